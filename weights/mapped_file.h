@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace minimind {
+
+// A whole file mapped read-only. The bytes stay valid, at the same address, for the life of the object.
+class MappedFile {
+ public:
+  // Throws Error when the file is missing, is not a regular file, is empty or cannot be mapped.
+  static std::shared_ptr<const MappedFile> open(const std::string& path);
+
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  const std::string& path() const { return path_; }
+
+  // Tells the kernel that `part` of this file has been used for the last time, so that a loaded model is not resident
+  // twice. Only whole pages inside it are given back; reading them again is slow, never wrong.
+  void release(std::span<const std::byte> part) const noexcept;
+
+ private:
+  MappedFile(std::string path, const std::byte* data, std::size_t size);
+
+  std::string path_;
+  const std::byte* data_;
+  std::size_t size_;
+};
+
+}  // namespace minimind

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "weights/dtype.h"
+#include "weights/mapped_file.h"
+
+namespace minimind {
+
+// A named array in a checkpoint: row-major and contiguous. `data` points into the mapped file wherever that is
+// possible and need not be aligned to the element: read elements with memcpy.
+struct StoredTensor {
+  DType dtype = DType::f32;
+  std::vector<std::size_t> shape;   // outermost first; empty for a scalar
+  std::span<const std::byte> data;  // exactly the product of shape times size_of(dtype) bytes
+  std::string file;                 // path of the file it came from, for error messages
+  // What keeps `data` alive: the mapped file, or a copy where one had to be made. Exactly one is set.
+  std::shared_ptr<const MappedFile> mapping;
+  std::shared_ptr<const std::vector<std::byte>> copy;
+};
+
+// Tensors by the names that the file gives them.
+using StoredTensors = std::map<std::string, StoredTensor>;
+
+}  // namespace minimind
