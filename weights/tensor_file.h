@@ -27,4 +27,14 @@ struct StoredTensor {
 // Tensors by the names that the file gives them.
 using StoredTensors = std::map<std::string, StoredTensor>;
 
+// "[768, 2432]"
+inline std::string shape_text(const std::vector<std::size_t>& shape) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (i == 8) return text + ", ...]";
+    text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+  }
+  return text + "]";
+}
+
 }  // namespace minimind

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace minimind {
+
+// A rule of byte-pair encoding: the tokens `left` and `right`, side by side, become the token `result`.
+struct BpeMerge {
+  std::int32_t left;
+  std::int32_t right;
+  std::int32_t result;
+};
+
+// Byte-pair merging: while two neighbours have a rule, the rule of the lowest rank is applied, leftmost first.
+// O(n log n) for a word of n symbols, as a word may be long: a text of Chinese letters is a single one.
+class Bpe {
+ public:
+  // `merges` in order of rank. Every id is in [0, vocab_size). Of two rules for one pair the later counts, as it does
+  // in Hugging Face tokenizers.
+  Bpe(std::span<const BpeMerge> merges, std::size_t vocab_size);
+
+  // Merges `symbols`, one word, in place.
+  void merge(std::vector<std::int32_t>& symbols) const;
+
+ private:
+  struct Rule {
+    std::int32_t right;
+    std::uint32_t rank;
+    std::int32_t result;
+  };
+  struct Word;
+
+  const Rule* find(std::int32_t left, std::int32_t right) const;
+  void merge_queued(Word& word) const;
+
+  std::vector<std::uint32_t> first_rule_;  // [vocab_size + 1]: the rules of `left` begin here and end at the next
+  std::vector<Rule> rules_;                // by left, then right
+  std::vector<std::int32_t> result_of_;    // [merges], by rank
+};
+
+}  // namespace minimind

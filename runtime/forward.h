@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "runtime/kernels/kernels.h"
+#include "runtime/kv_cache.h"
+#include "runtime/model.h"
+#include "runtime/ops.h"
+#include "runtime/tensor.h"
+
+namespace minimind {
+
+// Runs a model over tokens: embed -> [norm, attention, norm, feed-forward] x L -> norm -> logits. One body for prompt
+// and generation: a batch of T tokens gives bit for bit the logits of T batches of one, and so does any number of
+// threads. All scratch is taken here, none in run.
+class Forward {
+ public:
+  // For batches of up to `max_tokens` tokens in contexts of up to `max_positions`. `model` must outlive this.
+  Forward(const Model& model, const kernels::Table& kernels, std::size_t threads, std::size_t max_tokens,
+          std::size_t max_positions);
+
+  // The tokens, 1 to max_tokens of them, follow what is in the cache, which grows by them. The logits of the last
+  // `logits.rows` of them, 0 or more, are written to logits [rows, vocab_size].
+  void run(std::span<const std::int32_t> tokens, KvCache& cache, Matrix<float> logits);
+
+  std::size_t max_tokens() const { return max_tokens_; }
+  std::size_t threads() const { return threads_; }
+  const Model& model() const { return model_; }
+
+ private:
+  void attention_block(std::size_t index, KvCache& cache, std::size_t tokens, Worker& worker);
+  void feed_forward_block(const FeedForward& network, std::size_t tokens, Worker& worker);
+  void mixture_block(const MixtureOfExperts& moe, std::size_t tokens, Worker& worker);
+  AttentionBatch attention_batch(std::size_t tokens);
+  FeedForwardBatch feed_forward_batch();
+  Matrix<float> rows_of(std::vector<float>& storage, std::size_t rows, std::size_t cols) const;
+
+  const Model& model_;
+  const kernels::Table& kernels_;
+  std::size_t threads_;
+  std::size_t max_tokens_;
+  std::size_t max_positions_;
+  std::size_t widest_network_;   // the largest F of any network
+  std::size_t slots_per_token_;  // 1, or the networks a token goes through in a mixture
+
+  // T = max_tokens, S = T * slots_per_token
+  std::vector<float> x_;              // [T, d], the residual stream
+  std::vector<float> normed_;         // [T, d]
+  std::vector<float> product_;        // [T, d]
+  std::vector<float> q_;              // [T, H * head_dim]
+  std::vector<float> k_;              // [T, K * head_dim]
+  std::vector<float> v_;              // [T, K * head_dim]
+  std::vector<float> attended_;       // [T, H * head_dim]
+  std::vector<float> cos_, sin_;      // [T, head_dim / 2]
+  std::vector<float> scores_;         // [threads, max_positions]
+  std::vector<float> gathered_;       // [S, d], only with experts
+  std::vector<float> gate_, up_;      // [S, F]
+  std::vector<float> out_;            // [S, d]
+  std::vector<float> router_scores_;  // [T, experts]
+  Routing routing_;
+};
+
+}  // namespace minimind

@@ -1,0 +1,41 @@
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "runtime/kernels/kernels.h"
+
+namespace minimind::kernels {
+
+// The compiler's check, unlike xsimd's, also asks whether the operating system saves the wide registers.
+TableList runnable() {
+  TableList list{};
+#if defined(__x86_64__)
+  const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+                          __builtin_cpu_supports("avx512cd");
+  const bool has_avx2 =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  if (has_avx512 && has_avx2) list.tables[list.count++] = &avx512;
+  if (has_avx2) list.tables[list.count++] = &avx2;
+  list.tables[list.count++] = &sse2;
+#elif defined(__aarch64__)
+  list.tables[list.count++] = &neon;
+#endif
+  return list;
+}
+
+const Table& choose() {
+  const TableList list = runnable();
+  const char* forced = std::getenv("MINIMIND_ISA");
+  if (!forced || !*forced) return *list.tables[0];
+  std::string names;
+  for (std::size_t i = 0; i < list.count; ++i) {
+    if (std::string_view(forced) == list.tables[i]->name) return *list.tables[i];
+    names += (i > 0 ? ", " : "") + std::string(list.tables[i]->name);
+  }
+  throw std::runtime_error("MINIMIND_ISA is \"" + std::string(forced).substr(0, 40) +
+                           "\", but this build on this machine can run: " + names);
+}
+
+}  // namespace minimind::kernels

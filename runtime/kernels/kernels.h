@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace minimind {
+
+struct F16;
+struct Bf16;
+
+namespace kernels {
+
+// Matrices are multiplied in panels of this many rows, whatever the instruction set: 16 floats fill one AVX-512
+// register, two AVX, four SSE or NEON ones. Inside a panel, column after column, the 16 rows' numbers lie together, so
+// that a product needs no horizontal sums and memory is read in order.
+inline constexpr std::size_t panel_rows = 16;
+
+// Blocks of 32 columns that share a scale per row, as GGUF's q8_0 and q4_0, for the 16 rows of a panel.
+inline constexpr std::size_t block_cols = 32;
+struct Q8Block {                    // w = scale * quant, |quant| <= 127
+  std::uint16_t scale[panel_rows];  // binary16
+  std::int8_t quant[block_cols][panel_rows];
+};
+struct Q4Block {  // w = scale * (quant - 8); column c < 16 is in the low half of nibbles[c], c + 16 in the high half
+  std::uint16_t scale[panel_rows];  // binary16
+  std::uint8_t nibbles[block_cols / 2][panel_rows];
+};
+
+// y[token][row] = sum over cols of w[row][col] * x[token][col], for the rows of panels [first_panel, last_panel).
+// Arithmetic is f32, and for one row and token always in the same order, whatever `tokens` is.
+template <class W>
+struct Matmul {
+  const W* panels;  // [ceil(rows / 16)][cols][16], or [..][cols / 32] blocks; padding rows are 0
+  std::size_t rows, cols;
+  std::size_t first_panel, last_panel;
+  const float* x;  // [tokens][x_stride]
+  std::size_t x_stride;
+  std::size_t tokens;
+  float* y;  // [tokens][y_stride]; only the rows asked for are written
+  std::size_t y_stride;
+};
+
+enum class Activation { silu, sigmoid, relu, gelu, gelu_tanh, linear };
+
+// One query head against the keys and values of its kv head: softmax(scale * q K^T) V.
+struct AttendHead {
+  const float* q;         // [head_dim]
+  const float* keys;      // [positions][head_dim]
+  const float* values;    // [positions][head_dim]
+  std::size_t positions;  // at least 1
+  std::size_t head_dim;
+  float scale;    // 1 / sqrt(head_dim)
+  float* scores;  // [positions], scratch
+  float* out;     // [head_dim]
+};
+
+// Every inner loop the engine has, compiled once per instruction set. All are single-threaded and noexcept; pointers
+// need no alignment, and lengths need not be multiples of anything unless said.
+struct Table {
+  const char* name;  // as MINIMIND_ISA spells it
+
+  void (*matmul_f32)(const Matmul<float>&) noexcept;
+  void (*matmul_f16)(const Matmul<F16>&) noexcept;
+  void (*matmul_bf16)(const Matmul<Bf16>&) noexcept;
+  void (*matmul_q8_0)(const Matmul<Q8Block>&) noexcept;
+  void (*matmul_q4_0)(const Matmul<Q4Block>&) noexcept;
+
+  // out = x / sqrt(mean(x^2) + eps) * weight (Zhang & Sennrich 2019, arXiv:1910.07467). `out` may be `x`.
+  void (*rms_norm)(const float* x, const float* weight, std::size_t n, float eps, float* out) noexcept;
+
+  // Turns the pairs of one head in place by the angles whose cosines and sines are given, [head_dim / 2] each
+  // (Su et al. 2021, arXiv:2104.09864): numbers i and i + head_dim / 2, or 2i and 2i + 1.
+  void (*rope_halves)(float* head, const float* cos, const float* sin, std::size_t head_dim) noexcept;
+  void (*rope_adjacent_pairs)(float* head, const float* cos, const float* sin, std::size_t head_dim) noexcept;
+
+  void (*attend_head)(const AttendHead&) noexcept;
+
+  // x = exp(x - max) / sum
+  void (*softmax)(float* x, std::size_t n) noexcept;
+
+  // gate = activation(gate) * up; `up` may be null, which leaves the product out.
+  void (*activate)(Activation activation, float* gate, const float* up, std::size_t n) noexcept;
+
+  void (*add)(float* x, const float* y, std::size_t n) noexcept;                      // x += y
+  void (*add_scaled)(float* x, const float* y, float scale, std::size_t n) noexcept;  // x += scale * y
+};
+
+#if defined(__x86_64__)
+extern const Table sse2, avx2, avx512;
+#elif defined(__aarch64__)
+extern const Table neon;
+#endif
+
+// The tables of this build that this machine can run, best first. Never empty.
+struct TableList {
+  const Table* tables[4];
+  std::size_t count;
+};
+TableList runnable();
+
+// The best of them, or the one that the environment variable MINIMIND_ISA names. Throws std::runtime_error, listing
+// what can be had, when that is unknown or cannot run here.
+const Table& choose();
+
+}  // namespace kernels
+}  // namespace minimind

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+
+#include "weights/config.h"
+
+namespace minimind {
+
+// The keys (after RoPE) and values of every layer and position seen so far, as f32. Those of one kv head lie together:
+// [layer][kv_head][position][head_dim]. Memory is reserved for `capacity` positions and used as they fill.
+class KvCache {
+ public:
+  // Throws Error, saying how much memory it would take, when that cannot be had.
+  KvCache(const Config& config, std::size_t capacity);
+
+  std::size_t size() const { return size_; }  // positions filled
+  std::size_t capacity() const { return capacity_; }
+
+  float* key(std::size_t layer, std::size_t kv_head, std::size_t position) {
+    return keys_.get() + offset(layer, kv_head, position);
+  }
+  float* value(std::size_t layer, std::size_t kv_head, std::size_t position) {
+    return values_.get() + offset(layer, kv_head, position);
+  }
+
+  // The next `count` positions have been written.
+  void advance(std::size_t count) { size_ += count; }
+
+  // Forgets all but the first `size` positions.
+  void truncate(std::size_t size);
+
+ private:
+  struct Free {
+    void operator()(float* data) const { std::free(data); }
+  };
+  std::size_t offset(std::size_t layer, std::size_t kv_head, std::size_t position) const {
+    return ((layer * kv_heads_ + kv_head) * capacity_ + position) * head_dim_;
+  }
+
+  std::size_t kv_heads_;
+  std::size_t head_dim_;
+  std::size_t capacity_;
+  std::size_t size_ = 0;
+  std::unique_ptr<float, Free> keys_;
+  std::unique_ptr<float, Free> values_;
+};
+
+}  // namespace minimind

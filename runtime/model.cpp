@@ -1,0 +1,116 @@
+#include "runtime/model.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "weights/error.h"
+#include "weights/families.h"
+
+namespace minimind {
+namespace {
+
+class Loader {
+ public:
+  Loader(const Checkpoint& checkpoint, WeightType type, std::size_t threads)
+      : checkpoint_(checkpoint), type_(type), threads_(threads) {}
+
+  Model load() {
+    const Config& config = checkpoint_.config;
+    Model model{.config = config,
+                .rope = make_rope(config),
+                .embed_tokens = matrix("model.embed_tokens.weight"),
+                .layers = {},
+                .norm = vector("model.norm.weight"),
+                .lm_head = std::nullopt,
+                .held_otherwise = {}};
+    model.layers.reserve(config.num_hidden_layers);
+    for (std::size_t i = 0; i < config.num_hidden_layers; ++i) model.layers.push_back(layer(i));
+    if (!config.tie_word_embeddings) model.lm_head = matrix("lm_head.weight");
+    model.held_otherwise = std::move(held_otherwise_);
+    return model;
+  }
+
+ private:
+  bool has(const std::string& name) const { return checkpoint_.tensors.contains(name); }
+
+  const StoredTensor& stored(const std::string& name) const {
+    const auto entry = checkpoint_.tensors.find(name);
+    if (entry == checkpoint_.tensors.end())
+      throw Error(fmt::format("{}: tensor {} is missing", checkpoint_.path, name));
+    return entry->second;
+  }
+
+  WeightMatrix matrix(const std::string& name) {
+    const StoredTensor& tensor = stored(name);
+    if (!can_hold(type_, tensor.shape[1])) {
+      held_otherwise_.push_back(fmt::format("{} as f16: {} columns are no multiple of 32", name, tensor.shape[1]));
+    }
+    return pack(tensor, type_, threads_);
+  }
+
+  std::vector<float> vector(const std::string& name) const { return to_floats(stored(name)); }
+
+  std::vector<float> vector_if_present(const std::string& name) const {
+    return has(name) ? vector(name) : std::vector<float>{};
+  }
+
+  Layer layer(std::size_t i) {
+    const std::string mlp = layer_tensor(i, "mlp.");
+    return Layer{.input_layernorm = vector(layer_tensor(i, "input_layernorm.weight")),
+                 .attention = attention(layer_tensor(i, "self_attn.")),
+                 .post_attention_layernorm = vector(layer_tensor(i, "post_attention_layernorm.weight")),
+                 .mlp = has(mlp + "gate.weight") ? std::variant<FeedForward, MixtureOfExperts>(mixture(mlp))
+                                                 : std::variant<FeedForward, MixtureOfExperts>(feed_forward(mlp))};
+  }
+
+  Attention attention(const std::string& prefix) {
+    return Attention{.q_proj = matrix(prefix + "q_proj.weight"),
+                     .k_proj = matrix(prefix + "k_proj.weight"),
+                     .v_proj = matrix(prefix + "v_proj.weight"),
+                     .o_proj = matrix(prefix + "o_proj.weight"),
+                     .q_norm = vector_if_present(prefix + "q_norm.weight"),
+                     .k_norm = vector_if_present(prefix + "k_norm.weight")};
+  }
+
+  FeedForward feed_forward(const std::string& prefix) {
+    std::optional<WeightMatrix> gate;
+    if (has(prefix + "gate_proj.weight")) gate = matrix(prefix + "gate_proj.weight");
+    return FeedForward{.gate_proj = std::move(gate),
+                       .up_proj = matrix(prefix + "up_proj.weight"),
+                       .down_proj = matrix(prefix + "down_proj.weight"),
+                       .gate_bias = vector_if_present(prefix + "gate_proj.bias"),
+                       .up_bias = vector_if_present(prefix + "up_proj.bias"),
+                       .down_bias = vector_if_present(prefix + "down_proj.bias")};
+  }
+
+  MixtureOfExperts mixture(const std::string& prefix) {
+    const Config& config = checkpoint_.config;
+    MixtureOfExperts moe{
+        .router = std::get<PackedMatrix<float>>(pack(stored(prefix + "gate.weight"), WeightType::f32, threads_)),
+        .experts = {},
+        .routed_experts = config.num_experts,
+        .experts_per_token = config.num_experts_per_tok,
+        .normalize = normalizes_router(config)};
+    for (std::size_t e = 0; e < config.num_experts; ++e) {
+      moe.experts.push_back(feed_forward(fmt::format("{}experts.{}.", prefix, e)));
+    }
+    for (std::size_t e = 0; e < config.n_shared_experts; ++e) {
+      moe.experts.push_back(feed_forward(fmt::format("{}shared_experts.{}.", prefix, e)));
+    }
+    return moe;
+  }
+
+  const Checkpoint& checkpoint_;
+  WeightType type_;
+  std::size_t threads_;
+  std::vector<std::string> held_otherwise_;
+};
+
+}  // namespace
+
+Model load_model(const Checkpoint& checkpoint, WeightType type, std::size_t threads) {
+  return Loader(checkpoint, type, threads).load();
+}
+
+}  // namespace minimind

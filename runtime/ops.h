@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "runtime/kernels/kernels.h"
+#include "runtime/kv_cache.h"
+#include "runtime/model.h"
+#include "runtime/tensor.h"
+#include "runtime/thread_team.h"
+
+namespace minimind {
+
+// The steps of a transformer layer. Each is called by every worker of a team with the same arguments and does that
+// worker's share; what it wrote may be read by others only after worker.wait(). T is the number of tokens in the batch.
+
+// x[t] = embed_tokens[tokens[t]]
+void embed(const Model& model, std::span<const std::int32_t> tokens, Matrix<float> x, const Worker& worker);
+
+// cos and sin, both [T, head_dim / 2], of positions first_position, first_position + 1, ...
+void rope_table(const Rope& rope, std::size_t first_position, Matrix<float> cos, Matrix<float> sin,
+                const Worker& worker);
+
+// out[t] = rms_norm(x[t]) * weight
+void rms_norm(const kernels::Table& kernels, const std::vector<float>& weight, double eps, Matrix<const float> x,
+              Matrix<float> out, const Worker& worker);
+
+// y[t] = weight x[t], split by rows of the weight
+void matmul(const kernels::Table& kernels, const WeightMatrix& weight, Matrix<const float> x, Matrix<float> y,
+            const Worker& worker);
+
+// residual[t] += weight x[t]; `product` [T, rows] is scratch
+void matmul_add(const kernels::Table& kernels, const WeightMatrix& weight, Matrix<const float> x, Matrix<float> product,
+                Matrix<float> residual, const Worker& worker);
+
+// Everything that attention works on besides weights.
+struct AttentionBatch {
+  Matrix<float> q;       // [T, H * head_dim]
+  Matrix<float> k;       // [T, K * head_dim]
+  Matrix<float> v;       // [T, K * head_dim]
+  Matrix<float> cos;     // [T, head_dim / 2]
+  Matrix<float> sin;     // [T, head_dim / 2]
+  Matrix<float> out;     // [T, H * head_dim]
+  Matrix<float> scores;  // [workers, positions], scratch
+};
+
+// q and k: per-head norm where the layer has one, then RoPE, in place; k and v then go into the cache behind its
+// present size.
+void rotate_and_cache(const kernels::Table& kernels, const Config& config, const Attention& attention,
+                      const AttentionBatch& batch, std::size_t layer, KvCache& cache, const Worker& worker);
+
+// out = causal grouped-query attention of q over all positions in the cache up to each token's own.
+void attend(const kernels::Table& kernels, const Config& config, const AttentionBatch& batch, std::size_t layer,
+            KvCache& cache, const Worker& worker);
+
+// Scratch of one feed-forward network, or of all experts together: a slot is one token in one network.
+struct FeedForwardBatch {
+  Matrix<float> gate;  // [slots, F]
+  Matrix<float> up;    // [slots, F]
+  Matrix<float> out;   // [slots, d]
+};
+
+// gate = act(gate_proj x + bias) * (up_proj x + bias), or up = act(up_proj x + bias) in a network without a gate, for
+// the slots [first, first + x.rows).
+void feed_forward_in(const kernels::Table& kernels, HiddenAct act, const FeedForward& network, Matrix<const float> x,
+                     std::size_t first, const FeedForwardBatch& batch, const Worker& worker);
+
+// out = down_proj (what feed_forward_in left) + bias, for `count` slots from `first` on. Splits the columns of out as
+// matmul splits rows.
+void feed_forward_out(const kernels::Table& kernels, const FeedForward& network, std::size_t first, std::size_t count,
+                      const FeedForwardBatch& batch, const Worker& worker);
+
+// The columns of y that matmul gives to this worker, for a weight of so many rows.
+Range columns_of(std::size_t rows, const Worker& worker);
+
+// Which tokens go through which expert.
+struct Routing {
+  std::vector<std::int32_t> expert;        // [T * networks per token]: routed by falling score, then the shared ones
+  std::vector<float> weight;               // likewise; 1 for shared experts
+  std::vector<std::size_t> slot;           // likewise: its slot; slots are ordered by expert
+  std::vector<std::size_t> first_slot;     // [experts + 1]: expert e has slots [first_slot[e], first_slot[e + 1])
+  std::vector<std::size_t> token_of_slot;  // [slots]
+};
+
+// Fills expert and weight for this worker's tokens; `scores` [T, routed experts] is scratch.
+void route(const kernels::Table& kernels, const MixtureOfExperts& moe, Matrix<const float> x, Matrix<float> scores,
+           Routing& routing, const Worker& worker);
+
+// Fills slot, first_slot and token_of_slot. For one worker alone.
+void assign_slots(const MixtureOfExperts& moe, std::size_t tokens, Routing& routing);
+
+}  // namespace minimind

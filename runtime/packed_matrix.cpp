@@ -1,0 +1,246 @@
+#include "runtime/packed_matrix.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "weights/error.h"
+#include "weights/quantize.h"
+#include "weights/shape.h"
+
+namespace minimind {
+namespace {
+
+using kernels::block_cols;
+using kernels::panel_rows;
+using kernels::Q4Block;
+using kernels::Q8Block;
+
+template <class Element>
+constexpr bool is_block = std::is_same_v<Element, Q8Block> || std::is_same_v<Element, Q4Block>;
+
+template <class T>
+T load(const std::byte* data, std::size_t index) {
+  T value;
+  std::memcpy(&value, data + index * sizeof(T), sizeof(T));
+  return value;
+}
+
+template <class To, class From>
+To convert(From value) {
+  if constexpr (std::is_same_v<To, From>) return value;
+  if constexpr (std::is_same_v<To, float>) return to_f32(value);
+  if constexpr (std::is_same_v<To, F16>) return to_f16(to_f32(value));
+  if constexpr (std::is_same_v<To, Bf16>) return to_bf16(to_f32(value));
+}
+
+// Calls use(T{}) with the type that the tensor's bytes are.
+template <class Use>
+auto with_stored_type(const StoredTensor& tensor, Use use) {
+  switch (tensor.dtype) {
+    case DType::f32:
+      return use(float{});
+    case DType::f16:
+      return use(F16{});
+    case DType::bf16:
+      return use(Bf16{});
+    default:
+      throw Error(
+          fmt::format("{}: a tensor is stored as {}, wanted f32, f16 or bf16", tensor.file, name_of(tensor.dtype)));
+  }
+}
+
+template <class To, class From>
+void pack_panel(const std::byte* source, std::size_t rows, std::size_t cols, To* out) {
+  for (std::size_t col = 0; col < cols; ++col) {
+    for (std::size_t row = 0; row < rows; ++row) {
+      out[col * panel_rows + row] = convert<To>(load<From>(source, row * cols + col));
+    }
+    for (std::size_t row = rows; row < panel_rows; ++row) out[col * panel_rows + row] = To{};
+  }
+}
+
+void put_row(const float (&values)[block_cols], std::size_t row, Q8Block& out) {
+  const Q8_0 block = quantize_q8_0(values);
+  out.scale[row] = block.scale.bits;
+  for (std::size_t col = 0; col < block_cols; ++col) out.quant[col][row] = block.quant[col];
+}
+
+void put_row(const float (&values)[block_cols], std::size_t row, Q4Block& out) {
+  constexpr std::size_t half = block_cols / 2;
+  const Q4_0 block = quantize_q4_0(values);
+  out.scale[row] = block.scale.bits;
+  for (std::size_t col = 0; col < half; ++col) {
+    out.nibbles[col][row] = static_cast<std::uint8_t>(block.quant[col] | (block.quant[col + half] << 4));
+  }
+}
+
+template <class Block, class From>
+void pack_block_panel(const std::byte* source, std::size_t rows, std::size_t cols, Block* out) {
+  std::memset(out, 0, cols / block_cols * sizeof(Block));
+  float values[block_cols];
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t block = 0; block < cols / block_cols; ++block) {
+      for (std::size_t i = 0; i < block_cols; ++i) {
+        values[i] = to_f32(load<From>(source, row * cols + block * block_cols + i));
+      }
+      put_row(values, row, out[block]);
+    }
+  }
+}
+
+template <class Element>
+WeightMatrix pack_as(const StoredTensor& tensor, std::size_t threads) {
+  PackedMatrix<Element> packed(tensor.shape[0], tensor.shape[1]);
+  const std::size_t cols = packed.cols();
+  with_stored_type(tensor, [&]<class From>(From) {
+    run_team(threads, [&](Worker& worker) {
+      const Range panels = worker.share(packed.panels());
+      for (std::size_t panel = panels.begin; panel < panels.end; ++panel) {
+        const std::size_t first_row = panel * panel_rows;
+        const std::size_t rows = std::min(panel_rows, packed.rows() - first_row);
+        const std::byte* source = tensor.data.data() + first_row * cols * sizeof(From);
+        if constexpr (is_block<Element>) {
+          pack_block_panel<Element, From>(source, rows, cols, packed.panel(panel));
+        } else {
+          pack_panel<Element, From>(source, rows, cols, packed.panel(panel));
+        }
+      }
+    });
+  });
+  if (tensor.mapping) tensor.mapping->release(tensor.data);
+  return packed;
+}
+
+template <class Element>
+float element(const PackedMatrix<Element>& matrix, std::size_t row, std::size_t col) {
+  return to_f32(matrix.panel(row / panel_rows)[col * panel_rows + row % panel_rows]);
+}
+
+float element(const PackedMatrix<Q8Block>& matrix, std::size_t row, std::size_t col) {
+  const Q8Block& block = matrix.panel(row / panel_rows)[col / block_cols];
+  const std::size_t lane = row % panel_rows;
+  return to_f32(F16{block.scale[lane]}) * static_cast<float>(block.quant[col % block_cols][lane]);
+}
+
+float element(const PackedMatrix<Q4Block>& matrix, std::size_t row, std::size_t col) {
+  constexpr std::size_t half = block_cols / 2;
+  const Q4Block& block = matrix.panel(row / panel_rows)[col / block_cols];
+  const std::size_t lane = row % panel_rows, at = col % block_cols;
+  const int nibble = at < half ? block.nibbles[at][lane] & 0x0F : block.nibbles[at - half][lane] >> 4;
+  return to_f32(F16{block.scale[lane]}) * static_cast<float>(nibble - 8);
+}
+
+void call(const kernels::Table& table, const kernels::Matmul<float>& m) {
+  table.matmul_f32(m);
+}
+void call(const kernels::Table& table, const kernels::Matmul<F16>& m) {
+  table.matmul_f16(m);
+}
+void call(const kernels::Table& table, const kernels::Matmul<Bf16>& m) {
+  table.matmul_bf16(m);
+}
+void call(const kernels::Table& table, const kernels::Matmul<Q8Block>& m) {
+  table.matmul_q8_0(m);
+}
+void call(const kernels::Table& table, const kernels::Matmul<Q4Block>& m) {
+  table.matmul_q4_0(m);
+}
+
+}  // namespace
+
+template <class Element>
+PackedMatrix<Element>::PackedMatrix(std::size_t rows, std::size_t cols)
+    : rows_(rows), cols_(cols), elements_per_panel_(is_block<Element> ? cols / block_cols : cols * panel_rows) {
+  const auto elements = checked_product(panels(), elements_per_panel_);
+  const auto size = elements ? checked_product(*elements, sizeof(Element)) : std::nullopt;
+  if (!size || cols > SIZE_MAX / panel_rows) throw Error(fmt::format("a matrix of {} x {} is too large", rows, cols));
+  data_.reset(static_cast<Element*>(::operator new (*size, std::align_val_t{64})));
+}
+
+template class PackedMatrix<float>;
+template class PackedMatrix<F16>;
+template class PackedMatrix<Bf16>;
+template class PackedMatrix<Q8Block>;
+template class PackedMatrix<Q4Block>;
+
+WeightType parse_weight_type(const std::string& name) {
+  if (name == "f32") return WeightType::f32;
+  if (name == "f16") return WeightType::f16;
+  if (name == "bf16") return WeightType::bf16;
+  if (name == "q8_0") return WeightType::q8_0;
+  if (name == "q4_0") return WeightType::q4_0;
+  throw Error(fmt::format("--type is \"{}\", wanted f32, f16, bf16, q8_0 or q4_0", name));
+}
+
+std::size_t rows(const WeightMatrix& matrix) {
+  return std::visit([](const auto& packed) { return packed.rows(); }, matrix);
+}
+
+std::size_t cols(const WeightMatrix& matrix) {
+  return std::visit([](const auto& packed) { return packed.cols(); }, matrix);
+}
+
+std::size_t bytes(const WeightMatrix& matrix) {
+  return std::visit([](const auto& packed) { return packed.bytes(); }, matrix);
+}
+
+bool can_hold(WeightType type, std::size_t cols) {
+  return (type != WeightType::q8_0 && type != WeightType::q4_0) || cols % block_cols == 0;
+}
+
+WeightMatrix pack(const StoredTensor& tensor, WeightType type, std::size_t threads) {
+  if (!can_hold(type, tensor.shape[1])) type = WeightType::f16;
+  if (type == WeightType::as_stored) {
+    return with_stored_type(tensor, [&]<class Stored>(Stored) { return pack_as<Stored>(tensor, threads); });
+  }
+  switch (type) {
+    case WeightType::f16:
+      return pack_as<F16>(tensor, threads);
+    case WeightType::bf16:
+      return pack_as<Bf16>(tensor, threads);
+    case WeightType::q8_0:
+      return pack_as<Q8Block>(tensor, threads);
+    case WeightType::q4_0:
+      return pack_as<Q4Block>(tensor, threads);
+    default:
+      return pack_as<float>(tensor, threads);
+  }
+}
+
+void read_row(const WeightMatrix& matrix, std::size_t row, float* out) {
+  std::visit(
+      [&](const auto& packed) {
+        for (std::size_t col = 0; col < packed.cols(); ++col) out[col] = element(packed, row, col);
+      },
+      matrix);
+}
+
+void multiply(const kernels::Table& kernels, const WeightMatrix& matrix, Range panels, Matrix<const float> x,
+              Matrix<float> y) {
+  std::visit(
+      [&]<class Element>(const PackedMatrix<Element>& packed) {
+        call(kernels, kernels::Matmul<Element>{.panels = packed.data(),
+                                               .rows = packed.rows(),
+                                               .cols = packed.cols(),
+                                               .first_panel = panels.begin,
+                                               .last_panel = panels.end,
+                                               .x = x.data,
+                                               .x_stride = x.cols,
+                                               .tokens = x.rows,
+                                               .y = y.data,
+                                               .y_stride = y.cols});
+      },
+      matrix);
+}
+
+std::vector<float> to_floats(const StoredTensor& tensor) {
+  return with_stored_type(tensor, [&]<class Stored>(Stored) {
+    std::vector<float> values(tensor.data.size() / sizeof(Stored));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = to_f32(load<Stored>(tensor.data.data(), i));
+    return values;
+  });
+}
+
+}  // namespace minimind

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/kernels/kernels.h"
+#include "runtime/tensor.h"
+#include "runtime/thread_team.h"
+#include "weights/tensor_file.h"
+
+namespace minimind {
+
+// How weights are held in memory. As stored is lossless.
+enum class WeightType { as_stored, f32, f16, bf16, q8_0, q4_0 };
+
+// "f32", "f16", "bf16", "q8_0", "q4_0". Throws Error for anything else.
+WeightType parse_weight_type(const std::string& name);
+
+// A weight matrix laid out for the kernels: panels of 16 rows, in which each column's 16 numbers (or, for the block
+// types, each 32 columns' blocks) lie together. Rows that fill up the last panel are zero. 64-byte aligned.
+template <class Element>
+class PackedMatrix {
+ public:
+  using element_type = Element;
+
+  // Contents are uninitialised. Throws Error when rows x cols overflows, std::bad_alloc when memory is short.
+  PackedMatrix(std::size_t rows, std::size_t cols);
+
+  std::size_t rows() const { return rows_; }
+  std::size_t cols() const { return cols_; }
+  std::size_t panels() const { return (rows_ + kernels::panel_rows - 1) / kernels::panel_rows; }
+  std::size_t elements_per_panel() const { return elements_per_panel_; }
+  std::size_t bytes() const { return panels() * elements_per_panel_ * sizeof(Element); }
+
+  const Element* data() const { return data_.get(); }
+  Element* panel(std::size_t i) { return data_.get() + i * elements_per_panel_; }
+  const Element* panel(std::size_t i) const { return data_.get() + i * elements_per_panel_; }
+
+ private:
+  struct Free {
+    void operator()(Element* data) const { ::operator delete (data, std::align_val_t{64}); }
+  };
+
+  std::size_t rows_;
+  std::size_t cols_;
+  std::size_t elements_per_panel_;
+  std::unique_ptr<Element, Free> data_;
+};
+
+using WeightMatrix = std::variant<PackedMatrix<float>, PackedMatrix<F16>, PackedMatrix<Bf16>,
+                                  PackedMatrix<kernels::Q8Block>, PackedMatrix<kernels::Q4Block>>;
+
+std::size_t rows(const WeightMatrix& matrix);
+std::size_t cols(const WeightMatrix& matrix);
+std::size_t bytes(const WeightMatrix& matrix);
+
+// Lays out a stored [rows, cols] matrix of f32, f16 or bf16, on `threads` threads, and lets go of its file's pages.
+// Where a block type cannot hold it, because cols is no multiple of 32, it is held as f16.
+WeightMatrix pack(const StoredTensor& tensor, WeightType type, std::size_t threads);
+
+// Whether pack will hold a matrix of so many columns as `type`.
+bool can_hold(WeightType type, std::size_t cols);
+
+// One row as floats; out is [cols].
+void read_row(const WeightMatrix& matrix, std::size_t row, float* out);
+
+// y[t] = matrix x[t] for every row t of x [T, cols], for the rows of y [T, rows] that lie in the panels [first, last).
+void multiply(const kernels::Table& kernels, const WeightMatrix& matrix, Range panels, Matrix<const float> x,
+              Matrix<float> y);
+
+// A stored vector or matrix of f32, f16 or bf16 as floats, in order.
+std::vector<float> to_floats(const StoredTensor& tensor);
+
+}  // namespace minimind

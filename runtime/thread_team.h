@@ -1,0 +1,80 @@
+#pragma once
+
+#include <omp.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace minimind {
+
+struct Range {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
+// The `index`-th of `count` nearly equal parts of [0, n), in order.
+constexpr Range share_of(std::size_t n, std::size_t index, std::size_t count) {
+  const std::size_t size = n / count, larger = n % count;
+  const std::size_t begin = index * size + (index < larger ? index : larger);
+  return {begin, begin + size + (index < larger ? 1 : 0)};
+}
+
+// Lets threads wait for each other many times a token: spins for about a microsecond, which is longer than the threads
+// of a well-split step are apart, then yields, so that a machine with fewer free cores than threads still moves on.
+class Barrier {
+ public:
+  explicit Barrier(std::size_t count) : count_(count) {}
+  void wait() noexcept;
+
+ private:
+  const std::size_t count_;
+  std::atomic<std::size_t> arrived_{0};
+  std::atomic<std::uint32_t> round_{0};
+};
+
+// One thread of a running team.
+class Worker {
+ public:
+  Worker(std::size_t index, std::size_t count, Barrier& barrier) : index_(index), count_(count), barrier_(barrier) {}
+
+  std::size_t index() const { return index_; }
+  std::size_t count() const { return count_; }
+  Range share(std::size_t n) const { return share_of(n, index_, count_); }
+
+  // Returns when every worker of the team has called it; what they wrote before is then visible to all.
+  void wait() noexcept { barrier_.wait(); }
+
+ private:
+  std::size_t index_;
+  std::size_t count_;
+  Barrier& barrier_;
+};
+
+// Runs body(Worker&) on `threads` threads at once, in one OpenMP parallel region; `body` must not throw. The system may
+// give fewer threads than asked for: workers must go by their count().
+template <class Body>
+void run_team(std::size_t threads, Body&& body) {
+  if (threads <= 1) {
+    Barrier barrier(1);
+    Worker alone(0, 1, barrier);
+    body(alone);
+    return;
+  }
+  std::optional<Barrier> barrier;
+#pragma omp parallel num_threads(static_cast <int>(threads))
+  {
+#pragma omp single
+    barrier.emplace(static_cast<std::size_t>(omp_get_num_threads()));
+    Worker worker(static_cast<std::size_t>(omp_get_thread_num()), static_cast<std::size_t>(omp_get_num_threads()),
+                  *barrier);
+    body(worker);
+  }
+}
+
+// As many threads as there are physical cores that this process may run on, by its affinity mask and, in a container,
+// by its cgroup's CPU quota. At least 1.
+std::size_t default_threads();
+
+}  // namespace minimind

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/added_tokens.h"
+
+namespace minimind {
+
+// A byte-level BPE tokenizer as a file states it; Tokenizer checks that it makes sense. Texts of tokens and merges are
+// in the byte-level spelling (byte_level.h), those of added tokens are plain.
+struct TokenizerData {
+  std::string source;  // the file it came from, for error messages
+  std::vector<std::pair<std::string, std::int32_t>> vocab;
+  std::vector<std::pair<std::string, std::string>> merges;  // by rank
+  std::vector<AddedToken> added_tokens;
+  std::optional<std::string> unk_token;  // stands for a byte without a token; without it such a byte is left out
+  bool fuse_unk = false;                 // a row of such bytes is one unk_token
+  bool ignore_merges = false;            // a word that is a token is not merged
+  bool add_prefix_space = false;         // text between added tokens begins with a space, given one if need be
+  bool use_regex = true;                 // text is split by the GPT-2 pattern before merging
+  std::optional<std::string> bos_token;
+  std::optional<std::string> eos_token;
+  std::optional<std::string> pad_token;
+  std::optional<std::string> chat_template;  // Jinja source
+};
+
+}  // namespace minimind

@@ -1,0 +1,87 @@
+#include "weights/checkpoint.h"
+
+#include <fmt/core.h>
+
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "weights/error.h"
+#include "weights/expected_tensors.h"
+#include "weights/families.h"
+#include "weights/hf_folder.h"
+#include "weights/pth.h"
+#include "weights/quote.h"
+#include "weights/safetensors.h"
+
+namespace minimind {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_folder(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+bool starts_with(std::span<const std::byte> bytes, std::string_view text) {
+  return bytes.size() >= text.size() && std::memcmp(bytes.data(), text.data(), text.size()) == 0;
+}
+
+HfFolder read_single_file(const std::string& path) {
+  auto file = MappedFile::open(path);
+  if (looks_like_pth(file->bytes())) return {read_pth(std::move(file)), "torch.save"};
+  if (looks_like_safetensors(file->bytes())) return {read_safetensors(std::move(file)), "safetensors"};
+  if (starts_with(file->bytes(), "GGUF")) {
+    throw Error(
+        fmt::format("{}: is a GGUF file, which this version does not read; give the .pth, .safetensors or "
+                    "Hugging Face folder it was made from",
+                    path));
+  }
+  throw Error(fmt::format("{}: is neither a torch.save file (.pth, .pt, .bin) nor safetensors", path));
+}
+
+// A .pth stands alone in MiniMind's out/ folder; the files of a Hugging Face export belong to the config beside them.
+std::optional<StatedConfig> stated_config(const std::string& path, const OpenOptions& options) {
+  if (options.config_path) return parse_config_json(read_text_file(*options.config_path), *options.config_path);
+  if (is_folder(path)) return read_folder_config(path);
+  const fs::path file(path);
+  const bool exported = file.extension() == ".safetensors" || file.extension() == ".bin";
+  return exported ? read_folder_config(file.parent_path().empty() ? "." : file.parent_path().string()) : std::nullopt;
+}
+
+}  // namespace
+
+Checkpoint open_checkpoint(const std::string& path, const OpenOptions& options) {
+  Checkpoint checkpoint;
+  checkpoint.path = path;
+  HfFolder stored = is_folder(path) ? read_hf_folder(path) : read_single_file(path);
+  checkpoint.format = std::move(stored.format);
+  const auto stated = stated_config(path, options);
+  CanonicalTensors canonical = to_canonical_names(std::move(stored.tensors), path);
+  InferredConfig inferred = infer_config(canonical, stated, options.overrides, path);
+  checkpoint.config = std::move(inferred.config);
+  checkpoint.sources = std::move(inferred.sources);
+  checkpoint.tensors = std::move(canonical.tensors);
+  checkpoint.skipped = std::move(canonical.skipped);
+  if (stated) checkpoint.unused_settings = stated->unused;
+  if (checkpoint.config.tie_word_embeddings) checkpoint.tensors.erase("lm_head.weight");
+  check_tensors(checkpoint.tensors, checkpoint.config, path);
+  for (const LoraFile& lora : options.loras) {
+    const std::vector<std::string> changed = add_lora(checkpoint.tensors, lora);
+    checkpoint.lora_changed.insert(checkpoint.lora_changed.end(), changed.begin(), changed.end());
+  }
+  return checkpoint;
+}
+
+std::optional<std::string> find_tokenizer(const std::string& checkpoint_path) {
+  const fs::path path(checkpoint_path);
+  const fs::path folder = is_folder(checkpoint_path) ? path : path.parent_path();
+  for (const fs::path& candidate : {folder / "tokenizer.json", folder / ".." / "model" / "tokenizer.json"}) {
+    std::error_code ignored;
+    if (fs::is_regular_file(candidate, ignored)) return candidate.lexically_normal().string();
+  }
+  return std::nullopt;
+}
+
+}  // namespace minimind

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weights/config.h"
+#include "weights/infer_config.h"
+#include "weights/lora.h"
+#include "weights/tensor_file.h"
+
+namespace minimind {
+
+struct OpenOptions {
+  ConfigOverrides overrides;
+  std::optional<std::string> config_path;  // --config: used in place of a config.json beside the weights
+  std::vector<LoraFile> loras;             // added in this order
+};
+
+// A checkpoint, whatever it was saved as: a complete config and exactly the tensors that the model reads, checked.
+struct Checkpoint {
+  std::string path;
+  std::string format;  // "torch.save", "safetensors, 2 shards", ...
+  Config config;
+  ConfigSources sources;
+  StoredTensors tensors;                     // under Hugging Face's names; no lm_head.weight when embeddings are tied
+  std::vector<std::string> skipped;          // saved buffers that are computed here instead
+  std::vector<std::string> unused_settings;  // keys of the config that do not change what is computed
+  std::vector<std::string> lora_changed;     // tensors that a LoRA changed; they are held as f32
+};
+
+// The only door: .pth, .pt, .bin and .safetensors files by their content, or a Hugging Face folder.
+// Throws Error, always naming the path, for anything that is not a complete MiniMind text model.
+Checkpoint open_checkpoint(const std::string& path, const OpenOptions& options);
+
+// Where the tokenizer of a checkpoint lies: beside it, or in ../model/ as in MiniMind's own tree; nothing when neither
+// has a tokenizer.json.
+std::optional<std::string> find_tokenizer(const std::string& checkpoint_path);
+
+}  // namespace minimind

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace minimind {
+
+// Which code wrote the checkpoint. The four MiniMind generations first, then the Hugging Face classes it exports to.
+enum class Family { v1, v2_early, v2, v3, llama, qwen3, qwen3_moe };
+
+constexpr std::string_view name_of(Family family) {
+  switch (family) {
+    case Family::v1:
+      return "v1";
+    case Family::v2_early:
+      return "v2-early";
+    case Family::v2:
+      return "v2";
+    case Family::v3:
+      return "v3";
+    case Family::llama:
+      return "llama";
+    case Family::qwen3:
+      return "qwen3";
+    case Family::qwen3_moe:
+      return "qwen3_moe";
+  }
+  return "unknown";
+}
+
+// Which two numbers of a head RoPE turns together: (2i, 2i + 1), or (i, i + head_dim / 2).
+enum class RopeLayout { adjacent_pairs, halves };
+
+constexpr RopeLayout rope_layout(Family family) {
+  return family == Family::v1 || family == Family::v2_early ? RopeLayout::adjacent_pairs : RopeLayout::halves;
+}
+
+// The nonlinearity of the feed-forward network. With a gate: silu is SwiGLU, sigmoid GLU, relu ReGLU, gelu and
+// gelu_tanh GeGLU, linear Bilinear (Shazeer 2020, arXiv:2002.05202).
+enum class HiddenAct { silu, sigmoid, relu, gelu, gelu_tanh, linear };
+
+constexpr std::string_view name_of(HiddenAct act) {
+  switch (act) {
+    case HiddenAct::silu:
+      return "silu";
+    case HiddenAct::sigmoid:
+      return "sigmoid";
+    case HiddenAct::relu:
+      return "relu";
+    case HiddenAct::gelu:
+      return "gelu";
+    case HiddenAct::gelu_tanh:
+      return "gelu_pytorch_tanh";
+    case HiddenAct::linear:
+      return "linear";
+  }
+  return "unknown";
+}
+
+// How the RoPE frequencies are stretched for contexts longer than those trained on.
+struct RopeScaling {
+  enum class Kind { linear, yarn };
+  // YaRN (arXiv:2309.00071) as MiniMind writes it clamps the end of its ramp to head_dim / 2 - 1; transformers clamps
+  // it to head_dim - 1.
+  enum class RampEnd { half_head_dim, head_dim };
+
+  Kind kind = Kind::yarn;
+  RampEnd ramp_end = RampEnd::half_head_dim;
+  double factor = 16;
+  double original_max_position_embeddings = 2048;
+  double beta_fast = 32;
+  double beta_slow = 1;
+  double attention_factor = 1;
+};
+
+// Hyper-parameters under their Hugging Face names. Every value is known and checked against the tensors.
+struct Config {
+  Family family = Family::v3;
+  std::size_t vocab_size = 0;
+  std::size_t hidden_size = 0;
+  std::size_t num_hidden_layers = 0;
+  std::size_t num_attention_heads = 0;
+  std::size_t num_key_value_heads = 0;
+  std::size_t head_dim = 0;
+  std::size_t intermediate_size = 0;  // of a dense layer; of an expert where all layers are mixtures
+  HiddenAct hidden_act = HiddenAct::silu;
+  std::size_t max_position_embeddings = 0;
+  double rms_norm_eps = 0;
+  double rope_theta = 0;
+  std::optional<RopeScaling> rope_scaling;
+  bool tie_word_embeddings = true;
+
+  std::size_t num_experts = 0;  // routed experts of a mixture layer; 0: every layer is dense, the rest means nothing
+  std::size_t num_experts_per_tok = 0;
+  std::size_t n_shared_experts = 0;
+  std::size_t moe_intermediate_size = 0;
+  bool norm_topk_prob = true;
+
+  std::vector<std::int32_t> eos_token_id;  // any of them ends a text
+};
+
+// For each field of Config, by name, where its value came from, in words: "config.json", "shape of ...", "--heads",
+// "assumed: ...".
+using ConfigSources = std::map<std::string, std::string>;
+
+// v1 and v2 divide the weights of the chosen experts by their sum only when there are several; v3 and Qwen3 also when
+// there is one, whose weight becomes 1.
+constexpr bool normalizes_router(const Config& config) {
+  const bool also_single = config.family == Family::v3 || config.family == Family::qwen3_moe;
+  return config.norm_topk_prob && (config.num_experts_per_tok > 1 || also_single);
+}
+
+}  // namespace minimind

@@ -1,0 +1,134 @@
+#include "weights/hf_folder.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "weights/error.h"
+#include "weights/mapped_file.h"
+#include "weights/pth.h"
+#include "weights/quote.h"
+#include "weights/safetensors.h"
+
+namespace minimind {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+bool exists(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+StoredTensors read_weights_file(const std::string& path) {
+  auto file = MappedFile::open(path);
+  if (looks_like_safetensors(file->bytes())) return read_safetensors(std::move(file));
+  return read_pth(std::move(file));
+}
+
+// Tensor name -> shard file, from an index such as model.safetensors.index.json.
+std::map<std::string, std::string> read_index(const std::string& path) {
+  const Json index = Json::parse(read_text_file(path), nullptr, false);
+  if (index.is_discarded() || !index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
+    throw Error(fmt::format("{}: is no index of shards: it has no weight_map", path));
+  }
+  std::map<std::string, std::string> shard_of;
+  for (const auto& [tensor, shard] : index["weight_map"].items()) {
+    const std::string name = shard.is_string() ? shard.get<std::string>() : "";
+    if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos ||
+        name.find('\0') != std::string::npos) {
+      throw Error(fmt::format("{}: weight_map gives {} for {}, wanted the name of a file beside it", path,
+                              quoted(shard.is_string() ? name : "no string"), quoted(tensor)));
+    }
+    shard_of[tensor] = name;
+  }
+  return shard_of;
+}
+
+StoredTensors read_shards(const fs::path& folder, const std::string& index_name, std::size_t& shard_count) {
+  const std::string index_path = (folder / index_name).string();
+  const auto shard_of = read_index(index_path);
+  std::set<std::string> shards;
+  for (const auto& [tensor, shard] : shard_of) shards.insert(shard);
+  shard_count = shards.size();
+  StoredTensors all;
+  for (const std::string& shard : shards) {
+    for (auto& [name, tensor] : read_weights_file((folder / shard).string())) {
+      const auto listed = shard_of.find(name);
+      if (listed == shard_of.end() || listed->second != shard) {
+        throw Error(fmt::format("{}: tensor {} is in {} but not listed there", index_path, quoted(name), shard));
+      }
+      all.emplace(name, std::move(tensor));
+    }
+  }
+  for (const auto& [tensor, shard] : shard_of) {
+    if (!all.contains(tensor)) {
+      throw Error(fmt::format("{}: tensor {} is listed for {} but not in it", index_path, quoted(tensor), shard));
+    }
+  }
+  return all;
+}
+
+// What to point at instead, when somebody names MiniMind's out/ folder.
+std::string checkpoints_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string extension = entry.path().extension().string();
+    if (extension == ".pth" || extension == ".pt") names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  if (names.empty()) return "";
+  std::string text = "; name one of its checkpoints: ";
+  for (std::size_t i = 0; i < names.size() && i < 5; ++i) text += (i > 0 ? ", " : "") + names[i];
+  return text + (names.size() > 5 ? ", ..." : "");
+}
+
+}  // namespace
+
+std::string read_text_file(const std::string& path) {
+  constexpr std::size_t largest = std::size_t{64} << 20;
+  const auto file = MappedFile::open(path);
+  const auto bytes = file->bytes();
+  if (bytes.size() > largest) {
+    throw Error(fmt::format("{}: is {} bytes long, wanted at most {}", path, bytes.size(), largest));
+  }
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::optional<StatedConfig> read_folder_config(const std::string& folder) {
+  const fs::path config = fs::path(folder) / "config.json";
+  if (!exists(config)) return std::nullopt;
+  StatedConfig stated = parse_config_json(read_text_file(config.string()), config.string());
+  const fs::path generation = fs::path(folder) / "generation_config.json";
+  if (stated.eos_token_id.empty() && exists(generation)) {
+    stated.eos_token_id = parse_config_json(read_text_file(generation.string()), generation.string()).eos_token_id;
+  }
+  return stated;
+}
+
+HfFolder read_hf_folder(const std::string& folder) {
+  const fs::path path(folder);
+  for (const char* name : {"model.safetensors", "pytorch_model.bin"}) {
+    const bool safetensors = std::string_view(name).ends_with(".safetensors");
+    const std::string format = safetensors ? "safetensors" : "torch.save";
+    const std::string index = std::string(name) + ".index.json";
+    if (exists(path / name)) return {read_weights_file((path / name).string()), format};
+    if (exists(path / index)) {
+      std::size_t shards = 0;
+      HfFolder result{read_shards(path, index, shards), ""};
+      result.format = fmt::format("{}, {} shards", format, shards);
+      return result;
+    }
+  }
+  throw Error(
+      fmt::format("{}: is a folder without model.safetensors or pytorch_model.bin{}", folder, checkpoints_in(path)));
+}
+
+}  // namespace minimind

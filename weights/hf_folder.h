@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weights/stated_config.h"
+#include "weights/tensor_file.h"
+
+namespace minimind {
+
+// A Hugging Face folder: config.json with model.safetensors or pytorch_model.bin, whole or in shards listed by an
+// index. Where both kinds are there, safetensors are read, as transformers does.
+struct HfFolder {
+  StoredTensors tensors;
+  std::string format;  // "safetensors" or "torch.save", with the number of shards
+};
+
+// Throws Error when the folder has no weights (naming .pth files that lie in it), when a shard is missing or is not a
+// plain file name, and when shards and index disagree about a tensor.
+HfFolder read_hf_folder(const std::string& folder);
+
+// config.json in `folder`, with eos_token_id from generation_config.json where config.json has none; nothing when
+// there is no config.json. Throws Error as parse_config_json does.
+std::optional<StatedConfig> read_folder_config(const std::string& folder);
+
+// The whole of a small text file. Throws Error when it cannot be read or is over 64 MiB.
+std::string read_text_file(const std::string& path);
+
+}  // namespace minimind

@@ -1,0 +1,145 @@
+#include "weights/lora.h"
+
+#include <fmt/core.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "weights/error.h"
+#include "weights/families.h"
+#include "weights/pth.h"
+#include "weights/quote.h"
+
+namespace minimind {
+namespace {
+
+struct LoraPair {
+  const StoredTensor* a = nullptr;  // [r, in]
+  const StoredTensor* b = nullptr;  // [out, r]
+};
+
+template <class T>
+float element(const std::byte* data, std::size_t index) {
+  T value;
+  std::memcpy(&value, data + index * sizeof(T), sizeof(T));
+  return to_f32(value);
+}
+
+float element(const StoredTensor& tensor, std::size_t index) {
+  switch (tensor.dtype) {
+    case DType::f16:
+      return element<F16>(tensor.data.data(), index);
+    case DType::bf16:
+      return element<Bf16>(tensor.data.data(), index);
+    default:
+      return element<float>(tensor.data.data(), index);
+  }
+}
+
+std::vector<double> to_doubles(const StoredTensor& tensor) {
+  std::vector<double> values(tensor.shape[0] * tensor.shape[1]);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = element(tensor, i);
+  return values;
+}
+
+bool is_float_matrix(const StoredTensor& tensor) {
+  const bool is_float = tensor.dtype == DType::f32 || tensor.dtype == DType::f16 || tensor.dtype == DType::bf16;
+  return is_float && tensor.shape.size() == 2;
+}
+
+// Canonical module name -> its two matrices.
+std::map<std::string, LoraPair> pairs_of(const StoredTensors& stored, const std::string& path) {
+  std::map<std::string, LoraPair> pairs;
+  for (const auto& [stored_name, tensor] : stored) {
+    const std::string name = canonical_name(stored_name);
+    const bool is_a = name.ends_with(".lora.A.weight");
+    const bool is_b = name.ends_with(".lora.B.weight");
+    if ((!is_a && !is_b) || !is_float_matrix(tensor)) {
+      throw Error(
+          fmt::format("{}: {} is not part of a MiniMind LoRA, which holds <module>.lora.A.weight and "
+                      "<module>.lora.B.weight; give a full checkpoint to --model",
+                      path, quoted(stored_name)));
+    }
+    LoraPair& pair = pairs[name.substr(0, name.rfind(".lora."))];
+    (is_a ? pair.a : pair.b) = &tensor;
+  }
+  return pairs;
+}
+
+void check_shapes(const std::string& module, const LoraPair& pair, const StoredTensor& weight,
+                  const std::string& path) {
+  if (!pair.a || !pair.b) {
+    throw Error(fmt::format("{}: {}.lora.{}.weight is missing", path, module, pair.a ? "B" : "A"));
+  }
+  const bool fits = pair.a->shape[0] == pair.b->shape[1] && weight.shape.size() == 2 &&
+                    weight.shape[0] == pair.b->shape[0] && weight.shape[1] == pair.a->shape[1];
+  if (!fits) {
+    throw Error(
+        fmt::format("{}: {} has A {} and B {}, which do not fit its weight {}; the LoRA was trained on another "
+                    "model",
+                    path, module, shape_text(pair.a->shape), shape_text(pair.b->shape), shape_text(weight.shape)));
+  }
+}
+
+// Sums in double: A and B are small, and the result is rounded once.
+StoredTensor merged(const StoredTensor& weight, const LoraPair& pair, double scale) {
+  const std::size_t rows = weight.shape[0], cols = weight.shape[1], rank = pair.a->shape[0];
+  auto bytes = std::make_shared<std::vector<std::byte>>(rows * cols * sizeof(float));
+  const std::vector<double> a = to_doubles(*pair.a), b = to_doubles(*pair.b);
+  std::vector<double> sum(cols);
+  for (std::size_t row = 0; row < rows; ++row) {
+    sum.assign(cols, 0.0);
+    for (std::size_t r = 0; r < rank; ++r) {
+      for (std::size_t col = 0; col < cols; ++col) sum[col] += b[row * rank + r] * a[r * cols + col];
+    }
+    for (std::size_t col = 0; col < cols; ++col) {
+      const float value = static_cast<float>(element(weight, row * cols + col) + scale * sum[col]);
+      std::memcpy(bytes->data() + (row * cols + col) * sizeof(float), &value, sizeof value);
+    }
+  }
+  StoredTensor result = weight;
+  result.dtype = DType::f32;
+  result.data = *bytes;
+  result.copy = std::move(bytes);
+  result.mapping = nullptr;
+  return result;
+}
+
+}  // namespace
+
+LoraFile parse_lora_argument(const std::string& argument) {
+  const std::size_t colon = argument.rfind(':');
+  if (colon == std::string::npos || argument.find('/', colon) != std::string::npos) return {argument, 1};
+  const std::string scale = argument.substr(colon + 1);
+  char* end = nullptr;
+  const double value = std::strtod(scale.c_str(), &end);
+  if (scale.empty() || *end != '\0' || !std::isfinite(value)) {
+    throw Error(fmt::format("--lora: the scale in {} is {}, wanted a number, as in a.pth:0.5", quoted(argument),
+                            quoted(scale)));
+  }
+  return {argument.substr(0, colon), value};
+}
+
+std::vector<std::string> add_lora(StoredTensors& tensors, const LoraFile& lora) {
+  const StoredTensors stored = read_pth(MappedFile::open(lora.path));
+  std::vector<std::string> changed;
+  for (const auto& [module, pair] : pairs_of(stored, lora.path)) {
+    const auto weight = tensors.find(module + ".weight");
+    if (weight == tensors.end()) {
+      throw Error(fmt::format("{}: is for module {}, which the model does not have", lora.path, quoted(module)));
+    }
+    if (module == "lm_head" || module == "model.embed_tokens") {
+      throw Error(fmt::format("{}: changes {}; only LoRA on the layers' matrices is supported", lora.path, module));
+    }
+    check_shapes(module, pair, weight->second, lora.path);
+    weight->second = merged(weight->second, pair, lora.scale);
+    changed.push_back(weight->first);
+  }
+  if (changed.empty()) throw Error(fmt::format("{}: holds no LoRA matrices", lora.path));
+  return changed;
+}
+
+}  // namespace minimind

@@ -1,0 +1,37 @@
+#include "weights/quantize.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace minimind {
+
+Q8_0 quantize_q8_0(const float (&values)[quant_block_size]) {
+  float largest = 0;
+  for (const float value : values) largest = std::max(largest, std::fabs(value));
+  const float scale = largest / 127.0f;
+  const float inverse = scale == 0 ? 0 : 1.0f / scale;
+  Q8_0 block{to_f16(scale), {}};
+  for (std::size_t i = 0; i < quant_block_size; ++i) {
+    const float rounded = std::round(values[i] * inverse);
+    block.quant[i] = static_cast<std::int8_t>(std::clamp(rounded, -127.0f, 127.0f));
+  }
+  return block;
+}
+
+// The number of largest magnitude becomes exactly -8, so that its sign decides the scale's.
+Q4_0 quantize_q4_0(const float (&values)[quant_block_size]) {
+  float extreme = 0;
+  for (const float value : values) {
+    if (std::fabs(value) > std::fabs(extreme)) extreme = value;
+  }
+  const float scale = extreme / -8.0f;
+  const float inverse = scale == 0 ? 0 : 1.0f / scale;
+  Q4_0 block{to_f16(scale), {}};
+  for (std::size_t i = 0; i < quant_block_size; ++i) {
+    const double shifted = std::trunc(static_cast<double>(values[i]) * static_cast<double>(inverse) + 8.5);
+    block.quant[i] = static_cast<std::uint8_t>(std::clamp(shifted, 0.0, 15.0));
+  }
+  return block;
+}
+
+}  // namespace minimind
