@@ -58,8 +58,8 @@ Bpe::Bpe(std::span<const BpeMerge> merges, std::size_t vocab_size) : first_rule_
   for (const BpeMerge& merge : merges) result_of_.push_back(merge.result);
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const BpeMerge& merge = merges[ranks[i]];
-    const bool given_again = i + 1 < ranks.size() && merges[ranks[i + 1]].left == merge.left &&
-                             merges[ranks[i + 1]].right == merge.right;
+    const bool given_again =
+        i + 1 < ranks.size() && merges[ranks[i + 1]].left == merge.left && merges[ranks[i + 1]].right == merge.right;
     if (given_again) continue;
     rules_.push_back({merge.right, ranks[i], merge.result});
     ++first_rule_[static_cast<std::size_t>(merge.left) + 1];
@@ -70,7 +70,8 @@ Bpe::Bpe(std::span<const BpeMerge> merges, std::size_t vocab_size) : first_rule_
 const Bpe::Rule* Bpe::find(std::int32_t left, std::int32_t right) const {
   const Rule* const begin = rules_.data() + first_rule_[static_cast<std::size_t>(left)];
   const Rule* const end = rules_.data() + first_rule_[static_cast<std::size_t>(left) + 1];
-  const Rule* const rule = std::lower_bound(begin, end, right, [](const Rule& r, std::int32_t id) { return r.right < id; });
+  const Rule* const rule =
+      std::lower_bound(begin, end, right, [](const Rule& r, std::int32_t id) { return r.right < id; });
   return rule != end && rule->right == right ? rule : nullptr;
 }
 

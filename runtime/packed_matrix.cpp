@@ -171,7 +171,7 @@ WeightType parse_weight_type(const std::string& name) {
   if (name == "bf16") return WeightType::bf16;
   if (name == "q8_0") return WeightType::q8_0;
   if (name == "q4_0") return WeightType::q4_0;
-  throw Error(fmt::format("--type is \"{}\", wanted f32, f16, bf16, q8_0 or q4_0", name));
+  throw UsageError(fmt::format("--type is \"{}\", wanted f32, f16, bf16, q8_0 or q4_0", name));
 }
 
 std::size_t rows(const WeightMatrix& matrix) {

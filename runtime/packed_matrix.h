@@ -18,7 +18,7 @@ namespace minimind {
 // How weights are held in memory. As stored is lossless.
 enum class WeightType { as_stored, f32, f16, bf16, q8_0, q4_0 };
 
-// "f32", "f16", "bf16", "q8_0", "q4_0". Throws Error for anything else.
+// "f32", "f16", "bf16", "q8_0", "q4_0". Throws UsageError for anything else.
 WeightType parse_weight_type(const std::string& name);
 
 // A weight matrix laid out for the kernels: panels of 16 rows, in which each column's 16 numbers (or, for the block

@@ -45,8 +45,9 @@ std::optional<std::int32_t> find_named_id(const TokenizerData& data, const Vocab
   if (!text) return std::nullopt;
   const auto id = vocabulary.id_of(*text);
   if (!id) {
-    throw Error(fmt::format("{}: has no token {}, which the tokenizer_config.json beside it names as {}; wanted a token",
-                            data.source, minimind::quoted(*text), field));
+    throw Error(
+        fmt::format("{}: has no token {}, which the tokenizer_config.json beside it names as {}; wanted a token",
+                    data.source, minimind::quoted(*text), field));
   }
   return id;
 }

@@ -59,8 +59,8 @@ void read_merges(const JsonFields& model, TokenizerData& data) {
     if (is_heading) continue;
     const auto merge = as_merge(merges[i]);
     if (!merge) {
-      throw Error(fmt::format("{}: model.merges[{}]: found {}; wanted {}", data.source, i, describe(merges[i]),
-                              merge_wanted));
+      throw Error(
+          fmt::format("{}: model.merges[{}]: found {}; wanted {}", data.source, i, describe(merges[i]), merge_wanted));
     }
     data.merges.push_back(*merge);
   }

@@ -40,7 +40,8 @@ void Vocabulary::add_model_tokens(const TokenizerData& data) {
     if (id < 0 || id >= max_vocab_size) check_range(id, where());
     Token& token = place(id);
     if (token.exists) {
-      throw Error(fmt::format("{}: found id {}, which {} has; wanted an id for each", where(), id, minimind::quoted(token.text)));
+      throw Error(fmt::format("{}: found id {}, which {} has; wanted an id for each", where(), id,
+                              minimind::quoted(token.text)));
     }
     if (!model_ids_.emplace(text, id).second) throw Error(fmt::format("{}: found twice; wanted once", where()));
     token = {text, from_byte_level(text).value_or(text), true, false};
@@ -60,11 +61,13 @@ void Vocabulary::add_added_tokens(const TokenizerData& data) {
       throw Error(fmt::format("{}: found id {}; wanted {}, which is what Hugging Face tokenizers makes of it", where,
                               added.id, given));
     }
-    if (!added_ids_.emplace(added.content, given).second) throw Error(fmt::format("{}: found twice; wanted once", where));
+    if (!added_ids_.emplace(added.content, given).second)
+      throw Error(fmt::format("{}: found twice; wanted once", where));
     next_id = std::max(next_id, given + 1);
     Token& token = place(given);
     if (token.exists && token.text != added.content) {
-      throw Error(fmt::format("{}: found id {}, which {} has; wanted another", where, given, minimind::quoted(token.text)));
+      throw Error(
+          fmt::format("{}: found id {}, which {} has; wanted another", where, given, minimind::quoted(token.text)));
     }
     token = {added.content, from_byte_level(added.content).value_or(added.content), true, added.special};
   }

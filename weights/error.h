@@ -12,4 +12,10 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// The call was wrong: an option that is unknown, out of range or at odds with another. Exit status 2.
+class UsageError : public Error {
+ public:
+  using Error::Error;
+};
+
 }  // namespace minimind

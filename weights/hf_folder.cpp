@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-bool exists(const fs::path& path) {
+bool is_there(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
 }
@@ -44,7 +44,7 @@ std::map<std::string, std::string> read_index(const std::string& path) {
     if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos ||
         name.find('\0') != std::string::npos) {
       throw Error(fmt::format("{}: weight_map gives {} for {}, wanted the name of a file beside it", path,
-                              quoted(shard.is_string() ? name : "no string"), quoted(tensor)));
+                              minimind::quoted(shard.is_string() ? name : "no string"), minimind::quoted(tensor)));
     }
     shard_of[tensor] = name;
   }
@@ -62,14 +62,14 @@ StoredTensors read_shards(const fs::path& folder, const std::string& index_name,
     for (auto& [name, tensor] : read_weights_file((folder / shard).string())) {
       const auto listed = shard_of.find(name);
       if (listed == shard_of.end() || listed->second != shard) {
-        throw Error(fmt::format("{}: tensor {} is in {} but not listed there", index_path, quoted(name), shard));
+        throw Error(fmt::format("{}: tensor {} is in {} but not listed there", index_path, minimind::quoted(name), shard));
       }
       all.emplace(name, std::move(tensor));
     }
   }
   for (const auto& [tensor, shard] : shard_of) {
     if (!all.contains(tensor)) {
-      throw Error(fmt::format("{}: tensor {} is listed for {} but not in it", index_path, quoted(tensor), shard));
+      throw Error(fmt::format("{}: tensor {} is listed for {} but not in it", index_path, minimind::quoted(tensor), shard));
     }
   }
   return all;
@@ -104,10 +104,10 @@ std::string read_text_file(const std::string& path) {
 
 std::optional<StatedConfig> read_folder_config(const std::string& folder) {
   const fs::path config = fs::path(folder) / "config.json";
-  if (!exists(config)) return std::nullopt;
+  if (!is_there(config)) return std::nullopt;
   StatedConfig stated = parse_config_json(read_text_file(config.string()), config.string());
   const fs::path generation = fs::path(folder) / "generation_config.json";
-  if (stated.eos_token_id.empty() && exists(generation)) {
+  if (stated.eos_token_id.empty() && is_there(generation)) {
     stated.eos_token_id = parse_config_json(read_text_file(generation.string()), generation.string()).eos_token_id;
   }
   return stated;
@@ -119,8 +119,8 @@ HfFolder read_hf_folder(const std::string& folder) {
     const bool safetensors = std::string_view(name).ends_with(".safetensors");
     const std::string format = safetensors ? "safetensors" : "torch.save";
     const std::string index = std::string(name) + ".index.json";
-    if (exists(path / name)) return {read_weights_file((path / name).string()), format};
-    if (exists(path / index)) {
+    if (is_there(path / name)) return {read_weights_file((path / name).string()), format};
+    if (is_there(path / index)) {
       std::size_t shards = 0;
       HfFolder result{read_shards(path, index, shards), ""};
       result.format = fmt::format("{}, {} shards", format, shards);

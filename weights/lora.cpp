@@ -117,7 +117,7 @@ LoraFile parse_lora_argument(const std::string& argument) {
   char* end = nullptr;
   const double value = std::strtod(scale.c_str(), &end);
   if (scale.empty() || *end != '\0' || !std::isfinite(value)) {
-    throw Error(fmt::format("--lora: the scale in {} is {}, wanted a number, as in a.pth:0.5", quoted(argument),
+    throw UsageError(fmt::format("--lora: the scale in {} is {}, wanted a number, as in a.pth:0.5", quoted(argument),
                             quoted(scale)));
   }
   return {argument.substr(0, colon), value};

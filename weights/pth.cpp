@@ -176,8 +176,8 @@ const Dict& find_state_dict(const Document& document, const std::string& path) {
   const Value& top = document.at(document.top);
   const auto* dict = std::get_if<Dict>(&top);
   if (dict == nullptr) {
-    throw Error(fmt::format("{}: holds a {}, wanted a state dict; torch.save(model.state_dict(), ...)", path,
-                            quoted(pickle::type_name(top))));
+    throw Error(fmt::format("{}: holds a value of type {}, wanted a state dict; torch.save(model.state_dict(), ...)",
+                            path, pickle::type_name(top)));
   }
   const Dict* wrapped = wrapped_state(document, *dict, path);
   return wrapped != nullptr ? *wrapped : *dict;
@@ -199,13 +199,16 @@ StoredTensors read_pth(std::shared_ptr<const MappedFile> file) {
   for (const auto& [key, id] : state.entries) {
     const auto* name = std::get_if<pickle::Text>(&archive.document.at(key));
     const Value& value = archive.document.at(id);
-    if (name == nullptr || !is_tensor_name(name->text)) {
-      throw Error(fmt::format("{}: the state dict has the key {}, wanted the name of a tensor", path,
-                              quoted(name != nullptr ? name->text : pickle::type_name(archive.document.at(key)))));
+    if (name == nullptr) {
+      throw Error(fmt::format("{}: the state dict has a key of type {}, wanted names of tensors", path,
+                              pickle::type_name(archive.document.at(key))));
+    }
+    if (!is_tensor_name(name->text)) {
+      throw Error(fmt::format("{}: {} is no name for a tensor; the file is damaged", path, quoted(name->text)));
     }
     if (!is_torch_tensor(value)) {
-      throw Error(fmt::format("{}: {} is a {}, wanted a tensor; save model.state_dict() alone or under 'model'", path,
-                              quoted(name->text), quoted(pickle::type_name(value))));
+      throw Error(fmt::format("{}: entry {} is of type {}, wanted a tensor; torch.save(model.state_dict(), ...)", path,
+                              quoted(name->text), pickle::type_name(value)));
     }
     if (!tensors.emplace(name->text, reader.read(value, name->text)).second) {
       throw Error(fmt::format("{}: has two tensors called {}", path, quoted(name->text)));

@@ -54,7 +54,7 @@ Json parse_header(std::string_view text, const std::string& path) {
     if (event == Json::parse_event_t::key) {
       const auto& name = value.get_ref<const std::string&>();
       if (!keys[static_cast<std::size_t>(depth)].insert(name).second) {
-        fail(path, fmt::format("the header has two entries called {}", quoted(name)));
+        fail(path, fmt::format("the header has two entries called {}", minimind::quoted(name)));
       }
     }
     return true;
@@ -66,7 +66,7 @@ Json parse_header(std::string_view text, const std::string& path) {
 
 std::size_t to_size(const Json& value, std::string_view field, const std::string& where) {
   if (!value.is_number_unsigned()) {
-    fail(where, fmt::format("{} has {}, wanted a whole number of 0 or more", field, quoted(value.dump())));
+    fail(where, fmt::format("{} has {}, wanted a whole number of 0 or more", field, minimind::quoted(value.dump())));
   }
   return value.get<std::size_t>();
 }
@@ -84,7 +84,7 @@ DType read_dtype(const Json& entry, const std::string& where) {
   const auto* found =
       std::find_if(std::begin(kDTypes), std::end(kDTypes), [&](const auto& known) { return known.first == text; });
   if (found == std::end(kDTypes)) {
-    fail(where, fmt::format("has element type {}; save it as F32, F16 or BF16", quoted(text)));
+    fail(where, fmt::format("has element type {}; save it as F32, F16 or BF16", minimind::quoted(text)));
   }
   return found->second;
 }
@@ -109,7 +109,7 @@ StoredTensor read_entry(const Json& entry, std::span<const std::byte> data, cons
   const auto size = byte_count(tensor.shape, tensor.dtype);
   if (size != end - begin) {
     fail(where, fmt::format("its shape takes {} bytes of {} and data_offsets [{}, {}] hold {}; the file is damaged",
-                            size ? fmt::to_string(*size) : "too many", name_of(tensor.dtype), begin, end, end - begin));
+                            size ? std::to_string(*size) : "too many", name_of(tensor.dtype), begin, end, end - begin));
   }
   tensor.data = data.subspan(begin, end - begin);
   return tensor;
@@ -134,7 +134,7 @@ void check_coverage(const StoredTensors& tensors, std::span<const std::byte> dat
   for (const Offsets& part : parts) {
     if (part.begin != covered) {
       fail(path, fmt::format("tensor {} begins at byte {} of the data, wanted {}: it {}; the file is damaged",
-                             quoted(part.name), part.begin, covered,
+                             minimind::quoted(part.name), part.begin, covered,
                              part.begin < covered ? "overlaps another" : "leaves a hole"));
     }
     covered = part.end;
@@ -171,8 +171,8 @@ StoredTensors read_safetensors(std::shared_ptr<const MappedFile> file) {
       check_metadata(entry, path);
       continue;
     }
-    if (!is_tensor_name(name)) fail(path, fmt::format("{} is no name for a tensor", quoted(name)));
-    StoredTensor tensor = read_entry(entry, data, fmt::format("{}: tensor {}", path, quoted(name)));
+    if (!is_tensor_name(name)) fail(path, fmt::format("{} is no name for a tensor", minimind::quoted(name)));
+    StoredTensor tensor = read_entry(entry, data, fmt::format("{}: tensor {}", path, minimind::quoted(name)));
     tensor.file = path;
     tensor.mapping = file;
     tensors.emplace(name, std::move(tensor));

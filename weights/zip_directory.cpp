@@ -185,8 +185,10 @@ std::span<const std::byte> ZipReader::locate(const CentralHeader& header, std::u
     fail(fmt::format("{} is encrypted; extract it and save the checkpoint again with torch.save", part));
   }
   if (header.method != 0) {
-    fail(fmt::format("{} is compressed (method {}), which torch.save never does; save the checkpoint again with it",
-                     part, header.method));
+    fail(
+        fmt::format("{} is compressed (method {}): TorchScript does so, torch.save never; use "
+                    "torch.save(model.state_dict(), ...)",
+                    part, header.method));
   }
   if (header.compressed_size != header.size) {
     fail(fmt::format("{} is stored, yet has two sizes, {} and {} bytes; copy or download the file again", part,

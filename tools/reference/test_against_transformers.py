@@ -53,7 +53,8 @@ class TwinAgainstTransformers(unittest.TestCase):
         torch.manual_seed(1)
         twin = MiniMind(config_from(family, raw)).eval()
         randomize(twin, torch.Generator().manual_seed(1))
-        config = hugging_face_config(raw, {"rope_parameters": {"rope_theta": raw["rope_theta"], "rope_type": "default"}})
+        rope = {"rope_theta": raw["rope_theta"], "rope_type": "default"}
+        config = hugging_face_config(raw, {"rope_parameters": rope})
         other = hf_class(hf_config(**config)).eval()
         other.load_state_dict(fuse_experts(twin.state_dict()))
         tokens = torch.randint(raw["vocab_size"], (64,)).tolist()

@@ -26,10 +26,11 @@ LOGIT_STD = 3.0
 SMALLEST_GREEDY_MARGIN = 0.05  # largest logit over the second
 SMALLEST_ROUTING_MARGIN = 0.005  # probability of the last expert chosen over the first one not
 DISTINCT_GREEDY_TOKENS = 4
+MOST_PROMPTS = 500
 
 
-def randomize(model: MiniMind, random: torch.Generator) -> None:
-    """Linear maps keep the scale of their input times 1.5; the last norm brings logits to LOGIT_STD."""
+def randomize(model: MiniMind, random: torch.Generator, gain: float = 1.5) -> None:
+    """A linear map multiplies the scale of its input by the gain; the last norm brings logits to LOGIT_STD."""
     final_gain = LOGIT_STD / (EMBEDDING_STD * math.sqrt(model.config.hidden_size))
     for name, weight in model.named_parameters():
         noise = torch.randn(weight.shape, generator=random)
@@ -42,7 +43,7 @@ def randomize(model: MiniMind, random: torch.Generator) -> None:
         elif name.endswith(".bias"):
             weight.data = 0.5 * noise
         else:
-            weight.data = 1.5 / math.sqrt(weight.shape[1]) * noise
+            weight.data = gain / math.sqrt(weight.shape[1]) * noise
     if model.config.tie_word_embeddings:
         model.lm_head.weight = model.model.embed_tokens.weight
 
@@ -94,18 +95,21 @@ def routing_margin(model: MiniMind, tokens: torch.Tensor) -> float:
 
 
 @torch.inference_mode()
-def draw_tokens(model: MiniMind, random: torch.Generator, prompt_len: int, count: int) -> tuple[dict, np.ndarray]:
+def draw_tokens(
+    model: MiniMind, random: torch.Generator, prompt_len: int, count: int, smallest_routing_margin: float
+) -> tuple[dict, np.ndarray]:
     """A prompt and its greedy continuation with no near tie -> the token fields of case.json, and the logits."""
-    while True:
+    for _ in range(MOST_PROMPTS):
         prompt = torch.randint(model.config.vocab_size, (prompt_len,), generator=random).tolist()
         greedy = model.greedy(prompt, count)
         tokens = torch.tensor([prompt + greedy])
         logits = model(tokens)[0]
         best = logits[prompt_len - 1 : -1].topk(2).values
         margin = (best[:, 0] - best[:, 1]).min()
-        clear = margin > SMALLEST_GREEDY_MARGIN and routing_margin(model, tokens) > SMALLEST_ROUTING_MARGIN
+        clear = margin > SMALLEST_GREEDY_MARGIN and routing_margin(model, tokens) > smallest_routing_margin
         if clear and len(set(greedy)) >= DISTINCT_GREEDY_TOKENS:
             return {"tokens": prompt + greedy, "prompt_len": prompt_len, "greedy": greedy}, logits.numpy()
+    raise RuntimeError(f"no prompt of {MOST_PROMPTS} gave clear choices")
 
 
 def write_case(case: Case, folder: Path) -> None:
@@ -123,7 +127,8 @@ def write_case(case: Case, folder: Path) -> None:
     if case.lora_modules:
         torch.save(random_lora(case, model, random), folder / "lora.pth")
         described["lora"] = "lora.pth"
-    tokens, logits = draw_tokens(twin_of(folder, described), random, PROMPT_TOKENS, GREEDY_TOKENS)
+    twin = twin_of(folder, described)
+    tokens, logits = draw_tokens(twin, random, PROMPT_TOKENS, GREEDY_TOKENS, SMALLEST_ROUTING_MARGIN)
     (folder / "case.json").write_text(json.dumps(described | tokens) + "\n")
     np.save(folder / "logits.npy", logits)
     print(f"{case.name}: logits {logits.shape}, standard deviation {logits.std():.2f}")

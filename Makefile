@@ -1,0 +1,127 @@
+# make            build ./minimind
+# make help       what else there is
+
+VERSION := 0.1.0
+PREFIX ?= /usr/local
+CXX := g++
+JOBS ?= $(shell nproc)
+MAKEFLAGS += --jobs=$(JOBS)
+
+BUILD_PACKAGES := g++ libcli11-dev libfmt-dev libutf8proc-dev libxsimd-dev nlohmann-json3-dev
+TEST_PACKAGES := libgtest-dev python3
+
+BUILD ?= build/release
+OPTIMIZE ?= -O2
+CXXFLAGS := -std=c++20 -fopenmp -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Werror
+CPPFLAGS := -I. -MMD -MP -DMINIMIND_VERSION='"$(VERSION)"' -DMINIMIND_SOURCE_DIR='"$(CURDIR)"'
+LDLIBS := -lfmt -lutf8proc
+
+# Kernels are compiled once per instruction set of the machine's architecture; the program chooses at start.
+ifeq ($(shell uname -m),aarch64)
+ISAS := neon
+else
+ISAS := sse2 avx2 avx512
+endif
+ISA_FLAGS_avx2 := -mavx2 -mfma -mf16c
+ISA_FLAGS_avx512 := $(ISA_FLAGS_avx2) -mavx512f -mavx512bw -mavx512cd -mavx512dq -mavx512vl
+# GCC 12 warns falsely about uninitialised values in its own AVX-512 header.
+ISA_FLAGS_avx512 += -Wno-uninitialized -Wno-maybe-uninitialized
+
+KERNELS := $(ISAS:%=runtime/kernels/%.cpp)
+SOURCES := $(wildcard weights/*.cpp runtime/*.cpp) runtime/kernels/dispatch.cpp $(KERNELS) $(wildcard tools/*.cpp)
+TESTS := $(wildcard tests/*_test.cpp)
+FORMATTED := $(wildcard weights/*.h weights/*.cpp runtime/*.h runtime/*.cpp runtime/kernels/*.h runtime/kernels/*.cpp \
+	tools/*.h tools/*.cpp tests/*.h tests/*.cpp tests/fuzz/*.cpp)
+
+OBJECTS := $(SOURCES:%.cpp=$(BUILD)/%.o)
+TEST_OBJECTS := $(TESTS:%.cpp=$(BUILD)/%.o) $(filter-out $(BUILD)/tools/main.o,$(OBJECTS))
+
+.PHONY: all help demo test check run-tests install clean format sanitize reference packages test-packages
+all: minimind
+
+help:
+	@echo 'make                  build ./minimind (needs: $(BUILD_PACKAGES))'
+	@echo 'make demo             install what is missing, build, and let the bundled model write'
+	@echo 'make test             install what is missing, build, and run every test'
+	@echo 'make install PREFIX=  install into PREFIX (default $(PREFIX)): bin/minimind and share/minimind'
+	@echo 'make sanitize         run the tests under the address and undefined-behaviour sanitizers'
+	@echo 'make format           format the sources with clang-format'
+	@echo 'make reference        set up PyTorch under build/, test the reference and write tests/golden anew'
+	@echo 'make clean            remove what was built'
+
+minimind: $(OBJECTS)
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
+
+$(BUILD)/minimind_tests: $(TEST_OBJECTS)
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LDLIBS) -lgtest -lgtest_main -o $@
+
+$(BUILD)/%.o: %.cpp Makefile
+	@mkdir -p $(@D)
+	$(CXX) $(CPPFLAGS) $(CXXFLAGS) $(OPTIMIZE) $(SANITIZE) $(FILE_FLAGS) -c $< -o $@
+
+# Without exceptions, unwinding leaves no weak symbol in the kernels.
+$(KERNELS:%.cpp=$(BUILD)/%.o): FILE_FLAGS = -fno-exceptions $(ISA_FLAGS_$(basename $(notdir $@)))
+$(KERNELS:%.cpp=$(BUILD)/%.o): OPTIMIZE := -O3
+
+# Installs the Debian packages in $(1) that are missing, saying which.
+define install_packages
+	@missing=$$(for package in $(1); do dpkg-query -W -f='$${Status}\n' $$package 2>/dev/null | \
+		grep -q '^install ok installed' || printf '%s ' $$package; done); \
+	if [ -n "$$missing" ]; then \
+		echo "Installing the Debian packages that are missing: $$missing"; \
+		root=$$([ "$$(id -u)" = 0 ] || echo sudo); \
+		$$root apt-get update -qq && \
+		$$root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
+	fi
+endef
+
+packages:
+	$(call install_packages,$(BUILD_PACKAGES))
+
+test-packages:
+	$(call install_packages,$(BUILD_PACKAGES) $(TEST_PACKAGES))
+
+demo: packages
+	@$(MAKE) --no-print-directory minimind
+	@echo
+	./minimind generate -p '五言绝句《山居》' -n 100
+	@echo
+	@echo "Another one: ./minimind generate -p '七言绝句《秋夜》'   Yours: ./minimind generate -m out/full_sft_768.pth -p 你好"
+
+test: test-packages
+	@$(MAKE) --no-print-directory check
+
+check: minimind $(BUILD)/minimind_tests
+	tests/one_symbol.sh $(KERNELS:%.cpp=$(BUILD)/%.o)
+	$(BUILD)/minimind_tests --gtest_brief=1
+	tests/shared_checks.sh ./minimind
+
+sanitize: test-packages
+	@$(MAKE) --no-print-directory BUILD=build/sanitize OPTIMIZE=-O1 run-tests \
+		SANITIZE='-g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined' \
+		LDFLAGS='-fsanitize=address,undefined'
+
+run-tests: $(BUILD)/minimind_tests $(BUILD)/minimind
+	MINIMIND_PROGRAM=$(BUILD)/minimind $(BUILD)/minimind_tests --gtest_brief=1
+
+$(BUILD)/minimind: $(OBJECTS)
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
+
+install: minimind
+	install -D minimind $(DESTDIR)$(PREFIX)/bin/minimind
+	install -d $(DESTDIR)$(PREFIX)/share/minimind/demo
+	install -m 644 weights/demo/* $(DESTDIR)$(PREFIX)/share/minimind/demo
+
+clean:
+	rm -rf build minimind
+
+format:
+	clang-format -i $(FORMATTED)
+
+reference:
+	python3 -m venv build/reference-venv
+	build/reference-venv/bin/pip install -q -r tools/reference/requirements.txt
+	build/reference-venv/bin/python -m unittest discover -s tools/reference
+	build/reference-venv/bin/python tools/reference/write_golden.py
+
+-include $(OBJECTS:.o=.d) $(TEST_OBJECTS:.o=.d)

@@ -1,0 +1,125 @@
+#include "runtime/generate.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "runtime/stop_filter.h"
+#include "runtime/utf8.h"
+#include "weights/error.h"
+
+namespace minimind {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Tokens in, certain text out: bytes become whole characters, and stop strings are cut.
+class TextStream {
+ public:
+  TextStream(const Tokenizer* tokenizer, const std::vector<std::string>& stop, const TextCallback& on_text)
+      : tokenizer_(tokenizer), filter_(stop), on_text_(on_text) {}
+
+  void push(std::int32_t token) {
+    if (tokenizer_ && !tokenizer_->is_special(token)) show(filter_.push(utf8_.push(tokenizer_->token_bytes(token))));
+  }
+
+  void finish() {
+    if (!filter_.stopped()) show(filter_.push(utf8_.finish()));
+    show(filter_.finish());
+  }
+
+  bool stopped() const { return filter_.stopped(); }
+  std::string take_text() { return std::move(text_); }
+
+ private:
+  void show(const std::string& piece) {
+    if (piece.empty()) return;
+    text_ += piece;
+    on_text_(piece);
+  }
+
+  const Tokenizer* tokenizer_;
+  Utf8Stream utf8_;
+  StopFilter filter_;
+  const TextCallback& on_text_;
+  std::string text_;
+};
+
+void check_prompt(std::span<const std::int32_t> prompt, std::size_t vocab_size, const KvCache& cache) {
+  if (prompt.empty()) throw Error("the prompt is empty: there is nothing to continue");
+  check_tokens(prompt, vocab_size);
+  const std::size_t room = cache.capacity() - cache.size();
+  if (prompt.size() > room) {
+    throw Error(
+        fmt::format("the prompt is {} tokens long but the context holds {}; shorten it or give a larger "
+                    "--ctx-size",
+                    prompt.size(), room));
+  }
+}
+
+}  // namespace
+
+void check_tokens(std::span<const std::int32_t> tokens, std::size_t vocab_size) {
+  for (const std::int32_t token : tokens) {
+    if (token < 0 || static_cast<std::size_t>(token) >= vocab_size) {
+      throw Error(fmt::format("token {} is not in the model's vocabulary of {} (ids 0 to {})", token, vocab_size,
+                              vocab_size - 1));
+    }
+  }
+}
+
+void prefill(Forward& forward, KvCache& cache, std::span<const std::int32_t> tokens, std::span<float> logits,
+             const std::atomic<bool>& interrupted) {
+  for (std::size_t done = 0; done < tokens.size() && !interrupted;) {
+    const std::size_t count = std::min(forward.max_tokens(), tokens.size() - done);
+    const bool last = done + count == tokens.size();
+    forward.run(tokens.subspan(done, count), cache, Matrix<float>{logits.data(), last ? 1u : 0u, logits.size()});
+    done += count;
+  }
+}
+
+Generated generate(Forward& forward, KvCache& cache, const Tokenizer* tokenizer, std::span<const std::int32_t> prompt,
+                   const GenerateOptions& options, const TextCallback& on_text, const std::atomic<bool>& interrupted) {
+  const std::size_t vocab_size = forward.model().config.vocab_size;
+  check_prompt(prompt, vocab_size, cache);
+  Sampler sampler(options.sampling, vocab_size);
+  for (const std::int32_t token : prompt) sampler.accept_prompt(token);
+  std::vector<float> logits(vocab_size);
+  TextStream stream(tokenizer, options.stop, on_text);
+  Generated result;
+
+  const Clock::time_point start = Clock::now();
+  prefill(forward, cache, prompt, logits, interrupted);
+  result.prompt_seconds = seconds_since(start);
+
+  const Clock::time_point decode_start = Clock::now();
+  while (result.tokens.size() < options.max_tokens) {
+    if (interrupted) {
+      result.finish_reason = FinishReason::interrupted;
+      break;
+    }
+    const std::int32_t token = sampler.sample(logits);
+    sampler.accept(token);
+    result.tokens.push_back(token);
+    const bool ended =
+        std::find(options.end_tokens.begin(), options.end_tokens.end(), token) != options.end_tokens.end();
+    if (!ended) stream.push(token);
+    if (ended || stream.stopped()) {
+      result.finish_reason = FinishReason::stop;
+      break;
+    }
+    if (result.tokens.size() == options.max_tokens || cache.size() == cache.capacity()) break;
+    forward.run({&token, 1}, cache, Matrix<float>{logits.data(), 1, vocab_size});
+  }
+  stream.finish();
+  result.decode_seconds = seconds_since(decode_start);
+  result.text = stream.take_text();
+  return result;
+}
+
+}  // namespace minimind

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/forward.h"
+#include "runtime/kv_cache.h"
+#include "runtime/sampler.h"
+#include "runtime/tokenizer.h"
+
+namespace minimind {
+
+struct GenerateOptions {
+  std::size_t max_tokens = 0;            // at most so many are generated
+  std::vector<std::int32_t> end_tokens;  // any of them ends the text; empty to ignore the end of text
+  std::vector<std::string> stop;         // any of them ends the text and is not part of it
+  SamplingOptions sampling;
+};
+
+enum class FinishReason { stop, length, interrupted };
+
+constexpr std::string_view name_of(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::stop:
+      return "stop";
+    case FinishReason::length:
+      return "length";
+    case FinishReason::interrupted:
+      return "interrupted";
+  }
+  return "unknown";
+}
+
+struct Generated {
+  std::vector<std::int32_t> tokens;  // as sampled, with the end token where one came
+  std::string text;                  // without special tokens and stop strings; empty without a tokenizer
+  FinishReason finish_reason = FinishReason::length;
+  double prompt_seconds = 0;  // until the first token could be sampled
+  double decode_seconds = 0;  // from then on
+};
+
+// Called with each piece of text, whole characters only, as soon as it is certain.
+using TextCallback = std::function<void(std::string_view)>;
+
+// Puts the tokens into the cache, in batches of forward.max_tokens(), and writes the logits of the last one
+// [vocab_size]. Returns early, with fewer tokens in the cache, once `interrupted` is set.
+void prefill(Forward& forward, KvCache& cache, std::span<const std::int32_t> tokens, std::span<float> logits,
+             const std::atomic<bool>& interrupted);
+
+// Continues the prompt until an end token, a stop string, max_tokens, or a full cache (both `length`), or until
+// `interrupted` is set. `tokenizer` may be null: then there is no text and stop strings cannot be used.
+// Throws Error when the prompt is empty, holds ids that are not in the vocabulary, or does not fit the cache.
+Generated generate(Forward& forward, KvCache& cache, const Tokenizer* tokenizer, std::span<const std::int32_t> prompt,
+                   const GenerateOptions& options, const TextCallback& on_text, const std::atomic<bool>& interrupted);
+
+// Throws Error that names the first id outside [0, vocab_size).
+void check_tokens(std::span<const std::int32_t> tokens, std::size_t vocab_size);
+
+}  // namespace minimind

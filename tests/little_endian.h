@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+namespace minimind {
+
+// The bytes of a number as files hold it.
+template <typename T>
+std::string little_endian(T value) {
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
+
+}  // namespace minimind

@@ -1,0 +1,210 @@
+#include "runtime/tokenizer_json.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+
+#include "runtime/tokenizer.h"
+#include "weights/error.h"
+
+namespace minimind {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+const std::string own_folder = MINIMIND_SOURCE_DIR "/tests/golden_tokenizer";
+
+// A folder of its own for each test, removed at the end.
+class TokenizerJson : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(testing::TempDir()) /
+              (std::string("minimind_") + testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    std::ifstream(own_folder + "/tokenizer.json") >> json_;
+  }
+
+  void TearDown() override { fs::remove_all(folder_); }
+
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name, std::ios::binary) << text;
+  }
+
+  // The error of loading `text` as tokenizer.json, without the path it begins with.
+  std::string error_of(const std::string& text, const std::string& named_file = "tokenizer.json") const {
+    write("tokenizer.json", text);
+    try {
+      Tokenizer::load(folder_.string());
+    } catch (const Error& error) {
+      const std::string message = error.what();
+      const std::string path = (folder_ / named_file).string() + ": ";
+      EXPECT_TRUE(message.starts_with(path)) << message;
+      return message.substr(std::min(message.size(), path.size()));
+    }
+    return "no error";
+  }
+
+  std::string error_after(const std::function<void(Json&)>& change) const {
+    Json changed = json_;
+    change(changed);
+    return error_of(changed.dump());
+  }
+
+  std::string error_with(const std::string& pointer, const Json& value) const {
+    return error_after([&](Json& json) { json[Json::json_pointer(pointer)] = value; });
+  }
+
+  fs::path folder_;
+  Json json_;
+};
+
+TEST_F(TokenizerJson, ReadsAFileByPathAndMergesWrittenAsStrings) {
+  Json with_strings = json_;
+  Json heading = Json::array({"#version: 0.2"});
+  for (const Json& merge : json_["model"]["merges"]) {
+    heading.push_back(merge[0].get<std::string>() + " " + merge[1].get<std::string>());
+  }
+  with_strings["model"]["merges"] = heading;
+  write("other.json", with_strings.dump());
+  const TokenizerData data = read_tokenizer_json((folder_ / "other.json").string());
+  EXPECT_EQ(data.merges, read_tokenizer_json(own_folder).merges);
+  EXPECT_EQ(data.merges.size(), json_["model"]["merges"].size());
+  EXPECT_EQ(data.chat_template, std::nullopt);
+}
+
+TEST_F(TokenizerJson, NamesWhatItDoesNotDo) {
+  EXPECT_EQ(error_with("/normalizer", {{"type", "NFC"}}),
+            "normalizer: found an object of type 'NFC'; wanted null: it is not supported; set it to null if it is not "
+            "needed");
+  EXPECT_EQ(error_with("/pre_tokenizer", {{"type", "Metaspace"}}),
+            "pre_tokenizer: found an object of type 'Metaspace'; wanted an object of type 'ByteLevel': no other is "
+            "supported");
+  EXPECT_TRUE(error_with("/pre_tokenizer", nullptr).starts_with("pre_tokenizer: found null;"));
+  EXPECT_TRUE(error_with("/decoder", nullptr).starts_with("decoder: found null;"));
+  EXPECT_TRUE(error_with("/post_processor", {{"type", "TemplateProcessing"}}).starts_with("post_processor: found"));
+  EXPECT_TRUE(error_with("/truncation", {{"max_length", 5}}).starts_with("truncation: found an object;"));
+  EXPECT_TRUE(error_with("/padding", {{"length", 5}}).starts_with("padding: found an object;"));
+  EXPECT_TRUE(error_with("/version", "2.0").starts_with("version: found '2.0'; wanted \"1.0\""));
+  EXPECT_TRUE(error_with("/model/type", "Unigram").starts_with("model.type: found 'Unigram'; wanted BPE"));
+  EXPECT_TRUE(error_with("/model/dropout", 0.1).starts_with("model.dropout: found 0.1; wanted null"));
+  EXPECT_TRUE(error_with("/model/byte_fallback", true).starts_with("model.byte_fallback: found true; wanted false"));
+  EXPECT_TRUE(error_with("/model/continuing_subword_prefix", "##").starts_with("model.continuing_subword_prefix: "));
+  EXPECT_TRUE(error_with("/model/end_of_word_suffix", "</w>").starts_with("model.end_of_word_suffix: found '</w>'"));
+  EXPECT_TRUE(error_with("/model/new_option", 1).starts_with("model.new_option: found 1; wanted no such field"));
+  EXPECT_TRUE(error_with("/pre_tokenizer/lower", true).starts_with("pre_tokenizer.lower: found true;"));
+}
+
+TEST_F(TokenizerJson, AcceptsWhatChangesNothing) {
+  EXPECT_EQ(error_with("/post_processor", {{"type", "ByteLevel"}, {"trim_offsets", true}}), "no error");
+  EXPECT_EQ(error_with("/model/dropout", 0.0), "no error");
+  EXPECT_EQ(error_with("/model/end_of_word_suffix", ""), "no error");
+  for (const char* const field : {"version", "truncation", "padding", "normalizer", "post_processor", "added_tokens"}) {
+    EXPECT_EQ(error_after([&](Json& json) { json.erase(field); }), "no error") << field;
+  }
+}
+
+TEST_F(TokenizerJson, NamesMissingAndMistypedFields) {
+  for (const char* const field : {"model", "pre_tokenizer", "decoder"}) {
+    const std::string error = error_after([&](Json& json) { json.erase(field); });
+    EXPECT_TRUE(error.starts_with(std::string(field) + ": found n")) << error;
+  }
+  EXPECT_TRUE(error_with("/model/vocab", nullptr).starts_with("model.vocab: found null; wanted a JSON object"));
+  EXPECT_TRUE(error_with("/model/vocab/a", "1").starts_with("model.vocab.a: found '1'; wanted a token id"));
+  EXPECT_TRUE(error_with("/model/vocab/a", -1).starts_with("model.vocab.a: found -1; wanted a token id"));
+  EXPECT_TRUE(error_with("/model/vocab/a", 1.0).starts_with("model.vocab.a: found 1.0; wanted a token id"));
+  EXPECT_TRUE(error_with("/model/vocab/a", 1ull << 63).starts_with("model.vocab.a: found 9223372036854775808;"));
+  EXPECT_TRUE(error_with("/model/merges", "a b").starts_with("model.merges: found 'a b'; wanted an array"));
+  EXPECT_TRUE(error_with("/model/merges/3", "a b c").starts_with("model.merges[3]: found 'a b c'; wanted two tokens"));
+  EXPECT_TRUE(error_with("/model/merges/0", {"a"}).starts_with("model.merges[0]: found an array of 1; wanted two"));
+  EXPECT_TRUE(error_with("/model/merges/0", {"a", 1}).starts_with("model.merges[0]: found an array of 2; wanted two"));
+  EXPECT_TRUE(error_with("/added_tokens", 5).starts_with("added_tokens: found 5; wanted an array"));
+  EXPECT_TRUE(error_with("/added_tokens/1", 5).starts_with("added_tokens[1]: found 5; wanted a JSON object"));
+  EXPECT_TRUE(error_with("/added_tokens/1/lstrip", 1).starts_with("added_tokens[1].lstrip: found 1; wanted true or"));
+  EXPECT_TRUE(error_with("/added_tokens/1/id", -1).starts_with("added_tokens[1].id: found -1; wanted a token id"));
+  EXPECT_TRUE(error_with("/added_tokens/1/content", nullptr).starts_with("added_tokens[1].content: found null;"));
+  EXPECT_EQ(error_after([](Json& json) { json["added_tokens"][1].erase("special"); }),
+            "added_tokens[1].special: found nothing; wanted true or false");
+}
+
+TEST_F(TokenizerJson, RefusesWhatIsNoJsonObject) {
+  EXPECT_EQ(error_of("[1]"), "found an array of 1; wanted a JSON object");
+  EXPECT_TRUE(error_of("{\"a\":").starts_with("is not valid JSON at byte 6 of 5"));
+  EXPECT_TRUE(error_of("{\"a\": \"\xFF\"}").starts_with("is not valid JSON at byte"));
+  EXPECT_TRUE(error_of("").starts_with("is empty"));
+}
+
+TEST_F(TokenizerJson, RefusesDeepNestingWithoutRecursion) {
+  const std::size_t depth = 200000;
+  EXPECT_EQ(error_of(std::string(depth, '[') + std::string(depth, ']')), "is nested deeper than 16 levels");
+  std::string objects;
+  for (std::size_t i = 0; i < depth; ++i) objects += "{\"a\":";
+  EXPECT_EQ(error_of(objects), "is nested deeper than 16 levels");
+}
+
+TEST_F(TokenizerJson, DamagedFilesAreRefusedOrLoadButNeverCrash) {
+  const std::string text = json_.dump();
+  std::mt19937 random(3);
+  const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+  for (int round = 0; round < 300; ++round) {
+    std::string damaged = text;
+    for (std::size_t changes = 1 + below(3); changes > 0; --changes) {
+      const std::size_t at = below(damaged.size());
+      switch (below(3)) {
+        case 0:
+          damaged[at] = static_cast<char>(below(256));
+          break;
+        case 1:
+          damaged.erase(at, 1 + below(20));
+          break;
+        default:
+          damaged.insert(at, damaged.substr(below(damaged.size()), 1 + below(20)));
+      }
+    }
+    error_of(damaged);  // which checks that an error names the file
+  }
+}
+
+TEST_F(TokenizerJson, ReadsTheConfigBesideIt) {
+  write("tokenizer_config.json", R"({"bos_token": {"content": "<|user|>"}, "eos_token": "<|end|>", "pad_token": null,
+      "chat_template": [{"name": "tool_use", "template": "T"}, {"name": "default", "template": "D"}], "other": [1]})");
+  EXPECT_EQ(error_of(json_.dump()), "no error");
+  EXPECT_EQ(read_tokenizer_json(folder_.string()).bos_token, "<|user|>");
+  EXPECT_EQ(read_tokenizer_json(folder_.string()).eos_token, "<|end|>");
+  EXPECT_EQ(read_tokenizer_json(folder_.string()).pad_token, std::nullopt);
+  EXPECT_EQ(read_tokenizer_json(folder_.string()).chat_template, "D");
+  write("chat_template.jinja", "J");
+  EXPECT_EQ(read_tokenizer_json(folder_.string()).chat_template, "J");
+}
+
+TEST_F(TokenizerJson, RefusesABrokenConfigBesideIt) {
+  const auto error_with_config = [&](const std::string& config) {
+    write("tokenizer_config.json", config);
+    return error_of(json_.dump(), "tokenizer_config.json");
+  };
+  EXPECT_EQ(error_with_config(R"({"bos_token": 1})"), "bos_token: found 1; wanted a string or null");
+  EXPECT_EQ(error_with_config(R"({"bos_token": {"text": 1}})"), "bos_token.content: found nothing; wanted a string");
+  EXPECT_EQ(error_with_config(R"({"chat_template": 1})"), "chat_template: found 1; wanted a string or null");
+  EXPECT_EQ(error_with_config(R"({"chat_template": [{"name": 1}, 2]})"),
+            "chat_template: found an array of 2; wanted a string, or an array with a template named \"default\"");
+  EXPECT_TRUE(error_with_config("{").starts_with("is not valid JSON"));
+}
+
+TEST_F(TokenizerJson, SaysWhichFileIsMissing) {
+  try {
+    Tokenizer::load(folder_.string());
+    FAIL() << "loaded from an empty folder";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.what(), (folder_ / "tokenizer.json").string() + ": cannot be opened: No such file or directory");
+  }
+}
+
+}  // namespace
+}  // namespace minimind

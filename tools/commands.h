@@ -1,0 +1,18 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace minimind {
+
+// Each adds one subcommand with its options to `app`. The returned function does the work once the command line has
+// been parsed and gives the exit status; it throws Error and UsageError.
+using Command = std::function<int()>;
+
+Command add_generate(CLI::App& app);
+Command add_inspect(CLI::App& app);
+Command add_logits(CLI::App& app);
+Command add_compare(CLI::App& app);
+Command add_tokenize(CLI::App& app);
+
+}  // namespace minimind

@@ -1,0 +1,116 @@
+#include <fmt/core.h>
+
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "tools/commands.h"
+#include "tools/engine.h"
+#include "tools/npy.h"
+#include "weights/error.h"
+
+namespace minimind {
+namespace {
+
+struct CompareOptions {
+  CheckpointOptions checkpoint;
+  RunOptions run;
+  TokenOptions tokens;
+  std::string reference;
+  double tolerance = 2e-4;
+  bool json = false;
+};
+
+struct Comparison {
+  double worst = 0;  // largest absolute difference; infinite when a logit is not a number
+  std::size_t worst_token = 0, worst_entry = 0;
+  double kl_sum = 0;  // of KL(reference || ours), in nats
+  std::size_t agreeing = 0, tokens = 0;
+};
+
+// log of the sum of exp, and the largest entry.
+template <class At>
+std::pair<double, std::size_t> log_sum_exp(std::size_t n, At at) {
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < n; ++i) {
+    if (at(i) > at(best)) best = i;
+  }
+  double sum = 0;
+  for (std::size_t i = 0; i < n; ++i) sum += std::exp(static_cast<double>(at(i)) - at(best));
+  return {std::log(sum) + at(best), best};
+}
+
+void compare_row(const NpyReader& reference, std::size_t token, const float* ours, Comparison& result) {
+  const std::size_t n = reference.cols();
+  const auto theirs = [&](std::size_t i) { return reference.at(token, i); };
+  const auto [their_sum, their_best] = log_sum_exp(n, theirs);
+  const auto [our_sum, our_best] = log_sum_exp(n, [&](std::size_t i) { return ours[i]; });
+  for (std::size_t i = 0; i < n; ++i) {
+    const double difference = std::fabs(static_cast<double>(ours[i]) - theirs(i));
+    if (!(difference <= result.worst)) {
+      result.worst = std::isnan(difference) ? INFINITY : difference;
+      result.worst_token = token;
+      result.worst_entry = i;
+    }
+    const double log_p = theirs(i) - their_sum;
+    result.kl_sum += std::exp(log_p) * (log_p - (ours[i] - our_sum));
+  }
+  result.agreeing += their_best == our_best;
+  ++result.tokens;
+}
+
+void print_comparison(const Comparison& result, const CompareOptions& options) {
+  const double mean_kl = result.kl_sum / static_cast<double>(result.tokens);
+  const double agreement = static_cast<double>(result.agreeing) / static_cast<double>(result.tokens);
+  const bool passed = result.worst <= options.tolerance;
+  if (options.json) {
+    const nlohmann::ordered_json json{{"tokens", result.tokens},
+                                      {"worst_difference", result.worst},
+                                      {"worst_token", result.worst_token},
+                                      {"worst_entry", result.worst_entry},
+                                      {"mean_kl", mean_kl},
+                                      {"top1_agreement", agreement},
+                                      {"tolerance", options.tolerance},
+                                      {"passed", passed}};
+    fmt::print("{}\n", json.dump());
+    return;
+  }
+  fmt::print("worst absolute difference {:.3g}, at token {} and vocabulary entry {}\n", result.worst,
+             result.worst_token, result.worst_entry);
+  fmt::print("mean KL divergence {:.3g} nats\ntop-1 agreement {}/{}\n", mean_kl, result.agreeing, result.tokens);
+  fmt::print("{} the tolerance of {:g}\n", passed ? "within" : "past", options.tolerance);
+}
+
+int run_compare(const CompareOptions& options) {
+  const std::vector<std::int32_t> tokens = options.tokens.read();
+  const NpyReader reference(options.reference);
+  const Engine engine = load_engine(options.checkpoint, options.run);
+  if (reference.rows() != tokens.size() || reference.cols() != engine.model.config.vocab_size) {
+    throw Error(fmt::format("{}: holds {} x {} logits, wanted {} tokens x {} vocabulary entries", options.reference,
+                            reference.rows(), reference.cols(), tokens.size(), engine.model.config.vocab_size));
+  }
+  Comparison result;
+  for_each_logits(engine, tokens, "compare", [&](std::size_t first, Matrix<const float> logits) {
+    for (std::size_t t = 0; t < logits.rows; ++t) compare_row(reference, first + t, logits.row(t), result);
+  });
+  print_comparison(result, options);
+  return result.worst <= options.tolerance ? 0 : 1;
+}
+
+}  // namespace
+
+Command add_compare(CLI::App& app) {
+  auto options = std::make_shared<CompareOptions>();
+  CLI::App* command = app.add_subcommand("compare", "hold the logits of some tokens against reference logits");
+  options->checkpoint.add_to(*command);
+  options->tokens.add_to(*command);
+  command->add_option("--reference", options->reference, "a .npy file: float32 [tokens, vocabulary]")->required();
+  command->add_option("--tolerance", options->tolerance, "exit 1 past this absolute difference")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  command->add_flag("--json", options->json, "print one JSON object");
+  options->run.add_to(*command);
+  return [options] { return run_compare(*options); };
+}
+
+}  // namespace minimind

@@ -1,0 +1,89 @@
+#include "tools/config_fields.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace minimind {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json rope_scaling_value(const std::optional<RopeScaling>& scaling) {
+  if (!scaling) return nullptr;
+  if (scaling->kind == RopeScaling::Kind::linear) return {{"type", "linear"}, {"factor", scaling->factor}};
+  return {{"type", "yarn"},
+          {"factor", scaling->factor},
+          {"original_max_position_embeddings", scaling->original_max_position_embeddings},
+          {"beta_fast", scaling->beta_fast},
+          {"beta_slow", scaling->beta_slow},
+          {"attention_factor", scaling->attention_factor}};
+}
+
+std::size_t numbers_in(const StoredTensor& tensor) {
+  return tensor.data.size() / size_of(tensor.dtype);
+}
+
+}  // namespace
+
+std::vector<ConfigField> config_fields(const Checkpoint& checkpoint) {
+  const Config& config = checkpoint.config;
+  std::vector<ConfigField> fields;
+  const auto add = [&](const char* name, Json value) {
+    const auto source = checkpoint.sources.find(name);
+    fields.push_back({name, std::move(value), source == checkpoint.sources.end() ? "" : source->second});
+  };
+  add("family", name_of(config.family));
+  add("vocab_size", config.vocab_size);
+  add("hidden_size", config.hidden_size);
+  add("num_hidden_layers", config.num_hidden_layers);
+  add("num_attention_heads", config.num_attention_heads);
+  add("num_key_value_heads", config.num_key_value_heads);
+  add("head_dim", config.head_dim);
+  add("intermediate_size", config.intermediate_size);
+  add("hidden_act", name_of(config.hidden_act));
+  add("rms_norm_eps", config.rms_norm_eps);
+  add("rope_theta", config.rope_theta);
+  add("rope_scaling", rope_scaling_value(config.rope_scaling));
+  add("max_position_embeddings", config.max_position_embeddings);
+  add("tie_word_embeddings", config.tie_word_embeddings);
+  add("eos_token_id", config.eos_token_id);
+  if (config.num_experts == 0) return fields;
+  add("num_experts", config.num_experts);
+  add("num_experts_per_tok", config.num_experts_per_tok);
+  add("n_shared_experts", config.n_shared_experts);
+  add("moe_intermediate_size", config.moe_intermediate_size);
+  add("norm_topk_prob", config.norm_topk_prob);
+  return fields;
+}
+
+std::string assumptions(const Checkpoint& checkpoint) {
+  constexpr std::string_view prefix = "assumed: ";
+  std::string text;
+  for (const ConfigField& field : config_fields(checkpoint)) {
+    if (!field.source.starts_with(prefix)) continue;
+    text += fmt::format("{}{} = {} ({})", text.empty() ? "" : ", ", field.name, field.value.dump(),
+                        field.source.substr(prefix.size()));
+  }
+  return text;
+}
+
+std::size_t parameter_count(const Checkpoint& checkpoint) {
+  std::size_t count = 0;
+  for (const auto& [name, tensor] : checkpoint.tensors) count += numbers_in(tensor);
+  return count;
+}
+
+std::string stored_types(const Checkpoint& checkpoint) {
+  std::map<std::string_view, std::size_t> counts;
+  for (const auto& [name, tensor] : checkpoint.tensors) counts[name_of(tensor.dtype)] += numbers_in(tensor);
+  std::vector<std::pair<std::string_view, std::size_t>> sorted(counts.begin(), counts.end());
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text;
+  for (const auto& [type, count] : sorted) text += (text.empty() ? "" : ", ") + std::string(type);
+  return text;
+}
+
+}  // namespace minimind

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "weights/checkpoint.h"
+
+namespace minimind {
+
+// One hyper-parameter for people and machines to read.
+struct ConfigField {
+  std::string name;  // its Hugging Face name
+  nlohmann::ordered_json value;
+  std::string source;  // where it came from, in words
+};
+
+// All that mean something for this checkpoint: those of experts only where it has some.
+std::vector<ConfigField> config_fields(const Checkpoint& checkpoint);
+
+// "rope_theta = 1000000 (what v3 uses), ...": what neither the file nor the caller said. Empty when nothing was
+// assumed.
+std::string assumptions(const Checkpoint& checkpoint);
+
+// The number of weights.
+std::size_t parameter_count(const Checkpoint& checkpoint);
+
+// "f16", or "f16, f32" when tensors differ; the type of most numbers first.
+std::string stored_types(const Checkpoint& checkpoint);
+
+}  // namespace minimind

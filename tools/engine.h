@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "runtime/forward.h"
+#include "runtime/model.h"
+#include "tools/options.h"
+
+namespace minimind {
+
+// A model ready to run: loaded, laid out, kernels chosen.
+struct Engine {
+  Model model;
+  const kernels::Table& kernels;
+  std::size_t threads;
+  bool eos_was_assumed;  // nothing that came with the checkpoint names its end-of-text token
+};
+
+// How many tokens of a prompt are run at once: enough to use each weight many times, few enough for the scratch to stay
+// in the L2 cache.
+inline constexpr std::size_t batch_tokens = 256;
+
+// Opens and loads what the options name. Unless they say quiet, what was found and what was assumed is printed to
+// standard error.
+Engine load_engine(const CheckpointOptions& checkpoint, const RunOptions& run);
+
+// Runs all tokens as one context and hands out the logits of each batch: the index of its first token, and
+// [batch, vocab_size]. Shows progress, called `label`, on a terminal. Throws Error for ids outside the vocabulary.
+void for_each_logits(const Engine& engine, std::span<const std::int32_t> tokens, const std::string& label,
+                     const std::function<void(std::size_t, Matrix<const float>)>& use);
+
+}  // namespace minimind

@@ -1,0 +1,184 @@
+#include "runtime/generate.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "tools/commands.h"
+#include "tools/engine.h"
+#include "tools/find_tokenizer.h"
+#include "tools/interrupt.h"
+#include "weights/error.h"
+
+namespace minimind {
+namespace {
+
+struct GenerateCommand {
+  CheckpointOptions checkpoint;
+  RunOptions run;
+  TextOptions text;
+  std::string tokens;
+  std::string tokenizer;
+  std::optional<std::size_t> context;
+  std::size_t max_tokens = 512;
+  SamplingOptions sampling;
+  std::optional<std::uint64_t> seed;
+  bool greedy = false;
+  bool ignore_eos = false;
+  std::vector<std::string> stop;
+  bool json = false;
+};
+
+void add_sampling_options(CLI::App& command, GenerateCommand& options) {
+  SamplingOptions& sampling = options.sampling;
+  command.add_option("--temperature", sampling.temperature, "0 takes the largest logit")->capture_default_str();
+  command.add_option("--top-k", sampling.top_k, "sample among the k largest; 0: off")->capture_default_str();
+  command.add_option("--top-p", sampling.top_p, "sample among the likeliest that make up p; 1: off")
+      ->capture_default_str();
+  command.add_option("--min-p", sampling.min_p, "drop what is less likely than p times the likeliest; 0: off")
+      ->capture_default_str();
+  command.add_option("--repeat-penalty", sampling.repeat_penalty, "against tokens seen before; 1: off")
+      ->capture_default_str();
+  command.add_option("--presence-penalty", sampling.presence_penalty, "against tokens generated before; 0: off")
+      ->capture_default_str();
+  command.add_option("--frequency-penalty", sampling.frequency_penalty, "the same, each time; 0: off")
+      ->capture_default_str();
+  command.add_option("--seed", options.seed, "makes a run repeatable (default: random, and printed)");
+  command.add_flag("--greedy", options.greedy, "take the largest logit");
+}
+
+SamplingOptions sampling_options(const GenerateCommand& options) {
+  SamplingOptions sampling = options.sampling;
+  if (options.greedy) sampling.temperature = 0;
+  check(sampling);
+  sampling.seed = options.seed ? *options.seed : std::random_device{}();
+  if (!options.seed && sampling.temperature > 0 && !options.run.quiet) {
+    fmt::print(stderr, "minimind: seed {}\n", sampling.seed);
+  }
+  return sampling;
+}
+
+std::vector<std::int32_t> prompt_tokens(const GenerateCommand& options, const std::optional<Tokenizer>& tokenizer) {
+  const bool has_text = !options.text.prompt.empty() || !options.text.file.empty();
+  if (!options.tokens.empty()) {
+    if (has_text) throw UsageError("give the prompt either as --tokens or as text");
+    return parse_token_ids(options.tokens, "--tokens");
+  }
+  if (!tokenizer) require_tokenizer(options.tokenizer, options.checkpoint.model);
+  return tokenizer->encode(options.text.read());
+}
+
+// What the config names, and what the tokenizer calls its end of text; the latter alone where the config was silent.
+std::vector<std::int32_t> end_tokens(const Config& config, const std::optional<Tokenizer>& tokenizer,
+                                     bool config_is_silent) {
+  std::vector<std::int32_t> tokens = config.eos_token_id;
+  if (!tokenizer || !tokenizer->eos_id()) return tokens;
+  if (config_is_silent) tokens.clear();
+  tokens.push_back(*tokenizer->eos_id());
+  return tokens;
+}
+
+std::size_t context_size(const GenerateCommand& options, const Config& config) {
+  if (!options.context) return config.max_position_embeddings;
+  if (*options.context > config.max_position_embeddings && !options.run.quiet) {
+    fmt::print(stderr, "minimind: --ctx-size {} goes beyond the {} positions the model was made for\n",
+               *options.context, config.max_position_embeddings);
+  }
+  return *options.context;
+}
+
+double per_second(std::size_t count, double seconds) {
+  return seconds > 0 ? static_cast<double>(count) / seconds : 0;
+}
+
+// The first generated token comes out of the prompt's logits, so decoding runs one batch less.
+std::size_t decoded(const Generated& result) {
+  return result.tokens.empty() ? 0 : result.tokens.size() - 1;
+}
+
+void print_json(const std::vector<std::int32_t>& prompt, const Generated& result, bool has_text, double load_seconds) {
+  const nlohmann::ordered_json json{
+      {"prompt_tokens", prompt},
+      {"tokens", result.tokens},
+      {"text", has_text ? nlohmann::ordered_json(result.text) : nlohmann::ordered_json(nullptr)},
+      {"finish_reason", name_of(result.finish_reason)},
+      {"timings",
+       {{"load_seconds", load_seconds},
+        {"prompt_seconds", result.prompt_seconds},
+        {"prompt_tokens_per_second", per_second(prompt.size(), result.prompt_seconds)},
+        {"decode_seconds", result.decode_seconds},
+        {"decode_tokens_per_second", per_second(decoded(result), result.decode_seconds)}}}};
+  fmt::print("{}\n", json.dump());
+}
+
+void print_summary(std::size_t prompt, const Generated& result) {
+  fmt::print(stderr, "minimind: prompt {} tokens at {:.0f} a second, then {} at {:.0f} a second, ended by {}\n", prompt,
+             per_second(prompt, result.prompt_seconds), result.tokens.size(),
+             per_second(decoded(result), result.decode_seconds), name_of(result.finish_reason));
+}
+
+int run_generate(const GenerateCommand& options) {
+  const auto start = std::chrono::steady_clock::now();
+  GenerateOptions generate_options;
+  generate_options.sampling = sampling_options(options);
+  generate_options.max_tokens = options.max_tokens;
+  generate_options.stop = options.stop;
+  const auto tokenizer = load_tokenizer(options.tokenizer, options.checkpoint.model);
+  if (!tokenizer && !options.stop.empty()) throw UsageError("--stop is about text, but the model has no tokenizer");
+  const std::vector<std::int32_t> prompt = prompt_tokens(options, tokenizer);
+
+  const Engine engine = load_engine(options.checkpoint, options.run);
+  const Config& config = engine.model.config;
+  if (!options.ignore_eos) generate_options.end_tokens = end_tokens(config, tokenizer, engine.eos_was_assumed);
+  const std::size_t context = context_size(options, config);
+  KvCache cache(config, std::min(context, prompt.size() + options.max_tokens));
+  Forward forward(engine.model, engine.kernels, engine.threads, std::clamp<std::size_t>(prompt.size(), 1, batch_tokens),
+                  cache.capacity());
+  const std::chrono::duration<double> load_time = std::chrono::steady_clock::now() - start;
+
+  const TextCallback show = [&](std::string_view text) {
+    if (options.json) return;
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  };
+  const Generated result =
+      generate(forward, cache, tokenizer ? &*tokenizer : nullptr, prompt, generate_options, show, watch_interrupts());
+  if (options.json) {
+    print_json(prompt, result, tokenizer.has_value(), load_time.count());
+  } else if (!tokenizer) {
+    for (std::size_t i = 0; i < result.tokens.size(); ++i) fmt::print("{}{}", i > 0 ? "," : "", result.tokens[i]);
+    fmt::print("\n");
+  } else if (isatty(STDOUT_FILENO)) {
+    fmt::print("\n");
+  }
+  std::fflush(stdout);
+  const bool interrupted = result.finish_reason == FinishReason::interrupted;
+  if (!options.run.quiet && (isatty(STDERR_FILENO) || interrupted)) print_summary(prompt.size(), result);
+  return interrupted ? interrupted_status : 0;
+}
+
+}  // namespace
+
+Command add_generate(CLI::App& app) {
+  auto options = std::make_shared<GenerateCommand>();
+  CLI::App* command = app.add_subcommand("generate", "continue a text");
+  options->checkpoint.add_to(*command);
+  command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json or the folder that holds it");
+  options->text.add_to(*command);
+  command->add_option("--tokens", options->tokens, "the prompt as token ids, such as 1,2,3");
+  command->add_option("-n,--max-tokens", options->max_tokens, "generate at most so many tokens")->capture_default_str();
+  command->add_option("-c,--ctx-size", options->context, "positions in the context (default: the model's)")
+      ->check(CLI::PositiveNumber);
+  add_sampling_options(*command, *options);
+  command->add_option("--stop", options->stop, "end before this text; may be repeated")->allow_extra_args(false);
+  command->add_flag("--ignore-eos", options->ignore_eos, "go on past the end of text");
+  command->add_flag("--json", options->json, "print one JSON object at the end");
+  options->run.add_to(*command);
+  return [options] { return run_generate(*options); };
+}
+
+}  // namespace minimind

@@ -1,0 +1,105 @@
+#include <fmt/core.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "runtime/tokenizer.h"
+#include "tools/commands.h"
+#include "tools/config_fields.h"
+#include "tools/find_tokenizer.h"
+#include "tools/options.h"
+
+namespace minimind {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct InspectOptions {
+  CheckpointOptions checkpoint;
+  std::string tokenizer;
+  bool json = false;
+};
+
+struct TokenizerFacts {
+  std::string path;
+  std::size_t vocab_size;
+};
+
+std::optional<TokenizerFacts> tokenizer_facts(const InspectOptions& options, const std::string& model) {
+  const std::optional<std::string> path =
+      options.tokenizer.empty() ? find_tokenizer(model) : std::optional(options.tokenizer);
+  if (!path) return std::nullopt;
+  return TokenizerFacts{*path, Tokenizer::load(*path).vocab_size()};
+}
+
+void print_json(const Checkpoint& checkpoint, const std::optional<TokenizerFacts>& tokenizer) {
+  Json config, sources, tensors = Json::array();
+  for (const ConfigField& field : config_fields(checkpoint)) {
+    config[field.name] = field.value;
+    sources[field.name] = field.source;
+  }
+  for (const auto& [name, tensor] : checkpoint.tensors) {
+    tensors.push_back({{"name", name}, {"type", name_of(tensor.dtype)}, {"shape", tensor.shape}});
+  }
+  const Json json{
+      {"path", checkpoint.path},
+      {"format", checkpoint.format},
+      {"parameters", parameter_count(checkpoint)},
+      {"types", stored_types(checkpoint)},
+      {"config", config},
+      {"sources", sources},
+      {"skipped_buffers", checkpoint.skipped},
+      {"unused_settings", checkpoint.unused_settings},
+      {"lora_changed", checkpoint.lora_changed},
+      {"tokenizer", tokenizer ? Json{{"path", tokenizer->path}, {"vocab_size", tokenizer->vocab_size}} : Json(nullptr)},
+      {"tensors", tensors}};
+  fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+void print_list(const char* label, const std::vector<std::string>& names) {
+  if (names.empty()) return;
+  fmt::print("\n{}\n", label);
+  for (const std::string& name : names) fmt::print("  {}\n", name);
+}
+
+void print_text(const Checkpoint& checkpoint, const std::optional<TokenizerFacts>& tokenizer) {
+  fmt::print("{}: {}, {:.2f} M parameters, {}\n\n", checkpoint.path, checkpoint.format,
+             1e-6 * static_cast<double>(parameter_count(checkpoint)), stored_types(checkpoint));
+  for (const ConfigField& field : config_fields(checkpoint)) {
+    const std::string value = field.value.is_string() ? field.value.get<std::string>() : field.value.dump();
+    fmt::print("  {:<24}{:<12}  {}\n", field.name, value, field.source);
+  }
+  if (tokenizer) {
+    fmt::print("  {:<24}{:<12}  {}\n", "tokenizer", tokenizer->vocab_size, tokenizer->path);
+  } else {
+    fmt::print("  {:<24}{:<12}  {}\n", "tokenizer", "none", "no tokenizer.json beside the model or in ../model/");
+  }
+  fmt::print("\ntensors, by their Hugging Face names\n");
+  for (const auto& [name, tensor] : checkpoint.tensors) {
+    fmt::print("  {:<56}{:<6}{}\n", name, name_of(tensor.dtype), shape_text(tensor.shape));
+  }
+  print_list("changed by LoRA and held as f32", checkpoint.lora_changed);
+  print_list("saved buffers, not read but computed", checkpoint.skipped);
+  print_list("settings that do not change what is computed", checkpoint.unused_settings);
+}
+
+int run_inspect(const InspectOptions& options) {
+  const std::string path = model_path(options.checkpoint.model);
+  const Checkpoint checkpoint = open_checkpoint(path, options.checkpoint.open_options());
+  const auto tokenizer = tokenizer_facts(options, path);
+  options.json ? print_json(checkpoint, tokenizer) : print_text(checkpoint, tokenizer);
+  return 0;
+}
+
+}  // namespace
+
+Command add_inspect(CLI::App& app) {
+  auto options = std::make_shared<InspectOptions>();
+  CLI::App* command = app.add_subcommand("inspect", "what a checkpoint is, and where each value came from");
+  options->checkpoint.add_to(*command);
+  command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json or the folder that holds it");
+  command->add_flag("--json", options->json, "print one JSON object");
+  return [options] { return run_inspect(*options); };
+}
+
+}  // namespace minimind

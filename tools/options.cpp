@@ -1,0 +1,115 @@
+#include "tools/options.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <filesystem>
+#include <iostream>
+#include <iterator>
+
+#include "runtime/thread_team.h"
+#include "weights/error.h"
+#include "weights/hf_folder.h"
+#include "weights/quote.h"
+
+namespace minimind {
+
+namespace fs = std::filesystem;
+
+void CheckpointOptions::add_to(CLI::App& command) {
+  command.add_option("-m,--model", model, "a .pth, .pt, .bin or .safetensors file, or a folder (default: the demo)");
+  command.add_option("--config", config, "a config.json to use instead of one beside the weights");
+  command.add_option("--lora", loras, "a MiniMind LoRA .pth to add, as PATH or PATH:SCALE; may be repeated")
+      ->allow_extra_args(false);
+  command.add_option("--rope-scaling", rope_scaling, "none, or yarn for MiniMind's inference_rope_scaling")
+      ->check(CLI::IsMember({"none", "yarn"}));
+  command.add_option("--heads", heads, "number of attention heads, where the checkpoint does not tell");
+  command.add_option("--kv-heads", kv_heads, "number of key-value heads, likewise");
+  command.add_option("--experts-per-token", experts_per_token, "how many experts each token goes through");
+}
+
+OpenOptions CheckpointOptions::open_options() const {
+  OpenOptions options;
+  options.overrides = {.heads = heads, .kv_heads = kv_heads, .experts_per_token = experts_per_token, .yarn = {}};
+  if (!rope_scaling.empty()) options.overrides.yarn = rope_scaling == "yarn";
+  if (!config.empty()) options.config_path = config;
+  for (const std::string& lora : loras) options.loras.push_back(parse_lora_argument(lora));
+  return options;
+}
+
+void RunOptions::add_to(CLI::App& command) {
+  command.add_option("--type", type, "how weights are held: f32, f16, bf16, q8_0 or q4_0 (default: as stored)");
+  command.add_option("-t,--threads", threads, "threads (default: the physical cores this process may use)")
+      ->check(CLI::Range(1, 1024));
+  command.add_flag("-q,--quiet", quiet, "say nothing on standard error but errors");
+}
+
+WeightType RunOptions::weight_type() const {
+  return type.empty() ? WeightType::as_stored : parse_weight_type(type);
+}
+
+std::size_t RunOptions::thread_count() const {
+  return threads.value_or(default_threads());
+}
+
+void TokenOptions::add_to(CLI::App& command) {
+  command.add_option("--tokens", tokens, "token ids, such as 1,2,3");
+  command.add_option("--tokens-file", tokens_file, "a file of token ids, separated by commas, blanks or lines");
+}
+
+std::vector<std::int32_t> TokenOptions::read() const {
+  if (tokens.empty() == tokens_file.empty()) throw UsageError("give token ids with either --tokens or --tokens-file");
+  const bool in_file = tokens.empty();
+  const auto ids = parse_token_ids(in_file ? read_text_file(tokens_file) : tokens, in_file ? tokens_file : "--tokens");
+  if (ids.empty()) throw UsageError(fmt::format("{}: holds no token ids", in_file ? tokens_file : "--tokens"));
+  return ids;
+}
+
+void TextOptions::add_to(CLI::App& command) {
+  auto* prompt_option = command.add_option("-p,--prompt", prompt, "the text");
+  auto* file_option = command.add_option("-f,--file", file, "a file that holds the text (default: standard input)");
+  prompt_option->excludes(file_option);
+}
+
+std::string TextOptions::read() const {
+  if (!prompt.empty()) return prompt;
+  return file.empty() ? read_standard_input() : read_text_file(file);
+}
+
+std::vector<std::int32_t> parse_token_ids(const std::string& text, const std::string& source) {
+  constexpr const char* separators = ", \t\r\n[]";
+  std::vector<std::int32_t> ids;
+  for (std::size_t at = text.find_first_not_of(separators); at != std::string::npos;) {
+    const std::size_t end = std::min(text.find_first_of(separators, at), text.size());
+    std::int32_t id = 0;
+    const auto parsed = std::from_chars(text.data() + at, text.data() + end, id);
+    if (parsed.ec != std::errc() || parsed.ptr != text.data() + end) {
+      throw UsageError(fmt::format("{}: {} is no token id", source, minimind::quoted(text.substr(at, end - at))));
+    }
+    ids.push_back(id);
+    at = text.find_first_not_of(separators, end);
+  }
+  return ids;
+}
+
+std::string model_path(const std::string& given) {
+  if (!given.empty()) return given;
+  std::error_code failed;
+  const fs::path program = fs::read_symlink("/proc/self/exe", failed).parent_path();
+  for (const fs::path& folder : {program / "weights" / "demo", program / ".." / "share" / "minimind" / "demo"}) {
+    const fs::path model = folder / "model.pth";
+    if (fs::is_regular_file(model, failed)) return model.lexically_normal().string();
+  }
+  throw Error(
+      fmt::format("the demo model is not where it should be, beside {} or in ../share/minimind; name a "
+                  "checkpoint with --model",
+                  program.string()));
+}
+
+std::string read_standard_input() {
+  if (isatty(STDIN_FILENO)) fmt::print(stderr, "minimind: reading from the terminal; end with Ctrl-D\n");
+  return {std::istreambuf_iterator<char>(std::cin), {}};
+}
+
+}  // namespace minimind

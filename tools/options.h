@@ -1,0 +1,66 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/packed_matrix.h"
+#include "weights/checkpoint.h"
+
+namespace minimind {
+
+// Which checkpoint, and what the caller decides over it.
+struct CheckpointOptions {
+  std::string model;
+  std::string config;
+  std::vector<std::string> loras;
+  std::string rope_scaling;
+  std::optional<std::size_t> heads, kv_heads, experts_per_token;
+
+  void add_to(CLI::App& command);
+  OpenOptions open_options() const;
+};
+
+// How it is run.
+struct RunOptions {
+  std::string type;
+  std::optional<std::size_t> threads;
+  bool quiet = false;
+
+  void add_to(CLI::App& command);
+  WeightType weight_type() const;
+  std::size_t thread_count() const;
+};
+
+// Token ids given on the command line or in a file, separated by commas, blanks or lines, in brackets or not.
+struct TokenOptions {
+  std::string tokens;
+  std::string tokens_file;
+
+  void add_to(CLI::App& command);
+  // Throws UsageError when neither or both are given, Error when the file cannot be read.
+  std::vector<std::int32_t> read() const;
+};
+
+// Text given with -p, in a file, or on standard input where neither is given; exactly as it is.
+struct TextOptions {
+  std::string prompt;
+  std::string file;
+
+  void add_to(CLI::App& command);
+  std::string read() const;
+};
+
+// "1,2,3". Throws UsageError that shows what is no token id, naming `source`.
+std::vector<std::int32_t> parse_token_ids(const std::string& text, const std::string& source);
+
+// The --model given, or the bundled one, which lies beside the program or where `make install` puts it.
+// Throws Error when there is none.
+std::string model_path(const std::string& given);
+
+// Everything on standard input.
+std::string read_standard_input();
+
+}  // namespace minimind

@@ -1,0 +1,103 @@
+#include <fmt/core.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "runtime/tokenizer.h"
+#include "tools/commands.h"
+#include "tools/find_tokenizer.h"
+#include "tools/options.h"
+#include "weights/error.h"
+#include "weights/hf_folder.h"
+
+namespace minimind {
+namespace {
+
+using Json = nlohmann::json;
+
+struct TokenizeOptions {
+  std::string model;
+  std::string tokenizer;
+  TextOptions text;
+  bool decode = false;
+  bool skip_special = false;
+  bool jsonl = false;
+};
+
+void warn_of_unknown(const Tokenizer& tokenizer, const std::vector<std::int32_t>& ids) {
+  for (const std::int32_t id : ids) {
+    if (tokenizer.has(id)) continue;
+    fmt::print(stderr, "minimind: id {} is not in the vocabulary and stands for no text\n", id);
+    return;
+  }
+}
+
+std::string decode(const Tokenizer& tokenizer, const std::vector<std::int32_t>& ids, bool skip_special) {
+  warn_of_unknown(tokenizer, ids);
+  return tokenizer.decode(ids, skip_special);
+}
+
+std::string joined(const std::vector<std::int32_t>& ids) {
+  std::string text;
+  for (const std::int32_t id : ids) text += (text.empty() ? "" : ",") + std::to_string(id);
+  return text;
+}
+
+bool is_id(const Json& value) {
+  return value.is_number_integer() && value >= std::numeric_limits<std::int32_t>::min() &&
+         value <= std::numeric_limits<std::int32_t>::max();
+}
+
+// A JSON string becomes an array of ids or the reverse.
+std::string convert_line(const Tokenizer& tokenizer, const TokenizeOptions& options, const std::string& line,
+                         std::size_t number) {
+  const Json json = Json::parse(line, nullptr, false);
+  const bool fits = options.decode ? json.is_array() && std::all_of(json.begin(), json.end(), is_id) : json.is_string();
+  if (!fits) {
+    throw Error(
+        fmt::format("line {} of the input is not a JSON {}", number, options.decode ? "array of token ids" : "string"));
+  }
+  if (!options.decode) return Json(tokenizer.encode(json.get_ref<const std::string&>())).dump();
+  return Json(decode(tokenizer, json.get<std::vector<std::int32_t>>(), options.skip_special)).dump();
+}
+
+void convert_lines(const Tokenizer& tokenizer, const TokenizeOptions& options, const std::string& input) {
+  std::size_t number = 0;
+  for (std::size_t at = 0; at < input.size();) {
+    const std::size_t end = std::min(input.find('\n', at), input.size());
+    const std::string line = input.substr(at, end - at);
+    ++number;
+    if (!line.empty() && line != "\r") fmt::print("{}\n", convert_line(tokenizer, options, line, number));
+    at = end + 1;
+  }
+}
+
+int run_tokenize(const TokenizeOptions& options) {
+  if (options.skip_special && !options.decode) throw UsageError("--skip-special is for --decode");
+  const Tokenizer tokenizer = Tokenizer::load(require_tokenizer(options.tokenizer, options.model));
+  const std::string input = options.text.read();
+  if (options.jsonl) {
+    convert_lines(tokenizer, options, input);
+  } else if (options.decode) {
+    fmt::print("{}", decode(tokenizer, parse_token_ids(input, "the input"), options.skip_special));
+  } else {
+    fmt::print("{}\n", joined(tokenizer.encode(input)));
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command add_tokenize(CLI::App& app) {
+  auto options = std::make_shared<TokenizeOptions>();
+  CLI::App* command = app.add_subcommand("tokenize", "text to token ids, and back with --decode");
+  command->add_option("-m,--model", options->model, "the checkpoint whose tokenizer is wanted (default: the demo)");
+  command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json or the folder that holds it");
+  options->text.add_to(*command);
+  command->add_flag("--decode", options->decode, "the input is token ids, the output text");
+  command->add_flag("--skip-special", options->skip_special, "leave special tokens out of the text");
+  command->add_flag("--jsonl", options->jsonl, "a JSON string (or array of ids) a line in, the other out");
+  return [options] { return run_tokenize(*options); };
+}
+
+}  // namespace minimind
