@@ -90,8 +90,6 @@ TEST_F(TokenizerJson, NamesWhatItDoesNotDo) {
   EXPECT_TRUE(error_with("/pre_tokenizer", nullptr).starts_with("pre_tokenizer: found null;"));
   EXPECT_TRUE(error_with("/decoder", nullptr).starts_with("decoder: found null;"));
   EXPECT_TRUE(error_with("/post_processor", {{"type", "TemplateProcessing"}}).starts_with("post_processor: found"));
-  EXPECT_TRUE(error_with("/truncation", {{"max_length", 5}}).starts_with("truncation: found an object;"));
-  EXPECT_TRUE(error_with("/padding", {{"length", 5}}).starts_with("padding: found an object;"));
   EXPECT_TRUE(error_with("/version", "2.0").starts_with("version: found '2.0'; wanted \"1.0\""));
   EXPECT_TRUE(error_with("/model/type", "Unigram").starts_with("model.type: found 'Unigram'; wanted BPE"));
   EXPECT_TRUE(error_with("/model/dropout", 0.1).starts_with("model.dropout: found 0.1; wanted null"));
@@ -104,6 +102,8 @@ TEST_F(TokenizerJson, NamesWhatItDoesNotDo) {
 
 TEST_F(TokenizerJson, AcceptsWhatChangesNothing) {
   EXPECT_EQ(error_with("/post_processor", {{"type", "ByteLevel"}, {"trim_offsets", true}}), "no error");
+  EXPECT_EQ(error_with("/truncation", {{"max_length", 5}}), "no error");
+  EXPECT_EQ(error_with("/padding", {{"length", 5}}), "no error");
   EXPECT_EQ(error_with("/model/dropout", 0.0), "no error");
   EXPECT_EQ(error_with("/model/end_of_word_suffix", ""), "no error");
   for (const char* const field : {"version", "truncation", "padding", "normalizer", "post_processor", "added_tokens"}) {

@@ -11,43 +11,22 @@ import ctypes
 import json
 import math
 import random
-import sys
 import time
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
-from tokenizers import Tokenizer
-from torch import Tensor
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "reference"))
-from model import Config, MiniMind  # noqa: E402
-from poems import load_poems  # noqa: E402
-from tokenizer import IM_END, VOCAB_SIZE, save_tokenizer, train_tokenizer  # noqa: E402
+from export import export
+from poems import load_poems
+from task import BATCH, CONFIG, MAX_POSITIONS, MiniMind, encode, loss_of, validation_loss
+from tokenizer import save_tokenizer, train_tokenizer
 
 SEED = 1
-HIDDEN_SIZE = 128
-CONFIG = Config(
-    vocab_size=VOCAB_SIZE,
-    hidden_size=HIDDEN_SIZE,
-    num_hidden_layers=4,
-    num_attention_heads=4,
-    num_key_value_heads=2,
-    head_dim=32,
-    intermediate_size=math.ceil(HIDDEN_SIZE * math.pi / 64) * 64,  # MiniMind-3's rule
-)
-MAX_POSITIONS = 32768  # what the architecture takes; the poems it saw are under 128 tokens
 STEPS = 17200  # two and a half passes over the poems
-BATCH = 32  # poems
 PEAK_LEARNING_RATE = 2e-3
 FINAL_LEARNING_RATE = 1e-4
 WARMUP_STEPS = 200
 WEIGHT_DECAY = 0.1
-IGNORED = -100  # the target of padding
-
-
-def encode(tokenizer: Tokenizer, texts: list[str]) -> list[list[int]]:
-    return [encoding.ids for encoding in tokenizer.encode_batch([text + IM_END for text in texts])]
 
 
 def batches(samples: list[list[int]], rng: random.Random):
@@ -58,28 +37,6 @@ def batches(samples: list[list[int]], rng: random.Random):
         rng.shuffle(starts)
         for start in starts:
             yield [samples[i] for i in order[start : start + BATCH]]
-
-
-def padded(batch: list[list[int]]) -> tuple[Tensor, Tensor]:
-    """Inputs and next-token targets, [poems, longest - 1] each."""
-    longest = max(map(len, batch))
-    inputs = torch.tensor([ids[:-1] + [0] * (longest - len(ids)) for ids in batch])
-    targets = torch.tensor([ids[1:] + [IGNORED] * (longest - len(ids)) for ids in batch])
-    return inputs, targets
-
-
-def loss_of(model: MiniMind, batch: list[list[int]], reduction: str = "mean") -> Tensor:
-    inputs, targets = padded(batch)
-    logits = model(inputs)
-    return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORED, reduction=reduction)
-
-
-@torch.inference_mode()
-def validation_loss(model: MiniMind, samples: list[list[int]]) -> float:
-    """Mean negative log-likelihood of a token, in nats."""
-    samples = sorted(samples, key=len)
-    chunks = [samples[i : i + BATCH] for i in range(0, len(samples), BATCH)]
-    return sum(loss_of(model, chunk, "sum").item() for chunk in chunks) / sum(len(ids) - 1 for ids in samples)
 
 
 def learning_rate(step: int) -> float:
@@ -94,8 +51,8 @@ def initial_model() -> MiniMind:
     model = MiniMind(CONFIG)
     for name, weight in model.named_parameters():
         if weight.dim() == 2:
-            depth = math.sqrt(2 * CONFIG.num_hidden_layers) if name.endswith(("o_proj.weight", "down_proj.weight")) else 1
-            torch.nn.init.normal_(weight, std=0.02 / depth)
+            writes_residual = name.endswith(("o_proj.weight", "down_proj.weight"))
+            torch.nn.init.normal_(weight, std=0.02 / math.sqrt(2 * CONFIG.num_hidden_layers if writes_residual else 1))
     return model
 
 
@@ -163,8 +120,6 @@ def main() -> None:
     print(json.dumps({"poems": len(texts), "tokens": tokens, "validation_poems": len(validation_texts)}), flush=True)
     train(args.work, train_ids, validation_ids)
     if args.out:
-        from export import export
-
         export(args.data, args.work, args.out)
 
 

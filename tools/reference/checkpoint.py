@@ -5,9 +5,10 @@ import math
 from pathlib import Path
 
 import torch
-from model import Config, MiniMind, Yarn
 from safetensors.torch import load_file
 from torch import Tensor
+
+from model import Config, MiniMind, Yarn
 
 State = dict[str, Tensor]
 

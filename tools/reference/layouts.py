@@ -5,8 +5,9 @@ from pathlib import Path
 from unittest import mock
 
 import torch
-from checkpoint import State
 from safetensors.torch import save_file
+
+from checkpoint import State
 
 MINIMIND = {"model_type": "minimind", "architectures": ["MiniMindForCausalLM"], "torch_dtype": "float16"}
 

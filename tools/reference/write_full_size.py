@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+
 from cases import V1_EXPERTS, V2_EXPERTS, V3_EXPERTS, Case, v1, v2, v3
 from checkpoint import config_from, twin_of
 from layouts import MINIMIND, write_layout

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+
 from cases import CASES, Case
 from checkpoint import State, config_from, saved_name, twin_of
 from layouts import MINIMIND, hugging_face_config, write_layout
@@ -118,10 +119,7 @@ def write_case(case: Case, folder: Path) -> None:
     random = torch.Generator().manual_seed(zlib.crc32(case.name.encode()))
     model = MiniMind(config_from(case.family, case.config, gated_mlp=case.gated_mlp, mlp_bias=case.mlp_bias))
     randomize(model, random)
-    if case.hugging_face:
-        config = hugging_face_config(case.config, case.hugging_face)
-    else:
-        config = case.config | MINIMIND
+    config = hugging_face_config(case.config, case.hugging_face) if case.hugging_face else case.config | MINIMIND
     write_layout(case.layout, folder, stored_state(case, model), config)
     described = {"family": case.family, "config": case.config}
     if case.lora_modules:
