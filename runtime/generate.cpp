@@ -98,7 +98,7 @@ Generated generate(Forward& forward, KvCache& cache, const Tokenizer* tokenizer,
   result.prompt_seconds = seconds_since(start);
 
   const Clock::time_point decode_start = Clock::now();
-  while (result.tokens.size() < options.max_tokens) {
+  while (result.tokens.size() < options.max_tokens && cache.size() < cache.capacity()) {
     if (interrupted) {
       result.finish_reason = FinishReason::interrupted;
       break;
@@ -113,7 +113,7 @@ Generated generate(Forward& forward, KvCache& cache, const Tokenizer* tokenizer,
       result.finish_reason = FinishReason::stop;
       break;
     }
-    if (result.tokens.size() == options.max_tokens || cache.size() == cache.capacity()) break;
+    if (result.tokens.size() == options.max_tokens || cache.size() + 1 == cache.capacity()) break;
     forward.run({&token, 1}, cache, Matrix<float>{logits.data(), 1, vocab_size});
   }
   stream.finish();

@@ -304,12 +304,15 @@ TEST(Pickle, RepeatedOrderedDictsOfOneListAreBounded) {
   for (int i = 0; i < 10'000; ++i) bytes += "](K\x01Ne";
   bytes += "e" + global("collections", "OrderedDict") + "q\x02";
   for (int i = 0; i < 10'000; ++i) bytes += "h\x02h\x01\x85R0";
-  EXPECT_NE(error_for(bytes + ".").find("dict entries"), std::string::npos);
+  EXPECT_NE(error_for(bytes + ".").find("items in containers"), std::string::npos);
 }
 
-TEST(Pickle, TheLimitsOnTheStackAndOnValuesAreHeld) {
+TEST(Pickle, TheLimitsOnTheStackOnValuesAndOnItemsAreHeld) {
   EXPECT_NE(error_for("N" + std::string(pickle::kMostValues, '2') + ".").find("on the stack"), std::string::npos);
   EXPECT_NE(error_for("(" + std::string(pickle::kMostValues, 'N') + "1N.").find("values"), std::string::npos);
+  const std::string many_items = "(N" + std::string(pickle::kMostValues - 10, '2') + "e";
+  EXPECT_EQ(error_for("]" + many_items + many_items + "."), "");
+  EXPECT_NE(error_for("]" + many_items + many_items + many_items + ".").find("items"), std::string::npos);
 }
 
 }  // namespace

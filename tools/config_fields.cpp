@@ -63,7 +63,7 @@ std::string assumptions(const Checkpoint& checkpoint) {
   constexpr std::string_view prefix = "assumed: ";
   std::string text;
   for (const ConfigField& field : config_fields(checkpoint)) {
-    if (!field.source.starts_with(prefix)) continue;
+    if (!field.source.starts_with(prefix) || field.name == "eos_token_id") continue;
     text += fmt::format("{}{} = {} ({})", text.empty() ? "" : ", ", field.name, field.value.dump(),
                         field.source.substr(prefix.size()));
   }

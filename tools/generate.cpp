@@ -56,9 +56,6 @@ SamplingOptions sampling_options(const GenerateCommand& options) {
   if (options.greedy) sampling.temperature = 0;
   check(sampling);
   sampling.seed = options.seed ? *options.seed : std::random_device{}();
-  if (!options.seed && sampling.temperature > 0 && !options.run.quiet) {
-    fmt::print(stderr, "minimind: seed {}\n", sampling.seed);
-  }
   return sampling;
 }
 
@@ -72,13 +69,15 @@ std::vector<std::int32_t> prompt_tokens(const GenerateCommand& options, const st
   return tokenizer->encode(options.text.read());
 }
 
-// What the config names, and what the tokenizer calls its end of text; the latter alone where the config was silent.
-std::vector<std::int32_t> end_tokens(const Config& config, const std::optional<Tokenizer>& tokenizer,
-                                     bool config_is_silent) {
-  std::vector<std::int32_t> tokens = config.eos_token_id;
-  if (!tokenizer || !tokenizer->eos_id()) return tokens;
-  if (config_is_silent) tokens.clear();
-  tokens.push_back(*tokenizer->eos_id());
+// What the config names and what the tokenizer calls its end of text; an assumed id only where both are silent.
+std::vector<std::int32_t> end_tokens(const Engine& engine, const std::optional<Tokenizer>& tokenizer, bool quiet) {
+  std::vector<std::int32_t> tokens = engine.model.config.eos_token_id;
+  const bool tokenizer_tells = tokenizer && tokenizer->eos_id();
+  if (engine.eos_was_assumed && tokenizer_tells) tokens.clear();
+  if (tokenizer_tells) tokens.push_back(*tokenizer->eos_id());
+  if (engine.eos_was_assumed && !tokenizer_tells && !quiet) {
+    fmt::print(stderr, "minimind: assumed that token {} ends the text; --ignore-eos goes on past it\n", tokens.front());
+  }
   return tokens;
 }
 
@@ -133,12 +132,16 @@ int run_generate(const GenerateCommand& options) {
 
   const Engine engine = load_engine(options.checkpoint, options.run);
   const Config& config = engine.model.config;
-  if (!options.ignore_eos) generate_options.end_tokens = end_tokens(config, tokenizer, engine.eos_was_assumed);
+  if (!options.ignore_eos) generate_options.end_tokens = end_tokens(engine, tokenizer, options.run.quiet);
   const std::size_t context = context_size(options, config);
   KvCache cache(config, std::min(context, prompt.size() + options.max_tokens));
   Forward forward(engine.model, engine.kernels, engine.threads, std::clamp<std::size_t>(prompt.size(), 1, batch_tokens),
                   cache.capacity());
   const std::chrono::duration<double> load_time = std::chrono::steady_clock::now() - start;
+
+  if (!options.seed && generate_options.sampling.temperature > 0 && !options.run.quiet) {
+    fmt::print(stderr, "minimind: seed {}\n", generate_options.sampling.seed);
+  }
 
   const TextCallback show = [&](std::string_view text) {
     if (options.json) return;

@@ -31,6 +31,7 @@ class Unpickler {
   void push(Id id);
   void add(Value value);
   Id pop();
+  void count_items(std::size_t count);
   std::vector<Id> pop_items(std::size_t count);
   std::vector<Id> pop_to_mark();
   Value& top();
@@ -58,7 +59,7 @@ class Unpickler {
   std::vector<Id> stack_;
   std::vector<std::size_t> marks_;  // heights of stack_
   std::vector<std::optional<Id>> memo_;
-  std::size_t copied_items_ = 0;
+  std::size_t contained_items_ = 0;
 };
 
 void Unpickler::push(Id id) {
@@ -79,8 +80,15 @@ Id Unpickler::pop() {
   return id;
 }
 
+// Items are shared values, so that there may be many more of them than there are values.
+void Unpickler::count_items(std::size_t count) {
+  contained_items_ += count;
+  if (contained_items_ > kMostItems) fail(fmt::format("more than {} items in containers", kMostItems));
+}
+
 std::vector<Id> Unpickler::pop_items(std::size_t count) {
   if (stack_.size() - floor() < count) fail("a value is taken from an empty stack");
+  count_items(count);
   const auto first = stack_.end() - static_cast<std::ptrdiff_t>(count);
   std::vector<Id> items(first, stack_.end());
   stack_.erase(first, stack_.end());
@@ -308,9 +316,7 @@ Dict Unpickler::ordered_dict(const Tuple& arguments) {
   if (arguments.items.empty()) return dict;
   const auto* pairs = std::get_if<List>(&document_.at(arguments.items[0]));
   if (pairs == nullptr || arguments.items.size() != 1) fail("an OrderedDict is made of something other than a list");
-  // The one place where items are copied: a pickle may pass the same list many times.
-  copied_items_ += pairs->items.size();
-  if (copied_items_ > kMostValues) fail(fmt::format("more than {} dict entries", kMostValues));
+  count_items(pairs->items.size());  // a pickle may pass the same list many times
   for (const Id id : pairs->items) {
     const auto* pair = std::get_if<List>(&document_.at(id));
     if (pair == nullptr || pair->items.size() != 2) fail("an entry of an OrderedDict is not a pair");

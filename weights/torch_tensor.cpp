@@ -1,6 +1,6 @@
 #include "weights/torch_tensor.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -133,9 +133,8 @@ std::size_t checked_element_count(const Layout& layout, std::size_t available, c
   const auto elements = element_count(layout.shape);
   const auto reached = reach(layout);
   if (!elements || !reached || layout.offset > available || *reached > available - layout.offset) {
-    fail(where,
-         fmt::format("shape [{}], strides [{}] and offset {} pass its storage of {} elements; the file is damaged",
-                     fmt::join(layout.shape, ", "), fmt::join(layout.strides, ", "), layout.offset, available));
+    fail(where, fmt::format("shape {}, strides {} and offset {} pass its storage of {} elements; the file is damaged",
+                            shape_text(layout.shape), shape_text(layout.strides), layout.offset, available));
   }
   return *elements;
 }

@@ -1,0 +1,280 @@
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "runtime/kernels/kernels.h"
+#include "tests/golden.h"
+#include "tests/temporary_file.h"
+
+namespace minimind {
+namespace {
+
+// End-to-end: the program itself, as a user calls it.
+
+std::string program() {
+  const char* given = std::getenv("MINIMIND_PROGRAM");
+  return given ? std::filesystem::absolute(given).string() : MINIMIND_SOURCE_DIR "/minimind";
+}
+
+struct Outcome {
+  int status = 0;
+  std::string out, err;
+};
+
+class Cli : public testing::Test {
+ protected:
+  Cli() : folder_(std::filesystem::temp_directory_path() / ("minimind_cli_test_" + std::to_string(getpid()))) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~Cli() override { std::filesystem::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  // `arguments` as in a shell; standard input is empty unless they say otherwise.
+  Outcome run(const std::string& arguments, const std::string& environment = "") const {
+    const std::string command = environment + " " + program() + " " + arguments + " > " + path("out") + " 2> " +
+                                path("err") + (arguments.find('<') == std::string::npos ? " < /dev/null" : "");
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read_whole_file(path("out")),
+            read_whole_file(path("err"))};
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+std::string joined(const std::vector<std::int32_t>& ids) {
+  std::string text;
+  for (const std::int32_t id : ids) text += (text.empty() ? "" : ",") + std::to_string(id);
+  return text;
+}
+
+std::string model_options(const GoldenCase& golden) {
+  return " -m " + golden.model_path + (golden.lora_path ? " --lora " + *golden.lora_path : "") +
+         (golden.yarn ? " --rope-scaling yarn" : "");
+}
+
+std::size_t lines_in(const std::string& text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+const std::string golden_tokenizer = MINIMIND_SOURCE_DIR "/tests/golden_tokenizer";
+
+TEST_F(Cli, EveryInstructionSetReproducesTheGoldenLogitsAndGreedyTokens) {
+  const kernels::TableList tables = kernels::runnable();
+  for (std::size_t i = 0; i < tables.count; ++i) {
+    const std::string isa = std::string("MINIMIND_ISA=") + tables.tables[i]->name;
+    for (const char* name : {"v1-moe", "v2-lora", "v2-moe-5-experts", "v3-bf16", "v3-yarn", "hf-qwen3-moe-fused"}) {
+      const GoldenCase golden = load_golden(name);
+      const Outcome compared = run("compare" + model_options(golden) + " --tokens " + joined(golden.tokens) +
+                                       " --reference " + golden.folder + "/logits.npy --tolerance 2e-4",
+                                   isa);
+      EXPECT_EQ(compared.status, 0) << isa << " " << name << ": " << compared.out << compared.err;
+      const std::vector<std::int32_t> prompt(golden.tokens.begin(),
+                                             golden.tokens.begin() + static_cast<std::ptrdiff_t>(golden.prompt_len));
+      const Outcome generated = run("generate" + model_options(golden) + " --tokens " + joined(prompt) + " -n " +
+                                        std::to_string(golden.greedy.size()) + " --greedy --ignore-eos --json",
+                                    isa);
+      ASSERT_EQ(generated.status, 0) << generated.err;
+      EXPECT_EQ(nlohmann::json::parse(generated.out)["tokens"], golden.greedy) << isa << " " << name;
+    }
+  }
+}
+
+TEST_F(Cli, LogitsWritesWhatCompareReads) {
+  const GoldenCase golden = load_golden("v3-dense");
+  const std::string tokens = " --tokens " + joined(golden.tokens);
+  ASSERT_EQ(run("logits" + model_options(golden) + tokens + " -o " + path("l.npy")).status, 0);
+  EXPECT_EQ(read_golden_logits(path("l.npy"), golden.tokens.size(), golden.vocab).size(), golden.logits.size());
+  const Outcome same =
+      run("compare" + model_options(golden) + tokens + " --reference " + path("l.npy") + " --tolerance 0 --json");
+  EXPECT_EQ(same.status, 0) << same.err;
+  const auto json = nlohmann::json::parse(same.out);
+  EXPECT_EQ(json["worst_difference"], 0);
+  EXPECT_EQ(json["top1_agreement"], 1);
+  EXPECT_NEAR(json["mean_kl"].get<double>(), 0, 1e-12);
+}
+
+TEST_F(Cli, CompareFailsPastTheToleranceAndShowsWhere) {
+  const GoldenCase golden = load_golden("v3-dense");
+  const Outcome outcome = run("compare -m " + load_golden("v3-fp32").model_path + " --tokens " + joined(golden.tokens) +
+                              " --reference " + golden.folder + "/logits.npy --json");
+  EXPECT_EQ(outcome.status, 1);
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_GT(json["worst_difference"].get<double>(), 2e-4);
+  EXPECT_LT(json["worst_token"].get<std::size_t>(), golden.tokens.size());
+  EXPECT_FALSE(json["passed"]);
+}
+
+TEST_F(Cli, TokensFileMeansTheSameAsTokens) {
+  const GoldenCase golden = load_golden("v2-dense");
+  std::ofstream(path("ids")) << "[" << golden.tokens[0] << ", " << golden.tokens[1] << "]\n"
+                             << golden.tokens[2] << "\n";
+  ASSERT_EQ(run("logits" + model_options(golden) + " --tokens-file " + path("ids") + " -o " + path("a.npy")).status, 0);
+  const std::string tokens = joined({golden.tokens[0], golden.tokens[1], golden.tokens[2]});
+  ASSERT_EQ(run("logits" + model_options(golden) + " --tokens " + tokens + " -o " + path("b.npy")).status, 0);
+  EXPECT_EQ(read_whole_file(path("a.npy")), read_whole_file(path("b.npy")));
+}
+
+TEST_F(Cli, WrongCallsExitWithTwoAndOneLine) {
+  const std::string model = " -m " + load_golden("v3-dense").model_path;
+  for (const std::string& arguments :
+       {std::string("sing"), std::string(""), "generate --no-such-option" + model,
+        "generate --temperature -1 -p a" + model, "generate --tokens 1,x" + model,
+        "generate --tokens 1 --top-p 2" + model, "logits --tokens 1" + model, "generate --tokens 1 --type q9" + model,
+        "generate --tokens 1 --rope-scaling ntk" + model,
+        "tokenize -p a --skip-special --tokenizer " + golden_tokenizer, "generate --tokens 1 --lora a.pth:x" + model}) {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.status, 2) << arguments;
+    EXPECT_EQ(lines_in(outcome.err), 1u) << arguments << ": " << outcome.err;
+    EXPECT_EQ(outcome.out, "") << arguments;
+  }
+}
+
+TEST_F(Cli, WorkThatFailsExitsWithOneAndOneLineThatNamesTheFile) {
+  std::ofstream(path("text.pth")) << "not a checkpoint at all, but a text";
+  const std::string whole = read_whole_file(load_golden("v3-dense").model_path);
+  std::ofstream(path("cut.pth")) << whole.substr(0, whole.size() / 2);
+  std::ofstream(path("x.gguf")) << "GGUF";
+  for (const char* name : {"missing.pth", "text.pth", "cut.pth", "x.gguf", "."}) {
+    const Outcome outcome = run("inspect -m " + path(name));
+    EXPECT_EQ(outcome.status, 1) << name;
+    EXPECT_EQ(lines_in(outcome.err), 1u) << name << ": " << outcome.err;
+    EXPECT_NE(outcome.err.find(path("")), std::string::npos) << outcome.err;
+    EXPECT_EQ(outcome.out, "") << name;
+  }
+}
+
+TEST_F(Cli, AForcedInstructionSetThatCannotBeHadIsAnError) {
+  const GoldenCase golden = load_golden("v3-dense");
+  const Outcome outcome = run("generate --tokens 1 -m " + golden.model_path, "MINIMIND_ISA=altivec");
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.err.find("altivec"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Cli, HelpIsNoError) {
+  EXPECT_EQ(run("--help").status, 0);
+  for (const char* command : {"generate", "inspect", "logits", "compare", "tokenize"}) {
+    const Outcome outcome = run(std::string(command) + " --help");
+    EXPECT_EQ(outcome.status, 0) << command;
+    EXPECT_NE(outcome.out.find("Usage: minimind " + std::string(command)), std::string::npos);
+  }
+}
+
+TEST_F(Cli, GenerateWithoutATokenizerGivesIds) {
+  const GoldenCase golden = load_golden("v3-dense");
+  const Outcome outcome = run("generate --tokens 3,4 -n 4 --greedy --ignore-eos -m " + golden.model_path);
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), ','), 3) << outcome.out;
+  EXPECT_EQ(run("generate -p text -m " + golden.model_path).status, 1);
+}
+
+TEST_F(Cli, GenerateJsonHasItsFields) {
+  const Outcome outcome = run("generate --tokens 3,4 -n 2 --greedy --json -m " + load_golden("v3-dense").model_path);
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["prompt_tokens"], (std::vector<int>{3, 4}));
+  EXPECT_EQ(json["tokens"].size(), 2u);
+  EXPECT_TRUE(json["text"].is_null());
+  EXPECT_EQ(json["finish_reason"], "length");
+  EXPECT_TRUE(json["timings"]["decode_tokens_per_second"].is_number());
+}
+
+TEST_F(Cli, GenerateStopsWhenTheContextIsFullAndRefusesALongerPrompt) {
+  const std::string model = " -m " + load_golden("v3-dense").model_path;
+  const Outcome full = run("generate --tokens 3,4,5 -c 6 -n 50 --ignore-eos --greedy --json" + model);
+  EXPECT_EQ(full.status, 0);
+  EXPECT_EQ(nlohmann::json::parse(full.out)["tokens"].size(), 3u);
+  EXPECT_EQ(nlohmann::json::parse(full.out)["finish_reason"], "length");
+  const Outcome too_long = run("generate --tokens 3,4,5 -c 2" + model);
+  EXPECT_EQ(too_long.status, 1);
+  EXPECT_NE(too_long.err.find("--ctx-size"), std::string::npos) << too_long.err;
+}
+
+TEST_F(Cli, ASeedMakesARunRepeatableAndWithoutOneItIsPrinted) {
+  const std::string call =
+      "generate --tokens 3,4 -n 20 --temperature 2 --ignore-eos -m " + load_golden("v3-dense").model_path;
+  EXPECT_EQ(run(call + " --seed 5").out, run(call + " --seed 5").out);
+  EXPECT_NE(run(call + " --seed 5").out, run(call + " --seed 6").out);
+  EXPECT_NE(run(call).err.find("seed "), std::string::npos);
+}
+
+TEST_F(Cli, AssumedValuesArePrintedUnlessQuiet) {
+  const std::string call = "generate --tokens 3 -n 1 --greedy -m " + load_golden("v2-dense").model_path;
+  EXPECT_NE(run(call).err.find("num_attention_heads = 8"), std::string::npos);
+  EXPECT_EQ(run(call + " -q").err, "");
+}
+
+TEST_F(Cli, InspectTellsEachValueAndItsSource) {
+  const Outcome outcome = run("inspect --json -m " + load_golden("v1-moe").model_path);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["config"]["family"], "v1");
+  EXPECT_EQ(json["config"]["num_attention_heads"], 16);
+  for (const auto& [name, value] : json["config"].items()) EXPECT_NE(json["sources"][name], "") << name;
+  EXPECT_GT(json["tensors"].size(), 10u);
+}
+
+TEST_F(Cli, TokenizeAndDecodeAreInverse) {
+  const std::string options = " --tokenizer " + golden_tokenizer;
+  const std::string text = "Hello, 世界! 123\n  two  spaces";
+  std::ofstream(path("text")) << text;
+  const Outcome ids = run("tokenize -f " + path("text") + options);
+  ASSERT_EQ(ids.status, 0) << ids.err;
+  EXPECT_EQ(run("tokenize --decode -p " + ids.out.substr(0, ids.out.size() - 1) + options).out, text);
+  std::ofstream(path("jsonl")) << nlohmann::json(text).dump() << "\n\"\"\n";
+  const Outcome jsonl = run("tokenize --jsonl < " + path("jsonl") + options);
+  EXPECT_EQ(jsonl.out, "[" + ids.out.substr(0, ids.out.size() - 1) + "]\n[]\n");
+  const Outcome bad = run("tokenize --decode --jsonl < " + path("jsonl") + options);
+  EXPECT_EQ(bad.status, 1);
+  EXPECT_NE(bad.err.find("line 1"), std::string::npos) << bad.err;
+}
+
+// The demo model, its tokenizer, and text on standard output alone.
+TEST_F(Cli, TheBundledModelWritesChineseText) {
+  const Outcome outcome = run("generate -p 五言绝句《山居》 -n 60 --seed 1");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_GE(std::count(outcome.out.begin(), outcome.out.end(), '\xE3'), 2) << "no full stop in " << outcome.out;
+  EXPECT_EQ(outcome.out.find("\xEF\xBF\xBD"), std::string::npos) << "a broken character in " << outcome.out;
+  EXPECT_EQ(run("generate -p 五言绝句《山居》 -n 60 --seed 1").out, outcome.out);
+}
+
+TEST_F(Cli, AStopStringEndsTheTextBeforeIt) {
+  const std::string call = "generate -p 五言绝句《山居》 -n 60 --seed 1";
+  const std::string whole = run(call).out;
+  const std::string stopped = run(call + " --stop 。").out;
+  EXPECT_EQ(stopped, whole.substr(0, whole.find("。")));
+  EXPECT_LT(stopped.size(), whole.size());
+}
+
+TEST_F(Cli, CtrlCEndsWithWhatWasGenerated) {
+  const std::string out = path("out"), err = path("err");
+  const std::string model = load_golden("v3-dense").model_path;
+  const pid_t child = fork();
+  if (child == 0) {
+    (void)!freopen(out.c_str(), "w", stdout);
+    (void)!freopen(err.c_str(), "w", stderr);
+    execl(program().c_str(), "minimind", "generate", "-m", model.c_str(), "--tokens", "3,4", "-n", "1000000", "-c",
+          "1000000", "-t", "1", "--ignore-eos", "--json", nullptr);
+    _exit(127);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  kill(child, SIGINT);
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 130) << read_whole_file(err);
+  const auto json = nlohmann::json::parse(read_whole_file(out));
+  EXPECT_EQ(json["finish_reason"], "interrupted");
+  EXPECT_GT(json["tokens"].size(), 0u);
+}
+
+}  // namespace
+}  // namespace minimind
