@@ -31,7 +31,7 @@ KERNELS := $(ISAS:%=runtime/kernels/%.cpp)
 SOURCES := $(wildcard weights/*.cpp runtime/*.cpp) runtime/kernels/dispatch.cpp $(KERNELS) $(wildcard tools/*.cpp)
 TESTS := $(wildcard tests/*_test.cpp)
 FORMATTED := $(wildcard weights/*.h weights/*.cpp runtime/*.h runtime/*.cpp runtime/kernels/*.h runtime/kernels/*.cpp \
-	tools/*.h tools/*.cpp tests/*.h tests/*.cpp tests/fuzz/*.cpp)
+	tools/*.h tools/*.cpp tests/*.h tests/*.cpp tests/fuzz/*.h tests/fuzz/*.cpp)
 
 OBJECTS := $(SOURCES:%.cpp=$(BUILD)/%.o)
 TEST_OBJECTS := $(TESTS:%.cpp=$(BUILD)/%.o) $(filter-out $(BUILD)/tools/main.o,$(OBJECTS))
@@ -92,7 +92,9 @@ test: test-packages
 	@$(MAKE) --no-print-directory check
 
 check: minimind $(BUILD)/minimind_tests
+ifneq ($(words $(ISAS)),1)
 	tests/one_symbol.sh $(KERNELS:%.cpp=$(BUILD)/%.o)
+endif
 	$(BUILD)/minimind_tests --gtest_brief=1
 	tests/shared_checks.sh ./minimind
 
@@ -119,6 +121,7 @@ format:
 	clang-format -i $(FORMATTED)
 
 reference:
+	@python3 -c 'import ensurepip, venv' 2>/dev/null || { echo 'python3-venv is missing: apt install python3-venv'; exit 1; }
 	python3 -m venv build/reference-venv
 	build/reference-venv/bin/pip install -q -r tools/reference/requirements.txt
 	build/reference-venv/bin/python -m unittest discover -s tools/reference

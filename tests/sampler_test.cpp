@@ -278,8 +278,7 @@ TEST(Sampler, TheSameSeedGivesTheSameTokensAndAnotherSeedOthers) {
   EXPECT_NE(draw(1), draw(1ull << 32 | 1)) << "all 64 bits of a seed count";
 }
 
-// The numbers drawn are the upper 53 bits of std::mt19937_64, whose sequence the standard fixes: 0.787, 0.160, 0.501,
-// 0.140 ... for seed 1 would pick other tokens on a machine where the generator were another.
+// The standard fixes the sequence of std::mt19937_64, but not what its distributions make of it.
 TEST(Sampler, TokensOfASeedAreThoseOfTheGeneratorThatTheStandardFixes) {
   SamplingOptions options = plain();
   options.seed = 42;
