@@ -11,7 +11,8 @@
 namespace minimind {
 namespace {
 
-constexpr int spins_before_yielding = 4000;
+// Some 100 microseconds, longer than the threads of a well-split step are apart.
+constexpr int spins_before_sleeping = 10000;
 
 void pause_briefly() noexcept {
 #if defined(__x86_64__)
@@ -53,15 +54,14 @@ void Barrier::wait() noexcept {
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == count_) {
     arrived_.store(0, std::memory_order_relaxed);
     round_.store(round + 1, std::memory_order_release);
+    round_.notify_all();
     return;
   }
-  for (int spins = 0; round_.load(std::memory_order_acquire) == round; ++spins) {
-    if (spins < spins_before_yielding) {
-      pause_briefly();
-    } else {
-      sched_yield();
-    }
+  for (int spins = 0; spins < spins_before_sleeping; ++spins) {
+    if (round_.load(std::memory_order_acquire) != round) return;
+    pause_briefly();
   }
+  round_.wait(round, std::memory_order_acquire);
 }
 
 std::size_t default_threads() {

@@ -21,8 +21,10 @@ constexpr Range share_of(std::size_t n, std::size_t index, std::size_t count) {
   return {begin, begin + size + (index < larger ? 1 : 0)};
 }
 
-// Lets threads wait for each other many times a token: spins for about a microsecond, which is longer than the threads
-// of a well-split step are apart, then yields, so that a machine with fewer free cores than threads still moves on.
+// Lets threads wait for each other many times a token: spins for a while, which is much the fastest while every thread
+// has a core of its own, then sleeps, so that a machine with fewer free cores than threads moves on. (Yielding instead
+// of sleeping gave the rest of the time slice to any other program that was running: 41 tokens a second in place of
+// 150.)
 class Barrier {
  public:
   explicit Barrier(std::size_t count) : count_(count) {}
