@@ -5,7 +5,9 @@ VERSION := 0.1.0
 PREFIX ?= /usr/local
 CXX := g++
 JOBS ?= $(shell nproc)
+ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += --jobs=$(JOBS)
+endif
 
 BUILD_PACKAGES := g++ libcli11-dev libfmt-dev libutf8proc-dev libxsimd-dev nlohmann-json3-dev
 TEST_PACKAGES := libgtest-dev python3
@@ -46,7 +48,7 @@ help:
 	@echo 'make install PREFIX=  install into PREFIX (default $(PREFIX)): bin/minimind and share/minimind'
 	@echo 'make sanitize         run the tests under the address and undefined-behaviour sanitizers'
 	@echo 'make format           format the sources with clang-format'
-	@echo 'make reference        set up PyTorch under build/, test the reference and write tests/golden anew'
+	@echo 'make reference        set up PyTorch under build/, write tests/golden anew and test the reference'
 	@echo 'make clean            remove what was built'
 
 minimind: $(OBJECTS)
@@ -124,7 +126,7 @@ reference:
 	@python3 -c 'import ensurepip, venv' 2>/dev/null || { echo 'python3-venv is missing: apt install python3-venv'; exit 1; }
 	python3 -m venv build/reference-venv
 	build/reference-venv/bin/pip install -q -r tools/reference/requirements.txt
-	build/reference-venv/bin/python -m unittest discover -s tools/reference
 	build/reference-venv/bin/python tools/reference/write_golden.py
+	build/reference-venv/bin/python -m unittest discover -s tools/reference
 
 -include $(OBJECTS:.o=.d) $(TEST_OBJECTS:.o=.d)

@@ -64,14 +64,11 @@ TEST_P(GoldenCheckpoint, OpensWithTheConfigItWasWrittenWith) {
   expect_same(golden, "num_hidden_layers", "n_layers", config.num_hidden_layers);
   expect_same(golden, "num_attention_heads", "n_heads", config.num_attention_heads);
   expect_same(golden, "num_key_value_heads", "n_kv_heads", config.num_key_value_heads);
-  expect_same(golden, "head_dim", "head_dim", config.head_dim);
   expect_same(golden, "rms_norm_eps", "norm_eps", config.rms_norm_eps);
   expect_same(golden, "rope_theta", "rope_theta", config.rope_theta);
   expect_same(golden, "tie_word_embeddings", "tie_word_embeddings", config.tie_word_embeddings);
   expect_same(golden, "hidden_act", "hidden_act", std::string(name_of(config.hidden_act)));
-  EXPECT_EQ(config.head_dim * config.num_attention_heads,
-            golden.config.value("head_dim", config.hidden_size / config.num_attention_heads) *
-                config.num_attention_heads);
+  EXPECT_EQ(config.head_dim, golden.config.value("head_dim", config.hidden_size / config.num_attention_heads));
   EXPECT_EQ(config.rope_scaling.has_value(), golden.config.value("inference_rope_scaling", false));
   EXPECT_EQ(config.eos_token_id, std::vector<std::int32_t>{golden.config.value("eos_token_id", 2)});
 }

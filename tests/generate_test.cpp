@@ -1,0 +1,334 @@
+#include "runtime/generate.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "runtime/byte_level.h"
+#include "runtime/model.h"
+#include "runtime/utf8.h"
+#include "tests/golden.h"
+#include "weights/checkpoint.h"
+
+namespace minimind {
+namespace {
+
+using Tokens = std::vector<std::int32_t>;
+
+constexpr std::size_t capacity = 64;
+
+// A golden model, ready to run.
+struct Engine {
+  explicit Engine(const std::string& name, std::size_t max_tokens = 8) : Engine(load_golden(name), max_tokens) {}
+  Engine(const GoldenCase& golden_case, std::size_t max_tokens)
+      : golden(golden_case),
+        model(load_model(open(golden_case), WeightType::as_stored, 1)),
+        forward(model, kernels::choose(), 1, max_tokens, capacity) {}
+
+  static Checkpoint open(const GoldenCase& golden) {
+    OpenOptions options;
+    if (golden.yarn) options.overrides.yarn = true;
+    if (golden.lora_path) options.loras.push_back({*golden.lora_path, 1});
+    return open_checkpoint(golden.model_path, options);
+  }
+
+  Tokens prompt() const { return {golden.tokens.begin(), golden.tokens.end() - std::ssize(golden.greedy)}; }
+  KvCache cache(std::size_t positions = capacity) const { return KvCache(model.config, positions); }
+
+  GoldenCase golden;
+  Model model;
+  Forward forward;
+};
+
+GenerateOptions greedy(std::size_t max_tokens) {
+  GenerateOptions options;
+  options.max_tokens = max_tokens;
+  options.sampling.temperature = 0;
+  return options;
+}
+
+Generated run(Engine& engine, KvCache& cache, const Tokens& prompt, const GenerateOptions& options,
+              const Tokenizer* tokenizer = nullptr, const TextCallback& on_text = [](std::string_view) {}) {
+  const std::atomic<bool> interrupted = false;
+  return generate(engine.forward, cache, tokenizer, prompt, options, on_text, interrupted);
+}
+
+Generated run(Engine& engine, const GenerateOptions& options, const Tokenizer* tokenizer = nullptr,
+              const TextCallback& on_text = [](std::string_view) {}) {
+  KvCache cache = engine.cache();
+  return run(engine, cache, engine.prompt(), options, tokenizer, on_text);
+}
+
+// A tokenizer whose token N stands for bytes[N].
+Tokenizer tokenizer_of(const std::vector<std::string>& bytes, const std::vector<std::int32_t>& special = {}) {
+  TokenizerData data;
+  data.source = "test.json";
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const auto id = static_cast<std::int32_t>(i);
+    data.vocab.emplace_back(to_byte_level(bytes[i]), id);
+    if (std::find(special.begin(), special.end(), id) == special.end()) continue;
+    AddedToken token;
+    token.id = id;
+    token.content = bytes[i];
+    token.special = true;
+    data.added_tokens.push_back(token);
+  }
+  return Tokenizer(data);
+}
+
+// Texts for every token of the model: `words` for the tokens that it will generate, in that order, "[N]" for the rest.
+std::vector<std::string> texts_of(const GoldenCase& golden, const std::vector<std::string>& words) {
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < golden.vocab; ++i) texts.push_back("[" + std::to_string(i) + "]");
+  for (std::size_t i = 0; i < words.size(); ++i) texts[static_cast<std::size_t>(golden.greedy[i])] = words[i];
+  return texts;
+}
+
+// Its first eight greedy tokens are all different.
+constexpr const char* distinct_case = "v3-dense";
+
+class GoldenGeneration : public testing::TestWithParam<std::string> {};
+
+INSTANTIATE_TEST_SUITE_P(EveryCase, GoldenGeneration, testing::ValuesIn(golden_names()), [](const auto& parameter) {
+  std::string name = parameter.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+TEST_P(GoldenGeneration, GreedyTokensAreThoseOfPyTorch) {
+  for (const std::size_t batch : {1u, 5u, 64u}) {
+    Engine engine(GetParam(), batch);
+    const Generated result = run(engine, greedy(engine.golden.greedy.size()));
+    EXPECT_EQ(result.tokens, engine.golden.greedy) << "in batches of " << batch;
+    EXPECT_EQ(result.finish_reason, FinishReason::length);
+    EXPECT_EQ(result.text, "") << "there is no tokenizer";
+  }
+}
+
+TEST(Generate, TheCasesOfTheseTestsAreAsTheyExpect) {
+  Tokens tokens = load_golden(distinct_case).greedy;
+  ASSERT_GE(tokens.size(), 6u);
+  std::sort(tokens.begin(), tokens.end());
+  EXPECT_EQ(std::adjacent_find(tokens.begin(), tokens.end()), tokens.end());
+}
+
+TEST(Generate, StopsAfterMaxTokens) {
+  Engine engine(distinct_case);
+  for (const std::size_t count : {0u, 1u, 3u}) {
+    const Generated result = run(engine, greedy(count));
+    EXPECT_EQ(result.tokens, Tokens(engine.golden.greedy.begin(), engine.golden.greedy.begin() + std::ssize(result.tokens)));
+    EXPECT_EQ(result.tokens.size(), count);
+    EXPECT_EQ(result.finish_reason, FinishReason::length);
+  }
+}
+
+TEST(Generate, StopsAtAnyEndTokenAndKeepsItAmongTheTokens) {
+  Engine engine(distinct_case);
+  GenerateOptions options = greedy(8);
+  options.end_tokens = {engine.golden.greedy[5], engine.golden.greedy[2]};
+  const Generated result = run(engine, options);
+  EXPECT_EQ(result.tokens, Tokens(engine.golden.greedy.begin(), engine.golden.greedy.begin() + 3));
+  EXPECT_EQ(result.finish_reason, FinishReason::stop);
+}
+
+TEST(Generate, AnEndTokenThatIsTheLastOneAllowedIsAStop) {
+  Engine engine(distinct_case);
+  GenerateOptions options = greedy(3);
+  options.end_tokens = {engine.golden.greedy[2]};
+  EXPECT_EQ(run(engine, options).finish_reason, FinishReason::stop);
+}
+
+TEST(Generate, AnEndTokenIsNoText) {
+  Engine engine(distinct_case);
+  const Tokenizer tokenizer = tokenizer_of(texts_of(engine.golden, {"a", "b", "c"}));
+  GenerateOptions options = greedy(8);
+  options.end_tokens = {engine.golden.greedy[2]};
+  EXPECT_EQ(run(engine, options, &tokenizer).text, "ab");
+}
+
+TEST(Generate, SpecialTokensAreNoText) {
+  Engine engine(distinct_case);
+  const Tokenizer tokenizer = tokenizer_of(texts_of(engine.golden, {"a", "<|im_end|>", "c"}), {engine.golden.greedy[1]});
+  EXPECT_EQ(run(engine, greedy(3), &tokenizer).text, "ac");
+}
+
+TEST(Generate, ShowsTextAsSoonAsItIsCertainAndInWholeCharacters) {
+  Engine engine(distinct_case);
+  const Tokenizer tokenizer = tokenizer_of(texts_of(engine.golden, {"a\xE4", "\xBD", "\xA0", "b", "\xE5\xA5", "\xBD!"}));
+  std::vector<std::string> pieces;
+  const Generated result = run(engine, greedy(6), &tokenizer, [&](std::string_view piece) { pieces.emplace_back(piece); });
+  EXPECT_EQ(pieces, (std::vector<std::string>{"a", "你", "b", "好!"}));
+  EXPECT_EQ(result.text, "a你b好!");
+}
+
+TEST(Generate, ACharacterThatIsNeverFinishedIsAReplacementCharacter) {
+  Engine engine(distinct_case);
+  const Tokenizer tokenizer = tokenizer_of(texts_of(engine.golden, {"a", "\xE4\xBD"}));
+  EXPECT_EQ(run(engine, greedy(2), &tokenizer).text, "a\uFFFD");
+}
+
+TEST(Generate, StopStringsAreFoundAcrossTokensAndAreNotShown) {
+  Engine engine(distinct_case);
+  const Tokenizer tokenizer = tokenizer_of(texts_of(engine.golden, {"one E", "N", "D two", "three"}));
+  GenerateOptions options = greedy(8);
+  options.stop = {"nothing", "END"};
+  std::string shown;
+  const Generated result = run(engine, options, &tokenizer, [&](std::string_view piece) { shown += piece; });
+  EXPECT_EQ(result.text, "one ");
+  EXPECT_EQ(shown, "one ");
+  EXPECT_EQ(result.tokens.size(), 3u) << "generation ends with the token that completes it";
+  EXPECT_EQ(result.finish_reason, FinishReason::stop);
+}
+
+TEST(Generate, AStopStringMayEndInsideACharactersToken) {
+  Engine engine(distinct_case);
+  const Tokenizer tokenizer = tokenizer_of(texts_of(engine.golden, {"a结\xE6", "\x9D\x9F了", "b"}));
+  GenerateOptions options = greedy(8);
+  options.stop = {"结束"};
+  const Generated result = run(engine, options, &tokenizer);
+  EXPECT_EQ(result.text, "a");
+  EXPECT_EQ(result.tokens.size(), 2u);
+}
+
+TEST(Generate, ABeginningOfAStopStringIsShownAtTheEnd) {
+  Engine engine(distinct_case);
+  const Tokenizer tokenizer = tokenizer_of(texts_of(engine.golden, {"one ", "EN"}));
+  GenerateOptions options = greedy(2);
+  options.stop = {"END"};
+  const Generated result = run(engine, options, &tokenizer);
+  EXPECT_EQ(result.text, "one EN");
+  EXPECT_EQ(result.finish_reason, FinishReason::length);
+}
+
+TEST(Generate, TheProjectsOwnTokenizerSpellsTheGoldenTokens) {
+  Engine engine(distinct_case);
+  const Tokenizer tokenizer = Tokenizer::load(MINIMIND_SOURCE_DIR "/tests/golden_tokenizer");
+  const Generated result = run(engine, greedy(8), &tokenizer);
+  EXPECT_EQ(result.text, tokenizer.decode(engine.golden.greedy, true));
+  ASSERT_GT(result.text.size(), 4u);
+  GenerateOptions options = greedy(8);
+  options.stop = {result.text.substr(1, 3)};  // one character a token
+  EXPECT_EQ(run(engine, options, &tokenizer).text, result.text.substr(0, 1));
+}
+
+TEST(Generate, AFullContextEndsByLength) {
+  Engine engine(distinct_case);
+  const std::size_t prompt = engine.prompt().size();
+  for (const std::size_t room : {0u, 1u, 3u}) {
+    KvCache cache = engine.cache(prompt + room);
+    const Generated result = run(engine, cache, engine.prompt(), greedy(8));
+    EXPECT_EQ(result.tokens, Tokens(engine.golden.greedy.begin(), engine.golden.greedy.begin() + room + 1))
+        << "the last token needs no room: nothing is asked about it";
+    EXPECT_EQ(result.finish_reason, FinishReason::length);
+  }
+}
+
+TEST(Generate, APromptThatDoesNotFitIsRefusedWithBothNumbers) {
+  Engine engine(distinct_case);
+  KvCache cache = engine.cache(engine.prompt().size() - 1);
+  const std::string error = error_of([&] { run(engine, cache, engine.prompt(), greedy(1)); });
+  EXPECT_NE(error.find("12 tokens long but the context holds 11"), std::string::npos) << error;
+  EXPECT_NE(error.find("--ctx-size"), std::string::npos) << error;
+  EXPECT_EQ(cache.size(), 0u);
+}
+
+TEST(Generate, WhatIsInTheCacheCountsAndIsContinued) {
+  Engine engine(distinct_case);
+  const Tokens prompt = engine.prompt();
+  KvCache cache = engine.cache();
+  run(engine, cache, Tokens(prompt.begin(), prompt.begin() + 5), greedy(0));
+  ASSERT_EQ(cache.size(), 5u);
+  EXPECT_EQ(run(engine, cache, Tokens(prompt.begin() + 5, prompt.end()), greedy(8)).tokens, engine.golden.greedy);
+  KvCache small = engine.cache(prompt.size());
+  run(engine, small, Tokens(prompt.begin(), prompt.begin() + 5), greedy(0));
+  EXPECT_NE(error_of([&] { run(engine, small, prompt, greedy(1)); }).find("the context holds 7"), std::string::npos);
+}
+
+TEST(Generate, AnEmptyPromptIsRefused) {
+  Engine engine(distinct_case);
+  KvCache cache = engine.cache();
+  EXPECT_NE(error_of([&] { run(engine, cache, {}, greedy(1)); }).find("prompt is empty"), std::string::npos);
+}
+
+TEST(Generate, TokensOutsideTheVocabularyAreNamed) {
+  Engine engine(distinct_case);
+  KvCache cache = engine.cache();
+  for (const std::int32_t token : {-1, 96, 2147483647, -2147483647}) {
+    const std::string error = error_of([&] { run(engine, cache, {1, token, 99}, greedy(1)); });
+    EXPECT_NE(error.find("token " + std::to_string(token) + " is not in the model's vocabulary of 96"),
+              std::string::npos)
+        << error;
+  }
+  EXPECT_EQ(cache.size(), 0u);
+  EXPECT_NO_THROW(check_tokens(Tokens{0, 95}, 96));
+  EXPECT_NO_THROW(check_tokens(Tokens{}, 96));
+}
+
+TEST(Generate, AnInterruptionBeforeThePromptRunsLeavesNothing) {
+  Engine engine(distinct_case);
+  KvCache cache = engine.cache();
+  const std::atomic<bool> interrupted = true;
+  const Generated result = generate(
+      engine.forward, cache, nullptr, engine.prompt(), greedy(8), [](std::string_view) {}, interrupted);
+  EXPECT_EQ(result.finish_reason, FinishReason::interrupted);
+  EXPECT_TRUE(result.tokens.empty());
+  EXPECT_EQ(cache.size(), 0u);
+}
+
+TEST(Generate, AnInterruptionWhileDecodingKeepsWhatThereIs) {
+  Engine engine(distinct_case);
+  const Tokenizer tokenizer = tokenizer_of(texts_of(engine.golden, {"a", "b", "c", "d"}));
+  KvCache cache = engine.cache();
+  std::atomic<bool> interrupted = false;
+  const TextCallback interrupt_at_b = [&](std::string_view piece) { interrupted = interrupted || piece == "b"; };
+  const Generated result =
+      generate(engine.forward, cache, &tokenizer, engine.prompt(), greedy(8), interrupt_at_b, interrupted);
+  EXPECT_EQ(result.finish_reason, FinishReason::interrupted);
+  EXPECT_EQ(result.text, "ab");
+  EXPECT_EQ(result.tokens, Tokens(engine.golden.greedy.begin(), engine.golden.greedy.begin() + 2));
+}
+
+TEST(Generate, ASeedMakesSamplingRepeatable) {
+  Engine engine(distinct_case);
+  GenerateOptions options;
+  options.max_tokens = 30;
+  options.sampling.temperature = 2;
+  options.sampling.seed = 1;
+  const Tokens tokens = run(engine, options).tokens;
+  EXPECT_EQ(run(engine, options).tokens, tokens);
+  options.sampling.seed = 2;
+  EXPECT_NE(run(engine, options).tokens, tokens);
+}
+
+TEST(Generate, PenaltiesKnowThePromptAndWhatWasGenerated) {
+  Engine engine(distinct_case);
+  GenerateOptions options = greedy(40);
+  options.sampling.frequency_penalty = 1e6;
+  const Tokens generated = run(engine, options).tokens;
+  for (const std::int32_t token : generated) EXPECT_EQ(std::count(generated.begin(), generated.end(), token), 1) << token;
+  options.sampling.frequency_penalty = 0;
+  options.sampling.repeat_penalty = 1e6;
+  const Tokens prompt = engine.prompt();
+  const Tokens others = run(engine, options).tokens;
+  EXPECT_EQ(std::find(prompt.begin(), prompt.end(), others.front()), prompt.end());
+}
+
+TEST(Prefill, WritesTheLogitsOfTheLastToken) {
+  for (const std::size_t batch : {1u, 5u, 12u, 64u}) {
+    Engine engine(distinct_case, batch);
+    KvCache cache = engine.cache();
+    std::vector<float> logits(engine.golden.vocab);
+    const std::atomic<bool> interrupted = false;
+    prefill(engine.forward, cache, engine.prompt(), logits, interrupted);
+    EXPECT_EQ(cache.size(), engine.prompt().size());
+    const float* wanted = engine.golden.logits.data() + (engine.prompt().size() - 1) * engine.golden.vocab;
+    // 2e-4 is the distance from PyTorch that DESIGN section 4 allows.
+    for (std::size_t i = 0; i < logits.size(); ++i) ASSERT_NEAR(logits[i], wanted[i], 2e-4f) << batch;
+  }
+}
+
+}  // namespace
+}  // namespace minimind
