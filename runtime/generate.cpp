@@ -87,6 +87,7 @@ Generated generate(Forward& forward, KvCache& cache, const Tokenizer* tokenizer,
                    const GenerateOptions& options, const TextCallback& on_text, const std::atomic<bool>& interrupted) {
   const std::size_t vocab_size = forward.model().config.vocab_size;
   check_prompt(prompt, vocab_size, cache);
+  if (!tokenizer && !options.stop.empty()) throw UsageError("--stop is about text, but the model has no tokenizer");
   Sampler sampler(options.sampling, vocab_size);
   for (const std::int32_t token : prompt) sampler.accept_prompt(token);
   std::vector<float> logits(vocab_size);

@@ -53,9 +53,9 @@ void prefill(Forward& forward, KvCache& cache, std::span<const std::int32_t> tok
              const std::atomic<bool>& interrupted);
 
 // Continues the prompt until an end token, a stop string, max_tokens, or until prompt and text together fill the
-// cache's capacity (both `length`), or until `interrupted` is set. `tokenizer` may be null: then there is no text and
-// stop strings cannot be used. Throws Error when the prompt is empty, holds ids that are not in the vocabulary, or does
-// not fit the cache.
+// cache's capacity (both `length`), or until `interrupted` is set. `tokenizer` may be null: then there is no text.
+// Throws UsageError when there are stop strings but no tokenizer, and Error when the prompt is empty, holds ids that
+// are not in the vocabulary, or does not fit the cache.
 Generated generate(Forward& forward, KvCache& cache, const Tokenizer* tokenizer, std::span<const std::int32_t> prompt,
                    const GenerateOptions& options, const TextCallback& on_text, const std::atomic<bool>& interrupted);
 

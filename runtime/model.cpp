@@ -60,8 +60,9 @@ class Loader {
     return Layer{.input_layernorm = vector(layer_tensor(i, "input_layernorm.weight")),
                  .attention = attention(layer_tensor(i, "self_attn.")),
                  .post_attention_layernorm = vector(layer_tensor(i, "post_attention_layernorm.weight")),
-                 .mlp = has(mlp + "gate.weight") ? std::variant<FeedForward, MixtureOfExperts>(mixture(mlp))
-                                                 : std::variant<FeedForward, MixtureOfExperts>(feed_forward(mlp))};
+                 .mlp = is_mixture(checkpoint_.tensors, i)
+                            ? std::variant<FeedForward, MixtureOfExperts>(mixture(mlp))
+                            : std::variant<FeedForward, MixtureOfExperts>(feed_forward(mlp))};
   }
 
   Attention attention(const std::string& prefix) {

@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cmath>
 #include <cstring>
 
 #include "weights/error.h"
@@ -76,24 +78,30 @@ void put_row(const float (&values)[block_cols], std::size_t row, Q4Block& out) {
   }
 }
 
+// False when a number is not finite: what the block then holds means nothing.
 template <class Block, class From>
-void pack_block_panel(const std::byte* source, std::size_t rows, std::size_t cols, Block* out) {
+bool pack_block_panel(const std::byte* source, std::size_t rows, std::size_t cols, Block* out) {
   std::memset(out, 0, cols / block_cols * sizeof(Block));
   float values[block_cols];
+  bool finite = true;
   for (std::size_t row = 0; row < rows; ++row) {
     for (std::size_t block = 0; block < cols / block_cols; ++block) {
       for (std::size_t i = 0; i < block_cols; ++i) {
-        values[i] = to_f32(load<From>(source, row * cols + block * block_cols + i));
+        const float value = to_f32(load<From>(source, row * cols + block * block_cols + i));
+        values[i] = std::isfinite(value) ? value : 0;
+        finite = finite && std::isfinite(value);
       }
       put_row(values, row, out[block]);
     }
   }
+  return finite;
 }
 
 template <class Element>
 WeightMatrix pack_as(const StoredTensor& tensor, std::size_t threads) {
   PackedMatrix<Element> packed(tensor.shape[0], tensor.shape[1]);
   const std::size_t cols = packed.cols();
+  std::atomic<bool> finite{true};
   with_stored_type(tensor, [&]<class From>(From) {
     run_team(threads, [&](Worker& worker) {
       const Range panels = worker.share(packed.panels());
@@ -102,13 +110,17 @@ WeightMatrix pack_as(const StoredTensor& tensor, std::size_t threads) {
         const std::size_t rows = std::min(panel_rows, packed.rows() - first_row);
         const std::byte* source = tensor.data.data() + first_row * cols * sizeof(From);
         if constexpr (is_block<Element>) {
-          pack_block_panel<Element, From>(source, rows, cols, packed.panel(panel));
+          if (!pack_block_panel<Element, From>(source, rows, cols, packed.panel(panel))) finite = false;
         } else {
           pack_panel<Element, From>(source, rows, cols, packed.panel(panel));
         }
       }
     });
   });
+  if (!finite) {
+    throw Error(fmt::format("{}: a tensor {} holds NaN or infinity, which q8_0 and q4_0 cannot hold; leave out --type",
+                            tensor.file, shape_text(tensor.shape)));
+  }
   if (tensor.mapping) tensor.mapping->release(tensor.data);
   return packed;
 }

@@ -60,7 +60,8 @@ std::size_t cols(const WeightMatrix& matrix);
 std::size_t bytes(const WeightMatrix& matrix);
 
 // Lays out a stored [rows, cols] matrix of f32, f16 or bf16, on `threads` threads, and lets go of its file's pages.
-// Where a block type cannot hold it, because cols is no multiple of 32, it is held as f16.
+// Where a block type cannot hold it, because cols is no multiple of 32, it is held as f16. Throws Error when a block
+// type is asked for and a number is NaN or infinite.
 WeightMatrix pack(const StoredTensor& tensor, WeightType type, std::size_t threads);
 
 // Whether pack will hold a matrix of so many columns as `type`.

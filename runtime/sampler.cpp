@@ -17,14 +17,16 @@ void require(bool fits, const char* option, double value, const char* wanted) {
 }  // namespace
 
 void check(const SamplingOptions& options) {
-  const auto finite = [](double value) { return std::isfinite(value); };
-  require(options.temperature >= 0 && finite(options.temperature), "temperature", options.temperature, "0 or more");
+  // With these limits no finite logit can overflow a double.
+  const auto factor = [](double value) { return value >= 1e-6 && value <= 1e6; };
+  const auto term = [](double value) { return std::fabs(value) <= 1e6; };
+  require(options.temperature == 0 || factor(options.temperature), "temperature", options.temperature,
+          "0, or 1e-6 to 1e6");
   require(options.top_p > 0 && options.top_p <= 1, "top-p", options.top_p, "more than 0 and at most 1");
   require(options.min_p >= 0 && options.min_p <= 1, "min-p", options.min_p, "0 to 1");
-  require(options.repeat_penalty > 0 && finite(options.repeat_penalty), "repeat-penalty", options.repeat_penalty,
-          "more than 0");
-  require(finite(options.presence_penalty), "presence-penalty", options.presence_penalty, "a number");
-  require(finite(options.frequency_penalty), "frequency-penalty", options.frequency_penalty, "a number");
+  require(factor(options.repeat_penalty), "repeat-penalty", options.repeat_penalty, "1e-6 to 1e6");
+  require(term(options.presence_penalty), "presence-penalty", options.presence_penalty, "-1e6 to 1e6");
+  require(term(options.frequency_penalty), "frequency-penalty", options.frequency_penalty, "-1e6 to 1e6");
 }
 
 Sampler::Sampler(const SamplingOptions& options, std::size_t vocab_size)
@@ -63,15 +65,12 @@ std::int32_t Sampler::sample(std::span<const float> logits) {
 }
 
 void Sampler::scale_and_penalize(std::span<const float> logits) {
-  const auto penalty = static_cast<float>(options_.repeat_penalty);
   candidates_.clear();
   for (std::size_t i = 0; i < logits.size(); ++i) {
-    float logit = logits[i];
-    if (options_.temperature != 0) logit /= static_cast<float>(options_.temperature);
-    if (seen_[i]) logit = logit > 0 ? logit / penalty : logit * penalty;
-    if (generated_[i] > 0) {
-      logit -= static_cast<float>(options_.presence_penalty + generated_[i] * options_.frequency_penalty);
-    }
+    double logit = logits[i];
+    if (options_.temperature != 0) logit /= options_.temperature;
+    if (seen_[i]) logit = logit > 0 ? logit / options_.repeat_penalty : logit * options_.repeat_penalty;
+    if (generated_[i] > 0) logit -= options_.presence_penalty + generated_[i] * options_.frequency_penalty;
     candidates_.push_back({static_cast<std::int32_t>(i), logit, 0});
   }
 }
@@ -83,7 +82,7 @@ void Sampler::keep_top_k() {
   if (options_.top_k > 0 && options_.top_k < candidates_.size()) {
     const auto kth = candidates_.begin() + static_cast<std::ptrdiff_t>(options_.top_k) - 1;
     std::nth_element(candidates_.begin(), kth, candidates_.end(), before);
-    const float smallest = kth->logit;
+    const double smallest = kth->logit;
     std::erase_if(candidates_, [&](const Candidate& candidate) { return candidate.logit < smallest; });
   }
   std::sort(candidates_.begin(), candidates_.end(), before);
@@ -108,7 +107,7 @@ void Sampler::keep_min_p() {
 void Sampler::softmax() {
   double sum = 0;
   for (Candidate& candidate : candidates_) {
-    candidate.probability = std::exp(static_cast<double>(candidate.logit) - candidates_.front().logit);
+    candidate.probability = std::exp(candidate.logit - candidates_.front().logit);
     sum += candidate.probability;
   }
   for (Candidate& candidate : candidates_) candidate.probability /= sum;

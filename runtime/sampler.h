@@ -45,7 +45,7 @@ class Sampler {
  private:
   struct Candidate {
     std::int32_t token;
-    float logit;
+    double logit;
     double probability;
   };
   void scale_and_penalize(std::span<const float> logits);

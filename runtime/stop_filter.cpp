@@ -12,11 +12,17 @@ StopFilter::StopFilter(std::vector<std::string> stops) : stops_(std::move(stops)
 std::string StopFilter::push(std::string_view text) {
   if (stopped_) return "";
   held_ += text;
-  std::size_t end = std::string::npos;
-  for (const std::string& stop : stops_) end = std::min(end, held_.find(stop));
-  if (end != std::string::npos) {
+  // The first to be complete, and of those the longest: so it does not matter how the text was cut.
+  std::size_t begin = std::string::npos, end = std::string::npos;
+  for (const std::string& stop : stops_) {
+    const std::size_t at = held_.find(stop);
+    if (at == std::string::npos || std::pair(at + stop.size(), at) >= std::pair(end, begin)) continue;
+    begin = at;
+    end = at + stop.size();
+  }
+  if (begin != std::string::npos) {
     stopped_ = true;
-    held_.resize(end);
+    held_.resize(begin);
     return std::exchange(held_, "");
   }
   std::size_t kept = 0;

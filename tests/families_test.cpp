@@ -164,8 +164,8 @@ TEST(Families, FusedExpertsAreSplitAlongTheirRows) {
 }
 
 TEST(Families, FusedExpertsOfAnyOtherShapeAreRefused) {
-  for (const Shape& shape : {Shape{3, 5, 4}, Shape{12, 4}, Shape{0, 4, 4}, Shape{3, 0, 4}, Shape{3, 4, 0}, Shape{},
-                             Shape{3, 4, 4, 1}}) {
+  for (const Shape& shape :
+       {Shape{3, 5, 4}, Shape{12, 4}, Shape{0, 4, 4}, Shape{3, 0, 4}, Shape{3, 4, 0}, Shape{}, Shape{3, 4, 4, 1}}) {
     StoredTensors stored;
     stored.emplace("model.layers.0.mlp.experts.gate_up_proj", counting_tensor(shape));
     const std::string error = canonical_error(stored);
@@ -179,8 +179,13 @@ TEST(Families, FusedExpertsOfAnyOtherShapeAreRefused) {
 
 TEST(Families, SavedBuffersAreSetAside) {
   StoredTensors stored = small_v1().tensors();
-  const Names buffers{"mask", "pos_cis", "layers.0.attention.mask", "model.freqs_cos", "model.freqs_sin",
-                      "model.layers.0.self_attn.rotary_emb.inv_freq", "module.mask"};
+  const Names buffers{"mask",
+                      "pos_cis",
+                      "layers.0.attention.mask",
+                      "model.freqs_cos",
+                      "model.freqs_sin",
+                      "model.layers.0.self_attn.rotary_emb.inv_freq",
+                      "module.mask"};
   for (const std::string& name : buffers) stored.emplace(name, zeros({4, 4}));
   CanonicalTensors canonical = to_canonical_names(stored, "test.pth");
   std::sort(canonical.skipped.begin(), canonical.skipped.end());
@@ -196,9 +201,12 @@ TEST(Families, WhatOnlyEndsLikeABufferIsKept) {
 
 TEST(Families, RelativesAreRefusedByName) {
   const std::vector<std::pair<std::string, std::string>> relatives{
-      {"model.vision_encoder.embeddings.weight", "MiniMind-V"}, {"vision_proj.weight", "MiniMind-V"},
-      {"model.audio_proj.weight", "MiniMind-O"},                {"talker.layers.0.weight", "MiniMind-O"},
-      {"model.layers.0.linear_attn.q_proj.weight", "Linear"},   {"model.time_embed.weight", "dLM"},
+      {"model.vision_encoder.embeddings.weight", "MiniMind-V"},
+      {"vision_proj.weight", "MiniMind-V"},
+      {"model.audio_proj.weight", "MiniMind-O"},
+      {"talker.layers.0.weight", "MiniMind-O"},
+      {"model.layers.0.linear_attn.q_proj.weight", "Linear"},
+      {"model.time_embed.weight", "dLM"},
   };
   for (const auto& [tensor, relative] : relatives) {
     const std::string error = canonical_error(with(SmallModel{}.tensors(), tensor, {2, 2}));

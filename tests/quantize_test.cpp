@@ -56,8 +56,8 @@ std::vector<GoldenBlock> golden_blocks() {
   std::vector<GoldenBlock> blocks;
   for (std::string line; std::getline(file, line);) {
     const Json json = Json::parse(line);
-    blocks.push_back({json.at("name"), block_of(json.at("values").get<std::vector<float>>()), json.at("q8_0"),
-                      json.at("q4_0")});
+    blocks.push_back(
+        {json.at("name"), block_of(json.at("values").get<std::vector<float>>()), json.at("q8_0"), json.at("q4_0")});
   }
   return blocks;
 }

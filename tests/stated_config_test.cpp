@@ -169,8 +169,8 @@ TEST(StatedConfig, NullIsAsGoodAsAbsentForEveryField) {
 
 TEST(StatedConfig, ASizeMustBeAWholeNumberThatAModelCanHave) {
   for (const std::string& key : size_keys) {
-    for (const char* bad : {"-1", "1.5", "512.0", "\"512\"", "[512]", "{}", "16777217", "18446744073709551616",
-                            "1e3", "-9223372036854775808"}) {
+    for (const char* bad : {"-1", "1.5", "512.0", "\"512\"", "[512]", "{}", "16777217", "18446744073709551616", "1e3",
+                            "-9223372036854775808"}) {
       expect_error("{\"" + key + "\": " + bad + "}", {key, bad[0] == '[' ? "[512]" : ""});
     }
     if (key == "n_shared_experts") continue;
@@ -232,14 +232,9 @@ TEST(StatedConfig, EndOfTextIsOneIdOrAList) {
 
 TEST(StatedConfig, EverySpellingOfAnActivationIsKnown) {
   const std::vector<std::pair<std::string, HiddenAct>> spellings{
-      {"silu", HiddenAct::silu},
-      {"swish", HiddenAct::silu},
-      {"sigmoid", HiddenAct::sigmoid},
-      {"relu", HiddenAct::relu},
-      {"gelu", HiddenAct::gelu},
-      {"gelu_pytorch_tanh", HiddenAct::gelu_tanh},
-      {"gelu_new", HiddenAct::gelu_tanh},
-      {"linear", HiddenAct::linear}};
+      {"silu", HiddenAct::silu},          {"swish", HiddenAct::silu},   {"sigmoid", HiddenAct::sigmoid},
+      {"relu", HiddenAct::relu},          {"gelu", HiddenAct::gelu},    {"gelu_pytorch_tanh", HiddenAct::gelu_tanh},
+      {"gelu_new", HiddenAct::gelu_tanh}, {"linear", HiddenAct::linear}};
   for (const auto& [name, act] : spellings) {
     EXPECT_EQ(parse_hidden_act(name, "--hidden-act"), act) << name;
     EXPECT_EQ(parse("{\"hidden_act\": \"" + name + "\"}").hidden_act, act) << name;
@@ -354,11 +349,13 @@ TEST(StatedConfig, KeysThatChangeNothingAreListed) {
   StatedConfig stated = parse(R"({"dropout": 0.0, "vocab_size": 6400, "flash_attn": true, "torch_dtype": "float16",
       "rope_scaling": {"type": "linear", "factor": 2, "finetuned": true}})");
   std::sort(stated.unused.begin(), stated.unused.end());
-  EXPECT_EQ(stated.unused, (std::vector<std::string>{"dropout", "flash_attn", "rope_scaling.finetuned", "torch_dtype"}));
+  EXPECT_EQ(stated.unused,
+            (std::vector<std::string>{"dropout", "flash_attn", "rope_scaling.finetuned", "torch_dtype"}));
 }
 
 TEST(StatedConfig, TextThatIsNoObjectIsRefused) {
-  for (const char* text : {"", "null", "[]", "3", "\"{}\"", "{", "{}}", "{\"a\": 1,}", "{'a': 1}", "\xff\xfe{}", "PK\x03\x04"}) {
+  for (const char* text :
+       {"", "null", "[]", "3", "\"{}\"", "{", "{}}", "{\"a\": 1,}", "{'a': 1}", "\xff\xfe{}", "PK\x03\x04"}) {
     expect_error(text, {"JSON object"});
   }
 }

@@ -111,7 +111,21 @@ inline SmallModel small_v2() {
   return model;
 }
 
-// 16 heads and 8 kv heads of 2.
+// 8 heads and 2 kv heads of 4, which is what v2 uses.
+inline SmallModel v2_by_habit() {
+  SmallModel model = small_v2();
+  model.q_rows = 32;
+  model.k_rows = 8;
+  return model;
+}
+
+inline SmallModel mixture(SmallModel model, std::size_t experts, std::size_t shared) {
+  model.experts = experts;
+  model.shared_experts = shared;
+  return model;
+}
+
+// 16 heads and 8 kv heads of 2, which is what v1 uses.
 inline SmallModel small_v1() {
   SmallModel model;
   model.v1_names = true;

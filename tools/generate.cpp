@@ -36,7 +36,9 @@ struct GenerateCommand {
 void add_sampling_options(CLI::App& command, GenerateCommand& options) {
   SamplingOptions& sampling = options.sampling;
   command.add_option("--temperature", sampling.temperature, "0 takes the largest logit")->capture_default_str();
-  command.add_option("--top-k", sampling.top_k, "sample among the k largest; 0: off")->capture_default_str();
+  command.add_option("--top-k", sampling.top_k, "sample among the k largest; 0: off")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1 << 30));
   command.add_option("--top-p", sampling.top_p, "sample among the likeliest that make up p; 1: off")
       ->capture_default_str();
   command.add_option("--min-p", sampling.min_p, "drop what is less likely than p times the likeliest; 0: off")
@@ -47,7 +49,8 @@ void add_sampling_options(CLI::App& command, GenerateCommand& options) {
       ->capture_default_str();
   command.add_option("--frequency-penalty", sampling.frequency_penalty, "the same, each time; 0: off")
       ->capture_default_str();
-  command.add_option("--seed", options.seed, "makes a run repeatable (default: random, and printed)");
+  command.add_option("--seed", options.seed, "makes a run repeatable (default: random, and printed)")
+      ->check(CLI::NonNegativeNumber);
   command.add_flag("--greedy", options.greedy, "take the largest logit");
 }
 
@@ -60,7 +63,7 @@ SamplingOptions sampling_options(const GenerateCommand& options) {
 }
 
 std::vector<std::int32_t> prompt_tokens(const GenerateCommand& options, const std::optional<Tokenizer>& tokenizer) {
-  const bool has_text = !options.text.prompt.empty() || !options.text.file.empty();
+  const bool has_text = options.text.has_prompt || !options.text.file.empty();
   if (!options.tokens.empty()) {
     if (has_text) throw UsageError("give the prompt either as --tokens or as text");
     return parse_token_ids(options.tokens, "--tokens");
@@ -127,7 +130,6 @@ int run_generate(const GenerateCommand& options) {
   generate_options.max_tokens = options.max_tokens;
   generate_options.stop = options.stop;
   const auto tokenizer = load_tokenizer(options.tokenizer, options.checkpoint.model);
-  if (!tokenizer && !options.stop.empty()) throw UsageError("--stop is about text, but the model has no tokenizer");
   const std::vector<std::int32_t> prompt = prompt_tokens(options, tokenizer);
 
   const Engine engine = load_engine(options.checkpoint, options.run);
@@ -173,9 +175,11 @@ Command add_generate(CLI::App& app) {
   command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json or the folder that holds it");
   options->text.add_to(*command);
   command->add_option("--tokens", options->tokens, "the prompt as token ids, such as 1,2,3");
-  command->add_option("-n,--max-tokens", options->max_tokens, "generate at most so many tokens")->capture_default_str();
+  command->add_option("-n,--max-tokens", options->max_tokens, "generate at most so many tokens")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1 << 30));
   command->add_option("-c,--ctx-size", options->context, "positions in the context (default: the model's)")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1 << 30));
   add_sampling_options(*command, *options);
   command->add_option("--stop", options->stop, "end before this text; may be repeated")->allow_extra_args(false);
   command->add_flag("--ignore-eos", options->ignore_eos, "go on past the end of text");

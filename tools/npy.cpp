@@ -9,15 +9,20 @@
 #include <utility>
 
 #include "weights/error.h"
+#include "weights/quote.h"
 #include "weights/shape.h"
 
 namespace minimind {
 
+NpyWriter::NpyWriter(std::string path)
+    : path_(std::move(path)),
+      temporary_(fmt::format("{}.{}.part", path_, getpid())),
+      file_(std::fopen(temporary_.c_str(), "wb")) {
+  if (!file_) fail();
+}
+
 // The format: numpy/lib/format.py. Magic, version, length of the header, header padded to a multiple of 64, data.
-NpyWriter::NpyWriter(std::string path, std::size_t rows, std::size_t cols)
-    : path_(std::move(path)), temporary_(fmt::format("{}.{}.part", path_, getpid())) {
-  file_ = std::fopen(temporary_.c_str(), "wb");
-  if (!file_) fail("cannot be written");
+NpyWriter::NpyWriter(std::string path, std::size_t rows, std::size_t cols) : NpyWriter(std::move(path)) {
   constexpr std::size_t before_header = 10;
   std::string header = fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}", rows, cols);
   header.append(63 - (before_header + header.size()) % 64, ' ');
@@ -34,7 +39,7 @@ NpyWriter::NpyWriter(std::string path, std::size_t rows, std::size_t cols)
                                      static_cast<char>(header.size() >> 8)};
   if (std::fwrite(start, 1, sizeof start, file_) != sizeof start ||
       std::fwrite(header.data(), 1, header.size(), file_) != header.size()) {
-    fail("cannot be written");
+    fail();
   }
 }
 
@@ -46,7 +51,7 @@ NpyWriter::~NpyWriter() {
 
 void NpyWriter::write(Matrix<const float> rows) {
   const std::size_t count = rows.rows * rows.cols;
-  if (std::fwrite(rows.data, sizeof(float), count, file_) != count) fail("cannot be written");
+  if (std::fwrite(rows.data, sizeof(float), count, file_) != count) fail();
 }
 
 void NpyWriter::finish() {
@@ -55,11 +60,11 @@ void NpyWriter::finish() {
   const int error = errno;
   std::remove(temporary_.c_str());
   errno = error;
-  fail("cannot be written");
+  fail();
 }
 
-void NpyWriter::fail(const char* what) const {
-  throw Error(fmt::format("{}: {}: {}", path_, what, std::strerror(errno)));
+void NpyWriter::fail() const {
+  throw Error(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)));
 }
 
 NpyReader::NpyReader(const std::string& path) : file_(MappedFile::open(path)) {
@@ -78,7 +83,7 @@ NpyReader::NpyReader(const std::string& path) : file_(MappedFile::open(path)) {
   if (header.find("'<f4'") == std::string::npos || header.find("'fortran_order': False") == std::string::npos ||
       !std::regex_search(header, match, shape)) {
     throw Error(fmt::format("{}: holds {}, wanted float32 ('<f4') in C order with the shape (tokens, vocabulary)", path,
-                            header.substr(0, header.find_last_not_of(" \n") + 1)));
+                            minimind::quoted(header.substr(0, header.find_last_not_of(" \n") + 1))));
   }
   rows_ = std::stoull(match[1]);
   cols_ = std::stoull(match[2]);

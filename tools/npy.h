@@ -23,7 +23,8 @@ class NpyWriter {
   void finish();
 
  private:
-  [[noreturn]] void fail(const char* what) const;
+  explicit NpyWriter(std::string path);
+  [[noreturn]] void fail() const;
 
   std::string path_;
   std::string temporary_;

@@ -24,9 +24,11 @@ void CheckpointOptions::add_to(CLI::App& command) {
       ->allow_extra_args(false);
   command.add_option("--rope-scaling", rope_scaling, "none, or yarn for MiniMind's inference_rope_scaling")
       ->check(CLI::IsMember({"none", "yarn"}));
-  command.add_option("--heads", heads, "number of attention heads, where the checkpoint does not tell");
-  command.add_option("--kv-heads", kv_heads, "number of key-value heads, likewise");
-  command.add_option("--experts-per-token", experts_per_token, "how many experts each token goes through");
+  const CLI::Range count(1, 1 << 24);  // CLI11 2.1 reads -1 as 2^64 - 1
+  command.add_option("--heads", heads, "number of attention heads, where the checkpoint does not tell")->check(count);
+  command.add_option("--kv-heads", kv_heads, "number of key-value heads, likewise")->check(count);
+  command.add_option("--experts-per-token", experts_per_token, "how many experts each token goes through")
+      ->check(count);
 }
 
 OpenOptions CheckpointOptions::open_options() const {
@@ -67,13 +69,19 @@ std::vector<std::int32_t> TokenOptions::read() const {
 }
 
 void TextOptions::add_to(CLI::App& command) {
-  auto* prompt_option = command.add_option("-p,--prompt", prompt, "the text");
+  auto* prompt_option = command.add_option_function<std::string>(
+      "-p,--prompt",
+      [this](const std::string& text) {
+        prompt = text;
+        has_prompt = true;
+      },
+      "the text");
   auto* file_option = command.add_option("-f,--file", file, "a file that holds the text (default: standard input)");
   prompt_option->excludes(file_option);
 }
 
 std::string TextOptions::read() const {
-  if (!prompt.empty()) return prompt;
+  if (has_prompt) return prompt;
   return file.empty() ? read_standard_input() : read_text_file(file);
 }
 

@@ -47,6 +47,7 @@ struct TokenOptions {
 // Text given with -p, in a file, or on standard input where neither is given; exactly as it is.
 struct TextOptions {
   std::string prompt;
+  bool has_prompt = false;
   std::string file;
 
   void add_to(CLI::App& command);

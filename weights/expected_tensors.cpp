@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -19,7 +20,12 @@ class Expectations {
  public:
   Expectations(const StoredTensors& tensors, const std::string& path) : tensors_(tensors), path_(path) {}
 
-  bool has(const std::string& name) const { return tensors_.contains(name); }
+  // Whether any network of the model has this part. Then all must, so that one that got lost is not taken for a network
+  // of another kind.
+  bool some_network_has(std::string_view part) const {
+    return std::any_of(tensors_.begin(), tensors_.end(),
+                       [&](const auto& entry) { return entry.first.ends_with(part); });
+  }
 
   void require(const std::string& name, const Shape& shape) {
     known_.insert(name);
@@ -36,10 +42,6 @@ class Expectations {
       throw Error(fmt::format("{}: {} is stored as {}, wanted f32, f16 or bf16; save it again with .half() or .float()",
                               path_, name, name_of(tensor.dtype)));
     }
-  }
-
-  void allow(const std::string& name, const Shape& shape) {
-    if (has(name)) require(name, shape);
   }
 
   void finish() const {
@@ -78,24 +80,34 @@ void expect_attention(Expectations& expect, const Config& config, std::size_t la
   expect.require(layer_tensor(layer, "self_attn.k_norm.weight"), {config.head_dim});
 }
 
-// A gate is told by its matrix or its bias, so that half a gate is named as missing the other half.
-void expect_network(Expectations& expect, const Config& config, const std::string& prefix, std::size_t rows) {
-  const bool gated = expect.has(prefix + "gate_proj.weight") || expect.has(prefix + "gate_proj.bias");
-  if (gated) expect.require(prefix + "gate_proj.weight", {rows, config.hidden_size});
+// The parts that not every kind of network has.
+struct NetworkParts {
+  explicit NetworkParts(const Expectations& expect)
+      : gate_bias(expect.some_network_has(".gate_proj.bias")),
+        gate(gate_bias || expect.some_network_has(".gate_proj.weight")),
+        up_bias(expect.some_network_has(".up_proj.bias")),
+        down_bias(expect.some_network_has(".down_proj.bias")) {}
+  bool gate_bias, gate, up_bias, down_bias;
+};
+
+void expect_network(Expectations& expect, const NetworkParts& parts, const Config& config, const std::string& prefix,
+                    std::size_t rows) {
+  if (parts.gate) expect.require(prefix + "gate_proj.weight", {rows, config.hidden_size});
   expect.require(prefix + "up_proj.weight", {rows, config.hidden_size});
   expect.require(prefix + "down_proj.weight", {config.hidden_size, rows});
-  expect.allow(prefix + "gate_proj.bias", {rows});
-  expect.allow(prefix + "up_proj.bias", {rows});
-  expect.allow(prefix + "down_proj.bias", {config.hidden_size});
+  if (parts.gate_bias) expect.require(prefix + "gate_proj.bias", {rows});
+  if (parts.up_bias) expect.require(prefix + "up_proj.bias", {rows});
+  if (parts.down_bias) expect.require(prefix + "down_proj.bias", {config.hidden_size});
 }
 
-void expect_mixture(Expectations& expect, const Config& config, const std::string& prefix) {
+void expect_mixture(Expectations& expect, const NetworkParts& parts, const Config& config, const std::string& prefix) {
   expect.require(prefix + "gate.weight", {config.num_experts, config.hidden_size});
   for (std::size_t expert = 0; expert < config.num_experts; ++expert) {
-    expect_network(expect, config, fmt::format("{}experts.{}.", prefix, expert), config.moe_intermediate_size);
+    expect_network(expect, parts, config, fmt::format("{}experts.{}.", prefix, expert), config.moe_intermediate_size);
   }
   for (std::size_t expert = 0; expert < config.n_shared_experts; ++expert) {
-    expect_network(expect, config, fmt::format("{}shared_experts.{}.", prefix, expert), config.moe_intermediate_size);
+    expect_network(expect, parts, config, fmt::format("{}shared_experts.{}.", prefix, expert),
+                   config.moe_intermediate_size);
   }
 }
 
@@ -103,16 +115,17 @@ void expect_mixture(Expectations& expect, const Config& config, const std::strin
 
 void check_tensors(const StoredTensors& tensors, const Config& config, const std::string& path) {
   Expectations expect(tensors, path);
+  const NetworkParts parts(expect);
   expect.require("model.embed_tokens.weight", {config.vocab_size, config.hidden_size});
   for (std::size_t layer = 0; layer < config.num_hidden_layers; ++layer) {
     expect.require(layer_tensor(layer, "input_layernorm.weight"), {config.hidden_size});
     expect_attention(expect, config, layer);
     expect.require(layer_tensor(layer, "post_attention_layernorm.weight"), {config.hidden_size});
     const std::string mlp = layer_tensor(layer, "mlp.");
-    if (expect.has(mlp + "gate.weight")) {
-      expect_mixture(expect, config, mlp);
+    if (is_mixture(tensors, layer)) {
+      expect_mixture(expect, parts, config, mlp);
     } else {
-      expect_network(expect, config, mlp, config.intermediate_size);
+      expect_network(expect, parts, config, mlp, config.intermediate_size);
     }
   }
   expect.require("model.norm.weight", {config.hidden_size});

@@ -162,6 +162,13 @@ std::string layer_tensor(std::size_t layer, std::string_view rest) {
   return fmt::format("{}{}.{}", layers_prefix, layer, rest);
 }
 
+bool is_mixture(const StoredTensors& tensors, std::size_t layer) {
+  const std::string experts = layer_tensor(layer, "mlp.experts.");
+  const auto first = tensors.lower_bound(experts);
+  return tensors.contains(layer_tensor(layer, "mlp.gate.weight")) ||
+         (first != tensors.end() && first->first.starts_with(experts));
+}
+
 CanonicalTensors to_canonical_names(StoredTensors stored, const std::string& path) {
   refuse_relatives(stored, path);
   CanonicalTensors result;
@@ -179,7 +186,9 @@ CanonicalTensors to_canonical_names(StoredTensors stored, const std::string& pat
       add(result.tensors, name, std::move(tensor));
     }
   }
-  if (result.style == NamingStyle::v1) rename_ungated(result.tensors);
+  const bool gated = std::any_of(result.tensors.begin(), result.tensors.end(),
+                                 [](const auto& entry) { return entry.first.find(".up_proj.") != std::string::npos; });
+  if (result.style == NamingStyle::v1 && !gated) rename_ungated(result.tensors);
   return result;
 }
 

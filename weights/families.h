@@ -36,4 +36,7 @@ std::string canonical_name(std::string_view name);
 // "model.layers.N." + rest.
 std::string layer_tensor(std::size_t layer, std::string_view rest);
 
+// Whether a layer's feed-forward is a mixture of experts: it has a router or experts.
+bool is_mixture(const StoredTensors& tensors, std::size_t layer);
+
 }  // namespace minimind

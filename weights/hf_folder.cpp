@@ -62,14 +62,16 @@ StoredTensors read_shards(const fs::path& folder, const std::string& index_name,
     for (auto& [name, tensor] : read_weights_file((folder / shard).string())) {
       const auto listed = shard_of.find(name);
       if (listed == shard_of.end() || listed->second != shard) {
-        throw Error(fmt::format("{}: tensor {} is in {} but not listed there", index_path, minimind::quoted(name), shard));
+        throw Error(
+            fmt::format("{}: tensor {} is in {} but not listed there", index_path, minimind::quoted(name), shard));
       }
       all.emplace(name, std::move(tensor));
     }
   }
   for (const auto& [tensor, shard] : shard_of) {
     if (!all.contains(tensor)) {
-      throw Error(fmt::format("{}: tensor {} is listed for {} but not in it", index_path, minimind::quoted(tensor), shard));
+      throw Error(
+          fmt::format("{}: tensor {} is listed for {} but not in it", index_path, minimind::quoted(tensor), shard));
     }
   }
   return all;

@@ -276,14 +276,14 @@ class Inference {
   void experts() {
     std::size_t mixture = config_.num_hidden_layers;
     for (std::size_t layer = config_.num_hidden_layers; layer-- > 0;) {
-      if (find(layer_tensor(layer, "mlp.gate.weight"))) mixture = layer;
+      if (is_mixture(tensors_, layer)) mixture = layer;
     }
-    const bool is_mixture = mixture < config_.num_hidden_layers;
-    if (stated_.use_moe && *stated_.use_moe != is_mixture) {
+    const bool has_experts = mixture < config_.num_hidden_layers;
+    if (stated_.use_moe && *stated_.use_moe != has_experts) {
       throw Error(fmt::format("{}: use_moe is {} in {}, but the tensors hold {}", path_, *stated_.use_moe,
-                              stated_.source, is_mixture ? "experts" : "no experts"));
+                              stated_.source, has_experts ? "experts" : "no experts"));
     }
-    if (!is_mixture) return;
+    if (!has_experts) return;
     const std::string mlp = layer_tensor(mixture, "mlp.");
     seen(config_.num_experts, "num_experts", matrix(mlp + "gate.weight").shape[0], "rows of the router mlp.gate",
          stated_.num_experts);

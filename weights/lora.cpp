@@ -64,7 +64,9 @@ std::map<std::string, LoraPair> pairs_of(const StoredTensors& stored, const std:
                       path, quoted(stored_name)));
     }
     LoraPair& pair = pairs[name.substr(0, name.rfind(".lora."))];
-    (is_a ? pair.a : pair.b) = &tensor;
+    const StoredTensor*& half = is_a ? pair.a : pair.b;
+    if (half) throw Error(fmt::format("{}: two tensors mean {}", path, quoted(name)));
+    half = &tensor;
   }
   return pairs;
 }
@@ -118,7 +120,7 @@ LoraFile parse_lora_argument(const std::string& argument) {
   const double value = std::strtod(scale.c_str(), &end);
   if (scale.empty() || *end != '\0' || !std::isfinite(value)) {
     throw UsageError(fmt::format("--lora: the scale in {} is {}, wanted a number, as in a.pth:0.5", quoted(argument),
-                            quoted(scale)));
+                                 quoted(scale)));
   }
   return {argument.substr(0, colon), value};
 }

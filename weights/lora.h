@@ -12,7 +12,8 @@ struct LoraFile {
   double scale = 1;  // W + scale * B A; MiniMind trains and runs with 1
 };
 
-// "a.pth" or "a.pth:0.5". Throws UsageError when what follows the last colon looks like a scale but is no finite number.
+// "a.pth" or "a.pth:0.5". Throws UsageError when what follows a last colon, with no / behind it, is no finite
+// number; a file whose own name has a colon is given with its scale, as in my:lora.pth:1.
 LoraFile parse_lora_argument(const std::string& argument);
 
 // Adds a MiniMind LoRA, `<module>.lora.A.weight` [r, in] and `<module>.lora.B.weight` [out, r], to the weights of the

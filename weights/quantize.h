@@ -20,6 +20,7 @@ struct Q4_0 {  // w = scale * (quant - 8)
   std::uint8_t quant[quant_block_size];  // 0 to 15, one a byte; a file packs two
 };
 
+// Values must be finite.
 Q8_0 quantize_q8_0(const float (&values)[quant_block_size]);
 Q4_0 quantize_q4_0(const float (&values)[quant_block_size]);
 

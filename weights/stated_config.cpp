@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "weights/error.h"
+#include "weights/quote.h"
 
 namespace minimind {
 namespace {
@@ -138,8 +139,8 @@ std::optional<RopeScaling> parse_rope_scaling(Fields& fields, bool minimind,
     scaling.factor = *factor;
     return scaling;
   }
-  throw Error(
-      fmt::format("{}: rope scaling \"{}\" is not supported; default, linear and yarn are", fields.source(), kind));
+  throw Error(fmt::format("{}: rope scaling {} is not supported; default, linear and yarn are", fields.source(),
+                          minimind::quoted(kind)));
 }
 
 std::vector<std::int32_t> parse_token_ids(Fields& fields, const char* key) {
@@ -160,13 +161,17 @@ std::optional<std::size_t> parse_shared_experts(Fields& fields) {
   return fields.size({"n_shared_experts"});
 }
 
+void refuse_partial_rotary(Fields& fields) {
+  const auto factor = fields.positive({"partial_rotary_factor"});
+  if (factor && *factor != 1.0) fields.fail("partial_rotary_factor", Json(*factor), "1: RoPE over the whole head");
+}
+
 void refuse_unsupported(Fields& fields) {
   if (fields.boolean({"use_sliding_window"}).value_or(false)) {
     throw Error(
         fmt::format("{}: use_sliding_window is true; sliding-window attention is not supported", fields.source()));
   }
-  const auto rotary = fields.positive({"partial_rotary_factor"});
-  if (rotary && *rotary != 1.0) fields.fail("partial_rotary_factor", Json(*rotary), "1: RoPE over the whole head");
+  refuse_partial_rotary(fields);
   const auto scoring = fields.string({"scoring_func"});
   if (scoring && *scoring != "softmax") fields.fail("scoring_func", Json(*scoring), "\"softmax\"");
 }
@@ -183,13 +188,18 @@ void read_rope(Fields& fields, bool minimind, StatedConfig& stated) {
   }
   if (theta) stated.rope_theta = theta;
   stated.rope_scaling = parse_rope_scaling(nested, minimind, stated.max_position_embeddings);
+  refuse_partial_rotary(nested);
   for (const std::string& key : nested.unused()) stated.unused.push_back(fields.key() + "." + key);
 }
 
 }  // namespace
 
 StatedConfig parse_config_json(const std::string& text, const std::string& source) {
-  const Json object = Json::parse(text, nullptr, false);
+  const Json::parser_callback_t limit_depth = [&](int depth, Json::parse_event_t, Json&) {
+    if (depth > 16) throw Error(fmt::format("{}: is nested deeper than 16 levels", source));
+    return true;
+  };
+  const Json object = Json::parse(text, limit_depth, false);
   if (object.is_discarded() || !object.is_object()) {
     throw Error(fmt::format("{}: is not a JSON object; a model's config.json is wanted", source));
   }
@@ -264,7 +274,7 @@ HiddenAct parse_hidden_act(const std::string& name, const std::string& source) {
     if (name == spelling) return act;
     known += (known.empty() ? "" : ", ") + std::string(spelling);
   }
-  throw Error(fmt::format("{}: hidden_act is \"{}\", wanted one of {}", source, name.substr(0, 60), known));
+  throw Error(fmt::format("{}: hidden_act is {}, wanted one of {}", source, minimind::quoted(name), known));
 }
 
 }  // namespace minimind
