@@ -50,6 +50,16 @@ class TextStream {
   std::string text_;
 };
 
+// A stop string that is a special token never appears in the text; as a token it ends it all the same.
+std::vector<std::int32_t> all_end_tokens(const GenerateOptions& options, const Tokenizer* tokenizer) {
+  std::vector<std::int32_t> tokens = options.end_tokens;
+  for (const std::string& stop : options.stop) {
+    const auto id = tokenizer->id_of(stop);
+    if (id && tokenizer->is_special(*id)) tokens.push_back(*id);
+  }
+  return tokens;
+}
+
 void check_prompt(std::span<const std::int32_t> prompt, std::size_t vocab_size, const KvCache& cache) {
   if (prompt.empty()) throw Error("the prompt is empty: there is nothing to continue");
   check_tokens(prompt, vocab_size);
@@ -91,12 +101,15 @@ Generated generate(Forward& forward, KvCache& cache, const Tokenizer* tokenizer,
   Sampler sampler(options.sampling, vocab_size);
   for (const std::int32_t token : prompt) sampler.accept_prompt(token);
   std::vector<float> logits(vocab_size);
+  const std::vector<std::int32_t> end_tokens = all_end_tokens(options, tokenizer);
   TextStream stream(tokenizer, options.stop, on_text);
   Generated result;
 
+  const std::size_t before = cache.size();
   const Clock::time_point start = Clock::now();
   prefill(forward, cache, prompt, logits, interrupted);
   result.prompt_seconds = seconds_since(start);
+  result.prompt_tokens_done = cache.size() - before;
 
   const Clock::time_point decode_start = Clock::now();
   while (result.tokens.size() < options.max_tokens && cache.size() < cache.capacity()) {
@@ -107,8 +120,7 @@ Generated generate(Forward& forward, KvCache& cache, const Tokenizer* tokenizer,
     const std::int32_t token = sampler.sample(logits);
     sampler.accept(token);
     result.tokens.push_back(token);
-    const bool ended =
-        std::find(options.end_tokens.begin(), options.end_tokens.end(), token) != options.end_tokens.end();
+    const bool ended = std::find(end_tokens.begin(), end_tokens.end(), token) != end_tokens.end();
     if (!ended) stream.push(token);
     if (ended || stream.stopped()) {
       result.finish_reason = FinishReason::stop;

@@ -40,8 +40,9 @@ struct Generated {
   std::vector<std::int32_t> tokens;  // as sampled, with the end token where one came
   std::string text;                  // without special tokens and stop strings; empty without a tokenizer
   FinishReason finish_reason = FinishReason::length;
-  double prompt_seconds = 0;  // until the first token could be sampled
-  double decode_seconds = 0;  // from then on
+  std::size_t prompt_tokens_done = 0;  // all of the prompt's, unless it was interrupted
+  double prompt_seconds = 0;           // until the first token could be sampled
+  double decode_seconds = 0;           // from then on
 };
 
 // Called with each piece of text, whole characters only, as soon as it is certain.

@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <array>
 
 #include "weights/error.h"
@@ -28,10 +27,6 @@ KvCache::KvCache(const Config& config, std::size_t capacity)
                     8e-9 * static_cast<double>(shape[0]) * static_cast<double>(kv_heads_) *
                         static_cast<double>(capacity) * static_cast<double>(head_dim_)));
   }
-}
-
-void KvCache::truncate(std::size_t size) {
-  size_ = std::min(size_, size);
 }
 
 }  // namespace minimind

@@ -28,9 +28,6 @@ class KvCache {
   // The next `count` positions have been written.
   void advance(std::size_t count) { size_ += count; }
 
-  // Forgets all but the first `size` positions.
-  void truncate(std::size_t size);
-
  private:
   struct Free {
     void operator()(float* data) const { std::free(data); }

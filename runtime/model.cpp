@@ -27,6 +27,7 @@ class Loader {
     model.layers.reserve(config.num_hidden_layers);
     for (std::size_t i = 0; i < config.num_hidden_layers; ++i) model.layers.push_back(layer(i));
     if (!config.tie_word_embeddings) model.lm_head = matrix("lm_head.weight");
+    packer_.finish(threads_);
     model.held_otherwise = std::move(held_otherwise_);
     return model;
   }
@@ -46,7 +47,7 @@ class Loader {
     if (!can_hold(type_, tensor.shape[1])) {
       held_otherwise_.push_back(fmt::format("{} as f16: {} columns are no multiple of 32", name, tensor.shape[1]));
     }
-    return pack(tensor, type_, threads_);
+    return packer_.add(tensor, type_);
   }
 
   std::vector<float> vector(const std::string& name) const { return to_floats(stored(name)); }
@@ -88,7 +89,7 @@ class Loader {
   MixtureOfExperts mixture(const std::string& prefix) {
     const Config& config = checkpoint_.config;
     MixtureOfExperts moe{
-        .router = std::get<PackedMatrix<float>>(pack(stored(prefix + "gate.weight"), WeightType::f32, threads_)),
+        .router = std::get<PackedMatrix<float>>(packer_.add(stored(prefix + "gate.weight"), WeightType::f32)),
         .experts = {},
         .routed_experts = config.num_experts,
         .experts_per_token = config.num_experts_per_tok,
@@ -105,6 +106,7 @@ class Loader {
   const Checkpoint& checkpoint_;
   WeightType type_;
   std::size_t threads_;
+  Packer packer_;
   std::vector<std::string> held_otherwise_;
 };
 

@@ -97,32 +97,26 @@ bool pack_block_panel(const std::byte* source, std::size_t rows, std::size_t col
   return finite;
 }
 
-template <class Element>
-WeightMatrix pack_as(const StoredTensor& tensor, std::size_t threads) {
-  PackedMatrix<Element> packed(tensor.shape[0], tensor.shape[1]);
-  const std::size_t cols = packed.cols();
-  std::atomic<bool> finite{true};
-  with_stored_type(tensor, [&]<class From>(From) {
-    run_team(threads, [&](Worker& worker) {
-      const Range panels = worker.share(packed.panels());
-      for (std::size_t panel = panels.begin; panel < panels.end; ++panel) {
-        const std::size_t first_row = panel * panel_rows;
-        const std::size_t rows = std::min(panel_rows, packed.rows() - first_row);
-        const std::byte* source = tensor.data.data() + first_row * cols * sizeof(From);
-        if constexpr (is_block<Element>) {
-          if (!pack_block_panel<Element, From>(source, rows, cols, packed.panel(panel))) finite = false;
-        } else {
-          pack_panel<Element, From>(source, rows, cols, packed.panel(panel));
-        }
-      }
-    });
-  });
-  if (!finite) {
-    throw Error(fmt::format("{}: a tensor {} holds NaN or infinity, which q8_0 and q4_0 cannot hold; leave out --type",
-                            tensor.file, shape_text(tensor.shape)));
+// Rows [first_row, last_row) of a stored matrix into the panels they make up. first_row begins a panel.
+template <class Element, class From>
+bool pack_rows(const StoredTensor& tensor, std::size_t first_row, std::size_t last_row, Element* out,
+               std::size_t elements_per_panel) {
+  const std::size_t cols = tensor.shape[1];
+  bool finite = true;
+  for (std::size_t row = first_row; row < last_row; row += panel_rows, out += elements_per_panel) {
+    const std::size_t rows = std::min(panel_rows, last_row - row);
+    const std::byte* source = tensor.data.data() + row * cols * sizeof(From);
+    if constexpr (is_block<Element>) {
+      finite = pack_block_panel<Element, From>(source, rows, cols, out) && finite;
+    } else {
+      pack_panel<Element, From>(source, rows, cols, out);
+    }
   }
-  if (tensor.mapping) tensor.mapping->release(tensor.data);
-  return packed;
+  const std::size_t row_bytes = cols * sizeof(From);
+  if (tensor.mapping) {
+    tensor.mapping->release(tensor.data.subspan(first_row * row_bytes, (last_row - first_row) * row_bytes));
+  }
+  return finite;
 }
 
 template <class Element>
@@ -194,31 +188,65 @@ std::size_t cols(const WeightMatrix& matrix) {
   return std::visit([](const auto& packed) { return packed.cols(); }, matrix);
 }
 
-std::size_t bytes(const WeightMatrix& matrix) {
-  return std::visit([](const auto& packed) { return packed.bytes(); }, matrix);
-}
-
 bool can_hold(WeightType type, std::size_t cols) {
   return (type != WeightType::q8_0 && type != WeightType::q4_0) || cols % block_cols == 0;
 }
 
-WeightMatrix pack(const StoredTensor& tensor, WeightType type, std::size_t threads) {
+template <class Element>
+WeightMatrix Packer::add_as(const StoredTensor& tensor) {
+  constexpr std::size_t rows_per_job = 16 * panel_rows;
+  PackedMatrix<Element> packed(tensor.shape[0], tensor.shape[1]);
+  with_stored_type(tensor, [&]<class From>(From) {
+    for (std::size_t first = 0; first < packed.rows(); first += rows_per_job) {
+      const std::size_t last = std::min(first + rows_per_job, packed.rows());
+      jobs_.push_back({&tensor, [&tensor, first, last, out = packed.panel(first / panel_rows),
+                                 stride = packed.elements_per_panel()] {
+                         return pack_rows<Element, From>(tensor, first, last, out, stride);
+                       }});
+    }
+  });
+  return packed;
+}
+
+WeightMatrix Packer::add(const StoredTensor& tensor, WeightType type) {
   if (!can_hold(type, tensor.shape[1])) type = WeightType::f16;
-  if (type == WeightType::as_stored) {
-    return with_stored_type(tensor, [&]<class Stored>(Stored) { return pack_as<Stored>(tensor, threads); });
-  }
   switch (type) {
+    case WeightType::as_stored:
+      return with_stored_type(tensor, [&]<class Stored>(Stored) { return add_as<Stored>(tensor); });
+    case WeightType::f32:
+      return add_as<float>(tensor);
     case WeightType::f16:
-      return pack_as<F16>(tensor, threads);
+      return add_as<F16>(tensor);
     case WeightType::bf16:
-      return pack_as<Bf16>(tensor, threads);
+      return add_as<Bf16>(tensor);
     case WeightType::q8_0:
-      return pack_as<Q8Block>(tensor, threads);
+      return add_as<Q8Block>(tensor);
     case WeightType::q4_0:
-      return pack_as<Q4Block>(tensor, threads);
-    default:
-      return pack_as<float>(tensor, threads);
+      return add_as<Q4Block>(tensor);
   }
+  return add_as<float>(tensor);
+}
+
+void Packer::finish(std::size_t threads) {
+  std::atomic<std::size_t> next{0};
+  std::atomic<const StoredTensor*> not_finite{nullptr};
+  run_team(threads, [&](Worker&) {
+    for (std::size_t i = next++; i < jobs_.size(); i = next++) {
+      if (!jobs_[i].fill()) not_finite = jobs_[i].tensor;
+    }
+  });
+  jobs_.clear();
+  if (const StoredTensor* tensor = not_finite) {
+    throw Error(fmt::format("{}: a tensor {} holds NaN or infinity, which q8_0 and q4_0 cannot hold; leave out --type",
+                            tensor->file, shape_text(tensor->shape)));
+  }
+}
+
+WeightMatrix pack(const StoredTensor& tensor, WeightType type, std::size_t threads) {
+  Packer packer;
+  WeightMatrix matrix = packer.add(tensor, type);
+  packer.finish(threads);
+  return matrix;
 }
 
 void read_row(const WeightMatrix& matrix, std::size_t row, float* out) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <new>
 #include <optional>
@@ -35,7 +36,6 @@ class PackedMatrix {
   std::size_t cols() const { return cols_; }
   std::size_t panels() const { return (rows_ + kernels::panel_rows - 1) / kernels::panel_rows; }
   std::size_t elements_per_panel() const { return elements_per_panel_; }
-  std::size_t bytes() const { return panels() * elements_per_panel_ * sizeof(Element); }
 
   const Element* data() const { return data_.get(); }
   Element* panel(std::size_t i) { return data_.get() + i * elements_per_panel_; }
@@ -57,11 +57,31 @@ using WeightMatrix = std::variant<PackedMatrix<float>, PackedMatrix<F16>, Packed
 
 std::size_t rows(const WeightMatrix& matrix);
 std::size_t cols(const WeightMatrix& matrix);
-std::size_t bytes(const WeightMatrix& matrix);
 
-// Lays out a stored [rows, cols] matrix of f32, f16 or bf16, on `threads` threads, and lets go of its file's pages.
-// Where a block type cannot hold it, because cols is no multiple of 32, it is held as f16. Throws Error when a block
-// type is asked for and a number is NaN or infinite.
+// Lays out stored matrices for the kernels. They are handed out at once and filled later, all of them together, so that
+// one team of threads shares the work of a whole model.
+class Packer {
+ public:
+  // The matrix that finish() will fill from `tensor` [rows, cols] of f32, f16 or bf16, which must live until then.
+  // A block type cannot hold a matrix whose cols are no multiple of 32: that becomes f16.
+  WeightMatrix add(const StoredTensor& tensor, WeightType type);
+
+  // Fills everything added, on `threads` threads, and lets go of the files' pages. Throws Error when a block type is
+  // asked for and a number is NaN or infinite.
+  void finish(std::size_t threads);
+
+ private:
+  struct Job {
+    const StoredTensor* tensor;
+    std::function<bool()> fill;  // false when the type cannot hold a number
+  };
+  template <class Element>
+  WeightMatrix add_as(const StoredTensor& tensor);
+
+  std::vector<Job> jobs_;
+};
+
+// One matrix alone, as Packer does it.
 WeightMatrix pack(const StoredTensor& tensor, WeightType type, std::size_t threads);
 
 // Whether pack will hold a matrix of so many columns as `type`.

@@ -22,9 +22,8 @@ constexpr Range share_of(std::size_t n, std::size_t index, std::size_t count) {
 }
 
 // Lets threads wait for each other many times a token: spins for a while, which is much the fastest while every thread
-// has a core of its own, then sleeps, so that a machine with fewer free cores than threads moves on. (Yielding instead
-// of sleeping gave the rest of the time slice to any other program that was running: 41 tokens a second in place of
-// 150.)
+// has a core of its own, then sleeps. Sleeping, unlike yielding, hands a core that another program wants back to us as
+// soon as there is work.
 class Barrier {
  public:
   explicit Barrier(std::size_t count) : count_(count) {}
@@ -65,6 +64,7 @@ void run_team(std::size_t threads, Body&& body) {
     return;
   }
   std::optional<Barrier> barrier;
+  // The last wait lets libgomp's own barrier, which only spins, find everyone there.
 #pragma omp parallel num_threads(static_cast <int>(threads))
   {
 #pragma omp single
@@ -72,6 +72,7 @@ void run_team(std::size_t threads, Body&& body) {
     Worker worker(static_cast<std::size_t>(omp_get_thread_num()), static_cast<std::size_t>(omp_get_num_threads()),
                   *barrier);
     body(worker);
+    worker.wait();
   }
 }
 

@@ -128,9 +128,11 @@ TEST_F(Cli, WrongCallsExitWithTwoAndOneLine) {
   const std::string model = " -m " + load_golden("v3-dense").model_path;
   for (const std::string& arguments :
        {std::string("sing"), std::string(""), "generate --no-such-option" + model,
-        "generate --temperature -1 -p a" + model, "generate --tokens 1,x" + model,
-        "generate --tokens 1 --top-p 2" + model, "logits --tokens 1" + model, "generate --tokens 1 --type q9" + model,
-        "generate --tokens 1 --rope-scaling ntk" + model,
+        "generate --temperature -1 -p a" + model, "generate --tokens 1 -n -5" + model,
+        "generate --tokens 1 --seed -1" + model, "generate --tokens ''" + model, "generate -p '' " + model,
+        "generate --tokens 1 --stop ''" + model, "generate --tokens 1 --experts-per-token 2" + model,
+        "generate --tokens 1,x" + model, "generate --tokens 1 --top-p 2" + model, "logits --tokens 1" + model,
+        "generate --tokens 1 --type q9" + model, "generate --tokens 1 --rope-scaling ntk" + model,
         "tokenize -p a --skip-special --tokenizer " + golden_tokenizer, "generate --tokens 1 --lora a.pth:x" + model}) {
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.status, 2) << arguments;
@@ -252,6 +254,36 @@ TEST_F(Cli, AStopStringEndsTheTextBeforeIt) {
   const std::string stopped = run(call + " --stop 。").out;
   EXPECT_EQ(stopped, whole.substr(0, whole.find("。")));
   EXPECT_LT(stopped.size(), whole.size());
+}
+
+TEST_F(Cli, ASpecialTokenAsStopStringEndsTheText) {
+  const std::string call = "generate -p 五言绝句《山居》 -n 300 --seed 1 --ignore-eos --json";
+  EXPECT_EQ(nlohmann::json::parse(run(call).out)["finish_reason"], "length");
+  const auto json = nlohmann::json::parse(run(call + " --stop '<|im_end|>'").out);
+  EXPECT_EQ(json["finish_reason"], "stop");
+  EXPECT_EQ(json["tokens"].back(), 2);
+}
+
+TEST_F(Cli, AFullOutputFailsAndAClosedErrorOutputDoesNot) {
+  const auto status_of = [](const std::string& call) { return WEXITSTATUS(std::system((program() + call).c_str())); };
+  const std::string generate = " generate --tokens 3 -n 1 --greedy -m " + load_golden("v3-dense").model_path;
+  EXPECT_EQ(status_of(generate + " > /dev/full 2> " + path("err")), 1);
+  EXPECT_NE(read_whole_file(path("err")).find("standard output cannot be written"), std::string::npos);
+  EXPECT_EQ(status_of(generate + " > " + path("out") + " 2>&-"), 0);
+  EXPECT_EQ(status_of(" generate --tokens 3 -m /nowhere 2>&-"), 1);
+}
+
+TEST_F(Cli, AnUnknownCommandIsNamed) {
+  const Outcome outcome = run("chatter");
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.err.find("'chatter'"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("generate"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Cli, AMissingModelIsWhatIsComplainedAbout) {
+  const Outcome outcome = run("generate -p text -m " + path("nowhere.pth"));
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find("nowhere.pth: cannot be opened"), std::string::npos) << outcome.err;
 }
 
 TEST_F(Cli, CtrlCEndsWithWhatWasGenerated) {

@@ -21,7 +21,7 @@ namespace {
 using Random = std::mt19937;
 using Reader = StoredTensors (*)(std::shared_ptr<const MappedFile>);
 
-constexpr int kRoundsPerFile = 100;
+constexpr int rounds_per_file = 100;
 
 std::size_t below(Random& random, std::size_t limit) {
   return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random);
@@ -41,7 +41,7 @@ std::size_t position(Random& random, std::size_t size) {
 }
 
 void damage_once(Random& random, std::string& bytes) {
-  constexpr std::uint64_t kNumbers[] = {0, 1, 0x7FFFFFFF, 0xFFFFFFFF, std::uint64_t{1} << 40, INT64_MAX, UINT64_MAX};
+  constexpr std::uint64_t numbers[] = {0, 1, 0x7FFFFFFF, 0xFFFFFFFF, std::uint64_t{1} << 40, INT64_MAX, UINT64_MAX};
   const std::size_t at = position(random, bytes.size());
   switch (below(random, 6)) {
     case 0:
@@ -51,7 +51,7 @@ void damage_once(Random& random, std::string& bytes) {
       bytes[at] = static_cast<char>(below(random, 256));
       break;
     case 2:
-      bytes.replace(at, 8, little_endian(kNumbers[below(random, std::size(kNumbers))]));
+      bytes.replace(at, 8, little_endian(numbers[below(random, std::size(numbers))]));
       break;
     case 3:
       bytes.erase(at, 1 + below(random, 64));
@@ -88,7 +88,7 @@ void read_damaged(const std::string& path, Reader reader) {
   const std::string whole = read_whole_file(path);
   const TemporaryFile file;
   int refused = 0;
-  for (int round = 0; round < kRoundsPerFile; ++round) {
+  for (int round = 0; round < rounds_per_file; ++round) {
     Random random(static_cast<unsigned>(round));
     std::string bytes = whole;
     for (std::size_t count = 1 + below(random, 4); count > 0; --count) damage_once(random, bytes);
@@ -103,7 +103,7 @@ void read_damaged(const std::string& path, Reader reader) {
       ADD_FAILURE() << path << " round " << round << ": " << error.what();
     }
   }
-  EXPECT_GT(refused, kRoundsPerFile / 4) << path << ": the damage is too slight to test anything";
+  EXPECT_GT(refused, rounds_per_file / 4) << path << ": the damage is too slight to test anything";
 }
 
 TEST(DamagedFiles, TorchSaveFilesGiveTensorsOrAnError) {

@@ -180,7 +180,6 @@ TEST(Families, FusedExpertsOfAnyOtherShapeAreRefused) {
 TEST(Families, SavedBuffersAreSetAside) {
   StoredTensors stored = small_v1().tensors();
   const Names buffers{"mask",
-                      "pos_cis",
                       "layers.0.attention.mask",
                       "model.freqs_cos",
                       "model.freqs_sin",

@@ -119,19 +119,5 @@ TEST(Forward, LastRowsOnlyEqualsTheLastRowsOfAll) {
   EXPECT_TRUE(std::equal(last.begin(), last.end(), all.end() - static_cast<std::ptrdiff_t>(last.size())));
 }
 
-TEST(Forward, ATruncatedCacheContinuesAsIfTheRestHadNeverBeen) {
-  const GoldenCase golden = load_golden("v3-moe");
-  const Model model = load(golden);
-  const std::span<const std::int32_t> tokens = golden.tokens;
-  KvCache cache(model.config, tokens.size());
-  Forward forward(model, kernels::choose(), 1, tokens.size(), tokens.size());
-  std::vector<float> first(golden.vocab), again(golden.vocab);
-  forward.run(tokens.first(6), cache, Matrix<float>{first.data(), 1, golden.vocab});
-  forward.run(tokens.subspan(6, 5), cache, Matrix<float>{nullptr, 0, golden.vocab});
-  cache.truncate(5);
-  forward.run(tokens.subspan(5, 1), cache, Matrix<float>{again.data(), 1, golden.vocab});
-  EXPECT_EQ(again, first);
-}
-
 }  // namespace
 }  // namespace minimind

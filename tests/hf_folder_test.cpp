@@ -166,13 +166,13 @@ TEST(FolderConfig, IsReadFromConfigJsonWhichItNames) {
   EXPECT_TRUE(error_of([&] { read_folder_config(folder.path()); }).starts_with(path));
 }
 
-TEST(FolderConfig, TakesTheEndOfTextFromTheGenerationConfigWhereConfigJsonHasNone) {
+TEST(FolderConfig, AddsTheEndOfTextOfTheGenerationConfig) {
   const TemporaryFolder folder;
   folder.write("config.json", "{}");
   const std::string generation = folder.write("generation_config.json", R"({"eos_token_id": [5, 6]})");
   EXPECT_EQ(read_folder_config(folder.path())->eos_token_id, (std::vector<std::int32_t>{5, 6}));
   folder.write("config.json", R"({"eos_token_id": 7})");
-  EXPECT_EQ(read_folder_config(folder.path())->eos_token_id, (std::vector<std::int32_t>{7}));
+  EXPECT_EQ(read_folder_config(folder.path())->eos_token_id, (std::vector<std::int32_t>{7, 5, 6}));
   folder.write("config.json", "{}");
   folder.write("generation_config.json", "[");
   EXPECT_TRUE(error_of([&] { read_folder_config(folder.path()); }).starts_with(generation));
@@ -183,10 +183,16 @@ TEST(TextFile, IsReadWhole) {
   EXPECT_EQ(read_text_file(file.path()), std::string("a\r\n\0b", 5));
 }
 
+TEST(TextFile, AFolderOrNothingIsRefused) {
+  const TemporaryFolder folder;
+  expect_in(error_of([&] { read_text_file(folder.path()); }), {folder.path(), "directory"});
+  expect_in(error_of([&] { read_text_file(folder.path() + "/none"); }), {folder.path() + "/none", "No such file"});
+}
+
 TEST(TextFile, OverSixtyFourMebibytesIsRefused) {
   const TemporaryFile file("x");
   std::filesystem::resize_file(file.path(), (std::size_t{64} << 20) + 1);
-  expect_in(error_of([&] { read_text_file(file.path()); }), {file.path(), "67108865", "67108864"});
+  expect_in(error_of([&] { read_text_file(file.path()); }), {file.path(), "67108864"});
 }
 
 }  // namespace

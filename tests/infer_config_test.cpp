@@ -288,5 +288,12 @@ TEST(InferConfig, AContextOfNothingIsRefused) {
                R"({"max_position_embeddings": 0})");
 }
 
+TEST(InferConfig, NetworksWithoutAGateNeedAnActivation) {
+  SmallModel model;
+  model.gated = false;
+  expect_error({"no gate", "hidden_act relu or gelu"}, model.tensors());
+  EXPECT_EQ(infer(model.tensors(), R"({"hidden_act": "gelu"})").config.hidden_act, HiddenAct::gelu);
+}
+
 }  // namespace
 }  // namespace minimind

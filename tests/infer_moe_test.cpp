@@ -102,5 +102,17 @@ TEST(InferMoe, ANullHiddenDimFollowsMultipleOf) {
   EXPECT_EQ(infer(mixture(model, 2, 1).tensors(), R"({"hidden_dim": null})").config.moe_intermediate_size, 64u);
 }
 
+TEST(InferMoe, ARouterForMoreExpertsThanThereAreShowsBothCounts) {
+  StoredTensors tensors = mixture(v2_by_habit(), 3, 1).tensors();
+  tensors.at("model.layers.0.mlp.gate.weight").shape[0] = 8000000;
+  expect_error({"8000000 rows", "3 experts"}, tensors);
+}
+
+TEST(InferMoe, ExpertsPerTokenOfADenseModelIsAWrongCall) {
+  ConfigOverrides overrides;
+  overrides.experts_per_token = 2;
+  EXPECT_THROW(infer(SmallModel{}.tensors(), "", overrides), UsageError);
+}
+
 }  // namespace
 }  // namespace minimind

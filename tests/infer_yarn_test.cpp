@@ -69,5 +69,11 @@ TEST(InferYarn, YarnWantsAThetaAboveOne) {
                R"({"rope_theta": 1, "inference_rope_scaling": true})");
 }
 
+TEST(InferYarn, AskedForWhereItHasNoEffectIsAWrongCall) {
+  ConfigOverrides overrides;
+  overrides.yarn = true;
+  EXPECT_THROW(infer(SmallModel{}.tensors(), R"({"max_position_embeddings": 2048})", overrides), UsageError);
+}
+
 }  // namespace
 }  // namespace minimind

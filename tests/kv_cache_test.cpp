@@ -25,14 +25,10 @@ TEST(KvCache, PositionsOfOneHeadLieTogetherAndHeadsApart) {
   EXPECT_EQ(cache.value(1, 2, 9) - cache.value(0, 0, 0), 2 * 3 * 10 * 4 - 4);
 }
 
-TEST(KvCache, AdvancesAndTruncates) {
+TEST(KvCache, AdvancesWithinItsCapacity) {
   KvCache cache(small_config(), 10);
   cache.advance(7);
   EXPECT_EQ(cache.size(), 7u);
-  cache.truncate(9);
-  EXPECT_EQ(cache.size(), 7u);
-  cache.truncate(3);
-  EXPECT_EQ(cache.size(), 3u);
   EXPECT_EQ(cache.capacity(), 10u);
 }
 

@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
 #include <cmath>
 #include <cstring>
+
 #include <filesystem>
 #include <limits>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/golden.h"
@@ -99,14 +102,41 @@ TEST(NpyWriter, NamesThePathThatCannotBeWritten) {
   EXPECT_TRUE(error.starts_with(path + ": cannot be written")) << error;
 }
 
-TEST(NpyWriter, FailsWhenItsPathIsAFolderAndRemovesWhatItWrote) {
+TEST(NpyWriter, FailsWhenItsPathIsAFolderAndLeavesNothing) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/out";
   fs::create_directory(path);
-  NpyWriter writer(path, 1, 1);
-  const std::string error = error_of([&] { writer.finish(); });
+  const std::string error = error_of([&] { NpyWriter(path, 1, 1); });
   EXPECT_TRUE(error.starts_with(path + ": cannot be written")) << error;
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 1);
+}
+
+TEST(NpyWriter, FollowsALink) {
+  const TemporaryFolder folder;
+  const std::string target = folder.write("target", "old"), link = folder.path() + "/link";
+  fs::create_symlink(target, link);
+  const float value = 2;
+  NpyWriter writer(link, 1, 1);
+  writer.write({&value, 1, 1});
+  writer.finish();
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_EQ(NpyReader(target).at(0, 0), 2);
+}
+
+// As root, replacing a device such as /dev/null would break the machine.
+TEST(NpyWriter, WritesIntoAPipeWithoutReplacingIt) {
+  const TemporaryFolder folder;
+  const std::string pipe = folder.path() + "/pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::string read;
+  std::thread reader([&] { read = read_whole_file(pipe); });
+  const float value = 2;
+  NpyWriter writer(pipe, 1, 1);
+  writer.write({&value, 1, 1});
+  writer.finish();
+  reader.join();
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  EXPECT_EQ(read.substr(0, 6), "\x93NUMPY");
 }
 
 TEST(NpyReader, ReadsWhatNpyWriterWrote) {

@@ -308,9 +308,9 @@ TEST(Pickle, RepeatedOrderedDictsOfOneListAreBounded) {
 }
 
 TEST(Pickle, TheLimitsOnTheStackOnValuesAndOnItemsAreHeld) {
-  EXPECT_NE(error_for("N" + std::string(pickle::kMostValues, '2') + ".").find("on the stack"), std::string::npos);
-  EXPECT_NE(error_for("(" + std::string(pickle::kMostValues, 'N') + "1N.").find("values"), std::string::npos);
-  const std::string many_items = "(N" + std::string(pickle::kMostValues - 10, '2') + "e";
+  EXPECT_NE(error_for("N" + std::string(pickle::most_values, '2') + ".").find("on the stack"), std::string::npos);
+  EXPECT_NE(error_for("(" + std::string(pickle::most_values, 'N') + "1N.").find("values"), std::string::npos);
+  const std::string many_items = "(N" + std::string(pickle::most_values - 10, '2') + "e";
   EXPECT_EQ(error_for("]" + many_items + many_items + "."), "");
   EXPECT_NE(error_for("]" + many_items + many_items + many_items + ".").find("items"), std::string::npos);
 }

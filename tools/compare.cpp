@@ -6,6 +6,8 @@
 
 #include "tools/commands.h"
 #include "tools/engine.h"
+#include "tools/interrupt.h"
+#include "tools/note.h"
 #include "tools/npy.h"
 #include "weights/error.h"
 
@@ -47,7 +49,7 @@ void compare_row(const NpyReader& reference, std::size_t token, const float* our
   const auto [our_sum, our_best] = log_sum_exp(n, [&](std::size_t i) { return ours[i]; });
   for (std::size_t i = 0; i < n; ++i) {
     const double difference = std::fabs(static_cast<double>(ours[i]) - theirs(i));
-    if (!(difference <= result.worst)) {
+    if (!std::isinf(result.worst) && !(difference <= result.worst)) {
       result.worst = std::isnan(difference) ? INFINITY : difference;
       result.worst_token = token;
       result.worst_entry = i;
@@ -90,9 +92,13 @@ int run_compare(const CompareOptions& options) {
                             reference.rows(), reference.cols(), tokens.size(), engine.model.config.vocab_size));
   }
   Comparison result;
-  for_each_logits(engine, tokens, "compare", [&](std::size_t first, Matrix<const float> logits) {
+  const bool completed = for_each_logits(engine, tokens, "compare", [&](std::size_t first, Matrix<const float> logits) {
     for (std::size_t t = 0; t < logits.rows; ++t) compare_row(reference, first + t, logits.row(t), result);
   });
+  if (!completed) {
+    note("interrupted after {} of {} tokens", result.tokens, tokens.size());
+    return interrupted_status;
+  }
   print_comparison(result, options);
   return result.worst <= options.tolerance ? 0 : 1;
 }
@@ -107,7 +113,7 @@ Command add_compare(CLI::App& app) {
   command->add_option("--reference", options->reference, "a .npy file: float32 [tokens, vocabulary]")->required();
   command->add_option("--tolerance", options->tolerance, "exit 1 past this absolute difference")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(not_negative);
   command->add_flag("--json", options->json, "print one JSON object");
   options->run.add_to(*command);
   return [options] { return run_compare(*options); };

@@ -27,8 +27,9 @@ inline constexpr std::size_t batch_tokens = 256;
 Engine load_engine(const CheckpointOptions& checkpoint, const RunOptions& run);
 
 // Runs all tokens as one context and hands out the logits of each batch: the index of its first token, and
-// [batch, vocab_size]. Shows progress, called `label`, on a terminal. Throws Error for ids outside the vocabulary.
-void for_each_logits(const Engine& engine, std::span<const std::int32_t> tokens, const std::string& label,
+// [batch, vocab_size]. Shows progress, called `label`, on a terminal. False when Ctrl-C ended it early. Throws Error
+// for ids outside the vocabulary.
+bool for_each_logits(const Engine& engine, std::span<const std::int32_t> tokens, const std::string& label,
                      const std::function<void(std::size_t, Matrix<const float>)>& use);
 
 }  // namespace minimind

@@ -8,10 +8,12 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "runtime/utf8.h"
 #include "tools/commands.h"
 #include "tools/engine.h"
 #include "tools/find_tokenizer.h"
 #include "tools/interrupt.h"
+#include "tools/note.h"
 #include "weights/error.h"
 
 namespace minimind {
@@ -21,7 +23,7 @@ struct GenerateCommand {
   CheckpointOptions checkpoint;
   RunOptions run;
   TextOptions text;
-  std::string tokens;
+  std::optional<std::vector<std::int32_t>> tokens;
   std::string tokenizer;
   std::optional<std::size_t> context;
   std::size_t max_tokens = 512;
@@ -50,7 +52,7 @@ void add_sampling_options(CLI::App& command, GenerateCommand& options) {
   command.add_option("--frequency-penalty", sampling.frequency_penalty, "the same, each time; 0: off")
       ->capture_default_str();
   command.add_option("--seed", options.seed, "makes a run repeatable (default: random, and printed)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(not_negative);
   command.add_flag("--greedy", options.greedy, "take the largest logit");
 }
 
@@ -62,12 +64,18 @@ SamplingOptions sampling_options(const GenerateCommand& options) {
   return sampling;
 }
 
-std::vector<std::int32_t> prompt_tokens(const GenerateCommand& options, const std::optional<Tokenizer>& tokenizer) {
+// What a call says by itself, told before anything is loaded.
+void check_prompt_options(const GenerateCommand& options) {
   const bool has_text = options.text.has_prompt || !options.text.file.empty();
-  if (!options.tokens.empty()) {
-    if (has_text) throw UsageError("give the prompt either as --tokens or as text");
-    return parse_token_ids(options.tokens, "--tokens");
+  if (options.tokens && has_text) throw UsageError("give the prompt either as --tokens or as text");
+  if (options.tokens && options.tokens->empty()) throw UsageError("--tokens is empty");
+  if (options.text.has_prompt && options.text.prompt.empty()) throw UsageError("--prompt is empty");
+  for (const std::string& stop : options.stop) {
+    if (stop.empty() || !is_utf8(stop)) throw UsageError("--stop wants a text of at least one whole character");
   }
+}
+
+std::vector<std::int32_t> encode_prompt(const GenerateCommand& options, const std::optional<Tokenizer>& tokenizer) {
   if (!tokenizer) require_tokenizer(options.tokenizer, options.checkpoint.model);
   return tokenizer->encode(options.text.read());
 }
@@ -79,7 +87,7 @@ std::vector<std::int32_t> end_tokens(const Engine& engine, const std::optional<T
   if (engine.eos_was_assumed && tokenizer_tells) tokens.clear();
   if (tokenizer_tells) tokens.push_back(*tokenizer->eos_id());
   if (engine.eos_was_assumed && !tokenizer_tells && !quiet) {
-    fmt::print(stderr, "minimind: assumed that token {} ends the text; --ignore-eos goes on past it\n", tokens.front());
+    note("assumed that token {} ends the text; --ignore-eos goes on past it", tokens.front());
   }
   return tokens;
 }
@@ -87,8 +95,8 @@ std::vector<std::int32_t> end_tokens(const Engine& engine, const std::optional<T
 std::size_t context_size(const GenerateCommand& options, const Config& config) {
   if (!options.context) return config.max_position_embeddings;
   if (*options.context > config.max_position_embeddings && !options.run.quiet) {
-    fmt::print(stderr, "minimind: --ctx-size {} goes beyond the {} positions the model was made for\n",
-               *options.context, config.max_position_embeddings);
+    note("--ctx-size {} goes beyond the {} positions the model was made for", *options.context,
+         config.max_position_embeddings);
   }
   return *options.context;
 }
@@ -111,16 +119,16 @@ void print_json(const std::vector<std::int32_t>& prompt, const Generated& result
       {"timings",
        {{"load_seconds", load_seconds},
         {"prompt_seconds", result.prompt_seconds},
-        {"prompt_tokens_per_second", per_second(prompt.size(), result.prompt_seconds)},
+        {"prompt_tokens_per_second", per_second(result.prompt_tokens_done, result.prompt_seconds)},
         {"decode_seconds", result.decode_seconds},
         {"decode_tokens_per_second", per_second(decoded(result), result.decode_seconds)}}}};
   fmt::print("{}\n", json.dump());
 }
 
-void print_summary(std::size_t prompt, const Generated& result) {
-  fmt::print(stderr, "minimind: prompt {} tokens at {:.0f} a second, then {} at {:.0f} a second, ended by {}\n", prompt,
-             per_second(prompt, result.prompt_seconds), result.tokens.size(),
-             per_second(decoded(result), result.decode_seconds), name_of(result.finish_reason));
+void print_summary(const Generated& result) {
+  note("{} prompt tokens at {:.0f}/s, {} generated at {:.0f}/s; ended by {}", result.prompt_tokens_done,
+       per_second(result.prompt_tokens_done, result.prompt_seconds), result.tokens.size(),
+       per_second(decoded(result), result.decode_seconds), name_of(result.finish_reason));
 }
 
 int run_generate(const GenerateCommand& options) {
@@ -129,11 +137,11 @@ int run_generate(const GenerateCommand& options) {
   generate_options.sampling = sampling_options(options);
   generate_options.max_tokens = options.max_tokens;
   generate_options.stop = options.stop;
-  const auto tokenizer = load_tokenizer(options.tokenizer, options.checkpoint.model);
-  const std::vector<std::int32_t> prompt = prompt_tokens(options, tokenizer);
-
+  check_prompt_options(options);
   const Engine engine = load_engine(options.checkpoint, options.run);
   const Config& config = engine.model.config;
+  const auto tokenizer = load_tokenizer(options.tokenizer, options.checkpoint.model);
+  const std::vector<std::int32_t> prompt = options.tokens ? *options.tokens : encode_prompt(options, tokenizer);
   if (!options.ignore_eos) generate_options.end_tokens = end_tokens(engine, tokenizer, options.run.quiet);
   const std::size_t context = context_size(options, config);
   KvCache cache(config, std::min(context, prompt.size() + options.max_tokens));
@@ -142,7 +150,7 @@ int run_generate(const GenerateCommand& options) {
   const std::chrono::duration<double> load_time = std::chrono::steady_clock::now() - start;
 
   if (!options.seed && generate_options.sampling.temperature > 0 && !options.run.quiet) {
-    fmt::print(stderr, "minimind: seed {}\n", generate_options.sampling.seed);
+    note("seed {}", generate_options.sampling.seed);
   }
 
   const TextCallback show = [&](std::string_view text) {
@@ -162,7 +170,7 @@ int run_generate(const GenerateCommand& options) {
   }
   std::fflush(stdout);
   const bool interrupted = result.finish_reason == FinishReason::interrupted;
-  if (!options.run.quiet && (isatty(STDERR_FILENO) || interrupted)) print_summary(prompt.size(), result);
+  if (!options.run.quiet && (isatty(STDERR_FILENO) || interrupted)) print_summary(result);
   return interrupted ? interrupted_status : 0;
 }
 
@@ -174,7 +182,9 @@ Command add_generate(CLI::App& app) {
   options->checkpoint.add_to(*command);
   command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json or the folder that holds it");
   options->text.add_to(*command);
-  command->add_option("--tokens", options->tokens, "the prompt as token ids, such as 1,2,3");
+  command->add_option_function<std::string>(
+      "--tokens", [options](const std::string& tokens) { options->tokens = parse_token_ids(tokens, "--tokens"); },
+      "the prompt as token ids, such as 1,2,3");
   command->add_option("-n,--max-tokens", options->max_tokens, "generate at most so many tokens")
       ->capture_default_str()
       ->check(CLI::Range(0, 1 << 30));

@@ -8,6 +8,7 @@
 #include "tools/config_fields.h"
 #include "tools/find_tokenizer.h"
 #include "tools/options.h"
+#include "weights/quote.h"
 
 namespace minimind {
 namespace {
@@ -59,7 +60,7 @@ void print_json(const Checkpoint& checkpoint, const std::optional<TokenizerFacts
 void print_list(const char* label, const std::vector<std::string>& names) {
   if (names.empty()) return;
   fmt::print("\n{}\n", label);
-  for (const std::string& name : names) fmt::print("  {}\n", name);
+  for (const std::string& name : names) fmt::print("  {}\n", minimind::quoted(name));
 }
 
 void print_text(const Checkpoint& checkpoint, const std::optional<TokenizerFacts>& tokenizer) {

@@ -2,6 +2,8 @@
 
 #include "tools/commands.h"
 #include "tools/engine.h"
+#include "tools/interrupt.h"
+#include "tools/note.h"
 #include "tools/npy.h"
 
 namespace minimind {
@@ -18,7 +20,12 @@ int run_logits(const LogitsOptions& options) {
   const std::vector<std::int32_t> tokens = options.tokens.read();
   const Engine engine = load_engine(options.checkpoint, options.run);
   NpyWriter writer(options.output, tokens.size(), engine.model.config.vocab_size);
-  for_each_logits(engine, tokens, "logits", [&](std::size_t, Matrix<const float> logits) { writer.write(logits); });
+  const bool completed =
+      for_each_logits(engine, tokens, "logits", [&](std::size_t, Matrix<const float> logits) { writer.write(logits); });
+  if (!completed) {
+    note("interrupted; {} was not written", options.output);
+    return interrupted_status;
+  }
   writer.finish();
   return 0;
 }

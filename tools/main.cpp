@@ -1,13 +1,16 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <exception>
 #include <new>
 #include <utility>
 #include <vector>
 
 #include "tools/commands.h"
+#include "tools/note.h"
 #include "weights/error.h"
+#include "weights/quote.h"
 
 namespace {
 
@@ -19,8 +22,31 @@ int fail(std::string message, int status) {
   for (char& c : message) {
     if (c == '\n' || c == '\r') c = ' ';
   }
-  fmt::print(stderr, "minimind: {}\n", message);
+  minimind::note("{}", message);
   return status;
+}
+
+// Everything printed has reached its destination, or the work failed.
+int flushed(int status) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+  return fail("standard output cannot be written", work_failed);
+}
+
+// CLI11 only says that a subcommand is required, not that the one given is unknown.
+void check_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return;
+  std::string names;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (command->get_name() == argv[1]) return;
+    names += (names.empty() ? "" : ", ") + command->get_name();
+  }
+  throw minimind::UsageError(fmt::format("there is no command {}; there are {}", minimind::quoted(argv[1]), names));
+}
+
+// Whose --help would tell more about a wrong call.
+std::string help_of(const CLI::App& app) {
+  const auto given = app.get_subcommands();
+  return given.empty() ? "minimind --help" : fmt::format("minimind {} --help", given.front()->get_name());
 }
 
 }  // namespace
@@ -36,15 +62,16 @@ int main(int argc, char** argv) {
     commands.emplace_back(app.get_subcommands({}).back(), std::move(run));
   }
   try {
+    check_command(app, argc, argv);
     app.parse(argc, argv);
     for (const auto& [subcommand, run] : commands) {
-      if (subcommand->parsed()) return run();
+      if (subcommand->parsed()) return flushed(run());
     }
     return call_was_wrong;
   } catch (const CLI::Success& success) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    return fail(fmt::format("{}; see minimind --help", error.what()), call_was_wrong);
+    return fail(fmt::format("{}; see {}", error.what(), help_of(app)), call_was_wrong);
   } catch (const minimind::UsageError& error) {
     return fail(error.what(), call_was_wrong);
   } catch (const std::bad_alloc&) {

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <regex>
 #include <utility>
 
@@ -13,10 +14,27 @@
 #include "weights/shape.h"
 
 namespace minimind {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Where links lead.
+std::string resolved(const std::string& path) {
+  std::error_code failed;
+  const fs::path canonical = fs::canonical(path, failed);
+  return failed ? path : canonical.string();
+}
+
+bool can_be_replaced(const std::string& path) {
+  std::error_code failed;
+  return !fs::exists(path, failed) || fs::is_regular_file(path, failed);
+}
+
+}  // namespace
 
 NpyWriter::NpyWriter(std::string path)
-    : path_(std::move(path)),
-      temporary_(fmt::format("{}.{}.part", path_, getpid())),
+    : path_(resolved(path)),
+      temporary_(can_be_replaced(path_) ? fmt::format("{}.{}.part", path_, getpid()) : path_),
       file_(std::fopen(temporary_.c_str(), "wb")) {
   if (!file_) fail();
 }
@@ -46,7 +64,7 @@ NpyWriter::NpyWriter(std::string path, std::size_t rows, std::size_t cols) : Npy
 NpyWriter::~NpyWriter() {
   if (!file_) return;
   std::fclose(file_);
-  std::remove(temporary_.c_str());
+  if (temporary_ != path_) std::remove(temporary_.c_str());
 }
 
 void NpyWriter::write(Matrix<const float> rows) {
@@ -56,9 +74,9 @@ void NpyWriter::write(Matrix<const float> rows) {
 
 void NpyWriter::finish() {
   const bool closed = std::fclose(std::exchange(file_, nullptr)) == 0;
-  if (closed && std::rename(temporary_.c_str(), path_.c_str()) == 0) return;
+  if (closed && (temporary_ == path_ || std::rename(temporary_.c_str(), path_.c_str()) == 0)) return;
   const int error = errno;
-  std::remove(temporary_.c_str());
+  if (temporary_ != path_) std::remove(temporary_.c_str());
   errno = error;
   fail();
 }

@@ -11,7 +11,8 @@
 namespace minimind {
 
 // Writes a .npy file, version 1.0, of float32 [rows, cols], row by row. It is written beside `path` and moved there by
-// finish(), so that no half file is ever left behind. Throws Error when anything cannot be written.
+// finish(), so that no half file is ever left behind; a link is followed, and what is no regular file, such as a pipe,
+// is written to directly. Throws Error when anything cannot be written.
 class NpyWriter {
  public:
   NpyWriter(std::string path, std::size_t rows, std::size_t cols);
@@ -27,7 +28,7 @@ class NpyWriter {
   [[noreturn]] void fail() const;
 
   std::string path_;
-  std::string temporary_;
+  std::string temporary_;  // path_ itself where that is no regular file
   std::FILE* file_;
 };
 

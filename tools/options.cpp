@@ -8,7 +8,7 @@
 #include <iostream>
 #include <iterator>
 
-#include "runtime/thread_team.h"
+#include "tools/note.h"
 #include "weights/error.h"
 #include "weights/hf_folder.h"
 #include "weights/quote.h"
@@ -42,17 +42,15 @@ OpenOptions CheckpointOptions::open_options() const {
 
 void RunOptions::add_to(CLI::App& command) {
   command.add_option("--type", type, "how weights are held: f32, f16, bf16, q8_0 or q4_0 (default: as stored)");
-  command.add_option("-t,--threads", threads, "threads (default: the physical cores this process may use)")
+  command
+      .add_option("-t,--threads", threads,
+                  "threads (default: the physical cores this process may use; fewer for a tiny model)")
       ->check(CLI::Range(1, 1024));
   command.add_flag("-q,--quiet", quiet, "say nothing on standard error but errors");
 }
 
 WeightType RunOptions::weight_type() const {
   return type.empty() ? WeightType::as_stored : parse_weight_type(type);
-}
-
-std::size_t RunOptions::thread_count() const {
-  return threads.value_or(default_threads());
 }
 
 void TokenOptions::add_to(CLI::App& command) {
@@ -83,6 +81,13 @@ void TextOptions::add_to(CLI::App& command) {
 std::string TextOptions::read() const {
   if (has_prompt) return prompt;
   return file.empty() ? read_standard_input() : read_text_file(file);
+}
+
+std::string not_negative(const std::string& value) {
+  char* end = nullptr;
+  const double number = std::strtod(value.c_str(), &end);
+  const bool fits = !value.empty() && *end == '\0' && number >= 0 && number < 0x1p64;
+  return fits ? "" : fmt::format("{} is no number from 0 on", minimind::quoted(value));
 }
 
 std::vector<std::int32_t> parse_token_ids(const std::string& text, const std::string& source) {
@@ -116,7 +121,7 @@ std::string model_path(const std::string& given) {
 }
 
 std::string read_standard_input() {
-  if (isatty(STDIN_FILENO)) fmt::print(stderr, "minimind: reading from the terminal; end with Ctrl-D\n");
+  if (isatty(STDIN_FILENO)) note("reading from the terminal; end with Ctrl-D");
   return {std::istreambuf_iterator<char>(std::cin), {}};
 }
 

@@ -31,7 +31,6 @@ struct RunOptions {
 
   void add_to(CLI::App& command);
   WeightType weight_type() const;
-  std::size_t thread_count() const;
 };
 
 // Token ids given on the command line or in a file, separated by commas, blanks or lines, in brackets or not.
@@ -53,6 +52,9 @@ struct TextOptions {
   void add_to(CLI::App& command);
   std::string read() const;
 };
+
+// For CLI11, whose own check prints a range of 300 digits.
+std::string not_negative(const std::string& value);
 
 // "1,2,3". Throws UsageError that shows what is no token id, naming `source`.
 std::vector<std::int32_t> parse_token_ids(const std::string& text, const std::string& source);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstddef>
+#include <cstdio>
 #include <string>
 #include <utility>
 
@@ -18,11 +19,11 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   ~Progress() {
-    if (on_terminal_) fmt::print(stderr, "\r\x1b[K");
+    if (on_terminal_) std::fputs("\r\x1b[K", stderr);
   }
 
   void show(std::size_t done) const {
-    if (on_terminal_) fmt::print(stderr, "\r{}: {} of {}", label_, done, total_);
+    if (on_terminal_) std::fputs(fmt::format("\r{}: {} of {}", label_, done, total_).c_str(), stderr);
   }
 
  private:

@@ -6,6 +6,7 @@
 #include "runtime/tokenizer.h"
 #include "tools/commands.h"
 #include "tools/find_tokenizer.h"
+#include "tools/note.h"
 #include "tools/options.h"
 #include "weights/error.h"
 #include "weights/hf_folder.h"
@@ -27,7 +28,7 @@ struct TokenizeOptions {
 void warn_of_unknown(const Tokenizer& tokenizer, const std::vector<std::int32_t>& ids) {
   for (const std::int32_t id : ids) {
     if (tokenizer.has(id)) continue;
-    fmt::print(stderr, "minimind: id {} is not in the vocabulary and stands for no text\n", id);
+    note("id {} is not in the vocabulary and stands for no text", id);
     return;
   }
 }

@@ -61,8 +61,8 @@ std::string with_model_prefix(std::string_view name) {
 }
 
 bool is_saved_buffer(std::string_view name) {
-  static constexpr std::array<std::string_view, 7> buffers{
-      "mask", "pos_cis", "freqs_cis", "freqs_cos", "freqs_sin", "rotary_emb.inv_freq", "causal_mask"};
+  static constexpr std::array<std::string_view, 5> buffers{"mask", "freqs_cos", "freqs_sin", "rotary_emb.inv_freq",
+                                                           "causal_mask"};
   return std::any_of(buffers.begin(), buffers.end(), [&](std::string_view buffer) {
     return name == buffer || (name.ends_with(buffer) && name[name.size() - buffer.size() - 1] == '.');
   });

@@ -3,7 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -20,6 +23,11 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
 
 bool is_there(const fs::path& path) {
   std::error_code ignored;
@@ -96,12 +104,16 @@ std::string checkpoints_in(const fs::path& folder) {
 
 std::string read_text_file(const std::string& path) {
   constexpr std::size_t largest = std::size_t{64} << 20;
-  const auto file = MappedFile::open(path);
-  const auto bytes = file->bytes();
-  if (bytes.size() > largest) {
-    throw Error(fmt::format("{}: is {} bytes long, wanted at most {}", path, bytes.size(), largest));
+  std::ifstream file(path, std::ios::binary);
+  if (!file || is_folder(path))
+    throw Error(fmt::format("{}: cannot be read: {}", path, std::strerror(file ? EISDIR : errno)));
+  std::string text;
+  char buffer[1 << 16];
+  while (file.read(buffer, sizeof buffer) || file.gcount() > 0) {
+    text.append(buffer, static_cast<std::size_t>(file.gcount()));
+    if (text.size() > largest) throw Error(fmt::format("{}: is longer than {} bytes", path, largest));
   }
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  return text;
 }
 
 std::optional<StatedConfig> read_folder_config(const std::string& folder) {
@@ -109,8 +121,9 @@ std::optional<StatedConfig> read_folder_config(const std::string& folder) {
   if (!is_there(config)) return std::nullopt;
   StatedConfig stated = parse_config_json(read_text_file(config.string()), config.string());
   const fs::path generation = fs::path(folder) / "generation_config.json";
-  if (stated.eos_token_id.empty() && is_there(generation)) {
-    stated.eos_token_id = parse_config_json(read_text_file(generation.string()), generation.string()).eos_token_id;
+  if (is_there(generation)) {
+    const StatedConfig more = parse_config_json(read_text_file(generation.string()), generation.string());
+    stated.eos_token_id.insert(stated.eos_token_id.end(), more.eos_token_id.begin(), more.eos_token_id.end());
   }
   return stated;
 }

@@ -20,11 +20,11 @@ struct HfFolder {
 // plain file name, and when shards and index disagree about a tensor.
 HfFolder read_hf_folder(const std::string& folder);
 
-// config.json in `folder`, with eos_token_id from generation_config.json where config.json has none; nothing when
-// there is no config.json. Throws Error as parse_config_json does.
+// config.json in `folder`, with the eos_token_id of generation_config.json added; nothing when there is no config.json.
+// Throws Error as parse_config_json does.
 std::optional<StatedConfig> read_folder_config(const std::string& folder);
 
-// The whole of a small text file. Throws Error when it cannot be read or is over 64 MiB.
+// The whole of a small text file or pipe. Throws Error when it cannot be read or is over 64 MiB.
 std::string read_text_file(const std::string& path);
 
 }  // namespace minimind

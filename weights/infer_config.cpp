@@ -2,42 +2,19 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <charconv>
 #include <set>
 #include <utility>
 
 #include "weights/error.h"
+#include "weights/infer_heads.h"
 #include "weights/quote.h"
 
 namespace minimind {
 namespace {
 
 constexpr const char* embed_tokens = "model.embed_tokens.weight";
-
-// The one matrix that tells what MiniMind's code of each generation sets, where no config says otherwise.
-struct Generation {
-  std::size_t heads, kv_heads, max_position_embeddings;
-  double rms_norm_eps, rope_theta;
-};
-
-Generation generation(Family family) {
-  switch (family) {
-    case Family::v1:
-      return {16, 8, 8192, 1e-5, 1e4};
-    case Family::v2_early:
-      return {8, 2, 8192, 1e-5, 1e6};
-    case Family::v2:
-      return {8, 2, 32768, 1e-5, 1e6};
-    case Family::v3:
-      return {8, 4, 32768, 1e-6, 1e6};
-    case Family::llama:  // the defaults of transformers' LlamaConfig and Qwen3Config
-      return {32, 32, 2048, 1e-6, 1e4};
-    case Family::qwen3:
-    case Family::qwen3_moe:
-      return {32, 32, 32768, 1e-6, 1e4};
-  }
-  return {};
-}
 
 class Inference {
  public:
@@ -179,77 +156,22 @@ class Inference {
   }
 
   void attention() {
-    const std::size_t q_rows = matrix(layer_tensor(0, "self_attn.q_proj.weight")).shape[0];
-    const std::size_t k_rows = matrix(layer_tensor(0, "self_attn.k_proj.weight")).shape[0];
     const StoredTensor* q_norm = find(layer_tensor(0, "self_attn.q_norm.weight"));
     if (q_norm && (q_norm->shape.size() != 1 || q_norm->shape[0] == 0)) {
       throw Error(fmt::format("{}: {} is {}, wanted [head_dim]", path_, layer_tensor(0, "self_attn.q_norm.weight"),
                               shape_text(q_norm->shape)));
     }
-    const auto heads = overrides_.heads ? overrides_.heads : stated_.num_attention_heads;
-    const auto kv_heads = overrides_.kv_heads ? overrides_.kv_heads : stated_.num_key_value_heads;
-    if (q_norm) {
-      set_heads(q_rows, k_rows, q_norm->shape[0], "length of q_norm");
-    } else if (heads) {
-      set_heads(q_rows, k_rows, exact_quotient(q_rows, *heads, "q_proj", "heads"), "rows of q_proj / heads");
-    } else if (kv_heads) {
-      set_heads(q_rows, k_rows, exact_quotient(k_rows, *kv_heads, "k_proj", "kv heads"), "rows of k_proj / kv heads");
-    } else {
-      assume_heads(q_rows, k_rows);
-    }
-    agree("num_attention_heads", config_.num_attention_heads, overrides_.heads, "--heads", stated_.num_attention_heads);
-    agree("num_key_value_heads", config_.num_key_value_heads, overrides_.kv_heads, "--kv-heads",
-          stated_.num_key_value_heads);
-    if (stated_.head_dim && *stated_.head_dim != config_.head_dim) {
-      throw Error(fmt::format("{}: head_dim is {} in {} but {} by the {}", path_, *stated_.head_dim, stated_.source,
-                              config_.head_dim, sources_["head_dim"]));
-    }
-    if (config_.head_dim % 2 != 0) {
-      throw Error(fmt::format("{}: head_dim is {} ({} heads), but RoPE wants an even one; give --heads and --kv-heads",
-                              path_, config_.head_dim, config_.num_attention_heads));
-    }
-    if (config_.num_attention_heads % config_.num_key_value_heads != 0) {
-      throw Error(fmt::format("{}: {} heads cannot share {} kv heads evenly", path_, config_.num_attention_heads,
-                              config_.num_key_value_heads));
-    }
-  }
-
-  std::size_t exact_quotient(std::size_t rows, std::size_t heads, const char* tensor, const char* what) const {
-    if (heads > 0 && rows % heads == 0) return rows / heads;
-    throw Error(fmt::format("{}: {} has {} rows, which {} {} do not divide", path_, tensor, rows, heads, what));
-  }
-
-  void set_heads(std::size_t q_rows, std::size_t k_rows, std::size_t head_dim, const std::string& where) {
-    config_.head_dim = head_dim;
-    config_.num_attention_heads = exact_quotient(q_rows, head_dim, "q_proj", "numbers a head");
-    config_.num_key_value_heads = exact_quotient(k_rows, head_dim, "k_proj", "numbers a head");
-    sources_["head_dim"] = where;
-    sources_["num_attention_heads"] = "rows of q_proj / head_dim";
-    sources_["num_key_value_heads"] = "rows of k_proj / head_dim";
-  }
-
-  void assume_heads(std::size_t q_rows, std::size_t k_rows) {
-    const Generation usual = generation(config_.family);
-    if (q_rows * usual.kv_heads != k_rows * usual.heads || q_rows % usual.heads != 0) {
-      throw Error(
-          fmt::format("{}: q_proj has {} rows and k_proj {}, which are not the {} heads and {} kv heads of {}; "
-                      "give --heads and --kv-heads, or a --config",
-                      path_, q_rows, k_rows, usual.heads, usual.kv_heads, name_of(config_.family)));
-    }
-    set_heads(q_rows, k_rows, q_rows / usual.heads, "rows of q_proj / heads");
-    sources_["num_attention_heads"] = sources_["num_key_value_heads"] = "assumed: " + habit();
-  }
-
-  // A head count that was given must be the one that came out; it then is the source.
-  void agree(const std::string& name, std::size_t value, std::optional<std::size_t> option, const std::string& flag,
-             std::optional<std::size_t> stated) {
-    const auto given = option ? option : stated;
-    if (!given) return;
-    const std::string from = option ? flag : stated_.source;
-    if (*given != value) {
-      throw Error(fmt::format("{}: {} is {} by {} but {} by the {}", path_, name, *given, from, value, sources_[name]));
-    }
-    sources_[name] = from;
+    const HeadEvidence evidence{
+        .family = config_.family,
+        .q_rows = matrix(layer_tensor(0, "self_attn.q_proj.weight")).shape[0],
+        .k_rows = matrix(layer_tensor(0, "self_attn.k_proj.weight")).shape[0],
+        .q_norm_length = q_norm ? std::optional(q_norm->shape[0]) : std::nullopt,
+    };
+    Heads heads = infer_heads(evidence, stated_, overrides_, path_);
+    config_.num_attention_heads = heads.num_attention_heads;
+    config_.num_key_value_heads = heads.num_key_value_heads;
+    config_.head_dim = heads.head_dim;
+    sources_.merge(heads.sources);
   }
 
   void feed_forward() {
@@ -261,6 +183,18 @@ class Inference {
       seen(config_.intermediate_size, "intermediate_size", rows, fmt::format("rows of layer {}'s up_proj", layer),
            expected_intermediate_size(gated));
       break;
+    }
+    hidden_act();
+  }
+
+  void hidden_act() {
+    const bool gated = std::any_of(tensors_.begin(), tensors_.end(),
+                                   [](const auto& entry) { return entry.first.ends_with(".gate_proj.weight"); });
+    if (!gated && !stated_.hidden_act) {
+      throw Error(
+          fmt::format("{}: its networks have two matrices and no gate, so nothing tells their activation; give a "
+                      "--config with hidden_act relu or gelu",
+                      path_));
     }
     chosen(config_.hidden_act, "hidden_act", stated_.hidden_act, HiddenAct::silu, "SwiGLU, as all generations use");
   }
@@ -283,10 +217,17 @@ class Inference {
       throw Error(fmt::format("{}: use_moe is {} in {}, but the tensors hold {}", path_, *stated_.use_moe,
                               stated_.source, has_experts ? "experts" : "no experts"));
     }
+    if (!has_experts && overrides_.experts_per_token) {
+      throw UsageError(fmt::format("--experts-per-token is for mixtures of experts, but {} has none", path_));
+    }
     if (!has_experts) return;
     const std::string mlp = layer_tensor(mixture, "mlp.");
     seen(config_.num_experts, "num_experts", matrix(mlp + "gate.weight").shape[0], "rows of the router mlp.gate",
          stated_.num_experts);
+    if (const std::size_t found = count_numbered(mlp + "experts."); found != config_.num_experts) {
+      throw Error(fmt::format("{}: the router {}gate has {} rows, but there are {} experts", path_, mlp,
+                              config_.num_experts, found));
+    }
     seen(config_.n_shared_experts, "n_shared_experts", count_numbered(mlp + "shared_experts."),
          "shared experts that have tensors", shared_experts_stated());
     const std::size_t rows = matrix(mlp + "experts.0.up_proj.weight").shape[0];
@@ -371,6 +312,12 @@ class Inference {
     // MiniMind's code leaves the frequencies alone when the context is no longer than the original one.
     const bool minimind = yarn.ramp_end == RopeScaling::RampEnd::half_head_dim;
     if (minimind && static_cast<double>(config_.max_position_embeddings) <= yarn.original_max_position_embeddings) {
+      if (overrides_.yarn) {
+        throw UsageError(
+            fmt::format("--rope-scaling yarn has no effect on {}: max_position_embeddings is {}, no more than "
+                        "the original {}",
+                        path_, config_.max_position_embeddings, yarn.original_max_position_embeddings));
+      }
       config_.rope_scaling.reset();
       sources_["rope_scaling"] +=
           fmt::format(", without effect: max_position_embeddings is only {}", config_.max_position_embeddings);

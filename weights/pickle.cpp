@@ -63,12 +63,12 @@ class Unpickler {
 };
 
 void Unpickler::push(Id id) {
-  if (stack_.size() >= kMostValues) fail(fmt::format("more than {} values on the stack", kMostValues));
+  if (stack_.size() >= most_values) fail(fmt::format("more than {} values on the stack", most_values));
   stack_.push_back(id);
 }
 
 void Unpickler::add(Value value) {
-  if (document_.values.size() >= kMostValues) fail(fmt::format("more than {} values", kMostValues));
+  if (document_.values.size() >= most_values) fail(fmt::format("more than {} values", most_values));
   document_.values.push_back(std::move(value));
   push(static_cast<Id>(document_.values.size() - 1));
 }
@@ -83,7 +83,7 @@ Id Unpickler::pop() {
 // Items are shared values, so that there may be many more of them than there are values.
 void Unpickler::count_items(std::size_t count) {
   contained_items_ += count;
-  if (contained_items_ > kMostItems) fail(fmt::format("more than {} items in containers", kMostItems));
+  if (contained_items_ > most_items) fail(fmt::format("more than {} items in containers", most_items));
 }
 
 std::vector<Id> Unpickler::pop_items(std::size_t count) {
@@ -120,7 +120,7 @@ std::uint64_t Unpickler::read_index() {
 
 // Picklers number their memo from 0 or 1 without gaps, so a larger index than there may be values is damage.
 void Unpickler::remember(std::uint64_t index) {
-  if (index >= kMostValues) fail(fmt::format("memo index {} is out of range", index));
+  if (index >= most_values) fail(fmt::format("memo index {} is out of range", index));
   if (stack_.size() <= floor()) fail("a value is wanted from an empty stack");
   if (index >= memo_.size()) memo_.resize(static_cast<std::size_t>(index) + 1);
   memo_[static_cast<std::size_t>(index)] = stack_.back();
@@ -187,7 +187,7 @@ bool Unpickler::add_items(Op op) {
 bool Unpickler::use_stack(Op op) {
   switch (op) {
     case Op::MARK:
-      if (marks_.size() >= kMostValues) fail(fmt::format("more than {} marks", kMostValues));
+      if (marks_.size() >= most_values) fail(fmt::format("more than {} marks", most_values));
       return marks_.push_back(stack_.size()), true;
     case Op::POP:  // Python lets it remove a mark, too
       return stack_.size() > floor() ? void(pop()) : void(pop_to_mark()), true;

@@ -72,8 +72,8 @@ struct Document {
 // together. A checkpoint of MiniMind has some thousands of each; at these limits reading takes less than 1 GB. A value
 // or an item takes at least one byte of the pickle, so a small file is always cheap. Nesting is not limited: nothing
 // recurses.
-inline constexpr std::size_t kMostValues = std::size_t{1} << 23;
-inline constexpr std::size_t kMostItems = 2 * kMostValues;
+inline constexpr std::size_t most_values = std::size_t{1} << 23;
+inline constexpr std::size_t most_items = 2 * most_values;
 
 // Reads the pickle (protocols 0 to 5) at the start of `bytes`; what follows STOP is not looked at. Throws Error,
 // beginning with `where`, for a pickle that is damaged, is cut off, passes a limit or names what is not allow-listed.

@@ -6,7 +6,7 @@
 namespace minimind::pickle {
 namespace {
 
-constexpr AllowedGlobal kAllowed[] = {
+constexpr AllowedGlobal allowed[] = {
     {"collections.OrderedDict", Role::ordered_dict},
     {"torch._utils._rebuild_tensor_v2", Role::call},
     {"torch._utils._rebuild_tensor", Role::call},
@@ -56,9 +56,9 @@ constexpr AllowedGlobal kAllowed[] = {
 }  // namespace
 
 const AllowedGlobal* find_allowed_global(std::string_view name) {
-  const auto found = std::find_if(std::begin(kAllowed), std::end(kAllowed),
+  const auto found = std::find_if(std::begin(allowed), std::end(allowed),
                                   [&](const AllowedGlobal& entry) { return entry.name == name; });
-  return found == std::end(kAllowed) ? nullptr : found;
+  return found == std::end(allowed) ? nullptr : found;
 }
 
 }  // namespace minimind::pickle

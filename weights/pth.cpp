@@ -25,11 +25,11 @@ using pickle::Dict;
 using pickle::Document;
 using pickle::Value;
 
-constexpr std::string_view kZipMagic = "PK\x03\x04";
-constexpr std::string_view kEmptyZipMagic = "PK\x05\x06";
+constexpr std::string_view zip_magic = "PK\x03\x04";
+constexpr std::string_view empty_zip_magic = "PK\x05\x06";
 // 0x1950a86a20f9469cfc6c, as a pickle writes it, and the end of that pickle.
-constexpr std::string_view kLegacyMagic = "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
-constexpr std::int64_t kLegacyProtocol = 1001;
+constexpr std::string_view legacy_magic = "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
+constexpr std::int64_t legacy_protocol = 1001;
 
 // A torch.save file, taken apart: the pickled object and the bytes of the storages it refers to.
 struct Archive {
@@ -42,13 +42,13 @@ std::string_view as_text(std::span<const std::byte> bytes) {
 }
 
 bool looks_like_zip(std::span<const std::byte> bytes) {
-  return as_text(bytes).starts_with(kZipMagic) || as_text(bytes).starts_with(kEmptyZipMagic);
+  return as_text(bytes).starts_with(zip_magic) || as_text(bytes).starts_with(empty_zip_magic);
 }
 
 // PROTO and its number, from protocol 4 on FRAME and its size, then the magic number.
 bool looks_like_legacy(std::span<const std::byte> bytes) {
   const std::string_view start = as_text(bytes.first(std::min<std::size_t>(bytes.size(), 32)));
-  return start.starts_with('\x80') && start.find(kLegacyMagic) != std::string_view::npos;
+  return start.starts_with('\x80') && start.find(legacy_magic) != std::string_view::npos;
 }
 
 // torch.save names the folder inside the archive after the file: `<prefix>/data.pkl`, `<prefix>/data/0`, ...
@@ -107,8 +107,8 @@ void check_legacy_header(ByteReader& reader, const MappedFile& file) {
   take_pickle(reader, file, "legacy magic number");
   const Document protocol = take_pickle(reader, file, "legacy protocol version");
   const auto* version = std::get_if<std::int64_t>(&protocol.at(protocol.top));
-  if (version == nullptr || *version != kLegacyProtocol) {
-    reader.fail(fmt::format("the legacy protocol version is not {}; the file is damaged", kLegacyProtocol));
+  if (version == nullptr || *version != legacy_protocol) {
+    reader.fail(fmt::format("the legacy protocol version is not {}; the file is damaged", legacy_protocol));
   }
   if (!says_little_endian(take_pickle(reader, file, "legacy system information"))) {
     reader.fail("was not written on a little-endian machine; save it again on one");
@@ -159,11 +159,11 @@ Archive open_legacy(const MappedFile& file) {
 
 // The dict under one of the keys that training scripts put the weights under, or null when there is none.
 const Dict* wrapped_state(const Document& document, const Dict& dict, const std::string& path) {
-  constexpr std::array<std::string_view, 4> kWrappers = {"model", "state_dict", "model_state_dict", "module"};
+  constexpr std::array<std::string_view, 4> wrappers = {"model", "state_dict", "model_state_dict", "module"};
   const Dict* state = nullptr;
   for (const auto& [key, value] : dict.entries) {
     const auto* name = std::get_if<pickle::Text>(&document.at(key));
-    if (name == nullptr || std::find(kWrappers.begin(), kWrappers.end(), name->text) == kWrappers.end()) continue;
+    if (name == nullptr || std::find(wrappers.begin(), wrappers.end(), name->text) == wrappers.end()) continue;
     const auto* inner = std::get_if<Dict>(&document.at(value));
     if (inner == nullptr) continue;
     if (state != nullptr) throw Error(fmt::format("{}: holds two state dicts; save one of them", path));

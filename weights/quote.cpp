@@ -8,8 +8,8 @@
 namespace minimind {
 namespace {
 
-constexpr std::size_t kLongestQuote = 200;
-constexpr std::size_t kLongestTensorName = 1000;
+constexpr std::size_t longest_quote = 200;
+constexpr std::size_t longest_tensor_name = 1000;
 
 // The bytes of the visible character that `text` begins with; 0 when it begins with anything else.
 std::size_t visible_character_size(std::string_view text) {
@@ -36,7 +36,7 @@ std::size_t visible_character_size(std::string_view text) {
 std::string quoted(std::string_view name) {
   std::string text = "'";
   std::size_t position = 0;
-  while (position < name.size() && position < kLongestQuote) {
+  while (position < name.size() && position < longest_quote) {
     const std::size_t size = visible_character_size(name.substr(position));
     if (size == 0) {
       text += fmt::format("\\x{:02x}", static_cast<unsigned char>(name[position]));
@@ -51,7 +51,7 @@ std::string quoted(std::string_view name) {
 }
 
 bool is_tensor_name(std::string_view name) {
-  if (name.empty() || name.size() > kLongestTensorName) return false;
+  if (name.empty() || name.size() > longest_tensor_name) return false;
   for (std::size_t position = 0; position < name.size();) {
     const std::size_t size = visible_character_size(name.substr(position));
     if (size == 0) return false;

@@ -22,12 +22,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::uint64_t kLargestHeaderOfFormat = 100'000'000;
-constexpr std::uint64_t kLargestHeader = 32 << 20;
+constexpr std::uint64_t largest_header_of_format = 100'000'000;
+constexpr std::uint64_t largest_header = 32 << 20;
 // {"name": {"shape": [...]}}
-constexpr int kDeepestNesting = 3;
+constexpr int deepest_nesting = 3;
 
-constexpr std::pair<std::string_view, DType> kDTypes[] = {
+constexpr std::pair<std::string_view, DType> dtypes[] = {
     {"F32", DType::f32}, {"F16", DType::f16}, {"BF16", DType::bf16}, {"F64", DType::f64}, {"I64", DType::i64},
     {"I32", DType::i32}, {"I16", DType::i16}, {"I8", DType::i8},     {"U8", DType::u8},   {"BOOL", DType::boolean},
 };
@@ -45,10 +45,10 @@ struct Offsets {
 // Parsing itself does not recurse, but what is nested too deep or named twice is refused while it is read: a parsed
 // object has forgotten the first of two equal keys.
 Json parse_header(std::string_view text, const std::string& path) {
-  std::vector<std::set<std::string>> keys(kDeepestNesting + 2);
+  std::vector<std::set<std::string>> keys(deepest_nesting + 2);
   const auto check = [&](int depth, Json::parse_event_t event, Json& value) {
     if (event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start) {
-      if (depth >= kDeepestNesting) fail(path, "the header is nested deeper than safetensors'; the file is damaged");
+      if (depth >= deepest_nesting) fail(path, "the header is nested deeper than safetensors'; the file is damaged");
       keys[static_cast<std::size_t>(depth) + 1].clear();
     }
     if (event == Json::parse_event_t::key) {
@@ -82,8 +82,8 @@ const Json& field(const Json& entry, const char* name, Json::value_t type, const
 DType read_dtype(const Json& entry, const std::string& where) {
   const auto& text = field(entry, "dtype", Json::value_t::string, where).get_ref<const std::string&>();
   const auto* found =
-      std::find_if(std::begin(kDTypes), std::end(kDTypes), [&](const auto& known) { return known.first == text; });
-  if (found == std::end(kDTypes)) {
+      std::find_if(std::begin(dtypes), std::end(dtypes), [&](const auto& known) { return known.first == text; });
+  if (found == std::end(dtypes)) {
     fail(where, fmt::format("has element type {}; save it as F32, F16 or BF16", minimind::quoted(text)));
   }
   return found->second;
@@ -150,15 +150,15 @@ bool looks_like_safetensors(std::span<const std::byte> bytes) {
   if (bytes.size() <= sizeof(std::uint64_t)) return false;
   ByteReader reader(bytes, {});
   const auto size = reader.read<std::uint64_t>();
-  return size >= 2 && size <= kLargestHeaderOfFormat && reader.read<char>() == '{';
+  return size >= 2 && size <= largest_header_of_format && reader.read<char>() == '{';
 }
 
 StoredTensors read_safetensors(std::shared_ptr<const MappedFile> file) {
   const std::string& path = file->path();
   ByteReader reader(file->bytes(), path + ": safetensors header");
   const auto header_size = reader.read<std::uint64_t>();
-  if (header_size > kLargestHeader) {
-    fail(path, fmt::format("the safetensors header has {} bytes, more than {}", header_size, kLargestHeader));
+  if (header_size > largest_header) {
+    fail(path, fmt::format("the safetensors header has {} bytes, more than {}", header_size, largest_header));
   }
   const std::string_view text = reader.take_text(header_size);
   if (!text.starts_with('{')) fail(path, "the safetensors header does not begin with '{'; the file is damaged");

@@ -120,7 +120,8 @@ RopeScaling parse_yarn(Fields& fields, bool minimind, std::optional<std::size_t>
   scaling.beta_slow = fields.positive({"beta_slow"}).value_or(1);
   const double default_attention = minimind || scaling.factor <= 1 ? 1.0 : 0.1 * std::log(scaling.factor) + 1.0;
   scaling.attention_factor = fields.positive({"attention_factor"}).value_or(default_attention);
-  for (const char* key : {"mscale", "mscale_all_dim", "truncate"}) {
+  if (!fields.boolean({"truncate"}).value_or(true)) fields.fail("truncate", Json(false), "true");
+  for (const char* key : {"mscale", "mscale_all_dim"}) {
     if (const Json* value = fields.find({key})) fields.fail(key, *value, "rope scaling without this setting");
   }
   return scaling;
@@ -143,11 +144,13 @@ std::optional<RopeScaling> parse_rope_scaling(Fields& fields, bool minimind,
                           minimind::quoted(kind)));
 }
 
+// A negative id is how some say that there is none.
 std::vector<std::int32_t> parse_token_ids(Fields& fields, const char* key) {
   const Json* value = fields.find({key});
   if (!value) return {};
   std::vector<std::int32_t> ids;
   for (const Json& id : value->is_array() ? *value : Json::array({*value})) {
+    if (id.is_number_integer() && id < 0) continue;
     if (!id.is_number_unsigned() || id.get<std::uint64_t>() > largest_size) fields.fail(key, *value, "token ids");
     ids.push_back(id.get<std::int32_t>());
   }
@@ -166,11 +169,14 @@ void refuse_partial_rotary(Fields& fields) {
   if (factor && *factor != 1.0) fields.fail("partial_rotary_factor", Json(*factor), "1: RoPE over the whole head");
 }
 
-void refuse_unsupported(Fields& fields) {
+void refuse_unsupported(Fields& fields, bool minimind) {
   if (fields.boolean({"use_sliding_window"}).value_or(false)) {
     throw Error(
         fmt::format("{}: use_sliding_window is true; sliding-window attention is not supported", fields.source()));
   }
+  const auto bias = fields.boolean({"attention_bias"});
+  if (bias.value_or(false) && !minimind)
+    fields.fail("attention_bias", Json(true), "false: biases on q, k, v and o are not supported");
   refuse_partial_rotary(fields);
   const auto scoring = fields.string({"scoring_func"});
   if (scoring && *scoring != "softmax") fields.fail("scoring_func", Json(*scoring), "\"softmax\"");
@@ -236,7 +242,7 @@ StatedConfig parse_config_json(const std::string& text, const std::string& sourc
   if (const auto act = fields.string({"hidden_act"})) stated.hidden_act = parse_hidden_act(*act, source);
   stated.eos_token_id = parse_token_ids(fields, "eos_token_id");
   read_rope(fields, minimind, stated);
-  refuse_unsupported(fields);
+  refuse_unsupported(fields, minimind);
   for (const std::string& key : fields.unused()) stated.unused.push_back(key);
   return stated;
 }

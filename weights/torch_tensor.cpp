@@ -26,9 +26,9 @@ using pickle::Tuple;
 using pickle::Value;
 
 // The most dimensions PyTorch's own operators take.
-constexpr std::size_t kMostDimensions = 64;
+constexpr std::size_t most_dimensions = 64;
 
-constexpr std::pair<std::string_view, DType> kStorageClasses[] = {
+constexpr std::pair<std::string_view, DType> storage_classes[] = {
     {"torch.FloatStorage", DType::f32},
     {"torch.HalfStorage", DType::f16},
     {"torch.BFloat16Storage", DType::bf16},
@@ -57,8 +57,8 @@ std::vector<std::size_t> to_sizes(const Document& document, const Value& value, 
                                   const std::string& where) {
   const auto* tuple = std::get_if<Tuple>(&value);
   if (tuple == nullptr) fail(where, fmt::format("the {} is a {}, wanted a tuple", what, pickle::type_name(value)));
-  if (tuple->items.size() > kMostDimensions) {
-    fail(where, fmt::format("the {} has {} dimensions, more than {}", what, tuple->items.size(), kMostDimensions));
+  if (tuple->items.size() > most_dimensions) {
+    fail(where, fmt::format("the {} has {} dimensions, more than {}", what, tuple->items.size(), most_dimensions));
   }
   std::vector<std::size_t> sizes;
   for (const Id item : tuple->items) sizes.push_back(to_size(document.at(item), what, where));
@@ -187,9 +187,9 @@ StorageReference read_storage_reference(const Document& document, PersistentId i
   if (kind == nullptr || kind->text != "storage" || storage_class == nullptr || key == nullptr) {
     fail(where, "a storage is not described as ('storage', class, key, ...), as torch.save does");
   }
-  const auto* found = std::find_if(std::begin(kStorageClasses), std::end(kStorageClasses),
+  const auto* found = std::find_if(std::begin(storage_classes), std::end(storage_classes),
                                    [&](const auto& entry) { return entry.first == storage_class->name; });
-  if (found == std::end(kStorageClasses)) {
+  if (found == std::end(storage_classes)) {
     fail(where, fmt::format("{} is no class of storage", quoted(storage_class->name)));
   }
   StorageReference reference{found->second, key->text, to_size(item(4), "size of a storage", where), std::nullopt};

@@ -13,22 +13,22 @@
 namespace minimind {
 namespace {
 
-constexpr std::uint32_t kLocalHeader = 0x04034B50;
-constexpr std::uint32_t kCentralHeader = 0x02014B50;
-constexpr std::uint32_t kEndRecord = 0x06054B50;
-constexpr std::uint32_t kZip64EndRecord = 0x06064B50;
-constexpr std::uint32_t kZip64Locator = 0x07064B50;
-constexpr std::size_t kCentralHeaderSize = 46;
-constexpr std::size_t kEndRecordSize = 22;
-constexpr std::size_t kZip64EndRecordSize = 56;
-constexpr std::size_t kZip64LocatorSize = 20;
-constexpr std::size_t kLongestComment = 0xFFFF;
-constexpr std::uint16_t kZip64ExtraField = 0x0001;
+constexpr std::uint32_t local_header = 0x04034B50;
+constexpr std::uint32_t central_header = 0x02014B50;
+constexpr std::uint32_t end_record_signature = 0x06054B50;
+constexpr std::uint32_t zip64_end_record = 0x06064B50;
+constexpr std::uint32_t zip64_locator = 0x07064B50;
+constexpr std::size_t central_header_size = 46;
+constexpr std::size_t end_record_size = 22;
+constexpr std::size_t zip64_end_record_size = 56;
+constexpr std::size_t zip64_locator_size = 20;
+constexpr std::size_t longest_comment = 0xFFFF;
+constexpr std::uint16_t zip64_extra_field = 0x0001;
 // A 16- or 32-bit field with all bits set says that the value is in the zip64 record.
-constexpr std::uint16_t kInZip64Short = 0xFFFF;
-constexpr std::uint32_t kInZip64 = 0xFFFFFFFF;
+constexpr std::uint16_t in_zip64_short = 0xFFFF;
+constexpr std::uint32_t in_zip64_long = 0xFFFFFFFF;
 // Bits of the general purpose flags: encrypted, strongly encrypted, directory encrypted.
-constexpr std::uint16_t kEncryptedFlags = (1u << 0) | (1u << 6) | (1u << 13);
+constexpr std::uint16_t encrypted_flags = (1u << 0) | (1u << 6) | (1u << 13);
 
 struct Directory {
   std::uint64_t member_count;
@@ -76,12 +76,12 @@ ByteReader ZipReader::reader_at(std::uint64_t offset, std::uint64_t size, std::s
 
 // The record is last in the file, but for a comment whose length it states.
 std::size_t ZipReader::find_end_record() const {
-  if (archive_.size() >= kEndRecordSize) {
-    const std::size_t last = archive_.size() - kEndRecordSize;
-    const std::size_t first = last - std::min(last, kLongestComment);
+  if (archive_.size() >= end_record_size) {
+    const std::size_t last = archive_.size() - end_record_size;
+    const std::size_t first = last - std::min(last, longest_comment);
     for (std::size_t at = last + 1; at-- > first;) {
       ByteReader reader(archive_.subspan(at), {});
-      if (reader.read<std::uint32_t>() != kEndRecord) continue;
+      if (reader.read<std::uint32_t>() != end_record_signature) continue;
       reader.take(16);
       if (reader.read<std::uint16_t>() == reader.remaining()) return at;
     }
@@ -91,7 +91,7 @@ std::size_t ZipReader::find_end_record() const {
 
 Directory ZipReader::read_end_record() const {
   const std::size_t at = find_end_record();
-  ByteReader reader = reader_at(at, kEndRecordSize, "zip end-of-directory record");
+  ByteReader reader = reader_at(at, end_record_size, "zip end-of-directory record");
   reader.take(4);
   const auto disk = reader.read<std::uint16_t>();
   const auto first_disk = reader.read<std::uint16_t>();
@@ -102,9 +102,9 @@ Directory ZipReader::read_end_record() const {
   directory.offset = reader.read<std::uint32_t>();
   const auto zip64 = read_zip64_end_record(at);
   const bool in_zip64 =
-      directory.member_count == kInZip64Short || directory.size == kInZip64 || directory.offset == kInZip64;
+      directory.member_count == in_zip64_short || directory.size == in_zip64_long || directory.offset == in_zip64_long;
   if (in_zip64 && zip64) return *zip64;
-  if (directory.size == kInZip64 || directory.offset == kInZip64) {
+  if (directory.size == in_zip64_long || directory.offset == in_zip64_long) {
     fail("is damaged: the zip archive says it has a zip64 end record, and there is none; copy or download it again");
   }
   if (disk != 0 || first_disk != 0 || members_on_disk != directory.member_count) {
@@ -114,14 +114,14 @@ Directory ZipReader::read_end_record() const {
 }
 
 std::optional<Directory> ZipReader::read_zip64_end_record(std::size_t end_record) const {
-  if (end_record < kZip64LocatorSize) return std::nullopt;
-  ByteReader locator = reader_at(end_record - kZip64LocatorSize, kZip64LocatorSize, "zip64 locator");
-  if (locator.read<std::uint32_t>() != kZip64Locator) return std::nullopt;
+  if (end_record < zip64_locator_size) return std::nullopt;
+  ByteReader locator = reader_at(end_record - zip64_locator_size, zip64_locator_size, "zip64 locator");
+  if (locator.read<std::uint32_t>() != zip64_locator) return std::nullopt;
   const auto disk = locator.read<std::uint32_t>();
   const auto offset = locator.read<std::uint64_t>();
   const auto disk_count = locator.read<std::uint32_t>();
-  ByteReader reader = reader_at(offset, kZip64EndRecordSize, "zip64 end-of-directory record");
-  if (reader.read<std::uint32_t>() != kZip64EndRecord) {
+  ByteReader reader = reader_at(offset, zip64_end_record_size, "zip64 end-of-directory record");
+  if (reader.read<std::uint32_t>() != zip64_end_record) {
     fail(fmt::format("is damaged: no zip64 end-of-directory record at offset {}; copy or download it again", offset));
   }
   reader.take(12);  // the record's size and the versions of the writer
@@ -140,7 +140,7 @@ std::optional<Directory> ZipReader::read_zip64_end_record(std::size_t end_record
 }
 
 CentralHeader ZipReader::read_central_header(ByteReader& reader) const {
-  if (reader.read<std::uint32_t>() != kCentralHeader) {
+  if (reader.read<std::uint32_t>() != central_header) {
     fail("is damaged: a record of the zip directory has no signature; copy or download it again");
   }
   CentralHeader header{};
@@ -170,9 +170,9 @@ void ZipReader::read_zip64_extra(std::span<const std::byte> extra, CentralHeader
     const auto id = reader.read<std::uint16_t>();
     const auto size = reader.read<std::uint16_t>();
     ByteReader field(reader.take(size), where);
-    if (id != kZip64ExtraField) continue;
+    if (id != zip64_extra_field) continue;
     for (std::uint64_t* value : {&header.size, &header.compressed_size, &header.local_header_offset}) {
-      if (*value == kInZip64) *value = field.read<std::uint64_t>();
+      if (*value == in_zip64_long) *value = field.read<std::uint64_t>();
     }
     return;
   }
@@ -181,7 +181,7 @@ void ZipReader::read_zip64_extra(std::span<const std::byte> extra, CentralHeader
 // The member's bytes, which must end before `limit`, where the directory begins.
 std::span<const std::byte> ZipReader::locate(const CentralHeader& header, std::uint64_t limit) const {
   const std::string part = fmt::format("zip member {}", quoted(header.name));
-  if ((header.flags & kEncryptedFlags) != 0) {
+  if ((header.flags & encrypted_flags) != 0) {
     fail(fmt::format("{} is encrypted; extract it and save the checkpoint again with torch.save", part));
   }
   if (header.method != 0) {
@@ -199,7 +199,7 @@ std::span<const std::byte> ZipReader::locate(const CentralHeader& header, std::u
                      header.local_header_offset, limit));
   }
   ByteReader reader = reader_at(header.local_header_offset, limit - header.local_header_offset, part);
-  if (reader.read<std::uint32_t>() != kLocalHeader) {
+  if (reader.read<std::uint32_t>() != local_header) {
     fail(fmt::format("{} has no header at offset {}; copy or download the file again", part,
                      header.local_header_offset));
   }
@@ -217,7 +217,7 @@ std::span<const std::byte> ZipReader::locate(const CentralHeader& header, std::u
 ZipMembers ZipReader::read() const {
   const Directory directory = read_end_record();
   ByteReader reader = reader_at(directory.offset, directory.size, "zip directory");
-  if (directory.member_count > directory.size / kCentralHeaderSize) {
+  if (directory.member_count > directory.size / central_header_size) {
     fail(fmt::format("the zip directory of {} bytes cannot list {} members; copy or download the file again",
                      directory.size, directory.member_count));
   }
