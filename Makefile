@@ -51,15 +51,21 @@ help:
 	@echo 'make reference        set up PyTorch under build/, write tests/golden anew and test the reference'
 	@echo 'make clean            remove what was built'
 
-minimind: $(OBJECTS)
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
+# One short line a file; V=1 shows the commands.
+QUIET := $(if $(V),,@)
+
+minimind $(BUILD)/minimind: $(OBJECTS)
+	@echo 'LINK $@'
+	$(QUIET)$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
 $(BUILD)/minimind_tests: $(TEST_OBJECTS)
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LDLIBS) -lgtest -lgtest_main -o $@
+	@echo 'LINK $@'
+	$(QUIET)$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LDLIBS) -lgtest -lgtest_main -o $@
 
 $(BUILD)/%.o: %.cpp Makefile
 	@mkdir -p $(@D)
-	$(CXX) $(CPPFLAGS) $(CXXFLAGS) $(OPTIMIZE) $(SANITIZE) $(FILE_FLAGS) -c $< -o $@
+	@echo 'CXX $<'
+	$(QUIET)$(CXX) $(CPPFLAGS) $(CXXFLAGS) $(OPTIMIZE) $(SANITIZE) $(FILE_FLAGS) -c $< -o $@
 
 # Without exceptions, unwinding leaves no weak symbol in the kernels.
 $(KERNELS:%.cpp=$(BUILD)/%.o): FILE_FLAGS = -fno-exceptions $(ISA_FLAGS_$(basename $(notdir $@)))
@@ -88,7 +94,8 @@ demo: packages
 	@echo
 	./minimind generate -p '五言绝句《山居》' -n 100
 	@echo
-	@echo "Another one: ./minimind generate -p '七言绝句《秋夜》'   Yours: ./minimind generate -m out/full_sft_768.pth -p 你好"
+	@echo "Another one: ./minimind generate -p '七言绝句《秋夜》'"
+	@echo "What a model of yours is: ./minimind inspect -m out/full_sft_768.pth"
 
 test: test-packages
 	@$(MAKE) --no-print-directory check
@@ -107,9 +114,6 @@ sanitize: test-packages
 
 run-tests: $(BUILD)/minimind_tests $(BUILD)/minimind
 	MINIMIND_PROGRAM=$(BUILD)/minimind $(BUILD)/minimind_tests --gtest_brief=1
-
-$(BUILD)/minimind: $(OBJECTS)
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
 install: minimind
 	install -D minimind $(DESTDIR)$(PREFIX)/bin/minimind

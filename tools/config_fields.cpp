@@ -61,12 +61,16 @@ std::vector<ConfigField> config_fields(const Checkpoint& checkpoint) {
 
 std::string assumptions(const Checkpoint& checkpoint) {
   constexpr std::string_view prefix = "assumed: ";
-  std::string text;
+  std::map<std::string, std::string> by_reason;
   for (const ConfigField& field : config_fields(checkpoint)) {
     if (!field.source.starts_with(prefix) || field.name == "eos_token_id") continue;
-    text += fmt::format("{}{} = {} ({})", text.empty() ? "" : ", ", field.name, field.value.dump(),
-                        field.source.substr(prefix.size()));
+    std::string& fields = by_reason[field.source.substr(prefix.size())];
+    fields += fmt::format("{}{} {}", fields.empty() ? "" : ", ", field.name,
+                          field.value.is_string() ? field.value.get<std::string>() : field.value.dump());
   }
+  std::string text;
+  for (const auto& [reason, fields] : by_reason)
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", reason, fields);
   return text;
 }
 

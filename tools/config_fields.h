@@ -18,7 +18,7 @@ struct ConfigField {
 // All that mean something for this checkpoint: those of experts only where it has some.
 std::vector<ConfigField> config_fields(const Checkpoint& checkpoint);
 
-// "rope_theta = 1000000 (what v3 uses), ...": what neither the file nor the caller said. Empty when nothing was
+// "what v3 uses: rope_theta 1000000.0, ...": what neither the file nor the caller said. Empty when nothing was
 // assumed.
 std::string assumptions(const Checkpoint& checkpoint);
 

@@ -43,7 +43,11 @@ HfFolder read_single_file(const std::string& path) {
 
 // A .pth stands alone in MiniMind's out/ folder; the files of a Hugging Face export belong to the config beside them.
 std::optional<StatedConfig> stated_config(const std::string& path, const OpenOptions& options) {
-  if (options.config_path) return parse_config_json(read_text_file(*options.config_path), *options.config_path);
+  if (options.config_path) {
+    StatedConfig stated = parse_config_json(read_text_file(*options.config_path), *options.config_path);
+    if (stated.settings == 0) throw Error(fmt::format("{}: holds no setting of a model", *options.config_path));
+    return stated;
+  }
   if (is_folder(path)) return read_folder_config(path);
   const fs::path file(path);
   const bool exported = file.extension() == ".safetensors" || file.extension() == ".bin";

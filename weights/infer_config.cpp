@@ -196,7 +196,7 @@ class Inference {
                       "--config with hidden_act relu or gelu",
                       path_));
     }
-    chosen(config_.hidden_act, "hidden_act", stated_.hidden_act, HiddenAct::silu, "SwiGLU, as all generations use");
+    chosen(config_.hidden_act, "hidden_act", stated_.hidden_act, HiddenAct::silu, habit());
   }
 
   // What the config says, or what MiniMind computes where it leaves the size out. The rule is about gated networks.

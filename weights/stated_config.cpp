@@ -244,6 +244,7 @@ StatedConfig parse_config_json(const std::string& text, const std::string& sourc
   read_rope(fields, minimind, stated);
   refuse_unsupported(fields, minimind);
   for (const std::string& key : fields.unused()) stated.unused.push_back(key);
+  stated.settings = object.size() - fields.unused().size();
   return stated;
 }
 

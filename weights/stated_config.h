@@ -28,6 +28,7 @@ struct StatedConfig {
   std::size_t multiple_of = 64;
   std::optional<double> ffn_dim_multiplier;
 
+  std::size_t settings = 0;         // how many keys mean something here
   std::vector<std::string> unused;  // keys that do not change what is computed here, such as dropout
 };
 
