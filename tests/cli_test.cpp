@@ -66,6 +66,8 @@ std::size_t lines_in(const std::string& text) {
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
+const std::string demo = " -m " MINIMIND_SOURCE_DIR "/weights/demo/model.pth";
+
 const std::string golden_tokenizer = MINIMIND_SOURCE_DIR "/tests/golden_tokenizer";
 
 TEST_F(Cli, EveryInstructionSetReproducesTheGoldenLogitsAndGreedyTokens) {
@@ -241,15 +243,20 @@ TEST_F(Cli, TokenizeAndDecodeAreInverse) {
 
 // The demo model, its tokenizer, and text on standard output alone.
 TEST_F(Cli, TheBundledModelWritesChineseText) {
-  const Outcome outcome = run("generate -p 五言绝句《山居》 -n 60 --seed 1");
+  const Outcome outcome = run("generate" + demo + " -p 五言绝句《山居》 -n 60 --seed 1");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_GE(std::count(outcome.out.begin(), outcome.out.end(), '\xE3'), 2) << "no full stop in " << outcome.out;
   EXPECT_EQ(outcome.out.find("\xEF\xBF\xBD"), std::string::npos) << "a broken character in " << outcome.out;
-  EXPECT_EQ(run("generate -p 五言绝句《山居》 -n 60 --seed 1").out, outcome.out);
+  EXPECT_EQ(run("generate" + demo + " -p 五言绝句《山居》 -n 60 --seed 1").out, outcome.out);
+}
+
+TEST_F(Cli, TheBundledModelIsTheDefaultBesideTheProgram) {
+  if (std::getenv("MINIMIND_PROGRAM")) GTEST_SKIP() << "the program under test lies elsewhere";
+  EXPECT_EQ(run("inspect").out, run("inspect" + demo).out);
 }
 
 TEST_F(Cli, AStopStringEndsTheTextBeforeIt) {
-  const std::string call = "generate -p 五言绝句《山居》 -n 60 --seed 1";
+  const std::string call = "generate" + demo + " -p 五言绝句《山居》 -n 60 --seed 1";
   const std::string whole = run(call).out;
   const std::string stopped = run(call + " --stop 。").out;
   EXPECT_EQ(stopped, whole.substr(0, whole.find("。")));
@@ -257,7 +264,7 @@ TEST_F(Cli, AStopStringEndsTheTextBeforeIt) {
 }
 
 TEST_F(Cli, ASpecialTokenAsStopStringEndsTheText) {
-  const std::string call = "generate -p 五言绝句《山居》 -n 300 --seed 1 --ignore-eos --json";
+  const std::string call = "generate" + demo + " -p 五言绝句《山居》 -n 300 --seed 1 --ignore-eos --json";
   EXPECT_EQ(nlohmann::json::parse(run(call).out)["finish_reason"], "length");
   const auto json = nlohmann::json::parse(run(call + " --stop '<|im_end|>'").out);
   EXPECT_EQ(json["finish_reason"], "stop");

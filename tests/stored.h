@@ -27,8 +27,8 @@ inline std::size_t size_of_shape(const Shape& shape) {
 }
 
 inline StoredTensor make_tensor(DType dtype, const Shape& shape, const std::string& bytes) {
-  auto copy = std::make_shared<std::vector<std::byte>>(bytes.size());
-  std::memcpy(copy->data(), bytes.data(), bytes.size());
+  const auto* first = reinterpret_cast<const std::byte*>(bytes.data());
+  auto copy = std::make_shared<std::vector<std::byte>>(first, first + bytes.size());
   return {.dtype = dtype, .shape = shape, .data = *copy, .file = "memory", .mapping = nullptr, .copy = copy};
 }
 
