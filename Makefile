@@ -38,7 +38,7 @@ FORMATTED := $(wildcard weights/*.h weights/*.cpp runtime/*.h runtime/*.cpp runt
 OBJECTS := $(SOURCES:%.cpp=$(BUILD)/%.o)
 TEST_OBJECTS := $(TESTS:%.cpp=$(BUILD)/%.o) $(filter-out $(BUILD)/tools/main.o,$(OBJECTS))
 
-.PHONY: all help demo test check run-tests install clean format sanitize reference packages test-packages
+.PHONY: all help demo test check run-tests install clean format sanitize fuzz reference packages test-packages
 all: minimind
 
 help:
@@ -47,6 +47,7 @@ help:
 	@echo 'make test             install what is missing, build, and run every test'
 	@echo 'make install PREFIX=  install into PREFIX (default $(PREFIX)): bin/minimind and share/minimind'
 	@echo 'make sanitize         run the tests under the address and undefined-behaviour sanitizers'
+	@echo 'make fuzz             fuzz the readers of .pth and safetensors for FUZZ_SECONDS=60 each (needs clang)'
 	@echo 'make format           format the sources with clang-format'
 	@echo 'make reference        set up PyTorch under build/, write tests/golden anew and test the reference'
 	@echo 'make clean            remove what was built'
@@ -116,6 +117,18 @@ sanitize: test-packages
 
 run-tests: $(BUILD)/minimind_tests $(BUILD)/minimind
 	ASAN_OPTIONS=allocator_may_return_null=1 MINIMIND_PROGRAM=$(BUILD)/minimind $(BUILD)/minimind_tests --gtest_brief=1
+
+# Needs clang and its runtime: apt install clang libclang-rt-14-dev.
+FUZZ_SECONDS ?= 60
+FUZZED := $(filter-out weights/checkpoint.cpp weights/hf_folder.cpp weights/lora.cpp weights/infer_%.cpp,$(wildcard weights/*.cpp))
+fuzz: build/fuzz/pth build/fuzz/safetensors
+	build/fuzz/pth -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 build/fuzz/pth_corpus $(sort $(dir $(wildcard tests/golden/*/model.pth)))
+	build/fuzz/safetensors -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 build/fuzz/safetensors_corpus \
+		$(sort $(dir $(wildcard tests/golden/*/*.safetensors)))
+
+build/fuzz/%: tests/fuzz/%_fuzz.cpp $(FUZZED)
+	@mkdir -p build/fuzz/$*_corpus
+	clang++ -I. -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined $^ $(LDLIBS) -o $@
 
 install: minimind
 	install -D minimind $(DESTDIR)$(PREFIX)/bin/minimind

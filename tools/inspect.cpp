@@ -23,14 +23,34 @@ struct InspectOptions {
 
 struct TokenizerFacts {
   std::string path;
-  std::size_t vocab_size;
+  Tokenizer tokenizer;
 };
 
 std::optional<TokenizerFacts> tokenizer_facts(const InspectOptions& options, const std::string& model) {
   const std::optional<std::string> path =
       options.tokenizer.empty() ? find_tokenizer(model) : std::optional(options.tokenizer);
   if (!path) return std::nullopt;
-  return TokenizerFacts{*path, Tokenizer::load(*path).vocab_size()};
+  return TokenizerFacts{*path, Tokenizer::load(*path)};
+}
+
+Json to_json(const TokenizerFacts& facts) {
+  const Tokenizer& tokenizer = facts.tokenizer;
+  const auto id_or_null = [](std::optional<std::int32_t> id) { return id ? Json(*id) : Json(nullptr); };
+  return {{"path", facts.path},
+          {"vocab_size", tokenizer.vocab_size()},
+          {"bos_token_id", id_or_null(tokenizer.bos_id())},
+          {"eos_token_id", id_or_null(tokenizer.eos_id())},
+          {"pad_token_id", id_or_null(tokenizer.pad_id())},
+          {"chat_template", tokenizer.chat_template().has_value()}};
+}
+
+// "6400 tokens, ends a text with 2 <|im_end|>, with a chat template"
+std::string described(const Tokenizer& tokenizer) {
+  std::string text = fmt::format("{} tokens", tokenizer.vocab_size());
+  if (const auto eos = tokenizer.eos_id()) {
+    text += fmt::format(", ends a text with {} {}", *eos, tokenizer.token_text(*eos));
+  }
+  return text + (tokenizer.chat_template() ? ", with a chat template" : ", without a chat template");
 }
 
 void print_json(const Checkpoint& checkpoint, const std::optional<TokenizerFacts>& tokenizer) {
@@ -42,18 +62,17 @@ void print_json(const Checkpoint& checkpoint, const std::optional<TokenizerFacts
   for (const auto& [name, tensor] : checkpoint.tensors) {
     tensors.push_back({{"name", name}, {"type", name_of(tensor.dtype)}, {"shape", tensor.shape}});
   }
-  const Json json{
-      {"path", checkpoint.path},
-      {"format", checkpoint.format},
-      {"parameters", parameter_count(checkpoint)},
-      {"types", stored_types(checkpoint)},
-      {"config", config},
-      {"sources", sources},
-      {"skipped_buffers", checkpoint.skipped},
-      {"unused_settings", checkpoint.unused_settings},
-      {"lora_changed", checkpoint.lora_changed},
-      {"tokenizer", tokenizer ? Json{{"path", tokenizer->path}, {"vocab_size", tokenizer->vocab_size}} : Json(nullptr)},
-      {"tensors", tensors}};
+  const Json json{{"path", checkpoint.path},
+                  {"format", checkpoint.format},
+                  {"parameters", parameter_count(checkpoint)},
+                  {"types", stored_types(checkpoint)},
+                  {"config", config},
+                  {"sources", sources},
+                  {"skipped_buffers", checkpoint.skipped},
+                  {"unused_settings", checkpoint.unused_settings},
+                  {"lora_changed", checkpoint.lora_changed},
+                  {"tokenizer", tokenizer ? to_json(*tokenizer) : Json(nullptr)},
+                  {"tensors", tensors}};
   fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
@@ -71,9 +90,9 @@ void print_text(const Checkpoint& checkpoint, const std::optional<TokenizerFacts
     fmt::print("  {:<24}{:<12}  {}\n", field.name, value, field.source);
   }
   if (tokenizer) {
-    fmt::print("  {:<24}{:<12}  {}\n", "tokenizer", tokenizer->vocab_size, tokenizer->path);
+    fmt::print("\ntokenizer {}: {}\n", tokenizer->path, described(tokenizer->tokenizer));
   } else {
-    fmt::print("  {:<24}{:<12}  {}\n", "tokenizer", "none", "no tokenizer.json beside the model or in ../model/");
+    fmt::print("\nno tokenizer.json beside the model or in ../model/\n");
   }
   fmt::print("\ntensors, by their Hugging Face names\n");
   for (const auto& [name, tensor] : checkpoint.tensors) {
