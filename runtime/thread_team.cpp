@@ -46,7 +46,15 @@ std::size_t quota_cores() {
   return static_cast<std::size_t>(std::max(1.0, std::floor(quota / period)));
 }
 
+// Asked for with every team, so looked up once.
+std::size_t own_cores() {
+  static const std::size_t cores = default_threads();
+  return cores;
+}
+
 }  // namespace
+
+Barrier::Barrier(std::size_t count) : count_(count), spins_(count <= own_cores() ? spins_before_sleeping : 0) {}
 
 void Barrier::wait() noexcept {
   if (count_ == 1) return;
@@ -57,7 +65,7 @@ void Barrier::wait() noexcept {
     round_.notify_all();
     return;
   }
-  for (int spins = 0; spins < spins_before_sleeping; ++spins) {
+  for (int spins = 0; spins < spins_; ++spins) {
     if (round_.load(std::memory_order_acquire) != round) return;
     pause_briefly();
   }

@@ -26,11 +26,12 @@ constexpr Range share_of(std::size_t n, std::size_t index, std::size_t count) {
 // soon as there is work.
 class Barrier {
  public:
-  explicit Barrier(std::size_t count) : count_(count) {}
+  explicit Barrier(std::size_t count);
   void wait() noexcept;
 
  private:
   const std::size_t count_;
+  const int spins_;  // none when there are more threads than cores: then those that wait are in the others' way
   std::atomic<std::size_t> arrived_{0};
   std::atomic<std::uint32_t> round_{0};
 };
