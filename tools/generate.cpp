@@ -165,7 +165,7 @@ int run_generate(const GenerateCommand& options) {
   } else if (!tokenizer) {
     for (std::size_t i = 0; i < result.tokens.size(); ++i) fmt::print("{}{}", i > 0 ? "," : "", result.tokens[i]);
     fmt::print("\n");
-  } else if (isatty(STDOUT_FILENO)) {
+  } else if (isatty(STDOUT_FILENO) && !result.text.ends_with('\n')) {
     fmt::print("\n");
   }
   std::fflush(stdout);
