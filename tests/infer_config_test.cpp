@@ -295,5 +295,19 @@ TEST(InferConfig, NetworksWithoutAGateNeedAnActivation) {
   EXPECT_EQ(infer(model.tensors(), R"({"hidden_act": "gelu"})").config.hidden_act, HiddenAct::gelu);
 }
 
+// Neither 2 to 1 nor 4 to 1: only v2-early's config knows rope_theta.
+TEST(InferConfig, AConfigTellsV1FromV2EarlyWhereTheRowsDoNot) {
+  SmallModel model = small_v1();
+  model.q_rows = 36;
+  model.k_rows = 12;
+  expect_error({"36", "12", "--config"}, model.tensors());
+  const Config v1 = infer(model.tensors(), R"({"n_heads": 6, "n_kv_heads": 2})").config;
+  EXPECT_EQ(v1.family, Family::v1);
+  EXPECT_EQ(v1.rope_theta, 1e4);
+  const Config early = infer(model.tensors(), R"({"n_heads": 6, "n_kv_heads": 2, "rope_theta": 5e5})").config;
+  EXPECT_EQ(early.family, Family::v2_early);
+  EXPECT_EQ(early.rope_theta, 5e5);
+}
+
 }  // namespace
 }  // namespace minimind

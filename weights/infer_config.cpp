@@ -147,6 +147,9 @@ class Inference {
     } else if (stated_.rope_theta) {
       config_.family = Family::v2_early;
       sources_["family"] = fmt::format("tensor names, rope_theta in {}", stated_.source);
+    } else if (stated_.num_attention_heads) {  // v1's LMConfig has no rope_theta yet
+      config_.family = Family::v1;
+      sources_["family"] = fmt::format("tensor names, no rope_theta in {}", stated_.source);
     } else {
       throw Error(
           fmt::format("{}: wq has {} rows and wk {}: neither v1 (2 to 1) nor v2-early (4 to 1); give a --config "
