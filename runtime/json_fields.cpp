@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "weights/error.h"
+#include "weights/json_depth.h"
 #include "weights/mapped_file.h"
 #include "weights/quote.h"
 
@@ -16,7 +17,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t max_file_size = std::size_t{64} << 20;
-constexpr int max_depth = 16;
 
 }  // namespace
 
@@ -26,13 +26,9 @@ Json read_json_object(const std::string& path) {
   if (bytes.size() > max_file_size) {
     throw Error(fmt::format("{}: holds {} bytes; at most {} are read", path, bytes.size(), max_file_size));
   }
-  const Json::parser_callback_t limit_depth = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > max_depth) throw Error(fmt::format("{}: is nested deeper than {} levels", path, max_depth));
-    return true;
-  };
   const auto* const text = reinterpret_cast<const char*>(bytes.data());
   try {
-    Json json = Json::parse(text, text + bytes.size(), limit_depth);
+    Json json = Json::parse(text, text + bytes.size(), limited_depth(path));
     if (!json.is_object()) throw Error(fmt::format("{}: found {}; wanted a JSON object", path, describe(json)));
     return json;
   } catch (const Json::parse_error& error) {

@@ -6,6 +6,7 @@
 
 #include "weights/error.h"
 #include "weights/families.h"
+#include "weights/stored_numbers.h"
 
 namespace minimind {
 namespace {

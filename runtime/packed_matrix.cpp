@@ -10,6 +10,7 @@
 #include "weights/error.h"
 #include "weights/quantize.h"
 #include "weights/shape.h"
+#include "weights/stored_numbers.h"
 
 namespace minimind {
 namespace {
@@ -22,13 +23,6 @@ using kernels::Q8Block;
 template <class Element>
 constexpr bool is_block = std::is_same_v<Element, Q8Block> || std::is_same_v<Element, Q4Block>;
 
-template <class T>
-T load(const std::byte* data, std::size_t index) {
-  T value;
-  std::memcpy(&value, data + index * sizeof(T), sizeof(T));
-  return value;
-}
-
 template <class To, class From>
 To convert(From value) {
   if constexpr (std::is_same_v<To, From>) return value;
@@ -37,27 +31,11 @@ To convert(From value) {
   if constexpr (std::is_same_v<To, Bf16>) return to_bf16(to_f32(value));
 }
 
-// Calls use(T{}) with the type that the tensor's bytes are.
-template <class Use>
-auto with_stored_type(const StoredTensor& tensor, Use use) {
-  switch (tensor.dtype) {
-    case DType::f32:
-      return use(float{});
-    case DType::f16:
-      return use(F16{});
-    case DType::bf16:
-      return use(Bf16{});
-    default:
-      throw Error(
-          fmt::format("{}: a tensor is stored as {}, wanted f32, f16 or bf16", tensor.file, name_of(tensor.dtype)));
-  }
-}
-
 template <class To, class From>
 void pack_panel(const std::byte* source, std::size_t rows, std::size_t cols, To* out) {
   for (std::size_t col = 0; col < cols; ++col) {
     for (std::size_t row = 0; row < rows; ++row) {
-      out[col * panel_rows + row] = convert<To>(load<From>(source, row * cols + col));
+      out[col * panel_rows + row] = convert<To>(load_element<From>(source, row * cols + col));
     }
     for (std::size_t row = rows; row < panel_rows; ++row) out[col * panel_rows + row] = To{};
   }
@@ -87,7 +65,7 @@ bool pack_block_panel(const std::byte* source, std::size_t rows, std::size_t col
   for (std::size_t row = 0; row < rows; ++row) {
     for (std::size_t block = 0; block < cols / block_cols; ++block) {
       for (std::size_t i = 0; i < block_cols; ++i) {
-        const float value = to_f32(load<From>(source, row * cols + block * block_cols + i));
+        const float value = to_f32(load_element<From>(source, row * cols + block * block_cols + i));
         values[i] = std::isfinite(value) ? value : 0;
         finite = finite && std::isfinite(value);
       }
@@ -273,14 +251,6 @@ void multiply(const kernels::Table& kernels, const WeightMatrix& matrix, Range p
                                                .y_stride = y.cols});
       },
       matrix);
-}
-
-std::vector<float> to_floats(const StoredTensor& tensor) {
-  return with_stored_type(tensor, [&]<class Stored>(Stored) {
-    std::vector<float> values(tensor.data.size() / sizeof(Stored));
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = to_f32(load<Stored>(tensor.data.data(), i));
-    return values;
-  });
 }
 
 }  // namespace minimind

@@ -94,7 +94,4 @@ void read_row(const WeightMatrix& matrix, std::size_t row, float* out);
 void multiply(const kernels::Table& kernels, const WeightMatrix& matrix, Range panels, Matrix<const float> x,
               Matrix<float> y);
 
-// A stored vector or matrix of f32, f16 or bf16 as floats, in order.
-std::vector<float> to_floats(const StoredTensor& tensor);
-
 }  // namespace minimind

@@ -46,15 +46,9 @@ std::size_t quota_cores() {
   return static_cast<std::size_t>(std::max(1.0, std::floor(quota / period)));
 }
 
-// Asked for with every team, so looked up once.
-std::size_t own_cores() {
-  static const std::size_t cores = default_threads();
-  return cores;
-}
-
 }  // namespace
 
-Barrier::Barrier(std::size_t count) : count_(count), spins_(count <= own_cores() ? spins_before_sleeping : 0) {}
+Barrier::Barrier(std::size_t count) : count_(count), spins_(count <= default_threads() ? spins_before_sleeping : 0) {}
 
 void Barrier::wait() noexcept {
   if (count_ == 1) return;
@@ -73,7 +67,8 @@ void Barrier::wait() noexcept {
 }
 
 std::size_t default_threads() {
-  return std::min(allowed_cores(), quota_cores());
+  static const std::size_t threads = std::min(allowed_cores(), quota_cores());
+  return threads;
 }
 
 }  // namespace minimind

@@ -78,7 +78,7 @@ void run_team(std::size_t threads, Body&& body) {
 }
 
 // As many threads as there are physical cores that this process may run on, by its affinity mask and, in a container,
-// by its cgroup's CPU quota. At least 1.
+// by its cgroup's CPU quota. At least 1; looked up once.
 std::size_t default_threads();
 
 }  // namespace minimind

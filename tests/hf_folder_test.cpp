@@ -9,6 +9,7 @@
 
 #include "tests/stored.h"
 #include "tests/temporary_folder.h"
+#include "weights/text_file.h"
 
 namespace minimind {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "tools/note.h"
 #include "weights/error.h"
-#include "weights/hf_folder.h"
 #include "weights/quote.h"
+#include "weights/text_file.h"
 
 namespace minimind {
 

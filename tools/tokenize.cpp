@@ -9,7 +9,6 @@
 #include "tools/note.h"
 #include "tools/options.h"
 #include "weights/error.h"
-#include "weights/hf_folder.h"
 
 namespace minimind {
 namespace {

@@ -13,16 +13,12 @@
 #include "weights/pth.h"
 #include "weights/quote.h"
 #include "weights/safetensors.h"
+#include "weights/text_file.h"
 
 namespace minimind {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_folder(const std::string& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
-}
 
 bool starts_with(std::span<const std::byte> bytes, std::string_view text) {
   return bytes.size() >= text.size() && std::memcmp(bytes.data(), text.data(), text.size()) == 0;

@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -19,13 +18,6 @@ using Shape = std::vector<std::size_t>;
 class Expectations {
  public:
   Expectations(const StoredTensors& tensors, const std::string& path) : tensors_(tensors), path_(path) {}
-
-  // Whether any network of the model has this part. Then all must, so that one that got lost is not taken for a network
-  // of another kind.
-  bool some_network_has(std::string_view part) const {
-    return std::any_of(tensors_.begin(), tensors_.end(),
-                       [&](const auto& entry) { return entry.first.ends_with(part); });
-  }
 
   void require(const std::string& name, const Shape& shape) {
     known_.insert(name);
@@ -80,13 +72,14 @@ void expect_attention(Expectations& expect, const Config& config, std::size_t la
   expect.require(layer_tensor(layer, "self_attn.k_norm.weight"), {config.head_dim});
 }
 
-// The parts that not every kind of network has.
+// The parts that not every kind of network has. What one network of a model has, all must, so that one that got lost is
+// not taken for a network of another kind.
 struct NetworkParts {
-  explicit NetworkParts(const Expectations& expect)
-      : gate_bias(expect.some_network_has(".gate_proj.bias")),
-        gate(gate_bias || expect.some_network_has(".gate_proj.weight")),
-        up_bias(expect.some_network_has(".up_proj.bias")),
-        down_bias(expect.some_network_has(".down_proj.bias")) {}
+  explicit NetworkParts(const StoredTensors& tensors)
+      : gate_bias(some_network_has(tensors, ".gate_proj.bias")),
+        gate(gate_bias || some_network_has(tensors, ".gate_proj.weight")),
+        up_bias(some_network_has(tensors, ".up_proj.bias")),
+        down_bias(some_network_has(tensors, ".down_proj.bias")) {}
   bool gate_bias, gate, up_bias, down_bias;
 };
 
@@ -115,7 +108,7 @@ void expect_mixture(Expectations& expect, const NetworkParts& parts, const Confi
 
 void check_tensors(const StoredTensors& tensors, const Config& config, const std::string& path) {
   Expectations expect(tensors, path);
-  const NetworkParts parts(expect);
+  const NetworkParts parts(tensors);
   expect.require("model.embed_tokens.weight", {config.vocab_size, config.hidden_size});
   for (std::size_t layer = 0; layer < config.num_hidden_layers; ++layer) {
     expect.require(layer_tensor(layer, "input_layernorm.weight"), {config.hidden_size});

@@ -162,6 +162,10 @@ std::string layer_tensor(std::size_t layer, std::string_view rest) {
   return fmt::format("{}{}.{}", layers_prefix, layer, rest);
 }
 
+bool some_network_has(const StoredTensors& tensors, std::string_view part) {
+  return std::any_of(tensors.begin(), tensors.end(), [&](const auto& entry) { return entry.first.ends_with(part); });
+}
+
 bool is_mixture(const StoredTensors& tensors, std::size_t layer) {
   const std::string experts = layer_tensor(layer, "mlp.experts.");
   const auto first = tensors.lower_bound(experts);

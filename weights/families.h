@@ -36,6 +36,9 @@ std::string canonical_name(std::string_view name);
 // "model.layers.N." + rest.
 std::string layer_tensor(std::size_t layer, std::string_view rest);
 
+// Whether any feed-forward network of the model has this part, such as ".gate_proj.weight".
+bool some_network_has(const StoredTensors& tensors, std::string_view part);
+
 // Whether a layer's feed-forward is a mixture of experts: it has a router or experts.
 bool is_mixture(const StoredTensors& tensors, std::size_t layer);
 

@@ -3,31 +3,25 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "weights/error.h"
+#include "weights/json_depth.h"
 #include "weights/mapped_file.h"
 #include "weights/pth.h"
 #include "weights/quote.h"
 #include "weights/safetensors.h"
+#include "weights/text_file.h"
 
 namespace minimind {
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
-
-bool is_folder(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
-}
 
 bool is_there(const fs::path& path) {
   std::error_code ignored;
@@ -42,7 +36,7 @@ StoredTensors read_weights_file(const std::string& path) {
 
 // Tensor name -> shard file, from an index such as model.safetensors.index.json.
 std::map<std::string, std::string> read_index(const std::string& path) {
-  const Json index = Json::parse(read_text_file(path), nullptr, false);
+  const Json index = Json::parse(read_text_file(path), limited_depth(path), false);
   if (index.is_discarded() || !index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
     throw Error(fmt::format("{}: is no index of shards: it has no weight_map", path));
   }
@@ -101,20 +95,6 @@ std::string checkpoints_in(const fs::path& folder) {
 }
 
 }  // namespace
-
-std::string read_text_file(const std::string& path) {
-  constexpr std::size_t largest = std::size_t{64} << 20;
-  std::ifstream file(path, std::ios::binary);
-  if (!file || is_folder(path))
-    throw Error(fmt::format("{}: cannot be read: {}", path, std::strerror(file ? EISDIR : errno)));
-  std::string text;
-  char buffer[1 << 16];
-  while (file.read(buffer, sizeof buffer) || file.gcount() > 0) {
-    text.append(buffer, static_cast<std::size_t>(file.gcount()));
-    if (text.size() > largest) throw Error(fmt::format("{}: is longer than {} bytes", path, largest));
-  }
-  return text;
-}
 
 std::optional<StatedConfig> read_folder_config(const std::string& folder) {
   const fs::path config = fs::path(folder) / "config.json";

@@ -24,7 +24,4 @@ HfFolder read_hf_folder(const std::string& folder);
 // Throws Error as parse_config_json does.
 std::optional<StatedConfig> read_folder_config(const std::string& folder);
 
-// The whole of a small text file or pipe. Throws Error when it cannot be read or is over 64 MiB.
-std::string read_text_file(const std::string& path);
-
 }  // namespace minimind

@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <charconv>
 #include <set>
 #include <utility>
@@ -191,9 +190,7 @@ class Inference {
   }
 
   void hidden_act() {
-    const bool gated = std::any_of(tensors_.begin(), tensors_.end(),
-                                   [](const auto& entry) { return entry.first.ends_with(".gate_proj.weight"); });
-    if (!gated && !stated_.hidden_act) {
+    if (!some_network_has(tensors_, ".gate_proj.weight") && !stated_.hidden_act) {
       throw Error(
           fmt::format("{}: its networks have two matrices and no gate, so nothing tells their activation; give a "
                       "--config with hidden_act relu or gelu",

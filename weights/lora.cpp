@@ -12,6 +12,7 @@
 #include "weights/families.h"
 #include "weights/pth.h"
 #include "weights/quote.h"
+#include "weights/stored_numbers.h"
 
 namespace minimind {
 namespace {
@@ -20,30 +21,6 @@ struct LoraPair {
   const StoredTensor* a = nullptr;  // [r, in]
   const StoredTensor* b = nullptr;  // [out, r]
 };
-
-template <class T>
-float element(const std::byte* data, std::size_t index) {
-  T value;
-  std::memcpy(&value, data + index * sizeof(T), sizeof(T));
-  return to_f32(value);
-}
-
-float element(const StoredTensor& tensor, std::size_t index) {
-  switch (tensor.dtype) {
-    case DType::f16:
-      return element<F16>(tensor.data.data(), index);
-    case DType::bf16:
-      return element<Bf16>(tensor.data.data(), index);
-    default:
-      return element<float>(tensor.data.data(), index);
-  }
-}
-
-std::vector<double> to_doubles(const StoredTensor& tensor) {
-  std::vector<double> values(tensor.shape[0] * tensor.shape[1]);
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = element(tensor, i);
-  return values;
-}
 
 bool is_float_matrix(const StoredTensor& tensor) {
   const bool is_float = tensor.dtype == DType::f32 || tensor.dtype == DType::f16 || tensor.dtype == DType::bf16;
@@ -90,15 +67,16 @@ void check_shapes(const std::string& module, const LoraPair& pair, const StoredT
 StoredTensor merged(const StoredTensor& weight, const LoraPair& pair, double scale) {
   const std::size_t rows = weight.shape[0], cols = weight.shape[1], rank = pair.a->shape[0];
   auto bytes = std::make_shared<std::vector<std::byte>>(rows * cols * sizeof(float));
-  const std::vector<double> a = to_doubles(*pair.a), b = to_doubles(*pair.b);
+  const std::vector<float> a = to_floats(*pair.a), b = to_floats(*pair.b), w = to_floats(weight);
   std::vector<double> sum(cols);
   for (std::size_t row = 0; row < rows; ++row) {
     sum.assign(cols, 0.0);
     for (std::size_t r = 0; r < rank; ++r) {
-      for (std::size_t col = 0; col < cols; ++col) sum[col] += b[row * rank + r] * a[r * cols + col];
+      for (std::size_t col = 0; col < cols; ++col)
+        sum[col] += static_cast<double>(b[row * rank + r]) * a[r * cols + col];
     }
     for (std::size_t col = 0; col < cols; ++col) {
-      const float value = static_cast<float>(element(weight, row * cols + col) + scale * sum[col]);
+      const float value = static_cast<float>(w[row * cols + col] + scale * sum[col]);
       std::memcpy(bytes->data() + (row * cols + col) * sizeof(float), &value, sizeof value);
     }
   }

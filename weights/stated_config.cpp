@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "weights/error.h"
+#include "weights/json_depth.h"
 #include "weights/quote.h"
 
 namespace minimind {
@@ -201,11 +202,7 @@ void read_rope(Fields& fields, bool minimind, StatedConfig& stated) {
 }  // namespace
 
 StatedConfig parse_config_json(const std::string& text, const std::string& source) {
-  const Json::parser_callback_t limit_depth = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > 16) throw Error(fmt::format("{}: is nested deeper than 16 levels", source));
-    return true;
-  };
-  const Json object = Json::parse(text, limit_depth, false);
+  const Json object = Json::parse(text, limited_depth(source), false);
   if (object.is_discarded() || !object.is_object()) {
     throw Error(fmt::format("{}: is not a JSON object; a model's config.json is wanted", source));
   }
@@ -243,8 +240,9 @@ StatedConfig parse_config_json(const std::string& text, const std::string& sourc
   stated.eos_token_id = parse_token_ids(fields, "eos_token_id");
   read_rope(fields, minimind, stated);
   refuse_unsupported(fields, minimind);
-  for (const std::string& key : fields.unused()) stated.unused.push_back(key);
-  stated.settings = object.size() - fields.unused().size();
+  const std::vector<std::string> unused = fields.unused();
+  stated.settings = object.size() - unused.size();
+  stated.unused.insert(stated.unused.end(), unused.begin(), unused.end());
   return stated;
 }
 
