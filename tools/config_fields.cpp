@@ -23,7 +23,8 @@ Json rope_scaling_value(const std::optional<RopeScaling>& scaling) {
 }
 
 std::size_t numbers_in(const StoredTensor& tensor) {
-  return tensor.data.size() / size_of(tensor.dtype);
+  const BlockShape block = block_shape(tensor.dtype);
+  return tensor.data.size() / block.bytes * block.elements;
 }
 
 }  // namespace

@@ -8,8 +8,35 @@
 
 namespace minimind {
 
-// How one number of a stored tensor is encoded. Everything is little-endian.
-enum class DType { f32, f16, bf16, f64, i64, i32, i16, i8, u8, boolean };
+// How the numbers of a stored tensor are encoded. Everything is little-endian. From q8_0 on they are the block formats
+// of GGUF: consecutive numbers of a row share scales; see quantize.h.
+enum class DType {
+  f32,
+  f16,
+  bf16,
+  f64,
+  i64,
+  i32,
+  i16,
+  i8,
+  u8,
+  boolean,
+  q8_0,
+  q4_0,
+  q4_1,
+  q5_0,
+  q5_1,
+  q4_k,
+  q5_k,
+  q6_k,
+  iq4_nl
+};
+
+// The smallest unit of an encoding: so many numbers in so many bytes. One number, where it is no block format.
+struct BlockShape {
+  std::size_t elements;
+  std::size_t bytes;
+};
 
 // IEEE 754 binary16 and the upper half of a binary32 ("brain float"), as bits. They are storage, not arithmetic:
 // convert with to_f32.
@@ -20,24 +47,55 @@ struct Bf16 {
   std::uint16_t bits;
 };
 
-constexpr std::size_t size_of(DType type) {
+constexpr BlockShape block_shape(DType type) {
   switch (type) {
     case DType::f64:
     case DType::i64:
-      return 8;
+      return {1, 8};
     case DType::f32:
     case DType::i32:
-      return 4;
+      return {1, 4};
     case DType::f16:
     case DType::bf16:
     case DType::i16:
-      return 2;
+      return {1, 2};
     case DType::i8:
     case DType::u8:
     case DType::boolean:
-      return 1;
+      return {1, 1};
+    case DType::q8_0:
+      return {32, 34};
+    case DType::q4_0:
+    case DType::iq4_nl:
+      return {32, 18};
+    case DType::q4_1:
+      return {32, 20};
+    case DType::q5_0:
+      return {32, 22};
+    case DType::q5_1:
+      return {32, 24};
+    case DType::q4_k:
+      return {256, 144};
+    case DType::q5_k:
+      return {256, 176};
+    case DType::q6_k:
+      return {256, 210};
   }
-  return 0;
+  return {0, 0};
+}
+
+constexpr bool is_block_type(DType type) {
+  return block_shape(type).elements > 1;
+}
+
+// f32, f16 and bf16: what weights are trained and computed in.
+constexpr bool is_float_type(DType type) {
+  return type == DType::f32 || type == DType::f16 || type == DType::bf16;
+}
+
+// Bytes of one number. Not for block types, which have none.
+constexpr std::size_t size_of(DType type) {
+  return is_block_type(type) ? 0 : block_shape(type).bytes;
 }
 
 constexpr std::string_view name_of(DType type) {
@@ -62,6 +120,24 @@ constexpr std::string_view name_of(DType type) {
       return "u8";
     case DType::boolean:
       return "bool";
+    case DType::q8_0:
+      return "q8_0";
+    case DType::q4_0:
+      return "q4_0";
+    case DType::q4_1:
+      return "q4_1";
+    case DType::q5_0:
+      return "q5_0";
+    case DType::q5_1:
+      return "q5_1";
+    case DType::q4_k:
+      return "q4_k";
+    case DType::q5_k:
+      return "q5_k";
+    case DType::q6_k:
+      return "q6_k";
+    case DType::iq4_nl:
+      return "iq4_nl";
   }
   return "unknown";
 }

@@ -30,7 +30,7 @@ class Expectations {
     if (tensor.shape != shape) {
       throw Error(fmt::format("{}: {} is {}, wanted {}", path_, name, shape_text(tensor.shape), shape_text(shape)));
     }
-    if (tensor.dtype != DType::f32 && tensor.dtype != DType::f16 && tensor.dtype != DType::bf16) {
+    if (!is_float_type(tensor.dtype) && !is_block_type(tensor.dtype)) {
       throw Error(fmt::format("{}: {} is stored as {}, wanted f32, f16 or bf16; save it again with .half() or .float()",
                               path_, name, name_of(tensor.dtype)));
     }

@@ -23,8 +23,7 @@ struct LoraPair {
 };
 
 bool is_float_matrix(const StoredTensor& tensor) {
-  const bool is_float = tensor.dtype == DType::f32 || tensor.dtype == DType::f16 || tensor.dtype == DType::bf16;
-  return is_float && tensor.shape.size() == 2;
+  return is_float_type(tensor.dtype) && tensor.shape.size() == 2;
 }
 
 // Canonical module name -> its two matrices.

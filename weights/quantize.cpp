@@ -1,7 +1,11 @@
 #include "weights/quantize.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
+
+#include "weights/error.h"
 
 namespace minimind {
 namespace {
@@ -41,6 +45,14 @@ Q4_0 quantize_q4_0(const float (&values)[quant_block_size]) {
     block.quant[i] = static_cast<std::uint8_t>(std::clamp(shifted, 0.0f, 15.0f));
   }
   return block;
+}
+
+void dequantize(DType type, const std::byte*, std::size_t, float*) {
+  throw Error(fmt::format("{} cannot be read yet", name_of(type)));
+}
+
+void quantize(DType type, const float*, std::size_t, std::byte*) {
+  throw Error(fmt::format("{} cannot be written yet", name_of(type)));
 }
 
 }  // namespace minimind

@@ -29,10 +29,13 @@ constexpr std::optional<std::size_t> element_count(std::span<const std::size_t> 
   return empty ? 0 : product_of_non_zero;
 }
 
-// The bytes such a tensor takes; nothing when the count overflows.
+// The bytes such a tensor takes; nothing when the count overflows, or when its rows (the last dimension) are no whole
+// number of blocks.
 constexpr std::optional<std::size_t> byte_count(std::span<const std::size_t> shape, DType dtype) {
   const auto elements = element_count(shape);
-  return elements ? checked_product(*elements, size_of(dtype)) : std::nullopt;
+  const BlockShape block = block_shape(dtype);
+  if (!elements || (block.elements > 1 && (shape.empty() || shape.back() % block.elements != 0))) return std::nullopt;
+  return checked_product(*elements / block.elements, block.bytes);
 }
 
 }  // namespace minimind

@@ -34,7 +34,11 @@ auto with_stored_type(const StoredTensor& tensor, Use use) {
   }
 }
 
-// All numbers of an f32, f16 or bf16 tensor as floats, in order.
+// Numbers [first, first + count) of an f32, f16, bf16 or block-type tensor as floats. Of a block type, both must be
+// whole blocks.
+void read_floats(const StoredTensor& tensor, std::size_t first, std::size_t count, float* out);
+
+// All numbers of such a tensor, in order.
 std::vector<float> to_floats(const StoredTensor& tensor);
 
 }  // namespace minimind

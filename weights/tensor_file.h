@@ -17,7 +17,7 @@ namespace minimind {
 struct StoredTensor {
   DType dtype = DType::f32;
   std::vector<std::size_t> shape;   // outermost first; empty for a scalar
-  std::span<const std::byte> data;  // exactly the product of shape times size_of(dtype) bytes
+  std::span<const std::byte> data;  // exactly byte_count(shape, dtype) bytes
   std::string file;                 // path of the file it came from, for error messages
   // What keeps `data` alive: the mapped file, or a copy where one had to be made. Exactly one is set.
   std::shared_ptr<const MappedFile> mapping;
