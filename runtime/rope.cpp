@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
+
+#include "weights/yarn.h"
 
 namespace minimind {
 namespace {
@@ -10,13 +11,7 @@ namespace {
 // YaRN (Peng et al. 2023, arXiv:2309.00071): pairs that turn often within the original context keep their frequency,
 // slow ones are divided by the factor, and a ramp lies between.
 void apply_yarn(const RopeScaling& yarn, double theta, std::size_t head_dim, std::vector<float>& frequencies) {
-  const double d = static_cast<double>(head_dim);
-  const auto pair_that_turns = [&](double times) {
-    return d * std::log(yarn.original_max_position_embeddings / (times * 2 * std::numbers::pi)) / (2 * std::log(theta));
-  };
-  const double last = yarn.ramp_end == RopeScaling::RampEnd::half_head_dim ? d / 2 - 1 : d - 1;
-  const double low = std::max(std::floor(pair_that_turns(yarn.beta_fast)), 0.0);
-  const double high = std::min(std::ceil(pair_that_turns(yarn.beta_slow)), last);
+  const auto [low, high] = yarn_ramp(yarn, theta, head_dim);
   const float width = static_cast<float>(std::max(high - low, 0.001));
   const float factor = static_cast<float>(yarn.factor);
   for (std::size_t i = 0; i < frequencies.size(); ++i) {

@@ -2,13 +2,14 @@
 
 #include <fmt/core.h>
 
-#include <cstring>
 #include <filesystem>
 #include <utility>
 
 #include "weights/error.h"
 #include "weights/expected_tensors.h"
 #include "weights/families.h"
+#include "weights/gguf.h"
+#include "weights/gguf_model.h"
 #include "weights/hf_folder.h"
 #include "weights/pth.h"
 #include "weights/quote.h"
@@ -20,21 +21,45 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool starts_with(std::span<const std::byte> bytes, std::string_view text) {
-  return bytes.size() >= text.size() && std::memcmp(bytes.data(), text.data(), text.size()) == 0;
+// What a file or folder holds, before it is held against itself.
+struct Source {
+  std::string format;
+  CanonicalTensors canonical;
+  std::optional<StatedConfig> stated;  // said in the file itself
+  std::optional<DType> vector_type;
+  std::vector<std::pair<std::string, std::string>> metadata;
+};
+
+Source from_gguf(std::shared_ptr<const MappedFile> file) {
+  GgufModel model = read_gguf_model(std::move(file));
+  Source source;
+  source.format = std::move(model.format);
+  source.canonical.tensors = std::move(model.tensors);
+  source.stated = std::move(model.stated);
+  source.vector_type = model.vector_type;
+  source.metadata = std::move(model.metadata);
+  return source;
 }
 
-HfFolder read_single_file(const std::string& path) {
-  auto file = MappedFile::open(path);
-  if (looks_like_pth(file->bytes())) return {read_pth(std::move(file)), "torch.save"};
-  if (looks_like_safetensors(file->bytes())) return {read_safetensors(std::move(file)), "safetensors"};
-  if (starts_with(file->bytes(), "GGUF")) {
-    throw Error(
-        fmt::format("{}: is a GGUF file, which this version does not read; give the .pth, .safetensors or "
-                    "Hugging Face folder it was made from",
-                    path));
+Source from_state_dict(StoredTensors stored, std::string format, const std::string& path) {
+  Source source;
+  source.format = std::move(format);
+  source.canonical = to_canonical_names(std::move(stored), path);
+  return source;
+}
+
+Source read_source(const std::string& path) {
+  if (is_folder(path)) {
+    HfFolder folder = read_hf_folder(path);
+    return from_state_dict(std::move(folder.tensors), std::move(folder.format), path);
   }
-  throw Error(fmt::format("{}: is neither a torch.save file (.pth, .pt, .bin) nor safetensors", path));
+  auto file = MappedFile::open(path);
+  if (looks_like_gguf(file->bytes())) return from_gguf(std::move(file));
+  if (looks_like_pth(file->bytes())) return from_state_dict(read_pth(std::move(file)), "torch.save", path);
+  if (looks_like_safetensors(file->bytes())) {
+    return from_state_dict(read_safetensors(std::move(file)), "safetensors", path);
+  }
+  throw Error(fmt::format("{}: is neither a torch.save file (.pth, .pt, .bin) nor safetensors nor GGUF", path));
 }
 
 // A .pth stands alone in MiniMind's out/ folder; the files of a Hugging Face export belong to the config beside them.
@@ -53,18 +78,23 @@ std::optional<StatedConfig> stated_config(const std::string& path, const OpenOpt
 }  // namespace
 
 Checkpoint open_checkpoint(const std::string& path, const OpenOptions& options) {
-  Checkpoint checkpoint;
-  checkpoint.path = path;
-  HfFolder stored = is_folder(path) ? read_hf_folder(path) : read_single_file(path);
-  checkpoint.format = std::move(stored.format);
-  const auto stated = stated_config(path, options);
-  CanonicalTensors canonical = to_canonical_names(std::move(stored.tensors), path);
-  InferredConfig inferred = infer_config(canonical, stated, options.overrides, path);
-  checkpoint.config = std::move(inferred.config);
-  checkpoint.sources = std::move(inferred.sources);
-  checkpoint.tensors = std::move(canonical.tensors);
-  checkpoint.skipped = std::move(canonical.skipped);
-  if (stated) checkpoint.unused_settings = stated->unused;
+  Source source = read_source(path);
+  if (source.stated && options.config_path) {
+    throw UsageError(fmt::format("{}: states every hyper-parameter itself; leave out --config", path));
+  }
+  const auto beside = source.stated ? std::nullopt : stated_config(path, options);
+  const auto& stated = beside ? beside : source.stated;
+  InferredConfig inferred = infer_config(source.canonical, stated, options.overrides, path);
+  Checkpoint checkpoint{.path = path,
+                        .format = std::move(source.format),
+                        .config = std::move(inferred.config),
+                        .sources = std::move(inferred.sources),
+                        .tensors = std::move(source.canonical.tensors),
+                        .vector_type = source.vector_type,
+                        .metadata = std::move(source.metadata),
+                        .skipped = std::move(source.canonical.skipped),
+                        .unused_settings = stated ? stated->unused : std::vector<std::string>{},
+                        .lora_changed = {}};
   if (checkpoint.config.tie_word_embeddings) checkpoint.tensors.erase("lm_head.weight");
   check_tensors(checkpoint.tensors, checkpoint.config, path);
   for (const LoraFile& lora : options.loras) {

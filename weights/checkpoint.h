@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weights/config.h"
@@ -23,13 +24,15 @@ struct Checkpoint {
   std::string format;  // "torch.save", "safetensors, 2 shards", ...
   Config config;
   ConfigSources sources;
-  StoredTensors tensors;                     // under Hugging Face's names; no lm_head.weight when embeddings are tied
-  std::vector<std::string> skipped;          // saved buffers that are computed here instead
-  std::vector<std::string> unused_settings;  // keys of the config that do not change what is computed
-  std::vector<std::string> lora_changed;     // tensors that a LoRA changed; they are held as f32
+  StoredTensors tensors;             // under Hugging Face's names; no lm_head.weight when embeddings are tied
+  std::optional<DType> vector_type;  // of norms and routers, in what a GGUF was made from, if not f32
+  std::vector<std::pair<std::string, std::string>> metadata;  // of the file: key, and value in words
+  std::vector<std::string> skipped;                           // saved buffers that are computed here instead
+  std::vector<std::string> unused_settings;                   // keys of the config that do not change what is computed
+  std::vector<std::string> lora_changed;                      // tensors that a LoRA changed; they are held as f32
 };
 
-// The only door: .pth, .pt, .bin and .safetensors files by their content, or a Hugging Face folder.
+// The only door: .pth, .pt, .bin, .safetensors and .gguf files by their content, or a Hugging Face folder.
 // Throws Error, always naming the path, for anything that is not a complete MiniMind text model.
 Checkpoint open_checkpoint(const std::string& path, const OpenOptions& options);
 

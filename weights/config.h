@@ -40,6 +40,11 @@ constexpr RopeLayout rope_layout(Family family) {
   return family == Family::v1 || family == Family::v2_early ? RopeLayout::adjacent_pairs : RopeLayout::halves;
 }
 
+// Whether queries and keys are normalised per head before RoPE.
+constexpr bool has_q_norm(Family family) {
+  return family == Family::v3 || family == Family::qwen3 || family == Family::qwen3_moe;
+}
+
 // The nonlinearity of the feed-forward network. With a gate: silu is SwiGLU, sigmoid GLU, relu ReGLU, gelu and
 // gelu_tanh GeGLU, linear Bilinear (Shazeer 2020, arXiv:2002.05202).
 enum class HiddenAct { silu, sigmoid, relu, gelu, gelu_tanh, linear };

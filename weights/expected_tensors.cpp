@@ -65,9 +65,7 @@ void expect_attention(Expectations& expect, const Config& config, std::size_t la
   expect.require(layer_tensor(layer, "self_attn.k_proj.weight"), {kv_rows, config.hidden_size});
   expect.require(layer_tensor(layer, "self_attn.v_proj.weight"), {kv_rows, config.hidden_size});
   expect.require(layer_tensor(layer, "self_attn.o_proj.weight"), {config.hidden_size, q_rows});
-  const bool q_norm =
-      config.family == Family::v3 || config.family == Family::qwen3 || config.family == Family::qwen3_moe;
-  if (!q_norm) return;
+  if (!has_q_norm(config.family)) return;
   expect.require(layer_tensor(layer, "self_attn.q_norm.weight"), {config.head_dim});
   expect.require(layer_tensor(layer, "self_attn.k_norm.weight"), {config.head_dim});
 }

@@ -8,6 +8,7 @@
 
 #include "weights/error.h"
 #include "weights/quote.h"
+#include "weights/tensor_rows.h"
 
 namespace minimind {
 namespace {
@@ -89,16 +90,6 @@ void refuse_relatives(const StoredTensors& stored, const std::string& path) {
   }
 }
 
-// Row range [first, last) of the outermost dimension, as a tensor of its own; with one row that dimension is dropped.
-StoredTensor slice(const StoredTensor& tensor, std::size_t first, std::size_t last) {
-  StoredTensor part = tensor;
-  const std::size_t bytes_per_row = tensor.data.size() / tensor.shape[0];
-  part.data = tensor.data.subspan(first * bytes_per_row, (last - first) * bytes_per_row);
-  part.shape[0] = last - first;
-  if (part.shape.size() > 2) part.shape.erase(part.shape.begin());
-  return part;
-}
-
 void check_fused(const StoredTensor& fused, const std::string& name, bool even_rows) {
   const bool fits = fused.shape.size() == 3 && fused.shape[0] > 0 && fused.shape[1] > 0 && fused.shape[2] > 0 &&
                     (!even_rows || fused.shape[1] % 2 == 0);
@@ -120,12 +111,12 @@ void split_fused_experts(StoredTensors& tensors, const std::string& name, const 
   check_fused(fused, name, gate_up);
   const std::string experts = name.substr(0, name.rfind('.') + 1);
   for (std::size_t expert = 0; expert < fused.shape[0]; ++expert) {
-    const StoredTensor matrix = slice(fused, expert, expert + 1);
+    const StoredTensor matrix = slice_rows(fused, expert, expert + 1);
     const std::string prefix = experts + std::to_string(expert);
     if (gate_up) {
       const std::size_t rows = matrix.shape[0] / 2;
-      add(tensors, prefix + ".gate_proj.weight", slice(matrix, 0, rows));
-      add(tensors, prefix + ".up_proj.weight", slice(matrix, rows, 2 * rows));
+      add(tensors, prefix + ".gate_proj.weight", slice_rows(matrix, 0, rows));
+      add(tensors, prefix + ".up_proj.weight", slice_rows(matrix, rows, 2 * rows));
     } else {
       add(tensors, prefix + ".down_proj.weight", matrix);
     }

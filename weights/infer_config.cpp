@@ -117,6 +117,13 @@ class Inference {
   void family() {
     const bool q_norm = find(layer_tensor(0, "self_attn.q_norm.weight")) != nullptr;
     const std::string type = stated_.model_type.value_or("minimind");
+    if (stated_.family) {
+      config_.family = *stated_.family;
+      sources_["family"] = stated_.source;
+      if (q_norm == has_q_norm(config_.family)) return;
+      throw Error(fmt::format("{}: {} says {}, but self_attn.q_norm is {}", path_, stated_.source,
+                              name_of(config_.family), q_norm ? "there" : "missing"));
+    }
     if (type == "llama" || type == "qwen3" || type == "qwen3_moe") {
       config_.family = type == "llama" ? Family::llama : type == "qwen3" ? Family::qwen3 : Family::qwen3_moe;
       sources_["family"] = fmt::format("model_type in {}", stated_.source);

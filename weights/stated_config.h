@@ -13,6 +13,7 @@ namespace minimind {
 struct StatedConfig {
   std::string source;  // for messages: "config.json", or the path given to --config
   std::optional<std::string> model_type;
+  std::optional<Family> family;  // said outright, by a GGUF's architecture or by ours
 
   std::optional<std::size_t> vocab_size, hidden_size, num_hidden_layers, num_attention_heads, num_key_value_heads;
   std::optional<std::size_t> head_dim, intermediate_size, moe_intermediate_size, max_position_embeddings;

@@ -1,0 +1,61 @@
+#include "weights/gguf_architecture.h"
+
+#include <optional>
+
+#include "weights/families.h"
+#include "weights/gguf_names.h"
+#include "weights/yarn.h"
+
+namespace minimind {
+namespace {
+
+bool is_swiglu_without_biases(const Config& config, const StoredTensors& tensors) {
+  for (const char* bias : {".gate_proj.bias", ".up_proj.bias", ".down_proj.bias"}) {
+    if (some_network_has(tensors, bias)) return false;
+  }
+  return config.hidden_act == HiddenAct::silu && some_network_has(tensors, ".gate_proj.weight");
+}
+
+std::size_t count_mixtures(const Config& config, const StoredTensors& tensors) {
+  std::size_t count = 0;
+  for (std::size_t layer = 0; layer < config.num_hidden_layers; ++layer) count += is_mixture(tensors, layer) ? 1 : 0;
+  return count;
+}
+
+// Whether llama.cpp's YaRN gives these frequencies: its betas are fixed for these architectures.
+std::optional<std::string> why_not_yarn(const Config& config) {
+  if (!config.rope_scaling || config.rope_scaling->kind == RopeScaling::Kind::linear) return std::nullopt;
+  const RopeScaling& yarn = *config.rope_scaling;
+  if (yarn.beta_fast != 32 || yarn.beta_slow != 1) return "its YaRN has other betas than llama.cpp's 32 and 1";
+  if (yarn_ramp_is_clamped(yarn, config.rope_theta, config.head_dim)) {
+    return "MiniMind clamps the ramp of its YaRN, llama.cpp does not";
+  }
+  return std::nullopt;
+}
+
+GgufArchitecture mixture_architecture(const Config& config) {
+  const bool shared = config.n_shared_experts > 0;
+  if (has_q_norm(config.family)) {
+    if (shared) return {gguf_minimind, "it has q_norm and shared experts"};
+    if (normalizes_router(config)) return {gguf_qwen3moe, ""};
+    return {gguf_minimind, "its router does not divide the weights of the chosen experts by their sum, qwen3moe does"};
+  }
+  if (shared) return {gguf_bailingmoe, ""};
+  if (normalizes_router(config)) return {gguf_llama, ""};
+  return {gguf_minimind, "its router does not divide the weights of the chosen experts by their sum, llama does"};
+}
+
+}  // namespace
+
+GgufArchitecture gguf_architecture(const Config& config, const StoredTensors& tensors) {
+  if (!is_swiglu_without_biases(config, tensors)) {
+    return {gguf_minimind, "its feed-forward networks are not SwiGLU without biases"};
+  }
+  if (const auto why = why_not_yarn(config)) return {gguf_minimind, *why};
+  const std::size_t mixtures = count_mixtures(config, tensors);
+  if (mixtures == 0) return {has_q_norm(config.family) ? gguf_qwen3 : gguf_llama, ""};
+  if (mixtures < config.num_hidden_layers) return {gguf_minimind, "it has dense layers among mixtures of experts"};
+  return mixture_architecture(config);
+}
+
+}  // namespace minimind

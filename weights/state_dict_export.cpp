@@ -1,0 +1,61 @@
+#include "weights/state_dict_export.h"
+
+#include <functional>
+#include <utility>
+
+#include "weights/choose_type.h"
+#include "weights/minimind_names.h"
+#include "weights/tensor_rows.h"
+
+namespace minimind {
+namespace {
+
+bool is_matrix_of_weights(const std::string& name, const StoredTensor& tensor) {
+  return tensor.shape.size() == 2 && !name.ends_with(".mlp.gate.weight");
+}
+
+DType type_of_vector(const StoredTensor& tensor, std::optional<DType> original) {
+  return original && holds_exactly(tensor, *original) ? *original : tensor.dtype;
+}
+
+StateDictExport export_as(const Checkpoint& checkpoint, std::optional<DType> type, std::size_t threads,
+                          const std::function<std::string(const std::string&)>& rename) {
+  TypeChooser chooser(type, false, threads);
+  StateDictExport result;
+  for (const auto& [name, stored] : checkpoint.tensors) {
+    OutputTensor tensor{.name = rename(name),
+                        .dtype = type_of_vector(stored, checkpoint.vector_type),
+                        .shape = stored.shape,
+                        .sources = {&stored},
+                        .row_order = {}};
+    if (is_matrix_of_weights(name, stored)) chooser.choose_matrix_type(tensor);
+    result.tensors.push_back(std::move(tensor));
+  }
+  result.exceptions = chooser.exceptions();
+  return result;
+}
+
+}  // namespace
+
+StateDictExport export_minimind(const Checkpoint& checkpoint, std::optional<DType> type, std::size_t threads) {
+  const Family family = checkpoint.config.family;
+  const auto rename = [&](const std::string& name) { return minimind_name(family, name); };
+  StateDictExport result = export_as(checkpoint, type, threads, rename);
+  if (checkpoint.config.tie_word_embeddings) {
+    result.tied.emplace_back(rename("lm_head.weight"), rename("model.embed_tokens.weight"));
+  }
+  return result;
+}
+
+StateDictExport export_hugging_face(const Checkpoint& checkpoint, std::optional<DType> type, std::size_t threads) {
+  StateDictExport result = export_as(checkpoint, type, threads, [](const std::string& name) { return name; });
+  if (rope_layout(checkpoint.config.family) == RopeLayout::halves) return result;
+  for (OutputTensor& tensor : result.tensors) {
+    const bool rotated =
+        tensor.name.ends_with("self_attn.q_proj.weight") || tensor.name.ends_with("self_attn.k_proj.weight");
+    if (rotated) tensor.row_order = adjacent_pairs_to_halves(tensor.shape[0], checkpoint.config.head_dim);
+  }
+  return result;
+}
+
+}  // namespace minimind
