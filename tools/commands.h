@@ -14,5 +14,6 @@ Command add_inspect(CLI::App& app);
 Command add_logits(CLI::App& app);
 Command add_compare(CLI::App& app);
 Command add_tokenize(CLI::App& app);
+Command add_convert(CLI::App& app);
 
 }  // namespace minimind

@@ -32,7 +32,9 @@ std::size_t suitable_threads(const Checkpoint& checkpoint) {
   return std::clamp<std::size_t>(bytes / bytes_worth_a_thread, 1, default_threads());
 }
 
-void print_notes(const Checkpoint& checkpoint, const Model& model) {
+}  // namespace
+
+void print_notes(const Checkpoint& checkpoint) {
   note("{}: {}, {:.2f} M parameters, {}", checkpoint.path, name_of(checkpoint.config.family),
        1e-6 * static_cast<double>(parameter_count(checkpoint)), stored_types(checkpoint));
   if (const std::string assumed = assumptions(checkpoint); !assumed.empty()) {
@@ -42,10 +44,7 @@ void print_notes(const Checkpoint& checkpoint, const Model& model) {
     note("LoRA added to {} tensors, from {} on, which are held as f32", checkpoint.lora_changed.size(),
          checkpoint.lora_changed.front());
   }
-  for (const std::string& tensor : model.held_otherwise) note("held {}", tensor);
 }
-
-}  // namespace
 
 Engine load_engine(const CheckpointOptions& checkpoint_options, const RunOptions& run) {
   const kernels::Table& kernels = choose_kernels();
@@ -55,7 +54,10 @@ Engine load_engine(const CheckpointOptions& checkpoint_options, const RunOptions
   const std::size_t threads = run.threads.value_or(suitable_threads(checkpoint));
   const bool eos_was_assumed = checkpoint.sources.at("eos_token_id").starts_with("assumed");
   Engine engine{load_model(checkpoint, type, threads), kernels, threads, eos_was_assumed};
-  if (!run.quiet) print_notes(checkpoint, engine.model);
+  if (!run.quiet) {
+    print_notes(checkpoint);
+    for (const std::string& tensor : engine.model.held_otherwise) note("held {}", tensor);
+  }
   return engine;
 }
 

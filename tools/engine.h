@@ -22,6 +22,9 @@ struct Engine {
 // in the L2 cache.
 inline constexpr std::size_t batch_tokens = 256;
 
+// Prints to standard error what a checkpoint is, and what was assumed about it.
+void print_notes(const Checkpoint& checkpoint);
+
 // Opens and loads what the options name. Unless they say quiet, what was found and what was assumed is printed to
 // standard error.
 Engine load_engine(const CheckpointOptions& checkpoint, const RunOptions& run);

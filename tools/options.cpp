@@ -18,7 +18,12 @@ namespace minimind {
 namespace fs = std::filesystem;
 
 void CheckpointOptions::add_to(CLI::App& command) {
-  command.add_option("-m,--model", model, "a .pth, .pt, .bin or .safetensors file, or a folder (default: the demo)");
+  command.add_option("-m,--model", model,
+                     "a .pth, .pt, .bin, .safetensors or .gguf file, or a folder (default: the demo)");
+  add_reading_options(command);
+}
+
+void CheckpointOptions::add_reading_options(CLI::App& command) {
   command.add_option("--config", config, "a config.json to use instead of one beside the weights");
   command.add_option("--lora", loras, "a MiniMind LoRA .pth to add, as PATH or PATH:SCALE; may be repeated")
       ->allow_extra_args(false);

@@ -19,7 +19,10 @@ struct CheckpointOptions {
   std::string rope_scaling;
   std::optional<std::size_t> heads, kv_heads, experts_per_token;
 
+  // --model and the rest.
   void add_to(CLI::App& command);
+  // All but --model, for a command that names its checkpoint in another way.
+  void add_reading_options(CLI::App& command);
   OpenOptions open_options() const;
 };
 

@@ -1,0 +1,277 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include "runtime/read_tokenizer.h"
+#include "runtime/write_tokenizer_gguf.h"
+#include "runtime/write_tokenizer_json.h"
+#include "tools/commands.h"
+#include "tools/config_fields.h"
+#include "tools/engine.h"
+#include "tools/find_tokenizer.h"
+#include "tools/interrupt.h"
+#include "tools/note.h"
+#include "tools/options.h"
+#include "tools/output_folder.h"
+#include "tools/progress.h"
+#include "weights/error.h"
+#include "weights/gguf_export.h"
+#include "weights/quote.h"
+#include "weights/state_dict_export.h"
+#include "weights/text_file.h"
+#include "weights/write_hf_config.h"
+#include "weights/write_pth.h"
+#include "weights/write_safetensors.h"
+
+namespace minimind {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ConvertOptions {
+  std::string in, out;
+  CheckpointOptions checkpoint;
+  std::string type, tokenizer;
+  std::optional<std::size_t> threads;
+  bool force = false, quiet = false;
+};
+
+enum class OutputKind { gguf, pth, folder };
+
+OutputKind output_kind(const std::string& out) {
+  const std::string extension = fs::path(out).extension().string();
+  if (extension == ".gguf") return OutputKind::gguf;
+  if (extension == ".pth" || extension == ".pt") return OutputKind::pth;
+  for (const char* other : {".bin", ".safetensors", ".onnx", ".json", ".zip"}) {
+    if (extension == other) {
+      throw UsageError(fmt::format("{}: a {} file cannot be written; name a .gguf, a .pth, or a folder", out, other));
+    }
+  }
+  return OutputKind::folder;
+}
+
+std::optional<DType> wanted_type(const std::string& name, OutputKind kind) {
+  if (name.empty()) return std::nullopt;
+  for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0, DType::iq4_nl}) {
+    if (name != name_of(type)) continue;
+    if (is_block_type(type) && kind != OutputKind::gguf) {
+      throw UsageError(fmt::format("--type is {}, which only a .gguf can hold; wanted f32, f16 or bf16", name));
+    }
+    return type;
+  }
+  throw UsageError(fmt::format("--type is {}, wanted f32, f16, bf16, q8_0, q4_0 or iq4_nl", minimind::quoted(name)));
+}
+
+// The input stays as it is, whatever --force says.
+void check_output(const ConvertOptions& options, OutputKind kind) {
+  std::error_code failed;
+  const bool there = fs::exists(options.out, failed);
+  const fs::path source(options.in);
+  const fs::path source_folder = fs::is_directory(source, failed) ? source : source.parent_path() / ".";
+  if (there && (fs::equivalent(options.in, options.out, failed) ||
+                (kind == OutputKind::folder && fs::equivalent(source_folder, options.out, failed)))) {
+    throw UsageError(fmt::format("{}: is what is read, or where it lies; name another output", options.out));
+  }
+  if (kind == OutputKind::folder || !there) return;
+  if (fs::is_directory(options.out, failed)) throw Error(fmt::format("{}: is a folder", options.out));
+  if (!options.force) throw Error(fmt::format("{}: is there already; --force replaces it", options.out));
+}
+
+std::size_t total_bytes(const std::vector<OutputTensor>& tensors) {
+  std::size_t total = 0;
+  for (const OutputTensor& tensor : tensors) total += byte_count(tensor);
+  return total;
+}
+
+// Thrown while writing, after Ctrl-C.
+struct Interrupted {};
+
+struct Conversion {
+  const ConvertOptions& options;
+  const Checkpoint& checkpoint;
+  std::optional<DType> type;
+  std::optional<std::string> tokenizer;  // its path
+  std::size_t threads;
+
+  void say(const std::string& about, const std::vector<std::string>& facts) const {
+    if (options.quiet) return;
+    for (const std::string& fact : facts) note("{} {}", about, fact);
+  }
+};
+
+OutputFile::Watch watch_writing(Progress& progress) {
+  return [&progress, &interrupted = watch_interrupts()](std::uint64_t written) {
+    if (interrupted) throw Interrupted();
+    progress.show(written);
+  };
+}
+
+// What ends a text by the config wins over the tokenizer's own, as it does when the checkpoint itself is run.
+void set_tokenizer_and_end(GgufMetadata& metadata, const Conversion& conversion) {
+  const Config& config = conversion.checkpoint.config;
+  const TokenizerData data = read_tokenizer(*conversion.tokenizer);
+  conversion.say("other programs will differ:", set_tokenizer(metadata, data, config.vocab_size));
+  if (conversion.checkpoint.sources.at("eos_token_id").starts_with("assumed")) return;
+  const GgufValue* eos = metadata.find("tokenizer.ggml.eos_token_id");
+  const std::int32_t theirs = eos ? static_cast<std::int32_t>(std::get<std::uint64_t>(eos->data)) : -1;
+  if (std::find(config.eos_token_id.begin(), config.eos_token_id.end(), theirs) != config.eos_token_id.end()) return;
+  metadata.set_u32("tokenizer.ggml.eos_token_id", static_cast<std::uint32_t>(config.eos_token_id.front()));
+}
+
+// Each of these writes one kind of output and says in words what it is.
+std::string write_gguf_file(const Conversion& conversion) {
+  const std::string& out = conversion.options.out;
+  GgufExport model =
+      export_gguf(conversion.checkpoint, conversion.type, fs::path(out).stem().string(), conversion.threads);
+  if (conversion.tokenizer) {
+    set_tokenizer_and_end(model.metadata, conversion);
+  } else {
+    model.metadata.set_string("tokenizer.ggml.model", "no_vocab");
+    conversion.say("there is no tokenizer", {"beside the model, so the file has none; name one with --tokenizer"});
+  }
+  if (!model.only_ours_because.empty()) {
+    conversion.say("only minimind can read this file:", {model.only_ours_because});
+  }
+  conversion.say("written", model.exceptions);
+  Progress progress("convert", total_bytes(model.tensors), ProgressUnit::bytes);
+  OutputFile file(out, watch_writing(progress));
+  write_gguf(file, model.metadata, model.tensors, conversion.threads);
+  file.commit();
+  return fmt::format("GGUF, architecture {}", model.architecture);
+}
+
+std::string write_pth_file(const Conversion& conversion) {
+  const StateDictExport state = export_minimind(conversion.checkpoint, conversion.type, conversion.threads);
+  conversion.say("written", state.exceptions);
+  Progress progress("convert", total_bytes(state.tensors), ProgressUnit::bytes);
+  OutputFile file(conversion.options.out, watch_writing(progress));
+  write_pth(file, state.tensors, state.tied, conversion.threads);
+  file.commit();
+  return fmt::format("torch.save, state dict of MiniMind {}", name_of(conversion.checkpoint.config.family));
+}
+
+// Name and text of the files that make up the tokenizer: as they are where there is a tokenizer.json, made from what a
+// GGUF says otherwise.
+std::vector<std::pair<std::string, std::string>> tokenizer_files(const std::string& path) {
+  const TokenizerData data = read_tokenizer(path);
+  const fs::path json = is_folder(path) ? fs::path(path) / "tokenizer.json" : fs::path(path);
+  if (json.extension() != ".json") {
+    return {{"tokenizer.json", tokenizer_json(data)}, {"tokenizer_config.json", tokenizer_config_json(data)}};
+  }
+  std::vector<std::pair<std::string, std::string>> files{{"tokenizer.json", read_text_file(json.string())}};
+  for (const char* name : {"tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"}) {
+    const fs::path beside = json.parent_path() / name;
+    std::error_code failed;
+    if (fs::is_regular_file(beside, failed)) {
+      files.emplace_back(name, read_text_file(beside.string()));
+    } else if (std::string_view(name) == "tokenizer_config.json") {
+      files.emplace_back(name, tokenizer_config_json(data));
+    }
+  }
+  return files;
+}
+
+DType most_common_type(const std::vector<OutputTensor>& tensors) {
+  std::map<DType, std::size_t> bytes;
+  for (const OutputTensor& tensor : tensors) bytes[tensor.dtype] += byte_count(tensor);
+  return std::max_element(bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
+}
+
+std::string write_folder(const Conversion& conversion) {
+  const Checkpoint& checkpoint = conversion.checkpoint;
+  const StateDictExport state = export_hugging_face(checkpoint, conversion.type, conversion.threads);
+  const HfModelType model_type = hf_model_type(checkpoint.config, checkpoint.tensors);
+  if (!model_type.why_not_transformers.empty()) {
+    conversion.say("only minimind and MiniMind's own code can read this folder:", {model_type.why_not_transformers});
+  }
+  std::vector<std::pair<std::string, std::string>> texts;
+  if (conversion.tokenizer) texts = tokenizer_files(*conversion.tokenizer);
+  if (!conversion.tokenizer) {
+    conversion.say("there is no tokenizer", {"beside the model, so the folder has none; name one with --tokenizer"});
+  }
+  texts.emplace_back("config.json",
+                     hf_config_json(checkpoint.config, model_type.model_type, most_common_type(state.tensors)));
+  conversion.say("written", state.exceptions);
+  std::vector<std::string> names{"model.safetensors"};
+  for (const auto& [name, text] : texts) names.push_back(name);
+  Progress progress("convert", total_bytes(state.tensors), ProgressUnit::bytes);
+  OutputFolder folder(conversion.options.out, names, conversion.options.force);
+  write_safetensors(folder.add("model.safetensors", watch_writing(progress)), state.tensors, conversion.threads);
+  for (const auto& [name, text] : texts) folder.add_text(name, text);
+  folder.commit();
+  return fmt::format("Hugging Face folder, model_type {}", model_type.model_type);
+}
+
+std::string write_as(OutputKind kind, const Conversion& conversion) {
+  switch (kind) {
+    case OutputKind::gguf:
+      return write_gguf_file(conversion);
+    case OutputKind::pth:
+      return write_pth_file(conversion);
+    case OutputKind::folder:
+      return write_folder(conversion);
+  }
+  return "";
+}
+
+// Of a file, or of the files of a folder.
+std::uintmax_t size_on_disk(const std::string& path) {
+  if (!is_folder(path)) return fs::file_size(path);
+  std::uintmax_t size = 0;
+  for (const auto& entry : fs::directory_iterator(path)) size += entry.is_regular_file() ? entry.file_size() : 0;
+  return size;
+}
+
+int run_convert(const ConvertOptions& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  const OutputKind kind = output_kind(options.out);
+  const std::optional<DType> type = wanted_type(options.type, kind);
+  check_output(options, kind);
+  watch_interrupts();
+  const Checkpoint checkpoint = open_checkpoint(options.in, options.checkpoint.open_options());
+  if (!options.quiet) print_notes(checkpoint);
+  const Conversion conversion{
+      .options = options,
+      .checkpoint = checkpoint,
+      .type = type,
+      .tokenizer = options.tokenizer.empty() ? find_tokenizer(options.in) : std::optional(options.tokenizer),
+      .threads = options.threads.value_or(default_threads())};
+  std::string written;
+  try {
+    written = write_as(kind, conversion);
+  } catch (const Interrupted&) {
+    note("interrupted; {} was not written", options.out);
+    return interrupted_status;
+  }
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  conversion.say(options.out + ":",
+                 {fmt::format("{}, {:.1f} MB, in {:.2f} s", written,
+                              1e-6 * static_cast<double>(size_on_disk(options.out)), seconds.count())});
+  return 0;
+}
+
+}  // namespace
+
+Command add_convert(CLI::App& app) {
+  auto options = std::make_shared<ConvertOptions>();
+  CLI::App* command = app.add_subcommand("convert", "write a checkpoint as GGUF, a Hugging Face folder or a .pth");
+  command->add_option("IN", options->in, "a .pth, .pt, .bin, .safetensors or .gguf file, or a folder")->required();
+  command->add_option("OUT", options->out, "what to write: a .gguf, a .pth in MiniMind's naming, or a folder")
+      ->required();
+  command->add_option("--type", options->type,
+                      "of the matrices: f32, f16 or bf16, and for a .gguf q8_0, q4_0 or iq4_nl (default: as stored)");
+  command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json, the folder that holds it, or a .gguf");
+  command->add_flag("--force", options->force, "replace what is there");
+  options->checkpoint.add_reading_options(*command);
+  command->add_option("-t,--threads", options->threads, "threads (default: the physical cores this process may use)")
+      ->check(CLI::Range(1, 1024));
+  command->add_flag("-q,--quiet", options->quiet, "say nothing on standard error but errors");
+  return [options] { return run_convert(*options); };
+}
+
+}  // namespace minimind
