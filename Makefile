@@ -47,7 +47,7 @@ help:
 	@echo 'make test             install what is missing, build, and run every test'
 	@echo 'make install PREFIX=  install into PREFIX (default $(PREFIX)): bin/minimind and share/minimind'
 	@echo 'make sanitize         run the tests under the address and undefined-behaviour sanitizers'
-	@echo 'make fuzz             fuzz the readers of .pth and safetensors for FUZZ_SECONDS=60 each (needs clang)'
+	@echo 'make fuzz             fuzz the readers of .pth, safetensors and GGUF for FUZZ_SECONDS=60 each (needs clang)'
 	@echo 'make format           format the sources with clang-format'
 	@echo 'make reference        set up PyTorch under build/, write tests/golden anew and test the reference'
 	@echo 'make clean            remove what was built'
@@ -120,11 +120,12 @@ run-tests: $(BUILD)/minimind_tests $(BUILD)/minimind
 
 # Needs clang and its runtime: apt install clang libclang-rt-14-dev.
 FUZZ_SECONDS ?= 60
-FUZZED := $(filter-out weights/checkpoint.cpp weights/hf_folder.cpp weights/lora.cpp weights/infer_%.cpp,$(wildcard weights/*.cpp))
-fuzz: build/fuzz/pth build/fuzz/safetensors
+FUZZED := $(filter-out weights/gguf_header.cpp weights/write_%.cpp weights/output_%.cpp weights/checkpoint.cpp weights/hf_folder.cpp weights/lora.cpp weights/infer_%.cpp,$(wildcard weights/*.cpp))
+fuzz: build/fuzz/pth build/fuzz/safetensors build/fuzz/gguf
 	build/fuzz/pth -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 build/fuzz/pth_corpus $(sort $(dir $(wildcard tests/golden/*/model.pth)))
 	build/fuzz/safetensors -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 build/fuzz/safetensors_corpus \
 		$(sort $(dir $(wildcard tests/golden/*/*.safetensors)))
+	build/fuzz/gguf -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 build/fuzz/gguf_corpus tests/golden_gguf
 
 build/fuzz/%: tests/fuzz/%_fuzz.cpp $(FUZZED)
 	@mkdir -p build/fuzz/$*_corpus

@@ -9,6 +9,7 @@
 #include "tests/little_endian.h"
 #include "tests/temporary_file.h"
 #include "weights/error.h"
+#include "weights/gguf.h"
 #include "weights/pth.h"
 #include "weights/safetensors.h"
 
@@ -65,9 +66,9 @@ void damage_once(Random& random, std::string& bytes) {
   if (bytes.empty()) bytes.push_back('\0');
 }
 
-std::vector<std::string> golden_files(const std::string& extension) {
+std::vector<std::string> golden_files(const std::string& extension, const std::string& folder = "golden") {
   std::vector<std::string> paths;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(MINIMIND_SOURCE_DIR "/tests/golden")) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(MINIMIND_SOURCE_DIR "/tests/" + folder)) {
     if (entry.path().extension() == extension) paths.push_back(entry.path().string());
   }
   std::sort(paths.begin(), paths.end());
@@ -84,11 +85,11 @@ unsigned touch(const StoredTensors& tensors) {
   return sum;
 }
 
-void read_damaged(const std::string& path, Reader reader) {
+void read_damaged(const std::string& path, Reader reader, int rounds = rounds_per_file) {
   const std::string whole = read_whole_file(path);
   const TemporaryFile file;
   int refused = 0;
-  for (int round = 0; round < rounds_per_file; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     Random random(static_cast<unsigned>(round));
     std::string bytes = whole;
     for (std::size_t count = 1 + below(random, 4); count > 0; --count) damage_once(random, bytes);
@@ -103,7 +104,7 @@ void read_damaged(const std::string& path, Reader reader) {
       ADD_FAILURE() << path << " round " << round << ": " << error.what();
     }
   }
-  EXPECT_GT(refused, rounds_per_file / 4) << path << ": the damage is too slight to test anything";
+  EXPECT_GT(refused, rounds / 4) << path << ": the damage is too slight to test anything";
 }
 
 TEST(DamagedFiles, TorchSaveFilesGiveTensorsOrAnError) {
@@ -112,6 +113,12 @@ TEST(DamagedFiles, TorchSaveFilesGiveTensorsOrAnError) {
 
 TEST(DamagedFiles, SafetensorsGiveTensorsOrAnError) {
   for (const std::string& path : golden_files(".safetensors")) read_damaged(path, read_safetensors);
+}
+
+// Small files, so that most of the damage is done to their headers.
+TEST(DamagedFiles, GgufGivesTensorsOrAnError) {
+  const auto tensors_of = [](std::shared_ptr<const MappedFile> file) { return read_gguf(std::move(file)).tensors; };
+  for (const std::string& path : golden_files(".gguf", "golden_gguf")) read_damaged(path, tensors_of, 2000);
 }
 
 }  // namespace

@@ -1,0 +1,11 @@
+#include <cstddef>
+#include <cstdint>
+
+#include "tests/fuzz/read_bytes.h"
+#include "weights/gguf.h"
+
+// libFuzzer's entry point: clang++ -fsanitize=fuzzer,address,undefined. Seeds: tests/golden_gguf.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  minimind::read_bytes(data, size, minimind::read_gguf);
+  return 0;
+}
