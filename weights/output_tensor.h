@@ -17,12 +17,12 @@ struct OutputTensor {
   // How several sources make up one tensor: below each other, as stacked experts do, or side by side.
   enum class Join { rows, columns };
 
-  std::string name;
+  std::string name = {};
   DType dtype = DType::f32;
-  std::vector<std::size_t> shape;  // outermost first
-  std::vector<const StoredTensor*> sources;
+  std::vector<std::size_t> shape = {};  // outermost first
+  std::vector<const StoredTensor*> sources = {};
   Join join = Join::rows;
-  std::vector<std::size_t> row_order;  // row i is row row_order[i] of the joined sources; empty: as they come
+  std::vector<std::size_t> row_order = {};  // row i is row row_order[i] of the joined sources; empty: as they come
 };
 
 // The bytes it takes in a file. Throws Error when its rows are no whole number of blocks.
