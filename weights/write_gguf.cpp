@@ -1,0 +1,31 @@
+#include <fmt/core.h>
+
+#include <array>
+
+#include "weights/error.h"
+#include "weights/gguf.h"
+#include "weights/gguf_format.h"
+#include "weights/gguf_header.h"
+
+namespace minimind {
+namespace {
+
+void write_padding(OutputFile& out) {
+  constexpr std::array<std::byte, gguf_default_alignment> zeros{};
+  const std::size_t size = static_cast<std::size_t>(out.size());
+  out.write(std::span(zeros).first(gguf_padded(size, gguf_default_alignment) - size));
+}
+
+}  // namespace
+
+void write_gguf(OutputFile& out, const GgufMetadata& metadata, const std::vector<OutputTensor>& tensors,
+                std::size_t threads) {
+  const std::string header = gguf_header(metadata, tensors);
+  out.write(std::as_bytes(std::span(header)));
+  for (const OutputTensor& tensor : tensors) {
+    encode(tensor, threads, [&](std::span<const std::byte> bytes) { out.write(bytes); });
+    write_padding(out);
+  }
+}
+
+}  // namespace minimind
