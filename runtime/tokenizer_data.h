@@ -25,7 +25,8 @@ struct TokenizerData {
   std::optional<std::string> bos_token;
   std::optional<std::string> eos_token;
   std::optional<std::string> pad_token;
-  std::optional<std::string> chat_template;  // Jinja source
+  std::optional<std::string> config_unk_token;  // what tokenizer_config.json calls unk_token; written again, not used
+  std::optional<std::string> chat_template;     // Jinja source
 };
 
 }  // namespace minimind

@@ -150,6 +150,7 @@ void read_tokenizer_config(const std::string& path, TokenizerData& data) {
   data.bos_token = read_named_token(config, "bos_token");
   data.eos_token = read_named_token(config, "eos_token");
   data.pad_token = read_named_token(config, "pad_token");
+  data.config_unk_token = read_named_token(config, "unk_token");
   data.chat_template = read_chat_template(config);
 }
 

@@ -7,7 +7,8 @@
 namespace minimind {
 
 // Reads a tokenizer.json of Hugging Face tokenizers, or the one in the folder `path`, and what lies beside it:
-//   tokenizer_config.json  bos_token, eos_token, pad_token (a string or an object with "content") and chat_template
+//   tokenizer_config.json  bos_token, eos_token, pad_token, unk_token (a string or an object with "content"),
+//                          chat_template
 //   chat_template.jinja    the chat template, in preference to the one in tokenizer_config.json
 // Truncation and padding are not applied, as transformers does not unless a call asks for them.
 //
