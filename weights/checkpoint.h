@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weights/config.h"
@@ -27,6 +28,7 @@ struct Checkpoint {
   std::vector<std::string> skipped;          // saved buffers that are computed here instead
   std::vector<std::string> unused_settings;  // keys of the config that do not change what is computed
   std::vector<std::string> lora_changed;     // tensors that a LoRA changed; they are held as f32
+  std::vector<std::pair<std::string, std::string>> metadata;  // what else the file says: keys, and values in words
 };
 
 // The only door: .pth, .pt, .bin and .safetensors files by their content, or a Hugging Face folder.
