@@ -9,6 +9,7 @@
 #include "tools/find_tokenizer.h"
 #include "tools/options.h"
 #include "weights/quote.h"
+#include "weights/weights_hash.h"
 
 namespace minimind {
 namespace {
@@ -54,7 +55,7 @@ std::string described(const Tokenizer& tokenizer) {
 }
 
 void print_json(const Checkpoint& checkpoint, const std::optional<TokenizerFacts>& tokenizer) {
-  Json config, sources, tensors = Json::array();
+  Json config, sources, tensors = Json::array(), metadata = Json::object();
   for (const ConfigField& field : config_fields(checkpoint)) {
     config[field.name] = field.value;
     sources[field.name] = field.source;
@@ -62,12 +63,15 @@ void print_json(const Checkpoint& checkpoint, const std::optional<TokenizerFacts
   for (const auto& [name, tensor] : checkpoint.tensors) {
     tensors.push_back({{"name", name}, {"type", name_of(tensor.dtype)}, {"shape", tensor.shape}});
   }
+  for (const auto& [key, value] : checkpoint.metadata) metadata[key] = value;
   const Json json{{"path", checkpoint.path},
                   {"format", checkpoint.format},
                   {"parameters", parameter_count(checkpoint)},
                   {"types", stored_types(checkpoint)},
+                  {"sha256", weights_sha256(checkpoint.tensors)},
                   {"config", config},
                   {"sources", sources},
+                  {"metadata", metadata},
                   {"skipped_buffers", checkpoint.skipped},
                   {"unused_settings", checkpoint.unused_settings},
                   {"lora_changed", checkpoint.lora_changed},
@@ -82,9 +86,18 @@ void print_list(const char* label, const std::vector<std::string>& names) {
   for (const std::string& name : names) fmt::print("  {}\n", minimind::quoted(name));
 }
 
+void print_metadata(const Checkpoint& checkpoint) {
+  if (checkpoint.metadata.empty()) return;
+  fmt::print("\nmetadata of the file\n");
+  for (const auto& [key, value] : checkpoint.metadata) {
+    fmt::print("  {}  {}\n", minimind::quoted(key), minimind::quoted(value));
+  }
+}
+
 void print_text(const Checkpoint& checkpoint, const std::optional<TokenizerFacts>& tokenizer) {
-  fmt::print("{}: {}, {:.2f} M parameters, {}\n\n", checkpoint.path, checkpoint.format,
+  fmt::print("{}: {}, {:.2f} M parameters, {}\n", checkpoint.path, checkpoint.format,
              1e-6 * static_cast<double>(parameter_count(checkpoint)), stored_types(checkpoint));
+  fmt::print("sha256 of the weights as f32: {}\n\n", weights_sha256(checkpoint.tensors));
   for (const ConfigField& field : config_fields(checkpoint)) {
     const std::string value = field.value.is_string() ? field.value.get<std::string>() : field.value.dump();
     fmt::print("  {:<24}{:<12}  {}\n", field.name, value, field.source);
@@ -94,6 +107,7 @@ void print_text(const Checkpoint& checkpoint, const std::optional<TokenizerFacts
   } else {
     fmt::print("\nno tokenizer.json beside the model or in ../model/\n");
   }
+  print_metadata(checkpoint);
   fmt::print("\ntensors, by their Hugging Face names\n");
   for (const auto& [name, tensor] : checkpoint.tensors) {
     fmt::print("  {:<56}{:<6}{}\n", name, name_of(tensor.dtype), shape_text(tensor.shape));
