@@ -120,7 +120,8 @@ run-tests: $(BUILD)/minimind_tests $(BUILD)/minimind
 
 # Needs clang and its runtime: apt install clang libclang-rt-14-dev.
 FUZZ_SECONDS ?= 60
-FUZZED := $(filter-out weights/gguf_header.cpp weights/write_%.cpp weights/output_%.cpp weights/checkpoint.cpp weights/hf_folder.cpp weights/lora.cpp weights/infer_%.cpp,$(wildcard weights/*.cpp))
+FUZZED := $(filter-out weights/checkpoint.cpp weights/hf_folder.cpp weights/lora.cpp weights/infer_%.cpp \
+	weights/gguf_header.cpp weights/write_%.cpp weights/output_%.cpp,$(wildcard weights/*.cpp))
 fuzz: build/fuzz/pth build/fuzz/safetensors build/fuzz/gguf
 	build/fuzz/pth -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 build/fuzz/pth_corpus $(sort $(dir $(wildcard tests/golden/*/model.pth)))
 	build/fuzz/safetensors -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 build/fuzz/safetensors_corpus \

@@ -49,7 +49,7 @@ T value(const GgufFile& file, const std::string& key, GgufType type) {
   return std::get<T>(found->data);
 }
 
-// A key of two kinds and two tensors, for changing single bytes of.
+// Keys of several types and two tensors, to be damaged.
 GgufBytes small_file() {
   GgufBytes file;
   file.key("general.architecture", 8, gguf_text("llama")).array("a.b", 4, 2, "12345678");

@@ -1,6 +1,7 @@
-#include <algorithm>
-
 #include "weights/gguf.h"
+
+#include <algorithm>
+#include <utility>
 
 namespace minimind {
 

@@ -1,8 +1,6 @@
-#include <fmt/core.h>
-
 #include <array>
+#include <cassert>
 
-#include "weights/error.h"
 #include "weights/gguf.h"
 #include "weights/gguf_format.h"
 #include "weights/gguf_header.h"
@@ -23,7 +21,9 @@ void write_gguf(OutputFile& out, const GgufMetadata& metadata, const std::vector
   const std::string header = gguf_header(metadata, tensors);
   out.write(std::as_bytes(std::span(header)));
   for (const OutputTensor& tensor : tensors) {
+    const std::uint64_t end = out.size() + byte_count(tensor);
     encode(tensor, threads, [&](std::span<const std::byte> bytes) { out.write(bytes); });
+    assert(out.size() == end);
     write_padding(out);
   }
 }
