@@ -9,7 +9,7 @@
 
 namespace minimind {
 
-// What llama.cpp (src/llama-vocab.cpp, release b7110 and near it) does with a tokenizer that is in a GGUF of
+// What llama.cpp (src/llama-vocab.cpp, as in llama-cpp-python 0.3.36) does with a tokenizer that is in a GGUF of
 // `vocab_size` tokens, and Hugging Face does not: a sentence each, for a person to read. `tokenizer` is that of `data`.
 //
 // Left out is what it does with every tokenizer: llama_detokenize, unlike the token by token llama_token_to_piece,

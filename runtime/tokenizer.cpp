@@ -9,7 +9,7 @@
 
 #include "runtime/byte_level.h"
 #include "runtime/pre_tokenizer.h"
-#include "runtime/tokenizer_json.h"
+#include "runtime/read_tokenizer.h"
 #include "runtime/utf8.h"
 #include "weights/error.h"
 #include "weights/quote.h"
@@ -76,7 +76,7 @@ std::vector<AddedToken> with_normalized(const std::vector<AddedToken>& tokens, b
 }  // namespace
 
 Tokenizer Tokenizer::load(const std::string& path) {
-  return Tokenizer(read_tokenizer_json(path));
+  return Tokenizer(read_tokenizer(path));
 }
 
 Tokenizer::Tokenizer(const TokenizerData& data)

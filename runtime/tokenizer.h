@@ -20,7 +20,8 @@ namespace minimind {
 // any number of threads may use one.
 class Tokenizer {
  public:
-  // From a tokenizer.json or the folder that holds one; see tokenizer_json.h for what is read and what is refused.
+  // From a tokenizer.json, the folder that holds one, or a GGUF; see tokenizer_json.h and tokenizer_gguf.h for what is
+  // read and what is refused.
   static Tokenizer load(const std::string& path);
 
   // Throws Error, naming source and field, as Vocabulary does and when a merge, unk_token, bos_token, eos_token or

@@ -12,7 +12,8 @@ std::string require_tokenizer(const std::string& given, const std::string& model
   if (!given.empty()) return given;
   const std::string path = model_path(model);
   if (const auto found = find_tokenizer(path)) return *found;
-  throw Error(fmt::format("{}: has no tokenizer.json beside it or in ../model/; give one with --tokenizer", path));
+  throw Error(fmt::format("{}: has {}no tokenizer.json beside it or in ../model/; give one with --tokenizer", path,
+                          is_gguf(path) ? "no tokenizer in it and " : ""));
 }
 
 std::optional<Tokenizer> load_tokenizer(const std::string& given, const std::string& model) {

@@ -2,7 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <array>
 #include <filesystem>
+#include <fstream>
 #include <utility>
 
 #include "weights/error.h"
@@ -75,6 +77,13 @@ std::optional<StatedConfig> stated_config(const std::string& path, const OpenOpt
   return exported ? read_folder_config(file.parent_path().empty() ? "." : file.parent_path().string()) : std::nullopt;
 }
 
+// llama.cpp's names for a model without a tokenizer are "none" and "no_vocab".
+bool holds_tokenizer(const GgufMetadata& metadata) {
+  const GgufValue* const model = metadata.find("tokenizer.ggml.model");
+  const auto* const name = model ? std::get_if<std::string>(&model->data) : nullptr;
+  return model && !(name && (*name == "none" || *name == "no_vocab"));
+}
+
 }  // namespace
 
 Checkpoint open_checkpoint(const std::string& path, const OpenOptions& options) {
@@ -104,7 +113,18 @@ Checkpoint open_checkpoint(const std::string& path, const OpenOptions& options) 
   return checkpoint;
 }
 
+bool is_gguf(const std::string& path) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return false;
+  std::ifstream file(path, std::ios::binary);
+  std::array<char, 4> magic{};
+  return file.read(magic.data(), magic.size()) && looks_like_gguf(std::as_bytes(std::span(magic)));
+}
+
 std::optional<std::string> find_tokenizer(const std::string& checkpoint_path) {
+  if (is_gguf(checkpoint_path) && holds_tokenizer(read_gguf(MappedFile::open(checkpoint_path)).metadata)) {
+    return checkpoint_path;
+  }
   const fs::path path(checkpoint_path);
   const fs::path folder = is_folder(checkpoint_path) ? path : path.parent_path();
   for (const fs::path& candidate : {folder / "tokenizer.json", folder / ".." / "model" / "tokenizer.json"}) {

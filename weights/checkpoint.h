@@ -36,8 +36,12 @@ struct Checkpoint {
 // Throws Error, always naming the path, for anything that is not a complete MiniMind text model.
 Checkpoint open_checkpoint(const std::string& path, const OpenOptions& options);
 
-// Where the tokenizer of a checkpoint lies: beside it, or in ../model/ as in MiniMind's own tree; nothing when neither
-// has a tokenizer.json.
+// Whether there is a file of that name that begins as a GGUF does.
+bool is_gguf(const std::string& path);
+
+// Where the tokenizer of a checkpoint lies: in itself, when it is a GGUF that holds one of whatever kind, else beside
+// it or in ../model/ as in MiniMind's own tree; nothing when neither has a tokenizer.json. Throws Error for a damaged
+// GGUF.
 std::optional<std::string> find_tokenizer(const std::string& checkpoint_path);
 
 }  // namespace minimind

@@ -1,0 +1,17 @@
+#include "runtime/read_tokenizer.h"
+
+#include "runtime/tokenizer_gguf.h"
+#include "runtime/tokenizer_json.h"
+#include "weights/gguf.h"
+#include "weights/text_file.h"
+
+namespace minimind {
+
+TokenizerData read_tokenizer(const std::string& path) {
+  if (is_folder(path)) return read_tokenizer_json(path);
+  const auto file = MappedFile::open(path);
+  if (!looks_like_gguf(file->bytes())) return read_tokenizer_json(path);
+  return read_tokenizer_gguf(read_gguf(file).metadata, path);
+}
+
+}  // namespace minimind

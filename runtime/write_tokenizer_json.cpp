@@ -1,0 +1,119 @@
+#include "runtime/write_tokenizer_json.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace minimind {
+namespace {
+
+// Keeps the order of fields, and looks a key up in linear time: for small objects.
+using Json = nlohmann::ordered_json;
+
+constexpr int indent = 2;
+
+Json or_null(const std::optional<std::string>& text) {
+  return text ? Json(*text) : Json(nullptr);
+}
+
+Json flags_of(const AddedToken& token) {
+  return {{"content", token.content}, {"single_word", token.single_word}, {"lstrip", token.lstrip},
+          {"rstrip", token.rstrip},   {"normalized", token.normalized},   {"special", token.special}};
+}
+
+Json added_tokens(const TokenizerData& data) {
+  Json tokens = Json::array();
+  for (const AddedToken& token : data.added_tokens) {
+    Json json = {{"id", token.id}};
+    json.update(flags_of(token));
+    tokens.push_back(std::move(json));
+  }
+  return tokens;
+}
+
+Json byte_level(bool add_prefix_space, bool use_regex) {
+  return {
+      {"type", "ByteLevel"}, {"add_prefix_space", add_prefix_space}, {"trim_offsets", true}, {"use_regex", use_regex}};
+}
+
+// By id, as Hugging Face writes it. Not through Json, which would take a time quadratic in the number of tokens.
+std::string vocab_text(const TokenizerData& data) {
+  auto vocab = data.vocab;
+  std::sort(vocab.begin(), vocab.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::string text = "{";
+  for (const auto& [token, id] : vocab) {
+    text += text.size() > 1 ? ",\n      " : "\n      ";
+    text += Json(token).dump() + ": " + std::to_string(id);
+  }
+  return text + "\n    }";
+}
+
+// As "a b", which every version of tokenizers reads, where that is what it says.
+bool can_be_joined(const std::pair<std::string, std::string>& merge) {
+  const auto& [left, right] = merge;
+  return left.find(' ') == std::string::npos && right.find(' ') == std::string::npos && !left.starts_with("#version");
+}
+
+std::string merges_text(const TokenizerData& data) {
+  const bool joined = std::all_of(data.merges.begin(), data.merges.end(), can_be_joined);
+  std::string text = "[";
+  for (const auto& [left, right] : data.merges) {
+    text += text.size() > 1 ? ",\n      " : "\n      ";
+    text += (joined ? Json(left + ' ' + right) : Json({left, right})).dump();
+  }
+  return text + "\n    ]";
+}
+
+}  // namespace
+
+std::string tokenizer_json(const TokenizerData& data) {
+  // The two long fields come last, behind a text without its closing braces.
+  const Json file = {{"version", "1.0"},
+                     {"truncation", nullptr},
+                     {"padding", nullptr},
+                     {"added_tokens", added_tokens(data)},
+                     {"normalizer", nullptr},
+                     {"pre_tokenizer", byte_level(data.add_prefix_space, data.use_regex)},
+                     {"post_processor", nullptr},
+                     {"decoder", byte_level(true, true)},
+                     {"model",
+                      {{"type", "BPE"},
+                       {"dropout", nullptr},
+                       {"unk_token", or_null(data.unk_token)},
+                       {"continuing_subword_prefix", nullptr},
+                       {"end_of_word_suffix", nullptr},
+                       {"fuse_unk", data.fuse_unk},
+                       {"byte_fallback", false},
+                       {"ignore_merges", data.ignore_merges}}}};
+  std::string text = file.dump(indent);
+  text.resize(text.size() - std::string_view("\n  }\n}").size());
+  return text + ",\n    \"vocab\": " + vocab_text(data) + ",\n    \"merges\": " + merges_text(data) + "\n  }\n}\n";
+}
+
+std::string tokenizer_config_json(const TokenizerData& data) {
+  Json decoder = Json::object();
+  Json other_special = Json::array();
+  for (const AddedToken& token : data.added_tokens) {
+    decoder[std::to_string(token.id)] = flags_of(token);
+    const bool named = token.content == data.bos_token || token.content == data.eos_token ||
+                       token.content == data.pad_token || token.content == data.config_unk_token;
+    if (token.special && !named) other_special.push_back(token.content);
+  }
+  const Json config = {{"tokenizer_class", "PreTrainedTokenizerFast"},
+                       {"add_bos_token", false},
+                       {"add_eos_token", false},
+                       {"add_prefix_space", data.add_prefix_space},
+                       {"clean_up_tokenization_spaces", false},
+                       {"bos_token", or_null(data.bos_token)},
+                       {"eos_token", or_null(data.eos_token)},
+                       {"pad_token", or_null(data.pad_token)},
+                       {"unk_token", or_null(data.config_unk_token)},
+                       {"additional_special_tokens", std::move(other_special)},
+                       {"added_tokens_decoder", std::move(decoder)},
+                       {"chat_template", or_null(data.chat_template)}};
+  return config.dump(indent) + '\n';
+}
+
+}  // namespace minimind
