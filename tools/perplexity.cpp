@@ -13,6 +13,7 @@
 #include "tools/engine.h"
 #include "tools/find_tokenizer.h"
 #include "tools/interrupt.h"
+#include "tools/lines.h"
 #include "tools/note.h"
 #include "tools/score_tokens.h"
 #include "weights/error.h"
@@ -29,14 +30,21 @@ struct PerplexityOptions {
   TextOptions text;
   TokenOptions tokens;
   bool has_tokens = false;  // --tokens or --tokens-file instead of a text
+  bool jsonl = false;
   std::string tokenizer;
   std::optional<std::string> against;
   std::optional<std::size_t> window, stride;
   bool json = false;
 };
 
-struct Windows {
+struct WindowSize {
   std::size_t size, stride;
+};
+
+// Texts as tokens, one after the other.
+struct Texts {
+  std::vector<std::int32_t> tokens;
+  std::vector<std::size_t> ends;
 };
 
 // What is printed, with what it means beside it.
@@ -44,7 +52,7 @@ struct Result {
   TokenScores scores;
   std::size_t tokens;                // that were to be scored
   std::optional<std::size_t> bytes;  // of the text of the tokens scored; nothing where it is not known
-  Windows windows;
+  WindowSize windows;
   std::optional<std::string> against;
 
   bool complete() const { return scores.tokens == tokens; }
@@ -59,7 +67,7 @@ struct Result {
 // What a call says by itself, told before anything is loaded.
 void check_call(const PerplexityOptions& options) {
   const bool has_text = options.text.has_prompt || !options.text.file.empty();
-  if (options.has_tokens && has_text) throw UsageError("give either a text or token ids");
+  if (options.has_tokens && (has_text || options.jsonl)) throw UsageError("give either text or token ids");
   if (options.window && *options.window < 2) {
     throw UsageError(
         fmt::format("--ctx-size {} leaves no token to tell another from; give at least 2", *options.window));
@@ -68,7 +76,7 @@ void check_call(const PerplexityOptions& options) {
 }
 
 // The defaults are for the model with the fewest positions.
-Windows choose_windows(const PerplexityOptions& options, const Engine& model, const Engine* against) {
+WindowSize choose_windows(const PerplexityOptions& options, const Engine& model, const Engine* against) {
   constexpr std::size_t usual = 512;
   const std::size_t positions = std::min(model.model.config.max_position_embeddings,
                                          against ? against->model.config.max_position_embeddings : SIZE_MAX);
@@ -113,23 +121,52 @@ Engine load_against(const PerplexityOptions& options, const Engine& model, const
   return engine;
 }
 
-std::vector<std::int32_t> read_tokens(const PerplexityOptions& options, const std::optional<Tokenizer>& tokenizer) {
-  if (!options.has_tokens && !tokenizer) require_tokenizer(options.tokenizer, options.checkpoint.model);
-  std::vector<std::int32_t> tokens =
-      options.has_tokens ? options.tokens.read() : tokenizer->encode(options.text.read());
+void add_text(Texts& texts, const std::vector<std::int32_t>& tokens, const std::string& name) {
   if (tokens.size() < 2) {
-    throw Error(fmt::format("the text has {} tokens, wanted 2 or more: the first is not scored", tokens.size()));
+    throw Error(fmt::format("{} has {} tokens, wanted 2 or more: the first one is not scored", name, tokens.size()));
   }
-  return tokens;
+  texts.tokens.insert(texts.tokens.end(), tokens.begin(), tokens.end());
+  texts.ends.push_back(texts.tokens.size());
 }
 
-// Of the text that the tokens stand for; nothing where some have none.
-std::optional<std::size_t> bytes_of(std::span<const std::int32_t> tokens, const std::optional<Tokenizer>& tokenizer) {
+Texts read_texts(const PerplexityOptions& options, const std::optional<Tokenizer>& tokenizer) {
+  if (!options.has_tokens && !tokenizer) require_tokenizer(options.tokenizer, options.checkpoint.model);
+  Texts texts;
+  if (!options.jsonl) {
+    add_text(texts, options.has_tokens ? options.tokens.read() : tokenizer->encode(options.text.read()), "the text");
+    return texts;
+  }
+  for_each_line(options.text.read(), [&](const std::string& line, std::size_t number) {
+    const Json json = Json::parse(line, nullptr, false);
+    if (!json.is_string()) throw Error(fmt::format("line {} of the input is not a JSON string", number));
+    add_text(texts, tokenizer->encode(json.get_ref<const std::string&>()), fmt::format("line {} of the input", number));
+  });
+  if (texts.ends.empty()) throw Error("the input has no line");
+  return texts;
+}
+
+std::vector<Window> windows_over(const Texts& texts, WindowSize size) {
+  std::vector<Window> windows;
+  std::size_t begin = 0;
+  for (const std::size_t end : texts.ends) {
+    const auto more = sliding_windows(begin, end, size.size, size.stride);
+    windows.insert(windows.end(), more.begin(), more.end());
+    begin = end;
+  }
+  return windows;
+}
+
+// Of the text that the first `count` tokens scored stand for; nothing where some have none.
+std::optional<std::size_t> bytes_of(const Texts& texts, const std::vector<Window>& windows, std::size_t count,
+                                    const std::optional<Tokenizer>& tokenizer) {
   if (!tokenizer) return std::nullopt;
   std::size_t bytes = 0;
-  for (const std::int32_t id : tokens) {
-    if (tokenizer->token_bytes(id).empty()) return std::nullopt;
-    bytes += tokenizer->token_bytes(id).size();
+  for (const Window& window : windows) {
+    for (std::size_t i = window.first_scored; i < window.end && count > 0; ++i, --count) {
+      const std::string_view token = tokenizer->token_bytes(texts.tokens[i]);
+      if (token.empty()) return std::nullopt;
+      bytes += token.size();
+    }
   }
   return bytes;
 }
@@ -190,12 +227,13 @@ int run_perplexity(const PerplexityOptions& options) {
   std::optional<Engine> against;
   if (options.against) against.emplace(load_against(options, model, tokenizer));
   const Engine* second = against ? &*against : nullptr;
-  const Windows windows = choose_windows(options, model, second);
-  const std::vector<std::int32_t> tokens = read_tokens(options, tokenizer);
+  const WindowSize size = choose_windows(options, model, second);
+  const Texts texts = read_texts(options, tokenizer);
+  const std::vector<Window> windows = windows_over(texts, size);
 
-  const TokenScores scores = score_tokens(model, second, tokens, windows.size, windows.stride);
-  const auto scored = std::span(tokens).subspan(1, scores.tokens);
-  const Result result{scores, tokens.size() - 1, bytes_of(scored, tokenizer), windows, options.against};
+  const TokenScores scores = score_tokens(model, second, texts.tokens, windows);
+  const Result result{scores, scored_tokens(windows), bytes_of(texts, windows, scores.tokens, tokenizer), size,
+                      options.against};
   if (!result.complete()) note("interrupted after {} of {} tokens", scores.tokens, result.tokens);
   if (scores.tokens > 0) options.json ? print_json(result) : print_text(result);
   return result.complete() ? 0 : interrupted_status;
@@ -210,6 +248,8 @@ Command add_perplexity(CLI::App& app) {
   options->checkpoint.add_to(*command);
   command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json or the folder that holds it");
   options->text.add_to(*command);
+  command->add_flag("--jsonl", options->jsonl,
+                    "the text is JSON strings, one a line: each is a text of its own, read in contexts of its own");
   options->tokens.add_to(*command);
   command
       ->add_option("-c,--ctx-size", options->window,

@@ -46,9 +46,9 @@ class Reader {
 
 class Scorer {
  public:
-  Scorer(const Engine& model, const Engine* against, std::span<const std::int32_t> tokens, std::size_t window)
-      : tokens_(tokens), model_(model, std::min(window, tokens.size())) {
-    if (against) against_.emplace(*against, std::min(window, tokens.size()));
+  Scorer(const Engine& model, const Engine* against, std::span<const std::int32_t> tokens, std::size_t positions)
+      : tokens_(tokens), model_(model, positions) {
+    if (against) against_.emplace(*against, positions);
   }
 
   // Calls go_on() after each batch and ends early when it says no, with false.
@@ -94,7 +94,7 @@ class Scorer {
   static double checked(double nats, std::size_t token) {
     if (std::isfinite(nats)) return nats;
     throw Error(
-        fmt::format("the logits before token {} of the text are not finite numbers: the weights are damaged, or "
+        fmt::format("the logits before token {} are not finite numbers: the weights are damaged, or "
                     "too large to be computed with",
                     token));
   }
@@ -108,24 +108,30 @@ class Scorer {
 
 }  // namespace
 
-std::vector<Window> sliding_windows(std::size_t tokens, std::size_t size, std::size_t stride) {
-  assert(1 <= stride && stride <= size && 2 <= size && 2 <= tokens);
+std::vector<Window> sliding_windows(std::size_t begin, std::size_t end, std::size_t size, std::size_t stride) {
+  assert(begin <= end && 1 <= stride && stride <= size && 2 <= size);
+  const std::size_t length = stride == size ? size + 1 : size;
   std::vector<Window> windows;
-  std::size_t scored = 1;
-  for (std::size_t begin = 0; scored < tokens; begin += stride) {
-    const std::size_t length = stride == size ? size + 1 : size;
-    const std::size_t end = begin + std::min(length, tokens - begin);
-    windows.push_back({begin, scored, end});
-    scored = end;
+  for (std::size_t scored = begin + 1; scored < end; begin += stride) {
+    windows.push_back({begin, scored, begin + std::min(length, end - begin)});
+    scored = windows.back().end;
   }
   return windows;
 }
 
+std::size_t scored_tokens(std::span<const Window> windows) {
+  std::size_t tokens = 0;
+  for (const Window& window : windows) tokens += window.end - window.first_scored;
+  return tokens;
+}
+
 TokenScores score_tokens(const Engine& model, const Engine* against, std::span<const std::int32_t> tokens,
-                         std::size_t window, std::size_t stride) {
+                         std::span<const Window> windows) {
   check_tokens(tokens, model.model.config.vocab_size);
-  Scorer scorer(model, against, tokens, window);
-  Progress progress("perplexity", tokens.size() - 1, ProgressUnit::tokens);
+  std::size_t positions = 1;
+  for (const Window& window : windows) positions = std::max(positions, window.end - 1 - window.begin);
+  Scorer scorer(model, against, tokens, positions);
+  Progress progress("perplexity", scored_tokens(windows), ProgressUnit::tokens);
   const std::atomic<bool>& interrupted = watch_interrupts();
   const auto go_on = [&] {
     const TokenScores& scores = scorer.scores();
@@ -133,8 +139,8 @@ TokenScores score_tokens(const Engine& model, const Engine* against, std::span<c
     progress.show(scores.tokens, scores.tokens > 0 ? fmt::format("perplexity {:.2f}", so_far) : "");
     return !interrupted;
   };
-  for (const Window& part : sliding_windows(tokens.size(), window, stride)) {
-    if (!scorer.score(part, go_on)) break;
+  for (const Window& window : windows) {
+    if (!scorer.score(window, go_on)) break;
   }
   return scorer.scores();
 }
