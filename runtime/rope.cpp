@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <cmath>
 
-#include "weights/yarn.h"
+#include "weights/yarn_ramp.h"
 
 namespace minimind {
 namespace {
 
-// YaRN (Peng et al. 2023, arXiv:2309.00071): pairs that turn often within the original context keep their frequency,
-// slow ones are divided by the factor, and a ramp lies between.
-void apply_yarn(const RopeScaling& yarn, double theta, std::size_t head_dim, std::vector<float>& frequencies) {
-  const auto [low, high] = yarn_ramp(yarn, theta, head_dim);
+// Pairs that turn often within the original context keep their frequency, slow ones are divided by the factor, and a
+// ramp lies between.
+void apply_yarn(const Config& config, std::vector<float>& frequencies) {
+  const auto [low, high] = yarn_ramp(config);
   const float width = static_cast<float>(std::max(high - low, 0.001));
-  const float factor = static_cast<float>(yarn.factor);
+  const float factor = static_cast<float>(config.rope_scaling->factor);
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
     const float ramp = std::clamp((static_cast<float>(i) - static_cast<float>(low)) / width, 0.0f, 1.0f);
     frequencies[i] *= 1.0f - ramp + ramp / factor;
@@ -34,7 +34,7 @@ Rope make_rope(const Config& config) {
   if (scaling.kind == RopeScaling::Kind::linear) {
     for (float& frequency : rope.frequencies) frequency /= static_cast<float>(scaling.factor);
   } else {
-    apply_yarn(scaling, config.rope_theta, config.head_dim, rope.frequencies);
+    apply_yarn(config, rope.frequencies);
     rope.attention_factor = static_cast<float>(scaling.attention_factor);
   }
   return rope;

@@ -13,6 +13,7 @@ Command add_generate(CLI::App& app);
 Command add_inspect(CLI::App& app);
 Command add_logits(CLI::App& app);
 Command add_compare(CLI::App& app);
+Command add_perplexity(CLI::App& app);
 Command add_tokenize(CLI::App& app);
 Command add_convert(CLI::App& app);
 

@@ -3,8 +3,10 @@
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "tools/commands.h"
+#include "tools/distribution.h"
 #include "tools/engine.h"
 #include "tools/interrupt.h"
 #include "tools/note.h"
@@ -30,36 +32,35 @@ struct Comparison {
   std::size_t agreeing = 0, tokens = 0;
 };
 
-// log of the sum of exp, and the largest entry.
-template <class At>
-std::pair<double, std::size_t> log_sum_exp(std::size_t n, At at) {
-  std::size_t best = 0;
-  for (std::size_t i = 1; i < n; ++i) {
-    if (at(i) > at(best)) best = i;
-  }
-  double sum = 0;
-  for (std::size_t i = 0; i < n; ++i) sum += std::exp(static_cast<double>(at(i)) - at(best));
-  return {std::log(sum) + at(best), best};
-}
+class Comparer {
+ public:
+  explicit Comparer(const NpyReader& reference) : reference_(reference), their_logits_(reference.cols()) {}
 
-void compare_row(const NpyReader& reference, std::size_t token, const float* ours, Comparison& result) {
-  const std::size_t n = reference.cols();
-  const auto theirs = [&](std::size_t i) { return reference.at(token, i); };
-  const auto [their_sum, their_best] = log_sum_exp(n, theirs);
-  const auto [our_sum, our_best] = log_sum_exp(n, [&](std::size_t i) { return ours[i]; });
-  for (std::size_t i = 0; i < n; ++i) {
-    const double difference = std::fabs(static_cast<double>(ours[i]) - theirs(i));
-    if (!std::isinf(result.worst) && !(difference <= result.worst)) {
-      result.worst = std::isnan(difference) ? INFINITY : difference;
-      result.worst_token = token;
-      result.worst_entry = i;
+  void compare_row(std::size_t token, std::span<const float> our_logits) {
+    for (std::size_t i = 0; i < their_logits_.size(); ++i) {
+      their_logits_[i] = reference_.at(token, i);
+      const double difference = std::fabs(static_cast<double>(our_logits[i]) - their_logits_[i]);
+      if (!std::isinf(result_.worst) && !(difference <= result_.worst)) {
+        result_.worst = std::isnan(difference) ? INFINITY : difference;
+        result_.worst_token = token;
+        result_.worst_entry = i;
+      }
     }
-    const double log_p = theirs(i) - their_sum;
-    result.kl_sum += std::exp(log_p) * (log_p - (ours[i] - our_sum));
+    theirs_.assign(their_logits_);
+    ours_.assign(our_logits);
+    result_.kl_sum += theirs_.kl_divergence_to(ours_);
+    result_.agreeing += theirs_.likeliest() == ours_.likeliest();
+    ++result_.tokens;
   }
-  result.agreeing += their_best == our_best;
-  ++result.tokens;
-}
+
+  const Comparison& result() const { return result_; }
+
+ private:
+  const NpyReader& reference_;
+  std::vector<float> their_logits_;
+  Distribution theirs_, ours_;
+  Comparison result_;
+};
 
 void print_comparison(const Comparison& result, const CompareOptions& options) {
   const double mean_kl = result.kl_sum / static_cast<double>(result.tokens);
@@ -91,10 +92,11 @@ int run_compare(const CompareOptions& options) {
     throw Error(fmt::format("{}: holds {} x {} logits, wanted {} tokens x {} vocabulary entries", options.reference,
                             reference.rows(), reference.cols(), tokens.size(), engine.model.config.vocab_size));
   }
-  Comparison result;
+  Comparer comparer(reference);
   const bool completed = for_each_logits(engine, tokens, "compare", [&](std::size_t first, Matrix<const float> logits) {
-    for (std::size_t t = 0; t < logits.rows; ++t) compare_row(reference, first + t, logits.row(t), result);
+    for (std::size_t t = 0; t < logits.rows; ++t) comparer.compare_row(first + t, {logits.row(t), logits.cols});
   });
+  const Comparison& result = comparer.result();
   if (!completed) {
     note("interrupted after {} of {} tokens", result.tokens, tokens.size());
     return interrupted_status;

@@ -68,7 +68,7 @@ bool for_each_logits(const Engine& engine, std::span<const std::int32_t> tokens,
   KvCache cache(config, tokens.size());
   Forward forward(engine.model, engine.kernels, engine.threads, std::min(batch_tokens, tokens.size()), tokens.size());
   std::vector<float> storage(forward.max_tokens() * config.vocab_size);
-  Progress progress(label, tokens.size());
+  Progress progress(label, tokens.size(), ProgressUnit::tokens);
   const std::atomic<bool>& interrupted = watch_interrupts();
   for (std::size_t done = 0; done < tokens.size();) {
     if (interrupted) return false;

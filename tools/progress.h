@@ -1,35 +1,37 @@
 #pragma once
 
-#include <fmt/core.h>
-#include <unistd.h>
-
+#include <chrono>
 #include <cstddef>
-#include <cstdio>
 #include <string>
-#include <utility>
+#include <string_view>
 
 namespace minimind {
 
-// "logits: 512 of 2048" on one line of standard error that is rewritten; nothing at all when that is no terminal.
-// The line is wiped at the end.
+enum class ProgressUnit { tokens, bytes };
+
+// "logits [=====>      ] 45% 12 of 27 tokens", with `suffix` after it, in at most `columns` characters. What does not
+// fit is left out: the bar first, then the suffix. Bytes are shown in MB. All text is ASCII.
+std::string progress_line(std::string_view label, std::size_t done, std::size_t total, ProgressUnit unit,
+                          std::string_view suffix, std::size_t columns);
+
+// That line on standard error, rewritten as the work goes on and wiped at the end; nothing at all when that is no
+// terminal.
 class Progress {
  public:
-  Progress(std::string label, std::size_t total)
-      : label_(std::move(label)), total_(total), on_terminal_(isatty(STDERR_FILENO) != 0) {}
+  Progress(std::string label, std::size_t total, ProgressUnit unit);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  ~Progress() {
-    if (on_terminal_) std::fputs("\r\x1b[K", stderr);
-  }
+  ~Progress();
 
-  void show(std::size_t done) const {
-    if (on_terminal_) std::fputs(fmt::format("\r{}: {} of {}", label_, done, total_).c_str(), stderr);
-  }
+  // May be called as often as it is convenient: it draws at most 20 times a second.
+  void show(std::size_t done, std::string_view suffix = {});
 
  private:
   std::string label_;
   std::size_t total_;
+  ProgressUnit unit_;
   bool on_terminal_;
+  std::chrono::steady_clock::time_point next_draw_;
 };
 
 }  // namespace minimind

@@ -6,6 +6,7 @@
 #include "runtime/tokenizer.h"
 #include "tools/commands.h"
 #include "tools/find_tokenizer.h"
+#include "tools/lines.h"
 #include "tools/note.h"
 #include "tools/options.h"
 #include "weights/error.h"
@@ -61,23 +62,14 @@ std::string convert_line(const Tokenizer& tokenizer, const TokenizeOptions& opti
   return Json(decode(tokenizer, json.get<std::vector<std::int32_t>>(), options.skip_special)).dump();
 }
 
-void convert_lines(const Tokenizer& tokenizer, const TokenizeOptions& options, const std::string& input) {
-  std::size_t number = 0;
-  for (std::size_t at = 0; at < input.size();) {
-    const std::size_t end = std::min(input.find('\n', at), input.size());
-    const std::string line = input.substr(at, end - at);
-    ++number;
-    if (!line.empty() && line != "\r") fmt::print("{}\n", convert_line(tokenizer, options, line, number));
-    at = end + 1;
-  }
-}
-
 int run_tokenize(const TokenizeOptions& options) {
   if (options.skip_special && !options.decode) throw UsageError("--skip-special is for --decode");
   const Tokenizer tokenizer = Tokenizer::load(require_tokenizer(options.tokenizer, options.model));
   const std::string input = options.text.read();
   if (options.jsonl) {
-    convert_lines(tokenizer, options, input);
+    for_each_line(input, [&](const std::string& line, std::size_t number) {
+      fmt::print("{}\n", convert_line(tokenizer, options, line, number));
+    });
   } else if (options.decode) {
     fmt::print("{}", decode(tokenizer, parse_token_ids(input, "the input"), options.skip_special));
   } else {

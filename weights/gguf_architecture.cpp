@@ -4,7 +4,7 @@
 
 #include "weights/families.h"
 #include "weights/gguf_names.h"
-#include "weights/yarn.h"
+#include "weights/yarn_ramp.h"
 
 namespace minimind {
 namespace {
@@ -27,7 +27,7 @@ std::optional<std::string> why_not_yarn(const Config& config) {
   if (!config.rope_scaling || config.rope_scaling->kind == RopeScaling::Kind::linear) return std::nullopt;
   const RopeScaling& yarn = *config.rope_scaling;
   if (yarn.beta_fast != 32 || yarn.beta_slow != 1) return "its YaRN has other betas than llama.cpp's 32 and 1";
-  if (yarn_ramp_is_clamped(yarn, config.rope_theta, config.head_dim)) {
+  if (!has_usual_yarn_ramp(config)) {
     return "MiniMind clamps the ramp of its YaRN, llama.cpp does not";
   }
   return std::nullopt;

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
+namespace minimind {
+
+// Calls use(line, number) with each line of `text` that holds something, as --jsonl reads them; the first is 1.
+template <class Use>
+void for_each_line(const std::string& text, Use use) {
+  std::size_t number = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string line = text.substr(at, end - at);
+    ++number;
+    if (!line.empty() && line != "\r") use(line, number);
+    at = end + 1;
+  }
+}
+
+}  // namespace minimind
