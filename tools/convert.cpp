@@ -194,8 +194,8 @@ std::string write_folder(const Conversion& conversion) {
   if (!conversion.tokenizer) {
     conversion.say("there is no tokenizer", {"beside the model, so the folder has none; name one with --tokenizer"});
   }
-  texts.emplace_back("config.json",
-                     hf_config_json(checkpoint.config, model_type.model_type, most_common_type(state.tensors)));
+  texts.emplace_back("config.json", hf_config_json(checkpoint.config, checkpoint.tensors, model_type.model_type,
+                                                   most_common_type(state.tensors)));
   conversion.say("written", state.exceptions);
   std::vector<std::string> names{"model.safetensors"};
   for (const auto& [name, text] : texts) names.push_back(name);
