@@ -11,62 +11,14 @@
 #include <thread>
 
 #include "runtime/kernels/kernels.h"
-#include "tests/golden.h"
-#include "tests/temporary_file.h"
+#include "tests/cli.h"
 
 namespace minimind {
 namespace {
 
-// End-to-end: the program itself, as a user calls it.
-
-std::string program() {
-  const char* given = std::getenv("MINIMIND_PROGRAM");
-  return given ? std::filesystem::absolute(given).string() : MINIMIND_SOURCE_DIR "/minimind";
-}
-
-struct Outcome {
-  int status = 0;
-  std::string out, err;
-};
-
-class Cli : public testing::Test {
- protected:
-  Cli() : folder_(std::filesystem::temp_directory_path() / ("minimind_cli_test_" + std::to_string(getpid()))) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~Cli() override { std::filesystem::remove_all(folder_); }
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-
-  // `arguments` as in a shell; standard input is empty unless they say otherwise.
-  Outcome run(const std::string& arguments, const std::string& environment = "") const {
-    const std::string command = environment + " " + program() + " " + arguments + " > " + path("out") + " 2> " +
-                                path("err") + (arguments.find('<') == std::string::npos ? " < /dev/null" : "");
-    const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read_whole_file(path("out")),
-            read_whole_file(path("err"))};
-  }
-
- private:
-  std::filesystem::path folder_;
-};
-
-std::string joined(const std::vector<std::int32_t>& ids) {
-  std::string text;
-  for (const std::int32_t id : ids) text += (text.empty() ? "" : ",") + std::to_string(id);
-  return text;
-}
-
-std::string model_options(const GoldenCase& golden) {
-  return " -m " + golden.model_path + (golden.lora_path ? " --lora " + *golden.lora_path : "") +
-         (golden.yarn ? " --rope-scaling yarn" : "");
-}
-
 std::size_t lines_in(const std::string& text) {
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
-
-const std::string demo = " -m " MINIMIND_SOURCE_DIR "/weights/demo/model.pth";
 
 const std::string golden_tokenizer = MINIMIND_SOURCE_DIR "/tests/golden_tokenizer";
 
@@ -166,7 +118,7 @@ TEST_F(Cli, AForcedInstructionSetThatCannotBeHadIsAnError) {
 
 TEST_F(Cli, HelpIsNoError) {
   EXPECT_EQ(run("--help").status, 0);
-  for (const char* command : {"generate", "inspect", "logits", "compare", "tokenize"}) {
+  for (const char* command : {"generate", "inspect", "logits", "compare", "perplexity", "tokenize"}) {
     const Outcome outcome = run(std::string(command) + " --help");
     EXPECT_EQ(outcome.status, 0) << command;
     EXPECT_NE(outcome.out.find("Usage: minimind " + std::string(command)), std::string::npos);

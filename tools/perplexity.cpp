@@ -123,7 +123,8 @@ Engine load_against(const PerplexityOptions& options, const Engine& model, const
 
 void add_text(Texts& texts, const std::vector<std::int32_t>& tokens, const std::string& name) {
   if (tokens.size() < 2) {
-    throw Error(fmt::format("{} has {} tokens, wanted 2 or more: the first one is not scored", name, tokens.size()));
+    throw Error(fmt::format("{} has {} token{}, wanted 2 or more: the first one is not scored", name, tokens.size(),
+                            tokens.size() == 1 ? "" : "s"));
   }
   texts.tokens.insert(texts.tokens.end(), tokens.begin(), tokens.end());
   texts.ends.push_back(texts.tokens.size());

@@ -1,0 +1,85 @@
+"""Prints README's table of what each type costs: python tools/demo/measure_types.py --poems DATA/poems_val.jsonl.xz
+
+The demo is converted to each type. Perplexity, KL divergence and top-1 agreement are those of `minimind perplexity`
+against the demo itself, on poems that were kept out of its training, each in a context of its own as it was trained.
+The speed is that of greedy generation, the median of runs that take turns among the types. Needs only Python.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import tempfile
+from pathlib import Path
+
+from poems import load_poems
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+TYPES = ["f32", "f16", "bf16", "q8_0", "iq4_nl", "q4_0"]
+END_OF_POEM = "<|im_end|>"  # as train.py ends each
+PROMPT = "五言律诗《秋夜》\n"
+TOKENS = 1000  # generated in a run
+
+
+def run(*command: object) -> str:
+    return subprocess.run([str(part) for part in command], check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def convert(program: Path, model: Path, folder: Path, dtype: str) -> Path:
+    converted = folder / f"demo-{dtype}.gguf"
+    run(program, "convert", model, converted, "--type", dtype)
+    return converted
+
+
+def quality(program: Path, converted: Path, model: Path, texts: Path) -> dict:
+    tokenizer = model.parent / "tokenizer.json"
+    return json.loads(run(program, "perplexity", "-q", "--json", "-m", converted, "--tokenizer", tokenizer,
+                          "--against", model, "--jsonl", "-f", texts))
+
+
+def speed(program: Path, converted: Path, model: Path) -> float:
+    tokenizer = model.parent / "tokenizer.json"
+    generated = run(program, "generate", "-q", "--json", "-m", converted, "--tokenizer", tokenizer, "--greedy",
+                    "--ignore-eos", "-n", TOKENS, "-p", PROMPT)
+    return json.loads(generated)["timings"]["decode_tokens_per_second"]
+
+
+def row(dtype: str, size: int, measured: dict, speeds: list[float]) -> str:
+    against = measured["against"]
+    return (f"| {dtype} | {size / 1e6:.2f} MB | {measured['perplexity']:.3f} | {against['mean_kl']:.2g} "
+            f"| {against['kl_99th_percentile']:.2g} | {100 * against['top1_agreement']:.2f} % "
+            f"| {statistics.median(speeds):.0f} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--poems", type=Path, required=True, help="poems_val.jsonl.xz")
+    parser.add_argument("--program", type=Path, default=ROOT / "minimind")
+    parser.add_argument("--model", type=Path, default=ROOT / "weights" / "demo" / "model.pth")
+    parser.add_argument("--count", type=int, default=1000, help="how many poems")
+    parser.add_argument("--runs", type=int, default=5, help="how often each speed is measured")
+    options = parser.parse_args()
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        texts = folder / "poems.jsonl"
+        poems = load_poems(options.poems)[: options.count]
+        texts.write_text("".join(json.dumps(poem + END_OF_POEM) + "\n" for poem in poems))
+        models = {dtype: convert(options.program, options.model, folder, dtype) for dtype in TYPES}
+        measured = {dtype: quality(options.program, models[dtype], options.model, texts) for dtype in TYPES}
+        speeds = {dtype: [] for dtype in TYPES}
+        for _ in range(options.runs):
+            for dtype in TYPES:
+                speeds[dtype].append(speed(options.program, models[dtype], options.model))
+
+        tokens = measured[TYPES[0]]["tokens"]
+        print(f"Perplexity and KL divergence (nats a token, from the stored weights) on {len(poems)} poems kept out of "
+              f"training, {tokens} tokens; generated tokens a second, the median of {options.runs} runs.\n")
+        print("| type | file | perplexity | mean KL | 99th percentile | same likeliest token | tokens/s |")
+        print("|---|---|---|---|---|---|---|")
+        for dtype in TYPES:
+            print(row(dtype, models[dtype].stat().st_size, measured[dtype], speeds[dtype]))
+
+
+if __name__ == "__main__":
+    main()
