@@ -2,23 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
+
+#include "weights/yarn_ramp.h"
 
 namespace minimind {
 namespace {
 
-// YaRN (Peng et al. 2023, arXiv:2309.00071): pairs that turn often within the original context keep their frequency,
-// slow ones are divided by the factor, and a ramp lies between.
-void apply_yarn(const RopeScaling& yarn, double theta, std::size_t head_dim, std::vector<float>& frequencies) {
-  const double d = static_cast<double>(head_dim);
-  const auto pair_that_turns = [&](double times) {
-    return d * std::log(yarn.original_max_position_embeddings / (times * 2 * std::numbers::pi)) / (2 * std::log(theta));
-  };
-  const double last = yarn.ramp_end == RopeScaling::RampEnd::half_head_dim ? d / 2 - 1 : d - 1;
-  const double low = std::max(std::floor(pair_that_turns(yarn.beta_fast)), 0.0);
-  const double high = std::min(std::ceil(pair_that_turns(yarn.beta_slow)), last);
+// Pairs that turn often within the original context keep their frequency, slow ones are divided by the factor, and a
+// ramp lies between.
+void apply_yarn(const Config& config, std::vector<float>& frequencies) {
+  const auto [low, high] = yarn_ramp(config);
   const float width = static_cast<float>(std::max(high - low, 0.001));
-  const float factor = static_cast<float>(yarn.factor);
+  const float factor = static_cast<float>(config.rope_scaling->factor);
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
     const float ramp = std::clamp((static_cast<float>(i) - static_cast<float>(low)) / width, 0.0f, 1.0f);
     frequencies[i] *= 1.0f - ramp + ramp / factor;
@@ -39,7 +34,7 @@ Rope make_rope(const Config& config) {
   if (scaling.kind == RopeScaling::Kind::linear) {
     for (float& frequency : rope.frequencies) frequency /= static_cast<float>(scaling.factor);
   } else {
-    apply_yarn(scaling, config.rope_theta, config.head_dim, rope.frequencies);
+    apply_yarn(config, rope.frequencies);
     rope.attention_factor = static_cast<float>(scaling.attention_factor);
   }
   return rope;
