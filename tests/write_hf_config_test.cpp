@@ -191,6 +191,14 @@ TEST(HfConfig, KnowsBiasesOnlyOnAllThreeMatricesOfLlama) {
             std::string::npos);
 }
 
+TEST(HfConfig, NamesEachEndOfTextOnce) {
+  Model model = model_of(SmallModel{});
+  model.config.eos_token_id = {2, 2};
+  EXPECT_EQ(json_of(model).at("eos_token_id"), 2);
+  model.config.eos_token_id = {2, 5, 2};
+  EXPECT_EQ(json_of(model).at("eos_token_id"), Json::array({2, 5}));
+}
+
 TEST(HfConfig, TellsTransformersOfYarnThatIsTheSameThere) {
   Model model = model_of(SmallModel{}, R"({"inference_rope_scaling": true})");
   model.config.head_dim = 96;

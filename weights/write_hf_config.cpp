@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -78,8 +79,13 @@ Json rope_scaling_json(const RopeScaling& scaling) {
           {"attention_factor", scaling.attention_factor}};
 }
 
+// Once each: config.json and generation_config.json often say the same.
 Json token_ids(const std::vector<std::int32_t>& ids) {
-  return ids.size() == 1 ? Json(ids[0]) : Json(ids);
+  std::vector<std::int32_t> once;
+  for (const std::int32_t id : ids) {
+    if (std::find(once.begin(), once.end(), id) == once.end()) once.push_back(id);
+  }
+  return once.size() == 1 ? Json(once[0]) : Json(once);
 }
 
 // MiniMind's YaRN has its own end of the ramp, and is off in contexts that are no longer than the original one.
