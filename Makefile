@@ -72,6 +72,11 @@ $(BUILD)/%.o: %.cpp Makefile
 $(KERNELS:%.cpp=$(BUILD)/%.o): FILE_FLAGS = -fno-exceptions $(ISA_FLAGS_$(basename $(notdir $@)))
 $(KERNELS:%.cpp=$(BUILD)/%.o): OPTIMIZE := -O3
 
+# Conversion of whole models, bit for bit as others do it: a product and a sum stay two roundings.
+QUANTIZERS := weights/quantize.cpp weights/dequantize.cpp
+$(QUANTIZERS:%.cpp=$(BUILD)/%.o): FILE_FLAGS = -ffp-contract=off
+$(QUANTIZERS:%.cpp=$(BUILD)/%.o): OPTIMIZE := -O3
+
 # Installs the Debian packages in $(1) that are missing, saying which.
 define install_packages
 	@missing=$$(for package in $(1); do dpkg-query -W -f='$${Status}\n' $$package 2>/dev/null | \

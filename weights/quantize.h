@@ -7,32 +7,26 @@
 
 namespace minimind {
 
-// The block formats of GGUF: 32 numbers share one binary16 scale. What is written here is bit-equal to the reference
-// quantiser of the `gguf` Python package.
-inline constexpr std::size_t quant_block_size = 32;
+// The block formats of GGUF: 32 or 256 numbers of a row share scales. Facts from ggml's ggml-common.h and the `gguf`
+// Python package.
 
-struct Q8_0 {  // w = scale * quant
-  F16 scale;
-  std::int8_t quant[quant_block_size];
-};
-
-struct Q4_0 {  // w = scale * (quant - 8)
-  F16 scale;
-  std::uint8_t quant[quant_block_size];  // 0 to 15, one a byte; a file packs two
-};
+// iq4_nl: w = scale * iq4_nl_codes[quant], with quants of 4 bits and one binary16 scale for 32 numbers. The codes lie
+// closer around 0, where most weights are.
+inline constexpr std::int8_t iq4_nl_codes[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                                 1,    13,   25,  38,  53,  69,  89,  113};
 
 // Whether quantize can write this type.
 constexpr bool can_quantize(DType type) {
   return type == DType::q8_0 || type == DType::q4_0 || type == DType::iq4_nl;
 }
 
-// `count` numbers, a multiple of block_shape(type).elements, to and from blocks as they lie in a GGUF file. Any block
-// type can be read, bit for bit as the `gguf` package does; values to write must be finite.
+// `count` numbers, a multiple of block_shape(type).elements, from blocks as they lie in a GGUF file: any block type,
+// bit for bit as the `gguf` package reads them. Any bytes will do: they may stand for infinities and NaN.
 void dequantize(DType type, const std::byte* blocks, std::size_t count, float* out);
-void quantize(DType type, const float* values, std::size_t count, std::byte* out);
 
-// Values must be finite.
-Q8_0 quantize_q8_0(const float (&values)[quant_block_size]);
-Q4_0 quantize_q4_0(const float (&values)[quant_block_size]);
+// The reverse, for a type that can_quantize. q8_0 and q4_0 are bit for bit what the `gguf` package writes; iq4_nl has
+// the scale of the smallest squared error among eight tries. The same on every machine. Values must be finite, and
+// their scales (about the largest magnitude / 127, / 8, / 127) fit a binary16: see can_encode in output_tensor.h.
+void quantize(DType type, const float* values, std::size_t count, std::byte* out);
 
 }  // namespace minimind

@@ -1,18 +1,30 @@
-"""Records what the reference quantiser makes of some blocks of 32 numbers.
+"""Records what the `gguf` package makes of some blocks, both ways.
 
     python tests/golden_quantize/generate.py        (pip install gguf==0.19.0 numpy)
 
-Writes blocks.jsonl: {name, values, q8_0, q4_0}, the last two as the bytes of the block in hex: the binary16 scale, then
-32 signed bytes, or 16 bytes with number i in the low half of byte i and number i + 16 in the high half.
+Writes blocks.jsonl, quantised: {name, values, q8_0, q4_0, iq4_nl}, 32 numbers and their blocks as hex; and
+stored.jsonl, dequantised: {type, blocks, values}, with the float32 values as hex.
+
+The package cannot write iq4_nl: what is recorded follows the description in weights/quantize.cpp with numpy.
 """
 
 import json
 import pathlib
 
 import numpy as np
-from gguf.quants import Q4_0, Q8_0
+from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
+from gguf.quants import IQ4_NL, Q4_0, Q8_0, dequantize
 
 HERE = pathlib.Path(__file__).parent
+
+CODES = np.array(IQ4_NL.kvalues)
+TRIED_EXTREMES = (-136, -127, -118, -109, 96, 104, 112, 120)
+
+# Where a block of a type has its scales, all binary16.
+SCALES = {"Q8_0": (0,), "Q4_0": (0,), "Q4_1": (0, 2), "Q5_0": (0,), "Q5_1": (0, 2), "IQ4_NL": (0,)}
+SCALES |= {"Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,)}
+# One, a negative one, the smallest and the largest subnormal, zeros, the largest; the last block's is drawn.
+SCALE_BITS = (0x3C00, 0xB5EC, 0x0001, 0x83FF, 0x0000, 0x8000, 0x7BFF, None)
 
 
 def ties(largest, last):
@@ -50,6 +62,45 @@ def blocks():
     yield "largest scale", normal[3] / abs(normal[3]).max() * np.float32(500000)
 
 
+def inverse_of(scale):
+    with np.errstate(divide="ignore"):
+        inverse = np.float32(1) / scale
+    return inverse if np.isfinite(inverse) else np.float32(0)
+
+
+def nearest_quants(doubled):
+    """Places in the code book nearest to halves of whole numbers."""
+    return (doubled[:, None] >= CODES[1:] + CODES[:-1]).sum(1)
+
+
+def quantize_iq4_nl(block):
+    one = np.float32(32767)
+    extreme = block[np.abs(block).argmax()]
+    numbers = np.trunc(block * inverse_of(extreme / one)).astype(np.int64)
+    best_gain, best_scale = 0.0, 0.0
+    for tried in TRIED_EXTREMES:
+        codes = CODES[nearest_quants((numbers * 4 * tried) >> 16)]
+        products = int((numbers * codes).sum())
+        scale = products / int((codes**2).sum())
+        if scale * products > best_gain:
+            best_gain, best_scale = scale * products, scale
+    scale = np.float32(best_scale * float(extreme) / float(one)).astype(np.float16)
+    doubled = np.float32(2) * inverse_of(scale.astype(np.float32)) * block
+    quants = nearest_quants(np.floor(doubled + np.float32(4096)).astype(np.int64) - 4096)
+    return scale.tobytes() + (quants[:16] | quants[16:] << 4).astype(np.uint8).tobytes()
+
+
+def stored_blocks(kind, random):
+    """Random blocks, one with each of the scales: any binary16 but infinities and NaN, of which NumPy keeps no bits."""
+    size = GGML_QUANT_SIZES[GGMLQuantizationType[kind]][1]
+    stored = random.integers(0, 256, (len(SCALE_BITS), size), np.uint8)
+    for block, bits in zip(stored, SCALE_BITS):
+        for at in SCALES[kind]:
+            drawn = random.integers(0, 0x7C00) | random.integers(0, 2) << 15
+            block[at : at + 2] = np.frombuffer(np.uint16(drawn if bits is None else bits).tobytes(), np.uint8)
+    return stored
+
+
 def main():
     with open(HERE / "blocks.jsonl", "w") as file:
         for name, values in blocks():
@@ -57,6 +108,14 @@ def main():
             line = {"name": name, "values": [float(value) for value in block[0]]}
             for kind, quantiser in (("q8_0", Q8_0), ("q4_0", Q4_0)):
                 line[kind] = quantiser.quantize_blocks(block).tobytes().hex()
+            line["iq4_nl"] = quantize_iq4_nl(block[0]).hex()
+            file.write(json.dumps(line) + "\n")
+    random = np.random.default_rng(2)
+    with open(HERE / "stored.jsonl", "w") as file:
+        for kind in SCALES:
+            stored = stored_blocks(kind, random)
+            values = dequantize(stored, GGMLQuantizationType[kind])
+            line = {"type": kind.lower(), "blocks": stored.tobytes().hex(), "values": values.tobytes().hex()}
             file.write(json.dumps(line) + "\n")
 
 
