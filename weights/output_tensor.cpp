@@ -259,9 +259,11 @@ void encode(const OutputTensor& tensor, std::size_t threads,
   } else if (encoder.rows() > 0) {
     const std::size_t rows_per_chunk = std::clamp<std::size_t>(chunk_bytes / encoder.row_bytes(), 1, encoder.rows());
     std::vector<std::byte> chunk(rows_per_chunk * encoder.row_bytes());
+    // Float types are converted faster than they are written; waking threads for them costs more than it saves.
+    const std::size_t useful_threads = is_block_type(tensor.dtype) ? threads : 1;
     for (std::size_t begin = 0; begin < encoder.rows(); begin += rows_per_chunk) {
       const std::size_t count = std::min(rows_per_chunk, encoder.rows() - begin);
-      run_ranges(count, threads, [&](std::size_t first, std::size_t last) {
+      run_ranges(count, useful_threads, [&](std::size_t first, std::size_t last) {
         encoder.encode(begin + first, begin + last, chunk.data() + first * encoder.row_bytes());
       });
       use(std::span(chunk).first(count * encoder.row_bytes()));

@@ -33,9 +33,9 @@ std::size_t byte_count(const OutputTensor& tensor);
 // finite number may become infinite. Looks at every number, on `threads` threads, where that can happen at all.
 bool can_encode(const StoredTensor& source, DType dtype, std::size_t threads);
 
-// Encodes the tensor on `threads` threads and calls use(bytes) with it, piece by piece in order. Rows that
-// are stored in the type wanted are copied bit for bit; others are rounded from binary32. Mapped pages that were read
-// are given back. Throws Error, naming the tensor, when its sources do not make up its shape.
+// Encodes the tensor, block types on `threads` threads, and calls use(bytes) with it, piece by piece in order. Rows
+// that are stored in the type wanted are copied bit for bit; others are rounded from binary32. Mapped pages that were
+// read are given back. Throws Error, naming the tensor, when its sources do not make up its shape.
 void encode(const OutputTensor& tensor, std::size_t threads,
             const std::function<void(std::span<const std::byte>)>& use);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -78,18 +79,21 @@ Json rope_scaling_json(const RopeScaling& scaling) {
           {"attention_factor", scaling.attention_factor}};
 }
 
+// Once each: config.json and generation_config.json often say the same.
 Json token_ids(const std::vector<std::int32_t>& ids) {
-  return ids.size() == 1 ? Json(ids[0]) : Json(ids);
+  std::vector<std::int32_t> once;
+  for (const std::int32_t id : ids) {
+    if (std::find(once.begin(), once.end(), id) == once.end()) once.push_back(id);
+  }
+  return once.size() == 1 ? Json(once[0]) : Json(once);
 }
 
 // MiniMind's YaRN has its own end of the ramp, and is off in contexts that are no longer than the original one.
 void check_minimind_yarn(const Config& config) {
   if (!is_yarn(config)) return;
-  const bool same_ramp =
-      config.rope_scaling->ramp_end == RopeScaling::RampEnd::half_head_dim || has_usual_yarn_ramp(config);
   const bool on =
       static_cast<double>(config.max_position_embeddings) > config.rope_scaling->original_max_position_embeddings;
-  if (same_ramp && on) return;
+  if (has_minimind_yarn_ramp(config) && on) return;
   throw Error(
       "the model cannot be written for Hugging Face: no class of transformers computes it, and MiniMind's own computes "
       "another YaRN; convert it to GGUF or .pth, or give --rope-scaling none");

@@ -31,4 +31,8 @@ bool has_usual_yarn_ramp(const Config& config) {
   return ramp.low <= ramp.high && ramp.high == ramp_that_ends(config, RopeScaling::RampEnd::head_dim).high;
 }
 
+bool has_minimind_yarn_ramp(const Config& config) {
+  return yarn_ramp(config).high == ramp_that_ends(config, RopeScaling::RampEnd::half_head_dim).high;
+}
+
 }  // namespace minimind

@@ -16,4 +16,7 @@ YarnRamp yarn_ramp(const Config& config);
 // Whether transformers and llama.cpp, which clamp the ramp's end to head_dim - 1, compute the same frequencies.
 bool has_usual_yarn_ramp(const Config& config);
 
+// Whether MiniMind's own code, which clamps it to head_dim / 2 - 1, does.
+bool has_minimind_yarn_ramp(const Config& config);
+
 }  // namespace minimind
