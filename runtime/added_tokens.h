@@ -19,6 +19,8 @@ struct AddedToken {
   bool rstrip = false;       // takes the white space after it
   bool normalized = false;   // is looked for after those that are not, in what they leave
   bool special = false;      // is left out when decoding with skip_special
+
+  bool operator==(const AddedToken&) const = default;
 };
 
 // A part of a text: an added token, or text between added tokens.

@@ -105,22 +105,23 @@ std::vector<std::string> added_tokens_where(const TokenizerData& data, Condition
   return texts;
 }
 
-// Tokens that can lie over each other in a text: an end of one begins another. Those over 256 bytes, which take long to
+// Tokens that can lie over another in a text: an end of one begins the other. Those over 256 bytes, which take long to
 // compare and do not occur, count as such.
 std::vector<std::string> overlapping_tokens(const TokenizerData& data) {
   constexpr std::size_t longest_compared = 256;
   std::vector<std::string_view> sorted;
   for (const AddedToken& token : data.added_tokens) sorted.push_back(token.content);
   std::sort(sorted.begin(), sorted.end());
-  const auto begins_a_token = [&](std::string_view end) {
-    const auto found = std::lower_bound(sorted.begin(), sorted.end(), end);
-    return found != sorted.end() && found->starts_with(end) && *found != end;
+  const auto begins_another = [&](std::string_view end, std::string_view text) {
+    auto found = std::lower_bound(sorted.begin(), sorted.end(), end);
+    while (found != sorted.end() && (*found == end || *found == text)) ++found;
+    return found != sorted.end() && found->starts_with(end);
   };
   return added_tokens_where(data, [&](const AddedToken& token) {
     const std::string_view text = token.content;
     if (text.size() > longest_compared) return true;
     for (std::size_t at = 1; at < text.size(); ++at) {
-      if (begins_a_token(text.substr(at))) return true;
+      if (begins_another(text.substr(at), text)) return true;
     }
     return false;
   });

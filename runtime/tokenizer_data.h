@@ -27,6 +27,8 @@ struct TokenizerData {
   std::optional<std::string> pad_token;
   std::optional<std::string> config_unk_token;  // what tokenizer_config.json calls unk_token; written again, not used
   std::optional<std::string> chat_template;     // Jinja source
+
+  bool operator==(const TokenizerData&) const = default;
 };
 
 }  // namespace minimind

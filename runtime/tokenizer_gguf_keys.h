@@ -16,6 +16,7 @@ inline constexpr std::string_view pre = "tokenizer.ggml.pre";
 inline constexpr std::string_view tokens = "tokenizer.ggml.tokens";
 inline constexpr std::string_view token_type = "tokenizer.ggml.token_type";
 inline constexpr std::string_view merges = "tokenizer.ggml.merges";
+inline constexpr std::string_view eot_token_id = "tokenizer.ggml.eot_token_id";
 inline constexpr std::string_view add_bos_token = "tokenizer.ggml.add_bos_token";
 inline constexpr std::string_view add_eos_token = "tokenizer.ggml.add_eos_token";
 inline constexpr std::string_view add_space_prefix = "tokenizer.ggml.add_space_prefix";

@@ -115,6 +115,10 @@ std::vector<std::string> set_tokenizer(GgufMetadata& metadata, const TokenizerDa
     const auto id = text ? tokenizer.id_of(*text) : std::nullopt;
     if (id) metadata.set_u32(std::string(named.key), static_cast<std::uint32_t>(*id));
   }
+  // Else llama.cpp picks any token that is called like an end of a turn, and not always the same.
+  if (const auto id = tokenizer.eos_id()) {
+    metadata.set_u32(std::string(gguf_keys::eot_token_id), static_cast<std::uint32_t>(*id));
+  }
   metadata.set_bool(std::string(gguf_keys::add_bos_token), false);
   metadata.set_bool(std::string(gguf_keys::add_eos_token), false);
   metadata.set_bool(std::string(gguf_keys::add_space_prefix), data.add_prefix_space);

@@ -18,17 +18,16 @@ Json or_null(const std::optional<std::string>& text) {
   return text ? Json(*text) : Json(nullptr);
 }
 
-Json flags_of(const AddedToken& token) {
-  return {{"content", token.content}, {"single_word", token.single_word}, {"lstrip", token.lstrip},
-          {"rstrip", token.rstrip},   {"normalized", token.normalized},   {"special", token.special}};
-}
-
 Json added_tokens(const TokenizerData& data) {
   Json tokens = Json::array();
   for (const AddedToken& token : data.added_tokens) {
-    Json json = {{"id", token.id}};
-    json.update(flags_of(token));
-    tokens.push_back(std::move(json));
+    tokens.push_back({{"id", token.id},
+                      {"content", token.content},
+                      {"single_word", token.single_word},
+                      {"lstrip", token.lstrip},
+                      {"rstrip", token.rstrip},
+                      {"normalized", token.normalized},
+                      {"special", token.special}});
   }
   return tokens;
 }
@@ -93,10 +92,8 @@ std::string tokenizer_json(const TokenizerData& data) {
 }
 
 std::string tokenizer_config_json(const TokenizerData& data) {
-  Json decoder = Json::object();
   Json other_special = Json::array();
   for (const AddedToken& token : data.added_tokens) {
-    decoder[std::to_string(token.id)] = flags_of(token);
     const bool named = token.content == data.bos_token || token.content == data.eos_token ||
                        token.content == data.pad_token || token.content == data.config_unk_token;
     if (token.special && !named) other_special.push_back(token.content);
@@ -111,7 +108,6 @@ std::string tokenizer_config_json(const TokenizerData& data) {
                        {"pad_token", or_null(data.pad_token)},
                        {"unk_token", or_null(data.config_unk_token)},
                        {"additional_special_tokens", std::move(other_special)},
-                       {"added_tokens_decoder", std::move(decoder)},
                        {"chat_template", or_null(data.chat_template)}};
   return config.dump(indent) + '\n';
 }

@@ -4,23 +4,21 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "runtime/byte_level.h"
 #include "runtime/utf8.h"
+#include "tests/golden_tokenizer.h"
 #include "weights/error.h"
 
 namespace minimind {
 namespace {
 
 using Ids = std::vector<std::int32_t>;
-using Json = nlohmann::json;
 
-const std::string own_folder = MINIMIND_SOURCE_DIR "/tests/golden_tokenizer";
-const std::string reference_folder = MINIMIND_SOURCE_DIR "/../shared/reference/tokenizers";
+const std::string& own_folder = own_tokenizer;
+const std::string& reference_folder = reference_tokenizers;
 
 // A tokenizer whose token N is the byte N, and then the `words` in order; a word's merge is of its bytes left to right.
 TokenizerData byte_tokenizer(const std::vector<std::string>& words = {}) {
@@ -43,25 +41,6 @@ std::string error_of(const TokenizerData& data) {
     return error.what();
   }
   return "no error";
-}
-
-// Every line of {text or null, ids, decoded, decoded_skip_special}, as Hugging Face tokenizers had it.
-void expect_golden(const Tokenizer& tokenizer, const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  int lines = 0;
-  while (std::getline(file, line)) {
-    const Json golden = Json::parse(line);
-    const auto ids = golden.at("ids").get<Ids>();
-    if (golden.contains("text") && !golden["text"].is_null()) {
-      ASSERT_EQ(tokenizer.encode(golden["text"].get<std::string>()), ids) << path << ": " << line;
-    }
-    ASSERT_EQ(tokenizer.decode(ids, false), golden.at("decoded").get<std::string>()) << path << ": " << line;
-    ASSERT_EQ(tokenizer.decode(ids, true), golden.at("decoded_skip_special").get<std::string>())
-        << path << ": " << line;
-    ++lines;
-  }
-  EXPECT_GT(lines, 100) << path;
 }
 
 TEST(Tokenizer, EncodesAndDecodesAsHuggingFaceTokenizers) {
