@@ -159,8 +159,7 @@ TEST(GgufExport, SaysYarnAsLlamaCppReadsIt) {
 
 TEST(GgufExport, NamesTheTensorThatTheTypeCannotHold) {
   const GoldenCase golden = load_golden("v3-odd");  // widths 36, 53 and 60
-  const GgufExport model =
-      export_gguf(open_checkpoint(golden.model_path, options_of(golden)), DType::q8_0, "test", 1);
+  const GgufExport model = export_gguf(open_checkpoint(golden.model_path, options_of(golden)), DType::q8_0, "test", 1);
   ASSERT_FALSE(model.exceptions.empty());
   EXPECT_EQ(model.exceptions.front(), "token_embd.weight as f16: its 36 columns are no multiple of 32");
 }

@@ -1,0 +1,177 @@
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli.h"
+
+namespace minimind {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string demo_model = MINIMIND_SOURCE_DIR "/weights/demo/model.pth";
+
+class Convert : public Cli {
+ protected:
+  Outcome convert(const std::string& in, const std::string& out, const std::string& options = "") const {
+    return run("convert " + in + " " + out + " " + options);
+  }
+
+  std::string greedy(const std::string& model) const {
+    return run("generate --greedy -n 24 -q --tokens 1,300,400,500 -m " + model).out;
+  }
+
+  // Whatever lies in the folder of this test but the captured output.
+  std::vector<std::string> left_behind() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(path(""))) {
+      const std::string name = entry.path().filename().string();
+      if (name != "out" && name != "err") names.push_back(name);
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+};
+
+TEST_F(Convert, GivesTheSameTextInEveryFormat) {
+  const std::string expected = greedy(demo_model);
+  ASSERT_FALSE(expected.empty());
+  for (const char* out : {"model.gguf", "model.pth", "folder"}) {
+    const Outcome outcome = convert(demo_model, path(out));
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    const std::string tokenizer =
+        std::string(out) == "model.pth" ? " --tokenizer " MINIMIND_SOURCE_DIR "/weights/demo" : "";
+    EXPECT_EQ(greedy(path(out) + tokenizer), expected) << out;
+  }
+}
+
+TEST_F(Convert, SaysWhatWasWrittenAndNothingWhenQuiet) {
+  const Outcome outcome = convert(demo_model, path("model.gguf"), "--type q8_0");
+  EXPECT_NE(outcome.err.find("model.gguf: GGUF, architecture qwen3"), std::string::npos) << outcome.err;
+  EXPECT_EQ(convert(demo_model, path("other.gguf"), "-q").err, "");
+}
+
+TEST_F(Convert, KeepsTheHashOfTheWeights) {
+  ASSERT_EQ(convert(demo_model, path("a.gguf")).status, 0);
+  ASSERT_EQ(convert(path("a.gguf"), path("folder")).status, 0);
+  ASSERT_EQ(convert(path("folder"), path("b.pth")).status, 0);
+  const auto hash = [&](const std::string& model) {
+    return nlohmann::json::parse(run("inspect --json -m " + model).out).at("sha256").get<std::string>();
+  };
+  const std::string expected = hash(demo_model);
+  for (const char* name : {"a.gguf", "folder", "b.pth"}) EXPECT_EQ(hash(path(name)), expected) << name;
+}
+
+TEST_F(Convert, CarriesTheTokenizerIntoAGgufAndOutAgain) {
+  ASSERT_EQ(convert(demo_model, path("a.gguf")).status, 0);
+  ASSERT_EQ(convert(path("a.gguf"), path("folder")).status, 0);
+  const std::string text = "tokenize -p '写一首五言绝句<|im_end|> 12 x'";
+  const std::string expected = run(text).out;
+  EXPECT_EQ(run(text + " -m " + path("a.gguf")).out, expected);
+  EXPECT_EQ(run(text + " -m " + path("folder")).out, expected);
+}
+
+TEST_F(Convert, ReplacesAFileOnlyWhenForced) {
+  std::ofstream(path("model.gguf")) << "precious";
+  const Outcome refused = convert(demo_model, path("model.gguf"));
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_NE(refused.err.find("--force"), std::string::npos) << refused.err;
+  EXPECT_EQ(read_whole_file(path("model.gguf")), "precious");
+  EXPECT_EQ(convert(demo_model, path("model.gguf"), "--force").status, 0);
+  EXPECT_NE(read_whole_file(path("model.gguf")), "precious");
+}
+
+TEST_F(Convert, NeverWritesOverItsInput) {
+  fs::copy_file(demo_model, path("model.pth"));
+  const std::string before = read_whole_file(path("model.pth"));
+  EXPECT_EQ(convert(path("model.pth"), path("model.pth"), "--force").status, 2);
+  fs::create_symlink(path("model.pth"), path("link.pth"));
+  EXPECT_EQ(convert(path("model.pth"), path("link.pth"), "--force").status, 2);
+  ASSERT_EQ(convert(path("model.pth"), path("folder")).status, 0);
+  EXPECT_EQ(convert(path("folder"), path("folder"), "--force").status, 2);
+  EXPECT_EQ(convert(path("folder/model.safetensors"), path("folder"), "--force").status, 2);
+  EXPECT_EQ(read_whole_file(path("model.pth")), before);
+}
+
+TEST_F(Convert, RefusesAFolderThatHoldsPartsOfAnotherModel) {
+  fs::create_directories(path("folder"));
+  std::ofstream(path("folder/pytorch_model.bin")) << "old";
+  EXPECT_EQ(convert(demo_model, path("folder")).status, 1);
+  const Outcome forced = convert(demo_model, path("folder"), "--force");
+  EXPECT_EQ(forced.status, 1);
+  EXPECT_NE(forced.err.find("pytorch_model.bin"), std::string::npos) << forced.err;
+  EXPECT_EQ(read_whole_file(path("folder/pytorch_model.bin")), "old");
+}
+
+TEST_F(Convert, LeavesNothingBehindOnAFullDisk) {
+  const Outcome outcome = run("convert " + demo_model + " " + path("model.gguf"), "ulimit -f 100;");
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_TRUE(left_behind().empty()) << left_behind().front();
+}
+
+TEST_F(Convert, LeavesNothingBehindWhenTheFolderCannotBeMade) {
+  EXPECT_EQ(convert(demo_model, path("no/such/model.gguf")).status, 1);
+  EXPECT_EQ(convert(demo_model, path("no/such/folder")).status, 1);
+  EXPECT_TRUE(left_behind().empty());
+}
+
+TEST_F(Convert, RefusesTypesThatTheFormatDoesNotHave) {
+  const Outcome folder = convert(demo_model, path("folder"), "--type q8_0");
+  EXPECT_EQ(folder.status, 2);
+  EXPECT_NE(folder.err.find("only a .gguf"), std::string::npos) << folder.err;
+  EXPECT_EQ(convert(demo_model, path("model.gguf"), "--type q3_k").status, 2);
+  EXPECT_EQ(convert(demo_model, path("model.safetensors")).status, 2);
+  EXPECT_TRUE(left_behind().empty());
+}
+
+TEST_F(Convert, MergesLora) {
+  const GoldenCase golden = load_golden("v3-lora");
+  ASSERT_EQ(convert(golden.model_path, path("merged.gguf"), "--lora " + *golden.lora_path).status, 0);
+  const Outcome compared = run("compare -m " + path("merged.gguf") + " --tokens " + joined(golden.tokens) +
+                               " --reference " + golden.folder + "/logits.npy");
+  EXPECT_EQ(compared.status, 0) << compared.out;
+}
+
+TEST_F(Convert, SaysThatOnlyMinimindReadsWhatNoOtherArchitectureComputes) {
+  const GoldenCase golden = load_golden("v3-glu-relu");
+  const Outcome outcome = convert(golden.model_path, path("model.gguf"));
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_NE(outcome.err.find("only minimind can read this file"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Convert, NamesTheTensorsThatTheTypeCannotHold) {
+  const GoldenCase golden = load_golden("v3-odd");
+  const Outcome outcome = convert(golden.model_path, path("model.gguf"), "--type q4_0");
+  EXPECT_NE(outcome.err.find("blk.0.ffn_down.weight as f16: its 53 columns are no multiple of 32"), std::string::npos)
+      << outcome.err;
+}
+
+TEST_F(Convert, SaysThatThereIsNoTokenizer) {
+  const GoldenCase golden = load_golden("v3-dense");
+  const Outcome outcome = convert(golden.model_path, path("model.gguf"));
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_NE(outcome.err.find("no tokenizer"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Convert, GivesNewFilesTheModeThatTheUmaskSays) {
+  ASSERT_EQ(run("convert " + demo_model + " " + path("model.gguf"), "umask 027;").status, 0);
+  struct stat status {};
+  ASSERT_EQ(stat(path("model.gguf").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0640u);
+}
+
+TEST_F(Convert, GgufStatesEverythingSoConfigIsRefused) {
+  ASSERT_EQ(convert(demo_model, path("a.gguf")).status, 0);
+  std::ofstream(path("config.json")) << R"({"num_attention_heads": 8})";
+  const Outcome outcome = run("inspect -m " + path("a.gguf") + " --config " + path("config.json"));
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.err.find("--config"), std::string::npos) << outcome.err;
+}
+
+}  // namespace
+}  // namespace minimind
