@@ -11,6 +11,7 @@
 #include "tests/stored.h"
 #include "tests/temporary_file.h"
 #include "weights/quantize.h"
+#include "weights/shape.h"
 #include "weights/stored_numbers.h"
 
 namespace minimind {
@@ -113,6 +114,37 @@ TEST(OutputTensor, IsTheSameOnAnyNumberOfThreadsAndOverManyChunks) {
   }
 }
 
+TEST(OutputTensor, QuantizesRowByRow) {
+  std::vector<float> values(4 * 64);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i)) * static_cast<float>(i);
+  const StoredTensor f32 = f32_tensor({4, 64}, values);
+  const StoredTensor f16 = as_type(DType::f16, f32);
+  for (const DType dtype : {DType::q8_0, DType::q4_0, DType::iq4_nl}) {
+    std::string wanted(byte_count(f16.shape, dtype).value(), '\0');
+    quantize(dtype, to_floats(f16).data(), values.size(), reinterpret_cast<std::byte*>(wanted.data()));
+    const OutputTensor tensor{.name = "t", .dtype = dtype, .shape = {4, 64}, .sources = {&f16}};
+    EXPECT_EQ(encoded(tensor), wanted);
+    const StoredTensor blocks = make_tensor(dtype, {4, 64}, wanted);
+    EXPECT_EQ(encoded({.name = "t", .dtype = dtype, .shape = {4, 64}, .sources = {&blocks}}), wanted);
+    const OutputTensor widened{.name = "t", .dtype = DType::f32, .shape = {4, 64}, .sources = {&blocks}};
+    EXPECT_EQ(encoded_floats(widened), to_floats(blocks));
+  }
+}
+
+// 24 and 40 columns are no whole blocks, but 64 are.
+TEST(OutputTensor, QuantizesRowsThatAreJoinedFirst) {
+  const StoredTensor left = counting_tensor({2, 24}), right = counting_tensor({2, 40}, 100);
+  OutputTensor tensor{.name = "t",
+                      .dtype = DType::f32,
+                      .shape = {2, 64},
+                      .sources = {&left, &right},
+                      .join = OutputTensor::Join::columns};
+  std::string wanted(byte_count(tensor.shape, DType::q8_0).value(), '\0');
+  quantize(DType::q8_0, encoded_floats(tensor).data(), 128, reinterpret_cast<std::byte*>(wanted.data()));
+  tensor.dtype = DType::q8_0;
+  EXPECT_EQ(encoded(tensor), wanted);
+}
+
 TEST(OutputTensor, WritesScalarsAndNothingOfAnEmptyMatrix) {
   const StoredTensor scalar = f32_tensor({}, {3});
   EXPECT_EQ(encoded_floats({.name = "t", .dtype = DType::f16, .shape = {}, .sources = {&scalar}}),
@@ -167,6 +199,7 @@ TEST(CanEncode, LetsNoFiniteNumberBecomeInfinite) {
   EXPECT_FALSE(fits({-65536, 0}, DType::bf16, DType::f16));
   EXPECT_TRUE(fits({3.38e38f}, DType::f32, DType::bf16));
   EXPECT_FALSE(fits({-3.4e38f}, DType::f32, DType::bf16));
+  EXPECT_FALSE(fits({infinite, -65536}, DType::f32, DType::f16));
   EXPECT_TRUE(fits({65504}, DType::f16, DType::bf16));
   EXPECT_TRUE(fits({3e38f}, DType::bf16, DType::f32));
 }
@@ -190,9 +223,24 @@ TEST(CanEncode, WantsScalesOfBlocksToFitABinary16) {
   EXPECT_TRUE(fits(values, DType::f32, DType::q4_0));
   values[40] = 65520.0f * 8;
   EXPECT_FALSE(fits(values, DType::f32, DType::q4_0));
+  values[40] = 65519.0f * 64;
   EXPECT_TRUE(fits(values, DType::f32, DType::iq4_nl));
-  values[40] = 65520.0f * 16;
+  values[40] = 65520.0f * 64;
   EXPECT_FALSE(fits(values, DType::f32, DType::iq4_nl));
+}
+
+// iq4_nl searches for its scale; these are the largest numbers that can_encode lets pass, in the patterns that make the
+// scale largest.
+TEST(CanEncode, LetsNoScaleOfIq4NlBecomeInfinite) {
+  const float largest = 65519.0f * 64;
+  for (const float others : {0.0f, 7.0f, -16.0f, 19.0f, 25.1f, -28.4f, 31.4f, 1e9f}) {
+    std::vector<float> values(32, std::min(others / 96 * largest, largest));
+    values[3] = largest;
+    ASSERT_TRUE(fits(values, DType::f32, DType::iq4_nl));
+    const StoredTensor source = f32_tensor({32}, values);
+    const auto back = to_floats(as_type(DType::iq4_nl, source));
+    for (const float value : back) EXPECT_TRUE(std::isfinite(value)) << others;
+  }
 }
 
 TEST(CanEncode, WantsRowsOfWholeBlocks) {

@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <limits>
+#include <type_traits>
 
 #include "weights/error.h"
 #include "weights/quantize.h"
@@ -20,8 +23,6 @@ namespace {
 
 constexpr std::size_t chunk_bytes = std::size_t{4} << 20;
 constexpr std::size_t parts_per_thread = 4;  // more than one, so that a thread that is held up holds up no other
-constexpr std::uint32_t sign_bit = 0x80000000u;
-constexpr std::uint32_t infinity = 0x7F800000u;  // as the bits of a binary32
 
 // A tensor as rows of equal length.
 struct Rows {
@@ -177,45 +178,52 @@ class RowEncoder {
   std::vector<Part> parts_;
 };
 
-// The magnitude of a float as an integer, which orders as the magnitudes do.
-std::uint32_t magnitude(float value) {
-  return std::bit_cast<std::uint32_t>(value) & ~sign_bit;
-}
+struct Magnitudes {
+  float largest = 0;  // of the finite ones
+  bool all_finite = true;
+};
 
-// From here on, a finite magnitude becomes infinite in that type: half a unit in the last place above its largest.
-std::uint32_t first_infinite(DType dtype) {
-  switch (dtype) {
-    case DType::f16:
-      return magnitude(65520.0f);
-    case DType::bf16:
-      return 0x7F7F8000u;
-    default:
-      return infinity;
-  }
-}
-
-// Whether a block of numbers up to `largest` has a scale that is finite as a binary16.
-bool scale_fits(DType dtype, float largest) {
-  // The scale that quantize searches for iq4_nl, whose largest code is 127, is near largest / 127; this is well above.
-  const float divisor = dtype == DType::q8_0 ? 127.0f : dtype == DType::q4_0 ? 8.0f : 16.0f;
-  return magnitude(largest / divisor) < first_infinite(DType::f16);
-}
-
-bool can_hold(DType dtype, const float* values, std::size_t count) {
-  if (is_block_type(dtype)) {
-    std::uint32_t largest = 0;
-#pragma omp simd reduction(max : largest)
-    for (std::size_t i = 0; i < count; ++i) largest = std::max(largest, magnitude(values[i]));
-    return largest < infinity && scale_fits(dtype, std::bit_cast<float>(largest));
-  }
-  const std::uint32_t limit = first_infinite(dtype);
-  std::uint32_t overflows = 0;
-#pragma omp simd reduction(| : overflows)
+// In each float type, the bits of a number without its sign, taken as an integer, order as magnitudes do.
+template <class Stored>
+Magnitudes magnitudes_of(const std::byte* numbers, std::size_t count) {
+  using Bits = std::conditional_t<sizeof(Stored) == 4, std::int32_t, std::int16_t>;
+  constexpr Bits without_sign = std::numeric_limits<Bits>::max();
+  constexpr int infinity = std::is_same_v<Stored, F16> ? 0x7C00 : std::is_same_v<Stored, Bf16> ? 0x7F80 : 0x7F800000;
+  Bits largest = 0, largest_finite = 0;
+#pragma omp simd reduction(max : largest, largest_finite)
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint32_t size = magnitude(values[i]);
-    overflows |= static_cast<std::uint32_t>(size >= limit) & static_cast<std::uint32_t>(size < infinity);
+    const Bits magnitude = static_cast<Bits>(load_element<Bits>(numbers, i) & without_sign);
+    largest = std::max(largest, magnitude);
+    largest_finite = std::max(largest_finite, magnitude < infinity ? magnitude : Bits{0});
   }
-  return overflows == 0;
+  return {to_f32(std::bit_cast<Stored>(largest_finite)), largest < infinity};
+}
+
+Magnitudes row_magnitudes(const StoredTensor& source, std::size_t row, std::size_t cols) {
+  if (is_block_type(source.dtype)) {
+    std::vector<float> values(cols);
+    read_floats(source, row * cols, cols, values.data());
+    return magnitudes_of<float>(reinterpret_cast<const std::byte*>(values.data()), cols);
+  }
+  return with_stored_type(source, [&]<class Stored>(Stored) {
+    return magnitudes_of<Stored>(source.data.data() + row * cols * sizeof(Stored), cols);
+  });
+}
+
+bool can_hold(DType dtype, const Magnitudes& found) {
+  switch (dtype) {
+    case DType::f32:
+      return true;
+    case DType::f16:
+      return std::isfinite(to_f32(to_f16(found.largest)));
+    case DType::bf16:
+      return std::isfinite(to_f32(to_bf16(found.largest)));
+    default: {
+      // The least squares of iq4_nl cannot want a scale above largest / 77; q8_0's and q4_0's are what these say.
+      const float divisor = dtype == DType::q8_0 ? 127.0f : dtype == DType::q4_0 ? 8.0f : 64.0f;
+      return found.all_finite && std::isfinite(to_f32(to_f16(found.largest / divisor)));
+    }
+  }
 }
 
 // Whether any number of type `from` can be written as `to`.
@@ -240,11 +248,10 @@ bool can_encode(const StoredTensor& source, DType dtype, std::size_t threads) {
   if (!readable || !writable || cols % block_shape(dtype).elements != 0) return false;
   if (always_fits(source.dtype, dtype)) return true;
   std::atomic<bool> fits{true};
-  run_ranges(rows, threads, [&, cols = cols](std::size_t first, std::size_t last) {
-    std::vector<float> values(cols);
+  // As in encode: only block types are worth the threads.
+  run_ranges(rows, is_block_type(source.dtype) ? threads : 1, [&, cols = cols](std::size_t first, std::size_t last) {
     for (std::size_t row = first; row < last && fits; ++row) {
-      read_floats(source, row * cols, cols, values.data());
-      if (!can_hold(dtype, values.data(), cols)) fits = false;
+      if (!can_hold(dtype, row_magnitudes(source, row, cols))) fits = false;
     }
   });
   release(source);

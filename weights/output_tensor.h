@@ -30,7 +30,7 @@ std::size_t byte_count(const OutputTensor& tensor);
 
 // Whether `dtype`, a float type or a block type that quantize can write, can hold every number of `source`, rounded: a
 // block type wants rows that are whole blocks and finite numbers whose scales fit a binary16, and for a float type no
-// finite number may become infinite. Looks at every number, on `threads` threads, where that can happen at all.
+// finite number may become infinite. Looks at every number, those of block types on `threads` threads, where it must.
 bool can_encode(const StoredTensor& source, DType dtype, std::size_t threads);
 
 // Encodes the tensor, block types on `threads` threads, and calls use(bytes) with it, piece by piece in order. Rows
