@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -110,16 +111,27 @@ OutputFile::Watch watch_writing(Progress& progress) {
   };
 }
 
-// What ends a text by the config wins over the tokenizer's own, as it does when the checkpoint itself is run.
-void set_tokenizer_and_end(GgufMetadata& metadata, const Conversion& conversion) {
-  const Config& config = conversion.checkpoint.config;
-  const TokenizerData data = read_tokenizer(*conversion.tokenizer);
-  conversion.say("other programs will differ:", set_tokenizer(metadata, data, config.vocab_size));
-  if (conversion.checkpoint.sources.at("eos_token_id").starts_with("assumed")) return;
-  const GgufValue* eos = metadata.find("tokenizer.ggml.eos_token_id");
-  const std::int32_t theirs = eos ? static_cast<std::int32_t>(std::get<std::uint64_t>(eos->data)) : -1;
-  if (std::find(config.eos_token_id.begin(), config.eos_token_id.end(), theirs) != config.eos_token_id.end()) return;
-  metadata.set_u32("tokenizer.ggml.eos_token_id", static_cast<std::uint32_t>(config.eos_token_id.front()));
+// The text of a token; nothing when there is none of this id.
+std::optional<std::string> token_text(const TokenizerData& data, std::int32_t id) {
+  for (const AddedToken& token : data.added_tokens) {
+    if (token.id == id) return token.content;
+  }
+  for (const auto& [text, token_id] : data.vocab) {
+    if (token_id == id) return text;
+  }
+  return std::nullopt;
+}
+
+// What ends a text by the config wins over what the tokenizer says, as it does when the checkpoint itself is run.
+TokenizerData tokenizer_of(const Conversion& conversion) {
+  TokenizerData data = read_tokenizer(*conversion.tokenizer);
+  const std::vector<std::int32_t>& ends = conversion.checkpoint.config.eos_token_id;
+  if (conversion.checkpoint.sources.at("eos_token_id").starts_with("assumed")) return data;
+  const bool agrees = std::any_of(ends.begin(), ends.end(), [&](std::int32_t id) {
+    return data.eos_token && token_text(data, id) == data.eos_token;
+  });
+  if (!agrees) data.eos_token = token_text(data, ends.front());
+  return data;
 }
 
 // Each of these writes one kind of output and says in words what it is.
@@ -128,7 +140,8 @@ std::string write_gguf_file(const Conversion& conversion) {
   GgufExport model =
       export_gguf(conversion.checkpoint, conversion.type, fs::path(out).stem().string(), conversion.threads);
   if (conversion.tokenizer) {
-    set_tokenizer_and_end(model.metadata, conversion);
+    conversion.say("other programs will differ:",
+                   set_tokenizer(model.metadata, tokenizer_of(conversion), conversion.checkpoint.config.vocab_size));
   } else {
     model.metadata.set_string("tokenizer.ggml.model", "no_vocab");
     conversion.say("there is no tokenizer", {"beside the model, so the file has none; name one with --tokenizer"});
@@ -233,6 +246,7 @@ int run_convert(const ConvertOptions& options) {
   const std::optional<DType> type = wanted_type(options.type, kind);
   check_output(options, kind);
   watch_interrupts();
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is then an error that is cleaned up after
   const Checkpoint checkpoint = open_checkpoint(options.in, options.checkpoint.open_options());
   if (!options.quiet) print_notes(checkpoint);
   const Conversion conversion{

@@ -7,11 +7,12 @@
 
 namespace minimind {
 
-// The path of the tokenizer to use: the one given, else the one that belongs to the model (or to the demo, when `model`
-// is empty). Throws Error, saying where was looked, when there is none.
-std::string require_tokenizer(const std::string& given, const std::string& model);
+// The tokenizer given, else the one that belongs to the model (or to the demo, when `model` is empty).
+// Throws Error, saying where was looked, when there is none, and as Tokenizer::load does.
+Tokenizer require_tokenizer(const std::string& given, const std::string& model);
 
-// The same, loaded; nothing when none was given and the model has none.
+// The same for work that can go on without: nothing when none was given and the model has none, or when a GGUF has one
+// of a kind that we do not have, which is said on standard error.
 std::optional<Tokenizer> load_tokenizer(const std::string& given, const std::string& model);
 
 }  // namespace minimind

@@ -75,11 +75,6 @@ void check_prompt_options(const GenerateCommand& options) {
   }
 }
 
-std::vector<std::int32_t> encode_prompt(const GenerateCommand& options, const std::optional<Tokenizer>& tokenizer) {
-  if (!tokenizer) require_tokenizer(options.tokenizer, options.checkpoint.model);
-  return tokenizer->encode(options.text.read());
-}
-
 // What the config names and what the tokenizer calls its end of text; an assumed id only where both are silent.
 std::vector<std::int32_t> end_tokens(const Engine& engine, const std::optional<Tokenizer>& tokenizer, bool quiet) {
   std::vector<std::int32_t> tokens = engine.model.config.eos_token_id;
@@ -140,8 +135,9 @@ int run_generate(const GenerateCommand& options) {
   check_prompt_options(options);
   const Engine engine = load_engine(options.checkpoint, options.run);
   const Config& config = engine.model.config;
-  const auto tokenizer = load_tokenizer(options.tokenizer, options.checkpoint.model);
-  const std::vector<std::int32_t> prompt = options.tokens ? *options.tokens : encode_prompt(options, tokenizer);
+  const auto tokenizer = options.tokens ? load_tokenizer(options.tokenizer, options.checkpoint.model)
+                                        : std::optional(require_tokenizer(options.tokenizer, options.checkpoint.model));
+  const std::vector<std::int32_t> prompt = options.tokens ? *options.tokens : tokenizer->encode(options.text.read());
   if (!options.ignore_eos) generate_options.end_tokens = end_tokens(engine, tokenizer, options.run.quiet);
   const std::size_t context = context_size(options, config);
   KvCache cache(config, std::min(context, prompt.size() + options.max_tokens));
@@ -180,7 +176,7 @@ Command add_generate(CLI::App& app) {
   auto options = std::make_shared<GenerateCommand>();
   CLI::App* command = app.add_subcommand("generate", "continue a text");
   options->checkpoint.add_to(*command);
-  command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json or the folder that holds it");
+  command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json, the folder that holds it, or a .gguf");
   options->text.add_to(*command);
   command->add_option_function<std::string>(
       "--tokens", [options](const std::string& tokens) { options->tokens = parse_token_ids(tokens, "--tokens"); },

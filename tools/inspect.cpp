@@ -28,10 +28,10 @@ struct TokenizerFacts {
 };
 
 std::optional<TokenizerFacts> tokenizer_facts(const InspectOptions& options, const std::string& model) {
-  const std::optional<std::string> path =
-      options.tokenizer.empty() ? find_tokenizer(model) : std::optional(options.tokenizer);
-  if (!path) return std::nullopt;
-  return TokenizerFacts{*path, Tokenizer::load(*path)};
+  auto tokenizer = load_tokenizer(options.tokenizer, model);
+  if (!tokenizer) return std::nullopt;
+  return TokenizerFacts{options.tokenizer.empty() ? find_tokenizer(model).value() : options.tokenizer,
+                        std::move(*tokenizer)};
 }
 
 Json to_json(const TokenizerFacts& facts) {
@@ -105,7 +105,7 @@ void print_text(const Checkpoint& checkpoint, const std::optional<TokenizerFacts
   if (tokenizer) {
     fmt::print("\ntokenizer {}: {}\n", tokenizer->path, described(tokenizer->tokenizer));
   } else {
-    fmt::print("\nno tokenizer.json beside the model or in ../model/\n");
+    fmt::print("\nno tokenizer in the model, beside it or in ../model/\n");
   }
   print_metadata(checkpoint);
   fmt::print("\ntensors, by their Hugging Face names\n");
@@ -131,7 +131,7 @@ Command add_inspect(CLI::App& app) {
   auto options = std::make_shared<InspectOptions>();
   CLI::App* command = app.add_subcommand("inspect", "what a checkpoint is, and where each value came from");
   options->checkpoint.add_to(*command);
-  command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json or the folder that holds it");
+  command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json, the folder that holds it, or a .gguf");
   command->add_flag("--json", options->json, "print one JSON object");
   return [options] { return run_inspect(*options); };
 }

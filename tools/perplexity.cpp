@@ -131,7 +131,6 @@ void add_text(Texts& texts, const std::vector<std::int32_t>& tokens, const std::
 }
 
 Texts read_texts(const PerplexityOptions& options, const std::optional<Tokenizer>& tokenizer) {
-  if (!options.has_tokens && !tokenizer) require_tokenizer(options.tokenizer, options.checkpoint.model);
   Texts texts;
   if (!options.jsonl) {
     add_text(texts, options.has_tokens ? options.tokens.read() : tokenizer->encode(options.text.read()), "the text");
@@ -224,7 +223,9 @@ void print_text(const Result& result) {
 int run_perplexity(const PerplexityOptions& options) {
   check_call(options);
   const Engine model = load_engine(options.checkpoint, options.run);
-  const auto tokenizer = load_tokenizer(options.tokenizer, options.checkpoint.model);
+  const auto tokenizer = options.has_tokens
+                             ? load_tokenizer(options.tokenizer, options.checkpoint.model)
+                             : std::optional(require_tokenizer(options.tokenizer, options.checkpoint.model));
   std::optional<Engine> against;
   if (options.against) against.emplace(load_against(options, model, tokenizer));
   const Engine* second = against ? &*against : nullptr;
@@ -247,7 +248,7 @@ Command add_perplexity(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "perplexity", "how well a model foretells a text, exactly as it is, and how far it is from another model");
   options->checkpoint.add_to(*command);
-  command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json or the folder that holds it");
+  command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json, the folder that holds it, or a .gguf");
   options->text.add_to(*command);
   command->add_flag("--jsonl", options->jsonl,
                     "the text is JSON strings, one a line: each is a text of its own, read in contexts of its own");

@@ -64,7 +64,7 @@ std::string convert_line(const Tokenizer& tokenizer, const TokenizeOptions& opti
 
 int run_tokenize(const TokenizeOptions& options) {
   if (options.skip_special && !options.decode) throw UsageError("--skip-special is for --decode");
-  const Tokenizer tokenizer = Tokenizer::load(require_tokenizer(options.tokenizer, options.model));
+  const Tokenizer tokenizer = require_tokenizer(options.tokenizer, options.model);
   const std::string input = options.text.read();
   if (options.jsonl) {
     for_each_line(input, [&](const std::string& line, std::size_t number) {
@@ -84,7 +84,7 @@ Command add_tokenize(CLI::App& app) {
   auto options = std::make_shared<TokenizeOptions>();
   CLI::App* command = app.add_subcommand("tokenize", "text to token ids, and back with --decode");
   command->add_option("-m,--model", options->model, "the checkpoint whose tokenizer is wanted (default: the demo)");
-  command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json or the folder that holds it");
+  command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json, the folder that holds it, or a .gguf");
   options->text.add_to(*command);
   command->add_flag("--decode", options->decode, "the input is token ids, the output text");
   command->add_flag("--skip-special", options->skip_special, "leave special tokens out of the text");
