@@ -22,16 +22,16 @@ OpenOptions options_of(const GoldenCase& golden) {
   return options;
 }
 
-std::string write_gguf_of(const Checkpoint& checkpoint, std::optional<DType> type, const TemporaryFolder& folder) {
-  const GgufExport model = export_gguf(checkpoint, type, "test", 1);
+std::string write_gguf_of(const Checkpoint& checkpoint, const WantedTypes& types, const TemporaryFolder& folder) {
+  const GgufExport model = export_gguf(checkpoint, types, "test", 1);
   OutputFile file(folder.path() + "/model.gguf");
   write_gguf(file, model.metadata, model.tensors, 1);
   file.commit();
   return file.path();
 }
 
-std::string write_pth_of(const Checkpoint& checkpoint, std::optional<DType> type, const TemporaryFolder& folder) {
-  const StateDictExport state = export_minimind(checkpoint, type, 1);
+std::string write_pth_of(const Checkpoint& checkpoint, const WantedTypes& types, const TemporaryFolder& folder) {
+  const StateDictExport state = export_minimind(checkpoint, types, 1);
   OutputFile file(folder.path() + "/model.pth");
   write_pth(file, state.tensors, state.tied, 1);
   file.commit();
@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(Export, EveryGoldenExport, testing::ValuesIn(golden_nam
 });
 
 TEST_P(EveryGoldenExport, HasPyTorchsLogitsAsGguf) {
-  const Checkpoint read = open_checkpoint(write_gguf_of(checkpoint_, std::nullopt, folder_), {});
+  const Checkpoint read = open_checkpoint(write_gguf_of(checkpoint_, {}, folder_), {});
   const Model model = load_model(read, WeightType::as_stored, 1);
   KvCache cache(model.config, golden_.tokens.size());
   Forward forward(model, kernels::choose(), 1, golden_.tokens.size(), golden_.tokens.size());
@@ -95,12 +95,12 @@ TEST_P(EveryGoldenExport, HasPyTorchsLogitsAsGguf) {
 }
 
 TEST_P(EveryGoldenExport, IsTheSameConfigAsGguf) {
-  const Checkpoint read = open_checkpoint(write_gguf_of(checkpoint_, std::nullopt, folder_), {});
+  const Checkpoint read = open_checkpoint(write_gguf_of(checkpoint_, {}, folder_), {});
   expect_same_config(read.config, checkpoint_.config);
 }
 
 TEST_P(EveryGoldenExport, ComesBackBitForBitFromGgufToPth) {
-  const Checkpoint gguf = open_checkpoint(write_gguf_of(checkpoint_, std::nullopt, folder_), {});
+  const Checkpoint gguf = open_checkpoint(write_gguf_of(checkpoint_, {}, folder_), {});
   OpenOptions options;  // what a .pth cannot say
   options.overrides = {.heads = checkpoint_.config.num_attention_heads,
                        .kv_heads = checkpoint_.config.num_key_value_heads,
@@ -108,12 +108,12 @@ TEST_P(EveryGoldenExport, ComesBackBitForBitFromGgufToPth) {
                        .yarn = {}};
   const std::string config_path = golden_.folder + "/config.json";
   if (std::filesystem::exists(config_path)) options = {.overrides = {}, .config_path = config_path, .loras = {}};
-  const Checkpoint pth = open_checkpoint(write_pth_of(gguf, std::nullopt, folder_), options);
+  const Checkpoint pth = open_checkpoint(write_pth_of(gguf, {}, folder_), options);
   expect_same(pth.tensors, checkpoint_.tensors);
 }
 
 TEST_P(EveryGoldenExport, HoldsItsVectorsAndRoutersInF32WhateverTheTypeOfTheMatrices) {
-  const GgufExport model = export_gguf(checkpoint_, DType::f16, "test", 1);
+  const GgufExport model = export_gguf(checkpoint_, {.matrices = DType::f16, .embedding = {}}, "test", 1);
   for (const OutputTensor& tensor : model.tensors) {
     const bool vector = tensor.sources.front()->shape.size() == 1;
     const bool router = tensor.name.ends_with("ffn_gate_inp.weight");
@@ -123,7 +123,7 @@ TEST_P(EveryGoldenExport, HoldsItsVectorsAndRoutersInF32WhateverTheTypeOfTheMatr
 
 std::string architecture_of(const std::string& golden_name) {
   const GoldenCase golden = load_golden(golden_name);
-  return export_gguf(open_checkpoint(golden.model_path, options_of(golden)), std::nullopt, "test", 1).architecture;
+  return export_gguf(open_checkpoint(golden.model_path, options_of(golden)), {}, "test", 1).architecture;
 }
 
 TEST(GgufArchitecture, IsTheOneOfLlamaCppThatComputesTheSame) {
@@ -140,8 +140,7 @@ TEST(GgufArchitecture, IsTheOneOfLlamaCppThatComputesTheSame) {
 TEST(GgufArchitecture, IsOursWhereNoneDoes) {
   for (const char* name : {"v3-glu-gelu", "v3-plain-relu", "v3-plain-gelu-bias", "v1-plain-relu"}) {
     const GoldenCase golden = load_golden(name);
-    const GgufExport model =
-        export_gguf(open_checkpoint(golden.model_path, options_of(golden)), std::nullopt, "test", 1);
+    const GgufExport model = export_gguf(open_checkpoint(golden.model_path, options_of(golden)), {}, "test", 1);
     EXPECT_EQ(model.architecture, "minimind") << name;
     EXPECT_NE(model.only_ours_because.find("SwiGLU"), std::string::npos) << model.only_ours_because;
   }
@@ -149,7 +148,7 @@ TEST(GgufArchitecture, IsOursWhereNoneDoes) {
 
 TEST(GgufExport, SaysYarnAsLlamaCppReadsIt) {
   const GoldenCase golden = load_golden("v3-yarn");
-  const GgufExport model = export_gguf(open_checkpoint(golden.model_path, options_of(golden)), std::nullopt, "test", 1);
+  const GgufExport model = export_gguf(open_checkpoint(golden.model_path, options_of(golden)), {}, "test", 1);
   EXPECT_EQ(std::get<std::string>(model.metadata.find("qwen3.rope.scaling.type")->data), "yarn");
   EXPECT_EQ(std::get<double>(model.metadata.find("qwen3.rope.scaling.factor")->data), 16);
   EXPECT_EQ(std::get<std::uint64_t>(model.metadata.find("qwen3.rope.scaling.original_context_length")->data), 2048u);
@@ -157,9 +156,25 @@ TEST(GgufExport, SaysYarnAsLlamaCppReadsIt) {
   EXPECT_NEAR(std::get<double>(model.metadata.find("qwen3.rope.scaling.attn_factor")->data), 1 / 1.2772588722, 1e-7);
 }
 
+TEST(GgufExport, GivesTheEmbeddingATypeOfItsOwn) {
+  const GoldenCase golden = load_golden("v3-untied");
+  OpenOptions options = options_of(golden);
+  if (std::filesystem::exists(golden.folder + "/config.json")) options.config_path = golden.folder + "/config.json";
+  const Checkpoint checkpoint = open_checkpoint(golden.model_path, options);
+  const GgufExport model = export_gguf(checkpoint, {.matrices = DType::bf16, .embedding = DType::f32}, "test", 1);
+  for (const OutputTensor& tensor : model.tensors) {
+    if (tensor.name == "token_embd.weight" || tensor.name == "output.weight") {
+      EXPECT_EQ(tensor.dtype, DType::f32) << tensor.name;
+    } else if (tensor.name.find("ffn_up") != std::string::npos) {
+      EXPECT_EQ(tensor.dtype, DType::bf16) << tensor.name;
+    }
+  }
+}
+
 TEST(GgufExport, NamesTheTensorThatTheTypeCannotHold) {
   const GoldenCase golden = load_golden("v3-odd");  // widths 36, 53 and 60
-  const GgufExport model = export_gguf(open_checkpoint(golden.model_path, options_of(golden)), DType::q8_0, "test", 1);
+  const GgufExport model = export_gguf(open_checkpoint(golden.model_path, options_of(golden)),
+                                       {.matrices = DType::q8_0, .embedding = {}}, "test", 1);
   ASSERT_FALSE(model.exceptions.empty());
   EXPECT_EQ(model.exceptions.front(), "token_embd.weight as f16: its 36 columns are no multiple of 32");
 }

@@ -36,7 +36,7 @@ namespace fs = std::filesystem;
 struct ConvertOptions {
   std::string in, out;
   CheckpointOptions checkpoint;
-  std::string type, tokenizer;
+  std::string type, embedding_type, tokenizer;
   std::optional<std::size_t> threads;
   bool force = false, quiet = false;
 };
@@ -55,16 +55,17 @@ OutputKind output_kind(const std::string& out) {
   return OutputKind::folder;
 }
 
-std::optional<DType> wanted_type(const std::string& name, OutputKind kind) {
+std::optional<DType> parse_type(const char* option, const std::string& name, OutputKind kind) {
   if (name.empty()) return std::nullopt;
   for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0, DType::iq4_nl}) {
     if (name != name_of(type)) continue;
     if (is_block_type(type) && kind != OutputKind::gguf) {
-      throw UsageError(fmt::format("--type is {}, which only a .gguf can hold; wanted f32, f16 or bf16", name));
+      throw UsageError(fmt::format("{} is {}, which only a .gguf can hold; wanted f32, f16 or bf16", option, name));
     }
     return type;
   }
-  throw UsageError(fmt::format("--type is {}, wanted f32, f16, bf16, q8_0, q4_0 or iq4_nl", minimind::quoted(name)));
+  throw UsageError(
+      fmt::format("{} is {}, wanted f32, f16, bf16, q8_0, q4_0 or iq4_nl", option, minimind::quoted(name)));
 }
 
 // The input stays as it is, whatever --force says.
@@ -94,7 +95,7 @@ struct Interrupted {};
 struct Conversion {
   const ConvertOptions& options;
   const Checkpoint& checkpoint;
-  std::optional<DType> type;
+  WantedTypes types;
   std::optional<std::string> tokenizer;  // its path
   std::size_t threads;
 
@@ -138,7 +139,7 @@ TokenizerData tokenizer_of(const Conversion& conversion) {
 std::string write_gguf_file(const Conversion& conversion) {
   const std::string& out = conversion.options.out;
   GgufExport model =
-      export_gguf(conversion.checkpoint, conversion.type, fs::path(out).stem().string(), conversion.threads);
+      export_gguf(conversion.checkpoint, conversion.types, fs::path(out).stem().string(), conversion.threads);
   if (conversion.tokenizer) {
     conversion.say("other programs will differ:",
                    set_tokenizer(model.metadata, tokenizer_of(conversion), conversion.checkpoint.config.vocab_size));
@@ -158,7 +159,7 @@ std::string write_gguf_file(const Conversion& conversion) {
 }
 
 std::string write_pth_file(const Conversion& conversion) {
-  const StateDictExport state = export_minimind(conversion.checkpoint, conversion.type, conversion.threads);
+  const StateDictExport state = export_minimind(conversion.checkpoint, conversion.types, conversion.threads);
   conversion.say("written", state.exceptions);
   Progress progress("convert", total_bytes(state.tensors), ProgressUnit::bytes);
   OutputFile file(conversion.options.out, watch_writing(progress));
@@ -197,7 +198,7 @@ DType most_common_type(const std::vector<OutputTensor>& tensors) {
 
 std::string write_folder(const Conversion& conversion) {
   const Checkpoint& checkpoint = conversion.checkpoint;
-  const StateDictExport state = export_hugging_face(checkpoint, conversion.type, conversion.threads);
+  const StateDictExport state = export_hugging_face(checkpoint, conversion.types, conversion.threads);
   const HfModelType model_type = hf_model_type(checkpoint.config, checkpoint.tensors);
   if (!model_type.why_not_transformers.empty()) {
     conversion.say("only minimind and MiniMind's own code can read this folder:", {model_type.why_not_transformers});
@@ -243,7 +244,8 @@ std::uintmax_t size_on_disk(const std::string& path) {
 int run_convert(const ConvertOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   const OutputKind kind = output_kind(options.out);
-  const std::optional<DType> type = wanted_type(options.type, kind);
+  const WantedTypes types{.matrices = parse_type("--type", options.type, kind),
+                          .embedding = parse_type("--embedding-type", options.embedding_type, kind)};
   check_output(options, kind);
   watch_interrupts();
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is then an error that is cleaned up after
@@ -252,7 +254,7 @@ int run_convert(const ConvertOptions& options) {
   const Conversion conversion{
       .options = options,
       .checkpoint = checkpoint,
-      .type = type,
+      .types = types,
       .tokenizer = options.tokenizer.empty() ? find_tokenizer(options.in) : std::optional(options.tokenizer),
       .threads = options.threads.value_or(default_threads())};
   std::string written;
@@ -279,6 +281,8 @@ Command add_convert(CLI::App& app) {
       ->required();
   command->add_option("--type", options->type,
                       "of the matrices: f32, f16 or bf16, and for a .gguf q8_0, q4_0 or iq4_nl (default: as stored)");
+  command->add_option("--embedding-type", options->embedding_type,
+                      "of the token embedding and the output matrix (default: as --type)");
   command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json, the folder that holds it, or a .gguf");
   command->add_flag("--force", options->force, "replace what is there");
   options->checkpoint.add_reading_options(*command);

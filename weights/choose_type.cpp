@@ -31,14 +31,14 @@ DType TypeChooser::stored_type(const OutputTensor& tensor) const {
   return same && (block_types_ || !is_block_type(type)) ? type : DType::f32;
 }
 
-void TypeChooser::choose_matrix_type(OutputTensor& tensor) {
-  tensor.dtype = wanted_.value_or(stored_type(tensor));
-  if (!wanted_ || fits(tensor, *wanted_)) return;
-  const std::size_t cols = tensor.shape.back(), block = block_shape(*wanted_).elements;
-  const std::string why = cols % block != 0 ? fmt::format("its {} columns are no multiple of {}", cols, block)
-                                            : fmt::format("it has numbers that {} cannot hold", name_of(*wanted_));
-  const bool f16_would_do = is_block_type(*wanted_) && fits(tensor, DType::f16);
+void TypeChooser::choose(OutputTensor& tensor, std::optional<DType> wanted) {
   const DType stored = stored_type(tensor);
+  tensor.dtype = wanted.value_or(stored);
+  if (!wanted || fits(tensor, *wanted)) return;
+  const std::size_t cols = tensor.shape.back(), block = block_shape(*wanted).elements;
+  const std::string why = cols % block != 0 ? fmt::format("its {} columns are no multiple of {}", cols, block)
+                                            : fmt::format("it has numbers that {} cannot hold", name_of(*wanted));
+  const bool f16_would_do = is_block_type(*wanted) && fits(tensor, DType::f16);
   tensor.dtype = f16_would_do ? DType::f16 : is_float_type(stored) && fits(tensor, stored) ? stored : DType::f32;
   exceptions_.push_back(fmt::format("{} as {}: {}", tensor.name, name_of(tensor.dtype), why));
 }

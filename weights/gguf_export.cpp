@@ -20,20 +20,20 @@ namespace {
 // Collects the tensors of the file in the order in which llama.cpp's converter writes them.
 class TensorList {
  public:
-  TensorList(const Checkpoint& checkpoint, std::string_view architecture, std::optional<DType> type,
-             std::size_t threads)
+  TensorList(const Checkpoint& checkpoint, std::string_view architecture, const WantedTypes& types, std::size_t threads)
       : checkpoint_(checkpoint),
         config_(checkpoint.config),
         architecture_(architecture),
-        chooser_(type, true, threads) {}
+        types_(types),
+        chooser_(true, threads) {}
 
   void run() {
-    add_matrix("token_embd.weight", {"model.embed_tokens.weight"});
+    add_embedding("token_embd.weight", "model.embed_tokens.weight");
     for (std::size_t layer = 0; layer < config_.num_hidden_layers; ++layer) add_layer(layer);
     add_vector("output_norm.weight", {"model.norm.weight"});
-    if (!config_.tie_word_embeddings) add_matrix("output.weight", {"lm_head.weight"});
+    if (!config_.tie_word_embeddings) add_embedding("output.weight", "lm_head.weight");
     if (config_.tie_word_embeddings && architecture_ == gguf_bailingmoe) {
-      add_matrix("output.weight", {"model.embed_tokens.weight"});
+      add_embedding("output.weight", "model.embed_tokens.weight");
     }
   }
 
@@ -61,7 +61,13 @@ class TensorList {
 
   void add_matrix(std::string name, const std::vector<std::string>& canonical, bool stacked = false) {
     OutputTensor tensor = joined(std::move(name), canonical, stacked);
-    chooser_.choose_matrix_type(tensor);
+    chooser_.choose(tensor, types_.matrices);
+    tensors.push_back(std::move(tensor));
+  }
+
+  void add_embedding(std::string name, const std::string& canonical) {
+    OutputTensor tensor = joined(std::move(name), {canonical}, false);
+    chooser_.choose(tensor, types_.embedding ? types_.embedding : types_.matrices);
     tensors.push_back(std::move(tensor));
   }
 
@@ -125,7 +131,7 @@ class TensorList {
         tensor.join = OutputTensor::Join::columns;
         tensor.shape = {config_.hidden_size, config_.moe_intermediate_size * matrices.size()};
       }
-      chooser_.choose_matrix_type(tensor);
+      chooser_.choose(tensor, types_.matrices);
       tensors.push_back(std::move(tensor));
     }
   }
@@ -133,6 +139,7 @@ class TensorList {
   const Checkpoint& checkpoint_;
   const Config& config_;
   std::string_view architecture_;
+  WantedTypes types_;
   TypeChooser chooser_;
 };
 
@@ -270,10 +277,10 @@ class MetadataWriter {
 
 }  // namespace
 
-GgufExport export_gguf(const Checkpoint& checkpoint, std::optional<DType> type, const std::string& name,
+GgufExport export_gguf(const Checkpoint& checkpoint, const WantedTypes& types, const std::string& name,
                        std::size_t threads) {
   const GgufArchitecture architecture = gguf_architecture(checkpoint.config, checkpoint.tensors);
-  TensorList list(checkpoint, architecture.name, type, threads);
+  TensorList list(checkpoint, architecture.name, types, threads);
   list.run();
   GgufMetadata metadata = MetadataWriter(checkpoint, architecture.name).run(name, list.tensors);
   return {.architecture = std::string(architecture.name),

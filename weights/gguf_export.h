@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "weights/checkpoint.h"
+#include "weights/choose_type.h"
 #include "weights/gguf.h"
 #include "weights/output_tensor.h"
 
@@ -36,8 +36,8 @@ struct GgufExport {
 //               that do not divide beside q_norm or without shared experts, YaRN with other betas than 32 and 1 or
 //               whose ramp MiniMind clamps (config.h).
 //
-// `type` is for the matrices, as stored without it; norms, routers and biases are f32. `name` becomes general.name.
-GgufExport export_gguf(const Checkpoint& checkpoint, std::optional<DType> type, const std::string& name,
+// Norms, routers and biases are f32. `name` becomes general.name.
+GgufExport export_gguf(const Checkpoint& checkpoint, const WantedTypes& types, const std::string& name,
                        std::size_t threads);
 
 }  // namespace minimind

@@ -18,9 +18,9 @@ DType type_of_vector(const StoredTensor& tensor, std::optional<DType> original) 
   return original && holds_exactly(tensor, *original) ? *original : tensor.dtype;
 }
 
-StateDictExport export_as(const Checkpoint& checkpoint, std::optional<DType> type, std::size_t threads,
+StateDictExport export_as(const Checkpoint& checkpoint, const WantedTypes& types, std::size_t threads,
                           const std::function<std::string(const std::string&)>& rename) {
-  TypeChooser chooser(type, false, threads);
+  TypeChooser chooser(false, threads);
   StateDictExport result;
   for (const auto& [name, stored] : checkpoint.tensors) {
     OutputTensor tensor{.name = rename(name),
@@ -28,7 +28,10 @@ StateDictExport export_as(const Checkpoint& checkpoint, std::optional<DType> typ
                         .shape = stored.shape,
                         .sources = {&stored},
                         .row_order = {}};
-    if (is_matrix_of_weights(name, stored)) chooser.choose_matrix_type(tensor);
+    const bool embedding = name == "model.embed_tokens.weight" || name == "lm_head.weight";
+    if (is_matrix_of_weights(name, stored)) {
+      chooser.choose(tensor, embedding && types.embedding ? types.embedding : types.matrices);
+    }
     result.tensors.push_back(std::move(tensor));
   }
   result.exceptions = chooser.exceptions();
@@ -37,18 +40,18 @@ StateDictExport export_as(const Checkpoint& checkpoint, std::optional<DType> typ
 
 }  // namespace
 
-StateDictExport export_minimind(const Checkpoint& checkpoint, std::optional<DType> type, std::size_t threads) {
+StateDictExport export_minimind(const Checkpoint& checkpoint, const WantedTypes& types, std::size_t threads) {
   const Family family = checkpoint.config.family;
   const auto rename = [&](const std::string& name) { return minimind_name(family, name); };
-  StateDictExport result = export_as(checkpoint, type, threads, rename);
+  StateDictExport result = export_as(checkpoint, types, threads, rename);
   if (checkpoint.config.tie_word_embeddings) {
     result.tied.emplace_back(rename("lm_head.weight"), rename("model.embed_tokens.weight"));
   }
   return result;
 }
 
-StateDictExport export_hugging_face(const Checkpoint& checkpoint, std::optional<DType> type, std::size_t threads) {
-  StateDictExport result = export_as(checkpoint, type, threads, [](const std::string& name) { return name; });
+StateDictExport export_hugging_face(const Checkpoint& checkpoint, const WantedTypes& types, std::size_t threads) {
+  StateDictExport result = export_as(checkpoint, types, threads, [](const std::string& name) { return name; });
   if (rope_layout(checkpoint.config.family) == RopeLayout::halves) return result;
   for (OutputTensor& tensor : result.tensors) {
     const bool rotated =

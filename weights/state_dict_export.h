@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "weights/checkpoint.h"
+#include "weights/choose_type.h"
 #include "weights/output_tensor.h"
 
 namespace minimind {
@@ -18,15 +18,15 @@ struct StateDictExport {
   std::vector<std::string> exceptions;                    // tensors that could not be encoded as asked
 };
 
-// In both, `type` (a float type) is for the matrices; without it they stay as stored, and block types become f32, which
-// holds them exactly. Norms, routers and biases keep the type they have, or had before a GGUF widened them.
+// In both, the types wanted are float types; stored block types become f32, which holds them exactly. Norms, routers
+// and biases keep the type they have, or had before a GGUF widened them.
 
 // Under the names that MiniMind's own code of that generation uses, the tied output matrix included: what its
 // load_state_dict wants.
-StateDictExport export_minimind(const Checkpoint& checkpoint, std::optional<DType> type, std::size_t threads);
+StateDictExport export_minimind(const Checkpoint& checkpoint, const WantedTypes& types, std::size_t threads);
 
 // Under the names of transformers' Llama, Qwen3 and Qwen3-MoE, experts one by one and without a tied output matrix. The
 // rows of q_proj and k_proj of v1 and v2-early are reordered to the RoPE layout of halves, which is the same model.
-StateDictExport export_hugging_face(const Checkpoint& checkpoint, std::optional<DType> type, std::size_t threads);
+StateDictExport export_hugging_face(const Checkpoint& checkpoint, const WantedTypes& types, std::size_t threads);
 
 }  // namespace minimind
