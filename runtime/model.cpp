@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "weights/error.h"
@@ -10,6 +11,53 @@
 
 namespace minimind {
 namespace {
+
+// Which matrices are held as another type than was asked for: a line for each reason.
+class HeldOtherwise {
+ public:
+  void add(const std::string& name, const StoredTensor& tensor, WeightType type, DType held) {
+    if (type == WeightType::as_stored) {
+      if (held == tensor.dtype) return;
+      count(fmt::format("as {}: exact, but larger than {}; --type q8_0 or iq4_nl makes them smaller", name_of(held),
+                        name_of(tensor.dtype)),
+            name);
+    } else if (held != dtype_of(type)) {
+      const std::string_view asked = name_of(dtype_of(type));
+      const bool whole_blocks = tensor.shape[1] % block_shape(dtype_of(type)).elements == 0;
+      const std::string reason = whole_blocks ? fmt::format("numbers too large for {}, or not finite", asked)
+                                              : fmt::format("{} wants rows of a multiple of 32 numbers", asked);
+      count(fmt::format("as {}: {}", name_of(held), reason), name);
+    }
+  }
+
+  std::vector<std::string> lines() const {
+    std::vector<std::string> lines;
+    for (const Group& group : groups_) {
+      lines.push_back(group.count == 1
+                          ? fmt::format("{} {}", group.first, group.reason)
+                          : fmt::format("{} tensors, from {} on, {}", group.count, group.first, group.reason));
+    }
+    return lines;
+  }
+
+ private:
+  struct Group {
+    std::string reason;
+    std::string first;  // the name of one of them
+    std::size_t count;
+  };
+
+  void count(const std::string& reason, const std::string& name) {
+    const auto group = std::find_if(groups_.begin(), groups_.end(), [&](const Group& g) { return g.reason == reason; });
+    if (group == groups_.end()) {
+      groups_.push_back({reason, name, 1});
+    } else {
+      ++group->count;
+    }
+  }
+
+  std::vector<Group> groups_;
+};
 
 class Loader {
  public:
@@ -29,7 +77,7 @@ class Loader {
     for (std::size_t i = 0; i < config.num_hidden_layers; ++i) model.layers.push_back(layer(i));
     if (!config.tie_word_embeddings) model.lm_head = matrix("lm_head.weight");
     packer_.finish(threads_);
-    model.held_otherwise = std::move(held_otherwise_);
+    model.held_otherwise = held_otherwise_.lines();
     return model;
   }
 
@@ -45,10 +93,9 @@ class Loader {
 
   WeightMatrix matrix(const std::string& name) {
     const StoredTensor& tensor = stored(name);
-    if (!can_hold(type_, tensor.shape[1])) {
-      held_otherwise_.push_back(fmt::format("{} as f16: {} columns are no multiple of 32", name, tensor.shape[1]));
-    }
-    return packer_.add(tensor, type_);
+    const DType held = held_type(tensor, type_, threads_);
+    held_otherwise_.add(name, tensor, type_, held);
+    return packer_.add(tensor, held);
   }
 
   std::vector<float> vector(const std::string& name) const { return to_floats(stored(name)); }
@@ -90,7 +137,7 @@ class Loader {
   MixtureOfExperts mixture(const std::string& prefix) {
     const Config& config = checkpoint_.config;
     MixtureOfExperts moe{
-        .router = std::get<PackedMatrix<float>>(packer_.add(stored(prefix + "gate.weight"), WeightType::f32)),
+        .router = std::get<PackedMatrix<float>>(packer_.add(stored(prefix + "gate.weight"), DType::f32)),
         .experts = {},
         .routed_experts = config.num_experts,
         .experts_per_token = config.num_experts_per_tok,
@@ -108,7 +155,7 @@ class Loader {
   WeightType type_;
   std::size_t threads_;
   Packer packer_;
-  std::vector<std::string> held_otherwise_;
+  HeldOtherwise held_otherwise_;
 };
 
 }  // namespace

@@ -17,10 +17,13 @@
 namespace minimind {
 
 // How weights are held in memory. As stored is lossless.
-enum class WeightType { as_stored, f32, f16, bf16, q8_0, q4_0 };
+enum class WeightType { as_stored, f32, f16, bf16, q8_0, q4_0, iq4_nl };
 
-// "f32", "f16", "bf16", "q8_0", "q4_0". Throws UsageError for anything else.
+// "f32", "f16", "bf16", "q8_0", "q4_0", "iq4_nl". Throws UsageError for anything else.
 WeightType parse_weight_type(const std::string& name);
+
+// The encoding that a type other than as_stored stands for.
+DType dtype_of(WeightType type);
 
 // A weight matrix laid out for the kernels: panels of 16 rows, in which each column's 16 numbers (or, for the block
 // types, each 32 columns' blocks) lie together. Rows that fill up the last panel are zero. 64-byte aligned.
@@ -52,40 +55,39 @@ class PackedMatrix {
   std::unique_ptr<Element, Free> data_;
 };
 
-using WeightMatrix = std::variant<PackedMatrix<float>, PackedMatrix<F16>, PackedMatrix<Bf16>,
-                                  PackedMatrix<kernels::Q8Block>, PackedMatrix<kernels::Q4Block>>;
+using WeightMatrix =
+    std::variant<PackedMatrix<float>, PackedMatrix<F16>, PackedMatrix<Bf16>, PackedMatrix<kernels::Q8Block>,
+                 PackedMatrix<kernels::Q4Block>, PackedMatrix<kernels::Iq4NlBlock>>;
 
 std::size_t rows(const WeightMatrix& matrix);
 std::size_t cols(const WeightMatrix& matrix);
+
+// What a stored matrix [rows, cols] that is asked for as `type` should be held as: that type; f16, where a block type
+// cannot hold rows of so many columns; and where the numbers are too large for either, or not finite, as stored. As
+// stored, block types that the kernels do not know are f32, which is exact. On `threads` threads looks at every number,
+// if it must. Throws Error for a matrix of integers.
+DType held_type(const StoredTensor& tensor, WeightType type, std::size_t threads);
 
 // Lays out stored matrices for the kernels. They are handed out at once and filled later, all of them together, so that
 // one team of threads shares the work of a whole model.
 class Packer {
  public:
-  // The matrix that finish() will fill from `tensor` [rows, cols] of f32, f16 or bf16, which must live until then.
-  // A block type cannot hold a matrix whose cols are no multiple of 32: that becomes f16.
-  WeightMatrix add(const StoredTensor& tensor, WeightType type);
+  // The matrix that finish() will fill from `tensor` [rows, cols], which must live until then, and which `held` can
+  // hold: see held_type. Where the two types are the same, every number stays as it is.
+  WeightMatrix add(const StoredTensor& tensor, DType held);
 
-  // Fills everything added, on `threads` threads, and lets go of the files' pages. Throws Error when a block type is
-  // asked for and a number is NaN or infinite.
+  // Fills everything added, on `threads` threads, and lets go of the files' pages.
   void finish(std::size_t threads);
 
  private:
-  struct Job {
-    const StoredTensor* tensor;
-    std::function<bool()> fill;  // false when the type cannot hold a number
-  };
   template <class Element>
   WeightMatrix add_as(const StoredTensor& tensor);
 
-  std::vector<Job> jobs_;
+  std::vector<std::function<void()>> jobs_;
 };
 
-// One matrix alone, as Packer does it.
+// One matrix alone, as held_type says.
 WeightMatrix pack(const StoredTensor& tensor, WeightType type, std::size_t threads);
-
-// Whether pack will hold a matrix of so many columns as `type`.
-bool can_hold(WeightType type, std::size_t cols);
 
 // One row as floats; out is [cols].
 void read_row(const WeightMatrix& matrix, std::size_t row, float* out);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/packed_matrix.h"
+#include "tests/stored.h"
 #include "weights/dtype.h"
 
 namespace minimind {
@@ -80,13 +81,41 @@ TEST_P(Kernels, MatmulOfEveryTypeAgreesWithDoublePrecision) {
     const std::vector<float> w = random_floats(size.rows * size.cols, 1);
     const std::vector<float> x = random_floats(size.tokens * size.cols, 2);
     for (const DType from : {DType::f32, DType::f16, DType::bf16}) {
-      for (const WeightType type : {WeightType::as_stored, WeightType::q8_0, WeightType::q4_0}) {
+      for (const WeightType type : {WeightType::as_stored, WeightType::q8_0, WeightType::q4_0, WeightType::iq4_nl}) {
         const WeightMatrix matrix = pack(stored(w, size.rows, size.cols, from), type, 1);
         std::vector<float> y(size.tokens * size.rows, NAN);
         const std::size_t panels = (size.rows + kernels::panel_rows - 1) / kernels::panel_rows;
         multiply(table(), matrix, {0, panels}, Matrix<const float>{x.data(), size.tokens, size.cols},
                  Matrix<float>{y.data(), size.tokens, size.rows});
         expect_product(matrix, x, size.tokens, y);
+      }
+    }
+  }
+}
+
+// One row for each quant and scale, as a file may hold them: -128 and infinite scales, too.
+TEST_P(Kernels, EveryQuantOfABlockIsMultipliedByItsScale) {
+  constexpr std::size_t rows = 256, cols = 32;
+  for (const DType type : {DType::q8_0, DType::q4_0, DType::iq4_nl}) {
+    std::string bytes;
+    for (std::size_t row = 0; row < rows; ++row) {
+      const auto scale = static_cast<std::uint16_t>(row == 7 ? 0x7C00 : 257 * row & 0xBFFF);
+      bytes += little_endian(scale) + std::string(block_shape(type).bytes - 2, static_cast<char>(row));
+    }
+    const WeightMatrix matrix = pack(make_tensor(type, {rows, cols}, bytes), {}, 1);
+    std::vector<float> row(cols), y(rows);
+    for (std::size_t col = 0; col < cols; ++col) {
+      std::vector<float> x(cols);
+      x[col] = 1;
+      multiply(table(), matrix, {0, rows / 16}, Matrix<const float>{x.data(), 1, cols},
+               Matrix<float>{y.data(), 1, rows});
+      for (std::size_t r = 0; r < rows; ++r) {
+        read_row(matrix, r, row.data());
+        if (std::isinf(row[col])) {
+          EXPECT_FALSE(std::isfinite(y[r])) << "and 0 times it is NaN";
+        } else {
+          ASSERT_EQ(y[r], row[col]) << name_of(type) << ", row " << r << ", column " << col;
+        }
       }
     }
   }

@@ -41,7 +41,7 @@ OpenOptions CheckpointOptions::open_options() const {
 }
 
 void RunOptions::add_to(CLI::App& command) {
-  command.add_option("--type", type, "how weights are held: f32, f16, bf16, q8_0 or q4_0 (default: as stored)");
+  command.add_option("--type", type, "how weights are held: f32, f16, bf16, q8_0, q4_0 or iq4_nl (default: as stored)");
   command
       .add_option("-t,--threads", threads,
                   "threads (default: the physical cores this process may use; fewer for a tiny model)")

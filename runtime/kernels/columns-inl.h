@@ -129,31 +129,63 @@ inline Column from_int8(int8x16_t bytes) {
 
 #endif
 
+// 16 bytes: quants of a block type.
 #if defined(__SSE2__)
 
-inline Column load_int8(const std::int8_t* at) {
-  return from_int8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));
+using Bytes = __m128i;
+
+inline Bytes load_bytes(const void* at) {
+  return _mm_loadu_si128(static_cast<const __m128i*>(at));
 }
 
-// The low or high halves of 16 bytes, less 8.
 template <bool high>
-inline Column load_nibbles(const std::uint8_t* at) {
-  __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
-  if constexpr (high) bytes = _mm_srli_epi16(bytes, 4);
-  return from_int8(_mm_sub_epi8(_mm_and_si128(bytes, _mm_set1_epi8(0x0F)), _mm_set1_epi8(8)));
+inline Bytes load_nibbles(const std::uint8_t* at) {
+  const Bytes bytes = load_bytes(at);
+  return _mm_and_si128(high ? _mm_srli_epi16(bytes, 4) : bytes, _mm_set1_epi8(0x0F));
+}
+
+inline Bytes less_8(Bytes nibbles) {
+  return _mm_sub_epi8(nibbles, _mm_set1_epi8(8));
+}
+
+// codes[nibble]
+inline Bytes look_up(const std::int8_t (&codes)[16], Bytes nibbles) {
+#if defined(__SSSE3__)
+  return _mm_shuffle_epi8(load_bytes(codes), nibbles);
+#else
+  // SSE2 has no shuffle of bytes by bytes: the steps from code to code are added up. Through memory it takes three
+  // times as long.
+  Bytes values = _mm_set1_epi8(codes[0]);
+  for (int k = 1; k < 16; ++k) {
+    const Bytes step = _mm_set1_epi8(static_cast<char>(codes[k] - codes[k - 1]));
+    values =
+        _mm_add_epi8(values, _mm_and_si128(_mm_cmpgt_epi8(nibbles, _mm_set1_epi8(static_cast<char>(k - 1))), step));
+  }
+  return values;
+#endif
 }
 
 #else
 
-inline Column load_int8(const std::int8_t* at) {
-  return from_int8(vld1q_s8(at));
+using Bytes = int8x16_t;
+
+inline Bytes load_bytes(const std::int8_t* at) {
+  return vld1q_s8(at);
 }
 
 template <bool high>
-inline Column load_nibbles(const std::uint8_t* at) {
+inline Bytes load_nibbles(const std::uint8_t* at) {
   const uint8x16_t bytes = vld1q_u8(at);
-  const uint8x16_t nibbles = high ? vshrq_n_u8(bytes, 4) : vandq_u8(bytes, vdupq_n_u8(0x0F));
-  return from_int8(vsubq_s8(vreinterpretq_s8_u8(nibbles), vdupq_n_s8(8)));
+  return vreinterpretq_s8_u8(high ? vshrq_n_u8(bytes, 4) : vandq_u8(bytes, vdupq_n_u8(0x0F)));
+}
+
+inline Bytes less_8(Bytes nibbles) {
+  return vsubq_s8(nibbles, vdupq_n_s8(8));
+}
+
+// codes[nibble]
+inline Bytes look_up(const std::int8_t (&codes)[16], Bytes nibbles) {
+  return vqtbl1q_s8(load_bytes(codes), vreinterpretq_u8_s8(nibbles));
 }
 
 #endif

@@ -65,12 +65,20 @@ struct HalfPanel {
 };
 
 inline Column load_quants(const Q8Block& block, std::size_t col) {
-  return load_int8(block.quant[col]);
+  return from_int8(load_bytes(block.quant[col]));
+}
+
+inline Bytes nibbles_of(const NibbleBlock& block, std::size_t col) {
+  constexpr std::size_t half = block_cols / 2;
+  return col < half ? load_nibbles<false>(block.nibbles[col]) : load_nibbles<true>(block.nibbles[col - half]);
 }
 
 inline Column load_quants(const Q4Block& block, std::size_t col) {
-  constexpr std::size_t half = block_cols / 2;
-  return col < half ? load_nibbles<false>(block.nibbles[col]) : load_nibbles<true>(block.nibbles[col - half]);
+  return from_int8(less_8(nibbles_of(block, col)));
+}
+
+inline Column load_quants(const Iq4NlBlock& block, std::size_t col) {
+  return from_int8(look_up(iq4_nl_codes, nibbles_of(block, col)));
 }
 
 template <class Block>
@@ -295,6 +303,7 @@ const Table MINIMIND_TABLE = {
     .matmul_bf16 = matmul<HalfPanel<Bf16, load_bf16>>,
     .matmul_q8_0 = matmul<BlockPanel<Q8Block>>,
     .matmul_q4_0 = matmul<BlockPanel<Q4Block>>,
+    .matmul_iq4_nl = matmul<BlockPanel<Iq4NlBlock>>,
     .rms_norm = rms_norm,
     .rope_halves = rope_halves,
     .rope_adjacent_pairs = rope_adjacent_pairs,

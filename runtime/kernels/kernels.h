@@ -15,16 +15,21 @@ namespace kernels {
 // that a product needs no horizontal sums and memory is read in order.
 inline constexpr std::size_t panel_rows = 16;
 
-// Blocks of 32 columns that share a scale per row, as GGUF's q8_0 and q4_0, for the 16 rows of a panel.
+// Blocks of 32 columns that share a scale per row, as GGUF's q8_0, q4_0 and iq4_nl, for the 16 rows of a panel.
 inline constexpr std::size_t block_cols = 32;
-struct Q8Block {                    // w = scale * quant, |quant| <= 127
+struct Q8Block {                    // w = scale * quant
   std::uint16_t scale[panel_rows];  // binary16
   std::int8_t quant[block_cols][panel_rows];
 };
-struct Q4Block {  // w = scale * (quant - 8); column c < 16 is in the low half of nibbles[c], c + 16 in the high half
+struct NibbleBlock {                // column c < 16 is in the low half of nibbles[c], c + 16 in the high half
   std::uint16_t scale[panel_rows];  // binary16
   std::uint8_t nibbles[block_cols / 2][panel_rows];
 };
+struct Q4Block : NibbleBlock {};     // w = scale * (nibble - 8)
+struct Iq4NlBlock : NibbleBlock {};  // w = scale * iq4_nl_codes[nibble]
+
+// Not inline, which would give the kernels' objects a symbol that the linker may share.
+constexpr std::int8_t iq4_nl_codes[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 
 // y[token][row] = sum over cols of w[row][col] * x[token][col], for the rows of panels [first_panel, last_panel).
 // Arithmetic is f32, and for one row and token always in the same order, whatever `tokens` is.
@@ -64,6 +69,7 @@ struct Table {
   void (*matmul_bf16)(const Matmul<Bf16>&) noexcept;
   void (*matmul_q8_0)(const Matmul<Q8Block>&) noexcept;
   void (*matmul_q4_0)(const Matmul<Q4Block>&) noexcept;
+  void (*matmul_iq4_nl)(const Matmul<Iq4NlBlock>&) noexcept;
 
   // out = x / sqrt(mean(x^2) + eps) * weight (Zhang & Sennrich 2019, arXiv:1910.07467). `out` may be `x`.
   void (*rms_norm)(const float* x, const float* weight, std::size_t n, float eps, float* out) noexcept;
