@@ -180,6 +180,15 @@ TEST(GgufExport, NamesTheTensorThatTheTypeCannotHold) {
 }
 
 // Rows 0, 1, 2, ... of two heads of six.
+TEST(MinimindExport, NamesUngatedNetworksOfV1AsItsCodeDoes) {
+  const GoldenCase golden = load_golden("v1-plain-relu");
+  const Checkpoint checkpoint = open_checkpoint(golden.model_path, options_of(golden));
+  std::vector<std::string> names;
+  for (const OutputTensor& tensor : export_minimind(checkpoint, {}, 1).tensors) names.push_back(tensor.name);
+  EXPECT_NE(std::find(names.begin(), names.end(), "layers.0.feed_forward.w1.weight"), names.end());
+  EXPECT_EQ(std::find(names.begin(), names.end(), "layers.0.feed_forward.w3.weight"), names.end());
+}
+
 TEST(TensorRows, AdjacentPairsAreTheHalvesInterleaved) {
   const std::vector<std::size_t> expected{0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11};
   EXPECT_EQ(halves_to_adjacent_pairs(12, 6), expected);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "weights/choose_type.h"
+#include "weights/families.h"
 #include "weights/minimind_names.h"
 #include "weights/tensor_rows.h"
 
@@ -41,8 +42,8 @@ StateDictExport export_as(const Checkpoint& checkpoint, const WantedTypes& types
 }  // namespace
 
 StateDictExport export_minimind(const Checkpoint& checkpoint, const WantedTypes& types, std::size_t threads) {
-  const Family family = checkpoint.config.family;
-  const auto rename = [&](const std::string& name) { return minimind_name(family, name); };
+  const bool gated = some_network_has(checkpoint.tensors, ".gate_proj.weight");
+  const auto rename = [&](const std::string& name) { return minimind_name(checkpoint.config.family, name, gated); };
   StateDictExport result = export_as(checkpoint, types, threads, rename);
   if (checkpoint.config.tie_word_embeddings) {
     result.tied.emplace_back(rename("lm_head.weight"), rename("model.embed_tokens.weight"));
