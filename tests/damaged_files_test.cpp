@@ -118,7 +118,7 @@ TEST(DamagedFiles, SafetensorsGiveTensorsOrAnError) {
 // Small files, so that most of the damage is done to their headers.
 TEST(DamagedFiles, GgufGivesTensorsOrAnError) {
   const auto tensors_of = [](std::shared_ptr<const MappedFile> file) { return read_gguf(std::move(file)).tensors; };
-  for (const std::string& path : golden_files(".gguf", "golden_gguf")) read_damaged(path, tensors_of, 2000);
+  for (const std::string& path : golden_files(".gguf", "golden_gguf")) read_damaged(path, tensors_of, 1000);
 }
 
 }  // namespace
