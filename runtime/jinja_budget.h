@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+
+namespace minimind::jinja {
+
+// What is wrong with a template or its input, without the place: whoever runs the template adds that and throws Error.
+class Failure : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// How much one rendering may take. Chat templates of models in use stay below a thousandth of each.
+struct Limits {
+  std::size_t steps = 5'000'000;               // nodes evaluated, items visited, 256 bytes scanned
+  std::size_t depth = 1000;                    // nodes, macros and iterators inside one another
+  std::size_t bytes = std::size_t{256} << 20;  // of all texts and containers made, freed or not
+  std::size_t output = std::size_t{64} << 20;  // of the rendered text
+};
+
+// What is left of it. Every operation whose cost depends on its input pays here before it does the work; what cannot
+// be paid throws Failure naming the limit.
+class Budget {
+ public:
+  explicit Budget(const Limits& limits) : limits_(limits) {}
+
+  void spend(std::size_t steps) {
+    if (steps > limits_.steps - spent_) exceeded("steps", limits_.steps);
+    spent_ += steps;
+  }
+  // For reading through `bytes` of text.
+  void scan(std::size_t bytes) { spend(bytes / 256); }
+  // For making a text or a container of this size.
+  void make(std::size_t bytes) {
+    if (bytes > limits_.bytes - made_) exceeded("bytes of texts and lists", limits_.bytes);
+    made_ += bytes;
+  }
+  void check_output(std::size_t bytes) const {
+    if (bytes > limits_.output) exceeded("bytes of output", limits_.output);
+  }
+
+  // One level deeper for as long as it lives.
+  class Level {
+   public:
+    explicit Level(Budget& budget) : budget_(budget) {
+      if (++budget_.depth_ > budget_.limits_.depth) {
+        --budget_.depth_;
+        exceeded("levels of nesting", budget_.limits_.depth);
+      }
+    }
+    ~Level() { --budget_.depth_; }
+    Level(const Level&) = delete;
+    Level& operator=(const Level&) = delete;
+
+   private:
+    Budget& budget_;
+  };
+
+ private:
+  [[noreturn]] static void exceeded(const char* what, std::size_t limit) {
+    throw Failure("takes more than the limit of " + std::to_string(limit) + " " + what);
+  }
+
+  Limits limits_;
+  std::size_t spent_ = 0;
+  std::size_t made_ = 0;
+  std::size_t depth_ = 0;
+};
+
+}  // namespace minimind::jinja
