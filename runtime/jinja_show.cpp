@@ -198,7 +198,7 @@ class JsonWriter {
   }
 
   static void add_unit(std::string& text, unsigned unit) {
-    std::array<char, 8> escape;
+    std::array<char, 16> escape;
     std::snprintf(escape.data(), escape.size(), "\\u%04x", unit);
     text += escape.data();
   }

@@ -97,10 +97,6 @@ const Value* Dict::find(const Value& key) const {
   return found == index_.end() ? nullptr : &entries_[found->second].second;
 }
 
-const Value* Dict::find(std::string_view key) const {
-  return find(Value(std::string(key)));
-}
-
 void Dict::set(Value key, Value value) {
   depth_ = std::max({depth_, key.depth() + 1, value.depth() + 1});
   if (depth_ > max_value_depth) too_deep();

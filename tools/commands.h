@@ -15,6 +15,7 @@ Command add_logits(CLI::App& app);
 Command add_compare(CLI::App& app);
 Command add_perplexity(CLI::App& app);
 Command add_tokenize(CLI::App& app);
+Command add_render(CLI::App& app);
 Command add_convert(CLI::App& app);
 
 }  // namespace minimind

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "runtime/jinja_value.h"
+
+namespace minimind::jinja {
+
+// The value that a JSON text stands for, mappings in the order of the text. `source` begins the message of the Error
+// thrown for what is no JSON, is longer than 16 MiB, is nested over 150 deep or has an integer of more than 64 bits.
+Value parse_json(std::string_view text, const std::string& source);
+
+}  // namespace minimind::jinja

@@ -1,0 +1,94 @@
+#include <fmt/core.h>
+
+#include <ctime>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "runtime/chat_template.h"
+#include "runtime/read_tokenizer.h"
+#include "tools/commands.h"
+#include "tools/lines.h"
+#include "tools/note.h"
+#include "tools/options.h"
+#include "weights/checkpoint.h"
+#include "weights/error.h"
+#include "weights/text_file.h"
+
+namespace minimind {
+namespace {
+
+struct RenderOptions {
+  std::string model;
+  std::string tokenizer;
+  std::string chat_template;
+  TextOptions text;
+  bool jsonl = false;
+};
+
+std::optional<TokenizerData> read_tokenizer_of(const RenderOptions& options) {
+  if (!options.tokenizer.empty()) return read_tokenizer(options.tokenizer);
+  if (!options.chat_template.empty() && options.model.empty()) return std::nullopt;
+  const auto found = find_tokenizer(model_path(options.model));
+  return found ? std::optional(read_tokenizer(*found)) : std::nullopt;
+}
+
+// The template given, the tokenizer's, or that of the model's family.
+ChatTemplate load_template(const RenderOptions& options) {
+  const auto tokenizer = read_tokenizer_of(options);
+  SpecialTokens special = tokenizer ? special_tokens_of(*tokenizer) : SpecialTokens();
+  if (!options.chat_template.empty()) {
+    return ChatTemplate(read_text_file(options.chat_template), options.chat_template, std::move(special));
+  }
+  if (tokenizer && tokenizer->chat_template) {
+    return ChatTemplate(*tokenizer->chat_template, tokenizer->source + ": chat_template", std::move(special));
+  }
+  if (!options.tokenizer.empty() && options.model.empty()) {
+    throw Error(fmt::format("{}: has no chat template; give one with --template, or the model with -m for its family's",
+                            options.tokenizer));
+  }
+  const std::string path = model_path(options.model);
+  const Family family = open_checkpoint(path, {}).config.family;
+  note("{}: has no chat template; using that of family {}", path, name_of(family));
+  return ChatTemplate::of_family(family, std::move(special));
+}
+
+int run_render(const RenderOptions& options) {
+  const ChatTemplate chat_template = load_template(options);
+  const std::string input = options.text.read();
+  const std::time_t now = std::time(nullptr);
+  if (!options.jsonl) {
+    fmt::print("{}", chat_template.render(parse_chat_input(input, "the input"), now));
+    return 0;
+  }
+  for_each_line(input, [&](const std::string& line, std::size_t number) {
+    const std::string place = fmt::format("line {} of the input", number);
+    const ChatInput conversation = parse_chat_input(line, place);
+    try {
+      fmt::print("{}\n", nlohmann::json(chat_template.render(conversation, now)).dump());
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}: {}", place, error.what()));
+    }
+  });
+  return 0;
+}
+
+}  // namespace
+
+Command add_render(CLI::App& app) {
+  auto options = std::make_shared<RenderOptions>();
+  CLI::App* command = app.add_subcommand("render", "a conversation to the prompt that the chat template makes of it");
+  command->add_option("-m,--model", options->model, "the checkpoint whose template is wanted (default: the demo)");
+  command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json, the folder that holds it, or a .gguf");
+  command->add_option("--template", options->chat_template, "a file with a chat template, in Jinja");
+  options->text.add_to(*command);
+  command->add_flag("--jsonl", options->jsonl, "a conversation a line in, its prompt as a JSON string a line out");
+  command->footer(
+      "A conversation is a JSON object: {\"messages\": [{\"role\": \"user\", \"content\": \"...\"}], \"tools\": "
+      "[...],\n"
+      "\"add_generation_prompt\": true, \"open_thinking\": true}. All but messages may be left out; other names are "
+      "variables.");
+  return [options] { return run_render(*options); };
+}
+
+}  // namespace minimind
