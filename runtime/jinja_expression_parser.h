@@ -56,7 +56,7 @@ class ExpressionParser {
   ExpressionPtr parse_filters_and_tests(ExpressionPtr subject);
   ExpressionPtr parse_test(ExpressionPtr subject);
   ExpressionPtr parse_subscript(ExpressionPtr subject);
-  ExpressionPtr parse_subscribed(std::size_t offset, ExpressionPtr subject);
+  ExpressionPtr parse_subscribed(std::size_t offset, ExpressionPtr& subject);
   ExpressionPtr parse_call(ExpressionPtr subject);
   ArgumentExpressions parse_arguments();
   void parse_argument(ArgumentExpressions& arguments);

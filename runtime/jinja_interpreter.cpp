@@ -186,7 +186,8 @@ Interpreter::Flow Interpreter::execute_captured(const Statement& statement, Fram
   const Value result = evaluate(*statement.value, frame);
   captured_ = outer_captured;
   if (statement.kind == StatementKind::filter_block) {
-    emit(shown(result, context_.budget));
+    if (!result.text()) throw Failure("the filters of a block give " + result.kind_name() + "; wanted a string");
+    emit(result.text()->bytes);
   } else if (statement.target->kind == ExpressionKind::namespace_attribute &&
              !variable(statement.target->variable, frame).name_space()) {
     throw Failure("cannot set an attribute of what is no namespace");

@@ -115,7 +115,8 @@ class Lexer {
     for (std::size_t at = inside; at < source_.size(); ++at) {
       if (const std::size_t end = end_of_tag(at, "#}")) return move_to(end);
     }
-    throw SyntaxError(tag, "the comment that begins here has no end");
+    if (inside != source_.size()) throw SyntaxError(tag, "the comment that begins here has no end");
+    at_ = inside;  // Jinja2 lets a template end so
   }
 
   // {% raw %}: everything up to {% endraw %} is data.
@@ -142,7 +143,8 @@ class Lexer {
       move_to(after);
       return true;
     }
-    throw SyntaxError(tag, "the raw block that begins here has no end");
+    if (at != source_.size()) throw SyntaxError(tag, "the raw block that begins here has no end");
+    return true;
   }
 
   void lex_inside(std::size_t tag, bool is_variable) {

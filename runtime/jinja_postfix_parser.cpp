@@ -111,13 +111,21 @@ ExpressionPtr ExpressionParser::parse_subscript(ExpressionPtr subject) {
     adopt(*attribute, std::move(index));
     return attribute;
   }
-  ExpressionPtr item = parse_subscribed(token.offset, std::move(subject));
-  if (tokens_.is_symbol(",")) throw SyntaxError(tokens_.offset(), "several subscripts are not supported");
+  // Any number of subscripts but one is a tuple of them.
+  auto tuple = make_expression(ExpressionKind::tuple, tokens_.offset());
+  if (!tokens_.is_symbol("]")) {
+    ExpressionPtr item = parse_subscribed(token.offset, subject);
+    if (tokens_.skip_symbol("]")) return item;
+    if (item->kind == ExpressionKind::slice) tokens_.fail_wanting("']'");
+    subject = std::move(item->children[0]);
+    adopt(*tuple, std::move(item->children[1]));
+    while (tokens_.skip_symbol(",") && !tokens_.is_symbol("]")) adopt(*tuple, parse_expression());
+  }
   tokens_.expect_symbol("]");
-  return item;
+  return make_expression(ExpressionKind::item, token.offset, std::move(subject), std::move(tuple));
 }
 
-ExpressionPtr ExpressionParser::parse_subscribed(std::size_t offset, ExpressionPtr subject) {
+ExpressionPtr ExpressionParser::parse_subscribed(std::size_t offset, ExpressionPtr& subject) {
   const auto at_end = [&] { return tokens_.is_symbol("]") || tokens_.is_symbol(",") || tokens_.is_symbol(":"); };
   ExpressionPtr start = tokens_.is_symbol(":") ? nullptr : parse_expression();
   if (!tokens_.skip_symbol(":")) {

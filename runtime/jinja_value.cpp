@@ -9,6 +9,8 @@ namespace minimind::jinja {
 namespace {
 
 constexpr std::size_t linear_search_up_to = 8;
+constexpr std::size_t max_key_values = 1000;
+constexpr int tuple_rank = 4;  // of key_rank()
 
 [[noreturn]] void too_deep() {
   throw Failure("nests lists and mappings more than " + std::to_string(max_value_depth) + " deep");
@@ -20,8 +22,21 @@ int key_rank(const Value& key) {
   if (key.text()) return 1;
   if (key.is_none()) return 2;
   if (key.is_undefined()) return 3;
-  if (const List* const list = key.list(); list && list->is_tuple) return 4;
-  throw Failure("cannot use " + key.kind_name() + " as a key of a mapping");
+  if (const List* const list = key.list(); list && list->is_tuple) return tuple_rank;
+  const bool is_hashable = !key.list() && !key.dict() && !key.view();
+  throw Failure("cannot use " + key.kind_name() + " as a key of a mapping" + (is_hashable ? ": not supported" : ""));
+}
+
+// Counts the values in the key, which may hold one tuple many times over.
+void count_hashable(const Value& key, std::size_t& count) {
+  if (++count > max_key_values) throw Failure("a key of a mapping holds too many values");
+  if (key_rank(key) != tuple_rank) return;
+  for (const Value& item : key.list()->items) count_hashable(item, count);
+}
+
+void require_hashable(const Value& key) {
+  std::size_t count = 0;
+  count_hashable(key, count);
 }
 
 bool key_less(const Value& a, const Value& b) {
@@ -33,7 +48,7 @@ bool key_less(const Value& a, const Value& b) {
     return order < 0;
   }
   if (rank == 1) return a.text()->bytes < b.text()->bytes;
-  if (rank != 4) return false;
+  if (rank != tuple_rank) return false;
   return std::lexicographical_compare(a.list()->items.begin(), a.list()->items.end(), b.list()->items.begin(),
                                       b.list()->items.end(), key_less);
 }
@@ -86,6 +101,7 @@ bool Dict::KeyLess::operator()(const Value& a, const Value& b) const {
 }
 
 const Value* Dict::find(const Value& key) const {
+  require_hashable(key);
   if (index_.empty()) {
     const int rank = key_rank(key);
     for (const auto& [known, value] : entries_) {
