@@ -47,7 +47,7 @@ help:
 	@echo 'make test             install what is missing, build, and run every test'
 	@echo 'make install PREFIX=  install into PREFIX (default $(PREFIX)): bin/minimind and share/minimind'
 	@echo 'make sanitize         run the tests under the address and undefined-behaviour sanitizers'
-	@echo 'make fuzz             fuzz the readers of .pth, safetensors and GGUF for FUZZ_SECONDS=60 each (needs clang)'
+	@echo 'make fuzz             fuzz the readers of .pth, safetensors, GGUF and Jinja for FUZZ_SECONDS=60 each (needs clang)'
 	@echo 'make format           format the sources with clang-format'
 	@echo 'make reference        set up PyTorch under build/, write tests/golden anew and test the reference'
 	@echo 'make clean            remove what was built'
@@ -127,14 +127,20 @@ run-tests: $(BUILD)/minimind_tests $(BUILD)/minimind
 FUZZ_SECONDS ?= 60
 FUZZED := $(filter-out weights/checkpoint.cpp weights/hf_folder.cpp weights/lora.cpp weights/infer_%.cpp \
 	weights/gguf_header.cpp weights/write_%.cpp weights/output_%.cpp,$(wildcard weights/*.cpp))
-fuzz: build/fuzz/pth build/fuzz/safetensors build/fuzz/gguf
+fuzz: build/fuzz/pth build/fuzz/safetensors build/fuzz/gguf build/fuzz/jinja
 	build/fuzz/pth -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 build/fuzz/pth_corpus $(sort $(dir $(wildcard tests/golden/*/model.pth)))
 	build/fuzz/safetensors -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 build/fuzz/safetensors_corpus \
 		$(sort $(dir $(wildcard tests/golden/*/*.safetensors)))
 	build/fuzz/gguf -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 build/fuzz/gguf_corpus tests/golden_gguf
+	build/fuzz/jinja -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 build/fuzz/jinja_corpus tests/golden_jinja
 
 build/fuzz/%: tests/fuzz/%_fuzz.cpp $(FUZZED)
 	@mkdir -p build/fuzz/$*_corpus
+	clang++ -I. -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined $^ $(LDLIBS) -o $@
+
+JINJA := $(wildcard runtime/jinja*.cpp) runtime/unicode.cpp runtime/utf8.cpp weights/quote.cpp
+build/fuzz/jinja: tests/fuzz/jinja_fuzz.cpp $(JINJA)
+	@mkdir -p build/fuzz/jinja_corpus
 	clang++ -I. -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined $^ $(LDLIBS) -o $@
 
 install: minimind

@@ -18,7 +18,7 @@ struct Template;
 // rendered is what Jinja2 3.1 renders; what Jinja2 refuses is refused, and what is not supported here is refused too,
 // never guessed. Constant once made: any number of threads may render it.
 //
-// Not supported: block, extends, include, import, autoescape, recursive loops, cycler, joiner, lipsum, str.format, the
+// Not supported: block, extends, include, import, autoescape, recursive loops, cycler, joiner, lipsum, the
 // filters that make HTML or wrap text, attributes of Python, integers of more than 64 bits.
 class JinjaTemplate {
  public:

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "runtime/jinja_builtins.h"
+#include "runtime/jinja_format.h"
 #include "runtime/jinja_operations.h"
 #include "runtime/jinja_show.h"
 #include "runtime/jinja_text.h"
@@ -129,44 +130,6 @@ Value if_undefined(Context&, const Value& subject, const Bound& arguments) {
 }
 
 }  // namespace
-
-Value formatted(Context& context, const Text& format, const Value& arguments) {
-  const std::vector<Value> single = {arguments};
-  const List* const list = arguments.list();
-  const std::vector<Value>& values = list && list->is_tuple ? list->items : single;
-  std::string result;
-  std::size_t used = 0;
-  for (std::size_t at = 0; at < format.bytes.size(); ++at) {
-    if (format.bytes[at] != '%') {
-      result += format.bytes[at];
-      continue;
-    }
-    const char directive = ++at < format.bytes.size() ? format.bytes[at] : '\0';
-    if (directive == '%') {
-      result += '%';
-      continue;
-    }
-    if (directive != 's' && directive != 'r' && directive != 'd' && directive != 'i') {
-      throw Failure("only %s, %r, %d, %i and %% are supported in a format");
-    }
-    if (used == values.size()) throw Failure("the format has more places than there are arguments");
-    const Value& value = values[used++];
-    if (directive == 's') {
-      result += shown(value, context.budget);
-    } else if (directive == 'r') {
-      const std::string in_list = shown(make_list({value}, context.budget), context.budget);
-      result += in_list.substr(1, in_list.size() - 2);  // a list shows the repr() of its items
-    } else if (const auto* const number = value.get_if<double>()) {
-      throw Failure("formatting a float with %d is not supported: " + std::to_string(*number));
-    } else {
-      result += std::to_string(integer_argument(value, "an argument for %d"));
-    }
-  }
-  // As in Python, what could be a mapping for %(name)s need not be used.
-  const bool may_stay = arguments.dict() || (list && !list->is_tuple) || arguments.is_undefined() || arguments.range();
-  if (used < values.size() && !may_stay) throw Failure("the format has fewer places than there are arguments");
-  return make_text(std::move(result), context.budget);
-}
 
 const std::vector<Builtin>& text_filters() {
   static const std::vector<Builtin> table = {

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "runtime/jinja_builtins.h"
+#include "runtime/jinja_format.h"
 #include "runtime/jinja_operations.h"
 #include "runtime/jinja_text.h"
 #include "runtime/utf8.h"
@@ -232,6 +233,7 @@ const std::vector<Builtin>& text_methods() {
       {"rindex", {"the sub"}, 1, index_of_text<true>},
       {"count", {"the sub"}, 1, count_in_text},
       {"join", {"the iterable"}, 1, join},
+      {"format", {}, 0, nullptr, format_fields},
       {"upper", {}, 0, mapped<upper>},
       {"lower", {}, 0, mapped<lower>},
       {"title", {}, 0, mapped<title>},

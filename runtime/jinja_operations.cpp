@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/jinja_format.h"
 #include "runtime/jinja_show.h"
 #include "runtime/jinja_text.h"
 #include "runtime/utf8.h"
@@ -156,14 +157,24 @@ Value repeated(Context& context, const Value& sequence, std::int64_t wanted) {
                                    : make_list(std::move(items), context.budget);
 }
 
-Value joined(Context& context, const Value& left, const Value& right) {
-  if (const Text* const a = left.text(), * const b = right.text(); a && b) {
-    refuse_markup(*a);
-    refuse_markup(*b);
-    context.budget.make(a->bytes.size() + b->bytes.size());
-    return make_text(a->bytes + b->bytes, context.budget);
+// Where one text is markup the other is escaped, as markupsafe does it.
+Value joined_texts(Context& context, const Text& left, const Text& right) {
+  const std::size_t size = left.bytes.size() + right.bytes.size();
+  if (!left.markup && !right.markup) {
+    context.budget.make(size);
+    return make_text(left.bytes + right.bytes, context.budget);
   }
-  const List *const a = left.list(), *const b = right.list();
+  context.budget.make(6 * size);  // as much as escaping makes of it
+  const auto escaped = [](const Text& text) { return text.markup ? text.bytes : escaped_html(text.bytes); };
+  Text result(escaped(left) + escaped(right));
+  result.markup = true;
+  return std::make_shared<const Text>(std::move(result));
+}
+
+Value joined(Context& context, const Value& left, const Value& right) {
+  if (left.text() && right.text()) return joined_texts(context, *left.text(), *right.text());
+  const List* const a = left.list();
+  const List* const b = right.list();
   if (!a || !b || a->is_tuple != b->is_tuple) refuse(Operator::add, left, right);
   context.budget.make((a->items.size() + b->items.size()) * sizeof(Value));
   std::vector<Value> items = a->items;

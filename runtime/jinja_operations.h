@@ -38,9 +38,6 @@ Value item_of(Context& context, const Value& subject, const Value& key);
 // `subject[start:stop:step]`; null is what was left out.
 Value slice_of(Context& context, const Value& subject, const Value* start, const Value* stop, const Value* step);
 
-// `format % arguments`: %s, %r, %d, %i and %%.
-Value formatted(Context& context, const Text& format, const Value& arguments);
-
 // Text that a builtin works on: str() of the value. Escaped text throws Failure, for it would stay escaped in Python.
 std::string text_argument(Context& context, const Value& value);
 

@@ -12,7 +12,7 @@ constexpr std::size_t linear_search_up_to = 8;
 constexpr std::size_t max_key_values = 1000;
 constexpr int tuple_rank = 4;  // of key_rank()
 
-[[noreturn]] void too_deep() {
+[[noreturn]] void fail_too_deep() {
   throw Failure("nests lists and mappings more than " + std::to_string(max_value_depth) + " deep");
 }
 
@@ -92,6 +92,12 @@ int three_way(T a, T b) {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
+// By UTF-8, whose order is that of the code points.
+int compare_texts(const Text& a, const Text& b, Budget& budget) {
+  budget.scan(std::min(a.bytes.size(), b.bytes.size()));
+  return a.bytes.compare(b.bytes);
+}
+
 }  // namespace
 
 Text::Text(std::string text) : bytes(std::move(text)), length(count_characters(bytes)) {}
@@ -115,7 +121,7 @@ const Value* Dict::find(const Value& key) const {
 
 void Dict::set(Value key, Value value) {
   depth_ = std::max({depth_, key.depth() + 1, value.depth() + 1});
-  if (depth_ > max_value_depth) too_deep();
+  if (depth_ > max_value_depth) fail_too_deep();
   if (const Value* const known = find(key)) {
     const_cast<Value&>(*known) = std::move(value);
     return;
@@ -193,7 +199,7 @@ namespace {
 Value make_sequence(std::vector<Value> items, bool is_tuple, Budget& budget) {
   List list{.items = std::move(items), .is_tuple = is_tuple};
   for (const Value& item : list.items) list.depth = std::max(list.depth, item.depth() + 1);
-  if (list.depth > max_value_depth) too_deep();
+  if (list.depth > max_value_depth) fail_too_deep();
   budget.make(sizeof(List) + list.items.size() * sizeof(Value));
   return std::make_shared<const List>(std::move(list));
 }
@@ -240,40 +246,33 @@ bool equal(const Value& a, const Value& b, Budget& budget) {
   if (a.is_number() && b.is_number()) return compare_numbers(a, b) == 0;
   if (a.is_undefined() || b.is_undefined()) return a.is_undefined() && b.is_undefined();
   if (a.is_none() || b.is_none()) return a.is_none() && b.is_none();
-  if (const Text* const x = a.text(), * const y = b.text(); x && y) {
-    budget.scan(std::min(x->bytes.size(), y->bytes.size()));
-    return x->bytes == y->bytes;
-  }
-  if (const List* const x = a.list(), * const y = b.list(); x && y) {
-    return x->is_tuple == y->is_tuple && (x == y || items_equal(x->items, y->items, budget));
-  }
-  if (const Dict* const x = a.dict(), * const y = b.dict(); x && y) return x == y || dicts_equal(*x, *y, budget);
-  if (const Range* const x = a.range(), * const y = b.range(); x && y) return ranges_equal(*x, *y);
-  if (a.view() && b.view()) throw Failure("comparing views of mappings is not supported");
-  if (const Method* const x = a.method(), * const y = b.method(); x && y) {
-    return x->name == y->name && x->self.identity() == y->self.identity();
-  }
+  if (a.text() && b.text()) return compare_texts(*a.text(), *b.text(), budget) == 0;
   const void* const identity = a.identity();
-  return identity && identity == b.identity();
+  if (identity && identity == b.identity()) return true;
+  if (a.list() && b.list()) {
+    return a.list()->is_tuple == b.list()->is_tuple && items_equal(a.list()->items, b.list()->items, budget);
+  }
+  if (a.dict() && b.dict()) return dicts_equal(*a.dict(), *b.dict(), budget);
+  if (a.range() && b.range()) return ranges_equal(*a.range(), *b.range());
+  if (a.view() && b.view()) throw Failure("comparing views of mappings is not supported");
+  if (a.method() && b.method()) {
+    return a.method()->name == b.method()->name && a.method()->self.identity() == b.method()->self.identity();
+  }
+  return false;
 }
 
 bool less(const Value& a, const Value& b, bool or_equal, Budget& budget) {
   budget.spend(1);
-  if (a.is_number() && b.is_number()) {
-    const int order = compare_numbers(a, b);
-    return order < 0 || (or_equal && order == 0);
-  }
-  if (const Text* const x = a.text(), * const y = b.text(); x && y) {
-    budget.scan(std::min(x->bytes.size(), y->bytes.size()));
-    const int order = x->bytes.compare(y->bytes);  // the order of UTF-8 is that of its code points
-    return order < 0 || (or_equal && order == 0);
-  }
-  const List *const x = a.list(), *const y = b.list();
-  if (x && y && x->is_tuple == y->is_tuple) {
-    for (std::size_t i = 0; i < std::min(x->items.size(), y->items.size()); ++i) {
-      if (!equal(x->items[i], y->items[i], budget)) return less(x->items[i], y->items[i], or_equal, budget);
+  const auto holds = [or_equal](int order) { return order < 0 || (or_equal && order == 0); };
+  if (a.is_number() && b.is_number()) return holds(compare_numbers(a, b));
+  if (a.text() && b.text()) return holds(compare_texts(*a.text(), *b.text(), budget));
+  if (a.list() && b.list() && a.list()->is_tuple == b.list()->is_tuple) {
+    const std::vector<Value>& x = a.list()->items;
+    const std::vector<Value>& y = b.list()->items;
+    for (std::size_t i = 0; i < std::min(x.size(), y.size()); ++i) {
+      if (!equal(x[i], y[i], budget)) return less(x[i], y[i], or_equal, budget);
     }
-    return or_equal ? x->items.size() <= y->items.size() : x->items.size() < y->items.size();
+    return holds(three_way(x.size(), y.size()));
   }
   for (const Value* const side : {&a, &b}) {
     if (const auto* const undefined = side->get_if<Undefined>()) throw Failure(*undefined->message);

@@ -4,5 +4,5 @@ set -eu
 shared=$(dirname "$0")/../../shared/check
 [ -d "$shared" ] || exit 0
 python3 "$shared/checkpoints.py" "$1"
-python3 "$shared/tokenizer.py" "$1" --no-templates
+python3 "$shared/tokenizer.py" "$1"
 python3 "$shared/malformed.py" "$1"

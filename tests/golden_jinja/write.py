@@ -14,7 +14,7 @@ from transformers.utils.chat_template_utils import _compile_jinja_template
 HERE = pathlib.Path(__file__).parent
 VARIABLES = json.loads((HERE / "variables.json").read_text(encoding="utf-8"))
 # One expression a line, printed, assigned, tested and gone through.
-EXPRESSIONS = (HERE / "expressions.txt").read_text(encoding="utf-8").split("\n")
+EXPRESSIONS = (HERE / "expressions.txt").read_text(encoding="utf-8").strip("\n").split("\n")
 FORMS = ["{{ EXPRESSION }}", "{% set x = EXPRESSION %}[{{ x }}]", "{% if EXPRESSION %}yes{% else %}no{% endif %}",
          "{% for y in EXPRESSION %}({{ y }}{{ loop.last }}){% endfor %}"]
 

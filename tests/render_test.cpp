@@ -1,0 +1,59 @@
+#include <fstream>
+#include <string>
+
+#include "tests/cli.h"
+
+namespace minimind {
+namespace {
+
+using Render = Cli;
+
+const std::string tokenizer = MINIMIND_SOURCE_DIR "/tests/golden_tokenizer/";
+
+TEST_F(Render, WritesOnePromptALineAsJson) {
+  std::ofstream(path("chat.jinja")) << "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}{{ more }}";
+  std::ofstream(path("in")) << R"({"messages": [{"role": "user", "content": "你好\""}], "more": 1})"
+                            << "\n\n"
+                            << R"({"messages": []})"
+                            << "\n";
+  const Outcome outcome = run("render --jsonl --template " + path("chat.jinja") + " < " + path("in"));
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "\"user: 你好\\\"\\n1\"\n\"\"\n");
+}
+
+TEST_F(Render, WritesPlainTextWithoutJsonl) {
+  std::ofstream(path("chat.jinja")) << "<{{ messages[0].content }}>\n";
+  const Outcome outcome =
+      run("render --template " + path("chat.jinja") + R"( -p '{"messages": [{"role": "user", "content": "a\nb"}]}')");
+  EXPECT_EQ(outcome.out, "<a\nb>") << outcome.err;
+}
+
+TEST_F(Render, ATemplateKnowsTheSpecialTokensOfTheTokenizer) {
+  std::ofstream(path("chat.jinja")) << "{{ eos_token is string }}{{ sep_token is defined }}";
+  const Outcome outcome =
+      run("render --tokenizer " + tokenizer + " --template " + path("chat.jinja") + R"( -p '{"messages": []}')");
+  EXPECT_EQ(outcome.out, "TrueFalse") << outcome.err;
+}
+
+TEST_F(Render, UsesTheTemplateOfTheFamilyWhereTheCheckpointHasNone) {
+  const Outcome outcome = run(
+      R"(render -p '{"messages": [{"role": "user", "content": "hi"}], "add_generation_prompt": true, "open_thinking": true}')");
+  EXPECT_EQ(outcome.out, "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n<think>\n") << outcome.err;
+  EXPECT_NE(outcome.err.find("has no chat template; using that of family v3"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Render, SaysWhichLineAndWhatPlaceOfTheTemplateIsWrong) {
+  std::ofstream(path("chat.jinja")) << "{{ messages[0].content.x.y }}";
+  std::ofstream(path("in")) << R"({"messages": [{"role": "user", "content": "a"}]})"
+                            << "\n";
+  const Outcome outcome = run("render --jsonl --template " + path("chat.jinja") + " < " + path("in"));
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.err, "minimind: line 1 of the input: " + path("chat.jinja") +
+                             ": line 1, column 25: a string has no attribute 'x'\n");
+  std::ofstream(path("in")) << "{}\n";
+  EXPECT_EQ(run("render --jsonl --template " + path("chat.jinja") + " < " + path("in")).err,
+            "minimind: line 1 of the input: has no \"messages\"\n");
+}
+
+}  // namespace
+}  // namespace minimind
