@@ -67,6 +67,16 @@ TEST_F(Convert, KeepsTheHashOfTheWeights) {
   for (const char* name : {"a.gguf", "folder", "b.pth"}) EXPECT_EQ(hash(path(name)), expected) << name;
 }
 
+TEST_F(Convert, WritesMetadataThatInspectShows) {
+  ASSERT_EQ(convert(demo_model, path("a.gguf")).status, 0);
+  const auto metadata = nlohmann::json::parse(run("inspect --json -m " + path("a.gguf")).out).at("metadata");
+  EXPECT_EQ(metadata.at("general.architecture"), "qwen3");
+  EXPECT_EQ(metadata.at("qwen3.block_count"), 4);
+  EXPECT_EQ(metadata.at("qwen3.attention.layer_norm_rms_epsilon"), 1e-6);
+  EXPECT_EQ(metadata.at("tokenizer.ggml.tokens"), "6400 of string");
+  EXPECT_NE(run("inspect -m " + path("a.gguf")).out.find("tokenizer.ggml.pre  "), std::string::npos);
+}
+
 TEST_F(Convert, CarriesTheTokenizerIntoAGgufAndOutAgain) {
   ASSERT_EQ(convert(demo_model, path("a.gguf")).status, 0);
   ASSERT_EQ(convert(path("a.gguf"), path("folder")).status, 0);

@@ -170,9 +170,9 @@ GgufModel read_gguf_model(std::shared_ptr<const MappedFile> file) {
   model.stated = gguf_settings(gguf.metadata, path);
   model.vector_type = vector_type(gguf.metadata, path);
   model.tensors = Translator(model.stated, path).run(std::move(gguf.tensors));
-  for (const auto& [key, value] : gguf.metadata.entries()) model.metadata.emplace_back(key, shown(value));
   const GgufValue* architecture = gguf.metadata.find("general.architecture");
   model.format = fmt::format("GGUF v{}, {}", gguf.version, std::get<std::string>(architecture->data));
+  model.metadata = std::move(gguf.metadata);
   return model;
 }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 #include <set>
 #include <utility>
@@ -52,14 +51,12 @@ class Settings {
     return static_cast<std::size_t>(*found);
   }
 
-  // A float32 means the shortest decimal that gives it: 1e-06, not 9.999999974752427e-07.
   std::optional<double> positive(std::string_view name) {
     const GgufValue* value = find(key(name));
     if (!value) return std::nullopt;
     const double* stored = std::get_if<double>(&value->data);
     if (!stored || !(*stored > 0) || !(*stored < 1e30)) fail(key(name), *value, "a positive number");
-    if (value->type != GgufType::f32) return *stored;
-    return std::strtod(fmt::format("{}", static_cast<float>(*stored)).c_str(), nullptr);
+    return as_meant(*stored, value->type);
   }
 
   std::optional<bool> boolean(std::string_view name) {
