@@ -96,7 +96,7 @@ TEST_F(Convert, ReplacesAFileOnlyWhenForced) {
   EXPECT_NE(read_whole_file(path("model.gguf")), "precious");
 }
 
-TEST_F(Convert, NeverWritesOverItsInput) {
+TEST_F(Convert, NeverWritesOverWhatItReads) {
   fs::copy_file(demo_model, path("model.pth"));
   const std::string before = read_whole_file(path("model.pth"));
   EXPECT_EQ(convert(path("model.pth"), path("model.pth"), "--force").status, 2);
@@ -105,7 +105,42 @@ TEST_F(Convert, NeverWritesOverItsInput) {
   ASSERT_EQ(convert(path("model.pth"), path("folder")).status, 0);
   EXPECT_EQ(convert(path("folder"), path("folder"), "--force").status, 2);
   EXPECT_EQ(convert(path("folder/model.safetensors"), path("folder"), "--force").status, 2);
+  fs::create_directory(path("other"));
+  fs::create_symlink(path("folder/model.safetensors"), path("other/model.safetensors"));
+  EXPECT_EQ(convert(path("folder"), path("other"), "--force").status, 2);
   EXPECT_EQ(read_whole_file(path("model.pth")), before);
+}
+
+TEST_F(Convert, NeverWritesOverALora) {
+  const GoldenCase golden = load_golden("v3-lora");
+  fs::copy_file(*golden.lora_path, path("lora.pth"));
+  const std::string before = read_whole_file(path("lora.pth"));
+  EXPECT_EQ(convert(golden.model_path, path("lora.pth"), "--force --lora " + path("lora.pth")).status, 2);
+  EXPECT_EQ(read_whole_file(path("lora.pth")), before);
+}
+
+TEST_F(Convert, SaysWhatAPthCannotSay) {
+  const GoldenCase golden = load_golden("v3-yarn");
+  const Outcome outcome = convert(golden.model_path, path("model.pth"), "--rope-scaling yarn");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_NE(outcome.err.find("a .pth cannot say"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("rope_scaling is {"), std::string::npos) << outcome.err;
+  EXPECT_EQ(convert(demo_model, path("plain.pth")).err.find("cannot say"), std::string::npos);
+}
+
+TEST_F(Convert, KeepsTheEndOfTextOfAConfigWithoutATokenizer) {
+  fs::copy(load_golden("hf-llama").folder, path("in"));
+  auto config = nlohmann::json::parse(read_whole_file(path("in/config.json")));
+  config["eos_token_id"] = 5;
+  std::ofstream(path("in/config.json")) << config;
+  ASSERT_EQ(convert(path("in"), path("model.gguf")).status, 0);
+  EXPECT_EQ(nlohmann::json::parse(run("inspect --json -m " + path("model.gguf")).out)["config"]["eos_token_id"],
+            nlohmann::json({5}));
+}
+
+TEST_F(Convert, KnowsAFormatByItsExtensionInCapitalsToo) {
+  ASSERT_EQ(convert(demo_model, path("MODEL.GGUF")).status, 0);
+  EXPECT_EQ(read_whole_file(path("MODEL.GGUF")).substr(0, 4), "GGUF");
 }
 
 TEST_F(Convert, RefusesAFolderThatHoldsPartsOfAnotherModel) {
