@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -151,6 +150,28 @@ TEST_F(Convert, RefusesAFolderThatHoldsPartsOfAnotherModel) {
   EXPECT_EQ(forced.status, 1);
   EXPECT_NE(forced.err.find("pytorch_model.bin"), std::string::npos) << forced.err;
   EXPECT_EQ(read_whole_file(path("folder/pytorch_model.bin")), "old");
+}
+
+// The shell's own ids: the program is in the background, so SIGINT would be ignored there; SIGTERM takes the same way.
+TEST_F(Convert, LeavesNothingBehindWhenItIsStopped) {
+  for (const char* signal : {"TERM", "HUP"}) {
+    const std::string command = "cd " + path("") + "; " + program() + " convert " + demo_model +
+                                " model.gguf --type iq4_nl 2> err & sleep 0.003; kill -" + signal + " $!; wait $!";
+    const int status = std::system(command.c_str());
+    ASSERT_TRUE(WIFEXITED(status));
+    const std::vector<std::string> left = left_behind();
+    if (WEXITSTATUS(status) == 0) {  // it was quicker
+      EXPECT_EQ(left, std::vector<std::string>{"model.gguf"}) << signal;
+      fs::remove(path("model.gguf"));
+    } else {
+      EXPECT_TRUE(left.empty()) << signal << ": " << left.front();
+    }
+  }
+}
+
+TEST_F(Convert, RefusesNamesThatNobodyMeans) {
+  for (const char* out : {"-", "\"\"", ".gguf"}) EXPECT_EQ(convert(demo_model, out).status, 2) << out;
+  EXPECT_EQ(convert(demo_model, path("model.gguf"), "--type \"\"").status, 2);
 }
 
 TEST_F(Convert, LeavesNothingBehindOnAFullDisk) {

@@ -45,6 +45,11 @@ struct ConvertOptions {
 enum class OutputKind { gguf, pth, folder };
 
 OutputKind output_kind(const std::string& out) {
+  const std::string name = fs::path(out).filename().string();
+  if (out.empty() || out == "-" || name == ".gguf" || name == ".pth") {
+    throw UsageError(
+        fmt::format("{} is no name to write to; name a .gguf, a .pth, or a folder", minimind::quoted(out)));
+  }
   std::string extension = fs::path(out).extension().string();
   for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (extension == ".gguf") return OutputKind::gguf;
@@ -287,10 +292,14 @@ Command add_convert(CLI::App& app) {
   command->add_option("IN", options->in, "a .pth, .pt, .bin, .safetensors or .gguf file, or a folder")->required();
   command->add_option("OUT", options->out, "what to write: a .gguf, a .pth in MiniMind's naming, or a folder")
       ->required();
-  command->add_option("--type", options->type,
-                      "of the matrices: f32, f16 or bf16, and for a .gguf q8_0, q4_0 or iq4_nl (default: as stored)");
-  command->add_option("--embedding-type", options->embedding_type,
-                      "of the token embedding and the output matrix (default: as --type)");
+  command
+      ->add_option("--type", options->type,
+                   "of the matrices: f32, f16 or bf16, and for a .gguf q8_0, q4_0 or iq4_nl (default: as stored)")
+      ->check(not_empty);
+  command
+      ->add_option("--embedding-type", options->embedding_type,
+                   "of the token embedding and the output matrix (default: as --type)")
+      ->check(not_empty);
   command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json, the folder that holds it, or a .gguf");
   command->add_flag("--force", options->force, "replace what is there");
   options->checkpoint.add_reading_options(*command);
