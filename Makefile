@@ -126,12 +126,15 @@ run-tests: $(BUILD)/minimind_tests $(BUILD)/minimind
 # Needs clang and its runtime: apt install clang libclang-rt-14-dev.
 FUZZ_SECONDS ?= 60
 FUZZED := $(filter-out weights/checkpoint.cpp weights/hf_folder.cpp weights/lora.cpp weights/infer_%.cpp \
-	weights/gguf_header.cpp weights/write_%.cpp weights/output_%.cpp,$(wildcard weights/*.cpp))
-fuzz: build/fuzz/pth build/fuzz/safetensors build/fuzz/gguf
+	weights/gguf_header.cpp weights/write_%.cpp weights/output_%.cpp weights/%_export.cpp weights/zip_writer.cpp weights/choose_type.cpp, \
+	$(wildcard weights/*.cpp))
+fuzz: build/fuzz/pth build/fuzz/safetensors build/fuzz/gguf $(BUILD)/minimind
 	build/fuzz/pth -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 build/fuzz/pth_corpus $(sort $(dir $(wildcard tests/golden/*/model.pth)))
 	build/fuzz/safetensors -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 build/fuzz/safetensors_corpus \
 		$(sort $(dir $(wildcard tests/golden/*/*.safetensors)))
-	build/fuzz/gguf -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 build/fuzz/gguf_corpus tests/golden_gguf
+	@mkdir -p build/fuzz/gguf_seeds
+	$(foreach case,v1-moe v2-yarn v3-moe,$(BUILD)/minimind convert -q --force tests/golden/$(case)/model.pth build/fuzz/gguf_seeds/$(case).gguf &&) true
+	build/fuzz/gguf -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 build/fuzz/gguf_corpus tests/golden_gguf build/fuzz/gguf_seeds
 
 build/fuzz/%: tests/fuzz/%_fuzz.cpp $(FUZZED)
 	@mkdir -p build/fuzz/$*_corpus
