@@ -1,9 +1,10 @@
 #include "tools/bench_limits.h"
 
-#include <unistd.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 
 #include "runtime/thread_team.h"
 
@@ -44,12 +45,16 @@ double measure_multiply_add(const kernels::Table& kernels, std::size_t threads) 
   return 2 * passes * static_cast<double>(threads * rounds * kernels.multiply_adds_per_round);
 }
 
+// sysconf(_SC_LEVEL3_CACHE_SIZE) tells a virtual machine of the whole processor's.
 std::size_t last_level_cache_bytes() {
-  long most = 0;
-  for (const int level : {_SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE, _SC_LEVEL4_CACHE_SIZE}) {
-    most = std::max(most, sysconf(level));
+  std::size_t most = 0;
+  for (int index = 0;; ++index) {
+    std::ifstream file(fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/size", index));
+    std::size_t kilobytes = 0;
+    char unit = 0;
+    if (!(file >> kilobytes >> unit) || unit != 'K') return most;
+    most = std::max(most, kilobytes * 1024);
   }
-  return static_cast<std::size_t>(most);
 }
 
 }  // namespace minimind

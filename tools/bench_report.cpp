@@ -59,8 +59,8 @@ std::string line_of(const BenchLimit& limit) {
       what = "f32 multiply-add in registers";
       break;
   }
-  return fmt::format("{:<7} {:>7}  {:<33} {:>23.1f} {:>8.1f} {:>8.1f} {}\n", "", limit.threads, what,
-                     1e-9 * speed.median, 1e-9 * speed.least, 1e-9 * speed.most, limit.bytes > 0 ? "GB/s" : "GFLOP/s");
+  return fmt::format("{:>15}  {:<33} {:>8.1f} {} ({:.1f} to {:.1f})\n", limit.threads, what, 1e-9 * speed.median,
+                     limit.bytes > 0 ? "GB/s" : "GFLOP/s", 1e-9 * speed.least, 1e-9 * speed.most);
 }
 
 Json spread_json(const std::vector<double>& samples) {
@@ -111,14 +111,16 @@ std::string to_text(const BenchReport& report) {
                       report.machine.empty() ? "" : report.machine + ", ", report.cores, report.cores == 1 ? "" : "s",
                       report.kernels, report.repetitions, report.repetitions == 1 ? "" : "s",
                       report.complete ? "" : "; interrupted");
-  text += fmt::format("{:<7} {:>7}  {:<24} {:>10} {:>10} {:>10} {:>17} {:>7}\n", "type", "threads", "test", "tokens/s",
-                      "least", "most", "weights, cache or", "of its");
-  text += fmt::format("{:<7} {:>7}  {:<24} {:>10} {:>10} {:>10} {:>17} {:>7}\n", "", "", "", "(median)", "", "",
-                      "arithmetic", "limit");
+  text += fmt::format("{:<7} {:>7}  {:<24} {:>10} {:>10} {:>10} {:>8} {:<8}{:>7}\n", "type", "threads", "test",
+                      "tokens/s", "least", "most", "rate", "", "reached");
   for (const BenchResult& result : report.results) {
     if (!result.tokens_per_second.empty()) text += line_of(report, result);
   }
-  text += "\nThe limits, measured in between: median, least, most\n";
+  text +=
+      "\nTokens/s are medians. Decode is rated by the weights and the cache it reads, against reading a buffer as "
+      "large as "
+      "the\nweights; a prompt by its arithmetic, against multiply-add in registers. Measured in between, on so many "
+      "threads:\n\n";
   for (const BenchLimit& limit : report.limits) {
     if (!limit.per_second.empty()) text += line_of(limit);
   }

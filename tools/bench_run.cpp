@@ -22,7 +22,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // The longest context of any test.
-std::size_t positions_of(const std::vector<BenchTest>& tests) {
+std::size_t longest_context(const std::vector<BenchTest>& tests) {
   std::size_t positions = 0;
   for (const BenchTest& test : tests) positions = std::max(positions, test.depth + test.tokens);
   return positions;
@@ -58,10 +58,12 @@ class Bench {
       : kernels_(kernels),
         plan_(plan),
         interrupted_(interrupted),
-        tokens_(random_tokens(positions_of(plan.tests), models.front().model.config.vocab_size)),
+        tokens_(random_tokens(longest_context(plan.tests), models.front().model.config.vocab_size)),
         logits_(models.front().model.config.vocab_size),
-        cache_(models.front().model.config, tokens_.size()),
         progress_("bench", total_tokens(models.size()), ProgressUnit::tokens) {
+    caches_.reserve(plan.tests.size());
+    for (const BenchTest& test : plan.tests)
+      caches_.emplace_back(models.front().model.config, test.depth + test.tokens);
     setups_.reserve(models.size() * plan.threads.size());
     std::size_t buffer_bytes = last_level_cache_bytes() / 2;
     for (const BenchModel& model : models) {
@@ -72,7 +74,7 @@ class Bench {
   }
 
   BenchMeasurements run() {
-    fill_cache();
+    fill_caches();
     for (std::size_t repetition = 0; repetition < plan_.repetitions && !interrupted_; ++repetition) {
       for (Setup& setup : setups_) {
         for (const std::size_t limit : setup.limits) {
@@ -80,24 +82,26 @@ class Bench {
           if (!interrupted_ && measured.per_second.size() == repetition)
             measured.per_second.push_back(measure(measured));
         }
-        for (std::size_t i = 0; i < plan_.tests.size() && !interrupted_; ++i) measure(setup, setup.first_result + i);
+        for (std::size_t i = 0; i < plan_.tests.size() && !interrupted_; ++i) measure(setup, i);
       }
     }
     measured_.complete = !interrupted_;
+    std::ranges::stable_sort(measured_.limits, {}, &BenchLimit::kind);
     return std::move(measured_);
   }
 
  private:
   std::size_t total_tokens(std::size_t models) const {
+    const std::size_t times = models * plan_.threads.size() * plan_.repetitions;
     std::size_t tokens = 0;
-    for (const BenchTest& test : plan_.tests) tokens += test.tokens;
-    return tokens_.size() + tokens * models * plan_.threads.size() * plan_.repetitions;
+    for (const BenchTest& test : plan_.tests) tokens += test.depth + test.tokens + times * test.tokens;
+    return tokens;
   }
 
   void add_setup(const BenchModel& model, std::size_t threads) {
     const Config& config = model.model.config;
     const std::size_t batch = std::min(batch_tokens, largest_prompt(plan_.tests));
-    Setup setup{Forward(model.model, kernels_, threads, batch, cache_.capacity()), measured_.results.size(), {}};
+    Setup setup{Forward(model.model, kernels_, threads, batch, tokens_.size()), measured_.results.size(), {}};
     const std::size_t bytes = weight_bytes(model.model);
     setup.limits.push_back(limit_index(LimitKind::reading_weights, threads, bytes));
     if (const std::size_t cache = last_level_cache_bytes()) {
@@ -137,15 +141,18 @@ class Bench {
                        name_of(result.test));
   }
 
-  // Every position gets a key and a value; how fast tokens are behind them does not depend on which.
-  void fill_cache() {
+  // Every position gets a key and a value, so that no measurement is the first to touch the memory. How fast tokens are
+  // behind them does not depend on which they are.
+  void fill_caches() {
     Forward& forward = setups_.front().forward;
-    while (cache_.size() < tokens_.size() && !interrupted_) {
-      const std::size_t count = std::min(forward.max_tokens(), tokens_.size() - cache_.size());
-      forward.run(std::span(tokens_).subspan(cache_.size(), count), cache_, {});
-      progress_.show(cache_.size(), "filling the context");
+    for (KvCache& cache : caches_) {
+      while (cache.size() < cache.capacity() && !interrupted_) {
+        const std::size_t count = std::min(forward.max_tokens(), cache.capacity() - cache.size());
+        forward.run(std::span(tokens_).subspan(cache.size(), count), cache, {});
+        done_ += count;
+        progress_.show(done_, "filling contexts");
+      }
     }
-    done_ = tokens_.size();
   }
 
   double measure(const BenchLimit& limit) {
@@ -153,14 +160,16 @@ class Bench {
     return measure_reading(kernels_, std::span(buffer_).first(limit.bytes / sizeof(float)), limit.threads);
   }
 
-  void measure(Setup& setup, std::size_t index) {
+  void measure(Setup& setup, std::size_t test_index) {
+    const std::size_t index = setup.first_result + test_index;
     BenchResult& result = measured_.results[index];
     const BenchTest& test = result.test;
+    KvCache& cache = caches_[test_index];
     progress_.show(done_, describe(result));
-    run_tokens(setup.forward, {test.kind, std::min(test.tokens, warm_up_tokens(test.kind)), test.depth});
+    run_tokens(setup.forward, cache, {test.kind, std::min(test.tokens, warm_up_tokens(test.kind)), test.depth});
     setup.forward.set_profile(plan_.profile ? &measured_.profiles[index].profile : nullptr);
     const Clock::time_point start = Clock::now();
-    run_tokens(setup.forward, test);
+    run_tokens(setup.forward, cache, test);
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     setup.forward.set_profile(nullptr);
     if (interrupted_) return;
@@ -170,15 +179,15 @@ class Bench {
 
   static std::size_t warm_up_tokens(BenchKind kind) { return kind == BenchKind::prompt ? 32 : 2; }
 
-  void run_tokens(Forward& forward, const BenchTest& test) {
-    cache_.rewind(test.depth);
+  void run_tokens(Forward& forward, KvCache& cache, const BenchTest& test) {
+    cache.rewind(test.depth);
     const auto tokens = std::span<const std::int32_t>(tokens_).subspan(test.depth, test.tokens);
     if (test.kind == BenchKind::prompt) {
-      prefill(forward, cache_, tokens, logits_, interrupted_);
+      prefill(forward, cache, tokens, logits_, interrupted_);
       return;
     }
     for (std::size_t i = 0; i < tokens.size() && !interrupted_; ++i) {
-      forward.run(tokens.subspan(i, 1), cache_, {logits_.data(), 1, logits_.size()});
+      forward.run(tokens.subspan(i, 1), cache, {logits_.data(), 1, logits_.size()});
     }
   }
 
@@ -187,7 +196,7 @@ class Bench {
   const std::atomic<bool>& interrupted_;
   std::vector<std::int32_t> tokens_;
   std::vector<float> logits_;
-  KvCache cache_;
+  std::vector<KvCache> caches_;  // one for each test
   Progress progress_;
   std::vector<float> buffer_;  // for measuring how fast memory is read
   std::vector<Setup> setups_;
