@@ -164,6 +164,7 @@ bench-peers: minimind
 	test -x build/peers-venv/bin/python || python3 -m venv build/peers-venv
 	CMAKE_ARGS=-DGGML_NATIVE=ON build/peers-venv/bin/pip install -q --no-binary llama-cpp-python \
 		-r tools/bench_peers/requirements.txt
+	build/peers-venv/bin/python -m unittest discover -q -s tools/bench_peers
 	build/peers-venv/bin/python tools/bench_peers/bench_peers.py $(BENCH_PEERS)
 
 -include $(OBJECTS:.o=.d) $(TEST_OBJECTS:.o=.d)

@@ -62,8 +62,8 @@ class Bench {
         logits_(models.front().model.config.vocab_size),
         progress_("bench", total_tokens(models.size()), ProgressUnit::tokens) {
     caches_.reserve(plan.tests.size());
-    for (const BenchTest& test : plan.tests)
-      caches_.emplace_back(models.front().model.config, test.depth + test.tokens);
+    const Config& config = models.front().model.config;
+    for (const BenchTest& test : plan.tests) caches_.emplace_back(config, test.depth + test.tokens);
     setups_.reserve(models.size() * plan.threads.size());
     std::size_t buffer_bytes = last_level_cache_bytes() / 2;
     for (const BenchModel& model : models) {
@@ -77,10 +77,10 @@ class Bench {
     fill_caches();
     for (std::size_t repetition = 0; repetition < plan_.repetitions && !interrupted_; ++repetition) {
       for (Setup& setup : setups_) {
-        for (const std::size_t limit : setup.limits) {
-          BenchLimit& measured = measured_.limits[limit];
-          if (!interrupted_ && measured.per_second.size() == repetition)
-            measured.per_second.push_back(measure(measured));
+        for (const std::size_t index : setup.limits) {
+          BenchLimit& limit = measured_.limits[index];
+          const bool missing = limit.per_second.size() == repetition;
+          if (missing && !interrupted_) limit.per_second.push_back(measure(limit));
         }
         for (std::size_t i = 0; i < plan_.tests.size() && !interrupted_; ++i) measure(setup, i);
       }

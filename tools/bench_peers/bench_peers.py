@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from peer import counts
-from table import OURS, Measurements, markdown
+from table import OURS, Measurements, faster, markdown
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -83,17 +83,21 @@ class Engines:
             return self.minimind(gguf)
         if engine == "llama.cpp":
             return self.peer(engine, "llama_cpp_peer.py", gguf)
-        return self.peer(engine, "pytorch_peer.py", folder, "--dtype", dtype) if dtype in FLOATS else []
+        return faster(*(self.peer(engine, "pytorch_peer.py", folder, "--dtype", each) for each in {dtype, "f32"}))
+
+
+def can_run(engine: str, dtype: str) -> bool:
+    return engine != "PyTorch" or dtype in FLOATS
 
 
 def note(options: argparse.Namespace, machine: dict, versions: dict[str, str]) -> str:
     peers = {
         "llama.cpp": "llama.cpp as in llama-cpp-python {}, compiled for this machine, with flash attention",
-        "PyTorch": "PyTorch {}, eager, with a cache allocated beforehand, float types only",
+        "PyTorch": "PyTorch {}, eager, with a cache allocated beforehand, in the type or in f32, whichever is faster",
     }
     weights = "" if options.models else " Random weights in the shapes of MiniMind's models."
     return "\n".join([
-        f"{machine['machine'] or 'Unnamed processor'}, {machine['cores']} cores, {options.threads} threads, "
+        f"{machine['machine'] or 'Unnamed processor'}, {machine['cores']} cores; threads: {options.threads}; "
         f"{datetime.date.today()}. Tokens per second, medians of {options.rounds * options.repetitions} samples in "
         f"{options.rounds} rounds in which the engines take turns.{weights}",
         "; ".join([f"minimind with its {machine['kernels']} kernels"]
@@ -133,6 +137,8 @@ def main() -> None:
         for (model, dtype), gguf in ggufs.items():
             for index in range(len(options.engines)):
                 engine = options.engines[(turn + index) % len(options.engines)]
+                if not can_run(engine, dtype):
+                    continue
                 print(f"round {turn + 1} of {options.rounds}: {model.name} {dtype} {engine}", file=sys.stderr)
                 results = engines.measure(engine, gguf, folders.get(model), dtype)
                 measurements.add(model.name, dtype, engine, results)

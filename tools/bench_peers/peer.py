@@ -19,7 +19,7 @@ class Engine(Protocol):
     def rewind(self, position: int) -> None:
         """Forgets what follows the first so many tokens."""
 
-    def run(self, tokens: list[int]) -> None:
+    def run(self, tokens: list[int]) -> object:
         """Puts the tokens behind those in the cache and computes the logits of the last."""
 
 
@@ -42,7 +42,7 @@ def longest_context(options: argparse.Namespace) -> int:
     return max(options.prompt, max(options.depths) + options.decode)
 
 
-def timed(work: Callable[[], None], tokens: int) -> float:
+def timed(work: Callable[[], object], tokens: int) -> float:
     """Tokens per second."""
     start = time.perf_counter()
     work()
@@ -53,7 +53,7 @@ def measure(engine: Engine, options: argparse.Namespace) -> list[dict]:
     draw = random.Random(1)
     tokens = [draw.randrange(engine.vocab_size) for _ in range(longest_context(options))]
 
-    def prompt(count: int) -> Callable[[], None]:
+    def prompt(count: int) -> Callable[[], object]:
         return lambda: engine.run(tokens[:count])
 
     def decode(depth: int, count: int) -> Callable[[], None]:

@@ -47,7 +47,8 @@ class PyTorch:
         self.position = position
 
     @torch.inference_mode()
-    def run(self, tokens: list[int]) -> None:
+    def run(self, tokens: list[int]) -> Tensor:
+        """The logits of the last token, [1, vocab_size]."""
         if len(tokens) > 1 and self.position > 0:
             raise ValueError("only the first batch may hold several tokens")
         body = self.model.model
@@ -55,8 +56,8 @@ class PyTorch:
         for layer, cache in zip(body.layers, self.cache):
             x = x + self.attend(layer.self_attn, norm(layer.input_layernorm, x), cache)
             x = x + layer.mlp(norm(layer.post_attention_layernorm, x))
-        self.model.lm_head(norm(body.norm, x[:, -1]))
         self.position += len(tokens)
+        return self.model.lm_head(norm(body.norm, x[:, -1]))
 
     def attend(self, attention: Attention, x: Tensor, cache: Tensor) -> Tensor:
         c = attention.config

@@ -34,6 +34,12 @@ def name_of(result: dict) -> str:
     return f"{result['test']} {result['tokens']:,}{depth}"
 
 
+def faster(first: list[dict], *others: list[dict]) -> list[dict]:
+    """Of several ways to do the same tests, for each test what the fastest gave."""
+    return [max(same, key=lambda result: statistics.median(result["tokens_per_second"]["samples"]))
+            for same in zip(first, *others, strict=True)]
+
+
 def ratio_to_best_peer(medians: dict[str, float]) -> float | None:
     """Of ours; None without a peer or without ours."""
     peers = [median for engine, median in medians.items() if engine != OURS]

@@ -1,6 +1,6 @@
 import unittest
 
-from table import Measurements, markdown, name_of, ratio_to_best_peer, speed
+from table import Measurements, faster, markdown, name_of, ratio_to_best_peer, speed
 
 
 def result(test: str, tokens: int, depth: int, *samples: float) -> dict:
@@ -16,6 +16,12 @@ class Table(unittest.TestCase):
         self.assertEqual(ratio_to_best_peer({"minimind": 30, "slow": 10, "fast": 20}), 1.5)
         self.assertIsNone(ratio_to_best_peer({"minimind": 30}))
         self.assertIsNone(ratio_to_best_peer({"fast": 30}))
+
+    def test_the_faster_way_is_chosen_for_each_test(self):
+        prompts = [result("prompt", 512, 0, speed) for speed in (10, 20)]
+        decodes = [result("decode", 128, 0, speed) for speed in (4, 3)]
+        self.assertEqual(faster([prompts[0], decodes[0]], [prompts[1], decodes[1]]), [prompts[1], decodes[0]])
+        self.assertEqual(faster(prompts), prompts)
 
     def test_speeds_keep_three_digits(self):
         self.assertEqual([speed(number) for number in (1234.56, 99.94, 1.234, None)], ["1,235", "99.9", "1.23", ""])
