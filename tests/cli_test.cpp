@@ -127,7 +127,7 @@ TEST_F(Cli, AForcedInstructionSetThatCannotBeHadIsAnError) {
 
 TEST_F(Cli, HelpIsNoError) {
   EXPECT_EQ(run("--help").status, 0);
-  for (const char* command : {"generate", "inspect", "logits", "compare", "perplexity", "tokenize"}) {
+  for (const char* command : {"generate", "inspect", "logits", "compare", "perplexity", "tokenize", "bench"}) {
     const Outcome outcome = run(std::string(command) + " --help");
     EXPECT_EQ(outcome.status, 0) << command;
     EXPECT_NE(outcome.out.find("Usage: minimind " + std::string(command)), std::string::npos);
