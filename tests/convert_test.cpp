@@ -80,7 +80,8 @@ TEST_F(Convert, CarriesTheTokenizerIntoAGgufAndOutAgain) {
   ASSERT_EQ(convert(demo_model, path("a.gguf")).status, 0);
   ASSERT_EQ(convert(path("a.gguf"), path("folder")).status, 0);
   const std::string text = "tokenize -p '写一首五言绝句<|im_end|> 12 x'";
-  const std::string expected = run(text).out;
+  const std::string expected = run(text + demo).out;
+  ASSERT_FALSE(expected.empty());
   EXPECT_EQ(run(text + " -m " + path("a.gguf")).out, expected);
   EXPECT_EQ(run(text + " -m " + path("folder")).out, expected);
 }
