@@ -54,6 +54,11 @@ void add_sequences(char32_t first, char32_t last, std::vector<std::vector<ByteSe
 
 }  // namespace
 
+CodePoints::CodePoints(std::vector<Range> ranges) {
+  std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.first < b.first; });
+  for (const Range& range : ranges) add(range.first, range.last);
+}
+
 CodePoints& CodePoints::add(char32_t first, char32_t last) {
   if (first < first_surrogate) add_range(first, std::min<char32_t>(last, first_surrogate - 1));
   if (last > last_surrogate) add_range(std::max<char32_t>(first, last_surrogate + 1), last);
@@ -66,8 +71,8 @@ CodePoints& CodePoints::add(const CodePoints& other) {
 }
 
 void CodePoints::add_range(char32_t first, char32_t last) {
-  auto begin =
-      std::find_if(ranges_.begin(), ranges_.end(), [&](const Range& range) { return range.last + 1 >= first; });
+  const auto ends_before = [](const Range& range, char32_t point) { return range.last + 1 < point; };
+  auto begin = std::lower_bound(ranges_.begin(), ranges_.end(), first, ends_before);
   auto end = begin;
   for (; end != ranges_.end() && end->first <= last + 1; ++end) {
     first = std::min(first, end->first);

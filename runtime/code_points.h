@@ -11,8 +11,14 @@ constexpr char32_t last_code_point = 0x10FFFF;
 // A set of characters: Unicode scalar values, so that surrogates are never in it.
 class CodePoints {
  public:
+  struct Range {
+    char32_t first, last;
+    bool operator==(const Range&) const = default;
+  };
+
   CodePoints() = default;
   CodePoints(char32_t first, char32_t last) { add(first, last); }
+  explicit CodePoints(std::vector<Range> ranges);  // in any order
 
   static CodePoints all() { return CodePoints(0, last_code_point); }
 
@@ -26,10 +32,6 @@ class CodePoints {
   bool empty() const { return ranges_.empty(); }
   bool contains(char32_t code_point) const;
 
-  struct Range {
-    char32_t first, last;
-    bool operator==(const Range&) const = default;
-  };
   // In order, neither touching nor overlapping.
   const std::vector<Range>& ranges() const { return ranges_; }
 

@@ -97,6 +97,10 @@ GrammarBuilder::Sequence GrammarBuilder::choice(const std::vector<Sequence>& alt
   return alternatives.size() == 1 ? alternatives.front() : reference(made_up(alternatives));
 }
 
+GrammarBuilder::Sequence GrammarBuilder::group(const Sequence& sequence) {
+  return sequence.size() == 1 ? sequence : reference(made_up({sequence}));
+}
+
 // x{2,} is x x R with R ::= x R | nothing; x{2,4} is x x R1 with R1 ::= x R2 | nothing, R2 ::= x | nothing.
 GrammarBuilder::Sequence GrammarBuilder::repeat(const Sequence& sequence, std::size_t min,
                                                 std::optional<std::size_t> max) {
@@ -106,7 +110,7 @@ GrammarBuilder::Sequence GrammarBuilder::repeat(const Sequence& sequence, std::s
         fmt::format("a repetition of {}; at most {} are supported", std::max(min, max.value_or(0)), max_repetitions));
   }
   if (sequence.empty() || max == std::size_t{0}) return {};
-  const Sequence once = sequence.size() == 1 ? sequence : reference(made_up({sequence}));
+  const Sequence once = group(sequence);
   charge(min);
   Sequence result;
   for (std::size_t i = 0; i < min; ++i) result.push_back(once.front());

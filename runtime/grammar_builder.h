@@ -35,6 +35,8 @@ class GrammarBuilder {
   static Sequence concatenate(const std::vector<Sequence>& parts);
   Sequence choice(const std::vector<Sequence>& alternatives);
   Sequence repeat(const Sequence& sequence, std::size_t min, std::optional<std::size_t> max);
+  // The same as one symbol, so that it can be used in several places at little cost.
+  Sequence group(const Sequence& sequence);
   Sequence optional(const Sequence& sequence) { return repeat(sequence, 0, 1); }
 
   // A rule that can be referred to before it is defined, once. `name` is what errors call it.
