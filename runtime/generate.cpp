@@ -113,7 +113,10 @@ Generated generate(Forward& forward, KvCache& cache, const Tokenizer* tokenizer,
   std::vector<float> logits(vocab_size);
   const std::vector<std::int32_t> end_tokens = all_end_tokens(options, tokenizer);
   std::optional<GrammarConstraint> constraint;
-  if (options.grammar) constraint.emplace(options.grammar, *tokenizer, vocab_size, end_tokens);
+  if (options.grammar) {
+    const std::size_t tokens = std::min(options.max_tokens, cache.capacity() - cache.size() - prompt.size());
+    constraint.emplace(options.grammar, *tokenizer, vocab_size, end_tokens, tokens);
+  }
   TextStream stream(tokenizer, options.stop, on_text);
   Generated result;
 
@@ -138,7 +141,10 @@ Generated generate(Forward& forward, KvCache& cache, const Tokenizer* tokenizer,
     result.tokens.push_back(token);
     const bool ended = std::find(end_tokens.begin(), end_tokens.end(), token) != end_tokens.end();
     if (!ended) stream.push(token);
-    if (!ended && constraint) constraint->accept(token);
+    if (!ended && constraint) {
+      constraint->accept(token,
+                         std::min(options.max_tokens - result.tokens.size(), cache.capacity() - cache.size() - 1));
+    }
     if (ended || stream.stopped() || (constraint && constraint->finished())) {
       result.finish_reason = FinishReason::stop;
       break;

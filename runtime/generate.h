@@ -60,7 +60,8 @@ void prefill(Forward& forward, KvCache& cache, std::span<const std::int32_t> tok
 // Continues the prompt until an end token, a stop string, max_tokens, or until prompt and text together fill the
 // cache's capacity (both `length`), or until `interrupted` is set. `tokenizer` may be null: then there is no text.
 // With a grammar, only tokens that some text of the grammar goes on with are drawn, end tokens only where it may end,
-// and the text ends (`stop`) when nothing can follow: what is generated always begins a text of the grammar.
+// and the text ends (`stop`) when nothing can follow: what is generated always begins a text of the grammar, and is one
+// where max_tokens and the capacity leave room for it, see GrammarConstraint.
 // Throws UsageError when there are stop strings or a grammar but no tokenizer, as Sampler does, and Error when the
 // prompt is empty, holds ids that are not in the vocabulary, or does not fit the cache, and as GrammarConstraint does.
 Generated generate(Forward& forward, KvCache& cache, const Tokenizer* tokenizer, std::span<const std::int32_t> prompt,

@@ -35,7 +35,11 @@ struct Grammar {
     std::uint32_t rank = 0;  // more than that of every rule that can begin with this one: there is no left recursion
   };
 
+  // Lengths of texts, in bytes, are counted up to here.
+  static constexpr std::uint64_t longest_text = std::uint64_t{1} << 40;
+
   std::vector<Symbol> symbols;              // the alternatives, each closed by `end`; then `accept`
+  std::vector<std::uint64_t> bytes_to_end;  // [symbols], of the shortest text from there to the end of the alternative
   std::vector<std::uint32_t> alternatives;  // where each begins in `symbols`
   std::vector<Rule> rules;
   std::uint32_t root = 0;

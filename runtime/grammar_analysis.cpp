@@ -1,11 +1,19 @@
 #include "runtime/grammar_analysis.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <queue>
+#include <utility>
 
 namespace minimind {
 namespace {
 
 using Kind = Grammar::Symbol::Kind;
+
+std::uint64_t sum(std::uint64_t a, std::uint64_t b) {
+  return std::min(a + b, Grammar::longest_text);
+}
 
 template <class Use>
 void for_each_alternative(const Grammar& grammar, Use use) {
@@ -17,33 +25,39 @@ void for_each_alternative(const Grammar& grammar, Use use) {
   }
 }
 
-// The rules with an alternative whose rules are all among them, and which has no bytes unless `bytes_count`.
-std::vector<bool> rules_that_derive(const Grammar& grammar, bool bytes_count) {
+// Of each rule the length of the shortest text that it derives, nothing where there is none: Knuth's generalisation of
+// Dijkstra's algorithm.
+std::vector<std::optional<std::uint64_t>> shortest_texts(const Grammar& grammar) {
+  std::vector<std::optional<std::uint64_t>> shortest(grammar.rules.size());
   std::vector<std::size_t> missing(grammar.alternatives.size());
+  std::vector<std::uint64_t> length(grammar.alternatives.size());
   std::vector<std::uint32_t> rule_of(grammar.alternatives.size());
   std::vector<std::vector<std::uint32_t>> used_by(grammar.rules.size());
-  std::vector<bool> derives(grammar.rules.size());
-  std::vector<std::uint32_t> found;
-  const auto complete = [&](std::uint32_t alternative) {
-    const std::uint32_t rule = rule_of[alternative];
-    if (derives[rule]) return;
-    derives[rule] = true;
-    found.push_back(rule);
-  };
+  using Entry = std::pair<std::uint64_t, std::uint32_t>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> known;
   for_each_alternative(grammar, [&](std::uint32_t rule, std::uint32_t alternative, const Grammar::Symbol* symbol) {
     rule_of[alternative] = rule;
     for (; symbol->kind != Kind::end; ++symbol) {
-      if (symbol->kind == Kind::rule) used_by[symbol->index].push_back(alternative);
-      if (symbol->kind == Kind::rule || !bytes_count) ++missing[alternative];
+      if (symbol->kind == Kind::bytes) {
+        length[alternative] = sum(length[alternative], 1);
+      } else {
+        used_by[symbol->index].push_back(alternative);
+        ++missing[alternative];
+      }
     }
-    if (missing[alternative] == 0) complete(alternative);
+    if (missing[alternative] == 0) known.emplace(length[alternative], rule);
   });
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    for (const std::uint32_t alternative : used_by[found[i]]) {
-      if (--missing[alternative] == 0) complete(alternative);
+  while (!known.empty()) {
+    const auto [its_length, rule] = known.top();
+    known.pop();
+    if (shortest[rule]) continue;
+    shortest[rule] = its_length;
+    for (const std::uint32_t alternative : used_by[rule]) {
+      length[alternative] = sum(length[alternative], its_length);
+      if (--missing[alternative] == 0) known.emplace(length[alternative], rule_of[alternative]);
     }
   }
-  return derives;
+  return shortest;
 }
 
 // For each rule those that it can begin with.
@@ -76,15 +90,18 @@ std::string name_on_cycle(const std::vector<std::vector<std::uint32_t>>& firsts,
 
 }  // namespace
 
-void find_nullable_rules(Grammar& grammar) {
-  const std::vector<bool> nullable = rules_that_derive(grammar, false);
-  for (std::size_t rule = 0; rule < nullable.size(); ++rule) grammar.rules[rule].nullable = nullable[rule];
-}
-
-std::optional<std::string> find_endless_rule(const Grammar& grammar, const std::vector<std::string>& names) {
-  const std::vector<bool> ends = rules_that_derive(grammar, true);
-  for (std::size_t rule = 0; rule < ends.size(); ++rule) {
-    if (!ends[rule] && !names[rule].empty()) return names[rule];
+std::optional<std::string> measure_rules(Grammar& grammar, const std::vector<std::string>& names) {
+  const std::vector<std::optional<std::uint64_t>> shortest = shortest_texts(grammar);
+  for (std::size_t rule = 0; rule < shortest.size(); ++rule) {
+    if (!shortest[rule] && !names[rule].empty()) return names[rule];
+    grammar.rules[rule].nullable = shortest[rule] == std::uint64_t{0};
+  }
+  grammar.bytes_to_end.assign(grammar.symbols.size(), 0);
+  for (std::size_t i = grammar.symbols.size(); i-- > 0;) {
+    const Grammar::Symbol symbol = grammar.symbols[i];
+    if (symbol.kind == Kind::end || symbol.kind == Kind::accept) continue;
+    const std::uint64_t its = symbol.kind == Kind::bytes ? 1 : shortest[symbol.index].value_or(Grammar::longest_text);
+    grammar.bytes_to_end[i] = sum(its, grammar.bytes_to_end[i + 1]);
   }
   return std::nullopt;
 }

@@ -189,8 +189,7 @@ Grammar GrammarBuilder::build(RuleId root) {
   Grammar grammar = flatten(kept, root);
   std::vector<std::string> names;
   for (const RuleId rule : kept) names.push_back(rules_[rule].name);
-  find_nullable_rules(grammar);
-  if (const auto endless = find_endless_rule(grammar, names)) {
+  if (const auto endless = measure_rules(grammar, names)) {
     throw Error(fmt::format("rule {} can never be finished: no text, however long, completes it", quoted(*endless)));
   }
   if (const auto recursive = rank_rules(grammar, names)) {

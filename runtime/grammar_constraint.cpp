@@ -23,7 +23,8 @@ TokenTrie trie_of_text(const Tokenizer& tokenizer, std::size_t vocab_size, std::
 }  // namespace
 
 GrammarConstraint::GrammarConstraint(std::shared_ptr<const Grammar> grammar, const Tokenizer& tokenizer,
-                                     std::size_t vocab_size, std::span<const std::int32_t> end_tokens)
+                                     std::size_t vocab_size, std::span<const std::int32_t> end_tokens,
+                                     std::size_t tokens_left)
     : grammar_(std::move(grammar)),
       tokenizer_(tokenizer),
       end_tokens_(end_tokens.begin(), end_tokens.end()),
@@ -31,12 +32,12 @@ GrammarConstraint::GrammarConstraint(std::shared_ptr<const Grammar> grammar, con
       state_(grammar_),
       allowed_(vocab_size) {
   std::erase_if(end_tokens_, [&](std::int32_t token) { return static_cast<std::size_t>(token) >= vocab_size; });
-  update();
+  update(tokens_left);
 }
 
-void GrammarConstraint::accept(std::int32_t token) {
+void GrammarConstraint::accept(std::int32_t token, std::size_t tokens_left) {
   if (!state_.advance(tokenizer_.token_bytes(token))) throw std::logic_error("a token that the grammar does not allow");
-  update();
+  update(tokens_left);
 }
 
 bool GrammarConstraint::conforms(std::string_view text) const {
@@ -44,15 +45,23 @@ bool GrammarConstraint::conforms(std::string_view text) const {
   return state.advance(text) && state.may_end();
 }
 
-void GrammarConstraint::update() {
+// Whether any is.
+bool GrammarConstraint::mark_allowed(std::uint64_t most_bytes_to_end) {
+  state_.mark_allowed(trie_, allowed_, most_bytes_to_end);
+  return std::find(allowed_.begin(), allowed_.end(), 1) != allowed_.end();
+}
+
+void GrammarConstraint::update(std::size_t tokens_left) {
   std::fill(allowed_.begin(), allowed_.end(), 0);
-  state_.mark_allowed(trie_, allowed_);
-  finished_ = std::find(allowed_.begin(), allowed_.end(), 1) == allowed_.end();
-  if (finished_ && !state_.may_end()) {
-    throw Error("no token of the vocabulary goes on with the text as the grammar wants it");
-  }
+  finished_ = state_.must_end();
+  if (tokens_left == 0) return;
+  const bool in_time = state_.bytes_to_end() <= tokens_left;
+  finished_ = !(in_time && mark_allowed(tokens_left - 1));
+  if (finished_ && !state_.may_end()) finished_ = !mark_allowed(Grammar::longest_text);
   if (state_.may_end()) {
     for (const std::int32_t token : end_tokens_) allowed_[static_cast<std::size_t>(token)] = 1;
+  } else if (finished_) {
+    throw Error("no token of the vocabulary goes on with the text as the grammar wants it");
   }
 }
 

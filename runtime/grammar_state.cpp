@@ -34,7 +34,7 @@ void sort_unique(std::vector<GrammarItem>& items) {
 
 GrammarState::GrammarState(std::shared_ptr<const Grammar> grammar)
     : grammar_(std::move(grammar)), classes_(grammar_->class_bytes.size()), callers_(grammar_->rules.size()) {
-  frames_.intern({});
+  intern_frame({});
   restart();
 }
 
@@ -72,7 +72,8 @@ bool GrammarState::must_end() const {
   return may_end() && states_[current_].size() == 1;
 }
 
-void GrammarState::mark_allowed(const TokenTrie& trie, std::span<std::uint8_t> allowed) {
+void GrammarState::mark_allowed(const TokenTrie& trie, std::span<std::uint8_t> allowed,
+                                std::uint64_t most_bytes_to_end) {
   begin_step();
   path_.resize(trie.longest + 1);
   path_[0] = current_;
@@ -84,7 +85,8 @@ void GrammarState::mark_allowed(const TokenTrie& trie, std::span<std::uint8_t> a
       continue;
     }
     path_[node.depth] = state;
-    for (std::uint32_t k = 0; k < node.token_count; ++k) {
+    const std::uint32_t tokens = bytes_to_end_[state] <= most_bytes_to_end ? node.token_count : 0;
+    for (std::uint32_t k = 0; k < tokens; ++k) {
       allowed[static_cast<std::size_t>(trie.tokens[node.first_token + k])] = 1;
     }
     ++i;
@@ -183,7 +185,7 @@ void GrammarState::run_calls() {
     const std::uint32_t id = called_.back().second;
     called_.pop_back();
     sort_unique(callers_[id]);
-    const std::uint32_t frame = frames_.intern(callers_[id]);
+    const std::uint32_t frame = intern_frame(callers_[id]);
     callers_[id].clear();
     const Grammar::Rule& rule = grammar_->rules[id];
     for (std::uint32_t i = 0; i < rule.alternatives; ++i) {
@@ -196,13 +198,30 @@ void GrammarState::run_calls() {
 GrammarState::State GrammarState::finish_closure() {
   sort_unique(found_);
   const State state = states_.intern(found_);
+  if (state == bytes_to_end_.size()) bytes_to_end_.push_back(bytes_to_end(found_));
   transitions_.resize(states_.size() * classes_, unknown);
   if (entries() > 2 * max_entries) fail_too_ambiguous();
   return state;
 }
 
+std::uint32_t GrammarState::intern_frame(std::span<const GrammarItem> returns) {
+  const std::uint32_t frame = frames_.intern(returns);
+  if (frame == frame_bytes_to_end_.size()) {
+    frame_bytes_to_end_.push_back(returns.empty() ? 0 : bytes_to_end(returns));
+  }
+  return frame;
+}
+
+std::uint64_t GrammarState::bytes_to_end(std::span<const GrammarItem> items) const {
+  std::uint64_t shortest = Grammar::longest_text;
+  for (const GrammarItem& item : items) {
+    shortest = std::min(shortest, grammar_->bytes_to_end[item.symbol] + frame_bytes_to_end_[item.frame]);
+  }
+  return shortest;
+}
+
 std::size_t GrammarState::entries() const {
-  const auto size = [](const GrammarItemLists& lists) { return lists.items() + 4 * lists.size(); };
+  const auto size = [](const GrammarItemLists& lists) { return lists.items() + 5 * lists.size(); };
   return size(frames_) + size(states_) + size(kernels_) + transitions_.size();
 }
 
@@ -216,6 +235,7 @@ void GrammarState::begin_step() {
 // Frames only refer to frames made before them.
 void GrammarState::forget_all_but_current() {
   const GrammarItemLists old_frames = std::exchange(frames_, {});
+  frame_bytes_to_end_.clear();
   std::vector<GrammarItem> items(states_[current_].begin(), states_[current_].end());
   std::vector<bool> needed(old_frames.size());
   needed[0] = true;
@@ -233,10 +253,11 @@ void GrammarState::forget_all_but_current() {
     if (!needed[frame]) continue;
     std::vector<GrammarItem> list(old_frames[frame].begin(), old_frames[frame].end());
     renumber(list);
-    new_frame[frame] = frames_.intern(list);
+    new_frame[frame] = intern_frame(list);
   }
   renumber(items);
   states_.clear();
+  bytes_to_end_.clear();
   kernels_.clear();
   kernel_states_.clear();
   transitions_.clear();

@@ -38,8 +38,13 @@ class GrammarState {
   bool may_end() const;
   bool must_end() const;
 
-  // Sets allowed[token] to 1 for every token of the trie whose text could follow. The rest is left as it is.
-  void mark_allowed(const TokenTrie& trie, std::span<std::uint8_t> allowed);
+  // The length of the shortest text that completes the text so far; Grammar::longest_text where it is longer.
+  std::uint64_t bytes_to_end() const { return bytes_to_end_[current_]; }
+
+  // Sets allowed[token] to 1 for every token of the trie whose text could follow and leave bytes_to_end() at most at
+  // `most_bytes_to_end`. The rest is left as it is.
+  void mark_allowed(const TokenTrie& trie, std::span<std::uint8_t> allowed,
+                    std::uint64_t most_bytes_to_end = Grammar::longest_text);
 
  private:
   using State = std::uint32_t;  // a list of states_
@@ -63,15 +68,19 @@ class GrammarState {
   void begin_step();
   void forget_all_but_current();
   std::size_t entries() const;
+  std::uint32_t intern_frame(std::span<const GrammarItem> returns);
+  std::uint64_t bytes_to_end(std::span<const GrammarItem> items) const;
 
   std::shared_ptr<const Grammar> grammar_;
   std::size_t classes_;
 
-  GrammarItemLists frames_;           // where a rule returns to: the items behind its callers. Frame 0 is empty.
-  GrammarItemLists states_;           // items before bytes or at `accept`
-  GrammarItemLists kernels_;          // items just behind a byte
-  std::vector<State> kernel_states_;  // [kernels], the state that each leads to
-  std::vector<State> transitions_;    // [states, classes]
+  GrammarItemLists frames_;  // where a rule returns to: the items behind its callers. Frame 0 is empty.
+  std::vector<std::uint64_t> frame_bytes_to_end_;  // [frames], of the shortest text from the return to the end
+  GrammarItemLists states_;                        // items before bytes or at `accept`
+  std::vector<std::uint64_t> bytes_to_end_;        // [states]
+  GrammarItemLists kernels_;                       // items just behind a byte
+  std::vector<State> kernel_states_;               // [kernels], the state that each leads to
+  std::vector<State> transitions_;                 // [states, classes]
   State current_ = 0;
 
   // Of the closure that is being made.
