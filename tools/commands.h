@@ -16,5 +16,6 @@ Command add_compare(CLI::App& app);
 Command add_perplexity(CLI::App& app);
 Command add_tokenize(CLI::App& app);
 Command add_convert(CLI::App& app);
+Command add_bench(CLI::App& app);
 
 }  // namespace minimind

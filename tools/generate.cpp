@@ -13,6 +13,7 @@
 #include "tools/find_tokenizer.h"
 #include "tools/interrupt.h"
 #include "tools/note.h"
+#include "tools/profiling.h"
 #include "tools/sampling_options.h"
 #include "weights/error.h"
 
@@ -118,6 +119,7 @@ int run_generate(const GenerateCommand& options) {
   generate_options.stop = options.stop;
   check_prompt_options(options);
   generate_options.grammar = options.sampling.grammar();
+  const bool wants_profile = profile_wanted();
   const Engine engine = load_engine(options.checkpoint, options.run);
   const Config& config = engine.model.config;
   const auto tokenizer = options.tokens ? load_tokenizer(options.tokenizer, options.checkpoint.model)
@@ -128,6 +130,8 @@ int run_generate(const GenerateCommand& options) {
   KvCache cache(config, std::min(context, prompt.size() + options.max_tokens));
   Forward forward(engine.model, engine.kernels, engine.threads, std::clamp<std::size_t>(prompt.size(), 1, batch_tokens),
                   cache.capacity());
+  std::optional<Profile> profile;
+  if (wants_profile) forward.set_profile(&profile.emplace(engine.threads));
   const std::chrono::duration<double> load_time = std::chrono::steady_clock::now() - start;
 
   if (!options.sampling.seed && generate_options.sampling.temperature > 0 && !options.run.quiet) {
@@ -153,6 +157,7 @@ int run_generate(const GenerateCommand& options) {
   if (!result.conforms && !options.run.quiet) {
     note("ended by {} before the grammar was complete", cut_short_by(result, options.max_tokens));
   }
+  if (profile) print_profile(*profile);
   const bool interrupted = result.finish_reason == FinishReason::interrupted;
   if (!options.run.quiet && (isatty(STDERR_FILENO) || interrupted)) print_summary(result);
   return interrupted ? interrupted_status : 0;
