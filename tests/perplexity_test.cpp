@@ -215,7 +215,7 @@ TEST_F(Perplexity, CtrlCPrintsWhatWasScored) {
   for (int i = 0; i < 300'000; ++i) ids << i % 6400 << "\n";
   ids.close();
   const Outcome outcome =
-      run("perplexity --json --tokens-file " + path("ids") + demo, "timeout --preserve-status -s INT 2");
+      run("perplexity --json --tokens-file " + path("ids") + demo, "timeout --foreground --preserve-status -s INT 2");
   EXPECT_EQ(outcome.status, 130) << outcome.err;
   const Json json = Json::parse(outcome.out);
   EXPECT_EQ(json["complete"], false);
