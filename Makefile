@@ -38,7 +38,7 @@ FORMATTED := $(wildcard weights/*.h weights/*.cpp runtime/*.h runtime/*.cpp runt
 OBJECTS := $(SOURCES:%.cpp=$(BUILD)/%.o)
 TEST_OBJECTS := $(TESTS:%.cpp=$(BUILD)/%.o) $(filter-out $(BUILD)/tools/main.o,$(OBJECTS))
 
-.PHONY: all help demo test check run-tests install clean format sanitize fuzz reference packages test-packages
+.PHONY: all help demo test check run-tests install clean format sanitize fuzz reference bench-peers packages test-packages
 all: minimind
 
 help:
@@ -50,6 +50,7 @@ help:
 	@echo 'make fuzz             fuzz the readers of .pth, safetensors, GGUF and Jinja for FUZZ_SECONDS=60 each (needs clang)'
 	@echo 'make format           format the sources with clang-format'
 	@echo 'make reference        set up PyTorch under build/, write tests/golden anew and test the reference'
+	@echo 'make bench-peers      set up llama.cpp and PyTorch under build/ and measure minimind beside them (BENCH_PEERS=options)'
 	@echo 'make clean            remove what was built'
 
 # One short line a file; V=1 shows the commands.
@@ -112,6 +113,7 @@ ifneq ($(words $(ISAS)),1)
 endif
 	$(BUILD)/minimind_tests --gtest_brief=1
 	tests/shared_checks.sh ./minimind
+	python3 -m unittest discover -q -s tools/bench_peers
 
 # With the sanitizers' code in between, GCC warns falsely about uninitialised values in the standard library.
 sanitize: test-packages
@@ -126,12 +128,15 @@ run-tests: $(BUILD)/minimind_tests $(BUILD)/minimind
 # Needs clang and its runtime: apt install clang libclang-rt-14-dev.
 FUZZ_SECONDS ?= 60
 FUZZED := $(filter-out weights/checkpoint.cpp weights/hf_folder.cpp weights/lora.cpp weights/infer_%.cpp \
-	weights/gguf_header.cpp weights/write_%.cpp weights/output_%.cpp,$(wildcard weights/*.cpp))
-fuzz: build/fuzz/pth build/fuzz/safetensors build/fuzz/gguf build/fuzz/jinja
+	weights/gguf_header.cpp weights/write_%.cpp weights/output_%.cpp weights/%_export.cpp weights/zip_writer.cpp weights/choose_type.cpp, \
+	$(wildcard weights/*.cpp))
+fuzz: build/fuzz/pth build/fuzz/safetensors build/fuzz/gguf build/fuzz/jinja $(BUILD)/minimind
 	build/fuzz/pth -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 build/fuzz/pth_corpus $(sort $(dir $(wildcard tests/golden/*/model.pth)))
 	build/fuzz/safetensors -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 build/fuzz/safetensors_corpus \
 		$(sort $(dir $(wildcard tests/golden/*/*.safetensors)))
-	build/fuzz/gguf -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 build/fuzz/gguf_corpus tests/golden_gguf
+	@mkdir -p build/fuzz/gguf_seeds
+	$(foreach case,v1-moe v2-yarn v3-moe,$(BUILD)/minimind convert -q --force tests/golden/$(case)/model.pth build/fuzz/gguf_seeds/$(case).gguf &&) true
+	build/fuzz/gguf -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 build/fuzz/gguf_corpus tests/golden_gguf build/fuzz/gguf_seeds
 	build/fuzz/jinja -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 build/fuzz/jinja_corpus tests/golden_jinja
 
 build/fuzz/%: tests/fuzz/%_fuzz.cpp $(FUZZED)
@@ -160,5 +165,15 @@ reference:
 	build/reference-venv/bin/pip install -q -r tools/reference/requirements.txt
 	build/reference-venv/bin/python tools/reference/write_golden.py
 	build/reference-venv/bin/python -m unittest discover -s tools/reference
+
+# The first time, llama.cpp is compiled for this machine: some minutes.
+# BENCH_PEERS='--models out/full_sft_768.pth --depths 0,1024'; --help lists the options.
+bench-peers: minimind
+	@python3 -c 'import ensurepip, venv' 2>/dev/null || { echo 'python3-venv is missing: apt install python3-venv'; exit 1; }
+	test -x build/peers-venv/bin/python || python3 -m venv build/peers-venv
+	CMAKE_ARGS=-DGGML_NATIVE=ON build/peers-venv/bin/pip install -q --no-binary llama-cpp-python \
+		-r tools/bench_peers/requirements.txt
+	build/peers-venv/bin/python -m unittest discover -q -s tools/bench_peers
+	build/peers-venv/bin/python tools/bench_peers/bench_peers.py $(BENCH_PEERS)
 
 -include $(OBJECTS:.o=.d) $(TEST_OBJECTS:.o=.d)

@@ -61,7 +61,8 @@ void Forward::run(std::span<const std::int32_t> tokens, KvCache& cache, Matrix<f
   const Matrix<float> x = rows_of(x_, count, config.hidden_size);
   const AttentionBatch batch = attention_batch(count);
 
-  run_team(threads_, [&](Worker& worker) {
+  const ProfiledPass pass(profile_, count);
+  const auto body = [&](Worker& worker) {
     embed(model_, tokens, x, worker);
     rope_table(model_.rope, cache.size(), batch.cos, batch.sin, worker);
     worker.wait();
@@ -84,8 +85,10 @@ void Forward::run(std::span<const std::int32_t> tokens, KvCache& cache, Matrix<f
     const Matrix<float> normed = rows_of(normed_, logits.rows, config.hidden_size);
     rms_norm(kernels_, model_.norm, config.rms_norm_eps, as_const(last), normed, worker);
     worker.wait();
+    worker.begin(Operation::lm_head);
     matmul(kernels_, model_.output(), as_const(normed), logits, worker);
-  });
+  };
+  run_team(threads_, body, pass.threads());
   cache.advance(count);
 }
 
@@ -100,6 +103,7 @@ void Forward::attention_block(std::size_t index, KvCache& cache, std::size_t tok
 
   rms_norm(kernels_, layer.input_layernorm, config.rms_norm_eps, as_const(x), normed, worker);
   worker.wait();
+  worker.begin(Operation::qkv);
   matmul(kernels_, attention.q_proj, as_const(normed), batch.q, worker);
   matmul(kernels_, attention.k_proj, as_const(normed), batch.k, worker);
   matmul(kernels_, attention.v_proj, as_const(normed), batch.v, worker);
@@ -108,6 +112,7 @@ void Forward::attention_block(std::size_t index, KvCache& cache, std::size_t tok
   worker.wait();
   attend(kernels_, config, batch, index, cache, worker);
   worker.wait();
+  worker.begin(Operation::o_proj);
   matmul_add(kernels_, attention.o_proj, as_const(batch.out), rows_of(product_, tokens, config.hidden_size), x, worker);
   worker.wait();
 }

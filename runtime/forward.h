@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "runtime/kv_cache.h"
 #include "runtime/model.h"
 #include "runtime/ops.h"
+#include "runtime/profile.h"
 #include "runtime/tensor.h"
 
 namespace minimind {
@@ -24,6 +26,13 @@ class Forward {
   // The tokens, 1 to max_tokens of them, follow what is in the cache, which grows by them. The logits of the last
   // `logits.rows` of them, 0 or more, are written to logits [rows, vocab_size].
   void run(std::span<const std::int32_t> tokens, KvCache& cache, Matrix<float> logits);
+
+  // Where the time of what is run from now on is added up, with as many threads as this has; null for nowhere. It must
+  // outlive its use.
+  void set_profile(Profile* profile) {
+    assert(!profile || profile->single.threads.size() == threads_);
+    profile_ = profile;
+  }
 
   std::size_t max_tokens() const { return max_tokens_; }
   std::size_t threads() const { return threads_; }
@@ -44,6 +53,7 @@ class Forward {
   std::size_t max_positions_;
   std::size_t widest_network_;   // the largest F of any network
   std::size_t slots_per_token_;  // 1, or the networks a token goes through in a mixture
+  Profile* profile_ = nullptr;
 
   // T = max_tokens, S = T * slots_per_token
   std::vector<float> x_;              // [T, d], the residual stream

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
+#include "runtime/grammar_constraint.h"
 #include "runtime/stop_filter.h"
 #include "runtime/utf8.h"
 #include "weights/error.h"
@@ -13,6 +15,8 @@ namespace minimind {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr std::span<const std::uint8_t> nothing_excluded;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -72,6 +76,12 @@ void check_prompt(std::span<const std::int32_t> prompt, std::size_t vocab_size, 
   }
 }
 
+void check_options(const GenerateOptions& options, const Tokenizer* tokenizer) {
+  if (tokenizer) return;
+  if (!options.stop.empty()) throw UsageError("--stop is about text, but the model has no tokenizer");
+  if (options.grammar) throw UsageError("a grammar is about text, but the model has no tokenizer; give --tokenizer");
+}
+
 }  // namespace
 
 void check_tokens(std::span<const std::int32_t> tokens, std::size_t vocab_size) {
@@ -97,11 +107,16 @@ Generated generate(Forward& forward, KvCache& cache, const Tokenizer* tokenizer,
                    const GenerateOptions& options, const TextCallback& on_text, const std::atomic<bool>& interrupted) {
   const std::size_t vocab_size = forward.model().config.vocab_size;
   check_prompt(prompt, vocab_size, cache);
-  if (!tokenizer && !options.stop.empty()) throw UsageError("--stop is about text, but the model has no tokenizer");
-  Sampler sampler(options.sampling, vocab_size);
+  check_options(options, tokenizer);
+  Sampler sampler(options.sampling, vocab_size, tokenizer);
   for (const std::int32_t token : prompt) sampler.accept_prompt(token);
   std::vector<float> logits(vocab_size);
   const std::vector<std::int32_t> end_tokens = all_end_tokens(options, tokenizer);
+  std::optional<GrammarConstraint> constraint;
+  if (options.grammar) {
+    const std::size_t tokens = std::min(options.max_tokens, cache.capacity() - cache.size() - prompt.size());
+    constraint.emplace(options.grammar, *tokenizer, vocab_size, end_tokens, tokens);
+  }
   TextStream stream(tokenizer, options.stop, on_text);
   Generated result;
 
@@ -117,12 +132,20 @@ Generated generate(Forward& forward, KvCache& cache, const Tokenizer* tokenizer,
       result.finish_reason = FinishReason::interrupted;
       break;
     }
-    const std::int32_t token = sampler.sample(logits);
+    if (constraint && constraint->finished()) {
+      result.finish_reason = FinishReason::stop;
+      break;
+    }
+    const std::int32_t token = sampler.sample(logits, constraint ? constraint->allowed() : nothing_excluded);
     sampler.accept(token);
     result.tokens.push_back(token);
     const bool ended = std::find(end_tokens.begin(), end_tokens.end(), token) != end_tokens.end();
     if (!ended) stream.push(token);
-    if (ended || stream.stopped()) {
+    if (!ended && constraint) {
+      constraint->accept(token,
+                         std::min(options.max_tokens - result.tokens.size(), cache.capacity() - cache.size() - 1));
+    }
+    if (ended || stream.stopped() || (constraint && constraint->finished())) {
       result.finish_reason = FinishReason::stop;
       break;
     }
@@ -132,6 +155,7 @@ Generated generate(Forward& forward, KvCache& cache, const Tokenizer* tokenizer,
   stream.finish();
   result.decode_seconds = seconds_since(decode_start);
   result.text = stream.take_text();
+  result.conforms = !constraint || constraint->conforms(result.text);
   return result;
 }
 

@@ -3,12 +3,14 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "runtime/forward.h"
+#include "runtime/grammar.h"
 #include "runtime/kv_cache.h"
 #include "runtime/sampler.h"
 #include "runtime/tokenizer.h"
@@ -20,6 +22,7 @@ struct GenerateOptions {
   std::vector<std::int32_t> end_tokens;  // any of them ends the text; empty to ignore the end of text
   std::vector<std::string> stop;         // any of them ends the text and is not part of it
   SamplingOptions sampling;
+  std::shared_ptr<const Grammar> grammar;  // what the text has to conform to; null: nothing
 };
 
 enum class FinishReason { stop, length, interrupted };
@@ -40,6 +43,7 @@ struct Generated {
   std::vector<std::int32_t> tokens;  // as sampled, with the end token where one came
   std::string text;                  // without special tokens and stop strings; empty without a tokenizer
   FinishReason finish_reason = FinishReason::length;
+  bool conforms = true;                // whether the text is one of the grammar's: not when it was cut short
   std::size_t prompt_tokens_done = 0;  // all of the prompt's, unless it was interrupted
   double prompt_seconds = 0;           // until the first token could be sampled
   double decode_seconds = 0;           // from then on
@@ -55,8 +59,11 @@ void prefill(Forward& forward, KvCache& cache, std::span<const std::int32_t> tok
 
 // Continues the prompt until an end token, a stop string, max_tokens, or until prompt and text together fill the
 // cache's capacity (both `length`), or until `interrupted` is set. `tokenizer` may be null: then there is no text.
-// Throws UsageError when there are stop strings but no tokenizer, and Error when the prompt is empty, holds ids that
-// are not in the vocabulary, or does not fit the cache.
+// With a grammar, only tokens that some text of the grammar goes on with are drawn, end tokens only where it may end,
+// and the text ends (`stop`) when nothing can follow: what is generated always begins a text of the grammar, and is one
+// where max_tokens and the capacity leave room for it, see GrammarConstraint.
+// Throws UsageError when there are stop strings or a grammar but no tokenizer, as Sampler does, and Error when the
+// prompt is empty, holds ids that are not in the vocabulary, or does not fit the cache, and as GrammarConstraint does.
 Generated generate(Forward& forward, KvCache& cache, const Tokenizer* tokenizer, std::span<const std::int32_t> prompt,
                    const GenerateOptions& options, const TextCallback& on_text, const std::atomic<bool>& interrupted);
 

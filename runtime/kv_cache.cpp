@@ -22,7 +22,7 @@ KvCache::KvCache(const Config& config, std::size_t capacity)
   if (!keys_ || !values_) {
     throw Error(
         fmt::format("a context of {} positions needs {:.1f} GB for keys and values, which cannot be had; give a "
-                    "smaller --ctx-size",
+                    "smaller --ctx-size, or to bench a smaller --depth",
                     capacity,
                     8e-9 * static_cast<double>(shape[0]) * static_cast<double>(kv_heads_) *
                         static_cast<double>(capacity) * static_cast<double>(head_dim_)));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
@@ -25,8 +26,20 @@ class KvCache {
     return values_.get() + offset(layer, kv_head, position);
   }
 
+  // Of keys and values together, in all layers: what one more position takes, and what attending to it reads.
+  static std::size_t bytes_per_position(const Config& config) {
+    return 2 * config.num_hidden_layers * config.num_key_value_heads * config.head_dim * sizeof(float);
+  }
+
   // The next `count` positions have been written.
   void advance(std::size_t count) { size_ += count; }
+
+  // Forgets all but the first `size` positions, which are there; those that were written behind them stay as they are
+  // until they are written anew.
+  void rewind(std::size_t size) {
+    assert(size <= size_);
+    size_ = size;
+  }
 
  private:
   struct Free {

@@ -62,6 +62,7 @@ Range columns_of(std::size_t rows, const Worker& worker) {
 }
 
 void embed(const Model& model, std::span<const std::int32_t> tokens, Matrix<float> x, const Worker& worker) {
+  worker.begin(Operation::embed);
   const Range share = worker.share(tokens.size());
   for (std::size_t t = share.begin; t < share.end; ++t) {
     read_row(model.embed_tokens, static_cast<std::size_t>(tokens[t]), x.row(t));
@@ -76,6 +77,7 @@ void rope_table(const Rope& rope, std::size_t first_position, Matrix<float> cos,
 
 void rms_norm(const kernels::Table& kernels, const std::vector<float>& weight, double eps, Matrix<const float> x,
               Matrix<float> out, const Worker& worker) {
+  worker.begin(Operation::rms_norm);
   const Range share = worker.share(x.rows);
   for (std::size_t t = share.begin; t < share.end; ++t) {
     kernels.rms_norm(x.row(t), weight.data(), x.cols, static_cast<float>(eps), out.row(t));
@@ -98,6 +100,7 @@ void matmul_add(const kernels::Table& kernels, const WeightMatrix& weight, Matri
 
 void rotate_and_cache(const kernels::Table& kernels, const Config& config, const Attention& attention,
                       const AttentionBatch& batch, std::size_t layer, KvCache& cache, const Worker& worker) {
+  worker.begin(Operation::rope);
   const std::size_t head_dim = config.head_dim, heads = config.num_attention_heads;
   const std::size_t kv_heads = config.num_key_value_heads, first_position = cache.size();
   const auto rotate =
@@ -124,6 +127,7 @@ void rotate_and_cache(const kernels::Table& kernels, const Config& config, const
 
 void attend(const kernels::Table& kernels, const Config& config, const AttentionBatch& batch, std::size_t layer,
             KvCache& cache, const Worker& worker) {
+  worker.begin(Operation::attention);
   const std::size_t head_dim = config.head_dim, heads = config.num_attention_heads;
   const std::size_t heads_per_kv = heads / config.num_key_value_heads, first_position = cache.size();
   const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
@@ -143,6 +147,7 @@ void attend(const kernels::Table& kernels, const Config& config, const Attention
 
 void feed_forward_in(const kernels::Table& kernels, HiddenAct act, const FeedForward& network, Matrix<const float> x,
                      std::size_t first, const FeedForwardBatch& batch, const Worker& worker) {
+  worker.begin(Operation::gate_up);
   const std::size_t width = rows(network.up_proj);
   const Range columns = columns_of(width, worker);
   const Matrix<float> gate{batch.gate.row(first), x.rows, width};
@@ -153,6 +158,7 @@ void feed_forward_in(const kernels::Table& kernels, HiddenAct act, const FeedFor
   }
   matmul(kernels, network.up_proj, x, up, worker);
   add_bias(kernels, network.up_bias, columns, up);
+  worker.begin(Operation::activation);
   for (std::size_t t = 0; t < x.rows; ++t) {
     float* activated = (network.gate_proj ? gate : up).row(t) + columns.begin;
     const float* factor = network.gate_proj ? up.row(t) + columns.begin : nullptr;
@@ -162,6 +168,7 @@ void feed_forward_in(const kernels::Table& kernels, HiddenAct act, const FeedFor
 
 void feed_forward_out(const kernels::Table& kernels, const FeedForward& network, std::size_t first, std::size_t count,
                       const FeedForwardBatch& batch, const Worker& worker) {
+  worker.begin(Operation::down);
   const std::size_t width = rows(network.up_proj);
   const Matrix<float>& hidden = network.gate_proj ? batch.gate : batch.up;
   const Matrix<float> out = batch.out.row_range(first, first + count);
@@ -171,6 +178,7 @@ void feed_forward_out(const kernels::Table& kernels, const FeedForward& network,
 
 void route(const kernels::Table& kernels, const MixtureOfExperts& moe, Matrix<const float> x, Matrix<float> scores,
            Routing& routing, const Worker& worker) {
+  worker.begin(Operation::router);
   const Range share = worker.share(x.rows);
   if (share.begin == share.end) return;
   const std::size_t shared = moe.experts.size() - moe.routed_experts;

@@ -235,6 +235,10 @@ std::size_t cols(const WeightMatrix& matrix) {
   return std::visit([](const auto& packed) { return packed.cols(); }, matrix);
 }
 
+std::size_t byte_size(const WeightMatrix& matrix) {
+  return std::visit([](const auto& packed) { return packed.byte_size(); }, matrix);
+}
+
 DType held_type(const StoredTensor& tensor, WeightType type, std::size_t threads) {
   if (!is_float_type(tensor.dtype) && !is_block_type(tensor.dtype)) refuse_stored_type(tensor);
   const bool has_kernel = is_float_type(tensor.dtype) || can_quantize(tensor.dtype);

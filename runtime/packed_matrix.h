@@ -39,6 +39,7 @@ class PackedMatrix {
   std::size_t cols() const { return cols_; }
   std::size_t panels() const { return (rows_ + kernels::panel_rows - 1) / kernels::panel_rows; }
   std::size_t elements_per_panel() const { return elements_per_panel_; }
+  std::size_t byte_size() const { return panels() * elements_per_panel_ * sizeof(Element); }
 
   const Element* data() const { return data_.get(); }
   Element* panel(std::size_t i) { return data_.get() + i * elements_per_panel_; }
@@ -61,6 +62,9 @@ using WeightMatrix =
 
 std::size_t rows(const WeightMatrix& matrix);
 std::size_t cols(const WeightMatrix& matrix);
+
+// As laid out, padding included: what a product with the whole of it reads.
+std::size_t byte_size(const WeightMatrix& matrix);
 
 // What a stored matrix [rows, cols] that is asked for as `type` should be held as: that type; f16, where a block type
 // cannot hold rows of so many columns; and where the numbers are too large for either, or not finite, as stored. As

@@ -6,6 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
+
+#include "runtime/profile.h"
 
 namespace minimind {
 
@@ -39,29 +42,45 @@ class Barrier {
 // One thread of a running team.
 class Worker {
  public:
-  Worker(std::size_t index, std::size_t count, Barrier& barrier) : index_(index), count_(count), barrier_(barrier) {}
+  // `profile` may be null.
+  Worker(std::size_t index, std::size_t count, Barrier& barrier, ThreadProfile* profile)
+      : index_(index), count_(count), barrier_(barrier), profile_(profile) {
+    if (profile_) profile_->start();
+  }
 
   std::size_t index() const { return index_; }
   std::size_t count() const { return count_; }
   Range share(std::size_t n) const { return share_of(n, index_, count_); }
 
   // Returns when every worker of the team has called it; what they wrote before is then visible to all.
-  void wait() noexcept { barrier_.wait(); }
+  void wait() noexcept {
+    if (!profile_) return barrier_.wait();
+    const Operation interrupted = profile_->enter(Operation::barrier_wait);
+    barrier_.wait();
+    profile_->enter(interrupted);
+  }
+
+  // From here on this thread's time counts for `operation`, if anybody wants to know.
+  void begin(Operation operation) const noexcept {
+    if (profile_) profile_->enter(operation);
+  }
 
  private:
   std::size_t index_;
   std::size_t count_;
   Barrier& barrier_;
+  ThreadProfile* profile_;
 };
 
 // Runs body(Worker&) on `threads` threads at once, in one OpenMP parallel region; `body` must not throw. The system may
-// give fewer threads than asked for: workers must go by their count().
+// give fewer threads than asked for: workers must go by their count(). `profiles` holds one for each thread, or none.
 template <class Body>
-void run_team(std::size_t threads, Body&& body) {
+void run_team(std::size_t threads, Body&& body, std::span<ThreadProfile> profiles = {}) {
   if (threads <= 1) {
     Barrier barrier(1);
-    Worker alone(0, 1, barrier);
+    Worker alone(0, 1, barrier, profiles.empty() ? nullptr : profiles.data());
     body(alone);
+    alone.wait();
     return;
   }
   std::optional<Barrier> barrier;
@@ -70,8 +89,9 @@ void run_team(std::size_t threads, Body&& body) {
   {
 #pragma omp single
     barrier.emplace(static_cast<std::size_t>(omp_get_num_threads()));
-    Worker worker(static_cast<std::size_t>(omp_get_thread_num()), static_cast<std::size_t>(omp_get_num_threads()),
-                  *barrier);
+    const auto index = static_cast<std::size_t>(omp_get_thread_num());
+    Worker worker(index, static_cast<std::size_t>(omp_get_num_threads()), *barrier,
+                  profiles.empty() ? nullptr : &profiles[index]);
     body(worker);
     worker.wait();
   }

@@ -70,12 +70,16 @@ Utf8Char last_utf8(std::string_view text) {
 }
 
 bool is_utf8(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const Utf8Char next = first_utf8(bytes);
-    if (next.state != Utf8State::complete) return false;
-    bytes.remove_prefix(next.size);
+  return !first_not_utf8(bytes);
+}
+
+std::optional<std::size_t> first_not_utf8(std::string_view bytes) {
+  for (std::size_t at = 0; at < bytes.size();) {
+    const Utf8Char c = first_utf8(bytes.substr(at));
+    if (c.state != Utf8State::complete) return at;
+    at += c.size;
   }
-  return true;
+  return std::nullopt;
 }
 
 std::string to_utf8_lossy(std::string_view bytes) {

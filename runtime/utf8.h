@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -28,6 +29,9 @@ Utf8Char first_utf8(std::string_view bytes);
 Utf8Char last_utf8(std::string_view text);
 
 bool is_utf8(std::string_view bytes);
+
+// Where the first byte stands that is part of no well-formed character; nothing when all is UTF-8.
+std::optional<std::size_t> first_not_utf8(std::string_view bytes);
 
 // `bytes` with every maximal subpart that is not well formed replaced by U+FFFD.
 std::string to_utf8_lossy(std::string_view bytes);

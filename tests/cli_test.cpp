@@ -22,6 +22,15 @@ std::size_t lines_in(const std::string& text) {
 
 const std::string golden_tokenizer = MINIMIND_SOURCE_DIR "/tests/golden_tokenizer";
 
+TEST_F(Cli, ATextThatIsNotUtf8IsAnErrorThatSaysWhere) {
+  std::ofstream(path("gbk.txt")) << "abc\xB4\xB2\xC7\xB0";
+  for (const char* command : {"tokenize", "generate", "perplexity"}) {
+    const Outcome outcome = run(std::string(command) + demo + " -f " + path("gbk.txt"));
+    EXPECT_EQ(outcome.status, 1) << command;
+    EXPECT_NE(outcome.err.find("gbk.txt: is not UTF-8: byte 0xb4 at offset 3"), std::string::npos) << outcome.err;
+  }
+}
+
 TEST_F(Cli, EveryInstructionSetReproducesTheGoldenLogitsAndGreedyTokens) {
   const kernels::TableList tables = kernels::runnable();
   for (std::size_t i = 0; i < tables.count; ++i) {
@@ -118,7 +127,7 @@ TEST_F(Cli, AForcedInstructionSetThatCannotBeHadIsAnError) {
 
 TEST_F(Cli, HelpIsNoError) {
   EXPECT_EQ(run("--help").status, 0);
-  for (const char* command : {"generate", "inspect", "logits", "compare", "perplexity", "tokenize"}) {
+  for (const char* command : {"generate", "inspect", "logits", "compare", "perplexity", "tokenize", "bench"}) {
     const Outcome outcome = run(std::string(command) + " --help");
     EXPECT_EQ(outcome.status, 0) << command;
     EXPECT_NE(outcome.out.find("Usage: minimind " + std::string(command)), std::string::npos);

@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -67,11 +66,22 @@ TEST_F(Convert, KeepsTheHashOfTheWeights) {
   for (const char* name : {"a.gguf", "folder", "b.pth"}) EXPECT_EQ(hash(path(name)), expected) << name;
 }
 
+TEST_F(Convert, WritesMetadataThatInspectShows) {
+  ASSERT_EQ(convert(demo_model, path("a.gguf")).status, 0);
+  const auto metadata = nlohmann::json::parse(run("inspect --json -m " + path("a.gguf")).out).at("metadata");
+  EXPECT_EQ(metadata.at("general.architecture"), "qwen3");
+  EXPECT_EQ(metadata.at("qwen3.block_count"), 4);
+  EXPECT_EQ(metadata.at("qwen3.attention.layer_norm_rms_epsilon"), 1e-6);
+  EXPECT_EQ(metadata.at("tokenizer.ggml.tokens"), "6400 of string");
+  EXPECT_NE(run("inspect -m " + path("a.gguf")).out.find("tokenizer.ggml.pre  "), std::string::npos);
+}
+
 TEST_F(Convert, CarriesTheTokenizerIntoAGgufAndOutAgain) {
   ASSERT_EQ(convert(demo_model, path("a.gguf")).status, 0);
   ASSERT_EQ(convert(path("a.gguf"), path("folder")).status, 0);
   const std::string text = "tokenize -p '写一首五言绝句<|im_end|> 12 x'";
-  const std::string expected = run(text).out;
+  const std::string expected = run(text + demo).out;
+  ASSERT_FALSE(expected.empty());
   EXPECT_EQ(run(text + " -m " + path("a.gguf")).out, expected);
   EXPECT_EQ(run(text + " -m " + path("folder")).out, expected);
 }
@@ -86,7 +96,7 @@ TEST_F(Convert, ReplacesAFileOnlyWhenForced) {
   EXPECT_NE(read_whole_file(path("model.gguf")), "precious");
 }
 
-TEST_F(Convert, NeverWritesOverItsInput) {
+TEST_F(Convert, NeverWritesOverWhatItReads) {
   fs::copy_file(demo_model, path("model.pth"));
   const std::string before = read_whole_file(path("model.pth"));
   EXPECT_EQ(convert(path("model.pth"), path("model.pth"), "--force").status, 2);
@@ -95,7 +105,42 @@ TEST_F(Convert, NeverWritesOverItsInput) {
   ASSERT_EQ(convert(path("model.pth"), path("folder")).status, 0);
   EXPECT_EQ(convert(path("folder"), path("folder"), "--force").status, 2);
   EXPECT_EQ(convert(path("folder/model.safetensors"), path("folder"), "--force").status, 2);
+  fs::create_directory(path("other"));
+  fs::create_symlink(path("folder/model.safetensors"), path("other/model.safetensors"));
+  EXPECT_EQ(convert(path("folder"), path("other"), "--force").status, 2);
   EXPECT_EQ(read_whole_file(path("model.pth")), before);
+}
+
+TEST_F(Convert, NeverWritesOverALora) {
+  const GoldenCase golden = load_golden("v3-lora");
+  fs::copy_file(*golden.lora_path, path("lora.pth"));
+  const std::string before = read_whole_file(path("lora.pth"));
+  EXPECT_EQ(convert(golden.model_path, path("lora.pth"), "--force --lora " + path("lora.pth")).status, 2);
+  EXPECT_EQ(read_whole_file(path("lora.pth")), before);
+}
+
+TEST_F(Convert, SaysWhatAPthCannotSay) {
+  const GoldenCase golden = load_golden("v3-yarn");
+  const Outcome outcome = convert(golden.model_path, path("model.pth"), "--rope-scaling yarn");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_NE(outcome.err.find("a .pth cannot say"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("rope_scaling is {"), std::string::npos) << outcome.err;
+  EXPECT_EQ(convert(demo_model, path("plain.pth")).err.find("cannot say"), std::string::npos);
+}
+
+TEST_F(Convert, KeepsTheEndOfTextOfAConfigWithoutATokenizer) {
+  fs::copy(load_golden("hf-llama").folder, path("in"));
+  auto config = nlohmann::json::parse(read_whole_file(path("in/config.json")));
+  config["eos_token_id"] = 5;
+  std::ofstream(path("in/config.json")) << config;
+  ASSERT_EQ(convert(path("in"), path("model.gguf")).status, 0);
+  EXPECT_EQ(nlohmann::json::parse(run("inspect --json -m " + path("model.gguf")).out)["config"]["eos_token_id"],
+            nlohmann::json({5}));
+}
+
+TEST_F(Convert, KnowsAFormatByItsExtensionInCapitalsToo) {
+  ASSERT_EQ(convert(demo_model, path("MODEL.GGUF")).status, 0);
+  EXPECT_EQ(read_whole_file(path("MODEL.GGUF")).substr(0, 4), "GGUF");
 }
 
 TEST_F(Convert, RefusesAFolderThatHoldsPartsOfAnotherModel) {
@@ -106,6 +151,28 @@ TEST_F(Convert, RefusesAFolderThatHoldsPartsOfAnotherModel) {
   EXPECT_EQ(forced.status, 1);
   EXPECT_NE(forced.err.find("pytorch_model.bin"), std::string::npos) << forced.err;
   EXPECT_EQ(read_whole_file(path("folder/pytorch_model.bin")), "old");
+}
+
+// The shell's own ids: the program is in the background, so SIGINT would be ignored there; SIGTERM takes the same way.
+TEST_F(Convert, LeavesNothingBehindWhenItIsStopped) {
+  for (const char* signal : {"TERM", "HUP"}) {
+    const std::string command = "cd " + path("") + "; " + program() + " convert " + demo_model +
+                                " model.gguf --type iq4_nl 2> err & sleep 0.003; kill -" + signal + " $!; wait $!";
+    const int status = std::system(command.c_str());
+    ASSERT_TRUE(WIFEXITED(status));
+    const std::vector<std::string> left = left_behind();
+    if (WEXITSTATUS(status) == 0) {  // it was quicker
+      EXPECT_EQ(left, std::vector<std::string>{"model.gguf"}) << signal;
+      fs::remove(path("model.gguf"));
+    } else {
+      EXPECT_TRUE(left.empty()) << signal << ": " << left.front();
+    }
+  }
+}
+
+TEST_F(Convert, RefusesNamesThatNobodyMeans) {
+  for (const char* out : {"-", "\"\"", ".gguf"}) EXPECT_EQ(convert(demo_model, out).status, 2) << out;
+  EXPECT_EQ(convert(demo_model, path("model.gguf"), "--type \"\"").status, 2);
 }
 
 TEST_F(Convert, LeavesNothingBehindOnAFullDisk) {

@@ -32,6 +32,15 @@ TEST(KvCache, AdvancesWithinItsCapacity) {
   EXPECT_EQ(cache.capacity(), 10u);
 }
 
+TEST(KvCache, RewindsToWhatItHeld) {
+  KvCache cache(small_config(), 10);
+  cache.advance(7);
+  *cache.key(1, 2, 6) = 3;
+  cache.rewind(2);
+  EXPECT_EQ(cache.size(), 2u);
+  EXPECT_EQ(*cache.key(1, 2, 6), 3);
+}
+
 TEST(KvCache, SaysHowMuchMemoryAnImpossibleContextWouldTake) {
   for (const std::size_t capacity : {std::size_t{1} << 50, std::size_t{1} << 62}) {
     try {

@@ -89,11 +89,17 @@ TEST(TokenOptions, AFileThatCannotBeReadIsNamed) {
 
 TEST(TextOptions, ArePromptFileOrStandardInputExactlyAsTheyAre) {
   EXPECT_EQ(parse<TextOptions>({"-p", " 你好\n"}).read(), " 你好\n");
-  const std::string content("a\r\n\0\xFF\n", 6);
+  const std::string content("a\r\n\0\x7F\n", 6);
   const TemporaryFile file(content);
   EXPECT_EQ(parse<TextOptions>({"-f", file.path()}).read(), content);
   const StandardInput input(content);
   EXPECT_EQ(parse<TextOptions>({}).read(), content);
+}
+
+TEST(TextOptions, ThatAreNotUtf8AreRefusedWithThePlace) {
+  const TemporaryFile file("ab\xE5\xBA");
+  EXPECT_THROW(parse<TextOptions>({"-f", file.path()}).read(), Error);
+  EXPECT_THROW(parse<TextOptions>({"-p", "\xFF"}).read(), Error);
 }
 
 TEST(TextOptions, APromptMayLookLikeAnOptionOrAList) {

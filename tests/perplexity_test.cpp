@@ -134,7 +134,7 @@ TEST_F(Perplexity, AgainstItselfIsNoDifferenceAndTypeIsOfTheModelAlone) {
 }
 
 TEST_F(Perplexity, BitsPerByteCountTheBytesOfTheScoredTokens) {
-  const std::string text = "五言绝句《山居》\n\xff<|im_end|>";  // a byte that is no UTF-8 is read as U+FFFD
+  const std::string text = "五言绝句《山居》\n🙂<|im_end|>";
   std::ofstream(path("text")) << text;
   const Outcome ids = run("tokenize -f " + path("text") + demo);
   const std::string rest = ids.out.substr(ids.out.find(',') + 1);
@@ -212,15 +212,15 @@ TEST_F(Perplexity, ModelsThatCannotBeComparedAreNamed) {
 
 TEST_F(Perplexity, CtrlCPrintsWhatWasScored) {
   std::ofstream ids(path("ids"));
-  for (int i = 0; i < 2'000'000; ++i) ids << i % 6400 << "\n";
+  for (int i = 0; i < 300'000; ++i) ids << i % 6400 << "\n";
   ids.close();
   const Outcome outcome =
-      run("perplexity --json --tokens-file " + path("ids") + demo, "timeout --preserve-status -s INT 2");
+      run("perplexity --json --tokens-file " + path("ids") + demo, "timeout --foreground --preserve-status -s INT 2");
   EXPECT_EQ(outcome.status, 130) << outcome.err;
   const Json json = Json::parse(outcome.out);
   EXPECT_EQ(json["complete"], false);
   EXPECT_GT(json["tokens"].get<std::size_t>(), 0u);
-  EXPECT_NE(outcome.err.find("interrupted after " + json["tokens"].dump() + " of 1999999 tokens"), std::string::npos)
+  EXPECT_NE(outcome.err.find("interrupted after " + json["tokens"].dump() + " of 299999 tokens"), std::string::npos)
       << outcome.err;
 }
 

@@ -1,10 +1,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
-#include <map>
 #include <memory>
 
 #include "runtime/read_tokenizer.h"
@@ -13,8 +13,9 @@
 #include "tools/commands.h"
 #include "tools/config_fields.h"
 #include "tools/engine.h"
-#include "tools/find_tokenizer.h"
+#include "tools/files_read.h"
 #include "tools/interrupt.h"
+#include "tools/lost_settings.h"
 #include "tools/note.h"
 #include "tools/options.h"
 #include "tools/output_folder.h"
@@ -44,7 +45,13 @@ struct ConvertOptions {
 enum class OutputKind { gguf, pth, folder };
 
 OutputKind output_kind(const std::string& out) {
-  const std::string extension = fs::path(out).extension().string();
+  const std::string name = fs::path(out).filename().string();
+  if (out.empty() || out == "-" || name == ".gguf" || name == ".pth") {
+    throw UsageError(
+        fmt::format("{} is no name to write to; name a .gguf, a .pth, or a folder", minimind::quoted(out)));
+  }
+  std::string extension = fs::path(out).extension().string();
+  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (extension == ".gguf") return OutputKind::gguf;
   if (extension == ".pth" || extension == ".pt") return OutputKind::pth;
   for (const char* other : {".bin", ".safetensors", ".onnx", ".json", ".zip"}) {
@@ -68,17 +75,9 @@ std::optional<DType> parse_type(const char* option, const std::string& name, Out
       fmt::format("{} is {}, wanted f32, f16, bf16, q8_0, q4_0 or iq4_nl", option, minimind::quoted(name)));
 }
 
-// The input stays as it is, whatever --force says.
 void check_output(const ConvertOptions& options, OutputKind kind) {
   std::error_code failed;
-  const bool there = fs::exists(options.out, failed);
-  const fs::path source(options.in);
-  const fs::path source_folder = fs::is_directory(source, failed) ? source : source.parent_path() / ".";
-  if (there && (fs::equivalent(options.in, options.out, failed) ||
-                (kind == OutputKind::folder && fs::equivalent(source_folder, options.out, failed)))) {
-    throw UsageError(fmt::format("{}: is what is read, or where it lies; name another output", options.out));
-  }
-  if (kind == OutputKind::folder || !there) return;
+  if (kind == OutputKind::folder || !fs::exists(fs::symlink_status(options.out, failed))) return;
   if (fs::is_directory(options.out, failed)) throw Error(fmt::format("{}: is a folder", options.out));
   if (!options.force) throw Error(fmt::format("{}: is there already; --force replaces it", options.out));
 }
@@ -97,6 +96,7 @@ struct Conversion {
   const Checkpoint& checkpoint;
   WantedTypes types;
   std::optional<std::string> tokenizer;  // its path
+  std::vector<std::string> read;         // files that stay as they are, whatever --force says
   std::size_t threads;
 
   void say(const std::string& about, const std::vector<std::string>& facts) const {
@@ -105,12 +105,25 @@ struct Conversion {
   }
 };
 
-OutputFile::Watch watch_writing(Progress& progress) {
-  return [&progress, &interrupted = watch_interrupts()](std::uint64_t written) {
-    if (interrupted) throw Interrupted();
-    progress.show(written);
-  };
-}
+// Draws a bar unless --quiet, and ends the writing after Ctrl-C.
+class WatchedWriting {
+ public:
+  WatchedWriting(const Conversion& conversion, const std::vector<OutputTensor>& tensors)
+      : total_(total_bytes(tensors)) {
+    if (!conversion.options.quiet) bar_.emplace("convert", total_, ProgressUnit::bytes);
+  }
+
+  OutputFile::Watch watch() {
+    return [this, &interrupted = watch_interrupts()](std::uint64_t written) {
+      if (interrupted) throw Interrupted();
+      if (bar_) bar_->show(std::min<std::uint64_t>(written, total_));  // headers are not counted
+    };
+  }
+
+ private:
+  std::size_t total_;
+  std::optional<Progress> bar_;
+};
 
 // The text of a token; nothing when there is none of this id.
 std::optional<std::string> token_text(const TokenizerData& data, std::int32_t id) {
@@ -151,8 +164,9 @@ std::string write_gguf_file(const Conversion& conversion) {
     conversion.say("only minimind can read this file:", {model.only_ours_because});
   }
   conversion.say("written", model.exceptions);
-  Progress progress("convert", total_bytes(model.tensors), ProgressUnit::bytes);
-  OutputFile file(out, watch_writing(progress));
+  check_not_read(out, conversion.read);
+  WatchedWriting writing(conversion, model.tensors);
+  OutputFile file(out, writing.watch());
   write_gguf(file, model.metadata, model.tensors, conversion.threads);
   file.commit();
   return fmt::format("GGUF, architecture {}", model.architecture);
@@ -161,8 +175,10 @@ std::string write_gguf_file(const Conversion& conversion) {
 std::string write_pth_file(const Conversion& conversion) {
   const StateDictExport state = export_minimind(conversion.checkpoint, conversion.types, conversion.threads);
   conversion.say("written", state.exceptions);
-  Progress progress("convert", total_bytes(state.tensors), ProgressUnit::bytes);
-  OutputFile file(conversion.options.out, watch_writing(progress));
+  conversion.say("a .pth cannot say, so give it with --config when it is read:", lost_settings(conversion.checkpoint));
+  check_not_read(conversion.options.out, conversion.read);
+  WatchedWriting writing(conversion, state.tensors);
+  OutputFile file(conversion.options.out, writing.watch());
   write_pth(file, state.tensors, state.tied, conversion.threads);
   file.commit();
   return fmt::format("torch.save, state dict of MiniMind {}", name_of(conversion.checkpoint.config.family));
@@ -189,13 +205,6 @@ std::vector<std::pair<std::string, std::string>> tokenizer_files(const std::stri
   return files;
 }
 
-DType most_common_type(const std::vector<OutputTensor>& tensors) {
-  std::map<DType, std::size_t> bytes;
-  for (const OutputTensor& tensor : tensors) bytes[tensor.dtype] += byte_count(tensor);
-  return std::max_element(bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; })
-      ->first;
-}
-
 std::string write_folder(const Conversion& conversion) {
   const Checkpoint& checkpoint = conversion.checkpoint;
   const StateDictExport state = export_hugging_face(checkpoint, conversion.types, conversion.threads);
@@ -213,9 +222,12 @@ std::string write_folder(const Conversion& conversion) {
   conversion.say("written", state.exceptions);
   std::vector<std::string> names{"model.safetensors"};
   for (const auto& [name, text] : texts) names.push_back(name);
-  Progress progress("convert", total_bytes(state.tensors), ProgressUnit::bytes);
+  for (const std::string& name : names) {
+    check_not_read((fs::path(conversion.options.out) / name).string(), conversion.read);
+  }
+  WatchedWriting writing(conversion, state.tensors);
   OutputFolder folder(conversion.options.out, names, conversion.options.force);
-  write_safetensors(folder.add("model.safetensors", watch_writing(progress)), state.tensors, conversion.threads);
+  write_safetensors(folder.add("model.safetensors", writing.watch()), state.tensors, conversion.threads);
   for (const auto& [name, text] : texts) folder.add_text(name, text);
   folder.commit();
   return fmt::format("Hugging Face folder, model_type {}", model_type.model_type);
@@ -251,12 +263,13 @@ int run_convert(const ConvertOptions& options) {
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is then an error that is cleaned up after
   const Checkpoint checkpoint = open_checkpoint(options.in, options.checkpoint.open_options());
   if (!options.quiet) print_notes(checkpoint);
-  const Conversion conversion{
-      .options = options,
-      .checkpoint = checkpoint,
-      .types = types,
-      .tokenizer = options.tokenizer.empty() ? find_tokenizer(options.in) : std::optional(options.tokenizer),
-      .threads = options.threads.value_or(default_threads())};
+  const auto tokenizer = options.tokenizer.empty() ? find_tokenizer(options.in) : std::optional(options.tokenizer);
+  const Conversion conversion{.options = options,
+                              .checkpoint = checkpoint,
+                              .types = types,
+                              .tokenizer = tokenizer,
+                              .read = files_read(options.in, options.checkpoint, checkpoint, tokenizer),
+                              .threads = options.threads.value_or(default_threads())};
   std::string written;
   try {
     written = write_as(kind, conversion);
@@ -279,10 +292,14 @@ Command add_convert(CLI::App& app) {
   command->add_option("IN", options->in, "a .pth, .pt, .bin, .safetensors or .gguf file, or a folder")->required();
   command->add_option("OUT", options->out, "what to write: a .gguf, a .pth in MiniMind's naming, or a folder")
       ->required();
-  command->add_option("--type", options->type,
-                      "of the matrices: f32, f16 or bf16, and for a .gguf q8_0, q4_0 or iq4_nl (default: as stored)");
-  command->add_option("--embedding-type", options->embedding_type,
-                      "of the token embedding and the output matrix (default: as --type)");
+  command
+      ->add_option("--type", options->type,
+                   "of the matrices: f32, f16 or bf16, and for a .gguf q8_0, q4_0 or iq4_nl (default: as stored)")
+      ->check(not_empty);
+  command
+      ->add_option("--embedding-type", options->embedding_type,
+                   "of the token embedding and the output matrix (default: as --type)")
+      ->check(not_empty);
   command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json, the folder that holds it, or a .gguf");
   command->add_flag("--force", options->force, "replace what is there");
   options->checkpoint.add_reading_options(*command);

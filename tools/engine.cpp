@@ -13,7 +13,6 @@
 #include "weights/error.h"
 
 namespace minimind {
-namespace {
 
 const kernels::Table& choose_kernels() {
   try {
@@ -23,7 +22,6 @@ const kernels::Table& choose_kernels() {
   }
 }
 
-// A thread pays off when it has some megabytes of weights to read for each token; below, waiting for it costs more.
 // (The demo, 3.4 MB: 13,900 tokens a second with one thread, 7,700 with two; 2-small, 52 MB: 600 and 785.)
 std::size_t suitable_threads(const Checkpoint& checkpoint) {
   constexpr std::size_t bytes_worth_a_thread = std::size_t{4} << 20;
@@ -31,8 +29,6 @@ std::size_t suitable_threads(const Checkpoint& checkpoint) {
   for (const auto& [name, tensor] : checkpoint.tensors) bytes += tensor.data.size();
   return std::clamp<std::size_t>(bytes / bytes_worth_a_thread, 1, default_threads());
 }
-
-}  // namespace
 
 void print_notes(const Checkpoint& checkpoint) {
   note("{}: {}, {:.2f} M parameters, {}", checkpoint.path, name_of(checkpoint.config.family),

@@ -22,6 +22,13 @@ struct Engine {
 // in the L2 cache.
 inline constexpr std::size_t batch_tokens = 256;
 
+// The best kernels for this machine, or those that MINIMIND_ISA names. Throws UsageError when these cannot be had.
+const kernels::Table& choose_kernels();
+
+// How many threads to use unless told. A thread pays off when it has some megabytes of weights to read for each token;
+// below, waiting for it costs more.
+std::size_t suitable_threads(const Checkpoint& checkpoint);
+
 // Prints to standard error what a checkpoint is, and what was assumed about it.
 void print_notes(const Checkpoint& checkpoint);
 

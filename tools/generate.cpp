@@ -6,7 +6,6 @@
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <random>
 
 #include "runtime/utf8.h"
 #include "tools/commands.h"
@@ -14,6 +13,8 @@
 #include "tools/find_tokenizer.h"
 #include "tools/interrupt.h"
 #include "tools/note.h"
+#include "tools/profiling.h"
+#include "tools/sampling_options.h"
 #include "weights/error.h"
 
 namespace minimind {
@@ -27,42 +28,11 @@ struct GenerateCommand {
   std::string tokenizer;
   std::optional<std::size_t> context;
   std::size_t max_tokens = 512;
-  SamplingOptions sampling;
-  std::optional<std::uint64_t> seed;
-  bool greedy = false;
+  SamplingArguments sampling;
   bool ignore_eos = false;
   std::vector<std::string> stop;
   bool json = false;
 };
-
-void add_sampling_options(CLI::App& command, GenerateCommand& options) {
-  SamplingOptions& sampling = options.sampling;
-  command.add_option("--temperature", sampling.temperature, "0 takes the largest logit")->capture_default_str();
-  command.add_option("--top-k", sampling.top_k, "sample among the k largest; 0: off")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1 << 30));
-  command.add_option("--top-p", sampling.top_p, "sample among the likeliest that make up p; 1: off")
-      ->capture_default_str();
-  command.add_option("--min-p", sampling.min_p, "drop what is less likely than p times the likeliest; 0: off")
-      ->capture_default_str();
-  command.add_option("--repeat-penalty", sampling.repeat_penalty, "against tokens seen before; 1: off")
-      ->capture_default_str();
-  command.add_option("--presence-penalty", sampling.presence_penalty, "against tokens generated before; 0: off")
-      ->capture_default_str();
-  command.add_option("--frequency-penalty", sampling.frequency_penalty, "the same, each time; 0: off")
-      ->capture_default_str();
-  command.add_option("--seed", options.seed, "makes a run repeatable (default: random, and printed)")
-      ->check(not_negative);
-  command.add_flag("--greedy", options.greedy, "take the largest logit");
-}
-
-SamplingOptions sampling_options(const GenerateCommand& options) {
-  SamplingOptions sampling = options.sampling;
-  if (options.greedy) sampling.temperature = 0;
-  check(sampling);
-  sampling.seed = options.seed ? *options.seed : std::random_device{}();
-  return sampling;
-}
 
 // What a call says by itself, told before anything is loaded.
 void check_prompt_options(const GenerateCommand& options) {
@@ -105,8 +75,9 @@ std::size_t decoded(const Generated& result) {
   return result.tokens.empty() ? 0 : result.tokens.size() - 1;
 }
 
-void print_json(const std::vector<std::int32_t>& prompt, const Generated& result, bool has_text, double load_seconds) {
-  const nlohmann::ordered_json json{
+void print_json(const std::vector<std::int32_t>& prompt, const Generated& result, bool has_text, bool has_grammar,
+                double load_seconds) {
+  nlohmann::ordered_json json{
       {"prompt_tokens", prompt},
       {"tokens", result.tokens},
       {"text", has_text ? nlohmann::ordered_json(result.text) : nlohmann::ordered_json(nullptr)},
@@ -117,7 +88,21 @@ void print_json(const std::vector<std::int32_t>& prompt, const Generated& result
         {"prompt_tokens_per_second", per_second(result.prompt_tokens_done, result.prompt_seconds)},
         {"decode_seconds", result.decode_seconds},
         {"decode_tokens_per_second", per_second(decoded(result), result.decode_seconds)}}}};
+  if (has_grammar) json["conforms"] = result.conforms;
   fmt::print("{}\n", json.dump());
+}
+
+// Why the text is not all of what the grammar wants.
+std::string_view cut_short_by(const Generated& result, std::size_t max_tokens) {
+  switch (result.finish_reason) {
+    case FinishReason::stop:
+      return "--stop";
+    case FinishReason::length:
+      return result.tokens.size() == max_tokens ? "--max-tokens" : "--ctx-size";
+    case FinishReason::interrupted:
+      break;
+  }
+  return "an interrupt";
 }
 
 void print_summary(const Generated& result) {
@@ -129,10 +114,12 @@ void print_summary(const Generated& result) {
 int run_generate(const GenerateCommand& options) {
   const auto start = std::chrono::steady_clock::now();
   GenerateOptions generate_options;
-  generate_options.sampling = sampling_options(options);
+  generate_options.sampling = options.sampling.sampling();
   generate_options.max_tokens = options.max_tokens;
   generate_options.stop = options.stop;
   check_prompt_options(options);
+  generate_options.grammar = options.sampling.grammar();
+  const bool wants_profile = profile_wanted();
   const Engine engine = load_engine(options.checkpoint, options.run);
   const Config& config = engine.model.config;
   const auto tokenizer = options.tokens ? load_tokenizer(options.tokenizer, options.checkpoint.model)
@@ -143,9 +130,11 @@ int run_generate(const GenerateCommand& options) {
   KvCache cache(config, std::min(context, prompt.size() + options.max_tokens));
   Forward forward(engine.model, engine.kernels, engine.threads, std::clamp<std::size_t>(prompt.size(), 1, batch_tokens),
                   cache.capacity());
+  std::optional<Profile> profile;
+  if (wants_profile) forward.set_profile(&profile.emplace(engine.threads));
   const std::chrono::duration<double> load_time = std::chrono::steady_clock::now() - start;
 
-  if (!options.seed && generate_options.sampling.temperature > 0 && !options.run.quiet) {
+  if (!options.sampling.seed && generate_options.sampling.temperature > 0 && !options.run.quiet) {
     note("seed {}", generate_options.sampling.seed);
   }
 
@@ -157,7 +146,7 @@ int run_generate(const GenerateCommand& options) {
   const Generated result =
       generate(forward, cache, tokenizer ? &*tokenizer : nullptr, prompt, generate_options, show, watch_interrupts());
   if (options.json) {
-    print_json(prompt, result, tokenizer.has_value(), load_time.count());
+    print_json(prompt, result, tokenizer.has_value(), generate_options.grammar != nullptr, load_time.count());
   } else if (!tokenizer) {
     for (std::size_t i = 0; i < result.tokens.size(); ++i) fmt::print("{}{}", i > 0 ? "," : "", result.tokens[i]);
     fmt::print("\n");
@@ -165,6 +154,10 @@ int run_generate(const GenerateCommand& options) {
     fmt::print("\n");
   }
   std::fflush(stdout);
+  if (!result.conforms && !options.run.quiet) {
+    note("ended by {} before the grammar was complete", cut_short_by(result, options.max_tokens));
+  }
+  if (profile) print_profile(*profile);
   const bool interrupted = result.finish_reason == FinishReason::interrupted;
   if (!options.run.quiet && (isatty(STDERR_FILENO) || interrupted)) print_summary(result);
   return interrupted ? interrupted_status : 0;
@@ -186,7 +179,7 @@ Command add_generate(CLI::App& app) {
       ->check(CLI::Range(0, 1 << 30));
   command->add_option("-c,--ctx-size", options->context, "positions in the context (default: the model's)")
       ->check(CLI::Range(1, 1 << 30));
-  add_sampling_options(*command, *options);
+  options->sampling.add_to(*command);
   command->add_option("--stop", options->stop, "end before this text; may be repeated")->allow_extra_args(false);
   command->add_flag("--ignore-eos", options->ignore_eos, "go on past the end of text");
   command->add_flag("--json", options->json, "print one JSON object at the end");

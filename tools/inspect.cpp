@@ -8,6 +8,7 @@
 #include "tools/config_fields.h"
 #include "tools/find_tokenizer.h"
 #include "tools/options.h"
+#include "weights/gguf_text.h"
 #include "weights/quote.h"
 #include "weights/weights_hash.h"
 
@@ -54,6 +55,26 @@ std::string described(const Tokenizer& tokenizer) {
   return text + (tokenizer.chat_template() ? ", with a chat template" : ", without a chat template");
 }
 
+// Lists too long to read are given in words.
+template <class Element>
+Json to_json(const std::vector<Element>& list, const GgufValue& value) {
+  constexpr std::size_t longest_list = 8;
+  return list.size() > longest_list ? Json(shown(value)) : Json(list);
+}
+
+template <class Scalar>
+Json to_json(const Scalar& scalar, const GgufValue&) {
+  return scalar;
+}
+
+Json to_json(double number, const GgufValue& value) {
+  return as_meant(number, value.type);
+}
+
+Json to_json(const GgufValue& value) {
+  return std::visit([&](const auto& data) { return to_json(data, value); }, value.data);
+}
+
 void print_json(const Checkpoint& checkpoint, const std::optional<TokenizerFacts>& tokenizer) {
   Json config, sources, tensors = Json::array(), metadata = Json::object();
   for (const ConfigField& field : config_fields(checkpoint)) {
@@ -63,7 +84,7 @@ void print_json(const Checkpoint& checkpoint, const std::optional<TokenizerFacts
   for (const auto& [name, tensor] : checkpoint.tensors) {
     tensors.push_back({{"name", name}, {"type", name_of(tensor.dtype)}, {"shape", tensor.shape}});
   }
-  for (const auto& [key, value] : checkpoint.metadata) metadata[key] = value;
+  for (const auto& [key, value] : checkpoint.metadata.entries()) metadata[key] = to_json(value);
   const Json json{{"path", checkpoint.path},
                   {"format", checkpoint.format},
                   {"parameters", parameter_count(checkpoint)},
@@ -86,11 +107,11 @@ void print_list(const char* label, const std::vector<std::string>& names) {
   for (const std::string& name : names) fmt::print("  {}\n", minimind::quoted(name));
 }
 
-void print_metadata(const Checkpoint& checkpoint) {
-  if (checkpoint.metadata.empty()) return;
+void print_metadata(const GgufMetadata& metadata) {
+  if (metadata.entries().empty()) return;
   fmt::print("\nmetadata of the file\n");
-  for (const auto& [key, value] : checkpoint.metadata) {
-    fmt::print("  {}  {}\n", minimind::quoted(key), minimind::quoted(value));
+  for (const auto& [key, value] : metadata.entries()) {
+    fmt::print("  {:<46}  {}\n", is_tensor_name(key) ? key : minimind::quoted(key), shown(value));
   }
 }
 
@@ -107,7 +128,7 @@ void print_text(const Checkpoint& checkpoint, const std::optional<TokenizerFacts
   } else {
     fmt::print("\nno tokenizer in the model, beside it or in ../model/\n");
   }
-  print_metadata(checkpoint);
+  print_metadata(checkpoint.metadata);
   fmt::print("\ntensors, by their Hugging Face names\n");
   for (const auto& [name, tensor] : checkpoint.tensors) {
     fmt::print("  {:<56}{:<6}{}\n", name, name_of(tensor.dtype), shape_text(tensor.shape));

@@ -4,8 +4,8 @@
 
 namespace minimind {
 
-// From the first call on, Ctrl-C (SIGINT) and SIGTERM set this flag instead of ending the program; a second one ends it
-// as usual.
+// From the first call on, Ctrl-C (SIGINT), SIGTERM and SIGHUP, the end of the terminal, set this flag instead of ending
+// the program; a second one ends it as usual.
 const std::atomic<bool>& watch_interrupts();
 
 inline constexpr int interrupted_status = 130;

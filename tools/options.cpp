@@ -8,6 +8,7 @@
 #include <iostream>
 #include <iterator>
 
+#include "runtime/utf8.h"
 #include "tools/note.h"
 #include "weights/error.h"
 #include "weights/quote.h"
@@ -46,7 +47,8 @@ OpenOptions CheckpointOptions::open_options() const {
 }
 
 void RunOptions::add_to(CLI::App& command) {
-  command.add_option("--type", type, "how weights are held: f32, f16, bf16, q8_0, q4_0 or iq4_nl (default: as stored)");
+  command.add_option("--type", type, "how weights are held: f32, f16, bf16, q8_0, q4_0 or iq4_nl (default: as stored)")
+      ->check(not_empty);
   command
       .add_option("-t,--threads", threads,
                   "threads (default: the physical cores this process may use; fewer for a tiny model)")
@@ -84,8 +86,17 @@ void TextOptions::add_to(CLI::App& command) {
 }
 
 std::string TextOptions::read() const {
-  if (has_prompt) return prompt;
-  return file.empty() ? read_standard_input() : read_text_file(file);
+  const std::string source = has_prompt ? "--prompt" : file.empty() ? "standard input" : file;
+  const std::string text = has_prompt ? prompt : file.empty() ? read_standard_input() : read_text_file(file);
+  if (const auto at = first_not_utf8(text)) {
+    throw Error(fmt::format("{}: is not UTF-8: byte {:#04x} at offset {}; convert it, as with iconv -f GBK -t UTF-8",
+                            source, static_cast<unsigned char>(text[*at]), *at));
+  }
+  return text;
+}
+
+std::string not_empty(const std::string& value) {
+  return value.empty() ? "an empty value means nothing; leave the option out" : "";
 }
 
 std::string not_negative(const std::string& value) {

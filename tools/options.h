@@ -53,8 +53,12 @@ struct TextOptions {
   std::string file;
 
   void add_to(CLI::App& command);
+  // Throws Error when it cannot be read or is not UTF-8: another text would be run than was meant.
   std::string read() const;
 };
+
+// For CLI11, which takes "" for no option at all.
+std::string not_empty(const std::string& value);
 
 // For CLI11, whose own check prints a range of 300 digits.
 std::string not_negative(const std::string& value);

@@ -68,6 +68,7 @@ void OutputFolder::add_text(const std::string& name, const std::string& text) {
 }
 
 void OutputFolder::commit() {
+  for (const auto& file : files_) file->finish();
   for (const auto& file : files_) file->commit();
   committed_ = true;
 }

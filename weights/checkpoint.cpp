@@ -29,7 +29,7 @@ struct Source {
   CanonicalTensors canonical;
   std::optional<StatedConfig> stated;  // said in the file itself
   std::optional<DType> vector_type;
-  std::vector<std::pair<std::string, std::string>> metadata;
+  GgufMetadata metadata;
 };
 
 Source from_gguf(std::shared_ptr<const MappedFile> file) {

@@ -2,10 +2,10 @@
 
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "weights/config.h"
+#include "weights/gguf_metadata.h"
 #include "weights/infer_config.h"
 #include "weights/lora.h"
 #include "weights/tensor_file.h"
@@ -24,12 +24,12 @@ struct Checkpoint {
   std::string format;  // "torch.save", "safetensors, 2 shards", ...
   Config config;
   ConfigSources sources;
-  StoredTensors tensors;             // under Hugging Face's names; no lm_head.weight when embeddings are tied
-  std::optional<DType> vector_type;  // of norms and routers, in what a GGUF was made from, if not f32
-  std::vector<std::pair<std::string, std::string>> metadata;  // of the file: key, and value in words
-  std::vector<std::string> skipped;                           // saved buffers that are computed here instead
-  std::vector<std::string> unused_settings;                   // keys of the config that do not change what is computed
-  std::vector<std::string> lora_changed;                      // tensors that a LoRA changed; they are held as f32
+  StoredTensors tensors;                     // under Hugging Face's names; no lm_head.weight when embeddings are tied
+  std::optional<DType> vector_type;          // of norms and routers, in what a GGUF was made from, if not f32
+  GgufMetadata metadata;                     // of a GGUF; empty for other formats
+  std::vector<std::string> skipped;          // saved buffers that are computed here instead
+  std::vector<std::string> unused_settings;  // keys of the config that do not change what is computed
+  std::vector<std::string> lora_changed;     // tensors that a LoRA changed; they are held as f32
 };
 
 // The only door: .pth, .pt, .bin, .safetensors and .gguf files by their content, or a Hugging Face folder.

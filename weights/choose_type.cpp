@@ -35,7 +35,7 @@ void TypeChooser::choose(OutputTensor& tensor, std::optional<DType> wanted) {
   const DType stored = stored_type(tensor);
   tensor.dtype = wanted.value_or(stored);
   if (!wanted || fits(tensor, *wanted)) return;
-  const std::size_t cols = tensor.shape.back(), block = block_shape(*wanted).elements;
+  const std::size_t cols = tensor.sources.front()->shape.back(), block = block_shape(*wanted).elements;
   const std::string why = cols % block != 0 ? fmt::format("its {} columns are no multiple of {}", cols, block)
                                             : fmt::format("it has numbers that {} cannot hold", name_of(*wanted));
   const bool f16_would_do = is_block_type(*wanted) && fits(tensor, DType::f16);

@@ -109,6 +109,10 @@ void add(StoredTensors& tensors, const std::string& name, StoredTensor tensor) {
 void split_fused_experts(StoredTensors& tensors, const std::string& name, const StoredTensor& fused) {
   const bool gate_up = name.ends_with(".gate_up_proj");
   check_fused(fused, name, gate_up);
+  if (fused.shape[0] > largest_tensor_count - std::min(tensors.size(), largest_tensor_count)) {
+    throw Error(fmt::format("{}: {} holds {} experts; more than {} tensors in all are refused", fused.file,
+                            quoted(name), fused.shape[0], largest_tensor_count));
+  }
   const std::string experts = name.substr(0, name.rfind('.') + 1);
   for (std::size_t expert = 0; expert < fused.shape[0]; ++expert) {
     const StoredTensor matrix = slice_rows(fused, expert, expert + 1);

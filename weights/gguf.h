@@ -4,12 +4,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <variant>
 #include <vector>
 
+#include "weights/gguf_metadata.h"
 #include "weights/mapped_file.h"
 #include "weights/output_file.h"
 #include "weights/output_tensor.h"
@@ -18,46 +15,6 @@
 namespace minimind {
 
 // GGUF, as https://github.com/ggml-org/ggml/blob/master/docs/gguf.md describes it: typed metadata, then tensors.
-
-// The type codes of the format.
-enum class GgufType : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, string, array, u64, i64, f64 };
-
-// "u32", "string", ...
-std::string_view name_of(GgufType type);
-
-// One value of the metadata. Numbers are widened; `type` says what is, or will be, in the file. An array has the type
-// of its elements in `type` and holds them in one of the vectors; arrays of arrays are not read.
-struct GgufValue {
-  using Data =
-      std::variant<std::uint64_t, std::int64_t, double, bool, std::string, std::vector<std::uint64_t>,
-                   std::vector<std::int64_t>, std::vector<double>, std::vector<bool>, std::vector<std::string>>;
-  GgufType type = GgufType::u32;  // of the value, or of each element
-  Data data;
-
-  bool is_array() const { return data.index() >= 5; }
-};
-
-// Keys in the order of the file; no key is there twice.
-class GgufMetadata {
- public:
-  // Nothing when the key is absent.
-  const GgufValue* find(std::string_view key) const;
-  bool contains(std::string_view key) const { return find(key) != nullptr; }
-  // Replaces the value of a key that is there already.
-  void set(std::string key, GgufValue value);
-  const std::vector<std::pair<std::string, GgufValue>>& entries() const { return entries_; }
-
-  // For writing, in the types that llama.cpp expects.
-  void set_u32(std::string key, std::uint32_t value);
-  void set_f32(std::string key, float value);
-  void set_bool(std::string key, bool value);
-  void set_string(std::string key, std::string value);
-  void set_strings(std::string key, std::vector<std::string> values);
-  void set_i32s(std::string key, const std::vector<std::int32_t>& values);
-
- private:
-  std::vector<std::pair<std::string, GgufValue>> entries_;
-};
 
 struct GgufFile {
   std::uint32_t version = 3;

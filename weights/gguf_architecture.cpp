@@ -9,11 +9,13 @@
 namespace minimind {
 namespace {
 
-bool is_swiglu_without_biases(const Config& config, const StoredTensors& tensors) {
-  for (const char* bias : {".gate_proj.bias", ".up_proj.bias", ".down_proj.bias"}) {
-    if (some_network_has(tensors, bias)) return false;
-  }
+bool is_swiglu(const Config& config, const StoredTensors& tensors) {
   return config.hidden_act == HiddenAct::silu && some_network_has(tensors, ".gate_proj.weight");
+}
+
+bool has_biases(const StoredTensors& tensors) {
+  return some_network_has(tensors, ".gate_proj.bias") || some_network_has(tensors, ".up_proj.bias") ||
+         some_network_has(tensors, ".down_proj.bias");
 }
 
 std::size_t count_mixtures(const Config& config, const StoredTensors& tensors) {
@@ -48,12 +50,14 @@ GgufArchitecture mixture_architecture(const Config& config) {
 }  // namespace
 
 GgufArchitecture gguf_architecture(const Config& config, const StoredTensors& tensors) {
-  if (!is_swiglu_without_biases(config, tensors)) {
-    return {gguf_minimind, "its feed-forward networks are not SwiGLU without biases"};
-  }
+  if (!is_swiglu(config, tensors)) return {gguf_minimind, "its feed-forward networks are not SwiGLU"};
   if (const auto why = why_not_yarn(config)) return {gguf_minimind, *why};
   const std::size_t mixtures = count_mixtures(config, tensors);
-  if (mixtures == 0) return {has_q_norm(config.family) ? gguf_qwen3 : gguf_llama, ""};
+  const bool q_norm = has_q_norm(config.family);
+  if (has_biases(tensors) && (q_norm || mixtures > 0)) {
+    return {gguf_minimind, "its feed-forward networks have biases, which only the dense llama has"};
+  }
+  if (mixtures == 0) return {q_norm ? gguf_qwen3 : gguf_llama, ""};
   if (mixtures < config.num_hidden_layers) return {gguf_minimind, "it has dense layers among mixtures of experts"};
   return mixture_architecture(config);
 }

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <array>
-#include <map>
 #include <utility>
 
 #include "weights/choose_type.h"
@@ -60,14 +59,15 @@ class TensorList {
   }
 
   void add_matrix(std::string name, const std::vector<std::string>& canonical, bool stacked = false) {
-    OutputTensor tensor = joined(std::move(name), canonical, stacked);
-    chooser_.choose(tensor, types_.matrices);
-    tensors.push_back(std::move(tensor));
+    add_chosen(joined(std::move(name), canonical, stacked), types_.matrices);
   }
 
   void add_embedding(std::string name, const std::string& canonical) {
-    OutputTensor tensor = joined(std::move(name), {canonical}, false);
-    chooser_.choose(tensor, types_.embedding ? types_.embedding : types_.matrices);
+    add_chosen(joined(std::move(name), {canonical}, false), types_.embedding ? types_.embedding : types_.matrices);
+  }
+
+  void add_chosen(OutputTensor tensor, std::optional<DType> wanted) {
+    chooser_.choose(tensor, wanted);
     tensors.push_back(std::move(tensor));
   }
 
@@ -131,8 +131,7 @@ class TensorList {
         tensor.join = OutputTensor::Join::columns;
         tensor.shape = {config_.hidden_size, config_.moe_intermediate_size * matrices.size()};
       }
-      chooser_.choose(tensor, types_.matrices);
-      tensors.push_back(std::move(tensor));
+      add_chosen(std::move(tensor), types_.matrices);
     }
   }
 
@@ -158,12 +157,7 @@ std::uint32_t file_type(const std::vector<OutputTensor>& tensors) {
       {DType::q6_k, 18},
       {DType::iq4_nl, 25},
   }};
-  std::map<DType, std::size_t> bytes;
-  for (const OutputTensor& tensor : tensors) bytes[tensor.dtype] += byte_count(tensor);
-  DType most = DType::f32;
-  for (const auto& [type, count] : bytes) {
-    if (count > bytes[most]) most = type;
-  }
+  const DType most = most_common_type(tensors);
   for (const auto& [type, number] : numbers) {
     if (type == most) return number;
   }
@@ -251,7 +245,8 @@ class MetadataWriter {
     if (architecture_ == gguf_minimind) {
       metadata_.set_string(std::string(gguf_hidden_act), std::string(name_of(config_.hidden_act)));
     }
-    if (config_.eos_token_id.size() > 1) metadata_.set_i32s(std::string(gguf_eos_token_ids), config_.eos_token_id);
+    const bool known = !checkpoint_.sources.at("eos_token_id").starts_with("assumed");
+    if (known) metadata_.set_i32s(std::string(gguf_eos_token_ids), config_.eos_token_id);
     if (const auto type = vector_type(); type && *type != DType::f32) {
       metadata_.set_string(std::string(gguf_vector_type), std::string(name_of(*type)));
     }

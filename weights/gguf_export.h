@@ -23,7 +23,8 @@ struct GgufExport {
 
 // Which architecture, as decided from llama.cpp's graphs (src/models/ in version 0.3.36 of llama-cpp-python):
 //
-//   llama       RMSNorm, RoPE of adjacent pairs, SwiGLU: v1 and v2-early as they are; v2 and Llama with the rows of
+//   llama       RMSNorm, RoPE of adjacent pairs, SwiGLU with or without biases: v1 and v2-early as they are; v2 and
+//   Llama with the rows of
 //               q_proj and k_proj permuted, which is the same model. With experts it divides the chosen weights by
 //               their sum, always, and has no shared experts: right for mixtures of v2 without shared experts and top-2
 //               up.
@@ -32,9 +33,9 @@ struct GgufExport {
 //   bailingmoe  llama with routed and shared experts: softmax over all, top-k, division by the sum if
 //               expert_weights_norm says so, shared experts added unweighted as one wider network: v1's and v2's
 //               mixtures. It wants an output matrix of its own, so a tied embedding is in the file twice.
-//   minimind    ours, for the rest: networks that are not SwiGLU without biases, dense layers among mixtures, routers
-//               that do not divide beside q_norm or without shared experts, YaRN with other betas than 32 and 1 or
-//               whose ramp MiniMind clamps (config.h).
+//   minimind    ours, for the rest: networks that are not SwiGLU, biases beside q_norm or experts, dense layers among
+//               mixtures, routers that do not divide beside q_norm or without shared experts, YaRN with other betas
+//               than 32 and 1 or whose ramp MiniMind clamps (config.h).
 //
 // Norms, routers and biases are f32. `name` becomes general.name.
 GgufExport export_gguf(const Checkpoint& checkpoint, const WantedTypes& types, const std::string& name,

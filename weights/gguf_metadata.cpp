@@ -1,4 +1,4 @@
-#include "weights/gguf.h"
+#include "weights/gguf_metadata.h"
 
 #include <algorithm>
 #include <utility>

@@ -118,7 +118,9 @@ class Translator {
       throw Error(fmt::format("{}: {} is {}, wanted one {} for each expert", path_, name, shape_text(tensor.shape),
                               bias ? "vector" : "matrix"));
     }
-    const char* kind = experts.kind == gguf_routed_experts ? "experts" : "shared_experts";
+    const bool routed = experts.kind == gguf_routed_experts;
+    check_count(name, tensor.shape[0], routed ? stated_.num_experts : stated_.n_shared_experts);
+    const char* kind = routed ? "experts" : "shared_experts";
     for (std::size_t expert = 0; expert < tensor.shape[0]; ++expert) {
       StoredTensor one = slice_rows(tensor, expert, expert + 1);
       if (bias) one.shape = {tensor.shape[1]};
@@ -126,9 +128,22 @@ class Translator {
     }
   }
 
+  // Before anything is taken apart: the count is the file's own.
+  void check_count(const std::string& name, std::size_t count, std::optional<std::size_t> stated) const {
+    if (count != stated.value_or(0)) {
+      throw Error(fmt::format("{}: {} holds {} experts, but {} states {}", path_, name, count, stated_.source,
+                              stated.value_or(0)));
+    }
+    if (count > largest_tensor_count - std::min(tensors_.size(), largest_tensor_count)) {
+      throw Error(fmt::format("{}: {} holds {} experts; more than {} tensors in all are refused", path_, name, count,
+                              largest_tensor_count));
+    }
+  }
+
   void split_shared_network(const std::string& name, const std::string& mlp, const std::string& part,
                             const StoredTensor& tensor) {
     const std::size_t count = stated_.n_shared_experts.value_or(0);
+    check_count(name, count, count);
     const bool columns = part.starts_with("down_proj");
     const std::size_t width = tensor.shape.size() != 2 ? 0 : columns ? tensor.shape[1] : tensor.shape[0];
     if (count == 0 || width == 0 || width % count != 0 ||
@@ -170,9 +185,9 @@ GgufModel read_gguf_model(std::shared_ptr<const MappedFile> file) {
   model.stated = gguf_settings(gguf.metadata, path);
   model.vector_type = vector_type(gguf.metadata, path);
   model.tensors = Translator(model.stated, path).run(std::move(gguf.tensors));
-  for (const auto& [key, value] : gguf.metadata.entries()) model.metadata.emplace_back(key, shown(value));
   const GgufValue* architecture = gguf.metadata.find("general.architecture");
   model.format = fmt::format("GGUF v{}, {}", gguf.version, std::get<std::string>(architecture->data));
+  model.metadata = std::move(gguf.metadata);
   return model;
 }
 

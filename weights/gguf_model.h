@@ -3,10 +3,9 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "weights/dtype.h"
+#include "weights/gguf_metadata.h"
 #include "weights/mapped_file.h"
 #include "weights/stated_config.h"
 #include "weights/tensor_file.h"
@@ -19,7 +18,7 @@ struct GgufModel {
   StatedConfig stated;    // every hyper-parameter that the metadata tells
   std::optional<DType> vector_type;  // what norms and routers were before they were widened to f32
   std::string format;                // "GGUF v3, qwen3"
-  std::vector<std::pair<std::string, std::string>> metadata;  // key and value in words
+  GgufMetadata metadata;
 };
 
 // Reads what `convert` writes, and the `llama`, `qwen3` and `qwen3moe` files of llama.cpp's converter and quantiser.

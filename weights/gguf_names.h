@@ -56,8 +56,8 @@ inline constexpr std::string_view gguf_minimind = "minimind";
 // Metadata of ours, which others leave alone.
 inline constexpr std::string_view gguf_family = "minimind.family";            // name_of(Family)
 inline constexpr std::string_view gguf_vector_type = "minimind.vector_type";  // of norms and routers in the original
-inline constexpr std::string_view gguf_eos_token_ids = "minimind.eos_token_ids";  // where several end a text
-inline constexpr std::string_view gguf_hidden_act = "minimind.hidden_act";        // name_of(HiddenAct)
+inline constexpr std::string_view gguf_eos_token_ids = "minimind.eos_token_ids";    // any of them ends a text
+inline constexpr std::string_view gguf_hidden_act = "minimind.hidden_act";          // name_of(HiddenAct)
 inline constexpr std::string_view gguf_norm_topk_prob = "minimind.norm_topk_prob";  // where one expert is not divided
 inline constexpr std::string_view gguf_ramp_end = "minimind.rope.scaling.ramp_end";
 inline constexpr std::string_view gguf_half_head_dim = "half_head_dim";

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
+#include <initializer_list>
 #include <limits>
 #include <set>
 #include <utility>
@@ -52,21 +52,33 @@ class Settings {
     return static_cast<std::size_t>(*found);
   }
 
-  // A float32 means the shortest decimal that gives it: 1e-06, not 9.999999974752427e-07.
   std::optional<double> positive(std::string_view name) {
     const GgufValue* value = find(key(name));
     if (!value) return std::nullopt;
     const double* stored = std::get_if<double>(&value->data);
     if (!stored || !(*stored > 0) || !(*stored < 1e30)) fail(key(name), *value, "a positive number");
-    if (value->type != GgufType::f32) return *stored;
-    return std::strtod(fmt::format("{}", static_cast<float>(*stored)).c_str(), nullptr);
+    return as_meant(*stored, value->type);
   }
 
-  std::optional<bool> boolean(std::string_view name) {
+  // A setting that we compute only where it has one of these values.
+  void refuse_unless(std::string_view name, std::initializer_list<double> neutral) {
     const GgufValue* value = find(key(name));
+    if (!value) return;
+    const auto* real = std::get_if<double>(&value->data);
+    const auto* whole = std::get_if<std::uint64_t>(&value->data);
+    for (const double number : neutral) {
+      if ((real && *real == number) || (whole && static_cast<double>(*whole) == number)) return;
+    }
+    fail(key(name), *value, fmt::format("{:g} or nothing: it is not supported", *neutral.begin()));
+  }
+
+  std::optional<bool> boolean(std::string_view name) { return boolean_of(key(name)); }
+
+  std::optional<bool> boolean_of(const std::string& full_key) {
+    const GgufValue* value = find(full_key);
     if (!value) return std::nullopt;
     const bool* stored = std::get_if<bool>(&value->data);
-    if (!stored) fail(key(name), *value, "true or false");
+    if (!stored) fail(full_key, *value, "true or false");
     return *stored;
   }
 
@@ -136,14 +148,20 @@ void check_architecture(const Settings& settings) {
                   settings.source(), quoted(settings.architecture())));
 }
 
+// qwen3 and qwen3moe have q_norm, llama and bailingmoe have not; ours is of any family.
+bool fits(Family family, std::string_view architecture) {
+  if (architecture == gguf_minimind) return true;
+  return has_q_norm(family) == (architecture == gguf_qwen3 || architecture == gguf_qwen3moe);
+}
+
 Family family_of(Settings& settings) {
   const std::string key(gguf_family);
   if (const auto stated = settings.text(key)) {
     for (const Family family :
          {Family::v1, Family::v2_early, Family::v2, Family::v3, Family::llama, Family::qwen3, Family::qwen3_moe}) {
-      if (*stated == name_of(family)) return family;
+      if (*stated == name_of(family) && fits(family, settings.architecture())) return family;
     }
-    settings.fail(key, *settings.find(key), "v1, v2-early, v2, v3, llama, qwen3 or qwen3_moe");
+    settings.fail(key, *settings.find(key), "a family that the architecture can be");
   }
   if (settings.architecture() == gguf_llama) return Family::llama;
   if (settings.architecture() == gguf_qwen3) return Family::qwen3;
@@ -156,26 +174,17 @@ Family family_of(Settings& settings) {
 
 // What llama.cpp's architectures can do beyond MiniMind's models is refused where it is switched on.
 void refuse_unsupported(Settings& settings) {
-  for (const char* name : {"attention.sliding_window", "leading_dense_block_count", "expert_group_count"}) {
-    const auto value = settings.size(name);
-    if (value.value_or(0) > 0) settings.fail(settings.key(name), *settings.find(settings.key(name)), "0");
+  for (const char* name :
+       {"attention.sliding_window", "leading_dense_block_count", "expert_group_count",
+        "rope.scaling.yarn_log_multiplier", "rope.scaling.alpha", "attention.scale", "attention.clamp_kqv",
+        "attention.max_alibi_bias", "attn_logit_softcapping", "final_logit_softcapping"}) {
+    settings.refuse_unless(name, {0});
   }
   for (const char* name : {"expert_weights_scale", "logit_scale", "residual_scale", "embedding_scale"}) {
-    const GgufValue* value = settings.find(settings.key(name));
-    const double* number = value ? std::get_if<double>(&value->data) : nullptr;
-    if (value && !(number && (*number == 1 || *number == 0))) settings.fail(settings.key(name), *value, "1");
+    settings.refuse_unless(name, {0, 1});
   }
-  for (const char* name : {"attention.scale", "attention.clamp_kqv", "attention.max_alibi_bias",
-                           "attn_logit_softcapping", "final_logit_softcapping"}) {
-    const GgufValue* value = settings.find(settings.key(name));
-    const double* number = value ? std::get_if<double>(&value->data) : nullptr;
-    if (value && !(number && *number == 0)) settings.fail(settings.key(name), *value, "none");
-  }
-  constexpr std::size_t softmax = 1;
-  if (const auto gating = settings.size("expert_gating_func"); gating && *gating != softmax) {
-    settings.fail(settings.key("expert_gating_func"), *settings.find(settings.key("expert_gating_func")),
-                  "1, the softmax");
-  }
+  constexpr double softmax = 1;
+  settings.refuse_unless("expert_gating_func", {softmax});
   if (!settings.boolean("attention.causal").value_or(true)) {
     settings.fail(settings.key("attention.causal"), *settings.find(settings.key("attention.causal")), "true");
   }
@@ -207,47 +216,77 @@ void read_sizes(Settings& settings, StatedConfig& stated) {
   }
 }
 
+RopeScaling::RampEnd ramp_end(Settings& settings) {
+  const std::string key(gguf_ramp_end);
+  const std::string end = settings.text(key).value_or(std::string(gguf_head_dim));
+  if (end == gguf_half_head_dim) return RopeScaling::RampEnd::half_head_dim;
+  if (end == gguf_head_dim) return RopeScaling::RampEnd::head_dim;
+  settings.fail(key, *settings.find(key), fmt::format("{} or {}", gguf_half_head_dim, gguf_head_dim));
+}
+
+RopeScaling read_yarn(Settings& settings, double factor) {
+  RopeScaling yarn;
+  yarn.factor = factor;
+  yarn.ramp_end = ramp_end(settings);
+  yarn.original_max_position_embeddings =
+      static_cast<double>(required_size(settings, "rope.scaling.original_context_length"));
+  yarn.beta_fast = settings.positive("rope.scaling.yarn_beta_fast").value_or(32);
+  yarn.beta_slow = settings.positive("rope.scaling.yarn_beta_slow").value_or(1);
+  const float attn_factor = static_cast<float>(settings.positive("rope.scaling.attn_factor").value_or(1));
+  const bool is_one = attn_factor == gguf_attention_factor(1, factor);
+  yarn.attention_factor = is_one ? 1 : attn_factor * (1 + 0.1 * std::log(factor));
+  return yarn;
+}
+
+// As llama.cpp reads it: a factor without a type means linear scaling, and there is an old name for one.
 void read_rope(Settings& settings, StatedConfig& stated) {
   stated.rope_theta = settings.positive("rope.freq_base").value_or(10000.0);
-  const std::string type = settings.text(settings.key("rope.scaling.type")).value_or("none");
-  const auto factor = settings.positive("rope.scaling.factor");
-  if (type == "none" || (type == "linear" && factor.value_or(1) == 1)) return;
-  RopeScaling scaling;
-  scaling.factor = factor.value_or(1);
-  if (type == "linear") {
-    scaling.kind = RopeScaling::Kind::linear;
-  } else if (type == "yarn") {
-    const std::string end = settings.text(std::string(gguf_ramp_end)).value_or(std::string(gguf_head_dim));
-    scaling.ramp_end = end == gguf_half_head_dim ? RopeScaling::RampEnd::half_head_dim : RopeScaling::RampEnd::head_dim;
-    scaling.original_max_position_embeddings =
-        static_cast<double>(required_size(settings, "rope.scaling.original_context_length"));
-    scaling.beta_fast = settings.positive("rope.scaling.yarn_beta_fast").value_or(32);
-    scaling.beta_slow = settings.positive("rope.scaling.yarn_beta_slow").value_or(1);
-    const float stated_factor = static_cast<float>(settings.positive("rope.scaling.attn_factor").value_or(1));
-    const bool is_one = stated_factor == gguf_attention_factor(1, scaling.factor);
-    scaling.attention_factor = is_one ? 1 : stated_factor * (1 + 0.1 * std::log(scaling.factor));
-  } else {
+  const std::string type = settings.text(settings.key("rope.scaling.type")).value_or("linear");
+  const auto old_factor = settings.positive("rope.scale_linear");
+  const auto new_factor = settings.positive("rope.scaling.factor");
+  const double factor = new_factor ? *new_factor : old_factor.value_or(1);
+  if (type == "yarn") {
+    stated.rope_scaling = read_yarn(settings, factor);
+    return;
+  }
+  settings.refuse_unless("rope.scaling.attn_factor", {1});
+  if (type == "linear" && factor != 1) {
+    stated.rope_scaling = RopeScaling{};
+    stated.rope_scaling->kind = RopeScaling::Kind::linear;
+    stated.rope_scaling->factor = factor;
+  } else if (type != "none" && type != "linear") {
     settings.fail(settings.key("rope.scaling.type"), *settings.find(settings.key("rope.scaling.type")),
                   "none, linear or yarn");
   }
-  stated.rope_scaling = scaling;
 }
 
-// What llama.cpp does with the chosen experts' weights is fixed for most architectures: Mixtral's and Qwen3's are
-// divided by their sum, a single one included.
+// Whether the weights of the chosen experts are divided by their sum. llama.cpp fixes that for llama (Mixtral) and
+// qwen3moe, where they are, a single one included; a file that says otherwise means what llama.cpp does not compute.
+bool divides_by_sum(Settings& settings) {
+  const std::string& architecture = settings.architecture();
+  const bool open = architecture == gguf_bailingmoe || architecture == gguf_minimind;
+  const bool stated = settings.boolean("expert_weights_norm").value_or(!open);
+  if (!stated && !open) {
+    settings.fail(settings.key("expert_weights_norm"), *settings.find(settings.key("expert_weights_norm")),
+                  fmt::format("true, as {} is computed", architecture));
+  }
+  return stated;
+}
+
 void read_experts(Settings& settings, StatedConfig& stated) {
+  const std::string& architecture = settings.architecture();
+  if (architecture != gguf_bailingmoe && architecture != gguf_minimind) {
+    settings.refuse_unless("expert_shared_count", {0});
+  }
   const std::size_t experts = settings.size("expert_count").value_or(0);
   if (experts == 0) return;
   stated.num_experts = experts;
   stated.num_experts_per_tok = required_size(settings, "expert_used_count");
   stated.moe_intermediate_size = settings.size("expert_feed_forward_length");
   stated.n_shared_experts = settings.size("expert_shared_count").value_or(0);
-  stated.norm_topk_prob = settings.boolean("expert_weights_norm").value_or(true);
-  if (const GgufValue* ours = settings.find(std::string(gguf_norm_topk_prob))) {
-    stated.norm_topk_prob = std::holds_alternative<bool>(ours->data) && std::get<bool>(ours->data);
-  }
-  const bool theirs = stated.family == Family::llama && !settings.text(std::string(gguf_family));
-  if (theirs && *stated.num_experts_per_tok == 1) {
+  const bool divided = divides_by_sum(settings);
+  stated.norm_topk_prob = settings.boolean_of(std::string(gguf_norm_topk_prob)).value_or(divided);
+  if (architecture == gguf_llama && *stated.num_experts_per_tok == 1) {
     throw Error(fmt::format("{}: {} is 1: a mixture of the architecture llama with one expert a token is not supported",
                             settings.source(), settings.key("expert_used_count")));
   }
@@ -266,6 +305,9 @@ StatedConfig gguf_settings(const GgufMetadata& metadata, const std::string& sour
   read_rope(settings, stated);
   read_experts(settings, stated);
   stated.rms_norm_eps = settings.positive("attention.layer_norm_rms_epsilon");
+  if (!stated.rms_norm_eps) {
+    throw Error(fmt::format("{}: {} is missing", source, settings.key("attention.layer_norm_rms_epsilon")));
+  }
   const auto act = settings.text(std::string(gguf_hidden_act));
   stated.hidden_act = act ? parse_hidden_act(*act, source) : HiddenAct::silu;
   stated.eos_token_id = settings.token_ids(std::string(gguf_eos_token_ids));

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "weights/gguf.h"
+#include "weights/gguf_metadata.h"
 #include "weights/stated_config.h"
 
 namespace minimind {

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <cstdlib>
 #include <variant>
 #include <vector>
 
@@ -13,9 +14,8 @@ namespace {
 constexpr std::size_t longest_text = 72;
 constexpr std::size_t longest_list = 8;
 
-// A float32 as the shortest decimal that means it: 1e-06, not 9.999999974752427e-07.
 std::string shown_scalar(double value, GgufType type) {
-  return type == GgufType::f32 ? fmt::format("{}", static_cast<float>(value)) : fmt::format("{}", value);
+  return fmt::format("{}", as_meant(value, type));
 }
 
 std::string shown_scalar(const std::string& value, GgufType) {
@@ -50,6 +50,10 @@ std::string shown_data(const std::vector<Element>& list, GgufType type) {
 
 std::string shown(const GgufValue& value) {
   return std::visit([&](const auto& data) { return shown_data(data, value.type); }, value.data);
+}
+
+double as_meant(double value, GgufType type) {
+  return type == GgufType::f32 ? std::strtod(fmt::format("{}", static_cast<float>(value)).c_str(), nullptr) : value;
 }
 
 }  // namespace minimind

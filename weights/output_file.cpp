@@ -107,13 +107,17 @@ void OutputFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes
   }
 }
 
-void OutputFile::commit() {
+void OutputFile::finish() {
   flush();
   if (::fsync(descriptor_) != 0 && errno != EINVAL) fail(errno);  // EINVAL: this file system has no such thing
   if (::close(std::exchange(descriptor_, -1)) != 0) fail(errno);
+  if (watch_) watch_(size_);
+}
+
+void OutputFile::commit() {
+  if (descriptor_ >= 0) finish();
   if (std::rename(temporary_path_.c_str(), final_path_.c_str()) != 0) fail(errno);
   temporary_path_.clear();
-  if (watch_) watch_(size_);
 }
 
 void OutputFile::fail(int error) const {

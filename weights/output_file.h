@@ -34,7 +34,10 @@ class OutputFile {
   std::uint64_t size() const { return size_; }
   const std::string& path() const { return path_; }
 
-  // Flushes to the disk and gives the file its name, replacing what had it. Nothing can be written afterwards.
+  // Flushes everything to the disk. Nothing can be written afterwards; what may fail, or be stopped, has happened.
+  void finish();
+
+  // Gives the file its name, replacing what had it; finishes it before, if that was not done.
   void commit();
 
  private:

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <exception>
 #include <limits>
+#include <map>
 #include <type_traits>
 
 #include "weights/error.h"
@@ -238,6 +239,13 @@ std::size_t byte_count(const OutputTensor& tensor) {
   if (bytes) return *bytes;
   throw Error(fmt::format("tensor {} {} cannot be written as {}", quoted(tensor.name), shape_text(tensor.shape),
                           name_of(tensor.dtype)));
+}
+
+DType most_common_type(const std::vector<OutputTensor>& tensors) {
+  std::map<DType, std::size_t> bytes;
+  for (const OutputTensor& tensor : tensors) bytes[tensor.dtype] += byte_count(tensor);
+  return std::max_element(bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
 }
 
 bool can_encode(const StoredTensor& source, DType dtype, std::size_t threads) {

@@ -28,6 +28,9 @@ struct OutputTensor {
 // The bytes it takes in a file. Throws Error when its rows are no whole number of blocks.
 std::size_t byte_count(const OutputTensor& tensor);
 
+// The type of most of their bytes. There is at least one tensor.
+DType most_common_type(const std::vector<OutputTensor>& tensors);
+
 // Whether `dtype`, a float type or a block type that quantize can write, can hold every number of `source`, rounded: a
 // block type wants rows that are whole blocks and finite numbers whose scales fit a binary16, and for a float type no
 // finite number may become infinite. Looks at every number, those of block types on `threads` threads, where it must.

@@ -24,6 +24,10 @@ struct StoredTensor {
   std::shared_ptr<const std::vector<std::byte>> copy;
 };
 
+// No model comes near so many tensors: what has more, or would have them once stacked experts are taken apart, is
+// refused.
+inline constexpr std::size_t largest_tensor_count = 65536;
+
 // Tensors by the names that the file gives them.
 using StoredTensors = std::map<std::string, StoredTensor>;
 

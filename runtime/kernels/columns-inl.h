@@ -18,6 +18,14 @@ inline Floats load(const float* at) {
   return Floats::load_unaligned(at);
 }
 
+inline float sum_of(Floats x) {
+#if XSIMD_VERSION_MAJOR >= 9
+  return xsimd::reduce_add(x);
+#else
+  return xsimd::hadd(x);
+#endif
+}
+
 // 16 numbers in a column of a panel, in `parts` registers.
 struct Column {
   Floats part[parts];

@@ -7,6 +7,7 @@
 
 #include "runtime/kernels/columns-inl.h"
 #include "runtime/kernels/kernels.h"
+#include "runtime/kernels/limits-inl.h"
 
 namespace minimind::kernels {
 namespace {
@@ -16,14 +17,6 @@ namespace {
 constexpr std::size_t tile_panels = parts == 1 ? 2 : 1;
 constexpr std::size_t tile_tokens = parts == 1 ? 8 : parts == 2 ? 4 : 2;
 constexpr std::size_t single_token_panels = parts == 1 ? 4 : parts == 2 ? 2 : 1;
-
-inline float sum_of(Floats x) {
-#if XSIMD_VERSION_MAJOR >= 9
-  return xsimd::reduce_add(x);
-#else
-  return xsimd::hadd(x);
-#endif
-}
 
 // The n < lanes numbers at the end of an array; the other lanes hold `rest`.
 inline Floats load_tail(const float* at, std::size_t n, float rest) {
@@ -312,6 +305,9 @@ const Table MINIMIND_TABLE = {
     .activate = activate,
     .add = add,
     .add_scaled = add_scaled,
+    .read = read,
+    .multiply_add = multiply_add,
+    .multiply_adds_per_round = chains * lanes,
 };
 
 }  // namespace minimind::kernels

@@ -89,6 +89,13 @@ struct Table {
 
   void (*add)(float* x, const float* y, std::size_t n) noexcept;                      // x += y
   void (*add_scaled)(float* x, const float* y, float scale, std::size_t n) noexcept;  // x += scale * y
+
+  // What the machine can do at best, to measure the rest by: the first reads n floats and does next to nothing with
+  // them, the second multiplies and adds in registers alone, multiply_adds_per_round times in each round. Both give a
+  // sum, so that no compiler leaves the work out.
+  float (*read)(const float* x, std::size_t n) noexcept;
+  float (*multiply_add)(float factor, float addend, std::size_t rounds) noexcept;
+  std::size_t multiply_adds_per_round;
 };
 
 #if defined(__x86_64__)

@@ -2,10 +2,11 @@
 #include <cstdint>
 
 #include "tests/fuzz/read_bytes.h"
-#include "weights/gguf.h"
+#include "weights/gguf_model.h"
 
-// libFuzzer's entry point: clang++ -fsanitize=fuzzer,address,undefined. Seeds: tests/golden_gguf.
+// libFuzzer's entry point: clang++ -fsanitize=fuzzer,address,undefined. Seeds: tests/golden_gguf, and models converted
+// from tests/golden.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  minimind::read_bytes(data, size, minimind::read_gguf);
+  minimind::read_bytes(data, size, minimind::read_gguf_model);
   return 0;
 }

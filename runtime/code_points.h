@@ -1,0 +1,52 @@
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+#include <vector>
+
+namespace minimind {
+
+constexpr char32_t last_code_point = 0x10FFFF;
+
+// A set of characters: Unicode scalar values, so that surrogates are never in it.
+class CodePoints {
+ public:
+  struct Range {
+    char32_t first, last;
+    bool operator==(const Range&) const = default;
+  };
+
+  CodePoints() = default;
+  CodePoints(char32_t first, char32_t last) { add(first, last); }
+  explicit CodePoints(std::vector<Range> ranges);  // in any order
+
+  static CodePoints all() { return CodePoints(0, last_code_point); }
+
+  // Adds what lies between the two, both included. first <= last <= last_code_point.
+  CodePoints& add(char32_t first, char32_t last);
+  CodePoints& add(char32_t code_point) { return add(code_point, code_point); }
+  CodePoints& add(const CodePoints& other);
+
+  CodePoints complement() const;
+  CodePoints without(const CodePoints& other) const;
+  bool empty() const { return ranges_.empty(); }
+  bool contains(char32_t code_point) const;
+
+  // In order, neither touching nor overlapping.
+  const std::vector<Range>& ranges() const { return ranges_; }
+
+  bool operator==(const CodePoints&) const = default;
+
+ private:
+  void add_range(char32_t first, char32_t last);
+
+  std::vector<Range> ranges_;
+};
+
+using ByteSet = std::bitset<256>;
+
+// The set as UTF-8: a character is in it when its bytes are, one by one, in the sets of one of the sequences. All
+// characters of one byte share the first sequence; the others begin with different bytes or are of equal length.
+std::vector<std::vector<ByteSet>> utf8_sequences(const CodePoints& set);
+
+}  // namespace minimind

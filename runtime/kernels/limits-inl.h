@@ -1,0 +1,41 @@
+// Included by kernels-inl.h only, behind columns-inl.h: what memory and arithmetic units give at best, for
+// `minimind bench`.
+
+namespace minimind::kernels {
+namespace {
+
+// Independent sums, which hide the latency of an addition: two units of four to six cycles want 8 to 12, which with
+// two operands still fit 16 registers.
+constexpr std::size_t chains = 12;
+
+inline float sum_of(const Floats (&sums)[chains]) {
+  Floats total = sums[0];
+  for (std::size_t i = 1; i < chains; ++i) total = total + sums[i];
+  return sum_of(total);
+}
+
+float read(const float* x, std::size_t n) noexcept {
+  Floats sums[chains];
+  for (Floats& sum : sums) sum = Floats(0.0f);
+  std::size_t i = 0;
+  for (; i + chains * lanes <= n; i += chains * lanes) {
+    for (std::size_t chain = 0; chain < chains; ++chain) sums[chain] = sums[chain] + load(x + i + chain * lanes);
+  }
+  float rest = 0;
+  for (; i < n; ++i) rest += x[i];
+  return sum_of(sums) + rest;
+}
+
+float multiply_add(float factor, float addend, std::size_t rounds) noexcept {
+  const Floats by(factor), plus(addend);
+  Floats sums[chains];
+  // All different, or the compiler computes one of them and copies it.
+  for (std::size_t chain = 0; chain < chains; ++chain) sums[chain] = Floats(static_cast<float>(chain));
+  for (std::size_t round = 0; round < rounds; ++round) {
+    for (std::size_t chain = 0; chain < chains; ++chain) sums[chain] = xsimd::fma(sums[chain], by, plus);
+  }
+  return sum_of(sums);
+}
+
+}  // namespace
+}  // namespace minimind::kernels

@@ -1,0 +1,43 @@
+#include "tools/bench_limits.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace minimind {
+namespace {
+
+TEST(Limits, ReadingReachesEveryNumberInEveryTable) {
+  const kernels::TableList tables = kernels::runnable();
+  for (std::size_t i = 0; i < tables.count; ++i) {
+    for (const std::size_t n : {0u, 1u, 5u, 191u, 192u, 193u, 1000u}) {
+      std::vector<float> numbers(n);
+      for (std::size_t j = 0; j < n; ++j) numbers[j] = static_cast<float>(j);  // sums of integers are exact
+      EXPECT_EQ(tables.tables[i]->read(numbers.data(), n), static_cast<float>(n * (n - (n > 0)) / 2))
+          << tables.tables[i]->name << " " << n;
+    }
+  }
+}
+
+TEST(Limits, MultiplyAddDoesAsManyAsItSaysInEveryTable) {
+  const kernels::TableList tables = kernels::runnable();
+  for (std::size_t i = 0; i < tables.count; ++i) {
+    const kernels::Table& table = *tables.tables[i];
+    // With a factor of 1 each of them adds 1.
+    const float begun = table.multiply_add(1, 1, 0);
+    EXPECT_EQ(table.multiply_add(1, 1, 7) - begun, static_cast<float>(7 * table.multiply_adds_per_round)) << table.name;
+    EXPECT_EQ(table.multiply_add(2, 0, 3), 8 * begun) << table.name;
+  }
+}
+
+TEST(Limits, AreMeasuredWithSeveralThreads) {
+  const std::vector<float> buffer(1 << 18, 1.0f);
+  for (const std::size_t threads : {1u, 2u, 3u}) {
+    EXPECT_GT(measure_reading(*kernels::runnable().tables[0], buffer, threads), 1e7);
+    EXPECT_GT(measure_multiply_add(*kernels::runnable().tables[0], threads), 1e7);
+  }
+}
+
+}  // namespace
+}  // namespace minimind

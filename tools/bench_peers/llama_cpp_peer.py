@@ -1,0 +1,65 @@
+"""Measures llama.cpp through its C API: python llama_cpp_peer.py MODEL.gguf --threads N ...
+
+The defaults are llama.cpp's own, which are its fastest: flash attention where it pays, weights repacked for the machine,
+keys and values as f16. Batches of 512 as its own benchmark uses; logits of the last token only.
+"""
+
+import ctypes
+
+import llama_cpp
+from llama_cpp import llama_cpp as api
+
+from peer import arguments, longest_context, report
+
+BATCH = 512
+
+
+@api.llama_log_callback
+def silence(_level: int, _text: bytes, _data: object) -> None:
+    pass
+
+
+class LlamaCpp:
+    def __init__(self, path: str, threads: int, positions: int):
+        api.llama_log_set(silence, ctypes.c_void_p(0))
+        api.llama_backend_init()
+        self.model = api.llama_model_load_from_file(path.encode(), api.llama_model_default_params())
+        if not self.model:
+            raise SystemExit(f"{path}: llama.cpp cannot load it")
+        params = api.llama_context_default_params()
+        params.n_ctx, params.n_batch, params.n_ubatch = positions, BATCH, BATCH
+        params.n_threads = params.n_threads_batch = threads
+        self.context = api.llama_init_from_model(self.model, params)
+        if not self.context:
+            raise SystemExit(f"{path}: llama.cpp cannot make a context of {positions} tokens")
+        self.memory = api.llama_get_memory(self.context)
+        self.vocab_size = api.llama_vocab_n_tokens(api.llama_model_get_vocab(self.model))
+        self.one = (api.llama_token * 1)()
+        self.single = api.llama_batch_get_one(self.one, 1)
+
+    def rewind(self, position: int) -> None:
+        api.llama_memory_seq_rm(self.memory, 0, position, -1)
+
+    def run(self, tokens: list[int]) -> None:
+        if len(tokens) == 1:  # what is timed most: as little of Python as can be
+            self.one[0] = tokens[0]
+            self.decode(self.single)
+            return
+        for begin in range(0, len(tokens), BATCH):
+            part = tokens[begin : begin + BATCH]
+            ids = (api.llama_token * len(part))(*part)  # the batch only points to them
+            self.decode(api.llama_batch_get_one(ids, len(part)))
+
+    def decode(self, batch: api.llama_batch) -> None:
+        if api.llama_decode(self.context, batch) != 0:
+            raise SystemExit("llama_decode failed")
+
+
+def main() -> None:
+    options = arguments(__doc__).parse_args()
+    engine = LlamaCpp(options.model, options.threads, longest_context(options))
+    report(llama_cpp.__version__, engine, options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""What the programs that measure a peer share: their arguments, the tests and the result that `minimind bench --json`
+gives as well, so that all engines are timed alike. Needs only Python."""
+
+import argparse
+import json
+import random
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+WARM_UP = {"prompt": 32, "decode": 2}  # tokens before each measurement, not timed: as minimind bench does
+
+
+class Engine(Protocol):
+    """A model with a cache of the tokens before."""
+
+    vocab_size: int
+
+    def rewind(self, position: int) -> None:
+        """Forgets what follows the first so many tokens."""
+
+    def run(self, tokens: list[int]) -> object:
+        """Puts the tokens behind those in the cache and computes the logits of the last."""
+
+
+def counts(text: str) -> list[int]:
+    return [int(part) for part in text.split(",")]
+
+
+def arguments(description: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("model")
+    parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--prompt", type=int, default=512)
+    parser.add_argument("--decode", type=int, default=128)
+    parser.add_argument("--depths", type=counts, default=[0])
+    parser.add_argument("--repetitions", type=int, default=2)
+    return parser
+
+
+def longest_context(options: argparse.Namespace) -> int:
+    return max(options.prompt, max(options.depths) + options.decode)
+
+
+def timed(work: Callable[[], object], tokens: int) -> float:
+    """Tokens per second."""
+    start = time.perf_counter()
+    work()
+    return tokens / (time.perf_counter() - start)
+
+
+def measure(engine: Engine, options: argparse.Namespace) -> list[dict]:
+    draw = random.Random(1)
+    tokens = [draw.randrange(engine.vocab_size) for _ in range(longest_context(options))]
+
+    def prompt(count: int) -> Callable[[], object]:
+        return lambda: engine.run(tokens[:count])
+
+    def decode(depth: int, count: int) -> Callable[[], None]:
+        singles = [[token] for token in tokens[depth : depth + count]]
+
+        def run() -> None:
+            for single in singles:
+                engine.run(single)
+
+        return run
+
+    tests = [("prompt", options.prompt, 0)] + [("decode", options.decode, depth) for depth in options.depths]
+    samples: dict[tuple, list[float]] = {test: [] for test in tests}
+    for _ in range(options.repetitions):
+        for test in tests:
+            kind, count, depth = test
+            engine.rewind(0)
+            if depth:
+                engine.run(tokens[:depth])
+            warm_up = min(count, WARM_UP[kind])
+            (prompt(warm_up) if kind == "prompt" else decode(depth, warm_up))()
+            engine.rewind(depth)
+            samples[test].append(timed(prompt(count) if kind == "prompt" else decode(depth, count), count))
+    return [
+        {"test": kind, "tokens": count, "depth": depth, "tokens_per_second": {"samples": samples[kind, count, depth]}}
+        for kind, count, depth in tests
+    ]
+
+
+def report(version: str, engine: Engine, options: argparse.Namespace) -> None:
+    print(json.dumps({"version": version, "results": measure(engine, options)}))

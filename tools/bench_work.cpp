@@ -1,0 +1,100 @@
+#include "tools/bench_work.h"
+
+#include "runtime/kv_cache.h"
+
+namespace minimind {
+namespace {
+
+// What one token asks of some weights.
+struct Work {
+  double bytes = 0;
+  double flops = 0;
+
+  Work& operator+=(const Work& other) {
+    bytes += other.bytes;
+    flops += other.flops;
+    return *this;
+  }
+};
+
+Work operator*(double times, const Work& work) {
+  return {times * work.bytes, times * work.flops};
+}
+
+Work work_of(const WeightMatrix& matrix) {
+  return {static_cast<double>(byte_size(matrix)), 2.0 * static_cast<double>(rows(matrix) * cols(matrix))};
+}
+
+Work work_of(const std::vector<float>& vector) {
+  return {static_cast<double>(vector.size() * sizeof(float)), 0};
+}
+
+Work work_of(const FeedForward& network) {
+  Work work;
+  for (const WeightMatrix* matrix : {&network.up_proj, &network.down_proj}) work += work_of(*matrix);
+  if (network.gate_proj) work += work_of(*network.gate_proj);
+  for (const auto* bias : {&network.gate_bias, &network.up_bias, &network.down_bias}) work += work_of(*bias);
+  return work;
+}
+
+// With so many of the routed experts, which are all of one size, and the shared ones.
+Work work_of(const MixtureOfExperts& moe, std::size_t routed) {
+  const PackedMatrix<float>& router = moe.router;
+  Work work{static_cast<double>(router.byte_size()), 2.0 * static_cast<double>(router.rows() * router.cols())};
+  work += static_cast<double>(routed) * work_of(moe.experts.front());
+  for (std::size_t e = moe.routed_experts; e < moe.experts.size(); ++e) work += work_of(moe.experts[e]);
+  return work;
+}
+
+enum class Experts { all, of_a_token };
+
+Work work_of_layers(const Model& model, Experts experts) {
+  Work work;
+  for (const Layer& layer : model.layers) {
+    const Attention& attention = layer.attention;
+    for (const auto* norm :
+         {&layer.input_layernorm, &layer.post_attention_layernorm, &attention.q_norm, &attention.k_norm}) {
+      work += work_of(*norm);
+    }
+    for (const auto* matrix : {&attention.q_proj, &attention.k_proj, &attention.v_proj, &attention.o_proj}) {
+      work += work_of(*matrix);
+    }
+    if (const auto* network = std::get_if<FeedForward>(&layer.mlp)) {
+      work += work_of(*network);
+    } else {
+      const auto& moe = std::get<MixtureOfExperts>(layer.mlp);
+      work += work_of(moe, experts == Experts::all ? moe.routed_experts : moe.experts_per_token);
+    }
+  }
+  work += work_of(model.norm);
+  return work;
+}
+
+}  // namespace
+
+std::size_t weight_bytes(const Model& model) {
+  const std::size_t embedding = model.lm_head ? byte_size(model.embed_tokens) : 0;
+  return static_cast<std::size_t>(work_of_layers(model, Experts::all).bytes) + byte_size(model.output()) + embedding;
+}
+
+std::size_t weight_bytes_per_token(const Model& model) {
+  const std::size_t row = model.lm_head ? byte_size(model.embed_tokens) / rows(model.embed_tokens) : 0;
+  return static_cast<std::size_t>(work_of_layers(model, Experts::of_a_token).bytes) + byte_size(model.output()) + row;
+}
+
+double cache_bytes_per_token(const Config& config, std::size_t depth, std::size_t tokens) {
+  // The i-th token, from 1 on, writes one position and attends to depth + i.
+  const double positions = static_cast<double>(depth) + 0.5 * static_cast<double>(tokens + 1) + 1;
+  return positions * static_cast<double>(KvCache::bytes_per_position(config));
+}
+
+double prompt_flops(const Model& model, std::size_t tokens) {
+  const Config& config = model.config;
+  const double count = static_cast<double>(tokens);
+  const double attended = 0.5 * count * (count + 1);  // pairs of a token and one it sees
+  const double width = static_cast<double>(config.num_attention_heads * config.head_dim);
+  const double attention = 4 * attended * width * static_cast<double>(config.num_hidden_layers);
+  return count * work_of_layers(model, Experts::of_a_token).flops + work_of(model.output()).flops + attention;
+}
+
+}  // namespace minimind
