@@ -30,44 +30,10 @@ struct Text {
   bool is_ascii() const { return length == bytes.size(); }
 };
 
-struct List {
-  std::vector<Value> items;
-  bool is_tuple = false;
-  std::size_t depth = 1;
-};
-
-// Keys in the order of their insertion; 1, 1.0 and true are one key, as in Python.
-class Dict {
- public:
-  using Entry = std::pair<Value, Value>;
-
-  // Adds the entry, or gives the key that is there a new value. Throws Failure for a key that is not hashable.
-  void set(Value key, Value value);
-  const Value* find(const Value& key) const;
-  const std::vector<Entry>& entries() const { return entries_; }
-  std::size_t size() const { return entries_.size(); }
-  std::size_t depth() const { return depth_; }
-
- private:
-  struct KeyLess {
-    bool operator()(const Value& a, const Value& b) const;
-  };
-  std::vector<Entry> entries_;
-  std::map<Value, std::size_t, KeyLess> index_;
-  std::size_t depth_ = 1;
-};
-
-struct DictView {
-  enum class Part { keys, values, items };
-  std::shared_ptr<const Dict> dict;
-  Part part;
-};
-
-struct Range {
-  std::int64_t start, stop, step;
-  std::size_t size() const;
-  std::int64_t at(std::size_t index) const { return start + static_cast<std::int64_t>(index) * step; }
-};
+struct List;
+class Dict;
+struct DictView;
+struct Range;
 
 struct Undefined {
   std::shared_ptr<const std::string> message;  // why, for the error that using it is
@@ -159,6 +125,45 @@ class Value {
   std::variant<std::monostate, Undefined, None, bool, std::int64_t, double, TextRef, ListRef, DictRef, ViewRef,
                RangeRef, MethodRef, Object*>
       data_;
+};
+
+struct List {
+  std::vector<Value> items;
+  bool is_tuple = false;
+  std::size_t depth = 1;
+};
+
+// Keys in the order of their insertion; 1, 1.0 and true are one key, as in Python.
+class Dict {
+ public:
+  using Entry = std::pair<Value, Value>;
+
+  // Adds the entry, or gives the key that is there a new value. Throws Failure for a key that is not hashable.
+  void set(Value key, Value value);
+  const Value* find(const Value& key) const;
+  const std::vector<Entry>& entries() const { return entries_; }
+  std::size_t size() const { return entries_.size(); }
+  std::size_t depth() const { return depth_; }
+
+ private:
+  struct KeyLess {
+    bool operator()(const Value& a, const Value& b) const;
+  };
+  std::vector<Entry> entries_;
+  std::map<Value, std::size_t, KeyLess> index_;
+  std::size_t depth_ = 1;
+};
+
+struct DictView {
+  enum class Part { keys, values, items };
+  std::shared_ptr<const Dict> dict;
+  Part part;
+};
+
+struct Range {
+  std::int64_t start, stop, step;
+  std::size_t size() const;
+  std::int64_t at(std::size_t index) const { return start + static_cast<std::int64_t>(index) * step; }
 };
 
 struct Method {
