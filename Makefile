@@ -22,12 +22,13 @@ LDLIBS := -lcrypto -lfmt -lutf8proc -lz
 ifeq ($(shell uname -m),aarch64)
 ISAS := neon
 else
-ISAS := sse2 avx2 avx512
+ISAS := sse2 avx2 avx512 avx512vnni
 endif
 ISA_FLAGS_avx2 := -mavx2 -mfma -mf16c
 ISA_FLAGS_avx512 := $(ISA_FLAGS_avx2) -mavx512f -mavx512bw -mavx512cd -mavx512dq -mavx512vl
 # GCC 12 warns falsely about uninitialised values in its own AVX-512 header.
 ISA_FLAGS_avx512 += -Wno-uninitialized -Wno-maybe-uninitialized
+ISA_FLAGS_avx512vnni := $(ISA_FLAGS_avx512) -mavx512vnni
 
 KERNELS := $(ISAS:%=runtime/kernels/%.cpp)
 SOURCES := $(wildcard weights/*.cpp runtime/*.cpp) runtime/kernels/dispatch.cpp $(KERNELS) $(wildcard tools/*.cpp)

@@ -39,10 +39,16 @@ class Forward {
   const Model& model() const { return model_; }
 
  private:
-  void attention_block(std::size_t index, KvCache& cache, std::size_t tokens, Worker& worker);
-  void feed_forward_block(const FeedForward& network, std::size_t tokens, Worker& worker);
-  void mixture_block(const MixtureOfExperts& moe, std::size_t tokens, Worker& worker);
-  AttentionBatch attention_batch(std::size_t tokens);
+  void attention_block(std::size_t index, KvCache& cache, std::size_t tokens, std::size_t queries, Worker& worker);
+  void mlp_block(const Layer& layer, Matrix<float> x, Worker& worker);
+  void feed_forward_block(const FeedForward& network, const std::vector<float>& norm, Matrix<float> x, Worker& worker);
+  void mixture_block(const MixtureOfExperts& moe, const std::vector<float>& norm, Matrix<float> x, Worker& worker);
+  const Routing& routed(const MixtureOfExperts& moe, Matrix<const float> normed, Worker& worker);
+  Activations gathered(const MixtureOfExperts& moe, const Routing& routing, Matrix<const float> normed, Worker& worker);
+  Activations normalized(const std::vector<float>& weight, Matrix<const float> x, bool quantize, Worker& worker);
+  Activations prepared(Matrix<const float> x, bool quantize, std::size_t first, Worker& worker);
+  AttentionBatch attention_batch(std::size_t tokens, std::size_t queries);
+  AttentionScratch attention_scratch(const Worker& worker);
   FeedForwardBatch feed_forward_batch();
   Matrix<float> rows_of(std::vector<float>& storage, std::size_t rows, std::size_t cols) const;
 
@@ -51,25 +57,28 @@ class Forward {
   std::size_t threads_;
   std::size_t max_tokens_;
   std::size_t max_positions_;
-  std::size_t widest_network_;   // the largest F of any network
-  std::size_t slots_per_token_;  // 1, or the networks a token goes through in a mixture
+  std::size_t widest_network_;       // the largest F of any network
+  std::size_t slots_per_token_;      // 1, or the networks a token goes through in a mixture
+  std::size_t widest_input_blocks_;  // of a matrix's input, in blocks of 8 bits
   Profile* profile_ = nullptr;
 
-  // T = max_tokens, S = T * slots_per_token
-  std::vector<float> x_;              // [T, d], the residual stream
-  std::vector<float> normed_;         // [T, d]
-  std::vector<float> product_;        // [T, d]
-  std::vector<float> q_;              // [T, H * head_dim]
-  std::vector<float> k_;              // [T, K * head_dim]
-  std::vector<float> v_;              // [T, K * head_dim]
-  std::vector<float> attended_;       // [T, H * head_dim]
-  std::vector<float> cos_, sin_;      // [T, head_dim / 2]
-  std::vector<float> scores_;         // [threads, max_positions]
-  std::vector<float> gathered_;       // [S, d], only with experts
-  std::vector<float> gate_, up_;      // [S, F]
-  std::vector<float> out_;            // [S, d]
-  std::vector<float> router_scores_;  // [T, experts]
-  Routing routing_;
+  // T = max_tokens, S = T * slots_per_token; each thread has a row behind those of the batch for what it does alone
+  std::vector<float> x_;                             // [T, d], the residual stream
+  std::vector<float> normed_;                        // [T + threads, d]
+  std::vector<kernels::ActivationBlock> quantized_;  // [S + threads, widest_input_blocks]
+  std::vector<float> product_;                       // [T, d]
+  std::vector<float> q_;                             // [T, H * head_dim]
+  std::vector<float> k_;                             // [T, K * head_dim]
+  std::vector<float> v_;                             // [T, K * head_dim]
+  std::vector<float> attended_;                      // [T, H * head_dim]
+  std::vector<float> cos_, sin_;                     // [T, head_dim / 2]
+  std::vector<float> tile_q_, tile_out_;             // [threads * attention_tile_rows, head_dim]
+  std::vector<float> tile_scores_;                   // [threads * attention_tile_rows, max_positions]
+  std::vector<float> gathered_;                      // [S, d], only with experts
+  std::vector<float> gate_, up_;                     // [S, F]
+  std::vector<float> out_;                           // [S, d]
+  std::vector<float> router_scores_;                 // [T + threads, experts]
+  std::vector<Routing> routing_;                     // one for each thread; longer batches use the first
 };
 
 }  // namespace minimind

@@ -4,32 +4,55 @@
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
 
+#include "runtime/kernels/kernels.h"
 #include "weights/config.h"
+#include "weights/dtype.h"
 
 namespace minimind {
 
-// The keys (after RoPE) and values of every layer and position seen so far, as f32. Those of one kv head lie together:
-// [layer][kv_head][position][head_dim]. Memory is reserved for `capacity` positions and used as they fill.
+// How keys and values are held: exactly, or in half the memory, rounded.
+enum class KvType { f32, f16 };
+
+constexpr std::string_view name_of(KvType type) {
+  return type == KvType::f32 ? "f32" : "f16";
+}
+
+// "f32" or "f16". Throws UsageError for anything else.
+KvType parse_kv_type(const std::string& name);
+
+// What one kv head of one layer has seen, laid out as the weights of two products, see kernels::Matmul: q K^T, in which
+// positions are rows, and scores V, in which they are columns.
+template <class Element>
+struct KvPanels {
+  const Element* keys;  // [capacity / 16][head_dim][16 positions]
+  std::size_t keys_panel_stride;
+  const Element* values;  // [head_dim / 16][capacity][16 numbers of the head]
+  std::size_t values_panel_stride;
+};
+
+// The keys (after RoPE) and values of every layer and position seen so far. Memory is reserved for `capacity` positions
+// and used as they fill.
 class KvCache {
  public:
   // Throws Error, saying how much memory it would take, when that cannot be had.
-  KvCache(const Config& config, std::size_t capacity);
+  KvCache(const Config& config, std::size_t capacity, KvType type = KvType::f32);
 
   std::size_t size() const { return size_; }  // positions filled
   std::size_t capacity() const { return capacity_; }
+  KvType type() const { return type_; }
 
-  float* key(std::size_t layer, std::size_t kv_head, std::size_t position) {
-    return keys_.get() + offset(layer, kv_head, position);
-  }
-  float* value(std::size_t layer, std::size_t kv_head, std::size_t position) {
-    return values_.get() + offset(layer, kv_head, position);
-  }
+  // Key and value, both [head_dim], of one position. f16 has nothing beyond 65504: what is larger becomes infinite.
+  void put(const kernels::Table& kernels, std::size_t layer, std::size_t kv_head, std::size_t position,
+           const float* key, const float* value);
+
+  std::variant<KvPanels<float>, KvPanels<F16>> panels(std::size_t layer, std::size_t kv_head) const;
 
   // Of keys and values together, in all layers: what one more position takes, and what attending to it reads.
-  static std::size_t bytes_per_position(const Config& config) {
-    return 2 * config.num_hidden_layers * config.num_key_value_heads * config.head_dim * sizeof(float);
-  }
+  static std::size_t bytes_per_position(const Config& config, KvType type);
 
   // The next `count` positions have been written.
   void advance(std::size_t count) { size_ += count; }
@@ -43,18 +66,30 @@ class KvCache {
 
  private:
   struct Free {
-    void operator()(float* data) const { std::free(data); }
+    template <class Element>
+    void operator()(Element* data) const {
+      std::free(data);
+    }
   };
-  std::size_t offset(std::size_t layer, std::size_t kv_head, std::size_t position) const {
-    return ((layer * kv_heads_ + kv_head) * capacity_ + position) * head_dim_;
-  }
+  // Both [layer][kv_head][what KvPanels says].
+  template <class Element>
+  struct Storage {
+    std::unique_ptr<Element, Free> keys;
+    std::unique_ptr<Element, Free> values;
+  };
+  template <class Element>
+  bool take_memory(std::size_t layers);
+  template <class Element>
+  KvPanels<Element> panels_in(const Storage<Element>& storage, std::size_t head) const;
 
+  KvType type_;
   std::size_t kv_heads_;
   std::size_t head_dim_;
   std::size_t capacity_;
+  std::size_t positions_;   // capacity, rounded up to whole panels
+  std::size_t value_rows_;  // head_dim, likewise
   std::size_t size_ = 0;
-  std::unique_ptr<float, Free> keys_;
-  std::unique_ptr<float, Free> values_;
+  std::variant<Storage<float>, Storage<F16>> storage_;
 };
 
 }  // namespace minimind

@@ -75,83 +75,186 @@ void rope_table(const Rope& rope, std::size_t first_position, Matrix<float> cos,
   for (std::size_t t = share.begin; t < share.end; ++t) rope_angles(rope, first_position + t, cos.row(t), sin.row(t));
 }
 
-void rms_norm(const kernels::Table& kernels, const std::vector<float>& weight, double eps, Matrix<const float> x,
-              Matrix<float> out, const Worker& worker) {
-  worker.begin(Operation::rms_norm);
-  const Range share = worker.share(x.rows);
-  for (std::size_t t = share.begin; t < share.end; ++t) {
-    kernels.rms_norm(x.row(t), weight.data(), x.cols, static_cast<float>(eps), out.row(t));
-  }
-}
-
-void matmul(const kernels::Table& kernels, const WeightMatrix& weight, Matrix<const float> x, Matrix<float> y,
+void matmul(const kernels::Table& kernels, const WeightMatrix& weight, const Activations& x, Matrix<float> y,
             const Worker& worker) {
   multiply(kernels, weight, panels_of(y.cols, worker), x, y);
 }
 
-void matmul_add(const kernels::Table& kernels, const WeightMatrix& weight, Matrix<const float> x, Matrix<float> product,
+void matmul_add(const kernels::Table& kernels, const WeightMatrix& weight, const Activations& x, Matrix<float> product,
                 Matrix<float> residual, const Worker& worker) {
   matmul(kernels, weight, x, product, worker);
   const Range columns = columns_of(product.cols, worker);
-  for (std::size_t t = 0; t < x.rows; ++t) {
+  for (std::size_t t = 0; t < residual.rows; ++t) {
     kernels.add(residual.row(t) + columns.begin, product.row(t) + columns.begin, columns.end - columns.begin);
   }
+}
+
+namespace {
+
+struct HeadRotation {
+  const kernels::Table& kernels;
+  const Config& config;
+  const Attention& attention;
+  const AttentionBatch& batch;
+  std::size_t layer;
+  KvCache& cache;
+
+  void operator()(float* head, const std::vector<float>& norm, std::size_t t) const {
+    if (!norm.empty()) {
+      kernels.rms_norm(head, norm.data(), config.head_dim, static_cast<float>(config.rms_norm_eps), head);
+    }
+    const auto rotate =
+        rope_layout(config.family) == RopeLayout::halves ? kernels.rope_halves : kernels.rope_adjacent_pairs;
+    rotate(head, batch.cos.row(t), batch.sin.row(t), config.head_dim);
+  }
+
+  void rotate_query(std::size_t query, std::size_t head) const {
+    const std::size_t t = batch.k.rows - batch.q.rows + query;
+    (*this)(batch.q.row(query) + head * config.head_dim, attention.q_norm, t);
+  }
+
+  void rotate_and_store_key(std::size_t t, std::size_t kv_head) const {
+    float* const k = batch.k.row(t) + kv_head * config.head_dim;
+    (*this)(k, attention.k_norm, t);
+    cache.put(kernels, layer, kv_head, cache.size() + t, k, batch.v.row(t) + kv_head * config.head_dim);
+  }
+};
+
+// The query heads [first_head, last_head) of one kv head, for the queries [first, last) of the batch.
+struct AttentionTile {
+  std::size_t kv_head;
+  std::size_t first_head, last_head;
+  std::size_t first, last;
+};
+
+template <class Element>
+auto product_with(const kernels::Table& kernels) {
+  if constexpr (std::is_same_v<Element, float>) {
+    return kernels.matmul_f32;
+  } else {
+    return kernels.matmul_f16;
+  }
+}
+
+// softmax(scale q K^T) V. Positions that a query does not see yet get a weight of 0, which adds nothing.
+template <class Element>
+void attend_tile(const kernels::Table& kernels, const AttentionBatch& batch, const AttentionTile& tile,
+                 const KvPanels<Element>& panels, std::size_t first_position, std::size_t head_dim,
+                 const AttentionScratch& scratch) {
+  const std::size_t heads = tile.last_head - tile.first_head, rows = (tile.last - tile.first) * heads;
+  const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
+  const auto product = product_with<Element>(kernels);
+  for (std::size_t row = 0; row < rows; ++row) {
+    const float* q = batch.q.row(tile.first + row / heads) + (tile.first_head + row % heads) * head_dim;
+    for (std::size_t i = 0; i < head_dim; ++i) scratch.q.row(row)[i] = scale * q[i];
+  }
+  const std::size_t positions = first_position + tile.last;
+  product({.panels = panels.keys,
+           .panel_stride = panels.keys_panel_stride,
+           .rows = positions,
+           .cols = head_dim,
+           .first_panel = 0,
+           .last_panel = (positions + kernels::panel_rows - 1) / kernels::panel_rows,
+           .x = scratch.q.data,
+           .x_stride = head_dim,
+           .tokens = rows,
+           .y = scratch.scores.data,
+           .y_stride = scratch.scores.cols});
+  for (std::size_t row = 0; row < rows; ++row) {
+    const std::size_t seen = first_position + tile.first + row / heads + 1;
+    kernels.softmax(scratch.scores.row(row), seen);
+    std::fill_n(scratch.scores.row(row) + seen, positions - seen, 0.0f);
+  }
+  product({.panels = panels.values,
+           .panel_stride = panels.values_panel_stride,
+           .rows = head_dim,
+           .cols = positions,
+           .first_panel = 0,
+           .last_panel = (head_dim + kernels::panel_rows - 1) / kernels::panel_rows,
+           .x = scratch.scores.data,
+           .x_stride = scratch.scores.cols,
+           .tokens = rows,
+           .y = scratch.out.data,
+           .y_stride = head_dim});
+  for (std::size_t row = 0; row < rows; ++row) {
+    float* out = batch.out.row(tile.first + row / heads) + (tile.first_head + row % heads) * head_dim;
+    std::copy_n(scratch.out.row(row), head_dim, out);
+  }
+}
+
+// `first_position` is that of the first query.
+void attend_tile(const kernels::Table& kernels, const Config& config, const AttentionBatch& batch,
+                 const AttentionTile& tile, std::size_t layer, std::size_t first_position, const KvCache& cache,
+                 const AttentionScratch& scratch) {
+  std::visit(
+      [&](const auto& panels) { attend_tile(kernels, batch, tile, panels, first_position, config.head_dim, scratch); },
+      cache.panels(layer, tile.kv_head));
+}
+
+}  // namespace
+
+std::size_t attention_tile_rows(const Config& config) {
+  constexpr std::size_t suitable = 12;  // what the kernels multiply in one register tile, or several
+  const std::size_t heads_per_kv = config.num_attention_heads / config.num_key_value_heads;
+  return std::max(heads_per_kv, suitable / heads_per_kv * heads_per_kv);
 }
 
 void rotate_and_cache(const kernels::Table& kernels, const Config& config, const Attention& attention,
                       const AttentionBatch& batch, std::size_t layer, KvCache& cache, const Worker& worker) {
   worker.begin(Operation::rope);
-  const std::size_t head_dim = config.head_dim, heads = config.num_attention_heads;
-  const std::size_t kv_heads = config.num_key_value_heads, first_position = cache.size();
-  const auto rotate =
-      rope_layout(config.family) == RopeLayout::halves ? kernels.rope_halves : kernels.rope_adjacent_pairs;
-  const auto normalize_and_rotate = [&](float* head, const std::vector<float>& norm, std::size_t t) {
-    if (!norm.empty()) kernels.rms_norm(head, norm.data(), head_dim, static_cast<float>(config.rms_norm_eps), head);
-    rotate(head, batch.cos.row(t), batch.sin.row(t), head_dim);
-  };
-  const Range share = worker.share(batch.q.rows * (heads + kv_heads));
-  for (std::size_t task = share.begin; task < share.end; ++task) {
-    const std::size_t t = task / (heads + kv_heads), head = task % (heads + kv_heads);
-    if (head < heads) {
-      normalize_and_rotate(batch.q.row(t) + head * head_dim, attention.q_norm, t);
-      continue;
-    }
-    const std::size_t kv_head = head - heads;
-    float* k = batch.k.row(t) + kv_head * head_dim;
-    normalize_and_rotate(k, attention.k_norm, t);
-    std::memcpy(cache.key(layer, kv_head, first_position + t), k, head_dim * sizeof(float));
-    std::memcpy(cache.value(layer, kv_head, first_position + t), batch.v.row(t) + kv_head * head_dim,
-                head_dim * sizeof(float));
-  }
+  const HeadRotation rotation{kernels, config, attention, batch, layer, cache};
+  const std::size_t heads = config.num_attention_heads, kv_heads = config.num_key_value_heads;
+  const Range queries = worker.share(batch.q.rows * heads);
+  for (std::size_t i = queries.begin; i < queries.end; ++i) rotation.rotate_query(i / heads, i % heads);
+  const Range keys = worker.share(batch.k.rows * kv_heads);
+  for (std::size_t i = keys.begin; i < keys.end; ++i) rotation.rotate_and_store_key(i / kv_heads, i % kv_heads);
 }
 
 void attend(const kernels::Table& kernels, const Config& config, const AttentionBatch& batch, std::size_t layer,
-            KvCache& cache, const Worker& worker) {
+            const KvCache& cache, const AttentionScratch& scratch, const Worker& worker) {
   worker.begin(Operation::attention);
-  const std::size_t head_dim = config.head_dim, heads = config.num_attention_heads;
-  const std::size_t heads_per_kv = heads / config.num_key_value_heads, first_position = cache.size();
-  const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
-  // Later tokens see more positions, so the tasks are dealt out in turn rather than in ranges.
-  for (std::size_t task = worker.index(); task < batch.q.rows * heads; task += worker.count()) {
-    const std::size_t t = task / heads, head = task % heads;
-    kernels.attend_head({.q = batch.q.row(t) + head * head_dim,
-                         .keys = cache.key(layer, head / heads_per_kv, 0),
-                         .values = cache.value(layer, head / heads_per_kv, 0),
-                         .positions = first_position + t + 1,
-                         .head_dim = head_dim,
-                         .scale = scale,
-                         .scores = batch.scores.row(worker.index()),
-                         .out = batch.out.row(t) + head * head_dim});
+  const std::size_t kv_heads = config.num_key_value_heads, heads_per_kv = config.num_attention_heads / kv_heads;
+  const std::size_t queries = batch.q.rows, tile_queries = attention_tile_rows(config) / heads_per_kv;
+  const std::size_t tiles = (queries + tile_queries - 1) / tile_queries;
+  // With more workers than tiles, heads that share keys are parted.
+  const std::size_t parts = std::min(heads_per_kv, (worker.count() + kv_heads * tiles - 1) / (kv_heads * tiles));
+  const std::size_t first_position = cache.size() + batch.k.rows - queries;
+  // Later tokens see more positions, so the tiles are dealt out in turn rather than in ranges.
+  for (std::size_t task = worker.index(); task < tiles * kv_heads * parts; task += worker.count()) {
+    const std::size_t tile = task / (kv_heads * parts), kv_head = task / parts % kv_heads;
+    const Range heads = share_of(heads_per_kv, task % parts, parts);
+    attend_tile(kernels, config, batch,
+                {.kv_head = kv_head,
+                 .first_head = kv_head * heads_per_kv + heads.begin,
+                 .last_head = kv_head * heads_per_kv + heads.end,
+                 .first = tile * tile_queries,
+                 .last = std::min((tile + 1) * tile_queries, queries)},
+                layer, first_position, cache, scratch);
   }
 }
 
-void feed_forward_in(const kernels::Table& kernels, HiddenAct act, const FeedForward& network, Matrix<const float> x,
+void rotate_and_attend(const kernels::Table& kernels, const Config& config, const Attention& attention,
+                       const AttentionBatch& batch, std::size_t layer, KvCache& cache, const AttentionScratch& scratch,
+                       const Worker& worker) {
+  const HeadRotation rotation{kernels, config, attention, batch, layer, cache};
+  const std::size_t heads_per_kv = config.num_attention_heads / config.num_key_value_heads;
+  for (std::size_t kv_head = worker.index(); kv_head < config.num_key_value_heads; kv_head += worker.count()) {
+    const std::size_t first_head = kv_head * heads_per_kv, last_head = first_head + heads_per_kv;
+    worker.begin(Operation::rope);
+    rotation.rotate_and_store_key(0, kv_head);
+    for (std::size_t head = first_head; head < last_head; ++head) rotation.rotate_query(0, head);
+    worker.begin(Operation::attention);
+    attend_tile(kernels, config, batch, {kv_head, first_head, last_head, 0, 1}, layer, cache.size(), cache, scratch);
+  }
+}
+
+void feed_forward_in(const kernels::Table& kernels, HiddenAct act, const FeedForward& network, const Activations& x,
                      std::size_t first, const FeedForwardBatch& batch, const Worker& worker) {
   worker.begin(Operation::gate_up);
-  const std::size_t width = rows(network.up_proj);
+  const std::size_t width = rows(network.up_proj), count = x.exact.rows;
   const Range columns = columns_of(width, worker);
-  const Matrix<float> gate{batch.gate.row(first), x.rows, width};
-  const Matrix<float> up{batch.up.row(first), x.rows, width};
+  const Matrix<float> gate{batch.gate.row(first), count, width};
+  const Matrix<float> up{batch.up.row(first), count, width};
   if (network.gate_proj) {
     matmul(kernels, *network.gate_proj, x, gate, worker);
     add_bias(kernels, network.gate_bias, columns, gate);
@@ -159,31 +262,33 @@ void feed_forward_in(const kernels::Table& kernels, HiddenAct act, const FeedFor
   matmul(kernels, network.up_proj, x, up, worker);
   add_bias(kernels, network.up_bias, columns, up);
   worker.begin(Operation::activation);
-  for (std::size_t t = 0; t < x.rows; ++t) {
+  for (std::size_t t = 0; t < count; ++t) {
     float* activated = (network.gate_proj ? gate : up).row(t) + columns.begin;
     const float* factor = network.gate_proj ? up.row(t) + columns.begin : nullptr;
     kernels.activate(to_activation(act), activated, factor, columns.end - columns.begin);
   }
 }
 
-void feed_forward_out(const kernels::Table& kernels, const FeedForward& network, std::size_t first, std::size_t count,
-                      const FeedForwardBatch& batch, const Worker& worker) {
+Matrix<float> hidden_of(const FeedForward& network, std::size_t first, std::size_t count,
+                        const FeedForwardBatch& batch) {
+  return {(network.gate_proj ? batch.gate : batch.up).row(first), count, rows(network.up_proj)};
+}
+
+void feed_forward_out(const kernels::Table& kernels, const FeedForward& network, const Activations& hidden,
+                      std::size_t first, const FeedForwardBatch& batch, const Worker& worker) {
   worker.begin(Operation::down);
-  const std::size_t width = rows(network.up_proj);
-  const Matrix<float>& hidden = network.gate_proj ? batch.gate : batch.up;
-  const Matrix<float> out = batch.out.row_range(first, first + count);
-  matmul(kernels, network.down_proj, Matrix<const float>{hidden.row(first), count, width}, out, worker);
+  const Matrix<float> out = batch.out.row_range(first, first + hidden.exact.rows);
+  matmul(kernels, network.down_proj, hidden, out, worker);
   add_bias(kernels, network.down_bias, columns_of(out.cols, worker), out);
 }
 
-void route(const kernels::Table& kernels, const MixtureOfExperts& moe, Matrix<const float> x, Matrix<float> scores,
-           Routing& routing, const Worker& worker) {
-  worker.begin(Operation::router);
-  const Range share = worker.share(x.rows);
+void route(const kernels::Table& kernels, const MixtureOfExperts& moe, Matrix<const float> x, Range share,
+           Matrix<float> scores, Routing& routing) {
   if (share.begin == share.end) return;
   const std::size_t shared = moe.experts.size() - moe.routed_experts;
   const std::size_t per_token = moe.experts_per_token + shared;
   kernels.matmul_f32({.panels = moe.router.data(),
+                      .panel_stride = moe.router.elements_per_panel(),
                       .rows = moe.routed_experts,
                       .cols = x.cols,
                       .first_panel = 0,

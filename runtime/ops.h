@@ -22,28 +22,33 @@ void embed(const Model& model, std::span<const std::int32_t> tokens, Matrix<floa
 void rope_table(const Rope& rope, std::size_t first_position, Matrix<float> cos, Matrix<float> sin,
                 const Worker& worker);
 
-// out[t] = rms_norm(x[t]) * weight
-void rms_norm(const kernels::Table& kernels, const std::vector<float>& weight, double eps, Matrix<const float> x,
-              Matrix<float> out, const Worker& worker);
-
 // y[t] = weight x[t], split by rows of the weight
-void matmul(const kernels::Table& kernels, const WeightMatrix& weight, Matrix<const float> x, Matrix<float> y,
+void matmul(const kernels::Table& kernels, const WeightMatrix& weight, const Activations& x, Matrix<float> y,
             const Worker& worker);
 
 // residual[t] += weight x[t]; `product` [T, rows] is scratch
-void matmul_add(const kernels::Table& kernels, const WeightMatrix& weight, Matrix<const float> x, Matrix<float> product,
+void matmul_add(const kernels::Table& kernels, const WeightMatrix& weight, const Activations& x, Matrix<float> product,
                 Matrix<float> residual, const Worker& worker);
 
-// Everything that attention works on besides weights.
+// Everything that attention works on besides weights. The queries are those of the last Q tokens of the batch.
 struct AttentionBatch {
-  Matrix<float> q;       // [T, H * head_dim]
-  Matrix<float> k;       // [T, K * head_dim]
-  Matrix<float> v;       // [T, K * head_dim]
-  Matrix<float> cos;     // [T, head_dim / 2]
-  Matrix<float> sin;     // [T, head_dim / 2]
-  Matrix<float> out;     // [T, H * head_dim]
-  Matrix<float> scores;  // [workers, positions], scratch
+  Matrix<float> q;    // [Q, H * head_dim]
+  Matrix<float> k;    // [T, K * head_dim]
+  Matrix<float> v;    // [T, K * head_dim]
+  Matrix<float> cos;  // [T, head_dim / 2]
+  Matrix<float> sin;  // [T, head_dim / 2]
+  Matrix<float> out;  // [Q, H * head_dim]
 };
+
+// Scratch of one worker: a tile of queries that share a kv head, their scores and what they attended to.
+struct AttentionScratch {
+  Matrix<float> q;       // [tile rows, head_dim]
+  Matrix<float> scores;  // [tile rows, positions]
+  Matrix<float> out;     // [tile rows, head_dim]
+};
+
+// How many queries of the heads that share a kv head are attended to at once, at least one token's.
+std::size_t attention_tile_rows(const Config& config);
 
 // q and k: per-head norm where the layer has one, then RoPE, in place; k and v then go into the cache behind its
 // present size.
@@ -52,7 +57,12 @@ void rotate_and_cache(const kernels::Table& kernels, const Config& config, const
 
 // out = causal grouped-query attention of q over all positions in the cache up to each token's own.
 void attend(const kernels::Table& kernels, const Config& config, const AttentionBatch& batch, std::size_t layer,
-            KvCache& cache, const Worker& worker);
+            const KvCache& cache, const AttentionScratch& scratch, const Worker& worker);
+
+// Both for a single token, with no need to wait in between: each worker does whole kv heads.
+void rotate_and_attend(const kernels::Table& kernels, const Config& config, const Attention& attention,
+                       const AttentionBatch& batch, std::size_t layer, KvCache& cache, const AttentionScratch& scratch,
+                       const Worker& worker);
 
 // Scratch of one feed-forward network, or of all experts together: a slot is one token in one network.
 struct FeedForwardBatch {
@@ -62,14 +72,17 @@ struct FeedForwardBatch {
 };
 
 // gate = act(gate_proj x + bias) * (up_proj x + bias), or up = act(up_proj x + bias) in a network without a gate, for
-// the slots [first, first + x.rows).
-void feed_forward_in(const kernels::Table& kernels, HiddenAct act, const FeedForward& network, Matrix<const float> x,
+// the slots from `first` on.
+void feed_forward_in(const kernels::Table& kernels, HiddenAct act, const FeedForward& network, const Activations& x,
                      std::size_t first, const FeedForwardBatch& batch, const Worker& worker);
 
-// out = down_proj (what feed_forward_in left) + bias, for `count` slots from `first` on. Splits the columns of out as
-// matmul splits rows.
-void feed_forward_out(const kernels::Table& kernels, const FeedForward& network, std::size_t first, std::size_t count,
-                      const FeedForwardBatch& batch, const Worker& worker);
+// What feed_forward_in left in `count` slots from `first` on, [count, F].
+Matrix<float> hidden_of(const FeedForward& network, std::size_t first, std::size_t count,
+                        const FeedForwardBatch& batch);
+
+// out = down_proj hidden + bias, for the slots from `first` on. Splits the columns of out as matmul splits rows.
+void feed_forward_out(const kernels::Table& kernels, const FeedForward& network, const Activations& hidden,
+                      std::size_t first, const FeedForwardBatch& batch, const Worker& worker);
 
 // The columns of y that matmul gives to this worker, for a weight of so many rows.
 Range columns_of(std::size_t rows, const Worker& worker);
@@ -83,9 +96,9 @@ struct Routing {
   std::vector<std::size_t> token_of_slot;  // [slots]
 };
 
-// Fills expert and weight for this worker's tokens; `scores` [T, routed experts] is scratch.
-void route(const kernels::Table& kernels, const MixtureOfExperts& moe, Matrix<const float> x, Matrix<float> scores,
-           Routing& routing, const Worker& worker);
+// Fills expert and weight for the tokens of `share`; `scores` [T, routed experts] is scratch.
+void route(const kernels::Table& kernels, const MixtureOfExperts& moe, Matrix<const float> x, Range share,
+           Matrix<float> scores, Routing& routing);
 
 // Fills slot, first_slot and token_of_slot. For one worker alone.
 void assign_slots(const MixtureOfExperts& moe, std::size_t tokens, Routing& routing);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cassert>
 #include <cstring>
 
 #include "weights/error.h"
@@ -17,6 +18,7 @@ namespace minimind {
 namespace {
 
 using kernels::block_cols;
+using kernels::group_cols;
 using kernels::Iq4NlBlock;
 using kernels::NibbleBlock;
 using kernels::panel_rows;
@@ -53,13 +55,17 @@ constexpr std::size_t elements_of(std::size_t cols) {
 void put_block(const std::byte* block, std::size_t row, Q8Block& out) {
   out.scale[row] = load_element<std::uint16_t>(block, 0);
   block += sizeof out.scale[row];
-  for (std::size_t i = 0; i < block_cols; ++i) out.quant[i][row] = static_cast<std::int8_t>(block[i]);
+  for (std::size_t group = 0; group < block_cols / group_cols; ++group) {
+    std::memcpy(out.quant[group][row], block + group * group_cols, group_cols);
+  }
 }
 
 void put_block(const std::byte* block, std::size_t row, NibbleBlock& out) {
   out.scale[row] = load_element<std::uint16_t>(block, 0);
   block += sizeof out.scale[row];
-  for (std::size_t i = 0; i < block_cols / 2; ++i) out.nibbles[i][row] = static_cast<std::uint8_t>(block[i]);
+  for (std::size_t group = 0; group < block_cols / group_cols / 2; ++group) {
+    std::memcpy(out.nibbles[group][row], block + group * group_cols, group_cols);
+  }
 }
 
 // Up to 16 rows of so many columns, in the encoding of Element and `row_size` bytes apart, into their panel.
@@ -143,12 +149,14 @@ float element(const PackedMatrix<Element>& matrix, std::size_t row, std::size_t 
 float element(const PackedMatrix<Q8Block>& matrix, std::size_t row, std::size_t col) {
   const Q8Block& block = matrix.panel(row / panel_rows)[col / block_cols];
   const std::size_t lane = row % panel_rows;
-  return to_f32(F16{block.scale[lane]}) * static_cast<float>(block.quant[col % block_cols][lane]);
+  return to_f32(F16{block.scale[lane]}) *
+         static_cast<float>(block.quant[col % block_cols / group_cols][lane][col % group_cols]);
 }
 
 int nibble(const NibbleBlock& block, std::size_t lane, std::size_t col) {
   constexpr std::size_t half = block_cols / 2;
-  return col < half ? block.nibbles[col][lane] & 0x0F : block.nibbles[col - half][lane] >> 4;
+  const std::uint8_t both = block.nibbles[col % half / group_cols][lane][col % group_cols];
+  return col < half ? both & 0x0F : both >> 4;
 }
 
 float element(const PackedMatrix<Q4Block>& matrix, std::size_t row, std::size_t col) {
@@ -172,13 +180,13 @@ void call(const kernels::Table& table, const kernels::Matmul<F16>& m) {
 void call(const kernels::Table& table, const kernels::Matmul<Bf16>& m) {
   table.matmul_bf16(m);
 }
-void call(const kernels::Table& table, const kernels::Matmul<Q8Block>& m) {
+void call(const kernels::Table& table, const kernels::BlockMatmul<Q8Block>& m) {
   table.matmul_q8_0(m);
 }
-void call(const kernels::Table& table, const kernels::Matmul<Q4Block>& m) {
+void call(const kernels::Table& table, const kernels::BlockMatmul<Q4Block>& m) {
   table.matmul_q4_0(m);
 }
-void call(const kernels::Table& table, const kernels::Matmul<Iq4NlBlock>& m) {
+void call(const kernels::Table& table, const kernels::BlockMatmul<Iq4NlBlock>& m) {
   table.matmul_iq4_nl(m);
 }
 
@@ -302,20 +310,41 @@ void read_row(const WeightMatrix& matrix, std::size_t row, float* out) {
       matrix);
 }
 
-void multiply(const kernels::Table& kernels, const WeightMatrix& matrix, Range panels, Matrix<const float> x,
+bool takes_quantized(const WeightMatrix& matrix) {
+  return std::visit([]<class Element>(const PackedMatrix<Element>&) { return is_block_type(stored_type<Element>); },
+                    matrix);
+}
+
+void multiply(const kernels::Table& kernels, const WeightMatrix& matrix, Range panels, const Activations& x,
               Matrix<float> y) {
   std::visit(
       [&]<class Element>(const PackedMatrix<Element>& packed) {
-        call(kernels, kernels::Matmul<Element>{.panels = packed.data(),
-                                               .rows = packed.rows(),
-                                               .cols = packed.cols(),
-                                               .first_panel = panels.begin,
-                                               .last_panel = panels.end,
-                                               .x = x.data,
-                                               .x_stride = x.cols,
-                                               .tokens = x.rows,
-                                               .y = y.data,
-                                               .y_stride = y.cols});
+        if constexpr (is_block_type(stored_type<Element>)) {
+          assert(x.quantized.rows == y.rows && x.quantized.cols * block_cols == packed.cols());
+          call(kernels, kernels::BlockMatmul<Element>{.panels = packed.data(),
+                                                      .rows = packed.rows(),
+                                                      .cols = packed.cols(),
+                                                      .first_panel = panels.begin,
+                                                      .last_panel = panels.end,
+                                                      .x = x.quantized.data,
+                                                      .x_stride = x.quantized.cols,
+                                                      .tokens = y.rows,
+                                                      .y = y.data,
+                                                      .y_stride = y.cols});
+        } else {
+          assert(x.exact.rows == y.rows && x.exact.cols == packed.cols());
+          call(kernels, kernels::Matmul<Element>{.panels = packed.data(),
+                                                 .panel_stride = packed.elements_per_panel(),
+                                                 .rows = packed.rows(),
+                                                 .cols = packed.cols(),
+                                                 .first_panel = panels.begin,
+                                                 .last_panel = panels.end,
+                                                 .x = x.exact.data,
+                                                 .x_stride = x.exact.cols,
+                                                 .tokens = y.rows,
+                                                 .y = y.data,
+                                                 .y_stride = y.cols});
+        }
       },
       matrix);
 }

@@ -96,8 +96,22 @@ WeightMatrix pack(const StoredTensor& tensor, WeightType type, std::size_t threa
 // One row as floats; out is [cols].
 void read_row(const WeightMatrix& matrix, std::size_t row, float* out);
 
-// y[t] = matrix x[t] for every row t of x [T, cols], for the rows of y [T, rows] that lie in the panels [first, last).
-void multiply(const kernels::Table& kernels, const WeightMatrix& matrix, Range panels, Matrix<const float> x,
+// What is multiplied with weights, [T, cols]: as it is, and for block types rounded to 8 bits in blocks of 32.
+struct Activations {
+  Matrix<const float> exact;
+  Matrix<const kernels::ActivationBlock> quantized;  // [T, cols / 32]; empty where no weight needs it
+
+  Activations rows(Range range) const {
+    return {exact.row_range(range.begin, range.end),
+            quantized.data ? quantized.row_range(range.begin, range.end) : quantized};
+  }
+};
+
+// Whether products with it take the activations rounded to 8 bits, and not exact.
+bool takes_quantized(const WeightMatrix& matrix);
+
+// y[t] = matrix x[t] for every row t of y [T, rows], for the columns of y that lie in the panels [first, last).
+void multiply(const kernels::Table& kernels, const WeightMatrix& matrix, Range panels, const Activations& x,
               Matrix<float> y);
 
 }  // namespace minimind

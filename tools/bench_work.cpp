@@ -85,7 +85,7 @@ std::size_t weight_bytes_per_token(const Model& model) {
 double cache_bytes_per_token(const Config& config, std::size_t depth, std::size_t tokens) {
   // The i-th token, from 1 on, writes one position and attends to depth + i.
   const double positions = static_cast<double>(depth) + 0.5 * static_cast<double>(tokens + 1) + 1;
-  return positions * static_cast<double>(KvCache::bytes_per_position(config));
+  return positions * static_cast<double>(KvCache::bytes_per_position(config, KvType::f32));
 }
 
 double prompt_flops(const Model& model, std::size_t tokens) {

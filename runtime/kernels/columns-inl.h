@@ -1,6 +1,9 @@
-// Included by kernels-inl.h only: a column of a panel of weights, as floats, from each encoding. This is where
+#pragma once
+
+// Included by kernels-inl.h only: a column of a panel, as floats, from and to each encoding. This is where
 // instruction sets differ, because xsimd 8.1 knows neither binary16 nor widening loads.
 
+#include <cstring>
 #include <xsimd/xsimd.hpp>
 
 #include "runtime/kernels/kernels.h"
@@ -26,6 +29,14 @@ inline float sum_of(Floats x) {
 #endif
 }
 
+inline float largest_of(Floats x) {
+  float each[lanes];
+  x.store_unaligned(each);
+  float result = each[0];
+  for (std::size_t lane = 1; lane < lanes; ++lane) result = each[lane] > result ? each[lane] : result;
+  return result;
+}
+
 // 16 numbers in a column of a panel, in `parts` registers.
 struct Column {
   Floats part[parts];
@@ -48,8 +59,8 @@ inline Column load_bf16(const std::uint16_t* at) {
   return {{_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16))}};
 }
 
-inline Column from_int8(__m128i bytes) {
-  return {{_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes))}};
+inline void store_f16(const Column& x, std::uint16_t* out) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm512_cvtps_ph(x.part[0], _MM_FROUND_TO_NEAREST_INT));
 }
 
 #elif defined(__AVX2__)
@@ -68,9 +79,10 @@ inline Column load_bf16(const std::uint16_t* at) {
   return {{widen_bf16(_mm_loadu_si128(halves)), widen_bf16(_mm_loadu_si128(halves + 1))}};
 }
 
-inline Column from_int8(__m128i bytes) {
-  return {{_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)),
-           _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)))}};
+inline void store_f16(const Column& x, std::uint16_t* out) {
+  for (std::size_t p = 0; p < parts; ++p) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out) + p, _mm256_cvtps_ph(x.part[p], _MM_FROUND_TO_NEAREST_INT));
+  }
 }
 
 #elif defined(__SSE2__)
@@ -94,25 +106,36 @@ inline Column load_f16(const std::uint16_t* at) {
            widen_f16(_mm_unpacklo_epi16(high, zero)), widen_f16(_mm_unpackhi_epi16(high, zero))}};
 }
 
+// Rounding to binary16 by hand: numbers that stay normal lose 13 bits of their mantissa, halves to even; smaller ones
+// are rounded by the sum with a number whose last bit is worth 2^-24; NaN stays NaN.
+inline std::uint16_t round_to_f16(float x) {
+  std::uint32_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  const std::uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7FFFFFFF;
+  if (magnitude > 0x7F800000) return static_cast<std::uint16_t>(sign | 0x7E00);
+  if (magnitude >= 0x477FF000) return static_cast<std::uint16_t>(sign | 0x7C00);
+  if (magnitude >= 0x38800000) {
+    return static_cast<std::uint16_t>(sign | (magnitude - 0x38000000 + 0xFFF + (magnitude >> 13 & 1)) >> 13);
+  }
+  float positive;
+  std::memcpy(&positive, &magnitude, sizeof positive);
+  positive += 0.5f;
+  std::memcpy(&bits, &positive, sizeof bits);
+  return static_cast<std::uint16_t>(sign | (bits - 0x3F000000));
+}
+
+inline void store_f16(const Column& x, std::uint16_t* out) {
+  float numbers[panel_rows];
+  for (std::size_t p = 0; p < parts; ++p) x.part[p].store_unaligned(numbers + p * lanes);
+  for (std::size_t i = 0; i < panel_rows; ++i) out[i] = round_to_f16(numbers[i]);
+}
+
 inline Column load_bf16(const std::uint16_t* at) {
   const __m128i zero = _mm_setzero_si128();
   const __m128i low = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
   const __m128i high = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at) + 1);
   return {{_mm_castsi128_ps(_mm_unpacklo_epi16(zero, low)), _mm_castsi128_ps(_mm_unpackhi_epi16(zero, low)),
            _mm_castsi128_ps(_mm_unpacklo_epi16(zero, high)), _mm_castsi128_ps(_mm_unpackhi_epi16(zero, high))}};
-}
-
-inline Floats widen_int16_low(__m128i x) {
-  return _mm_cvtepi32_ps(_mm_srai_epi32(_mm_unpacklo_epi16(x, x), 16));
-}
-inline Floats widen_int16_high(__m128i x) {
-  return _mm_cvtepi32_ps(_mm_srai_epi32(_mm_unpackhi_epi16(x, x), 16));
-}
-
-inline Column from_int8(__m128i bytes) {
-  const __m128i low = _mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8);
-  const __m128i high = _mm_srai_epi16(_mm_unpackhi_epi8(bytes, bytes), 8);
-  return {{widen_int16_low(low), widen_int16_high(low), widen_int16_low(high), widen_int16_high(high)}};
 }
 
 #elif defined(__aarch64__)
@@ -129,71 +152,8 @@ inline Column load_bf16(const std::uint16_t* at) {
   return column;
 }
 
-inline Column from_int8(int8x16_t bytes) {
-  const int16x8_t low = vmovl_s8(vget_low_s8(bytes)), high = vmovl_s8(vget_high_s8(bytes));
-  return {{vcvtq_f32_s32(vmovl_s16(vget_low_s16(low))), vcvtq_f32_s32(vmovl_s16(vget_high_s16(low))),
-           vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))), vcvtq_f32_s32(vmovl_s16(vget_high_s16(high)))}};
-}
-
-#endif
-
-// 16 bytes: quants of a block type.
-#if defined(__SSE2__)
-
-using Bytes = __m128i;
-
-inline Bytes load_bytes(const void* at) {
-  return _mm_loadu_si128(static_cast<const __m128i*>(at));
-}
-
-template <bool high>
-inline Bytes load_nibbles(const std::uint8_t* at) {
-  const Bytes bytes = load_bytes(at);
-  return _mm_and_si128(high ? _mm_srli_epi16(bytes, 4) : bytes, _mm_set1_epi8(0x0F));
-}
-
-inline Bytes less_8(Bytes nibbles) {
-  return _mm_sub_epi8(nibbles, _mm_set1_epi8(8));
-}
-
-// codes[nibble]
-inline Bytes look_up(const std::int8_t (&codes)[16], Bytes nibbles) {
-#if defined(__SSSE3__)
-  return _mm_shuffle_epi8(load_bytes(codes), nibbles);
-#else
-  // SSE2 has no shuffle of bytes by bytes: the steps from code to code are added up. Through memory it takes three
-  // times as long.
-  Bytes values = _mm_set1_epi8(codes[0]);
-  for (int k = 1; k < 16; ++k) {
-    const Bytes step = _mm_set1_epi8(static_cast<char>(codes[k] - codes[k - 1]));
-    values =
-        _mm_add_epi8(values, _mm_and_si128(_mm_cmpgt_epi8(nibbles, _mm_set1_epi8(static_cast<char>(k - 1))), step));
-  }
-  return values;
-#endif
-}
-
-#else
-
-using Bytes = int8x16_t;
-
-inline Bytes load_bytes(const std::int8_t* at) {
-  return vld1q_s8(at);
-}
-
-template <bool high>
-inline Bytes load_nibbles(const std::uint8_t* at) {
-  const uint8x16_t bytes = vld1q_u8(at);
-  return vreinterpretq_s8_u8(high ? vshrq_n_u8(bytes, 4) : vandq_u8(bytes, vdupq_n_u8(0x0F)));
-}
-
-inline Bytes less_8(Bytes nibbles) {
-  return vsubq_s8(nibbles, vdupq_n_s8(8));
-}
-
-// codes[nibble]
-inline Bytes look_up(const std::int8_t (&codes)[16], Bytes nibbles) {
-  return vqtbl1q_s8(load_bytes(codes), vreinterpretq_u8_s8(nibbles));
+inline void store_f16(const Column& x, std::uint16_t* out) {
+  for (std::size_t p = 0; p < parts; ++p) vst1_u16(out + 4 * p, vreinterpret_u16_f16(vcvt_f16_f32(x.part[p])));
 }
 
 #endif

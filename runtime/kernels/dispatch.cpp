@@ -16,6 +16,7 @@ TableList runnable() {
                           __builtin_cpu_supports("avx512cd");
   const bool has_avx2 =
       __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  if (has_avx512 && has_avx2 && __builtin_cpu_supports("avx512vnni")) list.tables[list.count++] = &avx512vnni;
   if (has_avx512 && has_avx2) list.tables[list.count++] = &avx512;
   if (has_avx2) list.tables[list.count++] = &avx2;
   list.tables[list.count++] = &sse2;

@@ -15,15 +15,17 @@ namespace kernels {
 // that a product needs no horizontal sums and memory is read in order.
 inline constexpr std::size_t panel_rows = 16;
 
-// Blocks of 32 columns that share a scale per row, as GGUF's q8_0, q4_0 and iq4_nl, for the 16 rows of a panel.
+// Blocks of 32 columns that share a scale per row, as GGUF's q8_0, q4_0 and iq4_nl, for the 16 rows of a panel. Four
+// columns of a row lie side by side: as many as one instruction multiplies and adds up for each row.
 inline constexpr std::size_t block_cols = 32;
+inline constexpr std::size_t group_cols = 4;
 struct Q8Block {                    // w = scale * quant
   std::uint16_t scale[panel_rows];  // binary16
-  std::int8_t quant[block_cols][panel_rows];
+  std::int8_t quant[block_cols / group_cols][panel_rows][group_cols];
 };
-struct NibbleBlock {                // column c < 16 is in the low half of nibbles[c], c + 16 in the high half
+struct NibbleBlock {                // column c < 16 is in the low halves of nibbles[c / 4], c + 16 in the high halves
   std::uint16_t scale[panel_rows];  // binary16
-  std::uint8_t nibbles[block_cols / 2][panel_rows];
+  std::uint8_t nibbles[block_cols / group_cols / 2][panel_rows][group_cols];
 };
 struct Q4Block : NibbleBlock {};     // w = scale * (nibble - 8)
 struct Iq4NlBlock : NibbleBlock {};  // w = scale * iq4_nl_codes[nibble]
@@ -35,8 +37,9 @@ constexpr std::int8_t iq4_nl_codes[16] = {-127, -104, -83, -65, -49, -35, -22, -
 // Arithmetic is f32, and for one row and token always in the same order, whatever `tokens` is.
 template <class W>
 struct Matmul {
-  const W* panels;  // [ceil(rows / 16)][cols][16], or [..][cols / 32] blocks; padding rows are 0
-  std::size_t rows, cols;
+  const W* panels;           // [ceil(rows / 16)][cols][16]
+  std::size_t panel_stride;  // numbers from one panel to the next, at least 16 * cols
+  std::size_t rows, cols;    // rows that fill up the last panel are there, too, but their products are not written
   std::size_t first_panel, last_panel;
   const float* x;  // [tokens][x_stride]
   std::size_t x_stride;
@@ -45,19 +48,28 @@ struct Matmul {
   std::size_t y_stride;
 };
 
-enum class Activation { silu, sigmoid, relu, gelu, gelu_tanh, linear };
-
-// One query head against the keys and values of its kv head: softmax(scale * q K^T) V.
-struct AttendHead {
-  const float* q;         // [head_dim]
-  const float* keys;      // [positions][head_dim]
-  const float* values;    // [positions][head_dim]
-  std::size_t positions;  // at least 1
-  std::size_t head_dim;
-  float scale;    // 1 / sqrt(head_dim)
-  float* scores;  // [positions], scratch
-  float* out;     // [head_dim]
+// 32 columns of a row of activations, rounded to 8 bits: x = scale * quant, |x - scale * quant| <= scale / 2.
+struct ActivationBlock {
+  float scale;                    // the largest |x| / 127; 0 where that is below 1e-30; NaN where an x is not finite
+  std::int32_t sum;               // of the quants
+  std::int8_t quant[block_cols];  // -127 to 127
 };
+
+// The same product for block types. Every block's sum of products is an exact integer, so that instruction sets differ
+// by the rounding of one product and sum of floats a block at most.
+template <class W>
+struct BlockMatmul {
+  const W* panels;         // [ceil(rows / 16)][cols / 32]
+  std::size_t rows, cols;  // cols is a multiple of 32
+  std::size_t first_panel, last_panel;
+  const ActivationBlock* x;  // [tokens][x_stride]
+  std::size_t x_stride;
+  std::size_t tokens;
+  float* y;  // [tokens][y_stride]; only the rows asked for are written
+  std::size_t y_stride;
+};
+
+enum class Activation { silu, sigmoid, relu, gelu, gelu_tanh, linear };
 
 // Every inner loop the engine has, compiled once per instruction set. All are single-threaded and noexcept; pointers
 // need no alignment, and lengths need not be multiples of anything unless said.
@@ -67,9 +79,12 @@ struct Table {
   void (*matmul_f32)(const Matmul<float>&) noexcept;
   void (*matmul_f16)(const Matmul<F16>&) noexcept;
   void (*matmul_bf16)(const Matmul<Bf16>&) noexcept;
-  void (*matmul_q8_0)(const Matmul<Q8Block>&) noexcept;
-  void (*matmul_q4_0)(const Matmul<Q4Block>&) noexcept;
-  void (*matmul_iq4_nl)(const Matmul<Iq4NlBlock>&) noexcept;
+  void (*matmul_q8_0)(const BlockMatmul<Q8Block>&) noexcept;
+  void (*matmul_q4_0)(const BlockMatmul<Q4Block>&) noexcept;
+  void (*matmul_iq4_nl)(const BlockMatmul<Iq4NlBlock>&) noexcept;
+
+  // Rounds n numbers, a multiple of 32, to 8 bits, halves to even.
+  void (*quantize)(const float* x, std::size_t n, ActivationBlock* out) noexcept;
 
   // out = x / sqrt(mean(x^2) + eps) * weight (Zhang & Sennrich 2019, arXiv:1910.07467). `out` may be `x`.
   void (*rms_norm)(const float* x, const float* weight, std::size_t n, float eps, float* out) noexcept;
@@ -79,7 +94,8 @@ struct Table {
   void (*rope_halves)(float* head, const float* cos, const float* sin, std::size_t head_dim) noexcept;
   void (*rope_adjacent_pairs)(float* head, const float* cos, const float* sin, std::size_t head_dim) noexcept;
 
-  void (*attend_head)(const AttendHead&) noexcept;
+  // Rounds n numbers to binary16, halves to even.
+  void (*round_to_f16)(const float* x, std::size_t n, F16* out) noexcept;
 
   // x = exp(x - max) / sum
   void (*softmax)(float* x, std::size_t n) noexcept;
@@ -99,7 +115,7 @@ struct Table {
 };
 
 #if defined(__x86_64__)
-extern const Table sse2, avx2, avx512;
+extern const Table sse2, avx2, avx512, avx512vnni;
 #elif defined(__aarch64__)
 extern const Table neon;
 #endif

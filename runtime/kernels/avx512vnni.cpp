@@ -1,0 +1,3 @@
+#define MINIMIND_ARCH xsimd::avx512bw
+#define MINIMIND_TABLE avx512vnni
+#include "runtime/kernels/kernels-inl.h"

@@ -1,0 +1,166 @@
+#pragma once
+
+// Included by kernels-inl.h only: products of float weights, in f32 arithmetic. A row's sum runs over the columns in
+// order, one fma at a time, in whatever tile it is computed, so that a batch gives the bits of single tokens.
+
+#include <cstring>
+#include <type_traits>
+
+#include "runtime/kernels/columns-inl.h"
+
+namespace minimind::kernels {
+namespace {
+
+// How many panels and tokens a register tile spans: accumulators, one column of weights and one broadcast must fit the
+// 32 registers of AVX-512 and NEON or the 16 of the others.
+#if defined(__AVX512F__)
+constexpr std::size_t tile_panels = 2, tile_tokens = 12;
+#elif defined(__AVX2__)
+constexpr std::size_t tile_panels = 1, tile_tokens = 6;
+#elif defined(__aarch64__)
+constexpr std::size_t tile_panels = 1, tile_tokens = 5;
+#else
+constexpr std::size_t tile_panels = 1, tile_tokens = 2;
+#endif
+// With a single token, several panels hide the latency of fma.
+constexpr std::size_t single_token_panels = parts == 1 ? 4 : parts == 2 ? 2 : 1;
+
+// Columns of a tile's panels that are widened to f32 at once and stay in the L1 cache for all tokens.
+constexpr std::size_t slab_cols = 256;
+
+// What a number is stored as, and how 16 of them are read.
+struct F32Encoding {
+  using Element = float;
+  using Number = float;
+  static Column load(const Number* at) { return load_column(at); }
+};
+struct F16Encoding {
+  using Element = F16;
+  using Number = std::uint16_t;
+  static Column load(const Number* at) { return load_f16(at); }
+};
+struct Bf16Encoding {
+  using Element = Bf16;
+  using Number = std::uint16_t;
+  static Column load(const Number* at) { return load_bf16(at); }
+};
+
+template <class Encoding>
+inline const typename Encoding::Number* panel_of(const Matmul<typename Encoding::Element>& m, std::size_t panel) {
+  return reinterpret_cast<const typename Encoding::Number*>(m.panels) + panel * m.panel_stride;
+}
+
+// Up to 16 rows of y.
+inline void store_rows(float* y, std::size_t rows, const Column& sum) {
+  if (rows >= panel_rows) {
+    for (std::size_t p = 0; p < parts; ++p) sum.part[p].store_unaligned(y + p * lanes);
+    return;
+  }
+  float padded[panel_rows];
+  for (std::size_t p = 0; p < parts; ++p) sum.part[p].store_unaligned(padded + p * lanes);
+  std::memcpy(y, padded, rows * sizeof(float));
+}
+
+inline Column load_rows(const float* y, std::size_t rows) {
+  if (rows >= panel_rows) return load_column(y);
+  float padded[panel_rows] = {};
+  std::memcpy(padded, y, rows * sizeof(float));
+  return load_column(padded);
+}
+
+// y for a few panels and tokens, all sums in registers; of the columns [first_col, last_col), added to what y holds
+// unless they are the first. weights[i] points to column first_col of panel first_panel + i.
+template <class Encoding, std::size_t panels, std::size_t tokens, class Element>
+inline void multiply_tile(const Matmul<Element>& m, const typename Encoding::Number* const (&weights)[panels],
+                          std::size_t first_col, std::size_t last_col, std::size_t first_panel,
+                          std::size_t first_token) {
+  const std::size_t row = first_panel * panel_rows;
+  float* const y = m.y + first_token * m.y_stride + row;
+  Column sum[panels][tokens];
+  for (std::size_t i = 0; i < panels; ++i) {
+    for (std::size_t t = 0; t < tokens; ++t) {
+      const std::size_t at = i * panel_rows;
+      if (first_col > 0) {
+        sum[i][t] = load_rows(y + t * m.y_stride + at, m.rows - row - at);
+      } else {
+        for (std::size_t p = 0; p < parts; ++p) sum[i][t].part[p] = Floats(0.0f);
+      }
+    }
+  }
+  const float* const x = m.x + first_token * m.x_stride + first_col;
+  for (std::size_t col = 0; col < last_col - first_col; ++col) {
+    Column w[panels];
+    for (std::size_t i = 0; i < panels; ++i) w[i] = Encoding::load(weights[i] + col * panel_rows);
+    for (std::size_t t = 0; t < tokens; ++t) {
+      const Floats value(x[t * m.x_stride + col]);
+      for (std::size_t i = 0; i < panels; ++i) {
+        for (std::size_t p = 0; p < parts; ++p) {
+          sum[i][t].part[p] = xsimd::fma(value, w[i].part[p], sum[i][t].part[p]);
+        }
+      }
+    }
+  }
+  for (std::size_t i = 0; i < panels; ++i) {
+    const std::size_t at = i * panel_rows;
+    for (std::size_t t = 0; t < tokens; ++t) store_rows(y + t * m.y_stride + at, m.rows - row - at, sum[i][t]);
+  }
+}
+
+// Tokens from `token` on in tiles of `tokens`, those that are left over in one smaller tile.
+template <std::size_t tokens, class Element, std::size_t panels>
+inline void multiply_tokens(const Matmul<Element>& m, const float* const (&weights)[panels], std::size_t first_col,
+                            std::size_t last_col, std::size_t panel, std::size_t token) {
+  for (; token + tokens <= m.tokens; token += tokens) {
+    multiply_tile<F32Encoding, panels, tokens>(m, weights, first_col, last_col, panel, token);
+  }
+  if constexpr (tokens > 1) {
+    if (token < m.tokens) multiply_tokens<tokens - 1>(m, weights, first_col, last_col, panel, token);
+  }
+}
+
+// A few panels with every token. Weights of 16 bits are widened once for all tokens.
+template <class Encoding, std::size_t panels>
+inline void multiply_panels(const Matmul<typename Encoding::Element>& m, std::size_t panel) {
+  constexpr bool is_f32 = std::is_same_v<Encoding, F32Encoding>;
+  float widened[is_f32 ? 1 : panels][is_f32 ? 1 : slab_cols * panel_rows];
+  for (std::size_t first = 0; first < m.cols; first += slab_cols) {
+    const std::size_t last = first + slab_cols < m.cols ? first + slab_cols : m.cols;
+    const float* weights[panels];
+    for (std::size_t i = 0; i < panels; ++i) {
+      const auto* const stored = panel_of<Encoding>(m, panel + i) + first * panel_rows;
+      if constexpr (is_f32) {
+        weights[i] = stored;
+      } else {
+        for (std::size_t at = 0; at < (last - first) * panel_rows; at += panel_rows) {
+          store_rows(widened[i] + at, panel_rows, Encoding::load(stored + at));
+        }
+        weights[i] = widened[i];
+      }
+    }
+    multiply_tokens<tile_tokens>(m, weights, first, last, panel, 0);
+  }
+}
+
+template <class Encoding, std::size_t panels>
+inline void multiply_one_token(const Matmul<typename Encoding::Element>& m, std::size_t panel) {
+  const typename Encoding::Number* weights[panels];
+  for (std::size_t i = 0; i < panels; ++i) weights[i] = panel_of<Encoding>(m, panel + i);
+  multiply_tile<Encoding, panels, 1>(m, weights, 0, m.cols, panel, 0);
+}
+
+template <class Encoding>
+void matmul(const Matmul<typename Encoding::Element>& m) noexcept {
+  std::size_t panel = m.first_panel;
+  if (m.tokens == 1) {
+    for (; panel + single_token_panels <= m.last_panel; panel += single_token_panels) {
+      multiply_one_token<Encoding, single_token_panels>(m, panel);
+    }
+    for (; panel < m.last_panel; ++panel) multiply_one_token<Encoding, 1>(m, panel);
+    return;
+  }
+  for (; panel + tile_panels <= m.last_panel; panel += tile_panels) multiply_panels<Encoding, tile_panels>(m, panel);
+  for (; panel < m.last_panel; ++panel) multiply_panels<Encoding, 1>(m, panel);
+}
+
+}  // namespace
+}  // namespace minimind::kernels
