@@ -70,9 +70,10 @@ TEST(BenchWork, DecodeReadsOnAverageThePositionsBeforeItAndHalfOfItsOwn) {
   config.num_key_value_heads = 3;
   config.head_dim = 4;
   const double position = 2 * 2 * 3 * 4 * sizeof(float);
-  EXPECT_EQ(KvCache::bytes_per_position(config), position);
-  EXPECT_EQ(cache_bytes_per_token(config, 0, 1), 2 * position);  // read one, write one
-  EXPECT_EQ(cache_bytes_per_token(config, 100, 3), (101 + 102 + 103) / 3.0 * position + position);
+  EXPECT_EQ(KvCache::bytes_per_position(config, KvType::f32), position);
+  EXPECT_EQ(KvCache::bytes_per_position(config, KvType::f16), position / 2);
+  EXPECT_EQ(cache_bytes_per_token(config, KvType::f32, 0, 1), 2 * position);  // read one, write one
+  EXPECT_EQ(cache_bytes_per_token(config, KvType::f32, 100, 3), (101 + 102 + 103) / 3.0 * position + position);
 }
 
 TEST(BenchWork, APromptMultipliesEachWeightOfTheLayersByEachToken) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -51,23 +52,72 @@ StoredTensor stored(const std::vector<float>& values, std::size_t rows, std::siz
   return {.dtype = type, .shape = {rows, cols}, .data = *bytes, .file = "test", .mapping = nullptr, .copy = bytes};
 }
 
-// |fl(sum) - sum| <= n epsilon sum |w x| for n products added one by one (Higham, Accuracy and Stability of Numerical
-// Algorithms, section 3.1); one more epsilon for a weight that is itself a rounded product, as those of blocks are.
-void expect_product(const WeightMatrix& matrix, const std::vector<float>& x, std::size_t tokens,
-                    const std::vector<float>& y) {
-  const std::size_t n = cols(matrix), m = rows(matrix);
+// Activations as matrices take them: exact, and for block types rounded by a table's own kernel.
+class Input {
+ public:
+  Input(const kernels::Table& table, const WeightMatrix& matrix, const std::vector<float>& x) : x_(x) {
+    const std::size_t n = cols(matrix), tokens = x.size() / n;
+    activations_.exact = {x_.data(), tokens, n};
+    if (!takes_quantized(matrix)) return;
+    blocks_.resize(tokens * n / kernels::block_cols);
+    for (std::size_t t = 0; t < tokens; ++t) table.quantize(&x_[t * n], n, &blocks_[t * n / kernels::block_cols]);
+    activations_.quantized = {blocks_.data(), tokens, n / kernels::block_cols};
+  }
+
+  const Activations& activations() const { return activations_; }
+
+  // What the product sees of column `col` of token `t`, and how far that may be from what it was.
+  double seen(std::size_t t, std::size_t col) const {
+    if (blocks_.empty()) return activations_.exact.row(t)[col];
+    const kernels::ActivationBlock& block = block_of(t, col);
+    return static_cast<double>(block.scale) * block.quant[col % kernels::block_cols];
+  }
+  double rounding(std::size_t t, std::size_t col) const {
+    return blocks_.empty() ? 0 : 0.5 * static_cast<double>(block_of(t, col).scale);
+  }
+
+ private:
+  const kernels::ActivationBlock& block_of(std::size_t t, std::size_t col) const {
+    return activations_.quantized.row(t)[col / kernels::block_cols];
+  }
+
+  std::vector<float> x_;
+  std::vector<kernels::ActivationBlock> blocks_;
+  Activations activations_;
+};
+
+std::vector<float> product(const kernels::Table& table, const WeightMatrix& matrix, const std::vector<float>& x) {
+  const std::size_t tokens = x.size() / cols(matrix);
+  std::vector<float> y(tokens * rows(matrix), NAN);
+  const Range panels{0, (rows(matrix) + kernels::panel_rows - 1) / kernels::panel_rows};
+  multiply(table, matrix, panels, Input(table, matrix, x).activations(),
+           Matrix<float>{y.data(), tokens, rows(matrix)});
+  return y;
+}
+
+// Of what the product sees: |fl(sum) - sum| <= n epsilon sum |w x| for n products added one by one (Higham, Accuracy and
+// Stability of Numerical Algorithms, section 3.1), three more for weights and activations that are rounded products
+// themselves, as those of blocks are. Of the exact activations: besides, every weight times the most that rounding to 8
+// bits moved its activation.
+void expect_product(const kernels::Table& table, const WeightMatrix& matrix, const std::vector<float>& x) {
+  const Input input(table, matrix, x);
+  const std::vector<float> y = product(table, matrix, x);
+  const std::size_t n = cols(matrix), m = rows(matrix), tokens = x.size() / n;
   std::vector<float> row(n);
   for (std::size_t r = 0; r < m; ++r) {
     read_row(matrix, r, row.data());
     for (std::size_t t = 0; t < tokens; ++t) {
-      double sum = 0, magnitude = 0;
+      double sum = 0, exact = 0, magnitude = 0, moved = 0;
       for (std::size_t c = 0; c < n; ++c) {
-        const double product = static_cast<double>(row[c]) * x[t * n + c];
-        sum += product;
-        magnitude += std::fabs(product);
+        const double seen = static_cast<double>(row[c]) * input.seen(t, c);
+        sum += seen;
+        magnitude += std::fabs(seen);
+        exact += static_cast<double>(row[c]) * x[t * n + c];
+        moved += std::fabs(static_cast<double>(row[c])) * input.rounding(t, c);
       }
-      const double bound = static_cast<double>(n + 1) * epsilon * magnitude;
+      const double bound = static_cast<double>(n + 3) * epsilon * magnitude;
       ASSERT_NEAR(y[t * m + r], sum, bound) << "row " << r << ", token " << t << " of " << m << " x " << n;
+      ASSERT_NEAR(y[t * m + r], exact, bound + (1 + 4 * epsilon) * moved) << "row " << r << ", token " << t;
     }
   }
 }
@@ -77,17 +127,13 @@ struct Size {
 };
 
 TEST_P(Kernels, MatmulOfEveryTypeAgreesWithDoublePrecision) {
-  for (const Size size : {Size{1, 1, 1}, {16, 7, 1}, {33, 50, 3}, {96, 64, 1}, {100, 96, 9}, {130, 160, 17}}) {
+  for (const Size size : {Size{1, 1, 1}, {16, 7, 1}, {33, 50, 3}, {96, 64, 1}, {100, 96, 9}, {130, 160, 17}, {40, 608, 25}}) {
     const std::vector<float> w = random_floats(size.rows * size.cols, 1);
     const std::vector<float> x = random_floats(size.tokens * size.cols, 2);
     for (const DType from : {DType::f32, DType::f16, DType::bf16}) {
       for (const WeightType type : {WeightType::as_stored, WeightType::q8_0, WeightType::q4_0, WeightType::iq4_nl}) {
         const WeightMatrix matrix = pack(stored(w, size.rows, size.cols, from), type, 1);
-        std::vector<float> y(size.tokens * size.rows, NAN);
-        const std::size_t panels = (size.rows + kernels::panel_rows - 1) / kernels::panel_rows;
-        multiply(table(), matrix, {0, panels}, Matrix<const float>{x.data(), size.tokens, size.cols},
-                 Matrix<float>{y.data(), size.tokens, size.rows});
-        expect_product(matrix, x, size.tokens, y);
+        expect_product(table(), matrix, x);
       }
     }
   }
@@ -103,35 +149,97 @@ TEST_P(Kernels, EveryQuantOfABlockIsMultipliedByItsScale) {
       bytes += little_endian(scale) + std::string(block_shape(type).bytes - 2, static_cast<char>(row));
     }
     const WeightMatrix matrix = pack(make_tensor(type, {rows, cols}, bytes), {}, 1);
-    std::vector<float> row(cols), y(rows);
+    std::vector<float> row(cols);
     for (std::size_t col = 0; col < cols; ++col) {
       std::vector<float> x(cols);
-      x[col] = 1;
-      multiply(table(), matrix, {0, rows / 16}, Matrix<const float>{x.data(), 1, cols},
-               Matrix<float>{y.data(), 1, rows});
+      x[col] = 127;  // which is 127 times 1 when rounded to 8 bits
+      const std::vector<float> y = product(table(), matrix, x);
       for (std::size_t r = 0; r < rows; ++r) {
         read_row(matrix, r, row.data());
         if (std::isinf(row[col])) {
           EXPECT_FALSE(std::isfinite(y[r])) << "and 0 times it is NaN";
         } else {
-          ASSERT_EQ(y[r], row[col]) << name_of(type) << ", row " << r << ", column " << col;
+          // Two roundings here, one in the weight.
+          const double exact = 127 * static_cast<double>(row[col]);
+          ASSERT_NEAR(y[r], exact, 3 * epsilon * std::fabs(exact)) << name_of(type) << ", row " << r << ", column " << col;
         }
       }
     }
   }
 }
 
+// -128 is as large as a stored quant gets, and 127 as an activation: instructions that saturate at 16 bits must not.
+TEST_P(Kernels, SumsOfTheLargestQuantsDoNotSaturate) {
+  constexpr std::size_t rows = 16, cols = 64;
+  for (const int quant : {-128, 127}) {
+    std::string bytes;
+    for (std::size_t i = 0; i < rows * cols / 32; ++i) {
+      bytes += little_endian(to_f16(1).bits) + std::string(32, static_cast<char>(quant));
+    }
+    const WeightMatrix matrix = pack(make_tensor(DType::q8_0, {rows, cols}, bytes), {}, 1);
+    for (const float x : {-127.0f, 127.0f}) {
+      const std::vector<float> y = product(table(), matrix, std::vector<float>(cols, x));
+      EXPECT_EQ(y, std::vector<float>(rows, x * static_cast<float>(quant) * cols));
+    }
+  }
+}
+
+TEST_P(Kernels, QuantizeRoundsToTheNearestOf255Steps) {
+  std::vector<float> x = random_floats(96, 21, 3);
+  std::fill_n(x.begin() + 32, 32, 0.0f);
+  x[70] = 50;
+  std::vector<kernels::ActivationBlock> blocks(3);
+  table().quantize(x.data(), x.size(), blocks.data());
+  for (std::size_t b = 0; b < 3; ++b) {
+    float largest = 0;
+    std::int32_t sum = 0;
+    for (std::size_t i = 0; i < 32; ++i) {
+      const float value = x[32 * b + i];
+      largest = std::max(largest, std::fabs(value));
+      sum += blocks[b].quant[i];
+      // Half a step, and the rounding of the quotient, of at most 127.
+      EXPECT_NEAR(blocks[b].quant[i] * blocks[b].scale, value, (0.5 + 127 * 2 * epsilon) * blocks[b].scale);
+    }
+    EXPECT_EQ(blocks[b].scale, largest / 127);
+    EXPECT_EQ(blocks[b].sum, sum);
+  }
+}
+
+TEST_P(Kernels, QuantizeKeepsThatANumberIsNotFinite) {
+  for (const float bad : {NAN, INFINITY, -INFINITY}) {
+    for (const std::size_t at : {0u, 13u, 31u}) {
+      std::vector<float> x(32, 1.0f);
+      x[at] = bad;
+      kernels::ActivationBlock block;
+      table().quantize(x.data(), x.size(), &block);
+      EXPECT_TRUE(std::isnan(block.scale)) << bad << " at " << at;
+    }
+  }
+}
+
+// Scales below would be subnormal, and their inverse infinite.
+TEST_P(Kernels, QuantizeTakesTheTiniestBlocksForZero) {
+  const std::vector<float> x(32, 1e-31f);
+  kernels::ActivationBlock block;
+  table().quantize(x.data(), x.size(), &block);
+  EXPECT_EQ(block.scale, 0);
+  EXPECT_EQ(block.sum, 0);
+}
+
 TEST_P(Kernels, MatmulGivesABatchTheSameBitsAsSingleTokens) {
-  constexpr std::size_t rows = 83, cols = 96, tokens = 15;
-  const WeightMatrix matrix = pack(stored(random_floats(rows * cols, 3), rows, cols, DType::f16), {}, 1);
-  const std::vector<float> x = random_floats(tokens * cols, 4);
-  std::vector<float> batch(tokens * rows), single(rows);
-  multiply(table(), matrix, {0, 6}, Matrix<const float>{x.data(), tokens, cols},
-           Matrix<float>{batch.data(), tokens, rows});
-  for (std::size_t t = 0; t < tokens; ++t) {
-    multiply(table(), matrix, {0, 6}, Matrix<const float>{&x[t * cols], 1, cols},
-             Matrix<float>{single.data(), 1, rows});
-    for (std::size_t r = 0; r < rows; ++r) ASSERT_EQ(batch[t * rows + r], single[r]) << "token " << t << ", row " << r;
+  constexpr std::size_t rows = 83, cols = 608, most = 27;
+  const std::vector<float> w = random_floats(rows * cols, 3);
+  for (const WeightType type :
+       {WeightType::f32, WeightType::f16, WeightType::bf16, WeightType::q8_0, WeightType::q4_0, WeightType::iq4_nl}) {
+    const WeightMatrix matrix = pack(stored(w, rows, cols, DType::f32), type, 1);
+    const std::vector<float> x = random_floats(most * cols, 4);
+    for (std::size_t tokens = 2; tokens <= most; ++tokens) {
+      const std::vector<float> batch = product(table(), matrix, {x.begin(), x.begin() + tokens * cols});
+      for (const std::size_t t : {std::size_t{0}, tokens / 2, tokens - 1}) {
+        const std::vector<float> alone = product(table(), matrix, {&x[t * cols], &x[t * cols] + cols});
+        ASSERT_TRUE(std::equal(alone.begin(), alone.end(), &batch[t * rows])) << "token " << t << " of " << tokens;
+      }
+    }
   }
 }
 
@@ -140,7 +248,7 @@ TEST_P(Kernels, MatmulWritesNothingOutsideThePanelsAskedFor) {
   const WeightMatrix matrix = pack(stored(random_floats(rows * cols, 5), rows, cols, DType::f32), {}, 1);
   const std::vector<float> x = random_floats(2 * cols, 6);
   std::vector<float> y(2 * rows, 77.0f);
-  multiply(table(), matrix, {1, 3}, Matrix<const float>{x.data(), 2, cols}, Matrix<float>{y.data(), 2, rows});
+  multiply(table(), matrix, {1, 3}, Input(table(), matrix, x).activations(), Matrix<float>{y.data(), 2, rows});
   for (std::size_t i = 0; i < y.size(); ++i) {
     const std::size_t row = i % rows;
     EXPECT_EQ(y[i] == 77.0f, row < 16 || row >= 48) << "row " << row;
@@ -150,7 +258,6 @@ TEST_P(Kernels, MatmulWritesNothingOutsideThePanelsAskedFor) {
 // Every binary16 and every bfloat16 through a one-column product with 1, NaN and infinity included.
 TEST_P(Kernels, HalfPrecisionWeightsAreConvertedExactly) {
   constexpr std::size_t rows = 65536;
-  const float one = 1;
   for (const DType type : {DType::f16, DType::bf16}) {
     auto bytes = std::make_shared<std::vector<std::byte>>(2 * rows);
     for (std::size_t i = 0; i < rows; ++i) {
@@ -159,9 +266,7 @@ TEST_P(Kernels, HalfPrecisionWeightsAreConvertedExactly) {
     }
     const StoredTensor all{
         .dtype = type, .shape = {rows, 1}, .data = *bytes, .file = "test", .mapping = nullptr, .copy = bytes};
-    std::vector<float> y(rows);
-    multiply(table(), pack(all, {}, 1), {0, rows / 16}, Matrix<const float>{&one, 1, 1},
-             Matrix<float>{y.data(), 1, rows});
+    const std::vector<float> y = product(table(), pack(all, {}, 1), {1.0f});
     for (std::size_t i = 0; i < rows; ++i) {
       const auto bits = static_cast<std::uint16_t>(i);
       const float exact = type == DType::f16 ? to_f32(F16{bits}) : to_f32(Bf16{bits});
@@ -235,38 +340,23 @@ TEST_P(Kernels, SoftmaxStandsScoresOfAnySize) {
   EXPECT_EQ(x, (std::vector<float>{0, 1, 0, 0, 0}));
 }
 
-TEST_P(Kernels, AttendHeadAgreesWithDoublePrecision) {
-  for (const std::size_t head_dim : {2u, 6u, 16u, 48u, 96u}) {
-    for (const std::size_t positions : {1u, 2u, 17u, 130u}) {
-      const std::vector<float> q = random_floats(head_dim, 11), keys = random_floats(positions * head_dim, 12);
-      const std::vector<float> values = random_floats(positions * head_dim, 13);
-      const float scale = 1 / std::sqrt(static_cast<float>(head_dim));
-      std::vector<float> scores(positions), out(head_dim);
-      table().attend_head(
-          {q.data(), keys.data(), values.data(), positions, head_dim, scale, scores.data(), out.data()});
-      std::vector<double> weight(positions), exact(head_dim);
-      double sum = 0, score_error = 0;
-      for (std::size_t j = 0; j < positions; ++j) {
-        double score = 0, magnitude = 0;
-        for (std::size_t i = 0; i < head_dim; ++i) {
-          score += static_cast<double>(q[i]) * keys[j * head_dim + i];
-          magnitude += std::fabs(static_cast<double>(q[i]) * keys[j * head_dim + i]);
-        }
-        sum += weight[j] = std::exp(score * scale);
-        score_error = std::max(score_error, static_cast<double>(head_dim + 4) * epsilon * magnitude * scale);
-      }
-      double largest = 0;
-      for (std::size_t j = 0; j < positions; ++j) {
-        for (std::size_t i = 0; i < head_dim; ++i) {
-          exact[i] += weight[j] / sum * values[j * head_dim + i];
-          largest = std::max(largest, std::fabs(static_cast<double>(values[j * head_dim + i])));
-        }
-      }
-      // A weight is off by a factor of exp(2 score_error) and the roundings of softmax and of the weighted sum.
-      const double bound = (2 * score_error + static_cast<double>(2 * positions + 40) * epsilon) * largest;
-      for (std::size_t i = 0; i < head_dim; ++i) ASSERT_NEAR(out[i], exact[i], bound) << head_dim << " x " << positions;
-    }
+TEST_P(Kernels, RoundToF16RoundsEveryNumberAsTheScalarConversionDoes) {
+  std::vector<float> x{0.0f, -0.0f, 65504, 65519.9f, 65520, 1e9f, INFINITY, -INFINITY, 0x1p-24f, 0x1p-25f, 0x1.8p-25f};
+  for (std::uint32_t i = 0; i < 1 << 16; ++i) {  // between every two neighbours, and at their middle
+    const float value = to_f32(F16{static_cast<std::uint16_t>(i)});
+    if (!std::isfinite(value)) continue;
+    const float next = to_f32(F16{static_cast<std::uint16_t>(i + 1)});
+    x.insert(x.end(), {value, 0.5f * (value + next), std::nextafter(0.5f * (value + next), value)});
   }
+  std::vector<F16> rounded(x.size());
+  table().round_to_f16(x.data(), x.size(), rounded.data());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (std::isnan(x[i])) continue;
+    ASSERT_EQ(rounded[i].bits, to_f16(x[i]).bits) << x[i];
+  }
+  const float nan = NAN;
+  table().round_to_f16(&nan, 1, rounded.data());
+  EXPECT_TRUE(std::isnan(to_f32(rounded[0])));
 }
 
 double exact_activation(kernels::Activation activation, double x) {

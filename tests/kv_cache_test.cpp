@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "weights/error.h"
 
@@ -17,12 +19,52 @@ Config small_config() {
   return config;
 }
 
-TEST(KvCache, PositionsOfOneHeadLieTogetherAndHeadsApart) {
-  KvCache cache(small_config(), 10);
-  EXPECT_EQ(cache.key(0, 0, 1) - cache.key(0, 0, 0), 4);
-  EXPECT_EQ(cache.key(0, 1, 0) - cache.key(0, 0, 0), 10 * 4);
-  EXPECT_EQ(cache.key(1, 0, 0) - cache.key(0, 0, 0), 3 * 10 * 4);
-  EXPECT_EQ(cache.value(1, 2, 9) - cache.value(0, 0, 0), 2 * 3 * 10 * 4 - 4);
+// A key that tells where it is: position + component / 64, exact in f16, and its negative as the value.
+void put(KvCache& cache, std::size_t layer, std::size_t kv_head, std::size_t position, std::size_t head_dim) {
+  std::vector<float> key(head_dim), value(head_dim);
+  for (std::size_t i = 0; i < head_dim; ++i) {
+    key[i] = static_cast<float>(position) + static_cast<float>(i) / 64;
+    value[i] = -key[i];
+  }
+  cache.put(kernels::choose(), layer, kv_head, position, key.data(), value.data());
+}
+
+float as_float(float x) {
+  return x;
+}
+float as_float(F16 x) {
+  return to_f32(x);
+}
+
+TEST(KvCache, HoldsKeysWithPositionsAsRowsAndValuesWithPositionsAsColumns) {
+  Config config = small_config();
+  config.head_dim = 20;  // no whole number of panels
+  constexpr std::size_t capacity = 37;
+  for (const KvType type : {KvType::f32, KvType::f16}) {
+    KvCache cache(config, capacity, type);
+    EXPECT_EQ(cache.type(), type);
+    for (std::size_t position = 0; position < capacity; ++position) {
+      put(cache, 0, 1, position, config.head_dim);
+      put(cache, 1, 2, position, config.head_dim);
+    }
+    const auto check = [&](const auto& panels, std::size_t position, std::size_t i) {
+      const float want = static_cast<float>(position) + static_cast<float>(i) / 64;
+      EXPECT_EQ(as_float(panels.keys[position / 16 * panels.keys_panel_stride + i * 16 + position % 16]), want);
+      EXPECT_EQ(as_float(panels.values[i / 16 * panels.values_panel_stride + position * 16 + i % 16]), -want);
+    };
+    for (const auto& [layer, kv_head] : {std::pair{0u, 1u}, {1u, 2u}}) {
+      for (std::size_t position = 0; position < capacity; ++position) {
+        for (std::size_t i = 0; i < config.head_dim; ++i) {
+          std::visit([&](const auto& panels) { check(panels, position, i); }, cache.panels(layer, kv_head));
+        }
+      }
+    }
+  }
+}
+
+TEST(KvCache, ParsesTheNamesOfItsTypes) {
+  for (const KvType type : {KvType::f32, KvType::f16}) EXPECT_EQ(parse_kv_type(std::string(name_of(type))), type);
+  EXPECT_THROW(parse_kv_type("q8_0"), UsageError);
 }
 
 TEST(KvCache, AdvancesWithinItsCapacity) {
@@ -35,10 +77,10 @@ TEST(KvCache, AdvancesWithinItsCapacity) {
 TEST(KvCache, RewindsToWhatItHeld) {
   KvCache cache(small_config(), 10);
   cache.advance(7);
-  *cache.key(1, 2, 6) = 3;
+  put(cache, 1, 2, 1, 4);
   cache.rewind(2);
   EXPECT_EQ(cache.size(), 2u);
-  EXPECT_EQ(*cache.key(1, 2, 6), 3);
+  EXPECT_EQ(std::get<KvPanels<float>>(cache.panels(1, 2)).keys[16 + 1], 1 + 1.0f / 64);
 }
 
 TEST(KvCache, SaysHowMuchMemoryAnImpossibleContextWouldTake) {

@@ -8,6 +8,8 @@
 #include <limits>
 #include <numeric>
 #include <random>
+#include <tuple>
+#include <utility>
 
 #include "runtime/kernels/kernels.h"
 
@@ -145,16 +147,19 @@ TEST_P(Mixture, OfChosenAndSharedExpertsEqualsTheLoopInDoublePrecision) {
   const Matrix<const float> input{x.data(), sizes.tokens, sizes.hidden};
   run_team(1, [&](Worker& worker) {
     const auto& table = kernels::choose();
-    route(table, mixture.moe, input, {scores.data(), sizes.tokens, sizes.experts}, routing, worker);
+    route(table, mixture.moe, input, {0, sizes.tokens}, {scores.data(), sizes.tokens, sizes.experts}, routing);
     assign_slots(mixture.moe, sizes.tokens, routing);
     for (std::size_t slot = 0; slot < slots; ++slot) {
       std::copy_n(input.row(routing.token_of_slot[slot]), sizes.hidden, &gathered[slot * sizes.hidden]);
     }
     for (std::size_t e = 0; e < mixture.moe.experts.size(); ++e) {
       const std::size_t first = routing.first_slot[e], count = routing.first_slot[e + 1] - first;
-      feed_forward_in(table, HiddenAct::silu, mixture.moe.experts[e],
-                      {&gathered[first * sizes.hidden], count, sizes.hidden}, first, batch, worker);
-      feed_forward_out(table, mixture.moe.experts[e], first, count, batch, worker);
+      if (count == 0) continue;
+      const FeedForward& expert = mixture.moe.experts[e];
+      const Activations normed{.exact = {&gathered[first * sizes.hidden], count, sizes.hidden}, .quantized = {}};
+      feed_forward_in(table, HiddenAct::silu, expert, normed, first, batch, worker);
+      const Activations hidden{.exact = as_const(hidden_of(expert, first, count, batch)), .quantized = {}};
+      feed_forward_out(table, expert, hidden, first, batch, worker);
     }
   });
 
@@ -186,6 +191,117 @@ TEST(AssignSlots, OrdersSlotsByExpertAndKeepsTokensInOrder) {
   EXPECT_EQ(routing.first_slot, (std::vector<std::size_t>{0, 1, 1, 4, 8}));
   EXPECT_EQ(routing.token_of_slot, (std::vector<std::size_t>{1, 0, 2, 3, 0, 1, 2, 3}));
   EXPECT_EQ(routing.slot, (std::vector<std::size_t>{1, 4, 0, 5, 2, 6, 3, 7}));
+}
+
+// q, keys and values of a batch behind `before` positions.
+struct TestAttention {
+  Config config;
+  std::size_t before, tokens, queries;
+  std::vector<float> q, k, v;  // [queries, H * head_dim], [before + tokens, K * head_dim] twice
+};
+
+TestAttention random_attention(std::size_t head_dim, std::size_t heads, std::size_t kv_heads, std::size_t before,
+                               std::size_t tokens, std::size_t queries) {
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal;
+  TestAttention test{{}, before, tokens, queries, {}, {}, {}};
+  test.config.head_dim = head_dim;
+  test.config.num_attention_heads = heads;
+  test.config.num_key_value_heads = kv_heads;
+  test.config.num_hidden_layers = 1;
+  test.q.resize(queries * heads * head_dim);
+  for (auto* of_positions : {&test.k, &test.v}) of_positions->resize((before + tokens) * kv_heads * head_dim);
+  for (auto* numbers : {&test.q, &test.k, &test.v}) {
+    // What binary16 can hold, so that both types of cache give the same.
+    for (float& number : *numbers) number = to_f32(to_f16(normal(random)));
+  }
+  return test;
+}
+
+std::vector<float> attended(const TestAttention& test, KvType type, std::size_t workers) {
+  const Config& config = test.config;
+  const std::size_t head_dim = config.head_dim, q_cols = config.num_attention_heads * head_dim;
+  const std::size_t kv_cols = config.num_key_value_heads * head_dim, positions = test.before + test.tokens;
+  const auto& table = kernels::choose();
+  KvCache cache(config, positions, type);
+  for (std::size_t position = 0; position < positions; ++position) {
+    for (std::size_t kv_head = 0; kv_head < config.num_key_value_heads; ++kv_head) {
+      const std::size_t at = position * kv_cols + kv_head * head_dim;
+      cache.put(table, 0, kv_head, position, &test.k[at], &test.v[at]);
+    }
+  }
+  cache.advance(test.before);
+  std::vector<float> q = test.q, out(test.queries * q_cols, NAN);
+  const AttentionBatch batch{.q = {q.data(), test.queries, q_cols},
+                             .k = {nullptr, test.tokens, kv_cols},
+                             .v = {},
+                             .cos = {},
+                             .sin = {},
+                             .out = {out.data(), test.queries, q_cols}};
+  run_team(workers, [&](Worker& worker) {
+    const std::size_t rows = attention_tile_rows(config);
+    std::vector<float> tile_q(rows * head_dim), tile_out(rows * head_dim), scores(rows * positions);
+    const AttentionScratch scratch{.q = {tile_q.data(), rows, head_dim},
+                                   .scores = {scores.data(), rows, positions},
+                                   .out = {tile_out.data(), rows, head_dim}};
+    attend(table, config, batch, 0, cache, scratch, worker);
+  });
+  return out;
+}
+
+// One head of one query against the definition.
+void expect_attention(const TestAttention& test, const std::vector<float>& out, std::size_t query, std::size_t head) {
+  const std::size_t head_dim = test.config.head_dim, kv_cols = test.config.num_key_value_heads * head_dim;
+  const std::size_t kv_head = head / (test.config.num_attention_heads / test.config.num_key_value_heads);
+  const std::size_t seen = test.before + test.tokens - test.queries + query + 1;
+  const std::size_t at = query * test.config.num_attention_heads * head_dim + head * head_dim;
+  const double scale = 1 / std::sqrt(static_cast<double>(head_dim));
+  std::vector<double> weight(seen);
+  double sum = 0, score_error = 0, largest = 0;
+  for (std::size_t j = 0; j < seen; ++j) {
+    double score = 0, magnitude = 0;
+    for (std::size_t i = 0; i < head_dim; ++i) {
+      const double term = static_cast<double>(test.q[at + i]) * test.k[j * kv_cols + kv_head * head_dim + i];
+      score += term;
+      magnitude += std::fabs(term);
+      largest = std::max(largest, std::fabs(static_cast<double>(test.v[j * kv_cols + kv_head * head_dim + i])));
+    }
+    sum += weight[j] = std::exp(score * scale);
+    score_error = std::max(score_error, static_cast<double>(head_dim + 4) * epsilon * magnitude * scale);
+  }
+  // A weight is off by a factor of exp(2 score_error) and the roundings of softmax and of the weighted sum.
+  const double bound = (2 * score_error + static_cast<double>(2 * seen + 40) * epsilon) * largest;
+  for (std::size_t i = 0; i < head_dim; ++i) {
+    double exact = 0;
+    for (std::size_t j = 0; j < seen; ++j) {
+      exact += weight[j] / sum * test.v[j * kv_cols + kv_head * head_dim + i];
+    }
+    ASSERT_NEAR(out[at + i], exact, bound) << "query " << query << ", head " << head << ", head_dim " << head_dim;
+  }
+}
+
+TEST(Attend, EqualsTheDefinitionInDoublePrecision) {
+  for (const std::size_t head_dim : {2u, 20u, 48u, 96u}) {
+    for (const auto& [heads, kv_heads] : {std::pair{4u, 4u}, {8u, 2u}, {6u, 2u}, {15u, 1u}}) {
+      for (const auto& [before, tokens, queries] :
+           {std::tuple{0u, 1u, 1u}, {130u, 1u, 1u}, {0u, 40u, 40u}, {17u, 30u, 30u}, {5u, 30u, 2u}}) {
+        const TestAttention test = random_attention(head_dim, heads, kv_heads, before, tokens, queries);
+        const std::vector<float> out = attended(test, KvType::f32, 1);
+        for (std::size_t query = 0; query < queries; ++query) {
+          for (std::size_t head = 0; head < heads; ++head) expect_attention(test, out, query, head);
+        }
+      }
+    }
+  }
+}
+
+TEST(Attend, GivesTheSameBitsWithAnyNumberOfWorkersAndKeysHeldAsF16) {
+  for (const std::size_t queries : {1u, 30u}) {
+    const TestAttention test = random_attention(48, 8, 2, 17, 30, queries);
+    const std::vector<float> alone = attended(test, KvType::f32, 1);
+    EXPECT_EQ(attended(test, KvType::f16, 1), alone);
+    for (const std::size_t workers : {2u, 3u, 5u, 16u}) EXPECT_EQ(attended(test, KvType::f32, workers), alone);
+  }
 }
 
 }  // namespace

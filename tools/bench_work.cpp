@@ -82,10 +82,10 @@ std::size_t weight_bytes_per_token(const Model& model) {
   return static_cast<std::size_t>(work_of_layers(model, Experts::of_a_token).bytes) + byte_size(model.output()) + row;
 }
 
-double cache_bytes_per_token(const Config& config, std::size_t depth, std::size_t tokens) {
+double cache_bytes_per_token(const Config& config, KvType type, std::size_t depth, std::size_t tokens) {
   // The i-th token, from 1 on, writes one position and attends to depth + i.
   const double positions = static_cast<double>(depth) + 0.5 * static_cast<double>(tokens + 1) + 1;
-  return positions * static_cast<double>(KvCache::bytes_per_position(config, KvType::f32));
+  return positions * static_cast<double>(KvCache::bytes_per_position(config, type));
 }
 
 double prompt_flops(const Model& model, std::size_t tokens) {
