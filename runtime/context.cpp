@@ -5,7 +5,7 @@
 
 namespace minimind {
 
-Context::Context(const Config& config, std::size_t capacity) : cache_(config, capacity) {
+Context::Context(const Config& config, std::size_t capacity, KvType type) : cache_(config, capacity, type) {
   tokens_.reserve(capacity);
 }
 

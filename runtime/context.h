@@ -17,7 +17,7 @@ namespace minimind {
 class Context {
  public:
   // Throws Error as KvCache does.
-  Context(const Config& config, std::size_t capacity);
+  Context(const Config& config, std::size_t capacity, KvType type = KvType::f32);
 
   std::size_t size() const { return tokens_.size(); }
   std::size_t capacity() const { return cache_.capacity(); }

@@ -160,6 +160,13 @@ class Loader {
 
 }  // namespace
 
+KvType suitable_kv_type(const Model& model) {
+  const bool rounded = std::any_of(model.layers.begin(), model.layers.end(), [](const Layer& layer) {
+    return takes_quantized(layer.attention.k_proj) || takes_quantized(layer.attention.v_proj);
+  });
+  return rounded ? KvType::f16 : KvType::f32;
+}
+
 Model load_model(const Checkpoint& checkpoint, WeightType type, std::size_t threads) {
   return Loader(checkpoint, type, threads).load();
 }

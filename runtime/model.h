@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/kv_cache.h"
 #include "runtime/packed_matrix.h"
 #include "runtime/rope.h"
 #include "weights/checkpoint.h"
@@ -60,6 +61,10 @@ struct Model {
 
   const WeightMatrix& output() const { return lm_head ? *lm_head : embed_tokens; }
 };
+
+// How to hold keys and values unless told: f32, which is exact; f16 where a layer's matrices take their inputs rounded
+// to 8 bits, beside which a rounding to 11 is small.
+KvType suitable_kv_type(const Model& model);
 
 // Lays the checkpoint's weights out for the kernels. Norms and routers are held as f32, the matrices as `type`.
 // The checkpoint's files may be released afterwards; reading them again would be slow.

@@ -21,6 +21,7 @@ BenchReport small_report() {
   const BenchResult common{.type = "q8_0",
                            .threads = 2,
                            .test = {},
+                           .kv_type = KvType::f32,
                            .weight_bytes = 200'000'000,
                            .weight_bytes_per_token = 90e6,
                            .cache_bytes_per_token = 10e6,

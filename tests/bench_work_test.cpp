@@ -76,16 +76,18 @@ TEST(BenchWork, DecodeReadsOnAverageThePositionsBeforeItAndHalfOfItsOwn) {
   EXPECT_EQ(cache_bytes_per_token(config, KvType::f32, 100, 3), (101 + 102 + 103) / 3.0 * position + position);
 }
 
-TEST(BenchWork, APromptMultipliesEachWeightOfTheLayersByEachToken) {
+TEST(BenchWork, APromptMultipliesEachWeightByEachTokenAndTheLastLayersByTheLast) {
   const Model model = load("v3-dense");
   const Config& c = model.config;
   const double q = static_cast<double>(c.num_attention_heads * c.head_dim);
   const double kv = static_cast<double>(c.num_key_value_heads * c.head_dim);
   const double d = static_cast<double>(c.hidden_size), ffn = static_cast<double>(c.intermediate_size);
-  const double layer = 2 * d * (2 * q + 2 * kv + 3 * ffn);
+  const double keys_and_values = 2 * d * 2 * kv, rest = 2 * d * (2 * q + 3 * ffn);
   const double output = 2 * d * static_cast<double>(c.vocab_size);
   const double attention = 4 * q * (1 + 2 + 3);  // q k and p v, each 2 per number, of 1 + 2 + 3 positions
-  EXPECT_DOUBLE_EQ(prompt_flops(model, 3), static_cast<double>(c.num_hidden_layers) * (3 * layer + attention) + output);
+  const double last = 3 * keys_and_values + rest + 4 * q * 3;
+  const double others = static_cast<double>(c.num_hidden_layers - 1) * (3 * (keys_and_values + rest) + attention);
+  EXPECT_DOUBLE_EQ(prompt_flops(model, 3), others + last + output);
 }
 
 }  // namespace

@@ -90,13 +90,12 @@ std::vector<float> product(const kernels::Table& table, const WeightMatrix& matr
   const std::size_t tokens = x.size() / cols(matrix);
   std::vector<float> y(tokens * rows(matrix), NAN);
   const Range panels{0, (rows(matrix) + kernels::panel_rows - 1) / kernels::panel_rows};
-  multiply(table, matrix, panels, Input(table, matrix, x).activations(),
-           Matrix<float>{y.data(), tokens, rows(matrix)});
+  multiply(table, matrix, panels, Input(table, matrix, x).activations(), Matrix<float>{y.data(), tokens, rows(matrix)});
   return y;
 }
 
-// Of what the product sees: |fl(sum) - sum| <= n epsilon sum |w x| for n products added one by one (Higham, Accuracy and
-// Stability of Numerical Algorithms, section 3.1), three more for weights and activations that are rounded products
+// Of what the product sees: |fl(sum) - sum| <= n epsilon sum |w x| for n products added one by one (Higham, Accuracy
+// and Stability of Numerical Algorithms, section 3.1), three more for weights and activations that are rounded products
 // themselves, as those of blocks are. Of the exact activations: besides, every weight times the most that rounding to 8
 // bits moved its activation.
 void expect_product(const kernels::Table& table, const WeightMatrix& matrix, const std::vector<float>& x) {
@@ -127,7 +126,8 @@ struct Size {
 };
 
 TEST_P(Kernels, MatmulOfEveryTypeAgreesWithDoublePrecision) {
-  for (const Size size : {Size{1, 1, 1}, {16, 7, 1}, {33, 50, 3}, {96, 64, 1}, {100, 96, 9}, {130, 160, 17}, {40, 608, 25}}) {
+  for (const Size size :
+       {Size{1, 1, 1}, {16, 7, 1}, {33, 50, 3}, {96, 64, 1}, {100, 96, 9}, {130, 160, 17}, {40, 608, 25}}) {
     const std::vector<float> w = random_floats(size.rows * size.cols, 1);
     const std::vector<float> x = random_floats(size.tokens * size.cols, 2);
     for (const DType from : {DType::f32, DType::f16, DType::bf16}) {
@@ -161,7 +161,8 @@ TEST_P(Kernels, EveryQuantOfABlockIsMultipliedByItsScale) {
         } else {
           // Two roundings here, one in the weight.
           const double exact = 127 * static_cast<double>(row[col]);
-          ASSERT_NEAR(y[r], exact, 3 * epsilon * std::fabs(exact)) << name_of(type) << ", row " << r << ", column " << col;
+          ASSERT_NEAR(y[r], exact, 3 * epsilon * std::fabs(exact))
+              << name_of(type) << ", row " << r << ", column " << col;
         }
       }
     }

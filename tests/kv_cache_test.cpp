@@ -19,11 +19,11 @@ Config small_config() {
   return config;
 }
 
-// A key that tells where it is: position + component / 64, exact in f16, and its negative as the value.
+// A key that tells where it is: position + component / 32, exact in f16, and its negative as the value.
 void put(KvCache& cache, std::size_t layer, std::size_t kv_head, std::size_t position, std::size_t head_dim) {
   std::vector<float> key(head_dim), value(head_dim);
   for (std::size_t i = 0; i < head_dim; ++i) {
-    key[i] = static_cast<float>(position) + static_cast<float>(i) / 64;
+    key[i] = static_cast<float>(position) + static_cast<float>(i) / 32;
     value[i] = -key[i];
   }
   cache.put(kernels::choose(), layer, kv_head, position, key.data(), value.data());
@@ -48,7 +48,7 @@ TEST(KvCache, HoldsKeysWithPositionsAsRowsAndValuesWithPositionsAsColumns) {
       put(cache, 1, 2, position, config.head_dim);
     }
     const auto check = [&](const auto& panels, std::size_t position, std::size_t i) {
-      const float want = static_cast<float>(position) + static_cast<float>(i) / 64;
+      const float want = static_cast<float>(position) + static_cast<float>(i) / 32;
       EXPECT_EQ(as_float(panels.keys[position / 16 * panels.keys_panel_stride + i * 16 + position % 16]), want);
       EXPECT_EQ(as_float(panels.values[i / 16 * panels.values_panel_stride + position * 16 + i % 16]), -want);
     };
@@ -80,7 +80,7 @@ TEST(KvCache, RewindsToWhatItHeld) {
   put(cache, 1, 2, 1, 4);
   cache.rewind(2);
   EXPECT_EQ(cache.size(), 2u);
-  EXPECT_EQ(std::get<KvPanels<float>>(cache.panels(1, 2)).keys[16 + 1], 1 + 1.0f / 64);
+  EXPECT_EQ(std::get<KvPanels<float>>(cache.panels(1, 2)).keys[16 + 1], 1 + 1.0f / 32);
 }
 
 TEST(KvCache, SaysHowMuchMemoryAnImpossibleContextWouldTake) {

@@ -28,6 +28,7 @@ struct BenchOptions {
   std::optional<std::string> threads;
   std::string types;
   std::size_t repetitions = 5;
+  std::optional<KvType> kv_type;
   bool json = false;
   bool quiet = false;
 };
@@ -105,7 +106,7 @@ int run_bench_command(const BenchOptions& options) {
   }
 
   const std::vector<BenchModel> models = load_models(checkpoint, types, options.quiet);
-  const BenchPlan plan{tests, threads, options.repetitions, wants_profile};
+  const BenchPlan plan{tests, threads, options.repetitions, options.kv_type, wants_profile};
   const BenchMeasurements measured = run_bench(models, kernels, plan, watch_interrupts());
   const BenchReport report{.model = checkpoint.path,
                            .family = std::string(name_of(checkpoint.config.family)),
@@ -148,6 +149,7 @@ Command add_bench(CLI::App& app) {
       "threads, such as 1,2 (default: the physical cores this process may use; fewer for a tiny model)");
   command->add_option("--type", options->types,
                       "how weights are held, such as f16,q8_0,q4_0; f32, bf16 and iq4_nl too (default: as stored)");
+  add_kv_type(*command, options->kv_type);
   command->add_option("-r,--repetitions", options->repetitions, "how often everything is measured")
       ->capture_default_str()
       ->check(CLI::Range(1, 10000));

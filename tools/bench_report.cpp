@@ -71,8 +71,13 @@ Json spread_json(const std::vector<double>& samples) {
 Json json_of(const BenchReport& report, const BenchResult& result) {
   const bool prompt = result.test.kind == BenchKind::prompt;
   const auto fraction = fraction_reached(report, result);
-  Json json{{"type", result.type},          {"threads", result.threads},  {"test", prompt ? "prompt" : "decode"},
-            {"tokens", result.test.tokens}, {"depth", result.test.depth}, {"weight_bytes", result.weight_bytes}};
+  Json json{{"type", result.type},
+            {"threads", result.threads},
+            {"test", prompt ? "prompt" : "decode"},
+            {"tokens", result.test.tokens},
+            {"depth", result.test.depth},
+            {"kv_type", name_of(result.kv_type)},
+            {"weight_bytes", result.weight_bytes}};
   if (prompt) {
     json["flops"] = result.flops;
   } else {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/kv_cache.h"
+
 namespace minimind {
 
 enum class BenchKind { prompt, decode };
@@ -26,6 +28,7 @@ struct BenchResult {
   std::string type;  // "stored" for as it was stored
   std::size_t threads;
   BenchTest test;
+  KvType kv_type;
   std::size_t weight_bytes;               // of the whole model
   double weight_bytes_per_token;          // read by decode
   double cache_bytes_per_token;           // likewise; the mean

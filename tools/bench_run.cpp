@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <random>
 #include <span>
 
@@ -47,6 +48,7 @@ std::vector<std::int32_t> random_tokens(std::size_t count, std::size_t vocab_siz
 // One model on one number of threads, with the indices of what is measured with it.
 struct Setup {
   Forward forward;
+  KvType kv_type;
   std::size_t first_result;
   std::vector<std::size_t> limits;
 };
@@ -61,9 +63,6 @@ class Bench {
         tokens_(random_tokens(longest_context(plan.tests), models.front().model.config.vocab_size)),
         logits_(models.front().model.config.vocab_size),
         progress_("bench", total_tokens(models.size()), ProgressUnit::tokens) {
-    contexts_.reserve(plan.tests.size());
-    const Config& config = models.front().model.config;
-    for (const BenchTest& test : plan.tests) contexts_.emplace_back(config, test.depth + test.tokens);
     setups_.reserve(models.size() * plan.threads.size());
     std::size_t buffer_bytes = last_level_cache_bytes() / 2;
     for (const BenchModel& model : models) {
@@ -101,22 +100,26 @@ class Bench {
   void add_setup(const BenchModel& model, std::size_t threads) {
     const Config& config = model.model.config;
     const std::size_t batch = std::min(batch_tokens, largest_prompt(plan_.tests));
-    Setup setup{Forward(model.model, kernels_, threads, batch, tokens_.size()), measured_.results.size(), {}};
+    const KvType kv_type = plan_.kv_type.value_or(suitable_kv_type(model.model));
+    Setup setup{Forward(model.model, kernels_, threads, batch, tokens_.size()), kv_type, measured_.results.size(), {}};
     const std::size_t bytes = weight_bytes(model.model);
     setup.limits.push_back(limit_index(LimitKind::reading_weights, threads, bytes));
     if (const std::size_t cache = last_level_cache_bytes()) {
       setup.limits.push_back(limit_index(LimitKind::reading_cache, threads, cache / 2));
     }
     setup.limits.push_back(limit_index(LimitKind::multiply_add, threads, 0));
-    for (const BenchTest& test : plan_.tests) {
+    for (std::size_t i = 0; i < plan_.tests.size(); ++i) {
+      const BenchTest& test = plan_.tests[i];
+      contexts_.try_emplace({kv_type, i}, config, test.depth + test.tokens, kv_type);
       const bool prompt = test.kind == BenchKind::prompt;
       measured_.results.push_back(
           {.type = model.type,
            .threads = threads,
            .test = test,
+           .kv_type = kv_type,
            .weight_bytes = bytes,
            .weight_bytes_per_token = static_cast<double>(weight_bytes_per_token(model.model)),
-           .cache_bytes_per_token = prompt ? 0 : cache_bytes_per_token(config, test.depth, test.tokens),
+           .cache_bytes_per_token = prompt ? 0 : cache_bytes_per_token(config, kv_type, test.depth, test.tokens),
            .flops = prompt ? prompt_flops(model.model, test.tokens) : 0,
            .tokens_per_second = {}});
       if (!plan_.profile) continue;
@@ -145,7 +148,7 @@ class Bench {
   // behind them does not depend on which they are.
   void fill_contexts() {
     Forward& forward = setups_.front().forward;
-    for (Context& context : contexts_) {
+    for (auto& [key, context] : contexts_) {
       while (context.size() < context.capacity() && !interrupted_) {
         const std::size_t count = std::min(forward.max_tokens(), context.capacity() - context.size());
         context.run(forward, std::span(tokens_).subspan(context.size(), count), {});
@@ -164,7 +167,7 @@ class Bench {
     const std::size_t index = setup.first_result + test_index;
     BenchResult& result = measured_.results[index];
     const BenchTest& test = result.test;
-    Context& context = contexts_[test_index];
+    Context& context = contexts_.at({setup.kv_type, test_index});
     progress_.show(done_, describe(result));
     run_tokens(setup.forward, context, {test.kind, std::min(test.tokens, warm_up_tokens(test.kind)), test.depth});
     setup.forward.set_profile(plan_.profile ? &measured_.profiles[index].profile : nullptr);
@@ -196,7 +199,7 @@ class Bench {
   const std::atomic<bool>& interrupted_;
   std::vector<std::int32_t> tokens_;
   std::vector<float> logits_;
-  std::vector<Context> contexts_;  // one for each test
+  std::map<std::pair<KvType, std::size_t>, Context> contexts_;  // one for each test and type
   Progress progress_;
   std::vector<float> buffer_;  // for measuring how fast memory is read
   std::vector<Setup> setups_;

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct BenchPlan {
   std::vector<BenchTest> tests;  // at least one
   std::vector<std::size_t> threads;
   std::size_t repetitions;
+  std::optional<KvType> kv_type;  // nothing: what suits the model
   bool profile;
 };
 

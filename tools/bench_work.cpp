@@ -48,26 +48,25 @@ Work work_of(const MixtureOfExperts& moe, std::size_t routed) {
 
 enum class Experts { all, of_a_token };
 
+Work work_of(const Layer& layer, Experts experts) {
+  const Attention& attention = layer.attention;
+  Work work;
+  for (const auto* norm :
+       {&layer.input_layernorm, &layer.post_attention_layernorm, &attention.q_norm, &attention.k_norm}) {
+    work += work_of(*norm);
+  }
+  for (const auto* matrix : {&attention.q_proj, &attention.k_proj, &attention.v_proj, &attention.o_proj}) {
+    work += work_of(*matrix);
+  }
+  if (const auto* network = std::get_if<FeedForward>(&layer.mlp)) return work += work_of(*network);
+  const auto& moe = std::get<MixtureOfExperts>(layer.mlp);
+  return work += work_of(moe, experts == Experts::all ? moe.routed_experts : moe.experts_per_token);
+}
+
 Work work_of_layers(const Model& model, Experts experts) {
   Work work;
-  for (const Layer& layer : model.layers) {
-    const Attention& attention = layer.attention;
-    for (const auto* norm :
-         {&layer.input_layernorm, &layer.post_attention_layernorm, &attention.q_norm, &attention.k_norm}) {
-      work += work_of(*norm);
-    }
-    for (const auto* matrix : {&attention.q_proj, &attention.k_proj, &attention.v_proj, &attention.o_proj}) {
-      work += work_of(*matrix);
-    }
-    if (const auto* network = std::get_if<FeedForward>(&layer.mlp)) {
-      work += work_of(*network);
-    } else {
-      const auto& moe = std::get<MixtureOfExperts>(layer.mlp);
-      work += work_of(moe, experts == Experts::all ? moe.routed_experts : moe.experts_per_token);
-    }
-  }
-  work += work_of(model.norm);
-  return work;
+  for (const Layer& layer : model.layers) work += work_of(layer, experts);
+  return work += work_of(model.norm);
 }
 
 }  // namespace
@@ -91,10 +90,15 @@ double cache_bytes_per_token(const Config& config, KvType type, std::size_t dept
 double prompt_flops(const Model& model, std::size_t tokens) {
   const Config& config = model.config;
   const double count = static_cast<double>(tokens);
-  const double attended = 0.5 * count * (count + 1);  // pairs of a token and one it sees
+  const Layer& last = model.layers.back();
+  const double keys_and_values = (work_of(last.attention.k_proj) += work_of(last.attention.v_proj)).flops;
+  const double last_layer = work_of(last, Experts::of_a_token).flops;
+  const double weights = count * (work_of_layers(model, Experts::of_a_token).flops - last_layer + keys_and_values) +
+                         last_layer - keys_and_values + work_of(model.output()).flops;
+  const double pairs = 0.5 * count * (count + 1);  // of a token and one it sees
   const double width = static_cast<double>(config.num_attention_heads * config.head_dim);
-  const double attention = 4 * attended * width * static_cast<double>(config.num_hidden_layers);
-  return count * work_of_layers(model, Experts::of_a_token).flops + work_of(model.output()).flops + attention;
+  const double attention = 4 * width * (pairs * static_cast<double>(config.num_hidden_layers - 1) + count);
+  return weights + attention;
 }
 
 }  // namespace minimind

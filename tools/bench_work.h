@@ -14,10 +14,11 @@ std::size_t weight_bytes(const Model& model);
 std::size_t weight_bytes_per_token(const Model& model);
 
 // The mean over `tokens` tokens decoded behind `depth` others of the bytes of keys and values read and written.
-double cache_bytes_per_token(const Config& config, std::size_t depth, std::size_t tokens);
+double cache_bytes_per_token(const Config& config, KvType type, std::size_t depth, std::size_t tokens);
 
-// Of a prompt of so many tokens: a multiplication and an addition for each weight of the layers and each token, for
-// each weight of the output once, since only the last token's logits are wanted, and for causal attention.
+// Of a prompt of so many tokens: a multiplication and an addition for each weight of the layers and each token, and for
+// causal attention. Only the last token's logits are wanted, so that the last layer's weights but for those of keys and
+// values count once, as the output's do.
 double prompt_flops(const Model& model, std::size_t tokens);
 
 }  // namespace minimind

@@ -49,10 +49,15 @@ Engine load_engine(const CheckpointOptions& checkpoint_options, const RunOptions
       open_checkpoint(model_path(checkpoint_options.model), checkpoint_options.open_options());
   const std::size_t threads = run.threads.value_or(suitable_threads(checkpoint));
   const bool eos_was_assumed = checkpoint.sources.at("eos_token_id").starts_with("assumed");
-  Engine engine{load_model(checkpoint, type, threads), kernels, threads, eos_was_assumed};
+  Model model = load_model(checkpoint, type, threads);
+  const KvType kv_type = run.kv_type.value_or(suitable_kv_type(model));
+  Engine engine{std::move(model), kernels, threads, kv_type, eos_was_assumed};
   if (!run.quiet) {
     print_notes(checkpoint);
     for (const std::string& tensor : engine.model.held_otherwise) note("held {}", tensor);
+    if (!run.kv_type && kv_type != KvType::f32) {
+      note("keys and values are held as {}; --kv-type f32 keeps them exact", name_of(kv_type));
+    }
   }
   return engine;
 }
@@ -61,7 +66,7 @@ bool for_each_logits(const Engine& engine, std::span<const std::int32_t> tokens,
                      const std::function<void(std::size_t, Matrix<const float>)>& use) {
   const Config& config = engine.model.config;
   check_tokens(tokens, config.vocab_size);
-  KvCache cache(config, tokens.size());
+  KvCache cache(config, tokens.size(), engine.kv_type);
   Forward forward(engine.model, engine.kernels, engine.threads, std::min(batch_tokens, tokens.size()), tokens.size());
   std::vector<float> storage(forward.max_tokens() * config.vocab_size);
   Progress progress(label, tokens.size(), ProgressUnit::tokens);

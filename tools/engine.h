@@ -15,6 +15,7 @@ struct Engine {
   Model model;
   const kernels::Table& kernels;
   std::size_t threads;
+  KvType kv_type;
   bool eos_was_assumed;  // nothing that came with the checkpoint names its end-of-text token
 };
 

@@ -157,7 +157,7 @@ int run_generate(const GenerateCommand& options) {
   const std::vector<std::int32_t> prompt = options.tokens ? *options.tokens : tokenizer->encode(options.text.read());
   if (!options.ignore_eos) generate_options.end_tokens = end_tokens(engine, tokenizer, options.run.quiet);
   const std::size_t positions = context_size(options, config);
-  Context context(config, std::min(positions, prompt.size() + options.max_tokens));
+  Context context(config, std::min(positions, prompt.size() + options.max_tokens), engine.kv_type);
   const Speculation speculation(options.speculation, engine, tokenizer ? &*tokenizer : nullptr, context.capacity(),
                                 options.run);
   generate_options.drafter = speculation.drafter();

@@ -46,9 +46,16 @@ OpenOptions CheckpointOptions::open_options() const {
   return options;
 }
 
+void add_kv_type(CLI::App& command, std::optional<KvType>& type) {
+  command.add_option_function<std::string>(
+      "--kv-type", [&type](const std::string& name) { type = parse_kv_type(name); },
+      "how keys and values are held: f32 or f16 (default: f16 with weights in blocks, f32 otherwise)");
+}
+
 void RunOptions::add_to(CLI::App& command) {
   command.add_option("--type", type, "how weights are held: f32, f16, bf16, q8_0, q4_0 or iq4_nl (default: as stored)")
       ->check(not_empty);
+  add_kv_type(command, kv_type);
   command
       .add_option("-t,--threads", threads,
                   "threads (default: the physical cores this process may use; fewer for a tiny model)")

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/kv_cache.h"
 #include "runtime/packed_matrix.h"
 #include "weights/checkpoint.h"
 
@@ -26,9 +27,13 @@ struct CheckpointOptions {
   OpenOptions open_options() const;
 };
 
+// --kv-type
+void add_kv_type(CLI::App& command, std::optional<KvType>& type);
+
 // How it is run.
 struct RunOptions {
   std::string type;
+  std::optional<KvType> kv_type;
   std::optional<std::size_t> threads;
   bool quiet = false;
 

@@ -22,10 +22,11 @@ class Reader {
   Reader(const Engine& engine, std::size_t positions)
       : config_(engine.model.config),
         positions_(positions),
+        kv_type_(engine.kv_type),
         forward_(engine.model, engine.kernels, engine.threads, std::min(batch_tokens, positions), positions),
         logits_(forward_.max_tokens() * config_.vocab_size) {}
 
-  void begin_window() { cache_.emplace(config_, positions_); }
+  void begin_window() { cache_.emplace(config_, positions_, kv_type_); }
 
   // The logits of the last `rows` of the tokens, valid until the next call.
   Matrix<const float> read(std::span<const std::int32_t> tokens, std::size_t rows) {
@@ -39,6 +40,7 @@ class Reader {
  private:
   const Config& config_;
   std::size_t positions_;
+  KvType kv_type_;
   Forward forward_;
   std::optional<KvCache> cache_;
   std::vector<float> logits_;
