@@ -42,16 +42,13 @@ std::size_t KvCache::bytes_per_position(const Config& config, KvType type) {
 
 KvCache::KvCache(const Config& config, std::size_t capacity, KvType type)
     : type_(type),
+      layers_(config.num_hidden_layers),
       kv_heads_(config.num_key_value_heads),
       head_dim_(config.head_dim),
       capacity_(capacity),
       positions_(whole_panels(capacity)),
       value_rows_(whole_panels(head_dim_)) {
-  bool taken = false;
-  if (capacity <= positions_) {
-    taken =
-        type == KvType::f32 ? take_memory<float>(config.num_hidden_layers) : take_memory<F16>(config.num_hidden_layers);
-  }
+  const bool taken = capacity <= positions_ && (type == KvType::f32 ? take_memory<float>() : take_memory<F16>());
   if (taken) return;
   throw Error(fmt::format(
       "a context of {} positions needs {:.1f} GB for keys and values, which cannot be had; give a smaller --ctx-size, "
@@ -61,9 +58,9 @@ KvCache::KvCache(const Config& config, std::size_t capacity, KvType type)
 }
 
 template <class Element>
-bool KvCache::take_memory(std::size_t layers) {
-  const auto keys = element_count(std::array{layers, kv_heads_, positions_, head_dim_});
-  const auto values = element_count(std::array{layers, kv_heads_, positions_, value_rows_});
+bool KvCache::take_memory() {
+  const auto keys = element_count(std::array{layers_, kv_heads_, positions_, head_dim_});
+  const auto values = element_count(std::array{layers_, kv_heads_, positions_, value_rows_});
   if (!keys || !values) return false;
   Storage<Element>& storage = storage_.emplace<Storage<Element>>();
   // calloc leaves untouched pages unused, so that a long context costs nothing until it is filled.
@@ -103,6 +100,24 @@ void KvCache::put(const kernels::Table& kernels, std::size_t layer, std::size_t 
         }
       },
       storage_);
+}
+
+std::vector<std::span<std::byte>> KvCache::filled_parts() {
+  std::vector<std::span<std::byte>> parts;
+  const auto add = [&]<class Element>(Element* begin, std::size_t count) {
+    parts.push_back(std::as_writable_bytes(std::span(begin, count)));
+  };
+  std::visit(
+      [&](auto& storage) {
+        for (std::size_t head = 0; head < layers_ * kv_heads_; ++head) {
+          add(storage.keys.get() + head * positions_ * head_dim_, whole_panels(size_) * head_dim_);
+          for (std::size_t row = 0; row < value_rows_; row += panel_rows) {
+            add(storage.values.get() + (head * value_rows_ + row) * positions_, size_ * panel_rows);
+          }
+        }
+      },
+      storage_);
+  return parts;
 }
 
 }  // namespace minimind

@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "runtime/kernels/kernels.h"
 #include "weights/config.h"
@@ -51,6 +53,9 @@ class KvCache {
 
   std::variant<KvPanels<float>, KvPanels<F16>> panels(std::size_t layer, std::size_t kv_head) const;
 
+  // Where everything lies that the positions filled take, keys in whole panels: what there is to store.
+  std::vector<std::span<std::byte>> filled_parts();
+
   // Of keys and values together, in all layers: what one more position takes, and what attending to it reads.
   static std::size_t bytes_per_position(const Config& config, KvType type);
 
@@ -78,11 +83,12 @@ class KvCache {
     std::unique_ptr<Element, Free> values;
   };
   template <class Element>
-  bool take_memory(std::size_t layers);
+  bool take_memory();
   template <class Element>
   KvPanels<Element> panels_in(const Storage<Element>& storage, std::size_t head) const;
 
   KvType type_;
+  std::size_t layers_;
   std::size_t kv_heads_;
   std::size_t head_dim_;
   std::size_t capacity_;

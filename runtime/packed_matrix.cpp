@@ -193,12 +193,13 @@ void call(const kernels::Table& table, const kernels::BlockMatmul<Iq4NlBlock>& m
 }  // namespace
 
 template <class Element>
-PackedMatrix<Element>::PackedMatrix(std::size_t rows, std::size_t cols)
+PackedMatrix<Element>::PackedMatrix(std::size_t rows, std::size_t cols, WeightMemory& memory)
     : rows_(rows), cols_(cols), elements_per_panel_(elements_of<Element>(cols)) {
   const auto elements = checked_product(panels(), elements_per_panel_);
   const auto size = elements ? checked_product(*elements, sizeof(Element)) : std::nullopt;
   if (!size || cols > SIZE_MAX / panel_rows) throw Error(fmt::format("a matrix of {} x {} is too large", rows, cols));
-  data_.reset(static_cast<Element*>(::operator new (*size, std::align_val_t{64})));
+  const std::shared_ptr<std::byte> bytes = memory.take(*size);
+  data_ = {bytes, reinterpret_cast<Element*>(bytes.get())};
 }
 
 template class PackedMatrix<float>;
@@ -260,7 +261,7 @@ DType held_type(const StoredTensor& tensor, WeightType type, std::size_t threads
 template <class Element>
 WeightMatrix Packer::add_as(const StoredTensor& tensor) {
   constexpr std::size_t rows_per_job = 16 * panel_rows;
-  PackedMatrix<Element> packed(tensor.shape[0], tensor.shape[1]);
+  PackedMatrix<Element> packed(tensor.shape[0], tensor.shape[1], memory_);
   for (std::size_t first = 0; first < packed.rows(); first += rows_per_job) {
     const std::size_t last = std::min(first + rows_per_job, packed.rows());
     jobs_.push_back([&tensor, first, last, out = packed.panel(first / panel_rows)] {

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <new>
 #include <optional>
 #include <string>
 #include <variant>
@@ -12,6 +11,7 @@
 #include "runtime/kernels/kernels.h"
 #include "runtime/tensor.h"
 #include "runtime/thread_team.h"
+#include "runtime/weight_memory.h"
 #include "weights/tensor_file.h"
 
 namespace minimind {
@@ -32,8 +32,9 @@ class PackedMatrix {
  public:
   using element_type = Element;
 
-  // Contents are uninitialised. Throws Error when rows x cols overflows, std::bad_alloc when memory is short.
-  PackedMatrix(std::size_t rows, std::size_t cols);
+  // Takes its memory from `memory`; contents are uninitialised. Throws Error when rows x cols overflows, std::bad_alloc
+  // when memory is short.
+  PackedMatrix(std::size_t rows, std::size_t cols, WeightMemory& memory);
 
   std::size_t rows() const { return rows_; }
   std::size_t cols() const { return cols_; }
@@ -46,14 +47,10 @@ class PackedMatrix {
   const Element* panel(std::size_t i) const { return data_.get() + i * elements_per_panel_; }
 
  private:
-  struct Free {
-    void operator()(Element* data) const { ::operator delete (data, std::align_val_t{64}); }
-  };
-
   std::size_t rows_;
   std::size_t cols_;
   std::size_t elements_per_panel_;
-  std::unique_ptr<Element, Free> data_;
+  std::shared_ptr<Element> data_;
 };
 
 using WeightMatrix =
@@ -87,6 +84,7 @@ class Packer {
   template <class Element>
   WeightMatrix add_as(const StoredTensor& tensor);
 
+  WeightMemory memory_;
   std::vector<std::function<void()>> jobs_;
 };
 
