@@ -64,15 +64,14 @@ std::vector<std::int32_t> all_end_tokens(const GenerateOptions& options, const T
   return tokens;
 }
 
-void check_prompt(std::span<const std::int32_t> prompt, std::size_t vocab_size, const KvCache& cache) {
+void check_prompt(std::span<const std::int32_t> prompt, std::size_t vocab_size, const Context& context) {
   if (prompt.empty()) throw Error("the prompt is empty: there is nothing to continue");
   check_tokens(prompt, vocab_size);
-  const std::size_t room = cache.capacity() - cache.size();
-  if (prompt.size() > room) {
+  if (prompt.size() > context.capacity()) {
     throw Error(
         fmt::format("the prompt is {} tokens long but the context holds {}; shorten it or give a larger "
                     "--ctx-size",
-                    prompt.size(), room));
+                    prompt.size(), context.capacity()));
   }
 }
 
@@ -93,20 +92,20 @@ void check_tokens(std::span<const std::int32_t> tokens, std::size_t vocab_size) 
   }
 }
 
-void prefill(Forward& forward, KvCache& cache, std::span<const std::int32_t> tokens, std::span<float> logits,
+void prefill(Forward& forward, Context& context, std::span<const std::int32_t> tokens, std::span<float> logits,
              const std::atomic<bool>& interrupted) {
   for (std::size_t done = 0; done < tokens.size() && !interrupted;) {
     const std::size_t count = std::min(forward.max_tokens(), tokens.size() - done);
     const bool last = done + count == tokens.size();
-    forward.run(tokens.subspan(done, count), cache, Matrix<float>{logits.data(), last ? 1u : 0u, logits.size()});
+    context.run(forward, tokens.subspan(done, count), Matrix<float>{logits.data(), last ? 1u : 0u, logits.size()});
     done += count;
   }
 }
 
-Generated generate(Forward& forward, KvCache& cache, const Tokenizer* tokenizer, std::span<const std::int32_t> prompt,
+Generated generate(Forward& forward, Context& context, const Tokenizer* tokenizer, std::span<const std::int32_t> prompt,
                    const GenerateOptions& options, const TextCallback& on_text, const std::atomic<bool>& interrupted) {
   const std::size_t vocab_size = forward.model().config.vocab_size;
-  check_prompt(prompt, vocab_size, cache);
+  check_prompt(prompt, vocab_size, context);
   check_options(options, tokenizer);
   Sampler sampler(options.sampling, vocab_size, tokenizer);
   for (const std::int32_t token : prompt) sampler.accept_prompt(token);
@@ -114,20 +113,20 @@ Generated generate(Forward& forward, KvCache& cache, const Tokenizer* tokenizer,
   const std::vector<std::int32_t> end_tokens = all_end_tokens(options, tokenizer);
   std::optional<GrammarConstraint> constraint;
   if (options.grammar) {
-    const std::size_t tokens = std::min(options.max_tokens, cache.capacity() - cache.size() - prompt.size());
+    const std::size_t tokens = std::min(options.max_tokens, context.capacity() - prompt.size());
     constraint.emplace(options.grammar, *tokenizer, vocab_size, end_tokens, tokens);
   }
   TextStream stream(tokenizer, options.stop, on_text);
   Generated result;
 
-  const std::size_t before = cache.size();
+  result.prompt_tokens_reused = context.keep_common(prompt);
   const Clock::time_point start = Clock::now();
-  prefill(forward, cache, prompt, logits, interrupted);
+  prefill(forward, context, prompt.subspan(result.prompt_tokens_reused), logits, interrupted);
   result.prompt_seconds = seconds_since(start);
-  result.prompt_tokens_done = cache.size() - before;
+  result.prompt_tokens_done = context.size() - result.prompt_tokens_reused;
 
   const Clock::time_point decode_start = Clock::now();
-  while (result.tokens.size() < options.max_tokens && cache.size() < cache.capacity()) {
+  while (result.tokens.size() < options.max_tokens && context.size() < context.capacity()) {
     if (interrupted) {
       result.finish_reason = FinishReason::interrupted;
       break;
@@ -143,14 +142,14 @@ Generated generate(Forward& forward, KvCache& cache, const Tokenizer* tokenizer,
     if (!ended) stream.push(token);
     if (!ended && constraint) {
       constraint->accept(token,
-                         std::min(options.max_tokens - result.tokens.size(), cache.capacity() - cache.size() - 1));
+                         std::min(options.max_tokens - result.tokens.size(), context.capacity() - context.size() - 1));
     }
     if (ended || stream.stopped() || (constraint && constraint->finished())) {
       result.finish_reason = FinishReason::stop;
       break;
     }
-    if (result.tokens.size() == options.max_tokens || cache.size() + 1 == cache.capacity()) break;
-    forward.run({&token, 1}, cache, Matrix<float>{logits.data(), 1, vocab_size});
+    if (result.tokens.size() == options.max_tokens || context.size() + 1 == context.capacity()) break;
+    context.run(forward, {&token, 1}, Matrix<float>{logits.data(), 1, vocab_size});
   }
   stream.finish();
   result.decode_seconds = seconds_since(decode_start);

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/context.h"
 #include "runtime/forward.h"
 #include "runtime/grammar.h"
-#include "runtime/kv_cache.h"
 #include "runtime/sampler.h"
 #include "runtime/tokenizer.h"
 
@@ -43,28 +43,33 @@ struct Generated {
   std::vector<std::int32_t> tokens;  // as sampled, with the end token where one came
   std::string text;                  // without special tokens and stop strings; empty without a tokenizer
   FinishReason finish_reason = FinishReason::length;
-  bool conforms = true;                // whether the text is one of the grammar's: not when it was cut short
-  std::size_t prompt_tokens_done = 0;  // all of the prompt's, unless it was interrupted
-  double prompt_seconds = 0;           // until the first token could be sampled
-  double decode_seconds = 0;           // from then on
+  bool conforms = true;                  // whether the text is one of the grammar's: not when it was cut short
+  std::size_t prompt_tokens_reused = 0;  // were in the context
+  std::size_t prompt_tokens_done = 0;    // were computed: all the others, unless it was interrupted
+  double prompt_seconds = 0;             // until the first token could be sampled
+  double decode_seconds = 0;             // from then on
 };
 
 // Called with each piece of text, whole characters only, as soon as it is certain.
 using TextCallback = std::function<void(std::string_view)>;
 
-// Puts the tokens into the cache, in batches of forward.max_tokens(), and writes the logits of the last one
-// [vocab_size]. Returns early, with fewer tokens in the cache, once `interrupted` is set.
-void prefill(Forward& forward, KvCache& cache, std::span<const std::int32_t> tokens, std::span<float> logits,
+// Runs the tokens behind those of the context, in batches of forward.max_tokens(), and writes the logits of the last
+// one [vocab_size]. Returns early, with fewer tokens in the context, once `interrupted` is set.
+void prefill(Forward& forward, Context& context, std::span<const std::int32_t> tokens, std::span<float> logits,
              const std::atomic<bool>& interrupted);
 
 // Continues the prompt until an end token, a stop string, max_tokens, or until prompt and text together fill the
-// cache's capacity (both `length`), or until `interrupted` is set. `tokenizer` may be null: then there is no text.
+// context's capacity (both `length`), or until `interrupted` is set. `tokenizer` may be null: then there is no text.
+// `prompt` is all of it: what the context has in common with it is kept and not computed again, which changes nothing
+// in the result; the rest of the context is forgotten. Afterwards the context holds the prompt and what was generated
+// but for the last token, which nobody needed the logits of, or less where it was interrupted.
 // With a grammar, only tokens that some text of the grammar goes on with are drawn, end tokens only where it may end,
 // and the text ends (`stop`) when nothing can follow: what is generated always begins a text of the grammar, and is one
 // where max_tokens and the capacity leave room for it, see GrammarConstraint.
 // Throws UsageError when there are stop strings or a grammar but no tokenizer, as Sampler does, and Error when the
-// prompt is empty, holds ids that are not in the vocabulary, or does not fit the cache, and as GrammarConstraint does.
-Generated generate(Forward& forward, KvCache& cache, const Tokenizer* tokenizer, std::span<const std::int32_t> prompt,
+// prompt is empty, holds ids that are not in the vocabulary, or does not fit the context, which then stays as it is,
+// and as GrammarConstraint does.
+Generated generate(Forward& forward, Context& context, const Tokenizer* tokenizer, std::span<const std::int32_t> prompt,
                    const GenerateOptions& options, const TextCallback& on_text, const std::atomic<bool>& interrupted);
 
 // Throws Error that names the first id outside [0, vocab_size).

@@ -36,11 +36,11 @@ class ConstrainedGenerate : public testing::Test {
   }
 
   Generated run(GenerateOptions options, bool with_tokenizer = true) {
-    KvCache cache(model_.config, capacity);
+    Context context(model_.config, capacity);
     if (options.end_tokens.empty()) options.end_tokens = {*tokenizer_.eos_id()};
     const std::atomic<bool> interrupted = false;
     return generate(
-        forward_, cache, with_tokenizer ? &tokenizer_ : nullptr, tokenizer_.encode("山"), options,
+        forward_, context, with_tokenizer ? &tokenizer_ : nullptr, tokenizer_.encode("山"), options,
         [](std::string_view) {}, interrupted);
   }
 

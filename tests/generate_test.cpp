@@ -36,7 +36,7 @@ struct Engine {
   }
 
   Tokens prompt() const { return {golden.tokens.begin(), golden.tokens.end() - std::ssize(golden.greedy)}; }
-  KvCache cache(std::size_t positions = capacity) const { return KvCache(model.config, positions); }
+  Context context(std::size_t positions = capacity) const { return Context(model.config, positions); }
 
   GoldenCase golden;
   Model model;
@@ -51,17 +51,17 @@ GenerateOptions greedy(std::size_t max_tokens) {
 }
 
 Generated run(
-    Engine& engine, KvCache& cache, const Tokens& prompt, const GenerateOptions& options,
+    Engine& engine, Context& context, const Tokens& prompt, const GenerateOptions& options,
     const Tokenizer* tokenizer = nullptr, const TextCallback& on_text = [](std::string_view) {}) {
   const std::atomic<bool> interrupted = false;
-  return generate(engine.forward, cache, tokenizer, prompt, options, on_text, interrupted);
+  return generate(engine.forward, context, tokenizer, prompt, options, on_text, interrupted);
 }
 
 Generated run(
     Engine& engine, const GenerateOptions& options, const Tokenizer* tokenizer = nullptr,
     const TextCallback& on_text = [](std::string_view) {}) {
-  KvCache cache = engine.cache();
-  return run(engine, cache, engine.prompt(), options, tokenizer, on_text);
+  Context context = engine.context();
+  return run(engine, context, engine.prompt(), options, tokenizer, on_text);
 }
 
 // A tokenizer whose token N stands for bytes[N].
@@ -223,8 +223,8 @@ TEST(Generate, TheProjectsOwnTokenizerSpellsTheGoldenTokens) {
 TEST(Generate, PromptAndTextTogetherFillTheContextAndEndByLength) {
   Engine engine(distinct_case);
   for (const std::size_t room : {0u, 1u, 3u}) {
-    KvCache cache = engine.cache(engine.prompt().size() + room);
-    const Generated result = run(engine, cache, engine.prompt(), greedy(8));
+    Context context = engine.context(engine.prompt().size() + room);
+    const Generated result = run(engine, context, engine.prompt(), greedy(8));
     EXPECT_EQ(result.tokens,
               Tokens(engine.golden.greedy.begin(), engine.golden.greedy.begin() + static_cast<int>(room)));
     EXPECT_EQ(result.finish_reason, FinishReason::length);
@@ -233,64 +233,86 @@ TEST(Generate, PromptAndTextTogetherFillTheContextAndEndByLength) {
 
 TEST(Generate, APromptThatDoesNotFitIsRefusedWithBothNumbers) {
   Engine engine(distinct_case);
-  KvCache cache = engine.cache(engine.prompt().size() - 1);
-  const std::string error = error_of([&] { run(engine, cache, engine.prompt(), greedy(1)); });
+  Context context = engine.context(engine.prompt().size() - 1);
+  const std::string error = error_of([&] { run(engine, context, engine.prompt(), greedy(1)); });
   EXPECT_NE(error.find("12 tokens long but the context holds 11"), std::string::npos) << error;
   EXPECT_NE(error.find("--ctx-size"), std::string::npos) << error;
-  EXPECT_EQ(cache.size(), 0u);
+  EXPECT_EQ(context.size(), 0u);
 }
 
-TEST(Generate, WhatIsInTheCacheCountsAndIsContinued) {
-  Engine engine(distinct_case);
-  const Tokens prompt = engine.prompt();
-  KvCache cache = engine.cache();
-  run(engine, cache, Tokens(prompt.begin(), prompt.begin() + 5), greedy(0));
-  ASSERT_EQ(cache.size(), 5u);
-  EXPECT_EQ(run(engine, cache, Tokens(prompt.begin() + 5, prompt.end()), greedy(8)).tokens, engine.golden.greedy);
-  KvCache small = engine.cache(prompt.size());
-  run(engine, small, Tokens(prompt.begin(), prompt.begin() + 5), greedy(0));
-  EXPECT_NE(error_of([&] { run(engine, small, prompt, greedy(1)); }).find("the context holds 7"), std::string::npos);
+TEST_P(GoldenGeneration, AReusedPromptGivesWhatAFreshOneGives) {
+  for (const std::size_t batch : {1u, 5u}) {
+    Engine engine(GetParam(), batch);
+    const Tokens prompt = engine.prompt();
+    Tokens longer = prompt;
+    longer.insert(longer.end(), engine.golden.greedy.begin(), engine.golden.greedy.begin() + 3);
+    Tokens other = prompt;
+    other[4] = (other[4] + 1) % static_cast<std::int32_t>(engine.golden.vocab);
+    GenerateOptions options = greedy(10);
+    options.sampling.temperature = 2;
+    options.sampling.frequency_penalty = 1;
+    options.sampling.repeat_penalty = 1.5;
+    Context context = engine.context();
+    std::vector<std::size_t> reused;
+    for (const Tokens& next : {prompt, prompt, longer, other, prompt}) {
+      Context fresh = engine.context();
+      const Generated wanted = run(engine, fresh, next, options);
+      const Generated result = run(engine, context, next, options);
+      EXPECT_EQ(result.tokens, wanted.tokens);
+      EXPECT_EQ(result.prompt_tokens_reused + result.prompt_tokens_done, next.size());
+      EXPECT_EQ(wanted.prompt_tokens_reused, 0u);
+      reused.push_back(result.prompt_tokens_reused);
+      Tokens all = next;
+      all.insert(all.end(), result.tokens.begin(), result.tokens.end() - 1);
+      EXPECT_EQ(Tokens(context.tokens().begin(), context.tokens().end()), all);
+    }
+    EXPECT_EQ(reused[0], 0u);
+    EXPECT_EQ(reused[1], prompt.size() - 1) << "the logits of the last token have to be computed";
+    EXPECT_GE(reused[2], prompt.size());
+    EXPECT_EQ(reused[3], 4u);
+    EXPECT_EQ(reused[4], 4u);
+  }
 }
 
 TEST(Generate, AnEmptyPromptIsRefused) {
   Engine engine(distinct_case);
-  KvCache cache = engine.cache();
-  EXPECT_NE(error_of([&] { run(engine, cache, {}, greedy(1)); }).find("prompt is empty"), std::string::npos);
+  Context context = engine.context();
+  EXPECT_NE(error_of([&] { run(engine, context, {}, greedy(1)); }).find("prompt is empty"), std::string::npos);
 }
 
 TEST(Generate, TokensOutsideTheVocabularyAreNamed) {
   Engine engine(distinct_case);
-  KvCache cache = engine.cache();
+  Context context = engine.context();
   for (const std::int32_t token : {-1, 96, 2147483647, -2147483647}) {
-    const std::string error = error_of([&] { run(engine, cache, {1, token, 99}, greedy(1)); });
+    const std::string error = error_of([&] { run(engine, context, {1, token, 99}, greedy(1)); });
     EXPECT_NE(error.find("token " + std::to_string(token) + " is not in the model's vocabulary of 96"),
               std::string::npos)
         << error;
   }
-  EXPECT_EQ(cache.size(), 0u);
+  EXPECT_EQ(context.size(), 0u);
   EXPECT_NO_THROW(check_tokens(Tokens{0, 95}, 96));
   EXPECT_NO_THROW(check_tokens(Tokens{}, 96));
 }
 
 TEST(Generate, AnInterruptionBeforeThePromptRunsLeavesNothing) {
   Engine engine(distinct_case);
-  KvCache cache = engine.cache();
+  Context context = engine.context();
   const std::atomic<bool> interrupted = true;
   const Generated result = generate(
-      engine.forward, cache, nullptr, engine.prompt(), greedy(8), [](std::string_view) {}, interrupted);
+      engine.forward, context, nullptr, engine.prompt(), greedy(8), [](std::string_view) {}, interrupted);
   EXPECT_EQ(result.finish_reason, FinishReason::interrupted);
   EXPECT_TRUE(result.tokens.empty());
-  EXPECT_EQ(cache.size(), 0u);
+  EXPECT_EQ(context.size(), 0u);
 }
 
 TEST(Generate, AnInterruptionWhileDecodingKeepsWhatThereIs) {
   Engine engine(distinct_case);
   const Tokenizer tokenizer = tokenizer_of(texts_of(engine.golden, {"a", "b", "c", "d"}));
-  KvCache cache = engine.cache();
+  Context context = engine.context();
   std::atomic<bool> interrupted = false;
   const TextCallback interrupt_at_b = [&](std::string_view piece) { interrupted = interrupted || piece == "b"; };
   const Generated result =
-      generate(engine.forward, cache, &tokenizer, engine.prompt(), greedy(8), interrupt_at_b, interrupted);
+      generate(engine.forward, context, &tokenizer, engine.prompt(), greedy(8), interrupt_at_b, interrupted);
   EXPECT_EQ(result.finish_reason, FinishReason::interrupted);
   EXPECT_EQ(result.text, "ab");
   EXPECT_EQ(result.tokens, Tokens(engine.golden.greedy.begin(), engine.golden.greedy.begin() + 2));
@@ -325,11 +347,11 @@ TEST(Generate, PenaltiesKnowThePromptAndWhatWasGenerated) {
 TEST(Prefill, WritesTheLogitsOfTheLastToken) {
   for (const std::size_t batch : {1u, 5u, 12u, 64u}) {
     Engine engine(distinct_case, batch);
-    KvCache cache = engine.cache();
+    Context context = engine.context();
     std::vector<float> logits(engine.golden.vocab);
     const std::atomic<bool> interrupted = false;
-    prefill(engine.forward, cache, engine.prompt(), logits, interrupted);
-    EXPECT_EQ(cache.size(), engine.prompt().size());
+    prefill(engine.forward, context, engine.prompt(), logits, interrupted);
+    EXPECT_EQ(context.size(), engine.prompt().size());
     const float* wanted = engine.golden.logits.data() + (engine.prompt().size() - 1) * engine.golden.vocab;
     // 2e-4 is the distance from PyTorch that DESIGN section 4 allows.
     for (std::size_t i = 0; i < logits.size(); ++i) ASSERT_NEAR(logits[i], wanted[i], 2e-4f) << batch;

@@ -8,9 +8,9 @@
 #include <random>
 #include <span>
 
+#include "runtime/context.h"
 #include "runtime/forward.h"
 #include "runtime/generate.h"
-#include "runtime/kv_cache.h"
 #include "tools/bench_limits.h"
 #include "tools/bench_work.h"
 #include "tools/engine.h"
@@ -61,9 +61,9 @@ class Bench {
         tokens_(random_tokens(longest_context(plan.tests), models.front().model.config.vocab_size)),
         logits_(models.front().model.config.vocab_size),
         progress_("bench", total_tokens(models.size()), ProgressUnit::tokens) {
-    caches_.reserve(plan.tests.size());
+    contexts_.reserve(plan.tests.size());
     const Config& config = models.front().model.config;
-    for (const BenchTest& test : plan.tests) caches_.emplace_back(config, test.depth + test.tokens);
+    for (const BenchTest& test : plan.tests) contexts_.emplace_back(config, test.depth + test.tokens);
     setups_.reserve(models.size() * plan.threads.size());
     std::size_t buffer_bytes = last_level_cache_bytes() / 2;
     for (const BenchModel& model : models) {
@@ -74,7 +74,7 @@ class Bench {
   }
 
   BenchMeasurements run() {
-    fill_caches();
+    fill_contexts();
     for (std::size_t repetition = 0; repetition < plan_.repetitions && !interrupted_; ++repetition) {
       for (Setup& setup : setups_) {
         for (const std::size_t index : setup.limits) {
@@ -143,12 +143,12 @@ class Bench {
 
   // Every position gets a key and a value, so that no measurement is the first to touch the memory. How fast tokens are
   // behind them does not depend on which they are.
-  void fill_caches() {
+  void fill_contexts() {
     Forward& forward = setups_.front().forward;
-    for (KvCache& cache : caches_) {
-      while (cache.size() < cache.capacity() && !interrupted_) {
-        const std::size_t count = std::min(forward.max_tokens(), cache.capacity() - cache.size());
-        forward.run(std::span(tokens_).subspan(cache.size(), count), cache, {});
+    for (Context& context : contexts_) {
+      while (context.size() < context.capacity() && !interrupted_) {
+        const std::size_t count = std::min(forward.max_tokens(), context.capacity() - context.size());
+        context.run(forward, std::span(tokens_).subspan(context.size(), count), {});
         done_ += count;
         progress_.show(done_, "filling contexts");
       }
@@ -164,12 +164,12 @@ class Bench {
     const std::size_t index = setup.first_result + test_index;
     BenchResult& result = measured_.results[index];
     const BenchTest& test = result.test;
-    KvCache& cache = caches_[test_index];
+    Context& context = contexts_[test_index];
     progress_.show(done_, describe(result));
-    run_tokens(setup.forward, cache, {test.kind, std::min(test.tokens, warm_up_tokens(test.kind)), test.depth});
+    run_tokens(setup.forward, context, {test.kind, std::min(test.tokens, warm_up_tokens(test.kind)), test.depth});
     setup.forward.set_profile(plan_.profile ? &measured_.profiles[index].profile : nullptr);
     const Clock::time_point start = Clock::now();
-    run_tokens(setup.forward, cache, test);
+    run_tokens(setup.forward, context, test);
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     setup.forward.set_profile(nullptr);
     if (interrupted_) return;
@@ -179,15 +179,15 @@ class Bench {
 
   static std::size_t warm_up_tokens(BenchKind kind) { return kind == BenchKind::prompt ? 32 : 2; }
 
-  void run_tokens(Forward& forward, KvCache& cache, const BenchTest& test) {
-    cache.rewind(test.depth);
+  void run_tokens(Forward& forward, Context& context, const BenchTest& test) {
+    context.rewind(test.depth);
     const auto tokens = std::span<const std::int32_t>(tokens_).subspan(test.depth, test.tokens);
     if (test.kind == BenchKind::prompt) {
-      prefill(forward, cache, tokens, logits_, interrupted_);
+      prefill(forward, context, tokens, logits_, interrupted_);
       return;
     }
     for (std::size_t i = 0; i < tokens.size() && !interrupted_; ++i) {
-      forward.run(tokens.subspan(i, 1), cache, {logits_.data(), 1, logits_.size()});
+      context.run(forward, tokens.subspan(i, 1), {logits_.data(), 1, logits_.size()});
     }
   }
 
@@ -196,7 +196,7 @@ class Bench {
   const std::atomic<bool>& interrupted_;
   std::vector<std::int32_t> tokens_;
   std::vector<float> logits_;
-  std::vector<KvCache> caches_;  // one for each test
+  std::vector<Context> contexts_;  // one for each test
   Progress progress_;
   std::vector<float> buffer_;  // for measuring how fast memory is read
   std::vector<Setup> setups_;

@@ -126,10 +126,10 @@ int run_generate(const GenerateCommand& options) {
                                         : std::optional(require_tokenizer(options.tokenizer, options.checkpoint.model));
   const std::vector<std::int32_t> prompt = options.tokens ? *options.tokens : tokenizer->encode(options.text.read());
   if (!options.ignore_eos) generate_options.end_tokens = end_tokens(engine, tokenizer, options.run.quiet);
-  const std::size_t context = context_size(options, config);
-  KvCache cache(config, std::min(context, prompt.size() + options.max_tokens));
+  const std::size_t positions = context_size(options, config);
+  Context context(config, std::min(positions, prompt.size() + options.max_tokens));
   Forward forward(engine.model, engine.kernels, engine.threads, std::clamp<std::size_t>(prompt.size(), 1, batch_tokens),
-                  cache.capacity());
+                  context.capacity());
   std::optional<Profile> profile;
   if (wants_profile) forward.set_profile(&profile.emplace(engine.threads));
   const std::chrono::duration<double> load_time = std::chrono::steady_clock::now() - start;
@@ -144,7 +144,7 @@ int run_generate(const GenerateCommand& options) {
     std::fflush(stdout);
   };
   const Generated result =
-      generate(forward, cache, tokenizer ? &*tokenizer : nullptr, prompt, generate_options, show, watch_interrupts());
+      generate(forward, context, tokenizer ? &*tokenizer : nullptr, prompt, generate_options, show, watch_interrupts());
   if (options.json) {
     print_json(prompt, result, tokenizer.has_value(), generate_options.grammar != nullptr, load_time.count());
   } else if (!tokenizer) {
