@@ -13,7 +13,7 @@ enum class LineEnd { entered, cancelled, end_of_input };
 
 struct EditedLine {
   LineEnd end;
-  std::string text;  // without its newline; text that was pasted may hold some
+  std::string text;  // without its newline; text that was pasted may hold some. What was cancelled is here, too
 };
 
 // Reads lines that a person types on standard input, and shows them on `screen`: with libedit's keys, wide characters,

@@ -41,9 +41,13 @@ bool use_utf8_characters() {
   return std::setlocale(LC_CTYPE, "C.UTF-8") && has_utf8_characters();
 }
 
-bool takes_styles(std::FILE* file) {
+bool takes_escape_sequences(std::FILE* file) {
   const std::string_view terminal = environment("TERM");
-  return isatty(fileno(file)) && !terminal.empty() && terminal != "dumb" && environment("NO_COLOR").empty();
+  return isatty(fileno(file)) && !terminal.empty() && terminal != "dumb";
+}
+
+bool takes_styles(std::FILE* file) {
+  return takes_escape_sequences(file) && environment("NO_COLOR").empty();
 }
 
 std::size_t terminal_columns(std::FILE* file) {

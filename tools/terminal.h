@@ -12,8 +12,10 @@ namespace minimind {
 // False when the system has neither.
 bool use_utf8_characters();
 
-// Whether `file` is a terminal that colours may be sent to: not when TERM is dumb, unset or empty, or NO_COLOR is set to
-// something (https://no-color.org).
+// Whether `file` is a terminal that obeys escape sequences: not when TERM is dumb, unset or empty.
+bool takes_escape_sequences(std::FILE* file);
+
+// Whether `file` takes them and the user wants colours: not when NO_COLOR is set to something (https://no-color.org).
 bool takes_styles(std::FILE* file);
 
 // How wide the terminal is; 80 where that is not known.

@@ -1,0 +1,31 @@
+#include <fmt/core.h>
+
+#include "tools/chat_actions.h"
+
+namespace minimind {
+namespace {
+
+std::string speed(std::size_t tokens, double seconds) {
+  return seconds > 0 ? fmt::format("{:.0f}/s", static_cast<double>(tokens) / seconds) : "-";
+}
+
+std::string line_of(std::string_view label, const AnswerStats& stats) {
+  const std::size_t decoded = stats.generated_tokens > 0 ? stats.generated_tokens - 1 : 0;
+  return fmt::format("{:<13} prompt {} tokens: {} reused, {} computed at {}; {} generated at {}\n", label,
+                     stats.prompt_tokens, stats.reused_tokens, stats.computed_tokens,
+                     speed(stats.computed_tokens, stats.prompt_seconds), stats.generated_tokens,
+                     speed(decoded, stats.decode_seconds));
+}
+
+}  // namespace
+
+std::string chat_stats(const Conversation& conversation) {
+  const Context& context = conversation.context();
+  return fmt::format("context       {} of {} tokens, {} kept free for answers\n", context.size(), context.capacity(),
+                     conversation.reserve()) +
+         fmt::format("conversation  {} turns, the oldest {} of them left out of the prompt\n", conversation.turns(),
+                     conversation.dropped_turns()) +
+         line_of("last answer", conversation.last_stats()) + line_of("all answers", conversation.total_stats());
+}
+
+}  // namespace minimind
