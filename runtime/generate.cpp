@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 #include <optional>
 
@@ -102,60 +103,140 @@ void prefill(Forward& forward, Context& context, std::span<const std::int32_t> t
   }
 }
 
+namespace {
+
+// One call of generate().
+class Generation {
+ public:
+  Generation(Forward& forward, Context& context, const Tokenizer* tokenizer, std::span<const std::int32_t> prompt,
+             const GenerateOptions& options, const TextCallback& on_text, const std::atomic<bool>& interrupted)
+      : forward_(forward),
+        context_(context),
+        options_(options),
+        interrupted_(interrupted),
+        end_tokens_(all_end_tokens(options, tokenizer)),
+        sampler_(options.sampling, forward.model().config.vocab_size, tokenizer),
+        stream_(tokenizer, options.stop, on_text),
+        tokens_(prompt.begin(), prompt.end()),
+        prompt_size_(prompt.size()) {
+    if (options.drafter) most_drafted_ = options.draft_tokens;
+    assert(most_drafted_ < forward.max_tokens());
+    const std::size_t vocab_size = forward.model().config.vocab_size;
+    logits_.resize((most_drafted_ + 1) * vocab_size);
+    for (const std::int32_t token : prompt) sampler_.accept_prompt(token);
+    if (options.grammar) constraint_.emplace(options.grammar, *tokenizer, vocab_size, end_tokens_, room());
+  }
+
+  Generated run() {
+    result_.prompt_tokens_reused = context_.keep_common(tokens_);
+    const Clock::time_point start = Clock::now();
+    const auto new_to_it = std::span<const std::int32_t>(tokens_).subspan(context_.size());
+    prefill(forward_, context_, new_to_it, logits(0), interrupted_);
+    result_.prompt_seconds = seconds_since(start);
+    result_.prompt_tokens_done = context_.size() - result_.prompt_tokens_reused;
+
+    const Clock::time_point decode_start = Clock::now();
+    decode();
+    stream_.finish();
+    result_.decode_seconds = seconds_since(decode_start);
+    result_.tokens.assign(tokens_.begin() + static_cast<std::ptrdiff_t>(prompt_size_), tokens_.end());
+    result_.text = stream_.take_text();
+    result_.conforms = !constraint_ || constraint_->conforms(result_.text);
+    return std::move(result_);
+  }
+
+ private:
+  std::size_t generated() const { return tokens_.size() - prompt_size_; }
+
+  // How many tokens may still be generated.
+  std::size_t room() const { return std::min(options_.max_tokens - generated(), context_.capacity() - tokens_.size()); }
+
+  std::span<float> logits(std::size_t row) {
+    const std::size_t vocab_size = forward_.model().config.vocab_size;
+    return std::span(logits_).subspan(row * vocab_size, vocab_size);
+  }
+
+  // The logits of the last token are there when it begins.
+  void decode() {
+    while (draw_row_by_row()) {
+      draft();
+      run_last_and_drafts();
+    }
+  }
+
+  // Draws a token from each row of logits, for as long as it is the one that the next row has been computed behind.
+  // Whether the text goes on.
+  bool draw_row_by_row() {
+    std::size_t accepted = 0;
+    bool goes_on = draw(logits(0));
+    while (goes_on && accepted < drafts_.size() && tokens_.back() == drafts_[accepted]) {
+      ++accepted;
+      goes_on = draw(logits(accepted));
+    }
+    context_.rewind(context_.size() - (drafts_.size() - accepted));
+    result_.accepted += accepted;
+    return goes_on;
+  }
+
+  // Whether the text goes on behind the token drawn, if any.
+  bool draw(std::span<const float> logits) {
+    if (room() == 0) return false;  // which is FinishReason::length
+    if (interrupted_) return finish(FinishReason::interrupted);
+    if (constraint_ && constraint_->finished()) return finish(FinishReason::stop);
+    const std::int32_t token = sampler_.sample(logits, constraint_ ? constraint_->allowed() : nothing_excluded);
+    sampler_.accept(token);
+    tokens_.push_back(token);
+    if (std::find(end_tokens_.begin(), end_tokens_.end(), token) != end_tokens_.end()) {
+      return finish(FinishReason::stop);
+    }
+    stream_.push(token);
+    if (constraint_) constraint_->accept(token, room());
+    if (stream_.stopped() || (constraint_ && constraint_->finished())) return finish(FinishReason::stop);
+    return room() > 0;
+  }
+
+  bool finish(FinishReason reason) {
+    result_.finish_reason = reason;
+    return false;
+  }
+
+  // As many as can be drawn behind the last token, but for the one that is drawn behind them all.
+  void draft() {
+    const std::size_t most = std::min(most_drafted_, room() - 1);
+    drafts_ = most > 0 ? options_.drafter->draft(tokens_, most, interrupted_) : std::span<const std::int32_t>();
+    result_.drafted += drafts_.size();
+  }
+
+  void run_last_and_drafts() {
+    batch_.assign(1, tokens_.back());
+    batch_.insert(batch_.end(), drafts_.begin(), drafts_.end());
+    context_.run(forward_, batch_, {logits_.data(), batch_.size(), forward_.model().config.vocab_size});
+  }
+
+  Forward& forward_;
+  Context& context_;
+  const GenerateOptions& options_;
+  const std::atomic<bool>& interrupted_;
+  std::vector<std::int32_t> end_tokens_;
+  Sampler sampler_;
+  TextStream stream_;
+  std::vector<std::int32_t> tokens_;  // prompt and generated
+  std::size_t prompt_size_;
+  std::optional<GrammarConstraint> constraint_;
+  std::size_t most_drafted_ = 0;
+  std::span<const std::int32_t> drafts_;  // behind the last token of the text
+  std::vector<std::int32_t> batch_;       // the last token and the drafts
+  std::vector<float> logits_;             // [most_drafted + 1, vocab], of the batch
+  Generated result_;
+};
+
+}  // namespace
+
 Generated generate(Forward& forward, Context& context, const Tokenizer* tokenizer, std::span<const std::int32_t> prompt,
                    const GenerateOptions& options, const TextCallback& on_text, const std::atomic<bool>& interrupted) {
-  const std::size_t vocab_size = forward.model().config.vocab_size;
-  check_prompt(prompt, vocab_size, context);
+  check_prompt(prompt, forward.model().config.vocab_size, context);
   check_options(options, tokenizer);
-  Sampler sampler(options.sampling, vocab_size, tokenizer);
-  for (const std::int32_t token : prompt) sampler.accept_prompt(token);
-  std::vector<float> logits(vocab_size);
-  const std::vector<std::int32_t> end_tokens = all_end_tokens(options, tokenizer);
-  std::optional<GrammarConstraint> constraint;
-  if (options.grammar) {
-    const std::size_t tokens = std::min(options.max_tokens, context.capacity() - prompt.size());
-    constraint.emplace(options.grammar, *tokenizer, vocab_size, end_tokens, tokens);
-  }
-  TextStream stream(tokenizer, options.stop, on_text);
-  Generated result;
-
-  result.prompt_tokens_reused = context.keep_common(prompt);
-  const Clock::time_point start = Clock::now();
-  prefill(forward, context, prompt.subspan(result.prompt_tokens_reused), logits, interrupted);
-  result.prompt_seconds = seconds_since(start);
-  result.prompt_tokens_done = context.size() - result.prompt_tokens_reused;
-
-  const Clock::time_point decode_start = Clock::now();
-  while (result.tokens.size() < options.max_tokens && context.size() < context.capacity()) {
-    if (interrupted) {
-      result.finish_reason = FinishReason::interrupted;
-      break;
-    }
-    if (constraint && constraint->finished()) {
-      result.finish_reason = FinishReason::stop;
-      break;
-    }
-    const std::int32_t token = sampler.sample(logits, constraint ? constraint->allowed() : nothing_excluded);
-    sampler.accept(token);
-    result.tokens.push_back(token);
-    const bool ended = std::find(end_tokens.begin(), end_tokens.end(), token) != end_tokens.end();
-    if (!ended) stream.push(token);
-    if (!ended && constraint) {
-      constraint->accept(token,
-                         std::min(options.max_tokens - result.tokens.size(), context.capacity() - context.size() - 1));
-    }
-    if (ended || stream.stopped() || (constraint && constraint->finished())) {
-      result.finish_reason = FinishReason::stop;
-      break;
-    }
-    if (result.tokens.size() == options.max_tokens || context.size() + 1 == context.capacity()) break;
-    context.run(forward, {&token, 1}, Matrix<float>{logits.data(), 1, vocab_size});
-  }
-  stream.finish();
-  result.decode_seconds = seconds_since(decode_start);
-  result.text = stream.take_text();
-  result.conforms = !constraint || constraint->conforms(result.text);
-  return result;
+  return Generation(forward, context, tokenizer, prompt, options, on_text, interrupted).run();
 }
 
 }  // namespace minimind

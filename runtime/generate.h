@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/context.h"
+#include "runtime/drafter.h"
 #include "runtime/forward.h"
 #include "runtime/grammar.h"
 #include "runtime/sampler.h"
@@ -23,6 +24,8 @@ struct GenerateOptions {
   std::vector<std::string> stop;         // any of them ends the text and is not part of it
   SamplingOptions sampling;
   std::shared_ptr<const Grammar> grammar;  // what the text has to conform to; null: nothing
+  Drafter* drafter = nullptr;              // guesses tokens, which changes nothing but the speed; null: none
+  std::size_t draft_tokens = 0;            // at most so many are drafted at once; fewer than forward.max_tokens()
 };
 
 enum class FinishReason { stop, length, interrupted };
@@ -48,6 +51,8 @@ struct Generated {
   std::size_t prompt_tokens_done = 0;    // were computed: all the others, unless it was interrupted
   double prompt_seconds = 0;             // until the first token could be sampled
   double decode_seconds = 0;             // from then on
+  std::size_t drafted = 0;               // tokens by the drafter
+  std::size_t accepted = 0;              // of them, those that were drawn and gone on from
 };
 
 // Called with each piece of text, whole characters only, as soon as it is certain.
@@ -61,11 +66,14 @@ void prefill(Forward& forward, Context& context, std::span<const std::int32_t> t
 // Continues the prompt until an end token, a stop string, max_tokens, or until prompt and text together fill the
 // context's capacity (both `length`), or until `interrupted` is set. `tokenizer` may be null: then there is no text.
 // `prompt` is all of it: what the context has in common with it is kept and not computed again, which changes nothing
-// in the result; the rest of the context is forgotten. Afterwards the context holds the prompt and what was generated
-// but for the last token, which nobody needed the logits of, or less where it was interrupted.
+// in the result; the rest of the context is forgotten. Afterwards the context begins what prompt and generated tokens
+// are together: often without the last token, whose logits nobody needed, and with less where it was interrupted.
 // With a grammar, only tokens that some text of the grammar goes on with are drawn, end tokens only where it may end,
 // and the text ends (`stop`) when nothing can follow: what is generated always begins a text of the grammar, and is one
 // where max_tokens and the capacity leave room for it, see GrammarConstraint.
+// With a drafter, the last token and what is drafted behind it are run as one batch, and then drawn from its logits as
+// ever, until a token is drawn that is not the one drafted. A batch has bit for bit the logits of single tokens, so
+// that all of the result but times and counts is the same with any drafter and without one, for every seed and option.
 // Throws UsageError when there are stop strings or a grammar but no tokenizer, as Sampler does, and Error when the
 // prompt is empty, holds ids that are not in the vocabulary, or does not fit the context, which then stays as it is,
 // and as GrammarConstraint does.

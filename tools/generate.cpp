@@ -15,6 +15,7 @@
 #include "tools/note.h"
 #include "tools/profiling.h"
 #include "tools/sampling_options.h"
+#include "tools/speculation_options.h"
 #include "weights/error.h"
 
 namespace minimind {
@@ -29,6 +30,7 @@ struct GenerateCommand {
   std::optional<std::size_t> context;
   std::size_t max_tokens = 512;
   SamplingArguments sampling;
+  SpeculationArguments speculation;
   bool ignore_eos = false;
   std::vector<std::string> stop;
   bool json = false;
@@ -75,8 +77,13 @@ std::size_t decoded(const Generated& result) {
   return result.tokens.empty() ? 0 : result.tokens.size() - 1;
 }
 
-void print_json(const std::vector<std::int32_t>& prompt, const Generated& result, bool has_text, bool has_grammar,
-                double load_seconds) {
+nlohmann::ordered_json acceptance_rate(const Generated& result) {
+  if (result.drafted == 0) return nullptr;
+  return static_cast<double>(result.accepted) / static_cast<double>(result.drafted);
+}
+
+void print_json(const std::vector<std::int32_t>& prompt, const Generated& result, const GenerateOptions& options,
+                bool has_text, double load_seconds) {
   nlohmann::ordered_json json{
       {"prompt_tokens", prompt},
       {"tokens", result.tokens},
@@ -88,7 +95,11 @@ void print_json(const std::vector<std::int32_t>& prompt, const Generated& result
         {"prompt_tokens_per_second", per_second(result.prompt_tokens_done, result.prompt_seconds)},
         {"decode_seconds", result.decode_seconds},
         {"decode_tokens_per_second", per_second(decoded(result), result.decode_seconds)}}}};
-  if (has_grammar) json["conforms"] = result.conforms;
+  if (options.grammar) json["conforms"] = result.conforms;
+  if (options.drafter) {
+    json["speculation"] = {
+        {"drafted", result.drafted}, {"accepted", result.accepted}, {"acceptance_rate", acceptance_rate(result)}};
+  }
   fmt::print("{}\n", json.dump());
 }
 
@@ -105,10 +116,28 @@ std::string_view cut_short_by(const Generated& result, std::size_t max_tokens) {
   return "an interrupt";
 }
 
-void print_summary(const Generated& result) {
+void print_summary(const Generated& result, const GenerateOptions& options) {
   note("{} prompt tokens at {:.0f}/s, {} generated at {:.0f}/s; ended by {}", result.prompt_tokens_done,
        per_second(result.prompt_tokens_done, result.prompt_seconds), result.tokens.size(),
        per_second(decoded(result), result.decode_seconds), name_of(result.finish_reason));
+  if (options.drafter) note("speculation: {}", describe_drafts(result));
+}
+
+// Apart from what was shown while it was generated.
+void print_result(const GenerateCommand& command, const std::vector<std::int32_t>& prompt, const Generated& result,
+                  const GenerateOptions& options, bool has_text, double load_seconds) {
+  if (command.json) {
+    print_json(prompt, result, options, has_text, load_seconds);
+  } else if (!has_text) {
+    for (std::size_t i = 0; i < result.tokens.size(); ++i) fmt::print("{}{}", i > 0 ? "," : "", result.tokens[i]);
+    fmt::print("\n");
+  } else if (isatty(STDOUT_FILENO) && !result.text.ends_with('\n')) {
+    fmt::print("\n");
+  }
+  std::fflush(stdout);
+  if (!result.conforms && !command.run.quiet) {
+    note("ended by {} before the grammar was complete", cut_short_by(result, options.max_tokens));
+  }
 }
 
 int run_generate(const GenerateCommand& options) {
@@ -117,6 +146,7 @@ int run_generate(const GenerateCommand& options) {
   generate_options.sampling = options.sampling.sampling();
   generate_options.max_tokens = options.max_tokens;
   generate_options.stop = options.stop;
+  generate_options.draft_tokens = options.speculation.draft_tokens();
   check_prompt_options(options);
   generate_options.grammar = options.sampling.grammar();
   const bool wants_profile = profile_wanted();
@@ -128,8 +158,11 @@ int run_generate(const GenerateCommand& options) {
   if (!options.ignore_eos) generate_options.end_tokens = end_tokens(engine, tokenizer, options.run.quiet);
   const std::size_t positions = context_size(options, config);
   Context context(config, std::min(positions, prompt.size() + options.max_tokens));
-  Forward forward(engine.model, engine.kernels, engine.threads, std::clamp<std::size_t>(prompt.size(), 1, batch_tokens),
-                  context.capacity());
+  const Speculation speculation(options.speculation, engine, tokenizer ? &*tokenizer : nullptr, context.capacity(),
+                                options.run);
+  generate_options.drafter = speculation.drafter();
+  Forward forward(engine.model, engine.kernels, engine.threads,
+                  std::clamp(prompt.size(), generate_options.draft_tokens + 1, batch_tokens), context.capacity());
   std::optional<Profile> profile;
   if (wants_profile) forward.set_profile(&profile.emplace(engine.threads));
   const std::chrono::duration<double> load_time = std::chrono::steady_clock::now() - start;
@@ -145,21 +178,10 @@ int run_generate(const GenerateCommand& options) {
   };
   const Generated result =
       generate(forward, context, tokenizer ? &*tokenizer : nullptr, prompt, generate_options, show, watch_interrupts());
-  if (options.json) {
-    print_json(prompt, result, tokenizer.has_value(), generate_options.grammar != nullptr, load_time.count());
-  } else if (!tokenizer) {
-    for (std::size_t i = 0; i < result.tokens.size(); ++i) fmt::print("{}{}", i > 0 ? "," : "", result.tokens[i]);
-    fmt::print("\n");
-  } else if (isatty(STDOUT_FILENO) && !result.text.ends_with('\n')) {
-    fmt::print("\n");
-  }
-  std::fflush(stdout);
-  if (!result.conforms && !options.run.quiet) {
-    note("ended by {} before the grammar was complete", cut_short_by(result, options.max_tokens));
-  }
+  print_result(options, prompt, result, generate_options, tokenizer.has_value(), load_time.count());
   if (profile) print_profile(*profile);
   const bool interrupted = result.finish_reason == FinishReason::interrupted;
-  if (!options.run.quiet && (isatty(STDERR_FILENO) || interrupted)) print_summary(result);
+  if (!options.run.quiet && (isatty(STDERR_FILENO) || interrupted)) print_summary(result, generate_options);
   return interrupted ? interrupted_status : 0;
 }
 
@@ -180,6 +202,7 @@ Command add_generate(CLI::App& app) {
   command->add_option("-c,--ctx-size", options->context, "positions in the context (default: the model's)")
       ->check(CLI::Range(1, 1 << 30));
   options->sampling.add_to(*command);
+  options->speculation.add_to(*command);
   command->add_option("--stop", options->stop, "end before this text; may be repeated")->allow_extra_args(false);
   command->add_flag("--ignore-eos", options->ignore_eos, "go on past the end of text");
   command->add_flag("--json", options->json, "print one JSON object at the end");
