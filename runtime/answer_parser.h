@@ -34,12 +34,13 @@ struct AnswerEvent {
 };
 
 // Splits the stream of an answer's text at <think>, </think>, <tool_call> and </tool_call>, which appear in no event.
-// Text that may be the beginning of a tag is held back until that is certain, and white space until it is known what
-// follows it: how the stream was cut changes nothing but the pieces' borders. Joined,
-//   - thoughts are without the line feeds around them, and those of white space alone give no event;
-//   - the answer is exact but for white space between it and tags.
-// A thought begins the answer or follows another one: <think> behind text of the answer is text. A </think> outside of
-// a thought is text too, and so are calls inside of one. What is not closed ends with the answer.
+// Text that may be the beginning of a tag is held back until that is certain, and so is white space, until it is known
+// what follows it: how the stream was cut changes nothing but the pieces' borders. Joined,
+//   - thoughts are without the line feeds around them, and those of white space alone give no event; several are an
+//     empty line apart;
+//   - the answer is exact but for white space between it and tags; what stands behind a call begins a new line.
+// A thought begins the answer or follows another one: <think> behind text of the answer is text. So is a </think>
+// outside of a thought, and calls inside of one are thoughts. What is not closed ends with the answer.
 class AnswerParser {
  public:
   explicit AnswerParser(ThinkState state);
@@ -53,16 +54,18 @@ class AnswerParser {
  private:
   enum class Place { start, thought, text, call };
 
-  bool step(std::vector<AnswerEvent>& events);
-  bool step_start(std::vector<AnswerEvent>& events);
-  bool step_thought(std::vector<AnswerEvent>& events);
-  bool step_text(std::vector<AnswerEvent>& events);
-  bool step_call(std::vector<AnswerEvent>& events);
+  bool leave(std::vector<AnswerEvent>& events);
+  bool leave_start();
+  bool leave_to(Place next, std::string_view tag, AnswerEvent::Kind kind, std::string_view cut_before_tag,
+                std::vector<AnswerEvent>& events);
+  bool leave_call(std::vector<AnswerEvent>& events);
+  void show(AnswerEvent::Kind kind, std::string_view text, std::vector<AnswerEvent>& events);
 
   Place place_;
   std::string held_;
-  bool shown_ = false;      // something of the present thought or text
-  bool after_tag_ = false;  // nothing but white space came since one
+  bool behind_tag_;  // nothing but white space came since one
+  bool thought_shown_ = false;
+  bool text_shown_ = false;
 };
 
 }  // namespace minimind
