@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cwchar>
+#include <utility>
 
 #include "runtime/utf8.h"
 #include "tools/terminal.h"
