@@ -44,8 +44,12 @@ struct AnswerStats {
   std::size_t reused_tokens = 0;     // of the prompt, found in the context
   std::size_t computed_tokens = 0;   // of the prompt, run through the model
   std::size_t generated_tokens = 0;  // the end token included
+  std::size_t drafted_tokens = 0;    // as Generated::drafted and accepted
+  std::size_t accepted_tokens = 0;
   double prompt_seconds = 0;
   double decode_seconds = 0;
+
+  AnswerStats& operator+=(const AnswerStats& other);
 };
 
 struct Answer {
@@ -142,11 +146,13 @@ class Conversation {
   struct Prompt {
     std::string text;
     std::vector<std::int32_t> tokens;
-    std::vector<Message> messages;  // with the last answer as it is given to the template
     std::size_t dropped_turns = 0;
   };
 
   Answer answer(std::vector<Message> messages, const AnswerListener& listener, const std::atomic<bool>& interrupted);
+
+  Prompt make_prompt(const std::vector<Message>& messages, std::size_t dropped_turns) const;
+  Prompt fit(const std::vector<Message>& messages) const;
 
   Forward& forward_;
   Context& context_;

@@ -1,0 +1,89 @@
+#include "runtime/conversation_prompt.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/answer_parser.h"
+#include "runtime/jinja_json.h"
+#include "runtime/message_json.h"
+#include "weights/error.h"
+
+namespace minimind {
+namespace {
+
+std::size_t common_prefix(const std::string& a, const std::string& b) {
+  return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+}
+
+// The end of the prompt that belongs to the answer's thoughts: "<think>\n", or an empty thought.
+std::string begun_thought(const std::string& prompt) {
+  return think_state(prompt) == ThinkState::none ? "" : prompt.substr(prompt.rfind("<think>"));
+}
+
+// A message that may follow the last one, for what templates do with answers that are not the last.
+Message follower(const Message& answer) {
+  if (answer.tool_calls.empty()) return {.role = Role::user, .content = "?"};
+  const ToolCall& call = answer.tool_calls.front();
+  return {.role = Role::tool, .content = "?", .tool_call_id = call.id, .name = call.name};
+}
+
+}  // namespace
+
+std::string render_prompt(const ChatTemplate& chat_template, const PromptSettings& settings,
+                          const std::vector<Message>& messages, bool for_answer) {
+  ChatInput input;
+  input.messages = template_messages(messages);
+  if (!settings.tools.empty()) input.tools = jinja::parse_json(settings.tools, "the tools");
+  input.add_generation_prompt = for_answer;
+  if (settings.think) {
+    for (const char* const name : {"open_thinking", "enable_thinking"}) {
+      input.variables.emplace_back(name, *settings.think);
+    }
+  }
+  return chat_template.render(input, settings.now);
+}
+
+std::vector<std::size_t> turn_starts(const std::vector<Message>& messages) {
+  std::vector<std::size_t> starts;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    if (messages[i].role == Role::user) starts.push_back(i);
+  }
+  return starts;
+}
+
+std::vector<Message> without_turns(const std::vector<Message>& messages, std::size_t turns) {
+  if (turns == 0) return messages;
+  const std::vector<std::size_t> starts = turn_starts(messages);
+  const std::size_t first = turns < starts.size() ? starts[turns] : messages.size();
+  std::vector<Message> left(messages.begin(), messages.begin() + static_cast<std::ptrdiff_t>(starts.front()));
+  left.insert(left.end(), messages.begin() + static_cast<std::ptrdiff_t>(first), messages.end());
+  return left;
+}
+
+std::optional<std::string> verbatim_form(const ChatTemplate& chat_template, const PromptSettings& settings,
+                                         const std::vector<Message>& messages, const std::string& prompt,
+                                         const std::string& written) {
+  const std::string known = prompt + written;
+  std::vector<Message> probe = messages;
+  probe.push_back(follower(messages.back()));
+  Message& answer = probe[messages.size() - 1];
+  const auto likeness = [&](const std::optional<std::string>& verbatim) {
+    answer.verbatim = verbatim;
+    try {
+      return common_prefix(known, render_prompt(chat_template, settings, probe, false));
+    } catch (const Error&) {
+      return std::size_t{0};  // the template wants something else to follow: it is asked when that has come
+    }
+  };
+  std::optional<std::string> best;
+  std::size_t best_likeness = likeness(best);
+  for (const std::string& form : {written, begun_thought(prompt) + written}) {
+    if (best_likeness == known.size()) break;
+    const std::size_t of_form = likeness(form);
+    if (of_form > best_likeness) best = form;
+    best_likeness = std::max(best_likeness, of_form);
+  }
+  return best;
+}
+
+}  // namespace minimind
