@@ -119,6 +119,12 @@ std::string answer_json(const Answer& answer) {
                     {"prompt_tokens_per_second", per_second(stats.computed_tokens, stats.prompt_seconds)},
                     {"decode_seconds", stats.decode_seconds},
                     {"decode_tokens_per_second", per_second(decoded, stats.decode_seconds)}}}};
+  if (stats.drafted_tokens > 0) {
+    json["speculation"] = {
+        {"drafted", stats.drafted_tokens},
+        {"accepted", stats.accepted_tokens},
+        {"acceptance_rate", static_cast<double>(stats.accepted_tokens) / static_cast<double>(stats.drafted_tokens)}};
+  }
   return json.dump();
 }
 

@@ -11,10 +11,14 @@ std::string speed(std::size_t tokens, double seconds) {
 
 std::string line_of(std::string_view label, const AnswerStats& stats) {
   const std::size_t decoded = stats.generated_tokens > 0 ? stats.generated_tokens - 1 : 0;
-  return fmt::format("{:<13} prompt {} tokens: {} reused, {} computed at {}; {} generated at {}\n", label,
-                     stats.prompt_tokens, stats.reused_tokens, stats.computed_tokens,
-                     speed(stats.computed_tokens, stats.prompt_seconds), stats.generated_tokens,
-                     speed(decoded, stats.decode_seconds));
+  std::string line = fmt::format("{:<13} prompt {} tokens: {} reused, {} computed at {}; {} generated at {}\n", label,
+                                 stats.prompt_tokens, stats.reused_tokens, stats.computed_tokens,
+                                 speed(stats.computed_tokens, stats.prompt_seconds), stats.generated_tokens,
+                                 speed(decoded, stats.decode_seconds));
+  if (stats.drafted_tokens > 0) {
+    line += fmt::format("{:<13} {} of {} drafts accepted\n", "", stats.accepted_tokens, stats.drafted_tokens);
+  }
+  return line;
 }
 
 }  // namespace
