@@ -5,9 +5,11 @@
 namespace minimind {
 namespace {
 
+// Two in common say too little: in prose, in poems and in code that is new, more of such drafts fail than pay.
+constexpr std::size_t shortest_agreement = 3;
 // More find longer agreements in texts that say the same many times, and take longer.
 constexpr std::size_t most_compared = 64;  // occurrences
-constexpr std::size_t far_enough = 32;     // tokens of agreement after which no better one is looked for
+constexpr std::size_t far_enough = 64;     // tokens of agreement after which no better one is looked for
 
 }  // namespace
 
@@ -15,10 +17,9 @@ std::span<const std::int32_t> PromptLookup::draft(std::span<const std::int32_t> 
                                                   const std::atomic<bool>&) {
   index(tokens);
   drafts_.clear();
-  const std::size_t end = best_occurrence();
-  if (end == 0) return drafts_;
-  for (std::size_t i = 0; i < most; ++i) {
-    const std::size_t at = end + i;
+  const Occurrence best = best_occurrence();
+  for (std::size_t i = 0; i < std::min(most, best.tokens); ++i) {
+    const std::size_t at = best.end + i;
     drafts_.push_back(at < tokens.size() ? tokens[at] : drafts_[at - tokens.size()]);
   }
   return drafts_;
@@ -34,22 +35,22 @@ void PromptLookup::index(std::span<const std::int32_t> tokens) {
 void PromptLookup::push(std::int32_t token) {
   tokens_.push_back(token);
   before_.push_back(0);
-  if (tokens_.size() < shortest_match_) return;
+  if (tokens_.size() < shortest_agreement) return;
   std::size_t& latest = latest_[key_of_end()];
   before_.back() = latest;
   latest = tokens_.size();
 }
 
 void PromptLookup::pop() {
-  if (tokens_.size() >= shortest_match_) latest_[key_of_end()] = before_.back();
+  if (tokens_.size() >= shortest_agreement) latest_[key_of_end()] = before_.back();
   tokens_.pop_back();
   before_.pop_back();
 }
 
-// Of the last shortest_match tokens. Others may have the same: agreement() tells.
+// Of the last tokens. Others may have the same: agreement() tells.
 std::uint64_t PromptLookup::key_of_end() const {
   std::uint64_t key = 0;
-  for (auto token = tokens_.end() - static_cast<std::ptrdiff_t>(shortest_match_); token != tokens_.end(); ++token) {
+  for (auto token = tokens_.end() - static_cast<std::ptrdiff_t>(shortest_agreement); token != tokens_.end(); ++token) {
     key = (key ^ static_cast<std::uint32_t>(*token)) * 0x9E3779B97F4A7C15u;  // 2^64 / golden ratio: Knuth, 6.4
     key ^= key >> 32;
   }
@@ -63,14 +64,12 @@ std::size_t PromptLookup::agreement(std::size_t end) const {
   return count;
 }
 
-std::size_t PromptLookup::best_occurrence() const {
-  std::size_t best = 0, furthest = std::max<std::size_t>(shortest_match_, 1) - 1;
+PromptLookup::Occurrence PromptLookup::best_occurrence() const {
+  Occurrence best;
   std::size_t end = before_.empty() ? 0 : before_.back();
-  for (std::size_t i = 0; i < most_compared && end > 0 && furthest < far_enough; ++i, end = before_[end - 1]) {
+  for (std::size_t i = 0; i < most_compared && end > 0 && best.tokens < far_enough; ++i, end = before_[end - 1]) {
     const std::size_t tokens = agreement(end);
-    if (tokens <= furthest) continue;
-    furthest = tokens;
-    best = end;
+    if (tokens >= shortest_agreement && tokens > best.tokens) best = {end, tokens};
   }
   return best;
 }

@@ -7,90 +7,24 @@
 #include <string>
 #include <vector>
 
-#include "runtime/byte_level.h"
-#include "runtime/model.h"
-#include "runtime/utf8.h"
-#include "tests/golden.h"
-#include "weights/checkpoint.h"
+#include "tests/golden_engine.h"
 
 namespace minimind {
 namespace {
 
-using Tokens = std::vector<std::int32_t>;
-
-constexpr std::size_t capacity = 64;
-
-// A golden model, ready to run.
-struct Engine {
-  explicit Engine(const std::string& name, std::size_t max_tokens = 8) : Engine(load_golden(name), max_tokens) {}
-  Engine(const GoldenCase& golden_case, std::size_t max_tokens)
-      : golden(golden_case),
-        model(load_model(open(golden_case), WeightType::as_stored, 1)),
-        forward(model, kernels::choose(), 1, max_tokens, capacity) {}
-
-  static Checkpoint open(const GoldenCase& golden) {
-    OpenOptions options;
-    if (golden.yarn) options.overrides.yarn = true;
-    if (golden.lora_path) options.loras.push_back({*golden.lora_path, 1});
-    return open_checkpoint(golden.model_path, options);
-  }
-
-  Tokens prompt() const { return {golden.tokens.begin(), golden.tokens.end() - std::ssize(golden.greedy)}; }
-  Context context(std::size_t positions = capacity) const { return Context(model.config, positions); }
-
-  GoldenCase golden;
-  Model model;
-  Forward forward;
-};
-
-GenerateOptions greedy(std::size_t max_tokens) {
-  GenerateOptions options;
-  options.max_tokens = max_tokens;
-  options.sampling.temperature = 0;
-  return options;
-}
-
 Generated run(
-    Engine& engine, Context& context, const Tokens& prompt, const GenerateOptions& options,
+    GoldenEngine& engine, Context& context, const Tokens& prompt, const GenerateOptions& options,
     const Tokenizer* tokenizer = nullptr, const TextCallback& on_text = [](std::string_view) {}) {
   const std::atomic<bool> interrupted = false;
   return generate(engine.forward, context, tokenizer, prompt, options, on_text, interrupted);
 }
 
 Generated run(
-    Engine& engine, const GenerateOptions& options, const Tokenizer* tokenizer = nullptr,
+    GoldenEngine& engine, const GenerateOptions& options, const Tokenizer* tokenizer = nullptr,
     const TextCallback& on_text = [](std::string_view) {}) {
   Context context = engine.context();
   return run(engine, context, engine.prompt(), options, tokenizer, on_text);
 }
-
-// A tokenizer whose token N stands for bytes[N].
-Tokenizer tokenizer_of(const std::vector<std::string>& bytes, const std::vector<std::int32_t>& special = {}) {
-  TokenizerData data;
-  data.source = "test.json";
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    const auto id = static_cast<std::int32_t>(i);
-    data.vocab.emplace_back(to_byte_level(bytes[i]), id);
-    if (std::find(special.begin(), special.end(), id) == special.end()) continue;
-    AddedToken token;
-    token.id = id;
-    token.content = bytes[i];
-    token.special = true;
-    data.added_tokens.push_back(token);
-  }
-  return Tokenizer(data);
-}
-
-// Texts for every token of the model: `words` for the tokens that it will generate, in that order, "[N]" for the rest.
-std::vector<std::string> texts_of(const GoldenCase& golden, const std::vector<std::string>& words) {
-  std::vector<std::string> texts;
-  for (std::size_t i = 0; i < golden.vocab; ++i) texts.push_back("[" + std::to_string(i) + "]");
-  for (std::size_t i = 0; i < words.size(); ++i) texts[static_cast<std::size_t>(golden.greedy[i])] = words[i];
-  return texts;
-}
-
-// Its first eight greedy tokens are all different.
-constexpr const char* distinct_case = "v3-dense";
 
 class GoldenGeneration : public testing::TestWithParam<std::string> {};
 
@@ -102,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(EveryCase, GoldenGeneration, testing::ValuesIn(golden_n
 
 TEST_P(GoldenGeneration, GreedyTokensAreThoseOfPyTorch) {
   for (const std::size_t batch : {1u, 5u, 64u}) {
-    Engine engine(GetParam(), batch);
+    GoldenEngine engine(GetParam(), batch);
     const Generated result = run(engine, greedy(engine.golden.greedy.size()));
     EXPECT_EQ(result.tokens, engine.golden.greedy) << "in batches of " << batch;
     EXPECT_EQ(result.finish_reason, FinishReason::length);
@@ -118,7 +52,7 @@ TEST(Generate, TheCasesOfTheseTestsAreAsTheyExpect) {
 }
 
 TEST(Generate, StopsAfterMaxTokens) {
-  Engine engine(distinct_case);
+  GoldenEngine engine(distinct_case);
   for (const std::size_t count : {0u, 1u, 3u}) {
     const Generated result = run(engine, greedy(count));
     EXPECT_EQ(result.tokens,
@@ -129,7 +63,7 @@ TEST(Generate, StopsAfterMaxTokens) {
 }
 
 TEST(Generate, StopsAtAnyEndTokenAndKeepsItAmongTheTokens) {
-  Engine engine(distinct_case);
+  GoldenEngine engine(distinct_case);
   GenerateOptions options = greedy(8);
   options.end_tokens = {engine.golden.greedy[5], engine.golden.greedy[2]};
   const Generated result = run(engine, options);
@@ -138,14 +72,14 @@ TEST(Generate, StopsAtAnyEndTokenAndKeepsItAmongTheTokens) {
 }
 
 TEST(Generate, AnEndTokenThatIsTheLastOneAllowedIsAStop) {
-  Engine engine(distinct_case);
+  GoldenEngine engine(distinct_case);
   GenerateOptions options = greedy(3);
   options.end_tokens = {engine.golden.greedy[2]};
   EXPECT_EQ(run(engine, options).finish_reason, FinishReason::stop);
 }
 
 TEST(Generate, AnEndTokenIsNoText) {
-  Engine engine(distinct_case);
+  GoldenEngine engine(distinct_case);
   const Tokenizer tokenizer = tokenizer_of(texts_of(engine.golden, {"a", "b", "c"}));
   GenerateOptions options = greedy(8);
   options.end_tokens = {engine.golden.greedy[2]};
@@ -153,14 +87,14 @@ TEST(Generate, AnEndTokenIsNoText) {
 }
 
 TEST(Generate, SpecialTokensAreNoText) {
-  Engine engine(distinct_case);
+  GoldenEngine engine(distinct_case);
   const Tokenizer tokenizer =
       tokenizer_of(texts_of(engine.golden, {"a", "<|im_end|>", "c"}), {engine.golden.greedy[1]});
   EXPECT_EQ(run(engine, greedy(3), &tokenizer).text, "ac");
 }
 
 TEST(Generate, ShowsTextAsSoonAsItIsCertainAndInWholeCharacters) {
-  Engine engine(distinct_case);
+  GoldenEngine engine(distinct_case);
   const Tokenizer tokenizer =
       tokenizer_of(texts_of(engine.golden, {"a\xE4", "\xBD", "\xA0", "b", "\xE5\xA5", "\xBD!"}));
   std::vector<std::string> pieces;
@@ -171,13 +105,13 @@ TEST(Generate, ShowsTextAsSoonAsItIsCertainAndInWholeCharacters) {
 }
 
 TEST(Generate, ACharacterThatIsNeverFinishedIsAReplacementCharacter) {
-  Engine engine(distinct_case);
+  GoldenEngine engine(distinct_case);
   const Tokenizer tokenizer = tokenizer_of(texts_of(engine.golden, {"a", "\xE4\xBD"}));
   EXPECT_EQ(run(engine, greedy(2), &tokenizer).text, "a\uFFFD");
 }
 
 TEST(Generate, StopStringsAreFoundAcrossTokensAndAreNotShown) {
-  Engine engine(distinct_case);
+  GoldenEngine engine(distinct_case);
   const Tokenizer tokenizer = tokenizer_of(texts_of(engine.golden, {"one E", "N", "D two", "three"}));
   GenerateOptions options = greedy(8);
   options.stop = {"nothing", "END"};
@@ -190,7 +124,7 @@ TEST(Generate, StopStringsAreFoundAcrossTokensAndAreNotShown) {
 }
 
 TEST(Generate, AStopStringMayEndInsideACharactersToken) {
-  Engine engine(distinct_case);
+  GoldenEngine engine(distinct_case);
   const Tokenizer tokenizer = tokenizer_of(texts_of(engine.golden, {"a结\xE6", "\x9D\x9F了", "b"}));
   GenerateOptions options = greedy(8);
   options.stop = {"结束"};
@@ -200,7 +134,7 @@ TEST(Generate, AStopStringMayEndInsideACharactersToken) {
 }
 
 TEST(Generate, ABeginningOfAStopStringIsShownAtTheEnd) {
-  Engine engine(distinct_case);
+  GoldenEngine engine(distinct_case);
   const Tokenizer tokenizer = tokenizer_of(texts_of(engine.golden, {"one ", "EN"}));
   GenerateOptions options = greedy(2);
   options.stop = {"END"};
@@ -210,7 +144,7 @@ TEST(Generate, ABeginningOfAStopStringIsShownAtTheEnd) {
 }
 
 TEST(Generate, TheProjectsOwnTokenizerSpellsTheGoldenTokens) {
-  Engine engine(distinct_case);
+  GoldenEngine engine(distinct_case);
   const Tokenizer tokenizer = Tokenizer::load(MINIMIND_SOURCE_DIR "/tests/golden_tokenizer");
   const Generated result = run(engine, greedy(8), &tokenizer);
   EXPECT_EQ(result.text, tokenizer.decode(engine.golden.greedy, true));
@@ -221,7 +155,7 @@ TEST(Generate, TheProjectsOwnTokenizerSpellsTheGoldenTokens) {
 }
 
 TEST(Generate, PromptAndTextTogetherFillTheContextAndEndByLength) {
-  Engine engine(distinct_case);
+  GoldenEngine engine(distinct_case);
   for (const std::size_t room : {0u, 1u, 3u}) {
     Context context = engine.context(engine.prompt().size() + room);
     const Generated result = run(engine, context, engine.prompt(), greedy(8));
@@ -232,7 +166,7 @@ TEST(Generate, PromptAndTextTogetherFillTheContextAndEndByLength) {
 }
 
 TEST(Generate, APromptThatDoesNotFitIsRefusedWithBothNumbers) {
-  Engine engine(distinct_case);
+  GoldenEngine engine(distinct_case);
   Context context = engine.context(engine.prompt().size() - 1);
   const std::string error = error_of([&] { run(engine, context, engine.prompt(), greedy(1)); });
   EXPECT_NE(error.find("12 tokens long but the context holds 11"), std::string::npos) << error;
@@ -242,7 +176,7 @@ TEST(Generate, APromptThatDoesNotFitIsRefusedWithBothNumbers) {
 
 TEST_P(GoldenGeneration, AReusedPromptGivesWhatAFreshOneGives) {
   for (const std::size_t batch : {1u, 5u}) {
-    Engine engine(GetParam(), batch);
+    GoldenEngine engine(GetParam(), batch);
     const Tokens prompt = engine.prompt();
     Tokens longer = prompt;
     longer.insert(longer.end(), engine.golden.greedy.begin(), engine.golden.greedy.begin() + 3);
@@ -275,13 +209,13 @@ TEST_P(GoldenGeneration, AReusedPromptGivesWhatAFreshOneGives) {
 }
 
 TEST(Generate, AnEmptyPromptIsRefused) {
-  Engine engine(distinct_case);
+  GoldenEngine engine(distinct_case);
   Context context = engine.context();
   EXPECT_NE(error_of([&] { run(engine, context, {}, greedy(1)); }).find("prompt is empty"), std::string::npos);
 }
 
 TEST(Generate, TokensOutsideTheVocabularyAreNamed) {
-  Engine engine(distinct_case);
+  GoldenEngine engine(distinct_case);
   Context context = engine.context();
   for (const std::int32_t token : {-1, 96, 2147483647, -2147483647}) {
     const std::string error = error_of([&] { run(engine, context, {1, token, 99}, greedy(1)); });
@@ -295,7 +229,7 @@ TEST(Generate, TokensOutsideTheVocabularyAreNamed) {
 }
 
 TEST(Generate, AnInterruptionBeforeThePromptRunsLeavesNothing) {
-  Engine engine(distinct_case);
+  GoldenEngine engine(distinct_case);
   Context context = engine.context();
   const std::atomic<bool> interrupted = true;
   const Generated result = generate(
@@ -306,7 +240,7 @@ TEST(Generate, AnInterruptionBeforeThePromptRunsLeavesNothing) {
 }
 
 TEST(Generate, AnInterruptionWhileDecodingKeepsWhatThereIs) {
-  Engine engine(distinct_case);
+  GoldenEngine engine(distinct_case);
   const Tokenizer tokenizer = tokenizer_of(texts_of(engine.golden, {"a", "b", "c", "d"}));
   Context context = engine.context();
   std::atomic<bool> interrupted = false;
@@ -319,7 +253,7 @@ TEST(Generate, AnInterruptionWhileDecodingKeepsWhatThereIs) {
 }
 
 TEST(Generate, ASeedMakesSamplingRepeatable) {
-  Engine engine(distinct_case);
+  GoldenEngine engine(distinct_case);
   GenerateOptions options;
   options.max_tokens = 30;
   options.sampling.temperature = 2;
@@ -331,7 +265,7 @@ TEST(Generate, ASeedMakesSamplingRepeatable) {
 }
 
 TEST(Generate, PenaltiesKnowThePromptAndWhatWasGenerated) {
-  Engine engine(distinct_case);
+  GoldenEngine engine(distinct_case);
   GenerateOptions options = greedy(40);
   options.sampling.frequency_penalty = 1e6;
   const Tokens generated = run(engine, options).tokens;
@@ -346,7 +280,7 @@ TEST(Generate, PenaltiesKnowThePromptAndWhatWasGenerated) {
 
 TEST(Prefill, WritesTheLogitsOfTheLastToken) {
   for (const std::size_t batch : {1u, 5u, 12u, 64u}) {
-    Engine engine(distinct_case, batch);
+    GoldenEngine engine(distinct_case, batch);
     Context context = engine.context();
     std::vector<float> logits(engine.golden.vocab);
     const std::atomic<bool> interrupted = false;
