@@ -15,6 +15,13 @@ void Context::run(Forward& forward, std::span<const std::int32_t> tokens, Matrix
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
 }
 
+void Context::assign(std::span<const std::int32_t> tokens) {
+  assert(tokens.size() <= capacity());
+  cache_.rewind(0);
+  cache_.advance(tokens.size());
+  tokens_.assign(tokens.begin(), tokens.end());
+}
+
 void Context::rewind(std::size_t size) {
   assert(size <= tokens_.size());
   cache_.rewind(size);

@@ -29,6 +29,10 @@ class Context {
   // Runs the tokens behind what is there, which leave room for them; logits as in Forward::run.
   void run(Forward& forward, std::span<const std::int32_t> tokens, Matrix<float> logits);
 
+  // Forgets what is there and takes these tokens, which fit. Their keys and values were computed before: the caller
+  // writes them all into the cache.
+  void assign(std::span<const std::int32_t> tokens);
+
   // Forgets all but the first `size` tokens, which are there.
   void rewind(std::size_t size);
 

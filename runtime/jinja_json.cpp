@@ -11,7 +11,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t max_size = std::size_t{16} << 20;
 constexpr std::size_t max_depth = 150;
 
 // Builds the value as nlohmann's parser, which does not recurse, reads along.
@@ -92,8 +91,8 @@ class Builder : public nlohmann::json_sax<Json> {
 }  // namespace
 
 Value parse_json(std::string_view text, const std::string& source) {
-  if (text.size() > max_size) {
-    throw Error(fmt::format("{}: has {} bytes; at most {} are read", source, text.size(), max_size));
+  if (text.size() > max_json_size) {
+    throw Error(fmt::format("{}: has {} bytes; at most {} are read", source, text.size(), max_json_size));
   }
   Builder builder(source);
   Json::sax_parse(text.begin(), text.end(), &builder);

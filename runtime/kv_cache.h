@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
+#include <span>
+#include <string_view>
 
 #include "weights/config.h"
 
@@ -25,6 +27,16 @@ class KvCache {
   float* value(std::size_t layer, std::size_t kv_head, std::size_t position) {
     return values_.get() + offset(layer, kv_head, position);
   }
+
+  // All keys of a kv head, or all values, at the positions filled: with the others', all that there is to store.
+  std::span<std::byte> key_bytes(std::size_t layer, std::size_t kv_head) {
+    return std::as_writable_bytes(std::span(key(layer, kv_head, 0), size_ * head_dim_));
+  }
+  std::span<std::byte> value_bytes(std::size_t layer, std::size_t kv_head) {
+    return std::as_writable_bytes(std::span(value(layer, kv_head, 0), size_ * head_dim_));
+  }
+  // Of the numbers in these bytes.
+  std::string_view type_name() const { return "f32"; }
 
   // Of keys and values together, in all layers: what one more position takes, and what attending to it reads.
   static std::size_t bytes_per_position(const Config& config) {

@@ -6,6 +6,7 @@
 #include "runtime/conversation.h"
 #include "runtime/packed_matrix.h"
 #include "weights/checkpoint.h"
+#include "weights/config.h"
 
 namespace minimind {
 
@@ -13,27 +14,33 @@ namespace minimind {
 struct ModelIdentity {
   std::string name;    // the path, for messages only
   std::string sha256;  // 64 hexadecimal digits
+  Config config;
 };
 
 // The hash is of the weights (weights_sha256), of what of the config changes what is computed from them, and of the
-// type that the matrices are held as: so a model is itself in any file format, and another one with another --type or
+// type that the matrices are to be held as: so a model is itself in any file format, and another one with --lora,
+// --type or
 // --rope-scaling. Reads all weights, which takes as long as SHA-256 of 4 bytes for each.
 ModelIdentity identify(const Checkpoint& checkpoint, WeightType type);
 
-// A conversation and its context. The file (little-endian):
-//   "minimind session" (16 bytes), u32 version 1, u32 reserved 0
-//   u64 size of the header, the header: JSON with the model's identity, the cache's type and shape, the conversation
-//   tokens, i32 each
-//   keys and values of the tokens in the context: [layer][kv_head] keys, then values, [position][head_dim]
+// A conversation and its context. In the file, little-endian:
+//   "minimind session", 16 bytes
+//   u32 version, 1
+//   u64 size of the header, and the header: JSON with the model's name and hash, type and shape of the cache, and the
+//     conversation
+//   u64 count of tokens, and the tokens, i32 each: of the last prompt and its answer
+//   for each layer and kv head the keys and then the values, [position][head_dim], of the first tokens, as many as the
+//     context holds
 //   SHA-256 of all the above, 32 bytes
-// It appears under its name only when it is whole. Throws Error as OutputFile does.
+// The file appears under its name only when it is whole. Throws Error as OutputFile does.
 void save_session(const std::string& path, const ModelIdentity& model, const ConversationState& conversation,
                   Context& context);
 
-// Reads it again: fills the context, which must be for the same model, and returns the conversation, for
-// Conversation::restore(). Nothing is then computed anew. Throws Error, with the context unchanged or empty: for a file
-// that is damaged, cut off or no session, naming what is wrong; for a session of another model, naming both; for
-// another type of cache; and where the context is too small, naming the --ctx-size that would do.
+// Reads it again: fills the context, which is for the same model, and returns the conversation, for
+// Conversation::restore(). Nothing is then computed anew. Which tokenizer and template there were does not matter: with
+// others, the next prompt is just another one. Throws Error, and leaves the context as it is: for a file that is no
+// session, damaged or cut off; for a session of another model, naming both; for one of another type of cache; and where
+// the context is too small, naming the --ctx-size that would do.
 ConversationState load_session(const std::string& path, const ModelIdentity& model, Context& context);
 
 }  // namespace minimind

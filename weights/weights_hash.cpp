@@ -1,17 +1,12 @@
 #include "weights/weights_hash.h"
 
-#include <fmt/core.h>
-#include <openssl/evp.h>
-
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "weights/error.h"
+#include "weights/sha256.h"
 #include "weights/shape.h"
 #include "weights/stored_numbers.h"
 
@@ -19,37 +14,6 @@ namespace minimind {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "floats are hashed as they lie in memory");
-
-// OpenSSL's, which uses the instructions that most processors have for it.
-class Sha256 {
- public:
-  Sha256() : context_(EVP_MD_CTX_new()) {
-    check(context_ != nullptr && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1);
-  }
-
-  void update(std::span<const std::byte> bytes) {
-    check(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1);
-  }
-
-  std::string hex_digest() {
-    std::array<unsigned char, 32> digest{};
-    check(EVP_DigestFinal_ex(context_.get(), digest.data(), nullptr) == 1);
-    std::string text;
-    for (const unsigned char byte : digest) text += fmt::format("{:02x}", byte);
-    return text;
-  }
-
- private:
-  struct Free {
-    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
-  };
-
-  static void check(bool done) {
-    if (!done) throw Error("SHA-256: OpenSSL's libcrypto cannot compute it; its configuration may forbid it");
-  }
-
-  std::unique_ptr<EVP_MD_CTX, Free> context_;
-};
 
 }  // namespace
 

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+struct evp_md_ctx_st;
+
+namespace minimind {
+
+// OpenSSL's SHA-256, which uses the instructions that most processors have for it. Throws Error where OpenSSL refuses
+// to compute it.
+class Sha256 {
+ public:
+  Sha256();
+
+  void update(std::span<const std::byte> bytes);
+
+  // Of all that was given; nothing can be added afterwards.
+  std::array<std::byte, 32> digest();
+  // The same as 64 hexadecimal digits.
+  std::string hex_digest();
+
+ private:
+  struct Free {
+    void operator()(evp_md_ctx_st* context) const;
+  };
+  std::unique_ptr<evp_md_ctx_st, Free> context_;
+};
+
+}  // namespace minimind
