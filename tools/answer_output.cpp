@@ -105,20 +105,20 @@ std::string answer_json(const Answer& answer) {
   }
   const AnswerStats& stats = answer.stats;
   const std::size_t decoded = stats.generated_tokens > 0 ? stats.generated_tokens - 1 : 0;
-  const Json json{{"content", answer.message.content},
-                  {"reasoning_content", answer.message.reasoning ? Json(*answer.message.reasoning) : Json(nullptr)},
-                  {"tool_calls", calls},
-                  {"finish_reason", finish_reason_of(answer)},
-                  {"dropped_turns", answer.dropped_turns},
-                  {"usage",
-                   {{"prompt_tokens", stats.prompt_tokens},
-                    {"reused", stats.reused_tokens},
-                    {"completion_tokens", stats.generated_tokens}}},
-                  {"timings",
-                   {{"prompt_seconds", stats.prompt_seconds},
-                    {"prompt_tokens_per_second", per_second(stats.computed_tokens, stats.prompt_seconds)},
-                    {"decode_seconds", stats.decode_seconds},
-                    {"decode_tokens_per_second", per_second(decoded, stats.decode_seconds)}}}};
+  Json json{{"content", answer.message.content},
+            {"reasoning_content", answer.message.reasoning ? Json(*answer.message.reasoning) : Json(nullptr)},
+            {"tool_calls", calls},
+            {"finish_reason", finish_reason_of(answer)},
+            {"dropped_turns", answer.dropped_turns},
+            {"usage",
+             {{"prompt_tokens", stats.prompt_tokens},
+              {"reused", stats.reused_tokens},
+              {"completion_tokens", stats.generated_tokens}}},
+            {"timings",
+             {{"prompt_seconds", stats.prompt_seconds},
+              {"prompt_tokens_per_second", per_second(stats.computed_tokens, stats.prompt_seconds)},
+              {"decode_seconds", stats.decode_seconds},
+              {"decode_tokens_per_second", per_second(decoded, stats.decode_seconds)}}}};
   if (stats.drafted_tokens > 0) {
     json["speculation"] = {
         {"drafted", stats.drafted_tokens},

@@ -18,8 +18,7 @@ constexpr std::array commands = {
     ChatCommandInfo{"/regenerate", "", "answers the last message once more", ChatAction::regenerate},
     ChatCommandInfo{"/system", "[TEXT]", "sets the system message, or shows it; 'none' removes it", ChatAction::system},
     ChatCommandInfo{"/think", "[on|off]", "whether the model thinks before it answers", ChatAction::think},
-    ChatCommandInfo{"/tool", "[RESULT]", "gives the model what the tool that it called returned; or shows the tools",
-                    ChatAction::tool},
+    ChatCommandInfo{"/tool", "[RESULT]", "gives the model what the tool it called returned", ChatAction::tool},
     ChatCommandInfo{"/save", "FILE", "writes the conversation as JSON", ChatAction::save},
     ChatCommandInfo{"/load", "FILE", "goes on with a conversation that was saved", ChatAction::load},
     ChatCommandInfo{"/stats", "", "tokens, reuse and speed", ChatAction::stats},
@@ -50,8 +49,7 @@ ChatEntry parse_chat_entry(std::string_view text) {
                                   [&](const ChatCommandInfo& command) { return command.name == name; });
   if (found == commands.end()) {
     throw UsageError(
-        fmt::format("there is no command {}; /help lists them, and a message that begins with a slash is "
-                    "sent with two",
+        fmt::format("there is no command {}; /help lists them; a message that begins with a slash is sent with two",
                     minimind::quoted(name)));
   }
   const std::string_view argument = trimmed(text.substr(end));
@@ -71,9 +69,9 @@ std::string chat_help() {
     help += fmt::format("  {:<20}{}\n", fmt::format("{} {}", command.name, command.argument), command.does);
   }
   return help +
-         "A message of several lines: end a line with a backslash, press Alt-Enter, or put the lines between two lines "
-         "of\n\"\"\"; text is pasted with its lines. //... sends a message that begins with a slash. Tab completes "
-         "commands,\nCtrl-R searches what was entered before, Ctrl-C stops an answer, Ctrl-D leaves.\n";
+         "A message of several lines: paste it, press Alt-Enter, end a line with a backslash,\n"
+         "or put the lines between two lines of \"\"\". //... sends what begins with a slash.\n"
+         "Tab completes commands, Ctrl-R searches, Ctrl-C stops an answer, Ctrl-D leaves.\n";
 }
 
 }  // namespace minimind

@@ -21,15 +21,22 @@ std::string line_of(std::string_view label, const AnswerStats& stats) {
   return line;
 }
 
+std::string turns_of(const Conversation& conversation) {
+  const std::size_t dropped = conversation.dropped_turns();
+  return fmt::format("conversation  {} turn{}{}\n", conversation.turns(), conversation.turns() == 1 ? "" : "s",
+                     dropped > 0 ? fmt::format(", of which the oldest {} left out of the prompt",
+                                               dropped == 1 ? "is" : fmt::format("{} are", dropped))
+                                 : "");
+}
+
 }  // namespace
 
 std::string chat_stats(const Conversation& conversation) {
   const Context& context = conversation.context();
   return fmt::format("context       {} of {} tokens, {} kept free for answers\n", context.size(), context.capacity(),
                      conversation.reserve()) +
-         fmt::format("conversation  {} turns, the oldest {} of them left out of the prompt\n", conversation.turns(),
-                     conversation.dropped_turns()) +
-         line_of("last answer", conversation.last_stats()) + line_of("all answers", conversation.total_stats());
+         turns_of(conversation) + line_of("last answer", conversation.last_stats()) +
+         line_of("all answers", conversation.total_stats());
 }
 
 }  // namespace minimind

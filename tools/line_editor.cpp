@@ -67,6 +67,7 @@ class LineEditor::Editor {
   static unsigned char insert_newline(EditLine* line, wint_t);
   static unsigned char complete(EditLine* line, wint_t);
 
+  void rewrite_lines();
   void bind_keys();
   int next_character(wchar_t* character);
   bool fill();
@@ -100,6 +101,7 @@ LineEditor::Editor::Editor(std::FILE* screen, std::vector<std::string> words, Te
   el_wset(line_, EL_PROMPT_ESC, &Editor::prompt_of, escape_marks);
   el_wset(line_, EL_SIGNAL, 0);
   el_wset(line_, EL_EDITOR, L"emacs");
+  rewrite_lines();
   bind_keys();
   el_source(line_, nullptr);
 }
@@ -113,6 +115,14 @@ LineEditor::Editor& LineEditor::Editor::of(EditLine* line) {
   void* editor = nullptr;
   el_wget(line, EL_CLIENTDATA, &editor);
   return *static_cast<Editor*>(editor);
+}
+
+// Without the terminal's means of moving the rest of a line, libedit writes it anew: where wide characters wrap, it
+// moves it wrongly.
+void LineEditor::Editor::rewrite_lines() {
+  for (const wchar_t* const capability : {L"ic", L"IC", L"im", L"ip", L"dc", L"DC", L"dm"}) {
+    el_wset(line_, EL_SETTC, capability, L"", nullptr);
+  }
 }
 
 void LineEditor::Editor::bind_keys() {
