@@ -35,6 +35,7 @@ TEST(ChatEntry, ABlockBetweenThreeQuotesIsTakenAsItIs) {
   EXPECT_EQ(entries_of({"\"\"\"", "\"\"\""}), Entries{""});
   EXPECT_EQ(entries_of({"\"\"\"", " \"\"\" ", "\"\"\"\"", "\"\"\""}), Entries{" \"\"\" \n\"\"\"\""});
   EXPECT_EQ(entries_of({"\"\"\"", "a"}), Entries{"open"});
+  EXPECT_EQ(entries_of({"\"\"\"", "/help", "\"\"\""}), Entries{"//help"});
 }
 
 TEST(ChatEntry, ThreeQuotesElsewhereAreText) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli.h"
+#include "tests/pseudo_terminal.h"
 
 namespace minimind {
 namespace {
@@ -43,7 +44,7 @@ TEST_F(Chat, TheBundledPoetWritesAPoemOnWhateverItIsTold) {
   EXPECT_EQ(titled.status, 0) << titled.err;
   const Outcome form = run("chat --seed 1 -q -p '五言绝句《你好》'");
   EXPECT_EQ(titled.out, form.out);
-  EXPECT_EQ(titled.out, run("generate --seed 1 -q -p $'五言绝句《你好》\n'").out + "\n");
+  EXPECT_EQ(titled.out, run("generate --seed 1 -q" + input("五言绝句《你好》\n")).out);
   EXPECT_GT(titled.out.size(), 60u);
 }
 
@@ -198,6 +199,114 @@ TEST_F(Chat, CallsThatMeanNothingAreUsageErrors) {
     EXPECT_EQ(run("chat " + std::string(arguments)).status, 2) << arguments;
   }
   EXPECT_EQ(run("chat").status, 1);  // standard input is empty
+}
+
+// The program at a terminal.
+class ChatTerminal : public Chat {
+ protected:
+  // `arguments`, separated by spaces.
+  PseudoTerminal start(const std::string& arguments, const char* terminal = "xterm") const {
+    const std::string command = "exec " + program() + " " + arguments;
+    return PseudoTerminal([&] {
+      setenv("TERM", terminal, 1);
+      setenv("HOME", path("").c_str(), 1);
+      unsetenv("XDG_STATE_HOME");
+      unsetenv("NO_COLOR");
+      execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+      return 127;
+    });
+  }
+};
+
+#define EXPECT_SHOWN(terminal, text) \
+  EXPECT_TRUE((terminal).wait_for(text)) << testing::PrintToString((terminal).shown())
+
+TEST_F(ChatTerminal, AConversationIsEditedTakenBackAndAnsweredAgain) {
+  PseudoTerminal terminal = start(saying("好"));
+  EXPECT_SHOWN(terminal, "/help lists the commands, Ctrl-D leaves");
+  EXPECT_SHOWN(terminal, ">");
+  terminal.type("你好吗\x7f\x1b[D们\r");
+  EXPECT_SHOWN(terminal, "\x1b[?2004l好\r\n");
+  terminal.type("/regenerate\r");
+  EXPECT_SHOWN(terminal, "\x1b[?2004l好\r\n");
+  terminal.type("/stats\r");
+  EXPECT_SHOWN(terminal, "1 turn\r\n");
+  terminal.type("/save " + path("c.json") + "\r");
+  EXPECT_SHOWN(terminal, "saved 1 turn");
+  terminal.type("/undo\r");
+  EXPECT_SHOWN(terminal, "took back: 你们好");
+  terminal.type("/hepl\r");
+  EXPECT_SHOWN(terminal, "there is no command '/hepl'");
+  EXPECT_SHOWN(terminal, "\n\x1b[?2004h");
+  terminal.type("\x04");
+  EXPECT_EQ(terminal.status(), 0);
+  EXPECT_EQ(json::parse(read_whole_file(path("c.json")))["messages"][0]["content"], "你们好");
+  EXPECT_EQ(read_whole_file(path(".local/state/minimind/history")),
+            "你们好\n/regenerate\n/stats\n/save " + path("c.json") + "\n/undo\n/hepl\n");
+}
+
+TEST_F(ChatTerminal, CtrlCStopsTheAnswerWhichStaysAndTwiceLeaves) {
+  PseudoTerminal terminal = start("chat --seed 1 --ignore-eos -n 100000 " + demo);
+  EXPECT_SHOWN(terminal, ">");
+  terminal.type("山居\r");
+  EXPECT_SHOWN(terminal, "，");
+  terminal.type("\x03");
+  EXPECT_SHOWN(terminal, "(stopped)");
+  EXPECT_SHOWN(terminal, ">");
+  terminal.type("/save " + path("c.json") + "\r");
+  EXPECT_SHOWN(terminal, "saved 1 turn");
+  EXPECT_SHOWN(terminal, ">");
+  terminal.type("\x03");
+  EXPECT_SHOWN(terminal, "Ctrl-C again or Ctrl-D leaves");
+  EXPECT_SHOWN(terminal, ">");
+  terminal.type("\x03");
+  EXPECT_EQ(terminal.status(), 130);
+  EXPECT_GT(json::parse(read_whole_file(path("c.json")))["messages"][1]["content"].get<std::string>().size(), 3u);
+}
+
+TEST_F(ChatTerminal, ThoughtsAreDimmedAndCallsAreShownAsCalls) {
+  PseudoTerminal terminal = start(saying("<think>\nhm\n</think>\n\n好" + call));
+  EXPECT_SHOWN(terminal, ">");
+  terminal.type("a\r");
+  EXPECT_SHOWN(terminal, "\x1b[2m");
+  EXPECT_SHOWN(terminal, "好\r\n");
+  EXPECT_SHOWN(terminal, "→ get_weather({");
+  EXPECT_SHOWN(terminal, "/tool RESULT gives the model what get_weather returned");
+  EXPECT_SHOWN(terminal, "\n\x1b[?2004h");
+  terminal.type("\x04");
+  EXPECT_EQ(terminal.status(), 0);
+}
+
+TEST_F(ChatTerminal, AnAnswerCannotDriveTheTerminal) {
+  PseudoTerminal terminal = start(saying("a\x1b[31mb\x07"));
+  EXPECT_SHOWN(terminal, ">");
+  terminal.type("a\r");
+  EXPECT_SHOWN(terminal, "a^[[31mb^G\r\n");
+}
+
+TEST_F(ChatTerminal, ADumbTerminalGetsNoEscapeSequences) {
+  PseudoTerminal terminal = start(saying("<think>hm</think>好"), "dumb");
+  EXPECT_SHOWN(terminal, ">");
+  terminal.type("a\r");
+  EXPECT_SHOWN(terminal, "好\r\n");
+  EXPECT_SHOWN(terminal, ">");
+  terminal.type("\x04");
+  EXPECT_EQ(terminal.status(), 0);
+  EXPECT_EQ(terminal.shown().find('\x1b'), std::string::npos) << testing::PrintToString(terminal.shown());
+}
+
+TEST_F(ChatTerminal, BlocksAndLinesThatGoOnAreOneMessage) {
+  PseudoTerminal terminal = start(saying("好"));
+  EXPECT_SHOWN(terminal, ">");
+  terminal.type("a\\\rb\r");
+  EXPECT_SHOWN(terminal, "\x1b[?2004l好\r\n");
+  terminal.type("\"\"\"\r/c\r\"\"\"\r");
+  EXPECT_SHOWN(terminal, "\x1b[?2004l好\r\n");
+  terminal.type("/save " + path("c.json") + "\r");
+  EXPECT_SHOWN(terminal, "saved 2 turns");
+  const json messages = json::parse(read_whole_file(path("c.json")))["messages"];
+  EXPECT_EQ(messages[0]["content"], "a\nb");
+  EXPECT_EQ(messages[2]["content"], "/c");
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ std::optional<std::string> ChatEntryLines::push(std::string_view line) {
     const std::size_t from = content + mark.size() + 1;
     const std::size_t to = text_.size() - mark.size() - 1;
     std::string text = text_.substr(0, content) + (to > from ? text_.substr(from, to - from) : "");
+    if (content == 0 && text.starts_with('/')) text.insert(0, "/");
     clear();
     return text;
   }

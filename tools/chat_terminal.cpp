@@ -33,7 +33,7 @@ class EntryReader {
   // An entry, which is not blank; or how the reading ended, with what had been typed.
   EditedLine read() {
     while (true) {
-      EditedLine line = editor_.read(lines_.open() ? "… " : "> ", styles_);
+      EditedLine line = editor_.read(lines_.open() ? "…" : ">", styles_);
       if (line.end != LineEnd::entered) {
         lines_.clear();
         return line;

@@ -152,14 +152,15 @@ void LineEditor::Editor::remember(const std::string& entry) {
 }
 
 EditedLine LineEditor::Editor::read(const std::string& prompt, bool styles) {
-  prompt_ = to_wide(prompt);
-  if (styles) prompt_ = L"\1\x1b[1m\1" + prompt_ + L"\1\x1b[0m\1";
+  // libedit leaves out marked text that nothing follows.
+  prompt_ = (styles ? L"\1\x1b[1m\1" + to_wide(prompt) + L"\1\x1b[0m\1" : to_wide(prompt)) + L' ';
   cancelled_ = false;
   const sigset_t watched = watched_signals();
   sigset_t before;
   sigprocmask(SIG_BLOCK, &watched, &before);
   catch_suspend();
   set_bracketed_paste(true);
+  el_wset(line_, EL_PREP_TERM, 1);  // before the prompt is shown, so that the terminal echoes nothing behind it
   int count = 0;
   const wchar_t* const line = el_wgets(line_, &count);
   set_bracketed_paste(false);

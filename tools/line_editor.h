@@ -31,7 +31,7 @@ class LineEditor {
   // Puts an entry, of any number of lines, behind those that the arrows and Ctrl-R find.
   void remember(const std::string& entry);
 
-  // `styles`: the prompt is bold.
+  // A blank follows the prompt, which is bold with `styles`.
   EditedLine read(const std::string& prompt, bool styles);
 
  private:
