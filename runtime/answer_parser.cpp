@@ -10,8 +10,8 @@ namespace {
 
 using Kind = AnswerEvent::Kind;
 
-constexpr std::string_view think_begin = "<think>", think_end = "</think>";
-constexpr std::string_view call_begin = "<tool_call>", call_end = "</tool_call>";
+constexpr std::string_view think_begin = answer_tags[0], think_end = answer_tags[1];
+constexpr std::string_view call_begin = answer_tags[2], call_end = answer_tags[3];
 constexpr std::string_view white_space = " \t\r\n";
 
 std::string_view without_end(std::string_view text, std::string_view characters) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -7,6 +8,8 @@
 #include "runtime/message.h"
 
 namespace minimind {
+
+inline constexpr std::array<std::string_view, 4> answer_tags = {"<think>", "</think>", "<tool_call>", "</tool_call>"};
 
 // Where an answer begins.
 enum class ThinkState {

@@ -114,6 +114,9 @@ Conversation::Conversation(Forward& forward, Context& context, const Tokenizer& 
       chat_template_(chat_template),
       options_(std::move(options)) {
   state_.now = std::time(nullptr);
+  for (const std::string_view tag : answer_tags) {
+    if (const auto id = tokenizer.id_of(tag)) options_.generate.text_tokens.push_back(*id);
+  }
 }
 
 Answer Conversation::ask(const std::string& text, const AnswerListener& listener,

@@ -26,11 +26,11 @@ double seconds_since(Clock::time_point start) {
 // Tokens in, certain text out: bytes become whole characters, and stop strings are cut.
 class TextStream {
  public:
-  TextStream(const Tokenizer* tokenizer, const std::vector<std::string>& stop, const TextCallback& on_text)
-      : tokenizer_(tokenizer), filter_(stop), on_text_(on_text) {}
+  TextStream(const Tokenizer* tokenizer, const GenerateOptions& options, const TextCallback& on_text)
+      : tokenizer_(tokenizer), text_tokens_(options.text_tokens), filter_(options.stop), on_text_(on_text) {}
 
   void push(std::int32_t token) {
-    if (tokenizer_ && !tokenizer_->is_special(token)) show(filter_.push(utf8_.push(tokenizer_->token_bytes(token))));
+    if (tokenizer_ && is_text(token)) show(filter_.push(utf8_.push(tokenizer_->token_bytes(token))));
   }
 
   void finish() {
@@ -42,6 +42,11 @@ class TextStream {
   std::string take_text() { return std::move(text_); }
 
  private:
+  bool is_text(std::int32_t token) const {
+    return !tokenizer_->is_special(token) ||
+           std::find(text_tokens_.begin(), text_tokens_.end(), token) != text_tokens_.end();
+  }
+
   void show(const std::string& piece) {
     if (piece.empty()) return;
     text_ += piece;
@@ -49,6 +54,7 @@ class TextStream {
   }
 
   const Tokenizer* tokenizer_;
+  const std::vector<std::int32_t>& text_tokens_;
   Utf8Stream utf8_;
   StopFilter filter_;
   const TextCallback& on_text_;
@@ -116,7 +122,7 @@ class Generation {
         interrupted_(interrupted),
         end_tokens_(all_end_tokens(options, tokenizer)),
         sampler_(options.sampling, forward.model().config.vocab_size, tokenizer),
-        stream_(tokenizer, options.stop, on_text),
+        stream_(tokenizer, options, on_text),
         tokens_(prompt.begin(), prompt.end()),
         prompt_size_(prompt.size()) {
     if (options.drafter) most_drafted_ = options.draft_tokens;

@@ -19,9 +19,10 @@
 namespace minimind {
 
 struct GenerateOptions {
-  std::size_t max_tokens = 0;            // at most so many are generated
-  std::vector<std::int32_t> end_tokens;  // any of them ends the text; empty to ignore the end of text
-  std::vector<std::string> stop;         // any of them ends the text and is not part of it
+  std::size_t max_tokens = 0;             // at most so many are generated
+  std::vector<std::int32_t> end_tokens;   // any of them ends the text; empty to ignore the end of text
+  std::vector<std::string> stop;          // any of them ends the text and is not part of it
+  std::vector<std::int32_t> text_tokens;  // special tokens that are part of the text all the same
   SamplingOptions sampling;
   std::shared_ptr<const Grammar> grammar;  // what the text has to conform to; null: nothing
   Drafter* drafter = nullptr;              // guesses tokens, which changes nothing but the speed; null: none
@@ -44,7 +45,7 @@ constexpr std::string_view name_of(FinishReason reason) {
 
 struct Generated {
   std::vector<std::int32_t> tokens;  // as sampled, with the end token where one came
-  std::string text;                  // without special tokens and stop strings; empty without a tokenizer
+  std::string text;                  // without other special tokens and stop strings; empty without a tokenizer
   FinishReason finish_reason = FinishReason::length;
   bool conforms = true;                  // whether the text is one of the grammar's: not when it was cut short
   std::size_t prompt_tokens_reused = 0;  // were in the context

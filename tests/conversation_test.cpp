@@ -169,6 +169,19 @@ TEST(Conversation, CallsThatAreSpelledInTheModelsOwnWayStayLikeThat) {
   EXPECT_EQ(chat.conversation.give_results({"1"}, {}, chat.interrupted).stats.reused_tokens, before);
 }
 
+// As tokens of some vocabularies are, which are otherwise left out of texts.
+TEST(Conversation, TagsThatAreSpecialTokensAreTagsToo) {
+  ConversationOptions options;
+  options.generate.max_tokens = 3;
+  SmallChat chat(Tokenizer(chat_tokenizer_data(true)), ChatTemplate::of_family(Family::v2, {}), 2048, options);
+  const auto tag = chat.tokenizer.id_of("<think>");
+  options.generate.sampling.logit_bias = {{.token = tag.value(), .bias = 1000}};
+  Conversation conversation(chat.forward, chat.context, chat.tokenizer, chat.chat_template, options);
+  const Answer answer = conversation.ask("hi", {}, chat.interrupted);
+  EXPECT_EQ(answer.message.content, "");
+  EXPECT_EQ(answer.message.reasoning, "<think><think>");
+}
+
 TEST(Conversation, WhatIsNoCallStaysInTheContent) {
   SmallChat chat(Family::v3, 2048, answers_of(R"("看\n<tool_call>\nweather(北京)\n</tool_call>")"));
   const Answer answer = chat.ask("?");

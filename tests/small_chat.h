@@ -19,8 +19,8 @@
 
 namespace minimind {
 
-// The tags and special tokens of MiniMind 3, then every byte, then some words: 256 + 14 tokens.
-inline TokenizerData chat_tokenizer_data(bool tags_are_tokens = true) {
+// The tags and special tokens of MiniMind 3, then every byte, then some words.
+inline TokenizerData chat_tokenizer_data(bool special_tags = false) {
   TokenizerData data;
   data.source = "test.json";
   const auto add = [&](const std::string& text, bool special) {
@@ -29,10 +29,10 @@ inline TokenizerData chat_tokenizer_data(bool tags_are_tokens = true) {
     token.content = text;
     token.special = special;
     data.vocab.emplace_back(text, token.id);
-    if (special || tags_are_tokens) data.added_tokens.push_back(token);
+    data.added_tokens.push_back(token);
   };
   for (const char* const text : {"<|endoftext|>", "<|im_start|>", "<|im_end|>", "<s>", "</s>"}) add(text, true);
-  for (const char* const text : {"<tool_call>", "</tool_call>", "<think>", "</think>"}) add(text, false);
+  for (const char* const text : {"<tool_call>", "</tool_call>", "<think>", "</think>"}) add(text, special_tags);
   for (int byte = 0; byte < 256; ++byte) {
     data.vocab.emplace_back(to_byte_level(std::string{static_cast<char>(byte)}), static_cast<int>(data.vocab.size()));
   }

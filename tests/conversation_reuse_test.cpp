@@ -1,0 +1,65 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "runtime/conversation.h"
+#include "tests/golden_tokenizer.h"
+#include "tests/small_chat.h"
+
+namespace minimind {
+namespace {
+
+// Random weights write all there is in the vocabulary, so that hardly an answer is spelled as encode() would.
+void expect_no_turn_computed_twice(const std::string& version, std::optional<bool> think) {
+  const Tokenizer tokenizer = Tokenizer::load(reference_tokenizers + "/" + version);
+  ConversationOptions options;
+  options.generate.max_tokens = 20;
+  options.generate.end_tokens = {*tokenizer.eos_id()};
+  // MiniMind 3 strips the line feeds that an answer begins with, and stops at its special tokens.
+  for (std::int32_t id = 0; id < 6400; ++id) {
+    const bool unwanted = tokenizer.is_special(id) || tokenizer.token_bytes(id).find('\n') != std::string_view::npos;
+    if (unwanted) options.generate.sampling.logit_bias.push_back({.token = id, .bias = -1000});
+  }
+  SmallChat chat(tokenizer, ChatTemplate(tokenizer.chat_template().value(), version, {}), 4096, options);
+  chat.conversation.set_think(think);
+  for (int turn = 0; turn < 20; ++turn) {
+    const std::size_t before = chat.context.size();
+    const Answer answer = chat.ask("问题 " + std::to_string(turn) + ": 天空为什么是蓝色的?");
+    EXPECT_EQ(answer.stats.reused_tokens, before) << version << ", turn " << turn << ": " << answer.message.content;
+  }
+}
+
+TEST(ConversationReuse, WithMiniMindsTemplatesNothingIsComputedTwice) {
+  if (!std::filesystem::exists(reference_tokenizers)) GTEST_SKIP() << reference_tokenizers << " is not here";
+  for (const std::string version : {"v1", "v2", "v3"}) {
+    for (const std::optional<bool> think : {std::optional<bool>(), std::optional(false), std::optional(true)}) {
+      expect_no_turn_computed_twice(version, think);
+    }
+  }
+}
+
+TEST(ConversationReuse, TheDemoGoesOnPastItsContext) {
+  const std::string folder = MINIMIND_SOURCE_DIR "/weights/demo";
+  const Tokenizer tokenizer = Tokenizer::load(folder);
+  const Model model = load_model(open_checkpoint(folder + "/model.pth", {}), WeightType::as_stored, 1);
+  const ChatTemplate chat_template = ChatTemplate::of_family(model.config.family, {});
+  constexpr std::size_t capacity = 256;
+  Forward forward(model, kernels::choose(), 1, 64, capacity);
+  Context context(model.config, capacity);
+  ConversationOptions options;
+  options.generate.max_tokens = 40;
+  options.generate.end_tokens = {*tokenizer.eos_id()};
+  Conversation conversation(forward, context, tokenizer, chat_template, options);
+  const std::atomic<bool> interrupted = false;
+  for (int turn = 0; turn < 30; ++turn) {
+    const Answer answer = conversation.ask("七言绝句《秋夜》", {}, interrupted);
+    EXPECT_EQ(answer.stats.reused_tokens + answer.stats.computed_tokens, answer.stats.prompt_tokens);
+  }
+  EXPECT_EQ(conversation.turns(), 30u);
+  EXPECT_GT(conversation.dropped_turns(), 15u);
+  EXPECT_GT(2 * conversation.total_stats().reused_tokens, conversation.total_stats().prompt_tokens);
+}
+
+}  // namespace
+}  // namespace minimind
