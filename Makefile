@@ -101,6 +101,7 @@ demo: packages
 	@echo
 	./minimind generate -p '五言绝句《山居》' -n 100
 	@echo
+	@echo "Ask it for more: ./minimind chat"
 	@echo "Another one: ./minimind generate -p '七言绝句《秋夜》'"
 	@echo "What a model of yours is: ./minimind inspect -m out/full_sft_768.pth"
 

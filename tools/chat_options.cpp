@@ -21,8 +21,10 @@ void add_conversation_options(CLI::App& command, ChatOptions& options) {
       ->excludes(think);
   command.add_flag("--show-thinking", options.show_thinking, "print thoughts even where the output is no terminal");
   command.add_flag("--no-shift", options.no_shift, "fail when the context is full, rather than drop the oldest turns");
-  auto* session = command.add_option("--session", options.session,
-                                     "a file that keeps the conversation and what was computed for it, to go on later");
+  auto* session = command
+                      .add_option("--session", options.session,
+                                  "a file that keeps the conversation and what was computed for it, to go on later")
+                      ->check(not_empty);
   command.add_option("--load", options.load, "go on with a conversation that was saved as JSON")
       ->check(not_empty)
       ->excludes(session);

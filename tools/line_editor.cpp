@@ -159,8 +159,8 @@ EditedLine LineEditor::Editor::read(const std::string& prompt, bool styles) {
   sigset_t before;
   sigprocmask(SIG_BLOCK, &watched, &before);
   catch_suspend();
-  set_bracketed_paste(true);
   el_wset(line_, EL_PREP_TERM, 1);  // before the prompt is shown, so that the terminal echoes nothing behind it
+  set_bracketed_paste(true);
   int count = 0;
   const wchar_t* const line = el_wgets(line_, &count);
   set_bracketed_paste(false);
