@@ -9,14 +9,14 @@ ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += --jobs=$(JOBS)
 endif
 
-BUILD_PACKAGES := g++ libcli11-dev libfmt-dev libssl-dev libutf8proc-dev libxsimd-dev nlohmann-json3-dev zlib1g-dev
+BUILD_PACKAGES := g++ libcli11-dev libedit-dev libfmt-dev libssl-dev libutf8proc-dev libxsimd-dev nlohmann-json3-dev zlib1g-dev
 TEST_PACKAGES := libgtest-dev python3
 
 BUILD ?= build/release
 OPTIMIZE ?= -O2
 CXXFLAGS := -std=c++20 -fopenmp -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Werror
 CPPFLAGS := -I. -MMD -MP -DMINIMIND_VERSION='"$(VERSION)"' -DMINIMIND_SOURCE_DIR='"$(CURDIR)"'
-LDLIBS := -lcrypto -lfmt -lutf8proc -lz
+LDLIBS := -lcrypto -ledit -lfmt -lutf8proc -lz
 
 # Kernels are compiled once per instruction set of the machine's architecture; the program chooses at start.
 ifeq ($(shell uname -m),aarch64)
@@ -102,6 +102,7 @@ demo: packages
 	@echo
 	./minimind generate -p '五言绝句《山居》' -n 100
 	@echo
+	@echo "Ask it for more: ./minimind chat"
 	@echo "Another one: ./minimind generate -p '七言绝句《秋夜》'"
 	@echo "What a model of yours is: ./minimind inspect -m out/full_sft_768.pth"
 

@@ -197,7 +197,7 @@ void check_digest(std::span<const std::byte> bytes, const std::string& path) {
 }
 
 // The cache's part of the file goes to where the cache has it.
-void fill(Context& context, const Config& config, std::span<const std::int32_t> tokens, ByteReader& reader) {
+void fill(Context& context, std::span<const std::int32_t> tokens, ByteReader& reader) {
   const std::size_t given = reader.remaining();
   const std::vector<std::int32_t> before(context.tokens().begin(), context.tokens().end());
   context.assign(tokens);
@@ -270,7 +270,7 @@ ConversationState load_session(const std::string& path, const ModelIdentity& mod
     reader.fail(fmt::format("holds {} positions, but the context {}; give --ctx-size {} or more", positions,
                             context.capacity(), positions + 1));
   }
-  fill(context, model.config, std::span(state.tokens).first(static_cast<std::size_t>(positions)), reader);
+  fill(context, std::span(state.tokens).first(static_cast<std::size_t>(positions)), reader);
   return state;
 }
 

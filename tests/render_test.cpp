@@ -36,8 +36,12 @@ TEST_F(Render, ATemplateKnowsTheSpecialTokensOfTheTokenizer) {
 }
 
 TEST_F(Render, UsesTheTemplateOfTheFamilyWhereTheCheckpointHasNone) {
+  for (const char* name : {"model.pth", "tokenizer.json"}) {
+    std::filesystem::copy_file(std::string(MINIMIND_SOURCE_DIR "/weights/demo/") + name, path(name));
+  }
   const Outcome outcome = run(
-      R"(render -p '{"messages": [{"role": "user", "content": "hi"}], "add_generation_prompt": true, "open_thinking": true}')");
+      "render -m " + path("model.pth") +
+      R"( -p '{"messages": [{"role": "user", "content": "hi"}], "add_generation_prompt": true, "open_thinking": true}')");
   EXPECT_EQ(outcome.out, "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n<think>\n") << outcome.err;
   EXPECT_NE(outcome.err.find("has no chat template; using that of family v3"), std::string::npos) << outcome.err;
 }

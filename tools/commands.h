@@ -10,6 +10,7 @@ namespace minimind {
 using Command = std::function<int()>;
 
 Command add_generate(CLI::App& app);
+Command add_chat(CLI::App& app);
 Command add_inspect(CLI::App& app);
 Command add_logits(CLI::App& app);
 Command add_compare(CLI::App& app);

@@ -9,12 +9,16 @@
 
 namespace minimind {
 
-Tokenizer require_tokenizer(const std::string& given, const std::string& model) {
-  if (!given.empty()) return Tokenizer::load(given);
+std::string require_tokenizer_path(const std::string& given, const std::string& model) {
+  if (!given.empty()) return given;
   const std::string path = model_path(model);
-  if (const auto found = find_tokenizer(path)) return Tokenizer::load(*found);
+  if (const auto found = find_tokenizer(path)) return *found;
   throw Error(fmt::format("{}: has {}no tokenizer.json beside it or in ../model/; give one with --tokenizer", path,
                           is_gguf(path) ? "no tokenizer in it and " : ""));
+}
+
+Tokenizer require_tokenizer(const std::string& given, const std::string& model) {
+  return Tokenizer::load(require_tokenizer_path(given, model));
 }
 
 std::optional<Tokenizer> load_tokenizer(const std::string& given, const std::string& model) {

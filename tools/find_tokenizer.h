@@ -7,8 +7,11 @@
 
 namespace minimind {
 
-// The tokenizer given, else the one that belongs to the model (or to the demo, when `model` is empty).
-// Throws Error, saying where was looked, when there is none, and as Tokenizer::load does.
+// Where the tokenizer given is, else the one that belongs to the model (or to the demo, when `model` is empty). Throws
+// Error, saying where was looked, when there is none.
+std::string require_tokenizer_path(const std::string& given, const std::string& model);
+
+// That tokenizer. Throws Error as Tokenizer::load does, too.
 Tokenizer require_tokenizer(const std::string& given, const std::string& model);
 
 // The same for work that can go on without: nothing when none was given and the model has none, or when a GGUF has one

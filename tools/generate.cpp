@@ -7,10 +7,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "runtime/utf8.h"
 #include "tools/commands.h"
 #include "tools/engine.h"
 #include "tools/find_tokenizer.h"
+#include "tools/generation_limits.h"
 #include "tools/interrupt.h"
 #include "tools/note.h"
 #include "tools/profiling.h"
@@ -42,30 +42,7 @@ void check_prompt_options(const GenerateCommand& options) {
   if (options.tokens && has_text) throw UsageError("give the prompt either as --tokens or as text");
   if (options.tokens && options.tokens->empty()) throw UsageError("--tokens is empty");
   if (options.text.has_prompt && options.text.prompt.empty()) throw UsageError("--prompt is empty");
-  for (const std::string& stop : options.stop) {
-    if (stop.empty() || !is_utf8(stop)) throw UsageError("--stop wants a text of at least one whole character");
-  }
-}
-
-// What the config names and what the tokenizer calls its end of text; an assumed id only where both are silent.
-std::vector<std::int32_t> end_tokens(const Engine& engine, const std::optional<Tokenizer>& tokenizer, bool quiet) {
-  std::vector<std::int32_t> tokens = engine.model.config.eos_token_id;
-  const bool tokenizer_tells = tokenizer && tokenizer->eos_id();
-  if (engine.eos_was_assumed && tokenizer_tells) tokens.clear();
-  if (tokenizer_tells) tokens.push_back(*tokenizer->eos_id());
-  if (engine.eos_was_assumed && !tokenizer_tells && !quiet) {
-    note("assumed that token {} ends the text; --ignore-eos goes on past it", tokens.front());
-  }
-  return tokens;
-}
-
-std::size_t context_size(const GenerateCommand& options, const Config& config) {
-  if (!options.context) return config.max_position_embeddings;
-  if (*options.context > config.max_position_embeddings && !options.run.quiet) {
-    note("--ctx-size {} goes beyond the {} positions the model was made for", *options.context,
-         config.max_position_embeddings);
-  }
-  return *options.context;
+  check_stops(options.stop);
 }
 
 double per_second(std::size_t count, double seconds) {
@@ -155,8 +132,9 @@ int run_generate(const GenerateCommand& options) {
   const auto tokenizer = options.tokens ? load_tokenizer(options.tokenizer, options.checkpoint.model)
                                         : std::optional(require_tokenizer(options.tokenizer, options.checkpoint.model));
   const std::vector<std::int32_t> prompt = options.tokens ? *options.tokens : tokenizer->encode(options.text.read());
-  if (!options.ignore_eos) generate_options.end_tokens = end_tokens(engine, tokenizer, options.run.quiet);
-  const std::size_t positions = context_size(options, config);
+  if (!options.ignore_eos)
+    generate_options.end_tokens = end_tokens(engine, tokenizer ? &*tokenizer : nullptr, options.run.quiet);
+  const std::size_t positions = context_size(options.context, config, options.run.quiet);
   Context context(config, std::min(positions, prompt.size() + options.max_tokens), engine.kv_type);
   const Speculation speculation(options.speculation, engine, tokenizer ? &*tokenizer : nullptr, context.capacity(),
                                 options.run);

@@ -56,9 +56,9 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", MINIMIND_VERSION);
   std::vector<std::pair<CLI::App*, minimind::Command>> commands;
-  for (const auto add : {minimind::add_generate, minimind::add_inspect, minimind::add_logits, minimind::add_compare,
-                         minimind::add_perplexity, minimind::add_tokenize, minimind::add_render, minimind::add_convert,
-                         minimind::add_bench}) {
+  for (const auto add : {minimind::add_generate, minimind::add_chat, minimind::add_inspect, minimind::add_logits,
+                         minimind::add_compare, minimind::add_perplexity, minimind::add_tokenize, minimind::add_render,
+                         minimind::add_convert, minimind::add_bench}) {
     minimind::Command run = add(app);
     commands.emplace_back(app.get_subcommands({}).back(), std::move(run));
   }

@@ -8,12 +8,12 @@
 #include "runtime/chat_template.h"
 #include "runtime/read_tokenizer.h"
 #include "tools/commands.h"
+#include "tools/find_template.h"
 #include "tools/lines.h"
 #include "tools/note.h"
 #include "tools/options.h"
 #include "weights/checkpoint.h"
 #include "weights/error.h"
-#include "weights/text_file.h"
 
 namespace minimind {
 namespace {
@@ -36,12 +36,8 @@ std::optional<TokenizerData> read_tokenizer_of(const RenderOptions& options) {
 // The template given, the tokenizer's, or that of the model's family.
 ChatTemplate load_template(const RenderOptions& options) {
   const auto tokenizer = read_tokenizer_of(options);
-  SpecialTokens special = tokenizer ? special_tokens_of(*tokenizer) : SpecialTokens();
-  if (!options.chat_template.empty()) {
-    return ChatTemplate(read_text_file(options.chat_template), options.chat_template, std::move(special));
-  }
-  if (tokenizer && tokenizer->chat_template) {
-    return ChatTemplate(*tokenizer->chat_template, tokenizer->source + ": chat_template", std::move(special));
+  if (auto found = find_template(options.chat_template, tokenizer ? &*tokenizer : nullptr)) {
+    return std::move(found->chat_template);
   }
   if (!options.tokenizer.empty() && options.model.empty()) {
     throw Error(fmt::format("{}: has no chat template; give one with --template, or the model with -m for its family's",
@@ -50,7 +46,7 @@ ChatTemplate load_template(const RenderOptions& options) {
   const std::string path = model_path(options.model);
   const Family family = open_checkpoint(path, {}).config.family;
   note("{}: has no chat template; using that of family {}", path, name_of(family));
-  return ChatTemplate::of_family(family, std::move(special));
+  return ChatTemplate::of_family(family, tokenizer ? special_tokens_of(*tokenizer) : SpecialTokens());
 }
 
 int run_render(const RenderOptions& options) {

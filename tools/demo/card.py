@@ -10,8 +10,9 @@ CARD = """\
 A MiniMind-3 dense model of {millions:.2f} M parameters that writes classical Chinese verse in four regulated forms.
 It is here so that a fresh build has something to run.
 
-It is not one of MiniMind's released models and shares no weight with them. It does not chat, knows nothing, and its
-verse keeps the shape of a poem better than its sense, rhyme or tones.
+It is not one of MiniMind's released models and shares no weight with them. In a chat it writes a poem of the title it is
+given and remembers nothing. It knows nothing either, and its verse keeps the shape of a poem better than its sense, rhyme
+or tones.
 
 ## Use
 
@@ -27,7 +28,8 @@ The poem follows, a couplet a line, then `<|im_end|>` (id 2). Nothing was traine
 |---|---|
 | model.pth | float16 state dict under MiniMind-3's names, `lm_head.weight` sharing the embedding's storage |
 | tokenizer.json | byte-level BPE, {vocab_size} ids, MiniMind-3's added tokens at 0 to 35 |
-| tokenizer_config.json | names of the special tokens; no chat template |
+| tokenizer_config.json | names of the special tokens |
+| chat_template.jinja | the last message as a title or as form and title; earlier ones are not seen |
 | LICENSE | the licence of the data |
 
 Hidden size {hidden_size}, {num_hidden_layers} layers, {num_attention_heads} query and {num_key_value_heads} key-value

@@ -70,6 +70,7 @@ def export(data: Path, work: Path, out: Path) -> None:
     text = card(CONFIG, numbers, samples)
     (out / "README.md").write_text(text, encoding="utf-8")
     shutil.copyfile(Path(__file__).with_name("DATA_LICENSE"), out / "LICENSE")
+    shutil.copyfile(Path(__file__).with_name("chat_template.jinja"), out / "chat_template.jinja")
     print(f"validation loss {loss:.4f}, perplexity {math.exp(loss):.1f}")
     for seed, poem in samples:
         print(f"seed {seed}\n{poem}")

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <poll.h>
+#include <pty.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace minimind {
+
+// A program that runs on a terminal of 80 by 24, where a test types and reads.
+class PseudoTerminal {
+ public:
+  // `program` runs in a child process and returns its exit status.
+  explicit PseudoTerminal(const std::function<int()>& program) {
+    winsize size{24, 80, 0, 0};
+    child_ = forkpty(&terminal_, nullptr, nullptr, &size);
+    if (child_ < 0) throw std::runtime_error("no pseudo-terminal");
+    if (child_ == 0) _exit(program());
+  }
+  PseudoTerminal(const PseudoTerminal&) = delete;
+  PseudoTerminal& operator=(const PseudoTerminal&) = delete;
+  ~PseudoTerminal() {
+    if (child_ > 0) {
+      kill(child_, SIGKILL);
+      waitpid(child_, nullptr, 0);
+    }
+    close(terminal_);
+  }
+
+  void type(std::string_view text) {
+    if (write(terminal_, text.data(), text.size()) != std::ssize(text)) throw std::runtime_error("cannot type");
+  }
+
+  // Reads what is shown until `text` stands in it, behind what was waited for before. False after ten seconds, or when
+  // the program has ended without.
+  bool wait_for(std::string_view text) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (true) {
+      const std::size_t at = shown_.find(text, seen_);
+      if (at != std::string::npos) {
+        seen_ = at + text.size();
+        return true;
+      }
+      if (std::chrono::steady_clock::now() > deadline || !read_more()) return false;
+    }
+  }
+
+  // Everything that was shown.
+  const std::string& shown() const { return shown_; }
+
+  void signal(int number) { kill(child_, number); }
+
+  // Reads to the end. The exit status, or 128 and the signal that ended the program; -1 when it does not end.
+  int status() {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (std::chrono::steady_clock::now() < deadline) {
+      read_more();
+      int status = 0;
+      if (waitpid(child_, &status, WNOHANG) != child_) continue;
+      child_ = -1;
+      return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    }
+    return -1;
+  }
+
+ private:
+  bool read_more() {
+    pollfd input{terminal_, POLLIN, 0};
+    if (poll(&input, 1, 50) <= 0) return true;
+    std::array<char, 4096> buffer;
+    const ssize_t size = read(terminal_, buffer.data(), buffer.size());
+    if (size > 0) shown_.append(buffer.data(), static_cast<std::size_t>(size));
+    return size > 0;
+  }
+
+  int terminal_ = -1;
+  pid_t child_ = -1;
+  std::string shown_;
+  std::size_t seen_ = 0;
+};
+
+}  // namespace minimind

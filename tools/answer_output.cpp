@@ -1,0 +1,131 @@
+#include "tools/answer_output.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/terminal.h"
+
+namespace minimind {
+namespace {
+
+double per_second(std::size_t count, double seconds) {
+  return seconds > 0 ? static_cast<double>(count) / seconds : 0;
+}
+
+std::string_view finish_reason_of(const Answer& answer) {
+  const bool called = answer.finish_reason == FinishReason::stop && !answer.message.tool_calls.empty();
+  return called ? "tool_calls" : name_of(answer.finish_reason);
+}
+
+}  // namespace
+
+TextOutput::TextOutput(const ChatNotices& notices, bool show_thinking)
+    : notices_(notices),
+      show_thinking_(show_thinking),
+      on_terminal_(isatty(STDOUT_FILENO) != 0),
+      styles_(takes_styles(stdout)) {}
+
+void TextOutput::event(const AnswerEvent& event) {
+  switch (event.kind) {
+    case AnswerEvent::Kind::thought:
+      if (!on_terminal_ && !show_thinking_) return;
+      begin(Part::thought);
+      return write(event.text, on_terminal_);
+    case AnswerEvent::Kind::text:
+      begin(Part::text);
+      return write(event.text, false);
+    case AnswerEvent::Kind::tool_call:
+      return call(event.call);
+    case AnswerEvent::Kind::not_a_call:
+      end_part();
+      notices_.say(fmt::format("the model meant to call a tool, but wrote no call: {}", event.text));
+  }
+}
+
+void TextOutput::begin(Part part) {
+  if (part == part_) return;
+  const bool separate = part_ != Part::nothing;
+  end_part();
+  if (separate && on_terminal_) std::fputs("\n", stdout);
+  if (part == Part::thought && !on_terminal_) std::fputs("<think>\n", stdout);
+  part_ = part;
+}
+
+void TextOutput::end_part() {
+  if (on_terminal_) write(safe_.finish(), part_ == Part::thought);
+  if (!at_line_begin_) std::fputs("\n", stdout);
+  if (part_ == Part::thought && !on_terminal_) std::fputs("</think>\n\n", stdout);
+  std::fflush(stdout);
+  at_line_begin_ = true;
+  part_ = Part::nothing;
+}
+
+void TextOutput::write(std::string_view text, bool dim) {
+  if (text.empty()) return;
+  const std::string shown = on_terminal_ ? styled(safe_.push(text), Style::dim, styles_ && dim) : std::string(text);
+  std::fwrite(shown.data(), 1, shown.size(), stdout);
+  std::fflush(stdout);
+  at_line_begin_ = text.ends_with('\n');
+}
+
+void TextOutput::call(const ToolCall& call) {
+  if (!on_terminal_) {
+    end_part();
+    return notices_.say(fmt::format("the model calls {}", call_text(call)));
+  }
+  begin(Part::call);
+  std::fputs((styled(terminal_text("→ " + call_text(call)), Style::call, styles_) + "\n").c_str(), stdout);
+  std::fflush(stdout);
+}
+
+void TextOutput::finish(const Answer& answer) {
+  if (part_ != Part::nothing) end_part();
+  if (answer.withdrawn) return;
+  const bool empty = answer.message.content.empty() && answer.message.tool_calls.empty();
+  if (empty && answer.finish_reason == FinishReason::stop) notices_.say("the answer is empty");
+}
+
+void JsonOutput::finish(const Answer& answer) {
+  fmt::print("{}\n", answer_json(answer));
+  std::fflush(stdout);
+}
+
+std::string call_text(const ToolCall& call) {
+  return fmt::format("{}({})", call.name, call.arguments);
+}
+
+std::string answer_json(const Answer& answer) {
+  using Json = nlohmann::ordered_json;
+  Json calls = Json::array();
+  for (const ToolCall& call : answer.message.tool_calls) {
+    calls.push_back(
+        {{"id", call.id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
+  }
+  const AnswerStats& stats = answer.stats;
+  const std::size_t decoded = stats.generated_tokens > 0 ? stats.generated_tokens - 1 : 0;
+  Json json{{"content", answer.message.content},
+            {"reasoning_content", answer.message.reasoning ? Json(*answer.message.reasoning) : Json(nullptr)},
+            {"tool_calls", calls},
+            {"finish_reason", finish_reason_of(answer)},
+            {"dropped_turns", answer.dropped_turns},
+            {"usage",
+             {{"prompt_tokens", stats.prompt_tokens},
+              {"reused", stats.reused_tokens},
+              {"completion_tokens", stats.generated_tokens}}},
+            {"timings",
+             {{"prompt_seconds", stats.prompt_seconds},
+              {"prompt_tokens_per_second", per_second(stats.computed_tokens, stats.prompt_seconds)},
+              {"decode_seconds", stats.decode_seconds},
+              {"decode_tokens_per_second", per_second(decoded, stats.decode_seconds)}}}};
+  if (stats.drafted_tokens > 0) {
+    json["speculation"] = {
+        {"drafted", stats.drafted_tokens},
+        {"accepted", stats.accepted_tokens},
+        {"acceptance_rate", static_cast<double>(stats.accepted_tokens) / static_cast<double>(stats.drafted_tokens)}};
+  }
+  return json.dump();
+}
+
+}  // namespace minimind

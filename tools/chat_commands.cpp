@@ -1,0 +1,77 @@
+#include "tools/chat_commands.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+
+#include "weights/error.h"
+#include "weights/quote.h"
+
+namespace minimind {
+namespace {
+
+constexpr std::array commands = {
+    ChatCommandInfo{"/help", "", "this list", ChatAction::help},
+    ChatCommandInfo{"/reset", "", "begins anew; the system message stays", ChatAction::reset},
+    ChatCommandInfo{"/undo", "", "takes your last message and its answer back", ChatAction::undo},
+    ChatCommandInfo{"/regenerate", "", "answers the last message once more", ChatAction::regenerate},
+    ChatCommandInfo{"/system", "[TEXT]", "sets the system message, or shows it; 'none' removes it", ChatAction::system},
+    ChatCommandInfo{"/think", "[on|off]", "whether the model thinks before it answers", ChatAction::think},
+    ChatCommandInfo{"/tool", "[RESULT]", "gives the model what the tool it called returned", ChatAction::tool},
+    ChatCommandInfo{"/save", "FILE", "writes the conversation as JSON", ChatAction::save},
+    ChatCommandInfo{"/load", "FILE", "goes on with a conversation that was saved", ChatAction::load},
+    ChatCommandInfo{"/stats", "", "tokens, reuse and speed", ChatAction::stats},
+    ChatCommandInfo{"/exit", "", "leaves, as /quit and Ctrl-D do", ChatAction::exit},
+    ChatCommandInfo{"/quit", "", "", ChatAction::exit},
+};
+
+constexpr std::string_view blanks = " \t\r\n";
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blanks) + 1 - first);
+}
+
+}  // namespace
+
+std::span<const ChatCommandInfo> chat_commands() {
+  return commands;
+}
+
+ChatEntry parse_chat_entry(std::string_view text) {
+  if (!text.starts_with('/')) return ChatMessage{std::string(text)};
+  if (text.starts_with("//")) return ChatMessage{std::string(text.substr(1))};
+  const std::size_t end = std::min(text.find_first_of(blanks), text.size());
+  const std::string_view name = text.substr(0, end);
+  const auto found = std::find_if(commands.begin(), commands.end(),
+                                  [&](const ChatCommandInfo& command) { return command.name == name; });
+  if (found == commands.end()) {
+    throw UsageError(
+        fmt::format("there is no command {}; /help lists them; a message that begins with a slash is sent with two",
+                    minimind::quoted(name)));
+  }
+  const std::string_view argument = trimmed(text.substr(end));
+  if (found->argument.empty() && !argument.empty()) {
+    throw UsageError(fmt::format("{} takes nothing behind it", name));
+  }
+  if (!found->argument.empty() && found->argument.front() != '[' && argument.empty()) {
+    throw UsageError(fmt::format("{} wants {} behind it", name, found->argument));
+  }
+  return ChatCommand{found->action, std::string(argument)};
+}
+
+std::string chat_help() {
+  std::string help;
+  for (const ChatCommandInfo& command : commands) {
+    if (command.does.empty()) continue;
+    help += fmt::format("  {:<20}{}\n", fmt::format("{} {}", command.name, command.argument), command.does);
+  }
+  return help +
+         "A message of several lines: paste it, press Alt-Enter, end a line with a backslash,\n"
+         "or put the lines between two lines of \"\"\". //... sends what begins with a slash.\n"
+         "Tab completes commands, Ctrl-R searches, Ctrl-C stops an answer, Ctrl-D leaves.\n";
+}
+
+}  // namespace minimind

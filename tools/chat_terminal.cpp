@@ -1,0 +1,95 @@
+#include "tools/chat_terminal.h"
+
+#include <unistd.h>
+
+#include "tools/chat_entry.h"
+#include "tools/input_history.h"
+#include "tools/interrupt.h"
+#include "tools/line_editor.h"
+#include "tools/terminal.h"
+#include "weights/error.h"
+
+namespace minimind {
+namespace {
+
+std::vector<std::string> command_names() {
+  std::vector<std::string> names;
+  for (const ChatCommandInfo& command : chat_commands()) names.emplace_back(command.name);
+  return names;
+}
+
+bool is_blank(const std::string& text) {
+  return text.find_first_not_of(" \t\r\n") == std::string::npos;
+}
+
+// Reads entries line by line.
+class EntryReader {
+ public:
+  EntryReader(std::FILE* screen, TerminalSignals& signals)
+      : editor_(screen, command_names(), signals), history_(history_path()), styles_(takes_styles(screen)) {
+    for (const std::string& entry : history_.entries()) editor_.remember(entry);
+  }
+
+  // An entry, which is not blank; or how the reading ended, with what had been typed.
+  EditedLine read() {
+    while (true) {
+      EditedLine line = editor_.read(lines_.open() ? "…" : ">", styles_);
+      if (line.end != LineEnd::entered) {
+        lines_.clear();
+        return line;
+      }
+      const auto entry = lines_.push(line.text);
+      if (!entry || is_blank(*entry)) continue;
+      editor_.remember(*entry);
+      history_.add(*entry);
+      return {LineEnd::entered, *entry};
+    }
+  }
+
+ private:
+  LineEditor editor_;
+  InputHistory history_;
+  ChatEntryLines lines_;
+  bool styles_;
+};
+
+ChatActions::Next perform(ChatActions& actions, const std::string& text, const ChatNotices& notices,
+                          TerminalSignals& signals) {
+  const NoEcho no_echo;
+  ChatActions::Next next = ChatActions::Next::go_on;
+  try {
+    next = actions.perform(parse_chat_entry(text));
+  } catch (const Error& error) {
+    notices.complain(error.what());
+  }
+  if (!signals.ended) signals.interrupted = false;
+  return next;
+}
+
+}  // namespace
+
+std::FILE* chat_screen() {
+  return isatty(STDERR_FILENO) || !isatty(STDOUT_FILENO) ? stderr : stdout;
+}
+
+int chat_on_terminal(ChatActions& actions, const ChatNotices& notices, TerminalSignals& signals) {
+  std::FILE* const screen = chat_screen();
+  EntryReader reader(screen, signals);
+  bool cancelled = false;
+  while (true) {
+    const EditedLine entry = reader.read();
+    if (signals.ended) return interrupted_status;
+    if (entry.end == LineEnd::end_of_input) return 0;
+    if (entry.end == LineEnd::cancelled) {
+      if (cancelled && entry.text.empty()) return interrupted_status;
+      if (!cancelled) notices.say("Ctrl-C again or Ctrl-D leaves");
+      cancelled = true;
+      continue;
+    }
+    cancelled = false;
+    if (perform(actions, entry.text, notices, signals) == ChatActions::Next::leave) return 0;
+    std::fputs("\n", screen);
+  }
+}
+
+}  // namespace minimind

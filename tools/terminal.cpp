@@ -1,0 +1,77 @@
+#include "tools/terminal.h"
+
+#include <langinfo.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <clocale>
+#include <cstdlib>
+#include <cstring>
+
+namespace minimind {
+namespace {
+
+bool has_utf8_characters() {
+  return std::strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+}
+
+std::string_view environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value ? value : "";
+}
+
+const char* beginning_of(Style style) {
+  switch (style) {
+    case Style::plain:
+      return "";
+    case Style::bold:
+      return "\x1b[1m";
+    case Style::dim:
+      return "\x1b[2m";
+    case Style::call:
+      return "\x1b[36m";
+  }
+  return "";
+}
+
+}  // namespace
+
+bool use_utf8_characters() {
+  if (std::setlocale(LC_CTYPE, "") && has_utf8_characters()) return true;
+  return std::setlocale(LC_CTYPE, "C.UTF-8") && has_utf8_characters();
+}
+
+bool takes_escape_sequences(std::FILE* file) {
+  const std::string_view terminal = environment("TERM");
+  return isatty(fileno(file)) && !terminal.empty() && terminal != "dumb";
+}
+
+bool takes_styles(std::FILE* file) {
+  return takes_escape_sequences(file) && environment("NO_COLOR").empty();
+}
+
+std::size_t terminal_columns(std::FILE* file) {
+  winsize size{};
+  const bool known = ioctl(fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : 80;
+}
+
+std::string styled(std::string_view text, Style style, bool styles) {
+  std::string result(text);
+  if (!styles || style == Style::plain || text.empty()) return result;
+  return beginning_of(style) + result + "\x1b[0m";
+}
+
+NoEcho::NoEcho() {
+  termios quiet{};
+  if (tcgetattr(STDIN_FILENO, &before_) != 0) return;
+  quiet = before_;
+  quiet.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+  changed_ = tcsetattr(STDIN_FILENO, TCSADRAIN, &quiet) == 0;
+}
+
+NoEcho::~NoEcho() {
+  if (changed_) tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
+}
+
+}  // namespace minimind
