@@ -15,6 +15,7 @@ namespace {
 using Folded = std::array<utf8proc_int32_t, 8>;
 
 constexpr char32_t capital_i_with_dot = 0x130;
+constexpr char32_t small_sharp_s = 0xDF;
 constexpr char32_t capital_sharp_s = 0x1E9E;
 constexpr char32_t capital_sigma = 0x3A3;
 constexpr char32_t small_iota = 0x3B9;
@@ -62,7 +63,8 @@ bool is_of(char32_t c, utf8proc_category_t category) {
 void append_title(std::string& text, char32_t c) {
   Folded folded;
   const std::size_t count = fold(c, folded);
-  if (count == 1 || simple_title(c) != c || is_of(c, UTF8PROC_CATEGORY_LT)) return append_utf8(text, simple_title(c));
+  const bool has_simple_title = simple_title(c) != c && c != small_sharp_s;  // that is capital_sharp_s in utf8proc
+  if (count == 1 || has_simple_title || is_of(c, UTF8PROC_CATEGORY_LT)) return append_utf8(text, simple_title(c));
   bool raised = false;
   for (std::size_t i = 0; i < count; ++i) {
     char32_t part = static_cast<char32_t>(folded[i]);
