@@ -11,7 +11,7 @@ namespace minimind::jinja {
 namespace {
 
 // What Jinja2 has besides.
-constexpr std::array unsupported_filters = {"filesizeformat", "forceescape", "pprint",   "random",  "striptags",
+constexpr std::array unsupported_filters = {"filesizeformat", "forceescape", "pprint",   "random", "striptags",
                                             "urlencode",      "urlize",      "wordwrap", "xmlattr"};
 
 const Builtin* find_in(const std::vector<Builtin>& table, std::string_view name) {

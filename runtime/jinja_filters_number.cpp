@@ -24,13 +24,17 @@ Value absolute(Context&, const Value& subject, const Bound&) {
   return *integer < 0 ? negated(*integer) : Value(*integer);
 }
 
-// The text without space around it. What has no ASCII digits is no number, unless the digits of another script make one.
+// The text without space around it. What has no ASCII digits is no number, unless the digits of another script make
+// one.
 std::string_view without_space(const std::string& text, Budget& budget) {
   const std::string_view inside = stripped(text, {}, Ends::both, budget);
-  for (const std::string_view character : characters_of(inside)) {
-    if (character.size() > 1 && class_of(first_utf8(character).code_point) == CharClass::number) {
+  budget.scan(inside.size());
+  for (std::size_t at = 0; at < inside.size();) {
+    const Utf8Char character = first_utf8(inside.substr(at));
+    if (character.size > 1 && class_of(character.code_point) == CharClass::number) {
       throw Failure("reading a number that is not ASCII is not supported");
     }
+    at += character.size;
   }
   return inside;
 }

@@ -198,7 +198,8 @@ Value batch(Context& context, const Value& subject, const Bound& arguments) {
   std::vector<Value> current;
   const Items items = items_of(context, subject);
   while (auto item = items()) {
-    if (static_cast<std::int64_t>(current.size()) == count) batches.push_back(make_list(std::exchange(current, {}), context.budget));
+    if (static_cast<std::int64_t>(current.size()) == count)
+      batches.push_back(make_list(std::exchange(current, {}), context.budget));
     current.push_back(std::move(*item));
   }
   if (!current.empty()) {

@@ -65,8 +65,7 @@ std::string digits_of_float(double magnitude, const FormatSpec& spec) {
   const char type = spec.type == '%' ? 'f' : static_cast<char>(spec.type | 0x20);
   const std::string format = std::string(spec.alternate ? "%#.*" : "%.*") + type;
   std::array<char, 1024> buffer;
-  const int size =
-      std::snprintf(buffer.data(), buffer.size(), format.c_str(), static_cast<int>(precision), magnitude);
+  const int size = std::snprintf(buffer.data(), buffer.size(), format.c_str(), static_cast<int>(precision), magnitude);
   return std::string(buffer.data(), static_cast<std::size_t>(size));
 }
 

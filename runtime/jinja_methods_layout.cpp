@@ -43,8 +43,8 @@ Value justified(Context& context, const Value& subject, const Bound& arguments) 
 
 Value zero_filled(Context& context, const Value& subject, const Bound& arguments) {
   const Text& text = string_argument(subject, "what a method is called on");
-  const std::int64_t missing =
-      std::max<std::int64_t>(integer_argument(arguments.at(0), "the width"), 0) - static_cast<std::int64_t>(text.length);
+  const std::int64_t missing = std::max<std::int64_t>(integer_argument(arguments.at(0), "the width"), 0) -
+                               static_cast<std::int64_t>(text.length);
   if (missing <= 0) return make_text(text.bytes, context.budget);
   context.budget.make(static_cast<std::size_t>(missing));
   const std::size_t sign = text.bytes.starts_with('+') || text.bytes.starts_with('-') ? 1 : 0;

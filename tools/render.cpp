@@ -40,9 +40,8 @@ ChatTemplate load_template(const RenderOptions& options) {
   if (!options.chat_template.empty()) {
     return ChatTemplate(read_text_file(options.chat_template), options.chat_template, std::move(special));
   }
-  if (tokenizer && tokenizer->chat_template) {
-    return ChatTemplate(*tokenizer->chat_template, tokenizer->source + ": chat_template", std::move(special));
-  }
+  auto own_template = tokenizer ? ChatTemplate::of_tokenizer(*tokenizer) : std::nullopt;
+  if (own_template) return std::move(*own_template);
   if (!options.tokenizer.empty() && options.model.empty()) {
     throw Error(fmt::format("{}: has no chat template; give one with --template, or the model with -m for its family's",
                             options.tokenizer));
