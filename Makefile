@@ -139,7 +139,10 @@ fuzz: build/fuzz/pth build/fuzz/safetensors build/fuzz/gguf build/fuzz/jinja $(B
 	@mkdir -p build/fuzz/gguf_seeds
 	$(foreach case,v1-moe v2-yarn v3-moe,$(BUILD)/minimind convert -q --force tests/golden/$(case)/model.pth build/fuzz/gguf_seeds/$(case).gguf &&) true
 	build/fuzz/gguf -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 build/fuzz/gguf_corpus tests/golden_gguf build/fuzz/gguf_seeds
-	build/fuzz/jinja -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 build/fuzz/jinja_corpus tests/golden_jinja
+	@mkdir -p build/fuzz/jinja_seeds
+	python3 -c 'import json, pathlib; [pathlib.Path("build/fuzz/jinja_seeds/%d" % i).write_text(json.loads(line)["template"]) \
+		for i, line in enumerate(open("tests/golden_jinja/cases.jsonl"))]'
+	build/fuzz/jinja -max_len=2000 -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 build/fuzz/jinja_corpus build/fuzz/jinja_seeds
 
 build/fuzz/%: tests/fuzz/%_fuzz.cpp $(FUZZED)
 	@mkdir -p build/fuzz/$*_corpus

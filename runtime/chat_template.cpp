@@ -132,6 +132,16 @@ SpecialTokens special_tokens_of(const TokenizerData& tokenizer) {
 ChatTemplate::ChatTemplate(std::string_view source, std::string name, SpecialTokens special_tokens)
     : template_(source, std::move(name)), special_tokens_(std::move(special_tokens)) {}
 
+std::optional<ChatTemplate> ChatTemplate::of_tokenizer(const TokenizerData& tokenizer) {
+  if (!tokenizer.chat_template) return std::nullopt;
+  const std::string& name = tokenizer.chat_template_source;
+  ChatTemplate result(*tokenizer.chat_template, name, special_tokens_of(tokenizer));
+  if (tokenizer.tool_use_template) {
+    result.tool_use_template_.emplace(*tokenizer.tool_use_template, name + " named tool_use");
+  }
+  return result;
+}
+
 std::string family_template(Family family) {
   switch (family) {
     case Family::v1:
@@ -161,7 +171,8 @@ std::string ChatTemplate::render(const ChatInput& input, std::time_t now) const 
   variables.set("messages", input.messages);
   variables.set("tools", input.tools);
   variables.set("add_generation_prompt", input.add_generation_prompt);
-  return template_.render(variables, now);
+  const bool uses_tools = tool_use_template_ && !input.tools.is_none();
+  return (uses_tools ? *tool_use_template_ : template_).render(variables, now);
 }
 
 }  // namespace minimind

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ctime>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -34,6 +35,10 @@ class ChatTemplate {
   // The Jinja source of a tokenizer; `name` says in messages where it is from. Throws Error as JinjaTemplate does.
   ChatTemplate(std::string_view source, std::string name, SpecialTokens special_tokens);
 
+  // That of the tokenizer, with the one named tool_use for conversations that have tools, as transformers chooses;
+  // nothing when it has no template.
+  static std::optional<ChatTemplate> of_tokenizer(const TokenizerData& tokenizer);
+
   // A template of ours for a checkpoint that comes without: it writes what MiniMind trained that family on.
   static ChatTemplate of_family(Family family, SpecialTokens special_tokens);
 
@@ -44,6 +49,7 @@ class ChatTemplate {
 
  private:
   JinjaTemplate template_;
+  std::optional<JinjaTemplate> tool_use_template_;
   SpecialTokens special_tokens_;
 };
 

@@ -19,7 +19,8 @@ struct Template;
 // never guessed. Constant once made: any number of threads may render it.
 //
 // Not supported: block, extends, include, import, autoescape, recursive loops, cycler, joiner, lipsum, the
-// filters that make HTML or wrap text, attributes of Python, integers of more than 64 bits.
+// filters that make HTML or wrap text, some methods of strings (encode, translate, casefold ...), attributes of Python,
+// integers of more than 64 bits.
 class JinjaTemplate {
  public:
   // `name` stands for the template in messages. Throws Error, with line and column, for what cannot be parsed; a

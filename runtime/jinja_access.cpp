@@ -66,6 +66,10 @@ std::optional<Value> own_attribute(Context& context, const Value& subject, std::
     Value value = static_cast<Loop*>(loop)->attribute(context, name);
     return value.is_undefined() && name != "previtem" && name != "nextitem" ? std::nullopt : std::optional(value);
   }
+  if (const List* const group = subject.list(); group && group->is_group) {
+    if (name == "grouper") return group->items[0];
+    if (name == "list") return group->items[1];
+  }
   if (subject.object(Object::Kind::macro) || subject.object(Object::Kind::function) || subject.method()) {
     throw Failure("attributes of functions are not supported");
   }
@@ -94,7 +98,7 @@ Value character_at(Context& context, const Text& text, std::size_t index) {
 std::optional<Value> own_item(Context& context, const Value& subject, const Value& key) {
   if (const Dict* const dict = subject.dict()) {
     if (key.dict() || (key.list() && !key.list()->is_tuple)) return std::nullopt;
-    const Value* const found = dict->find(key);
+    const Value* const found = find_entry(context, *dict, key);
     return found ? std::optional(*found) : std::nullopt;
   }
   const bool is_sequence = subject.text() || subject.list() || subject.range();

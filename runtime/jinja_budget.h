@@ -32,6 +32,8 @@ class Budget {
   }
   // For reading through `bytes` of text.
   void scan(std::size_t bytes) { spend(bytes / 256); }
+  // For a case mapping of `bytes` of text, which looks each character up in tables.
+  void map_case(std::size_t bytes) { spend(bytes / 16); }
   // For making a text or a container of this size.
   void make(std::size_t bytes) {
     if (bytes > limits_.bytes - made_) exceeded("bytes of texts and lists", limits_.bytes);

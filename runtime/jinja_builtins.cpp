@@ -11,9 +11,8 @@ namespace minimind::jinja {
 namespace {
 
 // What Jinja2 has besides.
-constexpr std::array unsupported_filters = {"filesizeformat", "forceescape", "groupby",  "pprint",    "random",
-                                            "slice",          "striptags",   "truncate", "urlencode", "urlize",
-                                            "wordcount",      "wordwrap",    "xmlattr"};
+constexpr std::array unsupported_filters = {"filesizeformat", "forceescape", "pprint",   "random", "striptags",
+                                            "urlencode",      "urlize",      "wordwrap", "xmlattr"};
 
 const Builtin* find_in(const std::vector<Builtin>& table, std::string_view name) {
   const auto found = std::find_if(table.begin(), table.end(), [&](const Builtin& entry) { return entry.name == name; });

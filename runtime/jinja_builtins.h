@@ -34,6 +34,7 @@ const std::vector<Builtin>& number_filters();
 const std::vector<Builtin>& sequence_filters();
 const std::vector<Builtin>& selecting_filters();
 const std::vector<Builtin>& text_methods();
+const std::vector<Builtin>& layout_methods();
 const std::vector<Builtin>& container_methods();
 
 }  // namespace minimind::jinja

@@ -15,6 +15,7 @@ namespace {
 using Folded = std::array<utf8proc_int32_t, 8>;
 
 constexpr char32_t capital_i_with_dot = 0x130;
+constexpr char32_t small_sharp_s = 0xDF;
 constexpr char32_t capital_sharp_s = 0x1E9E;
 constexpr char32_t capital_sigma = 0x3A3;
 constexpr char32_t small_iota = 0x3B9;
@@ -62,7 +63,8 @@ bool is_of(char32_t c, utf8proc_category_t category) {
 void append_title(std::string& text, char32_t c) {
   Folded folded;
   const std::size_t count = fold(c, folded);
-  if (count == 1 || simple_title(c) != c || is_of(c, UTF8PROC_CATEGORY_LT)) return append_utf8(text, simple_title(c));
+  const bool has_simple_title = simple_title(c) != c && c != small_sharp_s;  // that is capital_sharp_s in utf8proc
+  if (count == 1 || has_simple_title || is_of(c, UTF8PROC_CATEGORY_LT)) return append_utf8(text, simple_title(c));
   bool raised = false;
   for (std::size_t i = 0; i < count; ++i) {
     char32_t part = static_cast<char32_t>(folded[i]);
@@ -76,8 +78,35 @@ void append_title(std::string& text, char32_t c) {
   }
 }
 
+struct CharRange {
+  char32_t first, last;
+};
+
+// Other_Uppercase and Other_Lowercase of Unicode 14 (PropList.txt), which Python 3.11 has: upper and lower case beyond
+// the categories Lu and Ll.
+constexpr std::array<CharRange, 5> other_uppercase = {
+    {{0x2160, 0x216F}, {0x24B6, 0x24CF}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}}};
+constexpr std::array<CharRange, 24> other_lowercase = {
+    {{0xAA, 0xAA},       {0xBA, 0xBA},       {0x2B0, 0x2B8},     {0x2C0, 0x2C1},    {0x2E0, 0x2E4},
+     {0x345, 0x345},     {0x37A, 0x37A},     {0x1D2C, 0x1D6A},   {0x1D78, 0x1D78},  {0x1D9B, 0x1DBF},
+     {0x2071, 0x2071},   {0x207F, 0x207F},   {0x2090, 0x209C},   {0x2170, 0x217F},  {0x24D0, 0x24E9},
+     {0x2C7C, 0x2C7D},   {0xA69C, 0xA69D},   {0xA770, 0xA770},   {0xA7F8, 0xA7F9},  {0xAB5C, 0xAB5F},
+     {0x10780, 0x10780}, {0x10783, 0x10785}, {0x10787, 0x107B0}, {0x107B2, 0x107BA}}};
+
+template <std::size_t n>
+bool is_in(char32_t c, const std::array<CharRange, n>& ranges) {
+  return std::any_of(ranges.begin(), ranges.end(),
+                     [c](CharRange range) { return c >= range.first && c <= range.last; });
+}
+
+bool is_uppercase(char32_t c) {
+  return is_of(c, UTF8PROC_CATEGORY_LU) || is_in(c, other_uppercase);
+}
+bool is_lowercase(char32_t c) {
+  return is_of(c, UTF8PROC_CATEGORY_LL) || is_in(c, other_lowercase);
+}
 bool is_cased(char32_t c) {
-  return is_of(c, UTF8PROC_CATEGORY_LU) || is_of(c, UTF8PROC_CATEGORY_LL) || is_of(c, UTF8PROC_CATEGORY_LT);
+  return is_uppercase(c) || is_lowercase(c) || is_of(c, UTF8PROC_CATEGORY_LT);
 }
 
 template <class Use>
@@ -89,11 +118,11 @@ void for_each_character(std::string_view text, Use use) {
   }
 }
 
-// Whether all cased characters, and one at least, are of `wanted`.
-bool all_cased_are(std::string_view text, utf8proc_category_t wanted) {
+// Whether all cased characters, and one at least, are `wanted`.
+bool all_cased_are(std::string_view text, bool (*wanted)(char32_t)) {
   bool some = false;
   bool others = false;
-  for_each_character(text, [&](char32_t c) { (is_of(c, wanted) ? some : others) |= is_cased(c); });
+  for_each_character(text, [&](char32_t c) { (wanted(c) ? some : others) |= is_cased(c); });
   return some && !others;
 }
 
@@ -146,10 +175,10 @@ std::string title_words(std::string_view text) {
 }
 
 bool is_upper(std::string_view text) {
-  return all_cased_are(text, UTF8PROC_CATEGORY_LU);
+  return all_cased_are(text, is_uppercase);
 }
 bool is_lower(std::string_view text) {
-  return all_cased_are(text, UTF8PROC_CATEGORY_LL);
+  return all_cased_are(text, is_lowercase);
 }
 
 }  // namespace minimind::jinja

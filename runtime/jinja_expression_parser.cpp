@@ -1,5 +1,6 @@
 #include "runtime/jinja_expression_parser.h"
 
+#include <algorithm>
 #include <array>
 
 namespace minimind::jinja {
@@ -27,6 +28,19 @@ const BinarySymbol* find_symbol(const std::array<BinarySymbol, n>& table, const 
   return found == table.end() ? nullptr : &*found;
 }
 
+// Jinja2 folds -2 into one constant and writes -2 ** n into its Python code, where the minus comes last; where all is
+// constant, it folds the power too, and right.
+bool is_negative_constant(const Expression& expression) {
+  return expression.kind == ExpressionKind::unary && expression.operators[0] == Operator::negate &&
+         expression.children[0]->kind == ExpressionKind::constant;
+}
+
+bool mentions_variable(const Expression& expression) {
+  if (expression.kind == ExpressionKind::name || expression.kind == ExpressionKind::call) return true;
+  return std::any_of(expression.children.begin(), expression.children.end(),
+                     [](const ExpressionPtr& child) { return child && mentions_variable(*child); });
+}
+
 }  // namespace
 
 // One more bracket or sign inside one another, for as long as it lives.
@@ -49,20 +63,19 @@ ExpressionPtr ExpressionParser::parse_expression(bool with_conditional) {
   return with_conditional ? parse_conditional() : parse_or();
 }
 
-ExpressionPtr ExpressionParser::parse_tuple(bool with_conditional, std::string_view end_name) {
-  return parse_sequence(false, with_conditional, end_name, false, false);
+ExpressionPtr ExpressionParser::parse_tuple(bool with_conditional) {
+  return parse_sequence(false, with_conditional, false, false);
 }
 
-bool ExpressionParser::at_tuple_end(std::string_view end_name) const {
-  return tokens_.is(TokenKind::variable_end) || tokens_.is(TokenKind::block_end) || tokens_.is_symbol(")") ||
-         (!end_name.empty() && tokens_.is_name(end_name));
+bool ExpressionParser::at_tuple_end() const {
+  return tokens_.is(TokenKind::variable_end) || tokens_.is(TokenKind::block_end) || tokens_.is_symbol(")");
 }
 
-ExpressionPtr ExpressionParser::parse_sequence(bool simple, bool with_conditional, std::string_view end_name,
-                                               bool in_parentheses, bool with_namespace) {
+ExpressionPtr ExpressionParser::parse_sequence(bool simple, bool with_conditional, bool in_parentheses,
+                                               bool with_namespace) {
   auto tuple = make_expression(ExpressionKind::tuple, tokens_.offset());
   bool is_tuple = false;
-  while (!at_tuple_end(end_name)) {
+  while (!at_tuple_end()) {
     adopt(*tuple, simple ? parse_primary(with_namespace) : parse_expression(with_conditional));
     if (!tokens_.skip_symbol(",")) break;
     is_tuple = true;
@@ -84,8 +97,8 @@ void ExpressionParser::mark_stored(Expression& target) const {
   }
 }
 
-ExpressionPtr ExpressionParser::parse_target(bool with_namespace, std::string_view end_name) {
-  auto target = parse_sequence(true, true, end_name, false, with_namespace);
+ExpressionPtr ExpressionParser::parse_target(bool with_namespace) {
+  auto target = parse_sequence(true, true, false, with_namespace);
   mark_stored(*target);
   return target;
 }
@@ -202,7 +215,11 @@ ExpressionPtr ExpressionParser::parse_power() {
   auto left = parse_unary();
   while (tokens_.is_symbol("**")) {
     const std::size_t offset = tokens_.take().offset;
-    left = make_operation(ExpressionKind::binary, Operator::power, offset, std::move(left), parse_unary());
+    ExpressionPtr right = parse_unary();
+    const bool negates_last = is_negative_constant(*left) && mentions_variable(*right);
+    ExpressionPtr base = negates_last ? std::move(left->children[0]) : std::move(left);
+    left = make_operation(ExpressionKind::binary, Operator::power, offset, std::move(base), std::move(right));
+    if (negates_last) left = make_operation(ExpressionKind::unary, Operator::negate, offset, std::move(left));
   }
   return left;
 }
@@ -232,7 +249,7 @@ ExpressionPtr ExpressionParser::parse_primary(bool with_namespace) {
     return constant;
   }
   if (tokens_.skip_symbol("(")) {
-    auto inside = parse_sequence(false, true, {}, true, false);
+    auto inside = parse_sequence(false, true, true, false);
     tokens_.expect_symbol(")");
     return inside;
   }

@@ -16,11 +16,11 @@ class ExpressionParser {
   // What may stand in a list of arguments.
   ExpressionPtr parse_expression(bool with_conditional = true);
 
-  // One expression or several with commas between them, which are a tuple. It ends before `end_name` too.
-  ExpressionPtr parse_tuple(bool with_conditional = true, std::string_view end_name = {});
+  // One expression or several with commas between them, which are a tuple.
+  ExpressionPtr parse_tuple(bool with_conditional = true);
 
   // What is assigned to: names, tuples of them and, in a set statement, attributes of namespaces.
-  ExpressionPtr parse_target(bool with_namespace, std::string_view end_name = {});
+  ExpressionPtr parse_target(bool with_namespace);
   // One name.
   ExpressionPtr parse_name_target();
 
@@ -33,9 +33,8 @@ class ExpressionParser {
  private:
   struct Nesting;
 
-  ExpressionPtr parse_sequence(bool simple, bool with_conditional, std::string_view end_name, bool in_parentheses,
-                               bool with_namespace);
-  bool at_tuple_end(std::string_view end_name) const;
+  ExpressionPtr parse_sequence(bool simple, bool with_conditional, bool in_parentheses, bool with_namespace);
+  bool at_tuple_end() const;
   ExpressionPtr parse_conditional();
   ExpressionPtr parse_or();
   ExpressionPtr parse_and();

@@ -8,6 +8,8 @@
 #include "runtime/jinja_builtins.h"
 #include "runtime/jinja_operations.h"
 #include "runtime/jinja_text.h"
+#include "runtime/unicode.h"
+#include "runtime/utf8.h"
 
 // The filters that make numbers.
 
@@ -22,10 +24,23 @@ Value absolute(Context&, const Value& subject, const Bound&) {
   return *integer < 0 ? negated(*integer) : Value(*integer);
 }
 
+// The text without space around it. What has no ASCII digits is no number, unless the digits of another script make
+// one.
 std::string_view without_space(const std::string& text, Budget& budget) {
   const std::string_view inside = stripped(text, {}, Ends::both, budget);
-  if (count_characters(inside) != inside.size()) throw Failure("reading a number that is not ASCII is not supported");
+  budget.scan(inside.size());
+  for (std::size_t at = 0; at < inside.size();) {
+    const Utf8Char character = first_utf8(inside.substr(at));
+    if (character.size > 1 && class_of(character.code_point) == CharClass::number) {
+      throw Failure("reading a number that is not ASCII is not supported");
+    }
+    at += character.size;
+  }
   return inside;
+}
+
+bool is_ascii_alnum(char c) {
+  return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
 }
 
 // Digits that may have single underscores between them; nothing when there is anything else.
@@ -34,7 +49,7 @@ std::optional<std::string> plain_digits(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '_') {
       digits += text[i];
-    } else if (i == 0 || i + 1 == text.size() || !std::isalnum(text[i - 1]) || !std::isalnum(text[i + 1])) {
+    } else if (i == 0 || i + 1 == text.size() || !is_ascii_alnum(text[i - 1]) || !is_ascii_alnum(text[i + 1])) {
       return std::nullopt;
     }
   }
@@ -130,21 +145,38 @@ double rounded(double number, std::int64_t precision) {
   return std::strtod(digits.data(), nullptr);
 }
 
+// round(number, -places): to the nearest multiple of a power of ten, halves to the even one.
+std::int64_t rounded_to_tens(std::int64_t number, std::int64_t places) {
+  constexpr std::int64_t digits_of_an_integer = 19;
+  if (places > digits_of_an_integer) return 0;
+  __int128 unit = 1;
+  for (std::int64_t i = 0; i < places; ++i) unit *= 10;
+  __int128 multiple = number / unit;
+  const __int128 rest = 2 * (number - multiple * unit);
+  const bool is_half = rest == unit || rest == -unit;
+  if (rest > unit || rest < -unit || (is_half && multiple % 2 != 0)) multiple += number < 0 ? -1 : 1;
+  const __int128 result = multiple * unit;
+  if (result > INT64_MAX || result < INT64_MIN) throw Failure("the result does not fit in an integer of 64 bits");
+  return static_cast<std::int64_t>(result);
+}
+
 Value round(Context&, const Value& subject, const Bound& arguments) {
   const std::int64_t precision = arguments.get(0) ? integer_argument(arguments.at(0), "the precision") : 0;
   const std::string method = arguments.get(1) ? string_argument(arguments.at(1), "the method").bytes : "common";
   require_defined(subject);
   if (!subject.is_number()) throw Failure("cannot round " + subject.kind_name());
+  const auto integer = subject.integer();
+  if (integer && precision < 0 && precision > -100 && method == "common") return rounded_to_tens(*integer, -precision);
   if (precision < 0 || precision > 100) throw Failure("only 0 to 100 digits are supported in rounding");
   if (method != "common" && method != "ceil" && method != "floor") {
     throw Failure("the method of rounding is not common, ceil or floor");
   }
-  const auto integer = subject.integer();
   if (method == "common") return integer ? Value(*integer) : Value(rounded(*subject.get_if<double>(), precision));
   const double number = integer ? static_cast<double>(*integer) : *subject.get_if<double>();
   if (!std::isfinite(number)) throw Failure("cannot round a number that is not finite");
   const double scale = std::pow(10.0, static_cast<double>(precision));
-  return (method == "ceil" ? std::ceil(number * scale) : std::floor(number * scale)) / scale;
+  const double whole = method == "ceil" ? std::ceil(number * scale) : std::floor(number * scale);
+  return (whole + 0.0) / scale;  // an integer in Python, which has no negative zero
 }
 
 }  // namespace

@@ -194,23 +194,77 @@ Value unique(Context& context, const Value& subject, const Bound& arguments) {
 
 Value batch(Context& context, const Value& subject, const Bound& arguments) {
   const std::int64_t count = integer_argument(arguments.at(0), "the size of a batch");
-  if (count < 1) throw Failure("a batch of less than one item is not supported");
-  const auto size = static_cast<std::size_t>(count);
   std::vector<Value> batches;
   std::vector<Value> current;
   const Items items = items_of(context, subject);
   while (auto item = items()) {
-    if (current.size() == size) batches.push_back(make_list(std::exchange(current, {}), context.budget));
+    if (static_cast<std::int64_t>(current.size()) == count)
+      batches.push_back(make_list(std::exchange(current, {}), context.budget));
     current.push_back(std::move(*item));
   }
   if (!current.empty()) {
-    if (const Value* const fill = arguments.get(1); fill && !fill->is_none()) {
-      context.budget.make(size * sizeof(Value));
-      current.resize(std::max(size, current.size()), *fill);
+    const Value* const fill = arguments.get(1);
+    if (fill && !fill->is_none() && static_cast<std::int64_t>(current.size()) < count) {
+      context.budget.make(static_cast<std::size_t>(count));
+      context.budget.make(static_cast<std::size_t>(count) * sizeof(Value));
+      current.resize(static_cast<std::size_t>(count), *fill);
     }
     batches.push_back(make_list(std::move(current), context.budget));
   }
   return iterator_over(context, std::move(batches));
+}
+
+Value slice(Context& context, const Value& subject, const Bound& arguments) {
+  const std::int64_t given = integer_argument(arguments.at(0), "the number of slices");
+  if (given == 0) throw Failure("the number of slices is zero");
+  const std::size_t count = given < 0 ? 0 : static_cast<std::size_t>(given);
+  const std::vector<Value> all = all_items_of(context, subject);
+  const Value* const fill = arguments.get(1);
+  std::vector<Value> slices;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool is_longer = i < all.size() % count;
+    const std::size_t end = begin + all.size() / count + (is_longer ? 1 : 0);
+    std::vector<Value> items(all.begin() + static_cast<std::ptrdiff_t>(begin),
+                             all.begin() + static_cast<std::ptrdiff_t>(end));
+    if (fill && !fill->is_none() && !is_longer) items.push_back(*fill);
+    slices.push_back(make_list(std::move(items), context.budget));
+    begin = end;
+  }
+  return iterator_over(context, std::move(slices));
+}
+
+Value group_of(Context& context, Value key, std::vector<Value> items) {
+  List pair{.items = {std::move(key), make_list(std::move(items), context.budget)}, .is_tuple = true, .is_group = true};
+  pair.depth = 1 + std::max(pair.items[0].depth(), pair.items[1].depth());
+  context.budget.make(sizeof(List) + 2 * sizeof(Value));
+  return std::make_shared<const List>(std::move(pair));
+}
+
+Value groupby(Context& context, const Value& subject, const Bound& arguments) {
+  const Value* const otherwise = arguments.get(1);
+  const bool has_default = otherwise && !otherwise->is_none();
+  const AttributePath path(&arguments.at(0), has_default ? std::optional(*otherwise) : std::nullopt);
+  const bool case_sensitive = flag(arguments.get(2));
+  const auto key_of = [&](const Value& item) { return sort_key(context, path.follow(context, item), case_sensitive); };
+  std::vector<Keyed> entries;
+  for (Value& item : all_items_of(context, subject)) {
+    Value key = key_of(item);
+    entries.push_back({.key = std::move(key), .item = std::move(item)});
+  }
+  std::vector<Value> groups;
+  std::vector<Value> group;
+  const auto finish = [&] {
+    // The key as the first item has it, not in lower case.
+    Value key = path.follow(context, group.front());
+    groups.push_back(group_of(context, std::move(key), std::exchange(group, {})));
+  };
+  for (Value& item : sorted(context, std::move(entries), false)) {
+    if (!group.empty() && !equal(key_of(group.front()), key_of(item), context.budget)) finish();
+    group.push_back(std::move(item));
+  }
+  if (!group.empty()) finish();
+  return make_list(std::move(groups), context.budget);
 }
 
 }  // namespace
@@ -232,6 +286,8 @@ const std::vector<Builtin>& sequence_filters() {
       {"items", {}, 0, items},
       {"unique", {"case_sensitive", "attribute"}, 0, unique},
       {"batch", {"linecount", "fill_with"}, 1, batch},
+      {"slice", {"slices", "fill_with"}, 1, slice},
+      {"groupby", {"attribute", "default", "case_sensitive"}, 1, groupby},
   };
   return table;
 }

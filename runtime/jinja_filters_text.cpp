@@ -5,6 +5,7 @@
 #include "runtime/jinja_operations.h"
 #include "runtime/jinja_show.h"
 #include "runtime/jinja_text.h"
+#include "runtime/utf8.h"
 
 // The filters that make text.
 
@@ -13,7 +14,9 @@ namespace {
 
 template <std::string (*map)(std::string_view)>
 Value mapped(Context& context, const Value& subject, const Bound&) {
-  return make_text(map(text_argument(context, subject)), context.budget);
+  const std::string text = text_argument(context, subject);
+  context.budget.map_case(text.size());
+  return make_text(map(text), context.budget);
 }
 
 Value trim(Context& context, const Value& subject, const Bound& arguments) {
@@ -91,9 +94,47 @@ Value center(Context& context, const Value& subject, const Bound& arguments) {
 }
 
 Value format(Context& context, const Value& subject, const Arguments& arguments) {
-  if (!arguments.keywords.empty()) throw Failure("formatting with named arguments is not supported");
   const Text text(text_argument(context, subject));
-  return formatted(context, text, make_tuple(arguments.positional, context.budget));
+  if (arguments.keywords.empty()) return formatted(context, text, make_tuple(arguments.positional, context.budget));
+  if (!arguments.positional.empty()) throw Failure("a format takes named arguments or others, not both");
+  Dict named;
+  for (const auto& [name, value] : arguments.keywords) named.set(name, value);
+  return formatted(context, text, make_dict(std::move(named), context.budget));
+}
+
+Value count_words(Context& context, const Value& subject, const Bound&) {
+  const std::string text = text_argument(context, subject);
+  context.budget.map_case(text.size());
+  std::int64_t count = 0;
+  bool in_word = false;
+  for (std::size_t at = 0; at < text.size();) {
+    const Utf8Char character = first_utf8(std::string_view(text).substr(at));
+    const bool was_in_word = std::exchange(in_word, is_python_word(character.code_point));
+    count += in_word && !was_in_word ? 1 : 0;
+    at += character.size;
+  }
+  return count;
+}
+
+Value truncate(Context& context, const Value& subject, const Bound& arguments) {
+  const auto number = [&](std::size_t parameter, std::int64_t if_absent, std::string_view what) {
+    const Value* const given = arguments.get(parameter);
+    return given ? integer_argument(*given, what) : if_absent;
+  };
+  const std::int64_t length = number(0, 255, "the length");
+  const bool cuts_words = arguments.get(1) && arguments.at(1).truth();
+  const Text end = arguments.get(2) ? string_argument(arguments.at(2), "the end") : Text("...");
+  const bool has_leeway = arguments.get(3) && !arguments.at(3).is_none();
+  const std::int64_t leeway = has_leeway ? number(3, 0, "the leeway") : 5;
+  if (length < static_cast<std::int64_t>(end.length)) throw Failure("the length is less than that of the end");
+  if (leeway < 0) throw Failure("the leeway is negative");
+  const auto size = size_of(subject);
+  if (size && static_cast<std::int64_t>(*size) - length <= leeway) return subject;
+  const Text& text = string_argument(subject, "what to truncate");
+  const auto kept = static_cast<std::size_t>(length) - end.length;
+  std::string result = text.bytes.substr(0, byte_of_character(text.bytes, kept));
+  if (!cuts_words) result.resize(std::min(result.rfind(' '), result.size()));
+  return make_text(result + end.bytes, context.budget);
 }
 
 JsonStyle json_style(const Bound& arguments, Budget& budget) {
@@ -146,6 +187,8 @@ const std::vector<Builtin>& text_filters() {
       {"indent", {"width", "first", "blank"}, 0, indent},
       {"center", {"width"}, 0, center},
       {"format", {}, 0, nullptr, format},
+      {"wordcount", {}, 0, count_words},
+      {"truncate", {"length", "killwords", "end", "leeway"}, 0, truncate},
       {"tojson", {"ensure_ascii", "indent", "separators", "sort_keys"}, 0, tojson},
       {"default", {"default_value", "boolean"}, 0, if_undefined},
       {"d", {"default_value", "boolean"}, 0, if_undefined},

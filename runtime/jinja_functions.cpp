@@ -43,6 +43,7 @@ Dict dict_of(Context& context, const Arguments& arguments) {
   };
   if (!arguments.positional.empty()) {
     const Value& source = arguments.positional[0];
+    require_defined(source);
     if (const Dict* const dict = source.dict()) {
       for (const auto& [key, value] : dict->entries()) add(key, value);
     } else {

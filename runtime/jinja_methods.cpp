@@ -79,18 +79,45 @@ Value split_by_lines(Context& context, const Value& subject, const Bound& argume
   return list_of_texts(context, split_lines(text, arguments.get(0) && arguments.at(0).truth()));
 }
 
+// The part of a text that optional arguments `first` and `first` + 1 say, as a slice does; nothing when it would begin
+// behind the end.
+struct Part {
+  std::string_view text;
+  std::size_t characters_before;
+};
+std::optional<Part> part_of(Context& context, const Value& subject, const Bound& arguments, std::size_t first) {
+  const Text& text = string_argument(subject, "what a method is called on");
+  context.budget.scan(text.bytes.size());
+  const auto length = static_cast<std::int64_t>(text.length);
+  const auto bound = [&](std::size_t parameter, std::int64_t if_absent) {
+    const Value* const given = arguments.get(parameter);
+    if (!given || given->is_none()) return if_absent;
+    const std::int64_t at = integer_argument(*given, "where to look");
+    return at < 0 ? std::max<std::int64_t>(at + length, 0) : at;
+  };
+  const std::int64_t begin = bound(first, 0);
+  const std::int64_t end = std::min(bound(first + 1, length), length);
+  if (begin > length || begin > end) return std::nullopt;
+  const auto count = static_cast<std::size_t>(begin);
+  if (count == 0 && end == length) return Part{.text = text.bytes, .characters_before = 0};
+  const std::string_view rest = std::string_view(text.bytes).substr(byte_of_character(text.bytes, count));
+  return Part{.text = rest.substr(0, byte_of_character(rest, static_cast<std::size_t>(end - begin))),
+              .characters_before = count};
+}
+
 bool has_affix(std::string_view text, const Value& affix, bool at_start) {
   const std::string& wanted = string_argument(affix, "what a text starts or ends with").bytes;
   return at_start ? text.starts_with(wanted) : text.ends_with(wanted);
 }
 
 template <bool at_start>
-Value has_affixes(Context&, const Value& subject, const Bound& arguments) {
+Value has_affixes(Context& context, const Value& subject, const Bound& arguments) {
+  const auto part = part_of(context, subject, arguments, 1);
   const Value& affix = arguments.at(0);
+  const auto holds = [&](const Value& one) { return has_affix(part ? part->text : "", one, at_start) && part; };
   const List* const several = affix.list();
-  if (!several || !several->is_tuple) return has_affix(bytes_of(subject), affix, at_start);
-  return std::any_of(several->items.begin(), several->items.end(),
-                     [&](const Value& one) { return has_affix(bytes_of(subject), one, at_start); });
+  if (!several || !several->is_tuple) return holds(affix);
+  return std::any_of(several->items.begin(), several->items.end(), holds);
 }
 
 Value replace(Context& context, const Value& subject, const Bound& arguments) {
@@ -103,12 +130,12 @@ Value replace(Context& context, const Value& subject, const Bound& arguments) {
 }
 
 std::optional<std::size_t> find_in_text(Context& context, const Value& subject, const Bound& arguments, bool from_end) {
-  const std::string& text = bytes_of(subject);
   const std::string& wanted = string_argument(arguments.at(0), "what to find").bytes;
-  context.budget.scan(text.size());
-  const auto found = from_end ? find_last(text, wanted, context.budget) : find_first(text, wanted);
+  const auto part = part_of(context, subject, arguments, 1);
+  if (!part) return std::nullopt;
+  const auto found = from_end ? find_last(part->text, wanted, context.budget) : find_first(part->text, wanted);
   if (!found) return std::nullopt;
-  return count_characters(std::string_view(text).substr(0, *found));
+  return part->characters_before + count_characters(part->text.substr(0, *found));
 }
 
 template <bool from_end>
@@ -125,10 +152,9 @@ Value index_of_text(Context& context, const Value& subject, const Bound& argumen
 }
 
 Value count_in_text(Context& context, const Value& subject, const Bound& arguments) {
-  const std::string& text = bytes_of(subject);
-  context.budget.scan(text.size());
   const std::string& wanted = string_argument(arguments.at(0), "what to count").bytes;
-  return static_cast<std::int64_t>(count_occurrences(text, wanted));
+  const auto part = part_of(context, subject, arguments, 1);
+  return part ? static_cast<std::int64_t>(count_occurrences(part->text, wanted)) : std::int64_t{0};
 }
 
 Value join(Context& context, const Value& subject, const Bound& arguments) {
@@ -149,7 +175,7 @@ Value join(Context& context, const Value& subject, const Bound& arguments) {
 template <std::string (*map)(std::string_view)>
 Value mapped(Context& context, const Value& subject, const Bound&) {
   const std::string& text = bytes_of(subject);
-  context.budget.make(text.size());
+  context.budget.map_case(text.size());
   return make_text(map(text), context.budget);
 }
 
@@ -167,12 +193,6 @@ bool is_space(std::string_view text) {
   });
 }
 
-bool is_digits(std::string_view text) {
-  const bool ascii = count_characters(text) == text.size();
-  if (!ascii) throw Failure("isdigit of text that is not ASCII is not supported");
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
 template <bool at_start>
 Value without_affix(Context& context, const Value& subject, const Bound& arguments) {
   std::string_view text = bytes_of(subject);
@@ -188,8 +208,8 @@ Value view_of(Context& context, const Value& subject, const Bound&) {
   return std::make_shared<const DictView>(DictView{*subject.get_if<Value::DictRef>(), part});
 }
 
-Value get(Context&, const Value& subject, const Bound& arguments) {
-  const Value* const found = subject.dict()->find(arguments.at(0));
+Value get(Context& context, const Value& subject, const Bound& arguments) {
+  const Value* const found = find_entry(context, *subject.dict(), arguments.at(0));
   if (found) return *found;
   return arguments.get(1) ? arguments.at(1) : Value(None{});
 }
@@ -222,16 +242,16 @@ const std::vector<Builtin>& text_methods() {
       {"split", {"sep", "maxsplit"}, 0, split_by<split>},
       {"rsplit", {"sep", "maxsplit"}, 0, split_by<split_from_right>},
       {"splitlines", {"keepends"}, 0, split_by_lines},
-      {"startswith", {"the prefix"}, 1, has_affixes<true>},
-      {"endswith", {"the suffix"}, 1, has_affixes<false>},
+      {"startswith", {"the prefix", "the start", "the end"}, 1, has_affixes<true>},
+      {"endswith", {"the suffix", "the start", "the end"}, 1, has_affixes<false>},
       {"removeprefix", {"the prefix"}, 1, without_affix<true>},
       {"removesuffix", {"the suffix"}, 1, without_affix<false>},
       {"replace", {"the old", "the new", "the count"}, 2, replace},
-      {"find", {"the sub"}, 1, find<false>},
-      {"rfind", {"the sub"}, 1, find<true>},
-      {"index", {"the sub"}, 1, index_of_text<false>},
-      {"rindex", {"the sub"}, 1, index_of_text<true>},
-      {"count", {"the sub"}, 1, count_in_text},
+      {"find", {"the sub", "the start", "the end"}, 1, find<false>},
+      {"rfind", {"the sub", "the start", "the end"}, 1, find<true>},
+      {"index", {"the sub", "the start", "the end"}, 1, index_of_text<false>},
+      {"rindex", {"the sub", "the start", "the end"}, 1, index_of_text<true>},
+      {"count", {"the sub", "the start", "the end"}, 1, count_in_text},
       {"join", {"the iterable"}, 1, join},
       {"format", {}, 0, nullptr, format_fields},
       {"upper", {}, 0, mapped<upper>},
@@ -241,7 +261,6 @@ const std::vector<Builtin>& text_methods() {
       {"isupper", {}, 0, asks<is_upper>},
       {"islower", {}, 0, asks<is_lower>},
       {"isspace", {}, 0, asks<is_space>},
-      {"isdigit", {}, 0, asks<is_digits>},
   };
   return table;
 }
@@ -261,7 +280,10 @@ const std::vector<Builtin>& container_methods() {
 
 FoundMethod find_method(const Value& subject, std::string_view name) {
   if (subject.text()) {
-    return {.exists = is_one_of(name, str_methods), .is_safe = true, .builtin = find_in(text_methods(), name)};
+    const Builtin* const common = find_in(text_methods(), name);
+    return {.exists = is_one_of(name, str_methods),
+            .is_safe = true,
+            .builtin = common ? common : find_in(layout_methods(), name)};
   }
   if (subject.dict()) {
     if (is_one_of(name, dict_mutators)) return {.exists = true, .is_safe = false, .builtin = nullptr};

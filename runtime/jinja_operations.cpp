@@ -254,6 +254,16 @@ bool compare(Context& context, Operator op, const Value& left, const Value& righ
   }
 }
 
+const Value* find_entry(Context& context, const Dict& dict, const Value& key) {
+  constexpr std::size_t comparisons = 8;  // of a search
+  const auto pay = [&](const Value& part) {
+    if (part.text()) context.budget.scan(comparisons * part.text()->bytes.size());
+  };
+  pay(key);
+  if (const List* const list = key.list()) std::for_each(list->items.begin(), list->items.end(), pay);
+  return dict.find(key);
+}
+
 bool contains(Context& context, const Value& container, const Value& item) {
   if (const Text* const text = container.text()) {
     require_defined(item);
@@ -261,9 +271,9 @@ bool contains(Context& context, const Value& container, const Value& item) {
     context.budget.scan(text->bytes.size());
     return find_first(text->bytes, item.text()->bytes).has_value();
   }
-  if (const Dict* const dict = container.dict()) return dict->find(item) != nullptr;
+  if (const Dict* const dict = container.dict()) return find_entry(context, *dict, item) != nullptr;
   if (const DictView* const view = container.view(); view && view->part == DictView::Part::keys) {
-    return view->dict->find(item) != nullptr;
+    return find_entry(context, *view->dict, item) != nullptr;
   }
   if (const Range* const range = container.range()) return range_contains(*range, item);
   const Items items = items_of(context, container);

@@ -23,6 +23,9 @@ std::vector<Value> all_items_of(Context& context, const Value& value);
 // len(), nothing when the value has none.
 std::optional<std::size_t> size_of(const Value& value);
 
+// The value of that key, null when there is none. Throws Failure for a key that is not hashable.
+const Value* find_entry(Context& context, const Dict& dict, const Value& key);
+
 // `item in container`.
 bool contains(Context& context, const Value& container, const Value& item);
 

@@ -113,10 +113,10 @@ class Parser {
     statement.loop = std::make_unique<ForLoop>();
     ForLoop& loop = *statement.loop;
     ++expressions_.loops;
-    loop.target = expressions_.parse_target(false, "in");
+    loop.target = expressions_.parse_target(false);
     loop.condition_target = copy_of(*loop.target);
     tokens_.expect_name("in");
-    loop.iterable = expressions_.parse_tuple(false, "recursive");
+    loop.iterable = expressions_.parse_tuple(false);
     if (tokens_.skip_name("if")) loop.condition = expressions_.parse_expression();
     if (tokens_.is_name("recursive")) throw SyntaxError(tokens_.offset(), "recursive loops are not supported");
     const std::size_t outer_breakable = std::exchange(breakable_loops_, breakable_loops_ + 1);

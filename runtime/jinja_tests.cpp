@@ -45,11 +45,19 @@ Value is_sequence(Context&, const Value& subject, const Bound&) {
   return subject.is_undefined() || subject.text() || subject.list() || subject.dict() || subject.range();
 }
 
+// The name of a filter or test is looked up in a Python dict.
+void require_hashable(const Value& value) {
+  const bool is_list = value.list() && !value.list()->is_tuple;
+  if (is_list || value.dict() || value.view()) throw Failure("the name looked for is " + value.kind_name());
+}
+
 Value names_filter(Context&, const Value& subject, const Bound&) {
+  require_hashable(subject);
   return subject.text() && is_filter(subject.text()->bytes);
 }
 
 Value names_test(Context&, const Value& subject, const Bound&) {
+  require_hashable(subject);
   return subject.text() && is_test(subject.text()->bytes);
 }
 

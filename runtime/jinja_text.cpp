@@ -99,6 +99,11 @@ bool is_python_space(char32_t character) {
   return is_white_space(character) || (character >= 0x1C && character <= 0x1F);
 }
 
+bool is_python_word(char32_t character) {
+  const CharClass of_character = class_of(character);
+  return character == U'_' || of_character == CharClass::letter || of_character == CharClass::number;
+}
+
 bool is_printable(char32_t character) {
   if (character == U' ') return true;
   switch (utf8proc_category(static_cast<utf8proc_int32_t>(character))) {

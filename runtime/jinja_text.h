@@ -24,6 +24,9 @@ std::vector<std::string_view> characters_of(std::string_view text);
 // str.isspace() of one character: White_Space and the four separators U+001C to U+001F.
 bool is_python_space(char32_t character);
 
+// \w of Python's re: what str.isalnum() holds for, and _.
+bool is_python_word(char32_t character);
+
 // Whether repr() shows the character as it is.
 bool is_printable(char32_t character);
 

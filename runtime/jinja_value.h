@@ -130,6 +130,7 @@ class Value {
 struct List {
   std::vector<Value> items;
   bool is_tuple = false;
+  bool is_group = false;  // a pair that `groupby` makes, whose items are also its attributes `grouper` and `list`
   std::size_t depth = 1;
 };
 

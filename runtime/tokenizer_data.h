@@ -25,8 +25,10 @@ struct TokenizerData {
   std::optional<std::string> bos_token;
   std::optional<std::string> eos_token;
   std::optional<std::string> pad_token;
-  std::optional<std::string> config_unk_token;  // what tokenizer_config.json calls unk_token; written again, not used
-  std::optional<std::string> chat_template;     // Jinja source
+  std::optional<std::string> config_unk_token;   // what tokenizer_config.json calls unk_token; written again, not used
+  std::optional<std::string> chat_template;      // Jinja source
+  std::optional<std::string> tool_use_template;  // the one for conversations with tools, where that is another
+  std::string chat_template_source;              // where chat_template is from, for error messages
 
   bool operator==(const TokenizerData&) const = default;
 };

@@ -238,6 +238,9 @@ TokenizerData read_tokenizer_gguf(const GgufMetadata& metadata, const std::strin
   for (const auto& flag : gguf_keys::flags) data.*flag.value = fields.flag(flag.key, flag.usual);
   if (const std::string* const text = fields.optional_text(gguf_keys::unk_token)) data.unk_token = *text;
   if (const std::string* const text = fields.optional_text(gguf_keys::chat_template)) data.chat_template = *text;
+  if (const std::string* const text = fields.optional_text(gguf_keys::tool_use_template))
+    data.tool_use_template = *text;
+  data.chat_template_source = source + ": " + std::string(gguf_keys::chat_template);
   return data;
 }
 

@@ -21,6 +21,8 @@ inline constexpr std::string_view add_bos_token = "tokenizer.ggml.add_bos_token"
 inline constexpr std::string_view add_eos_token = "tokenizer.ggml.add_eos_token";
 inline constexpr std::string_view add_space_prefix = "tokenizer.ggml.add_space_prefix";
 inline constexpr std::string_view chat_template = "tokenizer.chat_template";
+inline constexpr std::string_view chat_templates = "tokenizer.chat_templates";  // the names of those that follow
+inline constexpr std::string_view tool_use_template = "tokenizer.chat_template.tool_use";
 
 inline constexpr std::string_view byte_level_bpe = "gpt2";
 inline constexpr std::string_view gpt2_split = "gpt-2";

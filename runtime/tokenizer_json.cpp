@@ -132,16 +132,25 @@ std::optional<std::string> read_named_token(const JsonFields& config, std::strin
   return config.optional_text(key);
 }
 
-// One template, or a list of them by name, of which transformers takes "default".
-std::optional<std::string> read_chat_template(const JsonFields& config) {
-  const Json& value = config.get("chat_template");
-  if (!value.is_array()) return config.optional_text("chat_template");
-  for (const Json& entry : value) {
-    if (!entry.is_object() || entry.value("name", Json()) != "default") continue;
+std::optional<std::string> find_template(const Json& list, std::string_view name) {
+  for (const Json& entry : list) {
+    if (!entry.is_object() || entry.value("name", Json()) != name) continue;
     const auto source = entry.find("template");
     if (source != entry.end() && source->is_string()) return source->get<std::string>();
   }
-  config.fail("chat_template", "a string, or an array with a template named \"default\"");
+  return std::nullopt;
+}
+
+// One template, or a list of them by name, of which transformers takes "tool_use" or "default".
+void read_chat_template(const JsonFields& config, TokenizerData& data) {
+  const Json& value = config.get("chat_template");
+  if (!value.is_array()) {
+    data.chat_template = config.optional_text("chat_template");
+    return;
+  }
+  data.chat_template = find_template(value, "default");
+  data.tool_use_template = find_template(value, "tool_use");
+  if (!data.chat_template) config.fail("chat_template", "a string, or an array with a template named \"default\"");
 }
 
 void read_tokenizer_config(const std::string& path, TokenizerData& data) {
@@ -151,7 +160,8 @@ void read_tokenizer_config(const std::string& path, TokenizerData& data) {
   data.eos_token = read_named_token(config, "eos_token");
   data.pad_token = read_named_token(config, "pad_token");
   data.config_unk_token = read_named_token(config, "unk_token");
-  data.chat_template = read_chat_template(config);
+  data.chat_template_source = path + ": chat_template";
+  read_chat_template(config, data);
 }
 
 std::string read_template_file(const std::string& path) {
@@ -159,6 +169,18 @@ std::string read_template_file(const std::string& path) {
   const std::string text(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
   if (!is_utf8(text)) throw Error(fmt::format("{}: is not UTF-8; a Jinja template is wanted", path));
   return text;
+}
+
+// The files that newer versions of transformers write, which go before what the config says.
+void read_template_files(const fs::path& folder, TokenizerData& data) {
+  std::error_code ignored;
+  const fs::path file = folder / "chat_template.jinja";
+  if (!fs::exists(file, ignored)) return;
+  data.chat_template_source = file.string();
+  data.chat_template = read_template_file(data.chat_template_source);
+  const fs::path tool_use = folder / "additional_chat_templates" / "tool_use.jinja";
+  data.tool_use_template.reset();
+  if (fs::exists(tool_use, ignored)) data.tool_use_template = read_template_file(tool_use.string());
 }
 
 }  // namespace
@@ -178,8 +200,7 @@ TokenizerData read_tokenizer_json(const std::string& path) {
 
   const fs::path config = file.parent_path() / "tokenizer_config.json";
   if (fs::exists(config, ignored)) read_tokenizer_config(config.string(), data);
-  const fs::path chat_template = file.parent_path() / "chat_template.jinja";
-  if (fs::exists(chat_template, ignored)) data.chat_template = read_template_file(chat_template.string());
+  read_template_files(file.parent_path(), data);
   return data;
 }
 

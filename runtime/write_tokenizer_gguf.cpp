@@ -123,6 +123,10 @@ std::vector<std::string> set_tokenizer(GgufMetadata& metadata, const TokenizerDa
   metadata.set_bool(std::string(gguf_keys::add_eos_token), false);
   metadata.set_bool(std::string(gguf_keys::add_space_prefix), data.add_prefix_space);
   if (data.chat_template) metadata.set_string(std::string(gguf_keys::chat_template), *data.chat_template);
+  if (data.tool_use_template) {
+    metadata.set_string(std::string(gguf_keys::tool_use_template), *data.tool_use_template);
+    metadata.set_strings(std::string(gguf_keys::chat_templates), {"tool_use"});
+  }
   set_own_keys(metadata, data);
   return llama_cpp_differences(data, tokenizer, vocab_size);
 }

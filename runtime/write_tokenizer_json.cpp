@@ -18,6 +18,13 @@ Json or_null(const std::optional<std::string>& text) {
   return text ? Json(*text) : Json(nullptr);
 }
 
+// The template, or both by name where there is one for tools.
+Json chat_template_of(const TokenizerData& data) {
+  if (!data.tool_use_template) return or_null(data.chat_template);
+  return Json::array({{{"name", "default"}, {"template", or_null(data.chat_template)}},
+                      {{"name", "tool_use"}, {"template", *data.tool_use_template}}});
+}
+
 Json added_tokens(const TokenizerData& data) {
   Json tokens = Json::array();
   for (const AddedToken& token : data.added_tokens) {
@@ -108,7 +115,7 @@ std::string tokenizer_config_json(const TokenizerData& data) {
                        {"pad_token", or_null(data.pad_token)},
                        {"unk_token", or_null(data.config_unk_token)},
                        {"additional_special_tokens", std::move(other_special)},
-                       {"chat_template", or_null(data.chat_template)}};
+                       {"chat_template", chat_template_of(data)}};
   return config.dump(indent) + '\n';
 }
 

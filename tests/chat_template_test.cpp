@@ -59,6 +59,22 @@ TEST(ChatTemplate, TakesTheSpecialTokensOfATokenizer) {
   EXPECT_EQ(special_tokens_of(tokenizer), (SpecialTokens{{"bos_token", "<s>"}, {"unk_token", "<unk>"}}));
 }
 
+TEST(ChatTemplate, TakesTheOneNamedToolUseWhereThereAreTools) {
+  TokenizerData tokenizer;
+  EXPECT_FALSE(ChatTemplate::of_tokenizer(tokenizer).has_value());
+  tokenizer.chat_template = "default {{ eos_token }}";
+  tokenizer.eos_token = "</s>";
+  const auto rendered = [&](const std::string& input) {
+    return ChatTemplate::of_tokenizer(tokenizer)->render(parse_chat_input(input, "test"), 0);
+  };
+  EXPECT_EQ(rendered(R"({"messages": [], "tools": [{}]})"), "default </s>");
+  tokenizer.tool_use_template = "tools {{ eos_token }}";
+  EXPECT_EQ(rendered(R"({"messages": [], "tools": [{}]})"), "tools </s>");
+  EXPECT_EQ(rendered(R"({"messages": [], "tools": []})"), "tools </s>") << "as transformers has it";
+  EXPECT_EQ(rendered(R"({"messages": [], "tools": null})"), "default </s>");
+  EXPECT_EQ(rendered(R"({"messages": []})"), "default </s>");
+}
+
 TEST(ChatTemplate, RefusesAnInputThatIsNoConversation) {
   EXPECT_EQ(error_of("[]"), "line 1: is a list; wanted a JSON object with \"messages\"");
   EXPECT_EQ(error_of("{}"), "line 1: has no \"messages\"");

@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -44,6 +45,28 @@ TEST_F(Render, UsesTheTemplateOfTheFamilyWhereTheCheckpointHasNone) {
       R"( -p '{"messages": [{"role": "user", "content": "hi"}], "add_generation_prompt": true, "open_thinking": true}')");
   EXPECT_EQ(outcome.out, "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n<think>\n") << outcome.err;
   EXPECT_NE(outcome.err.find("has no chat template; using that of family v3"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Render, ATemplateFileBesideTheTokenizerGoesBeforeItsConfigAndIsNamedInErrors) {
+  std::filesystem::copy(tokenizer, path("tokenizer"));
+  const auto write = [&](const std::string& name, const std::string& text) {
+    std::ofstream(path("tokenizer/" + name)) << text;
+  };
+  const auto render = [&] {
+    return run("render --tokenizer " + path("tokenizer") + R"( -p '{"messages": [], "tools": []}')");
+  };
+  write("tokenizer_config.json", R"({"chat_template": [{"name": "default", "template": "config"},
+                                                       {"name": "tool_use", "template": "{{ 1 + }}"}]})");
+  EXPECT_EQ(render().err, "minimind: " + path("tokenizer/tokenizer_config.json") +
+                              ": chat_template named tool_use: line 1, column 8: found '}}'; wanted an expression\n");
+  write("chat_template.jinja", "file");
+  EXPECT_EQ(render().out, "file");
+  std::filesystem::create_directory(path("tokenizer/additional_chat_templates"));
+  write("additional_chat_templates/tool_use.jinja", "tools");
+  EXPECT_EQ(render().out, "tools");
+  write("chat_template.jinja", "{{ x.y }}");
+  EXPECT_EQ(run("render --tokenizer " + path("tokenizer") + R"( -p '{"messages": []}')").err,
+            "minimind: " + path("tokenizer/chat_template.jinja") + ": line 1, column 5: 'x' is undefined\n");
 }
 
 TEST_F(Render, SaysWhichLineAndWhatPlaceOfTheTemplateIsWrong) {

@@ -121,6 +121,7 @@ TEST(TokenizerGguf, WritesTheKeysThatLlamaCppReads) {
   TokenizerData data = plain_data();
   data.added_tokens.push_back({.id = 260, .content = " 你"});
   data.chat_template = "{{ bos_token }}";
+  data.tool_use_template = "{{ tools }}";
   const GgufMetadata metadata = metadata_of(data, 263);
   EXPECT_EQ(get<std::string>(metadata, "tokenizer.ggml.model"), "gpt2");
   EXPECT_EQ(get<std::string>(metadata, "tokenizer.ggml.pre"), "gpt-2");
@@ -141,6 +142,7 @@ TEST(TokenizerGguf, WritesTheKeysThatLlamaCppReads) {
   EXPECT_FALSE(get<bool>(metadata, "tokenizer.ggml.add_eos_token"));
   EXPECT_FALSE(get<bool>(metadata, "tokenizer.ggml.add_space_prefix"));
   EXPECT_EQ(get<std::string>(metadata, "tokenizer.chat_template"), "{{ bos_token }}");
+  EXPECT_EQ(get<std::string>(metadata, "tokenizer.chat_template.tool_use"), "{{ tools }}");
 }
 
 TEST(TokenizerGguf, NoTwoTokensHaveOneText) {

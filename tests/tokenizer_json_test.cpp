@@ -180,8 +180,10 @@ TEST_F(TokenizerJson, ReadsTheConfigBesideIt) {
   EXPECT_EQ(read_tokenizer_json(folder_.string()).eos_token, "<|end|>");
   EXPECT_EQ(read_tokenizer_json(folder_.string()).pad_token, std::nullopt);
   EXPECT_EQ(read_tokenizer_json(folder_.string()).chat_template, "D");
+  EXPECT_EQ(read_tokenizer_json(folder_.string()).tool_use_template, "T");
   write("chat_template.jinja", "J");
   EXPECT_EQ(read_tokenizer_json(folder_.string()).chat_template, "J");
+  EXPECT_EQ(read_tokenizer_json(folder_.string()).tool_use_template, std::nullopt) << "of the config, which has no say";
 }
 
 TEST_F(TokenizerJson, RefusesABrokenConfigBesideIt) {

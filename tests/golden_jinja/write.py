@@ -42,6 +42,8 @@ TEMPLATES = [
     "{% for loop in [1] %}{% endfor %}", "{% for i in [1] %}{% set loop = 2 %}{% endfor %}", "{{ loop is defined }}",
     "{% for i in l if i %}{{ i }}{% endfor %}", "{% for i in l %}{{ loop['index'] }}{{ loop.foo }}{% endfor %}", "{% for m in nested|sort(attribute='name') %}{{ m.name }}{% if not loop.last %}, {% endif %}{% endfor %}", "{% for i in range(3)|reverse %}{{ i }}{{ loop.length }}{% endfor %}",
     "{% for i in [3, 4]|map('string') %}{{ loop.revindex }}{{ i }}{% endfor %}", "{% set g = [1, 2]|map('string') %}{{ g|list }}{{ g|list }}", "{% set g = [1, 2, 3]|select('odd') %}{{ g|first }}{{ g|first }}{{ g|first }}", "{% for i in [1, 2] %}{{ i }}{% endfor %}{{ i }}",
+    "{% for a, in [[1]] %}{{ a }}{% endfor %}", "{% for i in 1, 2, recursive %}{{ i }}{% endfor %}", "{% for i in 1, 2 if i > 1 %}{{ i }}{% endfor %}", "{% for key, group in messages|groupby('role') %}{{ key }}:{{ group|length }};{% endfor %}",
+    "{% for row in range(5)|slice(2) %}{{ row }}{{ loop.length }}{% endfor %}",
     # Scopes.
     "{% set x = 1 %}{% for i in [1, 2] %}{{ x }}{% set x = x + 1 %}{{ x }}{% endfor %}{{ x }}", "{% for i in [1, 2] %}{{ y }}{% set y = i %}{{ y }}{% endfor %}{{ y }}", "{% if t %}{% set x = 1 %}{% endif %}{{ x }}", "{% if fl %}{% set n = 1 %}{% endif %}{{ n }}",
     "{% for i in [1] %}{{ n }}{% endfor %}{% set n = 7 %}{{ n }}", "{% for i in [1] %}{% if fl %}{% set n = 7 %}{% endif %}{{ n }}{% endfor %}", "{% for i in [1] %}{% set n = 7 %}{{ n }}{% endfor %}{{ n }}", "{% macro m() %}{{ n }}{% endmacro %}{{ m() }}{% set n = 1 %}{{ m() }}",
