@@ -27,6 +27,7 @@ void expect_same(TokenizerData again, TokenizerData data) {
   std::sort(again.vocab.begin(), again.vocab.end());
   std::sort(data.vocab.begin(), data.vocab.end());
   again.source = data.source;
+  again.chat_template_source = data.chat_template_source;
   EXPECT_EQ(again, data);
 }
 
