@@ -62,6 +62,9 @@ inline void multiply_block_tile(const BlockMatmul<Block>& m, std::size_t first_p
     }
   }
   for (std::size_t b = 0; b < blocks; ++b) {
+    if constexpr (tokens == 1) {
+      for (std::size_t i = 0; i < panels; ++i) fetch_ahead<sizeof(Block)>(weights + i * blocks + b);
+    }
     typename Dot::Sums sums[panels][tokens];
     for (std::size_t t = 0; t < tokens; ++t) {
       for (std::size_t i = 0; i < panels; ++i) sums[i][t] = Dot::start(x[t * m.x_stride + b].sum);

@@ -22,8 +22,13 @@ constexpr std::size_t tile_panels = 1, tile_tokens = 5;
 #else
 constexpr std::size_t tile_panels = 1, tile_tokens = 2;
 #endif
-// With a single token, several panels hide the latency of fma.
-constexpr std::size_t single_token_panels = parts == 1 ? 4 : parts == 2 ? 2 : 1;
+// With few tokens, several panels hide the latency of fma: so many accumulators in all, in so many streams at most.
+constexpr std::size_t wanted_sums = parts == 1 ? 12 : parts == 2 ? 8 : 4, most_streams = 4;
+
+constexpr std::size_t panels_for(std::size_t tokens) {
+  const std::size_t panels = wanted_sums / (tokens * parts);
+  return panels < 1 ? 1 : panels > most_streams ? most_streams : panels;
+}
 
 // Columns of a tile's panels that are widened to f32 at once and stay in the L1 cache for all tokens.
 constexpr std::size_t slab_cols = 256;
@@ -70,7 +75,7 @@ inline Column load_rows(const float* y, std::size_t rows) {
 
 // y for a few panels and tokens, all sums in registers; of the columns [first_col, last_col), added to what y holds
 // unless they are the first. weights[i] points to column first_col of panel first_panel + i.
-template <class Encoding, std::size_t panels, std::size_t tokens, class Element>
+template <class Encoding, std::size_t panels, std::size_t tokens, bool ahead, class Element>
 inline void multiply_tile(const Matmul<Element>& m, const typename Encoding::Number* const (&weights)[panels],
                           std::size_t first_col, std::size_t last_col, std::size_t first_panel,
                           std::size_t first_token) {
@@ -90,7 +95,10 @@ inline void multiply_tile(const Matmul<Element>& m, const typename Encoding::Num
   const float* const x = m.x + first_token * m.x_stride + first_col;
   for (std::size_t col = 0; col < last_col - first_col; ++col) {
     Column w[panels];
-    for (std::size_t i = 0; i < panels; ++i) w[i] = Encoding::load(weights[i] + col * panel_rows);
+    for (std::size_t i = 0; i < panels; ++i) {
+      if constexpr (ahead) fetch_ahead<64>(weights[i] + col * panel_rows);
+      w[i] = Encoding::load(weights[i] + col * panel_rows);
+    }
     for (std::size_t t = 0; t < tokens; ++t) {
       const Floats value(x[t * m.x_stride + col]);
       for (std::size_t i = 0; i < panels; ++i) {
@@ -111,7 +119,7 @@ template <std::size_t tokens, class Element, std::size_t panels>
 inline void multiply_tokens(const Matmul<Element>& m, const float* const (&weights)[panels], std::size_t first_col,
                             std::size_t last_col, std::size_t panel, std::size_t token) {
   for (; token + tokens <= m.tokens; token += tokens) {
-    multiply_tile<F32Encoding, panels, tokens>(m, weights, first_col, last_col, panel, token);
+    multiply_tile<F32Encoding, panels, tokens, false>(m, weights, first_col, last_col, panel, token);
   }
   if constexpr (tokens > 1) {
     if (token < m.tokens) multiply_tokens<tokens - 1>(m, weights, first_col, last_col, panel, token);
@@ -141,23 +149,29 @@ inline void multiply_panels(const Matmul<typename Encoding::Element>& m, std::si
   }
 }
 
-template <class Encoding, std::size_t panels>
-inline void multiply_one_token(const Matmul<typename Encoding::Element>& m, std::size_t panel) {
+template <class Encoding, std::size_t panels, std::size_t tokens>
+inline void multiply_few_tokens(const Matmul<typename Encoding::Element>& m, std::size_t panel) {
   const typename Encoding::Number* weights[panels];
   for (std::size_t i = 0; i < panels; ++i) weights[i] = panel_of<Encoding>(m, panel + i);
-  multiply_tile<Encoding, panels, 1>(m, weights, 0, m.cols, panel, 0);
+  multiply_tile<Encoding, panels, tokens, true>(m, weights, 0, m.cols, panel, 0);
+}
+
+// When one tile holds all tokens, weights are used once and never stored as f32.
+template <class Encoding, std::size_t tokens>
+inline void multiply_in_one_tile(const Matmul<typename Encoding::Element>& m) {
+  if constexpr (tokens > 1) {
+    if (m.tokens < tokens) return multiply_in_one_tile<Encoding, tokens - 1>(m);
+  }
+  constexpr std::size_t panels = panels_for(tokens);
+  std::size_t panel = m.first_panel;
+  for (; panel + panels <= m.last_panel; panel += panels) multiply_few_tokens<Encoding, panels, tokens>(m, panel);
+  for (; panel < m.last_panel; ++panel) multiply_few_tokens<Encoding, 1, tokens>(m, panel);
 }
 
 template <class Encoding>
 void matmul(const Matmul<typename Encoding::Element>& m) noexcept {
+  if (m.tokens <= tile_tokens) return multiply_in_one_tile<Encoding, tile_tokens>(m);
   std::size_t panel = m.first_panel;
-  if (m.tokens == 1) {
-    for (; panel + single_token_panels <= m.last_panel; panel += single_token_panels) {
-      multiply_one_token<Encoding, single_token_panels>(m, panel);
-    }
-    for (; panel < m.last_panel; ++panel) multiply_one_token<Encoding, 1>(m, panel);
-    return;
-  }
   for (; panel + tile_panels <= m.last_panel; panel += tile_panels) multiply_panels<Encoding, tile_panels>(m, panel);
   for (; panel < m.last_panel; ++panel) multiply_panels<Encoding, 1>(m, panel);
 }
