@@ -51,7 +51,7 @@ help:
 	@echo 'make fuzz             fuzz the readers of .pth, safetensors, GGUF and Jinja for FUZZ_SECONDS=60 each (needs clang)'
 	@echo 'make format           format the sources with clang-format'
 	@echo 'make reference        set up PyTorch under build/, write tests/golden anew and test the reference'
-	@echo 'make bench-peers      set up llama.cpp and PyTorch under build/ and measure minimind beside them (BENCH_PEERS=options)'
+	@echo 'make bench-peers      set up llama.cpp, ik_llama.cpp and PyTorch under build/ and measure minimind beside them (BENCH_PEERS=options)'
 	@echo 'make clean            remove what was built'
 
 # One short line a file; V=1 shows the commands.
@@ -73,6 +73,9 @@ $(BUILD)/%.o: %.cpp Makefile
 # Without exceptions, unwinding leaves no weak symbol in the kernels.
 $(KERNELS:%.cpp=$(BUILD)/%.o): FILE_FLAGS = -fno-exceptions $(ISA_FLAGS_$(basename $(notdir $@)))
 $(KERNELS:%.cpp=$(BUILD)/%.o): OPTIMIZE := -O3
+
+# Tests run once after being compiled.
+$(TESTS:%.cpp=$(BUILD)/%.o): OPTIMIZE := -O1
 
 # Conversion of whole models, bit for bit as others do it: a product and a sum stay two roundings.
 QUANTIZERS := weights/quantize.cpp weights/dequantize.cpp
@@ -171,13 +174,15 @@ reference:
 	build/reference-venv/bin/python tools/reference/write_golden.py
 	build/reference-venv/bin/python -m unittest discover -s tools/reference
 
-# The first time, llama.cpp is compiled for this machine: some minutes.
+# The first time, llama.cpp is compiled for this machine: some minutes. ik_llama.cpp comes compiled, for AVX2.
 # BENCH_PEERS='--models out/full_sft_768.pth --depths 0,1024'; --help lists the options.
 bench-peers: minimind
 	@python3 -c 'import ensurepip, venv' 2>/dev/null || { echo 'python3-venv is missing: apt install python3-venv'; exit 1; }
 	test -x build/peers-venv/bin/python || python3 -m venv build/peers-venv
 	CMAKE_ARGS=-DGGML_NATIVE=ON build/peers-venv/bin/pip install -q --no-binary llama-cpp-python \
 		-r tools/bench_peers/requirements.txt
+	build/peers-venv/bin/pip install -q --only-binary :all: ik-llama-cpp-python==0.1.5 || \
+		echo 'ik_llama.cpp is not compiled for this Python or machine and is left out'
 	build/peers-venv/bin/python -m unittest discover -q -s tools/bench_peers
 	build/peers-venv/bin/python tools/bench_peers/bench_peers.py $(BENCH_PEERS)
 

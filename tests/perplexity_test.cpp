@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 
 #include <cmath>
@@ -238,8 +239,15 @@ TEST_F(Perplexity, ProgressIsDrawnOnATerminalAndWiped) {
                 (program() + " perplexity -q --jsonl -f " + path("jsonl") + demo + " > " + path("out") + " 2> " + name)
                     .c_str()),
             0);
-  std::string drawn(4096, '\0');
-  drawn.resize(static_cast<std::size_t>(std::max<ssize_t>(0, read(terminal, drawn.data(), drawn.size()))));
+  // The kernel hands over what was written piece by piece.
+  std::string drawn;
+  pollfd ready{.fd = terminal, .events = POLLIN, .revents = 0};
+  while (!drawn.ends_with("\r\x1b[K") && poll(&ready, 1, 2000) == 1) {
+    char piece[4096];
+    const ssize_t count = read(terminal, piece, sizeof piece);
+    if (count <= 0) break;
+    drawn.append(piece, static_cast<std::size_t>(count));
+  }
   close(other_end);
   close(terminal);
   EXPECT_TRUE(drawn.starts_with("\rperplexity [")) << drawn;

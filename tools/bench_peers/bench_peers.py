@@ -1,4 +1,4 @@
-"""Measures minimind beside llama.cpp and PyTorch on the same weights: make bench-peers
+"""Measures minimind beside llama.cpp, ik_llama.cpp and PyTorch on the same weights: make bench-peers
 
 Prints a Markdown table of tokens per second. The weights are those of --models, or random ones in the shapes of
 MiniMind-3 and MiniMind2-small. Each measurement is a process of its own, in which every test is repeated after a short
@@ -7,6 +7,7 @@ warm-up; in each round the engines take turns, and another one begins.
 
 import argparse
 import datetime
+import importlib.util
 import json
 import subprocess
 import sys
@@ -20,7 +21,8 @@ ROOT = HERE.parent.parent
 RANDOM_MODELS = ["3", "2-small"]
 FLOATS = ["f32", "f16", "bf16"]
 TYPES = FLOATS + ["q8_0", "q4_0", "iq4_nl"]
-ENGINES = [OURS, "llama.cpp", "PyTorch"]
+IK_LLAMA_CPP = ["ik_llama.cpp"] if importlib.util.find_spec("ik_llama_cpp") else []
+ENGINES = [OURS, "llama.cpp", *IK_LLAMA_CPP, "PyTorch"]
 
 
 def run(*command: object) -> str:
@@ -83,6 +85,8 @@ class Engines:
             return self.minimind(gguf)
         if engine == "llama.cpp":
             return self.peer(engine, "llama_cpp_peer.py", gguf)
+        if engine == "ik_llama.cpp":
+            return self.peer(engine, "ik_llama_cpp_peer.py", gguf)
         return faster(*(self.peer(engine, "pytorch_peer.py", folder, "--dtype", each) for each in {dtype, "f32"}))
 
 
@@ -93,6 +97,7 @@ def can_run(engine: str, dtype: str) -> bool:
 def note(options: argparse.Namespace, machine: dict, versions: dict[str, str]) -> str:
     peers = {
         "llama.cpp": "llama.cpp as in llama-cpp-python {}, compiled for this machine, with flash attention",
+        "ik_llama.cpp": "ik_llama.cpp as in PyPI's wheel of ik-llama-cpp-python {}, compiled for AVX2, weights repacked",
         "PyTorch": "PyTorch {}, eager, with a cache allocated beforehand, in the type or in f32, whichever is faster",
     }
     weights = "" if options.models else " Random weights in the shapes of MiniMind's models."
@@ -102,7 +107,7 @@ def note(options: argparse.Namespace, machine: dict, versions: dict[str, str]) -
         f"{options.rounds} rounds in which the engines take turns.{weights}",
         "; ".join([f"minimind with its {machine['kernels']} kernels"]
                   + [peers[engine].format(version) for engine, version in versions.items()])
-        + ". ik_llama.cpp is not on PyPI and is left out.",
+        + ".",
     ])
 
 
