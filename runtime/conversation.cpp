@@ -277,6 +277,14 @@ std::optional<std::string> Conversation::system() const {
   return has_one ? std::optional(state_.messages.front().content) : std::nullopt;
 }
 
+std::vector<std::string_view> Conversation::unheard() const {
+  const PromptSettings settings = settings_of(state_);
+  std::vector<std::string_view> names;
+  if (settings.think && !minds_thinking(chat_template_, settings)) names.emplace_back("thinking");
+  if (!settings.tools.empty() && !minds_tools(chat_template_, settings)) names.emplace_back("tools");
+  return names;
+}
+
 std::size_t Conversation::turns() const {
   return turn_starts(state_.messages).size();
 }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/answer_parser.h"
@@ -122,6 +123,9 @@ class Conversation {
   // undefined, with which MiniMind does not think and Qwen does.
   void set_think(std::optional<bool> think) { state_.think = think; }
   std::optional<bool> think() const { return state_.think; }
+
+  // Settings that the chat template takes no notice of, so that the model never hears of them: "thinking", "tools".
+  std::vector<std::string_view> unheard() const;
 
   // As parse_tools() returns them; empty for none.
   void set_tools(std::string tools) { state_.tools = std::move(tools); }
