@@ -24,6 +24,8 @@ struct ConversationOptions {
   // with sampling.seed + n - 1: another one each time, and all of them repeatable.
   GenerateOptions generate;
   bool no_shift = false;  // a conversation that no longer fits is an Error, in place of losing its oldest turns
+  // An answer is text alone, and tags in it mean nothing: JSON may have them in its strings.
+  bool plain_answers = false;
 };
 
 // What a conversation is, apart from the model: enough to go on with it later.

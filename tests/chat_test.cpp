@@ -143,6 +143,13 @@ TEST_F(Chat, AFileThatCannotBeWrittenIsToldBeforeAnythingIsSaid) {
   }
 }
 
+TEST_F(Chat, TagsInTheStringsOfASchemaAreNoCalls) {
+  const std::string text = "<think>a</think> <tool_call>b</tool_call>";
+  std::ofstream(path("schema.json")) << json({{"const", text}}).dump();
+  const Outcome outcome = run("chat" + demo + " -q -p a --json-schema " + path("schema.json"));
+  EXPECT_EQ(outcome.out, json(text).dump() + "\n") << outcome.err;
+}
+
 TEST_F(Chat, WhatTheTemplateDoesNotMindIsTold) {
   std::ofstream(path("tools.json")) << R"([{"type": "function", "function": {"name": "f"}}])";
   const std::string settings = "--think --tools " + path("tools.json") + " --turns";

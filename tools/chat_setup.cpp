@@ -66,6 +66,7 @@ ChatSetup::ChatSetup(const ChatOptions& options)
 
 ConversationOptions ChatSetup::conversation_options() const {
   ConversationOptions options{generate_, options_.no_shift};
+  options.plain_answers = !options_.sampling.json_schema_file.empty();
   options.generate.drafter = speculation_.drafter();
   if (!options_.ignore_eos) options.generate.end_tokens = end_tokens(engine_, &tokenizer_, options_.run.quiet);
   if (!options_.sampling.seed && generate_.sampling.temperature > 0 && !options_.run.quiet) {
