@@ -23,11 +23,15 @@ void require_utf8(const std::string& text, std::string_view what) {
 // An answer's text on its way into a message and to who listens.
 class Collector {
  public:
-  Collector(ThinkState state, const AnswerListener& listener, std::size_t first_call)
-      : parser_(state), listener_(listener), next_call_(first_call) {}
+  Collector(ThinkState state, const AnswerListener& listener, std::size_t first_call, bool plain)
+      : parser_(state), listener_(listener), next_call_(first_call), plain_(plain) {}
 
   void push(std::string_view text) {
-    parser_.push(text, events_);
+    if (plain_) {
+      events_.push_back({.kind = AnswerEvent::Kind::text, .text = std::string(text), .call = {}});
+    } else {
+      parser_.push(text, events_);
+    }
     take_events();
   }
 
@@ -67,6 +71,7 @@ class Collector {
   AnswerParser parser_;
   const AnswerListener& listener_;
   std::size_t next_call_;
+  bool plain_;
   std::vector<AnswerEvent> events_;
   Message message_{.role = Role::assistant};
 };
@@ -173,7 +178,7 @@ Answer Conversation::answer(std::vector<Message> messages, const AnswerListener&
 
   GenerateOptions options = options_.generate;
   options.sampling.seed += state_.answers;
-  Collector collector(thinks, listener, calls_in(messages) + 1);
+  Collector collector(thinks, listener, calls_in(messages) + 1, options_.plain_answers);
   const auto show = [&](std::string_view piece) { collector.push(piece); };
   const Generated generated = generate(forward_, context_, &tokenizer_, prompt.tokens, options, show, interrupted);
   result.message = collector.finish();
@@ -275,6 +280,14 @@ void Conversation::set_system(const std::optional<std::string>& text) {
 std::optional<std::string> Conversation::system() const {
   const bool has_one = !state_.messages.empty() && state_.messages.front().role == Role::system;
   return has_one ? std::optional(state_.messages.front().content) : std::nullopt;
+}
+
+std::vector<std::string_view> Conversation::unheard() const {
+  const PromptSettings settings = settings_of(state_);
+  std::vector<std::string_view> names;
+  if (settings.think && !minds_thinking(chat_template_, settings)) names.emplace_back("thinking");
+  if (!settings.tools.empty() && !minds_tools(chat_template_, settings)) names.emplace_back("tools");
+  return names;
 }
 
 std::size_t Conversation::turns() const {

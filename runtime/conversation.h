@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/answer_parser.h"
@@ -23,6 +24,8 @@ struct ConversationOptions {
   // with sampling.seed + n - 1: another one each time, and all of them repeatable.
   GenerateOptions generate;
   bool no_shift = false;  // a conversation that no longer fits is an Error, in place of losing its oldest turns
+  // An answer is text alone, and tags in it mean nothing: JSON may have them in its strings.
+  bool plain_answers = false;
 };
 
 // What a conversation is, apart from the model: enough to go on with it later.
@@ -122,6 +125,9 @@ class Conversation {
   // undefined, with which MiniMind does not think and Qwen does.
   void set_think(std::optional<bool> think) { state_.think = think; }
   std::optional<bool> think() const { return state_.think; }
+
+  // Settings that the chat template takes no notice of, so that the model never hears of them: "thinking", "tools".
+  std::vector<std::string_view> unheard() const;
 
   // As parse_tools() returns them; empty for none.
   void set_tools(std::string tools) { state_.tools = std::move(tools); }

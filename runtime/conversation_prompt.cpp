@@ -27,6 +27,16 @@ Message follower(const Message& answer) {
   return {.role = Role::tool, .content = "?", .tool_call_id = call.id, .name = call.name};
 }
 
+// Whether a first message gets another prompt with `b` than with `a`.
+bool differs(const ChatTemplate& chat_template, const PromptSettings& a, const PromptSettings& b) {
+  const std::vector<Message> first = {{.role = Role::user, .content = "?"}};
+  try {
+    return render_prompt(chat_template, a, first, true) != render_prompt(chat_template, b, first, true);
+  } catch (const Error&) {
+    return true;
+  }
+}
+
 }  // namespace
 
 std::string render_prompt(const ChatTemplate& chat_template, const PromptSettings& settings,
@@ -41,6 +51,19 @@ std::string render_prompt(const ChatTemplate& chat_template, const PromptSetting
     }
   }
   return chat_template.render(input, settings.now);
+}
+
+bool minds_thinking(const ChatTemplate& chat_template, const PromptSettings& settings) {
+  PromptSettings on = settings, off = settings;
+  on.think = true;
+  off.think = false;
+  return differs(chat_template, on, off);
+}
+
+bool minds_tools(const ChatTemplate& chat_template, const PromptSettings& settings) {
+  PromptSettings without = settings;
+  without.tools.clear();
+  return differs(chat_template, settings, without);
 }
 
 std::vector<std::size_t> turn_starts(const std::vector<Message>& messages) {

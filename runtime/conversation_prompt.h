@@ -22,6 +22,11 @@ struct PromptSettings {
 std::string render_prompt(const ChatTemplate& chat_template, const PromptSettings& settings,
                           const std::vector<Message>& messages, bool for_answer);
 
+// Whether it makes a difference to the template that it is told to think, or what tools there are. A template that
+// refuses a lone message of the user is taken to mind.
+bool minds_thinking(const ChatTemplate& chat_template, const PromptSettings& settings);
+bool minds_tools(const ChatTemplate& chat_template, const PromptSettings& settings);
+
 // Where each turn begins: the indices of the user's messages.
 std::vector<std::size_t> turn_starts(const std::vector<Message>& messages);
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "weights/error.h"
 
 namespace minimind {
@@ -60,6 +62,11 @@ TEST(ChatCommands, HelpNamesEveryCommand) {
   for (const ChatCommandInfo& command : chat_commands()) {
     EXPECT_NE(chat_help().find(command.name), std::string::npos) << command.name;
   }
+}
+
+TEST(ChatCommands, HelpFitsAScreenOf80Columns) {
+  std::istringstream lines(chat_help());
+  for (std::string line; std::getline(lines, line);) EXPECT_LT(line.size(), 80u) << line;
 }
 
 }  // namespace

@@ -119,6 +119,53 @@ TEST_F(Chat, TurnsTakeCommands) {
   EXPECT_EQ(contents, (std::vector<std::string>{"短", "one", "好", "three", "好"}));
 }
 
+TEST_F(Chat, StatsFitAScreenOf80Columns) {
+  const Outcome outcome = run(saying("好") + "--turns" + input("one\n/stats\n"));
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  std::istringstream lines(outcome.err.substr(outcome.err.find("context       ")));
+  for (std::string line; std::getline(lines, line);) EXPECT_LT(line.size(), 80u) << line;
+}
+
+TEST_F(Chat, TurnsThatAreLeftOutAreCounted) {
+  std::string messages;
+  for (int i = 0; i < 12; ++i) messages += "one\n";
+  const Outcome outcome = run(saying("好") + "-c 128 -n 8 --turns" + input(messages));
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find(" turns are left out\n"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Chat, AFileThatCannotBeWrittenIsToldBeforeAnythingIsSaid) {
+  for (const char* const option : {"--session ", "--save "}) {
+    const Outcome outcome = run(saying("好") + option + path("missing/file") + " -p a");
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_NE(outcome.err.find("missing/file"), std::string::npos) << outcome.err;
+  }
+}
+
+TEST_F(Chat, TagsInTheStringsOfASchemaAreNoCalls) {
+  const std::string text = "<think>a</think> <tool_call>b</tool_call>";
+  std::ofstream(path("schema.json")) << json({{"const", text}}).dump();
+  const Outcome outcome = run("chat" + demo + " -q -p a --json-schema " + path("schema.json"));
+  EXPECT_EQ(outcome.out, json(text).dump() + "\n") << outcome.err;
+}
+
+TEST_F(Chat, WhatTheTemplateDoesNotMindIsTold) {
+  std::ofstream(path("tools.json")) << R"([{"type": "function", "function": {"name": "f"}}])";
+  const std::string settings = "--think --tools " + path("tools.json") + " --turns";
+  const std::string thinking = "nothing about thinking", tools = "nothing about tools";
+  const Outcome minded = run(saying("好") + "--no-think --tools " + path("tools.json") + " -p a");
+  EXPECT_EQ(minded.err.find("nothing about"), std::string::npos) << minded.err;
+  std::ofstream(path("plain.jinja")) << "{{ messages[-1].content }}\n";
+  const Outcome outcome =
+      run("chat" + demo + " -n 1 --template " + path("plain.jinja") + " " + settings + input("a\n"));
+  EXPECT_NE(outcome.err.find(thinking), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find(tools), std::string::npos) << outcome.err;
+  const Outcome command =
+      run("chat" + demo + " -n 1 --template " + path("plain.jinja") + " --turns" + input("/think on\n"));
+  EXPECT_NE(command.err.find(thinking), std::string::npos) << command.err;
+}
+
 TEST_F(Chat, WhatIsWrongInALineOfTurnsEndsTheWorkAndNamesTheLine) {
   const Outcome unknown = run(saying("好") + "--turns" + input("one\n/hepl\ntwo\n"));
   EXPECT_EQ(unknown.status, 2);

@@ -189,6 +189,15 @@ TEST(Conversation, WhatIsNoCallStaysInTheContent) {
   EXPECT_TRUE(chat.conversation.pending_calls().empty());
 }
 
+TEST(Conversation, TagsInPlainAnswersMeanNothing) {
+  ConversationOptions options = answers_of(R"gbnf("[\"a  <tool_call>\", \"<think>\", \" </tool_call> b\"]")gbnf");
+  options.plain_answers = true;
+  SmallChat chat(Family::v3, 2048, options);
+  const Answer answer = chat.ask("?");
+  EXPECT_EQ(answer.message.content, R"(["a  <tool_call>", "<think>", " </tool_call> b"])");
+  EXPECT_EQ(answer.message.reasoning, std::nullopt);
+}
+
 TEST(Conversation, ResultsHaveToFitTheCalls) {
   SmallChat chat(Family::v3, 2048, answers_of(weather));
   EXPECT_THROW(chat.conversation.give_results({"晴"}, {}, chat.interrupted), UsageError);

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "weights/error.h"
@@ -88,7 +89,7 @@ void ChatActions::answer(const Generate& generate) {
   const AnswerListener listener{[&](const AnswerEvent& event) { output_.event(event); },
                                 [&](std::size_t turns) {
                                   notices_.say(fmt::format("the context is full: the oldest {} left out",
-                                                           turns == 1 ? "turn is" : counted(turns, "turns") + " are"));
+                                                           turns == 1 ? "turn is" : counted(turns, "turn") + " are"));
                                 }};
   const Answer answer = generate(listener);
   last_finish_ = answer.finish_reason;
@@ -160,6 +161,10 @@ void ChatActions::think(const std::string& text) {
   }
   if (!text.empty()) conversation_.set_think(text == "on");
   notices_.say(thinking_is(conversation_.think()));
+  const std::vector<std::string_view> unheard = conversation_.unheard();
+  if (!text.empty() && std::find(unheard.begin(), unheard.end(), "thinking") != unheard.end()) {
+    notices_.say("but the chat template has nothing about thinking: the model is not told");
+  }
 }
 
 void ChatActions::tool(const std::string& result) {

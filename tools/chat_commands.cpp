@@ -69,8 +69,9 @@ std::string chat_help() {
     help += fmt::format("  {:<20}{}\n", fmt::format("{} {}", command.name, command.argument), command.does);
   }
   return help +
-         "A message of several lines: paste it, press Alt-Enter, end a line with a backslash,\n"
-         "or put the lines between two lines of \"\"\". //... sends what begins with a slash.\n"
+         "A message of several lines: paste it, press Alt-Enter, end a line with a\n"
+         "backslash, or put the lines between two lines of \"\"\". //... sends what begins\n"
+         "with a slash.\n"
          "Tab completes commands, Ctrl-R searches, Ctrl-C stops an answer, Ctrl-D leaves.\n";
 }
 

@@ -10,14 +10,23 @@
 #include "tools/find_tokenizer.h"
 #include "tools/generation_limits.h"
 #include "tools/note.h"
+#include "weights/output_file.h"
 #include "weights/text_file.h"
 
 namespace minimind {
 namespace {
 
+// Told before anything is said, rather than when it is to be kept.
+void require_writable(const std::string& path) {
+  if (path.empty()) return;
+  const OutputFile probe(path);
+}
+
 // What the options say without a model.
 GenerateOptions generate_options(const ChatOptions& options) {
   options.check();
+  require_writable(options.session);
+  require_writable(options.save);
   GenerateOptions generate;
   generate.sampling = options.sampling.sampling();
   generate.max_tokens = options.max_tokens;
@@ -57,6 +66,7 @@ ChatSetup::ChatSetup(const ChatOptions& options)
 
 ConversationOptions ChatSetup::conversation_options() const {
   ConversationOptions options{generate_, options_.no_shift};
+  options.plain_answers = !options_.sampling.json_schema_file.empty();
   options.generate.drafter = speculation_.drafter();
   if (!options_.ignore_eos) options.generate.end_tokens = end_tokens(engine_, &tokenizer_, options_.run.quiet);
   if (!options_.sampling.seed && generate_.sampling.temperature > 0 && !options_.run.quiet) {
@@ -78,7 +88,11 @@ void ChatSetup::begin() {
   if (!options_.tools.empty()) conversation_.set_tools(parse_tools(read_text_file(options_.tools), options_.tools));
   if (options_.system) conversation_.set_system(options_.system);
   if (options_.think) conversation_.set_think(options_.think);
-  if (conversation_.turns() > 0 && !options_.run.quiet) {
+  if (options_.run.quiet) return;
+  for (const std::string_view name : conversation_.unheard()) {
+    note("the chat template has nothing about {}: the model is not told", name);
+  }
+  if (conversation_.turns() > 0) {
     note("going on with {}: {} turns, {} tokens in the context",
          options_.load.empty() ? options_.session : options_.load, conversation_.turns(), context_.size());
   }

@@ -9,16 +9,17 @@ std::string speed(std::size_t tokens, double seconds) {
   return seconds > 0 ? fmt::format("{:.0f}/s", static_cast<double>(tokens) / seconds) : "-";
 }
 
-std::string line_of(std::string_view label, const AnswerStats& stats) {
+std::string lines_of(std::string_view label, const AnswerStats& stats) {
   const std::size_t decoded = stats.generated_tokens > 0 ? stats.generated_tokens - 1 : 0;
-  std::string line = fmt::format("{:<13} prompt {} tokens: {} reused, {} computed at {}; {} generated at {}\n", label,
-                                 stats.prompt_tokens, stats.reused_tokens, stats.computed_tokens,
-                                 speed(stats.computed_tokens, stats.prompt_seconds), stats.generated_tokens,
-                                 speed(decoded, stats.decode_seconds));
+  std::string lines =
+      fmt::format("{:<13} prompt of {} tokens: {} reused, {} computed at {}\n{:<13} {} tokens generated at {}", label,
+                  stats.prompt_tokens, stats.reused_tokens, stats.computed_tokens,
+                  speed(stats.computed_tokens, stats.prompt_seconds), "", stats.generated_tokens,
+                  speed(decoded, stats.decode_seconds));
   if (stats.drafted_tokens > 0) {
-    line += fmt::format("{:<13} {} of {} drafts accepted\n", "", stats.accepted_tokens, stats.drafted_tokens);
+    lines += fmt::format(", {} of {} drafts accepted", stats.accepted_tokens, stats.drafted_tokens);
   }
-  return line;
+  return lines + '\n';
 }
 
 std::string turns_of(const Conversation& conversation) {
@@ -35,8 +36,8 @@ std::string chat_stats(const Conversation& conversation) {
   const Context& context = conversation.context();
   return fmt::format("context       {} of {} tokens, {} kept free for answers\n", context.size(), context.capacity(),
                      conversation.reserve()) +
-         turns_of(conversation) + line_of("last answer", conversation.last_stats()) +
-         line_of("all answers", conversation.total_stats());
+         turns_of(conversation) + lines_of("last answer", conversation.last_stats()) +
+         lines_of("all answers", conversation.total_stats());
 }
 
 }  // namespace minimind
