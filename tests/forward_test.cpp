@@ -126,6 +126,7 @@ QuantizedCheckpoint quantized(const GoldenCase& golden, DType type) {
     quantize(type, values.data(), values.size(), bytes.data());
     tensor.dtype = type;
     tensor.data = bytes;
+    tensor.mapping = nullptr;  // which would be told that these pages are no longer needed
   }
   return result;
 }
