@@ -5,14 +5,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tools/generation_report.h"
 #include "tools/terminal.h"
 
 namespace minimind {
 namespace {
-
-double per_second(std::size_t count, double seconds) {
-  return seconds > 0 ? static_cast<double>(count) / seconds : 0;
-}
 
 std::string_view finish_reason_of(const Answer& answer) {
   const bool called = answer.finish_reason == FinishReason::stop && !answer.message.tool_calls.empty();
@@ -104,7 +101,6 @@ std::string answer_json(const Answer& answer) {
         {{"id", call.id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
   }
   const AnswerStats& stats = answer.stats;
-  const std::size_t decoded = stats.generated_tokens > 0 ? stats.generated_tokens - 1 : 0;
   Json json{{"content", answer.message.content},
             {"reasoning_content", answer.message.reasoning ? Json(*answer.message.reasoning) : Json(nullptr)},
             {"tool_calls", calls},
@@ -118,12 +114,9 @@ std::string answer_json(const Answer& answer) {
              {{"prompt_seconds", stats.prompt_seconds},
               {"prompt_tokens_per_second", per_second(stats.computed_tokens, stats.prompt_seconds)},
               {"decode_seconds", stats.decode_seconds},
-              {"decode_tokens_per_second", per_second(decoded, stats.decode_seconds)}}}};
+              {"decode_tokens_per_second", per_second(decoded_tokens(stats.generated_tokens), stats.decode_seconds)}}}};
   if (stats.drafted_tokens > 0) {
-    json["speculation"] = {
-        {"drafted", stats.drafted_tokens},
-        {"accepted", stats.accepted_tokens},
-        {"acceptance_rate", static_cast<double>(stats.accepted_tokens) / static_cast<double>(stats.drafted_tokens)}};
+    json["speculation"] = speculation_json(stats.drafted_tokens, stats.accepted_tokens);
   }
   return json.dump();
 }

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include "tools/chat_actions.h"
+#include "tools/generation_report.h"
 
 namespace minimind {
 namespace {
@@ -10,12 +11,11 @@ std::string speed(std::size_t tokens, double seconds) {
 }
 
 std::string lines_of(std::string_view label, const AnswerStats& stats) {
-  const std::size_t decoded = stats.generated_tokens > 0 ? stats.generated_tokens - 1 : 0;
   std::string lines =
       fmt::format("{:<13} prompt of {} tokens: {} reused, {} computed at {}\n{:<13} {} tokens generated at {}", label,
                   stats.prompt_tokens, stats.reused_tokens, stats.computed_tokens,
                   speed(stats.computed_tokens, stats.prompt_seconds), "", stats.generated_tokens,
-                  speed(decoded, stats.decode_seconds));
+                  speed(decoded_tokens(stats.generated_tokens), stats.decode_seconds));
   if (stats.drafted_tokens > 0) {
     lines += fmt::format(", {} of {} drafts accepted", stats.accepted_tokens, stats.drafted_tokens);
   }

@@ -11,6 +11,7 @@
 #include "tools/engine.h"
 #include "tools/find_tokenizer.h"
 #include "tools/generation_limits.h"
+#include "tools/generation_report.h"
 #include "tools/interrupt.h"
 #include "tools/note.h"
 #include "tools/profiling.h"
@@ -45,20 +46,6 @@ void check_prompt_options(const GenerateCommand& options) {
   check_stops(options.stop);
 }
 
-double per_second(std::size_t count, double seconds) {
-  return seconds > 0 ? static_cast<double>(count) / seconds : 0;
-}
-
-// The first generated token comes out of the prompt's logits, so decoding runs one batch less.
-std::size_t decoded(const Generated& result) {
-  return result.tokens.empty() ? 0 : result.tokens.size() - 1;
-}
-
-nlohmann::ordered_json acceptance_rate(const Generated& result) {
-  if (result.drafted == 0) return nullptr;
-  return static_cast<double>(result.accepted) / static_cast<double>(result.drafted);
-}
-
 void print_json(const std::vector<std::int32_t>& prompt, const Generated& result, const GenerateOptions& options,
                 bool has_text, double load_seconds) {
   nlohmann::ordered_json json{
@@ -71,11 +58,10 @@ void print_json(const std::vector<std::int32_t>& prompt, const Generated& result
         {"prompt_seconds", result.prompt_seconds},
         {"prompt_tokens_per_second", per_second(result.prompt_tokens_done, result.prompt_seconds)},
         {"decode_seconds", result.decode_seconds},
-        {"decode_tokens_per_second", per_second(decoded(result), result.decode_seconds)}}}};
+        {"decode_tokens_per_second", per_second(decoded_tokens(result.tokens.size()), result.decode_seconds)}}}};
   if (options.grammar) json["conforms"] = result.conforms;
   if (options.drafter) {
-    json["speculation"] = {
-        {"drafted", result.drafted}, {"accepted", result.accepted}, {"acceptance_rate", acceptance_rate(result)}};
+    json["speculation"] = speculation_json(result.drafted, result.accepted);
   }
   fmt::print("{}\n", json.dump());
 }
@@ -96,7 +82,7 @@ std::string_view cut_short_by(const Generated& result, std::size_t max_tokens) {
 void print_summary(const Generated& result, const GenerateOptions& options) {
   note("{} prompt tokens at {:.0f}/s, {} generated at {:.0f}/s; ended by {}", result.prompt_tokens_done,
        per_second(result.prompt_tokens_done, result.prompt_seconds), result.tokens.size(),
-       per_second(decoded(result), result.decode_seconds), name_of(result.finish_reason));
+       per_second(decoded_tokens(result.tokens.size()), result.decode_seconds), name_of(result.finish_reason));
   if (options.drafter) note("speculation: {}", describe_drafts(result));
 }
 
