@@ -54,7 +54,7 @@ Forward::Forward(const Model& model, const kernels::Table& kernels, std::size_t 
   for (auto* buffer : {&k_, &v_}) buffer->resize(max_tokens * kv_cols);
   for (auto* buffer : {&cos_, &sin_}) buffer->resize(max_tokens * config.head_dim / 2);
   for (auto* buffer : {&tile_q_, &tile_out_}) buffer->resize(tile_rows * config.head_dim);
-  tile_scores_.resize(tile_rows * max_positions);
+  for (auto* buffer : {&tile_scores_, &tile_block_scores_}) buffer->resize(tile_rows * max_positions);
   for (auto* buffer : {&gate_, &up_}) buffer->resize(slots * widest_network_);
   out_.resize(slots * config.hidden_size);
   if (config.num_experts == 0) return;
@@ -278,6 +278,7 @@ AttentionScratch Forward::attention_scratch(const Worker& worker) {
   const std::size_t first = worker.index() * rows, last = first + rows;
   return {.q = rows_of(tile_q_, threads_ * rows, head_dim).row_range(first, last),
           .scores = rows_of(tile_scores_, threads_ * rows, max_positions_).row_range(first, last),
+          .block_scores = rows_of(tile_block_scores_, threads_ * rows, max_positions_).row_range(first, last),
           .out = rows_of(tile_out_, threads_ * rows, head_dim).row_range(first, last)};
 }
 

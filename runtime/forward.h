@@ -74,6 +74,7 @@ class Forward {
   std::vector<float> cos_, sin_;                     // [T, head_dim / 2]
   std::vector<float> tile_q_, tile_out_;             // [threads * attention_tile_rows, head_dim]
   std::vector<float> tile_scores_;                   // [threads * attention_tile_rows, max_positions]
+  std::vector<float> tile_block_scores_;             // likewise
   std::vector<float> gathered_;                      // [S, d], only with experts
   std::vector<float> gate_, up_;                     // [S, F]
   std::vector<float> out_;                           // [S, d]

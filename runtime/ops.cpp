@@ -8,7 +8,7 @@ namespace minimind {
 namespace {
 
 Range panels_of(std::size_t rows, const Worker& worker) {
-  return worker.share((rows + kernels::panel_rows - 1) / kernels::panel_rows);
+  return worker.share(kernels::panel_count(rows));
 }
 
 kernels::Activation to_activation(HiddenAct act) {
@@ -120,75 +120,102 @@ struct HeadRotation {
   }
 };
 
-// The query heads [first_head, last_head) of one kv head, for the queries [first, last) of the batch.
+// The query heads [first_head, last_head), which share a kv head, for the queries [first, last) of the batch, of which
+// query 0 is at `first_position`. A row is one query of one head.
 struct AttentionTile {
-  std::size_t kv_head;
   std::size_t first_head, last_head;
   std::size_t first, last;
+  std::size_t first_position;
+
+  std::size_t heads() const { return last_head - first_head; }
+  std::size_t rows() const { return (last - first) * heads(); }
+  std::size_t query(std::size_t row) const { return first + row / heads(); }
+  std::size_t head(std::size_t row) const { return first_head + row % heads(); }
+  std::size_t seen(std::size_t row) const { return first_position + query(row) + 1; }  // positions
+  std::size_t positions() const { return first_position + last; }                      // that the last query sees
 };
 
+auto product_with(const kernels::Table& kernels, const float*) {
+  return kernels.matmul_f32;
+}
+auto product_with(const kernels::Table& kernels, const F16*) {
+  return kernels.matmul_f16;
+}
+auto product_with(const kernels::Table& kernels, const std::int8_t*) {
+  return kernels.matmul_i8;
+}
+
+// scores = q K^T, of all positions.
 template <class Element>
-auto product_with(const kernels::Table& kernels) {
-  if constexpr (std::is_same_v<Element, float>) {
-    return kernels.matmul_f32;
-  } else {
-    return kernels.matmul_f16;
+void score(const kernels::Table& kernels, const AttentionTile& tile, const KvPanels<const Element>& panels,
+           const AttentionScratch& scratch) {
+  const std::size_t positions = tile.positions();
+  const Matrix<float> products = KvPanels<Element>::has_scales ? scratch.block_scores : scratch.scores;
+  for (std::size_t block = 0; block < panels.blocks(); ++block) {
+    product_with(kernels, panels.keys)({.panels = panels.keys_of(block),
+                                        .panel_stride = panels.keys_panel_stride(block),
+                                        .rows = positions,
+                                        .cols = panels.width(block),
+                                        .first_panel = 0,
+                                        .last_panel = kernels::panel_count(positions),
+                                        .x = scratch.q.data + block * panels.block_cols(),
+                                        .x_stride = scratch.q.cols,
+                                        .tokens = tile.rows(),
+                                        .y = products.data,
+                                        .y_stride = products.cols});
+    if constexpr (KvPanels<Element>::has_scales) {
+      for (std::size_t row = 0; row < tile.rows(); ++row) {
+        if (block == 0) std::fill_n(scratch.scores.row(row), positions, 0.0f);
+        kernels.add_product(scratch.scores.row(row), products.row(row), panels.key_scales_of(block), positions);
+      }
+    }
   }
 }
 
-// softmax(scale q K^T) V. Positions that a query does not see yet get a weight of 0, which adds nothing.
+// out = scores V. Positions that a query does not see yet get a weight of 0, which adds nothing.
 template <class Element>
+void mix(const kernels::Table& kernels, const AttentionTile& tile, const KvPanels<const Element>& panels,
+         const AttentionScratch& scratch) {
+  const std::size_t positions = tile.positions();
+  const Matrix<float> weights = KvPanels<Element>::has_scales ? scratch.block_scores : scratch.scores;
+  for (std::size_t block = 0; block < panels.blocks(); ++block) {
+    for (std::size_t row = 0; row < tile.rows(); ++row) {
+      const std::size_t seen = tile.seen(row);
+      if constexpr (KvPanels<Element>::has_scales) {
+        std::fill_n(weights.row(row), seen, 0.0f);
+        kernels.add_product(weights.row(row), scratch.scores.row(row), panels.value_scales_of(block), seen);
+      }
+      std::fill_n(weights.row(row) + seen, positions - seen, 0.0f);
+    }
+    product_with(kernels, panels.values)({.panels = panels.values_of(block),
+                                          .panel_stride = panels.values_panel_stride(),
+                                          .rows = panels.width(block),
+                                          .cols = positions,
+                                          .first_panel = 0,
+                                          .last_panel = kernels::panel_count(panels.width(block)),
+                                          .x = weights.data,
+                                          .x_stride = weights.cols,
+                                          .tokens = tile.rows(),
+                                          .y = scratch.out.data + block * panels.block_cols(),
+                                          .y_stride = scratch.out.cols});
+  }
+}
+
+// softmax(scale q K^T) V
 void attend_tile(const kernels::Table& kernels, const AttentionBatch& batch, const AttentionTile& tile,
-                 const KvPanels<Element>& panels, std::size_t first_position, std::size_t head_dim,
-                 const AttentionScratch& scratch) {
-  const std::size_t heads = tile.last_head - tile.first_head, rows = (tile.last - tile.first) * heads;
+                 const KvCache::Panels& panels, const AttentionScratch& scratch) {
+  const std::size_t head_dim = scratch.q.cols;
   const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
-  const auto product = product_with<Element>(kernels);
-  for (std::size_t row = 0; row < rows; ++row) {
-    const float* q = batch.q.row(tile.first + row / heads) + (tile.first_head + row % heads) * head_dim;
+  for (std::size_t row = 0; row < tile.rows(); ++row) {
+    const float* const q = batch.q.row(tile.query(row)) + tile.head(row) * head_dim;
     for (std::size_t i = 0; i < head_dim; ++i) scratch.q.row(row)[i] = scale * q[i];
   }
-  const std::size_t positions = first_position + tile.last;
-  product({.panels = panels.keys,
-           .panel_stride = panels.keys_panel_stride,
-           .rows = positions,
-           .cols = head_dim,
-           .first_panel = 0,
-           .last_panel = (positions + kernels::panel_rows - 1) / kernels::panel_rows,
-           .x = scratch.q.data,
-           .x_stride = head_dim,
-           .tokens = rows,
-           .y = scratch.scores.data,
-           .y_stride = scratch.scores.cols});
-  for (std::size_t row = 0; row < rows; ++row) {
-    const std::size_t seen = first_position + tile.first + row / heads + 1;
-    kernels.softmax(scratch.scores.row(row), seen);
-    std::fill_n(scratch.scores.row(row) + seen, positions - seen, 0.0f);
+  std::visit([&](const auto& of_type) { score(kernels, tile, of_type, scratch); }, panels);
+  for (std::size_t row = 0; row < tile.rows(); ++row) kernels.softmax(scratch.scores.row(row), tile.seen(row));
+  std::visit([&](const auto& of_type) { mix(kernels, tile, of_type, scratch); }, panels);
+  for (std::size_t row = 0; row < tile.rows(); ++row) {
+    std::copy_n(scratch.out.row(row), head_dim, batch.out.row(tile.query(row)) + tile.head(row) * head_dim);
   }
-  product({.panels = panels.values,
-           .panel_stride = panels.values_panel_stride,
-           .rows = head_dim,
-           .cols = positions,
-           .first_panel = 0,
-           .last_panel = (head_dim + kernels::panel_rows - 1) / kernels::panel_rows,
-           .x = scratch.scores.data,
-           .x_stride = scratch.scores.cols,
-           .tokens = rows,
-           .y = scratch.out.data,
-           .y_stride = head_dim});
-  for (std::size_t row = 0; row < rows; ++row) {
-    float* out = batch.out.row(tile.first + row / heads) + (tile.first_head + row % heads) * head_dim;
-    std::copy_n(scratch.out.row(row), head_dim, out);
-  }
-}
-
-// `first_position` is that of the first query.
-void attend_tile(const kernels::Table& kernels, const Config& config, const AttentionBatch& batch,
-                 const AttentionTile& tile, std::size_t layer, std::size_t first_position, const KvCache& cache,
-                 const AttentionScratch& scratch) {
-  std::visit(
-      [&](const auto& panels) { attend_tile(kernels, batch, tile, panels, first_position, config.head_dim, scratch); },
-      cache.panels(layer, tile.kv_head));
 }
 
 }  // namespace
@@ -223,13 +250,13 @@ void attend(const kernels::Table& kernels, const Config& config, const Attention
   for (std::size_t task = worker.index(); task < tiles * kv_heads * parts; task += worker.count()) {
     const std::size_t tile = task / (kv_heads * parts), kv_head = task / parts % kv_heads;
     const Range heads = share_of(heads_per_kv, task % parts, parts);
-    attend_tile(kernels, config, batch,
-                {.kv_head = kv_head,
-                 .first_head = kv_head * heads_per_kv + heads.begin,
+    attend_tile(kernels, batch,
+                {.first_head = kv_head * heads_per_kv + heads.begin,
                  .last_head = kv_head * heads_per_kv + heads.end,
                  .first = tile * tile_queries,
-                 .last = std::min((tile + 1) * tile_queries, queries)},
-                layer, first_position, cache, scratch);
+                 .last = std::min((tile + 1) * tile_queries, queries),
+                 .first_position = first_position},
+                cache.panels(layer, kv_head), scratch);
   }
 }
 
@@ -244,7 +271,7 @@ void rotate_and_attend(const kernels::Table& kernels, const Config& config, cons
     rotation.rotate_and_store_key(0, kv_head);
     for (std::size_t head = first_head; head < last_head; ++head) rotation.rotate_query(0, head);
     worker.begin(Operation::attention);
-    attend_tile(kernels, config, batch, {kv_head, first_head, last_head, 0, 1}, layer, cache.size(), cache, scratch);
+    attend_tile(kernels, batch, {first_head, last_head, 0, 1, cache.size()}, cache.panels(layer, kv_head), scratch);
   }
 }
 

@@ -42,9 +42,10 @@ struct AttentionBatch {
 
 // Scratch of one worker: a tile of queries that share a kv head, their scores and what they attended to.
 struct AttentionScratch {
-  Matrix<float> q;       // [tile rows, head_dim]
-  Matrix<float> scores;  // [tile rows, positions]
-  Matrix<float> out;     // [tile rows, head_dim]
+  Matrix<float> q;             // [tile rows, head_dim]
+  Matrix<float> scores;        // [tile rows, positions]
+  Matrix<float> block_scores;  // likewise: what concerns one block of keys or values that have scales
+  Matrix<float> out;           // [tile rows, head_dim]
 };
 
 // How many queries of the heads that share a kv head are attended to at once, at least one token's.

@@ -38,7 +38,7 @@ class PackedMatrix {
 
   std::size_t rows() const { return rows_; }
   std::size_t cols() const { return cols_; }
-  std::size_t panels() const { return (rows_ + kernels::panel_rows - 1) / kernels::panel_rows; }
+  std::size_t panels() const { return kernels::panel_count(rows_); }
   std::size_t elements_per_panel() const { return elements_per_panel_; }
   std::size_t byte_size() const { return panels() * elements_per_panel_ * sizeof(Element); }
 

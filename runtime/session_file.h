@@ -29,8 +29,7 @@ ModelIdentity identify(const Checkpoint& checkpoint, WeightType type);
 //   u64 size of the header, and the header: JSON with the model's name and hash, type and shape of the cache, and the
 //     conversation
 //   u64 count of tokens, and the tokens, i32 each: of the last prompt and its answer
-//   for each layer and kv head the keys and then the values, [position][head_dim], of the first tokens, as many as the
-//     context holds
+//   the keys and values of the first tokens, as many as the context holds: KvCache::filled_parts
 //   SHA-256 of all the above, 32 bytes
 // The file appears under its name only when it is whole. Throws Error as OutputFile does.
 void save_session(const std::string& path, const ModelIdentity& model, const ConversationState& conversation,

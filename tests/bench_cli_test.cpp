@@ -40,9 +40,17 @@ TEST_F(Cli, BenchTriesEveryTypeThreadCountAndTest) {
   }
   EXPECT_EQ(json["results"].size(), 2u * 2 * 4);
   EXPECT_EQ(configurations.size(), 2u * 2 * 4);
-  // Of each number of threads: the weights of two types, half the cache where its size is known, arithmetic.
-  EXPECT_GE(json["limits"].size(), 2u * 3);
-  EXPECT_LE(json["limits"].size(), 2u * 4);
+  // Of each number of threads: the weights of two types, half the cache where its size is known, arithmetic of both.
+  EXPECT_GE(json["limits"].size(), 2u * 4);
+  EXPECT_LE(json["limits"].size(), 2u * 5);
+}
+
+TEST_F(Cli, BenchHoldsKeysAndValuesAsAsked) {
+  for (const char* type : {"f32", "f16", "q8_0"}) {
+    const Outcome outcome = run(quick + " -d 40 --json -q --kv-type " + type + demo);
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(nlohmann::json::parse(outcome.out)["results"][1]["kv_type"], type);
+  }
 }
 
 TEST_F(Cli, BenchLeavesOutWhatIsZero) {

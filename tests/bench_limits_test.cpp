@@ -31,11 +31,23 @@ TEST(Limits, MultiplyAddDoesAsManyAsItSaysInEveryTable) {
   }
 }
 
+TEST(Limits, MultiplyAddOfInt8DoesAsManyAsItSaysInEveryTable) {
+  const kernels::TableList tables = kernels::runnable();
+  for (std::size_t i = 0; i < tables.count; ++i) {
+    const kernels::Table& table = *tables.tables[i];
+    const auto products = static_cast<float>(3 * table.int8_multiply_adds_per_round);
+    for (const std::int8_t factor : {0, 1, 2, -127, 127}) {
+      EXPECT_EQ(table.multiply_add_int8(factor, 3), factor * products) << table.name;
+    }
+  }
+}
+
 TEST(Limits, AreMeasuredWithSeveralThreads) {
   const std::vector<float> buffer(1 << 18, 1.0f);
   for (const std::size_t threads : {1u, 2u, 3u}) {
     EXPECT_GT(measure_reading(*kernels::runnable().tables[0], buffer, threads), 1e7);
     EXPECT_GT(measure_multiply_add(*kernels::runnable().tables[0], threads), 1e7);
+    EXPECT_GT(measure_multiply_add_int8(*kernels::runnable().tables[0], threads), 1e7);
   }
 }
 

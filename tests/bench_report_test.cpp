@@ -26,6 +26,7 @@ BenchReport small_report() {
                            .weight_bytes_per_token = 90e6,
                            .cache_bytes_per_token = 10e6,
                            .flops = 0,
+                           .multiplies_int8 = false,
                            .tokens_per_second = {}};
   BenchResult prompt = common, decode = common;
   prompt.test = {BenchKind::prompt, 512};
@@ -39,7 +40,8 @@ BenchReport small_report() {
                    {LimitKind::reading_weights, 2, 100'000'000, {80e9}},
                    {LimitKind::reading_weights, 2, 200'000'000, {20e9, 10e9, 40e9}},
                    {LimitKind::reading_cache, 2, 16'000'000, {100e9}},
-                   {LimitKind::multiply_add, 2, 0, {100e9}}};
+                   {LimitKind::multiply_add, 2, 0, {100e9}},
+                   {LimitKind::multiply_add_int8, 2, 0, {250e9}}};
   return report;
 }
 
@@ -53,22 +55,30 @@ TEST(BenchReport, ComparesEachResultWithTheLimitOfItsThreadsAndWeights) {
   const BenchReport report = small_report();
   EXPECT_DOUBLE_EQ(fraction_reached(report, report.results[0]).value(), 0.5);  // 500/s x 1e8 flop of 100e9
   EXPECT_DOUBLE_EQ(fraction_reached(report, report.results[1]).value(), 0.5);  // 100/s x 100 MB of 20e9
+  BenchResult of_int8 = report.results[0];
+  of_int8.multiplies_int8 = true;
+  EXPECT_DOUBLE_EQ(fraction_reached(report, of_int8).value(), 0.2);  // of 250e9
   BenchReport without = report;
   without.limits.clear();
   EXPECT_FALSE(fraction_reached(without, report.results[0]));
 }
 
 TEST(BenchReport, TextHasALineForEachResultAndLimit) {
-  const std::string text = to_text(small_report());
+  BenchReport report = small_report();
+  report.results.push_back(report.results[0]);
+  report.results.back().multiplies_int8 = true;
+  const std::string text = to_text(report);
   EXPECT_EQ(text.substr(0, text.find("\n\n")),
             "model.pth: v3, 63.91 M parameters\nSome CPU, 2 cores, avx2 kernels; 3 repetitions, in turns");
   for (const char* line :
        {"type    threads  test                       tokens/s      least       most     rate         reached\n",
         "q8_0          2  prompt 512                    500.0      400.0      600.0     50.0 GFLOP/s     50%\n",
+        "q8_0          2  prompt 512                    500.0      400.0      600.0     50.0 GOP/s       20%\n",
         "q8_0          2  decode 128 after 1024         100.0       90.0      110.0     10.0 GB/s        50%\n",
         "              2  reading 200.0 MB, as the weights      20.0 GB/s (10.0 to 40.0)\n",
         "              2  reading 16.0 MB, half the cache      100.0 GB/s (100.0 to 100.0)\n",
-        "              2  f32 multiply-add in registers        100.0 GFLOP/s (100.0 to 100.0)\n"}) {
+        "              2  f32 multiply-add in registers        100.0 GFLOP/s (100.0 to 100.0)\n",
+        "              2  int8 multiply-add in registers       250.0 GOP/s (250.0 to 250.0)\n"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << "in\n" << text;
   }
 }
@@ -86,7 +96,7 @@ TEST(BenchReport, WhatWasInterruptedIsLeftOutAndSaid) {
   EXPECT_EQ(json["complete"], false);
   EXPECT_EQ(json["results"].size(), 1u);
   EXPECT_TRUE(json["results"][0]["fraction_of_limit"].is_null());
-  EXPECT_EQ(json["limits"].size(), 4u);
+  EXPECT_EQ(json["limits"].size(), 5u);
 }
 
 TEST(BenchReport, JsonHasEverySampleInBasicUnits) {
@@ -105,6 +115,8 @@ TEST(BenchReport, JsonHasEverySampleInBasicUnits) {
   EXPECT_EQ(json["limits"][2]["kind"], "reading_weights");
   EXPECT_EQ(json["limits"][2]["bytes_per_second"]["least"], 10e9);
   EXPECT_EQ(json["limits"][4]["flops_per_second"]["median"], 100e9);
+  EXPECT_EQ(json["limits"][5]["kind"], "multiply_add_int8");
+  EXPECT_EQ(json["limits"][5]["operations_per_second"]["median"], 250e9);
 }
 
 }  // namespace

@@ -72,8 +72,22 @@ TEST(BenchWork, DecodeReadsOnAverageThePositionsBeforeItAndHalfOfItsOwn) {
   const double position = 2 * 2 * 3 * 4 * sizeof(float);
   EXPECT_EQ(KvCache::bytes_per_position(config, KvType::f32), position);
   EXPECT_EQ(KvCache::bytes_per_position(config, KvType::f16), position / 2);
+  EXPECT_EQ(KvCache::bytes_per_position(config, KvType::q8_0), 2 * 2 * 3 * (4 + 4));  // of 4 numbers, and their scale
+  config.head_dim = 80;
+  EXPECT_EQ(KvCache::bytes_per_position(config, KvType::q8_0), 2 * 2 * 3 * (80 + 3 * 4));
+  config.head_dim = 4;
   EXPECT_EQ(cache_bytes_per_token(config, KvType::f32, 0, 1), 2 * position);  // read one, write one
   EXPECT_EQ(cache_bytes_per_token(config, KvType::f32, 100, 3), (101 + 102 + 103) / 3.0 * position + position);
+}
+
+TEST(BenchWork, BlockTypesAreMultipliedAsInt8) {
+  for (const char* golden : {"v3-dense", "v2-moe"}) {
+    const Checkpoint checkpoint = open_checkpoint(load_golden(golden).model_path, {});
+    EXPECT_FALSE(multiplies_int8(load_model(checkpoint, WeightType::as_stored, 1))) << golden;
+    EXPECT_FALSE(multiplies_int8(load_model(checkpoint, WeightType::f16, 1))) << golden;
+    EXPECT_TRUE(multiplies_int8(load_model(checkpoint, WeightType::q8_0, 1))) << golden;
+    EXPECT_TRUE(multiplies_int8(load_model(checkpoint, WeightType::iq4_nl, 1))) << golden;
+  }
 }
 
 TEST(BenchWork, APromptMultipliesEachWeightByEachTokenAndTheLastLayersByTheLast) {

@@ -89,7 +89,7 @@ class Input {
 std::vector<float> product(const kernels::Table& table, const WeightMatrix& matrix, const std::vector<float>& x) {
   const std::size_t tokens = x.size() / cols(matrix);
   std::vector<float> y(tokens * rows(matrix), NAN);
-  const Range panels{0, (rows(matrix) + kernels::panel_rows - 1) / kernels::panel_rows};
+  const Range panels{0, kernels::panel_count(rows(matrix))};
   multiply(table, matrix, panels, Input(table, matrix, x).activations(), Matrix<float>{y.data(), tokens, rows(matrix)});
   return y;
 }
@@ -430,16 +430,20 @@ TEST_P(Kernels, ActivateMultipliesByUpOverVectorsAndTail) {
   }
 }
 
-TEST_P(Kernels, AddAndAddScaledCoverVectorsAndTail) {
+TEST_P(Kernels, AddsCoverVectorsAndTail) {
   for (const std::size_t n : {1u, 15u, 16u, 50u}) {
     const std::vector<float> start = random_floats(n, 16), y = random_floats(n, 17);
-    std::vector<float> sum = start, scaled = start;
+    const std::vector<float> z = random_floats(n, 19);
+    std::vector<float> sum = start, scaled = start, products = start;
     table().add(sum.data(), y.data(), n);
     table().add_scaled(scaled.data(), y.data(), 0.37f, n);
+    table().add_product(products.data(), y.data(), z.data(), n);
     for (std::size_t i = 0; i < n; ++i) {
       EXPECT_EQ(sum[i], start[i] + y[i]);
       const double exact = start[i] + static_cast<double>(0.37f) * y[i];
       EXPECT_NEAR(scaled[i], exact, epsilon * (std::fabs(start[i]) + std::fabs(y[i])));
+      const double added = static_cast<double>(y[i]) * z[i];
+      EXPECT_NEAR(products[i], start[i] + added, epsilon * (std::fabs(start[i]) + std::fabs(added)));
     }
   }
 }

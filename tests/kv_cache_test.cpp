@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +38,9 @@ float as_float(float x) {
 float as_float(F16 x) {
   return to_f32(x);
 }
+float as_float(std::int8_t x) {
+  return x;
+}
 
 TEST(KvCache, HoldsKeysWithPositionsAsRowsAndValuesWithPositionsAsColumns) {
   Config config = small_config();
@@ -49,22 +55,119 @@ TEST(KvCache, HoldsKeysWithPositionsAsRowsAndValuesWithPositionsAsColumns) {
     }
     const auto check = [&](const auto& panels, std::size_t position, std::size_t i) {
       const float want = static_cast<float>(position) + static_cast<float>(i) / 32;
-      EXPECT_EQ(as_float(panels.keys[position / 16 * panels.keys_panel_stride + i * 16 + position % 16]), want);
-      EXPECT_EQ(as_float(panels.values[i / 16 * panels.values_panel_stride + position * 16 + i % 16]), -want);
+      EXPECT_EQ(as_float(panels.keys[position / 16 * 16 * 20 + i * 16 + position % 16]), want);
+      EXPECT_EQ(as_float(panels.values[i / 16 * 16 * 48 + position * 16 + i % 16]), -want);
     };
     for (const auto& [layer, kv_head] : {std::pair{0u, 1u}, {1u, 2u}}) {
       for (std::size_t position = 0; position < capacity; ++position) {
         for (std::size_t i = 0; i < config.head_dim; ++i) {
-          std::visit([&](const auto& panels) { check(panels, position, i); }, cache.panels(layer, kv_head));
+          std::visit(
+              [&]<class Element>(const KvPanels<Element>& panels) {
+                if constexpr (!KvPanels<Element>::has_scales) check(panels, position, i);
+              },
+              cache.panels(layer, kv_head));
         }
       }
     }
   }
 }
 
+// A block is rounded in steps of its largest number / 127, which moves no number by more than half a step, and the
+// rounding of the quotient.
+TEST(KvCache, HoldsQ8_0InBlocksOf32NumbersThatShareAScale) {
+  constexpr std::size_t capacity = 37, positions = 48;
+  constexpr double error = 0.5 + 127 * 2 * std::numeric_limits<float>::epsilon();
+  for (const std::size_t head_dim : {8u, 32u, 48u, 80u, 96u}) {
+    Config config = small_config();
+    config.head_dim = head_dim;
+    KvCache cache(config, capacity, KvType::q8_0);
+    for (std::size_t position = 0; position < capacity; ++position) put(cache, 1, 2, position, head_dim);
+    const auto panels = std::get<KvPanels<const std::int8_t>>(cache.panels(1, 2));
+    for (std::size_t position = 0; position < capacity; ++position) {
+      for (std::size_t i = 0; i < head_dim; ++i) {
+        const std::size_t block = i / 32, width = std::min<std::size_t>(32, head_dim - 32 * block);
+        const float number = static_cast<float>(position) + static_cast<float>(i) / 32;
+        const float largest = static_cast<float>(position) + static_cast<float>(32 * block + width - 1) / 32;
+        const float key_scale = panels.key_scales[block * positions + position];
+        const float value_scale = panels.value_scales[block * positions + position];
+        EXPECT_EQ(key_scale, largest / 127);
+        EXPECT_EQ(value_scale, largest / 127);
+        const std::size_t in_block = position / 16 * 16 * width + i % 32 * 16 + position % 16;
+        const float key = panels.keys[block * 32 * positions + in_block];
+        const float value = panels.values[i / 16 * 16 * positions + position * 16 + i % 16];
+        EXPECT_NEAR(key * key_scale, number, error * key_scale) << "position " << position << ", number " << i;
+        EXPECT_NEAR(value * value_scale, -number, error * value_scale) << "position " << position << ", number " << i;
+      }
+    }
+  }
+}
+
+TEST(KvCache, ABlockOfQ8_0WithANumberThatIsNotFiniteIsNaN) {
+  Config config = small_config();
+  config.head_dim = 40;
+  for (const float bad : {NAN, INFINITY, -INFINITY}) {
+    KvCache cache(config, 5, KvType::q8_0);
+    std::vector<float> key(40, 1.0f), value = key;
+    key[39] = value[3] = bad;
+    cache.put(kernels::choose(), 0, 0, 4, key.data(), value.data());
+    const auto panels = std::get<KvPanels<const std::int8_t>>(cache.panels(0, 0));
+    EXPECT_FALSE(std::isnan(panels.key_scales_of(0)[4]));
+    EXPECT_TRUE(std::isnan(panels.key_scales_of(1)[4]));
+    EXPECT_TRUE(std::isnan(panels.value_scales_of(0)[4]));
+    EXPECT_FALSE(std::isnan(panels.value_scales_of(1)[4]));
+  }
+}
+
+// All numbers and scales of the first `size` positions of a kv head.
+template <class Element>
+std::vector<float> held(const KvPanels<Element>& panels, std::size_t size) {
+  std::vector<float> numbers;
+  for (std::size_t position = 0; position < size; ++position) {
+    for (std::size_t i = 0; i < panels.head_dim; ++i) {
+      numbers.push_back(as_float(*panels.key(position, i)));
+      numbers.push_back(as_float(*panels.value(position, i)));
+      if constexpr (KvPanels<Element>::has_scales) {
+        numbers.push_back(panels.key_scales_of(i / 32)[position]);
+        numbers.push_back(panels.value_scales_of(i / 32)[position]);
+      }
+    }
+  }
+  return numbers;
+}
+
+TEST(KvCache, FilledPartsAreAllThatThePositionsFilledNeed) {
+  Config config = small_config();
+  config.head_dim = 40;
+  constexpr std::size_t size = 21;
+  for (const KvType type : {KvType::f32, KvType::f16, KvType::q8_0}) {
+    KvCache cache(config, 37, type), copy(config, 50, type);
+    for (std::size_t layer = 0; layer < 2; ++layer) {
+      for (std::size_t kv_head = 0; kv_head < 3; ++kv_head) {
+        for (std::size_t position = 0; position < size; ++position) put(cache, layer, kv_head, position, 40);
+      }
+    }
+    cache.advance(size);
+    copy.advance(size);
+    const auto from = cache.filled_parts(), to = copy.filled_parts();
+    ASSERT_EQ(from.size(), to.size());
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      ASSERT_EQ(from[i].size(), to[i].size());
+      std::copy(from[i].begin(), from[i].end(), to[i].begin());
+    }
+    for (std::size_t head = 0; head < 6; ++head) {
+      const auto numbers_of = [&](const KvCache& of) {
+        return std::visit([](const auto& panels) { return held(panels, size); }, of.panels(head / 3, head % 3));
+      };
+      EXPECT_EQ(numbers_of(copy), numbers_of(cache)) << name_of(type);
+    }
+  }
+}
+
 TEST(KvCache, ParsesTheNamesOfItsTypes) {
-  for (const KvType type : {KvType::f32, KvType::f16}) EXPECT_EQ(parse_kv_type(std::string(name_of(type))), type);
-  EXPECT_THROW(parse_kv_type("q8_0"), UsageError);
+  for (const KvType type : {KvType::f32, KvType::f16, KvType::q8_0}) {
+    EXPECT_EQ(parse_kv_type(std::string(name_of(type))), type);
+  }
+  EXPECT_THROW(parse_kv_type("q4_0"), UsageError);
 }
 
 TEST(KvCache, AdvancesWithinItsCapacity) {
@@ -80,17 +183,19 @@ TEST(KvCache, RewindsToWhatItHeld) {
   put(cache, 1, 2, 1, 4);
   cache.rewind(2);
   EXPECT_EQ(cache.size(), 2u);
-  EXPECT_EQ(std::get<KvPanels<float>>(cache.panels(1, 2)).keys[16 + 1], 1 + 1.0f / 32);
+  EXPECT_EQ(std::get<KvPanels<const float>>(cache.panels(1, 2)).keys[16 + 1], 1 + 1.0f / 32);
 }
 
 TEST(KvCache, SaysHowMuchMemoryAnImpossibleContextWouldTake) {
-  for (const std::size_t capacity : {std::size_t{1} << 50, std::size_t{1} << 62}) {
-    try {
-      KvCache cache(small_config(), capacity);
-      FAIL() << capacity << " positions were had";
-    } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find("GB"), std::string::npos);
-      EXPECT_NE(std::string(error.what()).find("--ctx-size"), std::string::npos);
+  for (const KvType type : {KvType::f32, KvType::f16, KvType::q8_0}) {
+    for (const std::size_t capacity : {std::size_t{1} << 50, std::size_t{1} << 62, ~std::size_t{0}}) {
+      try {
+        KvCache cache(small_config(), capacity, type);
+        FAIL() << capacity << " positions were had";
+      } catch (const Error& error) {
+        EXPECT_NE(std::string(error.what()).find("GB"), std::string::npos);
+        EXPECT_NE(std::string(error.what()).find("--ctx-size"), std::string::npos);
+      }
     }
   }
 }

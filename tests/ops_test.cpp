@@ -211,18 +211,22 @@ TestAttention random_attention(std::size_t head_dim, std::size_t heads, std::siz
   test.config.num_hidden_layers = 1;
   test.q.resize(queries * heads * head_dim);
   for (auto* of_positions : {&test.k, &test.v}) of_positions->resize((before + tokens) * kv_heads * head_dim);
-  for (auto* numbers : {&test.q, &test.k, &test.v}) {
-    // What binary16 can hold, so that both types of cache give the same.
-    for (float& number : *numbers) number = to_f32(to_f16(normal(random)));
+  for (float& number : test.q) number = normal(random);
+  for (auto* of_positions : {&test.k, &test.v}) {
+    // What all types of cache hold exactly: steps of 1/32 to 126, and one of 127 in each block.
+    for (std::size_t i = 0; i < of_positions->size(); ++i) {
+      const float steps = std::clamp(std::nearbyint(32 * normal(random)), -126.0f, 126.0f);
+      (*of_positions)[i] = (i % head_dim % 32 == 0 ? std::copysign(127.0f, steps) : steps) / 32;
+    }
   }
   return test;
 }
 
-std::vector<float> attended(const TestAttention& test, KvType type, std::size_t workers) {
+std::vector<float> attended(const TestAttention& test, KvType type, std::size_t workers,
+                            const kernels::Table& table = kernels::choose()) {
   const Config& config = test.config;
   const std::size_t head_dim = config.head_dim, q_cols = config.num_attention_heads * head_dim;
   const std::size_t kv_cols = config.num_key_value_heads * head_dim, positions = test.before + test.tokens;
-  const auto& table = kernels::choose();
   KvCache cache(config, positions, type);
   for (std::size_t position = 0; position < positions; ++position) {
     for (std::size_t kv_head = 0; kv_head < config.num_key_value_heads; ++kv_head) {
@@ -240,9 +244,11 @@ std::vector<float> attended(const TestAttention& test, KvType type, std::size_t 
                              .out = {out.data(), test.queries, q_cols}};
   run_team(workers, [&](Worker& worker) {
     const std::size_t rows = attention_tile_rows(config);
-    std::vector<float> tile_q(rows * head_dim), tile_out(rows * head_dim), scores(rows * positions);
+    std::vector<float> tile_q(rows * head_dim), tile_out(rows * head_dim), scores(rows * positions, NAN),
+        block_scores(rows * positions, NAN);
     const AttentionScratch scratch{.q = {tile_q.data(), rows, head_dim},
                                    .scores = {scores.data(), rows, positions},
+                                   .block_scores = {block_scores.data(), rows, positions},
                                    .out = {tile_out.data(), rows, head_dim}};
     attend(table, config, batch, 0, cache, scratch, worker);
   });
@@ -281,14 +287,16 @@ void expect_attention(const TestAttention& test, const std::vector<float>& out, 
 }
 
 TEST(Attend, EqualsTheDefinitionInDoublePrecision) {
-  for (const std::size_t head_dim : {2u, 20u, 48u, 96u}) {
+  for (const std::size_t head_dim : {2u, 20u, 48u, 80u, 96u}) {
     for (const auto& [heads, kv_heads] : {std::pair{4u, 4u}, {8u, 2u}, {6u, 2u}, {15u, 1u}}) {
       for (const auto& [before, tokens, queries] :
            {std::tuple{0u, 1u, 1u}, {130u, 1u, 1u}, {0u, 40u, 40u}, {17u, 30u, 30u}, {5u, 30u, 2u}}) {
         const TestAttention test = random_attention(head_dim, heads, kv_heads, before, tokens, queries);
-        const std::vector<float> out = attended(test, KvType::f32, 1);
-        for (std::size_t query = 0; query < queries; ++query) {
-          for (std::size_t head = 0; head < heads; ++head) expect_attention(test, out, query, head);
+        for (const KvType type : {KvType::f32, KvType::q8_0}) {
+          const std::vector<float> out = attended(test, type, 1);
+          for (std::size_t query = 0; query < queries; ++query) {
+            for (std::size_t head = 0; head < heads; ++head) expect_attention(test, out, query, head);
+          }
         }
       }
     }
@@ -300,7 +308,29 @@ TEST(Attend, GivesTheSameBitsWithAnyNumberOfWorkersAndKeysHeldAsF16) {
     const TestAttention test = random_attention(48, 8, 2, 17, 30, queries);
     const std::vector<float> alone = attended(test, KvType::f32, 1);
     EXPECT_EQ(attended(test, KvType::f16, 1), alone);
-    for (const std::size_t workers : {2u, 3u, 5u, 16u}) EXPECT_EQ(attended(test, KvType::f32, workers), alone);
+    const std::vector<float> by_q8_0 = attended(test, KvType::q8_0, 1);
+    for (const std::size_t workers : {2u, 3u, 5u, 16u}) {
+      EXPECT_EQ(attended(test, KvType::f32, workers), alone);
+      EXPECT_EQ(attended(test, KvType::q8_0, workers), by_q8_0);
+    }
+  }
+}
+
+TEST(Attend, OfQ8_0ShowsWhatIsNotFiniteToTheQueriesThatSeeIt) {
+  constexpr std::size_t head_dim = 48, queries = 30, bad_position = 17 + 11;
+  const kernels::TableList tables = kernels::runnable();
+  for (const float bad : {NAN, INFINITY, -INFINITY}) {
+    for (const bool in_key : {true, false}) {
+      TestAttention test = random_attention(head_dim, 2, 1, 17, 30, queries);
+      (in_key ? test.k : test.v)[bad_position * head_dim + 40] = bad;
+      for (std::size_t i = 0; i < tables.count; ++i) {
+        const std::vector<float> out = attended(test, KvType::q8_0, 1, *tables.tables[i]);
+        for (std::size_t at = 0; at < out.size(); ++at) {
+          const bool seen = 17 + at / (2 * head_dim) >= bad_position, in_block = in_key || at % head_dim >= 32;
+          ASSERT_EQ(std::isnan(out[at]), seen && in_block) << tables.tables[i]->name << ", number " << at;
+        }
+      }
+    }
   }
 }
 

@@ -54,9 +54,9 @@ class SessionFile : public testing::Test {
     return "no error";
   }
 
-  static SmallChat fresh(std::size_t capacity = 1024, unsigned seed = 1) {
+  static SmallChat fresh(std::size_t capacity = 1024, unsigned seed = 1, KvType kv_type = KvType::f32) {
     return SmallChat(Tokenizer(chat_tokenizer_data()), ChatTemplate::of_family(Family::v3, {}), capacity, options(),
-                     seed);
+                     seed, kv_type);
   }
 
   // With the checksum that it should have.
@@ -99,6 +99,21 @@ TEST_F(SessionFile, GoesOnAsIfNothingHadHappened) {
   EXPECT_EQ(there.stats.reused_tokens, held);
   EXPECT_EQ(there.message, here.message);
   EXPECT_EQ(later.conversation.state().tokens, chat_.conversation.state().tokens);
+}
+
+TEST_F(SessionFile, GoesOnWithKeysAndValuesOfItsTypeAndNoOther) {
+  for (const KvType type : {KvType::f16, KvType::q8_0}) {
+    SmallChat chat = fresh(1024, 1, type), later = fresh(1024, 1, type), exact = fresh();
+    chat.ask("你好");
+    save_session(path_, identity_of(chat), chat.conversation.state(), chat.context);
+    later.conversation.restore(load_session(path_, identity_of(later), later.context));
+    const std::size_t held = later.context.size();
+    const Answer there = later.ask("and again"), here = chat.ask("and again");
+    EXPECT_EQ(there.stats.reused_tokens, held);
+    EXPECT_EQ(there.message, here.message);
+    const std::string message = error_of(read_whole_file(path_), exact);
+    EXPECT_NE(message.find("--kv-type \"" + std::string(name_of(type))), std::string::npos) << message;
+  }
 }
 
 TEST_F(SessionFile, KeepsEverythingOfTheConversation) {

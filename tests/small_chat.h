@@ -64,13 +64,13 @@ inline Checkpoint random_checkpoint(std::size_t vocab, unsigned seed = 1) {
 // A conversation with a small model of random weights, and all that it needs.
 struct SmallChat {
   SmallChat(Tokenizer with_tokenizer, ChatTemplate with_template, std::size_t capacity,
-            ConversationOptions options = {}, unsigned seed = 1)
+            ConversationOptions options = {}, unsigned seed = 1, KvType kv_type = KvType::f32)
       : tokenizer(std::move(with_tokenizer)),
         chat_template(std::move(with_template)),
         checkpoint(random_checkpoint(tokenizer.vocab_size(), seed)),
         model(load_model(checkpoint, WeightType::as_stored, 1)),
         forward(model, kernels::choose(), 1, 64, capacity),
-        context(model.config, capacity),
+        context(model.config, capacity, kv_type),
         conversation(forward, context, tokenizer, chat_template, options) {}
 
   explicit SmallChat(Family family, std::size_t capacity = 2048, ConversationOptions options = {})

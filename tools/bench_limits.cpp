@@ -45,6 +45,12 @@ double measure_multiply_add(const kernels::Table& kernels, std::size_t threads) 
   return 2 * passes * static_cast<double>(threads * rounds * kernels.multiply_adds_per_round);
 }
 
+double measure_multiply_add_int8(const kernels::Table& kernels, std::size_t threads) {
+  constexpr std::size_t rounds = 1000;
+  const double passes = passes_per_second(threads, [&](const Worker&) { kernels.multiply_add_int8(1, rounds); });
+  return 2 * passes * static_cast<double>(threads * rounds * kernels.int8_multiply_adds_per_round);
+}
+
 // sysconf(_SC_LEVEL3_CACHE_SIZE) tells a virtual machine of the whole processor's.
 std::size_t last_level_cache_bytes() {
   std::size_t most = 0;

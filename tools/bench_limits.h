@@ -15,6 +15,9 @@ double measure_reading(const kernels::Table& kernels, std::span<const float> buf
 // Floating-point operations per second of `threads` threads that multiply and add in registers alone.
 double measure_multiply_add(const kernels::Table& kernels, std::size_t threads);
 
+// Likewise of 8-bit integers.
+double measure_multiply_add_int8(const kernels::Table& kernels, std::size_t threads);
+
 // Of the largest cache of the first core; 0 where the system does not tell.
 std::size_t last_level_cache_bytes();
 

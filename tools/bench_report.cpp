@@ -21,11 +21,22 @@ std::string_view key_of(LimitKind kind) {
       return "reading_cache";
     case LimitKind::multiply_add:
       return "multiply_add";
+    case LimitKind::multiply_add_int8:
+      return "multiply_add_int8";
   }
   return "unknown";
 }
 
-// Bytes of weights and cache a second, or floating-point operations.
+// The arithmetic that rates a prompt.
+LimitKind arithmetic_of(const BenchResult& result) {
+  return result.multiplies_int8 ? LimitKind::multiply_add_int8 : LimitKind::multiply_add;
+}
+
+std::string_view unit_of(LimitKind kind) {
+  return kind == LimitKind::multiply_add ? "GFLOP/s" : kind == LimitKind::multiply_add_int8 ? "GOP/s" : "GB/s";
+}
+
+// Bytes of weights and cache a second, or operations.
 double work_per_second(const BenchResult& result) {
   const double tokens_per_second = spread_of(result.tokens_per_second).median;
   if (result.test.kind == BenchKind::prompt) {
@@ -40,7 +51,8 @@ std::string line_of(const BenchReport& report, const BenchResult& result) {
   const auto fraction = fraction_reached(report, result);
   return fmt::format("{:<7} {:>7}  {:<24} {:>10.1f} {:>10.1f} {:>10.1f} {:>8.1f} {:<8}{:>7}\n", result.type,
                      result.threads, name_of(result.test), speed.median, speed.least, speed.most,
-                     1e-9 * work_per_second(result), prompt ? "GFLOP/s" : "GB/s",
+                     1e-9 * work_per_second(result),
+                     unit_of(prompt ? arithmetic_of(result) : LimitKind::reading_weights),
                      fraction ? fmt::format("{:.0f}%", 100 * *fraction) : "");
 }
 
@@ -58,9 +70,12 @@ std::string line_of(const BenchLimit& limit) {
     case LimitKind::multiply_add:
       what = "f32 multiply-add in registers";
       break;
+    case LimitKind::multiply_add_int8:
+      what = "int8 multiply-add in registers";
+      break;
   }
   return fmt::format("{:>15}  {:<33} {:>8.1f} {} ({:.1f} to {:.1f})\n", limit.threads, what, 1e-9 * speed.median,
-                     limit.bytes > 0 ? "GB/s" : "GFLOP/s", 1e-9 * speed.least, 1e-9 * speed.most);
+                     unit_of(limit.kind), 1e-9 * speed.least, 1e-9 * speed.most);
 }
 
 Json spread_json(const std::vector<double>& samples) {
@@ -99,7 +114,8 @@ std::string name_of(const BenchTest& test) {
 }
 
 std::optional<double> fraction_reached(const BenchReport& report, const BenchResult& result) {
-  const LimitKind wanted = result.test.kind == BenchKind::prompt ? LimitKind::multiply_add : LimitKind::reading_weights;
+  const bool prompt = result.test.kind == BenchKind::prompt;
+  const LimitKind wanted = prompt ? arithmetic_of(result) : LimitKind::reading_weights;
   for (const BenchLimit& limit : report.limits) {
     if (limit.kind != wanted || limit.threads != result.threads || limit.per_second.empty()) continue;
     if (wanted == LimitKind::reading_weights && limit.bytes != result.weight_bytes) continue;
@@ -123,9 +139,9 @@ std::string to_text(const BenchReport& report) {
   }
   text +=
       "\nTokens/s are medians. Decode is rated by the weights and the cache it reads, against reading a buffer as "
-      "large as "
-      "the\nweights; a prompt by its arithmetic, against multiply-add in registers. Measured in between, on so many "
-      "threads:\n\n";
+      "large as the\nweights; a prompt by its arithmetic, against multiply-add in registers, of int8 where matrices "
+      "are "
+      "held in blocks.\nMeasured in between, on so many threads:\n\n";
   for (const BenchLimit& limit : report.limits) {
     if (!limit.per_second.empty()) text += line_of(limit);
   }
@@ -148,7 +164,8 @@ Json to_json(const BenchReport& report) {
   }
   for (const BenchLimit& limit : report.limits) {
     if (limit.per_second.empty()) continue;
-    const char* rate = limit.bytes > 0 ? "bytes_per_second" : "flops_per_second";
+    const bool int8 = limit.kind == LimitKind::multiply_add_int8;
+    const char* rate = limit.bytes > 0 ? "bytes_per_second" : int8 ? "operations_per_second" : "flops_per_second";
     json["limits"].push_back({{"kind", key_of(limit.kind)},
                               {"threads", limit.threads},
                               {"bytes", limit.bytes},

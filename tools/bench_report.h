@@ -32,18 +32,19 @@ struct BenchResult {
   std::size_t weight_bytes;               // of the whole model
   double weight_bytes_per_token;          // read by decode
   double cache_bytes_per_token;           // likewise; the mean
-  double flops;                           // of the prompt; 0 for decode
+  double flops;                           // of the prompt, integer operations included; 0 for decode
+  bool multiplies_int8;                   // the matrices of the layers
   std::vector<double> tokens_per_second;  // one of each repetition; none where it was interrupted before
 };
 
-enum class LimitKind { reading_weights, reading_cache, multiply_add };
+enum class LimitKind { reading_weights, reading_cache, multiply_add, multiply_add_int8 };
 
 // What the machine gave at best in the same run.
 struct BenchLimit {
   LimitKind kind;
   std::size_t threads;
   std::size_t bytes;               // of the buffer read; 0 for arithmetic
-  std::vector<double> per_second;  // bytes or floating-point operations; one of each repetition
+  std::vector<double> per_second;  // bytes or operations; one of each repetition
 };
 
 struct BenchReport {
@@ -60,7 +61,8 @@ struct BenchReport {
 };
 
 // The part of its limit that a result reaches, medians both: decode of the speed at which a buffer as large as the
-// weights is read, a prompt of the arithmetic in registers. Nothing without that limit or without the result.
+// weights is read, a prompt of the arithmetic in registers, of 8-bit integers where these are multiplied. Nothing
+// without that limit or without the result.
 std::optional<double> fraction_reached(const BenchReport& report, const BenchResult& result);
 
 // For people, and for programs: everything in basic units, every sample.

@@ -108,6 +108,8 @@ class Bench {
       setup.limits.push_back(limit_index(LimitKind::reading_cache, threads, cache / 2));
     }
     setup.limits.push_back(limit_index(LimitKind::multiply_add, threads, 0));
+    const bool int8 = multiplies_int8(model.model);
+    if (int8) setup.limits.push_back(limit_index(LimitKind::multiply_add_int8, threads, 0));
     for (std::size_t i = 0; i < plan_.tests.size(); ++i) {
       const BenchTest& test = plan_.tests[i];
       contexts_.try_emplace({kv_type, i}, config, test.depth + test.tokens, kv_type);
@@ -121,6 +123,7 @@ class Bench {
            .weight_bytes_per_token = static_cast<double>(weight_bytes_per_token(model.model)),
            .cache_bytes_per_token = prompt ? 0 : cache_bytes_per_token(config, kv_type, test.depth, test.tokens),
            .flops = prompt ? prompt_flops(model.model, test.tokens) : 0,
+           .multiplies_int8 = int8,
            .tokens_per_second = {}});
       if (!plan_.profile) continue;
       measured_.profiles.push_back({describe(measured_.results.back()), Profile(threads)});
@@ -160,6 +163,7 @@ class Bench {
 
   double measure(const BenchLimit& limit) {
     if (limit.kind == LimitKind::multiply_add) return measure_multiply_add(kernels_, limit.threads);
+    if (limit.kind == LimitKind::multiply_add_int8) return measure_multiply_add_int8(kernels_, limit.threads);
     return measure_reading(kernels_, std::span(buffer_).first(limit.bytes / sizeof(float)), limit.threads);
   }
 

@@ -1,5 +1,7 @@
 #include "tools/bench_work.h"
 
+#include <algorithm>
+
 #include "runtime/kv_cache.h"
 
 namespace minimind {
@@ -85,6 +87,15 @@ double cache_bytes_per_token(const Config& config, KvType type, std::size_t dept
   // The i-th token, from 1 on, writes one position and attends to depth + i.
   const double positions = static_cast<double>(depth) + 0.5 * static_cast<double>(tokens + 1) + 1;
   return positions * static_cast<double>(KvCache::bytes_per_position(config, type));
+}
+
+bool multiplies_int8(const Model& model) {
+  return std::any_of(model.layers.begin(), model.layers.end(), [](const Layer& layer) {
+    const Attention& attention = layer.attention;
+    if (takes_quantized(attention.q_proj) || takes_quantized(attention.o_proj)) return true;
+    if (const auto* network = std::get_if<FeedForward>(&layer.mlp)) return takes_quantized(network->up_proj);
+    return takes_quantized(std::get<MixtureOfExperts>(layer.mlp).experts.front().up_proj);
+  });
 }
 
 double prompt_flops(const Model& model, std::size_t tokens) {

@@ -49,7 +49,7 @@ OpenOptions CheckpointOptions::open_options() const {
 void add_kv_type(CLI::App& command, std::optional<KvType>& type) {
   command.add_option_function<std::string>(
       "--kv-type", [&type](const std::string& name) { type = parse_kv_type(name); },
-      "how keys and values are held: f32 or f16 (default: f16 with weights in blocks, f32 otherwise)");
+      "how keys and values are held: f32, f16 or q8_0 (default: f16 with weights in blocks, f32 otherwise)");
 }
 
 void RunOptions::add_to(CLI::App& command) {

@@ -15,6 +15,11 @@ namespace kernels {
 // that a product needs no horizontal sums and memory is read in order.
 inline constexpr std::size_t panel_rows = 16;
 
+// How many panels hold so many rows; the last one may be filled in part.
+constexpr std::size_t panel_count(std::size_t rows) {
+  return rows / panel_rows + (rows % panel_rows != 0);
+}
+
 // Blocks of 32 columns that share a scale per row, as GGUF's q8_0, q4_0 and iq4_nl, for the 16 rows of a panel. Four
 // columns of a row lie side by side: as many as one instruction multiplies and adds up for each row.
 inline constexpr std::size_t block_cols = 32;
@@ -79,6 +84,7 @@ struct Table {
   void (*matmul_f32)(const Matmul<float>&) noexcept;
   void (*matmul_f16)(const Matmul<F16>&) noexcept;
   void (*matmul_bf16)(const Matmul<Bf16>&) noexcept;
+  void (*matmul_i8)(const Matmul<std::int8_t>&) noexcept;
   void (*matmul_q8_0)(const BlockMatmul<Q8Block>&) noexcept;
   void (*matmul_q4_0)(const BlockMatmul<Q4Block>&) noexcept;
   void (*matmul_iq4_nl)(const BlockMatmul<Iq4NlBlock>&) noexcept;
@@ -103,15 +109,19 @@ struct Table {
   // gate = activation(gate) * up; `up` may be null, which leaves the product out.
   void (*activate)(Activation activation, float* gate, const float* up, std::size_t n) noexcept;
 
-  void (*add)(float* x, const float* y, std::size_t n) noexcept;                      // x += y
-  void (*add_scaled)(float* x, const float* y, float scale, std::size_t n) noexcept;  // x += scale * y
+  void (*add)(float* x, const float* y, std::size_t n) noexcept;                          // x += y
+  void (*add_scaled)(float* x, const float* y, float scale, std::size_t n) noexcept;      // x += scale * y
+  void (*add_product)(float* x, const float* y, const float* z, std::size_t n) noexcept;  // x += y * z
 
   // What the machine can do at best, to measure the rest by: the first reads n floats and does next to nothing with
-  // them, the second multiplies and adds in registers alone, multiply_adds_per_round times in each round. Both give a
-  // sum, so that no compiler leaves the work out.
+  // them, the others multiply and add in registers alone, so many times in each round: f32, and 8-bit integers in the
+  // way in which this instruction set has most of them, where numbers of 1 are multiplied by `factor`. All give a sum,
+  // so that no compiler leaves the work out.
   float (*read)(const float* x, std::size_t n) noexcept;
   float (*multiply_add)(float factor, float addend, std::size_t rounds) noexcept;
   std::size_t multiply_adds_per_round;
+  float (*multiply_add_int8)(std::int8_t factor, std::size_t rounds) noexcept;
+  std::size_t int8_multiply_adds_per_round;
 };
 
 #if defined(__x86_64__)

@@ -1,4 +1,4 @@
-// Included by kernels-inl.h only, behind columns-inl.h: what memory and arithmetic units give at best, for
+// Included by kernels-inl.h only, behind block_matmul-inl.h: what memory and arithmetic units give at best, for
 // `minimind bench`.
 
 namespace minimind::kernels {
@@ -35,6 +35,55 @@ float multiply_add(float factor, float addend, std::size_t rounds) noexcept {
     for (std::size_t chain = 0; chain < chains; ++chain) sums[chain] = xsimd::fma(sums[chain], by, plus);
   }
   return sum_of(sums);
+}
+
+// Independent sums of a panel's rows, likewise, which are one register with VNNI and four or eight without; and as many
+// steps as fit the 16 bits that a sum may have: 64 * 2 * 127 < 2^15.
+#if defined(__AVX512VNNI__)
+constexpr std::size_t int8_chains = 12;
+#else
+constexpr std::size_t int8_chains = 2;
+#endif
+constexpr std::size_t int8_steps = 64;
+
+// The compiler cannot tell that these are the weights of the last product, or it would multiply with them but once.
+inline void forget(Group& weights) {
+#if defined(__AVX512VNNI__)
+  asm("" : "+v"(weights));
+#else
+  for (auto& row : weights.rows) {
+#if defined(__aarch64__)
+    asm("" : "+w"(row));
+#else
+    asm("" : "+x"(row));
+#endif
+  }
+#endif
+}
+
+// UnsignedDot takes the fewest instructions a product.
+float multiply_add_int8(std::int8_t factor, std::size_t rounds) noexcept {
+  std::int8_t ones[panel_rows * group_cols], activations[group_cols];
+  std::memset(ones, 1, sizeof ones);
+  std::memset(activations, factor, sizeof activations);
+  Group weights = load_group(ones);
+  Floats total(0.0f);
+  for (std::size_t round = 0; round < rounds; ++round) {
+    UnsignedDot::Sums sums[int8_chains];
+    for (auto& sum : sums) sum = UnsignedDot::start(0);
+#pragma GCC unroll 8  // or every step moves the sums from registers to others
+    for (std::size_t step = 0; step < int8_steps; ++step) {
+      for (auto& sum : sums) {
+        forget(weights);
+        UnsignedDot::add(sum, weights, activations);
+      }
+    }
+    for (const auto& sum : sums) {
+      const Column column = UnsignedDot::finish(sum);
+      for (std::size_t p = 0; p < parts; ++p) total = total + column.part[p];
+    }
+  }
+  return sum_of(total);
 }
 
 }  // namespace
