@@ -36,8 +36,9 @@ TEST(Limits, MultiplyAddOfInt8DoesAsManyAsItSaysInEveryTable) {
   for (std::size_t i = 0; i < tables.count; ++i) {
     const kernels::Table& table = *tables.tables[i];
     const auto products = static_cast<float>(3 * table.int8_multiply_adds_per_round);
-    for (const std::int8_t factor : {0, 1, 2, -127, 127}) {
-      EXPECT_EQ(table.multiply_add_int8(factor, 3), factor * products) << table.name;
+    for (const int factor : {0, 1, 2, -127, 127}) {
+      EXPECT_EQ(table.multiply_add_int8(static_cast<std::int8_t>(factor), 3), static_cast<float>(factor) * products)
+          << table.name;
     }
   }
 }

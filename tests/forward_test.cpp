@@ -168,16 +168,13 @@ TEST_P(EveryGoldenCase, WeightsInBlocksDifferFromF32ArithmeticByTheRoundingOfAct
 }
 
 // All tables add up the same integers; what they round differently is the sum of the blocks, as with any floats.
-TEST_P(EveryGoldenCase, TablesAgreeOnWeightsAndKeysAndValuesInBlocks) {
+TEST_P(EveryGoldenCase, TablesAgreeOnWeightsInBlocks) {
   const GoldenCase golden = load_golden(GetParam());
   const Model model = load(golden, WeightType::q8_0);
-  for (const KvType kv_type : {KvType::f32, KvType::q8_0}) {
-    const std::vector<float> best = logits_of(model, golden.tokens, 7, kernels::choose(), 1, kv_type);
-    for (const kernels::Table* table : tables()) {
-      // A rounding that falls to the other side moves an activation, key or value by a whole step.
-      EXPECT_LT(rms_difference(logits_of(model, golden.tokens, 7, *table, 1, kv_type), best), 0.006 * spread(best))
-          << table->name << ", keys and values as " << name_of(kv_type);
-    }
+  const std::vector<float> best = logits_of(model, golden.tokens, 7, kernels::choose(), 1);
+  for (const kernels::Table* table : tables()) {
+    // A rounding that falls to the other side moves an activation by a whole step.
+    EXPECT_LT(rms_difference(logits_of(model, golden.tokens, 7, *table, 1), best), 0.006 * spread(best)) << table->name;
   }
 }
 
@@ -205,6 +202,22 @@ TEST_P(EveryGoldenCase, KeysAndValuesAsQ8_0MoveTheLogitsByTheirRounding) {
     const double moved = rms_difference(logits_of(model, golden.tokens, 7, *table, 1, KvType::q8_0), exact);
     EXPECT_GT(moved, 0) << table->name;
     EXPECT_LT(moved, bound * spread(exact)) << table->name;
+  }
+}
+
+// Tables round keys and values differently only where these lie in the middle of two steps, within their own roundings
+// of f32. What follows such a key or value may be rounded anew, so that at most all differ as two independent roundings
+// do.
+TEST_P(EveryGoldenCase, TablesAgreeOnKeysAndValuesAsQ8_0) {
+  const GoldenCase golden = load_golden(GetParam());
+  const Model model = load(golden);
+  const auto logits_with = [&](const kernels::Table& table) {
+    return logits_of(model, golden.tokens, 7, table, 1, KvType::q8_0);
+  };
+  const std::vector<float> best = logits_with(kernels::choose());
+  const double bound = std::sqrt(2.0) * 0.006 * std::sqrt(2.0 * static_cast<double>(model.layers.size()));
+  for (const kernels::Table* table : tables()) {
+    EXPECT_LT(rms_difference(logits_with(*table), best), bound * spread(best)) << table->name;
   }
 }
 

@@ -112,7 +112,7 @@ TEST_F(SessionFile, GoesOnWithKeysAndValuesOfItsTypeAndNoOther) {
     EXPECT_EQ(there.stats.reused_tokens, held);
     EXPECT_EQ(there.message, here.message);
     const std::string message = error_of(read_whole_file(path_), exact);
-    EXPECT_NE(message.find("--kv-type \"" + std::string(name_of(type))), std::string::npos) << message;
+    EXPECT_NE(message.find("--kv-type '" + std::string(name_of(type))), std::string::npos) << message;
   }
 }
 
