@@ -1,100 +1,119 @@
-"""Trains the bundled demo: a tokenizer and a small MiniMind-3 that writes classical Chinese verse.
+"""Trains the bundled poet: a tokenizer and a small MiniMind-3 that writes classical Chinese verse.
 
     python tools/demo/train.py --data FOLDER --work FOLDER [--out weights/demo]
 
-FOLDER holds poems_train.jsonl.xz and poems_val.jsonl.xz. A checkpoint is kept in the work folder as it goes;
-`export.py` turns it into the files of weights/demo, and runs at the end when --out is given.
+FOLDER holds poems_train.jsonl.xz and poems_val.jsonl.xz. The work folder keeps a checkpoint and a log as it goes; the same
+command takes up a run that was broken off. `export.py` makes the files of weights/demo, at the end when --out is given.
 """
 
 import argparse
 import ctypes
 import json
-import math
 import random
 import time
 from pathlib import Path
 
 import torch
+from tokenizers import Tokenizer
 
-from export import export
-from poems import load_poems
-from task import BATCH, CONFIG, MAX_POSITIONS, MiniMind, encode, loss_of, validation_loss
+#from export import export
+from muon import optimizers
+from poems import Poem, common_characters, read_poems, readable
+from prompts import question
+from task import CONFIGS, MAX_POSITIONS, MiniMind, Row, rows_of, summed_loss, validation_loss
 from tokenizer import save_tokenizer, train_tokenizer
 
 SEED = 1
-STEPS = 17200  # two and a half passes over the poems
-PEAK_LEARNING_RATE = 2e-3
-FINAL_LEARNING_RATE = 1e-4
-WARMUP_STEPS = 200
-WEIGHT_DECAY = 0.1
+BATCH, PART = 96, 32  # poems a step, and poems at a time: what a part keeps for its gradient stays in the cache
+STEPS = {"poet": 4000, "draft": 1500}
+MATRIX_RATE, OTHER_RATE = 0.02, 4e-3
+WARMUP_STEPS = 100
+DECAY = 0.35  # of all steps: the rate is even before, and falls to nothing in a straight line
+VALIDATE_EVERY, SAVE_EVERY = 500, 250
 
 
-def batches(samples: list[list[int]], rng: random.Random):
-    """Endless batches of poems of nearly one length, in an order drawn anew at each pass."""
+def batches(poems: list[Poem], tokenizer: Tokenizer, step: int):
+    """Endless batches of rows of nearly one length from that step on; questions and order are drawn anew at each pass."""
+    a_pass = len(poems) // BATCH
     while True:
-        order = sorted(range(len(samples)), key=lambda i: (len(samples[i]), rng.random()))
-        starts = list(range(0, len(order) - BATCH + 1, BATCH))
+        number, skipped = divmod(step, a_pass)
+        rng = random.Random(f"{SEED} {number}")
+        rows = rows_of(poems, tokenizer, rng)
+        rng.shuffle(rows)
+        rows.sort(key=lambda row: len(row.tokens))
+        starts = [i * BATCH for i in range(a_pass)]
         rng.shuffle(starts)
-        for start in starts:
-            yield [samples[i] for i in order[start : start + BATCH]]
+        for start in starts[skipped:]:
+            yield rows[start : start + BATCH]
+        step = (number + 1) * a_pass
 
 
-def learning_rate(step: int) -> float:
-    if step < WARMUP_STEPS:
-        return PEAK_LEARNING_RATE * (step + 1) / WARMUP_STEPS
-    progress = (step - WARMUP_STEPS) / (STEPS - WARMUP_STEPS)
-    return FINAL_LEARNING_RATE + (PEAK_LEARNING_RATE - FINAL_LEARNING_RATE) * (1 + math.cos(math.pi * progress)) / 2
+def rate(step: int, steps: int) -> float:
+    """As a fraction of the highest: a rise, a plateau, a fall (Hägele et al. 2024, arXiv:2405.18392)."""
+    return min(1.0, (step + 1) / WARMUP_STEPS, (steps - step) / (DECAY * steps))
 
 
-def initial_model() -> MiniMind:
+def initial_model(size: str) -> MiniMind:
     torch.manual_seed(SEED)
-    model = MiniMind(CONFIG)
+    model = MiniMind(CONFIGS[size])
     for name, weight in model.named_parameters():
-        if weight.dim() == 2:
-            writes_residual = name.endswith(("o_proj.weight", "down_proj.weight"))
-            torch.nn.init.normal_(weight, std=0.02 / math.sqrt(2 * CONFIG.num_hidden_layers if writes_residual else 1))
+        if name.endswith(("o_proj.weight", "down_proj.weight")):
+            torch.nn.init.zeros_(weight)
+        elif weight.dim() == 2:
+            torch.nn.init.normal_(weight, std=0.02)
     return model
 
 
-def save(work: Path, model: MiniMind, report: dict) -> None:
-    torch.save({"model": model.state_dict(), "report": report}, work / "checkpoint.tmp")
-    (work / "checkpoint.tmp").replace(work / "checkpoint.pth")
-
-
-def train(work: Path, train_ids: list[list[int]], validation_ids: list[list[int]]) -> None:
-    model = initial_model()
-    matrices = [p for p in model.parameters() if p.dim() == 2]
-    vectors = [p for p in model.parameters() if p.dim() != 2]
-    groups = [{"params": matrices, "weight_decay": WEIGHT_DECAY}, {"params": vectors, "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW(groups, lr=PEAK_LEARNING_RATE, betas=(0.9, 0.95), fused=True)
-    feed = batches(train_ids, random.Random(SEED))
-    started, seen, recent = time.time(), 0, 0.0
-    for step in range(STEPS):
-        for group in optimizer.param_groups:
-            group["lr"] = learning_rate(step)
-        batch = next(feed)
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            loss = loss_of(model, batch)
-        loss.backward()
+def train(size: str, steps: int, work: Path, tokenizer: Tokenizer, poems: list[Poem], validation: list[Row]) -> None:
+    model = initial_model(size)
+    optimizing = optimizers(model, MATRIX_RATE, OTHER_RATE)
+    done, tokens, seconds, recent = 0, 0, 0.0, []
+    saved = work / f"{size}.pth"
+    if saved.exists():
+        state = torch.load(saved, weights_only=True)
+        model.load_state_dict(state["model"])
+        for optimizer, kept in zip(optimizing, state["optimizers"]):
+            optimizer.load_state_dict(kept)
+        done, tokens, seconds = state["steps"], state["tokens"], state["seconds"]
+        print(f"{saved}: going on after {done} steps", flush=True)
+    highest = [[group["lr"] for group in optimizer.param_groups] for optimizer in optimizers(model, MATRIX_RATE, OTHER_RATE)]
+    feed = batches(poems, tokenizer, done)
+    while done < steps:
+        started = time.time()
+        for optimizer, rates in zip(optimizing, highest):
+            for group, lr in zip(optimizer.param_groups, rates):
+                group["lr"] = lr * rate(done, steps)
+        rows = next(feed)
+        targets = sum(len(row.tokens) - row.answer for row in rows)
+        nats = 0.0
+        for begin in range(0, BATCH, PART):
+            loss = summed_loss(model, rows[begin : begin + PART]) / targets
+            loss.backward()
+            nats += loss.item()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        seen += sum(map(len, batch)) - len(batch)
-        recent += loss.item()
-        done = step + 1
-        if done % 100 == 0:
-            speed = seen / (time.time() - started)
-            print(f"step {done}/{STEPS} loss {recent / 100:.4f} {speed:.0f} tokens/s", flush=True)
-            recent = 0.0
-        if done % 1000 == 0 or done == STEPS:
-            validation = validation_loss(model, validation_ids)
-            print(f"step {done}/{STEPS} validation loss {validation:.4f}", flush=True)
-            minutes = (time.time() - started) / 60
-            save(work, model, {"steps": done, "planned_steps": STEPS, "tokens": seen, "minutes": round(minutes)})
+        for optimizer in optimizing:
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        done += 1
+        tokens += sum(len(row.tokens) for row in rows)
+        recent.append(nats)
+        seconds += time.time() - started
+        if done % 50 == 0 or done == steps:
+            entry = {"step": done, "tokens": tokens, "seconds": round(seconds), "loss": sum(recent) / len(recent)}
+            recent = []
+            if done % VALIDATE_EVERY == 0 or done == steps:
+                entry["validation"] = validation_loss(model, validation)
+            print(json.dumps(entry), flush=True)
+            with open(work / f"{size}.log", "a", encoding="utf-8") as log:
+                log.write(json.dumps(entry) + "\n")
+        if done % SAVE_EVERY == 0 or done == steps:
+            state = {"model": model.state_dict(), "optimizers": [optimizer.state_dict() for optimizer in optimizing]}
+            torch.save(state | {"steps": done, "tokens": tokens, "seconds": seconds}, saved.with_suffix(".tmp"))
+            saved.with_suffix(".tmp").replace(saved)
 
 
 def keep_freed_memory() -> None:
-    """Lets glibc reuse the logits' large blocks instead of mapping them afresh: nearly twice the speed."""
+    """Lets glibc reuse large blocks instead of mapping them afresh: nearly twice the speed."""
     m_trim_threshold, m_mmap_max = -1, -4  # malloc.h
     mallopt = ctypes.CDLL(None).mallopt
     mallopt(m_mmap_max, 0)
@@ -106,19 +125,23 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of the poems")
     parser.add_argument("--work", type=Path, required=True, help="folder for checkpoints")
     parser.add_argument("--out", type=Path, help="export there at the end")
+    parser.add_argument("--sizes", nargs="+", default=["poet"], choices=CONFIGS, help="the poet, or the draft model too")
+    parser.add_argument("--steps", type=int, help="in place of the numbers in this file")
+    parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
-    torch.set_num_threads(1)
+    torch.set_num_threads(args.threads)
     keep_freed_memory()
     args.work.mkdir(parents=True, exist_ok=True)
 
-    texts = load_poems(args.data / "poems_train.jsonl.xz")
-    validation_texts = load_poems(args.data / "poems_val.jsonl.xz")
-    tokenizer = train_tokenizer(texts)
+    every = read_poems(args.data / "poems_train.jsonl.xz")
+    poems = readable(every, common_characters(every))
+    rng = random.Random(SEED)
+    tokenizer = train_tokenizer([poem.text for poem in every] + [question(poem, rng) for poem in every])
     save_tokenizer(tokenizer, args.work, MAX_POSITIONS)
-    train_ids, validation_ids = encode(tokenizer, texts), encode(tokenizer, validation_texts)
-    tokens = sum(map(len, train_ids))
-    print(json.dumps({"poems": len(texts), "tokens": tokens, "validation_poems": len(validation_texts)}), flush=True)
-    train(args.work, train_ids, validation_ids)
+    validation = rows_of(read_poems(args.data / "poems_val.jsonl.xz"), tokenizer, random.Random(SEED))
+    print(json.dumps({"poems": len(every), "trained": len(poems), "validation": len(validation)}), flush=True)
+    for size in args.sizes:
+        train(size, args.steps or STEPS[size], args.work, tokenizer, poems, validation)
     if args.out:
         export(args.data, args.work, args.out)
 
