@@ -5,7 +5,6 @@
 
 import argparse
 import json
-import math
 import random
 import shutil
 from pathlib import Path
@@ -16,11 +15,9 @@ from tokenizers import Tokenizer
 from card import card
 from curve import draw, read_log
 from measure_poems import measure
-from poems import common_characters, read_poems, readable
-from task import CONFIGS, MAX_POSITIONS, MiniMind, rows_of, validation_loss
+from poems import CHARACTERS, common_characters, read_poems, readable
+from task import BATCH, CONFIGS, DECAY, MAX_POSITIONS, SEED, MiniMind, rows_of
 from tokenizer import save_tokenizer
-
-SEED = 1  # of the validation's questions, as in training
 
 
 def half_state(model: MiniMind) -> dict[str, torch.Tensor]:
@@ -30,21 +27,19 @@ def half_state(model: MiniMind) -> dict[str, torch.Tensor]:
     return state
 
 
-def export_weights(size: str, work: Path, out: Path) -> MiniMind:
-    """The model as it reads back."""
-    model = MiniMind(CONFIGS[size]).eval()
+def export_weights(size: str, work: Path, out: Path) -> int:
+    """How many parameters they are."""
+    model = MiniMind(CONFIGS[size])
     model.load_state_dict(torch.load(work / f"{size}.pth", weights_only=True)["model"])
-    state = half_state(model)
-    torch.save(state, out)
-    model.load_state_dict({name: weight.float() for name, weight in state.items()})
-    return model
+    torch.save(half_state(model), out)
+    return sum(weight.numel() for weight in model.parameters())
 
 
 def export(data: Path, work: Path, program: Path, out: Path) -> None:
     here = Path(__file__).parent
     tokenizer = Tokenizer.from_file(str(work / "tokenizer.json"))
     out.mkdir(parents=True, exist_ok=True)
-    model = export_weights("poet", work, out / "model.pth")
+    parameters = export_weights("poet", work, out / "model.pth")
     save_tokenizer(tokenizer, out, MAX_POSITIONS)
     shutil.copyfile(here / "DATA_LICENSE", out / "LICENSE")
     shutil.copyfile(here / "chat_template.jinja", out / "chat_template.jinja")
@@ -53,19 +48,15 @@ def export(data: Path, work: Path, program: Path, out: Path) -> None:
 
     every = read_poems(data / "poems_train.jsonl.xz")
     trained = readable(every, common_characters(every))
-    validation = read_poems(data / "poems_val.jsonl.xz")
-    rows = rows_of(validation, tokenizer, random.Random(SEED))
-    loss = validation_loss(model, rows)
-    answer_tokens = sum(len(row.tokens) - row.answer for row in rows)
     numbers = log[-1] | measure(data, program, out / "model.pth") | {
-        "parameters": sum(weight.numel() for weight in model.parameters()),
+        "parameters": parameters,
         "megabytes": (out / "model.pth").stat().st_size / 1e6,
         "train_poems": len(every),
         "trained_poems": len(trained),
-        "validation_poems": len(validation),
+        "characters": CHARACTERS,
         "longest": max(len(row.tokens) for row in rows_of(trained, tokenizer, random.Random(SEED))),
-        "validation_loss": loss,
-        "bits_per_character": loss * answer_tokens / math.log(2) / sum(len(poem.text) for poem in validation),
+        "batch": BATCH,
+        "decay": DECAY,
     }
     (work / "numbers.json").write_text(json.dumps(numbers, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
     (out / "README.md").write_text(card(CONFIGS["poet"], numbers), encoding="utf-8")

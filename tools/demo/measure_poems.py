@@ -1,4 +1,4 @@
-"""What the poet's poems are like, of which the model card tells: form, rhyme, and how much is copied.
+"""What the model card tells of the poet: how well it foretells poems, and the form, rhymes and copies of its own.
 
     python tools/demo/measure_poems.py --data FOLDER --program ./minimind [--model weights/demo/model.pth]
 
@@ -8,8 +8,10 @@ validation poems: 500 asked for in the plainest words, and as many with the word
 
 import argparse
 import json
+import math
 import random
 import subprocess
+import tempfile
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,12 +19,19 @@ from pathlib import Path
 
 from pypinyin import Style, pinyin
 
-from poems import Form, Poem, read_poems
-from prompts import FORM_AND_TITLE, form_and_title
+from poems import FORMS, Form, Poem, read_poems
+from prompts import FORM_AND_TITLE, form_and_title, sample
+from task import SEED, chat_text
+from tokenizer import IM_END
 
 TITLES = 500
-SEED = 1
 WRITERS = 2  # programs at once
+
+SAMPLES = (
+    (form_and_title(FORMS["五绝"], "山居"), 1, FORMS["五绝"]),
+    ("以“秋夜”为题写一首七言律诗", 2, FORMS["七律"]),
+    ("续写：床前明月光", 3, FORMS["五绝"]),
+)
 
 # The fourteen rhymes of modern Mandarin (中华新韵), by the finals of each.
 RHYMES = (
@@ -91,40 +100,64 @@ class Library:
             longest = max(longest, *ending_here.values(), 0)
         return longest
 
-    def known_lines(self, poem: Poem) -> int:
-        return sum(line in self.places for line in poem.lines)
-
 
 def share(values: list[bool]) -> float:
     return sum(values) / len(values)
 
 
-def measure(data: Path, program: Path, model: Path) -> dict:
-    """The numbers of the card, and a few poems for it."""
+def foretelling(program: Path, model: Path, poems: list[Poem]) -> dict:
+    """Of the answers that are these poems, each to a question drawn as in training."""
     rng = random.Random(SEED)
-    titled = [poem for poem in read_poems(data / "poems_val.jsonl.xz") if poem.title]
-    asked = rng.sample(titled, TITLES)
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".jsonl") as lines:
+        for poem in poems:
+            question, answer = sample(poem, rng)
+            lines.write(json.dumps({"prompt": chat_text(question), "text": answer + IM_END}) + "\n")
+        lines.flush()
+        command = [program, "perplexity", "-q", "--json", "-m", model, "--jsonl", "-f", lines.name]
+        scores = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    characters = sum(len(poem.text) for poem in poems)
+    return {
+        "validation_poems": len(poems),
+        "validation_loss": scores["nats_per_token"],
+        "bits_per_character": scores["nats_per_token"] * scores["tokens"] / math.log(2) / characters,
+    }
+
+
+def write_all(program: Path, model: Path, asked: list[Poem]) -> tuple[list[Written], list[Written]]:
+    """In the plainest words, and in others."""
+    rng = random.Random(SEED)
     plain = [(form_and_title(poem.form, poem.title), poem.form) for poem in asked]
     varied = [(rng.choice(FORM_AND_TITLE).format(form=poem.form.name, title=poem.title), poem.form) for poem in asked]
     with ThreadPoolExecutor(WRITERS) as writers:
         jobs = [writers.submit(write, program, model, q, seed, form) for seed, (q, form) in enumerate(plain + varied, 1)]
         written = [job.result() for job in jobs]
+    return written[: len(asked)], written[len(asked) :]
+
+
+def measure(data: Path, program: Path, model: Path) -> dict:
+    """The numbers of the card, and the poems that stand in it."""
+    validation = read_poems(data / "poems_val.jsonl.xz")
+    titled = [poem for poem in validation if poem.title]
+    plain, varied = write_all(program, model, random.Random(SEED).sample(titled, TITLES))
+    written = plain + varied
     library = Library(read_poems(data / "poems_train.jsonl.xz"))
     formed = [w.poem for w in written if w.in_form]
     copied = [library.copied_lines(poem) for poem in formed]
-    return {
+    samples = [write(program, model, question, seed, form) for question, seed, form in SAMPLES]
+    return foretelling(program, model, validation) | {
         "titles": TITLES,
         "poems": len(written),
-        "in_form": share([w.in_form for w in written[:TITLES]]),
-        "in_form_varied": share([w.in_form for w in written[TITLES:]]),
+        "in_form": share([w.in_form for w in plain]),
+        "in_form_varied": share([w.in_form for w in varied]),
         "rhyming": share([rhymes(poem) for poem in formed]),
-        "rhyming_validation": share([rhymes(poem) for poem in titled]),
+        "rhyming_validation": share([rhymes(poem) for poem in validation]),
         "broken": sum(w.broken for w in written),
         "copied_at_most_two": share([lines <= 2 for lines in copied]),
         "copied_most": max(copied),
-        "lines_known": sum(map(library.known_lines, formed)) / sum(len(poem.lines) for poem in formed),
-        "lines_known_validation": sum(map(library.known_lines, titled)) / sum(len(poem.lines) for poem in titled),
-        "not_in_form": [w.__dict__ | {"form": w.form.name} for w in written if not w.in_form],
+        "lines_known": share([line in library.places for poem in formed for line in poem.lines]),
+        "lines_known_validation": share([line in library.places for poem in validation for line in poem.lines]),
+        "samples": [{"question": w.question, "seed": w.seed, "text": w.text} for w in samples],
+        "not_in_form": [{"question": w.question, "seed": w.seed, "text": w.text} for w in written if not w.in_form],
     }
 
 

@@ -55,3 +55,12 @@ def question(poem: Poem, rng: random.Random) -> str:
 def sample(poem: Poem, rng: random.Random) -> tuple[str, str]:
     """Whatever was asked, the answer is the whole poem: one that was to be continued begins with the line given."""
     return question(poem, rng), poem.verse
+
+
+def heading(poem: Poem) -> str:
+    return poem.form.name + (f"《{poem.title}》" if poem.title else "") + "\n"
+
+
+def plain_sample(poem: Poem, rng: random.Random) -> tuple[str, str]:
+    """What a text of poems holds, which nobody asked for: (a heading or nothing, the poem)."""
+    return (heading(poem) if rng.random() < 0.5 else ""), poem.verse

@@ -14,9 +14,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "reference"))
 from model import Config, MiniMind  # noqa: E402
 
 from poems import Poem  # noqa: E402
-from prompts import sample  # noqa: E402
+from prompts import plain_sample, sample  # noqa: E402
 from tokenizer import IM_END, IM_START, VOCAB_SIZE  # noqa: E402
 
+SEED = 1
+BATCH = 96  # poems a step
+DECAY = 0.35  # of all steps: the learning rate is even before, and falls to nothing in a straight line
 MAX_POSITIONS = 32768  # what the architecture takes; the samples it saw are under 150 tokens
 ROW_MULTIPLE = 8  # lengths of padded rows, so that few shapes are compiled
 LOGITS_ROWS = 512  # of the vocabulary at a time, which stay in the cache
@@ -36,7 +39,7 @@ CONFIGS = {"poet": POET, "draft": DRAFT}
 
 @dataclass(frozen=True)
 class Row:
-    """A sample in the chat template's words: tokens, of which those from `answer` on are to be learned."""
+    """A sample: tokens, of which those from `answer` on are to be learned."""
 
     tokens: list[int]
     answer: int
@@ -47,12 +50,19 @@ def chat_text(question: str) -> str:
     return f"{IM_START}user\n{question}{IM_END}\n{IM_START}assistant\n"
 
 
-def rows_of(poems: list[Poem], tokenizer: Tokenizer, rng: random.Random) -> list[Row]:
-    """One sample of each poem, its question drawn anew at each call."""
-    samples = [sample(poem, rng) for poem in poems]
-    asked = tokenizer.encode_batch([chat_text(question) for question, _ in samples])
-    answered = tokenizer.encode_batch([answer + IM_END for _, answer in samples])
-    return [Row(q.ids + a.ids, len(q.ids)) for q, a in zip(asked, answered)]
+def rows_of(poems: list[Poem], tokenizer: Tokenizer, rng: random.Random, plain: float = 0.0) -> list[Row]:
+    """One sample of each poem, drawn anew at each call: an answer to a question, or for a share of them plain text."""
+    given, answers = [], []
+    for poem in poems:
+        if plain and rng.random() < plain:
+            before, answer = plain_sample(poem, rng)
+        else:
+            question, answer = sample(poem, rng)
+            before = chat_text(question)
+        given.append(before)
+        answers.append(answer + IM_END)
+    pairs = zip(tokenizer.encode_batch(given), tokenizer.encode_batch(answers))
+    return [Row(before.ids + answer.ids, max(1, len(before.ids))) for before, answer in pairs]
 
 
 def padded(rows: list[Row]) -> tuple[Tensor, Tensor, Tensor]:

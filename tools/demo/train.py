@@ -16,19 +16,18 @@ from pathlib import Path
 import torch
 from tokenizers import Tokenizer
 
-#from export import export
+from export import export
 from muon import optimizers
 from poems import Poem, common_characters, read_poems, readable
 from prompts import question
-from task import CONFIGS, MAX_POSITIONS, MiniMind, Row, rows_of, summed_loss, validation_loss
+from task import BATCH, CONFIGS, DECAY, MAX_POSITIONS, SEED, MiniMind, Row, rows_of, summed_loss, validation_loss
 from tokenizer import save_tokenizer, train_tokenizer
 
-SEED = 1
-BATCH, PART = 96, 32  # poems a step, and poems at a time: what a part keeps for its gradient stays in the cache
+PART = 32  # poems of a batch at a time: what they keep for the gradient stays in the cache
 STEPS = {"poet": 4000, "draft": 1500}
 MATRIX_RATE, OTHER_RATE = 0.02, 4e-3
 WARMUP_STEPS = 100
-DECAY = 0.35  # of all steps: the rate is even before, and falls to nothing in a straight line
+PLAIN = 0.15  # of the samples of every pass but the first: poems as plain text, for `minimind generate`
 VALIDATE_EVERY, SAVE_EVERY = 500, 250
 
 
@@ -38,7 +37,7 @@ def batches(poems: list[Poem], tokenizer: Tokenizer, step: int):
     while True:
         number, skipped = divmod(step, a_pass)
         rng = random.Random(f"{SEED} {number}")
-        rows = rows_of(poems, tokenizer, rng)
+        rows = rows_of(poems, tokenizer, rng, PLAIN if number > 0 else 0.0)
         rng.shuffle(rows)
         rows.sort(key=lambda row: len(row.tokens))
         starts = [i * BATCH for i in range(a_pass)]
@@ -125,6 +124,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of the poems")
     parser.add_argument("--work", type=Path, required=True, help="folder for checkpoints")
     parser.add_argument("--out", type=Path, help="export there at the end")
+    parser.add_argument("--program", type=Path, default="./minimind", help="minimind, which writes the poems to measure")
     parser.add_argument("--sizes", nargs="+", default=["poet"], choices=CONFIGS, help="the poet, or the draft model too")
     parser.add_argument("--steps", type=int, help="in place of the numbers in this file")
     parser.add_argument("--threads", type=int, default=2)
@@ -143,7 +143,7 @@ def main() -> None:
     for size in args.sizes:
         train(size, args.steps or STEPS[size], args.work, tokenizer, poems, validation)
     if args.out:
-        export(args.data, args.work, args.out)
+        export(args.data, args.work, args.program.resolve(), args.out)
 
 
 if __name__ == "__main__":
