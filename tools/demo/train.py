@@ -24,11 +24,11 @@ from task import BATCH, CONFIGS, DECAY, MAX_POSITIONS, SEED, MiniMind, Row, rows
 from tokenizer import save_tokenizer, train_tokenizer
 
 PART = 32  # poems of a batch at a time: what they keep for the gradient stays in the cache
-STEPS = {"poet": 4000, "draft": 1500}
+STEPS = {"poet": 3400, "draft": 1500}
 MATRIX_RATE, OTHER_RATE = 0.02, 4e-3
 WARMUP_STEPS = 100
 PLAIN = 0.15  # of the samples of every pass but the first: poems as plain text, for `minimind generate`
-VALIDATE_EVERY, SAVE_EVERY = 500, 250
+LOG_EVERY, SAVE_EVERY, VALIDATE_EVERY = 50, 250, 500  # steps; the latter are multiples of the first
 
 
 def batches(poems: list[Poem], tokenizer: Tokenizer, step: int):
@@ -63,52 +63,69 @@ def initial_model(size: str) -> MiniMind:
     return model
 
 
-def train(size: str, steps: int, work: Path, tokenizer: Tokenizer, poems: list[Poem], validation: list[Row]) -> None:
-    model = initial_model(size)
-    optimizing = optimizers(model, MATRIX_RATE, OTHER_RATE)
-    done, tokens, seconds, recent = 0, 0, 0.0, []
-    saved = work / f"{size}.pth"
-    if saved.exists():
-        state = torch.load(saved, weights_only=True)
-        model.load_state_dict(state["model"])
-        for optimizer, kept in zip(optimizing, state["optimizers"]):
-            optimizer.load_state_dict(kept)
-        done, tokens, seconds = state["steps"], state["tokens"], state["seconds"]
-        print(f"{saved}: going on after {done} steps", flush=True)
-    highest = [[group["lr"] for group in optimizer.param_groups] for optimizer in optimizers(model, MATRIX_RATE, OTHER_RATE)]
-    feed = batches(poems, tokenizer, done)
-    while done < steps:
+class Training:
+    """A model on its way, which can be put down and taken up again."""
+
+    def __init__(self, size: str, steps: int):
+        self.steps = steps
+        self.model = initial_model(size)
+        self.optimizers = optimizers(self.model, MATRIX_RATE, OTHER_RATE)
+        self.highest_rates = [[group["lr"] for group in optimizer.param_groups] for optimizer in self.optimizers]
+        self.done, self.tokens, self.seconds = 0, 0, 0.0
+
+    def step(self, rows: list[Row]) -> float:
+        """The loss, in nats a token."""
         started = time.time()
-        for optimizer, rates in zip(optimizing, highest):
-            for group, lr in zip(optimizer.param_groups, rates):
-                group["lr"] = lr * rate(done, steps)
-        rows = next(feed)
+        for optimizer, rates in zip(self.optimizers, self.highest_rates):
+            for group, highest in zip(optimizer.param_groups, rates):
+                group["lr"] = highest * rate(self.done, self.steps)
         targets = sum(len(row.tokens) - row.answer for row in rows)
         nats = 0.0
-        for begin in range(0, BATCH, PART):
-            loss = summed_loss(model, rows[begin : begin + PART]) / targets
+        for begin in range(0, len(rows), PART):
+            loss = summed_loss(self.model, rows[begin : begin + PART]) / targets
             loss.backward()
             nats += loss.item()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        for optimizer in optimizing:
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        for optimizer in self.optimizers:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
-        done += 1
-        tokens += sum(len(row.tokens) for row in rows)
-        recent.append(nats)
-        seconds += time.time() - started
-        if done % 50 == 0 or done == steps:
-            entry = {"step": done, "tokens": tokens, "seconds": round(seconds), "loss": sum(recent) / len(recent)}
-            recent = []
-            if done % VALIDATE_EVERY == 0 or done == steps:
-                entry["validation"] = validation_loss(model, validation)
+        self.done += 1
+        self.tokens += sum(len(row.tokens) for row in rows)
+        self.seconds += time.time() - started
+        return nats
+
+    def save(self, path: Path) -> None:
+        state = {"model": self.model.state_dict(), "optimizers": [o.state_dict() for o in self.optimizers]}
+        torch.save(state | {"steps": self.done, "tokens": self.tokens, "seconds": self.seconds}, path.with_suffix(".tmp"))
+        path.with_suffix(".tmp").replace(path)
+
+    def load(self, path: Path) -> None:
+        state = torch.load(path, weights_only=True)
+        self.model.load_state_dict(state["model"])
+        for optimizer, kept in zip(self.optimizers, state["optimizers"]):
+            optimizer.load_state_dict(kept)
+        self.done, self.tokens, self.seconds = state["steps"], state["tokens"], state["seconds"]
+
+
+def train(size: str, steps: int, work: Path, tokenizer: Tokenizer, poems: list[Poem], validation: list[Row]) -> None:
+    training, saved = Training(size, steps), work / f"{size}.pth"
+    if saved.exists():
+        training.load(saved)
+        print(f"{saved}: going on after {training.done} steps", flush=True)
+    feed, losses = batches(poems, tokenizer, training.done), []
+    while training.done < steps:
+        losses.append(training.step(next(feed)))
+        last = training.done == steps
+        if training.done % LOG_EVERY == 0 or last:
+            entry = {"step": training.done, "tokens": training.tokens, "seconds": round(training.seconds)}
+            entry["loss"], losses = sum(losses) / len(losses), []
+            if training.done % VALIDATE_EVERY == 0 or last:
+                entry["validation"] = validation_loss(training.model, validation)
             print(json.dumps(entry), flush=True)
             with open(work / f"{size}.log", "a", encoding="utf-8") as log:
                 log.write(json.dumps(entry) + "\n")
-        if done % SAVE_EVERY == 0 or done == steps:
-            state = {"model": model.state_dict(), "optimizers": [optimizer.state_dict() for optimizer in optimizing]}
-            torch.save(state | {"steps": done, "tokens": tokens, "seconds": seconds}, saved.with_suffix(".tmp"))
-            saved.with_suffix(".tmp").replace(saved)
+        if training.done % SAVE_EVERY == 0 or last:
+            training.save(saved)
 
 
 def keep_freed_memory() -> None:
