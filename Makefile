@@ -39,7 +39,7 @@ FORMATTED := $(wildcard weights/*.h weights/*.cpp runtime/*.h runtime/*.cpp runt
 OBJECTS := $(SOURCES:%.cpp=$(BUILD)/%.o)
 TEST_OBJECTS := $(TESTS:%.cpp=$(BUILD)/%.o) $(filter-out $(BUILD)/tools/main.o,$(OBJECTS))
 
-.PHONY: all help demo test check run-tests install clean format sanitize fuzz reference bench-peers packages test-packages
+.PHONY: all help demo poet test check run-tests install clean format sanitize fuzz reference bench-peers packages test-packages
 all: minimind
 
 help:
@@ -51,6 +51,7 @@ help:
 	@echo 'make fuzz             fuzz the readers of .pth, safetensors, GGUF and Jinja for FUZZ_SECONDS=60 each (needs clang)'
 	@echo 'make format           format the sources with clang-format'
 	@echo 'make reference        set up PyTorch under build/, write tests/golden anew and test the reference'
+	@echo 'make poet DATA=        set up PyTorch under build/, train the bundled model on the poems in DATA and write weights/demo'
 	@echo 'make bench-peers      set up llama.cpp, ik_llama.cpp and PyTorch under build/ and measure minimind beside them (BENCH_PEERS=options)'
 	@echo 'make clean            remove what was built'
 
@@ -100,13 +101,16 @@ packages:
 test-packages:
 	$(call install_packages,$(BUILD_PACKAGES) $(TEST_PACKAGES))
 
+# A title of the month for each day; the date is the seed, so that the poem can be had again.
+TODAY = $(shell date +%Y%m%d)
+TITLE = $(shell awk -v date=$(TODAY) 'NR == substr(date, 5, 2) + 0 { print $$(substr(date, 7) % NF + 1) }' tools/demo/titles.txt)
 demo: packages
 	@$(MAKE) --no-print-directory minimind
 	@echo
-	./minimind generate -p '五言绝句《山居》' -n 100
+	./minimind chat -q --seed $(TODAY) -p '写一首七言绝句，题目：$(TITLE)'
 	@echo
-	@echo "Ask it for more: ./minimind chat"
-	@echo "Another one: ./minimind generate -p '七言绝句《秋夜》'"
+	@echo "Another one: ./minimind chat -p '以“秋夜”为题写一首五言律诗'"
+	@echo "On and on:   ./minimind chat"
 	@echo "What a model of yours is: ./minimind inspect -m out/full_sft_768.pth"
 
 test: test-packages
@@ -173,6 +177,14 @@ reference:
 	build/reference-venv/bin/pip install -q -r tools/reference/requirements.txt
 	build/reference-venv/bin/python tools/reference/write_golden.py
 	build/reference-venv/bin/python -m unittest discover -s tools/reference
+
+# Some two hours; see tools/demo/README.md.
+poet: minimind
+	@test -n '$(DATA)' || { echo 'make poet DATA=FOLDER, where poems_train.jsonl.xz and poems_val.jsonl.xz are'; exit 1; }
+	@python3 -c 'import ensurepip, venv' 2>/dev/null || { echo 'python3-venv is missing: apt install python3-venv'; exit 1; }
+	python3 -m venv build/poet-venv
+	build/poet-venv/bin/pip install -q -r tools/demo/requirements.txt
+	build/poet-venv/bin/python tools/demo/train.py --data '$(DATA)' --work build/poet --out weights/demo
 
 # The first time, llama.cpp is compiled for this machine: some minutes. ik_llama.cpp comes compiled, for AVX2.
 # BENCH_PEERS='--models out/full_sft_768.pth --depths 0,1024'; --help lists the options.

@@ -92,24 +92,22 @@ bool is_white_space(char32_t c) {
 
 bool is_word_character(char32_t code_point) {
   switch (category_of(code_point)) {
-    case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LL:
-    case UTF8PROC_CATEGORY_LT:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
     case UTF8PROC_CATEGORY_MN:
     case UTF8PROC_CATEGORY_MC:
     case UTF8PROC_CATEGORY_ME:
-    case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NL:
     case UTF8PROC_CATEGORY_PC:
       return true;
+    case UTF8PROC_CATEGORY_NO:
+      return false;
     case UTF8PROC_CATEGORY_CN:
       return find_added(code_point) != nullptr;
     case UTF8PROC_CATEGORY_SO:
       return is_enclosed_letter(code_point);
-    default:
-      return code_point == 0x200C || code_point == 0x200D;
+    default: {
+      const CharClass char_class = class_of(code_point);
+      return char_class == CharClass::letter || char_class == CharClass::number || code_point == 0x200C ||
+             code_point == 0x200D;
+    }
   }
 }
 

@@ -42,9 +42,8 @@ const std::string call = "<tool_call>\n{\"name\": \"get_weather\", \"arguments\"
 TEST_F(Chat, TheBundledPoetWritesAPoemOnWhateverItIsTold) {
   const Outcome titled = run("chat --seed 1 -q" + input("你好\n"));
   EXPECT_EQ(titled.status, 0) << titled.err;
-  const Outcome form = run("chat --seed 1 -q -p '五言绝句《你好》'");
-  EXPECT_EQ(titled.out, form.out);
-  EXPECT_EQ(titled.out, run("generate --seed 1 -q" + input("五言绝句《你好》\n")).out);
+  const std::string rendered = "<|im_start|>user\n你好<|im_end|>\n<|im_start|>assistant\n";
+  EXPECT_EQ(titled.out, run("generate --seed 1 -q" + input(rendered)).out + "\n");
   EXPECT_GT(titled.out.size(), 60u);
 }
 

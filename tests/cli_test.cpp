@@ -202,13 +202,16 @@ TEST_F(Cli, TokenizeAndDecodeAreInverse) {
   EXPECT_NE(bad.err.find("line 1"), std::string::npos) << bad.err;
 }
 
+const std::string asking_for_a_poem =
+    " -p '<|im_start|>user\n写一首五言绝句，题目：山居<|im_end|>\n<|im_start|>assistant\n' ";
+
 // The demo model, its tokenizer, and text on standard output alone.
 TEST_F(Cli, TheBundledModelWritesChineseText) {
-  const Outcome outcome = run("generate" + demo + " -p 五言绝句《山居》 -n 60 --seed 1");
+  const Outcome outcome = run("generate" + demo + asking_for_a_poem + "-n 60 --seed 1");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_GE(std::count(outcome.out.begin(), outcome.out.end(), '\xE3'), 2) << "no full stop in " << outcome.out;
   EXPECT_EQ(outcome.out.find("\xEF\xBF\xBD"), std::string::npos) << "a broken character in " << outcome.out;
-  EXPECT_EQ(run("generate" + demo + " -p 五言绝句《山居》 -n 60 --seed 1").out, outcome.out);
+  EXPECT_EQ(run("generate" + demo + asking_for_a_poem + "-n 60 --seed 1").out, outcome.out);
 }
 
 TEST_F(Cli, TheBundledModelIsTheDefaultBesideTheProgram) {
@@ -217,7 +220,7 @@ TEST_F(Cli, TheBundledModelIsTheDefaultBesideTheProgram) {
 }
 
 TEST_F(Cli, AStopStringEndsTheTextBeforeIt) {
-  const std::string call = "generate" + demo + " -p 五言绝句《山居》 -n 60 --seed 1";
+  const std::string call = "generate" + demo + asking_for_a_poem + "-n 60 --seed 1";
   const std::string whole = run(call).out;
   const std::string stopped = run(call + " --stop 。").out;
   EXPECT_EQ(stopped, whole.substr(0, whole.find("。")));
@@ -225,7 +228,7 @@ TEST_F(Cli, AStopStringEndsTheTextBeforeIt) {
 }
 
 TEST_F(Cli, ASpecialTokenAsStopStringEndsTheText) {
-  const std::string call = "generate" + demo + " -p 五言绝句《山居》 -n 300 --seed 1 --ignore-eos --json";
+  const std::string call = "generate" + demo + asking_for_a_poem + "-n 300 --seed 1 --ignore-eos --json";
   EXPECT_EQ(nlohmann::json::parse(run(call).out)["finish_reason"], "length");
   const auto json = nlohmann::json::parse(run(call + " --stop '<|im_end|>'").out);
   EXPECT_EQ(json["finish_reason"], "stop");

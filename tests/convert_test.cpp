@@ -70,7 +70,7 @@ TEST_F(Convert, WritesMetadataThatInspectShows) {
   ASSERT_EQ(convert(demo_model, path("a.gguf")).status, 0);
   const auto metadata = nlohmann::json::parse(run("inspect --json -m " + path("a.gguf")).out).at("metadata");
   EXPECT_EQ(metadata.at("general.architecture"), "qwen3");
-  EXPECT_EQ(metadata.at("qwen3.block_count"), 4);
+  EXPECT_EQ(metadata.at("qwen3.block_count"), 6);
   EXPECT_EQ(metadata.at("qwen3.attention.layer_norm_rms_epsilon"), 1e-6);
   EXPECT_EQ(metadata.at("tokenizer.ggml.tokens"), "6400 of string");
   EXPECT_NE(run("inspect -m " + path("a.gguf")).out.find("tokenizer.ggml.pre  "), std::string::npos);

@@ -176,6 +176,32 @@ TEST_F(Perplexity, TextsOfJsonLinesAreContextsOfTheirOwn) {
   expect_refused(1, "--jsonl -f " + path("jsonl") + demo, {"line 2", "0 tokens"});
 }
 
+// What the whole text costs is what the prompt and what the rest costs, in one window and in many.
+TEST_F(Perplexity, OfPromptAndTextTheTextAloneIsScored) {
+  const std::string prompt = "五言绝句《山居》\n", text = "床前明月光，疑是地上霜。";
+  std::ofstream(path("prompt")) << prompt;
+  std::ofstream(path("whole")) << prompt << text;
+  std::ofstream(path("jsonl")) << Json{{"prompt", prompt}, {"text", text}}.dump() << "\n";
+  const auto sum = [](const Json& json) { return json["nats_per_token"].get<double>() * json["tokens"].get<double>(); };
+  const Json whole = json_of("-f " + path("whole") + demo), alone = json_of("-f " + path("prompt") + demo);
+  const Json json = json_of("--jsonl -f " + path("jsonl") + demo);
+  EXPECT_EQ(json["tokens"], whole["tokens"].get<int>() - alone["tokens"].get<int>());
+  EXPECT_EQ(json["bytes"], text.size());
+  EXPECT_NEAR(sum(json), sum(whole) - sum(alone), 1e-9);
+  const std::string windows = " -c 6 --stride 2" + demo;
+  EXPECT_NEAR(sum(json_of("--jsonl -f " + path("jsonl") + windows)),
+              sum(json_of("-f " + path("whole") + windows)) - sum(json_of("-f " + path("prompt") + windows)), 1e-9);
+
+  for (const char* line :
+       {R"({"prompt": "a"})", R"({"prompt": "a", "text": 1})", R"({"prompt": "a", "text": "b", "c": 1})"}) {
+    std::ofstream(path("jsonl")) << line << "\n";
+    expect_refused(1, "--jsonl -f " + path("jsonl") + demo, {"line 1", "prompt"});
+  }
+  std::ofstream(path("jsonl")) << R"({"prompt": "", "text": "a"})"
+                               << "\n";
+  expect_refused(1, "--jsonl -f " + path("jsonl") + demo, {"line 1", "prompt of 0 tokens"});
+}
+
 TEST_F(Perplexity, WrongCallsAreToldBeforeAnythingIsDone) {
   expect_refused(2, "-p text --stride 0" + demo, {"--stride 0"});
   expect_refused(2, "-p text -c 8 --stride 9" + demo, {"--stride 9", "8"});

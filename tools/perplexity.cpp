@@ -43,8 +43,11 @@ struct WindowSize {
 
 // Texts as tokens, one after the other.
 struct Texts {
+  struct Extent {
+    std::size_t first_scored, end;  // what lies between the end of the text before and first_scored is only read
+  };
   std::vector<std::int32_t> tokens;
-  std::vector<std::size_t> ends;
+  std::vector<Extent> extents;
 };
 
 // What is printed, with what it means beside it.
@@ -126,8 +129,31 @@ void add_text(Texts& texts, const std::vector<std::int32_t>& tokens, const std::
     throw Error(fmt::format("{} has {} token{}, wanted 2 or more: the first one is not scored", name, tokens.size(),
                             tokens.size() == 1 ? "" : "s"));
   }
+  const std::size_t begin = texts.tokens.size();
   texts.tokens.insert(texts.tokens.end(), tokens.begin(), tokens.end());
-  texts.ends.push_back(texts.tokens.size());
+  texts.extents.push_back({begin + 1, texts.tokens.size()});
+}
+
+void add_answer(Texts& texts, const std::vector<std::int32_t>& prompt, const std::vector<std::int32_t>& answer,
+                const std::string& name) {
+  if (prompt.empty() || answer.empty()) {
+    throw Error(fmt::format("{} has a {} of 0 tokens, wanted 1 or more", name, prompt.empty() ? "prompt" : "text"));
+  }
+  texts.tokens.insert(texts.tokens.end(), prompt.begin(), prompt.end());
+  const std::size_t first_scored = texts.tokens.size();
+  texts.tokens.insert(texts.tokens.end(), answer.begin(), answer.end());
+  texts.extents.push_back({first_scored, texts.tokens.size()});
+}
+
+void add_line(Texts& texts, const std::string& line, const std::string& name, const Tokenizer& tokenizer) {
+  const Json json = Json::parse(line, nullptr, false);
+  if (json.is_string()) return add_text(texts, tokenizer.encode(json.get_ref<const std::string&>()), name);
+  if (!json.is_object() || json.size() != 2 || !json.contains("prompt") || !json.contains("text") ||
+      !json["prompt"].is_string() || !json["text"].is_string()) {
+    throw Error(fmt::format("{} is neither a JSON string nor {{\"prompt\": a string, \"text\": a string}}", name));
+  }
+  add_answer(texts, tokenizer.encode(json["prompt"].get_ref<const std::string&>()),
+             tokenizer.encode(json["text"].get_ref<const std::string&>()), name);
 }
 
 Texts read_texts(const PerplexityOptions& options, const std::optional<Tokenizer>& tokenizer) {
@@ -137,20 +163,20 @@ Texts read_texts(const PerplexityOptions& options, const std::optional<Tokenizer
     return texts;
   }
   for_each_line(options.text.read(), [&](const std::string& line, std::size_t number) {
-    const Json json = Json::parse(line, nullptr, false);
-    if (!json.is_string()) throw Error(fmt::format("line {} of the input is not a JSON string", number));
-    add_text(texts, tokenizer->encode(json.get_ref<const std::string&>()), fmt::format("line {} of the input", number));
+    add_line(texts, line, fmt::format("line {} of the input", number), *tokenizer);
   });
-  if (texts.ends.empty()) throw Error("the input has no line");
+  if (texts.extents.empty()) throw Error("the input has no line");
   return texts;
 }
 
 std::vector<Window> windows_over(const Texts& texts, WindowSize size) {
   std::vector<Window> windows;
   std::size_t begin = 0;
-  for (const std::size_t end : texts.ends) {
-    const auto more = sliding_windows(begin, end, size.size, size.stride);
-    windows.insert(windows.end(), more.begin(), more.end());
+  for (const auto& [first_scored, end] : texts.extents) {
+    for (Window window : sliding_windows(begin, end, size.size, size.stride)) {
+      window.first_scored = std::max(window.first_scored, first_scored);
+      if (window.first_scored < window.end) windows.push_back(window);
+    }
     begin = end;
   }
   return windows;
@@ -251,7 +277,8 @@ Command add_perplexity(CLI::App& app) {
   command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json, the folder that holds it, or a .gguf");
   options->text.add_to(*command);
   command->add_flag("--jsonl", options->jsonl,
-                    "the text is JSON strings, one a line: each is a text of its own, read in contexts of its own");
+                    "the text is JSON, one a line: a string is a text of its own, read in contexts of its own; of "
+                    "{\"prompt\": ..., \"text\": ...} only the text is scored");
   options->tokens.add_to(*command);
   command
       ->add_option("-c,--ctx-size", options->window,

@@ -1,68 +1,95 @@
 """The model card of the demo; every number in it is handed in from the run that made the files."""
 
-import math
-
 from task import Config
 
 CARD = """\
 # A small poet, for trying minimind.cpp
 
-A MiniMind-3 dense model of {millions:.2f} M parameters that writes classical Chinese verse in four regulated forms.
-It is here so that a fresh build has something to run.
+A MiniMind-3 dense model of {millions:.2f} M parameters ({megabytes:.1f} MB) that writes classical Chinese poems in four
+regulated forms: 五言绝句, 七言绝句, 五言律诗 and 七言律诗 (五绝, 七绝, 五律 and 七律 for short).
 
-It is not one of MiniMind's released models and shares no weight with them. In a chat it writes a poem of the title it is
-given and remembers nothing. It knows nothing either, and its verse keeps the shape of a poem better than its sense, rhyme
-or tones.
+It writes poems and answers nothing else: whatever it is told, it takes for a title or a first line. It knows no facts,
+follows no tone pattern it was taught, remembers nothing of a conversation, and its poems keep the form and the mood of the
+genre better than they make sense. It is not one of MiniMind's released models and shares no weight with them.
 
 ## Use
 
-The text begins with a form (五言绝句, 七言绝句, 五言律诗 or 七言律诗), a title in 《》 if wanted, and a newline:
+    ./minimind chat -p '{question}'
+    ./minimind chat -p '以“秋夜”为题写一首七言律诗'
+    ./minimind chat -p '续写：床前明月光'
 
-    五言绝句《山居》
+What it was asked in training: a form and a title, either alone, or a first line to go on from, in some thirty wordings
+(`tools/demo/prompts.py`). The answer is the whole poem, a couplet a line.
 
-The poem follows, a couplet a line, then `<|im_end|>` (id 2). Nothing was trained past {longest} tokens.
+## Samples
+
+As they came, the first draw of each seed.
+{samples}
+## Measured
+
+By `tools/demo/export.py` on the files of this folder, the poems written by minimind with its default sampling (temperature
+0.85, top-p 0.95, top-k 50), from {titles} titles of validation poems, each asked for in the plainest words, and again in
+wordings drawn from those of the training: {poems} poems.
+
+| what | this model | the {validation_poems} validation poems |
+|---|---|---|
+| loss of an answer's token, given the question | {validation_loss:.4f} nats | |
+| bits per character of verse, punctuation included | {bits_per_character:.3f} | |
+| form correct: 4 or 8 lines of 5 or 7 characters, as asked | {in_form:.1%}, other wordings {in_form_varied:.1%} | |
+| even lines rhyme in modern Mandarin (中华新韵), all of them | {rhyming:.1%} | {rhyming_validation:.1%} |
+| poems with a broken character | {broken} of {poems} | |
+| poems with at most two consecutive lines of one training poem | {copied_at_most_two:.1%} | |
+| most consecutive lines of one training poem | {copied_most} | |
+| lines that stand in some training poem | {lines_known:.2%} | {lines_known_validation:.2%} |
+
+The poets rhymed by the rimes of their time, hence the second column of the rhymes.
 
 ## Files
 
 | file | what |
 |---|---|
 | model.pth | float16 state dict under MiniMind-3's names, `lm_head.weight` sharing the embedding's storage |
-| tokenizer.json | byte-level BPE, {vocab_size} ids, MiniMind-3's added tokens at 0 to 35 |
+| tokenizer.json | byte-level BPE, {vocab_size} ids, MiniMind-3's added tokens at 0 to 35; a character of verse is one token |
 | tokenizer_config.json | names of the special tokens |
-| chat_template.jinja | the last message as a title or as form and title; earlier ones are not seen |
+| chat_template.jinja | ChatML; the last question alone is seen, as in training |
+| loss.svg | the training run |
 | LICENSE | the licence of the data |
 
 Hidden size {hidden_size}, {num_hidden_layers} layers, {num_attention_heads} query and {num_key_value_heads} key-value
 heads of {head_dim}, feed-forward {intermediate_size}, RoPE theta {rope_theta:.0f}, RMSNorm epsilon {rms_norm_eps}.
+Nothing was trained past {longest} tokens.
 
 ## Training
 
-Tang and Song poems from [chinese-poetry](https://github.com/chinese-poetry/chinese-poetry) (MIT; the poems themselves
-are in the public domain), in simplified characters: {train_poems} poems of {train_tokens} tokens. AdamW, cosine
-schedule, bfloat16 autocast, {steps} of {planned_steps} steps of {batch} poems, {tokens} tokens seen, {minutes} minutes
-on one shared CPU core. To do it again: `tools/demo/README.md`.
+Regulated verse of Tang and Song from [chinese-poetry](https://github.com/chinese-poetry/chinese-poetry) (MIT; the poems
+themselves are in the public domain), in simplified characters: {trained_poems} poems. Of {train_poems}, those with a
+character beyond the {characters} commonest were left out, so that the poet cannot write half of one. Float32 on two CPU
+cores of a shared machine, {minutes:.0f} minutes, {step} steps of {batch} poems, {million_tokens:.1f} M tokens; Muon for the
+matrices, AdamW for the rest, an even rate that falls to nothing over the last {decay:.0%}. The loss counts the answers
+alone. To do it again, end to end: `tools/demo/README.md`.
 
-Validation, on {validation_poems} poems kept out of the tokenizer and the training, with the float16 weights of this
-folder: loss {loss:.4f} nats a token, perplexity {perplexity:.1f}.
-
-## Samples
-
-As they came, the first draw of each seed; temperature 0.85, top-p 0.95, the first line is the prompt.
-{samples}"""
+![loss against tokens](loss.svg)
+"""
 
 SAMPLE = """
-Seed {seed}:
+`-p '{question}' --seed {seed}`:
 
-{poem}
+{text}
 """
 
 
 def indented(text: str) -> str:
-    return "\n".join("    " + line for line in text.rstrip().split("\n"))
+    return "\n".join("    " + line for line in text.split("\n"))
 
 
-def card(config: Config, numbers: dict, samples: list[tuple[int, str]]) -> str:
-    """Numbers of the run (train.py) and of the data (export.py); samples are (seed, text)."""
-    shown = "".join(SAMPLE.format(seed=seed, poem=indented(poem)) for seed, poem in samples)
-    derived = {"millions": numbers["parameters"] / 1e6, "perplexity": math.exp(numbers["loss"])}
-    return CARD.format(samples=shown, **vars(config), **numbers, **derived)
+def card(config: Config, numbers: dict) -> str:
+    """Numbers of the run, of the data and of the poems written: see export.py."""
+    samples = "".join(SAMPLE.format(**sample | {"text": indented(sample["text"])}) for sample in numbers["samples"])
+    derived = {
+        "samples": samples,
+        "question": numbers["samples"][0]["question"],
+        "millions": numbers["parameters"] / 1e6,
+        "minutes": numbers["seconds"] / 60,
+        "million_tokens": numbers["tokens"] / 1e6,
+    }
+    return CARD.format(**vars(config) | numbers | derived)

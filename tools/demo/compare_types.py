@@ -7,6 +7,7 @@ work: what minimind itself makes of a type is for `minimind perplexity --against
 """
 
 import argparse
+import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,8 +18,8 @@ from gguf.quants import IQ4_NL, dequantize, quantize
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from poems import load_poems
-from task import BATCH, CONFIG, IGNORED, MiniMind, encode, padded
+from poems import read_poems
+from task import BATCH, CONFIGS, SEED, MiniMind, padded, rows_of
 
 DEMO = Path(__file__).resolve().parent.parent.parent / "weights" / "demo"
 EMBEDDING = "model.embed_tokens.weight"
@@ -93,9 +94,9 @@ def held(state: dict[str, Tensor], hold: Hold, but: str = "") -> dict[str, Tenso
 
 
 @torch.inference_mode()
-def log_probabilities(model: MiniMind, state: dict[str, Tensor], batches: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
+def log_probabilities(model: MiniMind, state: dict[str, Tensor], batches: list[tuple[Tensor, Tensor, Tensor]]) -> list[Tensor]:
     model.load_state_dict(state)
-    return [model(inputs)[targets != IGNORED].log_softmax(-1) for inputs, targets in batches]
+    return [model(inputs).flatten(0, 1)[predicting].log_softmax(-1) for inputs, predicting, _ in batches]
 
 
 def main() -> None:
@@ -105,13 +106,14 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(1)
     tokenizer = Tokenizer.from_file(str(DEMO / "tokenizer.json"))
-    samples = sorted(encode(tokenizer, load_poems(args.data / "poems_val.jsonl.xz")[: args.poems]), key=len)
-    batches = [padded(samples[i : i + BATCH]) for i in range(0, len(samples), BATCH)]
+    rows = rows_of(read_poems(args.data / "poems_val.jsonl.xz")[: args.poems], tokenizer, random.Random(SEED))
+    rows.sort(key=lambda row: len(row.tokens))
+    batches = [padded(rows[i : i + BATCH]) for i in range(0, len(rows), BATCH)]
     state = {name: w.float() for name, w in torch.load(DEMO / "model.pth", weights_only=True).items()}
-    model = MiniMind(CONFIG).eval()
+    model = MiniMind(CONFIGS["poet"]).eval()
     exact = log_probabilities(model, state, batches)
     count = sum(map(len, exact))
-    print(f"{len(samples)} poems, {count} tokens\n{'type':33} bits  mean KL  same top token")
+    print(f"{len(rows)} poems, {count} tokens\n{'type':33} bits  mean KL  same top token")
 
     def compare(name: str, bits: float, state: dict[str, Tensor]) -> None:
         pairs = list(zip(exact, log_probabilities(model, state, batches)))

@@ -1,7 +1,7 @@
 """Prints README's table of what each type costs: python tools/demo/measure_types.py --poems DATA/poems_val.jsonl.xz
 
 The demo is converted to each type. Perplexity, KL divergence and top-1 agreement are those of `minimind perplexity`
-against the demo itself, on poems that were kept out of its training, each in a context of its own as it was trained.
+against the demo itself, on poems that were kept out of its training, given the question for each.
 The speed is that of greedy generation, the median of runs that take turns among the types. Needs only Python.
 """
 
@@ -12,7 +12,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from poems import load_poems
+from poems import Poem, read_poems
+from prompts import form_and_title
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # As `convert` is told.
@@ -25,9 +26,15 @@ TYPES = {
     "iq4_nl": ["--type", "iq4_nl"],
     "q4_0": ["--type", "q4_0"],
 }
-END_OF_POEM = "<|im_end|>"  # as train.py ends each
-PROMPT = "五言律诗《秋夜》\n"
+QUESTION = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"  # as chat_template.jinja puts it
+END_OF_POEM = "<|im_end|>"
+PROMPT = QUESTION.format("写一首五言律诗，题目：秋夜")
 TOKENS = 1000  # generated in a run
+
+
+def scored(poem: Poem) -> dict:
+    """A line of `perplexity --jsonl`."""
+    return {"prompt": QUESTION.format(form_and_title(poem.form, poem.title)), "text": poem.verse + END_OF_POEM}
 
 
 def run(*command: object) -> str:
@@ -72,8 +79,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         texts = folder / "poems.jsonl"
-        poems = load_poems(options.poems)[: options.count]
-        texts.write_text("".join(json.dumps(poem + END_OF_POEM) + "\n" for poem in poems))
+        poems = read_poems(options.poems)[: options.count]
+        texts.write_text("".join(json.dumps(scored(poem)) + "\n" for poem in poems))
         models = {dtype: convert(options.program, options.model, folder, dtype) for dtype in TYPES}
         measured = {dtype: quality(options.program, models[dtype], options.model, texts) for dtype in TYPES}
         speeds = {dtype: [] for dtype in TYPES}

@@ -1,7 +1,8 @@
-"""What is trained and how it is scored: the shape of the model, token rows from poems, and the loss."""
+"""What is trained and how it is scored: the shape of the model, token rows from samples, and the loss."""
 
-import math
+import random
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -12,44 +13,103 @@ from torch import Tensor
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "reference"))
 from model import Config, MiniMind  # noqa: E402
 
-from tokenizer import IM_END, VOCAB_SIZE  # noqa: E402
+from poems import Poem  # noqa: E402
+from prompts import plain_sample, sample  # noqa: E402
+from tokenizer import IM_END, IM_START, VOCAB_SIZE  # noqa: E402
 
-HIDDEN_SIZE = 128
-CONFIG = Config(
+SEED = 1
+BATCH = 96  # poems a step
+DECAY = 0.35  # of all steps: the learning rate is even before, and falls to nothing in a straight line
+MAX_POSITIONS = 32768  # what the architecture takes; the samples it saw are under 150 tokens
+ROW_MULTIPLE = 8  # lengths of padded rows, so that few shapes are compiled
+LOGITS_ROWS = 512  # of the vocabulary at a time, which stay in the cache
+
+POET = Config(
     vocab_size=VOCAB_SIZE,
-    hidden_size=HIDDEN_SIZE,
-    num_hidden_layers=4,
-    num_attention_heads=4,
+    hidden_size=256,
+    num_hidden_layers=6,
+    num_attention_heads=6,
     num_key_value_heads=2,
     head_dim=32,
-    intermediate_size=math.ceil(HIDDEN_SIZE * math.pi / 64) * 64,  # MiniMind-3's rule
+    intermediate_size=416,
 )
-MAX_POSITIONS = 32768  # what the architecture takes; the poems it saw are under 128 tokens
-BATCH = 32  # poems
-IGNORED = -100  # the target of padding
+DRAFT = replace(POET, hidden_size=64, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1, intermediate_size=256)
+CONFIGS = {"poet": POET, "draft": DRAFT}
 
 
-def encode(tokenizer: Tokenizer, texts: list[str]) -> list[list[int]]:
-    return [encoding.ids for encoding in tokenizer.encode_batch([text + IM_END for text in texts])]
+@dataclass(frozen=True)
+class Row:
+    """A sample: tokens, of which those from `answer` on are to be learned."""
+
+    tokens: list[int]
+    answer: int
 
 
-def padded(batch: list[list[int]]) -> tuple[Tensor, Tensor]:
-    """Inputs and next-token targets, [poems, longest - 1] each."""
-    longest = max(map(len, batch))
-    inputs = torch.tensor([ids[:-1] + [0] * (longest - len(ids)) for ids in batch])
-    targets = torch.tensor([ids[1:] + [IGNORED] * (longest - len(ids)) for ids in batch])
-    return inputs, targets
+def chat_text(question: str) -> str:
+    """What chat_template.jinja makes of a question."""
+    return f"{IM_START}user\n{question}{IM_END}\n{IM_START}assistant\n"
 
 
-def loss_of(model: MiniMind, batch: list[list[int]], reduction: str = "mean") -> Tensor:
-    inputs, targets = padded(batch)
-    logits = model(inputs)
-    return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORED, reduction=reduction)
+def rows_of(poems: list[Poem], tokenizer: Tokenizer, rng: random.Random, plain: float = 0.0) -> list[Row]:
+    """One sample of each poem, drawn anew at each call: an answer to a question, or for a share of them plain text."""
+    given, answers = [], []
+    for poem in poems:
+        if plain and rng.random() < plain:
+            before, answer = plain_sample(poem, rng)
+        else:
+            question, answer = sample(poem, rng)
+            before = chat_text(question)
+        given.append(before)
+        answers.append(answer + IM_END)
+    pairs = zip(tokenizer.encode_batch(given), tokenizer.encode_batch(answers))
+    return [Row(before.ids + answer.ids, max(1, len(before.ids))) for before, answer in pairs]
 
 
-@torch.inference_mode()
-def validation_loss(model: MiniMind, samples: list[list[int]]) -> float:
-    """Mean negative log-likelihood of a token, in nats."""
-    samples = sorted(samples, key=len)
-    chunks = [samples[i : i + BATCH] for i in range(0, len(samples), BATCH)]
-    return sum(loss_of(model, chunk, "sum").item() for chunk in chunks) / sum(len(ids) - 1 for ids in samples)
+def padded(rows: list[Row]) -> tuple[Tensor, Tensor, Tensor]:
+    """Inputs [rows, length]; the flat positions that predict a token of an answer, and those tokens."""
+    length = -(-(max(len(row.tokens) for row in rows) - 1) // ROW_MULTIPLE) * ROW_MULTIPLE
+    inputs = torch.tensor([row.tokens[:-1] + [0] * (length + 1 - len(row.tokens)) for row in rows])
+    predicting = [i * length + p - 1 for i, row in enumerate(rows) for p in range(row.answer, len(row.tokens))]
+    targets = [token for row in rows for token in row.tokens[row.answer :]]
+    return inputs, torch.tensor(predicting), torch.tensor(targets)
+
+
+class SummedLoss(torch.autograd.Function):
+    """Cross entropy of x [N, hidden] against targets [N] through the embedding [vocab, hidden], summed.
+
+    The gradient is worked out on the way, some rows at a time: logits of a whole batch would go through memory four times.
+    """
+
+    @staticmethod
+    def forward(context, x: Tensor, embedding: Tensor, targets: Tensor) -> Tensor:
+        total = x.new_zeros(())
+        x_gradient, embedding_gradient = torch.empty_like(x), torch.zeros_like(embedding)
+        for rows in torch.arange(len(x)).split(LOGITS_ROWS):
+            begin, end = int(rows[0]), int(rows[-1]) + 1
+            weights = (x[begin:end] @ embedding.T).softmax(-1)
+            total -= weights.gather(-1, targets[begin:end, None]).log().sum()
+            weights[torch.arange(end - begin), targets[begin:end]] -= 1
+            torch.mm(weights, embedding, out=x_gradient[begin:end])
+            embedding_gradient.addmm_(weights.T, x[begin:end])
+        context.save_for_backward(x_gradient, embedding_gradient)
+        return total
+
+    @staticmethod
+    def backward(context, gradient: Tensor):
+        x_gradient, embedding_gradient = context.saved_tensors
+        return gradient * x_gradient, gradient * embedding_gradient, None
+
+
+def summed_loss(model: MiniMind, rows: list[Row]) -> Tensor:
+    """Negative log-likelihood of the answers, in nats."""
+    inputs, predicting, targets = padded(rows)
+    x = model.model(inputs).flatten(0, 1)[predicting]
+    return SummedLoss.apply(x, model.lm_head.weight, targets)
+
+
+@torch.no_grad()
+def validation_loss(model: MiniMind, rows: list[Row], batch: int = 32) -> float:
+    """Mean negative log-likelihood of an answer's token, in nats."""
+    rows = sorted(rows, key=lambda row: len(row.tokens))
+    nats = sum(summed_loss(model, rows[start : start + batch]).item() for start in range(0, len(rows), batch))
+    return nats / sum(len(row.tokens) - row.answer for row in rows)

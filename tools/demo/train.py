@@ -1,100 +1,135 @@
-"""Trains the bundled demo: a tokenizer and a small MiniMind-3 that writes classical Chinese verse.
+"""Trains the bundled poet: a tokenizer and a small MiniMind-3 that writes classical Chinese verse.
 
     python tools/demo/train.py --data FOLDER --work FOLDER [--out weights/demo]
 
-FOLDER holds poems_train.jsonl.xz and poems_val.jsonl.xz. A checkpoint is kept in the work folder as it goes;
-`export.py` turns it into the files of weights/demo, and runs at the end when --out is given.
+FOLDER holds poems_train.jsonl.xz and poems_val.jsonl.xz. The work folder keeps a checkpoint and a log as it goes; the same
+command takes up a run that was broken off. `export.py` makes the files of weights/demo, at the end when --out is given.
 """
 
 import argparse
 import ctypes
 import json
-import math
 import random
 import time
 from pathlib import Path
 
 import torch
+from tokenizers import Tokenizer
 
 from export import export
-from poems import load_poems
-from task import BATCH, CONFIG, MAX_POSITIONS, MiniMind, encode, loss_of, validation_loss
+from muon import optimizers
+from poems import Poem, common_characters, read_poems, readable
+from prompts import question
+from task import BATCH, CONFIGS, DECAY, MAX_POSITIONS, SEED, MiniMind, Row, rows_of, summed_loss, validation_loss
 from tokenizer import save_tokenizer, train_tokenizer
 
-SEED = 1
-STEPS = 17200  # two and a half passes over the poems
-PEAK_LEARNING_RATE = 2e-3
-FINAL_LEARNING_RATE = 1e-4
-WARMUP_STEPS = 200
-WEIGHT_DECAY = 0.1
+PART = 32  # poems of a batch at a time: what they keep for the gradient stays in the cache
+STEPS = {"poet": 3400, "draft": 1500}
+MATRIX_RATE, OTHER_RATE = 0.02, 4e-3
+WARMUP_STEPS = 100
+PLAIN = 0.15  # of the samples of every pass but the first: poems as plain text, for `minimind generate`
+LOG_EVERY, SAVE_EVERY, VALIDATE_EVERY = 50, 250, 500  # steps; the latter are multiples of the first
 
 
-def batches(samples: list[list[int]], rng: random.Random):
-    """Endless batches of poems of nearly one length, in an order drawn anew at each pass."""
+def batches(poems: list[Poem], tokenizer: Tokenizer, step: int):
+    """Endless batches of rows of nearly one length from that step on; questions and order are drawn anew at each pass."""
+    a_pass = len(poems) // BATCH
     while True:
-        order = sorted(range(len(samples)), key=lambda i: (len(samples[i]), rng.random()))
-        starts = list(range(0, len(order) - BATCH + 1, BATCH))
+        number, skipped = divmod(step, a_pass)
+        rng = random.Random(f"{SEED} {number}")
+        rows = rows_of(poems, tokenizer, rng, PLAIN if number > 0 else 0.0)
+        rng.shuffle(rows)
+        rows.sort(key=lambda row: len(row.tokens))
+        starts = [i * BATCH for i in range(a_pass)]
         rng.shuffle(starts)
-        for start in starts:
-            yield [samples[i] for i in order[start : start + BATCH]]
+        for start in starts[skipped:]:
+            yield rows[start : start + BATCH]
+        step = (number + 1) * a_pass
 
 
-def learning_rate(step: int) -> float:
-    if step < WARMUP_STEPS:
-        return PEAK_LEARNING_RATE * (step + 1) / WARMUP_STEPS
-    progress = (step - WARMUP_STEPS) / (STEPS - WARMUP_STEPS)
-    return FINAL_LEARNING_RATE + (PEAK_LEARNING_RATE - FINAL_LEARNING_RATE) * (1 + math.cos(math.pi * progress)) / 2
+def rate(step: int, steps: int) -> float:
+    """As a fraction of the highest: a rise, a plateau, a fall (Hägele et al. 2024, arXiv:2405.18392)."""
+    return min(1.0, (step + 1) / WARMUP_STEPS, (steps - step) / (DECAY * steps))
 
 
-def initial_model() -> MiniMind:
+def initial_model(size: str) -> MiniMind:
     torch.manual_seed(SEED)
-    model = MiniMind(CONFIG)
+    model = MiniMind(CONFIGS[size])
     for name, weight in model.named_parameters():
-        if weight.dim() == 2:
-            writes_residual = name.endswith(("o_proj.weight", "down_proj.weight"))
-            torch.nn.init.normal_(weight, std=0.02 / math.sqrt(2 * CONFIG.num_hidden_layers if writes_residual else 1))
+        if name.endswith(("o_proj.weight", "down_proj.weight")):
+            torch.nn.init.zeros_(weight)
+        elif weight.dim() == 2:
+            torch.nn.init.normal_(weight, std=0.02)
     return model
 
 
-def save(work: Path, model: MiniMind, report: dict) -> None:
-    torch.save({"model": model.state_dict(), "report": report}, work / "checkpoint.tmp")
-    (work / "checkpoint.tmp").replace(work / "checkpoint.pth")
+class Training:
+    """A model on its way, which can be put down and taken up again."""
+
+    def __init__(self, size: str, steps: int):
+        self.steps = steps
+        self.model = initial_model(size)
+        self.optimizers = optimizers(self.model, MATRIX_RATE, OTHER_RATE)
+        self.highest_rates = [[group["lr"] for group in optimizer.param_groups] for optimizer in self.optimizers]
+        self.done, self.tokens, self.seconds = 0, 0, 0.0
+
+    def step(self, rows: list[Row]) -> float:
+        """The loss, in nats a token."""
+        started = time.time()
+        for optimizer, rates in zip(self.optimizers, self.highest_rates):
+            for group, highest in zip(optimizer.param_groups, rates):
+                group["lr"] = highest * rate(self.done, self.steps)
+        targets = sum(len(row.tokens) - row.answer for row in rows)
+        nats = 0.0
+        for begin in range(0, len(rows), PART):
+            loss = summed_loss(self.model, rows[begin : begin + PART]) / targets
+            loss.backward()
+            nats += loss.item()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        for optimizer in self.optimizers:
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        self.done += 1
+        self.tokens += sum(len(row.tokens) for row in rows)
+        self.seconds += time.time() - started
+        return nats
+
+    def save(self, path: Path) -> None:
+        state = {"model": self.model.state_dict(), "optimizers": [o.state_dict() for o in self.optimizers]}
+        torch.save(state | {"steps": self.done, "tokens": self.tokens, "seconds": self.seconds}, path.with_suffix(".tmp"))
+        path.with_suffix(".tmp").replace(path)
+
+    def load(self, path: Path) -> None:
+        state = torch.load(path, weights_only=True)
+        self.model.load_state_dict(state["model"])
+        for optimizer, kept in zip(self.optimizers, state["optimizers"]):
+            optimizer.load_state_dict(kept)
+        self.done, self.tokens, self.seconds = state["steps"], state["tokens"], state["seconds"]
 
 
-def train(work: Path, train_ids: list[list[int]], validation_ids: list[list[int]]) -> None:
-    model = initial_model()
-    matrices = [p for p in model.parameters() if p.dim() == 2]
-    vectors = [p for p in model.parameters() if p.dim() != 2]
-    groups = [{"params": matrices, "weight_decay": WEIGHT_DECAY}, {"params": vectors, "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW(groups, lr=PEAK_LEARNING_RATE, betas=(0.9, 0.95), fused=True)
-    feed = batches(train_ids, random.Random(SEED))
-    started, seen, recent = time.time(), 0, 0.0
-    for step in range(STEPS):
-        for group in optimizer.param_groups:
-            group["lr"] = learning_rate(step)
-        batch = next(feed)
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            loss = loss_of(model, batch)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        seen += sum(map(len, batch)) - len(batch)
-        recent += loss.item()
-        done = step + 1
-        if done % 100 == 0:
-            speed = seen / (time.time() - started)
-            print(f"step {done}/{STEPS} loss {recent / 100:.4f} {speed:.0f} tokens/s", flush=True)
-            recent = 0.0
-        if done % 1000 == 0 or done == STEPS:
-            validation = validation_loss(model, validation_ids)
-            print(f"step {done}/{STEPS} validation loss {validation:.4f}", flush=True)
-            minutes = (time.time() - started) / 60
-            save(work, model, {"steps": done, "planned_steps": STEPS, "tokens": seen, "minutes": round(minutes)})
+def train(size: str, steps: int, work: Path, tokenizer: Tokenizer, poems: list[Poem], validation: list[Row]) -> None:
+    training, saved = Training(size, steps), work / f"{size}.pth"
+    if saved.exists():
+        training.load(saved)
+        print(f"{saved}: going on after {training.done} steps", flush=True)
+    feed, losses = batches(poems, tokenizer, training.done), []
+    while training.done < steps:
+        losses.append(training.step(next(feed)))
+        last = training.done == steps
+        if training.done % LOG_EVERY == 0 or last:
+            entry = {"step": training.done, "tokens": training.tokens, "seconds": round(training.seconds)}
+            entry["loss"], losses = sum(losses) / len(losses), []
+            if training.done % VALIDATE_EVERY == 0 or last:
+                entry["validation"] = validation_loss(training.model, validation)
+            print(json.dumps(entry), flush=True)
+            with open(work / f"{size}.log", "a", encoding="utf-8") as log:
+                log.write(json.dumps(entry) + "\n")
+        if training.done % SAVE_EVERY == 0 or last:
+            training.save(saved)
 
 
 def keep_freed_memory() -> None:
-    """Lets glibc reuse the logits' large blocks instead of mapping them afresh: nearly twice the speed."""
+    """Lets glibc reuse large blocks instead of mapping them afresh: nearly twice the speed."""
     m_trim_threshold, m_mmap_max = -1, -4  # malloc.h
     mallopt = ctypes.CDLL(None).mallopt
     mallopt(m_mmap_max, 0)
@@ -106,21 +141,26 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of the poems")
     parser.add_argument("--work", type=Path, required=True, help="folder for checkpoints")
     parser.add_argument("--out", type=Path, help="export there at the end")
+    parser.add_argument("--program", type=Path, default="./minimind", help="minimind, which writes the poems to measure")
+    parser.add_argument("--sizes", nargs="+", default=["poet"], choices=CONFIGS, help="the poet, or the draft model too")
+    parser.add_argument("--steps", type=int, help="in place of the numbers in this file")
+    parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
-    torch.set_num_threads(1)
+    torch.set_num_threads(args.threads)
     keep_freed_memory()
     args.work.mkdir(parents=True, exist_ok=True)
 
-    texts = load_poems(args.data / "poems_train.jsonl.xz")
-    validation_texts = load_poems(args.data / "poems_val.jsonl.xz")
-    tokenizer = train_tokenizer(texts)
+    every = read_poems(args.data / "poems_train.jsonl.xz")
+    poems = readable(every, common_characters(every))
+    rng = random.Random(SEED)
+    tokenizer = train_tokenizer([poem.text for poem in every] + [question(poem, rng) for poem in every])
     save_tokenizer(tokenizer, args.work, MAX_POSITIONS)
-    train_ids, validation_ids = encode(tokenizer, texts), encode(tokenizer, validation_texts)
-    tokens = sum(map(len, train_ids))
-    print(json.dumps({"poems": len(texts), "tokens": tokens, "validation_poems": len(validation_texts)}), flush=True)
-    train(args.work, train_ids, validation_ids)
+    validation = rows_of(read_poems(args.data / "poems_val.jsonl.xz"), tokenizer, random.Random(SEED))
+    print(json.dumps({"poems": len(every), "trained": len(poems), "validation": len(validation)}), flush=True)
+    for size in args.sizes:
+        train(size, args.steps or STEPS[size], args.work, tokenizer, poems, validation)
     if args.out:
-        export(args.data, args.work, args.out)
+        export(args.data, args.work, args.program.resolve(), args.out)
 
 
 if __name__ == "__main__":

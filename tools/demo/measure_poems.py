@@ -1,0 +1,174 @@
+"""What the model card tells of the poet: how well it foretells poems, and the form, rhymes and copies of its own.
+
+    python tools/demo/measure_poems.py --data FOLDER --program ./minimind [--model weights/demo/model.pth]
+
+They are written by the program itself with its own defaults (temperature 0.85, top-p 0.95, top-k 50), from titles of the
+validation poems: 500 asked for in the plainest words, and as many with the words drawn from those of the training.
+"""
+
+import argparse
+import json
+import math
+import random
+import subprocess
+import tempfile
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from pypinyin import Style, pinyin
+
+from poems import FORMS, Form, Poem, read_poems
+from prompts import FORM_AND_TITLE, form_and_title, sample
+from task import SEED, chat_text
+from tokenizer import IM_END
+
+TITLES = 500
+WRITERS = 2  # programs at once
+
+SAMPLES = (
+    (form_and_title(FORMS["五绝"], "山居"), 1, FORMS["五绝"]),
+    ("以“秋夜”为题写一首七言律诗", 2, FORMS["七律"]),
+    ("续写：床前明月光", 3, FORMS["五绝"]),
+)
+
+# The fourteen rhymes of modern Mandarin (中华新韵), by the finals of each.
+RHYMES = (
+    *("a ia ua", "o e uo", "ie ve ue", "ai uai", "ei ui uei", "ao iao", "ou iu iou"),
+    *("an ian uan van", "en in un vn uen", "ang iang uang", "eng ing ong iong ueng", "i er v", "-i", "u"),
+)
+RHYME_OF = {final: rhyme for rhyme, finals in enumerate(RHYMES) for final in finals.split()}
+
+
+@dataclass(frozen=True)
+class Written:
+    question: str
+    seed: int
+    form: Form
+    text: str  # as it was printed
+
+    @property
+    def in_form(self) -> bool:
+        bare = self.text.replace("\n", "")
+        return bool(self.form.pattern.fullmatch(bare)) and all(c in "，。" or c.isalpha() for c in bare)
+
+    @property
+    def broken(self) -> bool:
+        """Whether bytes that are no character came out."""
+        return "\N{REPLACEMENT CHARACTER}" in self.text
+
+    @property
+    def poem(self) -> Poem:
+        return Poem(self.form, "", self.text.replace("\n", ""))
+
+
+def write(program: Path, model: Path, question: str, seed: int, form: Form) -> Written:
+    command = [program, "chat", "-q", "-m", model, "-t", "1", "--seed", str(seed), "-p", question]
+    run = subprocess.run(command, capture_output=True, check=True)
+    return Written(question, seed, form, run.stdout.decode("utf-8", errors="replace").rstrip("\n"))
+
+
+def rhymes_of(character: str) -> set[int]:
+    """Of all its readings."""
+    finals = pinyin(character, style=Style.FINALS, heteronym=True, strict=False)[0]
+    initials = pinyin(character, style=Style.INITIALS, heteronym=True, strict=False)[0]
+    buzzing = any(initial in ("zh", "ch", "sh", "r", "z", "c", "s") for initial in initials)
+    return {RHYME_OF["-i" if final == "i" and buzzing else final] for final in finals if final in RHYME_OF}
+
+
+def rhymes(poem: Poem) -> bool:
+    """Whether the last characters of all even lines share a rhyme in some reading."""
+    endings = [rhymes_of(line[-1]) for line in poem.lines[1::2]]
+    return bool(set.intersection(*endings))
+
+
+class Library:
+    """The training poems, by line."""
+
+    def __init__(self, poems: list[Poem]):
+        self.places = defaultdict(set)  # line -> (poem, number of the line)
+        for index, poem in enumerate(poems):
+            for number, line in enumerate(poem.lines):
+                self.places[line].add((index, number))
+
+    def copied_lines(self, poem: Poem) -> int:
+        """The most consecutive lines that stand so in one training poem."""
+        longest, ending_here = 0, {}
+        for line in poem.lines:
+            ending_here = {(p, n): ending_here.get((p, n - 1), 0) + 1 for p, n in self.places.get(line, ())}
+            longest = max(longest, *ending_here.values(), 0)
+        return longest
+
+
+def share(values: list[bool]) -> float:
+    return sum(values) / len(values)
+
+
+def foretelling(program: Path, model: Path, poems: list[Poem]) -> dict:
+    """Of the answers that are these poems, each to a question drawn as in training."""
+    rng = random.Random(SEED)
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".jsonl") as lines:
+        for poem in poems:
+            question, answer = sample(poem, rng)
+            lines.write(json.dumps({"prompt": chat_text(question), "text": answer + IM_END}) + "\n")
+        lines.flush()
+        command = [program, "perplexity", "-q", "--json", "-m", model, "--jsonl", "-f", lines.name]
+        scores = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    characters = sum(len(poem.text) for poem in poems)
+    return {
+        "validation_poems": len(poems),
+        "validation_loss": scores["nats_per_token"],
+        "bits_per_character": scores["nats_per_token"] * scores["tokens"] / math.log(2) / characters,
+    }
+
+
+def write_all(program: Path, model: Path, asked: list[Poem]) -> tuple[list[Written], list[Written]]:
+    """In the plainest words, and in others."""
+    rng = random.Random(SEED)
+    plain = [(form_and_title(poem.form, poem.title), poem.form) for poem in asked]
+    varied = [(rng.choice(FORM_AND_TITLE).format(form=poem.form.name, title=poem.title), poem.form) for poem in asked]
+    with ThreadPoolExecutor(WRITERS) as writers:
+        jobs = [writers.submit(write, program, model, q, seed, form) for seed, (q, form) in enumerate(plain + varied, 1)]
+        written = [job.result() for job in jobs]
+    return written[: len(asked)], written[len(asked) :]
+
+
+def measure(data: Path, program: Path, model: Path) -> dict:
+    """The numbers of the card, and the poems that stand in it."""
+    validation = read_poems(data / "poems_val.jsonl.xz")
+    titled = [poem for poem in validation if poem.title]
+    plain, varied = write_all(program, model, random.Random(SEED).sample(titled, TITLES))
+    written = plain + varied
+    library = Library(read_poems(data / "poems_train.jsonl.xz"))
+    formed = [w.poem for w in written if w.in_form]
+    copied = [library.copied_lines(poem) for poem in formed]
+    samples = [write(program, model, question, seed, form) for question, seed, form in SAMPLES]
+    return foretelling(program, model, validation) | {
+        "titles": TITLES,
+        "poems": len(written),
+        "in_form": share([w.in_form for w in plain]),
+        "in_form_varied": share([w.in_form for w in varied]),
+        "rhyming": share([rhymes(poem) for poem in formed]),
+        "rhyming_validation": share([rhymes(poem) for poem in validation]),
+        "broken": sum(w.broken for w in written),
+        "copied_at_most_two": share([lines <= 2 for lines in copied]),
+        "copied_most": max(copied),
+        "lines_known": share([line in library.places for poem in formed for line in poem.lines]),
+        "lines_known_validation": share([line in library.places for poem in validation for line in poem.lines]),
+        "samples": [{"question": w.question, "seed": w.seed, "text": w.text} for w in samples],
+        "not_in_form": [{"question": w.question, "seed": w.seed, "text": w.text} for w in written if not w.in_form],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="folder of the poems")
+    parser.add_argument("--program", type=Path, default="./minimind")
+    parser.add_argument("--model", type=Path, default="weights/demo/model.pth")
+    args = parser.parse_args()
+    print(json.dumps(measure(args.data, args.program.resolve(), args.model), ensure_ascii=False, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""How people ask for a poem. A sample is (question, answer); what is drawn depends on the generator alone."""
+
+import random
+
+from poems import Form, Poem
+
+FORM_AND_TITLE = (
+    "写一首{form}，题目：{title}",
+    "写一首{form}，题目是{title}。",
+    "以“{title}”为题写一首{form}",
+    "请以“{title}”为题，写一首{form}。",
+    "写一首题为“{title}”的{form}",
+    "写一首题为《{title}》的{form}。",
+    "请写一首{form}，题为《{title}》。",
+    "帮我写一首关于{title}的{form}",
+    "作一首{form}：{title}",
+    "{form}《{title}》",
+    "{form}：{title}",
+)
+TITLE = (
+    "写一首诗，题目：{title}",
+    "以“{title}”为题写一首诗",
+    "请写一首题为《{title}》的诗。",
+    "写一首关于{title}的诗",
+    "《{title}》",
+    "{title}",
+)
+FORM = ("写一首{form}", "请写一首{form}。", "作一首{form}", "{form}")
+FORM_AND_LINE = (
+    "续写这首{form}：{line}",
+    "以“{line}”开头写一首{form}",
+    "用“{line}”作第一句，写一首{form}。",
+    "续写成一首{form}：{line}，",
+)
+LINE = ("续写：{line}", "续写：{line}，", "续写“{line}”", "请续写：{line}，", "接着写：{line}", "以“{line}”开头写一首诗")
+SHORT_NAME = 0.3  # how often a form goes by its short name
+
+# What is asked for, by how often; a poem without a title draws from the others.
+ASKED = ((FORM_AND_TITLE, 60), (TITLE, 14), (FORM, 4), (FORM_AND_LINE, 11), (LINE, 11))
+NEED_TITLE = (FORM_AND_TITLE, TITLE)
+
+
+def form_and_title(form: Form, title: str) -> str:
+    """The plainest way to ask."""
+    return FORM_AND_TITLE[0].format(form=form.name, title=title)
+
+
+def question(poem: Poem, rng: random.Random) -> str:
+    kinds = [(wordings, weight) for wordings, weight in ASKED if poem.title or wordings not in NEED_TITLE]
+    wordings = rng.choices([kind for kind, _ in kinds], [weight for _, weight in kinds])[0]
+    form = poem.form.short_name if rng.random() < SHORT_NAME else poem.form.name
+    return rng.choice(wordings).format(form=form, title=poem.title, line=poem.lines[0])
+
+
+def sample(poem: Poem, rng: random.Random) -> tuple[str, str]:
+    """Whatever was asked, the answer is the whole poem: one that was to be continued begins with the line given."""
+    return question(poem, rng), poem.verse
+
+
+def heading(poem: Poem) -> str:
+    return poem.form.name + (f"《{poem.title}》" if poem.title else "") + "\n"
+
+
+def plain_sample(poem: Poem, rng: random.Random) -> tuple[str, str]:
+    """What a text of poems holds, which nobody asked for: (a heading or nothing, the poem)."""
+    return (heading(poem) if rng.random() < 0.5 else ""), poem.verse
