@@ -22,7 +22,7 @@ def draw(log: list[dict], out: Path) -> None:
     scored = [e for e in log if "validation" in e]
     axes.plot([e["tokens"] / 1e6 for e in scored], [e["validation"] for e in scored], "o-", color="C3", label="validation")
     axes.annotate(f"{scored[-1]['validation']:.3f}", (scored[-1]["tokens"] / 1e6, scored[-1]["validation"]),
-                  textcoords="offset points", xytext=(0, -14), ha="center")
+                  textcoords="offset points", xytext=(0, 10), ha="center")
     axes.set(xlabel="million tokens read", ylabel="nats a token of verse", ylim=(3.5, 6.5))
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
