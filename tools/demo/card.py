@@ -33,8 +33,9 @@ wordings drawn from those of the training: {poems} poems.
 
 | what | this model | the {validation_poems} validation poems |
 |---|---|---|
-| loss of an answer's token, given the question | {validation_loss:.4f} nats | |
-| bits per character of verse, punctuation included | {bits_per_character:.3f} | |
+| loss of a token of verse, asked for by form and title | {plain_loss:.4f} nats | |
+| the same in bits per character, punctuation included | {bits_per_character:.3f} | |
+| loss, asked for as in training, by a first line too | {validation_loss:.4f} nats | |
 | form correct: 4 or 8 lines of 5 or 7 characters, as asked | {in_form:.1%}, other wordings {in_form_varied:.1%} | |
 | even lines rhyme in modern Mandarin (中华新韵), all of them | {rhyming:.1%} | {rhyming_validation:.1%} |
 | poems with a broken character | {broken} of {poems} | |

@@ -20,7 +20,7 @@ from pathlib import Path
 from pypinyin import Style, pinyin
 
 from poems import FORMS, Form, Poem, read_poems
-from prompts import FORM_AND_TITLE, form_and_title, sample
+from prompts import FORM_AND_TITLE, form_and_title, plain_question, question
 from task import SEED, chat_text
 from tokenizer import IM_END
 
@@ -105,21 +105,26 @@ def share(values: list[bool]) -> float:
     return sum(values) / len(values)
 
 
-def foretelling(program: Path, model: Path, poems: list[Poem]) -> dict:
-    """Of the answers that are these poems, each to a question drawn as in training."""
-    rng = random.Random(SEED)
+def nats_of_answers(program: Path, model: Path, poems: list[Poem], questions: list[str]) -> tuple[float, int]:
+    """A token, and how many tokens there are."""
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".jsonl") as lines:
-        for poem in poems:
-            question, answer = sample(poem, rng)
-            lines.write(json.dumps({"prompt": chat_text(question), "text": answer + IM_END}) + "\n")
+        for asked, poem in zip(questions, poems):
+            lines.write(json.dumps({"prompt": chat_text(asked), "text": poem.verse + IM_END}) + "\n")
         lines.flush()
         command = [program, "perplexity", "-q", "--json", "-m", model, "--jsonl", "-f", lines.name]
         scores = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-    characters = sum(len(poem.text) for poem in poems)
+    return scores["nats_per_token"], scores["tokens"]
+
+
+def foretelling(program: Path, model: Path, poems: list[Poem]) -> dict:
+    rng = random.Random(SEED)
+    as_trained, _ = nats_of_answers(program, model, poems, [question(poem, rng) for poem in poems])
+    plainly, tokens = nats_of_answers(program, model, poems, [plain_question(poem) for poem in poems])
     return {
         "validation_poems": len(poems),
-        "validation_loss": scores["nats_per_token"],
-        "bits_per_character": scores["nats_per_token"] * scores["tokens"] / math.log(2) / characters,
+        "validation_loss": as_trained,
+        "plain_loss": plainly,
+        "bits_per_character": plainly * tokens / math.log(2) / sum(len(poem.text) for poem in poems),
     }
 
 

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from poems import Poem, read_poems
-from prompts import form_and_title
+from prompts import plain_question
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # As `convert` is told.
@@ -34,7 +34,7 @@ TOKENS = 1000  # generated in a run
 
 def scored(poem: Poem) -> dict:
     """A line of `perplexity --jsonl`."""
-    return {"prompt": QUESTION.format(form_and_title(poem.form, poem.title)), "text": poem.verse + END_OF_POEM}
+    return {"prompt": QUESTION.format(plain_question(poem)), "text": poem.verse + END_OF_POEM}
 
 
 def run(*command: object) -> str:

@@ -41,8 +41,12 @@ NEED_TITLE = (FORM_AND_TITLE, TITLE)
 
 
 def form_and_title(form: Form, title: str) -> str:
-    """The plainest way to ask."""
     return FORM_AND_TITLE[0].format(form=form.name, title=title)
+
+
+def plain_question(poem: Poem) -> str:
+    """The plainest way to ask for a poem like this one."""
+    return form_and_title(poem.form, poem.title) if poem.title else FORM[0].format(form=poem.form.name)
 
 
 def question(poem: Poem, rng: random.Random) -> str:
