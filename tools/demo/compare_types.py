@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from poems import read_poems
-from task import BATCH, CONFIGS, SEED, MiniMind, padded, rows_of
+from task import BATCH, CONFIG, SEED, MiniMind, padded, rows_of
 
 DEMO = Path(__file__).resolve().parent.parent.parent / "weights" / "demo"
 EMBEDDING = "model.embed_tokens.weight"
@@ -110,7 +110,7 @@ def main() -> None:
     rows.sort(key=lambda row: len(row.tokens))
     batches = [padded(rows[i : i + BATCH]) for i in range(0, len(rows), BATCH)]
     state = {name: w.float() for name, w in torch.load(DEMO / "model.pth", weights_only=True).items()}
-    model = MiniMind(CONFIGS["poet"]).eval()
+    model = MiniMind(CONFIG).eval()
     exact = log_probabilities(model, state, batches)
     count = sum(map(len, exact))
     print(f"{len(rows)} poems, {count} tokens\n{'type':33} bits  mean KL  same top token")

@@ -16,7 +16,7 @@ from card import card
 from curve import draw, read_log
 from measure_poems import measure
 from poems import CHARACTERS, common_characters, read_poems, readable
-from task import BATCH, CONFIGS, DECAY, MAX_POSITIONS, SEED, MiniMind, rows_of
+from task import BATCH, CONFIG, DECAY, MAX_POSITIONS, SEED, MiniMind, rows_of
 from tokenizer import save_tokenizer
 
 
@@ -27,10 +27,10 @@ def half_state(model: MiniMind) -> dict[str, torch.Tensor]:
     return state
 
 
-def export_weights(size: str, work: Path, out: Path) -> int:
+def export_weights(work: Path, out: Path) -> int:
     """How many parameters they are."""
-    model = MiniMind(CONFIGS[size])
-    model.load_state_dict(torch.load(work / f"{size}.pth", weights_only=True)["model"])
+    model = MiniMind(CONFIG)
+    model.load_state_dict(torch.load(work / "poet.pth", weights_only=True)["model"])
     torch.save(half_state(model), out)
     return sum(weight.numel() for weight in model.parameters())
 
@@ -39,7 +39,7 @@ def export(data: Path, work: Path, program: Path, out: Path) -> None:
     here = Path(__file__).parent
     tokenizer = Tokenizer.from_file(str(work / "tokenizer.json"))
     out.mkdir(parents=True, exist_ok=True)
-    parameters = export_weights("poet", work, out / "model.pth")
+    parameters = export_weights(work, out / "model.pth")
     save_tokenizer(tokenizer, out, MAX_POSITIONS)
     shutil.copyfile(here / "DATA_LICENSE", out / "LICENSE")
     shutil.copyfile(here / "chat_template.jinja", out / "chat_template.jinja")
@@ -59,7 +59,7 @@ def export(data: Path, work: Path, program: Path, out: Path) -> None:
         "decay": DECAY,
     }
     (work / "numbers.json").write_text(json.dumps(numbers, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-    (out / "README.md").write_text(card(CONFIGS["poet"], numbers), encoding="utf-8")
+    (out / "README.md").write_text(card(CONFIG, numbers), encoding="utf-8")
 
 
 def main() -> None:

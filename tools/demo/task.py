@@ -2,7 +2,7 @@
 
 import random
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -24,7 +24,7 @@ MAX_POSITIONS = 32768  # what the architecture takes; the samples it saw are und
 ROW_MULTIPLE = 8  # lengths of padded rows, so that few shapes are compiled
 LOGITS_ROWS = 512  # of the vocabulary at a time, which stay in the cache
 
-POET = Config(
+CONFIG = Config(
     vocab_size=VOCAB_SIZE,
     hidden_size=256,
     num_hidden_layers=6,
@@ -33,8 +33,6 @@ POET = Config(
     head_dim=32,
     intermediate_size=416,
 )
-DRAFT = replace(POET, hidden_size=64, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1, intermediate_size=256)
-CONFIGS = {"poet": POET, "draft": DRAFT}
 
 
 @dataclass(frozen=True)

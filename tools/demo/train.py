@@ -20,11 +20,12 @@ from export import export
 from muon import optimizers
 from poems import Poem, common_characters, read_poems, readable
 from prompts import question
-from task import BATCH, CONFIGS, DECAY, MAX_POSITIONS, SEED, MiniMind, Row, rows_of, summed_loss, validation_loss
+from task import BATCH, CONFIG, DECAY, MAX_POSITIONS, SEED, MiniMind, Row, rows_of, summed_loss, validation_loss
 from tokenizer import save_tokenizer, train_tokenizer
 
+THREADS = 2
 PART = 32  # poems of a batch at a time: what they keep for the gradient stays in the cache
-STEPS = {"poet": 3400, "draft": 1500}
+STEPS = 3200
 MATRIX_RATE, OTHER_RATE = 0.02, 4e-3
 WARMUP_STEPS = 100
 PLAIN = 0.15  # of the samples of every pass but the first: poems as plain text, for `minimind generate`
@@ -47,14 +48,14 @@ def batches(poems: list[Poem], tokenizer: Tokenizer, step: int):
         step = (number + 1) * a_pass
 
 
-def rate(step: int, steps: int) -> float:
+def rate(step: int) -> float:
     """As a fraction of the highest: a rise, a plateau, a fall (Hägele et al. 2024, arXiv:2405.18392)."""
-    return min(1.0, (step + 1) / WARMUP_STEPS, (steps - step) / (DECAY * steps))
+    return min(1.0, (step + 1) / WARMUP_STEPS, (STEPS - step) / (DECAY * STEPS))
 
 
-def initial_model(size: str) -> MiniMind:
+def initial_model() -> MiniMind:
     torch.manual_seed(SEED)
-    model = MiniMind(CONFIGS[size])
+    model = MiniMind(CONFIG)
     for name, weight in model.named_parameters():
         if name.endswith(("o_proj.weight", "down_proj.weight")):
             torch.nn.init.zeros_(weight)
@@ -66,9 +67,8 @@ def initial_model(size: str) -> MiniMind:
 class Training:
     """A model on its way, which can be put down and taken up again."""
 
-    def __init__(self, size: str, steps: int):
-        self.steps = steps
-        self.model = initial_model(size)
+    def __init__(self):
+        self.model = initial_model()
         self.optimizers = optimizers(self.model, MATRIX_RATE, OTHER_RATE)
         self.highest_rates = [[group["lr"] for group in optimizer.param_groups] for optimizer in self.optimizers]
         self.done, self.tokens, self.seconds = 0, 0, 0.0
@@ -78,7 +78,7 @@ class Training:
         started = time.time()
         for optimizer, rates in zip(self.optimizers, self.highest_rates):
             for group, highest in zip(optimizer.param_groups, rates):
-                group["lr"] = highest * rate(self.done, self.steps)
+                group["lr"] = highest * rate(self.done)
         targets = sum(len(row.tokens) - row.answer for row in rows)
         nats = 0.0
         for begin in range(0, len(rows), PART):
@@ -107,22 +107,22 @@ class Training:
         self.done, self.tokens, self.seconds = state["steps"], state["tokens"], state["seconds"]
 
 
-def train(size: str, steps: int, work: Path, tokenizer: Tokenizer, poems: list[Poem], validation: list[Row]) -> None:
-    training, saved = Training(size, steps), work / f"{size}.pth"
+def train(work: Path, tokenizer: Tokenizer, poems: list[Poem], validation: list[Row]) -> None:
+    training, saved = Training(), work / "poet.pth"
     if saved.exists():
         training.load(saved)
         print(f"{saved}: going on after {training.done} steps", flush=True)
     feed, losses = batches(poems, tokenizer, training.done), []
-    while training.done < steps:
+    while training.done < STEPS:
         losses.append(training.step(next(feed)))
-        last = training.done == steps
+        last = training.done == STEPS
         if training.done % LOG_EVERY == 0 or last:
             entry = {"step": training.done, "tokens": training.tokens, "seconds": round(training.seconds)}
             entry["loss"], losses = sum(losses) / len(losses), []
             if training.done % VALIDATE_EVERY == 0 or last:
                 entry["validation"] = validation_loss(training.model, validation)
             print(json.dumps(entry), flush=True)
-            with open(work / f"{size}.log", "a", encoding="utf-8") as log:
+            with open(work / "poet.log", "a", encoding="utf-8") as log:
                 log.write(json.dumps(entry) + "\n")
         if training.done % SAVE_EVERY == 0 or last:
             training.save(saved)
@@ -142,11 +142,8 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="folder for checkpoints")
     parser.add_argument("--out", type=Path, help="export there at the end")
     parser.add_argument("--program", type=Path, default="./minimind", help="minimind, which writes the poems to measure")
-    parser.add_argument("--sizes", nargs="+", default=["poet"], choices=CONFIGS, help="the poet, or the draft model too")
-    parser.add_argument("--steps", type=int, help="in place of the numbers in this file")
-    parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
-    torch.set_num_threads(args.threads)
+    torch.set_num_threads(THREADS)
     keep_freed_memory()
     args.work.mkdir(parents=True, exist_ok=True)
 
@@ -157,8 +154,7 @@ def main() -> None:
     save_tokenizer(tokenizer, args.work, MAX_POSITIONS)
     validation = rows_of(read_poems(args.data / "poems_val.jsonl.xz"), tokenizer, random.Random(SEED))
     print(json.dumps({"poems": len(every), "trained": len(poems), "validation": len(validation)}), flush=True)
-    for size in args.sizes:
-        train(size, args.steps or STEPS[size], args.work, tokenizer, poems, validation)
+    train(args.work, tokenizer, poems, validation)
     if args.out:
         export(args.data, args.work, args.program.resolve(), args.out)
 
