@@ -64,7 +64,7 @@ Nothing was trained past {longest} tokens.
 
 Regulated verse of Tang and Song from [chinese-poetry](https://github.com/chinese-poetry/chinese-poetry) (MIT; the poems
 themselves are in the public domain), in simplified characters: {trained_poems} poems. Of {train_poems}, those with a
-character beyond the {characters} commonest were left out, so that the poet cannot write half of one. Float32 on two CPU
+character beyond the {characters} commonest were left out, so that no part of a character is ever learned as an answer. Float32 on two CPU
 cores of a shared machine, {minutes:.0f} minutes, {step} steps of {batch} poems, {million_tokens:.1f} M tokens; Muon for the
 matrices, AdamW for the rest, an even rate that falls to nothing over the last {decay:.0%}. The loss counts the answers
 alone. To do it again, end to end: `tools/demo/README.md`.

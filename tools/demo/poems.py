@@ -73,6 +73,6 @@ def common_characters(poems: list[Poem]) -> set[str]:
 
 
 def readable(poems: list[Poem], characters: set[str]) -> list[Poem]:
-    """Poems of these characters alone. A rarer one would be several tokens, and a poet that never learned to write
-    those cannot stop halfway through one: no sampling of it can break a character."""
+    """Poems of these characters alone. A rarer one would be several tokens, and a poet that never saw those written
+    hardly ever begins one that it cannot finish."""
     return [poem for poem in poems if characters.issuperset(poem.text)]
