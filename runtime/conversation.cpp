@@ -91,6 +91,7 @@ AnswerStats stats_of(const Generated& result, std::size_t prompt_tokens) {
           .reused_tokens = result.prompt_tokens_reused,
           .computed_tokens = result.prompt_tokens_done,
           .generated_tokens = result.tokens.size(),
+          .decoded_tokens = result.decoded_tokens(),
           .drafted_tokens = result.drafted,
           .accepted_tokens = result.accepted,
           .prompt_seconds = result.prompt_seconds,
@@ -103,6 +104,7 @@ AnswerStats& AnswerStats::operator+=(const AnswerStats& other) {
   prompt_tokens += other.prompt_tokens;
   reused_tokens += other.reused_tokens;
   computed_tokens += other.computed_tokens;
+  decoded_tokens += other.decoded_tokens;
   generated_tokens += other.generated_tokens;
   drafted_tokens += other.drafted_tokens;
   accepted_tokens += other.accepted_tokens;

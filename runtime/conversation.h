@@ -47,6 +47,7 @@ struct AnswerStats {
   std::size_t reused_tokens = 0;     // of the prompt, found in the context
   std::size_t computed_tokens = 0;   // of the prompt, run through the model
   std::size_t generated_tokens = 0;  // the end token included
+  std::size_t decoded_tokens = 0;    // of them: all but an answer's first, which comes out of the prompt's logits
   std::size_t drafted_tokens = 0;    // as Generated::drafted and accepted
   std::size_t accepted_tokens = 0;
   double prompt_seconds = 0;

@@ -54,6 +54,9 @@ struct Generated {
   double decode_seconds = 0;             // from then on
   std::size_t drafted = 0;               // tokens by the drafter
   std::size_t accepted = 0;              // of them, those that were drawn and gone on from
+
+  // In decode_seconds: the first token comes out of the prompt's logits.
+  std::size_t decoded_tokens() const { return tokens.empty() ? 0 : tokens.size() - 1; }
 };
 
 // Called with each piece of text, whole characters only, as soon as it is certain.

@@ -59,6 +59,9 @@ TEST(ConversationReuse, TheDemoGoesOnPastItsContext) {
   EXPECT_EQ(conversation.turns(), 30u);
   EXPECT_GT(conversation.dropped_turns(), 15u);
   EXPECT_GT(2 * conversation.total_stats().reused_tokens, conversation.total_stats().prompt_tokens);
+  EXPECT_EQ(conversation.total_stats().decoded_tokens + conversation.turns(),
+            conversation.total_stats().generated_tokens)
+      << "of each answer, the first token comes out of the prompt's logits";
 }
 
 }  // namespace

@@ -114,7 +114,7 @@ std::string answer_json(const Answer& answer) {
              {{"prompt_seconds", stats.prompt_seconds},
               {"prompt_tokens_per_second", per_second(stats.computed_tokens, stats.prompt_seconds)},
               {"decode_seconds", stats.decode_seconds},
-              {"decode_tokens_per_second", per_second(decoded_tokens(stats.generated_tokens), stats.decode_seconds)}}}};
+              {"decode_tokens_per_second", per_second(stats.decoded_tokens, stats.decode_seconds)}}}};
   if (stats.drafted_tokens > 0) {
     json["speculation"] = speculation_json(stats.drafted_tokens, stats.accepted_tokens);
   }

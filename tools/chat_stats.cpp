@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 
 #include "tools/chat_actions.h"
-#include "tools/generation_report.h"
 
 namespace minimind {
 namespace {
@@ -15,7 +14,7 @@ std::string lines_of(std::string_view label, const AnswerStats& stats) {
       fmt::format("{:<13} prompt of {} tokens: {} reused, {} computed at {}\n{:<13} {} tokens generated at {}", label,
                   stats.prompt_tokens, stats.reused_tokens, stats.computed_tokens,
                   speed(stats.computed_tokens, stats.prompt_seconds), "", stats.generated_tokens,
-                  speed(decoded_tokens(stats.generated_tokens), stats.decode_seconds));
+                  speed(stats.decoded_tokens, stats.decode_seconds));
   if (stats.drafted_tokens > 0) {
     lines += fmt::format(", {} of {} drafts accepted", stats.accepted_tokens, stats.drafted_tokens);
   }

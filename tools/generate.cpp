@@ -58,7 +58,7 @@ void print_json(const std::vector<std::int32_t>& prompt, const Generated& result
         {"prompt_seconds", result.prompt_seconds},
         {"prompt_tokens_per_second", per_second(result.prompt_tokens_done, result.prompt_seconds)},
         {"decode_seconds", result.decode_seconds},
-        {"decode_tokens_per_second", per_second(decoded_tokens(result.tokens.size()), result.decode_seconds)}}}};
+        {"decode_tokens_per_second", per_second(result.decoded_tokens(), result.decode_seconds)}}}};
   if (options.grammar) json["conforms"] = result.conforms;
   if (options.drafter) {
     json["speculation"] = speculation_json(result.drafted, result.accepted);
@@ -82,7 +82,7 @@ std::string_view cut_short_by(const Generated& result, std::size_t max_tokens) {
 void print_summary(const Generated& result, const GenerateOptions& options) {
   note("{} prompt tokens at {:.0f}/s, {} generated at {:.0f}/s; ended by {}", result.prompt_tokens_done,
        per_second(result.prompt_tokens_done, result.prompt_seconds), result.tokens.size(),
-       per_second(decoded_tokens(result.tokens.size()), result.decode_seconds), name_of(result.finish_reason));
+       per_second(result.decoded_tokens(), result.decode_seconds), name_of(result.finish_reason));
   if (options.drafter) note("speculation: {}", describe_drafts(result));
 }
 

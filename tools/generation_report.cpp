@@ -8,10 +8,6 @@ double per_second(std::size_t count, double seconds) {
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;
 }
 
-std::size_t decoded_tokens(std::size_t generated) {
-  return generated == 0 ? 0 : generated - 1;
-}
-
 nlohmann::ordered_json speculation_json(std::size_t drafted, std::size_t accepted) {
   nlohmann::ordered_json rate;
   if (drafted > 0) rate = static_cast<double>(accepted) / static_cast<double>(drafted);
