@@ -95,6 +95,12 @@ define install_packages
 	fi
 endef
 
+# A virtual environment for Python in $(1), unless it is there.
+define create_venv
+	@python3 -c 'import ensurepip, venv' 2>/dev/null || { echo 'python3-venv is missing: apt install python3-venv'; exit 1; }
+	test -x $(1)/bin/python || python3 -m venv $(1)
+endef
+
 packages:
 	$(call install_packages,$(BUILD_PACKAGES))
 
@@ -172,8 +178,7 @@ format:
 	clang-format -i $(FORMATTED)
 
 reference:
-	@python3 -c 'import ensurepip, venv' 2>/dev/null || { echo 'python3-venv is missing: apt install python3-venv'; exit 1; }
-	python3 -m venv build/reference-venv
+	$(call create_venv,build/reference-venv)
 	build/reference-venv/bin/pip install -q -r tools/reference/requirements.txt
 	build/reference-venv/bin/python tools/reference/write_golden.py
 	build/reference-venv/bin/python -m unittest discover -s tools/reference
@@ -181,16 +186,14 @@ reference:
 # Some two hours; see tools/demo/README.md.
 poet: minimind
 	@test -n '$(DATA)' || { echo 'make poet DATA=FOLDER, where poems_train.jsonl.xz and poems_val.jsonl.xz are'; exit 1; }
-	@python3 -c 'import ensurepip, venv' 2>/dev/null || { echo 'python3-venv is missing: apt install python3-venv'; exit 1; }
-	python3 -m venv build/poet-venv
+	$(call create_venv,build/poet-venv)
 	build/poet-venv/bin/pip install -q -r tools/demo/requirements.txt
 	build/poet-venv/bin/python tools/demo/train.py --data '$(DATA)' --work build/poet --out weights/demo
 
 # The first time, llama.cpp is compiled for this machine: some minutes. ik_llama.cpp comes compiled, for AVX2.
 # BENCH_PEERS='--models out/full_sft_768.pth --depths 0,1024'; --help lists the options.
 bench-peers: minimind
-	@python3 -c 'import ensurepip, venv' 2>/dev/null || { echo 'python3-venv is missing: apt install python3-venv'; exit 1; }
-	test -x build/peers-venv/bin/python || python3 -m venv build/peers-venv
+	$(call create_venv,build/peers-venv)
 	CMAKE_ARGS=-DGGML_NATIVE=ON build/peers-venv/bin/pip install -q --no-binary llama-cpp-python \
 		-r tools/bench_peers/requirements.txt
 	build/peers-venv/bin/pip install -q --only-binary :all: ik-llama-cpp-python==0.1.5 || \

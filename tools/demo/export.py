@@ -48,7 +48,8 @@ def export(data: Path, work: Path, program: Path, out: Path) -> None:
 
     every = read_poems(data / "poems_train.jsonl.xz")
     trained = readable(every, common_characters(every))
-    numbers = log[-1] | measure(data, program, out / "model.pth") | {
+    validation = read_poems(data / "poems_val.jsonl.xz")
+    numbers = log[-1] | measure(every, validation, program, out / "model.pth") | {
         "parameters": parameters,
         "megabytes": (out / "model.pth").stat().st_size / 1e6,
         "train_poems": len(every),

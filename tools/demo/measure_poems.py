@@ -20,9 +20,8 @@ from pathlib import Path
 from pypinyin import Style, pinyin
 
 from poems import FORMS, Form, Poem, read_poems
-from prompts import FORM_AND_TITLE, form_and_title, plain_question, question
-from task import SEED, chat_text
-from tokenizer import IM_END
+from prompts import FORM_AND_TITLE, form_and_title, plain_question, question, scored_line
+from task import SEED
 
 TITLES = 500
 WRITERS = 2  # programs at once
@@ -108,8 +107,7 @@ def share(values: list[bool]) -> float:
 def nats_of_answers(program: Path, model: Path, poems: list[Poem], questions: list[str]) -> tuple[float, int]:
     """A token, and how many tokens there are."""
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".jsonl") as lines:
-        for asked, poem in zip(questions, poems):
-            lines.write(json.dumps({"prompt": chat_text(asked), "text": poem.verse + IM_END}) + "\n")
+        lines.writelines(map(scored_line, questions, poems))
         lines.flush()
         command = [program, "perplexity", "-q", "--json", "-m", model, "--jsonl", "-f", lines.name]
         scores = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
@@ -139,13 +137,12 @@ def write_all(program: Path, model: Path, asked: list[Poem]) -> tuple[list[Writt
     return written[: len(asked)], written[len(asked) :]
 
 
-def measure(data: Path, program: Path, model: Path) -> dict:
+def measure(train: list[Poem], validation: list[Poem], program: Path, model: Path) -> dict:
     """The numbers of the card, and the poems that stand in it."""
-    validation = read_poems(data / "poems_val.jsonl.xz")
     titled = [poem for poem in validation if poem.title]
     plain, varied = write_all(program, model, random.Random(SEED).sample(titled, TITLES))
     written = plain + varied
-    library = Library(read_poems(data / "poems_train.jsonl.xz"))
+    library = Library(train)
     formed = [w.poem for w in written if w.in_form]
     copied = [library.copied_lines(poem) for poem in formed]
     samples = [write(program, model, question, seed, form) for question, seed, form in SAMPLES]
@@ -172,7 +169,9 @@ def main() -> None:
     parser.add_argument("--program", type=Path, default="./minimind")
     parser.add_argument("--model", type=Path, default="weights/demo/model.pth")
     args = parser.parse_args()
-    print(json.dumps(measure(args.data, args.program.resolve(), args.model), ensure_ascii=False, indent=2))
+    train, validation = (read_poems(args.data / f"poems_{part}.jsonl.xz") for part in ("train", "val"))
+    numbers = measure(train, validation, args.program.resolve(), args.model)
+    print(json.dumps(numbers, ensure_ascii=False, indent=2))
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from poems import Poem, read_poems
-from prompts import plain_question
+from poems import read_poems
+from prompts import chat_text, plain_question, scored_line
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # As `convert` is told.
@@ -26,15 +26,8 @@ TYPES = {
     "iq4_nl": ["--type", "iq4_nl"],
     "q4_0": ["--type", "q4_0"],
 }
-QUESTION = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"  # as chat_template.jinja puts it
-END_OF_POEM = "<|im_end|>"
-PROMPT = QUESTION.format("写一首五言律诗，题目：秋夜")
+PROMPT = chat_text("写一首五言律诗，题目：秋夜")
 TOKENS = 1000  # generated in a run
-
-
-def scored(poem: Poem) -> dict:
-    """A line of `perplexity --jsonl`."""
-    return {"prompt": QUESTION.format(plain_question(poem)), "text": poem.verse + END_OF_POEM}
 
 
 def run(*command: object) -> str:
@@ -80,7 +73,7 @@ def main() -> None:
         folder = Path(name)
         texts = folder / "poems.jsonl"
         poems = read_poems(options.poems)[: options.count]
-        texts.write_text("".join(json.dumps(scored(poem)) + "\n" for poem in poems))
+        texts.write_text("".join(scored_line(plain_question(poem), poem) for poem in poems))
         models = {dtype: convert(options.program, options.model, folder, dtype) for dtype in TYPES}
         measured = {dtype: quality(options.program, models[dtype], options.model, texts) for dtype in TYPES}
         speeds = {dtype: [] for dtype in TYPES}

@@ -1,8 +1,11 @@
 """How people ask for a poem. A sample is (question, answer); what is drawn depends on the generator alone."""
 
+import json
 import random
 
 from poems import Form, Poem
+
+IM_START, IM_END = "<|im_start|>", "<|im_end|>"
 
 FORM_AND_TITLE = (
     "写一首{form}，题目：{title}",
@@ -59,6 +62,16 @@ def question(poem: Poem, rng: random.Random) -> str:
 def sample(poem: Poem, rng: random.Random) -> tuple[str, str]:
     """Whatever was asked, the answer is the whole poem: one that was to be continued begins with the line given."""
     return question(poem, rng), poem.verse
+
+
+def chat_text(question: str) -> str:
+    """What chat_template.jinja makes of a question."""
+    return f"{IM_START}user\n{question}{IM_END}\n{IM_START}assistant\n"
+
+
+def scored_line(question: str, poem: Poem) -> str:
+    """What `minimind perplexity --jsonl` takes for this poem as the answer."""
+    return json.dumps({"prompt": chat_text(question), "text": poem.verse + IM_END}) + "\n"
 
 
 def heading(poem: Poem) -> str:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 from tokenizers import Tokenizer
 from torch import Tensor
 
@@ -14,15 +13,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "reference"))
 from model import Config, MiniMind  # noqa: E402
 
 from poems import Poem  # noqa: E402
-from prompts import plain_sample, sample  # noqa: E402
-from tokenizer import IM_END, IM_START, VOCAB_SIZE  # noqa: E402
+from prompts import IM_END, chat_text, plain_sample, sample  # noqa: E402
+from tokenizer import VOCAB_SIZE  # noqa: E402
 
 SEED = 1
 BATCH = 96  # poems a step
 DECAY = 0.35  # of all steps: the learning rate is even before, and falls to nothing in a straight line
 MAX_POSITIONS = 32768  # what the architecture takes; the samples it saw are under 150 tokens
-ROW_MULTIPLE = 8  # lengths of padded rows, so that few shapes are compiled
-LOGITS_ROWS = 512  # of the vocabulary at a time, which stay in the cache
+ROW_MULTIPLE = 8  # of the lengths of padded rows, as when the poet was trained: others may round otherwise
+LOGITS_ROWS = 512  # logits of so many tokens at a time, which stay in the cache
 
 CONFIG = Config(
     vocab_size=VOCAB_SIZE,
@@ -41,11 +40,6 @@ class Row:
 
     tokens: list[int]
     answer: int
-
-
-def chat_text(question: str) -> str:
-    """What chat_template.jinja makes of a question."""
-    return f"{IM_START}user\n{question}{IM_END}\n{IM_START}assistant\n"
 
 
 def rows_of(poems: list[Poem], tokenizer: Tokenizer, rng: random.Random, plain: float = 0.0) -> list[Row]:
@@ -82,8 +76,8 @@ class SummedLoss(torch.autograd.Function):
     def forward(context, x: Tensor, embedding: Tensor, targets: Tensor) -> Tensor:
         total = x.new_zeros(())
         x_gradient, embedding_gradient = torch.empty_like(x), torch.zeros_like(embedding)
-        for rows in torch.arange(len(x)).split(LOGITS_ROWS):
-            begin, end = int(rows[0]), int(rows[-1]) + 1
+        for begin in range(0, len(x), LOGITS_ROWS):
+            end = min(begin + LOGITS_ROWS, len(x))
             weights = (x[begin:end] @ embedding.T).softmax(-1)
             total -= weights.gather(-1, targets[begin:end, None]).log().sum()
             weights[torch.arange(end - begin), targets[begin:end]] -= 1

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
+from prompts import IM_END, IM_START
+
 VOCAB_SIZE = 6400
 END_OF_TEXT = "<|endoftext|>"  # id 0: padding and unknown
-IM_START, IM_END = "<|im_start|>", "<|im_end|>"  # ids 1 and 2: beginning and end of a text
 SPECIAL_TOKENS = [
-    *(END_OF_TEXT, IM_START, IM_END),
+    *(END_OF_TEXT, IM_START, IM_END),  # ids 1 and 2: beginning and end of a text
     *("<|object_ref_start|>", "<|object_ref_end|>", "<|box_start|>", "<|box_end|>", "<|quad_start|>", "<|quad_end|>"),
     *("<|vision_start|>", "<|vision_end|>", "<|vision_pad|>", "<|image_pad|>", "<|video_pad|>"),
     *("<|audio_start|>", "<|audio_end|>", "<|audio_pad|>"),
