@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/attention.h"
 #include "runtime/kernels/kernels.h"
 #include "runtime/kv_cache.h"
 #include "runtime/model.h"
@@ -74,12 +75,13 @@ class Forward {
   std::vector<float> cos_, sin_;                     // [T, head_dim / 2]
   std::vector<float> tile_q_, tile_out_;             // [threads * attention_tile_rows, head_dim]
   std::vector<float> tile_scores_;                   // [threads * attention_tile_rows, max_positions]
-  std::vector<float> tile_block_scores_;             // likewise
-  std::vector<float> gathered_;                      // [S, d], only with experts
-  std::vector<float> gate_, up_;                     // [S, F]
-  std::vector<float> out_;                           // [S, d]
-  std::vector<float> router_scores_;                 // [T + threads, experts]
-  std::vector<Routing> routing_;                     // one for each thread; longer batches use the first
+  // [threads * attention_tile_rows, head_dim / 32 and max_positions / 32, rounded up]
+  std::vector<kernels::ActivationBlock> tile_q_blocks_, tile_score_blocks_;
+  std::vector<float> gathered_;       // [S, d], only with experts
+  std::vector<float> gate_, up_;      // [S, F]
+  std::vector<float> out_;            // [S, d]
+  std::vector<float> router_scores_;  // [T + threads, experts]
+  std::vector<Routing> routing_;      // one for each thread; longer batches use the first
 };
 
 }  // namespace minimind

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "weights/error.h"
 #include "weights/quote.h"
@@ -13,66 +14,72 @@ namespace minimind {
 namespace {
 
 using kernels::block_cols;
+using kernels::block_count;
+using kernels::group_cols;
+using kernels::I8Block;
 using kernels::panel_count;
 using kernels::panel_rows;
+using kernels::Q8Block;
 
-std::size_t scale_blocks(std::size_t head_dim) {
-  return (head_dim + block_cols - 1) / block_cols;
-}
-
-// Up to 32 numbers as they are held; returns their scale.
-float round_to(const kernels::Table&, const float* x, std::size_t n, float* out) {
+void round_to(const kernels::Table&, const float* x, std::size_t n, float* out) {
   std::copy_n(x, n, out);
-  return 1;
 }
 
-float round_to(const kernels::Table& kernels, const float* x, std::size_t n, F16* out) {
+void round_to(const kernels::Table& kernels, const float* x, std::size_t n, F16* out) {
   kernels.round_to_f16(x, n, out);
-  return 1;
-}
-
-float round_to(const kernels::Table& kernels, const float* x, std::size_t n, std::int8_t* out) {
-  float padded[block_cols] = {};
-  std::copy_n(x, n, padded);
-  kernels::ActivationBlock block;
-  kernels.quantize(padded, block_cols, &block);
-  std::copy_n(block.quant, n, out);
-  return block.scale;
 }
 
 template <class Element>
 void put_in(const kernels::Table& kernels, const KvPanels<Element>& panels, std::size_t position, const float* key,
             const float* value) {
-  for (std::size_t first = 0; first < panels.head_dim; first += block_cols) {
-    const std::size_t count = std::min(block_cols, panels.head_dim - first), block = first / panels.block_cols();
-    Element numbers[block_cols];
-    const float key_scale = round_to(kernels, key + first, count, numbers);
-    Element* const keys = panels.key(position, first);
-    for (std::size_t i = 0; i < count; ++i) keys[i * panel_rows] = numbers[i];
-    const float value_scale = round_to(kernels, value + first, count, numbers);
-    for (std::size_t i = 0; i < count; i += panel_rows) {
-      std::copy_n(numbers + i, std::min(panel_rows, count - i), panels.value(position, first + i));
-    }
-    if constexpr (KvPanels<Element>::has_scales) {
-      panels.key_scales_of(block)[position] = key_scale;
-      panels.value_scales_of(block)[position] = value_scale;
-    }
+  for (std::size_t first = 0; first < panels.head_dim; first += panel_rows) {
+    const std::size_t count = std::min(panel_rows, panels.head_dim - first);
+    Element numbers[panel_rows];
+    round_to(kernels, key + first, count, numbers);
+    for (std::size_t i = 0; i < count; ++i) *panels.key(position, first + i) = numbers[i];
+    round_to(kernels, value + first, count, panels.value(position, first));
   }
+}
+
+void put_in(const kernels::Table& kernels, const KvPanels<std::int8_t>& panels, std::size_t position, const float* key,
+            const float* value) {
+  for (std::size_t block = 0; block < panels.blocks(); ++block) {
+    const std::size_t first = block * block_cols, width = panels.width(block);
+    kernels::ActivationBlock rounded;
+    F16 scale;
+    kernels.quantize(key + first, width, &rounded);
+    kernels.round_to_f16(&rounded.scale, 1, &scale);
+    panels.key_block(position, block).scale[position % panel_rows] = scale.bits;
+    for (std::size_t i = 0; i < block_cols; i += group_cols) {
+      std::copy_n(rounded.quant + i, group_cols, panels.key(position, first + i));
+    }
+    kernels.quantize(value + first, width, &rounded);
+    kernels.round_to_f16(&rounded.scale, 1, panels.value_scales_of(block) + position);
+    for (std::size_t i = 0; i < width; ++i) *panels.value(position, first + i) = rounded.quant[i];
+  }
+}
+
+template <class Number>
+std::span<std::byte> bytes_of(Number* begin, std::size_t count) {
+  return std::as_writable_bytes(std::span(begin, count));
 }
 
 // What `size` positions take.
 template <class Element>
 void add_filled_parts(const KvPanels<Element>& panels, std::size_t size, std::vector<std::span<std::byte>>& parts) {
-  const auto add = [&](auto* begin, std::size_t count) {
-    parts.push_back(std::as_writable_bytes(std::span(begin, count)));
-  };
-  for (std::size_t block = 0; block < panels.blocks(); ++block) {
-    add(panels.keys_of(block), panel_count(size) * panels.keys_panel_stride(block));
+  parts.push_back(bytes_of(panels.keys, panel_count(size) * panels.head_dim * panel_rows));
+  for (std::size_t i = 0; i < panels.head_dim; i += panel_rows) {
+    parts.push_back(bytes_of(panels.value(0, i), size * panel_rows));
   }
-  for (std::size_t i = 0; i < panels.head_dim; i += panel_rows) add(panels.value(0, i), size * panel_rows);
-  if constexpr (KvPanels<Element>::has_scales) {
-    for (std::size_t block = 0; block < panels.blocks(); ++block) add(panels.key_scales_of(block), size);
-    for (std::size_t block = 0; block < panels.blocks(); ++block) add(panels.value_scales_of(block), size);
+}
+
+void add_filled_parts(const KvPanels<std::int8_t>& panels, std::size_t size, std::vector<std::span<std::byte>>& parts) {
+  parts.push_back(bytes_of(panels.keys, panel_count(size) * panels.blocks()));
+  for (std::size_t panel = 0; panel < panel_count(panels.head_dim); ++panel) {
+    parts.push_back(bytes_of(panels.values + panel * panels.values_panel_stride(), block_count(size)));
+  }
+  for (std::size_t block = 0; block < panels.blocks(); ++block) {
+    parts.push_back(bytes_of(panels.value_scales_of(block), size));
   }
 }
 
@@ -86,10 +93,13 @@ KvType parse_kv_type(const std::string& name) {
 }
 
 std::size_t KvCache::bytes_per_position(const Config& config, KvType type) {
-  std::size_t of_a_head = config.head_dim * sizeof(float);
-  if (type == KvType::f16) of_a_head = config.head_dim * sizeof(F16);
-  if (type == KvType::q8_0) of_a_head = config.head_dim + scale_blocks(config.head_dim) * sizeof(float);
-  return 2 * config.num_hidden_layers * config.num_key_value_heads * of_a_head;
+  std::size_t of_a_head = 2 * config.head_dim * sizeof(float);
+  if (type == KvType::f16) of_a_head = 2 * config.head_dim * sizeof(F16);
+  if (type == KvType::q8_0) {
+    of_a_head = block_count(config.head_dim) * (sizeof(Q8Block) / panel_rows + sizeof(F16)) +
+                panel_count(config.head_dim) * (sizeof(I8Block) / block_cols);
+  }
+  return config.num_hidden_layers * config.num_key_value_heads * of_a_head;
 }
 
 KvCache::KvCache(const Config& config, std::size_t capacity, KvType type)
@@ -98,8 +108,8 @@ KvCache::KvCache(const Config& config, std::size_t capacity, KvType type)
       kv_heads_(config.num_key_value_heads),
       head_dim_(config.head_dim),
       capacity_(capacity),
-      positions_(panel_count(capacity) * panel_rows),
-      value_rows_(panel_count(head_dim_) * panel_rows) {
+      positions_(block_count(capacity) * block_cols),
+      value_panels_(panel_count(head_dim_)) {
   if (capacity <= positions_ && take_memory()) return;
   throw Error(fmt::format(
       "a context of {} positions needs {:.1f} GB for keys and values, which cannot be had; give a smaller --ctx-size, "
@@ -108,55 +118,57 @@ KvCache::KvCache(const Config& config, std::size_t capacity, KvType type)
 }
 
 bool KvCache::take_memory() {
-  switch (type_) {
-    case KvType::f32:
-      return take_memory_as<float>();
-    case KvType::f16:
-      return take_memory_as<F16>();
-    case KvType::q8_0:
-      return take_memory_as<std::int8_t>();
-  }
-  return false;
+  if (type_ == KvType::f16) storage_.emplace<Storage<F16>>();
+  if (type_ == KvType::q8_0) storage_.emplace<BlockStorage>();
+  return std::visit([&](auto& storage) { return take(storage); }, storage_);
 }
 
+namespace {
+
+// calloc leaves untouched pages unused, so that a long context costs nothing until it is filled.
+template <class Number, class Deleter>
+bool take_zeros(std::unique_ptr<Number, Deleter>& numbers, std::optional<std::size_t> count) {
+  if (count) numbers.reset(static_cast<Number*>(std::calloc(*count, sizeof(Number))));
+  return numbers != nullptr;
+}
+
+}  // namespace
+
 template <class Element>
-bool KvCache::take_memory_as() {
-  const auto keys = element_count(std::array{layers_, kv_heads_, positions_, head_dim_});
-  const auto values = element_count(std::array{layers_, kv_heads_, positions_, value_rows_});
-  if (!keys || !values) return false;
-  Storage<Element>& storage = storage_.emplace<Storage<Element>>();
-  // calloc leaves untouched pages unused, so that a long context costs nothing until it is filled.
-  const auto take = []<class Number>(std::unique_ptr<Number, Free>& numbers, std::size_t count) {
-    numbers.reset(static_cast<Number*>(std::calloc(count, sizeof(Number))));
-    return numbers != nullptr;
-  };
-  if (!take(storage.keys, *keys) || !take(storage.values, *values)) return false;
-  if constexpr (!KvPanels<Element>::has_scales) return true;
-  const std::size_t scales = layers_ * kv_heads_ * positions_ * scale_blocks(head_dim_);  // fewer than keys
-  return take(storage.key_scales, scales) && take(storage.value_scales, scales);
+bool KvCache::take(Storage<Element>& storage) const {
+  return take_zeros(storage.keys, element_count(std::array{layers_, kv_heads_, positions_, head_dim_})) &&
+         take_zeros(storage.values,
+                    element_count(std::array{layers_, kv_heads_, value_panels_, positions_, panel_rows}));
+}
+
+bool KvCache::take(BlockStorage& storage) const {
+  const std::size_t blocks = block_count(head_dim_);
+  return take_zeros(storage.keys, element_count(std::array{layers_, kv_heads_, positions_ / panel_rows, blocks})) &&
+         take_zeros(storage.values,
+                    element_count(std::array{layers_, kv_heads_, value_panels_, positions_ / block_cols})) &&
+         take_zeros(storage.value_scales, element_count(std::array{layers_, kv_heads_, blocks, positions_}));
 }
 
 template <class Element>
 KvPanels<Element> KvCache::panels_in(const Storage<Element>& storage, std::size_t head) const {
-  KvPanels<Element> panels{.keys = storage.keys.get() + head * positions_ * head_dim_,
-                           .values = storage.values.get() + head * positions_ * value_rows_,
-                           .key_scales = nullptr,
-                           .value_scales = nullptr,
-                           .head_dim = head_dim_,
-                           .positions = positions_};
-  if constexpr (KvPanels<Element>::has_scales) {
-    panels.key_scales = storage.key_scales.get() + head * positions_ * panels.blocks();
-    panels.value_scales = storage.value_scales.get() + head * positions_ * panels.blocks();
-  }
-  return panels;
+  return {.keys = storage.keys.get() + head * positions_ * head_dim_,
+          .values = storage.values.get() + head * value_panels_ * positions_ * panel_rows,
+          .head_dim = head_dim_,
+          .positions = positions_};
+}
+
+KvPanels<std::int8_t> KvCache::panels_in(const BlockStorage& storage, std::size_t head) const {
+  const std::size_t blocks = block_count(head_dim_);
+  return {.keys = storage.keys.get() + head * (positions_ / panel_rows) * blocks,
+          .values = storage.values.get() + head * value_panels_ * (positions_ / block_cols),
+          .value_scales = storage.value_scales.get() + head * blocks * positions_,
+          .head_dim = head_dim_,
+          .positions = positions_};
 }
 
 KvCache::Panels KvCache::panels(std::size_t layer, std::size_t kv_head) const {
-  return std::visit(
-      [&]<class Element>(const Storage<Element>& storage) -> Panels {
-        return KvPanels<const Element>(panels_in(storage, layer * kv_heads_ + kv_head));
-      },
-      storage_);
+  return std::visit([&](const auto& storage) -> Panels { return panels_in(storage, layer * kv_heads_ + kv_head); },
+                    storage_);
 }
 
 void KvCache::put(const kernels::Table& kernels, std::size_t layer, std::size_t kv_head, std::size_t position,

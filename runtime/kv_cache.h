@@ -30,37 +30,20 @@ constexpr std::string_view name_of(KvType type) {
 KvType parse_kv_type(const std::string& name);
 
 // What one kv head of one layer has seen, laid out as the weights of two products, see kernels::Matmul: q K^T, in which
-// positions are rows, and scores V, in which they are columns. Element is float, F16 or, for q8_0, std::int8_t, or one
-// of these const. The numbers of q8_0 share a scale in blocks of 32 numbers of a head, of which the last may be
-// narrower; those of the others are one block.
+// positions are rows, and scores V, in which they are columns. Element is float or F16, or one of these const.
 template <class Element>
 struct KvPanels {
-  using Scale = std::conditional_t<std::is_const_v<Element>, const float, float>;
-  static constexpr bool has_scales = std::is_same_v<std::remove_const_t<Element>, std::int8_t>;
-
-  Element* keys;        // [blocks][positions / 16][width(block)][16 positions]
-  Element* values;      // [head_dim / 16, rounded up][positions][16 numbers of the head]
-  Scale* key_scales;    // [blocks][positions]; of q8_0 alone
-  Scale* value_scales;  // likewise
+  Element* keys;    // [positions / 16][head_dim][16 positions]
+  Element* values;  // [head_dim / 16, rounded up][positions][16 numbers of the head]
   std::size_t head_dim;
-  std::size_t positions;  // that there is room for: whole panels
+  std::size_t positions;  // that there is room for: a multiple of 32
 
-  std::size_t block_cols() const { return has_scales ? kernels::block_cols : head_dim; }
-  std::size_t blocks() const { return (head_dim + block_cols() - 1) / block_cols(); }
-  std::size_t width(std::size_t block) const { return std::min(block_cols(), head_dim - block * block_cols()); }
-
-  Element* keys_of(std::size_t block) const { return keys + block * block_cols() * positions; }
-  Element* values_of(std::size_t block) const { return values + block * block_cols() * positions; }
-  Scale* key_scales_of(std::size_t block) const { return key_scales + block * positions; }
-  Scale* value_scales_of(std::size_t block) const { return value_scales + block * positions; }
-  std::size_t keys_panel_stride(std::size_t block) const { return kernels::panel_rows * width(block); }
   std::size_t values_panel_stride() const { return kernels::panel_rows * positions; }
 
   // Number i of a position's key, in front of the next one's by panel_rows, and of its value, in front of those up to
   // the next multiple of panel_rows.
   Element* key(std::size_t position, std::size_t i) const {
-    const std::size_t block = i / block_cols(), panel = position / kernels::panel_rows;
-    return keys_of(block) + panel * keys_panel_stride(block) + i % block_cols() * kernels::panel_rows +
+    return keys + (position / kernels::panel_rows * head_dim + i) * kernels::panel_rows +
            position % kernels::panel_rows;
   }
   Element* value(std::size_t position, std::size_t i) const {
@@ -69,7 +52,51 @@ struct KvPanels {
   }
 
   operator KvPanels<const Element>() const requires(!std::is_const_v<Element>) {
-    return {keys, values, key_scales, value_scales, head_dim, positions};
+    return {keys, values, head_dim, positions};
+  }
+};
+
+// The same in q8_0, for kernels::BlockMatmul. Each position's key and value is rounded in blocks of 32 numbers of the
+// head that share a scale. Where positions are columns, no block of weights can hold these scales: they are multiplied
+// into the scores. Byte is std::int8_t or const std::int8_t.
+template <class Byte>
+requires std::is_same_v<std::remove_const_t<Byte>, std::int8_t>
+struct KvPanels<Byte> {
+  template <class T>
+  using Held = std::conditional_t<std::is_const_v<Byte>, const T, T>;
+
+  Held<kernels::Q8Block>* keys;    // [positions / 16][blocks()], of 16 positions and 32 numbers of the head each
+  Held<kernels::I8Block>* values;  // [head_dim / 16, rounded up][positions / 32], of 16 numbers and 32 positions each
+  Held<F16>* value_scales;         // [blocks()][positions]
+  std::size_t head_dim;
+  std::size_t positions;  // that there is room for: a multiple of 32
+
+  std::size_t blocks() const { return kernels::block_count(head_dim); }
+  std::size_t width(std::size_t block) const {
+    return std::min(kernels::block_cols, head_dim - block * kernels::block_cols);
+  }
+  std::size_t values_panel_stride() const { return positions / kernels::block_cols; }
+
+  Held<kernels::Q8Block>& key_block(std::size_t position, std::size_t block) const {
+    return keys[position / kernels::panel_rows * blocks() + block];
+  }
+  Byte* key(std::size_t position, std::size_t i) const {
+    const std::size_t col = i % kernels::block_cols;
+    return &key_block(position, i / kernels::block_cols)
+                .quant[col / kernels::group_cols][position % kernels::panel_rows][col % kernels::group_cols];
+  }
+  Held<kernels::I8Block>* values_of(std::size_t block) const {
+    return values + block * (kernels::block_cols / kernels::panel_rows) * values_panel_stride();
+  }
+  Byte* value(std::size_t position, std::size_t i) const {
+    const std::size_t panel = i / kernels::panel_rows, col = position % kernels::block_cols;
+    return &values[panel * values_panel_stride() + position / kernels::block_cols]
+                .quant[col / kernels::group_cols][i % kernels::panel_rows][col % kernels::group_cols];
+  }
+  Held<F16>* value_scales_of(std::size_t block) const { return value_scales + block * positions; }
+
+  operator KvPanels<const Byte>() const requires(!std::is_const_v<Byte>) {
+    return {keys, values, value_scales, head_dim, positions};
   }
 };
 
@@ -85,16 +112,17 @@ class KvCache {
   KvType type() const { return type_; }
 
   // Key and value, both [head_dim], of one position. f16 has nothing beyond 65504: what is larger becomes infinite. In
-  // q8_0 each number is off by half its block's scale at most, which is the block's largest / 127, as
-  // kernels::ActivationBlock says; a block in which a number is not finite becomes NaN as a whole.
+  // q8_0 each number is off by half a step at most, a step being its block's largest / 127, and by the rounding of that
+  // step to f16, up to 127 times: by 2^-11 of the number, more where steps are below 2^-14. A block in which a number
+  // is not finite, or beyond 127 times 65504, becomes NaN as a whole.
   void put(const kernels::Table& kernels, std::size_t layer, std::size_t kv_head, std::size_t position,
            const float* key, const float* value);
 
   using Panels = std::variant<KvPanels<const float>, KvPanels<const F16>, KvPanels<const std::int8_t>>;
   Panels panels(std::size_t layer, std::size_t kv_head) const;
 
-  // Where everything lies that the positions filled take, keys in whole panels: what there is to store. For each layer
-  // and kv head, keys and values, and behind both their scales, in the order of KvPanels.
+  // Where everything lies that the positions filled take, in whole panels and blocks: what there is to store. For each
+  // layer and kv head, what KvPanels has, in its order.
   std::vector<std::span<std::byte>> filled_parts();
 
   // Of keys and values together, in all layers: what one more position takes, and what attending to it reads.
@@ -122,24 +150,29 @@ class KvCache {
   struct Storage {
     std::unique_ptr<Element, Free> keys;
     std::unique_ptr<Element, Free> values;
-    std::unique_ptr<float, Free> key_scales;
-    std::unique_ptr<float, Free> value_scales;
+  };
+  struct BlockStorage {
+    std::unique_ptr<kernels::Q8Block, Free> keys;
+    std::unique_ptr<kernels::I8Block, Free> values;
+    std::unique_ptr<F16, Free> value_scales;
   };
   bool take_memory();
   template <class Element>
-  bool take_memory_as();
+  bool take(Storage<Element>& storage) const;
+  bool take(BlockStorage& storage) const;
   template <class Element>
   KvPanels<Element> panels_in(const Storage<Element>& storage, std::size_t head) const;
+  KvPanels<std::int8_t> panels_in(const BlockStorage& storage, std::size_t head) const;
 
   KvType type_;
   std::size_t layers_;
   std::size_t kv_heads_;
   std::size_t head_dim_;
   std::size_t capacity_;
-  std::size_t positions_;   // capacity, rounded up to whole panels
-  std::size_t value_rows_;  // head_dim, likewise
+  std::size_t positions_;     // capacity, rounded up to whole blocks of 32, which are whole panels, too
+  std::size_t value_panels_;  // that hold head_dim rows
   std::size_t size_ = 0;
-  std::variant<Storage<float>, Storage<F16>, Storage<std::int8_t>> storage_;
+  std::variant<Storage<float>, Storage<F16>, BlockStorage> storage_;
 };
 
 }  // namespace minimind

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "runtime/kernels/kernels.h"
-#include "runtime/kv_cache.h"
 #include "runtime/model.h"
 #include "runtime/tensor.h"
 #include "runtime/thread_team.h"
@@ -29,41 +28,6 @@ void matmul(const kernels::Table& kernels, const WeightMatrix& weight, const Act
 // residual[t] += weight x[t]; `product` [T, rows] is scratch
 void matmul_add(const kernels::Table& kernels, const WeightMatrix& weight, const Activations& x, Matrix<float> product,
                 Matrix<float> residual, const Worker& worker);
-
-// Everything that attention works on besides weights. The queries are those of the last Q tokens of the batch.
-struct AttentionBatch {
-  Matrix<float> q;    // [Q, H * head_dim]
-  Matrix<float> k;    // [T, K * head_dim]
-  Matrix<float> v;    // [T, K * head_dim]
-  Matrix<float> cos;  // [T, head_dim / 2]
-  Matrix<float> sin;  // [T, head_dim / 2]
-  Matrix<float> out;  // [Q, H * head_dim]
-};
-
-// Scratch of one worker: a tile of queries that share a kv head, their scores and what they attended to.
-struct AttentionScratch {
-  Matrix<float> q;             // [tile rows, head_dim]
-  Matrix<float> scores;        // [tile rows, positions]
-  Matrix<float> block_scores;  // likewise: what concerns one block of keys or values that have scales
-  Matrix<float> out;           // [tile rows, head_dim]
-};
-
-// How many queries of the heads that share a kv head are attended to at once, at least one token's.
-std::size_t attention_tile_rows(const Config& config);
-
-// q and k: per-head norm where the layer has one, then RoPE, in place; k and v then go into the cache behind its
-// present size.
-void rotate_and_cache(const kernels::Table& kernels, const Config& config, const Attention& attention,
-                      const AttentionBatch& batch, std::size_t layer, KvCache& cache, const Worker& worker);
-
-// out = causal grouped-query attention of q over all positions in the cache up to each token's own.
-void attend(const kernels::Table& kernels, const Config& config, const AttentionBatch& batch, std::size_t layer,
-            const KvCache& cache, const AttentionScratch& scratch, const Worker& worker);
-
-// Both for a single token, with no need to wait in between: each worker does whole kv heads.
-void rotate_and_attend(const kernels::Table& kernels, const Config& config, const Attention& attention,
-                       const AttentionBatch& batch, std::size_t layer, KvCache& cache, const AttentionScratch& scratch,
-                       const Worker& worker);
 
 // Scratch of one feed-forward network, or of all experts together: a slot is one token in one network.
 struct FeedForwardBatch {

@@ -323,6 +323,7 @@ void multiply(const kernels::Table& kernels, const WeightMatrix& matrix, Range p
         if constexpr (is_block_type(stored_type<Element>)) {
           assert(x.quantized.rows == y.rows && x.quantized.cols * block_cols == packed.cols());
           call(kernels, kernels::BlockMatmul<Element>{.panels = packed.data(),
+                                                      .panel_stride = packed.elements_per_panel(),
                                                       .rows = packed.rows(),
                                                       .cols = packed.cols(),
                                                       .first_panel = panels.begin,

@@ -28,7 +28,7 @@ namespace minimind {
 namespace {
 
 constexpr std::string_view magic = "minimind session";
-constexpr std::uint32_t version = 1;
+constexpr std::uint32_t version = 2;
 constexpr std::size_t digest_size = 32;
 
 std::string describe(const RopeScaling& scaling) {

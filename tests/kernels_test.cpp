@@ -12,6 +12,7 @@
 
 #include "runtime/packed_matrix.h"
 #include "tests/stored.h"
+#include "tests/tables.h"
 #include "weights/dtype.h"
 
 namespace minimind {
@@ -32,11 +33,6 @@ class Kernels : public testing::TestWithParam<const kernels::Table*> {
  protected:
   const kernels::Table& table() const { return *GetParam(); }
 };
-
-std::vector<const kernels::Table*> tables() {
-  const kernels::TableList list = kernels::runnable();
-  return {list.tables, list.tables + list.count};
-}
 
 INSTANTIATE_TEST_SUITE_P(EveryTable, Kernels, testing::ValuesIn(tables()),
                          [](const auto& parameter) { return parameter.param->name; });
@@ -183,48 +179,6 @@ TEST_P(Kernels, SumsOfTheLargestQuantsDoNotSaturate) {
       EXPECT_EQ(y, std::vector<float>(rows, x * static_cast<float>(quant) * cols));
     }
   }
-}
-
-TEST_P(Kernels, QuantizeRoundsToTheNearestOf255Steps) {
-  std::vector<float> x = random_floats(96, 21, 3);
-  std::fill_n(x.begin() + 32, 32, 0.0f);
-  x[70] = 50;
-  std::vector<kernels::ActivationBlock> blocks(3);
-  table().quantize(x.data(), x.size(), blocks.data());
-  for (std::size_t b = 0; b < 3; ++b) {
-    float largest = 0;
-    std::int32_t sum = 0;
-    for (std::size_t i = 0; i < 32; ++i) {
-      const float value = x[32 * b + i];
-      largest = std::max(largest, std::fabs(value));
-      sum += blocks[b].quant[i];
-      // Half a step, and the rounding of the quotient, of at most 127.
-      EXPECT_NEAR(blocks[b].quant[i] * blocks[b].scale, value, (0.5 + 127 * 2 * epsilon) * blocks[b].scale);
-    }
-    EXPECT_EQ(blocks[b].scale, largest / 127);
-    EXPECT_EQ(blocks[b].sum, sum);
-  }
-}
-
-TEST_P(Kernels, QuantizeKeepsThatANumberIsNotFinite) {
-  for (const float bad : {NAN, INFINITY, -INFINITY}) {
-    for (const std::size_t at : {0u, 13u, 31u}) {
-      std::vector<float> x(32, 1.0f);
-      x[at] = bad;
-      kernels::ActivationBlock block;
-      table().quantize(x.data(), x.size(), &block);
-      EXPECT_TRUE(std::isnan(block.scale)) << bad << " at " << at;
-    }
-  }
-}
-
-// Scales below would be subnormal, and their inverse infinite.
-TEST_P(Kernels, QuantizeTakesTheTiniestBlocksForZero) {
-  const std::vector<float> x(32, 1e-31f);
-  kernels::ActivationBlock block;
-  table().quantize(x.data(), x.size(), &block);
-  EXPECT_EQ(block.scale, 0);
-  EXPECT_EQ(block.sum, 0);
 }
 
 TEST_P(Kernels, MatmulGivesABatchTheSameBitsAsSingleTokens) {
@@ -433,17 +387,13 @@ TEST_P(Kernels, ActivateMultipliesByUpOverVectorsAndTail) {
 TEST_P(Kernels, AddsCoverVectorsAndTail) {
   for (const std::size_t n : {1u, 15u, 16u, 50u}) {
     const std::vector<float> start = random_floats(n, 16), y = random_floats(n, 17);
-    const std::vector<float> z = random_floats(n, 19);
-    std::vector<float> sum = start, scaled = start, products = start;
+    std::vector<float> sum = start, scaled = start;
     table().add(sum.data(), y.data(), n);
     table().add_scaled(scaled.data(), y.data(), 0.37f, n);
-    table().add_product(products.data(), y.data(), z.data(), n);
     for (std::size_t i = 0; i < n; ++i) {
       EXPECT_EQ(sum[i], start[i] + y[i]);
       const double exact = start[i] + static_cast<double>(0.37f) * y[i];
       EXPECT_NEAR(scaled[i], exact, epsilon * (std::fabs(start[i]) + std::fabs(y[i])));
-      const double added = static_cast<double>(y[i]) * z[i];
-      EXPECT_NEAR(products[i], start[i] + added, epsilon * (std::fabs(start[i]) + std::fabs(added)));
     }
   }
 }

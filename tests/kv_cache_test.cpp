@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -45,7 +46,7 @@ float as_float(std::int8_t x) {
 TEST(KvCache, HoldsKeysWithPositionsAsRowsAndValuesWithPositionsAsColumns) {
   Config config = small_config();
   config.head_dim = 20;  // no whole number of panels
-  constexpr std::size_t capacity = 37;
+  constexpr std::size_t capacity = 37, positions = 64;
   for (const KvType type : {KvType::f32, KvType::f16}) {
     KvCache cache(config, capacity, type);
     EXPECT_EQ(cache.type(), type);
@@ -56,16 +57,14 @@ TEST(KvCache, HoldsKeysWithPositionsAsRowsAndValuesWithPositionsAsColumns) {
     const auto check = [&](const auto& panels, std::size_t position, std::size_t i) {
       const float want = static_cast<float>(position) + static_cast<float>(i) / 32;
       EXPECT_EQ(as_float(panels.keys[position / 16 * 16 * 20 + i * 16 + position % 16]), want);
-      EXPECT_EQ(as_float(panels.values[i / 16 * 16 * 48 + position * 16 + i % 16]), -want);
+      EXPECT_EQ(as_float(panels.values[i / 16 * 16 * positions + position * 16 + i % 16]), -want);
     };
     for (const auto& [layer, kv_head] : {std::pair{0u, 1u}, {1u, 2u}}) {
+      const KvCache::Panels panels = cache.panels(layer, kv_head);
       for (std::size_t position = 0; position < capacity; ++position) {
         for (std::size_t i = 0; i < config.head_dim; ++i) {
-          std::visit(
-              [&]<class Element>(const KvPanels<Element>& panels) {
-                if constexpr (!KvPanels<Element>::has_scales) check(panels, position, i);
-              },
-              cache.panels(layer, kv_head));
+          if (type == KvType::f32) check(std::get<KvPanels<const float>>(panels), position, i);
+          if (type == KvType::f16) check(std::get<KvPanels<const F16>>(panels), position, i);
         }
       }
     }
@@ -73,30 +72,33 @@ TEST(KvCache, HoldsKeysWithPositionsAsRowsAndValuesWithPositionsAsColumns) {
 }
 
 // A block is rounded in steps of its largest number / 127, which moves no number by more than half a step, and the
-// rounding of the quotient.
+// rounding of the quotient; the step itself is rounded to 11 bits.
 TEST(KvCache, HoldsQ8_0InBlocksOf32NumbersThatShareAScale) {
-  constexpr std::size_t capacity = 37, positions = 48;
-  constexpr double error = 0.5 + 127 * 2 * std::numeric_limits<float>::epsilon();
+  constexpr std::size_t capacity = 37, positions = 64;
+  constexpr double error = 0.5 + 127 * (2 * std::numeric_limits<float>::epsilon() + 0x1p-11);
   for (const std::size_t head_dim : {8u, 32u, 48u, 80u, 96u}) {
     Config config = small_config();
     config.head_dim = head_dim;
     KvCache cache(config, capacity, KvType::q8_0);
     for (std::size_t position = 0; position < capacity; ++position) put(cache, 1, 2, position, head_dim);
     const auto panels = std::get<KvPanels<const std::int8_t>>(cache.panels(1, 2));
+    const std::size_t blocks = (head_dim + 31) / 32;
     for (std::size_t position = 0; position < capacity; ++position) {
       for (std::size_t i = 0; i < head_dim; ++i) {
         const std::size_t block = i / 32, width = std::min<std::size_t>(32, head_dim - 32 * block);
         const float number = static_cast<float>(position) + static_cast<float>(i) / 32;
         const float largest = static_cast<float>(position) + static_cast<float>(32 * block + width - 1) / 32;
-        const float key_scale = panels.key_scales[block * positions + position];
-        const float value_scale = panels.value_scales[block * positions + position];
-        EXPECT_EQ(key_scale, largest / 127);
-        EXPECT_EQ(value_scale, largest / 127);
-        const std::size_t in_block = position / 16 * 16 * width + i % 32 * 16 + position % 16;
-        const float key = panels.keys[block * 32 * positions + in_block];
-        const float value = panels.values[i / 16 * 16 * positions + position * 16 + i % 16];
-        EXPECT_NEAR(key * key_scale, number, error * key_scale) << "position " << position << ", number " << i;
-        EXPECT_NEAR(value * value_scale, -number, error * value_scale) << "position " << position << ", number " << i;
+        const auto& keys = panels.keys[position / 16 * blocks + block];
+        const auto& values = panels.values[i / 16 * (positions / 32) + position / 32];
+        const F16 key_scale{keys.scale[position % 16]};
+        const F16 value_scale = panels.value_scales[block * positions + position];
+        EXPECT_EQ(key_scale.bits, to_f16(largest / 127).bits);
+        EXPECT_EQ(value_scale.bits, to_f16(largest / 127).bits);
+        const float key = keys.quant[i % 32 / 4][position % 16][i % 4];
+        const float value = values.quant[position % 32 / 4][i % 16][position % 4];
+        const double step = to_f32(key_scale);
+        EXPECT_NEAR(key * step, number, error * step) << "position " << position << ", number " << i;
+        EXPECT_NEAR(value * step, -number, error * step) << "position " << position << ", number " << i;
       }
     }
   }
@@ -111,10 +113,10 @@ TEST(KvCache, ABlockOfQ8_0WithANumberThatIsNotFiniteIsNaN) {
     key[39] = value[3] = bad;
     cache.put(kernels::choose(), 0, 0, 4, key.data(), value.data());
     const auto panels = std::get<KvPanels<const std::int8_t>>(cache.panels(0, 0));
-    EXPECT_FALSE(std::isnan(panels.key_scales_of(0)[4]));
-    EXPECT_TRUE(std::isnan(panels.key_scales_of(1)[4]));
-    EXPECT_TRUE(std::isnan(panels.value_scales_of(0)[4]));
-    EXPECT_FALSE(std::isnan(panels.value_scales_of(1)[4]));
+    EXPECT_FALSE(std::isnan(to_f32(F16{panels.key_block(4, 0).scale[4]})));
+    EXPECT_TRUE(std::isnan(to_f32(F16{panels.key_block(4, 1).scale[4]})));
+    EXPECT_TRUE(std::isnan(to_f32(panels.value_scales_of(0)[4])));
+    EXPECT_FALSE(std::isnan(to_f32(panels.value_scales_of(1)[4])));
   }
 }
 
@@ -126,9 +128,9 @@ std::vector<float> held(const KvPanels<Element>& panels, std::size_t size) {
     for (std::size_t i = 0; i < panels.head_dim; ++i) {
       numbers.push_back(as_float(*panels.key(position, i)));
       numbers.push_back(as_float(*panels.value(position, i)));
-      if constexpr (KvPanels<Element>::has_scales) {
-        numbers.push_back(panels.key_scales_of(i / 32)[position]);
-        numbers.push_back(panels.value_scales_of(i / 32)[position]);
+      if constexpr (std::is_same_v<Element, const std::int8_t>) {
+        numbers.push_back(panels.key_block(position, i / 32).scale[position % 16]);
+        numbers.push_back(panels.value_scales_of(i / 32)[position].bits);
       }
     }
   }

@@ -213,8 +213,8 @@ TEST_F(SessionFile, ADamagedByteAnywhereIsAnError) {
 TEST_F(SessionFile, OtherFilesAndVersionsAreToldApart) {
   EXPECT_NE(error_of("{\"messages\": []}").find("is no session"), std::string::npos);
   std::string newer = bytes_;
-  newer[16] = 2;
-  EXPECT_NE(error_of(newer).find("version 2"), std::string::npos);
+  newer[16] = 3;
+  EXPECT_NE(error_of(newer).find("version 3"), std::string::npos);
   EXPECT_THROW(load_session(folder_.path() + "/none", identity_of(chat_), chat_.context), Error);
 }
 

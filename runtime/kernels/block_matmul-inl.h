@@ -27,6 +27,10 @@ inline Group load_weights(const Q8Block& block, std::size_t group) {
   return load_group(block.quant[group]);
 }
 
+inline Group load_weights(const I8Block& block, std::size_t group) {
+  return load_group(block.quant[group]);
+}
+
 inline Group load_nibbles(const NibbleBlock& block, std::size_t group) {
   return group < groups / 2 ? load_nibbles<false>(block.nibbles[group])
                             : load_nibbles<true>(block.nibbles[group - groups / 2]);
@@ -49,11 +53,25 @@ struct DotOf<Q4Block> {
   using Type = UnsignedDot;
 };
 
-template <class Block, std::size_t panels, std::size_t tokens>
+// What the weights' sums are multiplied with.
+template <class Block>
+struct ScaleOf {
+  Column scale;
+  explicit ScaleOf(const Block& block) : scale(load_f16(block.scale)) {}
+  Floats times(Floats activation_scale, std::size_t p) const { return scale.part[p] * activation_scale; }
+};
+template <>
+struct ScaleOf<I8Block> {
+  explicit ScaleOf(const I8Block&) {}
+  Floats times(Floats activation_scale, std::size_t) const { return activation_scale; }
+};
+
+// y for a few panels and tokens. With `ahead`, what is read next is fetched: weights that are used but once.
+template <class Block, std::size_t panels, std::size_t tokens, bool ahead>
 inline void multiply_block_tile(const BlockMatmul<Block>& m, std::size_t first_panel, std::size_t first_token) {
   using Dot = typename DotOf<Block>::Type;
   const std::size_t blocks = m.cols / block_cols, row = first_panel * panel_rows;
-  const Block* const weights = m.panels + first_panel * blocks;
+  const Block* const weights = m.panels + first_panel * m.panel_stride;
   const ActivationBlock* const x = m.x + first_token * m.x_stride;
   Column total[panels][tokens];
   for (auto& of_panel : total) {
@@ -62,8 +80,8 @@ inline void multiply_block_tile(const BlockMatmul<Block>& m, std::size_t first_p
     }
   }
   for (std::size_t b = 0; b < blocks; ++b) {
-    if constexpr (tokens == 1) {
-      for (std::size_t i = 0; i < panels; ++i) fetch_ahead<sizeof(Block)>(weights + i * blocks + b);
+    if constexpr (ahead) {
+      for (std::size_t i = 0; i < panels; ++i) fetch_ahead<sizeof(Block)>(weights + i * m.panel_stride + b);
     }
     typename Dot::Sums sums[panels][tokens];
     for (std::size_t t = 0; t < tokens; ++t) {
@@ -71,19 +89,19 @@ inline void multiply_block_tile(const BlockMatmul<Block>& m, std::size_t first_p
     }
     for (std::size_t group = 0; group < groups; ++group) {
       for (std::size_t i = 0; i < panels; ++i) {
-        const Group w = load_weights(weights[i * blocks + b], group);
+        const Group w = load_weights(weights[i * m.panel_stride + b], group);
         for (std::size_t t = 0; t < tokens; ++t) {
           Dot::add(sums[i][t], w, x[t * m.x_stride + b].quant + group * group_cols);
         }
       }
     }
     for (std::size_t i = 0; i < panels; ++i) {
-      const Column scale = load_f16(weights[i * blocks + b].scale);
+      const ScaleOf<Block> scale(weights[i * m.panel_stride + b]);
       for (std::size_t t = 0; t < tokens; ++t) {
         const Floats activation_scale(x[t * m.x_stride + b].scale);
         const Column sum = Dot::finish(sums[i][t]);
         for (std::size_t p = 0; p < parts; ++p) {
-          total[i][t].part[p] = xsimd::fma(sum.part[p], scale.part[p] * activation_scale, total[i][t].part[p]);
+          total[i][t].part[p] = xsimd::fma(sum.part[p], scale.times(activation_scale, p), total[i][t].part[p]);
         }
       }
     }
@@ -98,48 +116,88 @@ inline void multiply_block_tile(const BlockMatmul<Block>& m, std::size_t first_p
 // Tokens from `token` on in tiles of `tokens`, those that are left over in one smaller tile.
 template <std::size_t tokens, std::size_t panels, class Block>
 inline void multiply_block_tokens(const BlockMatmul<Block>& m, std::size_t panel, std::size_t token) {
-  for (; token + tokens <= m.tokens; token += tokens) multiply_block_tile<Block, panels, tokens>(m, panel, token);
+  for (; token + tokens <= m.tokens; token += tokens) {
+    multiply_block_tile<Block, panels, tokens, false>(m, panel, token);
+  }
   if constexpr (tokens > 1) {
     if (token < m.tokens) multiply_block_tokens<tokens - 1, panels>(m, panel, token);
   }
 }
 
+// When one tile holds all tokens, each weight is read but once.
+template <std::size_t tokens, class Block>
+inline void multiply_blocks_in_one_tile(const BlockMatmul<Block>& m) {
+  if constexpr (tokens > 1) {
+    if (m.tokens < tokens) return multiply_blocks_in_one_tile<tokens - 1>(m);
+  }
+  constexpr std::size_t panels = tokens == 1 ? single_token_block_panels : block_tile_panels;
+  std::size_t panel = m.first_panel;
+  for (; panel + panels <= m.last_panel; panel += panels) multiply_block_tile<Block, panels, tokens, true>(m, panel, 0);
+  for (; panel < m.last_panel; ++panel) multiply_block_tile<Block, 1, tokens, true>(m, panel, 0);
+}
+
 template <class Block>
 void block_matmul(const BlockMatmul<Block>& m) noexcept {
-  constexpr std::size_t most = single_token_block_panels;
+  if (m.tokens <= block_tile_tokens) return multiply_blocks_in_one_tile<block_tile_tokens>(m);
   std::size_t panel = m.first_panel;
-  if (m.tokens == 1) {
-    for (; panel + most <= m.last_panel; panel += most) multiply_block_tile<Block, most, 1>(m, panel, 0);
-    for (; panel < m.last_panel; ++panel) multiply_block_tile<Block, 1, 1>(m, panel, 0);
-    return;
-  }
   for (; panel + block_tile_panels <= m.last_panel; panel += block_tile_panels) {
     multiply_block_tokens<block_tile_tokens, block_tile_panels>(m, panel, 0);
   }
   for (; panel < m.last_panel; ++panel) multiply_block_tokens<block_tile_tokens, 1>(m, panel, 0);
 }
 
-void quantize(const float* x, std::size_t n, ActivationBlock* out) noexcept {
-  for (std::size_t first = 0; first < n; first += block_cols, x += block_cols, ++out) {
-    Floats most(0.0f), nothing(0.0f);
-    for (std::size_t i = 0; i < block_cols; i += lanes) {
-      const Floats values = load(x + i);
-      most = xsimd::max(most, xsimd::abs(values));
-      nothing = xsimd::fma(values, Floats(0.0f), nothing);  // NaN if a number is not finite
+constexpr std::size_t block_columns = block_cols / panel_rows;
+
+inline ActivationBlock rounded(const Column (&values)[block_columns]) {
+  Floats most(0.0f), nothing(0.0f);
+  for (const Column& column : values) {
+    for (std::size_t p = 0; p < parts; ++p) {
+      most = xsimd::max(most, xsimd::abs(column.part[p]));
+      nothing = xsimd::fma(column.part[p], Floats(0.0f), nothing);  // NaN if a number is not finite
     }
-    const float largest_value = largest_of(most);
-    const bool tiny = largest_value < 1e-30f;
-    out->scale = (tiny ? 0.0f : largest_value / 127.0f) + sum_of(nothing);
-    const Floats by(tiny ? 0.0f : 127.0f / largest_value);
-    for (std::size_t i = 0; i < block_cols; i += panel_rows) {
-      Column values = load_column(x + i);
-      for (std::size_t p = 0; p < parts; ++p) values.part[p] = values.part[p] * by;
-      store_int8(values, out->quant + i);
-    }
-    std::int32_t sum = 0;
-    for (const std::int8_t quant : out->quant) sum += quant;
-    out->sum = sum;
   }
+  const float largest_value = largest_of(most);
+  const bool tiny = largest_value < 1e-30f;
+  ActivationBlock out;
+  out.scale = (tiny ? 0.0f : largest_value / 127.0f) + sum_of(nothing);
+  const Floats by(tiny ? 0.0f : 127.0f / largest_value);
+  for (std::size_t i = 0; i < block_columns; ++i) {
+    Column scaled;
+    for (std::size_t p = 0; p < parts; ++p) scaled.part[p] = values[i].part[p] * by;
+    store_int8(scaled, out.quant + i * panel_rows);
+  }
+  out.sum = sum_of(out.quant);
+  return out;
+}
+
+void quantize(const float* x, std::size_t n, ActivationBlock* out) noexcept {
+  for (; n >= block_cols; n -= block_cols, x += block_cols)
+    *out++ = rounded({load_column(x), load_column(x + panel_rows)});
+  if (n == 0) return;
+  float padded[block_cols] = {};
+  std::memcpy(padded, x, n * sizeof(float));
+  *out = rounded({load_column(padded), load_column(padded + panel_rows)});
+}
+
+inline Column product(const Column& a, const Column& b) {
+  Column result;
+  for (std::size_t p = 0; p < parts; ++p) result.part[p] = a.part[p] * b.part[p];
+  return result;
+}
+
+void quantize_scaled(const float* x, const F16* scale, std::size_t n, ActivationBlock* out) noexcept {
+  const auto block_of = [](const float* numbers, const std::uint16_t* scales) {
+    return rounded({product(load_column(numbers), load_f16(scales)),
+                    product(load_column(numbers + panel_rows), load_f16(scales + panel_rows))});
+  };
+  const auto* scales = reinterpret_cast<const std::uint16_t*>(scale);
+  for (; n >= block_cols; n -= block_cols, x += block_cols, scales += block_cols) *out++ = block_of(x, scales);
+  if (n == 0) return;
+  float padded[block_cols] = {};
+  std::uint16_t padded_scales[block_cols] = {};
+  std::memcpy(padded, x, n * sizeof(float));
+  std::memcpy(padded_scales, scales, n * sizeof(std::uint16_t));
+  *out = block_of(padded, padded_scales);
 }
 
 }  // namespace

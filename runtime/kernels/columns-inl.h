@@ -38,12 +38,23 @@ inline float sum_of(Floats x) {
 #endif
 }
 
+#if defined(__SSE2__)
+inline float largest_of(__m128 x) {
+  x = _mm_max_ps(x, _mm_movehl_ps(x, x));
+  return _mm_cvtss_f32(_mm_max_ss(x, _mm_shuffle_ps(x, x, 1)));
+}
+#endif
+
 inline float largest_of(Floats x) {
-  float each[lanes];
-  x.store_unaligned(each);
-  float result = each[0];
-  for (std::size_t lane = 1; lane < lanes; ++lane) result = each[lane] > result ? each[lane] : result;
-  return result;
+#if defined(__AVX512F__)
+  return _mm512_reduce_max_ps(x);
+#elif defined(__AVX2__)
+  return largest_of(_mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1)));
+#elif defined(__SSE2__)
+  return largest_of(static_cast<__m128>(x));
+#elif defined(__aarch64__)
+  return vmaxvq_f32(x);
+#endif
 }
 
 // 16 numbers in a column of a panel, in `parts` registers.
@@ -68,10 +79,6 @@ inline Column load_bf16(const std::uint16_t* at) {
   return {{_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16))}};
 }
 
-inline Column load_i8(const std::int8_t* at) {
-  return {{_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at))))}};
-}
-
 inline void store_f16(const Column& x, std::uint16_t* out) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm512_cvtps_ph(x.part[0], _MM_FROUND_TO_NEAREST_INT));
 }
@@ -90,15 +97,6 @@ inline Floats widen_bf16(__m128i eight) {
 inline Column load_bf16(const std::uint16_t* at) {
   const __m128i* halves = reinterpret_cast<const __m128i*>(at);
   return {{widen_bf16(_mm_loadu_si128(halves)), widen_bf16(_mm_loadu_si128(halves + 1))}};
-}
-
-inline Column load_i8(const std::int8_t* at) {
-  Column column;
-  for (std::size_t p = 0; p < parts; ++p) {
-    const __m128i eight = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(at + p * lanes));
-    column.part[p] = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(eight));
-  }
-  return column;
 }
 
 inline void store_f16(const Column& x, std::uint16_t* out) {
@@ -160,18 +158,6 @@ inline Column load_bf16(const std::uint16_t* at) {
            _mm_castsi128_ps(_mm_unpacklo_epi16(zero, high)), _mm_castsi128_ps(_mm_unpackhi_epi16(zero, high))}};
 }
 
-// Each byte goes to the top of 32 bits, and down again with its sign.
-inline Column load_i8(const std::int8_t* at) {
-  const __m128i zero = _mm_setzero_si128();
-  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
-  const __m128i low = _mm_unpacklo_epi8(zero, bytes), high = _mm_unpackhi_epi8(zero, bytes);
-  const __m128i quarters[parts] = {_mm_unpacklo_epi16(zero, low), _mm_unpackhi_epi16(zero, low),
-                                   _mm_unpacklo_epi16(zero, high), _mm_unpackhi_epi16(zero, high)};
-  Column column;
-  for (std::size_t p = 0; p < parts; ++p) column.part[p] = _mm_cvtepi32_ps(_mm_srai_epi32(quarters[p], 24));
-  return column;
-}
-
 #elif defined(__aarch64__)
 
 inline Column load_f16(const std::uint16_t* at) {
@@ -184,13 +170,6 @@ inline Column load_bf16(const std::uint16_t* at) {
   Column column;
   for (std::size_t p = 0; p < parts; ++p) column.part[p] = vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(at + 4 * p), 16));
   return column;
-}
-
-inline Column load_i8(const std::int8_t* at) {
-  const int8x16_t bytes = vld1q_s8(at);
-  const int16x8_t low = vmovl_s8(vget_low_s8(bytes)), high = vmovl_s8(vget_high_s8(bytes));
-  return {{vcvtq_f32_s32(vmovl_s16(vget_low_s16(low))), vcvtq_f32_s32(vmovl_s16(vget_high_s16(low))),
-           vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))), vcvtq_f32_s32(vmovl_s16(vget_high_s16(high)))}};
 }
 
 inline void store_f16(const Column& x, std::uint16_t* out) {

@@ -108,14 +108,6 @@ void add_scaled(float* x, const float* y, float scale, std::size_t n) noexcept {
   update(x, y, n, [&](Floats a, Floats b) { return xsimd::fma(factor, b, a); });
 }
 
-void add_product(float* x, const float* y, const float* z, std::size_t n) noexcept {
-  std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) xsimd::fma(load(y + i), load(z + i), load(x + i)).store_unaligned(x + i);
-  if (i == n) return;
-  const std::size_t rest = n - i;
-  store_tail(x + i, rest, xsimd::fma(load_tail(y + i, rest, 0), load_tail(z + i, rest, 0), load_tail(x + i, rest, 0)));
-}
-
 void round_to_f16(const float* x, std::size_t n, F16* out) noexcept {
   auto* const halves = reinterpret_cast<std::uint16_t*>(out);
   std::size_t i = 0;
@@ -178,11 +170,12 @@ const Table MINIMIND_TABLE = {
     .matmul_f32 = matmul<F32Encoding>,
     .matmul_f16 = matmul<F16Encoding>,
     .matmul_bf16 = matmul<Bf16Encoding>,
-    .matmul_i8 = matmul<I8Encoding>,
     .matmul_q8_0 = block_matmul<Q8Block>,
     .matmul_q4_0 = block_matmul<Q4Block>,
     .matmul_iq4_nl = block_matmul<Iq4NlBlock>,
+    .matmul_i8 = block_matmul<I8Block>,
     .quantize = quantize,
+    .quantize_scaled = quantize_scaled,
     .rms_norm = rms_norm,
     .rope_halves = rope_halves,
     .rope_adjacent_pairs = rope_adjacent_pairs,
@@ -191,7 +184,6 @@ const Table MINIMIND_TABLE = {
     .activate = activate,
     .add = add,
     .add_scaled = add_scaled,
-    .add_product = add_product,
     .read = read,
     .multiply_add = multiply_add,
     .multiply_adds_per_round = chains * lanes,

@@ -24,6 +24,12 @@ constexpr std::size_t panel_count(std::size_t rows) {
 // columns of a row lie side by side: as many as one instruction multiplies and adds up for each row.
 inline constexpr std::size_t block_cols = 32;
 inline constexpr std::size_t group_cols = 4;
+
+// How many blocks hold so many columns; the last one may be filled in part.
+constexpr std::size_t block_count(std::size_t cols) {
+  return cols / block_cols + (cols % block_cols != 0);
+}
+
 struct Q8Block {                    // w = scale * quant
   std::uint16_t scale[panel_rows];  // binary16
   std::int8_t quant[block_cols / group_cols][panel_rows][group_cols];
@@ -34,6 +40,9 @@ struct NibbleBlock {                // column c < 16 is in the low halves of nib
 };
 struct Q4Block : NibbleBlock {};     // w = scale * (nibble - 8)
 struct Iq4NlBlock : NibbleBlock {};  // w = scale * iq4_nl_codes[nibble]
+struct I8Block {                     // w = quant; the columns' scales, if they have any, are in the activations
+  std::int8_t quant[block_cols / group_cols][panel_rows][group_cols];
+};
 
 // Not inline, which would give the kernels' objects a symbol that the linker may share.
 constexpr std::int8_t iq4_nl_codes[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
@@ -64,8 +73,9 @@ struct ActivationBlock {
 // by the rounding of one product and sum of floats a block at most.
 template <class W>
 struct BlockMatmul {
-  const W* panels;         // [ceil(rows / 16)][cols / 32]
-  std::size_t rows, cols;  // cols is a multiple of 32
+  const W* panels;           // [ceil(rows / 16)][cols / 32]
+  std::size_t panel_stride;  // blocks from one panel to the next, at least cols / 32
+  std::size_t rows, cols;    // cols is a multiple of 32
   std::size_t first_panel, last_panel;
   const ActivationBlock* x;  // [tokens][x_stride]
   std::size_t x_stride;
@@ -84,13 +94,16 @@ struct Table {
   void (*matmul_f32)(const Matmul<float>&) noexcept;
   void (*matmul_f16)(const Matmul<F16>&) noexcept;
   void (*matmul_bf16)(const Matmul<Bf16>&) noexcept;
-  void (*matmul_i8)(const Matmul<std::int8_t>&) noexcept;
   void (*matmul_q8_0)(const BlockMatmul<Q8Block>&) noexcept;
   void (*matmul_q4_0)(const BlockMatmul<Q4Block>&) noexcept;
   void (*matmul_iq4_nl)(const BlockMatmul<Iq4NlBlock>&) noexcept;
+  void (*matmul_i8)(const BlockMatmul<I8Block>&) noexcept;
 
-  // Rounds n numbers, a multiple of 32, to 8 bits, halves to even.
+  // Rounds n numbers to 8 bits, halves to even; a last block that is not full is filled up with zeros.
   void (*quantize)(const float* x, std::size_t n, ActivationBlock* out) noexcept;
+
+  // The same for x[i] * scale[i].
+  void (*quantize_scaled)(const float* x, const F16* scale, std::size_t n, ActivationBlock* out) noexcept;
 
   // out = x / sqrt(mean(x^2) + eps) * weight (Zhang & Sennrich 2019, arXiv:1910.07467). `out` may be `x`.
   void (*rms_norm)(const float* x, const float* weight, std::size_t n, float eps, float* out) noexcept;
@@ -109,9 +122,8 @@ struct Table {
   // gate = activation(gate) * up; `up` may be null, which leaves the product out.
   void (*activate)(Activation activation, float* gate, const float* up, std::size_t n) noexcept;
 
-  void (*add)(float* x, const float* y, std::size_t n) noexcept;                          // x += y
-  void (*add_scaled)(float* x, const float* y, float scale, std::size_t n) noexcept;      // x += scale * y
-  void (*add_product)(float* x, const float* y, const float* z, std::size_t n) noexcept;  // x += y * z
+  void (*add)(float* x, const float* y, std::size_t n) noexcept;                      // x += y
+  void (*add_scaled)(float* x, const float* y, float scale, std::size_t n) noexcept;  // x += scale * y
 
   // What the machine can do at best, to measure the rest by: the first reads n floats and does next to nothing with
   // them, the others multiply and add in registers alone, so many times in each round: f32, and 8-bit integers in the

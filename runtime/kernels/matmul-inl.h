@@ -49,11 +49,6 @@ struct Bf16Encoding {
   using Number = std::uint16_t;
   static Column load(const Number* at) { return load_bf16(at); }
 };
-struct I8Encoding {
-  using Element = std::int8_t;
-  using Number = std::int8_t;
-  static Column load(const Number* at) { return load_i8(at); }
-};
 
 template <class Encoding>
 inline const typename Encoding::Number* panel_of(const Matmul<typename Encoding::Element>& m, std::size_t panel) {
@@ -131,7 +126,7 @@ inline void multiply_tokens(const Matmul<Element>& m, const float* const (&weigh
   }
 }
 
-// A few panels with every token. Weights of 8 or 16 bits are widened once for all tokens.
+// A few panels with every token. Weights of 16 bits are widened once for all tokens.
 template <class Encoding, std::size_t panels>
 inline void multiply_panels(const Matmul<typename Encoding::Element>& m, std::size_t panel) {
   constexpr bool is_f32 = std::is_same_v<Encoding, F32Encoding>;

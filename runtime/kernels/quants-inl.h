@@ -270,6 +270,19 @@ using UnsignedDot = BiasedDot<8>;
 
 #endif
 
+inline std::int32_t sum_of(const std::int8_t (&quants)[block_cols]) {
+#if defined(__SSE2__)
+  const __m128i* const halves = reinterpret_cast<const __m128i*>(quants);
+  // psadbw adds up unsigned bytes: each as 128 more than it is.
+  const __m128i bias = _mm_set1_epi8(-128), zero = _mm_setzero_si128();
+  const __m128i sums = _mm_add_epi32(_mm_sad_epu8(_mm_xor_si128(_mm_loadu_si128(halves), bias), zero),
+                                     _mm_sad_epu8(_mm_xor_si128(_mm_loadu_si128(halves + 1), bias), zero));
+  return _mm_cvtsi128_si32(sums) + _mm_extract_epi16(sums, 4) - 128 * static_cast<std::int32_t>(block_cols);
+#elif defined(__aarch64__)
+  return vaddlvq_s8(vld1q_s8(quants)) + vaddlvq_s8(vld1q_s8(quants + 16));
+#endif
+}
+
 // 16 floats, rounded to integers that fit 8 bits, halves to even.
 inline void store_int8(const Column& x, std::int8_t* out) {
 #if defined(__AVX512F__)
