@@ -44,6 +44,12 @@ template <class Block>
 struct DotOf {
   using Type = SignedDot;
 };
+#if defined(__AVX512VNNI__)
+template <>
+struct DotOf<Iq4NlBlock> {
+  using Type = CodeDot;
+};
+#endif
 template <>
 struct DotOf<Q4Block> {
   using Type = UnsignedDot;
