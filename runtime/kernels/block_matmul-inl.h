@@ -48,6 +48,12 @@ template <class Block>
 struct DotOf {
   using Type = SignedDot;
 };
+#if defined(__AVX512VNNI__)
+template <>
+struct DotOf<Iq4NlBlock> {
+  using Type = CodeDot;
+};
+#endif
 template <>
 struct DotOf<Q4Block> {
   using Type = UnsignedDot;
@@ -87,6 +93,9 @@ inline void multiply_block_tile(const BlockMatmul<Block>& m, std::size_t first_p
     for (std::size_t t = 0; t < tokens; ++t) {
       for (std::size_t i = 0; i < panels; ++i) sums[i][t] = Dot::start(x[t * m.x_stride + b].sum);
     }
+#if defined(__AVX512VNNI__)
+#pragma GCC unroll 8  // or every group moves the sums from registers to others
+#endif
     for (std::size_t group = 0; group < groups; ++group) {
       for (std::size_t i = 0; i < panels; ++i) {
         const Group w = load_weights(weights[i * m.panel_stride + b], group);

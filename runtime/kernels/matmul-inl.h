@@ -22,8 +22,9 @@ constexpr std::size_t tile_panels = 1, tile_tokens = 5;
 #else
 constexpr std::size_t tile_panels = 1, tile_tokens = 2;
 #endif
-// With few tokens, several panels hide the latency of fma: so many accumulators in all, in so many streams at most.
-constexpr std::size_t wanted_sums = parts == 1 ? 12 : parts == 2 ? 8 : 4, most_streams = 4;
+// With few tokens, several panels hide the latency of fma and share what is read of x: so many accumulators in all, in
+// so many streams at most.
+constexpr std::size_t wanted_sums = parts == 1 ? 24 : parts == 2 ? 8 : 4, most_streams = 4;
 
 constexpr std::size_t panels_for(std::size_t tokens) {
   const std::size_t panels = wanted_sums / (tokens * parts);

@@ -10,11 +10,12 @@
 namespace minimind::kernels {
 namespace {
 
-// Each of the two kinds of weights below has
+// Each of the kinds of weights below has
 //   start(sum)               sums of 0, given the sum of the activations of the block
 //   add(sums, weights, four) sums += weights * the four activations
 //   finish(sums)             as floats
-// SignedDot takes weights from -128 to 127; UnsignedDot nibbles from 0 to 15, which stand for nibble - 8.
+// SignedDot takes weights from -128 to 127; UnsignedDot nibbles from 0 to 15, which stand for nibble - 8; CodeDot,
+// which only VNNI has, what look_up() gives.
 
 inline std::int32_t four_of(const std::int8_t* activations) {
   std::int32_t four;
@@ -37,8 +38,10 @@ inline Group load_nibbles(const void* at) {
   return _mm512_and_si512(high ? _mm512_srli_epi16(bytes, 4) : bytes, _mm512_set1_epi8(0x0F));
 }
 
+// 128 more than the codes are, as BiasedDot takes them.
 inline Group look_up(const std::int8_t (&codes)[16], Group nibbles) {
-  const __m128i table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes));
+  const __m128i signed_table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes));
+  const __m128i table = _mm_xor_si128(signed_table, _mm_set1_epi8(-128));
   return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), nibbles);
 }
 
@@ -49,12 +52,16 @@ struct BiasedDot {
   using Sums = __m512i;
   static Sums start(std::int32_t sum) { return _mm512_set1_epi32(-bias * sum); }
   static void add(Sums& sums, Group weights, const std::int8_t* four) {
-    if constexpr (bias == 128) weights = _mm512_xor_si512(weights, _mm512_set1_epi8(-128));
     sums = _mm512_dpbusd_epi32(sums, weights, _mm512_set1_epi32(four_of(four)));
   }
   static Column finish(Sums sums) { return {{_mm512_cvtepi32_ps(sums)}}; }
 };
-using SignedDot = BiasedDot<128>;
+using CodeDot = BiasedDot<128>;
+struct SignedDot : CodeDot {
+  static void add(Sums& sums, Group weights, const std::int8_t* four) {
+    CodeDot::add(sums, _mm512_xor_si512(weights, _mm512_set1_epi8(-128)), four);
+  }
+};
 using UnsignedDot = BiasedDot<8>;
 
 #elif defined(__AVX2__)
