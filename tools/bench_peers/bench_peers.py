@@ -1,7 +1,7 @@
 """Measures minimind beside llama.cpp, ik_llama.cpp and PyTorch on the same weights: make bench-peers
 
 Prints a Markdown table of tokens per second. The weights are those of --models, or random ones in the shapes of
-MiniMind-3 and MiniMind2-small. Each measurement is a process of its own, in which every test is repeated after a short
+MiniMind's models, of MiniMind-3 and MiniMind2-small unless --shapes names others. Each measurement is a process of its own, in which every test is repeated after a short
 warm-up; in each round the engines take turns, and another one begins.
 """
 
@@ -18,7 +18,7 @@ from table import OURS, Measurements, faster, markdown
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-RANDOM_MODELS = ["3", "2-small"]
+SHAPES = ["3", "2-small", "2", "3-moe", "2-moe"]
 FLOATS = ["f32", "f16", "bf16"]
 TYPES = FLOATS + ["q8_0", "q4_0", "iq4_nl"]
 IK_LLAMA_CPP = ["ik_llama.cpp"] if importlib.util.find_spec("ik_llama_cpp") else []
@@ -33,11 +33,11 @@ def run(*command: object) -> str:
     return done.stdout
 
 
-def random_models(folder: Path) -> list[Path]:
-    missing = [name for name in RANDOM_MODELS if not (folder / name / "case.json").exists()]  # written last but one
+def random_models(folder: Path, shapes: list[str]) -> list[Path]:
+    missing = [name for name in shapes if not (folder / name / "case.json").exists()]  # written last but one
     if missing:
         run(sys.executable, ROOT / "tools" / "reference" / "write_full_size.py", folder, *missing)
-    return [folder / name for name in RANDOM_MODELS]
+    return [folder / name for name in shapes]
 
 
 class Weights:
@@ -114,6 +114,7 @@ def note(options: argparse.Namespace, machine: dict, versions: dict[str, str]) -
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", type=Path, nargs="+", help="checkpoints of any kind that minimind reads")
+    parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=SHAPES[:2], help="of random weights")
     parser.add_argument("--types", nargs="+", choices=TYPES, default=["f16", "q8_0", "q4_0"])
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=ENGINES)
     parser.add_argument("--threads", type=int, help="default: the physical cores")
@@ -132,7 +133,7 @@ def main() -> None:
     options.work.mkdir(parents=True, exist_ok=True)
     machine = json.loads(run(options.program, "bench", "--json", "-q", "-p", 1, "-n", 0, "-r", 1))
     options.threads = options.threads or machine["cores"]
-    models = options.models or random_models(options.work)
+    models = options.models or random_models(options.work, options.shapes)
     weights = [Weights(options.program, model, options.work) for model in models]
     ggufs = {(model, dtype): model.gguf(dtype) for model in weights for dtype in options.types}
     folders = {model: model.hugging_face() for model in weights if "PyTorch" in options.engines}
