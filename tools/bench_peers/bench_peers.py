@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from peer import counts
+from peer import CANNOT_LOAD, counts
 from table import OURS, Measurements, faster, markdown
 
 HERE = Path(__file__).resolve().parent
@@ -25,9 +25,15 @@ IK_LLAMA_CPP = ["ik_llama.cpp"] if importlib.util.find_spec("ik_llama_cpp") else
 ENGINES = [OURS, "llama.cpp", *IK_LLAMA_CPP, "PyTorch"]
 
 
+class CannotLoad(Exception):
+    """A peer does not know a model."""
+
+
 def run(*command: object) -> str:
     words = [str(word) for word in command]
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode == CANNOT_LOAD:
+        raise CannotLoad(done.stderr.strip().splitlines()[-1])
     if done.returncode != 0:
         sys.exit(f"{' '.join(words)}\nfailed: {done.stderr.strip()[-2000:]}")
     return done.stdout
@@ -146,7 +152,11 @@ def main() -> None:
                 if not can_run(engine, dtype):
                     continue
                 print(f"round {turn + 1} of {options.rounds}: {model.name} {dtype} {engine}", file=sys.stderr)
-                results = engines.measure(engine, gguf, folders.get(model), dtype)
+                try:
+                    results = engines.measure(engine, gguf, folders.get(model), dtype)
+                except CannotLoad as error:
+                    print(f"left out: {error}", file=sys.stderr)
+                    continue
                 measurements.add(model.name, dtype, engine, results)
     print(markdown(measurements, options.engines))
     print()

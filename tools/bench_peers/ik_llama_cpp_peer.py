@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ik_llama_cpp import _ctypes_api as api
 
-from peer import arguments, longest_context, report
+from peer import arguments, cannot_load, longest_context, report
 
 BATCH = 512
 LIBRARY = api._lib  # the binding leaves these out
@@ -41,7 +41,7 @@ class IkLlamaCpp:
         model_params.repack_tensors, model_params.use_mmap = True, False
         self.model = api.llama_model_load_from_file(path.encode(), model_params)
         if not self.model:
-            raise SystemExit(f"{path}: ik_llama.cpp cannot load it")
+            cannot_load(path, "ik_llama.cpp")
         params = api.llama_context_default_params()
         params.n_ctx, params.n_batch, params.n_ubatch = positions, BATCH, BATCH
         params.n_threads = params.n_threads_batch = threads

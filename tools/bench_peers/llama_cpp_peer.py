@@ -9,7 +9,7 @@ import ctypes
 import llama_cpp
 from llama_cpp import llama_cpp as api
 
-from peer import arguments, longest_context, report
+from peer import arguments, cannot_load, longest_context, report
 
 BATCH = 512
 
@@ -25,7 +25,7 @@ class LlamaCpp:
         api.llama_backend_init()
         self.model = api.llama_model_load_from_file(path.encode(), api.llama_model_default_params())
         if not self.model:
-            raise SystemExit(f"{path}: llama.cpp cannot load it")
+            cannot_load(path, "llama.cpp")
         params = api.llama_context_default_params()
         params.n_ctx, params.n_batch, params.n_ubatch = positions, BATCH, BATCH
         params.n_threads = params.n_threads_batch = threads

@@ -4,11 +4,15 @@ gives as well, so that all engines are timed alike. Needs only Python."""
 import argparse
 import json
 import random
+import sys
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 WARM_UP = {"prompt": 32, "decode": 2}  # tokens before each measurement, not timed: as minimind bench does
+
+
+CANNOT_LOAD = 3  # the exit status of a program whose engine does not know the model
 
 
 class Engine(Protocol):
@@ -36,6 +40,11 @@ def arguments(description: str) -> argparse.ArgumentParser:
     parser.add_argument("--depths", type=counts, default=[0])
     parser.add_argument("--repetitions", type=int, default=2)
     return parser
+
+
+def cannot_load(path: str, engine: str) -> NoReturn:
+    print(f"{path}: {engine} cannot load it", file=sys.stderr)
+    sys.exit(CANNOT_LOAD)
 
 
 def longest_context(options: argparse.Namespace) -> int:
