@@ -4,10 +4,10 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <random>
 #include <vector>
 
 #include "runtime/kernels/kernels.h"
+#include "tests/random_floats.h"
 #include "tests/tables.h"
 #include "weights/dtype.h"
 
@@ -18,14 +18,6 @@ using kernels::ActivationBlock;
 using kernels::I8Block;
 
 constexpr double epsilon = std::numeric_limits<float>::epsilon();
-
-std::vector<float> random_floats(std::size_t n, unsigned seed, float scale = 1) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0, scale);
-  std::vector<float> values(n);
-  for (float& value : values) value = normal(random);
-  return values;
-}
 
 // What is rounded to 8 bits, for every table that this machine can run.
 class Int8Kernels : public testing::TestWithParam<const kernels::Table*> {};

@@ -6,11 +6,11 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
-#include <random>
 #include <stdexcept>
 #include <vector>
 
 #include "runtime/packed_matrix.h"
+#include "tests/random_floats.h"
 #include "tests/stored.h"
 #include "tests/tables.h"
 #include "weights/dtype.h"
@@ -19,14 +19,6 @@ namespace minimind {
 namespace {
 
 constexpr double epsilon = std::numeric_limits<float>::epsilon();
-
-std::vector<float> random_floats(std::size_t n, unsigned seed, float scale = 1) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0, scale);
-  std::vector<float> values(n);
-  for (float& value : values) value = normal(random);
-  return values;
-}
 
 // Every test below runs for every table that this machine can run.
 class Kernels : public testing::TestWithParam<const kernels::Table*> {
