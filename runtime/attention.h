@@ -40,7 +40,8 @@ void rotate_and_cache(const kernels::Table& kernels, const Config& config, const
                       const AttentionBatch& batch, std::size_t layer, KvCache& cache, const Worker& worker);
 
 // out = causal grouped-query attention of q over all positions in the cache up to each token's own. Keys and values in
-// q8_0 are multiplied as integers, so that queries and softmax(scores) are rounded to 8 bits in blocks of 32, too.
+// q8_0 are multiplied as integers, so that queries are rounded to 8 bits in blocks of 32, too, and so are
+// softmax(scores) times the values' scales.
 void attend(const kernels::Table& kernels, const Config& config, const AttentionBatch& batch, std::size_t layer,
             const KvCache& cache, const AttentionScratch& scratch, const Worker& worker);
 

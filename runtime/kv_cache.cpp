@@ -29,6 +29,14 @@ void round_to(const kernels::Table& kernels, const float* x, std::size_t n, F16*
   kernels.round_to_f16(x, n, out);
 }
 
+// NaN where it is too large for f16: an infinite scale would make of a key a score that softmax takes for nothing.
+F16 rounded_scale(const kernels::Table& kernels, float scale) {
+  constexpr std::uint16_t infinity = 0x7C00, nan = 0x7E00;
+  F16 rounded;
+  kernels.round_to_f16(&scale, 1, &rounded);
+  return rounded.bits == infinity ? F16{nan} : rounded;
+}
+
 template <class Element>
 void put_in(const kernels::Table& kernels, const KvPanels<Element>& panels, std::size_t position, const float* key,
             const float* value) {
@@ -46,15 +54,13 @@ void put_in(const kernels::Table& kernels, const KvPanels<std::int8_t>& panels, 
   for (std::size_t block = 0; block < panels.blocks(); ++block) {
     const std::size_t first = block * block_cols, width = panels.width(block);
     kernels::ActivationBlock rounded;
-    F16 scale;
     kernels.quantize(key + first, width, &rounded);
-    kernels.round_to_f16(&rounded.scale, 1, &scale);
-    panels.key_block(position, block).scale[position % panel_rows] = scale.bits;
+    panels.key_block(position, block).scale[position % panel_rows] = rounded_scale(kernels, rounded.scale).bits;
     for (std::size_t i = 0; i < block_cols; i += group_cols) {
       std::copy_n(rounded.quant + i, group_cols, panels.key(position, first + i));
     }
     kernels.quantize(value + first, width, &rounded);
-    kernels.round_to_f16(&rounded.scale, 1, panels.value_scales_of(block) + position);
+    panels.value_scales_of(block)[position] = rounded_scale(kernels, rounded.scale);
     for (std::size_t i = 0; i < width; ++i) *panels.value(position, first + i) = rounded.quant[i];
   }
 }

@@ -1,7 +1,6 @@
 #include "runtime/ops.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace minimind {
 namespace {

@@ -72,8 +72,8 @@ TEST(BenchWork, DecodeReadsOnAverageThePositionsBeforeItAndHalfOfItsOwn) {
   const double position = 2 * 2 * 3 * 4 * sizeof(float);
   EXPECT_EQ(KvCache::bytes_per_position(config, KvType::f32), position);
   EXPECT_EQ(KvCache::bytes_per_position(config, KvType::f16), position / 2);
-  EXPECT_EQ(KvCache::bytes_per_position(config, KvType::q8_0),
-            2 * 3 * (34 + 16 + 2));  // a block, a panel and its scale
+  // A row of a block of keys, a column of a panel of values, and a scale of values.
+  EXPECT_EQ(KvCache::bytes_per_position(config, KvType::q8_0), 2 * 3 * (34 + 16 + 2));
   config.head_dim = 80;
   EXPECT_EQ(KvCache::bytes_per_position(config, KvType::q8_0), 2 * 3 * (3 * 34 + 5 * 16 + 3 * 2));
   config.head_dim = 4;

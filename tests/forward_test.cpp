@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 
 #include "tests/golden.h"
 #include "tests/tables.h"
@@ -202,8 +201,7 @@ TEST_P(EveryGoldenCase, KeysAndValuesAsQ8_0MoveTheLogitsByTheirRounding) {
 }
 
 // Tables round differently only what lies in the middle of two steps, within their own roundings of f32. What follows
-// such a number may be rounded anew, so that at most all differ as two independent roundings
-// do.
+// such a number may be rounded anew, so that at most all differ as two independent roundings do.
 TEST_P(EveryGoldenCase, TablesAgreeOnKeysAndValuesAsQ8_0) {
   const GoldenCase golden = load_golden(GetParam());
   const Model model = load(golden);

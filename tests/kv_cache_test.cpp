@@ -104,10 +104,11 @@ TEST(KvCache, HoldsQ8_0InBlocksOf32NumbersThatShareAScale) {
   }
 }
 
-TEST(KvCache, ABlockOfQ8_0WithANumberThatIsNotFiniteIsNaN) {
+// 1e7 / 127 is more than f16 has.
+TEST(KvCache, ABlockOfQ8_0WithANumberThatIsNotFiniteOrFarTooLargeIsNaN) {
   Config config = small_config();
   config.head_dim = 40;
-  for (const float bad : {NAN, INFINITY, -INFINITY}) {
+  for (const float bad : {NAN, INFINITY, -INFINITY, 1e7f, -1e7f}) {
     KvCache cache(config, 5, KvType::q8_0);
     std::vector<float> key(40, 1.0f), value = key;
     key[39] = value[3] = bad;

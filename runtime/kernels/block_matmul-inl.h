@@ -155,11 +155,11 @@ void block_matmul(const BlockMatmul<Block>& m) noexcept {
   for (; panel < m.last_panel; ++panel) multiply_block_tokens<block_tile_tokens, 1>(m, panel, 0);
 }
 
-constexpr std::size_t block_columns = block_cols / panel_rows;
+static_assert(block_cols == 2 * panel_rows);
 
-inline ActivationBlock rounded(const Column (&values)[block_columns]) {
+inline ActivationBlock rounded(const Column (&halves)[2]) {
   Floats most(0.0f), nothing(0.0f);
-  for (const Column& column : values) {
+  for (const Column& column : halves) {
     for (std::size_t p = 0; p < parts; ++p) {
       most = xsimd::max(most, xsimd::abs(column.part[p]));
       nothing = xsimd::fma(column.part[p], Floats(0.0f), nothing);  // NaN if a number is not finite
@@ -170,9 +170,9 @@ inline ActivationBlock rounded(const Column (&values)[block_columns]) {
   ActivationBlock out;
   out.scale = (tiny ? 0.0f : largest_value / 127.0f) + sum_of(nothing);
   const Floats by(tiny ? 0.0f : 127.0f / largest_value);
-  for (std::size_t i = 0; i < block_columns; ++i) {
+  for (std::size_t i = 0; i < 2; ++i) {
     Column scaled;
-    for (std::size_t p = 0; p < parts; ++p) scaled.part[p] = values[i].part[p] * by;
+    for (std::size_t p = 0; p < parts; ++p) scaled.part[p] = halves[i].part[p] * by;
     store_int8(scaled, out.quant + i * panel_rows);
   }
   out.sum = sum_of(out.quant);

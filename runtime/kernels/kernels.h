@@ -57,8 +57,8 @@ struct Matmul {
   std::size_t first_panel, last_panel;
   const float* x;  // [tokens][x_stride]
   std::size_t x_stride;
-  std::size_t tokens;
-  float* y;  // [tokens][y_stride]; only the rows asked for are written
+  std::size_t tokens;  // 1 at least
+  float* y;            // [tokens][y_stride]; only the rows asked for are written
   std::size_t y_stride;
 };
 
@@ -79,8 +79,8 @@ struct BlockMatmul {
   std::size_t first_panel, last_panel;
   const ActivationBlock* x;  // [tokens][x_stride]
   std::size_t x_stride;
-  std::size_t tokens;
-  float* y;  // [tokens][y_stride]; only the rows asked for are written
+  std::size_t tokens;  // 1 at least
+  float* y;            // [tokens][y_stride]; only the rows asked for are written
   std::size_t y_stride;
 };
 

@@ -79,8 +79,8 @@ inline Column load_rows(const float* y, std::size_t rows) {
 }
 
 // y for a few panels and tokens, all sums in registers; of the columns [first_col, last_col), added to what y holds
-// unless they are the first. weights[i] points to column first_col of panel first_panel + i. What is fetched is the
-// weights further on, with `ahead`, or else the next tokens, for the same weights.
+// unless they are the first. weights[i] points to column first_col of panel first_panel + i. With `ahead`,
+// weights further on are fetched; else the next tokens.
 template <class Encoding, std::size_t panels, std::size_t tokens, bool ahead, class Element>
 inline void multiply_tile(const Matmul<Element>& m, const typename Encoding::Number* const (&weights)[panels],
                           std::size_t first_col, std::size_t last_col, std::size_t first_panel,

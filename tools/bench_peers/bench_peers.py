@@ -1,8 +1,8 @@
 """Measures minimind beside llama.cpp, ik_llama.cpp and PyTorch on the same weights: make bench-peers
 
 Prints a Markdown table of tokens per second. The weights are those of --models, or random ones in the shapes of
-MiniMind's models, of MiniMind-3 and MiniMind2-small unless --shapes names others. Each measurement is a process of its own, in which every test is repeated after a short
-warm-up; in each round the engines take turns, and another one begins.
+MiniMind's models, of MiniMind-3 and MiniMind2-small unless --shapes names others. Each measurement is a process of its
+own, in which every test is repeated after a short warm-up; in each round the engines take turns, and another one begins.
 """
 
 import argparse
@@ -100,7 +100,7 @@ def can_run(engine: str, dtype: str) -> bool:
     return engine != "PyTorch" or dtype in FLOATS
 
 
-def note(options: argparse.Namespace, machine: dict, versions: dict[str, str]) -> str:
+def note(options: argparse.Namespace, machine: dict, versions: dict[str, str], not_loaded: list[str]) -> str:
     peers = {
         "llama.cpp": "llama.cpp as in llama-cpp-python {}, compiled for this machine, with flash attention",
         "ik_llama.cpp": "ik_llama.cpp as in PyPI's wheel of ik-llama-cpp-python {}, compiled for AVX2, weights repacked",
@@ -112,7 +112,8 @@ def note(options: argparse.Namespace, machine: dict, versions: dict[str, str]) -
         f"{datetime.date.today()}. Tokens per second, medians of {options.rounds * options.repetitions} samples in "
         f"{options.rounds} rounds in which the engines take turns.{weights}",
         "; ".join([f"minimind with its {machine['kernels']} kernels"]
-                  + [peers[engine].format(version) for engine, version in versions.items()])
+                  + [peers[engine].format(version) for engine, version in versions.items()]
+                  + not_loaded)
         + ".",
     ])
 
@@ -145,6 +146,7 @@ def main() -> None:
     folders = {model: model.hugging_face() for model in weights if "PyTorch" in options.engines}
 
     engines, measurements = Engines(options), Measurements()
+    not_loaded: dict[str, None] = {}  # in the order in which they first came
     for turn in range(options.rounds):
         for (model, dtype), gguf in ggufs.items():
             for index in range(len(options.engines)):
@@ -156,11 +158,12 @@ def main() -> None:
                     results = engines.measure(engine, gguf, folders.get(model), dtype)
                 except CannotLoad as error:
                     print(f"left out: {error}", file=sys.stderr)
+                    not_loaded[f"{engine} does not load {model.name} {dtype}"] = None
                     continue
                 measurements.add(model.name, dtype, engine, results)
     print(markdown(measurements, options.engines))
     print()
-    print(note(options, machine, engines.versions))
+    print(note(options, machine, engines.versions, list(not_loaded)))
 
 
 if __name__ == "__main__":

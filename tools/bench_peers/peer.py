@@ -10,8 +10,6 @@ from collections.abc import Callable
 from typing import NoReturn, Protocol
 
 WARM_UP = {"prompt": 32, "decode": 2}  # tokens before each measurement, not timed: as minimind bench does
-
-
 CANNOT_LOAD = 3  # the exit status of a program whose engine does not know the model
 
 
