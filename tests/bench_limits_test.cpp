@@ -5,40 +5,37 @@
 #include <cmath>
 #include <vector>
 
+#include "tests/tables.h"
+
 namespace minimind {
 namespace {
 
 TEST(Limits, ReadingReachesEveryNumberInEveryTable) {
-  const kernels::TableList tables = kernels::runnable();
-  for (std::size_t i = 0; i < tables.count; ++i) {
+  for (const kernels::Table* table : tables()) {
     for (const std::size_t n : {0u, 1u, 5u, 191u, 192u, 193u, 1000u}) {
       std::vector<float> numbers(n);
       for (std::size_t j = 0; j < n; ++j) numbers[j] = static_cast<float>(j);  // sums of integers are exact
-      EXPECT_EQ(tables.tables[i]->read(numbers.data(), n), static_cast<float>(n * (n - (n > 0)) / 2))
-          << tables.tables[i]->name << " " << n;
+      EXPECT_EQ(table->read(numbers.data(), n), static_cast<float>(n * (n - (n > 0)) / 2)) << table->name << " " << n;
     }
   }
 }
 
 TEST(Limits, MultiplyAddDoesAsManyAsItSaysInEveryTable) {
-  const kernels::TableList tables = kernels::runnable();
-  for (std::size_t i = 0; i < tables.count; ++i) {
-    const kernels::Table& table = *tables.tables[i];
+  for (const kernels::Table* table : tables()) {
     // With a factor of 1 each of them adds 1.
-    const float begun = table.multiply_add(1, 1, 0);
-    EXPECT_EQ(table.multiply_add(1, 1, 7) - begun, static_cast<float>(7 * table.multiply_adds_per_round)) << table.name;
-    EXPECT_EQ(table.multiply_add(2, 0, 3), 8 * begun) << table.name;
+    const float begun = table->multiply_add(1, 1, 0);
+    EXPECT_EQ(table->multiply_add(1, 1, 7) - begun, static_cast<float>(7 * table->multiply_adds_per_round))
+        << table->name;
+    EXPECT_EQ(table->multiply_add(2, 0, 3), 8 * begun) << table->name;
   }
 }
 
 TEST(Limits, MultiplyAddOfInt8DoesAsManyAsItSaysInEveryTable) {
-  const kernels::TableList tables = kernels::runnable();
-  for (std::size_t i = 0; i < tables.count; ++i) {
-    const kernels::Table& table = *tables.tables[i];
-    const auto products = static_cast<float>(3 * table.int8_multiply_adds_per_round);
+  for (const kernels::Table* table : tables()) {
+    const auto products = static_cast<float>(3 * table->int8_multiply_adds_per_round);
     for (const int factor : {0, 1, 2, -127, 127}) {
-      EXPECT_EQ(table.multiply_add_int8(static_cast<std::int8_t>(factor), 3), static_cast<float>(factor) * products)
-          << table.name;
+      EXPECT_EQ(table->multiply_add_int8(static_cast<std::int8_t>(factor), 3), static_cast<float>(factor) * products)
+          << table->name;
     }
   }
 }

@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "runtime/kernels/kernels.h"
 #include "tests/cli.h"
+#include "tests/tables.h"
 
 namespace minimind {
 namespace {
@@ -32,9 +32,8 @@ TEST_F(Cli, ATextThatIsNotUtf8IsAnErrorThatSaysWhere) {
 }
 
 TEST_F(Cli, EveryInstructionSetReproducesTheGoldenLogitsAndGreedyTokens) {
-  const kernels::TableList tables = kernels::runnable();
-  for (std::size_t i = 0; i < tables.count; ++i) {
-    const std::string isa = std::string("MINIMIND_ISA=") + tables.tables[i]->name;
+  for (const kernels::Table* table : tables()) {
+    const std::string isa = std::string("MINIMIND_ISA=") + table->name;
     for (const char* name : {"v1-moe", "v2-lora", "v2-moe-5-experts", "v3-bf16", "v3-yarn", "hf-qwen3-moe-fused"}) {
       const GoldenCase golden = load_golden(name);
       const Outcome compared = run("compare" + model_options(golden) + " --tokens " + joined(golden.tokens) +

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/packed_matrix.h"
+#include "tests/tables.h"
 #include "weights/dtype.h"
 #include "weights/tensor_file.h"
 
@@ -34,18 +35,16 @@ std::map<std::string, double> seconds_by_table(const WeightMatrix& matrix) {
   const std::vector<float> x(cols, 0.5f);
   std::vector<float> y(rows);
   std::vector<kernels::ActivationBlock> blocks(cols / kernels::block_cols);
-  const kernels::TableList list = kernels::runnable();
   std::map<std::string, double> least;
   for (int round = 0; round < 6; ++round) {
-    for (std::size_t i = 0; i < list.count; ++i) {
-      const kernels::Table& table = *list.tables[i];
-      table.quantize(x.data(), cols, blocks.data());
+    for (const kernels::Table* table : tables()) {
+      table->quantize(x.data(), cols, blocks.data());
       const Activations activations{.exact = {x.data(), 1, cols},
                                     .quantized = {blocks.data(), 1, cols / kernels::block_cols}};
       const Clock::time_point start = Clock::now();
-      multiply(table, matrix, {0, kernels::panel_count(rows)}, activations, {y.data(), 1, rows});
+      multiply(*table, matrix, {0, kernels::panel_count(rows)}, activations, {y.data(), 1, rows});
       const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-      const auto [entry, is_first] = least.try_emplace(table.name, seconds);
+      const auto [entry, is_first] = least.try_emplace(table->name, seconds);
       entry->second = std::min(entry->second, seconds);
     }
   }
