@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <stdexcept>
@@ -55,6 +58,85 @@ TEST(OutputFile, AppearsUnderItsNameOnlyWhenCommitted) {
   file.commit();
   EXPECT_EQ(read_whole_file(path), "whole");
   EXPECT_EQ(files_in(folder), 1u);
+}
+
+// Runs in another process, which then kills itself. Returns its number.
+template <class Work>
+pid_t killed_after(const Work& work) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    work();
+    ::kill(::getpid(), SIGKILL);
+  }
+  ::waitpid(child, nullptr, 0);
+  return child;
+}
+
+TEST(OutputFile, RemovesWhatKilledProcessesLeft) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/out";
+  for (int i = 0; i < 3; ++i) {
+    killed_after([&] {
+      OutputFile file(path);
+      file.write(as_bytes("half"));
+      ::kill(::getpid(), SIGKILL);
+    });
+  }
+  EXPECT_EQ(files_in(folder), 1u) << "each removes what the one before left";
+  OutputFile file(path);
+  file.commit();
+  EXPECT_EQ(files_in(folder), 1u);
+  EXPECT_TRUE(fs::exists(path));
+}
+
+TEST(OutputFile, RemovesNothingElse) {
+  const TemporaryFolder folder;
+  const std::string dead = std::to_string(killed_after([] {})), alive = std::to_string(::getpid());
+  for (const std::string& name :
+       std::vector<std::string>{".out." + alive + "-99999.part", ".out." + dead + "-.part", ".out." + dead + ".part",
+                                ".out.-" + dead + "-0.part", ".out." + dead + "-0.part2", ".out." + dead + "-0x.part",
+                                "out." + dead + "-0.part", ".out2." + dead + "-0.part", ".out.1." + dead + "-0.part",
+                                ".out.0-0.part", ".out.-1-0.part", ".out.99999999999999999999-0.part"}) {
+    folder.write(name, "another's");
+  }
+  fs::create_directory(folder.path() + "/.out." + dead + "-1.part");
+  fs::create_symlink(folder.path() + "/.out." + dead + "-.part", folder.path() + "/.out." + dead + "-2.part");
+  ASSERT_EQ(::mkfifo((folder.path() + "/.out." + dead + "-3.part").c_str(), 0666), 0);
+  const std::size_t before = files_in(folder);
+  OutputFile{folder.path() + "/out"}.commit();
+  EXPECT_EQ(files_in(folder), before + 1);
+  folder.write(".out." + dead + "-4.part", "stale");
+  OutputFile{folder.path() + "/out"}.commit();
+  EXPECT_EQ(files_in(folder), before + 1);
+}
+
+TEST(OutputFile, RemovesWhatAProcessOfTheSameNumberLeftLongAgo) {
+  const TemporaryFolder folder;
+  const std::string path = folder.write(".out." + std::to_string(::getpid()) + "-99999.part", "old");
+  fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(24 * 365));
+  OutputFile{folder.path() + "/out"}.commit();
+  EXPECT_EQ(files_in(folder), 1u);
+}
+
+// As a process of another machine does, whose number says nothing here.
+TEST(OutputFile, LeavesWhatIsBeingWritten) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/out";
+  OutputFile file(path);
+  file.write(as_bytes("whole"));
+  const std::string mine = fs::directory_iterator(folder.path())->path().string();
+  const std::string dead = folder.path() + "/.out." + std::to_string(killed_after([] {})) + "-0.part";
+  fs::rename(mine, dead);
+  { const OutputFile other(path); }
+  EXPECT_TRUE(fs::exists(dead));
+  fs::rename(dead, mine);
+  file.finish();
+  fs::rename(mine, dead);
+  { const OutputFile other(path); }
+  EXPECT_TRUE(fs::exists(dead)) << "until it has its name";
+  fs::rename(dead, mine);
+  file.commit();
+  EXPECT_EQ(read_whole_file(path), "whole");
 }
 
 TEST(OutputFile, LeavesNothingAndTouchesNothingWithoutCommit) {

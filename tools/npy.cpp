@@ -1,7 +1,6 @@
 #include "tools/npy.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -10,6 +9,8 @@
 #include <utility>
 
 #include "weights/error.h"
+#include "weights/output_file.h"
+#include "weights/part_files.h"
 #include "weights/quote.h"
 #include "weights/shape.h"
 
@@ -17,13 +18,6 @@ namespace minimind {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Where links lead.
-std::string resolved(const std::string& path) {
-  std::error_code failed;
-  const fs::path canonical = fs::canonical(path, failed);
-  return failed ? path : canonical.string();
-}
 
 bool can_be_replaced(const std::string& path) {
   std::error_code failed;
@@ -33,10 +27,13 @@ bool can_be_replaced(const std::string& path) {
 }  // namespace
 
 NpyWriter::NpyWriter(std::string path)
-    : path_(resolved(path)),
-      temporary_(can_be_replaced(path_) ? fmt::format("{}.{}.part", path_, getpid()) : path_),
+    : path_(output_target(path)),
+      temporary_(can_be_replaced(path_) ? part_path(path_) : path_),
       file_(std::fopen(temporary_.c_str(), "wb")) {
   if (!file_) fail();
+  if (temporary_ == path_) return;
+  lock_part(fileno(file_));
+  remove_stale_parts(path_);
 }
 
 // The format: numpy/lib/format.py. Magic, version, length of the header, header padded to a multiple of 64, data.

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "weights/error.h"
+#include "weights/part_files.h"
 
 namespace minimind {
 namespace {
@@ -20,13 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t piece = std::size_t{1} << 20;
-
-// Where a link to something that exists leads.
-std::string resolved(const std::string& path) {
-  std::error_code failed;
-  const fs::path canonical = fs::canonical(path, failed);
-  return failed ? path : canonical.string();
-}
 
 void check_target(const std::string& path) {
   if (path.empty()) throw Error("the name of the file to write is empty");
@@ -40,24 +33,38 @@ void check_target(const std::string& path) {
   }
 }
 
-// A hidden name in the same folder, so that renaming never copies. Names may have 255 bytes.
-std::string temporary_name(const fs::path& path) {
-  static std::atomic<unsigned> count{0};
-  const std::string name = path.filename().string().substr(0, 200);
-  return (path.parent_path() / fmt::format(".{}.{}-{}.part", name, ::getpid(), count++)).string();
-}
-
 }  // namespace
+
+std::string output_target(const std::string& path) {
+  std::error_code failed;
+  const fs::path canonical = fs::canonical(path, failed);
+  return failed ? path : canonical.string();
+}
 
 OutputFile::OutputFile(std::string path, Watch watch) : path_(std::move(path)), watch_(std::move(watch)) {
   check_target(path_);
-  final_path_ = resolved(path_);
+  final_path_ = output_target(path_);
   buffer_.reserve(piece);
-  do {
-    temporary_path_ = temporary_name(final_path_);
-    descriptor_ = ::open(temporary_path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  } while (descriptor_ < 0 && (errno == EEXIST || errno == EINTR));
-  if (descriptor_ < 0) fail(errno);
+  remove_stale_parts(final_path_);
+  while (!open_part()) continue;
+}
+
+// False when the name is taken, or another process took the file away before it was locked.
+bool OutputFile::open_part() {
+  temporary_path_ = part_path(final_path_);
+  descriptor_ = ::open(temporary_path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) {
+    if (errno == EEXIST || errno == EINTR) return false;
+    if (errno == EACCES || errno == EPERM || errno == EROFS) {
+      throw Error(fmt::format("{}: cannot be written: its folder is read-only: {}; choose another folder", path_,
+                              std::strerror(errno)));
+    }
+    fail(errno);
+  }
+  if (lock_part(descriptor_)) return true;
+  ::close(std::exchange(descriptor_, -1));
+  ::unlink(temporary_path_.c_str());
+  return false;
 }
 
 OutputFile::~OutputFile() {
@@ -110,14 +117,16 @@ void OutputFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes
 void OutputFile::finish() {
   flush();
   if (::fsync(descriptor_) != 0 && errno != EINVAL) fail(errno);  // EINVAL: this file system has no such thing
-  if (::close(std::exchange(descriptor_, -1)) != 0) fail(errno);
+  finished_ = true;
   if (watch_) watch_(size_);
 }
 
 void OutputFile::commit() {
-  if (descriptor_ >= 0) finish();
+  if (!finished_) finish();
   if (std::rename(temporary_path_.c_str(), final_path_.c_str()) != 0) fail(errno);
   temporary_path_.clear();
+  // Not before it has its name: until then it is locked. What closing could report, fsync has.
+  ::close(std::exchange(descriptor_, -1));
 }
 
 void OutputFile::fail(int error) const {

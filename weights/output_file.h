@@ -9,10 +9,13 @@
 
 namespace minimind {
 
+// The file that OutputFile(path) writes: where a link to a file leads, or the path itself.
+std::string output_target(const std::string& path);
+
 // A file that appears under its name only when it is whole: it is written under a temporary name in the same folder
 // (".NAME.PID-N.part") and renamed by commit(). Without commit() nothing is left behind, and what had the name before
-// is untouched. Where the name is a link to a file, that file is replaced and the link stays. Its permissions are those
-// that the umask gives any new file.
+// is untouched; what a process that was killed has left goes when the file is written again. Where the name is a link
+// to a file, that file is replaced and the link stays. Its permissions are those that the umask gives any new file.
 class OutputFile {
  public:
   // Called about every megabyte with the number of bytes written so far; what it throws ends the writing.
@@ -41,6 +44,7 @@ class OutputFile {
   void commit();
 
  private:
+  bool open_part();
   void flush();
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
   [[noreturn]] void fail(int error) const;
@@ -49,7 +53,8 @@ class OutputFile {
   std::string final_path_;  // where links lead
   std::string temporary_path_;
   Watch watch_;
-  int descriptor_ = -1;
+  int descriptor_ = -1;  // locked, see part_files.h
+  bool finished_ = false;
   std::uint64_t size_ = 0;
   std::vector<std::byte> buffer_;  // the last bytes, not yet in the file
 };
