@@ -29,14 +29,6 @@ std::size_t certain_before(std::string_view text, std::string_view tag) {
   return without_end(text.substr(0, text.size() - partial), white_space).size();
 }
 
-void add_call(std::vector<AnswerEvent>& events, std::string_view text) {
-  if (const auto call = parse_tool_call(text)) {
-    events.push_back({.kind = Kind::tool_call, .text = "", .call = *call});
-  } else {
-    events.push_back({.kind = Kind::not_a_call, .text = std::string(text), .call = {}});
-  }
-}
-
 }  // namespace
 
 ThinkState think_state(std::string_view prompt) {
@@ -45,30 +37,33 @@ ThinkState think_state(std::string_view prompt) {
   return said.ends_with(think_end) ? ThinkState::closed : ThinkState::none;
 }
 
-AnswerParser::AnswerParser(ThinkState state)
-    : place_(state == ThinkState::open ? Place::thought : Place::start), behind_tag_(state != ThinkState::none) {}
+AnswerParser::AnswerParser(ThinkState state) : place_(state == ThinkState::open ? Place::thought : Place::start) {}
 
-void AnswerParser::push(std::string_view text, std::vector<AnswerEvent>& events) {
+void AnswerParser::push(std::string_view text, Events& events) {
   held_ += text;
   while (leave(events)) continue;
 }
 
-void AnswerParser::finish(std::vector<AnswerEvent>& events) {
+void AnswerParser::finish(Events& events) {
+  while (place_ == Place::call) {
+    take_call(held_.size(), events);
+    while (leave(events)) continue;
+  }
   const std::string rest = std::exchange(held_, "");
-  if (place_ == Place::call) return add_call(events, rest);
-  if (place_ == Place::thought) return show(Kind::thought, without_end(rest, "\n"), events);
-  show(Kind::text, rest, events);
+  if (place_ == Place::thought) return show_thought(without_end(rest, "\n"), events);
+  if (behind_call_ && without_end(rest, white_space).empty()) return;
+  show_text(Kind::text, rest, events);
 }
 
 // Shows what is certain; goes on to the next place, and returns true, if the tag that begins it is there.
-bool AnswerParser::leave(std::vector<AnswerEvent>& events) {
+bool AnswerParser::leave(Events& events) {
   switch (place_) {
     case Place::start:
       return leave_start();
     case Place::thought:
-      return leave_to(Place::start, think_end, Kind::thought, "\n", events);
+      return leave_thought(events);
     case Place::text:
-      return leave_to(Place::call, call_begin, Kind::text, white_space, events);
+      return leave_text(events);
     case Place::call:
       return leave_call(events);
   }
@@ -81,48 +76,100 @@ bool AnswerParser::leave_start() {
   if (rest.starts_with(think_begin)) {
     held_.erase(0, held_.size() - rest.size() + think_begin.size());
     place_ = Place::thought;
-    behind_tag_ = true;
   } else {
     place_ = Place::text;
   }
   return true;
 }
 
-bool AnswerParser::leave_to(Place next, std::string_view tag, Kind kind, std::string_view cut_before_tag,
-                            std::vector<AnswerEvent>& events) {
-  const std::size_t at = held_.find(tag);
+bool AnswerParser::leave_thought(Events& events) {
+  const std::size_t at = held_.find(think_end);
   const bool found = at != std::string::npos;
-  const std::size_t certain = found ? at : certain_before(held_, tag);
+  const std::size_t certain = found ? at : certain_before(held_, think_end);
   const std::string_view text = std::string_view(held_).substr(0, certain);
-  show(kind, found ? without_end(text, cut_before_tag) : text, events);
-  held_.erase(0, found ? at + tag.size() : certain);
+  show_thought(found ? without_end(text, "\n") : text, events);
+  held_.erase(0, found ? at + think_end.size() : certain);
   if (!found) return false;
-  place_ = next;
-  behind_tag_ = true;
+  place_ = Place::start;
+  thought_begun_ = false;
+  unshown_ = "\n";
   return true;
 }
 
-bool AnswerParser::leave_call(std::vector<AnswerEvent>& events) {
-  const std::size_t end = held_.find(call_end);
+bool AnswerParser::leave_text(Events& events) {
+  const std::size_t at = held_.find(call_begin);
+  const bool found = at != std::string::npos;
+  const std::size_t certain = found ? without_end(std::string_view(held_).substr(0, at), white_space).size()
+                                    : certain_before(held_, call_begin);
+  show_text(Kind::text, std::string_view(held_).substr(0, certain), events);
+  if (found) space_ += held_.substr(certain, at - certain);
+  held_.erase(0, found ? at + call_begin.size() : certain);
+  if (!found) return false;
+  place_ = Place::call;
+  searched_ = 0;
+  in_string_ = escaped_ = broken_ = false;
+  return true;
+}
+
+bool AnswerParser::leave_call(Events& events) {
+  const std::size_t end = find_call_end();
   if (end == std::string::npos) return false;
-  add_call(events, std::string_view(held_).substr(0, end));
-  held_.erase(0, end + call_end.size());
-  place_ = Place::text;
-  behind_tag_ = true;
+  take_call(end, events);
   return true;
 }
 
-void AnswerParser::show(Kind kind, std::string_view text, std::vector<AnswerEvent>& events) {
-  if (behind_tag_) {
+// Where </tool_call> stands outside of strings, or anywhere if the strings are none of JSON.
+std::size_t AnswerParser::find_call_end() {
+  for (; searched_ < held_.size() && !broken_; ++searched_) {
+    const char c = held_[searched_];
+    if (in_string_) {
+      broken_ = static_cast<unsigned char>(c) < 0x20;
+      in_string_ = escaped_ || c != '"';
+      escaped_ = !escaped_ && c == '\\';
+    } else if (c == '"') {
+      in_string_ = true;
+    } else if (c == call_end.front()) {
+      const std::string_view rest = std::string_view(held_).substr(searched_, call_end.size());
+      if (rest == call_end) return searched_;
+      if (call_end.starts_with(rest)) break;
+    }
+  }
+  return broken_ ? held_.find(call_end) : std::string::npos;
+}
+
+// Takes what stands before `end`, which is where the call ends if it is one.
+void AnswerParser::take_call(std::size_t end, Events& events) {
+  const auto call = parse_tool_call(std::string_view(held_).substr(0, end));
+  if (!call) end = std::min(held_.find(call_end), held_.size());
+  const std::size_t behind = std::min(end + call_end.size(), held_.size());
+  const std::string body = held_.substr(0, behind);
+  held_.erase(0, behind);
+  place_ = Place::text;
+  if (!call) return show_text(Kind::not_a_call, std::string(call_begin).append(body), events);
+  events.push_back({.kind = Kind::tool_call, .text = "", .call = *call});
+  behind_call_ = true;
+  unshown_ = white_space;
+}
+
+void AnswerParser::show_thought(std::string_view text, Events& events) {
+  if (!thought_begun_) {
     if (without_end(text, white_space).empty()) return;
     text = without_begin(text, "\n");
   }
   if (text.empty()) return;
-  bool& shown = kind == Kind::thought ? thought_shown_ : text_shown_;
-  const std::string_view border = behind_tag_ && shown ? (kind == Kind::thought ? "\n\n" : "\n") : "";
-  events.push_back({.kind = kind, .text = std::string(border).append(text), .call = {}});
-  shown = true;
-  behind_tag_ = false;
+  const std::string_view border = thought_shown_ && !thought_begun_ ? "\n\n" : "";
+  events.push_back({.kind = Kind::thought, .text = std::string(border).append(text), .call = {}});
+  thought_begun_ = thought_shown_ = true;
+}
+
+void AnswerParser::show_text(Kind kind, std::string_view text, Events& events) {
+  if (text.empty()) return;
+  std::string shown = std::exchange(space_, "").append(text);
+  if (!text_shown_) shown.erase(0, std::min(shown.find_first_not_of(unshown_), shown.size()));
+  behind_call_ = false;
+  if (shown.empty()) return;
+  events.push_back({.kind = kind, .text = std::move(shown), .call = {}});
+  text_shown_ = true;
 }
 
 }  // namespace minimind

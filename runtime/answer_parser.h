@@ -27,7 +27,8 @@ struct AnswerEvent {
     thought,    // text: the next piece of a thought
     text,       // text: the next piece of the answer itself
     tool_call,  // call: a whole one
-    not_a_call  // text: what stood between <tool_call> and its end, but is no {"name": ..., "arguments": {...}}
+    not_a_call  // text: the next piece of the answer itself, of which <tool_call> begins what is no call, see
+                // tool_call.h
   };
   Kind kind = Kind::text;
   std::string text;
@@ -36,14 +37,22 @@ struct AnswerEvent {
   bool operator==(const AnswerEvent&) const = default;
 };
 
-// Splits the stream of an answer's text at <think>, </think>, <tool_call> and </tool_call>, which appear in no event.
-// Text that may be the beginning of a tag is held back until that is certain, and so is white space, until it is known
-// what follows it: how the stream was cut changes nothing but the pieces' borders. Joined,
-//   - thoughts are without the line feeds around them, and those of white space alone give no event; several are an
-//     empty line apart;
-//   - the answer is exact but for white space between it and tags; what stands behind a call begins a new line.
-// A thought begins the answer or follows another one: <think> behind text of the answer is text. So is a </think>
-// outside of a thought, and calls inside of one are thoughts. What is not closed ends with the answer.
+// Splits the stream of an answer's text at <think>, </think>, <tool_call> and </tool_call>. Text that may be the start
+// of a tag is held back until that is certain, and so is white space, until it is known what follows it: how the stream
+// was cut changes nothing but the pieces' borders.
+//   - Thoughts, joined, are without their tags and the line feeds around them. Those of white space alone give no
+//   event;
+//     several are an empty line apart. A thought starts the answer or follows another one: <think> after text of the
+//     answer is text. So is a </think> outside of a thought, and calls inside of one are thoughts.
+//   - Text and not_a_call, joined, are what the model wrote for the answer, byte for byte, but for: the thoughts, and
+//   the
+//     white space before and the line feeds after them, which separate them from the answer; whole calls, and the white
+//     space between them and the start or the end of the answer. Line feeds that the answer itself starts with stay,
+//     also where the prompt has closed a thought before them.
+//   - A call ends at </tool_call>, unless that is inside of a JSON string, or with the answer. Where what is before
+//   that
+//     end is no call, strings mean nothing: it ends at the first </tool_call>, and the answer goes on behind it.
+// No event has a tag that the model did not write: what is not closed when the answer ends stays open.
 class AnswerParser {
  public:
   explicit AnswerParser(ThinkState state);
@@ -55,20 +64,32 @@ class AnswerParser {
   void finish(std::vector<AnswerEvent>& events);
 
  private:
+  using Events = std::vector<AnswerEvent>;
   enum class Place { start, thought, text, call };
 
-  bool leave(std::vector<AnswerEvent>& events);
+  bool leave(Events& events);
   bool leave_start();
-  bool leave_to(Place next, std::string_view tag, AnswerEvent::Kind kind, std::string_view cut_before_tag,
-                std::vector<AnswerEvent>& events);
-  bool leave_call(std::vector<AnswerEvent>& events);
-  void show(AnswerEvent::Kind kind, std::string_view text, std::vector<AnswerEvent>& events);
+  bool leave_thought(Events& events);
+  bool leave_text(Events& events);
+  bool leave_call(Events& events);
+  std::size_t find_call_end();
+  void take_call(std::size_t end, Events& events);
+  void show_thought(std::string_view text, Events& events);
+  void show_text(AnswerEvent::Kind kind, std::string_view text, Events& events);
 
   Place place_;
   std::string held_;
-  bool behind_tag_;  // nothing but white space came since one
+  bool thought_begun_ = false;  // something of the thought that is being read was shown
   bool thought_shown_ = false;
   bool text_shown_ = false;
+  bool behind_call_ = false;  // nothing but white space came since one
+  std::string space_;         // before a call, in the text that may go on behind it
+  std::string_view unshown_;  // characters that the text does not start with: they separate it from what was before
+  // How far the call that is being read was searched for its end, and what was found there.
+  std::size_t searched_ = 0;
+  bool in_string_ = false;
+  bool escaped_ = false;
+  bool broken_ = false;  // a string has a character that no JSON string has
 };
 
 }  // namespace minimind

@@ -56,15 +56,13 @@ class Collector {
         message_.reasoning = message_.reasoning.value_or("") + event.text;
         break;
       case AnswerEvent::Kind::text:
+      case AnswerEvent::Kind::not_a_call:
         message_.content += event.text;
         break;
       case AnswerEvent::Kind::tool_call:
         event.call.id = fmt::format("call_{}", next_call_++);
         message_.tool_calls.push_back(event.call);
         break;
-      case AnswerEvent::Kind::not_a_call:
-        if (!message_.content.empty()) message_.content += '\n';
-        message_.content += "<tool_call>" + event.text + "</tool_call>";
     }
   }
 
@@ -181,7 +179,10 @@ Answer Conversation::answer(std::vector<Message> messages, const AnswerListener&
   GenerateOptions options = options_.generate;
   options.sampling.seed += state_.answers;
   Collector collector(thinks, listener, calls_in(messages) + 1, options_.plain_answers);
-  const auto show = [&](std::string_view piece) { collector.push(piece); };
+  const auto show = [&](std::string_view piece) {
+    if (listener.on_written) listener.on_written(piece);
+    collector.push(piece);
+  };
   const Generated generated = generate(forward_, context_, &tokenizer_, prompt.tokens, options, show, interrupted);
   result.message = collector.finish();
   result.finish_reason = generated.finish_reason;
@@ -240,6 +241,9 @@ Conversation::Prompt Conversation::fit(const std::vector<Message>& messages) con
         prompt = std::move(shorter);
       }
     }
+  }
+  if (prompt.tokens.empty()) {
+    throw Error("the chat template makes an empty prompt of the message, expected at least one token; write some text");
   }
   if (prompt.tokens.size() >= capacity) {
     throw Error(

@@ -66,10 +66,11 @@ struct Answer {
   AnswerStats stats;
 };
 
-// Told of an answer while it comes. Both may be empty.
+// Told of an answer while it comes. Each may be empty.
 struct AnswerListener {
   std::function<void(const AnswerEvent&)> on_event;
   std::function<void(std::size_t turns)> on_dropped;  // before the prompt is computed: the oldest turns are left out
+  std::function<void(std::string_view)> on_written;   // each piece of text as the model writes it, with all tags
 };
 
 // A conversation with a model through its chat template. A turn is a message of the user and all that follows it up to

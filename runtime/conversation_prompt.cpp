@@ -6,6 +6,7 @@
 #include "runtime/answer_parser.h"
 #include "runtime/jinja_json.h"
 #include "runtime/message_json.h"
+#include "runtime/tool_call.h"
 #include "weights/error.h"
 
 namespace minimind {
@@ -27,6 +28,52 @@ Message follower(const Message& answer) {
   return {.role = Role::tool, .content = "?", .tool_call_id = call.id, .name = call.name};
 }
 
+std::string render(const ChatTemplate& chat_template, const PromptSettings& settings,
+                   const std::vector<Message>& messages, bool for_answer, Arguments arguments) {
+  ChatInput input;
+  input.messages = template_messages(messages, arguments);
+  if (!settings.tools.empty()) input.tools = jinja::parse_json(settings.tools, "the tools");
+  input.add_generation_prompt = for_answer;
+  if (settings.think) {
+    for (const char* const name : {"open_thinking", "enable_thinking"}) {
+      input.variables.emplace_back(name, *settings.think);
+    }
+  }
+  return chat_template.render(input, settings.now);
+}
+
+// Whether an object would lose how the arguments are written: spaces, digits, keys that are repeated.
+bool spelled_otherwise(const ToolCall& call) {
+  return json_line(jinja::parse_json(call.arguments, "the arguments of a call")) != call.arguments;
+}
+
+// Templates are given objects. MiniMind's and many others write a text as it is, which keeps the spelling: those are
+// given texts where that matters.
+Arguments arguments_for(const ChatTemplate& chat_template, const PromptSettings& settings,
+                        const std::vector<Message>& messages) {
+  const bool matters = std::any_of(messages.begin(), messages.end(), [](const Message& message) {
+    return !message.verbatim && std::any_of(message.tool_calls.begin(), message.tool_calls.end(), spelled_otherwise);
+  });
+  if (!matters) return Arguments::objects;
+  const std::vector<Message> probe = {
+      {.role = Role::user, .content = "?"},
+      {.role = Role::assistant, .tool_calls = {{.id = "call_1", .name = "f", .arguments = R"({"a": 1})"}}},
+      {.role = Role::tool, .content = "?", .tool_call_id = "call_1", .name = "f"}};
+  try {
+    const bool alike = render(chat_template, settings, probe, false, Arguments::objects) ==
+                       render(chat_template, settings, probe, false, Arguments::texts);
+    return alike ? Arguments::texts : Arguments::objects;
+  } catch (const Error&) {
+    return Arguments::objects;
+  }
+}
+
+// Whether the text goes on with the end of a thought or call.
+bool closes(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  return text.starts_with("</think>") || text.starts_with("</tool_call>");
+}
+
 // Whether a first message gets another prompt with `b` than with `a`.
 bool differs(const ChatTemplate& chat_template, const PromptSettings& a, const PromptSettings& b) {
   const std::vector<Message> first = {{.role = Role::user, .content = "?"}};
@@ -41,16 +88,7 @@ bool differs(const ChatTemplate& chat_template, const PromptSettings& a, const P
 
 std::string render_prompt(const ChatTemplate& chat_template, const PromptSettings& settings,
                           const std::vector<Message>& messages, bool for_answer) {
-  ChatInput input;
-  input.messages = template_messages(messages);
-  if (!settings.tools.empty()) input.tools = jinja::parse_json(settings.tools, "the tools");
-  input.add_generation_prompt = for_answer;
-  if (settings.think) {
-    for (const char* const name : {"open_thinking", "enable_thinking"}) {
-      input.variables.emplace_back(name, *settings.think);
-    }
-  }
-  return chat_template.render(input, settings.now);
+  return render(chat_template, settings, messages, for_answer, arguments_for(chat_template, settings, messages));
 }
 
 bool minds_thinking(const ChatTemplate& chat_template, const PromptSettings& settings) {
@@ -90,19 +128,23 @@ std::optional<std::string> verbatim_form(const ChatTemplate& chat_template, cons
   std::vector<Message> probe = messages;
   probe.push_back(follower(messages.back()));
   Message& answer = probe[messages.size() - 1];
+  // How much of it is `known`, and whether that is all and not followed by the end of what the model left open.
+  using Likeness = std::pair<std::size_t, bool>;
   const auto likeness = [&](const std::optional<std::string>& verbatim) {
     answer.verbatim = verbatim;
     try {
-      return common_prefix(known, render_prompt(chat_template, settings, probe, false));
+      const std::string text = render_prompt(chat_template, settings, probe, false);
+      const std::size_t common = common_prefix(known, text);
+      return Likeness(common, common == known.size() && !closes(std::string_view(text).substr(common)));
     } catch (const Error&) {
-      return std::size_t{0};  // the template wants something else to follow: it is asked when that has come
+      return Likeness(0, false);  // the template wants something else to follow: it is asked when that has come
     }
   };
   std::optional<std::string> best;
-  std::size_t best_likeness = likeness(best);
+  Likeness best_likeness = likeness(best);
   for (const std::string& form : {written, begun_thought(prompt) + written}) {
-    if (best_likeness == known.size()) break;
-    const std::size_t of_form = likeness(form);
+    if (best_likeness == Likeness(known.size(), true)) break;
+    const Likeness of_form = likeness(form);
     if (of_form > best_likeness) best = form;
     best_likeness = std::max(best_likeness, of_form);
   }

@@ -35,9 +35,10 @@ std::vector<Message> without_turns(const std::vector<Message>& messages, std::si
 
 // How the last of the messages, an answer, is best given to the template, so that it writes `known` again, the prompt
 // and the answer as the model wrote it: as it is (nothing), or as this verbatim text. Whichever of the two is like
-// `known` for longer, told by what the template makes of it in the middle of a conversation; as it is, if it is equal.
-// Where the template did not know of the thought that the prompt opened or closed for the model, the verbatim text may
-// begin with that.
+// `known` for longer, told by what the template makes of it in the middle of a conversation; of two that are equally
+// like it, the one that does not close a call or thought which the model left open; as it is, if there is no
+// difference. Where the template did not know of the thought that the prompt opened or closed for the model, the
+// verbatim text may begin with that.
 std::optional<std::string> verbatim_form(const ChatTemplate& chat_template, const PromptSettings& settings,
                                          const std::vector<Message>& messages, const std::string& prompt,
                                          const std::string& written);

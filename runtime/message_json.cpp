@@ -130,12 +130,12 @@ Message read_message(const Value& value, bool exact, const std::string& where) {
   return message;
 }
 
-// `arguments` as they go to a template, an object, or to a file, text.
-Value call_value(const ToolCall& call, bool for_template) {
+Value call_value(const ToolCall& call, Arguments arguments) {
+  const bool text = arguments == Arguments::texts;
   Dict function;
   function.set("name", call.name);
   function.set("arguments",
-               for_template ? jinja::parse_json(call.arguments, "the arguments of a call") : call.arguments);
+               text ? Value(call.arguments) : jinja::parse_json(call.arguments, "the arguments of a call"));
   Dict dict;
   if (!call.id.empty()) dict.set("id", call.id);
   dict.set("type", "function");
@@ -143,7 +143,7 @@ Value call_value(const ToolCall& call, bool for_template) {
   return value_of(std::move(dict));
 }
 
-Dict message_dict(const Message& message, bool for_template) {
+Dict message_dict(const Message& message, Arguments arguments) {
   Dict dict;
   dict.set("role", std::string(name_of(message.role)));
   dict.set("content", message.content);
@@ -152,7 +152,7 @@ Dict message_dict(const Message& message, bool for_template) {
   if (!message.tool_call_id.empty()) dict.set("tool_call_id", message.tool_call_id);
   if (message.tool_calls.empty()) return dict;
   std::vector<Value> calls;
-  for (const ToolCall& call : message.tool_calls) calls.push_back(call_value(call, for_template));
+  for (const ToolCall& call : message.tool_calls) calls.push_back(call_value(call, arguments));
   dict.set("tool_calls", list_of(std::move(calls)));
   return dict;
 }
@@ -192,21 +192,21 @@ std::vector<Message> read_messages(const Value& list, bool exact, const std::str
 Value messages_value(const std::vector<Message>& messages, bool exact) {
   std::vector<Value> values;
   for (const Message& message : messages) {
-    Dict dict = message_dict(message, false);
+    Dict dict = message_dict(message, Arguments::texts);
     if (exact && message.verbatim) dict.set("verbatim", *message.verbatim);
     values.push_back(value_of(std::move(dict)));
   }
   return list_of(std::move(values));
 }
 
-Value template_messages(const std::vector<Message>& messages) {
+Value template_messages(const std::vector<Message>& messages, Arguments arguments) {
   std::vector<Value> values;
   for (const Message& message : messages) {
     if (message.verbatim) {
-      values.push_back(
-          value_of(message_dict({.role = message.role, .content = *message.verbatim, .name = message.name}, true)));
+      const Message plain{.role = message.role, .content = *message.verbatim, .name = message.name};
+      values.push_back(value_of(message_dict(plain, arguments)));
     } else {
-      values.push_back(value_of(message_dict(message, true)));
+      values.push_back(value_of(message_dict(message, arguments)));
     }
   }
   return list_of(std::move(values));

@@ -34,9 +34,11 @@ std::string parse_tools(std::string_view json, const std::string& source);
 // follows an answer that has a call for it.
 void check_order(const std::vector<Message>& messages, const std::string& source);
 
-// What a chat template is given for the messages: reasoning_content beside the content, arguments as objects; of a
-// message with a verbatim text, that as content alone.
-jinja::Value template_messages(const std::vector<Message>& messages);
+// What a chat template is given for the messages: reasoning_content beside the content; of a message with a verbatim
+// text, that as content alone. The arguments of calls are objects, or texts for a template that writes texts as they
+// are.
+enum class Arguments { objects, texts };
+jinja::Value template_messages(const std::vector<Message>& messages, Arguments arguments = Arguments::objects);
 
 // The list of messages as parse_conversation() reads it; `exact` keeps verbatim texts, under that name.
 jinja::Value messages_value(const std::vector<Message>& messages, bool exact);

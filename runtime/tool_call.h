@@ -9,8 +9,11 @@
 
 namespace minimind {
 
-// Reads what models write between <tool_call> and </tool_call>: {"name": "...", "arguments": {...}}, where the
-// arguments may be the text of a JSON object too, or be left out for none. Nothing when it is anything else.
+// Reads a call as models write it: {"name": "...", "arguments": {...}}. The arguments may be named "parameters", may be
+// the text of a JSON object, and may be left out for none. The call has the characters of the arguments as they are:
+// numbers, escapes, keys that are repeated and spaces stay. Nothing where a call could not say all that is written: for
+// what is no such object, has another key, a key twice, or both arguments and parameters, and for integers of more than
+// 64 bits and numbers beyond a double, which no chat template could be given.
 std::optional<ToolCall> parse_tool_call(std::string_view json);
 
 // As Python's json.dumps(value, ensure_ascii=False) writes it, on one line or indented by two spaces a level. `value`

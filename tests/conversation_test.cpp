@@ -164,9 +164,53 @@ TEST(Conversation, CallsAreGivenToTheTemplateAsCallsAndTheirResultsFollow) {
 TEST(Conversation, CallsThatAreSpelledInTheModelsOwnWayStayLikeThat) {
   SmallChat chat(Family::v3, 2048,
                  answers_of(R"("<tool_call>{\"name\":\"now\",\"arguments\":{\"a\":1.50}}</tool_call>")"));
-  EXPECT_EQ(chat.ask("?").message.tool_calls.at(0).arguments, R"({"a": 1.5})");
+  EXPECT_EQ(chat.ask("?").message.tool_calls.at(0).arguments, R"({"a":1.50})");
   const std::size_t before = chat.context.size();
   EXPECT_EQ(chat.conversation.give_results({"1"}, {}, chat.interrupted).stats.reused_tokens, before);
+}
+
+TEST(Conversation, ArgumentsOfASavedConversationKeepTheirSpelling) {
+  const std::string arguments = R"({"a":1.50, "a": -0,"b":"\\u5317"})";
+  ConversationState state;
+  state.messages = {{.role = Role::user, .content = "?"},
+                    {.role = Role::assistant, .tool_calls = {{.id = "1", .name = "f", .arguments = arguments}}}};
+  for (const Family family : {Family::v2, Family::v3}) {
+    SmallChat chat(family, 2048, plain());
+    chat.conversation.restore(state);
+    chat.conversation.give_results({"1"}, {}, chat.interrupted);
+    EXPECT_NE(text_in(chat).find("\"arguments\": " + arguments + "}\n</tool_call>"), std::string::npos)
+        << text_in(chat);
+  }
+  // A template that takes objects alone gets objects.
+  SmallChat chat(
+      Tokenizer(chat_tokenizer_data()),
+      ChatTemplate("{% for m in messages %}{% for c in m.tool_calls or [] %}{{ c.function.arguments | tojson }}"
+                   "{% endfor %}{{ m.content }}{% endfor %}",
+                   "test", {}),
+      2048, plain());
+  chat.conversation.restore(state);
+  chat.conversation.give_results({"1"}, {}, chat.interrupted);
+  EXPECT_TRUE(text_in(chat).starts_with(R"(?{"a": 0, "b": "\\u5317"}1)")) << text_in(chat);
+}
+
+TEST(Conversation, WhatIsLeftOpenIsNotClosed) {
+  const std::string call = R"(<tool_call>\n{\"name\": \"a\", \"arguments\": {}})";
+  for (const std::string& written : {call, call.substr(0, call.size() - 1), "<tool_call>" + call.substr(0, 20)}) {
+    for (const Family family : {Family::v2, Family::v3}) {
+      SmallChat chat(family, 2048, answers_of("\"" + written + "\""));
+      const Answer answer = chat.ask("?");
+      EXPECT_EQ(answer.message.content.find("</"), std::string::npos) << answer.message.content;
+      EXPECT_EQ(answer.message.tool_calls.size(), written == call ? 1u : 0u);
+      const std::size_t before = chat.context.size();
+      EXPECT_EQ(chat.ask("again").stats.reused_tokens, before);
+      EXPECT_EQ(text_in(chat).find("</tool_call>"), std::string::npos) << text_in(chat);
+    }
+  }
+  SmallChat chat(Family::v2, 2048, answers_of(R"("<think>\n嗯")"));
+  EXPECT_EQ(chat.ask("?").message.reasoning, "嗯");
+  const std::size_t before = chat.context.size();
+  EXPECT_EQ(chat.ask("again").stats.reused_tokens, before);
+  EXPECT_EQ(text_in(chat).find("</think>"), std::string::npos) << text_in(chat);
 }
 
 // As tokens of some vocabularies are, which are otherwise left out of texts.
@@ -187,6 +231,29 @@ TEST(Conversation, WhatIsNoCallStaysInTheContent) {
   const Answer answer = chat.ask("?");
   EXPECT_EQ(answer.message.content, "看\n<tool_call>\nweather(北京)\n</tool_call>");
   EXPECT_TRUE(chat.conversation.pending_calls().empty());
+}
+
+TEST(Conversation, AnAnswerIsExactWhereverItStarts) {
+  const std::string text = R"("\n\n 你好\n\n<tool_call>{}</tool_call> \n")";
+  for (const Family family : {Family::v2, Family::v3}) {
+    SmallChat chat(family, 2048, answers_of(text));
+    std::string written, shown;
+    const AnswerListener listener{
+        [&](const AnswerEvent& event) { shown += event.text; }, {}, [&](std::string_view piece) { written += piece; }};
+    const Answer answer = chat.conversation.ask("?", listener, chat.interrupted);
+    EXPECT_EQ(answer.message.content, "\n\n 你好\n\n<tool_call>{}</tool_call> \n");
+    EXPECT_EQ(written, answer.message.content);
+    EXPECT_EQ(shown, answer.message.content);
+  }
+}
+
+TEST(Conversation, AnEmptyPromptIsAnError) {
+  SmallChat chat(Tokenizer(chat_tokenizer_data()), ChatTemplate("{{ messages[-1].content }}", "test", {}), 2048,
+                 plain());
+  EXPECT_NE(error_of([&] { chat.ask(""); }).find("empty prompt"), std::string::npos);
+  EXPECT_FALSE(chat.ask("a").withdrawn);
+  SmallChat with_template(Family::v3, 2048, plain());
+  EXPECT_FALSE(with_template.ask("").withdrawn);
 }
 
 TEST(Conversation, TagsInPlainAnswersMeanNothing) {

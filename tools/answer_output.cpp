@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "tools/generation_report.h"
 #include "tools/terminal.h"
@@ -20,40 +21,45 @@ std::string_view finish_reason_of(const Answer& answer) {
 
 TextOutput::TextOutput(const ChatNotices& notices, bool show_thinking)
     : notices_(notices),
-      show_thinking_(show_thinking),
       on_terminal_(isatty(STDOUT_FILENO) != 0),
+      as_written_(show_thinking && !on_terminal_),
       styles_(takes_styles(stdout)) {}
+
+void TextOutput::written(std::string_view piece) {
+  if (as_written_) write(piece, false);
+}
 
 void TextOutput::event(const AnswerEvent& event) {
   switch (event.kind) {
     case AnswerEvent::Kind::thought:
-      if (!on_terminal_ && !show_thinking_) return;
+      if (!on_terminal_) return;
       begin(Part::thought);
-      return write(event.text, on_terminal_);
-    case AnswerEvent::Kind::text:
-      begin(Part::text);
-      return write(event.text, false);
+      return write(event.text, true);
     case AnswerEvent::Kind::tool_call:
       return call(event.call);
     case AnswerEvent::Kind::not_a_call:
-      end_part();
-      notices_.say(fmt::format("the model meant to call a tool, but wrote no call: {}", event.text));
+      has_no_call_ = true;
+      break;
+    case AnswerEvent::Kind::text:
+      break;
   }
+  if (as_written_) return;
+  begin(Part::text);
+  write(event.text, false);
 }
 
 void TextOutput::begin(Part part) {
   if (part == part_) return;
-  const bool separate = part_ != Part::nothing;
-  end_part();
-  if (separate && on_terminal_) std::fputs("\n", stdout);
-  if (part == Part::thought && !on_terminal_) std::fputs("<think>\n", stdout);
+  if (part_ != Part::nothing) {
+    end_part();
+    std::fputs("\n", stdout);
+  }
   part_ = part;
 }
 
 void TextOutput::end_part() {
   if (on_terminal_) write(safe_.finish(), part_ == Part::thought);
   if (!at_line_begin_) std::fputs("\n", stdout);
-  if (part_ == Part::thought && !on_terminal_) std::fputs("</think>\n\n", stdout);
   std::fflush(stdout);
   at_line_begin_ = true;
   part_ = Part::nothing;
@@ -68,17 +74,18 @@ void TextOutput::write(std::string_view text, bool dim) {
 }
 
 void TextOutput::call(const ToolCall& call) {
-  if (!on_terminal_) {
-    end_part();
-    return notices_.say(fmt::format("the model calls {}", call_text(call)));
-  }
+  if (!on_terminal_) return notices_.say(fmt::format("the model calls {}", call_text(call)));
   begin(Part::call);
   std::fputs((styled(terminal_text("→ " + call_text(call)), Style::call, styles_) + "\n").c_str(), stdout);
   std::fflush(stdout);
 }
 
 void TextOutput::finish(const Answer& answer) {
-  if (part_ != Part::nothing) end_part();
+  end_part();
+  if (std::exchange(has_no_call_, false)) {
+    notices_.say(
+        "what follows <tool_call> is no call, expected {\"name\": ..., \"arguments\": {...}}; it is shown as text");
+  }
   if (answer.withdrawn) return;
   const bool empty = answer.message.content.empty() && answer.message.tool_calls.empty();
   if (empty && answer.finish_reason == FinishReason::stop) notices_.say("the answer is empty");

@@ -90,7 +90,8 @@ void ChatActions::answer(const Generate& generate) {
                                 [&](std::size_t turns) {
                                   notices_.say(fmt::format("the context is full: the oldest {} left out",
                                                            turns == 1 ? "turn is" : counted(turns, "turn") + " are"));
-                                }};
+                                },
+                                [&](std::string_view piece) { output_.written(piece); }};
   const Answer answer = generate(listener);
   last_finish_ = answer.finish_reason;
   if (!answer.withdrawn) results_.clear();
