@@ -27,8 +27,7 @@ struct AnswerEvent {
     thought,    // text: the next piece of a thought
     text,       // text: the next piece of the answer itself
     tool_call,  // call: a whole one
-    not_a_call  // text: the next piece of the answer itself, of which <tool_call> begins what is no call, see
-                // tool_call.h
+    not_a_call  // text: the next piece of the answer itself, with a <tool_call> that begins no call
   };
   Kind kind = Kind::text;
   std::string text;
@@ -40,18 +39,16 @@ struct AnswerEvent {
 // Splits the stream of an answer's text at <think>, </think>, <tool_call> and </tool_call>. Text that may be the start
 // of a tag is held back until that is certain, and so is white space, until it is known what follows it: how the stream
 // was cut changes nothing but the pieces' borders.
-//   - Thoughts, joined, are without their tags and the line feeds around them. Those of white space alone give no
-//   event;
-//     several are an empty line apart. A thought starts the answer or follows another one: <think> after text of the
-//     answer is text. So is a </think> outside of a thought, and calls inside of one are thoughts.
-//   - Text and not_a_call, joined, are what the model wrote for the answer, byte for byte, but for: the thoughts, and
-//   the
-//     white space before and the line feeds after them, which separate them from the answer; whole calls, and the white
-//     space between them and the start or the end of the answer. Line feeds that the answer itself starts with stay,
-//     also where the prompt has closed a thought before them.
-//   - A call ends at </tool_call>, unless that is inside of a JSON string, or with the answer. Where what is before
-//   that
-//     end is no call, strings mean nothing: it ends at the first </tool_call>, and the answer goes on behind it.
+//   - Thoughts, joined, are without their tags and the line feeds around them. Thoughts of white space alone give no
+//     event; several are an empty line apart. A thought starts the answer or follows another one: <think> after text
+//     of the answer is text. So is a </think> outside of a thought, and calls inside of one are thoughts.
+//   - Text and not_a_call, joined, are what the model wrote, byte for byte, without thoughts and whole calls. White
+//     space before a thought, line feeds after it, and white space between calls and the start or the end of the
+//     answer separate these and go too. Line feeds that an answer starts with stay, also where the prompt has closed a
+//     thought before them.
+//   - A call, see parse_tool_call(), ends at </tool_call>, unless that is inside of a JSON string, or with the answer.
+//     If what is before that end is no call, strings mean nothing: it ends at the first </tool_call>, and the answer
+//     continues after it.
 // No event has a tag that the model did not write: what is not closed when the answer ends stays open.
 class AnswerParser {
  public:
