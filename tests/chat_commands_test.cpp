@@ -39,6 +39,7 @@ TEST(ChatCommands, TwoSlashesBeginAMessageThatBeginsWithOne) {
 
 TEST(ChatCommands, ACommandHasAnArgumentWithoutTheBlanksAroundIt) {
   EXPECT_EQ(command_of("/reset").action, ChatAction::reset);
+  EXPECT_EQ(command_of("/clear").action, ChatAction::reset);
   EXPECT_EQ(command_of("/quit").action, ChatAction::exit);
   EXPECT_EQ(command_of("/exit ").action, ChatAction::exit);
   EXPECT_EQ(command_of("/load  my file.json ").argument, "my file.json");

@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::array commands = {
     ChatCommandInfo{"/help", "", "this list", ChatAction::help},
-    ChatCommandInfo{"/reset", "", "begins anew; the system message stays", ChatAction::reset},
+    ChatCommandInfo{"/reset", "", "begins anew, as /clear does; the system message stays", ChatAction::reset},
+    ChatCommandInfo{"/clear", "", "", ChatAction::reset},
     ChatCommandInfo{"/undo", "", "takes your last message and its answer back", ChatAction::undo},
     ChatCommandInfo{"/regenerate", "", "answers the last message once more", ChatAction::regenerate},
     ChatCommandInfo{"/system", "[TEXT]", "sets the system message, or shows it; 'none' removes it", ChatAction::system},

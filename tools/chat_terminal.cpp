@@ -53,8 +53,17 @@ class EntryReader {
   bool styles_;
 };
 
+// The words that leave many other prompts. Scripts send them as messages.
+bool says_leave(const std::string& text) {
+  return text == "exit" || text == "quit";
+}
+
 ChatActions::Next perform(ChatActions& actions, const std::string& text, const ChatNotices& notices,
                           TerminalSignals& signals) {
+  if (says_leave(text)) {
+    notices.say("left, as /exit does; to send the word as a message, begin it with a blank");
+    return ChatActions::Next::leave;
+  }
   const NoEcho no_echo;
   ChatActions::Next next = ChatActions::Next::go_on;
   try {
