@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -84,7 +86,46 @@ TEST_F(Chat, ThoughtsStayOutOfAPipeUnlessWanted) {
   const std::string thinking = saying("<think>\nhm\n</think>\n\n好");
   EXPECT_EQ(run(thinking + "-p a").out, "好\n");
   EXPECT_EQ(run(thinking + "-p a --show-thinking").out, "<think>\nhm\n</think>\n\n好\n");
-  EXPECT_EQ(run(saying("<think>\n\n</think>\n\n好") + "-p a --show-thinking").out, "好\n");
+}
+
+TEST_F(Chat, ShowThinkingPrintsWhatTheModelWroteAndNoMore) {
+  for (const std::string& text : std::vector<std::string>{
+           "<think>\n\n</think>\n\n好", "\n <think>hm", "<think>hm</thin", "<think>a</think>b" + call,
+           "<think>a</think><tool_call>{\"name\": 1", "<think>a</think>\n<think>b</think>\n\n c"}) {
+    const std::string arguments = saying(text) + "-q -p a --show-thinking --save " + path("c.json");
+    EXPECT_EQ(run(arguments).out, text + "\n");
+    const std::string saved = read_whole_file(path("c.json"));
+    EXPECT_EQ(saved.find("think>"), std::string::npos) << saved;
+  }
+}
+
+TEST_F(Chat, LineFeedsThatAnAnswerStartsWithAreShownAndSaved) {
+  const std::string arguments = saying("\n\n好\n") + "--save " + path("c.json") + " -p a";
+  for (const std::string prompt_end : {"", "<think>\n\n</think>\n\n"}) {
+    std::ofstream(path("chat.jinja")) << "{{ messages[-1].content }}" << prompt_end << "\n";
+    EXPECT_EQ(run(arguments).out, "\n\n好\n");
+    EXPECT_EQ(parsed(run(arguments + " --json"))["content"], "\n\n好\n");
+    EXPECT_EQ(json::parse(read_whole_file(path("c.json")))["messages"][1]["content"], "\n\n好\n");
+  }
+}
+
+TEST_F(Chat, NothingOfACallIsDroppedOrAdded) {
+  const json named = parsed(run(saying(R"(<tool_call>{"name":"a","parameters":{"x":1}}</tool_call>)") + "--json -p a"));
+  EXPECT_EQ(named["tool_calls"][0]["function"], json({{"name", "a"}, {"arguments", "{\"x\":1}"}}));
+  const json inner =
+      parsed(run(saying(R"(<tool_call>{"name":"a","arguments":{"s":"</tool_call>"}}</tool_call>)") + "--json -p a"));
+  EXPECT_EQ(inner["tool_calls"][0]["function"], json({{"name", "a"}, {"arguments", "{\"s\":\"</tool_call>\"}"}}));
+  for (const std::string text : {R"(看 <tool_call>{"name":"a","arguments":{"x":1},"id":2}</tool_call>)",
+                                 R"(看 <tool_call>{"name":"a","arguments":{"x":)", R"(<tool_call>{"name")"}) {
+    const json answer = parsed(run(saying(text) + "--json -p a --save " + path("c.json")));
+    EXPECT_EQ(answer["content"], text);
+    EXPECT_EQ(answer["tool_calls"], json::array());
+    EXPECT_EQ(answer["finish_reason"], "stop");
+    EXPECT_EQ(json::parse(read_whole_file(path("c.json")))["messages"][1]["content"], text);
+    const Outcome shown = run(saying(text) + "-p a");
+    EXPECT_EQ(shown.out, text + "\n");
+    EXPECT_NE(shown.err.find("is no call"), std::string::npos) << shown.err;
+  }
 }
 
 TEST_F(Chat, APipeGetsTheTextUnchanged) {
@@ -221,6 +262,20 @@ TEST_F(Chat, ASessionGoesOnWithoutComputingAnythingTwice) {
             1);
 }
 
+TEST_F(Chat, SessionAndSaveAreTwoFiles) {
+  EXPECT_EQ(run(saying("好") + "--session " + path("s") + " --save " + path("./s") + " -p a").status, 2);
+}
+
+TEST_F(Chat, NothingStaysBesideWhatWasSaved) {
+  std::filesystem::create_directory(path("folder"));
+  const std::string folder = path("folder") + "/";
+  EXPECT_EQ(run(saying("好") + "--session " + folder + "s --save " + folder + "c.json -p a").status, 0);
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(names, (std::vector<std::string>{"c.json", "s"}));
+}
+
 TEST_F(Chat, AnswersEndAtMaxTokensAndAtAFullContext) {
   const Outcome cut = run("chat --greedy --ignore-eos -n 5 -p 山居");
   EXPECT_EQ(cut.status, 0);
@@ -240,11 +295,42 @@ TEST_F(Chat, AFullContextLosesTheOldestTurnsOrFails) {
 }
 
 TEST_F(Chat, CallsThatMeanNothingAreUsageErrors) {
-  for (const char* arguments : {"-p ''", "--turns --tool-result --load x", "--json --show-thinking -p a",
+  for (const char* arguments : {"--turns -p ''", "--turns --tool-result --load x", "--json --show-thinking -p a",
                                 "--think --no-think -p a", "--session a --load b -p a", "--stop '' -p a"}) {
     EXPECT_EQ(run("chat " + std::string(arguments)).status, 2) << arguments;
   }
   EXPECT_EQ(run("chat").status, 1);  // standard input is empty
+}
+
+TEST_F(Chat, AnEmptyPromptIsAnEmptyMessage) {
+  const Outcome outcome = run(saying("好") + "-p '' --save " + path("c.json"));
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "好\n");
+  EXPECT_EQ(json::parse(read_whole_file(path("c.json")))["messages"][0], json({{"role", "user"}, {"content", ""}}));
+  EXPECT_EQ(run("chat --seed 1 -q -p ''").out,
+            run("generate --seed 1 -q" + input("<|im_start|>user\n<|im_end|>\n<|im_start|>assistant\n")).out + "\n");
+}
+
+TEST_F(Chat, AnEmptyPromptThatTheTemplateCannotTakeSaysWhy) {
+  std::ofstream(path("strict.jinja"))
+      << "{% if not messages[-1].content %}{{ raise_exception('say something') }}{% endif %}a";
+  const Outcome refused = run("chat" + demo + " -p '' --template " + path("strict.jinja"));
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_EQ(refused.out, "");
+  EXPECT_NE(refused.err.find("say something"), std::string::npos) << refused.err;
+  std::ofstream(path("bare.jinja")) << "{{ messages[-1].content }}";
+  const Outcome nothing = run("chat" + demo + " -p '' --template " + path("bare.jinja"));
+  EXPECT_EQ(nothing.status, 1);
+  EXPECT_EQ(nothing.out, "");
+  EXPECT_NE(nothing.err.find("the chat template makes an empty prompt of the message"), std::string::npos)
+      << nothing.err;
+}
+
+TEST_F(Chat, LinesThatSayExitAreMessagesOfAScript) {
+  const Outcome outcome = run(saying("好") + "--turns" + input("exit\nquit\n/clear\n"));
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "好\n好\n");
+  EXPECT_NE(outcome.err.find("a new conversation"), std::string::npos) << outcome.err;
 }
 
 // The program at a terminal.
@@ -339,6 +425,38 @@ TEST_F(ChatTerminal, ADumbTerminalGetsNoEscapeSequences) {
   terminal.type("\x04");
   EXPECT_EQ(terminal.status(), 0);
   EXPECT_EQ(terminal.shown().find('\x1b'), std::string::npos) << testing::PrintToString(terminal.shown());
+}
+
+TEST_F(ChatTerminal, AFileThatIsInUseIsToldBeforeTheModelAnswers) {
+  for (const std::string option : {"--session ", "--save "}) {
+    const std::string kept = option + path("kept");
+    PseudoTerminal first = start(saying("好") + kept);
+    EXPECT_SHOWN(first, ">");
+    const Outcome refused = run(saying("好") + kept + " -p a");
+    EXPECT_EQ(refused.status, 1);
+    EXPECT_EQ(refused.out, "");
+    EXPECT_NE(refused.err.find(path("kept") + ": is in use by process "), std::string::npos) << refused.err;
+    EXPECT_NE(refused.err.find("minimind chat"), std::string::npos) << refused.err;
+    EXPECT_EQ(run(saying("好") + option + path("other") + " -p a").status, 0);
+    first.signal(SIGKILL);
+    EXPECT_EQ(first.status(), 128 + SIGKILL);
+    EXPECT_EQ(run(saying("好") + kept + " -p a").status, 0) << "the lock goes with the process";
+    EXPECT_FALSE(std::filesystem::exists(path(".kept.lock")));
+    std::filesystem::remove(path("kept"));
+  }
+}
+
+TEST_F(ChatTerminal, ExitAndQuitLeaveAndNameTheCommand) {
+  for (const std::string word : {"exit", "quit"}) {
+    PseudoTerminal terminal = start(saying("好"));
+    EXPECT_SHOWN(terminal, ">");
+    terminal.type(" " + word + "\r");
+    EXPECT_SHOWN(terminal, "\x1b[?2004l好\r\n");
+    EXPECT_SHOWN(terminal, ">");
+    terminal.type(word + "\r");
+    EXPECT_SHOWN(terminal, "left, as /exit does");
+    EXPECT_EQ(terminal.status(), 0);
+  }
 }
 
 TEST_F(ChatTerminal, BlocksAndLinesThatGoOnAreOneMessage) {

@@ -29,7 +29,9 @@ int chat_once(const ChatOptions& options, ChatActions& actions) {
   std::string text = options.text.read();
   if (text.ends_with('\n')) text.pop_back();
   if (text.ends_with('\r')) text.pop_back();
-  if (text.empty()) throw Error("there is no message: the text is empty");
+  if (text.empty() && !options.text.has_prompt) {
+    throw Error("there is no message: the text is empty; --prompt '' sends an empty one");
+  }
   options.tool_result ? actions.give_result(text) : actions.ask(text);
   return status_after(actions);
 }

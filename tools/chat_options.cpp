@@ -1,6 +1,9 @@
 #include "tools/chat_options.h"
 
+#include <fmt/core.h>
 #include <unistd.h>
+
+#include <filesystem>
 
 #include "tools/generation_limits.h"
 #include "weights/error.h"
@@ -19,7 +22,8 @@ void add_conversation_options(CLI::App& command, ChatOptions& options) {
           "--no-think", [&options] { options.think = false; },
           "keep it from thinking (default: as the chat template has it)")
       ->excludes(think);
-  command.add_flag("--show-thinking", options.show_thinking, "print thoughts even where the output is no terminal");
+  command.add_flag("--show-thinking", options.show_thinking,
+                   "where the output is no terminal, print all that the model writes, with its tags");
   command.add_flag("--no-shift", options.no_shift, "fail when the context is full, rather than drop the oldest turns");
   auto* session = command
                       .add_option("--session", options.session,
@@ -36,6 +40,13 @@ void add_input_options(CLI::App& command, ChatOptions& options) {
   command.add_flag("--turns", options.turns, "the text holds a message or /command a line, as at the prompt");
   command.add_flag("--tool-result", options.tool_result, "the text is what the tool that was called returned");
   command.add_flag("--json", options.json, "print each answer as a JSON object on a line");
+}
+
+// Neither has to exist.
+bool is_one_file(const std::string& a, const std::string& b) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  return fs::weakly_canonical(fs::absolute(a, failed), failed) == fs::weakly_canonical(fs::absolute(b, failed), failed);
 }
 
 }  // namespace
@@ -65,7 +76,11 @@ bool ChatOptions::interactive() const {
 
 void ChatOptions::check() const {
   check_stops(stop);
-  if (text.has_prompt && text.prompt.empty()) throw UsageError("--prompt is empty");
+  if (turns && text.has_prompt && text.prompt.empty())
+    throw UsageError("--prompt is empty, expected lines for --turns");
+  if (!session.empty() && !save.empty() && is_one_file(session, save)) {
+    throw UsageError(fmt::format("--session and --save are both {}; give each a file of its own", session));
+  }
   if (turns && tool_result) throw UsageError("--turns takes results of tools as lines that begin with /tool");
   if (tool_result && load.empty() && session.empty()) {
     throw UsageError("--tool-result answers a call: name the conversation with --load or --session");

@@ -16,17 +16,20 @@
 namespace minimind {
 namespace {
 
-// Told before anything is said, rather than when it is to be kept.
-void require_writable(const std::string& path) {
-  if (path.empty()) return;
-  const OutputFile probe(path);
+const ChatOptions& checked(const ChatOptions& options) {
+  options.check();
+  return options;
+}
+
+// That a file cannot be written is told before anything is said, rather than when it is to be kept.
+std::optional<FileLock> locked_for_writing(const std::string& path) {
+  if (path.empty()) return std::nullopt;
+  { const OutputFile probe(path); }
+  return std::optional<FileLock>(std::in_place, path);
 }
 
 // What the options say without a model.
 GenerateOptions generate_options(const ChatOptions& options) {
-  options.check();
-  require_writable(options.session);
-  require_writable(options.save);
   GenerateOptions generate;
   generate.sampling = options.sampling.sampling();
   generate.max_tokens = options.max_tokens;
@@ -49,7 +52,9 @@ ChatTemplate chat_template_of(const ChatOptions& options, const TokenizerData& t
 }  // namespace
 
 ChatSetup::ChatSetup(const ChatOptions& options)
-    : options_(options),
+    : options_(checked(options)),
+      session_lock_(locked_for_writing(options.session)),
+      save_lock_(locked_for_writing(options.save)),
       generate_(generate_options(options)),
       engine_(load_engine(options.checkpoint, options.run)),
       tokenizer_data_(read_tokenizer(require_tokenizer_path(options.tokenizer, options.checkpoint.model))),

@@ -7,6 +7,7 @@
 #include "runtime/session_file.h"
 #include "tools/chat_options.h"
 #include "tools/engine.h"
+#include "weights/file_lock.h"
 
 namespace minimind {
 
@@ -29,6 +30,9 @@ class ChatSetup {
   ConversationOptions conversation_options() const;
 
   const ChatOptions& options_;
+  // Held from the start, so that nothing which is read, or said in a conversation, is lost to another process.
+  std::optional<FileLock> session_lock_;
+  std::optional<FileLock> save_lock_;
   GenerateOptions generate_;
   Engine engine_;
   TokenizerData tokenizer_data_;
