@@ -133,7 +133,8 @@ TEST(StatedConfig, ReadsTheNamesOfLMConfig) {
   EXPECT_EQ(stated.num_key_value_heads, 8u);
   EXPECT_EQ(stated.intermediate_size, 1408u);
   EXPECT_EQ(stated.rms_norm_eps, 1e-5);
-  EXPECT_EQ(stated.max_position_embeddings, 512u);
+  EXPECT_EQ(stated.max_seq_len, 512u);
+  EXPECT_EQ(stated.max_position_embeddings, std::nullopt);
   EXPECT_EQ(stated.num_experts, 4u);
   EXPECT_TRUE(stated.unused.empty());
 }

@@ -77,6 +77,14 @@ std::optional<StatedConfig> stated_config(const std::string& path, const OpenOpt
   return exported ? read_folder_config(file.parent_path().empty() ? "." : file.parent_path().string()) : std::nullopt;
 }
 
+// Keys of the config that do not change what a model of this family computes.
+std::vector<std::string> unused_settings(const std::optional<StatedConfig>& stated, Family family) {
+  if (!stated) return {};
+  std::vector<std::string> unused = stated->unused;
+  if (stated->max_seq_len && !has_lm_config(family)) unused.push_back("max_seq_len");
+  return unused;
+}
+
 // llama.cpp's names for a model without a tokenizer are "none" and "no_vocab".
 bool holds_tokenizer(const GgufMetadata& metadata) {
   const GgufValue* const model = metadata.find("tokenizer.ggml.model");
@@ -94,6 +102,7 @@ Checkpoint open_checkpoint(const std::string& path, const OpenOptions& options) 
   const auto beside = source.stated ? std::nullopt : stated_config(path, options);
   const auto& stated = beside ? beside : source.stated;
   InferredConfig inferred = infer_config(source.canonical, stated, options.overrides, path);
+  std::vector<std::string> unused = unused_settings(stated, inferred.config.family);
   Checkpoint checkpoint{.path = path,
                         .format = std::move(source.format),
                         .config = std::move(inferred.config),
@@ -102,7 +111,7 @@ Checkpoint open_checkpoint(const std::string& path, const OpenOptions& options) 
                         .vector_type = source.vector_type,
                         .metadata = std::move(source.metadata),
                         .skipped = std::move(source.canonical.skipped),
-                        .unused_settings = stated ? stated->unused : std::vector<std::string>{},
+                        .unused_settings = std::move(unused),
                         .lora_changed = {}};
   if (checkpoint.config.tie_word_embeddings) checkpoint.tensors.erase("lm_head.weight");
   check_tensors(checkpoint.tensors, checkpoint.config, path);

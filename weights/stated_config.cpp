@@ -227,7 +227,8 @@ StatedConfig parse_config_json(const std::string& text, const std::string& sourc
     fields.fail("ffn_dim_multiplier", Json(*stated.ffn_dim_multiplier), "at most 1000");
   }
   stated.moe_intermediate_size = fields.size({"moe_intermediate_size"});
-  stated.max_position_embeddings = fields.size({"max_position_embeddings", "max_seq_len"});
+  stated.max_position_embeddings = fields.size({"max_position_embeddings"});
+  stated.max_seq_len = fields.size({"max_seq_len"});
   stated.num_experts = fields.size({"num_experts", "n_routed_experts"});
   stated.num_experts_per_tok = fields.size({"num_experts_per_tok"});
   stated.n_shared_experts = parse_shared_experts(fields);
