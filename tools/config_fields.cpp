@@ -27,6 +27,16 @@ std::size_t numbers_in(const StoredTensor& tensor) {
   return tensor.data.size() / block.bytes * block.elements;
 }
 
+std::string rank_text(const LoraMerge& merge) {
+  if (merge.smallest_rank == merge.largest_rank) return fmt::format("rank {}", merge.largest_rank);
+  return fmt::format("ranks {} to {}", merge.smallest_rank, merge.largest_rank);
+}
+
+std::string without_experts_text(const LoraMerge& merge) {
+  return fmt::format("{}: its LoRA of {} experts' modules, from {} on, was left out: the model is dense", merge.path,
+                     merge.without_experts.size(), merge.without_experts.front());
+}
+
 }  // namespace
 
 std::vector<ConfigField> config_fields(const Checkpoint& checkpoint) {
@@ -73,6 +83,26 @@ std::string assumptions(const Checkpoint& checkpoint) {
   for (const auto& [reason, fields] : by_reason)
     text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", reason, fields);
   return text;
+}
+
+std::vector<std::string> lora_notes(const Checkpoint& checkpoint) {
+  std::vector<std::string> notes;
+  if (const auto& own = checkpoint.own_lora) {
+    notes.push_back(
+        fmt::format("{} LoRA pairs of {} in the checkpoint were merged into its tensors, from {} on, kept as f32",
+                    own->changed.size(), rank_text(*own), own->changed.front()));
+    if (!own->without_experts.empty()) notes.push_back(without_experts_text(*own));
+  }
+  for (const LoraMerge& lora : checkpoint.loras) {
+    notes.push_back(fmt::format("LoRA of {} added to {} tensors, from {} on, kept as f32", rank_text(lora),
+                                lora.changed.size(), lora.changed.front()));
+    if (lora.base_tensors > 0) {
+      notes.push_back(fmt::format("{}: only its LoRA is used, not the {} tensors of the model it also holds", lora.path,
+                                  lora.base_tensors));
+    }
+    if (!lora.without_experts.empty()) notes.push_back(without_experts_text(lora));
+  }
+  return notes;
 }
 
 std::size_t parameter_count(const Checkpoint& checkpoint) {

@@ -22,6 +22,9 @@ std::vector<ConfigField> config_fields(const Checkpoint& checkpoint);
 // assumed.
 std::string assumptions(const Checkpoint& checkpoint);
 
+// What is to be said of each LoRA that was merged, a line each.
+std::vector<std::string> lora_notes(const Checkpoint& checkpoint);
+
 // The number of weights.
 std::size_t parameter_count(const Checkpoint& checkpoint);
 
