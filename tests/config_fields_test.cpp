@@ -99,6 +99,12 @@ TEST(Assumptions, NameTheFieldItsValueAndTheReason) {
   EXPECT_EQ(text.find("hidden_size"), std::string::npos) << "the shapes tell: " << text;
 }
 
+TEST(Assumptions, AreOnlyWhatAWrongGuessWouldChange) {
+  EXPECT_EQ(assumptions(open_golden("v3-dense")), "");
+  EXPECT_EQ(assumptions(open_golden("v2-dense")), "what v2 uses: num_attention_heads 8, num_key_value_heads 2");
+  EXPECT_EQ(assumptions(open_golden("v3-moe")), "what v3 uses: num_experts_per_tok 1");
+}
+
 TEST(LoraNotes, NameRanksAndWhatWasNotUsed) {
   Checkpoint checkpoint;
   EXPECT_TRUE(lora_notes(checkpoint).empty());

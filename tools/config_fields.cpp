@@ -27,6 +27,11 @@ std::size_t numbers_in(const StoredTensor& tensor) {
   return tensor.data.size() / block.bytes * block.elements;
 }
 
+// MiniMind's scripts fix everything else that tensors do not show, such as rope_theta, for each generation.
+bool may_be_otherwise(std::string_view field) {
+  return field == "num_attention_heads" || field == "num_key_value_heads" || field == "num_experts_per_tok";
+}
+
 std::string rank_text(const LoraMerge& merge) {
   if (merge.smallest_rank == merge.largest_rank) return fmt::format("rank {}", merge.largest_rank);
   return fmt::format("ranks {} to {}", merge.smallest_rank, merge.largest_rank);
@@ -74,7 +79,7 @@ std::string assumptions(const Checkpoint& checkpoint) {
   constexpr std::string_view prefix = "assumed: ";
   std::map<std::string, std::string> by_reason;
   for (const ConfigField& field : config_fields(checkpoint)) {
-    if (!field.source.starts_with(prefix) || field.name == "eos_token_id") continue;
+    if (!field.source.starts_with(prefix) || !may_be_otherwise(field.name)) continue;
     std::string& fields = by_reason[field.source.substr(prefix.size())];
     fields += fmt::format("{}{} {}", fields.empty() ? "" : ", ", field.name,
                           field.value.is_string() ? field.value.get<std::string>() : field.value.dump());
