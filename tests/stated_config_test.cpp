@@ -292,6 +292,15 @@ TEST(StatedConfig, YarnAsMiniMindWritesIt) {
   EXPECT_EQ(scaling->attention_factor, 1.5);
 }
 
+// As the code of October 2025 wrote it.
+TEST(StatedConfig, TheFirstYarnOfMiniMindIsRefused) {
+  const std::string yarn = R"("rope_scaling": {"beta_fast": 4, "beta_slow": 1, "factor": 4,
+      "original_max_position_embeddings": 2048, "type": "yarn"}})";
+  expect_error(R"({"model_type": "minimind", "inference_rope_scaling": true, )" + yarn, {"first YaRN", "to false"});
+  EXPECT_EQ(parse(R"({"model_type": "minimind", "inference_rope_scaling": false, )" + yarn).inference_rope_scaling,
+            false);
+}
+
 TEST(StatedConfig, YarnOfMiniMindDefaultsToItsOwnNumbers) {
   const auto scaling = parse(R"({"rope_scaling": {"type": "yarn"}})").rope_scaling;
   ASSERT_TRUE(scaling);
