@@ -81,7 +81,7 @@ $(KERNELS:%.cpp=$(BUILD)/%.o): OPTIMIZE := -O3 -fno-tree-ter
 $(TESTS:%.cpp=$(BUILD)/%.o): OPTIMIZE := -O1
 
 # Conversion of whole models, bit for bit as others do it: a product and a sum stay two roundings.
-QUANTIZERS := weights/quantize.cpp weights/dequantize.cpp
+QUANTIZERS := weights/quantize.cpp weights/dequantize.cpp weights/grid_blocks.cpp
 $(QUANTIZERS:%.cpp=$(BUILD)/%.o): FILE_FLAGS = -ffp-contract=off
 $(QUANTIZERS:%.cpp=$(BUILD)/%.o): OPTIMIZE := -O3
 

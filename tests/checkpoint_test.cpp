@@ -109,6 +109,14 @@ TEST(Checkpoint, SaysWhichFormatItWas) {
   for (const auto& [name, format] : formats) EXPECT_EQ(open_golden(load_golden(name)).format, format) << name;
 }
 
+TEST(Checkpoint, ListsAMaxSeqLenThatTheModelDoesNotUse) {
+  const TemporaryFolder folder;
+  folder.write("config.json", R"({"model_type": "minimind", "hidden_size": 8, "intermediate_size": 6,
+      "max_seq_len": 8192, "max_position_embeddings": 32768})");
+  folder.write("model.safetensors", safetensors_bytes(SmallModel{}.tensors()));
+  EXPECT_EQ(open_checkpoint(folder.path(), {}).unused_settings, std::vector<std::string>{"max_seq_len"});
+}
+
 TEST(Checkpoint, SaysWhatItSkippedAndWhatItDidNotUse) {
   EXPECT_FALSE(open_golden(load_golden("v1-moe")).skipped.empty()) << "the saved causal mask";
   EXPECT_TRUE(open_golden(load_golden("v3-dense")).skipped.empty());

@@ -99,6 +99,31 @@ TEST(Assumptions, NameTheFieldItsValueAndTheReason) {
   EXPECT_EQ(text.find("hidden_size"), std::string::npos) << "the shapes tell: " << text;
 }
 
+TEST(Assumptions, AreOnlyWhatAWrongGuessWouldChange) {
+  EXPECT_EQ(assumptions(open_golden("v3-dense")), "");
+  EXPECT_EQ(assumptions(open_golden("v2-dense")), "what v2 uses: num_attention_heads 8, num_key_value_heads 2");
+  EXPECT_EQ(assumptions(open_golden("v3-moe")), "what v3 uses: num_experts_per_tok 1");
+}
+
+TEST(LoraNotes, NameRanksAndWhatWasNotUsed) {
+  Checkpoint checkpoint;
+  EXPECT_TRUE(lora_notes(checkpoint).empty());
+  checkpoint.own_lora = LoraMerge{.path = "m.pth", .changed = {"a", "b"}, .smallest_rank = 4, .largest_rank = 8};
+  checkpoint.loras.push_back({.path = "l.pth",
+                              .changed = {"a"},
+                              .smallest_rank = 8,
+                              .largest_rank = 8,
+                              .without_experts = {"x"},
+                              .base_tensors = 9});
+  const std::vector<std::string> notes = lora_notes(checkpoint);
+  ASSERT_EQ(notes.size(), 4u);
+  EXPECT_EQ(notes[0],
+            "2 LoRA pairs of ranks 4 to 8 in the checkpoint were merged into its tensors, from a on, kept as f32");
+  EXPECT_EQ(notes[1], "LoRA of rank 8 added to 1 tensors, from a on, kept as f32");
+  EXPECT_EQ(notes[2], "l.pth: only its LoRA is used, not the 9 tensors of the model it also holds");
+  EXPECT_EQ(notes[3], "l.pth: its LoRA of 1 experts' modules, from x on, was left out: the model is dense");
+}
+
 TEST(Assumptions, AreNoneWhereTheConfigSaysEverything) {
   EXPECT_EQ(assumptions(open_golden("hf-qwen3-moe")), "");
   Checkpoint checkpoint;

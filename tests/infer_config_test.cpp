@@ -124,6 +124,21 @@ TEST(InferConfig, AConfigWinsOverHabit) {
   }
 }
 
+// As MiniMind's scripts/convert_model.py writes both.
+TEST(InferConfig, LaterFamiliesIgnoreMaxSeqLen) {
+  for (const auto& model : {SmallModel{}, v2_by_habit(), mixture(SmallModel{}, 3, 0), mixture(v2_by_habit(), 3, 1)}) {
+    const auto [config, sources] = infer(model.tensors(), R"({"max_seq_len": 8192, "max_position_embeddings": 100})");
+    EXPECT_EQ(config.max_position_embeddings, 100u);
+    EXPECT_EQ(infer(model.tensors(), R"({"max_seq_len": 512})").config.max_position_embeddings, 32768u);
+  }
+}
+
+TEST(InferConfig, FirstGenerationsTakeTheirPositionsFromMaxSeqLen) {
+  const std::string both = R"({"max_seq_len": 512, "max_position_embeddings": 100})";
+  EXPECT_EQ(infer(small_v1().tensors(), both).config.max_position_embeddings, 512u);
+  EXPECT_EQ(infer(small_v1().tensors(), R"({"max_position_embeddings": 100})").config.max_position_embeddings, 100u);
+}
+
 TEST(InferConfig, HasASourceForEveryField) {
   const ConfigSources sources = infer(mixture(v2_by_habit(), 3, 1).tensors()).sources;
   for (const char* name : {"family",

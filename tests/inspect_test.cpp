@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include <nlohmann/json.hpp>
 
 #include "tests/cli.h"
@@ -26,7 +28,7 @@ TEST_F(Inspect, ListsEveryTensorWithItsTypeAndShape) {
   const GoldenCase golden = load_golden("v1-moe");
   const Checkpoint checkpoint = open_checkpoint(golden.model_path, {});
   const auto listed = nlohmann::json::parse(run("inspect --json -m " + golden.model_path).out)["tensors"];
-  const std::string text = run("inspect -m " + golden.model_path).out;
+  const std::string text = run("inspect --tensors -m " + golden.model_path).out;
   ASSERT_EQ(listed.size(), checkpoint.tensors.size());
   for (const auto& tensor : listed) {
     const StoredTensor& stored = checkpoint.tensors.at(tensor["name"]);
@@ -37,6 +39,17 @@ TEST_F(Inspect, ListsEveryTensorWithItsTypeAndShape) {
     const std::string line = text.substr(at, text.find('\n', at) - at);
     EXPECT_TRUE(line.ends_with(shape_text(stored.shape))) << line;
   }
+}
+
+TEST_F(Inspect, FoldsEqualLayersAndExperts) {
+  const std::string text = run("inspect -m " + load_golden("v3-moe").model_path).out;
+  const Checkpoint checkpoint = open_checkpoint(load_golden("v3-moe").model_path, {});
+  const std::string layers = fmt::format("  model.layers.0-{}.", checkpoint.config.num_hidden_layers - 1);
+  const std::string experts = fmt::format("mlp.experts.0-{}.up_proj.weight ", checkpoint.config.num_experts - 1);
+  EXPECT_NE(text.find(layers + "self_attn.q_proj.weight "), std::string::npos) << text;
+  EXPECT_NE(text.find(layers + experts), std::string::npos) << text;
+  EXPECT_EQ(text.find("layers.1."), std::string::npos) << text;
+  EXPECT_EQ(run("inspect --json --tensors").status, 2);
 }
 
 TEST_F(Inspect, SaysNothingOfMetadataThatAFileDoesNotHave) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,7 @@ StoredTensors model() {
 
 std::vector<std::string> add(StoredTensors& tensors, const StoredTensors& lora, double scale = 1) {
   const TemporaryFile file(pth_bytes(lora));
-  return add_lora(tensors, {file.path(), scale});
+  return add_lora(tensors, {file.path(), scale}).changed;
 }
 
 // What is said, after the name of the LoRA file.
@@ -198,6 +199,103 @@ TEST(Lora, TwoMatricesForOneModuleAreRefused) {
 
 TEST(Lora, AFileOfNothingIsRefused) {
   EXPECT_NE(add_error({}), "");
+}
+
+TEST(Lora, OfAWholeModelIsUsedAlone) {
+  StoredTensors file = lora_for(q_proj);
+  for (const auto& [name, tensor] : SmallModel{.hidden = 8, .ffn = 9}.tensors()) file.emplace("module." + name, tensor);
+  StoredTensors tensors = model();
+  const StoredTensors before = tensors;
+  const TemporaryFile saved(pth_bytes(file));
+  const LoraMerge merge = add_lora(tensors, {saved.path(), 2});
+  EXPECT_EQ(merge.changed, std::vector<std::string>{std::string(q_proj) + ".weight"});
+  EXPECT_EQ(merge.base_tensors, SmallModel{}.tensors().size());
+  EXPECT_EQ(merge.smallest_rank, 2u);
+  EXPECT_EQ(merge.largest_rank, 2u);
+  for (const auto& [name, tensor] : before) {
+    const bool named = name == std::string(q_proj) + ".weight";
+    EXPECT_EQ(floats_of(tensors.at(name)), named ? added(tensor, lora_for(q_proj), q_proj, 2) : floats_of(tensor));
+  }
+}
+
+TEST(Lora, InACheckpointIsMergedIntoIt) {
+  const StoredTensors plain = model();
+  for (const char* prefix : {"", "module.", "_orig_mod."}) {
+    StoredTensors stored;
+    for (const auto& [name, tensor] : plain) stored.emplace(prefix + name, tensor);
+    for (const auto& [name, tensor] : lora_for(q_proj)) stored.emplace(prefix + name, tensor);
+    const TemporaryFile file(pth_bytes(stored));
+    const Checkpoint checkpoint = open_checkpoint(file.path(), {});
+    ASSERT_TRUE(checkpoint.own_lora);
+    EXPECT_EQ(checkpoint.own_lora->largest_rank, 2u);
+    EXPECT_EQ(checkpoint.lora_changed, std::vector<std::string>{std::string(q_proj) + ".weight"});
+    ASSERT_EQ(checkpoint.tensors.size(), plain.size());
+    for (const auto& [name, tensor] : plain) {
+      const bool named = name == std::string(q_proj) + ".weight";
+      EXPECT_EQ(floats_of(checkpoint.tensors.at(name)),
+                named ? added(tensor, lora_for(q_proj), q_proj, 1) : floats_of(tensor));
+    }
+  }
+}
+
+TEST(Lora, OfTheCheckpointItselfIsNotAddedTwice) {
+  StoredTensors stored = model();
+  for (const auto& [name, tensor] : lora_for(q_proj)) stored.emplace(name, tensor);
+  const TemporaryFile file(pth_bytes(stored));
+  OpenOptions options;
+  options.loras.push_back({file.path(), 1});
+  EXPECT_THROW(open_checkpoint(file.path(), options), UsageError);
+  EXPECT_NE(error_of([&] { open_checkpoint(file.path(), options); }).find("merged into already"), std::string::npos);
+}
+
+TEST(Lora, WithoutAModelIsNoCheckpoint) {
+  const TemporaryFile file(pth_bytes(lora_for(q_proj)));
+  EXPECT_EQ(error_of([&] { open_checkpoint(file.path(), {}); }).find(file.path() + ": is a LoRA without a model"), 0u);
+}
+
+TEST(Lora, NumbersThatAreNotFiniteAreItsFault) {
+  for (const float value : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
+                            std::numeric_limits<float>::quiet_NaN()}) {
+    for (const char half : {'A', 'B'}) {
+      StoredTensors lora = lora_for(q_proj);
+      StoredTensor& tensor = lora.at(part(q_proj, half));
+      std::vector<float> values = floats_of(tensor);
+      values[3] = value;
+      tensor = f32_tensor(tensor.shape, values);
+      const std::string error = add_error(lora);
+      EXPECT_NE(error.find(part(q_proj, half) + " holds "), std::string::npos) << error;
+    }
+  }
+}
+
+TEST(Lora, AProductTooLargeForF32IsItsFault) {
+  StoredTensors tensors = model();
+  const TemporaryFile file(pth_bytes(lora_for(q_proj)));
+  const std::string error = error_of([&] { add_lora(tensors, {file.path(), 1e300}); });
+  EXPECT_EQ(error.find(file.path() + ": its product for " + q_proj), 0u) << error;
+}
+
+TEST(Lora, OfExpertsIsLeftOutOfADenseModel) {
+  StoredTensors lora = lora_for(q_proj);
+  for (const char* module : {"model.layers.0.mlp.experts.1.up_proj", "model.layers.0.mlp.shared_experts.0.up_proj",
+                             "model.layers.1.mlp.gate"}) {
+    for (const auto& [name, tensor] : lora_for(module)) lora.emplace(name, tensor);
+  }
+  StoredTensors tensors = model();
+  const TemporaryFile file(pth_bytes(lora));
+  const LoraMerge merge = add_lora(tensors, {file.path(), 1});
+  EXPECT_EQ(merge.changed, std::vector<std::string>{std::string(q_proj) + ".weight"});
+  EXPECT_EQ(merge.without_experts.size(), 3u);
+  EXPECT_NE(add_error(lora_for("model.layers.0.mlp.experts.1.up_proj")).find("is for experts alone"),
+            std::string::npos);
+}
+
+TEST(Lora, OfAnExpertThatAnMoeModelLacksIsRefused) {
+  StoredTensors tensors = mixture(SmallModel{}, 2, 0).tensors();
+  StoredTensors lora = lora_for(q_proj);
+  for (const auto& [name, tensor] : lora_for("model.layers.0.mlp.experts.2.up_proj")) lora.emplace(name, tensor);
+  const TemporaryFile file(pth_bytes(lora));
+  EXPECT_NE(error_of([&] { add_lora(tensors, {file.path(), 1}); }).find("experts.2.up_proj"), std::string::npos);
 }
 
 TEST(Lora, AFileThatIsNotThereIsNamed) {

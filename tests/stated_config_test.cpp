@@ -133,7 +133,8 @@ TEST(StatedConfig, ReadsTheNamesOfLMConfig) {
   EXPECT_EQ(stated.num_key_value_heads, 8u);
   EXPECT_EQ(stated.intermediate_size, 1408u);
   EXPECT_EQ(stated.rms_norm_eps, 1e-5);
-  EXPECT_EQ(stated.max_position_embeddings, 512u);
+  EXPECT_EQ(stated.max_seq_len, 512u);
+  EXPECT_EQ(stated.max_position_embeddings, std::nullopt);
   EXPECT_EQ(stated.num_experts, 4u);
   EXPECT_TRUE(stated.unused.empty());
 }
@@ -289,6 +290,15 @@ TEST(StatedConfig, YarnAsMiniMindWritesIt) {
   EXPECT_EQ(scaling->beta_fast, 16.0);
   EXPECT_EQ(scaling->beta_slow, 2.0);
   EXPECT_EQ(scaling->attention_factor, 1.5);
+}
+
+// As the code of October 2025 wrote it.
+TEST(StatedConfig, TheFirstYarnOfMiniMindIsRefused) {
+  const std::string yarn = R"("rope_scaling": {"beta_fast": 4, "beta_slow": 1, "factor": 4,
+      "original_max_position_embeddings": 2048, "type": "yarn"}})";
+  expect_error(R"({"model_type": "minimind", "inference_rope_scaling": true, )" + yarn, {"first YaRN", "to false"});
+  EXPECT_EQ(parse(R"({"model_type": "minimind", "inference_rope_scaling": false, )" + yarn).inference_rope_scaling,
+            false);
 }
 
 TEST(StatedConfig, YarnOfMiniMindDefaultsToItsOwnNumbers) {

@@ -27,6 +27,21 @@ std::size_t numbers_in(const StoredTensor& tensor) {
   return tensor.data.size() / block.bytes * block.elements;
 }
 
+// MiniMind's scripts fix everything else that tensors do not show, such as rope_theta, for each generation.
+bool may_be_otherwise(std::string_view field) {
+  return field == "num_attention_heads" || field == "num_key_value_heads" || field == "num_experts_per_tok";
+}
+
+std::string rank_text(const LoraMerge& merge) {
+  if (merge.smallest_rank == merge.largest_rank) return fmt::format("rank {}", merge.largest_rank);
+  return fmt::format("ranks {} to {}", merge.smallest_rank, merge.largest_rank);
+}
+
+std::string without_experts_text(const LoraMerge& merge) {
+  return fmt::format("{}: its LoRA of {} experts' modules, from {} on, was left out: the model is dense", merge.path,
+                     merge.without_experts.size(), merge.without_experts.front());
+}
+
 }  // namespace
 
 std::vector<ConfigField> config_fields(const Checkpoint& checkpoint) {
@@ -64,7 +79,7 @@ std::string assumptions(const Checkpoint& checkpoint) {
   constexpr std::string_view prefix = "assumed: ";
   std::map<std::string, std::string> by_reason;
   for (const ConfigField& field : config_fields(checkpoint)) {
-    if (!field.source.starts_with(prefix) || field.name == "eos_token_id") continue;
+    if (!field.source.starts_with(prefix) || !may_be_otherwise(field.name)) continue;
     std::string& fields = by_reason[field.source.substr(prefix.size())];
     fields += fmt::format("{}{} {}", fields.empty() ? "" : ", ", field.name,
                           field.value.is_string() ? field.value.get<std::string>() : field.value.dump());
@@ -73,6 +88,26 @@ std::string assumptions(const Checkpoint& checkpoint) {
   for (const auto& [reason, fields] : by_reason)
     text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", reason, fields);
   return text;
+}
+
+std::vector<std::string> lora_notes(const Checkpoint& checkpoint) {
+  std::vector<std::string> notes;
+  if (const auto& own = checkpoint.own_lora) {
+    notes.push_back(
+        fmt::format("{} LoRA pairs of {} in the checkpoint were merged into its tensors, from {} on, kept as f32",
+                    own->changed.size(), rank_text(*own), own->changed.front()));
+    if (!own->without_experts.empty()) notes.push_back(without_experts_text(*own));
+  }
+  for (const LoraMerge& lora : checkpoint.loras) {
+    notes.push_back(fmt::format("LoRA of {} added to {} tensors, from {} on, kept as f32", rank_text(lora),
+                                lora.changed.size(), lora.changed.front()));
+    if (lora.base_tensors > 0) {
+      notes.push_back(fmt::format("{}: only its LoRA is used, not the {} tensors of the model it also holds", lora.path,
+                                  lora.base_tensors));
+    }
+    if (!lora.without_experts.empty()) notes.push_back(without_experts_text(lora));
+  }
+  return notes;
 }
 
 std::size_t parameter_count(const Checkpoint& checkpoint) {

@@ -18,9 +18,12 @@ struct ConfigField {
 // All that mean something for this checkpoint: those of experts only where it has some.
 std::vector<ConfigField> config_fields(const Checkpoint& checkpoint);
 
-// "what v3 uses: rope_theta 1000000.0, ...": what neither the file nor the caller said. Empty when nothing was
-// assumed.
+// "what v2 uses: num_attention_heads 8, num_key_value_heads 2": what neither the file nor the caller said and what may
+// be otherwise in a model of the same shapes. Empty when there is no such thing.
 std::string assumptions(const Checkpoint& checkpoint);
+
+// What is to be said of each LoRA that was merged, a line each.
+std::vector<std::string> lora_notes(const Checkpoint& checkpoint);
 
 // The number of weights.
 std::size_t parameter_count(const Checkpoint& checkpoint);

@@ -36,10 +36,7 @@ void print_notes(const Checkpoint& checkpoint) {
   if (const std::string assumed = assumptions(checkpoint); !assumed.empty()) {
     note("assumed {}", assumed);
   }
-  if (!checkpoint.lora_changed.empty()) {
-    note("LoRA added to {} tensors, from {} on, which are held as f32", checkpoint.lora_changed.size(),
-         checkpoint.lora_changed.front());
-  }
+  for (const std::string& line : lora_notes(checkpoint)) note("{}", line);
 }
 
 Engine load_engine(const CheckpointOptions& checkpoint_options, const RunOptions& run) {

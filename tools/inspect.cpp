@@ -7,6 +7,7 @@
 #include "tools/commands.h"
 #include "tools/config_fields.h"
 #include "tools/find_tokenizer.h"
+#include "tools/fold_tensors.h"
 #include "tools/options.h"
 #include "weights/gguf_text.h"
 #include "weights/quote.h"
@@ -21,6 +22,7 @@ struct InspectOptions {
   CheckpointOptions checkpoint;
   std::string tokenizer;
   bool json = false;
+  bool tensors = false;
 };
 
 struct TokenizerFacts {
@@ -115,7 +117,27 @@ void print_metadata(const GgufMetadata& metadata) {
   }
 }
 
-void print_text(const Checkpoint& checkpoint, const std::optional<TokenizerFacts>& tokenizer) {
+void print_tensor(const std::string& name, DType dtype, const std::vector<std::size_t>& shape) {
+  fmt::print("  {:<56}  {:<8}{}\n", name, name_of(dtype), shape_text(shape));
+}
+
+void print_tensors(const Checkpoint& checkpoint, bool every_one) {
+  if (every_one) {
+    fmt::print("\ntensors, by their Hugging Face names\n");
+    for (const auto& [name, tensor] : checkpoint.tensors) print_tensor(name, tensor.dtype, tensor.shape);
+    print_list("changed by LoRA and kept as f32", checkpoint.lora_changed);
+    return;
+  }
+  fmt::print("\ntensors, by their Hugging Face names; equal layers on one line, --tensors lists all\n");
+  for (const FoldedTensors& fold : fold_tensors(checkpoint.tensors)) print_tensor(fold.name, fold.dtype, fold.shape);
+  StoredTensors changed;
+  for (const std::string& name : checkpoint.lora_changed) changed.emplace(name, checkpoint.tensors.at(name));
+  std::vector<std::string> names;
+  for (const FoldedTensors& fold : fold_tensors(changed)) names.push_back(fold.name);
+  print_list("changed by LoRA and kept as f32", names);
+}
+
+void print_text(const Checkpoint& checkpoint, const std::optional<TokenizerFacts>& tokenizer, bool every_tensor) {
   fmt::print("{}: {}, {:.2f} M parameters, {}\n", checkpoint.path, checkpoint.format,
              1e-6 * static_cast<double>(parameter_count(checkpoint)), stored_types(checkpoint));
   fmt::print("sha256 of the weights as f32: {}\n\n", weights_sha256(checkpoint.tensors));
@@ -123,17 +145,14 @@ void print_text(const Checkpoint& checkpoint, const std::optional<TokenizerFacts
     const std::string value = field.value.is_string() ? field.value.get<std::string>() : field.value.dump();
     fmt::print("  {:<24}{:<12}  {}\n", field.name, value, field.source);
   }
+  for (const std::string& line : lora_notes(checkpoint)) fmt::print("\n{}\n", line);
   if (tokenizer) {
     fmt::print("\ntokenizer {}: {}\n", tokenizer->path, described(tokenizer->tokenizer));
   } else {
     fmt::print("\nno tokenizer in the model, beside it or in ../model/\n");
   }
   print_metadata(checkpoint.metadata);
-  fmt::print("\ntensors, by their Hugging Face names\n");
-  for (const auto& [name, tensor] : checkpoint.tensors) {
-    fmt::print("  {:<56}{:<6}{}\n", name, name_of(tensor.dtype), shape_text(tensor.shape));
-  }
-  print_list("changed by LoRA and held as f32", checkpoint.lora_changed);
+  print_tensors(checkpoint, every_tensor);
   print_list("saved buffers, not read but computed", checkpoint.skipped);
   print_list("settings that do not change what is computed", checkpoint.unused_settings);
 }
@@ -142,7 +161,7 @@ int run_inspect(const InspectOptions& options) {
   const std::string path = model_path(options.checkpoint.model);
   const Checkpoint checkpoint = open_checkpoint(path, options.checkpoint.open_options());
   const auto tokenizer = tokenizer_facts(options, path);
-  options.json ? print_json(checkpoint, tokenizer) : print_text(checkpoint, tokenizer);
+  options.json ? print_json(checkpoint, tokenizer) : print_text(checkpoint, tokenizer, options.tensors);
   return 0;
 }
 
@@ -153,7 +172,8 @@ Command add_inspect(CLI::App& app) {
   CLI::App* command = app.add_subcommand("inspect", "what a checkpoint is, and where each value came from");
   options->checkpoint.add_to(*command);
   command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json, the folder that holds it, or a .gguf");
-  command->add_flag("--json", options->json, "print one JSON object");
+  CLI::Option* const json = command->add_flag("--json", options->json, "print one JSON object");
+  command->add_flag("--tensors", options->tensors, "list every tensor, those of equal layers too")->excludes(json);
   return [options] { return run_inspect(*options); };
 }
 

@@ -27,6 +27,7 @@ namespace fs = std::filesystem;
 struct Source {
   std::string format;
   CanonicalTensors canonical;
+  StoredTensors lora;                  // unmerged, under the names of the file
   std::optional<StatedConfig> stated;  // said in the file itself
   std::optional<DType> vector_type;
   GgufMetadata metadata;
@@ -46,6 +47,11 @@ Source from_gguf(std::shared_ptr<const MappedFile> file) {
 Source from_state_dict(StoredTensors stored, std::string format, const std::string& path) {
   Source source;
   source.format = std::move(format);
+  source.lora = take_lora(stored);
+  if (stored.empty() && !source.lora.empty()) {
+    throw Error(fmt::format(
+        "{}: is a LoRA without a model; load the model it was trained on and add this file as its LoRA", path));
+  }
   source.canonical = to_canonical_names(std::move(stored), path);
   return source;
 }
@@ -77,6 +83,38 @@ std::optional<StatedConfig> stated_config(const std::string& path, const OpenOpt
   return exported ? read_folder_config(file.parent_path().empty() ? "." : file.parent_path().string()) : std::nullopt;
 }
 
+// Keys of the config that do not change what a model of this family computes.
+std::vector<std::string> unused_settings(const std::optional<StatedConfig>& stated, Family family) {
+  if (!stated) return {};
+  std::vector<std::string> unused = stated->unused;
+  if (stated->max_seq_len && !has_lm_config(family)) unused.push_back("max_seq_len");
+  return unused;
+}
+
+bool is_same_file(const std::string& a, const std::string& b) {
+  std::error_code ignored;
+  return fs::equivalent(a, b, ignored);
+}
+
+// Merges the LoRA that the checkpoint holds itself, then those given.
+void add_loras(Checkpoint& checkpoint, const StoredTensors& own, const std::vector<LoraFile>& given) {
+  const auto changed = [&](const LoraMerge& merge) {
+    checkpoint.lora_changed.insert(checkpoint.lora_changed.end(), merge.changed.begin(), merge.changed.end());
+  };
+  if (!own.empty()) {
+    checkpoint.own_lora = merge_lora(checkpoint.tensors, own, {checkpoint.path, 1});
+    changed(*checkpoint.own_lora);
+  }
+  for (const LoraFile& lora : given) {
+    if (!own.empty() && is_same_file(lora.path, checkpoint.path)) {
+      throw UsageError(
+          fmt::format("{}: is the model, too, which its LoRA is merged into already; leave out --lora", lora.path));
+    }
+    checkpoint.loras.push_back(add_lora(checkpoint.tensors, lora));
+    changed(checkpoint.loras.back());
+  }
+}
+
 // llama.cpp's names for a model without a tokenizer are "none" and "no_vocab".
 bool holds_tokenizer(const GgufMetadata& metadata) {
   const GgufValue* const model = metadata.find("tokenizer.ggml.model");
@@ -94,6 +132,7 @@ Checkpoint open_checkpoint(const std::string& path, const OpenOptions& options) 
   const auto beside = source.stated ? std::nullopt : stated_config(path, options);
   const auto& stated = beside ? beside : source.stated;
   InferredConfig inferred = infer_config(source.canonical, stated, options.overrides, path);
+  std::vector<std::string> unused = unused_settings(stated, inferred.config.family);
   Checkpoint checkpoint{.path = path,
                         .format = std::move(source.format),
                         .config = std::move(inferred.config),
@@ -102,14 +141,13 @@ Checkpoint open_checkpoint(const std::string& path, const OpenOptions& options) 
                         .vector_type = source.vector_type,
                         .metadata = std::move(source.metadata),
                         .skipped = std::move(source.canonical.skipped),
-                        .unused_settings = stated ? stated->unused : std::vector<std::string>{},
-                        .lora_changed = {}};
+                        .unused_settings = std::move(unused),
+                        .lora_changed = {},
+                        .own_lora = {},
+                        .loras = {}};
   if (checkpoint.config.tie_word_embeddings) checkpoint.tensors.erase("lm_head.weight");
   check_tensors(checkpoint.tensors, checkpoint.config, path);
-  for (const LoraFile& lora : options.loras) {
-    const std::vector<std::string> changed = add_lora(checkpoint.tensors, lora);
-    checkpoint.lora_changed.insert(checkpoint.lora_changed.end(), changed.begin(), changed.end());
-  }
+  add_loras(checkpoint, source.lora, options.loras);
   return checkpoint;
 }
 

@@ -29,7 +29,9 @@ struct Checkpoint {
   GgufMetadata metadata;                     // of a GGUF; empty for other formats
   std::vector<std::string> skipped;          // saved buffers that are computed here instead
   std::vector<std::string> unused_settings;  // keys of the config that do not change what is computed
-  std::vector<std::string> lora_changed;     // tensors that a LoRA changed; they are held as f32
+  std::vector<std::string> lora_changed;     // tensors that a LoRA changed; they are kept as f32
+  std::optional<LoraMerge> own_lora;         // that the checkpoint itself held, unmerged
+  std::vector<LoraMerge> loras;              // of OpenOptions, in their order
 };
 
 // The only door: .pth, .pt, .bin, .safetensors and .gguf files by their content, or a Hugging Face folder.

@@ -29,7 +29,21 @@ enum class DType {
   q4_k,
   q5_k,
   q6_k,
-  iq4_nl
+  iq4_nl,
+  q2_k,
+  q3_k,
+  iq4_xs,
+  iq3_s,
+  iq3_xxs,
+  iq2_s,
+  iq2_xs,
+  iq2_xxs,
+  iq1_m,
+  iq1_s,
+  tq1_0,
+  tq2_0,
+  mxfp4,
+  nvfp4
 };
 
 // The smallest unit of an encoding: so many numbers in so many bytes. One number, where it is no block format.
@@ -80,6 +94,32 @@ constexpr BlockShape block_shape(DType type) {
       return {256, 176};
     case DType::q6_k:
       return {256, 210};
+    case DType::q2_k:
+      return {256, 84};
+    case DType::q3_k:
+    case DType::iq3_s:
+      return {256, 110};
+    case DType::iq4_xs:
+      return {256, 136};
+    case DType::iq3_xxs:
+      return {256, 98};
+    case DType::iq2_s:
+      return {256, 82};
+    case DType::iq2_xs:
+      return {256, 74};
+    case DType::iq2_xxs:
+    case DType::tq2_0:
+      return {256, 66};
+    case DType::iq1_m:
+      return {256, 56};
+    case DType::iq1_s:
+      return {256, 50};
+    case DType::tq1_0:
+      return {256, 54};
+    case DType::mxfp4:
+      return {32, 17};
+    case DType::nvfp4:
+      return {64, 36};
   }
   return {0, 0};
 }
@@ -138,6 +178,34 @@ constexpr std::string_view name_of(DType type) {
       return "q6_k";
     case DType::iq4_nl:
       return "iq4_nl";
+    case DType::q2_k:
+      return "q2_k";
+    case DType::q3_k:
+      return "q3_k";
+    case DType::iq4_xs:
+      return "iq4_xs";
+    case DType::iq3_s:
+      return "iq3_s";
+    case DType::iq3_xxs:
+      return "iq3_xxs";
+    case DType::iq2_s:
+      return "iq2_s";
+    case DType::iq2_xs:
+      return "iq2_xs";
+    case DType::iq2_xxs:
+      return "iq2_xxs";
+    case DType::iq1_m:
+      return "iq1_m";
+    case DType::iq1_s:
+      return "iq1_s";
+    case DType::tq1_0:
+      return "tq1_0";
+    case DType::tq2_0:
+      return "tq2_0";
+    case DType::mxfp4:
+      return "mxfp4";
+    case DType::nvfp4:
+      return "nvfp4";
   }
   return "unknown";
 }

@@ -236,9 +236,11 @@ ListedTensor read_listed_tensor(ByteReader& reader, std::size_t number, std::siz
 }
 
 // Tensors may be listed in any order, but as in ggml they fill the data one after the other, each padded to the
-// alignment: then a byte too many or too few anywhere in the file is found out.
-void check_coverage(const std::vector<ListedTensor>& tensors, std::size_t data_size, std::size_t alignment,
+// alignment: then a byte too many or too few anywhere in the file is found out. Only zeros may follow, any number of
+// them: some tools pad whole files.
+void check_coverage(const std::vector<ListedTensor>& tensors, std::span<const std::byte> data, std::size_t alignment,
                     const ByteReader& reader) {
+  const std::size_t data_size = data.size();
   std::vector<const ListedTensor*> by_offset;
   for (const ListedTensor& tensor : tensors) by_offset.push_back(&tensor);
   std::sort(by_offset.begin(), by_offset.end(),
@@ -260,8 +262,10 @@ void check_coverage(const std::vector<ListedTensor>& tensors, std::size_t data_s
     }
     covered = gguf_padded(covered + tensor->size, alignment);
   }
-  if (data_size > covered) {
-    reader.fail(fmt::format("{} bytes at the end of the file belong to no tensor; {}", data_size - covered, damaged));
+  const auto behind = data.subspan(std::min(covered, data.size()));
+  if (std::any_of(behind.begin(), behind.end(), [](std::byte byte) { return byte != std::byte{0}; })) {
+    reader.fail(fmt::format("{} bytes at the end of the file belong to no tensor and are not zeros, as padding is; {}",
+                            behind.size(), damaged));
   }
 }
 
@@ -271,7 +275,7 @@ StoredTensors locate(std::vector<ListedTensor> listed, std::size_t alignment, co
   const auto bytes = file->bytes();
   const std::size_t data_begin = std::min(gguf_padded(reader.position(), alignment), bytes.size());
   const auto data = bytes.subspan(data_begin);
-  check_coverage(listed, data.size(), alignment, reader);
+  check_coverage(listed, data, alignment, reader);
   StoredTensors tensors;
   for (ListedTensor& tensor : listed) {
     StoredTensor stored;

@@ -144,18 +144,12 @@ class TensorList {
 
 // llama.cpp's number for what most of the matrices are.
 std::uint32_t file_type(const std::vector<OutputTensor>& tensors) {
-  static constexpr std::array<std::pair<DType, std::uint32_t>, 11> numbers{{
-      {DType::f32, 0},
-      {DType::f16, 1},
-      {DType::q4_0, 2},
-      {DType::q4_1, 3},
-      {DType::q8_0, 7},
-      {DType::q5_0, 8},
-      {DType::q5_1, 9},
-      {DType::q4_k, 15},
-      {DType::q5_k, 17},
-      {DType::q6_k, 18},
-      {DType::iq4_nl, 25},
+  static constexpr std::array<std::pair<DType, std::uint32_t>, 25> numbers{{
+      {DType::f32, 0},      {DType::f16, 1},    {DType::q4_0, 2},   {DType::q4_1, 3},     {DType::q8_0, 7},
+      {DType::q5_0, 8},     {DType::q5_1, 9},   {DType::q4_k, 15},  {DType::q5_k, 17},    {DType::q6_k, 18},
+      {DType::iq4_nl, 25},  {DType::q2_k, 10},  {DType::q3_k, 12},  {DType::iq2_xxs, 19}, {DType::iq2_xs, 20},
+      {DType::iq3_xxs, 23}, {DType::iq1_s, 24}, {DType::iq3_s, 26}, {DType::iq2_s, 28},   {DType::iq4_xs, 30},
+      {DType::iq1_m, 31},   {DType::tq1_0, 36}, {DType::tq2_0, 37}, {DType::mxfp4, 38},   {DType::nvfp4, 39},
   }};
   const DType most = most_common_type(tensors);
   for (const auto& [type, number] : numbers) {

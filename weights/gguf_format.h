@@ -31,7 +31,7 @@ std::optional<std::uint32_t> gguf_code_of(DType dtype);
 // "Q4_K", as ggml writes it, whether in DType or not; "number 99" where ggml has no such type.
 std::string gguf_tensor_type_name(std::uint32_t code);
 
-// All that are in DType: "F32, F16, ..."
+// Those that weights can have: "F32, F16, ..."
 std::string readable_gguf_tensor_types();
 
 }  // namespace minimind

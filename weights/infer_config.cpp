@@ -273,11 +273,16 @@ class Inference {
            habit());
   }
 
+  std::optional<std::size_t> stated_positions() const {
+    const bool as_max_seq_len = stated_.max_seq_len && has_lm_config(config_.family);
+    return as_max_seq_len ? stated_.max_seq_len : stated_.max_position_embeddings;
+  }
+
   void constants() {
     const Generation usual = generation(config_.family);
     chosen(config_.rms_norm_eps, "rms_norm_eps", stated_.rms_norm_eps, usual.rms_norm_eps, habit());
     chosen(config_.rope_theta, "rope_theta", stated_.rope_theta, usual.rope_theta, habit());
-    chosen(config_.max_position_embeddings, "max_position_embeddings", stated_.max_position_embeddings,
+    chosen(config_.max_position_embeddings, "max_position_embeddings", stated_positions(),
            usual.max_position_embeddings, habit());
     if (config_.max_position_embeddings == 0) {
       throw Error(fmt::format("{}: max_position_embeddings is 0 in {}", path_, stated_.source));

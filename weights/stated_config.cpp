@@ -165,6 +165,17 @@ std::optional<std::size_t> parse_shared_experts(Fields& fields) {
   return fields.size({"n_shared_experts"});
 }
 
+// MiniMind wrote a first YaRN in late 2025, without attention_factor, whose frequencies follow another formula. Each
+// YaRN that its later code writes has one.
+void refuse_first_yarn(const Fields& fields, const Json& rope) {
+  const bool yarn = rope.value("type", Json()) == "yarn" || rope.value("rope_type", Json()) == "yarn";
+  if (!yarn || !rope.contains("beta_fast") || rope.contains("attention_factor")) return;
+  throw Error(fmt::format(
+      "{}: rope_scaling is MiniMind's first YaRN, without attention_factor, whose formula is not supported; "
+      "set inference_rope_scaling to false to run the model without YaRN",
+      fields.source()));
+}
+
 void refuse_partial_rotary(Fields& fields) {
   const auto factor = fields.positive({"partial_rotary_factor"});
   if (factor && *factor != 1.0) fields.fail("partial_rotary_factor", Json(*factor), "1: RoPE over the whole head");
@@ -194,6 +205,7 @@ void read_rope(Fields& fields, bool minimind, StatedConfig& stated) {
     nested.fail("rope_theta", Json(*theta), fmt::format("the rope_theta beside it, {}", *stated.rope_theta));
   }
   if (theta) stated.rope_theta = theta;
+  if (minimind && stated.inference_rope_scaling.value_or(false)) refuse_first_yarn(fields, *rope);
   stated.rope_scaling = parse_rope_scaling(nested, minimind, stated.max_position_embeddings);
   refuse_partial_rotary(nested);
   for (const std::string& key : nested.unused()) stated.unused.push_back(fields.key() + "." + key);
@@ -227,7 +239,8 @@ StatedConfig parse_config_json(const std::string& text, const std::string& sourc
     fields.fail("ffn_dim_multiplier", Json(*stated.ffn_dim_multiplier), "at most 1000");
   }
   stated.moe_intermediate_size = fields.size({"moe_intermediate_size"});
-  stated.max_position_embeddings = fields.size({"max_position_embeddings", "max_seq_len"});
+  stated.max_position_embeddings = fields.size({"max_position_embeddings"});
+  stated.max_seq_len = fields.size({"max_seq_len"});
   stated.num_experts = fields.size({"num_experts", "n_routed_experts"});
   stated.num_experts_per_tok = fields.size({"num_experts_per_tok"});
   stated.n_shared_experts = parse_shared_experts(fields);

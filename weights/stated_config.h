@@ -17,6 +17,7 @@ struct StatedConfig {
 
   std::optional<std::size_t> vocab_size, hidden_size, num_hidden_layers, num_attention_heads, num_key_value_heads;
   std::optional<std::size_t> head_dim, intermediate_size, moe_intermediate_size, max_position_embeddings;
+  std::optional<std::size_t> max_seq_len;  // the positions of a model that has_lm_config; others do not use it
   std::optional<std::size_t> num_experts, num_experts_per_tok, n_shared_experts;
   std::optional<double> rms_norm_eps, rope_theta;
   std::optional<bool> tie_word_embeddings, norm_topk_prob, use_moe, inference_rope_scaling;
@@ -32,6 +33,12 @@ struct StatedConfig {
   std::size_t settings = 0;         // how many keys mean something here
   std::vector<std::string> unused;  // keys that do not change what is computed here, such as dropout
 };
+
+// Whether a family's config is MiniMind's first, LMConfig, where positions are max_seq_len. The configs of later ones
+// may hold a max_seq_len, too, which scripts put there beside max_position_embeddings and no model reads.
+constexpr bool has_lm_config(Family family) {
+  return family == Family::v1 || family == Family::v2_early;
+}
 
 // Reads a config.json. `source` names it in messages. Throws Error for text that is no JSON object, for a value of the
 // wrong type or range, and by name for settings that change the computation in ways we do not do.

@@ -3,7 +3,7 @@
     python tests/golden_gguf/write.py        (pip install gguf==0.19.0 numpy)
 
 metadata.gguf: every type of metadata, alone and in arrays; tensors of 1 to 4 dimensions that need padding.
-types.gguf: a tensor [2, 32] or [2, 256] of each type that is read, called as ggml calls the type. Types that the
+types.gguf: a tensor [2, 32], [2, 64] or [2, 256] of each type that is read, called as ggml calls the type. Types that the
 package can quantize hold 0, 1, 2, ... quantized; the others hold the bytes 0, 1, 2, ... modulo 251.
 """
 
@@ -29,7 +29,8 @@ INTEGERS = {
 }
 
 QUANTIZED = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1"]
-RAW = ["F64", "I8", "I16", "I32", "I64", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL"]
+RAW = ["F64", "I8", "I16", "I32", "I64", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "Q2_K", "Q3_K", "IQ4_XS", "IQ3_S", "IQ3_XXS"]
+RAW += ["IQ2_S", "IQ2_XS", "IQ2_XXS", "IQ1_M", "IQ1_S", "TQ1_0", "TQ2_0", "MXFP4", "NVFP4"]
 
 
 def finish(writer):

@@ -3,11 +3,14 @@
     python tests/golden_quantize/generate.py        (pip install gguf==0.19.0 numpy)
 
 Writes blocks.jsonl, quantised: {name, values, q8_0, q4_0, iq4_nl}, 32 numbers and their blocks as hex; and
-stored.jsonl, dequantised: {type, blocks, values}, with the float32 values as hex.
+stored.jsonl, dequantised: {type, blocks, values}, with the float32 values as hex; and many.jsonl, {type, sha256}, of the
+float32 values of so many blocks that every vector of the code books of the IQ types occurs, with 0 for NaN, of which
+NumPy keeps no bits. Their bytes are those of a generator that the test has, too.
 
 The package cannot write iq4_nl: what is recorded follows the description in weights/quantize.cpp with numpy.
 """
 
+import hashlib
 import json
 import pathlib
 
@@ -20,9 +23,14 @@ HERE = pathlib.Path(__file__).parent
 CODES = np.array(IQ4_NL.kvalues)
 TRIED_EXTREMES = (-136, -127, -118, -109, 96, 104, 112, 120)
 
-# Where a block of a type has its scales, all binary16.
+# Where a block of a type has its scales of binary16.
 SCALES = {"Q8_0": (0,), "Q4_0": (0,), "Q4_1": (0, 2), "Q5_0": (0,), "Q5_1": (0, 2), "IQ4_NL": (0,)}
 SCALES |= {"Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,)}
+SCALES |= {"Q2_K": (80, 82), "Q3_K": (108,), "TQ1_0": (52,), "TQ2_0": (64,)}
+SCALES |= {kind: (0,) for kind in ("IQ4_XS", "IQ3_S", "IQ3_XXS", "IQ2_S", "IQ2_XS", "IQ2_XXS", "IQ1_S")}
+# Those of iq1_m are spread over four nibbles; these have scales of 8 bits.
+SCALES |= {"IQ1_M": (), "MXFP4": (), "NVFP4": ()}
+BYTE_SCALES = (0x00, 0x01, 0x02, 0x7F, 0x80, 0xFE, 0xFF, 0x38)
 # One, a negative one, the smallest and the largest subnormal, zeros, the largest; the last block's is drawn.
 SCALE_BITS = (0x3C00, 0xB5EC, 0x0001, 0x83FF, 0x0000, 0x8000, 0x7BFF, None)
 
@@ -94,11 +102,24 @@ def stored_blocks(kind, random):
     """Random blocks, one with each of the scales: any binary16 but infinities and NaN, of which NumPy keeps no bits."""
     size = GGML_QUANT_SIZES[GGMLQuantizationType[kind]][1]
     stored = random.integers(0, 256, (len(SCALE_BITS), size), np.uint8)
-    for block, bits in zip(stored, SCALE_BITS):
+    for block, bits, byte in zip(stored, SCALE_BITS, BYTE_SCALES):
+        if kind == "IQ1_M":
+            nibbles = [(bits or 0x2E66) >> shift & 0x0F for shift in (0, 4, 8, 12)]
+            block[49:56:2] = block[49:56:2] & 0x0F | np.uint8([16 * nibble for nibble in nibbles])
+        if kind in ("MXFP4", "NVFP4"):
+            block[0] = byte
         for at in SCALES[kind]:
             drawn = random.integers(0, 0x7C00) | random.integers(0, 2) << 15
             block[at : at + 2] = np.frombuffer(np.uint16(drawn if bits is None else bits).tobytes(), np.uint8)
     return stored
+
+
+def many_bytes(count):
+    state, drawn = 1, bytearray()
+    for _ in range(count):
+        state = (state * 1664525 + 1013904223) % 2**32
+        drawn.append(state >> 24)
+    return np.frombuffer(bytes(drawn), np.uint8)
 
 
 def main():
@@ -116,6 +137,13 @@ def main():
             stored = stored_blocks(kind, random)
             values = dequantize(stored, GGMLQuantizationType[kind])
             line = {"type": kind.lower(), "blocks": stored.tobytes().hex(), "values": values.tobytes().hex()}
+            file.write(json.dumps(line) + "\n")
+    with open(HERE / "many.jsonl", "w") as file:
+        for kind in SCALES:
+            size = GGML_QUANT_SIZES[GGMLQuantizationType[kind]][1]
+            values = dequantize(many_bytes(1000 * size).reshape(1000, size), GGMLQuantizationType[kind])
+            values = np.where(np.isnan(values), np.float32(0), values)
+            line = {"type": kind.lower(), "sha256": hashlib.sha256(values.tobytes()).hexdigest()}
             file.write(json.dumps(line) + "\n")
 
 

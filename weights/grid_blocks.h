@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+
+namespace minimind {
+
+// ggml's IQ types whose quants are places in code books (block_grids.h): 256 numbers from one block, of
+// block_shape(type).bytes, each computed as the `gguf` package does. See dequantize in quantize.h.
+void read_iq2_xxs(const std::uint8_t* block, float* out);
+void read_iq2_xs(const std::uint8_t* block, float* out);
+void read_iq2_s(const std::uint8_t* block, float* out);
+void read_iq3_xxs(const std::uint8_t* block, float* out);
+void read_iq3_s(const std::uint8_t* block, float* out);
+void read_iq1_s(const std::uint8_t* block, float* out);
+void read_iq1_m(const std::uint8_t* block, float* out);
+
+}  // namespace minimind
