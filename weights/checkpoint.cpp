@@ -13,6 +13,7 @@
 #include "weights/gguf.h"
 #include "weights/gguf_model.h"
 #include "weights/hf_folder.h"
+#include "weights/mistaken_file.h"
 #include "weights/pth.h"
 #include "weights/quote.h"
 #include "weights/safetensors.h"
@@ -51,6 +52,7 @@ Source from_state_dict(StoredTensors stored, std::string format, const std::stri
 }
 
 Source read_source(const std::string& path) {
+  check_path(path);
   if (is_folder(path)) {
     HfFolder folder = read_hf_folder(path);
     return from_state_dict(std::move(folder.tensors), std::move(folder.format), path);
@@ -61,7 +63,8 @@ Source read_source(const std::string& path) {
   if (looks_like_safetensors(file->bytes())) {
     return from_state_dict(read_safetensors(std::move(file)), "safetensors", path);
   }
-  throw Error(fmt::format("{}: is neither a torch.save file (.pth, .pt, .bin) nor safetensors nor GGUF", path));
+  throw Error(fmt::format("{}: is neither a torch.save file (.pth, .pt, .bin) nor safetensors nor GGUF{}", path,
+                          shown_text(file->bytes())));
 }
 
 // A .pth stands alone in MiniMind's out/ folder; the files of a Hugging Face export belong to the config beside them.

@@ -10,6 +10,7 @@
 
 #include "weights/error.h"
 #include "weights/families.h"
+#include "weights/mistaken_file.h"
 #include "weights/pth.h"
 #include "weights/quote.h"
 #include "weights/stored_numbers.h"
@@ -103,6 +104,7 @@ LoraFile parse_lora_argument(const std::string& argument) {
 }
 
 std::vector<std::string> add_lora(StoredTensors& tensors, const LoraFile& lora) {
+  check_path(lora.path);
   const StoredTensors stored = read_pth(MappedFile::open(lora.path));
   std::vector<std::string> changed;
   for (const auto& [module, pair] : pairs_of(stored, lora.path)) {

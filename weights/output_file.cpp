@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "weights/error.h"
+#include "weights/mistaken_file.h"
 
 namespace minimind {
 namespace {
@@ -121,7 +122,7 @@ void OutputFile::commit() {
 }
 
 void OutputFile::fail(int error) const {
-  throw Error(fmt::format("{}: cannot be written: {}", path_, std::strerror(error)));
+  throw Error(fmt::format("{}: cannot be written: {}{}", path_, std::strerror(error), advice_on_home(path_)));
 }
 
 }  // namespace minimind
