@@ -14,6 +14,7 @@
 #include "tools/config_fields.h"
 #include "tools/engine.h"
 #include "tools/files_read.h"
+#include "tools/find_tokenizer.h"
 #include "tools/interrupt.h"
 #include "tools/lost_settings.h"
 #include "tools/note.h"
@@ -276,14 +277,16 @@ int run_convert(const ConvertOptions& options) {
   check_output(options, kind);
   watch_interrupts();
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is then an error that is cleaned up after
-  const Checkpoint checkpoint = open_checkpoint(options.in, options.checkpoint.open_options());
-  if (!options.quiet) print_notes(checkpoint);
-  const auto tokenizer = options.tokenizer.empty() ? find_tokenizer(options.in) : std::optional(options.tokenizer);
+  const std::string in = model_path(options.in);
+  const Checkpoint checkpoint = open_checkpoint(in, options.checkpoint.open_options());
+  if (!options.quiet) print_notes(checkpoint, options.in);
+  const auto tokenizer = options.tokenizer.empty() ? find_tokenizer(in) : std::optional(options.tokenizer);
+  if (tokenizer && !options.quiet) warn_of_misfit(Tokenizer::load(*tokenizer), *tokenizer, checkpoint.config);
   const Conversion conversion{.options = options,
                               .checkpoint = checkpoint,
                               .types = types,
                               .tokenizer = tokenizer,
-                              .read = files_read(options.in, options.checkpoint, checkpoint, tokenizer),
+                              .read = files_read(in, options.checkpoint, checkpoint, tokenizer),
                               .threads = options.threads.value_or(default_threads())};
   Written written;
   try {
