@@ -73,7 +73,7 @@ TEST_F(MistakenFile, AnArchiveIsToBeUnpacked) {
     expect_error(1, "inspect -m " + write("model.pth", content), {format, "unpack"});
   }
   ASSERT_EQ(std::system(("cd " + path("") + " && echo x > a && python3 -m zipfile -c model.zip a").c_str()), 0);
-  expect_error(1, "inspect -m " + path("model.zip"), {"zip archive", "unpack"});
+  expect_error(1, "inspect -m " + path("model.zip"), {"unpack an archive"});
 }
 
 TEST_F(MistakenFile, AnUnfinishedDownloadIsNamed) {
@@ -90,8 +90,8 @@ TEST_F(MistakenFile, ANameOnAHubIsToldFromAMissingFile) {
   expect_error(1, "convert gongjy/MiniMind2 " + path("x.gguf"), {"modelscope download --model gongjy/MiniMind2"});
   expect_error(1, "tokenize -p a --tokenizer jingyaogong/MiniMind2", {"hf download"});
   expect_error(1, "inspect -m https://huggingface.co/jingyaogong/MiniMind2", {"address", "download"});
-  std::filesystem::create_directories(path("out"));
-  for (const char* name : {"out/full_sft_768", "none/full_sft_768.pth", "/a/b", "a/b/c", "missing"}) {
+  std::filesystem::create_directories(path("saved"));
+  for (const char* name : {"saved/full_sft_768", "none/full_sft_768.pth", "/a/b", "a/b/c", "missing"}) {
     const Outcome outcome = run(std::string("inspect -m ") + name, "cd " + path("") + ";");
     EXPECT_EQ(outcome.err.find("hf download"), std::string::npos) << outcome.err;
     EXPECT_NE(outcome.err.find("No such file"), std::string::npos) << outcome.err;

@@ -125,10 +125,12 @@ std::string advice_on_home(const std::string& path) {
 
 void check_not_mistaken(std::string_view content, const std::string& path) {
   if (is_git_lfs_pointer(content)) {
+    const std::string_view size = line_of(content.substr(0, 1024), "\nsize ");
+    const bool known = !size.empty() && size.find_first_not_of("0123456789") == std::string_view::npos;
     throw Error(
-        fmt::format("{}: is a Git LFS pointer of {} bytes, expected the file of {} bytes; run git lfs pull in its "
-                    "folder, or download the file itself",
-                    path, content.size(), quoted(line_of(content.substr(0, 1024), "\nsize "))));
+        fmt::format("{}: is a Git LFS pointer of {} bytes, expected the file{} it stands for; run git lfs pull in "
+                    "its folder, or download the file itself",
+                    path, content.size(), known ? fmt::format(" of {} bytes", size) : ""));
   }
   if (is_web_page(content)) {
     throw Error(fmt::format(
