@@ -71,10 +71,8 @@ TEST_F(TrainingText, OfAConversationTheAssistantsTurnsAreScored) {
   const std::string line =
       R"({"conversations": [{"role": "user", "content": "你好"}, {"role": "assistant", "content": "春眠"},)"
       R"({"content": "再来"}, {"content": "不觉晓"}], "source": "web"})";
-  const std::string first = "<|im_start|>user\n你好<|im_end|>\n<|im_start|>assistant\n",
-                    answer = "<think>\n\n</think>\n\n春眠<|im_end|>\n",
-                    second = "<|im_start|>user\n再来<|im_end|>\n<|im_start|>assistant\n",
-                    last = "<think>\n\n</think>\n\n不觉晓<|im_end|>\n";
+  const std::string first = "<|im_start|>user\n你好<|im_end|>\n<|im_start|>assistant\n", answer = "春眠<|im_end|>\n",
+                    second = "<|im_start|>user\n再来<|im_end|>\n<|im_start|>assistant\n", last = "不觉晓<|im_end|>\n";
   const std::string file = write("one.jsonl", line + "\n");
   const Json json = scores(file);
   EXPECT_NEAR(json["nats_per_token"].get<double>() * json["tokens"].get<double>(),
@@ -113,6 +111,7 @@ TEST_F(TrainingText, ErrorsNameTheLine) {
 }
 
 TEST_F(TrainingText, RenderReadsItsConversationsAndTools) {
+  const std::string model = " -m " + load_golden("v3-dense").model_path;
   const std::string plain =
       R"({"messages": [{"role": "user", "content": "北京天气？"}, {"role": "assistant", "content": "",)"
       R"( "tool_calls": [{"name": "weather", "arguments": {"city": "北京"}}]}], "tools": [{"name": "weather"}]})";
@@ -120,17 +119,17 @@ TEST_F(TrainingText, RenderReadsItsConversationsAndTools) {
       R"({"conversations": [{"role": "user", "content": "北京天气？", "tool_calls": null}, {"role": "assistant",)"
       R"( "content": "", "tool_calls": "[{\"name\": \"weather\", \"arguments\": {\"city\": \"北京\"}}]"}],)"
       R"( "tools": [{"name": "weather"}]})";
-  const std::string expected = run("render -f " + write("a.json", plain) + demo).out;
+  const std::string expected = run("render -f " + write("a.json", plain) + model).out;
   ASSERT_NE(expected.find("<tool_call>"), std::string::npos) << expected;
-  EXPECT_EQ(run("render -f " + write("b.json", trained) + demo).out, expected);
+  EXPECT_EQ(run("render -f " + write("b.json", trained) + model).out, expected);
   for (const char* tools : {R"([{"name": "weather"}])", R"("[{\"name\": \"weather\"}]")"}) {
     const std::string line = R"({"conversations": [{"role": "system", "content": "# Tools", "tools": )" +
                              std::string(tools) + R"(}, {"role": "user", "content": "a"}]})";
-    const std::string prompt = run("render -f " + write("c.json", line) + demo).out;
+    const std::string prompt = run("render -f " + write("c.json", line) + model).out;
     EXPECT_NE(prompt.find("# Tools\n\n# Tools"), std::string::npos) << prompt;
     EXPECT_NE(prompt.find(R"({"name": "weather"})"), std::string::npos) << prompt;
   }
-  EXPECT_EQ(run("render --jsonl -f " + data + "sft.jsonl" + demo).status, 0);
+  EXPECT_EQ(run("render --jsonl -f " + data + "sft.jsonl" + model).status, 0);
 }
 
 TEST(TrainingConversation, IsLoadedAsAConversation) {

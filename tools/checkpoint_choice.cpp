@@ -97,6 +97,11 @@ std::string the_checkpoint_in(const std::string& path) {
                                       path),
                           lines_of(found));
   }
+  if (std::none_of(found.begin(), found.end(), [](const ListedCheckpoint& file) { return file.is_model; })) {
+    throw Error(
+        fmt::format("{}: holds {} files, none of which can be read as a model; name one, such as {}, to see why", path,
+                    models, newest->path));
+  }
   throw ManyCheckpoints(fmt::format("{}: holds {} checkpoints, expected one; name one of these, newest first, as in {}",
                                     path, models, newest->path),
                         lines_of(found));

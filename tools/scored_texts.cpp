@@ -150,9 +150,9 @@ void add_line(ScoredTexts& texts, const std::string& line, const std::string& na
   if (json.text()) return add_text(texts, tokenizer.encode(json.text()->bytes), name);
   const Dict empty;
   const Dict& fields = json.dict() ? *json.dict() : empty;
-  if (fields.find("prompt") && fields.find("text") && fields.size() == 2) {
-    return add_answer(texts, tokenizer.encode(text_of(fields, "prompt", name)),
-                      tokenizer.encode(text_of(fields, "text", name)), name);
+  const Value *const prompt = fields.find("prompt"), *const answer = fields.find("text");
+  if (prompt && prompt->text() && answer && answer->text() && fields.size() == 2) {
+    return add_answer(texts, tokenizer.encode(prompt->text()->bytes), tokenizer.encode(answer->text()->bytes), name);
   }
   const Value* const conversation = fields.find("conversations");
   const Value *const chosen = fields.find("chosen"), *const rejected = fields.find("rejected");
@@ -161,7 +161,7 @@ void add_line(ScoredTexts& texts, const std::string& line, const std::string& na
   } else if (chosen && rejected) {
     add_conversation(texts, *chosen, name + ": chosen", TokenUse::chosen, tokenizer, options);
     add_conversation(texts, *rejected, name + ": rejected", TokenUse::rejected, tokenizer, options);
-  } else if (fields.find("text") && !fields.find("prompt")) {
+  } else if (answer && !prompt) {
     add_pretrain_text(texts, text_of(fields, "text", name), name, tokenizer, options.family);
   } else {
     throw Error(

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <optional>
 #include <tuple>
 
 #include "weights/checkpoint.h"
@@ -48,7 +49,8 @@ bool is_lora(const std::string& path) {
   }
 }
 
-std::string describe(const std::string& path) {
+// Nothing when it cannot be read as a model.
+std::optional<std::string> describe(const std::string& path) {
   try {
     const Checkpoint checkpoint = open_checkpoint(path, {});
     double parameters = 0;
@@ -59,7 +61,7 @@ std::string describe(const std::string& path) {
     }
     return fmt::format("{}, {:.2f} M parameters", name_of(checkpoint.config.family), 1e-6 * parameters);
   } catch (const Error&) {
-    return "cannot be read as a model";
+    return std::nullopt;
   }
 }
 
@@ -73,7 +75,9 @@ ListedCheckpoint listed(const fs::path& path) {
   }
   std::error_code ignored;
   found.is_lora = !fs::is_directory(path, ignored) && is_lora(found.path);
-  found.description = found.is_lora ? "LoRA" : describe(found.path);
+  const auto description = found.is_lora ? std::optional<std::string>("LoRA") : describe(found.path);
+  found.is_model = !found.is_lora && description;
+  found.description = description.value_or("cannot be read as a model");
   return found;
 }
 

@@ -12,6 +12,7 @@ struct ListedCheckpoint {
   std::int64_t written = 0;   // when it was written last, in seconds since 1970
   std::uintmax_t bytes = 0;   // of the weights
   bool is_lora = false;       // holds LoRA matrices alone
+  bool is_model = false;      // can be read as a model without further options
   std::string description{};  // "v3, 63.91 M parameters", "LoRA", or that it cannot be read as a model
 };
 
