@@ -71,13 +71,21 @@ TEST_F(TrainingText, OfAConversationTheAssistantsTurnsAreScored) {
   const std::string line =
       R"({"conversations": [{"role": "user", "content": "你好"}, {"role": "assistant", "content": "春眠"},)"
       R"({"content": "再来"}, {"content": "不觉晓"}], "source": "web"})";
-  const std::string first = "<|im_start|>user\n你好<|im_end|>\n<|im_start|>assistant\n", answer = "春眠<|im_end|>\n",
-                    second = "<|im_start|>user\n再来<|im_end|>\n<|im_start|>assistant\n", last = "不觉晓<|im_end|>\n";
+  const std::string first = "<|im_start|>user\n你好<|im_end|>\n<|im_start|>assistant\n",
+                    answer = "<think>\n\n</think>\n\n春眠<|im_end|>\n",
+                    second = "<|im_start|>user\n再来<|im_end|>\n<|im_start|>assistant\n",
+                    last = "<think>\n\n</think>\n\n不觉晓<|im_end|>\n";
   const std::string file = write("one.jsonl", line + "\n");
-  const Json json = scores(file);
+  // The bundled poet's own template has the last turn alone; without it, that of v3 is used.
+  std::filesystem::create_directory(path("tokenizer"));
+  for (const char* name : {"/tokenizer.json", "/tokenizer_config.json"}) {
+    std::filesystem::copy(std::string(MINIMIND_SOURCE_DIR "/weights/demo") + name, path("tokenizer") + name);
+  }
+  const std::string tokenizer = " --tokenizer " + path("tokenizer");
+  const Json json = scores(file, tokenizer);
   EXPECT_NEAR(json["nats_per_token"].get<double>() * json["tokens"].get<double>(),
               nats_of(first, answer) + nats_of(first + answer + second, last), 1e-6);
-  const Json all = scores(file, " --all-turns");
+  const Json all = scores(file, " --all-turns" + tokenizer);
   const Json whole = scores(write("whole.jsonl", Json(first + answer + second + last).dump()));
   EXPECT_EQ(all["tokens"], whole["tokens"]);
   EXPECT_NEAR(all["nats_per_token"].get<double>(), whole["nats_per_token"].get<double>(), 1e-9);
