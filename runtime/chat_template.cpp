@@ -5,6 +5,7 @@
 #include <array>
 
 #include "runtime/jinja_json.h"
+#include "runtime/training_conversation.h"
 #include "weights/error.h"
 
 namespace minimind {
@@ -102,9 +103,13 @@ ChatInput parse_chat_input(std::string_view json, const std::string& source) {
     if (name == "messages") {
       require(is_list_of_mappings(field), name, "a list of objects", field);
       input.messages = field;
+    } else if (name == "conversations" && !object->find("messages")) {
+      TrainingConversation conversation = read_training_conversation(field, source + ": conversations");
+      input.messages = std::move(conversation.messages);
+      if (!conversation.tools.is_none()) input.tools = std::move(conversation.tools);
     } else if (name == "tools") {
       require(field.is_none() || is_list_of_mappings(field), name, "a list of objects, or null", field);
-      input.tools = field;
+      if (!field.is_none()) input.tools = field;
     } else if (name == "add_generation_prompt") {
       require(field.is_bool(), name, "true or false", field);
       input.add_generation_prompt = field.truth();

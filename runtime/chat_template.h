@@ -22,7 +22,8 @@ struct ChatInput {
 };
 
 // Reads {"messages": [...], "tools": [...], "add_generation_prompt": true, ...}; all but `messages` may be left out,
-// and what has another name becomes a variable. Throws Error, which begins with `source`, for anything else.
+// and what has another name becomes a variable. MiniMind's data has "conversations" instead, with the tools in a system
+// message (training_conversation.h). Throws Error, which begins with `source`, for anything else.
 ChatInput parse_chat_input(std::string_view json, const std::string& source);
 
 // The special tokens that templates know by name: bos_token, eos_token, pad_token and unk_token, as far as there are.

@@ -10,6 +10,7 @@
 
 #include "runtime/jinja_json.h"
 #include "runtime/tool_call.h"
+#include "runtime/training_conversation.h"
 #include "weights/error.h"
 #include "weights/quote.h"
 
@@ -237,12 +238,28 @@ void check_order(const std::vector<Message>& messages, const std::string& source
   }
 }
 
+namespace {
+
+// "gt" is the answer that MiniMind's data for reinforcement learning expects.
+SavedConversation conversation_of_data(const Fields& fields, const Value& list, const std::string& source) {
+  fields.allow_only({"conversations", "gt"});
+  const TrainingConversation data = read_training_conversation(list, source + ": conversations");
+  SavedConversation conversation{.messages = read_messages(data.messages, false, source), .tools = ""};
+  if (!data.tools.is_none()) conversation.tools = json_line(read_tools(data.tools, source + ": tools"));
+  return conversation;
+}
+
+}  // namespace
+
 SavedConversation parse_conversation(std::string_view json, const std::string& source) {
   const Value value = jinja::parse_json(json, source);
   if (value.list()) return {.messages = read_messages(value, false, source), .tools = ""};
   const Fields fields(value, source + ": the file");
-  fields.allow_only({"messages", "tools"});
   const Value* const messages = fields.find("messages");
+  if (const Value* const data = fields.find("conversations"); data && !messages) {
+    return conversation_of_data(fields, *data, source);
+  }
+  fields.allow_only({"messages", "tools"});
   if (!messages) throw Error(fmt::format("{}: has no \"messages\"", source));
   SavedConversation conversation{.messages = read_messages(*messages, false, source), .tools = ""};
   if (const Value* const tools = fields.find("tools"))

@@ -15,10 +15,11 @@ struct SavedConversation {
   std::string tools;  // as parse_tools() returns them; empty for none
 };
 
-// Reads {"messages": [...], "tools": [...]}, or the list of messages alone, as OpenAI's chat completions write them:
-// role, content (a string, or null beside calls), name, reasoning_content, tool_calls and tool_call_id; arguments of
-// calls as a JSON object or the text of one. What else stands there may be null; anything more throws Error, which
-// begins with `source` and names the message. So does an order that makes no conversation, see check_order().
+// Reads {"messages": [...], "tools": [...]}, MiniMind's {"conversations": [...]} (training_conversation.h), or the list
+// of messages alone, as OpenAI's chat completions write them: role, content (a string, or null beside calls), name,
+// reasoning_content, tool_calls and tool_call_id; arguments of calls as a JSON object or the text of one. What else
+// stands there may be null; anything more throws Error, which begins with `source` and names the message. So does an
+// order that makes no conversation, see check_order().
 SavedConversation parse_conversation(std::string_view json, const std::string& source);
 
 // The same as JSON that people can read and edit: indented, a line feed at the end. Arguments are texts, as OpenAI

@@ -3,11 +3,13 @@
 #include "runtime/tokenizer_gguf.h"
 #include "runtime/tokenizer_json.h"
 #include "weights/gguf.h"
+#include "weights/mistaken_file.h"
 #include "weights/text_file.h"
 
 namespace minimind {
 
 TokenizerData read_tokenizer(const std::string& path) {
+  check_path(path);
   if (is_folder(path)) return read_tokenizer_json(path);
   const auto file = MappedFile::open(path);
   if (!looks_like_gguf(file->bytes())) return read_tokenizer_json(path);

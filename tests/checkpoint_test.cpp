@@ -233,5 +233,47 @@ TEST(Checkpoint, FindsTheTokenizerBesideItOrInMiniMindsTree) {
   EXPECT_EQ(find_tokenizer(folder.path() + "/out"), beside);
 }
 
+TEST(FindTokenizer, InTheTreesOfTheFirstGenerations) {
+  const TemporaryFolder folder;
+  const std::string in_out = folder.write("out/pretrain_512.pth", "x"), in_tree = folder.write("pretrain_512.pth", "x");
+  EXPECT_FALSE(find_tokenizer(in_out));
+  const std::string first = folder.write("model/minimind_tokenizer/tokenizer.json", "{}");
+  EXPECT_EQ(find_tokenizer(in_out), first);
+  EXPECT_EQ(find_tokenizer(in_tree), first);
+  const std::string later = folder.write("model/tokenizer.json", "{}");
+  EXPECT_EQ(find_tokenizer(in_out), later);
+  EXPECT_EQ(find_tokenizer(in_tree), later);
+}
+
+TEST(FindTokenizer, FromInsideTheTree) {
+  const TemporaryFolder folder;
+  folder.write("out/pretrain_512.pth", "x");
+  folder.write("model/minimind_tokenizer/tokenizer.json", "{}");
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  EXPECT_EQ(find_tokenizer("out/pretrain_512.pth"), "model/minimind_tokenizer/tokenizer.json");
+  std::filesystem::current_path(folder.path() + "/out");
+  EXPECT_EQ(find_tokenizer("pretrain_512.pth"), "../model/minimind_tokenizer/tokenizer.json");
+  std::filesystem::current_path(before);
+}
+
+TEST(FindTokenizer, ThroughLinks) {
+  const TemporaryFolder folder, elsewhere;
+  const auto same_file = [](const std::optional<std::string>& found, const std::string& expected) {
+    return found && std::filesystem::equivalent(*found, expected);
+  };
+  const std::string tokenizer = folder.write("model/tokenizer.json", "{}");
+  folder.write("out/a.pth", "x");
+  std::filesystem::create_symlink(folder.path() + "/out/a.pth", elsewhere.path() + "/a.pth");
+  EXPECT_TRUE(same_file(find_tokenizer(elsewhere.path() + "/a.pth"), tokenizer)) << "a link to the checkpoint";
+  std::filesystem::create_directory(elsewhere.path() + "/deep");
+  std::filesystem::create_symlink(folder.path() + "/out", elsewhere.path() + "/deep/out");
+  EXPECT_TRUE(same_file(find_tokenizer(elsewhere.path() + "/deep/out/a.pth"), tokenizer)) << "a link to its folder";
+  const TemporaryFolder disk;
+  disk.write("big/b.pth", "x");
+  std::filesystem::create_symlink(disk.path() + "/big", folder.path() + "/large");
+  EXPECT_TRUE(same_file(find_tokenizer(folder.path() + "/large/b.pth"), tokenizer)) << "out/ is a link out of the tree";
+}
+
 }  // namespace
 }  // namespace minimind

@@ -39,7 +39,7 @@ class Convert : public Cli {
 TEST_F(Convert, GivesTheSameTextInEveryFormat) {
   const std::string expected = greedy(demo_model);
   ASSERT_FALSE(expected.empty());
-  for (const char* out : {"model.gguf", "model.pth", "folder"}) {
+  for (const char* out : {"model.gguf", "model.pth", "folder/"}) {
     const Outcome outcome = convert(demo_model, path(out));
     ASSERT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_EQ(outcome.out, "");
@@ -57,7 +57,7 @@ TEST_F(Convert, SaysWhatWasWrittenAndNothingWhenQuiet) {
 
 TEST_F(Convert, KeepsTheHashOfTheWeights) {
   ASSERT_EQ(convert(demo_model, path("a.gguf")).status, 0);
-  ASSERT_EQ(convert(path("a.gguf"), path("folder")).status, 0);
+  ASSERT_EQ(convert(path("a.gguf"), path("folder/")).status, 0);
   ASSERT_EQ(convert(path("folder"), path("b.pth")).status, 0);
   const auto hash = [&](const std::string& model) {
     return nlohmann::json::parse(run("inspect --json -m " + model).out).at("sha256").get<std::string>();
@@ -78,7 +78,7 @@ TEST_F(Convert, WritesMetadataThatInspectShows) {
 
 TEST_F(Convert, CarriesTheTokenizerIntoAGgufAndOutAgain) {
   ASSERT_EQ(convert(demo_model, path("a.gguf")).status, 0);
-  ASSERT_EQ(convert(path("a.gguf"), path("folder")).status, 0);
+  ASSERT_EQ(convert(path("a.gguf"), path("folder/")).status, 0);
   const std::string text = "tokenize -p '写一首五言绝句<|im_end|> 12 x'";
   const std::string expected = run(text + demo).out;
   ASSERT_FALSE(expected.empty());
@@ -102,12 +102,12 @@ TEST_F(Convert, NeverWritesOverWhatItReads) {
   EXPECT_EQ(convert(path("model.pth"), path("model.pth"), "--force").status, 2);
   fs::create_symlink(path("model.pth"), path("link.pth"));
   EXPECT_EQ(convert(path("model.pth"), path("link.pth"), "--force").status, 2);
-  ASSERT_EQ(convert(path("model.pth"), path("folder")).status, 0);
-  EXPECT_EQ(convert(path("folder"), path("folder"), "--force").status, 2);
-  EXPECT_EQ(convert(path("folder/model.safetensors"), path("folder"), "--force").status, 2);
+  ASSERT_EQ(convert(path("model.pth"), path("folder/")).status, 0);
+  EXPECT_EQ(convert(path("folder"), path("folder/"), "--force").status, 2);
+  EXPECT_EQ(convert(path("folder/model.safetensors"), path("folder/"), "--force").status, 2);
   fs::create_directory(path("other"));
   fs::create_symlink(path("folder/model.safetensors"), path("other/model.safetensors"));
-  EXPECT_EQ(convert(path("folder"), path("other"), "--force").status, 2);
+  EXPECT_EQ(convert(path("folder"), path("other/"), "--force").status, 2);
   EXPECT_EQ(read_whole_file(path("model.pth")), before);
 }
 
@@ -143,11 +143,54 @@ TEST_F(Convert, KnowsAFormatByItsExtensionInCapitalsToo) {
   EXPECT_EQ(read_whole_file(path("MODEL.GGUF")).substr(0, 4), "GGUF");
 }
 
+TEST_F(Convert, RefusesANameThatSaysNoFormatAndTellsWhatToType) {
+  for (const char* name : {"model.ggfu", "model.safetensors", "model.bin", "minimind-hf", "MiniMind2-v1.5", "model."}) {
+    const Outcome outcome = convert(demo_model, path(name));
+    EXPECT_EQ(outcome.status, 2) << name;
+    EXPECT_NE(outcome.err.find(std::string("type ") + path(name) + "/"), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find("expected .gguf or .pth"), std::string::npos) << outcome.err;
+  }
+  EXPECT_TRUE(left_behind().empty());
+}
+
+TEST_F(Convert, WritesAFolderWhereTheNameEndsWithASlashOrIsAFolder) {
+  for (const char* name : {"MiniMind2-v1.5/", "model.gguf//", "plain/"}) {
+    EXPECT_EQ(convert(demo_model, path(name)).status, 0) << name;
+    EXPECT_TRUE(fs::exists(path(name) + "/config.json")) << name;
+  }
+  fs::create_directories(path("there.v2"));
+  EXPECT_EQ(convert(demo_model, path("there.v2")).status, 0);
+  EXPECT_TRUE(fs::exists(path("there.v2/config.json")));
+  const Outcome outcome = convert(demo_model, path("model.gguf"));
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find("is a folder, expected a file"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Convert, DoesNotWriteAFolderOverAFile) {
+  std::ofstream(path("model")) << "precious";
+  const Outcome outcome = convert(demo_model, path("model/"), "--force");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find("is a file"), std::string::npos) << outcome.err;
+  EXPECT_EQ(read_whole_file(path("model")), "precious");
+}
+
+TEST_F(Convert, TellsTheSizeOfWhatWasWrittenNotOfWhatWasThere) {
+  fs::create_directories(path("folder"));
+  std::ofstream(path("folder/notes")) << std::string(50'000'000, 'x');
+  const Outcome forced = convert(demo_model, path("folder/"), "--force"), fresh = convert(demo_model, path("other/"));
+  const auto size = [](const std::string& text) {
+    const std::size_t end = text.find(" MB, in"), begin = text.rfind(' ', end - 1);
+    return text.substr(begin, end - begin);
+  };
+  EXPECT_EQ(forced.status, 0) << forced.err;
+  EXPECT_EQ(size(forced.err), size(fresh.err)) << forced.err;
+}
+
 TEST_F(Convert, RefusesAFolderThatHoldsPartsOfAnotherModel) {
   fs::create_directories(path("folder"));
   std::ofstream(path("folder/pytorch_model.bin")) << "old";
-  EXPECT_EQ(convert(demo_model, path("folder")).status, 1);
-  const Outcome forced = convert(demo_model, path("folder"), "--force");
+  EXPECT_EQ(convert(demo_model, path("folder/")).status, 1);
+  const Outcome forced = convert(demo_model, path("folder/"), "--force");
   EXPECT_EQ(forced.status, 1);
   EXPECT_NE(forced.err.find("pytorch_model.bin"), std::string::npos) << forced.err;
   EXPECT_EQ(read_whole_file(path("folder/pytorch_model.bin")), "old");
@@ -183,12 +226,12 @@ TEST_F(Convert, LeavesNothingBehindOnAFullDisk) {
 
 TEST_F(Convert, LeavesNothingBehindWhenTheFolderCannotBeMade) {
   EXPECT_EQ(convert(demo_model, path("no/such/model.gguf")).status, 1);
-  EXPECT_EQ(convert(demo_model, path("no/such/folder")).status, 1);
+  EXPECT_EQ(convert(demo_model, path("no/such/folder/")).status, 1);
   EXPECT_TRUE(left_behind().empty());
 }
 
 TEST_F(Convert, RefusesTypesThatTheFormatDoesNotHave) {
-  const Outcome folder = convert(demo_model, path("folder"), "--type q8_0");
+  const Outcome folder = convert(demo_model, path("folder/"), "--type q8_0");
   EXPECT_EQ(folder.status, 2);
   EXPECT_NE(folder.err.find("only a .gguf"), std::string::npos) << folder.err;
   EXPECT_EQ(convert(demo_model, path("model.gguf"), "--type q3_k").status, 2);

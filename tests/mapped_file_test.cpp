@@ -42,7 +42,8 @@ TEST(MappedFile, RefusesMissingEmptyAndIrregularFilesByName) {
             std::string::npos);
   const TemporaryFile empty;
   EXPECT_NE(error_of([&] { empty.map(); }).find(empty.path() + ": is empty"), std::string::npos);
-  EXPECT_NE(error_of([] { MappedFile::open(testing::TempDir()); }).find("not a regular file"), std::string::npos);
+  EXPECT_NE(error_of([] { MappedFile::open(testing::TempDir()); }).find("is a folder, expected a file"),
+            std::string::npos);
   EXPECT_NE(error_of([] { MappedFile::open("/dev/null"); }).find("not a regular file"), std::string::npos);
 }
 

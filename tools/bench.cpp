@@ -101,7 +101,7 @@ int run_bench_command(const BenchOptions& options) {
       open_checkpoint(model_path(options.checkpoint.model), options.checkpoint.open_options());
   if (threads.empty()) threads = {suitable_threads(checkpoint)};
   if (!options.quiet) {
-    print_notes(checkpoint);
+    print_notes(checkpoint, options.checkpoint.model);
     say_what_is_unusual(tests, threads, checkpoint.config);
   }
 

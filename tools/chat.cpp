@@ -11,6 +11,7 @@
 #include "tools/chat_options.h"
 #include "tools/chat_setup.h"
 #include "tools/chat_terminal.h"
+#include "tools/checkpoint_choice.h"
 #include "tools/commands.h"
 #include "tools/interrupt.h"
 #include "tools/note.h"
@@ -71,9 +72,12 @@ std::unique_ptr<AnswerOutput> output_of(const ChatOptions& options, const ChatNo
   return std::make_unique<TextOutput>(notices, options.show_thinking);
 }
 
-int run_chat(const ChatOptions& options) {
+int run_chat(ChatOptions options) {
   const bool interactive = options.interactive();
   if (interactive && !use_utf8_characters()) throw Error("the system has no locale with UTF-8, not even C.UTF-8");
+  if (interactive) {
+    if (const auto status = choose_checkpoint(options.checkpoint.model, chat_screen())) return *status;
+  }
   ChatSetup setup(options);
   const ChatNotices notices =
       interactive ? ChatNotices::on_screen(chat_screen()) : ChatNotices::for_scripts(options.run.quiet);

@@ -82,6 +82,7 @@ ConversationOptions ChatSetup::conversation_options() const {
 
 // What a file holds goes first, and what was named beside it then takes its place.
 void ChatSetup::begin() {
+  if (!options_.run.quiet) warn_of_misfit(tokenizer_, tokenizer_data_.source, engine_.model.config);
   if (!options_.session.empty()) {
     const std::string path = model_path(options_.checkpoint.model);
     identity_ = identify(open_checkpoint(path, options_.checkpoint.open_options()), options_.run.weight_type());

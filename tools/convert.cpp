@@ -14,6 +14,7 @@
 #include "tools/config_fields.h"
 #include "tools/engine.h"
 #include "tools/files_read.h"
+#include "tools/find_tokenizer.h"
 #include "tools/interrupt.h"
 #include "tools/lost_settings.h"
 #include "tools/note.h"
@@ -44,22 +45,28 @@ struct ConvertOptions {
 
 enum class OutputKind { gguf, pth, folder };
 
+// "a/b" of "a/b//"; "/" stays.
+std::string without_last_slashes(std::string path) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path;
+}
+
+// A folder is one that exists, or a name that ends with a slash; a file tells its format by its suffix.
 OutputKind output_kind(const std::string& out) {
   const std::string name = fs::path(out).filename().string();
   if (out.empty() || out == "-" || name == ".gguf" || name == ".pth") {
     throw UsageError(
         fmt::format("{} is no name to write to; name a .gguf, a .pth, or a folder", minimind::quoted(out)));
   }
-  std::string extension = fs::path(out).extension().string();
+  if (out.ends_with('/')) return OutputKind::folder;
+  const std::string suffix = fs::path(out).extension().string();
+  std::string extension = suffix;
   for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (extension == ".gguf") return OutputKind::gguf;
   if (extension == ".pth" || extension == ".pt") return OutputKind::pth;
-  for (const char* other : {".bin", ".safetensors", ".onnx", ".json", ".zip"}) {
-    if (extension == other) {
-      throw UsageError(fmt::format("{}: a {} file cannot be written; name a .gguf, a .pth, or a folder", out, other));
-    }
-  }
-  return OutputKind::folder;
+  if (is_folder(out)) return OutputKind::folder;
+  throw UsageError(fmt::format("{}: its suffix is {}, expected .gguf or .pth; to write a Hugging Face folder, type {}/",
+                               out, suffix.empty() ? "missing" : minimind::quoted(suffix), out));
 }
 
 std::optional<DType> parse_type(const char* option, const std::string& name, OutputKind kind) {
@@ -78,7 +85,10 @@ std::optional<DType> parse_type(const char* option, const std::string& name, Out
 void check_output(const ConvertOptions& options, OutputKind kind) {
   std::error_code failed;
   if (kind == OutputKind::folder || !fs::exists(fs::symlink_status(options.out, failed))) return;
-  if (fs::is_directory(options.out, failed)) throw Error(fmt::format("{}: is a folder", options.out));
+  if (fs::is_directory(options.out, failed)) {
+    throw Error(fmt::format("{}: is a folder, expected a file; to write a Hugging Face folder there, type {}/",
+                            options.out, options.out));
+  }
   if (!options.force) throw Error(fmt::format("{}: is there already; --force replaces it", options.out));
 }
 
@@ -148,8 +158,13 @@ TokenizerData tokenizer_of(const Conversion& conversion) {
   return data;
 }
 
-// Each of these writes one kind of output and says in words what it is.
-std::string write_gguf_file(const Conversion& conversion) {
+struct Written {
+  std::string description;
+  std::vector<std::string> files;  // their paths
+};
+
+// Each of these writes one kind of output.
+Written write_gguf_file(const Conversion& conversion) {
   const std::string& out = conversion.options.out;
   GgufExport model =
       export_gguf(conversion.checkpoint, conversion.types, fs::path(out).stem().string(), conversion.threads);
@@ -169,10 +184,10 @@ std::string write_gguf_file(const Conversion& conversion) {
   OutputFile file(out, writing.watch());
   write_gguf(file, model.metadata, model.tensors, conversion.threads);
   file.commit();
-  return fmt::format("GGUF, architecture {}", model.architecture);
+  return {fmt::format("GGUF, architecture {}", model.architecture), {out}};
 }
 
-std::string write_pth_file(const Conversion& conversion) {
+Written write_pth_file(const Conversion& conversion) {
   const StateDictExport state = export_minimind(conversion.checkpoint, conversion.types, conversion.threads);
   conversion.say("written", state.exceptions);
   conversion.say("a .pth cannot say, so give it with --config when it is read:", lost_settings(conversion.checkpoint));
@@ -181,7 +196,8 @@ std::string write_pth_file(const Conversion& conversion) {
   OutputFile file(conversion.options.out, writing.watch());
   write_pth(file, state.tensors, state.tied, conversion.threads);
   file.commit();
-  return fmt::format("torch.save, state dict of MiniMind {}", name_of(conversion.checkpoint.config.family));
+  return {fmt::format("torch.save, state dict of MiniMind {}", name_of(conversion.checkpoint.config.family)),
+          {conversion.options.out}};
 }
 
 // Name and text of the files that make up the tokenizer: as they are where there is a tokenizer.json, made from what a
@@ -205,7 +221,7 @@ std::vector<std::pair<std::string, std::string>> tokenizer_files(const std::stri
   return files;
 }
 
-std::string write_folder(const Conversion& conversion) {
+Written write_folder(const Conversion& conversion) {
   const Checkpoint& checkpoint = conversion.checkpoint;
   const StateDictExport state = export_hugging_face(checkpoint, conversion.types, conversion.threads);
   const HfModelType model_type = hf_model_type(checkpoint.config, checkpoint.tensors);
@@ -220,20 +236,22 @@ std::string write_folder(const Conversion& conversion) {
   texts.emplace_back("config.json", hf_config_json(checkpoint.config, checkpoint.tensors, model_type.model_type,
                                                    most_common_type(state.tensors)));
   conversion.say("written", state.exceptions);
-  std::vector<std::string> names{"model.safetensors"};
+  const std::string out = without_last_slashes(conversion.options.out);
+  std::vector<std::string> names{"model.safetensors"}, files;
   for (const auto& [name, text] : texts) names.push_back(name);
   for (const std::string& name : names) {
-    check_not_read((fs::path(conversion.options.out) / name).string(), conversion.read);
+    files.push_back((fs::path(out) / name).string());
+    check_not_read(files.back(), conversion.read);
   }
   WatchedWriting writing(conversion, state.tensors);
-  OutputFolder folder(conversion.options.out, names, conversion.options.force);
+  OutputFolder folder(out, names, conversion.options.force);
   write_safetensors(folder.add("model.safetensors", writing.watch()), state.tensors, conversion.threads);
   for (const auto& [name, text] : texts) folder.add_text(name, text);
   folder.commit();
-  return fmt::format("Hugging Face folder, model_type {}", model_type.model_type);
+  return {fmt::format("Hugging Face folder, model_type {}", model_type.model_type), std::move(files)};
 }
 
-std::string write_as(OutputKind kind, const Conversion& conversion) {
+Written write_as(OutputKind kind, const Conversion& conversion) {
   switch (kind) {
     case OutputKind::gguf:
       return write_gguf_file(conversion);
@@ -242,14 +260,12 @@ std::string write_as(OutputKind kind, const Conversion& conversion) {
     case OutputKind::folder:
       return write_folder(conversion);
   }
-  return "";
+  return {};
 }
 
-// Of a file, or of the files of a folder.
-std::uintmax_t size_on_disk(const std::string& path) {
-  if (!is_folder(path)) return fs::file_size(path);
+std::uintmax_t total_size(const std::vector<std::string>& files) {
   std::uintmax_t size = 0;
-  for (const auto& entry : fs::directory_iterator(path)) size += entry.is_regular_file() ? entry.file_size() : 0;
+  for (const std::string& file : files) size += fs::file_size(file);
   return size;
 }
 
@@ -261,16 +277,18 @@ int run_convert(const ConvertOptions& options) {
   check_output(options, kind);
   watch_interrupts();
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is then an error that is cleaned up after
-  const Checkpoint checkpoint = open_checkpoint(options.in, options.checkpoint.open_options());
-  if (!options.quiet) print_notes(checkpoint);
-  const auto tokenizer = options.tokenizer.empty() ? find_tokenizer(options.in) : std::optional(options.tokenizer);
+  const std::string in = model_path(options.in);
+  const Checkpoint checkpoint = open_checkpoint(in, options.checkpoint.open_options());
+  if (!options.quiet) print_notes(checkpoint, options.in);
+  const auto tokenizer = options.tokenizer.empty() ? find_tokenizer(in) : std::optional(options.tokenizer);
+  if (tokenizer && !options.quiet) warn_of_misfit(Tokenizer::load(*tokenizer), *tokenizer, checkpoint.config);
   const Conversion conversion{.options = options,
                               .checkpoint = checkpoint,
                               .types = types,
                               .tokenizer = tokenizer,
-                              .read = files_read(options.in, options.checkpoint, checkpoint, tokenizer),
+                              .read = files_read(in, options.checkpoint, checkpoint, tokenizer),
                               .threads = options.threads.value_or(default_threads())};
-  std::string written;
+  Written written;
   try {
     written = write_as(kind, conversion);
   } catch (const Interrupted&) {
@@ -279,8 +297,8 @@ int run_convert(const ConvertOptions& options) {
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   conversion.say(options.out + ":",
-                 {fmt::format("{}, {:.1f} MB, in {:.2f} s", written,
-                              1e-6 * static_cast<double>(size_on_disk(options.out)), seconds.count())});
+                 {fmt::format("{}, {:.1f} MB, in {:.2f} s", written.description,
+                              1e-6 * static_cast<double>(total_size(written.files)), seconds.count())});
   return 0;
 }
 
@@ -290,7 +308,9 @@ Command add_convert(CLI::App& app) {
   auto options = std::make_shared<ConvertOptions>();
   CLI::App* command = app.add_subcommand("convert", "write a checkpoint as GGUF, a Hugging Face folder or a .pth");
   command->add_option("IN", options->in, "a .pth, .pt, .bin, .safetensors or .gguf file, or a folder")->required();
-  command->add_option("OUT", options->out, "what to write: a .gguf, a .pth in MiniMind's naming, or a folder")
+  command
+      ->add_option("OUT", options->out,
+                   "what to write: a .gguf, a .pth in MiniMind's naming, or a folder, whose name ends with /")
       ->required();
   command
       ->add_option("--type", options->type,

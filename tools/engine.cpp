@@ -30,7 +30,8 @@ std::size_t suitable_threads(const Checkpoint& checkpoint) {
   return std::clamp<std::size_t>(bytes / bytes_worth_a_thread, 1, default_threads());
 }
 
-void print_notes(const Checkpoint& checkpoint) {
+void print_notes(const Checkpoint& checkpoint, const std::string& given) {
+  if (!given.empty() && given != checkpoint.path) note("{}: assumed its only checkpoint, {}", given, checkpoint.path);
   note("{}: {}, {:.2f} M parameters, {}", checkpoint.path, name_of(checkpoint.config.family),
        1e-6 * static_cast<double>(parameter_count(checkpoint)), stored_types(checkpoint));
   if (const std::string assumed = assumptions(checkpoint); !assumed.empty()) {
@@ -50,7 +51,7 @@ Engine load_engine(const CheckpointOptions& checkpoint_options, const RunOptions
   const KvType kv_type = run.kv_type.value_or(suitable_kv_type(model));
   Engine engine{std::move(model), kernels, threads, kv_type, eos_was_assumed};
   if (!run.quiet) {
-    print_notes(checkpoint);
+    print_notes(checkpoint, checkpoint_options.model);
     for (const std::string& tensor : engine.model.held_otherwise) note("held {}", tensor);
     if (!run.kv_type && kv_type != KvType::f32) {
       note("keys and values are held as {}; --kv-type f32 keeps them exact", name_of(kv_type));

@@ -30,8 +30,8 @@ const kernels::Table& choose_kernels();
 // below, waiting for it costs more.
 std::size_t suitable_threads(const Checkpoint& checkpoint);
 
-// Prints to standard error what a checkpoint is, and what was assumed about it.
-void print_notes(const Checkpoint& checkpoint);
+// Prints to standard error what a checkpoint is, and what was assumed about it: `given` is the model that was named.
+void print_notes(const Checkpoint& checkpoint, const std::string& given);
 
 // Opens and loads what the options name. Unless they say quiet, what was found and what was assumed is printed to
 // standard error.

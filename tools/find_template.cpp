@@ -1,5 +1,6 @@
 #include "tools/find_template.h"
 
+#include "weights/mistaken_file.h"
 #include "weights/text_file.h"
 
 namespace minimind {
@@ -7,7 +8,9 @@ namespace minimind {
 std::optional<FoundTemplate> find_template(const std::string& given, const TokenizerData* tokenizer) {
   if (!given.empty()) {
     SpecialTokens special = tokenizer ? special_tokens_of(*tokenizer) : SpecialTokens();
-    return FoundTemplate{ChatTemplate(read_text_file(given), given, std::move(special)), given};
+    const std::string source = read_text_file(given);
+    check_not_mistaken(source, given);
+    return FoundTemplate{ChatTemplate(source, given, std::move(special)), given};
   }
   auto own = tokenizer ? ChatTemplate::of_tokenizer(*tokenizer) : std::nullopt;
   if (!own) return std::nullopt;

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "runtime/tokenizer_generation.h"
 #include "tools/note.h"
 #include "tools/options.h"
 #include "weights/checkpoint.h"
@@ -13,12 +14,20 @@ std::string require_tokenizer_path(const std::string& given, const std::string& 
   if (!given.empty()) return given;
   const std::string path = model_path(model);
   if (const auto found = find_tokenizer(path)) return *found;
-  throw Error(fmt::format("{}: has {}no tokenizer.json beside it or in ../model/; give one with --tokenizer", path,
-                          is_gguf(path) ? "no tokenizer in it and " : ""));
+  throw Error(
+      fmt::format("{}: has {}no tokenizer.json beside it, nor in model/ or model/minimind_tokenizer/ beside it or one "
+                  "folder up; give one with --tokenizer",
+                  path, is_gguf(path) ? "no tokenizer in it and " : ""));
 }
 
 Tokenizer require_tokenizer(const std::string& given, const std::string& model) {
   return Tokenizer::load(require_tokenizer_path(given, model));
+}
+
+void warn_of_misfit(const Tokenizer& tokenizer, const std::string& path, const Config& config) {
+  if (const auto misfit = tokenizer_misfit(tokenizer, config)) {
+    note("{}: {}; text will be nonsense, so name the model's own with --tokenizer", path, *misfit);
+  }
 }
 
 std::optional<Tokenizer> load_tokenizer(const std::string& given, const std::string& model) {

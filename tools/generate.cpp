@@ -118,6 +118,9 @@ int run_generate(const GenerateCommand& options) {
   const auto tokenizer = options.tokens ? load_tokenizer(options.tokenizer, options.checkpoint.model)
                                         : std::optional(require_tokenizer(options.tokenizer, options.checkpoint.model));
   const std::vector<std::int32_t> prompt = options.tokens ? *options.tokens : tokenizer->encode(options.text.read());
+  if (tokenizer && !options.run.quiet) {
+    warn_of_misfit(*tokenizer, require_tokenizer_path(options.tokenizer, options.checkpoint.model), config);
+  }
   if (!options.ignore_eos)
     generate_options.end_tokens = end_tokens(engine, tokenizer ? &*tokenizer : nullptr, options.run.quiet);
   const std::size_t positions = context_size(options.context, config, options.run.quiet);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/tokenizer.h"
+#include "runtime/tokenizer_generation.h"
 #include "tools/commands.h"
 #include "tools/config_fields.h"
 #include "tools/find_tokenizer.h"
@@ -37,15 +38,17 @@ std::optional<TokenizerFacts> tokenizer_facts(const InspectOptions& options, con
                         std::move(*tokenizer)};
 }
 
-Json to_json(const TokenizerFacts& facts) {
+Json to_json(const TokenizerFacts& facts, const Config& model) {
   const Tokenizer& tokenizer = facts.tokenizer;
+  const auto misfit = tokenizer_misfit(tokenizer, model);
   const auto id_or_null = [](std::optional<std::int32_t> id) { return id ? Json(*id) : Json(nullptr); };
   return {{"path", facts.path},
           {"vocab_size", tokenizer.vocab_size()},
           {"bos_token_id", id_or_null(tokenizer.bos_id())},
           {"eos_token_id", id_or_null(tokenizer.eos_id())},
           {"pad_token_id", id_or_null(tokenizer.pad_id())},
-          {"chat_template", tokenizer.chat_template().has_value()}};
+          {"chat_template", tokenizer.chat_template().has_value()},
+          {"misfit", misfit ? Json(*misfit) : Json(nullptr)}};
 }
 
 // "6400 tokens, ends a text with 2 <|im_end|>, with a chat template"
@@ -98,7 +101,7 @@ void print_json(const Checkpoint& checkpoint, const std::optional<TokenizerFacts
                   {"skipped_buffers", checkpoint.skipped},
                   {"unused_settings", checkpoint.unused_settings},
                   {"lora_changed", checkpoint.lora_changed},
-                  {"tokenizer", tokenizer ? to_json(*tokenizer) : Json(nullptr)},
+                  {"tokenizer", tokenizer ? to_json(*tokenizer, checkpoint.config) : Json(nullptr)},
                   {"tensors", tensors}};
   fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
@@ -148,8 +151,10 @@ void print_text(const Checkpoint& checkpoint, const std::optional<TokenizerFacts
   for (const std::string& line : lora_notes(checkpoint)) fmt::print("\n{}\n", line);
   if (tokenizer) {
     fmt::print("\ntokenizer {}: {}\n", tokenizer->path, described(tokenizer->tokenizer));
+    if (const auto misfit = tokenizer_misfit(tokenizer->tokenizer, checkpoint.config))
+      fmt::print("  but {}\n", *misfit);
   } else {
-    fmt::print("\nno tokenizer in the model, beside it or in ../model/\n");
+    fmt::print("\nno tokenizer in the model, beside it, in model/, ../model/ or minimind_tokenizer/ there\n");
   }
   print_metadata(checkpoint.metadata);
   print_tensors(checkpoint, every_tensor);
@@ -161,6 +166,7 @@ int run_inspect(const InspectOptions& options) {
   const std::string path = model_path(options.checkpoint.model);
   const Checkpoint checkpoint = open_checkpoint(path, options.checkpoint.open_options());
   const auto tokenizer = tokenizer_facts(options, path);
+  if (tokenizer) warn_of_misfit(tokenizer->tokenizer, tokenizer->path, checkpoint.config);
   options.json ? print_json(checkpoint, tokenizer) : print_text(checkpoint, tokenizer, options.tensors);
   return 0;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "tools/checkpoint_choice.h"
 #include "tools/commands.h"
 #include "tools/note.h"
 #include "weights/error.h"
@@ -73,6 +74,10 @@ int main(int argc, char** argv) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
     return fail(fmt::format("{}; see {}", error.what(), help_of(app)), call_was_wrong);
+  } catch (const minimind::ManyCheckpoints& error) {
+    fail(error.what(), call_was_wrong);
+    for (const std::string& line : error.lines()) std::fputs(("  " + line + "\n").c_str(), stderr);
+    return call_was_wrong;
   } catch (const minimind::UsageError& error) {
     return fail(error.what(), call_was_wrong);
   } catch (const std::bad_alloc&) {

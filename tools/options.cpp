@@ -9,8 +9,10 @@
 #include <iterator>
 
 #include "runtime/utf8.h"
+#include "tools/checkpoint_choice.h"
 #include "tools/note.h"
 #include "weights/error.h"
+#include "weights/mistaken_file.h"
 #include "weights/quote.h"
 #include "weights/text_file.h"
 
@@ -130,7 +132,10 @@ std::vector<std::int32_t> parse_token_ids(const std::string& text, const std::st
 }
 
 std::string model_path(const std::string& given) {
-  if (!given.empty()) return given;
+  if (!given.empty()) {
+    check_path(given);
+    return the_checkpoint_in(given);
+  }
   std::error_code failed;
   const fs::path program = fs::read_symlink("/proc/self/exe", failed).parent_path();
   for (const fs::path& folder : {program / "weights" / "demo", program / ".." / "share" / "minimind" / "demo"}) {

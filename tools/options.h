@@ -71,8 +71,8 @@ std::string not_negative(const std::string& value);
 // "1,2,3". Throws UsageError that shows what is no token id, naming `source`.
 std::vector<std::int32_t> parse_token_ids(const std::string& text, const std::string& source);
 
-// The --model given, or the bundled one, which lies beside the program or where `make install` puts it.
-// Throws Error when there is none.
+// The --model given, in a folder of checkpoints the only one, else the bundled one: beside the program or where `make
+// install` puts it. Throws Error if there is none, ManyCheckpoints (checkpoint_choice.h) if a folder holds several.
 std::string model_path(const std::string& given);
 
 // Everything on standard input.

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "weights/error.h"
+#include "weights/mistaken_file.h"
 
 namespace minimind {
 namespace {
@@ -49,7 +50,8 @@ OutputFolder::OutputFolder(std::string path, const std::vector<std::string>& nam
     return;
   }
   made_ = fs::create_directory(path_, failed);
-  if (!made_) throw Error(fmt::format("{}: cannot make this folder: {}", path_, failed.message()));
+  if (!made_)
+    throw Error(fmt::format("{}: cannot make this folder: {}{}", path_, failed.message(), advice_on_home(path_)));
 }
 
 OutputFolder::~OutputFolder() {

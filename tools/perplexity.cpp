@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numbers>
 #include <numeric>
 #include <optional>
 
+#include "runtime/chat_template.h"
+#include "runtime/read_tokenizer.h"
 #include "runtime/tokenizer.h"
 #include "tools/commands.h"
 #include "tools/engine.h"
@@ -16,6 +19,7 @@
 #include "tools/lines.h"
 #include "tools/note.h"
 #include "tools/score_tokens.h"
+#include "tools/scored_texts.h"
 #include "weights/error.h"
 #include "weights/quote.h"
 
@@ -31,6 +35,7 @@ struct PerplexityOptions {
   TokenOptions tokens;
   bool has_tokens = false;  // --tokens or --tokens-file instead of a text
   bool jsonl = false;
+  bool all_turns = false;
   std::string tokenizer;
   std::optional<std::string> against;
   std::optional<std::size_t> window, stride;
@@ -41,18 +46,18 @@ struct WindowSize {
   std::size_t size, stride;
 };
 
-// Texts as tokens, one after the other.
-struct Texts {
-  struct Extent {
-    std::size_t first_scored, end;  // what lies between the end of the text before and first_scored is only read
-  };
-  std::vector<std::int32_t> tokens;
-  std::vector<Extent> extents;
+// Of the chosen or of the rejected answers.
+struct GroupScore {
+  std::size_t tokens = 0;
+  double nats = 0;
+
+  double per_token() const { return nats / static_cast<double>(tokens); }
 };
 
 // What is printed, with what it means beside it.
 struct Result {
   TokenScores scores;
+  GroupScore chosen, rejected;       // of DPO data; without tokens where there is none
   std::size_t tokens;                // that were to be scored
   std::optional<std::size_t> bytes;  // of the text of the tokens scored; nothing where it is not known
   WindowSize windows;
@@ -71,6 +76,7 @@ struct Result {
 void check_call(const PerplexityOptions& options) {
   const bool has_text = options.text.has_prompt || !options.text.file.empty();
   if (options.has_tokens && (has_text || options.jsonl)) throw UsageError("give either text or token ids");
+  if (options.all_turns && !options.jsonl) throw UsageError("--all-turns is for --jsonl; leave it out or give both");
   if (options.window && *options.window < 2) {
     throw UsageError(
         fmt::format("--ctx-size {} leaves no token to tell another from; give at least 2", *options.window));
@@ -78,9 +84,10 @@ void check_call(const PerplexityOptions& options) {
   if (options.stride && *options.stride == 0) throw UsageError("--stride 0 never moves on; give at least 1");
 }
 
-// The defaults are for the model with the fewest positions.
-WindowSize choose_windows(const PerplexityOptions& options, const Engine& model, const Engine* against) {
-  constexpr std::size_t usual = 512;
+// The defaults are for the model with the fewest positions. MiniMind's data is read whole where the model allows.
+WindowSize choose_windows(const PerplexityOptions& options, const Engine& model, const Engine* against,
+                          bool training_data) {
+  const std::size_t usual = training_data ? SIZE_MAX : 512;
   const std::size_t positions = std::min(model.model.config.max_position_embeddings,
                                          against ? against->model.config.max_position_embeddings : SIZE_MAX);
   const std::size_t size = options.window.value_or(std::clamp<std::size_t>(positions, 2, usual));
@@ -124,56 +131,46 @@ Engine load_against(const PerplexityOptions& options, const Engine& model, const
   return engine;
 }
 
-void add_text(Texts& texts, const std::vector<std::int32_t>& tokens, const std::string& name) {
-  if (tokens.size() < 2) {
-    throw Error(fmt::format("{} has {} token{}, wanted 2 or more: the first one is not scored", name, tokens.size(),
-                            tokens.size() == 1 ? "" : "s"));
-  }
-  const std::size_t begin = texts.tokens.size();
-  texts.tokens.insert(texts.tokens.end(), tokens.begin(), tokens.end());
-  texts.extents.push_back({begin + 1, texts.tokens.size()});
+// The tokenizer's template, or that of the model's family.
+ChatTemplate template_of(const PerplexityOptions& options, Family family) {
+  const TokenizerData data = read_tokenizer(require_tokenizer_path(options.tokenizer, options.checkpoint.model));
+  if (auto own = ChatTemplate::of_tokenizer(data)) return std::move(*own);
+  if (!options.run.quiet) note("{}: has no chat template; using that of family {}", data.source, name_of(family));
+  return ChatTemplate::of_family(family, special_tokens_of(data));
 }
 
-void add_answer(Texts& texts, const std::vector<std::int32_t>& prompt, const std::vector<std::int32_t>& answer,
-                const std::string& name) {
-  if (prompt.empty() || answer.empty()) {
-    throw Error(fmt::format("{} has a {} of 0 tokens, wanted 1 or more", name, prompt.empty() ? "prompt" : "text"));
-  }
-  texts.tokens.insert(texts.tokens.end(), prompt.begin(), prompt.end());
-  const std::size_t first_scored = texts.tokens.size();
-  texts.tokens.insert(texts.tokens.end(), answer.begin(), answer.end());
-  texts.extents.push_back({first_scored, texts.tokens.size()});
-}
-
-void add_line(Texts& texts, const std::string& line, const std::string& name, const Tokenizer& tokenizer) {
-  const Json json = Json::parse(line, nullptr, false);
-  if (json.is_string()) return add_text(texts, tokenizer.encode(json.get_ref<const std::string&>()), name);
-  if (!json.is_object() || json.size() != 2 || !json.contains("prompt") || !json.contains("text") ||
-      !json["prompt"].is_string() || !json["text"].is_string()) {
-    throw Error(fmt::format("{} is neither a JSON string nor {{\"prompt\": a string, \"text\": a string}}", name));
-  }
-  add_answer(texts, tokenizer.encode(json["prompt"].get_ref<const std::string&>()),
-             tokenizer.encode(json["text"].get_ref<const std::string&>()), name);
-}
-
-Texts read_texts(const PerplexityOptions& options, const std::optional<Tokenizer>& tokenizer) {
-  Texts texts;
+ScoredTexts read_texts(const PerplexityOptions& options, const std::optional<Tokenizer>& tokenizer, Family family) {
+  ScoredTexts texts;
   if (!options.jsonl) {
     add_text(texts, options.has_tokens ? options.tokens.read() : tokenizer->encode(options.text.read()), "the text");
     return texts;
   }
+  std::optional<ChatTemplate> chat_template;
+  const TrainingTextOptions training{family, options.all_turns, [&]() -> const ChatTemplate& {
+                                       if (!chat_template) chat_template.emplace(template_of(options, family));
+                                       return *chat_template;
+                                     }};
   for_each_line(options.text.read(), [&](const std::string& line, std::size_t number) {
-    add_line(texts, line, fmt::format("line {} of the input", number), *tokenizer);
+    add_line(texts, line, fmt::format("line {} of the input", number), *tokenizer, training);
   });
-  if (texts.extents.empty()) throw Error("the input has no line");
+  if (texts.ends.empty()) throw Error("the input has no line");
+  if (options.all_turns && !texts.conversations) {
+    throw UsageError("--all-turns is for conversations, of which the input has none; leave it out");
+  }
   return texts;
 }
 
-std::vector<Window> windows_over(const Texts& texts, WindowSize size) {
+// Over each text as far as there is something to score.
+std::vector<Window> windows_over(const ScoredTexts& texts, WindowSize size) {
+  const auto is_scored = [](TokenUse use) { return use != TokenUse::read; };
   std::vector<Window> windows;
   std::size_t begin = 0;
-  for (const auto& [first_scored, end] : texts.extents) {
-    for (Window window : sliding_windows(begin, end, size.size, size.stride)) {
+  for (const std::size_t end : texts.ends) {
+    const auto first = texts.uses.begin() + std::ptrdiff_t(begin), last = texts.uses.begin() + std::ptrdiff_t(end);
+    const auto first_scored = static_cast<std::size_t>(std::find_if(first, last, is_scored) - texts.uses.begin());
+    const auto trailing = std::find_if(std::make_reverse_iterator(last), std::make_reverse_iterator(first), is_scored);
+    for (Window window : sliding_windows(begin, static_cast<std::size_t>(trailing.base() - texts.uses.begin()),
+                                         size.size, size.stride)) {
       window.first_scored = std::max(window.first_scored, first_scored);
       if (window.first_scored < window.end) windows.push_back(window);
     }
@@ -182,19 +179,43 @@ std::vector<Window> windows_over(const Texts& texts, WindowSize size) {
   return windows;
 }
 
+// Calls use(i) with the index of each of the first `count` tokens scored.
+template <class Use>
+void for_each_scored(const ScoredTexts& texts, const std::vector<Window>& windows, std::size_t count, Use use) {
+  for (const Window& window : windows) {
+    for (std::size_t i = window.first_scored; i < window.end && count > 0; ++i) {
+      if (texts.uses[i] == TokenUse::read) continue;
+      use(i);
+      --count;
+    }
+  }
+}
+
 // Of the text that the first `count` tokens scored stand for; nothing where some have none.
-std::optional<std::size_t> bytes_of(const Texts& texts, const std::vector<Window>& windows, std::size_t count,
+std::optional<std::size_t> bytes_of(const ScoredTexts& texts, const std::vector<Window>& windows, std::size_t count,
                                     const std::optional<Tokenizer>& tokenizer) {
   if (!tokenizer) return std::nullopt;
   std::size_t bytes = 0;
-  for (const Window& window : windows) {
-    for (std::size_t i = window.first_scored; i < window.end && count > 0; ++i, --count) {
-      const std::string_view token = tokenizer->token_bytes(texts.tokens[i]);
-      if (token.empty()) return std::nullopt;
-      bytes += token.size();
-    }
-  }
-  return bytes;
+  bool known = true;
+  for_each_scored(texts, windows, count, [&](std::size_t i) {
+    const std::string_view token = tokenizer->token_bytes(texts.tokens[i]);
+    known = known && !token.empty();
+    bytes += token.size();
+  });
+  return known ? std::optional(bytes) : std::nullopt;
+}
+
+GroupScore score_of(TokenUse use, const ScoredTexts& texts, const std::vector<Window>& windows,
+                    const TokenScores& scores) {
+  GroupScore group;
+  std::size_t scored = 0;
+  for_each_scored(texts, windows, scores.tokens, [&](std::size_t i) {
+    const double nats = scores.each_nats[scored++];
+    if (texts.uses[i] != use) return;
+    group.nats += nats;
+    ++group.tokens;
+  });
+  return group;
 }
 
 Json scores_json(const Result& result, double nats) {
@@ -212,6 +233,11 @@ void print_json(const Result& result) {
             {"ctx_size", result.windows.size},
             {"stride", result.windows.stride}};
   json.update(scores_json(result, scores.nats));
+  for (const auto& [name, group] : {std::pair("chosen", result.chosen), {"rejected", result.rejected}}) {
+    if (group.tokens == 0) continue;
+    json[name] = {
+        {"tokens", group.tokens}, {"nats_per_token", group.per_token()}, {"perplexity", std::exp(group.per_token())}};
+  }
   if (result.against) {
     Json& against = json["against"] = {{"path", *result.against}};
     against.update(scores_json(result, scores.against_nats));
@@ -237,6 +263,11 @@ void print_text(const Result& result) {
   fmt::print("tokens scored       {}, in windows of {}, one every {}\n", scores.tokens, result.windows.size,
              result.windows.stride);
   print_scores(result, scores.nats);
+  for (const auto& [name, group] : {std::pair("chosen", result.chosen), {"rejected", result.rejected}}) {
+    if (group.tokens == 0) continue;
+    fmt::print("{:<18}  {} tokens, {:.6f} nats per token, perplexity {:.4f}\n", name, group.tokens, group.per_token(),
+               std::exp(group.per_token()));
+  }
   if (!result.against) return;
   fmt::print("\nagainst {}\n", *result.against);
   print_scores(result, scores.against_nats);
@@ -252,15 +283,25 @@ int run_perplexity(const PerplexityOptions& options) {
   const auto tokenizer = options.has_tokens
                              ? load_tokenizer(options.tokenizer, options.checkpoint.model)
                              : std::optional(require_tokenizer(options.tokenizer, options.checkpoint.model));
+  if (tokenizer && !options.run.quiet) {
+    warn_of_misfit(*tokenizer, require_tokenizer_path(options.tokenizer, options.checkpoint.model), model.model.config);
+  }
   std::optional<Engine> against;
   if (options.against) against.emplace(load_against(options, model, tokenizer));
   const Engine* second = against ? &*against : nullptr;
-  const WindowSize size = choose_windows(options, model, second);
-  const Texts texts = read_texts(options, tokenizer);
+  const ScoredTexts texts = read_texts(options, tokenizer, model.model.config.family);
+  const WindowSize size = choose_windows(options, model, second, texts.training_data);
   const std::vector<Window> windows = windows_over(texts, size);
+  std::vector<bool> scored;
+  for (const TokenUse use : texts.uses) scored.push_back(use != TokenUse::read);
 
-  const TokenScores scores = score_tokens(model, second, texts.tokens, windows);
-  const Result result{scores, scored_tokens(windows), bytes_of(texts, windows, scores.tokens, tokenizer), size,
+  const TokenScores scores = score_tokens(model, second, texts.tokens, windows, scored);
+  const Result result{scores,
+                      score_of(TokenUse::chosen, texts, windows, scores),
+                      score_of(TokenUse::rejected, texts, windows, scores),
+                      scored_tokens(windows, scored),
+                      bytes_of(texts, windows, scores.tokens, tokenizer),
+                      size,
                       options.against};
   if (!result.complete()) note("interrupted after {} of {} tokens", scores.tokens, result.tokens);
   if (scores.tokens > 0) options.json ? print_json(result) : print_text(result);
@@ -277,12 +318,16 @@ Command add_perplexity(CLI::App& app) {
   command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json, the folder that holds it, or a .gguf");
   options->text.add_to(*command);
   command->add_flag("--jsonl", options->jsonl,
-                    "the text is JSON, one a line: a string is a text of its own, read in contexts of its own; of "
-                    "{\"prompt\": ..., \"text\": ...} only the text is scored");
+                    "the text is JSON, one a line, each read in contexts of its own: a string, or {\"prompt\": ..., "
+                    "\"text\": ...}, of which only the text is scored, or MiniMind's data: {\"text\": ...}, "
+                    "{\"conversations\": [...]} or {\"chosen\": [...], \"rejected\": [...]}, of which only the "
+                    "assistant's turns are scored");
+  command->add_flag("--all-turns", options->all_turns, "score every turn of a conversation");
   options->tokens.add_to(*command);
   command
       ->add_option("-c,--ctx-size", options->window,
-                   "tokens in a window, which is read in a context of its own (default: 512, or what the model takes)")
+                   "tokens in a window, which is read in a context of its own (default: 512, MiniMind's data whole, or "
+                   "what the model takes)")
       ->check(CLI::Range(0, 1 << 30));
   command
       ->add_option("--stride", options->stride,

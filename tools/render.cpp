@@ -83,7 +83,7 @@ Command add_render(CLI::App& app) {
       "A conversation is a JSON object: {\"messages\": [{\"role\": \"user\", \"content\": \"...\"}], \"tools\": "
       "[...],\n"
       "\"add_generation_prompt\": true, \"open_thinking\": true}. All but messages may be left out; other names are "
-      "variables.");
+      "variables.\nMiniMind's data is read, too: {\"conversations\": [...]}, with the tools in a system message.");
   return [options] { return run_render(*options); };
 }
 

@@ -46,10 +46,15 @@ class Reader {
   std::vector<float> logits_;
 };
 
+bool is_scored(const std::vector<bool>& scored, std::size_t token) {
+  return scored.empty() || scored[token];
+}
+
 class Scorer {
  public:
-  Scorer(const Engine& model, const Engine* against, std::span<const std::int32_t> tokens, std::size_t positions)
-      : tokens_(tokens), model_(model, positions) {
+  Scorer(const Engine& model, const Engine* against, std::span<const std::int32_t> tokens,
+         const std::vector<bool>& scored, std::size_t positions)
+      : tokens_(tokens), scored_(scored), model_(model, positions) {
     if (against) against_.emplace(*against, positions);
   }
 
@@ -78,8 +83,11 @@ class Scorer {
     const Matrix<const float> against_logits = against_ ? against_->read(batch, rows) : Matrix<const float>{};
     for (std::size_t row = 0; row < rows; ++row) {
       const std::size_t token = last - rows + row + 1;
+      if (!is_scored(scored_, token)) continue;
       distribution_.assign({logits.row(row), logits.cols});
-      scores_.nats += checked(-distribution_.log_probability(static_cast<std::size_t>(tokens_[token])), token);
+      const auto id = static_cast<std::size_t>(tokens_[token]);
+      scores_.each_nats.push_back(checked(-distribution_.log_probability(id), token));
+      scores_.nats += scores_.each_nats.back();
       if (against_) compare({against_logits.row(row), against_logits.cols}, token);
       ++scores_.tokens;
     }
@@ -102,6 +110,7 @@ class Scorer {
   }
 
   std::span<const std::int32_t> tokens_;
+  const std::vector<bool>& scored_;
   Reader model_;
   std::optional<Reader> against_;
   Distribution distribution_, against_distribution_;
@@ -121,19 +130,21 @@ std::vector<Window> sliding_windows(std::size_t begin, std::size_t end, std::siz
   return windows;
 }
 
-std::size_t scored_tokens(std::span<const Window> windows) {
+std::size_t scored_tokens(std::span<const Window> windows, const std::vector<bool>& scored) {
   std::size_t tokens = 0;
-  for (const Window& window : windows) tokens += window.end - window.first_scored;
+  for (const Window& window : windows) {
+    for (std::size_t i = window.first_scored; i < window.end; ++i) tokens += is_scored(scored, i);
+  }
   return tokens;
 }
 
 TokenScores score_tokens(const Engine& model, const Engine* against, std::span<const std::int32_t> tokens,
-                         std::span<const Window> windows) {
+                         std::span<const Window> windows, const std::vector<bool>& scored) {
   check_tokens(tokens, model.model.config.vocab_size);
   std::size_t positions = 1;
   for (const Window& window : windows) positions = std::max(positions, window.end - 1 - window.begin);
-  Scorer scorer(model, against, tokens, positions);
-  Progress progress("perplexity", scored_tokens(windows), ProgressUnit::tokens);
+  Scorer scorer(model, against, tokens, scored, positions);
+  Progress progress("perplexity", scored_tokens(windows, scored), ProgressUnit::tokens);
   const std::atomic<bool>& interrupted = watch_interrupts();
   const auto go_on = [&] {
     const TokenScores& scores = scorer.scores();

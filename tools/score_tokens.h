@@ -26,21 +26,22 @@ std::vector<Window> sliding_windows(std::size_t begin, std::size_t end, std::siz
 // What models say about texts, over all tokens that were scored.
 struct TokenScores {
   std::size_t tokens = 0;
-  double nats = 0;           // the sum of -ln p(token)
-  double against_nats = 0;   // the same of the second model
-  std::vector<double> kl;    // for each token KL(second model || model), in nats; empty without a second model
-  std::size_t agreeing = 0;  // tokens where both models find the same token likeliest
+  double nats = 0;                // the sum of -ln p(token)
+  std::vector<double> each_nats;  // its terms
+  double against_nats = 0;        // the same of the second model
+  std::vector<double> kl;         // for each token KL(second model || model), in nats; empty without a second model
+  std::size_t agreeing = 0;       // tokens where both models find the same token likeliest
 };
 
 // Runs both models over the windows side by side, so that no more than one batch of logits is held; `against` may be
 // null. Shows progress on a terminal. Ends early on Ctrl-C: then fewer tokens are scored than the windows hold, the
 // first ones. Wants at least one window. Throws Error for ids outside the vocabulary and for logits that are not
-// finite.
+// finite. Where `scored` is not empty it has an element for each token: those that are false are read and not scored.
 TokenScores score_tokens(const Engine& model, const Engine* against, std::span<const std::int32_t> tokens,
-                         std::span<const Window> windows);
+                         std::span<const Window> windows, const std::vector<bool>& scored = {});
 
 // How many tokens the windows score.
-std::size_t scored_tokens(std::span<const Window> windows);
+std::size_t scored_tokens(std::span<const Window> windows, const std::vector<bool>& scored = {});
 
 // The value below which `fraction` of the values lie, interpolated linearly between neighbours as numpy.percentile
 // does. Wants at least one value.

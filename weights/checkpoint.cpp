@@ -13,6 +13,7 @@
 #include "weights/gguf.h"
 #include "weights/gguf_model.h"
 #include "weights/hf_folder.h"
+#include "weights/mistaken_file.h"
 #include "weights/pth.h"
 #include "weights/quote.h"
 #include "weights/safetensors.h"
@@ -57,6 +58,7 @@ Source from_state_dict(StoredTensors stored, std::string format, const std::stri
 }
 
 Source read_source(const std::string& path) {
+  check_path(path);
   if (is_folder(path)) {
     HfFolder folder = read_hf_folder(path);
     return from_state_dict(std::move(folder.tensors), std::move(folder.format), path);
@@ -67,7 +69,8 @@ Source read_source(const std::string& path) {
   if (looks_like_safetensors(file->bytes())) {
     return from_state_dict(read_safetensors(std::move(file)), "safetensors", path);
   }
-  throw Error(fmt::format("{}: is neither a torch.save file (.pth, .pt, .bin) nor safetensors nor GGUF", path));
+  throw Error(fmt::format("{}: is neither a torch.save file (.pth, .pt, .bin) nor safetensors nor GGUF{}", path,
+                          shown_text(file->bytes())));
 }
 
 // A .pth stands alone in MiniMind's out/ folder; the files of a Hugging Face export belong to the config beside them.
@@ -122,6 +125,33 @@ bool holds_tokenizer(const GgufMetadata& metadata) {
   return model && !(name && (*name == "none" || *name == "no_vocab"));
 }
 
+// The folder above, as its name has it; where the folder itself is a link, another one than `folder`/.. is.
+fs::path named_parent(const fs::path& folder) {
+  std::error_code failed;
+  fs::path path = fs::absolute(folder, failed).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  return path.parent_path();
+}
+
+// In the order in which they are looked for: beside the checkpoint, then where MiniMind's trees have the tokenizer, if
+// the checkpoint is in out/ or in the tree's own folder; then the same where the checkpoint is a link.
+std::vector<fs::path> tokenizer_candidates(const std::string& checkpoint_path) {
+  const fs::path path(checkpoint_path);
+  std::error_code failed;
+  const fs::path target = fs::canonical(path, failed);
+  std::vector<fs::path> candidates;
+  for (const fs::path& checkpoint : {path, target}) {
+    if (checkpoint.empty()) continue;  // there is no such file
+    const fs::path folder = is_folder(checkpoint_path) ? checkpoint : checkpoint.parent_path();
+    candidates.push_back(folder / "tokenizer.json");
+    for (const fs::path& tree : {folder / "..", named_parent(folder), folder}) {
+      candidates.push_back(tree / "model" / "tokenizer.json");
+      candidates.push_back(tree / "model" / "minimind_tokenizer" / "tokenizer.json");
+    }
+  }
+  return candidates;
+}
+
 }  // namespace
 
 Checkpoint open_checkpoint(const std::string& path, const OpenOptions& options) {
@@ -163,11 +193,11 @@ std::optional<std::string> find_tokenizer(const std::string& checkpoint_path) {
   if (is_gguf(checkpoint_path) && holds_tokenizer(read_gguf(MappedFile::open(checkpoint_path)).metadata)) {
     return checkpoint_path;
   }
-  const fs::path path(checkpoint_path);
-  const fs::path folder = is_folder(checkpoint_path) ? path : path.parent_path();
-  for (const fs::path& candidate : {folder / "tokenizer.json", folder / ".." / "model" / "tokenizer.json"}) {
-    std::error_code ignored;
-    if (fs::is_regular_file(candidate, ignored)) return candidate.lexically_normal().string();
+  for (const fs::path& candidate : tokenizer_candidates(checkpoint_path)) {
+    std::error_code failed;
+    if (!fs::is_regular_file(candidate, failed)) continue;
+    const fs::path shorter = candidate.lexically_normal();  // where a folder is a link, x/.. is another folder
+    return fs::equivalent(shorter, candidate, failed) ? shorter.string() : candidate.string();
   }
   return std::nullopt;
 }

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -22,6 +23,12 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
+
+constexpr std::array weight_names{"model.safetensors", "pytorch_model.bin"};
+
+std::string index_of(const std::string& name) {
+  return name + ".index.json";
+}
 
 bool is_there(const fs::path& path) {
   std::error_code ignored;
@@ -108,12 +115,19 @@ std::optional<StatedConfig> read_folder_config(const std::string& folder) {
   return stated;
 }
 
+bool is_hf_folder(const std::string& folder) {
+  for (const char* name : weight_names) {
+    if (is_there(fs::path(folder) / name) || is_there(fs::path(folder) / index_of(name))) return true;
+  }
+  return false;
+}
+
 HfFolder read_hf_folder(const std::string& folder) {
   const fs::path path(folder);
-  for (const char* name : {"model.safetensors", "pytorch_model.bin"}) {
+  for (const char* name : weight_names) {
     const bool safetensors = std::string_view(name).ends_with(".safetensors");
     const std::string format = safetensors ? "safetensors" : "torch.save";
-    const std::string index = std::string(name) + ".index.json";
+    const std::string index = index_of(name);
     if (is_there(path / name)) return {read_weights_file((path / name).string()), format};
     if (is_there(path / index)) {
       std::size_t shards = 0;

@@ -16,6 +16,9 @@ struct HfFolder {
   std::string format;  // "safetensors" or "torch.save", with the number of shards
 };
 
+// Whether it has weights under one of these names.
+bool is_hf_folder(const std::string& folder);
+
 // Throws Error when the folder has no weights (naming .pth files that lie in it), when a shard is missing or is not a
 // plain file name, and when shards and index disagree about a tensor.
 HfFolder read_hf_folder(const std::string& folder);

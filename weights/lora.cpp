@@ -12,6 +12,7 @@
 
 #include "weights/error.h"
 #include "weights/families.h"
+#include "weights/mistaken_file.h"
 #include "weights/pth.h"
 #include "weights/quote.h"
 #include "weights/stored_numbers.h"
@@ -183,6 +184,7 @@ LoraMerge merge_lora(StoredTensors& tensors, const StoredTensors& pairs, const L
 }
 
 LoraMerge add_lora(StoredTensors& tensors, const LoraFile& lora) {
+  check_path(lora.path);
   StoredTensors others = read_pth(MappedFile::open(lora.path));
   const StoredTensors pairs = take_lora(others);
   if (pairs.empty() || !is_whole_model(others)) refuse_others(others, lora.path);

@@ -12,18 +12,23 @@
 #include <utility>
 
 #include "weights/error.h"
+#include "weights/mistaken_file.h"
 
 namespace minimind {
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) throw Error(fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)));
+  if (descriptor < 0) {
+    throw Error(fmt::format("{}: cannot be opened: {}{}", path, std::strerror(errno), advice_on_home(path)));
+  }
   struct stat status {};
   const bool known = ::fstat(descriptor, &status) == 0;
   if (!known || !S_ISREG(status.st_mode) || status.st_size == 0) {
     ::close(descriptor);
     if (known && S_ISREG(status.st_mode)) throw Error(fmt::format("{}: is empty; copy or save it again", path));
-    throw Error(fmt::format("{}: is not a regular file", path));
+    const bool folder = known && S_ISDIR(status.st_mode);
+    throw Error(
+        fmt::format("{}: is {}", path, folder ? "a folder, expected a file; name a file in it" : "not a regular file"));
   }
   const std::size_t size = static_cast<std::size_t>(status.st_size);
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
@@ -32,7 +37,9 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   if (address == MAP_FAILED) {
     throw Error(fmt::format("{}: {} bytes cannot be mapped: {}", path, size, std::strerror(map_error)));
   }
-  return std::shared_ptr<const MappedFile>(new MappedFile(path, static_cast<const std::byte*>(address), size));
+  std::shared_ptr<const MappedFile> file(new MappedFile(path, static_cast<const std::byte*>(address), size));
+  check_not_mistaken(file->bytes(), path);
+  return file;
 }
 
 MappedFile::MappedFile(std::string path, const std::byte* data, std::size_t size)

@@ -10,7 +10,7 @@ namespace minimind {
 // A whole file mapped read-only. The bytes stay valid, at the same address, for the life of the object.
 class MappedFile {
  public:
-  // Throws Error when the file is missing, is not a regular file, is empty or cannot be mapped.
+  // Throws Error for what is missing, no regular file, empty or cannot be mapped, and as check_not_mistaken() does.
   static std::shared_ptr<const MappedFile> open(const std::string& path);
 
   MappedFile(const MappedFile&) = delete;

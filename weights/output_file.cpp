@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "weights/error.h"
+#include "weights/mistaken_file.h"
 #include "weights/part_files.h"
 
 namespace minimind {
@@ -130,7 +131,7 @@ void OutputFile::commit() {
 }
 
 void OutputFile::fail(int error) const {
-  throw Error(fmt::format("{}: cannot be written: {}", path_, std::strerror(error)));
+  throw Error(fmt::format("{}: cannot be written: {}{}", path_, std::strerror(error), advice_on_home(path_)));
 }
 
 }  // namespace minimind

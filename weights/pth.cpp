@@ -12,6 +12,7 @@
 
 #include "weights/byte_reader.h"
 #include "weights/error.h"
+#include "weights/mistaken_file.h"
 #include "weights/pickle.h"
 #include "weights/quote.h"
 #include "weights/shape.h"
@@ -60,7 +61,11 @@ std::string find_prefix(const ZipMembers& members, const std::string& path) {
     if (!prefix.empty()) throw Error(fmt::format("{}: has two data.pkl members; torch.save writes one", path));
     prefix = name.substr(0, slash + 1);
   }
-  if (prefix.empty()) throw Error(fmt::format("{}: is a zip archive without data.pkl: not from torch.save", path));
+  if (prefix.empty())
+    throw Error(
+        fmt::format("{}: is a zip archive without data.pkl: not from torch.save; if a model was packed into it, unpack "
+                    "it and name the model",
+                    path));
   return prefix;
 }
 
@@ -191,7 +196,8 @@ bool looks_like_pth(std::span<const std::byte> bytes) {
 
 StoredTensors read_pth(std::shared_ptr<const MappedFile> file) {
   const std::string& path = file->path();
-  if (!looks_like_pth(file->bytes())) throw Error(fmt::format("{}: was not written by torch.save", path));
+  if (!looks_like_pth(file->bytes()))
+    throw Error(fmt::format("{}: was not written by torch.save{}", path, shown_text(file->bytes())));
   const Archive archive = looks_like_zip(file->bytes()) ? open_zip(*file) : open_legacy(*file);
   const Dict& state = find_state_dict(archive.document, path);
   TorchTensorReader reader(archive.document, archive.storages, file);

@@ -12,6 +12,7 @@
 
 #include "weights/error.h"
 #include "weights/json_depth.h"
+#include "weights/mistaken_file.h"
 #include "weights/quote.h"
 
 namespace minimind {
@@ -214,6 +215,7 @@ void read_rope(Fields& fields, bool minimind, StatedConfig& stated) {
 }  // namespace
 
 StatedConfig parse_config_json(const std::string& text, const std::string& source) {
+  check_not_mistaken(text, source);
   const Json object = Json::parse(text, limited_depth(source), false);
   if (object.is_discarded() || !object.is_object()) {
     throw Error(fmt::format("{}: is not a JSON object; a model's config.json is wanted", source));

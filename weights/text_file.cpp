@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "weights/error.h"
+#include "weights/mistaken_file.h"
 
 namespace minimind {
 
@@ -20,7 +21,8 @@ std::string read_text_file(const std::string& path) {
   constexpr std::size_t largest = std::size_t{64} << 20;
   std::ifstream file(path, std::ios::binary);
   if (!file || is_folder(path))
-    throw Error(fmt::format("{}: cannot be read: {}", path, std::strerror(file ? EISDIR : errno)));
+    throw Error(
+        fmt::format("{}: cannot be read: {}{}", path, std::strerror(file ? EISDIR : errno), advice_on_home(path)));
   std::string text;
   char buffer[1 << 16];
   while (file.read(buffer, sizeof buffer) || file.gcount() > 0) {

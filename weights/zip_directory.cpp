@@ -186,7 +186,8 @@ std::span<const std::byte> ZipReader::locate(const CentralHeader& header, std::u
   }
   if (header.method != 0) {
     fail(
-        fmt::format("{} is compressed (method {}): TorchScript does so, torch.save never; use "
+        fmt::format("{} is compressed (method {}): torch.save never does so; unpack an archive and name the model in "
+                    "it, or, of TorchScript, use "
                     "torch.save(model.state_dict(), ...)",
                     part, header.method));
   }

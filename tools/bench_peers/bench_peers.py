@@ -60,7 +60,7 @@ class Weights:
 
     def hugging_face(self) -> Path:
         path = self.folder / f"{self.name}-hf"
-        run(self.program, "convert", self.model, path, "--type", "f32", "--force", "-q")
+        run(self.program, "convert", self.model, f"{path}/", "--type", "f32", "--force", "-q")
         return path
 
 

@@ -1,6 +1,6 @@
 """Measures PyTorch: python pytorch_peer.py FOLDER --dtype f16 --threads N ...
 
-FOLDER is what `minimind convert MODEL FOLDER` writes. The modules are those of the twin in tools/reference; around them
+FOLDER is what `minimind convert MODEL FOLDER/` writes. The modules are those of the twin in tools/reference; around them
 stands what makes PyTorch quick and the twin has no need of: a cache allocated beforehand, fused attention and norms, and
 the logits of the last token only. Eager, as MiniMind runs it.
 """
