@@ -9,14 +9,14 @@ ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += --jobs=$(JOBS)
 endif
 
-BUILD_PACKAGES := g++ libcli11-dev libedit-dev libfmt-dev libssl-dev libutf8proc-dev libxsimd-dev nlohmann-json3-dev zlib1g-dev
+BUILD_PACKAGES := g++ libcli11-dev libfmt-dev libssl-dev libutf8proc-dev libxsimd-dev nlohmann-json3-dev zlib1g-dev
 TEST_PACKAGES := libgtest-dev python3
 
 BUILD ?= build/release
 OPTIMIZE ?= -O2
 CXXFLAGS := -std=c++20 -fopenmp -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Werror
 CPPFLAGS := -I. -MMD -MP -DMINIMIND_VERSION='"$(VERSION)"' -DMINIMIND_SOURCE_DIR='"$(CURDIR)"'
-LDLIBS := -lcrypto -ledit -lfmt -lutf8proc -lz
+LDLIBS := -lcrypto -lfmt -lutf8proc -lz
 
 # Kernels are compiled once per instruction set of the machine's architecture; the program chooses at start.
 ifeq ($(shell uname -m),aarch64)
@@ -140,7 +140,8 @@ sanitize: test-packages
 		LDFLAGS='-fsanitize=address,undefined'
 
 run-tests: $(BUILD)/minimind_tests $(BUILD)/minimind
-	ASAN_OPTIONS=allocator_may_return_null=1 MINIMIND_PROGRAM=$(BUILD)/minimind $(BUILD)/minimind_tests --gtest_brief=1
+	ASAN_OPTIONS=allocator_may_return_null=1 MINIMIND_FUZZ_STEPS=10000 MINIMIND_TERMINAL_EVENTS=10000 \
+		MINIMIND_PROGRAM=$(BUILD)/minimind $(BUILD)/minimind_tests --gtest_brief=1
 
 # Needs clang and its runtime: apt install clang libclang-rt-14-dev.
 FUZZ_SECONDS ?= 60

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "runtime/profile.h"
+#include "weights/held_signals.h"
 
 namespace minimind {
 
@@ -74,6 +75,7 @@ class Worker {
 
 // Runs body(Worker&) on `threads` threads at once, in one OpenMP parallel region; `body` must not throw. The system may
 // give fewer threads than asked for: workers must go by their count(). `profiles` holds one for each thread, or none.
+// Signals come to the calling thread only.
 template <class Body>
 void run_team(std::size_t threads, Body&& body, std::span<ThreadProfile> profiles = {}) {
   if (threads <= 1) {
@@ -84,9 +86,12 @@ void run_team(std::size_t threads, Body&& body, std::span<ThreadProfile> profile
     return;
   }
   std::optional<Barrier> barrier;
+  std::optional<HeldSignals> held(std::in_place);  // until the other threads are started
   // The last wait lets libgomp's own barrier, which only spins, find everyone there.
 #pragma omp parallel num_threads(static_cast <int>(threads))
   {
+#pragma omp master
+    held.reset();
 #pragma omp single
     barrier.emplace(static_cast<std::size_t>(omp_get_num_threads()));
     const auto index = static_cast<std::size_t>(omp_get_thread_num());

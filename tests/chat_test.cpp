@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "tests/cli.h"
 #include "tests/pseudo_terminal.h"
@@ -471,6 +472,134 @@ TEST_F(ChatTerminal, BlocksAndLinesThatGoOnAreOneMessage) {
   const json messages = json::parse(read_whole_file(path("c.json")))["messages"];
   EXPECT_EQ(messages[0]["content"], "a\nb");
   EXPECT_EQ(messages[2]["content"], "/c");
+}
+
+TEST_F(ChatTerminal, ALineSurvivesANarrowTerminal) {
+  PseudoTerminal terminal = start(saying("好"));
+  EXPECT_SHOWN(terminal, "> ");
+  terminal.type("第二条消息一二三四五");
+  EXPECT_SHOWN(terminal, "五");
+  terminal.resize(20, 10);
+  EXPECT_SHOWN(terminal, "五");
+  terminal.type("六七");
+  EXPECT_SHOWN(terminal, "七");
+  terminal.resize(80, 24);
+  EXPECT_SHOWN(terminal, "五六七");
+  terminal.type("\r");
+  EXPECT_SHOWN(terminal, "好\r\n");
+  EXPECT_SHOWN(terminal, "> ");
+  terminal.type("/save " + path("c.json") + "\r");
+  EXPECT_SHOWN(terminal, "saved 1 turn");
+  EXPECT_EQ(json::parse(read_whole_file(path("c.json")))["messages"][0]["content"], "第二条消息一二三四五六七");
+}
+
+TEST_F(ChatTerminal, CtrlRFindsAChineseMessage) {
+  PseudoTerminal terminal = start(saying("好"));
+  EXPECT_SHOWN(terminal, "> ");
+  for (const char* const message : {"北京的天气\r", "上海\r"}) {
+    terminal.type(message);
+    EXPECT_SHOWN(terminal, "好\r\n");
+    EXPECT_SHOWN(terminal, "> ");
+  }
+  terminal.type("\x12天气\r");
+  EXPECT_SHOWN(terminal, "好\r\n");
+  EXPECT_SHOWN(terminal, "> ");
+  terminal.type("/save " + path("c.json") + "\r");
+  EXPECT_SHOWN(terminal, "saved 3 turns");
+  EXPECT_EQ(json::parse(read_whole_file(path("c.json")))["messages"][4]["content"], "北京的天气");
+}
+
+TEST_F(ChatTerminal, ASignalEndsItWithItsStatus) {
+  for (const auto& [signal, status] : {std::pair{SIGTERM, 143}, {SIGHUP, 129}}) {
+    PseudoTerminal waiting = start(saying("好"));
+    EXPECT_SHOWN(waiting, "> ");
+    waiting.signal(signal);
+    EXPECT_EQ(waiting.status(), status);
+    PseudoTerminal answering = start("chat --seed 1 --ignore-eos -n 100000 " + demo);
+    EXPECT_SHOWN(answering, "> ");
+    answering.type("山居\r");
+    EXPECT_SHOWN(answering, "，");
+    answering.signal(signal);
+    EXPECT_EQ(answering.status(), status);
+  }
+}
+
+// A key, a piece of text or a paste.
+std::string random_typing(std::mt19937& random) {
+  static const std::vector<std::string> typing = {
+      "a",
+      "word ",
+      "北京",
+      "，",
+      "e\u0301",
+      "\u0301",
+      "👩‍👩‍👧",
+      "❤️",
+      "🇨🇳",
+      "\u202e",
+      "\xff",
+      "\r",
+      "\n",
+      "\t",
+      "\x1b\r",
+      "\x7f",
+      "\x01",
+      "\x02",
+      "\x03",
+      "\x04",
+      "\x05",
+      "\x06",
+      "\x0b",
+      "\x0c",
+      "\x10",
+      "\x12",
+      "\x14",
+      "\x15",
+      "\x17",
+      "\x1a",
+      "\x19",
+      "\x1b[A",
+      "\x1b[B",
+      "\x1b[D",
+      "\x1b[3~",
+      "\x1b[1;5D",
+      "\x1b"
+      "f",
+      "\x1b",
+      "\x1b[",
+      "/re",
+      "/undo\r",
+      "\x1b[200~pasted\r文字\x1b[31m\x1b[201~",
+  };
+  if (random() % 50 == 0) return "\x1b[200~" + std::string(random() % 600, 'x') + "\x1b[201~";
+  return typing[random() % typing.size()];
+}
+
+// MINIMIND_TERMINAL_EVENTS: how many instead of a quick number.
+TEST_F(ChatTerminal, RandomEventsDoNoHarm) {
+  const char* const given = std::getenv("MINIMIND_TERMINAL_EVENTS");
+  const std::size_t events = given ? std::stoul(given) : 1000;
+  std::mt19937 random(1);
+  for (std::size_t done = 0; done < events;) {
+    PseudoTerminal terminal = start(saying("好") + "-n 4");
+    ASSERT_TRUE(terminal.wait_for("> ")) << terminal.shown();
+    bool runs = true;
+    for (; runs && done < events; ++done) {
+      if (random() % 6 == 0) {
+        const std::size_t columns = 1 + random() % 300, rows = 1 + random() % 100;
+        terminal.resize(random() % 3 == 0 ? 1 + columns % 8 : columns, rows);
+      } else {
+        terminal.type(random_typing(random));
+      }
+      if (done % 20 == 0) usleep(20000);  // the program keeps up
+      runs = terminal.read_available();
+    }
+    if (runs) terminal.signal(SIGTERM);
+    const int status = terminal.status();
+    EXPECT_TRUE(status == 0 || status == 130 || (runs && status == 143)) << status << " before event " << done;
+    EXPECT_EQ(terminal.shown().find("Sanitizer"), std::string::npos) << terminal.shown();
+    if (HasFailure()) return;
+  }
 }
 
 }  // namespace

@@ -4,11 +4,15 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "tests/cli.h"
 #include "tests/tables.h"
@@ -234,13 +238,86 @@ TEST_F(Cli, ASpecialTokenAsStopStringEndsTheText) {
   EXPECT_EQ(json["tokens"].back(), 2);
 }
 
-TEST_F(Cli, AFullOutputFailsAndAClosedErrorOutputDoesNot) {
+TEST_F(Cli, AFullOutputFailsInTheSameWordsEverywhere) {
+  const std::string ids = "--tokens 3,4,5 -m " + load_golden("v3-dense").model_path;
+  std::ofstream(path("chat.json")) << R"({"messages": [{"role": "user", "content": "你好"}]})" << '\n';
+  std::ofstream(path("lines")) << "\"你好\"\n";
+  ASSERT_EQ(run("logits " + ids + " -o " + path("r.npy")).status, 0);
+  for (const std::string& call : std::vector<std::string>{
+           "--help", "--version", "generate --help", "generate -p 山", "generate --json -p 山", "generate -n 3 " + ids,
+           "chat -p 山", "chat --json -p 山", "chat --turns < " + path("lines"), "inspect", "inspect --json",
+           "perplexity -p 山居秋暝", "perplexity --json -p 山居秋暝", "tokenize -p 山居",
+           "tokenize --jsonl -f " + path("lines"), "render -f " + path("chat.json"),
+           "compare " + ids + " --reference " + path("r.npy"), "bench -q -p 4 -n 2 -r 1 -t 1",
+           "bench -q -p 4 -n 2 -r 1 -t 1 --json"}) {
+    const std::string input = call.find('<') == std::string::npos ? " < /dev/null" : "";
+    const int status = std::system((program() + " " + call + input + " > /dev/full 2> " + path("err")).c_str());
+    EXPECT_EQ(WEXITSTATUS(status), 1) << call;
+    const std::string err = read_whole_file(path("err"));
+    EXPECT_TRUE(err.ends_with("minimind: standard output cannot be written: No space left on device\n")) << call << err;
+  }
+}
+
+TEST_F(Cli, AFullOutputEndsTheTextAtOnce) {
+  for (const char* const call : {" generate -p 山 --ignore-eos -n 100000000 -c 1000000 --kv-type q8_0",
+                                 " chat -p 山 --ignore-eos -n 100000000 -c 1000000 --kv-type q8_0"}) {
+    const int status = std::system(("timeout 60 " + program() + call + " > /dev/full 2> " + path("err")).c_str());
+    EXPECT_EQ(WEXITSTATUS(status), 1) << read_whole_file(path("err"));
+  }
+}
+
+TEST_F(Cli, AReaderThatGoesAwayEndsTheTextQuietly) {
+  const std::string call = program() + " generate -q -p 山 --ignore-eos -n 100000000 -c 1000000 --kv-type q8_0";
+  const std::string status = "; echo $? > " + path("status");
+  ASSERT_EQ(std::system(("(timeout 60 " + call + " 2> " + path("err") + status + ") | head -c 3 > /dev/null").c_str()),
+            0);
+  EXPECT_EQ(read_whole_file(path("status")), "141\n");  // SIGPIPE
+  EXPECT_EQ(read_whole_file(path("err")), "");
+}
+
+TEST_F(Cli, AClosedErrorOutputDoesNotFail) {
   const auto status_of = [](const std::string& call) { return WEXITSTATUS(std::system((program() + call).c_str())); };
   const std::string generate = " generate --tokens 3 -n 1 --greedy -m " + load_golden("v3-dense").model_path;
-  EXPECT_EQ(status_of(generate + " > /dev/full 2> " + path("err")), 1);
-  EXPECT_NE(read_whole_file(path("err")).find("standard output cannot be written"), std::string::npos);
   EXPECT_EQ(status_of(generate + " > " + path("out") + " 2>&-"), 0);
   EXPECT_EQ(status_of(" generate --tokens 3 -m /nowhere 2>&-"), 1);
+}
+
+// Commands that wait for their input, and work that takes longer than the test.
+TEST_F(Cli, ASignalEndsEveryCommandWithItsStatus) {
+  const std::string endless = " -n 100000000 -c 1000000 --ignore-eos --kv-type q8_0";
+  for (const std::string& call :
+       std::vector<std::string>{"generate", "chat --turns", "chat", "perplexity", "tokenize", "tokenize --jsonl",
+                                "render", "render --jsonl", "generate -p 山" + endless, "chat -p 山" + endless,
+                                "bench -q -r 10000 -t 1", "bench -q -r 10000 -t 4"}) {
+    for (const auto& [signal, wanted] : {std::pair{SIGINT, 130}, {SIGTERM, 143}, {SIGHUP, 129}}) {
+      int input[2];
+      ASSERT_EQ(pipe(input), 0);
+      const pid_t child = fork();
+      if (child == 0) {
+        dup2(input[0], STDIN_FILENO);
+        close(input[1]);
+        (void)!freopen(path("out").c_str(), "w", stdout);
+        (void)!freopen(path("err").c_str(), "w", stderr);
+        std::signal(SIGHUP, SIG_DFL);
+        execl("/bin/sh", "sh", "-c", ("exec " + program() + " " + call).c_str(), nullptr);
+        _exit(127);
+      }
+      close(input[0]);
+      std::this_thread::sleep_for(std::chrono::milliseconds(400));
+      kill(child, signal);
+      int status = 0;
+      waitpid(child, &status, 0);
+      close(input[1]);
+      EXPECT_TRUE(WIFEXITED(status)) << call;
+      EXPECT_EQ(WEXITSTATUS(status), wanted) << call << ": " << read_whole_file(path("err"));
+    }
+  }
+}
+
+TEST_F(Cli, NohupKeepsAProgramRunning) {
+  const std::string call = program() + " perplexity -q -p 山居秋暝";
+  const std::string script = "trap '' HUP; " + call + " > " + path("out") + " & kill -HUP $!; wait $!";
+  EXPECT_EQ(WEXITSTATUS(std::system(script.c_str())), 0);
 }
 
 TEST_F(Cli, AnUnknownCommandIsNamed) {

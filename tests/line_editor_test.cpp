@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <optional>
+#include <thread>
 
 #include "tests/pseudo_terminal.h"
-#include "tools/terminal.h"
+#include "tools/terminal_signals.h"
+#include "weights/held_signals.h"
 
 namespace minimind {
 namespace {
@@ -15,7 +18,6 @@ int echo_lines() {
   setenv("TERM", "xterm", 1);
   setenv("HOME", "/nonexistent", 1);
   setenv("LC_ALL", "C", 1);
-  if (!use_utf8_characters()) return 3;
   LineEditor editor(stderr, {"/reset", "/regenerate", "/undo"}, watch_terminal_signals());
   editor.remember("an earlier 句");
   editor.remember("two\nlines");
@@ -52,8 +54,55 @@ TEST_F(LineEditorTest, ArrowsAndCtrlRFindEarlierEntriesOfSeveralLines) {
   expect("\x1b[A\x1b[A\r", "entered[an earlier 句]");
   expect(
       "\x12"
-      "earl\r\r",
+      "earl\r",
       "entered[an earlier 句]");
+  expect("\x12句\r", "entered[an earlier 句]");
+  expect("draft\x12句\x07\r", "entered[draft]");
+  expect("draft\x1b[A\x1b[B!\r", "entered[draft!]");
+}
+
+TEST_F(LineEditorTest, AnEscapeByItselfCancelsTheSearch) {
+  terminal_.type("kept\x12");
+  EXPECT_TRUE(terminal_.wait_for("(search: "));
+  terminal_.type("句\x1b");
+  EXPECT_TRUE(terminal_.wait_for("> "));
+  expect("!\r", "entered[kept!]");
+}
+
+TEST_F(LineEditorTest, WordsOfChineseAndOfLatinLettersAreWords) {
+  expect("你好，世界\x17\r", "entered[你好，]");
+  expect(
+      "用model推理\x1b"
+      "b\x1b"
+      "b-\r",
+      "entered[用-model推理]");
+  expect(
+      "一二 三四\x01\x1b"
+      "f-\r",
+      "entered[一二- 三四]");
+  expect(
+      "一二 three\x01\x1b"
+      "d\r",
+      "entered[ three]");
+  expect("一二 three\x17\x17\x19!\r", "entered[一二 three!]");
+}
+
+TEST_F(LineEditorTest, ALineSurvivesEverySizeOfTheTerminal) {
+  expect("第二条消息一二三四五", "五");
+  for (const std::size_t columns : {20, 10, 5, 2, 1, 300, 80}) {
+    const bool has_room = columns > 2;
+    terminal_.resize(columns, has_room ? 10 : 1);
+    expect("六", has_room ? "六" : "\x1b[?7h");
+  }
+  expect("\r", "entered[第二条消息一二三四五六六六六六六六]");
+}
+
+TEST_F(LineEditorTest, CtrlZSuspendsAndTheLineIsKept) {
+  expect("ab", "ab");
+  terminal_.type("\x1a");
+  EXPECT_TRUE(terminal_.wait_for("\x1b[?2004l"));
+  terminal_.signal(SIGCONT);
+  expect("c\r", "entered[abc]");
 }
 
 TEST_F(LineEditorTest, PastedTextStaysTogether) {
@@ -72,7 +121,7 @@ TEST_F(LineEditorTest, CtrlCCancelsTheLine) {
   expect("\x03", "cancelled[你好]");
   expect("\x03", "cancelled[]");
   expect("\x1b[200~never ended\x03", "cancelled[]");
-  expect("\x12", "bck:");
+  expect("\x12", "(search: )");
   expect("\x03", "cancelled[");
   terminal_.wait_for("> ");
   expect("new\r", "entered[new]");
@@ -102,6 +151,39 @@ TEST_F(LineEditorTest, BytesThatAreNoUtf8BecomeReplacementCharacters) {
       "a\xff"
       "b\r",
       "entered[a\uFFFDb]");
+}
+
+// With threads beside the one that reads.
+int echo_lines_of_a_team() {
+  std::optional<HeldSignals> held(std::in_place);
+  for (int i = 0; i < 3; ++i) std::thread([] { pause(); }).detach();
+  held.reset();
+  return echo_lines();
+}
+
+// MINIMIND_INTERRUPTS: how many instead of a quick number.
+TEST(LineEditor, NoInterruptIsLost) {
+  const char* const given = std::getenv("MINIMIND_INTERRUPTS");
+  const std::size_t count = given ? std::stoul(given) : 3000;
+  PseudoTerminal terminal(echo_lines_of_a_team);
+  ASSERT_TRUE(terminal.wait_for("> "));
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i % 3 == 0) {
+      terminal.signal(SIGINT);
+      ASSERT_TRUE(terminal.wait_for("cancelled[]")) << i;
+    } else if (i % 3 == 1) {
+      terminal.type("\x03next\r");
+      ASSERT_TRUE(terminal.wait_for("cancelled[]")) << i;
+      ASSERT_TRUE(terminal.wait_for("entered[next]")) << i;
+    } else {
+      terminal.type("x");
+      ASSERT_TRUE(terminal.wait_for("x")) << i;
+      terminal.type("\x03");
+      ASSERT_TRUE(terminal.wait_for("cancelled[x]")) << i;
+    }
+    // Some come before the line is shown. What is typed has to come after, or Ctrl-C takes it away.
+    if (i % 3 == 1 || i % 2 == 0) terminal.wait_for("> ");
+  }
 }
 
 TEST(Completions, AreTheWordsThatBeginSoAndWhatTheyShare) {

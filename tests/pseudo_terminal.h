@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <pty.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,6 +40,11 @@ class PseudoTerminal {
     if (write(terminal_, text.data(), text.size()) != std::ssize(text)) throw std::runtime_error("cannot type");
   }
 
+  void resize(std::size_t columns, std::size_t rows) {
+    const winsize size{static_cast<unsigned short>(rows), static_cast<unsigned short>(columns), 0, 0};
+    if (ioctl(terminal_, TIOCSWINSZ, &size) != 0) throw std::runtime_error("cannot resize");
+  }
+
   // Reads what is shown until `text` stands in it, behind what was waited for before. False after ten seconds, or when
   // the program has ended without.
   bool wait_for(std::string_view text) {
@@ -51,6 +57,15 @@ class PseudoTerminal {
       }
       if (std::chrono::steady_clock::now() > deadline || !read_more()) return false;
     }
+  }
+
+  // Reads what is there to read. False when the program has ended.
+  bool read_available() {
+    pollfd input{terminal_, POLLIN, 0};
+    while (poll(&input, 1, 0) > 0) {
+      if (!read_more()) return false;
+    }
+    return true;
   }
 
   // Everything that was shown.

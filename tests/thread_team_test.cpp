@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
+#include <csignal>
 #include <set>
 #include <vector>
 
@@ -53,6 +55,17 @@ TEST(RunTeam, NobodyPassesABarrierBeforeAllHaveArrived) {
 
 TEST(DefaultThreads, IsAtLeastOne) {
   EXPECT_GE(default_threads(), 1u);
+}
+
+TEST(RunTeam, SignalsComeToTheCallingThreadOnly) {
+  std::array<std::atomic<int>, 5> held{};
+  run_team(held.size(), [&](Worker& worker) {
+    sigset_t mask;
+    pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGWINCH}) held[worker.index()] += sigismember(&mask, signal);
+  });
+  EXPECT_EQ(held[0], 0);
+  for (std::size_t i = 1; i < held.size(); ++i) EXPECT_EQ(held[i], 4) << i;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tools/generation_report.h"
+#include "tools/standard_output.h"
 #include "tools/terminal.h"
 
 namespace minimind {
@@ -52,15 +53,14 @@ void TextOutput::begin(Part part) {
   if (part == part_) return;
   if (part_ != Part::nothing) {
     end_part();
-    std::fputs("\n", stdout);
+    write_output("\n");
   }
   part_ = part;
 }
 
 void TextOutput::end_part() {
   if (on_terminal_) write(safe_.finish(), part_ == Part::thought);
-  if (!at_line_begin_) std::fputs("\n", stdout);
-  std::fflush(stdout);
+  if (!at_line_begin_) write_output("\n");
   at_line_begin_ = true;
   part_ = Part::nothing;
 }
@@ -68,16 +68,14 @@ void TextOutput::end_part() {
 void TextOutput::write(std::string_view text, bool dim) {
   if (text.empty()) return;
   const std::string shown = on_terminal_ ? styled(safe_.push(text), Style::dim, styles_ && dim) : std::string(text);
-  std::fwrite(shown.data(), 1, shown.size(), stdout);
-  std::fflush(stdout);
+  write_output(shown);
   at_line_begin_ = text.ends_with('\n');
 }
 
 void TextOutput::call(const ToolCall& call) {
   if (!on_terminal_) return notices_.say(fmt::format("the model calls {}", call_text(call)));
   begin(Part::call);
-  std::fputs((styled(terminal_text("→ " + call_text(call)), Style::call, styles_) + "\n").c_str(), stdout);
-  std::fflush(stdout);
+  write_output(styled(terminal_text("→ " + call_text(call)), Style::call, styles_) + "\n");
 }
 
 void TextOutput::finish(const Answer& answer) {
@@ -92,8 +90,7 @@ void TextOutput::finish(const Answer& answer) {
 }
 
 void JsonOutput::finish(const Answer& answer) {
-  fmt::print("{}\n", answer_json(answer));
-  std::fflush(stdout);
+  write_output(answer_json(answer) + "\n");
 }
 
 std::string call_text(const ToolCall& call) {

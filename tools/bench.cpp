@@ -128,7 +128,7 @@ int run_bench_command(const BenchOptions& options) {
     print_profile(profile.profile);
   }
   if (!measured.complete) note("interrupted; what was measured until then is printed");
-  return measured.complete ? 0 : interrupted_status;
+  return measured.complete ? 0 : interrupted_status();
 }
 
 }  // namespace

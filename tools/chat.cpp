@@ -15,19 +15,20 @@
 #include "tools/commands.h"
 #include "tools/interrupt.h"
 #include "tools/note.h"
-#include "tools/terminal.h"
+#include "tools/standard_output.h"
 #include "weights/error.h"
 
 namespace minimind {
 namespace {
 
 int status_after(const ChatActions& actions) {
-  return actions.last_finish() == FinishReason::interrupted ? interrupted_status : 0;
+  return actions.last_finish() == FinishReason::interrupted ? interrupted_status() : 0;
 }
 
 // One message, the whole of the text but for the newline that ends its last line.
-int chat_once(const ChatOptions& options, ChatActions& actions) {
+int chat_once(const ChatOptions& options, ChatActions& actions, const std::atomic<bool>& interrupted) {
   std::string text = options.text.read();
+  if (interrupted) return interrupted_status();
   if (text.ends_with('\n')) text.pop_back();
   if (text.ends_with('\r')) text.pop_back();
   if (text.empty() && !options.text.has_prompt) {
@@ -53,15 +54,15 @@ int chat_in_turns(std::istream& input, ChatActions& actions, const std::atomic<b
     } catch (const Error& error) {
       throw Error(fmt::format("line {} of the text: {}", number, error.what()));
     }
-    if (interrupted) return interrupted_status;
+    if (interrupted) return interrupted_status();
   }
-  if (interrupted) return interrupted_status;
+  if (interrupted) return interrupted_status();
   if (lines.open()) throw Error("the text ends inside of a message: a \"\"\" or a line after a backslash is missing");
   return 0;
 }
 
 int chat_with_script(const ChatOptions& options, ChatActions& actions, const std::atomic<bool>& interrupted) {
-  if (!options.turns) return chat_once(options, actions);
+  if (!options.turns) return chat_once(options, actions, interrupted);
   if (!options.text.has_prompt && options.text.file.empty()) return chat_in_turns(std::cin, actions, interrupted);
   std::istringstream text(options.text.read());
   return chat_in_turns(text, actions, interrupted);
@@ -74,7 +75,6 @@ std::unique_ptr<AnswerOutput> output_of(const ChatOptions& options, const ChatNo
 
 int run_chat(ChatOptions options) {
   const bool interactive = options.interactive();
-  if (interactive && !use_utf8_characters()) throw Error("the system has no locale with UTF-8, not even C.UTF-8");
   if (interactive) {
     if (const auto status = choose_checkpoint(options.checkpoint.model, chat_screen())) return *status;
   }
@@ -87,7 +87,12 @@ int run_chat(ChatOptions options) {
     TerminalSignals& signals = watch_terminal_signals();
     ChatActions actions(setup.conversation(), *output, notices, signals.interrupted);
     if (!options.run.quiet) note("/help lists the commands, Ctrl-D leaves");
-    status = chat_on_terminal(actions, notices, signals);
+    try {
+      status = chat_on_terminal(actions, notices, signals);
+    } catch (const OutputFailure&) {
+      setup.keep();
+      throw;
+    }
   } else {
     const std::atomic<bool>& interrupted = watch_interrupts();
     ChatActions actions(setup.conversation(), *output, notices, interrupted);

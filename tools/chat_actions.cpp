@@ -41,6 +41,7 @@ ChatActions::ChatActions(Conversation& conversation, AnswerOutput& output, const
     : conversation_(conversation), output_(output), notices_(notices), interrupted_(interrupted) {}
 
 ChatActions::Next ChatActions::perform(const ChatEntry& entry) {
+  last_finish_ = FinishReason::stop;
   if (const auto* command = std::get_if<ChatCommand>(&entry)) return perform(*command);
   ask(std::get<ChatMessage>(entry).text);
   return Next::go_on;

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <csignal>
+
 #include "tools/chat_entry.h"
 #include "tools/input_history.h"
 #include "tools/interrupt.h"
@@ -71,7 +73,7 @@ ChatActions::Next perform(ChatActions& actions, const std::string& text, const C
   } catch (const Error& error) {
     notices.complain(error.what());
   }
-  if (!signals.ended) signals.interrupted = false;
+  if (actions.last_finish() == FinishReason::interrupted) signals.interrupted = false;
   return next;
 }
 
@@ -87,10 +89,10 @@ int chat_on_terminal(ChatActions& actions, const ChatNotices& notices, TerminalS
   bool cancelled = false;
   while (true) {
     const EditedLine entry = reader.read();
-    if (signals.ended) return interrupted_status;
+    if (signals.ended) return status_after_signal(signals.ended);
     if (entry.end == LineEnd::end_of_input) return 0;
     if (entry.end == LineEnd::cancelled) {
-      if (cancelled && entry.text.empty()) return interrupted_status;
+      if (cancelled && entry.text.empty()) return status_after_signal(SIGINT);
       if (!cancelled) notices.say("Ctrl-C again or Ctrl-D leaves");
       cancelled = true;
       continue;

@@ -99,7 +99,7 @@ int run_compare(const CompareOptions& options) {
   const Comparison& result = comparer.result();
   if (!completed) {
     note("interrupted after {} of {} tokens", result.tokens, tokens.size());
-    return interrupted_status;
+    return interrupted_status();
   }
   print_comparison(result, options);
   return result.worst <= options.tolerance ? 0 : 1;

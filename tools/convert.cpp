@@ -293,7 +293,7 @@ int run_convert(const ConvertOptions& options) {
     written = write_as(kind, conversion);
   } catch (const Interrupted&) {
     note("interrupted; {} was not written", options.out);
-    return interrupted_status;
+    return interrupted_status();
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   conversion.say(options.out + ":",

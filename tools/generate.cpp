@@ -17,6 +17,7 @@
 #include "tools/profiling.h"
 #include "tools/sampling_options.h"
 #include "tools/speculation_options.h"
+#include "tools/standard_output.h"
 #include "weights/error.h"
 
 namespace minimind {
@@ -97,7 +98,7 @@ void print_result(const GenerateCommand& command, const std::vector<std::int32_t
   } else if (isatty(STDOUT_FILENO) && !result.text.ends_with('\n')) {
     fmt::print("\n");
   }
-  std::fflush(stdout);
+  flush_output();
   if (!result.conforms && !command.run.quiet) {
     note("ended by {} before the grammar was complete", cut_short_by(result, options.max_tokens));
   }
@@ -140,8 +141,7 @@ int run_generate(const GenerateCommand& options) {
 
   const TextCallback show = [&](std::string_view text) {
     if (options.json) return;
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    std::fflush(stdout);
+    write_output(text);
   };
   const Generated result =
       generate(forward, context, tokenizer ? &*tokenizer : nullptr, prompt, generate_options, show, watch_interrupts());
@@ -149,7 +149,7 @@ int run_generate(const GenerateCommand& options) {
   if (profile) print_profile(*profile);
   const bool interrupted = result.finish_reason == FinishReason::interrupted;
   if (!options.run.quiet && (isatty(STDERR_FILENO) || interrupted)) print_summary(result, generate_options);
-  return interrupted ? interrupted_status : 0;
+  return interrupted ? interrupted_status() : 0;
 }
 
 }  // namespace

@@ -1,10 +1,15 @@
 #pragma once
 
+#include <csignal>
 #include <cstdio>
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "tools/line_edit.h"
+#include "tools/line_keys.h"
+#include "tools/line_screen.h"
+#include "tools/terminal.h"
 #include "tools/terminal_signals.h"
 
 namespace minimind {
@@ -13,37 +18,43 @@ enum class LineEnd { entered, cancelled, end_of_input };
 
 struct EditedLine {
   LineEnd end;
-  std::string text;  // without its newline; text that was pasted may hold some. What was cancelled is here, too
+  std::string text;  // without its newline; text that was pasted may hold some. A line that was cancelled has it, too
 };
 
-// Reads lines that a person types on standard input, and shows them on `screen`: with libedit's keys, wide characters,
-// a history, words to complete and pasted text that stays together (bracketed paste). Ctrl-C cancels the line, Ctrl-D
-// on an empty one ends the input, Ctrl-Z suspends the program.
+// Reads lines that a person types on standard input, and shows them on `screen`: with the keys that shells have, a
+// history, words to complete and pasted text that stays together. Ctrl-C cancels the line, Ctrl-D on an empty one ends
+// the input, Ctrl-Z suspends the program.
 class LineEditor {
  public:
-  // `words` are what Tab completes at the beginning of a line. The C library's characters have to be UTF-8, see
-  // use_utf8_characters(). Throws Error when libedit cannot be set up.
+  // `words` are what Tab completes at the beginning of a line. The threads of the program must not take the signals of
+  // watch_terminal_signals().
   LineEditor(std::FILE* screen, std::vector<std::string> words, TerminalSignals& signals);
-  LineEditor(const LineEditor&) = delete;
-  LineEditor& operator=(const LineEditor&) = delete;
-  ~LineEditor();
 
-  // Puts an entry, of any number of lines, behind those that the arrows and Ctrl-R find.
-  void remember(const std::string& entry);
+  // Puts an entry, of any number of lines, after those that the arrows and Ctrl-R find.
+  void remember(const std::string& entry) { edit_.remember(entry); }
 
   // A blank follows the prompt, which is bold with `styles`.
   EditedLine read(const std::string& prompt, bool styles);
 
  private:
-  class Editor;
-  std::unique_ptr<Editor> editor_;
-};
+  EditedLine read_line();
+  void perform(LineAction action);
+  bool react_to_signals();
+  bool wait_for_input();
+  bool read_input(short events);
+  void suspend();
+  void draw();
+  void show(const std::string& bytes);
 
-// The words that begin with `typed`, and what all of them go on with.
-struct Completions {
-  std::vector<std::string> words;
-  std::string common;  // the longest common beginning, at least `typed`
+  std::FILE* screen_;
+  TerminalSignals& signals_;
+  bool escapes_;
+  LineEdit edit_;
+  LineKeys keys_;
+  LineScreen line_;
+  bool shown_ = false;  // what edit_ holds now
+  std::optional<RawInput> raw_;
+  sigset_t let_in_{};  // the signal mask while it waits
 };
-Completions completions(const std::vector<std::string>& words, const std::string& typed);
 
 }  // namespace minimind

@@ -24,7 +24,7 @@ int run_logits(const LogitsOptions& options) {
       for_each_logits(engine, tokens, "logits", [&](std::size_t, Matrix<const float> logits) { writer.write(logits); });
   if (!completed) {
     note("interrupted; {} was not written", options.output);
-    return interrupted_status;
+    return interrupted_status();
   }
   writer.finish();
   return 0;

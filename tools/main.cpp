@@ -4,12 +4,16 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <sstream>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "tools/checkpoint_choice.h"
 #include "tools/commands.h"
+#include "tools/interrupt.h"
 #include "tools/note.h"
+#include "tools/standard_output.h"
 #include "weights/error.h"
 #include "weights/quote.h"
 
@@ -25,12 +29,6 @@ int fail(std::string message, int status) {
   }
   minimind::note("{}", message);
   return status;
-}
-
-// Everything printed has reached its destination, or the work failed.
-int flushed(int status) {
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
-  return fail("standard output cannot be written", work_failed);
 }
 
 // CLI11 only says that a subcommand is required, not that the one given is unknown.
@@ -50,28 +48,42 @@ std::string help_of(const CLI::App& app) {
   return given.empty() ? "minimind --help" : fmt::format("minimind {} --help", given.front()->get_name());
 }
 
-}  // namespace
+using Commands = std::vector<std::pair<CLI::App*, minimind::Command>>;
 
-int main(int argc, char** argv) {
-  CLI::App app("Runs MiniMind language models on a CPU, from the checkpoint as it was saved.", "minimind");
-  app.require_subcommand(1);
-  app.set_version_flag("--version", MINIMIND_VERSION);
-  std::vector<std::pair<CLI::App*, minimind::Command>> commands;
-  for (const auto add : {minimind::add_generate, minimind::add_chat, minimind::add_inspect, minimind::add_logits,
-                         minimind::add_compare, minimind::add_perplexity, minimind::add_tokenize, minimind::add_render,
-                         minimind::add_convert, minimind::add_bench}) {
-    minimind::Command run = add(app);
-    commands.emplace_back(app.get_subcommands({}).back(), std::move(run));
-  }
+// Returns when everything printed has reached its destination.
+int run(CLI::App& app, const Commands& commands, int argc, char** argv) {
+  int status = call_was_wrong;
   try {
     check_command(app, argc, argv);
     app.parse(argc, argv);
-    for (const auto& [subcommand, run] : commands) {
-      if (subcommand->parsed()) return flushed(run());
+    for (const auto& [subcommand, command] : commands) {
+      if (subcommand->parsed()) status = command();
     }
-    return call_was_wrong;
   } catch (const CLI::Success& success) {
-    return app.exit(success);
+    std::ostringstream help;
+    status = app.exit(success, help);
+    minimind::write_output(help.str());
+  }
+  minimind::flush_output();
+  return status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  minimind::end_at_signals();
+  CLI::App app("Runs MiniMind language models on a CPU, from the checkpoint as it was saved.", "minimind");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", MINIMIND_VERSION);
+  Commands commands;
+  for (const auto add : {minimind::add_generate, minimind::add_chat, minimind::add_inspect, minimind::add_logits,
+                         minimind::add_compare, minimind::add_perplexity, minimind::add_tokenize, minimind::add_render,
+                         minimind::add_convert, minimind::add_bench}) {
+    minimind::Command command = add(app);
+    commands.emplace_back(app.get_subcommands({}).back(), std::move(command));
+  }
+  try {
+    return run(app, commands, argc, argv);
   } catch (const CLI::ParseError& error) {
     return fail(fmt::format("{}; see {}", error.what(), help_of(app)), call_was_wrong);
   } catch (const minimind::ManyCheckpoints& error) {
@@ -82,6 +94,9 @@ int main(int argc, char** argv) {
     return fail(error.what(), call_was_wrong);
   } catch (const std::bad_alloc&) {
     return fail("out of memory", work_failed);
+  } catch (const std::system_error& error) {
+    // Printing throws it.
+    return fail(std::ferror(stdout) ? minimind::OutputFailure(error.code().value()).what() : error.what(), work_failed);
   } catch (const std::exception& error) {
     return fail(error.what(), work_failed);
   }

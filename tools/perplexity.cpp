@@ -305,7 +305,7 @@ int run_perplexity(const PerplexityOptions& options) {
                       options.against};
   if (!result.complete()) note("interrupted after {} of {} tokens", scores.tokens, result.tokens);
   if (scores.tokens > 0) options.json ? print_json(result) : print_text(result);
-  return result.complete() ? 0 : interrupted_status;
+  return result.complete() ? 0 : interrupted_status();
 }
 
 }  // namespace

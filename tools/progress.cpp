@@ -1,12 +1,13 @@
 #include "tools/progress.h"
 
 #include <fmt/core.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <utility>
+
+#include "tools/terminal.h"
 
 namespace minimind {
 namespace {
@@ -27,14 +28,6 @@ std::string bar(double fraction, std::size_t width) {
   if (filled < width) cells += '>';
   cells.resize(width, ' ');
   return "[" + cells + "]";
-}
-
-// As wide as the terminal, less the last column, where some terminals begin a new line.
-std::size_t usable_columns() {
-  constexpr std::size_t usual = 80;
-  winsize size{};
-  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return (known ? size.ws_col : usual) - 1;
 }
 
 }  // namespace
@@ -67,7 +60,9 @@ void Progress::show(std::size_t done, std::string_view suffix) {
   const auto now = std::chrono::steady_clock::now();
   if (now < next_draw_) return;
   next_draw_ = now + between_draws;
-  std::fputs(("\r" + progress_line(label_, done, total_, unit_, suffix, usable_columns()) + "\x1b[K").c_str(), stderr);
+  std::fputs(
+      ("\r" + progress_line(label_, done, total_, unit_, suffix, screen_size(stderr).columns - 1) + "\x1b[K").c_str(),
+      stderr);
 }
 
 }  // namespace minimind

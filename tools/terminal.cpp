@@ -1,19 +1,13 @@
 #include "tools/terminal.h"
 
-#include <langinfo.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <clocale>
 #include <cstdlib>
 #include <cstring>
 
 namespace minimind {
 namespace {
-
-bool has_utf8_characters() {
-  return std::strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-}
 
 std::string_view environment(const char* name) {
   const char* const value = std::getenv(name);
@@ -36,11 +30,6 @@ const char* beginning_of(Style style) {
 
 }  // namespace
 
-bool use_utf8_characters() {
-  if (std::setlocale(LC_CTYPE, "") && has_utf8_characters()) return true;
-  return std::setlocale(LC_CTYPE, "C.UTF-8") && has_utf8_characters();
-}
-
 bool takes_escape_sequences(std::FILE* file) {
   const std::string_view terminal = environment("TERM");
   return isatty(fileno(file)) && !terminal.empty() && terminal != "dumb";
@@ -50,10 +39,10 @@ bool takes_styles(std::FILE* file) {
   return takes_escape_sequences(file) && environment("NO_COLOR").empty();
 }
 
-std::size_t terminal_columns(std::FILE* file) {
+ScreenSize screen_size(std::FILE* file) {
   winsize size{};
-  const bool known = ioctl(fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : 80;
+  const bool known = ioctl(fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0;
+  return known ? ScreenSize{size.ws_col, size.ws_row} : ScreenSize{80, 24};
 }
 
 std::string styled(std::string_view text, Style style, bool styles) {
@@ -71,6 +60,22 @@ NoEcho::NoEcho() {
 }
 
 NoEcho::~NoEcho() {
+  if (changed_) tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
+}
+
+RawInput::RawInput() {
+  if (tcgetattr(STDIN_FILENO, &before_) != 0) return;
+  termios raw = before_;
+  raw.c_iflag &= ~static_cast<tcflag_t>(ICRNL | INLCR | IGNCR | IXON | ISTRIP);
+  raw.c_oflag |= OPOST | ONLCR;
+  raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | IEXTEN);
+  raw.c_lflag |= ISIG;
+  raw.c_cc[VMIN] = 0;
+  raw.c_cc[VTIME] = 0;
+  changed_ = tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0;
+}
+
+RawInput::~RawInput() {
   if (changed_) tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
 }
 

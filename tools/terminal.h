@@ -8,18 +8,19 @@
 
 namespace minimind {
 
-// Makes the C library's characters UTF-8: those of the environment's locale where they are, else those of C.UTF-8.
-// False when the system has neither.
-bool use_utf8_characters();
-
 // Whether `file` is a terminal that obeys escape sequences: not when TERM is dumb, unset or empty.
 bool takes_escape_sequences(std::FILE* file);
 
 // Whether `file` takes them and the user wants colours: not when NO_COLOR is set to something (https://no-color.org).
 bool takes_styles(std::FILE* file);
 
-// How wide the terminal is; 80 where that is not known.
-std::size_t terminal_columns(std::FILE* file);
+struct ScreenSize {
+  std::size_t columns;  // at least 1
+  std::size_t rows;     // at least 1
+};
+
+// The size of the terminal `file`; 80 columns and 24 rows if the system does not know it.
+ScreenSize screen_size(std::FILE* file);
 
 enum class Style { plain, bold, dim, call };
 
@@ -34,6 +35,20 @@ class NoEcho {
   NoEcho(const NoEcho&) = delete;
   NoEcho& operator=(const NoEcho&) = delete;
   ~NoEcho();
+
+ private:
+  bool changed_ = false;
+  termios before_{};
+};
+
+// While it lives, the terminal on standard input hands over each byte as it is typed and shows none of them. Reading
+// never waits. Does nothing when standard input is no terminal.
+class RawInput {
+ public:
+  RawInput();
+  RawInput(const RawInput&) = delete;
+  RawInput& operator=(const RawInput&) = delete;
+  ~RawInput();
 
  private:
   bool changed_ = false;

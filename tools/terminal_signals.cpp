@@ -2,11 +2,13 @@
 
 #include <csignal>
 
+#include "tools/interrupt.h"
+
 namespace minimind {
 namespace {
 
 TerminalSignals signals;
-static_assert(std::atomic<bool>::is_always_lock_free);
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 
 void on_signal(int signal) {
   switch (signal) {
@@ -20,31 +22,24 @@ void on_signal(int signal) {
       signals.suspended = true;
       break;
     default:
-      signals.ended = true;
+      signals.ended = signal;
       signals.interrupted = true;
   }
-}
-
-void handle(int signal, void (*handler)(int)) {
-  struct sigaction action {};
-  action.sa_handler = handler;
-  sigemptyset(&action.sa_mask);
-  sigaction(signal, &action, nullptr);
 }
 
 }  // namespace
 
 TerminalSignals& watch_terminal_signals() {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGWINCH}) handle(signal, on_signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGWINCH}) handle_signal(signal, on_signal);
   return signals;
 }
 
 void catch_suspend() {
-  handle(SIGTSTP, on_signal);
+  handle_signal(SIGTSTP, on_signal);
 }
 
 void release_suspend() {
-  handle(SIGTSTP, SIG_DFL);
+  handle_signal(SIGTSTP, SIG_DFL);
 }
 
 }  // namespace minimind

@@ -7,7 +7,7 @@ namespace minimind {
 // What a terminal sends a program that converses. Whoever reacts to a flag clears it.
 struct TerminalSignals {
   std::atomic<bool> interrupted;  // Ctrl-C; or the end, so that work under way stops
-  std::atomic<bool> ended;        // SIGTERM, or the terminal went away
+  std::atomic<int> ended;         // the signal: SIGTERM, or SIGHUP when the terminal went away; 0 before
   std::atomic<bool> resized;
   std::atomic<bool> suspended;  // Ctrl-Z, where it is caught
 };

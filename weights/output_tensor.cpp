@@ -11,9 +11,11 @@
 #include <exception>
 #include <limits>
 #include <map>
+#include <optional>
 #include <type_traits>
 
 #include "weights/error.h"
+#include "weights/held_signals.h"
 #include "weights/quantize.h"
 #include "weights/quote.h"
 #include "weights/shape.h"
@@ -41,13 +43,19 @@ Rows rows_of(const std::vector<std::size_t>& shape) {
 template <class Work>
 void run_parts(std::size_t parts, std::size_t threads, const Work& work) {
   std::exception_ptr failure;
-#pragma omp parallel for num_threads(static_cast <int>(threads)) schedule(dynamic)
-  for (std::size_t part = 0; part < parts; ++part) {
-    try {
-      work(part);
-    } catch (...) {
+  std::optional<HeldSignals> held(std::in_place);  // until the other threads are started
+#pragma omp parallel num_threads(static_cast <int>(threads))
+  {
+#pragma omp master
+    held.reset();
+#pragma omp for schedule(dynamic)
+    for (std::size_t part = 0; part < parts; ++part) {
+      try {
+        work(part);
+      } catch (...) {
 #pragma omp critical(minimind_encode_failure)
-      if (!failure) failure = std::current_exception();
+        if (!failure) failure = std::current_exception();
+      }
     }
   }
   if (failure) std::rethrow_exception(failure);
