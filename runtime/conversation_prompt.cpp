@@ -3,22 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/answer_parser.h"
 #include "runtime/jinja_json.h"
 #include "runtime/message_json.h"
 #include "weights/error.h"
 
 namespace minimind {
 namespace {
-
-std::size_t common_prefix(const std::string& a, const std::string& b) {
-  return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
-}
-
-// The end of the prompt that belongs to the answer's thoughts: "<think>\n", or an empty thought.
-std::string begun_thought(const std::string& prompt) {
-  return think_state(prompt) == ThinkState::none ? "" : prompt.substr(prompt.rfind("<think>"));
-}
 
 // A message that may follow the last one, for what templates do with answers that are not the last.
 Message follower(const Message& answer) {
@@ -84,29 +74,19 @@ std::vector<Message> without_turns(const std::vector<Message>& messages, std::si
 }
 
 std::optional<std::string> verbatim_form(const ChatTemplate& chat_template, const PromptSettings& settings,
-                                         const std::vector<Message>& messages, const std::string& prompt,
-                                         const std::string& written) {
-  const std::string known = prompt + written;
+                                         const std::vector<Message>& messages, const std::string& written) {
   std::vector<Message> probe = messages;
   probe.push_back(follower(messages.back()));
-  Message& answer = probe[messages.size() - 1];
-  const auto likeness = [&](const std::optional<std::string>& verbatim) {
-    answer.verbatim = verbatim;
+  const auto rendered = [&](const std::optional<std::string>& verbatim) -> std::optional<std::string> {
+    probe[messages.size() - 1].verbatim = verbatim;
     try {
-      return common_prefix(known, render_prompt(chat_template, settings, probe, false));
+      return render_prompt(chat_template, settings, probe, false);
     } catch (const Error&) {
-      return std::size_t{0};  // the template wants something else to follow: it is asked when that has come
+      return std::nullopt;  // the template wants something else to follow: it is asked when that has come
     }
   };
-  std::optional<std::string> best;
-  std::size_t best_likeness = likeness(best);
-  for (const std::string& form : {written, begun_thought(prompt) + written}) {
-    if (best_likeness == known.size()) break;
-    const std::size_t of_form = likeness(form);
-    if (of_form > best_likeness) best = form;
-    best_likeness = std::max(best_likeness, of_form);
-  }
-  return best;
+  const std::optional<std::string> as_written = rendered(written);
+  return as_written && as_written != rendered(std::nullopt) ? std::optional(written) : std::nullopt;
 }
 
 }  // namespace minimind

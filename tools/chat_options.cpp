@@ -1,5 +1,6 @@
 #include "tools/chat_options.h"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include "tools/generation_limits.h"
@@ -7,6 +8,12 @@
 
 namespace minimind {
 namespace {
+
+std::size_t turns_of_messages(std::size_t messages) {
+  if (messages % 2 == 0) return messages / 2;
+  throw UsageError(fmt::format(
+      "--historys is {}, expected an even number; a turn is two messages, a question and its answer", messages));
+}
 
 void add_conversation_options(CLI::App& command, ChatOptions& options) {
   command.add_option("--system", options.system, "a system message");
@@ -20,6 +27,18 @@ void add_conversation_options(CLI::App& command, ChatOptions& options) {
           "keep it from thinking (default: as the chat template has it)")
       ->excludes(think);
   command.add_flag("--show-thinking", options.show_thinking, "print thoughts even where the output is no terminal");
+  auto* history =
+      command
+          .add_option("--history", options.history,
+                      "how many earlier turns, each a question and what followed it, the model is shown (default: all "
+                      "that fit)")
+          ->check(CLI::Range(0, 1 << 30));
+  command
+      .add_option_function<std::size_t>(
+          "--historys", [&options](std::size_t messages) { options.history = turns_of_messages(messages); },
+          "the same in messages, two a turn, as MiniMind's eval_llm.py counts them (its default is 0)")
+      ->check(CLI::Range(0, 1 << 30))
+      ->excludes(history);
   command.add_flag("--no-shift", options.no_shift, "fail when the context is full, rather than drop the oldest turns");
   auto* session = command
                       .add_option("--session", options.session,
