@@ -11,7 +11,7 @@ namespace minimind {
 namespace {
 
 // An earlier thought is closed at once or gone, so that a prompt may differ from the one before at its last tokens.
-constexpr std::size_t tokens_of_a_thought = 6;
+constexpr std::size_t tokens_of_a_thought = 12;
 
 void expect_no_prompt_computed_twice(const std::string& version, std::optional<bool> think) {
   const Tokenizer tokenizer = Tokenizer::load(reference_tokenizers + "/" + version);

@@ -3,9 +3,9 @@
 CHECKOUT is MiniMind's source tree of any generation. Its own model code is trained for a moment on a few texts, so that
 greedy choices are clear and answers end, and saved in float32 with the checkout's own tokenizer. Then its evaluation
 script's way of making prompts and keeping history (0-eval_pretrain.py and 2-eval.py, eval_model.py or eval_llm.py) and
-its own generate() answer some questions, greedy, in float32; and so does minimind. eval_llm.py itself runs in half
-precision, where near ties may fall otherwise: that is not compared. The wording that 2-eval.py puts before each
-question, "请问，", is left to the caller.
+its own generate() answer some questions, greedy, in float32; and so does minimind. Compared are the tokens of every prompt
+and answer, and the text. eval_llm.py itself runs in half precision, where near ties may fall otherwise: that is not
+compared. The wording that 2-eval.py puts before each question, "请问，", is left to the caller.
 
 Prints a table and ends with status 1 if any text differs.
 """
@@ -13,7 +13,7 @@ Prints a table and ends with status 1 if any text differs.
 import argparse
 import importlib
 import json
-import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -24,7 +24,7 @@ import torch
 from transformers import AutoTokenizer
 
 TOKENS = 40  # at most, of an answer
-STEPS = 60
+STEPS = 150
 ALL = 1_000_000  # messages of history
 HISTORIES = (0, 2, 4, ALL)
 PROMPTS = ("秦始皇的功绩包括", "The sky is", "  床前明月光，", "1+1=", "万有引力是\n", "<b>&\"'")
@@ -149,13 +149,16 @@ def all_logits(generation: Generation, inputs: torch.Tensor) -> torch.Tensor:
 
 
 @torch.no_grad()
-def answer(generation: Generation, prompt: str) -> str:
-    ids = generation.tokenizer(prompt)["input_ids"]
-    new = generation.generate(generation.model, generation.tokenizer, ids, TOKENS)
-    return generation.tokenizer.decode(new, skip_special_tokens=True)
+def answer(generation: Generation, prompt: str) -> dict:
+    tokenizer = generation.tokenizer
+    ids = tokenizer(prompt)["input_ids"]
+    new = generation.generate(generation.model, tokenizer, ids, TOKENS)
+    if len(new) < TOKENS and new[-1:] != [tokenizer.eos_token_id]:
+        new = [*new, tokenizer.eos_token_id]  # v1's generate() leaves it out
+    return {"tokens": ids + new, "content": tokenizer.decode(new, skip_special_tokens=True)}
 
 
-def converse(generation: Generation, history: int, thinking: bool | None, tools: list | None) -> list[str]:
+def converse(generation: Generation, history: int, thinking: bool | None, tools: list | None) -> list[dict]:
     """The loop of eval_llm.py and eval_model.py."""
     conversation, answers = [], []
     for question in QUESTIONS:
@@ -163,33 +166,19 @@ def converse(generation: Generation, history: int, thinking: bool | None, tools:
         conversation.append({"role": "user", "content": question})
         prompt = render(generation, conversation, thinking, tools, add_generation_prompt=True)
         answers.append(answer(generation, prompt))
-        conversation.append({"role": "assistant", "content": answers[-1]})
+        conversation.append({"role": "assistant", "content": answers[-1]["content"]})
     return answers
 
 
-def pieces(text: str, thinking_open: bool) -> dict:
-    """An answer's text as minimind's JSON has it: thoughts, calls and the rest."""
-    thought, is_over, rest = text.partition("</think>") if thinking_open else ("", "</think>", text)
-    if not is_over:
-        rest = ""
-    calls = [json.loads(call) for call in re.findall(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", rest, re.DOTALL)]
-    rest = re.sub(r"\s*<tool_call>.*?</tool_call>\s*", "", rest, flags=re.DOTALL) if calls else rest
-    return {"thought": thought.strip("\n"), "content": rest.lstrip("\n") if thinking_open else rest, "calls": calls}
+def tokens_of_session(session: bytes) -> list[int]:
+    """The last prompt and its answer, as runtime/session_file.h lays them out."""
+    (header_size,) = struct.unpack_from("<Q", session, 20)
+    (count,) = struct.unpack_from("<Q", session, 28 + header_size)
+    return list(struct.unpack_from(f"<{count}i", session, 36 + header_size))
 
 
-def pieces_of_json(line: str) -> dict:
-    message = json.loads(line)
-    calls = [call.get("function", call) for call in message.get("tool_calls") or []]
-    calls = [{"name": c["name"], "arguments": arguments_of(c["arguments"])} for c in calls]
-    return {
-        "thought": message.get("reasoning_content") or "",
-        "content": message.get("content") or "",
-        "calls": calls,
-    }
-
-
-def arguments_of(arguments: str | dict) -> dict:
-    return json.loads(arguments) if isinstance(arguments, str) else arguments
+def has_tags(text: str) -> bool:
+    return any(tag in text for tag in ("<think>", "</think>", "<tool_call>", "</tool_call>"))
 
 
 class Program:
@@ -209,12 +198,18 @@ class Program:
     def continue_text(self, prompt: str) -> str:
         return self.run("generate", text=prompt)
 
-    def converse(self, history: int, thinking: bool | None, tools: Path | None) -> list[dict]:
-        options = ["--turns", "--json", "--historys", str(history)]
+    def converse(self, folder: Path, history: int, thinking: bool | None, tools: Path | None) -> list[dict]:
+        """For each question the tokens of the prompt and the answer, and the answer as it is shown."""
+        session = folder / "chat.session"
+        session.unlink(missing_ok=True)
+        options = ["--json", "--session", str(session), "--historys", str(history)]
         options += [] if thinking is None else ["--think" if thinking else "--no-think"]
         options += [] if tools is None else ["--tools", str(tools)]
-        lines = self.run("chat", *options, text="".join(question + "\n" for question in QUESTIONS)).splitlines()
-        return [pieces_of_json(line) for line in lines]
+        answers = []
+        for question in QUESTIONS:
+            shown = json.loads(self.run("chat", *options, "-p", question))
+            answers.append({"tokens": tokens_of_session(session.read_bytes()), "content": shown["content"]})
+        return answers
 
 
 class Table:
@@ -225,7 +220,7 @@ class Table:
         differing = [i for i, pair in enumerate(zip(expected, found)) if pair[0] != pair[1]]
         same = not differing and len(expected) == len(found)
         self.failed += not same
-        print(f"{'equal' if same else 'DIFFERS':8} {name:44} {len(expected) - len(differing)} of {len(expected)}")
+        print(f"{'equal' if same else 'DIFFERS':8} {name:56} {len(expected) - len(differing)} of {len(expected)}")
         for i in differing:
             print(f"  {i}: expected {expected[i]!r}\n  {i}: found    {found[i]!r}")
 
@@ -234,19 +229,21 @@ def compare(generation: Generation, program: Program, tools_file: Path) -> int:
     """Prints the table. Returns how many rows of it differ."""
     table = Table()
     bos = generation.tokenizer.bos_token
-    expected = [answer(generation, bos + prompt) for prompt in PROMPTS]
+    expected = [answer(generation, bos + prompt)["content"] for prompt in PROMPTS]
     table.row("bos_token + prompt", expected, [program.continue_text(prompt) for prompt in PROMPTS])
     for tools in [None, TOOLS] if generation.tools else [None]:
         for thinking in [None, True, False] if generation.thinking else [None]:
-            probe = render(generation, [{"role": "user", "content": "?"}], thinking, tools, add_generation_prompt=True)
-            is_open = probe.endswith("<think>\n")
             for history in HISTORIES:
-                texts = converse(generation, history, thinking, tools)
-                found = program.converse(history, thinking, tools_file if tools else None)
-                how = {None: "as the template has it", True: "on", False: "off"}[thinking]
+                expected = converse(generation, history, thinking, tools)
+                found = program.converse(tools_file.parent, history, thinking, tools_file if tools else None)
                 shown = "all" if history == ALL else history
+                how = {None: "as the template has it", True: "on", False: "off"}[thinking]
                 name = f"history {shown}, thinking {how}{', tools' if tools else ''}"
-                table.row(name, [pieces(text, is_open) for text in texts], found)
+                table.row(f"{name}: tokens", [a["tokens"] for a in expected], [a["tokens"] for a in found])
+                # Thoughts and calls are shown apart from the text, without their tags.
+                plain = [i for i, a in enumerate(expected) if not thinking and not has_tags(a["content"])]
+                texts = [[answers[i]["content"] for i in plain] for answers in (expected, found)]
+                table.row(f"{name}: text", *texts)
     return table.failed
 
 

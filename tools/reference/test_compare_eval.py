@@ -2,32 +2,24 @@
 
 import contextlib
 import io
-import json
+import struct
 import sys
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from compare_eval import CALL, Table, pieces, pieces_of_json  # noqa: E402
+from compare_eval import Table, has_tags, tokens_of_session  # noqa: E402
 
 
-class Pieces(unittest.TestCase):
-    def test_a_plain_answer_is_content_to_the_byte(self):
-        self.assertEqual(pieces("\n a \n", False), {"thought": "", "content": "\n a \n", "calls": []})
+class Session(unittest.TestCase):
+    def test_the_tokens_follow_the_header(self):
+        header = b'{"messages": []}'
+        session = b"minimind session" + struct.pack("<IQ", 2, len(header)) + header + struct.pack("<Q3i", 3, 1, 6399, 2)
+        self.assertEqual(tokens_of_session(session + b"keys and values"), [1, 6399, 2])
 
-    def test_an_open_thought_ends_at_its_tag_or_with_the_answer(self):
-        self.assertEqual(pieces("x\n</think>\n\ny", True), {"thought": "x", "content": "y", "calls": []})
-        self.assertEqual(pieces("x", True), {"thought": "x", "content": "", "calls": []})
-
-    def test_calls_are_taken_out(self):
-        call = {"name": "weather", "arguments": {"city": "北京"}}
-        self.assertEqual(pieces("a\n" + CALL, False), {"thought": "", "content": "a", "calls": [call]})
-
-    def test_a_line_of_json_has_the_same_form(self):
-        call = {"function": {"name": "f", "arguments": '{"a": 1}'}}
-        line = json.dumps({"content": "y", "reasoning_content": "x", "tool_calls": [call]})
-        expected = {"thought": "x", "content": "y", "calls": [{"name": "f", "arguments": {"a": 1}}]}
-        self.assertEqual(pieces_of_json(line), expected)
+    def test_tags_are_seen_anywhere(self):
+        self.assertTrue(has_tags("a</think>b"))
+        self.assertFalse(has_tags("a <b> think"))
 
 
 class Rows(unittest.TestCase):
