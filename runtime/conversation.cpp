@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "runtime/conversation_prompt.h"
-#include "runtime/encode_keeping.h"
 #include "runtime/message_json.h"
 #include "runtime/utf8.h"
 #include "weights/error.h"
@@ -173,7 +172,7 @@ Answer Conversation::answer(std::vector<Message> messages, const AnswerListener&
     throw UsageError("a grammar or schema is for the answer, but the prompt begins a thought; turn thinking off");
   }
   Answer result;
-  result.dropped_turns = prompt.dropped_turns - state_.dropped_turns;
+  result.dropped_turns = prompt.dropped_turns;
   if (result.dropped_turns > 0 && listener.on_dropped) listener.on_dropped(result.dropped_turns);
 
   GenerateOptions options = options_.generate;
@@ -195,9 +194,9 @@ Answer Conversation::answer(std::vector<Message> messages, const AnswerListener&
 
   messages.push_back(result.message);
   messages.back().verbatim = verbatim_form(chat_template_, settings_of(state_),
-                                           without_turns(messages, prompt.dropped_turns), prompt.text, generated.text);
+                                           without_turns(messages, prompt.left_out_turns), generated.text);
   state_.messages = std::move(messages);
-  state_.dropped_turns = prompt.dropped_turns;
+  if (prompt.dropped_turns > 0) state_.dropped_turns = prompt.left_out_turns;
   state_.answers += 1;
   state_.tokens = prompt.tokens;
   state_.tokens.insert(state_.tokens.end(), generated.tokens.begin(), generated.tokens.end());
@@ -208,20 +207,26 @@ std::size_t Conversation::reserve() const {
   return std::max<std::size_t>(1, std::min(options_.generate.max_tokens, context_.capacity() / 4));
 }
 
-Conversation::Prompt Conversation::make_prompt(const std::vector<Message>& messages, std::size_t dropped_turns) const {
+std::size_t Conversation::hidden_turns(std::size_t turns) const {
+  return options_.history && turns > *options_.history ? turns - 1 - *options_.history : 0;
+}
+
+Conversation::Prompt Conversation::make_prompt(const std::vector<Message>& messages, std::size_t left_out_turns) const {
   Prompt prompt;
-  prompt.text = render_prompt(chat_template_, settings_of(state_), without_turns(messages, dropped_turns), true);
-  prompt.tokens = encode_keeping(tokenizer_, prompt.text, state_.tokens);
-  prompt.dropped_turns = dropped_turns;
+  prompt.text = render_prompt(chat_template_, settings_of(state_), without_turns(messages, left_out_turns), true);
+  // MiniMind's scripts, too, let the post-processor of the tokenizer add to what the template made.
+  prompt.tokens = tokenizer_.encode_with_special(prompt.text);
+  prompt.left_out_turns = left_out_turns;
   return prompt;
 }
 
-// With the oldest turns left out where there is no room for them.
+// With the oldest turns left out that are not to be shown or for which there is no room.
 Conversation::Prompt Conversation::fit(const std::vector<Message>& messages) const {
   const std::size_t capacity = context_.capacity();
   const std::size_t turns = turn_starts(messages).size();
-  Prompt prompt = make_prompt(messages, state_.dropped_turns);
-  if (prompt.tokens.size() + reserve() > capacity && prompt.dropped_turns + 1 < turns) {
+  const std::size_t hidden = std::max(state_.dropped_turns, hidden_turns(turns));
+  Prompt prompt = make_prompt(messages, hidden);
+  if (prompt.tokens.size() + reserve() > capacity && hidden + 1 < turns) {
     if (options_.no_shift) {
       throw Error(
           fmt::format("the conversation is {} tokens long, which leaves no room for an answer of {} in the context of "
@@ -229,7 +234,7 @@ Conversation::Prompt Conversation::fit(const std::vector<Message>& messages) con
                       prompt.tokens.size(), reserve(), capacity));
     }
     // The more turns are dropped, the shorter it is: the fewest that do are between the two.
-    std::size_t too_few = prompt.dropped_turns, enough = turns - 1;
+    std::size_t too_few = hidden, enough = turns - 1;
     prompt = make_prompt(messages, enough);
     while (enough - too_few > 1) {
       const std::size_t middle = too_few + (enough - too_few) / 2;
@@ -241,6 +246,7 @@ Conversation::Prompt Conversation::fit(const std::vector<Message>& messages) con
         prompt = std::move(shorter);
       }
     }
+    prompt.dropped_turns = prompt.left_out_turns - hidden;
   }
   if (prompt.tokens.empty()) {
     throw Error("the chat template makes an empty prompt of the message, expected at least one token; write some text");

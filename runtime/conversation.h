@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +24,9 @@ struct ConversationOptions {
   // As for one answer. The n-th answer since the beginning, those that were undone or regenerated included, is drawn
   // with sampling.seed + n - 1: another one each time, and all of them repeatable.
   GenerateOptions generate;
+  // How many turns before the last one the model is shown; all that fit, if not given. MiniMind's eval_llm.py shows
+  // none.
+  std::optional<std::size_t> history;
   bool no_shift = false;  // a conversation that no longer fits is an Error, in place of losing its oldest turns
   // An answer is text alone, and tags in it mean nothing: JSON may have them in its strings.
   bool plain_answers = false;
@@ -36,8 +40,7 @@ struct ConversationState {
   std::size_t dropped_turns = 0;  // the oldest, which are no longer part of the prompt
   std::uint64_t answers = 0;      // generated so far
   std::time_t now = 0;            // the time that templates see, the same throughout
-  // The last prompt and what was generated behind it, of which the context holds the beginning: so that the model's own
-  // choice of tokens stays, where the same text could be cut into other ones.
+  // The last prompt and what was generated after it, of which the context holds the start.
   std::vector<std::int32_t> tokens;
 };
 
@@ -76,13 +79,11 @@ struct AnswerListener {
 // A conversation with a model through its chat template. A turn is a message of the user and all that follows it up to
 // the next one.
 //
-// Nothing is computed twice: what the prompt has in common with the context is reused, see generate(). To that end
-//   - what the model wrote stays the tokens that it chose, as long as the template writes that text again;
-//   - an answer is given to the template as content, reasoning_content and tool_calls; where the prompt would thereby
-//     lose what is in the context, for the template does not know these or writes them otherwise (spaces in JSON), and
-//     does not when it is given the answer's text as it was written, that is what it is given from then on. MiniMind's
-//     own scripts keep all answers that way.
-// A template that leaves out older thoughts gets its way: from there on the prompt is computed anew.
+// Prompts are those of MiniMind's own scripts, token for token: an answer is given to the template as the text that the
+// model wrote, and what the template makes of it is encoded anew. Where the template makes the same of content,
+// reasoning_content and tool_calls, or wants these, it is given them instead.
+//
+// What the prompt has in common with the tokens in the context is not computed again, see generate().
 //
 // The context ends an answer when it is full. So that there is room for one, a reserve of
 // min(max_tokens, capacity / 4) positions is kept free behind every prompt. Where it does not fit, the oldest turns are
@@ -137,7 +138,8 @@ class Conversation {
   // The messages, those of dropped turns included.
   const std::vector<Message>& messages() const { return state_.messages; }
   std::size_t turns() const;
-  std::size_t dropped_turns() const { return state_.dropped_turns; }
+  // The oldest, which are not part of the prompt, for want of room or by ConversationOptions::history.
+  std::size_t dropped_turns() const { return std::max(state_.dropped_turns, hidden_turns(turns())); }
 
   const ConversationState& state() const { return state_; }
   // Goes on with another conversation. Throws Error when its messages make no sense in their order: a system message
@@ -154,12 +156,15 @@ class Conversation {
   struct Prompt {
     std::string text;
     std::vector<std::int32_t> tokens;
-    std::size_t dropped_turns = 0;
+    std::size_t left_out_turns = 0;  // the oldest
+    std::size_t dropped_turns = 0;   // of them, for want of room now
   };
 
   Answer answer(std::vector<Message> messages, const AnswerListener& listener, const std::atomic<bool>& interrupted);
 
-  Prompt make_prompt(const std::vector<Message>& messages, std::size_t dropped_turns) const;
+  // How many of `turns` turns are not shown to the model by ConversationOptions::history.
+  std::size_t hidden_turns(std::size_t turns) const;
+  Prompt make_prompt(const std::vector<Message>& messages, std::size_t left_out_turns) const;
   Prompt fit(const std::vector<Message>& messages) const;
 
   Forward& forward_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/answer_parser.h"
 #include "runtime/jinja_json.h"
 #include "runtime/message_json.h"
 #include "runtime/tool_call.h"
@@ -11,15 +10,6 @@
 
 namespace minimind {
 namespace {
-
-std::size_t common_prefix(const std::string& a, const std::string& b) {
-  return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
-}
-
-// The end of the prompt that belongs to the answer's thoughts: "<think>\n", or an empty thought.
-std::string begun_thought(const std::string& prompt) {
-  return think_state(prompt) == ThinkState::none ? "" : prompt.substr(prompt.rfind("<think>"));
-}
 
 // A message that may follow the last one, for what templates do with answers that are not the last.
 Message follower(const Message& answer) {
@@ -66,12 +56,6 @@ Arguments arguments_for(const ChatTemplate& chat_template, const PromptSettings&
   } catch (const Error&) {
     return Arguments::objects;
   }
-}
-
-// Whether the text goes on with the end of a thought or call.
-bool closes(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
-  return text.starts_with("</think>") || text.starts_with("</tool_call>");
 }
 
 // Whether a first message gets another prompt with `b` than with `a`.
@@ -122,33 +106,19 @@ std::vector<Message> without_turns(const std::vector<Message>& messages, std::si
 }
 
 std::optional<std::string> verbatim_form(const ChatTemplate& chat_template, const PromptSettings& settings,
-                                         const std::vector<Message>& messages, const std::string& prompt,
-                                         const std::string& written) {
-  const std::string known = prompt + written;
+                                         const std::vector<Message>& messages, const std::string& written) {
   std::vector<Message> probe = messages;
   probe.push_back(follower(messages.back()));
-  Message& answer = probe[messages.size() - 1];
-  // How much of it is `known`, and whether that is all and not followed by the end of what the model left open.
-  using Likeness = std::pair<std::size_t, bool>;
-  const auto likeness = [&](const std::optional<std::string>& verbatim) {
-    answer.verbatim = verbatim;
+  const auto rendered = [&](const std::optional<std::string>& verbatim) -> std::optional<std::string> {
+    probe[messages.size() - 1].verbatim = verbatim;
     try {
-      const std::string text = render_prompt(chat_template, settings, probe, false);
-      const std::size_t common = common_prefix(known, text);
-      return Likeness(common, common == known.size() && !closes(std::string_view(text).substr(common)));
+      return render_prompt(chat_template, settings, probe, false);
     } catch (const Error&) {
-      return Likeness(0, false);  // the template wants something else to follow: it is asked when that has come
+      return std::nullopt;  // the template wants something else to follow: it is asked when that has come
     }
   };
-  std::optional<std::string> best;
-  Likeness best_likeness = likeness(best);
-  for (const std::string& form : {written, begun_thought(prompt) + written}) {
-    if (best_likeness == Likeness(known.size(), true)) break;
-    const Likeness of_form = likeness(form);
-    if (of_form > best_likeness) best = form;
-    best_likeness = std::max(best_likeness, of_form);
-  }
-  return best;
+  const std::optional<std::string> as_written = rendered(written);
+  return as_written && as_written != rendered(std::nullopt) ? std::optional(written) : std::nullopt;
 }
 
 }  // namespace minimind

@@ -33,14 +33,10 @@ std::vector<std::size_t> turn_starts(const std::vector<Message>& messages);
 // The messages without the first `turns` turns; what stands before the first turn stays.
 std::vector<Message> without_turns(const std::vector<Message>& messages, std::size_t turns);
 
-// How the last of the messages, an answer, is best given to the template, so that it writes `known` again, the prompt
-// and the answer as the model wrote it: as it is (nothing), or as this verbatim text. Whichever of the two is like
-// `known` for longer, told by what the template makes of it in the middle of a conversation; of two that are equally
-// like it, the one that does not close a call or thought which the model left open; as it is, if there is no
-// difference. Where the template did not know of the thought that the prompt opened or closed for the model, the
-// verbatim text may begin with that.
+// How the last of the messages, an answer, is given to the template: as this verbatim text, which is `written`, the
+// text of the model, as MiniMind's scripts do; or as it is (std::nullopt) where the template makes the same text of
+// that in the middle of a conversation, or refuses the other.
 std::optional<std::string> verbatim_form(const ChatTemplate& chat_template, const PromptSettings& settings,
-                                         const std::vector<Message>& messages, const std::string& prompt,
-                                         const std::string& written);
+                                         const std::vector<Message>& messages, const std::string& written);
 
 }  // namespace minimind

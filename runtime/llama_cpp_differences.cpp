@@ -105,6 +105,19 @@ std::vector<std::string> added_tokens_where(const TokenizerData& data, Condition
   return texts;
 }
 
+// What is put around a text that is not just bos_token and eos_token.
+void tell_of_added_ids(const TokenizerData& data, std::vector<std::string>& sentences) {
+  const auto tell = [&](const std::vector<std::int32_t>& ids, const std::optional<std::string>& name,
+                        std::string_view where) {
+    if (ids.empty() || is_just(data, ids, name)) return;
+    std::vector<std::string> texts;
+    for (const std::int32_t id : ids) texts.push_back(token_text(data, id).value_or(std::to_string(id)));
+    sentences.push_back(fmt::format("llama.cpp does not put these tokens {} a text: {}", where, listed(texts)));
+  };
+  tell(data.before_text, data.bos_token, "before");
+  tell(data.after_text, data.eos_token, "after");
+}
+
 // Tokens that can lie over another in a text: an end of one begins the other. Those over 256 bytes, which take long to
 // compare and do not occur, count as such.
 std::vector<std::string> overlapping_tokens(const TokenizerData& data) {
@@ -207,6 +220,7 @@ std::vector<std::string> llama_cpp_differences(const TokenizerData& data, const 
   if (data.add_prefix_space) {
     sentences.push_back("llama.cpp puts no space before texts and after added tokens, where this tokenizer does");
   }
+  tell_of_added_ids(data, sentences);
   tell_of_added_tokens(data, sentences);
   tell_of_vocabulary(data, sentences);
   constexpr std::int32_t llama_cpp_default = 11;

@@ -52,6 +52,16 @@ std::optional<std::int32_t> find_named_id(const TokenizerData& data, const Vocab
   return id;
 }
 
+const std::vector<std::int32_t>& require_tokens(const TokenizerData& data, const Vocabulary& vocabulary,
+                                                const std::vector<std::int32_t>& ids) {
+  for (const std::int32_t id : ids) {
+    if (vocabulary.has(id)) continue;
+    throw Error(fmt::format("{}: its post-processor adds id {} to texts, expected ids of its tokens; save it again",
+                            data.source, id));
+  }
+  return ids;
+}
+
 std::vector<BpeMerge> find_merges(const TokenizerData& data, const Vocabulary& vocabulary) {
   std::vector<BpeMerge> merges;
   merges.reserve(data.merges.size());
@@ -90,6 +100,8 @@ Tokenizer::Tokenizer(const TokenizerData& data)
       ignore_merges_(data.ignore_merges),
       add_prefix_space_(data.add_prefix_space),
       use_regex_(data.use_regex),
+      before_text_(require_tokens(data, vocabulary_, data.before_text)),
+      after_text_(require_tokens(data, vocabulary_, data.after_text)),
       bos_id_(find_named_id(data, vocabulary_, "bos_token", data.bos_token)),
       eos_id_(find_named_id(data, vocabulary_, "eos_token", data.eos_token)),
       pad_id_(find_named_id(data, vocabulary_, "pad_token", data.pad_token)),
@@ -115,6 +127,14 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text) const {
       encode_text(part.text, ids);
     }
   }
+  return ids;
+}
+
+std::vector<std::int32_t> Tokenizer::encode_with_special(std::string_view text) const {
+  std::vector<std::int32_t> ids = before_text_;
+  const std::vector<std::int32_t> of_text = encode(text);
+  ids.insert(ids.end(), of_text.begin(), of_text.end());
+  ids.insert(ids.end(), after_text_.begin(), after_text_.end());
   return ids;
 }
 

@@ -24,13 +24,21 @@ class Tokenizer {
   // read and what is refused.
   static Tokenizer load(const std::string& path);
 
-  // Throws Error, naming source and field, as Vocabulary does and when a merge, unk_token, bos_token, eos_token or
-  // pad_token names no token.
+  // Throws Error, naming source and field, as Vocabulary does and when a merge, unk_token, bos_token, eos_token,
+  // pad_token or the post-processor names no token.
   explicit Tokenizer(const TokenizerData& data);
 
   // Bytes that are not UTF-8 are encoded as the U+FFFD that stand for them. As in Hugging Face, a byte that has no
   // token is left out when the file names no unk_token; the vocabularies of MiniMind have all 256.
   std::vector<std::int32_t> encode(std::string_view text) const;
+
+  // The ids of a text with what the tokenizer's post-processor puts around it, as transformers gives them unless it is
+  // told add_special_tokens=False. The post-processors of MiniMind's own tokenizers add nothing.
+  std::vector<std::int32_t> encode_with_special(std::string_view text) const;
+
+  // What the post-processor puts before a text, and after it.
+  const std::vector<std::int32_t>& before_text() const { return before_text_; }
+  const std::vector<std::int32_t>& after_text() const { return after_text_; }
 
   // Ids without a token are left out, as Hugging Face does: ask has() to find them. Bytes that do not form a character
   // become U+FFFD.
@@ -71,6 +79,7 @@ class Tokenizer {
   bool ignore_merges_;
   bool add_prefix_space_;
   bool use_regex_;
+  std::vector<std::int32_t> before_text_, after_text_;
   std::optional<std::int32_t> bos_id_;
   std::optional<std::int32_t> eos_id_;
   std::optional<std::int32_t> pad_id_;

@@ -17,11 +17,13 @@ struct TokenizerData {
   std::vector<std::pair<std::string, std::int32_t>> vocab;
   std::vector<std::pair<std::string, std::string>> merges;  // by rank
   std::vector<AddedToken> added_tokens;
-  std::optional<std::string> unk_token;  // stands for a byte without a token; without it such a byte is left out
-  bool fuse_unk = false;                 // a row of such bytes is one unk_token
-  bool ignore_merges = false;            // a word that is a token is not merged
-  bool add_prefix_space = false;         // text between added tokens begins with a space, given one if need be
-  bool use_regex = true;                 // text is split by the GPT-2 pattern before merging
+  std::optional<std::string> unk_token;   // stands for a byte without a token; without it such a byte is left out
+  bool fuse_unk = false;                  // a row of such bytes is one unk_token
+  bool ignore_merges = false;             // a word that is a token is not merged
+  bool add_prefix_space = false;          // text between added tokens begins with a space, given one if need be
+  bool use_regex = true;                  // text is split by the GPT-2 pattern before merging
+  std::vector<std::int32_t> before_text;  // ids that its post-processor puts before a text, and after it
+  std::vector<std::int32_t> after_text;
   std::optional<std::string> bos_token;
   std::optional<std::string> eos_token;
   std::optional<std::string> pad_token;
@@ -32,5 +34,11 @@ struct TokenizerData {
 
   bool operator==(const TokenizerData&) const = default;
 };
+
+// The text of a token as the file spells it; std::nullopt if there is none of this id.
+std::optional<std::string> token_text(const TokenizerData& data, std::int32_t id);
+
+// Whether the ids that a post-processor adds are just the token `name`, such as bos_token.
+bool is_just(const TokenizerData& data, const std::vector<std::int32_t>& ids, const std::optional<std::string>& name);
 
 }  // namespace minimind

@@ -116,11 +116,6 @@ void require_known_kind(const Fields& fields) {
     fields.fail(gguf_keys::pre, pre ? minimind::quoted(*pre) : "nothing",
                 "'gpt-2', as MiniMind's tokenizers split texts: another split gives other ids", way_out);
   }
-  for (const std::string_view key : {gguf_keys::add_bos_token, gguf_keys::add_eos_token}) {
-    if (fields.flag(key, false)) {
-      fields.fail(key, "true", "false: no token is put before or after a text here", way_out);
-    }
-  }
 }
 
 bool is_added(TokenType type) {
@@ -222,6 +217,24 @@ void read_named_tokens(const Fields& fields, const Texts& texts, const std::vect
   }
 }
 
+// What is put around a text. Ids of ours that are no tokens are found by Tokenizer.
+void read_added_ids(const Fields& fields, const Texts& texts, TokenizerData& data) {
+  for (const auto& added : gguf_keys::added_ids) {
+    std::vector<std::int32_t>& ids = data.*added.ids;
+    for (const std::int64_t id : fields.integers(added.ids_key)) {
+      if (id < 0 || static_cast<std::size_t>(id) >= texts.size()) {
+        fields.fail(added.ids_key, std::to_string(id), fmt::format("ids below {}", texts.size()));
+      }
+      ids.push_back(static_cast<std::int32_t>(id));
+    }
+    if (!fields.flag(added.key, false)) continue;
+    const auto& name = data.*added.named;
+    if (!name) fields.fail(added.key, "true", "false, for the file names no such token", way_out);
+    const auto id = std::find(texts.begin(), texts.end(), *name) - texts.begin();
+    ids = {static_cast<std::int32_t>(id)};
+  }
+}
+
 }  // namespace
 
 TokenizerData read_tokenizer_gguf(const GgufMetadata& metadata, const std::string& source) {
@@ -235,6 +248,7 @@ TokenizerData read_tokenizer_gguf(const GgufMetadata& metadata, const std::strin
   read_tokens(fields, texts, types, data);
   read_merges(fields, data);
   read_named_tokens(fields, texts, types, data);
+  read_added_ids(fields, texts, data);
   for (const auto& flag : gguf_keys::flags) data.*flag.value = fields.flag(flag.key, flag.usual);
   if (const std::string* const text = fields.optional_text(gguf_keys::unk_token)) data.unk_token = *text;
   if (const std::string* const text = fields.optional_text(gguf_keys::chat_template)) data.chat_template = *text;

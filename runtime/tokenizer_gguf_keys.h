@@ -61,6 +61,16 @@ inline constexpr std::array added_token_flags = {
     AddedTokenFlag{"minimind.tokenizer.single_word", &AddedToken::single_word},
     AddedTokenFlag{"minimind.tokenizer.normalized", &AddedToken::normalized}};
 
+struct AddedIds {
+  std::string_view key;  // of llama.cpp: adds the token that `named` says
+  std::optional<std::string> TokenizerData::*named;
+  std::string_view ids_key;  // ours: any others
+  std::vector<std::int32_t> TokenizerData::*ids;
+};
+inline constexpr std::array added_ids = {
+    AddedIds{add_bos_token, &TokenizerData::bos_token, "minimind.tokenizer.before_text", &TokenizerData::before_text},
+    AddedIds{add_eos_token, &TokenizerData::eos_token, "minimind.tokenizer.after_text", &TokenizerData::after_text}};
+
 inline constexpr std::string_view unk_token = "minimind.tokenizer.unk_token";
 inline constexpr std::string_view appended = "minimind.tokenizer.appended";
 

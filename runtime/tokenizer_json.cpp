@@ -9,6 +9,7 @@
 #include <span>
 
 #include "runtime/json_fields.h"
+#include "runtime/post_processor_json.h"
 #include "runtime/utf8.h"
 #include "weights/error.h"
 #include "weights/mapped_file.h"
@@ -110,9 +111,9 @@ void require_byte_level(const JsonFields& file, std::string_view key) {
   file.object(key).allow_only({"type", "add_prefix_space", "trim_offsets", "use_regex"});
 }
 
-// The decoder and the post-processor have options too, but none that changes ids or text: they move offsets. Truncation
-// and padding are what the last training script had switched on when it saved; transformers, too, leaves them off until
-// a call asks for them.
+// The decoder has options too, but none that changes ids or text: they move offsets. Truncation and padding are what
+// the last training script had switched on when it saved; transformers, too, leaves them off until a call asks for
+// them.
 void read_pipeline(const JsonFields& file, TokenizerData& data) {
   if (file.optional_text("version").value_or("1.0") != "1.0") file.fail("version", "\"1.0\"");
   if (!file.get("normalizer").is_null()) {
@@ -120,7 +121,7 @@ void read_pipeline(const JsonFields& file, TokenizerData& data) {
   }
   require_byte_level(file, "pre_tokenizer");
   require_byte_level(file, "decoder");
-  if (!file.get("post_processor").is_null()) require_byte_level(file, "post_processor");
+  read_post_processor(file, data);
   const JsonFields pre_tokenizer = file.object("pre_tokenizer");
   data.add_prefix_space = pre_tokenizer.flag("add_prefix_space");
   data.use_regex = pre_tokenizer.flag("use_regex", true);

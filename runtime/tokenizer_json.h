@@ -13,9 +13,9 @@ namespace minimind {
 // Truncation and padding are not applied, as transformers does not unless a call asks for them.
 //
 // Throws Error, naming file and field, for what is malformed and for what would change the ids and is not done here:
-// normalizers, pre-tokenizers, post-processors and decoders other than ByteLevel, models other
-// than BPE, dropout, byte_fallback, continuing_subword_prefix, end_of_word_suffix and fields unknown to us. Files over
-// 64 MiB and JSON nested over 16 deep are refused: no tokenizer comes near either.
+// normalizers, pre-tokenizers and decoders other than ByteLevel, post-processors other than those of
+// post_processor_json.h, models other than BPE, dropout, byte_fallback, continuing_subword_prefix, end_of_word_suffix
+// and fields unknown to us. Files over 64 MiB and JSON nested over 16 deep are refused: no tokenizer comes near either.
 TokenizerData read_tokenizer_json(const std::string& path);
 
 }  // namespace minimind

@@ -119,8 +119,12 @@ std::vector<std::string> set_tokenizer(GgufMetadata& metadata, const TokenizerDa
   if (const auto id = tokenizer.eos_id()) {
     metadata.set_u32(std::string(gguf_keys::eot_token_id), static_cast<std::uint32_t>(*id));
   }
-  metadata.set_bool(std::string(gguf_keys::add_bos_token), false);
-  metadata.set_bool(std::string(gguf_keys::add_eos_token), false);
+  for (const auto& added : gguf_keys::added_ids) {
+    const Ids& ids = data.*added.ids;
+    const bool is_named = is_just(data, ids, data.*added.named);
+    metadata.set_bool(std::string(added.key), is_named);
+    if (!ids.empty() && !is_named) metadata.set_i32s(std::string(added.ids_key), ids);
+  }
   metadata.set_bool(std::string(gguf_keys::add_space_prefix), data.add_prefix_space);
   if (data.chat_template) metadata.set_string(std::string(gguf_keys::chat_template), *data.chat_template);
   if (data.tool_use_template) {

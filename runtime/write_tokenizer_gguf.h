@@ -17,6 +17,9 @@ namespace minimind {
 //   minimind.tokenizer.unk_token                                              string, of the BPE model
 //   minimind.tokenizer.lstrip, rstrip, single_word, normalized                ids of the added tokens that are so
 //   minimind.tokenizer.appended                                               ids that the model's vocab does not have
+//   minimind.tokenizer.before_text, after_text                                ids put around texts, unless
+//   add_bos_token
+//                                                                             and add_eos_token say it
 //
 // Returns what llama.cpp will do otherwise than Hugging Face, a sentence each (llama_cpp_differences.h): none for
 // MiniMind's tokenizers. Throws Error, naming data.source, as Tokenizer does, when an id is past the rows of the

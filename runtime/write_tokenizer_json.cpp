@@ -44,6 +44,30 @@ Json byte_level(bool add_prefix_space, bool use_regex) {
       {"type", "ByteLevel"}, {"add_prefix_space", add_prefix_space}, {"trim_offsets", true}, {"use_regex", use_regex}};
 }
 
+// A template that puts the ids around a text; of two texts each gets them.
+Json post_processor(const TokenizerData& data) {
+  if (data.before_text.empty() && data.after_text.empty()) return nullptr;
+  Json special = Json::object();
+  const auto name_of = [&](std::int32_t id) { return token_text(data, id).value_or(std::to_string(id)); };
+  const auto add_ids = [&](Json& pieces, const std::vector<std::int32_t>& ids, int type) {
+    for (const std::int32_t id : ids) {
+      const std::string name = name_of(id);
+      pieces.push_back({{"SpecialToken", {{"id", name}, {"type_id", type}}}});
+      special[name] = {{"id", name}, {"ids", Json::array({id})}, {"tokens", Json::array({name})}};
+    }
+  };
+  const auto add_text = [&](Json& pieces, const char* text, int type) {
+    add_ids(pieces, data.before_text, type);
+    pieces.push_back({{"Sequence", {{"id", text}, {"type_id", type}}}});
+    add_ids(pieces, data.after_text, type);
+  };
+  Json single = Json::array();
+  add_text(single, "A", 0);
+  Json pair = single;
+  add_text(pair, "B", 1);
+  return {{"type", "TemplateProcessing"}, {"single", single}, {"pair", pair}, {"special_tokens", special}};
+}
+
 // By id, as Hugging Face writes it. Not through Json, which would take a time quadratic in the number of tokens.
 std::string vocab_text(const TokenizerData& data) {
   auto vocab = data.vocab;
@@ -82,7 +106,7 @@ std::string tokenizer_json(const TokenizerData& data) {
                      {"added_tokens", added_tokens(data)},
                      {"normalizer", nullptr},
                      {"pre_tokenizer", byte_level(data.add_prefix_space, data.use_regex)},
-                     {"post_processor", nullptr},
+                     {"post_processor", post_processor(data)},
                      {"decoder", byte_level(true, true)},
                      {"model",
                       {{"type", "BPE"},
@@ -106,8 +130,8 @@ std::string tokenizer_config_json(const TokenizerData& data) {
     if (token.special && !named) other_special.push_back(token.content);
   }
   const Json config = {{"tokenizer_class", "PreTrainedTokenizerFast"},
-                       {"add_bos_token", false},
-                       {"add_eos_token", false},
+                       {"add_bos_token", is_just(data, data.before_text, data.bos_token)},
+                       {"add_eos_token", is_just(data, data.after_text, data.eos_token)},
                        {"add_prefix_space", data.add_prefix_space},
                        {"clean_up_tokenization_spaces", false},
                        {"bos_token", or_null(data.bos_token)},

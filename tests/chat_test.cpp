@@ -175,6 +175,33 @@ TEST_F(Chat, TurnsThatAreLeftOutAreCounted) {
   EXPECT_NE(outcome.err.find(" turns are left out\n"), std::string::npos) << outcome.err;
 }
 
+TEST_F(Chat, HistoryCountsTurnsAndHistorysMessages) {
+  const auto prompt_tokens = [&](const std::string& options) {
+    const Outcome outcome = run(saying("好") + "-q --json --turns " + options + input("one\none\none\n"));
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    std::vector<std::size_t> counts;
+    std::istringstream lines(outcome.out);
+    for (std::string line; std::getline(lines, line);) counts.push_back(json::parse(line)["usage"]["prompt_tokens"]);
+    return counts;
+  };
+  const std::vector<std::size_t> all = prompt_tokens(""), none = prompt_tokens("--history 0");
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_LT(all[1], all[2]);
+  EXPECT_EQ(none, std::vector<std::size_t>(3, all[0]));
+  EXPECT_EQ(prompt_tokens("--historys 0"), none);
+  EXPECT_EQ(prompt_tokens("--history 1"), (std::vector<std::size_t>{all[0], all[1], all[1]}));
+  EXPECT_EQ(prompt_tokens("--historys 2"), prompt_tokens("--history 1"));
+  EXPECT_EQ(prompt_tokens("--history 2"), all);
+  const Outcome stats = run(saying("好") + "--turns --history 0" + input("one\none\none\n/stats\n"));
+  EXPECT_NE(stats.err.find("3 turns, of which the oldest 2 are left out of the prompt"), std::string::npos)
+      << stats.err;
+  EXPECT_EQ(stats.err.find("the context is full"), std::string::npos) << stats.err;
+  const Outcome odd = run(saying("好") + "--historys 3 -p a");
+  EXPECT_EQ(odd.status, 2);
+  EXPECT_NE(odd.err.find("--historys is 3, expected an even number"), std::string::npos) << odd.err;
+  EXPECT_EQ(run(saying("好") + "--historys 2 --history 1 -p a").status, 2);
+}
+
 TEST_F(Chat, AFileThatCannotBeWrittenIsToldBeforeAnythingIsSaid) {
   for (const char* const option : {"--session ", "--save "}) {
     const Outcome outcome = run(saying("好") + option + path("missing/file") + " -p a");

@@ -320,6 +320,44 @@ TEST_F(Cli, NohupKeepsAProgramRunning) {
   EXPECT_EQ(WEXITSTATUS(std::system(script.c_str())), 0);
 }
 
+std::vector<std::int32_t> prompt_of(const Outcome& outcome) {
+  return nlohmann::json::parse(outcome.out)["prompt_tokens"].get<std::vector<std::int32_t>>();
+}
+
+TEST_F(Cli, GenerateContinuesBosTokenAndTheTextUnlessRaw) {
+  std::ofstream(path("text")) << "山居";
+  const std::string rest = " -n 1 --greedy --json" + demo;
+  const Outcome as_text = run("generate -p 山居" + rest);
+  const std::vector<std::int32_t> raw = prompt_of(run("generate --raw -p 山居" + rest));
+  std::vector<std::int32_t> expected = raw;
+  expected.insert(expected.begin(), 1);
+  EXPECT_EQ(prompt_of(as_text), expected);
+  EXPECT_NE(as_text.err.find("the prompt is '<|im_start|>' and the text"), std::string::npos) << as_text.err;
+  EXPECT_EQ(prompt_of(run("generate -f " + path("text") + rest)), expected);
+  EXPECT_EQ(prompt_of(run("generate" + rest + " < " + path("text"))), expected);
+  EXPECT_EQ(prompt_of(run("generate -p '<|im_start|>山居'" + rest)), expected) << "once";
+  EXPECT_EQ(prompt_of(run("generate --tokens 1,2" + rest)), (std::vector<std::int32_t>{1, 2}));
+  EXPECT_EQ(run("generate -q -p 山居" + rest).err, "");
+  EXPECT_EQ(run("generate -p 山居 --raw" + rest).err.find("the prompt is"), std::string::npos);
+  EXPECT_EQ(run("generate --tokens 1,2 --raw" + rest).status, 2);
+}
+
+TEST_F(Cli, GenerateSaysWhatThePostProcessorAdds) {
+  nlohmann::json tokenizer = nlohmann::json::parse(read_whole_file(MINIMIND_SOURCE_DIR "/weights/demo/tokenizer.json"));
+  tokenizer["post_processor"] = {{"type", "BertProcessing"}, {"sep", {"<|im_end|>", 2}}, {"cls", {"<|im_start|>", 1}}};
+  std::ofstream(path("tokenizer.json")) << tokenizer;
+  const std::string with = " -p 山 --tokenizer " + path("tokenizer.json");
+  const std::string raw = run("tokenize" + with).out, id = raw.substr(0, raw.size() - 1);
+  EXPECT_EQ(run("tokenize -p 山 -m " MINIMIND_SOURCE_DIR "/weights/demo").out, raw);
+  EXPECT_EQ(run("tokenize --add-special" + with).out, "1," + id + ",2\n");
+  const Outcome outcome = run("generate -n 1 --greedy --json" + with + demo);
+  EXPECT_EQ(prompt_of(outcome), (std::vector<std::int32_t>{1, std::stoi(id), 2}));
+  EXPECT_NE(outcome.err.find("'<|im_start|>', the text and '<|im_end|>', which the tokenizer adds"), std::string::npos)
+      << outcome.err;
+  EXPECT_EQ(prompt_of(run("generate --raw -n 1 --greedy --json" + with + demo)),
+            std::vector<std::int32_t>{std::stoi(id)});
+}
+
 TEST_F(Cli, AnUnknownCommandIsNamed) {
   const Outcome outcome = run("chatter");
   EXPECT_EQ(outcome.status, 2);

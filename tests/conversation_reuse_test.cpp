@@ -10,31 +10,30 @@
 namespace minimind {
 namespace {
 
-// Random weights write all there is in the vocabulary, so that hardly an answer is spelled as encode() would.
-void expect_no_turn_computed_twice(const std::string& version, std::optional<bool> think) {
+// An earlier thought is closed at once or gone, so that a prompt may differ from the one before at its last tokens.
+constexpr std::size_t tokens_of_a_thought = 12;
+
+void expect_no_prompt_computed_twice(const std::string& version, std::optional<bool> think) {
   const Tokenizer tokenizer = Tokenizer::load(reference_tokenizers + "/" + version);
   ConversationOptions options;
   options.generate.max_tokens = 20;
   options.generate.end_tokens = {*tokenizer.eos_id()};
-  // MiniMind 3 strips the line feeds that an answer begins with, and stops at its special tokens.
-  for (std::int32_t id = 0; id < 6400; ++id) {
-    const bool unwanted = tokenizer.is_special(id) || tokenizer.token_bytes(id).find('\n') != std::string_view::npos;
-    if (unwanted) options.generate.sampling.logit_bias.push_back({.token = id, .bias = -1000});
-  }
   SmallChat chat(tokenizer, ChatTemplate(tokenizer.chat_template().value(), version, {}), 4096, options);
   chat.conversation.set_think(think);
+  std::size_t prompt_before = 0;
   for (int turn = 0; turn < 20; ++turn) {
-    const std::size_t before = chat.context.size();
     const Answer answer = chat.ask("问题 " + std::to_string(turn) + ": 天空为什么是蓝色的?");
-    EXPECT_EQ(answer.stats.reused_tokens, before) << version << ", turn " << turn << ": " << answer.message.content;
+    EXPECT_GE(answer.stats.reused_tokens + tokens_of_a_thought, prompt_before)
+        << version << ", turn " << turn << ": " << answer.message.content;
+    prompt_before = answer.stats.prompt_tokens;
   }
 }
 
-TEST(ConversationReuse, WithMiniMindsTemplatesNothingIsComputedTwice) {
+TEST(ConversationReuse, WithMiniMindsTemplatesNoPromptIsComputedTwice) {
   if (!std::filesystem::exists(reference_tokenizers)) GTEST_SKIP() << reference_tokenizers << " is not here";
   for (const std::string version : {"v1", "v2", "v3"}) {
     for (const std::optional<bool> think : {std::optional<bool>(), std::optional(false), std::optional(true)}) {
-      expect_no_turn_computed_twice(version, think);
+      expect_no_prompt_computed_twice(version, think);
     }
   }
 }

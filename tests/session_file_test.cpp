@@ -96,7 +96,8 @@ TEST_F(SessionFile, GoesOnAsIfNothingHadHappened) {
   const std::size_t held = later.context.size();
   EXPECT_EQ(held, chat_.context.size());
   const Answer there = later.ask("and again"), here = chat_.ask("and again");
-  EXPECT_EQ(there.stats.reused_tokens, held);
+  EXPECT_EQ(there.stats.reused_tokens, here.stats.reused_tokens);
+  EXPECT_GT(there.stats.reused_tokens, 0u);
   EXPECT_EQ(there.message, here.message);
   EXPECT_EQ(later.conversation.state().tokens, chat_.conversation.state().tokens);
 }
@@ -107,9 +108,9 @@ TEST_F(SessionFile, GoesOnWithKeysAndValuesOfItsTypeAndNoOther) {
     chat.ask("你好");
     save_session(path_, identity_of(chat), chat.conversation.state(), chat.context);
     later.conversation.restore(load_session(path_, identity_of(later), later.context));
-    const std::size_t held = later.context.size();
     const Answer there = later.ask("and again"), here = chat.ask("and again");
-    EXPECT_EQ(there.stats.reused_tokens, held);
+    EXPECT_EQ(there.stats.reused_tokens, here.stats.reused_tokens);
+    EXPECT_GT(there.stats.reused_tokens, 0u);
     EXPECT_EQ(there.message, here.message);
     const std::string message = error_of(read_whole_file(path_), exact);
     EXPECT_NE(message.find("--kv-type '" + std::string(name_of(type))), std::string::npos) << message;

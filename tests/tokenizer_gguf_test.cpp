@@ -246,17 +246,46 @@ TEST(TokenizerGguf, RefusesOtherTokenizersByNameWithTheWayOut) {
               "model.gguf: tokenizer.ggml.pre: found '" + pre +
                   "'; wanted 'gpt-2', as MiniMind's tokenizers split texts: another split gives other ids" + way_out);
   }
-  EXPECT_EQ(
-      error_after([](GgufMetadata& metadata) { metadata.set_bool("tokenizer.ggml.add_bos_token", true); }),
-      "model.gguf: tokenizer.ggml.add_bos_token: found true; wanted false: no token is put before or after a text "
-      "here" +
-          way_out);
   for (const std::string none : {"none", "no_vocab"}) {
     EXPECT_EQ(error_after([&](GgufMetadata& metadata) { metadata.set_string("tokenizer.ggml.model", none); }),
               "model.gguf: tokenizer.ggml.model: found '" + none + "'; wanted a tokenizer" + way_out);
   }
   EXPECT_EQ(error_of([] { read_tokenizer_gguf({}, "model.gguf"); }),
             "model.gguf: tokenizer.ggml.model: found nothing; wanted a tokenizer" + way_out);
+}
+
+TEST(TokenizerGguf, KeepsWhatIsPutAroundATextInLlamaCppsKeysWhereTheySayIt) {
+  TokenizerData data = plain_data();
+  data.bos_token = data.added_tokens.front().content;
+  data.eos_token = data.bos_token;
+  const std::int32_t id = data.added_tokens.front().id;
+  data.before_text = {id};
+  GgufMetadata metadata = metadata_of(data, 262);
+  EXPECT_TRUE(get<bool>(metadata, "tokenizer.ggml.add_bos_token"));
+  EXPECT_FALSE(get<bool>(metadata, "tokenizer.ggml.add_eos_token"));
+  EXPECT_EQ(metadata.find("minimind.tokenizer.before_text"), nullptr);
+  EXPECT_EQ(read_tokenizer_gguf(metadata, "model.gguf").before_text, data.before_text);
+  data.before_text = {id, 5};
+  data.after_text = {id};
+  metadata = metadata_of(data, 262);
+  EXPECT_FALSE(get<bool>(metadata, "tokenizer.ggml.add_bos_token"));
+  EXPECT_TRUE(get<bool>(metadata, "tokenizer.ggml.add_eos_token"));
+  const TokenizerData read = read_tokenizer_gguf(metadata, "model.gguf");
+  EXPECT_EQ(read.before_text, data.before_text);
+  EXPECT_EQ(read.after_text, data.after_text);
+}
+
+TEST(TokenizerGguf, AnAddedStartTokenNeedsAName) {
+  const GgufMetadata whole = metadata_of(plain_data(), 262);
+  GgufMetadata metadata;
+  for (const auto& [key, value] : whole.entries()) {
+    if (key != "tokenizer.ggml.bos_token_id") metadata.set(key, value);
+  }
+  metadata.set_bool("tokenizer.ggml.add_bos_token", true);
+  EXPECT_EQ(
+      error_of([&] { read_tokenizer_gguf(metadata, "model.gguf"); }),
+      "model.gguf: tokenizer.ggml.add_bos_token: found true; wanted false, for the file names no such token; give "
+      "the model's tokenizer.json with --tokenizer");
 }
 
 // Metadata with the keys of the plain tokenizer except `left_out`.

@@ -89,7 +89,10 @@ TEST_F(TokenizerJson, NamesWhatItDoesNotDo) {
             "supported");
   EXPECT_TRUE(error_with("/pre_tokenizer", nullptr).starts_with("pre_tokenizer: found null;"));
   EXPECT_TRUE(error_with("/decoder", nullptr).starts_with("decoder: found null;"));
-  EXPECT_TRUE(error_with("/post_processor", {{"type", "TemplateProcessing"}}).starts_with("post_processor: found"));
+  EXPECT_EQ(error_with("/post_processor", {{"type", "Whatever"}}),
+            "post_processor.type: found 'Whatever'; wanted ByteLevel, TemplateProcessing, BertProcessing, "
+            "RobertaProcessing or Sequence");
+  EXPECT_TRUE(error_with("/post_processor", "ByteLevel").starts_with("post_processor: found 'ByteLevel';"));
   EXPECT_TRUE(error_with("/version", "2.0").starts_with("version: found '2.0'; wanted \"1.0\""));
   EXPECT_TRUE(error_with("/model/type", "Unigram").starts_with("model.type: found 'Unigram'; wanted BPE"));
   EXPECT_TRUE(error_with("/model/dropout", 0.1).starts_with("model.dropout: found 0.1; wanted null"));
@@ -109,6 +112,81 @@ TEST_F(TokenizerJson, AcceptsWhatChangesNothing) {
   for (const char* const field : {"version", "truncation", "padding", "normalizer", "post_processor", "added_tokens"}) {
     EXPECT_EQ(error_after([&](Json& json) { json.erase(field); }), "no error") << field;
   }
+}
+
+// A TemplateProcessing in which "<s>" is token 300 and "pre" the two after it.
+Json post_template(const std::vector<std::string>& pieces) {
+  Json single = Json::array();
+  for (const std::string& piece : pieces) {
+    const bool is_text = piece.starts_with('$');
+    single.push_back(is_text ? Json{{"Sequence", {{"id", piece.substr(1)}, {"type_id", 0}}}}
+                             : Json{{"SpecialToken", {{"id", piece}, {"type_id", 0}}}});
+  }
+  return {{"type", "TemplateProcessing"},
+          {"single", single},
+          {"pair", Json::array()},
+          {"special_tokens",
+           {{"<s>", {{"id", "<s>"}, {"ids", {300}}, {"tokens", {"<s>"}}}},
+            {"pre", {{"id", "pre"}, {"ids", {301, 302}}, {"tokens", {"a", "b"}}}}}}};
+}
+
+Json post_sequence(const std::vector<Json>& processors) {
+  return {{"type", "Sequence"}, {"processors", processors}};
+}
+
+TEST_F(TokenizerJson, ReadsWhatThePostProcessorPutsAroundAText) {
+  using Ids = std::vector<std::int32_t>;
+  const Json byte_level = {
+      {"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", false}, {"use_regex", true}};
+  const Json bert = {{"type", "BertProcessing"}, {"sep", {"</s>", 302}}, {"cls", {"<s>", 300}}};
+  Json roberta = bert;
+  roberta.update({{"type", "RobertaProcessing"}, {"trim_offsets", true}, {"add_prefix_space", true}});
+  const struct {
+    Json processor;
+    Ids before, after;
+  } cases[] = {
+      {nullptr, {}, {}},
+      {byte_level, {}, {}},
+      {post_template({"$A"}), {}, {}},
+      {post_sequence({byte_level, post_template({"$A"})}), {}, {}},
+      {post_template({"<s>", "$A"}), {300}, {}},
+      {post_template({"<s>", "<s>", "$A", "pre", "<s>"}), {300, 300}, {301, 302, 300}},
+      {post_sequence({byte_level, post_template({"$A"}), post_template({"pre", "$A"}), byte_level}), {301, 302}, {}},
+      {post_sequence({post_sequence({byte_level, bert})}), {300}, {302}},
+      {bert, {300}, {302}},
+      {roberta, {300}, {302}},
+  };
+  const Ids text = Tokenizer::load(own_folder).encode("Hello, 你好");
+  for (const auto& [processor, before, after] : cases) {
+    ASSERT_EQ(error_with("/post_processor", processor), "no error") << processor;
+    const Tokenizer tokenizer = Tokenizer::load(folder_.string());
+    EXPECT_EQ(tokenizer.before_text(), before) << processor;
+    EXPECT_EQ(tokenizer.after_text(), after) << processor;
+    EXPECT_EQ(tokenizer.encode("Hello, 你好"), text) << processor;
+    Ids expected = before;
+    expected.insert(expected.end(), text.begin(), text.end());
+    expected.insert(expected.end(), after.begin(), after.end());
+    EXPECT_EQ(tokenizer.encode_with_special("Hello, 你好"), expected) << processor;
+  }
+}
+
+TEST_F(TokenizerJson, NamesWhatOfAPostProcessorItCannotDo) {
+  EXPECT_NE(error_with("/post_processor", post_template({"$A", "<s>", "$A"})).find("wanted the text once"),
+            std::string::npos);
+  EXPECT_TRUE(
+      error_with("/post_processor", post_template({"<s>"})).starts_with("post_processor.single: found an array"));
+  EXPECT_NE(error_with("/post_processor", post_template({"$B"})).find("wanted A, which is the text"),
+            std::string::npos);
+  EXPECT_NE(error_with("/post_processor", post_template({"$A", "none"})).find("special_tokens.none: found"),
+            std::string::npos);
+  EXPECT_EQ(
+      error_with("/post_processor", post_sequence({post_template({"$A", "<s>"}), post_template({"<s>", "$A"})})),
+      "post_processor.processors[1].type: found 'TemplateProcessing'; wanted ByteLevel after a processor that adds "
+      "tokens");
+  Json of_no_token = post_template({"<s>", "$A"});
+  of_no_token["special_tokens"]["<s>"]["ids"] = {99999};
+  EXPECT_EQ(error_with("/post_processor", of_no_token),
+            "its post-processor adds id 99999 to texts, expected ids of its tokens; save it again");
 }
 
 TEST_F(TokenizerJson, NamesMissingAndMistypedFields) {

@@ -11,6 +11,12 @@
 namespace minimind {
 namespace {
 
+std::size_t turns_of_messages(std::size_t messages) {
+  if (messages % 2 == 0) return messages / 2;
+  throw UsageError(fmt::format(
+      "--historys is {}, expected an even number; a turn is two messages, a question and its answer", messages));
+}
+
 void add_conversation_options(CLI::App& command, ChatOptions& options) {
   command.add_option("--system", options.system, "a system message");
   command.add_option("--tools", options.tools, "a JSON file of functions the model may call, as OpenAI writes them")
@@ -24,6 +30,18 @@ void add_conversation_options(CLI::App& command, ChatOptions& options) {
       ->excludes(think);
   command.add_flag("--show-thinking", options.show_thinking,
                    "where the output is no terminal, print all that the model writes, with its tags");
+  auto* history =
+      command
+          .add_option("--history", options.history,
+                      "how many earlier turns, each a question and what followed it, the model is shown (default: all "
+                      "that fit)")
+          ->check(CLI::Range(0, 1 << 30));
+  command
+      .add_option_function<std::size_t>(
+          "--historys", [&options](std::size_t messages) { options.history = turns_of_messages(messages); },
+          "the same in messages, two a turn, as MiniMind's eval_llm.py counts them (its default is 0)")
+      ->check(CLI::Range(0, 1 << 30))
+      ->excludes(history);
   command.add_flag("--no-shift", options.no_shift, "fail when the context is full, rather than drop the oldest turns");
   auto* session = command
                       .add_option("--session", options.session,

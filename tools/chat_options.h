@@ -11,7 +11,7 @@
 
 namespace minimind {
 
-// The options of `minimind chat`. Defaults are those of MiniMind's eval_llm.py.
+// The options of `minimind chat`. Defaults are those of MiniMind's eval_llm.py, except history: there it is 0.
 struct ChatOptions {
   CheckpointOptions checkpoint;
   RunOptions run;
@@ -28,6 +28,7 @@ struct ChatOptions {
   std::string tools;
   std::optional<bool> think;
   bool show_thinking = false;
+  std::optional<std::size_t> history;  // turns before the last one that the model is shown; all, if not given
   bool no_shift = false;
   std::string session;
   std::string load;

@@ -70,7 +70,10 @@ ChatSetup::ChatSetup(const ChatOptions& options)
 }
 
 ConversationOptions ChatSetup::conversation_options() const {
-  ConversationOptions options{generate_, options_.no_shift};
+  ConversationOptions options;
+  options.generate = generate_;
+  options.history = options_.history;
+  options.no_shift = options_.no_shift;
   options.plain_answers = !options_.sampling.json_schema_file.empty();
   options.generate.drafter = speculation_.drafter();
   if (!options_.ignore_eos) options.generate.end_tokens = end_tokens(engine_, &tokenizer_, options_.run.quiet);

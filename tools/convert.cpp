@@ -135,17 +135,6 @@ class WatchedWriting {
   std::optional<Progress> bar_;
 };
 
-// The text of a token; nothing when there is none of this id.
-std::optional<std::string> token_text(const TokenizerData& data, std::int32_t id) {
-  for (const AddedToken& token : data.added_tokens) {
-    if (token.id == id) return token.content;
-  }
-  for (const auto& [text, token_id] : data.vocab) {
-    if (token_id == id) return text;
-  }
-  return std::nullopt;
-}
-
 // What ends a text by the config wins over what the tokenizer says, as it does when the checkpoint itself is run.
 TokenizerData tokenizer_of(const Conversion& conversion) {
   TokenizerData data = read_tokenizer(*conversion.tokenizer);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "tools/commands.h"
 #include "tools/engine.h"
@@ -19,6 +20,7 @@
 #include "tools/speculation_options.h"
 #include "tools/standard_output.h"
 #include "weights/error.h"
+#include "weights/quote.h"
 
 namespace minimind {
 namespace {
@@ -27,6 +29,7 @@ struct GenerateCommand {
   CheckpointOptions checkpoint;
   RunOptions run;
   TextOptions text;
+  bool raw = false;
   std::optional<std::vector<std::int32_t>> tokens;
   std::string tokenizer;
   std::optional<std::size_t> context;
@@ -43,8 +46,46 @@ void check_prompt_options(const GenerateCommand& options) {
   const bool has_text = options.text.has_prompt || !options.text.file.empty();
   if (options.tokens && has_text) throw UsageError("give the prompt either as --tokens or as text");
   if (options.tokens && options.tokens->empty()) throw UsageError("--tokens is empty");
+  if (options.tokens && options.raw) throw UsageError("--raw is for text; --tokens adds nothing in any case");
   if (options.text.has_prompt && options.text.prompt.empty()) throw UsageError("--prompt is empty");
   check_stops(options.stop);
+}
+
+std::string quoted_text(const Tokenizer& tokenizer, std::span<const std::int32_t> ids) {
+  return minimind::quoted(tokenizer.decode(ids, false));
+}
+
+void tell_of_added(const Tokenizer& tokenizer, std::span<const std::int32_t> before) {
+  if (before.empty() && tokenizer.after_text().empty()) return;
+  if (tokenizer.after_text().empty()) {
+    note("the prompt is {} and the text, as in MiniMind's eval_llm.py; --raw leaves the text alone",
+         quoted_text(tokenizer, before));
+  } else {
+    note("the prompt is {}, the text and {}, which the tokenizer adds; --raw leaves the text alone",
+         quoted_text(tokenizer, before), quoted_text(tokenizer, tokenizer.after_text()));
+  }
+}
+
+// The ids of tokenizer(bos_token + text), as MiniMind's scripts continue a text; of a text that begins with bos_token,
+// those of tokenizer(text).
+std::vector<std::int32_t> encode_prompt(const Tokenizer& tokenizer, const std::string& text, bool quiet) {
+  std::vector<std::int32_t> before = tokenizer.before_text();
+  const auto bos = tokenizer.bos_id();
+  const std::string& bos_text = bos ? tokenizer.token_text(*bos) : text;
+  const bool adds_bos = bos && !text.starts_with(bos_text);
+  if (adds_bos) before.push_back(*bos);
+  if (!quiet) {
+    if (!bos) note("the tokenizer names no bos_token: none is put before the text");
+    tell_of_added(tokenizer, before);
+  }
+  return tokenizer.encode_with_special(adds_bos ? bos_text + text : text);
+}
+
+std::vector<std::int32_t> read_prompt(const GenerateCommand& options, const Tokenizer* tokenizer) {
+  if (options.tokens) return *options.tokens;
+  const std::string text = options.text.read();
+  if (text.empty()) throw Error("the prompt is empty: there is nothing to continue");
+  return options.raw ? tokenizer->encode(text) : encode_prompt(*tokenizer, text, options.run.quiet);
 }
 
 void print_json(const std::vector<std::int32_t>& prompt, const Generated& result, const GenerateOptions& options,
@@ -118,7 +159,7 @@ int run_generate(const GenerateCommand& options) {
   const Config& config = engine.model.config;
   const auto tokenizer = options.tokens ? load_tokenizer(options.tokenizer, options.checkpoint.model)
                                         : std::optional(require_tokenizer(options.tokenizer, options.checkpoint.model));
-  const std::vector<std::int32_t> prompt = options.tokens ? *options.tokens : tokenizer->encode(options.text.read());
+  const std::vector<std::int32_t> prompt = read_prompt(options, tokenizer ? &*tokenizer : nullptr);
   if (tokenizer && !options.run.quiet) {
     warn_of_misfit(*tokenizer, require_tokenizer_path(options.tokenizer, options.checkpoint.model), config);
   }
@@ -160,9 +201,11 @@ Command add_generate(CLI::App& app) {
   options->checkpoint.add_to(*command);
   command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json, the folder that holds it, or a .gguf");
   options->text.add_to(*command);
+  command->add_flag("--raw", options->raw,
+                    "continue the text alone (default: bos_token and the text, as MiniMind's eval_llm.py does)");
   command->add_option_function<std::string>(
       "--tokens", [options](const std::string& tokens) { options->tokens = parse_token_ids(tokens, "--tokens"); },
-      "the prompt as token ids, such as 1,2,3");
+      "the prompt as token ids, such as 1,2,3; nothing is added");
   command->add_option("-n,--max-tokens", options->max_tokens, "generate at most so many tokens")
       ->capture_default_str()
       ->check(CLI::Range(0, 1 << 30));

@@ -20,6 +20,7 @@ struct TokenizeOptions {
   std::string model;
   std::string tokenizer;
   TextOptions text;
+  bool add_special = false;
   bool decode = false;
   bool skip_special = false;
   bool jsonl = false;
@@ -49,6 +50,10 @@ bool is_id(const Json& value) {
          value <= std::numeric_limits<std::int32_t>::max();
 }
 
+std::vector<std::int32_t> encode(const Tokenizer& tokenizer, const TokenizeOptions& options, const std::string& text) {
+  return options.add_special ? tokenizer.encode_with_special(text) : tokenizer.encode(text);
+}
+
 // A JSON string becomes an array of ids or the reverse.
 std::string convert_line(const Tokenizer& tokenizer, const TokenizeOptions& options, const std::string& line,
                          std::size_t number) {
@@ -58,12 +63,13 @@ std::string convert_line(const Tokenizer& tokenizer, const TokenizeOptions& opti
     throw Error(
         fmt::format("line {} of the input is not a JSON {}", number, options.decode ? "array of token ids" : "string"));
   }
-  if (!options.decode) return Json(tokenizer.encode(json.get_ref<const std::string&>())).dump();
+  if (!options.decode) return Json(encode(tokenizer, options, json.get_ref<const std::string&>())).dump();
   return Json(decode(tokenizer, json.get<std::vector<std::int32_t>>(), options.skip_special)).dump();
 }
 
 int run_tokenize(const TokenizeOptions& options) {
   if (options.skip_special && !options.decode) throw UsageError("--skip-special is for --decode");
+  if (options.add_special && options.decode) throw UsageError("--add-special is for text, and not for --decode");
   const Tokenizer tokenizer = require_tokenizer(options.tokenizer, options.model);
   const std::string input = options.text.read();
   if (options.jsonl) {
@@ -73,7 +79,7 @@ int run_tokenize(const TokenizeOptions& options) {
   } else if (options.decode) {
     fmt::print("{}", decode(tokenizer, parse_token_ids(input, "the input"), options.skip_special));
   } else {
-    fmt::print("{}\n", joined(tokenizer.encode(input)));
+    fmt::print("{}\n", joined(encode(tokenizer, options, input)));
   }
   return 0;
 }
@@ -86,6 +92,9 @@ Command add_tokenize(CLI::App& app) {
   command->add_option("-m,--model", options->model, "the checkpoint whose tokenizer is wanted (default: the demo)");
   command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json, the folder that holds it, or a .gguf");
   options->text.add_to(*command);
+  command->add_flag("--add-special", options->add_special,
+                    "add the tokens that the tokenizer's post-processor puts around a text (default: ids of the text "
+                    "alone, as add_special_tokens=False gives in transformers)");
   command->add_flag("--decode", options->decode, "the input is token ids, the output text");
   command->add_flag("--skip-special", options->skip_special, "leave special tokens out of the text");
   command->add_flag("--jsonl", options->jsonl, "a JSON string (or array of ids) a line in, the other out");

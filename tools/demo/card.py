@@ -19,7 +19,8 @@ genre better than they make sense. It is not one of MiniMind's released models a
     ./minimind chat -p '续写：床前明月光'
 
 What it was asked in training: a form and a title, either alone, or a first line to go on from, in some thirty wordings
-(`tools/demo/prompts.py`). The answer is the whole poem, a couplet a line.
+(`tools/demo/prompts.py`). The answer is the whole poem, a couplet a line. Poems as plain text had no token before them:
+`./minimind generate --raw -p '床前明月光，'`.
 
 ## Samples
 
