@@ -169,7 +169,7 @@ TEST_F(Chat, WhatIsWrongInALineOfTurnsEndsTheWorkAndNamesTheLine) {
   const Outcome unknown = run(saying("好") + "--turns" + input("one\n/hepl\ntwo\n"));
   EXPECT_EQ(unknown.status, 2);
   EXPECT_EQ(unknown.out, "好\n");
-  EXPECT_NE(unknown.err.find("line 2 of the text: there is no command '/hepl'"), std::string::npos) << unknown.err;
+  EXPECT_NE(unknown.err.find("line 2 of the text: unknown command '/hepl'"), std::string::npos) << unknown.err;
   EXPECT_EQ(run(saying("好") + "--turns" + input("/load " + path("missing") + "\n")).status, 1);
   EXPECT_EQ(run(saying("好") + "--turns" + input("\"\"\"\nopen\n")).status, 1);
   EXPECT_EQ(run(saying("好") + "--turns" + input("a\xff\n")).status, 1);
@@ -282,7 +282,7 @@ TEST_F(ChatTerminal, AConversationIsEditedTakenBackAndAnsweredAgain) {
   terminal.type("/undo\r");
   EXPECT_SHOWN(terminal, "took back: 你们好");
   terminal.type("/hepl\r");
-  EXPECT_SHOWN(terminal, "there is no command '/hepl'");
+  EXPECT_SHOWN(terminal, "unknown command '/hepl'");
   EXPECT_SHOWN(terminal, "\n\x1b[?2004h");
   terminal.type("\x04");
   EXPECT_EQ(terminal.status(), 0);

@@ -55,7 +55,10 @@ struct NamedType {
 std::vector<NamedType> types_of(const BenchOptions& options) {
   if (options.types.empty()) return {{"stored", WeightType::as_stored}};
   std::vector<NamedType> types;
-  for (const std::string& name : parse_list(options.types, "--type")) types.push_back({name, parse_weight_type(name)});
+  for (const std::string& name : parse_list(options.types, "--type")) {
+    const std::string type = parse_type_name("--type", name, weight_types());
+    types.push_back({type, parse_weight_type(type)});
+  }
   return types;
 }
 
@@ -141,7 +144,7 @@ Command add_bench(CLI::App& app) {
       ->capture_default_str();
   command->add_option("-n,--decode", options->decoded, "tokens to decode one by one; 0: none")
       ->capture_default_str()
-      ->check(CLI::Range(0, 1 << 20));
+      ->transform(whole_number(0, 1 << 20));
   command->add_option("-d,--depth", options->depths, "decode behind so many tokens, such as 0,1024")
       ->capture_default_str();
   command->add_option(
@@ -152,7 +155,7 @@ Command add_bench(CLI::App& app) {
   add_kv_type(*command, options->kv_type);
   command->add_option("-r,--repetitions", options->repetitions, "how often everything is measured")
       ->capture_default_str()
-      ->check(CLI::Range(1, 10000));
+      ->transform(whole_number(1, 10000));
   command->add_flag("--json", options->json, "print one JSON object");
   command->add_flag("-q,--quiet", options->quiet, "say nothing on standard error but errors");
   return [options] { return run_bench_command(*options); };

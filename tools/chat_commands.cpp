@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
+#include <vector>
 
 #include "weights/error.h"
 #include "weights/quote.h"
+#include "weights/suggestion.h"
 
 namespace minimind {
 namespace {
@@ -48,9 +51,12 @@ ChatEntry parse_chat_entry(std::string_view text) {
   const auto found = std::find_if(commands.begin(), commands.end(),
                                   [&](const ChatCommandInfo& command) { return command.name == name; });
   if (found == commands.end()) {
-    throw UsageError(
-        fmt::format("there is no command {}; /help lists them; a message that begins with a slash is sent with two",
-                    minimind::quoted(name)));
+    std::vector<std::string> names;
+    for (const ChatCommandInfo& command : commands) names.emplace_back(command.name);
+    const auto meant = nearest(name, names);
+    throw UsageError(fmt::format(
+        "unknown command {}{}; /help lists the commands; a message that starts with a slash is sent with two",
+        minimind::quoted(name), meant ? fmt::format("; did you mean {}?", *meant) : ""));
   }
   const std::string_view argument = trimmed(text.substr(end));
   if (found->argument.empty() && !argument.empty()) {

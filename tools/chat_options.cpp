@@ -48,9 +48,9 @@ void ChatOptions::add_to(CLI::App& command) {
   add_conversation_options(command, *this);
   command.add_option("-n,--max-tokens", max_tokens, "at most so many tokens an answer")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1 << 30));
+      ->transform(whole_number(1, 1 << 30));
   command.add_option("-c,--ctx-size", context, "positions in the context (default: the model's)")
-      ->check(CLI::Range(1, 1 << 30));
+      ->transform(whole_number(1, 1 << 30));
   sampling.add_to(command);
   speculation.add_to(command);
   command.add_option("--stop", stop, "end before this text; may be repeated")->allow_extra_args(false);

@@ -64,15 +64,11 @@ OutputKind output_kind(const std::string& out) {
 
 std::optional<DType> parse_type(const char* option, const std::string& name, OutputKind kind) {
   if (name.empty()) return std::nullopt;
-  for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0, DType::iq4_nl}) {
-    if (name != name_of(type)) continue;
-    if (is_block_type(type) && kind != OutputKind::gguf) {
-      throw UsageError(fmt::format("{} is {}, which only a .gguf can hold; wanted f32, f16 or bf16", option, name));
-    }
-    return type;
+  const DType type = dtype_of(parse_weight_type(name));
+  if (is_block_type(type) && kind != OutputKind::gguf) {
+    throw UsageError(fmt::format("{} is {}, which only a .gguf can hold, expected f32, f16 or bf16", option, name));
   }
-  throw UsageError(
-      fmt::format("{} is {}, wanted f32, f16, bf16, q8_0, q4_0 or iq4_nl", option, minimind::quoted(name)));
+  return type;
 }
 
 void check_output(const ConvertOptions& options, OutputKind kind) {
@@ -295,16 +291,16 @@ Command add_convert(CLI::App& app) {
   command
       ->add_option("--type", options->type,
                    "of the matrices: f32, f16 or bf16, and for a .gguf q8_0, q4_0 or iq4_nl (default: as stored)")
-      ->check(not_empty);
+      ->transform(type_name(weight_types()));
   command
       ->add_option("--embedding-type", options->embedding_type,
                    "of the token embedding and the output matrix (default: as --type)")
-      ->check(not_empty);
+      ->transform(type_name(weight_types()));
   command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json, the folder that holds it, or a .gguf");
   command->add_flag("--force", options->force, "replace what is there");
   options->checkpoint.add_reading_options(*command);
   command->add_option("-t,--threads", options->threads, "threads (default: the physical cores this process may use)")
-      ->check(CLI::Range(1, 1024));
+      ->transform(whole_number(1, 1024));
   command->add_flag("-q,--quiet", options->quiet, "say nothing on standard error but errors");
   return [options] { return run_convert(*options); };
 }

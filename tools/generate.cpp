@@ -162,9 +162,9 @@ Command add_generate(CLI::App& app) {
       "the prompt as token ids, such as 1,2,3");
   command->add_option("-n,--max-tokens", options->max_tokens, "generate at most so many tokens")
       ->capture_default_str()
-      ->check(CLI::Range(0, 1 << 30));
+      ->transform(whole_number(0, 1 << 30));
   command->add_option("-c,--ctx-size", options->context, "positions in the context (default: the model's)")
-      ->check(CLI::Range(1, 1 << 30));
+      ->transform(whole_number(1, 1 << 30));
   options->sampling.add_to(*command);
   options->speculation.add_to(*command);
   command->add_option("--stop", options->stop, "end before this text; may be repeated")->allow_extra_args(false);

@@ -1,16 +1,12 @@
-#include <fmt/core.h>
-
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
 #include <new>
-#include <utility>
+#include <string>
 #include <vector>
 
-#include "tools/commands.h"
+#include "tools/command_line.h"
 #include "tools/note.h"
 #include "weights/error.h"
-#include "weights/quote.h"
 
 namespace {
 
@@ -32,47 +28,12 @@ int flushed(int status) {
   return fail("standard output cannot be written", work_failed);
 }
 
-// CLI11 only says that a subcommand is required, not that the one given is unknown.
-void check_command(const CLI::App& app, int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-') return;
-  std::string names;
-  for (const CLI::App* command : app.get_subcommands({})) {
-    if (command->get_name() == argv[1]) return;
-    names += (names.empty() ? "" : ", ") + command->get_name();
-  }
-  throw minimind::UsageError(fmt::format("there is no command {}; there are {}", minimind::quoted(argv[1]), names));
-}
-
-// Whose --help would tell more about a wrong call.
-std::string help_of(const CLI::App& app) {
-  const auto given = app.get_subcommands();
-  return given.empty() ? "minimind --help" : fmt::format("minimind {} --help", given.front()->get_name());
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Runs MiniMind language models on a CPU, from the checkpoint as it was saved.", "minimind");
-  app.require_subcommand(1);
-  app.set_version_flag("--version", MINIMIND_VERSION);
-  std::vector<std::pair<CLI::App*, minimind::Command>> commands;
-  for (const auto add : {minimind::add_generate, minimind::add_chat, minimind::add_inspect, minimind::add_logits,
-                         minimind::add_compare, minimind::add_perplexity, minimind::add_tokenize, minimind::add_render,
-                         minimind::add_convert, minimind::add_bench}) {
-    minimind::Command run = add(app);
-    commands.emplace_back(app.get_subcommands({}).back(), std::move(run));
-  }
   try {
-    check_command(app, argc, argv);
-    app.parse(argc, argv);
-    for (const auto& [subcommand, run] : commands) {
-      if (subcommand->parsed()) return flushed(run());
-    }
-    return call_was_wrong;
-  } catch (const CLI::Success& success) {
-    return app.exit(success);
-  } catch (const CLI::ParseError& error) {
-    return fail(fmt::format("{}; see {}", error.what(), help_of(app)), call_was_wrong);
+    minimind::CommandLine command_line;
+    return flushed(command_line.run(std::vector<std::string>(argv + (argc > 0), argv + argc)));
   } catch (const minimind::UsageError& error) {
     return fail(error.what(), call_was_wrong);
   } catch (const std::bad_alloc&) {

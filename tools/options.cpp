@@ -19,8 +19,7 @@ namespace minimind {
 namespace fs = std::filesystem;
 
 void CheckpointOptions::add_to(CLI::App& command) {
-  command.add_option("-m,--model", model,
-                     "a .pth, .pt, .bin, .safetensors or .gguf file, or a folder (default: the demo)");
+  add_model(command, model, "a .pth, .pt, .bin, .safetensors or .gguf file, or a folder (default: the demo)");
   add_reading_options(command);
 }
 
@@ -29,12 +28,13 @@ void CheckpointOptions::add_reading_options(CLI::App& command) {
   command.add_option("--lora", loras, "a MiniMind LoRA .pth to add, as PATH or PATH:SCALE; may be repeated")
       ->allow_extra_args(false);
   command.add_option("--rope-scaling", rope_scaling, "none, or yarn for MiniMind's inference_rope_scaling")
-      ->check(CLI::IsMember({"none", "yarn"}));
-  const CLI::Range count(1, 1 << 24);  // CLI11 2.1 reads -1 as 2^64 - 1
-  command.add_option("--heads", heads, "number of attention heads, where the checkpoint does not tell")->check(count);
-  command.add_option("--kv-heads", kv_heads, "number of key-value heads, likewise")->check(count);
+      ->transform(one_of({"none", "yarn"}));
+  const CLI::Validator count = whole_number(1, 1 << 24);
+  command.add_option("--heads", heads, "number of attention heads, where the checkpoint does not tell")
+      ->transform(count);
+  command.add_option("--kv-heads", kv_heads, "number of key-value heads, likewise")->transform(count);
   command.add_option("--experts-per-token", experts_per_token, "how many experts each token goes through")
-      ->check(count);
+      ->transform(count);
 }
 
 OpenOptions CheckpointOptions::open_options() const {
@@ -46,20 +46,34 @@ OpenOptions CheckpointOptions::open_options() const {
   return options;
 }
 
+void add_model(CLI::App& command, std::string& model, const std::string& description) {
+  const auto set = [&model](const std::string& given) {
+    if (!model.empty() && model != given) {
+      throw UsageError(fmt::format("the model is given twice, as {} and as {}; give it once", minimind::quoted(model),
+                                   minimind::quoted(given)));
+    }
+    model = given;
+  };
+  command.add_option_function<std::string>("-m,--model", set, description)->check(not_empty);
+  command.add_option_function<std::string>("MODEL", set, "the same as --model")->check(not_empty);
+}
+
 void add_kv_type(CLI::App& command, std::optional<KvType>& type) {
-  command.add_option_function<std::string>(
-      "--kv-type", [&type](const std::string& name) { type = parse_kv_type(name); },
-      "how keys and values are held: f32, f16 or q8_0 (default: f16 with weights in blocks, f32 otherwise)");
+  command
+      .add_option_function<std::string>(
+          "--kv-type", [&type](const std::string& name) { type = parse_kv_type(name); },
+          "how keys and values are held: f32, f16 or q8_0 (default: f16 with weights in blocks, f32 otherwise)")
+      ->transform(type_name(kv_types()));
 }
 
 void RunOptions::add_to(CLI::App& command) {
   command.add_option("--type", type, "how weights are held: f32, f16, bf16, q8_0, q4_0 or iq4_nl (default: as stored)")
-      ->check(not_empty);
+      ->transform(type_name(weight_types()));
   add_kv_type(command, kv_type);
   command
       .add_option("-t,--threads", threads,
                   "threads (default: the physical cores this process may use; fewer for a tiny model)")
-      ->check(CLI::Range(1, 1024));
+      ->transform(whole_number(1, 1024));
   command.add_flag("-q,--quiet", quiet, "say nothing on standard error but errors");
 }
 
@@ -100,17 +114,6 @@ std::string TextOptions::read() const {
                             source, static_cast<unsigned char>(text[*at]), *at));
   }
   return text;
-}
-
-std::string not_empty(const std::string& value) {
-  return value.empty() ? "an empty value means nothing; leave the option out" : "";
-}
-
-std::string not_negative(const std::string& value) {
-  char* end = nullptr;
-  const double number = std::strtod(value.c_str(), &end);
-  const bool fits = !value.empty() && *end == '\0' && number >= 0 && number < 0x1p64;
-  return fits ? "" : fmt::format("{} is no number from 0 on", minimind::quoted(value));
 }
 
 std::vector<std::int32_t> parse_token_ids(const std::string& text, const std::string& source) {

@@ -283,12 +283,12 @@ Command add_perplexity(CLI::App& app) {
   command
       ->add_option("-c,--ctx-size", options->window,
                    "tokens in a window, which is read in a context of its own (default: 512, or what the model takes)")
-      ->check(CLI::Range(0, 1 << 30));
+      ->transform(whole_number(0, 1 << 30));
   command
       ->add_option("--stride", options->stride,
                    "a window begins so many tokens after the one before and scores those that are new "
                    "(default: half a window)")
-      ->check(CLI::Range(0, 1 << 30));
+      ->transform(whole_number(0, 1 << 30));
   command->add_option("--against", options->against,
                       "a second checkpoint, run as stored, without the LoRA, --type, --config and other settings of "
                       "the model: prints its perplexity, KL(against || model) and how often both find the same token "

@@ -74,7 +74,7 @@ int run_render(const RenderOptions& options) {
 Command add_render(CLI::App& app) {
   auto options = std::make_shared<RenderOptions>();
   CLI::App* command = app.add_subcommand("render", "a conversation to the prompt that the chat template makes of it");
-  command->add_option("-m,--model", options->model, "the checkpoint whose template is wanted (default: the demo)");
+  add_model(*command, options->model, "the checkpoint whose chat template is used (default: the demo)");
   command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json, the folder that holds it, or a .gguf");
   command->add_option("--template", options->chat_template, "a file with a chat template, in Jinja");
   options->text.add_to(*command);

@@ -9,7 +9,7 @@
 #include "runtime/grammar_parser.h"
 #include "runtime/json_schema.h"
 #include "runtime/utf8.h"
-#include "tools/options.h"
+#include "tools/option_checks.h"
 #include "weights/error.h"
 #include "weights/quote.h"
 
@@ -19,14 +19,17 @@ namespace {
 void add_dry_options(CLI::App& command, SamplingArguments& arguments) {
   DryOptions& dry = arguments.options.dry;
   command.add_option("--dry-multiplier", dry.multiplier, "against going on with what was said before; 0: off")
-      ->capture_default_str();
-  command.add_option("--dry-base", dry.base, "how fast DRY's penalty grows with the repetition")->capture_default_str();
+      ->capture_default_str()
+      ->check(a_number);
+  command.add_option("--dry-base", dry.base, "how fast DRY's penalty grows with the repetition")
+      ->capture_default_str()
+      ->check(a_number);
   command.add_option("--dry-allowed-length", dry.allowed_length, "repetitions of fewer tokens are free")
       ->capture_default_str()
-      ->check(CLI::Range(0, 1 << 30));
+      ->transform(whole_number(0, 1 << 30));
   command.add_option("--dry-penalty-last-n", dry.penalty_last_n, "look for repetitions in so many tokens; 0: off")
       ->capture_default_str()
-      ->check(CLI::Range(0, 1 << 30));
+      ->transform(whole_number(0, 1 << 30));
   command
       .add_option("--dry-sequence-breaker", arguments.dry_sequence_breakers,
                   "a text that no repetition reaches across, in place of newline : \" and *; may be repeated; "
@@ -49,22 +52,30 @@ std::vector<std::string> breakers_of(const SamplingArguments& arguments) {
 }  // namespace
 
 void SamplingArguments::add_to(CLI::App& command) {
-  command.add_option("--temperature", options.temperature, "0 takes the largest logit")->capture_default_str();
+  command.add_option("--temperature", options.temperature, "0 takes the largest logit")
+      ->capture_default_str()
+      ->check(a_number);
   command.add_option("--top-k", options.top_k, "sample among the k largest; 0: off")
       ->capture_default_str()
-      ->check(CLI::Range(0, 1 << 30));
+      ->transform(whole_number(0, 1 << 30));
   command.add_option("--typical-p", options.typical_p, "sample among the most typical that make up p; 1: off")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(a_number);
   command.add_option("--top-p", options.top_p, "sample among the likeliest that make up p; 1: off")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(a_number);
   command.add_option("--min-p", options.min_p, "drop what is less likely than p times the likeliest; 0: off")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(a_number);
   command.add_option("--repeat-penalty", options.repeat_penalty, "against tokens seen before; 1: off")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(a_number);
   command.add_option("--presence-penalty", options.presence_penalty, "against tokens generated before; 0: off")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(a_number);
   command.add_option("--frequency-penalty", options.frequency_penalty, "the same, each time; 0: off")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(a_number);
   add_dry_options(command, *this);
   command
       .add_option("--logit-bias", logit_bias,
@@ -72,7 +83,8 @@ void SamplingArguments::add_to(CLI::App& command) {
       ->allow_extra_args(false);
   command.add_option("--grammar", grammar_file, "a GBNF file that the text has to conform to");
   command.add_option("--json-schema", json_schema_file, "a JSON Schema file that the text has to conform to");
-  command.add_option("--seed", seed, "makes a run repeatable (default: random, and printed)")->check(not_negative);
+  command.add_option("--seed", seed, "makes a run repeatable (default: random, and printed)")
+      ->transform(whole_number(0, UINT64_MAX));
   command.add_flag("--greedy", greedy, "take the largest logit");
 }
 

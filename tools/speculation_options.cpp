@@ -54,7 +54,7 @@ void SpeculationArguments::add_to(CLI::App& command) {
                               "once: the same text, sooner where drafts are good; 0: off (default: 0; with --draft {})",
                               default_draft_tokens))
       ->type_name("N")
-      ->check(CLI::Range(0, most_draft_tokens));
+      ->transform(whole_number(0, most_draft_tokens));
   command.add_option("--draft", draft, "a smaller model with the same tokenizer, to draft with")
       ->type_name("MODEL")
       ->check(not_empty);

@@ -83,7 +83,7 @@ int run_tokenize(const TokenizeOptions& options) {
 Command add_tokenize(CLI::App& app) {
   auto options = std::make_shared<TokenizeOptions>();
   CLI::App* command = app.add_subcommand("tokenize", "text to token ids, and back with --decode");
-  command->add_option("-m,--model", options->model, "the checkpoint whose tokenizer is wanted (default: the demo)");
+  add_model(*command, options->model, "the checkpoint whose tokenizer is used (default: the demo)");
   command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json, the folder that holds it, or a .gguf");
   options->text.add_to(*command);
   command->add_flag("--decode", options->decode, "the input is token ids, the output text");
