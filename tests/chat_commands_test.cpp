@@ -54,8 +54,8 @@ TEST(ChatCommands, AnUnknownCommandIsToldAndNeverAMessage) {
 }
 
 TEST(ChatCommands, ArgumentsThatAreMissingOrTooManyAreTold) {
-  EXPECT_EQ(complaint_about("/save"), "/save wants FILE behind it");
-  EXPECT_EQ(complaint_about("/undo 2"), "/undo takes nothing behind it");
+  EXPECT_EQ(complaint_about("/save"), "/save requires FILE");
+  EXPECT_EQ(complaint_about("/undo 2"), "/undo takes no argument");
 }
 
 TEST(ChatCommands, HelpNamesEveryCommand) {

@@ -130,7 +130,7 @@ TEST_F(Chat, TurnsThatAreLeftOutAreCounted) {
   for (int i = 0; i < 12; ++i) messages += "one\n";
   const Outcome outcome = run(saying("好") + "-c 128 -n 8 --turns" + input(messages));
   EXPECT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_NE(outcome.err.find(" turns are left out\n"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find(" turns are dropped\n"), std::string::npos) << outcome.err;
 }
 
 TEST_F(Chat, AFileThatCannotBeWrittenIsToldBeforeAnythingIsSaid) {
@@ -152,9 +152,9 @@ TEST_F(Chat, TagsInTheStringsOfASchemaAreNoCalls) {
 TEST_F(Chat, WhatTheTemplateDoesNotMindIsTold) {
   std::ofstream(path("tools.json")) << R"([{"type": "function", "function": {"name": "f"}}])";
   const std::string settings = "--think --tools " + path("tools.json") + " --turns";
-  const std::string thinking = "nothing about thinking", tools = "nothing about tools";
+  const std::string thinking = "ignores thinking", tools = "ignores tools";
   const Outcome minded = run(saying("好") + "--no-think --tools " + path("tools.json") + " -p a");
-  EXPECT_EQ(minded.err.find("nothing about"), std::string::npos) << minded.err;
+  EXPECT_EQ(minded.err.find("ignores"), std::string::npos) << minded.err;
   std::ofstream(path("plain.jinja")) << "{{ messages[-1].content }}\n";
   const Outcome outcome =
       run("chat" + demo + " -n 1 --template " + path("plain.jinja") + " " + settings + input("a\n"));
@@ -269,7 +269,7 @@ class ChatTerminal : public Chat {
 
 TEST_F(ChatTerminal, AConversationIsEditedTakenBackAndAnsweredAgain) {
   PseudoTerminal terminal = start(saying("好"));
-  EXPECT_SHOWN(terminal, "/help lists the commands, Ctrl-D leaves");
+  EXPECT_SHOWN(terminal, "/help lists the commands; Ctrl-D to exit");
   EXPECT_SHOWN(terminal, ">");
   terminal.type("你好吗\x7f\x1b[D们\r");
   EXPECT_SHOWN(terminal, "\x1b[?2004l好\r\n");
@@ -303,7 +303,7 @@ TEST_F(ChatTerminal, CtrlCStopsTheAnswerWhichStaysAndTwiceLeaves) {
   EXPECT_SHOWN(terminal, "saved 1 turn");
   EXPECT_SHOWN(terminal, ">");
   terminal.type("\x03");
-  EXPECT_SHOWN(terminal, "Ctrl-C again or Ctrl-D leaves");
+  EXPECT_SHOWN(terminal, "Ctrl-C again or Ctrl-D to exit");
   EXPECT_SHOWN(terminal, ">");
   terminal.type("\x03");
   EXPECT_EQ(terminal.status(), 130);

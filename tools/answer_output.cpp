@@ -37,7 +37,7 @@ void TextOutput::event(const AnswerEvent& event) {
       return call(event.call);
     case AnswerEvent::Kind::not_a_call:
       end_part();
-      notices_.say(fmt::format("the model meant to call a tool, but wrote no call: {}", event.text));
+      notices_.say("the model meant to call a tool, but wrote no call: {}", event.text);
   }
 }
 
@@ -70,7 +70,7 @@ void TextOutput::write(std::string_view text, bool dim) {
 void TextOutput::call(const ToolCall& call) {
   if (!on_terminal_) {
     end_part();
-    return notices_.say(fmt::format("the model calls {}", call_text(call)));
+    return notices_.say("the model calls {}", call_text(call));
   }
   begin(Part::call);
   std::fputs((styled(terminal_text("→ " + call_text(call)), Style::call, styles_) + "\n").c_str(), stdout);

@@ -5,7 +5,10 @@
 #include <algorithm>
 
 #include "tools/arguments.h"
+#include "tools/help.h"
+#include "tools/language.h"
 #include "weights/error.h"
+#include "weights/suggestion.h"
 
 namespace minimind {
 namespace {
@@ -16,15 +19,31 @@ std::string help_of(const CLI::App& app) {
   return given.empty() ? "minimind --help" : fmt::format("minimind {} --help", given.front()->get_name());
 }
 
+void add_language(CLI::App& app) {
+  const auto set = [](const std::string& name) {
+    const auto language = parse_language(name);
+    const std::vector<std::string> names{"zh", "en"};
+    if (!language) throw UsageError(fmt::format("--lang: {}", unknown_choice(name, names)));
+    set_language(*language);
+  };
+  app.add_option_function<std::string>("--lang", set,
+                                       "language of help and notes: zh or en (default: that of the locale)");
+}
+
 }  // namespace
 
-CommandLine::CommandLine()
-    : app_("Runs MiniMind language models on a CPU, from the checkpoint as it was saved.", "minimind") {
-  app_.set_version_flag("--version", MINIMIND_VERSION);
+CommandLine::CommandLine() : app_("Run MiniMind language models on a CPU, straight from the checkpoint.", "minimind") {
+  app_.formatter(help_formatter());
+  app_.set_help_flag("-h,--help", "print this help");
+  app_.set_version_flag("--version", MINIMIND_VERSION, "print the version");
+  app_.footer("minimind help COMMAND shows the options of a command.");
+  add_language(app_);
   for (const auto add : {add_generate, add_chat, add_inspect, add_logits, add_compare, add_perplexity, add_tokenize,
                          add_render, add_convert, add_bench}) {
     Command run = add(app_);
-    commands_.emplace_back(app_.get_subcommands({}).back(), std::move(run));
+    CLI::App* command = app_.get_subcommands({}).back();
+    add_language(*command);
+    commands_.emplace_back(command, std::move(run));
   }
 }
 

@@ -15,6 +15,7 @@
 #include "tools/engine.h"
 #include "tools/files_read.h"
 #include "tools/interrupt.h"
+#include "tools/language.h"
 #include "tools/lost_settings.h"
 #include "tools/note.h"
 #include "tools/options.h"
@@ -47,8 +48,7 @@ enum class OutputKind { gguf, pth, folder };
 OutputKind output_kind(const std::string& out) {
   const std::string name = fs::path(out).filename().string();
   if (out.empty() || out == "-" || name == ".gguf" || name == ".pth") {
-    throw UsageError(
-        fmt::format("{} is no name to write to; name a .gguf, a .pth, or a folder", minimind::quoted(out)));
+    throw UsageError(fmt::format("{} cannot be written to; name a .gguf, a .pth, or a folder", minimind::quoted(out)));
   }
   std::string extension = fs::path(out).extension().string();
   for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -75,7 +75,7 @@ void check_output(const ConvertOptions& options, OutputKind kind) {
   std::error_code failed;
   if (kind == OutputKind::folder || !fs::exists(fs::symlink_status(options.out, failed))) return;
   if (fs::is_directory(options.out, failed)) throw Error(fmt::format("{}: is a folder", options.out));
-  if (!options.force) throw Error(fmt::format("{}: is there already; --force replaces it", options.out));
+  if (!options.force) throw Error(fmt::format("{}: already exists; --force replaces it", options.out));
 }
 
 std::size_t total_bytes(const std::vector<OutputTensor>& tensors) {
@@ -95,9 +95,9 @@ struct Conversion {
   std::vector<std::string> read;         // files that stay as they are, whatever --force says
   std::size_t threads;
 
-  void say(const std::string& about, const std::vector<std::string>& facts) const {
+  void say(std::string_view about, const std::vector<std::string>& facts) const {
     if (options.quiet) return;
-    for (const std::string& fact : facts) note("{} {}", about, fact);
+    for (const std::string& fact : facts) note("{} {}", translated(about), translated(fact));
   }
 };
 
@@ -106,7 +106,7 @@ class WatchedWriting {
  public:
   WatchedWriting(const Conversion& conversion, const std::vector<OutputTensor>& tensors)
       : total_(total_bytes(tensors)) {
-    if (!conversion.options.quiet) bar_.emplace("convert", total_, ProgressUnit::bytes);
+    if (!conversion.options.quiet) bar_.emplace(std::string(translated("convert")), total_, ProgressUnit::bytes);
   }
 
   OutputFile::Watch watch() {
@@ -154,7 +154,7 @@ std::string write_gguf_file(const Conversion& conversion) {
                    set_tokenizer(model.metadata, tokenizer_of(conversion), conversion.checkpoint.config.vocab_size));
   } else {
     model.metadata.set_string("tokenizer.ggml.model", "no_vocab");
-    conversion.say("there is no tokenizer", {"beside the model, so the file has none; name one with --tokenizer"});
+    conversion.say("no tokenizer next to the model, so the file has none;", {"name one with --tokenizer"});
   }
   if (!model.only_ours_because.empty()) {
     conversion.say("only minimind can read this file:", {model.only_ours_because});
@@ -165,19 +165,19 @@ std::string write_gguf_file(const Conversion& conversion) {
   OutputFile file(out, writing.watch());
   write_gguf(file, model.metadata, model.tensors, conversion.threads);
   file.commit();
-  return fmt::format("GGUF, architecture {}", model.architecture);
+  return localized("GGUF, architecture {}", model.architecture);
 }
 
 std::string write_pth_file(const Conversion& conversion) {
   const StateDictExport state = export_minimind(conversion.checkpoint, conversion.types, conversion.threads);
   conversion.say("written", state.exceptions);
-  conversion.say("a .pth cannot say, so give it with --config when it is read:", lost_settings(conversion.checkpoint));
+  conversion.say("not stored in a .pth; pass with --config when loading:", lost_settings(conversion.checkpoint));
   check_not_read(conversion.options.out, conversion.read);
   WatchedWriting writing(conversion, state.tensors);
   OutputFile file(conversion.options.out, writing.watch());
   write_pth(file, state.tensors, state.tied, conversion.threads);
   file.commit();
-  return fmt::format("torch.save, state dict of MiniMind {}", name_of(conversion.checkpoint.config.family));
+  return localized("torch.save, state dict of MiniMind {}", name_of(conversion.checkpoint.config.family));
 }
 
 // Name and text of the files that make up the tokenizer: as they are where there is a tokenizer.json, made from what a
@@ -211,7 +211,7 @@ std::string write_folder(const Conversion& conversion) {
   std::vector<std::pair<std::string, std::string>> texts;
   if (conversion.tokenizer) texts = tokenizer_files(*conversion.tokenizer);
   if (!conversion.tokenizer) {
-    conversion.say("there is no tokenizer", {"beside the model, so the folder has none; name one with --tokenizer"});
+    conversion.say("no tokenizer next to the model, so the folder has none;", {"name one with --tokenizer"});
   }
   texts.emplace_back("config.json", hf_config_json(checkpoint.config, checkpoint.tensors, model_type.model_type,
                                                    most_common_type(state.tensors)));
@@ -226,7 +226,7 @@ std::string write_folder(const Conversion& conversion) {
   write_safetensors(folder.add("model.safetensors", writing.watch()), state.tensors, conversion.threads);
   for (const auto& [name, text] : texts) folder.add_text(name, text);
   folder.commit();
-  return fmt::format("Hugging Face folder, model_type {}", model_type.model_type);
+  return localized("Hugging Face folder, model_type {}", model_type.model_type);
 }
 
 std::string write_as(OutputKind kind, const Conversion& conversion) {
@@ -275,8 +275,8 @@ int run_convert(const ConvertOptions& options) {
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   conversion.say(options.out + ":",
-                 {fmt::format("{}, {:.1f} MB, in {:.2f} s", written,
-                              1e-6 * static_cast<double>(size_on_disk(options.out)), seconds.count())});
+                 {localized("{}, {:.1f} MB, in {:.2f} s", written,
+                            1e-6 * static_cast<double>(size_on_disk(options.out)), seconds.count())});
   return 0;
 }
 
@@ -286,22 +286,23 @@ Command add_convert(CLI::App& app) {
   auto options = std::make_shared<ConvertOptions>();
   CLI::App* command = app.add_subcommand("convert", "write a checkpoint as GGUF, a Hugging Face folder or a .pth");
   command->add_option("IN", options->in, "a .pth, .pt, .bin, .safetensors or .gguf file, or a folder")->required();
-  command->add_option("OUT", options->out, "what to write: a .gguf, a .pth in MiniMind's naming, or a folder")
-      ->required();
+  command->add_option("OUT", options->out, "output: a .gguf, a .pth in MiniMind's naming, or a folder")->required();
   command
       ->add_option("--type", options->type,
-                   "of the matrices: f32, f16 or bf16, and for a .gguf q8_0, q4_0 or iq4_nl (default: as stored)")
+                   "type of the matrices: f32, f16 or bf16; for a .gguf also q8_0, q4_0 or iq4_nl (default: as stored)")
       ->transform(type_name(weight_types()));
   command
       ->add_option("--embedding-type", options->embedding_type,
-                   "of the token embedding and the output matrix (default: as --type)")
+                   "type of the token embedding and the output matrix (default: as --type)")
       ->transform(type_name(weight_types()));
-  command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json, the folder that holds it, or a .gguf");
-  command->add_flag("--force", options->force, "replace what is there");
+  command->add_option("--tokenizer", options->tokenizer, "tokenizer.json, its folder, or a .gguf");
+  command->add_flag("--force", options->force, "replace existing files");
   options->checkpoint.add_reading_options(*command);
-  command->add_option("-t,--threads", options->threads, "threads (default: the physical cores this process may use)")
+  command
+      ->add_option("-t,--threads", options->threads,
+                   "number of threads (default: the physical cores available to this process)")
       ->transform(whole_number(1, 1024));
-  command->add_flag("-q,--quiet", options->quiet, "say nothing on standard error but errors");
+  command->add_flag("-q,--quiet", options->quiet, "print only errors to stderr");
   return [options] { return run_convert(*options); };
 }
 

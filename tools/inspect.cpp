@@ -150,9 +150,9 @@ int run_inspect(const InspectOptions& options) {
 
 Command add_inspect(CLI::App& app) {
   auto options = std::make_shared<InspectOptions>();
-  CLI::App* command = app.add_subcommand("inspect", "what a checkpoint is, and where each value came from");
+  CLI::App* command = app.add_subcommand("inspect", "show what is in a checkpoint, and where each value comes from");
   options->checkpoint.add_to(*command);
-  command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json, the folder that holds it, or a .gguf");
+  command->add_option("--tokenizer", options->tokenizer, "tokenizer.json, its folder, or a .gguf");
   command->add_flag("--json", options->json, "print one JSON object");
   return [options] { return run_inspect(*options); };
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tools/command_line.h"
+#include "tools/language.h"
 #include "tools/note.h"
 #include "weights/error.h"
 
@@ -32,6 +33,7 @@ int flushed(int status) {
 
 int main(int argc, char** argv) {
   try {
+    minimind::set_language(minimind::language_of_environment());
     minimind::CommandLine command_line;
     return flushed(command_line.run(std::vector<std::string>(argv + (argc > 0), argv + argc)));
   } catch (const minimind::UsageError& error) {
