@@ -193,8 +193,8 @@ TEST_F(ArgumentsCli, TypesAreUnderstoodAsPeopleWriteThem) {
 
 TEST_F(ArgumentsCli, AnUnknownScalingOrRoleSuggestsTheNearest) {
   EXPECT_NE(run("inspect --rope-scaling YaRN").err.find("did you mean yarn?"), std::string::npos);
-  std::ofstream(path("c.json")) << R"({"messages": [{"role": "usr", "content": "a"}]})";
-  const Outcome role = run("render -f " + path("c.json"));
+  std::ofstream(path("c.json")) << R"([{"role": "usr", "content": "a"}])";
+  const Outcome role = run("chat" + demo + " -p a --load " + path("c.json"));
   EXPECT_NE(role.err.find("did you mean user?"), std::string::npos) << role.err;
 }
 

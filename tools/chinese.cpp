@@ -225,6 +225,8 @@ constexpr std::array texts = {
 
     // Loading
     Translation{"{}: {}, {:.2f} M parameters, {}", "{}：{}，{:.2f} M 参数，{}"},
+    Translation{"what {} uses", "{} 的惯用值"},
+    Translation{"{}: {}", "{}：{}"},
     Translation{"assumed {}", "取默认值：{}"},
     Translation{"LoRA merged into {} (first: {}), kept as f32", "LoRA 已合并到 {}（首个：{}），以 f32 保存"},
     Translation{"kept {}", "类型例外：{}"},

@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "tools/language.h"
+
 namespace minimind {
 namespace {
 
@@ -25,6 +27,13 @@ Json rope_scaling_value(const std::optional<RopeScaling>& scaling) {
 std::size_t numbers_in(const StoredTensor& tensor) {
   const BlockShape block = block_shape(tensor.dtype);
   return tensor.data.size() / block.bytes * block.elements;
+}
+
+// "what v3 uses", in the language in force.
+std::string reason_in_words(const std::string& reason) {
+  constexpr std::string_view before = "what ", after = " uses";
+  if (!reason.starts_with(before) || !reason.ends_with(after)) return reason;
+  return localized("what {} uses", reason.substr(before.size(), reason.size() - before.size() - after.size()));
 }
 
 }  // namespace
@@ -71,7 +80,7 @@ std::string assumptions(const Checkpoint& checkpoint) {
   }
   std::string text;
   for (const auto& [reason, fields] : by_reason)
-    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", reason, fields);
+    text += (text.empty() ? "" : "; ") + localized("{}: {}", reason_in_words(reason), fields);
   return text;
 }
 
