@@ -13,6 +13,7 @@
 #include "runtime/training_conversation.h"
 #include "weights/error.h"
 #include "weights/quote.h"
+#include "weights/suggestion.h"
 
 namespace minimind {
 namespace {
@@ -82,10 +83,12 @@ const std::vector<Value>& items_of(const Value& value, const std::string& where,
 
 Role read_role(const Fields& fields) {
   const std::string name = fields.required_text("role");
+  std::vector<std::string> names;
   for (const Role role : {Role::system, Role::user, Role::assistant, Role::tool}) {
     if (name == name_of(role)) return role;
+    names.emplace_back(name_of(role));
   }
-  throw Error(fmt::format("{}.role is {}; wanted system, user, assistant or tool", fields.where(), quoted(name)));
+  throw Error(fmt::format("{}.role: {}", fields.where(), unknown_choice(name, names)));
 }
 
 ToolCall read_call(const Value& value, const std::string& where) {

@@ -42,7 +42,7 @@ TEST(ParseCounts, RefusesAnythingElseAndNamesIt) {
     parse_counts("2,two", "--threads", 1, 16);
     FAIL();
   } catch (const UsageError& error) {
-    EXPECT_STREQ(error.what(), "--threads: 'two' is no number from 1 to 16");
+    EXPECT_STREQ(error.what(), "--threads: 'two' is not a whole number, expected one from 1 to 16");
   }
 }
 

@@ -48,15 +48,15 @@ TEST(ChatCommands, ACommandHasAnArgumentWithoutTheBlanksAroundIt) {
 }
 
 TEST(ChatCommands, AnUnknownCommandIsToldAndNeverAMessage) {
-  EXPECT_NE(complaint_about("/hepl").find("no command '/hepl'; /help lists them"), std::string::npos);
+  EXPECT_NE(complaint_about("/hepl").find("unknown command '/hepl'; did you mean /help?"), std::string::npos);
   EXPECT_NE(complaint_about("/home/me is a folder").find("'/home/me'"), std::string::npos);
   EXPECT_NE(complaint_about("/").find("'/'"), std::string::npos);
   EXPECT_NE(complaint_about("/HELP").find("'/HELP'"), std::string::npos);
 }
 
 TEST(ChatCommands, ArgumentsThatAreMissingOrTooManyAreTold) {
-  EXPECT_EQ(complaint_about("/save"), "/save wants FILE behind it");
-  EXPECT_EQ(complaint_about("/undo 2"), "/undo takes nothing behind it");
+  EXPECT_EQ(complaint_about("/save"), "/save requires FILE");
+  EXPECT_EQ(complaint_about("/undo 2"), "/undo takes no argument");
 }
 
 TEST(ChatCommands, HelpNamesEveryCommand) {

@@ -172,7 +172,7 @@ TEST_F(Chat, TurnsThatAreLeftOutAreCounted) {
   for (int i = 0; i < 12; ++i) messages += "one\n";
   const Outcome outcome = run(saying("好") + "-c 128 -n 8 --turns" + input(messages));
   EXPECT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_NE(outcome.err.find(" turns are left out\n"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find(" turns are dropped\n"), std::string::npos) << outcome.err;
 }
 
 TEST_F(Chat, HistoryCountsTurnsAndHistorysMessages) {
@@ -221,9 +221,9 @@ TEST_F(Chat, TagsInTheStringsOfASchemaAreNoCalls) {
 TEST_F(Chat, WhatTheTemplateDoesNotMindIsTold) {
   std::ofstream(path("tools.json")) << R"([{"type": "function", "function": {"name": "f"}}])";
   const std::string settings = "--think --tools " + path("tools.json") + " --turns";
-  const std::string thinking = "nothing about thinking", tools = "nothing about tools";
+  const std::string thinking = "ignores thinking", tools = "ignores tools";
   const Outcome minded = run(saying("好") + "--no-think --tools " + path("tools.json") + " -p a");
-  EXPECT_EQ(minded.err.find("nothing about"), std::string::npos) << minded.err;
+  EXPECT_EQ(minded.err.find("ignores"), std::string::npos) << minded.err;
   std::ofstream(path("plain.jinja")) << "{{ messages[-1].content }}\n";
   const Outcome outcome =
       run("chat" + demo + " -n 1 --template " + path("plain.jinja") + " " + settings + input("a\n"));
@@ -238,7 +238,7 @@ TEST_F(Chat, WhatIsWrongInALineOfTurnsEndsTheWorkAndNamesTheLine) {
   const Outcome unknown = run(saying("好") + "--turns" + input("one\n/hepl\ntwo\n"));
   EXPECT_EQ(unknown.status, 2);
   EXPECT_EQ(unknown.out, "好\n");
-  EXPECT_NE(unknown.err.find("line 2 of the text: there is no command '/hepl'"), std::string::npos) << unknown.err;
+  EXPECT_NE(unknown.err.find("line 2 of the text: unknown command '/hepl'"), std::string::npos) << unknown.err;
   EXPECT_EQ(run(saying("好") + "--turns" + input("/load " + path("missing") + "\n")).status, 1);
   EXPECT_EQ(run(saying("好") + "--turns" + input("\"\"\"\nopen\n")).status, 1);
   EXPECT_EQ(run(saying("好") + "--turns" + input("a\xff\n")).status, 1);
@@ -383,7 +383,7 @@ class ChatTerminal : public Chat {
 
 TEST_F(ChatTerminal, AConversationIsEditedTakenBackAndAnsweredAgain) {
   PseudoTerminal terminal = start(saying("好"));
-  EXPECT_SHOWN(terminal, "/help lists the commands, Ctrl-D leaves");
+  EXPECT_SHOWN(terminal, "/help lists the commands; Ctrl-D to exit");
   EXPECT_SHOWN(terminal, ">");
   terminal.type("你好吗\x7f\x1b[D们\r");
   EXPECT_SHOWN(terminal, "\x1b[?2004l好\r\n");
@@ -396,7 +396,7 @@ TEST_F(ChatTerminal, AConversationIsEditedTakenBackAndAnsweredAgain) {
   terminal.type("/undo\r");
   EXPECT_SHOWN(terminal, "took back: 你们好");
   terminal.type("/hepl\r");
-  EXPECT_SHOWN(terminal, "there is no command '/hepl'");
+  EXPECT_SHOWN(terminal, "unknown command '/hepl'");
   EXPECT_SHOWN(terminal, "\n\x1b[?2004h");
   terminal.type("\x04");
   EXPECT_EQ(terminal.status(), 0);
@@ -417,7 +417,7 @@ TEST_F(ChatTerminal, CtrlCStopsTheAnswerWhichStaysAndTwiceLeaves) {
   EXPECT_SHOWN(terminal, "saved 1 turn");
   EXPECT_SHOWN(terminal, ">");
   terminal.type("\x03");
-  EXPECT_SHOWN(terminal, "Ctrl-C again or Ctrl-D leaves");
+  EXPECT_SHOWN(terminal, "Ctrl-C again or Ctrl-D to exit");
   EXPECT_SHOWN(terminal, ">");
   terminal.type("\x03");
   EXPECT_EQ(terminal.status(), 130);

@@ -30,6 +30,7 @@ class Cli : public testing::Test {
  protected:
   Cli() : folder_(std::filesystem::temp_directory_path() / ("minimind_cli_test_" + std::to_string(getpid()))) {
     std::filesystem::create_directories(folder_);
+    setenv("LC_ALL", "C.UTF-8", 1);  // English, whatever the locale of who runs the tests
   }
   ~Cli() override { std::filesystem::remove_all(folder_); }
 

@@ -93,12 +93,12 @@ TEST_F(Cli, TokensFileMeansTheSameAsTokens) {
 TEST_F(Cli, WrongCallsExitWithTwoAndOneLine) {
   const std::string model = " -m " + load_golden("v3-dense").model_path;
   for (const std::string& arguments :
-       {std::string("sing"), std::string(""), "generate --no-such-option" + model,
-        "generate --temperature -1 -p a" + model, "generate --tokens 1 -n -5" + model,
-        "generate --tokens 1 --seed -1" + model, "generate --tokens ''" + model, "generate -p '' " + model,
-        "generate --tokens 1 --stop ''" + model, "generate --tokens 1 --experts-per-token 2" + model,
-        "generate --tokens 1,x" + model, "generate --tokens 1 --top-p 2" + model, "logits --tokens 1" + model,
-        "generate --tokens 1 --type q9" + model, "generate --tokens 1 --rope-scaling ntk" + model,
+       {std::string("sing"), "generate --no-such-option" + model, "generate --temperature -1 -p a" + model,
+        "generate --tokens 1 -n -5" + model, "generate --tokens 1 --seed -1" + model, "generate --tokens ''" + model,
+        "generate -p '' " + model, "generate --tokens 1 --stop ''" + model,
+        "generate --tokens 1 --experts-per-token 2" + model, "generate --tokens 1,x" + model,
+        "generate --tokens 1 --top-p 2" + model, "logits --tokens 1" + model, "generate --tokens 1 --type q9" + model,
+        "generate --tokens 1 --rope-scaling ntk" + model,
         "tokenize -p a --skip-special --tokenizer " + golden_tokenizer, "generate --tokens 1 --lora a.pth:x" + model}) {
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.status, 2) << arguments;

@@ -95,7 +95,8 @@ TEST(MessageJson, WhatIsNoConversationIsNamed) {
   expect(R"({"messages": [], "model": "x"})", "'model'");
   expect("[1]", "messages[0] is");
   expect("[{}]", "messages[0] has no \"role\"");
-  expect(R"([{"role": "developer", "content": ""}])", "messages[0].role is 'developer'");
+  expect(R"([{"role": "developer", "content": ""}])",
+         "messages[0].role: 'developer' is unknown, expected system, user, assistant or tool");
   expect(R"([{"role": "user"}])", "no \"content\"");
   expect(R"([{"role": "user", "content": [{"type": "text"}]}])", "messages[0].content is");
   expect(R"([{"role": "user", "content": "", "tool_calls": []}])", "'tool_calls'");

@@ -73,7 +73,7 @@ void TextOutput::write(std::string_view text, bool dim) {
 }
 
 void TextOutput::call(const ToolCall& call) {
-  if (!on_terminal_) return notices_.say(fmt::format("the model calls {}", call_text(call)));
+  if (!on_terminal_) return notices_.say("the model calls {}", call_text(call));
   begin(Part::call);
   write_output(styled(terminal_text("→ " + call_text(call)), Style::call, styles_) + "\n");
 }

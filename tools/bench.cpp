@@ -55,7 +55,10 @@ struct NamedType {
 std::vector<NamedType> types_of(const BenchOptions& options) {
   if (options.types.empty()) return {{"stored", WeightType::as_stored}};
   std::vector<NamedType> types;
-  for (const std::string& name : parse_list(options.types, "--type")) types.push_back({name, parse_weight_type(name)});
+  for (const std::string& name : parse_list(options.types, "--type")) {
+    const std::string type = parse_type_name("--type", name, weight_types());
+    types.push_back({type, parse_weight_type(type)});
+  }
   return types;
 }
 
@@ -64,7 +67,7 @@ std::vector<BenchModel> load_models(const Checkpoint& checkpoint, const std::vec
   for (const NamedType& type : types) {
     models.push_back({type.name, load_model(checkpoint, type.type, default_threads())});
     if (quiet) continue;
-    for (const std::string& tensor : models.back().model.held_otherwise) note("held {}", tensor);
+    for (const std::string& tensor : models.back().model.held_otherwise) note("kept {}", tensor);
   }
   return models;
 }
@@ -83,10 +86,11 @@ void say_what_is_unusual(const std::vector<BenchTest>& tests, const std::vector<
                          const Config& config) {
   for (const BenchTest& test : tests) {
     if (test.depth + test.tokens <= config.max_position_embeddings) continue;
-    note("{} goes beyond the {} positions the model was made for", name_of(test), config.max_position_embeddings);
+    note("{} exceeds the model's context of {} positions", name_of(test), config.max_position_embeddings);
   }
   for (const std::size_t count : threads) {
-    if (count > default_threads()) note("{} threads share {} cores", count, default_threads());
+    if (count > default_threads())
+      note("{} threads share {}", count, counted(default_threads(), "{} core", "{} cores"));
   }
 }
 
@@ -127,7 +131,7 @@ int run_bench_command(const BenchOptions& options) {
     fmt::print(stderr, "\n{}\n", profile.name);
     print_profile(profile.profile);
   }
-  if (!measured.complete) note("interrupted; what was measured until then is printed");
+  if (!measured.complete) note("interrupted; the results so far are printed");
   return measured.complete ? 0 : interrupted_status();
 }
 
@@ -135,26 +139,31 @@ int run_bench_command(const BenchOptions& options) {
 
 Command add_bench(CLI::App& app) {
   auto options = std::make_shared<BenchOptions>();
-  CLI::App* command = app.add_subcommand("bench", "measure the speed of prompts and of decoding");
+  CLI::App* command = app.add_subcommand("bench", "measure the speed of prompts and decoding");
   options->checkpoint.add_to(*command);
-  command->add_option("-p,--prompt", options->prompts, "tokens of a prompt, such as 16,512; 0: none")
+  command->add_option("-p,--prompt", options->prompts, "prompt lengths in tokens, e.g. 16,512; 0: none")
+      ->type_name("N,...")
       ->capture_default_str();
-  command->add_option("-n,--decode", options->decoded, "tokens to decode one by one; 0: none")
+  command->add_option("-n,--decode", options->decoded, "number of tokens to decode; 0: none")
       ->capture_default_str()
-      ->check(CLI::Range(0, 1 << 20));
-  command->add_option("-d,--depth", options->depths, "decode behind so many tokens, such as 0,1024")
+      ->transform(whole_number(0, 1 << 20));
+  command->add_option("-d,--depth", options->depths, "tokens in the KV cache before decoding, e.g. 0,1024")
       ->capture_default_str();
-  command->add_option(
-      "-t,--threads", options->threads,
-      "threads, such as 1,2 (default: the physical cores this process may use; fewer for a tiny model)");
-  command->add_option("--type", options->types,
-                      "how weights are held, such as f16,q8_0,q4_0; f32, bf16 and iq4_nl too (default: as stored)");
+  command
+      ->add_option("-t,--threads", options->threads,
+                   "numbers of threads, e.g. 1,2 (default: the physical cores available to this process; fewer for a "
+                   "tiny model)")
+      ->type_name("N,...");
+  command
+      ->add_option("--type", options->types,
+                   "types of the weights in memory, e.g. f16,q8_0,q4_0; also f32, bf16 and iq4_nl (default: as stored)")
+      ->type_name("TYPE,...");
   add_kv_type(*command, options->kv_type);
-  command->add_option("-r,--repetitions", options->repetitions, "how often everything is measured")
+  command->add_option("-r,--repetitions", options->repetitions, "number of repetitions")
       ->capture_default_str()
-      ->check(CLI::Range(1, 10000));
+      ->transform(whole_number(1, 10000));
   command->add_flag("--json", options->json, "print one JSON object");
-  command->add_flag("-q,--quiet", options->quiet, "say nothing on standard error but errors");
+  command->add_flag("-q,--quiet", options->quiet, "print only errors to stderr");
   return [options] { return run_bench_command(*options); };
 }
 

@@ -15,6 +15,7 @@
 #include "tools/bench_limits.h"
 #include "tools/bench_work.h"
 #include "tools/engine.h"
+#include "tools/language.h"
 #include "tools/progress.h"
 
 namespace minimind {
@@ -62,7 +63,7 @@ class Bench {
         interrupted_(interrupted),
         tokens_(random_tokens(longest_context(plan.tests), models.front().model.config.vocab_size)),
         logits_(models.front().model.config.vocab_size),
-        progress_("bench", total_tokens(models.size()), ProgressUnit::tokens) {
+        progress_(std::string(translated("bench")), total_tokens(models.size()), ProgressUnit::tokens) {
     setups_.reserve(models.size() * plan.threads.size());
     std::size_t buffer_bytes = last_level_cache_bytes() / 2;
     for (const BenchModel& model : models) {

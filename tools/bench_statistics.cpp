@@ -26,7 +26,7 @@ std::vector<std::string> parse_list(const std::string& text, const std::string& 
     std::string part = text.substr(at, end - at);
     if (part.empty()) throw UsageError(fmt::format("{} {}: nothing between two commas", option, quoted(text)));
     if (std::find(parts.begin(), parts.end(), part) != parts.end()) {
-      throw UsageError(fmt::format("{} {}: {} is there twice", option, quoted(text), quoted(part)));
+      throw UsageError(fmt::format("{} {}: {} is repeated", option, quoted(text), quoted(part)));
     }
     parts.push_back(std::move(part));
     at = end + 1;
@@ -41,10 +41,11 @@ std::vector<std::size_t> parse_counts(const std::string& text, const std::string
     std::size_t count = 0;
     const auto parsed = std::from_chars(part.data(), part.data() + part.size(), count);
     if (parsed.ec != std::errc() || parsed.ptr != part.data() + part.size() || count < least || count > most) {
-      throw UsageError(fmt::format("{}: {} is no number from {} to {}", option, quoted(part), least, most));
+      throw UsageError(
+          fmt::format("{}: {} is not a whole number, expected one from {} to {}", option, quoted(part), least, most));
     }
     if (std::find(counts.begin(), counts.end(), count) != counts.end()) {
-      throw UsageError(fmt::format("{} {}: {} is there twice", option, quoted(text), count));
+      throw UsageError(fmt::format("{} {}: {} is repeated", option, quoted(text), count));
     }
     counts.push_back(count);
   }

@@ -57,7 +57,7 @@ int chat_in_turns(std::istream& input, ChatActions& actions, const std::atomic<b
     if (interrupted) return interrupted_status();
   }
   if (interrupted) return interrupted_status();
-  if (lines.open()) throw Error("the text ends inside of a message: a \"\"\" or a line after a backslash is missing");
+  if (lines.open()) throw Error("the text ends inside a message: a \"\"\" or a line after a backslash is missing");
   return 0;
 }
 
@@ -86,7 +86,7 @@ int run_chat(ChatOptions options) {
   if (interactive) {
     TerminalSignals& signals = watch_terminal_signals();
     ChatActions actions(setup.conversation(), *output, notices, signals.interrupted);
-    if (!options.run.quiet) note("/help lists the commands, Ctrl-D leaves");
+    if (!options.run.quiet) note("/help lists the commands; Ctrl-D to exit");
     try {
       status = chat_on_terminal(actions, notices, signals);
     } catch (const OutputFailure&) {
@@ -106,7 +106,7 @@ int run_chat(ChatOptions options) {
 
 Command add_chat(CLI::App& app) {
   auto options = std::make_shared<ChatOptions>();
-  CLI::App* command = app.add_subcommand("chat", "a conversation through the checkpoint's chat template");
+  CLI::App* command = app.add_subcommand("chat", "talk with a model through its chat template");
   options->add_to(*command);
   return [options] { return run_chat(*options); };
 }

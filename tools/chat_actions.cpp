@@ -5,15 +5,15 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tools/language.h"
 #include "weights/error.h"
 #include "weights/quote.h"
 
 namespace minimind {
 namespace {
 
-// "1 turn", "2 turns"
-std::string counted(std::size_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+std::string counted_turns(std::size_t count) {
+  return counted(count, "{} turn", "{} turns");
 }
 
 // The beginning of a message, on one line.
@@ -29,9 +29,9 @@ std::string beginning_of(const std::string& text) {
   return line + (whole ? "" : "…");
 }
 
-std::string_view thinking_is(std::optional<bool> think) {
-  if (!think) return "thinking is left to the chat template; /think on and /think off decide it";
-  return *think ? "thinking is on" : "thinking is off";
+std::string thinking_is(std::optional<bool> think) {
+  if (!think) return localized("the chat template decides about thinking; /think on or /think off sets it");
+  return *think ? localized("thinking is on") : localized("thinking is off");
 }
 
 }  // namespace
@@ -72,7 +72,7 @@ ChatActions::Next ChatActions::perform(const ChatCommand& command) {
       break;
     case ChatAction::save:
       save(command.argument);
-      notices_.say(fmt::format("saved {} in {}", counted(conversation_.turns(), "turn"), command.argument));
+      notices_.say("saved {} in {}", counted_turns(conversation_.turns()), command.argument);
       break;
     case ChatAction::load:
       load(command.argument);
@@ -89,8 +89,8 @@ ChatActions::Next ChatActions::perform(const ChatCommand& command) {
 void ChatActions::answer(const Generate& generate) {
   const AnswerListener listener{[&](const AnswerEvent& event) { output_.event(event); },
                                 [&](std::size_t turns) {
-                                  notices_.say(fmt::format("the context is full: the oldest {} left out",
-                                                           turns == 1 ? "turn is" : counted(turns, "turn") + " are"));
+                                  notices_.say("{}", counted(turns, "the context is full: the oldest turn is dropped",
+                                                              "the context is full: the oldest {} turns are dropped"));
                                 },
                                 [&](std::string_view piece) { output_.written(piece); }};
   const Answer answer = generate(listener);
@@ -101,17 +101,17 @@ void ChatActions::answer(const Generate& generate) {
 }
 
 void ChatActions::tell_of(const Answer& answer) const {
-  if (answer.withdrawn) return notices_.say("stopped before the answer began; your message is taken back");
+  if (answer.withdrawn) return notices_.say("stopped before the answer started; your message is taken back");
   if (answer.finish_reason == FinishReason::interrupted) return notices_.say("stopped");
   if (answer.finish_reason == FinishReason::length) {
     const Context& context = conversation_.context();
     const bool full = context.size() + 1 >= context.capacity();
-    notices_.say(full ? "cut short: the context is full" : "cut short by --max-tokens");
+    full ? notices_.say("cut short: the context is full") : notices_.say("cut short by --max-tokens");
   }
   if (!answer.conforms) notices_.say("ended before the grammar was complete");
   const std::vector<ToolCall> calls = conversation_.pending_calls();
   if (!calls.empty()) {
-    notices_.say(fmt::format("nothing is executed: /tool RESULT gives the model what {} returned", calls.front().name));
+    notices_.say("nothing is executed: /tool RESULT gives the model what {} returned", calls.front().name);
   }
 }
 
@@ -124,8 +124,8 @@ void ChatActions::give_result(const std::string& result) {
   if (calls.empty()) throw UsageError("no call waits for a result: the last answer made none");
   results_.push_back(result);
   if (results_.size() < calls.size()) {
-    return notices_.say(fmt::format("{} of {} results; the next is that of {}", results_.size(), calls.size(),
-                                    call_text(calls[results_.size()])));
+    return notices_.say("{} of {} results; the next is that of {}", results_.size(), calls.size(),
+                        call_text(calls[results_.size()]));
   }
   const std::vector<std::string> results = std::exchange(results_, {});
   answer([&](const AnswerListener& listener) { return conversation_.give_results(results, listener, interrupted_); });
@@ -138,34 +138,35 @@ void ChatActions::regenerate() {
 void ChatActions::reset() {
   conversation_.reset();
   results_.clear();
-  notices_.say(conversation_.system() ? "a new conversation; the system message stays" : "a new conversation");
+  conversation_.system() ? notices_.say("a new conversation; the system message stays")
+                         : notices_.say("a new conversation");
 }
 
 void ChatActions::undo() {
   const auto message = conversation_.undo();
   if (!message) throw UsageError("there is nothing to undo");
   results_.clear();
-  notices_.say(fmt::format("took back: {}", beginning_of(*message)));
+  notices_.say("took back: {}", beginning_of(*message));
 }
 
 void ChatActions::system(const std::string& text) {
   if (text.empty()) {
     const auto system = conversation_.system();
-    return notices_.show(system ? *system : "(no system message; the chat template may have one of its own)");
+    return notices_.show(system ? *system : localized("(no system message; the chat template may have its own)"));
   }
   conversation_.set_system(text == "none" ? std::nullopt : std::optional(text));
-  notices_.say(text == "none" ? "no system message" : "the system message is set");
+  text == "none" ? notices_.say("the system message is removed") : notices_.say("the system message is set");
 }
 
 void ChatActions::think(const std::string& text) {
   if (!text.empty() && text != "on" && text != "off") {
-    throw UsageError(fmt::format("/think is followed by {}; wanted on or off", minimind::quoted(text)));
+    throw UsageError(fmt::format("/think is {}, expected on or off", minimind::quoted(text)));
   }
   if (!text.empty()) conversation_.set_think(text == "on");
-  notices_.say(thinking_is(conversation_.think()));
+  notices_.say("{}", thinking_is(conversation_.think()));
   const std::vector<std::string_view> unheard = conversation_.unheard();
   if (!text.empty() && std::find(unheard.begin(), unheard.end(), "thinking") != unheard.end()) {
-    notices_.say("but the chat template has nothing about thinking: the model is not told");
+    notices_.say("but the chat template ignores thinking: the model never sees this");
   }
 }
 
@@ -173,11 +174,11 @@ void ChatActions::tool(const std::string& result) {
   if (!result.empty()) return give_result(result);
   const std::vector<ToolCall> calls = conversation_.pending_calls();
   for (std::size_t i = results_.size(); i < calls.size(); ++i) {
-    notices_.show("waits for its result: " + call_text(calls[i]));
+    notices_.show(localized("waits for its result: {}", call_text(calls[i])));
   }
   if (calls.empty()) {
     const std::string& tools = conversation_.state().tools;
-    notices_.show(tools.empty() ? "(there are no tools; --tools FILE gives the model some)"
+    notices_.show(tools.empty() ? localized("(there are no tools; --tools FILE gives the model some)")
                                 : nlohmann::ordered_json::parse(tools).dump(2));
   }
 }
@@ -188,7 +189,7 @@ void ChatActions::load(const std::string& path) {
   if (state.tools.empty()) state.tools = conversation_.state().tools;
   conversation_.restore(std::move(state));
   results_.clear();
-  notices_.say(fmt::format("{}: {}", path, counted(conversation_.turns(), "turn")));
+  notices_.say("{}: {}", path, counted_turns(conversation_.turns()));
 }
 
 void ChatActions::save(const std::string& path) const {

@@ -4,26 +4,31 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
+#include <vector>
 
+#include "tools/language.h"
+#include "tools/text_columns.h"
 #include "weights/error.h"
 #include "weights/quote.h"
+#include "weights/suggestion.h"
 
 namespace minimind {
 namespace {
 
 constexpr std::array commands = {
     ChatCommandInfo{"/help", "", "this list", ChatAction::help},
-    ChatCommandInfo{"/reset", "", "begins anew, as /clear does; the system message stays", ChatAction::reset},
+    ChatCommandInfo{"/reset", "", "start over (also /clear); keep the system message", ChatAction::reset},
     ChatCommandInfo{"/clear", "", "", ChatAction::reset},
-    ChatCommandInfo{"/undo", "", "takes your last message and its answer back", ChatAction::undo},
-    ChatCommandInfo{"/regenerate", "", "answers the last message once more", ChatAction::regenerate},
-    ChatCommandInfo{"/system", "[TEXT]", "sets the system message, or shows it; 'none' removes it", ChatAction::system},
-    ChatCommandInfo{"/think", "[on|off]", "whether the model thinks before it answers", ChatAction::think},
-    ChatCommandInfo{"/tool", "[RESULT]", "gives the model what the tool it called returned", ChatAction::tool},
-    ChatCommandInfo{"/save", "FILE", "writes the conversation as JSON", ChatAction::save},
-    ChatCommandInfo{"/load", "FILE", "goes on with a conversation that was saved", ChatAction::load},
+    ChatCommandInfo{"/undo", "", "take back your last message and its answer", ChatAction::undo},
+    ChatCommandInfo{"/regenerate", "", "answer the last message again", ChatAction::regenerate},
+    ChatCommandInfo{"/system", "[TEXT]", "set the system message, or show it; 'none' removes it", ChatAction::system},
+    ChatCommandInfo{"/think", "[on|off]", "turn thinking before the answer on or off, or show it", ChatAction::think},
+    ChatCommandInfo{"/tool", "[RESULT]", "give the model the result of the tool it called", ChatAction::tool},
+    ChatCommandInfo{"/save", "FILE", "save the conversation as JSON", ChatAction::save},
+    ChatCommandInfo{"/load", "FILE", "continue a saved conversation", ChatAction::load},
     ChatCommandInfo{"/stats", "", "tokens, reuse and speed", ChatAction::stats},
-    ChatCommandInfo{"/exit", "", "leaves, as /quit and Ctrl-D do", ChatAction::exit},
+    ChatCommandInfo{"/exit", "", "leave, as /quit and Ctrl-D do", ChatAction::exit},
     ChatCommandInfo{"/quit", "", "", ChatAction::exit},
 };
 
@@ -49,16 +54,19 @@ ChatEntry parse_chat_entry(std::string_view text) {
   const auto found = std::find_if(commands.begin(), commands.end(),
                                   [&](const ChatCommandInfo& command) { return command.name == name; });
   if (found == commands.end()) {
-    throw UsageError(
-        fmt::format("there is no command {}; /help lists them; a message that begins with a slash is sent with two",
-                    minimind::quoted(name)));
+    std::vector<std::string> names;
+    for (const ChatCommandInfo& command : commands) names.emplace_back(command.name);
+    const auto meant = nearest(name, names);
+    throw UsageError(fmt::format(
+        "unknown command {}{}; /help lists the commands; a message that starts with a slash is sent with two",
+        minimind::quoted(name), meant ? fmt::format("; did you mean {}?", *meant) : ""));
   }
   const std::string_view argument = trimmed(text.substr(end));
   if (found->argument.empty() && !argument.empty()) {
-    throw UsageError(fmt::format("{} takes nothing behind it", name));
+    throw UsageError(fmt::format("{} takes no argument", name));
   }
   if (!found->argument.empty() && found->argument.front() != '[' && argument.empty()) {
-    throw UsageError(fmt::format("{} wants {} behind it", name, found->argument));
+    throw UsageError(fmt::format("{} requires {}", name, found->argument));
   }
   return ChatCommand{found->action, std::string(argument)};
 }
@@ -67,13 +75,14 @@ std::string chat_help() {
   std::string help;
   for (const ChatCommandInfo& command : commands) {
     if (command.does.empty()) continue;
-    help += fmt::format("  {:<20}{}\n", fmt::format("{} {}", command.name, command.argument), command.does);
+    help += padded(fmt::format("  {} {}", command.name, command.argument), 22);
+    help += std::string(translated(command.does)) + '\n';
   }
-  return help +
-         "A message of several lines: paste it, press Alt-Enter, end a line with a\n"
-         "backslash, or put the lines between two lines of \"\"\". //... sends what begins\n"
-         "with a slash.\n"
-         "Tab completes commands, Ctrl-R searches, Ctrl-C stops an answer, Ctrl-D leaves.\n";
+  return help + localized(
+                    "A message of several lines: paste it, press Alt-Enter, end a line with a\n"
+                    "backslash, or put the lines between two lines of \"\"\". //... sends a message\n"
+                    "that starts with a slash.\n"
+                    "Tab completes commands, Ctrl-R searches, Ctrl-C stops an answer, Ctrl-D exits.\n");
 }
 
 }  // namespace minimind

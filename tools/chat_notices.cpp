@@ -19,10 +19,10 @@ ChatNotices ChatNotices::for_scripts(bool quiet) {
   return {stderr, true, quiet};
 }
 
-void ChatNotices::say(std::string_view text) const {
+void ChatNotices::say_text(std::string_view text) const {
   if (quiet_) return;
   if (for_scripts_) return note("{}", terminal_text(text));
-  std::fputs((styled("(" + terminal_text(text) + ")", Style::dim, styles_) + "\n").c_str(), file_);
+  std::fputs((styled(localized("({})", terminal_text(text)), Style::dim, styles_) + "\n").c_str(), file_);
   std::fflush(file_);
 }
 

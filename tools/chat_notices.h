@@ -1,7 +1,12 @@
 #pragma once
 
+#include <fmt/core.h>
+
 #include <cstdio>
 #include <string_view>
+#include <utility>
+
+#include "tools/language.h"
 
 namespace minimind {
 
@@ -13,8 +18,11 @@ class ChatNotices {
   // For scripts: on standard error as note() does, and nothing but errors when `quiet`.
   static ChatNotices for_scripts(bool quiet);
 
-  // A remark, of one line.
-  void say(std::string_view text) const;
+  // A remark, of one line, in the language in force.
+  template <class... Args>
+  void say(fmt::format_string<Args...> english, Args&&... args) const {
+    say_text(localized(english, std::forward<Args>(args)...));
+  }
   // What was asked for, of one or more lines.
   void show(std::string_view lines) const;
   // What went wrong.
@@ -22,6 +30,8 @@ class ChatNotices {
 
  private:
   ChatNotices(std::FILE* file, bool for_scripts, bool quiet);
+
+  void say_text(std::string_view text) const;
 
   std::FILE* file_;
   bool for_scripts_;

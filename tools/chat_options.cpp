@@ -18,46 +18,46 @@ std::size_t turns_of_messages(std::size_t messages) {
 }
 
 void add_conversation_options(CLI::App& command, ChatOptions& options) {
-  command.add_option("--system", options.system, "a system message");
-  command.add_option("--tools", options.tools, "a JSON file of functions the model may call, as OpenAI writes them")
+  command.add_option("--system", options.system, "system message");
+  command
+      .add_option("--tools", options.tools, "JSON file of the functions that the model may call, in OpenAI's format")
       ->check(not_empty);
   auto* think = command.add_flag_callback(
       "--think", [&options] { options.think = true; }, "let the model think before it answers");
   command
       .add_flag_callback(
-          "--no-think", [&options] { options.think = false; },
-          "keep it from thinking (default: as the chat template has it)")
+          "--no-think", [&options] { options.think = false; }, "disable thinking (default: the template decides)")
       ->excludes(think);
   command.add_flag("--show-thinking", options.show_thinking,
-                   "where the output is no terminal, print all that the model writes, with its tags");
-  auto* history =
-      command
-          .add_option("--history", options.history,
-                      "how many earlier turns, each a question and what followed it, the model is shown (default: all "
-                      "that fit)")
-          ->check(CLI::Range(0, 1 << 30));
+                   "if the output is not a terminal, print all that the model writes, with its tags");
+  auto* history = command
+                      .add_option("--history", options.history,
+                                  "show the model N earlier turns, each a question and its answer (default: all that fit)")
+                      ->type_name("N")
+                      ->transform(whole_number(0, 1 << 30));
   command
       .add_option_function<std::size_t>(
           "--historys", [&options](std::size_t messages) { options.history = turns_of_messages(messages); },
-          "the same in messages, two a turn, as MiniMind's eval_llm.py counts them (its default is 0)")
-      ->check(CLI::Range(0, 1 << 30))
+          "the same in messages, two per turn, as eval_llm.py counts them (its default is 0)")
+      ->type_name("N")
+      ->transform(whole_number(0, 1 << 30))
       ->excludes(history);
-  command.add_flag("--no-shift", options.no_shift, "fail when the context is full, rather than drop the oldest turns");
+  command.add_flag("--no-shift", options.no_shift, "fail if the context is full, instead of dropping the oldest turns");
   auto* session = command
                       .add_option("--session", options.session,
-                                  "a file that keeps the conversation and what was computed for it, to go on later")
+                                  "file that keeps the conversation and its KV cache, to continue later")
                       ->check(not_empty);
-  command.add_option("--load", options.load, "go on with a conversation that was saved as JSON")
+  command.add_option("--load", options.load, "continue a conversation saved as JSON")
       ->check(not_empty)
       ->excludes(session);
-  command.add_option("--save", options.save, "write the conversation there as JSON at the end")->check(not_empty);
+  command.add_option("--save", options.save, "save the conversation as JSON at the end")->check(not_empty);
 }
 
 void add_input_options(CLI::App& command, ChatOptions& options) {
   options.text.add_to(command);
-  command.add_flag("--turns", options.turns, "the text holds a message or /command a line, as at the prompt");
-  command.add_flag("--tool-result", options.tool_result, "the text is what the tool that was called returned");
-  command.add_flag("--json", options.json, "print each answer as a JSON object on a line");
+  command.add_flag("--turns", options.turns, "each line of the text is a message or /command");
+  command.add_flag("--tool-result", options.tool_result, "the text is the result of the called tool");
+  command.add_flag("--json", options.json, "print each answer as one line of JSON");
 }
 
 // Neither has to exist.
@@ -71,19 +71,19 @@ bool is_one_file(const std::string& a, const std::string& b) {
 
 void ChatOptions::add_to(CLI::App& command) {
   checkpoint.add_to(command);
-  command.add_option("--tokenizer", tokenizer, "a tokenizer.json, the folder that holds it, or a .gguf");
-  command.add_option("--template", chat_template, "a file with a chat template, in Jinja (default: the checkpoint's)");
+  command.add_option("--tokenizer", tokenizer, "tokenizer.json, its folder, or a .gguf");
+  command.add_option("--template", chat_template, "Jinja file with the chat template (default: the checkpoint's)");
   add_input_options(command, *this);
   add_conversation_options(command, *this);
-  command.add_option("-n,--max-tokens", max_tokens, "at most so many tokens an answer")
+  command.add_option("-n,--max-tokens", max_tokens, "at most N tokens per answer")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1 << 30));
-  command.add_option("-c,--ctx-size", context, "positions in the context (default: the model's)")
-      ->check(CLI::Range(1, 1 << 30));
+      ->transform(whole_number(1, 1 << 30));
+  command.add_option("-c,--ctx-size", context, "context size in tokens (default: the model's)")
+      ->transform(whole_number(1, 1 << 30));
   sampling.add_to(command);
   speculation.add_to(command);
   command.add_option("--stop", stop, "end before this text; may be repeated")->allow_extra_args(false);
-  command.add_flag("--ignore-eos", ignore_eos, "go on past the end of text");
+  command.add_flag("--ignore-eos", ignore_eos, "continue past the end of text");
   run.add_to(command);
 }
 
@@ -103,7 +103,7 @@ void ChatOptions::check() const {
   if (tool_result && load.empty() && session.empty()) {
     throw UsageError("--tool-result answers a call: name the conversation with --load or --session");
   }
-  if (show_thinking && json) throw UsageError("--json has thoughts as reasoning_content, without --show-thinking");
+  if (show_thinking && json) throw UsageError("--json has the thinking as reasoning_content, without --show-thinking");
 }
 
 }  // namespace minimind

@@ -99,11 +99,11 @@ void ChatSetup::begin() {
   if (options_.think) conversation_.set_think(options_.think);
   if (options_.run.quiet) return;
   for (const std::string_view name : conversation_.unheard()) {
-    note("the chat template has nothing about {}: the model is not told", name);
+    note("the chat template ignores {}: the model never sees this", translated(name));
   }
   if (conversation_.turns() > 0) {
-    note("going on with {}: {} turns, {} tokens in the context",
-         options_.load.empty() ? options_.session : options_.load, conversation_.turns(), context_.size());
+    note("continuing {}: {}, {} in the context", options_.load.empty() ? options_.session : options_.load,
+         counted(conversation_.turns(), "{} turn", "{} turns"), counted(context_.size(), "{} token", "{} tokens"));
   }
 }
 

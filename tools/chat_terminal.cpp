@@ -93,7 +93,7 @@ int chat_on_terminal(ChatActions& actions, const ChatNotices& notices, TerminalS
     if (entry.end == LineEnd::end_of_input) return 0;
     if (entry.end == LineEnd::cancelled) {
       if (cancelled && entry.text.empty()) return status_after_signal(SIGINT);
-      if (!cancelled) notices.say("Ctrl-C again or Ctrl-D leaves");
+      if (!cancelled) notices.say("Ctrl-C again or Ctrl-D to exit");
       cancelled = true;
       continue;
     }

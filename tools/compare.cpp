@@ -78,10 +78,10 @@ void print_comparison(const Comparison& result, const CompareOptions& options) {
     fmt::print("{}\n", json.dump());
     return;
   }
-  fmt::print("worst absolute difference {:.3g}, at token {} and vocabulary entry {}\n", result.worst,
-             result.worst_token, result.worst_entry);
+  fmt::print("max difference {:.3g}, at token {} and vocabulary entry {}\n", result.worst, result.worst_token,
+             result.worst_entry);
   fmt::print("mean KL divergence {:.3g} nats\ntop-1 agreement {}/{}\n", mean_kl, result.agreeing, result.tokens);
-  fmt::print("{} the tolerance of {:g}\n", passed ? "within" : "past", options.tolerance);
+  fmt::print("{} the tolerance of {:g}\n", passed ? "within" : "over", options.tolerance);
 }
 
 int run_compare(const CompareOptions& options) {
@@ -89,7 +89,7 @@ int run_compare(const CompareOptions& options) {
   const NpyReader reference(options.reference);
   const Engine engine = load_engine(options.checkpoint, options.run);
   if (reference.rows() != tokens.size() || reference.cols() != engine.model.config.vocab_size) {
-    throw Error(fmt::format("{}: holds {} x {} logits, wanted {} tokens x {} vocabulary entries", options.reference,
+    throw Error(fmt::format("{}: holds {} x {} logits, expected {} tokens x {} vocabulary entries", options.reference,
                             reference.rows(), reference.cols(), tokens.size(), engine.model.config.vocab_size));
   }
   Comparer comparer(reference);
@@ -109,11 +109,12 @@ int run_compare(const CompareOptions& options) {
 
 Command add_compare(CLI::App& app) {
   auto options = std::make_shared<CompareOptions>();
-  CLI::App* command = app.add_subcommand("compare", "hold the logits of some tokens against reference logits");
+  CLI::App* command = app.add_subcommand("compare", "compare logits of given tokens with a reference");
   options->checkpoint.add_to(*command);
   options->tokens.add_to(*command);
-  command->add_option("--reference", options->reference, "a .npy file: float32 [tokens, vocabulary]")->required();
-  command->add_option("--tolerance", options->tolerance, "exit 1 past this absolute difference")
+  command->add_option("--reference", options->reference, ".npy file with the reference: float32 [tokens, vocabulary]")
+      ->required();
+  command->add_option("--tolerance", options->tolerance, "exit with 1 if the max difference is larger")
       ->capture_default_str()
       ->check(not_negative);
   command->add_flag("--json", options->json, "print one JSON object");

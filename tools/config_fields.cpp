@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "tools/language.h"
+
 namespace minimind {
 namespace {
 
@@ -33,13 +35,20 @@ bool may_be_otherwise(std::string_view field) {
 }
 
 std::string rank_text(const LoraMerge& merge) {
-  if (merge.smallest_rank == merge.largest_rank) return fmt::format("rank {}", merge.largest_rank);
-  return fmt::format("ranks {} to {}", merge.smallest_rank, merge.largest_rank);
+  if (merge.smallest_rank == merge.largest_rank) return localized("rank {}", merge.largest_rank);
+  return localized("ranks {} to {}", merge.smallest_rank, merge.largest_rank);
 }
 
 std::string without_experts_text(const LoraMerge& merge) {
-  return fmt::format("{}: its LoRA of {} experts' modules, from {} on, was left out: the model is dense", merge.path,
-                     merge.without_experts.size(), merge.without_experts.front());
+  return localized("{}: its LoRA for {} of experts is not used (first: {}): the model is dense", merge.path,
+                   counted(merge.without_experts.size(), "{} module", "{} modules"), merge.without_experts.front());
+}
+
+// "what v3 uses", in the language in force.
+std::string reason_in_words(const std::string& reason) {
+  constexpr std::string_view before = "what ", after = " uses";
+  if (!reason.starts_with(before) || !reason.ends_with(after)) return reason;
+  return localized("what {} uses", reason.substr(before.size(), reason.size() - before.size() - after.size()));
 }
 
 }  // namespace
@@ -86,24 +95,24 @@ std::string assumptions(const Checkpoint& checkpoint) {
   }
   std::string text;
   for (const auto& [reason, fields] : by_reason)
-    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", reason, fields);
+    text += (text.empty() ? "" : "; ") + localized("{}: {}", reason_in_words(reason), fields);
   return text;
 }
 
 std::vector<std::string> lora_notes(const Checkpoint& checkpoint) {
   std::vector<std::string> notes;
   if (const auto& own = checkpoint.own_lora) {
-    notes.push_back(
-        fmt::format("{} LoRA pairs of {} in the checkpoint were merged into its tensors, from {} on, kept as f32",
-                    own->changed.size(), rank_text(*own), own->changed.front()));
+    notes.push_back(localized("the checkpoint's own LoRA of {} merged into {} (first: {}), kept as f32",
+                              rank_text(*own), counted(own->changed.size(), "{} tensor", "{} tensors"),
+                              own->changed.front()));
     if (!own->without_experts.empty()) notes.push_back(without_experts_text(*own));
   }
   for (const LoraMerge& lora : checkpoint.loras) {
-    notes.push_back(fmt::format("LoRA of {} added to {} tensors, from {} on, kept as f32", rank_text(lora),
-                                lora.changed.size(), lora.changed.front()));
+    notes.push_back(localized("LoRA of {} merged into {} (first: {}), kept as f32", rank_text(lora),
+                              counted(lora.changed.size(), "{} tensor", "{} tensors"), lora.changed.front()));
     if (lora.base_tensors > 0) {
-      notes.push_back(fmt::format("{}: only its LoRA is used, not the {} tensors of the model it also holds", lora.path,
-                                  lora.base_tensors));
+      notes.push_back(localized("{}: only its LoRA is used, not the {} of the model it also holds", lora.path,
+                                counted(lora.base_tensors, "{} tensor", "{} tensors")));
     }
     if (!lora.without_experts.empty()) notes.push_back(without_experts_text(lora));
   }

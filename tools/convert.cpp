@@ -16,6 +16,7 @@
 #include "tools/files_read.h"
 #include "tools/find_tokenizer.h"
 #include "tools/interrupt.h"
+#include "tools/language.h"
 #include "tools/lost_settings.h"
 #include "tools/note.h"
 #include "tools/options.h"
@@ -55,8 +56,7 @@ std::string without_last_slashes(std::string path) {
 OutputKind output_kind(const std::string& out) {
   const std::string name = fs::path(out).filename().string();
   if (out.empty() || out == "-" || name == ".gguf" || name == ".pth") {
-    throw UsageError(
-        fmt::format("{} is no name to write to; name a .gguf, a .pth, or a folder", minimind::quoted(out)));
+    throw UsageError(fmt::format("{} cannot be written to; name a .gguf, a .pth, or a folder", minimind::quoted(out)));
   }
   if (out.ends_with('/')) return OutputKind::folder;
   const std::string suffix = fs::path(out).extension().string();
@@ -71,15 +71,11 @@ OutputKind output_kind(const std::string& out) {
 
 std::optional<DType> parse_type(const char* option, const std::string& name, OutputKind kind) {
   if (name.empty()) return std::nullopt;
-  for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0, DType::iq4_nl}) {
-    if (name != name_of(type)) continue;
-    if (is_block_type(type) && kind != OutputKind::gguf) {
-      throw UsageError(fmt::format("{} is {}, which only a .gguf can hold; wanted f32, f16 or bf16", option, name));
-    }
-    return type;
+  const DType type = dtype_of(parse_weight_type(name));
+  if (is_block_type(type) && kind != OutputKind::gguf) {
+    throw UsageError(fmt::format("{} is {}, which only a .gguf can hold, expected f32, f16 or bf16", option, name));
   }
-  throw UsageError(
-      fmt::format("{} is {}, wanted f32, f16, bf16, q8_0, q4_0 or iq4_nl", option, minimind::quoted(name)));
+  return type;
 }
 
 void check_output(const ConvertOptions& options, OutputKind kind) {
@@ -89,7 +85,7 @@ void check_output(const ConvertOptions& options, OutputKind kind) {
     throw Error(fmt::format("{}: is a folder, expected a file; to write a Hugging Face folder there, type {}/",
                             options.out, options.out));
   }
-  if (!options.force) throw Error(fmt::format("{}: is there already; --force replaces it", options.out));
+  if (!options.force) throw Error(fmt::format("{}: already exists; --force replaces it", options.out));
 }
 
 std::size_t total_bytes(const std::vector<OutputTensor>& tensors) {
@@ -109,9 +105,9 @@ struct Conversion {
   std::vector<std::string> read;         // files that stay as they are, whatever --force says
   std::size_t threads;
 
-  void say(const std::string& about, const std::vector<std::string>& facts) const {
+  void say(std::string_view about, const std::vector<std::string>& facts) const {
     if (options.quiet) return;
-    for (const std::string& fact : facts) note("{} {}", about, fact);
+    for (const std::string& fact : facts) note("{} {}", translated(about), translated(fact));
   }
 };
 
@@ -120,7 +116,7 @@ class WatchedWriting {
  public:
   WatchedWriting(const Conversion& conversion, const std::vector<OutputTensor>& tensors)
       : total_(total_bytes(tensors)) {
-    if (!conversion.options.quiet) bar_.emplace("convert", total_, ProgressUnit::bytes);
+    if (!conversion.options.quiet) bar_.emplace(std::string(translated("convert")), total_, ProgressUnit::bytes);
   }
 
   OutputFile::Watch watch() {
@@ -162,7 +158,7 @@ Written write_gguf_file(const Conversion& conversion) {
                    set_tokenizer(model.metadata, tokenizer_of(conversion), conversion.checkpoint.config.vocab_size));
   } else {
     model.metadata.set_string("tokenizer.ggml.model", "no_vocab");
-    conversion.say("there is no tokenizer", {"beside the model, so the file has none; name one with --tokenizer"});
+    conversion.say("no tokenizer next to the model, so the file has none;", {"name one with --tokenizer"});
   }
   if (!model.only_ours_because.empty()) {
     conversion.say("only minimind can read this file:", {model.only_ours_because});
@@ -173,19 +169,19 @@ Written write_gguf_file(const Conversion& conversion) {
   OutputFile file(out, writing.watch());
   write_gguf(file, model.metadata, model.tensors, conversion.threads);
   file.commit();
-  return {fmt::format("GGUF, architecture {}", model.architecture), {out}};
+  return {localized("GGUF, architecture {}", model.architecture), {out}};
 }
 
 Written write_pth_file(const Conversion& conversion) {
   const StateDictExport state = export_minimind(conversion.checkpoint, conversion.types, conversion.threads);
   conversion.say("written", state.exceptions);
-  conversion.say("a .pth cannot say, so give it with --config when it is read:", lost_settings(conversion.checkpoint));
+  conversion.say("not stored in a .pth; pass with --config when loading:", lost_settings(conversion.checkpoint));
   check_not_read(conversion.options.out, conversion.read);
   WatchedWriting writing(conversion, state.tensors);
   OutputFile file(conversion.options.out, writing.watch());
   write_pth(file, state.tensors, state.tied, conversion.threads);
   file.commit();
-  return {fmt::format("torch.save, state dict of MiniMind {}", name_of(conversion.checkpoint.config.family)),
+  return {localized("torch.save, state dict of MiniMind {}", name_of(conversion.checkpoint.config.family)),
           {conversion.options.out}};
 }
 
@@ -220,7 +216,7 @@ Written write_folder(const Conversion& conversion) {
   std::vector<std::pair<std::string, std::string>> texts;
   if (conversion.tokenizer) texts = tokenizer_files(*conversion.tokenizer);
   if (!conversion.tokenizer) {
-    conversion.say("there is no tokenizer", {"beside the model, so the folder has none; name one with --tokenizer"});
+    conversion.say("no tokenizer next to the model, so the folder has none;", {"name one with --tokenizer"});
   }
   texts.emplace_back("config.json", hf_config_json(checkpoint.config, checkpoint.tensors, model_type.model_type,
                                                    most_common_type(state.tensors)));
@@ -237,7 +233,7 @@ Written write_folder(const Conversion& conversion) {
   write_safetensors(folder.add("model.safetensors", writing.watch()), state.tensors, conversion.threads);
   for (const auto& [name, text] : texts) folder.add_text(name, text);
   folder.commit();
-  return {fmt::format("Hugging Face folder, model_type {}", model_type.model_type), std::move(files)};
+  return {localized("Hugging Face folder, model_type {}", model_type.model_type), std::move(files)};
 }
 
 Written write_as(OutputKind kind, const Conversion& conversion) {
@@ -286,8 +282,8 @@ int run_convert(const ConvertOptions& options) {
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   conversion.say(options.out + ":",
-                 {fmt::format("{}, {:.1f} MB, in {:.2f} s", written.description,
-                              1e-6 * static_cast<double>(total_size(written.files)), seconds.count())});
+                 {localized("{}, {:.1f} MB, in {:.2f} s", written.description,
+                            1e-6 * static_cast<double>(total_size(written.files)), seconds.count())});
   return 0;
 }
 
@@ -299,22 +295,24 @@ Command add_convert(CLI::App& app) {
   command->add_option("IN", options->in, "a .pth, .pt, .bin, .safetensors or .gguf file, or a folder")->required();
   command
       ->add_option("OUT", options->out,
-                   "what to write: a .gguf, a .pth in MiniMind's naming, or a folder, whose name ends with /")
+                   "output: a .gguf, a .pth in MiniMind's naming, or a folder, whose name ends with /")
       ->required();
   command
       ->add_option("--type", options->type,
-                   "of the matrices: f32, f16 or bf16, and for a .gguf q8_0, q4_0 or iq4_nl (default: as stored)")
-      ->check(not_empty);
+                   "type of the matrices: f32, f16 or bf16; for a .gguf also q8_0, q4_0 or iq4_nl (default: as stored)")
+      ->transform(type_name(weight_types()));
   command
       ->add_option("--embedding-type", options->embedding_type,
-                   "of the token embedding and the output matrix (default: as --type)")
-      ->check(not_empty);
-  command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json, the folder that holds it, or a .gguf");
-  command->add_flag("--force", options->force, "replace what is there");
+                   "type of the token embedding and the output matrix (default: as --type)")
+      ->transform(type_name(weight_types()));
+  command->add_option("--tokenizer", options->tokenizer, "tokenizer.json, its folder, or a .gguf");
+  command->add_flag("--force", options->force, "replace existing files");
   options->checkpoint.add_reading_options(*command);
-  command->add_option("-t,--threads", options->threads, "threads (default: the physical cores this process may use)")
-      ->check(CLI::Range(1, 1024));
-  command->add_flag("-q,--quiet", options->quiet, "say nothing on standard error but errors");
+  command
+      ->add_option("-t,--threads", options->threads,
+                   "number of threads (default: the physical cores available to this process)")
+      ->transform(whole_number(1, 1024));
+  command->add_flag("-q,--quiet", options->quiet, "print only errors to stderr");
   return [options] { return run_convert(*options); };
 }
 

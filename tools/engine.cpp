@@ -52,9 +52,9 @@ Engine load_engine(const CheckpointOptions& checkpoint_options, const RunOptions
   Engine engine{std::move(model), kernels, threads, kv_type, eos_was_assumed};
   if (!run.quiet) {
     print_notes(checkpoint, checkpoint_options.model);
-    for (const std::string& tensor : engine.model.held_otherwise) note("held {}", tensor);
+    for (const std::string& tensor : engine.model.held_otherwise) note("kept {}", tensor);
     if (!run.kv_type && kv_type != KvType::f32) {
-      note("keys and values are held as {}; --kv-type f32 keeps them exact", name_of(kv_type));
+      note("the KV cache is {}; --kv-type f32 keeps it exact", name_of(kv_type));
     }
   }
   return engine;
@@ -67,7 +67,7 @@ bool for_each_logits(const Engine& engine, std::span<const std::int32_t> tokens,
   KvCache cache(config, tokens.size(), engine.kv_type);
   Forward forward(engine.model, engine.kernels, engine.threads, std::min(batch_tokens, tokens.size()), tokens.size());
   std::vector<float> storage(forward.max_tokens() * config.vocab_size);
-  Progress progress(label, tokens.size(), ProgressUnit::tokens);
+  Progress progress(std::string(translated(label)), tokens.size(), ProgressUnit::tokens);
   const std::atomic<bool>& interrupted = watch_interrupts();
   for (std::size_t done = 0; done < tokens.size();) {
     if (interrupted) return false;

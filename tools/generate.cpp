@@ -118,13 +118,15 @@ std::string_view cut_short_by(const Generated& result, std::size_t max_tokens) {
     case FinishReason::interrupted:
       break;
   }
-  return "an interrupt";
+  return translated("an interrupt");
 }
 
 void print_summary(const Generated& result, const GenerateOptions& options) {
-  note("{} prompt tokens at {:.0f}/s, {} generated at {:.0f}/s; ended by {}", result.prompt_tokens_done,
-       per_second(result.prompt_tokens_done, result.prompt_seconds), result.tokens.size(),
-       per_second(result.decoded_tokens(), result.decode_seconds), name_of(result.finish_reason));
+  note("prompt: {} at {:.0f}/s; generated: {} at {:.0f}/s; ended by {}",
+       counted(result.prompt_tokens_done, "{} token", "{} tokens"),
+       per_second(result.prompt_tokens_done, result.prompt_seconds),
+       counted(result.tokens.size(), "{} token", "{} tokens"),
+       per_second(result.decoded_tokens(), result.decode_seconds), translated(name_of(result.finish_reason)));
   if (options.drafter) note("speculation: {}", describe_drafts(result));
 }
 
@@ -199,22 +201,22 @@ Command add_generate(CLI::App& app) {
   auto options = std::make_shared<GenerateCommand>();
   CLI::App* command = app.add_subcommand("generate", "continue a text");
   options->checkpoint.add_to(*command);
-  command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json, the folder that holds it, or a .gguf");
+  command->add_option("--tokenizer", options->tokenizer, "tokenizer.json, its folder, or a .gguf");
   options->text.add_to(*command);
   command->add_flag("--raw", options->raw,
                     "continue the text alone (default: bos_token and the text, as MiniMind's eval_llm.py does)");
   command->add_option_function<std::string>(
       "--tokens", [options](const std::string& tokens) { options->tokens = parse_token_ids(tokens, "--tokens"); },
-      "the prompt as token ids, such as 1,2,3; nothing is added");
-  command->add_option("-n,--max-tokens", options->max_tokens, "generate at most so many tokens")
+      "prompt as token ids, e.g. 1,2,3; nothing is added");
+  command->add_option("-n,--max-tokens", options->max_tokens, "generate at most N tokens")
       ->capture_default_str()
-      ->check(CLI::Range(0, 1 << 30));
-  command->add_option("-c,--ctx-size", options->context, "positions in the context (default: the model's)")
-      ->check(CLI::Range(1, 1 << 30));
+      ->transform(whole_number(0, 1 << 30));
+  command->add_option("-c,--ctx-size", options->context, "context size in tokens (default: the model's)")
+      ->transform(whole_number(1, 1 << 30));
   options->sampling.add_to(*command);
   options->speculation.add_to(*command);
   command->add_option("--stop", options->stop, "end before this text; may be repeated")->allow_extra_args(false);
-  command->add_flag("--ignore-eos", options->ignore_eos, "go on past the end of text");
+  command->add_flag("--ignore-eos", options->ignore_eos, "continue past the end of text");
   command->add_flag("--json", options->json, "print one JSON object at the end");
   options->run.add_to(*command);
   return [options] { return run_generate(*options); };

@@ -34,10 +34,10 @@ int run_logits(const LogitsOptions& options) {
 
 Command add_logits(CLI::App& app) {
   auto options = std::make_shared<LogitsOptions>();
-  CLI::App* command = app.add_subcommand("logits", "write the logits after each of some tokens to a .npy file");
+  CLI::App* command = app.add_subcommand("logits", "write the logits of given tokens to a .npy file");
   options->checkpoint.add_to(*command);
   options->tokens.add_to(*command);
-  command->add_option("-o,--output", options->output, "the file: float32 [tokens, vocabulary]")->required();
+  command->add_option("-o,--output", options->output, ".npy file to write: float32 [tokens, vocabulary]")->required();
   options->run.add_to(*command);
   return [options] { return run_logits(*options); };
 }

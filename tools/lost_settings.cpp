@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "tools/config_fields.h"
+#include "tools/language.h"
 #include "weights/error.h"
 #include "weights/infer_config.h"
 
@@ -29,7 +30,7 @@ std::vector<std::string> lost_settings(const Checkpoint& checkpoint) {
     const auto meant = config_fields(checkpoint);
     for (std::size_t i = 0; i < meant.size(); ++i) {
       if (meant[i].name == "family" || meant[i].value == kept[i].value) continue;
-      lost.push_back(fmt::format("{} is {}, not {}", meant[i].name, meant[i].value.dump(), kept[i].value.dump()));
+      lost.push_back(localized("{} is {}, not {}", meant[i].name, meant[i].value.dump(), kept[i].value.dump()));
     }
   } catch (const Error& error) {
     lost.emplace_back(error.what());

@@ -21,22 +21,21 @@ namespace minimind {
 namespace fs = std::filesystem;
 
 void CheckpointOptions::add_to(CLI::App& command) {
-  command.add_option("-m,--model", model,
-                     "a .pth, .pt, .bin, .safetensors or .gguf file, or a folder (default: the demo)");
+  add_model(command, model, "a .pth, .pt, .bin, .safetensors or .gguf file, or a folder (default: the demo)");
   add_reading_options(command);
 }
 
 void CheckpointOptions::add_reading_options(CLI::App& command) {
-  command.add_option("--config", config, "a config.json to use instead of one beside the weights");
-  command.add_option("--lora", loras, "a MiniMind LoRA .pth to add, as PATH or PATH:SCALE; may be repeated")
+  command.add_option("--config", config, "config.json to use instead of the one next to the weights");
+  command.add_option("--lora", loras, "MiniMind LoRA .pth to merge, with an optional scale; may be repeated")
       ->allow_extra_args(false);
   command.add_option("--rope-scaling", rope_scaling, "none, or yarn for MiniMind's inference_rope_scaling")
-      ->check(CLI::IsMember({"none", "yarn"}));
-  const CLI::Range count(1, 1 << 24);  // CLI11 2.1 reads -1 as 2^64 - 1
-  command.add_option("--heads", heads, "number of attention heads, where the checkpoint does not tell")->check(count);
-  command.add_option("--kv-heads", kv_heads, "number of key-value heads, likewise")->check(count);
-  command.add_option("--experts-per-token", experts_per_token, "how many experts each token goes through")
-      ->check(count);
+      ->transform(one_of({"none", "yarn"}));
+  const CLI::Validator count = whole_number(1, 1 << 24);
+  command.add_option("--heads", heads, "number of attention heads, if the checkpoint does not tell")->transform(count);
+  command.add_option("--kv-heads", kv_heads, "number of key-value heads, if the checkpoint does not tell")
+      ->transform(count);
+  command.add_option("--experts-per-token", experts_per_token, "number of experts per token")->transform(count);
 }
 
 OpenOptions CheckpointOptions::open_options() const {
@@ -48,21 +47,37 @@ OpenOptions CheckpointOptions::open_options() const {
   return options;
 }
 
+void add_model(CLI::App& command, std::string& model, const std::string& description) {
+  const auto set = [&model](const std::string& given) {
+    if (!model.empty() && model != given) {
+      throw UsageError(fmt::format("the model is given twice, as {} and as {}; give it once", minimind::quoted(model),
+                                   minimind::quoted(given)));
+    }
+    model = given;
+  };
+  command.add_option_function<std::string>("-m,--model", set, description)->check(not_empty);
+  command.add_option_function<std::string>("MODEL", set, "model file or folder, as with --model")->check(not_empty);
+}
+
 void add_kv_type(CLI::App& command, std::optional<KvType>& type) {
-  command.add_option_function<std::string>(
-      "--kv-type", [&type](const std::string& name) { type = parse_kv_type(name); },
-      "how keys and values are held: f32, f16 or q8_0 (default: f16 with weights in blocks, f32 otherwise)");
+  command
+      .add_option_function<std::string>(
+          "--kv-type", [&type](const std::string& name) { type = parse_kv_type(name); },
+          "type of the KV cache: f32, f16 or q8_0 (default: f16 if the weights are quantised, otherwise f32)")
+      ->transform(type_name(kv_types()));
 }
 
 void RunOptions::add_to(CLI::App& command) {
-  command.add_option("--type", type, "how weights are held: f32, f16, bf16, q8_0, q4_0 or iq4_nl (default: as stored)")
-      ->check(not_empty);
+  command
+      .add_option("--type", type,
+                  "type of the weights in memory: f32, f16, bf16, q8_0, q4_0 or iq4_nl (default: as stored)")
+      ->transform(type_name(weight_types()));
   add_kv_type(command, kv_type);
   command
       .add_option("-t,--threads", threads,
-                  "threads (default: the physical cores this process may use; fewer for a tiny model)")
-      ->check(CLI::Range(1, 1024));
-  command.add_flag("-q,--quiet", quiet, "say nothing on standard error but errors");
+                  "number of threads (default: the physical cores available to this process; fewer for a tiny model)")
+      ->transform(whole_number(1, 1024));
+  command.add_flag("-q,--quiet", quiet, "print only errors to stderr");
 }
 
 WeightType RunOptions::weight_type() const {
@@ -70,8 +85,8 @@ WeightType RunOptions::weight_type() const {
 }
 
 void TokenOptions::add_to(CLI::App& command) {
-  command.add_option("--tokens", tokens, "token ids, such as 1,2,3");
-  command.add_option("--tokens-file", tokens_file, "a file of token ids, separated by commas, blanks or lines");
+  command.add_option("--tokens", tokens, "token ids, e.g. 1,2,3");
+  command.add_option("--tokens-file", tokens_file, "file of token ids, separated by commas, spaces or newlines");
 }
 
 std::vector<std::int32_t> TokenOptions::read() const {
@@ -90,7 +105,7 @@ void TextOptions::add_to(CLI::App& command) {
         has_prompt = true;
       },
       "the text");
-  auto* file_option = command.add_option("-f,--file", file, "a file that holds the text (default: standard input)");
+  auto* file_option = command.add_option("-f,--file", file, "file with the text (default: standard input)");
   prompt_option->excludes(file_option);
 }
 
@@ -104,17 +119,6 @@ std::string TextOptions::read() const {
   return text;
 }
 
-std::string not_empty(const std::string& value) {
-  return value.empty() ? "an empty value means nothing; leave the option out" : "";
-}
-
-std::string not_negative(const std::string& value) {
-  char* end = nullptr;
-  const double number = std::strtod(value.c_str(), &end);
-  const bool fits = !value.empty() && *end == '\0' && number >= 0 && number < 0x1p64;
-  return fits ? "" : fmt::format("{} is no number from 0 on", minimind::quoted(value));
-}
-
 std::vector<std::int32_t> parse_token_ids(const std::string& text, const std::string& source) {
   constexpr const char* separators = ", \t\r\n[]";
   std::vector<std::int32_t> ids;
@@ -123,7 +127,7 @@ std::vector<std::int32_t> parse_token_ids(const std::string& text, const std::st
     std::int32_t id = 0;
     const auto parsed = std::from_chars(text.data() + at, text.data() + end, id);
     if (parsed.ec != std::errc() || parsed.ptr != text.data() + end) {
-      throw UsageError(fmt::format("{}: {} is no token id", source, minimind::quoted(text.substr(at, end - at))));
+      throw UsageError(fmt::format("{}: {} is not a token id", source, minimind::quoted(text.substr(at, end - at))));
     }
     ids.push_back(id);
     at = text.find_first_not_of(separators, end);

@@ -8,6 +8,7 @@
 
 #include "runtime/kv_cache.h"
 #include "runtime/packed_matrix.h"
+#include "tools/option_checks.h"
 #include "weights/checkpoint.h"
 
 namespace minimind {
@@ -20,12 +21,15 @@ struct CheckpointOptions {
   std::string rope_scaling;
   std::optional<std::size_t> heads, kv_heads, experts_per_token;
 
-  // --model and the rest.
+  // --model, also as a positional argument, and the rest.
   void add_to(CLI::App& command);
   // All but --model, for a command that names its checkpoint in another way.
   void add_reading_options(CLI::App& command);
   OpenOptions open_options() const;
 };
+
+// -m, --model or MODEL, which must not contradict each other. Throws UsageError while parsing if they do.
+void add_model(CLI::App& command, std::string& model, const std::string& description);
 
 // --kv-type
 void add_kv_type(CLI::App& command, std::optional<KvType>& type);
@@ -61,12 +65,6 @@ struct TextOptions {
   // Throws Error when it cannot be read or is not UTF-8: another text would be run than was meant.
   std::string read() const;
 };
-
-// For CLI11, which takes "" for no option at all.
-std::string not_empty(const std::string& value);
-
-// For CLI11, whose own check prints a range of 300 digits.
-std::string not_negative(const std::string& value);
 
 // "1,2,3". Throws UsageError that shows what is no token id, naming `source`.
 std::vector<std::int32_t> parse_token_ids(const std::string& text, const std::string& source);

@@ -78,10 +78,10 @@ void check_call(const PerplexityOptions& options) {
   if (options.has_tokens && (has_text || options.jsonl)) throw UsageError("give either text or token ids");
   if (options.all_turns && !options.jsonl) throw UsageError("--all-turns is for --jsonl; leave it out or give both");
   if (options.window && *options.window < 2) {
-    throw UsageError(
-        fmt::format("--ctx-size {} leaves no token to tell another from; give at least 2", *options.window));
+    throw UsageError(fmt::format("--ctx-size {} leaves no token to score, expected at least 2", *options.window));
   }
-  if (options.stride && *options.stride == 0) throw UsageError("--stride 0 never moves on; give at least 1");
+  if (options.stride && *options.stride == 0)
+    throw UsageError("--stride 0 never moves the window, expected at least 1");
 }
 
 // The defaults are for the model with the fewest positions. MiniMind's data is read whole where the model allows.
@@ -97,7 +97,7 @@ WindowSize choose_windows(const PerplexityOptions& options, const Engine& model,
                                  stride, size, size));
   }
   if (size > positions && !options.run.quiet) {
-    note("windows of {} tokens go beyond the {} positions the model was made for", size, positions);
+    note("windows of {} tokens exceed the model's context of {} positions", size, positions);
   }
   return {size, stride};
 }
@@ -271,7 +271,7 @@ void print_text(const Result& result) {
   if (!result.against) return;
   fmt::print("\nagainst {}\n", *result.against);
   print_scores(result, scores.against_nats);
-  fmt::print("mean KL             {:.6g} nats a token, KL(against || model)\n", result.mean_kl());
+  fmt::print("mean KL             {:.6g} nats per token, KL(against || model)\n", result.mean_kl());
   fmt::print("99th percentile KL  {:.6g} nats\n", quantile(scores.kl, 0.99));
   fmt::print("top-1 agreement     {:.2f} %, {} of {}\n", 100 * result.per_token(static_cast<double>(scores.agreeing)),
              scores.agreeing, scores.tokens);
@@ -312,32 +312,30 @@ int run_perplexity(const PerplexityOptions& options) {
 
 Command add_perplexity(CLI::App& app) {
   auto options = std::make_shared<PerplexityOptions>();
-  CLI::App* command = app.add_subcommand(
-      "perplexity", "how well a model foretells a text, exactly as it is, and how far it is from another model");
+  CLI::App* command =
+      app.add_subcommand("perplexity", "perplexity of a text, used verbatim, and divergence from another model");
   options->checkpoint.add_to(*command);
-  command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json, the folder that holds it, or a .gguf");
+  command->add_option("--tokenizer", options->tokenizer, "tokenizer.json, its folder, or a .gguf");
   options->text.add_to(*command);
   command->add_flag("--jsonl", options->jsonl,
-                    "the text is JSON, one a line, each read in contexts of its own: a string, or {\"prompt\": ..., "
-                    "\"text\": ...}, of which only the text is scored, or MiniMind's data: {\"text\": ...}, "
-                    "{\"conversations\": [...]} or {\"chosen\": [...], \"rejected\": [...]}, of which only the "
-                    "assistant's turns are scored");
+                    "one JSON value per line, each scored on its own: a string; {\"prompt\": ..., \"text\": ...}, of "
+                    "which only the text is scored; or MiniMind's data, {\"text\": ...}, {\"conversations\": [...]} or "
+                    "{\"chosen\": [...], \"rejected\": [...]}, of which only the assistant's turns are scored");
   command->add_flag("--all-turns", options->all_turns, "score every turn of a conversation");
   options->tokens.add_to(*command);
   command
       ->add_option("-c,--ctx-size", options->window,
-                   "tokens in a window, which is read in a context of its own (default: 512, MiniMind's data whole, or "
-                   "what the model takes)")
-      ->check(CLI::Range(0, 1 << 30));
+                   "window size in tokens; each window has a separate context (default: 512, or the model's if "
+                   "smaller; MiniMind's data whole)")
+      ->transform(whole_number(0, 1 << 30));
   command
-      ->add_option("--stride", options->stride,
-                   "a window begins so many tokens after the one before and scores those that are new "
-                   "(default: half a window)")
-      ->check(CLI::Range(0, 1 << 30));
+      ->add_option(
+          "--stride", options->stride,
+          "tokens from the start of one window to the next; only new tokens are scored (default: half a window)")
+      ->transform(whole_number(0, 1 << 30));
   command->add_option("--against", options->against,
-                      "a second checkpoint, run as stored, without the LoRA, --type, --config and other settings of "
-                      "the model: prints its perplexity, KL(against || model) and how often both find the same token "
-                      "likeliest");
+                      "second checkpoint, run as stored without --lora, --type and --config; prints its perplexity, "
+                      "KL(against || model) and top-1 agreement");
   command->add_flag("--json", options->json, "print one JSON object");
   options->run.add_to(*command);
   return [options, command] {

@@ -7,7 +7,9 @@
 #include <cstdio>
 #include <utility>
 
+#include "tools/language.h"
 #include "tools/terminal.h"
+#include "tools/text_columns.h"
 
 namespace minimind {
 namespace {
@@ -17,8 +19,8 @@ constexpr std::size_t narrowest_bar = 8;
 constexpr std::chrono::milliseconds between_draws{50};
 
 std::string amount(std::size_t done, std::size_t total, ProgressUnit unit) {
-  if (unit == ProgressUnit::tokens) return fmt::format("{} of {} tokens", done, total);
-  return fmt::format("{:.1f} of {:.1f} MB", 1e-6 * static_cast<double>(done), 1e-6 * static_cast<double>(total));
+  if (unit == ProgressUnit::tokens) return localized("{} of {} tokens", done, total);
+  return localized("{:.1f} of {:.1f} MB", 1e-6 * static_cast<double>(done), 1e-6 * static_cast<double>(total));
 }
 
 // "[=====>      ]"
@@ -38,12 +40,12 @@ std::string progress_line(std::string_view label, std::size_t done, std::size_t 
       done < total ? static_cast<double>(done) / static_cast<double>(total) : 1;  // nothing to do is done
   const std::string count = fmt::format("{}% {}", static_cast<int>(100 * fraction), amount(done, total, unit));
   const std::string end = suffix.empty() ? count : fmt::format("{} {}", count, suffix);
-  const std::size_t around_bar = label.size() + end.size() + 4;  // two blanks, two brackets
+  const std::size_t around_bar = columns_in(label) + columns_in(end) + 4;  // two blanks, two brackets
   if (around_bar + narrowest_bar <= columns) {
     return fmt::format("{} {} {}", label, bar(fraction, std::min(widest_bar, columns - around_bar)), end);
   }
   for (const std::string& shorter : {fmt::format("{} {}", label, end), fmt::format("{} {}", label, count), count}) {
-    if (shorter.size() <= columns) return shorter;
+    if (columns_in(shorter) <= columns) return shorter;
   }
   return count.substr(0, count.find(' ')).substr(0, columns);
 }

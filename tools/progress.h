@@ -9,8 +9,8 @@ namespace minimind {
 
 enum class ProgressUnit { tokens, bytes };
 
-// "logits [=====>      ] 45% 12 of 27 tokens", with `suffix` after it, in at most `columns` characters. What does not
-// fit is left out: the bar first, then the suffix. Bytes are shown in MB. All text is ASCII.
+// "logits [=====>      ] 45% 12 of 27 tokens", with `suffix` after it, in at most `columns` columns. What does not
+// fit is left out: the bar first, then the suffix. Bytes are shown in MB.
 std::string progress_line(std::string_view label, std::size_t done, std::size_t total, ProgressUnit unit,
                           std::string_view suffix, std::size_t columns);
 

@@ -73,17 +73,19 @@ int run_render(const RenderOptions& options) {
 
 Command add_render(CLI::App& app) {
   auto options = std::make_shared<RenderOptions>();
-  CLI::App* command = app.add_subcommand("render", "a conversation to the prompt that the chat template makes of it");
-  command->add_option("-m,--model", options->model, "the checkpoint whose template is wanted (default: the demo)");
-  command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json, the folder that holds it, or a .gguf");
-  command->add_option("--template", options->chat_template, "a file with a chat template, in Jinja");
+  CLI::App* command = app.add_subcommand("render", "turn a conversation into the prompt, with the chat template");
+  add_model(*command, options->model, "checkpoint whose chat template is used (default: the demo)");
+  command->add_option("--tokenizer", options->tokenizer, "tokenizer.json, its folder, or a .gguf");
+  command->add_option("--template", options->chat_template,
+                      "Jinja file with the chat template (default: the checkpoint's)");
   options->text.add_to(*command);
-  command->add_flag("--jsonl", options->jsonl, "a conversation a line in, its prompt as a JSON string a line out");
+  command->add_flag("--jsonl", options->jsonl,
+                    "one conversation per line in, one prompt per line out, as a JSON string");
   command->footer(
       "A conversation is a JSON object: {\"messages\": [{\"role\": \"user\", \"content\": \"...\"}], \"tools\": "
-      "[...],\n"
-      "\"add_generation_prompt\": true, \"open_thinking\": true}. All but messages may be left out; other names are "
-      "variables.\nMiniMind's data is read, too: {\"conversations\": [...]}, with the tools in a system message.");
+      "[...], \"add_generation_prompt\": true, \"open_thinking\": true}. Only messages is required; other names are "
+      "variables of the template. MiniMind's data, {\"conversations\": [...]} with the tools in a system message, is "
+      "read too.");
   return [options] { return run_render(*options); };
 }
 

@@ -9,7 +9,7 @@
 #include "runtime/grammar_parser.h"
 #include "runtime/json_schema.h"
 #include "runtime/utf8.h"
-#include "tools/options.h"
+#include "tools/option_checks.h"
 #include "weights/error.h"
 #include "weights/quote.h"
 
@@ -18,19 +18,22 @@ namespace {
 
 void add_dry_options(CLI::App& command, SamplingArguments& arguments) {
   DryOptions& dry = arguments.options.dry;
-  command.add_option("--dry-multiplier", dry.multiplier, "against going on with what was said before; 0: off")
-      ->capture_default_str();
-  command.add_option("--dry-base", dry.base, "how fast DRY's penalty grows with the repetition")->capture_default_str();
-  command.add_option("--dry-allowed-length", dry.allowed_length, "repetitions of fewer tokens are free")
+  command.add_option("--dry-multiplier", dry.multiplier, "strength of DRY, which penalises repeated passages; 0: off")
       ->capture_default_str()
-      ->check(CLI::Range(0, 1 << 30));
-  command.add_option("--dry-penalty-last-n", dry.penalty_last_n, "look for repetitions in so many tokens; 0: off")
+      ->check(a_number);
+  command.add_option("--dry-base", dry.base, "growth of the DRY penalty per repeated token")
       ->capture_default_str()
-      ->check(CLI::Range(0, 1 << 30));
+      ->check(a_number);
+  command.add_option("--dry-allowed-length", dry.allowed_length, "no DRY penalty for repetitions of fewer tokens")
+      ->capture_default_str()
+      ->transform(whole_number(0, 1 << 30));
+  command
+      .add_option("--dry-penalty-last-n", dry.penalty_last_n, "DRY looks for repetitions in the last N tokens; 0: off")
+      ->capture_default_str()
+      ->transform(whole_number(0, 1 << 30));
   command
       .add_option("--dry-sequence-breaker", arguments.dry_sequence_breakers,
-                  "a text that no repetition reaches across, in place of newline : \" and *; may be repeated; "
-                  "none: no such text")
+                  "DRY repetitions end at this text; may be repeated; none: nowhere (default: newline : \" and *)")
       ->allow_extra_args(false);
 }
 
@@ -42,38 +45,52 @@ std::vector<std::string> breakers_of(const SamplingArguments& arguments) {
   if (std::find(given.begin(), given.end(), "none") != given.end()) {
     throw UsageError("--dry-sequence-breaker none leaves no room for others");
   }
-  if (!std::all_of(given.begin(), given.end(), is_utf8)) throw UsageError("--dry-sequence-breaker wants UTF-8");
+  if (!std::all_of(given.begin(), given.end(), is_utf8))
+    throw UsageError("--dry-sequence-breaker is not UTF-8, expected UTF-8");
   return given;
 }
 
 }  // namespace
 
 void SamplingArguments::add_to(CLI::App& command) {
-  command.add_option("--temperature", options.temperature, "0 takes the largest logit")->capture_default_str();
-  command.add_option("--top-k", options.top_k, "sample among the k largest; 0: off")
+  command.add_option("--temperature", options.temperature, "temperature of the samples; 0: always the top-1 token")
       ->capture_default_str()
-      ->check(CLI::Range(0, 1 << 30));
-  command.add_option("--typical-p", options.typical_p, "sample among the most typical that make up p; 1: off")
-      ->capture_default_str();
-  command.add_option("--top-p", options.top_p, "sample among the likeliest that make up p; 1: off")
-      ->capture_default_str();
-  command.add_option("--min-p", options.min_p, "drop what is less likely than p times the likeliest; 0: off")
-      ->capture_default_str();
-  command.add_option("--repeat-penalty", options.repeat_penalty, "against tokens seen before; 1: off")
-      ->capture_default_str();
-  command.add_option("--presence-penalty", options.presence_penalty, "against tokens generated before; 0: off")
-      ->capture_default_str();
-  command.add_option("--frequency-penalty", options.frequency_penalty, "the same, each time; 0: off")
-      ->capture_default_str();
+      ->check(a_number);
+  command.add_option("--top-k", options.top_k, "sample from the k most likely tokens; 0: off")
+      ->capture_default_str()
+      ->transform(whole_number(0, 1 << 30));
+  command
+      .add_option("--typical-p", options.typical_p,
+                  "sample from the most typical tokens of total probability p; 1: off")
+      ->capture_default_str()
+      ->check(a_number);
+  command.add_option("--top-p", options.top_p, "sample from the most likely tokens of total probability p; 1: off")
+      ->capture_default_str()
+      ->check(a_number);
+  command.add_option("--min-p", options.min_p, "drop tokens below p times the top-1 probability; 0: off")
+      ->capture_default_str()
+      ->check(a_number);
+  command.add_option("--repeat-penalty", options.repeat_penalty, "penalty for tokens in the text so far; 1: off")
+      ->capture_default_str()
+      ->check(a_number);
+  command.add_option("--presence-penalty", options.presence_penalty, "penalty for tokens generated before; 0: off")
+      ->capture_default_str()
+      ->check(a_number);
+  command
+      .add_option("--frequency-penalty", options.frequency_penalty,
+                  "penalty per occurrence of a generated token; 0: off")
+      ->capture_default_str()
+      ->check(a_number);
   add_dry_options(command, *this);
   command
       .add_option("--logit-bias", logit_bias,
-                  "ID+BIAS or ID-BIAS: make a token likelier or less likely; ID-inf bans it; may be repeated")
+                  "ID+BIAS or ID-BIAS makes a token more or less likely; ID-inf bans it; may be repeated")
       ->allow_extra_args(false);
-  command.add_option("--grammar", grammar_file, "a GBNF file that the text has to conform to");
-  command.add_option("--json-schema", json_schema_file, "a JSON Schema file that the text has to conform to");
-  command.add_option("--seed", seed, "makes a run repeatable (default: random, and printed)")->check(not_negative);
-  command.add_flag("--greedy", greedy, "take the largest logit");
+  command.add_option("--grammar", grammar_file, "GBNF file that the text must conform to");
+  command.add_option("--json-schema", json_schema_file, "JSON Schema file that the text must conform to");
+  command.add_option("--seed", seed, "seed of the samples; makes a run repeatable (default: random, printed)")
+      ->transform(whole_number(0, UINT64_MAX));
+  command.add_flag("--greedy", greedy, "always take the top-1 token");
 }
 
 SamplingOptions SamplingArguments::sampling() const {
@@ -105,8 +122,9 @@ LogitBias parse_logit_bias(const std::string& text) {
       return bias;
     }
   }
-  throw UsageError(fmt::format("--logit-bias is {}; wanted a token id, + or -, and a number or inf, such as 15043-1.5",
-                               minimind::quoted(text)));
+  throw UsageError(
+      fmt::format("--logit-bias is {}, expected a token id, + or -, and a number or inf, such as 15043-1.5",
+                  minimind::quoted(text)));
 }
 
 }  // namespace minimind

@@ -10,6 +10,7 @@
 #include "runtime/generate.h"
 #include "tools/distribution.h"
 #include "tools/interrupt.h"
+#include "tools/language.h"
 #include "tools/progress.h"
 #include "weights/error.h"
 
@@ -144,12 +145,12 @@ TokenScores score_tokens(const Engine& model, const Engine* against, std::span<c
   std::size_t positions = 1;
   for (const Window& window : windows) positions = std::max(positions, window.end - 1 - window.begin);
   Scorer scorer(model, against, tokens, scored, positions);
-  Progress progress("perplexity", scored_tokens(windows, scored), ProgressUnit::tokens);
+  Progress progress(std::string(translated("perplexity")), scored_tokens(windows, scored), ProgressUnit::tokens);
   const std::atomic<bool>& interrupted = watch_interrupts();
   const auto go_on = [&] {
     const TokenScores& scores = scorer.scores();
     const double so_far = std::exp(scores.nats / static_cast<double>(std::max<std::size_t>(scores.tokens, 1)));
-    progress.show(scores.tokens, scores.tokens > 0 ? fmt::format("perplexity {:.2f}", so_far) : "");
+    progress.show(scores.tokens, scores.tokens > 0 ? localized("perplexity {:.2f}", so_far) : "");
     return !interrupted;
   };
   for (const Window& window : windows) {

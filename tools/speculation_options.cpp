@@ -5,6 +5,7 @@
 #include "runtime/draft_model.h"
 #include "runtime/prompt_lookup.h"
 #include "tools/find_tokenizer.h"
+#include "tools/language.h"
 #include "weights/error.h"
 #include "weights/quote.h"
 
@@ -12,6 +13,7 @@ namespace minimind {
 namespace {
 
 constexpr std::size_t default_draft_tokens = 4;
+static_assert(default_draft_tokens == 4, "as the help of --speculate says");
 constexpr int most_draft_tokens = 64;
 
 void check_same_tokens(const Tokenizer& tokenizer, const Tokenizer& draft, std::size_t vocab_size,
@@ -25,7 +27,7 @@ void check_same_tokens(const Tokenizer& tokenizer, const Tokenizer& draft, std::
       return one.has(id) ? minimind::quoted(one.token_text(id)) : "unused";
     };
     throw Error(
-        fmt::format("{}: token {} is {}, but {} in the model it is to draft for; --draft wants a model with "
+        fmt::format("{}: token {} is {}, but {} in the model it is to draft for; --draft requires a model with "
                     "the same tokenizer",
                     draft_path, id, text_in(draft), text_in(tokenizer)));
   }
@@ -36,7 +38,7 @@ void check_same_vocabulary(const Engine& engine, const Tokenizer* tokenizer, con
   const std::size_t wanted = engine.model.config.vocab_size, found = draft.model.config.vocab_size;
   if (found != wanted) {
     throw Error(
-        fmt::format("{}: has a vocabulary of {}, but the model it is to draft for has one of {}; --draft wants "
+        fmt::format("{}: has a vocabulary of {}, but the model it is to draft for has one of {}; --draft requires "
                     "a model with the same tokenizer",
                     draft_path, found, wanted));
   }
@@ -49,13 +51,13 @@ void check_same_vocabulary(const Engine& engine, const Tokenizer* tokenizer, con
 
 void SpeculationArguments::add_to(CLI::App& command) {
   command
-      .add_option("--speculate", speculate,
-                  fmt::format("draft up to N tokens from what the text said before, or with --draft, and check them at "
-                              "once: the same text, sooner where drafts are good; 0: off (default: 0; with --draft {})",
-                              default_draft_tokens))
+      .add_option(
+          "--speculate", speculate,
+          "speculative decoding: draft up to N tokens from the earlier text, or with --draft, and check them at "
+          "once; the text stays the same; 0: off (default: 0; with --draft 4)")
       ->type_name("N")
-      ->check(CLI::Range(0, most_draft_tokens));
-  command.add_option("--draft", draft, "a smaller model with the same tokenizer, to draft with")
+      ->transform(whole_number(0, most_draft_tokens));
+  command.add_option("--draft", draft, "smaller draft model with the same tokenizer")
       ->type_name("MODEL")
       ->check(not_empty);
 }
@@ -84,9 +86,9 @@ Speculation::Speculation(const SpeculationArguments& arguments, const Engine& en
 }
 
 std::string describe_drafts(const Generated& result) {
-  if (result.drafted == 0) return "no drafts";
-  return fmt::format("{} of {} drafts accepted ({:.0f}%)", result.accepted, result.drafted,
-                     100 * static_cast<double>(result.accepted) / static_cast<double>(result.drafted));
+  if (result.drafted == 0) return localized("no drafts");
+  return localized("{} of {} drafts accepted ({:.0f}%)", result.accepted, result.drafted,
+                   100 * static_cast<double>(result.accepted) / static_cast<double>(result.drafted));
 }
 
 }  // namespace minimind

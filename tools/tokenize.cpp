@@ -29,7 +29,7 @@ struct TokenizeOptions {
 void warn_of_unknown(const Tokenizer& tokenizer, const std::vector<std::int32_t>& ids) {
   for (const std::int32_t id : ids) {
     if (tokenizer.has(id)) continue;
-    note("id {} is not in the vocabulary and stands for no text", id);
+    note("id {} is not in the vocabulary and has no text", id);
     return;
   }
 }
@@ -89,15 +89,14 @@ int run_tokenize(const TokenizeOptions& options) {
 Command add_tokenize(CLI::App& app) {
   auto options = std::make_shared<TokenizeOptions>();
   CLI::App* command = app.add_subcommand("tokenize", "text to token ids, and back with --decode");
-  command->add_option("-m,--model", options->model, "the checkpoint whose tokenizer is wanted (default: the demo)");
-  command->add_option("--tokenizer", options->tokenizer, "a tokenizer.json, the folder that holds it, or a .gguf");
+  add_model(*command, options->model, "checkpoint whose tokenizer is used (default: the demo)");
+  command->add_option("--tokenizer", options->tokenizer, "tokenizer.json, its folder, or a .gguf");
   options->text.add_to(*command);
   command->add_flag("--add-special", options->add_special,
-                    "add the tokens that the tokenizer's post-processor puts around a text (default: ids of the text "
-                    "alone, as add_special_tokens=False gives in transformers)");
-  command->add_flag("--decode", options->decode, "the input is token ids, the output text");
-  command->add_flag("--skip-special", options->skip_special, "leave special tokens out of the text");
-  command->add_flag("--jsonl", options->jsonl, "a JSON string (or array of ids) a line in, the other out");
+                    "add what the tokenizer's post-processor puts around a text (default: the ids of the text alone)");
+  command->add_flag("--decode", options->decode, "turn token ids into text");
+  command->add_flag("--skip-special", options->skip_special, "omit special tokens from the text");
+  command->add_flag("--jsonl", options->jsonl, "each line is a JSON string, or with --decode an array of ids");
   return [options] { return run_tokenize(*options); };
 }
 

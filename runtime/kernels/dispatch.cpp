@@ -1,7 +1,6 @@
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 
 #include "runtime/kernels/kernels.h"
 
@@ -26,13 +25,22 @@ TableList runnable() {
   return list;
 }
 
+namespace {
+
+std::string lower_case(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return text;
+}
+
+}  // namespace
+
 const Table& choose() {
   const TableList list = runnable();
   const char* forced = std::getenv("MINIMIND_ISA");
   if (!forced || !*forced) return *list.tables[0];
   std::string names;
   for (std::size_t i = 0; i < list.count; ++i) {
-    if (std::string_view(forced) == list.tables[i]->name) return *list.tables[i];
+    if (lower_case(forced) == list.tables[i]->name) return *list.tables[i];
     names += (i > 0 ? ", " : "") + std::string(list.tables[i]->name);
   }
   throw std::runtime_error("MINIMIND_ISA is \"" + std::string(forced).substr(0, 40) +
