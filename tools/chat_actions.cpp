@@ -90,7 +90,7 @@ void ChatActions::answer(const Generate& generate) {
   const AnswerListener listener{[&](const AnswerEvent& event) { output_.event(event); },
                                 [&](std::size_t turns) {
                                   notices_.say("{}", counted(turns, "the context is full: the oldest turn is dropped",
-                                                              "the context is full: the oldest {} turns are dropped"));
+                                                             "the context is full: the oldest {} turns are dropped"));
                                 },
                                 [&](std::string_view piece) { output_.written(piece); }};
   const Answer answer = generate(listener);

@@ -30,11 +30,12 @@ void add_conversation_options(CLI::App& command, ChatOptions& options) {
       ->excludes(think);
   command.add_flag("--show-thinking", options.show_thinking,
                    "if the output is not a terminal, print all that the model writes, with its tags");
-  auto* history = command
-                      .add_option("--history", options.history,
-                                  "show the model N earlier turns, each a question and its answer (default: all that fit)")
-                      ->type_name("N")
-                      ->transform(whole_number(0, 1 << 30));
+  auto* history =
+      command
+          .add_option("--history", options.history,
+                      "show the model N earlier turns, each a question and its answer (default: all that fit)")
+          ->type_name("N")
+          ->transform(whole_number(0, 1 << 30));
   command
       .add_option_function<std::size_t>(
           "--historys", [&options](std::size_t messages) { options.history = turns_of_messages(messages); },

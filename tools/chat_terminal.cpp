@@ -63,7 +63,7 @@ bool says_leave(const std::string& text) {
 ChatActions::Next perform(ChatActions& actions, const std::string& text, const ChatNotices& notices,
                           TerminalSignals& signals) {
   if (says_leave(text)) {
-    notices.say("left, as /exit does; to send the word as a message, begin it with a blank");
+    notices.say("left, as /exit does; to send the word as a message, start it with a space");
     return ChatActions::Next::leave;
   }
   const NoEcho no_echo;

@@ -6,12 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <csignal>
 #include <ctime>
 #include <functional>
 
-#include "tools/interrupt.h"
-#include "tools/terminal_signals.h"
+#include "tools/language.h"
 #include "tools/terminal_text.h"
 #include "weights/hf_folder.h"
 #include "weights/list_checkpoints.h"
@@ -34,11 +32,11 @@ std::string date_text(std::int64_t seconds) {
 }
 
 std::string line_of(const ListedCheckpoint& checkpoint) {
-  std::string note = checkpoint.description;
-  if (checkpoint.is_lora) note += ", to be added to a model with --lora";
-  if (checkpoint.path.ends_with("_resume.pth")) note += ", saved to resume training";
+  std::string kind = checkpoint.description;
+  if (checkpoint.is_lora) kind = localized("{}, to be added to a model with --lora", kind);
+  if (checkpoint.path.ends_with("_resume.pth")) kind = localized("{}, saved to resume training", kind);
   return fmt::format("{}  {:>9.1f} MB  {}  {}", date_text(checkpoint.written),
-                     1e-6 * static_cast<double>(checkpoint.bytes), terminal_text(checkpoint.path), note);
+                     1e-6 * static_cast<double>(checkpoint.bytes), terminal_text(checkpoint.path), kind);
 }
 
 std::vector<std::string> lines_of(const std::vector<ListedCheckpoint>& checkpoints) {
@@ -112,24 +110,22 @@ std::optional<int> choose_checkpoint(std::string& model, std::FILE* screen) {
   std::vector<ListedCheckpoint> models = list_checkpoints(model);
   models.erase(std::remove_if(models.begin(), models.end(), std::not_fn(is_model)), models.end());
   if (models.size() < 2) return std::nullopt;
-  fmt::print(screen, "{} holds {} checkpoints, newest first:\n", terminal_text(model), models.size());
+  fmt::print(screen, "{}\n", localized("{} holds {} checkpoints, newest first:", terminal_text(model), models.size()));
   for (std::size_t i = 0; i < models.size(); ++i) fmt::print(screen, "{:>4}  {}\n", i + 1, line_of(models[i]));
-  TerminalSignals& signals = watch_terminal_signals();
   while (true) {
-    fmt::print(screen, "number of the one to load (Enter: 1)> ");
+    fmt::print(screen, "{} ", translated("number of the one to load (Enter: 1)>"));
     std::fflush(screen);
     const auto line = read_line();
     if (!line) {
       std::fputs("\n", screen);
-      return signals.interrupted ? interrupted_status : 0;
+      return 0;
     }
     if (const auto choice = parse_choice(*line, models.size())) {
       model = models[*choice].path;
       break;
     }
-    fmt::print(screen, "a number from 1 to {} is expected; Ctrl-D to exit\n", models.size());
+    fmt::print(screen, "{}\n", localized("type a number from 1 to {}; Ctrl-D to exit", models.size()));
   }
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_DFL);  // while the model is loaded
   return std::nullopt;
 }
 

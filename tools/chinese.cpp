@@ -107,7 +107,9 @@ constexpr std::array texts = {
     // Help: the prompt
     Translation{"token ids, e.g. 1,2,3", "词元 id，如 1,2,3"},
     Translation{"file of token ids, separated by commas, spaces or newlines", "词元 id 文件，以逗号、空格或换行分隔"},
-    Translation{"prompt as token ids, e.g. 1,2,3", "以词元 id 给出提示词，如 1,2,3"},
+    Translation{"prompt as token ids, e.g. 1,2,3; nothing is added", "以词元 id 给出提示词，如 1,2,3；不添加任何词元"},
+    Translation{"continue the text alone (default: bos_token and the text, as MiniMind's eval_llm.py does)",
+                "只续写文本本身（默认：bos_token 加文本，与 MiniMind 的 eval_llm.py 相同）"},
     Translation{"the text", "文本"},
     Translation{"file with the text (default: standard input)", "文本文件（默认：标准输入）"},
     Translation{"system message", "系统消息"},
@@ -115,7 +117,12 @@ constexpr std::array texts = {
                 "模型可调用的函数，OpenAI 格式的 JSON 文件"},
     Translation{"let the model think before it answers", "先思考再回答"},
     Translation{"disable thinking (default: the template decides)", "不思考（默认：由对话模板决定）"},
-    Translation{"print the thinking even if the output is not a terminal", "输出不是终端时也显示思考内容"},
+    Translation{"if the output is not a terminal, print all that the model writes, with its tags",
+                "输出不是终端时，打印模型写出的全部内容，包括标签"},
+    Translation{"show the model N earlier turns, each a question and its answer (default: all that fit)",
+                "让模型看到之前的 N 轮对话，一问一答为一轮（默认：放得下的全部）"},
+    Translation{"the same in messages, two per turn, as eval_llm.py counts them (its default is 0)",
+                "同上，但按消息条数计，一轮两条，与 eval_llm.py 相同（它默认为 0）"},
     Translation{"fail if the context is full, instead of dropping the oldest turns",
                 "上下文已满时报错，不丢弃最早的对话"},
     Translation{"file that keeps the conversation and its KV cache, to continue later",
@@ -160,6 +167,7 @@ constexpr std::array texts = {
     Translation{"smaller draft model with the same tokenizer", "草稿模型：分词器相同的较小模型"},
     Translation{"print one JSON object at the end", "结束时输出一个 JSON 对象"},
     Translation{"print one JSON object", "输出一个 JSON 对象"},
+    Translation{"list every tensor, also those of equal layers", "列出所有张量，包括各层相同的"},
     Translation{"print each answer as one line of JSON", "每个回答输出一行 JSON"},
 
     // Help: the other commands
@@ -167,11 +175,17 @@ constexpr std::array texts = {
     Translation{".npy file with the reference: float32 [tokens, vocabulary]",
                 "参考值的 .npy 文件：float32 [词元数, 词表大小]"},
     Translation{"exit with 1 if the max difference is larger", "最大差值超过此值时以 1 退出"},
-    Translation{"one JSON value per line: a string, scored on its own, or {\"prompt\": ..., \"text\": ...}, of which "
-                "only the text is scored",
-                "每行一个 JSON：字符串，单独评分；或 {\"prompt\": ..., \"text\": ...}，只对 text 评分"},
-    Translation{"window size in tokens; each window has a separate context (default: 512, or the model's if smaller)",
-                "窗口长度，以词元计；每个窗口的上下文独立（默认：512，模型更短时取模型的长度）"},
+    Translation{
+        "one JSON value per line, each scored on its own: a string; {\"prompt\": ..., \"text\": ...}, of which only "
+        "the "
+        "text is scored; or MiniMind's data, {\"text\": ...}, {\"conversations\": [...]} or {\"chosen\": [...], "
+        "\"rejected\": [...]}, of which only the assistant's turns are scored",
+        "每行一个 JSON，各自评分：字符串；{\"prompt\": ..., \"text\": ...}，只对 text 评分；或 MiniMind 的数据："
+        "{\"text\": ...}、{\"conversations\": [...]}、{\"chosen\": [...], \"rejected\": [...]}，只对助手的回答评分"},
+    Translation{"score every turn of a conversation", "对对话的每一轮评分"},
+    Translation{"window size in tokens; each window has a separate context (default: 512, or the model's if smaller; "
+                "MiniMind's data whole)",
+                "窗口长度，以词元计；每个窗口的上下文独立（默认：512，模型更短时取模型的长度；MiniMind 的数据取整条）"},
     Translation{"tokens from the start of one window to the next; only new tokens are scored (default: half a window)",
                 "相邻窗口起点的间隔，以词元计；只对新词元评分（默认：半个窗口）"},
     Translation{
@@ -180,6 +194,8 @@ constexpr std::array texts = {
         "第二个检查点，按文件原样运行，不受 --lora、--type、--config 影响；输出其困惑度、KL(against || model) 和 "
         "top-1 一致率"},
     Translation{"checkpoint whose tokenizer is used (default: the demo)", "使用此检查点的分词器（默认：演示模型）"},
+    Translation{"add what the tokenizer's post-processor puts around a text (default: the ids of the text alone)",
+                "加上分词器后处理在文本前后添加的词元（默认：只输出文本本身的 id）"},
     Translation{"turn token ids into text", "将词元 id 还原为文本"},
     Translation{"omit special tokens from the text", "文本中省略特殊词元"},
     Translation{"each line is a JSON string, or with --decode an array of ids",
@@ -188,16 +204,18 @@ constexpr std::array texts = {
                 "使用此检查点的对话模板（默认：演示模型）"},
     Translation{"one conversation per line in, one prompt per line out, as a JSON string",
                 "每行输入一个对话，每行输出一个提示词（JSON 字符串）"},
-    Translation{
-        "A conversation is a JSON object: {\"messages\": [{\"role\": \"user\", \"content\": \"...\"}], "
-        "\"tools\": [...], \"add_generation_prompt\": true, \"open_thinking\": true}. Only messages is "
-        "required; other names are variables of the template.",
-        "对话是一个 JSON 对象：{\"messages\": [{\"role\": \"user\", \"content\": \"...\"}], \"tools\": [...], "
-        "\"add_generation_prompt\": true, \"open_thinking\": true}。只有 messages 必填；其他名称是模板的变量。"},
+    Translation{"A conversation is a JSON object: {\"messages\": [{\"role\": \"user\", \"content\": \"...\"}], "
+                "\"tools\": [...], \"add_generation_prompt\": true, \"open_thinking\": true}. Only messages is "
+                "required; other names are variables of the template. MiniMind's data, {\"conversations\": [...]} with "
+                "the tools in "
+                "a system message, is read too.",
+                "对话是一个 JSON 对象：{\"messages\": [{\"role\": \"user\", \"content\": \"...\"}], \"tools\": [...], "
+                "\"add_generation_prompt\": true, \"open_thinking\": true}。只有 messages 必填；其他名称是模板的变量。"
+                "也可读 MiniMind 的数据：{\"conversations\": [...]}，工具写在系统消息中。"},
     Translation{"a .pth, .pt, .bin, .safetensors or .gguf file, or a folder",
                 ".pth、.pt、.bin、.safetensors、.gguf 文件或文件夹"},
-    Translation{"output: a .gguf, a .pth in MiniMind's naming, or a folder",
-                "输出：.gguf、按 MiniMind 命名的 .pth，或文件夹"},
+    Translation{"output: a .gguf, a .pth in MiniMind's naming, or a folder, whose name ends with /",
+                "输出：.gguf、按 MiniMind 命名的 .pth，或文件夹（名称以 / 结尾）"},
     Translation{"type of the matrices: f32, f16 or bf16; for a .gguf also q8_0, q4_0 or iq4_nl (default: as stored)",
                 "矩阵的类型：f32、f16 或 bf16；.gguf 还可用 q8_0、q4_0 或 iq4_nl（默认：与文件相同）"},
     Translation{"type of the token embedding and the output matrix (default: as --type)",
@@ -220,6 +238,8 @@ constexpr std::array texts = {
     Translation{"{} tokens", "{} 个词元"},
     Translation{"{} tensor", "{} 个张量"},
     Translation{"{} tensors", "{} 个张量"},
+    Translation{"{} module", "{} 个模块"},
+    Translation{"{} modules", "{} 个模块"},
     Translation{"{} core", "{} 个核"},
     Translation{"{} cores", "{} 个核"},
 
@@ -228,7 +248,18 @@ constexpr std::array texts = {
     Translation{"what {} uses", "{} 的惯用值"},
     Translation{"{}: {}", "{}：{}"},
     Translation{"assumed {}", "取默认值：{}"},
-    Translation{"LoRA merged into {} (first: {}), kept as f32", "LoRA 已合并到 {}（首个：{}），以 f32 保存"},
+    Translation{"rank {}", "秩 {}"},
+    Translation{"ranks {} to {}", "秩 {} 到 {}"},
+    Translation{"the checkpoint's own LoRA of {} merged into {} (first: {}), kept as f32",
+                "检查点自带的 LoRA（{}）已合并到 {}（首个：{}），以 f32 保存"},
+    Translation{"LoRA of {} merged into {} (first: {}), kept as f32", "LoRA（{}）已合并到 {}（首个：{}），以 f32 保存"},
+    Translation{"{}: only its LoRA is used, not the {} of the model it also holds",
+                "{}：只使用其中的 LoRA，不使用其中模型的 {}"},
+    Translation{"{}: its LoRA for {} of experts is not used (first: {}): the model is dense",
+                "{}：模型是稠密的，专家的 {} 的 LoRA 未使用（首个：{}）"},
+    Translation{"{}: assumed its only checkpoint, {}", "{}：取其中唯一的检查点 {}"},
+    Translation{"{}: {}; text will be nonsense, so name the model's own with --tokenizer",
+                "{}：{}；输出会是乱码，请用 --tokenizer 指定该模型自己的分词器"},
     Translation{"kept {}", "类型例外：{}"},
     Translation{"the KV cache is {}; --kv-type f32 keeps it exact", "KV 缓存为 {}；用 --kv-type f32 保持精确"},
     Translation{"assumed that token {} ends the text; --ignore-eos continues past it",
@@ -250,6 +281,11 @@ constexpr std::array texts = {
     Translation{"perplexity {:.2f}", "困惑度 {:.2f}"},
     Translation{"bench", "测速"},
     Translation{"convert", "转换"},
+    Translation{"the tokenizer names no bos_token: none is put before the text", "分词器没有 bos_token：文本前不添加"},
+    Translation{"the prompt is {} and the text, as in MiniMind's eval_llm.py; --raw leaves the text alone",
+                "提示词是 {} 加文本，与 MiniMind 的 eval_llm.py 相同；用 --raw 则只有文本"},
+    Translation{"the prompt is {}, the text and {}, which the tokenizer adds; --raw leaves the text alone",
+                "提示词是 {}、文本和 {}，由分词器添加；用 --raw 则只有文本"},
     Translation{"seed {}", "随机种子 {}"},
     Translation{"prompt: {} at {:.0f}/s; generated: {} at {:.0f}/s; ended by {}",
                 "提示词：{}，{:.0f}/s；生成：{}，{:.0f}/s；结束原因：{}"},
@@ -287,6 +323,13 @@ constexpr std::array texts = {
     Translation{"({})", "（{}）"},
     Translation{"/help lists the commands; Ctrl-D to exit", "输入 /help 查看命令，Ctrl-D 退出"},
     Translation{"Ctrl-C again or Ctrl-D to exit", "再按 Ctrl-C 或按 Ctrl-D 退出"},
+    Translation{"left, as /exit does; to send the word as a message, start it with a space",
+                "已退出，同 /exit；若要把这个词作为消息发送，请在前面加一个空格"},
+    Translation{"{} holds {} checkpoints, newest first:", "{} 中有 {} 个检查点，从新到旧："},
+    Translation{"number of the one to load (Enter: 1)>", "输入要加载的编号（回车：1）>"},
+    Translation{"type a number from 1 to {}; Ctrl-D to exit", "请输入 1 到 {} 之间的编号；按 Ctrl-D 退出"},
+    Translation{"{}, to be added to a model with --lora", "{}，用 --lora 加到模型上"},
+    Translation{"{}, saved to resume training", "{}，用于恢复训练"},
     Translation{"chat template from {}", "对话模板：{}"},
     Translation{"chat template of family {}: the checkpoint has none", "检查点没有对话模板，使用 {} 系列的模板"},
     Translation{"the chat template ignores {}: the model never sees this", "对话模板忽略{}：模型看不到它"},
@@ -295,7 +338,9 @@ constexpr std::array texts = {
     Translation{"continuing {}: {}, {} in the context", "继续 {}：{}，上下文中有 {}"},
 
     // Chat: answers
-    Translation{"the model meant to call a tool, but wrote no call: {}", "模型想调用工具，但没有写出有效的调用：{}"},
+    Translation{
+        "what follows <tool_call> is no call, expected {{\"name\": ..., \"arguments\": {{...}}}}; it is shown as text",
+        "<tool_call> 之后不是有效的调用，应为 {{\"name\": ..., \"arguments\": {{...}}}}；已按文本显示"},
     Translation{"the model calls {}", "模型调用 {}"},
     Translation{"the answer is empty", "回答为空"},
     Translation{"the context is full: the oldest turn is dropped", "上下文已满：丢弃最早的 1 轮对话"},
@@ -328,7 +373,7 @@ constexpr std::array texts = {
 
     // Chat: /help and /stats
     Translation{"this list", "命令列表"},
-    Translation{"start over; keep the system message", "重新开始，保留系统消息"},
+    Translation{"start over (also /clear); keep the system message", "重新开始（同 /clear），保留系统消息"},
     Translation{"take back your last message and its answer", "撤回最后一条消息及其回答"},
     Translation{"answer the last message again", "重新回答最后一条消息"},
     Translation{"set the system message, or show it; 'none' removes it", "设置或查看系统消息；none 表示删除"},

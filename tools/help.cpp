@@ -30,11 +30,13 @@ constexpr std::array model_options = {
 };
 
 constexpr std::array prompt_options = {
-    HelpOption{"--system", "TEXT"},  HelpOption{"--tools", "FILE"},  HelpOption{"--session", "FILE"},
-    HelpOption{"--load", "FILE"},    HelpOption{"--save", "FILE"},   HelpOption{"--think", ""},
-    HelpOption{"--no-think", ""},    HelpOption{"--no-shift", ""},   HelpOption{"--turns", ""},
-    HelpOption{"--tool-result", ""}, HelpOption{"--tokens", "IDS"},  HelpOption{"--tokens-file", "FILE"},
-    HelpOption{"--jsonl", ""},       HelpOption{"--depth", "N,..."}, HelpOption{"--stride", "N"},
+    HelpOption{"--system", "TEXT"},  HelpOption{"--tools", "FILE"},   HelpOption{"--session", "FILE"},
+    HelpOption{"--load", "FILE"},    HelpOption{"--save", "FILE"},    HelpOption{"--think", ""},
+    HelpOption{"--no-think", ""},    HelpOption{"--no-shift", ""},    HelpOption{"--turns", ""},
+    HelpOption{"--tool-result", ""}, HelpOption{"--tokens", "IDS"},   HelpOption{"--tokens-file", "FILE"},
+    HelpOption{"--jsonl", ""},       HelpOption{"--depth", "N,..."},  HelpOption{"--stride", "N"},
+    HelpOption{"--raw", ""},         HelpOption{"--history", "N"},    HelpOption{"--historys", "N"},
+    HelpOption{"--all-turns", ""},   HelpOption{"--add-special", ""},
 };
 
 constexpr std::array sampling_options = {
@@ -66,10 +68,8 @@ constexpr std::array speed_options = {
 };
 
 constexpr std::array output_options = {
-    HelpOption{"--json", ""},
-    HelpOption{"--quiet", ""},
-    HelpOption{"--show-thinking", ""},
-    HelpOption{"--skip-special", ""},
+    HelpOption{"--json", ""},         HelpOption{"--quiet", ""},   HelpOption{"--show-thinking", ""},
+    HelpOption{"--skip-special", ""}, HelpOption{"--tensors", ""},
 };
 
 constexpr std::array groups = {
