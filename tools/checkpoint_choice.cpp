@@ -57,7 +57,7 @@ bool means_many(const std::string& path) {
   return is_folder(path) && !is_hf_folder(path);
 }
 
-// A line that was typed, without its end; nothing after Ctrl-D or Ctrl-C. Past it nothing is taken from the terminal.
+// A line that was typed, without its end; std::nullopt after Ctrl-D. Takes nothing after it from the terminal.
 std::optional<std::string> read_line() {
   std::string line;
   std::array<char, 256> part{};

@@ -27,7 +27,7 @@ class ManyCheckpoints : public UsageError {
 std::string the_checkpoint_in(const std::string& path);
 
 // Lets a person at the terminal choose when `model` is a folder with several checkpoints, and puts the choice there.
-// Returns the exit status when the person leaves instead: 0 after Ctrl-D, 130 after Ctrl-C.
+// Returns the exit status, 0, if the person leaves with Ctrl-D instead.
 std::optional<int> choose_checkpoint(std::string& model, std::FILE* screen);
 
 }  // namespace minimind
