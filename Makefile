@@ -30,11 +30,12 @@ ISA_FLAGS_avx512 := $(ISA_FLAGS_avx2) -mavx512f -mavx512bw -mavx512cd -mavx512dq
 ISA_FLAGS_avx512 += -Wno-uninitialized -Wno-maybe-uninitialized
 ISA_FLAGS_avx512vnni := $(ISA_FLAGS_avx512) -mavx512vnni
 
+# The rooms of the code, as tests/layers.txt states them: a new file needs no line here.
+ROOMS := $(shell sed -n 's/^\([a-z][a-z_/]*\):.*/\1/p' tests/layers.txt)
 KERNELS := $(ISAS:%=runtime/kernels/%.cpp)
-SOURCES := $(wildcard weights/*.cpp runtime/*.cpp) runtime/kernels/dispatch.cpp $(KERNELS) $(wildcard tools/*.cpp)
-TESTS := $(wildcard tests/*_test.cpp)
-FORMATTED := $(wildcard weights/*.h weights/*.cpp runtime/*.h runtime/*.cpp runtime/kernels/*.h runtime/kernels/*.cpp \
-	tools/*.h tools/*.cpp tests/*.h tests/*.cpp tests/fuzz/*.h tests/fuzz/*.cpp)
+SOURCES := $(wildcard $(patsubst %,%/*.cpp,$(filter-out runtime/kernels,$(ROOMS)))) runtime/kernels/kernels.cpp $(KERNELS)
+TESTS := $(wildcard $(ROOMS:%=tests/%/*_test.cpp))
+FORMATTED := $(foreach folder,$(ROOMS) $(ROOMS:%=tests/%) tests/support tests/fuzz,$(wildcard $(folder)/*.h $(folder)/*.cpp))
 
 OBJECTS := $(SOURCES:%.cpp=$(BUILD)/%.o)
 TEST_OBJECTS := $(TESTS:%.cpp=$(BUILD)/%.o) $(filter-out $(BUILD)/tools/main.o,$(OBJECTS))
@@ -81,7 +82,7 @@ $(KERNELS:%.cpp=$(BUILD)/%.o): OPTIMIZE := -O3 -fno-tree-ter
 $(TESTS:%.cpp=$(BUILD)/%.o): OPTIMIZE := -O1
 
 # Conversion of whole models, bit for bit as others do it: a product and a sum stay two roundings.
-QUANTIZERS := weights/quantize.cpp weights/dequantize.cpp weights/grid_blocks.cpp
+QUANTIZERS := weights/tensor/quantize.cpp weights/tensor/dequantize.cpp weights/tensor/grid_blocks.cpp
 $(QUANTIZERS:%.cpp=$(BUILD)/%.o): FILE_FLAGS = -ffp-contract=off
 $(QUANTIZERS:%.cpp=$(BUILD)/%.o): OPTIMIZE := -O3
 
@@ -130,6 +131,8 @@ ifneq ($(words $(ISAS)),1)
 endif
 	$(BUILD)/minimind_tests --gtest_brief=1
 	tests/shared_checks.sh ./minimind
+	python3 tests/check_layers.py tests/layers.txt
+	python3 -m unittest discover -q -s tests
 	python3 -m unittest discover -q -s tools/bench_peers
 
 # With the sanitizers' code in between, GCC warns falsely about uninitialised values in the standard library.
@@ -145,9 +148,10 @@ run-tests: $(BUILD)/minimind_tests $(BUILD)/minimind
 
 # Needs clang and its runtime: apt install clang libclang-rt-14-dev.
 FUZZ_SECONDS ?= 60
-FUZZED := $(filter-out weights/checkpoint.cpp weights/hf_folder.cpp weights/lora.cpp weights/infer_%.cpp \
-	weights/gguf_header.cpp weights/write_%.cpp weights/output_%.cpp weights/%_export.cpp weights/zip_writer.cpp weights/choose_type.cpp, \
-	$(wildcard weights/*.cpp))
+FUZZ_pth := weights/io weights/tensor weights/torch
+FUZZ_safetensors := weights/io weights/tensor weights/model weights/torch weights/huggingface
+FUZZ_gguf := weights/io weights/tensor weights/model weights/gguf
+FUZZ_jinja := weights/io runtime/text runtime/jinja
 fuzz: build/fuzz/pth build/fuzz/safetensors build/fuzz/gguf build/fuzz/jinja $(BUILD)/minimind
 	build/fuzz/pth -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 build/fuzz/pth_corpus $(sort $(dir $(wildcard tests/golden/*/model.pth)))
 	build/fuzz/safetensors -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 build/fuzz/safetensors_corpus \
@@ -160,13 +164,10 @@ fuzz: build/fuzz/pth build/fuzz/safetensors build/fuzz/gguf build/fuzz/jinja $(B
 		for i, line in enumerate(open("tests/golden_jinja/cases.jsonl"))]'
 	build/fuzz/jinja -max_len=2000 -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 build/fuzz/jinja_corpus build/fuzz/jinja_seeds
 
-build/fuzz/%: tests/fuzz/%_fuzz.cpp $(FUZZED)
+# A reader is compiled with the rooms that it needs.
+.SECONDEXPANSION:
+build/fuzz/%: tests/fuzz/%_fuzz.cpp $$(wildcard $$(addsuffix /*.cpp,$$(FUZZ_$$*)))
 	@mkdir -p build/fuzz/$*_corpus
-	clang++ -I. -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined $^ $(LDLIBS) -o $@
-
-JINJA := $(wildcard runtime/jinja*.cpp) runtime/unicode.cpp runtime/utf8.cpp weights/quote.cpp
-build/fuzz/jinja: tests/fuzz/jinja_fuzz.cpp $(JINJA)
-	@mkdir -p build/fuzz/jinja_corpus
 	clang++ -I. -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined $^ $(LDLIBS) -o $@
 
 install: minimind

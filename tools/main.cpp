@@ -5,13 +5,13 @@
 #include <system_error>
 #include <vector>
 
-#include "tools/checkpoint_choice.h"
-#include "tools/command_line.h"
-#include "tools/interrupt.h"
-#include "tools/language.h"
-#include "tools/note.h"
-#include "tools/standard_output.h"
-#include "weights/error.h"
+#include "tools/options/checkpoint_choice.h"
+#include "tools/options/command_line.h"
+#include "tools/terminal/interrupt.h"
+#include "tools/terminal/language.h"
+#include "tools/terminal/note.h"
+#include "tools/terminal/standard_output.h"
+#include "weights/io/error.h"
 
 namespace {
 

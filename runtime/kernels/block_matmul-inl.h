@@ -4,8 +4,8 @@
 // integer; blocks are added up in order, one fma each, in whatever tile, so that a batch gives the bits of single
 // tokens.
 
+#include "runtime/kernels/int8_dot-inl.h"
 #include "runtime/kernels/matmul-inl.h"
-#include "runtime/kernels/quants-inl.h"
 
 namespace minimind::kernels {
 namespace {

@@ -6,10 +6,10 @@
 #include <xsimd/xsimd.hpp>
 
 #include "runtime/kernels/block_matmul-inl.h"
-#include "runtime/kernels/columns-inl.h"
 #include "runtime/kernels/kernels.h"
-#include "runtime/kernels/limits-inl.h"
 #include "runtime/kernels/matmul-inl.h"
+#include "runtime/kernels/roofline-inl.h"
+#include "runtime/kernels/simd-inl.h"
 
 namespace minimind::kernels {
 namespace {

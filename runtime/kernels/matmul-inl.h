@@ -6,7 +6,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "runtime/kernels/columns-inl.h"
+#include "runtime/kernels/simd-inl.h"
 
 namespace minimind::kernels {
 namespace {

@@ -1,8 +1,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "tests/fuzz/read_bytes.h"
-#include "weights/gguf_model.h"
+#include "tests/support/read_bytes.h"
+#include "weights/gguf/gguf_model.h"
 
 // libFuzzer's entry point: clang++ -fsanitize=fuzzer,address,undefined. Seeds: tests/golden_gguf, and models converted
 // from tests/golden.

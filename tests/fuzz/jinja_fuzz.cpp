@@ -2,9 +2,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "runtime/jinja.h"
-#include "runtime/jinja_json.h"
-#include "weights/error.h"
+#include "runtime/jinja/jinja.h"
+#include "runtime/jinja/json.h"
+#include "weights/io/error.h"
 
 // Parses and runs the input as a template. Refusing it with an Error is right; a crash, a hang or a huge allocation is
 // not.

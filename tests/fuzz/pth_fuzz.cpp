@@ -1,8 +1,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "tests/fuzz/read_bytes.h"
-#include "weights/pth.h"
+#include "tests/support/read_bytes.h"
+#include "weights/torch/pth.h"
 
 // libFuzzer's entry point: clang++ -fsanitize=fuzzer,address,undefined. Seeds: tests/golden/*/model.pth.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -171,7 +171,7 @@ def converse(generation: Generation, history: int, thinking: bool | None, tools:
 
 
 def tokens_of_session(session: bytes) -> list[int]:
-    """The last prompt and its answer, as runtime/session_file.h lays them out."""
+    """The last prompt and its answer, as runtime/chat/session_file.h lays them out."""
     (header_size,) = struct.unpack_from("<Q", session, 20)
     (count,) = struct.unpack_from("<Q", session, 28 + header_size)
     return list(struct.unpack_from(f"<{count}i", session, 36 + header_size))

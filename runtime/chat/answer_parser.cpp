@@ -1,0 +1,175 @@
+#include "runtime/chat/answer_parser.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/chat/tool_call.h"
+
+namespace minimind {
+namespace {
+
+using Kind = AnswerEvent::Kind;
+
+constexpr std::string_view think_begin = answer_tags[0], think_end = answer_tags[1];
+constexpr std::string_view call_begin = answer_tags[2], call_end = answer_tags[3];
+constexpr std::string_view white_space = " \t\r\n";
+
+std::string_view without_end(std::string_view text, std::string_view characters) {
+  return text.substr(0, text.find_last_not_of(characters) + 1);
+}
+
+std::string_view without_begin(std::string_view text, std::string_view characters) {
+  return text.substr(std::min(text.find_first_not_of(characters), text.size()));
+}
+
+// How much of the text is certain not to belong to `tag`, nor to be the white space before it.
+std::size_t certain_before(std::string_view text, std::string_view tag) {
+  std::size_t partial = std::min(tag.size() - 1, text.size());
+  while (!text.ends_with(tag.substr(0, partial))) --partial;
+  return without_end(text.substr(0, text.size() - partial), white_space).size();
+}
+
+}  // namespace
+
+ThinkState think_state(std::string_view prompt) {
+  const std::string_view said = without_end(prompt, white_space);
+  if (said.ends_with(think_begin)) return ThinkState::open;
+  return said.ends_with(think_end) ? ThinkState::closed : ThinkState::none;
+}
+
+AnswerParser::AnswerParser(ThinkState state) : place_(state == ThinkState::open ? Place::thought : Place::start) {}
+
+void AnswerParser::push(std::string_view text, Events& events) {
+  held_ += text;
+  while (leave(events)) continue;
+}
+
+void AnswerParser::finish(Events& events) {
+  while (place_ == Place::call) {
+    take_call(held_.size(), events);
+    while (leave(events)) continue;
+  }
+  const std::string rest = std::exchange(held_, "");
+  if (place_ == Place::thought) return show_thought(without_end(rest, "\n"), events);
+  if (behind_call_ && without_end(rest, white_space).empty()) return;
+  show_text(Kind::text, rest, events);
+}
+
+// Shows what is certain; goes on to the next place, and returns true, if the tag that begins it is there.
+bool AnswerParser::leave(Events& events) {
+  switch (place_) {
+    case Place::start:
+      return leave_start();
+    case Place::thought:
+      return leave_thought(events);
+    case Place::text:
+      return leave_text(events);
+    case Place::call:
+      return leave_call(events);
+  }
+  return false;
+}
+
+bool AnswerParser::leave_start() {
+  const std::string_view rest = without_begin(held_, white_space);
+  if (rest.size() < think_begin.size() && think_begin.starts_with(rest)) return false;
+  if (rest.starts_with(think_begin)) {
+    held_.erase(0, held_.size() - rest.size() + think_begin.size());
+    place_ = Place::thought;
+  } else {
+    place_ = Place::text;
+  }
+  return true;
+}
+
+bool AnswerParser::leave_thought(Events& events) {
+  const std::size_t at = held_.find(think_end);
+  const bool found = at != std::string::npos;
+  const std::size_t certain = found ? at : certain_before(held_, think_end);
+  const std::string_view text = std::string_view(held_).substr(0, certain);
+  show_thought(found ? without_end(text, "\n") : text, events);
+  held_.erase(0, found ? at + think_end.size() : certain);
+  if (!found) return false;
+  place_ = Place::start;
+  thought_begun_ = false;
+  unshown_ = "\n";
+  return true;
+}
+
+bool AnswerParser::leave_text(Events& events) {
+  const std::size_t at = held_.find(call_begin);
+  const bool found = at != std::string::npos;
+  const std::size_t certain = found ? without_end(std::string_view(held_).substr(0, at), white_space).size()
+                                    : certain_before(held_, call_begin);
+  show_text(Kind::text, std::string_view(held_).substr(0, certain), events);
+  if (found) space_ += held_.substr(certain, at - certain);
+  held_.erase(0, found ? at + call_begin.size() : certain);
+  if (!found) return false;
+  place_ = Place::call;
+  searched_ = 0;
+  in_string_ = escaped_ = broken_ = false;
+  return true;
+}
+
+bool AnswerParser::leave_call(Events& events) {
+  const std::size_t end = find_call_end();
+  if (end == std::string::npos) return false;
+  take_call(end, events);
+  return true;
+}
+
+// Where </tool_call> stands outside of strings, or anywhere if the strings are none of JSON.
+std::size_t AnswerParser::find_call_end() {
+  for (; searched_ < held_.size() && !broken_; ++searched_) {
+    const char c = held_[searched_];
+    if (in_string_) {
+      broken_ = static_cast<unsigned char>(c) < 0x20;
+      in_string_ = escaped_ || c != '"';
+      escaped_ = !escaped_ && c == '\\';
+    } else if (c == '"') {
+      in_string_ = true;
+    } else if (c == call_end.front()) {
+      const std::string_view rest = std::string_view(held_).substr(searched_, call_end.size());
+      if (rest == call_end) return searched_;
+      if (call_end.starts_with(rest)) break;
+    }
+  }
+  return broken_ ? held_.find(call_end) : std::string::npos;
+}
+
+// Takes what stands before `end`, which is where the call ends if it is one.
+void AnswerParser::take_call(std::size_t end, Events& events) {
+  const auto call = parse_tool_call(std::string_view(held_).substr(0, end));
+  if (!call) end = std::min(held_.find(call_end), held_.size());
+  const std::size_t behind = std::min(end + call_end.size(), held_.size());
+  const std::string body = held_.substr(0, behind);
+  held_.erase(0, behind);
+  place_ = Place::text;
+  if (!call) return show_text(Kind::not_a_call, std::string(call_begin).append(body), events);
+  events.push_back({.kind = Kind::tool_call, .text = "", .call = *call});
+  behind_call_ = true;
+  unshown_ = white_space;
+}
+
+void AnswerParser::show_thought(std::string_view text, Events& events) {
+  if (!thought_begun_) {
+    if (without_end(text, white_space).empty()) return;
+    text = without_begin(text, "\n");
+  }
+  if (text.empty()) return;
+  const std::string_view border = thought_shown_ && !thought_begun_ ? "\n\n" : "";
+  events.push_back({.kind = Kind::thought, .text = std::string(border).append(text), .call = {}});
+  thought_begun_ = thought_shown_ = true;
+}
+
+void AnswerParser::show_text(Kind kind, std::string_view text, Events& events) {
+  if (text.empty()) return;
+  std::string shown = std::exchange(space_, "").append(text);
+  if (!text_shown_) shown.erase(0, std::min(shown.find_first_not_of(unshown_), shown.size()));
+  behind_call_ = false;
+  if (shown.empty()) return;
+  events.push_back({.kind = kind, .text = std::move(shown), .call = {}});
+  text_shown_ = true;
+}
+
+}  // namespace minimind

@@ -1,0 +1,319 @@
+#include "runtime/chat/conversation.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/chat/conversation_prompt.h"
+#include "runtime/chat/message_json.h"
+#include "runtime/text/utf8.h"
+#include "weights/io/error.h"
+
+namespace minimind {
+namespace {
+
+void require_utf8(const std::string& text, std::string_view what) {
+  if (const auto at = first_not_utf8(text)) {
+    throw UsageError(fmt::format("{} is not UTF-8 at byte {}; it wants text in UTF-8", what, *at));
+  }
+}
+
+// An answer's text on its way into a message and to who listens.
+class Collector {
+ public:
+  Collector(ThinkState state, const AnswerListener& listener, std::size_t first_call, bool plain)
+      : parser_(state), listener_(listener), next_call_(first_call), plain_(plain) {}
+
+  void push(std::string_view text) {
+    if (plain_) {
+      events_.push_back({.kind = AnswerEvent::Kind::text, .text = std::string(text), .call = {}});
+    } else {
+      parser_.push(text, events_);
+    }
+    take_events();
+  }
+
+  Message finish() {
+    parser_.finish(events_);
+    take_events();
+    return std::move(message_);
+  }
+
+ private:
+  void take_events() {
+    for (AnswerEvent& event : events_) {
+      take(event);
+      if (listener_.on_event) listener_.on_event(event);
+    }
+    events_.clear();
+  }
+
+  void take(AnswerEvent& event) {
+    switch (event.kind) {
+      case AnswerEvent::Kind::thought:
+        message_.reasoning = message_.reasoning.value_or("") + event.text;
+        break;
+      case AnswerEvent::Kind::text:
+      case AnswerEvent::Kind::not_a_call:
+        message_.content += event.text;
+        break;
+      case AnswerEvent::Kind::tool_call:
+        event.call.id = fmt::format("call_{}", next_call_++);
+        message_.tool_calls.push_back(event.call);
+        break;
+    }
+  }
+
+  AnswerParser parser_;
+  const AnswerListener& listener_;
+  std::size_t next_call_;
+  bool plain_;
+  std::vector<AnswerEvent> events_;
+  Message message_{.role = Role::assistant};
+};
+
+std::size_t calls_in(const std::vector<Message>& messages) {
+  std::size_t calls = 0;
+  for (const Message& message : messages) calls += message.tool_calls.size();
+  return calls;
+}
+
+PromptSettings settings_of(const ConversationState& state) {
+  return {.tools = state.tools, .think = state.think, .now = state.now};
+}
+
+AnswerStats stats_of(const Generated& result, std::size_t prompt_tokens) {
+  return {.prompt_tokens = prompt_tokens,
+          .reused_tokens = result.prompt_tokens_reused,
+          .computed_tokens = result.prompt_tokens_done,
+          .generated_tokens = result.tokens.size(),
+          .decoded_tokens = result.decoded_tokens(),
+          .drafted_tokens = result.drafted,
+          .accepted_tokens = result.accepted,
+          .prompt_seconds = result.prompt_seconds,
+          .decode_seconds = result.decode_seconds};
+}
+
+}  // namespace
+
+AnswerStats& AnswerStats::operator+=(const AnswerStats& other) {
+  prompt_tokens += other.prompt_tokens;
+  reused_tokens += other.reused_tokens;
+  computed_tokens += other.computed_tokens;
+  decoded_tokens += other.decoded_tokens;
+  generated_tokens += other.generated_tokens;
+  drafted_tokens += other.drafted_tokens;
+  accepted_tokens += other.accepted_tokens;
+  prompt_seconds += other.prompt_seconds;
+  decode_seconds += other.decode_seconds;
+  return *this;
+}
+
+Conversation::Conversation(Forward& forward, Context& context, const Tokenizer& tokenizer,
+                           const ChatTemplate& chat_template, ConversationOptions options)
+    : forward_(forward),
+      context_(context),
+      tokenizer_(tokenizer),
+      chat_template_(chat_template),
+      options_(std::move(options)) {
+  state_.now = std::time(nullptr);
+  for (const std::string_view tag : answer_tags) {
+    if (const auto id = tokenizer.id_of(tag)) options_.generate.text_tokens.push_back(*id);
+  }
+}
+
+Answer Conversation::ask(const std::string& text, const AnswerListener& listener,
+                         const std::atomic<bool>& interrupted) {
+  require_utf8(text, "the message");
+  std::vector<Message> messages = state_.messages;
+  messages.push_back({.role = Role::user, .content = text});
+  return answer(std::move(messages), listener, interrupted);
+}
+
+std::vector<ToolCall> Conversation::pending_calls() const {
+  auto answered = state_.messages.rbegin();
+  while (answered != state_.messages.rend() && answered->role == Role::tool) ++answered;
+  if (answered == state_.messages.rend() || answered->role != Role::assistant) return {};
+  const std::vector<ToolCall>& calls = answered->tool_calls;
+  const auto results = answered - state_.messages.rbegin();
+  return {calls.begin() + std::min(results, std::ssize(calls)), calls.end()};
+}
+
+Answer Conversation::give_results(const std::vector<std::string>& results, const AnswerListener& listener,
+                                  const std::atomic<bool>& interrupted) {
+  const std::vector<ToolCall> calls = pending_calls();
+  if (calls.empty()) throw UsageError("the last answer called no tool: there is nothing to give results of");
+  if (results.size() != calls.size()) {
+    throw UsageError(fmt::format("the last answer made {} calls and got {} results; give one for each", calls.size(),
+                                 results.size()));
+  }
+  std::vector<Message> messages = state_.messages;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    require_utf8(results[i], "the result");
+    messages.push_back({.role = Role::tool, .content = results[i], .tool_call_id = calls[i].id, .name = calls[i].name});
+  }
+  return answer(std::move(messages), listener, interrupted);
+}
+
+Answer Conversation::regenerate(const AnswerListener& listener, const std::atomic<bool>& interrupted) {
+  std::vector<Message> messages = state_.messages;
+  if (!messages.empty() && messages.back().role == Role::assistant) messages.pop_back();
+  const bool waits = !messages.empty() && (messages.back().role == Role::user || messages.back().role == Role::tool);
+  if (!waits) throw UsageError("nothing has been asked yet: there is nothing to answer again");
+  return answer(std::move(messages), listener, interrupted);
+}
+
+Answer Conversation::answer(std::vector<Message> messages, const AnswerListener& listener,
+                            const std::atomic<bool>& interrupted) {
+  const Prompt prompt = fit(messages);
+  const ThinkState thinks = think_state(prompt.text);
+  if (options_.generate.grammar && thinks == ThinkState::open) {
+    throw UsageError("a grammar or schema is for the answer, but the prompt begins a thought; turn thinking off");
+  }
+  Answer result;
+  result.dropped_turns = prompt.dropped_turns;
+  if (result.dropped_turns > 0 && listener.on_dropped) listener.on_dropped(result.dropped_turns);
+
+  GenerateOptions options = options_.generate;
+  options.sampling.seed += state_.answers;
+  Collector collector(thinks, listener, calls_in(messages) + 1, options_.plain_answers);
+  const auto show = [&](std::string_view piece) {
+    if (listener.on_written) listener.on_written(piece);
+    collector.push(piece);
+  };
+  const Generated generated = generate(forward_, context_, &tokenizer_, prompt.tokens, options, show, interrupted);
+  result.message = collector.finish();
+  result.finish_reason = generated.finish_reason;
+  result.conforms = generated.conforms;
+  result.stats = stats_of(generated, prompt.tokens.size());
+  last_ = result.stats;
+  total_ += result.stats;
+  result.withdrawn = generated.finish_reason == FinishReason::interrupted && generated.tokens.empty();
+  if (result.withdrawn) return result;
+
+  messages.push_back(result.message);
+  messages.back().verbatim = verbatim_form(chat_template_, settings_of(state_),
+                                           without_turns(messages, prompt.left_out_turns), generated.text);
+  state_.messages = std::move(messages);
+  if (prompt.dropped_turns > 0) state_.dropped_turns = prompt.left_out_turns;
+  state_.answers += 1;
+  state_.tokens = prompt.tokens;
+  state_.tokens.insert(state_.tokens.end(), generated.tokens.begin(), generated.tokens.end());
+  return result;
+}
+
+std::size_t Conversation::reserve() const {
+  return std::max<std::size_t>(1, std::min(options_.generate.max_tokens, context_.capacity() / 4));
+}
+
+std::size_t Conversation::hidden_turns(std::size_t turns) const {
+  return options_.history && turns > *options_.history ? turns - 1 - *options_.history : 0;
+}
+
+Conversation::Prompt Conversation::make_prompt(const std::vector<Message>& messages, std::size_t left_out_turns) const {
+  Prompt prompt;
+  prompt.text = render_prompt(chat_template_, settings_of(state_), without_turns(messages, left_out_turns), true);
+  // MiniMind's scripts, too, let the post-processor of the tokenizer add to what the template made.
+  prompt.tokens = tokenizer_.encode_with_special(prompt.text);
+  prompt.left_out_turns = left_out_turns;
+  return prompt;
+}
+
+// With the oldest turns left out that are not to be shown or for which there is no room.
+Conversation::Prompt Conversation::fit(const std::vector<Message>& messages) const {
+  const std::size_t capacity = context_.capacity();
+  const std::size_t turns = turn_starts(messages).size();
+  const std::size_t hidden = std::max(state_.dropped_turns, hidden_turns(turns));
+  Prompt prompt = make_prompt(messages, hidden);
+  if (prompt.tokens.size() + reserve() > capacity && hidden + 1 < turns) {
+    if (options_.no_shift) {
+      throw Error(
+          fmt::format("the conversation is {} tokens long, which leaves no room for an answer of {} in the context of "
+                      "{}; begin anew, or give a larger --ctx-size, or leave out --no-shift to forget the oldest turns",
+                      prompt.tokens.size(), reserve(), capacity));
+    }
+    // The more turns are dropped, the shorter it is: the fewest that do are between the two.
+    std::size_t too_few = hidden, enough = turns - 1;
+    prompt = make_prompt(messages, enough);
+    while (enough - too_few > 1) {
+      const std::size_t middle = too_few + (enough - too_few) / 2;
+      Prompt shorter = make_prompt(messages, middle);
+      if (shorter.tokens.size() > capacity / 2) {
+        too_few = middle;
+      } else {
+        enough = middle;
+        prompt = std::move(shorter);
+      }
+    }
+    prompt.dropped_turns = prompt.left_out_turns - hidden;
+  }
+  if (prompt.tokens.empty()) {
+    throw Error("the chat template makes an empty prompt of the message, expected at least one token; write some text");
+  }
+  if (prompt.tokens.size() >= capacity) {
+    throw Error(
+        fmt::format("the message is too long: with what belongs to it, it takes {} tokens, and the context of {} has "
+                    "to hold an answer too; shorten it or give a larger --ctx-size",
+                    prompt.tokens.size(), capacity));
+  }
+  return prompt;
+}
+
+std::optional<std::string> Conversation::undo() {
+  const std::vector<std::size_t> starts = turn_starts(state_.messages);
+  if (starts.empty()) return std::nullopt;
+  std::string text = std::move(state_.messages[starts.back()].content);
+  state_.messages.resize(starts.back());
+  // Where only turns are left that were dropped, what fits of them is a conversation again.
+  if (state_.dropped_turns >= turns()) state_.dropped_turns = 0;
+  return text;
+}
+
+void Conversation::reset() {
+  const std::vector<std::size_t> starts = turn_starts(state_.messages);
+  if (!starts.empty()) state_.messages.resize(starts.front());
+  state_.dropped_turns = 0;
+}
+
+void Conversation::set_system(const std::optional<std::string>& text) {
+  if (text) require_utf8(*text, "the system prompt");
+  std::vector<Message>& messages = state_.messages;
+  const bool has_one = system().has_value();
+  if (has_one && text) {
+    messages.front().content = *text;
+  } else if (has_one) {
+    messages.erase(messages.begin());
+  } else if (text) {
+    messages.insert(messages.begin(), {.role = Role::system, .content = *text});
+  }
+}
+
+std::optional<std::string> Conversation::system() const {
+  const bool has_one = !state_.messages.empty() && state_.messages.front().role == Role::system;
+  return has_one ? std::optional(state_.messages.front().content) : std::nullopt;
+}
+
+std::vector<std::string_view> Conversation::unheard() const {
+  const PromptSettings settings = settings_of(state_);
+  std::vector<std::string_view> names;
+  if (settings.think && !minds_thinking(chat_template_, settings)) names.emplace_back("thinking");
+  if (!settings.tools.empty() && !minds_tools(chat_template_, settings)) names.emplace_back("tools");
+  return names;
+}
+
+std::size_t Conversation::turns() const {
+  return turn_starts(state_.messages).size();
+}
+
+void Conversation::restore(ConversationState state) {
+  check_order(state.messages, "the conversation");
+  const std::size_t turns_in_it = turn_starts(state.messages).size();
+  if (state.dropped_turns > 0 && state.dropped_turns >= turns_in_it) {
+    throw Error(fmt::format("the conversation: {} turns of {} are dropped; at least one has to be left",
+                            state.dropped_turns, turns_in_it));
+  }
+  state_ = std::move(state);
+}
+
+}  // namespace minimind

@@ -1,0 +1,124 @@
+#include "runtime/chat/conversation_prompt.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/chat/message_json.h"
+#include "runtime/chat/tool_call.h"
+#include "runtime/jinja/json.h"
+#include "weights/io/error.h"
+
+namespace minimind {
+namespace {
+
+// A message that may follow the last one, for what templates do with answers that are not the last.
+Message follower(const Message& answer) {
+  if (answer.tool_calls.empty()) return {.role = Role::user, .content = "?"};
+  const ToolCall& call = answer.tool_calls.front();
+  return {.role = Role::tool, .content = "?", .tool_call_id = call.id, .name = call.name};
+}
+
+std::string render(const ChatTemplate& chat_template, const PromptSettings& settings,
+                   const std::vector<Message>& messages, bool for_answer, Arguments arguments) {
+  ChatInput input;
+  input.messages = template_messages(messages, arguments);
+  if (!settings.tools.empty()) input.tools = jinja::parse_json(settings.tools, "the tools");
+  input.add_generation_prompt = for_answer;
+  if (settings.think) {
+    for (const char* const name : {"open_thinking", "enable_thinking"}) {
+      input.variables.emplace_back(name, *settings.think);
+    }
+  }
+  return chat_template.render(input, settings.now);
+}
+
+// Whether an object would lose how the arguments are written: spaces, digits, keys that are repeated.
+bool spelled_otherwise(const ToolCall& call) {
+  return json_line(jinja::parse_json(call.arguments, "the arguments of a call")) != call.arguments;
+}
+
+// Templates are given objects. MiniMind's and many others write a text as it is, which keeps the spelling: those are
+// given texts where that matters.
+Arguments arguments_for(const ChatTemplate& chat_template, const PromptSettings& settings,
+                        const std::vector<Message>& messages) {
+  const bool matters = std::any_of(messages.begin(), messages.end(), [](const Message& message) {
+    return !message.verbatim && std::any_of(message.tool_calls.begin(), message.tool_calls.end(), spelled_otherwise);
+  });
+  if (!matters) return Arguments::objects;
+  const std::vector<Message> probe = {
+      {.role = Role::user, .content = "?"},
+      {.role = Role::assistant, .tool_calls = {{.id = "call_1", .name = "f", .arguments = R"({"a": 1})"}}},
+      {.role = Role::tool, .content = "?", .tool_call_id = "call_1", .name = "f"}};
+  try {
+    const bool alike = render(chat_template, settings, probe, false, Arguments::objects) ==
+                       render(chat_template, settings, probe, false, Arguments::texts);
+    return alike ? Arguments::texts : Arguments::objects;
+  } catch (const Error&) {
+    return Arguments::objects;
+  }
+}
+
+// Whether a first message gets another prompt with `b` than with `a`.
+bool differs(const ChatTemplate& chat_template, const PromptSettings& a, const PromptSettings& b) {
+  const std::vector<Message> first = {{.role = Role::user, .content = "?"}};
+  try {
+    return render_prompt(chat_template, a, first, true) != render_prompt(chat_template, b, first, true);
+  } catch (const Error&) {
+    return true;
+  }
+}
+
+}  // namespace
+
+std::string render_prompt(const ChatTemplate& chat_template, const PromptSettings& settings,
+                          const std::vector<Message>& messages, bool for_answer) {
+  return render(chat_template, settings, messages, for_answer, arguments_for(chat_template, settings, messages));
+}
+
+bool minds_thinking(const ChatTemplate& chat_template, const PromptSettings& settings) {
+  PromptSettings on = settings, off = settings;
+  on.think = true;
+  off.think = false;
+  return differs(chat_template, on, off);
+}
+
+bool minds_tools(const ChatTemplate& chat_template, const PromptSettings& settings) {
+  PromptSettings without = settings;
+  without.tools.clear();
+  return differs(chat_template, settings, without);
+}
+
+std::vector<std::size_t> turn_starts(const std::vector<Message>& messages) {
+  std::vector<std::size_t> starts;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    if (messages[i].role == Role::user) starts.push_back(i);
+  }
+  return starts;
+}
+
+std::vector<Message> without_turns(const std::vector<Message>& messages, std::size_t turns) {
+  if (turns == 0) return messages;
+  const std::vector<std::size_t> starts = turn_starts(messages);
+  const std::size_t first = turns < starts.size() ? starts[turns] : messages.size();
+  std::vector<Message> left(messages.begin(), messages.begin() + static_cast<std::ptrdiff_t>(starts.front()));
+  left.insert(left.end(), messages.begin() + static_cast<std::ptrdiff_t>(first), messages.end());
+  return left;
+}
+
+std::optional<std::string> verbatim_form(const ChatTemplate& chat_template, const PromptSettings& settings,
+                                         const std::vector<Message>& messages, const std::string& written) {
+  std::vector<Message> probe = messages;
+  probe.push_back(follower(messages.back()));
+  const auto rendered = [&](const std::optional<std::string>& verbatim) -> std::optional<std::string> {
+    probe[messages.size() - 1].verbatim = verbatim;
+    try {
+      return render_prompt(chat_template, settings, probe, false);
+    } catch (const Error&) {
+      return std::nullopt;  // the template wants something else to follow: it is asked when that has come
+    }
+  };
+  const std::optional<std::string> as_written = rendered(written);
+  return as_written && as_written != rendered(std::nullopt) ? std::optional(written) : std::nullopt;
+}
+
+}  // namespace minimind

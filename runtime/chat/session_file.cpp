@@ -1,0 +1,277 @@
+#include "runtime/chat/session_file.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/chat/message_json.h"
+#include "runtime/chat/tool_call.h"
+#include "runtime/generate/generate.h"
+#include "runtime/jinja/json.h"
+#include "runtime/text/utf8.h"
+#include "weights/checkpoint/weights_hash.h"
+#include "weights/io/byte_reader.h"
+#include "weights/io/error.h"
+#include "weights/io/mapped_file.h"
+#include "weights/io/output_file.h"
+#include "weights/io/quote.h"
+#include "weights/io/sha256.h"
+
+namespace minimind {
+namespace {
+
+constexpr std::string_view magic = "minimind session";
+constexpr std::uint32_t version = 2;
+constexpr std::size_t digest_size = 32;
+
+std::string describe(const RopeScaling& scaling) {
+  return fmt::format("{} {} {} {} {} {} {}", static_cast<int>(scaling.kind), static_cast<int>(scaling.ramp_end),
+                     scaling.factor, scaling.original_max_position_embeddings, scaling.beta_fast, scaling.beta_slow,
+                     scaling.attention_factor);
+}
+
+// What changes the result but neither the names nor the shapes of the tensors.
+std::string describe(const Config& config) {
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {}\n", name_of(config.family), config.num_attention_heads,
+                     config.num_key_value_heads, config.head_dim, name_of(config.hidden_act), config.rms_norm_eps,
+                     config.rope_theta, config.rope_scaling ? describe(*config.rope_scaling) : "none",
+                     config.num_experts_per_tok, config.n_shared_experts, config.norm_topk_prob);
+}
+
+std::string type_text(WeightType type) {
+  return type == WeightType::as_stored ? "as stored" : std::string(name_of(dtype_of(type)));
+}
+
+// Writes and hashes.
+class SessionWriter {
+ public:
+  explicit SessionWriter(const std::string& path) : file_(path) {}
+
+  void write(std::span<const std::byte> bytes) {
+    hash_.update(bytes);
+    file_.write(bytes);
+  }
+  void write_text(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  template <class Number>
+  void write_number(Number number) {
+    write(std::as_bytes(std::span(&number, 1)));
+  }
+  void commit() {
+    file_.write(hash_.digest());
+    file_.commit();
+  }
+
+ private:
+  OutputFile file_;
+  Sha256 hash_;
+};
+
+std::int64_t signed_count(std::uint64_t count) {
+  return static_cast<std::int64_t>(count);
+}
+
+std::string header_text(const ModelIdentity& model, const ConversationState& conversation, Context& context) {
+  jinja::Dict header;
+  header.set("model", to_utf8_lossy(model.name));
+  header.set("sha256", model.sha256);
+  header.set("cache_type", std::string(name_of(context.cache().type())));
+  header.set("layers", signed_count(model.config.num_hidden_layers));
+  header.set("kv_heads", signed_count(model.config.num_key_value_heads));
+  header.set("head_dim", signed_count(model.config.head_dim));
+  header.set("positions", signed_count(context.size()));
+  header.set("dropped_turns", signed_count(conversation.dropped_turns));
+  header.set("answers", signed_count(conversation.answers));
+  header.set("now", std::int64_t{conversation.now});
+  header.set("think", conversation.think ? jinja::Value(*conversation.think) : jinja::None{});
+  header.set("tools", conversation.tools);
+  header.set("messages", messages_value(conversation.messages, true));
+  return json_line(jinja::Value(std::make_shared<const jinja::Dict>(std::move(header))));
+}
+
+// The header of a session that is being read.
+class Header {
+ public:
+  Header(std::string_view json, const std::string& path) : path_(path), value_(jinja::parse_json(json, path)) {
+    if (!value_.dict()) throw Error(fmt::format("{}: its header is {}; wanted an object", path, value_.kind_name()));
+  }
+
+  const jinja::Value& get(const char* key) const {
+    const jinja::Value* const value = value_.dict()->find(key);
+    if (!value) throw Error(fmt::format("{}: its header has no \"{}\"", path_, key));
+    return *value;
+  }
+
+  std::string text(const char* key) const {
+    if (!get(key).text()) fail(key, "a string");
+    return get(key).text()->bytes;
+  }
+
+  std::uint64_t count(const char* key) const {
+    const auto* const number = get(key).get_if<std::int64_t>();
+    if (!number || *number < 0) fail(key, "an integer that is not negative");
+    return static_cast<std::uint64_t>(*number);
+  }
+
+  std::optional<bool> flag(const char* key) const {
+    if (get(key).is_none()) return std::nullopt;
+    if (!get(key).is_bool()) fail(key, "true, false or null");
+    return get(key).truth();
+  }
+
+  [[noreturn]] void fail(const char* key, std::string_view wanted) const {
+    throw Error(fmt::format("{}: \"{}\" in its header is {}; wanted {}", path_, key, get(key).kind_name(), wanted));
+  }
+
+ private:
+  const std::string& path_;
+  jinja::Value value_;
+};
+
+void check_model(const Header& header, const std::string& path, const ModelIdentity& model, Context& context) {
+  const std::string sha256 = header.text("sha256"), name = header.text("model");
+  if (sha256 != model.sha256) {
+    throw Error(fmt::format(
+        "{}: is a session with {} (hash {}), not with {} (hash {}); give that model, with the --lora, --type "
+        "and --rope-scaling it had, or another session file",
+        path, quoted(name), quoted(sha256.substr(0, 12)), quoted(model.name), model.sha256.substr(0, 12)));
+  }
+  const std::string type = header.text("cache_type");
+  if (type != name_of(context.cache().type())) {
+    throw Error(fmt::format("{}: its keys and values are {}, but this context holds {}; give --kv-type {}", path,
+                            quoted(type), name_of(context.cache().type()), quoted(type)));
+  }
+  const Config& config = model.config;
+  const std::array<std::pair<const char*, std::size_t>, 3> shape = {
+      {{"layers", config.num_hidden_layers}, {"kv_heads", config.num_key_value_heads}, {"head_dim", config.head_dim}}};
+  for (const auto& [key, wanted] : shape) {
+    if (header.count(key) == wanted) continue;
+    throw Error(
+        fmt::format("{}: \"{}\" in its header is {}; wanted the model's {}", path, key, header.count(key), wanted));
+  }
+}
+
+ConversationState read_conversation(const Header& header, const std::string& path) {
+  ConversationState state;
+  state.messages = read_messages(header.get("messages"), true, path);
+  state.tools = header.text("tools");
+  if (!state.tools.empty()) state.tools = parse_tools(state.tools, path + ": tools");
+  state.think = header.flag("think");
+  state.dropped_turns = header.count("dropped_turns");
+  state.answers = header.count("answers");
+  state.now = static_cast<std::time_t>(header.count("now"));
+  return state;
+}
+
+std::vector<std::int32_t> read_tokens(ByteReader& reader, std::size_t vocab_size, const std::string& path) {
+  const auto count = reader.read<std::uint64_t>();
+  if (count > reader.remaining() / sizeof(std::int32_t)) {
+    reader.fail(fmt::format("{} tokens are announced, which is more than there are; the file is damaged", count));
+  }
+  std::vector<std::int32_t> tokens(static_cast<std::size_t>(count));
+  const auto bytes = reader.take(count * sizeof(std::int32_t));
+  if (!bytes.empty()) std::memcpy(tokens.data(), bytes.data(), bytes.size());
+  try {
+    check_tokens(tokens, vocab_size);
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", path, error.what()));
+  }
+  return tokens;
+}
+
+void check_digest(std::span<const std::byte> bytes, const std::string& path) {
+  Sha256 hash;
+  hash.update(bytes.first(bytes.size() - digest_size));
+  const auto digest = hash.digest();
+  if (std::ranges::equal(digest, bytes.last(digest_size))) return;
+  throw Error(
+      fmt::format("{}: is damaged or cut off: its checksum is not that of its content; begin a new session under "
+                  "another name, or take this file away",
+                  path));
+}
+
+// The cache's part of the file goes to where the cache has it.
+void fill(Context& context, std::span<const std::int32_t> tokens, ByteReader& reader) {
+  const std::size_t given = reader.remaining();
+  const std::vector<std::int32_t> before(context.tokens().begin(), context.tokens().end());
+  context.assign(tokens);
+  std::size_t wanted = 0;
+  const auto parts = context.cache().filled_parts();
+  for (const auto part : parts) wanted += part.size();
+  if (wanted != given) {
+    context.assign(before);
+    reader.fail(fmt::format("it has {} bytes of keys and values; wanted {}", given, wanted));
+  }
+  for (const auto part : parts) {
+    const auto bytes = reader.take(part.size());
+    std::copy(bytes.begin(), bytes.end(), part.begin());
+  }
+}
+
+}  // namespace
+
+ModelIdentity identify(const Checkpoint& checkpoint, WeightType type) {
+  const std::string text =
+      weights_sha256(checkpoint.tensors) + "\n" + describe(checkpoint.config) + type_text(type) + "\n";
+  Sha256 hash;
+  hash.update(std::as_bytes(std::span(text)));
+  return {.name = checkpoint.path, .sha256 = hash.hex_digest(), .config = checkpoint.config};
+}
+
+void save_session(const std::string& path, const ModelIdentity& model, const ConversationState& conversation,
+                  Context& context) {
+  // After an interrupt or an error the context may hold another beginning than the conversation's tokens have.
+  const auto held = context.tokens();
+  std::span<const std::int32_t> tokens = conversation.tokens;
+  if (tokens.size() < held.size() || !std::ranges::equal(held, tokens.first(held.size()))) tokens = held;
+
+  SessionWriter writer(path);
+  writer.write_text(magic);
+  writer.write_number(version);
+  const std::string header = header_text(model, conversation, context);
+  if (header.size() > jinja::max_json_size) {
+    throw Error(fmt::format("{}: the text of the conversation has {} bytes; a session file holds {}", path,
+                            header.size(), jinja::max_json_size));
+  }
+  writer.write_number(std::uint64_t{header.size()});
+  writer.write_text(header);
+  writer.write_number(std::uint64_t{tokens.size()});
+  writer.write(std::as_bytes(tokens));
+  for (const auto part : context.cache().filled_parts()) writer.write(part);
+  writer.commit();
+}
+
+ConversationState load_session(const std::string& path, const ModelIdentity& model, Context& context) {
+  const auto file = MappedFile::open(path);
+  const std::span<const std::byte> bytes = file->bytes();
+  ByteReader reader(bytes.first(bytes.size() - std::min(bytes.size(), digest_size)), path);
+  if (reader.remaining() < magic.size() || reader.take_text(magic.size()) != magic) {
+    throw Error(fmt::format("{}: is no session of minimind; it does not begin with \"{}\"", path, magic));
+  }
+  if (const auto found = reader.read<std::uint32_t>(); found != version) {
+    reader.fail(fmt::format("is of version {}; this program reads version {}", found, version));
+  }
+  check_digest(bytes, path);
+  const Header header(reader.take_text(reader.read<std::uint64_t>()), path);
+  check_model(header, path, model, context);
+  ConversationState state = read_conversation(header, path);
+  state.tokens = read_tokens(reader, model.config.vocab_size, path);
+  const std::uint64_t positions = header.count("positions");
+  if (positions > state.tokens.size()) {
+    reader.fail(fmt::format("{} positions are said to be filled by {} tokens", positions, state.tokens.size()));
+  }
+  if (positions > context.capacity()) {
+    reader.fail(fmt::format("holds {} positions, but the context {}; give --ctx-size {} or more", positions,
+                            context.capacity(), positions + 1));
+  }
+  fill(context, std::span(state.tokens).first(static_cast<std::size_t>(positions)), reader);
+  return state;
+}
+
+}  // namespace minimind

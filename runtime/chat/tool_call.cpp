@@ -1,0 +1,107 @@
+#include "runtime/chat/tool_call.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "runtime/jinja/json.h"
+#include "runtime/jinja/show.h"
+#include "weights/io/error.h"
+
+namespace minimind {
+namespace {
+
+// What is written was read before, under parse_json()'s limits.
+std::string written(const jinja::Value& value, const jinja::JsonStyle& style) {
+  jinja::Budget budget({.steps = SIZE_MAX, .depth = SIZE_MAX, .bytes = SIZE_MAX, .output = SIZE_MAX});
+  return jinja::to_json(value, style, budget);
+}
+
+constexpr std::string_view json_spaces = " \t\r\n";
+
+// Behind the string or other value that begins at `at`, which is sound JSON: at the comma or bracket that ends it.
+std::size_t end_of_value(std::string_view json, std::size_t at) {
+  std::size_t depth = 0;
+  bool in_string = false;
+  for (; at < json.size(); ++at) {
+    const char c = json[at];
+    if (in_string) {
+      if (c == '\\') ++at;
+      in_string = c != '"';
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      ++depth;
+    } else if (depth == 0 && (c == ',' || c == ':' || c == '}')) {
+      break;
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  }
+  return at;
+}
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = std::min(text.find_first_not_of(json_spaces), text.size());
+  return text.substr(first, text.find_last_not_of(json_spaces) + 1 - first);
+}
+
+// What a JSON string says; nothing when the text is another value.
+std::optional<std::string> text_of(std::string_view json) {
+  const jinja::Value value = jinja::parse_json(json, "a string");
+  return value.text() ? std::optional(value.text()->bytes) : std::nullopt;
+}
+
+// The keys of a JSON object, which is sound, and the characters of their values.
+std::vector<std::pair<std::string, std::string_view>> members_of(std::string_view json) {
+  std::vector<std::pair<std::string, std::string_view>> members;
+  std::size_t at = json.find('{') + 1;
+  if (trimmed(json.substr(at)) == "}") return members;
+  while (json[at - 1] != '}') {
+    const std::size_t colon = end_of_value(json, at), end = end_of_value(json, colon + 1);
+    members.emplace_back(text_of(trimmed(json.substr(at, colon - at))).value(),
+                         trimmed(json.substr(colon + 1, end - colon - 1)));
+    at = end + 1;
+  }
+  return members;
+}
+
+}  // namespace
+
+std::string json_line(const jinja::Value& value) {
+  return written(value, {});
+}
+
+std::string json_indented(const jinja::Value& value) {
+  jinja::JsonStyle style;
+  style.indent = "  ";
+  style.item_separator = ",";
+  return written(value, style);
+}
+
+std::optional<ToolCall> parse_tool_call(std::string_view json) {
+  try {
+    const jinja::Value value = jinja::parse_json(json, "the call");
+    if (!value.dict()) return std::nullopt;
+    ToolCall call;
+    for (const auto& [key, text] : members_of(json)) {
+      if (key == "name" && call.name.empty()) {
+        call.name = text_of(text).value_or("");
+        if (call.name.empty()) return std::nullopt;
+      } else if ((key == "arguments" || key == "parameters") && call.arguments.empty()) {
+        call.arguments = text_of(text).value_or(std::string(text));
+        if (!jinja::parse_json(call.arguments, "the arguments").dict()) return std::nullopt;
+      } else {
+        return std::nullopt;
+      }
+    }
+    if (call.name.empty()) return std::nullopt;
+    if (call.arguments.empty()) call.arguments = "{}";
+    return call;
+  } catch (const Error&) {
+    return std::nullopt;  // models write what is no JSON; it is for people to see
+  }
+}
+
+}  // namespace minimind

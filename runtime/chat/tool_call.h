@@ -1,0 +1,24 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "runtime/chat/message.h"
+#include "runtime/jinja/value.h"
+
+namespace minimind {
+
+// Reads a call as models write it: {"name": "...", "arguments": {...}}. The arguments may be named "parameters", may be
+// the text of a JSON object, and may be left out for none. The call has the characters of the arguments as they are:
+// numbers, escapes, keys that are repeated and spaces stay. Nothing where a call could not say all that is written: for
+// what is no such object, has another key, a key twice, or both arguments and parameters, and for integers of more than
+// 64 bits and numbers beyond a double, which no chat template could be given.
+std::optional<ToolCall> parse_tool_call(std::string_view json);
+
+// As Python's json.dumps(value, ensure_ascii=False) writes it, on one line or indented by two spaces a level. `value`
+// is of what parse_json() makes.
+std::string json_line(const jinja::Value& value);
+std::string json_indented(const jinja::Value& value);
+
+}  // namespace minimind

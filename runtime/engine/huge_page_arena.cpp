@@ -1,0 +1,42 @@
+#include "runtime/engine/huge_page_arena.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <new>
+
+namespace minimind {
+namespace {
+
+constexpr std::size_t huge_page = std::size_t{2} << 20;
+constexpr std::size_t usual_chunk = 16 * huge_page;
+constexpr std::size_t alignment = 64;
+
+// Whole huge pages, beginning at a multiple of their size. What is not touched takes no memory.
+std::shared_ptr<std::byte> map_chunk(std::size_t size) {
+  const std::size_t mapped = size + huge_page;
+  void* const address = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (address == MAP_FAILED) throw std::bad_alloc();
+  const std::size_t skipped = (huge_page - reinterpret_cast<std::uintptr_t>(address) % huge_page) % huge_page;
+  std::byte* const begin = static_cast<std::byte*>(address) + skipped;
+  madvise(begin, size, MADV_HUGEPAGE);  // a system without them goes on with small ones
+  return {begin, [address, mapped](std::byte*) { munmap(address, mapped); }};
+}
+
+}  // namespace
+
+std::shared_ptr<std::byte> WeightMemory::take(std::size_t size) {
+  if (size > SIZE_MAX / 2) throw std::bad_alloc();
+  const std::size_t aligned = (size + alignment - 1) / alignment * alignment;
+  if (!chunk_ || aligned > chunk_size_ - used_) {
+    chunk_size_ = std::max(usual_chunk, (aligned + huge_page - 1) / huge_page * huge_page);
+    chunk_ = map_chunk(chunk_size_);
+    used_ = 0;
+  }
+  std::shared_ptr<std::byte> piece(chunk_, chunk_.get() + used_);
+  used_ += aligned;
+  return piece;
+}
+
+}  // namespace minimind

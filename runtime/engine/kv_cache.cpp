@@ -1,0 +1,201 @@
+#include "runtime/engine/kv_cache.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "weights/io/error.h"
+#include "weights/io/quote.h"
+#include "weights/tensor/shape.h"
+
+namespace minimind {
+namespace {
+
+using kernels::block_cols;
+using kernels::block_count;
+using kernels::group_cols;
+using kernels::I8Block;
+using kernels::panel_count;
+using kernels::panel_rows;
+using kernels::Q8Block;
+
+void round_to(const kernels::Table&, const float* x, std::size_t n, float* out) {
+  std::copy_n(x, n, out);
+}
+
+void round_to(const kernels::Table& kernels, const float* x, std::size_t n, F16* out) {
+  kernels.round_to_f16(x, n, out);
+}
+
+// NaN where it is too large for f16: an infinite scale would make of a key a score that softmax takes for nothing.
+F16 rounded_scale(const kernels::Table& kernels, float scale) {
+  constexpr std::uint16_t infinity = 0x7C00, nan = 0x7E00;
+  F16 rounded;
+  kernels.round_to_f16(&scale, 1, &rounded);
+  return rounded.bits == infinity ? F16{nan} : rounded;
+}
+
+template <class Element>
+void put_in(const kernels::Table& kernels, const KvPanels<Element>& panels, std::size_t position, const float* key,
+            const float* value) {
+  for (std::size_t first = 0; first < panels.head_dim; first += panel_rows) {
+    const std::size_t count = std::min(panel_rows, panels.head_dim - first);
+    Element numbers[panel_rows];
+    round_to(kernels, key + first, count, numbers);
+    for (std::size_t i = 0; i < count; ++i) *panels.key(position, first + i) = numbers[i];
+    round_to(kernels, value + first, count, panels.value(position, first));
+  }
+}
+
+void put_in(const kernels::Table& kernels, const KvPanels<std::int8_t>& panels, std::size_t position, const float* key,
+            const float* value) {
+  for (std::size_t block = 0; block < panels.blocks(); ++block) {
+    const std::size_t first = block * block_cols, width = panels.width(block);
+    kernels::ActivationBlock rounded;
+    kernels.quantize(key + first, width, &rounded);
+    panels.key_block(position, block).scale[position % panel_rows] = rounded_scale(kernels, rounded.scale).bits;
+    for (std::size_t i = 0; i < block_cols; i += group_cols) {
+      std::copy_n(rounded.quant + i, group_cols, panels.key(position, first + i));
+    }
+    kernels.quantize(value + first, width, &rounded);
+    panels.value_scales_of(block)[position] = rounded_scale(kernels, rounded.scale);
+    for (std::size_t i = 0; i < width; ++i) *panels.value(position, first + i) = rounded.quant[i];
+  }
+}
+
+template <class Number>
+std::span<std::byte> bytes_of(Number* begin, std::size_t count) {
+  return std::as_writable_bytes(std::span(begin, count));
+}
+
+// What `size` positions take.
+template <class Element>
+void add_filled_parts(const KvPanels<Element>& panels, std::size_t size, std::vector<std::span<std::byte>>& parts) {
+  parts.push_back(bytes_of(panels.keys, panel_count(size) * panels.head_dim * panel_rows));
+  for (std::size_t i = 0; i < panels.head_dim; i += panel_rows) {
+    parts.push_back(bytes_of(panels.value(0, i), size * panel_rows));
+  }
+}
+
+void add_filled_parts(const KvPanels<std::int8_t>& panels, std::size_t size, std::vector<std::span<std::byte>>& parts) {
+  parts.push_back(bytes_of(panels.keys, panel_count(size) * panels.blocks()));
+  for (std::size_t panel = 0; panel < panel_count(panels.head_dim); ++panel) {
+    parts.push_back(bytes_of(panels.values + panel * panels.values_panel_stride(), block_count(size)));
+  }
+  for (std::size_t block = 0; block < panels.blocks(); ++block) {
+    parts.push_back(bytes_of(panels.value_scales_of(block), size));
+  }
+}
+
+}  // namespace
+
+KvType parse_kv_type(const std::string& name) {
+  if (name == "f32") return KvType::f32;
+  if (name == "f16") return KvType::f16;
+  if (name == "q8_0") return KvType::q8_0;
+  throw UsageError(fmt::format("--kv-type is {}, wanted f32, f16 or q8_0", quoted(name)));
+}
+
+std::size_t KvCache::bytes_per_position(const Config& config, KvType type) {
+  std::size_t of_a_head = 2 * config.head_dim * sizeof(float);
+  if (type == KvType::f16) of_a_head = 2 * config.head_dim * sizeof(F16);
+  if (type == KvType::q8_0) {
+    of_a_head = block_count(config.head_dim) * (sizeof(Q8Block) / panel_rows + sizeof(F16)) +
+                panel_count(config.head_dim) * (sizeof(I8Block) / block_cols);
+  }
+  return config.num_hidden_layers * config.num_key_value_heads * of_a_head;
+}
+
+KvCache::KvCache(const Config& config, std::size_t capacity, KvType type)
+    : type_(type),
+      layers_(config.num_hidden_layers),
+      kv_heads_(config.num_key_value_heads),
+      head_dim_(config.head_dim),
+      capacity_(capacity),
+      positions_(block_count(capacity) * block_cols),
+      value_panels_(panel_count(head_dim_)) {
+  if (capacity <= positions_ && take_memory()) return;
+  throw Error(fmt::format(
+      "a context of {} positions needs {:.1f} GB for keys and values, which cannot be had; give a smaller --ctx-size, "
+      "or to bench a smaller --depth",
+      capacity, 1e-9 * static_cast<double>(bytes_per_position(config, type)) * static_cast<double>(capacity)));
+}
+
+bool KvCache::take_memory() {
+  if (type_ == KvType::f16) storage_.emplace<Storage<F16>>();
+  if (type_ == KvType::q8_0) storage_.emplace<BlockStorage>();
+  return std::visit([&](auto& storage) { return take(storage); }, storage_);
+}
+
+namespace {
+
+// calloc leaves untouched pages unused, so that a long context costs nothing until it is filled.
+template <class Number, class Deleter>
+bool take_zeros(std::unique_ptr<Number, Deleter>& numbers, std::optional<std::size_t> count) {
+  if (count) numbers.reset(static_cast<Number*>(std::calloc(*count, sizeof(Number))));
+  return numbers != nullptr;
+}
+
+}  // namespace
+
+template <class Element>
+bool KvCache::take(Storage<Element>& storage) const {
+  return take_zeros(storage.keys, element_count(std::array{layers_, kv_heads_, positions_, head_dim_})) &&
+         take_zeros(storage.values,
+                    element_count(std::array{layers_, kv_heads_, value_panels_, positions_, panel_rows}));
+}
+
+bool KvCache::take(BlockStorage& storage) const {
+  const std::size_t blocks = block_count(head_dim_);
+  return take_zeros(storage.keys, element_count(std::array{layers_, kv_heads_, positions_ / panel_rows, blocks})) &&
+         take_zeros(storage.values,
+                    element_count(std::array{layers_, kv_heads_, value_panels_, positions_ / block_cols})) &&
+         take_zeros(storage.value_scales, element_count(std::array{layers_, kv_heads_, blocks, positions_}));
+}
+
+template <class Element>
+KvPanels<Element> KvCache::panels_in(const Storage<Element>& storage, std::size_t head) const {
+  return {.keys = storage.keys.get() + head * positions_ * head_dim_,
+          .values = storage.values.get() + head * value_panels_ * positions_ * panel_rows,
+          .head_dim = head_dim_,
+          .positions = positions_};
+}
+
+KvPanels<std::int8_t> KvCache::panels_in(const BlockStorage& storage, std::size_t head) const {
+  const std::size_t blocks = block_count(head_dim_);
+  return {.keys = storage.keys.get() + head * (positions_ / panel_rows) * blocks,
+          .values = storage.values.get() + head * value_panels_ * (positions_ / block_cols),
+          .value_scales = storage.value_scales.get() + head * blocks * positions_,
+          .head_dim = head_dim_,
+          .positions = positions_};
+}
+
+KvCache::Panels KvCache::panels(std::size_t layer, std::size_t kv_head) const {
+  return std::visit([&](const auto& storage) -> Panels { return panels_in(storage, layer * kv_heads_ + kv_head); },
+                    storage_);
+}
+
+void KvCache::put(const kernels::Table& kernels, std::size_t layer, std::size_t kv_head, std::size_t position,
+                  const float* key, const float* value) {
+  std::visit(
+      [&](const auto& storage) {
+        put_in(kernels, panels_in(storage, layer * kv_heads_ + kv_head), position, key, value);
+      },
+      storage_);
+}
+
+std::vector<std::span<std::byte>> KvCache::filled_parts() {
+  std::vector<std::span<std::byte>> parts;
+  std::visit(
+      [&](const auto& storage) {
+        for (std::size_t head = 0; head < layers_ * kv_heads_; ++head) {
+          add_filled_parts(panels_in(storage, head), size_, parts);
+        }
+      },
+      storage_);
+  return parts;
+}
+
+}  // namespace minimind

@@ -1,0 +1,174 @@
+#include "runtime/engine/model.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "weights/io/error.h"
+#include "weights/model/tensor_names.h"
+#include "weights/tensor/stored_numbers.h"
+
+namespace minimind {
+namespace {
+
+// Which matrices are held as another type than was asked for: a line for each reason.
+class HeldOtherwise {
+ public:
+  void add(const std::string& name, const StoredTensor& tensor, WeightType type, DType held) {
+    if (type == WeightType::as_stored) {
+      if (held == tensor.dtype) return;
+      count(fmt::format("as {}: exact, but larger than {}; --type q8_0 or iq4_nl makes them smaller", name_of(held),
+                        name_of(tensor.dtype)),
+            name);
+    } else if (held != dtype_of(type)) {
+      const std::string_view asked = name_of(dtype_of(type));
+      const bool whole_blocks = tensor.shape[1] % block_shape(dtype_of(type)).elements == 0;
+      const std::string reason = whole_blocks ? fmt::format("numbers too large for {}, or not finite", asked)
+                                              : fmt::format("{} wants rows of a multiple of 32 numbers", asked);
+      count(fmt::format("as {}: {}", name_of(held), reason), name);
+    }
+  }
+
+  std::vector<std::string> lines() const {
+    std::vector<std::string> lines;
+    for (const Group& group : groups_) {
+      lines.push_back(group.count == 1
+                          ? fmt::format("{} {}", group.first, group.reason)
+                          : fmt::format("{} tensors, from {} on, {}", group.count, group.first, group.reason));
+    }
+    return lines;
+  }
+
+ private:
+  struct Group {
+    std::string reason;
+    std::string first;  // the name of one of them
+    std::size_t count;
+  };
+
+  void count(const std::string& reason, const std::string& name) {
+    const auto group = std::find_if(groups_.begin(), groups_.end(), [&](const Group& g) { return g.reason == reason; });
+    if (group == groups_.end()) {
+      groups_.push_back({reason, name, 1});
+    } else {
+      ++group->count;
+    }
+  }
+
+  std::vector<Group> groups_;
+};
+
+class Loader {
+ public:
+  Loader(const Checkpoint& checkpoint, WeightType type, std::size_t threads)
+      : checkpoint_(checkpoint), type_(type), threads_(threads) {}
+
+  Model load() {
+    const Config& config = checkpoint_.config;
+    Model model{.config = config,
+                .rope = make_rope(config),
+                .embed_tokens = matrix("model.embed_tokens.weight"),
+                .layers = {},
+                .norm = vector("model.norm.weight"),
+                .lm_head = std::nullopt,
+                .held_otherwise = {}};
+    model.layers.reserve(config.num_hidden_layers);
+    for (std::size_t i = 0; i < config.num_hidden_layers; ++i) model.layers.push_back(layer(i));
+    if (!config.tie_word_embeddings) model.lm_head = matrix("lm_head.weight");
+    packer_.finish(threads_);
+    model.held_otherwise = held_otherwise_.lines();
+    return model;
+  }
+
+ private:
+  bool has(const std::string& name) const { return checkpoint_.tensors.contains(name); }
+
+  const StoredTensor& stored(const std::string& name) const {
+    const auto entry = checkpoint_.tensors.find(name);
+    if (entry == checkpoint_.tensors.end())
+      throw Error(fmt::format("{}: tensor {} is missing", checkpoint_.path, name));
+    return entry->second;
+  }
+
+  WeightMatrix matrix(const std::string& name) {
+    const StoredTensor& tensor = stored(name);
+    const DType held = held_type(tensor, type_, threads_);
+    held_otherwise_.add(name, tensor, type_, held);
+    return packer_.add(tensor, held);
+  }
+
+  std::vector<float> vector(const std::string& name) const { return to_floats(stored(name)); }
+
+  std::vector<float> vector_if_present(const std::string& name) const {
+    return has(name) ? vector(name) : std::vector<float>{};
+  }
+
+  Layer layer(std::size_t i) {
+    const std::string mlp = layer_tensor(i, "mlp.");
+    return Layer{.input_layernorm = vector(layer_tensor(i, "input_layernorm.weight")),
+                 .attention = attention(layer_tensor(i, "self_attn.")),
+                 .post_attention_layernorm = vector(layer_tensor(i, "post_attention_layernorm.weight")),
+                 .mlp = is_mixture(checkpoint_.tensors, i)
+                            ? std::variant<FeedForward, MixtureOfExperts>(mixture(mlp))
+                            : std::variant<FeedForward, MixtureOfExperts>(feed_forward(mlp))};
+  }
+
+  Attention attention(const std::string& prefix) {
+    return Attention{.q_proj = matrix(prefix + "q_proj.weight"),
+                     .k_proj = matrix(prefix + "k_proj.weight"),
+                     .v_proj = matrix(prefix + "v_proj.weight"),
+                     .o_proj = matrix(prefix + "o_proj.weight"),
+                     .q_norm = vector_if_present(prefix + "q_norm.weight"),
+                     .k_norm = vector_if_present(prefix + "k_norm.weight")};
+  }
+
+  FeedForward feed_forward(const std::string& prefix) {
+    std::optional<WeightMatrix> gate;
+    if (has(prefix + "gate_proj.weight")) gate = matrix(prefix + "gate_proj.weight");
+    return FeedForward{.gate_proj = std::move(gate),
+                       .up_proj = matrix(prefix + "up_proj.weight"),
+                       .down_proj = matrix(prefix + "down_proj.weight"),
+                       .gate_bias = vector_if_present(prefix + "gate_proj.bias"),
+                       .up_bias = vector_if_present(prefix + "up_proj.bias"),
+                       .down_bias = vector_if_present(prefix + "down_proj.bias")};
+  }
+
+  MixtureOfExperts mixture(const std::string& prefix) {
+    const Config& config = checkpoint_.config;
+    MixtureOfExperts moe{
+        .router = std::get<PackedMatrix<float>>(packer_.add(stored(prefix + "gate.weight"), DType::f32)),
+        .experts = {},
+        .routed_experts = config.num_experts,
+        .experts_per_token = config.num_experts_per_tok,
+        .normalize = normalizes_router(config)};
+    for (std::size_t e = 0; e < config.num_experts; ++e) {
+      moe.experts.push_back(feed_forward(fmt::format("{}experts.{}.", prefix, e)));
+    }
+    for (std::size_t e = 0; e < config.n_shared_experts; ++e) {
+      moe.experts.push_back(feed_forward(fmt::format("{}shared_experts.{}.", prefix, e)));
+    }
+    return moe;
+  }
+
+  const Checkpoint& checkpoint_;
+  WeightType type_;
+  std::size_t threads_;
+  Packer packer_;
+  HeldOtherwise held_otherwise_;
+};
+
+}  // namespace
+
+KvType suitable_kv_type(const Model& model) {
+  const bool rounded = std::any_of(model.layers.begin(), model.layers.end(), [](const Layer& layer) {
+    return takes_quantized(layer.attention.k_proj) || takes_quantized(layer.attention.v_proj);
+  });
+  return rounded ? KvType::f16 : KvType::f32;
+}
+
+Model load_model(const Checkpoint& checkpoint, WeightType type, std::size_t threads) {
+  return Loader(checkpoint, type, threads).load();
+}
+
+}  // namespace minimind

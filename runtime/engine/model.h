@@ -1,0 +1,73 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/engine/kv_cache.h"
+#include "runtime/engine/packed_matrix.h"
+#include "runtime/engine/rope.h"
+#include "weights/checkpoint/checkpoint.h"
+
+namespace minimind {
+
+// In the shapes: d = hidden_size, H = num_attention_heads, K = num_key_value_heads, F = the network's hidden width.
+
+struct Attention {
+  WeightMatrix q_proj;        // [H * head_dim, d]
+  WeightMatrix k_proj;        // [K * head_dim, d]
+  WeightMatrix v_proj;        // [K * head_dim, d]
+  WeightMatrix o_proj;        // [d, H * head_dim]
+  std::vector<float> q_norm;  // [head_dim]; empty in v1, v2 and llama
+  std::vector<float> k_norm;  // [head_dim]; likewise
+};
+
+// down(act(gate x + gate_bias) * (up x + up_bias)) + down_bias; without a gate, down(act(up x + up_bias)) + down_bias.
+struct FeedForward {
+  std::optional<WeightMatrix> gate_proj;  // [F, d]
+  WeightMatrix up_proj;                   // [F, d]
+  WeightMatrix down_proj;                 // [d, F]
+  std::vector<float> gate_bias;           // [F], or empty
+  std::vector<float> up_bias;             // [F], or empty
+  std::vector<float> down_bias;           // [d], or empty
+};
+
+// Each token goes through the experts_per_token experts with the largest softmax(router x), weighted, and through all
+// shared experts, unweighted.
+struct MixtureOfExperts {
+  PackedMatrix<float> router;        // [routed_experts, d]; always f32, so that routing is exact
+  std::vector<FeedForward> experts;  // the routed ones, then the shared ones
+  std::size_t routed_experts = 0;
+  std::size_t experts_per_token = 0;
+  bool normalize = true;  // divide the chosen weights by their sum
+};
+
+struct Layer {
+  std::vector<float> input_layernorm;  // [d]
+  Attention attention;
+  std::vector<float> post_attention_layernorm;  // [d]
+  std::variant<FeedForward, MixtureOfExperts> mlp;
+};
+
+struct Model {
+  Config config;
+  Rope rope;
+  WeightMatrix embed_tokens;  // [vocab_size, d]
+  std::vector<Layer> layers;
+  std::vector<float> norm;                  // [d]
+  std::optional<WeightMatrix> lm_head;      // [vocab_size, d]; absent when tied to embed_tokens
+  std::vector<std::string> held_otherwise;  // what is not held as asked: a line a reason, "NAME as f16: WHY"
+
+  const WeightMatrix& output() const { return lm_head ? *lm_head : embed_tokens; }
+};
+
+// How to hold keys and values unless told: f32, which is exact; f16 where a layer's matrices take their inputs rounded
+// to 8 bits, beside which a rounding to 11 is small.
+KvType suitable_kv_type(const Model& model);
+
+// Lays the checkpoint's weights out for the kernels. Norms and routers are held as f32, the matrices as `type`.
+// The checkpoint's files may be released afterwards; reading them again would be slow.
+Model load_model(const Checkpoint& checkpoint, WeightType type, std::size_t threads);
+
+}  // namespace minimind

@@ -1,0 +1,74 @@
+#include "runtime/engine/thread_team.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <set>
+#include <string>
+
+namespace minimind {
+namespace {
+
+// Some 100 microseconds, longer than the threads of a well-split step are apart.
+constexpr int spins_before_sleeping = 10000;
+
+void pause_briefly() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Hyper-threads of one core share its arithmetic, so they count once.
+std::size_t allowed_cores() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
+  std::set<std::string> cores;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &allowed)) continue;
+    std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list");
+    std::string siblings;
+    if (!std::getline(file, siblings)) siblings = std::to_string(cpu);
+    cores.insert(siblings);
+  }
+  return std::max<std::size_t>(1, cores.size());
+}
+
+// The cgroup v2 limit "quota period" in microseconds, or "max period".
+std::size_t quota_cores() {
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  double quota = 0, period = 0;
+  if (!(file >> quota >> period) || !(quota > 0) || !(period > 0)) return SIZE_MAX;
+  return static_cast<std::size_t>(std::max(1.0, std::floor(quota / period)));
+}
+
+}  // namespace
+
+Barrier::Barrier(std::size_t count) : count_(count), spins_(count <= default_threads() ? spins_before_sleeping : 0) {}
+
+void Barrier::wait() noexcept {
+  if (count_ == 1) return;
+  const std::uint32_t round = round_.load(std::memory_order_acquire);
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == count_) {
+    arrived_.store(0, std::memory_order_relaxed);
+    round_.store(round + 1, std::memory_order_release);
+    round_.notify_all();
+    return;
+  }
+  for (int spins = 0; spins < spins_; ++spins) {
+    if (round_.load(std::memory_order_acquire) != round) return;
+    pause_briefly();
+  }
+  round_.wait(round, std::memory_order_acquire);
+}
+
+std::size_t default_threads() {
+  static const std::size_t threads = std::min(allowed_cores(), quota_cores());
+  return threads;
+}
+
+}  // namespace minimind

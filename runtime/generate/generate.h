@@ -1,0 +1,90 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/engine/context.h"
+#include "runtime/engine/forward.h"
+#include "runtime/generate/drafter.h"
+#include "runtime/generate/sampler.h"
+#include "runtime/grammar/grammar.h"
+#include "runtime/tokenizer/tokenizer.h"
+
+namespace minimind {
+
+struct GenerateOptions {
+  std::size_t max_tokens = 0;             // at most so many are generated
+  std::vector<std::int32_t> end_tokens;   // any of them ends the text; empty to ignore the end of text
+  std::vector<std::string> stop;          // any of them ends the text and is not part of it
+  std::vector<std::int32_t> text_tokens;  // special tokens that are part of the text all the same
+  SamplingOptions sampling;
+  std::shared_ptr<const Grammar> grammar;  // what the text has to conform to; null: nothing
+  Drafter* drafter = nullptr;              // guesses tokens, which changes nothing but the speed; null: none
+  std::size_t draft_tokens = 0;            // at most so many are drafted at once; fewer than forward.max_tokens()
+};
+
+enum class FinishReason { stop, length, interrupted };
+
+constexpr std::string_view name_of(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::stop:
+      return "stop";
+    case FinishReason::length:
+      return "length";
+    case FinishReason::interrupted:
+      return "interrupted";
+  }
+  return "unknown";
+}
+
+struct Generated {
+  std::vector<std::int32_t> tokens;  // as sampled, with the end token where one came
+  std::string text;                  // without other special tokens and stop strings; empty without a tokenizer
+  FinishReason finish_reason = FinishReason::length;
+  bool conforms = true;                  // whether the text is one of the grammar's: not when it was cut short
+  std::size_t prompt_tokens_reused = 0;  // were in the context
+  std::size_t prompt_tokens_done = 0;    // were computed: all the others, unless it was interrupted
+  double prompt_seconds = 0;             // until the first token could be sampled
+  double decode_seconds = 0;             // from then on
+  std::size_t drafted = 0;               // tokens by the drafter
+  std::size_t accepted = 0;              // of them, those that were drawn and gone on from
+
+  // In decode_seconds: the first token comes out of the prompt's logits.
+  std::size_t decoded_tokens() const { return tokens.empty() ? 0 : tokens.size() - 1; }
+};
+
+// Called with each piece of text, whole characters only, as soon as it is certain.
+using TextCallback = std::function<void(std::string_view)>;
+
+// Runs the tokens behind those of the context, in batches of forward.max_tokens(), and writes the logits of the last
+// one [vocab_size]. Returns early, with fewer tokens in the context, once `interrupted` is set.
+void prefill(Forward& forward, Context& context, std::span<const std::int32_t> tokens, std::span<float> logits,
+             const std::atomic<bool>& interrupted);
+
+// Continues the prompt until an end token, a stop string, max_tokens, or until prompt and text together fill the
+// context's capacity (both `length`), or until `interrupted` is set. `tokenizer` may be null: then there is no text.
+// `prompt` is all of it: what the context has in common with it is kept and not computed again, which changes nothing
+// in the result; the rest of the context is forgotten. Afterwards the context begins what prompt and generated tokens
+// are together: often without the last token, whose logits nobody needed, and with less where it was interrupted.
+// With a grammar, only tokens that some text of the grammar goes on with are drawn, end tokens only where it may end,
+// and the text ends (`stop`) when nothing can follow: what is generated always begins a text of the grammar, and is one
+// where max_tokens and the capacity leave room for it, see GrammarConstraint.
+// With a drafter, the last token and what is drafted behind it are run as one batch, and then drawn from its logits as
+// ever, until a token is drawn that is not the one drafted. A batch has bit for bit the logits of single tokens, so
+// that all of the result but times and counts is the same with any drafter and without one, for every seed and option.
+// Throws UsageError when there are stop strings or a grammar but no tokenizer, as Sampler does, and Error when the
+// prompt is empty, holds ids that are not in the vocabulary, or does not fit the context, which then stays as it is,
+// and as GrammarConstraint does.
+Generated generate(Forward& forward, Context& context, const Tokenizer* tokenizer, std::span<const std::int32_t> prompt,
+                   const GenerateOptions& options, const TextCallback& on_text, const std::atomic<bool>& interrupted);
+
+// Throws Error that names the first id outside [0, vocab_size).
+void check_tokens(std::span<const std::int32_t> tokens, std::size_t vocab_size);
+
+}  // namespace minimind

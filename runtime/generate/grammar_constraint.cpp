@@ -1,0 +1,68 @@
+#include "runtime/generate/grammar_constraint.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "weights/io/error.h"
+
+namespace minimind {
+namespace {
+
+TokenTrie trie_of_text(const Tokenizer& tokenizer, std::size_t vocab_size, std::span<const std::int32_t> end_tokens) {
+  std::vector<std::pair<std::string_view, std::int32_t>> texts;
+  for (std::size_t i = 0; i < std::min(vocab_size, tokenizer.vocab_size()); ++i) {
+    const auto token = static_cast<std::int32_t>(i);
+    const std::string_view text = tokenizer.token_bytes(token);
+    const bool ends = std::find(end_tokens.begin(), end_tokens.end(), token) != end_tokens.end();
+    if (!text.empty() && !ends && !tokenizer.is_special(token)) texts.emplace_back(text, token);
+  }
+  return TokenTrie(std::move(texts));
+}
+
+}  // namespace
+
+GrammarConstraint::GrammarConstraint(std::shared_ptr<const Grammar> grammar, const Tokenizer& tokenizer,
+                                     std::size_t vocab_size, std::span<const std::int32_t> end_tokens,
+                                     std::size_t tokens_left)
+    : grammar_(std::move(grammar)),
+      tokenizer_(tokenizer),
+      end_tokens_(end_tokens.begin(), end_tokens.end()),
+      trie_(trie_of_text(tokenizer, vocab_size, end_tokens)),
+      state_(grammar_),
+      allowed_(vocab_size) {
+  std::erase_if(end_tokens_, [&](std::int32_t token) { return static_cast<std::size_t>(token) >= vocab_size; });
+  update(tokens_left);
+}
+
+void GrammarConstraint::accept(std::int32_t token, std::size_t tokens_left) {
+  if (!state_.advance(tokenizer_.token_bytes(token))) throw std::logic_error("a token that the grammar does not allow");
+  update(tokens_left);
+}
+
+bool GrammarConstraint::conforms(std::string_view text) const {
+  GrammarState state(grammar_);
+  return state.advance(text) && state.may_end();
+}
+
+// Whether any is.
+bool GrammarConstraint::mark_allowed(std::uint64_t most_bytes_to_end) {
+  state_.mark_allowed(trie_, allowed_, most_bytes_to_end);
+  return std::find(allowed_.begin(), allowed_.end(), 1) != allowed_.end();
+}
+
+void GrammarConstraint::update(std::size_t tokens_left) {
+  std::fill(allowed_.begin(), allowed_.end(), 0);
+  finished_ = state_.must_end();
+  if (tokens_left == 0) return;
+  const bool in_time = state_.bytes_to_end() <= tokens_left;
+  finished_ = !(in_time && mark_allowed(tokens_left - 1));
+  if (finished_ && !state_.may_end()) finished_ = !mark_allowed(Grammar::longest_text);
+  if (state_.may_end()) {
+    for (const std::int32_t token : end_tokens_) allowed_[static_cast<std::size_t>(token)] = 1;
+  } else if (finished_) {
+    throw Error("no token of the vocabulary goes on with the text as the grammar wants it");
+  }
+}
+
+}  // namespace minimind

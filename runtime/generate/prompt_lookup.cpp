@@ -1,0 +1,77 @@
+#include "runtime/generate/prompt_lookup.h"
+
+#include <algorithm>
+
+namespace minimind {
+namespace {
+
+// Two in common say too little: in prose, in poems and in code that is new, more of such drafts fail than pay.
+constexpr std::size_t shortest_agreement = 3;
+// More find longer agreements in texts that say the same many times, and take longer.
+constexpr std::size_t most_compared = 64;  // occurrences
+constexpr std::size_t far_enough = 64;     // tokens of agreement after which no better one is looked for
+
+}  // namespace
+
+std::span<const std::int32_t> PromptLookup::draft(std::span<const std::int32_t> tokens, std::size_t most,
+                                                  const std::atomic<bool>&) {
+  index(tokens);
+  drafts_.clear();
+  const Occurrence best = best_occurrence();
+  for (std::size_t i = 0; i < std::min(most, best.tokens); ++i) {
+    const std::size_t at = best.end + i;
+    drafts_.push_back(at < tokens.size() ? tokens[at] : drafts_[at - tokens.size()]);
+  }
+  return drafts_;
+}
+
+void PromptLookup::index(std::span<const std::int32_t> tokens) {
+  const auto differs = std::mismatch(tokens_.begin(), tokens_.end(), tokens.begin(), tokens.end()).first;
+  const auto common = static_cast<std::size_t>(differs - tokens_.begin());
+  while (tokens_.size() > common) pop();
+  for (const std::int32_t token : tokens.subspan(common)) push(token);
+}
+
+void PromptLookup::push(std::int32_t token) {
+  tokens_.push_back(token);
+  before_.push_back(0);
+  if (tokens_.size() < shortest_agreement) return;
+  std::size_t& latest = latest_[key_of_end()];
+  before_.back() = latest;
+  latest = tokens_.size();
+}
+
+void PromptLookup::pop() {
+  if (tokens_.size() >= shortest_agreement) latest_[key_of_end()] = before_.back();
+  tokens_.pop_back();
+  before_.pop_back();
+}
+
+// Of the last tokens. Others may have the same: agreement() tells.
+std::uint64_t PromptLookup::key_of_end() const {
+  std::uint64_t key = 0;
+  for (auto token = tokens_.end() - static_cast<std::ptrdiff_t>(shortest_agreement); token != tokens_.end(); ++token) {
+    key = (key ^ static_cast<std::uint32_t>(*token)) * 0x9E3779B97F4A7C15u;  // 2^64 / golden ratio: Knuth, 6.4
+    key ^= key >> 32;
+  }
+  return key;
+}
+
+// How many tokens before `end` are those before the end of the text.
+std::size_t PromptLookup::agreement(std::size_t end) const {
+  std::size_t count = 0;
+  while (count < std::min(end, far_enough) && tokens_[end - 1 - count] == tokens_[tokens_.size() - 1 - count]) ++count;
+  return count;
+}
+
+PromptLookup::Occurrence PromptLookup::best_occurrence() const {
+  Occurrence best;
+  std::size_t end = before_.empty() ? 0 : before_.back();
+  for (std::size_t i = 0; i < most_compared && end > 0 && best.tokens < far_enough; ++i, end = before_[end - 1]) {
+    const std::size_t tokens = agreement(end);
+    if (tokens >= shortest_agreement && tokens > best.tokens) best = {end, tokens};
+  }
+  return best;
+}
+
+}  // namespace minimind

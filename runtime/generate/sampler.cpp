@@ -1,0 +1,231 @@
+#include "runtime/generate/sampler.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "weights/io/error.h"
+
+namespace minimind {
+namespace {
+
+void require(bool fits, const char* option, double value, const char* wanted) {
+  if (!fits) throw UsageError(fmt::format("--{} is {}, wanted {}", option, value, wanted));
+}
+
+void check(const DryOptions& dry) {
+  require(dry.multiplier >= 0 && dry.multiplier <= 1e6, "dry-multiplier", dry.multiplier, "0 to 1e6");
+  require(dry.base >= 1 && dry.base <= 1e6, "dry-base", dry.base, "1 to 1e6");
+  const auto& breakers = dry.sequence_breakers;
+  if (std::find(breakers.begin(), breakers.end(), "") != breakers.end()) {
+    throw UsageError("--dry-sequence-breaker is empty, wanted a text");
+  }
+}
+
+void check(std::vector<LogitBias> biases) {
+  for (const LogitBias& bias : biases) {
+    const bool bans = bias.bias == -std::numeric_limits<double>::infinity();
+    require(bans || std::fabs(bias.bias) <= 1e6, "logit-bias", bias.bias, "-1e6 to 1e6, or -inf");
+  }
+  const auto before = [](const LogitBias& a, const LogitBias& b) { return a.token < b.token; };
+  const auto same = [](const LogitBias& a, const LogitBias& b) { return a.token == b.token; };
+  std::sort(biases.begin(), biases.end(), before);
+  const auto twice = std::adjacent_find(biases.begin(), biases.end(), same);
+  if (twice != biases.end()) throw UsageError(fmt::format("--logit-bias names token {} twice", twice->token));
+}
+
+[[noreturn]] void fail_none_left() {
+  throw Error("no token is left to sample: --logit-bias or the grammar excludes all of them");
+}
+
+std::vector<double> biases_by_token(const std::vector<LogitBias>& biases, std::size_t vocab_size) {
+  if (biases.empty()) return {};
+  std::vector<double> by_token(vocab_size);
+  for (const auto& [token, bias] : biases) {
+    if (token < 0 || static_cast<std::size_t>(token) >= vocab_size) {
+      throw UsageError(fmt::format("--logit-bias names token {}, but the model's vocabulary has {} (ids 0 to {})",
+                                   token, vocab_size, vocab_size - 1));
+    }
+    by_token[static_cast<std::size_t>(token)] = bias;
+  }
+  return by_token;
+}
+
+std::optional<Dry> make_dry(const DryOptions& options, std::size_t vocab_size, const Tokenizer* tokenizer) {
+  if (!options.on()) return std::nullopt;
+  if (options.sequence_breakers.empty()) return Dry(options, {});
+  if (!tokenizer) {
+    throw UsageError(
+        "--dry-sequence-breaker is about text, but the model has no tokenizer; "
+        "give --dry-sequence-breaker none");
+  }
+  std::vector<std::string> texts(vocab_size);
+  for (std::size_t i = 0; i < vocab_size; ++i) texts[i] = tokenizer->token_bytes(static_cast<std::int32_t>(i));
+  return Dry(options, std::move(texts));
+}
+
+}  // namespace
+
+void check(const SamplingOptions& options) {
+  // With these limits no finite logit can overflow a double.
+  const auto factor = [](double value) { return value >= 1e-6 && value <= 1e6; };
+  const auto term = [](double value) { return std::fabs(value) <= 1e6; };
+  require(options.temperature == 0 || factor(options.temperature), "temperature", options.temperature,
+          "0, or 1e-6 to 1e6");
+  require(options.typical_p > 0 && options.typical_p <= 1, "typical-p", options.typical_p, "more than 0 and at most 1");
+  require(options.top_p > 0 && options.top_p <= 1, "top-p", options.top_p, "more than 0 and at most 1");
+  require(options.min_p >= 0 && options.min_p <= 1, "min-p", options.min_p, "0 to 1");
+  require(factor(options.repeat_penalty), "repeat-penalty", options.repeat_penalty, "1e-6 to 1e6");
+  require(term(options.presence_penalty), "presence-penalty", options.presence_penalty, "-1e6 to 1e6");
+  require(term(options.frequency_penalty), "frequency-penalty", options.frequency_penalty, "-1e6 to 1e6");
+  check(options.dry);
+  check(options.logit_bias);
+}
+
+Sampler::Sampler(const SamplingOptions& options, std::size_t vocab_size, const Tokenizer* tokenizer)
+    : options_(options),
+      seen_(vocab_size),
+      generated_(vocab_size),
+      bias_(biases_by_token(options.logit_bias, vocab_size)),
+      dry_(make_dry(options.dry, vocab_size, tokenizer)),
+      random_(options.seed) {
+  if (dry_) dry_penalties_.resize(vocab_size);
+  if (options.temperature != 0) candidates_.reserve(vocab_size);
+}
+
+void Sampler::accept_prompt(std::int32_t token) {
+  seen_[static_cast<std::size_t>(token)] = true;
+  if (dry_) dry_->accept(token);
+}
+
+void Sampler::accept(std::int32_t token) {
+  accept_prompt(token);
+  ++generated_[static_cast<std::size_t>(token)];
+}
+
+std::int32_t Sampler::sample(std::span<const float> logits, std::span<const std::uint8_t> allowed) {
+  if (!std::all_of(logits.begin(), logits.end(), [](float logit) { return std::isfinite(logit); })) {
+    throw Error("the logits hold NaN or infinity: the checkpoint's weights are damaged or have overflowed");
+  }
+  allowed_ = allowed;
+  if (dry_) {
+    std::fill(dry_penalties_.begin(), dry_penalties_.end(), 0);
+    for (const auto& [token, amount] : dry_->penalties()) dry_penalties_[static_cast<std::size_t>(token)] = amount;
+  }
+  if (options_.temperature == 0) return largest(logits);
+  gather(logits);
+  keep_top_k();
+  keep_typical_p();
+  keep_top_p();
+  keep_min_p();
+  softmax();
+  double left = uniform();
+  for (const Candidate& candidate : candidates_) {
+    left -= candidate.probability;
+    if (left < 0) return candidate.token;
+  }
+  return candidates_.back().token;
+}
+
+// Minus infinity for a token that is not to be drawn.
+double Sampler::score(std::size_t token, float logit) const {
+  if (!allowed_.empty() && allowed_[token] == 0) return -std::numeric_limits<double>::infinity();
+  double score = logit;
+  if (!bias_.empty()) score += bias_[token];
+  if (options_.temperature != 0) score /= options_.temperature;
+  if (seen_[token]) score = score > 0 ? score / options_.repeat_penalty : score * options_.repeat_penalty;
+  if (generated_[token] > 0) score -= options_.presence_penalty + generated_[token] * options_.frequency_penalty;
+  if (dry_) score -= dry_penalties_[token];
+  return score;
+}
+
+std::int32_t Sampler::largest(std::span<const float> logits) const {
+  double largest = -std::numeric_limits<double>::infinity();
+  std::int32_t token = -1;
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    const double its = score(i, logits[i]);
+    if (its <= largest) continue;
+    largest = its;
+    token = static_cast<std::int32_t>(i);
+  }
+  if (token < 0) fail_none_left();
+  return token;
+}
+
+void Sampler::gather(std::span<const float> logits) {
+  candidates_.clear();
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    const double its = score(i, logits[i]);
+    if (std::isfinite(its)) candidates_.push_back({static_cast<std::int32_t>(i), its, 0});
+  }
+  if (candidates_.empty()) fail_none_left();
+}
+
+bool Sampler::before(const Candidate& a, const Candidate& b) {
+  return a.logit > b.logit || (a.logit == b.logit && a.token < b.token);
+}
+
+void Sampler::keep_top_k() {
+  if (options_.top_k > 0 && options_.top_k < candidates_.size()) {
+    const auto kth = candidates_.begin() + static_cast<std::ptrdiff_t>(options_.top_k) - 1;
+    std::nth_element(candidates_.begin(), kth, candidates_.end(), before);
+    const double smallest = kth->logit;
+    std::erase_if(candidates_, [&](const Candidate& candidate) { return candidate.logit < smallest; });
+  }
+  std::sort(candidates_.begin(), candidates_.end(), before);
+}
+
+void Sampler::keep_typical_p() {
+  if (options_.typical_p >= 1) return;
+  softmax();
+  const auto surprise = [](const Candidate& candidate) {  // of probability 0: none that a double could hold
+    return -std::log(std::max(candidate.probability, std::numeric_limits<double>::min()));
+  };
+  double entropy = 0;
+  for (const Candidate& candidate : candidates_) entropy += candidate.probability * surprise(candidate);
+  const auto distance = [&](const Candidate& candidate) { return std::fabs(surprise(candidate) - entropy); };
+  std::stable_sort(candidates_.begin(), candidates_.end(),
+                   [&](const Candidate& a, const Candidate& b) { return distance(a) < distance(b); });
+  keep_until_sum_exceeds(options_.typical_p);
+  std::sort(candidates_.begin(), candidates_.end(), before);
+}
+
+void Sampler::keep_until_sum_exceeds(double p) {
+  double sum = 0;
+  std::size_t kept = 0;
+  while (kept < candidates_.size() && sum <= p) sum += candidates_[kept++].probability;
+  candidates_.resize(kept);
+}
+
+void Sampler::keep_top_p() {
+  if (options_.top_p >= 1) return;
+  softmax();
+  keep_until_sum_exceeds(options_.top_p);
+}
+
+void Sampler::keep_min_p() {
+  if (options_.min_p <= 0) return;
+  softmax();
+  const double least = options_.min_p * candidates_.front().probability;
+  std::erase_if(candidates_, [&](const Candidate& candidate) { return candidate.probability < least; });
+}
+
+void Sampler::softmax() {
+  double sum = 0;
+  for (Candidate& candidate : candidates_) {
+    candidate.probability = std::exp(candidate.logit - candidates_.front().logit);
+    sum += candidate.probability;
+  }
+  for (Candidate& candidate : candidates_) candidate.probability /= sum;
+}
+
+// 53 random bits over 2^53: std::uniform_real_distribution is not the same everywhere.
+double Sampler::uniform() {
+  return static_cast<double>(random_() >> 11) * 0x1p-53;
+}
+
+}  // namespace minimind

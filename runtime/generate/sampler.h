@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "runtime/generate/dry.h"
+#include "runtime/tokenizer/tokenizer.h"
+
+namespace minimind {
+
+// Added to the logit of a token; minus infinity bans it.
+struct LogitBias {
+  std::int32_t token;
+  double bias;
+};
+
+// MiniMind's defaults (eval_llm.py).
+struct SamplingOptions {
+  double temperature = 0.85;     // 0 takes the largest logit
+  std::size_t top_k = 50;        // 0: off
+  double typical_p = 1;          // 1: off
+  double top_p = 0.95;           // 1: off
+  double min_p = 0;              // 0: off
+  double repeat_penalty = 1;     // 1: off
+  double presence_penalty = 0;   // 0: off
+  double frequency_penalty = 0;  // 0: off
+  DryOptions dry;
+  std::vector<LogitBias> logit_bias;  // of one token at most once
+  std::uint64_t seed = 0;
+};
+
+// Throws UsageError, naming the option, for a value out of its range.
+void check(const SamplingOptions& options);
+
+// Draws tokens in the order of MiniMind's generate(), with what it does not have where its own meaning puts it:
+//   1. tokens that are not allowed, or banned by a bias of minus infinity, go; biases are added, as OpenAI's are;
+//   2. logits / temperature;
+//   3. repeat penalty, for every token of the prompt or generated: a positive logit is divided by it, a negative one
+//      multiplied. Presence and frequency penalties follow here with OpenAI's meaning: a generated token that has
+//      appeared n > 0 times loses presence + n * frequency. Then DRY's, over prompt and generated tokens alike;
+//   4. top-k: logits below the k-th largest go; equals of it stay;
+//   5. typical-p (Meister et al., arXiv:2202.00666): the smallest set whose sum exceeds p stays, taken in the order of
+//      how near each -log(probability) is to the entropy;
+//   6. top-p: the smallest set of largest probabilities whose sum exceeds p stays;
+//   7. min-p: probabilities below min_p times the largest go.
+// The same seed gives the same tokens for the same logits, on every machine.
+class Sampler {
+ public:
+  // `tokenizer` spells the tokens for DRY's sequence breakers and may be null. Throws UsageError when DRY is on with
+  // breakers but without a tokenizer, or when a logit bias is for a token that is not in the vocabulary.
+  Sampler(const SamplingOptions& options, std::size_t vocab_size, const Tokenizer* tokenizer = nullptr);
+
+  // A token that penalties must know of, from the prompt or generated.
+  void accept_prompt(std::int32_t token);
+  void accept(std::int32_t token);
+
+  // The next token, among those with allowed[token] != 0; `allowed` [vocab] may be empty, for all. Throws Error when
+  // the logits hold NaN or infinity, as those of damaged weights do, and when no token is left.
+  std::int32_t sample(std::span<const float> logits, std::span<const std::uint8_t> allowed = {});
+
+ private:
+  struct Candidate {
+    std::int32_t token;
+    double logit;
+    double probability;
+  };
+  static bool before(const Candidate& a, const Candidate& b);
+  double score(std::size_t token, float logit) const;
+  std::int32_t largest(std::span<const float> logits) const;
+  void gather(std::span<const float> logits);
+  void keep_top_k();
+  void keep_typical_p();
+  void keep_top_p();
+  void keep_until_sum_exceeds(double p);
+  void keep_min_p();
+  void softmax();
+  double uniform();
+
+  SamplingOptions options_;
+  std::vector<bool> seen_;                // [vocab], in the prompt or generated
+  std::vector<std::uint32_t> generated_;  // [vocab], how often generated
+  std::vector<double> bias_;              // [vocab], or empty where there is none
+  std::optional<Dry> dry_;
+  std::vector<double> dry_penalties_;  // [vocab], or empty where DRY is off
+  std::span<const std::uint8_t> allowed_;
+  std::vector<Candidate> candidates_;  // those left, largest logit first once keep_top_k has run
+  std::mt19937_64 random_;
+};
+
+}  // namespace minimind

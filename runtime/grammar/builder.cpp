@@ -1,0 +1,204 @@
+#include "runtime/grammar/builder.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/grammar/analysis.h"
+#include "weights/io/error.h"
+#include "weights/io/quote.h"
+
+namespace minimind {
+namespace {
+
+using Kind = Grammar::Symbol::Kind;
+
+// Of each byte: bytes that are in the same sets share one.
+void classify_bytes(Grammar& grammar) {
+  std::size_t classes = 1;
+  for (const ByteSet& set : grammar.byte_sets) {
+    std::array<int, 256> id_of_members;
+    id_of_members.fill(-1);
+    std::array<std::size_t, 256> left{};
+    for (const std::uint8_t id : grammar.byte_class) ++left[id];
+    for (std::size_t byte = 0; byte < 256; ++byte) {
+      if (set.test(byte)) --left[grammar.byte_class[byte]];
+    }
+    for (std::size_t byte = 0; byte < 256; ++byte) {
+      std::uint8_t& id = grammar.byte_class[byte];
+      if (!set.test(byte) || left[id] == 0) continue;
+      if (id_of_members[id] < 0) id_of_members[id] = static_cast<int>(classes++);
+      id = static_cast<std::uint8_t>(id_of_members[id]);
+    }
+  }
+  grammar.class_bytes.resize(classes);
+  for (std::size_t byte = 0; byte < 256; ++byte) {
+    grammar.class_bytes[grammar.byte_class[byte]] = static_cast<std::uint8_t>(byte);
+  }
+}
+
+}  // namespace
+
+void GrammarBuilder::charge(std::size_t symbols) {
+  if (symbols > max_symbols - symbols_) {
+    throw Error(
+        fmt::format("the grammar is too large: over {} symbols once its repetitions are written out; "
+                    "repeat less",
+                    max_symbols));
+  }
+  symbols_ += symbols;
+}
+
+GrammarBuilder::Sequence GrammarBuilder::bytes(const ByteSet& set) {
+  charge(1);
+  const auto [place, is_new] = byte_set_ids_.try_emplace(set, static_cast<std::uint32_t>(byte_sets_.size()));
+  if (is_new) byte_sets_.push_back(set);
+  return {{Kind::bytes, place->second}};
+}
+
+GrammarBuilder::Sequence GrammarBuilder::literal(std::string_view text) {
+  Sequence result;
+  for (const char byte : text) {
+    const Sequence symbol = bytes(ByteSet().set(static_cast<std::uint8_t>(byte)));
+    result.push_back(symbol.front());
+  }
+  return result;
+}
+
+GrammarBuilder::Sequence GrammarBuilder::characters(const CodePoints& set) {
+  const std::vector<std::vector<ByteSet>> sequences = utf8_sequences(set);
+  std::vector<Sequence> alternatives;
+  if (sequences.size() == 1) {
+    for (const ByteSet& byte_set : sequences.front()) alternatives.push_back(bytes(byte_set));
+    return concatenate(alternatives);
+  }
+  std::vector<std::pair<char32_t, char32_t>> key;
+  for (const CodePoints::Range& range : set.ranges()) key.emplace_back(range.first, range.last);
+  const auto known = character_rules_.find(key);
+  if (known != character_rules_.end()) return reference(known->second);
+  for (const std::vector<ByteSet>& sequence : sequences) {
+    std::vector<Sequence> parts;
+    for (const ByteSet& byte_set : sequence) parts.push_back(bytes(byte_set));
+    alternatives.push_back(concatenate(parts));
+  }
+  const RuleId rule = made_up(std::move(alternatives));
+  character_rules_.emplace(std::move(key), rule);
+  return reference(rule);
+}
+
+GrammarBuilder::Sequence GrammarBuilder::concatenate(const std::vector<Sequence>& parts) {
+  Sequence result;
+  for (const Sequence& part : parts) result.insert(result.end(), part.begin(), part.end());
+  return result;
+}
+
+GrammarBuilder::Sequence GrammarBuilder::choice(const std::vector<Sequence>& alternatives) {
+  return alternatives.size() == 1 ? alternatives.front() : reference(made_up(alternatives));
+}
+
+GrammarBuilder::Sequence GrammarBuilder::group(const Sequence& sequence) {
+  return sequence.size() == 1 ? sequence : reference(made_up({sequence}));
+}
+
+// x{2,} is x x R with R ::= x R | nothing; x{2,4} is x x R1 with R1 ::= x R2 | nothing, R2 ::= x | nothing.
+GrammarBuilder::Sequence GrammarBuilder::repeat(const Sequence& sequence, std::size_t min,
+                                                std::optional<std::size_t> max) {
+  if (max && *max < min) throw Error(fmt::format("a repetition of at least {} and at most {}", min, *max));
+  if (std::max(min, max.value_or(0)) > max_repetitions) {
+    throw Error(
+        fmt::format("a repetition of {}; at most {} are supported", std::max(min, max.value_or(0)), max_repetitions));
+  }
+  if (sequence.empty() || max == std::size_t{0}) return {};
+  const Sequence once = group(sequence);
+  charge(min);
+  Sequence result;
+  for (std::size_t i = 0; i < min; ++i) result.push_back(once.front());
+  if (!max) {
+    const RuleId rest = made_up({});
+    define(rest, {concatenate({once, reference(rest)}), {}});
+    result.push_back(reference(rest).front());
+  } else if (*max > min) {
+    Sequence rest;
+    for (std::size_t i = min; i < *max; ++i) rest = reference(made_up({concatenate({once, rest}), {}}));
+    result.push_back(rest.front());
+  }
+  return result;
+}
+
+GrammarBuilder::RuleId GrammarBuilder::declare(std::string name) {
+  charge(1);
+  rules_.push_back({std::move(name), {}});
+  return static_cast<RuleId>(rules_.size() - 1);
+}
+
+void GrammarBuilder::define(RuleId rule, const std::vector<Sequence>& alternatives) {
+  for (const Sequence& alternative : alternatives) charge(alternative.size() + 1);
+  rules_[rule].alternatives = alternatives;
+}
+
+GrammarBuilder::RuleId GrammarBuilder::made_up(std::vector<Sequence> alternatives) {
+  const RuleId rule = declare("");
+  define(rule, alternatives);
+  return rule;
+}
+
+std::vector<GrammarBuilder::RuleId> GrammarBuilder::reachable_from(RuleId root) const {
+  std::vector<bool> seen(rules_.size());
+  std::vector<RuleId> reached{root};
+  seen[root] = true;
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    for (const Sequence& alternative : rules_[reached[i]].alternatives) {
+      for (const Grammar::Symbol& symbol : alternative) {
+        if (symbol.kind != Kind::rule || seen[symbol.index]) continue;
+        seen[symbol.index] = true;
+        reached.push_back(symbol.index);
+      }
+    }
+  }
+  return reached;
+}
+
+Grammar GrammarBuilder::flatten(const std::vector<RuleId>& kept, RuleId root) const {
+  std::vector<std::uint32_t> new_ids(rules_.size());
+  for (std::size_t i = 0; i < kept.size(); ++i) new_ids[kept[i]] = static_cast<std::uint32_t>(i);
+  Grammar grammar;
+  grammar.root = new_ids[root];
+  grammar.byte_sets = byte_sets_;
+  for (const RuleId id : kept) {
+    Grammar::Rule rule;
+    rule.first_alternative = static_cast<std::uint32_t>(grammar.alternatives.size());
+    rule.alternatives = static_cast<std::uint32_t>(rules_[id].alternatives.size());
+    grammar.rules.push_back(rule);
+    for (const Sequence& alternative : rules_[id].alternatives) {
+      grammar.alternatives.push_back(static_cast<std::uint32_t>(grammar.symbols.size()));
+      for (Grammar::Symbol symbol : alternative) {
+        if (symbol.kind == Kind::rule) symbol.index = new_ids[symbol.index];
+        grammar.symbols.push_back(symbol);
+      }
+      grammar.symbols.push_back({Kind::end});
+    }
+  }
+  grammar.symbols.push_back({Kind::accept});
+  classify_bytes(grammar);
+  return grammar;
+}
+
+Grammar GrammarBuilder::build(RuleId root) {
+  const std::vector<RuleId> kept = reachable_from(root);
+  Grammar grammar = flatten(kept, root);
+  std::vector<std::string> names;
+  for (const RuleId rule : kept) names.push_back(rules_[rule].name);
+  if (const auto endless = measure_rules(grammar, names)) {
+    throw Error(fmt::format("rule {} can never be finished: no text, however long, completes it", quoted(*endless)));
+  }
+  if (const auto recursive = rank_rules(grammar, names)) {
+    throw Error(
+        fmt::format("rule {} is left recursive: it can begin with itself before it has matched anything; "
+                    "write it with * or + or the recursion at the end",
+                    quoted(*recursive)));
+  }
+  return grammar;
+}
+
+}  // namespace minimind

@@ -1,0 +1,121 @@
+#include "runtime/grammar/code_points.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+namespace minimind {
+namespace {
+
+constexpr char32_t first_surrogate = 0xD800, last_surrogate = 0xDFFF;
+
+struct Encoded {
+  std::array<std::uint8_t, 4> bytes;
+  std::size_t size;
+};
+
+Encoded encode(char32_t c) {
+  const auto byte = [](char32_t value) { return static_cast<std::uint8_t>(value); };
+  const auto tail = [&](int shift_by, char32_t value) { return byte(0x80 | (value >> shift_by & 0x3F)); };
+  if (c < 0x80) return {{byte(c)}, 1};
+  if (c < 0x800) return {{byte(0xC0 | c >> 6), tail(0, c)}, 2};
+  if (c < 0x10000) return {{byte(0xE0 | c >> 12), tail(6, c), tail(0, c)}, 3};
+  return {{byte(0xF0 | c >> 18), tail(12, c), tail(6, c), tail(0, c)}, 4};
+}
+
+ByteSet byte_range(std::uint8_t first, std::uint8_t last) {
+  ByteSet set;
+  for (std::size_t byte = first; byte <= last; ++byte) set.set(byte);
+  return set;
+}
+
+// Cuts a range where the length of its UTF-8 changes, and so that within a part every byte runs through a range of its
+// own whatever the bytes before it are.
+void add_sequences(char32_t first, char32_t last, std::vector<std::vector<ByteSet>>& sequences) {
+  const auto cut_after = [&](char32_t end) {
+    add_sequences(first, end, sequences);
+    add_sequences(end + 1, last, sequences);
+  };
+  for (const char32_t end : {U'\x7F', U'\x7FF', U'\xFFFF'}) {
+    if (first <= end && end < last) return cut_after(end);
+  }
+  if (last >= 0x80) {
+    for (char32_t low = 0x3F; low < 0x40000; low = low << 6 | 0x3F) {
+      if ((first & ~low) == (last & ~low)) break;
+      if ((first & low) != 0) return cut_after(first | low);
+      if ((last & low) != low) return cut_after((last & ~low) - 1);
+    }
+  }
+  const Encoded from = encode(first), to = encode(last);
+  std::vector<ByteSet> sequence;
+  for (std::size_t i = 0; i < from.size; ++i) sequence.push_back(byte_range(from.bytes[i], to.bytes[i]));
+  sequences.push_back(std::move(sequence));
+}
+
+}  // namespace
+
+CodePoints::CodePoints(std::vector<Range> ranges) {
+  std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.first < b.first; });
+  for (const Range& range : ranges) add(range.first, range.last);
+}
+
+CodePoints& CodePoints::add(char32_t first, char32_t last) {
+  if (first < first_surrogate) add_range(first, std::min<char32_t>(last, first_surrogate - 1));
+  if (last > last_surrogate) add_range(std::max<char32_t>(first, last_surrogate + 1), last);
+  return *this;
+}
+
+CodePoints& CodePoints::add(const CodePoints& other) {
+  for (const Range& range : other.ranges_) add_range(range.first, range.last);
+  return *this;
+}
+
+void CodePoints::add_range(char32_t first, char32_t last) {
+  const auto ends_before = [](const Range& range, char32_t point) { return range.last + 1 < point; };
+  auto begin = std::lower_bound(ranges_.begin(), ranges_.end(), first, ends_before);
+  auto end = begin;
+  for (; end != ranges_.end() && end->first <= last + 1; ++end) {
+    first = std::min(first, end->first);
+    last = std::max(last, end->last);
+  }
+  ranges_.insert(ranges_.erase(begin, end), {first, last});
+}
+
+CodePoints CodePoints::complement() const {
+  CodePoints result;
+  char32_t next = 0;
+  for (const Range& range : ranges_) {
+    if (next < range.first) result.add(next, range.first - 1);
+    next = range.last + 1;
+  }
+  if (next <= last_code_point) result.add(next, last_code_point);
+  return result;
+}
+
+CodePoints CodePoints::without(const CodePoints& other) const {
+  return complement().add(other).complement();
+}
+
+bool CodePoints::contains(char32_t code_point) const {
+  return std::any_of(ranges_.begin(), ranges_.end(),
+                     [&](const Range& range) { return range.first <= code_point && code_point <= range.last; });
+}
+
+std::vector<std::vector<ByteSet>> utf8_sequences(const CodePoints& set) {
+  std::vector<std::vector<ByteSet>> sequences;
+  for (const CodePoints::Range& range : set.ranges()) add_sequences(range.first, range.last, sequences);
+  // One set for all of ASCII, and one for the last bytes of characters that share the others.
+  std::vector<std::vector<ByteSet>> merged;
+  for (std::vector<ByteSet>& sequence : sequences) {
+    const bool joins = !merged.empty() && merged.back().size() == sequence.size() &&
+                       std::equal(sequence.begin(), std::prev(sequence.end()), merged.back().begin());
+    if (joins) {
+      merged.back().back() |= sequence.back();
+    } else {
+      merged.push_back(std::move(sequence));
+    }
+  }
+  return merged;
+}
+
+}  // namespace minimind

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "runtime/grammar/grammar.h"
+
+namespace minimind {
+
+// Reads GBNF, the grammar format of llama.cpp (its grammars/README.md), as UTF-8:
+//
+//   name ::= alternatives                 names of letters, digits and -; `root` is the whole text
+//   a | b, (a | b), a b                   one of them, a group, one after another
+//   "text", [a-z_], [^a-z], .             characters: in order, one of a set, one not of it, any
+//   x*, x+, x?, x{m}, x{m,}, x{m,n}       repetitions of the literal, set, name or group before them
+//   # to the end of the line              a comment
+//
+// Escapes in texts and sets: \n \r \t \\ \" \[ \] \- \xHH \uHHHH \UHHHHHHHH, the last three naming a code point.
+// A rule ends with its line, but a line may be broken after ::=, after | and inside parentheses.
+//
+// Stricter than llama.cpp: a rule defined twice, a rule from which no text can be finished, an empty set, a range the
+// wrong way round and a surrogate are errors. Its references to tokens, <think> and <[1000]>, are refused by name.
+// A rule may begin with a part that may be empty even when it is repeated, as in ("a"?)*.
+//
+// Throws Error with `source`, line and column (in characters, from 1), or with the name of the rule where that is what
+// GrammarBuilder::build() finds wrong.
+Grammar parse_grammar(std::string_view text, const std::string& source);
+
+// parse_grammar() of a file of at most 1 MiB. Throws Error when it cannot be read, too.
+Grammar load_grammar(const std::string& path);
+
+}  // namespace minimind

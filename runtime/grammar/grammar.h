@@ -1,0 +1,53 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "runtime/grammar/code_points.h"
+
+namespace minimind {
+
+// A context-free grammar over the bytes of UTF-8, as GrammarBuilder makes it. Constant: any number of GrammarStates, in
+// any number of threads, may use one.
+//
+// Each rule has alternatives, each a sequence of symbols. That bytes, not characters, are the alphabet is what lets a
+// token end inside a character: a byte fits when some completion of the character does.
+struct Grammar {
+  struct Symbol {
+    enum class Kind : std::uint8_t {
+      bytes,   // one byte of byte_sets[index]
+      rule,    // what rules[index] derives
+      end,     // of an alternative
+      accept,  // of the text; the last of `symbols`
+    };
+    Kind kind;
+    std::uint32_t index = 0;
+
+    bool operator==(const Symbol&) const = default;
+  };
+
+  struct Rule {
+    std::uint32_t first_alternative = 0;
+    std::uint32_t alternatives = 0;
+    bool nullable = false;   // derives the empty text
+    std::uint32_t rank = 0;  // more than that of every rule that can begin with this one: there is no left recursion
+  };
+
+  // Lengths of texts, in bytes, are counted up to here.
+  static constexpr std::uint64_t longest_text = std::uint64_t{1} << 40;
+
+  std::vector<Symbol> symbols;              // the alternatives, each closed by `end`; then `accept`
+  std::vector<std::uint64_t> bytes_to_end;  // [symbols], of the shortest text from there to the end of the alternative
+  std::vector<std::uint32_t> alternatives;  // where each begins in `symbols`
+  std::vector<Rule> rules;
+  std::uint32_t root = 0;
+  std::vector<ByteSet> byte_sets;
+
+  // Bytes that no set tells apart share a class; class_bytes holds one byte of each.
+  std::array<std::uint8_t, 256> byte_class{};
+  std::vector<std::uint8_t> class_bytes;
+};
+
+}  // namespace minimind

@@ -1,0 +1,55 @@
+#include "runtime/jinja/jinja.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "runtime/jinja/interpreter.h"
+#include "runtime/jinja/lexer.h"
+#include "runtime/jinja/parser.h"
+#include "runtime/jinja/text.h"
+#include "runtime/text/utf8.h"
+#include "weights/io/error.h"
+
+namespace minimind {
+namespace {
+
+constexpr std::size_t max_source = std::size_t{1} << 20;
+
+[[noreturn]] void fail(const std::string& name, std::string_view source, std::size_t offset, const char* what) {
+  const std::string_view before = source.substr(0, std::min(offset, source.size()));
+  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+  const std::size_t column = jinja::count_characters(before.substr(before.rfind('\n') + 1)) + 1;
+  throw Error(fmt::format("{}: line {}, column {}: {}", name, line, column, what));
+}
+
+}  // namespace
+
+JinjaTemplate::JinjaTemplate(std::string_view source, std::string name) : name_(std::move(name)) {
+  if (source.size() > max_source) {
+    throw Error(fmt::format("{}: has {} bytes; a template may have {}", name_, source.size(), max_source));
+  }
+  if (!is_utf8(source)) throw Error(fmt::format("{}: is not UTF-8", name_));
+  source_ = jinja::normalized_source(source);
+  try {
+    parsed_ = std::make_unique<const jinja::Template>(jinja::parse(source_));
+  } catch (const jinja::SyntaxError& error) {
+    fail(name_, source_, error.offset, error.what());
+  }
+}
+
+JinjaTemplate::~JinjaTemplate() = default;
+JinjaTemplate::JinjaTemplate(JinjaTemplate&&) noexcept = default;
+JinjaTemplate& JinjaTemplate::operator=(JinjaTemplate&&) noexcept = default;
+
+std::string JinjaTemplate::render(const jinja::Dict& variables, std::time_t now, const jinja::Limits& limits) const {
+  jinja::Context context(limits, now);
+  jinja::Interpreter interpreter(*parsed_, variables, context);
+  try {
+    return interpreter.run();
+  } catch (const jinja::Failure& failure) {
+    fail(name_, source_, interpreter.offset(), failure.what());
+  }
+}
+
+}  // namespace minimind

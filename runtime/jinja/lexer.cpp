@@ -1,0 +1,249 @@
+#include "runtime/jinja/lexer.h"
+
+#include <algorithm>
+#include <array>
+
+#include "runtime/jinja/literals.h"
+#include "runtime/jinja/text.h"
+#include "runtime/text/unicode.h"
+#include "runtime/text/utf8.h"
+#include "weights/io/quote.h"
+
+namespace minimind::jinja {
+namespace {
+
+constexpr std::string_view block_begin = "{%";
+constexpr std::string_view variable_begin = "{{";
+constexpr std::string_view comment_begin = "{#";
+
+std::size_t skip_space(std::string_view source, std::size_t at) {
+  while (at < source.size()) {
+    const Utf8Char character = first_utf8(source.substr(at));
+    if (!is_python_space(character.code_point)) break;
+    at += character.size;
+  }
+  return at;
+}
+
+std::string_view without_space_at_end(std::string_view text) {
+  while (!text.empty()) {
+    const Utf8Char character = last_utf8(text);
+    if (!is_python_space(character.code_point)) break;
+    text.remove_suffix(character.size);
+  }
+  return text;
+}
+
+char closing_of(char opening) {
+  return opening == '(' ? ')' : opening == '[' ? ']' : '}';
+}
+
+class Lexer {
+ public:
+  explicit Lexer(std::string_view source) : source_(source) {}
+
+  std::vector<Token> run() {
+    while (at_ < source_.size()) lex_outside();
+    tokens_.push_back({.kind = TokenKind::end, .text = {}, .value = {}, .offset = source_.size()});
+    return std::move(tokens_);
+  }
+
+ private:
+  bool starts(std::string_view text, std::size_t at) const { return source_.substr(at).starts_with(text); }
+  char sign_at(std::size_t at) const {
+    return at < source_.size() && (source_[at] == '-' || source_[at] == '+') ? source_[at] : '\0';
+  }
+
+  // What ends a tag at `at`, given its two characters: their end, with the white space that goes with them.
+  // 0 when none does.
+  std::size_t end_of_tag(std::size_t at, std::string_view closing) const {
+    const bool is_variable = closing == "}}";
+    if (starts(closing, at)) {
+      const std::size_t end = at + closing.size();
+      return end + (!is_variable && end < source_.size() && source_[end] == '\n' ? 1 : 0);
+    }
+    const char sign = sign_at(at);
+    if (sign == '\0' || !starts(closing, at + 1) || (is_variable && sign == '+')) return 0;
+    return sign == '-' ? skip_space(source_, at + 1 + closing.size()) : at + 1 + closing.size();
+  }
+
+  void move_to(std::size_t at) {
+    line_starting_ = source_[at - 1] == '\n';
+    at_ = at;
+  }
+
+  // The text from `begin` to a tag that begins at `tag` and has this sign.
+  void add_data(std::size_t begin, std::size_t tag, char sign, bool before_variable) {
+    std::string_view text = source_.substr(begin, tag - begin);
+    if (sign == '-') {
+      text = without_space_at_end(text);
+    } else if (sign != '+' && !before_variable) {
+      const std::size_t line = text.rfind('\n') + 1;  // 0 when there is no newline
+      if ((line > 0 || line_starting_) && skip_space(text, line) == text.size()) text = text.substr(0, line);
+    }
+    if (text.empty()) return;
+    tokens_.push_back({.kind = TokenKind::data, .text = {}, .value = std::string(text), .offset = begin});
+  }
+
+  void lex_outside() {
+    std::size_t tag = at_;
+    for (;; ++tag) {
+      tag = source_.find('{', tag);
+      if (tag == std::string_view::npos) break;
+      if (starts(block_begin, tag) || starts(variable_begin, tag) || starts(comment_begin, tag)) break;
+    }
+    if (tag == std::string_view::npos) {
+      add_data(at_, source_.size(), '+', true);
+      at_ = source_.size();
+      return;
+    }
+    const char sign = sign_at(tag + 2);
+    const std::size_t inside = tag + 2 + (sign == '\0' ? 0 : 1);
+    const bool is_variable = starts(variable_begin, tag);
+    add_data(at_, tag, sign, is_variable);
+    if (starts(comment_begin, tag)) return skip_comment(tag, inside);
+    if (!is_variable && lex_raw(tag, inside)) return;
+    tokens_.push_back({.kind = is_variable ? TokenKind::variable_begin : TokenKind::block_begin,
+                       .text = source_.substr(tag, 2),
+                       .value = {},
+                       .offset = tag});
+    at_ = inside;
+    lex_inside(tag, is_variable);
+  }
+
+  void skip_comment(std::size_t tag, std::size_t inside) {
+    for (std::size_t at = inside; at < source_.size(); ++at) {
+      if (const std::size_t end = end_of_tag(at, "#}")) return move_to(end);
+    }
+    if (inside != source_.size()) throw SyntaxError(tag, "the comment that begins here has no end");
+    at_ = inside;  // Jinja2 lets a template end so
+  }
+
+  // {% raw %}: everything up to {% endraw %} is data.
+  bool lex_raw(std::size_t tag, std::size_t inside) {
+    std::size_t at = skip_space(source_, inside);
+    if (!starts("raw", at)) return false;
+    at = skip_space(source_, at + 3);
+    if (starts("%}", at)) {
+      at += 2;
+    } else if (starts("-%}", at)) {
+      at = skip_space(source_, at + 3);
+    } else {
+      return false;
+    }
+    move_to(at);
+    for (std::size_t end = source_.find(block_begin, at); end != std::string_view::npos;
+         end = source_.find(block_begin, end + 1)) {
+      const char sign = sign_at(end + 2);
+      std::size_t after = skip_space(source_, end + 2 + (sign == '\0' ? 0 : 1));
+      if (!starts("endraw", after)) continue;
+      after = end_of_tag(skip_space(source_, after + 6), "%}");
+      if (after == 0) continue;
+      add_data(at, end, sign, false);
+      move_to(after);
+      return true;
+    }
+    if (at != source_.size()) throw SyntaxError(tag, "the raw block that begins here has no end");
+    return true;
+  }
+
+  void lex_inside(std::size_t tag, bool is_variable) {
+    std::vector<char> open;
+    while (at_ < source_.size()) {
+      if (open.empty()) {
+        if (const std::size_t end = end_of_tag(at_, is_variable ? "}}" : "%}")) {
+          tokens_.push_back({.kind = is_variable ? TokenKind::variable_end : TokenKind::block_end,
+                             .text = is_variable ? "}}" : "%}",
+                             .value = {},
+                             .offset = at_});
+          return move_to(end);
+        }
+      }
+      if (const std::size_t end = skip_space(source_, at_); end != at_) {
+        at_ = end;
+      } else if (!lex_literal() && !lex_name()) {
+        lex_symbol(open);
+      }
+    }
+    throw SyntaxError(tag, "the tag that begins here has no end");
+  }
+
+  bool lex_literal() {
+    auto literal = literal_at(source_, at_);
+    if (!literal) return false;
+    tokens_.push_back({.kind = TokenKind::literal,
+                       .text = source_.substr(at_, literal->end - at_),
+                       .value = std::move(literal->value),
+                       .offset = at_});
+    at_ = literal->end;
+    return true;
+  }
+
+  bool lex_name() {
+    std::size_t end = at_;
+    while (end < source_.size()) {
+      const Utf8Char character = first_utf8(source_.substr(end));
+      if (!is_word_character(character.code_point)) break;
+      end += character.size;
+    }
+    if (end == at_) return false;
+    const char32_t first = first_utf8(source_.substr(at_)).code_point;
+    const std::string_view name = source_.substr(at_, end - at_);
+    if (first != '_' && class_of(first) != CharClass::letter) {
+      throw SyntaxError(at_, minimind::quoted(name) + " is no name");
+    }
+    tokens_.push_back({.kind = TokenKind::name, .text = name, .value = {}, .offset = at_});
+    at_ = end;
+    return true;
+  }
+
+  void lex_symbol(std::vector<char>& open) {
+    constexpr std::array<std::string_view, 6> pairs = {"//", "**", "==", "!=", ">=", "<="};
+    constexpr std::string_view singles = "+-/*%~[](){}><=.:|,;";
+    const auto pair = std::find_if(pairs.begin(), pairs.end(), [&](std::string_view p) { return starts(p, at_); });
+    const char symbol = source_[at_];
+    if (pair == pairs.end() && singles.find(symbol) == std::string_view::npos) {
+      throw SyntaxError(at_,
+                        "unexpected " + minimind::quoted(source_.substr(at_, first_utf8(source_.substr(at_)).size)));
+    }
+    if (symbol == '(' || symbol == '[' || symbol == '{') {
+      open.push_back(closing_of(symbol));
+    } else if (symbol == ')' || symbol == ']' || symbol == '}') {
+      if (open.empty() || open.back() != symbol) {
+        throw SyntaxError(at_, std::string("unexpected '") + symbol + "'" +
+                                   (open.empty() ? "" : std::string("; wanted '") + open.back() + "'"));
+      }
+      open.pop_back();
+    }
+    const std::size_t size = pair == pairs.end() ? 1 : 2;
+    tokens_.push_back({.kind = TokenKind::symbol, .text = source_.substr(at_, size), .value = {}, .offset = at_});
+    at_ += size;
+  }
+
+  std::string_view source_;
+  std::size_t at_ = 0;
+  bool line_starting_ = true;
+  std::vector<Token> tokens_;
+};
+
+}  // namespace
+
+std::string normalized_source(std::string_view source) {
+  std::string result;
+  result.reserve(source.size());
+  for (std::size_t at = 0; at < source.size(); ++at) {
+    if (source[at] != '\r') {
+      result += source[at];
+    } else if (at + 1 == source.size() || source[at + 1] != '\n') {
+      result += '\n';
+    }
+  }
+  if (result.ends_with('\n')) result.pop_back();
+  return result;
+}
+
+std::vector<Token> tokenize(std::string_view source) {
+  return Lexer(source).run();
+}
+
+}  // namespace minimind::jinja

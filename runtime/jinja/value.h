@@ -1,0 +1,213 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "runtime/jinja/budget.h"
+
+// The values that templates compute with: Python's, as far as chat templates meet them. Texts and containers never
+// change once made, as transformers' sandbox has it; only namespaces and iterators do.
+
+namespace minimind::jinja {
+
+class Value;
+
+// UTF-8, always well formed.
+struct Text {
+  explicit Text(std::string text);
+  std::string bytes;
+  std::size_t length;   // in characters
+  bool markup = false;  // what `safe` and `escape` return, which joins with other text in its own way
+  bool is_ascii() const { return length == bytes.size(); }
+};
+
+struct List;
+class Dict;
+struct DictView;
+struct Range;
+
+struct Undefined {
+  std::shared_ptr<const std::string> message;  // why, for the error that using it is
+};
+
+struct None {};
+
+// A method and what it was taken from.
+struct Method;
+
+// What a rendering owns and values only point to: namespaces, iterators, macros, loops and functions.
+struct Object {
+  enum class Kind { name_space, iterator, macro, loop, function };
+  explicit Object(Kind of_kind) : kind(of_kind) {}
+  virtual ~Object() = default;
+  Kind kind;
+};
+
+struct Namespace;
+struct Iterator;
+
+class Value {
+ public:
+  using TextRef = std::shared_ptr<const Text>;
+  using ListRef = std::shared_ptr<const List>;
+  using DictRef = std::shared_ptr<const Dict>;
+  using ViewRef = std::shared_ptr<const DictView>;
+  using RangeRef = std::shared_ptr<const Range>;
+  using MethodRef = std::shared_ptr<const Method>;
+
+  // No value: a variable that was never set. Only variables hold it.
+  Value() = default;
+  Value(Undefined undefined) : data_(std::move(undefined)) {}
+  Value(None none) : data_(none) {}
+  Value(bool value) : data_(value) {}
+  Value(std::int64_t value) : data_(value) {}
+  Value(double value) : data_(value) {}
+  Value(TextRef text) : data_(std::move(text)) {}
+  Value(ListRef list) : data_(std::move(list)) {}
+  Value(DictRef dict) : data_(std::move(dict)) {}
+  Value(ViewRef view) : data_(std::move(view)) {}
+  Value(RangeRef range) : data_(std::move(range)) {}
+  Value(MethodRef method) : data_(std::move(method)) {}
+  Value(Object* object) : data_(object) {}
+  Value(std::string text) : data_(std::make_shared<const Text>(std::move(text))) {}
+  Value(const char* text) : Value(std::string(text)) {}
+  template <class T>
+  Value(T*) = delete;  // would be taken for true
+
+  template <class T>
+  const T* get_if() const {
+    return std::get_if<T>(&data_);
+  }
+  const Text* text() const { return pointee<TextRef>(); }
+  const List* list() const { return pointee<ListRef>(); }
+  const Dict* dict() const { return pointee<DictRef>(); }
+  const DictView* view() const { return pointee<ViewRef>(); }
+  const Range* range() const { return pointee<RangeRef>(); }
+  const Method* method() const { return pointee<MethodRef>(); }
+  Object* object(Object::Kind kind) const {
+    Object* const* const object = get_if<Object*>();
+    return object && (*object)->kind == kind ? *object : nullptr;
+  }
+  Namespace* name_space() const;
+  Iterator* iterator() const;
+
+  bool is_missing() const { return data_.index() == 0; }
+  bool is_undefined() const { return get_if<Undefined>() != nullptr; }
+  bool is_none() const { return get_if<None>() != nullptr; }
+  bool is_bool() const { return get_if<bool>() != nullptr; }
+  bool is_number() const { return is_bool() || get_if<std::int64_t>() || get_if<double>(); }
+  // An integer or a bool, which is one in Python.
+  std::optional<std::int64_t> integer() const;
+
+  bool truth() const;
+  // What messages call it, such as "a string".
+  std::string kind_name() const;
+  // How many containers are inside one another, this one included; 0 for what is none.
+  std::size_t depth() const;
+  const void* identity() const;
+
+ private:
+  template <class Ref>
+  const typename Ref::element_type* pointee() const {
+    const Ref* const ref = std::get_if<Ref>(&data_);
+    return ref ? ref->get() : nullptr;
+  }
+
+  std::variant<std::monostate, Undefined, None, bool, std::int64_t, double, TextRef, ListRef, DictRef, ViewRef,
+               RangeRef, MethodRef, Object*>
+      data_;
+};
+
+struct List {
+  std::vector<Value> items;
+  bool is_tuple = false;
+  bool is_group = false;  // a pair that `groupby` makes, whose items are also its attributes `grouper` and `list`
+  std::size_t depth = 1;
+};
+
+// Keys in the order of their insertion; 1, 1.0 and true are one key, as in Python.
+class Dict {
+ public:
+  using Entry = std::pair<Value, Value>;
+
+  // Adds the entry, or gives the key that is there a new value. Throws Failure for a key that is not hashable.
+  void set(Value key, Value value);
+  const Value* find(const Value& key) const;
+  const std::vector<Entry>& entries() const { return entries_; }
+  std::size_t size() const { return entries_.size(); }
+  std::size_t depth() const { return depth_; }
+
+ private:
+  struct KeyLess {
+    bool operator()(const Value& a, const Value& b) const;
+  };
+  std::vector<Entry> entries_;
+  std::map<Value, std::size_t, KeyLess> index_;
+  std::size_t depth_ = 1;
+};
+
+struct DictView {
+  enum class Part { keys, values, items };
+  std::shared_ptr<const Dict> dict;
+  Part part;
+};
+
+struct Range {
+  std::int64_t start, stop, step;
+  std::size_t size() const;
+  std::int64_t at(std::size_t index) const { return start + static_cast<std::int64_t>(index) * step; }
+};
+
+struct Method {
+  Value self;
+  std::string name;
+};
+
+struct Namespace : Object {
+  Namespace() : Object(Kind::name_space) {}
+  Dict attributes;
+};
+
+// A source of items that is used up by reading it, as Python's generators are.
+struct Iterator : Object {
+  explicit Iterator(std::function<std::optional<Value>()> source) : Object(Kind::iterator), next(std::move(source)) {}
+  std::function<std::optional<Value>()> next;
+};
+
+inline Namespace* Value::name_space() const {
+  return static_cast<Namespace*>(object(Object::Kind::name_space));
+}
+inline Iterator* Value::iterator() const {
+  return static_cast<Iterator*>(object(Object::Kind::iterator));
+}
+
+// Containers may be this deep inside one another; deeper ones throw Failure when they are made.
+inline constexpr std::size_t max_value_depth = 200;
+
+Value make_list(std::vector<Value> items, Budget& budget);
+Value make_tuple(std::vector<Value> items, Budget& budget);
+Value make_text(std::string text, Budget& budget);
+Value make_dict(Dict dict, Budget& budget);
+// Undefined, for the given reason.
+Value make_undefined(std::string message);
+
+// Python's ==. Two undefined values are equal.
+bool equal(const Value& a, const Value& b, Budget& budget);
+
+// Python's a < b and, with or_equal, a <= b: of numbers, of texts, of lists and of tuples. Anything else throws
+// Failure.
+bool less(const Value& a, const Value& b, bool or_equal, Budget& budget);
+
+// -1, 0 or 1 as a stands to b, exactly, whatever mix of integers, floats and bools they are; 2 when one is NaN.
+int compare_numbers(const Value& a, const Value& b);
+
+}  // namespace minimind::jinja

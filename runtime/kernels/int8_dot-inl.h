@@ -1,0 +1,315 @@
+#pragma once
+
+// Included by block_matmul-inl.h only: what one instruction set does with 8-bit integers. For the 16 rows of a panel,
+// the products of four columns with four activations are added up exactly, in `Sums` of 32 bits a row.
+
+#include <cstdint>
+
+#include "runtime/kernels/simd-inl.h"
+
+namespace minimind::kernels {
+namespace {
+
+// Each of the kinds of weights below has
+//   start(sum)               sums of 0, given the sum of the activations of the block
+//   add(sums, weights, four) sums += weights * the four activations
+//   finish(sums)             as floats
+// SignedDot takes weights from -128 to 127; UnsignedDot nibbles from 0 to 15, which stand for nibble - 8; CodeDot,
+// which only VNNI has, what look_up() gives.
+
+inline std::int32_t four_of(const std::int8_t* activations) {
+  std::int32_t four;
+  __builtin_memcpy(&four, activations, sizeof four);
+  return four;
+}
+
+#if defined(__AVX512VNNI__)
+
+// Four columns of 16 rows.
+using Group = __m512i;
+
+inline Group load_group(const void* at) {
+  return _mm512_loadu_si512(at);
+}
+
+template <bool high>
+inline Group load_nibbles(const void* at) {
+  const Group bytes = load_group(at);
+  return _mm512_and_si512(high ? _mm512_srli_epi16(bytes, 4) : bytes, _mm512_set1_epi8(0x0F));
+}
+
+// 128 more than the codes are, as BiasedDot takes them.
+inline Group look_up(const std::int8_t (&codes)[16], Group nibbles) {
+  const __m128i signed_table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes));
+  const __m128i table = _mm_xor_si128(signed_table, _mm_set1_epi8(-128));
+  return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), nibbles);
+}
+
+// vpdpbusd multiplies unsigned by signed numbers: weights are taken as `bias` more than they are, which adds bias times
+// the sum of the activations.
+template <int bias>
+struct BiasedDot {
+  using Sums = __m512i;
+  static Sums start(std::int32_t sum) { return _mm512_set1_epi32(-bias * sum); }
+  static void add(Sums& sums, Group weights, const std::int8_t* four) {
+    sums = _mm512_dpbusd_epi32(sums, weights, _mm512_set1_epi32(four_of(four)));
+  }
+  static Column finish(Sums sums) { return {{_mm512_cvtepi32_ps(sums)}}; }
+};
+using CodeDot = BiasedDot<128>;
+struct SignedDot : CodeDot {
+  static void add(Sums& sums, Group weights, const std::int8_t* four) {
+    CodeDot::add(sums, _mm512_xor_si512(weights, _mm512_set1_epi8(-128)), four);
+  }
+};
+using UnsignedDot = BiasedDot<8>;
+
+#elif defined(__AVX2__)
+
+struct Group {
+  __m256i rows[2];
+};
+
+inline Group load_group(const void* at) {
+  const __m256i* bytes = static_cast<const __m256i*>(at);
+  return {{_mm256_loadu_si256(bytes), _mm256_loadu_si256(bytes + 1)}};
+}
+
+template <bool high>
+inline Group load_nibbles(const void* at) {
+  Group group = load_group(at);
+  for (__m256i& bytes : group.rows) {
+    bytes = _mm256_and_si256(high ? _mm256_srli_epi16(bytes, 4) : bytes, _mm256_set1_epi8(0x0F));
+  }
+  return group;
+}
+
+inline Group look_up(const std::int8_t (&codes)[16], Group nibbles) {
+  const __m256i table = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(codes)));
+  return {{_mm256_shuffle_epi8(table, nibbles.rows[0]), _mm256_shuffle_epi8(table, nibbles.rows[1])}};
+}
+
+struct Halves {
+  __m256i rows[2];
+};
+
+inline Column to_floats(const Halves& sums) {
+  const __m256 low = _mm256_cvtepi32_ps(sums.rows[0]), high = _mm256_cvtepi32_ps(sums.rows[1]);
+#if defined(__AVX512F__)
+  return {{_mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1)}};
+#else
+  return {{low, high}};
+#endif
+}
+
+// vpmaddubsw multiplies unsigned by signed numbers and saturates at 16 bits: the weights' signs go to the activations,
+// and 2 * 128 * 127 fits.
+struct SignedDot {
+  using Sums = Halves;
+  static Sums start(std::int32_t) { return {{_mm256_setzero_si256(), _mm256_setzero_si256()}}; }
+  static void add(Sums& sums, const Group& weights, const std::int8_t* four) {
+    const __m256i activations = _mm256_set1_epi32(four_of(four));
+    for (int i = 0; i < 2; ++i) {
+      const __m256i pairs =
+          _mm256_maddubs_epi16(_mm256_abs_epi8(weights.rows[i]), _mm256_sign_epi8(activations, weights.rows[i]));
+      sums.rows[i] = _mm256_add_epi32(sums.rows[i], _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    }
+  }
+  static Column finish(const Sums& sums) { return to_floats(sums); }
+};
+
+// A block's 32 products of at most 15 * 127, of which half go to either sum, fit 16 bits.
+struct UnsignedDot {
+  struct Sums {
+    Halves pairs;  // 16 bits each
+    std::int32_t sum;
+  };
+  static Sums start(std::int32_t sum) { return {SignedDot::start(0), sum}; }
+  static void add(Sums& sums, const Group& weights, const std::int8_t* four) {
+    const __m256i activations = _mm256_set1_epi32(four_of(four));
+    for (int i = 0; i < 2; ++i) {
+      sums.pairs.rows[i] = _mm256_add_epi16(sums.pairs.rows[i], _mm256_maddubs_epi16(weights.rows[i], activations));
+    }
+  }
+  static Column finish(const Sums& sums) {
+    Halves total;
+    const __m256i bias = _mm256_set1_epi32(8 * sums.sum);
+    for (int i = 0; i < 2; ++i) {
+      total.rows[i] = _mm256_sub_epi32(_mm256_madd_epi16(sums.pairs.rows[i], _mm256_set1_epi16(1)), bias);
+    }
+    return to_floats(total);
+  }
+};
+
+#elif defined(__SSE2__)
+
+struct Group {
+  __m128i rows[4];
+};
+
+inline Group load_group(const void* at) {
+  Group group;
+  for (int i = 0; i < 4; ++i) group.rows[i] = _mm_loadu_si128(static_cast<const __m128i*>(at) + i);
+  return group;
+}
+
+template <bool high>
+inline Group load_nibbles(const void* at) {
+  Group group = load_group(at);
+  for (__m128i& bytes : group.rows) {
+    bytes = _mm_and_si128(high ? _mm_srli_epi16(bytes, 4) : bytes, _mm_set1_epi8(0x0F));
+  }
+  return group;
+}
+
+// SSE2 has no shuffle of bytes by bytes: the steps from code to code are added up. Through memory it takes three times
+// as long.
+inline Group look_up(const std::int8_t (&codes)[16], Group nibbles) {
+  for (__m128i& bytes : nibbles.rows) {
+    __m128i values = _mm_set1_epi8(codes[0]);
+    for (int k = 1; k < 16; ++k) {
+      const __m128i step = _mm_set1_epi8(static_cast<char>(codes[k] - codes[k - 1]));
+      const __m128i reached = _mm_cmpgt_epi8(bytes, _mm_set1_epi8(static_cast<char>(k - 1)));
+      values = _mm_add_epi8(values, _mm_and_si128(reached, step));
+    }
+    bytes = values;
+  }
+  return nibbles;
+}
+
+// Two sums for each row, of the even and of the odd pairs of columns: rows 2i and 2i + 1 in pairs[i].
+struct PairSums {
+  __m128i pairs[8];
+};
+
+template <int bias>
+struct BiasedDot {
+  using Sums = PairSums;
+  static Sums start(std::int32_t sum) {
+    Sums sums;
+    for (__m128i& pair : sums.pairs) pair = _mm_set_epi32(0, -bias * sum, 0, -bias * sum);
+    return sums;
+  }
+  static void add(Sums& sums, const Group& weights, const std::int8_t* four) {
+    const __m128i bytes = _mm_set1_epi32(four_of(four));
+    const __m128i activations = _mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8);
+    for (int i = 0; i < 4; ++i) {
+      const __m128i w = weights.rows[i];
+      const __m128i low = _mm_srai_epi16(_mm_unpacklo_epi8(w, w), 8), high = _mm_srai_epi16(_mm_unpackhi_epi8(w, w), 8);
+      sums.pairs[2 * i] = _mm_add_epi32(sums.pairs[2 * i], _mm_madd_epi16(low, activations));
+      sums.pairs[2 * i + 1] = _mm_add_epi32(sums.pairs[2 * i + 1], _mm_madd_epi16(high, activations));
+    }
+  }
+  static Column finish(const Sums& sums) {
+    Column column;
+    for (std::size_t i = 0; i < 4; ++i) {
+      const __m128 low = _mm_castsi128_ps(sums.pairs[2 * i]), high = _mm_castsi128_ps(sums.pairs[2 * i + 1]);
+      const __m128i even = _mm_castps_si128(_mm_shuffle_ps(low, high, _MM_SHUFFLE(2, 0, 2, 0)));
+      const __m128i odd = _mm_castps_si128(_mm_shuffle_ps(low, high, _MM_SHUFFLE(3, 1, 3, 1)));
+      column.part[i] = _mm_cvtepi32_ps(_mm_add_epi32(even, odd));
+    }
+    return column;
+  }
+};
+using SignedDot = BiasedDot<0>;
+using UnsignedDot = BiasedDot<8>;
+
+#elif defined(__aarch64__)
+
+struct Group {
+  int8x16_t rows[4];
+};
+
+inline Group load_group(const void* at) {
+  Group group;
+  for (int i = 0; i < 4; ++i) group.rows[i] = vld1q_s8(static_cast<const std::int8_t*>(at) + 16 * i);
+  return group;
+}
+
+template <bool high>
+inline Group load_nibbles(const void* at) {
+  Group group;
+  for (int i = 0; i < 4; ++i) {
+    const uint8x16_t bytes = vld1q_u8(static_cast<const std::uint8_t*>(at) + 16 * i);
+    group.rows[i] = vreinterpretq_s8_u8(high ? vshrq_n_u8(bytes, 4) : vandq_u8(bytes, vdupq_n_u8(0x0F)));
+  }
+  return group;
+}
+
+inline Group look_up(const std::int8_t (&codes)[16], Group nibbles) {
+  const int8x16_t table = vld1q_s8(codes);
+  for (int8x16_t& bytes : nibbles.rows) bytes = vqtbl1q_s8(table, vreinterpretq_u8_s8(bytes));
+  return nibbles;
+}
+
+// Two sums for each row, of the even and of the odd pairs of columns: rows 2i and 2i + 1 in pairs[i].
+struct PairSums {
+  int32x4_t pairs[8];
+};
+
+template <int bias>
+struct BiasedDot {
+  using Sums = PairSums;
+  static Sums start(std::int32_t sum) {
+    Sums sums;
+    const std::int32_t both[4] = {-bias * sum, 0, -bias * sum, 0};
+    for (int32x4_t& pair : sums.pairs) pair = vld1q_s32(both);
+    return sums;
+  }
+  static void add(Sums& sums, const Group& weights, const std::int8_t* four) {
+    const int8x8_t activations = vreinterpret_s8_s32(vdup_n_s32(four_of(four)));
+    for (int i = 0; i < 4; ++i) {
+      const int8x16_t w = weights.rows[i];
+      sums.pairs[2 * i] = vpadalq_s16(sums.pairs[2 * i], vmull_s8(vget_low_s8(w), activations));
+      sums.pairs[2 * i + 1] = vpadalq_s16(sums.pairs[2 * i + 1], vmull_s8(vget_high_s8(w), activations));
+    }
+  }
+  static Column finish(const Sums& sums) {
+    Column column;
+    for (std::size_t i = 0; i < 4; ++i) {
+      column.part[i] = vcvtq_f32_s32(vpaddq_s32(sums.pairs[2 * i], sums.pairs[2 * i + 1]));
+    }
+    return column;
+  }
+};
+using SignedDot = BiasedDot<0>;
+using UnsignedDot = BiasedDot<8>;
+
+#endif
+
+inline std::int32_t sum_of(const std::int8_t (&quants)[block_cols]) {
+#if defined(__SSE2__)
+  const __m128i* const halves = reinterpret_cast<const __m128i*>(quants);
+  // psadbw adds up unsigned bytes: each as 128 more than it is.
+  const __m128i bias = _mm_set1_epi8(-128), zero = _mm_setzero_si128();
+  const __m128i sums = _mm_add_epi32(_mm_sad_epu8(_mm_xor_si128(_mm_loadu_si128(halves), bias), zero),
+                                     _mm_sad_epu8(_mm_xor_si128(_mm_loadu_si128(halves + 1), bias), zero));
+  return _mm_cvtsi128_si32(sums) + _mm_extract_epi16(sums, 4) - 128 * static_cast<std::int32_t>(block_cols);
+#elif defined(__aarch64__)
+  return vaddlvq_s8(vld1q_s8(quants)) + vaddlvq_s8(vld1q_s8(quants + 16));
+#endif
+}
+
+// 16 floats, rounded to integers that fit 8 bits, halves to even.
+inline void store_int8(const Column& x, std::int8_t* out) {
+#if defined(__AVX512F__)
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x.part[0])));
+#elif defined(__AVX2__)
+  const __m256i words =
+      _mm256_permute4x64_epi64(_mm256_packs_epi32(_mm256_cvtps_epi32(x.part[0]), _mm256_cvtps_epi32(x.part[1])), 0xD8);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(out),
+                   _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
+#elif defined(__SSE2__)
+  const __m128i low = _mm_packs_epi32(_mm_cvtps_epi32(x.part[0]), _mm_cvtps_epi32(x.part[1]));
+  const __m128i high = _mm_packs_epi32(_mm_cvtps_epi32(x.part[2]), _mm_cvtps_epi32(x.part[3]));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm_packs_epi16(low, high));
+#elif defined(__aarch64__)
+  int16x4_t words[4];
+  for (int i = 0; i < 4; ++i) words[i] = vqmovn_s32(vcvtnq_s32_f32(x.part[i]));
+  vst1q_s8(out,
+           vcombine_s8(vqmovn_s16(vcombine_s16(words[0], words[1])), vqmovn_s16(vcombine_s16(words[2], words[3]))));
+#endif
+}
+
+}  // namespace
+}  // namespace minimind::kernels

@@ -1,0 +1,120 @@
+#include "runtime/tokenizer/bpe.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <tuple>
+
+#include "weights/io/error.h"
+
+namespace minimind {
+namespace {
+
+constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+constexpr std::int32_t merged_away = -1;
+
+struct Symbol {
+  std::int32_t id;  // or merged_away
+  std::uint32_t previous;
+  std::uint32_t next;
+};
+
+// Rank first, then position: the smallest entry is the merge that comes next.
+std::uint64_t queue_entry(std::uint32_t rank, std::uint32_t position) {
+  return static_cast<std::uint64_t>(rank) << 32 | position;
+}
+
+}  // namespace
+
+// A word as a linked list, so that a merge is O(1), and the merges that may be due, as a binary heap. An entry can be
+// out of date: it counts only if the pair at its position still merges to the same token.
+struct Bpe::Word {
+  std::vector<Symbol> symbols;
+  std::vector<std::uint64_t> queue;
+
+  void push(std::uint32_t rank, std::uint32_t position) {
+    queue.push_back(queue_entry(rank, position));
+    std::push_heap(queue.begin(), queue.end(), std::greater<>());
+  }
+
+  std::uint64_t pop() {
+    std::pop_heap(queue.begin(), queue.end(), std::greater<>());
+    const std::uint64_t entry = queue.back();
+    queue.pop_back();
+    return entry;
+  }
+};
+
+Bpe::Bpe(std::span<const BpeMerge> merges, std::size_t vocab_size) : first_rule_(vocab_size + 1) {
+  std::vector<std::uint32_t> ranks(merges.size());
+  for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) ranks[rank] = rank;
+  std::sort(ranks.begin(), ranks.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return std::tie(merges[a].left, merges[a].right, a) < std::tie(merges[b].left, merges[b].right, b);
+  });
+  rules_.reserve(merges.size());
+  result_of_.reserve(merges.size());
+  for (const BpeMerge& merge : merges) result_of_.push_back(merge.result);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const BpeMerge& merge = merges[ranks[i]];
+    const bool given_again =
+        i + 1 < ranks.size() && merges[ranks[i + 1]].left == merge.left && merges[ranks[i + 1]].right == merge.right;
+    if (given_again) continue;
+    rules_.push_back({merge.right, ranks[i], merge.result});
+    ++first_rule_[static_cast<std::size_t>(merge.left) + 1];
+  }
+  for (std::size_t id = 0; id < vocab_size; ++id) first_rule_[id + 1] += first_rule_[id];
+}
+
+const Bpe::Rule* Bpe::find(std::int32_t left, std::int32_t right) const {
+  const Rule* const begin = rules_.data() + first_rule_[static_cast<std::size_t>(left)];
+  const Rule* const end = rules_.data() + first_rule_[static_cast<std::size_t>(left) + 1];
+  const Rule* const rule =
+      std::lower_bound(begin, end, right, [](const Rule& r, std::int32_t id) { return r.right < id; });
+  return rule != end && rule->right == right ? rule : nullptr;
+}
+
+void Bpe::merge(std::vector<std::int32_t>& ids) const {
+  if (ids.size() >= none) throw Error(fmt::format("a word of {} bytes is too long to merge; cut the text", ids.size()));
+  const auto size = static_cast<std::uint32_t>(ids.size());
+  Word word;
+  word.symbols.reserve(size);
+  for (std::uint32_t i = 0; i < size; ++i) {
+    word.symbols.push_back({ids[i], i == 0 ? none : i - 1, i + 1 == size ? none : i + 1});
+    if (i + 1 == size) break;
+    if (const Rule* const rule = find(ids[i], ids[i + 1])) word.queue.push_back(queue_entry(rule->rank, i));
+  }
+  std::make_heap(word.queue.begin(), word.queue.end(), std::greater<>());
+  merge_queued(word);
+  ids.clear();
+  for (const Symbol& symbol : word.symbols) {
+    if (symbol.id != merged_away) ids.push_back(symbol.id);
+  }
+}
+
+void Bpe::merge_queued(Word& word) const {
+  std::vector<Symbol>& symbols = word.symbols;
+  while (!word.queue.empty()) {
+    const std::uint64_t entry = word.pop();
+    const auto position = static_cast<std::uint32_t>(entry);
+    Symbol& left = symbols[position];
+    if (left.id == merged_away || left.next == none) continue;
+    Symbol& right = symbols[left.next];
+    const Rule* const due = find(left.id, right.id);
+    if (due == nullptr || due->result != result_of_[entry >> 32]) continue;
+    left.id = due->result;
+    left.next = right.next;
+    right.id = merged_away;
+    if (left.next != none) {
+      symbols[left.next].previous = position;
+      if (const Rule* const rule = find(left.id, symbols[left.next].id)) word.push(rule->rank, position);
+    }
+    if (left.previous != none) {
+      const Rule* const rule = find(symbols[left.previous].id, left.id);
+      if (rule != nullptr) word.push(rule->rank, left.previous);
+    }
+  }
+}
+
+}  // namespace minimind

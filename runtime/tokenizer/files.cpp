@@ -1,0 +1,19 @@
+#include "runtime/tokenizer/files.h"
+
+#include "runtime/tokenizer/tokenizer_gguf.h"
+#include "runtime/tokenizer/tokenizer_json.h"
+#include "weights/gguf/reader.h"
+#include "weights/io/mistaken_file.h"
+#include "weights/io/text_file.h"
+
+namespace minimind {
+
+TokenizerData read_tokenizer(const std::string& path) {
+  check_path(path);
+  if (is_folder(path)) return read_tokenizer_json(path);
+  const auto file = MappedFile::open(path);
+  if (!looks_like_gguf(file->bytes())) return read_tokenizer_json(path);
+  return read_tokenizer_gguf(read_gguf(file).metadata, path);
+}
+
+}  // namespace minimind

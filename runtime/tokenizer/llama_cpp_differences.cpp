@@ -1,0 +1,239 @@
+#include "runtime/tokenizer/llama_cpp_differences.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <iterator>
+#include <string_view>
+#include <unordered_set>
+
+#include "runtime/tokenizer/byte_level.h"
+#include "weights/io/quote.h"
+
+namespace minimind {
+namespace {
+
+// Texts that llama.cpp takes for control tokens whatever their type, sorted. Its lists of ends of turns and texts and
+// of fill-in-the-middle tokens.
+constexpr std::array control_texts = std::to_array<std::string_view>({
+    "<EOT>",
+    "<MID>",
+    "<PAD>",
+    "<PRE>",
+    "<REPO>",
+    "<SUF>",
+    "<end_of_turn>",
+    "<end_of_utterance>",
+    "<eos>",
+    "<fim-middle>",
+    "<fim-pad>",
+    "<fim-prefix>",
+    "<fim-repo>",
+    "<fim-suffix>",
+    "<fim_middle>",
+    "<fim_pad>",
+    "<fim_prefix>",
+    "<fim_suffix>",
+    "<reponame>",
+    "<turn|>",
+    "<|call|>",
+    "<|calls|>",
+    "<|code_middle|>",
+    "<|code_prefix|>",
+    "<|code_suffix|>",
+    "<|end_of_text|>",
+    "<|endoftext|>",
+    "<|end|>",
+    "<|eom_id|>",
+    "<|eot_id|>",
+    "<|file_sep|>",
+    "<|fim_middle|>",
+    "<|fim_pad|>",
+    "<|fim_prefix|>",
+    "<|fim_repo|>",
+    "<|fim_suffix|>",
+    "<|flush|>",
+    "<|im_end|>",
+    "<|middle|>",
+    "<|prefix|>",
+    "<|repo_name|>",
+    "<|return|>",
+    "<|suffix|>",
+    "<|tool_response>",
+    "<｜end▁of▁sentence｜>",
+    "<｜fim▁begin｜>",
+    "<｜fim▁end｜>",
+    "<｜fim▁hole｜>",
+    "[EOS]",
+    "[EOT]",
+    "[PAD]",
+    "[e~[",
+    "_<EOT>",
+    "▁<MID>",
+    "▁<PRE>",
+    "▁<SUF>",
+    "</s>",
+});
+
+// Texts that it never takes for control tokens.
+constexpr std::array plain_texts =
+    std::to_array<std::string_view>({"<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"});
+
+template <typename List>
+bool is_in(const List& list, std::string_view text) {
+  return std::find(list.begin(), list.end(), text) != list.end();
+}
+
+// "'a', 'b', 'c' and 2 more"
+std::string listed(const std::vector<std::string>& texts) {
+  constexpr std::size_t shown = 3;
+  std::string list;
+  for (std::size_t i = 0; i < std::min(texts.size(), shown); ++i) {
+    list += (i > 0 ? ", " : "") + minimind::quoted(texts[i]);
+  }
+  return texts.size() > shown ? fmt::format("{} and {} more", list, texts.size() - shown) : list;
+}
+
+template <typename Condition>
+std::vector<std::string> added_tokens_where(const TokenizerData& data, Condition condition) {
+  std::vector<std::string> texts;
+  for (const AddedToken& token : data.added_tokens) {
+    if (condition(token)) texts.push_back(token.content);
+  }
+  return texts;
+}
+
+// What is put around a text that is not just bos_token and eos_token.
+void tell_of_added_ids(const TokenizerData& data, std::vector<std::string>& sentences) {
+  const auto tell = [&](const std::vector<std::int32_t>& ids, const std::optional<std::string>& name,
+                        std::string_view where) {
+    if (ids.empty() || is_just(data, ids, name)) return;
+    std::vector<std::string> texts;
+    for (const std::int32_t id : ids) texts.push_back(token_text(data, id).value_or(std::to_string(id)));
+    sentences.push_back(fmt::format("llama.cpp does not put these tokens {} a text: {}", where, listed(texts)));
+  };
+  tell(data.before_text, data.bos_token, "before");
+  tell(data.after_text, data.eos_token, "after");
+}
+
+// Tokens that can lie over another in a text: an end of one begins the other. Those over 256 bytes, which take long to
+// compare and do not occur, count as such.
+std::vector<std::string> overlapping_tokens(const TokenizerData& data) {
+  constexpr std::size_t longest_compared = 256;
+  std::vector<std::string_view> sorted;
+  for (const AddedToken& token : data.added_tokens) sorted.push_back(token.content);
+  std::sort(sorted.begin(), sorted.end());
+  const auto begins_another = [&](std::string_view end, std::string_view text) {
+    auto found = std::lower_bound(sorted.begin(), sorted.end(), end);
+    while (found != sorted.end() && (*found == end || *found == text)) ++found;
+    return found != sorted.end() && found->starts_with(end);
+  };
+  return added_tokens_where(data, [&](const AddedToken& token) {
+    const std::string_view text = token.content;
+    if (text.size() > longest_compared) return true;
+    for (std::size_t at = 1; at < text.size(); ++at) {
+      if (begins_another(text.substr(at), text)) return true;
+    }
+    return false;
+  });
+}
+
+// Hugging Face looks for tokens that are `normalized` in what the others leave; llama.cpp always for the longest first.
+std::vector<std::string> tokens_holding_a_literal_one(const TokenizerData& data) {
+  std::vector<AddedToken> literal;
+  std::copy_if(data.added_tokens.begin(), data.added_tokens.end(), std::back_inserter(literal),
+               [](const AddedToken& token) { return !token.normalized; });
+  const AddedTokenSplitter splitter(literal);
+  return added_tokens_where(data, [&](const AddedToken& token) {
+    std::vector<TextPiece> pieces;
+    if (token.normalized) splitter.split(token.content, pieces);
+    return std::any_of(pieces.begin(), pieces.end(), [](const TextPiece& piece) { return piece.id.has_value(); });
+  });
+}
+
+void tell_of_added_tokens(const TokenizerData& data, std::vector<std::string>& sentences) {
+  const auto tell = [&](const std::vector<std::string>& texts, std::string_view what) {
+    if (!texts.empty()) sentences.push_back(fmt::format("llama.cpp {}: {}", what, listed(texts)));
+  };
+  tell(added_tokens_where(data, [](const AddedToken& token) { return token.lstrip; }),
+       "leaves the white space before these tokens in the text");
+  tell(added_tokens_where(data, [](const AddedToken& token) { return token.rstrip; }),
+       "leaves the white space after these tokens in the text");
+  tell(added_tokens_where(data, [](const AddedToken& token) { return token.single_word; }),
+       "finds these tokens inside words too");
+  tell(overlapping_tokens(data), "looks for the longest token first, where these lie over another");
+  tell(tokens_holding_a_literal_one(data), "looks for these tokens before the shorter ones they hold");
+  tell(added_tokens_where(
+           data, [](const AddedToken& token) { return !token.special && is_in(control_texts, token.content); }),
+       "takes these tokens for control tokens by their names, and does not print them");
+  tell(added_tokens_where(data,
+                          [](const AddedToken& token) { return token.special && is_in(plain_texts, token.content); }),
+       "takes these tokens for text by their names, and prints them");
+  tell(added_tokens_where(data,
+                          [](const AddedToken& token) {
+                            return from_byte_level(token.content).value_or(token.content) != token.content;
+                          }),
+       "prints these tokens as they are spelled, not as the bytes that they spell");
+}
+
+void tell_of_vocabulary(const TokenizerData& data, std::vector<std::string>& sentences) {
+  std::unordered_set<std::string_view> added;
+  for (const AddedToken& token : data.added_tokens) added.insert(token.content);
+  std::unordered_set<std::string_view> texts;
+  std::vector<std::string> control;
+  std::vector<std::string> no_bytes;
+  for (const auto& [text, id] : data.vocab) {
+    texts.insert(text);
+    if (added.contains(text)) continue;
+    if (is_in(control_texts, text)) control.push_back(text);
+    if (!from_byte_level(text)) no_bytes.push_back(text);
+  }
+  std::size_t missing = 0;
+  for (int byte = 0; byte < 256; ++byte) {
+    missing += texts.contains(to_byte_level(std::string(1, static_cast<char>(byte)))) ? 0 : 1;
+  }
+  if (!control.empty()) {
+    sentences.push_back(fmt::format(
+        "llama.cpp takes these words for control tokens: it cuts them out of texts and does not print them: {}",
+        listed(control)));
+  }
+  if (!no_bytes.empty()) {
+    sentences.push_back(
+        fmt::format("llama.cpp prints these words, which spell no bytes, as '[UNK_BYTE_...]': {}", listed(no_bytes)));
+  }
+  if (missing > 0) {
+    sentences.push_back(fmt::format("{} bytes have no token: llama.cpp leaves them out{}", missing,
+                                    data.unk_token ? fmt::format(", without a {}", minimind::quoted(*data.unk_token))
+                                                   : ", and does not merge what is around them"));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> llama_cpp_differences(const TokenizerData& data, const Tokenizer& tokenizer,
+                                               std::size_t vocab_size) {
+  std::vector<std::string> sentences;
+  if (!data.use_regex) sentences.push_back("llama.cpp splits texts into words, and this tokenizer does not");
+  if (data.ignore_merges) sentences.push_back("llama.cpp merges a word step by step even where the whole is a token");
+  if (data.add_prefix_space) {
+    sentences.push_back("llama.cpp puts no space before texts and after added tokens, where this tokenizer does");
+  }
+  tell_of_added_ids(data, sentences);
+  tell_of_added_tokens(data, sentences);
+  tell_of_vocabulary(data, sentences);
+  constexpr std::int32_t llama_cpp_default = 11;
+  const bool default_exists = vocab_size > static_cast<std::size_t>(llama_cpp_default);
+  if (default_exists && !data.eos_token) {
+    sentences.push_back(fmt::format("no eos_token is named, and llama.cpp ends texts at token {}, {}, then",
+                                    llama_cpp_default, minimind::quoted(tokenizer.token_text(llama_cpp_default))));
+  }
+  if (default_exists && !data.bos_token) {
+    sentences.push_back(fmt::format("no bos_token is named, and llama.cpp takes token {}, {}, for it",
+                                    llama_cpp_default, minimind::quoted(tokenizer.token_text(llama_cpp_default))));
+  }
+  return sentences;
+}
+
+}  // namespace minimind

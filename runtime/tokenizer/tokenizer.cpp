@@ -1,0 +1,205 @@
+#include "runtime/tokenizer/tokenizer.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <iterator>
+#include <unordered_map>
+#include <utility>
+
+#include "runtime/text/utf8.h"
+#include "runtime/tokenizer/byte_level.h"
+#include "runtime/tokenizer/files.h"
+#include "runtime/tokenizer/pre_tokenizer.h"
+#include "weights/io/error.h"
+#include "weights/io/quote.h"
+
+namespace minimind {
+namespace {
+
+using ByteIds = std::array<std::optional<std::int32_t>, 256>;
+
+ByteIds find_byte_ids(const Vocabulary& vocabulary) {
+  ByteIds ids;
+  for (std::size_t byte = 0; byte < ids.size(); ++byte) {
+    const char bytes[] = {static_cast<char>(byte)};
+    ids[byte] = vocabulary.model_id_of(to_byte_level({bytes, 1}));
+  }
+  return ids;
+}
+
+// Hugging Face looks for unk_token when it first needs it; it never does where every byte has a token.
+std::optional<std::int32_t> find_unk_id(const TokenizerData& data, const Vocabulary& vocabulary, const ByteIds& bytes) {
+  if (!data.unk_token) return std::nullopt;
+  const auto id = vocabulary.model_id_of(*data.unk_token);
+  const bool needed = std::find(bytes.begin(), bytes.end(), std::nullopt) != bytes.end();
+  if (!id && needed) {
+    throw Error(fmt::format("{}: model.unk_token: found {}, which is not in model.vocab; wanted a token of it",
+                            data.source, minimind::quoted(*data.unk_token)));
+  }
+  return id;
+}
+
+std::optional<std::int32_t> find_named_id(const TokenizerData& data, const Vocabulary& vocabulary, const char* field,
+                                          const std::optional<std::string>& text) {
+  if (!text) return std::nullopt;
+  const auto id = vocabulary.id_of(*text);
+  if (!id) {
+    throw Error(
+        fmt::format("{}: has no token {}, which the tokenizer_config.json beside it names as {}; wanted a token",
+                    data.source, minimind::quoted(*text), field));
+  }
+  return id;
+}
+
+const std::vector<std::int32_t>& require_tokens(const TokenizerData& data, const Vocabulary& vocabulary,
+                                                const std::vector<std::int32_t>& ids) {
+  for (const std::int32_t id : ids) {
+    if (vocabulary.has(id)) continue;
+    throw Error(fmt::format("{}: its post-processor adds id {} to texts, expected ids of its tokens; save it again",
+                            data.source, id));
+  }
+  return ids;
+}
+
+std::vector<BpeMerge> find_merges(const TokenizerData& data, const Vocabulary& vocabulary) {
+  std::vector<BpeMerge> merges;
+  merges.reserve(data.merges.size());
+  for (const auto& [left, right] : data.merges) {
+    const auto id_of = [&](const std::string& text) {
+      if (const auto id = vocabulary.model_id_of(text)) return *id;
+      throw Error(fmt::format("{}: model.merges[{}]: found {}, which is not in model.vocab; wanted a token of it",
+                              data.source, merges.size(), minimind::quoted(text)));
+    };
+    merges.push_back({id_of(left), id_of(right), id_of(left + right)});
+  }
+  return merges;
+}
+
+std::vector<AddedToken> with_normalized(const std::vector<AddedToken>& tokens, bool normalized) {
+  std::vector<AddedToken> chosen;
+  std::copy_if(tokens.begin(), tokens.end(), std::back_inserter(chosen),
+               [=](const AddedToken& token) { return token.normalized == normalized; });
+  return chosen;
+}
+
+}  // namespace
+
+Tokenizer Tokenizer::load(const std::string& path) {
+  return Tokenizer(read_tokenizer(path));
+}
+
+Tokenizer::Tokenizer(const TokenizerData& data)
+    : vocabulary_(data),
+      byte_ids_(find_byte_ids(vocabulary_)),
+      unk_id_(find_unk_id(data, vocabulary_, byte_ids_)),
+      literal_(with_normalized(data.added_tokens, false)),
+      normalized_(with_normalized(data.added_tokens, true)),
+      bpe_(find_merges(data, vocabulary_), vocabulary_.size()),
+      fuse_unk_(data.fuse_unk),
+      ignore_merges_(data.ignore_merges),
+      add_prefix_space_(data.add_prefix_space),
+      use_regex_(data.use_regex),
+      before_text_(require_tokens(data, vocabulary_, data.before_text)),
+      after_text_(require_tokens(data, vocabulary_, data.after_text)),
+      bos_id_(find_named_id(data, vocabulary_, "bos_token", data.bos_token)),
+      eos_id_(find_named_id(data, vocabulary_, "eos_token", data.eos_token)),
+      pad_id_(find_named_id(data, vocabulary_, "pad_token", data.pad_token)),
+      chat_template_(data.chat_template) {}
+
+std::vector<std::int32_t> Tokenizer::encode(std::string_view text) const {
+  if (!is_utf8(text)) return encode(to_utf8_lossy(text));
+  std::vector<TextPiece> pieces;
+  literal_.split(text, pieces);
+  std::vector<TextPiece> parts;
+  for (const TextPiece& piece : pieces) {
+    if (piece.id) {
+      parts.push_back(piece);
+    } else {
+      normalized_.split(piece.text, parts);
+    }
+  }
+  std::vector<std::int32_t> ids;
+  for (const TextPiece& part : parts) {
+    if (part.id) {
+      ids.push_back(*part.id);
+    } else {
+      encode_text(part.text, ids);
+    }
+  }
+  return ids;
+}
+
+std::vector<std::int32_t> Tokenizer::encode_with_special(std::string_view text) const {
+  std::vector<std::int32_t> ids = before_text_;
+  const std::vector<std::int32_t> of_text = encode(text);
+  ids.insert(ids.end(), of_text.begin(), of_text.end());
+  ids.insert(ids.end(), after_text_.begin(), after_text_.end());
+  return ids;
+}
+
+// Words repeat: the ids of one seen before are copied from where they stand in `ids`.
+void Tokenizer::encode_text(std::string_view text, std::vector<std::int32_t>& ids) const {
+  constexpr std::size_t max_remembered = 1 << 16;
+  struct Range {
+    std::size_t begin;
+    std::size_t size;
+  };
+  std::unordered_map<std::string_view, Range> seen;
+  std::string prefixed;
+  if (add_prefix_space_ && text[0] != ' ') {
+    prefixed = " ";
+    prefixed += text;
+    text = prefixed;
+  }
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, use_regex_ ? gpt2_word_size(text) : text.size());
+    text.remove_prefix(word.size());
+    if (const auto found = seen.find(word); found != seen.end()) {
+      const Range range = found->second;
+      for (std::size_t i = 0; i < range.size; ++i) ids.push_back(ids[range.begin + i]);
+      continue;
+    }
+    const std::size_t begin = ids.size();
+    encode_word(word, ids);
+    if (seen.size() < max_remembered) seen.emplace(word, Range{begin, ids.size() - begin});
+  }
+}
+
+void Tokenizer::encode_word(std::string_view word, std::vector<std::int32_t>& ids) const {
+  if (ignore_merges_) {
+    if (const auto id = vocabulary_.model_id_of(to_byte_level(word))) {
+      ids.push_back(*id);
+      return;
+    }
+  }
+  std::vector<std::int32_t> symbols = symbols_of(word);
+  bpe_.merge(symbols);
+  ids.insert(ids.end(), symbols.begin(), symbols.end());
+}
+
+std::vector<std::int32_t> Tokenizer::symbols_of(std::string_view word) const {
+  std::vector<std::int32_t> symbols;
+  symbols.reserve(word.size());
+  bool after_unknown = false;
+  for (const char byte : word) {
+    const auto& id = byte_ids_[static_cast<unsigned char>(byte)];
+    if (id) {
+      symbols.push_back(*id);
+    } else if (unk_id_ && !(fuse_unk_ && after_unknown)) {
+      symbols.push_back(*unk_id_);
+    }
+    after_unknown = !id;
+  }
+  return symbols;
+}
+
+std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special) const {
+  std::string bytes;
+  for (const std::int32_t id : ids) {
+    if (!(skip_special && is_special(id))) bytes += token_bytes(id);
+  }
+  return to_utf8_lossy(bytes);
+}
+
+}  // namespace minimind

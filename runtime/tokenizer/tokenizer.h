@@ -1,0 +1,89 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/tokenizer/added_tokens.h"
+#include "runtime/tokenizer/bpe.h"
+#include "runtime/tokenizer/tokenizer_data.h"
+#include "runtime/tokenizer/vocabulary.h"
+
+namespace minimind {
+
+// Byte-level BPE with the ids and the text of Hugging Face `tokenizers` (checked against 0.23.3). Constant once made:
+// any number of threads may use one.
+class Tokenizer {
+ public:
+  // From a tokenizer.json, the folder that holds one, or a GGUF; see tokenizer_json.h and tokenizer_gguf.h for what is
+  // read and what is refused.
+  static Tokenizer load(const std::string& path);
+
+  // Throws Error, naming source and field, as Vocabulary does and when a merge, unk_token, bos_token, eos_token,
+  // pad_token or the post-processor names no token.
+  explicit Tokenizer(const TokenizerData& data);
+
+  // Bytes that are not UTF-8 are encoded as the U+FFFD that stand for them. As in Hugging Face, a byte that has no
+  // token is left out when the file names no unk_token; the vocabularies of MiniMind have all 256.
+  std::vector<std::int32_t> encode(std::string_view text) const;
+
+  // The ids of a text with what the tokenizer's post-processor puts around it, as transformers gives them unless it is
+  // told add_special_tokens=False. The post-processors of MiniMind's own tokenizers add nothing.
+  std::vector<std::int32_t> encode_with_special(std::string_view text) const;
+
+  // What the post-processor puts before a text, and after it.
+  const std::vector<std::int32_t>& before_text() const { return before_text_; }
+  const std::vector<std::int32_t>& after_text() const { return after_text_; }
+
+  // Ids without a token are left out, as Hugging Face does: ask has() to find them. Bytes that do not form a character
+  // become U+FFFD.
+  std::string decode(std::span<const std::int32_t> ids, bool skip_special) const;
+
+  bool has(std::int32_t id) const { return vocabulary_.has(id); }
+  bool is_special(std::int32_t id) const { return vocabulary_.is_special(id); }
+
+  // The bytes that a token stands for, empty where there is no token. They may end inside a character: see Utf8Stream.
+  // A token with a character outside the byte-level alphabet stands for its own UTF-8.
+  std::string_view token_bytes(std::int32_t id) const { return vocabulary_.bytes_of(id); }
+
+  // The token as the file spells it, such as "Ġthe", empty where there is no token.
+  const std::string& token_text(std::int32_t id) const { return vocabulary_.text_of(id); }
+
+  std::optional<std::int32_t> id_of(std::string_view token_text) const { return vocabulary_.id_of(token_text); }
+
+  // One more than the largest id. Below it there may be ids without a token.
+  std::size_t vocab_size() const { return vocabulary_.size(); }
+
+  std::optional<std::int32_t> bos_id() const { return bos_id_; }
+  std::optional<std::int32_t> eos_id() const { return eos_id_; }
+  std::optional<std::int32_t> pad_id() const { return pad_id_; }
+  const std::optional<std::string>& chat_template() const { return chat_template_; }
+
+ private:
+  void encode_text(std::string_view text, std::vector<std::int32_t>& ids) const;
+  void encode_word(std::string_view word, std::vector<std::int32_t>& ids) const;
+  std::vector<std::int32_t> symbols_of(std::string_view word) const;
+
+  Vocabulary vocabulary_;
+  std::array<std::optional<std::int32_t>, 256> byte_ids_;
+  std::optional<std::int32_t> unk_id_;
+  AddedTokenSplitter literal_;     // added tokens that are looked for first
+  AddedTokenSplitter normalized_;  // added tokens that are looked for in what the first leave
+  Bpe bpe_;
+  bool fuse_unk_;
+  bool ignore_merges_;
+  bool add_prefix_space_;
+  bool use_regex_;
+  std::vector<std::int32_t> before_text_, after_text_;
+  std::optional<std::int32_t> bos_id_;
+  std::optional<std::int32_t> eos_id_;
+  std::optional<std::int32_t> pad_id_;
+  std::optional<std::string> chat_template_;
+};
+
+}  // namespace minimind

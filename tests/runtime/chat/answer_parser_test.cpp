@@ -1,0 +1,283 @@
+#include "runtime/chat/answer_parser.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "runtime/chat/tool_call.h"
+
+namespace minimind {
+namespace {
+
+using Kind = AnswerEvent::Kind;
+using Events = std::vector<AnswerEvent>;
+
+AnswerEvent thought(const std::string& text) {
+  return {.kind = Kind::thought, .text = text, .call = {}};
+}
+AnswerEvent answer(const std::string& text) {
+  return {.kind = Kind::text, .text = text, .call = {}};
+}
+AnswerEvent no_call(const std::string& text) {
+  return {.kind = Kind::not_a_call, .text = text, .call = {}};
+}
+AnswerEvent call(const std::string& name, const std::string& arguments) {
+  return {.kind = Kind::tool_call, .text = "", .call = {.id = "", .name = name, .arguments = arguments}};
+}
+
+// Pieces of one thought or text are joined: where the stream is cut must not matter.
+Events joined(const Events& events) {
+  Events result;
+  for (const AnswerEvent& event : events) {
+    const bool streamed = event.kind == Kind::thought || event.kind == Kind::text;
+    if (streamed && !result.empty() && result.back().kind == event.kind) {
+      result.back().text += event.text;
+    } else {
+      result.push_back(event);
+    }
+  }
+  return result;
+}
+
+Events parsed(const std::string& text, std::size_t piece, ThinkState state) {
+  AnswerParser parser(state);
+  Events events;
+  for (std::size_t at = 0; at < text.size(); at += piece) parser.push(text.substr(at, piece), events);
+  parser.finish(events);
+  return joined(events);
+}
+
+void expect(const std::string& text, const Events& wanted, ThinkState state = ThinkState::none) {
+  for (const std::size_t piece : {1, 2, 3, 5, 7, 1000}) {
+    EXPECT_EQ(parsed(text, piece, state), wanted) << text << "\nin pieces of " << piece;
+  }
+}
+
+TEST(AnswerParser, PlainTextIsExact) {
+  expect("", {});
+  expect("\n 你好。\n\n  Hello < 3 \n", {answer("\n 你好。\n\n  Hello < 3 \n")});
+  expect(" \n", {answer(" \n")});
+}
+
+TEST(AnswerParser, PlainTextIsShownAsItComes) {
+  AnswerParser parser(ThinkState::none);
+  Events events;
+  parser.push("你好", events);
+  EXPECT_EQ(events, Events{answer("你好")});
+  parser.push(" ", events);
+  parser.push("吗", events);
+  EXPECT_EQ(events, (Events{answer("你好"), answer(" 吗")}));
+}
+
+TEST(AnswerParser, HoldsBackWhatMayBeginATag) {
+  AnswerParser parser(ThinkState::none);
+  Events events;
+  parser.push("a <tool", events);
+  EXPECT_EQ(events, Events{answer("a")});
+  parser.push("box>", events);
+  EXPECT_EQ(events, (Events{answer("a"), answer(" <toolbox>")}));
+}
+
+TEST(AnswerParser, ThoughtsAreSplitFromTheAnswer) {
+  expect("<think>\n嗯,\n\n好。\n</think>\n\n你好!", {thought("嗯,\n\n好。"), answer("你好!")});
+  expect(" \n<think>a</think>  b", {thought("a"), answer("  b")});
+  expect("嗯,好。\n</think>\n\n你好!\n", {thought("嗯,好。"), answer("你好!\n")}, ThinkState::open);
+  expect("<think>a</think>\n<think>\nb\n</think>c", {thought("a\n\nb"), answer("c")}, ThinkState::closed);
+}
+
+TEST(AnswerParser, AThoughtOfWhiteSpaceIsNotShown) {
+  expect("<think>\n\n</think>\n\n你好", {answer("你好")});
+  expect("\n \n</think>\n\n你好", {answer("你好")}, ThinkState::open);
+  expect("<think></think>", {});
+  expect("\n\n", {}, ThinkState::open);
+}
+
+TEST(AnswerParser, LineFeedsThatAnAnswerStartsWithStay) {
+  for (const ThinkState state : {ThinkState::none, ThinkState::closed}) {
+    expect("\n\n你好", {answer("\n\n你好")}, state);
+    expect("  你好", {answer("  你好")}, state);
+    expect("\n", {answer("\n")}, state);
+  }
+}
+
+TEST(AnswerParser, LineFeedsBehindAThoughtOfTheModelSeparate) {
+  expect("<think>a</think>\n\n", {thought("a")});
+  expect("<think>a</think>\n\n \n你好", {thought("a"), answer(" \n你好")});
+  expect("a</think>\n\n\n你好", {thought("a"), answer("你好")}, ThinkState::open);
+}
+
+TEST(AnswerParser, AThoughtThatIsNeverClosedIsAThought) {
+  expect("嗯\n", {thought("嗯")}, ThinkState::open);
+  expect("<think>\n嗯 </thin", {thought("嗯 </thin")});
+}
+
+TEST(AnswerParser, TagsOfThoughtsBehindTextAreText) {
+  expect("use <think> and </think>", {answer("use <think> and </think>")});
+  expect("</think>\n\na", {answer("</think>\n\na")});
+  expect("<thin", {answer("<thin")});
+}
+
+TEST(AnswerParser, CallsKeepTheCharactersOfTheirArguments) {
+  const auto expect_arguments = [](const std::string& members, const std::string& arguments) {
+    expect("<tool_call>\n{" + members + "}\n</tool_call>", {call("a", arguments)});
+  };
+  expect_arguments(R"("name": "a", "arguments": {"city": "北京", "days":3})", R"({"city": "北京", "days":3})");
+  expect_arguments(R"("arguments" :{ "x":[1,{"}":"]"}] } , "name":"a")", R"({ "x":[1,{"}":"]"}] })");
+  expect_arguments(R"("name": "a", "parameters": {"x": 1})", R"({"x": 1})");
+  expect_arguments(R"("name": "a", "arguments": "{\"b\": 1}")", R"({"b": 1})");
+  expect_arguments(R"("name": "a")", "{}");
+  expect_arguments(R"("n\u0061me": "\u0061", "arguments": {})", "{}");
+  for (const std::string value : {"-0", "1.50", "1E5", "9223372036854775807", R"("\u5317\ud83d\ude00")", R"("\"\\")",
+                                  R"("</think><tool_call>")", "1, \"x\": 2", "\n null\t"}) {
+    expect_arguments("\"name\": \"a\", \"arguments\": {\"x\": " + value + "}", "{\"x\": " + value + "}");
+  }
+}
+
+TEST(AnswerParser, ACallEndsBehindItsStrings) {
+  for (const std::string text : {R"(</tool_call>)", R"(\"</tool_call>\\)", R"(</tool_call></tool_call>)"}) {
+    const std::string arguments = "{\"s\": \"" + text + "\"}";
+    expect("<tool_call>{\"name\": \"a\", \"arguments\": " + arguments + "}</tool_call>好",
+           {call("a", arguments), answer("好")});
+    expect("<tool_call>{\"name\": \"a\", \"arguments\": " + arguments + "}", {call("a", arguments)});
+  }
+}
+
+TEST(AnswerParser, StringsOfWhatIsNoCallMeanNothing) {
+  const std::string good = R"(<tool_call>{"name": "b", "arguments": {"s": "</tool_call>"}}</tool_call>)";
+  for (const std::string bad :
+       {R"(<tool_call>{"name": "a, "arguments": {}}</tool_call>)", R"(<tool_call>"</tool_call>)",
+        R"(<tool_call>{"name": "a", "arguments": {"s": "x</tool_call>)"}) {
+    expect(bad, {no_call(bad)});
+    expect(bad + "\n好", {no_call(bad), answer("\n好")});
+    expect(bad + "\n好\"\n" + good, {no_call(bad), answer("\n好\""), call("b", R"({"s": "</tool_call>"})")});
+    expect(bad + good, {no_call(bad), call("b", R"({"s": "</tool_call>"})")});
+  }
+}
+
+TEST(AnswerParser, SeveralCallsWithTextAroundThem) {
+  expect(
+      "<think>\n查\n</think>\n\n我来查。\n<tool_call>\n{\"name\": \"a\", \"arguments\": {}}\n</tool_call>\n"
+      "<tool_call>\n{\"name\": \"b\", \"arguments\": {}}\n</tool_call>\n好了\n",
+      {thought("查"), answer("我来查。"), call("a", "{}"), call("b", "{}"), answer("\n\n\n好了\n")});
+  expect("A<tool_call>{\"name\": \"a\"}</tool_call>B", {answer("A"), call("a", "{}"), answer("B")});
+  expect(" \n<tool_call>{\"name\": \"a\"}</tool_call>\n \nB ", {call("a", "{}"), answer("B ")});
+  expect("A \n<tool_call>{\"name\": \"a\"}</tool_call>\n \n", {answer("A"), call("a", "{}")});
+}
+
+TEST(AnswerParser, WhatIsNoCallIsTextAsItIs) {
+  for (const std::string body : {"",
+                                 "\n",
+                                 "get_weather(北京)",
+                                 "[]",
+                                 "{}",
+                                 "{\"name\": 1}",
+                                 "{\"name\": \"\"}",
+                                 "{\"arguments\": {}}",
+                                 "{\"name\": \"a\", \"arguments\": [1]}",
+                                 "{\"name\": \"a\", \"arguments\": null}",
+                                 "{\"name\": \"a\", \"arguments\": \"x\"}",
+                                 "{\"name\": \"a\", \"arguments\": \"\"}",
+                                 "{\"name\": \"a\", \"arguments\": {}",
+                                 "{\"name\": \"a\", \"arguments\": {}}}",
+                                 "{\"name\": \"a\", \"arguments\": {}, \"id\": 1}",
+                                 "{\"name\": \"a\", \"name\": \"a\"}",
+                                 "{\"name\": \"a\", \"arguments\": {}, \"arguments\": {}}",
+                                 "{\"name\": \"a\", \"arguments\": {}, \"parameters\": {}}",
+                                 "[{\"name\": \"a\"}]",
+                                 "{\"name\": \"a\"}\n{\"name\": \"b\"}",
+                                 "```json\n{\"name\": \"a\"}\n```",
+                                 "{\"name\": \"a\", \"arguments\": {\"x\": 1e400}}",
+                                 "{\"name\": \"a\", \"arguments\": {\"x\": 12345678901234567890}}",
+                                 "{\"name\": \"a\", \"arguments\": {\"x\": NaN}}",
+                                 "{\"name\": \"a\", \"arguments\": {\"x\": \"\\ud800\"}}"}) {
+    expect("<tool_call>" + body + "</tool_call>", {no_call("<tool_call>" + body + "</tool_call>")});
+    expect("看 \n<tool_call>" + body + "</tool_call>\n好",
+           {answer("看"), no_call(" \n<tool_call>" + body + "</tool_call>"), answer("\n好")});
+  }
+}
+
+TEST(AnswerParser, ACallThatIsCutOffStaysOpen) {
+  const std::string whole = "<tool_call>\n{\"name\": \"a\", \"arguments\": {\"s\": \"</tool_call>\"}}";
+  for (std::size_t size = std::string("<tool_call>").size(); size < whole.size(); ++size) {
+    const std::string cut = whole.substr(0, size);
+    std::string shown;
+    for (const AnswerEvent& event : parsed(cut, 1, ThinkState::none)) shown += event.text;
+    EXPECT_EQ(shown, cut);
+  }
+  expect(whole, {call("a", "{\"s\": \"</tool_call>\"}")});
+  expect("<tool_call>{\"name\": \"a\"}\n</tool_cal", {no_call("<tool_call>{\"name\": \"a\"}\n</tool_cal")});
+}
+
+TEST(AnswerParser, CallsInThoughtsAreThoughts) {
+  expect("<think><tool_call>{}</tool_call></think>b", {thought("<tool_call>{}</tool_call>"), answer("b")});
+}
+
+TEST(AnswerParser, DeepJsonIsNoCall) {
+  const std::string deep = "<tool_call>" + std::string(100'000, '[') + "</tool_call>";
+  expect(deep, {no_call(deep)});
+}
+
+TEST(AnswerParser, CutsAnywhereChangeNothingAndNothingIsLost) {
+  const std::vector<std::string> parts = {"<think>",
+                                          "</think>",
+                                          "<tool_call>",
+                                          "</tool_call>",
+                                          "<tool",
+                                          "</tool_c",
+                                          "_call>",
+                                          "<th",
+                                          "ink>",
+                                          "\n",
+                                          "\n\n",
+                                          " ",
+                                          "\"",
+                                          "\\",
+                                          "{\"name\": \"a\", \"arguments\": {}}",
+                                          "{\"name\": \"b\", \"arguments\": {\"s\": \"",
+                                          "\"}}",
+                                          "你好",
+                                          "a"};
+  std::mt19937 random(1);
+  const auto below = [&](std::size_t count) {
+    return std::uniform_int_distribution<std::size_t>(0, count - 1)(random);
+  };
+  std::size_t exact = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    std::string text;
+    for (std::size_t count = below(12) + 1; count > 0; --count) text += parts[below(parts.size())];
+    const ThinkState state = std::array{ThinkState::none, ThinkState::open, ThinkState::closed}[below(3)];
+    const Events whole = parsed(text, text.size(), state);
+    AnswerParser parser(state);
+    Events cut;
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t size = below(9) + 1;
+      parser.push(text.substr(at, size), cut);
+      at += size;
+    }
+    parser.finish(cut);
+    ASSERT_EQ(joined(cut), whole) << testing::PrintToString(text);
+    std::string shown;
+    bool plain = state != ThinkState::open && text.find("<think>") == std::string::npos;
+    for (const AnswerEvent& event : whole) {
+      plain = plain && event.kind != Kind::tool_call;
+      shown += event.text;
+    }
+    if (!plain) continue;
+    ++exact;
+    ASSERT_EQ(shown, text);
+  }
+  EXPECT_GT(exact, 1000u);
+}
+
+TEST(ThinkState, IsReadFromTheEndOfThePrompt) {
+  EXPECT_EQ(think_state("<|im_start|>assistant\n<think>\n"), ThinkState::open);
+  EXPECT_EQ(think_state("<|im_start|>assistant\n<think>\n\n</think>\n\n"), ThinkState::closed);
+  EXPECT_EQ(think_state("<think> a<|im_end|>\n<|im_start|>assistant\n"), ThinkState::none);
+  EXPECT_EQ(think_state(""), ThinkState::none);
+}
+
+}  // namespace
+}  // namespace minimind

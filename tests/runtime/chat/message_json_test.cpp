@@ -1,0 +1,149 @@
+#include "runtime/chat/message_json.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "runtime/chat/tool_call.h"
+#include "weights/io/error.h"
+
+namespace minimind {
+namespace {
+
+std::string error_of_conversation(const std::string& json) {
+  try {
+    parse_conversation(json, "chat.json");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string error_of_tools(const std::string& json) {
+  try {
+    parse_tools(json, "tools.json");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+SavedConversation a_conversation() {
+  return {.messages = {{.role = Role::system, .content = "s"},
+                       {.role = Role::user, .content = "北京\n天气\"?"},
+                       {.role = Role::assistant,
+                        .content = "",
+                        .reasoning = "嗯",
+                        .tool_calls = {{.id = "call_1", .name = "weather", .arguments = R"({"city": "北京"})"}}},
+                       {.role = Role::tool, .content = "晴", .tool_call_id = "call_1", .name = "weather"},
+                       {.role = Role::assistant, .content = "晴天。"}},
+          .tools = R"([{"type": "function", "function": {"name": "weather", "parameters": {"z": 1, "a": 2}}}])"};
+}
+
+TEST(MessageJson, IsReadAsItWasWritten) {
+  const SavedConversation conversation = a_conversation();
+  const SavedConversation read = parse_conversation(conversation_json(conversation), "chat.json");
+  EXPECT_EQ(read.messages, conversation.messages);
+  EXPECT_EQ(read.tools, conversation.tools);
+  EXPECT_TRUE(parse_conversation(conversation_json({}), "chat.json").messages.empty());
+}
+
+TEST(MessageJson, IsWrittenForPeopleAndForOpenAi) {
+  const std::string text = conversation_json(a_conversation());
+  EXPECT_TRUE(
+      text.starts_with("{\n  \"messages\": [\n    {\n      \"role\": \"system\",\n      \"content\": \"s\"\n    },"))
+      << text;
+  EXPECT_TRUE(text.ends_with("}\n"));
+  const auto json = nlohmann::json::parse(text);
+  EXPECT_EQ(json["messages"][2]["tool_calls"][0]["function"]["arguments"], R"({"city": "北京"})");
+  EXPECT_EQ(json["messages"][2]["reasoning_content"], "嗯");
+  EXPECT_EQ(json["tools"][0]["function"]["name"], "weather");
+}
+
+TEST(MessageJson, VerbatimTextsAreForSessionsOnly) {
+  SavedConversation conversation = a_conversation();
+  conversation.messages.back().verbatim = "v";
+  EXPECT_EQ(parse_conversation(conversation_json(conversation), "c").messages.back().verbatim, std::nullopt);
+  EXPECT_EQ(read_messages(messages_value(conversation.messages, true), true, "c"), conversation.messages);
+}
+
+TEST(MessageJson, ReadsWhatOthersWrite) {
+  const auto read = parse_conversation(
+      R"([{"role": "user", "content": "q", "name": "Li"},
+          {"role": "assistant", "content": null, "refusal": null,
+           "tool_calls": [{"name": "f", "arguments": {"a": [1, 2.5, null]}}, {"function": {"name": "g"}}]},
+          {"role": "tool", "content": "1"}, {"role": "tool", "content": "2"}])",
+      "chat.json");
+  EXPECT_EQ(read.messages.size(), 4u);
+  EXPECT_EQ(read.messages[0].name, "Li");
+  EXPECT_EQ(read.messages[1].tool_calls, (std::vector<ToolCall>{{.name = "f", .arguments = R"({"a": [1, 2.5, null]})"},
+                                                                {.name = "g", .arguments = "{}"}}));
+}
+
+TEST(MessageJson, WhatIsNoConversationIsNamed) {
+  const auto expect = [](const std::string& json, const std::string& part) {
+    const std::string message = error_of_conversation(json);
+    EXPECT_TRUE(message.starts_with("chat.json: ")) << message;
+    EXPECT_NE(message.find(part), std::string::npos) << json << "\n" << message;
+  };
+  expect("", "not valid JSON");
+  expect("1", "wanted an object");
+  expect("{}", "no \"messages\"");
+  expect(R"({"messages": {}})", "wanted a list of messages");
+  expect(R"({"messages": [], "model": "x"})", "'model'");
+  expect("[1]", "messages[0] is");
+  expect("[{}]", "messages[0] has no \"role\"");
+  expect(R"([{"role": "developer", "content": ""}])",
+         "messages[0].role: 'developer' is unknown, expected system, user, assistant or tool");
+  expect(R"([{"role": "user"}])", "no \"content\"");
+  expect(R"([{"role": "user", "content": [{"type": "text"}]}])", "messages[0].content is");
+  expect(R"([{"role": "user", "content": "", "tool_calls": []}])", "'tool_calls'");
+  expect(R"([{"role": "user", "content": "", "verbatim": "x"}])", "'verbatim'");
+  expect(R"([{"role": "assistant", "content": ""}])", "messages[0], of the assistant");
+  expect(R"([{"role": "user", "content": ""}, {"role": "tool", "content": ""}])", "messages[1], of the tool");
+  expect(R"([{"role": "assistant", "tool_calls": {}}])", "wanted a list of calls");
+  expect(R"([{"role": "assistant", "tool_calls": [{"name": "f", "arguments": "[1]"}]}])", "tool_calls[0].arguments");
+  expect(R"([{"role": "assistant", "tool_calls": [{"name": "f", "arguments": 1}]}])", "wanted a JSON object");
+  expect(R"([{"role": "assistant", "tool_calls": [{"function": {"name": 1}}]}])", "function.name is");
+  expect(std::string(100'000, '['), "nested deeper");
+}
+
+TEST(MessageJson, ToolsAreReadWithAllThatIsInThem) {
+  const std::string list = R"([{"type": "function", "function": {"name": "f", "strict": true, "z": {}, "a": "北京"}}])";
+  EXPECT_EQ(parse_tools(list, "t"), list);
+  EXPECT_EQ(parse_tools("{\"tools\": " + list + "}", "t"), list);
+  EXPECT_EQ(parse_tools(R"([ {"name":"f","parameters":{}} ])", "t"), R"([{"name": "f", "parameters": {}}])");
+}
+
+TEST(MessageJson, WhatIsNoListOfToolsIsNamed) {
+  const auto expect = [](const std::string& json, const std::string& part) {
+    const std::string message = error_of_tools(json);
+    EXPECT_TRUE(message.starts_with("tools.json: ")) << message;
+    EXPECT_NE(message.find(part), std::string::npos) << json << "\n" << message;
+  };
+  expect("x", "not valid JSON");
+  expect("3", "wanted a list of functions");
+  expect("{}", "no \"tools\"");
+  expect("[1]", "[0] is");
+  expect("[{}]", "no \"name\"");
+  expect(R"([{"type": "retrieval"}])", "'retrieval'");
+  expect(R"([{"type": "function", "name": "f"}])", "no \"function\"");
+  expect(R"([{"function": {"name": ""}}])", "name is empty");
+  expect(R"([{"name": "f", "parameters": []}])", "JSON schema");
+  expect(R"([{"name": "f", "description": 1}])", "description is");
+}
+
+TEST(MessageJson, TemplatesSeeArgumentsAsObjectsAndVerbatimTextsAsTheContent) {
+  SavedConversation conversation = a_conversation();
+  EXPECT_NE(json_line(template_messages(conversation.messages)).find(R"("arguments": {"city": "北京"})"),
+            std::string::npos);
+  conversation.messages[2].verbatim = "<think>\n嗯\n</think>";
+  EXPECT_NE(json_line(template_messages(conversation.messages))
+                .find(R"({"role": "assistant", "content": "<think>\n嗯\n</think>"})"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace minimind

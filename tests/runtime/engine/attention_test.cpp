@@ -1,0 +1,191 @@
+#include "runtime/engine/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "runtime/kernels/kernels.h"
+#include "tests/support/tables.h"
+
+namespace minimind {
+namespace {
+
+constexpr double epsilon = std::numeric_limits<float>::epsilon();
+
+// q, keys and values of a batch behind `before` positions.
+struct TestAttention {
+  Config config;
+  std::size_t before, tokens, queries;
+  std::vector<float> q, k, v;  // [queries, H * head_dim], [before + tokens, K * head_dim] twice
+};
+
+TestAttention random_attention(std::size_t head_dim, std::size_t heads, std::size_t kv_heads, std::size_t before,
+                               std::size_t tokens, std::size_t queries) {
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal;
+  TestAttention test{{}, before, tokens, queries, {}, {}, {}};
+  test.config.head_dim = head_dim;
+  test.config.num_attention_heads = heads;
+  test.config.num_key_value_heads = kv_heads;
+  test.config.num_hidden_layers = 1;
+  test.q.resize(queries * heads * head_dim);
+  for (auto* of_positions : {&test.k, &test.v}) of_positions->resize((before + tokens) * kv_heads * head_dim);
+  for (auto* numbers : {&test.q, &test.k, &test.v}) {
+    // What 8 bits hold exactly: steps of 1/32 to 126, and one of 127 in each block.
+    for (std::size_t i = 0; i < numbers->size(); ++i) {
+      const float steps = std::clamp(std::nearbyint(32 * normal(random)), -126.0f, 126.0f);
+      (*numbers)[i] = (i % head_dim % 32 == 0 ? std::copysign(127.0f, steps) : steps) / 32;
+    }
+  }
+  return test;
+}
+
+// `forgotten`: positions behind those of the batch that were there before, full of what must not be seen.
+std::vector<float> attended(const TestAttention& test, KvType type, std::size_t workers,
+                            const kernels::Table& table = kernels::choose(), std::size_t forgotten = 0) {
+  const Config& config = test.config;
+  const std::size_t head_dim = config.head_dim, q_cols = config.num_attention_heads * head_dim;
+  const std::size_t kv_cols = config.num_key_value_heads * head_dim, positions = test.before + test.tokens;
+  KvCache cache(config, positions + forgotten, type);
+  const std::vector<float> unseen(head_dim, NAN);
+  for (std::size_t kv_head = 0; kv_head < config.num_key_value_heads; ++kv_head) {
+    for (std::size_t position = 0; forgotten > 0 && position < cache.capacity(); ++position) {
+      cache.put(table, 0, kv_head, position, unseen.data(), unseen.data());
+    }
+    for (std::size_t position = 0; position < positions; ++position) {
+      const std::size_t at = position * kv_cols + kv_head * head_dim;
+      cache.put(table, 0, kv_head, position, &test.k[at], &test.v[at]);
+    }
+  }
+  cache.advance(cache.capacity());
+  cache.rewind(test.before);
+  std::vector<float> q = test.q, out(test.queries * q_cols, NAN);
+  const AttentionBatch batch{.q = {q.data(), test.queries, q_cols},
+                             .k = {nullptr, test.tokens, kv_cols},
+                             .v = {},
+                             .cos = {},
+                             .sin = {},
+                             .out = {out.data(), test.queries, q_cols}};
+  run_team(workers, [&](Worker& worker) {
+    const std::size_t rows = attention_tile_rows(config);
+    const std::size_t head_blocks = kernels::block_count(head_dim), position_blocks = kernels::block_count(positions);
+    std::vector<float> tile_q(rows * head_dim), tile_out(rows * head_dim), scores(rows * positions, NAN);
+    const kernels::ActivationBlock stale{NAN, 0, {}};
+    std::vector<kernels::ActivationBlock> q_blocks(rows * head_blocks, stale);
+    std::vector<kernels::ActivationBlock> score_blocks(rows * position_blocks, stale);
+    const AttentionScratch scratch{.q = {tile_q.data(), rows, head_dim},
+                                   .scores = {scores.data(), rows, positions},
+                                   .out = {tile_out.data(), rows, head_dim},
+                                   .q_blocks = {q_blocks.data(), rows, head_blocks},
+                                   .score_blocks = {score_blocks.data(), rows, position_blocks}};
+    attend(table, config, batch, 0, cache, scratch, worker);
+  });
+  return out;
+}
+
+// One head of one query against the definition.
+void expect_attention(const TestAttention& test, KvType type, const std::vector<float>& out, std::size_t query,
+                      std::size_t head) {
+  const std::size_t head_dim = test.config.head_dim, kv_cols = test.config.num_key_value_heads * head_dim;
+  const std::size_t kv_head = head / (test.config.num_attention_heads / test.config.num_key_value_heads);
+  const std::size_t seen = test.before + test.tokens - test.queries + query + 1;
+  const std::size_t at = query * test.config.num_attention_heads * head_dim + head * head_dim;
+  const double scale = 1 / std::sqrt(static_cast<double>(head_dim));
+  std::vector<double> weight(seen);
+  double sum = 0, score_error = 0, largest = 0;
+  for (std::size_t j = 0; j < seen; ++j) {
+    double score = 0, magnitude = 0;
+    for (std::size_t i = 0; i < head_dim; ++i) {
+      const double term = static_cast<double>(test.q[at + i]) * test.k[j * kv_cols + kv_head * head_dim + i];
+      score += term;
+      magnitude += std::fabs(term);
+      largest = std::max(largest, std::fabs(static_cast<double>(test.v[j * kv_cols + kv_head * head_dim + i])));
+    }
+    sum += weight[j] = std::exp(score * scale);
+    score_error = std::max(score_error, static_cast<double>(head_dim + 4) * epsilon * magnitude * scale);
+  }
+  // A weight is off by a factor of exp(2 score_error) and the roundings of softmax and of the weighted sum.
+  double bound = (2 * score_error + static_cast<double>(2 * seen + 40) * epsilon) * largest;
+  // In q8_0 the weights, times the values' scales, lose half a step of their block, too. A value is at most 127 of its
+  // scales, and all scales are alike.
+  if (type == KvType::q8_0) {
+    for (std::size_t first = 0; first < seen; first += 32) {
+      const std::size_t last = std::min(first + 32, seen);
+      const double most = *std::max_element(weight.begin() + static_cast<std::ptrdiff_t>(first),
+                                            weight.begin() + static_cast<std::ptrdiff_t>(last));
+      bound += static_cast<double>(last - first) * most / sum / 254 * largest;
+    }
+  }
+  for (std::size_t i = 0; i < head_dim; ++i) {
+    double exact = 0;
+    for (std::size_t j = 0; j < seen; ++j) {
+      exact += weight[j] / sum * test.v[j * kv_cols + kv_head * head_dim + i];
+    }
+    ASSERT_NEAR(out[at + i], exact, bound) << "query " << query << ", head " << head << ", head_dim " << head_dim;
+  }
+}
+
+TEST(Attend, EqualsTheDefinitionInDoublePrecision) {
+  for (const std::size_t head_dim : {2u, 20u, 48u, 80u, 96u}) {
+    for (const auto& [heads, kv_heads] : {std::pair{4u, 4u}, {8u, 2u}, {6u, 2u}, {15u, 1u}}) {
+      for (const auto& [before, tokens, queries] :
+           {std::tuple{0u, 1u, 1u}, {130u, 1u, 1u}, {0u, 40u, 40u}, {17u, 30u, 30u}, {5u, 30u, 2u}}) {
+        const TestAttention test = random_attention(head_dim, heads, kv_heads, before, tokens, queries);
+        for (const KvType type : {KvType::f32, KvType::q8_0}) {
+          const std::vector<float> out = attended(test, type, 1);
+          for (std::size_t query = 0; query < queries; ++query) {
+            for (std::size_t head = 0; head < heads; ++head) expect_attention(test, type, out, query, head);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Attend, GivesTheSameBitsWithAnyNumberOfWorkersAndKeysHeldAsF16) {
+  for (const std::size_t queries : {1u, 30u}) {
+    const TestAttention test = random_attention(48, 8, 2, 17, 30, queries);
+    const std::vector<float> alone = attended(test, KvType::f32, 1);
+    EXPECT_EQ(attended(test, KvType::f16, 1), alone);
+    const std::vector<float> by_q8_0 = attended(test, KvType::q8_0, 1);
+    for (const std::size_t workers : {2u, 3u, 5u, 16u}) {
+      EXPECT_EQ(attended(test, KvType::f32, workers), alone);
+      EXPECT_EQ(attended(test, KvType::q8_0, workers), by_q8_0);
+    }
+  }
+}
+
+TEST(Attend, DoesNotSeeWhatWasForgotten) {
+  const TestAttention test = random_attention(48, 8, 2, 17, 30, 30);
+  for (const KvType type : {KvType::f32, KvType::f16, KvType::q8_0}) {
+    for (const kernels::Table* table : tables()) {
+      EXPECT_EQ(attended(test, type, 1, *table, 40), attended(test, type, 1, *table)) << name_of(type);
+    }
+  }
+}
+
+TEST(Attend, OfQ8_0ShowsWhatIsNotFiniteToTheQueriesThatSeeIt) {
+  constexpr std::size_t head_dim = 48, queries = 30, bad_position = 17 + 11;
+  for (const float bad : {NAN, INFINITY, -INFINITY, 1e7f}) {
+    for (const bool in_key : {true, false}) {
+      TestAttention test = random_attention(head_dim, 2, 1, 17, 30, queries);
+      (in_key ? test.k : test.v)[bad_position * head_dim + 40] = bad;
+      for (const kernels::Table* table : tables()) {
+        const std::vector<float> out = attended(test, KvType::q8_0, 1, *table);
+        for (std::size_t at = 0; at < out.size(); ++at) {
+          const bool seen = 17 + at / (2 * head_dim) >= bad_position, in_block = in_key || at % head_dim >= 32;
+          ASSERT_EQ(std::isnan(out[at]), seen && in_block) << table->name << ", number " << at;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace minimind

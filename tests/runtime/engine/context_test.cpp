@@ -1,0 +1,79 @@
+#include "runtime/engine/context.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "runtime/engine/model.h"
+#include "tests/support/golden.h"
+#include "weights/checkpoint/checkpoint.h"
+
+namespace minimind {
+namespace {
+
+using Tokens = std::vector<std::int32_t>;
+
+class ContextTest : public testing::Test {
+ protected:
+  ContextTest()
+      : golden_(load_golden("v3-dense")),
+        model_(load_model(open_checkpoint(golden_.model_path, {}), WeightType::as_stored, 1)),
+        forward_(model_, kernels::choose(), 1, 16, 16),
+        context_(model_.config, 16) {}
+
+  void run(const Tokens& tokens) { context_.run(forward_, tokens, {}); }
+
+  std::vector<float> logits_after(Context& context, const Tokens& tokens) {
+    std::vector<float> logits(golden_.vocab);
+    context.run(forward_, tokens, {logits.data(), 1, logits.size()});
+    return logits;
+  }
+
+  Tokens tokens() const { return {context_.tokens().begin(), context_.tokens().end()}; }
+
+  GoldenCase golden_;
+  Model model_;
+  Forward forward_;
+  Context context_;
+};
+
+TEST_F(ContextTest, HoldsTheTokensThatWereRunInOrder) {
+  EXPECT_EQ(context_.capacity(), 16u);
+  EXPECT_EQ(context_.size(), 0u);
+  run({1, 2, 3});
+  run({4});
+  EXPECT_EQ(tokens(), (Tokens{1, 2, 3, 4}));
+  EXPECT_EQ(context_.cache().size(), 4u);
+}
+
+TEST_F(ContextTest, RewindsTokensAndCacheTogether) {
+  run({1, 2, 3, 4});
+  context_.rewind(2);
+  EXPECT_EQ(tokens(), (Tokens{1, 2}));
+  EXPECT_EQ(context_.cache().size(), 2u);
+  Context fresh(model_.config, 16);
+  EXPECT_EQ(logits_after(context_, {7, 8}), logits_after(fresh, {1, 2, 7, 8}));
+}
+
+TEST_F(ContextTest, KeepsWhatAPromptHasInCommon) {
+  struct Case {
+    Tokens prompt;
+    std::size_t kept;
+  };
+  for (const Case& c : {Case{{1, 2, 3, 4, 5, 6}, 4},
+                        {{1, 2, 9, 4, 5}, 2},
+                        {{9, 2, 3}, 0},
+                        {{1, 2, 3, 4}, 3},
+                        {{1, 2}, 1},
+                        {{1}, 0},
+                        {{}, 0}}) {
+    context_.rewind(0);
+    run({1, 2, 3, 4});
+    EXPECT_EQ(context_.keep_common(c.prompt), c.kept);
+    EXPECT_EQ(tokens(), Tokens(c.prompt.begin(), c.prompt.begin() + static_cast<std::ptrdiff_t>(c.kept)));
+    EXPECT_EQ(context_.cache().size(), c.kept);
+  }
+}
+
+}  // namespace
+}  // namespace minimind

@@ -1,0 +1,244 @@
+#include "runtime/engine/forward.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/support/golden.h"
+#include "tests/support/tables.h"
+#include "weights/checkpoint/checkpoint.h"
+#include "weights/tensor/quantize.h"
+#include "weights/tensor/shape.h"
+#include "weights/tensor/stored_numbers.h"
+
+namespace minimind {
+namespace {
+
+// DESIGN section 4: the worst absolute difference from PyTorch's float32 logits of the same weights.
+constexpr float tolerance = 2e-4f;
+
+Model load(const GoldenCase& golden, WeightType type = WeightType::as_stored) {
+  OpenOptions options;
+  if (golden.yarn) options.overrides.yarn = true;
+  if (golden.lora_path) options.loras.push_back({*golden.lora_path, 1});
+  return load_model(open_checkpoint(golden.model_path, options), type, 1);
+}
+
+// All logits of the tokens, run in batches of at most `batch`.
+std::vector<float> logits_of(const Model& model, const std::vector<std::int32_t>& tokens, std::size_t batch,
+                             const kernels::Table& kernels, std::size_t threads, KvType kv_type = KvType::f32) {
+  const std::size_t vocab = model.config.vocab_size;
+  KvCache cache(model.config, tokens.size(), kv_type);
+  Forward forward(model, kernels, threads, batch, tokens.size());
+  std::vector<float> logits(tokens.size() * vocab);
+  for (std::size_t done = 0; done < tokens.size();) {
+    const std::size_t count = std::min(batch, tokens.size() - done);
+    forward.run(std::span(tokens).subspan(done, count), cache, Matrix<float>{&logits[done * vocab], count, vocab});
+    done += count;
+  }
+  return logits;
+}
+
+class EveryGoldenCase : public testing::TestWithParam<std::string> {};
+
+INSTANTIATE_TEST_SUITE_P(Forward, EveryGoldenCase, testing::ValuesIn(golden_names()), [](const auto& parameter) {
+  std::string name = parameter.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+TEST_P(EveryGoldenCase, HasPyTorchsLogitsWithEveryKernelTable) {
+  const GoldenCase golden = load_golden(GetParam());
+  const Model model = load(golden);
+  for (const kernels::Table* table : tables()) {
+    const std::vector<float> logits = logits_of(model, golden.tokens, golden.tokens.size(), *table, 1);
+    ASSERT_EQ(logits.size(), golden.logits.size());
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      ASSERT_NEAR(logits[i], golden.logits[i], tolerance)
+          << table->name << ", token " << i / golden.vocab << ", entry " << i % golden.vocab;
+    }
+  }
+}
+
+TEST_P(EveryGoldenCase, GivesTheSameBitsInOnePassInChunksAndTokenByToken) {
+  const GoldenCase golden = load_golden(GetParam());
+  for (const WeightType type : {WeightType::as_stored, WeightType::q8_0, WeightType::q4_0}) {
+    const Model model = load(golden, type);
+    for (const KvType kv_type : {suitable_kv_type(model), KvType::q8_0}) {
+      for (const kernels::Table* table : tables()) {
+        const std::vector<float> one_pass = logits_of(model, golden.tokens, golden.tokens.size(), *table, 1, kv_type);
+        for (const std::size_t batch : {1u, 2u, 7u}) {
+          EXPECT_EQ(logits_of(model, golden.tokens, batch, *table, 1, kv_type), one_pass)
+              << table->name << ", batches of " << batch << ", keys and values as " << name_of(kv_type);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(EveryGoldenCase, GivesTheSameBitsWithAnyNumberOfThreads) {
+  const GoldenCase golden = load_golden(GetParam());
+  for (const WeightType type : {WeightType::as_stored, WeightType::q8_0}) {
+    const Model model = load(golden, type);
+    for (const KvType kv_type : {suitable_kv_type(model), KvType::q8_0}) {
+      for (const std::size_t batch : {1u, 5u}) {
+        const std::vector<float> alone = logits_of(model, golden.tokens, batch, kernels::choose(), 1, kv_type);
+        for (const std::size_t threads : {2u, 3u, 8u}) {
+          EXPECT_EQ(logits_of(model, golden.tokens, batch, kernels::choose(), threads, kv_type), alone)
+              << threads << " threads, batches of " << batch << ", keys and values as " << name_of(kv_type);
+        }
+      }
+    }
+  }
+}
+
+// f16 weights held as f32 are the same numbers, and a product with them is the same float.
+TEST(Forward, WeightsHeldAsF32GiveTheLogitsOfThoseStoredAsF16) {
+  const GoldenCase golden = load_golden("v3-dense");
+  const auto& table = kernels::choose();
+  EXPECT_EQ(logits_of(load(golden, WeightType::f32), golden.tokens, 4, table, 1),
+            logits_of(load(golden), golden.tokens, 4, table, 1));
+}
+
+double rms_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * static_cast<double>(a[i] - b[i]);
+  return std::sqrt(sum / static_cast<double>(a.size()));
+}
+
+// A checkpoint whose matrices are stored in blocks, with the bytes of these.
+struct QuantizedCheckpoint {
+  Checkpoint checkpoint;
+  std::vector<std::vector<std::byte>> bytes;
+};
+
+QuantizedCheckpoint quantized(const GoldenCase& golden, DType type) {
+  QuantizedCheckpoint result{open_checkpoint(golden.model_path, {}), {}};
+  for (auto& [name, tensor] : result.checkpoint.tensors) {
+    if (tensor.shape.size() != 2 || tensor.shape[1] % block_shape(type).elements != 0) continue;
+    std::vector<float> values(tensor.shape[0] * tensor.shape[1]);
+    read_floats(tensor, 0, values.size(), values.data());
+    auto& bytes = result.bytes.emplace_back(byte_count(tensor.shape, type).value());
+    quantize(type, values.data(), values.size(), bytes.data());
+    tensor.dtype = type;
+    tensor.data = bytes;
+    tensor.mapping = nullptr;  // which would be told that these pages are no longer needed
+  }
+  return result;
+}
+
+double spread(const std::vector<float>& logits) {
+  double sum = 0, squares = 0;
+  for (const float logit : logits) {
+    sum += logit;
+    squares += static_cast<double>(logit) * logit;
+  }
+  const double count = static_cast<double>(logits.size());
+  return std::sqrt(squares / count - sum * sum / count / count);
+}
+
+// What rounding activations to 8 bits may cost, beside f32 arithmetic with the very same weights. A block of 32 numbers
+// is rounded in steps of max / 127, which moves each by max / 127 / sqrt(12) in the root mean square: 0.6% of the
+// numbers' own, for max is 2.5 times that among 32 normal ones. The errors are independent, so that a product is off by
+// 0.6% of its size, too; and so are the 7 products of each of L layers and the output's, which add up in squares: 0.006
+// sqrt(7 L + 1) of the logits' spread, if every product moved the logits by its whole error. Three times that is
+// allowed: attention magnifies the errors of its scores where these are large, as with these weights, by 1.8 at most so
+// far. Mixtures are left out, for a router may choose another expert where two are near.
+TEST_P(EveryGoldenCase, WeightsInBlocksDifferFromF32ArithmeticByTheRoundingOfActivations) {
+  const GoldenCase golden = load_golden(GetParam());
+  if (golden.yarn || golden.lora_path) GTEST_SKIP() << "as without";
+  if (load(golden).config.num_experts > 0) GTEST_SKIP() << "a mixture";
+  for (const DType type : {DType::q8_0, DType::q4_0, DType::iq4_nl}) {
+    const QuantizedCheckpoint stored = quantized(golden, type);
+    const Model blocks = load_model(stored.checkpoint, WeightType::as_stored, 1);
+    const Model floats = load_model(stored.checkpoint, WeightType::f32, 1);
+    const double bound = 3 * 0.006 * std::sqrt(7.0 * static_cast<double>(blocks.layers.size()) + 1);
+    for (const kernels::Table* table : tables()) {
+      const std::vector<float> exact = logits_of(floats, golden.tokens, 7, *table, 1);
+      const std::vector<float> rounded = logits_of(blocks, golden.tokens, 7, *table, 1, suitable_kv_type(blocks));
+      EXPECT_LT(rms_difference(rounded, exact), bound * spread(exact)) << table->name << ", " << name_of(type);
+    }
+  }
+}
+
+// All tables add up the same integers; what they round differently is the sum of the blocks, as with any floats.
+TEST_P(EveryGoldenCase, TablesAgreeOnWeightsInBlocks) {
+  const GoldenCase golden = load_golden(GetParam());
+  const Model model = load(golden, WeightType::q8_0);
+  const std::vector<float> best = logits_of(model, golden.tokens, 7, kernels::choose(), 1);
+  for (const kernels::Table* table : tables()) {
+    // A rounding that falls to the other side moves an activation by a whole step.
+    EXPECT_LT(rms_difference(logits_of(model, golden.tokens, 7, *table, 1), best), 0.006 * spread(best)) << table->name;
+  }
+}
+
+// Keys and values lose the last 13 bits of 24: 2^-12 of each at most, and of the logits' spread in the root mean
+// square.
+TEST_P(EveryGoldenCase, KeysAndValuesAsF16MoveTheLogitsByTheirRounding) {
+  const GoldenCase golden = load_golden(GetParam());
+  const Model model = load(golden);
+  const auto& table = kernels::choose();
+  const std::vector<float> exact = logits_of(model, golden.tokens, 7, table, 1);
+  const double moved = rms_difference(logits_of(model, golden.tokens, 7, table, 1, KvType::f16), exact);
+  EXPECT_GT(moved, 0);
+  EXPECT_LT(moved, 4 * 0x1p-12 * std::sqrt(2.0 * static_cast<double>(model.layers.size())) * spread(exact));
+}
+
+// Keys and values are rounded in blocks as the activations above are, by 0.6% of their size in the root mean square,
+// and so are the queries and scores that are multiplied with them: 4 products' inputs in each layer.
+TEST_P(EveryGoldenCase, KeysAndValuesAsQ8_0MoveTheLogitsByTheirRounding) {
+  const GoldenCase golden = load_golden(GetParam());
+  const Model model = load(golden);
+  if (model.config.num_experts > 0) GTEST_SKIP() << "a mixture, whose router may choose another expert";
+  const double bound = 3 * 0.006 * std::sqrt(4.0 * static_cast<double>(model.layers.size()));
+  for (const kernels::Table* table : tables()) {
+    const std::vector<float> exact = logits_of(model, golden.tokens, 7, *table, 1);
+    const double moved = rms_difference(logits_of(model, golden.tokens, 7, *table, 1, KvType::q8_0), exact);
+    EXPECT_GT(moved, 0) << table->name;
+    EXPECT_LT(moved, bound * spread(exact)) << table->name;
+  }
+}
+
+// Tables round differently only what lies in the middle of two steps, within their own roundings of f32. What follows
+// such a number may be rounded anew, so that at most all differ as two independent roundings do.
+TEST_P(EveryGoldenCase, TablesAgreeOnKeysAndValuesAsQ8_0) {
+  const GoldenCase golden = load_golden(GetParam());
+  const Model model = load(golden);
+  const auto logits_with = [&](const kernels::Table& table) {
+    return logits_of(model, golden.tokens, 7, table, 1, KvType::q8_0);
+  };
+  const std::vector<float> best = logits_with(kernels::choose());
+  const double bound = std::sqrt(2.0) * 0.006 * std::sqrt(4.0 * static_cast<double>(model.layers.size()));
+  for (const kernels::Table* table : tables()) {
+    EXPECT_LT(rms_difference(logits_with(*table), best), bound * spread(best)) << table->name;
+  }
+}
+
+// The rounding of 8 bits is 16 times finer than that of 4; all move the logits, and the finer one clearly less. The
+// codes of iq4_nl suit weights better than even steps do.
+TEST(Forward, BlockTypesMoveTheLogitsByTheirPrecision) {
+  const GoldenCase golden = load_golden("v3-dense");
+  const auto& table = kernels::choose();
+  const std::vector<float> exact = logits_of(load(golden), golden.tokens, 4, table, 1);
+  const double by_q8_0 = rms_difference(logits_of(load(golden, WeightType::q8_0), golden.tokens, 4, table, 1), exact);
+  const double by_q4_0 = rms_difference(logits_of(load(golden, WeightType::q4_0), golden.tokens, 4, table, 1), exact);
+  const double by_iq4 = rms_difference(logits_of(load(golden, WeightType::iq4_nl), golden.tokens, 4, table, 1), exact);
+  EXPECT_GT(by_q8_0, 0);
+  EXPECT_LT(4 * by_q8_0, by_iq4);
+  EXPECT_LT(by_iq4, by_q4_0);
+}
+
+TEST(Forward, LastRowsOnlyEqualsTheLastRowsOfAll) {
+  const GoldenCase golden = load_golden("v2-dense");
+  const Model model = load(golden);
+  const std::vector<float> all = logits_of(model, golden.tokens, golden.tokens.size(), kernels::choose(), 1);
+  KvCache cache(model.config, golden.tokens.size());
+  Forward forward(model, kernels::choose(), 1, golden.tokens.size(), golden.tokens.size());
+  std::vector<float> last(2 * golden.vocab);
+  forward.run(golden.tokens, cache, Matrix<float>{last.data(), 2, golden.vocab});
+  EXPECT_TRUE(std::equal(last.begin(), last.end(), all.end() - static_cast<std::ptrdiff_t>(last.size())));
+}
+
+}  // namespace
+}  // namespace minimind

@@ -1,0 +1,70 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/engine/packed_matrix.h"
+#include "tests/support/tables.h"
+#include "weights/tensor/dtype.h"
+#include "weights/tensor/stored_tensor.h"
+
+namespace minimind {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// As many weights as MiniMind-3 has, which a token reads once: more than the caches hold.
+constexpr std::size_t rows = 26272, cols = 2432;
+
+StoredTensor stored_matrix() {
+  auto numbers = std::make_shared<std::vector<std::byte>>(rows * cols * sizeof(F16));
+  for (std::size_t i = 0; i < rows * cols; ++i) {
+    const auto bits = static_cast<std::uint16_t>(0x3000 + 37 * i % 0x0800);
+    std::memcpy(numbers->data() + i * sizeof bits, &bits, sizeof bits);
+  }
+  return {.dtype = DType::f16, .shape = {rows, cols}, .data = *numbers, .file = "test", .mapping = {}, .copy = numbers};
+}
+
+// The shortest time of a product with one token on each table: tables take turns, so that all have the same machine.
+std::map<std::string, double> seconds_by_table(const WeightMatrix& matrix) {
+  const std::vector<float> x(cols, 0.5f);
+  std::vector<float> y(rows);
+  std::vector<kernels::ActivationBlock> blocks(cols / kernels::block_cols);
+  std::map<std::string, double> least;
+  for (int round = 0; round < 6; ++round) {
+    for (const kernels::Table* table : tables()) {
+      table->quantize(x.data(), cols, blocks.data());
+      const Activations activations{.exact = {x.data(), 1, cols},
+                                    .quantized = {blocks.data(), 1, cols / kernels::block_cols}};
+      const Clock::time_point start = Clock::now();
+      multiply(*table, matrix, {0, kernels::panel_count(rows)}, activations, {y.data(), 1, rows});
+      const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+      const auto [entry, is_first] = least.try_emplace(table->name, seconds);
+      entry->second = std::min(entry->second, seconds);
+    }
+  }
+  return least;
+}
+
+// Weights come from memory in the end, which gives them no faster than AVX2 takes them. Without AVX2 there is no
+// conversion of binary16, and half the width.
+TEST(KernelSpeed, OlderInstructionSetsDecodeReasonablyQuickly) {
+  const StoredTensor stored = stored_matrix();
+  for (const WeightType type : {WeightType::f16, WeightType::q8_0, WeightType::q4_0}) {
+    const std::map<std::string, double> seconds = seconds_by_table(pack(stored, type, default_threads()));
+    if (!seconds.contains("avx2")) GTEST_SKIP() << "this machine has no AVX2";
+    for (const char* better : {"avx512", "avx512vnni"}) {
+      if (!seconds.contains(better)) continue;
+      EXPECT_LT(seconds.at("avx2"), 2 * seconds.at(better)) << better;
+    }
+    EXPECT_LT(seconds.at("sse2"), 8 * seconds.at("avx2"));
+  }
+}
+
+}  // namespace
+}  // namespace minimind

@@ -1,0 +1,93 @@
+#include "runtime/engine/model.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/support/stored.h"
+#include "tests/support/temporary_file.h"
+
+namespace minimind {
+namespace {
+
+// Two layers of 256 columns, of which every matrix of a layer fits any block type, but down_proj of `ffn` columns. All
+// ones.
+Checkpoint small_checkpoint(std::size_t ffn) {
+  SmallModel model;
+  model.hidden = 256;
+  model.q_rows = 256;
+  model.k_rows = 128;
+  model.q_norm = 128;
+  model.ffn = ffn;
+  const TemporaryFile file(safetensors_bytes(model.tensors()));
+  Checkpoint checkpoint = open_checkpoint(file.path(), {});
+  for (auto& [name, tensor] : checkpoint.tensors) {
+    tensor = f32_tensor(tensor.shape, std::vector<float>(size_of_shape(tensor.shape), 1.0f));
+  }
+  return checkpoint;
+}
+
+using Lines = std::vector<std::string>;
+
+TEST(HeldOtherwise, IsEmptyWhenEveryMatrixIsHeldAsAsked) {
+  const Checkpoint checkpoint = small_checkpoint(64);
+  for (const WeightType type : {WeightType::as_stored, WeightType::f32, WeightType::bf16, WeightType::iq4_nl}) {
+    EXPECT_EQ(load_model(checkpoint, type, 1).held_otherwise, Lines{});
+  }
+}
+
+TEST(HeldOtherwise, HasOneLineForAllThatABlockTypeCannotHold) {
+  const Model model = load_model(small_checkpoint(40), WeightType::iq4_nl, 2);
+  EXPECT_EQ(model.held_otherwise, Lines{"2 tensors, from model.layers.0.mlp.down_proj.weight on, as f16: iq4_nl wants "
+                                        "rows of a multiple of 32 numbers"});
+  EXPECT_TRUE(std::holds_alternative<PackedMatrix<F16>>(std::get<FeedForward>(model.layers[1].mlp).down_proj));
+  EXPECT_TRUE(std::holds_alternative<PackedMatrix<kernels::Iq4NlBlock>>(model.layers[1].attention.o_proj));
+}
+
+TEST(HeldOtherwise, NamesTheMatrixWhoseNumbersAreTooLarge) {
+  Checkpoint checkpoint = small_checkpoint(64);
+  std::vector<float> values(256 * 256, 1.0f);
+  values[1234] = 65520;
+  checkpoint.tensors.at("model.layers.1.self_attn.q_proj.weight") = f32_tensor({256, 256}, values);
+  const Model model = load_model(checkpoint, WeightType::f16, 1);
+  EXPECT_EQ(model.held_otherwise, Lines{"model.layers.1.self_attn.q_proj.weight as f32: numbers too large for f16, or "
+                                        "not finite"});
+  std::vector<float> row(256);
+  read_row(model.layers[1].attention.q_proj, 4, row.data());
+  EXPECT_EQ(row[1234 - 4 * 256], 65520.0f);
+}
+
+TEST(HeldOtherwise, SaysThatBlockTypesWithoutAKernelTakeMoreRoom) {
+  Checkpoint checkpoint = small_checkpoint(64);
+  for (const std::string layer : {"0", "1"}) {
+    StoredTensor& tensor = checkpoint.tensors.at("model.layers." + layer + ".self_attn.o_proj.weight");
+    tensor = make_tensor(DType::q4_k, {256, 256}, std::string(256 * 144, '\1'));
+  }
+  EXPECT_EQ(load_model(checkpoint, WeightType::as_stored, 1).held_otherwise,
+            Lines{"2 tensors, from model.layers.0.self_attn.o_proj.weight on, as f32: exact, but larger than q4_k; "
+                  "--type q8_0 or iq4_nl makes them smaller"});
+  EXPECT_EQ(load_model(checkpoint, WeightType::q8_0, 1).held_otherwise, Lines{});
+}
+
+TEST(Model, NormsAndRoutersOfBlockTypesAreReadAsFloats) {
+  SmallModel small = mixture(SmallModel{}, 2, 0);
+  small.hidden = 32;
+  small.q_rows = 32;
+  small.k_rows = 16;
+  small.q_norm = 16;
+  const TemporaryFile file(safetensors_bytes(small.tensors()));
+  Checkpoint checkpoint = open_checkpoint(file.path(), {});
+  const std::string ones = std::string("\x00\x3C", 2) + std::string(32, '\1');  // q8_0: scale 1
+  checkpoint.tensors.at("model.norm.weight") = make_tensor(DType::q8_0, {32}, ones);
+  checkpoint.tensors.at("model.layers.0.mlp.gate.weight") = make_tensor(DType::q8_0, {2, 32}, ones + ones);
+  Model model = load_model(checkpoint, WeightType::as_stored, 1);
+  EXPECT_EQ(model.norm, std::vector<float>(32, 1.0f));
+  const WeightMatrix router(std::move(std::get<MixtureOfExperts>(model.layers[0].mlp).router));
+  std::vector<float> row(32);
+  read_row(router, 1, row.data());
+  EXPECT_EQ(row, std::vector<float>(32, 1.0f));
+}
+
+}  // namespace
+}  // namespace minimind

@@ -1,0 +1,196 @@
+#include "runtime/engine/ops.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <utility>
+
+#include "runtime/kernels/kernels.h"
+
+namespace minimind {
+namespace {
+
+constexpr double epsilon = std::numeric_limits<float>::epsilon();
+
+using Rows = std::vector<std::vector<double>>;
+
+// A random float matrix, as the product knows it and packed for the kernels.
+struct TestMatrix {
+  Rows values;
+  WeightMatrix packed;
+};
+
+TestMatrix random_matrix(std::size_t rows, std::size_t cols, std::mt19937& random) {
+  std::normal_distribution<float> normal(0, 1 / std::sqrt(static_cast<float>(cols)));
+  auto bytes = std::make_shared<std::vector<std::byte>>(rows * cols * sizeof(float));
+  Rows values(rows, std::vector<double>(cols));
+  for (std::size_t i = 0; i < rows * cols; ++i) {
+    const float value = normal(random);
+    values[i / cols][i % cols] = value;
+    std::memcpy(bytes->data() + i * sizeof value, &value, sizeof value);
+  }
+  const StoredTensor stored{
+      .dtype = DType::f32, .shape = {rows, cols}, .data = *bytes, .file = "test", .mapping = nullptr, .copy = bytes};
+  return {std::move(values), pack(stored, WeightType::as_stored, 1)};
+}
+
+std::vector<double> times(const Rows& matrix, const std::vector<double>& x) {
+  std::vector<double> y;
+  for (const auto& row : matrix) y.push_back(std::inner_product(row.begin(), row.end(), x.begin(), 0.0));
+  return y;
+}
+
+struct TestNetwork {
+  Rows gate, up, down;
+};
+
+// down(silu(gate x) * up x), in double precision.
+std::vector<double> run(const TestNetwork& network, const std::vector<double>& x) {
+  std::vector<double> hidden = times(network.gate, x);
+  const std::vector<double> up = times(network.up, x);
+  for (std::size_t i = 0; i < hidden.size(); ++i) hidden[i] = hidden[i] / (1 + std::exp(-hidden[i])) * up[i];
+  return times(network.down, hidden);
+}
+
+struct Sizes {
+  std::size_t hidden, width, experts, shared, per_token, tokens;
+  bool normalize;
+};
+
+struct TestMixture {
+  Rows router;
+  std::vector<TestNetwork> networks;
+  MixtureOfExperts moe;
+};
+
+TestMixture random_mixture(const Sizes& sizes, std::mt19937& random) {
+  TestMatrix router = random_matrix(sizes.experts, sizes.hidden, random);
+  TestMixture mixture{std::move(router.values),
+                      {},
+                      {.router = std::get<PackedMatrix<float>>(std::move(router.packed)),
+                       .experts = {},
+                       .routed_experts = sizes.experts,
+                       .experts_per_token = sizes.per_token,
+                       .normalize = sizes.normalize}};
+  for (std::size_t e = 0; e < sizes.experts + sizes.shared; ++e) {
+    TestMatrix gate = random_matrix(sizes.width, sizes.hidden, random);
+    TestMatrix up = random_matrix(sizes.width, sizes.hidden, random);
+    TestMatrix down = random_matrix(sizes.hidden, sizes.width, random);
+    mixture.networks.push_back({std::move(gate.values), std::move(up.values), std::move(down.values)});
+    mixture.moe.experts.push_back({.gate_proj = std::move(gate.packed),
+                                   .up_proj = std::move(up.packed),
+                                   .down_proj = std::move(down.packed),
+                                   .gate_bias = {},
+                                   .up_bias = {},
+                                   .down_bias = {}});
+  }
+  return mixture;
+}
+
+// The definition, one token at a time.
+std::vector<double> mixture_of(const TestMixture& mixture, const std::vector<double>& x) {
+  std::vector<double> scores = times(mixture.router, x);
+  double sum = 0;
+  for (double& score : scores) sum += score = std::exp(score);
+  for (double& score : scores) score /= sum;
+  std::vector<std::size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
+  order.resize(mixture.moe.experts_per_token);
+  double chosen = 0;
+  for (const std::size_t e : order) chosen += scores[e];
+  std::vector<double> out(x.size());
+  const auto add = [&](std::size_t e, double weight) {
+    const std::vector<double> y = run(mixture.networks[e], x);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] += weight * y[i];
+  };
+  for (const std::size_t e : order) add(e, mixture.moe.normalize ? scores[e] / chosen : scores[e]);
+  for (std::size_t e = mixture.moe.routed_experts; e < mixture.networks.size(); ++e) add(e, 1);
+  return out;
+}
+
+class Mixture : public testing::TestWithParam<Sizes> {};
+
+INSTANTIATE_TEST_SUITE_P(Ops, Mixture,
+                         testing::Values(Sizes{32, 24, 4, 0, 1, 9, true}, Sizes{32, 24, 4, 0, 1, 9, false},
+                                         Sizes{48, 75, 5, 2, 3, 20, false}, Sizes{48, 75, 5, 2, 3, 20, true},
+                                         Sizes{16, 8, 3, 1, 3, 1, true}));
+
+// The steps of Forward's mixture, for one worker, against the definition.
+TEST_P(Mixture, OfChosenAndSharedExpertsEqualsTheLoopInDoublePrecision) {
+  const Sizes sizes = GetParam();
+  std::mt19937 random(5);
+  TestMixture mixture = random_mixture(sizes, random);
+  std::vector<float> x(sizes.tokens * sizes.hidden),
+      gathered(sizes.tokens * (sizes.per_token + sizes.shared) * sizes.hidden);
+  std::normal_distribution<float> normal;
+  for (float& value : x) value = normal(random);
+
+  Routing routing;
+  const std::size_t per_token = sizes.per_token + sizes.shared, slots = sizes.tokens * per_token;
+  routing.expert.resize(slots);
+  routing.weight.resize(slots);
+  routing.slot.resize(slots);
+  routing.token_of_slot.resize(slots);
+  routing.first_slot.resize(mixture.moe.experts.size() + 1);
+  std::vector<float> scores(sizes.tokens * sizes.experts), gate(slots * sizes.width), up(slots * sizes.width);
+  std::vector<float> out(slots * sizes.hidden);
+  const FeedForwardBatch batch{.gate = {gate.data(), slots, sizes.width},
+                               .up = {up.data(), slots, sizes.width},
+                               .out = {out.data(), slots, sizes.hidden}};
+  const Matrix<const float> input{x.data(), sizes.tokens, sizes.hidden};
+  run_team(1, [&](Worker& worker) {
+    const auto& table = kernels::choose();
+    route(table, mixture.moe, input, {0, sizes.tokens}, {scores.data(), sizes.tokens, sizes.experts}, routing);
+    assign_slots(mixture.moe, sizes.tokens, routing);
+    for (std::size_t slot = 0; slot < slots; ++slot) {
+      std::copy_n(input.row(routing.token_of_slot[slot]), sizes.hidden, &gathered[slot * sizes.hidden]);
+    }
+    for (std::size_t e = 0; e < mixture.moe.experts.size(); ++e) {
+      const std::size_t first = routing.first_slot[e], count = routing.first_slot[e + 1] - first;
+      if (count == 0) continue;
+      const FeedForward& expert = mixture.moe.experts[e];
+      const Activations normed{.exact = {&gathered[first * sizes.hidden], count, sizes.hidden}, .quantized = {}};
+      feed_forward_in(table, HiddenAct::silu, expert, normed, first, batch, worker);
+      const Activations hidden{.exact = as_const(hidden_of(expert, first, count, batch)), .quantized = {}};
+      feed_forward_out(table, expert, hidden, first, batch, worker);
+    }
+  });
+
+  for (std::size_t t = 0; t < sizes.tokens; ++t) {
+    const std::vector<double> exact = mixture_of(mixture, {input.row(t), input.row(t) + sizes.hidden});
+    for (std::size_t i = 0; i < sizes.hidden; ++i) {
+      double sum = 0, magnitude = 1;
+      for (std::size_t k = 0; k < per_token; ++k) {
+        const double term = routing.weight[t * per_token + k] * batch.out.row(routing.slot[t * per_token + k])[i];
+        sum += term;
+        magnitude += std::fabs(term);
+      }
+      // Three products of at most max(hidden, width) terms of size about 1 each follow one another.
+      const double terms = static_cast<double>(3 * std::max(sizes.hidden, sizes.width));
+      EXPECT_NEAR(sum, exact[i], terms * epsilon * magnitude) << "token " << t << ", column " << i;
+    }
+  }
+}
+
+TEST(AssignSlots, OrdersSlotsByExpertAndKeepsTokensInOrder) {
+  std::mt19937 random(6);
+  const TestMixture mixture = random_mixture({16, 8, 3, 1, 1, 4, true}, random);
+  Routing routing;
+  routing.expert = {2, 3, 0, 3, 2, 3, 2, 3};  // tokens 0 to 3, each through one routed expert and the shared one
+  routing.slot.resize(8);
+  routing.token_of_slot.resize(8);
+  routing.first_slot.resize(5);
+  assign_slots(mixture.moe, 4, routing);
+  EXPECT_EQ(routing.first_slot, (std::vector<std::size_t>{0, 1, 1, 4, 8}));
+  EXPECT_EQ(routing.token_of_slot, (std::vector<std::size_t>{1, 0, 2, 3, 0, 1, 2, 3}));
+  EXPECT_EQ(routing.slot, (std::vector<std::size_t>{1, 4, 0, 5, 2, 6, 3, 7}));
+}
+
+}  // namespace
+}  // namespace minimind

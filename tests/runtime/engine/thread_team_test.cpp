@@ -1,0 +1,72 @@
+#include "runtime/engine/thread_team.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <set>
+#include <vector>
+
+namespace minimind {
+namespace {
+
+TEST(ShareOf, PartsCoverEverythingOnceInOrder) {
+  for (const std::size_t n : {0u, 1u, 5u, 16u, 101u}) {
+    for (const std::size_t count : {1u, 2u, 3u, 8u}) {
+      std::size_t next = 0;
+      for (std::size_t index = 0; index < count; ++index) {
+        const Range part = share_of(n, index, count);
+        EXPECT_EQ(part.begin, next);
+        EXPECT_LE(part.end - part.begin, n / count + 1);
+        next = part.end;
+      }
+      EXPECT_EQ(next, n);
+    }
+  }
+}
+
+TEST(RunTeam, EveryWorkerRunsOnceAndKnowsItsPlace) {
+  for (const std::size_t threads : {1u, 2u, 3u, 8u}) {
+    std::vector<std::atomic<int>> runs(threads);
+    run_team(threads, [&](Worker& worker) {
+      EXPECT_EQ(worker.count(), threads);
+      ++runs[worker.index()];
+    });
+    for (const auto& count : runs) EXPECT_EQ(count, 1);
+  }
+}
+
+// More threads than this machine may have cores, so that waiting has to yield.
+TEST(RunTeam, NobodyPassesABarrierBeforeAllHaveArrived) {
+  constexpr std::size_t threads = 8, rounds = 500;
+  std::vector<std::size_t> reached(threads);
+  std::atomic<int> early{0};
+  run_team(threads, [&](Worker& worker) {
+    for (std::size_t round = 1; round <= rounds; ++round) {
+      reached[worker.index()] = round;
+      worker.wait();
+      for (const std::size_t other : reached) early += other != round;
+      worker.wait();
+    }
+  });
+  EXPECT_EQ(early, 0);
+}
+
+TEST(DefaultThreads, IsAtLeastOne) {
+  EXPECT_GE(default_threads(), 1u);
+}
+
+TEST(RunTeam, SignalsComeToTheCallingThreadOnly) {
+  std::array<std::atomic<int>, 5> held{};
+  run_team(held.size(), [&](Worker& worker) {
+    sigset_t mask;
+    pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGWINCH}) held[worker.index()] += sigismember(&mask, signal);
+  });
+  EXPECT_EQ(held[0], 0);
+  for (std::size_t i = 1; i < held.size(); ++i) EXPECT_EQ(held[i], 4) << i;
+}
+
+}  // namespace
+}  // namespace minimind

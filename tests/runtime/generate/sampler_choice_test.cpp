@@ -1,0 +1,189 @@
+// Which tokens a Sampler may draw at all: biases, what is allowed, typical-p, DRY in its place.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/generate/sampler.h"
+#include "runtime/tokenizer/tokenizer.h"
+#include "tests/support/temporary_file.h"
+#include "weights/io/error.h"
+
+namespace minimind {
+namespace {
+
+using Floats = std::vector<float>;
+using Drawn = std::set<std::int32_t>;
+using Allowed = std::vector<std::uint8_t>;
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+SamplingOptions plain() {
+  SamplingOptions options;
+  options.temperature = 1;
+  options.top_k = 0;
+  options.top_p = 1;
+  return options;
+}
+
+Drawn drawn(const SamplingOptions& options, const Floats& logits, const Allowed& allowed = {},
+            const std::vector<std::int32_t>& generated = {}) {
+  Sampler sampler(options, logits.size());
+  for (const std::int32_t token : generated) sampler.accept(token);
+  Drawn tokens;
+  for (int i = 0; i < 2000; ++i) tokens.insert(sampler.sample(logits, allowed));
+  return tokens;
+}
+
+TEST(Sampler, DrawsOnlyWhatIsAllowedAndCutsAmongThat) {
+  SamplingOptions options = plain();
+  const Floats logits{9, 1, 1, 1, 0.5f};
+  EXPECT_EQ(drawn(options, logits, {0, 1, 0, 1, 1}), (Drawn{1, 3, 4}));
+  options.top_k = 2;
+  EXPECT_EQ(drawn(options, logits, {0, 1, 0, 1, 1}), (Drawn{1, 3}));
+  options.temperature = 0;
+  EXPECT_EQ(drawn(options, logits, {0, 0, 0, 1, 1}), (Drawn{3}));
+  EXPECT_EQ(drawn(options, logits), (Drawn{0}));
+}
+
+TEST(Sampler, WhatIsAllAllowedIsDrawnAsIfNothingWasSaid) {
+  const Floats logits{0.3f, 1, -2, 0.7f, 0.1f};
+  SamplingOptions options;
+  options.seed = 11;
+  Sampler with(options, logits.size()), without(options, logits.size());
+  const Allowed all(logits.size(), 1);
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(with.sample(logits, all), without.sample(logits)) << i;
+}
+
+TEST(Sampler, WhereNothingIsAllowedItSaysSo) {
+  for (const double temperature : {0.0, 1.0}) {
+    SamplingOptions options = plain();
+    options.temperature = temperature;
+    EXPECT_NE(error_of([&] { drawn(options, {1, 2}, {0, 0}); }).find("no token is left"), std::string::npos);
+    options.logit_bias = {{0, -infinity}};
+    EXPECT_NE(error_of([&] { drawn(options, {1, 2}, {1, 0}); }).find("no token is left"), std::string::npos);
+  }
+}
+
+TEST(Sampler, ABiasIsAddedBeforeTheTemperature) {
+  SamplingOptions options = plain();
+  options.temperature = 0;
+  options.logit_bias = {{1, 1.5}};
+  EXPECT_EQ(drawn(options, {1, 0, 0}), (Drawn{1}));
+  options.logit_bias = {{1, -0.5}, {2, 0.25}};
+  EXPECT_EQ(drawn(options, {0, 0.4f, 0}), (Drawn{2}));
+  // (1 + 1) / 0.5 = 4: more likely than 0 by e^4. Were the bias added later, e^3.
+  options = plain();
+  options.temperature = 0.5;
+  options.logit_bias = {{0, 1}};
+  Sampler sampler(options, 2);
+  int zeros = 0;
+  constexpr int draws = 100'000;
+  for (int i = 0; i < draws; ++i) zeros += sampler.sample(Floats{1, 0}) == 0;
+  const double p = 1 / (1 + std::exp(-4.0));
+  EXPECT_NEAR(zeros, draws * p, 5 * std::sqrt(draws * p * (1 - p))) << "five standard deviations";
+}
+
+TEST(Sampler, ABiasOfMinusInfinityBans) {
+  SamplingOptions options = plain();
+  options.logit_bias = {{0, -infinity}};
+  EXPECT_EQ(drawn(options, {50, 1, 1}), (Drawn{1, 2}));
+  options.temperature = 0;
+  EXPECT_EQ(drawn(options, {50, 1, 2}), (Drawn{2}));
+}
+
+TEST(Sampler, ABiasForAnUnknownTokenOrTwiceIsAUsageError) {
+  SamplingOptions options = plain();
+  options.logit_bias = {{3, 1}};
+  EXPECT_THROW(Sampler(options, 3), UsageError);
+  options.logit_bias = {{1, 1}, {2, 1}, {1, 2}};
+  EXPECT_NE(error_of([&] { check(options); }).find("--logit-bias names token 1 twice"), std::string::npos);
+  for (const double bad : {std::nan(""), infinity, 1e7}) {
+    options.logit_bias = {{1, bad}};
+    EXPECT_THROW(check(options), UsageError) << bad;
+  }
+}
+
+// Probabilities 0.5, 0.25, 0.125, 0.125: the entropy is 1.75 bits; surprises of 1, 2, 3 and 3 bits are 0.75, 0.25 and
+// 1.25 from it.
+TEST(Sampler, TypicalPKeepsWhatIsNearestToTheEntropy) {
+  const Floats logits{static_cast<float>(std::log(4)), static_cast<float>(std::log(2)), 0, 0};
+  SamplingOptions options = plain();
+  options.typical_p = 0.2;
+  EXPECT_EQ(drawn(options, logits), (Drawn{1}));
+  options.typical_p = 0.3;
+  EXPECT_EQ(drawn(options, logits), (Drawn{0, 1}));
+  options.typical_p = 0.8;
+  EXPECT_EQ(drawn(options, logits), (Drawn{0, 1, 2}));
+  options.typical_p = 0.9;
+  EXPECT_EQ(drawn(options, logits), (Drawn{0, 1, 2, 3}));
+  options.typical_p = 0.3;
+  options.top_p = 0.6;
+  EXPECT_EQ(drawn(options, logits), (Drawn{0})) << "top-p follows: 0.5 / 0.75 is more than 0.6";
+}
+
+TEST(Sampler, TypicalPSurvivesProbabilitiesOfNothing) {
+  SamplingOptions options = plain();
+  options.typical_p = 0.5;
+  EXPECT_EQ(drawn(options, {3e38f, -3e38f, 0}), (Drawn{0}));
+}
+
+TEST(Sampler, DryStandsWithThePenaltiesAndSeesThePrompt) {
+  SamplingOptions options = plain();
+  options.temperature = 0;
+  options.dry.multiplier = 10;
+  options.dry.sequence_breakers = {};
+  EXPECT_EQ(drawn(options, {0, 0, 5, 1}, {}, {0, 1, 2, 3, 0, 1}), (Drawn{3}));
+  Sampler sampler(options, 4);
+  for (const std::int32_t token : {0, 1, 2, 3, 0}) sampler.accept_prompt(token);
+  sampler.accept(1);
+  EXPECT_EQ(sampler.sample(Floats{0, 0, 5, 1}), 3);
+  options.dry.multiplier = 0;
+  EXPECT_EQ(drawn(options, {0, 0, 5, 1}, {}, {0, 1, 2, 3, 0, 1}), (Drawn{2}));
+}
+
+TEST(Sampler, DryBreaksAtTheTextsOfTokens) {
+  const Tokenizer tokenizer = Tokenizer::load(MINIMIND_SOURCE_DIR "/weights/demo");
+  const std::vector<std::int32_t> ids = tokenizer.encode("山水\n山水");
+  SamplingOptions options = plain();
+  options.temperature = 0;
+  options.dry.multiplier = 10;
+  options.dry.allowed_length = 1;
+  const std::int32_t newline = tokenizer.encode("\n").front();
+  Floats logits(tokenizer.vocab_size());
+  logits[static_cast<std::size_t>(newline)] = 1;
+  Sampler sampler(options, logits.size(), &tokenizer);
+  for (const std::int32_t id : ids) sampler.accept(id);
+  EXPECT_EQ(sampler.sample(logits), newline) << "a breaker is never penalised";
+  EXPECT_THROW(Sampler(options, logits.size(), nullptr), UsageError);
+}
+
+TEST(SamplingOptions, NewOnesOutOfRangeAreRefusedByName) {
+  const auto refused = [](auto change, const std::string& name) {
+    SamplingOptions options;
+    change(options);
+    EXPECT_THROW(check(options), UsageError) << name;
+    EXPECT_TRUE(error_of([&] { check(options); }).starts_with(name)) << error_of([&] { check(options); });
+  };
+  for (const double bad : {0.0, 1.1, -1.0, std::nan("")}) {
+    refused([&](SamplingOptions& options) { options.typical_p = bad; }, "--typical-p is ");
+  }
+  for (const double bad : {-1.0, infinity, std::nan("")}) {
+    refused([&](SamplingOptions& options) { options.dry.multiplier = bad; }, "--dry-multiplier is ");
+  }
+  for (const double bad : {0.5, infinity, std::nan("")}) {
+    refused([&](SamplingOptions& options) { options.dry.base = bad; }, "--dry-base is ");
+  }
+  refused(
+      [](SamplingOptions& options) {
+        options.dry.sequence_breakers = {"a", ""};
+      },
+      "--dry-sequence-breaker is empty");
+}
+
+}  // namespace
+}  // namespace minimind

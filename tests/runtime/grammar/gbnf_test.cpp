@@ -1,0 +1,291 @@
+#include "runtime/grammar/gbnf.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/generate/grammar_constraint.h"
+#include "runtime/grammar/builder.h"
+#include "runtime/grammar/state.h"
+#include "runtime/tokenizer/tokenizer.h"
+#include "tests/support/temporary_file.h"
+#include "weights/io/error.h"
+
+namespace minimind {
+namespace {
+
+using namespace std::string_literals;
+using Texts = std::vector<std::string>;
+
+GrammarState state_of(std::string_view grammar) {
+  return GrammarState(std::make_shared<const Grammar>(parse_grammar(grammar, "g.gbnf")));
+}
+
+bool matches(GrammarState& state, std::string_view text) {
+  state.restart();
+  return state.advance(text) && state.may_end();
+}
+
+struct Case {
+  std::string grammar;
+  Texts accepted, rejected;
+};
+
+void expect_matches(const Case& c) {
+  GrammarState state = state_of(c.grammar);
+  for (const std::string& text : c.accepted) {
+    EXPECT_TRUE(matches(state, text)) << c.grammar << "\n" << text;
+    state.restart();
+    for (const char byte : text) ASSERT_TRUE(state.advance({&byte, 1})) << c.grammar << "\nbyte by byte: " << text;
+    EXPECT_TRUE(state.may_end());
+  }
+  for (const std::string& text : c.rejected) EXPECT_FALSE(matches(state, text)) << c.grammar << "\n" << text;
+}
+
+TEST(Grammar, MatchesWhatItsSyntaxSays) {
+  const Case cases[] = {
+      {"root ::= \"ab\" | \"c\" d\nd ::= \"d\"", {"ab", "cd"}, {"", "a", "c", "abc", "cdd"}},
+      {"root ::= [a-cx]", {"a", "b", "c", "x"}, {"d", "-", ""}},
+      {"root ::= [-a] [a-] [+--]", {"---", "aa,", "a-+"}, {"b-+", "-a."}},
+      {"root ::= [^a-c\\n]", {"d", "好", "\0"s}, {"a", "\n", "", "dd"}},
+      {"root ::= . .", {"a\n", "你好", "\0\xF4\x8F\xBF\xBF"s}, {"a", "abc"}},
+      {"root ::= \"a\"* \"b\"+ \"c\"?", {"b", "aabb", "bc"}, {"", "a", "abcc"}},
+      {"root ::= \"a\"{2}", {"aa"}, {"a", "aaa"}},
+      {"root ::= \"ab\"{2,}", {"abab", "ababab"}, {"ab", "ababa"}},
+      {"root ::= [ab]{1,3}", {"a", "bab"}, {"", "abab"}},
+      {"root ::= \"a\"{0,2} \"b\"{0} \"c\"{ 1 , 2 }", {"c", "aacc"}, {"b", "aaac"}},
+      {"root ::= (\"a\" | \"b\" \"c\")+ ( )", {"a", "bca"}, {"b", ""}},
+      {"root ::= \"\" | \"x\"", {"", "x"}, {"xx"}},
+      {"root ::= \"a\"**", {"", "aaa"}, {"b"}},
+      {R"(root ::= "\n\r\t\\\"\x41\u4f60\U0001F600" [\]\[\-\\"])", {"\n\r\t\\\"A你😀]", "\n\r\t\\\"A你😀-"}, {"\n"}},
+      {"# a comment\n\nroot ::= # another\n  \"a\" |\n  \"b\" # more\n\n\nx-1 ::= (\n \"c\"\n | \"d\" )\n",
+       {"a", "b"},
+       {"c"}},
+      {"root ::= \"a\" Other-1\r\nOther-1 ::= \"b\"\r\n", {"ab"}, {"a"}},
+      {"root ::= \"(\" root \")\" | \"\"", {"", "(())"}, {"(", "())"}},
+      {"root ::= (\"a\"? \"b\"*)*", {"", "ab", "bbaab"}, {"c"}},
+      {"root ::= (\"a\"?){2,3} \"b\"", {"b", "aaab"}, {"aaaab"}},
+      {"root ::= x \"c\"\nx ::= y y\ny ::= \"a\" | \"\" | \"b\"", {"c", "abc", "bc"}, {"aaac", ""}},
+  };
+  for (const Case& c : cases) expect_matches(c);
+}
+
+TEST(Grammar, OfJsonAsLlamaCppUsersWriteIt) {
+  expect_matches({R"(
+root   ::= object
+value  ::= object | array | string | number | ("true" | "false" | "null") ws
+object ::= "{" ws ( string ":" ws value ("," ws string ":" ws value)* )? "}" ws
+array  ::= "[" ws ( value ("," ws value)* )? "]" ws
+string ::= "\"" ( [^"\\\x7F\x00-\x1F] | "\\" (["\\bfnrt] | "u" [0-9a-fA-F]{4}) )* "\"" ws
+number ::= ("-"? ([0-9] | [1-9] [0-9]{0,15})) ("." [0-9]+)? ([eE] [-+]? [0-9]+)? ws
+ws ::= | " " | "\n" [ \t]{0,20}
+)",
+                  {R"({})", R"({"a": [1, -2.5e+3, {"b": null}], "你": "\u00e9\n"} )", "{\n\t\"x\":true}"},
+                  {"[]", R"({"a"})", R"({"a": 01})", "{\"a\": \"\n\"}", R"({"a": "\q"})"}});
+}
+
+TEST(Grammar, ErrorsNameTheLineAndTheColumn) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"root ::= \"a", "g.gbnf:1:10: this text has no closing \""},
+      {"root ::= \"a\"\nx = \"b\"", "g.gbnf:2:3: wanted ::= after the name 'x'"},
+      {"root ::= x\n", "g.gbnf:1:10: there is no rule 'x'"},
+      {"root ::= \"你好\" )", "g.gbnf:1:15: wanted the end of the rule"},
+      {"root ::= (\"a\"", "g.gbnf:1:10: this parenthesis is not closed"},
+      {"root ::= (\"a\" ]", "g.gbnf:1:15: wanted | or )"},
+      {"root ::= [a", "g.gbnf:1:10: this set has no closing ]"},
+      {"root ::= []", "g.gbnf:1:10: this set is empty"},
+      {"root ::= [^\\x00-\\U0010FFFF]", "g.gbnf:1:10: this set excludes every character"},
+      {"root ::= [xz-a]", "g.gbnf:1:12: this range ends before it begins"},
+      {"root ::= \"\\q\"", "g.gbnf:1:11: this escape is unknown"},
+      {"root ::= \"\\x4\"", "g.gbnf:1:11: this escape wants 2 hexadecimal digits"},
+      {"root ::= \"\\u12 4\"", "g.gbnf:1:11: this escape wants 4"},
+      {"root ::= \"\\ud800\"", "g.gbnf:1:11: this escape names no character"},
+      {"root ::= \"\\U00110000\"", "g.gbnf:1:11: this escape names no character"},
+      {"root ::= \"a\" | * \"b\"", "g.gbnf:1:16: there is nothing before this to repeat"},
+      {"root ::= \"a\"{3,2}", "g.gbnf:1:10: a repetition of at least 3 and at most 2"},
+      {"root ::= \"a\"{x}", "g.gbnf:1:14: wanted a number"},
+      {"root ::= \"a\"{2,3", "g.gbnf:1:17: wanted }"},
+      {"root ::= \"a\"{99999999999999999999}", "at most 100000 are supported"},
+      {"root ::= <think> \"a\"", "g.gbnf:1:10: references to tokens"},
+      {"root ::= !<[5]>", "g.gbnf:1:10: references to tokens"},
+      {"root ::= \"a\"\nroot ::= \"b\"", "g.gbnf:2:1: rule 'root' is defined twice"},
+      {"root_a ::= \"a\"", "g.gbnf:1:5: wanted ::="},
+      {"\"a\"", "g.gbnf:1:1: wanted the name of a rule"},
+      {"root ::= \"\xFF\"", "g.gbnf:1:11: this is not UTF-8"},
+      {"x ::= \"a\"", "g.gbnf: has no rule 'root'"},
+      {"", "g.gbnf: has no rule 'root'"},
+      {"root ::= " + std::string(1000, '('), "parentheses within another"},
+      {"root ::= ((\"a\"{1000}){1000}){1000} \"b\"{100000}" + std::string(20, '\n') + "x ::= " +
+           "\"c\"{100000} \"c\"{100000} \"c\"{100000} \"c\"{100000} \"c\"{100000} \"c\"{100000} \"c\"{100000}",
+       "g.gbnf:21:"},
+  };
+  for (const auto& [grammar, wanted] : cases) {
+    const std::string error = error_of([&, text = grammar] { parse_grammar(text, "g.gbnf"); });
+    EXPECT_NE(error.find(wanted), std::string::npos) << grammar.substr(0, 80) << "\n" << error;
+  }
+}
+
+TEST(Grammar, LeftRecursionIsRefusedByTheNameOfTheRule) {
+  for (const std::string grammar :
+       {"root ::= x\nx ::= x \"a\" | \"b\"", "root ::= \"b\" | x\nx ::= y \"a\" | \"b\"\ny ::= \"c\" | x",
+        "root ::= \"c\" x\nx ::= \"b\"* (\"\" | \"a\") x \"d\" | \"e\"", "root ::= x\nx ::= x | \"a\""}) {
+    const std::string error = error_of([&] { parse_grammar(grammar, "g.gbnf"); });
+    EXPECT_NE(error.find("left recursive"), std::string::npos) << grammar << error;
+    EXPECT_TRUE(error.starts_with("g.gbnf: rule 'x'") || error.starts_with("g.gbnf: rule 'y'")) << error;
+  }
+}
+
+TEST(Grammar, ARuleThatCanNeverBeFinishedIsRefused) {
+  EXPECT_NE(error_of([] { parse_grammar("root ::= \"a\" x\nx ::= \"b\" x", "g.gbnf"); }).find("can never be finished"),
+            std::string::npos);
+  EXPECT_EQ(error_of([] { parse_grammar("root ::= \"a\"\nx ::= \"b\" x", "g.gbnf"); }), "") << "it is not used";
+}
+
+TEST(Grammar, FollowsCharactersThatAreCutAnywhere) {
+  GrammarState state = state_of("root ::= [一-九] \"é\" .");
+  EXPECT_TRUE(state.allows("\xE4"));
+  EXPECT_FALSE(state.allows("\xE5"));
+  ASSERT_TRUE(state.advance("\xE4\xB8"));
+  EXPECT_FALSE(state.allows("\x7F"));
+  EXPECT_TRUE(state.allows("\x80\xC3\xA9\xF0\x9F"));
+  EXPECT_FALSE(state.allows("\x80\xC3\xA8"));
+  EXPECT_FALSE(state.may_end());
+  ASSERT_TRUE(state.advance("\x80\xC3\xA9"));
+  for (const char* never : {"\x80", "\xC0", "\xC1", "\xE0\x80", "\xED\xA0", "\xF0\x80", "\xF4\x90", "\xF5"}) {
+    EXPECT_FALSE(state.allows(never)) << "no UTF-8 begins like this";
+  }
+  EXPECT_TRUE(state.allows("\xED\x9F\xBF"));
+}
+
+// Every character, alone, is in a set exactly when it is.
+TEST(Grammar, SetsHoldExactlyTheirCharacters) {
+  GrammarState state = state_of("root ::= [\\x20-\\x7e\\u0430-\\u0451\\u2028\\u4e00-\\uffff\\U0001F600-\\U00020001]");
+  const auto in_set = [](char32_t c) {
+    return (c >= 0x20 && c <= 0x7E) || (c >= 0x430 && c <= 0x451) || c == 0x2028 ||
+           (c >= 0x4E00 && c <= 0xFFFF && (c < 0xD800 || c > 0xDFFF)) || (c >= 0x1F600 && c <= 0x20001);
+  };
+  for (char32_t c = 0; c <= 0x10FFFF; ++c) {
+    std::string text;
+    if (c < 0x80) {
+      text = {static_cast<char>(c)};
+    } else if (c < 0x800) {
+      text = {static_cast<char>(0xC0 | c >> 6), static_cast<char>(0x80 | (c & 0x3F))};
+    } else if (c < 0x10000) {
+      text = {static_cast<char>(0xE0 | c >> 12), static_cast<char>(0x80 | (c >> 6 & 0x3F)),
+              static_cast<char>(0x80 | (c & 0x3F))};
+    } else {
+      text = {static_cast<char>(0xF0 | c >> 18), static_cast<char>(0x80 | (c >> 12 & 0x3F)),
+              static_cast<char>(0x80 | (c >> 6 & 0x3F)), static_cast<char>(0x80 | (c & 0x3F))};
+    }
+    ASSERT_EQ(state.allows(text), in_set(c)) << static_cast<unsigned>(c);
+  }
+}
+
+TEST(Grammar, ManyReadingsOfATextCostLittle) {
+  GrammarState brackets = state_of("root ::= \"a\" root \"b\" | \"a\" root \"c\" | \"\"");
+  const std::string a(3000, 'a');
+  EXPECT_TRUE(matches(brackets, a + std::string(1500, 'b') + std::string(1500, 'c'))) << "2^3000 readings";
+  EXPECT_FALSE(matches(brackets, a + std::string(3001, 'b')));
+  GrammarState stars = state_of("root ::= ((\"a\"* \"a\"*)* (\"a\" | \"aa\")*)*");
+  EXPECT_TRUE(matches(stars, a));
+  GrammarState catalan = state_of("root ::= \"a\" root root | \"a\"");
+  EXPECT_TRUE(matches(catalan, std::string(301, 'a')));
+}
+
+TEST(Grammar, AmbiguityThatOutgrowsMemoryIsAnErrorAndNotACrash) {
+  GrammarState state = state_of("root ::= (\"a\" | nested)* \"b\"\nnested ::= \"a\" root \"c\" | \"a\" root \"d\"");
+  const std::string error = error_of([&] {
+    for (int i = 0; i < 20'000; ++i) state.advance("a");
+  });
+  EXPECT_NE(error.find("too ambiguous"), std::string::npos) << error;
+}
+
+TEST(Grammar, NestsDeeplyAndForgetsWhatItDoesNotNeed) {
+  GrammarState state = state_of("root ::= \"[\" (root (\",\" root)*)? \"]\" | [0-9]{1,3}");
+  constexpr int depth = 60'000;
+  for (int i = 0; i < depth; ++i) ASSERT_TRUE(state.advance("[7,"));
+  ASSERT_TRUE(state.advance("1"));
+  EXPECT_EQ(state.bytes_to_end(), static_cast<std::uint64_t>(depth));
+  for (int i = 0; i < depth; ++i) ASSERT_TRUE(state.advance("]"));
+  EXPECT_TRUE(state.must_end());
+  state.restart();
+  EXPECT_TRUE(state.allows("[1]"));
+}
+
+TEST(Grammar, ABytesThatDoesNotFitChangesNothing) {
+  GrammarState state = state_of("root ::= \"ab\" | \"abc\" \"d\"*");
+  EXPECT_FALSE(state.advance("ax"));
+  ASSERT_TRUE(state.advance("ab"));
+  EXPECT_TRUE(state.may_end());
+  EXPECT_FALSE(state.must_end());
+  EXPECT_FALSE(state.advance("d"));
+  ASSERT_TRUE(state.advance("c"));
+  EXPECT_TRUE(state.may_end());
+  GrammarState only = state_of("root ::= \"ab\"");
+  ASSERT_TRUE(only.advance("ab"));
+  EXPECT_TRUE(only.must_end());
+}
+
+TEST(Grammar, KnowsTheShortestWayToTheEnd) {
+  GrammarState state = state_of("root ::= \"[\" x \"]\"\nx ::= \"你\"{2,5} | \"a\" x | x2*\nx2 ::= \"bcd\"");
+  EXPECT_EQ(state.bytes_to_end(), 2u);
+  ASSERT_TRUE(state.advance("[aa\xE4"));
+  EXPECT_EQ(state.bytes_to_end(), 2u + 3 + 1);
+  state.restart();
+  ASSERT_TRUE(state.advance("[b"));
+  EXPECT_EQ(state.bytes_to_end(), 3u);
+}
+
+TEST(Grammar, AFileThatIsTooLargeOrMissingIsAnError) {
+  const TemporaryFile file(std::string((std::size_t{1} << 20) + 1, '#'));
+  EXPECT_NE(error_of([&] { load_grammar(file.path()); }).find("at most 1048576 are read"), std::string::npos);
+  EXPECT_NE(error_of([] { load_grammar("/nonexistent.gbnf"); }), "");
+  const TemporaryFile good("root ::= \"a\"");
+  EXPECT_EQ(error_of([&] { load_grammar(good.path()); }), "");
+}
+
+TEST(GrammarConstraint, AllowsTheTokensWhoseTextsTheGrammarAllows) {
+  const Tokenizer tokenizer = Tokenizer::load(MINIMIND_SOURCE_DIR "/weights/demo");
+  const auto grammar = std::make_shared<const Grammar>(
+      parse_grammar("root ::= ([一-龥]{1,4} [，。] \"\\n\"?){2,} | \"{\" [^}]{0,3} \"}\"", "g.gbnf"));
+  const std::vector<std::int32_t> end{*tokenizer.eos_id()};
+  const std::size_t vocab_size = tokenizer.vocab_size() + 7;  // a model may have ids without a token
+  GrammarConstraint constraint(grammar, tokenizer, vocab_size, end, 1000);
+  GrammarState state(grammar);
+  for (const std::string text : {"", "春", "山。", "水，", "\n", "云", "。"}) {
+    if (!text.empty()) {
+      const std::vector<std::int32_t> ids = tokenizer.encode(text);
+      for (const std::int32_t id : ids) constraint.accept(id, 1000);
+      ASSERT_TRUE(state.advance(text));
+    }
+    for (std::size_t i = 0; i < vocab_size; ++i) {
+      const auto id = static_cast<std::int32_t>(i);
+      const std::string_view bytes = tokenizer.token_bytes(id);
+      const bool is_end = id == end.front();
+      const bool wanted = is_end ? state.may_end() : !bytes.empty() && !tokenizer.is_special(id) && state.allows(bytes);
+      ASSERT_EQ(constraint.allowed()[i] != 0, wanted) << "token " << id << " after " << text;
+    }
+  }
+}
+
+TEST(GrammarConstraint, LeavesRoomToComeToTheEnd) {
+  const Tokenizer tokenizer = Tokenizer::load(MINIMIND_SOURCE_DIR "/weights/demo");
+  const auto grammar = std::make_shared<const Grammar>(parse_grammar("root ::= \"(\" [a-z]* \"))\"", "g.gbnf"));
+  const std::int32_t open = tokenizer.encode("(").front(), a = tokenizer.encode("a").front(),
+                     close = tokenizer.encode(")").front();
+  GrammarConstraint constraint(grammar, tokenizer, tokenizer.vocab_size(), {}, 4);
+  constraint.accept(open, 3);
+  EXPECT_TRUE(constraint.allowed()[static_cast<std::size_t>(a)]);
+  constraint.accept(a, 2);
+  EXPECT_FALSE(constraint.allowed()[static_cast<std::size_t>(a)]) << "two brackets for two tokens";
+  EXPECT_TRUE(constraint.allowed()[static_cast<std::size_t>(close)]);
+  GrammarConstraint too_late(grammar, tokenizer, tokenizer.vocab_size(), {}, 1);
+  EXPECT_TRUE(too_late.allowed()[static_cast<std::size_t>(open)]) << "what cannot be complete is begun all the same";
+}
+
+}  // namespace
+}  // namespace minimind

@@ -1,0 +1,208 @@
+#include "runtime/jinja/jinja.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "runtime/jinja/json.h"
+#include "tests/support/temporary_file.h"
+#include "weights/io/error.h"
+
+namespace minimind {
+namespace {
+
+using Json = nlohmann::json;
+
+const std::string golden = MINIMIND_SOURCE_DIR "/tests/golden_jinja/";
+
+// Rendered with the variables of a JSON object.
+std::string render(const std::string& source, const std::string& variables = "{}") {
+  const jinja::Value value = jinja::parse_json(variables, "variables");
+  return JinjaTemplate(source, "test").render(*value.dict(), 0);
+}
+
+// The message of the Error that parsing or rendering throws, "" when it throws none.
+std::string error_of(const std::string& source, const std::string& variables = "{}") {
+  try {
+    render(source, variables);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+void expect_error(const std::string& source, const std::string& wanted) {
+  const std::string found = error_of(source);
+  EXPECT_NE(found.find(wanted), std::string::npos) << source.substr(0, 200) << ": " << found;
+}
+
+std::string repeated(const std::string& text, std::size_t times) {
+  std::string result;
+  for (std::size_t i = 0; i < times; ++i) result += text;
+  return result;
+}
+
+TEST(Jinja, RendersWhatJinja2RendersAndRefusesWhatItRefuses) {
+  const std::string variables = read_whole_file(golden + "variables.json");
+  const jinja::Value value = jinja::parse_json(variables, "variables");
+  std::ifstream cases(golden + "cases.jsonl");
+  std::size_t count = 0;
+  for (std::string line; std::getline(cases, line); ++count) {
+    const Json golden_case = Json::parse(line);
+    const std::string source = golden_case.at("template");
+    if (golden_case.at("rendered").is_null()) {
+      EXPECT_THROW(JinjaTemplate(source, "test").render(*value.dict(), 0), Error) << source;
+    } else {
+      EXPECT_EQ(JinjaTemplate(source, "test").render(*value.dict(), 0), golden_case.at("rendered")) << source;
+    }
+  }
+  EXPECT_GT(count, 3350u);
+}
+
+TEST(Jinja, SaysWhereAndWhy) {
+  EXPECT_EQ(error_of("a\n你好 {{ x.y.z }}"), "test: line 2, column 8: 'x' is undefined");
+  EXPECT_EQ(error_of("{{ x.y.z }}", R"({"x": {}})"), "test: line 1, column 7: a mapping has no attribute 'y'");
+  EXPECT_EQ(error_of("{% if 1 %}\r\n  {{ raise_exception('no \"tools\"') }}{% endif %}"),
+            "test: line 2, column 21: no \"tools\"");
+  EXPECT_EQ(error_of("{{ 1 + }}"), "test: line 1, column 8: found '}}'; wanted an expression");
+  EXPECT_EQ(error_of("{% if a %}"), "test: line 1, column 11: found the end of the template; wanted {% endif %}");
+}
+
+TEST(Jinja, RefusesWhatItDoesNotSupportByName) {
+  expect_error("\n {% include 'x' %}", "line 2, column 5: unsupported tag 'include'");
+  expect_error("{% block a %}{% endblock %}", "unsupported tag 'block'");
+  expect_error("{% frobnicate %}", "unknown tag 'frobnicate'");
+  expect_error("{% for a in b recursive %}{% endfor %}", "recursive loops are not supported");
+  expect_error("{{ 'a'|wordwrap }}", "column 8: unsupported filter 'wordwrap'");
+  expect_error("{{ 'a'|nonsense }}", "unknown filter 'nonsense'");
+  expect_error("{{ 1 is nonsense }}", "unknown test 'nonsense'");
+  expect_error("{{ 'a'.encode() }}", "the method 'encode' of a string is not supported");
+  expect_error("{{ [].append(1) }}", "access to 'append' of a list is unsafe");
+  expect_error("{{ ''.__class__ }}", "'__class__' are not supported");
+  expect_error("{{ cycler(1, 2) }}", "the function 'cycler' is not supported");
+  expect_error("{{ [1]|map('string') }}", "cannot print an iterator");
+  expect_error("{{ ('a'|safe)|upper }}", "escaped text is not supported");
+  expect_error("{{ 9223372036854775807 + 1 }}", "does not fit in an integer of 64 bits");
+  expect_error("{{ 99999999999999999999 }}", "does not fit in 64 bits");
+  expect_error("{{ 'Σ'|lower }}", "capital sigma");
+}
+
+TEST(Jinja, FindsAnUnknownFilterInABranchOnlyWhenItIsReached) {
+  EXPECT_EQ(render("{% if false %}{{ 1|nonsense }}{% endif %}x"), "x");
+  expect_error("{% if true %}{{ 1|nonsense }}{% endif %}", "unknown filter 'nonsense'");
+  expect_error("{% if false %}{% for i in [] %}{{ 1|nonsense }}{% endfor %}{% endif %}", "unknown filter 'nonsense'");
+}
+
+TEST(Jinja, TellsTheTimeItIsGiven) {
+  ::setenv("TZ", "UTC", 1);
+  ::tzset();
+  const jinja::Dict none;
+  const JinjaTemplate day("{{ strftime_now('%d %b %Y, %H:%M:%S%Z%%') }}", "test");
+  EXPECT_EQ(day.render(none, 1'700'000'000), "14 Nov 2023, 22:13:20%");
+  expect_error("{{ strftime_now('%f') }}", "microseconds");
+}
+
+TEST(Jinja, KeepsTheOrderOfAMapping) {
+  const std::string many =
+      R"({"d": {"z": 1, "y": 2, "10": 3, "9": 4, "a": 5, "b": 6, "c": 7, "d": 8, "e": 9, "f": 10}})";
+  EXPECT_EQ(render("{{ d|join }}{{ d.f }}{{ d['10'] }}{{ d.missing is defined }}", many), "zy109abcdef103False");
+  EXPECT_EQ(render("{{ d|tojson }}", R"({"d": {"b": 1, "a": 2, "b": 3}})"), R"({"b": 3, "a": 2})");
+}
+
+TEST(Jinja, RefusesWhatTakesTooLong) {
+  const std::string limit = "takes more than the limit of";
+  const auto start = std::chrono::steady_clock::now();
+  expect_error("{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}", limit);
+  expect_error("{% set ns = namespace(x='ab') %}{% for i in range(99) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
+               limit);
+  expect_error("{% set ns = namespace(x=[1]) %}{% for i in range(99) %}{% set ns.x = ns.x + ns.x %}{% endfor %}",
+               limit);
+  expect_error(
+      "{% set ns = namespace(x='a') %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x }}",
+      limit);
+  expect_error(
+      "{% set ns = namespace(x=1) %}{% for i in range(99) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ {ns.x: 1} }}",
+      "a key of a mapping holds too many values");
+  expect_error("{% set x = 'a' * 9000000 %}{% for i in range(100000) %}{% if 'b' in x %}{% endif %}{% endfor %}",
+               limit);
+  expect_error("{{ 'a' * 9223372036854775807 }}", limit);
+  expect_error("{{ [1, 2] * 9223372036854775807 }}", limit);
+  expect_error("{{ 'a'|indent(9223372036854775807) }}", limit);
+  expect_error("{{ [1]|tojson(indent=9223372036854775807) }}", limit);
+  expect_error("{{ 'x'|center(9223372036854775807) }}", limit);
+  expect_error("{{ ('a' * 100000).replace('', 'b' * 100000) }}", limit);
+  expect_error("{% set x = 'ab' * 5000000 %}{% for i in range(9999) %}{{ x.rfind('aab') }}{% endfor %}", limit);
+  expect_error("{{ range(1000000000) }}", "the limit is 100000");
+  expect_error("{{ '%999999999s' % 1 }}", limit);
+  expect_error("{{ '{:>999999999}'.format(1) }}", limit);
+  expect_error("{{ '%.999999999d' % 1 }}", limit);
+  expect_error("{{ 'a'.ljust(9223372036854775807, '你') }}", limit);
+  expect_error("{{ 'a'.zfill(9223372036854775807) }}", limit);
+  expect_error("{{ ('\\t' * 1000000).expandtabs(1000000) }}", limit);
+  expect_error("{{ [1]|slice(9223372036854775807)|list }}", limit);
+  expect_error("{{ [1]|batch(9223372036854775807, 0)|list }}", limit);
+  const std::string long_key = "{% set k = 'x' * 1000000 %}{% set other = k ~ 'b' %}{% set d = {k ~ 'a': 1} %}";
+  expect_error(long_key + "{% for i in range(100000) %}{{ d[other] }}{{ d.get(other) }}{% endfor %}", limit);
+  expect_error(long_key + "{% for i in range(100000) %}{% if (other, 1) in d %}{% endif %}{% endfor %}", limit);
+  expect_error(long_key + "{% for i in range(100000) %}{% if k.startswith(k) %}{% endif %}{% endfor %}", limit);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60)) << "far from what it should take";
+}
+
+TEST(Jinja, RefusesWhatIsNestedTooDeep) {
+  const std::string deep = "deep";
+  expect_error("{{ " + repeated("(", 100'000) + "1" + repeated(")", 100'000) + " }}", deep);
+  expect_error("{{ " + repeated("-", 100'000) + "1 }}", deep);
+  expect_error("{{ " + repeated("not ", 100'000) + "1 }}", deep);
+  expect_error("{{ 1" + repeated(" + 1", 100'000) + " }}", deep);
+  expect_error("{{ x" + repeated(".x", 100'000) + " }}", deep);
+  expect_error("{{ x" + repeated("|e", 100'000) + " }}", deep);
+  expect_error("{{ 1" + repeated(" if 1 else 1", 50'000) + " }}", deep);
+  expect_error(repeated("{% if 1 %}", 100'000), deep);
+  expect_error(repeated("{% macro a() %}", 60'000), deep);
+  expect_error("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "levels of nesting");
+  expect_error("{% set ns = namespace(x=1) %}{% for i in range(9999) %}{% set ns.x = [ns.x] %}{% endfor %}", deep);
+  expect_error(
+      "{% set ns = namespace(g=[1]) %}{% for i in range(9999) %}{% set ns.g = ns.g|map('string') %}{% endfor %}"
+      "{{ ns.g|list }}",
+      "levels of nesting");
+  expect_error("{% set ns = namespace() %}{% set ns.x = ns %}{{ ns }}", "levels of nesting");
+}
+
+TEST(Jinja, RefusesATemplateThatIsNotUtf8OrTooLarge) {
+  expect_error("a\xff", "is not UTF-8");
+  expect_error(repeated("a", (1 << 20) + 1), "a template may have 1048576");
+}
+
+TEST(Jinja, ALoopOverWhatIsMadeWhileItRunsAsksNoEarlierThanItMust) {
+  EXPECT_EQ(render("{% set ns = namespace(go=true) %}{% for i in range(9) if ns.go %}{{ i }}{% if i == 3 %}"
+                   "{% set ns.go = false %}{% endif %}{% endfor %}"),
+            "0123");
+}
+
+TEST(JinjaJson, ReadsValuesAndRefusesWhatIsNone) {
+  EXPECT_EQ(render("{{ x }}", R"({"x": [1, -1, 1.0, 1e3, true, null, "é\u4f60", {}, 9223372036854775807]})"),
+            "[1, -1, 1.0, 1000.0, True, None, 'é你', {}, 9223372036854775807]");
+  const auto message = [](const std::string& text) -> std::string {
+    try {
+      jinja::parse_json(text, "x.json");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message("{\"a\": }"), "x.json: is not valid JSON at byte 7");
+  EXPECT_NE(message("9223372036854775808"), "");
+  EXPECT_NE(message("-9223372036854775809"), "");
+  EXPECT_NE(message("\"\\ud800\""), "");
+  EXPECT_NE(message("1e999"), "");
+  EXPECT_NE(message(repeated("[", 1'000'000)), "");
+  EXPECT_NE(message("[1] 2"), "");
+  EXPECT_NE(message(""), "");
+}
+
+}  // namespace
+}  // namespace minimind

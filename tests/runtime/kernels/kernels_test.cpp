@@ -1,0 +1,421 @@
+#include "runtime/kernels/kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
+#include "runtime/engine/packed_matrix.h"
+#include "tests/runtime/kernels/random_floats.h"
+#include "tests/support/stored.h"
+#include "tests/support/tables.h"
+#include "weights/tensor/dtype.h"
+
+namespace minimind {
+namespace {
+
+constexpr double epsilon = std::numeric_limits<float>::epsilon();
+
+// Every test below runs for every table that this machine can run.
+class Kernels : public testing::TestWithParam<const kernels::Table*> {
+ protected:
+  const kernels::Table& table() const { return *GetParam(); }
+};
+
+INSTANTIATE_TEST_SUITE_P(EveryTable, Kernels, testing::ValuesIn(tables()),
+                         [](const auto& parameter) { return parameter.param->name; });
+
+// A stored row-major matrix of the given type.
+StoredTensor stored(const std::vector<float>& values, std::size_t rows, std::size_t cols, DType type) {
+  auto bytes = std::make_shared<std::vector<std::byte>>(rows * cols * size_of(type));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (type == DType::f32) std::memcpy(bytes->data() + 4 * i, &values[i], 4);
+    const std::uint16_t half = type == DType::f16 ? to_f16(values[i]).bits : to_bf16(values[i]).bits;
+    if (type != DType::f32) std::memcpy(bytes->data() + 2 * i, &half, 2);
+  }
+  return {.dtype = type, .shape = {rows, cols}, .data = *bytes, .file = "test", .mapping = nullptr, .copy = bytes};
+}
+
+// Activations as matrices take them: exact, and for block types rounded by a table's own kernel.
+class Input {
+ public:
+  Input(const kernels::Table& table, const WeightMatrix& matrix, const std::vector<float>& x) : x_(x) {
+    const std::size_t n = cols(matrix), tokens = x.size() / n;
+    activations_.exact = {x_.data(), tokens, n};
+    if (!takes_quantized(matrix)) return;
+    blocks_.resize(tokens * n / kernels::block_cols);
+    for (std::size_t t = 0; t < tokens; ++t) table.quantize(&x_[t * n], n, &blocks_[t * n / kernels::block_cols]);
+    activations_.quantized = {blocks_.data(), tokens, n / kernels::block_cols};
+  }
+
+  const Activations& activations() const { return activations_; }
+
+  // What the product sees of column `col` of token `t`, and how far that may be from what it was.
+  double seen(std::size_t t, std::size_t col) const {
+    if (blocks_.empty()) return activations_.exact.row(t)[col];
+    const kernels::ActivationBlock& block = block_of(t, col);
+    return static_cast<double>(block.scale) * block.quant[col % kernels::block_cols];
+  }
+  double rounding(std::size_t t, std::size_t col) const {
+    return blocks_.empty() ? 0 : 0.5 * static_cast<double>(block_of(t, col).scale);
+  }
+
+ private:
+  const kernels::ActivationBlock& block_of(std::size_t t, std::size_t col) const {
+    return activations_.quantized.row(t)[col / kernels::block_cols];
+  }
+
+  std::vector<float> x_;
+  std::vector<kernels::ActivationBlock> blocks_;
+  Activations activations_;
+};
+
+std::vector<float> product(const kernels::Table& table, const WeightMatrix& matrix, const std::vector<float>& x) {
+  const std::size_t tokens = x.size() / cols(matrix);
+  std::vector<float> y(tokens * rows(matrix), NAN);
+  const Range panels{0, kernels::panel_count(rows(matrix))};
+  multiply(table, matrix, panels, Input(table, matrix, x).activations(), Matrix<float>{y.data(), tokens, rows(matrix)});
+  return y;
+}
+
+// Of what the product sees: |fl(sum) - sum| <= n epsilon sum |w x| for n products added one by one (Higham, Accuracy
+// and Stability of Numerical Algorithms, section 3.1), three more for weights and activations that are rounded products
+// themselves, as those of blocks are. Of the exact activations: besides, every weight times the most that rounding to 8
+// bits moved its activation.
+void expect_product(const kernels::Table& table, const WeightMatrix& matrix, const std::vector<float>& x) {
+  const Input input(table, matrix, x);
+  const std::vector<float> y = product(table, matrix, x);
+  const std::size_t n = cols(matrix), m = rows(matrix), tokens = x.size() / n;
+  std::vector<float> row(n);
+  for (std::size_t r = 0; r < m; ++r) {
+    read_row(matrix, r, row.data());
+    for (std::size_t t = 0; t < tokens; ++t) {
+      double sum = 0, exact = 0, magnitude = 0, moved = 0;
+      for (std::size_t c = 0; c < n; ++c) {
+        const double seen = static_cast<double>(row[c]) * input.seen(t, c);
+        sum += seen;
+        magnitude += std::fabs(seen);
+        exact += static_cast<double>(row[c]) * x[t * n + c];
+        moved += std::fabs(static_cast<double>(row[c])) * input.rounding(t, c);
+      }
+      const double bound = static_cast<double>(n + 3) * epsilon * magnitude;
+      ASSERT_NEAR(y[t * m + r], sum, bound) << "row " << r << ", token " << t << " of " << m << " x " << n;
+      ASSERT_NEAR(y[t * m + r], exact, bound + (1 + 4 * epsilon) * moved) << "row " << r << ", token " << t;
+    }
+  }
+}
+
+struct Size {
+  std::size_t rows, cols, tokens;
+};
+
+TEST_P(Kernels, MatmulOfEveryTypeAgreesWithDoublePrecision) {
+  for (const Size size :
+       {Size{1, 1, 1}, {16, 7, 1}, {33, 50, 3}, {96, 64, 1}, {100, 96, 9}, {130, 160, 17}, {40, 608, 25}}) {
+    const std::vector<float> w = random_floats(size.rows * size.cols, 1);
+    const std::vector<float> x = random_floats(size.tokens * size.cols, 2);
+    for (const DType from : {DType::f32, DType::f16, DType::bf16}) {
+      for (const WeightType type : {WeightType::as_stored, WeightType::q8_0, WeightType::q4_0, WeightType::iq4_nl}) {
+        const WeightMatrix matrix = pack(stored(w, size.rows, size.cols, from), type, 1);
+        expect_product(table(), matrix, x);
+      }
+    }
+  }
+}
+
+// One row for each quant and scale, as a file may hold them: -128 and infinite scales, too.
+TEST_P(Kernels, EveryQuantOfABlockIsMultipliedByItsScale) {
+  constexpr std::size_t rows = 256, cols = 32;
+  for (const DType type : {DType::q8_0, DType::q4_0, DType::iq4_nl}) {
+    std::string bytes;
+    for (std::size_t row = 0; row < rows; ++row) {
+      const auto scale = static_cast<std::uint16_t>(row == 7 ? 0x7C00 : 257 * row & 0xBFFF);
+      bytes += little_endian(scale) + std::string(block_shape(type).bytes - 2, static_cast<char>(row));
+    }
+    const WeightMatrix matrix = pack(make_tensor(type, {rows, cols}, bytes), {}, 1);
+    std::vector<float> row(cols);
+    for (std::size_t col = 0; col < cols; ++col) {
+      std::vector<float> x(cols);
+      x[col] = 127;  // which is 127 times 1 when rounded to 8 bits
+      const std::vector<float> y = product(table(), matrix, x);
+      for (std::size_t r = 0; r < rows; ++r) {
+        read_row(matrix, r, row.data());
+        if (std::isinf(row[col])) {
+          EXPECT_FALSE(std::isfinite(y[r])) << "and 0 times it is NaN";
+        } else {
+          // Two roundings here, one in the weight.
+          const double exact = 127 * static_cast<double>(row[col]);
+          ASSERT_NEAR(y[r], exact, 3 * epsilon * std::fabs(exact))
+              << name_of(type) << ", row " << r << ", column " << col;
+        }
+      }
+    }
+  }
+}
+
+// -128 is as large as a stored quant gets, and 127 as an activation: instructions that saturate at 16 bits must not.
+TEST_P(Kernels, SumsOfTheLargestQuantsDoNotSaturate) {
+  constexpr std::size_t rows = 16, cols = 64;
+  for (const int quant : {-128, 127}) {
+    std::string bytes;
+    for (std::size_t i = 0; i < rows * cols / 32; ++i) {
+      bytes += little_endian(to_f16(1).bits) + std::string(32, static_cast<char>(quant));
+    }
+    const WeightMatrix matrix = pack(make_tensor(DType::q8_0, {rows, cols}, bytes), {}, 1);
+    for (const float x : {-127.0f, 127.0f}) {
+      const std::vector<float> y = product(table(), matrix, std::vector<float>(cols, x));
+      EXPECT_EQ(y, std::vector<float>(rows, x * static_cast<float>(quant) * cols));
+    }
+  }
+}
+
+TEST_P(Kernels, MatmulGivesABatchTheSameBitsAsSingleTokens) {
+  constexpr std::size_t rows = 83, cols = 608, most = 27;
+  const std::vector<float> w = random_floats(rows * cols, 3);
+  for (const WeightType type :
+       {WeightType::f32, WeightType::f16, WeightType::bf16, WeightType::q8_0, WeightType::q4_0, WeightType::iq4_nl}) {
+    const WeightMatrix matrix = pack(stored(w, rows, cols, DType::f32), type, 1);
+    const std::vector<float> x = random_floats(most * cols, 4);
+    for (std::size_t tokens = 2; tokens <= most; ++tokens) {
+      const std::vector<float> batch = product(table(), matrix, {x.begin(), x.begin() + tokens * cols});
+      for (const std::size_t t : {std::size_t{0}, tokens / 2, tokens - 1}) {
+        const std::vector<float> alone = product(table(), matrix, {&x[t * cols], &x[t * cols] + cols});
+        ASSERT_TRUE(std::equal(alone.begin(), alone.end(), &batch[t * rows])) << "token " << t << " of " << tokens;
+      }
+    }
+  }
+}
+
+TEST_P(Kernels, MatmulWritesNothingOutsideThePanelsAskedFor) {
+  constexpr std::size_t rows = 50, cols = 32;
+  const WeightMatrix matrix = pack(stored(random_floats(rows * cols, 5), rows, cols, DType::f32), {}, 1);
+  const std::vector<float> x = random_floats(2 * cols, 6);
+  std::vector<float> y(2 * rows, 77.0f);
+  multiply(table(), matrix, {1, 3}, Input(table(), matrix, x).activations(), Matrix<float>{y.data(), 2, rows});
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const std::size_t row = i % rows;
+    EXPECT_EQ(y[i] == 77.0f, row < 16 || row >= 48) << "row " << row;
+  }
+}
+
+// Every binary16 and every bfloat16 through a one-column product with 1, NaN and infinity included.
+TEST_P(Kernels, HalfPrecisionWeightsAreConvertedExactly) {
+  constexpr std::size_t rows = 65536;
+  for (const DType type : {DType::f16, DType::bf16}) {
+    auto bytes = std::make_shared<std::vector<std::byte>>(2 * rows);
+    for (std::size_t i = 0; i < rows; ++i) {
+      const auto bits = static_cast<std::uint16_t>(i);
+      std::memcpy(bytes->data() + 2 * i, &bits, 2);
+    }
+    const StoredTensor all{
+        .dtype = type, .shape = {rows, 1}, .data = *bytes, .file = "test", .mapping = nullptr, .copy = bytes};
+    const std::vector<float> y = product(table(), pack(all, {}, 1), {1.0f});
+    for (std::size_t i = 0; i < rows; ++i) {
+      const auto bits = static_cast<std::uint16_t>(i);
+      const float exact = type == DType::f16 ? to_f32(F16{bits}) : to_f32(Bf16{bits});
+      if (std::isnan(exact)) {
+        ASSERT_TRUE(std::isnan(y[i])) << i;
+      } else {
+        ASSERT_EQ(y[i], exact) << i;
+      }
+    }
+  }
+}
+
+TEST_P(Kernels, RmsNormAgreesWithDoublePrecision) {
+  for (const std::size_t n : {1u, 6u, 16u, 48u, 96u, 767u, 768u}) {
+    const std::vector<float> x = random_floats(n, 7), weight = random_floats(n, 8);
+    std::vector<float> out(n);
+    table().rms_norm(x.data(), weight.data(), n, 1e-5f, out.data());
+    double squares = 0;
+    for (const float value : x) squares += static_cast<double>(value) * value;
+    const double scale = 1 / std::sqrt(squares / static_cast<double>(n) + 1e-5);
+    for (std::size_t i = 0; i < n; ++i) {
+      // The sum of n squares is off by at most n epsilon of itself, its root by half of that; 4 more roundings.
+      const double exact = x[i] * scale * weight[i];
+      ASSERT_NEAR(out[i], exact, (static_cast<double>(n) / 2 + 4) * epsilon * std::fabs(exact)) << i << " of " << n;
+    }
+  }
+}
+
+TEST_P(Kernels, RopeTurnsHalvesAndAdjacentPairs) {
+  constexpr std::size_t head_dim = 12;
+  std::vector<float> cos(head_dim / 2), sin(head_dim / 2);
+  for (std::size_t i = 0; i < head_dim / 2; ++i) {
+    cos[i] = std::cos(0.3f * static_cast<float>(i + 1));
+    sin[i] = std::sin(0.3f * static_cast<float>(i + 1));
+  }
+  const std::vector<float> head = random_floats(head_dim, 9);
+  std::vector<float> halves = head, adjacent = head;
+  table().rope_halves(halves.data(), cos.data(), sin.data(), head_dim);
+  table().rope_adjacent_pairs(adjacent.data(), cos.data(), sin.data(), head_dim);
+  const auto expect_turned = [&](const std::vector<float>& out, std::size_t a, std::size_t b, std::size_t i) {
+    const double length = std::hypot(head[a], head[b]);
+    EXPECT_NEAR(out[a], static_cast<double>(head[a]) * cos[i] - static_cast<double>(head[b]) * sin[i],
+                2 * epsilon * length);
+    EXPECT_NEAR(out[b], static_cast<double>(head[b]) * cos[i] + static_cast<double>(head[a]) * sin[i],
+                2 * epsilon * length);
+  };
+  for (std::size_t i = 0; i < head_dim / 2; ++i) {
+    expect_turned(halves, i, i + head_dim / 2, i);
+    expect_turned(adjacent, 2 * i, 2 * i + 1, i);
+  }
+}
+
+TEST_P(Kernels, SoftmaxAgreesWithDoublePrecisionAndSumsToOne) {
+  for (const std::size_t n : {1u, 3u, 16u, 77u, 300u}) {
+    std::vector<float> x = random_floats(n, 10, 8);
+    double largest = -INFINITY, sum = 0;
+    for (const float value : x) largest = std::max(largest, static_cast<double>(value));
+    std::vector<double> exact(n);
+    for (std::size_t i = 0; i < n; ++i) sum += exact[i] = std::exp(x[i] - largest);
+    table().softmax(x.data(), n);
+    for (std::size_t i = 0; i < n; ++i) {
+      // x - max is rounded before exp (|x - max| < 64), exp is good to 1.5 ulp, the sum of n to n epsilon.
+      EXPECT_NEAR(x[i], exact[i] / sum, (64 + 4 + static_cast<double>(n)) * epsilon * exact[i] / sum);
+    }
+  }
+}
+
+TEST_P(Kernels, SoftmaxStandsScoresOfAnySize) {
+  std::vector<float> x{-3e38f, 3e38f, -3e38f, 1e30f, 0};
+  table().softmax(x.data(), x.size());
+  EXPECT_EQ(x, (std::vector<float>{0, 1, 0, 0, 0}));
+}
+
+TEST_P(Kernels, RoundToF16RoundsEveryNumberAsTheScalarConversionDoes) {
+  std::vector<float> x{0.0f, -0.0f, 65504, 65519.9f, 65520, 1e9f, INFINITY, -INFINITY, 0x1p-24f, 0x1p-25f, 0x1.8p-25f};
+  for (std::uint32_t i = 0; i < 1 << 16; ++i) {  // between every two neighbours, and at their middle
+    const float value = to_f32(F16{static_cast<std::uint16_t>(i)});
+    if (!std::isfinite(value)) continue;
+    const float next = to_f32(F16{static_cast<std::uint16_t>(i + 1)});
+    x.insert(x.end(), {value, 0.5f * (value + next), std::nextafter(0.5f * (value + next), value)});
+  }
+  std::vector<F16> rounded(x.size());
+  table().round_to_f16(x.data(), x.size(), rounded.data());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (std::isnan(x[i])) continue;
+    ASSERT_EQ(rounded[i].bits, to_f16(x[i]).bits) << x[i];
+  }
+  const float nan = NAN;
+  table().round_to_f16(&nan, 1, rounded.data());
+  EXPECT_TRUE(std::isnan(to_f32(rounded[0])));
+}
+
+double exact_activation(kernels::Activation activation, double x) {
+  switch (activation) {
+    case kernels::Activation::silu:
+      return x / (1 + std::exp(-x));
+    case kernels::Activation::sigmoid:
+      return 1 / (1 + std::exp(-x));
+    case kernels::Activation::relu:
+      return x > 0 ? x : 0;
+    case kernels::Activation::gelu:
+      return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+    case kernels::Activation::gelu_tanh:
+      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case kernels::Activation::linear:
+      return x;
+  }
+  return NAN;
+}
+
+constexpr kernels::Activation activations[] = {kernels::Activation::silu,      kernels::Activation::sigmoid,
+                                               kernels::Activation::relu,      kernels::Activation::gelu,
+                                               kernels::Activation::gelu_tanh, kernels::Activation::linear};
+
+// 1e-6 is the bound the project sets for GELU; on this range the values stay below 1 + |x|, and each is a few roundings
+// of numbers no larger than that.
+TEST_P(Kernels, ActivationsAgreeWithDoublePrecision) {
+  for (const kernels::Activation activation : activations) {
+    for (float x = -12; x <= 12; x += 0.0173f) {
+      float gate = x;
+      table().activate(activation, &gate, nullptr, 1);
+      ASSERT_NEAR(gate, exact_activation(activation, x), 1e-6 * std::max(1.0f, std::fabs(x)))
+          << static_cast<int>(activation) << " of " << x;
+    }
+  }
+}
+
+TEST_P(Kernels, ActivationsHaveTheirKnownValues) {
+  const auto activated = [&](kernels::Activation activation, float x) {
+    table().activate(activation, &x, nullptr, 1);
+    return x;
+  };
+  EXPECT_NEAR(activated(kernels::Activation::silu, -1), -0.2689414, 1e-6);
+  EXPECT_NEAR(activated(kernels::Activation::sigmoid, 0), 0.5, 1e-6);
+  EXPECT_EQ(activated(kernels::Activation::relu, -2), 0);
+  EXPECT_NEAR(activated(kernels::Activation::gelu, 1), 0.8413447, 1e-6);
+  EXPECT_NEAR(activated(kernels::Activation::gelu_tanh, 1), 0.8411920, 1e-6);
+  EXPECT_EQ(activated(kernels::Activation::linear, 3), 3);
+}
+
+TEST_P(Kernels, ActivationsStandExtremeInputs) {
+  for (const float x : {-1e30f, -100.0f, 100.0f, 1e30f}) {
+    for (const kernels::Activation activation : activations) {
+      float gate = x;
+      table().activate(activation, &gate, nullptr, 1);
+      const double exact = exact_activation(activation, x);
+      // What is below the smallest normal float may become 0.
+      EXPECT_NEAR(gate, exact, 1e-6 * std::fabs(exact) + std::numeric_limits<float>::min())
+          << static_cast<int>(activation) << " of " << x;
+    }
+  }
+}
+
+TEST_P(Kernels, ActivateMultipliesByUpOverVectorsAndTail) {
+  for (const std::size_t n : {1u, 5u, 16u, 37u}) {
+    std::vector<float> gate = random_floats(n, 14);
+    const std::vector<float> before = gate, up = random_floats(n, 15);
+    table().activate(kernels::Activation::relu, gate.data(), up.data(), n);
+    for (std::size_t i = 0; i < n; ++i) EXPECT_EQ(gate[i], std::max(before[i], 0.0f) * up[i]);
+  }
+}
+
+TEST_P(Kernels, AddsCoverVectorsAndTail) {
+  for (const std::size_t n : {1u, 15u, 16u, 50u}) {
+    const std::vector<float> start = random_floats(n, 16), y = random_floats(n, 17);
+    std::vector<float> sum = start, scaled = start;
+    table().add(sum.data(), y.data(), n);
+    table().add_scaled(scaled.data(), y.data(), 0.37f, n);
+    for (std::size_t i = 0; i < n; ++i) {
+      EXPECT_EQ(sum[i], start[i] + y[i]);
+      const double exact = start[i] + static_cast<double>(0.37f) * y[i];
+      EXPECT_NEAR(scaled[i], exact, epsilon * (std::fabs(start[i]) + std::fabs(y[i])));
+    }
+  }
+}
+
+class ForcedIsa : public testing::Test {
+ protected:
+  void TearDown() override { unsetenv("MINIMIND_ISA"); }
+};
+
+TEST_F(ForcedIsa, ChoosesTheTableNamed) {
+  for (const kernels::Table* table : tables()) {
+    setenv("MINIMIND_ISA", table->name, 1);
+    EXPECT_EQ(&kernels::choose(), table);
+  }
+}
+
+TEST_F(ForcedIsa, RefusesWhatCannotRunAndSaysWhatCan) {
+  setenv("MINIMIND_ISA", "mmx", 1);
+  try {
+    kernels::choose();
+    FAIL() << "mmx was accepted";
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("mmx"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find(tables().back()->name), std::string::npos);
+  }
+}
+
+TEST_F(ForcedIsa, ChoosesTheBestWhenNothingIsForced) {
+  EXPECT_EQ(&kernels::choose(), tables().front());
+}
+
+}  // namespace
+}  // namespace minimind

@@ -1,0 +1,453 @@
+#include "runtime/tokenizer/tokenizer_gguf.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/tokenizer/byte_level.h"
+#include "runtime/tokenizer/files.h"
+#include "runtime/tokenizer/tokenizer.h"
+#include "runtime/tokenizer/tokenizer_json.h"
+#include "runtime/tokenizer/write_tokenizer_gguf.h"
+#include "tests/support/golden_tokenizer.h"
+#include "tests/support/temporary_folder.h"
+#include "tools/options/load_tokenizer.h"
+#include "weights/checkpoint/checkpoint.h"
+
+namespace minimind {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+using Strings = std::vector<std::string>;
+using Integers = std::vector<std::int64_t>;
+
+constexpr std::size_t own_rows = 430;  // 4 more than tests/golden_tokenizer has tokens
+
+// A tokenizer whose token N is the byte N, with two merges and the added tokens <s> and </s>; both are among the
+// model's.
+TokenizerData plain_data() {
+  TokenizerData data;
+  data.source = "test.json";
+  for (int byte = 0; byte < 256; ++byte) {
+    data.vocab.emplace_back(to_byte_level(std::string{static_cast<char>(byte)}), byte);
+  }
+  data.vocab.insert(data.vocab.end(), {{"ab", 256}, {"abc", 257}, {"<s>", 258}, {"</s>", 259}});
+  data.merges = {{"a", "b"}, {"ab", "c"}};
+  data.added_tokens = {{.id = 258, .content = "<s>", .special = true}, {.id = 259, .content = "</s>", .special = true}};
+  data.bos_token = "<s>";
+  data.eos_token = "</s>";
+  return data;
+}
+
+GgufMetadata metadata_of(const TokenizerData& data, std::size_t rows) {
+  GgufMetadata metadata;
+  (void)set_tokenizer(metadata, data, rows);
+  return metadata;
+}
+
+TokenizerData after_gguf(const TokenizerData& data, std::size_t rows) {
+  return read_tokenizer_gguf(metadata_of(data, rows), "model.gguf");
+}
+
+template <typename Data>
+const Data& get(const GgufMetadata& metadata, std::string_view key) {
+  const GgufValue* const value = metadata.find(key);
+  if (!value) throw std::runtime_error("no " + std::string(key));
+  return std::get<Data>(value->data);
+}
+
+Strings sentences_of(const TokenizerData& data) {
+  GgufMetadata metadata;
+  return set_tokenizer(metadata, data, 300);
+}
+
+// The error of reading what `change` makes of the plain tokenizer's metadata.
+std::string error_after(const std::function<void(GgufMetadata&)>& change) {
+  GgufMetadata metadata = metadata_of(plain_data(), 262);
+  change(metadata);
+  return error_of([&] { Tokenizer(read_tokenizer_gguf(metadata, "model.gguf")); });
+}
+
+std::string write_file(const TemporaryFolder& folder, const std::string& name, const GgufMetadata& metadata) {
+  OutputFile out(folder.path() + "/" + name);
+  write_gguf(out, metadata, {}, 1);
+  out.commit();
+  return folder.path() + "/" + name;
+}
+
+TEST(TokenizerGguf, EncodesAndDecodesAsHuggingFaceTokenizers) {
+  const Tokenizer tokenizer(after_gguf(read_tokenizer_json(own_tokenizer), own_rows));
+  expect_golden(tokenizer, own_tokenizer + "/golden.jsonl");
+  EXPECT_EQ(tokenizer.vocab_size(), 426u);
+  EXPECT_EQ(tokenizer.bos_id(), 1);
+  EXPECT_EQ(tokenizer.eos_id(), 0);
+  EXPECT_EQ(tokenizer.pad_id(), std::nullopt);
+  EXPECT_EQ(tokenizer.chat_template(), "{{ messages[0].content }}");
+  EXPECT_TRUE(tokenizer.is_special(0));
+  EXPECT_FALSE(tokenizer.is_special(425));
+  EXPECT_FALSE(tokenizer.has(426));
+}
+
+TEST(TokenizerGguf, MiniMindsTokenizersAreExactAndTheSameInLlamaCpp) {
+  if (!std::filesystem::exists(reference_tokenizers)) GTEST_SKIP() << reference_tokenizers << " is not here";
+  for (const std::string version : {"v1", "v2", "v3"}) {
+    const std::string folder = reference_tokenizers + "/" + version;
+    const TokenizerData data = read_tokenizer_json(folder);
+    GgufMetadata metadata;
+    EXPECT_EQ(set_tokenizer(metadata, data, 6400), Strings{});
+    const bool own_keys = std::any_of(metadata.entries().begin(), metadata.entries().end(),
+                                      [](const auto& entry) { return entry.first.starts_with("minimind."); });
+    EXPECT_FALSE(own_keys);
+    const TokenizerData again = read_tokenizer_gguf(metadata, "model.gguf");
+    EXPECT_EQ(again.merges, data.merges);
+    EXPECT_EQ(again.chat_template, data.chat_template);
+    EXPECT_EQ(again.pad_token, data.pad_token);
+    EXPECT_EQ(again.config_unk_token, data.config_unk_token);
+    const Tokenizer tokenizer(again);
+    expect_golden(tokenizer, folder + "/golden.jsonl");
+    expect_golden(tokenizer, folder + "/decode_golden.jsonl");
+    EXPECT_EQ(tokenizer.bos_id(), 1);
+    EXPECT_EQ(tokenizer.eos_id(), 2);
+  }
+}
+
+TEST(TokenizerGguf, WritesTheKeysThatLlamaCppReads) {
+  TokenizerData data = plain_data();
+  data.added_tokens.push_back({.id = 260, .content = " 你"});
+  data.chat_template = "{{ bos_token }}";
+  data.tool_use_template = "{{ tools }}";
+  const GgufMetadata metadata = metadata_of(data, 263);
+  EXPECT_EQ(get<std::string>(metadata, "tokenizer.ggml.model"), "gpt2");
+  EXPECT_EQ(get<std::string>(metadata, "tokenizer.ggml.pre"), "gpt-2");
+  const auto& tokens = get<Strings>(metadata, "tokenizer.ggml.tokens");
+  ASSERT_EQ(tokens.size(), 263u);
+  EXPECT_EQ(tokens[' '], "Ġ");
+  EXPECT_EQ(tokens[260], " 你");
+  EXPECT_EQ(tokens[261], "[PAD261]");
+  const auto& types = get<Integers>(metadata, "tokenizer.ggml.token_type");
+  EXPECT_EQ(Integers(types.begin() + 256, types.end()), (Integers{1, 1, 3, 3, 4, 5, 5}));
+  EXPECT_EQ(metadata.find("tokenizer.ggml.token_type")->type, GgufType::i32);
+  EXPECT_EQ(get<Strings>(metadata, "tokenizer.ggml.merges"), (Strings{"a b", "ab c"}));
+  EXPECT_EQ(get<std::uint64_t>(metadata, "tokenizer.ggml.bos_token_id"), 258u);
+  EXPECT_EQ(get<std::uint64_t>(metadata, "tokenizer.ggml.eos_token_id"), 259u);
+  EXPECT_EQ(get<std::uint64_t>(metadata, "tokenizer.ggml.eot_token_id"), 259u);
+  EXPECT_FALSE(metadata.contains("tokenizer.ggml.padding_token_id"));
+  EXPECT_FALSE(get<bool>(metadata, "tokenizer.ggml.add_bos_token"));
+  EXPECT_FALSE(get<bool>(metadata, "tokenizer.ggml.add_eos_token"));
+  EXPECT_FALSE(get<bool>(metadata, "tokenizer.ggml.add_space_prefix"));
+  EXPECT_EQ(get<std::string>(metadata, "tokenizer.chat_template"), "{{ bos_token }}");
+  EXPECT_EQ(get<std::string>(metadata, "tokenizer.chat_template.tool_use"), "{{ tools }}");
+}
+
+TEST(TokenizerGguf, NoTwoTokensHaveOneText) {
+  TokenizerData data = plain_data();
+  data.vocab.emplace_back("[PAD261]", 260);
+  EXPECT_EQ(get<Strings>(metadata_of(data, 262), "tokenizer.ggml.tokens")[261], "[PAD261]_");
+}
+
+TEST(TokenizerGguf, OfTwoMergesOfOnePairTheLaterIsWritten) {
+  TokenizerData data = plain_data();
+  data.merges = {{"ab", "c"}, {"a", "b"}, {"ab", "c"}};
+  EXPECT_EQ(get<Strings>(metadata_of(data, 260), "tokenizer.ggml.merges"), (Strings{"a b", "ab c"}));
+}
+
+TEST(TokenizerGguf, KeepsWhatLlamaCppHasNoKeyFor) {
+  TokenizerData data = plain_data();
+  data.vocab.erase(data.vocab.begin() + 'y');
+  data.unk_token = "x";
+  data.fuse_unk = data.ignore_merges = data.add_prefix_space = true;
+  data.use_regex = false;
+  data.added_tokens.push_back({.id = 260, .content = "<l>", .lstrip = true, .normalized = true});
+  data.added_tokens.push_back({.id = 261, .content = "<r>", .rstrip = true, .special = true});
+  data.added_tokens.push_back({.id = 262, .content = "y", .single_word = true});
+  data.vocab.emplace_back("<r>", 261);
+  const TokenizerData again = after_gguf(data, 265);
+  EXPECT_EQ(again.unk_token, "x");
+  EXPECT_TRUE(again.fuse_unk && again.ignore_merges && again.add_prefix_space && !again.use_regex);
+  EXPECT_EQ(again.added_tokens, data.added_tokens);
+  auto vocab = data.vocab;
+  std::sort(vocab.begin(), vocab.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  EXPECT_EQ(again.vocab, vocab);
+  for (const std::string text : {"abcy yy  <l> <r> z", "y abc", "<l>\n<r>\n", ""}) {
+    EXPECT_EQ(Tokenizer(again).encode(text), Tokenizer(data).encode(text)) << text;
+  }
+}
+
+TEST(TokenizerGguf, SaysWhatLlamaCppWillDoOtherwise) {
+  const auto after = [](const std::function<void(TokenizerData&)>& change) {
+    TokenizerData data = plain_data();
+    change(data);
+    return sentences_of(data);
+  };
+  const auto with_added = [&](const AddedToken& token) {
+    return after([&](TokenizerData& data) { data.added_tokens.push_back(token); });
+  };
+  EXPECT_EQ(after([](TokenizerData&) {}), Strings{});
+  EXPECT_EQ(with_added({.id = 260, .content = "<x>"}), Strings{});
+  EXPECT_EQ(with_added({.id = 260, .content = "<x>", .lstrip = true}),
+            Strings{"llama.cpp leaves the white space before these tokens in the text: '<x>'"});
+  EXPECT_EQ(with_added({.id = 260, .content = "<x>", .rstrip = true}),
+            Strings{"llama.cpp leaves the white space after these tokens in the text: '<x>'"});
+  EXPECT_EQ(with_added({.id = 260, .content = "<x>", .single_word = true}),
+            Strings{"llama.cpp finds these tokens inside words too: '<x>'"});
+  EXPECT_EQ(
+      with_added({.id = 260, .content = "s><"}),
+      (Strings{"llama.cpp looks for the longest token first, where these lie over another: '<s>', '</s>', 's><'"}));
+  EXPECT_EQ(with_added({.id = 260, .content = "(<s>)", .normalized = true}),
+            Strings{"llama.cpp looks for these tokens before the shorter ones they hold: '(<s>)'"});
+  EXPECT_EQ(with_added({.id = 260, .content = "<|im_end|>"}),
+            Strings{"llama.cpp takes these tokens for control tokens by their names, and does not print them: "
+                    "'<|im_end|>'"});
+  EXPECT_EQ(with_added({.id = 260, .content = "<|start|>", .special = true}),
+            Strings{"llama.cpp takes these tokens for text by their names, and prints them: '<|start|>'"});
+  EXPECT_EQ(with_added({.id = 260, .content = "éé"}),
+            Strings{"llama.cpp prints these tokens as they are spelled, not as the bytes that they spell: 'éé'"});
+  EXPECT_EQ(after([](TokenizerData& data) { data.use_regex = false; }).size(), 1u);
+  EXPECT_EQ(after([](TokenizerData& data) { data.ignore_merges = true; }).size(), 1u);
+  EXPECT_EQ(after([](TokenizerData& data) { data.add_prefix_space = true; }).size(), 1u);
+  EXPECT_EQ(after([](TokenizerData& data) { data.vocab.emplace_back("[EOS]", 260); }).size(), 1u);
+  EXPECT_EQ(after([](TokenizerData& data) { data.vocab.emplace_back("你", 260); }).size(), 1u);
+  EXPECT_EQ(after([](TokenizerData& data) { data.vocab.erase(data.vocab.begin() + 'z'); }),
+            Strings{"1 bytes have no token: llama.cpp leaves them out, and does not merge what is around them"});
+  EXPECT_EQ(after([](TokenizerData& data) { data.eos_token.reset(); }),
+            Strings{"no eos_token is named, and llama.cpp ends texts at token 11, 'ċ', then"});
+  EXPECT_EQ(after([](TokenizerData& data) { data.bos_token.reset(); }).size(), 1u);
+}
+
+TEST(TokenizerGguf, RefusesToWriteMoreTokensThanTheEmbeddingHasRows) {
+  EXPECT_EQ(
+      error_of([] { metadata_of(plain_data(), 259); }),
+      "test.json: has ids up to 259, and the model's embedding has 259 rows; give the tokenizer that the model was "
+      "trained with");
+}
+
+TEST(TokenizerGguf, RefusesToWriteAMergeThatHoldsASpace) {
+  TokenizerData data = plain_data();
+  data.vocab.insert(data.vocab.end(), {{"a b", 260}, {"a bc", 261}});
+  data.merges.emplace_back("a b", "c");
+  EXPECT_EQ(error_of([&] { metadata_of(data, 262); }),
+            "test.json: model.merges[2]: found 'a b'; wanted a token without spaces, as a GGUF spells a merge \"a b\"");
+}
+
+TEST(TokenizerGguf, RefusesOtherTokenizersByNameWithTheWayOut) {
+  const std::string way_out = "; give the model's tokenizer.json with --tokenizer";
+  EXPECT_EQ(error_after([](GgufMetadata& metadata) { metadata.set_string("tokenizer.ggml.model", "llama"); }),
+            "model.gguf: tokenizer.ggml.model: found 'llama'; wanted 'gpt2', which is byte-level BPE: no other is "
+            "supported" +
+                way_out);
+  for (const std::string pre : {"qwen2", "default", "smollm", "llama-bpe", ""}) {
+    EXPECT_EQ(error_after([&](GgufMetadata& metadata) { metadata.set_string("tokenizer.ggml.pre", pre); }),
+              "model.gguf: tokenizer.ggml.pre: found '" + pre +
+                  "'; wanted 'gpt-2', as MiniMind's tokenizers split texts: another split gives other ids" + way_out);
+  }
+  for (const std::string none : {"none", "no_vocab"}) {
+    EXPECT_EQ(error_after([&](GgufMetadata& metadata) { metadata.set_string("tokenizer.ggml.model", none); }),
+              "model.gguf: tokenizer.ggml.model: found '" + none + "'; wanted a tokenizer" + way_out);
+  }
+  EXPECT_EQ(error_of([] { read_tokenizer_gguf({}, "model.gguf"); }),
+            "model.gguf: tokenizer.ggml.model: found nothing; wanted a tokenizer" + way_out);
+}
+
+TEST(TokenizerGguf, KeepsWhatIsPutAroundATextInLlamaCppsKeysWhereTheySayIt) {
+  TokenizerData data = plain_data();
+  data.bos_token = data.added_tokens.front().content;
+  data.eos_token = data.bos_token;
+  const std::int32_t id = data.added_tokens.front().id;
+  data.before_text = {id};
+  GgufMetadata metadata = metadata_of(data, 262);
+  EXPECT_TRUE(get<bool>(metadata, "tokenizer.ggml.add_bos_token"));
+  EXPECT_FALSE(get<bool>(metadata, "tokenizer.ggml.add_eos_token"));
+  EXPECT_EQ(metadata.find("minimind.tokenizer.before_text"), nullptr);
+  EXPECT_EQ(read_tokenizer_gguf(metadata, "model.gguf").before_text, data.before_text);
+  data.before_text = {id, 5};
+  data.after_text = {id};
+  metadata = metadata_of(data, 262);
+  EXPECT_FALSE(get<bool>(metadata, "tokenizer.ggml.add_bos_token"));
+  EXPECT_TRUE(get<bool>(metadata, "tokenizer.ggml.add_eos_token"));
+  const TokenizerData read = read_tokenizer_gguf(metadata, "model.gguf");
+  EXPECT_EQ(read.before_text, data.before_text);
+  EXPECT_EQ(read.after_text, data.after_text);
+}
+
+TEST(TokenizerGguf, AnAddedStartTokenNeedsAName) {
+  const GgufMetadata whole = metadata_of(plain_data(), 262);
+  GgufMetadata metadata;
+  for (const auto& [key, value] : whole.entries()) {
+    if (key != "tokenizer.ggml.bos_token_id") metadata.set(key, value);
+  }
+  metadata.set_bool("tokenizer.ggml.add_bos_token", true);
+  EXPECT_EQ(
+      error_of([&] { read_tokenizer_gguf(metadata, "model.gguf"); }),
+      "model.gguf: tokenizer.ggml.add_bos_token: found true; wanted false, for the file names no such token; give "
+      "the model's tokenizer.json with --tokenizer");
+}
+
+// Metadata with the keys of the plain tokenizer except `left_out`.
+std::string error_without(const std::string& left_out) {
+  GgufMetadata metadata;
+  const GgufMetadata whole = metadata_of(plain_data(), 262);
+  for (const auto& [key, value] : whole.entries()) {
+    if (key != left_out) metadata.set(key, value);
+  }
+  return error_of([&] { read_tokenizer_gguf(metadata, "model.gguf"); });
+}
+
+TEST(TokenizerGguf, RefusesMissingKeys) {
+  EXPECT_TRUE(error_without("tokenizer.ggml.pre").starts_with("model.gguf: tokenizer.ggml.pre: found nothing; wanted"));
+  EXPECT_EQ(error_without("tokenizer.ggml.tokens"),
+            "model.gguf: tokenizer.ggml.tokens: found nothing; wanted an array of strings; give the model's "
+            "tokenizer.json with --tokenizer");
+  EXPECT_EQ(error_without("tokenizer.ggml.token_type"),
+            "model.gguf: tokenizer.ggml.token_type: found 0 types; wanted one for each of the 262 tokens, which tells "
+            "the special ones; give the model's tokenizer.json with --tokenizer");
+  EXPECT_TRUE(error_without("tokenizer.ggml.merges").starts_with("model.gguf: tokenizer.ggml.merges: found nothing;"));
+  for (const std::string optional : {"tokenizer.ggml.bos_token_id", "tokenizer.ggml.add_bos_token",
+                                     "tokenizer.ggml.add_space_prefix", "tokenizer.ggml.eot_token_id"}) {
+    EXPECT_EQ(error_without(optional), "");
+  }
+}
+
+TEST(TokenizerGguf, RefusesWrongTypesLengthsAndIds) {
+  const auto error_with = [](const std::string& key, const GgufValue& value) {
+    const std::string error = error_after([&](GgufMetadata& metadata) { metadata.set(key, value); });
+    EXPECT_TRUE(error.starts_with("model.gguf: " + key)) << error;
+    return error.substr(std::min(error.size(), ("model.gguf: " + key).size()));
+  };
+  const auto error_with_token = [](std::size_t id, const std::string& text) {
+    return error_after([&](GgufMetadata& metadata) {
+      auto tokens = get<Strings>(metadata, "tokenizer.ggml.tokens");
+      tokens[id] = text;
+      metadata.set_strings("tokenizer.ggml.tokens", tokens);
+    });
+  };
+  const std::string damaged = "; the file is damaged; copy or convert it again";
+  const GgufValue text{GgufType::string, std::string("x")};
+  EXPECT_EQ(error_with("tokenizer.ggml.tokens", text),
+            ": found a value of type string; wanted an array of strings" + damaged);
+  EXPECT_EQ(error_with("tokenizer.ggml.tokens", {GgufType::string, Strings{}}),
+            ": found 0 tokens; wanted 1 to 1048576" + damaged);
+  EXPECT_EQ(error_with("tokenizer.ggml.merges", {GgufType::i32, Integers{1, 2}}),
+            ": found an array of 2 i32; wanted an array of strings" + damaged);
+  for (const std::string merge : {"a b c", "ab", "", " a", "a ", "a z", "zz b"}) {
+    EXPECT_EQ(error_with("tokenizer.ggml.merges", {GgufType::string, Strings{"a b", merge}}),
+              "[1]: found '" + merge + "'; wanted two tokens, \"a b\", that together are a token too" + damaged);
+  }
+  EXPECT_EQ(error_with("tokenizer.ggml.token_type", {GgufType::i32, Integers(261, 1)}),
+            ": found 261 types; wanted one for each of the 262 tokens, which tells the special ones" + damaged);
+  EXPECT_EQ(error_with("tokenizer.ggml.token_type", {GgufType::f32, std::vector<double>(262, 1.0)}),
+            ": found an array of 262 f32; wanted an array of whole numbers" + damaged);
+  for (const int type : {-1, 0, 6}) {
+    EXPECT_TRUE(error_with("tokenizer.ggml.token_type", {GgufType::i32, Integers(262, type)})
+                    .starts_with("[0]: found " + std::to_string(type) + "; wanted 1 (normal), "));
+  }
+  EXPECT_EQ(error_with("tokenizer.ggml.bos_token_id", {GgufType::u32, std::uint64_t{262}}),
+            ": found 262; wanted an id below 262" + damaged);
+  EXPECT_EQ(error_with("tokenizer.ggml.eos_token_id", {GgufType::u32, std::uint64_t{261}}),
+            ": found 261; wanted a token that is not unused" + damaged);
+  EXPECT_EQ(error_with("tokenizer.ggml.padding_token_id", {GgufType::i32, std::int64_t{-1}}),
+            ": found -1; wanted a token id" + damaged);
+  EXPECT_EQ(error_with("tokenizer.ggml.bos_token_id", text),
+            ": found a value of type string; wanted a token id" + damaged);
+  EXPECT_EQ(error_with("tokenizer.ggml.add_eos_token", text),
+            ": found a value of type string; wanted true or false" + damaged);
+  EXPECT_EQ(error_with("tokenizer.chat_template", {GgufType::string, std::string("\xFF")}),
+            ": found bytes that are not UTF-8; wanted a text" + damaged);
+  for (const std::int64_t id : {-1, 0, 261, 262}) {
+    EXPECT_EQ(error_with("minimind.tokenizer.lstrip", {GgufType::i32, Integers{id}}),
+              ": found " + std::to_string(id) + "; wanted ids of tokens of type 2, 3 or 4" + damaged);
+  }
+  EXPECT_EQ(
+      error_with_token(1, "a"),
+      "model.gguf: tokenizer.ggml.tokens[97]: found 'a', which an earlier token is; wanted another text" + damaged);
+  EXPECT_EQ(error_with_token(7, "\xFF"),
+            "model.gguf: tokenizer.ggml.tokens[7]: found bytes that are not UTF-8; wanted a text" + damaged);
+  EXPECT_TRUE(error_after([](GgufMetadata& metadata) {
+                metadata.set_i32s("minimind.tokenizer.appended", {258});
+              }).starts_with("model.gguf: added_tokens[0], '<s>': found id 258; wanted 259"));
+}
+
+// llama.cpp's converter knows only types; it writes add_space_prefix from tokenizer_config.json, which for MiniMind's
+// v1 says true while tokenizer.json, which counts, says false.
+TEST(TokenizerGguf, AFileOfLlamaCppsConverterIsReadAsItsTypesSay) {
+  GgufMetadata metadata = metadata_of(plain_data(), 262);
+  metadata.set_bool("tokenizer.ggml.add_space_prefix", true);
+  auto types = get<Integers>(metadata, "tokenizer.ggml.token_type");
+  types[258] = 2;  // unknown
+  metadata.set("tokenizer.ggml.token_type", {GgufType::i32, types});
+  const Tokenizer tokenizer(read_tokenizer_gguf(metadata, "model.gguf"));
+  EXPECT_EQ(tokenizer.encode("<s>abca</s>"), (Ids{258, 257, 'a', 259}));
+  EXPECT_TRUE(tokenizer.is_special(258));
+  EXPECT_EQ(tokenizer.vocab_size(), 260u);
+}
+
+TEST(TokenizerGguf, IsLoadedFromTheFileByItsContent) {
+  const TemporaryFolder folder;
+  const std::string path = write_file(folder, "renamed.bin", metadata_of(read_tokenizer_json(own_tokenizer), own_rows));
+  expect_golden(Tokenizer::load(path), own_tokenizer + "/golden.jsonl");
+  EXPECT_EQ(find_tokenizer(path), path);
+  EXPECT_EQ(require_tokenizer("", path).vocab_size(), Tokenizer::load(own_tokenizer).vocab_size());
+  EXPECT_TRUE(load_tokenizer(path, "no such model").has_value());
+}
+
+TEST(TokenizerGguf, DamagedFilesAreRefusedOrLoadButNeverCrash) {
+  const TemporaryFolder folder;
+  TokenizerData data = plain_data();
+  data.added_tokens[0].lstrip = true;
+  const std::string whole = read_whole_file(write_file(folder, "model.gguf", metadata_of(data, 262)));
+  std::mt19937 random(5);
+  int refused = 0;
+  for (int round = 0; round < 500; ++round) {
+    std::string damaged = whole;
+    for (std::size_t changes = 1 + random() % 3; changes > 0; --changes) {
+      damaged[random() % damaged.size()] = static_cast<char>(random() % 3 == 0 ? 255 : random() % 256);
+    }
+    const std::string path = folder.write("model.gguf", damaged);
+    const std::string error = error_of([&] { Tokenizer::load(path).encode("abc <s> xyz"); });
+    EXPECT_TRUE(error.empty() || error.starts_with(path) || !damaged.starts_with("GGUF")) << error;
+    refused += error.empty() ? 0 : 1;
+  }
+  EXPECT_GT(refused, 50);
+}
+
+TEST(TokenizerGguf, AGgufWithoutATokenizerHasItBesideIt) {
+  const TemporaryFolder folder;
+  GgufMetadata metadata;
+  metadata.set_string("tokenizer.ggml.model", "no_vocab");
+  const std::string none = write_file(folder, "none.gguf", metadata);
+  const std::string absent = write_file(folder, "absent.gguf", {});
+  for (const std::string& path : {none, absent}) {
+    EXPECT_EQ(find_tokenizer(path), std::nullopt);
+    EXPECT_EQ(error_of([&] { require_tokenizer("", path); }),
+              path +
+                  ": has no tokenizer in it and no tokenizer.json beside it, nor in model/ or "
+                  "model/minimind_tokenizer/ beside it or one folder up; give one with --tokenizer");
+  }
+  const std::string beside = folder.write("tokenizer.json", "{}");
+  EXPECT_EQ(find_tokenizer(none), beside);
+  EXPECT_EQ(find_tokenizer(absent), beside);
+  EXPECT_EQ(error_of([&] { Tokenizer::load(absent); }),
+            absent +
+                ": tokenizer.ggml.model: found nothing; wanted a tokenizer; give the model's tokenizer.json with "
+                "--tokenizer");
+}
+
+TEST(TokenizerGguf, OfAnotherKindIsRefusedWhereItIsNeededAndDoneWithoutWhereNot) {
+  const TemporaryFolder folder;
+  folder.write("tokenizer.json", "{}");
+  GgufMetadata metadata;
+  metadata.set_string("tokenizer.ggml.model", "llama");
+  const std::string path = write_file(folder, "model.gguf", metadata);
+  EXPECT_EQ(find_tokenizer(path), path);
+  EXPECT_NE(error_of([&] { require_tokenizer("", path); }).find("found 'llama'; wanted 'gpt2'"), std::string::npos);
+  EXPECT_FALSE(load_tokenizer("", path).has_value());
+  EXPECT_TRUE(load_tokenizer(own_tokenizer, path).has_value());
+}
+
+}  // namespace
+}  // namespace minimind

@@ -1,0 +1,290 @@
+#include "runtime/tokenizer/tokenizer_json.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+
+#include "runtime/tokenizer/tokenizer.h"
+#include "weights/io/error.h"
+
+namespace minimind {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+const std::string own_folder = MINIMIND_SOURCE_DIR "/tests/golden_tokenizer";
+
+// A folder of its own for each test, removed at the end.
+class TokenizerJson : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(testing::TempDir()) /
+              (std::string("minimind_") + testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    std::ifstream(own_folder + "/tokenizer.json") >> json_;
+  }
+
+  void TearDown() override { fs::remove_all(folder_); }
+
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name, std::ios::binary) << text;
+  }
+
+  // The error of loading `text` as tokenizer.json, without the path it begins with.
+  std::string error_of(const std::string& text, const std::string& named_file = "tokenizer.json") const {
+    write("tokenizer.json", text);
+    try {
+      Tokenizer::load(folder_.string());
+    } catch (const Error& error) {
+      const std::string message = error.what();
+      const std::string path = (folder_ / named_file).string() + ": ";
+      EXPECT_TRUE(message.starts_with(path)) << message;
+      return message.substr(std::min(message.size(), path.size()));
+    }
+    return "no error";
+  }
+
+  std::string error_after(const std::function<void(Json&)>& change) const {
+    Json changed = json_;
+    change(changed);
+    return error_of(changed.dump());
+  }
+
+  std::string error_with(const std::string& pointer, const Json& value) const {
+    return error_after([&](Json& json) { json[Json::json_pointer(pointer)] = value; });
+  }
+
+  fs::path folder_;
+  Json json_;
+};
+
+TEST_F(TokenizerJson, ReadsAFileByPathAndMergesWrittenAsStrings) {
+  Json with_strings = json_;
+  Json heading = Json::array({"#version: 0.2"});
+  for (const Json& merge : json_["model"]["merges"]) {
+    heading.push_back(merge[0].get<std::string>() + " " + merge[1].get<std::string>());
+  }
+  with_strings["model"]["merges"] = heading;
+  write("other.json", with_strings.dump());
+  const TokenizerData data = read_tokenizer_json((folder_ / "other.json").string());
+  EXPECT_EQ(data.merges, read_tokenizer_json(own_folder).merges);
+  EXPECT_EQ(data.merges.size(), json_["model"]["merges"].size());
+  EXPECT_EQ(data.chat_template, std::nullopt);
+}
+
+TEST_F(TokenizerJson, NamesWhatItDoesNotDo) {
+  EXPECT_EQ(error_with("/normalizer", {{"type", "NFC"}}),
+            "normalizer: found an object of type 'NFC'; wanted null: it is not supported; set it to null if it is not "
+            "needed");
+  EXPECT_EQ(error_with("/pre_tokenizer", {{"type", "Metaspace"}}),
+            "pre_tokenizer: found an object of type 'Metaspace'; wanted an object of type 'ByteLevel': no other is "
+            "supported");
+  EXPECT_TRUE(error_with("/pre_tokenizer", nullptr).starts_with("pre_tokenizer: found null;"));
+  EXPECT_TRUE(error_with("/decoder", nullptr).starts_with("decoder: found null;"));
+  EXPECT_EQ(error_with("/post_processor", {{"type", "Whatever"}}),
+            "post_processor.type: found 'Whatever'; wanted ByteLevel, TemplateProcessing, BertProcessing, "
+            "RobertaProcessing or Sequence");
+  EXPECT_TRUE(error_with("/post_processor", "ByteLevel").starts_with("post_processor: found 'ByteLevel';"));
+  EXPECT_TRUE(error_with("/version", "2.0").starts_with("version: found '2.0'; wanted \"1.0\""));
+  EXPECT_TRUE(error_with("/model/type", "Unigram").starts_with("model.type: found 'Unigram'; wanted BPE"));
+  EXPECT_TRUE(error_with("/model/dropout", 0.1).starts_with("model.dropout: found 0.1; wanted null"));
+  EXPECT_TRUE(error_with("/model/byte_fallback", true).starts_with("model.byte_fallback: found true; wanted false"));
+  EXPECT_TRUE(error_with("/model/continuing_subword_prefix", "##").starts_with("model.continuing_subword_prefix: "));
+  EXPECT_TRUE(error_with("/model/end_of_word_suffix", "</w>").starts_with("model.end_of_word_suffix: found '</w>'"));
+  EXPECT_TRUE(error_with("/model/new_option", 1).starts_with("model.new_option: found 1; wanted no such field"));
+  EXPECT_TRUE(error_with("/pre_tokenizer/lower", true).starts_with("pre_tokenizer.lower: found true;"));
+}
+
+TEST_F(TokenizerJson, AcceptsWhatChangesNothing) {
+  EXPECT_EQ(error_with("/post_processor", {{"type", "ByteLevel"}, {"trim_offsets", true}}), "no error");
+  EXPECT_EQ(error_with("/truncation", {{"max_length", 5}}), "no error");
+  EXPECT_EQ(error_with("/padding", {{"length", 5}}), "no error");
+  EXPECT_EQ(error_with("/model/dropout", 0.0), "no error");
+  EXPECT_EQ(error_with("/model/end_of_word_suffix", ""), "no error");
+  for (const char* const field : {"version", "truncation", "padding", "normalizer", "post_processor", "added_tokens"}) {
+    EXPECT_EQ(error_after([&](Json& json) { json.erase(field); }), "no error") << field;
+  }
+}
+
+// A TemplateProcessing in which "<s>" is token 300 and "pre" the two after it.
+Json post_template(const std::vector<std::string>& pieces) {
+  Json single = Json::array();
+  for (const std::string& piece : pieces) {
+    const bool is_text = piece.starts_with('$');
+    single.push_back(is_text ? Json{{"Sequence", {{"id", piece.substr(1)}, {"type_id", 0}}}}
+                             : Json{{"SpecialToken", {{"id", piece}, {"type_id", 0}}}});
+  }
+  return {{"type", "TemplateProcessing"},
+          {"single", single},
+          {"pair", Json::array()},
+          {"special_tokens",
+           {{"<s>", {{"id", "<s>"}, {"ids", {300}}, {"tokens", {"<s>"}}}},
+            {"pre", {{"id", "pre"}, {"ids", {301, 302}}, {"tokens", {"a", "b"}}}}}}};
+}
+
+Json post_sequence(const std::vector<Json>& processors) {
+  return {{"type", "Sequence"}, {"processors", processors}};
+}
+
+TEST_F(TokenizerJson, ReadsWhatThePostProcessorPutsAroundAText) {
+  using Ids = std::vector<std::int32_t>;
+  const Json byte_level = {
+      {"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", false}, {"use_regex", true}};
+  const Json bert = {{"type", "BertProcessing"}, {"sep", {"</s>", 302}}, {"cls", {"<s>", 300}}};
+  Json roberta = bert;
+  roberta.update({{"type", "RobertaProcessing"}, {"trim_offsets", true}, {"add_prefix_space", true}});
+  const struct {
+    Json processor;
+    Ids before, after;
+  } cases[] = {
+      {nullptr, {}, {}},
+      {byte_level, {}, {}},
+      {post_template({"$A"}), {}, {}},
+      {post_sequence({byte_level, post_template({"$A"})}), {}, {}},
+      {post_template({"<s>", "$A"}), {300}, {}},
+      {post_template({"<s>", "<s>", "$A", "pre", "<s>"}), {300, 300}, {301, 302, 300}},
+      {post_sequence({byte_level, post_template({"$A"}), post_template({"pre", "$A"}), byte_level}), {301, 302}, {}},
+      {post_sequence({post_sequence({byte_level, bert})}), {300}, {302}},
+      {bert, {300}, {302}},
+      {roberta, {300}, {302}},
+  };
+  const Ids text = Tokenizer::load(own_folder).encode("Hello, 你好");
+  for (const auto& [processor, before, after] : cases) {
+    ASSERT_EQ(error_with("/post_processor", processor), "no error") << processor;
+    const Tokenizer tokenizer = Tokenizer::load(folder_.string());
+    EXPECT_EQ(tokenizer.before_text(), before) << processor;
+    EXPECT_EQ(tokenizer.after_text(), after) << processor;
+    EXPECT_EQ(tokenizer.encode("Hello, 你好"), text) << processor;
+    Ids expected = before;
+    expected.insert(expected.end(), text.begin(), text.end());
+    expected.insert(expected.end(), after.begin(), after.end());
+    EXPECT_EQ(tokenizer.encode_with_special("Hello, 你好"), expected) << processor;
+  }
+}
+
+TEST_F(TokenizerJson, NamesWhatOfAPostProcessorItCannotDo) {
+  EXPECT_NE(error_with("/post_processor", post_template({"$A", "<s>", "$A"})).find("wanted the text once"),
+            std::string::npos);
+  EXPECT_TRUE(
+      error_with("/post_processor", post_template({"<s>"})).starts_with("post_processor.single: found an array"));
+  EXPECT_NE(error_with("/post_processor", post_template({"$B"})).find("wanted A, which is the text"),
+            std::string::npos);
+  EXPECT_NE(error_with("/post_processor", post_template({"$A", "none"})).find("special_tokens.none: found"),
+            std::string::npos);
+  EXPECT_EQ(
+      error_with("/post_processor", post_sequence({post_template({"$A", "<s>"}), post_template({"<s>", "$A"})})),
+      "post_processor.processors[1].type: found 'TemplateProcessing'; wanted ByteLevel after a processor that adds "
+      "tokens");
+  Json of_no_token = post_template({"<s>", "$A"});
+  of_no_token["special_tokens"]["<s>"]["ids"] = {99999};
+  EXPECT_EQ(error_with("/post_processor", of_no_token),
+            "its post-processor adds id 99999 to texts, expected ids of its tokens; save it again");
+}
+
+TEST_F(TokenizerJson, NamesMissingAndMistypedFields) {
+  for (const char* const field : {"model", "pre_tokenizer", "decoder"}) {
+    const std::string error = error_after([&](Json& json) { json.erase(field); });
+    EXPECT_TRUE(error.starts_with(std::string(field) + ": found n")) << error;
+  }
+  EXPECT_TRUE(error_with("/model/vocab", nullptr).starts_with("model.vocab: found null; wanted a JSON object"));
+  EXPECT_TRUE(error_with("/model/vocab/a", "1").starts_with("model.vocab.a: found '1'; wanted a token id"));
+  EXPECT_TRUE(error_with("/model/vocab/a", -1).starts_with("model.vocab.a: found -1; wanted a token id"));
+  EXPECT_TRUE(error_with("/model/vocab/a", 1.0).starts_with("model.vocab.a: found 1.0; wanted a token id"));
+  EXPECT_TRUE(error_with("/model/vocab/a", 1ull << 63).starts_with("model.vocab.a: found 9223372036854775808;"));
+  EXPECT_TRUE(error_with("/model/merges", "a b").starts_with("model.merges: found 'a b'; wanted an array"));
+  EXPECT_TRUE(error_with("/model/merges/3", "a b c").starts_with("model.merges[3]: found 'a b c'; wanted two tokens"));
+  EXPECT_TRUE(error_with("/model/merges/0", {"a"}).starts_with("model.merges[0]: found an array of 1; wanted two"));
+  EXPECT_TRUE(error_with("/model/merges/0", {"a", 1}).starts_with("model.merges[0]: found an array of 2; wanted two"));
+  EXPECT_TRUE(error_with("/added_tokens", 5).starts_with("added_tokens: found 5; wanted an array"));
+  EXPECT_TRUE(error_with("/added_tokens/1", 5).starts_with("added_tokens[1]: found 5; wanted a JSON object"));
+  EXPECT_TRUE(error_with("/added_tokens/1/lstrip", 1).starts_with("added_tokens[1].lstrip: found 1; wanted true or"));
+  EXPECT_TRUE(error_with("/added_tokens/1/id", -1).starts_with("added_tokens[1].id: found -1; wanted a token id"));
+  EXPECT_TRUE(error_with("/added_tokens/1/content", nullptr).starts_with("added_tokens[1].content: found null;"));
+  EXPECT_EQ(error_after([](Json& json) { json["added_tokens"][1].erase("special"); }),
+            "added_tokens[1].special: found nothing; wanted true or false");
+}
+
+TEST_F(TokenizerJson, RefusesWhatIsNoJsonObject) {
+  EXPECT_EQ(error_of("[1]"), "found an array of 1; wanted a JSON object");
+  EXPECT_TRUE(error_of("{\"a\":").starts_with("is not valid JSON at byte 6 of 5"));
+  EXPECT_TRUE(error_of("{\"a\": \"\xFF\"}").starts_with("is not valid JSON at byte"));
+  EXPECT_TRUE(error_of("").starts_with("is empty"));
+}
+
+TEST_F(TokenizerJson, RefusesDeepNestingWithoutRecursion) {
+  const std::size_t depth = 200000;
+  EXPECT_EQ(error_of(std::string(depth, '[') + std::string(depth, ']')), "is nested deeper than 16 levels");
+  std::string objects;
+  for (std::size_t i = 0; i < depth; ++i) objects += "{\"a\":";
+  EXPECT_EQ(error_of(objects), "is nested deeper than 16 levels");
+}
+
+TEST_F(TokenizerJson, DamagedFilesAreRefusedOrLoadButNeverCrash) {
+  const std::string text = json_.dump();
+  std::mt19937 random(3);
+  const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+  for (int round = 0; round < 300; ++round) {
+    std::string damaged = text;
+    for (std::size_t changes = 1 + below(3); changes > 0; --changes) {
+      const std::size_t at = below(damaged.size());
+      switch (below(3)) {
+        case 0:
+          damaged[at] = static_cast<char>(below(256));
+          break;
+        case 1:
+          damaged.erase(at, 1 + below(20));
+          break;
+        default:
+          damaged.insert(at, damaged.substr(below(damaged.size()), 1 + below(20)));
+      }
+    }
+    error_of(damaged);  // which checks that an error names the file
+  }
+}
+
+TEST_F(TokenizerJson, ReadsTheConfigBesideIt) {
+  write("tokenizer_config.json", R"({"bos_token": {"content": "<|user|>"}, "eos_token": "<|end|>", "pad_token": null,
+      "chat_template": [{"name": "tool_use", "template": "T"}, {"name": "default", "template": "D"}], "other": [1]})");
+  EXPECT_EQ(error_of(json_.dump()), "no error");
+  EXPECT_EQ(read_tokenizer_json(folder_.string()).bos_token, "<|user|>");
+  EXPECT_EQ(read_tokenizer_json(folder_.string()).eos_token, "<|end|>");
+  EXPECT_EQ(read_tokenizer_json(folder_.string()).pad_token, std::nullopt);
+  EXPECT_EQ(read_tokenizer_json(folder_.string()).chat_template, "D");
+  EXPECT_EQ(read_tokenizer_json(folder_.string()).tool_use_template, "T");
+  write("chat_template.jinja", "J");
+  EXPECT_EQ(read_tokenizer_json(folder_.string()).chat_template, "J");
+  EXPECT_EQ(read_tokenizer_json(folder_.string()).tool_use_template, std::nullopt) << "of the config, which has no say";
+}
+
+TEST_F(TokenizerJson, RefusesABrokenConfigBesideIt) {
+  const auto error_with_config = [&](const std::string& config) {
+    write("tokenizer_config.json", config);
+    return error_of(json_.dump(), "tokenizer_config.json");
+  };
+  EXPECT_EQ(error_with_config(R"({"bos_token": 1})"), "bos_token: found 1; wanted a string or null");
+  EXPECT_EQ(error_with_config(R"({"bos_token": {"text": 1}})"), "bos_token.content: found nothing; wanted a string");
+  EXPECT_EQ(error_with_config(R"({"chat_template": 1})"), "chat_template: found 1; wanted a string or null");
+  EXPECT_EQ(error_with_config(R"({"chat_template": [{"name": 1}, 2]})"),
+            "chat_template: found an array of 2; wanted a string, or an array with a template named \"default\"");
+  EXPECT_TRUE(error_with_config("{").starts_with("is not valid JSON"));
+}
+
+TEST_F(TokenizerJson, SaysWhichFileIsMissing) {
+  try {
+    Tokenizer::load(folder_.string());
+    FAIL() << "loaded from an empty folder";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.what(), (folder_ / "tokenizer.json").string() + ": cannot be opened: No such file or directory");
+  }
+}
+
+}  // namespace
+}  // namespace minimind

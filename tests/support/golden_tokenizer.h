@@ -1,0 +1,39 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "runtime/tokenizer/tokenizer.h"
+
+namespace minimind {
+
+inline const std::string own_tokenizer = MINIMIND_SOURCE_DIR "/tests/golden_tokenizer";
+inline const std::string reference_tokenizers = MINIMIND_SOURCE_DIR "/../shared/reference/tokenizers";
+
+// Every line of {text or null, ids, decoded, decoded_skip_special}, as Hugging Face tokenizers had it.
+inline void expect_golden(const Tokenizer& tokenizer, const std::string& path) {
+  using Json = nlohmann::json;
+  std::ifstream file(path);
+  std::string line;
+  int lines = 0;
+  while (std::getline(file, line)) {
+    const Json golden = Json::parse(line);
+    const auto ids = golden.at("ids").get<std::vector<std::int32_t>>();
+    if (golden.contains("text") && !golden["text"].is_null()) {
+      ASSERT_EQ(tokenizer.encode(golden["text"].get<std::string>()), ids) << path << ": " << line;
+    }
+    ASSERT_EQ(tokenizer.decode(ids, false), golden.at("decoded").get<std::string>()) << path << ": " << line;
+    ASSERT_EQ(tokenizer.decode(ids, true), golden.at("decoded_skip_special").get<std::string>())
+        << path << ": " << line;
+    ++lines;
+  }
+  EXPECT_GT(lines, 100) << path;
+}
+
+}  // namespace minimind

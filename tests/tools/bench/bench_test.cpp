@@ -1,0 +1,116 @@
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
+
+#include "tests/support/cli.h"
+
+namespace minimind {
+namespace {
+
+const std::string quick = "bench -r 1 -n 4 -p 16";
+
+TEST_F(Cli, BenchMeasuresTheDemo) {
+  const Outcome outcome = run(quick + demo);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  for (const char* part : {"prompt 16", "decode 4", "GB/s", "GFLOP/s", "kernels; 1 repetition", "multiply-add"}) {
+    EXPECT_NE(outcome.out.find(part), std::string::npos) << part << " in\n" << outcome.out;
+  }
+}
+
+TEST_F(Cli, BenchTriesEveryTypeThreadCountAndTest) {
+  const Outcome outcome = run("bench -r 2 -n 3 -p 8,16 -d 0,20 -t 1,2 --type f16,q8_0 --json -q" + demo);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_TRUE(json["complete"]);
+  EXPECT_EQ(json["repetitions"], 2);
+  std::set<std::string> configurations;
+  for (const auto& result : json["results"]) {
+    EXPECT_EQ(result["tokens_per_second"]["samples"].size(), 2u);
+    EXPECT_GT(result["tokens_per_second"]["least"], 0);
+    EXPECT_GT(result["fraction_of_limit"], 0);
+    configurations.insert(result["type"].dump() + result["threads"].dump() + result["test"].dump() +
+                          result["tokens"].dump() + result["depth"].dump());
+  }
+  EXPECT_EQ(json["results"].size(), 2u * 2 * 4);
+  EXPECT_EQ(configurations.size(), 2u * 2 * 4);
+  // Of each number of threads: the weights of two types, half the cache where its size is known, arithmetic of both.
+  EXPECT_GE(json["limits"].size(), 2u * 4);
+  EXPECT_LE(json["limits"].size(), 2u * 5);
+}
+
+TEST_F(Cli, BenchHoldsKeysAndValuesAsAsked) {
+  for (const char* type : {"f32", "f16", "q8_0"}) {
+    const Outcome outcome = run(quick + " -d 40 --json -q --kv-type " + type + demo);
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(nlohmann::json::parse(outcome.out)["results"][1]["kv_type"], type);
+  }
+}
+
+TEST_F(Cli, BenchLeavesOutWhatIsZero) {
+  const auto tests_of = [&](const std::string& arguments) {
+    const auto json = nlohmann::json::parse(run("bench -r 1 --json -q " + arguments + demo).out);
+    std::vector<std::string> tests;
+    for (const auto& result : json["results"]) tests.push_back(result["test"]);
+    return tests;
+  };
+  EXPECT_EQ(tests_of("-p 0 -n 2"), std::vector<std::string>{"decode"});
+  EXPECT_EQ(tests_of("-p 4 -n 0"), std::vector<std::string>{"prompt"});
+}
+
+TEST_F(Cli, BenchRefusesNonsenseInOneLine) {
+  for (const char* arguments : {"-p 0 -n 0", "-p x", "-p -1", "-p 1,,2", "-p 2000000", "-n -1", "-d 1,1", "-t 0",
+                                "-t 1,2,", "-t 2000", "-r 0", "--type f17", "--type f16,", "--type f16,f16"}) {
+    const Outcome outcome = run("bench " + std::string(arguments) + demo);
+    EXPECT_EQ(outcome.status, 2) << arguments;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << arguments << ": " << outcome.err;
+    EXPECT_EQ(outcome.out, "") << arguments;
+  }
+}
+
+TEST_F(Cli, CtrlCEndsBenchWithWhatWasMeasured) {
+  const std::string out = path("out"), err = path("err"), model = MINIMIND_SOURCE_DIR "/weights/demo/model.pth";
+  const pid_t child = fork();
+  if (child == 0) {
+    (void)!freopen(out.c_str(), "w", stdout);
+    (void)!freopen(err.c_str(), "w", stderr);
+    execl(program().c_str(), "minimind", "bench", "-m", model.c_str(), "-p", "16", "-n", "4", "-r", "10000", "-t", "1",
+          "--json", nullptr);
+    _exit(127);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(3000));
+  kill(child, SIGINT);
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 130) << read_whole_file(err);
+  const auto json = nlohmann::json::parse(read_whole_file(out));
+  EXPECT_FALSE(json["complete"]);
+  EXPECT_EQ(json["results"].size(), 2u);
+  EXPECT_LT(json["results"][0]["tokens_per_second"]["samples"].size(), 10000u);
+}
+
+TEST_F(Cli, AProfileIsPrintedWhenTheEnvironmentAsksForIt) {
+  const std::string generate = "generate -q --tokens 3,4,5 -n 4 --greedy --ignore-eos" + demo;
+  const Outcome plain = run(generate), profiled = run(generate, "MINIMIND_PROFILE=1");
+  EXPECT_EQ(plain.err, "");
+  EXPECT_EQ(run(generate, "MINIMIND_PROFILE=0").err, "");
+  EXPECT_EQ(profiled.out, plain.out);
+  for (const char* part : {"prompt: 3 tokens in 1 pass", "decode: 3 tokens in 3 passes", "lm_head"}) {
+    EXPECT_NE(profiled.err.find(part), std::string::npos) << part << " in\n" << profiled.err;
+  }
+  const Outcome bench = run(quick + " -q" + demo, "MINIMIND_PROFILE=1");
+  EXPECT_NE(bench.err.find("decode 4\ndecode: 4 tokens in 4 passes"), std::string::npos) << bench.err;
+  const Outcome wrong = run(generate, "MINIMIND_PROFILE=yes");
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_NE(wrong.err.find("MINIMIND_PROFILE"), std::string::npos) << wrong.err;
+}
+
+}  // namespace
+}  // namespace minimind

@@ -1,0 +1,53 @@
+#include "tools/bench/limits.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "tests/support/tables.h"
+
+namespace minimind {
+namespace {
+
+TEST(Limits, ReadingReachesEveryNumberInEveryTable) {
+  for (const kernels::Table* table : tables()) {
+    for (const std::size_t n : {0u, 1u, 5u, 191u, 192u, 193u, 1000u}) {
+      std::vector<float> numbers(n);
+      for (std::size_t j = 0; j < n; ++j) numbers[j] = static_cast<float>(j);  // sums of integers are exact
+      EXPECT_EQ(table->read(numbers.data(), n), static_cast<float>(n * (n - (n > 0)) / 2)) << table->name << " " << n;
+    }
+  }
+}
+
+TEST(Limits, MultiplyAddDoesAsManyAsItSaysInEveryTable) {
+  for (const kernels::Table* table : tables()) {
+    // With a factor of 1 each of them adds 1.
+    const float begun = table->multiply_add(1, 1, 0);
+    EXPECT_EQ(table->multiply_add(1, 1, 7) - begun, static_cast<float>(7 * table->multiply_adds_per_round))
+        << table->name;
+    EXPECT_EQ(table->multiply_add(2, 0, 3), 8 * begun) << table->name;
+  }
+}
+
+TEST(Limits, MultiplyAddOfInt8DoesAsManyAsItSaysInEveryTable) {
+  for (const kernels::Table* table : tables()) {
+    const auto products = static_cast<float>(3 * table->int8_multiply_adds_per_round);
+    for (const int factor : {0, 1, 2, -127, 127}) {
+      EXPECT_EQ(table->multiply_add_int8(static_cast<std::int8_t>(factor), 3), static_cast<float>(factor) * products)
+          << table->name;
+    }
+  }
+}
+
+TEST(Limits, AreMeasuredWithSeveralThreads) {
+  const std::vector<float> buffer(1 << 18, 1.0f);
+  for (const std::size_t threads : {1u, 2u, 3u}) {
+    EXPECT_GT(measure_reading(*kernels::runnable().tables[0], buffer, threads), 1e7);
+    EXPECT_GT(measure_multiply_add(*kernels::runnable().tables[0], threads), 1e7);
+    EXPECT_GT(measure_multiply_add_int8(*kernels::runnable().tables[0], threads), 1e7);
+  }
+}
+
+}  // namespace
+}  // namespace minimind

@@ -1,0 +1,397 @@
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/support/cli.h"
+#include "tests/support/tables.h"
+
+namespace minimind {
+namespace {
+
+std::size_t lines_in(const std::string& text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+const std::string golden_tokenizer = MINIMIND_SOURCE_DIR "/tests/golden_tokenizer";
+
+TEST_F(Cli, ATextThatIsNotUtf8IsAnErrorThatSaysWhere) {
+  std::ofstream(path("gbk.txt")) << "abc\xB4\xB2\xC7\xB0";
+  for (const char* command : {"tokenize", "generate", "perplexity"}) {
+    const Outcome outcome = run(std::string(command) + demo + " -f " + path("gbk.txt"));
+    EXPECT_EQ(outcome.status, 1) << command;
+    EXPECT_NE(outcome.err.find("gbk.txt: is not UTF-8: byte 0xb4 at offset 3"), std::string::npos) << outcome.err;
+  }
+}
+
+TEST_F(Cli, EveryInstructionSetReproducesTheGoldenLogitsAndGreedyTokens) {
+  for (const kernels::Table* table : tables()) {
+    const std::string isa = std::string("MINIMIND_ISA=") + table->name;
+    for (const char* name : {"v1-moe", "v2-lora", "v2-moe-5-experts", "v3-bf16", "v3-yarn", "hf-qwen3-moe-fused"}) {
+      const GoldenCase golden = load_golden(name);
+      const Outcome compared = run("compare" + model_options(golden) + " --tokens " + joined(golden.tokens) +
+                                       " --reference " + golden.folder + "/logits.npy --tolerance 2e-4",
+                                   isa);
+      EXPECT_EQ(compared.status, 0) << isa << " " << name << ": " << compared.out << compared.err;
+      const std::vector<std::int32_t> prompt(golden.tokens.begin(),
+                                             golden.tokens.begin() + static_cast<std::ptrdiff_t>(golden.prompt_len));
+      const Outcome generated = run("generate" + model_options(golden) + " --tokens " + joined(prompt) + " -n " +
+                                        std::to_string(golden.greedy.size()) + " --greedy --ignore-eos --json",
+                                    isa);
+      ASSERT_EQ(generated.status, 0) << generated.err;
+      EXPECT_EQ(nlohmann::json::parse(generated.out)["tokens"], golden.greedy) << isa << " " << name;
+    }
+  }
+}
+
+TEST_F(Cli, LogitsWritesWhatCompareReads) {
+  const GoldenCase golden = load_golden("v3-dense");
+  const std::string tokens = " --tokens " + joined(golden.tokens);
+  ASSERT_EQ(run("logits" + model_options(golden) + tokens + " -o " + path("l.npy")).status, 0);
+  EXPECT_EQ(read_golden_logits(path("l.npy"), golden.tokens.size(), golden.vocab).size(), golden.logits.size());
+  const Outcome same =
+      run("compare" + model_options(golden) + tokens + " --reference " + path("l.npy") + " --tolerance 0 --json");
+  EXPECT_EQ(same.status, 0) << same.err;
+  const auto json = nlohmann::json::parse(same.out);
+  EXPECT_EQ(json["worst_difference"], 0);
+  EXPECT_EQ(json["top1_agreement"], 1);
+  EXPECT_NEAR(json["mean_kl"].get<double>(), 0, 1e-12);
+}
+
+TEST_F(Cli, CompareFailsPastTheToleranceAndShowsWhere) {
+  const GoldenCase golden = load_golden("v3-dense");
+  const Outcome outcome = run("compare -m " + load_golden("v3-fp32").model_path + " --tokens " + joined(golden.tokens) +
+                              " --reference " + golden.folder + "/logits.npy --json");
+  EXPECT_EQ(outcome.status, 1);
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_GT(json["worst_difference"].get<double>(), 2e-4);
+  EXPECT_LT(json["worst_token"].get<std::size_t>(), golden.tokens.size());
+  EXPECT_FALSE(json["passed"]);
+}
+
+TEST_F(Cli, TokensFileMeansTheSameAsTokens) {
+  const GoldenCase golden = load_golden("v2-dense");
+  std::ofstream(path("ids")) << "[" << golden.tokens[0] << ", " << golden.tokens[1] << "]\n"
+                             << golden.tokens[2] << "\n";
+  ASSERT_EQ(run("logits" + model_options(golden) + " --tokens-file " + path("ids") + " -o " + path("a.npy")).status, 0);
+  const std::string tokens = joined({golden.tokens[0], golden.tokens[1], golden.tokens[2]});
+  ASSERT_EQ(run("logits" + model_options(golden) + " --tokens " + tokens + " -o " + path("b.npy")).status, 0);
+  EXPECT_EQ(read_whole_file(path("a.npy")), read_whole_file(path("b.npy")));
+}
+
+TEST_F(Cli, WrongCallsExitWithTwoAndOneLine) {
+  const std::string model = " -m " + load_golden("v3-dense").model_path;
+  for (const std::string& arguments :
+       {std::string("sing"), "generate --no-such-option" + model, "generate --temperature -1 -p a" + model,
+        "generate --tokens 1 -n -5" + model, "generate --tokens 1 --seed -1" + model, "generate --tokens ''" + model,
+        "generate -p '' " + model, "generate --tokens 1 --stop ''" + model,
+        "generate --tokens 1 --experts-per-token 2" + model, "generate --tokens 1,x" + model,
+        "generate --tokens 1 --top-p 2" + model, "logits --tokens 1" + model, "generate --tokens 1 --type q9" + model,
+        "generate --tokens 1 --rope-scaling ntk" + model,
+        "tokenize -p a --skip-special --tokenizer " + golden_tokenizer, "generate --tokens 1 --lora a.pth:x" + model}) {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.status, 2) << arguments;
+    EXPECT_EQ(lines_in(outcome.err), 1u) << arguments << ": " << outcome.err;
+    EXPECT_EQ(outcome.out, "") << arguments;
+  }
+}
+
+TEST_F(Cli, WorkThatFailsExitsWithOneAndOneLineThatNamesTheFile) {
+  std::ofstream(path("text.pth")) << "not a checkpoint at all, but a text";
+  const std::string whole = read_whole_file(load_golden("v3-dense").model_path);
+  std::ofstream(path("cut.pth")) << whole.substr(0, whole.size() / 2);
+  std::ofstream(path("x.gguf")) << "GGUF";
+  for (const char* name : {"missing.pth", "text.pth", "cut.pth", "x.gguf", "."}) {
+    const Outcome outcome = run("inspect -m " + path(name));
+    EXPECT_EQ(outcome.status, 1) << name;
+    EXPECT_EQ(lines_in(outcome.err), 1u) << name << ": " << outcome.err;
+    EXPECT_NE(outcome.err.find(path("")), std::string::npos) << outcome.err;
+    EXPECT_EQ(outcome.out, "") << name;
+  }
+}
+
+TEST_F(Cli, AForcedInstructionSetThatCannotBeHadIsAnError) {
+  const GoldenCase golden = load_golden("v3-dense");
+  const Outcome outcome = run("generate --tokens 1 -m " + golden.model_path, "MINIMIND_ISA=altivec");
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.err.find("altivec"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Cli, HelpIsNoError) {
+  EXPECT_EQ(run("--help").status, 0);
+  for (const char* command : {"generate", "inspect", "logits", "compare", "perplexity", "tokenize", "bench"}) {
+    const Outcome outcome = run(std::string(command) + " --help");
+    EXPECT_EQ(outcome.status, 0) << command;
+    EXPECT_NE(outcome.out.find("Usage: minimind " + std::string(command)), std::string::npos);
+  }
+}
+
+TEST_F(Cli, GenerateWithoutATokenizerGivesIds) {
+  const GoldenCase golden = load_golden("v3-dense");
+  const Outcome outcome = run("generate --tokens 3,4 -n 4 --greedy --ignore-eos -m " + golden.model_path);
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), ','), 3) << outcome.out;
+  EXPECT_EQ(run("generate -p text -m " + golden.model_path).status, 1);
+}
+
+TEST_F(Cli, GenerateJsonHasItsFields) {
+  const Outcome outcome = run("generate --tokens 3,4 -n 2 --greedy --json -m " + load_golden("v3-dense").model_path);
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["prompt_tokens"], (std::vector<int>{3, 4}));
+  EXPECT_EQ(json["tokens"].size(), 2u);
+  EXPECT_TRUE(json["text"].is_null());
+  EXPECT_EQ(json["finish_reason"], "length");
+  EXPECT_TRUE(json["timings"]["decode_tokens_per_second"].is_number());
+}
+
+TEST_F(Cli, GenerateStopsWhenTheContextIsFullAndRefusesALongerPrompt) {
+  const std::string model = " -m " + load_golden("v3-dense").model_path;
+  const Outcome full = run("generate --tokens 3,4,5 -c 6 -n 50 --ignore-eos --greedy --json" + model);
+  EXPECT_EQ(full.status, 0);
+  EXPECT_EQ(nlohmann::json::parse(full.out)["tokens"].size(), 3u);
+  EXPECT_EQ(nlohmann::json::parse(full.out)["finish_reason"], "length");
+  const Outcome too_long = run("generate --tokens 3,4,5 -c 2" + model);
+  EXPECT_EQ(too_long.status, 1);
+  EXPECT_NE(too_long.err.find("--ctx-size"), std::string::npos) << too_long.err;
+}
+
+TEST_F(Cli, ASeedMakesARunRepeatableAndWithoutOneItIsPrinted) {
+  const std::string call =
+      "generate --tokens 3,4 -n 20 --temperature 2 --ignore-eos -m " + load_golden("v3-dense").model_path;
+  EXPECT_EQ(run(call + " --seed 5").out, run(call + " --seed 5").out);
+  EXPECT_NE(run(call + " --seed 5").out, run(call + " --seed 6").out);
+  EXPECT_NE(run(call).err.find("seed "), std::string::npos);
+}
+
+TEST_F(Cli, AssumedValuesArePrintedUnlessQuiet) {
+  const std::string call = "generate --tokens 3 -n 1 --greedy -m " + load_golden("v2-dense").model_path;
+  EXPECT_NE(run(call).err.find("num_attention_heads 8"), std::string::npos);
+  EXPECT_EQ(run(call + " -q").err, "");
+}
+
+TEST_F(Cli, InspectTellsEachValueAndItsSource) {
+  const Outcome outcome = run("inspect --json -m " + load_golden("v1-moe").model_path);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["config"]["family"], "v1");
+  EXPECT_EQ(json["config"]["num_attention_heads"], 16);
+  for (const auto& [name, value] : json["config"].items()) EXPECT_NE(json["sources"][name], "") << name;
+  EXPECT_GT(json["tensors"].size(), 10u);
+}
+
+TEST_F(Cli, TokenizeAndDecodeAreInverse) {
+  const std::string options = " --tokenizer " + golden_tokenizer;
+  const std::string text = "Hello, 世界! 123\n  two  spaces";
+  std::ofstream(path("text")) << text;
+  const Outcome ids = run("tokenize -f " + path("text") + options);
+  ASSERT_EQ(ids.status, 0) << ids.err;
+  EXPECT_EQ(run("tokenize --decode -p " + ids.out.substr(0, ids.out.size() - 1) + options).out, text);
+  std::ofstream(path("jsonl")) << nlohmann::json(text).dump() << "\n\"\"\n";
+  const Outcome jsonl = run("tokenize --jsonl < " + path("jsonl") + options);
+  EXPECT_EQ(jsonl.out, "[" + ids.out.substr(0, ids.out.size() - 1) + "]\n[]\n");
+  const Outcome bad = run("tokenize --decode --jsonl < " + path("jsonl") + options);
+  EXPECT_EQ(bad.status, 1);
+  EXPECT_NE(bad.err.find("line 1"), std::string::npos) << bad.err;
+}
+
+const std::string asking_for_a_poem =
+    " -p '<|im_start|>user\n写一首五言绝句，题目：山居<|im_end|>\n<|im_start|>assistant\n' ";
+
+// The demo model, its tokenizer, and text on standard output alone.
+TEST_F(Cli, TheBundledModelWritesChineseText) {
+  const Outcome outcome = run("generate" + demo + asking_for_a_poem + "-n 60 --seed 1");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_GE(std::count(outcome.out.begin(), outcome.out.end(), '\xE3'), 2) << "no full stop in " << outcome.out;
+  EXPECT_EQ(outcome.out.find("\xEF\xBF\xBD"), std::string::npos) << "a broken character in " << outcome.out;
+  EXPECT_EQ(run("generate" + demo + asking_for_a_poem + "-n 60 --seed 1").out, outcome.out);
+}
+
+TEST_F(Cli, TheBundledModelIsTheDefaultBesideTheProgram) {
+  if (std::getenv("MINIMIND_PROGRAM")) GTEST_SKIP() << "the program under test lies elsewhere";
+  EXPECT_EQ(run("inspect").out, run("inspect" + demo).out);
+}
+
+TEST_F(Cli, AStopStringEndsTheTextBeforeIt) {
+  const std::string call = "generate" + demo + asking_for_a_poem + "-n 60 --seed 1";
+  const std::string whole = run(call).out;
+  const std::string stopped = run(call + " --stop 。").out;
+  EXPECT_EQ(stopped, whole.substr(0, whole.find("。")));
+  EXPECT_LT(stopped.size(), whole.size());
+}
+
+TEST_F(Cli, ASpecialTokenAsStopStringEndsTheText) {
+  const std::string call = "generate" + demo + asking_for_a_poem + "-n 300 --seed 1 --ignore-eos --json";
+  EXPECT_EQ(nlohmann::json::parse(run(call).out)["finish_reason"], "length");
+  const auto json = nlohmann::json::parse(run(call + " --stop '<|im_end|>'").out);
+  EXPECT_EQ(json["finish_reason"], "stop");
+  EXPECT_EQ(json["tokens"].back(), 2);
+}
+
+TEST_F(Cli, AFullOutputFailsInTheSameWordsEverywhere) {
+  const std::string ids = "--tokens 3,4,5 -m " + load_golden("v3-dense").model_path;
+  std::ofstream(path("chat.json")) << R"({"messages": [{"role": "user", "content": "你好"}]})" << '\n';
+  std::ofstream(path("lines")) << "\"你好\"\n";
+  ASSERT_EQ(run("logits " + ids + " -o " + path("r.npy")).status, 0);
+  for (const std::string& call : std::vector<std::string>{
+           "--help", "--version", "generate --help", "generate -p 山", "generate --json -p 山", "generate -n 3 " + ids,
+           "chat -p 山", "chat --json -p 山", "chat --turns < " + path("lines"), "inspect", "inspect --json",
+           "perplexity -p 山居秋暝", "perplexity --json -p 山居秋暝", "tokenize -p 山居",
+           "tokenize --jsonl -f " + path("lines"), "render -f " + path("chat.json"),
+           "compare " + ids + " --reference " + path("r.npy"), "bench -q -p 4 -n 2 -r 1 -t 1",
+           "bench -q -p 4 -n 2 -r 1 -t 1 --json"}) {
+    const std::string input = call.find('<') == std::string::npos ? " < /dev/null" : "";
+    const int status = std::system((program() + " " + call + input + " > /dev/full 2> " + path("err")).c_str());
+    EXPECT_EQ(WEXITSTATUS(status), 1) << call;
+    const std::string err = read_whole_file(path("err"));
+    EXPECT_TRUE(err.ends_with("minimind: standard output cannot be written: No space left on device\n")) << call << err;
+  }
+}
+
+TEST_F(Cli, AFullOutputEndsTheTextAtOnce) {
+  for (const char* const call : {" generate -p 山 --ignore-eos -n 100000000 -c 1000000 --kv-type q8_0",
+                                 " chat -p 山 --ignore-eos -n 100000000 -c 1000000 --kv-type q8_0"}) {
+    const int status = std::system(("timeout 60 " + program() + call + " > /dev/full 2> " + path("err")).c_str());
+    EXPECT_EQ(WEXITSTATUS(status), 1) << read_whole_file(path("err"));
+  }
+}
+
+TEST_F(Cli, AReaderThatGoesAwayEndsTheTextQuietly) {
+  const std::string call = program() + " generate -q -p 山 --ignore-eos -n 100000000 -c 1000000 --kv-type q8_0";
+  const std::string status = "; echo $? > " + path("status");
+  ASSERT_EQ(std::system(("(timeout 60 " + call + " 2> " + path("err") + status + ") | head -c 3 > /dev/null").c_str()),
+            0);
+  EXPECT_EQ(read_whole_file(path("status")), "141\n");  // SIGPIPE
+  EXPECT_EQ(read_whole_file(path("err")), "");
+}
+
+TEST_F(Cli, AClosedErrorOutputDoesNotFail) {
+  const auto status_of = [](const std::string& call) { return WEXITSTATUS(std::system((program() + call).c_str())); };
+  const std::string generate = " generate --tokens 3 -n 1 --greedy -m " + load_golden("v3-dense").model_path;
+  EXPECT_EQ(status_of(generate + " > " + path("out") + " 2>&-"), 0);
+  EXPECT_EQ(status_of(" generate --tokens 3 -m /nowhere 2>&-"), 1);
+}
+
+// Commands that wait for their input, and work that takes longer than the test.
+TEST_F(Cli, ASignalEndsEveryCommandWithItsStatus) {
+  const std::string endless = " -n 100000000 -c 1000000 --ignore-eos --kv-type q8_0";
+  for (const std::string& call :
+       std::vector<std::string>{"generate", "chat --turns", "chat", "perplexity", "tokenize", "tokenize --jsonl",
+                                "render", "render --jsonl", "generate -p 山" + endless, "chat -p 山" + endless,
+                                "bench -q -r 10000 -t 1", "bench -q -r 10000 -t 4"}) {
+    for (const auto& [signal, wanted] : {std::pair{SIGINT, 130}, {SIGTERM, 143}, {SIGHUP, 129}}) {
+      int input[2];
+      ASSERT_EQ(pipe(input), 0);
+      const pid_t child = fork();
+      if (child == 0) {
+        dup2(input[0], STDIN_FILENO);
+        close(input[1]);
+        (void)!freopen(path("out").c_str(), "w", stdout);
+        (void)!freopen(path("err").c_str(), "w", stderr);
+        std::signal(SIGHUP, SIG_DFL);
+        execl("/bin/sh", "sh", "-c", ("exec " + program() + " " + call).c_str(), nullptr);
+        _exit(127);
+      }
+      close(input[0]);
+      std::this_thread::sleep_for(std::chrono::milliseconds(400));
+      kill(child, signal);
+      int status = 0;
+      waitpid(child, &status, 0);
+      close(input[1]);
+      EXPECT_TRUE(WIFEXITED(status)) << call;
+      EXPECT_EQ(WEXITSTATUS(status), wanted) << call << ": " << read_whole_file(path("err"));
+    }
+  }
+}
+
+TEST_F(Cli, NohupKeepsAProgramRunning) {
+  const std::string call = program() + " perplexity -q -p 山居秋暝";
+  const std::string script = "trap '' HUP; " + call + " > " + path("out") + " & kill -HUP $!; wait $!";
+  EXPECT_EQ(WEXITSTATUS(std::system(script.c_str())), 0);
+}
+
+std::vector<std::int32_t> prompt_of(const Outcome& outcome) {
+  return nlohmann::json::parse(outcome.out)["prompt_tokens"].get<std::vector<std::int32_t>>();
+}
+
+TEST_F(Cli, GenerateContinuesBosTokenAndTheTextUnlessRaw) {
+  std::ofstream(path("text")) << "山居";
+  const std::string rest = " -n 1 --greedy --json" + demo;
+  const Outcome as_text = run("generate -p 山居" + rest);
+  const std::vector<std::int32_t> raw = prompt_of(run("generate --raw -p 山居" + rest));
+  std::vector<std::int32_t> expected = raw;
+  expected.insert(expected.begin(), 1);
+  EXPECT_EQ(prompt_of(as_text), expected);
+  EXPECT_NE(as_text.err.find("the prompt is '<|im_start|>' and the text"), std::string::npos) << as_text.err;
+  EXPECT_EQ(prompt_of(run("generate -f " + path("text") + rest)), expected);
+  EXPECT_EQ(prompt_of(run("generate" + rest + " < " + path("text"))), expected);
+  EXPECT_EQ(prompt_of(run("generate -p '<|im_start|>山居'" + rest)), expected) << "once";
+  EXPECT_EQ(prompt_of(run("generate --tokens 1,2" + rest)), (std::vector<std::int32_t>{1, 2}));
+  EXPECT_EQ(run("generate -q -p 山居" + rest).err, "");
+  EXPECT_EQ(run("generate -p 山居 --raw" + rest).err.find("the prompt is"), std::string::npos);
+  EXPECT_EQ(run("generate --tokens 1,2 --raw" + rest).status, 2);
+}
+
+TEST_F(Cli, GenerateSaysWhatThePostProcessorAdds) {
+  nlohmann::json tokenizer = nlohmann::json::parse(read_whole_file(MINIMIND_SOURCE_DIR "/weights/demo/tokenizer.json"));
+  tokenizer["post_processor"] = {{"type", "BertProcessing"}, {"sep", {"<|im_end|>", 2}}, {"cls", {"<|im_start|>", 1}}};
+  std::ofstream(path("tokenizer.json")) << tokenizer;
+  const std::string with = " -p 山 --tokenizer " + path("tokenizer.json");
+  const std::string raw = run("tokenize" + with).out, id = raw.substr(0, raw.size() - 1);
+  EXPECT_EQ(run("tokenize -p 山 -m " MINIMIND_SOURCE_DIR "/weights/demo").out, raw);
+  EXPECT_EQ(run("tokenize --add-special" + with).out, "1," + id + ",2\n");
+  const Outcome outcome = run("generate -n 1 --greedy --json" + with + demo);
+  EXPECT_EQ(prompt_of(outcome), (std::vector<std::int32_t>{1, std::stoi(id), 2}));
+  EXPECT_NE(outcome.err.find("'<|im_start|>', the text and '<|im_end|>', which the tokenizer adds"), std::string::npos)
+      << outcome.err;
+  EXPECT_EQ(prompt_of(run("generate --raw -n 1 --greedy --json" + with + demo)),
+            std::vector<std::int32_t>{std::stoi(id)});
+}
+
+TEST_F(Cli, AnUnknownCommandIsNamed) {
+  const Outcome outcome = run("chatter");
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.err.find("'chatter'"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("generate"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Cli, AMissingModelIsWhatIsComplainedAbout) {
+  const Outcome outcome = run("generate -p text -m " + path("nowhere.pth"));
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find("nowhere.pth: cannot be opened"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Cli, CtrlCEndsWithWhatWasGenerated) {
+  const std::string out = path("out"), err = path("err");
+  const std::string model = load_golden("v3-dense").model_path;
+  const pid_t child = fork();
+  if (child == 0) {
+    (void)!freopen(out.c_str(), "w", stdout);
+    (void)!freopen(err.c_str(), "w", stderr);
+    execl(program().c_str(), "minimind", "generate", "-m", model.c_str(), "--tokens", "3,4", "-n", "1000000", "-c",
+          "1000000", "-t", "1", "--ignore-eos", "--json", nullptr);
+    _exit(127);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  kill(child, SIGINT);
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 130) << read_whole_file(err);
+  const auto json = nlohmann::json::parse(read_whole_file(out));
+  EXPECT_EQ(json["finish_reason"], "interrupted");
+  EXPECT_GT(json["tokens"].size(), 0u);
+}
+
+}  // namespace
+}  // namespace minimind

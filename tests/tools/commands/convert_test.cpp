@@ -1,0 +1,287 @@
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/cli.h"
+
+namespace minimind {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string demo_model = MINIMIND_SOURCE_DIR "/weights/demo/model.pth";
+
+class Convert : public Cli {
+ protected:
+  Outcome convert(const std::string& in, const std::string& out, const std::string& options = "") const {
+    return run("convert " + in + " " + out + " " + options);
+  }
+
+  std::string greedy(const std::string& model) const {
+    return run("generate --greedy -n 24 -q --tokens 1,300,400,500 -m " + model).out;
+  }
+
+  // Whatever lies in the folder of this test but the captured output.
+  std::vector<std::string> left_behind() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(path(""))) {
+      const std::string name = entry.path().filename().string();
+      if (name != "out" && name != "err") names.push_back(name);
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+};
+
+TEST_F(Convert, GivesTheSameTextInEveryFormat) {
+  const std::string expected = greedy(demo_model);
+  ASSERT_FALSE(expected.empty());
+  for (const char* out : {"model.gguf", "model.pth", "folder/"}) {
+    const Outcome outcome = convert(demo_model, path(out));
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    const std::string tokenizer =
+        std::string(out) == "model.pth" ? " --tokenizer " MINIMIND_SOURCE_DIR "/weights/demo" : "";
+    EXPECT_EQ(greedy(path(out) + tokenizer), expected) << out;
+  }
+}
+
+TEST_F(Convert, SaysWhatWasWrittenAndNothingWhenQuiet) {
+  const Outcome outcome = convert(demo_model, path("model.gguf"), "--type q8_0");
+  EXPECT_NE(outcome.err.find("model.gguf: GGUF, architecture qwen3"), std::string::npos) << outcome.err;
+  EXPECT_EQ(convert(demo_model, path("other.gguf"), "-q").err, "");
+}
+
+TEST_F(Convert, KeepsTheHashOfTheWeights) {
+  ASSERT_EQ(convert(demo_model, path("a.gguf")).status, 0);
+  ASSERT_EQ(convert(path("a.gguf"), path("folder/")).status, 0);
+  ASSERT_EQ(convert(path("folder"), path("b.pth")).status, 0);
+  const auto hash = [&](const std::string& model) {
+    return nlohmann::json::parse(run("inspect --json -m " + model).out).at("sha256").get<std::string>();
+  };
+  const std::string expected = hash(demo_model);
+  for (const char* name : {"a.gguf", "folder", "b.pth"}) EXPECT_EQ(hash(path(name)), expected) << name;
+}
+
+TEST_F(Convert, WritesMetadataThatInspectShows) {
+  ASSERT_EQ(convert(demo_model, path("a.gguf")).status, 0);
+  const auto metadata = nlohmann::json::parse(run("inspect --json -m " + path("a.gguf")).out).at("metadata");
+  EXPECT_EQ(metadata.at("general.architecture"), "qwen3");
+  EXPECT_EQ(metadata.at("qwen3.block_count"), 6);
+  EXPECT_EQ(metadata.at("qwen3.attention.layer_norm_rms_epsilon"), 1e-6);
+  EXPECT_EQ(metadata.at("tokenizer.ggml.tokens"), "6400 of string");
+  EXPECT_NE(run("inspect -m " + path("a.gguf")).out.find("tokenizer.ggml.pre  "), std::string::npos);
+}
+
+TEST_F(Convert, CarriesTheTokenizerIntoAGgufAndOutAgain) {
+  ASSERT_EQ(convert(demo_model, path("a.gguf")).status, 0);
+  ASSERT_EQ(convert(path("a.gguf"), path("folder/")).status, 0);
+  const std::string text = "tokenize -p '写一首五言绝句<|im_end|> 12 x'";
+  const std::string expected = run(text + demo).out;
+  ASSERT_FALSE(expected.empty());
+  EXPECT_EQ(run(text + " -m " + path("a.gguf")).out, expected);
+  EXPECT_EQ(run(text + " -m " + path("folder")).out, expected);
+}
+
+TEST_F(Convert, ReplacesAFileOnlyWhenForced) {
+  std::ofstream(path("model.gguf")) << "precious";
+  const Outcome refused = convert(demo_model, path("model.gguf"));
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_NE(refused.err.find("--force"), std::string::npos) << refused.err;
+  EXPECT_EQ(read_whole_file(path("model.gguf")), "precious");
+  EXPECT_EQ(convert(demo_model, path("model.gguf"), "--force").status, 0);
+  EXPECT_NE(read_whole_file(path("model.gguf")), "precious");
+}
+
+TEST_F(Convert, NeverWritesOverWhatItReads) {
+  fs::copy_file(demo_model, path("model.pth"));
+  const std::string before = read_whole_file(path("model.pth"));
+  EXPECT_EQ(convert(path("model.pth"), path("model.pth"), "--force").status, 2);
+  fs::create_symlink(path("model.pth"), path("link.pth"));
+  EXPECT_EQ(convert(path("model.pth"), path("link.pth"), "--force").status, 2);
+  ASSERT_EQ(convert(path("model.pth"), path("folder/")).status, 0);
+  EXPECT_EQ(convert(path("folder"), path("folder/"), "--force").status, 2);
+  EXPECT_EQ(convert(path("folder/model.safetensors"), path("folder/"), "--force").status, 2);
+  fs::create_directory(path("other"));
+  fs::create_symlink(path("folder/model.safetensors"), path("other/model.safetensors"));
+  EXPECT_EQ(convert(path("folder"), path("other/"), "--force").status, 2);
+  EXPECT_EQ(read_whole_file(path("model.pth")), before);
+}
+
+TEST_F(Convert, NeverWritesOverALora) {
+  const GoldenCase golden = load_golden("v3-lora");
+  fs::copy_file(*golden.lora_path, path("lora.pth"));
+  const std::string before = read_whole_file(path("lora.pth"));
+  EXPECT_EQ(convert(golden.model_path, path("lora.pth"), "--force --lora " + path("lora.pth")).status, 2);
+  EXPECT_EQ(read_whole_file(path("lora.pth")), before);
+}
+
+TEST_F(Convert, SaysWhatAPthCannotSay) {
+  const GoldenCase golden = load_golden("v3-yarn");
+  const Outcome outcome = convert(golden.model_path, path("model.pth"), "--rope-scaling yarn");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_NE(outcome.err.find("not stored in a .pth"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("rope_scaling is {"), std::string::npos) << outcome.err;
+  EXPECT_EQ(convert(demo_model, path("plain.pth")).err.find("not stored"), std::string::npos);
+}
+
+TEST_F(Convert, KeepsTheEndOfTextOfAConfigWithoutATokenizer) {
+  fs::copy(load_golden("hf-llama").folder, path("in"));
+  auto config = nlohmann::json::parse(read_whole_file(path("in/config.json")));
+  config["eos_token_id"] = 5;
+  std::ofstream(path("in/config.json")) << config;
+  ASSERT_EQ(convert(path("in"), path("model.gguf")).status, 0);
+  EXPECT_EQ(nlohmann::json::parse(run("inspect --json -m " + path("model.gguf")).out)["config"]["eos_token_id"],
+            nlohmann::json({5}));
+}
+
+TEST_F(Convert, KnowsAFormatByItsExtensionInCapitalsToo) {
+  ASSERT_EQ(convert(demo_model, path("MODEL.GGUF")).status, 0);
+  EXPECT_EQ(read_whole_file(path("MODEL.GGUF")).substr(0, 4), "GGUF");
+}
+
+TEST_F(Convert, RefusesANameThatSaysNoFormatAndTellsWhatToType) {
+  for (const char* name : {"model.ggfu", "model.safetensors", "model.bin", "minimind-hf", "MiniMind2-v1.5", "model."}) {
+    const Outcome outcome = convert(demo_model, path(name));
+    EXPECT_EQ(outcome.status, 2) << name;
+    EXPECT_NE(outcome.err.find(std::string("type ") + path(name) + "/"), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find("expected .gguf or .pth"), std::string::npos) << outcome.err;
+  }
+  EXPECT_TRUE(left_behind().empty());
+}
+
+TEST_F(Convert, WritesAFolderWhereTheNameEndsWithASlashOrIsAFolder) {
+  for (const char* name : {"MiniMind2-v1.5/", "model.gguf//", "plain/"}) {
+    EXPECT_EQ(convert(demo_model, path(name)).status, 0) << name;
+    EXPECT_TRUE(fs::exists(path(name) + "/config.json")) << name;
+  }
+  fs::create_directories(path("there.v2"));
+  EXPECT_EQ(convert(demo_model, path("there.v2")).status, 0);
+  EXPECT_TRUE(fs::exists(path("there.v2/config.json")));
+  const Outcome outcome = convert(demo_model, path("model.gguf"));
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find("is a folder, expected a file"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Convert, DoesNotWriteAFolderOverAFile) {
+  std::ofstream(path("model")) << "precious";
+  const Outcome outcome = convert(demo_model, path("model/"), "--force");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find("is a file"), std::string::npos) << outcome.err;
+  EXPECT_EQ(read_whole_file(path("model")), "precious");
+}
+
+TEST_F(Convert, TellsTheSizeOfWhatWasWrittenNotOfWhatWasThere) {
+  fs::create_directories(path("folder"));
+  std::ofstream(path("folder/notes")) << std::string(50'000'000, 'x');
+  const Outcome forced = convert(demo_model, path("folder/"), "--force"), fresh = convert(demo_model, path("other/"));
+  const auto size = [](const std::string& text) {
+    const std::size_t end = text.find(" MB, in"), begin = text.rfind(' ', end - 1);
+    return text.substr(begin, end - begin);
+  };
+  EXPECT_EQ(forced.status, 0) << forced.err;
+  EXPECT_EQ(size(forced.err), size(fresh.err)) << forced.err;
+}
+
+TEST_F(Convert, RefusesAFolderThatHoldsPartsOfAnotherModel) {
+  fs::create_directories(path("folder"));
+  std::ofstream(path("folder/pytorch_model.bin")) << "old";
+  EXPECT_EQ(convert(demo_model, path("folder/")).status, 1);
+  const Outcome forced = convert(demo_model, path("folder/"), "--force");
+  EXPECT_EQ(forced.status, 1);
+  EXPECT_NE(forced.err.find("pytorch_model.bin"), std::string::npos) << forced.err;
+  EXPECT_EQ(read_whole_file(path("folder/pytorch_model.bin")), "old");
+}
+
+// The shell's own ids: the program is in the background, so SIGINT would be ignored there; SIGTERM takes the same way.
+TEST_F(Convert, LeavesNothingBehindWhenItIsStopped) {
+  for (const char* signal : {"TERM", "HUP"}) {
+    const std::string command = "cd " + path("") + "; " + program() + " convert " + demo_model +
+                                " model.gguf --type iq4_nl 2> err & sleep 0.003; kill -" + signal + " $!; wait $!";
+    const int status = std::system(command.c_str());
+    ASSERT_TRUE(WIFEXITED(status));
+    const std::vector<std::string> left = left_behind();
+    if (WEXITSTATUS(status) == 0) {  // it was quicker
+      EXPECT_EQ(left, std::vector<std::string>{"model.gguf"}) << signal;
+      fs::remove(path("model.gguf"));
+    } else {
+      EXPECT_TRUE(left.empty()) << signal << ": " << left.front();
+    }
+  }
+}
+
+TEST_F(Convert, RefusesNamesThatNobodyMeans) {
+  for (const char* out : {"-", "\"\"", ".gguf"}) EXPECT_EQ(convert(demo_model, out).status, 2) << out;
+  EXPECT_EQ(convert(demo_model, path("model.gguf"), "--type \"\"").status, 2);
+}
+
+TEST_F(Convert, LeavesNothingBehindOnAFullDisk) {
+  const Outcome outcome = run("convert " + demo_model + " " + path("model.gguf"), "ulimit -f 100;");
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_TRUE(left_behind().empty()) << left_behind().front();
+}
+
+TEST_F(Convert, LeavesNothingBehindWhenTheFolderCannotBeMade) {
+  EXPECT_EQ(convert(demo_model, path("no/such/model.gguf")).status, 1);
+  EXPECT_EQ(convert(demo_model, path("no/such/folder/")).status, 1);
+  EXPECT_TRUE(left_behind().empty());
+}
+
+TEST_F(Convert, RefusesTypesThatTheFormatDoesNotHave) {
+  const Outcome folder = convert(demo_model, path("folder/"), "--type q8_0");
+  EXPECT_EQ(folder.status, 2);
+  EXPECT_NE(folder.err.find("only a .gguf"), std::string::npos) << folder.err;
+  EXPECT_EQ(convert(demo_model, path("model.gguf"), "--type q3_k").status, 2);
+  EXPECT_EQ(convert(demo_model, path("model.safetensors")).status, 2);
+  EXPECT_TRUE(left_behind().empty());
+}
+
+TEST_F(Convert, MergesLora) {
+  const GoldenCase golden = load_golden("v3-lora");
+  ASSERT_EQ(convert(golden.model_path, path("merged.gguf"), "--lora " + *golden.lora_path).status, 0);
+  const Outcome compared = run("compare -m " + path("merged.gguf") + " --tokens " + joined(golden.tokens) +
+                               " --reference " + golden.folder + "/logits.npy");
+  EXPECT_EQ(compared.status, 0) << compared.out;
+}
+
+TEST_F(Convert, SaysThatOnlyMinimindReadsWhatNoOtherArchitectureComputes) {
+  const GoldenCase golden = load_golden("v3-glu-relu");
+  const Outcome outcome = convert(golden.model_path, path("model.gguf"));
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_NE(outcome.err.find("only minimind can read this file"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Convert, NamesTheTensorsThatTheTypeCannotHold) {
+  const GoldenCase golden = load_golden("v3-odd");
+  const Outcome outcome = convert(golden.model_path, path("model.gguf"), "--type q4_0");
+  EXPECT_NE(outcome.err.find("blk.0.ffn_down.weight as f16: its 53 columns are no multiple of 32"), std::string::npos)
+      << outcome.err;
+}
+
+TEST_F(Convert, SaysThatThereIsNoTokenizer) {
+  const GoldenCase golden = load_golden("v3-dense");
+  const Outcome outcome = convert(golden.model_path, path("model.gguf"));
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_NE(outcome.err.find("no tokenizer"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Convert, GivesNewFilesTheModeThatTheUmaskSays) {
+  ASSERT_EQ(run("convert " + demo_model + " " + path("model.gguf"), "umask 027;").status, 0);
+  struct stat status {};
+  ASSERT_EQ(stat(path("model.gguf").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0640u);
+}
+
+TEST_F(Convert, GgufStatesEverythingSoConfigIsRefused) {
+  ASSERT_EQ(convert(demo_model, path("a.gguf")).status, 0);
+  std::ofstream(path("config.json")) << R"({"num_attention_heads": 8})";
+  const Outcome outcome = run("inspect -m " + path("a.gguf") + " --config " + path("config.json"));
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.err.find("--config"), std::string::npos) << outcome.err;
+}
+
+}  // namespace
+}  // namespace minimind

@@ -1,0 +1,62 @@
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/cli.h"
+#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/weights_hash.h"
+
+namespace minimind {
+namespace {
+
+using Inspect = Cli;
+
+TEST_F(Inspect, TellsTheHashOfTheWeightsInBothForms) {
+  const GoldenCase golden = load_golden("v3-moe");
+  const std::string digest = weights_sha256(open_checkpoint(golden.model_path, {}).tensors);
+  EXPECT_EQ(nlohmann::json::parse(run("inspect --json -m " + golden.model_path).out)["sha256"], digest);
+  EXPECT_NE(run("inspect -m " + golden.model_path).out.find(digest), std::string::npos);
+}
+
+TEST_F(Inspect, HashesWhatALoRAMadeOfTheWeights) {
+  const GoldenCase golden = load_golden("v3-lora");
+  EXPECT_NE(nlohmann::json::parse(run("inspect --json" + model_options(golden)).out)["sha256"],
+            nlohmann::json::parse(run("inspect --json -m " + golden.model_path).out)["sha256"]);
+}
+
+TEST_F(Inspect, ListsEveryTensorWithItsTypeAndShape) {
+  const GoldenCase golden = load_golden("v1-moe");
+  const Checkpoint checkpoint = open_checkpoint(golden.model_path, {});
+  const auto listed = nlohmann::json::parse(run("inspect --json -m " + golden.model_path).out)["tensors"];
+  const std::string text = run("inspect --tensors -m " + golden.model_path).out;
+  ASSERT_EQ(listed.size(), checkpoint.tensors.size());
+  for (const auto& tensor : listed) {
+    const StoredTensor& stored = checkpoint.tensors.at(tensor["name"]);
+    EXPECT_EQ(tensor["shape"], stored.shape);
+    EXPECT_EQ(tensor["type"], name_of(stored.dtype));
+    const std::size_t at = text.find("  " + tensor["name"].get<std::string>() + " ");
+    ASSERT_NE(at, std::string::npos) << tensor["name"];
+    const std::string line = text.substr(at, text.find('\n', at) - at);
+    EXPECT_TRUE(line.ends_with(shape_text(stored.shape))) << line;
+  }
+}
+
+TEST_F(Inspect, FoldsEqualLayersAndExperts) {
+  const std::string text = run("inspect -m " + load_golden("v3-moe").model_path).out;
+  const Checkpoint checkpoint = open_checkpoint(load_golden("v3-moe").model_path, {});
+  const std::string layers = fmt::format("  model.layers.0-{}.", checkpoint.config.num_hidden_layers - 1);
+  const std::string experts = fmt::format("mlp.experts.0-{}.up_proj.weight ", checkpoint.config.num_experts - 1);
+  EXPECT_NE(text.find(layers + "self_attn.q_proj.weight "), std::string::npos) << text;
+  EXPECT_NE(text.find(layers + experts), std::string::npos) << text;
+  EXPECT_EQ(text.find("layers.1."), std::string::npos) << text;
+  EXPECT_EQ(run("inspect --json --tensors").status, 2);
+}
+
+TEST_F(Inspect, SaysNothingOfMetadataThatAFileDoesNotHave) {
+  const std::string model = "-m " + load_golden("v3-dense").model_path;
+  EXPECT_EQ(nlohmann::json::parse(run("inspect --json " + model).out)["metadata"], nlohmann::json::object());
+  EXPECT_EQ(run("inspect " + model).out.find("metadata"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace minimind

@@ -1,0 +1,86 @@
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "tests/support/cli.h"
+
+namespace minimind {
+namespace {
+
+using Render = Cli;
+
+const std::string tokenizer = MINIMIND_SOURCE_DIR "/tests/golden_tokenizer/";
+
+TEST_F(Render, WritesOnePromptALineAsJson) {
+  std::ofstream(path("chat.jinja")) << "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}{{ more }}";
+  std::ofstream(path("in")) << R"({"messages": [{"role": "user", "content": "你好\""}], "more": 1})"
+                            << "\n\n"
+                            << R"({"messages": []})"
+                            << "\n";
+  const Outcome outcome = run("render --jsonl --template " + path("chat.jinja") + " < " + path("in"));
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "\"user: 你好\\\"\\n1\"\n\"\"\n");
+}
+
+TEST_F(Render, WritesPlainTextWithoutJsonl) {
+  std::ofstream(path("chat.jinja")) << "<{{ messages[0].content }}>\n";
+  const Outcome outcome =
+      run("render --template " + path("chat.jinja") + R"( -p '{"messages": [{"role": "user", "content": "a\nb"}]}')");
+  EXPECT_EQ(outcome.out, "<a\nb>") << outcome.err;
+}
+
+TEST_F(Render, ATemplateKnowsTheSpecialTokensOfTheTokenizer) {
+  std::ofstream(path("chat.jinja")) << "{{ eos_token is string }}{{ sep_token is defined }}";
+  const Outcome outcome =
+      run("render --tokenizer " + tokenizer + " --template " + path("chat.jinja") + R"( -p '{"messages": []}')");
+  EXPECT_EQ(outcome.out, "TrueFalse") << outcome.err;
+}
+
+TEST_F(Render, UsesTheTemplateOfTheFamilyWhereTheCheckpointHasNone) {
+  for (const char* name : {"model.pth", "tokenizer.json"}) {
+    std::filesystem::copy_file(std::string(MINIMIND_SOURCE_DIR "/weights/demo/") + name, path(name));
+  }
+  const Outcome outcome = run(
+      "render -m " + path("model.pth") +
+      R"( -p '{"messages": [{"role": "user", "content": "hi"}], "add_generation_prompt": true, "open_thinking": true}')");
+  EXPECT_EQ(outcome.out, "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n<think>\n") << outcome.err;
+  EXPECT_NE(outcome.err.find("has no chat template; using that of family v3"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Render, ATemplateFileBesideTheTokenizerGoesBeforeItsConfigAndIsNamedInErrors) {
+  std::filesystem::copy(tokenizer, path("tokenizer"));
+  const auto write = [&](const std::string& name, const std::string& text) {
+    std::ofstream(path("tokenizer/" + name)) << text;
+  };
+  const auto render = [&] {
+    return run("render --tokenizer " + path("tokenizer") + R"( -p '{"messages": [], "tools": []}')");
+  };
+  write("tokenizer_config.json", R"({"chat_template": [{"name": "default", "template": "config"},
+                                                       {"name": "tool_use", "template": "{{ 1 + }}"}]})");
+  EXPECT_EQ(render().err, "minimind: " + path("tokenizer/tokenizer_config.json") +
+                              ": chat_template named tool_use: line 1, column 8: found '}}'; wanted an expression\n");
+  write("chat_template.jinja", "file");
+  EXPECT_EQ(render().out, "file");
+  std::filesystem::create_directory(path("tokenizer/additional_chat_templates"));
+  write("additional_chat_templates/tool_use.jinja", "tools");
+  EXPECT_EQ(render().out, "tools");
+  write("chat_template.jinja", "{{ x.y }}");
+  EXPECT_EQ(run("render --tokenizer " + path("tokenizer") + R"( -p '{"messages": []}')").err,
+            "minimind: " + path("tokenizer/chat_template.jinja") + ": line 1, column 5: 'x' is undefined\n");
+}
+
+TEST_F(Render, SaysWhichLineAndWhatPlaceOfTheTemplateIsWrong) {
+  std::ofstream(path("chat.jinja")) << "{{ messages[0].content.x.y }}";
+  std::ofstream(path("in")) << R"({"messages": [{"role": "user", "content": "a"}]})"
+                            << "\n";
+  const Outcome outcome = run("render --jsonl --template " + path("chat.jinja") + " < " + path("in"));
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.err, "minimind: line 1 of the input: " + path("chat.jinja") +
+                             ": line 1, column 25: a string has no attribute 'x'\n");
+  std::ofstream(path("in")) << "{}\n";
+  EXPECT_EQ(run("render --jsonl --template " + path("chat.jinja") + " < " + path("in")).err,
+            "minimind: line 1 of the input: has no \"messages\"\n");
+}
+
+}  // namespace
+}  // namespace minimind

@@ -1,0 +1,198 @@
+#include "tools/terminal/line_editor.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <optional>
+#include <thread>
+
+#include "tests/support/pseudo_terminal.h"
+#include "tools/terminal/signals.h"
+#include "weights/io/held_signals.h"
+
+namespace minimind {
+namespace {
+
+// Reads lines and prints each between brackets, newlines as |, until the input ends.
+int echo_lines() {
+  setenv("TERM", "xterm", 1);
+  setenv("HOME", "/nonexistent", 1);
+  setenv("LC_ALL", "C", 1);
+  LineEditor editor(stderr, {"/reset", "/regenerate", "/undo"}, watch_terminal_signals());
+  editor.remember("an earlier 句");
+  editor.remember("two\nlines");
+  std::fputs("ready\n", stderr);
+  while (true) {
+    EditedLine line = editor.read(">", false);
+    for (char& c : line.text) c = c == '\n' ? '|' : c;
+    if (line.end == LineEnd::end_of_input) return 0;
+    std::fprintf(stderr, "%s[%s]\n", line.end == LineEnd::cancelled ? "cancelled" : "entered", line.text.c_str());
+  }
+}
+
+class LineEditorTest : public testing::Test {
+ protected:
+  void expect(std::string_view keys, const std::string& shown) {
+    terminal_.type(keys);
+    EXPECT_TRUE(terminal_.wait_for(shown)) << shown << " is not in " << testing::PrintToString(terminal_.shown());
+    if (shown.ends_with(']')) terminal_.wait_for("> ");
+  }
+  void SetUp() override { ASSERT_TRUE(terminal_.wait_for("> ")) << terminal_.shown(); }
+
+  PseudoTerminal terminal_{echo_lines};
+};
+
+TEST_F(LineEditorTest, BackspaceAndArrowsGoByWholeCharacters) {
+  expect("你好吗\x7f\r", "entered[你好]");
+  expect("山水\x1b[D\x1b[D月\x1b[C花\r", "entered[月山花水]");
+  expect("abc\x01x\x05y\x02\x04\r", "entered[xabc]");
+  expect("end\x1b[Hx\x1b[Fy\x1b[D\x1b[3~\r", "entered[xend]");
+}
+
+TEST_F(LineEditorTest, ArrowsAndCtrlRFindEarlierEntriesOfSeveralLines) {
+  expect("\x1b[A\r", "entered[two|lines]");
+  expect("\x1b[A\x1b[A\r", "entered[an earlier 句]");
+  expect(
+      "\x12"
+      "earl\r",
+      "entered[an earlier 句]");
+  expect("\x12句\r", "entered[an earlier 句]");
+  expect("draft\x12句\x07\r", "entered[draft]");
+  expect("draft\x1b[A\x1b[B!\r", "entered[draft!]");
+}
+
+TEST_F(LineEditorTest, AnEscapeByItselfCancelsTheSearch) {
+  terminal_.type("kept\x12");
+  EXPECT_TRUE(terminal_.wait_for("(search: "));
+  terminal_.type("句\x1b");
+  EXPECT_TRUE(terminal_.wait_for("> "));
+  expect("!\r", "entered[kept!]");
+}
+
+TEST_F(LineEditorTest, WordsOfChineseAndOfLatinLettersAreWords) {
+  expect("你好，世界\x17\r", "entered[你好，]");
+  expect(
+      "用model推理\x1b"
+      "b\x1b"
+      "b-\r",
+      "entered[用-model推理]");
+  expect(
+      "一二 三四\x01\x1b"
+      "f-\r",
+      "entered[一二- 三四]");
+  expect(
+      "一二 three\x01\x1b"
+      "d\r",
+      "entered[ three]");
+  expect("一二 three\x17\x17\x19!\r", "entered[一二 three!]");
+}
+
+TEST_F(LineEditorTest, ALineSurvivesEverySizeOfTheTerminal) {
+  expect("第二条消息一二三四五", "五");
+  for (const std::size_t columns : {20, 10, 5, 2, 1, 300, 80}) {
+    const bool has_room = columns > 2;
+    terminal_.resize(columns, has_room ? 10 : 1);
+    expect("六", has_room ? "六" : "\x1b[?7h");
+  }
+  expect("\r", "entered[第二条消息一二三四五六六六六六六六]");
+}
+
+TEST_F(LineEditorTest, CtrlZSuspendsAndTheLineIsKept) {
+  expect("ab", "ab");
+  terminal_.type("\x1a");
+  EXPECT_TRUE(terminal_.wait_for("\x1b[?2004l"));
+  terminal_.signal(SIGCONT);
+  expect("c\r", "entered[abc]");
+}
+
+TEST_F(LineEditorTest, PastedTextStaysTogether) {
+  expect("<\x1b[200~a\r\tb\nc\n\x1b[201~>\r", "entered[<a|\tb|c>]");
+  expect("\x1b[200~\x1b[201~\r", "entered[]");
+  EXPECT_NE(terminal_.shown().find("\x1b[?2004h"), std::string::npos);
+}
+
+TEST_F(LineEditorTest, AltEnterBeginsANewLine) {
+  expect("a\x1b\rb\r", "entered[a|b]");
+}
+
+// Ctrl-C also takes what the program has not read yet, so each line is seen before.
+TEST_F(LineEditorTest, CtrlCCancelsTheLine) {
+  expect("你好", "你好");
+  expect("\x03", "cancelled[你好]");
+  expect("\x03", "cancelled[]");
+  expect("\x1b[200~never ended\x03", "cancelled[]");
+  expect("\x12", "(search: )");
+  expect("\x03", "cancelled[");
+  terminal_.wait_for("> ");
+  expect("new\r", "entered[new]");
+}
+
+TEST_F(LineEditorTest, CtrlDEndsTheInputOnAnEmptyLineOnly) {
+  expect("ab\x02\x04\r", "entered[a]");
+  terminal_.type("\x04");
+  EXPECT_EQ(terminal_.status(), 0);
+}
+
+TEST_F(LineEditorTest, TheEndOfTheTerminalEndsTheInput) {
+  terminal_.signal(SIGHUP);
+  EXPECT_EQ(terminal_.status(), 0);
+}
+
+TEST_F(LineEditorTest, TabCompletesWords) {
+  expect("/u\t\r", "entered[/undo ]");
+  expect("/r\t\r", "entered[/re]");
+  expect("/re\t", "/reset  /regenerate");
+  expect("g\t\r", "entered[/regenerate ]");
+  expect("x\t\r", "entered[x]");
+}
+
+TEST_F(LineEditorTest, BytesThatAreNoUtf8BecomeReplacementCharacters) {
+  expect(
+      "a\xff"
+      "b\r",
+      "entered[a\uFFFDb]");
+}
+
+// With threads beside the one that reads.
+int echo_lines_of_a_team() {
+  std::optional<HeldSignals> held(std::in_place);
+  for (int i = 0; i < 3; ++i) std::thread([] { pause(); }).detach();
+  held.reset();
+  return echo_lines();
+}
+
+// MINIMIND_INTERRUPTS: how many instead of a quick number.
+TEST(LineEditor, NoInterruptIsLost) {
+  const char* const given = std::getenv("MINIMIND_INTERRUPTS");
+  const std::size_t count = given ? std::stoul(given) : 3000;
+  PseudoTerminal terminal(echo_lines_of_a_team);
+  ASSERT_TRUE(terminal.wait_for("> "));
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i % 3 == 0) {
+      terminal.signal(SIGINT);
+      ASSERT_TRUE(terminal.wait_for("cancelled[]")) << i;
+    } else if (i % 3 == 1) {
+      terminal.type("\x03next\r");
+      ASSERT_TRUE(terminal.wait_for("cancelled[]")) << i;
+      ASSERT_TRUE(terminal.wait_for("entered[next]")) << i;
+    } else {
+      terminal.type("x");
+      ASSERT_TRUE(terminal.wait_for("x")) << i;
+      terminal.type("\x03");
+      ASSERT_TRUE(terminal.wait_for("cancelled[x]")) << i;
+    }
+    // Some come before the line is shown. What is typed has to come after, or Ctrl-C takes it away.
+    if (i % 3 == 1 || i % 2 == 0) terminal.wait_for("> ");
+  }
+}
+
+TEST(Completions, AreTheWordsThatBeginSoAndWhatTheyShare) {
+  const std::vector<std::string> words = {"/reset", "/regenerate", "/undo"};
+  EXPECT_EQ(completions(words, "/r").words, (std::vector<std::string>{"/reset", "/regenerate"}));
+  EXPECT_EQ(completions(words, "/r").common, "/re");
+  EXPECT_EQ(completions(words, "/undo").common, "/undo");
+  EXPECT_TRUE(completions(words, "x").words.empty());
+}
+
+}  // namespace
+}  // namespace minimind

@@ -1,0 +1,197 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <random>
+
+#include "tests/support/screen_model.h"
+#include "tools/terminal/line_edit.h"
+#include "tools/terminal/line_keys.h"
+#include "tools/terminal/line_screen.h"
+#include "tools/terminal/line_text.h"
+
+namespace minimind {
+namespace {
+
+// What a person types: text in several scripts, every key, pastes, and bytes that mean nothing.
+std::string random_input(std::mt19937& random) {
+  static const std::vector<std::string> inputs = {
+      "a",
+      "word ",
+      " ",
+      "北京",
+      "第二条消息一二三四五",
+      "，",
+      "é",
+      "e\u0301",
+      "\u0301",
+      "\u200b",
+      "👩‍👩‍👧",
+      "❤️",
+      "🇨🇳",
+      "ｶ",
+      "กำ",
+      "한국어",
+      "\u1112\u1161\u11ab",
+      "\u202e",
+      "\xff",
+      "\xe4\xbd",
+      "\r",
+      "\n",
+      "\t",
+      "\x1b\r",
+      "\x7f",
+      "\x08",
+      "\x01",
+      "\x02",
+      "\x04",
+      "\x05",
+      "\x06",
+      "\x07",
+      "\x0b",
+      "\x0e",
+      "\x10",
+      "\x12",
+      "\x14",
+      "\x15",
+      "\x17",
+      "\x19",
+      "\x1f",
+      "\x1b[A",
+      "\x1b[B",
+      "\x1b[C",
+      "\x1b[D",
+      "\x1bOH",
+      "\x1b[F",
+      "\x1b[3~",
+      "\x1b[1;5C",
+      "\x1b[1;5D",
+      "\x1b"
+      "b",
+      "\x1b"
+      "f",
+      "\x1b"
+      "d",
+      "\x1b\x7f",
+      "\x1b",
+      "\x1b[",
+      "\x1b[99;",
+      "\x1b[200~",
+      "\x1b[201~",
+      "\x1b[[A",
+      "/re",
+      "\x1b[200~pasted\r\n文字\t一 \x1b[31m\r\x1b[201~",
+  };
+  if (random() % 40 == 0) return "\x1b[200~" + std::string(random() % 700, 'x') + "\x1b[201~";
+  return inputs[random() % inputs.size()];
+}
+
+std::u32string without_blanks(std::u32string text) {
+  std::erase(text, U' ');
+  return text;
+}
+
+// What a screen that is large enough has to show of `text`.
+std::u32string expected(std::u32string_view text, std::size_t columns) {
+  std::u32string shown;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = at + character_end(text.substr(at), 0);
+    const auto character = text.substr(at, end - at);
+    at = end;
+    if (character == U"\n" || character == U"\t") continue;
+    const ShownCharacter how = show_character(character);
+    shown += how.columns > columns ? U"?" : to_code_points(how.bytes);
+  }
+  return without_blanks(shown);
+}
+
+class Session {
+ public:
+  explicit Session(unsigned seed) : random_(seed), columns_(80), rows_(24), screen_(columns_, rows_) {
+    edit_.remember("an earlier 句子 in 北京");
+    edit_.remember("two\nlines");
+    screen_.show("above\n");
+    edit_.begin("> ", true);
+    draw();
+  }
+
+  void step() {
+    if (random_() % 8 == 0) {
+      columns_ = random_() % 3 == 0 ? 1 + random_() % 6 : 1 + random_() % 120;
+      rows_ = 1 + random_() % 60;
+      screen_.resize(columns_, rows_);
+    } else {
+      keys_.push(random_input(random_));
+      while (const auto key = keys_.next()) press(*key);
+      if (edit_.searching() && keys_.escape_waits()) press(keys_.take_escape());
+    }
+    draw();
+    check();
+  }
+
+ private:
+  void press(const PressedKey& key) {
+    const LineAction action = edit_.press(key);
+    if (action == LineAction::enter || action == LineAction::end_of_input) {
+      edit_.remember(edit_.text());
+      edit_.move_to_end();
+      draw();
+      screen_.show(line_.finish());
+      edit_.begin("> ", true);
+    } else if (action == LineAction::list_words) {
+      screen_.show(line_.finish() + "/reset  /regenerate\n");
+    }
+  }
+
+  void draw() { screen_.show(line_.draw(edit_.view(), {columns_, rows_})); }
+
+  void check() {
+    const LineView view = edit_.view();
+    const LineLayout layout = lay_out(view, columns_);
+    ASSERT_LT(layout.cursor_column, columns_);
+    for (const LineRow& row : layout.rows) {
+      std::size_t width = 0;
+      for (const std::size_t w : row.widths) width += w;
+      ASSERT_LE(width, columns_);
+    }
+    ASSERT_EQ(screen_.cursor_column(), layout.cursor_column);
+    if (layout.rows.size() > rows_) return check_part(layout);
+    const std::u32string prompt = expected(view.prompt, columns_), text = expected(view.text, columns_);
+    ASSERT_TRUE(screen_.text().ends_with(prompt + text)) << to_utf8(screen_.text());
+    // What is after the cursor is what is after it on the screen.
+    std::size_t at = 0;
+    while (at < view.cursor) at += character_end(std::u32string_view(view.text).substr(at), 0);
+    const std::size_t after = expected(std::u32string_view(view.text).substr(at), columns_).size();
+    ASSERT_EQ(screen_.text().size() - screen_.text_before_cursor().size(), after)
+        << testing::PrintToString(to_utf8(view.text)) << " at " << view.cursor;
+    ASSERT_EQ(screen_.text().substr(0, 5), U"above");
+  }
+
+  // A line that is larger than the screen fills it.
+  void check_part(const LineLayout& layout) {
+    ASSERT_LT(screen_.cursor_row(), rows_);
+    ASSERT_LE(screen_.cursor_row(), layout.cursor_row);
+  }
+
+  std::mt19937 random_;
+  std::size_t columns_, rows_;
+  ScreenModel screen_;
+  LineEdit edit_{{"/reset", "/regenerate", "/undo"}};
+  LineKeys keys_;
+  LineScreen line_{true};
+};
+
+// MINIMIND_FUZZ_STEPS: how many events instead of a quick number.
+TEST(LineFuzz, TheScreenShowsTheTextAndTheCursor) {
+  const char* const given = std::getenv("MINIMIND_FUZZ_STEPS");
+  const std::size_t steps = given ? std::stoul(given) : 2000;
+  for (unsigned seed = 0; seed * 250 < steps; ++seed) {
+    Session session(seed);
+    for (std::size_t i = 0; i < 250; ++i) {
+      session.step();
+      if (testing::Test::HasFatalFailure()) FAIL() << "seed " << seed << ", event " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace minimind

@@ -1,0 +1,308 @@
+#include "weights/checkpoint/lora.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "tests/support/golden.h"
+#include "tests/support/stored.h"
+#include "tests/support/temporary_folder.h"
+#include "weights/checkpoint/checkpoint.h"
+#include "weights/model/tensor_names.h"
+
+namespace minimind {
+namespace {
+
+constexpr const char* q_proj = "model.layers.0.self_attn.q_proj";
+
+std::string part(const std::string& module, char half) {
+  return module + ".lora." + half + ".weight";
+}
+
+// A of rank 2 and B for an [8, 8] matrix.
+StoredTensors lora_for(const std::string& module) {
+  return {{part(module, 'A'), counting_tensor({2, 8}, 1)}, {part(module, 'B'), counting_tensor({8, 2}, -5)}};
+}
+
+StoredTensors model() {
+  return SmallModel{}.tensors();
+}
+
+std::vector<std::string> add(StoredTensors& tensors, const StoredTensors& lora, double scale = 1) {
+  const TemporaryFile file(pth_bytes(lora));
+  return add_lora(tensors, {file.path(), scale}).changed;
+}
+
+// What is said, after the name of the LoRA file.
+std::string add_error(const StoredTensors& lora) {
+  StoredTensors tensors = model();
+  const TemporaryFile file(pth_bytes(lora));
+  const std::string error = error_of([&] { add_lora(tensors, {file.path(), 1}); });
+  EXPECT_TRUE(error.starts_with(file.path() + ": ")) << error;
+  return error;
+}
+
+// All numbers are small integers, so that the sums are exact.
+std::vector<float> added(const StoredTensor& weight, const StoredTensors& lora, const std::string& module,
+                         float scale) {
+  const auto a = floats_of(lora.at(part(module, 'A'))), b = floats_of(lora.at(part(module, 'B')));
+  std::vector<float> result = floats_of(weight);
+  for (std::size_t row = 0; row < 8; ++row) {
+    for (std::size_t col = 0; col < 8; ++col) {
+      result[row * 8 + col] += scale * (b[row * 2] * a[col] + b[row * 2 + 1] * a[8 + col]);
+    }
+  }
+  return result;
+}
+
+TEST(LoraArgument, IsAPathWithAScaleOrWithout) {
+  EXPECT_EQ(parse_lora_argument("a.pth").path, "a.pth");
+  EXPECT_EQ(parse_lora_argument("a.pth").scale, 1.0);
+  EXPECT_EQ(parse_lora_argument("out/a.pth:0.5").path, "out/a.pth");
+  EXPECT_EQ(parse_lora_argument("out/a.pth:0.5").scale, 0.5);
+  EXPECT_EQ(parse_lora_argument("a.pth:-1e-1").scale, -0.1);
+  EXPECT_EQ(parse_lora_argument("a:b.pth:2").path, "a:b.pth");
+  EXPECT_EQ(parse_lora_argument("./10:30/a.pth").path, "./10:30/a.pth") << "a colon in a folder's name is no scale";
+}
+
+TEST(LoraArgument, AScaleMustBeAFiniteNumber) {
+  for (const char* argument :
+       {"a.pth:", "a.pth:inf", "a.pth:nan", "a.pth:-inf", "a.pth:1e999", "a.pth:0.5x", "a.pth:1,5"}) {
+    EXPECT_THROW(parse_lora_argument(argument), UsageError) << argument;
+    const std::string error = error_of([&] { parse_lora_argument(argument); });
+    EXPECT_NE(error.find("--lora"), std::string::npos) << error;
+    EXPECT_NE(error.find(argument), std::string::npos) << error;
+  }
+}
+
+TEST(Lora, AddsTheProductToTheWeightItNames) {
+  StoredTensors tensors = model();
+  const StoredTensors before = tensors, lora = lora_for(q_proj);
+  EXPECT_EQ(add(tensors, lora), std::vector<std::string>{std::string(q_proj) + ".weight"});
+  for (const auto& [name, tensor] : before) {
+    const bool named = name == std::string(q_proj) + ".weight";
+    EXPECT_EQ(floats_of(tensors.at(name)), named ? added(tensor, lora, q_proj, 1) : floats_of(tensor)) << name;
+    EXPECT_EQ(tensors.at(name).shape, tensor.shape) << name;
+  }
+  EXPECT_EQ(tensors.size(), before.size());
+}
+
+TEST(Lora, ScalesTheProduct) {
+  StoredTensors tensors = model();
+  const StoredTensor before = tensors.at(std::string(q_proj) + ".weight");
+  add(tensors, lora_for(q_proj), -0.5);
+  EXPECT_EQ(floats_of(tensors.at(std::string(q_proj) + ".weight")), added(before, lora_for(q_proj), q_proj, -0.5f));
+}
+
+TEST(Lora, SeveralAddUp) {
+  StoredTensors tensors = model();
+  const StoredTensor before = tensors.at(std::string(q_proj) + ".weight");
+  add(tensors, lora_for(q_proj));
+  add(tensors, lora_for(q_proj), 2);
+  EXPECT_EQ(floats_of(tensors.at(std::string(q_proj) + ".weight")), added(before, lora_for(q_proj), q_proj, 3));
+}
+
+TEST(Lora, TakesNamesOfV1AndOfWrappers) {
+  for (const char* module : {"layers.0.attention.wq", "module.model.layers.0.self_attn.q_proj",
+                             "_orig_mod.model.layers.0.self_attn.q_proj"}) {
+    StoredTensors tensors = model();
+    EXPECT_EQ(add(tensors, lora_for(module)), std::vector<std::string>{std::string(q_proj) + ".weight"}) << module;
+  }
+}
+
+TEST(Lora, HoldsAChangedHalfAsF32) {
+  StoredTensors tensors = model();
+  const std::string one = little_endian(to_f16(1.0f).bits);
+  std::string ones;
+  for (int i = 0; i < 64; ++i) ones += one;
+  tensors[std::string(q_proj) + ".weight"] = make_tensor(DType::f16, {8, 8}, ones);
+  add(tensors, lora_for(q_proj), 1.0 / 4096);
+  const StoredTensor& changed = tensors.at(std::string(q_proj) + ".weight");
+  EXPECT_EQ(changed.dtype, DType::f32);
+  // 1 + (-5 x 1 - 4 x 9) / 4096, which binary16 would round
+  EXPECT_EQ(floats_of(changed)[0], 1 - 41 / 4096.0f);
+}
+
+TEST(Lora, IsAddedOnceToAnUntouchedModel) {
+  const GoldenCase golden = load_golden("v3-lora");
+  OpenOptions options;
+  const Checkpoint plain = open_checkpoint(golden.model_path, options);
+  options.loras.push_back({*golden.lora_path, 1});
+  const Checkpoint with_lora = open_checkpoint(golden.model_path, options);
+  EXPECT_TRUE(plain.lora_changed.empty());
+  ASSERT_FALSE(with_lora.lora_changed.empty());
+  for (const auto& [name, tensor] : plain.tensors) {
+    const auto& changed = with_lora.lora_changed;
+    const bool named = std::find(changed.begin(), changed.end(), name) != changed.end();
+    EXPECT_EQ(with_lora.tensors.at(name).dtype, named ? DType::f32 : tensor.dtype) << name;
+  }
+}
+
+TEST(Lora, HalfAPairIsRefusedNamingTheOtherHalf) {
+  StoredTensors lora = lora_for(q_proj);
+  lora.erase(part(q_proj, 'B'));
+  EXPECT_NE(add_error(lora).find(part(q_proj, 'B') + " is missing"), std::string::npos);
+  lora = lora_for(q_proj);
+  lora.erase(part(q_proj, 'A'));
+  EXPECT_NE(add_error(lora).find(part(q_proj, 'A') + " is missing"), std::string::npos);
+}
+
+TEST(Lora, AModuleThatTheModelLacksIsNamed) {
+  for (const char* module : {"model.layers.2.self_attn.q_proj", "model.layers.0.self_attn.w_proj", "lm_head", ""}) {
+    EXPECT_NE(add_error(lora_for(module)).find(std::string("'") + module + "'"), std::string::npos) << module;
+  }
+}
+
+TEST(Lora, EmbeddingsAreNotChanged) {
+  EXPECT_NE(add_error({{part("model.embed_tokens", 'A'), counting_tensor({2, 8})},
+                       {part("model.embed_tokens", 'B'), counting_tensor({12, 2})}})
+                .find("model.embed_tokens"),
+            std::string::npos);
+}
+
+TEST(Lora, ShapesThatDoNotFitAreShown) {
+  const std::vector<std::pair<Shape, Shape>> shapes{
+      {{2, 7}, {8, 2}}, {{2, 8}, {7, 2}}, {{2, 8}, {8, 3}}, {{8, 2}, {2, 8}}};
+  for (const auto& [a, b] : shapes) {
+    const std::string error =
+        add_error({{part(q_proj, 'A'), counting_tensor(a)}, {part(q_proj, 'B'), counting_tensor(b)}});
+    for (const std::string& shown : {std::string(q_proj), shape_text(a), shape_text(b), std::string("[8, 8]")}) {
+      EXPECT_NE(error.find(shown), std::string::npos) << error;
+    }
+  }
+  // a norm is no matrix
+  EXPECT_NE(add_error({{part("model.norm", 'A'), counting_tensor({2, 8})},
+                       {part("model.norm", 'B'), counting_tensor({8, 2})}})
+                .find("[8]"),
+            std::string::npos);
+}
+
+TEST(Lora, AnythingElseInTheFileIsRefused) {
+  StoredTensors lora = lora_for(q_proj);
+  lora.emplace("model.norm.weight", counting_tensor({8}));
+  EXPECT_NE(add_error(lora).find("'model.norm.weight'"), std::string::npos);
+  EXPECT_NE(add_error(model()).find("full checkpoint to --model"), std::string::npos);
+  EXPECT_NE(add_error({{part(q_proj, 'A'), counting_tensor({16})}, {part(q_proj, 'B'), counting_tensor({8, 2})}})
+                .find(part(q_proj, 'A')),
+            std::string::npos);
+  EXPECT_NE(add_error({{std::string(q_proj) + ".lora.C.weight", counting_tensor({2, 8})}}), "");
+}
+
+TEST(Lora, TwoMatricesForOneModuleAreRefused) {
+  StoredTensors lora = lora_for(q_proj);
+  for (auto& [name, tensor] : lora_for(std::string("module.") + q_proj)) lora.emplace(name, tensor);
+  EXPECT_NE(add_error(lora).find(q_proj), std::string::npos);
+}
+
+TEST(Lora, AFileOfNothingIsRefused) {
+  EXPECT_NE(add_error({}), "");
+}
+
+TEST(Lora, OfAWholeModelIsUsedAlone) {
+  StoredTensors file = lora_for(q_proj);
+  for (const auto& [name, tensor] : SmallModel{.hidden = 8, .ffn = 9}.tensors()) file.emplace("module." + name, tensor);
+  StoredTensors tensors = model();
+  const StoredTensors before = tensors;
+  const TemporaryFile saved(pth_bytes(file));
+  const LoraMerge merge = add_lora(tensors, {saved.path(), 2});
+  EXPECT_EQ(merge.changed, std::vector<std::string>{std::string(q_proj) + ".weight"});
+  EXPECT_EQ(merge.base_tensors, SmallModel{}.tensors().size());
+  EXPECT_EQ(merge.smallest_rank, 2u);
+  EXPECT_EQ(merge.largest_rank, 2u);
+  for (const auto& [name, tensor] : before) {
+    const bool named = name == std::string(q_proj) + ".weight";
+    EXPECT_EQ(floats_of(tensors.at(name)), named ? added(tensor, lora_for(q_proj), q_proj, 2) : floats_of(tensor));
+  }
+}
+
+TEST(Lora, InACheckpointIsMergedIntoIt) {
+  const StoredTensors plain = model();
+  for (const char* prefix : {"", "module.", "_orig_mod."}) {
+    StoredTensors stored;
+    for (const auto& [name, tensor] : plain) stored.emplace(prefix + name, tensor);
+    for (const auto& [name, tensor] : lora_for(q_proj)) stored.emplace(prefix + name, tensor);
+    const TemporaryFile file(pth_bytes(stored));
+    const Checkpoint checkpoint = open_checkpoint(file.path(), {});
+    ASSERT_TRUE(checkpoint.own_lora);
+    EXPECT_EQ(checkpoint.own_lora->largest_rank, 2u);
+    EXPECT_EQ(checkpoint.lora_changed, std::vector<std::string>{std::string(q_proj) + ".weight"});
+    ASSERT_EQ(checkpoint.tensors.size(), plain.size());
+    for (const auto& [name, tensor] : plain) {
+      const bool named = name == std::string(q_proj) + ".weight";
+      EXPECT_EQ(floats_of(checkpoint.tensors.at(name)),
+                named ? added(tensor, lora_for(q_proj), q_proj, 1) : floats_of(tensor));
+    }
+  }
+}
+
+TEST(Lora, OfTheCheckpointItselfIsNotAddedTwice) {
+  StoredTensors stored = model();
+  for (const auto& [name, tensor] : lora_for(q_proj)) stored.emplace(name, tensor);
+  const TemporaryFile file(pth_bytes(stored));
+  OpenOptions options;
+  options.loras.push_back({file.path(), 1});
+  EXPECT_THROW(open_checkpoint(file.path(), options), UsageError);
+  EXPECT_NE(error_of([&] { open_checkpoint(file.path(), options); }).find("merged into already"), std::string::npos);
+}
+
+TEST(Lora, WithoutAModelIsNoCheckpoint) {
+  const TemporaryFile file(pth_bytes(lora_for(q_proj)));
+  EXPECT_EQ(error_of([&] { open_checkpoint(file.path(), {}); }).find(file.path() + ": is a LoRA without a model"), 0u);
+}
+
+TEST(Lora, NumbersThatAreNotFiniteAreItsFault) {
+  for (const float value : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
+                            std::numeric_limits<float>::quiet_NaN()}) {
+    for (const char half : {'A', 'B'}) {
+      StoredTensors lora = lora_for(q_proj);
+      StoredTensor& tensor = lora.at(part(q_proj, half));
+      std::vector<float> values = floats_of(tensor);
+      values[3] = value;
+      tensor = f32_tensor(tensor.shape, values);
+      const std::string error = add_error(lora);
+      EXPECT_NE(error.find(part(q_proj, half) + " holds "), std::string::npos) << error;
+    }
+  }
+}
+
+TEST(Lora, AProductTooLargeForF32IsItsFault) {
+  StoredTensors tensors = model();
+  const TemporaryFile file(pth_bytes(lora_for(q_proj)));
+  const std::string error = error_of([&] { add_lora(tensors, {file.path(), 1e300}); });
+  EXPECT_EQ(error.find(file.path() + ": its product for " + q_proj), 0u) << error;
+}
+
+TEST(Lora, OfExpertsIsLeftOutOfADenseModel) {
+  StoredTensors lora = lora_for(q_proj);
+  for (const char* module : {"model.layers.0.mlp.experts.1.up_proj", "model.layers.0.mlp.shared_experts.0.up_proj",
+                             "model.layers.1.mlp.gate"}) {
+    for (const auto& [name, tensor] : lora_for(module)) lora.emplace(name, tensor);
+  }
+  StoredTensors tensors = model();
+  const TemporaryFile file(pth_bytes(lora));
+  const LoraMerge merge = add_lora(tensors, {file.path(), 1});
+  EXPECT_EQ(merge.changed, std::vector<std::string>{std::string(q_proj) + ".weight"});
+  EXPECT_EQ(merge.without_experts.size(), 3u);
+  EXPECT_NE(add_error(lora_for("model.layers.0.mlp.experts.1.up_proj")).find("is for experts alone"),
+            std::string::npos);
+}
+
+TEST(Lora, OfAnExpertThatAnMoeModelLacksIsRefused) {
+  StoredTensors tensors = mixture(SmallModel{}, 2, 0).tensors();
+  StoredTensors lora = lora_for(q_proj);
+  for (const auto& [name, tensor] : lora_for("model.layers.0.mlp.experts.2.up_proj")) lora.emplace(name, tensor);
+  const TemporaryFile file(pth_bytes(lora));
+  EXPECT_NE(error_of([&] { add_lora(tensors, {file.path(), 1}); }).find("experts.2.up_proj"), std::string::npos);
+}
+
+TEST(Lora, AFileThatIsNotThereIsNamed) {
+  StoredTensors tensors = model();
+  const std::string error = error_of([&] { add_lora(tensors, {"/nowhere/lora.pth", 1}); });
+  EXPECT_TRUE(error.starts_with("/nowhere/lora.pth: ")) << error;
+}
+
+}  // namespace
+}  // namespace minimind

@@ -1,0 +1,197 @@
+#include "weights/huggingface/safetensors.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/support/little_endian.h"
+#include "tests/support/temporary_file.h"
+#include "weights/io/error.h"
+
+namespace minimind {
+namespace {
+
+using namespace std::string_literals;
+
+std::string file_of(const std::string& header, const std::string& data = {}) {
+  return little_endian(std::uint64_t{header.size()}) + header + data;
+}
+
+std::string entry(const std::string& name, const std::string& dtype, const std::string& shape,
+                  const std::string& offsets) {
+  return "\"" + name + R"(":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}";
+}
+
+StoredTensors read(const std::string& bytes) {
+  return read_safetensors(TemporaryFile(bytes).map());
+}
+
+void expect_error(const std::string& bytes, std::string_view part) {
+  const TemporaryFile file(bytes);
+  const std::string message = error_of([&] { read_safetensors(file.map()); });
+  EXPECT_TRUE(message.starts_with(file.path() + ": ")) << message;
+  EXPECT_NE(message.find(part), std::string::npos) << message;
+  EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+}
+
+TEST(LooksLikeSafetensors, GoesByContent) {
+  EXPECT_TRUE(looks_like_safetensors(as_bytes(file_of("{}"))));
+  for (const std::string& other : {""s, "12345678"s, "PK\x03\x04 and more"s, "GGUF\x03\0\0\0{"s,
+                                   little_endian(UINT64_MAX) + "{}", file_of("[]")}) {
+    EXPECT_FALSE(looks_like_safetensors(as_bytes(other))) << other;
+  }
+}
+
+TEST(Safetensors, TensorsAreViewsOfTheFileInAnyOrder) {
+  const StoredTensors tensors =
+      read(file_of("{" + entry("b", "I8", "[3]", "[8,11]") + "," + entry("a", "F16", "[2,2]", "[0,8]") + "," +
+                       R"("__metadata__":{"format":"pt"}})" + "   ",
+                   "01234567abc"));
+  ASSERT_EQ(tensors.size(), 2u);
+  const StoredTensor& a = tensors.at("a");
+  EXPECT_EQ(a.dtype, DType::f16);
+  EXPECT_EQ(a.shape, (std::vector<std::size_t>{2, 2}));
+  EXPECT_EQ(as_string(a.data), "01234567");
+  EXPECT_EQ(as_string(tensors.at("b").data), "abc");
+  ASSERT_NE(a.mapping, nullptr);
+  EXPECT_EQ(a.file, a.mapping->path());
+  EXPECT_EQ(a.copy, nullptr);
+}
+
+TEST(Safetensors, EveryElementTypeHasItsSize) {
+  const std::pair<const char*, DType> types[] = {
+      {"F32", DType::f32}, {"F16", DType::f16}, {"BF16", DType::bf16}, {"F64", DType::f64}, {"I64", DType::i64},
+      {"I32", DType::i32}, {"I16", DType::i16}, {"I8", DType::i8},     {"U8", DType::u8},   {"BOOL", DType::boolean}};
+  for (const auto& [name, dtype] : types) {
+    const std::size_t size = 3 * size_of(dtype);
+    const StoredTensors tensors =
+        read(file_of("{" + entry("w", name, "[3]", "[0," + std::to_string(size) + "]") + "}", std::string(size, 'x')));
+    EXPECT_EQ(tensors.at("w").dtype, dtype) << name;
+  }
+}
+
+TEST(Safetensors, ScalarsAndEmptyTensorsAreRead) {
+  const StoredTensors tensors =
+      read(file_of("{" + entry("s", "F32", "[]", "[0,4]") + "," + entry("e", "F32", "[0,7]", "[4,4]") + "}", "1234"));
+  EXPECT_TRUE(tensors.at("s").shape.empty());
+  EXPECT_EQ(tensors.at("e").shape, (std::vector<std::size_t>{0, 7}));
+}
+
+TEST(Safetensors, OtherElementTypesAreRefusedByName) {
+  for (const char* type : {"F8_E4M3", "U16", "U64", "C64", "f32", ""}) {
+    expect_error(file_of("{" + entry("w", type, "[1]", "[0,4]") + "}", "1234"),
+                 "tensor 'w': has element type '"s + type + "'");
+  }
+}
+
+TEST(Safetensors, HeadersThatDoNotFitAreRefused) {
+  expect_error("1234567", "8 bytes are wanted");
+  expect_error(little_endian(std::uint64_t{1} << 62) + "{}", "more than 33554432");
+  expect_error(little_endian(std::uint64_t{100}) + "{}", "100 bytes are wanted");
+  expect_error(file_of(""), "does not begin with '{'");
+  expect_error(file_of(" {}"), "does not begin with '{'");
+  expect_error(file_of("{}"), "has no tensors");
+}
+
+TEST(Safetensors, HeadersThatAreNoJsonAreRefused) {
+  for (const std::string& header :
+       {"{"s, "{{{"s, "{}x"s, "{\"a\"}"s, "{\"a\":\xff\xfe}"s, "{\"\xff\":1}"s, "{\"a\":1e}"s}) {
+    expect_error(file_of(header), "");
+  }
+  expect_error(file_of("{} trailing"), "not a JSON object");
+}
+
+TEST(Safetensors, DeepNestingIsRefusedWithoutRecursion) {
+  expect_error(file_of(std::string(200'000, '[')), "does not begin with '{'");
+  expect_error(file_of("{\"a\":" + std::string(200'000, '[')), "nested deeper");
+  std::string objects;
+  for (int i = 0; i < 200'000; ++i) objects += "{\"a\":";
+  expect_error(file_of(objects), "nested deeper");
+}
+
+TEST(Safetensors, TwoEntriesOfOneNameAreRefused) {
+  const std::string w = entry("w", "F32", "[1]", "[0,4]");
+  expect_error(file_of("{" + w + "," + w + "}", "1234"), "two entries called 'w'");
+  expect_error(file_of(R"({"w":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "1234"),
+               "two entries called 'dtype'");
+}
+
+TEST(Safetensors, EntriesOfOneNameInDifferentTensorsAreFine) {
+  EXPECT_EQ(
+      read(file_of("{" + entry("a", "U8", "[1]", "[0,1]") + "," + entry("b", "U8", "[1]", "[1,2]") + "}", "12")).size(),
+      2u);
+}
+
+TEST(Safetensors, EntriesThatAreNotWhatTheFormatDemandsAreRefused) {
+  expect_error(file_of(R"({"w":3})"), "tensor 'w': is not described by");
+  expect_error(file_of(R"({"w":{"dtype":"F32","shape":[]}})"), "is not described by");
+  expect_error(file_of(R"({"w":{"dtype":"F32","shape":[],"data_offsets":[0,4],"x":0}})", "1234"),
+               "is not described by");
+  expect_error(file_of(R"({"w":{"dtype":"F32","shape":[],"offsets":[0,4]}})", "1234"), "data_offsets is missing");
+  expect_error(file_of(R"({"w":{"dtype":5,"shape":[],"data_offsets":[0,4]}})", "1234"), "dtype is missing or is not");
+  expect_error(file_of(R"({"w":{"dtype":"F32","shape":{},"data_offsets":[0,4]}})", "1234"),
+               "shape is missing or is not");
+  expect_error(file_of(R"({"w":{"dtype":"F32","shape":[],"data_offsets":[0,4,8]}})", "1234"), "has 3 data_offsets");
+  expect_error(file_of(R"({"__metadata__":{"a":1}})"), "__metadata__");
+  expect_error(file_of(R"({"__metadata__":[]})"), "__metadata__");
+}
+
+TEST(Safetensors, SizesThatAreNoWholeNumbersAreRefused) {
+  for (const char* size : {"-4", "1.0", "\"1\"", "null", "18446744073709551616", "1e400", "true"}) {
+    EXPECT_NE(error_of([&] { read(file_of("{" + entry("w", "U8", "["s + size + "]", "[0,1]") + "}", "1")); }), "")
+        << size;
+    EXPECT_NE(error_of([&] { read(file_of("{" + entry("w", "U8", "[1]", "[0,"s + size + "]") + "}", "1")); }), "")
+        << size;
+  }
+  expect_error(file_of("{" + entry("w", "U8", "[-4]", "[0,1]") + "}", "1"), "shape has '-4'");
+}
+
+TEST(Safetensors, ShapesThatDoNotFitTheirOffsetsAreRefused) {
+  expect_error(file_of("{" + entry("w", "F32", "[2]", "[0,4]") + "}", "1234"), "takes 8 bytes");
+  expect_error(file_of("{" + entry("w", "F32", "[8589934592,8589934592]", "[0,4]") + "}", "1234"),
+               "takes too many bytes");
+  expect_error(file_of("{" + entry("w", "F32", "[4611686018427387904]", "[0,0]") + "}"), "takes too many bytes");
+  expect_error(file_of("{" + entry("w", "U8", "[9223372036854775808,0,4]", "[0,0]") + "}"), "takes too many bytes");
+}
+
+TEST(Safetensors, OffsetsOutsideTheFileAreRefused) {
+  expect_error(file_of("{" + entry("w", "U8", "[5]", "[0,5]") + "}", "1234"), "[0, 5] pass the 4 bytes");
+  expect_error(file_of("{" + entry("w", "U8", "[4]", "[4,0]") + "}", "1234"), "[4, 0] pass");
+  expect_error(file_of("{" + entry("w", "U8", "[1]", "[18446744073709551615,0]") + "}", "1234"), "pass the 4 bytes");
+}
+
+TEST(Safetensors, DataThatIsNotCoveredExactlyIsRefused) {
+  expect_error(file_of("{" + entry("w", "U8", "[3]", "[1,4]") + "}", "1234"), "leaves a hole");
+  expect_error(file_of("{" + entry("w", "U8", "[3]", "[0,3]") + "}", "1234"), "1 bytes of data belong to no tensor");
+  expect_error(file_of("{" + entry("a", "U8", "[3]", "[0,3]") + "," + entry("b", "U8", "[2]", "[2,4]") + "}", "1234"),
+               "overlaps another");
+  expect_error(file_of("{" + entry("a", "U8", "[4]", "[0,4]") + "," + entry("b", "U8", "[4]", "[0,4]") + "}", "1234"),
+               "overlaps another");
+}
+
+TEST(Safetensors, NamesThatCouldNotBePrintedAreRefused) {
+  expect_error(file_of("{" + entry("a\\nb", "U8", "[1]", "[0,1]") + "}", "1"), "'a\\x0ab' is no name for a tensor");
+  expect_error(file_of("{" + entry("", "U8", "[1]", "[0,1]") + "}", "1"), "is no name for a tensor");
+}
+
+TEST(Safetensors, EveryTruncationIsRefused) {
+  const std::string whole = file_of("{" + entry("w", "F32", "[1]", "[0,4]") + "}", "1234");
+  for (std::size_t size = 1; size < whole.size(); ++size) {
+    EXPECT_NE(error_of([&] { read(whole.substr(0, size)); }), "") << size;
+  }
+}
+
+// What the safetensors library itself wrote.
+TEST(GoldenSafetensors, HasTheTensorsOfItsShard) {
+  const auto file =
+      MappedFile::open(MINIMIND_SOURCE_DIR "/tests/golden/hf-qwen3-sharded/model-00001-of-00002.safetensors");
+  EXPECT_TRUE(looks_like_safetensors(file->bytes()));
+  const StoredTensors tensors = read_safetensors(file);
+  ASSERT_TRUE(tensors.contains("model.embed_tokens.weight"));
+  EXPECT_EQ(tensors.at("model.embed_tokens.weight").shape.size(), 2u);
+}
+
+}  // namespace
+}  // namespace minimind

@@ -1,0 +1,238 @@
+#include "weights/model/tensor_names.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/support/stored.h"
+#include "tests/support/temporary_file.h"
+
+namespace minimind {
+namespace {
+
+using Names = std::vector<std::string>;
+
+StoredTensors prefixed(const StoredTensors& tensors, const std::string& prefix) {
+  StoredTensors result;
+  for (const auto& [name, tensor] : tensors) result.emplace(prefix + name, tensor);
+  return result;
+}
+
+Names names_of(const StoredTensors& tensors) {
+  Names names;
+  for (const auto& [name, tensor] : tensors) names.push_back(name);
+  return names;
+}
+
+Names canonical_names_of(const StoredTensors& tensors) {
+  return names_of(to_canonical_names(tensors, "test.pth").tensors);
+}
+
+StoredTensors with(StoredTensors tensors, const std::string& name, const Shape& shape) {
+  tensors.emplace(name, counting_tensor(shape));
+  return tensors;
+}
+
+std::string canonical_error(const StoredTensors& tensors) {
+  return error_of([&] { to_canonical_names(tensors, "test.pth"); });
+}
+
+TEST(CanonicalName, LeavesHuggingFaceNamesAlone) {
+  for (const char* name : {"model.embed_tokens.weight", "model.layers.0.self_attn.q_proj.weight",
+                           "model.layers.11.mlp.experts.3.gate_proj.weight", "model.norm.weight", "lm_head.weight"}) {
+    EXPECT_EQ(canonical_name(name), name);
+  }
+}
+
+TEST(CanonicalName, RemovesWrapperPrefixesInAnyNesting) {
+  for (const char* prefix : {"module.", "_orig_mod.", "module._orig_mod.", "_orig_mod.module.", "module.module."}) {
+    EXPECT_EQ(canonical_name(std::string(prefix) + "model.norm.weight"), "model.norm.weight");
+    EXPECT_EQ(canonical_name(std::string(prefix) + "norm.weight"), "model.norm.weight");
+  }
+}
+
+TEST(CanonicalName, TranslatesEveryNameOfV1) {
+  const std::vector<std::pair<std::string, std::string>> names{
+      {"tok_embeddings.weight", "model.embed_tokens.weight"},
+      {"norm.weight", "model.norm.weight"},
+      {"output.weight", "lm_head.weight"},
+      {"layers.3.attention.wq.weight", "model.layers.3.self_attn.q_proj.weight"},
+      {"layers.3.attention.wk.weight", "model.layers.3.self_attn.k_proj.weight"},
+      {"layers.3.attention.wv.weight", "model.layers.3.self_attn.v_proj.weight"},
+      {"layers.3.attention.wo.weight", "model.layers.3.self_attn.o_proj.weight"},
+      {"layers.3.attention_norm.weight", "model.layers.3.input_layernorm.weight"},
+      {"layers.3.ffn_norm.weight", "model.layers.3.post_attention_layernorm.weight"},
+      {"layers.3.feed_forward.w1.weight", "model.layers.3.mlp.gate_proj.weight"},
+      {"layers.3.feed_forward.w2.weight", "model.layers.3.mlp.down_proj.weight"},
+      {"layers.3.feed_forward.w3.weight", "model.layers.3.mlp.up_proj.weight"},
+      {"layers.3.feed_forward.w1.bias", "model.layers.3.mlp.gate_proj.bias"},
+      {"layers.3.feed_forward.gate.weight", "model.layers.3.mlp.gate.weight"},
+      {"layers.3.feed_forward.experts.2.w1.weight", "model.layers.3.mlp.experts.2.gate_proj.weight"},
+      {"layers.3.feed_forward.experts.2.w2.weight", "model.layers.3.mlp.experts.2.down_proj.weight"},
+      {"layers.3.feed_forward.shared_experts.w3.weight", "model.layers.3.mlp.shared_experts.0.up_proj.weight"},
+  };
+  for (const auto& [v1, hugging_face] : names) EXPECT_EQ(canonical_name(v1), hugging_face);
+}
+
+TEST(CanonicalName, TranslatesTheModulesOfALora) {
+  EXPECT_EQ(canonical_name("layers.0.attention.wq.lora.A.weight"), "model.layers.0.self_attn.q_proj.lora.A.weight");
+  EXPECT_EQ(canonical_name("module.model.layers.0.self_attn.q_proj.lora.B.weight"),
+            "model.layers.0.self_attn.q_proj.lora.B.weight");
+}
+
+TEST(CanonicalName, GivesTheInnerModuleItsPrefix) {
+  EXPECT_EQ(canonical_name("embed_tokens.weight"), "model.embed_tokens.weight");
+  EXPECT_EQ(canonical_name("layers.0.self_attn.q_proj.weight"), "model.layers.0.self_attn.q_proj.weight");
+}
+
+TEST(CanonicalName, PassesOnWhatItDoesNotKnow) {
+  EXPECT_EQ(canonical_name("transformer.h.0.attn.weight"), "transformer.h.0.attn.weight");
+  EXPECT_EQ(canonical_name(""), "");
+}
+
+TEST(LayerTensor, IsTheNameInALayer) {
+  EXPECT_EQ(layer_tensor(11, "mlp.gate.weight"), "model.layers.11.mlp.gate.weight");
+}
+
+TEST(Families, BothStylesComeOutAlike) {
+  SmallModel model = small_v1();
+  const CanonicalTensors old_style = to_canonical_names(model.tensors(), "test.pth");
+  model.v1_names = false;
+  const CanonicalTensors new_style = to_canonical_names(model.tensors(), "test.pth");
+  EXPECT_EQ(old_style.style, NamingStyle::v1);
+  EXPECT_EQ(new_style.style, NamingStyle::hugging_face);
+  EXPECT_EQ(names_of(old_style.tensors), names_of(new_style.tensors));
+  EXPECT_EQ(names_of(new_style.tensors), names_of(model.tensors()));
+}
+
+TEST(Families, MixturesOfBothStylesComeOutAlike) {
+  SmallModel model = small_v1();
+  model.experts = 3;
+  model.shared_experts = 1;
+  const Names old_style = canonical_names_of(model.tensors());
+  model.v1_names = false;
+  EXPECT_EQ(old_style, canonical_names_of(model.tensors()));
+}
+
+TEST(Families, WrapperPrefixesMakeNoDifference) {
+  for (const SmallModel& model : {SmallModel{}, small_v1()}) {
+    const CanonicalTensors plain = to_canonical_names(model.tensors(), "test.pth");
+    for (const char* prefix : {"module.", "_orig_mod.", "module._orig_mod.", "_orig_mod.module."}) {
+      const CanonicalTensors wrapped = to_canonical_names(prefixed(model.tensors(), prefix), "test.pth");
+      EXPECT_EQ(names_of(wrapped.tensors), names_of(plain.tensors)) << prefix;
+      EXPECT_EQ(wrapped.style, plain.style) << prefix;
+    }
+  }
+}
+
+TEST(Families, ANetworkOfTwoMatricesHasNoGate) {
+  SmallModel model = small_v1();
+  model.gated = false;
+  const StoredTensors stored = with(model.tensors(), "layers.0.feed_forward.w1.bias", {model.ffn});
+  const StoredTensors tensors = to_canonical_names(stored, "test.pth").tensors;
+  EXPECT_FALSE(tensors.contains("model.layers.0.mlp.gate_proj.weight"));
+  EXPECT_FALSE(tensors.contains("model.layers.0.mlp.gate_proj.bias"));
+  ASSERT_TRUE(tensors.contains("model.layers.0.mlp.up_proj.weight"));
+  EXPECT_TRUE(tensors.contains("model.layers.0.mlp.up_proj.bias"));
+  EXPECT_EQ(floats_of(tensors.at("model.layers.0.mlp.up_proj.weight")),
+            floats_of(stored.at("layers.0.feed_forward.w1.weight")));
+}
+
+TEST(Families, FusedExpertsAreSplitAlongTheirRows) {
+  constexpr std::size_t experts = 3, width = 2, hidden = 4;
+  StoredTensors stored;
+  stored.emplace("model.layers.1.mlp.experts.gate_up_proj", counting_tensor({experts, 2 * width, hidden}));
+  stored.emplace("model.layers.1.mlp.experts.down_proj", counting_tensor({experts, hidden, width}, 1000));
+  const StoredTensors tensors = to_canonical_names(stored, "test.pth").tensors;
+  ASSERT_EQ(tensors.size(), 3 * experts);
+  for (std::size_t expert = 0; expert < experts; ++expert) {
+    const std::string prefix = "model.layers.1.mlp.experts." + std::to_string(expert) + ".";
+    const float first = static_cast<float>(expert * 2 * width * hidden);
+    const StoredTensor& gate = tensors.at(prefix + "gate_proj.weight");
+    EXPECT_EQ(gate.shape, (Shape{width, hidden}));
+    EXPECT_EQ(floats_of(gate), floats_of(counting_tensor({width, hidden}, first)));
+    const StoredTensor& up = tensors.at(prefix + "up_proj.weight");
+    EXPECT_EQ(up.shape, (Shape{width, hidden}));
+    EXPECT_EQ(floats_of(up), floats_of(counting_tensor({width, hidden}, first + width * hidden)));
+    const StoredTensor& down = tensors.at(prefix + "down_proj.weight");
+    EXPECT_EQ(down.shape, (Shape{hidden, width}));
+    EXPECT_EQ(floats_of(down),
+              floats_of(counting_tensor({hidden, width}, 1000 + static_cast<float>(expert * hidden * width))));
+  }
+}
+
+TEST(Families, FusedExpertsOfAnyOtherShapeAreRefused) {
+  for (const Shape& shape :
+       {Shape{3, 5, 4}, Shape{12, 4}, Shape{0, 4, 4}, Shape{3, 0, 4}, Shape{3, 4, 0}, Shape{}, Shape{3, 4, 4, 1}}) {
+    StoredTensors stored;
+    stored.emplace("model.layers.0.mlp.experts.gate_up_proj", counting_tensor(shape));
+    const std::string error = canonical_error(stored);
+    EXPECT_NE(error.find("model.layers.0.mlp.experts.gate_up_proj"), std::string::npos) << error;
+    EXPECT_NE(error.find(shape_text(shape)), std::string::npos) << error;
+  }
+  StoredTensors stored;
+  stored.emplace("model.layers.0.mlp.experts.down_proj", counting_tensor({12, 4}));
+  EXPECT_NE(canonical_error(stored).find("wanted [experts, hidden_size, moe_intermediate_size]"), std::string::npos);
+}
+
+TEST(Families, SavedBuffersAreSetAside) {
+  StoredTensors stored = small_v1().tensors();
+  const Names buffers{"mask",
+                      "layers.0.attention.mask",
+                      "model.freqs_cos",
+                      "model.freqs_sin",
+                      "model.layers.0.self_attn.rotary_emb.inv_freq",
+                      "module.mask"};
+  for (const std::string& name : buffers) stored.emplace(name, zeros({4, 4}));
+  CanonicalTensors canonical = to_canonical_names(stored, "test.pth");
+  std::sort(canonical.skipped.begin(), canonical.skipped.end());
+  Names wanted = buffers;
+  std::sort(wanted.begin(), wanted.end());
+  EXPECT_EQ(canonical.skipped, wanted);
+  EXPECT_EQ(names_of(canonical.tensors), canonical_names_of(small_v1().tensors()));
+}
+
+TEST(Families, WhatOnlyEndsLikeABufferIsKept) {
+  EXPECT_EQ(canonical_names_of(with({}, "model.unmask", {2})), Names{"model.unmask"});
+}
+
+TEST(Families, RelativesAreRefusedByName) {
+  const std::vector<std::pair<std::string, std::string>> relatives{
+      {"model.vision_encoder.embeddings.weight", "MiniMind-V"},
+      {"vision_proj.weight", "MiniMind-V"},
+      {"model.audio_proj.weight", "MiniMind-O"},
+      {"talker.layers.0.weight", "MiniMind-O"},
+      {"model.layers.0.linear_attn.q_proj.weight", "Linear"},
+      {"model.time_embed.weight", "dLM"},
+  };
+  for (const auto& [tensor, relative] : relatives) {
+    const std::string error = canonical_error(with(SmallModel{}.tensors(), tensor, {2, 2}));
+    EXPECT_TRUE(error.starts_with("test.pth: ")) << error;
+    EXPECT_NE(error.find(tensor), std::string::npos) << error;
+    EXPECT_NE(error.find(relative), std::string::npos) << error;
+  }
+}
+
+TEST(Families, TwoTensorsForOneNameAreRefused) {
+  const std::string name = "model.layers.0.self_attn.q_proj.weight";
+  for (const char* other : {"module.model.layers.0.self_attn.q_proj.weight", "layers.0.attention.wq.weight",
+                            "layers.0.self_attn.q_proj.weight"}) {
+    const std::string error = canonical_error(with(SmallModel{}.tensors(), other, {8, 8}));
+    EXPECT_NE(error.find("two tensors"), std::string::npos) << other << ": " << error;
+    EXPECT_NE(error.find(name), std::string::npos) << error;
+  }
+  SmallModel moe;
+  moe.experts = 2;
+  const std::string error =
+      canonical_error(with(moe.tensors(), "model.layers.0.mlp.experts.down_proj", {2, moe.hidden, moe.ffn}));
+  EXPECT_NE(error.find("model.layers.0.mlp.experts.0.down_proj.weight"), std::string::npos) << error;
+}
+
+TEST(Families, NamesItDoesNotKnowArePassedOn) {
+  EXPECT_EQ(canonical_names_of(with({}, "transformer.wte.weight", {2, 2})), Names{"transformer.wte.weight"});
+}
+
+}  // namespace
+}  // namespace minimind

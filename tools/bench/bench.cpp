@@ -1,0 +1,170 @@
+#include <fmt/core.h>
+
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "runtime/engine/thread_team.h"
+#include "tools/bench/report.h"
+#include "tools/bench/run.h"
+#include "tools/bench/statistics.h"
+#include "tools/options/commands.h"
+#include "tools/options/config_fields.h"
+#include "tools/options/load_engine.h"
+#include "tools/options/profiling.h"
+#include "tools/terminal/interrupt.h"
+#include "tools/terminal/note.h"
+#include "weights/io/error.h"
+
+namespace minimind {
+namespace {
+
+struct BenchOptions {
+  CheckpointOptions checkpoint;
+  std::string prompts = "512";
+  std::size_t decoded = 128;
+  std::string depths = "0";
+  std::optional<std::string> threads;
+  std::string types;
+  std::size_t repetitions = 5;
+  std::optional<KvType> kv_type;
+  bool json = false;
+  bool quiet = false;
+};
+
+// 0 prompt tokens, or 0 tokens to decode, mean that this is not wanted.
+std::vector<BenchTest> tests_of(const BenchOptions& options) {
+  constexpr std::size_t most = std::size_t{1} << 20;
+  std::vector<BenchTest> tests;
+  for (const std::size_t tokens : parse_counts(options.prompts, "--prompt", 0, most)) {
+    if (tokens > 0) tests.push_back({BenchKind::prompt, tokens});
+  }
+  for (const std::size_t depth : parse_counts(options.depths, "--depth", 0, most)) {
+    if (options.decoded > 0) tests.push_back({BenchKind::decode, options.decoded, depth});
+  }
+  if (tests.empty()) throw UsageError("neither a prompt (-p) nor tokens to decode (-n): there is nothing to measure");
+  return tests;
+}
+
+struct NamedType {
+  std::string name;
+  WeightType type;
+};
+
+std::vector<NamedType> types_of(const BenchOptions& options) {
+  if (options.types.empty()) return {{"stored", WeightType::as_stored}};
+  std::vector<NamedType> types;
+  for (const std::string& name : parse_list(options.types, "--type")) {
+    const std::string type = parse_type_name("--type", name, weight_types());
+    types.push_back({type, parse_weight_type(type)});
+  }
+  return types;
+}
+
+std::vector<BenchModel> load_models(const Checkpoint& checkpoint, const std::vector<NamedType>& types, bool quiet) {
+  std::vector<BenchModel> models;
+  for (const NamedType& type : types) {
+    models.push_back({type.name, load_model(checkpoint, type.type, default_threads())});
+    if (quiet) continue;
+    for (const std::string& tensor : models.back().model.held_otherwise) note("kept {}", tensor);
+  }
+  return models;
+}
+
+// Linux names it so on x86; ARM has numbers only.
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "";
+}
+
+void say_what_is_unusual(const std::vector<BenchTest>& tests, const std::vector<std::size_t>& threads,
+                         const Config& config) {
+  for (const BenchTest& test : tests) {
+    if (test.depth + test.tokens <= config.max_position_embeddings) continue;
+    note("{} exceeds the model's context of {} positions", name_of(test), config.max_position_embeddings);
+  }
+  for (const std::size_t count : threads) {
+    if (count > default_threads())
+      note("{} threads share {}", count, counted(default_threads(), "{} core", "{} cores"));
+  }
+}
+
+int run_bench_command(const BenchOptions& options) {
+  const std::vector<BenchTest> tests = tests_of(options);
+  const std::vector<NamedType> types = types_of(options);
+  std::vector<std::size_t> threads;
+  if (options.threads) threads = parse_counts(*options.threads, "--threads", 1, 1024);
+  const bool wants_profile = profile_wanted();
+  const kernels::Table& kernels = choose_kernels();
+  const Checkpoint checkpoint =
+      open_checkpoint(model_path(options.checkpoint.model), options.checkpoint.open_options());
+  if (threads.empty()) threads = {suitable_threads(checkpoint)};
+  if (!options.quiet) {
+    print_notes(checkpoint, options.checkpoint.model);
+    say_what_is_unusual(tests, threads, checkpoint.config);
+  }
+
+  const std::vector<BenchModel> models = load_models(checkpoint, types, options.quiet);
+  const BenchPlan plan{tests, threads, options.repetitions, options.kv_type, wants_profile};
+  const BenchMeasurements measured = run_bench(models, kernels, plan, watch_interrupts());
+  const BenchReport report{.model = checkpoint.path,
+                           .family = std::string(name_of(checkpoint.config.family)),
+                           .parameters = parameter_count(checkpoint),
+                           .machine = processor_name(),
+                           .cores = default_threads(),
+                           .kernels = kernels.name,
+                           .repetitions = options.repetitions,
+                           .complete = measured.complete,
+                           .results = measured.results,
+                           .limits = measured.limits};
+  if (options.json) {
+    fmt::print("{}\n", to_json(report).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  } else {
+    fmt::print("{}", to_text(report));
+  }
+  for (const BenchProfile& profile : measured.profiles) {
+    fmt::print(stderr, "\n{}\n", profile.name);
+    print_profile(profile.profile);
+  }
+  if (!measured.complete) note("interrupted; the results so far are printed");
+  return measured.complete ? 0 : interrupted_status();
+}
+
+}  // namespace
+
+Command add_bench(CLI::App& app) {
+  auto options = std::make_shared<BenchOptions>();
+  CLI::App* command = app.add_subcommand("bench", "measure the speed of prompts and decoding");
+  options->checkpoint.add_to(*command);
+  command->add_option("-p,--prompt", options->prompts, "prompt lengths in tokens, e.g. 16,512; 0: none")
+      ->type_name("N,...")
+      ->capture_default_str();
+  command->add_option("-n,--decode", options->decoded, "number of tokens to decode; 0: none")
+      ->capture_default_str()
+      ->transform(whole_number(0, 1 << 20));
+  command->add_option("-d,--depth", options->depths, "tokens in the KV cache before decoding, e.g. 0,1024")
+      ->capture_default_str();
+  command
+      ->add_option("-t,--threads", options->threads,
+                   "numbers of threads, e.g. 1,2 (default: the physical cores available to this process; fewer for a "
+                   "tiny model)")
+      ->type_name("N,...");
+  command
+      ->add_option("--type", options->types,
+                   "types of the weights in memory, e.g. f16,q8_0,q4_0; also f32, bf16 and iq4_nl (default: as stored)")
+      ->type_name("TYPE,...");
+  add_kv_type(*command, options->kv_type);
+  command->add_option("-r,--repetitions", options->repetitions, "number of repetitions")
+      ->capture_default_str()
+      ->transform(whole_number(1, 10000));
+  command->add_flag("--json", options->json, "print one JSON object");
+  command->add_flag("-q,--quiet", options->quiet, "print only errors to stderr");
+  return [options] { return run_bench_command(*options); };
+}
+
+}  // namespace minimind

@@ -1,0 +1,66 @@
+#include "tools/bench/limits.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+
+#include "runtime/engine/thread_team.h"
+
+namespace minimind {
+namespace {
+
+// How often per second a team does a pass: pass(worker) is each worker's part of it.
+template <class Pass>
+double passes_per_second(std::size_t threads, Pass pass) {
+  using Clock = std::chrono::steady_clock;
+  constexpr double long_enough = 0.05;  // seconds: a thousand times what starting a team may take
+  for (std::size_t passes = 1;; passes *= 2) {
+    Clock::time_point start;
+    run_team(threads, [&](Worker& worker) {
+      pass(worker);
+      worker.wait();
+      if (worker.index() == 0) start = Clock::now();
+      for (std::size_t i = 0; i < passes; ++i) pass(worker);
+    });
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    if (seconds >= long_enough) return static_cast<double>(passes) / seconds;
+  }
+}
+
+}  // namespace
+
+double measure_reading(const kernels::Table& kernels, std::span<const float> buffer, std::size_t threads) {
+  return static_cast<double>(buffer.size_bytes()) * passes_per_second(threads, [&](const Worker& worker) {
+           const Range share = worker.share(buffer.size());
+           kernels.read(buffer.data() + share.begin, share.end - share.begin);
+         });
+}
+
+double measure_multiply_add(const kernels::Table& kernels, std::size_t threads) {
+  constexpr std::size_t rounds = 100'000;
+  // x = x / 2 + 1 stays near 2.
+  const double passes = passes_per_second(threads, [&](const Worker&) { kernels.multiply_add(0.5f, 1.0f, rounds); });
+  return 2 * passes * static_cast<double>(threads * rounds * kernels.multiply_adds_per_round);
+}
+
+double measure_multiply_add_int8(const kernels::Table& kernels, std::size_t threads) {
+  constexpr std::size_t rounds = 1000;
+  const double passes = passes_per_second(threads, [&](const Worker&) { kernels.multiply_add_int8(1, rounds); });
+  return 2 * passes * static_cast<double>(threads * rounds * kernels.int8_multiply_adds_per_round);
+}
+
+// sysconf(_SC_LEVEL3_CACHE_SIZE) tells a virtual machine of the whole processor's.
+std::size_t last_level_cache_bytes() {
+  std::size_t most = 0;
+  for (int index = 0;; ++index) {
+    std::ifstream file(fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/size", index));
+    std::size_t kilobytes = 0;
+    char unit = 0;
+    if (!(file >> kilobytes >> unit) || unit != 'K') return most;
+    most = std::max(most, kilobytes * 1024);
+  }
+}
+
+}  // namespace minimind

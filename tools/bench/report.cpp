@@ -1,0 +1,176 @@
+#include "tools/bench/report.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "tools/bench/statistics.h"
+
+namespace minimind {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string_view key_of(LimitKind kind) {
+  switch (kind) {
+    case LimitKind::reading_weights:
+      return "reading_weights";
+    case LimitKind::reading_cache:
+      return "reading_cache";
+    case LimitKind::multiply_add:
+      return "multiply_add";
+    case LimitKind::multiply_add_int8:
+      return "multiply_add_int8";
+  }
+  return "unknown";
+}
+
+// The arithmetic that rates a prompt.
+LimitKind arithmetic_of(const BenchResult& result) {
+  return result.multiplies_int8 ? LimitKind::multiply_add_int8 : LimitKind::multiply_add;
+}
+
+std::string_view unit_of(LimitKind kind) {
+  return kind == LimitKind::multiply_add ? "GFLOP/s" : kind == LimitKind::multiply_add_int8 ? "GOP/s" : "GB/s";
+}
+
+// Bytes of weights and cache a second, or operations.
+double work_per_second(const BenchResult& result) {
+  const double tokens_per_second = spread_of(result.tokens_per_second).median;
+  if (result.test.kind == BenchKind::prompt) {
+    return tokens_per_second * result.flops / static_cast<double>(result.test.tokens);
+  }
+  return tokens_per_second * (result.weight_bytes_per_token + result.cache_bytes_per_token);
+}
+
+std::string line_of(const BenchReport& report, const BenchResult& result) {
+  const Spread speed = spread_of(result.tokens_per_second);
+  const bool prompt = result.test.kind == BenchKind::prompt;
+  const auto fraction = fraction_reached(report, result);
+  return fmt::format("{:<7} {:>7}  {:<24} {:>10.1f} {:>10.1f} {:>10.1f} {:>8.1f} {:<8}{:>7}\n", result.type,
+                     result.threads, name_of(result.test), speed.median, speed.least, speed.most,
+                     1e-9 * work_per_second(result),
+                     unit_of(prompt ? arithmetic_of(result) : LimitKind::reading_weights),
+                     fraction ? fmt::format("{:.0f}%", 100 * *fraction) : "");
+}
+
+std::string line_of(const BenchLimit& limit) {
+  const Spread speed = spread_of(limit.per_second);
+  const double megabytes = 1e-6 * static_cast<double>(limit.bytes);
+  std::string what;
+  switch (limit.kind) {
+    case LimitKind::reading_weights:
+      what = fmt::format("reading {:.1f} MB, as the weights", megabytes);
+      break;
+    case LimitKind::reading_cache:
+      what = fmt::format("reading {:.1f} MB, half the cache", megabytes);
+      break;
+    case LimitKind::multiply_add:
+      what = "f32 multiply-add in registers";
+      break;
+    case LimitKind::multiply_add_int8:
+      what = "int8 multiply-add in registers";
+      break;
+  }
+  return fmt::format("{:>15}  {:<33} {:>8.1f} {} ({:.1f} to {:.1f})\n", limit.threads, what, 1e-9 * speed.median,
+                     unit_of(limit.kind), 1e-9 * speed.least, 1e-9 * speed.most);
+}
+
+Json spread_json(const std::vector<double>& samples) {
+  const Spread spread = spread_of(samples);
+  return {{"median", spread.median}, {"least", spread.least}, {"most", spread.most}, {"samples", samples}};
+}
+
+Json json_of(const BenchReport& report, const BenchResult& result) {
+  const bool prompt = result.test.kind == BenchKind::prompt;
+  const auto fraction = fraction_reached(report, result);
+  Json json{{"type", result.type},
+            {"threads", result.threads},
+            {"test", prompt ? "prompt" : "decode"},
+            {"tokens", result.test.tokens},
+            {"depth", result.test.depth},
+            {"kv_type", name_of(result.kv_type)},
+            {"weight_bytes", result.weight_bytes}};
+  if (prompt) {
+    json["flops"] = result.flops;
+  } else {
+    json["weight_bytes_per_token"] = result.weight_bytes_per_token;
+    json["cache_bytes_per_token"] = result.cache_bytes_per_token;
+  }
+  json["tokens_per_second"] = spread_json(result.tokens_per_second);
+  json[prompt ? "flops_per_second" : "bytes_per_second"] = work_per_second(result);
+  json["fraction_of_limit"] = fraction ? Json(*fraction) : Json(nullptr);
+  return json;
+}
+
+}  // namespace
+
+std::string name_of(const BenchTest& test) {
+  if (test.kind == BenchKind::prompt) return fmt::format("prompt {}", test.tokens);
+  return test.depth == 0 ? fmt::format("decode {}", test.tokens)
+                         : fmt::format("decode {} after {}", test.tokens, test.depth);
+}
+
+std::optional<double> fraction_reached(const BenchReport& report, const BenchResult& result) {
+  const bool prompt = result.test.kind == BenchKind::prompt;
+  const LimitKind wanted = prompt ? arithmetic_of(result) : LimitKind::reading_weights;
+  for (const BenchLimit& limit : report.limits) {
+    if (limit.kind != wanted || limit.threads != result.threads || limit.per_second.empty()) continue;
+    if (wanted == LimitKind::reading_weights && limit.bytes != result.weight_bytes) continue;
+    if (result.tokens_per_second.empty()) return std::nullopt;
+    return work_per_second(result) / spread_of(limit.per_second).median;
+  }
+  return std::nullopt;
+}
+
+std::string to_text(const BenchReport& report) {
+  std::string text = fmt::format("{}: {}, {:.2f} M parameters\n", report.model, report.family,
+                                 1e-6 * static_cast<double>(report.parameters));
+  text += fmt::format("{}{} core{}, {} kernels; {} repetition{}, in turns{}\n\n",
+                      report.machine.empty() ? "" : report.machine + ", ", report.cores, report.cores == 1 ? "" : "s",
+                      report.kernels, report.repetitions, report.repetitions == 1 ? "" : "s",
+                      report.complete ? "" : "; interrupted");
+  text += fmt::format("{:<7} {:>7}  {:<24} {:>10} {:>10} {:>10} {:>8} {:<8}{:>7}\n", "type", "threads", "test",
+                      "tokens/s", "least", "most", "rate", "", "reached");
+  for (const BenchResult& result : report.results) {
+    if (!result.tokens_per_second.empty()) text += line_of(report, result);
+  }
+  text +=
+      "\nTokens/s are medians. Decode is rated by the weights and the cache it reads, against reading a buffer as "
+      "large as the\nweights; a prompt by its arithmetic, against multiply-add in registers, of int8 where matrices "
+      "are held in blocks.\nMeasured in between, on so many threads:\n\n";
+  for (const BenchLimit& limit : report.limits) {
+    if (!limit.per_second.empty()) text += line_of(limit);
+  }
+  return text;
+}
+
+Json to_json(const BenchReport& report) {
+  Json json{{"model", report.model},
+            {"family", report.family},
+            {"parameters", report.parameters},
+            {"machine", report.machine},
+            {"cores", report.cores},
+            {"kernels", report.kernels},
+            {"repetitions", report.repetitions},
+            {"complete", report.complete},
+            {"results", Json::array()},
+            {"limits", Json::array()}};
+  for (const BenchResult& result : report.results) {
+    if (!result.tokens_per_second.empty()) json["results"].push_back(json_of(report, result));
+  }
+  for (const BenchLimit& limit : report.limits) {
+    if (limit.per_second.empty()) continue;
+    const bool int8 = limit.kind == LimitKind::multiply_add_int8;
+    const char* rate = limit.bytes > 0 ? "bytes_per_second" : int8 ? "operations_per_second" : "flops_per_second";
+    json["limits"].push_back({{"kind", key_of(limit.kind)},
+                              {"threads", limit.threads},
+                              {"bytes", limit.bytes},
+                              {rate, spread_json(limit.per_second)}});
+  }
+  return json;
+}
+
+}  // namespace minimind

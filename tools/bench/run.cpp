@@ -1,0 +1,222 @@
+#include "tools/bench/run.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <random>
+#include <span>
+
+#include "runtime/engine/context.h"
+#include "runtime/engine/forward.h"
+#include "runtime/generate/generate.h"
+#include "tools/bench/limits.h"
+#include "tools/bench/work.h"
+#include "tools/options/load_engine.h"
+#include "tools/terminal/language.h"
+#include "tools/terminal/progress.h"
+
+namespace minimind {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// The longest context of any test.
+std::size_t longest_context(const std::vector<BenchTest>& tests) {
+  std::size_t positions = 0;
+  for (const BenchTest& test : tests) positions = std::max(positions, test.depth + test.tokens);
+  return positions;
+}
+
+std::size_t largest_prompt(const std::vector<BenchTest>& tests) {
+  std::size_t tokens = 1;
+  for (const BenchTest& test : tests) {
+    tokens = std::max(tokens, test.kind == BenchKind::prompt ? test.tokens : test.depth);
+  }
+  return tokens;
+}
+
+// The same ones in each run.
+std::vector<std::int32_t> random_tokens(std::size_t count, std::size_t vocab_size) {
+  std::mt19937 random(1);
+  std::vector<std::int32_t> tokens(count);
+  for (std::int32_t& token : tokens) token = static_cast<std::int32_t>(random() % vocab_size);
+  return tokens;
+}
+
+// One model on one number of threads, with the indices of what is measured with it.
+struct Setup {
+  Forward forward;
+  KvType kv_type;
+  std::size_t first_result;
+  std::vector<std::size_t> limits;
+};
+
+class Bench {
+ public:
+  Bench(const std::vector<BenchModel>& models, const kernels::Table& kernels, const BenchPlan& plan,
+        const std::atomic<bool>& interrupted)
+      : kernels_(kernels),
+        plan_(plan),
+        interrupted_(interrupted),
+        tokens_(random_tokens(longest_context(plan.tests), models.front().model.config.vocab_size)),
+        logits_(models.front().model.config.vocab_size),
+        progress_(std::string(translated("bench")), total_tokens(models.size()), ProgressUnit::tokens) {
+    setups_.reserve(models.size() * plan.threads.size());
+    std::size_t buffer_bytes = last_level_cache_bytes() / 2;
+    for (const BenchModel& model : models) {
+      buffer_bytes = std::max(buffer_bytes, weight_bytes(model.model));
+      for (const std::size_t threads : plan.threads) add_setup(model, threads);
+    }
+    buffer_.assign(buffer_bytes / sizeof(float), 1.0f);
+  }
+
+  BenchMeasurements run() {
+    fill_contexts();
+    for (std::size_t repetition = 0; repetition < plan_.repetitions && !interrupted_; ++repetition) {
+      for (Setup& setup : setups_) {
+        for (const std::size_t index : setup.limits) {
+          BenchLimit& limit = measured_.limits[index];
+          const bool missing = limit.per_second.size() == repetition;
+          if (missing && !interrupted_) limit.per_second.push_back(measure(limit));
+        }
+        for (std::size_t i = 0; i < plan_.tests.size() && !interrupted_; ++i) measure(setup, i);
+      }
+    }
+    measured_.complete = !interrupted_;
+    std::ranges::stable_sort(measured_.limits, {}, &BenchLimit::kind);
+    return std::move(measured_);
+  }
+
+ private:
+  std::size_t total_tokens(std::size_t models) const {
+    const std::size_t times = models * plan_.threads.size() * plan_.repetitions;
+    std::size_t tokens = 0;
+    for (const BenchTest& test : plan_.tests) tokens += test.depth + test.tokens + times * test.tokens;
+    return tokens;
+  }
+
+  void add_setup(const BenchModel& model, std::size_t threads) {
+    const Config& config = model.model.config;
+    const std::size_t batch = std::min(batch_tokens, largest_prompt(plan_.tests));
+    const KvType kv_type = plan_.kv_type.value_or(suitable_kv_type(model.model));
+    Setup setup{Forward(model.model, kernels_, threads, batch, tokens_.size()), kv_type, measured_.results.size(), {}};
+    const std::size_t bytes = weight_bytes(model.model);
+    setup.limits.push_back(limit_index(LimitKind::reading_weights, threads, bytes));
+    if (const std::size_t cache = last_level_cache_bytes()) {
+      setup.limits.push_back(limit_index(LimitKind::reading_cache, threads, cache / 2));
+    }
+    setup.limits.push_back(limit_index(LimitKind::multiply_add, threads, 0));
+    const bool int8 = multiplies_int8(model.model);
+    if (int8) setup.limits.push_back(limit_index(LimitKind::multiply_add_int8, threads, 0));
+    for (std::size_t i = 0; i < plan_.tests.size(); ++i) {
+      const BenchTest& test = plan_.tests[i];
+      contexts_.try_emplace({kv_type, i}, config, test.depth + test.tokens, kv_type);
+      const bool prompt = test.kind == BenchKind::prompt;
+      measured_.results.push_back(
+          {.type = model.type,
+           .threads = threads,
+           .test = test,
+           .kv_type = kv_type,
+           .weight_bytes = bytes,
+           .weight_bytes_per_token = static_cast<double>(weight_bytes_per_token(model.model)),
+           .cache_bytes_per_token = prompt ? 0 : cache_bytes_per_token(config, kv_type, test.depth, test.tokens),
+           .flops = prompt ? prompt_flops(model.model, test.tokens) : 0,
+           .multiplies_int8 = int8,
+           .tokens_per_second = {}});
+      if (!plan_.profile) continue;
+      measured_.profiles.push_back({describe(measured_.results.back()), Profile(threads)});
+    }
+    setups_.push_back(std::move(setup));
+  }
+
+  // Limits that several setups share are measured once.
+  std::size_t limit_index(LimitKind kind, std::size_t threads, std::size_t bytes) {
+    const auto same = [&](const BenchLimit& limit) {
+      return limit.kind == kind && limit.threads == threads && limit.bytes == bytes;
+    };
+    const auto found = std::find_if(measured_.limits.begin(), measured_.limits.end(), same);
+    const auto index = static_cast<std::size_t>(found - measured_.limits.begin());
+    if (found == measured_.limits.end()) measured_.limits.push_back({kind, threads, bytes, {}});
+    return index;
+  }
+
+  static std::string describe(const BenchResult& result) {
+    return fmt::format("{}, {} thread{}, {}", result.type, result.threads, result.threads == 1 ? "" : "s",
+                       name_of(result.test));
+  }
+
+  // Every position gets a key and a value, so that no measurement is the first to touch the memory. How fast tokens are
+  // behind them does not depend on which they are.
+  void fill_contexts() {
+    Forward& forward = setups_.front().forward;
+    for (auto& [key, context] : contexts_) {
+      while (context.size() < context.capacity() && !interrupted_) {
+        const std::size_t count = std::min(forward.max_tokens(), context.capacity() - context.size());
+        context.run(forward, std::span(tokens_).subspan(context.size(), count), {});
+        done_ += count;
+        progress_.show(done_, "filling contexts");
+      }
+    }
+  }
+
+  double measure(const BenchLimit& limit) {
+    if (limit.kind == LimitKind::multiply_add) return measure_multiply_add(kernels_, limit.threads);
+    if (limit.kind == LimitKind::multiply_add_int8) return measure_multiply_add_int8(kernels_, limit.threads);
+    return measure_reading(kernels_, std::span(buffer_).first(limit.bytes / sizeof(float)), limit.threads);
+  }
+
+  void measure(Setup& setup, std::size_t test_index) {
+    const std::size_t index = setup.first_result + test_index;
+    BenchResult& result = measured_.results[index];
+    const BenchTest& test = result.test;
+    Context& context = contexts_.at({setup.kv_type, test_index});
+    progress_.show(done_, describe(result));
+    run_tokens(setup.forward, context, {test.kind, std::min(test.tokens, warm_up_tokens(test.kind)), test.depth});
+    setup.forward.set_profile(plan_.profile ? &measured_.profiles[index].profile : nullptr);
+    const Clock::time_point start = Clock::now();
+    run_tokens(setup.forward, context, test);
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    setup.forward.set_profile(nullptr);
+    if (interrupted_) return;
+    result.tokens_per_second.push_back(static_cast<double>(test.tokens) / seconds);
+    done_ += test.tokens;
+  }
+
+  static std::size_t warm_up_tokens(BenchKind kind) { return kind == BenchKind::prompt ? 32 : 2; }
+
+  void run_tokens(Forward& forward, Context& context, const BenchTest& test) {
+    context.rewind(test.depth);
+    const auto tokens = std::span<const std::int32_t>(tokens_).subspan(test.depth, test.tokens);
+    if (test.kind == BenchKind::prompt) {
+      prefill(forward, context, tokens, logits_, interrupted_);
+      return;
+    }
+    for (std::size_t i = 0; i < tokens.size() && !interrupted_; ++i) {
+      context.run(forward, tokens.subspan(i, 1), {logits_.data(), 1, logits_.size()});
+    }
+  }
+
+  const kernels::Table& kernels_;
+  const BenchPlan& plan_;
+  const std::atomic<bool>& interrupted_;
+  std::vector<std::int32_t> tokens_;
+  std::vector<float> logits_;
+  std::map<std::pair<KvType, std::size_t>, Context> contexts_;  // one for each test and type
+  Progress progress_;
+  std::vector<float> buffer_;  // for measuring how fast memory is read
+  std::vector<Setup> setups_;
+  BenchMeasurements measured_;
+  std::size_t done_ = 0;  // tokens
+};
+
+}  // namespace
+
+BenchMeasurements run_bench(const std::vector<BenchModel>& models, const kernels::Table& kernels, const BenchPlan& plan,
+                            const std::atomic<bool>& interrupted) {
+  return Bench(models, kernels, plan, interrupted).run();
+}
+
+}  // namespace minimind

@@ -1,0 +1,55 @@
+#include "tools/bench/statistics.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cassert>
+#include <charconv>
+
+#include "weights/io/error.h"
+#include "weights/io/quote.h"
+
+namespace minimind {
+
+Spread spread_of(std::vector<double> samples) {
+  assert(!samples.empty());
+  std::sort(samples.begin(), samples.end());
+  const std::size_t middle = samples.size() / 2;
+  const double median = samples.size() % 2 == 1 ? samples[middle] : (samples[middle - 1] + samples[middle]) / 2;
+  return {.median = median, .least = samples.front(), .most = samples.back()};
+}
+
+std::vector<std::string> parse_list(const std::string& text, const std::string& option) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    std::string part = text.substr(at, end - at);
+    if (part.empty()) throw UsageError(fmt::format("{} {}: nothing between two commas", option, quoted(text)));
+    if (std::find(parts.begin(), parts.end(), part) != parts.end()) {
+      throw UsageError(fmt::format("{} {}: {} is repeated", option, quoted(text), quoted(part)));
+    }
+    parts.push_back(std::move(part));
+    at = end + 1;
+  }
+  return parts;
+}
+
+std::vector<std::size_t> parse_counts(const std::string& text, const std::string& option, std::size_t least,
+                                      std::size_t most) {
+  std::vector<std::size_t> counts;
+  for (const std::string& part : parse_list(text, option)) {
+    std::size_t count = 0;
+    const auto parsed = std::from_chars(part.data(), part.data() + part.size(), count);
+    if (parsed.ec != std::errc() || parsed.ptr != part.data() + part.size() || count < least || count > most) {
+      throw UsageError(
+          fmt::format("{}: {} is not a whole number, expected one from {} to {}", option, quoted(part), least, most));
+    }
+    if (std::find(counts.begin(), counts.end(), count) != counts.end()) {
+      throw UsageError(fmt::format("{} {}: {} is repeated", option, quoted(text), count));
+    }
+    counts.push_back(count);
+  }
+  return counts;
+}
+
+}  // namespace minimind

@@ -1,0 +1,115 @@
+#include "tools/bench/work.h"
+
+#include <algorithm>
+
+#include "runtime/engine/kv_cache.h"
+
+namespace minimind {
+namespace {
+
+// What one token asks of some weights.
+struct Work {
+  double bytes = 0;
+  double flops = 0;
+
+  Work& operator+=(const Work& other) {
+    bytes += other.bytes;
+    flops += other.flops;
+    return *this;
+  }
+};
+
+Work operator*(double times, const Work& work) {
+  return {times * work.bytes, times * work.flops};
+}
+
+Work work_of(const WeightMatrix& matrix) {
+  return {static_cast<double>(byte_size(matrix)), 2.0 * static_cast<double>(rows(matrix) * cols(matrix))};
+}
+
+Work work_of(const std::vector<float>& vector) {
+  return {static_cast<double>(vector.size() * sizeof(float)), 0};
+}
+
+Work work_of(const FeedForward& network) {
+  Work work;
+  for (const WeightMatrix* matrix : {&network.up_proj, &network.down_proj}) work += work_of(*matrix);
+  if (network.gate_proj) work += work_of(*network.gate_proj);
+  for (const auto* bias : {&network.gate_bias, &network.up_bias, &network.down_bias}) work += work_of(*bias);
+  return work;
+}
+
+// With so many of the routed experts, which are all of one size, and the shared ones.
+Work work_of(const MixtureOfExperts& moe, std::size_t routed) {
+  const PackedMatrix<float>& router = moe.router;
+  Work work{static_cast<double>(router.byte_size()), 2.0 * static_cast<double>(router.rows() * router.cols())};
+  work += static_cast<double>(routed) * work_of(moe.experts.front());
+  for (std::size_t e = moe.routed_experts; e < moe.experts.size(); ++e) work += work_of(moe.experts[e]);
+  return work;
+}
+
+enum class Experts { all, of_a_token };
+
+Work work_of(const Layer& layer, Experts experts) {
+  const Attention& attention = layer.attention;
+  Work work;
+  for (const auto* norm :
+       {&layer.input_layernorm, &layer.post_attention_layernorm, &attention.q_norm, &attention.k_norm}) {
+    work += work_of(*norm);
+  }
+  for (const auto* matrix : {&attention.q_proj, &attention.k_proj, &attention.v_proj, &attention.o_proj}) {
+    work += work_of(*matrix);
+  }
+  if (const auto* network = std::get_if<FeedForward>(&layer.mlp)) return work += work_of(*network);
+  const auto& moe = std::get<MixtureOfExperts>(layer.mlp);
+  return work += work_of(moe, experts == Experts::all ? moe.routed_experts : moe.experts_per_token);
+}
+
+Work work_of_layers(const Model& model, Experts experts) {
+  Work work;
+  for (const Layer& layer : model.layers) work += work_of(layer, experts);
+  return work += work_of(model.norm);
+}
+
+}  // namespace
+
+std::size_t weight_bytes(const Model& model) {
+  const std::size_t embedding = model.lm_head ? byte_size(model.embed_tokens) : 0;
+  return static_cast<std::size_t>(work_of_layers(model, Experts::all).bytes) + byte_size(model.output()) + embedding;
+}
+
+std::size_t weight_bytes_per_token(const Model& model) {
+  const std::size_t row = model.lm_head ? byte_size(model.embed_tokens) / rows(model.embed_tokens) : 0;
+  return static_cast<std::size_t>(work_of_layers(model, Experts::of_a_token).bytes) + byte_size(model.output()) + row;
+}
+
+double cache_bytes_per_token(const Config& config, KvType type, std::size_t depth, std::size_t tokens) {
+  // The i-th token, from 1 on, writes one position and attends to depth + i.
+  const double positions = static_cast<double>(depth) + 0.5 * static_cast<double>(tokens + 1) + 1;
+  return positions * static_cast<double>(KvCache::bytes_per_position(config, type));
+}
+
+bool multiplies_int8(const Model& model) {
+  return std::any_of(model.layers.begin(), model.layers.end(), [](const Layer& layer) {
+    const Attention& attention = layer.attention;
+    if (takes_quantized(attention.q_proj) || takes_quantized(attention.o_proj)) return true;
+    if (const auto* network = std::get_if<FeedForward>(&layer.mlp)) return takes_quantized(network->up_proj);
+    return takes_quantized(std::get<MixtureOfExperts>(layer.mlp).experts.front().up_proj);
+  });
+}
+
+double prompt_flops(const Model& model, std::size_t tokens) {
+  const Config& config = model.config;
+  const double count = static_cast<double>(tokens);
+  const Layer& last = model.layers.back();
+  const double keys_and_values = (work_of(last.attention.k_proj) += work_of(last.attention.v_proj)).flops;
+  const double last_layer = work_of(last, Experts::of_a_token).flops;
+  const double weights = count * (work_of_layers(model, Experts::of_a_token).flops - last_layer + keys_and_values) +
+                         last_layer - keys_and_values + work_of(model.output()).flops;
+  const double pairs = 0.5 * count * (count + 1);  // of a token and one it sees
+  const double width = static_cast<double>(config.num_attention_heads * config.head_dim);
+  const double attention = 4 * width * (pairs * static_cast<double>(config.num_hidden_layers - 1) + count);
+  return weights + attention;
+}
+
+}  // namespace minimind

@@ -1,0 +1,199 @@
+#include "tools/chat/actions.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tools/terminal/language.h"
+#include "weights/io/error.h"
+#include "weights/io/quote.h"
+
+namespace minimind {
+namespace {
+
+std::string counted_turns(std::size_t count) {
+  return counted(count, "{} turn", "{} turns");
+}
+
+// The beginning of a message, on one line.
+std::string beginning_of(const std::string& text) {
+  constexpr std::size_t longest = 60;
+  std::string line = text.substr(0, text.find('\n'));
+  const bool whole = line.size() == text.size() && line.size() <= longest;
+  if (line.size() > longest) {
+    std::size_t end = longest;
+    while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0) == 0x80) --end;
+    line.resize(end);
+  }
+  return line + (whole ? "" : "…");
+}
+
+std::string thinking_is(std::optional<bool> think) {
+  if (!think) return localized("the chat template decides about thinking; /think on or /think off sets it");
+  return *think ? localized("thinking is on") : localized("thinking is off");
+}
+
+}  // namespace
+
+ChatActions::ChatActions(Conversation& conversation, AnswerOutput& output, const ChatNotices& notices,
+                         const std::atomic<bool>& interrupted)
+    : conversation_(conversation), output_(output), notices_(notices), interrupted_(interrupted) {}
+
+ChatActions::Next ChatActions::perform(const ChatEntry& entry) {
+  last_finish_ = FinishReason::stop;
+  if (const auto* command = std::get_if<ChatCommand>(&entry)) return perform(*command);
+  ask(std::get<ChatMessage>(entry).text);
+  return Next::go_on;
+}
+
+ChatActions::Next ChatActions::perform(const ChatCommand& command) {
+  switch (command.action) {
+    case ChatAction::help:
+      notices_.show(chat_help());
+      break;
+    case ChatAction::reset:
+      reset();
+      break;
+    case ChatAction::undo:
+      undo();
+      break;
+    case ChatAction::regenerate:
+      regenerate();
+      break;
+    case ChatAction::system:
+      system(command.argument);
+      break;
+    case ChatAction::think:
+      think(command.argument);
+      break;
+    case ChatAction::tool:
+      tool(command.argument);
+      break;
+    case ChatAction::save:
+      save(command.argument);
+      notices_.say("saved {} in {}", counted_turns(conversation_.turns()), command.argument);
+      break;
+    case ChatAction::load:
+      load(command.argument);
+      break;
+    case ChatAction::stats:
+      notices_.show(chat_stats(conversation_));
+      break;
+    case ChatAction::exit:
+      return Next::leave;
+  }
+  return Next::go_on;
+}
+
+void ChatActions::answer(const Generate& generate) {
+  const AnswerListener listener{[&](const AnswerEvent& event) { output_.event(event); },
+                                [&](std::size_t turns) {
+                                  notices_.say("{}", counted(turns, "the context is full: the oldest turn is dropped",
+                                                             "the context is full: the oldest {} turns are dropped"));
+                                },
+                                [&](std::string_view piece) { output_.written(piece); }};
+  const Answer answer = generate(listener);
+  last_finish_ = answer.finish_reason;
+  if (!answer.withdrawn) results_.clear();
+  output_.finish(answer);
+  tell_of(answer);
+}
+
+void ChatActions::tell_of(const Answer& answer) const {
+  if (answer.withdrawn) return notices_.say("stopped before the answer started; your message is taken back");
+  if (answer.finish_reason == FinishReason::interrupted) return notices_.say("stopped");
+  if (answer.finish_reason == FinishReason::length) {
+    const Context& context = conversation_.context();
+    const bool full = context.size() + 1 >= context.capacity();
+    full ? notices_.say("cut short: the context is full") : notices_.say("cut short by --max-tokens");
+  }
+  if (!answer.conforms) notices_.say("ended before the grammar was complete");
+  const std::vector<ToolCall> calls = conversation_.pending_calls();
+  if (!calls.empty()) {
+    notices_.say("nothing is executed: /tool RESULT gives the model what {} returned", calls.front().name);
+  }
+}
+
+void ChatActions::ask(const std::string& text) {
+  answer([&](const AnswerListener& listener) { return conversation_.ask(text, listener, interrupted_); });
+}
+
+void ChatActions::give_result(const std::string& result) {
+  const std::vector<ToolCall> calls = conversation_.pending_calls();
+  if (calls.empty()) throw UsageError("no call waits for a result: the last answer made none");
+  results_.push_back(result);
+  if (results_.size() < calls.size()) {
+    return notices_.say("{} of {} results; the next is that of {}", results_.size(), calls.size(),
+                        call_text(calls[results_.size()]));
+  }
+  const std::vector<std::string> results = std::exchange(results_, {});
+  answer([&](const AnswerListener& listener) { return conversation_.give_results(results, listener, interrupted_); });
+}
+
+void ChatActions::regenerate() {
+  answer([&](const AnswerListener& listener) { return conversation_.regenerate(listener, interrupted_); });
+}
+
+void ChatActions::reset() {
+  conversation_.reset();
+  results_.clear();
+  conversation_.system() ? notices_.say("a new conversation; the system message stays")
+                         : notices_.say("a new conversation");
+}
+
+void ChatActions::undo() {
+  const auto message = conversation_.undo();
+  if (!message) throw UsageError("there is nothing to undo");
+  results_.clear();
+  notices_.say("took back: {}", beginning_of(*message));
+}
+
+void ChatActions::system(const std::string& text) {
+  if (text.empty()) {
+    const auto system = conversation_.system();
+    return notices_.show(system ? *system : localized("(no system message; the chat template may have its own)"));
+  }
+  conversation_.set_system(text == "none" ? std::nullopt : std::optional(text));
+  text == "none" ? notices_.say("the system message is removed") : notices_.say("the system message is set");
+}
+
+void ChatActions::think(const std::string& text) {
+  if (!text.empty() && text != "on" && text != "off") {
+    throw UsageError(fmt::format("/think is {}, expected on or off", minimind::quoted(text)));
+  }
+  if (!text.empty()) conversation_.set_think(text == "on");
+  notices_.say("{}", thinking_is(conversation_.think()));
+  const std::vector<std::string_view> unheard = conversation_.unheard();
+  if (!text.empty() && std::find(unheard.begin(), unheard.end(), "thinking") != unheard.end()) {
+    notices_.say("but the chat template ignores thinking: the model never sees this");
+  }
+}
+
+void ChatActions::tool(const std::string& result) {
+  if (!result.empty()) return give_result(result);
+  const std::vector<ToolCall> calls = conversation_.pending_calls();
+  for (std::size_t i = results_.size(); i < calls.size(); ++i) {
+    notices_.show(localized("waits for its result: {}", call_text(calls[i])));
+  }
+  if (calls.empty()) {
+    const std::string& tools = conversation_.state().tools;
+    notices_.show(tools.empty() ? localized("(there are no tools; --tools FILE gives the model some)")
+                                : nlohmann::ordered_json::parse(tools).dump(2));
+  }
+}
+
+void ChatActions::load(const std::string& path) {
+  ConversationState state = read_conversation(path);
+  state.think = conversation_.think();
+  if (state.tools.empty()) state.tools = conversation_.state().tools;
+  conversation_.restore(std::move(state));
+  results_.clear();
+  notices_.say("{}: {}", path, counted_turns(conversation_.turns()));
+}
+
+void ChatActions::save(const std::string& path) const {
+  write_conversation(path, conversation_.state());
+}
+
+}  // namespace minimind

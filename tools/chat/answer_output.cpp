@@ -1,0 +1,128 @@
+#include "tools/chat/answer_output.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "tools/options/generation_report.h"
+#include "tools/terminal/standard_output.h"
+#include "tools/terminal/terminal.h"
+
+namespace minimind {
+namespace {
+
+std::string_view finish_reason_of(const Answer& answer) {
+  const bool called = answer.finish_reason == FinishReason::stop && !answer.message.tool_calls.empty();
+  return called ? "tool_calls" : name_of(answer.finish_reason);
+}
+
+}  // namespace
+
+TextOutput::TextOutput(const ChatNotices& notices, bool show_thinking)
+    : notices_(notices),
+      on_terminal_(isatty(STDOUT_FILENO) != 0),
+      as_written_(show_thinking && !on_terminal_),
+      styles_(takes_styles(stdout)) {}
+
+void TextOutput::written(std::string_view piece) {
+  if (as_written_) write(piece, false);
+}
+
+void TextOutput::event(const AnswerEvent& event) {
+  switch (event.kind) {
+    case AnswerEvent::Kind::thought:
+      if (!on_terminal_) return;
+      begin(Part::thought);
+      return write(event.text, true);
+    case AnswerEvent::Kind::tool_call:
+      return call(event.call);
+    case AnswerEvent::Kind::not_a_call:
+      has_no_call_ = true;
+      break;
+    case AnswerEvent::Kind::text:
+      break;
+  }
+  if (as_written_) return;
+  begin(Part::text);
+  write(event.text, false);
+}
+
+void TextOutput::begin(Part part) {
+  if (part == part_) return;
+  if (part_ != Part::nothing) {
+    end_part();
+    write_output("\n");
+  }
+  part_ = part;
+}
+
+void TextOutput::end_part() {
+  if (on_terminal_) write(safe_.finish(), part_ == Part::thought);
+  if (!at_line_begin_) write_output("\n");
+  at_line_begin_ = true;
+  part_ = Part::nothing;
+}
+
+void TextOutput::write(std::string_view text, bool dim) {
+  if (text.empty()) return;
+  const std::string shown = on_terminal_ ? styled(safe_.push(text), Style::dim, styles_ && dim) : std::string(text);
+  write_output(shown);
+  at_line_begin_ = text.ends_with('\n');
+}
+
+void TextOutput::call(const ToolCall& call) {
+  if (!on_terminal_) return notices_.say("the model calls {}", call_text(call));
+  begin(Part::call);
+  write_output(styled(terminal_text("→ " + call_text(call)), Style::call, styles_) + "\n");
+}
+
+void TextOutput::finish(const Answer& answer) {
+  end_part();
+  if (std::exchange(has_no_call_, false)) {
+    notices_.say(
+        "what follows <tool_call> is no call, expected {{\"name\": ..., \"arguments\": {{...}}}}; it is shown as text");
+  }
+  if (answer.withdrawn) return;
+  const bool empty = answer.message.content.empty() && answer.message.tool_calls.empty();
+  if (empty && answer.finish_reason == FinishReason::stop) notices_.say("the answer is empty");
+}
+
+void JsonOutput::finish(const Answer& answer) {
+  write_output(answer_json(answer) + "\n");
+}
+
+std::string call_text(const ToolCall& call) {
+  return fmt::format("{}({})", call.name, call.arguments);
+}
+
+std::string answer_json(const Answer& answer) {
+  using Json = nlohmann::ordered_json;
+  Json calls = Json::array();
+  for (const ToolCall& call : answer.message.tool_calls) {
+    calls.push_back(
+        {{"id", call.id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
+  }
+  const AnswerStats& stats = answer.stats;
+  Json json{{"content", answer.message.content},
+            {"reasoning_content", answer.message.reasoning ? Json(*answer.message.reasoning) : Json(nullptr)},
+            {"tool_calls", calls},
+            {"finish_reason", finish_reason_of(answer)},
+            {"dropped_turns", answer.dropped_turns},
+            {"usage",
+             {{"prompt_tokens", stats.prompt_tokens},
+              {"reused", stats.reused_tokens},
+              {"completion_tokens", stats.generated_tokens}}},
+            {"timings",
+             {{"prompt_seconds", stats.prompt_seconds},
+              {"prompt_tokens_per_second", per_second(stats.computed_tokens, stats.prompt_seconds)},
+              {"decode_seconds", stats.decode_seconds},
+              {"decode_tokens_per_second", per_second(stats.decoded_tokens, stats.decode_seconds)}}}};
+  if (stats.drafted_tokens > 0) {
+    json["speculation"] = speculation_json(stats.drafted_tokens, stats.accepted_tokens);
+  }
+  return json.dump();
+}
+
+}  // namespace minimind

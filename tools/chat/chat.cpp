@@ -1,0 +1,114 @@
+#include <unistd.h>
+
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <sstream>
+
+#include "runtime/text/utf8.h"
+#include "tools/chat/actions.h"
+#include "tools/chat/chat_options.h"
+#include "tools/chat/chat_terminal.h"
+#include "tools/chat/entry.h"
+#include "tools/chat/setup.h"
+#include "tools/options/checkpoint_choice.h"
+#include "tools/options/commands.h"
+#include "tools/terminal/interrupt.h"
+#include "tools/terminal/note.h"
+#include "tools/terminal/standard_output.h"
+#include "weights/io/error.h"
+
+namespace minimind {
+namespace {
+
+int status_after(const ChatActions& actions) {
+  return actions.last_finish() == FinishReason::interrupted ? interrupted_status() : 0;
+}
+
+// One message, the whole of the text but for the newline that ends its last line.
+int chat_once(const ChatOptions& options, ChatActions& actions, const std::atomic<bool>& interrupted) {
+  std::string text = options.text.read();
+  if (interrupted) return interrupted_status();
+  if (text.ends_with('\n')) text.pop_back();
+  if (text.ends_with('\r')) text.pop_back();
+  if (text.empty() && !options.text.has_prompt) {
+    throw Error("there is no message: the text is empty; --prompt '' sends an empty one");
+  }
+  options.tool_result ? actions.give_result(text) : actions.ask(text);
+  return status_after(actions);
+}
+
+// A message or command a line, each answered before the next line is read.
+int chat_in_turns(std::istream& input, ChatActions& actions, const std::atomic<bool>& interrupted) {
+  ChatEntryLines lines;
+  std::string line;
+  for (std::size_t number = 1; std::getline(input, line); ++number) {
+    if (line.ends_with('\r')) line.pop_back();
+    if (!is_utf8(line)) throw Error(fmt::format("line {} of the text is not UTF-8", number));
+    const auto entry = lines.push(line);
+    if (!entry || entry->empty()) continue;
+    try {
+      if (actions.perform(parse_chat_entry(*entry)) == ChatActions::Next::leave) return 0;
+    } catch (const UsageError& error) {
+      throw UsageError(fmt::format("line {} of the text: {}", number, error.what()));
+    } catch (const Error& error) {
+      throw Error(fmt::format("line {} of the text: {}", number, error.what()));
+    }
+    if (interrupted) return interrupted_status();
+  }
+  if (interrupted) return interrupted_status();
+  if (lines.open()) throw Error("the text ends inside a message: a \"\"\" or a line after a backslash is missing");
+  return 0;
+}
+
+int chat_with_script(const ChatOptions& options, ChatActions& actions, const std::atomic<bool>& interrupted) {
+  if (!options.turns) return chat_once(options, actions, interrupted);
+  if (!options.text.has_prompt && options.text.file.empty()) return chat_in_turns(std::cin, actions, interrupted);
+  std::istringstream text(options.text.read());
+  return chat_in_turns(text, actions, interrupted);
+}
+
+std::unique_ptr<AnswerOutput> output_of(const ChatOptions& options, const ChatNotices& notices) {
+  if (options.json) return std::make_unique<JsonOutput>();
+  return std::make_unique<TextOutput>(notices, options.show_thinking);
+}
+
+int run_chat(ChatOptions options) {
+  const bool interactive = options.interactive();
+  if (interactive) {
+    if (const auto status = choose_checkpoint(options.checkpoint.model, chat_screen())) return *status;
+  }
+  ChatSetup setup(options);
+  const ChatNotices notices =
+      interactive ? ChatNotices::on_screen(chat_screen()) : ChatNotices::for_scripts(options.run.quiet);
+  const std::unique_ptr<AnswerOutput> output = output_of(options, notices);
+  int status = 0;
+  if (interactive) {
+    TerminalSignals& signals = watch_terminal_signals();
+    ChatActions actions(setup.conversation(), *output, notices, signals.interrupted);
+    if (!options.run.quiet) note("/help lists the commands; Ctrl-D to exit");
+    try {
+      status = chat_on_terminal(actions, notices, signals);
+    } catch (const OutputFailure&) {
+      setup.keep();
+      throw;
+    }
+  } else {
+    const std::atomic<bool>& interrupted = watch_interrupts();
+    ChatActions actions(setup.conversation(), *output, notices, interrupted);
+    status = chat_with_script(options, actions, interrupted);
+  }
+  setup.keep();
+  return status;
+}
+
+}  // namespace
+
+Command add_chat(CLI::App& app) {
+  auto options = std::make_shared<ChatOptions>();
+  CLI::App* command = app.add_subcommand("chat", "talk with a model through its chat template");
+  options->add_to(*command);
+  return [options] { return run_chat(*options); };
+}
+
+}  // namespace minimind

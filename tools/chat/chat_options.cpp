@@ -1,0 +1,110 @@
+#include "tools/chat/chat_options.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "tools/options/generation_limits.h"
+#include "weights/io/error.h"
+
+namespace minimind {
+namespace {
+
+std::size_t turns_of_messages(std::size_t messages) {
+  if (messages % 2 == 0) return messages / 2;
+  throw UsageError(fmt::format(
+      "--historys is {}, expected an even number; a turn is two messages, a question and its answer", messages));
+}
+
+void add_conversation_options(CLI::App& command, ChatOptions& options) {
+  command.add_option("--system", options.system, "system message");
+  command
+      .add_option("--tools", options.tools, "JSON file of the functions that the model may call, in OpenAI's format")
+      ->check(not_empty);
+  auto* think = command.add_flag_callback(
+      "--think", [&options] { options.think = true; }, "let the model think before it answers");
+  command
+      .add_flag_callback(
+          "--no-think", [&options] { options.think = false; }, "disable thinking (default: the template decides)")
+      ->excludes(think);
+  command.add_flag("--show-thinking", options.show_thinking,
+                   "if the output is not a terminal, print all that the model writes, with its tags");
+  auto* history =
+      command
+          .add_option("--history", options.history,
+                      "show the model N earlier turns, each a question and its answer (default: all that fit)")
+          ->type_name("N")
+          ->transform(whole_number(0, 1 << 30));
+  command
+      .add_option_function<std::size_t>(
+          "--historys", [&options](std::size_t messages) { options.history = turns_of_messages(messages); },
+          "the same in messages, two per turn, as eval_llm.py counts them (its default is 0)")
+      ->type_name("N")
+      ->transform(whole_number(0, 1 << 30))
+      ->excludes(history);
+  command.add_flag("--no-shift", options.no_shift, "fail if the context is full, instead of dropping the oldest turns");
+  auto* session = command
+                      .add_option("--session", options.session,
+                                  "file that keeps the conversation and its KV cache, to continue later")
+                      ->check(not_empty);
+  command.add_option("--load", options.load, "continue a conversation saved as JSON")
+      ->check(not_empty)
+      ->excludes(session);
+  command.add_option("--save", options.save, "save the conversation as JSON at the end")->check(not_empty);
+}
+
+void add_input_options(CLI::App& command, ChatOptions& options) {
+  options.text.add_to(command);
+  command.add_flag("--turns", options.turns, "each line of the text is a message or /command");
+  command.add_flag("--tool-result", options.tool_result, "the text is the result of the called tool");
+  command.add_flag("--json", options.json, "print each answer as one line of JSON");
+}
+
+// Neither has to exist.
+bool is_one_file(const std::string& a, const std::string& b) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  return fs::weakly_canonical(fs::absolute(a, failed), failed) == fs::weakly_canonical(fs::absolute(b, failed), failed);
+}
+
+}  // namespace
+
+void ChatOptions::add_to(CLI::App& command) {
+  checkpoint.add_to(command);
+  command.add_option("--tokenizer", tokenizer, "tokenizer.json, its folder, or a .gguf");
+  command.add_option("--template", chat_template, "Jinja file with the chat template (default: the checkpoint's)");
+  add_input_options(command, *this);
+  add_conversation_options(command, *this);
+  command.add_option("-n,--max-tokens", max_tokens, "at most N tokens per answer")
+      ->capture_default_str()
+      ->transform(whole_number(1, 1 << 30));
+  command.add_option("-c,--ctx-size", context, "context size in tokens (default: the model's)")
+      ->transform(whole_number(1, 1 << 30));
+  sampling.add_to(command);
+  speculation.add_to(command);
+  command.add_option("--stop", stop, "end before this text; may be repeated")->allow_extra_args(false);
+  command.add_flag("--ignore-eos", ignore_eos, "continue past the end of text");
+  run.add_to(command);
+}
+
+bool ChatOptions::interactive() const {
+  const bool has_text = text.has_prompt || !text.file.empty();
+  return isatty(STDIN_FILENO) && !has_text && !turns && !tool_result && !json;
+}
+
+void ChatOptions::check() const {
+  check_stops(stop);
+  if (turns && text.has_prompt && text.prompt.empty())
+    throw UsageError("--prompt is empty, expected lines for --turns");
+  if (!session.empty() && !save.empty() && is_one_file(session, save)) {
+    throw UsageError(fmt::format("--session and --save are both {}; give each a file of its own", session));
+  }
+  if (turns && tool_result) throw UsageError("--turns takes results of tools as lines that begin with /tool");
+  if (tool_result && load.empty() && session.empty()) {
+    throw UsageError("--tool-result answers a call: name the conversation with --load or --session");
+  }
+  if (show_thinking && json) throw UsageError("--json has the thinking as reasoning_content, without --show-thinking");
+}
+
+}  // namespace minimind

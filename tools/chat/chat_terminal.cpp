@@ -1,0 +1,106 @@
+#include "tools/chat/chat_terminal.h"
+
+#include <unistd.h>
+
+#include <csignal>
+
+#include "tools/chat/entry.h"
+#include "tools/chat/input_history.h"
+#include "tools/terminal/interrupt.h"
+#include "tools/terminal/line_editor.h"
+#include "tools/terminal/terminal.h"
+#include "weights/io/error.h"
+
+namespace minimind {
+namespace {
+
+std::vector<std::string> command_names() {
+  std::vector<std::string> names;
+  for (const ChatCommandInfo& command : chat_commands()) names.emplace_back(command.name);
+  return names;
+}
+
+bool is_blank(const std::string& text) {
+  return text.find_first_not_of(" \t\r\n") == std::string::npos;
+}
+
+// Reads entries line by line.
+class EntryReader {
+ public:
+  EntryReader(std::FILE* screen, TerminalSignals& signals)
+      : editor_(screen, command_names(), signals), history_(history_path()), styles_(takes_styles(screen)) {
+    for (const std::string& entry : history_.entries()) editor_.remember(entry);
+  }
+
+  // An entry, which is not blank; or how the reading ended, with what had been typed.
+  EditedLine read() {
+    while (true) {
+      EditedLine line = editor_.read(lines_.open() ? "…" : ">", styles_);
+      if (line.end != LineEnd::entered) {
+        lines_.clear();
+        return line;
+      }
+      const auto entry = lines_.push(line.text);
+      if (!entry || is_blank(*entry)) continue;
+      editor_.remember(*entry);
+      history_.add(*entry);
+      return {LineEnd::entered, *entry};
+    }
+  }
+
+ private:
+  LineEditor editor_;
+  InputHistory history_;
+  ChatEntryLines lines_;
+  bool styles_;
+};
+
+// The words that leave many other prompts. Scripts send them as messages.
+bool says_leave(const std::string& text) {
+  return text == "exit" || text == "quit";
+}
+
+ChatActions::Next perform(ChatActions& actions, const std::string& text, const ChatNotices& notices,
+                          TerminalSignals& signals) {
+  if (says_leave(text)) {
+    notices.say("left, as /exit does; to send the word as a message, start it with a space");
+    return ChatActions::Next::leave;
+  }
+  const NoEcho no_echo;
+  ChatActions::Next next = ChatActions::Next::go_on;
+  try {
+    next = actions.perform(parse_chat_entry(text));
+  } catch (const Error& error) {
+    notices.complain(error.what());
+  }
+  if (actions.last_finish() == FinishReason::interrupted) signals.interrupted = false;
+  return next;
+}
+
+}  // namespace
+
+std::FILE* chat_screen() {
+  return isatty(STDERR_FILENO) || !isatty(STDOUT_FILENO) ? stderr : stdout;
+}
+
+int chat_on_terminal(ChatActions& actions, const ChatNotices& notices, TerminalSignals& signals) {
+  std::FILE* const screen = chat_screen();
+  EntryReader reader(screen, signals);
+  bool cancelled = false;
+  while (true) {
+    const EditedLine entry = reader.read();
+    if (signals.ended) return status_after_signal(signals.ended);
+    if (entry.end == LineEnd::end_of_input) return 0;
+    if (entry.end == LineEnd::cancelled) {
+      if (cancelled && entry.text.empty()) return status_after_signal(SIGINT);
+      if (!cancelled) notices.say("Ctrl-C again or Ctrl-D to exit");
+      cancelled = true;
+      continue;
+    }
+    cancelled = false;
+    if (perform(actions, entry.text, notices, signals) == ChatActions::Next::leave) return 0;
+    std::fputs("\n", screen);
+  }
+}
+
+}  // namespace minimind

@@ -1,0 +1,115 @@
+#include "tools/chat/setup.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "runtime/chat/message_json.h"
+#include "runtime/tokenizer/files.h"
+#include "tools/chat/actions.h"
+#include "tools/options/find_template.h"
+#include "tools/options/generation_limits.h"
+#include "tools/options/load_tokenizer.h"
+#include "tools/terminal/note.h"
+#include "weights/io/output_file.h"
+#include "weights/io/text_file.h"
+
+namespace minimind {
+namespace {
+
+const ChatOptions& checked(const ChatOptions& options) {
+  options.check();
+  return options;
+}
+
+// That a file cannot be written is told before anything is said, rather than when it is to be kept.
+std::optional<FileLock> locked_for_writing(const std::string& path) {
+  if (path.empty()) return std::nullopt;
+  { const OutputFile probe(path); }
+  return std::optional<FileLock>(std::in_place, path);
+}
+
+// What the options say without a model.
+GenerateOptions generate_options(const ChatOptions& options) {
+  GenerateOptions generate;
+  generate.sampling = options.sampling.sampling();
+  generate.max_tokens = options.max_tokens;
+  generate.stop = options.stop;
+  generate.draft_tokens = options.speculation.draft_tokens();
+  generate.grammar = options.sampling.grammar();
+  return generate;
+}
+
+// The template given, the tokenizer's, or that of the model's family.
+ChatTemplate chat_template_of(const ChatOptions& options, const TokenizerData& tokenizer, Family family) {
+  if (auto found = find_template(options.chat_template, &tokenizer)) {
+    if (!options.run.quiet) note("chat template from {}", found->source);
+    return std::move(found->chat_template);
+  }
+  if (!options.run.quiet) note("chat template of family {}: the checkpoint has none", name_of(family));
+  return ChatTemplate::of_family(family, special_tokens_of(tokenizer));
+}
+
+}  // namespace
+
+ChatSetup::ChatSetup(const ChatOptions& options)
+    : options_(checked(options)),
+      session_lock_(locked_for_writing(options.session)),
+      save_lock_(locked_for_writing(options.save)),
+      generate_(generate_options(options)),
+      engine_(load_engine(options.checkpoint, options.run)),
+      tokenizer_data_(read_tokenizer(require_tokenizer_path(options.tokenizer, options.checkpoint.model))),
+      tokenizer_(tokenizer_data_),
+      chat_template_(chat_template_of(options, tokenizer_data_, engine_.model.config.family)),
+      context_(engine_.model.config, context_size(options.context, engine_.model.config, options.run.quiet),
+               engine_.kv_type),
+      speculation_(options.speculation, engine_, &tokenizer_, context_.capacity(), options.run),
+      forward_(engine_.model, engine_.kernels, engine_.threads,
+               std::clamp(context_.capacity(), generate_.draft_tokens + 1, batch_tokens), context_.capacity()),
+      conversation_(forward_, context_, tokenizer_, chat_template_, conversation_options()) {
+  begin();
+}
+
+ConversationOptions ChatSetup::conversation_options() const {
+  ConversationOptions options;
+  options.generate = generate_;
+  options.history = options_.history;
+  options.no_shift = options_.no_shift;
+  options.plain_answers = !options_.sampling.json_schema_file.empty();
+  options.generate.drafter = speculation_.drafter();
+  if (!options_.ignore_eos) options.generate.end_tokens = end_tokens(engine_, &tokenizer_, options_.run.quiet);
+  if (!options_.sampling.seed && generate_.sampling.temperature > 0 && !options_.run.quiet) {
+    note("seed {}", generate_.sampling.seed);
+  }
+  return options;
+}
+
+// What a file holds goes first, and what was named beside it then takes its place.
+void ChatSetup::begin() {
+  if (!options_.run.quiet) warn_of_misfit(tokenizer_, tokenizer_data_.source, engine_.model.config);
+  if (!options_.session.empty()) {
+    const std::string path = model_path(options_.checkpoint.model);
+    identity_ = identify(open_checkpoint(path, options_.checkpoint.open_options()), options_.run.weight_type());
+    if (std::filesystem::exists(options_.session)) {
+      conversation_.restore(load_session(options_.session, *identity_, context_));
+    }
+  }
+  if (!options_.load.empty()) conversation_.restore(read_conversation(options_.load));
+  if (!options_.tools.empty()) conversation_.set_tools(parse_tools(read_text_file(options_.tools), options_.tools));
+  if (options_.system) conversation_.set_system(options_.system);
+  if (options_.think) conversation_.set_think(options_.think);
+  if (options_.run.quiet) return;
+  for (const std::string_view name : conversation_.unheard()) {
+    note("the chat template ignores {}: the model never sees this", translated(name));
+  }
+  if (conversation_.turns() > 0) {
+    note("continuing {}: {}, {} in the context", options_.load.empty() ? options_.session : options_.load,
+         counted(conversation_.turns(), "{} turn", "{} turns"), counted(context_.size(), "{} token", "{} tokens"));
+  }
+}
+
+void ChatSetup::keep() {
+  if (identity_) save_session(options_.session, *identity_, conversation_.state(), context_);
+  if (!options_.save.empty()) write_conversation(options_.save, conversation_.state());
+}
+
+}  // namespace minimind

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "runtime/chat/conversation.h"
+#include "runtime/chat/session_file.h"
+#include "tools/chat/chat_options.h"
+#include "tools/options/load_engine.h"
+#include "weights/io/file_lock.h"
+
+namespace minimind {
+
+// A model that is ready for a conversation, with all that belongs to it.
+class ChatSetup {
+ public:
+  // Loads everything that the options name, and says on standard error what was found unless they say quiet. Throws
+  // Error and UsageError for whatever is wrong with it.
+  explicit ChatSetup(const ChatOptions& options);
+  ChatSetup(const ChatSetup&) = delete;
+  ChatSetup& operator=(const ChatSetup&) = delete;
+
+  Conversation& conversation() { return conversation_; }
+
+  // Writes the files of --session and --save.
+  void keep();
+
+ private:
+  void begin();
+  ConversationOptions conversation_options() const;
+
+  const ChatOptions& options_;
+  // Held from the start, so that nothing which is read, or said in a conversation, is lost to another process.
+  std::optional<FileLock> session_lock_;
+  std::optional<FileLock> save_lock_;
+  GenerateOptions generate_;
+  Engine engine_;
+  TokenizerData tokenizer_data_;
+  Tokenizer tokenizer_;
+  ChatTemplate chat_template_;
+  Context context_;
+  Speculation speculation_;
+  Forward forward_;
+  Conversation conversation_;
+  std::optional<ModelIdentity> identity_;  // where there is a session
+};
+
+}  // namespace minimind

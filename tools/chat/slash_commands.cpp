@@ -1,0 +1,88 @@
+#include "tools/chat/slash_commands.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "tools/terminal/language.h"
+#include "tools/terminal/text_columns.h"
+#include "weights/io/error.h"
+#include "weights/io/quote.h"
+#include "weights/io/suggestion.h"
+
+namespace minimind {
+namespace {
+
+constexpr std::array commands = {
+    ChatCommandInfo{"/help", "", "this list", ChatAction::help},
+    ChatCommandInfo{"/reset", "", "start over (also /clear); keep the system message", ChatAction::reset},
+    ChatCommandInfo{"/clear", "", "", ChatAction::reset},
+    ChatCommandInfo{"/undo", "", "take back your last message and its answer", ChatAction::undo},
+    ChatCommandInfo{"/regenerate", "", "answer the last message again", ChatAction::regenerate},
+    ChatCommandInfo{"/system", "[TEXT]", "set the system message, or show it; 'none' removes it", ChatAction::system},
+    ChatCommandInfo{"/think", "[on|off]", "turn thinking before the answer on or off, or show it", ChatAction::think},
+    ChatCommandInfo{"/tool", "[RESULT]", "give the model the result of the tool it called", ChatAction::tool},
+    ChatCommandInfo{"/save", "FILE", "save the conversation as JSON", ChatAction::save},
+    ChatCommandInfo{"/load", "FILE", "continue a saved conversation", ChatAction::load},
+    ChatCommandInfo{"/stats", "", "tokens, reuse and speed", ChatAction::stats},
+    ChatCommandInfo{"/exit", "", "leave, as /quit and Ctrl-D do", ChatAction::exit},
+    ChatCommandInfo{"/quit", "", "", ChatAction::exit},
+};
+
+constexpr std::string_view blanks = " \t\r\n";
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blanks) + 1 - first);
+}
+
+}  // namespace
+
+std::span<const ChatCommandInfo> chat_commands() {
+  return commands;
+}
+
+ChatEntry parse_chat_entry(std::string_view text) {
+  if (!text.starts_with('/')) return ChatMessage{std::string(text)};
+  if (text.starts_with("//")) return ChatMessage{std::string(text.substr(1))};
+  const std::size_t end = std::min(text.find_first_of(blanks), text.size());
+  const std::string_view name = text.substr(0, end);
+  const auto found = std::find_if(commands.begin(), commands.end(),
+                                  [&](const ChatCommandInfo& command) { return command.name == name; });
+  if (found == commands.end()) {
+    std::vector<std::string> names;
+    for (const ChatCommandInfo& command : commands) names.emplace_back(command.name);
+    const auto meant = nearest(name, names);
+    throw UsageError(fmt::format(
+        "unknown command {}{}; /help lists the commands; a message that starts with a slash is sent with two",
+        minimind::quoted(name), meant ? fmt::format("; did you mean {}?", *meant) : ""));
+  }
+  const std::string_view argument = trimmed(text.substr(end));
+  if (found->argument.empty() && !argument.empty()) {
+    throw UsageError(fmt::format("{} takes no argument", name));
+  }
+  if (!found->argument.empty() && found->argument.front() != '[' && argument.empty()) {
+    throw UsageError(fmt::format("{} requires {}", name, found->argument));
+  }
+  return ChatCommand{found->action, std::string(argument)};
+}
+
+std::string chat_help() {
+  std::string help;
+  for (const ChatCommandInfo& command : commands) {
+    if (command.does.empty()) continue;
+    help += padded(fmt::format("  {} {}", command.name, command.argument), 22);
+    help += std::string(translated(command.does)) + '\n';
+  }
+  return help + localized(
+                    "A message of several lines: paste it, press Alt-Enter, end a line with a\n"
+                    "backslash, or put the lines between two lines of \"\"\". //... sends a message\n"
+                    "that starts with a slash.\n"
+                    "Tab completes commands, Ctrl-R searches, Ctrl-C stops an answer, Ctrl-D exits.\n");
+}
+
+}  // namespace minimind

@@ -1,0 +1,125 @@
+#include <fmt/core.h>
+
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "tools/commands/distribution.h"
+#include "tools/commands/npy.h"
+#include "tools/options/commands.h"
+#include "tools/options/load_engine.h"
+#include "tools/terminal/interrupt.h"
+#include "tools/terminal/note.h"
+#include "weights/io/error.h"
+
+namespace minimind {
+namespace {
+
+struct CompareOptions {
+  CheckpointOptions checkpoint;
+  RunOptions run;
+  TokenOptions tokens;
+  std::string reference;
+  double tolerance = 2e-4;
+  bool json = false;
+};
+
+struct Comparison {
+  double worst = 0;  // largest absolute difference; infinite when a logit is not a number
+  std::size_t worst_token = 0, worst_entry = 0;
+  double kl_sum = 0;  // of KL(reference || ours), in nats
+  std::size_t agreeing = 0, tokens = 0;
+};
+
+class Comparer {
+ public:
+  explicit Comparer(const NpyReader& reference) : reference_(reference), their_logits_(reference.cols()) {}
+
+  void compare_row(std::size_t token, std::span<const float> our_logits) {
+    for (std::size_t i = 0; i < their_logits_.size(); ++i) {
+      their_logits_[i] = reference_.at(token, i);
+      const double difference = std::fabs(static_cast<double>(our_logits[i]) - their_logits_[i]);
+      if (!std::isinf(result_.worst) && !(difference <= result_.worst)) {
+        result_.worst = std::isnan(difference) ? INFINITY : difference;
+        result_.worst_token = token;
+        result_.worst_entry = i;
+      }
+    }
+    theirs_.assign(their_logits_);
+    ours_.assign(our_logits);
+    result_.kl_sum += theirs_.kl_divergence_to(ours_);
+    result_.agreeing += theirs_.likeliest() == ours_.likeliest();
+    ++result_.tokens;
+  }
+
+  const Comparison& result() const { return result_; }
+
+ private:
+  const NpyReader& reference_;
+  std::vector<float> their_logits_;
+  Distribution theirs_, ours_;
+  Comparison result_;
+};
+
+void print_comparison(const Comparison& result, const CompareOptions& options) {
+  const double mean_kl = result.kl_sum / static_cast<double>(result.tokens);
+  const double agreement = static_cast<double>(result.agreeing) / static_cast<double>(result.tokens);
+  const bool passed = result.worst <= options.tolerance;
+  if (options.json) {
+    const nlohmann::ordered_json json{{"tokens", result.tokens},
+                                      {"worst_difference", result.worst},
+                                      {"worst_token", result.worst_token},
+                                      {"worst_entry", result.worst_entry},
+                                      {"mean_kl", mean_kl},
+                                      {"top1_agreement", agreement},
+                                      {"tolerance", options.tolerance},
+                                      {"passed", passed}};
+    fmt::print("{}\n", json.dump());
+    return;
+  }
+  fmt::print("max difference {:.3g}, at token {} and vocabulary entry {}\n", result.worst, result.worst_token,
+             result.worst_entry);
+  fmt::print("mean KL divergence {:.3g} nats\ntop-1 agreement {}/{}\n", mean_kl, result.agreeing, result.tokens);
+  fmt::print("{} the tolerance of {:g}\n", passed ? "within" : "over", options.tolerance);
+}
+
+int run_compare(const CompareOptions& options) {
+  const std::vector<std::int32_t> tokens = options.tokens.read();
+  const NpyReader reference(options.reference);
+  const Engine engine = load_engine(options.checkpoint, options.run);
+  if (reference.rows() != tokens.size() || reference.cols() != engine.model.config.vocab_size) {
+    throw Error(fmt::format("{}: holds {} x {} logits, expected {} tokens x {} vocabulary entries", options.reference,
+                            reference.rows(), reference.cols(), tokens.size(), engine.model.config.vocab_size));
+  }
+  Comparer comparer(reference);
+  const bool completed = for_each_logits(engine, tokens, "compare", [&](std::size_t first, Matrix<const float> logits) {
+    for (std::size_t t = 0; t < logits.rows; ++t) comparer.compare_row(first + t, {logits.row(t), logits.cols});
+  });
+  const Comparison& result = comparer.result();
+  if (!completed) {
+    note("interrupted after {} of {} tokens", result.tokens, tokens.size());
+    return interrupted_status();
+  }
+  print_comparison(result, options);
+  return result.worst <= options.tolerance ? 0 : 1;
+}
+
+}  // namespace
+
+Command add_compare(CLI::App& app) {
+  auto options = std::make_shared<CompareOptions>();
+  CLI::App* command = app.add_subcommand("compare", "compare logits of given tokens with a reference");
+  options->checkpoint.add_to(*command);
+  options->tokens.add_to(*command);
+  command->add_option("--reference", options->reference, ".npy file with the reference: float32 [tokens, vocabulary]")
+      ->required();
+  command->add_option("--tolerance", options->tolerance, "exit with 1 if the max difference is larger")
+      ->capture_default_str()
+      ->check(not_negative);
+  command->add_flag("--json", options->json, "print one JSON object");
+  options->run.add_to(*command);
+  return [options] { return run_compare(*options); };
+}
+
+}  // namespace minimind

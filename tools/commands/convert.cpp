@@ -1,0 +1,319 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cctype>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+
+#include "runtime/tokenizer/files.h"
+#include "runtime/tokenizer/write_tokenizer_gguf.h"
+#include "runtime/tokenizer/write_tokenizer_json.h"
+#include "tools/commands/files_read.h"
+#include "tools/commands/lost_settings.h"
+#include "tools/commands/output_folder.h"
+#include "tools/options/commands.h"
+#include "tools/options/config_fields.h"
+#include "tools/options/load_engine.h"
+#include "tools/options/load_tokenizer.h"
+#include "tools/options/options.h"
+#include "tools/terminal/interrupt.h"
+#include "tools/terminal/language.h"
+#include "tools/terminal/note.h"
+#include "tools/terminal/progress.h"
+#include "weights/export/gguf.h"
+#include "weights/export/hugging_face.h"
+#include "weights/export/state_dict.h"
+#include "weights/huggingface/write_safetensors.h"
+#include "weights/io/error.h"
+#include "weights/io/quote.h"
+#include "weights/io/text_file.h"
+#include "weights/torch/write_pth.h"
+
+namespace minimind {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ConvertOptions {
+  std::string in, out;
+  CheckpointOptions checkpoint;
+  std::string type, embedding_type, tokenizer;
+  std::optional<std::size_t> threads;
+  bool force = false, quiet = false;
+};
+
+enum class OutputKind { gguf, pth, folder };
+
+// "a/b" of "a/b//"; "/" stays.
+std::string without_last_slashes(std::string path) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path;
+}
+
+// A folder is one that exists, or a name that ends with a slash; a file tells its format by its suffix.
+OutputKind output_kind(const std::string& out) {
+  const std::string name = fs::path(out).filename().string();
+  if (out.empty() || out == "-" || name == ".gguf" || name == ".pth") {
+    throw UsageError(fmt::format("{} cannot be written to; name a .gguf, a .pth, or a folder", minimind::quoted(out)));
+  }
+  if (out.ends_with('/')) return OutputKind::folder;
+  const std::string suffix = fs::path(out).extension().string();
+  std::string extension = suffix;
+  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (extension == ".gguf") return OutputKind::gguf;
+  if (extension == ".pth" || extension == ".pt") return OutputKind::pth;
+  if (is_folder(out)) return OutputKind::folder;
+  throw UsageError(fmt::format("{}: its suffix is {}, expected .gguf or .pth; to write a Hugging Face folder, type {}/",
+                               out, suffix.empty() ? "missing" : minimind::quoted(suffix), out));
+}
+
+std::optional<DType> parse_type(const char* option, const std::string& name, OutputKind kind) {
+  if (name.empty()) return std::nullopt;
+  const DType type = dtype_of(parse_weight_type(name));
+  if (is_block_type(type) && kind != OutputKind::gguf) {
+    throw UsageError(fmt::format("{} is {}, which only a .gguf can hold, expected f32, f16 or bf16", option, name));
+  }
+  return type;
+}
+
+void check_output(const ConvertOptions& options, OutputKind kind) {
+  std::error_code failed;
+  if (kind == OutputKind::folder || !fs::exists(fs::symlink_status(options.out, failed))) return;
+  if (fs::is_directory(options.out, failed)) {
+    throw Error(fmt::format("{}: is a folder, expected a file; to write a Hugging Face folder there, type {}/",
+                            options.out, options.out));
+  }
+  if (!options.force) throw Error(fmt::format("{}: already exists; --force replaces it", options.out));
+}
+
+std::size_t total_bytes(const std::vector<OutputTensor>& tensors) {
+  std::size_t total = 0;
+  for (const OutputTensor& tensor : tensors) total += byte_count(tensor);
+  return total;
+}
+
+// Thrown while writing, after Ctrl-C.
+struct Interrupted {};
+
+struct Conversion {
+  const ConvertOptions& options;
+  const Checkpoint& checkpoint;
+  WantedTypes types;
+  std::optional<std::string> tokenizer;  // its path
+  std::vector<std::string> read;         // files that stay as they are, whatever --force says
+  std::size_t threads;
+
+  void say(std::string_view about, const std::vector<std::string>& facts) const {
+    if (options.quiet) return;
+    for (const std::string& fact : facts) note("{} {}", translated(about), translated(fact));
+  }
+};
+
+// Draws a bar unless --quiet, and ends the writing after Ctrl-C.
+class WatchedWriting {
+ public:
+  WatchedWriting(const Conversion& conversion, const std::vector<OutputTensor>& tensors)
+      : total_(total_bytes(tensors)) {
+    if (!conversion.options.quiet) bar_.emplace(std::string(translated("convert")), total_, ProgressUnit::bytes);
+  }
+
+  OutputFile::Watch watch() {
+    return [this, &interrupted = watch_interrupts()](std::uint64_t written) {
+      if (interrupted) throw Interrupted();
+      if (bar_) bar_->show(std::min<std::uint64_t>(written, total_));  // headers are not counted
+    };
+  }
+
+ private:
+  std::size_t total_;
+  std::optional<Progress> bar_;
+};
+
+// What ends a text by the config wins over what the tokenizer says, as it does when the checkpoint itself is run.
+TokenizerData tokenizer_of(const Conversion& conversion) {
+  TokenizerData data = read_tokenizer(*conversion.tokenizer);
+  const std::vector<std::int32_t>& ends = conversion.checkpoint.config.eos_token_id;
+  if (conversion.checkpoint.sources.at("eos_token_id").starts_with("assumed")) return data;
+  const bool agrees = std::any_of(ends.begin(), ends.end(), [&](std::int32_t id) {
+    return data.eos_token && token_text(data, id) == data.eos_token;
+  });
+  if (!agrees) data.eos_token = token_text(data, ends.front());
+  return data;
+}
+
+struct Written {
+  std::string description;
+  std::vector<std::string> files;  // their paths
+};
+
+// Each of these writes one kind of output.
+Written write_gguf_file(const Conversion& conversion) {
+  const std::string& out = conversion.options.out;
+  GgufExport model =
+      export_gguf(conversion.checkpoint, conversion.types, fs::path(out).stem().string(), conversion.threads);
+  if (conversion.tokenizer) {
+    conversion.say("other programs will differ:",
+                   set_tokenizer(model.metadata, tokenizer_of(conversion), conversion.checkpoint.config.vocab_size));
+  } else {
+    model.metadata.set_string("tokenizer.ggml.model", "no_vocab");
+    conversion.say("no tokenizer next to the model, so the file has none;", {"name one with --tokenizer"});
+  }
+  if (!model.only_ours_because.empty()) {
+    conversion.say("only minimind can read this file:", {model.only_ours_because});
+  }
+  conversion.say("written", model.exceptions);
+  check_not_read(out, conversion.read);
+  WatchedWriting writing(conversion, model.tensors);
+  OutputFile file(out, writing.watch());
+  write_gguf(file, model.metadata, model.tensors, conversion.threads);
+  file.commit();
+  return {localized("GGUF, architecture {}", model.architecture), {out}};
+}
+
+Written write_pth_file(const Conversion& conversion) {
+  const StateDictExport state = export_minimind(conversion.checkpoint, conversion.types, conversion.threads);
+  conversion.say("written", state.exceptions);
+  conversion.say("not stored in a .pth; pass with --config when loading:", lost_settings(conversion.checkpoint));
+  check_not_read(conversion.options.out, conversion.read);
+  WatchedWriting writing(conversion, state.tensors);
+  OutputFile file(conversion.options.out, writing.watch());
+  write_pth(file, state.tensors, state.tied, conversion.threads);
+  file.commit();
+  return {localized("torch.save, state dict of MiniMind {}", name_of(conversion.checkpoint.config.family)),
+          {conversion.options.out}};
+}
+
+// Name and text of the files that make up the tokenizer: as they are where there is a tokenizer.json, made from what a
+// GGUF says otherwise.
+std::vector<std::pair<std::string, std::string>> tokenizer_files(const std::string& path) {
+  const TokenizerData data = read_tokenizer(path);
+  const fs::path json = is_folder(path) ? fs::path(path) / "tokenizer.json" : fs::path(path);
+  if (json.extension() != ".json") {
+    return {{"tokenizer.json", tokenizer_json(data)}, {"tokenizer_config.json", tokenizer_config_json(data)}};
+  }
+  std::vector<std::pair<std::string, std::string>> files{{"tokenizer.json", read_text_file(json.string())}};
+  for (const char* name : {"tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"}) {
+    const fs::path beside = json.parent_path() / name;
+    std::error_code failed;
+    if (fs::is_regular_file(beside, failed)) {
+      files.emplace_back(name, read_text_file(beside.string()));
+    } else if (std::string_view(name) == "tokenizer_config.json") {
+      files.emplace_back(name, tokenizer_config_json(data));
+    }
+  }
+  return files;
+}
+
+Written write_folder(const Conversion& conversion) {
+  const Checkpoint& checkpoint = conversion.checkpoint;
+  const StateDictExport state = export_hugging_face(checkpoint, conversion.types, conversion.threads);
+  const HfModelType model_type = hf_model_type(checkpoint.config, checkpoint.tensors);
+  if (!model_type.why_not_transformers.empty()) {
+    conversion.say("only minimind and MiniMind's own code can read this folder:", {model_type.why_not_transformers});
+  }
+  std::vector<std::pair<std::string, std::string>> texts;
+  if (conversion.tokenizer) texts = tokenizer_files(*conversion.tokenizer);
+  if (!conversion.tokenizer) {
+    conversion.say("no tokenizer next to the model, so the folder has none;", {"name one with --tokenizer"});
+  }
+  texts.emplace_back("config.json", hf_config_json(checkpoint.config, checkpoint.tensors, model_type.model_type,
+                                                   most_common_type(state.tensors)));
+  conversion.say("written", state.exceptions);
+  const std::string out = without_last_slashes(conversion.options.out);
+  std::vector<std::string> names{"model.safetensors"}, files;
+  for (const auto& [name, text] : texts) names.push_back(name);
+  for (const std::string& name : names) {
+    files.push_back((fs::path(out) / name).string());
+    check_not_read(files.back(), conversion.read);
+  }
+  WatchedWriting writing(conversion, state.tensors);
+  OutputFolder folder(out, names, conversion.options.force);
+  write_safetensors(folder.add("model.safetensors", writing.watch()), state.tensors, conversion.threads);
+  for (const auto& [name, text] : texts) folder.add_text(name, text);
+  folder.commit();
+  return {localized("Hugging Face folder, model_type {}", model_type.model_type), std::move(files)};
+}
+
+Written write_as(OutputKind kind, const Conversion& conversion) {
+  switch (kind) {
+    case OutputKind::gguf:
+      return write_gguf_file(conversion);
+    case OutputKind::pth:
+      return write_pth_file(conversion);
+    case OutputKind::folder:
+      return write_folder(conversion);
+  }
+  return {};
+}
+
+std::uintmax_t total_size(const std::vector<std::string>& files) {
+  std::uintmax_t size = 0;
+  for (const std::string& file : files) size += fs::file_size(file);
+  return size;
+}
+
+int run_convert(const ConvertOptions& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  const OutputKind kind = output_kind(options.out);
+  const WantedTypes types{.matrices = parse_type("--type", options.type, kind),
+                          .embedding = parse_type("--embedding-type", options.embedding_type, kind)};
+  check_output(options, kind);
+  watch_interrupts();
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is then an error that is cleaned up after
+  const std::string in = model_path(options.in);
+  const Checkpoint checkpoint = open_checkpoint(in, options.checkpoint.open_options());
+  if (!options.quiet) print_notes(checkpoint, options.in);
+  const auto tokenizer = options.tokenizer.empty() ? find_tokenizer(in) : std::optional(options.tokenizer);
+  if (tokenizer && !options.quiet) warn_of_misfit(Tokenizer::load(*tokenizer), *tokenizer, checkpoint.config);
+  const Conversion conversion{.options = options,
+                              .checkpoint = checkpoint,
+                              .types = types,
+                              .tokenizer = tokenizer,
+                              .read = files_read(in, options.checkpoint, checkpoint, tokenizer),
+                              .threads = options.threads.value_or(default_threads())};
+  Written written;
+  try {
+    written = write_as(kind, conversion);
+  } catch (const Interrupted&) {
+    note("interrupted; {} was not written", options.out);
+    return interrupted_status();
+  }
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  conversion.say(options.out + ":",
+                 {localized("{}, {:.1f} MB, in {:.2f} s", written.description,
+                            1e-6 * static_cast<double>(total_size(written.files)), seconds.count())});
+  return 0;
+}
+
+}  // namespace
+
+Command add_convert(CLI::App& app) {
+  auto options = std::make_shared<ConvertOptions>();
+  CLI::App* command = app.add_subcommand("convert", "write a checkpoint as GGUF, a Hugging Face folder or a .pth");
+  command->add_option("IN", options->in, "a .pth, .pt, .bin, .safetensors or .gguf file, or a folder")->required();
+  command
+      ->add_option("OUT", options->out,
+                   "output: a .gguf, a .pth in MiniMind's naming, or a folder, whose name ends with /")
+      ->required();
+  command
+      ->add_option("--type", options->type,
+                   "type of the matrices: f32, f16 or bf16; for a .gguf also q8_0, q4_0 or iq4_nl (default: as stored)")
+      ->transform(type_name(weight_types()));
+  command
+      ->add_option("--embedding-type", options->embedding_type,
+                   "type of the token embedding and the output matrix (default: as --type)")
+      ->transform(type_name(weight_types()));
+  command->add_option("--tokenizer", options->tokenizer, "tokenizer.json, its folder, or a .gguf");
+  command->add_flag("--force", options->force, "replace existing files");
+  options->checkpoint.add_reading_options(*command);
+  command
+      ->add_option("-t,--threads", options->threads,
+                   "number of threads (default: the physical cores available to this process)")
+      ->transform(whole_number(1, 1024));
+  command->add_flag("-q,--quiet", options->quiet, "print only errors to stderr");
+  return [options] { return run_convert(*options); };
+}
+
+}  // namespace minimind

@@ -1,0 +1,94 @@
+#include "tools/commands/fold_tensors.h"
+
+#include <charconv>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+namespace minimind {
+namespace {
+
+using Numbers = std::set<std::size_t>;
+
+// "model.layers.3.mlp.experts.1.up_proj.weight" as the text around its numbers and these.
+struct NumberedName {
+  std::vector<std::string> text;
+  std::vector<std::size_t> numbers;  // one fewer than texts
+};
+
+// The number between two dots that `name` has at `at`.
+std::optional<std::pair<std::size_t, std::size_t>> number_at(std::string_view name, std::size_t at) {
+  std::size_t number = 0;
+  const auto parsed = std::from_chars(name.data() + at, name.data() + name.size(), number);
+  const auto end = static_cast<std::size_t>(parsed.ptr - name.data());
+  if (parsed.ec != std::errc() || end == name.size() || name[end] != '.') return std::nullopt;
+  return std::pair(number, end);
+}
+
+// Splits at the number of the layer and, if there is one, that of the expert.
+NumberedName split(std::string_view name) {
+  NumberedName result;
+  for (const std::string_view before : {"layers.", "experts."}) {
+    const std::size_t at = name.find(before);
+    const auto found = at == std::string_view::npos ? std::nullopt : number_at(name, at + before.size());
+    if (!found) continue;
+    result.text.emplace_back(name.substr(0, at + before.size()));
+    result.numbers.push_back(found->first);
+    name.remove_prefix(found->second);
+  }
+  result.text.emplace_back(name);
+  return result;
+}
+
+// "0-2,5"
+std::string ranges(const Numbers& numbers) {
+  std::string text;
+  for (auto number = numbers.begin(); number != numbers.end();) {
+    const std::size_t first = *number;
+    std::size_t last = first;
+    for (++number; number != numbers.end() && *number == last + 1; ++number) ++last;
+    text += (text.empty() ? "" : ",") + std::to_string(first);
+    if (last > first) text += "-" + std::to_string(last);
+  }
+  return text;
+}
+
+// Names that have the same text around their numbers, and tensors of the same type and shape.
+using Alike = std::tuple<std::vector<std::string>, DType, std::vector<std::size_t>>;
+
+// Sets of layers and of experts, each standing for all pairs of the two.
+std::map<Numbers, Numbers> layers_with_experts(const std::map<std::size_t, Numbers>& layers_of_expert) {
+  std::map<Numbers, Numbers> experts_of;
+  for (const auto& [expert, layers] : layers_of_expert) experts_of[layers].insert(expert);
+  return experts_of;
+}
+
+}  // namespace
+
+std::vector<FoldedTensors> fold_tensors(const StoredTensors& tensors) {
+  std::vector<Alike> order;
+  std::map<Alike, std::map<std::size_t, Numbers>> layers_of_expert;  // expert 0 where a name has none
+  for (const auto& [name, tensor] : tensors) {
+    NumberedName split_name = split(name);
+    const std::vector<std::size_t> numbers = split_name.numbers;
+    const Alike key{std::move(split_name.text), tensor.dtype, tensor.shape};
+    if (!layers_of_expert.contains(key)) order.push_back(key);
+    layers_of_expert[key][numbers.size() > 1 ? numbers[1] : 0].insert(numbers.empty() ? 0 : numbers[0]);
+  }
+  std::vector<FoldedTensors> folded;
+  for (const Alike& key : order) {
+    const auto& [text, dtype, shape] = key;
+    for (const auto& [layers, experts] : layers_with_experts(layers_of_expert.at(key))) {
+      std::string name = text[0];
+      if (text.size() > 1) name += ranges(layers) + text[1];
+      if (text.size() > 2) name += ranges(experts) + text[2];
+      folded.push_back({std::move(name), dtype, shape});
+    }
+  }
+  return folded;
+}
+
+}  // namespace minimind

@@ -1,0 +1,225 @@
+#include "runtime/generate/generate.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "tools/options/commands.h"
+#include "tools/options/generation_limits.h"
+#include "tools/options/generation_report.h"
+#include "tools/options/load_engine.h"
+#include "tools/options/load_tokenizer.h"
+#include "tools/options/profiling.h"
+#include "tools/options/sampling_options.h"
+#include "tools/options/speculation_options.h"
+#include "tools/terminal/interrupt.h"
+#include "tools/terminal/note.h"
+#include "tools/terminal/standard_output.h"
+#include "weights/io/error.h"
+#include "weights/io/quote.h"
+
+namespace minimind {
+namespace {
+
+struct GenerateCommand {
+  CheckpointOptions checkpoint;
+  RunOptions run;
+  TextOptions text;
+  bool raw = false;
+  std::optional<std::vector<std::int32_t>> tokens;
+  std::string tokenizer;
+  std::optional<std::size_t> context;
+  std::size_t max_tokens = 512;
+  SamplingArguments sampling;
+  SpeculationArguments speculation;
+  bool ignore_eos = false;
+  std::vector<std::string> stop;
+  bool json = false;
+};
+
+// What a call says by itself, told before anything is loaded.
+void check_prompt_options(const GenerateCommand& options) {
+  const bool has_text = options.text.has_prompt || !options.text.file.empty();
+  if (options.tokens && has_text) throw UsageError("give the prompt either as --tokens or as text");
+  if (options.tokens && options.tokens->empty()) throw UsageError("--tokens is empty");
+  if (options.tokens && options.raw) throw UsageError("--raw is for text; --tokens adds nothing in any case");
+  if (options.text.has_prompt && options.text.prompt.empty()) throw UsageError("--prompt is empty");
+  check_stops(options.stop);
+}
+
+std::string quoted_text(const Tokenizer& tokenizer, std::span<const std::int32_t> ids) {
+  return minimind::quoted(tokenizer.decode(ids, false));
+}
+
+void tell_of_added(const Tokenizer& tokenizer, std::span<const std::int32_t> before) {
+  if (before.empty() && tokenizer.after_text().empty()) return;
+  if (tokenizer.after_text().empty()) {
+    note("the prompt is {} and the text, as in MiniMind's eval_llm.py; --raw leaves the text alone",
+         quoted_text(tokenizer, before));
+  } else {
+    note("the prompt is {}, the text and {}, which the tokenizer adds; --raw leaves the text alone",
+         quoted_text(tokenizer, before), quoted_text(tokenizer, tokenizer.after_text()));
+  }
+}
+
+// The ids of tokenizer(bos_token + text), as MiniMind's scripts continue a text; of a text that begins with bos_token,
+// those of tokenizer(text).
+std::vector<std::int32_t> encode_prompt(const Tokenizer& tokenizer, const std::string& text, bool quiet) {
+  std::vector<std::int32_t> before = tokenizer.before_text();
+  const auto bos = tokenizer.bos_id();
+  const std::string& bos_text = bos ? tokenizer.token_text(*bos) : text;
+  const bool adds_bos = bos && !text.starts_with(bos_text);
+  if (adds_bos) before.push_back(*bos);
+  if (!quiet) {
+    if (!bos) note("the tokenizer names no bos_token: none is put before the text");
+    tell_of_added(tokenizer, before);
+  }
+  return tokenizer.encode_with_special(adds_bos ? bos_text + text : text);
+}
+
+std::vector<std::int32_t> read_prompt(const GenerateCommand& options, const Tokenizer* tokenizer) {
+  if (options.tokens) return *options.tokens;
+  const std::string text = options.text.read();
+  if (text.empty()) throw Error("the prompt is empty: there is nothing to continue");
+  return options.raw ? tokenizer->encode(text) : encode_prompt(*tokenizer, text, options.run.quiet);
+}
+
+void print_json(const std::vector<std::int32_t>& prompt, const Generated& result, const GenerateOptions& options,
+                bool has_text, double load_seconds) {
+  nlohmann::ordered_json json{
+      {"prompt_tokens", prompt},
+      {"tokens", result.tokens},
+      {"text", has_text ? nlohmann::ordered_json(result.text) : nlohmann::ordered_json(nullptr)},
+      {"finish_reason", name_of(result.finish_reason)},
+      {"timings",
+       {{"load_seconds", load_seconds},
+        {"prompt_seconds", result.prompt_seconds},
+        {"prompt_tokens_per_second", per_second(result.prompt_tokens_done, result.prompt_seconds)},
+        {"decode_seconds", result.decode_seconds},
+        {"decode_tokens_per_second", per_second(result.decoded_tokens(), result.decode_seconds)}}}};
+  if (options.grammar) json["conforms"] = result.conforms;
+  if (options.drafter) {
+    json["speculation"] = speculation_json(result.drafted, result.accepted);
+  }
+  fmt::print("{}\n", json.dump());
+}
+
+// Why the text is not all of what the grammar wants.
+std::string_view cut_short_by(const Generated& result, std::size_t max_tokens) {
+  switch (result.finish_reason) {
+    case FinishReason::stop:
+      return "--stop";
+    case FinishReason::length:
+      return result.tokens.size() == max_tokens ? "--max-tokens" : "--ctx-size";
+    case FinishReason::interrupted:
+      break;
+  }
+  return translated("an interrupt");
+}
+
+void print_summary(const Generated& result, const GenerateOptions& options) {
+  note("prompt: {} at {:.0f}/s; generated: {} at {:.0f}/s; ended by {}",
+       counted(result.prompt_tokens_done, "{} token", "{} tokens"),
+       per_second(result.prompt_tokens_done, result.prompt_seconds),
+       counted(result.tokens.size(), "{} token", "{} tokens"),
+       per_second(result.decoded_tokens(), result.decode_seconds), translated(name_of(result.finish_reason)));
+  if (options.drafter) note("speculation: {}", describe_drafts(result));
+}
+
+// Apart from what was shown while it was generated.
+void print_result(const GenerateCommand& command, const std::vector<std::int32_t>& prompt, const Generated& result,
+                  const GenerateOptions& options, bool has_text, double load_seconds) {
+  if (command.json) {
+    print_json(prompt, result, options, has_text, load_seconds);
+  } else if (!has_text) {
+    for (std::size_t i = 0; i < result.tokens.size(); ++i) fmt::print("{}{}", i > 0 ? "," : "", result.tokens[i]);
+    fmt::print("\n");
+  } else if (isatty(STDOUT_FILENO) && !result.text.ends_with('\n')) {
+    fmt::print("\n");
+  }
+  flush_output();
+  if (!result.conforms && !command.run.quiet) {
+    note("ended by {} before the grammar was complete", cut_short_by(result, options.max_tokens));
+  }
+}
+
+int run_generate(const GenerateCommand& options) {
+  const auto start = std::chrono::steady_clock::now();
+  GenerateOptions generate_options;
+  generate_options.sampling = options.sampling.sampling();
+  generate_options.max_tokens = options.max_tokens;
+  generate_options.stop = options.stop;
+  generate_options.draft_tokens = options.speculation.draft_tokens();
+  check_prompt_options(options);
+  generate_options.grammar = options.sampling.grammar();
+  const bool wants_profile = profile_wanted();
+  const Engine engine = load_engine(options.checkpoint, options.run);
+  const Config& config = engine.model.config;
+  const auto tokenizer = options.tokens ? load_tokenizer(options.tokenizer, options.checkpoint.model)
+                                        : std::optional(require_tokenizer(options.tokenizer, options.checkpoint.model));
+  const std::vector<std::int32_t> prompt = read_prompt(options, tokenizer ? &*tokenizer : nullptr);
+  if (tokenizer && !options.run.quiet) {
+    warn_of_misfit(*tokenizer, require_tokenizer_path(options.tokenizer, options.checkpoint.model), config);
+  }
+  if (!options.ignore_eos)
+    generate_options.end_tokens = end_tokens(engine, tokenizer ? &*tokenizer : nullptr, options.run.quiet);
+  const std::size_t positions = context_size(options.context, config, options.run.quiet);
+  Context context(config, std::min(positions, prompt.size() + options.max_tokens), engine.kv_type);
+  const Speculation speculation(options.speculation, engine, tokenizer ? &*tokenizer : nullptr, context.capacity(),
+                                options.run);
+  generate_options.drafter = speculation.drafter();
+  Forward forward(engine.model, engine.kernels, engine.threads,
+                  std::clamp(prompt.size(), generate_options.draft_tokens + 1, batch_tokens), context.capacity());
+  std::optional<Profile> profile;
+  if (wants_profile) forward.set_profile(&profile.emplace(engine.threads));
+  const std::chrono::duration<double> load_time = std::chrono::steady_clock::now() - start;
+
+  if (!options.sampling.seed && generate_options.sampling.temperature > 0 && !options.run.quiet) {
+    note("seed {}", generate_options.sampling.seed);
+  }
+
+  const TextCallback show = [&](std::string_view text) {
+    if (options.json) return;
+    write_output(text);
+  };
+  const Generated result =
+      generate(forward, context, tokenizer ? &*tokenizer : nullptr, prompt, generate_options, show, watch_interrupts());
+  print_result(options, prompt, result, generate_options, tokenizer.has_value(), load_time.count());
+  if (profile) print_profile(*profile);
+  const bool interrupted = result.finish_reason == FinishReason::interrupted;
+  if (!options.run.quiet && (isatty(STDERR_FILENO) || interrupted)) print_summary(result, generate_options);
+  return interrupted ? interrupted_status() : 0;
+}
+
+}  // namespace
+
+Command add_generate(CLI::App& app) {
+  auto options = std::make_shared<GenerateCommand>();
+  CLI::App* command = app.add_subcommand("generate", "continue a text");
+  options->checkpoint.add_to(*command);
+  command->add_option("--tokenizer", options->tokenizer, "tokenizer.json, its folder, or a .gguf");
+  options->text.add_to(*command);
+  command->add_flag("--raw", options->raw,
+                    "continue the text alone (default: bos_token and the text, as MiniMind's eval_llm.py does)");
+  command->add_option_function<std::string>(
+      "--tokens", [options](const std::string& tokens) { options->tokens = parse_token_ids(tokens, "--tokens"); },
+      "prompt as token ids, e.g. 1,2,3; nothing is added");
+  command->add_option("-n,--max-tokens", options->max_tokens, "generate at most N tokens")
+      ->capture_default_str()
+      ->transform(whole_number(0, 1 << 30));
+  command->add_option("-c,--ctx-size", options->context, "context size in tokens (default: the model's)")
+      ->transform(whole_number(1, 1 << 30));
+  options->sampling.add_to(*command);
+  options->speculation.add_to(*command);
+  command->add_option("--stop", options->stop, "end before this text; may be repeated")->allow_extra_args(false);
+  command->add_flag("--ignore-eos", options->ignore_eos, "continue past the end of text");
+  command->add_flag("--json", options->json, "print one JSON object at the end");
+  options->run.add_to(*command);
+  return [options] { return run_generate(*options); };
+}
+
+}  // namespace minimind

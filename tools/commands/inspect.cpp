@@ -1,0 +1,186 @@
+#include <fmt/core.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "runtime/tokenizer/tokenizer.h"
+#include "runtime/tokenizer/tokenizer_generation.h"
+#include "tools/commands/fold_tensors.h"
+#include "tools/options/commands.h"
+#include "tools/options/config_fields.h"
+#include "tools/options/load_tokenizer.h"
+#include "tools/options/options.h"
+#include "weights/checkpoint/weights_hash.h"
+#include "weights/gguf/metadata_text.h"
+#include "weights/io/quote.h"
+
+namespace minimind {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct InspectOptions {
+  CheckpointOptions checkpoint;
+  std::string tokenizer;
+  bool json = false;
+  bool tensors = false;
+};
+
+struct TokenizerFacts {
+  std::string path;
+  Tokenizer tokenizer;
+};
+
+std::optional<TokenizerFacts> tokenizer_facts(const InspectOptions& options, const std::string& model) {
+  auto tokenizer = load_tokenizer(options.tokenizer, model);
+  if (!tokenizer) return std::nullopt;
+  return TokenizerFacts{options.tokenizer.empty() ? find_tokenizer(model).value() : options.tokenizer,
+                        std::move(*tokenizer)};
+}
+
+Json to_json(const TokenizerFacts& facts, const Config& model) {
+  const Tokenizer& tokenizer = facts.tokenizer;
+  const auto misfit = tokenizer_misfit(tokenizer, model);
+  const auto id_or_null = [](std::optional<std::int32_t> id) { return id ? Json(*id) : Json(nullptr); };
+  return {{"path", facts.path},
+          {"vocab_size", tokenizer.vocab_size()},
+          {"bos_token_id", id_or_null(tokenizer.bos_id())},
+          {"eos_token_id", id_or_null(tokenizer.eos_id())},
+          {"pad_token_id", id_or_null(tokenizer.pad_id())},
+          {"chat_template", tokenizer.chat_template().has_value()},
+          {"misfit", misfit ? Json(*misfit) : Json(nullptr)}};
+}
+
+// "6400 tokens, ends a text with 2 <|im_end|>, with a chat template"
+std::string described(const Tokenizer& tokenizer) {
+  std::string text = fmt::format("{} tokens", tokenizer.vocab_size());
+  if (const auto eos = tokenizer.eos_id()) {
+    text += fmt::format(", ends a text with {} {}", *eos, tokenizer.token_text(*eos));
+  }
+  return text + (tokenizer.chat_template() ? ", with a chat template" : ", without a chat template");
+}
+
+// Lists too long to read are given in words.
+template <class Element>
+Json to_json(const std::vector<Element>& list, const GgufValue& value) {
+  constexpr std::size_t longest_list = 8;
+  return list.size() > longest_list ? Json(shown(value)) : Json(list);
+}
+
+template <class Scalar>
+Json to_json(const Scalar& scalar, const GgufValue&) {
+  return scalar;
+}
+
+Json to_json(double number, const GgufValue& value) {
+  return as_meant(number, value.type);
+}
+
+Json to_json(const GgufValue& value) {
+  return std::visit([&](const auto& data) { return to_json(data, value); }, value.data);
+}
+
+void print_json(const Checkpoint& checkpoint, const std::optional<TokenizerFacts>& tokenizer) {
+  Json config, sources, tensors = Json::array(), metadata = Json::object();
+  for (const ConfigField& field : config_fields(checkpoint)) {
+    config[field.name] = field.value;
+    sources[field.name] = field.source;
+  }
+  for (const auto& [name, tensor] : checkpoint.tensors) {
+    tensors.push_back({{"name", name}, {"type", name_of(tensor.dtype)}, {"shape", tensor.shape}});
+  }
+  for (const auto& [key, value] : checkpoint.metadata.entries()) metadata[key] = to_json(value);
+  const Json json{{"path", checkpoint.path},
+                  {"format", checkpoint.format},
+                  {"parameters", parameter_count(checkpoint)},
+                  {"types", stored_types(checkpoint)},
+                  {"sha256", weights_sha256(checkpoint.tensors)},
+                  {"config", config},
+                  {"sources", sources},
+                  {"metadata", metadata},
+                  {"skipped_buffers", checkpoint.skipped},
+                  {"unused_settings", checkpoint.unused_settings},
+                  {"lora_changed", checkpoint.lora_changed},
+                  {"tokenizer", tokenizer ? to_json(*tokenizer, checkpoint.config) : Json(nullptr)},
+                  {"tensors", tensors}};
+  fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+void print_list(const char* label, const std::vector<std::string>& names) {
+  if (names.empty()) return;
+  fmt::print("\n{}\n", label);
+  for (const std::string& name : names) fmt::print("  {}\n", minimind::quoted(name));
+}
+
+void print_metadata(const GgufMetadata& metadata) {
+  if (metadata.entries().empty()) return;
+  fmt::print("\nmetadata of the file\n");
+  for (const auto& [key, value] : metadata.entries()) {
+    fmt::print("  {:<46}  {}\n", is_tensor_name(key) ? key : minimind::quoted(key), shown(value));
+  }
+}
+
+void print_tensor(const std::string& name, DType dtype, const std::vector<std::size_t>& shape) {
+  fmt::print("  {:<56}  {:<8}{}\n", name, name_of(dtype), shape_text(shape));
+}
+
+void print_tensors(const Checkpoint& checkpoint, bool every_one) {
+  if (every_one) {
+    fmt::print("\ntensors, by their Hugging Face names\n");
+    for (const auto& [name, tensor] : checkpoint.tensors) print_tensor(name, tensor.dtype, tensor.shape);
+    print_list("changed by LoRA and kept as f32", checkpoint.lora_changed);
+    return;
+  }
+  fmt::print("\ntensors, by their Hugging Face names; equal layers on one line, --tensors lists all\n");
+  for (const FoldedTensors& fold : fold_tensors(checkpoint.tensors)) print_tensor(fold.name, fold.dtype, fold.shape);
+  StoredTensors changed;
+  for (const std::string& name : checkpoint.lora_changed) changed.emplace(name, checkpoint.tensors.at(name));
+  std::vector<std::string> names;
+  for (const FoldedTensors& fold : fold_tensors(changed)) names.push_back(fold.name);
+  print_list("changed by LoRA and kept as f32", names);
+}
+
+void print_text(const Checkpoint& checkpoint, const std::optional<TokenizerFacts>& tokenizer, bool every_tensor) {
+  fmt::print("{}: {}, {:.2f} M parameters, {}\n", checkpoint.path, checkpoint.format,
+             1e-6 * static_cast<double>(parameter_count(checkpoint)), stored_types(checkpoint));
+  fmt::print("sha256 of the weights as f32: {}\n\n", weights_sha256(checkpoint.tensors));
+  for (const ConfigField& field : config_fields(checkpoint)) {
+    const std::string value = field.value.is_string() ? field.value.get<std::string>() : field.value.dump();
+    fmt::print("  {:<24}{:<12}  {}\n", field.name, value, field.source);
+  }
+  for (const std::string& line : lora_notes(checkpoint)) fmt::print("\n{}\n", line);
+  if (tokenizer) {
+    fmt::print("\ntokenizer {}: {}\n", tokenizer->path, described(tokenizer->tokenizer));
+    if (const auto misfit = tokenizer_misfit(tokenizer->tokenizer, checkpoint.config))
+      fmt::print("  but {}\n", *misfit);
+  } else {
+    fmt::print("\nno tokenizer in the model, beside it, in model/, ../model/ or minimind_tokenizer/ there\n");
+  }
+  print_metadata(checkpoint.metadata);
+  print_tensors(checkpoint, every_tensor);
+  print_list("saved buffers, not read but computed", checkpoint.skipped);
+  print_list("settings that do not change what is computed", checkpoint.unused_settings);
+}
+
+int run_inspect(const InspectOptions& options) {
+  const std::string path = model_path(options.checkpoint.model);
+  const Checkpoint checkpoint = open_checkpoint(path, options.checkpoint.open_options());
+  const auto tokenizer = tokenizer_facts(options, path);
+  if (tokenizer) warn_of_misfit(tokenizer->tokenizer, tokenizer->path, checkpoint.config);
+  options.json ? print_json(checkpoint, tokenizer) : print_text(checkpoint, tokenizer, options.tensors);
+  return 0;
+}
+
+}  // namespace
+
+Command add_inspect(CLI::App& app) {
+  auto options = std::make_shared<InspectOptions>();
+  CLI::App* command = app.add_subcommand("inspect", "show what is in a checkpoint, and where each value comes from");
+  options->checkpoint.add_to(*command);
+  command->add_option("--tokenizer", options->tokenizer, "tokenizer.json, its folder, or a .gguf");
+  CLI::Option* const json = command->add_flag("--json", options->json, "print one JSON object");
+  command->add_flag("--tensors", options->tensors, "list every tensor, also those of equal layers")->excludes(json);
+  return [options] { return run_inspect(*options); };
+}
+
+}  // namespace minimind

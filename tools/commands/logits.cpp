@@ -1,0 +1,45 @@
+#include <memory>
+
+#include "tools/commands/npy.h"
+#include "tools/options/commands.h"
+#include "tools/options/load_engine.h"
+#include "tools/terminal/interrupt.h"
+#include "tools/terminal/note.h"
+
+namespace minimind {
+namespace {
+
+struct LogitsOptions {
+  CheckpointOptions checkpoint;
+  RunOptions run;
+  TokenOptions tokens;
+  std::string output;
+};
+
+int run_logits(const LogitsOptions& options) {
+  const std::vector<std::int32_t> tokens = options.tokens.read();
+  const Engine engine = load_engine(options.checkpoint, options.run);
+  NpyWriter writer(options.output, tokens.size(), engine.model.config.vocab_size);
+  const bool completed =
+      for_each_logits(engine, tokens, "logits", [&](std::size_t, Matrix<const float> logits) { writer.write(logits); });
+  if (!completed) {
+    note("interrupted; {} was not written", options.output);
+    return interrupted_status();
+  }
+  writer.finish();
+  return 0;
+}
+
+}  // namespace
+
+Command add_logits(CLI::App& app) {
+  auto options = std::make_shared<LogitsOptions>();
+  CLI::App* command = app.add_subcommand("logits", "write the logits of given tokens to a .npy file");
+  options->checkpoint.add_to(*command);
+  options->tokens.add_to(*command);
+  command->add_option("-o,--output", options->output, ".npy file to write: float32 [tokens, vocabulary]")->required();
+  options->run.add_to(*command);
+  return [options] { return run_logits(*options); };
+}
+
+}  // namespace minimind

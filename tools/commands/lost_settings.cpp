@@ -1,0 +1,41 @@
+#include "tools/commands/lost_settings.h"
+
+#include <fmt/core.h>
+
+#include "tools/options/config_fields.h"
+#include "tools/terminal/language.h"
+#include "weights/io/error.h"
+#include "weights/model/infer_config.h"
+
+namespace minimind {
+namespace {
+
+// The checkpoint as it would be read back.
+Checkpoint read_back(const Checkpoint& checkpoint) {
+  CanonicalTensors canonical{.tensors = checkpoint.tensors, .style = NamingStyle::hugging_face, .skipped = {}};
+  if (rope_layout(checkpoint.config.family) == RopeLayout::adjacent_pairs) canonical.style = NamingStyle::v1;
+  InferredConfig inferred = infer_config(canonical, std::nullopt, {}, "it");
+  Checkpoint result;
+  result.config = std::move(inferred.config);
+  result.sources = std::move(inferred.sources);
+  return result;
+}
+
+}  // namespace
+
+std::vector<std::string> lost_settings(const Checkpoint& checkpoint) {
+  std::vector<std::string> lost;
+  try {
+    const auto kept = config_fields(read_back(checkpoint));
+    const auto meant = config_fields(checkpoint);
+    for (std::size_t i = 0; i < meant.size(); ++i) {
+      if (meant[i].name == "family" || meant[i].value == kept[i].value) continue;
+      lost.push_back(localized("{} is {}, not {}", meant[i].name, meant[i].value.dump(), kept[i].value.dump()));
+    }
+  } catch (const Error& error) {
+    lost.emplace_back(error.what());
+  }
+  return lost;
+}
+
+}  // namespace minimind

@@ -1,0 +1,120 @@
+#include "tools/commands/npy.h"
+
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <regex>
+#include <utility>
+
+#include "weights/io/error.h"
+#include "weights/io/output_file.h"
+#include "weights/io/part_files.h"
+#include "weights/io/quote.h"
+#include "weights/tensor/shape.h"
+
+namespace minimind {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool can_be_replaced(const std::string& path) {
+  std::error_code failed;
+  return !fs::exists(path, failed) || fs::is_regular_file(path, failed);
+}
+
+}  // namespace
+
+NpyWriter::NpyWriter(std::string path)
+    : path_(output_target(path)),
+      temporary_(can_be_replaced(path_) ? part_path(path_) : path_),
+      file_(std::fopen(temporary_.c_str(), "wb")) {
+  if (!file_) fail();
+  if (temporary_ == path_) return;
+  lock_part(fileno(file_));
+  remove_stale_parts(path_);
+}
+
+// The format: numpy/lib/format.py. Magic, version, length of the header, header padded to a multiple of 64, data.
+NpyWriter::NpyWriter(std::string path, std::size_t rows, std::size_t cols) : NpyWriter(std::move(path)) {
+  constexpr std::size_t before_header = 10;
+  std::string header = fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}", rows, cols);
+  header.append(63 - (before_header + header.size()) % 64, ' ');
+  header += '\n';
+  const char start[before_header] = {'\x93',
+                                     'N',
+                                     'U',
+                                     'M',
+                                     'P',
+                                     'Y',
+                                     1,
+                                     0,
+                                     static_cast<char>(header.size() & 0xFF),
+                                     static_cast<char>(header.size() >> 8)};
+  if (std::fwrite(start, 1, sizeof start, file_) != sizeof start ||
+      std::fwrite(header.data(), 1, header.size(), file_) != header.size()) {
+    fail();
+  }
+}
+
+NpyWriter::~NpyWriter() {
+  if (!file_) return;
+  std::fclose(file_);
+  if (temporary_ != path_) std::remove(temporary_.c_str());
+}
+
+void NpyWriter::write(Matrix<const float> rows) {
+  const std::size_t count = rows.rows * rows.cols;
+  if (std::fwrite(rows.data, sizeof(float), count, file_) != count) fail();
+}
+
+void NpyWriter::finish() {
+  const bool closed = std::fclose(std::exchange(file_, nullptr)) == 0;
+  if (closed && (temporary_ == path_ || std::rename(temporary_.c_str(), path_.c_str()) == 0)) return;
+  const int error = errno;
+  if (temporary_ != path_) std::remove(temporary_.c_str());
+  errno = error;
+  fail();
+}
+
+void NpyWriter::fail() const {
+  throw Error(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)));
+}
+
+NpyReader::NpyReader(const std::string& path) : file_(MappedFile::open(path)) {
+  const auto bytes = file_->bytes();
+  const auto byte = [&](std::size_t i) { return static_cast<std::size_t>(bytes[i]); };
+  if (bytes.size() < 12 || std::memcmp(bytes.data(), "\x93NUMPY", 6) != 0) {
+    throw Error(fmt::format("{}: is no .npy file", path));
+  }
+  const bool version_1 = byte(6) == 1;
+  const std::size_t start = version_1 ? 10 : 12;
+  const std::size_t length = byte(8) | byte(9) << 8 | (version_1 ? 0 : byte(10) << 16 | byte(11) << 24);
+  if (length > bytes.size() - start) throw Error(fmt::format("{}: is cut off inside its header", path));
+  const std::string header(reinterpret_cast<const char*>(bytes.data()) + start, std::min<std::size_t>(length, 1000));
+  static const std::regex shape(R"('shape': *\((\d{1,15}), *(\d{1,15}),? *\))");
+  std::smatch match;
+  if (header.find("'<f4'") == std::string::npos || header.find("'fortran_order': False") == std::string::npos ||
+      !std::regex_search(header, match, shape)) {
+    throw Error(fmt::format("{}: holds {}, wanted float32 ('<f4') in C order with the shape (tokens, vocabulary)", path,
+                            minimind::quoted(header.substr(0, header.find_last_not_of(" \n") + 1))));
+  }
+  rows_ = std::stoull(match[1]);
+  cols_ = std::stoull(match[2]);
+  const auto count = checked_product(rows_, cols_);
+  const auto size = count ? checked_product(*count, sizeof(float)) : std::nullopt;
+  if (!size || *size != bytes.size() - start - length) {
+    throw Error(fmt::format("{}: has {} bytes of data, which is not {} x {} float32", path,
+                            bytes.size() - start - length, rows_, cols_));
+  }
+  data_ = bytes.data() + start + length;
+}
+
+float NpyReader::at(std::size_t row, std::size_t col) const {
+  float value;
+  std::memcpy(&value, data_ + (row * cols_ + col) * sizeof(float), sizeof value);
+  return value;
+}
+
+}  // namespace minimind

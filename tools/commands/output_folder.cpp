@@ -1,0 +1,78 @@
+#include "tools/commands/output_folder.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <span>
+
+#include "weights/io/error.h"
+#include "weights/io/mistaken_file.h"
+
+namespace minimind {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What readers of a Hugging Face folder look for.
+bool is_part_of_a_model(const std::string& name) {
+  static constexpr std::array<std::string_view, 12> names{
+      "config.json",           "generation_config.json",       "model.safetensors.index.json",
+      "pytorch_model.bin",     "pytorch_model.bin.index.json", "tokenizer.json",
+      "tokenizer_config.json", "special_tokens_map.json",      "added_tokens.json",
+      "chat_template.jinja",   "chat_template.json",           "vocab.json"};
+  return std::find(names.begin(), names.end(), name) != names.end() || name.ends_with(".safetensors");
+}
+
+void check_contents(const std::string& folder, const std::vector<std::string>& names, bool replace) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (!replace) throw Error(fmt::format("{}: is there already and holds {}; --force writes into it", folder, name));
+    if (is_part_of_a_model(name) && std::find(names.begin(), names.end(), name) == names.end()) {
+      throw Error(
+          fmt::format("{}: holds {}, which would be read along with the new files; remove it first", folder, name));
+    }
+  }
+}
+
+}  // namespace
+
+OutputFolder::OutputFolder(std::string path, const std::vector<std::string>& names, bool replace)
+    : path_(std::move(path)) {
+  std::error_code failed;
+  if (fs::exists(path_, failed) && !fs::is_directory(path_, failed)) {
+    throw Error(
+        fmt::format("{}: is a file, wanted a folder to write to; name a .gguf or .pth to write one file", path_));
+  }
+  if (fs::is_directory(path_, failed)) {
+    check_contents(path_, names, replace);
+    return;
+  }
+  made_ = fs::create_directory(path_, failed);
+  if (!made_)
+    throw Error(fmt::format("{}: cannot make this folder: {}{}", path_, failed.message(), advice_on_home(path_)));
+}
+
+OutputFolder::~OutputFolder() {
+  files_.clear();
+  std::error_code ignored;
+  if (made_ && !committed_) fs::remove(path_, ignored);
+}
+
+OutputFile& OutputFolder::add(const std::string& name, OutputFile::Watch watch) {
+  files_.push_back(std::make_unique<OutputFile>((fs::path(path_) / name).string(), std::move(watch)));
+  return *files_.back();
+}
+
+void OutputFolder::add_text(const std::string& name, const std::string& text) {
+  add(name).write(std::as_bytes(std::span(text)));
+}
+
+void OutputFolder::commit() {
+  for (const auto& file : files_) file->finish();
+  for (const auto& file : files_) file->commit();
+  committed_ = true;
+}
+
+}  // namespace minimind

@@ -1,0 +1,347 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numbers>
+#include <numeric>
+#include <optional>
+
+#include "runtime/chat/chat_template.h"
+#include "runtime/tokenizer/files.h"
+#include "runtime/tokenizer/tokenizer.h"
+#include "tools/commands/score_tokens.h"
+#include "tools/commands/scored_texts.h"
+#include "tools/options/commands.h"
+#include "tools/options/lines.h"
+#include "tools/options/load_engine.h"
+#include "tools/options/load_tokenizer.h"
+#include "tools/terminal/interrupt.h"
+#include "tools/terminal/note.h"
+#include "weights/io/error.h"
+#include "weights/io/quote.h"
+
+namespace minimind {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct PerplexityOptions {
+  CheckpointOptions checkpoint;
+  RunOptions run;
+  TextOptions text;
+  TokenOptions tokens;
+  bool has_tokens = false;  // --tokens or --tokens-file instead of a text
+  bool jsonl = false;
+  bool all_turns = false;
+  std::string tokenizer;
+  std::optional<std::string> against;
+  std::optional<std::size_t> window, stride;
+  bool json = false;
+};
+
+struct WindowSize {
+  std::size_t size, stride;
+};
+
+// Of the chosen or of the rejected answers.
+struct GroupScore {
+  std::size_t tokens = 0;
+  double nats = 0;
+
+  double per_token() const { return nats / static_cast<double>(tokens); }
+};
+
+// What is printed, with what it means beside it.
+struct Result {
+  TokenScores scores;
+  GroupScore chosen, rejected;       // of DPO data; without tokens where there is none
+  std::size_t tokens;                // that were to be scored
+  std::optional<std::size_t> bytes;  // of the text of the tokens scored; nothing where it is not known
+  WindowSize windows;
+  std::optional<std::string> against;
+
+  bool complete() const { return scores.tokens == tokens; }
+  double per_token(double sum) const { return sum / static_cast<double>(scores.tokens); }
+  std::optional<double> bits_per_byte(double nats) const {
+    if (!bytes) return std::nullopt;
+    return nats / std::numbers::ln2 / static_cast<double>(*bytes);
+  }
+  double mean_kl() const { return per_token(std::accumulate(scores.kl.begin(), scores.kl.end(), 0.0)); }
+};
+
+// What a call says by itself, told before anything is loaded.
+void check_call(const PerplexityOptions& options) {
+  const bool has_text = options.text.has_prompt || !options.text.file.empty();
+  if (options.has_tokens && (has_text || options.jsonl)) throw UsageError("give either text or token ids");
+  if (options.all_turns && !options.jsonl) throw UsageError("--all-turns is for --jsonl; leave it out or give both");
+  if (options.window && *options.window < 2) {
+    throw UsageError(fmt::format("--ctx-size {} leaves no token to score, expected at least 2", *options.window));
+  }
+  if (options.stride && *options.stride == 0)
+    throw UsageError("--stride 0 never moves the window, expected at least 1");
+}
+
+// The defaults are for the model with the fewest positions. MiniMind's data is read whole where the model allows.
+WindowSize choose_windows(const PerplexityOptions& options, const Engine& model, const Engine* against,
+                          bool training_data) {
+  const std::size_t usual = training_data ? SIZE_MAX : 512;
+  const std::size_t positions = std::min(model.model.config.max_position_embeddings,
+                                         against ? against->model.config.max_position_embeddings : SIZE_MAX);
+  const std::size_t size = options.window.value_or(std::clamp<std::size_t>(positions, 2, usual));
+  const std::size_t stride = options.stride.value_or(size / 2);
+  if (stride > size) {
+    throw UsageError(fmt::format("--stride {} would skip tokens between windows of {} (--ctx-size); give at most {}",
+                                 stride, size, size));
+  }
+  if (size > positions && !options.run.quiet) {
+    note("windows of {} tokens exceed the model's context of {} positions", size, positions);
+  }
+  return {size, stride};
+}
+
+// Throws Error when an id means one token to one tokenizer and another to the other.
+void check_same_tokens(const Tokenizer& model, const Tokenizer& against, const std::string& against_path) {
+  const auto ids = static_cast<std::int32_t>(std::min(model.vocab_size(), against.vocab_size()));
+  for (std::int32_t id = 0; id < ids; ++id) {
+    if (!model.has(id) || !against.has(id) || model.token_text(id) == against.token_text(id)) continue;
+    throw Error(fmt::format(
+        "--against {}: its tokenizer differs: token {} is {} there and {} for the model, so their "
+        "probabilities cannot be compared",
+        against_path, id, minimind::quoted(against.token_text(id)), minimind::quoted(model.token_text(id))));
+  }
+}
+
+Engine load_against(const PerplexityOptions& options, const Engine& model, const std::optional<Tokenizer>& tokenizer) {
+  CheckpointOptions checkpoint;
+  checkpoint.model = *options.against;
+  RunOptions run = options.run;
+  run.type.clear();
+  Engine engine = load_engine(checkpoint, run);
+  const std::size_t vocab_size = model.model.config.vocab_size;
+  if (engine.model.config.vocab_size != vocab_size) {
+    throw Error(fmt::format("{} has a vocabulary of {} tokens and {} one of {}: their probabilities cannot be compared",
+                            model_path(options.checkpoint.model), vocab_size, model_path(*options.against),
+                            engine.model.config.vocab_size));
+  }
+  const auto its_tokenizer = load_tokenizer("", *options.against);
+  if (tokenizer && its_tokenizer) check_same_tokens(*tokenizer, *its_tokenizer, *options.against);
+  return engine;
+}
+
+// The tokenizer's template, or that of the model's family.
+ChatTemplate template_of(const PerplexityOptions& options, Family family) {
+  const TokenizerData data = read_tokenizer(require_tokenizer_path(options.tokenizer, options.checkpoint.model));
+  if (auto own = ChatTemplate::of_tokenizer(data)) return std::move(*own);
+  if (!options.run.quiet) note("{}: has no chat template; using that of family {}", data.source, name_of(family));
+  return ChatTemplate::of_family(family, special_tokens_of(data));
+}
+
+ScoredTexts read_texts(const PerplexityOptions& options, const std::optional<Tokenizer>& tokenizer, Family family) {
+  ScoredTexts texts;
+  if (!options.jsonl) {
+    add_text(texts, options.has_tokens ? options.tokens.read() : tokenizer->encode(options.text.read()), "the text");
+    return texts;
+  }
+  std::optional<ChatTemplate> chat_template;
+  const TrainingTextOptions training{family, options.all_turns, [&]() -> const ChatTemplate& {
+                                       if (!chat_template) chat_template.emplace(template_of(options, family));
+                                       return *chat_template;
+                                     }};
+  for_each_line(options.text.read(), [&](const std::string& line, std::size_t number) {
+    add_line(texts, line, fmt::format("line {} of the input", number), *tokenizer, training);
+  });
+  if (texts.ends.empty()) throw Error("the input has no line");
+  if (options.all_turns && !texts.conversations) {
+    throw UsageError("--all-turns is for conversations, of which the input has none; leave it out");
+  }
+  return texts;
+}
+
+// Over each text as far as there is something to score.
+std::vector<Window> windows_over(const ScoredTexts& texts, WindowSize size) {
+  const auto is_scored = [](TokenUse use) { return use != TokenUse::read; };
+  std::vector<Window> windows;
+  std::size_t begin = 0;
+  for (const std::size_t end : texts.ends) {
+    const auto first = texts.uses.begin() + std::ptrdiff_t(begin), last = texts.uses.begin() + std::ptrdiff_t(end);
+    const auto first_scored = static_cast<std::size_t>(std::find_if(first, last, is_scored) - texts.uses.begin());
+    const auto trailing = std::find_if(std::make_reverse_iterator(last), std::make_reverse_iterator(first), is_scored);
+    for (Window window : sliding_windows(begin, static_cast<std::size_t>(trailing.base() - texts.uses.begin()),
+                                         size.size, size.stride)) {
+      window.first_scored = std::max(window.first_scored, first_scored);
+      if (window.first_scored < window.end) windows.push_back(window);
+    }
+    begin = end;
+  }
+  return windows;
+}
+
+// Calls use(i) with the index of each of the first `count` tokens scored.
+template <class Use>
+void for_each_scored(const ScoredTexts& texts, const std::vector<Window>& windows, std::size_t count, Use use) {
+  for (const Window& window : windows) {
+    for (std::size_t i = window.first_scored; i < window.end && count > 0; ++i) {
+      if (texts.uses[i] == TokenUse::read) continue;
+      use(i);
+      --count;
+    }
+  }
+}
+
+// Of the text that the first `count` tokens scored stand for; nothing where some have none.
+std::optional<std::size_t> bytes_of(const ScoredTexts& texts, const std::vector<Window>& windows, std::size_t count,
+                                    const std::optional<Tokenizer>& tokenizer) {
+  if (!tokenizer) return std::nullopt;
+  std::size_t bytes = 0;
+  bool known = true;
+  for_each_scored(texts, windows, count, [&](std::size_t i) {
+    const std::string_view token = tokenizer->token_bytes(texts.tokens[i]);
+    known = known && !token.empty();
+    bytes += token.size();
+  });
+  return known ? std::optional(bytes) : std::nullopt;
+}
+
+GroupScore score_of(TokenUse use, const ScoredTexts& texts, const std::vector<Window>& windows,
+                    const TokenScores& scores) {
+  GroupScore group;
+  std::size_t scored = 0;
+  for_each_scored(texts, windows, scores.tokens, [&](std::size_t i) {
+    const double nats = scores.each_nats[scored++];
+    if (texts.uses[i] != use) return;
+    group.nats += nats;
+    ++group.tokens;
+  });
+  return group;
+}
+
+Json scores_json(const Result& result, double nats) {
+  const auto bits = result.bits_per_byte(nats);
+  return {{"nats_per_token", result.per_token(nats)},
+          {"perplexity", std::exp(result.per_token(nats))},
+          {"bits_per_byte", bits ? Json(*bits) : Json(nullptr)}};
+}
+
+void print_json(const Result& result) {
+  const TokenScores& scores = result.scores;
+  Json json{{"tokens", scores.tokens},
+            {"bytes", result.bytes ? Json(*result.bytes) : Json(nullptr)},
+            {"complete", result.complete()},
+            {"ctx_size", result.windows.size},
+            {"stride", result.windows.stride}};
+  json.update(scores_json(result, scores.nats));
+  for (const auto& [name, group] : {std::pair("chosen", result.chosen), {"rejected", result.rejected}}) {
+    if (group.tokens == 0) continue;
+    json[name] = {
+        {"tokens", group.tokens}, {"nats_per_token", group.per_token()}, {"perplexity", std::exp(group.per_token())}};
+  }
+  if (result.against) {
+    Json& against = json["against"] = {{"path", *result.against}};
+    against.update(scores_json(result, scores.against_nats));
+    against["mean_kl"] = result.mean_kl();
+    against["kl_99th_percentile"] = quantile(scores.kl, 0.99);
+    against["top1_agreement"] = result.per_token(static_cast<double>(scores.agreeing));
+    against["top1_agreeing"] = scores.agreeing;
+  }
+  fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+void print_scores(const Result& result, double nats) {
+  fmt::print("nats per token      {:.6f}\n", result.per_token(nats));
+  fmt::print("perplexity          {:.4f}\n", std::exp(result.per_token(nats)));
+  if (const auto bits = result.bits_per_byte(nats)) {
+    fmt::print("bits per byte       {:.6f}, of the {} bytes of those tokens\n", *bits, *result.bytes);
+  }
+}
+
+void print_text(const Result& result) {
+  const TokenScores& scores = result.scores;
+  if (!result.complete()) fmt::print("partial: {} of {} tokens\n", scores.tokens, result.tokens);
+  fmt::print("tokens scored       {}, in windows of {}, one every {}\n", scores.tokens, result.windows.size,
+             result.windows.stride);
+  print_scores(result, scores.nats);
+  for (const auto& [name, group] : {std::pair("chosen", result.chosen), {"rejected", result.rejected}}) {
+    if (group.tokens == 0) continue;
+    fmt::print("{:<18}  {} tokens, {:.6f} nats per token, perplexity {:.4f}\n", name, group.tokens, group.per_token(),
+               std::exp(group.per_token()));
+  }
+  if (!result.against) return;
+  fmt::print("\nagainst {}\n", *result.against);
+  print_scores(result, scores.against_nats);
+  fmt::print("mean KL             {:.6g} nats per token, KL(against || model)\n", result.mean_kl());
+  fmt::print("99th percentile KL  {:.6g} nats\n", quantile(scores.kl, 0.99));
+  fmt::print("top-1 agreement     {:.2f} %, {} of {}\n", 100 * result.per_token(static_cast<double>(scores.agreeing)),
+             scores.agreeing, scores.tokens);
+}
+
+int run_perplexity(const PerplexityOptions& options) {
+  check_call(options);
+  const Engine model = load_engine(options.checkpoint, options.run);
+  const auto tokenizer = options.has_tokens
+                             ? load_tokenizer(options.tokenizer, options.checkpoint.model)
+                             : std::optional(require_tokenizer(options.tokenizer, options.checkpoint.model));
+  if (tokenizer && !options.run.quiet) {
+    warn_of_misfit(*tokenizer, require_tokenizer_path(options.tokenizer, options.checkpoint.model), model.model.config);
+  }
+  std::optional<Engine> against;
+  if (options.against) against.emplace(load_against(options, model, tokenizer));
+  const Engine* second = against ? &*against : nullptr;
+  const ScoredTexts texts = read_texts(options, tokenizer, model.model.config.family);
+  const WindowSize size = choose_windows(options, model, second, texts.training_data);
+  const std::vector<Window> windows = windows_over(texts, size);
+  std::vector<bool> scored;
+  for (const TokenUse use : texts.uses) scored.push_back(use != TokenUse::read);
+
+  const TokenScores scores = score_tokens(model, second, texts.tokens, windows, scored);
+  const Result result{scores,
+                      score_of(TokenUse::chosen, texts, windows, scores),
+                      score_of(TokenUse::rejected, texts, windows, scores),
+                      scored_tokens(windows, scored),
+                      bytes_of(texts, windows, scores.tokens, tokenizer),
+                      size,
+                      options.against};
+  if (!result.complete()) note("interrupted after {} of {} tokens", scores.tokens, result.tokens);
+  if (scores.tokens > 0) options.json ? print_json(result) : print_text(result);
+  return result.complete() ? 0 : interrupted_status();
+}
+
+}  // namespace
+
+Command add_perplexity(CLI::App& app) {
+  auto options = std::make_shared<PerplexityOptions>();
+  CLI::App* command =
+      app.add_subcommand("perplexity", "perplexity of a text, used verbatim, and divergence from another model");
+  options->checkpoint.add_to(*command);
+  command->add_option("--tokenizer", options->tokenizer, "tokenizer.json, its folder, or a .gguf");
+  options->text.add_to(*command);
+  command->add_flag("--jsonl", options->jsonl,
+                    "one JSON value per line, each scored on its own: a string; {\"prompt\": ..., \"text\": ...}, of "
+                    "which only the text is scored; or MiniMind's data, {\"text\": ...}, {\"conversations\": [...]} or "
+                    "{\"chosen\": [...], \"rejected\": [...]}, of which only the assistant's turns are scored");
+  command->add_flag("--all-turns", options->all_turns, "score every turn of a conversation");
+  options->tokens.add_to(*command);
+  command
+      ->add_option("-c,--ctx-size", options->window,
+                   "window size in tokens; each window has a separate context (default: 512, or the model's if "
+                   "smaller; MiniMind's data whole)")
+      ->transform(whole_number(0, 1 << 30));
+  command
+      ->add_option(
+          "--stride", options->stride,
+          "tokens from the start of one window to the next; only new tokens are scored (default: half a window)")
+      ->transform(whole_number(0, 1 << 30));
+  command->add_option("--against", options->against,
+                      "second checkpoint, run as stored without --lora, --type and --config; prints its perplexity, "
+                      "KL(against || model) and top-1 agreement");
+  command->add_flag("--json", options->json, "print one JSON object");
+  options->run.add_to(*command);
+  return [options, command] {
+    options->has_tokens = command->count("--tokens") + command->count("--tokens-file") > 0;
+    return run_perplexity(*options);
+  };
+}
+
+}  // namespace minimind

@@ -1,0 +1,170 @@
+#include "tools/commands/score_tokens.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <optional>
+
+#include "runtime/generate/generate.h"
+#include "tools/commands/distribution.h"
+#include "tools/terminal/interrupt.h"
+#include "tools/terminal/language.h"
+#include "tools/terminal/progress.h"
+#include "weights/io/error.h"
+
+namespace minimind {
+namespace {
+
+// A model that reads one window after another.
+class Reader {
+ public:
+  Reader(const Engine& engine, std::size_t positions)
+      : config_(engine.model.config),
+        positions_(positions),
+        kv_type_(engine.kv_type),
+        forward_(engine.model, engine.kernels, engine.threads, std::min(batch_tokens, positions), positions),
+        logits_(forward_.max_tokens() * config_.vocab_size) {}
+
+  void begin_window() { cache_.emplace(config_, positions_, kv_type_); }
+
+  // The logits of the last `rows` of the tokens, valid until the next call.
+  Matrix<const float> read(std::span<const std::int32_t> tokens, std::size_t rows) {
+    const Matrix<float> logits{logits_.data(), rows, config_.vocab_size};
+    forward_.run(tokens, *cache_, logits);
+    return as_const(logits);
+  }
+
+  std::size_t max_tokens() const { return forward_.max_tokens(); }
+
+ private:
+  const Config& config_;
+  std::size_t positions_;
+  KvType kv_type_;
+  Forward forward_;
+  std::optional<KvCache> cache_;
+  std::vector<float> logits_;
+};
+
+bool is_scored(const std::vector<bool>& scored, std::size_t token) {
+  return scored.empty() || scored[token];
+}
+
+class Scorer {
+ public:
+  Scorer(const Engine& model, const Engine* against, std::span<const std::int32_t> tokens,
+         const std::vector<bool>& scored, std::size_t positions)
+      : tokens_(tokens), scored_(scored), model_(model, positions) {
+    if (against) against_.emplace(*against, positions);
+  }
+
+  // Calls go_on() after each batch and ends early when it says no, with false.
+  template <class GoOn>
+  bool score(const Window& window, GoOn go_on) {
+    model_.begin_window();
+    if (against_) against_->begin_window();
+    const std::size_t inputs_end = window.end - 1;  // nothing is scored after the last token
+    for (std::size_t first = window.begin; first < inputs_end;) {
+      const std::size_t last = std::min(first + model_.max_tokens(), inputs_end);
+      score_batch(first, last, last - std::clamp(window.first_scored - 1, first, last));
+      first = last;
+      if (!go_on()) return false;
+    }
+    return true;
+  }
+
+  const TokenScores& scores() const { return scores_; }
+
+ private:
+  // Reads tokens [first, last); those that follow the last `rows` of them are scored.
+  void score_batch(std::size_t first, std::size_t last, std::size_t rows) {
+    const auto batch = tokens_.subspan(first, last - first);
+    const Matrix<const float> logits = model_.read(batch, rows);
+    const Matrix<const float> against_logits = against_ ? against_->read(batch, rows) : Matrix<const float>{};
+    for (std::size_t row = 0; row < rows; ++row) {
+      const std::size_t token = last - rows + row + 1;
+      if (!is_scored(scored_, token)) continue;
+      distribution_.assign({logits.row(row), logits.cols});
+      const auto id = static_cast<std::size_t>(tokens_[token]);
+      scores_.each_nats.push_back(checked(-distribution_.log_probability(id), token));
+      scores_.nats += scores_.each_nats.back();
+      if (against_) compare({against_logits.row(row), against_logits.cols}, token);
+      ++scores_.tokens;
+    }
+  }
+
+  void compare(std::span<const float> against_logits, std::size_t token) {
+    against_distribution_.assign(against_logits);
+    const auto id = static_cast<std::size_t>(tokens_[token]);
+    scores_.against_nats += checked(-against_distribution_.log_probability(id), token);
+    scores_.kl.push_back(checked(against_distribution_.kl_divergence_to(distribution_), token));
+    scores_.agreeing += against_distribution_.likeliest() == distribution_.likeliest();
+  }
+
+  static double checked(double nats, std::size_t token) {
+    if (std::isfinite(nats)) return nats;
+    throw Error(
+        fmt::format("the logits before token {} are not finite numbers: the weights are damaged, or "
+                    "too large to be computed with",
+                    token));
+  }
+
+  std::span<const std::int32_t> tokens_;
+  const std::vector<bool>& scored_;
+  Reader model_;
+  std::optional<Reader> against_;
+  Distribution distribution_, against_distribution_;
+  TokenScores scores_;
+};
+
+}  // namespace
+
+std::vector<Window> sliding_windows(std::size_t begin, std::size_t end, std::size_t size, std::size_t stride) {
+  assert(begin <= end && 1 <= stride && stride <= size && 2 <= size);
+  const std::size_t length = stride == size ? size + 1 : size;
+  std::vector<Window> windows;
+  for (std::size_t scored = begin + 1; scored < end; begin += stride) {
+    windows.push_back({begin, scored, begin + std::min(length, end - begin)});
+    scored = windows.back().end;
+  }
+  return windows;
+}
+
+std::size_t scored_tokens(std::span<const Window> windows, const std::vector<bool>& scored) {
+  std::size_t tokens = 0;
+  for (const Window& window : windows) {
+    for (std::size_t i = window.first_scored; i < window.end; ++i) tokens += is_scored(scored, i);
+  }
+  return tokens;
+}
+
+TokenScores score_tokens(const Engine& model, const Engine* against, std::span<const std::int32_t> tokens,
+                         std::span<const Window> windows, const std::vector<bool>& scored) {
+  check_tokens(tokens, model.model.config.vocab_size);
+  std::size_t positions = 1;
+  for (const Window& window : windows) positions = std::max(positions, window.end - 1 - window.begin);
+  Scorer scorer(model, against, tokens, scored, positions);
+  Progress progress(std::string(translated("perplexity")), scored_tokens(windows, scored), ProgressUnit::tokens);
+  const std::atomic<bool>& interrupted = watch_interrupts();
+  const auto go_on = [&] {
+    const TokenScores& scores = scorer.scores();
+    const double so_far = std::exp(scores.nats / static_cast<double>(std::max<std::size_t>(scores.tokens, 1)));
+    progress.show(scores.tokens, scores.tokens > 0 ? localized("perplexity {:.2f}", so_far) : "");
+    return !interrupted;
+  };
+  for (const Window& window : windows) {
+    if (!scorer.score(window, go_on)) break;
+  }
+  return scorer.scores();
+}
+
+double quantile(std::vector<double> values, double fraction) {
+  std::sort(values.begin(), values.end());
+  const double rank = fraction * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(rank);
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  return std::lerp(values[below], values[above], rank - static_cast<double>(below));
+}
+
+}  // namespace minimind

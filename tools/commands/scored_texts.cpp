@@ -1,0 +1,176 @@
+#include "tools/commands/scored_texts.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "runtime/chat/training_conversation.h"
+#include "runtime/jinja/json.h"
+#include "weights/io/error.h"
+
+namespace minimind {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+using jinja::Dict;
+using jinja::Value;
+
+// One text whose tokens are all read only.
+void append(ScoredTexts& texts, std::span<const std::int32_t> tokens) {
+  texts.tokens.insert(texts.tokens.end(), tokens.begin(), tokens.end());
+  texts.uses.resize(texts.tokens.size(), TokenUse::read);
+  texts.ends.push_back(texts.tokens.size());
+}
+
+void add_answer(ScoredTexts& texts, const Ids& prompt, const Ids& answer, const std::string& name) {
+  if (prompt.empty() || answer.empty()) {
+    throw Error(fmt::format("{} has a {} of 0 tokens, wanted 1 or more", name, prompt.empty() ? "prompt" : "text"));
+  }
+  Ids tokens = prompt;
+  tokens.insert(tokens.end(), answer.begin(), answer.end());
+  append(texts, tokens);
+  std::fill(texts.uses.end() - std::ssize(answer), texts.uses.end(), TokenUse::scored);
+}
+
+// A text of a field, which must be one.
+const std::string& text_of(const Dict& line, const char* key, const std::string& name) {
+  const Value* const value = line.find(key);
+  if (!value || !value->text()) {
+    throw Error(
+        fmt::format("{} has {} as \"{}\", expected a string", name, value ? value->kind_name() : "nothing", key));
+  }
+  return value->text()->bytes;
+}
+
+// The tokens that MiniMind's data marks the ends of a text and the turns of a conversation with.
+struct Marks {
+  std::int32_t bos, eos;
+  std::string bos_text, eos_text;
+};
+
+Marks marks_of(const Tokenizer& tokenizer, const std::string& name) {
+  if (!tokenizer.bos_id() || !tokenizer.eos_id()) {
+    throw Error(
+        fmt::format("{} needs the tokenizer's bos_token and eos_token, expected them in tokenizer_config.json; "
+                    "name another tokenizer with --tokenizer",
+                    name));
+  }
+  const std::int32_t bos = *tokenizer.bos_id(), eos = *tokenizer.eos_id();
+  return {bos, eos, std::string(tokenizer.token_bytes(bos)), std::string(tokenizer.token_bytes(eos))};
+}
+
+// v2's first datasets wrote the marks into the texts, the later ones put them around; here there is one of each.
+void add_pretrain_text(ScoredTexts& texts, const std::string& text, const std::string& name, const Tokenizer& tokenizer,
+                       Family family) {
+  const Marks marks = marks_of(tokenizer, name);
+  const bool may_have_marks = family == Family::v2 || family == Family::llama;
+  Ids tokens = tokenizer.encode(text);
+  if (!may_have_marks || tokens.empty() || tokens.front() != marks.bos) tokens.insert(tokens.begin(), marks.bos);
+  if (!may_have_marks || tokens.back() != marks.eos) tokens.push_back(marks.eos);
+  const std::size_t begin = texts.tokens.size();
+  add_text(texts, tokens, name);
+  for (std::size_t i = begin; i < texts.tokens.size(); ++i) {
+    if (texts.tokens[i] == tokenizer.pad_id()) texts.uses[i] = TokenUse::read;
+  }
+}
+
+bool found_at(const Ids& tokens, std::size_t at, const Ids& wanted) {
+  return at + wanted.size() <= tokens.size() &&
+         std::equal(wanted.begin(), wanted.end(), tokens.begin() + std::ptrdiff_t(at));
+}
+
+// MiniMind's loss mask: what is between the tokens that open an assistant's turn and those that close it, which count,
+// too, all moved on by `shift`.
+std::vector<bool> assistant_mask(const Ids& tokens, const Ids& opening, const Ids& closing, std::size_t shift) {
+  std::vector<bool> mask(tokens.size(), false);
+  for (std::size_t i = 0; i < tokens.size();) {
+    if (!found_at(tokens, i, opening)) {
+      ++i;
+      continue;
+    }
+    const std::size_t start = i + opening.size();
+    std::size_t end = start;
+    while (end < tokens.size() && !found_at(tokens, end, closing)) ++end;
+    i = std::min(end + closing.size(), tokens.size());
+    for (std::size_t j = start + shift; j < std::min(end + closing.size() + shift, tokens.size()); ++j) mask[j] = true;
+  }
+  return mask;
+}
+
+void add_conversation(ScoredTexts& texts, const Value& list, const std::string& name, TokenUse use,
+                      const Tokenizer& tokenizer, const TrainingTextOptions& options) {
+  const Marks marks = marks_of(tokenizer, name);
+  TrainingConversation conversation = read_training_conversation(list, name);
+  ChatInput input;
+  input.messages = std::move(conversation.messages);
+  input.tools = std::move(conversation.tools);
+  std::string prompt;
+  try {
+    prompt = options.chat_template().render(input, std::time(nullptr));
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", name, error.what()));
+  }
+  Ids tokens = tokenizer.encode(prompt);
+  const std::size_t begin = texts.tokens.size();
+  texts.conversations = true;
+  if (options.all_turns) {
+    add_text(texts, tokens, name);
+    std::fill(texts.uses.begin() + std::ptrdiff_t(begin) + 1, texts.uses.end(), use);
+    return;
+  }
+  // The first dataset's mask begins one token late and ends one late, with the token that pads the last turn.
+  const bool is_late = options.family == Family::v1 || options.family == Family::v2_early;
+  if (is_late && tokenizer.pad_id()) tokens.push_back(*tokenizer.pad_id());
+  const std::vector<bool> mask = assistant_mask(tokens, tokenizer.encode(marks.bos_text + "assistant\n"),
+                                                tokenizer.encode(marks.eos_text + "\n"), is_late ? 1 : 0);
+  if (std::find(mask.begin(), mask.end(), true) == mask.end()) {
+    throw Error(fmt::format("{} has no assistant's turn, which {}assistant begins; --all-turns scores all turns", name,
+                            marks.bos_text));
+  }
+  append(texts, tokens);
+  for (std::size_t i = 0; i < mask.size(); ++i) {
+    if (mask[i]) texts.uses[begin + i] = use;
+  }
+}
+
+}  // namespace
+
+void add_text(ScoredTexts& texts, std::span<const std::int32_t> tokens, const std::string& name) {
+  if (tokens.size() < 2) {
+    throw Error(fmt::format("{} has {} token{}, wanted 2 or more: the first one is not scored", name, tokens.size(),
+                            tokens.size() == 1 ? "" : "s"));
+  }
+  append(texts, tokens);
+  std::fill(texts.uses.end() - std::ssize(tokens) + 1, texts.uses.end(), TokenUse::scored);
+}
+
+void add_line(ScoredTexts& texts, const std::string& line, const std::string& name, const Tokenizer& tokenizer,
+              const TrainingTextOptions& options) {
+  const Value json = jinja::parse_json(line, name);
+  if (json.text()) return add_text(texts, tokenizer.encode(json.text()->bytes), name);
+  const Dict empty;
+  const Dict& fields = json.dict() ? *json.dict() : empty;
+  const Value *const prompt = fields.find("prompt"), *const answer = fields.find("text");
+  if (prompt && prompt->text() && answer && answer->text() && fields.size() == 2) {
+    return add_answer(texts, tokenizer.encode(prompt->text()->bytes), tokenizer.encode(answer->text()->bytes), name);
+  }
+  const Value* const conversation = fields.find("conversations");
+  const Value *const chosen = fields.find("chosen"), *const rejected = fields.find("rejected");
+  if (conversation) {
+    add_conversation(texts, *conversation, name + ": conversations", TokenUse::scored, tokenizer, options);
+  } else if (chosen && rejected) {
+    add_conversation(texts, *chosen, name + ": chosen", TokenUse::chosen, tokenizer, options);
+    add_conversation(texts, *rejected, name + ": rejected", TokenUse::rejected, tokenizer, options);
+  } else if (answer && !prompt) {
+    add_pretrain_text(texts, text_of(fields, "text", name), name, tokenizer, options.family);
+  } else {
+    throw Error(
+        fmt::format("{} is no text for --jsonl; expected a JSON string, {{\"prompt\": a string, \"text\": a "
+                    "string}}, or MiniMind's {{\"text\": ...}}, {{\"conversations\": [...]}} or "
+                    "{{\"chosen\": [...], \"rejected\": [...]}}",
+                    name));
+  }
+  texts.training_data = true;
+}
+
+}  // namespace minimind

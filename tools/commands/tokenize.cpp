@@ -1,0 +1,103 @@
+#include <fmt/core.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "runtime/tokenizer/tokenizer.h"
+#include "tools/options/commands.h"
+#include "tools/options/lines.h"
+#include "tools/options/load_tokenizer.h"
+#include "tools/options/options.h"
+#include "tools/terminal/note.h"
+#include "weights/io/error.h"
+
+namespace minimind {
+namespace {
+
+using Json = nlohmann::json;
+
+struct TokenizeOptions {
+  std::string model;
+  std::string tokenizer;
+  TextOptions text;
+  bool add_special = false;
+  bool decode = false;
+  bool skip_special = false;
+  bool jsonl = false;
+};
+
+void warn_of_unknown(const Tokenizer& tokenizer, const std::vector<std::int32_t>& ids) {
+  for (const std::int32_t id : ids) {
+    if (tokenizer.has(id)) continue;
+    note("id {} is not in the vocabulary and has no text", id);
+    return;
+  }
+}
+
+std::string decode(const Tokenizer& tokenizer, const std::vector<std::int32_t>& ids, bool skip_special) {
+  warn_of_unknown(tokenizer, ids);
+  return tokenizer.decode(ids, skip_special);
+}
+
+std::string joined(const std::vector<std::int32_t>& ids) {
+  std::string text;
+  for (const std::int32_t id : ids) text += (text.empty() ? "" : ",") + std::to_string(id);
+  return text;
+}
+
+bool is_id(const Json& value) {
+  return value.is_number_integer() && value >= std::numeric_limits<std::int32_t>::min() &&
+         value <= std::numeric_limits<std::int32_t>::max();
+}
+
+std::vector<std::int32_t> encode(const Tokenizer& tokenizer, const TokenizeOptions& options, const std::string& text) {
+  return options.add_special ? tokenizer.encode_with_special(text) : tokenizer.encode(text);
+}
+
+// A JSON string becomes an array of ids or the reverse.
+std::string convert_line(const Tokenizer& tokenizer, const TokenizeOptions& options, const std::string& line,
+                         std::size_t number) {
+  const Json json = Json::parse(line, nullptr, false);
+  const bool fits = options.decode ? json.is_array() && std::all_of(json.begin(), json.end(), is_id) : json.is_string();
+  if (!fits) {
+    throw Error(
+        fmt::format("line {} of the input is not a JSON {}", number, options.decode ? "array of token ids" : "string"));
+  }
+  if (!options.decode) return Json(encode(tokenizer, options, json.get_ref<const std::string&>())).dump();
+  return Json(decode(tokenizer, json.get<std::vector<std::int32_t>>(), options.skip_special)).dump();
+}
+
+int run_tokenize(const TokenizeOptions& options) {
+  if (options.skip_special && !options.decode) throw UsageError("--skip-special is for --decode");
+  if (options.add_special && options.decode) throw UsageError("--add-special is for text, and not for --decode");
+  const Tokenizer tokenizer = require_tokenizer(options.tokenizer, options.model);
+  const std::string input = options.text.read();
+  if (options.jsonl) {
+    for_each_line(input, [&](const std::string& line, std::size_t number) {
+      fmt::print("{}\n", convert_line(tokenizer, options, line, number));
+    });
+  } else if (options.decode) {
+    fmt::print("{}", decode(tokenizer, parse_token_ids(input, "the input"), options.skip_special));
+  } else {
+    fmt::print("{}\n", joined(encode(tokenizer, options, input)));
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command add_tokenize(CLI::App& app) {
+  auto options = std::make_shared<TokenizeOptions>();
+  CLI::App* command = app.add_subcommand("tokenize", "text to token ids, and back with --decode");
+  add_model(*command, options->model, "checkpoint whose tokenizer is used (default: the demo)");
+  command->add_option("--tokenizer", options->tokenizer, "tokenizer.json, its folder, or a .gguf");
+  options->text.add_to(*command);
+  command->add_flag("--add-special", options->add_special,
+                    "add what the tokenizer's post-processor puts around a text (default: the ids of the text alone)");
+  command->add_flag("--decode", options->decode, "turn token ids into text");
+  command->add_flag("--skip-special", options->skip_special, "omit special tokens from the text");
+  command->add_flag("--jsonl", options->jsonl, "each line is a JSON string, or with --decode an array of ids");
+  return [options] { return run_tokenize(*options); };
+}
+
+}  // namespace minimind

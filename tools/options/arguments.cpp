@@ -1,0 +1,238 @@
+#include "tools/options/arguments.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string_view>
+
+#include "weights/io/error.h"
+#include "weights/io/quote.h"
+#include "weights/io/suggestion.h"
+
+namespace minimind {
+namespace {
+
+// An option as other programs call it, above all MiniMind's eval_llm.py, and ours or what to do instead.
+struct Foreign {
+  std::string_view name;    // normalized, without dashes
+  std::string_view option;  // ours; empty if there is none
+  std::string_view advice;
+};
+
+constexpr std::string_view name_the_file = "name the checkpoint itself, as in minimind chat out/full_sft_768.pth";
+constexpr std::string_view left_out = "the checkpoint tells its shape; leave the option out";
+constexpr std::string_view history = "all turns that fit in --ctx-size are kept; leave the option out";
+
+constexpr std::array foreign_options = {
+    Foreign{"temp", "--temperature", ""},
+    Foreign{"open-thinking", "--think", ""},
+    Foreign{"enable-thinking", "--think", ""},
+    Foreign{"max-new-tokens", "--max-tokens", ""},
+    Foreign{"max-length", "--max-tokens", ""},
+    Foreign{"n-predict", "--max-tokens", ""},
+    Foreign{"max-seq-len", "--ctx-size", ""},
+    Foreign{"n-ctx", "--ctx-size", ""},
+    Foreign{"context", "--ctx-size", ""},
+    Foreign{"repetition-penalty", "--repeat-penalty", ""},
+    Foreign{"inference-rope-scaling", "--rope-scaling", "did you mean --rope-scaling yarn?"},
+    Foreign{"lora-weight", "--lora", "did you mean --lora PATH?"},
+    Foreign{"lora-name", "--lora", "did you mean --lora PATH?"},
+    Foreign{"dtype", "--type", ""},
+    Foreign{"cache-type-k", "--kv-type", ""},
+    Foreign{"cache-type-v", "--kv-type", ""},
+    Foreign{"system-prompt", "--system", ""},
+    Foreign{"num-threads", "--threads", ""},
+    Foreign{"weight", "", name_the_file},
+    Foreign{"load-from", "", name_the_file},
+    Foreign{"load", "", name_the_file},
+    Foreign{"model-mode", "", name_the_file},
+    Foreign{"save-dir", "", name_the_file},
+    Foreign{"out-dir", "", name_the_file},
+    Foreign{"hidden-size", "", left_out},
+    Foreign{"dim", "", left_out},
+    Foreign{"num-hidden-layers", "", left_out},
+    Foreign{"n-layers", "", left_out},
+    Foreign{"use-moe", "", left_out},
+    Foreign{"historys", "", history},
+    Foreign{"history-cnt", "", history},
+    Foreign{"device", "", "models run on the CPU; leave the option out"},
+    Foreign{"stream", "", "text is printed as it is generated; leave the option out"},
+    Foreign{"show-speed", "", "the summary and /stats show the speed; leave the option out"},
+};
+
+std::vector<std::string> long_options(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::string name_of(const CLI::App& command) {
+  return command.get_parent() ? "minimind " + command.get_name() : "minimind";
+}
+
+// What to do instead of an option that `command` does not have; empty if nobody knows.
+std::string advice_for(const CLI::App& command, const std::string& given) {
+  const std::string word = normalized(given).substr(std::min(given.find_first_not_of('-'), given.size()));
+  for (const Foreign& foreign : foreign_options) {
+    if (foreign.name != word) continue;
+    if (!foreign.option.empty() && !command.get_option_no_throw(std::string(foreign.option))) break;
+    return foreign.advice.empty() ? fmt::format("did you mean {}?", foreign.option) : std::string(foreign.advice);
+  }
+  if (const auto meant = nearest("--" + word, long_options(command))) return fmt::format("did you mean {}?", *meant);
+  for (const CLI::App* sub : command.get_subcommands({})) {
+    const bool has_it = sub->get_option_no_throw(given) != nullptr;
+    if (has_it) return fmt::format("put options after the command, as in minimind {} {}", sub->get_name(), given);
+  }
+  return "";
+}
+
+[[noreturn]] void refuse_option(const CLI::App& command, const std::string& given) {
+  const std::string advice = advice_for(command, given);
+  throw UsageError(fmt::format("unknown option {}; {}", minimind::quoted(given),
+                               advice.empty() ? fmt::format("{} --help lists the options", name_of(command)) : advice));
+}
+
+bool looks_like_a_model(const std::string& argument) {
+  std::error_code failed;
+  if (argument.find('/') != std::string::npos || std::filesystem::exists(argument, failed)) return true;
+  return std::any_of(argument.begin(), argument.end(), [](char c) { return c == '.'; });
+}
+
+[[noreturn]] void refuse_command(const CLI::App& app, const std::string& given) {
+  if (looks_like_a_model(given)) {
+    throw UsageError(fmt::format("{} is not a command; to talk with a model, type minimind chat {}",
+                                 minimind::quoted(given), given));
+  }
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  const auto meant = nearest(given, names);
+  throw UsageError(fmt::format("unknown command {}, expected {}{}", minimind::quoted(given), alternatives(names),
+                               meant ? fmt::format("; did you mean {}?", *meant) : ""));
+}
+
+// -temp or -max_tokens, which CLI11 would take for -t emp and -m ax_tokens.
+bool is_long_option_with_one_dash(const CLI::App& command, const std::string& argument) {
+  constexpr std::size_t shortest_prefix = 4;
+  const std::string word = "-" + normalized(argument.substr(0, argument.find('=')));
+  if (word.size() < std::string_view("--pq").size() + 1) return false;
+  const auto named = [&](const std::string& name) {
+    return name == word || (word.size() >= 2 + shortest_prefix && name.starts_with(word));
+  };
+  const std::vector<std::string> names = long_options(command);
+  if (std::any_of(names.begin(), names.end(), named)) return true;
+  return std::any_of(foreign_options.begin(), foreign_options.end(),
+                     [&](const Foreign& foreign) { return "--" + std::string(foreign.name) == word; });
+}
+
+bool takes_value(const CLI::Option& option) {
+  return option.get_items_expected_max() > 0;
+}
+
+// Goes through the arguments as CLI11 does.
+class ArgumentCheck {
+ public:
+  ArgumentCheck(const CLI::App& app, const std::vector<std::string>& arguments)
+      : command_(&app), arguments_(arguments) {}
+
+  void run() {
+    for (; at_ < arguments_.size(); ++at_) {
+      const std::string& argument = arguments_[at_];
+      if (argument == "--") return;
+      if (argument.starts_with("--")) {
+        check_long(argument);
+      } else if (argument.size() > 1 && argument[0] == '-' && !std::isdigit(static_cast<unsigned char>(argument[1]))) {
+        check_short(argument);
+      } else if (!command_->get_parent()) {
+        enter(argument);
+      } else {
+        check_positional(argument);
+      }
+    }
+  }
+
+ private:
+  void enter(const std::string& name) {
+    for (const CLI::App* command : command_->get_subcommands({})) {
+      if (command->get_name() != name) continue;
+      command_ = command;
+      return;
+    }
+    refuse_command(*command_, name);
+  }
+
+  void check_long(const std::string& argument) {
+    const std::size_t end = std::min(argument.find('='), argument.size());
+    const CLI::Option* option = command_->get_option_no_throw(argument.substr(0, end));
+    if (!option) refuse_option(*command_, argument.substr(0, end));
+    note_use(*option);
+    if (takes_value(*option) && end == argument.size()) skip_value(argument);
+  }
+
+  // Flags may share one dash, and a value may follow its option without a blank.
+  void check_short(const std::string& argument) {
+    if (is_long_option_with_one_dash(*command_, argument)) refuse_option(*command_, argument);
+    for (std::size_t i = 1; i < argument.size(); ++i) {
+      const std::string name{'-', argument[i]};
+      const CLI::Option* option = command_->get_option_no_throw(name);
+      if (!option) refuse_option(*command_, argument);
+      note_use(*option);
+      if (!takes_value(*option)) continue;
+      if (i + 1 == argument.size()) skip_value(name);
+      return;
+    }
+  }
+
+  void check_positional(const std::string& argument) {
+    const auto options = command_->get_options([](const CLI::Option* option) { return option->get_positional(); });
+    if (++positionals_ <= options.size()) return;
+    throw UsageError(fmt::format("{} is an argument too many{}; see {} --help", minimind::quoted(argument),
+                                 command_->get_option_no_throw("--prompt") ? "; text follows -p" : "",
+                                 name_of(*command_)));
+  }
+
+  void note_use(const CLI::Option& option) {
+    const bool once = option.get_items_expected_max() == 1;
+    if (!once || seen_.insert(&option).second) return;
+    throw UsageError(fmt::format("{} is given twice; give it once", option.get_name()));
+  }
+
+  void skip_value(const std::string& option) {
+    if (++at_ < arguments_.size()) return;
+    throw UsageError(fmt::format("{} requires a value; see {} --help", option, name_of(*command_)));
+  }
+
+  const CLI::App* command_;
+  const std::vector<std::string>& arguments_;
+  std::size_t at_ = 0;
+  std::size_t positionals_ = 0;
+  std::set<const CLI::Option*> seen_;
+};
+
+}  // namespace
+
+std::vector<std::string> expand_help(std::vector<std::string> arguments) {
+  auto first = arguments.begin();
+  while (first != arguments.end() && first->starts_with("--lang")) {
+    const bool value_follows = *first++ == "--lang";
+    if (value_follows && first != arguments.end()) ++first;
+  }
+  if (first == arguments.end()) return arguments;
+  if (*first == "version") *first = "--version";
+  if (*first != "help") return arguments;
+  arguments.erase(first);
+  arguments.emplace_back("--help");
+  return arguments;
+}
+
+void check_arguments(const CLI::App& app, const std::vector<std::string>& arguments) {
+  ArgumentCheck(app, arguments).run();
+}
+
+}  // namespace minimind

@@ -1,0 +1,132 @@
+#include "tools/options/checkpoint_choice.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <ctime>
+#include <functional>
+
+#include "tools/terminal/language.h"
+#include "tools/terminal/terminal_text.h"
+#include "weights/checkpoint/list_checkpoints.h"
+#include "weights/huggingface/folder.h"
+#include "weights/io/text_file.h"
+
+namespace minimind {
+namespace {
+
+bool is_model(const ListedCheckpoint& checkpoint) {
+  return !checkpoint.is_lora;
+}
+
+// "2026-11-22 10:37", in the time zone of the machine.
+std::string date_text(std::int64_t seconds) {
+  const std::time_t time = seconds;
+  std::tm local{};
+  std::array<char, 32> text{};
+  localtime_r(&time, &local);
+  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M", &local)};
+}
+
+std::string line_of(const ListedCheckpoint& checkpoint) {
+  std::string kind = checkpoint.description;
+  if (checkpoint.is_lora) kind = localized("{}, to be added to a model with --lora", kind);
+  if (checkpoint.path.ends_with("_resume.pth")) kind = localized("{}, saved to resume training", kind);
+  return fmt::format("{}  {:>9.1f} MB  {}  {}", date_text(checkpoint.written),
+                     1e-6 * static_cast<double>(checkpoint.bytes), terminal_text(checkpoint.path), kind);
+}
+
+std::vector<std::string> lines_of(const std::vector<ListedCheckpoint>& checkpoints) {
+  std::vector<std::string> lines;
+  for (const ListedCheckpoint& checkpoint : checkpoints) lines.push_back(line_of(checkpoint));
+  return lines;
+}
+
+[[noreturn]] void fail_without_model(const std::string& folder) {
+  const std::vector<std::string> others = folders_with_checkpoints(folder);
+  std::string advice = others.empty() ? "name a .pth, .pt, .bin, .safetensors or .gguf file, or a Hugging Face folder"
+                                      : "checkpoints are in " + others.front();
+  for (std::size_t i = 1; i < others.size() && i < 3; ++i) advice += ", " + others[i];
+  throw Error(fmt::format("{}: is a folder without a checkpoint in it; {}", folder, advice));
+}
+
+bool means_many(const std::string& path) {
+  return is_folder(path) && !is_hf_folder(path);
+}
+
+// A line that was typed, without its end; std::nullopt after Ctrl-D. Takes nothing after it from the terminal.
+std::optional<std::string> read_line() {
+  std::string line;
+  std::array<char, 256> part{};
+  while (!line.ends_with('\n')) {
+    const ssize_t size = ::read(STDIN_FILENO, part.data(), part.size());
+    if (size <= 0) return std::nullopt;
+    line.append(part.data(), static_cast<std::size_t>(size));
+  }
+  const std::size_t begin = line.find_first_not_of(" \t\r\n");
+  if (begin == std::string::npos) return "";
+  return line.substr(begin, line.find_last_not_of(" \t\r\n") + 1 - begin);
+}
+
+// The index of the model that was typed as a number from 1 on; the first for an empty line.
+std::optional<std::size_t> parse_choice(const std::string& text, std::size_t count) {
+  if (text.empty()) return 0;
+  std::size_t number = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool fits = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
+  return fits && 1 <= number && number <= count ? std::optional(number - 1) : std::nullopt;
+}
+
+}  // namespace
+
+std::string the_checkpoint_in(const std::string& path) {
+  if (!means_many(path)) return path;
+  const std::vector<ListedCheckpoint> found = list_checkpoints(path);
+  const auto models = std::count_if(found.begin(), found.end(), is_model);
+  const auto newest = std::find_if(found.begin(), found.end(), is_model);
+  if (found.empty()) fail_without_model(path);
+  if (models == 1) return newest->path;
+  if (models == 0) {
+    throw ManyCheckpoints(fmt::format("{}: holds nothing but LoRA files, expected a model; name the model that they "
+                                      "were trained for, and one of them with --lora",
+                                      path),
+                          lines_of(found));
+  }
+  if (std::none_of(found.begin(), found.end(), [](const ListedCheckpoint& file) { return file.is_model; })) {
+    throw Error(
+        fmt::format("{}: holds {} files, none of which can be read as a model; name one, such as {}, to see why", path,
+                    models, newest->path));
+  }
+  throw ManyCheckpoints(fmt::format("{}: holds {} checkpoints, expected one; name one of these, newest first, as in {}",
+                                    path, models, newest->path),
+                        lines_of(found));
+}
+
+std::optional<int> choose_checkpoint(std::string& model, std::FILE* screen) {
+  if (model.empty() || !means_many(model)) return std::nullopt;
+  std::vector<ListedCheckpoint> models = list_checkpoints(model);
+  models.erase(std::remove_if(models.begin(), models.end(), std::not_fn(is_model)), models.end());
+  if (models.size() < 2) return std::nullopt;
+  fmt::print(screen, "{}\n", localized("{} holds {} checkpoints, newest first:", terminal_text(model), models.size()));
+  for (std::size_t i = 0; i < models.size(); ++i) fmt::print(screen, "{:>4}  {}\n", i + 1, line_of(models[i]));
+  while (true) {
+    fmt::print(screen, "{} ", translated("number of the one to load (Enter: 1)>"));
+    std::fflush(screen);
+    const auto line = read_line();
+    if (!line) {
+      std::fputs("\n", screen);
+      return 0;
+    }
+    if (const auto choice = parse_choice(*line, models.size())) {
+      model = models[*choice].path;
+      break;
+    }
+    fmt::print(screen, "{}\n", localized("type a number from 1 to {}; Ctrl-D to exit", models.size()));
+  }
+  return std::nullopt;
+}
+
+}  // namespace minimind

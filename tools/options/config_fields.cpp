@@ -1,0 +1,138 @@
+#include "tools/options/config_fields.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "tools/terminal/language.h"
+
+namespace minimind {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json rope_scaling_value(const std::optional<RopeScaling>& scaling) {
+  if (!scaling) return nullptr;
+  if (scaling->kind == RopeScaling::Kind::linear) return {{"type", "linear"}, {"factor", scaling->factor}};
+  return {{"type", "yarn"},
+          {"factor", scaling->factor},
+          {"original_max_position_embeddings", scaling->original_max_position_embeddings},
+          {"beta_fast", scaling->beta_fast},
+          {"beta_slow", scaling->beta_slow},
+          {"attention_factor", scaling->attention_factor}};
+}
+
+std::size_t numbers_in(const StoredTensor& tensor) {
+  const BlockShape block = block_shape(tensor.dtype);
+  return tensor.data.size() / block.bytes * block.elements;
+}
+
+// MiniMind's scripts fix everything else that tensors do not show, such as rope_theta, for each generation.
+bool may_be_otherwise(std::string_view field) {
+  return field == "num_attention_heads" || field == "num_key_value_heads" || field == "num_experts_per_tok";
+}
+
+std::string rank_text(const LoraMerge& merge) {
+  if (merge.smallest_rank == merge.largest_rank) return localized("rank {}", merge.largest_rank);
+  return localized("ranks {} to {}", merge.smallest_rank, merge.largest_rank);
+}
+
+std::string without_experts_text(const LoraMerge& merge) {
+  return localized("{}: its LoRA for {} of experts is not used (first: {}): the model is dense", merge.path,
+                   counted(merge.without_experts.size(), "{} module", "{} modules"), merge.without_experts.front());
+}
+
+// "what v3 uses", in the language in force.
+std::string reason_in_words(const std::string& reason) {
+  constexpr std::string_view before = "what ", after = " uses";
+  if (!reason.starts_with(before) || !reason.ends_with(after)) return reason;
+  return localized("what {} uses", reason.substr(before.size(), reason.size() - before.size() - after.size()));
+}
+
+}  // namespace
+
+std::vector<ConfigField> config_fields(const Checkpoint& checkpoint) {
+  const Config& config = checkpoint.config;
+  std::vector<ConfigField> fields;
+  const auto add = [&](const char* name, Json value) {
+    const auto source = checkpoint.sources.find(name);
+    fields.push_back({name, std::move(value), source == checkpoint.sources.end() ? "" : source->second});
+  };
+  add("family", name_of(config.family));
+  add("vocab_size", config.vocab_size);
+  add("hidden_size", config.hidden_size);
+  add("num_hidden_layers", config.num_hidden_layers);
+  add("num_attention_heads", config.num_attention_heads);
+  add("num_key_value_heads", config.num_key_value_heads);
+  add("head_dim", config.head_dim);
+  add("intermediate_size", config.intermediate_size);
+  add("hidden_act", name_of(config.hidden_act));
+  add("rms_norm_eps", config.rms_norm_eps);
+  add("rope_theta", config.rope_theta);
+  add("rope_scaling", rope_scaling_value(config.rope_scaling));
+  add("max_position_embeddings", config.max_position_embeddings);
+  add("tie_word_embeddings", config.tie_word_embeddings);
+  add("eos_token_id", config.eos_token_id);
+  if (config.num_experts == 0) return fields;
+  add("num_experts", config.num_experts);
+  add("num_experts_per_tok", config.num_experts_per_tok);
+  add("n_shared_experts", config.n_shared_experts);
+  add("moe_intermediate_size", config.moe_intermediate_size);
+  add("norm_topk_prob", config.norm_topk_prob);
+  return fields;
+}
+
+std::string assumptions(const Checkpoint& checkpoint) {
+  constexpr std::string_view prefix = "assumed: ";
+  std::map<std::string, std::string> by_reason;
+  for (const ConfigField& field : config_fields(checkpoint)) {
+    if (!field.source.starts_with(prefix) || !may_be_otherwise(field.name)) continue;
+    std::string& fields = by_reason[field.source.substr(prefix.size())];
+    fields += fmt::format("{}{} {}", fields.empty() ? "" : ", ", field.name,
+                          field.value.is_string() ? field.value.get<std::string>() : field.value.dump());
+  }
+  std::string text;
+  for (const auto& [reason, fields] : by_reason)
+    text += (text.empty() ? "" : "; ") + localized("{}: {}", reason_in_words(reason), fields);
+  return text;
+}
+
+std::vector<std::string> lora_notes(const Checkpoint& checkpoint) {
+  std::vector<std::string> notes;
+  if (const auto& own = checkpoint.own_lora) {
+    notes.push_back(localized("the checkpoint's own LoRA of {} merged into {} (first: {}), kept as f32",
+                              rank_text(*own), counted(own->changed.size(), "{} tensor", "{} tensors"),
+                              own->changed.front()));
+    if (!own->without_experts.empty()) notes.push_back(without_experts_text(*own));
+  }
+  for (const LoraMerge& lora : checkpoint.loras) {
+    notes.push_back(localized("LoRA of {} merged into {} (first: {}), kept as f32", rank_text(lora),
+                              counted(lora.changed.size(), "{} tensor", "{} tensors"), lora.changed.front()));
+    if (lora.base_tensors > 0) {
+      notes.push_back(localized("{}: only its LoRA is used, not the {} of the model it also holds", lora.path,
+                                counted(lora.base_tensors, "{} tensor", "{} tensors")));
+    }
+    if (!lora.without_experts.empty()) notes.push_back(without_experts_text(lora));
+  }
+  return notes;
+}
+
+std::size_t parameter_count(const Checkpoint& checkpoint) {
+  std::size_t count = 0;
+  for (const auto& [name, tensor] : checkpoint.tensors) count += numbers_in(tensor);
+  return count;
+}
+
+std::string stored_types(const Checkpoint& checkpoint) {
+  std::map<std::string_view, std::size_t> counts;
+  for (const auto& [name, tensor] : checkpoint.tensors) counts[name_of(tensor.dtype)] += numbers_in(tensor);
+  std::vector<std::pair<std::string_view, std::size_t>> sorted(counts.begin(), counts.end());
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text;
+  for (const auto& [type, count] : sorted) text += (text.empty() ? "" : ", ") + std::string(type);
+  return text;
+}
+
+}  // namespace minimind

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "runtime/chat/chat_template.h"
+#include "runtime/tokenizer/tokenizer_data.h"
+
+namespace minimind {
+
+struct FoundTemplate {
+  ChatTemplate chat_template;
+  std::string source;  // what it is from, for messages
+};
+
+// The chat template in the file `given`, else the tokenizer's; nothing where there is neither. Throws Error as
+// ChatTemplate does, and when the file cannot be read.
+std::optional<FoundTemplate> find_template(const std::string& given, const TokenizerData* tokenizer);
+
+}  // namespace minimind

@@ -1,0 +1,35 @@
+#include "tools/options/generation_limits.h"
+
+#include "runtime/text/utf8.h"
+#include "tools/terminal/note.h"
+#include "weights/io/error.h"
+
+namespace minimind {
+
+std::vector<std::int32_t> end_tokens(const Engine& engine, const Tokenizer* tokenizer, bool quiet) {
+  std::vector<std::int32_t> tokens = engine.model.config.eos_token_id;
+  const bool tokenizer_tells = tokenizer && tokenizer->eos_id();
+  if (engine.eos_was_assumed && tokenizer_tells) tokens.clear();
+  if (tokenizer_tells) tokens.push_back(*tokenizer->eos_id());
+  if (engine.eos_was_assumed && !tokenizer_tells && !quiet) {
+    note("assumed that token {} ends the text; --ignore-eos continues past it", tokens.front());
+  }
+  return tokens;
+}
+
+std::size_t context_size(std::optional<std::size_t> given, const Config& config, bool quiet) {
+  if (!given) return config.max_position_embeddings;
+  if (*given > config.max_position_embeddings && !quiet) {
+    note("--ctx-size {} exceeds the model's context of {} positions", *given, config.max_position_embeddings);
+  }
+  return *given;
+}
+
+void check_stops(const std::vector<std::string>& stops) {
+  for (const std::string& stop : stops) {
+    if (stop.empty() || !is_utf8(stop))
+      throw UsageError("--stop is empty or not UTF-8, expected a text of at least one whole character");
+  }
+}
+
+}  // namespace minimind

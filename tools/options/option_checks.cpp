@@ -1,0 +1,128 @@
+#include "tools/options/option_checks.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "weights/io/error.h"
+#include "weights/io/quote.h"
+#include "weights/io/suggestion.h"
+
+namespace minimind {
+namespace {
+
+template <class Number>
+std::optional<Number> parse(const std::string& text) {
+  Number number{};
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || rest != end) return std::nullopt;
+  return number;
+}
+
+bool is_digits(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// Why this is not a whole number in the range.
+std::string whole_number_error(const std::string& value, std::uint64_t least, std::uint64_t most) {
+  const std::string expected = fmt::format("expected a whole number from {} to {}", least, most);
+  if (value.empty()) return fmt::format("the value is empty, {}", expected);
+  if (is_digits(value)) {
+    const auto number = parse<std::uint64_t>(value);
+    return fmt::format("{} is too {}, {}", value, number && *number < least ? "small" : "large", expected);
+  }
+  if (value.front() == '-' && is_digits(value.substr(1))) return fmt::format("{} is too small, {}", value, expected);
+  constexpr double exact = 0x1p53;
+  const auto meant = parse<double>(value);
+  const bool is_whole = meant && *meant == std::floor(*meant) && *meant >= static_cast<double>(least) &&
+                        *meant <= std::min(static_cast<double>(most), exact);
+  return fmt::format("{} is not a whole number, expected one from {} to {}{}", minimind::quoted(value), least, most,
+                     is_whole ? fmt::format("; write {:.0f}", *meant) : "");
+}
+
+// The name that a type has here; `given` in lower case if it has none.
+std::string canonical_type(const std::string& given) {
+  static const std::map<std::string, std::string> names{
+      {"fp32", "f32"}, {"float32", "f32"},   {"float", "f32"}, {"fp16", "f16"},  {"float16", "f16"},
+      {"half", "f16"}, {"bfloat16", "bf16"}, {"q8-0", "q8_0"}, {"q4-0", "q4_0"}, {"iq4-nl", "iq4_nl"}};
+  std::string name = normalized(given);
+  if (name.starts_with("torch.")) name.erase(0, std::string_view("torch.").size());
+  const auto found = names.find(name);
+  return found == names.end() ? name : found->second;
+}
+
+}  // namespace
+
+std::string not_empty(const std::string& value) {
+  return value.empty() ? "the value is empty; leave the option out" : "";
+}
+
+std::string a_number(const std::string& value) {
+  const auto number = parse<double>(value);
+  if (number && std::isfinite(*number)) return "";
+  return value.empty() ? "the value is empty, expected a number such as 0.85"
+                       : fmt::format("{} is not a number, expected one such as 0.85", minimind::quoted(value));
+}
+
+std::string not_negative(const std::string& value) {
+  const std::string error = a_number(value);
+  if (!error.empty()) return error;
+  return *parse<double>(value) >= 0 ? "" : fmt::format("{} is negative, expected 0 or more", value);
+}
+
+CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
+  return CLI::Validator(
+      [least, most](std::string& value) {
+        const auto number = is_digits(value) ? parse<std::uint64_t>(value) : std::nullopt;
+        if (!number || *number < least || *number > most) return whole_number_error(value, least, most);
+        value = std::to_string(*number);
+        return std::string();
+      },
+      "");
+}
+
+CLI::Validator one_of(std::vector<std::string> names) {
+  return CLI::Validator(
+      [names = std::move(names)](std::string& value) {
+        const bool known = std::find(names.begin(), names.end(), value) != names.end();
+        return known ? std::string() : unknown_choice(value, names);
+      },
+      "");
+}
+
+CLI::Validator type_name(std::vector<std::string> types) {
+  return CLI::Validator(
+      [types = std::move(types)](std::string& value) {
+        const std::string name = canonical_type(value);
+        if (std::find(types.begin(), types.end(), name) == types.end()) return unknown_choice(value, types);
+        value = name;
+        return std::string();
+      },
+      "");
+}
+
+std::string parse_type_name(const std::string& option, const std::string& given,
+                            const std::vector<std::string>& types) {
+  std::string name = given;
+  const std::string error = type_name(types)(name);
+  if (!error.empty()) throw UsageError(fmt::format("{}: {}", option, error));
+  return name;
+}
+
+const std::vector<std::string>& weight_types() {
+  static const std::vector<std::string> types{"f32", "f16", "bf16", "q8_0", "q4_0", "iq4_nl"};
+  return types;
+}
+
+const std::vector<std::string>& kv_types() {
+  static const std::vector<std::string> types{"f32", "f16", "q8_0"};
+  return types;
+}
+
+}  // namespace minimind

@@ -1,0 +1,26 @@
+#include "tools/options/profiling.h"
+
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "weights/io/error.h"
+#include "weights/io/quote.h"
+
+namespace minimind {
+
+bool profile_wanted() {
+  const char* value = std::getenv("MINIMIND_PROFILE");
+  const std::string_view wanted = value ? value : "";
+  if (wanted == "1") return true;
+  if (wanted.empty() || wanted == "0") return false;
+  throw UsageError(fmt::format("MINIMIND_PROFILE is {}, wanted 1 for a profile or 0", quoted(wanted)));
+}
+
+void print_profile(const Profile& profile) {
+  std::fputs(to_table(profile).c_str(), stderr);
+}
+
+}  // namespace minimind

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/generate/sampler.h"
+#include "runtime/grammar/grammar.h"
+
+namespace minimind {
+
+// How the commands that generate draw tokens: --temperature to --json-schema.
+struct SamplingArguments {
+  SamplingOptions options;  // but for what follows
+  std::optional<std::uint64_t> seed;
+  bool greedy = false;
+  std::vector<std::string> logit_bias;
+  std::vector<std::string> dry_sequence_breakers;
+  std::string grammar_file;
+  std::string json_schema_file;
+
+  void add_to(CLI::App& command);
+
+  // Checked, with a random seed where none is given. Throws UsageError.
+  SamplingOptions sampling() const;
+
+  // What the text has to conform to; null where neither file is given. Throws UsageError when both are, and Error as
+  // load_grammar() and load_json_schema() do.
+  std::shared_ptr<const Grammar> grammar() const;
+};
+
+// "ID+BIAS" or "ID-BIAS", as in 15043+1, 15043-0.5 and 15043-inf. Throws UsageError.
+LogitBias parse_logit_bias(const std::string& text);
+
+}  // namespace minimind

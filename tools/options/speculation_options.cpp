@@ -1,0 +1,94 @@
+#include "tools/options/speculation_options.h"
+
+#include <fmt/core.h>
+
+#include "runtime/generate/draft_model.h"
+#include "runtime/generate/prompt_lookup.h"
+#include "tools/options/load_tokenizer.h"
+#include "tools/terminal/language.h"
+#include "weights/io/error.h"
+#include "weights/io/quote.h"
+
+namespace minimind {
+namespace {
+
+constexpr std::size_t default_draft_tokens = 4;
+static_assert(default_draft_tokens == 4, "as the help of --speculate says");
+constexpr int most_draft_tokens = 64;
+
+void check_same_tokens(const Tokenizer& tokenizer, const Tokenizer& draft, std::size_t vocab_size,
+                       const std::string& draft_path) {
+  for (std::size_t i = 0; i < vocab_size; ++i) {
+    const auto id = static_cast<std::int32_t>(i);
+    const bool same = tokenizer.has(id) == draft.has(id) && tokenizer.token_bytes(id) == draft.token_bytes(id) &&
+                      tokenizer.is_special(id) == draft.is_special(id);
+    if (same) continue;
+    const auto text_in = [id](const Tokenizer& one) -> std::string {
+      return one.has(id) ? minimind::quoted(one.token_text(id)) : "unused";
+    };
+    throw Error(
+        fmt::format("{}: token {} is {}, but {} in the model it is to draft for; --draft requires a model with "
+                    "the same tokenizer",
+                    draft_path, id, text_in(draft), text_in(tokenizer)));
+  }
+}
+
+void check_same_vocabulary(const Engine& engine, const Tokenizer* tokenizer, const Engine& draft,
+                           const std::string& draft_path) {
+  const std::size_t wanted = engine.model.config.vocab_size, found = draft.model.config.vocab_size;
+  if (found != wanted) {
+    throw Error(
+        fmt::format("{}: has a vocabulary of {}, but the model it is to draft for has one of {}; --draft requires "
+                    "a model with the same tokenizer",
+                    draft_path, found, wanted));
+  }
+  if (!tokenizer) return;
+  const auto draft_tokenizer = load_tokenizer("", draft_path);
+  if (draft_tokenizer) check_same_tokens(*tokenizer, *draft_tokenizer, wanted, draft_path);
+}
+
+}  // namespace
+
+void SpeculationArguments::add_to(CLI::App& command) {
+  command
+      .add_option(
+          "--speculate", speculate,
+          "speculative decoding: draft up to N tokens from the earlier text, or with --draft, and check them at "
+          "once; the text stays the same; 0: off (default: 0; with --draft 4)")
+      ->type_name("N")
+      ->transform(whole_number(0, most_draft_tokens));
+  command.add_option("--draft", draft, "smaller draft model with the same tokenizer")
+      ->type_name("MODEL")
+      ->check(not_empty);
+}
+
+std::size_t SpeculationArguments::draft_tokens() const {
+  if (draft.empty()) return speculate.value_or(0);
+  if (speculate == 0) throw UsageError("--draft has nothing to do with --speculate 0");
+  return speculate.value_or(default_draft_tokens);
+}
+
+Speculation::Speculation(const SpeculationArguments& arguments, const Engine& engine, const Tokenizer* tokenizer,
+                         std::size_t capacity, const RunOptions& run) {
+  if (arguments.draft_tokens() == 0) return;
+  if (arguments.draft.empty()) {
+    drafter_ = std::make_unique<PromptLookup>();
+    return;
+  }
+  CheckpointOptions checkpoint;
+  checkpoint.model = arguments.draft;
+  RunOptions draft_run = run;
+  draft_run.type.clear();
+  draft_engine_ = std::make_unique<Engine>(load_engine(checkpoint, draft_run));
+  check_same_vocabulary(engine, tokenizer, *draft_engine_, arguments.draft);
+  drafter_ = std::make_unique<DraftModel>(draft_engine_->model, draft_engine_->kernels, draft_engine_->threads,
+                                          batch_tokens, capacity);
+}
+
+std::string describe_drafts(const Generated& result) {
+  if (result.drafted == 0) return localized("no drafts");
+  return localized("{} of {} drafts accepted ({:.0f}%)", result.accepted, result.drafted,
+                   100 * static_cast<double>(result.accepted) / static_cast<double>(result.drafted));
+}
+
+}  // namespace minimind

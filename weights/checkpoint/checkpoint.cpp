@@ -1,0 +1,205 @@
+#include "weights/checkpoint/checkpoint.h"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include "weights/gguf/gguf_model.h"
+#include "weights/gguf/reader.h"
+#include "weights/huggingface/folder.h"
+#include "weights/huggingface/safetensors.h"
+#include "weights/io/error.h"
+#include "weights/io/mistaken_file.h"
+#include "weights/io/quote.h"
+#include "weights/io/text_file.h"
+#include "weights/model/check_tensors.h"
+#include "weights/model/tensor_names.h"
+#include "weights/torch/pth.h"
+
+namespace minimind {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What a file or folder holds, before it is held against itself.
+struct Source {
+  std::string format;
+  CanonicalTensors canonical;
+  StoredTensors lora;                  // unmerged, under the names of the file
+  std::optional<StatedConfig> stated;  // said in the file itself
+  std::optional<DType> vector_type;
+  GgufMetadata metadata;
+};
+
+Source from_gguf(std::shared_ptr<const MappedFile> file) {
+  GgufModel model = read_gguf_model(std::move(file));
+  Source source;
+  source.format = std::move(model.format);
+  source.canonical.tensors = std::move(model.tensors);
+  source.stated = std::move(model.stated);
+  source.vector_type = model.vector_type;
+  source.metadata = std::move(model.metadata);
+  return source;
+}
+
+Source from_state_dict(StoredTensors stored, std::string format, const std::string& path) {
+  Source source;
+  source.format = std::move(format);
+  source.lora = take_lora(stored);
+  if (stored.empty() && !source.lora.empty()) {
+    throw Error(fmt::format(
+        "{}: is a LoRA without a model; load the model it was trained on and add this file as its LoRA", path));
+  }
+  source.canonical = to_canonical_names(std::move(stored), path);
+  return source;
+}
+
+Source read_source(const std::string& path) {
+  check_path(path);
+  if (is_folder(path)) {
+    HfFolder folder = read_hf_folder(path);
+    return from_state_dict(std::move(folder.tensors), std::move(folder.format), path);
+  }
+  auto file = MappedFile::open(path);
+  if (looks_like_gguf(file->bytes())) return from_gguf(std::move(file));
+  if (looks_like_pth(file->bytes())) return from_state_dict(read_pth(std::move(file)), "torch.save", path);
+  if (looks_like_safetensors(file->bytes())) {
+    return from_state_dict(read_safetensors(std::move(file)), "safetensors", path);
+  }
+  throw Error(fmt::format("{}: is neither a torch.save file (.pth, .pt, .bin) nor safetensors nor GGUF{}", path,
+                          shown_text(file->bytes())));
+}
+
+// A .pth stands alone in MiniMind's out/ folder; the files of a Hugging Face export belong to the config beside them.
+std::optional<StatedConfig> stated_config(const std::string& path, const OpenOptions& options) {
+  if (options.config_path) {
+    StatedConfig stated = parse_config_json(read_text_file(*options.config_path), *options.config_path);
+    if (stated.settings == 0) throw Error(fmt::format("{}: holds no setting of a model", *options.config_path));
+    return stated;
+  }
+  if (is_folder(path)) return read_folder_config(path);
+  const fs::path file(path);
+  const bool exported = file.extension() == ".safetensors" || file.extension() == ".bin";
+  return exported ? read_folder_config(file.parent_path().empty() ? "." : file.parent_path().string()) : std::nullopt;
+}
+
+// Keys of the config that do not change what a model of this family computes.
+std::vector<std::string> unused_settings(const std::optional<StatedConfig>& stated, Family family) {
+  if (!stated) return {};
+  std::vector<std::string> unused = stated->unused;
+  if (stated->max_seq_len && !has_lm_config(family)) unused.push_back("max_seq_len");
+  return unused;
+}
+
+bool is_same_file(const std::string& a, const std::string& b) {
+  std::error_code ignored;
+  return fs::equivalent(a, b, ignored);
+}
+
+// Merges the LoRA that the checkpoint holds itself, then those given.
+void add_loras(Checkpoint& checkpoint, const StoredTensors& own, const std::vector<LoraFile>& given) {
+  const auto changed = [&](const LoraMerge& merge) {
+    checkpoint.lora_changed.insert(checkpoint.lora_changed.end(), merge.changed.begin(), merge.changed.end());
+  };
+  if (!own.empty()) {
+    checkpoint.own_lora = merge_lora(checkpoint.tensors, own, {checkpoint.path, 1});
+    changed(*checkpoint.own_lora);
+  }
+  for (const LoraFile& lora : given) {
+    if (!own.empty() && is_same_file(lora.path, checkpoint.path)) {
+      throw UsageError(
+          fmt::format("{}: is the model, too, which its LoRA is merged into already; leave out --lora", lora.path));
+    }
+    checkpoint.loras.push_back(add_lora(checkpoint.tensors, lora));
+    changed(checkpoint.loras.back());
+  }
+}
+
+// llama.cpp's names for a model without a tokenizer are "none" and "no_vocab".
+bool holds_tokenizer(const GgufMetadata& metadata) {
+  const GgufValue* const model = metadata.find("tokenizer.ggml.model");
+  const auto* const name = model ? std::get_if<std::string>(&model->data) : nullptr;
+  return model && !(name && (*name == "none" || *name == "no_vocab"));
+}
+
+// The folder above, as its name has it; where the folder itself is a link, another one than `folder`/.. is.
+fs::path named_parent(const fs::path& folder) {
+  std::error_code failed;
+  fs::path path = fs::absolute(folder, failed).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  return path.parent_path();
+}
+
+// In the order in which they are looked for: beside the checkpoint, then where MiniMind's trees have the tokenizer, if
+// the checkpoint is in out/ or in the tree's own folder; then the same where the checkpoint is a link.
+std::vector<fs::path> tokenizer_candidates(const std::string& checkpoint_path) {
+  const fs::path path(checkpoint_path);
+  std::error_code failed;
+  const fs::path target = fs::canonical(path, failed);
+  std::vector<fs::path> candidates;
+  for (const fs::path& checkpoint : {path, target}) {
+    if (checkpoint.empty()) continue;  // there is no such file
+    const fs::path folder = is_folder(checkpoint_path) ? checkpoint : checkpoint.parent_path();
+    candidates.push_back(folder / "tokenizer.json");
+    for (const fs::path& tree : {folder / "..", named_parent(folder), folder}) {
+      candidates.push_back(tree / "model" / "tokenizer.json");
+      candidates.push_back(tree / "model" / "minimind_tokenizer" / "tokenizer.json");
+    }
+  }
+  return candidates;
+}
+
+}  // namespace
+
+Checkpoint open_checkpoint(const std::string& path, const OpenOptions& options) {
+  Source source = read_source(path);
+  if (source.stated && options.config_path) {
+    throw UsageError(fmt::format("{}: states every hyper-parameter itself; leave out --config", path));
+  }
+  const auto beside = source.stated ? std::nullopt : stated_config(path, options);
+  const auto& stated = beside ? beside : source.stated;
+  InferredConfig inferred = infer_config(source.canonical, stated, options.overrides, path);
+  std::vector<std::string> unused = unused_settings(stated, inferred.config.family);
+  Checkpoint checkpoint{.path = path,
+                        .format = std::move(source.format),
+                        .config = std::move(inferred.config),
+                        .sources = std::move(inferred.sources),
+                        .tensors = std::move(source.canonical.tensors),
+                        .vector_type = source.vector_type,
+                        .metadata = std::move(source.metadata),
+                        .skipped = std::move(source.canonical.skipped),
+                        .unused_settings = std::move(unused),
+                        .lora_changed = {},
+                        .own_lora = {},
+                        .loras = {}};
+  if (checkpoint.config.tie_word_embeddings) checkpoint.tensors.erase("lm_head.weight");
+  check_tensors(checkpoint.tensors, checkpoint.config, path);
+  add_loras(checkpoint, source.lora, options.loras);
+  return checkpoint;
+}
+
+bool is_gguf(const std::string& path) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return false;
+  std::ifstream file(path, std::ios::binary);
+  std::array<char, 4> magic{};
+  return file.read(magic.data(), magic.size()) && looks_like_gguf(std::as_bytes(std::span(magic)));
+}
+
+std::optional<std::string> find_tokenizer(const std::string& checkpoint_path) {
+  if (is_gguf(checkpoint_path) && holds_tokenizer(read_gguf(MappedFile::open(checkpoint_path)).metadata)) {
+    return checkpoint_path;
+  }
+  for (const fs::path& candidate : tokenizer_candidates(checkpoint_path)) {
+    std::error_code failed;
+    if (!fs::is_regular_file(candidate, failed)) continue;
+    const fs::path shorter = candidate.lexically_normal();  // where a folder is a link, x/.. is another folder
+    return fs::equivalent(shorter, candidate, failed) ? shorter.string() : candidate.string();
+  }
+  return std::nullopt;
+}
+
+}  // namespace minimind

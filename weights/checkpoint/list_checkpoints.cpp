@@ -1,0 +1,110 @@
+#include "weights/checkpoint/list_checkpoints.h"
+
+#include <fmt/core.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <optional>
+#include <tuple>
+
+#include "weights/checkpoint/checkpoint.h"
+#include "weights/huggingface/folder.h"
+#include "weights/io/error.h"
+#include "weights/torch/pth.h"
+
+namespace minimind {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool has_suffix_of_a_model(const fs::path& path) {
+  std::string suffix = path.extension().string();
+  for (char& c : suffix) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const char* known : {".pth", ".pt", ".bin", ".safetensors", ".gguf"}) {
+    if (suffix == known) return true;
+  }
+  return false;
+}
+
+// The files in a folder that may be read, or the file itself.
+std::vector<fs::path> weight_files(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) return {path};
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(path, ignored)) {
+    if (entry.is_regular_file(ignored) && has_suffix_of_a_model(entry.path())) files.push_back(entry.path());
+  }
+  return files;
+}
+
+bool is_lora(const std::string& path) {
+  try {
+    const StoredTensors tensors = read_pth(MappedFile::open(path));
+    return std::all_of(tensors.begin(), tensors.end(),
+                       [](const auto& entry) { return entry.first.find(".lora.") != std::string::npos; });
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// Nothing when it cannot be read as a model.
+std::optional<std::string> describe(const std::string& path) {
+  try {
+    const Checkpoint checkpoint = open_checkpoint(path, {});
+    double parameters = 0;
+    for (const auto& [name, tensor] : checkpoint.tensors) {
+      double elements = 1;
+      for (const std::size_t size : tensor.shape) elements *= static_cast<double>(size);
+      parameters += elements;
+    }
+    return fmt::format("{}, {:.2f} M parameters", name_of(checkpoint.config.family), 1e-6 * parameters);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+ListedCheckpoint listed(const fs::path& path) {
+  ListedCheckpoint found{.path = path.string()};
+  for (const fs::path& file : weight_files(path)) {
+    struct stat status {};
+    if (::stat(file.c_str(), &status) != 0) continue;
+    found.written = std::max<std::int64_t>(found.written, status.st_mtime);
+    found.bytes += static_cast<std::uintmax_t>(status.st_size);
+  }
+  std::error_code ignored;
+  found.is_lora = !fs::is_directory(path, ignored) && is_lora(found.path);
+  const auto description = found.is_lora ? std::optional<std::string>("LoRA") : describe(found.path);
+  found.is_model = !found.is_lora && description;
+  found.description = description.value_or("cannot be read as a model");
+  return found;
+}
+
+}  // namespace
+
+std::vector<ListedCheckpoint> list_checkpoints(const std::string& folder) {
+  std::vector<ListedCheckpoint> found;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const bool is_file = entry.is_regular_file(ignored) && has_suffix_of_a_model(entry.path());
+    const bool is_model_folder = entry.is_directory(ignored) && is_hf_folder(entry.path().string());
+    if (is_file || is_model_folder) found.push_back(listed(entry.path()));
+  }
+  std::sort(found.begin(), found.end(), [](const ListedCheckpoint& a, const ListedCheckpoint& b) {
+    return std::tie(b.written, a.path) < std::tie(a.written, b.path);
+  });
+  return found;
+}
+
+std::vector<std::string> folders_with_checkpoints(const std::string& folder) {
+  std::vector<std::string> found;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (entry.is_directory(ignored) && !weight_files(entry.path()).empty()) found.push_back(entry.path().string());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+}  // namespace minimind

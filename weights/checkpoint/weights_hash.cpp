@@ -1,0 +1,39 @@
+#include "weights/checkpoint/weights_hash.h"
+
+#include <algorithm>
+#include <bit>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "weights/io/sha256.h"
+#include "weights/tensor/shape.h"
+#include "weights/tensor/stored_numbers.h"
+
+namespace minimind {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "floats are hashed as they lie in memory");
+
+}  // namespace
+
+std::string weights_sha256(const StoredTensors& tensors) {
+  // A multiple of every block, small enough to be hashed out of the cache.
+  constexpr std::size_t chunk = 16384;
+  std::vector<float> values(chunk);
+  Sha256 hash;
+  for (const auto& [name, tensor] : tensors) {
+    const std::string line = name + " " + shape_text(tensor.shape) + "\n";
+    hash.update(std::as_bytes(std::span(line)));
+    const std::size_t numbers = element_count(tensor.shape).value();
+    for (std::size_t first = 0; first < numbers; first += chunk) {
+      const std::span part = std::span(values).first(std::min(chunk, numbers - first));
+      read_floats(tensor, first, part.size(), part.data());
+      hash.update(std::as_bytes(part));
+    }
+    if (tensor.mapping) tensor.mapping->release(tensor.data);
+  }
+  return hash.hex_digest();
+}
+
+}  // namespace minimind

@@ -1,0 +1,168 @@
+#include "weights/export/hugging_face.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "weights/io/error.h"
+#include "weights/model/tensor_names.h"
+#include "weights/model/yarn_ramp.h"
+
+namespace minimind {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct NetworkParts {
+  bool gate, any_bias, all_biases;
+};
+
+NetworkParts network_parts(const StoredTensors& tensors) {
+  const bool gate = some_network_has(tensors, ".gate_proj.bias");
+  const bool up = some_network_has(tensors, ".up_proj.bias");
+  const bool down = some_network_has(tensors, ".down_proj.bias");
+  return {some_network_has(tensors, ".gate_proj.weight"), gate || up || down, gate && up && down};
+}
+
+bool has_q_norm(const StoredTensors& tensors) {
+  return tensors.contains(layer_tensor(0, "self_attn.q_norm.weight"));
+}
+
+bool is_yarn(const Config& config) {
+  return config.rope_scaling && config.rope_scaling->kind == RopeScaling::Kind::yarn;
+}
+
+// What keeps transformers from computing this model; empty when nothing does.
+std::string obstacle(const Config& config, const StoredTensors& tensors) {
+  const NetworkParts parts = network_parts(tensors);
+  const bool q_norm = has_q_norm(tensors);
+  const bool mixture = config.num_experts > 0;
+  if (!parts.gate) return "its feed-forward networks have no gate";
+  if (mixture && config.n_shared_experts > 0) return "its mixtures have shared experts";
+  if (mixture && !q_norm) return "it is a mixture of experts without q_norm";
+  if (parts.any_bias && (q_norm || !parts.all_biases)) return "its feed-forward networks have biases";
+  if (!q_norm && config.hidden_size % config.num_attention_heads != 0) {
+    return fmt::format("its {} heads do not divide its hidden size {}", config.num_attention_heads, config.hidden_size);
+  }
+  if (is_yarn(config) && !has_usual_yarn_ramp(config)) return "its YaRN ends at another frequency";
+  return "";
+}
+
+std::string_view architecture(std::string_view model_type) {
+  if (model_type == "llama") return "LlamaForCausalLM";
+  if (model_type == "qwen3") return "Qwen3ForCausalLM";
+  if (model_type == "qwen3_moe") return "Qwen3MoeForCausalLM";
+  return "MiniMindForCausalLM";
+}
+
+std::string_view torch_name(DType dtype) {
+  return dtype == DType::f16 ? "float16" : dtype == DType::bf16 ? "bfloat16" : "float32";
+}
+
+// transformers wants whole numbers where it counts something.
+Json number(double value) {
+  if (value == std::floor(value) && value < 0x1p53) return static_cast<std::uint64_t>(value);
+  return value;
+}
+
+Json rope_scaling_json(const RopeScaling& scaling) {
+  if (scaling.kind == RopeScaling::Kind::linear) return {{"rope_type", "linear"}, {"factor", scaling.factor}};
+  return {{"rope_type", "yarn"},
+          {"factor", scaling.factor},
+          {"original_max_position_embeddings", number(scaling.original_max_position_embeddings)},
+          {"beta_fast", scaling.beta_fast},
+          {"beta_slow", scaling.beta_slow},
+          {"attention_factor", scaling.attention_factor}};
+}
+
+// Once each: config.json and generation_config.json often say the same.
+Json token_ids(const std::vector<std::int32_t>& ids) {
+  std::vector<std::int32_t> once;
+  for (const std::int32_t id : ids) {
+    if (std::find(once.begin(), once.end(), id) == once.end()) once.push_back(id);
+  }
+  return once.size() == 1 ? Json(once[0]) : Json(once);
+}
+
+// MiniMind's YaRN has its own end of the ramp, and is off in contexts that are no longer than the original one.
+void check_minimind_yarn(const Config& config) {
+  if (!is_yarn(config)) return;
+  const bool on =
+      static_cast<double>(config.max_position_embeddings) > config.rope_scaling->original_max_position_embeddings;
+  if (has_minimind_yarn_ramp(config) && on) return;
+  throw Error(
+      "the model cannot be written for Hugging Face: no class of transformers computes it, and MiniMind's own computes "
+      "another YaRN; convert it to GGUF or .pth, or give --rope-scaling none");
+}
+
+void put_minimind_fields(Json& json, const Config& config) {
+  json["inference_rope_scaling"] = config.rope_scaling.has_value();
+  json["use_moe"] = config.num_experts > 0;
+  if (config.num_experts == 0) return;
+  const bool v3 = config.family == Family::v3 || config.family == Family::qwen3_moe;
+  json["moe_intermediate_size"] = config.moe_intermediate_size;
+  json[v3 ? "num_experts" : "n_routed_experts"] = config.num_experts;
+  json["num_experts_per_tok"] = config.num_experts_per_tok;
+  json["n_shared_experts"] = config.n_shared_experts;
+  json["norm_topk_prob"] = config.norm_topk_prob;
+  json["scoring_func"] = "softmax";
+}
+
+void put_qwen3_moe_fields(Json& json, const Config& config, const StoredTensors& tensors) {
+  std::vector<std::size_t> dense_layers;
+  for (std::size_t layer = 0; layer < config.num_hidden_layers; ++layer) {
+    if (!is_mixture(tensors, layer)) dense_layers.push_back(layer);
+  }
+  json["moe_intermediate_size"] = config.moe_intermediate_size;
+  json["num_experts"] = config.num_experts;
+  json["num_experts_per_tok"] = config.num_experts_per_tok;
+  json["norm_topk_prob"] = normalizes_router(config);
+  json["decoder_sparse_step"] = 1;
+  json["mlp_only_layers"] = dense_layers;
+}
+
+}  // namespace
+
+HfModelType hf_model_type(const Config& config, const StoredTensors& tensors) {
+  const std::string reason = obstacle(config, tensors);
+  if (!reason.empty()) return {"minimind", reason};
+  if (config.num_experts > 0) return {"qwen3_moe", ""};
+  return {has_q_norm(tensors) ? "qwen3" : "llama", ""};
+}
+
+std::string hf_config_json(const Config& config, const StoredTensors& tensors, std::string_view model_type,
+                           DType dtype) {
+  const bool minimind = model_type == "minimind";
+  Json json{{"architectures", Json::array({architecture(model_type)})},
+            {"model_type", model_type},
+            {"vocab_size", config.vocab_size},
+            {"hidden_size", config.hidden_size},
+            {"intermediate_size", config.intermediate_size},
+            {"num_hidden_layers", config.num_hidden_layers},
+            {"num_attention_heads", config.num_attention_heads},
+            {"num_key_value_heads", config.num_key_value_heads},
+            {"head_dim", config.head_dim},
+            {"hidden_act", name_of(config.hidden_act)},
+            {"max_position_embeddings", config.max_position_embeddings},
+            {"rms_norm_eps", config.rms_norm_eps},
+            {"rope_theta", config.rope_theta},
+            {"rope_scaling", config.rope_scaling ? rope_scaling_json(*config.rope_scaling) : Json()},
+            {"attention_bias", false},
+            {"tie_word_embeddings", config.tie_word_embeddings},
+            {"use_cache", true},
+            {"torch_dtype", torch_name(dtype)}};
+  if (!config.eos_token_id.empty()) json["eos_token_id"] = token_ids(config.eos_token_id);
+  if (network_parts(tensors).all_biases) json["mlp_bias"] = true;
+  if (minimind) {
+    check_minimind_yarn(config);
+    put_minimind_fields(json, config);
+  }
+  if (model_type == "qwen3_moe") put_qwen3_moe_fields(json, config, tensors);
+  return json.dump(2) + "\n";
+}
+
+}  // namespace minimind

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "weights/gguf/metadata.h"
+#include "weights/io/mapped_file.h"
+#include "weights/model/config_json.h"
+#include "weights/tensor/dtype.h"
+#include "weights/tensor/stored_tensor.h"
+
+namespace minimind {
+
+// A GGUF file as a checkpoint.
+struct GgufModel {
+  StoredTensors tensors;  // under canonical names; experts one by one; q_proj and k_proj in the family's RoPE layout
+  StatedConfig stated;    // every hyper-parameter that the metadata tells
+  std::optional<DType> vector_type;  // what norms and routers were before they were widened to f32
+  std::string format;                // "GGUF v3, qwen3"
+  GgufMetadata metadata;
+};
+
+// Reads what `convert` writes, and the `llama`, `qwen3` and `qwen3moe` files of llama.cpp's converter and quantiser.
+// Throws Error as read_gguf does, for an architecture we do not compute, and, naming the key, for hyper-parameters that
+// would change the computation in ways we do not do.
+GgufModel read_gguf_model(std::shared_ptr<const MappedFile> file);
+
+}  // namespace minimind

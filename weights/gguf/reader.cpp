@@ -1,0 +1,328 @@
+#include "weights/gguf/reader.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+
+#include "weights/gguf/format.h"
+#include "weights/io/byte_reader.h"
+#include "weights/io/error.h"
+#include "weights/io/quote.h"
+#include "weights/tensor/shape.h"
+
+namespace minimind {
+namespace {
+
+// Limits of ours, so that a file cannot make us take more memory and time than its weights are worth. The largest
+// vocabularies there are, of 256000 tokens, make some 16 MB of metadata; the largest models have some 2000 tensors.
+constexpr std::size_t largest_header = std::size_t{64} << 20;
+constexpr std::size_t most_keys = 4096;
+constexpr std::size_t most_tensors = 65536;
+
+// An empty name or string has its length; a key is not empty and has a type and a value of a byte or more; a tensor has
+// a name, the number of its dimensions, a type and an offset.
+constexpr std::size_t smallest_string = 8;
+constexpr std::size_t smallest_key_and_value = smallest_string + 1 + 4 + 1;
+constexpr std::size_t smallest_tensor = smallest_string + 1 + 4 + 4 + 8;
+
+constexpr std::string_view damaged = "the file is damaged or cut off; copy or download it again";
+
+struct ListedTensor {
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<std::size_t> shape;  // outermost first
+  std::uint64_t offset = 0;        // into the data
+  std::size_t size = 0;
+};
+
+// The length that `what` says it has, in units of at least `smallest` bytes: no more than the rest of the file holds.
+std::size_t read_count(ByteReader& reader, std::size_t smallest, std::string_view what) {
+  const auto count = reader.read<std::uint64_t>();
+  if (count > reader.remaining() / smallest) {
+    reader.fail(fmt::format("{} has a length of {} at offset {}, and {} bytes are left; {}", what, count,
+                            reader.position() - sizeof count, reader.remaining(), damaged));
+  }
+  if (reader.position() + count * smallest > largest_header) {
+    reader.fail(fmt::format("{} has a length of {}; metadata and tensor names are read up to {} bytes", what, count,
+                            largest_header));
+  }
+  return static_cast<std::size_t>(count);
+}
+
+std::string read_text(ByteReader& reader, std::string_view what) {
+  return std::string(reader.take_text(read_count(reader, 1, what)));
+}
+
+std::uint32_t read_version(ByteReader& reader) {
+  const auto version = reader.read<std::uint32_t>();
+  const std::uint32_t swapped = __builtin_bswap32(version);
+  if (swapped >= 1 && swapped <= 3) {
+    reader.fail("the file is big-endian; make it little-endian with gguf-convert-endian of the gguf Python package");
+  }
+  if (version != 2 && version != 3) {
+    reader.fail(
+        fmt::format("the file has version {} of GGUF, wanted 2 or 3; convert the model again with a current "
+                    "llama.cpp, or download the file again",
+                    version));
+  }
+  return version;
+}
+
+bool read_boolean(ByteReader& reader, std::string_view what) {
+  const auto byte = reader.read<std::uint8_t>();
+  if (byte > 1) reader.fail(fmt::format("{} is a bool of {}, wanted 0 or 1; {}", what, byte, damaged));
+  return byte == 1;
+}
+
+// One value, or `count` of them.
+template <typename Value, typename ReadOne>
+GgufValue::Data read_values(std::optional<std::size_t> count, ReadOne read_one) {
+  if (!count) return Value(read_one());
+  std::vector<Value> values(*count);
+  for (std::size_t i = 0; i < *count; ++i) values[i] = read_one();
+  return values;
+}
+
+GgufValue::Data read_data(ByteReader& reader, GgufType type, std::optional<std::size_t> count, std::string_view what) {
+  switch (type) {
+    case GgufType::u8:
+      return read_values<std::uint64_t>(count, [&] { return reader.read<std::uint8_t>(); });
+    case GgufType::u16:
+      return read_values<std::uint64_t>(count, [&] { return reader.read<std::uint16_t>(); });
+    case GgufType::u32:
+      return read_values<std::uint64_t>(count, [&] { return reader.read<std::uint32_t>(); });
+    case GgufType::u64:
+      return read_values<std::uint64_t>(count, [&] { return reader.read<std::uint64_t>(); });
+    case GgufType::i8:
+      return read_values<std::int64_t>(count, [&] { return reader.read<std::int8_t>(); });
+    case GgufType::i16:
+      return read_values<std::int64_t>(count, [&] { return reader.read<std::int16_t>(); });
+    case GgufType::i32:
+      return read_values<std::int64_t>(count, [&] { return reader.read<std::int32_t>(); });
+    case GgufType::i64:
+      return read_values<std::int64_t>(count, [&] { return reader.read<std::int64_t>(); });
+    case GgufType::f32:
+      return read_values<double>(count, [&] { return reader.read<float>(); });
+    case GgufType::f64:
+      return read_values<double>(count, [&] { return reader.read<double>(); });
+    case GgufType::boolean:
+      return read_values<bool>(count, [&] { return read_boolean(reader, what); });
+    case GgufType::string:
+      return read_values<std::string>(count, [&] { return read_text(reader, what); });
+    case GgufType::array:
+      break;
+  }
+  reader.fail(fmt::format("{} is an array of arrays, which MiniMind models do not have; {}", what, damaged));
+}
+
+std::size_t smallest_size(GgufType type) {
+  switch (type) {
+    case GgufType::u16:
+    case GgufType::i16:
+      return 2;
+    case GgufType::u32:
+    case GgufType::i32:
+    case GgufType::f32:
+      return 4;
+    case GgufType::u64:
+    case GgufType::i64:
+    case GgufType::f64:
+    case GgufType::string:
+      return 8;
+    default:
+      return 1;
+  }
+}
+
+GgufType read_type(ByteReader& reader, std::string_view what) {
+  const auto code = reader.read<std::uint32_t>();
+  if (code > static_cast<std::uint32_t>(GgufType::f64)) {
+    reader.fail(fmt::format("{} has a value of type {}, wanted 0 to 12; {}", what, code, damaged));
+  }
+  return static_cast<GgufType>(code);
+}
+
+GgufMetadata read_metadata(ByteReader& reader, std::size_t count) {
+  GgufMetadata metadata;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::string key = read_text(reader, fmt::format("key {} of {}", i + 1, count));
+    if (key.empty()) reader.fail(fmt::format("key {} of {} is empty; {}", i + 1, count, damaged));
+    const std::string what = fmt::format("key {}", minimind::quoted(key));
+    if (metadata.contains(key)) reader.fail(fmt::format("{} is there twice; {}", what, damaged));
+    GgufValue value;
+    value.type = read_type(reader, what);
+    std::optional<std::size_t> elements;
+    if (value.type == GgufType::array) {
+      value.type = read_type(reader, what);
+      elements = read_count(reader, smallest_size(value.type), what);
+    }
+    value.data = read_data(reader, value.type, elements, what);
+    metadata.set(std::move(key), std::move(value));
+  }
+  return metadata;
+}
+
+std::size_t read_alignment(const GgufMetadata& metadata, const ByteReader& reader) {
+  const GgufValue* value = metadata.find(gguf_alignment_key);
+  if (!value) return gguf_default_alignment;
+  if (value->type != GgufType::u32 || value->is_array()) {
+    reader.fail(fmt::format("key '{}' is {}{}, wanted u32; {}", gguf_alignment_key,
+                            value->is_array() ? "an array of " : "", name_of(value->type), damaged));
+  }
+  const auto alignment = std::get<std::uint64_t>(value->data);
+  if (!std::has_single_bit(alignment)) {
+    reader.fail(fmt::format("key '{}' is {}, wanted a power of two; {}", gguf_alignment_key, alignment, damaged));
+  }
+  return static_cast<std::size_t>(alignment);
+}
+
+void refuse_split(const GgufMetadata& metadata, const ByteReader& reader) {
+  const GgufValue* value = metadata.find("split.count");
+  if (!value) return;
+  const auto* natural = std::get_if<std::uint64_t>(&value->data);
+  const auto* integer = std::get_if<std::int64_t>(&value->data);
+  const bool whole = (natural && *natural <= 1) || (integer && *integer <= 1);
+  if (!whole) {
+    reader.fail(
+        "the model is split over several files (key 'split.count'); join them first: "
+        "llama-gguf-split --merge FIRST_PART OUT");
+  }
+}
+
+std::vector<std::size_t> read_shape(ByteReader& reader, const std::string& what) {
+  const auto dimensions = reader.read<std::uint32_t>();
+  if (dimensions > gguf_most_dimensions) {
+    reader.fail(
+        fmt::format("{} has {} dimensions, wanted at most {}; {}", what, dimensions, gguf_most_dimensions, damaged));
+  }
+  std::vector<std::size_t> shape(dimensions);
+  for (std::size_t& size : shape) size = reader.read<std::uint64_t>();
+  std::reverse(shape.begin(), shape.end());
+  if (std::find(shape.begin(), shape.end(), 0u) != shape.end()) {
+    reader.fail(fmt::format("{} has the shape {}, wanted no 0; {}", what, shape_text(shape), damaged));
+  }
+  return shape;
+}
+
+ListedTensor read_listed_tensor(ByteReader& reader, std::size_t number, std::size_t count) {
+  ListedTensor tensor;
+  tensor.name = read_text(reader, fmt::format("tensor {} of {}", number, count));
+  const std::string what = fmt::format("tensor {}", minimind::quoted(tensor.name));
+  if (!is_tensor_name(tensor.name)) {
+    reader.fail(fmt::format("{} is no name for a tensor; {}", minimind::quoted(tensor.name), damaged));
+  }
+  tensor.shape = read_shape(reader, what);
+  const auto code = reader.read<std::uint32_t>();
+  const auto dtype = dtype_of_gguf_code(code);
+  if (!dtype) {
+    reader.fail(fmt::format("{} is of type {}, which is not read; convert or quantize the model to one of {}", what,
+                            gguf_tensor_type_name(code), readable_gguf_tensor_types()));
+  }
+  tensor.dtype = *dtype;
+  tensor.offset = reader.read<std::uint64_t>();
+  const std::size_t block = block_shape(*dtype).elements;
+  if (block > 1 && (tensor.shape.empty() || tensor.shape.back() % block != 0)) {
+    reader.fail(fmt::format("{} of type {} and shape {} has rows that are no whole number of {}; {}", what,
+                            gguf_tensor_type_name(code), shape_text(tensor.shape), block, damaged));
+  }
+  const auto size = byte_count(tensor.shape, *dtype);
+  if (!size) {
+    reader.fail(fmt::format("{} of shape {} is larger than any memory; {}", what, shape_text(tensor.shape), damaged));
+  }
+  tensor.size = *size;
+  return tensor;
+}
+
+// Tensors may be listed in any order, but as in ggml they fill the data one after the other, each padded to the
+// alignment: then a byte too many or too few anywhere in the file is found out. Only zeros may follow, any number of
+// them: some tools pad whole files.
+void check_coverage(const std::vector<ListedTensor>& tensors, std::span<const std::byte> data, std::size_t alignment,
+                    const ByteReader& reader) {
+  const std::size_t data_size = data.size();
+  std::vector<const ListedTensor*> by_offset;
+  for (const ListedTensor& tensor : tensors) by_offset.push_back(&tensor);
+  std::sort(by_offset.begin(), by_offset.end(),
+            [](const ListedTensor* a, const ListedTensor* b) { return a->offset < b->offset; });
+  std::size_t covered = 0;
+  for (const ListedTensor* tensor : by_offset) {
+    const std::string what = fmt::format("tensor {}", minimind::quoted(tensor->name));
+    if (tensor->offset % alignment != 0) {
+      reader.fail(fmt::format("{} begins at byte {} of the data, wanted a multiple of {}; {}", what, tensor->offset,
+                              alignment, damaged));
+    }
+    if (tensor->offset != covered) {
+      reader.fail(fmt::format("{} begins at byte {} of the data, wanted {}: it {}; {}", what, tensor->offset, covered,
+                              tensor->offset < covered ? "overlaps another" : "leaves a hole", damaged));
+    }
+    if (covered > data_size || tensor->size > data_size - covered) {
+      reader.fail(fmt::format("{} takes {} bytes from byte {} of the data on, which has {}; {}", what, tensor->size,
+                              covered, data_size, damaged));
+    }
+    covered = gguf_padded(covered + tensor->size, alignment);
+  }
+  const auto behind = data.subspan(std::min(covered, data.size()));
+  if (std::any_of(behind.begin(), behind.end(), [](std::byte byte) { return byte != std::byte{0}; })) {
+    reader.fail(fmt::format("{} bytes at the end of the file belong to no tensor and are not zeros, as padding is; {}",
+                            behind.size(), damaged));
+  }
+}
+
+// The tensors, which `reader` has just read the list of.
+StoredTensors locate(std::vector<ListedTensor> listed, std::size_t alignment, const ByteReader& reader,
+                     const std::shared_ptr<const MappedFile>& file) {
+  const auto bytes = file->bytes();
+  const std::size_t data_begin = std::min(gguf_padded(reader.position(), alignment), bytes.size());
+  const auto data = bytes.subspan(data_begin);
+  check_coverage(listed, data, alignment, reader);
+  StoredTensors tensors;
+  for (ListedTensor& tensor : listed) {
+    StoredTensor stored;
+    stored.dtype = tensor.dtype;
+    stored.shape = std::move(tensor.shape);
+    stored.data = data.subspan(static_cast<std::size_t>(tensor.offset), tensor.size);
+    stored.file = file->path();
+    stored.mapping = file;
+    if (tensors.contains(tensor.name)) {
+      reader.fail(fmt::format("two tensors are called {}; {}", minimind::quoted(tensor.name), damaged));
+    }
+    tensors.emplace(std::move(tensor.name), std::move(stored));
+  }
+  return tensors;
+}
+
+void refuse_more_than(std::size_t most, std::size_t count, std::string_view what, const ByteReader& reader) {
+  if (count > most) reader.fail(fmt::format("{} {} are more than the {} that are read", count, what, most));
+}
+
+}  // namespace
+
+bool looks_like_gguf(std::span<const std::byte> bytes) {
+  if (bytes.size() < gguf_magic.size()) return false;
+  return ByteReader(bytes, {}).take_text(gguf_magic.size()) == gguf_magic;
+}
+
+GgufFile read_gguf(std::shared_ptr<const MappedFile> file) {
+  if (!looks_like_gguf(file->bytes())) {
+    throw Error(fmt::format("{}: does not begin with 'GGUF'; the file is damaged or not GGUF", file->path()));
+  }
+  ByteReader reader(file->bytes(), file->path() + ": GGUF");
+  reader.take(gguf_magic.size());
+  GgufFile result;
+  result.version = read_version(reader);
+  const std::size_t tensor_count = read_count(reader, smallest_tensor, "the list of tensors");
+  refuse_more_than(most_tensors, tensor_count, "tensors", reader);
+  const std::size_t key_count = read_count(reader, smallest_key_and_value, "the metadata");
+  refuse_more_than(most_keys, key_count, "keys of metadata", reader);
+
+  result.metadata = read_metadata(reader, key_count);
+  refuse_split(result.metadata, reader);
+  const std::size_t alignment = read_alignment(result.metadata, reader);
+  std::vector<ListedTensor> listed;
+  for (std::size_t i = 0; i < tensor_count; ++i) listed.push_back(read_listed_tensor(reader, i + 1, tensor_count));
+  result.tensors = locate(std::move(listed), alignment, reader, file);
+  return result;
+}
+
+}  // namespace minimind

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "weights/gguf/metadata.h"
+#include "weights/io/mapped_file.h"
+#include "weights/io/output_file.h"
+#include "weights/tensor/output_tensor.h"
+#include "weights/tensor/stored_tensor.h"
+
+namespace minimind {
+
+// GGUF, as https://github.com/ggml-org/ggml/blob/master/docs/gguf.md describes it: typed metadata, then tensors.
+
+struct GgufFile {
+  std::uint32_t version = 3;
+  GgufMetadata metadata;
+  StoredTensors tensors;  // under the names of the file, shapes outermost first as everywhere here
+};
+
+// Whether the file begins with GGUF's magic.
+bool looks_like_gguf(std::span<const std::byte> bytes);
+
+// Reads versions 2 and 3, little-endian. Tensors stay in the mapped file. Throws Error, naming the file and the key or
+// tensor, for anything damaged or out of bounds, and by name for big-endian files, other versions, tensor types that
+// are not in DType and parts of a split file. As in ggml, every byte of the data must belong to exactly one tensor or
+// to its padding. Limits of ours: 64 MB of metadata and names, 4096 keys, 65536 tensors. There may be no tensors at
+// all: llama.cpp ships vocabularies so.
+GgufFile read_gguf(std::shared_ptr<const MappedFile> file);
+
+// Writes version 3 to an empty file: everything of `metadata`, then the tensors in order, encoded on `threads` threads.
+// Throws Error, before anything is written, for tensors that GGUF or llama.cpp cannot have (u8 and bool, more than 4
+// dimensions, a size of 0, names over 63 bytes) and where general.alignment is set: it is 32, which needs no key.
+void write_gguf(OutputFile& out, const GgufMetadata& metadata, const std::vector<OutputTensor>& tensors,
+                std::size_t threads);
+
+}  // namespace minimind

@@ -1,0 +1,143 @@
+#include "weights/huggingface/folder.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "weights/huggingface/safetensors.h"
+#include "weights/io/error.h"
+#include "weights/io/json_depth.h"
+#include "weights/io/mapped_file.h"
+#include "weights/io/quote.h"
+#include "weights/io/text_file.h"
+#include "weights/torch/pth.h"
+
+namespace minimind {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr std::array weight_names{"model.safetensors", "pytorch_model.bin"};
+
+std::string index_of(const std::string& name) {
+  return name + ".index.json";
+}
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+StoredTensors read_weights_file(const std::string& path) {
+  auto file = MappedFile::open(path);
+  if (looks_like_safetensors(file->bytes())) return read_safetensors(std::move(file));
+  return read_pth(std::move(file));
+}
+
+// Tensor name -> shard file, from an index such as model.safetensors.index.json.
+std::map<std::string, std::string> read_index(const std::string& path) {
+  const Json index = Json::parse(read_text_file(path), limited_depth(path), false);
+  if (index.is_discarded() || !index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
+    throw Error(fmt::format("{}: is no index of shards: it has no weight_map", path));
+  }
+  std::map<std::string, std::string> shard_of;
+  for (const auto& [tensor, shard] : index["weight_map"].items()) {
+    const std::string name = shard.is_string() ? shard.get<std::string>() : "";
+    if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos ||
+        name.find('\0') != std::string::npos) {
+      throw Error(fmt::format("{}: weight_map gives {} for {}, wanted the name of a file beside it", path,
+                              minimind::quoted(shard.is_string() ? name : "no string"), minimind::quoted(tensor)));
+    }
+    shard_of[tensor] = name;
+  }
+  return shard_of;
+}
+
+StoredTensors read_shards(const fs::path& folder, const std::string& index_name, std::size_t& shard_count) {
+  const std::string index_path = (folder / index_name).string();
+  const auto shard_of = read_index(index_path);
+  std::set<std::string> shards;
+  for (const auto& [tensor, shard] : shard_of) shards.insert(shard);
+  shard_count = shards.size();
+  StoredTensors all;
+  for (const std::string& shard : shards) {
+    for (auto& [name, tensor] : read_weights_file((folder / shard).string())) {
+      const auto listed = shard_of.find(name);
+      if (listed == shard_of.end() || listed->second != shard) {
+        throw Error(
+            fmt::format("{}: tensor {} is in {} but not listed there", index_path, minimind::quoted(name), shard));
+      }
+      all.emplace(name, std::move(tensor));
+    }
+  }
+  for (const auto& [tensor, shard] : shard_of) {
+    if (!all.contains(tensor)) {
+      throw Error(
+          fmt::format("{}: tensor {} is listed for {} but not in it", index_path, minimind::quoted(tensor), shard));
+    }
+  }
+  return all;
+}
+
+// What to point at instead, when somebody names MiniMind's out/ folder.
+std::string checkpoints_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string extension = entry.path().extension().string();
+    if (extension == ".pth" || extension == ".pt") names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  if (names.empty()) return "";
+  std::string text = "; name one of its checkpoints: ";
+  for (std::size_t i = 0; i < names.size() && i < 5; ++i) text += (i > 0 ? ", " : "") + names[i];
+  return text + (names.size() > 5 ? ", ..." : "");
+}
+
+}  // namespace
+
+std::optional<StatedConfig> read_folder_config(const std::string& folder) {
+  const fs::path config = fs::path(folder) / "config.json";
+  if (!is_there(config)) return std::nullopt;
+  StatedConfig stated = parse_config_json(read_text_file(config.string()), config.string());
+  const fs::path generation = fs::path(folder) / "generation_config.json";
+  if (is_there(generation)) {
+    const StatedConfig more = parse_config_json(read_text_file(generation.string()), generation.string());
+    stated.eos_token_id.insert(stated.eos_token_id.end(), more.eos_token_id.begin(), more.eos_token_id.end());
+  }
+  return stated;
+}
+
+bool is_hf_folder(const std::string& folder) {
+  for (const char* name : weight_names) {
+    if (is_there(fs::path(folder) / name) || is_there(fs::path(folder) / index_of(name))) return true;
+  }
+  return false;
+}
+
+HfFolder read_hf_folder(const std::string& folder) {
+  const fs::path path(folder);
+  for (const char* name : weight_names) {
+    const bool safetensors = std::string_view(name).ends_with(".safetensors");
+    const std::string format = safetensors ? "safetensors" : "torch.save";
+    const std::string index = index_of(name);
+    if (is_there(path / name)) return {read_weights_file((path / name).string()), format};
+    if (is_there(path / index)) {
+      std::size_t shards = 0;
+      HfFolder result{read_shards(path, index, shards), ""};
+      result.format = fmt::format("{}, {} shards", format, shards);
+      return result;
+    }
+  }
+  throw Error(
+      fmt::format("{}: is a folder without model.safetensors or pytorch_model.bin{}", folder, checkpoints_in(path)));
+}
+
+}  // namespace minimind

@@ -1,0 +1,185 @@
+#include "weights/huggingface/safetensors.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "weights/io/byte_reader.h"
+#include "weights/io/error.h"
+#include "weights/io/quote.h"
+#include "weights/tensor/shape.h"
+
+namespace minimind {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::uint64_t largest_header_of_format = 100'000'000;
+constexpr std::uint64_t largest_header = 32 << 20;
+// {"name": {"shape": [...]}}
+constexpr int deepest_nesting = 3;
+
+constexpr std::pair<std::string_view, DType> dtypes[] = {
+    {"F32", DType::f32}, {"F16", DType::f16}, {"BF16", DType::bf16}, {"F64", DType::f64}, {"I64", DType::i64},
+    {"I32", DType::i32}, {"I16", DType::i16}, {"I8", DType::i8},     {"U8", DType::u8},   {"BOOL", DType::boolean},
+};
+
+struct Offsets {
+  std::size_t begin;
+  std::size_t end;
+  std::string_view name;
+};
+
+[[noreturn]] void fail(const std::string& where, std::string_view reason) {
+  throw Error(fmt::format("{}: {}", where, reason));
+}
+
+// Parsing itself does not recurse, but what is nested too deep or named twice is refused while it is read: a parsed
+// object has forgotten the first of two equal keys.
+Json parse_header(std::string_view text, const std::string& path) {
+  std::vector<std::set<std::string>> keys(deepest_nesting + 2);
+  const auto check = [&](int depth, Json::parse_event_t event, Json& value) {
+    if (event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start) {
+      if (depth >= deepest_nesting) fail(path, "the header is nested deeper than safetensors'; the file is damaged");
+      keys[static_cast<std::size_t>(depth) + 1].clear();
+    }
+    if (event == Json::parse_event_t::key) {
+      const auto& name = value.get_ref<const std::string&>();
+      if (!keys[static_cast<std::size_t>(depth)].insert(name).second) {
+        fail(path, fmt::format("the header has two entries called {}", minimind::quoted(name)));
+      }
+    }
+    return true;
+  };
+  Json header = Json::parse(text, check, /*allow_exceptions=*/false);
+  if (!header.is_object()) fail(path, "the header is not a JSON object; the file is damaged or not safetensors");
+  return header;
+}
+
+std::size_t to_size(const Json& value, std::string_view field, const std::string& where) {
+  if (!value.is_number_unsigned()) {
+    fail(where, fmt::format("{} has {}, wanted a whole number of 0 or more", field, minimind::quoted(value.dump())));
+  }
+  return value.get<std::size_t>();
+}
+
+const Json& field(const Json& entry, const char* name, Json::value_t type, const std::string& where) {
+  const auto found = entry.find(name);
+  if (found == entry.end() || found->type() != type) {
+    fail(where, fmt::format("{} is missing or is not what safetensors demands; the file is damaged", name));
+  }
+  return *found;
+}
+
+DType read_dtype(const Json& entry, const std::string& where) {
+  const auto& text = field(entry, "dtype", Json::value_t::string, where).get_ref<const std::string&>();
+  const auto* found =
+      std::find_if(std::begin(dtypes), std::end(dtypes), [&](const auto& known) { return known.first == text; });
+  if (found == std::end(dtypes)) {
+    fail(where, fmt::format("has element type {}; save it as F32, F16 or BF16", minimind::quoted(text)));
+  }
+  return found->second;
+}
+
+StoredTensor read_entry(const Json& entry, std::span<const std::byte> data, const std::string& where) {
+  if (!entry.is_object() || entry.size() != 3) {
+    fail(where, "is not described by dtype, shape and data_offsets alone; the file is damaged");
+  }
+  StoredTensor tensor;
+  tensor.dtype = read_dtype(entry, where);
+  for (const Json& size : field(entry, "shape", Json::value_t::array, where)) {
+    tensor.shape.push_back(to_size(size, "shape", where));
+  }
+  const Json& offsets = field(entry, "data_offsets", Json::value_t::array, where);
+  if (offsets.size() != 2) fail(where, fmt::format("has {} data_offsets, wanted 2", offsets.size()));
+  const std::size_t begin = to_size(offsets[0], "data_offsets", where);
+  const std::size_t end = to_size(offsets[1], "data_offsets", where);
+  if (begin > end || end > data.size()) {
+    fail(where, fmt::format("data_offsets [{}, {}] pass the {} bytes of data; copy or download the file again", begin,
+                            end, data.size()));
+  }
+  const auto size = byte_count(tensor.shape, tensor.dtype);
+  if (size != end - begin) {
+    fail(where, fmt::format("its shape takes {} bytes of {} and data_offsets [{}, {}] hold {}; the file is damaged",
+                            size ? std::to_string(*size) : "too many", name_of(tensor.dtype), begin, end, end - begin));
+  }
+  tensor.data = data.subspan(begin, end - begin);
+  return tensor;
+}
+
+void check_metadata(const Json& metadata, const std::string& path) {
+  const bool all_text = metadata.is_object() && std::all_of(metadata.begin(), metadata.end(),
+                                                            [](const Json& value) { return value.is_string(); });
+  if (!all_text) fail(path, "__metadata__ is not a map from strings to strings; the file is damaged");
+}
+
+// The format wants every byte of the data to belong to exactly one tensor, so that a file cannot hide anything.
+void check_coverage(const StoredTensors& tensors, std::span<const std::byte> data, const std::string& path) {
+  std::vector<Offsets> parts;
+  for (const auto& [name, tensor] : tensors) {
+    const auto begin = static_cast<std::size_t>(tensor.data.data() - data.data());
+    parts.push_back({begin, begin + tensor.data.size(), name});
+  }
+  std::sort(parts.begin(), parts.end(),
+            [](const Offsets& a, const Offsets& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
+  std::size_t covered = 0;
+  for (const Offsets& part : parts) {
+    if (part.begin != covered) {
+      fail(path, fmt::format("tensor {} begins at byte {} of the data, wanted {}: it {}; the file is damaged",
+                             minimind::quoted(part.name), part.begin, covered,
+                             part.begin < covered ? "overlaps another" : "leaves a hole"));
+    }
+    covered = part.end;
+  }
+  if (covered != data.size()) {
+    fail(path, fmt::format("{} bytes of data belong to no tensor; the file is damaged", data.size() - covered));
+  }
+}
+
+}  // namespace
+
+bool looks_like_safetensors(std::span<const std::byte> bytes) {
+  if (bytes.size() <= sizeof(std::uint64_t)) return false;
+  ByteReader reader(bytes, {});
+  const auto size = reader.read<std::uint64_t>();
+  return size >= 2 && size <= largest_header_of_format && reader.read<char>() == '{';
+}
+
+StoredTensors read_safetensors(std::shared_ptr<const MappedFile> file) {
+  const std::string& path = file->path();
+  ByteReader reader(file->bytes(), path + ": safetensors header");
+  const auto header_size = reader.read<std::uint64_t>();
+  if (header_size > largest_header) {
+    fail(path, fmt::format("the safetensors header has {} bytes, more than {}", header_size, largest_header));
+  }
+  const std::string_view text = reader.take_text(header_size);
+  if (!text.starts_with('{')) fail(path, "the safetensors header does not begin with '{'; the file is damaged");
+  const Json header = parse_header(text, path);
+  const auto data = reader.take(reader.remaining());
+
+  StoredTensors tensors;
+  for (const auto& [name, entry] : header.items()) {
+    if (name == "__metadata__") {
+      check_metadata(entry, path);
+      continue;
+    }
+    if (!is_tensor_name(name)) fail(path, fmt::format("{} is no name for a tensor", minimind::quoted(name)));
+    StoredTensor tensor = read_entry(entry, data, fmt::format("{}: tensor {}", path, minimind::quoted(name)));
+    tensor.file = path;
+    tensor.mapping = file;
+    tensors.emplace(name, std::move(tensor));
+  }
+  if (tensors.empty()) fail(path, "the safetensors file has no tensors");
+  check_coverage(tensors, data, path);
+  return tensors;
+}
+
+}  // namespace minimind

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <fmt/core.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "weights/io/error.h"
+
+namespace minimind {
+
+// A cursor over bytes that came from a file. Every read is checked against the end: what does not fit throws Error,
+// whose message begins with `where`, the file and the part of it that is being read. Numbers are little-endian, as
+// every machine we build for is.
+class ByteReader {
+ public:
+  ByteReader(std::span<const std::byte> bytes, std::string where) : bytes_(bytes), where_(std::move(where)) {}
+
+  std::size_t position() const { return position_; }
+  std::size_t remaining() const { return bytes_.size() - position_; }
+
+  std::span<const std::byte> take(std::uint64_t count) {
+    if (count > remaining()) {
+      fail(fmt::format("{} bytes are wanted at offset {}, where {} are left; the file is damaged or cut off", count,
+                       position_, remaining()));
+    }
+    const auto part = bytes_.subspan(position_, static_cast<std::size_t>(count));
+    position_ += part.size();
+    return part;
+  }
+
+  std::string_view take_text(std::uint64_t count) {
+    const auto part = take(count);
+    return {reinterpret_cast<const char*>(part.data()), part.size()};
+  }
+
+  // The text before the next line feed, which is consumed too.
+  std::string_view take_line() {
+    const std::string_view rest(reinterpret_cast<const char*>(bytes_.data()) + position_, remaining());
+    const std::size_t end = rest.find('\n');
+    if (end == std::string_view::npos) fail(fmt::format("the line at offset {} never ends", position_));
+    position_ += end + 1;
+    return rest.substr(0, end);
+  }
+
+  template <typename T>
+  T read() {
+    static_assert(std::is_arithmetic_v<T>);
+    T value;
+    std::memcpy(&value, take(sizeof value).data(), sizeof value);
+    return value;
+  }
+
+  [[noreturn]] void fail(std::string_view reason) const { throw Error(fmt::format("{}: {}", where_, reason)); }
+
+ private:
+  std::span<const std::byte> bytes_;
+  std::string where_;
+  std::size_t position_ = 0;
+};
+
+}  // namespace minimind

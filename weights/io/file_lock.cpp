@@ -1,0 +1,108 @@
+#include "weights/io/file_lock.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "weights/io/error.h"
+#include "weights/io/output_file.h"
+#include "weights/io/quote.h"
+
+namespace minimind {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string lock_path_of(const fs::path& path) {
+  return (path.parent_path() / fmt::format(".{}.lock", path.filename().string())).string();
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+bool is_file_at(int descriptor, const std::string& path) {
+  struct stat open {
+  }, named{};
+  return ::fstat(descriptor, &open) == 0 && ::lstat(path.c_str(), &named) == 0 && open.st_dev == named.st_dev &&
+         open.st_ino == named.st_ino;
+}
+
+// As somebody typed it, shortened; empty where the system does not say.
+std::string command_of(const std::string& process) {
+  constexpr std::size_t longest = 80;
+  std::ifstream file("/proc/" + process + "/cmdline", std::ios::binary);
+  std::string command{std::istreambuf_iterator<char>(file), {}};
+  std::replace(command.begin(), command.end(), '\0', ' ');
+  command = command.substr(0, command.find_last_not_of(' ') + 1);
+  return command.size() > longest ? command.substr(0, longest) + "..." : command;
+}
+
+// Who says in the lock to have it: the first word is a process, the second its machine.
+std::string holder_in(const std::string& lock_path) {
+  std::ifstream file(lock_path);
+  std::string process, host;
+  file >> process >> host;
+  if (process.empty() || process.find_first_not_of("0123456789") != std::string::npos) return "another process";
+  if (host != host_name()) return fmt::format("process {} on {}", process, minimind::quoted(host));
+  const std::string command = command_of(process);
+  return command.empty() ? fmt::format("process {}", process)
+                         : fmt::format("process {} ({})", process, minimind::quoted(command));
+}
+
+}  // namespace
+
+FileLock::FileLock(std::string path) : path_(std::move(path)), lock_path_(lock_path_of(output_target(path_))) {
+  while (!take()) continue;
+  const std::string holder = fmt::format("{} {}\n", ::getpid(), host_name());
+  const bool said = ::ftruncate(descriptor_, 0) == 0 &&
+                    ::pwrite(descriptor_, holder.data(), holder.size(), 0) == static_cast<ssize_t>(holder.size());
+  if (said) return;
+  const int error = errno;
+  ::unlink(lock_path_.c_str());
+  ::close(descriptor_);
+  fail(error);
+}
+
+FileLock::~FileLock() {
+  if (is_file_at(descriptor_, lock_path_)) ::unlink(lock_path_.c_str());
+  ::close(descriptor_);
+}
+
+// False when who had the lock took its file away meanwhile.
+bool FileLock::take() {
+  descriptor_ = ::open(lock_path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+  if (descriptor_ < 0 && errno == EINTR) return false;
+  if (descriptor_ < 0) fail(errno);
+  const bool locked = ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
+  const int error = errno;
+  if (locked && is_file_at(descriptor_, lock_path_)) return true;
+  ::close(descriptor_);
+  if (locked || error == EINTR) return false;
+  if (error == EWOULDBLOCK) fail_held();
+  fail(error);
+}
+
+void FileLock::fail_held() const {
+  throw Error(
+      fmt::format("{}: is in use by {}; wait until that ends, or name another file", path_, holder_in(lock_path_)));
+}
+
+void FileLock::fail(int error) const {
+  throw Error(fmt::format("{}: cannot be locked: {}: {}; choose a folder that you may write to", path_, lock_path_,
+                          std::strerror(error)));
+}
+
+}  // namespace minimind

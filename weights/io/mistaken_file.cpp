@@ -1,0 +1,161 @@
+#include "weights/io/mistaken_file.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "weights/io/error.h"
+#include "weights/io/quote.h"
+
+namespace minimind {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string in_lower_case(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return result;
+}
+
+bool is_name_part(std::string_view text) {
+  return !text.empty() && text.front() != '.' && text.front() != '-' &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
+         });
+}
+
+// OWNER/NAME, unless it is the path of a file, or OWNER is a folder here.
+bool is_hub_name(const std::string& path) {
+  const std::size_t slash = path.find('/');
+  if (slash == std::string::npos || !is_name_part(path.substr(0, slash)) || !is_name_part(path.substr(slash + 1))) {
+    return false;
+  }
+  const std::string suffix = in_lower_case(fs::path(path).extension().string());
+  for (const char* file : {".pth", ".pt", ".bin", ".safetensors", ".gguf", ".json"}) {
+    if (suffix == file) return false;
+  }
+  std::error_code ignored;
+  return !fs::exists(path.substr(0, slash), ignored);
+}
+
+std::string advice_on_download(const std::string& name) {
+  const std::string folder = name.substr(name.find('/') + 1);
+  return fmt::format(
+      "; nothing is downloaded here: for a model on Hugging Face, run hf download {0} --local-dir {1}, on ModelScope "
+      "modelscope download --model {0} --local_dir {1}, then name the folder {1}",
+      name, folder);
+}
+
+std::string advice_on(const std::string& path) {
+  if (const std::string advice = advice_on_home(path); !advice.empty()) return advice;
+  for (const char* scheme : {"http://", "https://", "hf://", "file://"}) {
+    if (in_lower_case(path).starts_with(scheme)) {
+      return "; an address is not opened: download the file or folder and name it by its path";
+    }
+  }
+  return is_hub_name(path) ? advice_on_download(path) : "";
+}
+
+// The text that follows `key` in a line of its own.
+std::string_view line_of(std::string_view text, std::string_view key) {
+  const std::size_t at = text.find(key);
+  if (at == std::string_view::npos) return "";
+  text.remove_prefix(at + key.size());
+  return text.substr(0, text.find_first_of("\r\n"));
+}
+
+bool is_git_lfs_pointer(std::string_view content) {
+  return content.starts_with("version https://git-lfs") || content.starts_with("version https://hawser");
+}
+
+bool is_web_page(std::string_view content) {
+  if (content.starts_with("\xEF\xBB\xBF")) content.remove_prefix(3);
+  const std::size_t at = content.find_first_not_of(" \t\r\n");
+  if (at == std::string_view::npos) return false;
+  const std::string start = in_lower_case(content.substr(at, 16));
+  for (const char* tag : {"<!doctype", "<html", "<head", "<body", "<?xml", "<error>"}) {
+    if (start.starts_with(tag)) return true;
+  }
+  return false;
+}
+
+// The name of the format. The length that safetensors begins with may look like gzip, but then '{' follows it.
+std::string_view archive_format(std::string_view content) {
+  using namespace std::string_view_literals;
+  if (content.starts_with("\x1f\x8b\x08"sv) && !(content.size() > 8 && content[8] == '{')) return "gzip";
+  if (content.starts_with("7z\xbc\xaf\x27\x1c"sv)) return "7z";
+  if (content.starts_with("\xfd\x37zXZ\0"sv)) return "xz";
+  if (content.starts_with("BZh"sv) && content.substr(4).starts_with("1AY&SY"sv)) return "bzip2";
+  if (content.starts_with("\x28\xb5\x2f\xfd"sv)) return "zstd";
+  if (content.starts_with("Rar!\x1a\x07"sv)) return "rar";
+  if (content.size() > 262 && content.substr(257, 5) == "ustar"sv) return "tar";
+  return "";
+}
+
+}  // namespace
+
+void check_path(const std::string& path) {
+  for (const char* suffix : {".crdownload", ".part", ".partial", ".download", ".incomplete", ".aria2", ".!ut"}) {
+    if (fs::path(path).extension() != suffix) continue;
+    throw Error(fmt::format("{}: is an unfinished download by its suffix {}; let the download end, or start it again",
+                            path, suffix));
+  }
+  std::error_code failed;
+  const fs::file_status status = fs::status(path, failed);
+  if (status.type() != fs::file_type::not_found) return;  // what cannot be looked at is opened, which reports why
+  const std::string reason = fs::is_symlink(fs::symlink_status(path, failed))
+                                 ? "it is a link to a file that does not exist"
+                                 : std::strerror(ENOENT);
+  throw Error(fmt::format("{}: cannot be opened: {}{}", path, reason, advice_on(path)));
+}
+
+std::string advice_on_home(const std::string& path) {
+  if (!path.starts_with('~')) return "";
+  const std::size_t slash = path.find('/');
+  if (slash == 1) return fmt::format("; the shell did not replace ~: type \"$HOME{}\"", path.substr(1));
+  return fmt::format("; the shell did not replace {}: type that home folder in full", path.substr(0, slash));
+}
+
+void check_not_mistaken(std::string_view content, const std::string& path) {
+  if (is_git_lfs_pointer(content)) {
+    const std::string_view size = line_of(content.substr(0, 1024), "\nsize ");
+    const bool known = !size.empty() && size.find_first_not_of("0123456789") == std::string_view::npos;
+    throw Error(
+        fmt::format("{}: is a Git LFS pointer of {} bytes, expected the file{} it stands for; run git lfs pull in "
+                    "its folder, or download the file itself",
+                    path, content.size(), known ? fmt::format(" of {} bytes", size) : ""));
+  }
+  if (is_web_page(content)) {
+    throw Error(fmt::format(
+        "{}: is a web page of {} bytes, saved in place of the file; download the file itself, as with its download "
+        "button or hf download",
+        path, content.size()));
+  }
+  if (const std::string_view format = archive_format(content); !format.empty()) {
+    throw Error(fmt::format("{}: is an archive ({}), expected the file itself; unpack it and name what was in it", path,
+                            format));
+  }
+}
+
+void check_not_mistaken(std::span<const std::byte> content, const std::string& path) {
+  check_not_mistaken(std::string_view(reinterpret_cast<const char*>(content.data()), content.size()), path);
+}
+
+std::string shown_text(std::span<const std::byte> content) {
+  constexpr std::size_t longest = 60;
+  const std::string_view all(reinterpret_cast<const char*>(content.data()), content.size());
+  const std::string_view start = all.substr(0, std::min(longest, all.find_first_of("\r\n")));
+  const bool is_text = !start.empty() && std::all_of(start.begin(), start.end(), [](char c) {
+    return std::isprint(static_cast<unsigned char>(c)) || static_cast<unsigned char>(c) >= 0x80;
+  });
+  return is_text ? fmt::format(" and begins with {}", quoted(start)) : "";
+}
+
+}  // namespace minimind

@@ -1,0 +1,115 @@
+#include "weights/io/part_files.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <sstream>
+#include <string_view>
+
+namespace minimind {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Names may have 255 bytes.
+std::string part_prefix(const fs::path& path) {
+  return fmt::format(".{}.", path.filename().string().substr(0, 200));
+}
+
+fs::path folder_of(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+// Takes a number off the start of the text.
+std::optional<long> take_number(std::string_view& text) {
+  long number = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (parsed.ec != std::errc() || text.front() == '-') return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(parsed.ptr - text.data()));
+  return number;
+}
+
+// The process that a name of exactly the form PREFIX PID-N.part says.
+std::optional<pid_t> process_of(std::string_view name, std::string_view prefix) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  name.remove_prefix(prefix.size());
+  const auto process = take_number(name);
+  if (!process || *process <= 0 || *process != static_cast<pid_t>(*process)) return std::nullopt;
+  if (!name.starts_with('-')) return std::nullopt;
+  name.remove_prefix(1);
+  return take_number(name) && name == ".part" ? std::optional(static_cast<pid_t>(*process)) : std::nullopt;
+}
+
+// In seconds of the wall clock; nothing where the system does not say. man 5 proc: field 22 of /proc/PID/stat, in ticks
+// since the machine was booted; the name in field 2 may have blanks and brackets.
+std::optional<double> start_of(pid_t process) {
+  std::ifstream file(fmt::format("/proc/{}/stat", process));
+  const std::string line{std::istreambuf_iterator<char>(file), {}};
+  std::istringstream fields(line.substr(std::min(line.rfind(')'), line.size() - 1) + 1));
+  std::string field;
+  for (int number = 3; number <= 22; ++number) fields >> field;
+  std::string_view text = field;
+  const auto ticks = fields && !text.empty() ? take_number(text) : std::nullopt;
+  timespec now{}, booted{};
+  if (!ticks || ::clock_gettime(CLOCK_REALTIME, &now) != 0 || ::clock_gettime(CLOCK_BOOTTIME, &booted) != 0) {
+    return std::nullopt;
+  }
+  return static_cast<double>(now.tv_sec - booted.tv_sec) +
+         static_cast<double>(*ticks) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+// Whether this process, and no later one of the same number, may have written at that time.
+bool ran_at(pid_t process, std::time_t time) {
+  if (::kill(process, 0) != 0 && errno == ESRCH) return false;
+  constexpr double clocks_differ = 2;
+  const auto start = start_of(process);
+  return !start || *start <= static_cast<double>(time) + clocks_differ;
+}
+
+void remove_if_stale(const std::string& path, pid_t process) {
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0) return;
+  struct stat status {};
+  const bool stale = ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == ::geteuid() &&
+                     !ran_at(process, status.st_mtime) && ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
+  if (stale) ::unlink(path.c_str());
+  ::close(descriptor);
+}
+
+}  // namespace
+
+std::string part_path(const std::string& path) {
+  static std::atomic<unsigned> count{0};
+  const fs::path target(path);
+  return (target.parent_path() / fmt::format("{}{}-{}.part", part_prefix(target), ::getpid(), count++)).string();
+}
+
+bool lock_part(int descriptor) {
+  if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
+  struct stat status {};
+  return ::fstat(descriptor, &status) != 0 || status.st_nlink > 0;
+}
+
+void remove_stale_parts(const std::string& path) {
+  const std::string prefix = part_prefix(path);
+  std::error_code failed;
+  for (fs::directory_iterator entry(folder_of(path), failed), end; !failed && entry != end; entry.increment(failed)) {
+    const std::string name = entry->path().filename().string();
+    if (const auto process = process_of(name, prefix)) remove_if_stale(entry->path().string(), *process);
+  }
+}
+
+}  // namespace minimind

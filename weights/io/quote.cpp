@@ -1,0 +1,63 @@
+#include "weights/io/quote.h"
+
+#include <fmt/core.h>
+#include <utf8proc.h>
+
+#include <cstddef>
+
+namespace minimind {
+namespace {
+
+constexpr std::size_t longest_quote = 200;
+constexpr std::size_t longest_tensor_name = 1000;
+
+// The bytes of the visible character that `text` begins with; 0 when it begins with anything else.
+std::size_t visible_character_size(std::string_view text) {
+  utf8proc_int32_t code_point = 0;
+  const auto size = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                                     static_cast<utf8proc_ssize_t>(text.size()), &code_point);
+  if (size <= 0) return 0;
+  switch (utf8proc_category(code_point)) {
+    case UTF8PROC_CATEGORY_CC:
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_CN:
+    case UTF8PROC_CATEGORY_CO:
+    case UTF8PROC_CATEGORY_CS:
+    case UTF8PROC_CATEGORY_ZL:
+    case UTF8PROC_CATEGORY_ZP:
+      return 0;
+    default:
+      return static_cast<std::size_t>(size);
+  }
+}
+
+}  // namespace
+
+std::string quoted(std::string_view name) {
+  std::string text = "'";
+  std::size_t position = 0;
+  while (position < name.size() && position < longest_quote) {
+    const std::size_t size = visible_character_size(name.substr(position));
+    if (size == 0) {
+      text += fmt::format("\\x{:02x}", static_cast<unsigned char>(name[position]));
+      position += 1;
+    } else {
+      text += name.substr(position, size);
+      position += size;
+    }
+  }
+  text += position < name.size() ? "...'" : "'";
+  return text;
+}
+
+bool is_tensor_name(std::string_view name) {
+  if (name.empty() || name.size() > longest_tensor_name) return false;
+  for (std::size_t position = 0; position < name.size();) {
+    const std::size_t size = visible_character_size(name.substr(position));
+    if (size == 0) return false;
+    position += size;
+  }
+  return true;
+}
+
+}  // namespace minimind

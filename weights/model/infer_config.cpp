@@ -1,0 +1,380 @@
+#include "weights/model/infer_config.h"
+
+#include <fmt/core.h>
+
+#include <charconv>
+#include <set>
+#include <utility>
+
+#include "weights/io/error.h"
+#include "weights/io/quote.h"
+#include "weights/model/infer_heads.h"
+
+namespace minimind {
+namespace {
+
+constexpr const char* embed_tokens = "model.embed_tokens.weight";
+
+class Inference {
+ public:
+  Inference(const CanonicalTensors& canonical, const std::optional<StatedConfig>& stated,
+            const ConfigOverrides& overrides, std::string path)
+      : tensors_(canonical.tensors),
+        style_(canonical.style),
+        stated_(stated.value_or(StatedConfig{})),
+        overrides_(overrides),
+        path_(std::move(path)) {}
+
+  InferredConfig run() {
+    embedding();
+    layers();
+    family();
+    attention();
+    feed_forward();
+    experts();
+    constants();
+    rope_scaling();
+    tied_embeddings();
+    return {std::move(config_), std::move(sources_)};
+  }
+
+ private:
+  const StoredTensor* find(const std::string& name) const {
+    const auto entry = tensors_.find(name);
+    return entry == tensors_.end() ? nullptr : &entry->second;
+  }
+
+  const StoredTensor& matrix(const std::string& name) const {
+    const StoredTensor* tensor = find(name);
+    if (!tensor) throw Error(fmt::format("{}: tensor {} is missing", path_, name));
+    if (tensor->shape.size() != 2 || tensor->shape[0] == 0 || tensor->shape[1] == 0) {
+      throw Error(fmt::format("{}: {} is {}, wanted a matrix", path_, name, shape_text(tensor->shape)));
+    }
+    return *tensor;
+  }
+
+  // A value that the tensors fix; what a config or an option says must agree.
+  void seen(std::size_t& field, const std::string& name, std::size_t value, const std::string& where,
+            std::optional<std::size_t> stated) {
+    if (stated && *stated != value) {
+      throw Error(fmt::format("{}: {} is {} in {} but {} by the {}; the config belongs to another checkpoint", path_,
+                              name, *stated, stated_.source, value, where));
+    }
+    field = value;
+    sources_[name] = where;
+  }
+
+  // A value that the tensors cannot tell.
+  template <class Value>
+  void chosen(Value& field, const std::string& name, const std::optional<Value>& stated, Value fallback,
+              const std::string& why) {
+    field = stated.value_or(fallback);
+    sources_[name] = stated ? stated_.source : "assumed: " + why;
+  }
+
+  std::string habit() const { return fmt::format("what {} uses", name_of(config_.family)); }
+
+  // Distinct numbers N in names "<prefix>N.", which must be 0, 1, ... without a gap.
+  std::size_t count_numbered(const std::string& prefix) const {
+    std::set<std::size_t> numbers;
+    for (auto entry = tensors_.lower_bound(prefix); entry != tensors_.end() && entry->first.starts_with(prefix);
+         ++entry) {
+      const char* begin = entry->first.data() + prefix.size();
+      const char* end = entry->first.data() + entry->first.size();
+      std::size_t number = 0;
+      const auto parsed = std::from_chars(begin, end, number);
+      if (parsed.ec == std::errc() && parsed.ptr != end && *parsed.ptr == '.') numbers.insert(number);
+    }
+    std::size_t expected = 0;
+    for (const std::size_t number : numbers) {
+      if (number != expected++) {
+        throw Error(fmt::format("{}: tensors of {}{} are missing but there are some of {}{}", path_, prefix,
+                                expected - 1, prefix, number));
+      }
+    }
+    return numbers.size();
+  }
+
+  void embedding() {
+    if (!find(embed_tokens)) {
+      const std::string first = tensors_.empty() ? "none" : quoted(tensors_.begin()->first);
+      throw Error(
+          fmt::format("{}: is not a MiniMind checkpoint: it has no token embedding among its {} tensors (the "
+                      "first is {})",
+                      path_, tensors_.size(), first));
+    }
+    const std::vector<std::size_t>& shape = matrix(embed_tokens).shape;
+    seen(config_.vocab_size, "vocab_size", shape[0], "rows of embed_tokens", stated_.vocab_size);
+    seen(config_.hidden_size, "hidden_size", shape[1], "columns of embed_tokens", stated_.hidden_size);
+  }
+
+  void layers() {
+    const std::size_t count = count_numbered("model.layers.");
+    if (count == 0) throw Error(fmt::format("{}: has a token embedding but no layers", path_));
+    seen(config_.num_hidden_layers, "num_hidden_layers", count, "layers that have tensors", stated_.num_hidden_layers);
+  }
+
+  void family() {
+    const bool q_norm = find(layer_tensor(0, "self_attn.q_norm.weight")) != nullptr;
+    const std::string type = stated_.model_type.value_or("minimind");
+    if (stated_.family) {
+      config_.family = *stated_.family;
+      sources_["family"] = stated_.source;
+      if (q_norm == has_q_norm(config_.family)) return;
+      throw Error(fmt::format("{}: {} says {}, but self_attn.q_norm is {}", path_, stated_.source,
+                              name_of(config_.family), q_norm ? "there" : "missing"));
+    }
+    if (type == "llama" || type == "qwen3" || type == "qwen3_moe") {
+      config_.family = type == "llama" ? Family::llama : type == "qwen3" ? Family::qwen3 : Family::qwen3_moe;
+      sources_["family"] = fmt::format("model_type in {}", stated_.source);
+      if (q_norm == (config_.family == Family::llama) || style_ == NamingStyle::v1) {
+        throw Error(fmt::format("{}: {} says model_type {}, but the tensors are not those of one", path_,
+                                stated_.source, type));
+      }
+    } else if (type == "minimind") {
+      minimind_family(q_norm);
+    } else {
+      throw Error(fmt::format("{}: {} says model_type {}; minimind, llama, qwen3 and qwen3_moe can be run", path_,
+                              stated_.source, quoted(type)));
+    }
+  }
+
+  void minimind_family(bool q_norm) {
+    if (style_ == NamingStyle::hugging_face) {
+      config_.family = q_norm ? Family::v3 : Family::v2;
+      sources_["family"] = q_norm ? "self_attn.q_norm is there" : "tensor names, without self_attn.q_norm";
+      return;
+    }
+    const std::size_t q_rows = matrix(layer_tensor(0, "self_attn.q_proj.weight")).shape[0];
+    const std::size_t k_rows = matrix(layer_tensor(0, "self_attn.k_proj.weight")).shape[0];
+    if (q_rows == 2 * k_rows || q_rows == 4 * k_rows) {
+      config_.family = q_rows == 2 * k_rows ? Family::v1 : Family::v2_early;
+      sources_["family"] = fmt::format("tensor names, rows of wq = {} x rows of wk", q_rows / k_rows);
+    } else if (stated_.rope_theta) {
+      config_.family = Family::v2_early;
+      sources_["family"] = fmt::format("tensor names, rope_theta in {}", stated_.source);
+    } else if (stated_.num_attention_heads) {  // v1's LMConfig has no rope_theta yet
+      config_.family = Family::v1;
+      sources_["family"] = fmt::format("tensor names, no rope_theta in {}", stated_.source);
+    } else {
+      throw Error(
+          fmt::format("{}: wq has {} rows and wk {}: neither v1 (2 to 1) nor v2-early (4 to 1); give a --config "
+                      "with rope_theta, n_heads and n_kv_heads",
+                      path_, q_rows, k_rows));
+    }
+  }
+
+  void attention() {
+    const StoredTensor* q_norm = find(layer_tensor(0, "self_attn.q_norm.weight"));
+    if (q_norm && (q_norm->shape.size() != 1 || q_norm->shape[0] == 0)) {
+      throw Error(fmt::format("{}: {} is {}, wanted [head_dim]", path_, layer_tensor(0, "self_attn.q_norm.weight"),
+                              shape_text(q_norm->shape)));
+    }
+    const HeadEvidence evidence{
+        .family = config_.family,
+        .q_rows = matrix(layer_tensor(0, "self_attn.q_proj.weight")).shape[0],
+        .k_rows = matrix(layer_tensor(0, "self_attn.k_proj.weight")).shape[0],
+        .q_norm_length = q_norm ? std::optional(q_norm->shape[0]) : std::nullopt,
+    };
+    Heads heads = infer_heads(evidence, stated_, overrides_, path_);
+    config_.num_attention_heads = heads.num_attention_heads;
+    config_.num_key_value_heads = heads.num_key_value_heads;
+    config_.head_dim = heads.head_dim;
+    sources_.merge(heads.sources);
+  }
+
+  void feed_forward() {
+    for (std::size_t layer = 0; layer < config_.num_hidden_layers; ++layer) {
+      const StoredTensor* up = find(layer_tensor(layer, "mlp.up_proj.weight"));
+      if (!up) continue;
+      const bool gated = find(layer_tensor(layer, "mlp.gate_proj.weight")) != nullptr;
+      const std::size_t rows = matrix(layer_tensor(layer, "mlp.up_proj.weight")).shape[0];
+      seen(config_.intermediate_size, "intermediate_size", rows, fmt::format("rows of layer {}'s up_proj", layer),
+           expected_intermediate_size(gated));
+      break;
+    }
+    hidden_act();
+  }
+
+  void hidden_act() {
+    if (!some_network_has(tensors_, ".gate_proj.weight") && !stated_.hidden_act) {
+      throw Error(
+          fmt::format("{}: its networks have two matrices and no gate, so nothing tells their activation; give a "
+                      "--config with hidden_act relu or gelu",
+                      path_));
+    }
+    chosen(config_.hidden_act, "hidden_act", stated_.hidden_act, HiddenAct::silu, habit());
+  }
+
+  // What the config says, or what MiniMind computes where it leaves the size out. The rule is about gated networks.
+  std::optional<std::size_t> expected_intermediate_size(bool gated) const {
+    const bool left_out = stated_.intermediate_size_is_null || stated_.model_type == "minimind";
+    if (stated_.intermediate_size || !left_out || !gated) return stated_.intermediate_size;
+    if (config_.family == Family::v3) return default_intermediate_size_v3(config_.hidden_size);
+    return default_intermediate_size(config_.hidden_size, stated_.multiple_of, stated_.ffn_dim_multiplier);
+  }
+
+  void experts() {
+    std::size_t mixture = config_.num_hidden_layers;
+    for (std::size_t layer = config_.num_hidden_layers; layer-- > 0;) {
+      if (is_mixture(tensors_, layer)) mixture = layer;
+    }
+    const bool has_experts = mixture < config_.num_hidden_layers;
+    if (stated_.use_moe && *stated_.use_moe != has_experts) {
+      throw Error(fmt::format("{}: use_moe is {} in {}, but the tensors hold {}", path_, *stated_.use_moe,
+                              stated_.source, has_experts ? "experts" : "no experts"));
+    }
+    if (!has_experts && overrides_.experts_per_token) {
+      throw UsageError(fmt::format("--experts-per-token is for mixtures of experts, but {} has none", path_));
+    }
+    if (!has_experts) return;
+    const std::string mlp = layer_tensor(mixture, "mlp.");
+    seen(config_.num_experts, "num_experts", matrix(mlp + "gate.weight").shape[0], "rows of the router mlp.gate",
+         stated_.num_experts);
+    if (const std::size_t found = count_numbered(mlp + "experts."); found != config_.num_experts) {
+      throw Error(fmt::format("{}: the router {}gate has {} rows, but there are {} experts", path_, mlp,
+                              config_.num_experts, found));
+    }
+    seen(config_.n_shared_experts, "n_shared_experts", count_numbered(mlp + "shared_experts."),
+         "shared experts that have tensors", shared_experts_stated());
+    const std::size_t rows = matrix(mlp + "experts.0.up_proj.weight").shape[0];
+    seen(config_.moe_intermediate_size, "moe_intermediate_size", rows, "rows of expert 0's up_proj",
+         stated_.moe_intermediate_size ? stated_.moe_intermediate_size : expected_intermediate_size(true));
+    if (config_.intermediate_size == 0) {
+      config_.intermediate_size = rows;
+      sources_["intermediate_size"] = "rows of expert 0's up_proj";
+    }
+    router();
+  }
+
+  // v3 and Qwen3 know no shared experts; a config of theirs that names some means nothing.
+  std::optional<std::size_t> shared_experts_stated() const {
+    const bool known = config_.family != Family::v3 && config_.family != Family::qwen3_moe;
+    return known ? stated_.n_shared_experts : std::nullopt;
+  }
+
+  void router() {
+    const bool top_1 = config_.family == Family::v3;
+    if (config_.family == Family::qwen3_moe && !stated_.num_experts_per_tok && !overrides_.experts_per_token) {
+      throw Error(fmt::format("{}: {} has no num_experts_per_tok; give --experts-per-token", path_, stated_.source));
+    }
+    chosen(config_.num_experts_per_tok, "num_experts_per_tok", stated_.num_experts_per_tok,
+           top_1 ? std::size_t{1} : std::size_t{2}, habit());
+    if (overrides_.experts_per_token) {
+      config_.num_experts_per_tok = *overrides_.experts_per_token;
+      sources_["num_experts_per_tok"] = "--experts-per-token";
+    }
+    if (config_.num_experts_per_tok == 0 || config_.num_experts_per_tok > config_.num_experts) {
+      throw Error(fmt::format("{}: num_experts_per_tok is {} by {}, wanted 1 to {}, the number of experts", path_,
+                              config_.num_experts_per_tok, sources_["num_experts_per_tok"], config_.num_experts));
+    }
+    // transformers' Qwen3MoeConfig defaults to false, MiniMind to true.
+    chosen(config_.norm_topk_prob, "norm_topk_prob", stated_.norm_topk_prob, config_.family != Family::qwen3_moe,
+           habit());
+  }
+
+  std::optional<std::size_t> stated_positions() const {
+    const bool as_max_seq_len = stated_.max_seq_len && has_lm_config(config_.family);
+    return as_max_seq_len ? stated_.max_seq_len : stated_.max_position_embeddings;
+  }
+
+  void constants() {
+    const Generation usual = generation(config_.family);
+    chosen(config_.rms_norm_eps, "rms_norm_eps", stated_.rms_norm_eps, usual.rms_norm_eps, habit());
+    chosen(config_.rope_theta, "rope_theta", stated_.rope_theta, usual.rope_theta, habit());
+    chosen(config_.max_position_embeddings, "max_position_embeddings", stated_positions(),
+           usual.max_position_embeddings, habit());
+    if (config_.max_position_embeddings == 0) {
+      throw Error(fmt::format("{}: max_position_embeddings is 0 in {}", path_, stated_.source));
+    }
+    config_.eos_token_id = stated_.eos_token_id;
+    sources_["eos_token_id"] = stated_.source;
+    if (config_.eos_token_id.empty()) {
+      config_.eos_token_id = {2};
+      sources_["eos_token_id"] = "assumed: what every MiniMind tokenizer uses";
+    }
+  }
+
+  void rope_scaling() {
+    config_.rope_scaling = stated_.rope_scaling;
+    sources_["rope_scaling"] = stated_.rope_scaling ? stated_.source : "off unless asked for";
+    if (stated_.inference_rope_scaling) {
+      const bool on = *stated_.inference_rope_scaling;
+      config_.rope_scaling = on ? stated_.rope_scaling.value_or(RopeScaling{}) : std::optional<RopeScaling>{};
+      sources_["rope_scaling"] = fmt::format("inference_rope_scaling in {}", stated_.source);
+    }
+    if (overrides_.yarn) {
+      const bool already = config_.rope_scaling && config_.rope_scaling->kind == RopeScaling::Kind::yarn;
+      if (!*overrides_.yarn) config_.rope_scaling.reset();
+      if (*overrides_.yarn && !already) config_.rope_scaling = RopeScaling{};
+      sources_["rope_scaling"] = "--rope-scaling";
+    }
+    check_yarn();
+  }
+
+  void check_yarn() {
+    if (!config_.rope_scaling || config_.rope_scaling->kind != RopeScaling::Kind::yarn) return;
+    RopeScaling& yarn = *config_.rope_scaling;
+    if (!(config_.rope_theta > 1)) {
+      throw Error(fmt::format("{}: rope_theta is {}, but YaRN wants more than 1", path_, config_.rope_theta));
+    }
+    if (yarn.original_max_position_embeddings == 0) {  // transformers' meaning of leaving it out
+      yarn.original_max_position_embeddings = static_cast<double>(config_.max_position_embeddings);
+    }
+    // MiniMind's code leaves the frequencies alone when the context is no longer than the original one.
+    const bool minimind = yarn.ramp_end == RopeScaling::RampEnd::half_head_dim;
+    if (minimind && static_cast<double>(config_.max_position_embeddings) <= yarn.original_max_position_embeddings) {
+      if (overrides_.yarn) {
+        throw UsageError(
+            fmt::format("--rope-scaling yarn has no effect on {}: max_position_embeddings is {}, no more than "
+                        "the original {}",
+                        path_, config_.max_position_embeddings, yarn.original_max_position_embeddings));
+      }
+      config_.rope_scaling.reset();
+      sources_["rope_scaling"] +=
+          fmt::format(", without effect: max_position_embeddings is only {}", config_.max_position_embeddings);
+    }
+  }
+
+  // The same numbers twice, as the bytes of one storage or of two.
+  static bool same_data(const StoredTensor& a, const StoredTensor& b) {
+    if (a.dtype != b.dtype || a.shape != b.shape || a.data.size() != b.data.size()) return false;
+    return a.data.data() == b.data.data() || std::memcmp(a.data.data(), b.data.data(), a.data.size()) == 0;
+  }
+
+  void tied_embeddings() {
+    const StoredTensor* head = find("lm_head.weight");
+    const bool tied = !head || same_data(*head, matrix(embed_tokens));
+    sources_["tie_word_embeddings"] = !head  ? "lm_head is absent"
+                                      : tied ? "lm_head equals embed_tokens"
+                                             : "lm_head differs from embed_tokens";
+    if (stated_.tie_word_embeddings.value_or(tied) && !tied) {
+      throw Error(
+          fmt::format("{}: tie_word_embeddings is true in {}, but lm_head.weight is not embed_tokens.weight; "
+                      "set it to false if lm_head is meant",
+                      path_, stated_.source));
+    }
+    if (!head && !stated_.tie_word_embeddings.value_or(true)) {
+      throw Error(fmt::format("{}: tie_word_embeddings is false in {}, but tensor lm_head.weight is missing", path_,
+                              stated_.source));
+    }
+    config_.tie_word_embeddings = tied;
+  }
+
+  const StoredTensors& tensors_;
+  NamingStyle style_;
+  StatedConfig stated_;
+  ConfigOverrides overrides_;
+  std::string path_;
+  Config config_;
+  ConfigSources sources_;
+};
+
+}  // namespace
+
+InferredConfig infer_config(const CanonicalTensors& canonical, const std::optional<StatedConfig>& stated,
+                            const ConfigOverrides& overrides, const std::string& path) {
+  return Inference(canonical, stated, overrides, path).run();
+}
+
+}  // namespace minimind

@@ -1,0 +1,38 @@
+#include "weights/model/yarn_ramp.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace minimind {
+namespace {
+
+YarnRamp ramp_that_ends(const Config& config, RopeScaling::RampEnd end) {
+  const RopeScaling& yarn = *config.rope_scaling;
+  const double d = static_cast<double>(config.head_dim);
+  const auto pair_that_turns = [&](double times) {
+    return d * std::log(yarn.original_max_position_embeddings / (times * 2 * std::numbers::pi)) /
+           (2 * std::log(config.rope_theta));
+  };
+  const double last = end == RopeScaling::RampEnd::half_head_dim ? d / 2 - 1 : d - 1;
+  return {std::max(std::floor(pair_that_turns(yarn.beta_fast)), 0.0),
+          std::min(std::ceil(pair_that_turns(yarn.beta_slow)), last)};
+}
+
+}  // namespace
+
+YarnRamp yarn_ramp(const Config& config) {
+  return ramp_that_ends(config, config.rope_scaling->ramp_end);
+}
+
+// Where the ramp's end lies before its beginning, transformers has a ramp that falls.
+bool has_usual_yarn_ramp(const Config& config) {
+  const YarnRamp ramp = yarn_ramp(config);
+  return ramp.low <= ramp.high && ramp.high == ramp_that_ends(config, RopeScaling::RampEnd::head_dim).high;
+}
+
+bool has_minimind_yarn_ramp(const Config& config) {
+  return yarn_ramp(config).high == ramp_that_ends(config, RopeScaling::RampEnd::half_head_dim).high;
+}
+
+}  // namespace minimind

@@ -1,0 +1,325 @@
+#include <fmt/core.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "weights/io/error.h"
+#include "weights/tensor/grid_blocks.h"
+#include "weights/tensor/quantize.h"
+
+// The layouts are those of ggml-common.h. Scales are binary16, little-endian, unless said.
+
+namespace minimind {
+namespace {
+
+using Byte = std::uint8_t;
+
+float scale_at(const Byte* at) {
+  F16 scale;
+  std::memcpy(&scale, at, sizeof scale);
+  return to_f32(scale);
+}
+
+// q8_0: scale, 32 signed bytes.
+void read_q8_0(const Byte* block, float* out) {
+  const float scale = scale_at(block);
+  for (std::size_t i = 0; i < 32; ++i) out[i] = scale * static_cast<float>(static_cast<std::int8_t>(block[2 + i]));
+}
+
+// The 32 quants of 16 bytes: number i in the low half of byte i, number i + 16 in its high half.
+void read_nibbles(const Byte* at, Byte (&quants)[32]) {
+  for (std::size_t i = 0; i < 16; ++i) {
+    quants[i] = at[i] & 0x0F;
+    quants[i + 16] = static_cast<Byte>(at[i] >> 4);
+  }
+}
+
+// The same with a fifth bit each, number i's in bit i of the 4 bytes before.
+void read_five_bits(const Byte* at, Byte (&quants)[32]) {
+  read_nibbles(at + 4, quants);
+  for (std::size_t i = 0; i < 32; ++i) quants[i] = static_cast<Byte>(quants[i] | ((at[i / 8] >> (i % 8)) & 1) << 4);
+}
+
+void scale_centred(float scale, const Byte (&quants)[32], int centre, float* out) {
+  for (std::size_t i = 0; i < 32; ++i) out[i] = scale * static_cast<float>(quants[i] - centre);
+}
+
+void scale_and_add(float scale, const Byte (&quants)[32], float minimum, float* out) {
+  for (std::size_t i = 0; i < 32; ++i) out[i] = scale * static_cast<float>(quants[i]) + minimum;
+}
+
+// q4_0: scale, nibbles.
+void read_q4_0(const Byte* block, float* out) {
+  Byte quants[32];
+  read_nibbles(block + 2, quants);
+  scale_centred(scale_at(block), quants, 8, out);
+}
+
+// q4_1: scale, minimum, nibbles.
+void read_q4_1(const Byte* block, float* out) {
+  Byte quants[32];
+  read_nibbles(block + 4, quants);
+  scale_and_add(scale_at(block), quants, scale_at(block + 2), out);
+}
+
+// q5_0: scale, fifth bits, nibbles.
+void read_q5_0(const Byte* block, float* out) {
+  Byte quants[32];
+  read_five_bits(block + 2, quants);
+  scale_centred(scale_at(block), quants, 16, out);
+}
+
+// q5_1: scale, minimum, fifth bits, nibbles.
+void read_q5_1(const Byte* block, float* out) {
+  Byte quants[32];
+  read_five_bits(block + 4, quants);
+  scale_and_add(scale_at(block), quants, scale_at(block + 2), out);
+}
+
+// iq4_nl: scale, nibbles.
+void read_iq4_nl(const Byte* block, float* out) {
+  Byte quants[32];
+  read_nibbles(block + 2, quants);
+  const float scale = scale_at(block);
+  for (std::size_t i = 0; i < 32; ++i) out[i] = scale * static_cast<float>(iq4_nl_codes[quants[i]]);
+}
+
+// The k-quants: 256 numbers in parts of 32, whose scales and minima are themselves 6-bit quants of two binary16. Their
+// 16 numbers lie in 12 bytes: of the first four parts in the low 6 bits of a byte each, of the last four half as a
+// nibble of the last 4 bytes and half in the high 2 bits of the bytes before.
+struct PartScale {
+  float scale, minimum;
+};
+
+PartScale part_scale(const Byte* block, std::size_t part) {
+  const Byte* packed = block + 4;
+  int scale, minimum;
+  if (part < 4) {
+    scale = packed[part] & 0x3F;
+    minimum = packed[part + 4] & 0x3F;
+  } else {
+    scale = (packed[part + 4] & 0x0F) | (packed[part - 4] >> 6) << 4;
+    minimum = (packed[part + 4] >> 4) | (packed[part] >> 6) << 4;
+  }
+  return {scale_at(block) * static_cast<float>(scale), scale_at(block + 2) * static_cast<float>(minimum)};
+}
+
+// Two parts share 32 bytes: the first has the low halves.
+void read_half_bytes(const Byte* at, std::size_t part, Byte (&quants)[32]) {
+  const Byte* bytes = at + part / 2 * 32;
+  const int shift = part % 2 == 0 ? 0 : 4;
+  for (std::size_t i = 0; i < 32; ++i) quants[i] = static_cast<Byte>((bytes[i] >> shift) & 0x0F);
+}
+
+// q4_k: scale of scales, scale of minima, 12 bytes of those, 128 bytes of nibbles.
+void read_q4_k(const Byte* block, float* out) {
+  for (std::size_t part = 0; part < 8; ++part, out += 32) {
+    Byte quants[32];
+    read_half_bytes(block + 16, part, quants);
+    const PartScale p = part_scale(block, part);
+    scale_and_add(p.scale, quants, -p.minimum, out);
+  }
+}
+
+// q5_k: as q4_k with 32 bytes of fifth bits before the nibbles: bit p of byte i is number i's of part p.
+void read_q5_k(const Byte* block, float* out) {
+  for (std::size_t part = 0; part < 8; ++part, out += 32) {
+    Byte quants[32];
+    read_half_bytes(block + 48, part, quants);
+    for (std::size_t i = 0; i < 32; ++i) {
+      quants[i] = static_cast<Byte>(quants[i] | ((block[16 + i] >> part) & 1) << 4);
+    }
+    const PartScale p = part_scale(block, part);
+    scale_and_add(p.scale, quants, -p.minimum, out);
+  }
+}
+
+// Of 64 bytes of bit pairs, number i's: pair p of 32 bytes belongs to part p, of 32 numbers, of a half of the block.
+int bit_pair(const Byte* at, std::size_t i) {
+  return (at[i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2)) & 3;
+}
+
+// q2_k: 16 scales and minima of 16 numbers each, as low and high nibbles, 64 bytes of bit pairs, scale of scales, scale
+// of minima.
+void read_q2_k(const Byte* block, float* out) {
+  const float scale = scale_at(block + 80), minimum = scale_at(block + 82);
+  for (std::size_t i = 0; i < 256; ++i) {
+    const Byte packed = block[i / 16];
+    const float part_scale = scale * static_cast<float>(packed & 0x0F);
+    const float part_minimum = minimum * static_cast<float>(packed >> 4);
+    out[i] = part_scale * static_cast<float>(bit_pair(block + 16, i)) - part_minimum;
+  }
+}
+
+// q3_k: 32 bytes of third bits, bit p of byte i number i's of part p; 64 bytes of bit pairs as in q2_k; 16 scales of 6
+// bits: the low nibbles in 8 bytes, then the high pairs in 4; scale of scales.
+void read_q3_k(const Byte* block, float* out) {
+  const float scale = scale_at(block + 108);
+  const Byte* nibbles = block + 96;
+  const Byte* pairs = block + 104;
+  for (std::size_t i = 0; i < 256; ++i) {
+    const std::size_t part = i / 16;
+    const int low = (nibbles[part % 8] >> (part / 8 * 4)) & 0x0F, high = (pairs[part % 4] >> (part / 4 * 2)) & 3;
+    const int third = (block[i % 32] >> (i / 32)) & 1;
+    const float part_scale = scale * static_cast<float>((low | high << 4) - 32);
+    out[i] = part_scale * static_cast<float>(bit_pair(block + 32, i) - (third ? 0 : 4));
+  }
+}
+
+// q6_k: 128 bytes of nibbles, 64 bytes of upper bit pairs, 16 signed scales of 16 numbers each, scale of scales. Of
+// each half of the block, parts 0 and 1 have the low halves of 64 bytes, parts 2 and 3 the high ones, and part p bit
+// pair p of 32 bytes.
+void read_q6_k(const Byte* block, float* out) {
+  const float scale = scale_at(block + 208);
+  for (std::size_t part = 0; part < 8; ++part, out += 32) {
+    const std::size_t half = part / 4, in_half = part % 4;
+    const Byte* nibbles = block + half * 64 + in_half % 2 * 32;
+    const Byte* pairs = block + 128 + half * 32;
+    const int nibble_shift = in_half < 2 ? 0 : 4, pair_shift = static_cast<int>(2 * in_half);
+    float scales[2];
+    for (std::size_t i = 0; i < 2; ++i) {
+      scales[i] = scale * static_cast<float>(static_cast<std::int8_t>(block[192 + 2 * part + i]));
+    }
+    for (std::size_t i = 0; i < 32; ++i) {
+      const int quant = ((nibbles[i] >> nibble_shift) & 0x0F) | ((pairs[i] >> pair_shift) & 3) << 4;
+      out[i] = scales[i / 16] * static_cast<float>(quant - 32);
+    }
+  }
+}
+
+// iq4_xs: scale, the high pairs of 8 scales of 6 bits, their low nibbles, 128 bytes of nibbles, each 16 as in iq4_nl.
+void read_iq4_xs(const Byte* block, float* out) {
+  const float scale = scale_at(block);
+  for (std::size_t part = 0; part < 8; ++part, out += 32) {
+    const int low = (block[4 + part / 2] >> (part % 2 * 4)) & 0x0F, high = (block[2 + part / 4] >> (part % 4 * 2)) & 3;
+    const float part_scale = scale * static_cast<float>((low | high << 4) - 32);
+    Byte quants[32];
+    read_nibbles(block + 8 + 16 * part, quants);
+    for (std::size_t i = 0; i < 32; ++i) out[i] = part_scale * static_cast<float>(iq4_nl_codes[quants[i]]);
+  }
+}
+
+// Digits of base 3, which are -1, 0 and 1, are the fractions of `count` bytes: multiplying by 3 makes the next the
+// first.
+float* read_ternary(float scale, const Byte* at, std::size_t count, std::size_t digits, float* out) {
+  unsigned power = 1;
+  for (std::size_t digit = 0; digit < digits; ++digit, power *= 3) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const unsigned fraction = (at[i] * power) & 0xFF;
+      *out++ = scale * static_cast<float>(static_cast<int>((fraction * 3) >> 8) - 1);
+    }
+  }
+  return out;
+}
+
+// tq1_0: 32 and 16 bytes of 5 digits each, 4 bytes of 4, scale.
+void read_tq1_0(const Byte* block, float* out) {
+  const float scale = scale_at(block + 52);
+  out = read_ternary(scale, block, 32, 5, out);
+  out = read_ternary(scale, block + 32, 16, 5, out);
+  read_ternary(scale, block + 48, 4, 4, out);
+}
+
+// tq2_0: bit pairs as in q2_k, scale.
+void read_tq2_0(const Byte* block, float* out) {
+  const float scale = scale_at(block + 64);
+  for (std::size_t i = 0; i < 256; ++i) out[i] = scale * static_cast<float>(bit_pair(block, i) - 1);
+}
+
+// Floats of 4 bits, E2M1, times 2.
+constexpr std::int8_t e2m1_codes[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+// mxfp4: scale as the exponent of a power of two, biased by 128 for the codes' factor of 2; nibbles.
+void read_mxfp4(const Byte* block, float* out) {
+  const std::uint32_t exponent = block[0];
+  const float scale = std::bit_cast<float>(exponent < 2 ? std::uint32_t{0x00200000} << exponent : (exponent - 1) << 23);
+  Byte quants[32];
+  read_nibbles(block + 1, quants);
+  for (std::size_t i = 0; i < 32; ++i) out[i] = scale * static_cast<float>(e2m1_codes[quants[i]]);
+}
+
+// A float of 8 bits without a sign, E4M3, over 2 for the codes' factor of 2. 0x7F, its NaN, counts as 0.
+float half_e4m3(Byte bits) {
+  if (bits == 0x7F) return 0;
+  const int exponent = (bits >> 3) & 0x0F;
+  const float mantissa = static_cast<float>(bits & 7);
+  if (exponent == 0) return mantissa * 0x1p-10f;
+  return std::ldexp(1 + mantissa / 8, exponent - 8);
+}
+
+// nvfp4: 4 scales of E4M3, 8 bytes of nibbles for each.
+void read_nvfp4(const Byte* block, float* out) {
+  for (std::size_t part = 0; part < 4; ++part, out += 16) {
+    const float scale = half_e4m3(block[part]);
+    for (std::size_t i = 0; i < 8; ++i) {
+      const Byte packed = block[4 + 8 * part + i];
+      out[i] = scale * static_cast<float>(e2m1_codes[packed & 0x0F]);
+      out[i + 8] = scale * static_cast<float>(e2m1_codes[packed >> 4]);
+    }
+  }
+}
+
+template <void (*read)(const Byte*, float*)>
+void read_blocks(DType type, const std::byte* blocks, std::size_t count, float* out) {
+  const BlockShape shape = block_shape(type);
+  const Byte* block = reinterpret_cast<const Byte*>(blocks);
+  for (std::size_t i = 0; i < count; i += shape.elements, block += shape.bytes) read(block, out + i);
+}
+
+}  // namespace
+
+void dequantize(DType type, const std::byte* blocks, std::size_t count, float* out) {
+  switch (type) {
+    case DType::q8_0:
+      return read_blocks<read_q8_0>(type, blocks, count, out);
+    case DType::q4_0:
+      return read_blocks<read_q4_0>(type, blocks, count, out);
+    case DType::q4_1:
+      return read_blocks<read_q4_1>(type, blocks, count, out);
+    case DType::q5_0:
+      return read_blocks<read_q5_0>(type, blocks, count, out);
+    case DType::q5_1:
+      return read_blocks<read_q5_1>(type, blocks, count, out);
+    case DType::q4_k:
+      return read_blocks<read_q4_k>(type, blocks, count, out);
+    case DType::q5_k:
+      return read_blocks<read_q5_k>(type, blocks, count, out);
+    case DType::q6_k:
+      return read_blocks<read_q6_k>(type, blocks, count, out);
+    case DType::iq4_nl:
+      return read_blocks<read_iq4_nl>(type, blocks, count, out);
+    case DType::q2_k:
+      return read_blocks<read_q2_k>(type, blocks, count, out);
+    case DType::q3_k:
+      return read_blocks<read_q3_k>(type, blocks, count, out);
+    case DType::iq4_xs:
+      return read_blocks<read_iq4_xs>(type, blocks, count, out);
+    case DType::iq3_s:
+      return read_blocks<read_iq3_s>(type, blocks, count, out);
+    case DType::iq3_xxs:
+      return read_blocks<read_iq3_xxs>(type, blocks, count, out);
+    case DType::iq2_s:
+      return read_blocks<read_iq2_s>(type, blocks, count, out);
+    case DType::iq2_xs:
+      return read_blocks<read_iq2_xs>(type, blocks, count, out);
+    case DType::iq2_xxs:
+      return read_blocks<read_iq2_xxs>(type, blocks, count, out);
+    case DType::iq1_m:
+      return read_blocks<read_iq1_m>(type, blocks, count, out);
+    case DType::iq1_s:
+      return read_blocks<read_iq1_s>(type, blocks, count, out);
+    case DType::tq1_0:
+      return read_blocks<read_tq1_0>(type, blocks, count, out);
+    case DType::tq2_0:
+      return read_blocks<read_tq2_0>(type, blocks, count, out);
+    case DType::mxfp4:
+      return read_blocks<read_mxfp4>(type, blocks, count, out);
+    case DType::nvfp4:
+      return read_blocks<read_nvfp4>(type, blocks, count, out);
+    default:
+      throw Error(fmt::format("{} is no block type", name_of(type)));
+  }
+}
+
+}  // namespace minimind

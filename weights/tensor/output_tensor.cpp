@@ -1,0 +1,298 @@
+#include "weights/tensor/output_tensor.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <limits>
+#include <map>
+#include <optional>
+#include <type_traits>
+
+#include "weights/io/error.h"
+#include "weights/io/held_signals.h"
+#include "weights/io/quote.h"
+#include "weights/tensor/quantize.h"
+#include "weights/tensor/shape.h"
+#include "weights/tensor/stored_numbers.h"
+
+namespace minimind {
+namespace {
+
+constexpr std::size_t chunk_bytes = std::size_t{4} << 20;
+constexpr std::size_t parts_per_thread = 4;  // more than one, so that a thread that is held up holds up no other
+
+// A tensor as rows of equal length.
+struct Rows {
+  std::size_t count = 0;
+  std::size_t cols = 0;
+};
+
+Rows rows_of(const std::vector<std::size_t>& shape) {
+  const std::size_t cols = shape.empty() ? 1 : shape.back();
+  const std::size_t elements = element_count(shape).value();
+  return {cols == 0 ? 0 : elements / cols, cols};
+}
+
+// Calls work(part) for each part on `threads` threads; what one of them throws is thrown here.
+template <class Work>
+void run_parts(std::size_t parts, std::size_t threads, const Work& work) {
+  std::exception_ptr failure;
+  std::optional<HeldSignals> held(std::in_place);  // until the other threads are started
+#pragma omp parallel num_threads(static_cast <int>(threads))
+  {
+#pragma omp master
+    held.reset();
+#pragma omp for schedule(dynamic)
+    for (std::size_t part = 0; part < parts; ++part) {
+      try {
+        work(part);
+      } catch (...) {
+#pragma omp critical(minimind_encode_failure)
+        if (!failure) failure = std::current_exception();
+      }
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+// Calls work(first, last) for ranges that together are [0, count).
+template <class Work>
+void run_ranges(std::size_t count, std::size_t threads, const Work& work) {
+  const std::size_t parts = std::min(count, threads * parts_per_thread);
+  run_parts(parts, threads, [&](std::size_t part) { work(count * part / parts, count * (part + 1) / parts); });
+}
+
+void release(const StoredTensor& source) {
+  if (source.mapping) source.mapping->release(source.data);
+}
+
+template <class Number>
+void put_numbers(const float* values, std::size_t count, Number (*convert)(float), std::byte* out) {
+#pragma omp simd
+  for (std::size_t i = 0; i < count; ++i) {
+    const Number number = convert(values[i]);
+    std::memcpy(out + i * sizeof number, &number, sizeof number);
+  }
+}
+
+void write_floats(DType dtype, const float* values, std::size_t count, std::byte* out) {
+  switch (dtype) {
+    case DType::f32:
+      std::memcpy(out, values, count * sizeof(float));
+      return;
+    case DType::f16:
+      return put_numbers(values, count, to_f16, out);
+    case DType::bf16:
+      return put_numbers(values, count, to_bf16, out);
+    default:
+      return quantize(dtype, values, count, out);
+  }
+}
+
+// Rows of one source that stand at `first_row` of what is joined; where sources stand side by side, at its row 0.
+struct Part {
+  const StoredTensor* source;
+  std::size_t first_row;
+  Rows rows;
+};
+
+// The rows that a tensor is to have, each put together from its sources.
+class RowEncoder {
+ public:
+  explicit RowEncoder(const OutputTensor& tensor) : tensor_(tensor), rows_(rows_of(tensor.shape)) {
+    if (rows_.count > 0) row_bytes_ = byte_count(tensor) / rows_.count;
+    std::size_t joined_rows = 0, joined_cols = 0;
+    for (const StoredTensor* source : tensor.sources) {
+      const Rows rows = rows_of(source->shape);
+      parts_.push_back({source, side_by_side() ? 0 : joined_rows, rows});
+      const bool fits = side_by_side() ? parts_[0].rows.count == rows.count : rows_.cols == rows.cols;
+      if (!fits && rows.count > 0) fail();
+      joined_rows = side_by_side() ? rows.count : joined_rows + rows.count;
+      joined_cols = side_by_side() ? joined_cols + rows.cols : rows.cols;
+    }
+    const bool ordered = tensor.row_order.empty() ? joined_rows == rows_.count : tensor.row_order.size() == rows_.count;
+    if (!ordered || (rows_.count > 0 && joined_cols != rows_.cols)) fail();
+    for (const std::size_t row : tensor.row_order) {
+      if (row >= joined_rows) fail();
+    }
+  }
+
+  std::size_t rows() const { return rows_.count; }
+  std::size_t row_bytes() const { return row_bytes_; }
+
+  // Whether the encoding is the bytes of one source after the other.
+  bool is_stored_so() const {
+    return !side_by_side() && tensor_.row_order.empty() &&
+           std::all_of(parts_.begin(), parts_.end(), [&](const Part& part) { return is_wanted_type(part); });
+  }
+
+  // Rows [first, last) to `out`.
+  void encode(std::size_t first, std::size_t last, std::byte* out) const {
+    std::vector<float> values(rows_.cols);
+    for (std::size_t i = first; i < last; ++i, out += row_bytes_) {
+      const std::size_t row = tensor_.row_order.empty() ? i : tensor_.row_order[i];
+      const std::span<const Part> parts = parts_of(row);
+      if (std::all_of(parts.begin(), parts.end(), [&](const Part& part) { return is_wanted_type(part); })) {
+        copy_row(parts, row, out);
+      } else {
+        convert_row(parts, row, values, out);
+      }
+    }
+  }
+
+ private:
+  bool side_by_side() const { return tensor_.join == OutputTensor::Join::columns; }
+  bool is_wanted_type(const Part& part) const { return part.source->dtype == tensor_.dtype; }
+
+  [[noreturn]] void fail() const {
+    std::string shapes;
+    for (const StoredTensor* source : tensor_.sources) shapes += " " + shape_text(source->shape);
+    throw Error(fmt::format("tensor {} {} cannot be made of{}{}", quoted(tensor_.name), shape_text(tensor_.shape),
+                            shapes, tensor_.row_order.empty() ? "" : " in the row order given"));
+  }
+
+  std::span<const Part> parts_of(std::size_t row) const {
+    if (side_by_side()) return parts_;
+    const auto after = std::upper_bound(parts_.begin(), parts_.end(), row,
+                                        [](std::size_t r, const Part& part) { return r < part.first_row; });
+    return {std::prev(after), 1};
+  }
+
+  static void copy_row(std::span<const Part> parts, std::size_t row, std::byte* out) {
+    for (const Part& part : parts) {
+      const std::size_t bytes = part.source->data.size() / part.rows.count;
+      std::memcpy(out, part.source->data.data() + (row - part.first_row) * bytes, bytes);
+      out += bytes;
+    }
+  }
+
+  void convert_row(std::span<const Part> parts, std::size_t row, std::vector<float>& values, std::byte* out) const {
+    float* to = values.data();
+    for (const Part& part : parts) {
+      read_floats(*part.source, (row - part.first_row) * part.rows.cols, part.rows.cols, to);
+      to += part.rows.cols;
+    }
+    write_floats(tensor_.dtype, values.data(), values.size(), out);
+  }
+
+  const OutputTensor& tensor_;
+  Rows rows_;
+  std::size_t row_bytes_ = 0;
+  std::vector<Part> parts_;
+};
+
+struct Magnitudes {
+  float largest = 0;  // of the finite ones
+  bool all_finite = true;
+};
+
+// In each float type, the bits of a number without its sign, taken as an integer, order as magnitudes do.
+template <class Stored>
+Magnitudes magnitudes_of(const std::byte* numbers, std::size_t count) {
+  using Bits = std::conditional_t<sizeof(Stored) == 4, std::int32_t, std::int16_t>;
+  constexpr Bits without_sign = std::numeric_limits<Bits>::max();
+  constexpr int infinity = std::is_same_v<Stored, F16> ? 0x7C00 : std::is_same_v<Stored, Bf16> ? 0x7F80 : 0x7F800000;
+  Bits largest = 0, largest_finite = 0;
+#pragma omp simd reduction(max : largest, largest_finite)
+  for (std::size_t i = 0; i < count; ++i) {
+    const Bits magnitude = static_cast<Bits>(load_element<Bits>(numbers, i) & without_sign);
+    largest = std::max(largest, magnitude);
+    largest_finite = std::max(largest_finite, magnitude < infinity ? magnitude : Bits{0});
+  }
+  return {to_f32(std::bit_cast<Stored>(largest_finite)), largest < infinity};
+}
+
+Magnitudes row_magnitudes(const StoredTensor& source, std::size_t row, std::size_t cols) {
+  if (is_block_type(source.dtype)) {
+    std::vector<float> values(cols);
+    read_floats(source, row * cols, cols, values.data());
+    return magnitudes_of<float>(reinterpret_cast<const std::byte*>(values.data()), cols);
+  }
+  return with_stored_type(source, [&]<class Stored>(Stored) {
+    return magnitudes_of<Stored>(source.data.data() + row * cols * sizeof(Stored), cols);
+  });
+}
+
+bool can_hold(DType dtype, const Magnitudes& found) {
+  switch (dtype) {
+    case DType::f32:
+      return true;
+    case DType::f16:
+      return std::isfinite(to_f32(to_f16(found.largest)));
+    case DType::bf16:
+      return std::isfinite(to_f32(to_bf16(found.largest)));
+    default: {
+      // The least squares of iq4_nl cannot want a scale above largest / 77; q8_0's and q4_0's are what these say.
+      const float divisor = dtype == DType::q8_0 ? 127.0f : dtype == DType::q4_0 ? 8.0f : 64.0f;
+      return found.all_finite && std::isfinite(to_f32(to_f16(found.largest / divisor)));
+    }
+  }
+}
+
+// Whether any number of type `from` can be written as `to`.
+bool always_fits(DType from, DType to) {
+  return to == from || to == DType::f32 || (to == DType::bf16 && (from == DType::f16 || is_block_type(from)));
+}
+
+}  // namespace
+
+std::size_t byte_count(const OutputTensor& tensor) {
+  const auto bytes = byte_count(tensor.shape, tensor.dtype);
+  if (bytes) return *bytes;
+  throw Error(fmt::format("tensor {} {} cannot be written as {}", quoted(tensor.name), shape_text(tensor.shape),
+                          name_of(tensor.dtype)));
+}
+
+DType most_common_type(const std::vector<OutputTensor>& tensors) {
+  std::map<DType, std::size_t> bytes;
+  for (const OutputTensor& tensor : tensors) bytes[tensor.dtype] += byte_count(tensor);
+  return std::max_element(bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
+}
+
+bool can_encode(const StoredTensor& source, DType dtype, std::size_t threads) {
+  if (source.dtype == dtype) return true;
+  const bool readable = is_float_type(source.dtype) || is_block_type(source.dtype);
+  const bool writable = is_float_type(dtype) || can_quantize(dtype);
+  const auto [rows, cols] = rows_of(source.shape);
+  if (!readable || !writable || cols % block_shape(dtype).elements != 0) return false;
+  if (always_fits(source.dtype, dtype)) return true;
+  std::atomic<bool> fits{true};
+  // As in encode: only block types are worth the threads.
+  run_ranges(rows, is_block_type(source.dtype) ? threads : 1, [&, cols = cols](std::size_t first, std::size_t last) {
+    for (std::size_t row = first; row < last && fits; ++row) {
+      if (!can_hold(dtype, row_magnitudes(source, row, cols))) fits = false;
+    }
+  });
+  release(source);
+  return fits;
+}
+
+void encode(const OutputTensor& tensor, std::size_t threads,
+            const std::function<void(std::span<const std::byte>)>& use) {
+  const RowEncoder encoder(tensor);
+  if (encoder.is_stored_so()) {
+    for (const StoredTensor* source : tensor.sources) use(source->data);
+  } else if (encoder.rows() > 0) {
+    const std::size_t rows_per_chunk = std::clamp<std::size_t>(chunk_bytes / encoder.row_bytes(), 1, encoder.rows());
+    std::vector<std::byte> chunk(rows_per_chunk * encoder.row_bytes());
+    // Float types are converted faster than they are written; waking threads for them costs more than it saves.
+    const std::size_t useful_threads = is_block_type(tensor.dtype) ? threads : 1;
+    for (std::size_t begin = 0; begin < encoder.rows(); begin += rows_per_chunk) {
+      const std::size_t count = std::min(rows_per_chunk, encoder.rows() - begin);
+      run_ranges(count, useful_threads, [&](std::size_t first, std::size_t last) {
+        encoder.encode(begin + first, begin + last, chunk.data() + first * encoder.row_bytes());
+      });
+      use(std::span(chunk).first(count * encoder.row_bytes()));
+    }
+  }
+  for (const StoredTensor* source : tensor.sources) release(*source);
+}
+
+}  // namespace minimind

@@ -1,0 +1,227 @@
+#include "weights/torch/pth.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "weights/io/byte_reader.h"
+#include "weights/io/error.h"
+#include "weights/io/mistaken_file.h"
+#include "weights/io/quote.h"
+#include "weights/tensor/shape.h"
+#include "weights/torch/pickle.h"
+#include "weights/torch/torch_tensor.h"
+#include "weights/torch/zip_directory.h"
+
+namespace minimind {
+namespace {
+
+using pickle::Dict;
+using pickle::Document;
+using pickle::Value;
+
+constexpr std::string_view zip_magic = "PK\x03\x04";
+constexpr std::string_view empty_zip_magic = "PK\x05\x06";
+// 0x1950a86a20f9469cfc6c, as a pickle writes it, and the end of that pickle.
+constexpr std::string_view legacy_magic = "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
+constexpr std::int64_t legacy_protocol = 1001;
+
+// A torch.save file, taken apart: the pickled object and the bytes of the storages it refers to.
+struct Archive {
+  Document document;
+  StorageBytes storages;
+};
+
+std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+bool looks_like_zip(std::span<const std::byte> bytes) {
+  return as_text(bytes).starts_with(zip_magic) || as_text(bytes).starts_with(empty_zip_magic);
+}
+
+// PROTO and its number, from protocol 4 on FRAME and its size, then the magic number.
+bool looks_like_legacy(std::span<const std::byte> bytes) {
+  const std::string_view start = as_text(bytes.first(std::min<std::size_t>(bytes.size(), 32)));
+  return start.starts_with('\x80') && start.find(legacy_magic) != std::string_view::npos;
+}
+
+// torch.save names the folder inside the archive after the file: `<prefix>/data.pkl`, `<prefix>/data/0`, ...
+std::string find_prefix(const ZipMembers& members, const std::string& path) {
+  std::string prefix;
+  for (const auto& [name, bytes] : members) {
+    const std::size_t slash = name.find('/');
+    if (slash == std::string_view::npos || name.substr(slash) != "/data.pkl") continue;
+    if (!prefix.empty()) throw Error(fmt::format("{}: has two data.pkl members; torch.save writes one", path));
+    prefix = name.substr(0, slash + 1);
+  }
+  if (prefix.empty())
+    throw Error(
+        fmt::format("{}: is a zip archive without data.pkl: not from torch.save; if a model was packed into it, unpack "
+                    "it and name the model",
+                    path));
+  return prefix;
+}
+
+Archive open_zip(const MappedFile& file) {
+  const ZipMembers members = read_zip_directory(file.bytes(), file.path());
+  const std::string prefix = find_prefix(members, file.path());
+  Archive archive;
+  for (const auto& [name, bytes] : members) {
+    if (!name.starts_with(prefix)) continue;
+    const std::string_view part = name.substr(prefix.size());
+    if (part == "constants.pkl" || part.starts_with("code/")) {
+      throw Error(
+          fmt::format("{}: is a TorchScript program (it has {}), not weights; torch.save(model.state_dict(), ...)",
+                      file.path(), quoted(name)));
+    }
+    if (part == "byteorder" && as_text(bytes) != "little") {
+      throw Error(fmt::format("{}: byte order is {}, wanted 'little'; save it again on a little-endian machine",
+                              file.path(), quoted(as_text(bytes))));
+    }
+    if (part.starts_with("data/")) archive.storages.emplace(part.substr(5), bytes);
+  }
+  archive.document = pickle::unpickle(members.at(prefix + "data.pkl"), file.path() + ": data.pkl");
+  return archive;
+}
+
+// The pickle of `part` that begins where `reader` stands, which is moved past it.
+Document take_pickle(ByteReader& reader, const MappedFile& file, std::string_view part) {
+  Document document =
+      pickle::unpickle(file.bytes().subspan(reader.position()), fmt::format("{}: {}", file.path(), part));
+  reader.take(document.size_in_bytes);
+  return document;
+}
+
+bool says_little_endian(const Document& system) {
+  const auto* dict = std::get_if<Dict>(&system.at(system.top));
+  return dict != nullptr && std::any_of(dict->entries.begin(), dict->entries.end(), [&](const auto& entry) {
+           const auto* name = std::get_if<pickle::Text>(&system.at(entry.first));
+           const auto* truth = std::get_if<bool>(&system.at(entry.second));
+           return name != nullptr && name->text == "little_endian" && truth != nullptr && *truth;
+         });
+}
+
+void check_legacy_header(ByteReader& reader, const MappedFile& file) {
+  take_pickle(reader, file, "legacy magic number");
+  const Document protocol = take_pickle(reader, file, "legacy protocol version");
+  const auto* version = std::get_if<std::int64_t>(&protocol.at(protocol.top));
+  if (version == nullptr || *version != legacy_protocol) {
+    reader.fail(fmt::format("the legacy protocol version is not {}; the file is damaged", legacy_protocol));
+  }
+  if (!says_little_endian(take_pickle(reader, file, "legacy system information"))) {
+    reader.fail("was not written on a little-endian machine; save it again on one");
+  }
+}
+
+// The element size of every storage the object refers to, which the storages themselves do not state.
+std::map<std::string_view, std::size_t> element_sizes(const Document& document, const std::string& path) {
+  std::map<std::string_view, std::size_t> sizes;
+  for (const Value& value : document.values) {
+    const auto* id = std::get_if<pickle::PersistentId>(&value);
+    if (id == nullptr) continue;
+    const StorageReference reference = read_storage_reference(document, *id, path);
+    const std::size_t size = size_of(reference.dtype);
+    if (sizes.emplace(reference.key, size).first->second != size) {
+      throw Error(fmt::format("{}: storage {} is used with elements of two sizes", path, quoted(reference.key)));
+    }
+  }
+  return sizes;
+}
+
+// Five pickles (magic number, protocol version, system information, the object, the list of storage keys), then for
+// each key the number of elements and the elements.
+Archive open_legacy(const MappedFile& file) {
+  ByteReader reader(file.bytes(), file.path());
+  check_legacy_header(reader, file);
+  Archive archive;
+  archive.document = take_pickle(reader, file, "object");
+  const auto sizes = element_sizes(archive.document, file.path());
+  const Document keys = take_pickle(reader, file, "storage keys");
+  const auto* list = std::get_if<pickle::List>(&keys.at(keys.top));
+  if (list == nullptr) reader.fail("its storage keys are not a list; the file is damaged");
+  for (const pickle::Id id : list->items) {
+    const auto* key = std::get_if<pickle::Text>(&keys.at(id));
+    if (key == nullptr) reader.fail("a storage key is not a string; the file is damaged");
+    const auto found = sizes.find(key->text);
+    if (found == sizes.end()) reader.fail(fmt::format("storage {} belongs to no tensor", quoted(key->text)));
+    const auto elements = reader.read<std::uint64_t>();
+    const auto size = checked_product(elements, found->second);
+    if (!size) reader.fail(fmt::format("storage {} cannot have {} elements", quoted(key->text), elements));
+    if (!archive.storages.emplace(found->first, reader.take(*size)).second) {
+      reader.fail(fmt::format("storage {} is there twice", quoted(key->text)));
+    }
+  }
+  if (reader.remaining() != 0) reader.fail(fmt::format("{} bytes follow the last storage", reader.remaining()));
+  return archive;
+}
+
+// The dict under one of the keys that training scripts put the weights under, or null when there is none.
+const Dict* wrapped_state(const Document& document, const Dict& dict, const std::string& path) {
+  constexpr std::array<std::string_view, 4> wrappers = {"model", "state_dict", "model_state_dict", "module"};
+  const Dict* state = nullptr;
+  for (const auto& [key, value] : dict.entries) {
+    const auto* name = std::get_if<pickle::Text>(&document.at(key));
+    if (name == nullptr || std::find(wrappers.begin(), wrappers.end(), name->text) == wrappers.end()) continue;
+    const auto* inner = std::get_if<Dict>(&document.at(value));
+    if (inner == nullptr) continue;
+    if (state != nullptr) throw Error(fmt::format("{}: holds two state dicts; save one of them", path));
+    state = inner;
+  }
+  return state;
+}
+
+const Dict& find_state_dict(const Document& document, const std::string& path) {
+  const Value& top = document.at(document.top);
+  const auto* dict = std::get_if<Dict>(&top);
+  if (dict == nullptr) {
+    throw Error(fmt::format("{}: holds a value of type {}, wanted a state dict; torch.save(model.state_dict(), ...)",
+                            path, pickle::type_name(top)));
+  }
+  const Dict* wrapped = wrapped_state(document, *dict, path);
+  return wrapped != nullptr ? *wrapped : *dict;
+}
+
+}  // namespace
+
+bool looks_like_pth(std::span<const std::byte> bytes) {
+  return looks_like_zip(bytes) || looks_like_legacy(bytes);
+}
+
+StoredTensors read_pth(std::shared_ptr<const MappedFile> file) {
+  const std::string& path = file->path();
+  if (!looks_like_pth(file->bytes()))
+    throw Error(fmt::format("{}: was not written by torch.save{}", path, shown_text(file->bytes())));
+  const Archive archive = looks_like_zip(file->bytes()) ? open_zip(*file) : open_legacy(*file);
+  const Dict& state = find_state_dict(archive.document, path);
+  TorchTensorReader reader(archive.document, archive.storages, file);
+  StoredTensors tensors;
+  for (const auto& [key, id] : state.entries) {
+    const auto* name = std::get_if<pickle::Text>(&archive.document.at(key));
+    const Value& value = archive.document.at(id);
+    if (name == nullptr) {
+      throw Error(fmt::format("{}: the state dict has a key of type {}, wanted names of tensors", path,
+                              pickle::type_name(archive.document.at(key))));
+    }
+    if (!is_tensor_name(name->text)) {
+      throw Error(fmt::format("{}: {} is no name for a tensor; the file is damaged", path, quoted(name->text)));
+    }
+    if (!is_torch_tensor(value)) {
+      throw Error(fmt::format("{}: entry {} is of type {}, wanted a tensor; torch.save(model.state_dict(), ...)", path,
+                              quoted(name->text), pickle::type_name(value)));
+    }
+    if (!tensors.emplace(name->text, reader.read(value, name->text)).second) {
+      throw Error(fmt::format("{}: has two tensors called {}", path, quoted(name->text)));
+    }
+  }
+  if (tensors.empty()) throw Error(fmt::format("{}: the state dict is empty", path));
+  return tensors;
+}
+
+}  // namespace minimind

@@ -1,0 +1,245 @@
+#include "weights/torch/zip_directory.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "weights/io/byte_reader.h"
+#include "weights/io/error.h"
+#include "weights/io/quote.h"
+
+namespace minimind {
+namespace {
+
+constexpr std::uint32_t local_header = 0x04034B50;
+constexpr std::uint32_t central_header = 0x02014B50;
+constexpr std::uint32_t end_record_signature = 0x06054B50;
+constexpr std::uint32_t zip64_end_record = 0x06064B50;
+constexpr std::uint32_t zip64_locator = 0x07064B50;
+constexpr std::size_t central_header_size = 46;
+constexpr std::size_t end_record_size = 22;
+constexpr std::size_t zip64_end_record_size = 56;
+constexpr std::size_t zip64_locator_size = 20;
+constexpr std::size_t longest_comment = 0xFFFF;
+constexpr std::uint16_t zip64_extra_field = 0x0001;
+// A 16- or 32-bit field with all bits set says that the value is in the zip64 record.
+constexpr std::uint16_t in_zip64_short = 0xFFFF;
+constexpr std::uint32_t in_zip64_long = 0xFFFFFFFF;
+// Bits of the general purpose flags: encrypted, strongly encrypted, directory encrypted.
+constexpr std::uint16_t encrypted_flags = (1u << 0) | (1u << 6) | (1u << 13);
+
+struct Directory {
+  std::uint64_t member_count;
+  std::uint64_t size;
+  std::uint64_t offset;
+};
+
+struct CentralHeader {
+  std::string_view name;
+  std::uint16_t flags;
+  std::uint16_t method;
+  std::uint64_t compressed_size;
+  std::uint64_t size;
+  std::uint64_t local_header_offset;
+};
+
+class ZipReader {
+ public:
+  ZipReader(std::span<const std::byte> archive, const std::string& path) : archive_(archive), path_(path) {}
+
+  ZipMembers read() const;
+
+ private:
+  ByteReader reader_at(std::uint64_t offset, std::uint64_t size, std::string_view part) const;
+  std::size_t find_end_record() const;
+  Directory read_end_record() const;
+  std::optional<Directory> read_zip64_end_record(std::size_t end_record) const;
+  CentralHeader read_central_header(ByteReader& reader) const;
+  void read_zip64_extra(std::span<const std::byte> extra, CentralHeader& header) const;
+  std::span<const std::byte> locate(const CentralHeader& header, std::uint64_t limit) const;
+  [[noreturn]] void fail(std::string_view reason) const { throw Error(fmt::format("{}: {}", path_, reason)); }
+
+  std::span<const std::byte> archive_;
+  const std::string& path_;
+};
+
+ByteReader ZipReader::reader_at(std::uint64_t offset, std::uint64_t size, std::string_view part) const {
+  if (offset > archive_.size() || size > archive_.size() - offset) {
+    fail(fmt::format("the {} should be {} bytes at offset {}, but the file has {}; copy or download it again", part,
+                     size, offset, archive_.size()));
+  }
+  return {archive_.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(size)),
+          fmt::format("{}: {}", path_, part)};
+}
+
+// The record is last in the file, but for a comment whose length it states.
+std::size_t ZipReader::find_end_record() const {
+  if (archive_.size() >= end_record_size) {
+    const std::size_t last = archive_.size() - end_record_size;
+    const std::size_t first = last - std::min(last, longest_comment);
+    for (std::size_t at = last + 1; at-- > first;) {
+      ByteReader reader(archive_.subspan(at), {});
+      if (reader.read<std::uint32_t>() != end_record_signature) continue;
+      reader.take(16);
+      if (reader.read<std::uint16_t>() == reader.remaining()) return at;
+    }
+  }
+  fail("is truncated: the zip archive has no end-of-directory record; copy or download it again");
+}
+
+Directory ZipReader::read_end_record() const {
+  const std::size_t at = find_end_record();
+  ByteReader reader = reader_at(at, end_record_size, "zip end-of-directory record");
+  reader.take(4);
+  const auto disk = reader.read<std::uint16_t>();
+  const auto first_disk = reader.read<std::uint16_t>();
+  const auto members_on_disk = reader.read<std::uint16_t>();
+  Directory directory{};
+  directory.member_count = reader.read<std::uint16_t>();
+  directory.size = reader.read<std::uint32_t>();
+  directory.offset = reader.read<std::uint32_t>();
+  const auto zip64 = read_zip64_end_record(at);
+  const bool in_zip64 =
+      directory.member_count == in_zip64_short || directory.size == in_zip64_long || directory.offset == in_zip64_long;
+  if (in_zip64 && zip64) return *zip64;
+  if (directory.size == in_zip64_long || directory.offset == in_zip64_long) {
+    fail("is damaged: the zip archive says it has a zip64 end record, and there is none; copy or download it again");
+  }
+  if (disk != 0 || first_disk != 0 || members_on_disk != directory.member_count) {
+    fail("is part of a zip archive split over several files; join it first");
+  }
+  return directory;
+}
+
+std::optional<Directory> ZipReader::read_zip64_end_record(std::size_t end_record) const {
+  if (end_record < zip64_locator_size) return std::nullopt;
+  ByteReader locator = reader_at(end_record - zip64_locator_size, zip64_locator_size, "zip64 locator");
+  if (locator.read<std::uint32_t>() != zip64_locator) return std::nullopt;
+  const auto disk = locator.read<std::uint32_t>();
+  const auto offset = locator.read<std::uint64_t>();
+  const auto disk_count = locator.read<std::uint32_t>();
+  ByteReader reader = reader_at(offset, zip64_end_record_size, "zip64 end-of-directory record");
+  if (reader.read<std::uint32_t>() != zip64_end_record) {
+    fail(fmt::format("is damaged: no zip64 end-of-directory record at offset {}; copy or download it again", offset));
+  }
+  reader.take(12);  // the record's size and the versions of the writer
+  const auto this_disk = reader.read<std::uint32_t>();
+  const auto first_disk = reader.read<std::uint32_t>();
+  const auto members_on_disk = reader.read<std::uint64_t>();
+  Directory directory{};
+  directory.member_count = reader.read<std::uint64_t>();
+  directory.size = reader.read<std::uint64_t>();
+  directory.offset = reader.read<std::uint64_t>();
+  // Some writers count disks from 0, some from 1.
+  if (disk != 0 || disk_count > 1 || this_disk != 0 || first_disk != 0 || members_on_disk != directory.member_count) {
+    fail("is part of a zip archive split over several files; join it first");
+  }
+  return directory;
+}
+
+CentralHeader ZipReader::read_central_header(ByteReader& reader) const {
+  if (reader.read<std::uint32_t>() != central_header) {
+    fail("is damaged: a record of the zip directory has no signature; copy or download it again");
+  }
+  CentralHeader header{};
+  reader.take(4);  // versions
+  header.flags = reader.read<std::uint16_t>();
+  header.method = reader.read<std::uint16_t>();
+  reader.take(8);  // time, date, CRC-32
+  header.compressed_size = reader.read<std::uint32_t>();
+  header.size = reader.read<std::uint32_t>();
+  const auto name_size = reader.read<std::uint16_t>();
+  const auto extra_size = reader.read<std::uint16_t>();
+  const auto comment_size = reader.read<std::uint16_t>();
+  reader.take(8);  // disk, attributes
+  header.local_header_offset = reader.read<std::uint32_t>();
+  header.name = reader.take_text(name_size);
+  read_zip64_extra(reader.take(extra_size), header);
+  reader.take(comment_size);
+  return header;
+}
+
+// Replaces each field of `header` that says it is in the zip64 extra field; they stand there in this order.
+void ZipReader::read_zip64_extra(std::span<const std::byte> extra, CentralHeader& header) const {
+  const std::string where = fmt::format("{}: extra field of zip member {}", path_, quoted(header.name));
+  ByteReader reader(extra, where);
+  // Fewer than four bytes are padding, which some writers leave at the end.
+  while (reader.remaining() >= 4) {
+    const auto id = reader.read<std::uint16_t>();
+    const auto size = reader.read<std::uint16_t>();
+    ByteReader field(reader.take(size), where);
+    if (id != zip64_extra_field) continue;
+    for (std::uint64_t* value : {&header.size, &header.compressed_size, &header.local_header_offset}) {
+      if (*value == in_zip64_long) *value = field.read<std::uint64_t>();
+    }
+    return;
+  }
+}
+
+// The member's bytes, which must end before `limit`, where the directory begins.
+std::span<const std::byte> ZipReader::locate(const CentralHeader& header, std::uint64_t limit) const {
+  const std::string part = fmt::format("zip member {}", quoted(header.name));
+  if ((header.flags & encrypted_flags) != 0) {
+    fail(fmt::format("{} is encrypted; extract it and save the checkpoint again with torch.save", part));
+  }
+  if (header.method != 0) {
+    fail(
+        fmt::format("{} is compressed (method {}): torch.save never does so; unpack an archive and name the model in "
+                    "it, or, of TorchScript, use "
+                    "torch.save(model.state_dict(), ...)",
+                    part, header.method));
+  }
+  if (header.compressed_size != header.size) {
+    fail(fmt::format("{} is stored, yet has two sizes, {} and {} bytes; copy or download the file again", part,
+                     header.compressed_size, header.size));
+  }
+  if (header.local_header_offset > limit) {
+    fail(fmt::format("{} begins at offset {}, past the zip directory at {}; copy or download the file again", part,
+                     header.local_header_offset, limit));
+  }
+  ByteReader reader = reader_at(header.local_header_offset, limit - header.local_header_offset, part);
+  if (reader.read<std::uint32_t>() != local_header) {
+    fail(fmt::format("{} has no header at offset {}; copy or download the file again", part,
+                     header.local_header_offset));
+  }
+  reader.take(22);  // the same fields as in the directory, which counts: here they may be zero
+  const auto name_size = reader.read<std::uint16_t>();
+  const auto extra_size = reader.read<std::uint16_t>();
+  const auto name = reader.take_text(name_size);
+  if (name != header.name) {
+    fail(fmt::format("{} is called {} in its own header; copy or download the file again", part, quoted(name)));
+  }
+  reader.take(extra_size);
+  return reader.take(header.size);
+}
+
+ZipMembers ZipReader::read() const {
+  const Directory directory = read_end_record();
+  ByteReader reader = reader_at(directory.offset, directory.size, "zip directory");
+  if (directory.member_count > directory.size / central_header_size) {
+    fail(fmt::format("the zip directory of {} bytes cannot list {} members; copy or download the file again",
+                     directory.size, directory.member_count));
+  }
+  ZipMembers members;
+  for (std::uint64_t i = 0; i < directory.member_count; ++i) {
+    const CentralHeader header = read_central_header(reader);
+    if (!members.emplace(header.name, locate(header, directory.offset)).second) {
+      fail(fmt::format("has two zip members called {}; which one counts cannot be known", quoted(header.name)));
+    }
+  }
+  if (reader.remaining() != 0) {
+    fail(fmt::format("the zip directory has {} bytes beyond its {} members; copy or download the file again",
+                     reader.remaining(), directory.member_count));
+  }
+  return members;
+}
+
+}  // namespace
+
+ZipMembers read_zip_directory(std::span<const std::byte> archive, const std::string& path) {
+  return ZipReader(archive, path).read();
+}
+
+}  // namespace minimind
