@@ -5,7 +5,7 @@
 #include <array>
 
 #include "runtime/chat/training_conversation.h"
-#include "runtime/jinja/json.h"
+#include "runtime/jinja/show.h"
 #include "weights/io/error.h"
 
 namespace minimind {

@@ -5,7 +5,7 @@
 
 #include "runtime/chat/message_json.h"
 #include "runtime/chat/tool_call.h"
-#include "runtime/jinja/json.h"
+#include "runtime/jinja/show.h"
 #include "weights/io/error.h"
 
 namespace minimind {

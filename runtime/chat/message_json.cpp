@@ -10,7 +10,7 @@
 
 #include "runtime/chat/tool_call.h"
 #include "runtime/chat/training_conversation.h"
-#include "runtime/jinja/json.h"
+#include "runtime/jinja/show.h"
 #include "weights/io/error.h"
 #include "weights/io/quote.h"
 #include "weights/io/suggestion.h"

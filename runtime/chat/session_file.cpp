@@ -14,7 +14,7 @@
 #include "runtime/chat/message_json.h"
 #include "runtime/chat/tool_call.h"
 #include "runtime/generate/generate.h"
-#include "runtime/jinja/json.h"
+#include "runtime/jinja/show.h"
 #include "runtime/text/utf8.h"
 #include "weights/checkpoint/weights_hash.h"
 #include "weights/io/byte_reader.h"

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/jinja/json.h"
 #include "runtime/jinja/show.h"
 #include "weights/io/error.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/jinja/json.h"
+#include "runtime/jinja/show.h"
 #include "weights/io/error.h"
 
 namespace minimind {

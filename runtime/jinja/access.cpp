@@ -1,47 +1,24 @@
-#include <algorithm>
+#include "runtime/jinja/access.h"
 
-#include "runtime/jinja/builtins.h"
-#include "runtime/jinja/loop.h"
+#include <algorithm>
+#include <charconv>
+#include <memory>
+
+#include "runtime/jinja/methods.h"
 #include "runtime/jinja/operations.h"
 #include "runtime/jinja/show.h"
 #include "runtime/jinja/text.h"
 #include "runtime/text/utf8.h"
 #include "weights/io/quote.h"
 
-// How values are taken apart: iteration, attributes, items and slices.
-
 namespace minimind::jinja {
+
+// How values are taken apart: attributes, items and slices.
+
 namespace {
 
 Value has_no_attribute(const Value& subject, std::string_view name) {
   return make_undefined(subject.kind_name() + " has no attribute " + minimind::quoted(name));
-}
-
-Value entry_of(const DictView& view, std::size_t index, Budget& budget) {
-  const auto& [key, value] = view.dict->entries()[index];
-  if (view.part == DictView::Part::keys) return key;
-  if (view.part == DictView::Part::values) return value;
-  return make_tuple({key, value}, budget);
-}
-
-Items characters(Context& context, const Value& value) {
-  return [&context, value, at = std::size_t{0}]() mutable -> std::optional<Value> {
-    const std::string_view rest = std::string_view(value.text()->bytes).substr(at);
-    if (rest.empty()) return std::nullopt;
-    const std::size_t size = first_utf8(rest).size;
-    at += size;
-    return make_text(std::string(rest.substr(0, size)), context.budget);
-  };
-}
-
-// Items that are numbered from 0 to `size`, each of which `at` gives.
-template <class At>
-Items numbered(Context& context, std::size_t size, At at) {
-  return [&context, size, at, index = std::size_t{0}]() mutable -> std::optional<Value> {
-    if (index == size) return std::nullopt;
-    context.budget.spend(1);
-    return at(index++);
-  };
 }
 
 // Where the sandbox lets nothing be told from nothing.
@@ -152,46 +129,6 @@ Value slice_of_text(Context& context, const Text& text, const SliceBounds& bound
 
 }  // namespace
 
-bool is_iterable(const Value& value) {
-  return size_of(value).has_value() || value.iterator() || value.object(Object::Kind::loop);
-}
-
-Items items_of(Context& context, const Value& value) {
-  if (value.text()) return characters(context, value);
-  if (const List* const list = value.list()) {
-    return numbered(context, list->items.size(), [value](std::size_t i) { return value.list()->items[i]; });
-  }
-  if (const Dict* const dict = value.dict()) {
-    return numbered(context, dict->size(), [value](std::size_t i) { return value.dict()->entries()[i].first; });
-  }
-  if (const DictView* const view = value.view()) {
-    return numbered(context, view->dict->size(),
-                    [&context, value](std::size_t i) { return entry_of(*value.view(), i, context.budget); });
-  }
-  if (const Range* const range = value.range()) {
-    return numbered(context, range->size(), [value](std::size_t i) { return Value(value.range()->at(i)); });
-  }
-  if (Iterator* const iterator = value.iterator()) {
-    return [&context, iterator]() {
-      context.budget.spend(1);
-      const Budget::Level level(context.budget);
-      return iterator->next();
-    };
-  }
-  if (value.is_undefined()) return []() -> std::optional<Value> { return std::nullopt; };
-  throw Failure("cannot go through the items of " + value.kind_name());
-}
-
-std::vector<Value> all_items_of(Context& context, const Value& value) {
-  std::vector<Value> result;
-  const Items items = items_of(context, value);
-  while (auto item = items()) {
-    context.budget.make(sizeof(Value));
-    result.push_back(std::move(*item));
-  }
-  return result;
-}
-
 Value attribute_of(Context& context, const Value& subject, std::string_view name) {
   require_defined(subject);
   if (is_hidden(name)) throw Failure("attributes of Python such as " + minimind::quoted(name) + " are not supported");
@@ -237,6 +174,97 @@ Value slice_of(Context& context, const Value& subject, const Value* start, const
   }
   return subject.list()->is_tuple ? make_tuple(std::move(items), context.budget)
                                   : make_list(std::move(items), context.budget);
+}
+
+std::optional<Value> Loop::advance() {
+  std::optional<Value> item = next_ ? std::exchange(next_, std::nullopt) : items_();
+  if (!item) return std::nullopt;
+  ++index0;
+  previous_ = std::exchange(current_, item);
+  return item;
+}
+
+const std::optional<Value>& Loop::peek() {
+  if (!next_) next_ = items_();
+  return next_;
+}
+
+std::int64_t Loop::length(Context& context) {
+  if (!size_) {
+    auto rest = std::make_shared<std::vector<Value>>();
+    while (auto item = items_()) {
+      context.budget.make(sizeof(Value));
+      rest->push_back(std::move(*item));
+    }
+    size_ = rest->size() + static_cast<std::size_t>(index0 + 1) + (next_ ? 1 : 0);
+    items_ = [rest, at = std::size_t{0}]() mutable -> std::optional<Value> {
+      return at < rest->size() ? std::optional((*rest)[at++]) : std::nullopt;
+    };
+  }
+  return static_cast<std::int64_t>(*size_);
+}
+
+Value Loop::attribute(Context& context, std::string_view name) {
+  if (name == "index0") return index0;
+  if (name == "index") return index0 + 1;
+  if (name == "first") return index0 == 0;
+  if (name == "last") return !peek();
+  if (name == "length") return length(context);
+  if (name == "revindex") return length(context) - index0;
+  if (name == "revindex0") return length(context) - index0 - 1;
+  if (name == "depth") return std::int64_t{1};
+  if (name == "depth0") return std::int64_t{0};
+  if (name == "previtem") return index0 > 0 ? *previous_ : make_undefined("there is no previous item");
+  if (name == "nextitem") return peek() ? *peek() : make_undefined("there is no next item");
+  return make_undefined("a loop has no attribute '" + std::string(name) + "'");
+}
+
+bool Loop::changed(Context& context, const std::vector<Value>& values) {
+  const auto same = [&](const Value& a, const Value& b) { return equal(a, b, context.budget); };
+  if (last_changed_ && std::equal(last_changed_->begin(), last_changed_->end(), values.begin(), values.end(), same)) {
+    return false;
+  }
+  last_changed_ = values;
+  return true;
+}
+
+Value Loop::cycle(const std::vector<Value>& values) const {
+  if (values.empty()) throw Failure("loop.cycle wants something to cycle through");
+  return values[static_cast<std::size_t>(index0) % values.size()];
+}
+
+AttributePath::AttributePath(const Value* attribute, std::optional<Value> if_undefined)
+    : if_undefined_(std::move(if_undefined)) {
+  if (!attribute || attribute->is_none()) return;
+  const Text* const text = attribute->text();
+  if (!text) {
+    parts_.push_back(*attribute);
+    return;
+  }
+  for (std::size_t at = 0; at <= text->bytes.size();) {
+    const std::size_t end = std::min(text->bytes.find('.', at), text->bytes.size());
+    const std::string part = text->bytes.substr(at, end - at);
+    std::int64_t index = 0;
+    const bool is_index = !part.empty() && part.find_first_not_of("0123456789") == std::string::npos;
+    if (is_index && std::from_chars(part.data(), part.data() + part.size(), index).ec != std::errc()) {
+      throw Failure("the index " + minimind::quoted(part) + " is too large");
+    }
+    parts_.push_back(is_index ? Value(index) : Value(part));
+    at = end + 1;
+  }
+}
+
+Value AttributePath::follow(Context& context, Value item) const {
+  for (const Value& part : parts_) {
+    item = item_of(context, item, part);
+    if (if_undefined_ && item.is_undefined()) item = *if_undefined_;
+  }
+  return item;
+}
+
+Value sort_key(Context& context, const Value& value, bool case_sensitive) {
+  if (case_sensitive || !value.text()) return value;
+  return make_text(lower(text_argument(context, value)), context.budget);
 }
 
 }  // namespace minimind::jinja

@@ -179,8 +179,4 @@ struct Template {
   std::size_t slots = 0;
 };
 
-// Says what each name in the template means, by the rules of Jinja2's compiler (which name is whose is decided before
-// anything runs). Throws SyntaxError.
-void bind_names(Template& parsed);
-
 }  // namespace minimind::jinja

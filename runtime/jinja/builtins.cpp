@@ -2,13 +2,228 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
+#include "runtime/jinja/access.h"
+#include "runtime/jinja/filters.h"
 #include "runtime/jinja/lexer.h"
-#include "runtime/jinja/tests.h"
+#include "runtime/jinja/methods.h"
+#include "runtime/jinja/operations.h"
+#include "runtime/jinja/show.h"
+#include "runtime/jinja/text.h"
 #include "weights/io/quote.h"
 
 namespace minimind::jinja {
 namespace {
+
+// The filters that take each item by itself: map, select and their kin. They are lazy, as Jinja2's are.
+
+using Step = std::function<std::optional<Value>(const Value& item)>;  // nothing to leave the item out
+
+Value lazy(Context& context, const Value& subject, Step step) {
+  // What is false has no items, whether one could go through it or not.
+  const auto next = [&context, subject, step = std::move(step), source = Items()]() mutable -> std::optional<Value> {
+    if (!subject.truth()) return std::nullopt;
+    if (!source) source = items_of(context, subject);
+    while (const auto item = source()) {
+      if (auto result = step(*item)) return result;
+    }
+    return std::nullopt;
+  };
+  return static_cast<Object*>(context.own<Iterator>(next));
+}
+
+const Value* find_keyword(const Arguments& arguments, std::string_view name) {
+  const auto found = std::find_if(arguments.keywords.begin(), arguments.keywords.end(),
+                                  [&](const auto& keyword) { return keyword.first == name; });
+  return found == arguments.keywords.end() ? nullptr : &found->second;
+}
+
+Value map(Context& context, const Value& subject, const Arguments& arguments) {
+  const Value* const attribute = find_keyword(arguments, "attribute");
+  if (arguments.positional.empty() && attribute) {
+    const Value* const if_undefined = find_keyword(arguments, "default");
+    if (arguments.keywords.size() > (if_undefined ? 2u : 1u)) {
+      throw Failure("'map' takes 'attribute' and 'default' and no other named arguments");
+    }
+    const bool has_default = if_undefined && !if_undefined->is_none();
+    const AttributePath path(attribute, has_default ? std::optional(*if_undefined) : std::nullopt);
+    return lazy(context, subject, [&context, path](const Value& item) { return path.follow(context, item); });
+  }
+  if (arguments.positional.empty()) throw Failure("'map' wants the name of a filter, or attribute=");
+  const std::string filter = string_argument(arguments.positional[0], "the name of a filter").bytes;
+  Arguments rest = arguments;
+  rest.positional.erase(rest.positional.begin());
+  return lazy(context, subject,
+              [&context, filter, rest](const Value& item) { return apply_filter(context, filter, item, rest); });
+}
+
+template <bool wanted, bool of_attribute>
+Value choose(Context& context, const Value& subject, const Arguments& arguments) {
+  Arguments rest = arguments;
+  const auto take = [&]() {
+    Value value = rest.positional.front();
+    rest.positional.erase(rest.positional.begin());
+    return value;
+  };
+  std::optional<AttributePath> path;
+  if (of_attribute) {
+    if (rest.positional.empty()) throw Failure("the name of an attribute is missing");
+    const Value attribute = take();
+    path.emplace(&attribute);
+  }
+  std::optional<std::string> test;
+  if (!rest.positional.empty()) test = string_argument(take(), "the name of a test").bytes;
+  return lazy(context, subject, [&context, path, test, rest](const Value& item) -> std::optional<Value> {
+    const Value looked_at = path ? path->follow(context, item) : item;
+    const bool holds = test ? apply_test(context, *test, looked_at, rest) : looked_at.truth();
+    return holds == wanted ? std::optional(item) : std::nullopt;
+  });
+}
+
+Value attribute(Context& context, const Value& subject, const Bound& arguments) {
+  const std::string& name = string_argument(arguments.at(0), "the name of an attribute").bytes;
+  if (!subject.dict() || find_method(subject, name).exists) return attribute_of(context, subject, name);
+  return make_undefined("a mapping has no attribute " + minimind::quoted(name));
+}
+
+const std::vector<Builtin>& selecting_filters() {
+  static const std::vector<Builtin> table = {
+      {"map", {}, 0, nullptr, map},
+      {"select", {}, 0, nullptr, choose<true, false>},
+      {"reject", {}, 0, nullptr, choose<false, false>},
+      {"selectattr", {}, 0, nullptr, choose<true, true>},
+      {"rejectattr", {}, 0, nullptr, choose<false, true>},
+      {"attr", {"name"}, 1, attribute},
+  };
+  return table;
+}
+
+Value remainder(Context& context, const Value& subject, const Value& divisor) {
+  return binary_operation(context, Operator::modulo, subject, divisor);
+}
+
+template <int wanted>
+Value is_of_parity(Context& context, const Value& subject, const Bound&) {
+  return equal(remainder(context, subject, std::int64_t{2}), std::int64_t{wanted}, context.budget);
+}
+
+template <Operator op>
+Value compares(Context& context, const Value& subject, const Bound& arguments) {
+  return compare(context, op, subject, arguments.at(0));
+}
+
+Value is_divisible(Context& context, const Value& subject, const Bound& arguments) {
+  return equal(remainder(context, subject, arguments.at(0)), std::int64_t{0}, context.budget);
+}
+
+Value is_same(Context&, const Value& subject, const Bound& arguments) {
+  const Value& other = arguments.at(0);
+  if (subject.is_none() || other.is_none()) return subject.is_none() && other.is_none();
+  if (subject.is_bool() || other.is_bool()) {
+    return subject.is_bool() && other.is_bool() && subject.truth() == other.truth();
+  }
+  const bool of_unknown_identity = (subject.text() && other.text()) || (subject.is_number() && other.is_number());
+  if (of_unknown_identity) throw Failure("'sameas' of texts or numbers is not supported: compare them with ==");
+  return subject.identity() != nullptr && subject.identity() == other.identity();
+}
+
+Value is_callable(Context&, const Value& subject, const Bound&) {
+  return subject.is_undefined() || subject.method() || subject.object(Object::Kind::macro) ||
+         subject.object(Object::Kind::function) || subject.object(Object::Kind::loop);
+}
+
+Value is_sequence(Context&, const Value& subject, const Bound&) {
+  return subject.is_undefined() || subject.text() || subject.list() || subject.dict() || subject.range();
+}
+
+// The name of a filter or test is looked up in a Python dict.
+void require_hashable(const Value& value) {
+  const bool is_list = value.list() && !value.list()->is_tuple;
+  if (is_list || value.dict() || value.view()) throw Failure("the name looked for is " + value.kind_name());
+}
+
+Value names_filter(Context&, const Value& subject, const Bound&) {
+  require_hashable(subject);
+  return subject.text() && is_filter(subject.text()->bytes);
+}
+
+Value names_test(Context&, const Value& subject, const Bound&) {
+  require_hashable(subject);
+  return subject.text() && is_test(subject.text()->bytes);
+}
+
+template <bool wanted>
+Value is_boolean_of(Context&, const Value& subject, const Bound&) {
+  return subject.is_bool() && subject.truth() == wanted;
+}
+
+using Run = decltype(Builtin::run);
+
+constexpr Run is_defined = [](Context&, const Value& s, const Bound&) -> Value { return !s.is_undefined(); };
+constexpr Run is_undefined = [](Context&, const Value& s, const Bound&) -> Value { return s.is_undefined(); };
+constexpr Run is_none = [](Context&, const Value& s, const Bound&) -> Value { return s.is_none(); };
+constexpr Run is_boolean = [](Context&, const Value& s, const Bound&) -> Value { return s.is_bool(); };
+constexpr Run is_integer = [](Context&, const Value& s, const Bound&) -> Value {
+  return s.get_if<std::int64_t>() != nullptr;
+};
+constexpr Run is_float = [](Context&, const Value& s, const Bound&) -> Value { return s.get_if<double>() != nullptr; };
+constexpr Run is_number = [](Context&, const Value& s, const Bound&) -> Value { return s.is_number(); };
+constexpr Run is_string = [](Context&, const Value& s, const Bound&) -> Value { return s.text() != nullptr; };
+constexpr Run is_mapping = [](Context&, const Value& s, const Bound&) -> Value { return s.dict() != nullptr; };
+constexpr Run is_escaped = [](Context&, const Value& s, const Bound&) -> Value { return s.text() && s.text()->markup; };
+constexpr Run can_iterate = [](Context&, const Value& s, const Bound&) -> Value { return is_iterable(s); };
+constexpr Run is_in_lower_case = [](Context& context, const Value& s, const Bound&) -> Value {
+  return is_lower(shown(s, context.budget));
+};
+constexpr Run is_in_upper_case = [](Context& context, const Value& s, const Bound&) -> Value {
+  return is_upper(shown(s, context.budget));
+};
+
+const std::vector<Builtin>& tests() {
+  static const std::vector<Builtin> table = {
+      {"odd", {}, 0, is_of_parity<1>},
+      {"even", {}, 0, is_of_parity<0>},
+      {"divisibleby", {"num"}, 1, is_divisible},
+      {"defined", {}, 0, is_defined},
+      {"undefined", {}, 0, is_undefined},
+      {"none", {}, 0, is_none},
+      {"boolean", {}, 0, is_boolean},
+      {"true", {}, 0, is_boolean_of<true>},
+      {"false", {}, 0, is_boolean_of<false>},
+      {"integer", {}, 0, is_integer},
+      {"float", {}, 0, is_float},
+      {"number", {}, 0, is_number},
+      {"string", {}, 0, is_string},
+      {"mapping", {}, 0, is_mapping},
+      {"sequence", {}, 0, is_sequence},
+      {"iterable", {}, 0, can_iterate},
+      {"callable", {}, 0, is_callable},
+      {"escaped", {}, 0, is_escaped},
+      {"lower", {}, 0, is_in_lower_case},
+      {"upper", {}, 0, is_in_upper_case},
+      {"sameas", {"other"}, 1, is_same},
+      {"filter", {}, 0, names_filter},
+      {"test", {}, 0, names_test},
+      {"in", {"seq"}, 1, compares<Operator::in>},
+      {"==", {"b"}, 1, compares<Operator::equal>},
+      {"eq", {"b"}, 1, compares<Operator::equal>},
+      {"equalto", {"b"}, 1, compares<Operator::equal>},
+      {"!=", {"b"}, 1, compares<Operator::not_equal>},
+      {"ne", {"b"}, 1, compares<Operator::not_equal>},
+      {">", {"b"}, 1, compares<Operator::greater>},
+      {"gt", {"b"}, 1, compares<Operator::greater>},
+      {"greaterthan", {"b"}, 1, compares<Operator::greater>},
+      {">=", {"b"}, 1, compares<Operator::greater_equal>},
+      {"ge", {"b"}, 1, compares<Operator::greater_equal>},
+      {"<", {"b"}, 1, compares<Operator::less>},
+      {"lt", {"b"}, 1, compares<Operator::less>},
+      {"lessthan", {"b"}, 1, compares<Operator::less>},
+      {"<=", {"b"}, 1, compares<Operator::less_equal>},
+      {"le", {"b"}, 1, compares<Operator::less_equal>},
+  };
+  return table;
+}
 
 // What Jinja2 has besides.
 constexpr std::array unsupported_filters = {"filesizeformat", "forceescape", "pprint",   "random", "striptags",
@@ -63,30 +278,6 @@ bool is_filter(std::string_view name) {
 }
 bool is_test(std::string_view name) {
   return find_in(tests(), name) != nullptr;
-}
-
-Value run_builtin(Context& context, const Builtin& builtin, const Value& subject, const Arguments& arguments) {
-  context.budget.spend(1);
-  if (builtin.run_any) return builtin.run_any(context, subject, arguments);
-  const std::vector<std::string_view>& parameters = builtin.parameters;
-  const auto fail = [&](const std::string& what) { throw Failure(minimind::quoted(builtin.name) + " " + what); };
-  if (arguments.positional.size() > parameters.size()) {
-    fail("takes " + std::to_string(parameters.size()) + " arguments at most; found " +
-         std::to_string(arguments.positional.size()));
-  }
-  std::vector<Value> values = arguments.positional;
-  values.resize(parameters.size());
-  for (const auto& [name, value] : arguments.keywords) {
-    const auto parameter = std::find(parameters.begin(), parameters.end(), name);
-    const auto index = static_cast<std::size_t>(parameter - parameters.begin());
-    if (parameter == parameters.end()) fail("takes no argument " + minimind::quoted(name));
-    if (!values[index].is_missing()) fail("is given " + minimind::quoted(name) + " twice");
-    values[index] = value;
-  }
-  for (std::size_t i = 0; i < builtin.required; ++i) {
-    if (values[i].is_missing()) fail("wants an argument for " + minimind::quoted(parameters[i]));
-  }
-  return builtin.run(context, subject, Bound(std::move(values)));
 }
 
 }  // namespace minimind::jinja

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "runtime/jinja/access.h"
 #include "runtime/jinja/ast.h"
-#include "runtime/jinja/context.h"
-#include "runtime/jinja/loop.h"
+#include "runtime/jinja/value.h"
 
 namespace minimind::jinja {
 

@@ -1,16 +1,21 @@
+#include "runtime/jinja/methods.h"
+
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <cstdio>
 
-#include "runtime/jinja/builtins.h"
-#include "runtime/jinja/format.h"
 #include "runtime/jinja/operations.h"
+#include "runtime/jinja/show.h"
 #include "runtime/jinja/text.h"
+#include "runtime/text/unicode.h"
 #include "runtime/text/utf8.h"
 #include "weights/io/quote.h"
 
+namespace minimind::jinja {
+
 // The methods of texts, mappings and lists.
 
-namespace minimind::jinja {
 namespace {
 
 // The methods of str, dict, list and tuple: of those that no table has, templates can ask whether they are there.
@@ -232,8 +237,6 @@ Value copy(Context&, const Value& subject, const Bound&) {
   return subject;
 }
 
-}  // namespace
-
 const std::vector<Builtin>& text_methods() {
   static const std::vector<Builtin> table = {
       {"strip", {"the chars"}, 0, strip<Ends::both>},
@@ -278,6 +281,133 @@ const std::vector<Builtin>& container_methods() {
   return table;
 }
 
+// The methods of texts that lay them out or take them apart, seldom met in chat templates.
+
+std::string filled(std::string_view fill, std::size_t count) {
+  std::string result;
+  result.reserve(fill.size() * count);
+  for (std::size_t i = 0; i < count; ++i) result += fill;
+  return result;
+}
+
+enum class Side { left, right, both };
+
+// str.ljust, str.rjust and str.center: `side` is where the text stands.
+template <Side side>
+Value justified(Context& context, const Value& subject, const Bound& arguments) {
+  const Text& text = string_argument(subject, "what a method is called on");
+  const std::int64_t width = integer_argument(arguments.at(0), "the width");
+  const std::string fill = arguments.get(1) ? string_argument(arguments.at(1), "the filling").bytes : " ";
+  if (count_characters(fill) != 1) throw Failure("the filling is not one character");
+  const auto length = static_cast<std::int64_t>(text.length);
+  if (width <= length) return make_text(text.bytes, context.budget);
+  const auto missing = static_cast<std::size_t>(width - length);
+  context.budget.make(missing);
+  context.budget.make(missing * fill.size());
+  const std::size_t both = missing / 2 + (missing & static_cast<std::size_t>(width) & 1);
+  const std::size_t before = side == Side::left ? 0 : side == Side::right ? missing : both;
+  return make_text(filled(fill, before) + text.bytes + filled(fill, missing - before), context.budget);
+}
+
+Value zero_filled(Context& context, const Value& subject, const Bound& arguments) {
+  const Text& text = string_argument(subject, "what a method is called on");
+  const std::int64_t missing = std::max<std::int64_t>(integer_argument(arguments.at(0), "the width"), 0) -
+                               static_cast<std::int64_t>(text.length);
+  if (missing <= 0) return make_text(text.bytes, context.budget);
+  context.budget.make(static_cast<std::size_t>(missing));
+  const std::size_t sign = text.bytes.starts_with('+') || text.bytes.starts_with('-') ? 1 : 0;
+  std::string result = text.bytes;
+  result.insert(sign, static_cast<std::size_t>(missing), '0');
+  return make_text(std::move(result), context.budget);
+}
+
+template <bool from_end>
+Value partitioned(Context& context, const Value& subject, const Bound& arguments) {
+  const std::string& text = bytes_of(subject);
+  const std::string& separator = string_argument(arguments.at(0), "the separator").bytes;
+  if (separator.empty()) throw Failure("the separator is empty");
+  context.budget.scan(text.size());
+  const auto found = from_end ? find_last(text, separator, context.budget) : find_first(text, separator);
+  const auto part = [&](std::string piece) { return make_text(std::move(piece), context.budget); };
+  if (!found) {
+    if (from_end) return make_tuple({part(""), part(""), part(text)}, context.budget);
+    return make_tuple({part(text), part(""), part("")}, context.budget);
+  }
+  return make_tuple({part(text.substr(0, *found)), part(separator), part(text.substr(*found + separator.size()))},
+                    context.budget);
+}
+
+Value with_tabs_expanded(Context& context, const Value& subject, const Bound& arguments) {
+  const std::string& text = bytes_of(subject);
+  const std::int64_t given = arguments.get(0) ? integer_argument(arguments.at(0), "the width of a tab") : 8;
+  const auto width = static_cast<std::size_t>(std::max<std::int64_t>(given, 0));
+  context.budget.make(text.size());
+  std::string result;
+  std::size_t column = 0;
+  for (const std::string_view character : characters_of(text)) {
+    if (character == "\t") {
+      const std::size_t spaces = width == 0 ? 0 : width - column % width;
+      context.budget.make(spaces);
+      result.append(spaces, ' ');
+      column += spaces;
+    } else {
+      result += character;
+      column = character == "\n" || character == "\r" ? 0 : column + 1;
+    }
+  }
+  return make_text(std::move(result), context.budget);
+}
+
+template <bool (*holds)(char32_t)>
+Value all_are(Context& context, const Value& subject, const Bound&) {
+  const std::string& text = bytes_of(subject);
+  context.budget.make(text.size() * sizeof(std::string_view));
+  const std::vector<std::string_view> all = characters_of(text);
+  return !all.empty() && std::all_of(all.begin(), all.end(), [](std::string_view character) {
+    return holds(first_utf8(character).code_point);
+  });
+}
+
+bool is_letter(char32_t c) {
+  return class_of(c) == CharClass::letter;
+}
+
+// Which of the numbers beyond ASCII are digits is not in the tables here.
+bool is_ascii_digit(char32_t c) {
+  if (c >= 0x80 && class_of(c) == CharClass::number) {
+    throw Failure("asking for the kind of digits that are not ASCII is not supported");
+  }
+  return c >= '0' && c <= '9';
+}
+
+bool is_letter_or_number(char32_t c) {
+  return class_of(c) == CharClass::letter || class_of(c) == CharClass::number;
+}
+
+Value is_ascii(Context&, const Value& subject, const Bound&) {
+  return string_argument(subject, "what a method is called on").is_ascii();
+}
+
+const std::vector<Builtin>& layout_methods() {
+  static const std::vector<Builtin> table = {
+      {"ljust", {"the width", "the fillchar"}, 1, justified<Side::left>},
+      {"rjust", {"the width", "the fillchar"}, 1, justified<Side::right>},
+      {"center", {"the width", "the fillchar"}, 1, justified<Side::both>},
+      {"zfill", {"the width"}, 1, zero_filled},
+      {"partition", {"the sep"}, 1, partitioned<false>},
+      {"rpartition", {"the sep"}, 1, partitioned<true>},
+      {"expandtabs", {"tabsize"}, 0, with_tabs_expanded},
+      {"isalpha", {}, 0, all_are<is_letter>},
+      {"isalnum", {}, 0, all_are<is_letter_or_number>},
+      {"isdigit", {}, 0, all_are<is_ascii_digit>},
+      {"isdecimal", {}, 0, all_are<is_ascii_digit>},
+      {"isascii", {}, 0, is_ascii},
+  };
+  return table;
+}
+
+}  // namespace
+
 FoundMethod find_method(const Value& subject, std::string_view name) {
   if (subject.text()) {
     const Builtin* const common = find_in(text_methods(), name);
@@ -299,6 +429,126 @@ FoundMethod find_method(const Value& subject, std::string_view name) {
     return {.exists = is_one_of(name, loop_methods), .is_safe = true, .builtin = nullptr};
   }
   return {};
+}
+
+// The functions that transformers gives to chat templates.
+
+namespace {
+
+constexpr std::size_t max_range = 100'000;  // that of Jinja2's sandbox
+constexpr std::array unsupported_functions = {"cycler", "joiner", "lipsum"};
+
+Value make_range(Context& context, const Value&, const Bound& arguments) {
+  Range range{.start = 0, .stop = integer_argument(arguments.at(0), "the bound of a range"), .step = 1};
+  if (arguments.get(1)) {
+    range.start = range.stop;
+    range.stop = integer_argument(arguments.at(1), "the end of a range");
+  }
+  if (arguments.get(2)) range.step = integer_argument(arguments.at(2), "the step of a range");
+  if (range.step == 0) throw Failure("the step of a range is zero");
+  if (range.size() > max_range) {
+    throw Failure("the range has " + std::to_string(range.size()) + " numbers; the limit is " +
+                  std::to_string(max_range));
+  }
+  context.budget.make(sizeof(Range));
+  return std::make_shared<const Range>(range);
+}
+
+// dict(mapping or pairs, name=value, ...).
+Dict dict_of(Context& context, const Arguments& arguments) {
+  if (arguments.positional.size() > 1) throw Failure("a mapping is made of one argument and named ones");
+  Dict result;
+  const auto add = [&](const Value& key, const Value& value) {
+    context.budget.make(sizeof(Dict::Entry));
+    result.set(key, value);
+  };
+  if (!arguments.positional.empty()) {
+    const Value& source = arguments.positional[0];
+    require_defined(source);
+    if (const Dict* const dict = source.dict()) {
+      for (const auto& [key, value] : dict->entries()) add(key, value);
+    } else {
+      const Items pairs = items_of(context, source);
+      while (const auto pair = pairs()) {
+        const std::vector<Value> parts = all_items_of(context, *pair);
+        if (parts.size() != 2)
+          throw Failure("a mapping is made of pairs; found " + std::to_string(parts.size()) + " items");
+        add(parts[0], parts[1]);
+      }
+    }
+  }
+  for (const auto& [name, value] : arguments.keywords) add(name, value);
+  return result;
+}
+
+Value make_mapping(Context& context, const Value&, const Arguments& arguments) {
+  return make_dict(dict_of(context, arguments), context.budget);
+}
+
+Value make_namespace(Context& context, const Value&, const Arguments& arguments) {
+  Dict attributes = dict_of(context, arguments);
+  for (const auto& [key, value] : attributes.entries()) {
+    if (key.text() && key.text()->bytes.starts_with("_")) {
+      throw Failure("a namespace cannot hold " + minimind::quoted(key.text()->bytes) + ", which begins with _");
+    }
+  }
+  auto* const result = context.own<Namespace>();
+  result->attributes = std::move(attributes);
+  return static_cast<Object*>(result);
+}
+
+Value raise_exception(Context& context, const Value&, const Bound& arguments) {
+  throw Failure(shown(arguments.at(0), context.budget));
+}
+
+// datetime.now().strftime(): local time, and nothing for the time zone that a naive time does not have.
+std::string replace_python_directives(const std::string& format) {
+  std::string result;
+  for (std::size_t at = 0; at < format.size(); ++at) {
+    const char directive = format[at] == '%' && at + 1 < format.size() ? format[at + 1] : '\0';
+    if (directive == '\0') {
+      result += format[at];
+      continue;
+    }
+    ++at;
+    if (directive == 'f' || directive == ':')
+      throw Failure("microseconds and %: in the format of a time are not supported");
+    if (directive != 'z' && directive != 'Z') result.append("%").append(1, directive);
+  }
+  return result;
+}
+
+Value strftime_now(Context& context, const Value&, const Bound& arguments) {
+  const Text& format = string_argument(arguments.at(0), "the format of a time");
+  constexpr std::size_t max_format = 1000;
+  if (format.bytes.size() > max_format) throw Failure("the format of a time is longer than 1000 bytes");
+  if (format.bytes.empty()) return Value("");
+  std::tm local{};
+  localtime_r(&context.now, &local);
+  const std::string directives = replace_python_directives(format.bytes) + " ";  // never an empty result
+  std::string result(std::size_t{64} << 10, '\0');
+  const std::size_t size = std::strftime(result.data(), result.size(), directives.c_str(), &local);
+  if (size == 0) throw Failure("the time is too long to write");
+  result.resize(size - 1);
+  if (!is_utf8(result)) throw Failure("the time is not UTF-8 in this locale");
+  return make_text(std::move(result), context.budget);
+}
+
+}  // namespace
+
+const Builtin* find_function(std::string_view name) {
+  static const std::vector<Builtin> table = {
+      {"range", {"the start", "the stop", "the step"}, 1, make_range},
+      {"raise_exception", {"message"}, 1, raise_exception},
+      {"strftime_now", {"format"}, 1, strftime_now},
+      {"dict", {}, 0, nullptr, make_mapping},
+      {"namespace", {}, 0, nullptr, make_namespace},
+  };
+  if (std::find(unsupported_functions.begin(), unsupported_functions.end(), name) != unsupported_functions.end()) {
+    throw Failure("the function " + minimind::quoted(name) + " is not supported");
+  }
+  const auto found = std::find_if(table.begin(), table.end(), [&](const Builtin& entry) { return entry.name == name; });
+  return found == table.end() ? nullptr : &*found;
 }
 
 }  // namespace minimind::jinja

@@ -1,3 +1,5 @@
+#include "runtime/jinja/names.h"
+
 #include <array>
 #include <map>
 #include <set>

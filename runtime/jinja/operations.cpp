@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "runtime/jinja/format.h"
 #include "runtime/jinja/show.h"
 #include "runtime/jinja/text.h"
 #include "runtime/text/utf8.h"
@@ -130,10 +129,6 @@ Value float_operation(Operator op, double a, double b) {
   return a / b;
 }
 
-void refuse_markup(const Text& text) {
-  if (text.markup) throw Failure("working with escaped text is not supported");
-}
-
 Value repeated(Context& context, const Value& sequence, std::int64_t wanted) {
   const auto times = static_cast<std::size_t>(std::max<std::int64_t>(wanted, 0));
   const Text* const text = sequence.text();
@@ -194,11 +189,34 @@ bool range_contains(const Range& range, const Value& item) {
          distance / range.step < static_cast<__int128>(range.size());
 }
 
-}  // namespace
-
-void require_defined(const Value& value) {
-  if (const auto* const undefined = value.get_if<Undefined>()) throw Failure(*undefined->message);
+Value entry_of(const DictView& view, std::size_t index, Budget& budget) {
+  const auto& [key, value] = view.dict->entries()[index];
+  if (view.part == DictView::Part::keys) return key;
+  if (view.part == DictView::Part::values) return value;
+  return make_tuple({key, value}, budget);
 }
+
+Items characters(Context& context, const Value& value) {
+  return [&context, value, at = std::size_t{0}]() mutable -> std::optional<Value> {
+    const std::string_view rest = std::string_view(value.text()->bytes).substr(at);
+    if (rest.empty()) return std::nullopt;
+    const std::size_t size = first_utf8(rest).size;
+    at += size;
+    return make_text(std::string(rest.substr(0, size)), context.budget);
+  };
+}
+
+// Items that are numbered from 0 to `size`, each of which `at` gives.
+template <class At>
+Items numbered(Context& context, std::size_t size, At at) {
+  return [&context, size, at, index = std::size_t{0}]() mutable -> std::optional<Value> {
+    if (index == size) return std::nullopt;
+    context.budget.spend(1);
+    return at(index++);
+  };
+}
+
+}  // namespace
 
 Value binary_operation(Context& context, Operator op, const Value& left, const Value& right) {
   if (op == Operator::modulo && left.text()) {
@@ -298,18 +316,44 @@ std::string text_argument(Context& context, const Value& value) {
   return shown(value, context.budget);
 }
 
-std::int64_t integer_argument(const Value& value, std::string_view what) {
-  require_defined(value);
-  const auto number = value.integer();
-  if (!number) throw Failure(std::string(what) + " is " + value.kind_name() + "; wanted an integer");
-  return *number;
+bool is_iterable(const Value& value) {
+  return size_of(value).has_value() || value.iterator() || value.object(Object::Kind::loop);
 }
 
-const Text& string_argument(const Value& value, std::string_view what) {
-  require_defined(value);
-  if (!value.text()) throw Failure(std::string(what) + " is " + value.kind_name() + "; wanted a string");
-  refuse_markup(*value.text());
-  return *value.text();
+Items items_of(Context& context, const Value& value) {
+  if (value.text()) return characters(context, value);
+  if (const List* const list = value.list()) {
+    return numbered(context, list->items.size(), [value](std::size_t i) { return value.list()->items[i]; });
+  }
+  if (const Dict* const dict = value.dict()) {
+    return numbered(context, dict->size(), [value](std::size_t i) { return value.dict()->entries()[i].first; });
+  }
+  if (const DictView* const view = value.view()) {
+    return numbered(context, view->dict->size(),
+                    [&context, value](std::size_t i) { return entry_of(*value.view(), i, context.budget); });
+  }
+  if (const Range* const range = value.range()) {
+    return numbered(context, range->size(), [value](std::size_t i) { return Value(value.range()->at(i)); });
+  }
+  if (Iterator* const iterator = value.iterator()) {
+    return [&context, iterator]() {
+      context.budget.spend(1);
+      const Budget::Level level(context.budget);
+      return iterator->next();
+    };
+  }
+  if (value.is_undefined()) return []() -> std::optional<Value> { return std::nullopt; };
+  throw Failure("cannot go through the items of " + value.kind_name());
+}
+
+std::vector<Value> all_items_of(Context& context, const Value& value) {
+  std::vector<Value> result;
+  const Items items = items_of(context, value);
+  while (auto item = items()) {
+    context.budget.make(sizeof(Value));
+    result.push_back(std::move(*item));
+  }
+  return result;
 }
 
 }  // namespace minimind::jinja

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "runtime/jinja/ast.h"
-#include "runtime/jinja/context.h"
+#include "runtime/jinja/value.h"
 
 // What values can do, as Python's do it under Jinja2's sandbox. What they cannot do throws Failure.
 
@@ -33,22 +33,7 @@ Value binary_operation(Context& context, Operator op, const Value& left, const V
 bool compare(Context& context, Operator op, const Value& left, const Value& right);
 Value negated(const Value& value);
 
-// `subject.name`: an attribute before an item. `subject[key]`: an item before an attribute. Undefined when there is
-// neither; for an attribute that the sandbox hides too.
-Value attribute_of(Context& context, const Value& subject, std::string_view name);
-Value item_of(Context& context, const Value& subject, const Value& key);
-
-// `subject[start:stop:step]`; null is what was left out.
-Value slice_of(Context& context, const Value& subject, const Value* start, const Value* stop, const Value* step);
-
 // Text that a builtin works on: str() of the value. Escaped text throws Failure, for it would stay escaped in Python.
 std::string text_argument(Context& context, const Value& value);
-
-// An argument that must be a whole number or a text; `what` says which it is.
-std::int64_t integer_argument(const Value& value, std::string_view what);
-const Text& string_argument(const Value& value, std::string_view what);
-
-// Throws Failure for an undefined value, with the reason it has.
-void require_defined(const Value& value);
 
 }  // namespace minimind::jinja

@@ -9,9 +9,9 @@
 
 #include "runtime/jinja/budget.h"
 
-// What Python's str does, on UTF-8 that is well formed. Positions and lengths are in characters unless said otherwise.
-
 namespace minimind::jinja {
+
+// What Python's str does, on UTF-8 that is well formed. Positions and lengths are in characters unless said otherwise.
 
 std::size_t count_characters(std::string_view text);
 
@@ -66,7 +66,5 @@ std::string float_text(double number);
 
 // `text` with the five characters of HTML as entities, as markupsafe has them.
 std::string escaped_html(std::string_view text);
-
-void append_utf8(std::string& text, char32_t character);
 
 }  // namespace minimind::jinja

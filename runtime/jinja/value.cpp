@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "runtime/jinja/text.h"
+#include "weights/io/quote.h"
 
 namespace minimind::jinja {
 namespace {
@@ -278,6 +279,52 @@ bool less(const Value& a, const Value& b, bool or_equal, Budget& budget) {
     if (const auto* const undefined = side->get_if<Undefined>()) throw Failure(*undefined->message);
   }
   throw Failure("cannot order " + a.kind_name() + " and " + b.kind_name());
+}
+
+void require_defined(const Value& value) {
+  if (const auto* const undefined = value.get_if<Undefined>()) throw Failure(*undefined->message);
+}
+
+void refuse_markup(const Text& text) {
+  if (text.markup) throw Failure("working with escaped text is not supported");
+}
+
+std::int64_t integer_argument(const Value& value, std::string_view what) {
+  require_defined(value);
+  const auto number = value.integer();
+  if (!number) throw Failure(std::string(what) + " is " + value.kind_name() + "; wanted an integer");
+  return *number;
+}
+
+const Text& string_argument(const Value& value, std::string_view what) {
+  require_defined(value);
+  if (!value.text()) throw Failure(std::string(what) + " is " + value.kind_name() + "; wanted a string");
+  refuse_markup(*value.text());
+  return *value.text();
+}
+
+Value run_builtin(Context& context, const Builtin& builtin, const Value& subject, const Arguments& arguments) {
+  context.budget.spend(1);
+  if (builtin.run_any) return builtin.run_any(context, subject, arguments);
+  const std::vector<std::string_view>& parameters = builtin.parameters;
+  const auto fail = [&](const std::string& what) { throw Failure(minimind::quoted(builtin.name) + " " + what); };
+  if (arguments.positional.size() > parameters.size()) {
+    fail("takes " + std::to_string(parameters.size()) + " arguments at most; found " +
+         std::to_string(arguments.positional.size()));
+  }
+  std::vector<Value> values = arguments.positional;
+  values.resize(parameters.size());
+  for (const auto& [name, value] : arguments.keywords) {
+    const auto parameter = std::find(parameters.begin(), parameters.end(), name);
+    const auto index = static_cast<std::size_t>(parameter - parameters.begin());
+    if (parameter == parameters.end()) fail("takes no argument " + minimind::quoted(name));
+    if (!values[index].is_missing()) fail("is given " + minimind::quoted(name) + " twice");
+    values[index] = value;
+  }
+  for (std::size_t i = 0; i < builtin.required; ++i) {
+    if (values[i].is_missing()) fail("wants an argument for " + minimind::quoted(parameters[i]));
+  }
+  return builtin.run(context, subject, Bound(std::move(values)));
 }
 
 }  // namespace minimind::jinja

@@ -1,5 +1,8 @@
 #include "runtime/text/utf8.h"
 
+#include <utf8proc.h>
+
+#include <array>
 #include <utility>
 
 namespace minimind {
@@ -80,6 +83,12 @@ std::optional<std::size_t> first_not_utf8(std::string_view bytes) {
     at += c.size;
   }
   return std::nullopt;
+}
+
+void append_utf8(std::string& text, char32_t character) {
+  std::array<utf8proc_uint8_t, 4> bytes;
+  const auto size = utf8proc_encode_char(static_cast<utf8proc_int32_t>(character), bytes.data());
+  text.append(reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(size));
 }
 
 std::string to_utf8_lossy(std::string_view bytes) {

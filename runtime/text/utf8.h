@@ -33,6 +33,9 @@ bool is_utf8(std::string_view bytes);
 // Where the first byte stands that is part of no well-formed character; nothing when all is UTF-8.
 std::optional<std::size_t> first_not_utf8(std::string_view bytes);
 
+// Appends the encoding of `character`, which must be a scalar value.
+void append_utf8(std::string& text, char32_t character);
+
 // `bytes` with every maximal subpart that is not well formed replaced by U+FFFD.
 std::string to_utf8_lossy(std::string_view bytes);
 

@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "runtime/jinja/jinja.h"
-#include "runtime/jinja/json.h"
+#include "runtime/jinja/show.h"
 #include "weights/io/error.h"
 
 // Parses and runs the input as a template. Refusing it with an Error is right; a crash, a hang or a huge allocation is

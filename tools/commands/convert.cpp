@@ -25,6 +25,7 @@
 #include "weights/export/gguf.h"
 #include "weights/export/hugging_face.h"
 #include "weights/export/state_dict.h"
+#include "weights/gguf/writer.h"
 #include "weights/huggingface/write_safetensors.h"
 #include "weights/io/error.h"
 #include "weights/io/quote.h"

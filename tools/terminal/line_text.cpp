@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 #include <utf8proc.h>
 
-#include "runtime/jinja/text.h"
 #include "runtime/text/unicode.h"
 #include "runtime/text/utf8.h"
 #include "tools/terminal/terminal_text.h"
@@ -51,7 +50,7 @@ std::u32string to_code_points(std::string_view text) {
 
 std::string to_utf8(std::u32string_view text) {
   std::string bytes;
-  for (const char32_t c : text) jinja::append_utf8(bytes, c);
+  for (const char32_t c : text) append_utf8(bytes, c);
   return bytes;
 }
 

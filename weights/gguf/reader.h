@@ -8,8 +8,6 @@
 
 #include "weights/gguf/metadata.h"
 #include "weights/io/mapped_file.h"
-#include "weights/io/output_file.h"
-#include "weights/tensor/output_tensor.h"
 #include "weights/tensor/stored_tensor.h"
 
 namespace minimind {
@@ -31,11 +29,5 @@ bool looks_like_gguf(std::span<const std::byte> bytes);
 // to its padding. Limits of ours: 64 MB of metadata and names, 4096 keys, 65536 tensors. There may be no tensors at
 // all: llama.cpp ships vocabularies so.
 GgufFile read_gguf(std::shared_ptr<const MappedFile> file);
-
-// Writes version 3 to an empty file: everything of `metadata`, then the tensors in order, encoded on `threads` threads.
-// Throws Error, before anything is written, for tensors that GGUF or llama.cpp cannot have (u8 and bool, more than 4
-// dimensions, a size of 0, names over 63 bytes) and where general.alignment is set: it is 32, which needs no key.
-void write_gguf(OutputFile& out, const GgufMetadata& metadata, const std::vector<OutputTensor>& tensors,
-                std::size_t threads);
 
 }  // namespace minimind

@@ -1,11 +1,162 @@
+#include "weights/gguf/writer.h"
+
+#include <fmt/core.h>
+
 #include <array>
 #include <cassert>
+#include <set>
+#include <string_view>
+#include <type_traits>
 
 #include "weights/gguf/format.h"
-#include "weights/gguf/header.h"
-#include "weights/gguf/reader.h"
+#include "weights/io/error.h"
+#include "weights/io/quote.h"
+#include "weights/tensor/shape.h"
 
 namespace minimind {
+namespace {
+
+constexpr std::uint32_t written_version = 3;
+
+template <typename Number>
+void append(std::string& out, Number number) {
+  static_assert(std::is_arithmetic_v<Number>);
+  out.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+void append_text(std::string& out, std::string_view text) {
+  append(out, std::uint64_t{text.size()});
+  out += text;
+}
+
+void append_code(std::string& out, GgufType type) {
+  append(out, static_cast<std::uint32_t>(type));
+}
+
+// A value, or every element of an array, widened in memory to `Wide`, as a `Stored`.
+template <typename Stored, typename Wide>
+void append_numbers(std::string& out, const GgufValue& value, std::string_view key) {
+  const auto append_one = [&](Wide number) {
+    const auto stored = static_cast<Stored>(number);
+    if (std::is_integral_v<Stored> && static_cast<Wide>(stored) != number) {
+      throw Error(fmt::format("GGUF key {}: {} is no {}", minimind::quoted(key), number, name_of(value.type)));
+    }
+    append(out, stored);
+  };
+  if (!value.is_array()) return append_one(std::get<Wide>(value.data));
+  for (const Wide number : std::get<std::vector<Wide>>(value.data)) append_one(number);
+}
+
+void append_texts(std::string& out, const GgufValue& value) {
+  if (!value.is_array()) return append_text(out, std::get<std::string>(value.data));
+  for (const std::string& text : std::get<std::vector<std::string>>(value.data)) append_text(out, text);
+}
+
+void append_data(std::string& out, const GgufValue& value, std::string_view key) {
+  switch (value.type) {
+    case GgufType::u8:
+      return append_numbers<std::uint8_t, std::uint64_t>(out, value, key);
+    case GgufType::u16:
+      return append_numbers<std::uint16_t, std::uint64_t>(out, value, key);
+    case GgufType::u32:
+      return append_numbers<std::uint32_t, std::uint64_t>(out, value, key);
+    case GgufType::u64:
+      return append_numbers<std::uint64_t, std::uint64_t>(out, value, key);
+    case GgufType::i8:
+      return append_numbers<std::int8_t, std::int64_t>(out, value, key);
+    case GgufType::i16:
+      return append_numbers<std::int16_t, std::int64_t>(out, value, key);
+    case GgufType::i32:
+      return append_numbers<std::int32_t, std::int64_t>(out, value, key);
+    case GgufType::i64:
+      return append_numbers<std::int64_t, std::int64_t>(out, value, key);
+    case GgufType::f32:
+      return append_numbers<float, double>(out, value, key);
+    case GgufType::f64:
+      return append_numbers<double, double>(out, value, key);
+    case GgufType::boolean:
+      return append_numbers<std::uint8_t, bool>(out, value, key);
+    case GgufType::string:
+      return append_texts(out, value);
+    case GgufType::array:
+      break;
+  }
+  throw Error(fmt::format("GGUF key {}: arrays of arrays are not written", minimind::quoted(key)));
+}
+
+std::size_t length_of(const GgufValue& value) {
+  return std::visit(
+      []<typename Data>(const Data& data) -> std::size_t {
+        if constexpr (requires { data.size(); }) return data.size();
+        return 1;
+      },
+      value.data);
+}
+
+void append_metadata(std::string& out, const GgufMetadata& metadata) {
+  for (const auto& [key, value] : metadata.entries()) {
+    append_text(out, key);
+    if (value.is_array()) append_code(out, GgufType::array);
+    append_code(out, value.type);
+    if (value.is_array()) append(out, std::uint64_t{length_of(value)});
+    append_data(out, value, key);
+  }
+}
+
+[[noreturn]] void refuse(const OutputTensor& tensor, std::string_view reason) {
+  throw Error(fmt::format("tensor {} cannot be written as GGUF: {}", minimind::quoted(tensor.name), reason));
+}
+
+// The code of its type. Throws Error for what llama.cpp would not read.
+std::uint32_t check_tensor(const OutputTensor& tensor) {
+  if (tensor.name.empty() || tensor.name.size() > gguf_longest_name) {
+    refuse(tensor, fmt::format("its name has {} bytes, wanted 1 to {}", tensor.name.size(), gguf_longest_name));
+  }
+  if (tensor.shape.size() > gguf_most_dimensions || element_count(tensor.shape) == 0) {
+    refuse(tensor, fmt::format("its shape is {}, wanted at most {} dimensions and none of 0", shape_text(tensor.shape),
+                               gguf_most_dimensions));
+  }
+  const auto code = gguf_code_of(tensor.dtype);
+  if (!code) refuse(tensor, fmt::format("there is no type for {}", name_of(tensor.dtype)));
+  if (!byte_count(tensor.shape, tensor.dtype)) {
+    refuse(tensor, fmt::format("its shape is {}, and {} wants rows of a multiple of {}", shape_text(tensor.shape),
+                               name_of(tensor.dtype), block_shape(tensor.dtype).elements));
+  }
+  return *code;
+}
+
+void append_tensors(std::string& out, const std::vector<OutputTensor>& tensors) {
+  std::set<std::string_view> names;
+  std::size_t offset = 0;
+  for (const OutputTensor& tensor : tensors) {
+    const std::uint32_t code = check_tensor(tensor);
+    if (!names.insert(tensor.name).second) refuse(tensor, "there are two of this name");
+    append_text(out, tensor.name);
+    append(out, static_cast<std::uint32_t>(tensor.shape.size()));
+    for (std::size_t i = tensor.shape.size(); i > 0; --i) append(out, std::uint64_t{tensor.shape[i - 1]});
+    append(out, code);
+    append(out, std::uint64_t{offset});
+    offset += gguf_padded(byte_count(tensor.shape, tensor.dtype).value(), gguf_default_alignment);
+  }
+}
+
+}  // namespace
+
+std::string gguf_header(const GgufMetadata& metadata, const std::vector<OutputTensor>& tensors) {
+  if (metadata.contains(gguf_alignment_key)) {
+    throw Error(fmt::format("GGUF key '{}' is set; what is written is aligned to {} without it", gguf_alignment_key,
+                            gguf_default_alignment));
+  }
+  std::string out(gguf_magic);
+  append(out, written_version);
+  append(out, std::uint64_t{tensors.size()});
+  append(out, std::uint64_t{metadata.entries().size()});
+  append_metadata(out, metadata);
+  append_tensors(out, tensors);
+  out.resize(gguf_padded(out.size(), gguf_default_alignment));
+  return out;
+}
+
 namespace {
 
 void write_padding(OutputFile& out) {

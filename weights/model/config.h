@@ -120,4 +120,12 @@ constexpr bool normalizes_router(const Config& config) {
   return config.norm_topk_prob && (config.num_experts_per_tok > 1 || also_single);
 }
 
+// What the caller decides over the file; each is named in messages by its command-line option.
+struct ConfigOverrides {
+  std::optional<std::size_t> heads;              // --heads
+  std::optional<std::size_t> kv_heads;           // --kv-heads
+  std::optional<std::size_t> experts_per_token;  // --experts-per-token
+  std::optional<bool> yarn;                      // --rope-scaling yarn | none
+};
+
 }  // namespace minimind

@@ -10,14 +10,6 @@
 
 namespace minimind {
 
-// What the caller decides over the file; each is named in messages by its command-line option.
-struct ConfigOverrides {
-  std::optional<std::size_t> heads;              // --heads
-  std::optional<std::size_t> kv_heads;           // --kv-heads
-  std::optional<std::size_t> experts_per_token;  // --experts-per-token
-  std::optional<bool> yarn;                      // --rope-scaling yarn | none
-};
-
 struct InferredConfig {
   Config config;
   ConfigSources sources;

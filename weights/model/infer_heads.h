@@ -5,7 +5,6 @@
 
 #include "weights/model/config.h"
 #include "weights/model/config_json.h"
-#include "weights/model/infer_config.h"
 
 namespace minimind {
 

@@ -2,17 +2,284 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cstring>
+#include <iterator>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "weights/io/byte_reader.h"
 #include "weights/io/quote.h"
-#include "weights/torch/pickle_globals.h"
-#include "weights/torch/pickle_opcodes.h"
-#include "weights/torch/pickle_scalars.h"
 
 namespace minimind::pickle {
 namespace {
+
+// The opcodes as CPython's pickletools names and numbers them.
+enum class Op : std::uint8_t {
+  MARK = '(',
+  STOP = '.',
+  POP = '0',
+  POP_MARK = '1',
+  DUP = '2',
+  FLOAT = 'F',
+  INT = 'I',
+  BININT = 'J',
+  BININT1 = 'K',
+  LONG = 'L',
+  BININT2 = 'M',
+  NONE = 'N',
+  PERSID = 'P',
+  BINPERSID = 'Q',
+  REDUCE = 'R',
+  STRING = 'S',
+  BINSTRING = 'T',
+  SHORT_BINSTRING = 'U',
+  UNICODE = 'V',
+  BINUNICODE = 'X',
+  APPEND = 'a',
+  BUILD = 'b',
+  GLOBAL = 'c',
+  DICT = 'd',
+  EMPTY_DICT = '}',
+  APPENDS = 'e',
+  GET = 'g',
+  BINGET = 'h',
+  INST = 'i',
+  LONG_BINGET = 'j',
+  LIST = 'l',
+  EMPTY_LIST = ']',
+  OBJ = 'o',
+  PUT = 'p',
+  BINPUT = 'q',
+  LONG_BINPUT = 'r',
+  SETITEM = 's',
+  TUPLE = 't',
+  EMPTY_TUPLE = ')',
+  SETITEMS = 'u',
+  BINFLOAT = 'G',
+  BINBYTES = 'B',
+  SHORT_BINBYTES = 'C',
+  PROTO = 0x80,
+  NEWOBJ,
+  EXT1,
+  EXT2,
+  EXT4,
+  TUPLE1,
+  TUPLE2,
+  TUPLE3,
+  NEWTRUE,
+  NEWFALSE,
+  LONG1,
+  LONG4,
+  SHORT_BINUNICODE,
+  BINUNICODE8,
+  BINBYTES8,
+  EMPTY_SET,
+  ADDITEMS,
+  FROZENSET,
+  NEWOBJ_EX,
+  STACK_GLOBAL,
+  MEMOIZE,
+  FRAME,
+  BYTEARRAY8,
+  NEXT_BUFFER,
+  READONLY_BUFFER
+};
+
+// What becomes of an allow-listed name when the pickle calls it.
+enum class Role {
+  mention,       // it is never called: a dtype, a storage class
+  call,          // recorded as a Call
+  ordered_dict,  // becomes a Dict
+  size,          // torch.Size: becomes its Tuple
+};
+
+struct AllowedGlobal {
+  std::string_view name;
+  Role role;
+};
+
+constexpr AllowedGlobal allowed_globals[] = {
+    {"collections.OrderedDict", Role::ordered_dict},
+    {"torch._utils._rebuild_tensor_v2", Role::call},
+    {"torch._utils._rebuild_tensor", Role::call},
+    {"torch._utils._rebuild_parameter", Role::call},
+    {"torch._utils._rebuild_parameter_with_state", Role::call},
+    {"torch.FloatStorage", Role::mention},
+    {"torch.HalfStorage", Role::mention},
+    {"torch.BFloat16Storage", Role::mention},
+    {"torch.DoubleStorage", Role::mention},
+    {"torch.LongStorage", Role::mention},
+    {"torch.IntStorage", Role::mention},
+    {"torch.ShortStorage", Role::mention},
+    {"torch.CharStorage", Role::mention},
+    {"torch.ByteStorage", Role::mention},
+    {"torch.BoolStorage", Role::mention},
+    {"torch.storage.UntypedStorage", Role::mention},
+    {"torch.storage.TypedStorage", Role::mention},
+    {"torch.Size", Role::size},
+    {"torch.device", Role::call},
+    {"torch.float32", Role::mention},
+    {"torch.float16", Role::mention},
+    {"torch.bfloat16", Role::mention},
+    {"torch.float64", Role::mention},
+    {"torch.int64", Role::mention},
+    {"torch.int32", Role::mention},
+    {"torch.int16", Role::mention},
+    {"torch.int8", Role::mention},
+    {"torch.uint8", Role::mention},
+    {"torch.bool", Role::mention},
+    // Beside the weights: options, random states, what Python writes for values that have no opcode in protocol 2.
+    {"argparse.Namespace", Role::call},
+    {"collections.Counter", Role::call},
+    {"_codecs.encode", Role::call},
+    {"builtins.bytes", Role::call},
+    {"builtins.bytearray", Role::call},
+    {"builtins.complex", Role::call},
+    {"builtins.set", Role::call},
+    {"builtins.frozenset", Role::call},
+    {"numpy.dtype", Role::call},
+    {"numpy.ndarray", Role::mention},
+    {"numpy.core.multiarray.scalar", Role::call},
+    {"numpy.core.multiarray._reconstruct", Role::call},
+    {"numpy._core.multiarray.scalar", Role::call},
+    {"numpy._core.multiarray._reconstruct", Role::call},
+};
+
+// The entry for `name`, module and name joined by a dot, or null when it is not allow-listed. The list holds what
+// torch.save writes for tensors and what a training run saves beside them; calling any of it only builds a value.
+const AllowedGlobal* find_allowed_global(std::string_view name) {
+  const auto found = std::find_if(std::begin(allowed_globals), std::end(allowed_globals),
+                                  [&](const AllowedGlobal& entry) { return entry.name == name; });
+  return found == std::end(allowed_globals) ? nullptr : found;
+}
+
+template <typename T>
+T parse_number(std::string_view digits, const ByteReader& reader) {
+  T value{};
+  const char* const end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, value);
+  if (error != std::errc{} || stop != end) {
+    reader.fail(fmt::format("damaged or hostile pickle: {} is no number of 64 bits", quoted(digits)));
+  }
+  return value;
+}
+
+// The text forms of protocol 0. It cannot express torch.save's storage references, so its escapes are not worth
+// decoding here.
+Text unescaped(std::string_view text, const ByteReader& reader) {
+  if (text.find('\\') != std::string_view::npos) {
+    reader.fail("damaged or hostile pickle: an escape of protocol 0, which torch.save cannot write");
+  }
+  return Text{text};
+}
+
+Text read_quoted_text(ByteReader& reader) {
+  const std::string_view text = reader.take_line();
+  if (text.size() < 2 || (text.front() != '\'' && text.front() != '"') || text.back() != text.front()) {
+    reader.fail(fmt::format("damaged or hostile pickle: the string {} has no quotes", quoted(text)));
+  }
+  return unescaped(text.substr(1, text.size() - 2), reader);
+}
+
+// "00" and "01" are how protocol 0 writes False and True.
+Value read_decimal(ByteReader& reader) {
+  const std::string_view digits = reader.take_line();
+  if (digits == "00" || digits == "01") return digits == "01";
+  return parse_number<std::int64_t>(digits, reader);
+}
+
+std::int64_t read_long_decimal(ByteReader& reader) {
+  std::string_view digits = reader.take_line();
+  if (digits.ends_with('L')) digits.remove_suffix(1);
+  return parse_number<std::int64_t>(digits, reader);
+}
+
+// Two's complement of any size, the lowest byte first.
+Value read_long(std::uint64_t size, ByteReader& reader) {
+  const std::string_view digits = reader.take_text(size);
+  if (digits.size() > sizeof(std::int64_t)) return BigInteger{digits};
+  std::int64_t value = !digits.empty() && static_cast<signed char>(digits.back()) < 0 ? -1 : 0;
+  std::memcpy(&value, digits.data(), digits.size());
+  return value;
+}
+
+// The one big-endian number of a pickle.
+double read_binary_float(ByteReader& reader) {
+  return std::bit_cast<double>(__builtin_bswap64(reader.read<std::uint64_t>()));
+}
+
+std::optional<Value> read_number(Op op, ByteReader& reader) {
+  switch (op) {
+    case Op::NONE:
+      return None{};
+    case Op::NEWTRUE:
+      return true;
+    case Op::NEWFALSE:
+      return false;
+    case Op::BININT:
+      return std::int64_t{reader.read<std::int32_t>()};
+    case Op::BININT1:
+      return std::int64_t{reader.read<std::uint8_t>()};
+    case Op::BININT2:
+      return std::int64_t{reader.read<std::uint16_t>()};
+    case Op::INT:
+      return read_decimal(reader);
+    case Op::LONG:
+      return read_long_decimal(reader);
+    case Op::LONG1:
+      return read_long(reader.read<std::uint8_t>(), reader);
+    case Op::LONG4:
+      return read_long(reader.read<std::uint32_t>(), reader);
+    case Op::FLOAT:
+      return parse_number<double>(reader.take_line(), reader);
+    case Op::BINFLOAT:
+      return read_binary_float(reader);
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<Value> read_text(Op op, ByteReader& reader) {
+  switch (op) {
+    case Op::STRING:
+      return read_quoted_text(reader);
+    case Op::UNICODE:
+      return unescaped(reader.take_line(), reader);
+    case Op::BINSTRING:
+    case Op::BINUNICODE:
+      return Text{reader.take_text(reader.read<std::uint32_t>())};
+    case Op::SHORT_BINSTRING:
+    case Op::SHORT_BINUNICODE:
+      return Text{reader.take_text(reader.read<std::uint8_t>())};
+    case Op::BINUNICODE8:
+      return Text{reader.take_text(reader.read<std::uint64_t>())};
+    case Op::SHORT_BINBYTES:
+      return Bytes{reader.take_text(reader.read<std::uint8_t>())};
+    case Op::BINBYTES:
+      return Bytes{reader.take_text(reader.read<std::uint32_t>())};
+    case Op::BINBYTES8:
+    case Op::BYTEARRAY8:
+      return Bytes{reader.take_text(reader.read<std::uint64_t>())};
+    default:
+      return std::nullopt;
+  }
+}
+
+// The number that `digits`, the text form of a memo index, spell; Error when they spell none or it does not fit.
+std::uint64_t parse_index(std::string_view digits, const ByteReader& reader) {
+  return parse_number<std::uint64_t>(digits, reader);
+}
+
+// The value that `op` alone describes, its argument read from `reader`: None, a bool, a number, a string or bytes.
+// Nothing when `op` is not of that kind.
+std::optional<Value> read_scalar(Op op, ByteReader& reader) {
+  auto value = read_text(op, reader);
+  return value ? value : read_number(op, reader);
+}
 
 class Unpickler {
  public:

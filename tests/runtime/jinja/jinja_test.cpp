@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/jinja/json.h"
+#include "runtime/jinja/show.h"
 #include "tests/support/temporary_file.h"
 #include "weights/io/error.h"
 

@@ -19,6 +19,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tools/options/load_tokenizer.h"
 #include "weights/checkpoint/checkpoint.h"
+#include "weights/gguf/writer.h"
 
 namespace minimind {
 namespace {

@@ -9,6 +9,7 @@
 #include "weights/checkpoint/checkpoint.h"
 #include "weights/export/gguf.h"
 #include "weights/export/state_dict.h"
+#include "weights/gguf/writer.h"
 #include "weights/tensor/tensor_rows.h"
 #include "weights/torch/write_pth.h"
 

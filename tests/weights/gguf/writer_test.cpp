@@ -8,8 +8,8 @@
 
 #include "tests/support/stored.h"
 #include "tests/support/temporary_file.h"
-#include "weights/gguf/header.h"
 #include "weights/gguf/reader.h"
+#include "weights/gguf/writer.h"
 #include "weights/io/error.h"
 
 namespace minimind {
