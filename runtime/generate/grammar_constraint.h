@@ -9,7 +9,6 @@
 
 #include "runtime/grammar/grammar.h"
 #include "runtime/grammar/state.h"
-#include "runtime/grammar/token_trie.h"
 #include "runtime/tokenizer/tokenizer.h"
 
 namespace minimind {

@@ -1,7 +1,9 @@
 #pragma once
 
-#include <cstddef>
 #include <nlohmann/json_fwd.hpp>
+
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +13,31 @@
 #include "runtime/grammar/code_points.h"
 
 namespace minimind {
+
+// A number as JSON writes it: digits * 10^exponent.
+struct Decimal {
+  std::int64_t digits = 0;
+  int exponent = 0;
+};
+
+// The shortest decimal that a double of this value is read from. The value is finite.
+Decimal decimal_of(double value);
+
+struct NumberBounds {
+  struct Bound {
+    Decimal value;
+    bool exclusive = false;
+  };
+  std::optional<Bound> low, high;
+};
+
+// The integers within the bounds, in decimal and without leading zeros. A side without a bound ends at 15 digits, or
+// with std::int64_t where the other bound lies beyond. Nothing when there is none.
+std::optional<GrammarBuilder::Sequence> integers_between(GrammarBuilder& builder, const NumberBounds& bounds);
+
+// The numbers within the bounds that have at most 6 digits behind the point and 15 in all, without an exponent: few
+// enough that no two of them are the same double. Nothing when there is none.
+std::optional<GrammarBuilder::Sequence> numbers_between(GrammarBuilder& builder, const NumberBounds& bounds);
 
 // The parts that grammars of JSON texts are made of. There is no white space but for one blank, which may be left out,
 // after each : and comma, so that a model cannot write blanks for ever.
@@ -59,5 +86,24 @@ class JsonGrammar {
   GrammarBuilder& builder_;
   std::optional<GrammarBuilder::RuleId> value_, object_, array_, string_, any_character_;
 };
+
+struct JsonProperty {
+  std::string name;
+  JsonGrammar::Sequence value;
+  bool required = false;
+};
+
+// What an object may hold beside its properties: names other than `excluded`, written without escapes.
+struct JsonOtherProperties {
+  JsonGrammar::Sequence value;
+  std::vector<std::string> excluded;
+  std::size_t min = 0;  // these two only where there are no properties
+  std::optional<std::size_t> max;
+};
+
+// Objects with the properties in this order, those not required perhaps left out, and then others, if any. Throws Error
+// when a name to exclude is longer than 1000 bytes.
+JsonGrammar::Sequence object_of(JsonGrammar& grammar, const std::vector<JsonProperty>& properties,
+                                const std::optional<JsonOtherProperties>& others);
 
 }  // namespace minimind

@@ -9,13 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/grammar/json_format.h"
 #include "runtime/grammar/json_grammar.h"
-#include "runtime/grammar/json_number_range.h"
-#include "runtime/grammar/json_object_grammar.h"
 #include "runtime/grammar/json_pattern.h"
 #include "runtime/grammar/json_schema_keywords.h"
-#include "runtime/grammar/json_schema_merge.h"
 #include "weights/io/error.h"
 #include "weights/io/mapped_file.h"
 #include "weights/io/quote.h"

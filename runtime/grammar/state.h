@@ -1,17 +1,81 @@
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/grammar/grammar.h"
-#include "runtime/grammar/items.h"
-#include "runtime/grammar/token_trie.h"
 
 namespace minimind {
+
+// A place in a grammar's symbols, and the frame to return to at the end of its rule.
+struct GrammarItem {
+  std::uint32_t symbol;
+  std::uint32_t frame;
+
+  auto operator<=>(const GrammarItem&) const = default;
+};
+
+// Lists of items, each kept once and known by a number, so that equal lists are told by equal numbers.
+class GrammarItemLists {
+ public:
+  // `items` are sorted and without duplicates.
+  std::uint32_t intern(std::span<const GrammarItem> items);
+
+  std::span<const GrammarItem> operator[](std::uint32_t list) const {
+    return {items_.data() + begins_[list], begins_[list + 1] - begins_[list]};
+  }
+  std::size_t size() const { return begins_.size() - 1; }
+  std::size_t items() const { return items_.size(); }
+  void clear();
+
+ private:
+  void grow();
+  std::size_t slot_of(std::span<const GrammarItem> items) const;
+
+  std::vector<GrammarItem> items_;
+  std::vector<std::size_t> begins_{0};
+  std::vector<std::uint32_t> slots_ = std::vector<std::uint32_t>(64, none);  // open addressing; a power of two
+  static constexpr std::uint32_t none = ~0u;
+};
+
+// A set of items that is emptied often.
+class GrammarItemSet {
+ public:
+  // Whether it was not in it before.
+  bool insert(GrammarItem item);
+  void clear();
+
+ private:
+  void place(std::uint64_t key);
+
+  static constexpr std::uint64_t none = ~std::uint64_t{0};
+  std::vector<std::uint64_t> slots_ = std::vector<std::uint64_t>(64, none);  // open addressing; a power of two
+  std::vector<std::uint64_t> keys_;
+};
+
+// Texts of tokens by their beginnings, laid out so that one pass over it visits every text: a node, then its children.
+struct TokenTrie {
+  struct Node {
+    std::uint8_t byte;
+    std::uint32_t depth;        // 1 for the first byte of a text
+    std::uint32_t after;        // the node that follows what begins with this one
+    std::uint32_t first_token;  // in `tokens`
+    std::uint32_t token_count;  // of the tokens that end here
+  };
+
+  // Texts are not empty; several tokens may have the same.
+  explicit TokenTrie(std::vector<std::pair<std::string_view, std::int32_t>> texts);
+
+  std::vector<Node> nodes;
+  std::vector<std::int32_t> tokens;
+  std::size_t longest = 0;  // bytes in the longest text
+};
 
 // How far a text has come through a grammar, byte by byte.
 //
