@@ -6,13 +6,48 @@
 #include <cassert>
 #include <chrono>
 #include <optional>
+#include <utility>
 
 #include "runtime/generate/grammar_constraint.h"
-#include "runtime/generate/stop_filter.h"
 #include "runtime/text/utf8.h"
 #include "weights/io/error.h"
 
 namespace minimind {
+StopFilter::StopFilter(std::vector<std::string> stops) : stops_(std::move(stops)) {
+  std::erase(stops_, "");
+}
+
+std::string StopFilter::push(std::string_view text) {
+  if (stopped_) return "";
+  held_ += text;
+  // The first to be complete, and of those the longest: so it does not matter how the text was cut.
+  std::size_t begin = std::string::npos, end = std::string::npos;
+  for (const std::string& stop : stops_) {
+    const std::size_t at = held_.find(stop);
+    if (at == std::string::npos || std::pair(at + stop.size(), at) >= std::pair(end, begin)) continue;
+    begin = at;
+    end = at + stop.size();
+  }
+  if (begin != std::string::npos) {
+    stopped_ = true;
+    held_.resize(begin);
+    return std::exchange(held_, "");
+  }
+  std::size_t kept = 0;
+  for (const std::string& stop : stops_) {
+    std::size_t length = std::min(stop.size() - 1, held_.size());
+    while (length > kept && !held_.ends_with(std::string_view(stop).substr(0, length))) --length;
+    kept = std::max(kept, length);
+  }
+  std::string shown = held_.substr(0, held_.size() - kept);
+  held_.erase(0, shown.size());
+  return shown;
+}
+
+std::string StopFilter::finish() {
+  return std::exchange(held_, "");
+}
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -111,6 +146,11 @@ void prefill(Forward& forward, Context& context, std::span<const std::int32_t> t
 
 namespace {
 
+TokenText token_text(const Tokenizer* tokenizer) {
+  if (!tokenizer) return {};
+  return [tokenizer](std::int32_t id) { return tokenizer->token_bytes(id); };
+}
+
 // One call of generate().
 class Generation {
  public:
@@ -121,7 +161,7 @@ class Generation {
         options_(options),
         interrupted_(interrupted),
         end_tokens_(all_end_tokens(options, tokenizer)),
-        sampler_(options.sampling, forward.model().config.vocab_size, tokenizer),
+        sampler_(options.sampling, forward.model().config.vocab_size, token_text(tokenizer)),
         stream_(tokenizer, options, on_text),
         tokens_(prompt.begin(), prompt.end()),
         prompt_size_(prompt.size()) {

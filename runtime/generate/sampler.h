@@ -1,15 +1,56 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <random>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
-#include "runtime/generate/dry.h"
-#include "runtime/tokenizer/tokenizer.h"
-
 namespace minimind {
+
+// DRY, "don't repeat yourself" (text-generation-webui pull request 5677), with the defaults of llama.cpp. A token that
+// would continue a repetition loses multiplier * base ^ (n - allowed_length), where n >= allowed_length is the number
+// of tokens at the end of the text that also stand before an earlier occurrence of that token.
+struct DryOptions {
+  double multiplier = 0;                                             // 0: off
+  double base = 1.75;                                                // at least 1
+  std::size_t allowed_length = 2;                                    // repetitions of fewer tokens cost nothing
+  std::size_t penalty_last_n = 64;                                   // how many tokens are looked at; 0: off
+  std::vector<std::string> sequence_breakers{"\n", ":", "\"", "*"};  // texts that no repetition reaches across
+
+  bool on() const { return multiplier > 0 && penalty_last_n > 0; }
+};
+
+class Dry {
+ public:
+  // `token_texts` [vocab], the bytes of each token; empty where there are no breakers.
+  Dry(const DryOptions& options, std::vector<std::string> token_texts);
+
+  // The next token of the text.
+  void accept(std::int32_t token);
+
+  struct Penalty {
+    std::int32_t token;
+    double amount;
+  };
+  // What tokens lose, each of them once, in no order. A token that holds a breaker loses nothing. Valid until accept().
+  std::span<const Penalty> penalties();
+
+ private:
+  DryOptions options_;
+  std::vector<std::string> token_texts_;
+  std::vector<bool> is_breaker_;  // [vocab]
+  std::string tail_;              // the end of the text, long enough to begin a breaker
+  std::size_t longest_breaker_ = 0;
+  std::size_t since_breaker_ = 0;  // tokens that begin after the last breaker
+  std::vector<std::int32_t> tokens_;
+  std::vector<std::size_t> repeated_;  // of penalties()
+  std::vector<Penalty> penalties_;
+};
 
 // Added to the logit of a token; minus infinity bans it.
 struct LogitBias {
@@ -35,6 +76,9 @@ struct SamplingOptions {
 // Throws UsageError, naming the option, for a value out of its range.
 void check(const SamplingOptions& options);
 
+// The bytes of a token, valid while the tokenizer is.
+using TokenText = std::function<std::string_view(std::int32_t)>;
+
 // Draws tokens in the order of MiniMind's generate(), with what it does not have where its own meaning puts it:
 //   1. tokens that are not allowed, or banned by a bias of minus infinity, go; biases are added, as OpenAI's are;
 //   2. logits / temperature;
@@ -49,9 +93,9 @@ void check(const SamplingOptions& options);
 // The same seed gives the same tokens for the same logits, on every machine.
 class Sampler {
  public:
-  // `tokenizer` spells the tokens for DRY's sequence breakers and may be null. Throws UsageError when DRY is on with
-  // breakers but without a tokenizer, or when a logit bias is for a token that is not in the vocabulary.
-  Sampler(const SamplingOptions& options, std::size_t vocab_size, const Tokenizer* tokenizer = nullptr);
+  // `token_text` spells the tokens for DRY's sequence breakers and may be empty. Throws UsageError if DRY is on with
+  // breakers but `token_text` is empty, or if a logit bias is for a token that is not in the vocabulary.
+  Sampler(const SamplingOptions& options, std::size_t vocab_size, const TokenText& token_text = {});
 
   // A token that penalties must know of, from the prompt or generated.
   void accept_prompt(std::int32_t token);

@@ -1,4 +1,4 @@
-#include "runtime/generate/dry.h"
+#include "runtime/generate/sampler.h"
 
 #include <gtest/gtest.h>
 

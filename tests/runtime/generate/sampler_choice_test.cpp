@@ -156,10 +156,10 @@ TEST(Sampler, DryBreaksAtTheTextsOfTokens) {
   const std::int32_t newline = tokenizer.encode("\n").front();
   Floats logits(tokenizer.vocab_size());
   logits[static_cast<std::size_t>(newline)] = 1;
-  Sampler sampler(options, logits.size(), &tokenizer);
+  Sampler sampler(options, logits.size(), [&](std::int32_t id) { return tokenizer.token_bytes(id); });
   for (const std::int32_t id : ids) sampler.accept(id);
   EXPECT_EQ(sampler.sample(logits), newline) << "a breaker is never penalised";
-  EXPECT_THROW(Sampler(options, logits.size(), nullptr), UsageError);
+  EXPECT_THROW(Sampler(options, logits.size()), UsageError);
 }
 
 TEST(SamplingOptions, NewOnesOutOfRangeAreRefusedByName) {

@@ -1,4 +1,4 @@
-#include "runtime/generate/stop_filter.h"
+#include "runtime/generate/generate.h"
 
 #include <gtest/gtest.h>
 
