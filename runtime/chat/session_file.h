@@ -4,7 +4,7 @@
 
 #include "runtime/chat/conversation.h"
 #include "runtime/engine/context.h"
-#include "runtime/engine/packed_matrix.h"
+#include "runtime/engine/pack.h"
 #include "weights/checkpoint/checkpoint.h"
 #include "weights/model/config.h"
 

@@ -5,10 +5,9 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/engine/kv_cache.h"
 #include "runtime/engine/packed_matrix.h"
 #include "runtime/engine/rope.h"
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/model/config.h"
 
 namespace minimind {
 
@@ -61,13 +60,5 @@ struct Model {
 
   const WeightMatrix& output() const { return lm_head ? *lm_head : embed_tokens; }
 };
-
-// How to hold keys and values unless told: f32, which is exact; f16 where a layer's matrices take their inputs rounded
-// to 8 bits, beside which a rounding to 11 is small.
-KvType suitable_kv_type(const Model& model);
-
-// Lays the checkpoint's weights out for the kernels. Norms and routers are held as f32, the matrices as `type`.
-// The checkpoint's files may be released afterwards; reading them again would be slow.
-Model load_model(const Checkpoint& checkpoint, WeightType type, std::size_t threads);
 
 }  // namespace minimind

@@ -3,16 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cassert>
-#include <cstring>
 
 #include "weights/io/error.h"
-#include "weights/io/quote.h"
-#include "weights/tensor/output_tensor.h"
 #include "weights/tensor/quantize.h"
 #include "weights/tensor/shape.h"
-#include "weights/tensor/stored_numbers.h"
 
 namespace minimind {
 namespace {
@@ -26,120 +21,6 @@ using kernels::Q4Block;
 using kernels::Q8Block;
 
 static_assert(std::ranges::equal(kernels::iq4_nl_codes, iq4_nl_codes));
-
-template <class Element>
-constexpr DType stored_type = DType::f32;
-template <>
-constexpr DType stored_type<F16> = DType::f16;
-template <>
-constexpr DType stored_type<Bf16> = DType::bf16;
-template <>
-constexpr DType stored_type<Q8Block> = DType::q8_0;
-template <>
-constexpr DType stored_type<Q4Block> = DType::q4_0;
-template <>
-constexpr DType stored_type<Iq4NlBlock> = DType::iq4_nl;
-
-constexpr std::size_t row_bytes(DType type, std::size_t cols) {
-  const BlockShape block = block_shape(type);
-  return cols / block.elements * block.bytes;
-}
-
-// Elements of a panel of so many columns.
-template <class Element>
-constexpr std::size_t elements_of(std::size_t cols) {
-  return is_block_type(stored_type<Element>) ? cols / block_cols : cols * panel_rows;
-}
-
-// A stored block, which is one row's part of what the kernels take.
-void put_block(const std::byte* block, std::size_t row, Q8Block& out) {
-  out.scale[row] = load_element<std::uint16_t>(block, 0);
-  block += sizeof out.scale[row];
-  for (std::size_t group = 0; group < block_cols / group_cols; ++group) {
-    std::memcpy(out.quant[group][row], block + group * group_cols, group_cols);
-  }
-}
-
-void put_block(const std::byte* block, std::size_t row, NibbleBlock& out) {
-  out.scale[row] = load_element<std::uint16_t>(block, 0);
-  block += sizeof out.scale[row];
-  for (std::size_t group = 0; group < block_cols / group_cols / 2; ++group) {
-    std::memcpy(out.nibbles[group][row], block + group * group_cols, group_cols);
-  }
-}
-
-// Up to 16 rows of so many columns, in the encoding of Element and `row_size` bytes apart, into their panel.
-template <class Element>
-void lay_out(const std::byte* source, std::size_t row_size, std::size_t rows, std::size_t cols, Element* out) {
-  if constexpr (is_block_type(stored_type<Element>)) {
-    constexpr std::size_t block_size = block_shape(stored_type<Element>).bytes;
-    static_assert(block_size * panel_rows == sizeof(Element));
-    for (std::size_t row = 0; row < rows; ++row) {
-      for (std::size_t block = 0; block < cols / block_cols; ++block) {
-        put_block(source + row * row_size + block * block_size, row, out[block]);
-      }
-    }
-  } else {
-    for (std::size_t col = 0; col < cols; ++col) {
-      for (std::size_t row = 0; row < rows; ++row) {
-        out[col * panel_rows + row] = load_element<Element>(source + row * row_size, col);
-      }
-    }
-  }
-}
-
-// In the encoding of Element.
-template <class Element>
-void encode(const float* values, std::size_t count, std::byte* out) {
-  if constexpr (is_block_type(stored_type<Element>)) {
-    quantize(stored_type<Element>, values, count, out);
-  } else {
-    for (std::size_t i = 0; i < count; ++i) {
-      Element number;
-      if constexpr (std::is_same_v<Element, float>) number = values[i];
-      if constexpr (std::is_same_v<Element, F16>) number = to_f16(values[i]);
-      if constexpr (std::is_same_v<Element, Bf16>) number = to_bf16(values[i]);
-      std::memcpy(out + i * sizeof number, &number, sizeof number);
-    }
-  }
-}
-
-// Up to 16 rows from `row` on of a tensor in another encoding, a few columns at a time: this runs on every thread,
-// where nothing may fail for want of memory.
-template <class Element>
-void convert_panel(const StoredTensor& tensor, std::size_t row, std::size_t rows, Element* out) {
-  constexpr std::size_t most_cols = 256;  // whole blocks of any type
-  constexpr std::size_t row_size = row_bytes(stored_type<Element>, most_cols);
-  const std::size_t cols = tensor.shape[1];
-  float values[most_cols];
-  std::byte converted[panel_rows * row_size];
-  for (std::size_t first = 0; first < cols; first += most_cols, out += elements_of<Element>(most_cols)) {
-    const std::size_t count = std::min(most_cols, cols - first);
-    for (std::size_t i = 0; i < rows; ++i) {
-      read_floats(tensor, (row + i) * cols + first, count, values);
-      encode<Element>(values, count, converted + i * row_size);
-    }
-    lay_out(converted, row_size, rows, count, out);
-  }
-}
-
-// Rows [first_row, last_row) of a stored matrix into the panels they make up. first_row begins a panel.
-template <class Element>
-void pack_rows(const StoredTensor& tensor, std::size_t first_row, std::size_t last_row, Element* out) {
-  const std::size_t cols = tensor.shape[1], row_size = row_bytes(tensor.dtype, cols);
-  for (std::size_t row = first_row; row < last_row; row += panel_rows, out += elements_of<Element>(cols)) {
-    const std::size_t rows = std::min(panel_rows, last_row - row);
-    if (rows < panel_rows) std::memset(static_cast<void*>(out), 0, elements_of<Element>(cols) * sizeof(Element));
-    if (tensor.dtype == stored_type<Element>) {
-      lay_out(tensor.data.data() + row * row_size, row_size, rows, cols, out);
-    } else {
-      convert_panel(tensor, row, rows, out);
-    }
-  }
-  if (tensor.mapping) {
-    tensor.mapping->release(tensor.data.subspan(first_row * row_size, (last_row - first_row) * row_size));
-  }
-}
 
 template <class Element>
 float element(const PackedMatrix<Element>& matrix, std::size_t row, std::size_t col) {
@@ -209,33 +90,6 @@ template class PackedMatrix<Q8Block>;
 template class PackedMatrix<Q4Block>;
 template class PackedMatrix<Iq4NlBlock>;
 
-WeightType parse_weight_type(const std::string& name) {
-  if (name == "f32") return WeightType::f32;
-  if (name == "f16") return WeightType::f16;
-  if (name == "bf16") return WeightType::bf16;
-  if (name == "q8_0") return WeightType::q8_0;
-  if (name == "q4_0") return WeightType::q4_0;
-  if (name == "iq4_nl") return WeightType::iq4_nl;
-  throw UsageError(fmt::format("--type is {}, wanted f32, f16, bf16, q8_0, q4_0 or iq4_nl", quoted(name)));
-}
-
-DType dtype_of(WeightType type) {
-  switch (type) {
-    case WeightType::f16:
-      return DType::f16;
-    case WeightType::bf16:
-      return DType::bf16;
-    case WeightType::q8_0:
-      return DType::q8_0;
-    case WeightType::q4_0:
-      return DType::q4_0;
-    case WeightType::iq4_nl:
-      return DType::iq4_nl;
-    default:
-      return DType::f32;
-  }
-}
-
 std::size_t rows(const WeightMatrix& matrix) {
   return std::visit([](const auto& packed) { return packed.rows(); }, matrix);
 }
@@ -246,61 +100,6 @@ std::size_t cols(const WeightMatrix& matrix) {
 
 std::size_t byte_size(const WeightMatrix& matrix) {
   return std::visit([](const auto& packed) { return packed.byte_size(); }, matrix);
-}
-
-DType held_type(const StoredTensor& tensor, WeightType type, std::size_t threads) {
-  if (!is_float_type(tensor.dtype) && !is_block_type(tensor.dtype)) refuse_stored_type(tensor);
-  const bool has_kernel = is_float_type(tensor.dtype) || can_quantize(tensor.dtype);
-  const DType as_stored = has_kernel ? tensor.dtype : DType::f32;
-  if (type == WeightType::as_stored) return as_stored;
-  const DType asked = dtype_of(type);
-  const DType wanted = tensor.shape[1] % block_shape(asked).elements == 0 ? asked : DType::f16;
-  return can_encode(tensor, wanted, threads) ? wanted : as_stored;
-}
-
-template <class Element>
-WeightMatrix Packer::add_as(const StoredTensor& tensor) {
-  constexpr std::size_t rows_per_job = 16 * panel_rows;
-  PackedMatrix<Element> packed(tensor.shape[0], tensor.shape[1], memory_);
-  for (std::size_t first = 0; first < packed.rows(); first += rows_per_job) {
-    const std::size_t last = std::min(first + rows_per_job, packed.rows());
-    jobs_.push_back([&tensor, first, last, out = packed.panel(first / panel_rows)] {
-      pack_rows<Element>(tensor, first, last, out);
-    });
-  }
-  return packed;
-}
-
-WeightMatrix Packer::add(const StoredTensor& tensor, DType held) {
-  switch (held) {
-    case DType::f16:
-      return add_as<F16>(tensor);
-    case DType::bf16:
-      return add_as<Bf16>(tensor);
-    case DType::q8_0:
-      return add_as<Q8Block>(tensor);
-    case DType::q4_0:
-      return add_as<Q4Block>(tensor);
-    case DType::iq4_nl:
-      return add_as<Iq4NlBlock>(tensor);
-    default:
-      return add_as<float>(tensor);
-  }
-}
-
-void Packer::finish(std::size_t threads) {
-  std::atomic<std::size_t> next{0};
-  run_team(threads, [&](Worker&) {
-    for (std::size_t i = next++; i < jobs_.size(); i = next++) jobs_[i]();
-  });
-  jobs_.clear();
-}
-
-WeightMatrix pack(const StoredTensor& tensor, WeightType type, std::size_t threads) {
-  Packer packer;
-  WeightMatrix matrix = packer.add(tensor, held_type(tensor, type, threads));
-  packer.finish(threads);
-  return matrix;
 }
 
 void read_row(const WeightMatrix& matrix, std::size_t row, float* out) {

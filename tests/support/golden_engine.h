@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/engine/context.h"
-#include "runtime/engine/model.h"
+#include "runtime/engine/load_model.h"
 #include "runtime/generate/generate.h"
 #include "runtime/tokenizer/byte_level.h"
 #include "runtime/tokenizer/tokenizer.h"

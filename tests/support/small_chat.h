@@ -9,7 +9,7 @@
 
 #include "runtime/chat/conversation.h"
 #include "runtime/engine/forward.h"
-#include "runtime/engine/model.h"
+#include "runtime/engine/load_model.h"
 #include "runtime/grammar/gbnf.h"
 #include "runtime/tokenizer/byte_level.h"
 #include "runtime/tokenizer/tokenizer.h"

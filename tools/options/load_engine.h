@@ -5,7 +5,7 @@
 #include <span>
 
 #include "runtime/engine/forward.h"
-#include "runtime/engine/model.h"
+#include "runtime/engine/load_model.h"
 #include "tools/options/options.h"
 
 namespace minimind {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime/engine/kv_cache.h"
-#include "runtime/engine/packed_matrix.h"
+#include "runtime/engine/pack.h"
 #include "tools/options/option_checks.h"
 #include "weights/checkpoint/checkpoint.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/engine/packed_matrix.h"
+#include "runtime/engine/pack.h"
 #include "tests/support/tables.h"
 #include "weights/tensor/dtype.h"
 #include "weights/tensor/stored_tensor.h"

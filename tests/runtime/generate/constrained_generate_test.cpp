@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "runtime/engine/model.h"
+#include "runtime/engine/load_model.h"
 #include "runtime/generate/generate.h"
 #include "runtime/grammar/gbnf.h"
 #include "runtime/grammar/json_schema.h"

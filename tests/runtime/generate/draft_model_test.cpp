@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "runtime/engine/model.h"
+#include "runtime/engine/load_model.h"
 #include "tests/support/golden.h"
 #include "weights/checkpoint/checkpoint.h"
 

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "runtime/engine/packed_matrix.h"
+#include "runtime/engine/pack.h"
 #include "tests/runtime/kernels/random_floats.h"
 #include "tests/support/stored.h"
 #include "tests/support/tables.h"

@@ -1,4 +1,4 @@
-#include "runtime/engine/model.h"
+#include "runtime/engine/load_model.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/engine/packed_matrix.h"
+#include "runtime/engine/pack.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstddef>
+
+#include "runtime/engine/kv_cache.h"
+#include "runtime/engine/model.h"
+#include "runtime/engine/pack.h"
+#include "weights/checkpoint/checkpoint.h"
+
+namespace minimind {
+
+// How to hold keys and values unless told: f32, which is exact; f16 where a layer's matrices take their inputs rounded
+// to 8 bits, beside which a rounding to 11 is small.
+KvType suitable_kv_type(const Model& model);
+
+// Lays the checkpoint's weights out for the kernels. Norms and routers are held as f32, the matrices as `type`.
+// The checkpoint's files may be released afterwards; reading them again would be slow.
+Model load_model(const Checkpoint& checkpoint, WeightType type, std::size_t threads);
+
+}  // namespace minimind
