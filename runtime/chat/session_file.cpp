@@ -13,7 +13,6 @@
 
 #include "runtime/chat/message_json.h"
 #include "runtime/chat/tool_call.h"
-#include "runtime/generate/generate.h"
 #include "runtime/jinja/show.h"
 #include "runtime/text/utf8.h"
 #include "weights/checkpoint/weights_hash.h"

@@ -94,25 +94,57 @@ void score(const kernels::Table& kernels, const AttentionTile& tile, const KvPan
                        .y_stride = scratch.scores.cols});
 }
 
-// out = scores V. Positions that a query does not see yet get a weight of 0, which adds nothing.
+bool is_finite(float number) {
+  return std::isfinite(number);
+}
+bool is_finite(F16 number) {
+  constexpr std::uint16_t exponent = 0x7C00;
+  return (number.bits & exponent) != exponent;
+}
+
 template <class Element>
-void mix(const kernels::Table& kernels, const AttentionTile& tile, const KvPanels<const Element>& panels,
-         const AttentionScratch& scratch) {
-  const std::size_t positions = tile.positions();
-  for (std::size_t row = 0; row < tile.rows(); ++row) {
-    std::fill(scratch.scores.row(row) + tile.seen(row), scratch.scores.row(row) + positions, 0.0f);
+bool values_are_finite(const KvPanels<const Element>& panels, std::size_t first, std::size_t last) {
+  for (std::size_t i = 0; i < panels.head_dim; i += kernels::panel_rows) {
+    const bool finite = std::all_of(panels.value(first, i), panels.value(last, i),
+                                    [](Element number) { return is_finite(number); });
+    if (!finite) return false;
   }
+  return true;
+}
+
+// out = scores V for `count` rows of the tile, from `row` on, over the first `positions` positions.
+template <class Element>
+void weigh_values(const kernels::Table& kernels, const KvPanels<const Element>& panels, const AttentionScratch& scratch,
+                  std::size_t row, std::size_t count, std::size_t positions) {
   product_with(kernels, panels.values)({.panels = panels.values,
                                         .panel_stride = panels.values_panel_stride(),
                                         .rows = panels.head_dim,
                                         .cols = positions,
                                         .first_panel = 0,
                                         .last_panel = kernels::panel_count(panels.head_dim),
-                                        .x = scratch.scores.data,
+                                        .x = scratch.scores.row(row),
                                         .x_stride = scratch.scores.cols,
-                                        .tokens = tile.rows(),
-                                        .y = scratch.out.data,
+                                        .tokens = count,
+                                        .y = scratch.out.row(row),
                                         .y_stride = scratch.out.cols});
+}
+
+// out = scores V. Positions that a query does not see yet get a weight of 0, which adds nothing to the sum unless the
+// value is infinite or NaN: then each row is multiplied alone, with the positions that it sees.
+template <class Element>
+void mix(const kernels::Table& kernels, const AttentionTile& tile, const KvPanels<const Element>& panels,
+         const AttentionScratch& scratch) {
+  const std::size_t positions = tile.positions();
+  if (!values_are_finite(panels, tile.seen(0), positions)) {
+    for (std::size_t row = 0; row < tile.rows(); ++row) {
+      weigh_values(kernels, panels, scratch, row, 1, tile.seen(row));
+    }
+    return;
+  }
+  for (std::size_t row = 0; row < tile.rows(); ++row) {
+    std::fill(scratch.scores.row(row) + tile.seen(row), scratch.scores.row(row) + positions, 0.0f);
+  }
+  weigh_values(kernels, panels, scratch, 0, tile.rows(), positions);
 }
 
 void mix(const kernels::Table& kernels, const AttentionTile& tile, const KvPanels<const std::int8_t>& panels,

@@ -35,4 +35,14 @@ std::size_t Context::keep_common(std::span<const std::int32_t> prompt) {
   return size();
 }
 
+void prefill(Forward& forward, Context& context, std::span<const std::int32_t> tokens, std::span<float> logits,
+             const std::atomic<bool>& interrupted) {
+  for (std::size_t done = 0; done < tokens.size() && !interrupted;) {
+    const std::size_t count = std::min(forward.max_tokens(), tokens.size() - done);
+    const bool last = done + count == tokens.size();
+    context.run(forward, tokens.subspan(done, count), Matrix<float>{logits.data(), last ? 1u : 0u, logits.size()});
+    done += count;
+  }
+}
+
 }  // namespace minimind

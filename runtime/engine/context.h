@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -44,5 +45,10 @@ class Context {
   KvCache cache_;
   std::vector<std::int32_t> tokens_;
 };
+
+// Runs the tokens behind those of the context, in batches of forward.max_tokens(), and writes the logits of the last
+// one [vocab_size]. Returns early, with fewer tokens in the context, once `interrupted` is set.
+void prefill(Forward& forward, Context& context, std::span<const std::int32_t> tokens, std::span<float> logits,
+             const std::atomic<bool>& interrupted);
 
 }  // namespace minimind

@@ -1,8 +1,12 @@
 #include "runtime/engine/forward.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+
+#include "weights/io/error.h"
 
 namespace minimind {
 namespace {
@@ -27,6 +31,15 @@ std::size_t widest(const MixtureOfExperts& moe) {
 }
 
 }  // namespace
+
+void check_tokens(std::span<const std::int32_t> tokens, std::size_t vocab_size) {
+  for (const std::int32_t token : tokens) {
+    if (token < 0 || static_cast<std::size_t>(token) >= vocab_size) {
+      throw Error(fmt::format("token {} is not in the model's vocabulary of {} (ids 0 to {})", token, vocab_size,
+                              vocab_size - 1));
+    }
+  }
+}
 
 Forward::Forward(const Model& model, const kernels::Table& kernels, std::size_t threads, std::size_t max_tokens,
                  std::size_t max_positions)
@@ -76,6 +89,7 @@ void Forward::run(std::span<const std::int32_t> tokens, KvCache& cache, Matrix<f
   const std::size_t count = tokens.size();
   assert(count > 0 && count <= max_tokens_ && logits.rows <= count);
   assert(cache.size() + count <= std::min(cache.capacity(), max_positions_));
+  check_tokens(tokens, config.vocab_size);
   const Matrix<float> x = rows_of(x_, count, config.hidden_size);
   const AttentionBatch batch = attention_batch(count, count);
 

@@ -15,6 +15,9 @@
 
 namespace minimind {
 
+// Throws Error that names the first id outside [0, vocab_size).
+void check_tokens(std::span<const std::int32_t> tokens, std::size_t vocab_size);
+
 // Runs a model over tokens: embed -> [norm, attention, norm, feed-forward] x L -> norm -> logits. One body for prompt
 // and generation: a batch of T tokens gives bit for bit the logits of T batches of one, and so does any number of
 // threads. All scratch is taken here, none in run.
@@ -25,7 +28,7 @@ class Forward {
           std::size_t max_positions);
 
   // The tokens, 1 to max_tokens of them, follow what is in the cache, which grows by them. The logits of the last
-  // `logits.rows` of them, 0 or more, are written to logits [rows, vocab_size].
+  // `logits.rows` of them, 0 or more, are written to logits [rows, vocab_size]. Throws Error as check_tokens() does, before anything has changed.
   void run(std::span<const std::int32_t> tokens, KvCache& cache, Matrix<float> logits);
 
   // Where the time of what is run from now on is added up, with as many threads as this has; null for nowhere. It must

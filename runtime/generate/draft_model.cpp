@@ -2,14 +2,12 @@
 
 #include <algorithm>
 
-#include "runtime/generate/generate.h"
-
 namespace minimind {
 
 DraftModel::DraftModel(const Model& model, const kernels::Table& kernels, std::size_t threads, std::size_t batch_tokens,
-                       std::size_t capacity)
+                       std::size_t capacity, KvType kv_type)
     : forward_(model, kernels, threads, std::min(batch_tokens, capacity), capacity),
-      context_(model.config, capacity, suitable_kv_type(model)),
+      context_(model.config, capacity, kv_type),
       logits_(model.config.vocab_size) {}
 
 std::span<const std::int32_t> DraftModel::draft(std::span<const std::int32_t> tokens, std::size_t most,

@@ -17,7 +17,7 @@ class DraftModel final : public Drafter {
   // For texts of up to `capacity` tokens; where they are longer it has no idea. `model` must outlive this. Throws Error
   // as Context does.
   DraftModel(const Model& model, const kernels::Table& kernels, std::size_t threads, std::size_t batch_tokens,
-             std::size_t capacity);
+             std::size_t capacity, KvType kv_type);
 
   std::span<const std::int32_t> draft(std::span<const std::int32_t> tokens, std::size_t most,
                                       const std::atomic<bool>& interrupted) override;

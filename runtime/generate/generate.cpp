@@ -123,29 +123,6 @@ void check_options(const GenerateOptions& options, const Tokenizer* tokenizer) {
   if (options.grammar) throw UsageError("a grammar is about text, but the model has no tokenizer; give --tokenizer");
 }
 
-}  // namespace
-
-void check_tokens(std::span<const std::int32_t> tokens, std::size_t vocab_size) {
-  for (const std::int32_t token : tokens) {
-    if (token < 0 || static_cast<std::size_t>(token) >= vocab_size) {
-      throw Error(fmt::format("token {} is not in the model's vocabulary of {} (ids 0 to {})", token, vocab_size,
-                              vocab_size - 1));
-    }
-  }
-}
-
-void prefill(Forward& forward, Context& context, std::span<const std::int32_t> tokens, std::span<float> logits,
-             const std::atomic<bool>& interrupted) {
-  for (std::size_t done = 0; done < tokens.size() && !interrupted;) {
-    const std::size_t count = std::min(forward.max_tokens(), tokens.size() - done);
-    const bool last = done + count == tokens.size();
-    context.run(forward, tokens.subspan(done, count), Matrix<float>{logits.data(), last ? 1u : 0u, logits.size()});
-    done += count;
-  }
-}
-
-namespace {
-
 TokenText token_text(const Tokenizer* tokenizer) {
   if (!tokenizer) return {};
   return [tokenizer](std::int32_t id) { return tokenizer->token_bytes(id); };

@@ -84,11 +84,6 @@ struct Generated {
 // Called with each piece of text, whole characters only, as soon as it is certain.
 using TextCallback = std::function<void(std::string_view)>;
 
-// Runs the tokens behind those of the context, in batches of forward.max_tokens(), and writes the logits of the last
-// one [vocab_size]. Returns early, with fewer tokens in the context, once `interrupted` is set.
-void prefill(Forward& forward, Context& context, std::span<const std::int32_t> tokens, std::span<float> logits,
-             const std::atomic<bool>& interrupted);
-
 // Continues the prompt until an end token, a stop string, max_tokens, or until prompt and text together fill the
 // context's capacity (both `length`), or until `interrupted` is set. `tokenizer` may be null: then there is no text.
 // `prompt` is all of it: what the context has in common with it is kept and not computed again, which changes nothing
@@ -105,8 +100,5 @@ void prefill(Forward& forward, Context& context, std::span<const std::int32_t> t
 // and as GrammarConstraint does.
 Generated generate(Forward& forward, Context& context, const Tokenizer* tokenizer, std::span<const std::int32_t> prompt,
                    const GenerateOptions& options, const TextCallback& on_text, const std::atomic<bool>& interrupted);
-
-// Throws Error that names the first id outside [0, vocab_size).
-void check_tokens(std::span<const std::int32_t> tokens, std::size_t vocab_size);
 
 }  // namespace minimind

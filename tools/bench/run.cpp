@@ -11,7 +11,6 @@
 
 #include "runtime/engine/context.h"
 #include "runtime/engine/forward.h"
-#include "runtime/generate/generate.h"
 #include "tools/bench/limits.h"
 #include "tools/bench/work.h"
 #include "tools/options/load_engine.h"

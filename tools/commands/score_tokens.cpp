@@ -7,7 +7,6 @@
 #include <cmath>
 #include <optional>
 
-#include "runtime/generate/generate.h"
 #include "tools/commands/distribution.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/language.h"

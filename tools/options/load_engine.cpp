@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "runtime/generate/generate.h"
 #include "tools/options/config_fields.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/note.h"

@@ -170,6 +170,24 @@ TEST(Attend, DoesNotSeeWhatWasForgotten) {
   }
 }
 
+TEST(Attend, HidesValuesThatAreNotFiniteFromTheQueriesBeforeThem) {
+  constexpr std::size_t head_dim = 48, queries = 30, before = 17, bad_position = before + 11;
+  constexpr std::size_t hidden = (bad_position - before) * 2 * head_dim;  // numbers of the queries before it
+  TestAttention test = random_attention(head_dim, 2, 1, before, queries, queries);
+  for (const KvType type : {KvType::f32, KvType::f16}) {
+    for (const kernels::Table* table : tables()) {
+      const std::vector<float> finite = attended(test, type, 1, *table);
+      for (const float bad : {NAN, INFINITY, -INFINITY}) {
+        TestAttention with_bad = test;
+        with_bad.v[bad_position * head_dim + 40] = bad;
+        const std::vector<float> out = attended(with_bad, type, 1, *table);
+        EXPECT_TRUE(std::equal(out.begin(), out.begin() + hidden, finite.begin())) << name_of(type) << table->name;
+        EXPECT_FALSE(std::isfinite(out[hidden + 40])) << name_of(type) << table->name;
+      }
+    }
+  }
+}
+
 TEST(Attend, OfQ8_0ShowsWhatIsNotFiniteToTheQueriesThatSeeIt) {
   constexpr std::size_t head_dim = 48, queries = 30, bad_position = 17 + 11;
   for (const float bad : {NAN, INFINITY, -INFINITY, 1e7f}) {
