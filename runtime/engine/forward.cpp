@@ -67,9 +67,10 @@ Forward::Forward(const Model& model, const kernels::Table& kernels, std::size_t 
   for (auto* buffer : {&k_, &v_}) buffer->resize(max_tokens * kv_cols);
   for (auto* buffer : {&cos_, &sin_}) buffer->resize(max_tokens * config.head_dim / 2);
   for (auto* buffer : {&tile_q_, &tile_out_}) buffer->resize(tile_rows * config.head_dim);
-  tile_scores_.resize(tile_rows * max_positions);
   tile_q_blocks_.resize(tile_rows * kernels::block_count(config.head_dim));
-  tile_score_blocks_.resize(tile_rows * kernels::block_count(max_positions));
+  tile_scores_ = std::make_unique_for_overwrite<float[]>(tile_rows * max_positions);
+  tile_score_blocks_ =
+      std::make_unique_for_overwrite<kernels::ActivationBlock[]>(tile_rows * kernels::block_count(max_positions));
   for (auto* buffer : {&gate_, &up_}) buffer->resize(slots * widest_network_);
   out_.resize(slots * config.hidden_size);
   if (config.num_experts == 0) return;
@@ -291,14 +292,14 @@ AttentionBatch Forward::attention_batch(std::size_t tokens, std::size_t queries)
 
 AttentionScratch Forward::attention_scratch(const Worker& worker) {
   const std::size_t head_dim = model_.config.head_dim, rows = attention_tile_rows(model_.config);
-  const auto own = [&]<class Number>(std::vector<Number>& storage, std::size_t cols) {
-    return Matrix<Number>{storage.data() + worker.index() * rows * cols, rows, cols};
+  const auto own = [&]<class Number>(Number* storage, std::size_t cols) {
+    return Matrix<Number>{storage + worker.index() * rows * cols, rows, cols};
   };
-  return {.q = own(tile_q_, head_dim),
-          .scores = own(tile_scores_, max_positions_),
-          .out = own(tile_out_, head_dim),
-          .q_blocks = own(tile_q_blocks_, kernels::block_count(head_dim)),
-          .score_blocks = own(tile_score_blocks_, kernels::block_count(max_positions_))};
+  return {.q = own(tile_q_.data(), head_dim),
+          .scores = own(tile_scores_.get(), max_positions_),
+          .out = own(tile_out_.data(), head_dim),
+          .q_blocks = own(tile_q_blocks_.data(), kernels::block_count(head_dim)),
+          .score_blocks = own(tile_score_blocks_.get(), kernels::block_count(max_positions_))};
 }
 
 FeedForwardBatch Forward::feed_forward_batch() {

@@ -2,6 +2,7 @@
 
 #include <cassert>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -28,7 +29,8 @@ class Forward {
           std::size_t max_positions);
 
   // The tokens, 1 to max_tokens of them, follow what is in the cache, which grows by them. The logits of the last
-  // `logits.rows` of them, 0 or more, are written to logits [rows, vocab_size]. Throws Error as check_tokens() does, before anything has changed.
+  // `logits.rows` of them, 0 or more, are written to logits [rows, vocab_size]. Throws Error as check_tokens() does,
+  // before anything has changed.
   void run(std::span<const std::int32_t> tokens, KvCache& cache, Matrix<float> logits);
 
   // Where the time of what is run from now on is added up, with as many threads as this has; null for nowhere. It must
@@ -67,19 +69,21 @@ class Forward {
   Profile* profile_ = nullptr;
 
   // T = max_tokens, S = T * slots_per_token; each thread has a row behind those of the batch for what it does alone
-  std::vector<float> x_;                             // [T, d], the residual stream
-  std::vector<float> normed_;                        // [T + threads, d]
-  std::vector<kernels::ActivationBlock> quantized_;  // [S + threads, widest_input_blocks]
-  std::vector<float> product_;                       // [T, d]
-  std::vector<float> q_;                             // [T, H * head_dim]
-  std::vector<float> k_;                             // [T, K * head_dim]
-  std::vector<float> v_;                             // [T, K * head_dim]
-  std::vector<float> attended_;                      // [T, H * head_dim]
-  std::vector<float> cos_, sin_;                     // [T, head_dim / 2]
-  std::vector<float> tile_q_, tile_out_;             // [threads * attention_tile_rows, head_dim]
-  std::vector<float> tile_scores_;                   // [threads * attention_tile_rows, max_positions]
-  // [threads * attention_tile_rows, head_dim / 32 and max_positions / 32, rounded up]
-  std::vector<kernels::ActivationBlock> tile_q_blocks_, tile_score_blocks_;
+  std::vector<float> x_;                                 // [T, d], the residual stream
+  std::vector<float> normed_;                            // [T + threads, d]
+  std::vector<kernels::ActivationBlock> quantized_;      // [S + threads, widest_input_blocks]
+  std::vector<float> product_;                           // [T, d]
+  std::vector<float> q_;                                 // [T, H * head_dim]
+  std::vector<float> k_;                                 // [T, K * head_dim]
+  std::vector<float> v_;                                 // [T, K * head_dim]
+  std::vector<float> attended_;                          // [T, H * head_dim]
+  std::vector<float> cos_, sin_;                         // [T, head_dim / 2]
+  std::vector<float> tile_q_, tile_out_;                 // [threads * attention_tile_rows, head_dim]
+  std::vector<kernels::ActivationBlock> tile_q_blocks_;  // [threads * attention_tile_rows, head_dim / 32, rounded up]
+  // Not initialised, so that a long context takes no memory until it is filled.
+  std::unique_ptr<float[]> tile_scores_;  // [threads * attention_tile_rows, max_positions]
+  // [threads * attention_tile_rows, max_positions / 32, rounded up]
+  std::unique_ptr<kernels::ActivationBlock[]> tile_score_blocks_;
   std::vector<float> gathered_;       // [S, d], only with experts
   std::vector<float> gate_, up_;      // [S, F]
   std::vector<float> out_;            // [S, d]

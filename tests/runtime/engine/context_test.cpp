@@ -7,6 +7,7 @@
 #include "runtime/engine/load_model.h"
 #include "tests/support/golden.h"
 #include "weights/checkpoint/checkpoint.h"
+#include "weights/io/error.h"
 
 namespace minimind {
 namespace {
@@ -44,6 +45,15 @@ TEST_F(ContextTest, HoldsTheTokensThatWereRunInOrder) {
   run({4});
   EXPECT_EQ(tokens(), (Tokens{1, 2, 3, 4}));
   EXPECT_EQ(context_.cache().size(), 4u);
+}
+
+TEST_F(ContextTest, TokensOutsideTheVocabularyAreRefusedAndChangeNothing) {
+  run({1, 2});
+  for (const std::int32_t token : {-1, static_cast<std::int32_t>(model_.config.vocab_size)}) {
+    EXPECT_THROW(run({3, token}), Error) << token;
+    EXPECT_EQ(tokens(), (Tokens{1, 2}));
+    EXPECT_EQ(context_.cache().size(), 2u);
+  }
 }
 
 TEST_F(ContextTest, RewindsTokensAndCacheTogether) {

@@ -229,17 +229,6 @@ TEST(Forward, BlockTypesMoveTheLogitsByTheirPrecision) {
   EXPECT_LT(by_iq4, by_q4_0);
 }
 
-TEST(Forward, NamesTokensOutsideTheVocabularyAndChangesNothing) {
-  GoldenEngine engine("v3-dense");
-  Context context = engine.context();
-  context.run(engine.forward, Tokens{1, 2}, {});
-  for (const std::int32_t token : {-1, static_cast<std::int32_t>(engine.model.config.vocab_size)}) {
-    EXPECT_THROW(context.run(engine.forward, Tokens{3, token}, {}), Error) << token;
-    EXPECT_EQ(context.size(), 2u);
-    EXPECT_EQ(context.cache().size(), 2u);
-  }
-}
-
 TEST(Forward, LastRowsOnlyEqualsTheLastRowsOfAll) {
   const GoldenCase golden = load_golden("v2-dense");
   const Model model = load(golden);
