@@ -98,7 +98,7 @@ void Forward::run(std::span<const std::int32_t> tokens, KvCache& cache, Matrix<f
   const auto body = [&](Worker& worker) {
     embed(model_, tokens, x, worker);
     rope_table(model_.rope, cache.size(), batch.cos, batch.sin, worker);
-    worker.wait();
+    worker.barrier();
 
     for (std::size_t i = 0; i < model_.layers.size(); ++i) {
       // The last layer leaves keys and values of every token, but needs to go on with those alone whose logits are
@@ -137,21 +137,21 @@ void Forward::attention_block(std::size_t index, KvCache& cache, std::size_t tok
   if (queries > 0) matmul(kernels_, attention.q_proj, normed.rows(asking), batch.q, worker);
   matmul(kernels_, attention.k_proj, normed, batch.k, worker);
   matmul(kernels_, attention.v_proj, normed, batch.v, worker);
-  worker.wait();
+  worker.barrier();
   if (tokens == 1 && queries == 1 && worker.count() <= config.num_key_value_heads) {
     rotate_and_attend(kernels_, config, attention, batch, index, cache, scratch, worker);
   } else {
     rotate_and_cache(kernels_, config, attention, batch, index, cache, worker);
-    worker.wait();
+    worker.barrier();
     if (queries == 0) return;
     attend(kernels_, config, batch, index, cache, scratch, worker);
   }
-  worker.wait();
+  worker.barrier();
   worker.begin(Operation::o_proj);
   const Activations attended = prepared(as_const(batch.out), takes_quantized(attention.o_proj), 0, worker);
   matmul_add(kernels_, attention.o_proj, attended, rows_of(product_, queries, config.hidden_size),
              x.row_range(asking.begin, asking.end), worker);
-  worker.wait();
+  worker.barrier();
 }
 
 // x += mlp(norm(x))
@@ -161,7 +161,7 @@ void Forward::mlp_block(const Layer& layer, Matrix<float> x, Worker& worker) {
   } else {
     mixture_block(std::get<MixtureOfExperts>(layer.mlp), layer.post_attention_layernorm, x, worker);
   }
-  worker.wait();
+  worker.barrier();
 }
 
 // x += down(act(gate normed) * up normed)
@@ -170,7 +170,7 @@ void Forward::feed_forward_block(const FeedForward& network, const std::vector<f
   const FeedForwardBatch batch = feed_forward_batch();
   const Activations normed = normalized(norm, as_const(x), takes_quantized_inputs(network), worker);
   feed_forward_in(kernels_, model_.config.hidden_act, network, normed, 0, batch, worker);
-  worker.wait();
+  worker.barrier();
   worker.begin(Operation::down);
   const Matrix<float> hidden = hidden_of(network, 0, x.rows, batch);
   feed_forward_out(kernels_, network, prepared(as_const(hidden), takes_quantized(network.down_proj), 0, worker), 0,
@@ -197,7 +197,7 @@ void Forward::mixture_block(const MixtureOfExperts& moe, const std::vector<float
     feed_forward_in(kernels_, model_.config.hidden_act, moe.experts[e], alone ? by_slot : by_slot.rows(slots),
                     slots.begin, batch, worker);
   }
-  worker.wait();
+  worker.barrier();
   for (std::size_t e = 0; e < moe.experts.size(); ++e) {
     const Range slots = slots_of(e);
     if (slots.begin == slots.end) continue;
@@ -229,9 +229,9 @@ const Routing& Forward::routed(const MixtureOfExperts& moe, Matrix<const float> 
   }
   Routing& routing = routing_.front();
   route(kernels_, moe, normed, worker.share(normed.rows), scores, routing);
-  worker.wait();
+  worker.barrier();
   if (worker.index() == 0) assign_slots(moe, normed.rows, routing);
-  worker.wait();
+  worker.barrier();
   return routing;
 }
 
@@ -274,7 +274,7 @@ Activations Forward::prepared(Matrix<const float> x, bool quantize, std::size_t 
     for (std::size_t t = share.begin; t < share.end; ++t) kernels_.quantize(x.row(t), x.cols, blocks.row(t));
     activations.quantized = as_const(blocks);
   }
-  if (!alone) worker.wait();
+  if (!alone) worker.barrier();
   return activations;
 }
 

@@ -26,7 +26,7 @@ std::shared_ptr<std::byte> map_chunk(std::size_t size) {
 
 }  // namespace
 
-std::shared_ptr<std::byte> WeightMemory::take(std::size_t size) {
+std::shared_ptr<std::byte> HugePageArena::take(std::size_t size) {
   if (size > SIZE_MAX / 2) throw std::bad_alloc();
   const std::size_t aligned = (size + alignment - 1) / alignment * alignment;
   if (!chunk_ || aligned > chunk_size_ - used_) {

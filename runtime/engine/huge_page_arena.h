@@ -9,7 +9,7 @@ namespace minimind {
 // chunk alive that it lies in. Asks the system for huge pages (2 MB in place of 4 KB), without which a model that fits
 // the L3 cache is decoded a third slower, for the processor's address translation does not: 2-small in q8_0 at 780 in
 // place of 1,060 tokens a second on one core of a Zen 3.
-class WeightMemory {
+class HugePageArena {
  public:
   // `size` bytes, aligned to 64, uninitialised. Throws std::bad_alloc.
   std::shared_ptr<std::byte> take(std::size_t size);

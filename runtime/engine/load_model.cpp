@@ -13,7 +13,7 @@ namespace minimind {
 namespace {
 
 // Which matrices are held as another type than was asked for: a line for each reason.
-class HeldOtherwise {
+class TypeFallbacks {
  public:
   void add(const std::string& name, const StoredTensor& tensor, WeightType type, DType held) {
     if (type == WeightType::as_stored) {
@@ -72,12 +72,12 @@ class Loader {
                 .layers = {},
                 .norm = vector("model.norm.weight"),
                 .lm_head = std::nullopt,
-                .held_otherwise = {}};
+                .type_fallbacks = {}};
     model.layers.reserve(config.num_hidden_layers);
     for (std::size_t i = 0; i < config.num_hidden_layers; ++i) model.layers.push_back(layer(i));
     if (!config.tie_word_embeddings) model.lm_head = matrix("lm_head.weight");
     packer_.finish(threads_);
-    model.held_otherwise = held_otherwise_.lines();
+    model.type_fallbacks = type_fallbacks_.lines();
     return model;
   }
 
@@ -94,7 +94,7 @@ class Loader {
   WeightMatrix matrix(const std::string& name) {
     const StoredTensor& tensor = stored(name);
     const DType held = held_type(tensor, type_, threads_);
-    held_otherwise_.add(name, tensor, type_, held);
+    type_fallbacks_.add(name, tensor, type_, held);
     return packer_.add(tensor, held);
   }
 
@@ -155,7 +155,7 @@ class Loader {
   WeightType type_;
   std::size_t threads_;
   Packer packer_;
-  HeldOtherwise held_otherwise_;
+  TypeFallbacks type_fallbacks_;
 };
 
 }  // namespace

@@ -56,7 +56,7 @@ struct Model {
   std::vector<Layer> layers;
   std::vector<float> norm;                  // [d]
   std::optional<WeightMatrix> lm_head;      // [vocab_size, d]; absent when tied to embed_tokens
-  std::vector<std::string> held_otherwise;  // what is not held as asked: a line a reason, "NAME as f16: WHY"
+  std::vector<std::string> type_fallbacks;  // what is not held as asked: a line a reason, "NAME as f16: WHY"
 
   const WeightMatrix& output() const { return lm_head ? *lm_head : embed_tokens; }
 };

@@ -41,7 +41,7 @@ class Packer {
   template <class Element>
   WeightMatrix add_as(const StoredTensor& tensor);
 
-  WeightMemory memory_;
+  HugePageArena memory_;
   std::vector<std::function<void()>> jobs_;
 };
 

@@ -74,7 +74,7 @@ void call(const kernels::Table& table, const kernels::BlockMatmul<Iq4NlBlock>& m
 }  // namespace
 
 template <class Element>
-PackedMatrix<Element>::PackedMatrix(std::size_t rows, std::size_t cols, WeightMemory& memory)
+PackedMatrix<Element>::PackedMatrix(std::size_t rows, std::size_t cols, HugePageArena& memory)
     : rows_(rows), cols_(cols), elements_per_panel_(elements_of<Element>(cols)) {
   const auto elements = checked_product(panels(), elements_per_panel_);
   const auto size = elements ? checked_product(*elements, sizeof(Element)) : std::nullopt;

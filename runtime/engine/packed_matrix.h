@@ -41,7 +41,7 @@ class PackedMatrix {
 
   // Takes its memory from `memory`; contents are uninitialised. Throws Error when rows x cols overflows, std::bad_alloc
   // when memory is short.
-  PackedMatrix(std::size_t rows, std::size_t cols, WeightMemory& memory);
+  PackedMatrix(std::size_t rows, std::size_t cols, HugePageArena& memory);
 
   std::size_t rows() const { return rows_; }
   std::size_t cols() const { return cols_; }

@@ -54,7 +54,7 @@ class Worker {
   Range share(std::size_t n) const { return share_of(n, index_, count_); }
 
   // Returns when every worker of the team has called it; what they wrote before is then visible to all.
-  void wait() noexcept {
+  void barrier() noexcept {
     if (!profile_) return barrier_.wait();
     const Operation interrupted = profile_->enter(Operation::barrier_wait);
     barrier_.wait();
@@ -82,7 +82,7 @@ void run_team(std::size_t threads, Body&& body, std::span<ThreadProfile> profile
     Barrier barrier(1);
     Worker alone(0, 1, barrier, profiles.empty() ? nullptr : profiles.data());
     body(alone);
-    alone.wait();
+    alone.barrier();
     return;
   }
   std::optional<Barrier> barrier;
@@ -98,7 +98,7 @@ void run_team(std::size_t threads, Body&& body, std::span<ThreadProfile> profile
     Worker worker(index, static_cast<std::size_t>(omp_get_num_threads()), *barrier,
                   profiles.empty() ? nullptr : &profiles[index]);
     body(worker);
-    worker.wait();
+    worker.barrier();
   }
 }
 

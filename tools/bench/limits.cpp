@@ -20,7 +20,7 @@ double passes_per_second(std::size_t threads, Pass pass) {
     Clock::time_point start;
     run_team(threads, [&](Worker& worker) {
       pass(worker);
-      worker.wait();
+      worker.barrier();
       if (worker.index() == 0) start = Clock::now();
       for (std::size_t i = 0; i < passes; ++i) pass(worker);
     });

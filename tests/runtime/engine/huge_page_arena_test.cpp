@@ -11,11 +11,11 @@
 namespace minimind {
 namespace {
 
-TEST(WeightMemory, PiecesAreAlignedApartAndOutliveIt) {
+TEST(HugePageArena, PiecesAreAlignedApartAndOutliveIt) {
   std::vector<std::shared_ptr<std::byte>> pieces;
   const std::vector<std::size_t> sizes{1, 64, 65, 1000, std::size_t{20} << 20, std::size_t{20} << 20, 3};
   {
-    WeightMemory memory;
+    HugePageArena memory;
     for (const std::size_t size : sizes) pieces.push_back(memory.take(size));
   }
   for (std::size_t i = 0; i < sizes.size(); ++i) std::memset(pieces[i].get(), static_cast<int>(i + 1), sizes[i]);
@@ -26,8 +26,8 @@ TEST(WeightMemory, PiecesAreAlignedApartAndOutliveIt) {
   }
 }
 
-TEST(WeightMemory, ThrowsForWhatNoMachineHas) {
-  WeightMemory memory;
+TEST(HugePageArena, ThrowsForWhatNoMachineHas) {
+  HugePageArena memory;
   EXPECT_THROW(memory.take(std::size_t{1} << 60), std::bad_alloc);
   EXPECT_THROW(memory.take(SIZE_MAX), std::bad_alloc);
   EXPECT_NE(memory.take(16), nullptr) << "and goes on";

@@ -36,7 +36,7 @@ TEST(Worker, CountsWaitingAndGoesBackToWhatItDid) {
       [&](Worker& worker) {
         worker.begin(Operation::down);
         if (worker.index() == 0) sleep();
-        worker.wait();
+        worker.barrier();
         if (worker.index() == 1) sleep();
       },
       profiles);

@@ -45,9 +45,9 @@ TEST(RunTeam, NobodyPassesABarrierBeforeAllHaveArrived) {
   run_team(threads, [&](Worker& worker) {
     for (std::size_t round = 1; round <= rounds; ++round) {
       reached[worker.index()] = round;
-      worker.wait();
+      worker.barrier();
       for (const std::size_t other : reached) early += other != round;
-      worker.wait();
+      worker.barrier();
     }
   });
   EXPECT_EQ(early, 0);
