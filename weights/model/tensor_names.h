@@ -27,7 +27,7 @@ struct CanonicalTensors {
 //   - fused experts (mlp.experts.gate_up_proj [E, 2F, d], down_proj [E, d, F]) are split into one matrix each;
 //   - saved buffers are set aside.
 // Throws Error, naming the family, for multimodal and other relatives that are not ours, and for two tensors that
-// would get the same name. Names it does not know are passed on: checked_against decides about them.
+// would get the same name. Names it does not know are passed on: check_tensors decides about them.
 CanonicalTensors to_canonical_names(StoredTensors stored, const std::string& path);
 
 // `name` without wrapper prefixes and in Hugging Face's style; for LoRA files, whose names extend module names.
