@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tools/chat/conversation_file.h"
+#include "tools/chat/stats.h"
 #include "tools/terminal/language.h"
 #include "weights/io/error.h"
 #include "weights/io/quote.h"

@@ -54,11 +54,4 @@ class ChatActions {
   std::optional<FinishReason> last_finish_;
 };
 
-// Reads what conversation_json() writes. Throws Error, naming the file.
-ConversationState read_conversation(const std::string& path);
-void write_conversation(const std::string& path, const ConversationState& state);
-
-// The lines of /stats.
-std::string chat_stats(const Conversation& conversation);
-
 }  // namespace minimind

@@ -6,6 +6,7 @@
 #include "runtime/chat/message_json.h"
 #include "runtime/tokenizer/files.h"
 #include "tools/chat/actions.h"
+#include "tools/chat/conversation_file.h"
 #include "tools/options/find_template.h"
 #include "tools/options/generation_limits.h"
 #include "tools/options/load_tokenizer.h"

@@ -1,6 +1,7 @@
+#include "tools/chat/stats.h"
+
 #include <fmt/core.h>
 
-#include "tools/chat/actions.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/text_columns.h"
 

@@ -1,8 +1,9 @@
+#include "tools/chat/conversation_file.h"
+
 #include <cstddef>
 #include <span>
 
 #include "runtime/chat/message_json.h"
-#include "tools/chat/actions.h"
 #include "weights/io/output_file.h"
 #include "weights/io/text_file.h"
 

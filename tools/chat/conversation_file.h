@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+#include "runtime/chat/conversation.h"
+
+namespace minimind {
+
+// Reads what conversation_json() writes. Throws Error, naming the file.
+ConversationState read_conversation(const std::string& path);
+void write_conversation(const std::string& path, const ConversationState& state);
+
+}  // namespace minimind

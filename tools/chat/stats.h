@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+#include "runtime/chat/conversation.h"
+
+namespace minimind {
+
+// The lines of /stats.
+std::string chat_stats(const Conversation& conversation);
+
+}  // namespace minimind
