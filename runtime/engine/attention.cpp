@@ -105,8 +105,8 @@ bool is_finite(F16 number) {
 template <class Element>
 bool values_are_finite(const KvPanels<const Element>& panels, std::size_t first, std::size_t last) {
   for (std::size_t i = 0; i < panels.head_dim; i += kernels::panel_rows) {
-    const bool finite = std::all_of(panels.value(first, i), panels.value(last, i),
-                                    [](Element number) { return is_finite(number); });
+    const bool finite =
+        std::all_of(panels.value(first, i), panels.value(last, i), [](Element number) { return is_finite(number); });
     if (!finite) return false;
   }
   return true;

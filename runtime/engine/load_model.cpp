@@ -18,39 +18,41 @@ class TypeFallbacks {
   void add(const std::string& name, const StoredTensor& tensor, WeightType type, DType held) {
     if (type == WeightType::as_stored) {
       if (held == tensor.dtype) return;
-      count(fmt::format("as {}: exact, but larger than {}; --type q8_0 or iq4_nl makes them smaller", name_of(held),
-                        name_of(tensor.dtype)),
+      count(held,
+            fmt::format("exact, but larger than {}; --type q8_0 or iq4_nl makes them smaller", name_of(tensor.dtype)),
             name);
     } else if (held != dtype_of(type)) {
       const std::string_view asked = name_of(dtype_of(type));
       const bool whole_blocks = tensor.shape[1] % block_shape(dtype_of(type)).elements == 0;
       const std::string reason = whole_blocks ? fmt::format("numbers too large for {}, or not finite", asked)
-                                              : fmt::format("{} wants rows of a multiple of 32 numbers", asked);
-      count(fmt::format("as {}: {}", name_of(held), reason), name);
+                                              : fmt::format("{} requires rows of a multiple of 32 numbers", asked);
+      count(held, reason, name);
     }
   }
 
   std::vector<std::string> lines() const {
     std::vector<std::string> lines;
     for (const Group& group : groups_) {
-      lines.push_back(group.count == 1
-                          ? fmt::format("{} {}", group.first, group.reason)
-                          : fmt::format("{} tensors, from {} on, {}", group.count, group.first, group.reason));
+      lines.push_back(group.count == 1 ? fmt::format("{} as {}: {}", group.first, name_of(group.held), group.reason)
+                                       : fmt::format("{} tensors, from {} on, as {}: {}", group.count, group.first,
+                                                     name_of(group.held), group.reason));
     }
     return lines;
   }
 
  private:
   struct Group {
+    DType held;
     std::string reason;
     std::string first;  // the name of one of them
     std::size_t count;
   };
 
-  void count(const std::string& reason, const std::string& name) {
-    const auto group = std::find_if(groups_.begin(), groups_.end(), [&](const Group& g) { return g.reason == reason; });
+  void count(DType held, const std::string& reason, const std::string& name) {
+    const auto group = std::find_if(groups_.begin(), groups_.end(),
+                                    [&](const Group& g) { return g.held == held && g.reason == reason; });
     if (group == groups_.end()) {
-      groups_.push_back({reason, name, 1});
+      groups_.push_back({held, reason, name, 1});
     } else {
       ++group->count;
     }

@@ -108,7 +108,7 @@ struct Conversion {
 
   void say(std::string_view about, const std::vector<std::string>& facts) const {
     if (options.quiet) return;
-    for (const std::string& fact : facts) note("{} {}", translated(about), translated(fact));
+    for (const std::string& fact : facts) note("{} {}", translated(about), translated_sentence(translated(fact)));
   }
 };
 

@@ -44,13 +44,6 @@ std::string without_experts_text(const LoraMerge& merge) {
                    counted(merge.without_experts.size(), "{} module", "{} modules"), merge.without_experts.front());
 }
 
-// "what v3 uses", in the language in force.
-std::string reason_in_words(const std::string& reason) {
-  constexpr std::string_view before = "what ", after = " uses";
-  if (!reason.starts_with(before) || !reason.ends_with(after)) return reason;
-  return localized("what {} uses", reason.substr(before.size(), reason.size() - before.size() - after.size()));
-}
-
 }  // namespace
 
 std::vector<ConfigField> config_fields(const Checkpoint& checkpoint) {
@@ -95,7 +88,7 @@ std::string assumptions(const Checkpoint& checkpoint) {
   }
   std::string text;
   for (const auto& [reason, fields] : by_reason)
-    text += (text.empty() ? "" : "; ") + localized("{}: {}", reason_in_words(reason), fields);
+    text += (text.empty() ? "" : "; ") + localized("{}: {}", translated_sentence(reason), fields);
   return text;
 }
 

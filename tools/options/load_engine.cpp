@@ -51,7 +51,7 @@ Engine load_engine(const CheckpointOptions& checkpoint_options, const RunOptions
   Engine engine{std::move(model), kernels, threads, kv_type, eos_was_assumed};
   if (!run.quiet) {
     print_notes(checkpoint, checkpoint_options.model);
-    for (const std::string& tensor : engine.model.type_fallbacks) note("kept {}", tensor);
+    for (const std::string& tensor : engine.model.type_fallbacks) note("kept {}", translated_sentence(tensor));
     if (!run.kv_type && kv_type != KvType::f32) {
       note("the KV cache is {}; --kv-type f32 keeps it exact", name_of(kv_type));
     }

@@ -26,7 +26,7 @@ Tokenizer require_tokenizer(const std::string& given, const std::string& model) 
 
 void warn_of_misfit(const Tokenizer& tokenizer, const std::string& path, const Config& config) {
   if (const auto misfit = tokenizer_misfit(tokenizer, config)) {
-    note("{}: {}; text will be nonsense, so name the model's own with --tokenizer", path, *misfit);
+    note("{}: {}; text will be nonsense, so name the model's own with --tokenizer", path, translated_sentence(*misfit));
   }
 }
 

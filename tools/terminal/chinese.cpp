@@ -245,7 +245,6 @@ constexpr std::array texts = {
 
     // Loading
     Translation{"{}: {}, {:.2f} M parameters, {}", "{}：{}，{:.2f} M 参数，{}"},
-    Translation{"what {} uses", "{} 的惯用值"},
     Translation{"{}: {}", "{}：{}"},
     Translation{"assumed {}", "取默认值：{}"},
     Translation{"rank {}", "秩 {}"},
@@ -402,10 +401,55 @@ constexpr std::array texts = {
     Translation{"all answers", "全部回答"},
 };
 
+// The more special ones first.
+constexpr std::array sentences = {
+    Translation{"what {} uses", "{} 的惯用值"},
+
+    // Types
+    Translation{"{} tensors, from {} on, as {}: {}", "从 {1} 起的 {0} 个张量存为 {2}：{3}"},
+    Translation{"{} as {}: {}", "{} 存为 {}：{}"},
+    Translation{"exact, but larger than {}; --type q8_0 or iq4_nl makes them smaller",
+                "精确，但比 {} 大；用 --type q8_0 或 iq4_nl 可缩小"},
+    Translation{"numbers too large for {}, or not finite", "数值超出 {} 的范围，或不是有限值"},
+    Translation{"{} requires rows of a multiple of 32 numbers", "{} 要求每行的长度是 32 的倍数"},
+    Translation{"its {} columns are no multiple of {}", "其 {} 列不是 {} 的倍数"},
+    Translation{"it has numbers that {} cannot hold", "含有 {} 无法表示的数值"},
+
+    // Why only we can read a file
+    Translation{"its YaRN has other betas than llama.cpp's 32 and 1", "其 YaRN 的 beta 不是 llama.cpp 固定的 32 和 1"},
+    Translation{"MiniMind clamps the ramp of its YaRN, llama.cpp does not",
+                "MiniMind 限制 YaRN 斜坡的范围，llama.cpp 不限制"},
+    Translation{"it has q_norm and shared experts", "既有 q_norm 又有共享专家"},
+    Translation{"its router does not divide the weights of the chosen experts by their sum, {} does",
+                "其路由不把所选专家的权重归一化，而 {} 会"},
+    Translation{"its feed-forward networks are not SwiGLU", "其 FFN 不是 SwiGLU"},
+    Translation{"its feed-forward networks have biases, which only the dense llama has",
+                "其 FFN 有偏置，只有稠密的 llama 支持"},
+    Translation{"it has dense layers among mixtures of experts", "MoE 层之间有稠密层"},
+    Translation{"its feed-forward networks have no gate", "其 FFN 没有门控"},
+    Translation{"its mixtures have shared experts", "其 MoE 有共享专家"},
+    Translation{"it is a mixture of experts without q_norm", "是没有 q_norm 的 MoE"},
+    Translation{"its feed-forward networks have biases", "其 FFN 有偏置"},
+    Translation{"its {} heads do not divide its hidden size {}", "其 {} 个头不能整除隐藏维度 {}"},
+    Translation{"its YaRN ends at another frequency", "其 YaRN 的截止频率不同"},
+
+    // Tokenizers of another model
+    Translation{"the tokenizer has {} tokens, expected the {} of the model's vocabulary",
+                "分词器有 {} 个词元，模型的词表应有 {} 个"},
+    Translation{"the tokenizer is that of MiniMind {}, expected that of {} for a model of family {}",
+                "分词器属于 MiniMind {0}，{2} 系列的模型应使用 {1} 的分词器"},
+    Translation{"the tokenizer's special tokens are {} {} {}, expected {} {} {} as in MiniMind {}",
+                "分词器的特殊词元是 {0} {1} {2}，MiniMind {6} 应为 {3} {4} {5}"},
+};
+
 }  // namespace
 
 std::span<const Translation> translations() {
   return texts;
+}
+
+std::span<const Translation> sentence_translations() {
+  return sentences;
 }
 
 }  // namespace minimind

@@ -1,11 +1,14 @@
 #include "tools/terminal/language.h"
 
+#include <fmt/args.h>
 #include <langinfo.h>
 #include <locale.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <iterator>
+#include <regex>
 #include <unordered_map>
 
 namespace minimind {
@@ -40,6 +43,21 @@ bool has_utf8_characters(const std::string& locale) {
   const bool utf8 = is_utf8_codeset(nl_langinfo_l(CODESET, found));
   freelocale(found);
   return utf8;
+}
+
+// Matches what fmt::format makes of the pattern, each {} a group.
+std::regex regex_of(std::string_view pattern) {
+  std::string text;
+  for (std::size_t at = 0; at < pattern.size(); ++at) {
+    if (pattern.substr(at).starts_with("{}")) {
+      text += "(.+?)";
+      ++at;
+    } else {
+      if (std::ispunct(static_cast<unsigned char>(pattern[at]))) text += '\\';
+      text += pattern[at];
+    }
+  }
+  return std::regex(text);
 }
 
 }  // namespace
@@ -77,6 +95,21 @@ std::string_view translated(std::string_view english) {
   }();
   const auto found = texts.find(english);
   return found == texts.end() ? english : found->second;
+}
+
+std::string translated_sentence(std::string_view english) {
+  std::string sentence(english);
+  if (in_force == Language::english) return sentence;
+  for (const Translation& translation : sentence_translations()) {
+    std::smatch match;
+    if (!std::regex_match(sentence, match, regex_of(translation.english))) continue;
+    fmt::dynamic_format_arg_store<fmt::format_context> parts;
+    for (auto part = std::next(match.begin()); part != match.end(); ++part) {
+      parts.push_back(translated_sentence(part->str()));
+    }
+    return fmt::vformat({translation.chinese.data(), translation.chinese.size()}, parts);
+  }
+  return sentence;
 }
 
 std::string counted(std::size_t count, fmt::format_string<std::size_t&> one, fmt::format_string<std::size_t&> many) {

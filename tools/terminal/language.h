@@ -33,8 +33,16 @@ struct Translation {
 // All that is said, in both languages. The Chinese has the same {} as the English, numbered where their order differs.
 std::span<const Translation> translations();
 
+// Likewise, what the code below `tools` says in notes.
+std::span<const Translation> sentence_translations();
+
 // `english` in the language in force; itself if there is no translation.
 std::string_view translated(std::string_view english);
+
+// A sentence that the code below `tools` has composed in English, in the language in force: the first of
+// sentence_translations() that fits it, with what is in place of its {} translated in the same way; itself if none
+// fits.
+std::string translated_sentence(std::string_view english);
 
 // fmt::format in the language in force.
 template <class... Args>

@@ -1,5 +1,7 @@
 #include "weights/export/gguf_architecture.h"
 
+#include <fmt/core.h>
+
 #include <optional>
 
 #include "weights/gguf/names.h"
@@ -35,16 +37,18 @@ std::optional<std::string> why_not_yarn(const Config& config) {
   return std::nullopt;
 }
 
+constexpr auto unnormalised = "its router does not divide the weights of the chosen experts by their sum, {} does";
+
 GgufArchitecture mixture_architecture(const Config& config) {
   const bool shared = config.n_shared_experts > 0;
   if (has_q_norm(config.family)) {
     if (shared) return {gguf_minimind, "it has q_norm and shared experts"};
     if (normalizes_router(config)) return {gguf_qwen3moe, ""};
-    return {gguf_minimind, "its router does not divide the weights of the chosen experts by their sum, qwen3moe does"};
+    return {gguf_minimind, fmt::format(unnormalised, gguf_qwen3moe)};
   }
   if (shared) return {gguf_bailingmoe, ""};
   if (normalizes_router(config)) return {gguf_llama, ""};
-  return {gguf_minimind, "its router does not divide the weights of the chosen experts by their sum, llama does"};
+  return {gguf_minimind, fmt::format(unnormalised, gguf_llama)};
 }
 
 }  // namespace

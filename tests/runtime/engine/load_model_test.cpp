@@ -39,8 +39,9 @@ TEST(TypeFallbacks, IsEmptyWhenEveryMatrixIsHeldAsAsked) {
 
 TEST(TypeFallbacks, HasOneLineForAllThatABlockTypeCannotHold) {
   const Model model = load_model(small_checkpoint(40), WeightType::iq4_nl, 2);
-  EXPECT_EQ(model.type_fallbacks, Lines{"2 tensors, from model.layers.0.mlp.down_proj.weight on, as f16: iq4_nl wants "
-                                        "rows of a multiple of 32 numbers"});
+  EXPECT_EQ(model.type_fallbacks,
+            Lines{"2 tensors, from model.layers.0.mlp.down_proj.weight on, as f16: iq4_nl requires "
+                  "rows of a multiple of 32 numbers"});
   EXPECT_TRUE(std::holds_alternative<PackedMatrix<F16>>(std::get<FeedForward>(model.layers[1].mlp).down_proj));
   EXPECT_TRUE(std::holds_alternative<PackedMatrix<kernels::Iq4NlBlock>>(model.layers[1].attention.o_proj));
 }

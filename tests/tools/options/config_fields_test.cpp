@@ -117,11 +117,10 @@ TEST(LoraNotes, NameRanksAndWhatWasNotUsed) {
                               .base_tensors = 9});
   const std::vector<std::string> notes = lora_notes(checkpoint);
   ASSERT_EQ(notes.size(), 4u);
-  EXPECT_EQ(notes[0],
-            "2 LoRA pairs of ranks 4 to 8 in the checkpoint were merged into its tensors, from a on, kept as f32");
-  EXPECT_EQ(notes[1], "LoRA of rank 8 added to 1 tensors, from a on, kept as f32");
+  EXPECT_EQ(notes[0], "the checkpoint's own LoRA of ranks 4 to 8 merged into 2 tensors (first: a), kept as f32");
+  EXPECT_EQ(notes[1], "LoRA of rank 8 merged into 1 tensor (first: a), kept as f32");
   EXPECT_EQ(notes[2], "l.pth: only its LoRA is used, not the 9 tensors of the model it also holds");
-  EXPECT_EQ(notes[3], "l.pth: its LoRA of 1 experts' modules, from x on, was left out: the model is dense");
+  EXPECT_EQ(notes[3], "l.pth: its LoRA for 1 module of experts is not used (first: x): the model is dense");
 }
 
 TEST(Assumptions, AreNoneWhereTheConfigSaysEverything) {

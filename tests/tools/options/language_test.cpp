@@ -190,12 +190,18 @@ TEST(Chinese, HasEveryTextThatIsSaid) {
   EXPECT_GT(found, 80u);
 }
 
+std::vector<Translation> all_translations() {
+  std::vector<Translation> all(translations().begin(), translations().end());
+  all.insert(all.end(), sentence_translations().begin(), sentence_translations().end());
+  return all;
+}
+
 TEST(Chinese, HasNoTextThatIsNeverSaid) {
   std::set<std::string> said;
   for (const char* folder : {"tools", "runtime", "weights"}) {
     for (const Literal& literal : literals_of(folder)) said.insert(literal.text);
   }
-  for (const Translation& translation : translations()) {
+  for (const Translation& translation : all_translations()) {
     EXPECT_TRUE(said.contains(std::string(translation.english)))
         << "tools/terminal/chinese.cpp has an entry that nothing says: " << translation.english;
   }
@@ -203,12 +209,26 @@ TEST(Chinese, HasNoTextThatIsNeverSaid) {
 
 TEST(Chinese, HasEachTextOnceWithTheSamePlaceholders) {
   std::set<std::string_view> seen;
-  for (const Translation& translation : translations()) {
+  for (const Translation& translation : all_translations()) {
     EXPECT_TRUE(seen.insert(translation.english).second) << translation.english;
     EXPECT_NE(translation.chinese, "") << translation.english;
     if (translation.english.find("{\"") != std::string_view::npos) continue;  // JSON, which is not formatted
     EXPECT_EQ(placeholders_of(translation.chinese), placeholders_of(translation.english)) << translation.english;
   }
+}
+
+TEST(Language, SentencesFromBelowAreTranslatedPartByPart) {
+  EXPECT_EQ(translated_sentence("a.weight as f16: its 53 columns are no multiple of 32"),
+            "a.weight as f16: its 53 columns are no multiple of 32");
+  set_language(Language::chinese);
+  EXPECT_EQ(translated_sentence("what v3 uses"), "v3 的惯用值");
+  EXPECT_EQ(translated_sentence("a.weight as f16: its 53 columns are no multiple of 32"),
+            "a.weight 存为 f16：其 53 列不是 32 的倍数");
+  EXPECT_EQ(translated_sentence("2 tensors, from a.b on, as f32: exact, but larger than q4_k; --type q8_0 or iq4_nl "
+                                "makes them smaller"),
+            "从 a.b 起的 2 个张量存为 f32：精确，但比 q4_k 大；用 --type q8_0 或 iq4_nl 可缩小");
+  EXPECT_EQ(translated_sentence("nobody says this"), "nobody says this");
+  set_language(Language::english);
 }
 
 TEST(Language, OfTheEnvironmentFollowsThePosixOrder) {
