@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "runtime/engine/kv_cache.h"
 #include "runtime/engine/model.h"
 
 namespace minimind {

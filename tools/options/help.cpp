@@ -222,7 +222,7 @@ std::string examples_of(const CLI::App& command) {
 }
 
 std::string help_of(const CLI::App& command) {
-  const std::size_t columns = terminal_columns(stdout);
+  const std::size_t columns = screen_size(stdout).columns;
   std::string text = wrapped(translated(command.get_description()), columns, 0) + "\n\n" + usage_of(command) + '\n';
   text += positionals_of(command, columns) + commands_of(command, columns) + groups_of(command, columns) +
           examples_of(command);
