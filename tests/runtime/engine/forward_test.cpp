@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/engine/load_model.h"
 #include "tests/support/golden.h"
 #include "tests/support/tables.h"
 #include "weights/checkpoint/checkpoint.h"

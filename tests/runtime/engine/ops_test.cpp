@@ -10,6 +10,7 @@
 #include <random>
 #include <utility>
 
+#include "runtime/engine/pack.h"
 #include "runtime/kernels/kernels.h"
 
 namespace minimind {

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "runtime/engine/forward.h"
+#include "runtime/engine/load_model.h"
 #include "tests/support/golden.h"
 #include "weights/checkpoint/checkpoint.h"
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/engine/kv_cache.h"
+#include "runtime/engine/load_model.h"
 #include "tests/support/golden.h"
 #include "weights/checkpoint/checkpoint.h"
 

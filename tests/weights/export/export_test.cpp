@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/engine/forward.h"
+#include "runtime/engine/load_model.h"
 #include "tests/support/golden.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/written_file.h"
