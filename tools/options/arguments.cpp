@@ -26,7 +26,6 @@ struct Foreign {
 
 constexpr std::string_view name_the_file = "name the checkpoint itself, as in minimind chat out/full_sft_768.pth";
 constexpr std::string_view left_out = "the checkpoint tells its shape; leave the option out";
-constexpr std::string_view history = "all turns that fit in --ctx-size are kept; leave the option out";
 
 constexpr std::array foreign_options = {
     Foreign{"temp", "--temperature", ""},
@@ -58,8 +57,7 @@ constexpr std::array foreign_options = {
     Foreign{"num-hidden-layers", "", left_out},
     Foreign{"n-layers", "", left_out},
     Foreign{"use-moe", "", left_out},
-    Foreign{"historys", "", history},
-    Foreign{"history-cnt", "", history},
+    Foreign{"history-cnt", "--historys", ""},
     Foreign{"device", "", "models run on the CPU; leave the option out"},
     Foreign{"stream", "", "text is printed as it is generated; leave the option out"},
     Foreign{"show-speed", "", "the summary and /stats show the speed; leave the option out"},

@@ -63,7 +63,7 @@ TEST(Arguments, OptionsOfMiniMindAreKnown) {
   expect_complaint("chat --max_seq_len 5", "did you mean --ctx-size?");
   expect_complaint("chat --lora_weight lora_medical", "did you mean --lora PATH?");
   expect_complaint("chat --inference_rope_scaling", "did you mean --rope-scaling yarn?");
-  expect_complaint("chat --historys 4", "all turns that fit in --ctx-size are kept");
+  expect_complaint("chat --history_cnt 4", "did you mean --historys?");
   expect_complaint("chat --weight full_sft", "name the checkpoint itself");
   expect_complaint("chat --hidden_size 512", "the checkpoint tells its shape");
   expect_complaint("chat --device cpu", "models run on the CPU");

@@ -117,7 +117,7 @@ TEST_F(CheckpointChoice, AtATerminalChatLetsOneChoose) {
   terminal.type("3\n");
   ASSERT_TRUE(terminal.wait_for("from 1 to 2")) << terminal.shown();
   terminal.type("2\n");
-  ASSERT_TRUE(terminal.wait_for(">\x1b[0m")) << terminal.shown();
+  ASSERT_TRUE(terminal.wait_for("\x1b[1m> ")) << terminal.shown();
   terminal.type("/exit\r");
   EXPECT_EQ(terminal.status(), 0) << terminal.shown();
 }
@@ -129,7 +129,7 @@ TEST_F(CheckpointChoice, EnterTakesTheNewest) {
   PseudoTerminal terminal = chat("-m " + path("saved"));
   ASSERT_TRUE(terminal.wait_for("Enter: 1)> ")) << terminal.shown();
   terminal.type("\n");
-  ASSERT_TRUE(terminal.wait_for(">\x1b[0m")) << terminal.shown();
+  ASSERT_TRUE(terminal.wait_for("\x1b[1m> ")) << terminal.shown();
   terminal.type("/exit\r");
   EXPECT_EQ(terminal.status(), 0) << terminal.shown();
 }

@@ -191,7 +191,8 @@ TEST(RunOptions, ThreadsAreOneToAThousandAndTwentyFour) {
 }
 
 TEST(ModelPath, IsTheOneThatIsGiven) {
-  EXPECT_EQ(model_path("/nowhere/model.pth"), "/nowhere/model.pth");
+  EXPECT_EQ(model_path(MINIMIND_SOURCE_DIR "/weights/demo/model.pth"), MINIMIND_SOURCE_DIR "/weights/demo/model.pth");
+  EXPECT_NE(error_of([] { model_path("/nowhere/model.pth"); }).find("/nowhere/model.pth: "), std::string::npos);
 }
 
 TEST(StandardInputText, IsReadToTheEnd) {
