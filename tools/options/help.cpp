@@ -110,7 +110,7 @@ constexpr std::array examples = {
     HelpExample{"render", "minimind render --template chat.jinja --jsonl < conversations.jsonl",
                 "try another chat template on many conversations"},
     HelpExample{"convert", "minimind convert out/full_sft_768.pth minimind.gguf --type q8_0", "quantise for llama.cpp"},
-    HelpExample{"convert", "minimind convert out/full_sft_768.pth minimind-hf", "write a folder for transformers"},
+    HelpExample{"convert", "minimind convert out/full_sft_768.pth minimind-hf/", "write a folder for transformers"},
     HelpExample{"bench", "minimind bench out/full_sft_768.pth", "measure the speed of a model"},
     HelpExample{"bench", "minimind bench out/full_sft_768.pth --type f16,q8_0 -t 1,2",
                 "compare types and numbers of threads"},

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "tests/support/cli.h"
 #include "tools/options/command_line.h"
+#include "tools/options/help.h"
 #include "weights/io/error.h"
 
 namespace minimind {
@@ -128,6 +130,26 @@ TEST_F(ArgumentsCli, HelpVersionAndNothingAtAllAreNoErrors) {
   EXPECT_EQ(run("help caht").status, 2);
   EXPECT_EQ(run("version").status, 0);
   EXPECT_EQ(run("version").out, run("--version").out);
+}
+
+TEST_F(ArgumentsCli, NoExampleOfTheHelpIsAWrongCall) {
+  const std::string demo_folder = MINIMIND_SOURCE_DIR "/weights/demo/";
+  std::filesystem::create_directories(path("out"));
+  std::filesystem::copy_file(demo_folder + "tokenizer.json", path("out/tokenizer.json"));
+  for (const char* model : {"out/full_sft_768.pth", "out/pretrain_768.pth", "q4.gguf", "q8.gguf", "minimind.gguf"}) {
+    std::filesystem::copy_file(demo_folder + "model.pth", path(model));
+  }
+  for (const char* file : {"prompt.txt", "text.txt", "ids.txt"}) std::ofstream(path(file)) << "1 2";
+  std::ofstream(path("conversation.json")) << R"({"messages": []})";
+  for (const char* file : {"chat.jinja", "conversations.jsonl", "R.npy"}) std::ofstream(path(file)) << "";
+  std::filesystem::create_symlink(program(), path("minimind"));
+  for (const HelpExample& example : help_examples()) {
+    const std::string call(example.call);
+    if (call.starts_with("minimind bench")) continue;  // takes half a minute
+    const std::string script = "cd " + path("") + " && PATH=.:$PATH && " + call + " < " + path("conversations.jsonl");
+    const int status = std::system(("(" + script + ") > " + path("out.txt") + " 2> " + path("err.txt")).c_str());
+    EXPECT_NE(WEXITSTATUS(status), 2) << call << ": " << read_whole_file(path("err.txt"));
+  }
 }
 
 TEST_F(ArgumentsCli, EveryCommandThatTakesAModelTakesItWithoutTheOption) {
