@@ -58,6 +58,7 @@ constexpr std::array foreign_options = {
     Foreign{"n-layers", "", left_out},
     Foreign{"use-moe", "", left_out},
     Foreign{"history-cnt", "--historys", ""},
+    Foreign{"version", "", "to print the version, type minimind version"},
     Foreign{"device", "", "models run on the CPU; leave the option out"},
     Foreign{"stream", "", "text is printed as it is generated; leave the option out"},
     Foreign{"show-speed", "", "the summary and /stats show the speed; leave the option out"},
@@ -75,13 +76,34 @@ std::string name_of(const CLI::App& command) {
   return command.get_parent() ? "minimind " + command.get_name() : "minimind";
 }
 
+// The first other command that has an option; nullptr if none has.
+const CLI::App* other_command_with(const CLI::App& command, const std::string& option) {
+  if (!command.get_parent()) return nullptr;
+  for (const CLI::App* other : command.get_parent()->get_subcommands({})) {
+    if (other->get_option_no_throw(option)) return other;
+  }
+  return nullptr;
+}
+
 // What to do instead of an option that `command` does not have; empty if nobody knows.
 std::string advice_for(const CLI::App& command, const std::string& given) {
   const std::string word = normalized(given).substr(std::min(given.find_first_not_of('-'), given.size()));
+  if (command.get_name() == "convert" && (word == "m" || word == "model" || word == "o" || word == "output")) {
+    return "name both without an option, as in minimind convert model.pth model.gguf";
+  }
   for (const Foreign& foreign : foreign_options) {
     if (foreign.name != word) continue;
-    if (!foreign.option.empty() && !command.get_option_no_throw(std::string(foreign.option))) break;
-    return foreign.advice.empty() ? fmt::format("did you mean {}?", foreign.option) : std::string(foreign.advice);
+    const std::string option(foreign.option);
+    if (option.empty() || command.get_option_no_throw(option)) {
+      return foreign.advice.empty() ? fmt::format("did you mean {}?", option) : std::string(foreign.advice);
+    }
+    if (const auto* other = other_command_with(command, option)) {
+      return fmt::format("minimind {} has {}", other->get_name(), option);
+    }
+  }
+  const auto* other = command.get_option_no_throw("--" + word) ? nullptr : other_command_with(command, "--" + word);
+  if (other) {
+    return fmt::format("only other commands have it, such as minimind {}", other->get_name());
   }
   if (const auto meant = nearest("--" + word, long_options(command))) return fmt::format("did you mean {}?", *meant);
   for (const CLI::App* sub : command.get_subcommands({})) {
@@ -110,8 +132,10 @@ bool looks_like_a_model(const std::string& argument) {
   }
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  const std::string expected = alternatives(names);
+  names.insert(names.end(), {"help", "version"});
   const auto meant = nearest(given, names);
-  throw UsageError(fmt::format("unknown command {}, expected {}{}", minimind::quoted(given), alternatives(names),
+  throw UsageError(fmt::format("unknown command {}, expected {}{}", minimind::quoted(given), expected,
                                meant ? fmt::format("; did you mean {}?", *meant) : ""));
 }
 
@@ -189,9 +213,26 @@ class ArgumentCheck {
 
   void check_positional(const std::string& argument) {
     const auto options = command_->get_options([](const CLI::Option* option) { return option->get_positional(); });
-    if (++positionals_ <= options.size()) return;
+    if (++positionals_ <= options.size()) {
+      if (takes_text() && !asks_for_help() && !looks_like_a_model(argument)) refuse_text(argument);
+      return;
+    }
     throw UsageError(fmt::format("{} is an argument too many{}; see {} --help", minimind::quoted(argument),
                                  command_->get_option_no_throw("--prompt") ? "; text follows -p" : "",
+                                 name_of(*command_)));
+  }
+
+  bool takes_text() const { return command_->get_option_no_throw("--file") != nullptr; }
+
+  bool asks_for_help() const {
+    return std::any_of(arguments_.begin(), arguments_.end(),
+                       [](const std::string& argument) { return argument == "-h" || argument == "--help"; });
+  }
+
+  // `chat 你好`: the message without its -p.
+  [[noreturn]] void refuse_text(const std::string& argument) const {
+    throw UsageError(fmt::format("{} is not a file or folder; text follows -p, as in {} -p {}; see {} --help",
+                                 minimind::quoted(argument), name_of(*command_), minimind::quoted(argument),
                                  name_of(*command_)));
   }
 
@@ -224,7 +265,8 @@ std::vector<std::string> expand_help(std::vector<std::string> arguments) {
   if (first == arguments.end()) return arguments;
   if (*first == "version") *first = "--version";
   if (*first != "help") return arguments;
-  arguments.erase(first);
+  first = arguments.erase(first);
+  if (first != arguments.end() && (*first == "help" || *first == "version")) arguments.erase(first);
   arguments.emplace_back("--help");
   return arguments;
 }

@@ -71,6 +71,16 @@ TEST(Arguments, OptionsOfMiniMindAreKnown) {
   expect_complaint("chat --device cpu", "models run on the CPU");
 }
 
+TEST(Arguments, AnOptionOfAnotherCommandNamesThatCommand) {
+  expect_complaint("generate --historys 4", "only other commands have it, such as minimind chat");
+  expect_complaint("generate --think", "only other commands have it, such as minimind chat");
+  expect_complaint("generate --open_thinking 1", "minimind chat has --think");
+  expect_complaint("inspect --prompt x", "only other commands have it, such as minimind generate");
+  expect_complaint("chat --version", "type minimind version");
+  expect_complaint("convert -m a.pth b.gguf", "as in minimind convert model.pth model.gguf");
+  expect_complaint("convert a.pth --output b.gguf", "as in minimind convert model.pth model.gguf");
+}
+
 TEST(Arguments, AnOptionBeforeTheCommandIsPutRight) {
   expect_complaint("--temperature 1 chat", "put options after the command");
   expect_complaint("-m x.pth", "put options after the command");
@@ -82,12 +92,23 @@ TEST(Arguments, AnUnknownCommandSuggestsTheNearest) {
   expect_complaint("perp", "did you mean perplexity?");
   expect_complaint("Generate", "did you mean generate?");
   expect_complaint("benchmark", "did you mean bench?");
+  expect_complaint("halp", "did you mean help?");
+  expect_complaint("verison", "did you mean version?");
   EXPECT_EQ(complaint_about("sing").find("did you mean"), std::string::npos);
 }
 
 TEST(Arguments, AModelWithoutACommandIsToldWhatToType) {
   expect_complaint("out/x.pth", "type minimind chat out/x.pth");
   expect_complaint("model.gguf -p hello", "type minimind chat model.gguf");
+}
+
+TEST(Arguments, TextWithoutItsOptionIsToldWhatToType) {
+  expect_complaint("chat 你好", "'你好' is not a file or folder; text follows -p, as in minimind chat -p '你好'");
+  expect_complaint("generate -n 5 hello", "as in minimind generate -p 'hello'");
+  EXPECT_EQ(complaint_about("inspect nothing"), "");
+  EXPECT_EQ(complaint_about("chat nothing.pth"), "");
+  EXPECT_EQ(complaint_about("chat ./nothing"), "");
+  EXPECT_EQ(complaint_about("chat nothing --help"), "");
 }
 
 TEST(Arguments, AValueIsNoOption) {
@@ -128,6 +149,8 @@ TEST_F(ArgumentsCli, HelpVersionAndNothingAtAllAreNoErrors) {
   EXPECT_EQ(run("help chat").out, run("chat --help").out);
   EXPECT_EQ(run("help chat").status, 0);
   EXPECT_EQ(run("help caht").status, 2);
+  EXPECT_EQ(run("help help").out, bare.out);
+  EXPECT_EQ(run("help version").out, bare.out);
   EXPECT_EQ(run("version").status, 0);
   EXPECT_EQ(run("version").out, run("--version").out);
 }
