@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -16,6 +17,7 @@
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/note.h"
 #include "weights/io/error.h"
+#include "weights/io/quote.h"
 
 namespace minimind {
 namespace {
@@ -57,6 +59,9 @@ std::vector<NamedType> types_of(const BenchOptions& options) {
   std::vector<NamedType> types;
   for (const std::string& name : parse_list(options.types, "--type")) {
     const std::string type = parse_type_name("--type", name, weight_types());
+    if (std::any_of(types.begin(), types.end(), [&](const NamedType& other) { return other.name == type; })) {
+      throw UsageError(fmt::format("--type {}: {} is repeated", minimind::quoted(options.types), type));
+    }
     types.push_back({type, parse_weight_type(type)});
   }
   return types;

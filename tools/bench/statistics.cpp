@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cassert>
-#include <charconv>
 
+#include "tools/options/options.h"
 #include "weights/io/error.h"
 #include "weights/io/quote.h"
 
@@ -20,13 +20,15 @@ Spread spread_of(std::vector<double> samples) {
 }
 
 std::vector<std::string> parse_list(const std::string& text, const std::string& option) {
+  if (text.empty()) throw UsageError(fmt::format("{}: the value is empty", option));
   std::vector<std::string> parts;
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find(',', at), text.size());
     std::string part = text.substr(at, end - at);
-    if (part.empty()) throw UsageError(fmt::format("{} {}: nothing between two commas", option, quoted(text)));
+    if (part.empty())
+      throw UsageError(fmt::format("{} {}: nothing between two commas", option, minimind::quoted(text)));
     if (std::find(parts.begin(), parts.end(), part) != parts.end()) {
-      throw UsageError(fmt::format("{} {}: {} is repeated", option, quoted(text), quoted(part)));
+      throw UsageError(fmt::format("{} {}: {} is repeated", option, minimind::quoted(text), minimind::quoted(part)));
     }
     parts.push_back(std::move(part));
     at = end + 1;
@@ -38,14 +40,9 @@ std::vector<std::size_t> parse_counts(const std::string& text, const std::string
                                       std::size_t most) {
   std::vector<std::size_t> counts;
   for (const std::string& part : parse_list(text, option)) {
-    std::size_t count = 0;
-    const auto parsed = std::from_chars(part.data(), part.data() + part.size(), count);
-    if (parsed.ec != std::errc() || parsed.ptr != part.data() + part.size() || count < least || count > most) {
-      throw UsageError(
-          fmt::format("{}: {} is not a whole number, expected one from {} to {}", option, quoted(part), least, most));
-    }
+    const std::size_t count = parse_whole_number(option, part, least, most);
     if (std::find(counts.begin(), counts.end(), count) != counts.end()) {
-      throw UsageError(fmt::format("{} {}: {} is repeated", option, quoted(text), count));
+      throw UsageError(fmt::format("{} {}: {} is repeated", option, minimind::quoted(text), count));
     }
     counts.push_back(count);
   }

@@ -87,6 +87,14 @@ CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
       "");
 }
 
+std::uint64_t parse_whole_number(const std::string& option, const std::string& text, std::uint64_t least,
+                                 std::uint64_t most) {
+  std::string value = text;
+  const std::string error = whole_number(least, most)(value);
+  if (!error.empty()) throw UsageError(fmt::format("{}: {}", option, error));
+  return *parse<std::uint64_t>(value);
+}
+
 CLI::Validator one_of(std::vector<std::string> names) {
   return CLI::Validator(
       [names = std::move(names)](std::string& value) {

@@ -19,6 +19,10 @@ std::string not_negative(const std::string& value);
 // A whole number in decimal digits; used with Option::transform().
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most);
 
+// The same for a text by itself. Throws UsageError that names `option`.
+std::uint64_t parse_whole_number(const std::string& option, const std::string& text, std::uint64_t least,
+                                 std::uint64_t most);
+
 // One of `names`; used with Option::transform().
 CLI::Validator one_of(std::vector<std::string> names);
 

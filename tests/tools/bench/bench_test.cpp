@@ -65,8 +65,9 @@ TEST_F(Cli, BenchLeavesOutWhatIsZero) {
 }
 
 TEST_F(Cli, BenchRefusesNonsenseInOneLine) {
-  for (const char* arguments : {"-p 0 -n 0", "-p x", "-p -1", "-p 1,,2", "-p 2000000", "-n -1", "-d 1,1", "-t 0",
-                                "-t 1,2,", "-t 2000", "-r 0", "--type f17", "--type f16,", "--type f16,f16"}) {
+  for (const char* arguments :
+       {"-p 0 -n 0", "-p x", "-p -1", "-p 1,,2", "-p 2000000", "-n -1", "-d 1,1", "-t 0", "-t 1,2,", "-t 2000", "-r 0",
+        "--type f17", "--type f16,", "--type f16,f16", "--type f16,FP16"}) {
     const Outcome outcome = run("bench " + std::string(arguments) + demo);
     EXPECT_EQ(outcome.status, 2) << arguments;
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << arguments << ": " << outcome.err;

@@ -38,12 +38,21 @@ TEST(ParseCounts, RefusesAnythingElseAndNamesIt) {
   for (const char* text : {"", "0", "17", "-1", "+1", "1.5", "1e1", "x", " 1", "1,", "1,01", "99999999999999999999"}) {
     EXPECT_THROW(parse_counts(text, "--threads", 1, 16), UsageError) << text;
   }
-  try {
-    parse_counts("2,two", "--threads", 1, 16);
-    FAIL();
-  } catch (const UsageError& error) {
-    EXPECT_STREQ(error.what(), "--threads: 'two' is not a whole number, expected one from 1 to 16");
-  }
+  const auto complaint_about = [](const char* text) -> std::string {
+    try {
+      parse_counts(text, "--threads", 1, 16);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(complaint_about("2,two"), "--threads: 'two' is not a whole number, expected one from 1 to 16");
+  EXPECT_EQ(complaint_about("0"), "--threads: 0 is too small, expected a whole number from 1 to 16");
+  EXPECT_EQ(complaint_about("-1"), "--threads: -1 is too small, expected a whole number from 1 to 16");
+  EXPECT_EQ(complaint_about("99999999999999999999"),
+            "--threads: 99999999999999999999 is too large, expected a whole number from 1 to 16");
+  EXPECT_EQ(complaint_about("1e1"), "--threads: '1e1' is not a whole number, expected one from 1 to 16; write 10");
+  EXPECT_EQ(complaint_about(""), "--threads: the value is empty");
 }
 
 }  // namespace
