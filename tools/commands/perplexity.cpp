@@ -77,11 +77,6 @@ void check_call(const PerplexityOptions& options) {
   const bool has_text = options.text.has_prompt || !options.text.file.empty();
   if (options.has_tokens && (has_text || options.jsonl)) throw UsageError("give either text or token ids");
   if (options.all_turns && !options.jsonl) throw UsageError("--all-turns is for --jsonl; leave it out or give both");
-  if (options.window && *options.window < 2) {
-    throw UsageError(fmt::format("--ctx-size {} leaves no token to score, expected at least 2", *options.window));
-  }
-  if (options.stride && *options.stride == 0)
-    throw UsageError("--stride 0 never moves the window, expected at least 1");
 }
 
 // The defaults are for the model with the fewest positions. MiniMind's data is read whole where the model allows.
@@ -327,12 +322,12 @@ Command add_perplexity(CLI::App& app) {
       ->add_option("-c,--ctx-size", options->window,
                    "window size in tokens; each window has a separate context (default: 512, or the model's if "
                    "smaller; MiniMind's data whole)")
-      ->transform(whole_number(0, 1 << 30));
+      ->transform(whole_number(2, 1 << 30));
   command
       ->add_option(
           "--stride", options->stride,
           "tokens from the start of one window to the next; only new tokens are scored (default: half a window)")
-      ->transform(whole_number(0, 1 << 30));
+      ->transform(whole_number(1, 1 << 30));
   command->add_option("--against", options->against,
                       "second checkpoint, run as stored without --lora, --type and --config; prints its perplexity, "
                       "KL(against || model) and top-1 agreement");

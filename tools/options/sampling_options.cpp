@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <random>
 
 #include "runtime/grammar/gbnf.h"
@@ -117,7 +118,7 @@ LogitBias parse_logit_bias(const std::string& text) {
   const bool signed_bias = id_error == std::errc() && bias.token >= 0 && sign != end && (*sign == '+' || *sign == '-');
   if (signed_bias) {
     const auto [rest, error] = std::from_chars(sign + 1, end, bias.bias);
-    if (error == std::errc() && rest == end && sign[1] != '-') {
+    if (error == std::errc() && rest == end && sign[1] != '-' && !std::isnan(bias.bias)) {
       if (*sign == '-') bias.bias = -bias.bias;
       return bias;
     }

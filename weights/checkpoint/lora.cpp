@@ -3,8 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <string_view>
@@ -135,10 +135,11 @@ LoraFile parse_lora_argument(const std::string& argument) {
   const std::size_t colon = argument.rfind(':');
   if (colon == std::string::npos || argument.find('/', colon) != std::string::npos) return {argument, 1};
   const std::string scale = argument.substr(colon + 1);
-  char* end = nullptr;
-  const double value = std::strtod(scale.c_str(), &end);
-  if (scale.empty() || *end != '\0' || !std::isfinite(value)) {
-    throw UsageError(fmt::format("--lora: the scale in {} is {}, wanted a number, as in a.pth:0.5", quoted(argument),
+  double value = 0;
+  const char* const end = scale.data() + scale.size();
+  const auto [rest, error] = std::from_chars(scale.data(), end, value);
+  if (error != std::errc() || rest != end || !std::isfinite(value)) {
+    throw UsageError(fmt::format("--lora: the scale in {} is {}, expected a number, as in a.pth:0.5", quoted(argument),
                                  quoted(scale)));
   }
   return {argument.substr(0, colon), value};

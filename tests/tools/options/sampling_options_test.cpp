@@ -25,7 +25,7 @@ TEST(SamplingArguments, ALogitBiasIsAnIdASignAndANumber) {
   expect("15043-0.5", 15043, -0.5);
   expect("0-inf", 0, -std::numeric_limits<double>::infinity());
   for (const std::string bad :
-       {"", "5", "+1", "5+", "5=1", "5+x", "5+1x", "-5+1", "5--1", "5+-1", "x+1", "99999999999+1"}) {
+       {"", "5", "+1", "5+", "5=1", "5+x", "5+1x", "-5+1", "5--1", "5+-1", "x+1", "5+nan", "99999999999+1"}) {
     EXPECT_THROW(parse_logit_bias(bad), UsageError) << bad;
   }
 }

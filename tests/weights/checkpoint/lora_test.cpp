@@ -70,7 +70,7 @@ TEST(LoraArgument, IsAPathWithAScaleOrWithout) {
 
 TEST(LoraArgument, AScaleMustBeAFiniteNumber) {
   for (const char* argument :
-       {"a.pth:", "a.pth:inf", "a.pth:nan", "a.pth:-inf", "a.pth:1e999", "a.pth:0.5x", "a.pth:1,5"}) {
+       {"a.pth:", "a.pth:inf", "a.pth:nan", "a.pth:-inf", "a.pth:1e999", "a.pth:0.5x", "a.pth:1,5", "a.pth:0x10"}) {
     EXPECT_THROW(parse_lora_argument(argument), UsageError) << argument;
     const std::string error = error_of([&] { parse_lora_argument(argument); });
     EXPECT_NE(error.find("--lora"), std::string::npos) << error;
