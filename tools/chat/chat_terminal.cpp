@@ -10,6 +10,7 @@
 #include "tools/terminal/line_editor.h"
 #include "tools/terminal/terminal.h"
 #include "weights/io/error.h"
+#include "weights/io/suggestion.h"
 
 namespace minimind {
 namespace {
@@ -55,9 +56,10 @@ class EntryReader {
   bool styles_;
 };
 
-// The words that leave many other prompts. Scripts send them as messages.
+// The words that leave many other prompts, in any case. Scripts send them as messages.
 bool says_leave(const std::string& text) {
-  return text == "exit" || text == "quit";
+  const std::string word = normalized(text.substr(0, text.find_last_not_of(" \t") + 1));
+  return word == "exit" || word == "quit";
 }
 
 ChatActions::Next perform(ChatActions& actions, const std::string& text, const ChatNotices& notices,

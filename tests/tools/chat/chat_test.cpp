@@ -475,7 +475,7 @@ TEST_F(ChatTerminal, AFileThatIsInUseIsToldBeforeTheModelAnswers) {
 }
 
 TEST_F(ChatTerminal, ExitAndQuitLeaveAndNameTheCommand) {
-  for (const std::string word : {"exit", "quit"}) {
+  for (const std::string word : {"exit", "quit", "Quit", "EXIT "}) {
     PseudoTerminal terminal = start(saying("好"));
     EXPECT_SHOWN(terminal, ">");
     terminal.type(" " + word + "\r");
