@@ -75,7 +75,7 @@ std::string chat_help() {
   std::string help;
   for (const ChatCommandInfo& command : commands) {
     if (command.does.empty()) continue;
-    help += padded(fmt::format("  {} {}", command.name, command.argument), 22);
+    help += padded(fmt::format("  {} {}", command.name, translated(command.argument)), 22);
     help += std::string(translated(command.does)) + '\n';
   }
   return help + localized(

@@ -282,7 +282,7 @@ int run_convert(const ConvertOptions& options) {
     return interrupted_status();
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  conversion.say(options.out + ":",
+  conversion.say(localized("{}:", options.out),
                  {localized("{}, {:.1f} MB, in {:.2f} s", written.description,
                             1e-6 * static_cast<double>(total_size(written.files)), seconds.count())});
   return 0;

@@ -9,6 +9,7 @@ namespace {
 constexpr std::array texts = {
     // Help: its own words
     Translation{"{}:", "{}："},
+    Translation{"{} {}", "{}{}"},
     Translation{"{} (default: {})", "{}（默认：{}）"},
     Translation{"{} (required)", "{}（必填）"},
     Translation{"Usage: minimind COMMAND [MODEL] [options]", "用法：minimind 命令 [模型] [选项]"},
@@ -37,6 +38,10 @@ constexpr std::array texts = {
     Translation{"FILE", "文件"},
     Translation{"PATH", "路径"},
     Translation{"PATH[:SCALE]", "路径[:系数]"},
+    Translation{"[TEXT]", "[文本]"},
+    Translation{"[RESULT]", "[结果]"},
+    Translation{"IN", "输入"},
+    Translation{"OUT", "输出"},
     Translation{"KIND", "方式"},
     Translation{"TYPE", "类型"},
     Translation{"TYPE,...", "类型,..."},
@@ -49,7 +54,7 @@ constexpr std::array texts = {
     Translation{"one message from a script, the answer as JSON", "在脚本里发送一条消息，以 JSON 输出回答"},
     Translation{"continue a file; the seed makes the run repeatable", "续写文件；固定随机种子以便复现"},
     Translation{"the facts as JSON, for a program", "以 JSON 输出，供程序读取"},
-    Translation{"write the logits of three tokens", "写入三个词元的 logits"},
+    Translation{"write the logits of three tokens", "计算三个词元的 logits 并写入文件"},
     Translation{"take the token ids from a file", "从文件读取词元 id"},
     Translation{"check the logits against those of PyTorch", "与 PyTorch 的 logits 比对"},
     Translation{"allow for a quantised model", "为量化模型放宽容差"},
@@ -162,7 +167,7 @@ constexpr std::array texts = {
     Translation{"continue past the end of text", "遇到结束词元后继续生成"},
     Translation{"speculative decoding: draft up to N tokens from the earlier text, or with --draft, and check them at "
                 "once; the text stays the same; 0: off (default: 0; with --draft 4)",
-                "推测解码：根据前文或用 --draft 起草至多 N 个词元，再一次校验；输出不变；0：关闭（默认：0；有 "
+                "推测解码：根据前文或用 --draft 起草至多 N 个词元，再一次性校验；输出不变；0：关闭（默认：0；有 "
                 "--draft 时为 4）"},
     Translation{"smaller draft model with the same tokenizer", "草稿模型：分词器相同的较小模型"},
     Translation{"print one JSON object at the end", "结束时输出一个 JSON 对象"},
@@ -174,7 +179,7 @@ constexpr std::array texts = {
     Translation{".npy file to write: float32 [tokens, vocabulary]", "要写入的 .npy 文件：float32 [词元数, 词表大小]"},
     Translation{".npy file with the reference: float32 [tokens, vocabulary]",
                 "参考值的 .npy 文件：float32 [词元数, 词表大小]"},
-    Translation{"exit with 1 if the max difference is larger", "最大差值超过此值时以 1 退出"},
+    Translation{"exit with 1 if the max difference is larger", "最大差值超过此值时退出码为 1"},
     Translation{
         "one JSON value per line, each scored on its own: a string; {\"prompt\": ..., \"text\": ...}, of which only "
         "the "
@@ -215,7 +220,7 @@ constexpr std::array texts = {
     Translation{"a .pth, .pt, .bin, .safetensors or .gguf file, or a folder",
                 ".pth、.pt、.bin、.safetensors、.gguf 文件或文件夹"},
     Translation{"output: a .gguf, a .pth in MiniMind's naming, or a folder, whose name ends with /",
-                "输出：.gguf、按 MiniMind 命名的 .pth，或文件夹（名称以 / 结尾）"},
+                ".gguf、按 MiniMind 命名的 .pth，或文件夹（名称以 / 结尾）"},
     Translation{"type of the matrices: f32, f16 or bf16; for a .gguf also q8_0, q4_0 or iq4_nl (default: as stored)",
                 "矩阵的类型：f32、f16 或 bf16；.gguf 还可用 q8_0、q4_0 或 iq4_nl（默认：与文件相同）"},
     Translation{"type of the token embedding and the output matrix (default: as --type)",
@@ -246,16 +251,16 @@ constexpr std::array texts = {
     // Loading
     Translation{"{}: {}, {:.2f} M parameters, {}", "{}：{}，{:.2f} M 参数，{}"},
     Translation{"{}: {}", "{}：{}"},
-    Translation{"assumed {}", "取默认值：{}"},
+    Translation{"assumed {}", "假定采用 {}"},
     Translation{"rank {}", "秩 {}"},
     Translation{"ranks {} to {}", "秩 {} 到 {}"},
     Translation{"the checkpoint's own LoRA of {} merged into {} (first: {}), kept as f32",
-                "检查点自带的 LoRA（{}）已合并到 {}（首个：{}），以 f32 保存"},
-    Translation{"LoRA of {} merged into {} (first: {}), kept as f32", "LoRA（{}）已合并到 {}（首个：{}），以 f32 保存"},
+                "检查点自带的 LoRA（{}）已合并到 {}（首个：{}），以 f32 存放"},
+    Translation{"LoRA of {} merged into {} (first: {}), kept as f32", "LoRA（{}）已合并到 {}（首个：{}），以 f32 存放"},
     Translation{"{}: only its LoRA is used, not the {} of the model it also holds",
                 "{}：只使用其中的 LoRA，不使用其中模型的 {}"},
     Translation{"{}: its LoRA for {} of experts is not used (first: {}): the model is dense",
-                "{}：模型是稠密的，专家的 {} 的 LoRA 未使用（首个：{}）"},
+                "{}：模型是稠密的，其中专家的 {}的 LoRA 未使用（首个：{}）"},
     Translation{"{}: assumed its only checkpoint, {}", "{}：取其中唯一的检查点 {}"},
     Translation{"{}: {}; text will be nonsense, so name the model's own with --tokenizer",
                 "{}：{}；输出会是乱码，请用 --tokenizer 指定该模型自己的分词器"},
@@ -291,7 +296,7 @@ constexpr std::array texts = {
     Translation{"stop", "正常结束"},
     Translation{"length", "达到长度上限"},
     Translation{"interrupted", "中断"},
-    Translation{"an interrupt", "中断"},
+    Translation{"an interrupt", "Ctrl-C"},
     Translation{"speculation: {}", "推测解码：{}"},
     Translation{"no drafts", "没有草稿"},
     Translation{"{} of {} drafts accepted ({:.0f}%)", "{1} 个草稿词元中接受 {0} 个（{2:.0f}%）"},
@@ -321,7 +326,7 @@ constexpr std::array texts = {
     // Chat: around the conversation
     Translation{"({})", "（{}）"},
     Translation{"/help lists the commands; Ctrl-D to exit", "输入 /help 查看命令，Ctrl-D 退出"},
-    Translation{"Ctrl-C again or Ctrl-D to exit", "再按 Ctrl-C 或按 Ctrl-D 退出"},
+    Translation{"Ctrl-C again or Ctrl-D to exit", "再按一次 Ctrl-C，或按 Ctrl-D 退出"},
     Translation{"left, as /exit does; to send the word as a message, start it with a space",
                 "已退出，同 /exit；若要把这个词作为消息发送，请在前面加一个空格"},
     Translation{"{} holds {} checkpoints, newest first:", "{} 中有 {} 个检查点，从新到旧："},
@@ -347,7 +352,7 @@ constexpr std::array texts = {
     Translation{"stopped before the answer started; your message is taken back", "回答开始前已停止，消息已撤回"},
     Translation{"stopped", "已停止"},
     Translation{"cut short: the context is full", "已截断：上下文已满"},
-    Translation{"cut short by --max-tokens", "已截断：达到 --max-tokens"},
+    Translation{"cut short by --max-tokens", "已截断：达到 --max-tokens 的上限"},
     Translation{"ended before the grammar was complete", "语法尚未完成就已结束"},
     Translation{"nothing is executed: /tool RESULT gives the model what {} returned",
                 "不会执行任何函数：用 /tool 结果 回传 {} 的返回值"},
@@ -355,7 +360,7 @@ constexpr std::array texts = {
     Translation{"waits for its result: {}", "等待结果：{}"},
 
     // Chat: commands
-    Translation{"saved {} in {}", "已将 {} 保存到 {}"},
+    Translation{"saved {} in {}", "已保存到 {1}：{0}"},
     Translation{"a new conversation; the system message stays", "新对话；保留系统消息"},
     Translation{"a new conversation", "新对话"},
     Translation{"took back: {}", "已撤回：{}"},
@@ -368,7 +373,8 @@ constexpr std::array texts = {
     Translation{"thinking is off", "已关闭思考"},
     Translation{"but the chat template ignores thinking: the model never sees this",
                 "但对话模板忽略此设置：模型看不到它"},
-    Translation{"(there are no tools; --tools FILE gives the model some)", "（没有工具；用 --tools 文件 声明）"},
+    Translation{"(there are no tools; --tools FILE gives the model some)",
+                "（没有工具；用 --tools 指定声明工具的文件）"},
 
     // Chat: /help and /stats
     Translation{"this list", "命令列表"},
