@@ -21,6 +21,7 @@
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/note.h"
 #include "weights/io/error.h"
+#include "weights/io/mistaken_file.h"
 #include "weights/io/quote.h"
 
 namespace minimind {
@@ -145,10 +146,16 @@ ScoredTexts read_texts(const PerplexityOptions& options, const std::optional<Tok
                                        if (!chat_template) chat_template.emplace(template_of(options, family));
                                        return *chat_template;
                                      }};
-  for_each_line(options.text.read(), [&](const std::string& line, std::size_t number) {
-    add_line(texts, line, fmt::format("line {} of the input", number), *tokenizer, training);
+  const std::string& file = options.text.file;
+  const std::string input = options.text.read();
+  if (!file.empty()) check_not_mistaken(input, file);
+  for_each_line(input, [&](const std::string& line, std::size_t number) {
+    add_line(texts, line, place_of_line(file, number), *tokenizer, training);
   });
-  if (texts.ends.empty()) throw Error("the input has no line");
+  if (texts.ends.empty()) {
+    throw Error(fmt::format("{}: has no line of text, expected one of JSON for each text; name the file of texts",
+                            file.empty() ? "the input" : file));
+  }
   if (options.all_turns && !texts.conversations) {
     throw UsageError("--all-turns is for conversations, of which the input has none; leave it out");
   }

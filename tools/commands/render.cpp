@@ -14,6 +14,7 @@
 #include "tools/terminal/note.h"
 #include "weights/checkpoint/checkpoint.h"
 #include "weights/io/error.h"
+#include "weights/io/mistaken_file.h"
 
 namespace minimind {
 namespace {
@@ -51,14 +52,16 @@ ChatTemplate load_template(const RenderOptions& options) {
 
 int run_render(const RenderOptions& options) {
   const ChatTemplate chat_template = load_template(options);
+  const std::string& file = options.text.file;
   const std::string input = options.text.read();
+  if (!file.empty()) check_not_mistaken(input, file);
   const std::time_t now = std::time(nullptr);
   if (!options.jsonl) {
-    fmt::print("{}", chat_template.render(parse_chat_input(input, "the input"), now));
+    fmt::print("{}", chat_template.render(parse_chat_input(input, file.empty() ? "the input" : file), now));
     return 0;
   }
   for_each_line(input, [&](const std::string& line, std::size_t number) {
-    const std::string place = fmt::format("line {} of the input", number);
+    const std::string place = place_of_line(file, number);
     const ChatInput conversation = parse_chat_input(line, place);
     try {
       fmt::print("{}\n", nlohmann::json(chat_template.render(conversation, now)).dump());

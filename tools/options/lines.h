@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <string>
@@ -17,6 +19,11 @@ void for_each_line(const std::string& text, Use use) {
     if (!line.empty() && line != "\r") use(line, number);
     at = end + 1;
   }
+}
+
+// What messages call line `number` of an input, which is a file's unless `file` is empty.
+inline std::string place_of_line(const std::string& file, std::size_t number) {
+  return file.empty() ? fmt::format("line {} of the input", number) : fmt::format("{}: line {}", file, number);
 }
 
 }  // namespace minimind

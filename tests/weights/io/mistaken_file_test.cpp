@@ -47,8 +47,19 @@ TEST_F(MistakenFile, AGitLfsPointerIsNamedWhereverAFileIsRead) {
   expect_error(1, "inspect --lora " + lora + demo, {"lora.pth: is a Git LFS pointer"});
   expect_error(1, "inspect --config " + write("config.json", pointer) + demo, {"config.json: is a Git LFS pointer"});
   expect_error(1, "tokenize -p a --tokenizer " + write("tokenizer.json", pointer), parts);
+  const std::string data = write("data.jsonl", pointer);
+  for (const char* command : {"perplexity -q --jsonl -f ", "render --jsonl -f ", "render -f "}) {
+    expect_error(1, command + data, {"data.jsonl: is a Git LFS pointer"});
+  }
   write("folder/model.safetensors", pointer);
   expect_error(1, "inspect -m " + path("folder"), {"model.safetensors: is a Git LFS pointer"});
+}
+
+TEST_F(MistakenFile, AWrongLineIsNamedWithItsFile) {
+  const std::string data = write("data.jsonl", "\n{\"a\": 1}\n");
+  expect_error(1, "perplexity -q --jsonl -f " + data, {"data.jsonl: line 2 "});
+  expect_error(1, "render --jsonl -f " + data, {"data.jsonl: line 2: "});
+  expect_error(1, "perplexity -q --jsonl -f " + write("empty.jsonl", ""), {"empty.jsonl: has no line", "expected"});
 }
 
 TEST_F(MistakenFile, AWebPageIsNamedWithItsSize) {
