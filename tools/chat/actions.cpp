@@ -9,6 +9,8 @@
 #include "tools/chat/stats.h"
 #include "tools/terminal/language.h"
 #include "weights/io/error.h"
+#include "weights/io/file_lock.h"
+#include "weights/io/output_file.h"
 #include "weights/io/quote.h"
 
 namespace minimind {
@@ -194,7 +196,10 @@ void ChatActions::load(const std::string& path) {
   notices_.say("{}: {}", path, counted_turns(conversation_.turns()));
 }
 
+// A file that another process works on, or that this one writes when it ends, is left alone.
 void ChatActions::save(const std::string& path) const {
+  { const OutputFile probe(path); }
+  const FileLock lock(path);
   write_conversation(path, conversation_.state());
 }
 

@@ -465,6 +465,12 @@ TEST_F(ChatTerminal, AFileThatIsInUseIsToldBeforeTheModelAnswers) {
     EXPECT_NE(refused.err.find(path("kept") + ": is in use by process "), std::string::npos) << refused.err;
     EXPECT_NE(refused.err.find("minimind chat"), std::string::npos) << refused.err;
     EXPECT_EQ(run(saying("好") + option + path("other") + " -p a").status, 0);
+    const Outcome saved = run(saying("好") + "--turns" + input("a\n/save " + path("kept") + "\n"));
+    EXPECT_EQ(saved.status, 1);
+    EXPECT_NE(saved.err.find(path("kept") + ": is in use by process "), std::string::npos) << saved.err;
+    first.type("/save " + path("kept") + "\r");
+    EXPECT_SHOWN(first, "is in use by this process");
+    EXPECT_FALSE(std::filesystem::exists(path("kept")));
     first.signal(SIGKILL);
     EXPECT_EQ(first.status(), 128 + SIGKILL);
     EXPECT_EQ(run(saying("好") + kept + " -p a").status, 0) << "the lock goes with the process";
