@@ -101,6 +101,7 @@ int chat_on_terminal(ChatActions& actions, const ChatNotices& notices, TerminalS
     }
     cancelled = false;
     if (perform(actions, entry.text, notices, signals) == ChatActions::Next::leave) return 0;
+    if (signals.ended) return status_after_signal(signals.ended);
     std::fputs("\n", screen);
   }
 }

@@ -553,6 +553,9 @@ TEST_F(ChatTerminal, ASignalEndsItWithItsStatus) {
     EXPECT_SHOWN(answering, "，");
     answering.signal(signal);
     EXPECT_EQ(answering.status(), status);
+    const std::string& shown = answering.shown();
+    ASSERT_NE(shown.find("(stopped)"), std::string::npos) << shown;
+    EXPECT_EQ(shown.find("> ", shown.find("(stopped)")), std::string::npos) << "no prompt comes after it";
   }
 }
 
