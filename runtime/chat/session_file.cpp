@@ -223,6 +223,10 @@ ModelIdentity identify(const Checkpoint& checkpoint, WeightType type) {
   return {.name = checkpoint.path, .sha256 = hash.hex_digest(), .config = checkpoint.config};
 }
 
+bool is_session(std::string_view file) {
+  return file.starts_with(magic);
+}
+
 void save_session(const std::string& path, const ModelIdentity& model, const ConversationState& conversation,
                   Context& context) {
   // After an interrupt or an error the context may hold another beginning than the conversation's tokens have.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "runtime/chat/conversation.h"
 #include "runtime/engine/context.h"
@@ -34,6 +35,9 @@ ModelIdentity identify(const Checkpoint& checkpoint, WeightType type);
 // The file appears under its name only when it is whole. Throws Error as OutputFile does.
 void save_session(const std::string& path, const ModelIdentity& model, const ConversationState& conversation,
                   Context& context);
+
+// Whether a file's content begins as that of a session does.
+bool is_session(std::string_view file);
 
 // Reads it again: fills the context, which is for the same model, and returns the conversation, for
 // Conversation::restore(). Nothing is then computed anew. Which tokenizer and template there were does not matter: with

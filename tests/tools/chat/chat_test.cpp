@@ -289,6 +289,13 @@ TEST_F(Chat, ASessionGoesOnWithoutComputingAnythingTwice) {
             1);
 }
 
+TEST_F(Chat, LoadSaysThatAFileIsASession) {
+  EXPECT_EQ(run(saying("好") + "--session " + path("s") + " -p a").status, 0);
+  const Outcome outcome = run(saying("好") + "--load " + path("s") + " -p a");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find(path("s") + ": is a session, expected a conversation"), std::string::npos) << outcome.err;
+}
+
 TEST_F(Chat, SessionAndSaveAreTwoFiles) {
   EXPECT_EQ(run(saying("好") + "--session " + path("s") + " --save " + path("./s") + " -p a").status, 2);
 }
