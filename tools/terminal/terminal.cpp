@@ -55,7 +55,8 @@ NoEcho::NoEcho() {
   termios quiet{};
   if (tcgetattr(STDIN_FILENO, &before_) != 0) return;
   quiet = before_;
-  quiet.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+  // The terminal's own line editing would take Ctrl-D and others of what is typed ahead.
+  quiet.c_lflag &= ~static_cast<tcflag_t>(ECHO | ICANON | IEXTEN);
   changed_ = tcsetattr(STDIN_FILENO, TCSADRAIN, &quiet) == 0;
 }
 

@@ -566,6 +566,15 @@ TEST_F(ChatTerminal, ASignalEndsItWithItsStatus) {
   }
 }
 
+TEST_F(ChatTerminal, CtrlDTypedDuringAnAnswerLeavesBehindIt) {
+  PseudoTerminal terminal = start("chat --seed 1 --ignore-eos -n 100 " + demo);
+  EXPECT_SHOWN(terminal, "> ");
+  terminal.type("山居\r");
+  EXPECT_SHOWN(terminal, "，");
+  terminal.type("\x04");
+  EXPECT_EQ(terminal.status(), 0);
+}
+
 // A key, a piece of text or a paste.
 std::string random_typing(std::mt19937& random) {
   static const std::vector<std::string> typing = {
