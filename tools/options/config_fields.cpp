@@ -101,8 +101,10 @@ std::vector<std::string> lora_notes(const Checkpoint& checkpoint) {
     if (!own->without_experts.empty()) notes.push_back(without_experts_text(*own));
   }
   for (const LoraMerge& lora : checkpoint.loras) {
-    notes.push_back(localized("LoRA of {} merged into {} (first: {}), kept as f32", rank_text(lora),
-                              counted(lora.changed.size(), "{} tensor", "{} tensors"), lora.changed.front()));
+    if (!lora.changed.empty()) {
+      notes.push_back(localized("LoRA of {} merged into {} (first: {}), kept as f32", rank_text(lora),
+                                counted(lora.changed.size(), "{} tensor", "{} tensors"), lora.changed.front()));
+    }
     if (lora.base_tensors > 0) {
       notes.push_back(localized("{}: only its LoRA is used, not the {} of the model it also holds", lora.path,
                                 counted(lora.base_tensors, "{} tensor", "{} tensors")));

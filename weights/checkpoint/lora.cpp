@@ -177,10 +177,6 @@ LoraMerge merge_lora(StoredTensors& tensors, const StoredTensors& pairs, const L
     merge.largest_rank = std::max(merge.largest_rank, rank);
     merge.changed.push_back(weight->first);
   }
-  if (merge.changed.empty() && !merge.without_experts.empty()) {
-    throw Error(fmt::format("{}: is for experts alone, from {} on, and the model is dense; expected an MoE model",
-                            lora.path, merge.without_experts.front()));
-  }
   return merge;
 }
 
