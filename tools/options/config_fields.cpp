@@ -95,9 +95,11 @@ std::string assumptions(const Checkpoint& checkpoint) {
 std::vector<std::string> lora_notes(const Checkpoint& checkpoint) {
   std::vector<std::string> notes;
   if (const auto& own = checkpoint.own_lora) {
-    notes.push_back(localized("the checkpoint's own LoRA of {} merged into {} (first: {}), kept as f32",
-                              rank_text(*own), counted(own->changed.size(), "{} tensor", "{} tensors"),
-                              own->changed.front()));
+    if (!own->changed.empty()) {
+      notes.push_back(localized("the checkpoint's own LoRA of {} merged into {} (first: {}), kept as f32",
+                                rank_text(*own), counted(own->changed.size(), "{} tensor", "{} tensors"),
+                                own->changed.front()));
+    }
     if (!own->without_experts.empty()) notes.push_back(without_experts_text(*own));
   }
   for (const LoraMerge& lora : checkpoint.loras) {
