@@ -93,9 +93,10 @@ bool is_list_of_mappings(const jinja::Value& value) {
 ChatInput parse_chat_input(std::string_view json, const std::string& source) {
   const jinja::Value value = jinja::parse_json(json, source);
   const jinja::Dict* const object = value.dict();
-  if (!object) throw Error(fmt::format("{}: is {}; wanted a JSON object with \"messages\"", source, value.kind_name()));
+  if (!object)
+    throw Error(fmt::format("{}: is {}, expected a JSON object with \"messages\"", source, value.kind_name()));
   const auto require = [&](bool fits, std::string_view key, std::string_view wanted, const jinja::Value& found) {
-    if (!fits) throw Error(fmt::format("{}: \"{}\" is {}; wanted {}", source, key, found.kind_name(), wanted));
+    if (!fits) throw Error(fmt::format("{}: \"{}\" is {}, expected {}", source, key, found.kind_name(), wanted));
   };
   ChatInput input;
   for (const auto& [key, field] : object->entries()) {

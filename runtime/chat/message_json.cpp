@@ -35,7 +35,7 @@ Value value_of(Dict dict) {
 class Fields {
  public:
   Fields(const Value& value, std::string where) : object_(value.dict()), where_(std::move(where)) {
-    if (!object_) throw Error(fmt::format("{} is {}; wanted an object", where_, value.kind_name()));
+    if (!object_) throw Error(fmt::format("{} is {}, expected an object", where_, value.kind_name()));
   }
 
   // Null counts as absent.
@@ -66,7 +66,7 @@ class Fields {
   }
 
   [[noreturn]] void fail(const char* key, const Value& found, std::string_view wanted) const {
-    throw Error(fmt::format("{}.{} is {}; wanted {}", where_, key, found.kind_name(), wanted));
+    throw Error(fmt::format("{}.{} is {}, expected {}", where_, key, found.kind_name(), wanted));
   }
 
   const std::string& where() const { return where_; }
@@ -77,7 +77,7 @@ class Fields {
 };
 
 const std::vector<Value>& items_of(const Value& value, const std::string& where, std::string_view wanted) {
-  if (!value.list()) throw Error(fmt::format("{} is {}; wanted {}", where, value.kind_name(), wanted));
+  if (!value.list()) throw Error(fmt::format("{} is {}, expected {}", where, value.kind_name(), wanted));
   return value.list()->items;
 }
 
@@ -103,7 +103,7 @@ ToolCall read_call(const Value& value, const std::string& where) {
   call.arguments = arguments->text() ? arguments->text()->bytes : json_line(*arguments);
   const std::string place = fields.where() + ".arguments";
   const Value parsed = jinja::parse_json(call.arguments, place);
-  if (!parsed.dict()) throw Error(fmt::format("{} is {}; wanted a JSON object", place, parsed.kind_name()));
+  if (!parsed.dict()) throw Error(fmt::format("{} is {}, expected a JSON object", place, parsed.kind_name()));
   return call;
 }
 
@@ -168,7 +168,7 @@ Value read_tools(const Value& tools, const std::string& where) {
     const Fields outer(tool, place);
     const auto type = outer.text("type");
     if (type && *type != "function") {
-      throw Error(fmt::format("{}.type is {}; wanted \"function\"", place, quoted(*type)));
+      throw Error(fmt::format("{}.type is {}, expected \"function\"", place, quoted(*type)));
     }
     const Value* const function = outer.find("function");
     if (type && !function) throw Error(fmt::format("{} has no \"function\"", place));

@@ -98,7 +98,7 @@ std::string header_text(const ModelIdentity& model, const ConversationState& con
 class Header {
  public:
   Header(std::string_view json, const std::string& path) : path_(path), value_(jinja::parse_json(json, path)) {
-    if (!value_.dict()) throw Error(fmt::format("{}: its header is {}; wanted an object", path, value_.kind_name()));
+    if (!value_.dict()) throw Error(fmt::format("{}: its header is {}, expected an object", path, value_.kind_name()));
   }
 
   const jinja::Value& get(const char* key) const {
@@ -125,7 +125,7 @@ class Header {
   }
 
   [[noreturn]] void fail(const char* key, std::string_view wanted) const {
-    throw Error(fmt::format("{}: \"{}\" in its header is {}; wanted {}", path_, key, get(key).kind_name(), wanted));
+    throw Error(fmt::format("{}: \"{}\" in its header is {}, expected {}", path_, key, get(key).kind_name(), wanted));
   }
 
  private:
@@ -152,7 +152,7 @@ void check_model(const Header& header, const std::string& path, const ModelIdent
   for (const auto& [key, wanted] : shape) {
     if (header.count(key) == wanted) continue;
     throw Error(
-        fmt::format("{}: \"{}\" in its header is {}; wanted the model's {}", path, key, header.count(key), wanted));
+        fmt::format("{}: \"{}\" in its header is {}, expected the model's {}", path, key, header.count(key), wanted));
   }
 }
 
@@ -205,7 +205,7 @@ void fill(Context& context, std::span<const std::int32_t> tokens, ByteReader& re
   for (const auto part : parts) wanted += part.size();
   if (wanted != given) {
     context.assign(before);
-    reader.fail(fmt::format("it has {} bytes of keys and values; wanted {}", given, wanted));
+    reader.fail(fmt::format("it has {} bytes of keys and values, expected {}", given, wanted));
   }
   for (const auto part : parts) {
     const auto bytes = reader.take(part.size());

@@ -82,7 +82,7 @@ std::span<const Dry::Penalty> Dry::penalties() {
 namespace {
 
 void require(bool fits, const char* option, double value, const char* wanted) {
-  if (!fits) throw UsageError(fmt::format("--{} is {}, wanted {}", option, value, wanted));
+  if (!fits) throw UsageError(fmt::format("--{} is {}, expected {}", option, value, wanted));
 }
 
 void check(const DryOptions& dry) {
@@ -90,7 +90,7 @@ void check(const DryOptions& dry) {
   require(dry.base >= 1 && dry.base <= 1e6, "dry-base", dry.base, "1 to 1e6");
   const auto& breakers = dry.sequence_breakers;
   if (std::find(breakers.begin(), breakers.end(), "") != breakers.end()) {
-    throw UsageError("--dry-sequence-breaker is empty, wanted a text");
+    throw UsageError("--dry-sequence-breaker is empty, expected a text");
   }
 }
 
@@ -177,7 +177,7 @@ void Sampler::accept(std::int32_t token) {
 
 std::int32_t Sampler::sample(std::span<const float> logits, std::span<const std::uint8_t> allowed) {
   if (!std::all_of(logits.begin(), logits.end(), [](float logit) { return std::isfinite(logit); })) {
-    throw Error("the logits hold NaN or infinity: the checkpoint's weights are damaged or have overflowed");
+    throw Error("the logits hold NaN or infinity: the checkpoint's weights are corrupt or have overflowed");
   }
   allowed_ = allowed;
   if (dry_) {

@@ -51,7 +51,7 @@ void GrammarReader::skip_space(bool newlines) {
 }
 
 char32_t GrammarReader::take_character() {
-  if (at_end()) fail("the grammar ends here; wanted a character");
+  if (at_end()) fail("the grammar ends here, expected a character");
   if (peek() == '\\') return take_escape();
   const Utf8Char next = first_utf8(text_.substr(at_));
   at_ += next.size;
@@ -81,7 +81,7 @@ char32_t GrammarReader::take_escape() {
     case 'U':
       break;
     default:
-      fail_at(begin, "this escape is unknown; wanted \\n \\r \\t \\\\ \\\" \\[ \\] \\- \\xHH \\uHHHH or \\UHHHHHHHH");
+      fail_at(begin, "this escape is unknown, expected \\n \\r \\t \\\\ \\\" \\[ \\] \\- \\xHH \\uHHHH or \\UHHHHHHHH");
   }
   const std::size_t digits = kind == 'x' ? 2 : kind == 'u' ? 4 : 8;
   const std::string_view hex = text_.substr(at_, digits);
@@ -150,16 +150,16 @@ class GrammarParser {
   void parse_rule() {
     const std::size_t begin = reader_.position();
     const std::string name = parse_name();
-    if (name.empty()) reader_.fail("wanted the name of a rule, of letters, digits and -");
+    if (name.empty()) reader_.fail("expected the name of a rule, of letters, digits and -");
     reader_.skip_space(false);
-    if (!reader_.take_if("::=")) reader_.fail(fmt::format("wanted ::= after the name {}", quoted(name)));
+    if (!reader_.take_if("::=")) reader_.fail(fmt::format("expected ::= after the name {}", quoted(name)));
     reader_.skip_space(true);
     Rule& rule = *reader_.located(begin, [&] { return &rule_of(name, begin); });
     if (rule.defined) reader_.fail_at(begin, fmt::format("rule {} is defined twice", quoted(name)));
     rule.defined = true;
     const std::vector<Sequence> alternatives = parse_alternatives(0);
     if (!reader_.at_end() && !reader_.take_if("\n") && !reader_.take_if("\r\n") && !reader_.take_if("\r")) {
-      reader_.fail("wanted the end of the rule: | or the end of the line");
+      reader_.fail("expected the end of the rule: | or the end of the line");
     }
     reader_.located(begin, [&] { builder_.define(rule.id, alternatives); });
     reader_.skip_space(true);
@@ -246,7 +246,7 @@ class GrammarParser {
     reader_.skip_space(true);
     const std::vector<Sequence> alternatives = parse_alternatives(nesting + 1);
     if (reader_.at_end()) reader_.fail_at(begin, "this parenthesis is not closed");
-    if (!reader_.take_if(")")) reader_.fail("wanted | or )");
+    if (!reader_.take_if(")")) reader_.fail("expected | or )");
     return builder_.choice(alternatives);
   }
 
@@ -266,7 +266,7 @@ class GrammarParser {
         reader_.skip_space(true);
         max = reader_.starts_with("}") ? std::optional<std::size_t>() : parse_count();
       }
-      if (!reader_.take_if("}")) reader_.fail("wanted }");
+      if (!reader_.take_if("}")) reader_.fail("expected }");
       item = builder_.repeat(item, min, max);
     } else {
       return false;
@@ -279,7 +279,7 @@ class GrammarParser {
     for (; !reader_.at_end() && reader_.peek() >= '0' && reader_.peek() <= '9'; ++digits) {
       count = std::min(count * 10 + static_cast<std::size_t>(reader_.take() - '0'), std::size_t{1} << 32);
     }
-    if (digits == 0) reader_.fail("wanted a number");
+    if (digits == 0) reader_.fail("expected a number");
     reader_.skip_space(true);
     return count;
   }

@@ -146,7 +146,7 @@ class PatternParser {
       const std::size_t min = parse_count();
       std::optional<std::size_t> max = min;
       if (take_if(",")) max = starts_with("}") ? std::optional<std::size_t>() : parse_count();
-      if (!take_if("}")) fail("wanted }");
+      if (!take_if("}")) fail("expected }");
       atom = builder().repeat(atom, min, max);
     } else {
       return;
@@ -159,7 +159,7 @@ class PatternParser {
     for (; !at_end() && pattern_[at_] >= '0' && pattern_[at_] <= '9'; ++digits, ++at_) {
       count = std::min(count * 10 + static_cast<std::size_t>(pattern_[at_] - '0'), std::size_t{1} << 32);
     }
-    if (digits == 0) fail("wanted a number");
+    if (digits == 0) fail("expected a number");
     return count;
   }
 

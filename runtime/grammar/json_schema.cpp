@@ -306,7 +306,7 @@ class SchemaCompiler {
 
 Grammar json_schema_grammar(const SchemaJson& schema, const std::string& source) {
   try {
-    if (!schema.is_object() && !schema.is_boolean()) SchemaPlace{source, "#"}.fail("wanted a schema: a JSON object");
+    if (!schema.is_object() && !schema.is_boolean()) SchemaPlace{source, "#"}.fail("expected a schema: a JSON object");
     return SchemaCompiler(schema, source).compile();
   } catch (const SchemaError&) {
     throw;

@@ -116,7 +116,7 @@ bool is_exact(const SchemaJson& value) {
 }
 
 void check_constants(const SchemaJson& values, const SchemaPlace& place) {
-  if (!values.is_array() || values.empty()) place.fail("wanted an array of at least one value");
+  if (!values.is_array() || values.empty()) place.fail("expected an array of at least one value");
   if (!is_exact(values)) place.fail("holds an integer of over 64 bits, which JSON readers round; write it as a string");
 }
 
@@ -198,7 +198,7 @@ void check_keywords(const SchemaJson& schema, const SchemaPlace& place) {
                              minimind::quoted(name)));
     }
     const std::string_view wanted = wrong(value, keyword->wants);
-    if (!wanted.empty()) place.at(name).fail(fmt::format("found {}; wanted {}", describe(value), wanted));
+    if (!wanted.empty()) place.at(name).fail(fmt::format("found {}, expected {}", describe(value), wanted));
     if (name == "enum") check_constants(value, place.at(name));
     if (name == "const") check_constants(SchemaJson::array({value}), place.at(name));
   }

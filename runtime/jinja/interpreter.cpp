@@ -187,7 +187,7 @@ Interpreter::Flow Interpreter::execute_captured(const Statement& statement, Fram
   const Value result = evaluate(*statement.value, frame);
   captured_ = outer_captured;
   if (statement.kind == StatementKind::filter_block) {
-    if (!result.text()) throw Failure("the filters of a block give " + result.kind_name() + "; wanted a string");
+    if (!result.text()) throw Failure("the filters of a block give " + result.kind_name() + ", expected a string");
     emit(result.text()->bytes);
   } else if (statement.target->kind == ExpressionKind::namespace_attribute &&
              !variable(statement.target->variable, frame).name_space()) {
@@ -240,7 +240,7 @@ void Interpreter::assign(const Expression& target, const Value& value, Frame& fr
     throw Failure(
         "found " +
         std::string(parts.size() > wanted ? "more than " + std::to_string(wanted) : std::to_string(parts.size())) +
-        " items to assign; wanted " + std::to_string(wanted));
+        " items to assign, expected " + std::to_string(wanted));
   }
   for (std::size_t i = 0; i < wanted; ++i) assign(*target.children[i], parts[i], frame);
 }
@@ -401,7 +401,7 @@ Arguments Interpreter::evaluate_arguments(const ArgumentExpressions& expressions
   if (expressions.mapping) {
     const Value mapping = evaluate(*expressions.mapping, frame);
     offset_ = expressions.mapping->offset;
-    if (!mapping.dict()) throw Failure("found " + mapping.kind_name() + " behind **; wanted a mapping");
+    if (!mapping.dict()) throw Failure("found " + mapping.kind_name() + " behind **, expected a mapping");
     context_.budget.make(mapping.dict()->size() * sizeof(Dict::Entry));
     for (const auto& [key, value] : mapping.dict()->entries()) {
       const std::string& name = string_argument(key, "the name of an argument").bytes;

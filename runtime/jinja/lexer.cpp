@@ -214,7 +214,7 @@ class Lexer {
     } else if (symbol == ')' || symbol == ']' || symbol == '}') {
       if (open.empty() || open.back() != symbol) {
         throw SyntaxError(at_, std::string("unexpected '") + symbol + "'" +
-                                   (open.empty() ? "" : std::string("; wanted '") + open.back() + "'"));
+                                   (open.empty() ? "" : std::string(", expected '") + open.back() + "'"));
       }
       open.pop_back();
     }
@@ -453,7 +453,7 @@ void TokenStream::expect_name(std::string_view name) {
 }
 
 void TokenStream::fail_wanting(std::string_view wanted) const {
-  throw SyntaxError(offset(), "found " + describe(current()) + "; wanted " + std::string(wanted));
+  throw SyntaxError(offset(), "found " + describe(current()) + ", expected " + std::string(wanted));
 }
 
 }  // namespace minimind::jinja

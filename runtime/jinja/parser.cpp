@@ -158,7 +158,7 @@ void ExpressionParser::mark_stored(Expression& target) const {
     if (loops > 0 && target.name == "loop") throw SyntaxError(target.offset, "cannot assign to 'loop' in a for loop");
     target.stored = true;
   } else if (target.kind != ExpressionKind::namespace_attribute) {
-    throw SyntaxError(target.offset, "cannot assign to this; wanted a name");
+    throw SyntaxError(target.offset, "cannot assign to this, expected a name");
   }
 }
 
@@ -171,7 +171,7 @@ ExpressionPtr ExpressionParser::parse_target(bool with_namespace) {
 ExpressionPtr ExpressionParser::parse_name_target() {
   if (!tokens_.is(TokenKind::name)) tokens_.fail_wanting("a name");
   auto target = parse_name(false);
-  if (target->kind != ExpressionKind::name) throw SyntaxError(target->offset, "cannot assign to this; wanted a name");
+  if (target->kind != ExpressionKind::name) throw SyntaxError(target->offset, "cannot assign to this, expected a name");
   target->stored = true;
   return target;
 }

@@ -292,13 +292,13 @@ void refuse_markup(const Text& text) {
 std::int64_t integer_argument(const Value& value, std::string_view what) {
   require_defined(value);
   const auto number = value.integer();
-  if (!number) throw Failure(std::string(what) + " is " + value.kind_name() + "; wanted an integer");
+  if (!number) throw Failure(std::string(what) + " is " + value.kind_name() + ", expected an integer");
   return *number;
 }
 
 const Text& string_argument(const Value& value, std::string_view what) {
   require_defined(value);
-  if (!value.text()) throw Failure(std::string(what) + " is " + value.kind_name() + "; wanted a string");
+  if (!value.text()) throw Failure(std::string(what) + " is " + value.kind_name() + ", expected a string");
   refuse_markup(*value.text());
   return *value.text();
 }

@@ -48,7 +48,7 @@ class Fields {
 
   [[noreturn]] void fail(std::string_view key, std::string_view found, std::string_view wanted,
                          std::string_view advice = damaged) const {
-    throw Error(fmt::format("{}: {}: found {}; wanted {}; {}", source_, key, found, wanted, advice));
+    throw Error(fmt::format("{}: {}: found {}, expected {}; {}", source_, key, found, wanted, advice));
   }
 
   const std::string* optional_text(std::string_view key) const {

@@ -60,8 +60,8 @@ void read_merges(const JsonFields& model, TokenizerData& data) {
     if (is_heading) continue;
     const auto merge = as_merge(merges[i]);
     if (!merge) {
-      throw Error(
-          fmt::format("{}: model.merges[{}]: found {}; wanted {}", data.source, i, describe(merges[i]), merge_wanted));
+      throw Error(fmt::format("{}: model.merges[{}]: found {}, expected {}", data.source, i, describe(merges[i]),
+                              merge_wanted));
     }
     data.merges.push_back(*merge);
   }
@@ -168,7 +168,7 @@ void read_tokenizer_config(const std::string& path, TokenizerData& data) {
 std::string read_template_file(const std::string& path) {
   const auto file = MappedFile::open(path);
   const std::string text(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
-  if (!is_utf8(text)) throw Error(fmt::format("{}: is not UTF-8; a Jinja template is wanted", path));
+  if (!is_utf8(text)) throw Error(fmt::format("{}: is not UTF-8, expected a Jinja template", path));
   return text;
 }
 

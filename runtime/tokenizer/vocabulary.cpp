@@ -23,7 +23,7 @@ std::optional<std::int32_t> find_id(const Ids& ids, std::string_view text) {
 
 void check_range(std::int32_t id, const std::string& where) {
   if (id >= 0 && id < max_vocab_size) return;
-  throw Error(fmt::format("{}: found id {}; wanted one from 0 to {}", where, id, max_vocab_size - 1));
+  throw Error(fmt::format("{}: found id {}, expected one from 0 to {}", where, id, max_vocab_size - 1));
 }
 
 }  // namespace
@@ -40,10 +40,10 @@ void Vocabulary::add_model_tokens(const TokenizerData& data) {
     if (id < 0 || id >= max_vocab_size) check_range(id, where());
     Token& token = place(id);
     if (token.exists) {
-      throw Error(fmt::format("{}: found id {}, which {} has; wanted an id for each", where(), id,
+      throw Error(fmt::format("{}: found id {}, which {} has, expected an id for each", where(), id,
                               minimind::quoted(token.text)));
     }
-    if (!model_ids_.emplace(text, id).second) throw Error(fmt::format("{}: found twice; wanted once", where()));
+    if (!model_ids_.emplace(text, id).second) throw Error(fmt::format("{}: found twice, expected once", where()));
     token = {text, from_byte_level(text).value_or(text), true, false};
   }
 }
@@ -54,20 +54,20 @@ void Vocabulary::add_added_tokens(const TokenizerData& data) {
   for (std::size_t i = 0; i < data.added_tokens.size(); ++i) {
     const AddedToken& added = data.added_tokens[i];
     const std::string where = fmt::format("{}: added_tokens[{}], {}", data.source, i, minimind::quoted(added.content));
-    if (added.content.empty()) throw Error(fmt::format("{}: found an empty content; wanted a text", where));
+    if (added.content.empty()) throw Error(fmt::format("{}: found an empty content, expected a text", where));
     check_range(added.id, where);
     const std::int32_t given = model_id_of(added.content).value_or(next_id);
     if (added.id != given) {
-      throw Error(fmt::format("{}: found id {}; wanted {}, which is what Hugging Face tokenizers makes of it", where,
+      throw Error(fmt::format("{}: found id {}, expected {}, which is what Hugging Face tokenizers makes of it", where,
                               added.id, given));
     }
     if (!added_ids_.emplace(added.content, given).second)
-      throw Error(fmt::format("{}: found twice; wanted once", where));
+      throw Error(fmt::format("{}: found twice, expected once", where));
     next_id = std::max(next_id, given + 1);
     Token& token = place(given);
     if (token.exists && token.text != added.content) {
       throw Error(
-          fmt::format("{}: found id {}, which {} has; wanted another", where, given, minimind::quoted(token.text)));
+          fmt::format("{}: found id {}, which {} has, expected another", where, given, minimind::quoted(token.text)));
     }
     token = {added.content, from_byte_level(added.content).value_or(added.content), true, added.special};
   }

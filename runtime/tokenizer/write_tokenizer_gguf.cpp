@@ -53,7 +53,7 @@ std::string merge_text(const TokenizerData& data, std::size_t rank) {
   for (const std::string* const part : {&left, &right}) {
     if (!part->empty() && part->find(' ') == std::string::npos) continue;
     throw Error(
-        fmt::format("{}: model.merges[{}]: found {}; wanted a token without spaces, as a GGUF spells a merge "
+        fmt::format("{}: model.merges[{}]: found {}, expected a token without spaces, as a GGUF spells a merge "
                     "\"a b\"",
                     data.source, rank, minimind::quoted(*part)));
   }

@@ -52,7 +52,7 @@ inline std::vector<float> read_golden_logits(const std::filesystem::path& path, 
   const std::size_t size = rows * cols * sizeof(float);
   const std::string shape = "'shape': (" + std::to_string(rows) + ", " + std::to_string(cols) + ")";
   if (file.find("'<f4', 'fortran_order': False, " + shape) == std::string::npos || file.size() < size) {
-    throw std::runtime_error(path.string() + ": wanted float32 with " + shape);
+    throw std::runtime_error(path.string() + ": expected float32 with " + shape);
   }
   std::vector<float> logits(rows * cols);
   std::memcpy(logits.data(), file.data() + file.size() - size, size);

@@ -50,7 +50,7 @@ inline StoredTensor zeros(const Shape& shape, DType dtype = DType::f32) {
 }
 
 inline std::vector<float> floats_of(const StoredTensor& tensor) {
-  if (tensor.dtype != DType::f32) throw std::runtime_error("wanted an f32 tensor");
+  if (tensor.dtype != DType::f32) throw std::runtime_error("expected an f32 tensor");
   std::vector<float> values(tensor.data.size() / sizeof(float));
   std::memcpy(values.data(), tensor.data.data(), tensor.data.size());
   return values;

@@ -140,7 +140,7 @@ std::string to_text(const BenchReport& report) {
   text +=
       "\nTokens/s are medians. Decode is rated by the weights and the cache it reads, against reading a buffer as "
       "large as the\nweights; a prompt by its arithmetic, against multiply-add in registers, of int8 where matrices "
-      "are held in blocks.\nMeasured in between, on so many threads:\n\n";
+      "are held in blocks.\nMeasured in between, by number of threads:\n\n";
   for (const BenchLimit& limit : report.limits) {
     if (!limit.per_second.empty()) text += line_of(limit);
   }

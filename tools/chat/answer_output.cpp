@@ -82,7 +82,8 @@ void TextOutput::finish(const Answer& answer) {
   end_part();
   if (std::exchange(has_no_call_, false)) {
     notices_.say(
-        "what follows <tool_call> is no call, expected {{\"name\": ..., \"arguments\": {{...}}}}; it is shown as text");
+        "what follows <tool_call> is not a call, expected {{\"name\": ..., \"arguments\": {{...}}}}; it is shown as "
+        "text");
   }
   if (answer.withdrawn) return;
   const bool empty = answer.message.content.empty() && answer.message.tool_calls.empty();

@@ -86,19 +86,19 @@ NpyReader::NpyReader(const std::string& path) : file_(MappedFile::open(path)) {
   const auto bytes = file_->bytes();
   const auto byte = [&](std::size_t i) { return static_cast<std::size_t>(bytes[i]); };
   if (bytes.size() < 12 || std::memcmp(bytes.data(), "\x93NUMPY", 6) != 0) {
-    throw Error(fmt::format("{}: is no .npy file", path));
+    throw Error(fmt::format("{}: is not a .npy file", path));
   }
   const bool version_1 = byte(6) == 1;
   const std::size_t start = version_1 ? 10 : 12;
   const std::size_t length = byte(8) | byte(9) << 8 | (version_1 ? 0 : byte(10) << 16 | byte(11) << 24);
-  if (length > bytes.size() - start) throw Error(fmt::format("{}: is cut off inside its header", path));
+  if (length > bytes.size() - start) throw Error(fmt::format("{}: is truncated inside its header", path));
   const std::string header(reinterpret_cast<const char*>(bytes.data()) + start, std::min<std::size_t>(length, 1000));
   static const std::regex shape(R"('shape': *\((\d{1,15}), *(\d{1,15}),? *\))");
   std::smatch match;
   if (header.find("'<f4'") == std::string::npos || header.find("'fortran_order': False") == std::string::npos ||
       !std::regex_search(header, match, shape)) {
-    throw Error(fmt::format("{}: holds {}, wanted float32 ('<f4') in C order with the shape (tokens, vocabulary)", path,
-                            minimind::quoted(header.substr(0, header.find_last_not_of(" \n") + 1))));
+    throw Error(fmt::format("{}: holds {}, expected float32 ('<f4') in C order with the shape (tokens, vocabulary)",
+                            path, minimind::quoted(header.substr(0, header.find_last_not_of(" \n") + 1))));
   }
   rows_ = std::stoull(match[1]);
   cols_ = std::stoull(match[2]);

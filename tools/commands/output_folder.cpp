@@ -28,7 +28,7 @@ bool is_part_of_a_model(const std::string& name) {
 void check_contents(const std::string& folder, const std::vector<std::string>& names, bool replace) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
-    if (!replace) throw Error(fmt::format("{}: is there already and holds {}; --force writes into it", folder, name));
+    if (!replace) throw Error(fmt::format("{}: already exists and holds {}; --force writes into it", folder, name));
     if (is_part_of_a_model(name) && std::find(names.begin(), names.end(), name) == names.end()) {
       throw Error(
           fmt::format("{}: holds {}, which would be read along with the new files; remove it first", folder, name));
@@ -43,7 +43,7 @@ OutputFolder::OutputFolder(std::string path, const std::vector<std::string>& nam
   std::error_code failed;
   if (fs::exists(path_, failed) && !fs::is_directory(path_, failed)) {
     throw Error(
-        fmt::format("{}: is a file, wanted a folder to write to; name a .gguf or .pth to write one file", path_));
+        fmt::format("{}: is a file, expected a folder to write to; name a .gguf or .pth to write one file", path_));
   }
   if (fs::is_directory(path_, failed)) {
     check_contents(path_, names, replace);

@@ -104,7 +104,7 @@ class Scorer {
   static double checked(double nats, std::size_t token) {
     if (std::isfinite(nats)) return nats;
     throw Error(
-        fmt::format("the logits before token {} are not finite numbers: the weights are damaged, or "
+        fmt::format("the logits before token {} are not finite numbers: the weights are corrupt, or "
                     "too large to be computed with",
                     token));
   }

@@ -24,7 +24,7 @@ void append(ScoredTexts& texts, std::span<const std::int32_t> tokens) {
 
 void add_answer(ScoredTexts& texts, const Ids& prompt, const Ids& answer, const std::string& name) {
   if (prompt.empty() || answer.empty()) {
-    throw Error(fmt::format("{} has a {} of 0 tokens, wanted 1 or more", name, prompt.empty() ? "prompt" : "text"));
+    throw Error(fmt::format("{} has a {} of 0 tokens, expected 1 or more", name, prompt.empty() ? "prompt" : "text"));
   }
   Ids tokens = prompt;
   tokens.insert(tokens.end(), answer.begin(), answer.end());
@@ -137,7 +137,7 @@ void add_conversation(ScoredTexts& texts, const Value& list, const std::string& 
 
 void add_text(ScoredTexts& texts, std::span<const std::int32_t> tokens, const std::string& name) {
   if (tokens.size() < 2) {
-    throw Error(fmt::format("{} has {} token{}, wanted 2 or more: the first one is not scored", name, tokens.size(),
+    throw Error(fmt::format("{} has {} token{}, expected 2 or more: the first one is not scored", name, tokens.size(),
                             tokens.size() == 1 ? "" : "s"));
   }
   append(texts, tokens);
@@ -165,7 +165,7 @@ void add_line(ScoredTexts& texts, const std::string& line, const std::string& na
     add_pretrain_text(texts, text_of(fields, "text", name), name, tokenizer, options.family);
   } else {
     throw Error(
-        fmt::format("{} is no text for --jsonl; expected a JSON string, {{\"prompt\": a string, \"text\": a "
+        fmt::format("{} is not a text for --jsonl, expected a JSON string, {{\"prompt\": a string, \"text\": a "
                     "string}}, or MiniMind's {{\"text\": ...}}, {{\"conversations\": [...]}} or "
                     "{{\"chosen\": [...], \"rejected\": [...]}}",
                     name));

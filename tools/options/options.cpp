@@ -147,7 +147,7 @@ std::string model_path(const std::string& given) {
     if (fs::is_regular_file(model, failed)) return model.lexically_normal().string();
   }
   throw Error(
-      fmt::format("the demo model is not where it should be, beside {} or in ../share/minimind; name a "
+      fmt::format("the demo model is neither next to {} nor in ../share/minimind; name a "
                   "checkpoint with --model",
                   program.string()));
 }

@@ -342,9 +342,9 @@ constexpr std::array texts = {
     Translation{"continuing {}: {}, {} in the context", "继续 {}：{}，上下文中有 {}"},
 
     // Chat: answers
-    Translation{
-        "what follows <tool_call> is no call, expected {{\"name\": ..., \"arguments\": {{...}}}}; it is shown as text",
-        "<tool_call> 之后不是有效的调用，应为 {{\"name\": ..., \"arguments\": {{...}}}}；已按文本显示"},
+    Translation{"what follows <tool_call> is not a call, expected {{\"name\": ..., \"arguments\": {{...}}}}; it is "
+                "shown as text",
+                "<tool_call> 之后不是有效的调用，应为 {{\"name\": ..., \"arguments\": {{...}}}}；已按文本显示"},
     Translation{"the model calls {}", "模型调用 {}"},
     Translation{"the answer is empty", "回答为空"},
     Translation{"the context is full: the oldest turn is dropped", "上下文已满：丢弃最早的 1 轮对话"},

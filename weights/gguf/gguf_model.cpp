@@ -101,7 +101,7 @@ class Translator {
     if (has_q_norm(family) || rope_layout(family) == RopeLayout::adjacent_pairs) return tensor;
     const std::size_t head_dim = *stated_.head_dim;
     if (tensor.shape.size() != 2 || head_dim == 0 || head_dim % 2 != 0 || tensor.shape[0] % head_dim != 0) {
-      throw Error(fmt::format("{}: {} is {}, wanted rows for whole heads of {}, an even number", path_, name,
+      throw Error(fmt::format("{}: {} is {}, expected rows for whole heads of {}, an even number", path_, name,
                               shape_text(tensor.shape), head_dim));
     }
     return reorder_rows(tensor, adjacent_pairs_to_halves(tensor.shape[0], head_dim));
@@ -115,7 +115,7 @@ class Translator {
     }
     const bool bias = experts.part.ends_with(".bias");
     if (tensor.shape.size() != (bias ? 2 : 3)) {
-      throw Error(fmt::format("{}: {} is {}, wanted one {} for each expert", path_, name, shape_text(tensor.shape),
+      throw Error(fmt::format("{}: {} is {}, expected one {} for each expert", path_, name, shape_text(tensor.shape),
                               bias ? "vector" : "matrix"));
     }
     const bool routed = experts.kind == gguf_routed_experts;
@@ -173,7 +173,7 @@ std::optional<DType> vector_type(const GgufMetadata& metadata, const std::string
   for (const DType type : {DType::f16, DType::bf16}) {
     if (name && *name == name_of(type)) return type;
   }
-  throw Error(fmt::format("{}: {} is {}, wanted f16 or bf16", path, gguf_vector_type, shown(*value)));
+  throw Error(fmt::format("{}: {} is {}, expected f16 or bf16", path, gguf_vector_type, shown(*value)));
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ std::uint32_t read_version(ByteReader& reader) {
   }
   if (version != 2 && version != 3) {
     reader.fail(
-        fmt::format("the file has version {} of GGUF, wanted 2 or 3; convert the model again with a current "
+        fmt::format("the file has version {} of GGUF, expected 2 or 3; convert the model again with a current "
                     "llama.cpp, or download the file again",
                     version));
   }
@@ -72,7 +72,7 @@ std::uint32_t read_version(ByteReader& reader) {
 
 bool read_boolean(ByteReader& reader, std::string_view what) {
   const auto byte = reader.read<std::uint8_t>();
-  if (byte > 1) reader.fail(fmt::format("{} is a bool of {}, wanted 0 or 1; {}", what, byte, damaged));
+  if (byte > 1) reader.fail(fmt::format("{} is a bool of {}, expected 0 or 1; {}", what, byte, damaged));
   return byte == 1;
 }
 
@@ -139,7 +139,7 @@ std::size_t smallest_size(GgufType type) {
 GgufType read_type(ByteReader& reader, std::string_view what) {
   const auto code = reader.read<std::uint32_t>();
   if (code > static_cast<std::uint32_t>(GgufType::f64)) {
-    reader.fail(fmt::format("{} has a value of type {}, wanted 0 to 12; {}", what, code, damaged));
+    reader.fail(fmt::format("{} has a value of type {}, expected 0 to 12; {}", what, code, damaged));
   }
   return static_cast<GgufType>(code);
 }
@@ -168,12 +168,12 @@ std::size_t read_alignment(const GgufMetadata& metadata, const ByteReader& reade
   const GgufValue* value = metadata.find(gguf_alignment_key);
   if (!value) return gguf_default_alignment;
   if (value->type != GgufType::u32 || value->is_array()) {
-    reader.fail(fmt::format("key '{}' is {}{}, wanted u32; {}", gguf_alignment_key,
+    reader.fail(fmt::format("key '{}' is {}{}, expected u32; {}", gguf_alignment_key,
                             value->is_array() ? "an array of " : "", name_of(value->type), damaged));
   }
   const auto alignment = std::get<std::uint64_t>(value->data);
   if (!std::has_single_bit(alignment)) {
-    reader.fail(fmt::format("key '{}' is {}, wanted a power of two; {}", gguf_alignment_key, alignment, damaged));
+    reader.fail(fmt::format("key '{}' is {}, expected a power of two; {}", gguf_alignment_key, alignment, damaged));
   }
   return static_cast<std::size_t>(alignment);
 }
@@ -195,13 +195,13 @@ std::vector<std::size_t> read_shape(ByteReader& reader, const std::string& what)
   const auto dimensions = reader.read<std::uint32_t>();
   if (dimensions > gguf_most_dimensions) {
     reader.fail(
-        fmt::format("{} has {} dimensions, wanted at most {}; {}", what, dimensions, gguf_most_dimensions, damaged));
+        fmt::format("{} has {} dimensions, expected at most {}; {}", what, dimensions, gguf_most_dimensions, damaged));
   }
   std::vector<std::size_t> shape(dimensions);
   for (std::size_t& size : shape) size = reader.read<std::uint64_t>();
   std::reverse(shape.begin(), shape.end());
   if (std::find(shape.begin(), shape.end(), 0u) != shape.end()) {
-    reader.fail(fmt::format("{} has the shape {}, wanted no 0; {}", what, shape_text(shape), damaged));
+    reader.fail(fmt::format("{} has the shape {}, expected no 0; {}", what, shape_text(shape), damaged));
   }
   return shape;
 }
@@ -249,11 +249,11 @@ void check_coverage(const std::vector<ListedTensor>& tensors, std::span<const st
   for (const ListedTensor* tensor : by_offset) {
     const std::string what = fmt::format("tensor {}", minimind::quoted(tensor->name));
     if (tensor->offset % alignment != 0) {
-      reader.fail(fmt::format("{} begins at byte {} of the data, wanted a multiple of {}; {}", what, tensor->offset,
+      reader.fail(fmt::format("{} begins at byte {} of the data, expected a multiple of {}; {}", what, tensor->offset,
                               alignment, damaged));
     }
     if (tensor->offset != covered) {
-      reader.fail(fmt::format("{} begins at byte {} of the data, wanted {}: it {}; {}", what, tensor->offset, covered,
+      reader.fail(fmt::format("{} begins at byte {} of the data, expected {}: it {}; {}", what, tensor->offset, covered,
                               tensor->offset < covered ? "overlaps another" : "leaves a hole", damaged));
     }
     if (covered > data_size || tensor->size > data_size - covered) {

@@ -112,7 +112,7 @@ class Settings {
   }
 
   [[noreturn]] void fail(const std::string& full_key, const GgufValue& found, std::string_view wanted) const {
-    throw Error(fmt::format("{}: {} is {}, wanted {}", source_, full_key, shown(found), wanted));
+    throw Error(fmt::format("{}: {} is {}, expected {}", source_, full_key, shown(found), wanted));
   }
 
  private:

@@ -110,11 +110,11 @@ void append_metadata(std::string& out, const GgufMetadata& metadata) {
 // The code of its type. Throws Error for what llama.cpp would not read.
 std::uint32_t check_tensor(const OutputTensor& tensor) {
   if (tensor.name.empty() || tensor.name.size() > gguf_longest_name) {
-    refuse(tensor, fmt::format("its name has {} bytes, wanted 1 to {}", tensor.name.size(), gguf_longest_name));
+    refuse(tensor, fmt::format("its name has {} bytes, expected 1 to {}", tensor.name.size(), gguf_longest_name));
   }
   if (tensor.shape.size() > gguf_most_dimensions || element_count(tensor.shape) == 0) {
-    refuse(tensor, fmt::format("its shape is {}, wanted at most {} dimensions and none of 0", shape_text(tensor.shape),
-                               gguf_most_dimensions));
+    refuse(tensor, fmt::format("its shape is {}, expected at most {} dimensions and none of 0",
+                               shape_text(tensor.shape), gguf_most_dimensions));
   }
   const auto code = gguf_code_of(tensor.dtype);
   if (!code) refuse(tensor, fmt::format("there is no type for {}", name_of(tensor.dtype)));

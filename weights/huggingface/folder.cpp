@@ -52,7 +52,7 @@ std::map<std::string, std::string> read_index(const std::string& path) {
     const std::string name = shard.is_string() ? shard.get<std::string>() : "";
     if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos ||
         name.find('\0') != std::string::npos) {
-      throw Error(fmt::format("{}: weight_map gives {} for {}, wanted the name of a file beside it", path,
+      throw Error(fmt::format("{}: weight_map gives {} for {}, expected the name of a file beside it", path,
                               minimind::quoted(shard.is_string() ? name : "no string"), minimind::quoted(tensor)));
     }
     shard_of[tensor] = name;

@@ -66,7 +66,7 @@ Json parse_header(std::string_view text, const std::string& path) {
 
 std::size_t to_size(const Json& value, std::string_view field, const std::string& where) {
   if (!value.is_number_unsigned()) {
-    fail(where, fmt::format("{} has {}, wanted a whole number of 0 or more", field, minimind::quoted(value.dump())));
+    fail(where, fmt::format("{} has {}, expected a whole number of 0 or more", field, minimind::quoted(value.dump())));
   }
   return value.get<std::size_t>();
 }
@@ -99,7 +99,7 @@ StoredTensor read_entry(const Json& entry, std::span<const std::byte> data, cons
     tensor.shape.push_back(to_size(size, "shape", where));
   }
   const Json& offsets = field(entry, "data_offsets", Json::value_t::array, where);
-  if (offsets.size() != 2) fail(where, fmt::format("has {} data_offsets, wanted 2", offsets.size()));
+  if (offsets.size() != 2) fail(where, fmt::format("has {} data_offsets, expected 2", offsets.size()));
   const std::size_t begin = to_size(offsets[0], "data_offsets", where);
   const std::size_t end = to_size(offsets[1], "data_offsets", where);
   if (begin > end || end > data.size()) {
@@ -133,7 +133,7 @@ void check_coverage(const StoredTensors& tensors, std::span<const std::byte> dat
   std::size_t covered = 0;
   for (const Offsets& part : parts) {
     if (part.begin != covered) {
-      fail(path, fmt::format("tensor {} begins at byte {} of the data, wanted {}: it {}; the file is damaged",
+      fail(path, fmt::format("tensor {} begins at byte {} of the data, expected {}: it {}; the file is damaged",
                              minimind::quoted(part.name), part.begin, covered,
                              part.begin < covered ? "overlaps another" : "leaves a hole"));
     }

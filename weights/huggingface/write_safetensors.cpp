@@ -24,7 +24,7 @@ const char* dtype_name(const OutputTensor& tensor) {
     case DType::bf16:
       return "BF16";
     default:
-      throw Error(fmt::format("tensor {} cannot be written to a .safetensors file as {}; wanted f32, f16 or bf16",
+      throw Error(fmt::format("tensor {} cannot be written to a .safetensors file as {}, expected f32, f16 or bf16",
                               minimind::quoted(tensor.name), name_of(tensor.dtype)));
   }
 }

@@ -29,7 +29,7 @@ Json read_json_object(const std::string& path) {
   const auto* const text = reinterpret_cast<const char*>(bytes.data());
   try {
     Json json = Json::parse(text, text + bytes.size(), limited_depth(path));
-    if (!json.is_object()) throw Error(fmt::format("{}: found {}; wanted a JSON object", path, describe(json)));
+    if (!json.is_object()) throw Error(fmt::format("{}: found {}, expected a JSON object", path, describe(json)));
     return json;
   } catch (const Json::parse_error& error) {
     throw Error(fmt::format("{}: is not valid JSON at byte {} of {}; copy it again", path, error.byte, bytes.size()));
@@ -39,7 +39,7 @@ Json read_json_object(const std::string& path) {
 JsonFields::JsonFields(const Json& object, std::string path, std::string name)
     : object_(object), path_(std::move(path)), name_(std::move(name)) {
   if (!object.is_object()) {
-    throw Error(fmt::format("{}: {}: found {}; wanted a JSON object", path_, name_, describe(object)));
+    throw Error(fmt::format("{}: {}: found {}, expected a JSON object", path_, name_, describe(object)));
   }
 }
 
@@ -78,7 +78,7 @@ void JsonFields::allow_only(std::initializer_list<std::string_view> known) const
 }
 
 void JsonFields::fail(std::string_view key, std::string_view wanted) const {
-  throw Error(fmt::format("{}: {}: found {}; wanted {}", path_, name_of(key),
+  throw Error(fmt::format("{}: {}: found {}, expected {}", path_, name_of(key),
                           object_.contains(key) ? describe(get(key)) : "nothing", wanted));
 }
 

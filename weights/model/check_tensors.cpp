@@ -28,11 +28,12 @@ class Expectations {
     }
     const StoredTensor& tensor = entry->second;
     if (tensor.shape != shape) {
-      throw Error(fmt::format("{}: {} is {}, wanted {}", path_, name, shape_text(tensor.shape), shape_text(shape)));
+      throw Error(fmt::format("{}: {} is {}, expected {}", path_, name, shape_text(tensor.shape), shape_text(shape)));
     }
     if (!is_float_type(tensor.dtype) && !is_block_type(tensor.dtype)) {
-      throw Error(fmt::format("{}: {} is stored as {}, wanted f32, f16 or bf16; save it again with .half() or .float()",
-                              path_, name, name_of(tensor.dtype)));
+      throw Error(
+          fmt::format("{}: {} is stored as {}, expected f32, f16 or bf16; save it again with .half() or .float()",
+                      path_, name, name_of(tensor.dtype)));
     }
   }
 

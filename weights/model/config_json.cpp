@@ -86,7 +86,7 @@ class Fields {
   }
 
   [[noreturn]] void fail(const std::string& key, const Json& found, const std::string& wanted) const {
-    throw Error(fmt::format("{}: {} is {}, wanted {}", source_, key, shown(found), wanted));
+    throw Error(fmt::format("{}: {} is {}, expected {}", source_, key, shown(found), wanted));
   }
 
   std::vector<std::string> unused() const {
@@ -218,7 +218,7 @@ StatedConfig parse_config_json(const std::string& text, const std::string& sourc
   check_not_mistaken(text, source);
   const Json object = Json::parse(text, limited_depth(source), false);
   if (object.is_discarded() || !object.is_object()) {
-    throw Error(fmt::format("{}: is not a JSON object; a model's config.json is wanted", source));
+    throw Error(fmt::format("{}: is not a JSON object, expected a model's config.json", source));
   }
   Fields fields(object, source);
   StatedConfig stated;
@@ -294,7 +294,7 @@ HiddenAct parse_hidden_act(const std::string& name, const std::string& source) {
     if (name == spelling) return act;
     known += (known.empty() ? "" : ", ") + std::string(spelling);
   }
-  throw Error(fmt::format("{}: hidden_act is {}, wanted one of {}", source, minimind::quoted(name), known));
+  throw Error(fmt::format("{}: hidden_act is {}, expected one of {}", source, minimind::quoted(name), known));
 }
 
 }  // namespace minimind

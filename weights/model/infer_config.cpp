@@ -48,7 +48,7 @@ class Inference {
     const StoredTensor* tensor = find(name);
     if (!tensor) throw Error(fmt::format("{}: tensor {} is missing", path_, name));
     if (tensor->shape.size() != 2 || tensor->shape[0] == 0 || tensor->shape[1] == 0) {
-      throw Error(fmt::format("{}: {} is {}, wanted a matrix", path_, name, shape_text(tensor->shape)));
+      throw Error(fmt::format("{}: {} is {}, expected a matrix", path_, name, shape_text(tensor->shape)));
     }
     return *tensor;
   }
@@ -167,7 +167,7 @@ class Inference {
   void attention() {
     const StoredTensor* q_norm = find(layer_tensor(0, "self_attn.q_norm.weight"));
     if (q_norm && (q_norm->shape.size() != 1 || q_norm->shape[0] == 0)) {
-      throw Error(fmt::format("{}: {} is {}, wanted [head_dim]", path_, layer_tensor(0, "self_attn.q_norm.weight"),
+      throw Error(fmt::format("{}: {} is {}, expected [head_dim]", path_, layer_tensor(0, "self_attn.q_norm.weight"),
                               shape_text(q_norm->shape)));
     }
     const HeadEvidence evidence{
@@ -265,7 +265,7 @@ class Inference {
       sources_["num_experts_per_tok"] = "--experts-per-token";
     }
     if (config_.num_experts_per_tok == 0 || config_.num_experts_per_tok > config_.num_experts) {
-      throw Error(fmt::format("{}: num_experts_per_tok is {} by {}, wanted 1 to {}, the number of experts", path_,
+      throw Error(fmt::format("{}: num_experts_per_tok is {} by {}, expected 1 to {}, the number of experts", path_,
                               config_.num_experts_per_tok, sources_["num_experts_per_tok"], config_.num_experts));
     }
     // transformers' Qwen3MoeConfig defaults to false, MiniMind to true.

@@ -94,7 +94,7 @@ void check_fused(const StoredTensor& fused, const std::string& name, bool even_r
   const bool fits = fused.shape.size() == 3 && fused.shape[0] > 0 && fused.shape[1] > 0 && fused.shape[2] > 0 &&
                     (!even_rows || fused.shape[1] % 2 == 0);
   if (fits) return;
-  throw Error(fmt::format("{}: {} is {}, wanted {}", fused.file, quoted(name), shape_text(fused.shape),
+  throw Error(fmt::format("{}: {} is {}, expected {}", fused.file, quoted(name), shape_text(fused.shape),
                           even_rows ? "[experts, 2 x moe_intermediate_size, hidden_size]"
                                     : "[experts, hidden_size, moe_intermediate_size]"));
 }

@@ -9,7 +9,8 @@
 namespace minimind {
 
 void refuse_stored_type(const StoredTensor& tensor) {
-  throw Error(fmt::format("{}: a tensor is stored as {}, wanted f32, f16 or bf16", tensor.file, name_of(tensor.dtype)));
+  throw Error(
+      fmt::format("{}: a tensor is stored as {}, expected f32, f16 or bf16", tensor.file, name_of(tensor.dtype)));
 }
 
 void read_floats(const StoredTensor& tensor, std::size_t first, std::size_t count, float* out) {

@@ -82,7 +82,7 @@ Archive open_zip(const MappedFile& file) {
                       file.path(), quoted(name)));
     }
     if (part == "byteorder" && as_text(bytes) != "little") {
-      throw Error(fmt::format("{}: byte order is {}, wanted 'little'; save it again on a little-endian machine",
+      throw Error(fmt::format("{}: byte order is {}, expected 'little'; save it again on a little-endian machine",
                               file.path(), quoted(as_text(bytes))));
     }
     if (part.starts_with("data/")) archive.storages.emplace(part.substr(5), bytes);
@@ -181,7 +181,7 @@ const Dict& find_state_dict(const Document& document, const std::string& path) {
   const Value& top = document.at(document.top);
   const auto* dict = std::get_if<Dict>(&top);
   if (dict == nullptr) {
-    throw Error(fmt::format("{}: holds a value of type {}, wanted a state dict; torch.save(model.state_dict(), ...)",
+    throw Error(fmt::format("{}: holds a value of type {}, expected a state dict; torch.save(model.state_dict(), ...)",
                             path, pickle::type_name(top)));
   }
   const Dict* wrapped = wrapped_state(document, *dict, path);
@@ -206,15 +206,15 @@ StoredTensors read_pth(std::shared_ptr<const MappedFile> file) {
     const auto* name = std::get_if<pickle::Text>(&archive.document.at(key));
     const Value& value = archive.document.at(id);
     if (name == nullptr) {
-      throw Error(fmt::format("{}: the state dict has a key of type {}, wanted names of tensors", path,
+      throw Error(fmt::format("{}: the state dict has a key of type {}, expected names of tensors", path,
                               pickle::type_name(archive.document.at(key))));
     }
     if (!is_tensor_name(name->text)) {
       throw Error(fmt::format("{}: {} is no name for a tensor; the file is damaged", path, quoted(name->text)));
     }
     if (!is_torch_tensor(value)) {
-      throw Error(fmt::format("{}: entry {} is of type {}, wanted a tensor; torch.save(model.state_dict(), ...)", path,
-                              quoted(name->text), pickle::type_name(value)));
+      throw Error(fmt::format("{}: entry {} is of type {}, expected a tensor; torch.save(model.state_dict(), ...)",
+                              path, quoted(name->text), pickle::type_name(value)));
     }
     if (!tensors.emplace(name->text, reader.read(value, name->text)).second) {
       throw Error(fmt::format("{}: has two tensors called {}", path, quoted(name->text)));

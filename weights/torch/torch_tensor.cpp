@@ -48,15 +48,15 @@ constexpr std::pair<std::string_view, DType> storage_classes[] = {
 
 std::size_t to_size(const Value& value, std::string_view what, const std::string& where) {
   const auto* integer = std::get_if<std::int64_t>(&value);
-  if (integer == nullptr) fail(where, fmt::format("the {} is a {}, wanted an int", what, pickle::type_name(value)));
-  if (*integer < 0) fail(where, fmt::format("the {} is {}, wanted 0 or more", what, *integer));
+  if (integer == nullptr) fail(where, fmt::format("the {} is a {}, expected an int", what, pickle::type_name(value)));
+  if (*integer < 0) fail(where, fmt::format("the {} is {}, expected 0 or more", what, *integer));
   return static_cast<std::size_t>(*integer);
 }
 
 std::vector<std::size_t> to_sizes(const Document& document, const Value& value, std::string_view what,
                                   const std::string& where) {
   const auto* tuple = std::get_if<Tuple>(&value);
-  if (tuple == nullptr) fail(where, fmt::format("the {} is a {}, wanted a tuple", what, pickle::type_name(value)));
+  if (tuple == nullptr) fail(where, fmt::format("the {} is a {}, expected a tuple", what, pickle::type_name(value)));
   if (tuple->items.size() > most_dimensions) {
     fail(where, fmt::format("the {} has {} dimensions, more than {}", what, tuple->items.size(), most_dimensions));
   }
@@ -98,7 +98,7 @@ Layout read_layout(const Document& document, const Value& value, const std::stri
   const bool v2 = call.callable == "torch._utils._rebuild_tensor_v2";
   const std::size_t least = v2 ? 6 : 4;
   if (arguments.size() < least || arguments.size() > (v2 ? 7 : 4)) {
-    fail(where, fmt::format("is built from {} values, wanted {}", arguments.size(), least));
+    fail(where, fmt::format("is built from {} values, expected {}", arguments.size(), least));
   }
   const auto* metadata = arguments.size() == 7 ? std::get_if<pickle::Dict>(&document.at(arguments[6])) : nullptr;
   const bool plain = arguments.size() < 7 || std::holds_alternative<None>(document.at(arguments[6])) ||
@@ -106,7 +106,7 @@ Layout read_layout(const Document& document, const Value& value, const std::stri
   if (!plain) fail(where, "is a conjugate or negative view; save tensor.resolve_conj().resolve_neg() instead");
   const auto* storage = std::get_if<PersistentId>(&document.at(arguments[0]));
   if (storage == nullptr) {
-    fail(where, fmt::format("is built from a {}, wanted a storage", pickle::type_name(document.at(arguments[0]))));
+    fail(where, fmt::format("is built from a {}, expected a storage", pickle::type_name(document.at(arguments[0]))));
   }
   return {*storage, to_size(document.at(arguments[1]), "offset", where),
           to_sizes(document, document.at(arguments[2]), "shape", where),

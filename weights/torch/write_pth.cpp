@@ -25,7 +25,7 @@ std::string_view storage_class(const OutputTensor& tensor) {
     case DType::bf16:
       return "BFloat16Storage";
     default:
-      throw Error(fmt::format("tensor {} cannot be written to a .pth file as {}; wanted f32, f16 or bf16",
+      throw Error(fmt::format("tensor {} cannot be written to a .pth file as {}, expected f32, f16 or bf16",
                               quoted(tensor.name), name_of(tensor.dtype)));
   }
 }

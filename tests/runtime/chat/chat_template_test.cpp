@@ -76,14 +76,14 @@ TEST(ChatTemplate, TakesTheOneNamedToolUseWhereThereAreTools) {
 }
 
 TEST(ChatTemplate, RefusesAnInputThatIsNoConversation) {
-  EXPECT_EQ(error_of("[]"), "line 1: is a list; wanted a JSON object with \"messages\"");
+  EXPECT_EQ(error_of("[]"), "line 1: is a list, expected a JSON object with \"messages\"");
   EXPECT_EQ(error_of("{}"), "line 1: has no \"messages\"");
-  EXPECT_EQ(error_of(R"({"messages": "hi"})"), "line 1: \"messages\" is a string; wanted a list of objects");
-  EXPECT_EQ(error_of(R"({"messages": ["hi"]})"), "line 1: \"messages\" is a list; wanted a list of objects");
+  EXPECT_EQ(error_of(R"({"messages": "hi"})"), "line 1: \"messages\" is a string, expected a list of objects");
+  EXPECT_EQ(error_of(R"({"messages": ["hi"]})"), "line 1: \"messages\" is a list, expected a list of objects");
   EXPECT_EQ(error_of(R"({"messages": [], "tools": {}})"),
-            "line 1: \"tools\" is a mapping; wanted a list of objects, or null");
+            "line 1: \"tools\" is a mapping, expected a list of objects, or null");
   EXPECT_EQ(error_of(R"({"messages": [], "add_generation_prompt": 1})"),
-            "line 1: \"add_generation_prompt\" is an integer; wanted true or false");
+            "line 1: \"add_generation_prompt\" is an integer, expected true or false");
   EXPECT_EQ(error_of(R"({"messages": [)"), "line 1: is not valid JSON at byte 15");
 }
 
@@ -93,7 +93,7 @@ TEST(ChatTemplate, NamesTheTemplateInItsErrors) {
     FAIL() << "it was accepted";
   } catch (const Error& error) {
     EXPECT_EQ(std::string(error.what()),
-              "a/tokenizer_config.json: chat_template: line 1, column 7: found '%}'; wanted an expression");
+              "a/tokenizer_config.json: chat_template: line 1, column 7: found '%}', expected an expression");
   }
 }
 

@@ -89,9 +89,9 @@ TEST(MessageJson, WhatIsNoConversationIsNamed) {
     EXPECT_NE(message.find(part), std::string::npos) << json << "\n" << message;
   };
   expect("", "not valid JSON");
-  expect("1", "wanted an object");
+  expect("1", "expected an object");
   expect("{}", "no \"messages\"");
-  expect(R"({"messages": {}})", "wanted a list of messages");
+  expect(R"({"messages": {}})", "expected a list of messages");
   expect(R"({"messages": [], "model": "x"})", "'model'");
   expect("[1]", "messages[0] is");
   expect("[{}]", "messages[0] has no \"role\"");
@@ -103,9 +103,9 @@ TEST(MessageJson, WhatIsNoConversationIsNamed) {
   expect(R"([{"role": "user", "content": "", "verbatim": "x"}])", "'verbatim'");
   expect(R"([{"role": "assistant", "content": ""}])", "messages[0], of the assistant");
   expect(R"([{"role": "user", "content": ""}, {"role": "tool", "content": ""}])", "messages[1], of the tool");
-  expect(R"([{"role": "assistant", "tool_calls": {}}])", "wanted a list of calls");
+  expect(R"([{"role": "assistant", "tool_calls": {}}])", "expected a list of calls");
   expect(R"([{"role": "assistant", "tool_calls": [{"name": "f", "arguments": "[1]"}]}])", "tool_calls[0].arguments");
-  expect(R"([{"role": "assistant", "tool_calls": [{"name": "f", "arguments": 1}]}])", "wanted a JSON object");
+  expect(R"([{"role": "assistant", "tool_calls": [{"name": "f", "arguments": 1}]}])", "expected a JSON object");
   expect(R"([{"role": "assistant", "tool_calls": [{"function": {"name": 1}}]}])", "function.name is");
   expect(std::string(100'000, '['), "nested deeper");
 }
@@ -124,7 +124,7 @@ TEST(MessageJson, WhatIsNoListOfToolsIsNamed) {
     EXPECT_NE(message.find(part), std::string::npos) << json << "\n" << message;
   };
   expect("x", "not valid JSON");
-  expect("3", "wanted a list of functions");
+  expect("3", "expected a list of functions");
   expect("{}", "no \"tools\"");
   expect("[1]", "[0] is");
   expect("[{}]", "no \"name\"");

@@ -68,8 +68,8 @@ TEST(Jinja, SaysWhereAndWhy) {
   EXPECT_EQ(error_of("{{ x.y.z }}", R"({"x": {}})"), "test: line 1, column 7: a mapping has no attribute 'y'");
   EXPECT_EQ(error_of("{% if 1 %}\r\n  {{ raise_exception('no \"tools\"') }}{% endif %}"),
             "test: line 2, column 21: no \"tools\"");
-  EXPECT_EQ(error_of("{{ 1 + }}"), "test: line 1, column 8: found '}}'; wanted an expression");
-  EXPECT_EQ(error_of("{% if a %}"), "test: line 1, column 11: found the end of the template; wanted {% endif %}");
+  EXPECT_EQ(error_of("{{ 1 + }}"), "test: line 1, column 8: found '}}', expected an expression");
+  EXPECT_EQ(error_of("{% if a %}"), "test: line 1, column 11: found the end of the template, expected {% endif %}");
 }
 
 TEST(Jinja, RefusesWhatItDoesNotSupportByName) {

@@ -232,27 +232,28 @@ TEST(TokenizerGguf, RefusesToWriteAMergeThatHoldsASpace) {
   TokenizerData data = plain_data();
   data.vocab.insert(data.vocab.end(), {{"a b", 260}, {"a bc", 261}});
   data.merges.emplace_back("a b", "c");
-  EXPECT_EQ(error_of([&] { metadata_of(data, 262); }),
-            "test.json: model.merges[2]: found 'a b'; wanted a token without spaces, as a GGUF spells a merge \"a b\"");
+  EXPECT_EQ(
+      error_of([&] { metadata_of(data, 262); }),
+      "test.json: model.merges[2]: found 'a b', expected a token without spaces, as a GGUF spells a merge \"a b\"");
 }
 
 TEST(TokenizerGguf, RefusesOtherTokenizersByNameWithTheWayOut) {
   const std::string way_out = "; give the model's tokenizer.json with --tokenizer";
   EXPECT_EQ(error_after([](GgufMetadata& metadata) { metadata.set_string("tokenizer.ggml.model", "llama"); }),
-            "model.gguf: tokenizer.ggml.model: found 'llama'; wanted 'gpt2', which is byte-level BPE: no other is "
+            "model.gguf: tokenizer.ggml.model: found 'llama', expected 'gpt2', which is byte-level BPE: no other is "
             "supported" +
                 way_out);
   for (const std::string pre : {"qwen2", "default", "smollm", "llama-bpe", ""}) {
     EXPECT_EQ(error_after([&](GgufMetadata& metadata) { metadata.set_string("tokenizer.ggml.pre", pre); }),
               "model.gguf: tokenizer.ggml.pre: found '" + pre +
-                  "'; wanted 'gpt-2', as MiniMind's tokenizers split texts: another split gives other ids" + way_out);
+                  "', expected 'gpt-2', as MiniMind's tokenizers split texts: another split gives other ids" + way_out);
   }
   for (const std::string none : {"none", "no_vocab"}) {
     EXPECT_EQ(error_after([&](GgufMetadata& metadata) { metadata.set_string("tokenizer.ggml.model", none); }),
-              "model.gguf: tokenizer.ggml.model: found '" + none + "'; wanted a tokenizer" + way_out);
+              "model.gguf: tokenizer.ggml.model: found '" + none + "', expected a tokenizer" + way_out);
   }
   EXPECT_EQ(error_of([] { read_tokenizer_gguf({}, "model.gguf"); }),
-            "model.gguf: tokenizer.ggml.model: found nothing; wanted a tokenizer" + way_out);
+            "model.gguf: tokenizer.ggml.model: found nothing, expected a tokenizer" + way_out);
 }
 
 TEST(TokenizerGguf, KeepsWhatIsPutAroundATextInLlamaCppsKeysWhereTheySayIt) {
@@ -285,7 +286,7 @@ TEST(TokenizerGguf, AnAddedStartTokenNeedsAName) {
   metadata.set_bool("tokenizer.ggml.add_bos_token", true);
   EXPECT_EQ(
       error_of([&] { read_tokenizer_gguf(metadata, "model.gguf"); }),
-      "model.gguf: tokenizer.ggml.add_bos_token: found true; wanted false, for the file names no such token; give "
+      "model.gguf: tokenizer.ggml.add_bos_token: found true, expected false, for the file names no such token; give "
       "the model's tokenizer.json with --tokenizer");
 }
 
@@ -300,13 +301,15 @@ std::string error_without(const std::string& left_out) {
 }
 
 TEST(TokenizerGguf, RefusesMissingKeys) {
-  EXPECT_TRUE(error_without("tokenizer.ggml.pre").starts_with("model.gguf: tokenizer.ggml.pre: found nothing; wanted"));
+  EXPECT_TRUE(
+      error_without("tokenizer.ggml.pre").starts_with("model.gguf: tokenizer.ggml.pre: found nothing, expected"));
   EXPECT_EQ(error_without("tokenizer.ggml.tokens"),
-            "model.gguf: tokenizer.ggml.tokens: found nothing; wanted an array of strings; give the model's "
+            "model.gguf: tokenizer.ggml.tokens: found nothing, expected an array of strings; give the model's "
             "tokenizer.json with --tokenizer");
-  EXPECT_EQ(error_without("tokenizer.ggml.token_type"),
-            "model.gguf: tokenizer.ggml.token_type: found 0 types; wanted one for each of the 262 tokens, which tells "
-            "the special ones; give the model's tokenizer.json with --tokenizer");
+  EXPECT_EQ(
+      error_without("tokenizer.ggml.token_type"),
+      "model.gguf: tokenizer.ggml.token_type: found 0 types, expected one for each of the 262 tokens, which tells "
+      "the special ones; give the model's tokenizer.json with --tokenizer");
   EXPECT_TRUE(error_without("tokenizer.ggml.merges").starts_with("model.gguf: tokenizer.ggml.merges: found nothing;"));
   for (const std::string optional : {"tokenizer.ggml.bos_token_id", "tokenizer.ggml.add_bos_token",
                                      "tokenizer.ggml.add_space_prefix", "tokenizer.ggml.eot_token_id"}) {
@@ -330,47 +333,47 @@ TEST(TokenizerGguf, RefusesWrongTypesLengthsAndIds) {
   const std::string damaged = "; the file is damaged; copy or convert it again";
   const GgufValue text{GgufType::string, std::string("x")};
   EXPECT_EQ(error_with("tokenizer.ggml.tokens", text),
-            ": found a value of type string; wanted an array of strings" + damaged);
+            ": found a value of type string, expected an array of strings" + damaged);
   EXPECT_EQ(error_with("tokenizer.ggml.tokens", {GgufType::string, Strings{}}),
-            ": found 0 tokens; wanted 1 to 1048576" + damaged);
+            ": found 0 tokens, expected 1 to 1048576" + damaged);
   EXPECT_EQ(error_with("tokenizer.ggml.merges", {GgufType::i32, Integers{1, 2}}),
-            ": found an array of 2 i32; wanted an array of strings" + damaged);
+            ": found an array of 2 i32, expected an array of strings" + damaged);
   for (const std::string merge : {"a b c", "ab", "", " a", "a ", "a z", "zz b"}) {
     EXPECT_EQ(error_with("tokenizer.ggml.merges", {GgufType::string, Strings{"a b", merge}}),
-              "[1]: found '" + merge + "'; wanted two tokens, \"a b\", that together are a token too" + damaged);
+              "[1]: found '" + merge + "', expected two tokens, \"a b\", that together are a token too" + damaged);
   }
   EXPECT_EQ(error_with("tokenizer.ggml.token_type", {GgufType::i32, Integers(261, 1)}),
-            ": found 261 types; wanted one for each of the 262 tokens, which tells the special ones" + damaged);
+            ": found 261 types, expected one for each of the 262 tokens, which tells the special ones" + damaged);
   EXPECT_EQ(error_with("tokenizer.ggml.token_type", {GgufType::f32, std::vector<double>(262, 1.0)}),
-            ": found an array of 262 f32; wanted an array of whole numbers" + damaged);
+            ": found an array of 262 f32, expected an array of whole numbers" + damaged);
   for (const int type : {-1, 0, 6}) {
     EXPECT_TRUE(error_with("tokenizer.ggml.token_type", {GgufType::i32, Integers(262, type)})
-                    .starts_with("[0]: found " + std::to_string(type) + "; wanted 1 (normal), "));
+                    .starts_with("[0]: found " + std::to_string(type) + ", expected 1 (normal), "));
   }
   EXPECT_EQ(error_with("tokenizer.ggml.bos_token_id", {GgufType::u32, std::uint64_t{262}}),
-            ": found 262; wanted an id below 262" + damaged);
+            ": found 262, expected an id below 262" + damaged);
   EXPECT_EQ(error_with("tokenizer.ggml.eos_token_id", {GgufType::u32, std::uint64_t{261}}),
-            ": found 261; wanted a token that is not unused" + damaged);
+            ": found 261, expected a token that is not unused" + damaged);
   EXPECT_EQ(error_with("tokenizer.ggml.padding_token_id", {GgufType::i32, std::int64_t{-1}}),
-            ": found -1; wanted a token id" + damaged);
+            ": found -1, expected a token id" + damaged);
   EXPECT_EQ(error_with("tokenizer.ggml.bos_token_id", text),
-            ": found a value of type string; wanted a token id" + damaged);
+            ": found a value of type string, expected a token id" + damaged);
   EXPECT_EQ(error_with("tokenizer.ggml.add_eos_token", text),
-            ": found a value of type string; wanted true or false" + damaged);
+            ": found a value of type string, expected true or false" + damaged);
   EXPECT_EQ(error_with("tokenizer.chat_template", {GgufType::string, std::string("\xFF")}),
-            ": found bytes that are not UTF-8; wanted a text" + damaged);
+            ": found bytes that are not UTF-8, expected a text" + damaged);
   for (const std::int64_t id : {-1, 0, 261, 262}) {
     EXPECT_EQ(error_with("minimind.tokenizer.lstrip", {GgufType::i32, Integers{id}}),
-              ": found " + std::to_string(id) + "; wanted ids of tokens of type 2, 3 or 4" + damaged);
+              ": found " + std::to_string(id) + ", expected ids of tokens of type 2, 3 or 4" + damaged);
   }
   EXPECT_EQ(
       error_with_token(1, "a"),
-      "model.gguf: tokenizer.ggml.tokens[97]: found 'a', which an earlier token is; wanted another text" + damaged);
+      "model.gguf: tokenizer.ggml.tokens[97]: found 'a', which an earlier token is, expected another text" + damaged);
   EXPECT_EQ(error_with_token(7, "\xFF"),
-            "model.gguf: tokenizer.ggml.tokens[7]: found bytes that are not UTF-8; wanted a text" + damaged);
+            "model.gguf: tokenizer.ggml.tokens[7]: found bytes that are not UTF-8, expected a text" + damaged);
   EXPECT_TRUE(error_after([](GgufMetadata& metadata) {
                 metadata.set_i32s("minimind.tokenizer.appended", {258});
-              }).starts_with("model.gguf: added_tokens[0], '<s>': found id 258; wanted 259"));
+              }).starts_with("model.gguf: added_tokens[0], '<s>': found id 258, expected 259"));
 }
 
 // llama.cpp's converter knows only types; it writes add_space_prefix from tokenizer_config.json, which for MiniMind's
@@ -434,7 +437,7 @@ TEST(TokenizerGguf, AGgufWithoutATokenizerHasItBesideIt) {
   EXPECT_EQ(find_tokenizer(absent), beside);
   EXPECT_EQ(error_of([&] { Tokenizer::load(absent); }),
             absent +
-                ": tokenizer.ggml.model: found nothing; wanted a tokenizer; give the model's tokenizer.json with "
+                ": tokenizer.ggml.model: found nothing, expected a tokenizer; give the model's tokenizer.json with "
                 "--tokenizer");
 }
 
@@ -445,7 +448,7 @@ TEST(TokenizerGguf, OfAnotherKindIsRefusedWhereItIsNeededAndDoneWithoutWhereNot)
   metadata.set_string("tokenizer.ggml.model", "llama");
   const std::string path = write_file(folder, "model.gguf", metadata);
   EXPECT_EQ(find_tokenizer(path), path);
-  EXPECT_NE(error_of([&] { require_tokenizer("", path); }).find("found 'llama'; wanted 'gpt2'"), std::string::npos);
+  EXPECT_NE(error_of([&] { require_tokenizer("", path); }).find("found 'llama', expected 'gpt2'"), std::string::npos);
   EXPECT_FALSE(load_tokenizer("", path).has_value());
   EXPECT_TRUE(load_tokenizer(own_tokenizer, path).has_value());
 }

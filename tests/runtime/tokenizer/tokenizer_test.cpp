@@ -138,7 +138,7 @@ TEST(Tokenizer, BytesWithoutATokenBecomeTheUnkTokenOrNothing) {
   EXPECT_EQ(Tokenizer(data).encode("axyaxa"), (Ids{'a', '?', 'a', '?', 'a'}));
   data.unk_token = "<unk>";
   EXPECT_EQ(error_of(data),
-            "test.json: model.unk_token: found '<unk>', which is not in model.vocab; wanted a token of it");
+            "test.json: model.unk_token: found '<unk>', which is not in model.vocab, expected a token of it");
 }
 
 TEST(Tokenizer, LooksForNormalizedAddedTokensInWhatTheOthersLeave) {
@@ -167,44 +167,44 @@ TEST(Tokenizer, EncodesAMegabyteOfOneWord) {
 TEST(Tokenizer, RefusesIdsThatAreTakenOrOutOfRange) {
   TokenizerData data = byte_tokenizer();
   data.vocab.emplace_back("zz", 'a');
-  EXPECT_EQ(error_of(data), "test.json: model.vocab: token 'zz': found id 97, which 'a' has; wanted an id for each");
+  EXPECT_EQ(error_of(data), "test.json: model.vocab: token 'zz': found id 97, which 'a' has, expected an id for each");
   data.vocab.back() = {"zz", 1 << 20};
-  EXPECT_EQ(error_of(data), "test.json: model.vocab: token 'zz': found id 1048576; wanted one from 0 to 1048575");
+  EXPECT_EQ(error_of(data), "test.json: model.vocab: token 'zz': found id 1048576, expected one from 0 to 1048575");
   data.vocab.back() = {"zz", -1};
-  EXPECT_EQ(error_of(data), "test.json: model.vocab: token 'zz': found id -1; wanted one from 0 to 1048575");
+  EXPECT_EQ(error_of(data), "test.json: model.vocab: token 'zz': found id -1, expected one from 0 to 1048575");
   data.vocab.back() = {"a", 256};
-  EXPECT_EQ(error_of(data), "test.json: model.vocab: token 'a': found twice; wanted once");
+  EXPECT_EQ(error_of(data), "test.json: model.vocab: token 'a': found twice, expected once");
 }
 
 TEST(Tokenizer, RefusesAddedTokensThatHuggingFaceWouldGiveAnotherId) {
   TokenizerData data = byte_tokenizer();
   data.added_tokens = {{.id = 300, .content = "<s>"}};
   EXPECT_EQ(error_of(data),
-            "test.json: added_tokens[0], '<s>': found id 300; wanted 256, which is what Hugging Face "
+            "test.json: added_tokens[0], '<s>': found id 300, expected 256, which is what Hugging Face "
             "tokenizers makes of it");
   data.added_tokens = {{.id = 'b', .content = "a"}};
-  EXPECT_NE(error_of(data).find("found id 98; wanted 97"), std::string::npos);
+  EXPECT_NE(error_of(data).find("found id 98, expected 97"), std::string::npos);
   data.added_tokens = {{.id = 256, .content = "<s>"}, {.id = 257, .content = "<s>"}};
   EXPECT_NE(error_of(data).find("'<s>': found twice"), std::string::npos);
   data.added_tokens = {{.id = 256, .content = ""}};
   EXPECT_NE(error_of(data).find("empty content"), std::string::npos);
   data.vocab[0].second = 256;  // the id that comes next is that of a token already
   data.added_tokens = {{.id = 256, .content = "<s>"}};
-  EXPECT_EQ(error_of(data), "test.json: added_tokens[0], '<s>': found id 256, which 'Ā' has; wanted another");
+  EXPECT_EQ(error_of(data), "test.json: added_tokens[0], '<s>': found id 256, which 'Ā' has, expected another");
 }
 
 TEST(Tokenizer, RefusesMergesAndNamesWithoutAToken) {
   TokenizerData data = byte_tokenizer();
   data.merges = {{"a", "no"}};
   EXPECT_EQ(error_of(data),
-            "test.json: model.merges[0]: found 'no', which is not in model.vocab; wanted a token of it");
+            "test.json: model.merges[0]: found 'no', which is not in model.vocab, expected a token of it");
   data.merges = {{"a", "b"}};
   EXPECT_NE(error_of(data).find("found 'ab'"), std::string::npos);
   data.merges.clear();
   data.eos_token = "</s>";
   EXPECT_EQ(error_of(data),
             "test.json: has no token '</s>', which the tokenizer_config.json beside it names as "
-            "eos_token; wanted a token");
+            "eos_token, expected a token");
 }
 
 TEST(ByteLevel, SpellsEveryByteAndReadsItBack) {

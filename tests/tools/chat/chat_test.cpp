@@ -125,7 +125,7 @@ TEST_F(Chat, NothingOfACallIsDroppedOrAdded) {
     EXPECT_EQ(json::parse(read_whole_file(path("c.json")))["messages"][1]["content"], text);
     const Outcome shown = run(saying(text) + "-p a");
     EXPECT_EQ(shown.out, text + "\n");
-    EXPECT_NE(shown.err.find("is no call"), std::string::npos) << shown.err;
+    EXPECT_NE(shown.err.find("is not a call"), std::string::npos) << shown.err;
   }
 }
 

@@ -58,7 +58,7 @@ TEST_F(Render, ATemplateFileBesideTheTokenizerGoesBeforeItsConfigAndIsNamedInErr
   write("tokenizer_config.json", R"({"chat_template": [{"name": "default", "template": "config"},
                                                        {"name": "tool_use", "template": "{{ 1 + }}"}]})");
   EXPECT_EQ(render().err, "minimind: " + path("tokenizer/tokenizer_config.json") +
-                              ": chat_template named tool_use: line 1, column 8: found '}}'; wanted an expression\n");
+                              ": chat_template named tool_use: line 1, column 8: found '}}', expected an expression\n");
   write("chat_template.jinja", "file");
   EXPECT_EQ(render().out, "file");
   std::filesystem::create_directory(path("tokenizer/additional_chat_templates"));

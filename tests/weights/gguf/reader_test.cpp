@@ -64,7 +64,7 @@ TEST(Gguf, OtherVersionsAreRefusedByNumber) {
   for (const std::uint32_t version : {0u, 1u, 4u, 0x00030000u, UINT32_MAX}) {
     GgufBytes file = small_file();
     file.version = version;
-    expect_error(file, "version " + std::to_string(version) + " of GGUF, wanted 2 or 3");
+    expect_error(file, "version " + std::to_string(version) + " of GGUF, expected 2 or 3");
   }
 }
 
@@ -118,11 +118,11 @@ TEST(Gguf, AlignmentIsWhatTheFileSays) {
 TEST(Gguf, AlignmentsThatAreNoneAreRefused) {
   for (const std::uint32_t alignment : {0u, 3u, 31u, UINT32_MAX}) {
     expect_error(small_file().key("general.alignment", 4, little_endian(alignment)),
-                 "'general.alignment' is " + std::to_string(alignment) + ", wanted a power of two");
+                 "'general.alignment' is " + std::to_string(alignment) + ", expected a power of two");
   }
-  expect_error(small_file().key("general.alignment", 10, little_endian(std::uint64_t{32})), "is u64, wanted u32");
-  expect_error(small_file().key("general.alignment", 8, gguf_text("32")), "is string, wanted u32");
-  expect_error(small_file().array("general.alignment", 4, 1, "\x20\0\0\0"s), "is an array of u32, wanted u32");
+  expect_error(small_file().key("general.alignment", 10, little_endian(std::uint64_t{32})), "is u64, expected u32");
+  expect_error(small_file().key("general.alignment", 8, gguf_text("32")), "is string, expected u32");
+  expect_error(small_file().array("general.alignment", 4, 1, "\x20\0\0\0"s), "is an array of u32, expected u32");
   expect_error(small_file().key("general.alignment", 4, little_endian(0x80000000u)), "of the data on, which has 0");
 }
 
@@ -190,9 +190,9 @@ TEST(Gguf, MetadataHasLimitsEvenWhereTheFileIsLarge) {
 }
 
 TEST(Gguf, ShapesThatGgmlCannotHaveAreRefused) {
-  expect_error(GgufBytes().tensor({.sizes = {1, 1, 1, 1, 4}}), "tensor 'w' has 5 dimensions, wanted at most 4");
+  expect_error(GgufBytes().tensor({.sizes = {1, 1, 1, 1, 4}}), "tensor 'w' has 5 dimensions, expected at most 4");
   expect_error(GgufBytes().tensor({.dimensions = UINT32_MAX}), "has 4294967295 dimensions");
-  expect_error(GgufBytes().tensor({.sizes = {4, 0}}), "tensor 'w' has the shape [0, 4], wanted no 0");
+  expect_error(GgufBytes().tensor({.sizes = {4, 0}}), "tensor 'w' has the shape [0, 4], expected no 0");
   expect_error(GgufBytes().tensor({.sizes = {std::uint64_t{1} << 62}}), "is larger than any memory");
   expect_error(GgufBytes().tensor({.sizes = {std::uint64_t{1} << 32, std::uint64_t{1} << 32}}),
                "larger than any memory");
@@ -220,12 +220,13 @@ TEST(Gguf, TypesOfTensorsThatAreNotReadAreRefusedByName) {
 }
 
 TEST(Gguf, OffsetsThatDoNotFillTheDataAreRefused) {
-  expect_error(GgufBytes().tensor({.offset = 16}), "tensor 'w' begins at byte 16 of the data, wanted a multiple of 32");
-  expect_error(GgufBytes().tensor({.offset = 32}), "wanted 0: it leaves a hole");
+  expect_error(GgufBytes().tensor({.offset = 16}),
+               "tensor 'w' begins at byte 16 of the data, expected a multiple of 32");
+  expect_error(GgufBytes().tensor({.offset = 32}), "expected 0: it leaves a hole");
   expect_error(GgufBytes().tensor({.offset = UINT64_MAX - 31}), "it leaves a hole");
   expect_error(GgufBytes().tensor({}).tensor({.name = "v", .offset = 0}), "it overlaps another");
   expect_error(GgufBytes().tensor({.sizes = {12}, .data = std::string(48, 'x')}).tensor({.name = "v", .offset = 32}),
-               "wanted 64: it overlaps another");
+               "expected 64: it overlaps another");
   expect_error(small_file().bytes() + "x", "1 bytes at the end of the file belong to no tensor");
   expect_error(small_file().bytes() + std::string(64, '\0') + "x", "65 bytes at the end of the file");
 }

@@ -100,7 +100,7 @@ TEST(GgufHeader, TypesThatGgufDoesNotHaveAreRefused) {
 
 TEST(GgufHeader, TensorsThatLlamaCppWouldNotReadAreRefused) {
   EXPECT_EQ(refusal_of(tensor_of(std::string(63, 'w'), DType::f32, {1, 2, 3, 4})), "");
-  EXPECT_NE(refusal_of(tensor_of(std::string(64, 'w'), DType::f32, {4})).find("64 bytes, wanted 1 to 63"),
+  EXPECT_NE(refusal_of(tensor_of(std::string(64, 'w'), DType::f32, {4})).find("64 bytes, expected 1 to 63"),
             std::string::npos);
   EXPECT_NE(refusal_of(tensor_of("", DType::f32, {4})), "");
   EXPECT_NE(refusal_of(tensor_of("w", DType::f32, {1, 1, 1, 1, 1})).find("at most 4 dimensions"), std::string::npos);

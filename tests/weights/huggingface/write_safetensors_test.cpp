@@ -44,7 +44,7 @@ TEST(WriteSafetensors, RefusesTypesThatItHasNoNameFor) {
   const StoredTensor source = zeros({32});
   const OutputTensor tensor{.name = "w", .dtype = DType::q8_0, .shape = {32}, .sources = {&source}};
   EXPECT_EQ(error_of([&] { written({tensor}); }),
-            "tensor 'w' cannot be written to a .safetensors file as q8_0; wanted f32, f16 or bf16");
+            "tensor 'w' cannot be written to a .safetensors file as q8_0, expected f32, f16 or bf16");
 }
 
 }  // namespace

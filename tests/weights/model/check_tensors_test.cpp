@@ -63,7 +63,7 @@ TEST(ExpectedTensors, EveryTensorOfAnotherShapeIsShownWithBothShapes) {
         tensors[name] = counting_tensor(shape);
         const std::string error = check_error(model, tensors);
         EXPECT_NE(error.find(name), std::string::npos) << error;
-        EXPECT_NE(error.find(shape_text(shape) + ", wanted " + shape_text(tensor.shape)), std::string::npos) << error;
+        EXPECT_NE(error.find(shape_text(shape) + ", expected " + shape_text(tensor.shape)), std::string::npos) << error;
       }
     }
   }
@@ -72,7 +72,7 @@ TEST(ExpectedTensors, EveryTensorOfAnotherShapeIsShownWithBothShapes) {
 TEST(ExpectedTensors, ATransposedMatrixIsRefused) {
   StoredTensors tensors = canonical({});
   tensors["model.layers.0.mlp.down_proj.weight"] = counting_tensor({6, 8});
-  EXPECT_NE(check_error({}, tensors).find("is [6, 8], wanted [8, 6]"), std::string::npos);
+  EXPECT_NE(check_error({}, tensors).find("is [6, 8], expected [8, 6]"), std::string::npos);
 }
 
 TEST(ExpectedTensors, AnUnknownTensorIsNamed) {
@@ -144,7 +144,7 @@ TEST(ExpectedTensors, BiasesOfTheNetworkMayBeThereOnEveryLayer) {
   }
   EXPECT_EQ(check_error({}, tensors), "");
   tensors["model.layers.0.mlp.up_proj.bias"] = counting_tensor({8});
-  EXPECT_NE(check_error({}, tensors).find("up_proj.bias is [8], wanted [6]"), std::string::npos);
+  EXPECT_NE(check_error({}, tensors).find("up_proj.bias is [8], expected [6]"), std::string::npos);
 }
 
 TEST(ExpectedTensors, ABiasOfAGateWithoutItsMatrixIsHalfAGate) {

@@ -174,7 +174,7 @@ TEST(Families, FusedExpertsOfAnyOtherShapeAreRefused) {
   }
   StoredTensors stored;
   stored.emplace("model.layers.0.mlp.experts.down_proj", counting_tensor({12, 4}));
-  EXPECT_NE(canonical_error(stored).find("wanted [experts, hidden_size, moe_intermediate_size]"), std::string::npos);
+  EXPECT_NE(canonical_error(stored).find("expected [experts, hidden_size, moe_intermediate_size]"), std::string::npos);
 }
 
 TEST(Families, SavedBuffersAreSetAside) {

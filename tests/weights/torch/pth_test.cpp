@@ -157,8 +157,8 @@ TEST(Pth, WhatIsNoStateDictIsRefusedByName) {
   expect_error(torch_zip("](K\x01"
                          "e",
                          storages),
-               "value of type list, wanted a state dict");
-  expect_error(torch_zip(w, storages), "wanted a state dict");
+               "value of type list, expected a state dict");
+  expect_error(torch_zip(w, storages), "expected a state dict");
   expect_error(torch_zip("}", storages), "is empty");
   expect_error(torch_zip(dict({text("w"), w, text("epoch"), integer(3)}), storages), "'epoch' is of type int");
   expect_error(torch_zip(dict({text("model"), text("path.pth")}), storages), "'model' is of type str");
@@ -238,7 +238,7 @@ TEST(Pth, StoragesDescribedOtherwiseThanByTorchAreRefused) {
   const std::string float_storage = global("torch", "FloatStorage");
   EXPECT_EQ(
       read(with_storage(tuple({text("storage"), float_storage, text("0"), text("cpu"), integer(1)}) + "Q")).size(), 1u);
-  expect_error(with_storage("K\x01"), "is built from a int, wanted a storage");
+  expect_error(with_storage("K\x01"), "is built from a int, expected a storage");
   expect_error(with_storage("K\x01Q"), "5 or 6 values");
   expect_error(with_storage(tuple({text("module"), float_storage, text("0"), text("cpu"), integer(1)}) + "Q"),
                "as torch.save does");

@@ -42,7 +42,7 @@ TEST(WritePth, RefusesBlockTypesAndTiesToNothing) {
   const StoredTensor source = zeros({32});
   const OutputTensor blocks{.name = "w", .dtype = DType::q8_0, .shape = {32}, .sources = {&source}};
   EXPECT_EQ(error_of([&] { written({blocks}); }),
-            "tensor 'w' cannot be written to a .pth file as q8_0; wanted f32, f16 or bf16");
+            "tensor 'w' cannot be written to a .pth file as q8_0, expected f32, f16 or bf16");
   const OutputTensor plain{.name = "w", .dtype = DType::f32, .shape = {32}, .sources = {&source}};
   EXPECT_EQ(error_of([&] {
               written({plain}, {{"head", "embedding"}});
