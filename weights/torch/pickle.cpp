@@ -363,14 +363,14 @@ std::vector<Id> Unpickler::pop_items(std::size_t count) {
 }
 
 std::vector<Id> Unpickler::pop_to_mark() {
-  if (marks_.empty()) fail("a mark is wanted and there is none");
+  if (marks_.empty()) fail("expected a mark, of which there is none");
   std::vector<Id> items = pop_items(stack_.size() - marks_.back());
   marks_.pop_back();
   return items;
 }
 
 Value& Unpickler::top() {
-  if (stack_.size() <= floor()) fail("a value is wanted from an empty stack");
+  if (stack_.size() <= floor()) fail("expected a value on the stack, which is empty");
   return document_.values[stack_.back()];
 }
 
@@ -388,7 +388,7 @@ std::uint64_t Unpickler::read_index() {
 // Picklers number their memo from 0 or 1 without gaps, so a larger index than there may be values is damage.
 void Unpickler::remember(std::uint64_t index) {
   if (index >= most_values) fail(fmt::format("memo index {} is out of range", index));
-  if (stack_.size() <= floor()) fail("a value is wanted from an empty stack");
+  if (stack_.size() <= floor()) fail("expected a value on the stack, which is empty");
   if (index >= memo_.size()) memo_.resize(static_cast<std::size_t>(index) + 1);
   memo_[static_cast<std::size_t>(index)] = stack_.back();
 }

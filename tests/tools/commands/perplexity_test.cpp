@@ -203,10 +203,10 @@ TEST_F(Perplexity, OfPromptAndTextTheTextAloneIsScored) {
 }
 
 TEST_F(Perplexity, WrongCallsAreToldBeforeAnythingIsDone) {
-  expect_refused(2, "-p text --stride 0" + demo, {"--stride 0"});
+  expect_refused(2, "-p text --stride 0" + demo, {"--stride: 0 is too small"});
   expect_refused(2, "-p text -c 8 --stride 9" + demo, {"--stride 9", "8"});
   expect_refused(2, "-p text --stride 513" + demo, {"--stride 513", "512"});
-  expect_refused(2, "-p text -c 1" + demo, {"--ctx-size 1"});
+  expect_refused(2, "-p text -c 1" + demo, {"--ctx-size: 1 is too small"});
   expect_refused(2, "-p text --stride -1" + demo, {"--stride"});
   expect_refused(2, "-p text --tokens 1,2" + demo, {"either text or token ids"});
   expect_refused(2, "--tokens ''" + demo, {"--tokens"});
