@@ -310,7 +310,7 @@ TEST(TokenizerGguf, RefusesMissingKeys) {
       error_without("tokenizer.ggml.token_type"),
       "model.gguf: tokenizer.ggml.token_type: found 0 types, expected one for each of the 262 tokens, which tells "
       "the special ones; give the model's tokenizer.json with --tokenizer");
-  EXPECT_TRUE(error_without("tokenizer.ggml.merges").starts_with("model.gguf: tokenizer.ggml.merges: found nothing;"));
+  EXPECT_TRUE(error_without("tokenizer.ggml.merges").starts_with("model.gguf: tokenizer.ggml.merges: found nothing,"));
   for (const std::string optional : {"tokenizer.ggml.bos_token_id", "tokenizer.ggml.add_bos_token",
                                      "tokenizer.ggml.add_space_prefix", "tokenizer.ggml.eot_token_id"}) {
     EXPECT_EQ(error_without(optional), "");
