@@ -175,9 +175,9 @@ TEST(NpyReader, ReadsVersionsTwoAndThreeAndUnalignedData) {
 }
 
 TEST(NpyReader, RefusesWhatIsNoNpyFile) {
-  EXPECT_NE(read_error("\x89PNG").find("no .npy file"), std::string::npos);
-  EXPECT_NE(read_error("\x93NUMPY").find("no .npy file"), std::string::npos);
-  EXPECT_NE(read_error("PK\x03\x04 an .npz is a zip archive").find("no .npy file"), std::string::npos);
+  EXPECT_NE(read_error("\x89PNG").find("is not a .npy file"), std::string::npos);
+  EXPECT_NE(read_error("\x93NUMPY").find("is not a .npy file"), std::string::npos);
+  EXPECT_NE(read_error("PK\x03\x04 an .npz is a zip archive").find("is not a .npy file"), std::string::npos);
 }
 
 TEST(NpyReader, RefusesEveryCutAndEveryExtraByte) {
