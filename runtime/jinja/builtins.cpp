@@ -229,11 +229,6 @@ const std::vector<Builtin>& tests() {
 constexpr std::array unsupported_filters = {"filesizeformat", "forceescape", "pprint",   "random", "striptags",
                                             "urlencode",      "urlize",      "wordwrap", "xmlattr"};
 
-const Builtin* find_in(const std::vector<Builtin>& table, std::string_view name) {
-  const auto found = std::find_if(table.begin(), table.end(), [&](const Builtin& entry) { return entry.name == name; });
-  return found == table.end() ? nullptr : &*found;
-}
-
 const Builtin* find_filter(std::string_view name) {
   for (const auto* const table : {&text_filters(), &number_filters(), &sequence_filters(), &selecting_filters()}) {
     if (const Builtin* const found = find_in(*table, name)) return found;

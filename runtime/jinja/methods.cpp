@@ -37,11 +37,6 @@ bool is_one_of(std::string_view name, const std::array<const char*, n>& names) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-const Builtin* find_in(const std::vector<Builtin>& table, std::string_view name) {
-  const auto found = std::find_if(table.begin(), table.end(), [&](const Builtin& entry) { return entry.name == name; });
-  return found == table.end() ? nullptr : &*found;
-}
-
 const std::string& bytes_of(const Value& subject) {
   return string_argument(subject, "what a method is called on").bytes;
 }
@@ -408,6 +403,11 @@ const std::vector<Builtin>& layout_methods() {
 
 }  // namespace
 
+const Builtin* find_in(const std::vector<Builtin>& table, std::string_view name) {
+  const auto found = std::find_if(table.begin(), table.end(), [&](const Builtin& entry) { return entry.name == name; });
+  return found == table.end() ? nullptr : &*found;
+}
+
 FoundMethod find_method(const Value& subject, std::string_view name) {
   if (subject.text()) {
     const Builtin* const common = find_in(text_methods(), name);
@@ -547,8 +547,7 @@ const Builtin* find_function(std::string_view name) {
   if (std::find(unsupported_functions.begin(), unsupported_functions.end(), name) != unsupported_functions.end()) {
     throw Failure("the function " + minimind::quoted(name) + " is not supported");
   }
-  const auto found = std::find_if(table.begin(), table.end(), [&](const Builtin& entry) { return entry.name == name; });
-  return found == table.end() ? nullptr : &*found;
+  return find_in(table, name);
 }
 
 }  // namespace minimind::jinja

@@ -7,6 +7,9 @@
 
 namespace minimind::jinja {
 
+// The entry of that name, null when there is none.
+const Builtin* find_in(const std::vector<Builtin>& table, std::string_view name);
+
 // A function that templates find under this name when they are not given a variable of that name, null when there is
 // none. Throws Failure for those of Jinja2 that are not supported.
 const Builtin* find_function(std::string_view name);
