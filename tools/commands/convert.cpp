@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cctype>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -29,6 +28,7 @@
 #include "weights/huggingface/write_safetensors.h"
 #include "weights/io/error.h"
 #include "weights/io/quote.h"
+#include "weights/io/suggestion.h"
 #include "weights/io/text_file.h"
 #include "weights/torch/write_pth.h"
 
@@ -61,8 +61,7 @@ OutputKind output_kind(const std::string& out) {
   }
   if (out.ends_with('/')) return OutputKind::folder;
   const std::string suffix = fs::path(out).extension().string();
-  std::string extension = suffix;
-  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string extension = lower_case(suffix);
   if (extension == ".gguf") return OutputKind::gguf;
   if (extension == ".pth" || extension == ".pt") return OutputKind::pth;
   if (is_folder(out)) return OutputKind::folder;

@@ -11,16 +11,12 @@
 #include <regex>
 #include <unordered_map>
 
+#include "weights/io/suggestion.h"
+
 namespace minimind {
 namespace {
 
 Language in_force = Language::english;
-
-std::string lower_case(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return result;
-}
 
 bool is_utf8_codeset(std::string_view codeset) {
   const std::string name = lower_case(codeset);

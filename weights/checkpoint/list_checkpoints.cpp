@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <optional>
 #include <tuple>
@@ -12,6 +11,7 @@
 #include "weights/checkpoint/checkpoint.h"
 #include "weights/huggingface/folder.h"
 #include "weights/io/error.h"
+#include "weights/io/suggestion.h"
 #include "weights/torch/pth.h"
 
 namespace minimind {
@@ -20,8 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 bool has_suffix_of_a_model(const fs::path& path) {
-  std::string suffix = path.extension().string();
-  for (char& c : suffix) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string suffix = lower_case(path.extension().string());
   for (const char* known : {".pth", ".pt", ".bin", ".safetensors", ".gguf"}) {
     if (suffix == known) return true;
   }

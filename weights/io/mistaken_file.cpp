@@ -12,17 +12,12 @@
 
 #include "weights/io/error.h"
 #include "weights/io/quote.h"
+#include "weights/io/suggestion.h"
 
 namespace minimind {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string in_lower_case(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return result;
-}
 
 bool is_name_part(std::string_view text) {
   return !text.empty() && text.front() != '.' && text.front() != '-' &&
@@ -37,7 +32,7 @@ bool is_hub_name(const std::string& path) {
   if (slash == std::string::npos || !is_name_part(path.substr(0, slash)) || !is_name_part(path.substr(slash + 1))) {
     return false;
   }
-  const std::string suffix = in_lower_case(fs::path(path).extension().string());
+  const std::string suffix = lower_case(fs::path(path).extension().string());
   for (const char* file : {".pth", ".pt", ".bin", ".safetensors", ".gguf", ".json"}) {
     if (suffix == file) return false;
   }
@@ -56,7 +51,7 @@ std::string advice_on_download(const std::string& name) {
 std::string advice_on(const std::string& path) {
   if (const std::string advice = advice_on_home(path); !advice.empty()) return advice;
   for (const char* scheme : {"http://", "https://", "hf://", "file://"}) {
-    if (in_lower_case(path).starts_with(scheme)) {
+    if (lower_case(path).starts_with(scheme)) {
       return "; an address is not opened: download the file or folder and name it by its path";
     }
   }
@@ -79,7 +74,7 @@ bool is_web_page(std::string_view content) {
   if (content.starts_with("\xEF\xBB\xBF")) content.remove_prefix(3);
   const std::size_t at = content.find_first_not_of(" \t\r\n");
   if (at == std::string_view::npos) return false;
-  const std::string start = in_lower_case(content.substr(at, 16));
+  const std::string start = lower_case(content.substr(at, 16));
   for (const char* tag : {"<!doctype", "<html", "<head", "<body", "<?xml", "<error>"}) {
     if (start.starts_with(tag)) return true;
   }

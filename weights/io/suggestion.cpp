@@ -35,9 +35,15 @@ std::size_t edit_distance(std::string_view from, std::string_view to) {
 
 }  // namespace
 
+std::string lower_case(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return result;
+}
+
 std::string normalized(std::string_view word) {
-  std::string result(word);
-  for (char& c : result) c = c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  std::string result = lower_case(word);
+  std::replace(result.begin(), result.end(), '_', '-');
   return result;
 }
 

@@ -7,6 +7,9 @@
 
 namespace minimind {
 
+// `text` with its ASCII letters in lower case.
+std::string lower_case(std::string_view text);
+
 // Lower case, with a dash for every underscore.
 std::string normalized(std::string_view word);
 
