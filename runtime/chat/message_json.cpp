@@ -61,7 +61,7 @@ class Fields {
   void allow_only(std::initializer_list<std::string_view> keys) const {
     for (const auto& [key, value] : object_->entries()) {
       if (value.is_none() || std::find(keys.begin(), keys.end(), key.text()->bytes) != keys.end()) continue;
-      throw Error(fmt::format("{} has {}, which means nothing here; take it away", where_, quoted(key.text()->bytes)));
+      throw Error(fmt::format("{} has {}, which means nothing here; take it away", where_, quote(key.text()->bytes)));
     }
   }
 
@@ -168,7 +168,7 @@ Value read_tools(const Value& tools, const std::string& where) {
     const Fields outer(tool, place);
     const auto type = outer.text("type");
     if (type && *type != "function") {
-      throw Error(fmt::format("{}.type is {}, expected \"function\"", place, quoted(*type)));
+      throw Error(fmt::format("{}.type is {}, expected \"function\"", place, quote(*type)));
     }
     const Value* const function = outer.find("function");
     if (type && !function) throw Error(fmt::format("{} has no \"function\"", place));

@@ -139,12 +139,12 @@ void check_model(const Header& header, const std::string& path, const ModelIdent
     throw Error(fmt::format(
         "{}: is a session with {} (hash {}), not with {} (hash {}); give that model, with the --lora, --type "
         "and --rope-scaling it had, or another session file",
-        path, quoted(name), quoted(sha256.substr(0, 12)), quoted(model.name), model.sha256.substr(0, 12)));
+        path, quote(name), quote(sha256.substr(0, 12)), quote(model.name), model.sha256.substr(0, 12)));
   }
   const std::string type = header.text("cache_type");
   if (type != name_of(context.cache().type())) {
     throw Error(fmt::format("{}: its keys and values are {}, but this context holds {}; give --kv-type {}", path,
-                            quoted(type), name_of(context.cache().type()), quoted(type)));
+                            quote(type), name_of(context.cache().type()), quote(type)));
   }
   const Config& config = model.config;
   const std::array<std::pair<const char*, std::size_t>, 3> shape = {

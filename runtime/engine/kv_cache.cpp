@@ -95,7 +95,7 @@ KvType parse_kv_type(const std::string& name) {
   if (name == "f32") return KvType::f32;
   if (name == "f16") return KvType::f16;
   if (name == "q8_0") return KvType::q8_0;
-  throw UsageError(fmt::format("--kv-type is {}, expected f32, f16 or q8_0", quoted(name)));
+  throw UsageError(fmt::format("--kv-type is {}, expected f32, f16 or q8_0", quote(name)));
 }
 
 std::size_t KvCache::bytes_per_position(const Config& config, KvType type) {

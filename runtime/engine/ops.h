@@ -12,7 +12,8 @@
 namespace minimind {
 
 // The steps of a transformer layer. Each is called by every worker of a team with the same arguments and does that
-// worker's share; what it wrote may be read by others only after worker.barrier(). T is the number of tokens in the batch.
+// worker's share; what it wrote may be read by others only after worker.barrier(). T is the number of tokens in the
+// batch.
 
 // x[t] = embed_tokens[tokens[t]]
 void embed(const Model& model, std::span<const std::int32_t> tokens, Matrix<float> x, const Worker& worker);

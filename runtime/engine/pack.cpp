@@ -128,7 +128,7 @@ WeightType parse_weight_type(const std::string& name) {
   if (name == "q8_0") return WeightType::q8_0;
   if (name == "q4_0") return WeightType::q4_0;
   if (name == "iq4_nl") return WeightType::iq4_nl;
-  throw UsageError(fmt::format("--type is {}, expected f32, f16, bf16, q8_0, q4_0 or iq4_nl", quoted(name)));
+  throw UsageError(fmt::format("--type is {}, expected f32, f16, bf16, q8_0, q4_0 or iq4_nl", quote(name)));
 }
 
 DType dtype_of(WeightType type) {

@@ -192,13 +192,13 @@ Grammar GrammarBuilder::build(RuleId root) {
   std::vector<std::string> names;
   for (const RuleId rule : kept) names.push_back(rules_[rule].name);
   if (const auto endless = measure_rules(grammar, names)) {
-    throw Error(fmt::format("rule {} can never be finished: no text, however long, completes it", quoted(*endless)));
+    throw Error(fmt::format("rule {} can never be finished: no text, however long, completes it", quote(*endless)));
   }
   if (const auto recursive = rank_rules(grammar, names)) {
     throw Error(
         fmt::format("rule {} is left recursive: it can begin with itself before it has matched anything; "
                     "write it with * or + or the recursion at the end",
-                    quoted(*recursive)));
+                    quote(*recursive)));
   }
   return grammar;
 }

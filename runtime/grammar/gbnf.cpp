@@ -102,8 +102,8 @@ namespace {
 using Sequence = GrammarBuilder::Sequence;
 using RuleId = GrammarBuilder::RuleId;
 
-constexpr std::size_t max_file_size = std::size_t{1} << 20;
-constexpr std::size_t max_nesting = 200;
+constexpr std::size_t max_gbnf_size = std::size_t{1} << 20;
+constexpr std::size_t max_parentheses = 200;
 
 bool is_name_char(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
@@ -117,7 +117,7 @@ class GrammarParser {
     reader_.skip_space(true);
     while (!reader_.at_end()) parse_rule();
     for (const auto& [name, rule] : rules_) {
-      if (!rule.defined) reader_.fail_at(rule.first_use, fmt::format("there is no rule {}", quoted(name)));
+      if (!rule.defined) reader_.fail_at(rule.first_use, fmt::format("there is no rule {}", quote(name)));
     }
     const auto root = rules_.find("root");
     if (root == rules_.end()) throw Error(fmt::format("{}: has no rule 'root', which is the whole text", source_));
@@ -152,10 +152,10 @@ class GrammarParser {
     const std::string name = parse_name();
     if (name.empty()) reader_.fail("expected the name of a rule, of letters, digits and -");
     reader_.skip_space(false);
-    if (!reader_.take_if("::=")) reader_.fail(fmt::format("expected ::= after the name {}", quoted(name)));
+    if (!reader_.take_if("::=")) reader_.fail(fmt::format("expected ::= after the name {}", quote(name)));
     reader_.skip_space(true);
     Rule& rule = *reader_.located(begin, [&] { return &rule_of(name, begin); });
-    if (rule.defined) reader_.fail_at(begin, fmt::format("rule {} is defined twice", quoted(name)));
+    if (rule.defined) reader_.fail_at(begin, fmt::format("rule {} is defined twice", quote(name)));
     rule.defined = true;
     const std::vector<Sequence> alternatives = parse_alternatives(0);
     if (!reader_.at_end() && !reader_.take_if("\n") && !reader_.take_if("\r\n") && !reader_.take_if("\r")) {
@@ -241,7 +241,8 @@ class GrammarParser {
 
   Sequence parse_group(std::size_t nesting) {
     const std::size_t begin = reader_.position();
-    if (nesting == max_nesting) reader_.fail(fmt::format("more than {} parentheses within another", max_nesting));
+    if (nesting == max_parentheses)
+      reader_.fail(fmt::format("more than {} parentheses within another", max_parentheses));
     reader_.take();
     reader_.skip_space(true);
     const std::vector<Sequence> alternatives = parse_alternatives(nesting + 1);
@@ -299,8 +300,8 @@ Grammar parse_grammar(std::string_view text, const std::string& source) {
 Grammar load_grammar(const std::string& path) {
   const auto file = MappedFile::open(path);
   const std::span<const std::byte> bytes = file->bytes();
-  if (bytes.size() > max_file_size) {
-    throw Error(fmt::format("{}: holds {} bytes; at most {} are read", path, bytes.size(), max_file_size));
+  if (bytes.size() > max_gbnf_size) {
+    throw Error(fmt::format("{}: holds {} bytes; at most {} are read", path, bytes.size(), max_gbnf_size));
   }
   return parse_grammar({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
 }

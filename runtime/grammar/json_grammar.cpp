@@ -390,7 +390,7 @@ Sequence object_of(JsonGrammar& grammar, const std::vector<JsonProperty>& proper
     for (const std::string& name : others->excluded) {
       if (name.size() > longest_name) {
         throw Error(fmt::format("property {} is longer than {} bytes, which is too much beside additionalProperties",
-                                minimind::quoted(name), longest_name));
+                                quote(name), longest_name));
       }
     }
     const std::vector<std::string_view> excluded(others->excluded.begin(), others->excluded.end());

@@ -16,7 +16,7 @@ namespace {
 
 using Sequence = JsonGrammar::Sequence;
 
-constexpr std::size_t max_nesting = 100;
+constexpr std::size_t max_groups = 100;
 constexpr std::string_view punctuation = "^$\\.*+?()[]{}|/-";
 
 CodePoints decimal_digits() {
@@ -95,7 +95,7 @@ class PatternParser {
   }
 
   [[noreturn]] void fail(const std::string& reason) const {
-    throw Error(fmt::format("the pattern {} at byte {}: {}", quoted(pattern_), at_ + 1, reason));
+    throw Error(fmt::format("the pattern {} at byte {}: {}", quote(pattern_), at_ + 1, reason));
   }
 
   Sequence parse_sequence(std::size_t nesting) {
@@ -120,7 +120,7 @@ class PatternParser {
   }
 
   Sequence parse_group(std::size_t nesting) {
-    if (nesting == max_nesting) fail(fmt::format("more than {} groups within another", max_nesting));
+    if (nesting == max_groups) fail(fmt::format("more than {} groups within another", max_groups));
     take_if("(");
     if (starts_with("?") && !take_if("?:")) {
       const bool named = starts_with("?<") && !starts_with("?<=") && !starts_with("?<!");

@@ -22,9 +22,9 @@ namespace {
 using Sequence = JsonGrammar::Sequence;
 using RuleId = GrammarBuilder::RuleId;
 
-constexpr std::size_t max_file_size = std::size_t{1} << 20;
+constexpr std::size_t max_schema_size = std::size_t{1} << 20;
 constexpr int max_file_depth = 100;
-constexpr std::size_t max_depth = 200;
+constexpr std::size_t max_subschema_depth = 200;
 
 class SchemaCompiler {
  public:
@@ -65,7 +65,8 @@ class SchemaCompiler {
 
   Sequence sequence_of_flat(const SchemaJson& schema, const SchemaPlace& place) {
     if (schema.is_boolean()) nothing_valid(place);
-    if (++depth_ > max_depth) place.fail("the schema is nested too deeply, or grows without end as it is merged");
+    if (++depth_ > max_subschema_depth)
+      place.fail("the schema is nested too deeply, or grows without end as it is merged");
     Sequence result;
     if (schema.contains("anyOf")) {
       result = sequence_of_alternatives(schema, "anyOf", place);
@@ -116,7 +117,7 @@ class SchemaCompiler {
   Sequence sequence_of_constants(const SchemaJson& schema, const SchemaPlace& place) {
     for (const auto& [name, value] : schema.items()) {
       if (name != "enum" && name != "type") {
-        place.fail(fmt::format("{} beside enum or const is not supported", minimind::quoted(name)));
+        place.fail(fmt::format("{} beside enum or const is not supported", quote(name)));
       }
     }
     const JsonTypes types = types_of(schema).value_or(JsonTypes::all());
@@ -167,8 +168,8 @@ class SchemaCompiler {
       const SchemaJson other = schema.value("additionalProperties", SchemaJson(true));
       if (other == false) {
         place.at("required")
-            .fail(fmt::format("requires {}, which is not in properties, and additionalProperties is false",
-                              minimind::quoted(name)));
+            .fail(
+                fmt::format("requires {}, which is not in properties, and additionalProperties is false", quote(name)));
       }
       properties.push_back({name, sequence_of(other, place.at("additionalProperties")), true});
     }
@@ -249,7 +250,7 @@ class SchemaCompiler {
     if (format) {
       const std::string name = schema["format"].get<std::string>();
       const auto its_pattern = pattern_of_format(name);
-      if (!its_pattern) place.at("format").fail(fmt::format("the format {} is not supported", minimind::quoted(name)));
+      if (!its_pattern) place.at("format").fail(fmt::format("the format {} is not supported", quote(name)));
       return matching(*its_pattern, place.at("format"));
     }
     if (max && min > max) nothing_valid(place);
@@ -318,8 +319,8 @@ Grammar json_schema_grammar(const SchemaJson& schema, const std::string& source)
 Grammar load_json_schema(const std::string& path) {
   const auto file = MappedFile::open(path);
   const std::span<const std::byte> bytes = file->bytes();
-  if (bytes.size() > max_file_size) {
-    throw Error(fmt::format("{}: holds {} bytes; at most {} are read", path, bytes.size(), max_file_size));
+  if (bytes.size() > max_schema_size) {
+    throw Error(fmt::format("{}: holds {} bytes; at most {} are read", path, bytes.size(), max_schema_size));
   }
   const auto* const text = reinterpret_cast<const char*>(bytes.data());
   const auto limit_depth = [&](int depth, SchemaJson::parse_event_t, SchemaJson&) {

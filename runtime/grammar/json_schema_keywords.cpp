@@ -129,7 +129,7 @@ SchemaPlace SchemaPlace::at(std::string_view key) const {
 }
 
 void SchemaPlace::fail(std::string_view reason) const {
-  const std::string shown = minimind::quoted(pointer);
+  const std::string shown = quote(pointer);
   throw SchemaError(fmt::format("{}: {}: {}", source, shown.substr(1, shown.size() - 2), reason));
 }
 
@@ -195,7 +195,7 @@ void check_keywords(const SchemaJson& schema, const SchemaPlace& place) {
     const Keyword* const keyword = find(name);
     if (!keyword) {
       place.fail(fmt::format("the keyword {} is not supported, and leaving it out would let through what is not valid",
-                             minimind::quoted(name)));
+                             quote(name)));
     }
     const std::string_view wanted = wrong(value, keyword->wants);
     if (!wanted.empty()) place.at(name).fail(fmt::format("found {}, expected {}", describe(value), wanted));
@@ -232,8 +232,8 @@ std::optional<std::size_t> count_of(const SchemaJson& schema, std::string_view k
 
 namespace {
 
-constexpr std::size_t max_depth = 100;
-constexpr std::size_t max_work = 2'000'000;
+constexpr std::size_t max_merge_depth = 100;
+constexpr std::size_t max_merge_work = 2'000'000;
 
 bool contains(const SchemaJson& array, const SchemaJson& value) {
   return std::find(array.begin(), array.end(), value) != array.end();
@@ -303,8 +303,7 @@ bool types_exclude(const SchemaJson& a, const SchemaJson& b) {
 
 const SchemaJson& SchemaMerger::resolve(const std::string& reference, const SchemaPlace& place) const {
   if (reference != "#" && !reference.starts_with("#/")) {
-    place.fail(fmt::format("{} is not supported; only \"#\" and \"#/...\", in the same file, are",
-                           minimind::quoted(reference)));
+    place.fail(fmt::format("{} is not supported; only \"#\" and \"#/...\", in the same file, are", quote(reference)));
   }
   const SchemaJson* found = &root_;
   for (std::size_t begin = 1; found && begin < reference.size();) {
@@ -312,20 +311,19 @@ const SchemaJson& SchemaMerger::resolve(const std::string& reference, const Sche
     found = child(*found, unescaped(std::string_view(reference).substr(begin + 1, end - begin - 1), place));
     begin = end;
   }
-  if (!found) place.fail(fmt::format("there is nothing at {}", minimind::quoted(reference)));
-  if (!found->is_object() && !found->is_boolean())
-    place.fail(fmt::format("{} is no schema", minimind::quoted(reference)));
+  if (!found) place.fail(fmt::format("there is nothing at {}", quote(reference)));
+  if (!found->is_object() && !found->is_boolean()) place.fail(fmt::format("{} is no schema", quote(reference)));
   return *found;
 }
 
 void SchemaMerger::charge(const SchemaJson& schema, const SchemaPlace& place) {
   work_ += size_of(schema);
-  if (work_ > max_work) place.fail("the schema grows too large once its references and allOf are merged");
+  if (work_ > max_merge_work) place.fail("the schema grows too large once its references and allOf are merged");
 }
 
 SchemaJson SchemaMerger::flatten(const SchemaJson& schema, const SchemaPlace& place) {
   if (schema.is_boolean()) return schema.get<bool>() ? SchemaJson::object() : SchemaJson(false);
-  if (++depth_ > max_depth) place.fail("its references and allOf lead to themselves, or are nested too deeply");
+  if (++depth_ > max_merge_depth) place.fail("its references and allOf lead to themselves, or are nested too deeply");
   check_keywords(schema, place);
   charge(schema, place);
   SchemaJson result = SchemaJson::object();
@@ -405,8 +403,7 @@ void SchemaMerger::merge_keyword(SchemaJson& into, const std::string& name, cons
   } else if (name == "items" && mine.is_object() && value.is_object()) {
     mine = both(mine, value);
   } else {
-    place.fail(fmt::format("{} is given by several schemas that all have to hold, and cannot be merged",
-                           minimind::quoted(name)));
+    place.fail(fmt::format("{} is given by several schemas that all have to hold, and cannot be merged", quote(name)));
   }
 }
 
@@ -430,7 +427,7 @@ void SchemaMerger::merge_properties(SchemaJson& merged, const SchemaJson& a, con
         place.fail(
             fmt::format("property {} is of one schema, and additionalProperties: false of another that has to "
                         "hold, too, excludes it",
-                        minimind::quoted(name)));
+                        quote(name)));
       }
       all[name] = theirs == true ? schema : both(schema, theirs);
     }
@@ -454,7 +451,7 @@ bool SchemaMerger::are_disjoint(const SchemaJson& a, const SchemaJson& b, const 
   if (!a.contains("type") || !b.contains("type")) return false;
   const JsonTypes shared = *types_of(a) & *types_of(b);
   if (shared.empty()) return true;
-  if (shared.to_json() != SchemaJson::array({"object"}) || ++depth_ > max_depth) return false;
+  if (shared.to_json() != SchemaJson::array({"object"}) || ++depth_ > max_merge_depth) return false;
   const auto exclude = [&](const SchemaJson& from, const SchemaJson& to) {
     if (!from.contains("required")) return false;
     return std::any_of(from["required"].begin(), from["required"].end(), [&](const SchemaJson& required) {

@@ -108,7 +108,7 @@ using Kind = Grammar::Symbol::Kind;
 constexpr std::size_t max_entries = std::size_t{2} << 20;
 
 // Items looked at in one step; each takes some tens of nanoseconds.
-constexpr std::size_t max_work = std::size_t{8} << 20;
+constexpr std::size_t max_items_looked_at = std::size_t{8} << 20;
 
 constexpr std::greater<> smallest_first;
 
@@ -232,7 +232,7 @@ void GrammarState::visit(GrammarItem item) {
   while (!pending_.empty()) {
     item = pending_.back();
     pending_.pop_back();
-    if (++work_ > max_work) fail_too_ambiguous();
+    if (++work_ > max_items_looked_at) fail_too_ambiguous();
     if (!visited_.insert(item)) continue;
     const Grammar::Symbol symbol = grammar_->symbols[item.symbol];
     switch (symbol.kind) {

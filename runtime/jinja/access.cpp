@@ -18,7 +18,7 @@ namespace minimind::jinja {
 namespace {
 
 Value has_no_attribute(const Value& subject, std::string_view name) {
-  return make_undefined(subject.kind_name() + " has no attribute " + minimind::quoted(name));
+  return make_undefined(subject.kind_name() + " has no attribute " + quote(name));
 }
 
 // Where the sandbox lets nothing be told from nothing.
@@ -35,7 +35,7 @@ std::optional<Value> own_attribute(Context& context, const Value& subject, std::
   const FoundMethod method = find_method(subject, name);
   if (method.exists) {
     if (!method.is_safe) {
-      return make_undefined("access to " + minimind::quoted(name) + " of " + subject.kind_name() + " is unsafe");
+      return make_undefined("access to " + quote(name) + " of " + subject.kind_name() + " is unsafe");
     }
     return Value(std::make_shared<const Method>(Method{.self = subject, .name = std::string(name)}));
   }
@@ -131,7 +131,7 @@ Value slice_of_text(Context& context, const Text& text, const SliceBounds& bound
 
 Value attribute_of(Context& context, const Value& subject, std::string_view name) {
   require_defined(subject);
-  if (is_hidden(name)) throw Failure("attributes of Python such as " + minimind::quoted(name) + " are not supported");
+  if (is_hidden(name)) throw Failure("attributes of Python such as " + quote(name) + " are not supported");
   if (auto attribute = own_attribute(context, subject, name)) return std::move(*attribute);
   if (subject.dict()) {
     if (auto item = own_item(context, subject, std::string(name))) return std::move(*item);
@@ -148,7 +148,7 @@ Value item_of(Context& context, const Value& subject, const Value& key) {
     return make_undefined(subject.kind_name() + " has no element of that kind");
   }
   if (is_hidden(name->bytes)) {
-    throw Failure("attributes of Python such as " + minimind::quoted(name->bytes) + " are not supported");
+    throw Failure("attributes of Python such as " + quote(name->bytes) + " are not supported");
   }
   if (auto attribute = own_attribute(context, subject, name->bytes)) return std::move(*attribute);
   return has_no_attribute(subject, name->bytes);
@@ -247,7 +247,7 @@ AttributePath::AttributePath(const Value* attribute, std::optional<Value> if_und
     std::int64_t index = 0;
     const bool is_index = !part.empty() && part.find_first_not_of("0123456789") == std::string::npos;
     if (is_index && std::from_chars(part.data(), part.data() + part.size(), index).ec != std::errc()) {
-      throw Failure("the index " + minimind::quoted(part) + " is too large");
+      throw Failure("the index " + quote(part) + " is too large");
     }
     parts_.push_back(is_index ? Value(index) : Value(part));
     at = end + 1;

@@ -84,7 +84,7 @@ Value choose(Context& context, const Value& subject, const Arguments& arguments)
 Value attribute(Context& context, const Value& subject, const Bound& arguments) {
   const std::string& name = string_argument(arguments.at(0), "the name of an attribute").bytes;
   if (!subject.dict() || find_method(subject, name).exists) return attribute_of(context, subject, name);
-  return make_undefined("a mapping has no attribute " + minimind::quoted(name));
+  return make_undefined("a mapping has no attribute " + quote(name));
 }
 
 const std::vector<Builtin>& selecting_filters() {
@@ -138,18 +138,18 @@ Value is_sequence(Context&, const Value& subject, const Bound&) {
 }
 
 // The name of a filter or test is looked up in a Python dict.
-void require_hashable(const Value& value) {
+void require_hashable_name(const Value& value) {
   const bool is_list = value.list() && !value.list()->is_tuple;
   if (is_list || value.dict() || value.view()) throw Failure("the name looked for is " + value.kind_name());
 }
 
 Value names_filter(Context&, const Value& subject, const Bound&) {
-  require_hashable(subject);
+  require_hashable_name(subject);
   return subject.text() && is_filter(subject.text()->bytes);
 }
 
 Value names_test(Context&, const Value& subject, const Bound&) {
-  require_hashable(subject);
+  require_hashable_name(subject);
   return subject.text() && is_test(subject.text()->bytes);
 }
 
@@ -239,11 +239,11 @@ const Builtin* find_filter(std::string_view name) {
 std::string no_filter(std::string_view name) {
   const bool known =
       std::find(unsupported_filters.begin(), unsupported_filters.end(), name) != unsupported_filters.end();
-  return (known ? "unsupported filter " : "unknown filter ") + minimind::quoted(name);
+  return (known ? "unsupported filter " : "unknown filter ") + quote(name);
 }
 
 std::string no_test(std::string_view name) {
-  return "unknown test " + minimind::quoted(name);
+  return "unknown test " + quote(name);
 }
 
 }  // namespace

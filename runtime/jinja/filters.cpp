@@ -21,7 +21,7 @@ namespace minimind::jinja {
 namespace {
 
 template <std::string (*map)(std::string_view)>
-Value mapped(Context& context, const Value& subject, const Bound&) {
+Value mapped_shown(Context& context, const Value& subject, const Bound&) {
   const std::string text = text_argument(context, subject);
   context.budget.map_case(text.size());
   return make_text(map(text), context.budget);
@@ -34,7 +34,7 @@ Value trim(Context& context, const Value& subject, const Bound& arguments) {
   return make_text(std::string(stripped(text, set, Ends::both, context.budget)), context.budget);
 }
 
-Value replace(Context& context, const Value& subject, const Bound& arguments) {
+Value replace_in_shown(Context& context, const Value& subject, const Bound& arguments) {
   const bool limited = arguments.get(2) && !arguments.at(2).is_none();
   const std::int64_t limit = limited ? integer_argument(arguments.at(2), "the number of times") : -1;
   const std::string text = shown(subject, context.budget);
@@ -182,12 +182,12 @@ Value if_undefined(Context&, const Value& subject, const Bound& arguments) {
 
 const std::vector<Builtin>& text_filters() {
   static const std::vector<Builtin> table = {
-      {"upper", {}, 0, mapped<upper>},
-      {"lower", {}, 0, mapped<lower>},
-      {"capitalize", {}, 0, mapped<capitalized>},
-      {"title", {}, 0, mapped<title_words>},
+      {"upper", {}, 0, mapped_shown<upper>},
+      {"lower", {}, 0, mapped_shown<lower>},
+      {"capitalize", {}, 0, mapped_shown<capitalized>},
+      {"title", {}, 0, mapped_shown<title_words>},
       {"trim", {"chars"}, 0, trim},
-      {"replace", {"old", "new", "count"}, 2, replace},
+      {"replace", {"old", "new", "count"}, 2, replace_in_shown},
       {"string", {}, 0, string},
       {"safe", {}, 0, safe},
       {"escape", {}, 0, escape},
@@ -439,7 +439,7 @@ Value reverse(Context& context, const Value& subject, const Bound&) {
   return make_list(std::move(items), context.budget);
 }
 
-Value join(Context& context, const Value& subject, const Bound& arguments) {
+Value join_items(Context& context, const Value& subject, const Bound& arguments) {
   const std::string separator = arguments.get(0) ? shown(arguments.at(0), context.budget) : "";
   const AttributePath path(arguments.get(1));
   std::string result;
@@ -653,7 +653,7 @@ const std::vector<Builtin>& sequence_filters() {
       {"last", {}, 0, last},
       {"list", {}, 0, list},
       {"reverse", {}, 0, reverse},
-      {"join", {"d", "attribute"}, 0, join},
+      {"join", {"d", "attribute"}, 0, join_items},
       {"sort", {"reverse", "case_sensitive", "attribute"}, 0, sort},
       {"dictsort", {"case_sensitive", "by", "reverse"}, 0, dictsort},
       {"min", {"case_sensitive", "attribute"}, 0, extreme<false>},

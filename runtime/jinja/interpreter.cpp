@@ -219,10 +219,9 @@ void Interpreter::assign(const Expression& target, const Value& value, Frame& fr
   offset_ = target.offset;
   if (target.kind == ExpressionKind::namespace_attribute) {
     Namespace* const name_space = variable(target.variable, frame).name_space();
-    if (!name_space)
-      throw Failure("cannot set an attribute of " + minimind::quoted(target.name) + ", which is no namespace");
+    if (!name_space) throw Failure("cannot set an attribute of " + quote(target.name) + ", which is no namespace");
     if (target.attribute.starts_with("_")) {
-      throw Failure("a namespace cannot hold " + minimind::quoted(target.attribute) + ", which begins with _");
+      throw Failure("a namespace cannot hold " + quote(target.attribute) + ", which begins with _");
     }
     context_.budget.make(sizeof(Dict::Entry));
     name_space->attributes.set(target.attribute, value);
@@ -315,7 +314,7 @@ Value Interpreter::evaluate_node(const Expression& expression, Frame& frame) {
 Value Interpreter::evaluate_name(const Expression& expression, Frame& frame) {
   const Value& value = variable(expression.variable, frame);
   if (!value.is_missing()) return value;
-  return make_undefined(minimind::quoted(expression.name) + " is undefined");
+  return make_undefined(quote(expression.name) + " is undefined");
 }
 
 Value Interpreter::evaluate_sequence(const Expression& expression, Frame& frame) {
@@ -406,7 +405,7 @@ Arguments Interpreter::evaluate_arguments(const ArgumentExpressions& expressions
     for (const auto& [key, value] : mapping.dict()->entries()) {
       const std::string& name = string_argument(key, "the name of an argument").bytes;
       for (const auto& [known, given] : expressions.keywords) {
-        if (known == name) throw Failure("the argument " + minimind::quoted(name) + " is given twice");
+        if (known == name) throw Failure("the argument " + quote(name) + " is given twice");
       }
       arguments.keywords.emplace_back(name, value);
     }
@@ -437,8 +436,7 @@ Value Interpreter::call_method(const Method& method, const Arguments& arguments)
   }
   const FoundMethod found = find_method(method.self, method.name);
   if (!found.builtin) {
-    throw Failure("the method " + minimind::quoted(method.name) + " of " + method.self.kind_name() +
-                  " is not supported");
+    throw Failure("the method " + quote(method.name) + " of " + method.self.kind_name() + " is not supported");
   }
   return run_builtin(context_, *found.builtin, method.self, arguments);
 }
@@ -452,9 +450,8 @@ Value Interpreter::call_macro(const Function& function, Frame& outer, Arguments 
   for (const Parameter& parameter : function.parameters) {
     Value& place = variable(parameter.name->variable, frame);
     if (!place.is_missing()) continue;
-    Value value = parameter.default_value
-                      ? evaluate(*parameter.default_value, frame)
-                      : make_undefined("no argument is given for " + minimind::quoted(parameter.name->name));
+    Value value = parameter.default_value ? evaluate(*parameter.default_value, frame)
+                                          : make_undefined("no argument is given for " + quote(parameter.name->name));
     place = std::move(value);
   }
   std::string text;
@@ -465,9 +462,7 @@ Value Interpreter::call_macro(const Function& function, Frame& outer, Arguments 
 }
 
 void Interpreter::bind_arguments(const Function& function, Arguments arguments, Frame& frame) {
-  const auto fail = [&](const std::string& what) {
-    throw Failure("the macro " + minimind::quoted(function.name) + what);
-  };
+  const auto fail = [&](const std::string& what) { throw Failure("the macro " + quote(function.name) + what); };
   const auto take_keyword = [&](std::string_view name) {
     for (auto keyword = arguments.keywords.begin(); keyword != arguments.keywords.end(); ++keyword) {
       if (keyword->first != name) continue;
@@ -493,7 +488,7 @@ void Interpreter::bind_arguments(const Function& function, Arguments arguments, 
     for (auto& [name, value] : arguments.keywords) rest.set(std::move(name), std::move(value));
     variable(*function.keywords, frame) = make_dict(std::move(rest), context_.budget);
   } else if (!arguments.keywords.empty()) {
-    fail(" takes no argument " + minimind::quoted(arguments.keywords[0].first));
+    fail(" takes no argument " + quote(arguments.keywords[0].first));
   }
   if (function.positional) {
     std::vector<Value> rest;

@@ -193,7 +193,7 @@ class Lexer {
     const char32_t first = first_utf8(source_.substr(at_)).code_point;
     const std::string_view name = source_.substr(at_, end - at_);
     if (first != '_' && class_of(first) != CharClass::letter) {
-      throw SyntaxError(at_, minimind::quoted(name) + " is no name");
+      throw SyntaxError(at_, quote(name) + " is no name");
     }
     tokens_.push_back({.kind = TokenKind::name, .text = name, .value = {}, .offset = at_});
     at_ = end;
@@ -206,8 +206,7 @@ class Lexer {
     const auto pair = std::find_if(pairs.begin(), pairs.end(), [&](std::string_view p) { return starts(p, at_); });
     const char symbol = source_[at_];
     if (pair == pairs.end() && singles.find(symbol) == std::string_view::npos) {
-      throw SyntaxError(at_,
-                        "unexpected " + minimind::quoted(source_.substr(at_, first_utf8(source_.substr(at_)).size)));
+      throw SyntaxError(at_, "unexpected " + quote(source_.substr(at_, first_utf8(source_.substr(at_)).size)));
     }
     if (symbol == '(' || symbol == '[' || symbol == '{') {
       open.push_back(closing_of(symbol));
@@ -282,20 +281,20 @@ std::optional<std::size_t> end_of_float(std::string_view source, std::size_t at)
   if (at > 0 && source[at - 1] == '.') return std::nullopt;
   std::size_t end = end_of_digits(source, at, 10, false);
   if (end == at) return std::nullopt;
-  bool is_float = false;
+  bool has_point_or_exponent = false;
   if (end + 1 < source.size() && source[end] == '.' && is_digit(source[end + 1])) {
     end = end_of_digits(source, end + 1, 10, false);
-    is_float = true;
+    has_point_or_exponent = true;
   }
   if (end < source.size() && (source[end] | 0x20) == 'e') {
     std::size_t exponent = end + 1;
     if (exponent < source.size() && (source[exponent] == '+' || source[exponent] == '-')) ++exponent;
     if (const std::size_t after = end_of_digits(source, exponent, 10, false); after != exponent) {
       end = after;
-      is_float = true;
+      has_point_or_exponent = true;
     }
   }
-  return is_float ? std::optional(end) : std::nullopt;
+  return has_point_or_exponent ? std::optional(end) : std::nullopt;
 }
 
 Literal float_literal(std::string_view source, std::size_t at, std::size_t end) {
@@ -433,7 +432,7 @@ std::string describe(const Token& token) {
     case TokenKind::data:
       return "text";
     default:
-      return minimind::quoted(token.text);
+      return quote(token.text);
   }
 }
 

@@ -120,7 +120,7 @@ Value has_affixes(Context& context, const Value& subject, const Bound& arguments
   return std::any_of(several->items.begin(), several->items.end(), holds);
 }
 
-Value replace(Context& context, const Value& subject, const Bound& arguments) {
+Value replace_in_text(Context& context, const Value& subject, const Bound& arguments) {
   const std::string& old_text = string_argument(arguments.at(0), "what to replace").bytes;
   const std::string& new_text = string_argument(arguments.at(1), "what to replace it with").bytes;
   const std::int64_t limit = arguments.get(2) ? integer_argument(arguments.at(2), "the number of times") : -1;
@@ -147,7 +147,7 @@ Value find(Context& context, const Value& subject, const Bound& arguments) {
 template <bool from_end>
 Value index_of_text(Context& context, const Value& subject, const Bound& arguments) {
   const auto found = find_in_text(context, subject, arguments, from_end);
-  if (!found) throw Failure("the text has no " + minimind::quoted(arguments.at(0).text()->bytes));
+  if (!found) throw Failure("the text has no " + quote(arguments.at(0).text()->bytes));
   return static_cast<std::int64_t>(*found);
 }
 
@@ -157,7 +157,7 @@ Value count_in_text(Context& context, const Value& subject, const Bound& argumen
   return part ? static_cast<std::int64_t>(count_occurrences(part->text, wanted)) : std::int64_t{0};
 }
 
-Value join(Context& context, const Value& subject, const Bound& arguments) {
+Value join_texts(Context& context, const Value& subject, const Bound& arguments) {
   const std::string& separator = bytes_of(subject);
   std::string result;
   bool first = true;
@@ -173,7 +173,7 @@ Value join(Context& context, const Value& subject, const Bound& arguments) {
 }
 
 template <std::string (*map)(std::string_view)>
-Value mapped(Context& context, const Value& subject, const Bound&) {
+Value mapped_text(Context& context, const Value& subject, const Bound&) {
   const std::string& text = bytes_of(subject);
   context.budget.map_case(text.size());
   return make_text(map(text), context.budget);
@@ -244,18 +244,18 @@ const std::vector<Builtin>& text_methods() {
       {"endswith", {"the suffix", "the start", "the end"}, 1, has_affixes<false>},
       {"removeprefix", {"the prefix"}, 1, without_affix<true>},
       {"removesuffix", {"the suffix"}, 1, without_affix<false>},
-      {"replace", {"the old", "the new", "the count"}, 2, replace},
+      {"replace", {"the old", "the new", "the count"}, 2, replace_in_text},
       {"find", {"the sub", "the start", "the end"}, 1, find<false>},
       {"rfind", {"the sub", "the start", "the end"}, 1, find<true>},
       {"index", {"the sub", "the start", "the end"}, 1, index_of_text<false>},
       {"rindex", {"the sub", "the start", "the end"}, 1, index_of_text<true>},
       {"count", {"the sub", "the start", "the end"}, 1, count_in_text},
-      {"join", {"the iterable"}, 1, join},
+      {"join", {"the iterable"}, 1, join_texts},
       {"format", {}, 0, nullptr, format_fields},
-      {"upper", {}, 0, mapped<upper>},
-      {"lower", {}, 0, mapped<lower>},
-      {"title", {}, 0, mapped<title>},
-      {"capitalize", {}, 0, mapped<capitalized>},
+      {"upper", {}, 0, mapped_text<upper>},
+      {"lower", {}, 0, mapped_text<lower>},
+      {"title", {}, 0, mapped_text<title>},
+      {"capitalize", {}, 0, mapped_text<capitalized>},
       {"isupper", {}, 0, asks<is_upper>},
       {"islower", {}, 0, asks<is_lower>},
       {"isspace", {}, 0, asks<is_space>},
@@ -489,7 +489,7 @@ Value make_namespace(Context& context, const Value&, const Arguments& arguments)
   Dict attributes = dict_of(context, arguments);
   for (const auto& [key, value] : attributes.entries()) {
     if (key.text() && key.text()->bytes.starts_with("_")) {
-      throw Failure("a namespace cannot hold " + minimind::quoted(key.text()->bytes) + ", which begins with _");
+      throw Failure("a namespace cannot hold " + quote(key.text()->bytes) + ", which begins with _");
     }
   }
   auto* const result = context.own<Namespace>();
@@ -545,7 +545,7 @@ const Builtin* find_function(std::string_view name) {
       {"namespace", {}, 0, nullptr, make_namespace},
   };
   if (std::find(unsupported_functions.begin(), unsupported_functions.end(), name) != unsupported_functions.end()) {
-    throw Failure("the function " + minimind::quoted(name) + " is not supported");
+    throw Failure("the function " + quote(name) + " is not supported");
   }
   return find_in(table, name);
 }

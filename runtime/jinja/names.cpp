@@ -248,7 +248,7 @@ class ScopeBinder {
   void bind(Expression& expression, bool is_soft) {
     if (expression.kind == ExpressionKind::name || expression.kind == ExpressionKind::namespace_attribute) {
       const auto found = find(expression.name);
-      if (!found) throw SyntaxError(expression.offset, minimind::quoted(expression.name) + " is not known here");
+      if (!found) throw SyntaxError(expression.offset, quote(expression.name) + " is not known here");
       expression.variable = variable_of(*found);
     }
     // In a branch, an unknown filter is an error only when it is reached.

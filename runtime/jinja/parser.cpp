@@ -71,7 +71,7 @@ class ExpressionParser {
 
 namespace {
 
-constexpr std::size_t max_depth = 100;  // of brackets and signs, which are parsed by recursion
+constexpr std::size_t max_expression_depth = 100;  // of brackets and signs, which are parsed by recursion
 
 ExpressionPtr make_operation(ExpressionKind kind, Operator op, std::size_t offset, ExpressionPtr left,
                              ExpressionPtr right = nullptr) {
@@ -111,10 +111,10 @@ bool mentions_variable(const Expression& expression) {
 // One more bracket or sign inside one another, for as long as it lives.
 struct ExpressionParser::Nesting {
   explicit Nesting(ExpressionParser& parser) : parser_(parser) {
-    if (++parser_.depth_ > max_depth) {
+    if (++parser_.depth_ > max_expression_depth) {
       --parser_.depth_;
       throw SyntaxError(parser_.tokens_.offset(),
-                        "brackets and signs are nested more than " + std::to_string(max_depth) + " deep");
+                        "brackets and signs are nested more than " + std::to_string(max_expression_depth) + " deep");
     }
   }
   ~Nesting() { --parser_.depth_; }
@@ -516,7 +516,7 @@ void ExpressionParser::parse_argument(ArgumentExpressions& arguments) {
     require(!arguments.mapping);
     std::string name(tokens_.take().text);
     for (const auto& [known, value] : arguments.keywords) {
-      if (known == name) throw SyntaxError(offset, "the argument " + minimind::quoted(name) + " is given twice");
+      if (known == name) throw SyntaxError(offset, "the argument " + quote(name) + " is given twice");
     }
     tokens_.take();
     arguments.keywords.emplace_back(std::move(name), parse_expression());
@@ -613,8 +613,7 @@ class Parser {
 
   [[noreturn]] void refuse(std::size_t offset) const {
     const bool is_known = tokens_.is_one_of_names({"block", "extends", "include", "import", "from", "autoescape"});
-    throw SyntaxError(offset,
-                      (is_known ? "unsupported tag " : "unknown tag ") + minimind::quoted(tokens_.current().text));
+    throw SyntaxError(offset, (is_known ? "unsupported tag " : "unknown tag ") + quote(tokens_.current().text));
   }
 
   Statement parse_if(std::size_t offset) {
@@ -703,7 +702,7 @@ class Parser {
       Parameter parameter{.name = expressions_.parse_name_target(), .default_value = {}};
       for (const Parameter& other : function.parameters) {
         if (other.name->name == parameter.name->name) {
-          throw SyntaxError(parameter.name->offset, "two parameters are called " + minimind::quoted(other.name->name));
+          throw SyntaxError(parameter.name->offset, "two parameters are called " + quote(other.name->name));
         }
       }
       if (tokens_.skip_symbol("=")) {
@@ -756,7 +755,7 @@ class Parser {
 
   Statement parse_loop_control(std::size_t offset) {
     const std::string_view name = tokens_.take().text;
-    if (breakable_loops_ == 0) throw SyntaxError(offset, minimind::quoted(name) + " stands in no for loop");
+    if (breakable_loops_ == 0) throw SyntaxError(offset, quote(name) + " stands in no for loop");
     return {name == "break" ? StatementKind::break_loop : StatementKind::continue_loop, offset};
   }
 

@@ -119,7 +119,7 @@ class JsonWriter {
     budget_.spend(1);
     const Budget::Level level(budget_);
     if (const Text* const text = value.text()) {
-      add(quoted(text->bytes));
+      add(quote(text->bytes));
     } else if (const List* const list = value.list()) {
       write_list(*list);
     } else if (const Dict* const dict = value.dict()) {
@@ -200,7 +200,7 @@ class JsonWriter {
 
   void write_key(const Value& key) {
     if (key.list() || key.is_undefined()) throw Failure("cannot write " + key.kind_name() + " as a key of JSON");
-    add(quoted(key.text() ? key.text()->bytes : scalar(key)));
+    add(quote(key.text() ? key.text()->bytes : scalar(key)));
   }
 
   static void add_unit(std::string& text, unsigned unit) {
@@ -209,7 +209,7 @@ class JsonWriter {
     text += escape.data();
   }
 
-  std::string quoted(const std::string& text) const {
+  std::string quote(const std::string& text) const {
     constexpr std::string_view special = "\"\\\n\r\t\b\f";
     constexpr std::string_view letters = "\"\\nrtbf";
     budget_.make(text.size());
@@ -262,7 +262,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t max_depth = 150;
+constexpr std::size_t max_json_depth = 150;
 
 // Builds the value as nlohmann's parser, which does not recurse, reads along.
 class Builder : public nlohmann::json_sax<Json> {
@@ -322,7 +322,8 @@ class Builder : public nlohmann::json_sax<Json> {
   }
 
   bool open(bool is_list) {
-    if (open_.size() == max_depth) throw Error(fmt::format("{}: is nested deeper than {} levels", source_, max_depth));
+    if (open_.size() == max_json_depth)
+      throw Error(fmt::format("{}: is nested deeper than {} levels", source_, max_json_depth));
     open_.push_back({.is_list = is_list, .key = {}, .items = {}, .dict = {}});
     return true;
   }
@@ -512,7 +513,7 @@ FormatSpec parse_spec(std::string_view text) {
     if (!spec.precision) throw Failure("a format has no precision behind the point");
   }
   if (at < text.size()) spec.type = take();
-  if (at != text.size()) throw Failure("the format " + minimind::quoted(text) + " is not supported");
+  if (at != text.size()) throw Failure("the format " + quote(text) + " is not supported");
   return spec;
 }
 
@@ -639,7 +640,7 @@ class PercentFormatter {
     }
     if (!arguments_.dict()) throw Failure("the format has names and no mapping");
     named_ = arguments_.dict()->find(std::string(name));
-    if (!named_) throw Failure("the format has the name " + minimind::quoted(name) + ", which the mapping lacks");
+    if (!named_) throw Failure("the format has the name " + quote(name) + ", which the mapping lacks");
     at_ = end + 1;
   }
 

@@ -307,7 +307,7 @@ Value run_builtin(Context& context, const Builtin& builtin, const Value& subject
   context.budget.spend(1);
   if (builtin.run_any) return builtin.run_any(context, subject, arguments);
   const std::vector<std::string_view>& parameters = builtin.parameters;
-  const auto fail = [&](const std::string& what) { throw Failure(minimind::quoted(builtin.name) + " " + what); };
+  const auto fail = [&](const std::string& what) { throw Failure(quote(builtin.name) + " " + what); };
   if (arguments.positional.size() > parameters.size()) {
     fail("takes " + std::to_string(parameters.size()) + " arguments at most; found " +
          std::to_string(arguments.positional.size()));
@@ -317,12 +317,12 @@ Value run_builtin(Context& context, const Builtin& builtin, const Value& subject
   for (const auto& [name, value] : arguments.keywords) {
     const auto parameter = std::find(parameters.begin(), parameters.end(), name);
     const auto index = static_cast<std::size_t>(parameter - parameters.begin());
-    if (parameter == parameters.end()) fail("takes no argument " + minimind::quoted(name));
-    if (!values[index].is_missing()) fail("is given " + minimind::quoted(name) + " twice");
+    if (parameter == parameters.end()) fail("takes no argument " + quote(name));
+    if (!values[index].is_missing()) fail("is given " + quote(name) + " twice");
     values[index] = value;
   }
   for (std::size_t i = 0; i < builtin.required; ++i) {
-    if (values[i].is_missing()) fail("wants an argument for " + minimind::quoted(parameters[i]));
+    if (values[i].is_missing()) fail("wants an argument for " + quote(parameters[i]));
   }
   return builtin.run(context, subject, Bound(std::move(values)));
 }

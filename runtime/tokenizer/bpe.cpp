@@ -15,12 +15,6 @@ namespace {
 constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 constexpr std::int32_t merged_away = -1;
 
-struct Symbol {
-  std::int32_t id;  // or merged_away
-  std::uint32_t previous;
-  std::uint32_t next;
-};
-
 // Rank first, then position: the smallest entry is the merge that comes next.
 std::uint64_t queue_entry(std::uint32_t rank, std::uint32_t position) {
   return static_cast<std::uint64_t>(rank) << 32 | position;
@@ -31,6 +25,12 @@ std::uint64_t queue_entry(std::uint32_t rank, std::uint32_t position) {
 // A word as a linked list, so that a merge is O(1), and the merges that may be due, as a binary heap. An entry can be
 // out of date: it counts only if the pair at its position still merges to the same token.
 struct Bpe::Word {
+  struct Symbol {
+    std::int32_t id;  // or merged_away
+    std::uint32_t previous;
+    std::uint32_t next;
+  };
+
   std::vector<Symbol> symbols;
   std::vector<std::uint64_t> queue;
 
@@ -88,19 +88,19 @@ void Bpe::merge(std::vector<std::int32_t>& ids) const {
   std::make_heap(word.queue.begin(), word.queue.end(), std::greater<>());
   merge_queued(word);
   ids.clear();
-  for (const Symbol& symbol : word.symbols) {
+  for (const Word::Symbol& symbol : word.symbols) {
     if (symbol.id != merged_away) ids.push_back(symbol.id);
   }
 }
 
 void Bpe::merge_queued(Word& word) const {
-  std::vector<Symbol>& symbols = word.symbols;
+  std::vector<Word::Symbol>& symbols = word.symbols;
   while (!word.queue.empty()) {
     const std::uint64_t entry = word.pop();
     const auto position = static_cast<std::uint32_t>(entry);
-    Symbol& left = symbols[position];
+    Word::Symbol& left = symbols[position];
     if (left.id == merged_away || left.next == none) continue;
-    Symbol& right = symbols[left.next];
+    Word::Symbol& right = symbols[left.next];
     const Rule* const due = find(left.id, right.id);
     if (due == nullptr || due->result != result_of_[entry >> 32]) continue;
     left.id = due->result;

@@ -91,7 +91,7 @@ std::string listed(const std::vector<std::string>& texts) {
   constexpr std::size_t shown = 3;
   std::string list;
   for (std::size_t i = 0; i < std::min(texts.size(), shown); ++i) {
-    list += (i > 0 ? ", " : "") + minimind::quoted(texts[i]);
+    list += (i > 0 ? ", " : "") + quote(texts[i]);
   }
   return texts.size() > shown ? fmt::format("{} and {} more", list, texts.size() - shown) : list;
 }
@@ -205,7 +205,7 @@ void tell_of_vocabulary(const TokenizerData& data, std::vector<std::string>& sen
   }
   if (missing > 0) {
     sentences.push_back(fmt::format("{} bytes have no token: llama.cpp leaves them out{}", missing,
-                                    data.unk_token ? fmt::format(", without a {}", minimind::quoted(*data.unk_token))
+                                    data.unk_token ? fmt::format(", without a {}", quote(*data.unk_token))
                                                    : ", and does not merge what is around them"));
   }
 }
@@ -227,11 +227,11 @@ std::vector<std::string> llama_cpp_differences(const TokenizerData& data, const 
   const bool default_exists = vocab_size > static_cast<std::size_t>(llama_cpp_default);
   if (default_exists && !data.eos_token) {
     sentences.push_back(fmt::format("no eos_token is named, and llama.cpp ends texts at token {}, {}, then",
-                                    llama_cpp_default, minimind::quoted(tokenizer.token_text(llama_cpp_default))));
+                                    llama_cpp_default, quote(tokenizer.token_text(llama_cpp_default))));
   }
   if (default_exists && !data.bos_token) {
     sentences.push_back(fmt::format("no bos_token is named, and llama.cpp takes token {}, {}, for it",
-                                    llama_cpp_default, minimind::quoted(tokenizer.token_text(llama_cpp_default))));
+                                    llama_cpp_default, quote(tokenizer.token_text(llama_cpp_default))));
   }
   return sentences;
 }

@@ -35,7 +35,7 @@ std::optional<std::int32_t> find_unk_id(const TokenizerData& data, const Vocabul
   const bool needed = std::find(bytes.begin(), bytes.end(), std::nullopt) != bytes.end();
   if (!id && needed) {
     throw Error(fmt::format("{}: model.unk_token: found {}, which is not in model.vocab, expected a token of it",
-                            data.source, minimind::quoted(*data.unk_token)));
+                            data.source, quote(*data.unk_token)));
   }
   return id;
 }
@@ -47,7 +47,7 @@ std::optional<std::int32_t> find_named_id(const TokenizerData& data, const Vocab
   if (!id) {
     throw Error(
         fmt::format("{}: has no token {}, which the tokenizer_config.json beside it names as {}, expected a token",
-                    data.source, minimind::quoted(*text), field));
+                    data.source, quote(*text), field));
   }
   return id;
 }
@@ -69,7 +69,7 @@ std::vector<BpeMerge> find_merges(const TokenizerData& data, const Vocabulary& v
     const auto id_of = [&](const std::string& text) {
       if (const auto id = vocabulary.model_id_of(text)) return *id;
       throw Error(fmt::format("{}: model.merges[{}]: found {}, which is not in model.vocab, expected a token of it",
-                              data.source, merges.size(), minimind::quoted(text)));
+                              data.source, merges.size(), quote(text)));
     };
     merges.push_back({id_of(left), id_of(right), id_of(left + right)});
   }

@@ -28,7 +28,7 @@ constexpr std::string_view damaged = "the file is damaged; copy or convert it ag
 // As Vocabulary allows them.
 constexpr std::size_t most_tokens = std::size_t{1} << 20;
 
-std::string describe(const GgufValue* value) {
+std::string describe_value(const GgufValue* value) {
   if (!value) return "nothing";
   if (!value->is_array()) return fmt::format("a value of type {}", name_of(value->type));
   const std::size_t size = std::visit(
@@ -55,7 +55,7 @@ class Fields {
     const GgufValue* const value = metadata_.find(key);
     if (!value) return nullptr;
     const auto* const text = std::get_if<std::string>(&value->data);
-    if (!text || !is_utf8(*text)) fail(key, text ? "bytes that are not UTF-8" : describe(value), "a text");
+    if (!text || !is_utf8(*text)) fail(key, text ? "bytes that are not UTF-8" : describe_value(value), "a text");
     return text;
   }
 
@@ -63,14 +63,14 @@ class Fields {
     const GgufValue* const value = metadata_.find(key);
     if (!value) return if_absent;
     const auto* const flag = std::get_if<bool>(&value->data);
-    if (!flag) fail(key, describe(value), "true or false");
+    if (!flag) fail(key, describe_value(value), "true or false");
     return *flag;
   }
 
   const Texts& texts(std::string_view key) const {
     const GgufValue* const value = metadata_.find(key);
     const auto* const texts = value ? std::get_if<Texts>(&value->data) : nullptr;
-    if (!texts) fail(key, describe(value), "an array of strings", value ? damaged : way_out);
+    if (!texts) fail(key, describe_value(value), "an array of strings", value ? damaged : way_out);
     return *texts;
   }
 
@@ -81,7 +81,7 @@ class Fields {
     if (!value) return {};
     if (const auto* const numbers = std::get_if<Integers>(&value->data)) return *numbers;
     const auto* const numbers = std::get_if<std::vector<std::uint64_t>>(&value->data);
-    if (!numbers) fail(key, describe(value), "an array of whole numbers");
+    if (!numbers) fail(key, describe_value(value), "an array of whole numbers");
     Integers result;
     result.reserve(numbers->size());
     for (const std::uint64_t number : *numbers) result.push_back(number > INT64_MAX ? -1 : std::int64_t(number));
@@ -93,7 +93,7 @@ class Fields {
     if (!value) return std::nullopt;
     if (const auto* const number = std::get_if<std::uint64_t>(&value->data)) return *number;
     const auto* const number = std::get_if<std::int64_t>(&value->data);
-    if (!number || *number < 0) fail(key, number ? std::to_string(*number) : describe(value), "a token id");
+    if (!number || *number < 0) fail(key, number ? std::to_string(*number) : describe_value(value), "a token id");
     return static_cast<std::uint64_t>(*number);
   }
 
@@ -105,15 +105,14 @@ class Fields {
 void require_known_kind(const Fields& fields) {
   const std::string* const model = fields.optional_text(gguf_keys::model);
   if (!model || *model == "none" || *model == "no_vocab") {
-    fields.fail(gguf_keys::model, model ? minimind::quoted(*model) : "nothing", "a tokenizer", way_out);
+    fields.fail(gguf_keys::model, model ? quote(*model) : "nothing", "a tokenizer", way_out);
   }
   if (*model != gguf_keys::byte_level_bpe) {
-    fields.fail(gguf_keys::model, minimind::quoted(*model), "'gpt2', which is byte-level BPE: no other is supported",
-                way_out);
+    fields.fail(gguf_keys::model, quote(*model), "'gpt2', which is byte-level BPE: no other is supported", way_out);
   }
   const std::string* const pre = fields.optional_text(gguf_keys::pre);
   if (!pre || *pre != gguf_keys::gpt2_split) {
-    fields.fail(gguf_keys::pre, pre ? minimind::quoted(*pre) : "nothing",
+    fields.fail(gguf_keys::pre, pre ? quote(*pre) : "nothing",
                 "'gpt-2', as MiniMind's tokenizers split texts: another split gives other ids", way_out);
   }
 }
@@ -151,7 +150,7 @@ void check_texts(const Fields& fields, const Texts& texts) {
     const auto key = [&] { return fmt::format("{}[{}]", gguf_keys::tokens, id); };
     if (!is_utf8(texts[id])) fields.fail(key(), "bytes that are not UTF-8", "a text");
     if (!seen.insert(texts[id]).second) {
-      fields.fail(key(), fmt::format("{}, which an earlier token is", minimind::quoted(texts[id])), "another text");
+      fields.fail(key(), fmt::format("{}, which an earlier token is", quote(texts[id])), "another text");
     }
   }
 }
@@ -197,7 +196,7 @@ void read_merges(const Fields& fields, TokenizerData& data) {
     std::string left = merge.substr(0, space);
     std::string right = merge.substr(std::min(space + 1, merge.size()));
     if (!tokens.contains(left) || !tokens.contains(right) || !tokens.contains(left + right)) {
-      fields.fail(fmt::format("{}[{}]", gguf_keys::merges, data.merges.size()), minimind::quoted(merge),
+      fields.fail(fmt::format("{}[{}]", gguf_keys::merges, data.merges.size()), quote(merge),
                   "two tokens, \"a b\", that together are a token too");
     }
     data.merges.emplace_back(std::move(left), std::move(right));

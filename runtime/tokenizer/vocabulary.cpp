@@ -14,9 +14,9 @@ namespace {
 // Far above any vocabulary in use (262,144 in Gemma 3), far below what a hostile file could make us allocate.
 constexpr std::int32_t max_vocab_size = 1 << 20;
 
-using Ids = std::unordered_map<std::string, std::int32_t>;
+using IdOfText = std::unordered_map<std::string, std::int32_t>;
 
-std::optional<std::int32_t> find_id(const Ids& ids, std::string_view text) {
+std::optional<std::int32_t> find_id(const IdOfText& ids, std::string_view text) {
   const auto found = ids.find(std::string(text));
   return found == ids.end() ? std::nullopt : std::optional(found->second);
 }
@@ -36,12 +36,12 @@ Vocabulary::Vocabulary(const TokenizerData& data) {
 void Vocabulary::add_model_tokens(const TokenizerData& data) {
   model_ids_.reserve(data.vocab.size());
   for (const auto& [text, id] : data.vocab) {
-    const auto where = [&] { return fmt::format("{}: model.vocab: token {}", data.source, minimind::quoted(text)); };
+    const auto where = [&] { return fmt::format("{}: model.vocab: token {}", data.source, quote(text)); };
     if (id < 0 || id >= max_vocab_size) check_range(id, where());
     Token& token = place(id);
     if (token.exists) {
-      throw Error(fmt::format("{}: found id {}, which {} has, expected an id for each", where(), id,
-                              minimind::quoted(token.text)));
+      throw Error(
+          fmt::format("{}: found id {}, which {} has, expected an id for each", where(), id, quote(token.text)));
     }
     if (!model_ids_.emplace(text, id).second) throw Error(fmt::format("{}: found twice, expected once", where()));
     token = {text, from_byte_level(text).value_or(text), true, false};
@@ -53,7 +53,7 @@ void Vocabulary::add_added_tokens(const TokenizerData& data) {
   std::int32_t next_id = model_size;
   for (std::size_t i = 0; i < data.added_tokens.size(); ++i) {
     const AddedToken& added = data.added_tokens[i];
-    const std::string where = fmt::format("{}: added_tokens[{}], {}", data.source, i, minimind::quoted(added.content));
+    const std::string where = fmt::format("{}: added_tokens[{}], {}", data.source, i, quote(added.content));
     if (added.content.empty()) throw Error(fmt::format("{}: found an empty content, expected a text", where));
     check_range(added.id, where);
     const std::int32_t given = model_id_of(added.content).value_or(next_id);
@@ -66,8 +66,7 @@ void Vocabulary::add_added_tokens(const TokenizerData& data) {
     next_id = std::max(next_id, given + 1);
     Token& token = place(given);
     if (token.exists && token.text != added.content) {
-      throw Error(
-          fmt::format("{}: found id {}, which {} has, expected another", where, given, minimind::quoted(token.text)));
+      throw Error(fmt::format("{}: found id {}, which {} has, expected another", where, given, quote(token.text)));
     }
     token = {added.content, from_byte_level(added.content).value_or(added.content), true, added.special};
   }

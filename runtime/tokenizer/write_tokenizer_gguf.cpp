@@ -55,7 +55,7 @@ std::string merge_text(const TokenizerData& data, std::size_t rank) {
     throw Error(
         fmt::format("{}: model.merges[{}]: found {}, expected a token without spaces, as a GGUF spells a merge "
                     "\"a b\"",
-                    data.source, rank, minimind::quoted(*part)));
+                    data.source, rank, quote(*part)));
   }
   return left + ' ' + right;
 }

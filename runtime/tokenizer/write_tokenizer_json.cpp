@@ -10,23 +10,23 @@ namespace minimind {
 namespace {
 
 // Keeps the order of fields, and looks a key up in linear time: for small objects.
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr int indent = 2;
 
-Json or_null(const std::optional<std::string>& text) {
-  return text ? Json(*text) : Json(nullptr);
+OrderedJson or_null(const std::optional<std::string>& text) {
+  return text ? OrderedJson(*text) : OrderedJson(nullptr);
 }
 
 // The template, or both by name where there is one for tools.
-Json chat_template_of(const TokenizerData& data) {
+OrderedJson chat_template_of(const TokenizerData& data) {
   if (!data.tool_use_template) return or_null(data.chat_template);
-  return Json::array({{{"name", "default"}, {"template", or_null(data.chat_template)}},
-                      {{"name", "tool_use"}, {"template", *data.tool_use_template}}});
+  return OrderedJson::array({{{"name", "default"}, {"template", or_null(data.chat_template)}},
+                             {{"name", "tool_use"}, {"template", *data.tool_use_template}}});
 }
 
-Json added_tokens(const TokenizerData& data) {
-  Json tokens = Json::array();
+OrderedJson added_tokens(const TokenizerData& data) {
+  OrderedJson tokens = OrderedJson::array();
   for (const AddedToken& token : data.added_tokens) {
     tokens.push_back({{"id", token.id},
                       {"content", token.content},
@@ -39,43 +39,43 @@ Json added_tokens(const TokenizerData& data) {
   return tokens;
 }
 
-Json byte_level(bool add_prefix_space, bool use_regex) {
+OrderedJson byte_level(bool add_prefix_space, bool use_regex) {
   return {
       {"type", "ByteLevel"}, {"add_prefix_space", add_prefix_space}, {"trim_offsets", true}, {"use_regex", use_regex}};
 }
 
 // A template that puts the ids around a text; of two texts each gets them.
-Json post_processor(const TokenizerData& data) {
+OrderedJson post_processor(const TokenizerData& data) {
   if (data.before_text.empty() && data.after_text.empty()) return nullptr;
-  Json special = Json::object();
+  OrderedJson special = OrderedJson::object();
   const auto name_of = [&](std::int32_t id) { return token_text(data, id).value_or(std::to_string(id)); };
-  const auto add_ids = [&](Json& pieces, const std::vector<std::int32_t>& ids, int type) {
+  const auto add_ids = [&](OrderedJson& pieces, const std::vector<std::int32_t>& ids, int type) {
     for (const std::int32_t id : ids) {
       const std::string name = name_of(id);
       pieces.push_back({{"SpecialToken", {{"id", name}, {"type_id", type}}}});
-      special[name] = {{"id", name}, {"ids", Json::array({id})}, {"tokens", Json::array({name})}};
+      special[name] = {{"id", name}, {"ids", OrderedJson::array({id})}, {"tokens", OrderedJson::array({name})}};
     }
   };
-  const auto add_text = [&](Json& pieces, const char* text, int type) {
+  const auto add_text = [&](OrderedJson& pieces, const char* text, int type) {
     add_ids(pieces, data.before_text, type);
     pieces.push_back({{"Sequence", {{"id", text}, {"type_id", type}}}});
     add_ids(pieces, data.after_text, type);
   };
-  Json single = Json::array();
+  OrderedJson single = OrderedJson::array();
   add_text(single, "A", 0);
-  Json pair = single;
+  OrderedJson pair = single;
   add_text(pair, "B", 1);
   return {{"type", "TemplateProcessing"}, {"single", single}, {"pair", pair}, {"special_tokens", special}};
 }
 
-// By id, as Hugging Face writes it. Not through Json, which would take a time quadratic in the number of tokens.
+// By id, as Hugging Face writes it. Not through OrderedJson, which would take a time quadratic in the number of tokens.
 std::string vocab_text(const TokenizerData& data) {
   auto vocab = data.vocab;
   std::sort(vocab.begin(), vocab.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   std::string text = "{";
   for (const auto& [token, id] : vocab) {
     text += text.size() > 1 ? ",\n      " : "\n      ";
-    text += Json(token).dump() + ": " + std::to_string(id);
+    text += OrderedJson(token).dump() + ": " + std::to_string(id);
   }
   return text + "\n    }";
 }
@@ -91,7 +91,7 @@ std::string merges_text(const TokenizerData& data) {
   std::string text = "[";
   for (const auto& [left, right] : data.merges) {
     text += text.size() > 1 ? ",\n      " : "\n      ";
-    text += (joined ? Json(left + ' ' + right) : Json({left, right})).dump();
+    text += (joined ? OrderedJson(left + ' ' + right) : OrderedJson({left, right})).dump();
   }
   return text + "\n    ]";
 }
@@ -100,46 +100,46 @@ std::string merges_text(const TokenizerData& data) {
 
 std::string tokenizer_json(const TokenizerData& data) {
   // The two long fields come last, behind a text without its closing braces.
-  const Json file = {{"version", "1.0"},
-                     {"truncation", nullptr},
-                     {"padding", nullptr},
-                     {"added_tokens", added_tokens(data)},
-                     {"normalizer", nullptr},
-                     {"pre_tokenizer", byte_level(data.add_prefix_space, data.use_regex)},
-                     {"post_processor", post_processor(data)},
-                     {"decoder", byte_level(true, true)},
-                     {"model",
-                      {{"type", "BPE"},
-                       {"dropout", nullptr},
-                       {"unk_token", or_null(data.unk_token)},
-                       {"continuing_subword_prefix", nullptr},
-                       {"end_of_word_suffix", nullptr},
-                       {"fuse_unk", data.fuse_unk},
-                       {"byte_fallback", false},
-                       {"ignore_merges", data.ignore_merges}}}};
+  const OrderedJson file = {{"version", "1.0"},
+                            {"truncation", nullptr},
+                            {"padding", nullptr},
+                            {"added_tokens", added_tokens(data)},
+                            {"normalizer", nullptr},
+                            {"pre_tokenizer", byte_level(data.add_prefix_space, data.use_regex)},
+                            {"post_processor", post_processor(data)},
+                            {"decoder", byte_level(true, true)},
+                            {"model",
+                             {{"type", "BPE"},
+                              {"dropout", nullptr},
+                              {"unk_token", or_null(data.unk_token)},
+                              {"continuing_subword_prefix", nullptr},
+                              {"end_of_word_suffix", nullptr},
+                              {"fuse_unk", data.fuse_unk},
+                              {"byte_fallback", false},
+                              {"ignore_merges", data.ignore_merges}}}};
   std::string text = file.dump(indent);
   text.resize(text.size() - std::string_view("\n  }\n}").size());
   return text + ",\n    \"vocab\": " + vocab_text(data) + ",\n    \"merges\": " + merges_text(data) + "\n  }\n}\n";
 }
 
 std::string tokenizer_config_json(const TokenizerData& data) {
-  Json other_special = Json::array();
+  OrderedJson other_special = OrderedJson::array();
   for (const AddedToken& token : data.added_tokens) {
     const bool named = token.content == data.bos_token || token.content == data.eos_token ||
                        token.content == data.pad_token || token.content == data.config_unk_token;
     if (token.special && !named) other_special.push_back(token.content);
   }
-  const Json config = {{"tokenizer_class", "PreTrainedTokenizerFast"},
-                       {"add_bos_token", is_just(data, data.before_text, data.bos_token)},
-                       {"add_eos_token", is_just(data, data.after_text, data.eos_token)},
-                       {"add_prefix_space", data.add_prefix_space},
-                       {"clean_up_tokenization_spaces", false},
-                       {"bos_token", or_null(data.bos_token)},
-                       {"eos_token", or_null(data.eos_token)},
-                       {"pad_token", or_null(data.pad_token)},
-                       {"unk_token", or_null(data.config_unk_token)},
-                       {"additional_special_tokens", std::move(other_special)},
-                       {"chat_template", chat_template_of(data)}};
+  const OrderedJson config = {{"tokenizer_class", "PreTrainedTokenizerFast"},
+                              {"add_bos_token", is_just(data, data.before_text, data.bos_token)},
+                              {"add_eos_token", is_just(data, data.after_text, data.eos_token)},
+                              {"add_prefix_space", data.add_prefix_space},
+                              {"clean_up_tokenization_spaces", false},
+                              {"bos_token", or_null(data.bos_token)},
+                              {"eos_token", or_null(data.eos_token)},
+                              {"pad_token", or_null(data.pad_token)},
+                              {"unk_token", or_null(data.config_unk_token)},
+                              {"additional_special_tokens", std::move(other_special)},
+                              {"chat_template", chat_template_of(data)}};
   return config.dump(indent) + '\n';
 }
 

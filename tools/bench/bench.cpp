@@ -60,7 +60,7 @@ std::vector<NamedType> types_of(const BenchOptions& options) {
   for (const std::string& name : parse_list(options.types, "--type")) {
     const std::string type = parse_type_name("--type", name, weight_types());
     if (std::any_of(types.begin(), types.end(), [&](const NamedType& other) { return other.name == type; })) {
-      throw UsageError(fmt::format("--type {}: {} is repeated", minimind::quoted(options.types), type));
+      throw UsageError(fmt::format("--type {}: {} is repeated", quote(options.types), type));
     }
     types.push_back({type, parse_weight_type(type)});
   }

@@ -25,10 +25,9 @@ std::vector<std::string> parse_list(const std::string& text, const std::string& 
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find(',', at), text.size());
     std::string part = text.substr(at, end - at);
-    if (part.empty())
-      throw UsageError(fmt::format("{} {}: nothing between two commas", option, minimind::quoted(text)));
+    if (part.empty()) throw UsageError(fmt::format("{} {}: nothing between two commas", option, quote(text)));
     if (std::find(parts.begin(), parts.end(), part) != parts.end()) {
-      throw UsageError(fmt::format("{} {}: {} is repeated", option, minimind::quoted(text), minimind::quoted(part)));
+      throw UsageError(fmt::format("{} {}: {} is repeated", option, quote(text), quote(part)));
     }
     parts.push_back(std::move(part));
     at = end + 1;
@@ -42,7 +41,7 @@ std::vector<std::size_t> parse_counts(const std::string& text, const std::string
   for (const std::string& part : parse_list(text, option)) {
     const std::size_t count = parse_whole_number(option, part, least, most);
     if (std::find(counts.begin(), counts.end(), count) != counts.end()) {
-      throw UsageError(fmt::format("{} {}: {} is repeated", option, minimind::quoted(text), count));
+      throw UsageError(fmt::format("{} {}: {} is repeated", option, quote(text), count));
     }
     counts.push_back(count);
   }

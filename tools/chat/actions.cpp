@@ -164,7 +164,7 @@ void ChatActions::system(const std::string& text) {
 
 void ChatActions::think(const std::string& text) {
   if (!text.empty() && text != "on" && text != "off") {
-    throw UsageError(fmt::format("/think is {}, expected on or off", minimind::quoted(text)));
+    throw UsageError(fmt::format("/think is {}, expected on or off", quote(text)));
   }
   if (!text.empty()) conversation_.set_think(text == "on");
   notices_.say("{}", thinking_is(conversation_.think()));

@@ -59,7 +59,7 @@ ChatEntry parse_chat_entry(std::string_view text) {
     const auto meant = nearest(name, names);
     throw UsageError(fmt::format(
         "unknown command {}{}; /help lists the commands; a message that starts with a slash is sent with two",
-        minimind::quoted(name), meant ? fmt::format("; did you mean {}?", *meant) : ""));
+        quote(name), meant ? fmt::format("; did you mean {}?", *meant) : ""));
   }
   const std::string_view argument = trimmed(text.substr(end));
   if (found->argument.empty() && !argument.empty()) {

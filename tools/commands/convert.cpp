@@ -57,7 +57,7 @@ std::string without_last_slashes(std::string path) {
 OutputKind output_kind(const std::string& out) {
   const std::string name = fs::path(out).filename().string();
   if (out.empty() || out == "-" || name == ".gguf" || name == ".pth") {
-    throw UsageError(fmt::format("{} cannot be written to; name a .gguf, a .pth, or a folder", minimind::quoted(out)));
+    throw UsageError(fmt::format("{} cannot be written to; name a .gguf, a .pth, or a folder", quote(out)));
   }
   if (out.ends_with('/')) return OutputKind::folder;
   const std::string suffix = fs::path(out).extension().string();
@@ -66,7 +66,7 @@ OutputKind output_kind(const std::string& out) {
   if (extension == ".pth" || extension == ".pt") return OutputKind::pth;
   if (is_folder(out)) return OutputKind::folder;
   throw UsageError(fmt::format("{}: its suffix is {}, expected .gguf or .pth; to write a Hugging Face folder, type {}/",
-                               out, suffix.empty() ? "missing" : minimind::quoted(suffix), out));
+                               out, suffix.empty() ? "missing" : quote(suffix), out));
 }
 
 std::optional<DType> parse_type(const char* option, const std::string& name, OutputKind kind) {

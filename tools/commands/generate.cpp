@@ -52,7 +52,7 @@ void check_prompt_options(const GenerateCommand& options) {
 }
 
 std::string quoted_text(const Tokenizer& tokenizer, std::span<const std::int32_t> ids) {
-  return minimind::quoted(tokenizer.decode(ids, false));
+  return quote(tokenizer.decode(ids, false));
 }
 
 void tell_of_added(const Tokenizer& tokenizer, std::span<const std::int32_t> before) {

@@ -17,7 +17,7 @@
 namespace minimind {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 struct InspectOptions {
   CheckpointOptions checkpoint;
@@ -38,17 +38,17 @@ std::optional<TokenizerFacts> tokenizer_facts(const InspectOptions& options, con
                         std::move(*tokenizer)};
 }
 
-Json to_json(const TokenizerFacts& facts, const Config& model) {
+OrderedJson to_json(const TokenizerFacts& facts, const Config& model) {
   const Tokenizer& tokenizer = facts.tokenizer;
   const auto misfit = tokenizer_misfit(tokenizer, model);
-  const auto id_or_null = [](std::optional<std::int32_t> id) { return id ? Json(*id) : Json(nullptr); };
+  const auto id_or_null = [](std::optional<std::int32_t> id) { return id ? OrderedJson(*id) : OrderedJson(nullptr); };
   return {{"path", facts.path},
           {"vocab_size", tokenizer.vocab_size()},
           {"bos_token_id", id_or_null(tokenizer.bos_id())},
           {"eos_token_id", id_or_null(tokenizer.eos_id())},
           {"pad_token_id", id_or_null(tokenizer.pad_id())},
           {"chat_template", tokenizer.chat_template().has_value()},
-          {"misfit", misfit ? Json(*misfit) : Json(nullptr)}};
+          {"misfit", misfit ? OrderedJson(*misfit) : OrderedJson(nullptr)}};
 }
 
 // "6400 tokens, ends a text with 2 <|im_end|>, with a chat template"
@@ -62,26 +62,26 @@ std::string described(const Tokenizer& tokenizer) {
 
 // Lists too long to read are given in words.
 template <class Element>
-Json to_json(const std::vector<Element>& list, const GgufValue& value) {
+OrderedJson to_json(const std::vector<Element>& list, const GgufValue& value) {
   constexpr std::size_t longest_list = 8;
-  return list.size() > longest_list ? Json(shown(value)) : Json(list);
+  return list.size() > longest_list ? OrderedJson(shown(value)) : OrderedJson(list);
 }
 
 template <class Scalar>
-Json to_json(const Scalar& scalar, const GgufValue&) {
+OrderedJson to_json(const Scalar& scalar, const GgufValue&) {
   return scalar;
 }
 
-Json to_json(double number, const GgufValue& value) {
+OrderedJson to_json(double number, const GgufValue& value) {
   return as_meant(number, value.type);
 }
 
-Json to_json(const GgufValue& value) {
+OrderedJson to_json(const GgufValue& value) {
   return std::visit([&](const auto& data) { return to_json(data, value); }, value.data);
 }
 
 void print_json(const Checkpoint& checkpoint, const std::optional<TokenizerFacts>& tokenizer) {
-  Json config, sources, tensors = Json::array(), metadata = Json::object();
+  OrderedJson config, sources, tensors = OrderedJson::array(), metadata = OrderedJson::object();
   for (const ConfigField& field : config_fields(checkpoint)) {
     config[field.name] = field.value;
     sources[field.name] = field.source;
@@ -90,33 +90,33 @@ void print_json(const Checkpoint& checkpoint, const std::optional<TokenizerFacts
     tensors.push_back({{"name", name}, {"type", name_of(tensor.dtype)}, {"shape", tensor.shape}});
   }
   for (const auto& [key, value] : checkpoint.metadata.entries()) metadata[key] = to_json(value);
-  const Json json{{"path", checkpoint.path},
-                  {"format", checkpoint.format},
-                  {"parameters", parameter_count(checkpoint)},
-                  {"types", stored_types(checkpoint)},
-                  {"sha256", weights_sha256(checkpoint.tensors)},
-                  {"config", config},
-                  {"sources", sources},
-                  {"metadata", metadata},
-                  {"skipped_buffers", checkpoint.skipped},
-                  {"unused_settings", checkpoint.unused_settings},
-                  {"lora_changed", checkpoint.lora_changed},
-                  {"tokenizer", tokenizer ? to_json(*tokenizer, checkpoint.config) : Json(nullptr)},
-                  {"tensors", tensors}};
-  fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  const OrderedJson json{{"path", checkpoint.path},
+                         {"format", checkpoint.format},
+                         {"parameters", parameter_count(checkpoint)},
+                         {"types", stored_types(checkpoint)},
+                         {"sha256", weights_sha256(checkpoint.tensors)},
+                         {"config", config},
+                         {"sources", sources},
+                         {"metadata", metadata},
+                         {"skipped_buffers", checkpoint.skipped},
+                         {"unused_settings", checkpoint.unused_settings},
+                         {"lora_changed", checkpoint.lora_changed},
+                         {"tokenizer", tokenizer ? to_json(*tokenizer, checkpoint.config) : OrderedJson(nullptr)},
+                         {"tensors", tensors}};
+  fmt::print("{}\n", json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace));
 }
 
 void print_list(const char* label, const std::vector<std::string>& names) {
   if (names.empty()) return;
   fmt::print("\n{}\n", label);
-  for (const std::string& name : names) fmt::print("  {}\n", minimind::quoted(name));
+  for (const std::string& name : names) fmt::print("  {}\n", quote(name));
 }
 
 void print_metadata(const GgufMetadata& metadata) {
   if (metadata.entries().empty()) return;
   fmt::print("\nmetadata of the file\n");
   for (const auto& [key, value] : metadata.entries()) {
-    fmt::print("  {:<46}  {}\n", is_tensor_name(key) ? key : minimind::quoted(key), shown(value));
+    fmt::print("  {:<46}  {}\n", is_tensor_name(key) ? key : quote(key), shown(value));
   }
 }
 

@@ -98,7 +98,7 @@ NpyReader::NpyReader(const std::string& path) : file_(MappedFile::open(path)) {
   if (header.find("'<f4'") == std::string::npos || header.find("'fortran_order': False") == std::string::npos ||
       !std::regex_search(header, match, shape)) {
     throw Error(fmt::format("{}: holds {}, expected float32 ('<f4') in C order with the shape (tokens, vocabulary)",
-                            path, minimind::quoted(header.substr(0, header.find_last_not_of(" \n") + 1))));
+                            path, quote(header.substr(0, header.find_last_not_of(" \n") + 1))));
   }
   rows_ = std::stoull(match[1]);
   cols_ = std::stoull(match[2]);

@@ -27,7 +27,7 @@
 namespace minimind {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 struct PerplexityOptions {
   CheckpointOptions checkpoint;
@@ -103,10 +103,10 @@ void check_same_tokens(const Tokenizer& model, const Tokenizer& against, const s
   const auto ids = static_cast<std::int32_t>(std::min(model.vocab_size(), against.vocab_size()));
   for (std::int32_t id = 0; id < ids; ++id) {
     if (!model.has(id) || !against.has(id) || model.token_text(id) == against.token_text(id)) continue;
-    throw Error(fmt::format(
-        "--against {}: its tokenizer differs: token {} is {} there and {} for the model, so their "
-        "probabilities cannot be compared",
-        against_path, id, minimind::quoted(against.token_text(id)), minimind::quoted(model.token_text(id))));
+    throw Error(
+        fmt::format("--against {}: its tokenizer differs: token {} is {} there and {} for the model, so their "
+                    "probabilities cannot be compared",
+                    against_path, id, quote(against.token_text(id)), quote(model.token_text(id))));
   }
 }
 
@@ -220,20 +220,20 @@ GroupScore score_of(TokenUse use, const ScoredTexts& texts, const std::vector<Wi
   return group;
 }
 
-Json scores_json(const Result& result, double nats) {
+OrderedJson scores_json(const Result& result, double nats) {
   const auto bits = result.bits_per_byte(nats);
   return {{"nats_per_token", result.per_token(nats)},
           {"perplexity", std::exp(result.per_token(nats))},
-          {"bits_per_byte", bits ? Json(*bits) : Json(nullptr)}};
+          {"bits_per_byte", bits ? OrderedJson(*bits) : OrderedJson(nullptr)}};
 }
 
 void print_json(const Result& result) {
   const TokenScores& scores = result.scores;
-  Json json{{"tokens", scores.tokens},
-            {"bytes", result.bytes ? Json(*result.bytes) : Json(nullptr)},
-            {"complete", result.complete()},
-            {"ctx_size", result.windows.size},
-            {"stride", result.windows.stride}};
+  OrderedJson json{{"tokens", scores.tokens},
+                   {"bytes", result.bytes ? OrderedJson(*result.bytes) : OrderedJson(nullptr)},
+                   {"complete", result.complete()},
+                   {"ctx_size", result.windows.size},
+                   {"stride", result.windows.stride}};
   json.update(scores_json(result, scores.nats));
   for (const auto& [name, group] : {std::pair("chosen", result.chosen), {"rejected", result.rejected}}) {
     if (group.tokens == 0) continue;
@@ -241,14 +241,14 @@ void print_json(const Result& result) {
         {"tokens", group.tokens}, {"nats_per_token", group.per_token()}, {"perplexity", std::exp(group.per_token())}};
   }
   if (result.against) {
-    Json& against = json["against"] = {{"path", *result.against}};
+    OrderedJson& against = json["against"] = {{"path", *result.against}};
     against.update(scores_json(result, scores.against_nats));
     against["mean_kl"] = result.mean_kl();
     against["kl_99th_percentile"] = quantile(scores.kl, 0.99);
     against["top1_agreement"] = result.per_token(static_cast<double>(scores.agreeing));
     against["top1_agreeing"] = scores.agreeing;
   }
-  fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  fmt::print("{}\n", json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace));
 }
 
 void print_scores(const Result& result, double nats) {

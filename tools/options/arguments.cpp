@@ -115,7 +115,7 @@ std::string advice_for(const CLI::App& command, const std::string& given) {
 
 [[noreturn]] void refuse_option(const CLI::App& command, const std::string& given) {
   const std::string advice = advice_for(command, given);
-  throw UsageError(fmt::format("unknown option {}; {}", minimind::quoted(given),
+  throw UsageError(fmt::format("unknown option {}; {}", quote(given),
                                advice.empty() ? fmt::format("{} --help lists the options", name_of(command)) : advice));
 }
 
@@ -127,15 +127,15 @@ bool looks_like_a_model(const std::string& argument) {
 
 [[noreturn]] void refuse_command(const CLI::App& app, const std::string& given) {
   if (looks_like_a_model(given)) {
-    throw UsageError(fmt::format("{} is not a command; to talk with a model, type minimind chat {}",
-                                 minimind::quoted(given), given));
+    throw UsageError(
+        fmt::format("{} is not a command; to talk with a model, type minimind chat {}", quote(given), given));
   }
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
   const std::string expected = alternatives(names);
   names.insert(names.end(), {"help", "version"});
   const auto meant = nearest(given, names);
-  throw UsageError(fmt::format("unknown command {}, expected {}{}", minimind::quoted(given), expected,
+  throw UsageError(fmt::format("unknown command {}, expected {}{}", quote(given), expected,
                                meant ? fmt::format("; did you mean {}?", *meant) : ""));
 }
 
@@ -217,7 +217,7 @@ class ArgumentCheck {
       if (takes_text() && !asks_for_help() && !looks_like_a_model(argument)) refuse_text(argument);
       return;
     }
-    throw UsageError(fmt::format("{} is an argument too many{}; see {} --help", minimind::quoted(argument),
+    throw UsageError(fmt::format("{} is an argument too many{}; see {} --help", quote(argument),
                                  command_->get_option_no_throw("--prompt") ? "; text follows -p" : "",
                                  name_of(*command_)));
   }
@@ -232,8 +232,7 @@ class ArgumentCheck {
   // `chat 你好`: the message without its -p.
   [[noreturn]] void refuse_text(const std::string& argument) const {
     throw UsageError(fmt::format("{} is not a file or folder; text follows -p, as in {} -p {}; see {} --help",
-                                 minimind::quoted(argument), name_of(*command_), minimind::quoted(argument),
-                                 name_of(*command_)));
+                                 quote(argument), name_of(*command_), quote(argument), name_of(*command_)));
   }
 
   void note_use(const CLI::Option& option) {

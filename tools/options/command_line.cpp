@@ -16,7 +16,7 @@ namespace minimind {
 namespace {
 
 // Whose --help would tell more about a wrong call.
-std::string help_of(const CLI::App& app) {
+std::string call_for_help(const CLI::App& app) {
   const auto given = app.get_subcommands();
   return given.empty() ? "minimind --help" : fmt::format("minimind {} --help", given.front()->get_name());
 }
@@ -63,7 +63,7 @@ int CommandLine::run(std::vector<std::string> arguments) {
   } catch (const CLI::ExcludesError& error) {
     throw UsageError("options contradict each other: " + std::string(error.what()) + "; give one of them");
   } catch (const CLI::ParseError& error) {
-    throw UsageError(fmt::format("{}; see {}", error.what(), help_of(app_)));
+    throw UsageError(fmt::format("{}; see {}", error.what(), call_for_help(app_)));
   }
   for (const auto& [command, run] : commands_) {
     if (command->parsed()) return run();

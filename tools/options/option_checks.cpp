@@ -42,7 +42,7 @@ std::string whole_number_error(const std::string& value, std::uint64_t least, st
   const auto meant = parse<double>(value);
   const bool is_whole = meant && *meant == std::floor(*meant) && *meant >= static_cast<double>(least) &&
                         *meant <= std::min(static_cast<double>(most), exact);
-  return fmt::format("{} is not a whole number, expected one from {} to {}{}", minimind::quoted(value), least, most,
+  return fmt::format("{} is not a whole number, expected one from {} to {}{}", quote(value), least, most,
                      is_whole ? fmt::format("; write {:.0f}", *meant) : "");
 }
 
@@ -67,7 +67,7 @@ std::string a_number(const std::string& value) {
   const auto number = parse<double>(value);
   if (number && std::isfinite(*number)) return "";
   return value.empty() ? "the value is empty, expected a number such as 0.85"
-                       : fmt::format("{} is not a number, expected one such as 0.85", minimind::quoted(value));
+                       : fmt::format("{} is not a number, expected one such as 0.85", quote(value));
 }
 
 std::string not_negative(const std::string& value) {

@@ -50,8 +50,8 @@ OpenOptions CheckpointOptions::open_options() const {
 void add_model(CLI::App& command, std::string& model, const std::string& description) {
   const auto set = [&model](const std::string& given) {
     if (!model.empty() && model != given) {
-      throw UsageError(fmt::format("the model is given twice, as {} and as {}; give it once", minimind::quoted(model),
-                                   minimind::quoted(given)));
+      throw UsageError(
+          fmt::format("the model is given twice, as {} and as {}; give it once", quote(model), quote(given)));
     }
     model = given;
   };
@@ -127,7 +127,7 @@ std::vector<std::int32_t> parse_token_ids(const std::string& text, const std::st
     std::int32_t id = 0;
     const auto parsed = std::from_chars(text.data() + at, text.data() + end, id);
     if (parsed.ec != std::errc() || parsed.ptr != text.data() + end) {
-      throw UsageError(fmt::format("{}: {} is not a token id", source, minimind::quoted(text.substr(at, end - at))));
+      throw UsageError(fmt::format("{}: {} is not a token id", source, quote(text.substr(at, end - at))));
     }
     ids.push_back(id);
     at = text.find_first_not_of(separators, end);

@@ -16,7 +16,7 @@ bool profile_wanted() {
   const std::string_view wanted = value ? value : "";
   if (wanted == "1") return true;
   if (wanted.empty() || wanted == "0") return false;
-  throw UsageError(fmt::format("MINIMIND_PROFILE is {}, expected 1 for a profile or 0", quoted(wanted)));
+  throw UsageError(fmt::format("MINIMIND_PROFILE is {}, expected 1 for a profile or 0", quote(wanted)));
 }
 
 void print_profile(const Profile& profile) {

@@ -123,9 +123,8 @@ LogitBias parse_logit_bias(const std::string& text) {
       return bias;
     }
   }
-  throw UsageError(
-      fmt::format("--logit-bias is {}, expected a token id, + or -, and a number or inf, such as 15043-1.5",
-                  minimind::quoted(text)));
+  throw UsageError(fmt::format(
+      "--logit-bias is {}, expected a token id, + or -, and a number or inf, such as 15043-1.5", quote(text)));
 }
 
 }  // namespace minimind

@@ -24,7 +24,7 @@ void check_same_tokens(const Tokenizer& tokenizer, const Tokenizer& draft, std::
                       tokenizer.is_special(id) == draft.is_special(id);
     if (same) continue;
     const auto text_in = [id](const Tokenizer& one) -> std::string {
-      return one.has(id) ? minimind::quoted(one.token_text(id)) : "unused";
+      return one.has(id) ? quote(one.token_text(id)) : "unused";
     };
     throw Error(
         fmt::format("{}: token {} is {}, but {} in the model it is to draft for; --draft requires a model with "

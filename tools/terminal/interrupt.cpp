@@ -11,7 +11,7 @@ std::atomic<bool> watched{false}, interrupted{false};
 std::atomic<int> first_signal{SIGINT};
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 
-void on_signal(int signal) {
+void note_or_exit(int signal) {
   if (!watched || interrupted) _exit(status_after_signal(signal));
   first_signal = signal;
   interrupted = true;
@@ -29,7 +29,7 @@ void handle_signal(int signal, void (*handler)(int)) {
 }
 
 void end_at_signals() {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) handle_signal(signal, on_signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) handle_signal(signal, note_or_exit);
 }
 
 const std::atomic<bool>& watch_interrupts() {

@@ -10,7 +10,7 @@ namespace {
 TerminalSignals signals;
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 
-void on_signal(int signal) {
+void note_signal(int signal) {
   switch (signal) {
     case SIGINT:
       signals.interrupted = true;
@@ -30,12 +30,12 @@ void on_signal(int signal) {
 }  // namespace
 
 TerminalSignals& watch_terminal_signals() {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGWINCH}) handle_signal(signal, on_signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGWINCH}) handle_signal(signal, note_signal);
   return signals;
 }
 
 void catch_suspend() {
-  handle_signal(SIGTSTP, on_signal);
+  handle_signal(SIGTSTP, note_signal);
 }
 
 void release_suspend() {

@@ -10,7 +10,7 @@
 namespace minimind {
 namespace {
 
-std::size_t columns_of(char32_t c) {
+std::size_t columns_taken(char32_t c) {
   return static_cast<std::size_t>(std::max(utf8proc_charwidth(static_cast<utf8proc_int32_t>(c)), 0));
 }
 
@@ -30,7 +30,7 @@ std::vector<std::string_view> pieces_of(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     const Utf8Char next = first_utf8(text.substr(at));
     const char32_t c = next.code_point;
-    const bool touches_wide = columns_of(before) == 2 || columns_of(c) == 2;
+    const bool touches_wide = columns_taken(before) == 2 || columns_taken(c) == 2;
     const bool after_blank = before == U' ' && c != U' ';
     if (at > begin && c != U' ' && !starts_no_line(c) && !ends_no_line(before) && (after_blank || touches_wide)) {
       pieces.push_back(text.substr(begin, at - begin));
@@ -53,7 +53,7 @@ std::size_t columns_in(std::string_view text) {
   std::size_t columns = 0;
   for (std::size_t at = 0; at < text.size();) {
     const Utf8Char next = first_utf8(text.substr(at));
-    columns += columns_of(next.code_point);
+    columns += columns_taken(next.code_point);
     at += next.size;
   }
   return columns;

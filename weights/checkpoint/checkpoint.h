@@ -41,9 +41,9 @@ Checkpoint open_checkpoint(const std::string& path, const OpenOptions& options);
 // Whether there is a file of that name that begins as a GGUF does.
 bool is_gguf(const std::string& path);
 
-// Where a checkpoint's tokenizer is: in itself, if it is a GGUF with one, else the tokenizer.json beside it or in model/
-// or model/minimind_tokenizer/, there or one folder up, as MiniMind's trees have it; also around the target of a link.
-// Returns std::nullopt if there is none. Throws Error for a damaged GGUF.
+// Where a checkpoint's tokenizer is: in itself, if it is a GGUF with one, else the tokenizer.json beside it or in
+// model/ or model/minimind_tokenizer/, there or one folder up, as MiniMind's trees have it; also around the target of a
+// link. Returns std::nullopt if there is none. Throws Error for a damaged GGUF.
 std::optional<std::string> find_tokenizer(const std::string& checkpoint_path);
 
 }  // namespace minimind

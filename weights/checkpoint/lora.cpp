@@ -40,11 +40,11 @@ std::map<std::string, LoraPair> pairs_of(const StoredTensors& stored, const std:
     const std::string name = canonical_name(stored_name);
     if (!is_float_matrix(tensor)) {
       throw Error(fmt::format("{}: {} is {} of {}, expected a matrix of f32, f16 or bf16, as MiniMind's LoRAs have",
-                              path, quoted(stored_name), shape_text(tensor.shape), name_of(tensor.dtype)));
+                              path, quote(stored_name), shape_text(tensor.shape), name_of(tensor.dtype)));
     }
     LoraPair& pair = pairs[name.substr(0, name.rfind(".lora."))];
     const StoredTensor*& half = name.ends_with(".A.weight") ? pair.a : pair.b;
-    if (half) throw Error(fmt::format("{}: two tensors mean {}", path, quoted(name)));
+    if (half) throw Error(fmt::format("{}: two tensors mean {}", path, quote(name)));
     half = &tensor;
   }
   return pairs;
@@ -60,7 +60,7 @@ void refuse_others(const StoredTensors& others, const std::string& path) {
   throw Error(
       fmt::format("{}: {} is not part of a MiniMind LoRA, which holds <module>.lora.A.weight and "
                   "<module>.lora.B.weight; give a full checkpoint to --model",
-                  path, quoted(others.begin()->first)));
+                  path, quote(others.begin()->first)));
 }
 
 bool is_of_experts(std::string_view module) {
@@ -139,8 +139,8 @@ LoraFile parse_lora_argument(const std::string& argument) {
   const char* const end = scale.data() + scale.size();
   const auto [rest, error] = std::from_chars(scale.data(), end, value);
   if (error != std::errc() || rest != end || !std::isfinite(value)) {
-    throw UsageError(fmt::format("--lora: the scale in {} is {}, expected a number, as in a.pth:0.5", quoted(argument),
-                                 quoted(scale)));
+    throw UsageError(fmt::format("--lora: the scale in {} is {}, expected a number, as in a.pth:0.5", quote(argument),
+                                 quote(scale)));
   }
   return {argument.substr(0, colon), value};
 }
@@ -165,7 +165,7 @@ LoraMerge merge_lora(StoredTensors& tensors, const StoredTensors& pairs, const L
       continue;
     }
     if (weight == tensors.end()) {
-      throw Error(fmt::format("{}: is for module {}, which the model does not have", lora.path, quoted(module)));
+      throw Error(fmt::format("{}: is for module {}, which the model does not have", lora.path, quote(module)));
     }
     if (module == "lm_head" || module == "model.embed_tokens") {
       throw Error(fmt::format("{}: changes {}; only LoRA on the layers' matrices is supported", lora.path, module));

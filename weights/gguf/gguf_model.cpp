@@ -70,7 +70,7 @@ class Translator {
  private:
   void put(const std::string& name, StoredTensor tensor) {
     if (tensors_.emplace(name, std::move(tensor)).second) return;
-    throw Error(fmt::format("{}: two tensors mean {}", path_, quoted(name)));
+    throw Error(fmt::format("{}: two tensors mean {}", path_, quote(name)));
   }
 
   void translate_one(const std::string& name, StoredTensor tensor) {

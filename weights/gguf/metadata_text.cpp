@@ -19,10 +19,10 @@ std::string shown_scalar(double value, GgufType type) {
 }
 
 std::string shown_scalar(const std::string& value, GgufType) {
-  if (value.size() <= longest_text) return quoted(value);
+  if (value.size() <= longest_text) return quote(value);
   std::size_t end = longest_text;
   while (end > 0 && (static_cast<unsigned char>(value[end]) & 0xC0u) == 0x80u) --end;  // not inside a character
-  return fmt::format("{}... ({} bytes)", quoted(value.substr(0, end)), value.size());
+  return fmt::format("{}... ({} bytes)", quote(value.substr(0, end)), value.size());
 }
 
 template <class Number>

@@ -149,7 +149,7 @@ GgufMetadata read_metadata(ByteReader& reader, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     std::string key = read_text(reader, fmt::format("key {} of {}", i + 1, count));
     if (key.empty()) reader.fail(fmt::format("key {} of {} is empty; {}", i + 1, count, damaged));
-    const std::string what = fmt::format("key {}", minimind::quoted(key));
+    const std::string what = fmt::format("key {}", quote(key));
     if (metadata.contains(key)) reader.fail(fmt::format("{} is there twice; {}", what, damaged));
     GgufValue value;
     value.type = read_type(reader, what);
@@ -209,9 +209,9 @@ std::vector<std::size_t> read_shape(ByteReader& reader, const std::string& what)
 ListedTensor read_listed_tensor(ByteReader& reader, std::size_t number, std::size_t count) {
   ListedTensor tensor;
   tensor.name = read_text(reader, fmt::format("tensor {} of {}", number, count));
-  const std::string what = fmt::format("tensor {}", minimind::quoted(tensor.name));
+  const std::string what = fmt::format("tensor {}", quote(tensor.name));
   if (!is_tensor_name(tensor.name)) {
-    reader.fail(fmt::format("{} is no name for a tensor; {}", minimind::quoted(tensor.name), damaged));
+    reader.fail(fmt::format("{} is no name for a tensor; {}", quote(tensor.name), damaged));
   }
   tensor.shape = read_shape(reader, what);
   const auto code = reader.read<std::uint32_t>();
@@ -247,7 +247,7 @@ void check_coverage(const std::vector<ListedTensor>& tensors, std::span<const st
             [](const ListedTensor* a, const ListedTensor* b) { return a->offset < b->offset; });
   std::size_t covered = 0;
   for (const ListedTensor* tensor : by_offset) {
-    const std::string what = fmt::format("tensor {}", minimind::quoted(tensor->name));
+    const std::string what = fmt::format("tensor {}", quote(tensor->name));
     if (tensor->offset % alignment != 0) {
       reader.fail(fmt::format("{} begins at byte {} of the data, expected a multiple of {}; {}", what, tensor->offset,
                               alignment, damaged));
@@ -285,7 +285,7 @@ StoredTensors locate(std::vector<ListedTensor> listed, std::size_t alignment, co
     stored.file = file->path();
     stored.mapping = file;
     if (tensors.contains(tensor.name)) {
-      reader.fail(fmt::format("two tensors are called {}; {}", minimind::quoted(tensor.name), damaged));
+      reader.fail(fmt::format("two tensors are called {}; {}", quote(tensor.name), damaged));
     }
     tensors.emplace(std::move(tensor.name), std::move(stored));
   }

@@ -145,7 +145,7 @@ void check_architecture(const Settings& settings) {
   if (std::find(known.begin(), known.end(), settings.architecture()) != known.end()) return;
   throw Error(
       fmt::format("{}: general.architecture is {}; llama, qwen3 and qwen3moe can be run, and what minimind wrote",
-                  settings.source(), quoted(settings.architecture())));
+                  settings.source(), quote(settings.architecture())));
 }
 
 // qwen3 and qwen3moe have q_norm, llama and bailingmoe have not; ours is of any family.

@@ -39,7 +39,7 @@ void append_numbers(std::string& out, const GgufValue& value, std::string_view k
   const auto append_one = [&](Wide number) {
     const auto stored = static_cast<Stored>(number);
     if (std::is_integral_v<Stored> && static_cast<Wide>(stored) != number) {
-      throw Error(fmt::format("GGUF key {}: {} is no {}", minimind::quoted(key), number, name_of(value.type)));
+      throw Error(fmt::format("GGUF key {}: {} is no {}", quote(key), number, name_of(value.type)));
     }
     append(out, stored);
   };
@@ -81,7 +81,7 @@ void append_data(std::string& out, const GgufValue& value, std::string_view key)
     case GgufType::array:
       break;
   }
-  throw Error(fmt::format("GGUF key {}: arrays of arrays are not written", minimind::quoted(key)));
+  throw Error(fmt::format("GGUF key {}: arrays of arrays are not written", quote(key)));
 }
 
 std::size_t length_of(const GgufValue& value) {
@@ -104,7 +104,7 @@ void append_metadata(std::string& out, const GgufMetadata& metadata) {
 }
 
 [[noreturn]] void refuse(const OutputTensor& tensor, std::string_view reason) {
-  throw Error(fmt::format("tensor {} cannot be written as GGUF: {}", minimind::quoted(tensor.name), reason));
+  throw Error(fmt::format("tensor {} cannot be written as GGUF: {}", quote(tensor.name), reason));
 }
 
 // The code of its type. Throws Error for what llama.cpp would not read.

@@ -53,7 +53,7 @@ std::map<std::string, std::string> read_index(const std::string& path) {
     if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos ||
         name.find('\0') != std::string::npos) {
       throw Error(fmt::format("{}: weight_map gives {} for {}, expected the name of a file beside it", path,
-                              minimind::quoted(shard.is_string() ? name : "no string"), minimind::quoted(tensor)));
+                              quote(shard.is_string() ? name : "no string"), quote(tensor)));
     }
     shard_of[tensor] = name;
   }
@@ -71,16 +71,14 @@ StoredTensors read_shards(const fs::path& folder, const std::string& index_name,
     for (auto& [name, tensor] : read_weights_file((folder / shard).string())) {
       const auto listed = shard_of.find(name);
       if (listed == shard_of.end() || listed->second != shard) {
-        throw Error(
-            fmt::format("{}: tensor {} is in {} but not listed there", index_path, minimind::quoted(name), shard));
+        throw Error(fmt::format("{}: tensor {} is in {} but not listed there", index_path, quote(name), shard));
       }
       all.emplace(name, std::move(tensor));
     }
   }
   for (const auto& [tensor, shard] : shard_of) {
     if (!all.contains(tensor)) {
-      throw Error(
-          fmt::format("{}: tensor {} is listed for {} but not in it", index_path, minimind::quoted(tensor), shard));
+      throw Error(fmt::format("{}: tensor {} is listed for {} but not in it", index_path, quote(tensor), shard));
     }
   }
   return all;

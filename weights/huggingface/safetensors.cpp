@@ -54,7 +54,7 @@ Json parse_header(std::string_view text, const std::string& path) {
     if (event == Json::parse_event_t::key) {
       const auto& name = value.get_ref<const std::string&>();
       if (!keys[static_cast<std::size_t>(depth)].insert(name).second) {
-        fail(path, fmt::format("the header has two entries called {}", minimind::quoted(name)));
+        fail(path, fmt::format("the header has two entries called {}", quote(name)));
       }
     }
     return true;
@@ -66,7 +66,7 @@ Json parse_header(std::string_view text, const std::string& path) {
 
 std::size_t to_size(const Json& value, std::string_view field, const std::string& where) {
   if (!value.is_number_unsigned()) {
-    fail(where, fmt::format("{} has {}, expected a whole number of 0 or more", field, minimind::quoted(value.dump())));
+    fail(where, fmt::format("{} has {}, expected a whole number of 0 or more", field, quote(value.dump())));
   }
   return value.get<std::size_t>();
 }
@@ -84,7 +84,7 @@ DType read_dtype(const Json& entry, const std::string& where) {
   const auto* found =
       std::find_if(std::begin(dtypes), std::end(dtypes), [&](const auto& known) { return known.first == text; });
   if (found == std::end(dtypes)) {
-    fail(where, fmt::format("has element type {}; save it as F32, F16 or BF16", minimind::quoted(text)));
+    fail(where, fmt::format("has element type {}; save it as F32, F16 or BF16", quote(text)));
   }
   return found->second;
 }
@@ -134,7 +134,7 @@ void check_coverage(const StoredTensors& tensors, std::span<const std::byte> dat
   for (const Offsets& part : parts) {
     if (part.begin != covered) {
       fail(path, fmt::format("tensor {} begins at byte {} of the data, expected {}: it {}; the file is damaged",
-                             minimind::quoted(part.name), part.begin, covered,
+                             quote(part.name), part.begin, covered,
                              part.begin < covered ? "overlaps another" : "leaves a hole"));
     }
     covered = part.end;
@@ -171,8 +171,8 @@ StoredTensors read_safetensors(std::shared_ptr<const MappedFile> file) {
       check_metadata(entry, path);
       continue;
     }
-    if (!is_tensor_name(name)) fail(path, fmt::format("{} is no name for a tensor", minimind::quoted(name)));
-    StoredTensor tensor = read_entry(entry, data, fmt::format("{}: tensor {}", path, minimind::quoted(name)));
+    if (!is_tensor_name(name)) fail(path, fmt::format("{} is no name for a tensor", quote(name)));
+    StoredTensor tensor = read_entry(entry, data, fmt::format("{}: tensor {}", path, quote(name)));
     tensor.file = path;
     tensor.mapping = file;
     tensors.emplace(name, std::move(tensor));

@@ -25,7 +25,7 @@ const char* dtype_name(const OutputTensor& tensor) {
       return "BF16";
     default:
       throw Error(fmt::format("tensor {} cannot be written to a .safetensors file as {}, expected f32, f16 or bf16",
-                              minimind::quoted(tensor.name), name_of(tensor.dtype)));
+                              quote(tensor.name), name_of(tensor.dtype)));
   }
 }
 

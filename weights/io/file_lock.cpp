@@ -56,11 +56,10 @@ std::string holder_in(const std::string& lock_path) {
   std::string process, host;
   file >> process >> host;
   if (process.empty() || process.find_first_not_of("0123456789") != std::string::npos) return "another process";
-  if (host != host_name()) return fmt::format("process {} on {}", process, minimind::quoted(host));
+  if (host != host_name()) return fmt::format("process {} on {}", process, quote(host));
   if (process == std::to_string(::getpid())) return "this process";
   const std::string command = command_of(process);
-  return command.empty() ? fmt::format("process {}", process)
-                         : fmt::format("process {} ({})", process, minimind::quoted(command));
+  return command.empty() ? fmt::format("process {}", process) : fmt::format("process {} ({})", process, quote(command));
 }
 
 }  // namespace

@@ -85,12 +85,12 @@ void JsonFields::fail(std::string_view key, std::string_view wanted) const {
 std::string JsonFields::name_of(std::string_view key) const {
   const bool plain = !key.empty() && key.size() <= 64 &&
                      std::all_of(key.begin(), key.end(), [](char c) { return c == '_' || (c >= 'a' && c <= 'z'); });
-  const std::string shown = plain ? std::string(key) : minimind::quoted(key);
+  const std::string shown = plain ? std::string(key) : quote(key);
   return name_.empty() ? shown : name_ + "." + shown;
 }
 
 std::string describe(const Json& value) {
-  if (value.is_string()) return minimind::quoted(value.get_ref<const std::string&>());
+  if (value.is_string()) return quote(value.get_ref<const std::string&>());
   if (value.is_array()) return fmt::format("an array of {}", value.size());
   if (value.is_object()) {
     const auto type = value.find("type");

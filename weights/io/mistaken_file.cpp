@@ -150,7 +150,7 @@ std::string shown_text(std::span<const std::byte> content) {
   const bool is_text = !start.empty() && std::all_of(start.begin(), start.end(), [](char c) {
     return std::isprint(static_cast<unsigned char>(c)) || static_cast<unsigned char>(c) >= 0x80;
   });
-  return is_text ? fmt::format(" and begins with {}", quoted(start)) : "";
+  return is_text ? fmt::format(" and begins with {}", quote(start)) : "";
 }
 
 }  // namespace minimind

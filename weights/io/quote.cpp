@@ -33,7 +33,7 @@ std::size_t visible_character_size(std::string_view text) {
 
 }  // namespace
 
-std::string quoted(std::string_view name) {
+std::string quote(std::string_view name) {
   std::string text = "'";
   std::size_t position = 0;
   while (position < name.size() && position < longest_quote) {

@@ -6,9 +6,8 @@
 namespace minimind {
 
 // `name`, which came from a file, made safe for a one-line message: in single quotes, cut after 200 bytes, with
-// control characters, invisible ones and bytes that are no UTF-8 written as escapes. Where <iomanip> is included, write
-// minimind::quoted: for a std::string, argument-dependent lookup finds std::quoted too.
-std::string quoted(std::string_view name);
+// control characters, invisible ones and bytes that are no UTF-8 written as escapes.
+std::string quote(std::string_view name);
 
 // Whether a tensor may be called so: 1 to 1000 bytes of UTF-8 without control or invisible characters. The limit is
 // ours: neither PyTorch nor safetensors has one, and the longest name MiniMind writes is below 100.

@@ -76,7 +76,7 @@ std::string alternatives(std::span<const std::string> choices) {
 
 std::string unknown_choice(std::string_view given, std::span<const std::string> choices) {
   const auto meant = nearest(given, choices);
-  return fmt::format("{} is unknown, expected {}{}", quoted(given), alternatives(choices),
+  return fmt::format("{} is unknown, expected {}{}", quote(given), alternatives(choices),
                      meant ? fmt::format("; did you mean {}?", *meant) : "");
 }
 

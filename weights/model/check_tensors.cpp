@@ -49,8 +49,8 @@ class Expectations {
  private:
   void complain(const char* one, const char* many, const std::vector<std::string>& names) const {
     if (names.empty()) return;
-    if (names.size() == 1) throw Error(fmt::format("{}: tensor {} {}", path_, quoted(names[0]), one));
-    throw Error(fmt::format("{}: tensor {} and {} more {}", path_, quoted(names[0]), names.size() - 1, many));
+    if (names.size() == 1) throw Error(fmt::format("{}: tensor {} {}", path_, quote(names[0]), one));
+    throw Error(fmt::format("{}: tensor {} and {} more {}", path_, quote(names[0]), names.size() - 1, many));
   }
 
   const StoredTensors& tensors_;

@@ -142,8 +142,8 @@ std::optional<RopeScaling> parse_rope_scaling(Fields& fields, bool minimind,
     scaling.factor = *factor;
     return scaling;
   }
-  throw Error(fmt::format("{}: rope scaling {} is not supported; default, linear and yarn are", fields.source(),
-                          minimind::quoted(kind)));
+  throw Error(
+      fmt::format("{}: rope scaling {} is not supported; default, linear and yarn are", fields.source(), quote(kind)));
 }
 
 // A negative id is how some say that there is none.
@@ -294,7 +294,7 @@ HiddenAct parse_hidden_act(const std::string& name, const std::string& source) {
     if (name == spelling) return act;
     known += (known.empty() ? "" : ", ") + std::string(spelling);
   }
-  throw Error(fmt::format("{}: hidden_act is {}, expected one of {}", source, minimind::quoted(name), known));
+  throw Error(fmt::format("{}: hidden_act is {}, expected one of {}", source, quote(name), known));
 }
 
 }  // namespace minimind

@@ -97,7 +97,7 @@ class Inference {
 
   void embedding() {
     if (!find(embed_tokens)) {
-      const std::string first = tensors_.empty() ? "none" : quoted(tensors_.begin()->first);
+      const std::string first = tensors_.empty() ? "none" : quote(tensors_.begin()->first);
       throw Error(
           fmt::format("{}: is not a MiniMind checkpoint: it has no token embedding among its {} tensors (the "
                       "first is {})",
@@ -135,7 +135,7 @@ class Inference {
       minimind_family(q_norm);
     } else {
       throw Error(fmt::format("{}: {} says model_type {}; minimind, llama, qwen3 and qwen3_moe can be run", path_,
-                              stated_.source, quoted(type)));
+                              stated_.source, quote(type)));
     }
   }
 

@@ -85,7 +85,7 @@ void refuse_relatives(const StoredTensors& stored, const std::string& path) {
     for (const auto& [name, tensor] : stored) {
       if (name.find(tell) == std::string::npos) continue;
       throw Error(fmt::format("{}: holds {}, so it is a {} checkpoint; only the text models v1, v2 and v3 can be run",
-                              path, quoted(name), relative));
+                              path, quote(name), relative));
     }
   }
 }
@@ -94,7 +94,7 @@ void check_fused(const StoredTensor& fused, const std::string& name, bool even_r
   const bool fits = fused.shape.size() == 3 && fused.shape[0] > 0 && fused.shape[1] > 0 && fused.shape[2] > 0 &&
                     (!even_rows || fused.shape[1] % 2 == 0);
   if (fits) return;
-  throw Error(fmt::format("{}: {} is {}, expected {}", fused.file, quoted(name), shape_text(fused.shape),
+  throw Error(fmt::format("{}: {} is {}, expected {}", fused.file, quote(name), shape_text(fused.shape),
                           even_rows ? "[experts, 2 x moe_intermediate_size, hidden_size]"
                                     : "[experts, hidden_size, moe_intermediate_size]"));
 }
@@ -102,7 +102,7 @@ void check_fused(const StoredTensor& fused, const std::string& name, bool even_r
 void add(StoredTensors& tensors, const std::string& name, StoredTensor tensor) {
   const std::string file = tensor.file;
   if (!tensors.emplace(name, std::move(tensor)).second) {
-    throw Error(fmt::format("{}: two tensors mean {}", file, quoted(name)));
+    throw Error(fmt::format("{}: two tensors mean {}", file, quote(name)));
   }
 }
 
@@ -110,8 +110,8 @@ void split_fused_experts(StoredTensors& tensors, const std::string& name, const 
   const bool gate_up = name.ends_with(".gate_up_proj");
   check_fused(fused, name, gate_up);
   if (fused.shape[0] > largest_tensor_count - std::min(tensors.size(), largest_tensor_count)) {
-    throw Error(fmt::format("{}: {} holds {} experts; more than {} tensors in all are refused", fused.file,
-                            quoted(name), fused.shape[0], largest_tensor_count));
+    throw Error(fmt::format("{}: {} holds {} experts; more than {} tensors in all are refused", fused.file, quote(name),
+                            fused.shape[0], largest_tensor_count));
   }
   const std::string experts = name.substr(0, name.rfind('.') + 1);
   for (std::size_t expert = 0; expert < fused.shape[0]; ++expert) {

@@ -15,12 +15,6 @@ namespace {
 
 using Byte = std::uint8_t;
 
-float scale_at(const Byte* at) {
-  F16 scale;
-  std::memcpy(&scale, at, sizeof scale);
-  return to_f32(scale);
-}
-
 // q8_0: scale, 32 signed bytes.
 void read_q8_0(const Byte* block, float* out) {
   const float scale = scale_at(block);

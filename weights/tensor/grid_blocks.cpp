@@ -25,10 +25,6 @@ Number number_at(const Byte* at) {
   return number;
 }
 
-float scale_at(const Byte* at) {
-  return to_f32(number_at<F16>(at));
-}
-
 unsigned nibble(const Byte* at, std::size_t i) {
   return (at[i / 2] >> (i % 2 * 4)) & 0x0Fu;
 }

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
+
+#include "weights/tensor/dtype.h"
 
 namespace minimind {
 
@@ -13,5 +16,12 @@ void read_iq3_xxs(const std::uint8_t* block, float* out);
 void read_iq3_s(const std::uint8_t* block, float* out);
 void read_iq1_s(const std::uint8_t* block, float* out);
 void read_iq1_m(const std::uint8_t* block, float* out);
+
+// The binary16 at this place, aligned or not.
+inline float scale_at(const std::uint8_t* at) {
+  F16 scale;
+  std::memcpy(&scale, at, sizeof scale);
+  return to_f32(scale);
+}
 
 }  // namespace minimind

@@ -153,7 +153,7 @@ class RowEncoder {
   [[noreturn]] void fail() const {
     std::string shapes;
     for (const StoredTensor* source : tensor_.sources) shapes += " " + shape_text(source->shape);
-    throw Error(fmt::format("tensor {} {} cannot be made of{}{}", quoted(tensor_.name), shape_text(tensor_.shape),
+    throw Error(fmt::format("tensor {} {} cannot be made of{}{}", quote(tensor_.name), shape_text(tensor_.shape),
                             shapes, tensor_.row_order.empty() ? "" : " in the row order given"));
   }
 
@@ -245,7 +245,7 @@ bool always_fits(DType from, DType to) {
 std::size_t byte_count(const OutputTensor& tensor) {
   const auto bytes = byte_count(tensor.shape, tensor.dtype);
   if (bytes) return *bytes;
-  throw Error(fmt::format("tensor {} {} cannot be written as {}", quoted(tensor.name), shape_text(tensor.shape),
+  throw Error(fmt::format("tensor {} {} cannot be written as {}", quote(tensor.name), shape_text(tensor.shape),
                           name_of(tensor.dtype)));
 }
 

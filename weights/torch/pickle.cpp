@@ -163,7 +163,7 @@ T parse_number(std::string_view digits, const ByteReader& reader) {
   const char* const end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, value);
   if (error != std::errc{} || stop != end) {
-    reader.fail(fmt::format("damaged or hostile pickle: {} is no number of 64 bits", quoted(digits)));
+    reader.fail(fmt::format("damaged or hostile pickle: {} is no number of 64 bits", quote(digits)));
   }
   return value;
 }
@@ -180,7 +180,7 @@ Text unescaped(std::string_view text, const ByteReader& reader) {
 Text read_quoted_text(ByteReader& reader) {
   const std::string_view text = reader.take_line();
   if (text.size() < 2 || (text.front() != '\'' && text.front() != '"') || text.back() != text.front()) {
-    reader.fail(fmt::format("damaged or hostile pickle: the string {} has no quotes", quoted(text)));
+    reader.fail(fmt::format("damaged or hostile pickle: the string {} has no quotes", quote(text)));
   }
   return unescaped(text.substr(1, text.size() - 2), reader);
 }
@@ -550,7 +550,7 @@ void Unpickler::add_global(std::string_view module, std::string_view name) {
     reader_.fail(
         fmt::format("the pickle refers to {}, which is no part of plain weights; nothing was executed; if you "
                     "trust this file, load it in Python and torch.save(model.state_dict(), ...) again",
-                    quoted(full_name)));
+                    quote(full_name)));
   }
   add(Global{allowed->name});
 }
@@ -564,7 +564,7 @@ void Unpickler::call(Id callable, Id arguments) {
   }
   switch (find_allowed_global(global->name)->role) {
     case Role::mention:
-      fail(fmt::format("{} is called, which no checkpoint does; nothing was executed", quoted(global->name)));
+      fail(fmt::format("{} is called, which no checkpoint does; nothing was executed", quote(global->name)));
     case Role::call:
       return add(Call{global->name, arguments});
     case Role::ordered_dict:
@@ -597,7 +597,7 @@ void Unpickler::build() {
   const auto* target = std::get_if<Call>(&top());
   const bool is_tensor = target != nullptr && target->callable.starts_with("torch._utils.");
   if (is_tensor || (target == nullptr && !std::holds_alternative<Dict>(top()))) {
-    fail(fmt::format("state is set on {}, which no checkpoint does; nothing was executed", quoted(type_name(top()))));
+    fail(fmt::format("state is set on {}, which no checkpoint does; nothing was executed", quote(type_name(top()))));
   }
 }
 

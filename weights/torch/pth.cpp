@@ -79,11 +79,11 @@ Archive open_zip(const MappedFile& file) {
     if (part == "constants.pkl" || part.starts_with("code/")) {
       throw Error(
           fmt::format("{}: is a TorchScript program (it has {}), not weights; torch.save(model.state_dict(), ...)",
-                      file.path(), quoted(name)));
+                      file.path(), quote(name)));
     }
     if (part == "byteorder" && as_text(bytes) != "little") {
       throw Error(fmt::format("{}: byte order is {}, expected 'little'; save it again on a little-endian machine",
-                              file.path(), quoted(as_text(bytes))));
+                              file.path(), quote(as_text(bytes))));
     }
     if (part.starts_with("data/")) archive.storages.emplace(part.substr(5), bytes);
   }
@@ -129,7 +129,7 @@ std::map<std::string_view, std::size_t> element_sizes(const Document& document, 
     const StorageReference reference = read_storage_reference(document, *id, path);
     const std::size_t size = size_of(reference.dtype);
     if (sizes.emplace(reference.key, size).first->second != size) {
-      throw Error(fmt::format("{}: storage {} is used with elements of two sizes", path, quoted(reference.key)));
+      throw Error(fmt::format("{}: storage {} is used with elements of two sizes", path, quote(reference.key)));
     }
   }
   return sizes;
@@ -150,12 +150,12 @@ Archive open_legacy(const MappedFile& file) {
     const auto* key = std::get_if<pickle::Text>(&keys.at(id));
     if (key == nullptr) reader.fail("a storage key is not a string; the file is damaged");
     const auto found = sizes.find(key->text);
-    if (found == sizes.end()) reader.fail(fmt::format("storage {} belongs to no tensor", quoted(key->text)));
+    if (found == sizes.end()) reader.fail(fmt::format("storage {} belongs to no tensor", quote(key->text)));
     const auto elements = reader.read<std::uint64_t>();
     const auto size = checked_product(elements, found->second);
-    if (!size) reader.fail(fmt::format("storage {} cannot have {} elements", quoted(key->text), elements));
+    if (!size) reader.fail(fmt::format("storage {} cannot have {} elements", quote(key->text), elements));
     if (!archive.storages.emplace(found->first, reader.take(*size)).second) {
-      reader.fail(fmt::format("storage {} is there twice", quoted(key->text)));
+      reader.fail(fmt::format("storage {} is there twice", quote(key->text)));
     }
   }
   if (reader.remaining() != 0) reader.fail(fmt::format("{} bytes follow the last storage", reader.remaining()));
@@ -210,14 +210,14 @@ StoredTensors read_pth(std::shared_ptr<const MappedFile> file) {
                               pickle::type_name(archive.document.at(key))));
     }
     if (!is_tensor_name(name->text)) {
-      throw Error(fmt::format("{}: {} is no name for a tensor; the file is damaged", path, quoted(name->text)));
+      throw Error(fmt::format("{}: {} is no name for a tensor; the file is damaged", path, quote(name->text)));
     }
     if (!is_torch_tensor(value)) {
       throw Error(fmt::format("{}: entry {} is of type {}, expected a tensor; torch.save(model.state_dict(), ...)",
-                              path, quoted(name->text), pickle::type_name(value)));
+                              path, quote(name->text), pickle::type_name(value)));
     }
     if (!tensors.emplace(name->text, reader.read(value, name->text)).second) {
-      throw Error(fmt::format("{}: has two tensors called {}", path, quoted(name->text)));
+      throw Error(fmt::format("{}: has two tensors called {}", path, quote(name->text)));
     }
   }
   if (tensors.empty()) throw Error(fmt::format("{}: the state dict is empty", path));

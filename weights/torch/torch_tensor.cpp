@@ -190,7 +190,7 @@ StorageReference read_storage_reference(const Document& document, PersistentId i
   const auto* found = std::find_if(std::begin(storage_classes), std::end(storage_classes),
                                    [&](const auto& entry) { return entry.first == storage_class->name; });
   if (found == std::end(storage_classes)) {
-    fail(where, fmt::format("{} is no class of storage", quoted(storage_class->name)));
+    fail(where, fmt::format("{} is no class of storage", quote(storage_class->name)));
   }
   StorageReference reference{found->second, key->text, to_size(item(4), "size of a storage", where), std::nullopt};
   if (tuple->items.size() == 6 && !std::holds_alternative<None>(item(5))) {
@@ -212,13 +212,13 @@ std::span<const std::byte> TorchTensorReader::find_storage(const StorageReferenc
                                                            const std::string& where) const {
   const auto found = storages_.find(reference.key);
   if (found == storages_.end()) {
-    fail(where, fmt::format("its storage {} is not in the file; copy or download it again", quoted(reference.key)));
+    fail(where, fmt::format("its storage {} is not in the file; copy or download it again", quote(reference.key)));
   }
   const std::span<const std::byte> bytes = found->second;
   const std::size_t width = size_of(reference.dtype);
   if (checked_product(reference.elements, width) != bytes.size()) {
     fail(where, fmt::format("its storage {} should be {} elements of {} and has {} bytes; copy or download it again",
-                            quoted(reference.key), reference.elements, name_of(reference.dtype), bytes.size()));
+                            quote(reference.key), reference.elements, name_of(reference.dtype), bytes.size()));
   }
   if (!reference.view) return bytes;
   const auto [offset, elements] = *reference.view;
@@ -229,7 +229,7 @@ std::span<const std::byte> TorchTensorReader::find_storage(const StorageReferenc
 }
 
 StoredTensor TorchTensorReader::read(const Value& value, std::string_view name) {
-  const std::string where = fmt::format("{}: tensor {}", file_->path(), quoted(name));
+  const std::string where = fmt::format("{}: tensor {}", file_->path(), quote(name));
   const Layout layout = read_layout(document_, value, where);
   const StorageReference reference = read_storage_reference(document_, layout.storage, where);
   const std::size_t width = size_of(reference.dtype);

@@ -26,7 +26,7 @@ std::string_view storage_class(const OutputTensor& tensor) {
       return "BFloat16Storage";
     default:
       throw Error(fmt::format("tensor {} cannot be written to a .pth file as {}, expected f32, f16 or bf16",
-                              quoted(tensor.name), name_of(tensor.dtype)));
+                              quote(tensor.name), name_of(tensor.dtype)));
   }
 }
 
@@ -120,7 +120,7 @@ std::string state_dict_pickle(const std::vector<OutputTensor>& tensors,
     const auto tensor = std::find_if(tensors.begin(), tensors.end(),
                                      [&, &of = shared](const OutputTensor& each) { return each.name == of; });
     if (tensor == tensors.end()) {
-      throw Error(fmt::format("{} cannot share the storage of {}, which is not written", quoted(name), quoted(shared)));
+      throw Error(fmt::format("{} cannot share the storage of {}, which is not written", quote(name), quote(shared)));
     }
     put_entry(pickle, name, *tensor, static_cast<std::size_t>(tensor - tensors.begin()));
   }

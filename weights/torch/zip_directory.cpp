@@ -163,7 +163,7 @@ CentralHeader ZipReader::read_central_header(ByteReader& reader) const {
 
 // Replaces each field of `header` that says it is in the zip64 extra field; they stand there in this order.
 void ZipReader::read_zip64_extra(std::span<const std::byte> extra, CentralHeader& header) const {
-  const std::string where = fmt::format("{}: extra field of zip member {}", path_, quoted(header.name));
+  const std::string where = fmt::format("{}: extra field of zip member {}", path_, quote(header.name));
   ByteReader reader(extra, where);
   // Fewer than four bytes are padding, which some writers leave at the end.
   while (reader.remaining() >= 4) {
@@ -180,7 +180,7 @@ void ZipReader::read_zip64_extra(std::span<const std::byte> extra, CentralHeader
 
 // The member's bytes, which must end before `limit`, where the directory begins.
 std::span<const std::byte> ZipReader::locate(const CentralHeader& header, std::uint64_t limit) const {
-  const std::string part = fmt::format("zip member {}", quoted(header.name));
+  const std::string part = fmt::format("zip member {}", quote(header.name));
   if ((header.flags & encrypted_flags) != 0) {
     fail(fmt::format("{} is encrypted; extract it and save the checkpoint again with torch.save", part));
   }
@@ -209,7 +209,7 @@ std::span<const std::byte> ZipReader::locate(const CentralHeader& header, std::u
   const auto extra_size = reader.read<std::uint16_t>();
   const auto name = reader.take_text(name_size);
   if (name != header.name) {
-    fail(fmt::format("{} is called {} in its own header; copy or download the file again", part, quoted(name)));
+    fail(fmt::format("{} is called {} in its own header; copy or download the file again", part, quote(name)));
   }
   reader.take(extra_size);
   return reader.take(header.size);
@@ -226,7 +226,7 @@ ZipMembers ZipReader::read() const {
   for (std::uint64_t i = 0; i < directory.member_count; ++i) {
     const CentralHeader header = read_central_header(reader);
     if (!members.emplace(header.name, locate(header, directory.offset)).second) {
-      fail(fmt::format("has two zip members called {}; which one counts cannot be known", quoted(header.name)));
+      fail(fmt::format("has two zip members called {}; which one counts cannot be known", quote(header.name)));
     }
   }
   if (reader.remaining() != 0) {

@@ -285,10 +285,9 @@ TEST_F(Cli, AClosedErrorOutputDoesNotFail) {
 // Commands that wait for their input, and work that takes longer than the test.
 TEST_F(Cli, ASignalEndsEveryCommandWithItsStatus) {
   const std::string endless = " -n 100000000 -c 1000000 --ignore-eos --kv-type q8_0";
-  for (const std::string& call :
-       std::vector<std::string>{"generate", "chat --turns", "chat", "perplexity", "tokenize", "tokenize --jsonl",
-                                "render", "render --jsonl", "generate -p 山" + endless, "chat -p 山" + endless,
-                                "bench -q -r 10000 -t 1", "bench -q -r 10000 -t 4"}) {
+  for (const std::string& call : std::vector<std::string>{
+           "generate", "chat --turns", "chat", "perplexity", "tokenize", "tokenize --jsonl", "render", "render --jsonl",
+           "generate -p 山" + endless, "chat -p 山" + endless, "bench -q -r 10000 -t 1", "bench -q -r 10000 -t 4"}) {
     for (const auto& [signal, wanted] : {std::pair{SIGINT, 130}, {SIGTERM, 143}, {SIGHUP, 129}}) {
       int input[2];
       ASSERT_EQ(pipe(input), 0);

@@ -10,24 +10,24 @@ namespace {
 using namespace std::string_literals;
 
 TEST(Quoted, KeepsPlainNames) {
-  EXPECT_EQ(quoted("model.norm.weight"s.c_str()), "'model.norm.weight'");
-  EXPECT_EQ(quoted("注意力 é"), "'注意力 é'");
-  EXPECT_EQ(quoted(""), "''");
+  EXPECT_EQ(quote("model.norm.weight"s.c_str()), "'model.norm.weight'");
+  EXPECT_EQ(quote("注意力 é"), "'注意力 é'");
+  EXPECT_EQ(quote(""), "''");
 }
 
 TEST(Quoted, EscapesWhatATerminalWouldObeyOrHide) {
-  EXPECT_EQ(minimind::quoted("a\nb\x1b[2J\x7f\0"s), "'a\\x0ab\\x1b[2J\\x7f\\x00'");
-  EXPECT_EQ(quoted("\xE2\x80\xAE"), "'\\xe2\\x80\\xae'");  // right-to-left override
-  EXPECT_EQ(quoted("\xC2\x9B"), "'\\xc2\\x9b'");           // the one-byte form of ESC [
+  EXPECT_EQ(quote("a\nb\x1b[2J\x7f\0"s), "'a\\x0ab\\x1b[2J\\x7f\\x00'");
+  EXPECT_EQ(quote("\xE2\x80\xAE"), "'\\xe2\\x80\\xae'");  // right-to-left override
+  EXPECT_EQ(quote("\xC2\x9B"), "'\\xc2\\x9b'");           // the one-byte form of ESC [
 }
 
 TEST(Quoted, EscapesBytesThatAreNoUtf8) {
-  EXPECT_EQ(quoted("a\xff\xe4\xb8"), "'a\\xff\\xe4\\xb8'");
+  EXPECT_EQ(quote("a\xff\xe4\xb8"), "'a\\xff\\xe4\\xb8'");
 }
 
 TEST(Quoted, CutsLongNames) {
-  EXPECT_EQ(minimind::quoted(std::string(1'000'000, 'n')), "'" + std::string(200, 'n') + "...'");
-  EXPECT_EQ(minimind::quoted(std::string(200, 'n')), "'" + std::string(200, 'n') + "'");
+  EXPECT_EQ(quote(std::string(1'000'000, 'n')), "'" + std::string(200, 'n') + "...'");
+  EXPECT_EQ(quote(std::string(200, 'n')), "'" + std::string(200, 'n') + "'");
 }
 
 TEST(IsTensorName, TakesVisibleUtf8OfAReasonableLength) {
