@@ -30,15 +30,19 @@ ISA_FLAGS_avx512 := $(ISA_FLAGS_avx2) -mavx512f -mavx512bw -mavx512cd -mavx512dq
 ISA_FLAGS_avx512 += -Wno-uninitialized -Wno-maybe-uninitialized
 ISA_FLAGS_avx512vnni := $(ISA_FLAGS_avx512) -mavx512vnni
 
-# The rooms of the code, as tests/layers.txt states them: a new file needs no line here.
+# The rooms of the code, as tests/layers.txt states them: a new file needs no line here. A room is compiled as one unit,
+# which includes its .cpp files: to read the headers takes longer than to compile the code. Kernels remain units of
+# their own. The units that take longest come first, so that no core waits for them at the end.
 ROOMS := $(shell sed -n 's/^\([a-z][a-z_/]*\):.*/\1/p' tests/layers.txt)
-KERNELS := $(ISAS:%=runtime/kernels/%.cpp)
-SOURCES := $(wildcard $(patsubst %,%/*.cpp,$(filter-out runtime/kernels,$(ROOMS)))) runtime/kernels/kernels.cpp $(KERNELS)
-TESTS := $(wildcard $(ROOMS:%=tests/%/*_test.cpp))
+LONGEST := tools/commands tools/options runtime/jinja tools/chat tools/bench runtime/grammar
+KERNELS := $(ISAS:%=runtime/kernels/%)
+UNITS := $(LONGEST) $(KERNELS) runtime/kernels/kernels $(filter-out runtime/kernels $(LONGEST),$(ROOMS))
+ROOM_UNITS := $(filter $(ROOMS),$(UNITS))
+TEST_UNITS := $(patsubst %.cpp,%,$(wildcard $(ROOMS:%=tests/%/*_test.cpp)))
 FORMATTED := $(foreach folder,$(ROOMS) $(ROOMS:%=tests/%) tests/support tests/fuzz,$(wildcard $(folder)/*.h $(folder)/*.cpp))
 
-OBJECTS := $(SOURCES:%.cpp=$(BUILD)/%.o)
-TEST_OBJECTS := $(TESTS:%.cpp=$(BUILD)/%.o) $(filter-out $(BUILD)/tools/main.o,$(OBJECTS))
+OBJECTS := $(UNITS:%=$(BUILD)/%.o)
+TEST_OBJECTS := $(TEST_UNITS:%=$(BUILD)/%.o)
 
 .PHONY: all help demo poet test check run-tests install clean format sanitize fuzz reference bench-peers packages test-packages
 all: minimind
@@ -63,28 +67,41 @@ minimind $(BUILD)/minimind: $(OBJECTS)
 	@echo 'LINK $@'
 	$(QUIET)$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
-$(BUILD)/minimind_tests: $(TEST_OBJECTS)
+$(BUILD)/minimind_tests: $(TEST_OBJECTS) $(filter-out $(BUILD)/tools.o,$(OBJECTS))
 	@echo 'LINK $@'
 	$(QUIET)$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LDLIBS) -lgtest -lgtest_main -o $@
 
-$(BUILD)/%.o: %.cpp Makefile
+define compile
 	@mkdir -p $(@D)
-	@echo 'CXX $<'
-	$(QUIET)$(CXX) $(CPPFLAGS) $(CXXFLAGS) $(OPTIMIZE) $(SANITIZE) $(FILE_FLAGS) -c $< -o $@
+	@echo 'CXX $*'
+	$(QUIET)$(CXX) $(CPPFLAGS) $(CXXFLAGS) $(OPTIMIZE) $(SANITIZE) $(UNIT_FLAGS) -c $< -o $@
+endef
+
+$(BUILD)/%.o: %.cpp Makefile
+	$(compile)
+
+$(ROOM_UNITS:%=$(BUILD)/%.o): $(BUILD)/%.o: $(BUILD)/%.cpp Makefile
+	$(compile)
+
+# Written again only if a file is new or gone.
+$(ROOM_UNITS:%=$(BUILD)/%.cpp): $(BUILD)/%.cpp: FORCE
+	@mkdir -p $(@D)
+	@printf '#include "%s"\n' $(sort $(wildcard $*/*.cpp)) > $@.new
+	@cmp -s $@.new $@ || cp $@.new $@
+FORCE:
 
 # Without exceptions, unwinding leaves no weak symbol in the kernels.
-$(KERNELS:%.cpp=$(BUILD)/%.o): FILE_FLAGS = -fno-exceptions $(ISA_FLAGS_$(basename $(notdir $@)))
+$(KERNELS:%=$(BUILD)/%.o): UNIT_FLAGS = -fno-exceptions $(ISA_FLAGS_$(basename $(notdir $@)))
 # Without -fno-tree-ter GCC 12 computes all products of a block before it adds them up, more than there are registers
 # for: on AVX2, products of q4_0 take 1.4 times as long.
-$(KERNELS:%.cpp=$(BUILD)/%.o): OPTIMIZE := -O3 -fno-tree-ter
+$(KERNELS:%=$(BUILD)/%.o): OPTIMIZE := -O3 -fno-tree-ter
 
 # Tests run once after being compiled.
-$(TESTS:%.cpp=$(BUILD)/%.o): OPTIMIZE := -O1
+$(TEST_OBJECTS): OPTIMIZE := -O1
 
 # Conversion of whole models, bit for bit as others do it: a product and a sum stay two roundings.
-QUANTIZERS := weights/tensor/quantize.cpp weights/tensor/dequantize.cpp weights/tensor/grid_blocks.cpp
-$(QUANTIZERS:%.cpp=$(BUILD)/%.o): FILE_FLAGS = -ffp-contract=off
-$(QUANTIZERS:%.cpp=$(BUILD)/%.o): OPTIMIZE := -O3
+$(BUILD)/weights/tensor.o: UNIT_FLAGS = -ffp-contract=off
+$(BUILD)/weights/tensor.o: OPTIMIZE := -O3
 
 # Installs the Debian packages in $(1) that are missing, saying which.
 define install_packages
@@ -127,7 +144,7 @@ test: test-packages
 
 check: minimind $(BUILD)/minimind_tests
 ifneq ($(words $(ISAS)),1)
-	tests/one_symbol.sh $(KERNELS:%.cpp=$(BUILD)/%.o)
+	tests/one_symbol.sh $(KERNELS:%=$(BUILD)/%.o)
 endif
 	$(BUILD)/minimind_tests --gtest_brief=1
 	tests/shared_checks.sh ./minimind
@@ -205,4 +222,4 @@ bench-peers: minimind
 	build/peers-venv/bin/python -m unittest discover -q -s tools/bench_peers
 	build/peers-venv/bin/python tools/bench_peers/bench_peers.py $(BENCH_PEERS)
 
--include $(OBJECTS:.o=.d) $(TEST_OBJECTS:.o=.d)
+-include $(patsubst %.o,%.d,$(OBJECTS) $(TEST_OBJECTS))

@@ -152,7 +152,7 @@ class RowEncoder {
 
   [[noreturn]] void fail() const {
     std::string shapes;
-    for (const StoredTensor* source : tensor_.sources) shapes += " " + shape_text(source->shape);
+    for (const StoredTensor* source : tensor_.sources) shapes.append(" ").append(shape_text(source->shape));
     throw Error(fmt::format("tensor {} {} cannot be made of{}{}", quote(tensor_.name), shape_text(tensor_.shape),
                             shapes, tensor_.row_order.empty() ? "" : " in the row order given"));
   }
