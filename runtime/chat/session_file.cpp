@@ -198,15 +198,14 @@ void check_digest(std::span<const std::byte> bytes, const std::string& path) {
 // The cache's part of the file goes to where the cache has it.
 void fill(Context& context, std::span<const std::int32_t> tokens, ByteReader& reader) {
   const std::size_t given = reader.remaining();
-  const std::vector<std::int32_t> before(context.tokens().begin(), context.tokens().end());
-  context.assign(tokens);
-  std::size_t wanted = 0;
-  const auto parts = context.cache().filled_parts();
-  for (const auto part : parts) wanted += part.size();
-  if (wanted != given) {
-    context.assign(before);
-    reader.fail(fmt::format("it has {} bytes of keys and values, expected {}", given, wanted));
+  std::size_t expected = 0;
+  const auto parts = context.cache().filled_parts(tokens.size());
+  for (const auto part : parts) expected += part.size();
+  if (expected != given) {
+    reader.fail(fmt::format("it has {} bytes of keys and values, expected {}", given, expected));
   }
+  context.rewind(0);
+  context.append(tokens);
   for (const auto part : parts) {
     const auto bytes = reader.take(part.size());
     std::copy(bytes.begin(), bytes.end(), part.begin());
@@ -246,7 +245,7 @@ void save_session(const std::string& path, const ModelIdentity& model, const Con
   writer.write_text(header);
   writer.write_number(std::uint64_t{tokens.size()});
   writer.write(std::as_bytes(tokens));
-  for (const auto part : context.cache().filled_parts()) writer.write(part);
+  for (const auto part : context.cache().filled_parts(context.size())) writer.write(part);
   writer.commit();
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "runtime/engine/batch.h"
 #include "runtime/engine/kv_cache.h"
 #include "runtime/engine/matrix.h"
 #include "runtime/engine/model.h"
@@ -10,44 +11,48 @@
 
 namespace minimind {
 
-// Attention's part of a transformer layer, called by every worker of a team as ops.h says.
+// Attention of one layer, apart from its products with weights. Each function is called by every worker as ops.h says.
 
-// Everything that attention works on besides weights. The queries are those of the last Q tokens of the batch.
-struct AttentionBatch {
-  Matrix<float> q;    // [Q, H * head_dim]
-  Matrix<float> k;    // [T, K * head_dim]
-  Matrix<float> v;    // [T, K * head_dim]
-  Matrix<float> cos;  // [T, head_dim / 2]
-  Matrix<float> sin;  // [T, head_dim / 2]
-  Matrix<float> out;  // [Q, H * head_dim]
-};
-
-// Scratch of one worker: a tile of queries that share a kv head, their scores and what they attended to.
-struct AttentionScratch {
-  Matrix<float> q;                                // [tile rows, head_dim]
-  Matrix<float> scores;                           // [tile rows, positions]
-  Matrix<float> out;                              // [tile rows, head_dim]
-  Matrix<kernels::ActivationBlock> q_blocks;      // [tile rows, head_dim / 32, rounded up], for a cache in q8_0
-  Matrix<kernels::ActivationBlock> score_blocks;  // [tile rows, positions / 32, rounded up], likewise
-};
-
-// How many queries of the heads that share a kv head are attended to at once, at least one token's.
+// How many queries of the heads that share a kv head are multiplied at once: those of at least one token.
 std::size_t attention_tile_rows(const Config& config);
 
-// q and k: per-head norm where the layer has one, then RoPE, in place; k and v then go into the cache behind its
-// present size.
-void rotate_and_cache(const kernels::Table& kernels, const Config& config, const Attention& attention,
-                      const AttentionBatch& batch, std::size_t layer, KvCache& cache, const Worker& worker);
+// Memory of one worker: a tile of queries that share a kv head, their scores and the result.
+struct AttentionScratch {
+  AttentionScratch(const Config& config, std::size_t max_positions);
 
-// out = causal grouped-query attention of q over all positions in the cache up to each token's own. Keys and values in
-// q8_0 are multiplied as integers, so that queries are rounded to 8 bits in blocks of 32, too, and so are
-// softmax(scores) times the values' scales.
-void attend(const kernels::Table& kernels, const Config& config, const AttentionBatch& batch, std::size_t layer,
-            const KvCache& cache, const AttentionScratch& scratch, const Worker& worker);
+  Buffer<float> q;                                // [tile rows, D]
+  Buffer<float> scores;                           // [tile rows, max_positions]
+  Buffer<float> out;                              // [tile rows, D]
+  Buffer<kernels::ActivationBlock> q_blocks;      // [tile rows, D / 32, rounded up], for a cache in q8_0
+  Buffer<kernels::ActivationBlock> score_blocks;  // [tile rows, max_positions / 32, rounded up], for a cache in q8_0
+};
 
-// Both for a single token, with no need to wait in between: each worker does whole kv heads.
-void rotate_and_attend(const kernels::Table& kernels, const Config& config, const Attention& attention,
-                       const AttentionBatch& batch, std::size_t layer, KvCache& cache, const AttentionScratch& scratch,
-                       const Worker& worker);
+// A layer's attention to a batch. All matrices have the rows of the batch.
+struct AttentionStep {
+  const kernels::Table& kernels;
+  const Config& config;
+  const Attention& weights;  // of which only the norms are used
+  std::size_t layer;
+  const Batch& batch;
+  Matrix<float> q;    // [T, H * D]
+  Matrix<float> k;    // [T, K * D]
+  Matrix<float> v;    // [T, K * D]
+  Matrix<float> cos;  // [T, D / 2]
+  Matrix<float> sin;  // [T, D / 2]
+  Matrix<float> out;  // [T, H * D]
+};
+
+// q of the rows from `first_query` on, and all of k: per-head norm if the layer has one, then RoPE, in place. Then k
+// and v are cached at the positions of their rows.
+void rotate_and_cache(const AttentionStep& step, std::size_t first_query, const Worker& worker);
+
+// out = softmax(q Kᵀ / sqrt(D)) V for the rows from `first_query` on: causal grouped-query attention (Ainslie et al.
+// 2023, arXiv:2305.13245) of each row to the positions of its own text up to its own. If the cache is q8_0, keys and
+// values are multiplied as integers: queries, and softmax(scores) times the values' scales, are rounded to 8 bits in
+// blocks of 32.
+void attend(const AttentionStep& step, std::size_t first_query, const AttentionScratch& scratch, const Worker& worker);
+
+// Both for a batch of single tokens. A worker needs nothing from another, because it does whole kv heads.
+void rotate_and_attend(const AttentionStep& step, const AttentionScratch& scratch, const Worker& worker);
 
 }  // namespace minimind

@@ -1,20 +1,17 @@
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "runtime/engine/forward.h"
 #include "runtime/engine/kv_cache.h"
-#include "runtime/engine/matrix.h"
 #include "weights/model/config.h"
 
 namespace minimind {
 
-// The tokens a model has run over, and what it keeps of them: the keys and values of token i are at position i of the
-// cache. All memory is taken when it is made.
+// The tokens of one text that a model has run over, and what it keeps of them: the keys and values of token i are at
+// position i of the cache. All memory is allocated by the constructor.
 class Context {
  public:
   // Throws Error as KvCache does.
@@ -24,20 +21,16 @@ class Context {
   std::size_t capacity() const { return cache_.capacity(); }
   std::span<const std::int32_t> tokens() const { return tokens_; }
 
-  // To read keys and values, or to write them; its size is kept by what follows here.
+  // The keys and values, to read or to write; the functions below keep their number.
   KvCache& cache() { return cache_; }
 
-  // Runs the tokens behind what is there, which leave room for them; logits as in Forward::run.
-  void run(Forward& forward, std::span<const std::int32_t> tokens, Matrix<float> logits);
+  // Adds tokens whose keys and values are in the cache already, or which the caller then writes there; they must fit.
+  void append(std::span<const std::int32_t> tokens);
 
-  // Forgets what is there and takes these tokens, which fit. Their keys and values were computed before: the caller
-  // writes them all into the cache.
-  void assign(std::span<const std::int32_t> tokens);
-
-  // Forgets all but the first `size` tokens, which are there.
+  // Drops all but the first `size` tokens; there must be as many.
   void rewind(std::size_t size);
 
-  // Rewinds to where `prompt` begins to differ, and to one token before its end at most, whose logits are needed to
+  // Rewinds to where `prompt` starts to differ, and to one token before its end at most, whose logits are needed to
   // continue it. Returns how many tokens stay.
   std::size_t keep_common(std::span<const std::int32_t> prompt);
 
@@ -45,10 +38,5 @@ class Context {
   KvCache cache_;
   std::vector<std::int32_t> tokens_;
 };
-
-// Runs the tokens behind those of the context, in batches of forward.max_tokens(), and writes the logits of the last
-// one [vocab_size]. Returns early, with fewer tokens in the context, once `interrupted` is set.
-void prefill(Forward& forward, Context& context, std::span<const std::int32_t> tokens, std::span<float> logits,
-             const std::atomic<bool>& interrupted);
 
 }  // namespace minimind

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
 #include "weights/io/error.h"
 #include "weights/io/quote.h"
@@ -115,86 +114,58 @@ KvCache::KvCache(const Config& config, std::size_t capacity, KvType type)
       head_dim_(config.head_dim),
       capacity_(capacity),
       positions_(block_count(capacity) * block_cols),
-      value_panels_(panel_count(head_dim_)) {
-  if (capacity <= positions_ && take_memory()) return;
+      head_bytes_(0) {
+  // Values fill whole panels.
+  const std::size_t value_rows = panel_count(head_dim_) * panel_rows;
+  std::size_t position_bytes = (head_dim_ + value_rows) * (type == KvType::f32 ? sizeof(float) : sizeof(F16));
+  if (type == KvType::q8_0) {
+    position_bytes = block_count(head_dim_) * (sizeof(Q8Block) / panel_rows + sizeof(F16)) + value_rows;
+  }
+  const auto bytes = element_count(std::array{layers_, kv_heads_, positions_, position_bytes});
+  if (capacity <= positions_ && bytes) {
+    head_bytes_ = positions_ * position_bytes;
+    // calloc leaves untouched pages unused, so that a long context costs nothing until it is filled.
+    memory_.reset(static_cast<std::byte*>(std::calloc(*bytes, 1)));
+  }
+  if (memory_) return;
   throw Error(fmt::format(
       "a context of {} positions needs {:.1f} GB for keys and values, which cannot be had; give a smaller --ctx-size, "
       "or to bench a smaller --depth",
       capacity, 1e-9 * static_cast<double>(bytes_per_position(config, type)) * static_cast<double>(capacity)));
 }
 
-bool KvCache::take_memory() {
-  if (type_ == KvType::f16) storage_.emplace<Storage<F16>>();
-  if (type_ == KvType::q8_0) storage_.emplace<BlockStorage>();
-  return std::visit([&](auto& storage) { return take(storage); }, storage_);
-}
-
-namespace {
-
-// calloc leaves untouched pages unused, so that a long context costs nothing until it is filled.
-template <class Number, class Deleter>
-bool take_zeros(std::unique_ptr<Number, Deleter>& numbers, std::optional<std::size_t> count) {
-  if (count) numbers.reset(static_cast<Number*>(std::calloc(*count, sizeof(Number))));
-  return numbers != nullptr;
-}
-
-}  // namespace
-
 template <class Element>
-bool KvCache::take(Storage<Element>& storage) const {
-  return take_zeros(storage.keys, element_count(std::array{layers_, kv_heads_, positions_, head_dim_})) &&
-         take_zeros(storage.values,
-                    element_count(std::array{layers_, kv_heads_, value_panels_, positions_, panel_rows}));
+KvPanels<Element> KvCache::panels_at(std::byte* head) const {
+  auto* const keys = reinterpret_cast<Element*>(head);
+  return {keys, keys + positions_ * head_dim_, head_dim_, positions_};
 }
 
-bool KvCache::take(BlockStorage& storage) const {
-  const std::size_t blocks = block_count(head_dim_);
-  return take_zeros(storage.keys, element_count(std::array{layers_, kv_heads_, positions_ / panel_rows, blocks})) &&
-         take_zeros(storage.values,
-                    element_count(std::array{layers_, kv_heads_, value_panels_, positions_ / block_cols})) &&
-         take_zeros(storage.value_scales, element_count(std::array{layers_, kv_heads_, blocks, positions_}));
-}
-
-template <class Element>
-KvPanels<Element> KvCache::panels_in(const Storage<Element>& storage, std::size_t head) const {
-  return {.keys = storage.keys.get() + head * positions_ * head_dim_,
-          .values = storage.values.get() + head * value_panels_ * positions_ * panel_rows,
-          .head_dim = head_dim_,
-          .positions = positions_};
-}
-
-KvPanels<std::int8_t> KvCache::panels_in(const BlockStorage& storage, std::size_t head) const {
-  const std::size_t blocks = block_count(head_dim_);
-  return {.keys = storage.keys.get() + head * (positions_ / panel_rows) * blocks,
-          .values = storage.values.get() + head * value_panels_ * (positions_ / block_cols),
-          .value_scales = storage.value_scales.get() + head * blocks * positions_,
-          .head_dim = head_dim_,
-          .positions = positions_};
+template <>
+KvPanels<std::int8_t> KvCache::panels_at(std::byte* head) const {
+  auto* const keys = reinterpret_cast<Q8Block*>(head);
+  auto* const values = reinterpret_cast<I8Block*>(keys + positions_ / panel_rows * block_count(head_dim_));
+  auto* const scales = reinterpret_cast<F16*>(values + panel_count(head_dim_) * (positions_ / block_cols));
+  return {keys, values, scales, head_dim_, positions_};
 }
 
 KvCache::Panels KvCache::panels(std::size_t layer, std::size_t kv_head) const {
-  return std::visit([&](const auto& storage) -> Panels { return panels_in(storage, layer * kv_heads_ + kv_head); },
-                    storage_);
+  std::byte* const head = memory_.get() + (layer * kv_heads_ + kv_head) * head_bytes_;
+  if (type_ == KvType::f16) return panels_at<F16>(head);
+  if (type_ == KvType::q8_0) return panels_at<std::int8_t>(head);
+  return panels_at<float>(head);
 }
 
 void KvCache::put(const kernels::Table& kernels, std::size_t layer, std::size_t kv_head, std::size_t position,
                   const float* key, const float* value) {
-  std::visit(
-      [&](const auto& storage) {
-        put_in(kernels, panels_in(storage, layer * kv_heads_ + kv_head), position, key, value);
-      },
-      storage_);
+  std::visit([&](const auto& panels) { put_in(kernels, panels, position, key, value); }, panels(layer, kv_head));
 }
 
-std::vector<std::span<std::byte>> KvCache::filled_parts() {
+std::vector<std::span<std::byte>> KvCache::filled_parts(std::size_t size) const {
   std::vector<std::span<std::byte>> parts;
-  std::visit(
-      [&](const auto& storage) {
-        for (std::size_t head = 0; head < layers_ * kv_heads_; ++head) {
-          add_filled_parts(panels_in(storage, head), size_, parts);
-        }
-      },
-      storage_);
+  for (std::size_t head = 0; head < layers_ * kv_heads_; ++head) {
+    std::visit([&](const auto& panels) { add_filled_parts(panels, size, parts); },
+               panels(head / kv_heads_, head % kv_heads_));
+  }
   return parts;
 }
 

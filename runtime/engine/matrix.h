@@ -1,10 +1,21 @@
 #pragma once
 
+#include <cassert>
 #include <cstddef>
+#include <memory>
 
 namespace minimind {
 
-// Row-major numbers owned by somebody else.
+// The indices [begin, end).
+struct Range {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+
+  std::size_t size() const { return end - begin; }
+  bool empty() const { return begin == end; }
+};
+
+// Row-major values that something else owns.
 template <class T>
 struct Matrix {
   T* data = nullptr;
@@ -12,13 +23,37 @@ struct Matrix {
   std::size_t cols = 0;
 
   T* row(std::size_t i) const { return data + i * cols; }
-  // Rows [first, last).
-  Matrix row_range(std::size_t first, std::size_t last) const { return {row(first), last - first, cols}; }
+  Matrix row_range(Range range) const { return {row(range.begin), range.size(), cols}; }
 };
 
 template <class T>
 Matrix<const T> as_const(Matrix<T> matrix) {
   return {matrix.data, matrix.rows, matrix.cols};
 }
+
+// Memory for a matrix of up to [rows, cols] values. It is not initialised, and takes none of the machine's memory until
+// it is written.
+template <class T>
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(std::size_t rows, std::size_t cols)
+      : values_(std::make_unique_for_overwrite<T[]>(rows * cols)), rows_(rows), cols_(cols) {}
+
+  Matrix<T> rows(Range range) const { return rows(range, cols_); }
+
+  // Rows of fewer columns, contiguous from where row `range.begin` of all columns starts.
+  Matrix<T> rows(Range range, std::size_t cols) const {
+    assert(range.end <= rows_ && cols <= cols_);
+    return {values_.get() + range.begin * cols_, range.size(), cols};
+  }
+  Matrix<T> first(std::size_t rows) const { return this->rows({0, rows}); }
+  T* row(std::size_t i) const { return values_.get() + i * cols_; }
+
+ private:
+  std::unique_ptr<T[]> values_;
+  std::size_t rows_ = 0;
+  std::size_t cols_ = 0;
+};
 
 }  // namespace minimind

@@ -52,25 +52,6 @@ float element(const PackedMatrix<Iq4NlBlock>& matrix, std::size_t row, std::size
   return to_f32(F16{block.scale[lane]}) * static_cast<float>(iq4_nl_codes[nibble(block, lane, col % block_cols)]);
 }
 
-void call(const kernels::Table& table, const kernels::Matmul<float>& m) {
-  table.matmul_f32(m);
-}
-void call(const kernels::Table& table, const kernels::Matmul<F16>& m) {
-  table.matmul_f16(m);
-}
-void call(const kernels::Table& table, const kernels::Matmul<Bf16>& m) {
-  table.matmul_bf16(m);
-}
-void call(const kernels::Table& table, const kernels::BlockMatmul<Q8Block>& m) {
-  table.matmul_q8_0(m);
-}
-void call(const kernels::Table& table, const kernels::BlockMatmul<Q4Block>& m) {
-  table.matmul_q4_0(m);
-}
-void call(const kernels::Table& table, const kernels::BlockMatmul<Iq4NlBlock>& m) {
-  table.matmul_iq4_nl(m);
-}
-
 }  // namespace
 
 template <class Element>
@@ -115,36 +96,18 @@ bool takes_quantized(const WeightMatrix& matrix) {
                     matrix);
 }
 
-void multiply(const kernels::Table& kernels, const WeightMatrix& matrix, Range panels, const Activations& x,
-              Matrix<float> y) {
+void matmul(const kernels::Table& kernels, const WeightMatrix& matrix, Range panels, const Activations& x,
+            Matrix<float> y) {
+  if (y.rows == 0) return;
   std::visit(
       [&]<class Element>(const PackedMatrix<Element>& packed) {
+        const Panels<Element> all{packed.data(), packed.elements_per_panel(), packed.rows(), packed.cols()};
         if constexpr (is_block_type(stored_type<Element>)) {
           assert(x.quantized.rows == y.rows && x.quantized.cols * block_cols == packed.cols());
-          call(kernels, kernels::BlockMatmul<Element>{.panels = packed.data(),
-                                                      .panel_stride = packed.elements_per_panel(),
-                                                      .rows = packed.rows(),
-                                                      .cols = packed.cols(),
-                                                      .first_panel = panels.begin,
-                                                      .last_panel = panels.end,
-                                                      .x = x.quantized.data,
-                                                      .x_stride = x.quantized.cols,
-                                                      .tokens = y.rows,
-                                                      .y = y.data,
-                                                      .y_stride = y.cols});
+          matmul(kernels, all, panels, x.quantized, y);
         } else {
           assert(x.exact.rows == y.rows && x.exact.cols == packed.cols());
-          call(kernels, kernels::Matmul<Element>{.panels = packed.data(),
-                                                 .panel_stride = packed.elements_per_panel(),
-                                                 .rows = packed.rows(),
-                                                 .cols = packed.cols(),
-                                                 .first_panel = panels.begin,
-                                                 .last_panel = panels.end,
-                                                 .x = x.exact.data,
-                                                 .x_stride = x.exact.cols,
-                                                 .tokens = y.rows,
-                                                 .y = y.data,
-                                                 .y_stride = y.cols});
+          matmul(kernels, all, panels, x.exact, y);
         }
       },
       matrix);

@@ -60,6 +60,32 @@ class PackedMatrix {
   std::shared_ptr<Element> data_;
 };
 
+// Panels of a matrix [rows, cols] of `Element`, wherever they are stored.
+template <class Element>
+struct Panels {
+  const Element* data;
+  std::size_t stride;  // elements from one panel to the next
+  std::size_t rows;
+  std::size_t cols;
+
+  Range all() const { return {0, kernels::panel_count(rows)}; }
+};
+
+// y[t] = matrix x[t] for every row t of y, for the columns of y that are rows of the given panels. x is [T, cols], or
+// [T, cols / 32] blocks for block types; y is [T, rows], or starts within longer rows of y.cols values.
+template <class Element>
+void matmul(const kernels::Table& kernels, const Panels<Element>& matrix, Range panels, Matrix<const float> x,
+            Matrix<float> y) {
+  kernels.matmul(kernels::Matmul<Element>{matrix.data, matrix.stride, matrix.rows, matrix.cols, panels.begin,
+                                          panels.end, x.data, x.cols, y.rows, y.data, y.cols});
+}
+template <class Block>
+void matmul(const kernels::Table& kernels, const Panels<Block>& matrix, Range panels,
+            Matrix<const kernels::ActivationBlock> x, Matrix<float> y) {
+  kernels.matmul(kernels::BlockMatmul<Block>{matrix.data, matrix.stride, matrix.rows, matrix.cols, panels.begin,
+                                             panels.end, x.data, x.cols, y.rows, y.data, y.cols});
+}
+
 using WeightMatrix =
     std::variant<PackedMatrix<float>, PackedMatrix<F16>, PackedMatrix<Bf16>, PackedMatrix<kernels::Q8Block>,
                  PackedMatrix<kernels::Q4Block>, PackedMatrix<kernels::Iq4NlBlock>>;
@@ -73,22 +99,22 @@ std::size_t byte_size(const WeightMatrix& matrix);
 // One row as floats; out is [cols].
 void read_row(const WeightMatrix& matrix, std::size_t row, float* out);
 
-// What is multiplied with weights, [T, cols]: as it is, and for block types rounded to 8 bits in blocks of 32.
+// What is multiplied with weights, [T, cols]: exact, and rounded to 8 bits in blocks of 32 if a weight requires that.
 struct Activations {
   Matrix<const float> exact;
-  Matrix<const kernels::ActivationBlock> quantized;  // [T, cols / 32]; empty where no weight needs it
+  Matrix<const kernels::ActivationBlock> quantized;  // [T, cols / 32], or empty
 
-  Activations rows(Range range) const {
-    return {exact.row_range(range.begin, range.end),
-            quantized.data ? quantized.row_range(range.begin, range.end) : quantized};
+  Activations row_range(Range range) const {
+    return {exact.row_range(range), quantized.data ? quantized.row_range(range) : quantized};
   }
 };
 
 // Whether products with it take the activations rounded to 8 bits, and not exact.
 bool takes_quantized(const WeightMatrix& matrix);
 
-// y[t] = matrix x[t] for every row t of y [T, rows], for the columns of y that lie in the panels [first, last).
-void multiply(const kernels::Table& kernels, const WeightMatrix& matrix, Range panels, const Activations& x,
-              Matrix<float> y);
+// y[t] = matrix x[t] for every row t of y [T, rows], of which there may be none, for the columns of y that are rows of
+// the given panels.
+void matmul(const kernels::Table& kernels, const WeightMatrix& matrix, Range panels, const Activations& x,
+            Matrix<float> y);
 
 }  // namespace minimind

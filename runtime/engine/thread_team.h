@@ -8,15 +8,11 @@
 #include <optional>
 #include <span>
 
+#include "runtime/engine/matrix.h"
 #include "runtime/engine/profile.h"
 #include "weights/io/held_signals.h"
 
 namespace minimind {
-
-struct Range {
-  std::size_t begin = 0;
-  std::size_t end = 0;
-};
 
 // The `index`-th of `count` nearly equal parts of [0, n), in order.
 constexpr Range share_of(std::size_t n, std::size_t index, std::size_t count) {

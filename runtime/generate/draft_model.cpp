@@ -1,14 +1,12 @@
 #include "runtime/generate/draft_model.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace minimind {
 
-DraftModel::DraftModel(const Model& model, const kernels::Table& kernels, std::size_t threads, std::size_t batch_tokens,
-                       std::size_t capacity, KvType kv_type)
-    : forward_(model, kernels, threads, std::min(batch_tokens, capacity), capacity),
-      context_(model.config, capacity, kv_type),
-      logits_(model.config.vocab_size) {}
+DraftModel::DraftModel(Forward forward, Context context)
+    : forward_(std::move(forward)), context_(std::move(context)), logits_(forward_.model().config.vocab_size) {}
 
 std::span<const std::int32_t> DraftModel::draft(std::span<const std::int32_t> tokens, std::size_t most,
                                                 const std::atomic<bool>& interrupted) {
@@ -21,7 +19,7 @@ std::span<const std::int32_t> DraftModel::draft(std::span<const std::int32_t> to
     const auto likeliest = std::max_element(logits_.begin(), logits_.end());
     drafts_.push_back(static_cast<std::int32_t>(likeliest - logits_.begin()));
     if (drafts_.size() == most) break;
-    context_.run(forward_, {&drafts_.back(), 1}, {logits_.data(), 1, logits_.size()});
+    forward_.run(context_, {&drafts_.back(), 1}, {logits_.data(), 1, logits_.size()});
   }
   return drafts_;
 }

@@ -14,10 +14,8 @@ namespace minimind {
 // always its likeliest token. It keeps a context of its own and computes only what is new to it.
 class DraftModel final : public Drafter {
  public:
-  // For texts of up to `capacity` tokens; where they are longer it has no idea. `model` must outlive this. Throws Error
-  // as Context does.
-  DraftModel(const Model& model, const kernels::Table& kernels, std::size_t threads, std::size_t batch_tokens,
-             std::size_t capacity, KvType kv_type);
+  // Drafts nothing for texts longer than the context, which must fit `forward`.
+  DraftModel(Forward forward, Context context);
 
   std::span<const std::int32_t> draft(std::span<const std::int32_t> tokens, std::size_t most,
                                       const std::atomic<bool>& interrupted) override;

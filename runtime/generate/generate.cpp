@@ -233,7 +233,7 @@ class Generation {
   void run_last_and_drafts() {
     batch_.assign(1, tokens_.back());
     batch_.insert(batch_.end(), drafts_.begin(), drafts_.end());
-    context_.run(forward_, batch_, {logits_.data(), batch_.size(), forward_.model().config.vocab_size});
+    forward_.run(context_, batch_, {logits_.data(), batch_.size(), forward_.model().config.vocab_size});
   }
 
   Forward& forward_;

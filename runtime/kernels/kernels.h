@@ -134,6 +134,15 @@ struct Table {
   std::size_t multiply_adds_per_round;
   float (*multiply_add_int8)(std::int8_t factor, std::size_t rounds) noexcept;
   std::size_t int8_multiply_adds_per_round;
+
+  // The product of each encoding by one name.
+  void matmul(const Matmul<float>& m) const noexcept { matmul_f32(m); }
+  void matmul(const Matmul<F16>& m) const noexcept { matmul_f16(m); }
+  void matmul(const Matmul<Bf16>& m) const noexcept { matmul_bf16(m); }
+  void matmul(const BlockMatmul<Q8Block>& m) const noexcept { matmul_q8_0(m); }
+  void matmul(const BlockMatmul<Q4Block>& m) const noexcept { matmul_q4_0(m); }
+  void matmul(const BlockMatmul<Iq4NlBlock>& m) const noexcept { matmul_iq4_nl(m); }
+  void matmul(const BlockMatmul<I8Block>& m) const noexcept { matmul_i8(m); }
 };
 
 #if defined(__x86_64__)

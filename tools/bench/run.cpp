@@ -154,7 +154,7 @@ class Bench {
     for (auto& [key, context] : contexts_) {
       while (context.size() < context.capacity() && !interrupted_) {
         const std::size_t count = std::min(forward.max_tokens(), context.capacity() - context.size());
-        context.run(forward, std::span(tokens_).subspan(context.size(), count), {});
+        forward.run(context, std::span(tokens_).subspan(context.size(), count), {});
         done_ += count;
         progress_.show(done_, "filling contexts");
       }
@@ -194,7 +194,7 @@ class Bench {
       return;
     }
     for (std::size_t i = 0; i < tokens.size() && !interrupted_; ++i) {
-      context.run(forward, tokens.subspan(i, 1), {logits_.data(), 1, logits_.size()});
+      forward.run(context, tokens.subspan(i, 1), {logits_.data(), 1, logits_.size()});
     }
   }
 

@@ -61,11 +61,9 @@ ChatSetup::ChatSetup(const ChatOptions& options)
       tokenizer_data_(read_tokenizer(require_tokenizer_path(options.tokenizer, options.checkpoint.model))),
       tokenizer_(tokenizer_data_),
       chat_template_(chat_template_of(options, tokenizer_data_, engine_.model.config.family)),
-      context_(engine_.model.config, context_size(options.context, engine_.model.config, options.run.quiet),
-               engine_.kv_type),
+      context_(engine_.context(context_size(options.context, engine_.model.config, options.run.quiet))),
       speculation_(options.speculation, engine_, &tokenizer_, context_.capacity(), options.run),
-      forward_(engine_.model, engine_.kernels, engine_.threads,
-               std::clamp(context_.capacity(), generate_.draft_tokens + 1, batch_tokens), context_.capacity()),
+      forward_(engine_.forward(std::max(context_.capacity(), generate_.draft_tokens + 1), context_.capacity())),
       conversation_(forward_, context_, tokenizer_, chat_template_, conversation_options()) {
   begin();
 }

@@ -168,12 +168,11 @@ int run_generate(const GenerateCommand& options) {
   if (!options.ignore_eos)
     generate_options.end_tokens = end_tokens(engine, tokenizer ? &*tokenizer : nullptr, options.run.quiet);
   const std::size_t positions = context_size(options.context, config, options.run.quiet);
-  Context context(config, std::min(positions, prompt.size() + options.max_tokens), engine.kv_type);
+  Context context = engine.context(std::min(positions, prompt.size() + options.max_tokens));
   const Speculation speculation(options.speculation, engine, tokenizer ? &*tokenizer : nullptr, context.capacity(),
                                 options.run);
   generate_options.drafter = speculation.drafter();
-  Forward forward(engine.model, engine.kernels, engine.threads,
-                  std::clamp(prompt.size(), generate_options.draft_tokens + 1, batch_tokens), context.capacity());
+  Forward forward = engine.forward(std::max(prompt.size(), generate_options.draft_tokens + 1), context.capacity());
   std::optional<Profile> profile;
   if (wants_profile) forward.set_profile(&profile.emplace(engine.threads));
   const std::chrono::duration<double> load_time = std::chrono::steady_clock::now() - start;

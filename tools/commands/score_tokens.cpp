@@ -20,29 +20,27 @@ namespace {
 class Reader {
  public:
   Reader(const Engine& engine, std::size_t positions)
-      : config_(engine.model.config),
+      : engine_(engine),
         positions_(positions),
-        kv_type_(engine.kv_type),
-        forward_(engine.model, engine.kernels, engine.threads, std::min(batch_tokens, positions), positions),
-        logits_(forward_.max_tokens() * config_.vocab_size) {}
+        forward_(engine.forward(positions, positions)),
+        logits_(forward_.max_tokens() * engine.model.config.vocab_size) {}
 
-  void begin_window() { cache_.emplace(config_, positions_, kv_type_); }
+  void begin_window() { context_.emplace(engine_.context(positions_)); }
 
   // The logits of the last `rows` of the tokens, valid until the next call.
   Matrix<const float> read(std::span<const std::int32_t> tokens, std::size_t rows) {
-    const Matrix<float> logits{logits_.data(), rows, config_.vocab_size};
-    forward_.run(tokens, *cache_, logits);
+    const Matrix<float> logits{logits_.data(), rows, engine_.model.config.vocab_size};
+    forward_.run(*context_, tokens, logits);
     return as_const(logits);
   }
 
   std::size_t max_tokens() const { return forward_.max_tokens(); }
 
  private:
-  const Config& config_;
+  const Engine& engine_;
   std::size_t positions_;
-  KvType kv_type_;
   Forward forward_;
-  std::optional<KvCache> cache_;
+  std::optional<Context> context_;
   std::vector<float> logits_;
 };
 

@@ -21,7 +21,6 @@ const kernels::Table& choose_kernels() {
   }
 }
 
-// (The demo, 3.4 MB: 13,900 tokens a second with one thread, 7,700 with two; 2-small, 52 MB: 600 and 785.)
 std::size_t suitable_threads(const Checkpoint& checkpoint) {
   constexpr std::size_t bytes_worth_a_thread = std::size_t{4} << 20;
   std::size_t bytes = 0;
@@ -63,8 +62,8 @@ bool for_each_logits(const Engine& engine, std::span<const std::int32_t> tokens,
                      const std::function<void(std::size_t, Matrix<const float>)>& use) {
   const Config& config = engine.model.config;
   check_tokens(tokens, config.vocab_size);
-  KvCache cache(config, tokens.size(), engine.kv_type);
-  Forward forward(engine.model, engine.kernels, engine.threads, std::min(batch_tokens, tokens.size()), tokens.size());
+  Context context = engine.context(tokens.size());
+  Forward forward = engine.forward(tokens.size(), tokens.size());
   std::vector<float> storage(forward.max_tokens() * config.vocab_size);
   Progress progress(std::string(translated(label)), tokens.size(), ProgressUnit::tokens);
   const std::atomic<bool>& interrupted = watch_interrupts();
@@ -72,7 +71,7 @@ bool for_each_logits(const Engine& engine, std::span<const std::int32_t> tokens,
     if (interrupted) return false;
     const std::size_t count = std::min(forward.max_tokens(), tokens.size() - done);
     const Matrix<float> logits{storage.data(), count, config.vocab_size};
-    forward.run(tokens.subspan(done, count), cache, logits);
+    forward.run(context, tokens.subspan(done, count), logits);
     use(done, as_const(logits));
     done += count;
     progress.show(done);

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <span>
 
+#include "runtime/engine/context.h"
 #include "runtime/engine/forward.h"
 #include "runtime/engine/load_model.h"
 #include "tools/options/options.h"
@@ -17,11 +19,16 @@ struct Engine {
   std::size_t threads;
   KvType kv_type;
   bool eos_was_assumed;  // nothing that came with the checkpoint names its end-of-text token
-};
 
-// How many tokens of a prompt are run at once: enough to use each weight many times, few enough for the scratch to stay
-// in the L2 cache.
-inline constexpr std::size_t batch_tokens = 256;
+  // Memory for a text of up to `capacity` tokens. Throws Error if it is unavailable.
+  Context context(std::size_t capacity) const { return Context(model.config, capacity, kv_type); }
+
+  // For batches of up to `tokens` tokens, but no more than batch_tokens, of contexts of up to `positions`. The engine
+  // must outlive it.
+  Forward forward(std::size_t tokens, std::size_t positions) const {
+    return Forward(model, kernels, threads, std::min(tokens, batch_tokens), positions);
+  }
+};
 
 // The best kernels for this machine, or those that MINIMIND_ISA names. Throws UsageError when these cannot be had.
 const kernels::Table& choose_kernels();

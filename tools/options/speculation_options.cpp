@@ -81,8 +81,7 @@ Speculation::Speculation(const SpeculationArguments& arguments, const Engine& en
   draft_run.type.clear();
   draft_engine_ = std::make_unique<Engine>(load_engine(checkpoint, draft_run));
   check_same_vocabulary(engine, tokenizer, *draft_engine_, arguments.draft);
-  drafter_ = std::make_unique<DraftModel>(draft_engine_->model, draft_engine_->kernels, draft_engine_->threads,
-                                          batch_tokens, capacity, draft_engine_->kv_type);
+  drafter_ = std::make_unique<DraftModel>(draft_engine_->forward(capacity, capacity), draft_engine_->context(capacity));
 }
 
 std::string describe_drafts(const Generated& result) {

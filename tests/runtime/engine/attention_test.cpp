@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -46,47 +47,59 @@ TestAttention random_attention(std::size_t head_dim, std::size_t heads, std::siz
   return test;
 }
 
-// `forgotten`: positions behind those of the batch that were there before, full of what must not be seen.
+Attention without_norms() {
+  HugePageArena memory;
+  const PackedMatrix<float> nothing(0, 0, memory);
+  return {nothing, nothing, nothing, nothing, {}, {}};
+}
+
+// `forgotten`: positions after those of the batch that were there before, full of values that must not be seen.
 std::vector<float> attended(const TestAttention& test, KvType type, std::size_t workers,
                             const kernels::Table& table = kernels::choose(), std::size_t forgotten = 0) {
   const Config& config = test.config;
   const std::size_t head_dim = config.head_dim, q_cols = config.num_attention_heads * head_dim;
   const std::size_t kv_cols = config.num_key_value_heads * head_dim, positions = test.before + test.tokens;
-  KvCache cache(config, positions + forgotten, type);
+  Context context(config, positions + forgotten, type);
   const std::vector<float> unseen(head_dim, NAN);
   for (std::size_t kv_head = 0; kv_head < config.num_key_value_heads; ++kv_head) {
-    for (std::size_t position = 0; forgotten > 0 && position < cache.capacity(); ++position) {
-      cache.put(table, 0, kv_head, position, unseen.data(), unseen.data());
+    for (std::size_t position = 0; forgotten > 0 && position < context.capacity(); ++position) {
+      context.cache().put(table, 0, kv_head, position, unseen.data(), unseen.data());
     }
     for (std::size_t position = 0; position < positions; ++position) {
       const std::size_t at = position * kv_cols + kv_head * head_dim;
-      cache.put(table, 0, kv_head, position, &test.k[at], &test.v[at]);
+      context.cache().put(table, 0, kv_head, position, &test.k[at], &test.v[at]);
     }
   }
-  cache.advance(cache.capacity());
-  cache.rewind(test.before);
-  std::vector<float> q = test.q, out(test.queries * q_cols, NAN);
-  const AttentionBatch batch{.q = {q.data(), test.queries, q_cols},
-                             .k = {nullptr, test.tokens, kv_cols},
-                             .v = {},
-                             .cos = {},
-                             .sin = {},
-                             .out = {out.data(), test.queries, q_cols}};
+  const std::vector<std::int32_t> tokens(positions);
+  context.append(std::span(tokens).first(test.before));
+  const Piece piece{&context, std::span(tokens).first(test.tokens), test.queries};
+  Batch batch(test.tokens, attention_tile_rows(config) / (config.num_attention_heads / config.num_key_value_heads));
+  batch.assign(std::span(&piece, 1));
+  const std::size_t first_query = batch.requested().begin;
+  std::vector<float> q(first_query * q_cols), out(test.tokens * q_cols, NAN);
+  q.insert(q.end(), test.q.begin(), test.q.end());
+  const Attention no_norms = without_norms();
+  const AttentionStep step{.kernels = table,
+                           .config = config,
+                           .weights = no_norms,
+                           .layer = 0,
+                           .batch = batch,
+                           .q = {q.data(), test.tokens, q_cols},
+                           .k = {nullptr, test.tokens, kv_cols},
+                           .v = {},
+                           .cos = {},
+                           .sin = {},
+                           .out = {out.data(), test.tokens, q_cols}};
   run_team(workers, [&](Worker& worker) {
-    const std::size_t rows = attention_tile_rows(config);
-    const std::size_t head_blocks = kernels::block_count(head_dim), position_blocks = kernels::block_count(positions);
-    std::vector<float> tile_q(rows * head_dim), tile_out(rows * head_dim), scores(rows * positions, NAN);
+    const AttentionScratch scratch(config, positions);
     const kernels::ActivationBlock stale{NAN, 0, {}};
-    std::vector<kernels::ActivationBlock> q_blocks(rows * head_blocks, stale);
-    std::vector<kernels::ActivationBlock> score_blocks(rows * position_blocks, stale);
-    const AttentionScratch scratch{.q = {tile_q.data(), rows, head_dim},
-                                   .scores = {scores.data(), rows, positions},
-                                   .out = {tile_out.data(), rows, head_dim},
-                                   .q_blocks = {q_blocks.data(), rows, head_blocks},
-                                   .score_blocks = {score_blocks.data(), rows, position_blocks}};
-    attend(table, config, batch, 0, cache, scratch, worker);
+    const std::size_t rows = attention_tile_rows(config);
+    std::fill(scratch.scores.row(0), scratch.scores.row(rows), NAN);
+    std::fill(scratch.q_blocks.row(0), scratch.q_blocks.row(rows), stale);
+    std::fill(scratch.score_blocks.row(0), scratch.score_blocks.row(rows), stale);
+    attend(step, first_query, scratch, worker);
   });
-  return out;
+  return {out.begin() + static_cast<std::ptrdiff_t>(first_query * q_cols), out.end()};
 }
 
 // One head of one query against the definition.

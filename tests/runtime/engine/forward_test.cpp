@@ -30,12 +30,12 @@ Model load(const GoldenCase& golden, WeightType type = WeightType::as_stored) {
 std::vector<float> logits_of(const Model& model, const std::vector<std::int32_t>& tokens, std::size_t batch,
                              const kernels::Table& kernels, std::size_t threads, KvType kv_type = KvType::f32) {
   const std::size_t vocab = model.config.vocab_size;
-  KvCache cache(model.config, tokens.size(), kv_type);
+  Context context(model.config, tokens.size(), kv_type);
   Forward forward(model, kernels, threads, batch, tokens.size());
   std::vector<float> logits(tokens.size() * vocab);
   for (std::size_t done = 0; done < tokens.size();) {
     const std::size_t count = std::min(batch, tokens.size() - done);
-    forward.run(std::span(tokens).subspan(done, count), cache, Matrix<float>{&logits[done * vocab], count, vocab});
+    forward.run(context, std::span(tokens).subspan(done, count), Matrix<float>{&logits[done * vocab], count, vocab});
     done += count;
   }
   return logits;
@@ -234,10 +234,10 @@ TEST(Forward, LastRowsOnlyEqualsTheLastRowsOfAll) {
   const GoldenCase golden = load_golden("v2-dense");
   const Model model = load(golden);
   const std::vector<float> all = logits_of(model, golden.tokens, golden.tokens.size(), kernels::choose(), 1);
-  KvCache cache(model.config, golden.tokens.size());
+  Context context(model.config, golden.tokens.size());
   Forward forward(model, kernels::choose(), 1, golden.tokens.size(), golden.tokens.size());
   std::vector<float> last(2 * golden.vocab);
-  forward.run(golden.tokens, cache, Matrix<float>{last.data(), 2, golden.vocab});
+  forward.run(context, golden.tokens, Matrix<float>{last.data(), 2, golden.vocab});
   EXPECT_TRUE(std::equal(last.begin(), last.end(), all.end() - static_cast<std::ptrdiff_t>(last.size())));
 }
 

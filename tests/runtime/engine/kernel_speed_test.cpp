@@ -42,7 +42,7 @@ std::map<std::string, double> seconds_by_table(const WeightMatrix& matrix) {
       const Activations activations{.exact = {x.data(), 1, cols},
                                     .quantized = {blocks.data(), 1, cols / kernels::block_cols}};
       const Clock::time_point start = Clock::now();
-      multiply(*table, matrix, {0, kernels::panel_count(rows)}, activations, {y.data(), 1, rows});
+      matmul(*table, matrix, {0, kernels::panel_count(rows)}, activations, {y.data(), 1, rows});
       const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
       const auto [entry, is_first] = least.try_emplace(table->name, seconds);
       entry->second = std::min(entry->second, seconds);

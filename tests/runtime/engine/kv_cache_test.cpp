@@ -63,8 +63,8 @@ TEST(KvCache, HoldsKeysWithPositionsAsRowsAndValuesWithPositionsAsColumns) {
       const KvCache::Panels panels = cache.panels(layer, kv_head);
       for (std::size_t position = 0; position < capacity; ++position) {
         for (std::size_t i = 0; i < config.head_dim; ++i) {
-          if (type == KvType::f32) check(std::get<KvPanels<const float>>(panels), position, i);
-          if (type == KvType::f16) check(std::get<KvPanels<const F16>>(panels), position, i);
+          if (type == KvType::f32) check(std::get<KvPanels<float>>(panels), position, i);
+          if (type == KvType::f16) check(std::get<KvPanels<F16>>(panels), position, i);
         }
       }
     }
@@ -81,7 +81,7 @@ TEST(KvCache, HoldsQ8_0InBlocksOf32NumbersThatShareAScale) {
     config.head_dim = head_dim;
     KvCache cache(config, capacity, KvType::q8_0);
     for (std::size_t position = 0; position < capacity; ++position) put(cache, 1, 2, position, head_dim);
-    const auto panels = std::get<KvPanels<const std::int8_t>>(cache.panels(1, 2));
+    const auto panels = std::get<KvPanels<std::int8_t>>(cache.panels(1, 2));
     const std::size_t blocks = (head_dim + 31) / 32;
     for (std::size_t position = 0; position < capacity; ++position) {
       for (std::size_t i = 0; i < head_dim; ++i) {
@@ -113,7 +113,7 @@ TEST(KvCache, ABlockOfQ8_0WithANumberThatIsNotFiniteOrFarTooLargeIsNaN) {
     std::vector<float> key(40, 1.0f), value = key;
     key[39] = value[3] = bad;
     cache.put(kernels::choose(), 0, 0, 4, key.data(), value.data());
-    const auto panels = std::get<KvPanels<const std::int8_t>>(cache.panels(0, 0));
+    const auto panels = std::get<KvPanels<std::int8_t>>(cache.panels(0, 0));
     EXPECT_FALSE(std::isnan(to_f32(F16{panels.key_block(4, 0).scale[4]})));
     EXPECT_TRUE(std::isnan(to_f32(F16{panels.key_block(4, 1).scale[4]})));
     EXPECT_TRUE(std::isnan(to_f32(panels.value_scales_of(0)[4])));
@@ -149,9 +149,7 @@ TEST(KvCache, FilledPartsAreAllThatThePositionsFilledNeed) {
         for (std::size_t position = 0; position < size; ++position) put(cache, layer, kv_head, position, 40);
       }
     }
-    cache.advance(size);
-    copy.advance(size);
-    const auto from = cache.filled_parts(), to = copy.filled_parts();
+    const auto from = cache.filled_parts(size), to = copy.filled_parts(size);
     ASSERT_EQ(from.size(), to.size());
     for (std::size_t i = 0; i < from.size(); ++i) {
       ASSERT_EQ(from[i].size(), to[i].size());
@@ -171,22 +169,6 @@ TEST(KvCache, ParsesTheNamesOfItsTypes) {
     EXPECT_EQ(parse_kv_type(std::string(name_of(type))), type);
   }
   EXPECT_THROW(parse_kv_type("q4_0"), UsageError);
-}
-
-TEST(KvCache, AdvancesWithinItsCapacity) {
-  KvCache cache(small_config(), 10);
-  cache.advance(7);
-  EXPECT_EQ(cache.size(), 7u);
-  EXPECT_EQ(cache.capacity(), 10u);
-}
-
-TEST(KvCache, RewindsToWhatItHeld) {
-  KvCache cache(small_config(), 10);
-  cache.advance(7);
-  put(cache, 1, 2, 1, 4);
-  cache.rewind(2);
-  EXPECT_EQ(cache.size(), 2u);
-  EXPECT_EQ(std::get<KvPanels<const float>>(cache.panels(1, 2)).keys[16 + 1], 1 + 1.0f / 32);
 }
 
 TEST(KvCache, SaysHowMuchMemoryAnImpossibleContextWouldTake) {

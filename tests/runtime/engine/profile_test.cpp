@@ -52,18 +52,18 @@ TEST(Profile, AForwardPassAccountsForItsTimeByOperationAndThread) {
   const Model model = load_model(open_checkpoint(golden.model_path, {}), WeightType::as_stored, 1);
   for (const std::size_t threads : {1u, 2u}) {
     Profile profile(threads);
-    KvCache cache(model.config, 8);
+    Context context(model.config, 8);
     Forward forward(model, kernels::choose(), threads, 5, 8);
     std::vector<float> logits(model.config.vocab_size);
     const Matrix<float> one_row{logits.data(), 1, logits.size()};
-    forward.run(std::span(golden.tokens).first(5), cache, one_row);
-    cache.rewind(0);
+    forward.run(context, std::span(golden.tokens).first(5), one_row);
+    context.rewind(0);
     forward.set_profile(&profile);
-    forward.run(std::span(golden.tokens).first(5), cache, one_row);
-    forward.run(std::span(golden.tokens).subspan(5, 1), cache, one_row);
-    forward.run(std::span(golden.tokens).subspan(6, 1), cache, one_row);
+    forward.run(context, std::span(golden.tokens).first(5), one_row);
+    forward.run(context, std::span(golden.tokens).subspan(5, 1), one_row);
+    forward.run(context, std::span(golden.tokens).subspan(6, 1), one_row);
     forward.set_profile(nullptr);
-    forward.run(std::span(golden.tokens).subspan(7, 1), cache, one_row);
+    forward.run(context, std::span(golden.tokens).subspan(7, 1), one_row);
 
     EXPECT_EQ(profile.batched.passes, 1u);
     EXPECT_EQ(profile.batched.tokens, 5u);
@@ -87,11 +87,11 @@ TEST(Profile, DoesNotChangeTheLogits) {
   Profile profile(2);
   std::vector<std::vector<float>> results;
   for (Profile* with : {static_cast<Profile*>(nullptr), &profile}) {
-    KvCache cache(model.config, 8);
+    Context context(model.config, 8);
     Forward forward(model, kernels::choose(), 2, 8, 8);
     forward.set_profile(with);
     results.emplace_back(8 * model.config.vocab_size);
-    forward.run(std::span(golden.tokens).first(8), cache, {results.back().data(), 8, model.config.vocab_size});
+    forward.run(context, std::span(golden.tokens).first(8), {results.back().data(), 8, model.config.vocab_size});
   }
   EXPECT_EQ(results[0], results[1]);
 }

@@ -21,7 +21,9 @@ class DraftModelTest : public testing::Test {
         model_(load_model(open_checkpoint(golden_.model_path, {}), WeightType::as_stored, 1)) {}
 
   DraftModel drafter(std::size_t capacity) const {
-    return DraftModel(model_, kernels::choose(), 1, /*batch_tokens=*/5, capacity, KvType::f32);
+    return DraftModel(
+        Forward(model_, kernels::choose(), 1, /*max_tokens=*/std::min<std::size_t>(5, capacity), capacity),
+        Context(model_.config, capacity));
   }
 
   Tokens draft(DraftModel& drafter, const Tokens& text, std::size_t most, bool interrupted = false) const {

@@ -78,7 +78,7 @@ std::vector<float> product(const kernels::Table& table, const WeightMatrix& matr
   const std::size_t tokens = x.size() / cols(matrix);
   std::vector<float> y(tokens * rows(matrix), NAN);
   const Range panels{0, kernels::panel_count(rows(matrix))};
-  multiply(table, matrix, panels, Input(table, matrix, x).activations(), Matrix<float>{y.data(), tokens, rows(matrix)});
+  matmul(table, matrix, panels, Input(table, matrix, x).activations(), Matrix<float>{y.data(), tokens, rows(matrix)});
   return y;
 }
 
@@ -195,7 +195,7 @@ TEST_P(Kernels, MatmulWritesNothingOutsideThePanelsAskedFor) {
   const WeightMatrix matrix = pack(stored(random_floats(rows * cols, 5), rows, cols, DType::f32), {}, 1);
   const std::vector<float> x = random_floats(2 * cols, 6);
   std::vector<float> y(2 * rows, 77.0f);
-  multiply(table(), matrix, {1, 3}, Input(table(), matrix, x).activations(), Matrix<float>{y.data(), 2, rows});
+  matmul(table(), matrix, {1, 3}, Input(table(), matrix, x).activations(), Matrix<float>{y.data(), 2, rows});
   for (std::size_t i = 0; i < y.size(); ++i) {
     const std::size_t row = i % rows;
     EXPECT_EQ(y[i] == 77.0f, row < 16 || row >= 48) << "row " << row;

@@ -88,10 +88,10 @@ INSTANTIATE_TEST_SUITE_P(Export, EveryGoldenExport, testing::ValuesIn(golden_nam
 TEST_P(EveryGoldenExport, HasPyTorchsLogitsAsGguf) {
   const Checkpoint read = open_checkpoint(write_gguf_of(checkpoint_, {}, folder_), {});
   const Model model = load_model(read, WeightType::as_stored, 1);
-  KvCache cache(model.config, golden_.tokens.size());
+  Context context(model.config, golden_.tokens.size());
   Forward forward(model, kernels::choose(), 1, golden_.tokens.size(), golden_.tokens.size());
   std::vector<float> logits(golden_.logits.size());
-  forward.run(golden_.tokens, cache, Matrix<float>{logits.data(), golden_.tokens.size(), golden_.vocab});
+  forward.run(context, golden_.tokens, Matrix<float>{logits.data(), golden_.tokens.size(), golden_.vocab});
   // DESIGN section 4: the worst absolute difference from PyTorch's float32 logits of the same weights.
   for (std::size_t i = 0; i < logits.size(); ++i) ASSERT_NEAR(logits[i], golden_.logits[i], 2e-4f);
 }

@@ -1,4 +1,4 @@
-#include "runtime/engine/ops.h"
+#include "runtime/engine/feed_forward.h"
 
 #include <gtest/gtest.h>
 
@@ -115,6 +115,20 @@ std::vector<double> mixture_of(const TestMixture& mixture, const std::vector<dou
   return out;
 }
 
+// A model of one layer, of which only the feed-forward half is there.
+Model model_with(const MixtureOfExperts& moe, const Sizes& sizes) {
+  HugePageArena memory;
+  const PackedMatrix<float> nothing(0, 0, memory);
+  Model model{
+      .config = {}, .rope = {}, .embed_tokens = nothing, .layers = {}, .norm = {}, .lm_head = {}, .type_fallbacks = {}};
+  model.config.hidden_size = sizes.hidden;
+  model.config.num_experts = sizes.experts;
+  model.config.num_experts_per_tok = sizes.per_token;
+  model.config.n_shared_experts = sizes.shared;
+  model.layers.push_back({{}, {nothing, nothing, nothing, nothing, {}, {}}, {}, moe});
+  return model;
+}
+
 class Mixture : public testing::TestWithParam<Sizes> {};
 
 INSTANTIATE_TEST_SUITE_P(Ops, Mixture,
@@ -127,54 +141,42 @@ TEST_P(Mixture, OfChosenAndSharedExpertsEqualsTheLoopInDoublePrecision) {
   const Sizes sizes = GetParam();
   std::mt19937 random(5);
   TestMixture mixture = random_mixture(sizes, random);
-  std::vector<float> x(sizes.tokens * sizes.hidden),
-      gathered(sizes.tokens * (sizes.per_token + sizes.shared) * sizes.hidden);
+  std::vector<float> x(sizes.tokens * sizes.hidden), y(x.size());
   std::normal_distribution<float> normal;
   for (float& value : x) value = normal(random);
 
-  Routing routing;
-  const std::size_t per_token = sizes.per_token + sizes.shared, slots = sizes.tokens * per_token;
-  routing.expert.resize(slots);
-  routing.weight.resize(slots);
-  routing.slot.resize(slots);
-  routing.token_of_slot.resize(slots);
-  routing.first_slot.resize(mixture.moe.experts.size() + 1);
-  std::vector<float> scores(sizes.tokens * sizes.experts), gate(slots * sizes.width), up(slots * sizes.width);
-  std::vector<float> out(slots * sizes.hidden);
-  const FeedForwardBatch batch{.gate = {gate.data(), slots, sizes.width},
-                               .up = {up.data(), slots, sizes.width},
-                               .out = {out.data(), slots, sizes.hidden}};
+  const FeedForwardScratch scratch(model_with(mixture.moe, sizes), sizes.tokens, 1);
+  Routing routing = scratch.routing.front();
+  const std::size_t per_token = sizes.per_token + sizes.shared;
+  const Range slots{0, sizes.tokens * per_token};
   const Matrix<const float> input{x.data(), sizes.tokens, sizes.hidden};
   run_team(1, [&](Worker& worker) {
     const auto& table = kernels::choose();
-    route(table, mixture.moe, input, {0, sizes.tokens}, {scores.data(), sizes.tokens, sizes.experts}, routing);
+    route(table, mixture.moe, input, scratch.router_scores.rows({0, sizes.tokens}, sizes.experts), routing, worker);
     assign_slots(mixture.moe, sizes.tokens, routing);
-    for (std::size_t slot = 0; slot < slots; ++slot) {
-      std::copy_n(input.row(routing.token_of_slot[slot]), sizes.hidden, &gathered[slot * sizes.hidden]);
-    }
+    gather(routing, input, scratch.gathered.rows(slots), worker);
     for (std::size_t e = 0; e < mixture.moe.experts.size(); ++e) {
-      const std::size_t first = routing.first_slot[e], count = routing.first_slot[e + 1] - first;
-      if (count == 0) continue;
+      const Range of_e = routing.slots_of(e);
+      if (of_e.empty()) continue;
       const FeedForward& expert = mixture.moe.experts[e];
-      const Activations normed{.exact = {&gathered[first * sizes.hidden], count, sizes.hidden}, .quantized = {}};
-      feed_forward_in(table, HiddenAct::silu, expert, normed, first, batch, worker);
-      const Activations hidden{.exact = as_const(hidden_of(expert, first, count, batch)), .quantized = {}};
-      feed_forward_out(table, expert, hidden, first, batch, worker);
+      const Activations normed{.exact = as_const(scratch.gathered.rows(of_e)), .quantized = {}};
+      gate_up(table, HiddenAct::silu, expert, normed, of_e, scratch, worker);
+      const Activations h{.exact = as_const(hidden(expert, of_e, scratch)), .quantized = {}};
+      down(table, expert, h, of_e, scratch, worker);
     }
+    add_experts(table, routing, as_const(scratch.out.rows(slots)), {y.data(), sizes.tokens, sizes.hidden}, worker);
   });
 
   for (std::size_t t = 0; t < sizes.tokens; ++t) {
     const std::vector<double> exact = mixture_of(mixture, {input.row(t), input.row(t) + sizes.hidden});
     for (std::size_t i = 0; i < sizes.hidden; ++i) {
-      double sum = 0, magnitude = 1;
+      double magnitude = 1;
       for (std::size_t k = 0; k < per_token; ++k) {
-        const double term = routing.weight[t * per_token + k] * batch.out.row(routing.slot[t * per_token + k])[i];
-        sum += term;
-        magnitude += std::fabs(term);
+        magnitude += std::fabs(routing.weight[t * per_token + k] * scratch.out.row(routing.slot[t * per_token + k])[i]);
       }
       // Three products of at most max(hidden, width) terms of size about 1 each follow one another.
       const double terms = static_cast<double>(3 * std::max(sizes.hidden, sizes.width));
-      EXPECT_NEAR(sum, exact[i], terms * epsilon * magnitude) << "token " << t << ", column " << i;
+      EXPECT_NEAR(y[t * sizes.hidden + i], exact[i], terms * epsilon * magnitude) << "token " << t << ", column " << i;
     }
   }
 }

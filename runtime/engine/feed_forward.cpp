@@ -1,0 +1,175 @@
+#include "runtime/engine/feed_forward.h"
+
+#include <algorithm>
+
+#include "runtime/engine/ops.h"
+
+namespace minimind {
+namespace {
+
+kernels::Activation to_activation(HiddenAct act) {
+  switch (act) {
+    case HiddenAct::silu:
+      return kernels::Activation::silu;
+    case HiddenAct::sigmoid:
+      return kernels::Activation::sigmoid;
+    case HiddenAct::relu:
+      return kernels::Activation::relu;
+    case HiddenAct::gelu:
+      return kernels::Activation::gelu;
+    case HiddenAct::gelu_tanh:
+      return kernels::Activation::gelu_tanh;
+    case HiddenAct::linear:
+      return kernels::Activation::linear;
+  }
+  return kernels::Activation::linear;
+}
+
+void add_bias(const kernels::Table& kernels, const std::vector<float>& bias, Range columns, Matrix<float> y) {
+  if (bias.empty()) return;
+  for (std::size_t t = 0; t < y.rows; ++t) {
+    kernels.add(y.row(t) + columns.begin, bias.data() + columns.begin, columns.size());
+  }
+}
+
+// The k largest of scores, largest first, the lower index first among equals, into expert and weight.
+void choose_experts(const float* scores, std::size_t experts, std::size_t k, bool normalize, std::int32_t* expert,
+                    float* weight) {
+  for (std::size_t rank = 0; rank < k; ++rank) {
+    std::size_t best = experts;
+    for (std::size_t e = 0; e < experts; ++e) {
+      const bool taken = std::find(expert, expert + rank, static_cast<std::int32_t>(e)) != expert + rank;
+      if (!taken && (best == experts || scores[e] > scores[best])) best = e;
+    }
+    expert[rank] = static_cast<std::int32_t>(best);
+    weight[rank] = scores[best];
+  }
+  if (!normalize) return;
+  float sum = 1e-20f;
+  for (std::size_t rank = 0; rank < k; ++rank) sum += weight[rank];
+  for (std::size_t rank = 0; rank < k; ++rank) weight[rank] /= sum;
+}
+
+}  // namespace
+
+std::size_t slots_per_token(const Config& config) {
+  return config.num_experts > 0 ? config.num_experts_per_tok + config.n_shared_experts : 1;
+}
+
+std::size_t widest_feed_forward(const Model& model) {
+  std::size_t widest = 0;
+  for (const Layer& layer : model.layers) {
+    if (const auto* const ffn = std::get_if<FeedForward>(&layer.mlp)) {
+      widest = std::max(widest, rows(ffn->up_proj));
+    } else {
+      for (const FeedForward& expert : std::get<MixtureOfExperts>(layer.mlp).experts) {
+        widest = std::max(widest, rows(expert.up_proj));
+      }
+    }
+  }
+  return widest;
+}
+
+FeedForwardScratch::FeedForwardScratch(const Model& model, std::size_t max_tokens, std::size_t workers) {
+  const Config& config = model.config;
+  const std::size_t slots = max_tokens * slots_per_token(config), width = widest_feed_forward(model);
+  gate = {slots, width};
+  up = {slots, width};
+  out = {slots, config.hidden_size};
+  if (config.num_experts == 0) return;
+  gathered = {slots, config.hidden_size};
+  router_scores = {max_tokens + workers, config.num_experts};
+  routing.assign(workers, {.expert = std::vector<std::int32_t>(slots),
+                           .weight = std::vector<float>(slots),
+                           .slot = std::vector<std::size_t>(slots),
+                           .first_slot = std::vector<std::size_t>(config.num_experts + config.n_shared_experts + 1),
+                           .token_of_slot = std::vector<std::size_t>(slots)});
+}
+
+void gate_up(const kernels::Table& kernels, HiddenAct act, const FeedForward& ffn, const Activations& x, Range slots,
+             const FeedForwardScratch& scratch, const Worker& worker) {
+  worker.begin(Operation::gate_up);
+  const std::size_t width = rows(ffn.up_proj);
+  const Range columns = own_columns(width, worker);
+  const Matrix<float> gate = scratch.gate.rows(slots, width), up = scratch.up.rows(slots, width);
+  if (ffn.gate_proj) {
+    matmul(kernels, *ffn.gate_proj, x, gate, worker);
+    add_bias(kernels, ffn.gate_bias, columns, gate);
+  }
+  matmul(kernels, ffn.up_proj, x, up, worker);
+  add_bias(kernels, ffn.up_bias, columns, up);
+  worker.begin(Operation::activation);
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    float* const activated = (ffn.gate_proj ? gate : up).row(i) + columns.begin;
+    const float* const factor = ffn.gate_proj ? up.row(i) + columns.begin : nullptr;
+    kernels.activate(to_activation(act), activated, factor, columns.size());
+  }
+}
+
+Matrix<float> hidden(const FeedForward& ffn, Range slots, const FeedForwardScratch& scratch) {
+  return (ffn.gate_proj ? scratch.gate : scratch.up).rows(slots, rows(ffn.up_proj));
+}
+
+void down(const kernels::Table& kernels, const FeedForward& ffn, const Activations& hidden, Range slots,
+          const FeedForwardScratch& scratch, const Worker& worker) {
+  const Matrix<float> out = scratch.out.rows(slots);
+  matmul(kernels, ffn.down_proj, hidden, out, worker);
+  add_bias(kernels, ffn.down_bias, own_columns(out.cols, worker), out);
+}
+
+void route(const kernels::Table& kernels, const MixtureOfExperts& moe, Matrix<const float> x, Matrix<float> scores,
+           Routing& routing, const Worker& worker) {
+  worker.begin(Operation::router);
+  const Range own = own_rows(x.rows, worker);
+  if (own.empty()) return;
+  const std::size_t shared = moe.experts.size() - moe.routed_experts;
+  const std::size_t per_token = moe.experts_per_token + shared;
+  const Panels<float> router{moe.router.data(), moe.router.elements_per_panel(), moe.routed_experts, x.cols};
+  matmul(kernels, router, router.all(), x.row_range(own), scores.row_range(own));
+  for (std::size_t t = own.begin; t < own.end; ++t) {
+    kernels.softmax(scores.row(t), moe.routed_experts);
+    std::int32_t* const expert = &routing.expert[t * per_token];
+    float* const weight = &routing.weight[t * per_token];
+    choose_experts(scores.row(t), moe.routed_experts, moe.experts_per_token, moe.normalize, expert, weight);
+    for (std::size_t i = 0; i < shared; ++i) {
+      expert[moe.experts_per_token + i] = static_cast<std::int32_t>(moe.routed_experts + i);
+      weight[moe.experts_per_token + i] = 1;
+    }
+  }
+}
+
+void assign_slots(const MixtureOfExperts& moe, std::size_t tokens, Routing& routing) {
+  const std::size_t experts = moe.experts.size();
+  const std::size_t per_token = moe.experts_per_token + experts - moe.routed_experts;
+  std::fill_n(routing.first_slot.begin(), experts + 1, std::size_t{0});
+  for (std::size_t i = 0; i < tokens * per_token; ++i)
+    ++routing.first_slot[static_cast<std::size_t>(routing.expert[i]) + 1];
+  for (std::size_t e = 0; e < experts; ++e) routing.first_slot[e + 1] += routing.first_slot[e];
+  // Counting sort: first_slot[e] runs up to first_slot[e + 1] while expert e's slots are dealt, and is put back below.
+  for (std::size_t i = 0; i < tokens * per_token; ++i) {
+    const std::size_t slot = routing.first_slot[static_cast<std::size_t>(routing.expert[i])]++;
+    routing.slot[i] = slot;
+    routing.token_of_slot[slot] = i / per_token;
+  }
+  for (std::size_t e = experts; e > 0; --e) routing.first_slot[e] = routing.first_slot[e - 1];
+  routing.first_slot[0] = 0;
+}
+
+void gather(const Routing& routing, Matrix<const float> x, Matrix<float> y, const Worker& worker) {
+  const Range slots = worker.share(y.rows);
+  for (std::size_t slot = slots.begin; slot < slots.end; ++slot) {
+    std::copy_n(x.row(routing.token_of_slot[slot]), x.cols, y.row(slot));
+  }
+}
+
+void add_experts(const kernels::Table& kernels, const Routing& routing, Matrix<const float> out, Matrix<float> x,
+                 const Worker& worker) {
+  const Range columns = own_columns(x.cols, worker);
+  const std::size_t per_token = out.rows / x.rows;
+  for (std::size_t i = 0; i < out.rows; ++i) {
+    kernels.add_scaled(x.row(i / per_token) + columns.begin, out.row(routing.slot[i]) + columns.begin,
+                       routing.weight[i], columns.size());
+  }
+}
+
+}  // namespace minimind

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "runtime/engine/matrix.h"
+#include "runtime/engine/model.h"
+#include "runtime/engine/thread_team.h"
+#include "runtime/kernels/kernels.h"
+
+namespace minimind {
+
+// The feed-forward half of a layer, of one FFN or of many experts. A slot is one token in one FFN: the slots of a dense
+// layer are its tokens; those of experts are ordered by expert, so that each expert multiplies contiguous rows. Each
+// function is called by every worker as ops.h says.
+
+// In how many FFNs a token is: 1, or the routed and shared experts that it passes through.
+std::size_t slots_per_token(const Config& config);
+
+// The largest F of any FFN.
+std::size_t widest_feed_forward(const Model& model);
+
+// Which tokens go through which expert. N = slots_per_token.
+struct Routing {
+  std::vector<std::int32_t> expert;     // [T * N]: of each token, the chosen experts by falling score, then the shared
+  std::vector<float> weight;            // [T * N]: of that expert for that token; 1 for shared experts
+  std::vector<std::size_t> slot;        // [T * N]: the slot of that token in that expert
+  std::vector<std::size_t> first_slot;  // [experts + 1]: expert e has slots [first_slot[e], first_slot[e + 1])
+  std::vector<std::size_t> token_of_slot;  // [S]
+
+  Range slots_of(std::size_t e) const { return {first_slot[e], first_slot[e + 1]}; }
+};
+
+// S = T * slots_per_token, F = widest_feed_forward, W workers, of which each has a row of scores for a single token.
+struct FeedForwardScratch {
+  FeedForwardScratch(const Model& model, std::size_t max_tokens, std::size_t workers);
+
+  Buffer<float> gate;            // [S, F]
+  Buffer<float> up;              // [S, F]
+  Buffer<float> out;             // [S, d]
+  Buffer<float> gathered;        // [S, d], only with experts
+  Buffer<float> router_scores;   // [T + W, experts]
+  std::vector<Routing> routing;  // [W]; all workers use the first if there are several tokens
+};
+
+// gate = act(gate_proj x + bias) * (up_proj x + bias), or up = act(up_proj x + bias) if there is no gate, for these
+// slots. x has one row per slot.
+void gate_up(const kernels::Table& kernels, HiddenAct act, const FeedForward& ffn, const Activations& x, Range slots,
+             const FeedForwardScratch& scratch, const Worker& worker);
+
+// What gate_up left in these slots, [slots, F].
+Matrix<float> hidden(const FeedForward& ffn, Range slots, const FeedForwardScratch& scratch);
+
+// out = down_proj hidden + bias for these slots. Splits the columns of out as matmul does.
+void down(const kernels::Table& kernels, const FeedForward& ffn, const Activations& hidden, Range slots,
+          const FeedForwardScratch& scratch, const Worker& worker);
+
+// Routes the worker's rows of x [T, d]: fills routing.expert and routing.weight. `scores` [T, routed experts] is
+// scratch.
+void route(const kernels::Table& kernels, const MixtureOfExperts& moe, Matrix<const float> x, Matrix<float> scores,
+           Routing& routing, const Worker& worker);
+
+// Fills slot, first_slot and token_of_slot from routing.expert. Called by one worker for a routing.
+void assign_slots(const MixtureOfExperts& moe, std::size_t tokens, Routing& routing);
+
+// The worker's slots: y[slot] = x[token of the slot].
+void gather(const Routing& routing, Matrix<const float> x, Matrix<float> y, const Worker& worker);
+
+// The worker's columns: x[t] += sum over the experts of token t of weight * out[slot].
+void add_experts(const kernels::Table& kernels, const Routing& routing, Matrix<const float> out, Matrix<float> x,
+                 const Worker& worker);
+
+}  // namespace minimind

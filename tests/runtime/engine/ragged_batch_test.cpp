@@ -1,0 +1,144 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "runtime/engine/forward.h"
+#include "runtime/engine/load_model.h"
+#include "tests/support/golden.h"
+#include "tests/support/tables.h"
+#include "weights/checkpoint/checkpoint.h"
+#include "weights/io/error.h"
+
+namespace minimind {
+namespace {
+
+constexpr std::size_t longest = 24;  // tokens of a text
+constexpr std::size_t texts = 5;
+constexpr std::size_t max_tokens = 40;  // of a batch
+
+Model load(const GoldenCase& golden, WeightType type) {
+  OpenOptions options;
+  if (golden.yarn) options.overrides.yarn = true;
+  if (golden.lora_path) options.loras.push_back({*golden.lora_path, 1});
+  return load_model(open_checkpoint(golden.model_path, options), type, 1);
+}
+
+struct Text {
+  std::vector<std::int32_t> tokens;
+  std::vector<float> logits;  // [longest, vocab], of the text alone
+  Context context;
+};
+
+std::vector<Text> random_texts(const Model& model, Forward& forward, KvType kv_type, std::mt19937& random) {
+  const std::size_t vocab = model.config.vocab_size;
+  std::vector<Text> all;
+  for (std::size_t i = 0; i < texts; ++i) {
+    Text text{std::vector<std::int32_t>(longest), std::vector<float>(longest * vocab),
+              Context(model.config, longest, kv_type)};
+    for (std::int32_t& token : text.tokens) token = static_cast<std::int32_t>(random() % vocab);
+    forward.run(text.context, text.tokens, {text.logits.data(), longest, vocab});
+    text.context.rewind(0);
+    all.push_back(std::move(text));
+  }
+  return all;
+}
+
+// Takes texts at random, forward by a random number of tokens, most often one, or back to an earlier position.
+std::vector<Piece> random_pieces(std::vector<Text>& all, std::mt19937& random) {
+  std::vector<Piece> pieces;
+  std::shuffle(all.begin(), all.end(), random);
+  std::size_t room = max_tokens;
+  const bool decode = random() % 2 == 0;
+  for (Text& text : all) {
+    if (random() % 4 == 0 || room == 0) continue;
+    if (text.context.size() == longest || random() % 5 == 0) text.context.rewind(random() % (text.context.size() + 1));
+    if (text.context.size() == longest) continue;
+    const std::size_t most = std::min(room, longest - text.context.size());
+    const std::size_t count = decode ? 1 : 1 + random() % most;
+    pieces.push_back(
+        {&text.context, std::span(text.tokens).subspan(text.context.size(), count), random() % (count + 1)});
+    room -= count;
+  }
+  return pieces;
+}
+
+void expect_logits_of_single_texts(const Model& model, const kernels::Table& table, std::size_t threads, KvType kv_type,
+                                   std::uint32_t seed) {
+  std::mt19937 random(seed);
+  const std::size_t vocab = model.config.vocab_size;
+  Forward forward(model, table, threads, max_tokens, longest);
+  std::vector<Text> all = random_texts(model, forward, kv_type, random);
+  for (int step = 0; step < 12; ++step) {
+    const std::vector<Piece> pieces = random_pieces(all, random);
+    if (pieces.empty()) continue;
+    std::size_t rows = 0;
+    std::vector<float> expected;
+    for (const Piece& piece : pieces) {
+      rows += piece.logit_rows;
+      const Text& text = *std::ranges::find(all, piece.context, [](const Text& of) { return &of.context; });
+      const std::size_t end = piece.context->size() + piece.tokens.size();
+      expected.insert(expected.end(),
+                      text.logits.begin() + static_cast<std::ptrdiff_t>((end - piece.logit_rows) * vocab),
+                      text.logits.begin() + static_cast<std::ptrdiff_t>(end * vocab));
+    }
+    std::vector<float> logits(rows * vocab);
+    forward.run(pieces, {logits.data(), rows, vocab});
+    ASSERT_EQ(logits, expected) << table.name << ", " << threads << " threads, " << name_of(kv_type) << ", step "
+                                << step;
+  }
+}
+
+class RaggedBatch : public testing::TestWithParam<std::string> {};
+
+INSTANTIATE_TEST_SUITE_P(Forward, RaggedBatch, testing::ValuesIn(golden_names()), [](const auto& parameter) {
+  std::string name = parameter.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+TEST_P(RaggedBatch, HasTheBitsOfEachTextAlone) {
+  const GoldenCase golden = load_golden(GetParam());
+  const Model model = load(golden, WeightType::as_stored);
+  std::uint32_t seed = 0;
+  for (const kernels::Table* table : tables()) {
+    for (const std::size_t threads : {1u, 2u, 5u}) {
+      for (const KvType kv_type : {KvType::f32, KvType::f16, KvType::q8_0}) {
+        expect_logits_of_single_texts(model, *table, threads, kv_type, ++seed);
+      }
+    }
+  }
+}
+
+TEST(RaggedBatches, HasTheBitsOfEachTextAloneInEveryType) {
+  for (const char* const name : {"v2-dense", "v2-moe", "v3-moe"}) {
+    const GoldenCase golden = load_golden(name);
+    std::uint32_t seed = 100;
+    for (const WeightType type :
+         {WeightType::f32, WeightType::f16, WeightType::bf16, WeightType::q8_0, WeightType::q4_0, WeightType::iq4_nl}) {
+      const Model model = load(golden, type);
+      for (const kernels::Table* table : tables()) {
+        for (const std::size_t threads : {1u, 3u}) {
+          expect_logits_of_single_texts(model, *table, threads, KvType::f16, ++seed);
+        }
+      }
+    }
+  }
+}
+
+TEST(RaggedBatches, AppendsTheTokensToTheirContextsOnlyIfAllAreValid) {
+  const Model model = load(load_golden("v3-dense"), WeightType::as_stored);
+  Forward forward(model, kernels::choose(), 1, 8, 8);
+  Context first(model.config, 8), second(model.config, 8);
+  const std::vector<std::int32_t> good{1, 2, 3}, bad{4, -1};
+  EXPECT_THROW(forward.run(std::vector<Piece>{{&first, good}, {&second, bad}}, {}), Error);
+  EXPECT_EQ(first.size(), 0u);
+  forward.run(std::vector<Piece>{{&first, good}, {&second, std::span(bad).first(1)}}, {});
+  EXPECT_TRUE(std::ranges::equal(first.tokens(), good));
+  EXPECT_EQ(second.size(), 1u);
+}
+
+}  // namespace
+}  // namespace minimind
