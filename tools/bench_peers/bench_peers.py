@@ -1,20 +1,22 @@
-"""Measures minimind beside llama.cpp, ik_llama.cpp and PyTorch on the same weights: make bench-peers
+"""Compares the speed of minimind, llama.cpp, ik_llama.cpp and PyTorch on the same weights: make bench-peers
 
-Prints a Markdown table of tokens per second. The weights are those of --models, or random ones in the shapes of
-MiniMind's models, of MiniMind-3 and MiniMind2-small unless --shapes names others. Each measurement is a process of its
-own, in which every test is repeated after a short warm-up; in each round the engines take turns, and another one begins.
+Prints a Markdown table of tokens per second; --json writes the medians to a file, too. The weights are those of --models,
+or random ones in the shapes of MiniMind's models: MiniMind-3 and MiniMind2-small, unless --shapes names others. Each
+measurement is a separate process, in which every test is repeated after a short warm-up. The engines take turns, and
+each round starts with the next engine.
 """
 
 import argparse
 import datetime
 import importlib.util
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 from peer import CANNOT_LOAD, counts
-from table import OURS, Measurements, faster, markdown
+from table import OURS, Measurements, faster, markdown, results
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -26,7 +28,7 @@ ENGINES = [OURS, "llama.cpp", *IK_LLAMA_CPP, "PyTorch"]
 
 
 class CannotLoad(Exception):
-    """A peer does not know a model."""
+    """A peer does not support a model."""
 
 
 def run(*command: object) -> str:
@@ -40,7 +42,7 @@ def run(*command: object) -> str:
 
 
 def random_models(folder: Path, shapes: list[str]) -> list[Path]:
-    missing = [name for name in shapes if not (folder / name / "case.json").exists()]  # written last but one
+    missing = [name for name in shapes if not (folder / name / "case.json").exists()]  # written after the weights
     if missing:
         run(sys.executable, ROOT / "tools" / "reference" / "write_full_size.py", folder, *missing)
     return [folder / name for name in shapes]
@@ -65,7 +67,7 @@ class Weights:
 
 
 class Engines:
-    """Each measures every test once; `versions` tells of those that ran."""
+    """Runs every test once with each engine; `versions` names the peers that ran."""
 
     def __init__(self, options: argparse.Namespace):
         self.options = options
@@ -74,17 +76,18 @@ class Engines:
     def minimind(self, gguf: Path) -> list[dict]:
         o = self.options
         depths = ",".join(str(depth) for depth in o.depths)
-        told = run(o.program, "bench", "--json", "-q", "-m", gguf, "-t", o.threads, "-p", o.prompt, "-n", o.decode,
-                   "-d", depths, "-r", o.repetitions)
-        return json.loads(told)["results"]
+        printed = run(o.program, "bench", "--json", "-q", "-m", gguf, "-t", o.threads, "-p", o.prompt, "-n", o.decode,
+                      "-d", depths, "-r", o.repetitions)
+        return json.loads(printed)["results"]
 
     def peer(self, engine: str, program: str, *arguments: object) -> list[dict]:
         o = self.options
         depths = ",".join(str(depth) for depth in o.depths)
-        told = json.loads(run(sys.executable, HERE / program, *arguments, "--threads", o.threads, "--prompt", o.prompt,
-                              "--decode", o.decode, "--depths", depths, "--repetitions", o.repetitions))
-        self.versions[engine] = told["version"]
-        return told["results"]
+        printed = run(sys.executable, HERE / program, *arguments, "--threads", o.threads, "--prompt", o.prompt,
+                      "--decode", o.decode, "--depths", depths, "--repetitions", o.repetitions)
+        report = json.loads(printed)
+        self.versions[engine] = report["version"]
+        return report["results"]
 
     def measure(self, engine: str, gguf: Path, folder: Path, dtype: str) -> list[dict]:
         if engine == OURS:
@@ -100,17 +103,17 @@ def can_run(engine: str, dtype: str) -> bool:
     return engine != "PyTorch" or dtype in FLOATS
 
 
-def note(options: argparse.Namespace, machine: dict, versions: dict[str, str], not_loaded: list[str]) -> str:
+def caption(options: argparse.Namespace, machine: dict, versions: dict[str, str], not_loaded: list[str]) -> str:
     peers = {
         "llama.cpp": "llama.cpp as in llama-cpp-python {}, compiled for this machine, with flash attention",
         "ik_llama.cpp": "ik_llama.cpp as in PyPI's wheel of ik-llama-cpp-python {}, compiled for AVX2, weights repacked",
-        "PyTorch": "PyTorch {}, eager, with a cache allocated beforehand, in the type or in f32, whichever is faster",
+        "PyTorch": "PyTorch {}, eager, with a preallocated cache, in the type or in f32, whichever is faster",
     }
     weights = "" if options.models else " Random weights in the shapes of MiniMind's models."
     return "\n".join([
         f"{machine['machine'] or 'Unnamed processor'}, {machine['cores']} cores; threads: {options.threads}; "
         f"{datetime.date.today()}. Tokens per second, medians of {options.rounds * options.repetitions} samples in "
-        f"{options.rounds} rounds in which the engines take turns.{weights}",
+        f"{options.rounds} rounds, engines in turns.{weights}",
         "; ".join([f"minimind with its {machine['kernels']} kernels"]
                   + [peers[engine].format(version) for engine, version in versions.items()]
                   + not_loaded)
@@ -118,20 +121,40 @@ def note(options: argparse.Namespace, machine: dict, versions: dict[str, str], n
     ])
 
 
+def report_json(options: argparse.Namespace, machine: dict, engines: Engines, not_loaded: list[str],
+                measurements: Measurements) -> dict:
+    """Returns what --json writes, in the form of results.json."""
+    return {
+        "machine": machine["machine"],
+        "cores": machine["cores"],
+        "threads": options.threads,
+        "kernels": machine["kernels"],
+        "date": str(datetime.date.today()),
+        "unit": "tokens per second",
+        "samples": options.rounds * options.repetitions,
+        "rounds": options.rounds,
+        "commands": [f"make bench-peers BENCH_PEERS={shlex.quote(shlex.join(sys.argv[1:]))}"],
+        "versions": engines.versions,
+        "not_loaded": not_loaded,
+        "results": results(measurements),
+    }
+
+
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", type=Path, nargs="+", help="checkpoints of any kind that minimind reads")
-    parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=SHAPES[:2], help="of random weights")
+    parser.add_argument("--models", type=Path, nargs="+", help="checkpoints in any format that minimind reads")
+    parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=SHAPES[:2], help="shapes of the random weights")
     parser.add_argument("--types", nargs="+", choices=TYPES, default=["f16", "q8_0", "q4_0"])
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=ENGINES)
     parser.add_argument("--threads", type=int, help="default: the physical cores")
     parser.add_argument("--prompt", type=int, default=512)
     parser.add_argument("--decode", type=int, default=128)
-    parser.add_argument("--depths", type=counts, default=[0], help="such as 0,1024")
+    parser.add_argument("--depths", type=counts, default=[0], help="tokens in the KV cache before decoding, e.g. 0,1024")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--repetitions", type=int, default=2, help="in each round")
+    parser.add_argument("--repetitions", type=int, default=2, help="repetitions per round")
     parser.add_argument("--program", type=Path, default=ROOT / "minimind")
-    parser.add_argument("--work", type=Path, default=ROOT / "build" / "bench-peers", help="for converted weights")
+    parser.add_argument("--work", type=Path, default=ROOT / "build" / "bench-peers", help="folder for converted weights")
+    parser.add_argument("--json", type=Path, help="also write the medians to this file")
     return parser.parse_args()
 
 
@@ -146,7 +169,7 @@ def main() -> None:
     folders = {model: model.hugging_face() for model in weights if "PyTorch" in options.engines}
 
     engines, measurements = Engines(options), Measurements()
-    not_loaded: dict[str, None] = {}  # in the order in which they first came
+    not_loaded: dict[str, None] = {}  # in the order of the first attempts
     for turn in range(options.rounds):
         for (model, dtype), gguf in ggufs.items():
             for index in range(len(options.engines)):
@@ -155,15 +178,18 @@ def main() -> None:
                     continue
                 print(f"round {turn + 1} of {options.rounds}: {model.name} {dtype} {engine}", file=sys.stderr)
                 try:
-                    results = engines.measure(engine, gguf, folders.get(model), dtype)
+                    measured = engines.measure(engine, gguf, folders.get(model), dtype)
                 except CannotLoad as error:
-                    print(f"left out: {error}", file=sys.stderr)
+                    print(f"skipped: {error}", file=sys.stderr)
                     not_loaded[f"{engine} does not load {model.name} {dtype}"] = None
                     continue
-                measurements.add(model.name, dtype, engine, results)
+                measurements.add(model.name, dtype, engine, measured)
     print(markdown(measurements, options.engines))
     print()
-    print(note(options, machine, engines.versions, list(not_loaded)))
+    print(caption(options, machine, engines.versions, list(not_loaded)))
+    if options.json:
+        report = report_json(options, machine, engines, list(not_loaded), measurements)
+        options.json.write_text(json.dumps(report, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Measures ik_llama.cpp through its C API: python ik_llama_cpp_peer.py MODEL.gguf --threads N ...
 
-Weights are repacked for the machine as its -rtr does, keys and values are f16. PyPI's wheel is compiled for AVX2. Its
-flash attention asserts on processors without VNNI and is used where that is there.
+Weights are repacked for the machine, as its option -rtr does; keys and values are f16. PyPI's wheel is compiled for AVX2.
+Its flash attention fails an assertion on processors without VNNI, so it is used only with VNNI.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ from ik_llama_cpp import _ctypes_api as api
 from peer import arguments, cannot_load, longest_context, report
 
 BATCH = 512
-LIBRARY = api._lib  # the binding leaves these out
+LIBRARY = api._lib  # the binding does not declare these
 LIBRARY.llama_batch_get_one.argtypes = [ctypes.POINTER(ctypes.c_int32), ctypes.c_int32, ctypes.c_int32, ctypes.c_int32]
 LIBRARY.llama_batch_get_one.restype = api.llama_batch
 LIBRARY.llama_kv_cache_seq_rm.argtypes = [ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32]

@@ -1,7 +1,7 @@
 """Measures llama.cpp through its C API: python llama_cpp_peer.py MODEL.gguf --threads N ...
 
-The defaults are llama.cpp's own, which are its fastest: flash attention where it pays, weights repacked for the machine,
-keys and values as f16. Batches of 512 as its own benchmark uses; logits of the last token only.
+The settings are llama.cpp's defaults, which are its fastest: flash attention if that is faster, weights repacked for the
+machine, keys and values in f16. Batches have 512 tokens, as in its own benchmark. Only the last token gets logits.
 """
 
 import ctypes
@@ -41,7 +41,7 @@ class LlamaCpp:
         api.llama_memory_seq_rm(self.memory, 0, position, -1)
 
     def run(self, tokens: list[int]) -> None:
-        if len(tokens) == 1:  # what is timed most: as little of Python as can be
+        if len(tokens) == 1:  # decoding: keep Python's share of the time small
             self.one[0] = tokens[0]
             self.decode(self.single)
             return

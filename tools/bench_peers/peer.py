@@ -1,5 +1,7 @@
-"""What the programs that measure a peer share: their arguments, the tests and the result that `minimind bench --json`
-gives as well, so that all engines are timed alike. Needs only Python."""
+"""The shared parts of the programs that measure a peer: arguments, tests, and results in the form of `minimind bench --json`.
+
+All engines are timed in the same way. Needs only Python.
+"""
 
 import argparse
 import json
@@ -9,20 +11,20 @@ import time
 from collections.abc import Callable
 from typing import NoReturn, Protocol
 
-WARM_UP = {"prompt": 32, "decode": 2}  # tokens before each measurement, not timed: as minimind bench does
-CANNOT_LOAD = 3  # the exit status of a program whose engine does not know the model
+WARM_UP = {"prompt": 32, "decode": 2}  # untimed tokens before each measurement, as many as minimind bench runs
+CANNOT_LOAD = 3  # exit status if the engine does not support the model
 
 
 class Engine(Protocol):
-    """A model with a cache of the tokens before."""
+    """A model with a KV cache."""
 
     vocab_size: int
 
     def rewind(self, position: int) -> None:
-        """Forgets what follows the first so many tokens."""
+        """Truncates the cache to the first `position` tokens."""
 
     def run(self, tokens: list[int]) -> object:
-        """Puts the tokens behind those in the cache and computes the logits of the last."""
+        """Runs the tokens after those in the cache and computes the logits of the last."""
 
 
 def counts(text: str) -> list[int]:
@@ -50,7 +52,7 @@ def longest_context(options: argparse.Namespace) -> int:
 
 
 def timed(work: Callable[[], object], tokens: int) -> float:
-    """Tokens per second."""
+    """Returns tokens per second."""
     start = time.perf_counter()
     work()
     return tokens / (time.perf_counter() - start)

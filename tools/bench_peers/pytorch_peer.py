@@ -1,8 +1,8 @@
 """Measures PyTorch: python pytorch_peer.py FOLDER --dtype f16 --threads N ...
 
-FOLDER is what `minimind convert MODEL FOLDER/` writes. The modules are those of the twin in tools/reference; around them
-stands what makes PyTorch quick and the twin has no need of: a cache allocated beforehand, fused attention and norms, and
-the logits of the last token only. Eager, as MiniMind runs it.
+FOLDER is written by `minimind convert MODEL FOLDER/`. The modules are those of the twin in tools/reference. Three things
+make it faster than the twin: a preallocated cache, fused attention and norms, and logits of the last token only. It runs
+in eager mode, as MiniMind does.
 """
 
 import json
@@ -48,7 +48,7 @@ class PyTorch:
 
     @torch.inference_mode()
     def run(self, tokens: list[int]) -> Tensor:
-        """The logits of the last token, [1, vocab_size]."""
+        """Returns the logits of the last token, [1, vocab_size]."""
         if len(tokens) > 1 and self.position > 0:
             raise ValueError("only the first batch may hold several tokens")
         body = self.model.model

@@ -1,4 +1,4 @@
-"""What was measured, as a Markdown table. Needs only Python."""
+"""The measurements, as a Markdown table and as JSON. Needs only Python."""
 
 import statistics
 from collections import defaultdict
@@ -9,7 +9,7 @@ OURS = "minimind"
 
 @dataclass(frozen=True)
 class Row:
-    """What the engines are compared in."""
+    """One test of one model in one type, in which the engines are compared."""
 
     model: str
     dtype: str
@@ -18,12 +18,12 @@ class Row:
 
 @dataclass
 class Measurements:
-    """Tokens per second, all samples of each engine in each row, rows in the order in which they first came."""
+    """Tokens per second: every sample of each engine in each row. Rows keep the order in which they were added."""
 
     samples: dict[Row, dict[str, list[float]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
 
     def add(self, model: str, dtype: str, engine: str, results: list[dict]) -> None:
-        """`results` as `minimind bench --json` gives them."""
+        """Adds `results`, in the form of `minimind bench --json`."""
         for result in results:
             row = Row(model, dtype, name_of(result))
             self.samples[row][engine] += result["tokens_per_second"]["samples"]
@@ -35,22 +35,35 @@ def name_of(result: dict) -> str:
 
 
 def faster(first: list[dict], *others: list[dict]) -> list[dict]:
-    """Of several ways to do the same tests, for each test what the fastest gave."""
+    """Returns for each test the result with the highest median."""
     return [max(same, key=lambda result: statistics.median(result["tokens_per_second"]["samples"]))
             for same in zip(first, *others, strict=True)]
 
 
 def ratio_to_best_peer(medians: dict[str, float]) -> float | None:
-    """Of ours; None without a peer or without ours."""
+    """Returns our median divided by the best peer's; None if either is missing."""
     peers = [median for engine, median in medians.items() if engine != OURS]
     return medians[OURS] / max(peers) if peers and OURS in medians else None
 
 
 def speed(median: float | None) -> str:
-    """Three digits at least, and no more than the noise leaves."""
+    """Formats a speed with at least three digits, and no decimals from 100 on."""
     if median is None:
         return ""
     return f"{median:,.0f}" if median >= 100 else f"{median:.3g}"
+
+
+def medians_of(samples: dict[str, list[float]]) -> dict[str, float]:
+    return {engine: statistics.median(numbers) for engine, numbers in samples.items() if numbers}
+
+
+def results(measurements: Measurements) -> list[dict]:
+    """Returns the medians of every row, in the form of results.json."""
+    return [
+        {"model": row.model, "type": row.dtype, "test": row.test,
+         "medians": {engine: round(median, 1) for engine, median in medians_of(samples).items()}}
+        for row, samples in measurements.samples.items()
+    ]
 
 
 def markdown(measurements: Measurements, engines: list[str]) -> str:
@@ -59,7 +72,7 @@ def markdown(measurements: Measurements, engines: list[str]) -> str:
         f"|---|---|{'---|' * len(engines)}---|",
     ]
     for row, samples in measurements.samples.items():
-        medians = {engine: statistics.median(numbers) for engine, numbers in samples.items() if numbers}
+        medians = medians_of(samples)
         ratio = ratio_to_best_peer(medians)
         cells = [speed(medians.get(engine)) for engine in engines]
         cells += ["" if ratio is None else f"{ratio:.2f}"]

@@ -3,7 +3,7 @@ import unittest
 try:
     import torch
 
-    from pytorch_peer import PyTorch  # which lets Python find the twin
+    from pytorch_peer import PyTorch  # adds tools/reference to the path
     from model import Config, MiniMind
 except ModuleNotFoundError as error:
     raise unittest.SkipTest(f"{error}: make bench-peers installs it")
@@ -14,7 +14,7 @@ TOKENS = [3, 14, 15, 9, 26, 5]
 
 
 class CachedPyTorch(unittest.TestCase):
-    def test_gives_the_logits_of_the_twin(self):
+    def test_logits_equal_those_of_the_twin(self):
         shapes = [{}, {"qk_norm": False, "rope_adjacent_pairs": True}]
         shapes += [{"num_experts": 4, "num_experts_per_tok": 2, "num_shared_experts": 1}]
         for shape in shapes:
@@ -23,7 +23,7 @@ class CachedPyTorch(unittest.TestCase):
                 model = MiniMind(Config(**SMALL | shape)).eval()
                 expected = model(torch.tensor([TOKENS]))[0]
                 engine = PyTorch(model, torch.float32, len(TOKENS))
-                engine.run([7, 8, 9])  # something else, which rewinding must undo
+                engine.run([7, 8, 9])  # other tokens, which rewind() must remove
                 engine.rewind(0)
                 torch.testing.assert_close(engine.run(TOKENS[:4])[0], expected[3])
                 torch.testing.assert_close(engine.run([TOKENS[4]])[0], expected[4])

@@ -1,6 +1,6 @@
 import unittest
 
-from table import Measurements, faster, markdown, name_of, ratio_to_best_peer, speed
+from table import Measurements, faster, markdown, name_of, ratio_to_best_peer, results, speed
 
 
 def result(test: str, tokens: int, depth: int, *samples: float) -> dict:
@@ -8,7 +8,7 @@ def result(test: str, tokens: int, depth: int, *samples: float) -> dict:
 
 
 class Table(unittest.TestCase):
-    def test_names_tests_as_minimind_does(self):
+    def test_names_have_the_form_of_minimind_bench(self):
         self.assertEqual(name_of(result("prompt", 512, 0)), "prompt 512")
         self.assertEqual(name_of(result("decode", 128, 1024)), "decode 128 after 1,024")
 
@@ -17,7 +17,7 @@ class Table(unittest.TestCase):
         self.assertIsNone(ratio_to_best_peer({"minimind": 30}))
         self.assertIsNone(ratio_to_best_peer({"fast": 30}))
 
-    def test_the_faster_way_is_chosen_for_each_test(self):
+    def test_the_faster_result_is_chosen_for_each_test(self):
         prompts = [result("prompt", 512, 0, speed) for speed in (10, 20)]
         decodes = [result("decode", 128, 0, speed) for speed in (4, 3)]
         self.assertEqual(faster([prompts[0], decodes[0]], [prompts[1], decodes[1]]), [prompts[1], decodes[0]])
@@ -26,7 +26,7 @@ class Table(unittest.TestCase):
     def test_speeds_keep_three_digits(self):
         self.assertEqual([speed(number) for number in (1234.56, 99.94, 1.234, None)], ["1,235", "99.9", "1.23", ""])
 
-    def test_rounds_are_added_up_before_the_median_is_taken(self):
+    def test_medians_are_over_the_samples_of_all_rounds(self):
         measurements = Measurements()
         for samples in ([1, 2], [100], [3, 4]):
             measurements.add("3", "f16", "minimind", [result("decode", 128, 0, *samples)])
@@ -39,6 +39,10 @@ class Table(unittest.TestCase):
                 "| 3 f16 | decode 128 | 3 | 2 |  | 1.50 |",
                 "| 3 f16 | prompt 512 |  | 7 |  |  |",
             ],
+        )
+        self.assertEqual(
+            results(measurements)[0],
+            {"model": "3", "type": "f16", "test": "decode 128", "medians": {"minimind": 3, "llama.cpp": 2}},
         )
 
 
