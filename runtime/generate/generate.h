@@ -11,8 +11,8 @@
 
 #include "runtime/engine/context.h"
 #include "runtime/engine/forward.h"
-#include "runtime/generate/drafter.h"
 #include "runtime/generate/sampler.h"
+#include "runtime/generate/speculate.h"
 #include "runtime/grammar/grammar.h"
 #include "runtime/tokenizer/tokenizer.h"
 

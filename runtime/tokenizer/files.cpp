@@ -16,4 +16,8 @@ TokenizerData read_tokenizer(const std::string& path) {
   return read_tokenizer_gguf(read_gguf(file).metadata, path);
 }
 
+Tokenizer load_tokenizer(const std::string& path) {
+  return Tokenizer(read_tokenizer(path));
+}
+
 }  // namespace minimind

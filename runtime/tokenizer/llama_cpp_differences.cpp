@@ -9,7 +9,7 @@
 #include <string_view>
 #include <unordered_set>
 
-#include "runtime/tokenizer/byte_level.h"
+#include "runtime/tokenizer/vocabulary.h"
 #include "weights/io/quote.h"
 
 namespace minimind {

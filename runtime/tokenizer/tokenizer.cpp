@@ -8,9 +8,8 @@
 #include <utility>
 
 #include "runtime/text/utf8.h"
-#include "runtime/tokenizer/byte_level.h"
-#include "runtime/tokenizer/files.h"
-#include "runtime/tokenizer/pre_tokenizer.h"
+#include "runtime/tokenizer/bpe.h"
+#include "runtime/tokenizer/vocabulary.h"
 #include "weights/io/error.h"
 #include "weights/io/quote.h"
 
@@ -85,12 +84,9 @@ std::vector<AddedToken> with_normalized(const std::vector<AddedToken>& tokens, b
 
 }  // namespace
 
-Tokenizer Tokenizer::load(const std::string& path) {
-  return Tokenizer(read_tokenizer(path));
-}
-
 Tokenizer::Tokenizer(const TokenizerData& data)
-    : vocabulary_(data),
+    : source_(data.source),
+      vocabulary_(data),
       byte_ids_(find_byte_ids(vocabulary_)),
       unk_id_(find_unk_id(data, vocabulary_, byte_ids_)),
       literal_(with_normalized(data.added_tokens, false)),

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/tokenizer/added_tokens.h"
 #include "runtime/tokenizer/bpe.h"
 #include "runtime/tokenizer/tokenizer_data.h"
 #include "runtime/tokenizer/vocabulary.h"
@@ -20,13 +19,12 @@ namespace minimind {
 // any number of threads may use one.
 class Tokenizer {
  public:
-  // From a tokenizer.json, the folder that holds one, or a GGUF; see tokenizer_json.h and tokenizer_gguf.h for what is
-  // read and what is refused.
-  static Tokenizer load(const std::string& path);
-
   // Throws Error, naming source and field, as Vocabulary does and when a merge, unk_token, bos_token, eos_token,
   // pad_token or the post-processor names no token.
   explicit Tokenizer(const TokenizerData& data);
+
+  // The file that it is from, for messages.
+  const std::string& source() const { return source_; }
 
   // Bytes that are not UTF-8 are encoded as the U+FFFD that stand for them. As in Hugging Face, a byte that has no
   // token is left out when the file names no unk_token; the vocabularies of MiniMind have all 256.
@@ -69,6 +67,7 @@ class Tokenizer {
   void encode_word(std::string_view word, std::vector<std::int32_t>& ids) const;
   std::vector<std::int32_t> symbols_of(std::string_view word) const;
 
+  std::string source_;
   Vocabulary vocabulary_;
   std::array<std::optional<std::int32_t>, 256> byte_ids_;
   std::optional<std::int32_t> unk_id_;

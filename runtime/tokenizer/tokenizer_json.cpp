@@ -3,13 +3,17 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "runtime/text/utf8.h"
-#include "runtime/tokenizer/post_processor_json.h"
 #include "weights/io/error.h"
 #include "weights/io/json_fields.h"
 #include "weights/io/mapped_file.h"
@@ -19,6 +23,93 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
+using Ids = std::vector<std::int32_t>;
+
+bool is_id(const Json& value) {
+  return value.is_number_unsigned() && value.get<std::uint64_t>() <= std::numeric_limits<std::int32_t>::max();
+}
+
+class PostProcessorReader {
+ public:
+  explicit PostProcessorReader(TokenizerData& data) : data_(data) {}
+
+  void read(const Json& processor, const std::string& name) {
+    const JsonFields fields(processor, data_.source, name);
+    const std::string type = fields.text("type");
+    if (type == "ByteLevel") return fields.allow_only({"type", "add_prefix_space", "trim_offsets", "use_regex"});
+    if (type == "Sequence") return read_sequence(fields, name);
+    if (adds_tokens()) fields.fail("type", "ByteLevel after a processor that adds tokens");
+    if (type == "TemplateProcessing") return read_template(fields);
+    if (type == "BertProcessing" || type == "RobertaProcessing") return read_bert(fields);
+    fields.fail("type", "ByteLevel, TemplateProcessing, BertProcessing, RobertaProcessing or Sequence");
+  }
+
+ private:
+  bool adds_tokens() const { return !data_.before_text.empty() || !data_.after_text.empty(); }
+
+  void read_sequence(const JsonFields& fields, const std::string& name) {
+    fields.allow_only({"type", "processors"});
+    const Json& processors = fields.get("processors");
+    if (!processors.is_array()) fields.fail("processors", "an array of processors");
+    for (std::size_t i = 0; i < processors.size(); ++i) read(processors[i], fmt::format("{}.processors[{}]", name, i));
+  }
+
+  // [CLS] text [SEP], whatever the two are called.
+  void read_bert(const JsonFields& fields) {
+    fields.allow_only({"type", "sep", "cls", "trim_offsets", "add_prefix_space"});
+    data_.before_text = {token_and_id(fields, "cls")};
+    data_.after_text = {token_and_id(fields, "sep")};
+  }
+
+  static std::int32_t token_and_id(const JsonFields& fields, const char* key) {
+    const Json& value = fields.get(key);
+    const bool fits = value.is_array() && value.size() == 2 && value[0].is_string() && is_id(value[1]);
+    if (!fits) fields.fail(key, "a token and its id, as [\"</s>\", 2]");
+    return value[1].get<std::int32_t>();
+  }
+
+  void read_template(const JsonFields& fields) {
+    fields.allow_only({"type", "single", "pair", "special_tokens"});
+    const Json& pieces = fields.get("single");
+    if (!pieces.is_array()) fields.fail("single", "an array of tokens with the text among them");
+    bool text_seen = false;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      const JsonFields piece(pieces[i], data_.source, fmt::format("{}[{}]", fields.name_of("single"), i));
+      piece.allow_only({"Sequence", "SpecialToken"});
+      if (piece.get("Sequence").is_null()) {
+        const Ids ids = special_token(fields, piece.object("SpecialToken").text("id"));
+        Ids& where = text_seen ? data_.after_text : data_.before_text;
+        where.insert(where.end(), ids.begin(), ids.end());
+      } else {
+        if (text_seen) piece.fail("Sequence", "the text once");
+        if (piece.object("Sequence").text("id") != "A") piece.object("Sequence").fail("id", "A, which is the text");
+        text_seen = true;
+      }
+    }
+    if (!text_seen) fields.fail("single", "a template that holds the text, {\"Sequence\": {\"id\": \"A\"}}");
+  }
+
+  // A token of a template may stand for several ids.
+  Ids special_token(const JsonFields& fields, const std::string& name) const {
+    const JsonFields token = fields.object("special_tokens").object(name);
+    const Json& ids = token.get("ids");
+    const bool fits = ids.is_array() && !ids.empty() && std::all_of(ids.begin(), ids.end(), is_id);
+    if (!fits) token.fail("ids", "an array of token ids, 0 or more each");
+    return ids.get<Ids>();
+  }
+
+  TokenizerData& data_;
+};
+
+// Reads the post_processor of a tokenizer.json, `file`, into data.before_text and data.after_text: what it puts around
+// a single text. Its options for offsets, types and pairs of texts change neither ids nor text. Throws Error, naming
+// file and field, for a kind of processor that tokenizer_json.h does not list, for a template that does not hold the
+// text exactly once, and for a Sequence with a second processor that looks at the text when tokens have been put around
+// it: tokenizers then takes these for a second text.
+void read_post_processor(const JsonFields& file, TokenizerData& data) {
+  if (!file.get("post_processor").is_null())
+    PostProcessorReader(data).read(file.get("post_processor"), "post_processor");
+}
 
 constexpr std::string_view merge_wanted = "two tokens, as \"a b\" or [\"a\", \"b\"]";
 
@@ -203,6 +294,142 @@ TokenizerData read_tokenizer_json(const std::string& path) {
   if (fs::exists(config, ignored)) read_tokenizer_config(config.string(), data);
   read_template_files(file.parent_path(), data);
   return data;
+}
+
+namespace {
+
+// Keeps the order of fields, and looks a key up in linear time: for small objects.
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr int indent = 2;
+
+OrderedJson or_null(const std::optional<std::string>& text) {
+  return text ? OrderedJson(*text) : OrderedJson(nullptr);
+}
+
+// The template, or both by name where there is one for tools.
+OrderedJson chat_template_of(const TokenizerData& data) {
+  if (!data.tool_use_template) return or_null(data.chat_template);
+  return OrderedJson::array({{{"name", "default"}, {"template", or_null(data.chat_template)}},
+                             {{"name", "tool_use"}, {"template", *data.tool_use_template}}});
+}
+
+OrderedJson added_tokens(const TokenizerData& data) {
+  OrderedJson tokens = OrderedJson::array();
+  for (const AddedToken& token : data.added_tokens) {
+    tokens.push_back({{"id", token.id},
+                      {"content", token.content},
+                      {"single_word", token.single_word},
+                      {"lstrip", token.lstrip},
+                      {"rstrip", token.rstrip},
+                      {"normalized", token.normalized},
+                      {"special", token.special}});
+  }
+  return tokens;
+}
+
+OrderedJson byte_level(bool add_prefix_space, bool use_regex) {
+  return {
+      {"type", "ByteLevel"}, {"add_prefix_space", add_prefix_space}, {"trim_offsets", true}, {"use_regex", use_regex}};
+}
+
+// A template that puts the ids around a text; of two texts each gets them.
+OrderedJson post_processor(const TokenizerData& data) {
+  if (data.before_text.empty() && data.after_text.empty()) return nullptr;
+  OrderedJson special = OrderedJson::object();
+  const auto name_of = [&](std::int32_t id) { return token_text(data, id).value_or(std::to_string(id)); };
+  const auto add_ids = [&](OrderedJson& pieces, const std::vector<std::int32_t>& ids, int type) {
+    for (const std::int32_t id : ids) {
+      const std::string name = name_of(id);
+      pieces.push_back({{"SpecialToken", {{"id", name}, {"type_id", type}}}});
+      special[name] = {{"id", name}, {"ids", OrderedJson::array({id})}, {"tokens", OrderedJson::array({name})}};
+    }
+  };
+  const auto add_text = [&](OrderedJson& pieces, const char* text, int type) {
+    add_ids(pieces, data.before_text, type);
+    pieces.push_back({{"Sequence", {{"id", text}, {"type_id", type}}}});
+    add_ids(pieces, data.after_text, type);
+  };
+  OrderedJson single = OrderedJson::array();
+  add_text(single, "A", 0);
+  OrderedJson pair = single;
+  add_text(pair, "B", 1);
+  return {{"type", "TemplateProcessing"}, {"single", single}, {"pair", pair}, {"special_tokens", special}};
+}
+
+// By id, as Hugging Face writes it. Not through OrderedJson, which would take a time quadratic in the number of tokens.
+std::string vocab_text(const TokenizerData& data) {
+  auto vocab = data.vocab;
+  std::sort(vocab.begin(), vocab.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::string text = "{";
+  for (const auto& [token, id] : vocab) {
+    text += text.size() > 1 ? ",\n      " : "\n      ";
+    text += OrderedJson(token).dump() + ": " + std::to_string(id);
+  }
+  return text + "\n    }";
+}
+
+// As "a b", which every version of tokenizers reads, where that is what it says.
+bool can_be_joined(const std::pair<std::string, std::string>& merge) {
+  const auto& [left, right] = merge;
+  return left.find(' ') == std::string::npos && right.find(' ') == std::string::npos && !left.starts_with("#version");
+}
+
+std::string merges_text(const TokenizerData& data) {
+  const bool joined = std::all_of(data.merges.begin(), data.merges.end(), can_be_joined);
+  std::string text = "[";
+  for (const auto& [left, right] : data.merges) {
+    text += text.size() > 1 ? ",\n      " : "\n      ";
+    text += (joined ? OrderedJson(left + ' ' + right) : OrderedJson({left, right})).dump();
+  }
+  return text + "\n    ]";
+}
+
+}  // namespace
+
+std::string tokenizer_json(const TokenizerData& data) {
+  // The two long fields come last, behind a text without its closing braces.
+  const OrderedJson file = {{"version", "1.0"},
+                            {"truncation", nullptr},
+                            {"padding", nullptr},
+                            {"added_tokens", added_tokens(data)},
+                            {"normalizer", nullptr},
+                            {"pre_tokenizer", byte_level(data.add_prefix_space, data.use_regex)},
+                            {"post_processor", post_processor(data)},
+                            {"decoder", byte_level(true, true)},
+                            {"model",
+                             {{"type", "BPE"},
+                              {"dropout", nullptr},
+                              {"unk_token", or_null(data.unk_token)},
+                              {"continuing_subword_prefix", nullptr},
+                              {"end_of_word_suffix", nullptr},
+                              {"fuse_unk", data.fuse_unk},
+                              {"byte_fallback", false},
+                              {"ignore_merges", data.ignore_merges}}}};
+  std::string text = file.dump(indent);
+  text.resize(text.size() - std::string_view("\n  }\n}").size());
+  return text + ",\n    \"vocab\": " + vocab_text(data) + ",\n    \"merges\": " + merges_text(data) + "\n  }\n}\n";
+}
+
+std::string tokenizer_config_json(const TokenizerData& data) {
+  OrderedJson other_special = OrderedJson::array();
+  for (const AddedToken& token : data.added_tokens) {
+    const bool named = token.content == data.bos_token || token.content == data.eos_token ||
+                       token.content == data.pad_token || token.content == data.config_unk_token;
+    if (token.special && !named) other_special.push_back(token.content);
+  }
+  const OrderedJson config = {{"tokenizer_class", "PreTrainedTokenizerFast"},
+                              {"add_bos_token", is_just(data, data.before_text, data.bos_token)},
+                              {"add_eos_token", is_just(data, data.after_text, data.eos_token)},
+                              {"add_prefix_space", data.add_prefix_space},
+                              {"clean_up_tokenization_spaces", false},
+                              {"bos_token", or_null(data.bos_token)},
+                              {"eos_token", or_null(data.eos_token)},
+                              {"pad_token", or_null(data.pad_token)},
+                              {"unk_token", or_null(data.config_unk_token)},
+                              {"additional_special_tokens", std::move(other_special)},
+                              {"chat_template", chat_template_of(data)}};
+  return config.dump(indent) + '\n';
 }
 
 }  // namespace minimind

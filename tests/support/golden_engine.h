@@ -8,8 +8,8 @@
 #include "runtime/engine/context.h"
 #include "runtime/engine/load_model.h"
 #include "runtime/generate/generate.h"
-#include "runtime/tokenizer/byte_level.h"
 #include "runtime/tokenizer/tokenizer.h"
+#include "runtime/tokenizer/vocabulary.h"
 #include "tests/support/golden.h"
 #include "weights/checkpoint/checkpoint.h"
 

@@ -7,9 +7,9 @@
 #include "runtime/tokenizer/files.h"
 #include "tools/chat/actions.h"
 #include "tools/chat/conversation_file.h"
+#include "tools/options/choose_tokenizer.h"
 #include "tools/options/find_template.h"
 #include "tools/options/generation_limits.h"
-#include "tools/options/load_tokenizer.h"
 #include "tools/terminal/note.h"
 #include "weights/io/output_file.h"
 #include "weights/io/text_file.h"
@@ -84,7 +84,7 @@ ConversationOptions ChatSetup::conversation_options() const {
 
 // What a file holds goes first, and what was named beside it then takes its place.
 void ChatSetup::begin() {
-  if (!options_.run.quiet) warn_of_misfit(tokenizer_, tokenizer_data_.source, engine_.model.config);
+  if (!options_.run.quiet) warn_of_misfit(tokenizer_, engine_.model.config);
   if (!options_.session.empty()) {
     const std::string path = model_path(options_.checkpoint.model);
     identity_ = identify(open_checkpoint(path, options_.checkpoint.open_options()), options_.run.weight_type());

@@ -7,15 +7,15 @@
 #include <memory>
 
 #include "runtime/tokenizer/files.h"
-#include "runtime/tokenizer/write_tokenizer_gguf.h"
-#include "runtime/tokenizer/write_tokenizer_json.h"
+#include "runtime/tokenizer/tokenizer_gguf.h"
+#include "runtime/tokenizer/tokenizer_json.h"
 #include "tools/commands/files_read.h"
 #include "tools/commands/lost_settings.h"
 #include "tools/commands/output_folder.h"
+#include "tools/options/choose_tokenizer.h"
 #include "tools/options/commands.h"
 #include "tools/options/config_fields.h"
 #include "tools/options/load_engine.h"
-#include "tools/options/load_tokenizer.h"
 #include "tools/options/options.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/language.h"
@@ -101,8 +101,8 @@ struct Conversion {
   const ConvertOptions& options;
   const Checkpoint& checkpoint;
   WantedTypes types;
-  std::optional<std::string> tokenizer;  // its path
-  std::vector<std::string> read;         // files that stay as they are, whatever --force says
+  std::optional<TokenizerData> tokenizer;
+  std::vector<std::string> read;  // files that stay as they are, whatever --force says
   std::size_t threads;
 
   void say(std::string_view about, const std::vector<std::string>& facts) const {
@@ -133,7 +133,7 @@ class WatchedWriting {
 
 // What ends a text by the config wins over what the tokenizer says, as it does when the checkpoint itself is run.
 TokenizerData tokenizer_of(const Conversion& conversion) {
-  TokenizerData data = read_tokenizer(*conversion.tokenizer);
+  TokenizerData data = *conversion.tokenizer;
   const std::vector<std::int32_t>& ends = conversion.checkpoint.config.eos_token_id;
   if (conversion.checkpoint.sources.at("eos_token_id").starts_with("assumed")) return data;
   const bool agrees = std::any_of(ends.begin(), ends.end(), [&](std::int32_t id) {
@@ -187,9 +187,8 @@ Written write_pth_file(const Conversion& conversion) {
 
 // Name and text of the files that make up the tokenizer: as they are where there is a tokenizer.json, made from what a
 // GGUF says otherwise.
-std::vector<std::pair<std::string, std::string>> tokenizer_files(const std::string& path) {
-  const TokenizerData data = read_tokenizer(path);
-  const fs::path json = is_folder(path) ? fs::path(path) / "tokenizer.json" : fs::path(path);
+std::vector<std::pair<std::string, std::string>> tokenizer_files(const TokenizerData& data) {
+  const fs::path json = data.source;
   if (json.extension() != ".json") {
     return {{"tokenizer.json", tokenizer_json(data)}, {"tokenizer_config.json", tokenizer_config_json(data)}};
   }
@@ -265,13 +264,14 @@ int run_convert(const ConvertOptions& options) {
   const std::string in = model_path(options.in);
   const Checkpoint checkpoint = open_checkpoint(in, options.checkpoint.open_options());
   if (!options.quiet) print_notes(checkpoint, options.in);
-  const auto tokenizer = options.tokenizer.empty() ? find_tokenizer(in) : std::optional(options.tokenizer);
-  if (tokenizer && !options.quiet) warn_of_misfit(Tokenizer::load(*tokenizer), *tokenizer, checkpoint.config);
+  const auto tokenizer_path = options.tokenizer.empty() ? find_tokenizer(in) : std::optional(options.tokenizer);
+  const auto tokenizer = tokenizer_path ? std::optional(read_tokenizer(*tokenizer_path)) : std::nullopt;
+  if (tokenizer && !options.quiet) warn_of_misfit(Tokenizer(*tokenizer), checkpoint.config);
   const Conversion conversion{.options = options,
                               .checkpoint = checkpoint,
                               .types = types,
                               .tokenizer = tokenizer,
-                              .read = files_read(in, options.checkpoint, checkpoint, tokenizer),
+                              .read = files_read(in, options.checkpoint, checkpoint, tokenizer_path),
                               .threads = options.threads.value_or(default_threads())};
   Written written;
   try {

@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "tools/options/choose_tokenizer.h"
 #include "tools/options/commands.h"
 #include "tools/options/generation_limits.h"
 #include "tools/options/generation_report.h"
 #include "tools/options/load_engine.h"
-#include "tools/options/load_tokenizer.h"
 #include "tools/options/profiling.h"
 #include "tools/options/sampling_options.h"
 #include "tools/options/speculation_options.h"
@@ -159,12 +159,10 @@ int run_generate(const GenerateCommand& options) {
   const bool wants_profile = profile_wanted();
   const Engine engine = load_engine(options.checkpoint, options.run);
   const Config& config = engine.model.config;
-  const auto tokenizer = options.tokens ? load_tokenizer(options.tokenizer, options.checkpoint.model)
+  const auto tokenizer = options.tokens ? optional_tokenizer(options.tokenizer, options.checkpoint.model)
                                         : std::optional(require_tokenizer(options.tokenizer, options.checkpoint.model));
   const std::vector<std::int32_t> prompt = read_prompt(options, tokenizer ? &*tokenizer : nullptr);
-  if (tokenizer && !options.run.quiet) {
-    warn_of_misfit(*tokenizer, require_tokenizer_path(options.tokenizer, options.checkpoint.model), config);
-  }
+  if (tokenizer && !options.run.quiet) warn_of_misfit(*tokenizer, config);
   if (!options.ignore_eos)
     generate_options.end_tokens = end_tokens(engine, tokenizer ? &*tokenizer : nullptr, options.run.quiet);
   const std::size_t positions = context_size(options.context, config, options.run.quiet);

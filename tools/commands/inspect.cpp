@@ -6,9 +6,9 @@
 #include "runtime/tokenizer/tokenizer.h"
 #include "runtime/tokenizer/tokenizer_generation.h"
 #include "tools/commands/fold_tensors.h"
+#include "tools/options/choose_tokenizer.h"
 #include "tools/options/commands.h"
 #include "tools/options/config_fields.h"
-#include "tools/options/load_tokenizer.h"
 #include "tools/options/options.h"
 #include "weights/checkpoint/weights_hash.h"
 #include "weights/gguf/metadata_text.h"
@@ -26,23 +26,10 @@ struct InspectOptions {
   bool tensors = false;
 };
 
-struct TokenizerFacts {
-  std::string path;
-  Tokenizer tokenizer;
-};
-
-std::optional<TokenizerFacts> tokenizer_facts(const InspectOptions& options, const std::string& model) {
-  auto tokenizer = load_tokenizer(options.tokenizer, model);
-  if (!tokenizer) return std::nullopt;
-  return TokenizerFacts{options.tokenizer.empty() ? find_tokenizer(model).value() : options.tokenizer,
-                        std::move(*tokenizer)};
-}
-
-OrderedJson to_json(const TokenizerFacts& facts, const Config& model) {
-  const Tokenizer& tokenizer = facts.tokenizer;
+OrderedJson to_json(const Tokenizer& tokenizer, const Config& model) {
   const auto misfit = tokenizer_misfit(tokenizer, model);
   const auto id_or_null = [](std::optional<std::int32_t> id) { return id ? OrderedJson(*id) : OrderedJson(nullptr); };
-  return {{"path", facts.path},
+  return {{"path", tokenizer.source()},
           {"vocab_size", tokenizer.vocab_size()},
           {"bos_token_id", id_or_null(tokenizer.bos_id())},
           {"eos_token_id", id_or_null(tokenizer.eos_id())},
@@ -80,7 +67,7 @@ OrderedJson to_json(const GgufValue& value) {
   return std::visit([&](const auto& data) { return to_json(data, value); }, value.data);
 }
 
-void print_json(const Checkpoint& checkpoint, const std::optional<TokenizerFacts>& tokenizer) {
+void print_json(const Checkpoint& checkpoint, const std::optional<Tokenizer>& tokenizer) {
   OrderedJson config, sources, tensors = OrderedJson::array(), metadata = OrderedJson::object();
   for (const ConfigField& field : config_fields(checkpoint)) {
     config[field.name] = field.value;
@@ -140,7 +127,7 @@ void print_tensors(const Checkpoint& checkpoint, bool every_one) {
   print_list("changed by LoRA and kept as f32", names);
 }
 
-void print_text(const Checkpoint& checkpoint, const std::optional<TokenizerFacts>& tokenizer, bool every_tensor) {
+void print_text(const Checkpoint& checkpoint, const std::optional<Tokenizer>& tokenizer, bool every_tensor) {
   fmt::print("{}: {}, {:.2f} M parameters, {}\n", checkpoint.path, checkpoint.format,
              1e-6 * static_cast<double>(parameter_count(checkpoint)), stored_types(checkpoint));
   fmt::print("sha256 of the weights as f32: {}\n\n", weights_sha256(checkpoint.tensors));
@@ -150,9 +137,8 @@ void print_text(const Checkpoint& checkpoint, const std::optional<TokenizerFacts
   }
   for (const std::string& line : lora_notes(checkpoint)) fmt::print("\n{}\n", line);
   if (tokenizer) {
-    fmt::print("\ntokenizer {}: {}\n", tokenizer->path, described(tokenizer->tokenizer));
-    if (const auto misfit = tokenizer_misfit(tokenizer->tokenizer, checkpoint.config))
-      fmt::print("  but {}\n", *misfit);
+    fmt::print("\ntokenizer {}: {}\n", tokenizer->source(), described(*tokenizer));
+    if (const auto misfit = tokenizer_misfit(*tokenizer, checkpoint.config)) fmt::print("  but {}\n", *misfit);
   } else {
     fmt::print("\nno tokenizer in the model, beside it, in model/, ../model/ or minimind_tokenizer/ there\n");
   }
@@ -165,8 +151,8 @@ void print_text(const Checkpoint& checkpoint, const std::optional<TokenizerFacts
 int run_inspect(const InspectOptions& options) {
   const std::string path = model_path(options.checkpoint.model);
   const Checkpoint checkpoint = open_checkpoint(path, options.checkpoint.open_options());
-  const auto tokenizer = tokenizer_facts(options, path);
-  if (tokenizer) warn_of_misfit(tokenizer->tokenizer, tokenizer->path, checkpoint.config);
+  const auto tokenizer = optional_tokenizer(options.tokenizer, path);
+  if (tokenizer) warn_of_misfit(*tokenizer, checkpoint.config);
   options.json ? print_json(checkpoint, tokenizer) : print_text(checkpoint, tokenizer, options.tensors);
   return 0;
 }

@@ -14,10 +14,10 @@
 #include "runtime/tokenizer/tokenizer.h"
 #include "tools/commands/score_tokens.h"
 #include "tools/commands/scored_texts.h"
+#include "tools/options/choose_tokenizer.h"
 #include "tools/options/commands.h"
 #include "tools/options/lines.h"
 #include "tools/options/load_engine.h"
-#include "tools/options/load_tokenizer.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/note.h"
 #include "weights/io/error.h"
@@ -122,7 +122,7 @@ Engine load_against(const PerplexityOptions& options, const Engine& model, const
                             model_path(options.checkpoint.model), vocab_size, model_path(*options.against),
                             engine.model.config.vocab_size));
   }
-  const auto its_tokenizer = load_tokenizer("", *options.against);
+  const auto its_tokenizer = optional_tokenizer("", *options.against);
   if (tokenizer && its_tokenizer) check_same_tokens(*tokenizer, *its_tokenizer, *options.against);
   return engine;
 }
@@ -283,11 +283,9 @@ int run_perplexity(const PerplexityOptions& options) {
   check_call(options);
   const Engine model = load_engine(options.checkpoint, options.run);
   const auto tokenizer = options.has_tokens
-                             ? load_tokenizer(options.tokenizer, options.checkpoint.model)
+                             ? optional_tokenizer(options.tokenizer, options.checkpoint.model)
                              : std::optional(require_tokenizer(options.tokenizer, options.checkpoint.model));
-  if (tokenizer && !options.run.quiet) {
-    warn_of_misfit(*tokenizer, require_tokenizer_path(options.tokenizer, options.checkpoint.model), model.model.config);
-  }
+  if (tokenizer && !options.run.quiet) warn_of_misfit(*tokenizer, model.model.config);
   std::optional<Engine> against;
   if (options.against) against.emplace(load_against(options, model, tokenizer));
   const Engine* second = against ? &*against : nullptr;

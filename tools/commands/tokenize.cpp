@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/tokenizer/tokenizer.h"
+#include "tools/options/choose_tokenizer.h"
 #include "tools/options/commands.h"
 #include "tools/options/lines.h"
-#include "tools/options/load_tokenizer.h"
 #include "tools/options/options.h"
 #include "tools/terminal/note.h"
 #include "weights/io/error.h"

@@ -2,9 +2,8 @@
 
 #include <fmt/core.h>
 
-#include "runtime/generate/draft_model.h"
-#include "runtime/generate/prompt_lookup.h"
-#include "tools/options/load_tokenizer.h"
+#include "runtime/generate/speculate.h"
+#include "tools/options/choose_tokenizer.h"
 #include "tools/terminal/language.h"
 #include "weights/io/error.h"
 #include "weights/io/quote.h"
@@ -43,7 +42,7 @@ void check_same_vocabulary(const Engine& engine, const Tokenizer* tokenizer, con
                     draft_path, found, wanted));
   }
   if (!tokenizer) return;
-  const auto draft_tokenizer = load_tokenizer("", draft_path);
+  const auto draft_tokenizer = optional_tokenizer("", draft_path);
   if (draft_tokenizer) check_same_tokens(*tokenizer, *draft_tokenizer, wanted, draft_path);
 }
 

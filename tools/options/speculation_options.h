@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "runtime/generate/drafter.h"
 #include "runtime/generate/generate.h"
+#include "runtime/generate/speculate.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "tools/options/load_engine.h"
 #include "tools/options/options.h"

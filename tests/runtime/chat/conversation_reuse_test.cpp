@@ -4,6 +4,7 @@
 #include <string>
 
 #include "runtime/chat/conversation.h"
+#include "runtime/tokenizer/files.h"
 #include "tests/support/golden_tokenizer.h"
 #include "tests/support/small_chat.h"
 
@@ -14,7 +15,7 @@ namespace {
 constexpr std::size_t tokens_of_a_thought = 12;
 
 void expect_no_prompt_computed_twice(const std::string& version, std::optional<bool> think) {
-  const Tokenizer tokenizer = Tokenizer::load(reference_tokenizers + "/" + version);
+  const Tokenizer tokenizer = load_tokenizer(reference_tokenizers + "/" + version);
   ConversationOptions options;
   options.generate.max_tokens = 20;
   options.generate.end_tokens = {*tokenizer.eos_id()};
@@ -40,7 +41,7 @@ TEST(ConversationReuse, WithMiniMindsTemplatesNoPromptIsComputedTwice) {
 
 TEST(ConversationReuse, TheDemoGoesOnPastItsContext) {
   const std::string folder = MINIMIND_SOURCE_DIR "/weights/demo";
-  const Tokenizer tokenizer = Tokenizer::load(folder);
+  const Tokenizer tokenizer = load_tokenizer(folder);
   const Model model = load_model(open_checkpoint(folder + "/model.pth", {}), WeightType::as_stored, 1);
   const ChatTemplate chat_template = ChatTemplate::of_family(model.config.family, {});
   constexpr std::size_t capacity = 256;

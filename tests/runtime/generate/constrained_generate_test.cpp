@@ -9,6 +9,7 @@
 #include "runtime/generate/generate.h"
 #include "runtime/grammar/gbnf.h"
 #include "runtime/grammar/json_schema.h"
+#include "runtime/tokenizer/files.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "tests/runtime/generate/random_schema.h"
 #include "tests/support/temporary_file.h"
@@ -23,7 +24,7 @@ using Json = nlohmann::ordered_json;
 class ConstrainedGenerate : public testing::Test {
  protected:
   ConstrainedGenerate()
-      : tokenizer_(Tokenizer::load(MINIMIND_SOURCE_DIR "/weights/demo")),
+      : tokenizer_(load_tokenizer(MINIMIND_SOURCE_DIR "/weights/demo")),
         model_(
             load_model(open_checkpoint(MINIMIND_SOURCE_DIR "/weights/demo/model.pth", {}), WeightType::as_stored, 1)),
         forward_(model_, kernels::choose(), 1, 16, capacity) {}

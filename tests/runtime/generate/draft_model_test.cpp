@@ -1,4 +1,4 @@
-#include "runtime/generate/draft_model.h"
+#include "runtime/generate/speculate.h"
 
 #include <gtest/gtest.h>
 

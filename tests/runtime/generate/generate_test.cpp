@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/tokenizer/files.h"
 #include "tests/support/golden_engine.h"
 
 namespace minimind {
@@ -145,7 +146,7 @@ TEST(Generate, ABeginningOfAStopStringIsShownAtTheEnd) {
 
 TEST(Generate, TheProjectsOwnTokenizerSpellsTheGoldenTokens) {
   GoldenEngine engine(distinct_case);
-  const Tokenizer tokenizer = Tokenizer::load(MINIMIND_SOURCE_DIR "/tests/golden_tokenizer");
+  const Tokenizer tokenizer = load_tokenizer(MINIMIND_SOURCE_DIR "/tests/golden_tokenizer");
   const Generated result = run(engine, greedy(8), &tokenizer);
   EXPECT_EQ(result.text, tokenizer.decode(engine.golden.greedy, true));
   ASSERT_GT(result.text.size(), 4u);

@@ -10,13 +10,14 @@
 
 #include "runtime/grammar/gbnf.h"
 #include "runtime/grammar/state.h"
+#include "runtime/tokenizer/files.h"
 #include "runtime/tokenizer/tokenizer.h"
 
 namespace minimind {
 namespace {
 
 TEST(GrammarConstraint, AllowsTheTokensWhoseTextsTheGrammarAllows) {
-  const Tokenizer tokenizer = Tokenizer::load(MINIMIND_SOURCE_DIR "/weights/demo");
+  const Tokenizer tokenizer = load_tokenizer(MINIMIND_SOURCE_DIR "/weights/demo");
   const auto grammar = std::make_shared<const Grammar>(
       parse_grammar("root ::= ([一-龥]{1,4} [，。] \"\\n\"?){2,} | \"{\" [^}]{0,3} \"}\"", "g.gbnf"));
   const std::vector<std::int32_t> end{*tokenizer.eos_id()};
@@ -40,7 +41,7 @@ TEST(GrammarConstraint, AllowsTheTokensWhoseTextsTheGrammarAllows) {
 }
 
 TEST(GrammarConstraint, LeavesRoomToComeToTheEnd) {
-  const Tokenizer tokenizer = Tokenizer::load(MINIMIND_SOURCE_DIR "/weights/demo");
+  const Tokenizer tokenizer = load_tokenizer(MINIMIND_SOURCE_DIR "/weights/demo");
   const auto grammar = std::make_shared<const Grammar>(parse_grammar("root ::= \"(\" [a-z]* \"))\"", "g.gbnf"));
   const std::int32_t open = tokenizer.encode("(").front(), a = tokenizer.encode("a").front(),
                      close = tokenizer.encode(")").front();

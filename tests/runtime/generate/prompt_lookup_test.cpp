@@ -1,4 +1,4 @@
-#include "runtime/generate/prompt_lookup.h"
+#include "runtime/generate/speculate.h"
 
 #include <gtest/gtest.h>
 

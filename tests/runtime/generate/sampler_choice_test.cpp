@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/generate/sampler.h"
+#include "runtime/tokenizer/files.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "tests/support/temporary_file.h"
 #include "weights/io/error.h"
@@ -147,7 +148,7 @@ TEST(Sampler, DryStandsWithThePenaltiesAndSeesThePrompt) {
 }
 
 TEST(Sampler, DryBreaksAtTheTextsOfTokens) {
-  const Tokenizer tokenizer = Tokenizer::load(MINIMIND_SOURCE_DIR "/weights/demo");
+  const Tokenizer tokenizer = load_tokenizer(MINIMIND_SOURCE_DIR "/weights/demo");
   const std::vector<std::int32_t> ids = tokenizer.encode("山水\n山水");
   SamplingOptions options = plain();
   options.temperature = 0;

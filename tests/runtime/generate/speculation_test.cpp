@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/generate/draft_model.h"
-#include "runtime/generate/prompt_lookup.h"
+#include "runtime/generate/speculate.h"
 #include "runtime/grammar/gbnf.h"
+#include "runtime/tokenizer/files.h"
 #include "tests/support/golden_engine.h"
 
 namespace minimind {
@@ -150,7 +150,7 @@ TEST_P(GoldenSpeculation, TheTextIsTheSameWithAnyDrafterAndSeed) {
 class DemoSpeculation : public testing::Test {
  protected:
   DemoSpeculation()
-      : tokenizer_(Tokenizer::load(MINIMIND_SOURCE_DIR "/weights/demo")),
+      : tokenizer_(load_tokenizer(MINIMIND_SOURCE_DIR "/weights/demo")),
         model_(
             load_model(open_checkpoint(MINIMIND_SOURCE_DIR "/weights/demo/model.pth", {}), WeightType::as_stored, 1)) {}
 

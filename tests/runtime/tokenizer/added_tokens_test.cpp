@@ -1,4 +1,4 @@
-#include "runtime/tokenizer/added_tokens.h"
+#include "runtime/tokenizer/tokenizer_data.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/tokenizer/pre_tokenizer.h"
+#include "runtime/tokenizer/bpe.h"
 
 #include <gtest/gtest.h>
 

@@ -10,14 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/tokenizer/byte_level.h"
 #include "runtime/tokenizer/files.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "runtime/tokenizer/tokenizer_json.h"
-#include "runtime/tokenizer/write_tokenizer_gguf.h"
+#include "runtime/tokenizer/vocabulary.h"
 #include "tests/support/golden_tokenizer.h"
 #include "tests/support/temporary_folder.h"
-#include "tools/options/load_tokenizer.h"
+#include "tools/options/choose_tokenizer.h"
 #include "weights/checkpoint/checkpoint.h"
 #include "weights/gguf/writer.h"
 
@@ -393,10 +392,10 @@ TEST(TokenizerGguf, AFileOfLlamaCppsConverterIsReadAsItsTypesSay) {
 TEST(TokenizerGguf, IsLoadedFromTheFileByItsContent) {
   const TemporaryFolder folder;
   const std::string path = write_file(folder, "renamed.bin", metadata_of(read_tokenizer_json(own_tokenizer), own_rows));
-  expect_golden(Tokenizer::load(path), own_tokenizer + "/golden.jsonl");
+  expect_golden(load_tokenizer(path), own_tokenizer + "/golden.jsonl");
   EXPECT_EQ(find_tokenizer(path), path);
-  EXPECT_EQ(require_tokenizer("", path).vocab_size(), Tokenizer::load(own_tokenizer).vocab_size());
-  EXPECT_TRUE(load_tokenizer(path, "no such model").has_value());
+  EXPECT_EQ(require_tokenizer("", path).vocab_size(), load_tokenizer(own_tokenizer).vocab_size());
+  EXPECT_TRUE(optional_tokenizer(path, "no such model").has_value());
 }
 
 TEST(TokenizerGguf, DamagedFilesAreRefusedOrLoadButNeverCrash) {
@@ -412,7 +411,7 @@ TEST(TokenizerGguf, DamagedFilesAreRefusedOrLoadButNeverCrash) {
       damaged[random() % damaged.size()] = static_cast<char>(random() % 3 == 0 ? 255 : random() % 256);
     }
     const std::string path = folder.write("model.gguf", damaged);
-    const std::string error = error_of([&] { Tokenizer::load(path).encode("abc <s> xyz"); });
+    const std::string error = error_of([&] { load_tokenizer(path).encode("abc <s> xyz"); });
     EXPECT_TRUE(error.empty() || error.starts_with(path) || !damaged.starts_with("GGUF")) << error;
     refused += error.empty() ? 0 : 1;
   }
@@ -435,7 +434,7 @@ TEST(TokenizerGguf, AGgufWithoutATokenizerHasItBesideIt) {
   const std::string beside = folder.write("tokenizer.json", "{}");
   EXPECT_EQ(find_tokenizer(none), beside);
   EXPECT_EQ(find_tokenizer(absent), beside);
-  EXPECT_EQ(error_of([&] { Tokenizer::load(absent); }),
+  EXPECT_EQ(error_of([&] { load_tokenizer(absent); }),
             absent +
                 ": tokenizer.ggml.model: found nothing, expected a tokenizer; give the model's tokenizer.json with "
                 "--tokenizer");
@@ -449,8 +448,8 @@ TEST(TokenizerGguf, OfAnotherKindIsRefusedWhereItIsNeededAndDoneWithoutWhereNot)
   const std::string path = write_file(folder, "model.gguf", metadata);
   EXPECT_EQ(find_tokenizer(path), path);
   EXPECT_NE(error_of([&] { require_tokenizer("", path); }).find("found 'llama', expected 'gpt2'"), std::string::npos);
-  EXPECT_FALSE(load_tokenizer("", path).has_value());
-  EXPECT_TRUE(load_tokenizer(own_tokenizer, path).has_value());
+  EXPECT_FALSE(optional_tokenizer("", path).has_value());
+  EXPECT_TRUE(optional_tokenizer(own_tokenizer, path).has_value());
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <random>
 #include <string>
 
+#include "runtime/tokenizer/files.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "weights/io/error.h"
 
@@ -42,7 +43,7 @@ class TokenizerJson : public testing::Test {
   std::string error_of(const std::string& text, const std::string& named_file = "tokenizer.json") const {
     write("tokenizer.json", text);
     try {
-      Tokenizer::load(folder_.string());
+      load_tokenizer(folder_.string());
     } catch (const Error& error) {
       const std::string message = error.what();
       const std::string path = (folder_ / named_file).string() + ": ";
@@ -157,10 +158,10 @@ TEST_F(TokenizerJson, ReadsWhatThePostProcessorPutsAroundAText) {
       {bert, {300}, {302}},
       {roberta, {300}, {302}},
   };
-  const Ids text = Tokenizer::load(own_folder).encode("Hello, 你好");
+  const Ids text = load_tokenizer(own_folder).encode("Hello, 你好");
   for (const auto& [processor, before, after] : cases) {
     ASSERT_EQ(error_with("/post_processor", processor), "no error") << processor;
-    const Tokenizer tokenizer = Tokenizer::load(folder_.string());
+    const Tokenizer tokenizer = load_tokenizer(folder_.string());
     EXPECT_EQ(tokenizer.before_text(), before) << processor;
     EXPECT_EQ(tokenizer.after_text(), after) << processor;
     EXPECT_EQ(tokenizer.encode("Hello, 你好"), text) << processor;
@@ -282,7 +283,7 @@ TEST_F(TokenizerJson, RefusesABrokenConfigBesideIt) {
 
 TEST_F(TokenizerJson, SaysWhichFileIsMissing) {
   try {
-    Tokenizer::load(folder_.string());
+    load_tokenizer(folder_.string());
     FAIL() << "loaded from an empty folder";
   } catch (const Error& error) {
     EXPECT_EQ(error.what(), (folder_ / "tokenizer.json").string() + ": cannot be opened: No such file or directory");

@@ -1,4 +1,5 @@
 #include "runtime/tokenizer/tokenizer.h"
+#include "runtime/tokenizer/files.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +9,7 @@
 #include <vector>
 
 #include "runtime/text/utf8.h"
-#include "runtime/tokenizer/byte_level.h"
+#include "runtime/tokenizer/vocabulary.h"
 #include "tests/support/golden_tokenizer.h"
 #include "weights/io/error.h"
 
@@ -44,13 +45,13 @@ std::string error_of(const TokenizerData& data) {
 }
 
 TEST(Tokenizer, EncodesAndDecodesAsHuggingFaceTokenizers) {
-  expect_golden(Tokenizer::load(own_folder), own_folder + "/golden.jsonl");
+  expect_golden(load_tokenizer(own_folder), own_folder + "/golden.jsonl");
 }
 
 TEST(Tokenizer, EncodesAndDecodesMiniMindsVocabulariesAsHuggingFaceTokenizers) {
   if (!std::filesystem::exists(reference_folder)) GTEST_SKIP() << reference_folder << " is not here";
   for (const std::string version : {"v1", "v2", "v3"}) {
-    const Tokenizer tokenizer = Tokenizer::load(reference_folder + "/" + version);
+    const Tokenizer tokenizer = load_tokenizer(reference_folder + "/" + version);
     expect_golden(tokenizer, reference_folder + "/" + version + "/golden.jsonl");
     expect_golden(tokenizer, reference_folder + "/" + version + "/decode_golden.jsonl");
     EXPECT_EQ(tokenizer.vocab_size(), 6400u);
@@ -61,7 +62,7 @@ TEST(Tokenizer, EncodesAndDecodesMiniMindsVocabulariesAsHuggingFaceTokenizers) {
 }
 
 TEST(Tokenizer, TellsWhatItsTokensAre) {
-  const Tokenizer tokenizer = Tokenizer::load(own_folder);
+  const Tokenizer tokenizer = load_tokenizer(own_folder);
   EXPECT_EQ(tokenizer.vocab_size(), 426u);
   EXPECT_EQ(tokenizer.bos_id(), 1);
   EXPECT_EQ(tokenizer.eos_id(), 0);
@@ -79,7 +80,7 @@ TEST(Tokenizer, TellsWhatItsTokensAre) {
 }
 
 TEST(Tokenizer, IdsWithoutATokenAreKnownAndLeftOut) {
-  const Tokenizer tokenizer = Tokenizer::load(own_folder);
+  const Tokenizer tokenizer = load_tokenizer(own_folder);
   for (const std::int32_t id : {-1, 426, 1 << 30, INT32_MIN}) {
     EXPECT_FALSE(tokenizer.has(id));
     EXPECT_FALSE(tokenizer.is_special(id));
@@ -100,7 +101,7 @@ TEST(Tokenizer, TokenBytesInAStreamGiveTheDecodedText) {
 }
 
 TEST(Tokenizer, EncodesBrokenUtf8AsReplacementCharacters) {
-  const Tokenizer tokenizer = Tokenizer::load(own_folder);
+  const Tokenizer tokenizer = load_tokenizer(own_folder);
   EXPECT_EQ(tokenizer.encode("a\xE4\xBD b\xFF\xC3"), tokenizer.encode("a\uFFFD b\uFFFD\uFFFD"));
 }
 
@@ -154,7 +155,7 @@ TEST(Tokenizer, ATokenOutsideTheByteAlphabetStandsForItsOwnText) {
 }
 
 TEST(Tokenizer, EncodesAMegabyteOfOneWord) {
-  const Tokenizer tokenizer = Tokenizer::load(own_folder);
+  const Tokenizer tokenizer = load_tokenizer(own_folder);
   for (const std::string unit : {"a", " ", "\n", "我们的", "😀"}) {
     std::string text;
     while (text.size() < (1 << 20)) text += unit;

@@ -1,4 +1,4 @@
-#include "runtime/tokenizer/write_tokenizer_json.h"
+#include "runtime/tokenizer/tokenizer_json.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "runtime/tokenizer/tokenizer_json.h"
 #include "tests/support/golden_tokenizer.h"
 #include "tests/support/temporary_folder.h"
 

@@ -1,13 +1,46 @@
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
-#include "runtime/generate/drafter.h"
+#include "runtime/engine/context.h"
+#include "runtime/engine/forward.h"
 
 namespace minimind {
+
+// Guesses how a text goes on, for less than the model takes to compute it. A wrong guess costs time and nothing else:
+// generate() takes of a draft what it would have drawn itself.
+class Drafter {
+ public:
+  virtual ~Drafter() = default;
+
+  // Up to `most` tokens of the vocabulary that may follow `tokens`, which are all of the text so far, the prompt with
+  // what was generated, and at least one; none where it has no idea, or once `interrupted` is set. Any text may come
+  // after any other; it is quick where most of it came before. Valid until the next call.
+  virtual std::span<const std::int32_t> draft(std::span<const std::int32_t> tokens, std::size_t most,
+                                              const std::atomic<bool>& interrupted) = 0;
+};
+
+// A smaller model that guesses what a larger one of the same vocabulary will say (Leviathan et al., arXiv:2211.17192):
+// always its likeliest token. It keeps a context of its own and computes only what is new to it.
+class DraftModel final : public Drafter {
+ public:
+  // Drafts nothing for texts longer than the context, which must fit `forward`.
+  DraftModel(Forward forward, Context context);
+
+  std::span<const std::int32_t> draft(std::span<const std::int32_t> tokens, std::size_t most,
+                                      const std::atomic<bool>& interrupted) override;
+
+ private:
+  Forward forward_;
+  Context context_;
+  std::vector<float> logits_;  // [vocab]
+  std::vector<std::int32_t> drafts_;
+};
 
 // Prompt lookup (Saxena, github.com/apoorvumang/prompt-lookup-decoding): what the text ends with has often been there
 // before, in a quotation, a name or code that is edited; then it may go on as it did then. Of earlier occurrences the

@@ -1,7 +1,8 @@
-#include "tools/options/load_tokenizer.h"
+#include "tools/options/choose_tokenizer.h"
 
 #include <fmt/core.h>
 
+#include "runtime/tokenizer/files.h"
 #include "runtime/tokenizer/tokenizer_generation.h"
 #include "tools/options/options.h"
 #include "tools/terminal/note.h"
@@ -21,21 +22,22 @@ std::string require_tokenizer_path(const std::string& given, const std::string& 
 }
 
 Tokenizer require_tokenizer(const std::string& given, const std::string& model) {
-  return Tokenizer::load(require_tokenizer_path(given, model));
+  return load_tokenizer(require_tokenizer_path(given, model));
 }
 
-void warn_of_misfit(const Tokenizer& tokenizer, const std::string& path, const Config& config) {
+void warn_of_misfit(const Tokenizer& tokenizer, const Config& config) {
   if (const auto misfit = tokenizer_misfit(tokenizer, config)) {
-    note("{}: {}; text will be nonsense, so name the model's own with --tokenizer", path, translated_sentence(*misfit));
+    note("{}: {}; text will be nonsense, so name the model's own with --tokenizer", tokenizer.source(),
+         translated_sentence(*misfit));
   }
 }
 
-std::optional<Tokenizer> load_tokenizer(const std::string& given, const std::string& model) {
-  if (!given.empty()) return Tokenizer::load(given);
+std::optional<Tokenizer> optional_tokenizer(const std::string& given, const std::string& model) {
+  if (!given.empty()) return load_tokenizer(given);
   const auto found = find_tokenizer(model_path(model));
   if (!found) return std::nullopt;
   try {
-    return Tokenizer::load(*found);
+    return load_tokenizer(*found);
   } catch (const Error& error) {
     if (!is_gguf(*found)) throw;
     note("{}", error.what());
