@@ -43,10 +43,6 @@ std::optional<Value> own_attribute(Context& context, const Value& subject, std::
     Value value = static_cast<Loop*>(loop)->attribute(context, name);
     return value.is_undefined() && name != "previtem" && name != "nextitem" ? std::nullopt : std::optional(value);
   }
-  if (const List* const group = subject.list(); group && group->is_group) {
-    if (name == "grouper") return group->items[0];
-    if (name == "list") return group->items[1];
-  }
   if (subject.object(Object::Kind::macro) || subject.object(Object::Kind::function) || subject.method()) {
     throw Failure("attributes of functions are not supported");
   }
@@ -212,25 +208,12 @@ Value Loop::attribute(Context& context, std::string_view name) {
   if (name == "length") return length(context);
   if (name == "revindex") return length(context) - index0;
   if (name == "revindex0") return length(context) - index0 - 1;
-  if (name == "depth") return std::int64_t{1};
-  if (name == "depth0") return std::int64_t{0};
   if (name == "previtem") return index0 > 0 ? *previous_ : make_undefined("there is no previous item");
   if (name == "nextitem") return peek() ? *peek() : make_undefined("there is no next item");
-  return make_undefined("a loop has no attribute '" + std::string(name) + "'");
-}
-
-bool Loop::changed(Context& context, const std::vector<Value>& values) {
-  const auto same = [&](const Value& a, const Value& b) { return equal(a, b, context.budget); };
-  if (last_changed_ && std::equal(last_changed_->begin(), last_changed_->end(), values.begin(), values.end(), same)) {
-    return false;
+  if (name == "depth" || name == "depth0" || name == "cycle" || name == "changed") {
+    throw Failure("loop." + std::string(name) + " is not supported");
   }
-  last_changed_ = values;
-  return true;
-}
-
-Value Loop::cycle(const std::vector<Value>& values) const {
-  if (values.empty()) throw Failure("loop.cycle wants something to cycle through");
-  return values[static_cast<std::size_t>(index0) % values.size()];
+  return make_undefined("a loop has no attribute '" + std::string(name) + "'");
 }
 
 AttributePath::AttributePath(const Value* attribute, std::optional<Value> if_undefined)

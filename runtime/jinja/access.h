@@ -42,8 +42,6 @@ struct Loop : Object {
 
   // Undefined for a name that is no attribute.
   Value attribute(Context& context, std::string_view name);
-  bool changed(Context& context, const std::vector<Value>& values);
-  Value cycle(const std::vector<Value>& values) const;
 
   std::int64_t index0 = -1;
 
@@ -54,7 +52,6 @@ struct Loop : Object {
   std::optional<std::size_t> size_;
   Items items_;
   std::optional<Value> next_, current_, previous_;
-  std::optional<std::vector<Value>> last_changed_;
 };
 
 }  // namespace minimind::jinja

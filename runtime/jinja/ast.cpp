@@ -26,7 +26,6 @@ void adopt_arguments(Expression& parent, ArgumentExpressions arguments) {
   for (const auto& argument : arguments.positional) raise_over(parent, argument);
   for (const auto& [name, argument] : arguments.keywords) raise_over(parent, argument);
   raise_over(parent, arguments.list);
-  raise_over(parent, arguments.mapping);
   parent.arguments = std::move(arguments);
 }
 

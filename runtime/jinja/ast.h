@@ -59,7 +59,6 @@ enum class Operator {
   divide,
   floor_divide,
   modulo,
-  power,
   negate,
   plus,
   logical_not,
@@ -81,8 +80,7 @@ using ExpressionPtr = std::unique_ptr<Expression>;
 struct ArgumentExpressions {
   std::vector<ExpressionPtr> positional;
   std::vector<std::pair<std::string, ExpressionPtr>> keywords;
-  ExpressionPtr list;     // *list
-  ExpressionPtr mapping;  // **mapping
+  ExpressionPtr list;  // *list
 };
 
 struct Expression {
@@ -114,14 +112,13 @@ ExpressionPtr make_expression(ExpressionKind kind, std::size_t offset, Children.
 }
 
 enum class StatementKind {
-  text,          // value
+  text,
   output,        // expressions
   set,           // target, value
   set_block,     // target, scope, body, value: filters around `captured` or null
   filter_block,  // value, scope, body
   if_block,      // expressions: the conditions; bodies: one each, and one more for else
   for_loop,
-  with_block,  // targets, expressions, scope, bodies[0]
   macro,       // name, target, function
   call_block,  // value: the call; function
   generation,  // function
@@ -144,14 +141,15 @@ struct Function {
   Body body;
   Scope scope;
   std::size_t slots = 0;
-  std::optional<Variable> caller, keywords, positional;  // where the body uses caller, kwargs and varargs
+  bool mentions_caller = false;
+  std::optional<Variable> caller;  // where the body uses caller
 };
 
 struct ForLoop {
   ExpressionPtr target, iterable, condition;  // condition may be null
   Body body, else_body;
   Scope scope, else_scope;
-  std::optional<Variable> loop;    // where the body uses `loop`
+  Variable loop;
   ExpressionPtr condition_target;  // the target again, as a variable of the condition, which has its own frame
   Scope condition_scope;
   std::size_t condition_slots = 0;
@@ -165,7 +163,6 @@ struct Statement {
   ExpressionPtr target;
   ExpressionPtr value;
   std::string text;  // of `text`
-  std::vector<ExpressionPtr> targets;
   std::vector<ExpressionPtr> expressions;
   std::vector<Body> bodies;
   Scope scope;

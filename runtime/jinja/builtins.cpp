@@ -81,12 +81,6 @@ Value choose(Context& context, const Value& subject, const Arguments& arguments)
   });
 }
 
-Value attribute(Context& context, const Value& subject, const Bound& arguments) {
-  const std::string& name = string_argument(arguments.at(0), "the name of an attribute").bytes;
-  if (!subject.dict() || find_method(subject, name).exists) return attribute_of(context, subject, name);
-  return make_undefined("a mapping has no attribute " + quote(name));
-}
-
 const std::vector<Builtin>& selecting_filters() {
   static const std::vector<Builtin> table = {
       {"map", {}, 0, nullptr, map},
@@ -94,7 +88,6 @@ const std::vector<Builtin>& selecting_filters() {
       {"reject", {}, 0, nullptr, choose<false, false>},
       {"selectattr", {}, 0, nullptr, choose<true, true>},
       {"rejectattr", {}, 0, nullptr, choose<false, true>},
-      {"attr", {"name"}, 1, attribute},
   };
   return table;
 }
@@ -117,40 +110,8 @@ Value is_divisible(Context& context, const Value& subject, const Bound& argument
   return equal(remainder(context, subject, arguments.at(0)), std::int64_t{0}, context.budget);
 }
 
-Value is_same(Context&, const Value& subject, const Bound& arguments) {
-  const Value& other = arguments.at(0);
-  if (subject.is_none() || other.is_none()) return subject.is_none() && other.is_none();
-  if (subject.is_bool() || other.is_bool()) {
-    return subject.is_bool() && other.is_bool() && subject.truth() == other.truth();
-  }
-  const bool of_unknown_identity = (subject.text() && other.text()) || (subject.is_number() && other.is_number());
-  if (of_unknown_identity) throw Failure("'sameas' of texts or numbers is not supported: compare them with ==");
-  return subject.identity() != nullptr && subject.identity() == other.identity();
-}
-
-Value is_callable(Context&, const Value& subject, const Bound&) {
-  return subject.is_undefined() || subject.method() || subject.object(Object::Kind::macro) ||
-         subject.object(Object::Kind::function) || subject.object(Object::Kind::loop);
-}
-
 Value is_sequence(Context&, const Value& subject, const Bound&) {
   return subject.is_undefined() || subject.text() || subject.list() || subject.dict() || subject.range();
-}
-
-// The name of a filter or test is looked up in a Python dict.
-void require_hashable_name(const Value& value) {
-  const bool is_list = value.list() && !value.list()->is_tuple;
-  if (is_list || value.dict() || value.view()) throw Failure("the name looked for is " + value.kind_name());
-}
-
-Value names_filter(Context&, const Value& subject, const Bound&) {
-  require_hashable_name(subject);
-  return subject.text() && is_filter(subject.text()->bytes);
-}
-
-Value names_test(Context&, const Value& subject, const Bound&) {
-  require_hashable_name(subject);
-  return subject.text() && is_test(subject.text()->bytes);
 }
 
 template <bool wanted>
@@ -171,15 +132,7 @@ constexpr Run is_float = [](Context&, const Value& s, const Bound&) -> Value { r
 constexpr Run is_number = [](Context&, const Value& s, const Bound&) -> Value { return s.is_number(); };
 constexpr Run is_string = [](Context&, const Value& s, const Bound&) -> Value { return s.text() != nullptr; };
 constexpr Run is_mapping = [](Context&, const Value& s, const Bound&) -> Value { return s.dict() != nullptr; };
-constexpr Run is_escaped = [](Context&, const Value& s, const Bound&) -> Value { return s.text() && s.text()->markup; };
 constexpr Run can_iterate = [](Context&, const Value& s, const Bound&) -> Value { return is_iterable(s); };
-constexpr Run is_in_lower_case = [](Context& context, const Value& s, const Bound&) -> Value {
-  return is_lower(shown(s, context.budget));
-};
-constexpr Run is_in_upper_case = [](Context& context, const Value& s, const Bound&) -> Value {
-  return is_upper(shown(s, context.budget));
-};
-
 const std::vector<Builtin>& tests() {
   static const std::vector<Builtin> table = {
       {"odd", {}, 0, is_of_parity<1>},
@@ -198,13 +151,6 @@ const std::vector<Builtin>& tests() {
       {"mapping", {}, 0, is_mapping},
       {"sequence", {}, 0, is_sequence},
       {"iterable", {}, 0, can_iterate},
-      {"callable", {}, 0, is_callable},
-      {"escaped", {}, 0, is_escaped},
-      {"lower", {}, 0, is_in_lower_case},
-      {"upper", {}, 0, is_in_upper_case},
-      {"sameas", {"other"}, 1, is_same},
-      {"filter", {}, 0, names_filter},
-      {"test", {}, 0, names_test},
       {"in", {"seq"}, 1, compares<Operator::in>},
       {"==", {"b"}, 1, compares<Operator::equal>},
       {"eq", {"b"}, 1, compares<Operator::equal>},
@@ -226,8 +172,11 @@ const std::vector<Builtin>& tests() {
 }
 
 // What Jinja2 has besides.
-constexpr std::array unsupported_filters = {"filesizeformat", "forceescape", "pprint",   "random", "striptags",
-                                            "urlencode",      "urlize",      "wordwrap", "xmlattr"};
+constexpr std::array unsupported_filters = {
+    "abs",     "attr",     "batch",     "center", "e",         "escape",   "filesizeformat", "forceescape",
+    "groupby", "max",      "min",       "pprint", "random",    "round",    "slice",          "striptags",
+    "sum",     "truncate", "urlencode", "urlize", "wordcount", "wordwrap", "xmlattr"};
+constexpr std::array unsupported_tests = {"callable", "escaped", "filter", "lower", "sameas", "test", "upper"};
 
 const Builtin* find_filter(std::string_view name) {
   for (const auto* const table : {&text_filters(), &number_filters(), &sequence_filters(), &selecting_filters()}) {
@@ -236,14 +185,17 @@ const Builtin* find_filter(std::string_view name) {
   return nullptr;
 }
 
+template <std::size_t n>
+bool is_listed(std::string_view name, const std::array<const char*, n>& names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 std::string no_filter(std::string_view name) {
-  const bool known =
-      std::find(unsupported_filters.begin(), unsupported_filters.end(), name) != unsupported_filters.end();
-  return (known ? "unsupported filter " : "unknown filter ") + quote(name);
+  return (is_listed(name, unsupported_filters) ? "unsupported filter " : "unknown filter ") + quote(name);
 }
 
 std::string no_test(std::string_view name) {
-  return "unknown test " + quote(name);
+  return (is_listed(name, unsupported_tests) ? "unsupported test " : "unknown test ") + quote(name);
 }
 
 }  // namespace
@@ -266,13 +218,6 @@ bool apply_test(Context& context, std::string_view name, const Value& subject, c
   const Builtin* const test = find_in(tests(), name);
   if (!test) throw Failure(no_test(name));
   return run_builtin(context, *test, subject, arguments).truth();
-}
-
-bool is_filter(std::string_view name) {
-  return find_filter(name) != nullptr;
-}
-bool is_test(std::string_view name) {
-  return find_in(tests(), name) != nullptr;
 }
 
 }  // namespace minimind::jinja

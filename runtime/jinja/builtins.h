@@ -16,8 +16,4 @@ void require_test(std::string_view name, std::size_t offset);
 Value apply_filter(Context& context, std::string_view name, const Value& subject, const Arguments& arguments);
 bool apply_test(Context& context, std::string_view name, const Value& subject, const Arguments& arguments);
 
-// Whether there is a filter or a test of that name here, for the tests `filter` and `test`.
-bool is_filter(std::string_view name);
-bool is_test(std::string_view name);
-
 }  // namespace minimind::jinja

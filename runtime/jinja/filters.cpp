@@ -59,11 +59,6 @@ Value safe(Context& context, const Value& subject, const Bound&) {
   return markup(context, shown(subject, context.budget));
 }
 
-Value escape(Context& context, const Value& subject, const Bound&) {
-  if (subject.text() && subject.text()->markup) return subject;
-  return markup(context, escaped_html(shown(subject, context.budget)));
-}
-
 std::string indentation(Context& context, const Value* width) {
   if (!width) return "    ";
   if (const Text* const text = width->text()) return text->bytes;
@@ -90,59 +85,10 @@ Value indent(Context& context, const Value& subject, const Bound& arguments) {
   return make_text(std::move(result), context.budget);
 }
 
-Value center(Context& context, const Value& subject, const Bound& arguments) {
-  const std::string text = text_argument(context, subject);
-  const std::int64_t width = arguments.get(0) ? integer_argument(arguments.at(0), "the width") : 80;
-  const std::int64_t padding = width - static_cast<std::int64_t>(count_characters(text));
-  if (padding <= 0) return make_text(text, context.budget);
-  context.budget.make(static_cast<std::size_t>(padding));
-  const auto left = static_cast<std::size_t>(padding / 2 + (padding & width & 1));
-  return make_text(std::string(left, ' ') + text + std::string(static_cast<std::size_t>(padding) - left, ' '),
-                   context.budget);
-}
-
 Value format(Context& context, const Value& subject, const Arguments& arguments) {
   const Text text(text_argument(context, subject));
-  if (arguments.keywords.empty()) return formatted(context, text, make_tuple(arguments.positional, context.budget));
-  if (!arguments.positional.empty()) throw Failure("a format takes named arguments or others, not both");
-  Dict named;
-  for (const auto& [name, value] : arguments.keywords) named.set(name, value);
-  return formatted(context, text, make_dict(std::move(named), context.budget));
-}
-
-Value count_words(Context& context, const Value& subject, const Bound&) {
-  const std::string text = text_argument(context, subject);
-  context.budget.map_case(text.size());
-  std::int64_t count = 0;
-  bool in_word = false;
-  for (std::size_t at = 0; at < text.size();) {
-    const Utf8Char character = first_utf8(std::string_view(text).substr(at));
-    const bool was_in_word = std::exchange(in_word, is_python_word(character.code_point));
-    count += in_word && !was_in_word ? 1 : 0;
-    at += character.size;
-  }
-  return count;
-}
-
-Value truncate(Context& context, const Value& subject, const Bound& arguments) {
-  const auto number = [&](std::size_t parameter, std::int64_t if_absent, std::string_view what) {
-    const Value* const given = arguments.get(parameter);
-    return given ? integer_argument(*given, what) : if_absent;
-  };
-  const std::int64_t length = number(0, 255, "the length");
-  const bool cuts_words = arguments.get(1) && arguments.at(1).truth();
-  const Text end = arguments.get(2) ? string_argument(arguments.at(2), "the end") : Text("...");
-  const bool has_leeway = arguments.get(3) && !arguments.at(3).is_none();
-  const std::int64_t leeway = has_leeway ? number(3, 0, "the leeway") : 5;
-  if (length < static_cast<std::int64_t>(end.length)) throw Failure("the length is less than that of the end");
-  if (leeway < 0) throw Failure("the leeway is negative");
-  const auto size = size_of(subject);
-  if (size && static_cast<std::int64_t>(*size) - length <= leeway) return subject;
-  const Text& text = string_argument(subject, "what to truncate");
-  const auto kept = static_cast<std::size_t>(length) - end.length;
-  std::string result = text.bytes.substr(0, byte_of_character(text.bytes, kept));
-  if (!cuts_words) result.resize(std::min(result.rfind(' '), result.size()));
-  return make_text(result + end.bytes, context.budget);
+  if (!arguments.keywords.empty()) throw Failure("a format with names is not supported");
+  return formatted(context, text, make_tuple(arguments.positional, context.budget));
 }
 
 JsonStyle json_style(const Bound& arguments, Budget& budget) {
@@ -190,13 +136,8 @@ const std::vector<Builtin>& text_filters() {
       {"replace", {"old", "new", "count"}, 2, replace_in_shown},
       {"string", {}, 0, string},
       {"safe", {}, 0, safe},
-      {"escape", {}, 0, escape},
-      {"e", {}, 0, escape},
       {"indent", {"width", "first", "blank"}, 0, indent},
-      {"center", {"width"}, 0, center},
       {"format", {}, 0, nullptr, format},
-      {"wordcount", {}, 0, count_words},
-      {"truncate", {"length", "killwords", "end", "leeway"}, 0, truncate},
       {"tojson", {"ensure_ascii", "indent", "separators", "sort_keys"}, 0, tojson},
       {"default", {"default_value", "boolean"}, 0, if_undefined},
       {"d", {"default_value", "boolean"}, 0, if_undefined},
@@ -207,14 +148,6 @@ const std::vector<Builtin>& text_filters() {
 // The filters that make numbers.
 
 namespace {
-
-Value absolute(Context&, const Value& subject, const Bound&) {
-  if (const auto* const number = subject.get_if<double>()) return std::fabs(*number);
-  const auto integer = subject.integer();
-  require_defined(subject);
-  if (!integer) throw Failure(subject.kind_name() + " has no absolute value");
-  return *integer < 0 ? negated(*integer) : Value(*integer);
-}
 
 // The text without space around it. What has no ASCII digits is no number, unless the digits of another script make
 // one.
@@ -248,35 +181,19 @@ std::optional<std::string> plain_digits(std::string_view text) {
   return digits;
 }
 
-// int(text, base), nothing where Python raises ValueError.
-std::optional<std::int64_t> parse_integer(std::string_view text, std::int64_t base) {
-  const bool negative = text.starts_with('-');
-  if (negative || text.starts_with('+')) text.remove_prefix(1);
-  const auto prefix_base = [&]() -> std::int64_t {
-    if (text.size() < 2 || text[0] != '0') return 0;
-    const char letter = static_cast<char>(text[1] | 0x20);
-    return letter == 'x' ? 16 : letter == 'o' ? 8 : letter == 'b' ? 2 : 0;
-  }();
-  if (prefix_base != 0 && (base == prefix_base || base == 0)) {
-    base = prefix_base;
-    text.remove_prefix(text.size() > 2 && text[2] == '_' ? 3 : 2);
-  } else if (base == 0) {
-    base = 10;
-    if (text.size() > 1 && text[0] == '0' && text.find_first_not_of("0_") != std::string_view::npos)
-      return std::nullopt;
-  }
-  const auto digits = plain_digits(text);
-  if (!digits || digits->empty() || (*digits)[0] == '-') return std::nullopt;
-  const std::string signed_digits = (negative ? "-" : "") + *digits;
+// int(text), std::nullopt where Python raises ValueError.
+std::optional<std::int64_t> parse_integer(std::string_view text) {
+  const auto digits = plain_digits(text.substr(text.starts_with('+') ? 1 : 0));
+  if (!digits || digits->empty() || (text[0] == '+' && (*digits)[0] == '-')) return std::nullopt;
   std::int64_t number = 0;
-  const char* const end = signed_digits.data() + signed_digits.size();
-  const auto parsed = std::from_chars(signed_digits.data(), end, number, static_cast<int>(base));
+  const char* const end = digits->data() + digits->size();
+  const auto parsed = std::from_chars(digits->data(), end, number);
   if (parsed.ptr != end || parsed.ec == std::errc::invalid_argument) return std::nullopt;
   if (parsed.ec != std::errc()) throw Failure("the number does not fit in an integer of 64 bits");
   return number;
 }
 
-// float(text), nothing where Python raises ValueError.
+// float(text), std::nullopt where Python raises ValueError.
 std::optional<double> parse_float(std::string_view text) {
   const auto plain = plain_digits(text);
   if (!plain || plain->empty()) return std::nullopt;
@@ -300,8 +217,8 @@ std::optional<std::int64_t> truncated(double number) {
 }
 
 Value to_integer(Context& context, const Value& subject, const Bound& arguments) {
+  if (arguments.get(1)) throw Failure("a base of 'int' is not supported");
   const Value otherwise = arguments.get(0) ? arguments.at(0) : Value(std::int64_t{0});
-  const std::int64_t base = arguments.get(1) ? integer_argument(arguments.at(1), "the base") : 10;
   require_defined(subject);
   if (const auto integer = subject.integer()) return *integer;
   if (const auto* const number = subject.get_if<double>()) {
@@ -311,8 +228,7 @@ Value to_integer(Context& context, const Value& subject, const Bound& arguments)
   const Text* const text = subject.text();
   if (!text) return otherwise;
   const std::string_view digits = without_space(text->bytes, context.budget);
-  const bool has_base = base == 0 || (base >= 2 && base <= 36);
-  if (const auto integer = has_base ? parse_integer(digits, base) : std::nullopt) return *integer;
+  if (const auto integer = parse_integer(digits)) return *integer;
   const auto number = parse_float(digits);  // "42.23" is 42
   if (!number || std::isinf(*number)) return otherwise;
   const auto whole = truncated(*number);
@@ -329,56 +245,12 @@ Value to_float(Context& context, const Value& subject, const Bound& arguments) {
   return arguments.get(0) ? arguments.at(0) : Value(0.0);
 }
 
-// Python's round(): to the nearest, halves of the exact value to the even digit.
-double rounded(double number, std::int64_t precision) {
-  if (!std::isfinite(number)) return number;
-  std::array<char, 512> digits;
-  std::snprintf(digits.data(), digits.size(), "%.*f", static_cast<int>(precision), number);
-  return std::strtod(digits.data(), nullptr);
-}
-
-// round(number, -places): to the nearest multiple of a power of ten, halves to the even one.
-std::int64_t rounded_to_tens(std::int64_t number, std::int64_t places) {
-  constexpr std::int64_t digits_of_an_integer = 19;
-  if (places > digits_of_an_integer) return 0;
-  __int128 unit = 1;
-  for (std::int64_t i = 0; i < places; ++i) unit *= 10;
-  __int128 multiple = number / unit;
-  const __int128 rest = 2 * (number - multiple * unit);
-  const bool is_half = rest == unit || rest == -unit;
-  if (rest > unit || rest < -unit || (is_half && multiple % 2 != 0)) multiple += number < 0 ? -1 : 1;
-  const __int128 result = multiple * unit;
-  if (result > INT64_MAX || result < INT64_MIN) throw Failure("the result does not fit in an integer of 64 bits");
-  return static_cast<std::int64_t>(result);
-}
-
-Value round(Context&, const Value& subject, const Bound& arguments) {
-  const std::int64_t precision = arguments.get(0) ? integer_argument(arguments.at(0), "the precision") : 0;
-  const std::string method = arguments.get(1) ? string_argument(arguments.at(1), "the method").bytes : "common";
-  require_defined(subject);
-  if (!subject.is_number()) throw Failure("cannot round " + subject.kind_name());
-  const auto integer = subject.integer();
-  if (integer && precision < 0 && precision > -100 && method == "common") return rounded_to_tens(*integer, -precision);
-  if (precision < 0 || precision > 100) throw Failure("only 0 to 100 digits are supported in rounding");
-  if (method != "common" && method != "ceil" && method != "floor") {
-    throw Failure("the method of rounding is not common, ceil or floor");
-  }
-  if (method == "common") return integer ? Value(*integer) : Value(rounded(*subject.get_if<double>(), precision));
-  const double number = integer ? static_cast<double>(*integer) : *subject.get_if<double>();
-  if (!std::isfinite(number)) throw Failure("cannot round a number that is not finite");
-  const double scale = std::pow(10.0, static_cast<double>(precision));
-  const double whole = method == "ceil" ? std::ceil(number * scale) : std::floor(number * scale);
-  return (whole + 0.0) / scale;  // an integer in Python, which has no negative zero
-}
-
 }  // namespace
 
 const std::vector<Builtin>& number_filters() {
   static const std::vector<Builtin> table = {
-      {"abs", {}, 0, absolute},
       {"int", {"default", "base"}, 0, to_integer},
       {"float", {"default"}, 0, to_float},
-      {"round", {"precision", "method"}, 0, round},
   };
   return table;
 }
@@ -511,32 +383,6 @@ Value dictsort(Context& context, const Value& subject, const Bound& arguments) {
   return make_list(sorted(context, std::move(entries), flag(arguments.get(2))), context.budget);
 }
 
-template <bool wants_largest>
-Value extreme(Context& context, const Value& subject, const Bound& arguments) {
-  const bool case_sensitive = flag(arguments.get(0));
-  const AttributePath path(arguments.get(1));
-  std::optional<Keyed> best;
-  const Items items = items_of(context, subject);
-  while (auto item = items()) {
-    Keyed entry{.key = sort_key(context, path.follow(context, *item), case_sensitive), .item = std::move(*item)};
-    const bool is_better = !best || (wants_largest ? less(best->key, entry.key, false, context.budget)
-                                                   : less(entry.key, best->key, false, context.budget));
-    if (is_better) best = std::move(entry);
-  }
-  return best ? best->item : make_undefined("there is no item to choose: the sequence is empty");
-}
-
-Value sum(Context& context, const Value& subject, const Bound& arguments) {
-  const AttributePath path(arguments.get(0));
-  Value total = arguments.get(1) ? arguments.at(1) : Value(std::int64_t{0});
-  if (total.text()) throw Failure("'sum' does not join strings: use 'join'");
-  const Items items = items_of(context, subject);
-  while (const auto item = items()) {
-    total = binary_operation(context, Operator::add, total, path.follow(context, *item));
-  }
-  return total;
-}
-
 Value items(Context& context, const Value& subject, const Bound&) {
   const auto pairs = [&context, subject, source = Items()]() mutable -> std::optional<Value> {
     if (subject.is_undefined()) return std::nullopt;
@@ -568,81 +414,6 @@ Value unique(Context& context, const Value& subject, const Bound& arguments) {
   return static_cast<Object*>(context.own<Iterator>(next));
 }
 
-Value batch(Context& context, const Value& subject, const Bound& arguments) {
-  const std::int64_t count = integer_argument(arguments.at(0), "the size of a batch");
-  std::vector<Value> batches;
-  std::vector<Value> current;
-  const Items items = items_of(context, subject);
-  while (auto item = items()) {
-    if (static_cast<std::int64_t>(current.size()) == count)
-      batches.push_back(make_list(std::exchange(current, {}), context.budget));
-    current.push_back(std::move(*item));
-  }
-  if (!current.empty()) {
-    const Value* const fill = arguments.get(1);
-    if (fill && !fill->is_none() && static_cast<std::int64_t>(current.size()) < count) {
-      context.budget.make(static_cast<std::size_t>(count));
-      context.budget.make(static_cast<std::size_t>(count) * sizeof(Value));
-      current.resize(static_cast<std::size_t>(count), *fill);
-    }
-    batches.push_back(make_list(std::move(current), context.budget));
-  }
-  return iterator_over(context, std::move(batches));
-}
-
-Value slice(Context& context, const Value& subject, const Bound& arguments) {
-  const std::int64_t given = integer_argument(arguments.at(0), "the number of slices");
-  if (given == 0) throw Failure("the number of slices is zero");
-  const std::size_t count = given < 0 ? 0 : static_cast<std::size_t>(given);
-  const std::vector<Value> all = all_items_of(context, subject);
-  const Value* const fill = arguments.get(1);
-  std::vector<Value> slices;
-  std::size_t begin = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const bool is_longer = i < all.size() % count;
-    const std::size_t end = begin + all.size() / count + (is_longer ? 1 : 0);
-    std::vector<Value> items(all.begin() + static_cast<std::ptrdiff_t>(begin),
-                             all.begin() + static_cast<std::ptrdiff_t>(end));
-    if (fill && !fill->is_none() && !is_longer) items.push_back(*fill);
-    slices.push_back(make_list(std::move(items), context.budget));
-    begin = end;
-  }
-  return iterator_over(context, std::move(slices));
-}
-
-Value group_of(Context& context, Value key, std::vector<Value> items) {
-  List pair{.items = {std::move(key), make_list(std::move(items), context.budget)}, .is_tuple = true, .is_group = true};
-  pair.depth = 1 + std::max(pair.items[0].depth(), pair.items[1].depth());
-  context.budget.make(sizeof(List) + 2 * sizeof(Value));
-  return std::make_shared<const List>(std::move(pair));
-}
-
-Value groupby(Context& context, const Value& subject, const Bound& arguments) {
-  const Value* const otherwise = arguments.get(1);
-  const bool has_default = otherwise && !otherwise->is_none();
-  const AttributePath path(&arguments.at(0), has_default ? std::optional(*otherwise) : std::nullopt);
-  const bool case_sensitive = flag(arguments.get(2));
-  const auto key_of = [&](const Value& item) { return sort_key(context, path.follow(context, item), case_sensitive); };
-  std::vector<Keyed> entries;
-  for (Value& item : all_items_of(context, subject)) {
-    Value key = key_of(item);
-    entries.push_back({.key = std::move(key), .item = std::move(item)});
-  }
-  std::vector<Value> groups;
-  std::vector<Value> group;
-  const auto finish = [&] {
-    // The key as the first item has it, not in lower case.
-    Value key = path.follow(context, group.front());
-    groups.push_back(group_of(context, std::move(key), std::exchange(group, {})));
-  };
-  for (Value& item : sorted(context, std::move(entries), false)) {
-    if (!group.empty() && !equal(key_of(group.front()), key_of(item), context.budget)) finish();
-    group.push_back(std::move(item));
-  }
-  if (!group.empty()) finish();
-  return make_list(std::move(groups), context.budget);
-}
-
 }  // namespace
 
 const std::vector<Builtin>& sequence_filters() {
@@ -656,14 +427,8 @@ const std::vector<Builtin>& sequence_filters() {
       {"join", {"d", "attribute"}, 0, join_items},
       {"sort", {"reverse", "case_sensitive", "attribute"}, 0, sort},
       {"dictsort", {"case_sensitive", "by", "reverse"}, 0, dictsort},
-      {"min", {"case_sensitive", "attribute"}, 0, extreme<false>},
-      {"max", {"case_sensitive", "attribute"}, 0, extreme<true>},
-      {"sum", {"attribute", "start"}, 0, sum},
       {"items", {}, 0, items},
       {"unique", {"case_sensitive", "attribute"}, 0, unique},
-      {"batch", {"linecount", "fill_with"}, 1, batch},
-      {"slice", {"slices", "fill_with"}, 1, slice},
-      {"groupby", {"attribute", "default", "case_sensitive"}, 1, groupby},
   };
   return table;
 }

@@ -95,8 +95,6 @@ Interpreter::Flow Interpreter::execute(const Statement& statement, Frame& frame)
       return execute_if(statement, frame);
     case StatementKind::for_loop:
       return execute_loop(*statement.loop, frame);
-    case StatementKind::with_block:
-      return execute_with(statement, frame);
     case StatementKind::macro:
       assign(*statement.target, static_cast<Object*>(context_.own<Macro>(*statement.function, frame)), frame);
       return Flow::next;
@@ -144,13 +142,12 @@ Interpreter::Flow Interpreter::execute_loop(const ForLoop& loop, Frame& frame) {
   const auto size = loop.condition ? std::nullopt : size_of(iterable);
   Items source = items_of(context_, iterable);
   if (loop.condition) source = filtered(loop, std::move(source), frame);
-  Loop state(std::move(source), size);
-  Loop* const progress = loop.loop ? context_.own<Loop>(std::move(state)) : &state;
+  Loop* const progress = context_.own<Loop>(std::move(source), size);
   bool completed_one = false;
   for (auto item = progress->advance(); item; item = progress->advance()) {
     context_.budget.spend(1);
     assign(*loop.target, *item, frame);
-    if (loop.loop) variable(*loop.loop, frame) = static_cast<Object*>(progress);
+    variable(loop.loop, frame) = static_cast<Object*>(progress);
     enter(loop.scope, frame);
     const Flow flow = execute(loop.body, frame);
     if (flow == Flow::break_loop) break;
@@ -162,16 +159,6 @@ Interpreter::Flow Interpreter::execute_loop(const ForLoop& loop, Frame& frame) {
   enter(loop.else_scope, frame);
   const Flow flow = execute(loop.else_body, frame);
   leave(loop.else_scope, frame);
-  return flow;
-}
-
-Interpreter::Flow Interpreter::execute_with(const Statement& statement, Frame& frame) {
-  enter(statement.scope, frame);
-  for (std::size_t i = 0; i < statement.targets.size(); ++i) {
-    assign(*statement.targets[i], evaluate(*statement.expressions[i], frame), frame);
-  }
-  const Flow flow = execute(statement.bodies[0], frame);
-  leave(statement.scope, frame);
   return flow;
 }
 
@@ -397,19 +384,6 @@ Arguments Interpreter::evaluate_arguments(const ArgumentExpressions& expressions
   for (const auto& [name, argument] : expressions.keywords) {
     arguments.keywords.emplace_back(name, evaluate(*argument, frame));
   }
-  if (expressions.mapping) {
-    const Value mapping = evaluate(*expressions.mapping, frame);
-    offset_ = expressions.mapping->offset;
-    if (!mapping.dict()) throw Failure("found " + mapping.kind_name() + " behind **, expected a mapping");
-    context_.budget.make(mapping.dict()->size() * sizeof(Dict::Entry));
-    for (const auto& [key, value] : mapping.dict()->entries()) {
-      const std::string& name = string_argument(key, "the name of an argument").bytes;
-      for (const auto& [known, given] : expressions.keywords) {
-        if (known == name) throw Failure("the argument " + quote(name) + " is given twice");
-      }
-      arguments.keywords.emplace_back(name, value);
-    }
-  }
   return arguments;
 }
 
@@ -428,12 +402,6 @@ Value Interpreter::call(const Value& callee, Arguments arguments) {
 }
 
 Value Interpreter::call_method(const Method& method, const Arguments& arguments) {
-  if (Object* const object = method.self.object(Object::Kind::loop)) {
-    auto* const loop = static_cast<Loop*>(object);
-    if (!arguments.keywords.empty()) throw Failure("the methods of a loop take no named arguments");
-    if (method.name == "cycle") return loop->cycle(arguments.positional);
-    return loop->changed(context_, arguments.positional);
-  }
   const FoundMethod found = find_method(method.self, method.name);
   if (!found.builtin) {
     throw Failure("the method " + quote(method.name) + " of " + method.self.kind_name() + " is not supported");
@@ -483,18 +451,8 @@ void Interpreter::bind_arguments(const Function& function, Arguments arguments, 
     if (caller.is_missing() || caller.is_none()) caller = make_undefined("no caller is defined");
     variable(*function.caller, frame) = std::move(caller);
   }
-  if (function.keywords) {
-    Dict rest;
-    for (auto& [name, value] : arguments.keywords) rest.set(std::move(name), std::move(value));
-    variable(*function.keywords, frame) = make_dict(std::move(rest), context_.budget);
-  } else if (!arguments.keywords.empty()) {
-    fail(" takes no argument " + quote(arguments.keywords[0].first));
-  }
-  if (function.positional) {
-    std::vector<Value> rest;
-    for (std::size_t i = count; i < arguments.positional.size(); ++i) rest.push_back(arguments.positional[i]);
-    variable(*function.positional, frame) = make_tuple(std::move(rest), context_.budget);
-  } else if (arguments.positional.size() > count) {
+  if (!arguments.keywords.empty()) fail(" takes no argument " + quote(arguments.keywords[0].first));
+  if (arguments.positional.size() > count) {
     fail(" takes " + std::to_string(count) + " arguments at most; found " +
          std::to_string(arguments.positional.size()));
   }

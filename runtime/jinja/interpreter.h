@@ -45,7 +45,6 @@ class Interpreter {
   Flow execute(const Statement& statement, Frame& frame);
   Flow execute_if(const Statement& statement, Frame& frame);
   Flow execute_loop(const ForLoop& loop, Frame& frame);
-  Flow execute_with(const Statement& statement, Frame& frame);
   Flow execute_captured(const Statement& statement, Frame& frame);
   void execute_call_block(const Statement& statement, Frame& frame);
   Items filtered(const ForLoop& loop, Items source, Frame& frame);

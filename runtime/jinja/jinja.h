@@ -18,8 +18,14 @@ struct Template;
 // rendered is what Jinja2 3.1 renders; what Jinja2 refuses is refused, and what is not supported here is refused too,
 // never guessed. Constant once made: any number of threads may render it.
 //
-// Not supported: block, extends, include, import, autoescape, recursive loops, cycler, joiner, lipsum, the
-// filters that make HTML or wrap text, some methods of strings (encode, translate, casefold ...), attributes of Python,
+// Supported is what the chat templates of models in use need, and what a user would expect beside that. Refused by
+// name, with line and column: block, extends, include, import, autoescape, with, print, recursive loops, loop.cycle,
+// loop.changed, loop.depth; ** as an operator and before arguments; varargs and kwargs; cycler, joiner, lipsum; of
+// filters those that compute, group, cut up or lay out (abs, round, sum, min, max, batch, slice, groupby, center,
+// truncate, wordwrap ...), escape and others that make HTML, attr; the tests callable, escaped, filter, lower, sameas,
+// test, upper; the methods of strings that lay out or classify (ljust, zfill, partition, isdigit ...) and index, count
+// and copy of containers; formats but %s, %d, %f, {} and widths and precisions of numbers; tuples as keys; the case of
+// characters such as U+00DF whose other case is not one character; numbers that are not decimal; attributes of Python;
 // integers of more than 64 bits.
 class JinjaTemplate {
  public:

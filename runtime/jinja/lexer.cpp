@@ -260,36 +260,24 @@ int digit_value(char c) {
   return small >= 'a' && small <= 'f' ? small - 'a' + 10 : 16;
 }
 
-// The end of digits of `base` with single underscores between them, from `at` on; `at` when there are none.
-std::size_t end_of_digits(std::string_view source, std::size_t at, int base, bool underscore_first) {
-  std::size_t end = at;
-  for (;;) {
-    const bool may_skip = end > at || underscore_first;
-    const std::size_t digit = end + (may_skip && end < source.size() && source[end] == '_' ? 1 : 0);
-    if (digit >= source.size() || digit_value(source[digit]) >= base) return end;
-    end = digit + 1;
-  }
-}
-
-std::string without_underscores(std::string_view text) {
-  std::string result(text);
-  std::erase(result, '_');
-  return result;
+// The end of the decimal digits from `at` on; `at` if there are none.
+std::size_t end_of_digits(std::string_view source, std::size_t at) {
+  return std::min(source.find_first_not_of("0123456789", at), source.size());
 }
 
 std::optional<std::size_t> end_of_float(std::string_view source, std::size_t at) {
   if (at > 0 && source[at - 1] == '.') return std::nullopt;
-  std::size_t end = end_of_digits(source, at, 10, false);
+  std::size_t end = end_of_digits(source, at);
   if (end == at) return std::nullopt;
   bool has_point_or_exponent = false;
   if (end + 1 < source.size() && source[end] == '.' && is_digit(source[end + 1])) {
-    end = end_of_digits(source, end + 1, 10, false);
+    end = end_of_digits(source, end + 1);
     has_point_or_exponent = true;
   }
   if (end < source.size() && (source[end] | 0x20) == 'e') {
     std::size_t exponent = end + 1;
     if (exponent < source.size() && (source[exponent] == '+' || source[exponent] == '-')) ++exponent;
-    if (const std::size_t after = end_of_digits(source, exponent, 10, false); after != exponent) {
+    if (const std::size_t after = end_of_digits(source, exponent); after != exponent) {
       end = after;
       has_point_or_exponent = true;
     }
@@ -298,7 +286,7 @@ std::optional<std::size_t> end_of_float(std::string_view source, std::size_t at)
 }
 
 Literal float_literal(std::string_view source, std::size_t at, std::size_t end) {
-  const std::string digits = without_underscores(source.substr(at, end - at));
+  const std::string digits(source.substr(at, end - at));
   double number = 0;
   const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (parsed.ec == std::errc::result_out_of_range) {
@@ -308,30 +296,17 @@ Literal float_literal(std::string_view source, std::size_t at, std::size_t end) 
   return {.value = number, .end = end};
 }
 
-std::optional<Literal> integer_literal(std::string_view source, std::size_t at) {
-  int base = 10;
-  std::size_t digits = at;
-  std::size_t end = at;
-  if (source[at] == '0') {
-    const char letter = at + 1 < source.size() ? static_cast<char>(source[at + 1] | 0x20) : ' ';
-    const int prefixed = letter == 'b' ? 2 : letter == 'o' ? 8 : letter == 'x' ? 16 : 0;
-    if (prefixed && end_of_digits(source, at + 2, prefixed, true) != at + 2) {
-      base = prefixed;
-      digits = at + 2;
-      end = end_of_digits(source, digits, base, true);
-    } else {
-      end = end_of_digits(source, at, 1, false);  // 00 is 0, 01 is nothing
-    }
-  } else if (is_digit(source[at])) {
-    end = end_of_digits(source, at, 10, false);
-  }
-  if (end == at) return std::nullopt;
-  const std::string text = without_underscores(source.substr(digits, end - digits));
+Literal integer_literal(std::string_view source, std::size_t at) {
+  std::size_t end = end_of_digits(source, at);
+  if (source[at] == '0') end = std::min(source.find_first_not_of('0', at), source.size());  // 00 is 0, 01 is nothing
   std::int64_t number = 0;
-  if (std::from_chars(text.data(), text.data() + text.size(), number, base).ec != std::errc()) {
+  if (std::from_chars(source.data() + at, source.data() + end, number).ec != std::errc()) {
     throw SyntaxError(at, "the integer does not fit in 64 bits");
   }
-  return Literal{.value = number, .end = end};
+  if (end < source.size() && is_word_character(static_cast<unsigned char>(source[end]))) {
+    throw SyntaxError(at, "a number that is not written in decimal digits alone is not supported");
+  }
+  return {.value = number, .end = end};
 }
 
 // An escape whose backslash is at `at`, appended to `text`; returns the byte behind it. As Python's unicode-escape.
@@ -348,7 +323,7 @@ class Escape {
       text += meanings[known];
       return at_ + 2;
     }
-    if (letter >= '0' && letter <= '7') return append_octal(text);
+    if (letter >= '0' && letter <= '7') throw SyntaxError(at_, "an octal escape is not supported");
     if (letter == 'x') return append_hex(text, 2);
     if (letter == 'u') return append_hex(text, 4);
     if (letter == 'U') return append_hex(text, 8);
@@ -358,16 +333,6 @@ class Escape {
   }
 
  private:
-  std::size_t append_octal(std::string& text) const {
-    std::size_t end = at_ + 1;
-    char32_t value = 0;
-    for (; end < std::min(at_ + 4, source_.size()) && source_[end] >= '0' && source_[end] <= '7'; ++end) {
-      value = value * 8 + static_cast<char32_t>(source_[end] - '0');
-    }
-    append_utf8(text, value);
-    return end;
-  }
-
   std::size_t append_hex(std::string& text, std::size_t digits) const {
     char32_t value = 0;
     for (std::size_t i = at_ + 2; i < at_ + 2 + digits; ++i) {

@@ -30,7 +30,6 @@ constexpr std::array dict_methods = {"copy", "fromkeys", "get", "items", "keys",
 constexpr std::array dict_mutators = {"clear", "pop", "popitem", "setdefault", "update"};
 constexpr std::array list_methods = {"copy", "count", "index"};
 constexpr std::array list_mutators = {"append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort"};
-constexpr std::array loop_methods = {"cycle", "changed"};
 
 template <std::size_t n>
 bool is_one_of(std::string_view name, const std::array<const char*, n>& names) {
@@ -129,26 +128,14 @@ Value replace_in_text(Context& context, const Value& subject, const Bound& argum
   return make_text(replaced(text, old_text, new_text, limit, context.budget), context.budget);
 }
 
-std::optional<std::size_t> find_in_text(Context& context, const Value& subject, const Bound& arguments, bool from_end) {
-  const std::string& wanted = string_argument(arguments.at(0), "what to find").bytes;
-  const auto part = part_of(context, subject, arguments, 1);
-  if (!part) return std::nullopt;
-  const auto found = from_end ? find_last(part->text, wanted, context.budget) : find_first(part->text, wanted);
-  if (!found) return std::nullopt;
-  return part->characters_before + count_characters(part->text.substr(0, *found));
-}
-
 template <bool from_end>
 Value find(Context& context, const Value& subject, const Bound& arguments) {
-  const auto found = find_in_text(context, subject, arguments, from_end);
-  return found ? static_cast<std::int64_t>(*found) : std::int64_t{-1};
-}
-
-template <bool from_end>
-Value index_of_text(Context& context, const Value& subject, const Bound& arguments) {
-  const auto found = find_in_text(context, subject, arguments, from_end);
-  if (!found) throw Failure("the text has no " + quote(arguments.at(0).text()->bytes));
-  return static_cast<std::int64_t>(*found);
+  const std::string& wanted = string_argument(arguments.at(0), "what to find").bytes;
+  const auto part = part_of(context, subject, arguments, 1);
+  if (!part) return std::int64_t{-1};
+  const auto found = from_end ? find_last(part->text, wanted, context.budget) : find_first(part->text, wanted);
+  if (!found) return std::int64_t{-1};
+  return static_cast<std::int64_t>(part->characters_before + count_characters(part->text.substr(0, *found)));
 }
 
 Value count_in_text(Context& context, const Value& subject, const Bound& arguments) {
@@ -179,20 +166,6 @@ Value mapped_text(Context& context, const Value& subject, const Bound&) {
   return make_text(map(text), context.budget);
 }
 
-template <bool (*holds)(std::string_view)>
-Value asks(Context& context, const Value& subject, const Bound&) {
-  const std::string& text = bytes_of(subject);
-  context.budget.scan(text.size());
-  return holds(text);
-}
-
-bool is_space(std::string_view text) {
-  const std::vector<std::string_view> all = characters_of(text);
-  return !all.empty() && std::all_of(all.begin(), all.end(), [](std::string_view character) {
-    return is_python_space(first_utf8(character).code_point);
-  });
-}
-
 template <bool at_start>
 Value without_affix(Context& context, const Value& subject, const Bound& arguments) {
   std::string_view text = bytes_of(subject);
@@ -214,24 +187,6 @@ Value get(Context& context, const Value& subject, const Bound& arguments) {
   return arguments.get(1) ? arguments.at(1) : Value(None{});
 }
 
-Value count_in_list(Context& context, const Value& subject, const Bound& arguments) {
-  const auto& items = subject.list()->items;
-  return static_cast<std::int64_t>(std::count_if(
-      items.begin(), items.end(), [&](const Value& item) { return equal(item, arguments.at(0), context.budget); }));
-}
-
-Value index_in_list(Context& context, const Value& subject, const Bound& arguments) {
-  const auto& items = subject.list()->items;
-  const auto found = std::find_if(items.begin(), items.end(),
-                                  [&](const Value& item) { return equal(item, arguments.at(0), context.budget); });
-  if (found == items.end()) throw Failure("the list has no such item");
-  return static_cast<std::int64_t>(found - items.begin());
-}
-
-Value copy(Context&, const Value& subject, const Bound&) {
-  return subject;
-}
-
 const std::vector<Builtin>& text_methods() {
   static const std::vector<Builtin> table = {
       {"strip", {"the chars"}, 0, strip<Ends::both>},
@@ -247,8 +202,6 @@ const std::vector<Builtin>& text_methods() {
       {"replace", {"the old", "the new", "the count"}, 2, replace_in_text},
       {"find", {"the sub", "the start", "the end"}, 1, find<false>},
       {"rfind", {"the sub", "the start", "the end"}, 1, find<true>},
-      {"index", {"the sub", "the start", "the end"}, 1, index_of_text<false>},
-      {"rindex", {"the sub", "the start", "the end"}, 1, index_of_text<true>},
       {"count", {"the sub", "the start", "the end"}, 1, count_in_text},
       {"join", {"the iterable"}, 1, join_texts},
       {"format", {}, 0, nullptr, format_fields},
@@ -256,147 +209,16 @@ const std::vector<Builtin>& text_methods() {
       {"lower", {}, 0, mapped_text<lower>},
       {"title", {}, 0, mapped_text<title>},
       {"capitalize", {}, 0, mapped_text<capitalized>},
-      {"isupper", {}, 0, asks<is_upper>},
-      {"islower", {}, 0, asks<is_lower>},
-      {"isspace", {}, 0, asks<is_space>},
   };
   return table;
 }
 
-const std::vector<Builtin>& container_methods() {
+const std::vector<Builtin>& mapping_methods() {
   static const std::vector<Builtin> table = {
       {"keys", {}, 0, view_of<DictView::Part::keys>},
       {"values", {}, 0, view_of<DictView::Part::values>},
       {"items", {}, 0, view_of<DictView::Part::items>},
       {"get", {"the key", "the default"}, 1, get},
-      {"copy", {}, 0, copy},
-      {"count", {"the value"}, 1, count_in_list},
-      {"index", {"the value"}, 1, index_in_list},
-  };
-  return table;
-}
-
-// The methods of texts that lay them out or take them apart, seldom met in chat templates.
-
-std::string filled(std::string_view fill, std::size_t count) {
-  std::string result;
-  result.reserve(fill.size() * count);
-  for (std::size_t i = 0; i < count; ++i) result += fill;
-  return result;
-}
-
-enum class Side { left, right, both };
-
-// str.ljust, str.rjust and str.center: `side` is where the text stands.
-template <Side side>
-Value justified(Context& context, const Value& subject, const Bound& arguments) {
-  const Text& text = string_argument(subject, "what a method is called on");
-  const std::int64_t width = integer_argument(arguments.at(0), "the width");
-  const std::string fill = arguments.get(1) ? string_argument(arguments.at(1), "the filling").bytes : " ";
-  if (count_characters(fill) != 1) throw Failure("the filling is not one character");
-  const auto length = static_cast<std::int64_t>(text.length);
-  if (width <= length) return make_text(text.bytes, context.budget);
-  const auto missing = static_cast<std::size_t>(width - length);
-  context.budget.make(missing);
-  context.budget.make(missing * fill.size());
-  const std::size_t both = missing / 2 + (missing & static_cast<std::size_t>(width) & 1);
-  const std::size_t before = side == Side::left ? 0 : side == Side::right ? missing : both;
-  return make_text(filled(fill, before) + text.bytes + filled(fill, missing - before), context.budget);
-}
-
-Value zero_filled(Context& context, const Value& subject, const Bound& arguments) {
-  const Text& text = string_argument(subject, "what a method is called on");
-  const std::int64_t missing = std::max<std::int64_t>(integer_argument(arguments.at(0), "the width"), 0) -
-                               static_cast<std::int64_t>(text.length);
-  if (missing <= 0) return make_text(text.bytes, context.budget);
-  context.budget.make(static_cast<std::size_t>(missing));
-  const std::size_t sign = text.bytes.starts_with('+') || text.bytes.starts_with('-') ? 1 : 0;
-  std::string result = text.bytes;
-  result.insert(sign, static_cast<std::size_t>(missing), '0');
-  return make_text(std::move(result), context.budget);
-}
-
-template <bool from_end>
-Value partitioned(Context& context, const Value& subject, const Bound& arguments) {
-  const std::string& text = bytes_of(subject);
-  const std::string& separator = string_argument(arguments.at(0), "the separator").bytes;
-  if (separator.empty()) throw Failure("the separator is empty");
-  context.budget.scan(text.size());
-  const auto found = from_end ? find_last(text, separator, context.budget) : find_first(text, separator);
-  const auto part = [&](std::string piece) { return make_text(std::move(piece), context.budget); };
-  if (!found) {
-    if (from_end) return make_tuple({part(""), part(""), part(text)}, context.budget);
-    return make_tuple({part(text), part(""), part("")}, context.budget);
-  }
-  return make_tuple({part(text.substr(0, *found)), part(separator), part(text.substr(*found + separator.size()))},
-                    context.budget);
-}
-
-Value with_tabs_expanded(Context& context, const Value& subject, const Bound& arguments) {
-  const std::string& text = bytes_of(subject);
-  const std::int64_t given = arguments.get(0) ? integer_argument(arguments.at(0), "the width of a tab") : 8;
-  const auto width = static_cast<std::size_t>(std::max<std::int64_t>(given, 0));
-  context.budget.make(text.size());
-  std::string result;
-  std::size_t column = 0;
-  for (const std::string_view character : characters_of(text)) {
-    if (character == "\t") {
-      const std::size_t spaces = width == 0 ? 0 : width - column % width;
-      context.budget.make(spaces);
-      result.append(spaces, ' ');
-      column += spaces;
-    } else {
-      result += character;
-      column = character == "\n" || character == "\r" ? 0 : column + 1;
-    }
-  }
-  return make_text(std::move(result), context.budget);
-}
-
-template <bool (*holds)(char32_t)>
-Value all_are(Context& context, const Value& subject, const Bound&) {
-  const std::string& text = bytes_of(subject);
-  context.budget.make(text.size() * sizeof(std::string_view));
-  const std::vector<std::string_view> all = characters_of(text);
-  return !all.empty() && std::all_of(all.begin(), all.end(), [](std::string_view character) {
-    return holds(first_utf8(character).code_point);
-  });
-}
-
-bool is_letter(char32_t c) {
-  return class_of(c) == CharClass::letter;
-}
-
-// Which of the numbers beyond ASCII are digits is not in the tables here.
-bool is_ascii_digit(char32_t c) {
-  if (c >= 0x80 && class_of(c) == CharClass::number) {
-    throw Failure("asking for the kind of digits that are not ASCII is not supported");
-  }
-  return c >= '0' && c <= '9';
-}
-
-bool is_letter_or_number(char32_t c) {
-  return class_of(c) == CharClass::letter || class_of(c) == CharClass::number;
-}
-
-Value is_ascii(Context&, const Value& subject, const Bound&) {
-  return string_argument(subject, "what a method is called on").is_ascii();
-}
-
-const std::vector<Builtin>& layout_methods() {
-  static const std::vector<Builtin> table = {
-      {"ljust", {"the width", "the fillchar"}, 1, justified<Side::left>},
-      {"rjust", {"the width", "the fillchar"}, 1, justified<Side::right>},
-      {"center", {"the width", "the fillchar"}, 1, justified<Side::both>},
-      {"zfill", {"the width"}, 1, zero_filled},
-      {"partition", {"the sep"}, 1, partitioned<false>},
-      {"rpartition", {"the sep"}, 1, partitioned<true>},
-      {"expandtabs", {"tabsize"}, 0, with_tabs_expanded},
-      {"isalpha", {}, 0, all_are<is_letter>},
-      {"isalnum", {}, 0, all_are<is_letter_or_number>},
-      {"isdigit", {}, 0, all_are<is_ascii_digit>},
-      {"isdecimal", {}, 0, all_are<is_ascii_digit>},
-      {"isascii", {}, 0, is_ascii},
   };
   return table;
 }
@@ -410,23 +232,17 @@ const Builtin* find_in(const std::vector<Builtin>& table, std::string_view name)
 
 FoundMethod find_method(const Value& subject, std::string_view name) {
   if (subject.text()) {
-    const Builtin* const common = find_in(text_methods(), name);
-    return {.exists = is_one_of(name, str_methods),
-            .is_safe = true,
-            .builtin = common ? common : find_in(layout_methods(), name)};
+    return {.exists = is_one_of(name, str_methods), .is_safe = true, .builtin = find_in(text_methods(), name)};
   }
   if (subject.dict()) {
     if (is_one_of(name, dict_mutators)) return {.exists = true, .is_safe = false, .builtin = nullptr};
-    return {.exists = is_one_of(name, dict_methods), .is_safe = true, .builtin = find_in(container_methods(), name)};
+    return {.exists = is_one_of(name, dict_methods), .is_safe = true, .builtin = find_in(mapping_methods(), name)};
   }
   if (const List* const list = subject.list()) {
     if (!list->is_tuple && is_one_of(name, list_mutators))
       return {.exists = true, .is_safe = false, .builtin = nullptr};
     const bool exists = is_one_of(name, list_methods) && !(list->is_tuple && name == "copy");
-    return {.exists = exists, .is_safe = true, .builtin = exists ? find_in(container_methods(), name) : nullptr};
-  }
-  if (subject.object(Object::Kind::loop)) {
-    return {.exists = is_one_of(name, loop_methods), .is_safe = true, .builtin = nullptr};
+    return {.exists = exists, .is_safe = true, .builtin = nullptr};
   }
   return {};
 }

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <map>
-#include <set>
 
 #include "runtime/jinja/ast.h"
 #include "runtime/jinja/builtins.h"
@@ -34,62 +33,7 @@ void for_each_child(const Expression& expression, Use&& use) {
   for (const auto& argument : expression.arguments.positional) use(*argument);
   for (const auto& [name, argument] : expression.arguments.keywords) use(*argument);
   if (expression.arguments.list) use(*expression.arguments.list);
-  if (expression.arguments.mapping) use(*expression.arguments.mapping);
 }
-
-// Finds which of some names are read before they are assigned to, anywhere in a body.
-class UndeclaredNames {
- public:
-  explicit UndeclaredNames(std::set<std::string_view> wanted) : wanted_(std::move(wanted)) {}
-
-  std::set<std::string_view> in(const Body& body) && {
-    visit(body);
-    return std::move(found_);
-  }
-
- private:
-  void visit(const ExpressionPtr& expression) {
-    if (expression) visit(*expression);
-  }
-  void visit(const std::vector<ExpressionPtr>& expressions) {
-    for (const auto& expression : expressions) visit(expression);
-  }
-  void visit(const Body& body) {
-    for (const Statement& statement : body) visit(statement);
-  }
-
-  void visit(const Expression& expression) {
-    if (expression.kind == ExpressionKind::name) {
-      const auto name = wanted_.find(expression.name);
-      if (name != wanted_.end() && !expression.stored) found_.insert(*name);
-      if (name != wanted_.end() && expression.stored) wanted_.erase(name);
-    }
-    for_each_child(expression, [&](const Expression& child) { visit(child); });
-  }
-
-  void visit(const Statement& statement) {
-    if (statement.kind != StatementKind::macro) visit(statement.target);
-    visit(statement.targets);
-    visit(statement.expressions);
-    visit(statement.value);
-    for (const Body& body : statement.bodies) visit(body);
-    if (statement.function) {
-      for (const Parameter& parameter : statement.function->parameters) visit(parameter.name);
-      for (const Parameter& parameter : statement.function->parameters) visit(parameter.default_value);
-      visit(statement.function->body);
-    }
-    if (statement.loop) {
-      visit(statement.loop->target);
-      visit(statement.loop->iterable);
-      visit(statement.loop->body);
-      visit(statement.loop->else_body);
-      visit(statement.loop->condition);
-    }
-  }
-
-  std::set<std::string_view> wanted_;
-  std::set<std::string_view> found_;
-};
 
 class ScopeBinder {
  public:
@@ -125,19 +69,11 @@ class ScopeBinder {
     Frame frame{.outer = &frame_, .slots = {}};
     ScopeBinder inside(this, frame);
     inside.look_at_function(function);
-    const auto special = UndeclaredNames({"caller", "kwargs", "varargs"}).in(function.body);
-    const auto is_parameter = [&](std::string_view name) {
-      return std::any_of(function.parameters.begin(), function.parameters.end(),
-                         [&](const Parameter& parameter) { return parameter.name->name == name; });
-    };
-    if (special.contains("caller") && is_parameter("caller")) {
-      throw SyntaxError(function.parameters[0].name->offset, "a parameter called 'caller' is not supported");
+    for (const Parameter& parameter : function.parameters) {
+      if (parameter.name->name != "caller") continue;
+      throw SyntaxError(parameter.name->offset, "a parameter called 'caller' is not supported");
     }
-    if (special.contains("caller")) function.caller = inside.declare_parameter("caller");
-    if (special.contains("kwargs") && !is_parameter("kwargs")) function.keywords = inside.declare_parameter("kwargs");
-    if (special.contains("varargs") && !is_parameter("varargs")) {
-      function.positional = inside.declare_parameter("varargs");
-    }
+    if (function.mentions_caller) function.caller = inside.declare_parameter("caller");
     for (Parameter& parameter : function.parameters) inside.bind(*parameter.name, false);
     for (Parameter& parameter : function.parameters) inside.bind(parameter.default_value, false);
     inside.bind(function.body, false);
@@ -208,7 +144,6 @@ class ScopeBinder {
   void look_at(const Statement& statement) {
     switch (statement.kind) {
       case StatementKind::output:
-      case StatementKind::with_block:
         for (const auto& expression : statement.expressions) look_at(expression);
         return;
       case StatementKind::set:
@@ -269,8 +204,6 @@ class ScopeBinder {
         return;
       case StatementKind::for_loop:
         return bind_loop(*statement.loop, is_soft);
-      case StatementKind::with_block:
-        return bind_with(statement, is_soft);
       default:
         bind(statement.target, is_soft);
         bind(statement.value, is_soft);
@@ -289,19 +222,9 @@ class ScopeBinder {
     statement.scope = inside.scope();
   }
 
-  void bind_with(Statement& statement, bool is_soft) {
-    ScopeBinder inside(this, frame_);
-    for (const auto& target : statement.targets) inside.declare_parameters(*target);
-    inside.look_at(statement.bodies[0]);
-    for (const auto& target : statement.targets) inside.bind(target, false);
-    for (const auto& expression : statement.expressions) bind(expression, is_soft);
-    inside.bind(statement.bodies[0], false);
-    statement.scope = inside.scope();
-  }
-
   void bind_loop(ForLoop& loop, bool is_soft) {
     ScopeBinder inside(this, frame_);
-    if (!UndeclaredNames({"loop"}).in(loop.body).empty()) loop.loop = inside.declare_parameter("loop");
+    loop.loop = inside.declare_parameter("loop");
     inside.declare_parameters(*loop.target);
     inside.look_at(loop.body);
     ScopeBinder otherwise(this, frame_);

@@ -24,8 +24,6 @@ namespace {
         return "subtract";
       case Operator::multiply:
         return "multiply";
-      case Operator::power:
-        return "raise to a power";
       default:
         return "divide";
     }
@@ -36,20 +34,6 @@ namespace {
 double as_double(const Value& value) {
   const auto* const number = value.get_if<double>();
   return number ? *number : static_cast<double>(*value.integer());
-}
-
-Value integer_power(std::int64_t base, std::int64_t exponent) {
-  if (exponent < 0) {
-    if (base == 0) throw Failure("cannot raise 0 to a negative power");
-    return std::pow(static_cast<double>(base), static_cast<double>(exponent));
-  }
-  std::int64_t result = 1;
-  for (;;) {
-    if ((exponent & 1) != 0 && __builtin_mul_overflow(result, base, &result)) overflow();
-    exponent >>= 1;
-    if (exponent == 0) return result;
-    if (__builtin_mul_overflow(base, base, &base)) overflow();
-  }
 }
 
 // Rounded towards minus infinity, as Python's // and % are.
@@ -91,8 +75,6 @@ Value integer_operation(Operator op, std::int64_t a, std::int64_t b) {
     case Operator::multiply:
       if (__builtin_mul_overflow(a, b, &result)) overflow();
       return result;
-    case Operator::power:
-      return integer_power(a, b);
     default:
       break;
   }
@@ -110,16 +92,6 @@ Value float_operation(Operator op, double a, double b) {
       return a - b;
     case Operator::multiply:
       return a * b;
-    case Operator::power: {
-      if (a == 0 && b < 0) throw Failure("cannot raise 0 to a negative power");
-      if (a < 0 && std::isfinite(a) && std::isfinite(b) && b != std::floor(b)) {
-        throw Failure("a fractional power of a negative number is not supported");
-      }
-      const double result = std::pow(a, b);
-      if (std::isinf(result) && std::isfinite(a) && std::isfinite(b))
-        throw Failure("the power is too large for a float");
-      return result;
-    }
     default:
       break;
   }
@@ -274,11 +246,7 @@ bool compare(Context& context, Operator op, const Value& left, const Value& righ
 
 const Value* find_entry(Context& context, const Dict& dict, const Value& key) {
   constexpr std::size_t comparisons = 8;  // of a search
-  const auto pay = [&](const Value& part) {
-    if (part.text()) context.budget.scan(comparisons * part.text()->bytes.size());
-  };
-  pay(key);
-  if (const List* const list = key.list()) std::for_each(list->items.begin(), list->items.end(), pay);
+  if (key.text()) context.budget.scan(comparisons * key.text()->bytes.size());
   return dict.find(key);
 }
 

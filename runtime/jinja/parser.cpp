@@ -33,6 +33,9 @@ class ExpressionParser {
   // How many for loops it stands in; within them nothing may be assigned to `loop`.
   std::size_t loops = 0;
 
+  // Whether a name `caller` was parsed.
+  bool found_caller = false;
+
  private:
   struct Nesting;
 
@@ -47,7 +50,7 @@ class ExpressionParser {
   ExpressionPtr parse_sum();
   ExpressionPtr parse_concatenation();
   ExpressionPtr parse_product();
-  ExpressionPtr parse_power();
+  ExpressionPtr parse_factor();
   ExpressionPtr parse_unary(bool with_filter = true);
   ExpressionPtr parse_primary(bool with_namespace);
   ExpressionPtr parse_name(bool with_namespace);
@@ -91,19 +94,6 @@ const BinarySymbol* find_symbol(const std::array<BinarySymbol, n>& table, const 
   const auto found = std::find_if(table.begin(), table.end(),
                                   [&](const BinarySymbol& entry) { return tokens.is_symbol(entry.symbol); });
   return found == table.end() ? nullptr : &*found;
-}
-
-// Jinja2 folds -2 into one constant and writes -2 ** n into its Python code, where the minus comes last; where all is
-// constant, it folds the power too, and right.
-bool is_negative_constant(const Expression& expression) {
-  return expression.kind == ExpressionKind::unary && expression.operators[0] == Operator::negate &&
-         expression.children[0]->kind == ExpressionKind::constant;
-}
-
-bool mentions_variable(const Expression& expression) {
-  if (expression.kind == ExpressionKind::name || expression.kind == ExpressionKind::call) return true;
-  return std::any_of(expression.children.begin(), expression.children.end(),
-                     [](const ExpressionPtr& child) { return child && mentions_variable(*child); });
 }
 
 }  // namespace
@@ -265,26 +255,19 @@ ExpressionPtr ExpressionParser::parse_concatenation() {
   return concatenation;
 }
 
+ExpressionPtr ExpressionParser::parse_factor() {
+  auto factor = parse_unary();
+  if (tokens_.is_symbol("**")) throw SyntaxError(tokens_.offset(), "the operator ** is not supported");
+  return factor;
+}
+
 ExpressionPtr ExpressionParser::parse_product() {
   constexpr std::array<BinarySymbol, 4> symbols = {
       {{"*", Operator::multiply}, {"/", Operator::divide}, {"//", Operator::floor_divide}, {"%", Operator::modulo}}};
-  auto left = parse_power();
+  auto left = parse_factor();
   while (const BinarySymbol* const found = find_symbol(symbols, tokens_)) {
     const std::size_t offset = tokens_.take().offset;
-    left = make_operation(ExpressionKind::binary, found->op, offset, std::move(left), parse_power());
-  }
-  return left;
-}
-
-ExpressionPtr ExpressionParser::parse_power() {
-  auto left = parse_unary();
-  while (tokens_.is_symbol("**")) {
-    const std::size_t offset = tokens_.take().offset;
-    ExpressionPtr right = parse_unary();
-    const bool negates_last = is_negative_constant(*left) && mentions_variable(*right);
-    ExpressionPtr base = negates_last ? std::move(left->children[0]) : std::move(left);
-    left = make_operation(ExpressionKind::binary, Operator::power, offset, std::move(base), std::move(right));
-    if (negates_last) left = make_operation(ExpressionKind::unary, Operator::negate, offset, std::move(left));
+    left = make_operation(ExpressionKind::binary, found->op, offset, std::move(left), parse_factor());
   }
   return left;
 }
@@ -335,6 +318,10 @@ ExpressionPtr ExpressionParser::parse_name(bool with_namespace) {
   if (name == "false" || name == "False") return constant(false);
   if (name == "none" || name == "None") return constant(None{});
   if (name == "self") throw SyntaxError(token.offset, "'self', the blocks of a template, is not supported");
+  if (name == "varargs" || name == "kwargs") {
+    throw SyntaxError(token.offset, quote(name) + ", the other arguments of a macro, is not supported");
+  }
+  found_caller |= name == "caller";
   auto expression = make_expression(ExpressionKind::name, token.offset);
   expression->name = name;
   if (with_namespace && tokens_.skip_symbol(".")) {
@@ -506,14 +493,11 @@ void ExpressionParser::parse_argument(ArgumentExpressions& arguments) {
   const auto require = [&](bool fits) {
     if (!fits) throw SyntaxError(offset, "this argument cannot stand behind those before it");
   };
+  if (tokens_.is_symbol("**")) throw SyntaxError(offset, "arguments taken from a mapping are not supported");
   if (tokens_.skip_symbol("*")) {
-    require(!arguments.list && !arguments.mapping);
+    require(!arguments.list);
     arguments.list = parse_expression();
-  } else if (tokens_.skip_symbol("**")) {
-    require(!arguments.mapping);
-    arguments.mapping = parse_expression();
   } else if (tokens_.is(TokenKind::name) && tokens_.next().kind == TokenKind::symbol && tokens_.next().text == "=") {
-    require(!arguments.mapping);
     std::string name(tokens_.take().text);
     for (const auto& [known, value] : arguments.keywords) {
       if (known == name) throw SyntaxError(offset, "the argument " + quote(name) + " is given twice");
@@ -521,7 +505,7 @@ void ExpressionParser::parse_argument(ArgumentExpressions& arguments) {
     tokens_.take();
     arguments.keywords.emplace_back(std::move(name), parse_expression());
   } else {
-    require(!arguments.list && !arguments.mapping && arguments.keywords.empty());
+    require(!arguments.list && arguments.keywords.empty());
     arguments.positional.push_back(parse_expression());
   }
 }
@@ -590,17 +574,15 @@ class Parser {
       std::string_view name;
       Statement (Parser::*parse)(std::size_t offset);
     };
-    static constexpr std::array<Tag, 11> tags = {{{"if", &Parser::parse_if},
-                                                  {"for", &Parser::parse_for},
-                                                  {"set", &Parser::parse_set},
-                                                  {"macro", &Parser::parse_macro},
-                                                  {"call", &Parser::parse_call},
-                                                  {"filter", &Parser::parse_filter},
-                                                  {"with", &Parser::parse_with},
-                                                  {"print", &Parser::parse_print},
-                                                  {"generation", &Parser::parse_generation},
-                                                  {"break", &Parser::parse_loop_control},
-                                                  {"continue", &Parser::parse_loop_control}}};
+    static constexpr std::array<Tag, 9> tags = {{{"if", &Parser::parse_if},
+                                                 {"for", &Parser::parse_for},
+                                                 {"set", &Parser::parse_set},
+                                                 {"macro", &Parser::parse_macro},
+                                                 {"call", &Parser::parse_call},
+                                                 {"filter", &Parser::parse_filter},
+                                                 {"generation", &Parser::parse_generation},
+                                                 {"break", &Parser::parse_loop_control},
+                                                 {"continue", &Parser::parse_loop_control}}};
     if (!tokens_.is(TokenKind::name)) tokens_.fail_wanting("the name of a tag");
     const Token name = tokens_.current();
     for (const Tag& tag : tags) {
@@ -612,7 +594,8 @@ class Parser {
   }
 
   [[noreturn]] void refuse(std::size_t offset) const {
-    const bool is_known = tokens_.is_one_of_names({"block", "extends", "include", "import", "from", "autoescape"});
+    const bool is_known =
+        tokens_.is_one_of_names({"block", "extends", "include", "import", "from", "autoescape", "with", "print"});
     throw SyntaxError(offset, (is_known ? "unsupported tag " : "unknown tag ") + quote(tokens_.current().text));
   }
 
@@ -674,27 +657,6 @@ class Parser {
     return statement;
   }
 
-  Statement parse_with(std::size_t offset) {
-    Statement statement(StatementKind::with_block, offset);
-    while (!tokens_.is(TokenKind::block_end)) {
-      if (!statement.targets.empty()) tokens_.expect_symbol(",");
-      statement.targets.push_back(expressions_.parse_target(false));
-      tokens_.expect_symbol("=");
-      statement.expressions.push_back(expressions_.parse_expression());
-    }
-    statement.bodies.push_back(parse_closed_body("endwith"));
-    return statement;
-  }
-
-  Statement parse_print(std::size_t offset) {
-    Statement statement(StatementKind::output, offset);
-    while (!tokens_.is(TokenKind::block_end)) {
-      if (!statement.expressions.empty()) tokens_.expect_symbol(",");
-      statement.expressions.push_back(expressions_.parse_expression());
-    }
-    return statement;
-  }
-
   void parse_parameters(Function& function) {
     tokens_.expect_symbol("(");
     while (!tokens_.is_symbol(")")) {
@@ -729,7 +691,10 @@ class Parser {
     statement.target = expressions_.parse_name_target();
     statement.function->name = statement.target->name;
     parse_parameters(*statement.function);
+    const bool outer_found = std::exchange(expressions_.found_caller, false);
     statement.function->body = parse_function_body("endmacro");
+    statement.function->mentions_caller = expressions_.found_caller;
+    expressions_.found_caller |= outer_found;
     return statement;
   }
 

@@ -28,7 +28,8 @@ class Shower {
     if (const Text* const text = value.text()) {
       budget_.make(text->bytes.size());
       const std::string quoted = quoted_text(text->bytes);
-      add(text->markup ? "Markup(" + quoted + ")" : quoted);
+      refuse_markup(*text);
+      add(quoted);
     } else if (const List* const list = value.list()) {
       show_list(*list);
     } else if (const Dict* const dict = value.dict()) {
@@ -353,185 +354,76 @@ Value parse_json(std::string_view text, const std::string& source) {
 
 namespace {
 
-constexpr std::size_t max_precision = 400;
+// [0][width][.precision][type], as it stands behind the colon of {:.2f} and behind the % of %02d.
+struct FormatSpec {
+  bool zeros = false;
+  std::size_t width = 0;
+  std::optional<std::size_t> precision;
+  char type = '\0';  // s, d or f
+};
 
-[[noreturn]] void refuse_type(char type, const char* kind) {
-  throw Failure(std::string("cannot format ") + kind + " as '" + type + "'");
-}
-
-std::string times(std::string_view fill, std::size_t count) {
-  std::string result;
-  result.reserve(fill.size() * count);
-  for (std::size_t i = 0; i < count; ++i) result += fill;
-  return result;
-}
-
-// `sign` and `body` in the width of the spec.
-std::string aligned(const std::string& sign, const std::string& body, const FormatSpec& spec, char usual_align,
-                    Budget& budget) {
-  const std::size_t length = count_characters(sign) + count_characters(body);
-  budget.make(sign.size() + body.size());
-  if (length >= spec.width) return sign + body;
-  const std::size_t missing = spec.width - length;
-  budget.make(missing * spec.fill.size());
-  const char align = spec.align == '\0' ? usual_align : spec.align;
-  if (align == '=') return sign + times(spec.fill, missing) + body;
-  const std::size_t left = align == '<' ? 0 : align == '^' ? missing / 2 : missing;
-  return times(spec.fill, left) + sign + body + times(spec.fill, missing - left);
-}
-
-std::string sign_of(bool negative, const FormatSpec& spec) {
-  if (negative) return "-";
-  return spec.sign == '-' ? "" : std::string(1, spec.sign);
-}
-
-// `digits` with the spec's separator between the thousands of their whole part.
-std::string grouped(std::string digits, const FormatSpec& spec) {
-  if (spec.grouping == '\0') return digits;
-  if (spec.align == '=' && spec.width > 0) throw Failure("thousands in a number filled with zeros are not supported");
-  const std::size_t whole = std::min(digits.find_first_not_of("0123456789"), digits.size());
-  for (std::size_t at = whole; at > 3; at -= 3) digits.insert(at - 3, 1, spec.grouping);
-  return digits;
-}
-
-std::string upper_ascii(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
-  return text;
-}
-
-std::string digits_of_float(double magnitude, const FormatSpec& spec) {
-  if (!std::isfinite(magnitude)) return std::isnan(magnitude) ? "nan" : "inf";
-  const std::size_t precision = spec.precision.value_or(6);
-  if (precision > max_precision) throw Failure("a precision over 400 is not supported");
-  const char type = spec.type == '%' ? 'f' : static_cast<char>(spec.type | 0x20);
-  const std::string format = std::string(spec.alternate ? "%#.*" : "%.*") + type;
-  std::array<char, 1024> buffer;
-  const int size = std::snprintf(buffer.data(), buffer.size(), format.c_str(), static_cast<int>(precision), magnitude);
-  return std::string(buffer.data(), static_cast<std::size_t>(size));
-}
-
-}  // namespace
-
-std::optional<std::size_t> take_number(std::string_view text, std::size_t& at) {
-  const std::size_t end = std::min(text.find_first_not_of("0123456789", at), text.size());
-  if (end == at) return std::nullopt;
-  constexpr std::size_t max_digits = 9;
-  std::size_t number = 0;
-  if (end - at > max_digits) throw Failure("a width or precision of more than 9 digits is not supported");
-  std::from_chars(text.data() + at, text.data() + end, number);
-  at = end;
-  return number;
-}
-
-std::string formatted_text(std::string_view text, const FormatSpec& spec, Budget& budget) {
-  if (spec.type != '\0' && spec.type != 's') refuse_type(spec.type, "a string");
-  if (spec.align == '=' || spec.sign != '-' || spec.grouping != '\0' || spec.alternate) {
-    throw Failure("a string is formatted without sign, separators and #");
-  }
-  if (spec.precision) text = text.substr(0, byte_of_character(text, *spec.precision));
-  return aligned("", std::string(text), spec, '<', budget);
-}
-
-std::string formatted_integer(std::int64_t number, const FormatSpec& spec, Budget& budget) {
-  if (spec.type != '\0' && std::string_view("eEfFgG%").find(spec.type) != std::string_view::npos) {
-    return formatted_float(static_cast<double>(number), spec, budget);
-  }
-  const char type = spec.type == '\0' || spec.type == 'i' || spec.type == 'u' ? 'd' : spec.type;
-  const int base = type == 'd' ? 10 : type == 'x' || type == 'X' ? 16 : type == 'o' ? 8 : type == 'b' ? 2 : 0;
-  if (base == 0) refuse_type(type, "an integer");
-  if (spec.grouping != '\0' && base != 10) throw Failure("separators in digits that are not decimal are not supported");
-  std::array<char, 72> buffer;
-  // Through unsigned, for the least integer has no positive counterpart.
-  const std::uint64_t magnitude = number < 0 ? -static_cast<std::uint64_t>(number) : static_cast<std::uint64_t>(number);
-  const auto written = std::to_chars(buffer.data(), buffer.data() + buffer.size(), magnitude, base);
-  std::string digits(buffer.data(), written.ptr);
-  if (spec.precision && digits.size() < *spec.precision) {
-    budget.make(*spec.precision);
-    digits.insert(0, *spec.precision - digits.size(), '0');
-  }
-  if (type == 'X') digits = upper_ascii(std::move(digits));
-  std::string sign = sign_of(number < 0, spec);
-  if (spec.alternate && base != 10) sign.append("0").append(1, type);
-  return aligned(sign, grouped(std::move(digits), spec), spec, '>', budget);
-}
-
-std::string formatted_float(double number, const FormatSpec& spec, Budget& budget) {
-  const double magnitude = std::fabs(number);
-  std::string digits;
-  if (spec.type == '\0') {
-    if (spec.precision) throw Failure("a precision without the type of a number, as in {:.2f}, is not supported");
-    digits = float_text(magnitude);
-  } else if (std::string_view("eEfFgG%").find(spec.type) == std::string_view::npos) {
-    refuse_type(spec.type, "a float");
-  } else {
-    digits = digits_of_float(spec.type == '%' ? magnitude * 100 : magnitude, spec);
-    if (spec.type == 'E' || spec.type == 'F' || spec.type == 'G') digits = upper_ascii(std::move(digits));
-    if (spec.type == '%') digits += '%';
-  }
-  const bool negative = std::signbit(number) && !std::isnan(number);
-  return aligned(sign_of(negative, spec), grouped(std::move(digits), spec), spec, '>', budget);
-}
-
-namespace {
-
-std::string repr(const Value& value, Budget& budget) {
-  const std::string in_list = shown(make_list({value}, budget), budget);
-  return in_list.substr(1, in_list.size() - 2);  // a list shows the repr() of its items
-}
-
-bool is_one_of(char c, std::string_view set) {
-  return c != '\0' && set.find(c) != std::string_view::npos;
-}
-
-// What stands behind the colon: [[fill]align][sign][#][0][width][grouping][.precision][type].
-FormatSpec parse_spec(std::string_view text) {
+// Reads the spec at `at` and moves `at` behind it.
+FormatSpec take_spec(std::string_view text, std::size_t& at) {
+  constexpr std::size_t max_digits = 3;
+  const auto take_number = [&]() -> std::optional<std::size_t> {
+    const std::size_t end = std::min(text.find_first_not_of("0123456789", at), text.size());
+    if (end == at) return std::nullopt;
+    if (end - at > max_digits) throw Failure("a width or precision of more than 3 digits is not supported");
+    std::size_t number = 0;
+    std::from_chars(text.data() + at, text.data() + end, number);
+    at = end;
+    return number;
+  };
   FormatSpec spec;
-  std::size_t at = 0;
-  const auto peek = [&] { return at < text.size() ? text[at] : '\0'; };
-  const auto take = [&] { return text[at++]; };
-  const std::size_t first = first_utf8(text).size;
-  if (first < text.size() && is_one_of(text[first], "<>^=")) {
-    spec.fill = text.substr(0, first);
-    at = first;
+  if (at < text.size() && text[at] == '0') {
+    spec.zeros = true;
+    ++at;
   }
-  if (is_one_of(peek(), "<>^=")) spec.align = take();
-  if (is_one_of(peek(), "+- ")) spec.sign = take();
-  if (peek() == '#') spec.alternate = take() == '#';
-  if (peek() == '0') {
-    take();
-    if (spec.align == '\0') {
-      spec.fill = "0";
-      spec.align = '=';
-    }
+  spec.width = take_number().value_or(0);
+  if (at < text.size() && text[at] == '.') {
+    ++at;
+    spec.precision = take_number();
+    if (!spec.precision) throw Failure("a format without digits behind the point is not supported");
   }
-  spec.width = take_number(text, at).value_or(0);
-  if (is_one_of(peek(), ",_")) spec.grouping = take();
-  if (peek() == '.') {
-    take();
-    spec.precision = take_number(text, at);
-    if (!spec.precision) throw Failure("a format has no precision behind the point");
-  }
-  if (at < text.size()) spec.type = take();
-  if (at != text.size()) throw Failure("the format " + quote(text) + " is not supported");
+  if (at < text.size()) spec.type = text[at++];
   return spec;
+}
+
+std::string padded(bool negative, const std::string& digits, const FormatSpec& spec) {
+  const std::size_t length = digits.size() + (negative ? 1 : 0);
+  const std::string padding(spec.width > length ? spec.width - length : 0, spec.zeros ? '0' : ' ');
+  const std::string sign = negative ? "-" : "";
+  return spec.zeros ? sign + padding + digits : padding + sign + digits;
+}
+
+std::string formatted_integer(std::int64_t number, const FormatSpec& spec) {
+  if (spec.precision) throw Failure("an integer is formatted without a precision");
+  const std::string digits = std::to_string(number);
+  return padded(number < 0, number < 0 ? digits.substr(1) : digits, spec);
+}
+
+std::string formatted_float(double number, const FormatSpec& spec) {
+  const bool negative = std::signbit(number) && !std::isnan(number);
+  if (!std::isfinite(number)) return padded(negative, std::isnan(number) ? "nan" : "inf", spec);
+  constexpr std::size_t usual_precision = 6;
+  const auto precision = static_cast<int>(spec.precision.value_or(usual_precision));
+  return padded(negative, fmt::format("{:.{}f}", std::fabs(number), precision), spec);
 }
 
 // format(value, spec).
 std::string formatted_field(const Value& value, std::string_view spec_text, Budget& budget) {
   if (spec_text.empty()) return shown(value, budget);
-  FormatSpec spec = parse_spec(spec_text);
-  if (const Text* const text = value.text()) {
-    if (spec.align == '=' && spec.fill == "0" && spec_text[0] == '0') spec.align = '<';  // as Python has it since 3.10
-    return formatted_text(text->bytes, spec, budget);
+  std::size_t at = 0;
+  const FormatSpec spec = take_spec(spec_text, at);
+  const auto* const number = value.get_if<double>();
+  const auto integer = value.integer();
+  const bool as_float = spec.type == 'f' && (number || integer);
+  const bool as_integer = (spec.type == 'd' || spec.type == '\0') && integer;
+  if (at != spec_text.size() || (!as_float && !as_integer)) {
+    throw Failure("the format " + quote(spec_text) + " of " + value.kind_name() + " is not supported");
   }
-  if (const auto* const number = value.get_if<double>()) return formatted_float(*number, spec, budget);
-  const auto number = value.integer();
-  if (!number) throw Failure("cannot lay out " + value.kind_name() + " as a format says");
-  const bool as_float = is_one_of(spec.type, "eEfFgG%");
-  if (spec.precision && !as_float) throw Failure("an integer is formatted without a precision");
-  if (spec.type == 'i' || spec.type == 'u') throw Failure("a format has an unknown type");
-  return formatted_integer(*number, spec, budget);
+  if (as_integer) return formatted_integer(*integer, spec);
+  return formatted_float(number ? *number : static_cast<double>(*integer), spec);
 }
 
 // The argument that a field such as {}, {1} or {name} stands for.
@@ -540,8 +432,8 @@ class Fields {
   explicit Fields(const Arguments& arguments) : arguments_(arguments) {}
 
   const Value& get(std::string_view field) {
-    if (field.find_first_of(".[]") != std::string_view::npos) {
-      throw Failure("attributes and items in the fields of a format are not supported");
+    if (field.find_first_of(".[]!{") != std::string_view::npos) {
+      throw Failure("attributes, items, conversions and fields in the fields of a format are not supported");
     }
     const bool is_index = field.find_first_not_of("0123456789") == std::string_view::npos;
     if (!is_index) return named(field);
@@ -570,150 +462,20 @@ class Fields {
   bool has_numbers_ = false;
 };
 
-// field[!conversion][:spec], the inside of a pair of braces.
-std::string shown_field(Context& context, std::string_view inside, Fields& fields) {
-  if (inside.find('{') != std::string_view::npos) throw Failure("a field within a field of a format is not supported");
-  const std::size_t colon = std::min(inside.find(':'), inside.size());
-  const std::string_view spec = colon < inside.size() ? inside.substr(colon + 1) : std::string_view();
-  std::string_view name = inside.substr(0, colon);
-  char conversion = '\0';
-  if (const std::size_t mark = name.find('!'); mark != std::string_view::npos) {
-    if (mark + 2 != name.size() || !is_one_of(name[mark + 1], "rs")) {
-      throw Failure("only the conversions !r and !s are supported in a format");
-    }
-    conversion = name[mark + 1];
-    name = name.substr(0, mark);
+// What the directive `spec` of format % arguments makes of a value.
+std::string formatted_directive(const Value& value, const FormatSpec& spec, Budget& budget) {
+  if (spec.type == 's' && !spec.zeros && spec.width == 0 && !spec.precision) return shown(value, budget);
+  if (spec.type != 'd' && spec.type != 'f') {
+    throw Failure("only %s, %d, %f and %% are supported in a format, a width and a precision only of numbers");
   }
-  const Value& value = fields.get(name);
-  if (conversion == '\0') return formatted_field(value, spec, context.budget);
-  const std::string text = conversion == 'r' ? repr(value, context.budget) : shown(value, context.budget);
-  return formatted_field(make_text(text, context.budget), spec, context.budget);
+  require_defined(value);
+  const auto* const number = value.get_if<double>();
+  const auto integer = value.integer();
+  if (!number && !integer) throw Failure("an argument for a number in a format is " + value.kind_name());
+  if (spec.type == 'f') return formatted_float(number ? *number : static_cast<double>(*integer), spec);
+  if (number && !(std::fabs(*number) < 0x1p63)) throw Failure("the number does not fit in an integer of 64 bits");
+  return formatted_integer(number ? static_cast<std::int64_t>(*number) : *integer, spec);
 }
-
-// format % arguments.
-class PercentFormatter {
- public:
-  PercentFormatter(Context& context, std::string_view format, const Value& arguments)
-      : context_(context), format_(format), arguments_(arguments) {
-    const List* const list = arguments.list();
-    if (list && list->is_tuple) {
-      values_ = list->items;
-    } else {
-      values_ = {arguments};
-    }
-  }
-
-  std::string run() {
-    std::string result;
-    while (at_ < format_.size()) {
-      const std::size_t percent = std::min(format_.find('%', at_), format_.size());
-      context_.budget.make(percent - at_);
-      result += format_.substr(at_, percent - at_);
-      at_ = percent + 1;
-      if (percent == format_.size()) break;
-      result += directive();
-    }
-    // As in Python, what could be a mapping for %(name)s need not be used.
-    const List* const list = arguments_.list();
-    const bool may_stay =
-        arguments_.dict() || (list && !list->is_tuple) || arguments_.is_undefined() || arguments_.range();
-    if (used_ < values_.size() && !may_stay) throw Failure("the format has fewer places than there are arguments");
-    return result;
-  }
-
- private:
-  char peek() const { return at_ < format_.size() ? format_[at_] : '\0'; }
-
-  const Value& next_value() {
-    if (named_) return *named_;
-    if (used_ == values_.size()) throw Failure("the format has more places than there are arguments");
-    return values_[used_++];
-  }
-
-  void take_name() {
-    named_ = nullptr;
-    if (peek() != '(') return;
-    const std::size_t end = format_.find(')', at_);
-    const std::string_view name = format_.substr(at_ + 1, end - at_ - 1);
-    if (end == std::string_view::npos || name.find('(') != std::string_view::npos) {
-      throw Failure("a name in a format has a parenthesis without its counterpart");
-    }
-    if (!arguments_.dict()) throw Failure("the format has names and no mapping");
-    named_ = arguments_.dict()->find(std::string(name));
-    if (!named_) throw Failure("the format has the name " + quote(name) + ", which the mapping lacks");
-    at_ = end + 1;
-  }
-
-  FormatSpec take_spec() {
-    FormatSpec spec;
-    spec.align = '>';
-    bool zeros = false;
-    for (; is_one_of(peek(), "#0- +"); ++at_) {
-      if (peek() == '#') spec.alternate = true;
-      if (peek() == '0') zeros = true;
-      if (peek() == '-') spec.align = '<';
-      if (peek() == '+' || (peek() == ' ' && spec.sign != '+')) spec.sign = peek();
-    }
-    spec.width = take_number(format_, at_).value_or(0);
-    if (peek() == '.') {
-      ++at_;
-      spec.precision = peek() == '*' ? std::nullopt : std::optional(take_number(format_, at_).value_or(0));
-    }
-    if (peek() == '*') throw Failure("a width or precision taken from the arguments is not supported");
-    if (is_one_of(peek(), "hlL")) ++at_;
-    spec.type = peek();
-    ++at_;
-    if (zeros && spec.align == '>' && !is_one_of(spec.type, "sr")) {
-      spec.fill = "0";
-      spec.align = '=';
-    }
-    return spec;
-  }
-
-  std::string directive() {
-    if (peek() == '%') {
-      ++at_;
-      return "%";
-    }
-    take_name();
-    FormatSpec spec = take_spec();
-    if (!is_one_of(spec.type, "srdiuxXoeEfFgG")) {
-      throw Failure("only %s, %r, %d, %i, %u, %x, %X, %o, %e, %f, %g and %% are supported in a format");
-    }
-    const Value& value = next_value();
-    if (is_one_of(spec.type, "sr")) return text_directive(value, spec);
-    require_defined(value);
-    const auto integer = value.integer();
-    if (is_one_of(spec.type, "eEfFgG")) {
-      if (integer) return formatted_float(static_cast<double>(*integer), spec, context_.budget);
-      if (!value.is_number()) throw Failure("an argument for a number in a format is " + value.kind_name());
-      return formatted_float(*value.get_if<double>(), spec, context_.budget);
-    }
-    if (integer) return formatted_integer(*integer, spec, context_.budget);
-    const auto* const number = value.get_if<double>();
-    if (!number || is_one_of(spec.type, "xXo")) {
-      throw Failure("an argument for an integer in a format is " + value.kind_name());
-    }
-    if (!(std::fabs(*number) < 0x1p63)) throw Failure("the number does not fit in an integer of 64 bits");
-    return formatted_integer(static_cast<std::int64_t>(*number), spec, context_.budget);
-  }
-
-  std::string text_directive(const Value& value, FormatSpec spec) {
-    const std::string text = spec.type == 'r' ? repr(value, context_.budget) : shown(value, context_.budget);
-    spec.type = 's';
-    spec.sign = '-';  // signs and # mean nothing to a text
-    spec.alternate = false;
-    return formatted_text(text, spec, context_.budget);
-  }
-
-  Context& context_;
-  std::string_view format_;
-  const Value& arguments_;
-  std::vector<Value> values_;
-  std::size_t at_ = 0;
-  std::size_t used_ = 0;
-  const Value* named_ = nullptr;
-};
 
 }  // namespace
 
@@ -731,7 +493,10 @@ Value format_fields(Context& context, const Value& subject, const Arguments& arg
     } else {
       const std::size_t end = c == '{' ? format.find('}', at) : std::string::npos;
       if (end == std::string::npos) throw Failure("a format has a brace without its counterpart");
-      result += shown_field(context, std::string_view(format).substr(at + 1, end - at - 1), fields);
+      const std::string_view field = std::string_view(format).substr(at + 1, end - at - 1);
+      const std::size_t colon = std::min(field.find(':'), field.size());
+      const std::string_view spec = colon < field.size() ? field.substr(colon + 1) : std::string_view();
+      result += formatted_field(fields.get(field.substr(0, colon)), spec, context.budget);
       at = end;
     }
   }
@@ -739,7 +504,31 @@ Value format_fields(Context& context, const Value& subject, const Arguments& arg
 }
 
 Value formatted(Context& context, const Text& format, const Value& arguments) {
-  return make_text(PercentFormatter(context, format.bytes, arguments).run(), context.budget);
+  const std::string_view text = format.bytes;
+  const List* const list = arguments.list();
+  const bool is_tuple = list && list->is_tuple;
+  const std::vector<Value> values = is_tuple ? list->items : std::vector<Value>{arguments};
+  std::size_t used = 0;
+  std::string result;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t percent = std::min(text.find('%', at), text.size());
+    context.budget.make(percent - at);
+    result += text.substr(at, percent - at);
+    at = percent + 1;
+    if (percent == text.size()) break;
+    if (at < text.size() && text[at] == '%') {
+      result += '%';
+      ++at;
+      continue;
+    }
+    const FormatSpec spec = take_spec(text, at);
+    if (used == values.size()) throw Failure("the format has more places than there are arguments");
+    result += formatted_directive(values[used++], spec, context.budget);
+  }
+  // As in Python, what could be a mapping for %(name)s need not be used.
+  const bool may_stay = arguments.dict() || (list && !is_tuple) || arguments.is_undefined() || arguments.range();
+  if (used < values.size() && !may_stay) throw Failure("the format has fewer places than there are arguments");
+  return make_text(std::move(result), context.budget);
 }
 
 }  // namespace minimind::jinja

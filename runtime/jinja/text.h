@@ -24,9 +24,6 @@ std::vector<std::string_view> characters_of(std::string_view text);
 // str.isspace() of one character: White_Space and the four separators U+001C to U+001F.
 bool is_python_space(char32_t character);
 
-// \w of Python's re: what str.isalnum() holds for, and _.
-bool is_python_word(char32_t character);
-
 // Whether repr() shows the character as it is.
 bool is_printable(char32_t character);
 
@@ -38,8 +35,8 @@ std::string_view stripped(std::string_view text, const std::optional<std::string
 std::optional<std::size_t> find_first(std::string_view text, std::string_view wanted, std::size_t from_byte = 0);
 std::optional<std::size_t> find_last(std::string_view text, std::string_view wanted, Budget& budget);
 
-// str.split and str.rsplit: at most `limit` cuts, any number when it is negative, at `separator` or, without one, at
-// runs of white space. Throws Failure for an empty separator.
+// str.split and str.rsplit: at most `limit` cuts, any number if it is negative, at `separator` or, without one, at runs
+// of whitespace. Throws Failure for an empty separator; rsplit requires one.
 std::vector<std::string_view> split(std::string_view text, const std::optional<std::string_view>& separator,
                                     std::int64_t limit, Budget& budget);
 std::vector<std::string_view> split_from_right(std::string_view text, const std::optional<std::string_view>& separator,
@@ -51,14 +48,12 @@ std::string replaced(std::string_view text, std::string_view old_text, std::stri
                      Budget& budget);
 std::size_t count_occurrences(std::string_view text, std::string_view wanted);
 
-// Full case mappings. Lowering throws Failure for a capital sigma, whose small form depends on its place.
+// Case mappings. Throw Failure for the few characters whose case is not one character or depends on its place.
 std::string upper(std::string_view text);
 std::string lower(std::string_view text);
 std::string capitalized(std::string_view text);  // str.capitalize
 std::string title(std::string_view text);        // str.title
 std::string title_words(std::string_view text);  // the filter, to which only space and brackets begin a word
-bool is_upper(std::string_view text);
-bool is_lower(std::string_view text);
 
 // repr() of a str and of a float.
 std::string quoted_text(std::string_view text);

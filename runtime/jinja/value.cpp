@@ -10,8 +10,6 @@ namespace minimind::jinja {
 namespace {
 
 constexpr std::size_t linear_search_up_to = 8;
-constexpr std::size_t max_key_values = 1000;
-constexpr int tuple_rank = 4;  // of key_rank()
 
 [[noreturn]] void fail_too_deep() {
   throw Failure("nests lists and mappings more than " + std::to_string(max_value_depth) + " deep");
@@ -23,21 +21,8 @@ int key_rank(const Value& key) {
   if (key.text()) return 1;
   if (key.is_none()) return 2;
   if (key.is_undefined()) return 3;
-  if (const List* const list = key.list(); list && list->is_tuple) return tuple_rank;
-  const bool is_hashable = !key.list() && !key.dict() && !key.view();
+  const bool is_hashable = !key.dict() && !key.view() && (!key.list() || key.list()->is_tuple);
   throw Failure("cannot use " + key.kind_name() + " as a key of a mapping" + (is_hashable ? ": not supported" : ""));
-}
-
-// Counts the values in the key, which may hold one tuple many times over.
-void count_hashable(const Value& key, std::size_t& count) {
-  if (++count > max_key_values) throw Failure("a key of a mapping holds too many values");
-  if (key_rank(key) != tuple_rank) return;
-  for (const Value& item : key.list()->items) count_hashable(item, count);
-}
-
-void require_hashable(const Value& key) {
-  std::size_t count = 0;
-  count_hashable(key, count);
 }
 
 bool key_less(const Value& a, const Value& b) {
@@ -48,10 +33,7 @@ bool key_less(const Value& a, const Value& b) {
     if (order == 2) throw Failure("cannot use NaN as a key of a mapping");
     return order < 0;
   }
-  if (rank == 1) return a.text()->bytes < b.text()->bytes;
-  if (rank != tuple_rank) return false;
-  return std::lexicographical_compare(a.list()->items.begin(), a.list()->items.end(), b.list()->items.begin(),
-                                      b.list()->items.end(), key_less);
+  return rank == 1 && a.text()->bytes < b.text()->bytes;
 }
 
 bool items_equal(const std::vector<Value>& a, const std::vector<Value>& b, Budget& budget) {
@@ -108,9 +90,8 @@ bool Dict::KeyLess::operator()(const Value& a, const Value& b) const {
 }
 
 const Value* Dict::find(const Value& key) const {
-  require_hashable(key);
+  const int rank = key_rank(key);
   if (index_.empty()) {
-    const int rank = key_rank(key);
     for (const auto& [known, value] : entries_) {
       if (key_rank(known) == rank && !key_less(known, key) && !key_less(key, known)) return &value;
     }

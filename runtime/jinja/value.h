@@ -27,7 +27,7 @@ struct Text {
   explicit Text(std::string text);
   std::string bytes;
   std::size_t length;   // in characters
-  bool markup = false;  // what `safe` and `escape` return, which joins with other text in its own way
+  bool markup = false;  // what `safe` returns, which Python escapes other text to join with
   bool is_ascii() const { return length == bytes.size(); }
 };
 
@@ -131,7 +131,6 @@ class Value {
 struct List {
   std::vector<Value> items;
   bool is_tuple = false;
-  bool is_group = false;  // a pair that `groupby` makes, whose items are also its attributes `grouper` and `list`
   std::size_t depth = 1;
 };
 

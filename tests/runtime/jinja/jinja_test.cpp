@@ -60,7 +60,7 @@ TEST(Jinja, RendersWhatJinja2RendersAndRefusesWhatItRefuses) {
       EXPECT_EQ(JinjaTemplate(source, "test").render(*value.dict(), 0), golden_case.at("rendered")) << source;
     }
   }
-  EXPECT_GT(count, 3350u);
+  EXPECT_GT(count, 2600u);
 }
 
 TEST(Jinja, SaysWhereAndWhy) {
@@ -88,7 +88,23 @@ TEST(Jinja, RefusesWhatItDoesNotSupportByName) {
   expect_error("{{ ('a'|safe)|upper }}", "escaped text is not supported");
   expect_error("{{ 9223372036854775807 + 1 }}", "does not fit in an integer of 64 bits");
   expect_error("{{ 99999999999999999999 }}", "does not fit in 64 bits");
-  expect_error("{{ 'Σ'|lower }}", "capital sigma");
+  expect_error("{{ 'Σ'|lower }}", "the case of 'Σ' is not supported");
+  expect_error("{{ 'ß'|upper }}", "the case of 'ß' is not supported");
+  expect_error("{{ 1|round }}", "column 6: unsupported filter 'round'");
+  expect_error("{{ 1 is callable }}", "unsupported test 'callable'");
+  expect_error("{% with a = 1 %}{% endwith %}", "unsupported tag 'with'");
+  expect_error("{{ 'a'.zfill(3) }}", "the method 'zfill' of a string is not supported");
+  expect_error("{{ [1].index(1) }}", "the method 'index' of a list is not supported");
+  expect_error("{% for i in [1] %}{{ loop.cycle(1) }}{% endfor %}", "loop.cycle is not supported");
+  expect_error("{{ '1'|int(base=2) }}", "a base of 'int' is not supported");
+  expect_error("{{ 2 ** 3 }}", "column 6: the operator ** is not supported");
+  expect_error("{{ dict(**{'a': 1}) }}", "arguments taken from a mapping are not supported");
+  expect_error("{% macro m() %}{{ varargs }}{% endmacro %}",
+               "'varargs', the other arguments of a macro, is not supported");
+  expect_error("{{ '%x' % 255 }}", "only %s, %d, %f and %% are supported in a format");
+  expect_error("{{ '{:>5}'.format(1) }}", "the format '>5' of an integer is not supported");
+  expect_error("{{ {(1, 2): 3} }}", "cannot use a tuple as a key of a mapping: not supported");
+  expect_error("{{ 0x10 }}", "decimal digits");
 }
 
 TEST(Jinja, FindsAnUnknownFilterInABranchOnlyWhenItIsReached) {
@@ -124,30 +140,19 @@ TEST(Jinja, RefusesWhatTakesTooLong) {
   expect_error(
       "{% set ns = namespace(x='a') %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x }}",
       limit);
-  expect_error(
-      "{% set ns = namespace(x=1) %}{% for i in range(99) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ {ns.x: 1} }}",
-      "a key of a mapping holds too many values");
   expect_error("{% set x = 'a' * 9000000 %}{% for i in range(100000) %}{% if 'b' in x %}{% endif %}{% endfor %}",
                limit);
   expect_error("{{ 'a' * 9223372036854775807 }}", limit);
   expect_error("{{ [1, 2] * 9223372036854775807 }}", limit);
   expect_error("{{ 'a'|indent(9223372036854775807) }}", limit);
   expect_error("{{ [1]|tojson(indent=9223372036854775807) }}", limit);
-  expect_error("{{ 'x'|center(9223372036854775807) }}", limit);
   expect_error("{{ ('a' * 100000).replace('', 'b' * 100000) }}", limit);
   expect_error("{% set x = 'ab' * 5000000 %}{% for i in range(9999) %}{{ x.rfind('aab') }}{% endfor %}", limit);
   expect_error("{{ range(1000000000) }}", "the limit is 100000");
-  expect_error("{{ '%999999999s' % 1 }}", limit);
-  expect_error("{{ '{:>999999999}'.format(1) }}", limit);
-  expect_error("{{ '%.999999999d' % 1 }}", limit);
-  expect_error("{{ 'a'.ljust(9223372036854775807, '你') }}", limit);
-  expect_error("{{ 'a'.zfill(9223372036854775807) }}", limit);
-  expect_error("{{ ('\\t' * 1000000).expandtabs(1000000) }}", limit);
-  expect_error("{{ [1]|slice(9223372036854775807)|list }}", limit);
-  expect_error("{{ [1]|batch(9223372036854775807, 0)|list }}", limit);
+  expect_error("{{ '%9999d' % 1 }}", "a width or precision of more than 3 digits is not supported");
+  expect_error("{{ '{:9999}'.format(1) }}", "a width or precision of more than 3 digits is not supported");
   const std::string long_key = "{% set k = 'x' * 1000000 %}{% set other = k ~ 'b' %}{% set d = {k ~ 'a': 1} %}";
   expect_error(long_key + "{% for i in range(100000) %}{{ d[other] }}{{ d.get(other) }}{% endfor %}", limit);
-  expect_error(long_key + "{% for i in range(100000) %}{% if (other, 1) in d %}{% endif %}{% endfor %}", limit);
   expect_error(long_key + "{% for i in range(100000) %}{% if k.startswith(k) %}{% endif %}{% endfor %}", limit);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60)) << "far from what it should take";
 }
@@ -159,7 +164,7 @@ TEST(Jinja, RefusesWhatIsNestedTooDeep) {
   expect_error("{{ " + repeated("not ", 100'000) + "1 }}", deep);
   expect_error("{{ 1" + repeated(" + 1", 100'000) + " }}", deep);
   expect_error("{{ x" + repeated(".x", 100'000) + " }}", deep);
-  expect_error("{{ x" + repeated("|e", 100'000) + " }}", deep);
+  expect_error("{{ x" + repeated("|d", 100'000) + " }}", deep);
   expect_error("{{ 1" + repeated(" if 1 else 1", 50'000) + " }}", deep);
   expect_error(repeated("{% if 1 %}", 100'000), deep);
   expect_error(repeated("{% macro a() %}", 60'000), deep);
