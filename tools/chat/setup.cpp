@@ -57,7 +57,11 @@ ChatSetup::ChatSetup(const ChatOptions& options)
       session_lock_(locked_for_writing(options.session)),
       save_lock_(locked_for_writing(options.save)),
       generate_(generate_options(options)),
-      engine_(load_engine(options.checkpoint, options.run)),
+      engine_(load_engine(options.checkpoint, options.run,
+                          [&](const Checkpoint& checkpoint) {
+                            if (options.session.empty()) return;
+                            identity_ = identify(checkpoint, options.run.weight_type());
+                          })),
       tokenizer_data_(read_tokenizer(require_tokenizer_path(options.tokenizer, options.checkpoint.model))),
       tokenizer_(tokenizer_data_),
       chat_template_(chat_template_of(options, tokenizer_data_, engine_.model.config.family)),
@@ -75,22 +79,21 @@ ConversationOptions ChatSetup::conversation_options() const {
   options.no_shift = options_.no_shift;
   options.plain_answers = !options_.sampling.json_schema_file.empty();
   options.generate.drafter = speculation_.drafter();
-  if (!options_.ignore_eos) options.generate.end_tokens = end_tokens(engine_, &tokenizer_, options_.run.quiet);
-  if (!options_.sampling.seed && generate_.sampling.temperature > 0 && !options_.run.quiet) {
-    note("seed {}", generate_.sampling.seed);
-  }
+  if (!options_.ignore_eos) options.generate.end_tokens = end_tokens(engine_, &tokenizer_);
   return options;
+}
+
+void ChatSetup::print_assumptions() const {
+  if (!options_.ignore_eos) print_assumed_end(engine_, &tokenizer_);
+  if (!options_.sampling.seed && generate_.sampling.temperature > 0) note("seed {}", generate_.sampling.seed);
+  warn_of_misfit(tokenizer_, engine_.model.config);
 }
 
 // What a file holds goes first, and what was named beside it then takes its place.
 void ChatSetup::begin() {
-  if (!options_.run.quiet) warn_of_misfit(tokenizer_, engine_.model.config);
-  if (!options_.session.empty()) {
-    const std::string path = model_path(options_.checkpoint.model);
-    identity_ = identify(open_checkpoint(path, options_.checkpoint.open_options()), options_.run.weight_type());
-    if (std::filesystem::exists(options_.session)) {
-      conversation_.restore(load_session(options_.session, *identity_, context_));
-    }
+  if (!options_.run.quiet) print_assumptions();
+  if (identity_ && std::filesystem::exists(options_.session)) {
+    conversation_.restore(load_session(options_.session, *identity_, context_));
   }
   if (!options_.load.empty()) conversation_.restore(read_conversation(options_.load));
   if (!options_.tools.empty()) conversation_.set_tools(parse_tools(read_text_file(options_.tools), options_.tools));

@@ -28,12 +28,14 @@ class ChatSetup {
  private:
   void begin();
   ConversationOptions conversation_options() const;
+  void print_assumptions() const;
 
   const ChatOptions& options_;
   // Held from the start, so that nothing which is read, or said in a conversation, is lost to another process.
   std::optional<FileLock> session_lock_;
   std::optional<FileLock> save_lock_;
   GenerateOptions generate_;
+  std::optional<ModelIdentity> identity_;  // of the model, if there is a session
   Engine engine_;
   TokenizerData tokenizer_data_;
   Tokenizer tokenizer_;
@@ -42,7 +44,6 @@ class ChatSetup {
   Speculation speculation_;
   Forward forward_;
   Conversation conversation_;
-  std::optional<ModelIdentity> identity_;  // where there is a session
 };
 
 }  // namespace minimind

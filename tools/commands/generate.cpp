@@ -163,8 +163,10 @@ int run_generate(const GenerateCommand& options) {
                                         : std::optional(require_tokenizer(options.tokenizer, options.checkpoint.model));
   const std::vector<std::int32_t> prompt = read_prompt(options, tokenizer ? &*tokenizer : nullptr);
   if (tokenizer && !options.run.quiet) warn_of_misfit(*tokenizer, config);
-  if (!options.ignore_eos)
-    generate_options.end_tokens = end_tokens(engine, tokenizer ? &*tokenizer : nullptr, options.run.quiet);
+  if (!options.ignore_eos) {
+    generate_options.end_tokens = end_tokens(engine, tokenizer ? &*tokenizer : nullptr);
+    if (!options.run.quiet) print_assumed_end(engine, tokenizer ? &*tokenizer : nullptr);
+  }
   const std::size_t positions = context_size(options.context, config, options.run.quiet);
   Context context = engine.context(std::min(positions, prompt.size() + options.max_tokens));
   const Speculation speculation(options.speculation, engine, tokenizer ? &*tokenizer : nullptr, context.capacity(),

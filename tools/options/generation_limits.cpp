@@ -6,15 +6,17 @@
 
 namespace minimind {
 
-std::vector<std::int32_t> end_tokens(const Engine& engine, const Tokenizer* tokenizer, bool quiet) {
+std::vector<std::int32_t> end_tokens(const Engine& engine, const Tokenizer* tokenizer) {
   std::vector<std::int32_t> tokens = engine.model.config.eos_token_id;
-  const bool tokenizer_tells = tokenizer && tokenizer->eos_id();
-  if (engine.eos_was_assumed && tokenizer_tells) tokens.clear();
-  if (tokenizer_tells) tokens.push_back(*tokenizer->eos_id());
-  if (engine.eos_was_assumed && !tokenizer_tells && !quiet) {
-    note("assumed that token {} ends the text; --ignore-eos continues past it", tokens.front());
-  }
+  if (!tokenizer || !tokenizer->eos_id()) return tokens;
+  if (engine.eos_was_assumed) tokens.clear();
+  tokens.push_back(*tokenizer->eos_id());
   return tokens;
+}
+
+void print_assumed_end(const Engine& engine, const Tokenizer* tokenizer) {
+  if (!engine.eos_was_assumed || (tokenizer && tokenizer->eos_id())) return;
+  note("assumed that token {} ends the text; --ignore-eos continues past it", engine.model.config.eos_token_id.front());
 }
 
 std::size_t context_size(std::optional<std::size_t> given, const Config& config, bool quiet) {

@@ -12,8 +12,11 @@
 namespace minimind {
 
 // What ends a text: the tokens that the config names and what the tokenizer, which may be null, calls its end of text;
-// an assumed one only where both are silent, which is said unless `quiet`.
-std::vector<std::int32_t> end_tokens(const Engine& engine, const Tokenizer* tokenizer, bool quiet);
+// an assumed one only if neither names any.
+std::vector<std::int32_t> end_tokens(const Engine& engine, const Tokenizer* tokenizer);
+
+// Says on standard error if end_tokens() is an assumed one.
+void print_assumed_end(const Engine& engine, const Tokenizer* tokenizer);
 
 // The positions of the context: those given, else as many as the model was made for. More than that is said unless
 // `quiet`.

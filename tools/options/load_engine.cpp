@@ -38,7 +38,8 @@ void print_notes(const Checkpoint& checkpoint, const std::string& given) {
   for (const std::string& line : lora_notes(checkpoint)) note("{}", line);
 }
 
-Engine load_engine(const CheckpointOptions& checkpoint_options, const RunOptions& run) {
+Engine load_engine(const CheckpointOptions& checkpoint_options, const RunOptions& run,
+                   const std::function<void(const Checkpoint&)>& use) {
   const kernels::Table& kernels = choose_kernels();
   const WeightType type = run.weight_type();
   const Checkpoint checkpoint =
@@ -46,6 +47,7 @@ Engine load_engine(const CheckpointOptions& checkpoint_options, const RunOptions
   const std::size_t threads = run.threads.value_or(suitable_threads(checkpoint));
   const bool eos_was_assumed = checkpoint.sources.at("eos_token_id").starts_with("assumed");
   Model model = load_model(checkpoint, type, threads);
+  if (use) use(checkpoint);
   const KvType kv_type = run.kv_type.value_or(suitable_kv_type(model));
   Engine engine{std::move(model), kernels, threads, kv_type, eos_was_assumed};
   if (!run.quiet) {

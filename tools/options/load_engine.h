@@ -41,8 +41,9 @@ std::size_t suitable_threads(const Checkpoint& checkpoint);
 void print_notes(const Checkpoint& checkpoint, const std::string& given);
 
 // Opens and loads what the options name. Unless they say quiet, what was found and what was assumed is printed to
-// standard error.
-Engine load_engine(const CheckpointOptions& checkpoint, const RunOptions& run);
+// standard error. `use`, if given, is called with the checkpoint while it is open.
+Engine load_engine(const CheckpointOptions& checkpoint, const RunOptions& run,
+                   const std::function<void(const Checkpoint&)>& use = nullptr);
 
 // Runs all tokens as one context and hands out the logits of each batch: the index of its first token, and
 // [batch, vocab_size]. Shows progress, called `label`, on a terminal. False when Ctrl-C ended it early. Throws Error

@@ -54,9 +54,10 @@ std::vector<std::string> breakers_of(const SamplingArguments& arguments) {
 }  // namespace
 
 void SamplingArguments::add_to(CLI::App& command) {
-  command.add_option("--temperature", options.temperature, "temperature of the samples; 0: always the top-1 token")
-      ->capture_default_str()
-      ->check(a_number);
+  CLI::Option* const temperature =
+      command.add_option("--temperature", options.temperature, "temperature of the samples; 0: always the top-1 token")
+          ->capture_default_str()
+          ->check(a_number);
   command.add_option("--top-k", options.top_k, "sample from the k most likely tokens; 0: off")
       ->capture_default_str()
       ->transform(whole_number(0, 1 << 30));
@@ -91,7 +92,7 @@ void SamplingArguments::add_to(CLI::App& command) {
   command.add_option("--json-schema", json_schema_file, "JSON Schema file that the text must conform to");
   command.add_option("--seed", seed, "seed of the samples; makes a run repeatable (default: random, printed)")
       ->transform(whole_number(0, UINT64_MAX));
-  command.add_flag("--greedy", greedy, "always take the top-1 token");
+  command.add_flag("--greedy", greedy, "always take the top-1 token")->excludes(temperature);
 }
 
 SamplingOptions SamplingArguments::sampling() const {

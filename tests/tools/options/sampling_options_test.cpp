@@ -69,6 +69,7 @@ TEST_F(ConstrainedCli, WrongCallsAndFilesAreToldApart) {
   expect("--dry-sequence-breaker none --dry-sequence-breaker x", 2, "--dry-sequence-breaker none");
   expect("--dry-base 0.5", 2, "--dry-base is 0.5");
   expect("--typical-p 2", 2, "--typical-p is 2");
+  expect("--greedy --temperature 0.5", 2, "--temperature excludes --greedy");
 }
 
 TEST_F(ConstrainedCli, AGrammarOrBreakersWithoutATokenizerAreAWrongCall) {

@@ -91,5 +91,14 @@ TEST_F(Cli, WhatIsDoneToTheModelIsNotDoneToItsDraftModel) {
   EXPECT_EQ(Json::parse(run(call + " --draft " + golden.model_path).out)["tokens"], plain["tokens"]);
 }
 
+TEST_F(Cli, TheDraftModelHasTheKvTypeOfTheModel) {
+  const std::string draft = path("draft.gguf");
+  ASSERT_EQ(run("convert " MINIMIND_SOURCE_DIR "/weights/demo " + draft + " --type q8_0").status, 0);
+  const std::string call = "generate -p a -n 3 --greedy --draft " + draft + demo;
+  const std::string chosen = "the KV cache is f16";  // the type for quantized weights, unless one is given
+  EXPECT_NE(run(call).err.find(chosen), std::string::npos);
+  EXPECT_EQ(run(call + " --kv-type f32").err.find(chosen), std::string::npos);
+}
+
 }  // namespace
 }  // namespace minimind
