@@ -2,10 +2,12 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 
+#include "runtime/chat/chat_json.h"
 #include "runtime/chat/training_conversation.h"
-#include "runtime/jinja/show.h"
 #include "weights/io/error.h"
 
 namespace minimind {
@@ -82,40 +84,37 @@ constexpr std::string_view later_template = R"(
   {%- endif %}
 {%- endif %})";
 
-bool is_list_of_mappings(const jinja::Value& value) {
-  const jinja::List* const list = value.list();
-  return list && std::all_of(list->items.begin(), list->items.end(),
-                             [](const jinja::Value& item) { return item.dict() != nullptr; });
+bool is_list_of_objects(const ChatJson& value) {
+  return value.is_array() &&
+         std::all_of(value.begin(), value.end(), [](const ChatJson& item) { return item.is_object(); });
 }
 
 }  // namespace
 
 ChatInput parse_chat_input(std::string_view json, const std::string& source) {
-  const jinja::Value value = jinja::parse_json(json, source);
-  const jinja::Dict* const object = value.dict();
-  if (!object)
-    throw Error(fmt::format("{}: is {}, expected a JSON object with \"messages\"", source, value.kind_name()));
-  const auto require = [&](bool fits, std::string_view key, std::string_view wanted, const jinja::Value& found) {
-    if (!fits) throw Error(fmt::format("{}: \"{}\" is {}, expected {}", source, key, found.kind_name(), wanted));
+  const ChatJson object = parse_chat_json(json, source);
+  if (!object.is_object())
+    throw Error(fmt::format("{}: is {}, expected a JSON object with \"messages\"", source, kind_of(object)));
+  const auto require = [&](bool fits, std::string_view key, std::string_view wanted, const ChatJson& found) {
+    if (!fits) throw Error(fmt::format("{}: \"{}\" is {}, expected {}", source, key, kind_of(found), wanted));
   };
   ChatInput input;
-  for (const auto& [key, field] : object->entries()) {
-    const std::string& name = key.text()->bytes;
+  for (const auto& [name, field] : object.items()) {
     if (name == "messages") {
-      require(is_list_of_mappings(field), name, "a list of objects", field);
-      input.messages = field;
-    } else if (name == "conversations" && !object->find("messages")) {
-      TrainingConversation conversation = read_training_conversation(field, source + ": conversations");
-      input.messages = std::move(conversation.messages);
-      if (!conversation.tools.is_none()) input.tools = std::move(conversation.tools);
+      require(is_list_of_objects(field), name, "a list of objects", field);
+      input.messages = template_value(field);
+    } else if (name == "conversations" && !object.contains("messages")) {
+      const TrainingConversation conversation = read_training_conversation(field, source + ": conversations");
+      input.messages = template_value(conversation.messages);
+      if (!conversation.tools.is_null()) input.tools = template_value(conversation.tools);
     } else if (name == "tools") {
-      require(field.is_none() || is_list_of_mappings(field), name, "a list of objects, or null", field);
-      if (!field.is_none()) input.tools = field;
+      require(field.is_null() || is_list_of_objects(field), name, "a list of objects, or null", field);
+      if (!field.is_null()) input.tools = template_value(field);
     } else if (name == "add_generation_prompt") {
-      require(field.is_bool(), name, "true or false", field);
-      input.add_generation_prompt = field.truth();
+      require(field.is_boolean(), name, "true or false", field);
+      input.add_generation_prompt = field.get<bool>();
     } else {
-      input.variables.emplace_back(name, field);
+      input.variables.emplace_back(name, template_value(field));
     }
   }
   if (input.messages.is_missing()) throw Error(fmt::format("{}: has no \"messages\"", source));

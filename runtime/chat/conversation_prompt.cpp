@@ -1,11 +1,11 @@
 #include "runtime/chat/conversation_prompt.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "runtime/chat/chat_json.h"
 #include "runtime/chat/message_json.h"
-#include "runtime/chat/tool_call.h"
-#include "runtime/jinja/show.h"
 #include "weights/io/error.h"
 
 namespace minimind {
@@ -22,7 +22,7 @@ std::string render(const ChatTemplate& chat_template, const PromptSettings& sett
                    const std::vector<Message>& messages, bool for_answer, Arguments arguments) {
   ChatInput input;
   input.messages = template_messages(messages, arguments);
-  if (!settings.tools.empty()) input.tools = jinja::parse_json(settings.tools, "the tools");
+  if (!settings.tools.empty()) input.tools = template_value(parse_chat_json(settings.tools, "the tools"));
   input.add_generation_prompt = for_answer;
   if (settings.think) {
     for (const char* const name : {"open_thinking", "enable_thinking"}) {
@@ -34,7 +34,7 @@ std::string render(const ChatTemplate& chat_template, const PromptSettings& sett
 
 // Whether an object would lose how the arguments are written: spaces, digits, keys that are repeated.
 bool spelled_otherwise(const ToolCall& call) {
-  return json_line(jinja::parse_json(call.arguments, "the arguments of a call")) != call.arguments;
+  return json_line(parse_chat_json(call.arguments, "the arguments of a call")) != call.arguments;
 }
 
 // Templates are given objects. MiniMind's and many others write a text as it is, which keeps the spelling: those are

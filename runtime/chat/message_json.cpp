@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <initializer_list>
+#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "runtime/chat/tool_call.h"
 #include "runtime/chat/training_conversation.h"
-#include "runtime/jinja/show.h"
 #include "weights/io/error.h"
 #include "weights/io/quote.h"
 #include "weights/io/suggestion.h"
@@ -18,37 +16,24 @@
 namespace minimind {
 namespace {
 
-using jinja::Dict;
-using jinja::Value;
-
-Value list_of(std::vector<Value> items) {
-  jinja::Budget budget({.steps = SIZE_MAX, .depth = SIZE_MAX, .bytes = SIZE_MAX, .output = SIZE_MAX});
-  return jinja::make_list(std::move(items), budget);
-}
-
-Value value_of(Dict dict) {
-  jinja::Budget budget({.steps = SIZE_MAX, .depth = SIZE_MAX, .bytes = SIZE_MAX, .output = SIZE_MAX});
-  return jinja::make_dict(std::move(dict), budget);
-}
-
 // An object of a file, and what messages call it.
 class Fields {
  public:
-  Fields(const Value& value, std::string where) : object_(value.dict()), where_(std::move(where)) {
-    if (!object_) throw Error(fmt::format("{} is {}, expected an object", where_, value.kind_name()));
+  Fields(const ChatJson& value, std::string where) : object_(value), where_(std::move(where)) {
+    if (!value.is_object()) throw Error(fmt::format("{} is {}, expected an object", where_, kind_of(value)));
   }
 
   // Null counts as absent.
-  const Value* find(const char* key) const {
-    const Value* const value = object_->find(key);
-    return value && !value->is_none() ? value : nullptr;
+  const ChatJson* find(const char* key) const {
+    const auto value = object_.find(key);
+    return value != object_.end() && !value->is_null() ? &*value : nullptr;
   }
 
   std::optional<std::string> text(const char* key) const {
-    const Value* const value = find(key);
+    const ChatJson* const value = find(key);
     if (!value) return std::nullopt;
-    if (!value->text()) fail(key, *value, "a string");
-    return value->text()->bytes;
+    if (!value->is_string()) fail(key, *value, "a string");
+    return value->get<std::string>();
   }
 
   std::string required_text(const char* key) const {
@@ -59,26 +44,27 @@ class Fields {
 
   // What we do not know would be lost.
   void allow_only(std::initializer_list<std::string_view> keys) const {
-    for (const auto& [key, value] : object_->entries()) {
-      if (value.is_none() || std::find(keys.begin(), keys.end(), key.text()->bytes) != keys.end()) continue;
-      throw Error(fmt::format("{} has {}, which means nothing here; take it away", where_, quote(key.text()->bytes)));
+    for (const auto& [key, value] : object_.items()) {
+      if (value.is_null() || std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
+      throw Error(fmt::format("{} has {}, which means nothing here; take it away", where_, quote(key)));
     }
   }
 
-  [[noreturn]] void fail(const char* key, const Value& found, std::string_view wanted) const {
-    throw Error(fmt::format("{}.{} is {}, expected {}", where_, key, found.kind_name(), wanted));
+  [[noreturn]] void fail(const char* key, const ChatJson& found, std::string_view wanted) const {
+    throw Error(fmt::format("{}.{} is {}, expected {}", where_, key, kind_of(found), wanted));
   }
 
   const std::string& where() const { return where_; }
 
  private:
-  const Dict* object_;
+  const ChatJson& object_;
   std::string where_;
 };
 
-const std::vector<Value>& items_of(const Value& value, const std::string& where, std::string_view wanted) {
-  if (!value.list()) throw Error(fmt::format("{} is {}, expected {}", where, value.kind_name(), wanted));
-  return value.list()->items;
+// The value, which must be a list.
+const ChatJson& items_of(const ChatJson& value, const std::string& where, std::string_view wanted) {
+  if (!value.is_array()) throw Error(fmt::format("{} is {}, expected {}", where, kind_of(value), wanted));
+  return value;
 }
 
 Role read_role(const Fields& fields) {
@@ -91,23 +77,23 @@ Role read_role(const Fields& fields) {
   throw Error(fmt::format("{}.role: {}", fields.where(), unknown_choice(name, names)));
 }
 
-ToolCall read_call(const Value& value, const std::string& where) {
+ToolCall read_call(const ChatJson& value, const std::string& where) {
   const Fields outer(value, where);
   outer.allow_only({"id", "type", "function", "name", "arguments"});
-  const Value* const function = outer.find("function");
+  const ChatJson* const function = outer.find("function");
   const Fields fields = function ? Fields(*function, where + ".function") : outer;
   if (function) fields.allow_only({"name", "arguments"});
   ToolCall call{.id = outer.text("id").value_or(""), .name = fields.required_text("name"), .arguments = "{}"};
-  const Value* const arguments = fields.find("arguments");
+  const ChatJson* const arguments = fields.find("arguments");
   if (!arguments) return call;
-  call.arguments = arguments->text() ? arguments->text()->bytes : json_line(*arguments);
+  call.arguments = arguments->is_string() ? arguments->get<std::string>() : json_line(*arguments);
   const std::string place = fields.where() + ".arguments";
-  const Value parsed = jinja::parse_json(call.arguments, place);
-  if (!parsed.dict()) throw Error(fmt::format("{} is {}, expected a JSON object", place, parsed.kind_name()));
+  const ChatJson parsed = parse_chat_json(call.arguments, place);
+  if (!parsed.is_object()) throw Error(fmt::format("{} is {}, expected a JSON object", place, kind_of(parsed)));
   return call;
 }
 
-Message read_message(const Value& value, bool exact, const std::string& where) {
+Message read_message(const ChatJson& value, bool exact, const std::string& where) {
   const Fields fields(value, where);
   Message message{.role = read_role(fields)};
   const bool answers = message.role == Role::assistant;
@@ -124,9 +110,9 @@ Message read_message(const Value& value, bool exact, const std::string& where) {
   message.name = fields.text("name").value_or("");
   message.reasoning = fields.text("reasoning_content");
   message.tool_call_id = fields.text("tool_call_id").value_or("");
-  if (const Value* const calls = fields.find("tool_calls")) {
+  if (const ChatJson* const calls = fields.find("tool_calls")) {
     const std::string place = where + ".tool_calls";
-    for (const Value& call : items_of(*calls, place, "a list of calls")) {
+    for (const ChatJson& call : items_of(*calls, place, "a list of calls")) {
       message.tool_calls.push_back(read_call(call, fmt::format("{}[{}]", place, message.tool_calls.size())));
     }
   }
@@ -134,86 +120,78 @@ Message read_message(const Value& value, bool exact, const std::string& where) {
   return message;
 }
 
-Value call_value(const ToolCall& call, Arguments arguments) {
+ChatJson call_json(const ToolCall& call, Arguments arguments) {
   const bool text = arguments == Arguments::texts;
-  Dict function;
-  function.set("name", call.name);
-  function.set("arguments",
-               text ? Value(call.arguments) : jinja::parse_json(call.arguments, "the arguments of a call"));
-  Dict dict;
-  if (!call.id.empty()) dict.set("id", call.id);
-  dict.set("type", "function");
-  dict.set("function", value_of(std::move(function)));
-  return value_of(std::move(dict));
+  ChatJson json;
+  if (!call.id.empty()) json["id"] = call.id;
+  json["type"] = "function";
+  json["function"]["name"] = call.name;
+  json["function"]["arguments"] =
+      text ? ChatJson(call.arguments) : parse_chat_json(call.arguments, "the arguments of a call");
+  return json;
 }
 
-Dict message_dict(const Message& message, Arguments arguments) {
-  Dict dict;
-  dict.set("role", std::string(name_of(message.role)));
-  dict.set("content", message.content);
-  if (!message.name.empty()) dict.set("name", message.name);
-  if (message.reasoning) dict.set("reasoning_content", *message.reasoning);
-  if (!message.tool_call_id.empty()) dict.set("tool_call_id", message.tool_call_id);
-  if (message.tool_calls.empty()) return dict;
-  std::vector<Value> calls;
-  for (const ToolCall& call : message.tool_calls) calls.push_back(call_value(call, arguments));
-  dict.set("tool_calls", list_of(std::move(calls)));
-  return dict;
+ChatJson message_json(const Message& message, Arguments arguments) {
+  ChatJson json;
+  json["role"] = name_of(message.role);
+  json["content"] = message.content;
+  if (!message.name.empty()) json["name"] = message.name;
+  if (message.reasoning) json["reasoning_content"] = *message.reasoning;
+  if (!message.tool_call_id.empty()) json["tool_call_id"] = message.tool_call_id;
+  for (const ToolCall& call : message.tool_calls) json["tool_calls"].push_back(call_json(call, arguments));
+  return json;
 }
 
-Value read_tools(const Value& tools, const std::string& where) {
+ChatJson read_tools(const ChatJson& tools, const std::string& where) {
   std::size_t index = 0;
-  for (const Value& tool : items_of(tools, where, "a list of functions")) {
+  for (const ChatJson& tool : items_of(tools, where, "a list of functions")) {
     const std::string place = fmt::format("{}[{}]", where, index++);
     const Fields outer(tool, place);
     const auto type = outer.text("type");
     if (type && *type != "function") {
       throw Error(fmt::format("{}.type is {}, expected \"function\"", place, quote(*type)));
     }
-    const Value* const function = outer.find("function");
+    const ChatJson* const function = outer.find("function");
     if (type && !function) throw Error(fmt::format("{} has no \"function\"", place));
     const Fields fields = function ? Fields(*function, place + ".function") : outer;
     if (fields.required_text("name").empty()) throw Error(fmt::format("{}.name is empty", fields.where()));
     fields.text("description");
-    const Value* const parameters = fields.find("parameters");
-    if (parameters && !parameters->dict()) fields.fail("parameters", *parameters, "a JSON schema, which is an object");
+    const ChatJson* const parameters = fields.find("parameters");
+    if (parameters && !parameters->is_object())
+      fields.fail("parameters", *parameters, "a JSON schema, which is an object");
   }
   return tools;
 }
 
 }  // namespace
 
-std::vector<Message> read_messages(const Value& list, bool exact, const std::string& source) {
+std::vector<Message> read_messages(const ChatJson& list, bool exact, const std::string& source) {
   std::vector<Message> messages;
   const std::string where = source + ": messages";
-  for (const Value& message : items_of(list, where, "a list of messages")) {
+  for (const ChatJson& message : items_of(list, where, "a list of messages")) {
     messages.push_back(read_message(message, exact, fmt::format("{}[{}]", where, messages.size())));
   }
   check_order(messages, source);
   return messages;
 }
 
-Value messages_value(const std::vector<Message>& messages, bool exact) {
-  std::vector<Value> values;
+ChatJson messages_json(const std::vector<Message>& messages, bool exact) {
+  ChatJson list = ChatJson::array();
   for (const Message& message : messages) {
-    Dict dict = message_dict(message, Arguments::texts);
-    if (exact && message.verbatim) dict.set("verbatim", *message.verbatim);
-    values.push_back(value_of(std::move(dict)));
+    list.push_back(message_json(message, Arguments::texts));
+    if (exact && message.verbatim) list.back()["verbatim"] = *message.verbatim;
   }
-  return list_of(std::move(values));
+  return list;
 }
 
-Value template_messages(const std::vector<Message>& messages, Arguments arguments) {
-  std::vector<Value> values;
+jinja::Value template_messages(const std::vector<Message>& messages, Arguments arguments) {
+  ChatJson list = ChatJson::array();
   for (const Message& message : messages) {
-    if (message.verbatim) {
-      const Message plain{.role = message.role, .content = *message.verbatim, .name = message.name};
-      values.push_back(value_of(message_dict(plain, arguments)));
-    } else {
-      values.push_back(value_of(message_dict(message, arguments)));
-    }
+    const Message plain{
+        .role = message.role, .content = message.verbatim.value_or(std::string()), .name = message.name};
+    list.push_back(message_json(message.verbatim ? plain : message, arguments));
   }
-  return list_of(std::move(values));
+  return template_value(list);
 }
 
 void check_order(const std::vector<Message>& messages, const std::string& source) {
@@ -244,45 +222,45 @@ void check_order(const std::vector<Message>& messages, const std::string& source
 namespace {
 
 // "gt" is the answer that MiniMind's data for reinforcement learning expects.
-SavedConversation conversation_of_data(const Fields& fields, const Value& list, const std::string& source) {
+SavedConversation conversation_of_data(const Fields& fields, const ChatJson& list, const std::string& source) {
   fields.allow_only({"conversations", "gt"});
   const TrainingConversation data = read_training_conversation(list, source + ": conversations");
   SavedConversation conversation{.messages = read_messages(data.messages, false, source), .tools = ""};
-  if (!data.tools.is_none()) conversation.tools = json_line(read_tools(data.tools, source + ": tools"));
+  if (!data.tools.is_null()) conversation.tools = json_line(read_tools(data.tools, source + ": tools"));
   return conversation;
 }
 
 }  // namespace
 
 SavedConversation parse_conversation(std::string_view json, const std::string& source) {
-  const Value value = jinja::parse_json(json, source);
-  if (value.list()) return {.messages = read_messages(value, false, source), .tools = ""};
+  const ChatJson value = parse_chat_json(json, source);
+  if (value.is_array()) return {.messages = read_messages(value, false, source), .tools = ""};
   const Fields fields(value, source + ": the file");
-  const Value* const messages = fields.find("messages");
-  if (const Value* const data = fields.find("conversations"); data && !messages) {
+  const ChatJson* const messages = fields.find("messages");
+  if (const ChatJson* const data = fields.find("conversations"); data && !messages) {
     return conversation_of_data(fields, *data, source);
   }
   fields.allow_only({"messages", "tools"});
   if (!messages) throw Error(fmt::format("{}: has no \"messages\"", source));
   SavedConversation conversation{.messages = read_messages(*messages, false, source), .tools = ""};
-  if (const Value* const tools = fields.find("tools"))
+  if (const ChatJson* const tools = fields.find("tools"))
     conversation.tools = json_line(read_tools(*tools, source + ": tools"));
   return conversation;
 }
 
 std::string conversation_json(const SavedConversation& conversation) {
-  Dict dict;
-  dict.set("messages", messages_value(conversation.messages, false));
-  if (!conversation.tools.empty()) dict.set("tools", jinja::parse_json(conversation.tools, "the tools"));
-  return json_indented(value_of(std::move(dict))) + "\n";
+  ChatJson json;
+  json["messages"] = messages_json(conversation.messages, false);
+  if (!conversation.tools.empty()) json["tools"] = parse_chat_json(conversation.tools, "the tools");
+  return json_indented(json) + "\n";
 }
 
 std::string parse_tools(std::string_view json, const std::string& source) {
-  const Value value = jinja::parse_json(json, source);
-  if (!value.dict()) return json_line(read_tools(value, source + ": the file"));
+  const ChatJson value = parse_chat_json(json, source);
+  if (!value.is_object()) return json_line(read_tools(value, source + ": the file"));
   const Fields fields(value, source + ": the file");
   fields.allow_only({"tools"});
-  const Value* const tools = fields.find("tools");
+  const ChatJson* const tools = fields.find("tools");
   if (!tools) throw Error(fmt::format("{}: has no \"tools\"", source));
   return json_line(read_tools(*tools, source + ": tools"));
 }

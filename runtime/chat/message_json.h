@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/chat/chat_template.h"
+#include "runtime/chat/chat_json.h"
 #include "runtime/chat/message.h"
 
 namespace minimind {
@@ -42,7 +42,7 @@ enum class Arguments { objects, texts };
 jinja::Value template_messages(const std::vector<Message>& messages, Arguments arguments = Arguments::objects);
 
 // The list of messages as parse_conversation() reads it; `exact` keeps verbatim texts, under that name.
-jinja::Value messages_value(const std::vector<Message>& messages, bool exact);
-std::vector<Message> read_messages(const jinja::Value& list, bool exact, const std::string& source);
+ChatJson messages_json(const std::vector<Message>& messages, bool exact);
+std::vector<Message> read_messages(const ChatJson& list, bool exact, const std::string& source);
 
 }  // namespace minimind

@@ -6,14 +6,14 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "runtime/chat/chat_json.h"
 #include "runtime/chat/message_json.h"
-#include "runtime/chat/tool_call.h"
-#include "runtime/jinja/show.h"
 #include "runtime/text/utf8.h"
 #include "weights/checkpoint/weights_hash.h"
 #include "weights/io/byte_reader.h"
@@ -77,60 +77,60 @@ std::int64_t signed_count(std::uint64_t count) {
 }
 
 std::string header_text(const ModelIdentity& model, const ConversationState& conversation, Context& context) {
-  jinja::Dict header;
-  header.set("model", to_utf8_lossy(model.name));
-  header.set("sha256", model.sha256);
-  header.set("cache_type", std::string(name_of(context.cache().type())));
-  header.set("layers", signed_count(model.config.num_hidden_layers));
-  header.set("kv_heads", signed_count(model.config.num_key_value_heads));
-  header.set("head_dim", signed_count(model.config.head_dim));
-  header.set("positions", signed_count(context.size()));
-  header.set("dropped_turns", signed_count(conversation.dropped_turns));
-  header.set("answers", signed_count(conversation.answers));
-  header.set("now", std::int64_t{conversation.now});
-  header.set("think", conversation.think ? jinja::Value(*conversation.think) : jinja::None{});
-  header.set("tools", conversation.tools);
-  header.set("messages", messages_value(conversation.messages, true));
-  return json_line(jinja::Value(std::make_shared<const jinja::Dict>(std::move(header))));
+  ChatJson header;
+  header["model"] = to_utf8_lossy(model.name);
+  header["sha256"] = model.sha256;
+  header["cache_type"] = name_of(context.cache().type());
+  header["layers"] = signed_count(model.config.num_hidden_layers);
+  header["kv_heads"] = signed_count(model.config.num_key_value_heads);
+  header["head_dim"] = signed_count(model.config.head_dim);
+  header["positions"] = signed_count(context.size());
+  header["dropped_turns"] = signed_count(conversation.dropped_turns);
+  header["answers"] = signed_count(conversation.answers);
+  header["now"] = std::int64_t{conversation.now};
+  header["think"] = conversation.think ? ChatJson(*conversation.think) : ChatJson(nullptr);
+  header["tools"] = conversation.tools;
+  header["messages"] = messages_json(conversation.messages, true);
+  return json_line(header);
 }
 
 // The header of a session that is being read.
 class Header {
  public:
-  Header(std::string_view json, const std::string& path) : path_(path), value_(jinja::parse_json(json, path)) {
-    if (!value_.dict()) throw Error(fmt::format("{}: its header is {}, expected an object", path, value_.kind_name()));
+  Header(std::string_view json, const std::string& path) : path_(path), value_(parse_chat_json(json, path)) {
+    if (!value_.is_object())
+      throw Error(fmt::format("{}: its header is {}, expected an object", path, kind_of(value_)));
   }
 
-  const jinja::Value& get(const char* key) const {
-    const jinja::Value* const value = value_.dict()->find(key);
-    if (!value) throw Error(fmt::format("{}: its header has no \"{}\"", path_, key));
+  const ChatJson& get(const char* key) const {
+    const auto value = value_.find(key);
+    if (value == value_.end()) throw Error(fmt::format("{}: its header has no \"{}\"", path_, key));
     return *value;
   }
 
   std::string text(const char* key) const {
-    if (!get(key).text()) fail(key, "a string");
-    return get(key).text()->bytes;
+    if (!get(key).is_string()) fail(key, "a string");
+    return get(key).get<std::string>();
   }
 
   std::uint64_t count(const char* key) const {
-    const auto* const number = get(key).get_if<std::int64_t>();
-    if (!number || *number < 0) fail(key, "an integer that is not negative");
-    return static_cast<std::uint64_t>(*number);
+    if (!get(key).is_number_unsigned()) fail(key, "an integer that is not negative");
+    return get(key).get<std::uint64_t>();
   }
 
   std::optional<bool> flag(const char* key) const {
-    if (get(key).is_none()) return std::nullopt;
-    if (!get(key).is_bool()) fail(key, "true, false or null");
-    return get(key).truth();
+    if (get(key).is_null()) return std::nullopt;
+    if (!get(key).is_boolean()) fail(key, "true, false or null");
+    return get(key).get<bool>();
   }
 
   [[noreturn]] void fail(const char* key, std::string_view wanted) const {
-    throw Error(fmt::format("{}: \"{}\" in its header is {}, expected {}", path_, key, get(key).kind_name(), wanted));
+    throw Error(fmt::format("{}: \"{}\" in its header is {}, expected {}", path_, key, kind_of(get(key)), wanted));
   }
 
  private:
   const std::string& path_;
-  jinja::Value value_;
+  ChatJson value_;
 };
 
 void check_model(const Header& header, const std::string& path, const ModelIdentity& model, Context& context) {
@@ -237,9 +237,9 @@ void save_session(const std::string& path, const ModelIdentity& model, const Con
   writer.write_text(magic);
   writer.write_number(version);
   const std::string header = header_text(model, conversation, context);
-  if (header.size() > jinja::max_json_size) {
+  if (header.size() > max_chat_json_size) {
     throw Error(fmt::format("{}: the text of the conversation has {} bytes; a session file holds {}", path,
-                            header.size(), jinja::max_json_size));
+                            header.size(), max_chat_json_size));
   }
   writer.write_number(std::uint64_t{header.size()});
   writer.write_text(header);

@@ -1,21 +1,15 @@
 #include "runtime/chat/tool_call.h"
 
 #include <algorithm>
-#include <cstdint>
+#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
-#include "runtime/jinja/show.h"
+#include "runtime/chat/chat_json.h"
 #include "weights/io/error.h"
 
 namespace minimind {
 namespace {
-
-// What is written was read before, under parse_json()'s limits.
-std::string written(const jinja::Value& value, const jinja::JsonStyle& style) {
-  jinja::Budget budget({.steps = SIZE_MAX, .depth = SIZE_MAX, .bytes = SIZE_MAX, .output = SIZE_MAX});
-  return jinja::to_json(value, style, budget);
-}
 
 constexpr std::string_view json_spaces = " \t\r\n";
 
@@ -48,8 +42,8 @@ std::string_view trimmed(std::string_view text) {
 
 // What a JSON string says; nothing when the text is another value.
 std::optional<std::string> text_of(std::string_view json) {
-  const jinja::Value value = jinja::parse_json(json, "a string");
-  return value.text() ? std::optional(value.text()->bytes) : std::nullopt;
+  const ChatJson value = parse_chat_json(json, "a string");
+  return value.is_string() ? std::optional(value.get<std::string>()) : std::nullopt;
 }
 
 // The keys of a JSON object, which is sound, and the characters of their values.
@@ -68,21 +62,9 @@ std::vector<std::pair<std::string, std::string_view>> members_of(std::string_vie
 
 }  // namespace
 
-std::string json_line(const jinja::Value& value) {
-  return written(value, {});
-}
-
-std::string json_indented(const jinja::Value& value) {
-  jinja::JsonStyle style;
-  style.indent = "  ";
-  style.item_separator = ",";
-  return written(value, style);
-}
-
 std::optional<ToolCall> parse_tool_call(std::string_view json) {
   try {
-    const jinja::Value value = jinja::parse_json(json, "the call");
-    if (!value.dict()) return std::nullopt;
+    if (!parse_chat_json(json, "the call").is_object()) return std::nullopt;
     ToolCall call;
     for (const auto& [key, text] : members_of(json)) {
       if (key == "name" && call.name.empty()) {
@@ -90,7 +72,7 @@ std::optional<ToolCall> parse_tool_call(std::string_view json) {
         if (call.name.empty()) return std::nullopt;
       } else if ((key == "arguments" || key == "parameters") && call.arguments.empty()) {
         call.arguments = text_of(text).value_or(std::string(text));
-        if (!jinja::parse_json(call.arguments, "the arguments").dict()) return std::nullopt;
+        if (!parse_chat_json(call.arguments, "the arguments").is_object()) return std::nullopt;
       } else {
         return std::nullopt;
       }

@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "runtime/chat/message.h"
-#include "runtime/jinja/value.h"
 
 namespace minimind {
 
@@ -15,10 +14,5 @@ namespace minimind {
 // what is no such object, has another key, a key twice, or both arguments and parameters, and for integers of more than
 // 64 bits and numbers beyond a double, which no chat template could be given.
 std::optional<ToolCall> parse_tool_call(std::string_view json);
-
-// As Python's json.dumps(value, ensure_ascii=False) writes it, on one line or indented by two spaces a level. `value`
-// is of what parse_json() makes.
-std::string json_line(const jinja::Value& value);
-std::string json_indented(const jinja::Value& value);
 
 }  // namespace minimind

@@ -1,15 +1,16 @@
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 
-#include "runtime/jinja/value.h"
+#include "runtime/chat/chat_json.h"
 
 namespace minimind {
 
 // A conversation of MiniMind's training data, as its chat template is given it.
 struct TrainingConversation {
-  jinja::Value messages;               // a list of mappings
-  jinja::Value tools = jinja::None{};  // a list of function schemas, or none
+  ChatJson messages;  // a list of objects
+  ChatJson tools;     // a list of function schemas, or null
 };
 
 // Reads the list that MiniMind's data calls "conversations", "chosen" or "rejected": messages with role, content,
@@ -17,6 +18,6 @@ struct TrainingConversation {
 // message has as "tools" or "functions", a list or the JSON text of one. A message without a role is the user's or the
 // assistant's in turn, as in the data of v1 and v2. Fields that are null, or empty where they are not of use, are left
 // out. Nothing that MiniMind's dataset draws at random is done. Throws Error, which begins with `where`.
-TrainingConversation read_training_conversation(const jinja::Value& list, const std::string& where);
+TrainingConversation read_training_conversation(const ChatJson& list, const std::string& where);
 
 }  // namespace minimind

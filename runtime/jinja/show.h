@@ -25,13 +25,6 @@ struct JsonStyle {
 // Python's json.dumps(). Throws Failure for what JSON cannot hold.
 std::string to_json(const Value& value, const JsonStyle& style, Budget& budget);
 
-inline constexpr std::size_t max_json_size = std::size_t{16} << 20;
-
-// The value that a JSON text stands for, mappings in the order of the text. `source` begins the message of the Error
-// thrown for what is no JSON, is longer than max_json_size, is nested over 150 deep or has an integer of more than 64
-// bits.
-Value parse_json(std::string_view text, const std::string& source);
-
 // `format % arguments`, of Python's directives only %s, %d, %f and %%, numbers with a width, 0 before it and a
 // precision, such as %02d and %.2f.
 Value formatted(Context& context, const Text& format, const Value& arguments);

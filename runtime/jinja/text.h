@@ -55,9 +55,8 @@ std::string capitalized(std::string_view text);  // str.capitalize
 std::string title(std::string_view text);        // str.title
 std::string title_words(std::string_view text);  // the filter, to which only space and brackets begin a word
 
-// repr() of a str and of a float.
+// repr() of a str.
 std::string quoted_text(std::string_view text);
-std::string float_text(double number);
 
 // `text` with the five characters of HTML as entities, as markupsafe has them.
 std::string escaped_html(std::string_view text);

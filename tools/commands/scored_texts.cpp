@@ -3,17 +3,16 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
+#include "runtime/chat/chat_json.h"
 #include "runtime/chat/training_conversation.h"
-#include "runtime/jinja/show.h"
 #include "weights/io/error.h"
 
 namespace minimind {
 namespace {
 
 using Ids = std::vector<std::int32_t>;
-using jinja::Dict;
-using jinja::Value;
 
 // One text whose tokens are all read only.
 void append(ScoredTexts& texts, std::span<const std::int32_t> tokens) {
@@ -33,13 +32,13 @@ void add_answer(ScoredTexts& texts, const Ids& prompt, const Ids& answer, const 
 }
 
 // A text of a field, which must be one.
-const std::string& text_of(const Dict& line, const char* key, const std::string& name) {
-  const Value* const value = line.find(key);
-  if (!value || !value->text()) {
-    throw Error(
-        fmt::format("{} has {} as \"{}\", expected a string", name, value ? value->kind_name() : "nothing", key));
+const std::string& text_of(const ChatJson& line, const char* key, const std::string& name) {
+  const auto value = line.find(key);
+  if (value == line.end() || !value->is_string()) {
+    throw Error(fmt::format("{} has {} as \"{}\", expected a string", name,
+                            value == line.end() ? "nothing" : kind_of(*value), key));
   }
-  return value->text()->bytes;
+  return value->get_ref<const std::string&>();
 }
 
 // The tokens that MiniMind's data marks the ends of a text and the turns of a conversation with.
@@ -97,13 +96,13 @@ std::vector<bool> assistant_mask(const Ids& tokens, const Ids& opening, const Id
   return mask;
 }
 
-void add_conversation(ScoredTexts& texts, const Value& list, const std::string& name, TokenUse use,
+void add_conversation(ScoredTexts& texts, const ChatJson& list, const std::string& name, TokenUse use,
                       const Tokenizer& tokenizer, const TrainingTextOptions& options) {
   const Marks marks = marks_of(tokenizer, name);
-  TrainingConversation conversation = read_training_conversation(list, name);
+  const TrainingConversation conversation = read_training_conversation(list, name);
   ChatInput input;
-  input.messages = std::move(conversation.messages);
-  input.tools = std::move(conversation.tools);
+  input.messages = template_value(conversation.messages);
+  input.tools = template_value(conversation.tools);
   std::string prompt;
   try {
     prompt = options.chat_template().render(input, std::time(nullptr));
@@ -146,23 +145,25 @@ void add_text(ScoredTexts& texts, std::span<const std::int32_t> tokens, const st
 
 void add_line(ScoredTexts& texts, const std::string& line, const std::string& name, const Tokenizer& tokenizer,
               const TrainingTextOptions& options) {
-  const Value json = jinja::parse_json(line, name);
-  if (json.text()) return add_text(texts, tokenizer.encode(json.text()->bytes), name);
-  const Dict empty;
-  const Dict& fields = json.dict() ? *json.dict() : empty;
-  const Value *const prompt = fields.find("prompt"), *const answer = fields.find("text");
-  if (prompt && prompt->text() && answer && answer->text() && fields.size() == 2) {
-    return add_answer(texts, tokenizer.encode(prompt->text()->bytes), tokenizer.encode(answer->text()->bytes), name);
+  const ChatJson json = parse_chat_json(line, name);
+  if (json.is_string()) return add_text(texts, tokenizer.encode(json.get_ref<const std::string&>()), name);
+  const auto find = [&](const char* key) -> const ChatJson* {
+    return json.is_object() && json.contains(key) ? &json[key] : nullptr;
+  };
+  const ChatJson *const prompt = find("prompt"), *const answer = find("text");
+  if (prompt && prompt->is_string() && answer && answer->is_string() && json.size() == 2) {
+    return add_answer(texts, tokenizer.encode(prompt->get_ref<const std::string&>()),
+                      tokenizer.encode(answer->get_ref<const std::string&>()), name);
   }
-  const Value* const conversation = fields.find("conversations");
-  const Value *const chosen = fields.find("chosen"), *const rejected = fields.find("rejected");
+  const ChatJson* const conversation = find("conversations");
+  const ChatJson *const chosen = find("chosen"), *const rejected = find("rejected");
   if (conversation) {
     add_conversation(texts, *conversation, name + ": conversations", TokenUse::scored, tokenizer, options);
   } else if (chosen && rejected) {
     add_conversation(texts, *chosen, name + ": chosen", TokenUse::chosen, tokenizer, options);
     add_conversation(texts, *rejected, name + ": rejected", TokenUse::rejected, tokenizer, options);
   } else if (answer && !prompt) {
-    add_pretrain_text(texts, text_of(fields, "text", name), name, tokenizer, options.family);
+    add_pretrain_text(texts, text_of(json, "text", name), name, tokenizer, options.family);
   } else {
     throw Error(
         fmt::format("{} is not a text for --jsonl, expected a JSON string, {{\"prompt\": a string, \"text\": a "

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/chat/tool_call.h"
+#include "runtime/jinja/jinja.h"
 #include "weights/io/error.h"
 
 namespace minimind {
@@ -66,7 +67,7 @@ TEST(MessageJson, VerbatimTextsAreForSessionsOnly) {
   SavedConversation conversation = a_conversation();
   conversation.messages.back().verbatim = "v";
   EXPECT_EQ(parse_conversation(conversation_json(conversation), "c").messages.back().verbatim, std::nullopt);
-  EXPECT_EQ(read_messages(messages_value(conversation.messages, true), true, "c"), conversation.messages);
+  EXPECT_EQ(read_messages(messages_json(conversation.messages, true), true, "c"), conversation.messages);
 }
 
 TEST(MessageJson, ReadsWhatOthersWrite) {
@@ -135,14 +136,20 @@ TEST(MessageJson, WhatIsNoListOfToolsIsNamed) {
   expect(R"([{"name": "f", "description": 1}])", "description is");
 }
 
+// The messages as a chat template sees them, as JSON.
+std::string rendered_messages(const std::vector<Message>& messages) {
+  jinja::Dict variables;
+  variables.set("messages", template_messages(messages));
+  return JinjaTemplate("{{ messages|tojson }}", "test").render(variables, 0);
+}
+
 TEST(MessageJson, TemplatesSeeArgumentsAsObjectsAndVerbatimTextsAsTheContent) {
   SavedConversation conversation = a_conversation();
-  EXPECT_NE(json_line(template_messages(conversation.messages)).find(R"("arguments": {"city": "北京"})"),
-            std::string::npos);
+  EXPECT_NE(rendered_messages(conversation.messages).find(R"("arguments": {"city": "北京"})"), std::string::npos);
   conversation.messages[2].verbatim = "<think>\n嗯\n</think>";
-  EXPECT_NE(json_line(template_messages(conversation.messages))
-                .find(R"({"role": "assistant", "content": "<think>\n嗯\n</think>"})"),
-            std::string::npos);
+  EXPECT_NE(
+      rendered_messages(conversation.messages).find(R"({"role": "assistant", "content": "<think>\n嗯\n</think>"})"),
+      std::string::npos);
 }
 
 }  // namespace

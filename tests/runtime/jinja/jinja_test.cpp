@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/jinja/show.h"
+#include "runtime/chat/chat_json.h"
 #include "tests/support/temporary_file.h"
 #include "weights/io/error.h"
 
@@ -21,7 +21,7 @@ const std::string golden = MINIMIND_SOURCE_DIR "/tests/golden_jinja/";
 
 // Rendered with the variables of a JSON object.
 std::string render(const std::string& source, const std::string& variables = "{}") {
-  const jinja::Value value = jinja::parse_json(variables, "variables");
+  const jinja::Value value = template_value(parse_chat_json(variables, "variables"));
   return JinjaTemplate(source, "test").render(*value.dict(), 0);
 }
 
@@ -48,7 +48,7 @@ std::string repeated(const std::string& text, std::size_t times) {
 
 TEST(Jinja, RendersWhatJinja2RendersAndRefusesWhatItRefuses) {
   const std::string variables = read_whole_file(golden + "variables.json");
-  const jinja::Value value = jinja::parse_json(variables, "variables");
+  const jinja::Value value = template_value(parse_chat_json(variables, "variables"));
   std::ifstream cases(golden + "cases.jsonl");
   std::size_t count = 0;
   for (std::string line; std::getline(cases, line); ++count) {
@@ -186,27 +186,6 @@ TEST(Jinja, ALoopOverWhatIsMadeWhileItRunsAsksNoEarlierThanItMust) {
   EXPECT_EQ(render("{% set ns = namespace(go=true) %}{% for i in range(9) if ns.go %}{{ i }}{% if i == 3 %}"
                    "{% set ns.go = false %}{% endif %}{% endfor %}"),
             "0123");
-}
-
-TEST(JinjaJson, ReadsValuesAndRefusesWhatIsNone) {
-  EXPECT_EQ(render("{{ x }}", R"({"x": [1, -1, 1.0, 1e3, true, null, "é\u4f60", {}, 9223372036854775807]})"),
-            "[1, -1, 1.0, 1000.0, True, None, 'é你', {}, 9223372036854775807]");
-  const auto message = [](const std::string& text) -> std::string {
-    try {
-      jinja::parse_json(text, "x.json");
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
-  };
-  EXPECT_EQ(message("{\"a\": }"), "x.json: is not valid JSON at byte 7");
-  EXPECT_NE(message("9223372036854775808"), "");
-  EXPECT_NE(message("-9223372036854775809"), "");
-  EXPECT_NE(message("\"\\ud800\""), "");
-  EXPECT_NE(message("1e999"), "");
-  EXPECT_NE(message(repeated("[", 1'000'000)), "");
-  EXPECT_NE(message("[1] 2"), "");
-  EXPECT_NE(message(""), "");
 }
 
 }  // namespace

@@ -1,0 +1,190 @@
+#include "runtime/chat/chat_json.h"
+
+#include <fmt/core.h>
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "runtime/text/python_float.h"
+#include "weights/io/error.h"
+
+namespace minimind {
+namespace {
+
+constexpr std::size_t max_depth = 150;
+
+// Throws Error for JSON that is not accepted; nlohmann's parser does not recurse.
+class JsonCheck : public nlohmann::json_sax<ChatJson> {
+ public:
+  explicit JsonCheck(const std::string& source) : source_(source) {}
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t value) override {
+    if (value > static_cast<number_unsigned_t>(INT64_MAX)) fail_large(std::to_string(value));
+    return true;
+  }
+  bool number_float(number_float_t, const string_t& digits) override {
+    if (digits.find_first_of(".eE") == string_t::npos) fail_large(digits);
+    return true;
+  }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return false; }
+  bool key(string_t&) override { return true; }
+  bool start_object(std::size_t) override { return enter(); }
+  bool start_array(std::size_t) override { return enter(); }
+  bool end_object() override { return leave(); }
+  bool end_array() override { return leave(); }
+
+  bool parse_error(std::size_t position, const std::string&, const ChatJson::exception&) override {
+    throw Error(fmt::format("{}: is not valid JSON at byte {}", source_, position));
+  }
+
+ private:
+  [[noreturn]] void fail_large(const std::string& digits) const {
+    throw Error(fmt::format("{}: the integer {} does not fit in 64 bits", source_, digits.substr(0, 40)));
+  }
+
+  bool enter() {
+    if (depth_ == max_depth) throw Error(fmt::format("{}: is nested deeper than {} levels", source_, max_depth));
+    ++depth_;
+    return true;
+  }
+
+  bool leave() {
+    --depth_;
+    return true;
+  }
+
+  const std::string& source_;
+  std::size_t depth_ = 0;
+};
+
+// nlohmann's dump() has no spaces on one line, and other digits for floats.
+class ChatJsonWriter {
+ public:
+  explicit ChatJsonWriter(bool indented) : indented_(indented) {}
+
+  void write(const ChatJson& value) {
+    if (value.is_number_float()) {
+      text_ += python_float(value.get<double>());
+    } else if (value.is_structured() && !value.empty()) {
+      write_items(value);
+    } else {
+      write_plain(value);
+    }
+  }
+
+  std::string take() { return std::move(text_); }
+
+ private:
+  void write_plain(const ChatJson& value) { text_ += value.dump(-1, ' ', false, ChatJson::error_handler_t::replace); }
+
+  void write_items(const ChatJson& value) {
+    text_ += value.is_array() ? '[' : '{';
+    ++level_;
+    bool is_first = true;
+    for (const auto& item : value.items()) {
+      if (!std::exchange(is_first, false)) text_ += indented_ ? "," : ", ";
+      begin_line();
+      if (value.is_object()) {
+        write_plain(item.key());
+        text_ += ": ";
+      }
+      write(item.value());
+    }
+    --level_;
+    begin_line();
+    text_ += value.is_array() ? ']' : '}';
+  }
+
+  void begin_line() {
+    if (indented_) text_.append("\n").append(2 * level_, ' ');
+  }
+
+  bool indented_;
+  std::size_t level_ = 0;
+  std::string text_;
+};
+
+std::string written(const ChatJson& value, bool indented) {
+  ChatJsonWriter writer(indented);
+  writer.write(value);
+  return writer.take();
+}
+
+// What is turned into values was parsed before, under the limits of parse_chat_json().
+jinja::Value value_of(const ChatJson& json, jinja::Budget& budget) {
+  switch (json.type()) {
+    case ChatJson::value_t::boolean:
+      return json.get<bool>();
+    case ChatJson::value_t::number_integer:
+    case ChatJson::value_t::number_unsigned:
+      return json.get<std::int64_t>();
+    case ChatJson::value_t::number_float:
+      return json.get<double>();
+    case ChatJson::value_t::string:
+      return json.get_ref<const std::string&>();
+    case ChatJson::value_t::array: {
+      std::vector<jinja::Value> items;
+      for (const ChatJson& item : json) items.push_back(value_of(item, budget));
+      return jinja::make_list(std::move(items), budget);
+    }
+    case ChatJson::value_t::object: {
+      jinja::Dict dict;
+      for (const auto& item : json.items()) dict.set(item.key(), value_of(item.value(), budget));
+      return jinja::make_dict(std::move(dict), budget);
+    }
+    default:
+      return jinja::None{};
+  }
+}
+
+}  // namespace
+
+ChatJson parse_chat_json(std::string_view text, const std::string& source) {
+  if (text.size() > max_chat_json_size) {
+    throw Error(fmt::format("{}: has {} bytes; at most {} are read", source, text.size(), max_chat_json_size));
+  }
+  JsonCheck check(source);
+  ChatJson::sax_parse(text.begin(), text.end(), &check);
+  return ChatJson::parse(text.begin(), text.end());
+}
+
+std::string_view kind_of(const ChatJson& value) {
+  switch (value.type()) {
+    case ChatJson::value_t::boolean:
+      return "a boolean";
+    case ChatJson::value_t::number_integer:
+    case ChatJson::value_t::number_unsigned:
+      return "an integer";
+    case ChatJson::value_t::number_float:
+      return "a float";
+    case ChatJson::value_t::string:
+      return "a string";
+    case ChatJson::value_t::array:
+      return "a list";
+    case ChatJson::value_t::object:
+      return "a mapping";
+    default:
+      return "none";
+  }
+}
+
+std::string json_line(const ChatJson& value) {
+  return written(value, false);
+}
+
+std::string json_indented(const ChatJson& value) {
+  return written(value, true);
+}
+
+jinja::Value template_value(const ChatJson& value) {
+  jinja::Budget budget({.steps = SIZE_MAX, .depth = SIZE_MAX, .bytes = SIZE_MAX, .output = SIZE_MAX});
+  return value_of(value, budget);
+}
+
+}  // namespace minimind

@@ -1,0 +1,50 @@
+#include "runtime/chat/chat_json.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "runtime/jinja/jinja.h"
+#include "weights/io/error.h"
+
+namespace minimind {
+namespace {
+
+std::string rendered(const std::string& source, const std::string& variables) {
+  const jinja::Value value = template_value(parse_chat_json(variables, "variables"));
+  return JinjaTemplate(source, "test").render(*value.dict(), 0);
+}
+
+TEST(ChatJson, ReadsWhatPythonReadsAndRejectsOtherTexts) {
+  EXPECT_EQ(rendered("{{ x }}", R"({"x": [1, -1, 1.0, 1e3, true, null, "é\u4f60", {}, 9223372036854775807]})"),
+            "[1, -1, 1.0, 1000.0, True, None, 'é你', {}, 9223372036854775807]");
+  const auto message = [](const std::string& text) -> std::string {
+    try {
+      parse_chat_json(text, "x.json");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message("{\"a\": }"), "x.json: is not valid JSON at byte 7");
+  EXPECT_NE(message("9223372036854775808"), "");
+  EXPECT_NE(message("-9223372036854775809"), "");
+  EXPECT_NE(message("\"\\ud800\""), "");
+  EXPECT_NE(message("1e999"), "");
+  EXPECT_NE(message(std::string(1'000'000, '[')), "");
+  EXPECT_NE(message("[1] 2"), "");
+  EXPECT_NE(message(""), "");
+}
+
+TEST(ChatJson, IsWrittenAsPythonWritesIt) {
+  const std::string text =
+      R"({"b": [1, -1.0, 1e+16, 1000000000000000.0, 1e-05], "a": {}, "b2": [], "t": "\u0001é\"/\n"})";
+  EXPECT_EQ(json_line(parse_chat_json(text, "x")), text);
+  EXPECT_EQ(json_indented(parse_chat_json(R"({"a":[1,{"b":null}],"c":[]})", "x")),
+            "{\n  \"a\": [\n    1,\n    {\n      \"b\": null\n    }\n  ],\n  \"c\": []\n}");
+  EXPECT_EQ(json_line(parse_chat_json(R"({"b": 1, "a": 2, "b": 3})", "x")), R"({"b": 3, "a": 2})");
+}
+
+}  // namespace
+}  // namespace minimind
