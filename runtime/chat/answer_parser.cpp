@@ -22,7 +22,7 @@ std::string_view without_begin(std::string_view text, std::string_view character
   return text.substr(std::min(text.find_first_not_of(characters), text.size()));
 }
 
-// How much of the text is certain not to belong to `tag`, nor to be the white space before it.
+// How much of the text is certain not to belong to `tag`, nor to be the whitespace before it.
 std::size_t certain_before(std::string_view text, std::string_view tag) {
   std::size_t partial = std::min(tag.size() - 1, text.size());
   while (!text.ends_with(tag.substr(0, partial))) --partial;
@@ -55,7 +55,7 @@ void AnswerParser::finish(Events& events) {
   show_text(Kind::text, rest, events);
 }
 
-// Shows what is certain; goes on to the next place, and returns true, if the tag that begins it is there.
+// Shows what is certain; continues to the next place, and returns true, if the tag that begins it is there.
 bool AnswerParser::leave(Events& events) {
   switch (place_) {
     case Place::start:

@@ -13,8 +13,8 @@ inline constexpr std::array<std::string_view, 4> answer_tags = {"<think>", "</th
 
 // Where an answer begins.
 enum class ThinkState {
-  none,    // the prompt says nothing of thoughts
-  open,    // it ends inside a thought, which the answer goes on with
+  none,    // the prompt says nothing of thinking
+  open,    // it ends inside a thought, which the answer continues with
   closed,  // it ends with a thought that is over, an empty one as a rule
 };
 
@@ -37,13 +37,14 @@ struct AnswerEvent {
 };
 
 // Splits the stream of an answer's text at <think>, </think>, <tool_call> and </tool_call>. Text that may be the start
-// of a tag is held back until that is certain, and so is white space, until it is known what follows it: how the stream
+// of a tag is held back until that is certain, and so is whitespace, until it is known what follows it: how the stream
 // was cut changes nothing but the pieces' borders.
-//   - Thoughts, joined, are without their tags and the line feeds around them. Thoughts of white space alone give no
+//   - Thoughts, joined, are without their tags and the line feeds around them. Thoughts of whitespace alone give no
 //     event; several are an empty line apart. A thought starts the answer or follows another one: <think> after text
-//     of the answer is text. So is a </think> outside of a thought, and calls inside of one are thoughts.
-//   - Text and not_a_call, joined, are what the model wrote, byte for byte, without thoughts and whole calls. White
-//     space before a thought, line feeds after it, and white space between calls and the start or the end of the
+//     of the answer is text. So is a </think> outside of a thought, and calls inside of one are thinking.
+//   - Text and not_a_call, joined, are what the model wrote, byte for byte, without thinking and whole calls.
+//   Whitespace
+//     before a thought, line feeds after it, and whitespace between calls and the start or the end of the
 //     answer separate these and go too. Line feeds that an answer starts with stay, also where the prompt has closed a
 //     thought before them.
 //   - A call, see parse_tool_call(), ends at </tool_call>, unless that is inside of a JSON string, or with the answer.
@@ -79,8 +80,8 @@ class AnswerParser {
   bool thought_begun_ = false;  // something of the thought that is being read was shown
   bool thought_shown_ = false;
   bool text_shown_ = false;
-  bool behind_call_ = false;  // nothing but white space came since one
-  std::string space_;         // before a call, in the text that may go on behind it
+  bool behind_call_ = false;  // nothing but whitespace came since one
+  std::string space_;         // before a call, in the text that may continue after it
   std::string_view unshown_;  // characters that the text does not start with: they separate it from what was before
   // How far the call that is being read was searched for its end, and what was found there.
   std::size_t searched_ = 0;

@@ -14,7 +14,7 @@ using ChatJson = nlohmann::ordered_json;
 
 inline constexpr std::size_t max_chat_json_size = std::size_t{16} << 20;
 
-// Parses a JSON text; of a repeated key the last value counts. Throws Error, which begins with `source`, if the text is
+// Parses a JSON text; of a repeated key the last value counts. Throws Error, which starts with `source`, if the text is
 // not JSON, is longer than max_chat_json_size, is nested over 150 deep or has an integer of more than 64 bits.
 ChatJson parse_chat_json(std::string_view text, const std::string& source);
 

@@ -25,7 +25,7 @@ constexpr std::string_view first_template = R"({%- if messages[0].role == 'syste
   {%- endif %}
 {%- endfor %})";
 
-// For the families from v2 on, behind a line that sets `thinks` and `default_system`.
+// For the families from v2 on, after a line that sets `thinks` and `default_system`.
 constexpr std::string_view later_template = R"(
 {%- macro turn_of(role, text) %}{{ '<|im_start|>' + role + '\n' + text + '<|im_end|>\n' }}{% endmacro %}
 {%- set given_system = messages[0].content if messages[0].role == 'system' else none %}

@@ -21,9 +21,9 @@ struct ChatInput {
   std::vector<std::pair<std::string, jinja::Value>> variables;  // open_thinking, enable_thinking, ...
 };
 
-// Reads {"messages": [...], "tools": [...], "add_generation_prompt": true, ...}; all but `messages` may be left out,
+// Reads {"messages": [...], "tools": [...], "add_generation_prompt": true, ...}; all but `messages` may be omitted,
 // and what has another name becomes a variable. MiniMind's data has "conversations" instead, with the tools in a system
-// message (training_conversation.h). Throws Error, which begins with `source`, for anything else.
+// message (training_conversation.h). Throws Error, which starts with `source`, for anything else.
 ChatInput parse_chat_input(std::string_view json, const std::string& source);
 
 // The special tokens that templates know by name: bos_token, eos_token, pad_token and unk_token, as far as there are.
@@ -37,7 +37,7 @@ class ChatTemplate {
   ChatTemplate(std::string_view source, std::string name, SpecialTokens special_tokens);
 
   // That of the tokenizer, with the one named tool_use for conversations that have tools, as transformers chooses;
-  // nothing when it has no template.
+  // std::nullopt if it has no template.
   static std::optional<ChatTemplate> of_tokenizer(const TokenizerData& tokenizer);
 
   // A template of ours for a checkpoint that comes without: it writes what MiniMind trained that family on.

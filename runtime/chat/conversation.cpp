@@ -220,7 +220,7 @@ Conversation::Prompt Conversation::make_prompt(const std::vector<Message>& messa
   return prompt;
 }
 
-// With the oldest turns left out that are not to be shown or for which there is no room.
+// With the oldest turns omitted that are not to be shown or for which there is no room.
 Conversation::Prompt Conversation::fit(const std::vector<Message>& messages) const {
   const std::size_t capacity = context_.capacity();
   const std::size_t turns = turn_starts(messages).size();

@@ -21,18 +21,18 @@
 namespace minimind {
 
 struct ConversationOptions {
-  // As for one answer. The n-th answer since the beginning, those that were undone or regenerated included, is drawn
+  // As for one answer. The n-th answer since the beginning, those that were undone or regenerated included, is sampled
   // with sampling.seed + n - 1: another one each time, and all of them repeatable.
   GenerateOptions generate;
   // How many turns before the last one the model is shown; all that fit, if not given. MiniMind's eval_llm.py shows
   // none.
   std::optional<std::size_t> history;
-  bool no_shift = false;  // a conversation that no longer fits is an Error, in place of losing its oldest turns
+  bool no_shift = false;  // a conversation that no longer fits is an Error, instead of losing its oldest turns
   // An answer is text alone, and tags in it mean nothing: JSON may have them in its strings.
   bool plain_answers = false;
 };
 
-// What a conversation is, apart from the model: enough to go on with it later.
+// What a conversation is, apart from the model: enough to continue with it later.
 struct ConversationState {
   std::vector<Message> messages;
   std::string tools;              // as parse_tools() returns them; empty for none
@@ -72,7 +72,7 @@ struct Answer {
 // Told of an answer while it comes. Each may be empty.
 struct AnswerListener {
   std::function<void(const AnswerEvent&)> on_event;
-  std::function<void(std::size_t turns)> on_dropped;  // before the prompt is computed: the oldest turns are left out
+  std::function<void(std::size_t turns)> on_dropped;  // before the prompt is computed: the oldest turns are omitted
   std::function<void(std::string_view)> on_written;   // each piece of text as the model writes it, with all tags
 };
 
@@ -80,16 +80,16 @@ struct AnswerListener {
 // the next one.
 //
 // Prompts are those of MiniMind's own scripts, token for token: an answer is given to the template as the text that the
-// model wrote, and what the template makes of it is encoded anew. Where the template makes the same of content,
-// reasoning_content and tool_calls, or wants these, it is given them instead.
+// model wrote, and what the template makes of it is encoded again. Where the template makes the same of content,
+// reasoning_content and tool_calls, or requires these, it is given them instead.
 //
 // What the prompt has in common with the tokens in the context is not computed again, see generate().
 //
 // The context ends an answer when it is full. So that there is room for one, a reserve of
-// min(max_tokens, capacity / 4) positions is kept free behind every prompt. Where it does not fit, the oldest turns are
-// left out of the prompt until that takes at most half of the capacity (never the system prompt or the last turn, which
-// may take all but one position): then at least a quarter of the context is filled before that happens again, and only
-// then all of the prompt is computed anew.
+// min(max_tokens, capacity / 4) positions is kept free after every prompt. Where it does not fit, the oldest turns are
+// dropped from the prompt until that takes at most half of the capacity (never the system prompt or the last turn,
+// which may take all but one position): then at least a quarter of the context is filled before that happens again, and
+// only then all of the prompt is computed again.
 class Conversation {
  public:
   // All of them must outlive this. `context` may hold tokens already, those of a session.
@@ -110,11 +110,11 @@ class Conversation {
   Answer give_results(const std::vector<std::string>& results, const AnswerListener& listener,
                       const std::atomic<bool>& interrupted);
 
-  // Answers once more what the last answer answered, which goes; or goes on to answer where a conversation that was
+  // Answers again what the last answer answered, which goes; or continues to answer where a conversation that was
   // loaded ends with the user or a tool. Throws UsageError when there is nothing to answer, and as ask().
   Answer regenerate(const AnswerListener& listener, const std::atomic<bool>& interrupted);
 
-  // Takes the last turn away. Returns the user's message; nothing when there is none.
+  // Takes the last turn away. Returns the user's message; std::nullopt if there is none.
   std::optional<std::string> undo();
 
   // Takes all turns away; system prompt, tools and thinking stay.
@@ -147,7 +147,7 @@ class Conversation {
   void restore(ConversationState state);
 
   const Context& context() const { return context_; }
-  // How many positions are kept free behind a prompt.
+  // How many positions are kept free after a prompt.
   std::size_t reserve() const;
   const AnswerStats& last_stats() const { return last_; }    // of the last answer
   const AnswerStats& total_stats() const { return total_; }  // of all since this was made

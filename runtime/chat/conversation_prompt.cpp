@@ -114,7 +114,7 @@ std::optional<std::string> verbatim_form(const ChatTemplate& chat_template, cons
     try {
       return render_prompt(chat_template, settings, probe, false);
     } catch (const Error&) {
-      return std::nullopt;  // the template wants something else to follow: it is asked when that has come
+      return std::nullopt;  // the template requires something else to follow: it is asked when that has come
     }
   };
   const std::optional<std::string> as_written = rendered(written);

@@ -18,7 +18,7 @@ struct SavedConversation {
 // Reads {"messages": [...], "tools": [...]}, MiniMind's {"conversations": [...]} (training_conversation.h), or the list
 // of messages alone, as OpenAI's chat completions write them: role, content (a string, or null beside calls), name,
 // reasoning_content, tool_calls and tool_call_id; arguments of calls as a JSON object or the text of one. What else
-// stands there may be null; anything more throws Error, which begins with `source` and names the message. So does an
+// stands there may be null; anything more throws Error, which starts with `source` and names the message. So does an
 // order that makes no conversation, see check_order().
 SavedConversation parse_conversation(std::string_view json, const std::string& source);
 
@@ -28,7 +28,7 @@ std::string conversation_json(const SavedConversation& conversation);
 
 // Reads the functions that a model may call: a list, or {"tools": [...]}, of OpenAI's {"type": "function", "function":
 // {"name": ..., "description": ..., "parameters": {...}}} or of such functions alone. Returns the list as JSON on one
-// line, with the keys in their order; everything of it goes to the template. Throws Error, which begins with `source`.
+// line, with the keys in their order; everything of it goes to the template. Throws Error, which starts with `source`.
 std::string parse_tools(std::string_view json, const std::string& source);
 
 // Throws Error, naming the message, unless there is a user message before the first answer, and every tool message

@@ -40,10 +40,10 @@ void save_session(const std::string& path, const ModelIdentity& model, const Con
 bool is_session(std::string_view file);
 
 // Reads it again: fills the context, which is for the same model, and returns the conversation, for
-// Conversation::restore(). Nothing is then computed anew. Which tokenizer and template there were does not matter: with
-// others, the next prompt is just another one. Throws Error, and leaves the context as it is: for a file that is no
-// session, damaged or cut off; for a session of another model, naming both; for one of another type of cache; and where
-// the context is too small, naming the --ctx-size that would do.
+// Conversation::restore(). Nothing is then computed again. Which tokenizer and template there were does not matter:
+// with others, the next prompt is just another one. Throws Error, and leaves the context as it is: for a file that is
+// no session, corrupt or truncated; for a session of another model, naming both; for one of another type of cache; and
+// where the context is too small, naming the --ctx-size that would do.
 ConversationState load_session(const std::string& path, const ModelIdentity& model, Context& context);
 
 }  // namespace minimind

@@ -40,7 +40,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(json_spaces) + 1 - first);
 }
 
-// What a JSON string says; nothing when the text is another value.
+// What a JSON string says; std::nullopt if the text is another value.
 std::optional<std::string> text_of(std::string_view json) {
   const ChatJson value = parse_chat_json(json, "a string");
   return value.is_string() ? std::optional(value.get<std::string>()) : std::nullopt;

@@ -187,8 +187,8 @@ class Generation {
     }
   }
 
-  // Draws a token from each row of logits, for as long as it is the one that the next row has been computed behind.
-  // Whether the text goes on.
+  // Draws a token from each row of logits, for as long as it is the one that the next row has been computed after.
+  // Whether the text continues.
   bool draw_row_by_row() {
     std::size_t accepted = 0;
     bool goes_on = draw(logits(0));
@@ -201,7 +201,7 @@ class Generation {
     return goes_on;
   }
 
-  // Whether the text goes on behind the token drawn, if any.
+  // Whether the text continues after the token sampled, if any.
   bool draw(std::span<const float> logits) {
     if (room() == 0) return false;  // which is FinishReason::length
     if (interrupted_) return finish(FinishReason::interrupted);
@@ -223,7 +223,7 @@ class Generation {
     return false;
   }
 
-  // As many as can be drawn behind the last token, but for the one that is drawn behind them all.
+  // As many as can be sampled after the last token, except the one that is sampled after them all.
   void draft() {
     const std::size_t most = std::min(most_drafted_, room() - 1);
     drafts_ = most > 0 ? options_.drafter->draft(tokens_, most, interrupted_) : std::span<const std::int32_t>();
@@ -247,7 +247,7 @@ class Generation {
   std::size_t prompt_size_;
   std::optional<GrammarConstraint> constraint_;
   std::size_t most_drafted_ = 0;
-  std::span<const std::int32_t> drafts_;  // behind the last token of the text
+  std::span<const std::int32_t> drafts_;  // after the last token of the text
   std::vector<std::int32_t> batch_;       // the last token and the drafts
   std::vector<float> logits_;             // [most_drafted + 1, vocab], of the batch
   Generated result_;

@@ -75,7 +75,7 @@ struct Generated {
   double prompt_seconds = 0;             // until the first token could be sampled
   double decode_seconds = 0;             // from then on
   std::size_t drafted = 0;               // tokens by the drafter
-  std::size_t accepted = 0;              // of them, those that were drawn and gone on from
+  std::size_t accepted = 0;              // of them, those that were sampled and kept
 
   // In decode_seconds: the first token comes out of the prompt's logits.
   std::size_t decoded_tokens() const { return tokens.empty() ? 0 : tokens.size() - 1; }
@@ -89,15 +89,14 @@ using TextCallback = std::function<void(std::string_view)>;
 // `prompt` is all of it: what the context has in common with it is kept and not computed again, which changes nothing
 // in the result; the rest of the context is forgotten. Afterwards the context begins what prompt and generated tokens
 // are together: often without the last token, whose logits nobody needed, and with less where it was interrupted.
-// With a grammar, only tokens that some text of the grammar goes on with are drawn, end tokens only where it may end,
-// and the text ends (`stop`) when nothing can follow: what is generated always begins a text of the grammar, and is one
-// where max_tokens and the capacity leave room for it, see GrammarConstraint.
-// With a drafter, the last token and what is drafted behind it are run as one batch, and then drawn from its logits as
-// ever, until a token is drawn that is not the one drafted. A batch has bit for bit the logits of single tokens, so
-// that all of the result but times and counts is the same with any drafter and without one, for every seed and option.
-// Throws UsageError when there are stop strings or a grammar but no tokenizer, as Sampler does, and Error when the
-// prompt is empty, holds ids that are not in the vocabulary, or does not fit the context, which then stays as it is,
-// and as GrammarConstraint does.
+// With a grammar, only tokens that some text of the grammar continues with are sampled, end tokens only where it may
+// end, and the text ends (`stop`) when nothing can follow: what is generated always begins a text of the grammar, and
+// is one where max_tokens and the capacity leave room for it, see GrammarConstraint. With a drafter, the last token and
+// what is drafted after it are run as one batch, and then sampled from its logits as ever, until a token is sampled
+// that is not the one drafted. A batch has bit for bit the logits of single tokens, so that all of the result but times
+// and counts is the same with any drafter and without one, for every seed and option. Throws UsageError when there are
+// stop strings or a grammar but no tokenizer, as Sampler does, and Error when the prompt is empty, holds ids that are
+// not in the vocabulary, or does not fit the context, which then stays as it is, and as GrammarConstraint does.
 Generated generate(Forward& forward, Context& context, const Tokenizer* tokenizer, std::span<const std::int32_t> prompt,
                    const GenerateOptions& options, const TextCallback& on_text, const std::atomic<bool>& interrupted);
 

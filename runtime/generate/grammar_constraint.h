@@ -27,7 +27,7 @@ class GrammarConstraint {
   std::span<const std::uint8_t> allowed() const { return allowed_; }
 
   // The next token, which is allowed and no end token, and how many may follow it. Throws Error when the text is not
-  // complete and no token of the vocabulary goes on with it, and as GrammarState does.
+  // complete and no token of the vocabulary continues with it, and as GrammarState does.
   void accept(std::int32_t token, std::size_t tokens_left);
 
   // Whether the text so far is one of the grammar's and no token can follow.

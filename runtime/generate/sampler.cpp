@@ -199,7 +199,7 @@ std::int32_t Sampler::sample(std::span<const float> logits, std::span<const std:
   return candidates_.back().token;
 }
 
-// Minus infinity for a token that is not to be drawn.
+// Minus infinity for a token that is not to be sampled.
 double Sampler::score(std::size_t token, float logit) const {
   if (!allowed_.empty() && allowed_[token] == 0) return -std::numeric_limits<double>::infinity();
   double score = logit;

@@ -27,7 +27,7 @@ struct DryOptions {
 
 class Dry {
  public:
-  // `token_texts` [vocab], the bytes of each token; empty where there are no breakers.
+  // `token_texts` [vocab], the bytes of each token; empty if there are no breakers.
   Dry(const DryOptions& options, std::vector<std::string> token_texts);
 
   // The next token of the text.
@@ -102,7 +102,7 @@ class Sampler {
   void accept(std::int32_t token);
 
   // The next token, among those with allowed[token] != 0; `allowed` [vocab] may be empty, for all. Throws Error when
-  // the logits hold NaN or infinity, as those of damaged weights do, and when no token is left.
+  // the logits hold NaN or infinity, as those of corrupt weights do, and when no token is left.
   std::int32_t sample(std::span<const float> logits, std::span<const std::uint8_t> allowed = {});
 
  private:
@@ -126,9 +126,9 @@ class Sampler {
   SamplingOptions options_;
   std::vector<bool> seen_;                // [vocab], in the prompt or generated
   std::vector<std::uint32_t> generated_;  // [vocab], how often generated
-  std::vector<double> bias_;              // [vocab], or empty where there is none
+  std::vector<double> bias_;              // [vocab], or empty if there is none
   std::optional<Dry> dry_;
-  std::vector<double> dry_penalties_;  // [vocab], or empty where DRY is off
+  std::vector<double> dry_penalties_;  // [vocab], or empty if DRY is off
   std::span<const std::uint8_t> allowed_;
   std::vector<Candidate> candidates_;  // those left, largest logit first once keep_top_k has run
   std::mt19937_64 random_;

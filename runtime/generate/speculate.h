@@ -12,8 +12,8 @@
 
 namespace minimind {
 
-// Guesses how a text goes on, for less than the model takes to compute it. A wrong guess costs time and nothing else:
-// generate() takes of a draft what it would have drawn itself.
+// Guesses how a text continues, for less than the model takes to compute it. A wrong guess costs time and nothing else:
+// generate() takes of a draft what it would have sampled itself.
 class Drafter {
  public:
   virtual ~Drafter() = default;
@@ -26,7 +26,7 @@ class Drafter {
 };
 
 // A smaller model that guesses what a larger one of the same vocabulary will say (Leviathan et al., arXiv:2211.17192):
-// always its likeliest token. It keeps a context of its own and computes only what is new to it.
+// always its top-1 token. It keeps a context of its own and computes only what is new to it.
 class DraftModel final : public Drafter {
  public:
   // Drafts nothing for texts longer than the context, which must fit `forward`.
@@ -43,10 +43,10 @@ class DraftModel final : public Drafter {
 };
 
 // Prompt lookup (Saxena, github.com/apoorvumang/prompt-lookup-decoding): what the text ends with has often been there
-// before, in a quotation, a name or code that is edited; then it may go on as it did then. Of earlier occurrences the
-// one that agrees furthest back is followed, the most recent of equals, by as many tokens as agree: a long agreement
-// is a quotation, a short one may be chance. A draft that reaches the end of the text goes on with itself, as a loop
-// does.
+// before, in a quotation, a name or code that is edited; then it may continue as it did then. Of earlier occurrences
+// the one that agrees furthest back is followed, the most recent of equals, by as many tokens as agree: a long
+// agreement is a quotation, a short one may be chance. A draft that reaches the end of the text continues with itself,
+// as a loop does.
 //
 // Occurrences of the last few tokens are chained, as LZ77 compressors do it: to look for them takes the same time in a
 // text of any length, but only the most recent are compared.
@@ -56,7 +56,7 @@ class PromptLookup final : public Drafter {
                                       const std::atomic<bool>& interrupted) override;
 
  private:
-  // Tokens before `end`, one behind the last of them, that are those at the end of the text; 0 is none.
+  // Tokens before `end`, one after the last of them, that are those at the end of the text; 0 is none.
   struct Occurrence {
     std::size_t end = 0;
     std::size_t tokens = 0;

@@ -26,7 +26,7 @@ bool is_hidden(std::string_view name) {
   return name.starts_with("__") && name.ends_with("__");
 }
 
-// The attribute proper, without looking among the items; nothing when there is none.
+// The attribute proper, without looking among the items; std::nullopt if there is none.
 std::optional<Value> own_attribute(Context& context, const Value& subject, std::string_view name) {
   if (const Namespace* const name_space = subject.name_space()) {
     const Value* const found = name.starts_with("_") ? nullptr : name_space->attributes.find(std::string(name));
@@ -67,7 +67,7 @@ Value character_at(Context& context, const Text& text, std::size_t index) {
   return make_text(std::string(rest.substr(0, first_utf8(rest).size)), context.budget);
 }
 
-// The item proper, without looking among the attributes; nothing when there is none.
+// The item proper, without looking among the attributes; std::nullopt if there is none.
 std::optional<Value> own_item(Context& context, const Value& subject, const Value& key) {
   if (const Dict* const dict = subject.dict()) {
     if (key.dict() || (key.list() && !key.list()->is_tuple)) return std::nullopt;

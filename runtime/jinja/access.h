@@ -12,13 +12,13 @@ namespace minimind::jinja {
 Value attribute_of(Context& context, const Value& subject, std::string_view name);
 Value item_of(Context& context, const Value& subject, const Value& key);
 
-// `subject[start:stop:step]`; null is what was left out.
+// `subject[start:stop:step]`; null is what was omitted.
 Value slice_of(Context& context, const Value& subject, const Value* start, const Value* stop, const Value* step);
 
 // The argument `attribute` of a filter: a name, an index or several with dots between them, followed from an item on.
 class AttributePath {
  public:
-  // `attribute` is null or none for the item itself. `if_undefined` stands for what is not there.
+  // `attribute` is null or none for the item itself. `if_undefined` represents what is not there.
   AttributePath(const Value* attribute, std::optional<Value> if_undefined = std::nullopt);
 
   Value follow(Context& context, Value item) const;
@@ -33,7 +33,7 @@ Value sort_key(Context& context, const Value& value, bool case_sensitive);
 
 // The variable `loop` of a for loop, which also fetches its items, no earlier than they are needed.
 struct Loop : Object {
-  // `size` is that of the sequence, nothing when only going through it tells.
+  // `size` is that of the sequence, std::nullopt if only going through it tells.
   Loop(Items source, std::optional<std::size_t> sequence_size)
       : Object(Kind::loop), size_(sequence_size), items_(std::move(source)) {}
 

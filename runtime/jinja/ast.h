@@ -40,7 +40,7 @@ enum class ExpressionKind {
   mapping,              // children: key, value, key, value ...
   attribute,            // children[0] . attribute
   item,                 // children[0] [ children[1] ]
-  slice,                // children[0] [ children[1] : children[2] : children[3] ], null where left out
+  slice,                // children[0] [ children[1] : children[2] : children[3] ], null if omitted
   call,                 // children[0] ( arguments )
   filter,               // children[0] | name ( arguments )
   test,                 // children[0] is name ( arguments )
@@ -99,7 +99,7 @@ struct Expression {
   bool stored = false;  // a name that is assigned to, or a parameter
 };
 
-// Puts `child` under `parent`, null for an operand that was left out. Throws SyntaxError when the tree gets too high:
+// Puts `child` under `parent`, null for an operand that was omitted. Throws SyntaxError when the tree gets too high:
 // it is evaluated by recursion.
 void adopt(Expression& parent, ExpressionPtr child);
 void adopt_arguments(Expression& parent, ArgumentExpressions arguments);

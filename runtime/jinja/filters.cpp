@@ -168,7 +168,7 @@ bool is_ascii_alnum(char c) {
   return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
 }
 
-// Digits that may have single underscores between them; nothing when there is anything else.
+// Digits that may have single underscores between them; std::nullopt if there is anything else.
 std::optional<std::string> plain_digits(std::string_view text) {
   std::string digits;
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -15,7 +15,7 @@ struct Template;
 
 // A template in the language of Jinja2 as transformers sets it up for chat templates (trim_blocks, lstrip_blocks, loop
 // controls, generation blocks, an immutable sandbox, its own tojson, raise_exception and strftime_now). What is
-// rendered is what Jinja2 3.1 renders; what Jinja2 refuses is refused, and what is not supported here is refused too,
+// rendered is what Jinja2 3.1 renders; what Jinja2 rejects is rejected, and what is not supported here is rejected too,
 // never guessed. Constant once made: any number of threads may render it.
 //
 // Supported is what the chat templates of models in use need, and what a user would expect beside that. Refused by
@@ -29,7 +29,7 @@ struct Template;
 // integers of more than 64 bits.
 class JinjaTemplate {
  public:
-  // `name` stands for the template in messages. Throws Error, with line and column, for what cannot be parsed; a
+  // `name` is that of the template in messages. Throws Error, with line and column, for what cannot be parsed; a
   // template may have 1 MiB.
   JinjaTemplate(std::string_view source, std::string name);
   ~JinjaTemplate();

@@ -57,7 +57,7 @@ class Lexer {
     return at < source_.size() && (source_[at] == '-' || source_[at] == '+') ? source_[at] : '\0';
   }
 
-  // What ends a tag at `at`, given its two characters: their end, with the white space that goes with them.
+  // What ends a tag at `at`, given its two characters: their end, with the whitespace that goes with them.
   // 0 when none does.
   std::size_t end_of_tag(std::size_t at, std::string_view closing) const {
     const bool is_variable = closing == "}}";
@@ -309,7 +309,7 @@ Literal integer_literal(std::string_view source, std::size_t at) {
   return {.value = number, .end = end};
 }
 
-// An escape whose backslash is at `at`, appended to `text`; returns the byte behind it. As Python's unicode-escape.
+// An escape whose backslash is at `at`, appended to `text`; returns the byte after it. As Python's unicode-escape.
 class Escape {
  public:
   Escape(std::string_view source, std::size_t at) : source_(source), at_(at) {}

@@ -32,13 +32,13 @@ struct Token {
 std::string normalized_source(std::string_view source);
 
 // The tokens of a template as Jinja2 makes them with trim_blocks and lstrip_blocks, the last of kind `end`. Comments
-// are left out, raw blocks are data. They point into `source`, which is normalized and well-formed UTF-8. Throws
+// are omitted, raw blocks are data. They point into `source`, which is normalized and well-formed UTF-8. Throws
 // SyntaxError.
 std::vector<Token> tokenize(std::string_view source);
 
 struct Literal {
   Value value;      // a text, an integer or a float
-  std::size_t end;  // the byte behind it
+  std::size_t end;  // the byte after it
 };
 
 // The string or number that begins at byte `at` of the template, if one does. Throws SyntaxError for an escape that is

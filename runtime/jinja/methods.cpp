@@ -44,7 +44,7 @@ Value text_from(Context& context, std::string_view text) {
   return make_text(std::string(text), context.budget);
 }
 
-// An optional text: none is as if it were left out.
+// An optional text: none is as if it were omitted.
 std::optional<std::string_view> optional_text(const Value* argument, std::string_view what) {
   if (!argument || argument->is_none()) return std::nullopt;
   return string_argument(*argument, what).bytes;
@@ -78,8 +78,8 @@ Value split_by_lines(Context& context, const Value& subject, const Bound& argume
   return list_of_texts(context, split_lines(text, arguments.get(0) && arguments.at(0).truth()));
 }
 
-// The part of a text that optional arguments `first` and `first` + 1 say, as a slice does; nothing when it would begin
-// behind the end.
+// The part of a text that optional arguments `first` and `first` + 1 say, as a slice does; std::nullopt if it would
+// begin after the end.
 struct Part {
   std::string_view text;
   std::size_t characters_before;

@@ -20,7 +20,7 @@ Items items_of(Context& context, const Value& value);
 bool is_iterable(const Value& value);
 std::vector<Value> all_items_of(Context& context, const Value& value);
 
-// len(), nothing when the value has none.
+// len(), std::nullopt if the value has none.
 std::optional<std::size_t> size_of(const Value& value);
 
 // The value of that key, null when there is none. Throws Failure for a key that is not hashable.

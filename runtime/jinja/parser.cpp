@@ -339,7 +339,7 @@ ExpressionPtr ExpressionParser::parse_string() {
   return constant;
 }
 
-// The part of the expression grammar that comes in brackets or behind an operand.
+// The part of the expression grammar that comes in brackets or after an operand.
 
 ExpressionPtr ExpressionParser::parse_list() {
   auto list = make_expression(ExpressionKind::list, tokens_.take().offset);
@@ -528,7 +528,7 @@ class Parser {
   }
 
  private:
-  // Statements up to the tag that begins with one of `end_names`, whose name is the current token then, or without
+  // Statements up to the tag that starts with one of `end_names`, whose name is the current token then, or without
   // such names up to the end of the template.
   Body parse_body(EndNames end_names) {
     Body body;
@@ -551,7 +551,7 @@ class Parser {
     return body;
   }
 
-  // The body of a block whose opening tag has been read but for its end.
+  // The body of a block whose opening tag has been read except its end.
   Body parse_block_body(EndNames end_names) {
     if (++block_depth_ > max_block_depth) {
       throw SyntaxError(tokens_.offset(), "blocks are nested more than " + std::to_string(max_block_depth) + " deep");

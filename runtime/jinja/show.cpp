@@ -260,7 +260,7 @@ std::string to_json(const Value& value, const JsonStyle& style, Budget& budget) 
 
 namespace {
 
-// [0][width][.precision][type], as it stands behind the colon of {:.2f} and behind the % of %02d.
+// [0][width][.precision][type], as it stands after the colon of {:.2f} and after the % of %02d.
 struct FormatSpec {
   bool zeros = false;
   std::size_t width = 0;
@@ -268,7 +268,7 @@ struct FormatSpec {
   char type = '\0';  // s, d or f
 };
 
-// Reads the spec at `at` and moves `at` behind it.
+// Reads the spec at `at` and moves `at` after it.
 FormatSpec take_spec(std::string_view text, std::size_t& at) {
   constexpr std::size_t max_digits = 3;
   const auto take_number = [&]() -> std::optional<std::size_t> {
@@ -332,7 +332,7 @@ std::string formatted_field(const Value& value, std::string_view spec_text, Budg
   return formatted_float(number ? *number : static_cast<double>(*integer), spec);
 }
 
-// The argument that a field such as {}, {1} or {name} stands for.
+// The argument that a field such as {}, {1} or {name} represents.
 class Fields {
  public:
   explicit Fields(const Arguments& arguments) : arguments_(arguments) {}

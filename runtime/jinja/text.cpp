@@ -255,7 +255,7 @@ std::string escaped_html(std::string_view text) {
 }
 
 // Case mappings, character by character. Those whose full mapping (SpecialCasing.txt of Unicode) is not one character,
-// such as that of U+00DF, and those that depend on their place are refused.
+// such as that of U+00DF, and those that depend on their place are rejected.
 
 namespace {
 
@@ -293,7 +293,7 @@ bool begins_word(char32_t c) {
   return is_python_space(c) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<';
 }
 
-// Whether a letter with case, which a word of str.title goes on after.
+// Whether a letter with case, which a word of str.title continues after.
 bool is_cased(char32_t c) {
   return utf8proc_tolower(static_cast<utf8proc_int32_t>(c)) != static_cast<utf8proc_int32_t>(c) ||
          utf8proc_toupper(static_cast<utf8proc_int32_t>(c)) != static_cast<utf8proc_int32_t>(c);

@@ -15,7 +15,7 @@ namespace minimind::jinja {
 
 std::size_t count_characters(std::string_view text);
 
-// The byte at which character `index` begins; text.size() past the end.
+// The byte at which character `index` begins; text.size() after the end.
 std::size_t byte_of_character(std::string_view text, std::size_t index);
 
 // Each character of `text` as a text.
@@ -27,7 +27,7 @@ bool is_python_space(char32_t character);
 // Whether repr() shows the character as it is.
 bool is_printable(char32_t character);
 
-// `text` without white space, or without the characters of `set`, at its ends.
+// `text` without whitespace, or without the characters of `set`, at its ends.
 enum class Ends { both, left, right };
 std::string_view stripped(std::string_view text, const std::optional<std::string_view>& set, Ends ends, Budget& budget);
 

@@ -243,7 +243,7 @@ class Bound {
  public:
   explicit Bound(std::vector<Value> values) : values_(std::move(values)) {}
 
-  // The argument, null where none is given.
+  // The argument, null if none is given.
   const Value* get(std::size_t parameter) const {
     return values_[parameter].is_missing() ? nullptr : &values_[parameter];
   }

@@ -14,7 +14,7 @@ constexpr std::string_view replacement_bytes = "\xEF\xBF\xBD";
 // What a first byte promises. The range of the second byte excludes overlong forms, surrogates and code points past
 // U+10FFFF; later bytes are always 80..BF.
 struct Lead {
-  std::size_t size;  // of the whole character; 0 when no character begins with this byte
+  std::size_t size;  // of the whole character; 0 when no character starts with this byte
   unsigned char second_min;
   unsigned char second_max;
 };

@@ -11,11 +11,11 @@ namespace minimind {
 enum class Utf8State : std::uint8_t {
   complete,   // one well-formed character
   malformed,  // bytes that no continuation can turn into a character
-  truncated,  // a proper beginning of a character, cut off by the end of the input
+  truncated,  // a proper beginning of a character, truncated by the end of the input
 };
 
 // One step through UTF-8. What is not well formed is taken in maximal subparts (Unicode 15, section 3.9, table 3-8),
-// each of which stands for one U+FFFD: what Python's bytes.decode("utf-8", "replace") and Rust's from_utf8_lossy do.
+// each of which represents one U+FFFD: what Python's bytes.decode("utf-8", "replace") and Rust's from_utf8_lossy do.
 struct Utf8Char {
   Utf8State state;
   char32_t code_point;  // U+FFFD unless complete
@@ -30,7 +30,7 @@ Utf8Char last_utf8(std::string_view text);
 
 bool is_utf8(std::string_view bytes);
 
-// Where the first byte stands that is part of no well-formed character; nothing when all is UTF-8.
+// Where the first byte stands that is part of no well-formed character; std::nullopt if all is UTF-8.
 std::optional<std::size_t> first_not_utf8(std::string_view bytes);
 
 // Appends the encoding of `character`, which must be a scalar value.
@@ -46,7 +46,7 @@ class Utf8Stream {
   // The text that `bytes` complete. At most 3 bytes are held back for the next call.
   std::string push(std::string_view bytes);
 
-  // U+FFFD when the stream ended inside a character, otherwise nothing. The stream can then be used anew.
+  // U+FFFD when the stream ended inside a character, otherwise nothing. The stream can then be used again.
   std::string finish();
 
  private:

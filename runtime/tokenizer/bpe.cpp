@@ -32,7 +32,7 @@ std::size_t contraction_size(std::string_view text) {
   return 0;
 }
 
-// \s+(?!\S)|\s+ : white space leaves its last character to the word that follows, unless it has no other.
+// \s+(?!\S)|\s+ : whitespace leaves its last character to the word that follows, unless it has no other.
 std::size_t white_space_size(std::string_view text) {
   const std::size_t end = end_of_run(text, 0, CharClass::space);
   if (end == text.size()) return end;

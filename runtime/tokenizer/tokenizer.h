@@ -26,8 +26,8 @@ class Tokenizer {
   // The file that it is from, for messages.
   const std::string& source() const { return source_; }
 
-  // Bytes that are not UTF-8 are encoded as the U+FFFD that stand for them. As in Hugging Face, a byte that has no
-  // token is left out when the file names no unk_token; the vocabularies of MiniMind have all 256.
+  // Bytes that are not UTF-8 are encoded as the U+FFFD that represent them. As in Hugging Face, a byte that has no
+  // token is omitted when the file names no unk_token; the vocabularies of MiniMind have all 256.
   std::vector<std::int32_t> encode(std::string_view text) const;
 
   // The ids of a text with what the tokenizer's post-processor puts around it, as transformers gives them unless it is
@@ -38,18 +38,18 @@ class Tokenizer {
   const std::vector<std::int32_t>& before_text() const { return before_text_; }
   const std::vector<std::int32_t>& after_text() const { return after_text_; }
 
-  // Ids without a token are left out, as Hugging Face does: ask has() to find them. Bytes that do not form a character
+  // Ids without a token are omitted, as Hugging Face does: ask has() to find them. Bytes that do not form a character
   // become U+FFFD.
   std::string decode(std::span<const std::int32_t> ids, bool skip_special) const;
 
   bool has(std::int32_t id) const { return vocabulary_.has(id); }
   bool is_special(std::int32_t id) const { return vocabulary_.is_special(id); }
 
-  // The bytes that a token stands for, empty where there is no token. They may end inside a character: see Utf8Stream.
-  // A token with a character outside the byte-level alphabet stands for its own UTF-8.
+  // The bytes that a token represents, empty if there is no token. They may end inside a character: see Utf8Stream.
+  // A token with a character outside the byte-level alphabet represents its own UTF-8.
   std::string_view token_bytes(std::int32_t id) const { return vocabulary_.bytes_of(id); }
 
-  // The token as the file spells it, such as "Ġthe", empty where there is no token.
+  // The token as the file spells it, such as "Ġthe", empty if there is no token.
   const std::string& token_text(std::int32_t id) const { return vocabulary_.text_of(id); }
 
   std::optional<std::int32_t> id_of(std::string_view token_text) const { return vocabulary_.id_of(token_text); }
@@ -74,14 +74,9 @@ class Tokenizer {
   AddedTokenSplitter literal_;     // added tokens that are looked for first
   AddedTokenSplitter normalized_;  // added tokens that are looked for in what the first leave
   Bpe bpe_;
-  bool fuse_unk_;
-  bool ignore_merges_;
-  bool add_prefix_space_;
-  bool use_regex_;
+  bool fuse_unk_, ignore_merges_, add_prefix_space_, use_regex_;
   std::vector<std::int32_t> before_text_, after_text_;
-  std::optional<std::int32_t> bos_id_;
-  std::optional<std::int32_t> eos_id_;
-  std::optional<std::int32_t> pad_id_;
+  std::optional<std::int32_t> bos_id_, eos_id_, pad_id_;
   std::optional<std::string> chat_template_;
 };
 

@@ -59,8 +59,8 @@ const AddedToken* AddedTokenSplitter::longest_at(std::string_view text) const {
   return longest;
 }
 
-// As in Hugging Face tokenizers, the search goes on where the content ended, even where rstrip took more. Tokens of
-// white space are then found in what was taken; one that lstrip leaves nothing of is dropped, and the text resumes
+// As in Hugging Face tokenizers, the search continues where the content ended, even where rstrip took more. Tokens of
+// whitespace are then found in what was taken; one that lstrip leaves nothing of is dropped, and the text resumes
 // after the last that was found.
 void AddedTokenSplitter::split(std::string_view text, std::vector<TextPiece>& pieces) const {
   std::size_t resume = 0;  // where the text that belongs to no token begins

@@ -15,11 +15,11 @@ namespace minimind {
 struct AddedToken {
   std::int32_t id = 0;
   std::string content;
-  bool single_word = false;  // matches only where no word character stands beside it
-  bool lstrip = false;       // takes the white space before it
-  bool rstrip = false;       // takes the white space after it
+  bool single_word = false;  // matches only where no word character stands next to it
+  bool lstrip = false;       // takes the whitespace before it
+  bool rstrip = false;       // takes the whitespace after it
   bool normalized = false;   // is looked for after those that are not, in what they leave
-  bool special = false;      // is left out when decoding with skip_special
+  bool special = false;      // is omitted when decoding with skip_special
 
   bool operator==(const AddedToken&) const = default;
 };
@@ -53,10 +53,10 @@ struct TokenizerData {
   std::vector<std::pair<std::string, std::int32_t>> vocab;
   std::vector<std::pair<std::string, std::string>> merges;  // by rank
   std::vector<AddedToken> added_tokens;
-  std::optional<std::string> unk_token;   // stands for a byte without a token; without it such a byte is left out
+  std::optional<std::string> unk_token;   // represents a byte without a token; without it such a byte is omitted
   bool fuse_unk = false;                  // a row of such bytes is one unk_token
   bool ignore_merges = false;             // a word that is a token is not merged
-  bool add_prefix_space = false;          // text between added tokens begins with a space, given one if need be
+  bool add_prefix_space = false;          // text between added tokens starts with a space, given one if need be
   bool use_regex = true;                  // text is split by the GPT-2 pattern before merging
   std::vector<std::int32_t> before_text;  // ids that its post-processor puts before a text, and after it
   std::vector<std::int32_t> after_text;

@@ -60,7 +60,7 @@ std::string_view name_of(Generation generation) {
   return "";
 }
 
-// Of MiniMind's own code; an export may be of several, and has a tokenizer beside it.
+// Of MiniMind's own code; an export may be of several, and has a tokenizer next to it.
 std::optional<Generation> generation_of(Family family) {
   switch (family) {
     case Family::v1:

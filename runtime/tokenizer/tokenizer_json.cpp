@@ -89,7 +89,7 @@ class PostProcessorReader {
     if (!text_seen) fields.fail("single", "a template that holds the text, {\"Sequence\": {\"id\": \"A\"}}");
   }
 
-  // A token of a template may stand for several ids.
+  // A token of a template may represent several ids.
   Ids special_token(const JsonFields& fields, const std::string& name) const {
     const JsonFields token = fields.object("special_tokens").object(name);
     const Json& ids = token.get("ids");
@@ -388,7 +388,7 @@ std::string merges_text(const TokenizerData& data) {
 }  // namespace
 
 std::string tokenizer_json(const TokenizerData& data) {
-  // The two long fields come last, behind a text without its closing braces.
+  // The two long fields come last, after a text without its closing braces.
   const OrderedJson file = {{"version", "1.0"},
                             {"truncation", nullptr},
                             {"padding", nullptr},

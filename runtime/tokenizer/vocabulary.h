@@ -13,12 +13,12 @@
 namespace minimind {
 
 // GPT-2's printable spelling of bytes, in which vocabularies and merges are written: the bytes 21..7E, A1..AC and
-// AE..FF stand for themselves as code points, the other 68, in order, are U+0100 to U+0143 (a space is U+0120, "Ġ").
+// AE..FF represent themselves as code points, the other 68, in order, are U+0100 to U+0143 (a space is U+0120, "Ġ").
 
 // `bytes` in that spelling, as UTF-8.
 std::string to_byte_level(std::string_view bytes);
 
-// The bytes that `text` spells; nothing when a character of it is outside the alphabet, or it is not UTF-8.
+// The bytes that `text` spells; std::nullopt if a character of it is outside the alphabet, or it is not UTF-8.
 std::optional<std::string> from_byte_level(std::string_view text);
 
 // The tokens of a tokenizer by id and by text: those of the BPE model and the added ones, which may be among them.
@@ -35,7 +35,7 @@ class Vocabulary {
   bool has(std::int32_t id) const { return token(id).exists; }
   bool is_special(std::int32_t id) const { return token(id).special; }
 
-  // The bytes that a token stands for and its text as the file spells it; empty where there is no token.
+  // The bytes that a token represents and its text as the file spells it; empty if there is no token.
   const std::string& bytes_of(std::int32_t id) const { return token(id).bytes; }
   const std::string& text_of(std::int32_t id) const { return token(id).text; }
 
