@@ -7,6 +7,7 @@
 
 #include "tools/options/checkpoint_choice.h"
 #include "tools/options/command_line.h"
+#include "tools/options/setting_options.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/note.h"
@@ -42,7 +43,9 @@ int main(int argc, char** argv) {
     for (const std::string& line : error.lines()) std::fputs(("  " + line + "\n").c_str(), stderr);
     return call_was_wrong;
   } catch (const minimind::UsageError& error) {
-    return fail(error.what(), call_was_wrong);
+    return fail(minimind::message_of(error), call_was_wrong);
+  } catch (const minimind::Error& error) {
+    return fail(minimind::message_of(error), work_failed);
   } catch (const std::bad_alloc&) {
     return fail("out of memory", work_failed);
   } catch (const std::system_error& error) {

@@ -230,8 +230,9 @@ Conversation::Prompt Conversation::fit(const std::vector<Message>& messages) con
     if (options_.no_shift) {
       throw Error(
           fmt::format("the conversation is {} tokens long, which leaves no room for an answer of {} in the context of "
-                      "{}; begin anew, or give a larger --ctx-size, or leave out --no-shift to forget the oldest turns",
-                      prompt.tokens.size(), reserve(), capacity));
+                      "{}; start over, use a larger context, or let the oldest turns be dropped",
+                      prompt.tokens.size(), reserve(), capacity),
+          Setting::context_size);
     }
     // The more turns are dropped, the shorter it is: the fewest that do are between the two.
     std::size_t too_few = hidden, enough = turns - 1;
@@ -254,8 +255,9 @@ Conversation::Prompt Conversation::fit(const std::vector<Message>& messages) con
   if (prompt.tokens.size() >= capacity) {
     throw Error(
         fmt::format("the message is too long: with what belongs to it, it takes {} tokens, and the context of {} has "
-                    "to hold an answer too; shorten it or give a larger --ctx-size",
-                    prompt.tokens.size(), capacity));
+                    "to hold an answer too; shorten it or use a larger context",
+                    prompt.tokens.size(), capacity),
+        Setting::context_size);
   }
   return prompt;
 }

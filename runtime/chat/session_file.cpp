@@ -18,7 +18,7 @@
 #include "weights/checkpoint/weights_hash.h"
 #include "weights/io/byte_reader.h"
 #include "weights/io/error.h"
-#include "weights/io/mapped_file.h"
+#include "weights/io/mistaken_file.h"
 #include "weights/io/output_file.h"
 #include "weights/io/quote.h"
 #include "weights/io/sha256.h"
@@ -136,15 +136,16 @@ class Header {
 void check_model(const Header& header, const std::string& path, const ModelIdentity& model, Context& context) {
   const std::string sha256 = header.text("sha256"), name = header.text("model");
   if (sha256 != model.sha256) {
-    throw Error(fmt::format(
-        "{}: is a session with {} (hash {}), not with {} (hash {}); give that model, with the --lora, --type "
-        "and --rope-scaling it had, or another session file",
-        path, quote(name), quote(sha256.substr(0, 12)), quote(model.name), model.sha256.substr(0, 12)));
+    throw Error(
+        fmt::format("{}: is a session with {} (hash {}), not with {} (hash {}); use that model with its LoRA, type "
+                    "and RoPE scaling, or another session file",
+                    path, quote(name), quote(sha256.substr(0, 12)), quote(model.name), model.sha256.substr(0, 12)));
   }
   const std::string type = header.text("cache_type");
   if (type != name_of(context.cache().type())) {
-    throw Error(fmt::format("{}: its keys and values are {}, but this context holds {}; give --kv-type {}", path,
-                            quote(type), name_of(context.cache().type()), quote(type)));
+    throw Error(fmt::format("{}: its keys and values are {}, expected {} as in this context; use a KV cache of type {}",
+                            path, quote(type), name_of(context.cache().type()), quote(type)),
+                Setting::kv_type);
   }
   const Config& config = model.config;
   const std::array<std::pair<const char*, std::size_t>, 3> shape = {
@@ -250,7 +251,7 @@ void save_session(const std::string& path, const ModelIdentity& model, const Con
 }
 
 ConversationState load_session(const std::string& path, const ModelIdentity& model, Context& context) {
-  const auto file = MappedFile::open(path);
+  const auto file = open_input(path);
   const std::span<const std::byte> bytes = file->bytes();
   ByteReader reader(bytes.first(bytes.size() - std::min(bytes.size(), digest_size)), path);
   if (reader.remaining() < magic.size() || reader.take_text(magic.size()) != magic) {
@@ -269,8 +270,9 @@ ConversationState load_session(const std::string& path, const ModelIdentity& mod
     reader.fail(fmt::format("{} positions are said to be filled by {} tokens", positions, state.tokens.size()));
   }
   if (positions > context.capacity()) {
-    reader.fail(fmt::format("holds {} positions, but the context {}; give --ctx-size {} or more", positions,
-                            context.capacity(), positions + 1));
+    throw Error(fmt::format("{}: holds {} positions, expected at most {}, the context; use a context of {} or more",
+                            path, positions, context.capacity(), positions + 1),
+                Setting::context_size);
   }
   fill(context, std::span(state.tokens).first(static_cast<std::size_t>(positions)), reader);
   return state;

@@ -94,7 +94,7 @@ KvType parse_kv_type(const std::string& name) {
   if (name == "f32") return KvType::f32;
   if (name == "f16") return KvType::f16;
   if (name == "q8_0") return KvType::q8_0;
-  throw UsageError(fmt::format("--kv-type is {}, expected f32, f16 or q8_0", quote(name)));
+  throw UsageError(fmt::format("the KV cache type is {}, expected f32, f16 or q8_0", quote(name)), Setting::kv_type);
 }
 
 std::size_t KvCache::bytes_per_position(const Config& config, KvType type) {
@@ -128,10 +128,11 @@ KvCache::KvCache(const Config& config, std::size_t capacity, KvType type)
     memory_.reset(static_cast<std::byte*>(std::calloc(*bytes, 1)));
   }
   if (memory_) return;
-  throw Error(fmt::format(
-      "a context of {} positions needs {:.1f} GB for keys and values, which cannot be had; give a smaller --ctx-size, "
-      "or to bench a smaller --depth",
-      capacity, 1e-9 * static_cast<double>(bytes_per_position(config, type)) * static_cast<double>(capacity)));
+  throw Error(fmt::format("a context of {} positions requires {:.1f} GB for keys and values, which are unavailable; "
+                          "use a smaller context",
+                          capacity,
+                          1e-9 * static_cast<double>(bytes_per_position(config, type)) * static_cast<double>(capacity)),
+              Setting::context_size);
 }
 
 template <class Element>

@@ -16,6 +16,7 @@
 #include "runtime/kernels/kernels.h"
 #include "weights/model/config.h"
 #include "weights/tensor/dtype.h"
+#include "weights/tensor/half.h"
 
 namespace minimind {
 

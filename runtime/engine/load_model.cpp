@@ -19,7 +19,7 @@ class TypeFallbacks {
     if (type == WeightType::as_stored) {
       if (held == tensor.dtype) return;
       count(held,
-            fmt::format("exact, but larger than {}; --type q8_0 or iq4_nl makes them smaller", name_of(tensor.dtype)),
+            fmt::format("exact, but larger than {}; type q8_0 or iq4_nl makes them smaller", name_of(tensor.dtype)),
             name);
     } else if (held != dtype_of(type)) {
       const std::string_view asked = name_of(dtype_of(type));

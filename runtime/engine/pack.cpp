@@ -9,8 +9,8 @@
 #include "runtime/engine/thread_team.h"
 #include "weights/io/error.h"
 #include "weights/io/quote.h"
+#include "weights/tensor/block_formats.h"
 #include "weights/tensor/output_tensor.h"
-#include "weights/tensor/quantize.h"
 #include "weights/tensor/stored_numbers.h"
 
 namespace minimind {
@@ -23,6 +23,8 @@ using kernels::NibbleBlock;
 using kernels::panel_rows;
 using kernels::Q4Block;
 using kernels::Q8Block;
+
+static_assert(std::ranges::equal(kernels::iq4_nl_codes, iq4_nl_codes));
 
 constexpr std::size_t row_bytes(DType type, std::size_t cols) {
   const BlockShape block = block_shape(type);
@@ -66,22 +68,6 @@ void lay_out(const std::byte* source, std::size_t row_size, std::size_t rows, st
   }
 }
 
-// In the encoding of Element.
-template <class Element>
-void encode(const float* values, std::size_t count, std::byte* out) {
-  if constexpr (is_block_type(stored_type<Element>)) {
-    quantize(stored_type<Element>, values, count, out);
-  } else {
-    for (std::size_t i = 0; i < count; ++i) {
-      Element number;
-      if constexpr (std::is_same_v<Element, float>) number = values[i];
-      if constexpr (std::is_same_v<Element, F16>) number = to_f16(values[i]);
-      if constexpr (std::is_same_v<Element, Bf16>) number = to_bf16(values[i]);
-      std::memcpy(out + i * sizeof number, &number, sizeof number);
-    }
-  }
-}
-
 // Up to 16 rows from `row` on of a tensor in another encoding, a few columns at a time: this runs on every thread,
 // where nothing may fail for want of memory.
 template <class Element>
@@ -95,7 +81,7 @@ void convert_panel(const StoredTensor& tensor, std::size_t row, std::size_t rows
     const std::size_t count = std::min(most_cols, cols - first);
     for (std::size_t i = 0; i < rows; ++i) {
       read_floats(tensor, (row + i) * cols + first, count, values);
-      encode<Element>(values, count, converted + i * row_size);
+      encode_values(stored_type<Element>, values, count, converted + i * row_size);
     }
     lay_out(converted, row_size, rows, count, out);
   }
@@ -128,7 +114,7 @@ WeightType parse_weight_type(const std::string& name) {
   if (name == "q8_0") return WeightType::q8_0;
   if (name == "q4_0") return WeightType::q4_0;
   if (name == "iq4_nl") return WeightType::iq4_nl;
-  throw UsageError(fmt::format("--type is {}, expected f32, f16, bf16, q8_0, q4_0 or iq4_nl", quote(name)));
+  throw UsageError(fmt::format("the weight type is {}, expected f32, f16, bf16, q8_0, q4_0 or iq4_nl", quote(name)));
 }
 
 DType dtype_of(WeightType type) {
@@ -153,9 +139,8 @@ DType held_type(const StoredTensor& tensor, WeightType type, std::size_t threads
   const bool has_kernel = is_float_type(tensor.dtype) || can_quantize(tensor.dtype);
   const DType as_stored = has_kernel ? tensor.dtype : DType::f32;
   if (type == WeightType::as_stored) return as_stored;
-  const DType asked = dtype_of(type);
-  const DType wanted = tensor.shape[1] % block_shape(asked).elements == 0 ? asked : DType::f16;
-  return can_encode(tensor, wanted, threads) ? wanted : as_stored;
+  return type_or_fallback(dtype_of(type), as_stored, tensor.shape[1],
+                          [&](DType wanted) { return can_encode(tensor, wanted, threads); });
 }
 
 template <class Element>

@@ -6,7 +6,6 @@
 #include <cassert>
 
 #include "weights/io/error.h"
-#include "weights/tensor/quantize.h"
 #include "weights/tensor/shape.h"
 
 namespace minimind {
@@ -19,8 +18,6 @@ using kernels::NibbleBlock;
 using kernels::panel_rows;
 using kernels::Q4Block;
 using kernels::Q8Block;
-
-static_assert(std::ranges::equal(kernels::iq4_nl_codes, iq4_nl_codes));
 
 template <class Element>
 float element(const PackedMatrix<Element>& matrix, std::size_t row, std::size_t col) {
@@ -49,7 +46,8 @@ float element(const PackedMatrix<Q4Block>& matrix, std::size_t row, std::size_t 
 float element(const PackedMatrix<Iq4NlBlock>& matrix, std::size_t row, std::size_t col) {
   const Iq4NlBlock& block = matrix.panel(row / panel_rows)[col / block_cols];
   const std::size_t lane = row % panel_rows;
-  return to_f32(F16{block.scale[lane]}) * static_cast<float>(iq4_nl_codes[nibble(block, lane, col % block_cols)]);
+  return to_f32(F16{block.scale[lane]}) *
+         static_cast<float>(kernels::iq4_nl_codes[nibble(block, lane, col % block_cols)]);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "runtime/engine/thread_team.h"
 #include "runtime/kernels/kernels.h"
 #include "weights/tensor/dtype.h"
+#include "weights/tensor/half.h"
 
 namespace minimind {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "weights/model/yarn_ramp.h"
+#include "weights/model/config.h"
 
 namespace minimind {
 namespace {

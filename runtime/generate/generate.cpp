@@ -110,17 +110,17 @@ void check_prompt(std::span<const std::int32_t> prompt, std::size_t vocab_size, 
   if (prompt.empty()) throw Error("the prompt is empty: there is nothing to continue");
   check_tokens(prompt, vocab_size);
   if (prompt.size() > context.capacity()) {
-    throw Error(
-        fmt::format("the prompt is {} tokens long but the context holds {}; shorten it or give a larger "
-                    "--ctx-size",
-                    prompt.size(), context.capacity()));
+    throw Error(fmt::format("the prompt is {} tokens long but the context holds {}; shorten it or use a larger context",
+                            prompt.size(), context.capacity()),
+                Setting::context_size);
   }
 }
 
 void check_options(const GenerateOptions& options, const Tokenizer* tokenizer) {
   if (tokenizer) return;
-  if (!options.stop.empty()) throw UsageError("--stop is about text, but the model has no tokenizer");
-  if (options.grammar) throw UsageError("a grammar is about text, but the model has no tokenizer; give --tokenizer");
+  if (!options.stop.empty())
+    throw UsageError("a stop string requires a tokenizer, and the model has none", Setting::tokenizer);
+  if (options.grammar) throw UsageError("a grammar requires a tokenizer, and the model has none", Setting::tokenizer);
 }
 
 TokenText token_text(const Tokenizer* tokenizer) {

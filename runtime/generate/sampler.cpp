@@ -82,7 +82,7 @@ std::span<const Dry::Penalty> Dry::penalties() {
 namespace {
 
 void require(bool fits, const char* option, double value, const char* wanted) {
-  if (!fits) throw UsageError(fmt::format("--{} is {}, expected {}", option, value, wanted));
+  if (!fits) throw UsageError(fmt::format("{} is {}, expected {}", option, value, wanted));
 }
 
 void check(const DryOptions& dry) {
@@ -90,7 +90,7 @@ void check(const DryOptions& dry) {
   require(dry.base >= 1 && dry.base <= 1e6, "dry-base", dry.base, "1 to 1e6");
   const auto& breakers = dry.sequence_breakers;
   if (std::find(breakers.begin(), breakers.end(), "") != breakers.end()) {
-    throw UsageError("--dry-sequence-breaker is empty, expected a text");
+    throw UsageError("a sequence breaker of DRY is empty, expected a string");
   }
 }
 
@@ -103,11 +103,11 @@ void check(std::vector<LogitBias> biases) {
   const auto same = [](const LogitBias& a, const LogitBias& b) { return a.token == b.token; };
   std::sort(biases.begin(), biases.end(), before);
   const auto twice = std::adjacent_find(biases.begin(), biases.end(), same);
-  if (twice != biases.end()) throw UsageError(fmt::format("--logit-bias names token {} twice", twice->token));
+  if (twice != biases.end()) throw UsageError(fmt::format("the logit bias of token {} is repeated", twice->token));
 }
 
 [[noreturn]] void fail_none_left() {
-  throw Error("no token is left to sample: --logit-bias or the grammar excludes all of them");
+  throw Error("no token is left to sample: the logit bias or the grammar excludes all of them");
 }
 
 std::vector<double> biases_by_token(const std::vector<LogitBias>& biases, std::size_t vocab_size) {
@@ -115,7 +115,7 @@ std::vector<double> biases_by_token(const std::vector<LogitBias>& biases, std::s
   std::vector<double> by_token(vocab_size);
   for (const auto& [token, bias] : biases) {
     if (token < 0 || static_cast<std::size_t>(token) >= vocab_size) {
-      throw UsageError(fmt::format("--logit-bias names token {}, but the model's vocabulary has {} (ids 0 to {})",
+      throw UsageError(fmt::format("the logit bias names token {}, but the model's vocabulary has {} (ids 0 to {})",
                                    token, vocab_size, vocab_size - 1));
     }
     by_token[static_cast<std::size_t>(token)] = bias;
@@ -128,8 +128,8 @@ std::optional<Dry> make_dry(const DryOptions& options, std::size_t vocab_size, c
   if (options.sequence_breakers.empty()) return Dry(options, {});
   if (!token_text) {
     throw UsageError(
-        "--dry-sequence-breaker is about text, but the model has no tokenizer; "
-        "give --dry-sequence-breaker none");
+        "DRY's sequence breakers are strings, which require a tokenizer, and the model has none; use none of them",
+        Setting::tokenizer);
   }
   std::vector<std::string> texts(vocab_size);
   for (std::size_t i = 0; i < vocab_size; ++i) texts[i] = token_text(static_cast<std::int32_t>(i));

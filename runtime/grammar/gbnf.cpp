@@ -13,7 +13,7 @@
 #include "runtime/grammar/code_points.h"
 #include "runtime/text/utf8.h"
 #include "weights/io/error.h"
-#include "weights/io/mapped_file.h"
+#include "weights/io/mistaken_file.h"
 #include "weights/io/quote.h"
 
 namespace minimind {
@@ -298,7 +298,7 @@ Grammar parse_grammar(std::string_view text, const std::string& source) {
 }
 
 Grammar load_grammar(const std::string& path) {
-  const auto file = MappedFile::open(path);
+  const auto file = open_input(path);
   const std::span<const std::byte> bytes = file->bytes();
   if (bytes.size() > max_gbnf_size) {
     throw Error(fmt::format("{}: holds {} bytes; at most {} are read", path, bytes.size(), max_gbnf_size));

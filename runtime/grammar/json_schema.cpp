@@ -13,7 +13,7 @@
 #include "runtime/grammar/json_pattern.h"
 #include "runtime/grammar/json_schema_keywords.h"
 #include "weights/io/error.h"
-#include "weights/io/mapped_file.h"
+#include "weights/io/mistaken_file.h"
 #include "weights/io/quote.h"
 
 namespace minimind {
@@ -317,7 +317,7 @@ Grammar json_schema_grammar(const SchemaJson& schema, const std::string& source)
 }
 
 Grammar load_json_schema(const std::string& path) {
-  const auto file = MappedFile::open(path);
+  const auto file = open_input(path);
   const std::span<const std::byte> bytes = file->bytes();
   if (bytes.size() > max_schema_size) {
     throw Error(fmt::format("{}: holds {} bytes; at most {} are read", path, bytes.size(), max_schema_size));

@@ -92,7 +92,7 @@ using gguf_keys::TokenType;
 using Texts = std::vector<std::string>;
 using Integers = std::vector<std::int64_t>;
 
-constexpr std::string_view way_out = "give the model's tokenizer.json with --tokenizer";
+constexpr std::string_view way_out = "use the model's tokenizer.json";
 constexpr std::string_view damaged = "the file is damaged; copy or convert it again";
 
 // As Vocabulary allows them.
@@ -118,7 +118,8 @@ class Fields {
 
   [[noreturn]] void fail(std::string_view key, std::string_view found, std::string_view wanted,
                          std::string_view advice = damaged) const {
-    throw Error(fmt::format("{}: {}: found {}, expected {}; {}", source_, key, found, wanted, advice));
+    throw Error(fmt::format("{}: {}: found {}, expected {}; {}", source_, key, found, wanted, advice),
+                advice == way_out ? Setting::tokenizer : Setting::none);
   }
 
   const std::string* optional_text(std::string_view key) const {

@@ -16,7 +16,7 @@
 #include "runtime/text/utf8.h"
 #include "weights/io/error.h"
 #include "weights/io/json_fields.h"
-#include "weights/io/mapped_file.h"
+#include "weights/io/mistaken_file.h"
 
 namespace minimind {
 namespace {
@@ -151,8 +151,8 @@ void read_merges(const JsonFields& model, TokenizerData& data) {
     if (is_heading) continue;
     const auto merge = as_merge(merges[i]);
     if (!merge) {
-      throw Error(fmt::format("{}: model.merges[{}]: found {}, expected {}", data.source, i, describe(merges[i]),
-                              merge_wanted));
+      throw Error(
+          fmt::format("{}: model.merges[{}] is {}, expected {}", data.source, i, describe(merges[i]), merge_wanted));
     }
     data.merges.push_back(*merge);
   }
@@ -161,14 +161,14 @@ void read_merges(const JsonFields& model, TokenizerData& data) {
 void read_model(const JsonFields& model, TokenizerData& data) {
   model.allow_only({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
                     "byte_fallback", "ignore_merges", "vocab", "merges"});
-  if (model.optional_text("type").value_or("BPE") != "BPE") model.fail("type", "BPE: no other model is supported");
+  if (model.optional_text({"type"}).value_or("BPE") != "BPE") model.fail("type", "BPE: no other model is supported");
   const Json& dropout = model.get("dropout");
   if (!dropout.is_null() && dropout != 0) model.fail("dropout", "null: random merges are not supported");
   for (const char* const affix : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-    if (!model.optional_text(affix).value_or("").empty()) model.fail(affix, "null: it is not supported");
+    if (!model.optional_text({affix}).value_or("").empty()) model.fail(affix, "null: it is not supported");
   }
   if (model.flag("byte_fallback", false)) model.fail("byte_fallback", "false: it is not supported");
-  data.unk_token = model.optional_text("unk_token");
+  data.unk_token = model.optional_text({"unk_token"});
   data.fuse_unk = model.flag("fuse_unk", false);
   data.ignore_merges = model.flag("ignore_merges", false);
   read_vocab(model, data);
@@ -206,7 +206,7 @@ void require_byte_level(const JsonFields& file, std::string_view key) {
 // the last training script had switched on when it saved; transformers, too, leaves them off until a call asks for
 // them.
 void read_pipeline(const JsonFields& file, TokenizerData& data) {
-  if (file.optional_text("version").value_or("1.0") != "1.0") file.fail("version", "\"1.0\"");
+  if (file.optional_text({"version"}).value_or("1.0") != "1.0") file.fail("version", "\"1.0\"");
   if (!file.get("normalizer").is_null()) {
     file.fail("normalizer", "null: it is not supported; set it to null if it is not needed");
   }
@@ -221,7 +221,7 @@ void read_pipeline(const JsonFields& file, TokenizerData& data) {
 // A token of tokenizer_config.json: its text, or an object that spells it out as added_tokens does.
 std::optional<std::string> read_named_token(const JsonFields& config, std::string_view key) {
   if (config.get(key).is_object()) return config.object(key).text("content");
-  return config.optional_text(key);
+  return config.optional_text({key});
 }
 
 std::optional<std::string> find_template(const Json& list, std::string_view name) {
@@ -237,7 +237,7 @@ std::optional<std::string> find_template(const Json& list, std::string_view name
 void read_chat_template(const JsonFields& config, TokenizerData& data) {
   const Json& value = config.get("chat_template");
   if (!value.is_array()) {
-    data.chat_template = config.optional_text("chat_template");
+    data.chat_template = config.optional_text({"chat_template"});
     return;
   }
   data.chat_template = find_template(value, "default");
@@ -257,7 +257,7 @@ void read_tokenizer_config(const std::string& path, TokenizerData& data) {
 }
 
 std::string read_template_file(const std::string& path) {
-  const auto file = MappedFile::open(path);
+  const auto file = open_input(path);
   const std::string text(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
   if (!is_utf8(text)) throw Error(fmt::format("{}: is not UTF-8, expected a Jinja template", path));
   return text;

@@ -7,7 +7,7 @@ stored.jsonl, dequantised: {type, blocks, values}, with the float32 values as he
 float32 values of so many blocks that every vector of the code books of the IQ types occurs, with 0 for NaN, of which
 NumPy keeps no bits. Their bytes are those of a generator that the test has, too.
 
-The package cannot write iq4_nl: what is recorded follows the description in weights/tensor/quantize.cpp with numpy.
+The package cannot write iq4_nl: what is recorded follows the description in weights/tensor/block_formats.cpp with numpy.
 """
 
 import hashlib

@@ -50,9 +50,9 @@ int chat_in_turns(std::istream& input, ChatActions& actions, const std::atomic<b
     try {
       if (actions.perform(parse_chat_entry(*entry)) == ChatActions::Next::leave) return 0;
     } catch (const UsageError& error) {
-      throw UsageError(fmt::format("line {} of the text: {}", number, error.what()));
+      throw UsageError(fmt::format("line {} of the text: {}", number, error.what()), error.setting());
     } catch (const Error& error) {
-      throw Error(fmt::format("line {} of the text: {}", number, error.what()));
+      throw Error(fmt::format("line {} of the text: {}", number, error.what()), error.setting());
     }
     if (interrupted) return interrupted_status();
   }

@@ -6,6 +6,7 @@
 
 #include "tools/chat/entry.h"
 #include "tools/chat/input_history.h"
+#include "tools/options/setting_options.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/line_editor.h"
 #include "tools/terminal/terminal.h"
@@ -73,7 +74,7 @@ ChatActions::Next perform(ChatActions& actions, const std::string& text, const C
   try {
     next = actions.perform(parse_chat_entry(text));
   } catch (const Error& error) {
-    notices.complain(error.what());
+    notices.complain(message_of(error));
   }
   if (actions.last_finish() == FinishReason::interrupted) signals.interrupted = false;
   return next;

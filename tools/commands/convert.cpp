@@ -25,12 +25,12 @@
 #include "weights/export/hugging_face.h"
 #include "weights/export/state_dict.h"
 #include "weights/gguf/writer.h"
-#include "weights/huggingface/write_safetensors.h"
+#include "weights/huggingface/safetensors.h"
 #include "weights/io/error.h"
 #include "weights/io/quote.h"
 #include "weights/io/suggestion.h"
 #include "weights/io/text_file.h"
-#include "weights/torch/write_pth.h"
+#include "weights/torch/pth.h"
 
 namespace minimind {
 namespace {
@@ -135,7 +135,7 @@ class WatchedWriting {
 TokenizerData tokenizer_of(const Conversion& conversion) {
   TokenizerData data = *conversion.tokenizer;
   const std::vector<std::int32_t>& ends = conversion.checkpoint.config.eos_token_id;
-  if (conversion.checkpoint.sources.at("eos_token_id").starts_with("assumed")) return data;
+  if (conversion.checkpoint.sources.at("eos_token_id").kind == ConfigSource::Kind::assumed) return data;
   const bool agrees = std::any_of(ends.begin(), ends.end(), [&](std::int32_t id) {
     return data.eos_token && token_text(data, id) == data.eos_token;
   });

@@ -11,7 +11,7 @@
 #include "tools/options/config_fields.h"
 #include "tools/options/options.h"
 #include "weights/checkpoint/weights_hash.h"
-#include "weights/gguf/metadata_text.h"
+#include "weights/gguf/metadata.h"
 #include "weights/io/quote.h"
 
 namespace minimind {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "weights/io/error.h"
+#include "weights/io/mistaken_file.h"
 #include "weights/io/output_file.h"
 #include "weights/io/part_files.h"
 #include "weights/io/quote.h"
@@ -82,7 +83,7 @@ void NpyWriter::fail() const {
   throw Error(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)));
 }
 
-NpyReader::NpyReader(const std::string& path) : file_(MappedFile::open(path)) {
+NpyReader::NpyReader(const std::string& path) : file_(open_input(path)) {
   const auto bytes = file_->bytes();
   const auto byte = [&](std::size_t i) { return static_cast<std::size_t>(bytes[i]); };
   if (bytes.size() < 12 || std::memcmp(bytes.data(), "\x93NUMPY", 6) != 0) {

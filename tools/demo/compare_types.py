@@ -71,7 +71,7 @@ def unweighted(x: Tensor) -> Tensor:
     return torch.ones_like(x)
 
 
-TRIES = [-136, -127, -118, -109, 96, 104, 112, 120]  # those of weights/tensor/quantize.cpp
+TRIES = [-136, -127, -118, -109, 96, 104, 112, 120]  # those of weights/tensor/block_formats.cpp
 MANY_TRIES = [sign * tried for sign in (-1, 1) for tried in range(80, 151)]
 EVEN_TRIES = [sign * tried for sign in (-1, 1) for tried in (6.8, 7.4, 8.0, 8.6)]
 TYPES: list[tuple[str, float, Hold]] = [

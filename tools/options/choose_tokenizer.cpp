@@ -5,6 +5,7 @@
 #include "runtime/tokenizer/files.h"
 #include "runtime/tokenizer/tokenizer_generation.h"
 #include "tools/options/options.h"
+#include "tools/options/setting_options.h"
 #include "tools/terminal/note.h"
 #include "weights/checkpoint/checkpoint.h"
 #include "weights/io/error.h"
@@ -40,7 +41,7 @@ std::optional<Tokenizer> optional_tokenizer(const std::string& given, const std:
     return load_tokenizer(*found);
   } catch (const Error& error) {
     if (!is_gguf(*found)) throw;
-    note("{}", error.what());
+    note("{}", message_of(error));
     return std::nullopt;
   }
 }

@@ -6,7 +6,9 @@
 #include <map>
 #include <utility>
 
+#include "tools/options/setting_options.h"
 #include "tools/terminal/language.h"
+#include "weights/model/config_json.h"
 
 namespace minimind {
 namespace {
@@ -49,40 +51,33 @@ std::string without_experts_text(const LoraMerge& merge) {
 std::vector<ConfigField> config_fields(const Checkpoint& checkpoint) {
   const Config& config = checkpoint.config;
   std::vector<ConfigField> fields;
-  const auto add = [&](const char* name, Json value) {
-    const auto source = checkpoint.sources.find(name);
-    fields.push_back({name, std::move(value), source == checkpoint.sources.end() ? "" : source->second});
+  const auto add = [&](std::string_view name, Json value) {
+    const auto source = checkpoint.sources.find(std::string(name));
+    fields.push_back({std::string(name), std::move(value),
+                      source == checkpoint.sources.end() ? "" : source_text(name, source->second)});
+  };
+  const auto add_all = [&](bool of_experts) {
+    for (const HyperParameter& parameter : hyper_parameters) {
+      if (parameter.of_experts != of_experts) continue;
+      std::visit([&](const auto& members) { add(parameter.name, config.*members.config); }, parameter.members);
+    }
   };
   add("family", name_of(config.family));
-  add("vocab_size", config.vocab_size);
-  add("hidden_size", config.hidden_size);
-  add("num_hidden_layers", config.num_hidden_layers);
-  add("num_attention_heads", config.num_attention_heads);
-  add("num_key_value_heads", config.num_key_value_heads);
-  add("head_dim", config.head_dim);
-  add("intermediate_size", config.intermediate_size);
+  add_all(false);
   add("hidden_act", name_of(config.hidden_act));
-  add("rms_norm_eps", config.rms_norm_eps);
-  add("rope_theta", config.rope_theta);
   add("rope_scaling", rope_scaling_value(config.rope_scaling));
-  add("max_position_embeddings", config.max_position_embeddings);
-  add("tie_word_embeddings", config.tie_word_embeddings);
   add("eos_token_id", config.eos_token_id);
-  if (config.num_experts == 0) return fields;
-  add("num_experts", config.num_experts);
-  add("num_experts_per_tok", config.num_experts_per_tok);
-  add("n_shared_experts", config.n_shared_experts);
-  add("moe_intermediate_size", config.moe_intermediate_size);
-  add("norm_topk_prob", config.norm_topk_prob);
+  if (config.num_experts > 0) add_all(true);
   return fields;
 }
 
 std::string assumptions(const Checkpoint& checkpoint) {
-  constexpr std::string_view prefix = "assumed: ";
   std::map<std::string, std::string> by_reason;
   for (const ConfigField& field : config_fields(checkpoint)) {
-    if (!field.source.starts_with(prefix) || !may_be_otherwise(field.name)) continue;
-    std::string& fields = by_reason[field.source.substr(prefix.size())];
+    const auto source = checkpoint.sources.find(field.name);
+    const bool assumed = source != checkpoint.sources.end() && source->second.kind == ConfigSource::Kind::assumed;
+    if (!assumed || !may_be_otherwise(field.name)) continue;
+    std::string& fields = by_reason[source->second.detail];
     fields += fmt::format("{}{} {}", fields.empty() ? "" : ", ", field.name,
                           field.value.is_string() ? field.value.get<std::string>() : field.value.dump());
   }

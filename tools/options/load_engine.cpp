@@ -45,7 +45,7 @@ Engine load_engine(const CheckpointOptions& checkpoint_options, const RunOptions
   const Checkpoint checkpoint =
       open_checkpoint(model_path(checkpoint_options.model), checkpoint_options.open_options());
   const std::size_t threads = run.threads.value_or(suitable_threads(checkpoint));
-  const bool eos_was_assumed = checkpoint.sources.at("eos_token_id").starts_with("assumed");
+  const bool eos_was_assumed = checkpoint.sources.at("eos_token_id").kind == ConfigSource::Kind::assumed;
   Model model = load_model(checkpoint, type, threads);
   if (use) use(checkpoint);
   const KvType kv_type = run.kv_type.value_or(suitable_kv_type(model));

@@ -63,7 +63,7 @@ Source read_source(const std::string& path) {
     HfFolder folder = read_hf_folder(path);
     return from_state_dict(std::move(folder.tensors), std::move(folder.format), path);
   }
-  auto file = MappedFile::open(path);
+  auto file = open_input(path);
   if (looks_like_gguf(file->bytes())) return from_gguf(std::move(file));
   if (looks_like_pth(file->bytes())) return from_state_dict(read_pth(std::move(file)), "torch.save", path);
   if (looks_like_safetensors(file->bytes())) {
@@ -73,7 +73,7 @@ Source read_source(const std::string& path) {
                           shown_text(file->bytes())));
 }
 
-// A .pth stands alone in MiniMind's out/ folder; the files of a Hugging Face export belong to the config beside them.
+// A .pth stands alone in MiniMind's out/ folder; the files of a Hugging Face export belong to the config next to them.
 std::optional<StatedConfig> stated_config(const std::string& path, const OpenOptions& options) {
   if (options.config_path) {
     StatedConfig stated = parse_config_json(read_text_file(*options.config_path), *options.config_path);
@@ -111,7 +111,7 @@ void add_loras(Checkpoint& checkpoint, const StoredTensors& own, const std::vect
   for (const LoraFile& lora : given) {
     if (!own.empty() && is_same_file(lora.path, checkpoint.path)) {
       throw UsageError(
-          fmt::format("{}: is the model, too, which its LoRA is merged into already; leave out --lora", lora.path));
+          fmt::format("{}: is the model itself, with its LoRA merged already; omit it as a LoRA", lora.path));
     }
     checkpoint.loras.push_back(add_lora(checkpoint.tensors, lora));
     changed(checkpoint.loras.back());
@@ -125,7 +125,7 @@ bool holds_tokenizer(const GgufMetadata& metadata) {
   return model && !(name && (*name == "none" || *name == "no_vocab"));
 }
 
-// The folder above, as its name has it; where the folder itself is a link, another one than `folder`/.. is.
+// The folder above, as its name has it; if the folder itself is a link, another one than `folder`/.. is.
 fs::path named_parent(const fs::path& folder) {
   std::error_code failed;
   fs::path path = fs::absolute(folder, failed).lexically_normal();
@@ -133,8 +133,8 @@ fs::path named_parent(const fs::path& folder) {
   return path.parent_path();
 }
 
-// In the order in which they are looked for: beside the checkpoint, then where MiniMind's trees have the tokenizer, if
-// the checkpoint is in out/ or in the tree's own folder; then the same where the checkpoint is a link.
+// In the order in which they are looked for: next to the checkpoint, then where MiniMind's trees have the tokenizer, if
+// the checkpoint is in out/ or in the tree's own folder; then the same places if the checkpoint is a link.
 std::vector<fs::path> tokenizer_candidates(const std::string& checkpoint_path) {
   const fs::path path(checkpoint_path);
   std::error_code failed;
@@ -157,7 +157,7 @@ std::vector<fs::path> tokenizer_candidates(const std::string& checkpoint_path) {
 Checkpoint open_checkpoint(const std::string& path, const OpenOptions& options) {
   Source source = read_source(path);
   if (source.stated && options.config_path) {
-    throw UsageError(fmt::format("{}: states every hyper-parameter itself; leave out --config", path));
+    throw UsageError(fmt::format("{}: states every hyper-parameter itself; omit the config", path), Setting::config);
   }
   const auto beside = source.stated ? std::nullopt : stated_config(path, options);
   const auto& stated = beside ? beside : source.stated;
@@ -190,13 +190,13 @@ bool is_gguf(const std::string& path) {
 }
 
 std::optional<std::string> find_tokenizer(const std::string& checkpoint_path) {
-  if (is_gguf(checkpoint_path) && holds_tokenizer(read_gguf(MappedFile::open(checkpoint_path)).metadata)) {
+  if (is_gguf(checkpoint_path) && holds_tokenizer(read_gguf(open_input(checkpoint_path)).metadata)) {
     return checkpoint_path;
   }
   for (const fs::path& candidate : tokenizer_candidates(checkpoint_path)) {
     std::error_code failed;
     if (!fs::is_regular_file(candidate, failed)) continue;
-    const fs::path shorter = candidate.lexically_normal();  // where a folder is a link, x/.. is another folder
+    const fs::path shorter = candidate.lexically_normal();  // if a folder is a link, x/.. is another folder
     return fs::equivalent(shorter, candidate, failed) ? shorter.string() : candidate.string();
   }
   return std::nullopt;

@@ -14,11 +14,11 @@ namespace minimind {
 
 struct OpenOptions {
   ConfigOverrides overrides;
-  std::optional<std::string> config_path;  // --config: used in place of a config.json beside the weights
+  std::optional<std::string> config_path;  // used instead of a config.json next to the weights
   std::vector<LoraFile> loras;             // added in this order
 };
 
-// A checkpoint, whatever it was saved as: a complete config and exactly the tensors that the model reads, checked.
+// A checkpoint, saved in any format: a complete config and exactly the tensors that the model reads, checked.
 struct Checkpoint {
   std::string path;
   std::string format;  // "torch.save", "safetensors, 2 shards", ...
@@ -38,12 +38,12 @@ struct Checkpoint {
 // Throws Error, always naming the path, for anything that is not a complete MiniMind text model.
 Checkpoint open_checkpoint(const std::string& path, const OpenOptions& options);
 
-// Whether there is a file of that name that begins as a GGUF does.
+// Whether there is a file of that name that starts as a GGUF does.
 bool is_gguf(const std::string& path);
 
-// Where a checkpoint's tokenizer is: in itself, if it is a GGUF with one, else the tokenizer.json beside it or in
+// Where a checkpoint's tokenizer is: in itself, if it is a GGUF with one, else the tokenizer.json next to it or in
 // model/ or model/minimind_tokenizer/, there or one folder up, as MiniMind's trees have it; also around the target of a
-// link. Returns std::nullopt if there is none. Throws Error for a damaged GGUF.
+// link. Returns std::nullopt if there is none. Throws Error for a corrupt GGUF.
 std::optional<std::string> find_tokenizer(const std::string& checkpoint_path);
 
 }  // namespace minimind

@@ -11,6 +11,7 @@
 #include "weights/checkpoint/checkpoint.h"
 #include "weights/huggingface/folder.h"
 #include "weights/io/error.h"
+#include "weights/io/mistaken_file.h"
 #include "weights/io/suggestion.h"
 #include "weights/torch/pth.h"
 
@@ -40,7 +41,7 @@ std::vector<fs::path> weight_files(const fs::path& path) {
 
 bool is_lora(const std::string& path) {
   try {
-    const StoredTensors tensors = read_pth(MappedFile::open(path));
+    const StoredTensors tensors = read_pth(open_input(path));
     return std::all_of(tensors.begin(), tensors.end(),
                        [](const auto& entry) { return entry.first.find(".lora.") != std::string::npos; });
   } catch (const Error&) {
@@ -48,7 +49,7 @@ bool is_lora(const std::string& path) {
   }
 }
 
-// Nothing when it cannot be read as a model.
+// std::nullopt if it cannot be read as a model.
 std::optional<std::string> describe(const std::string& path) {
   try {
     const Checkpoint checkpoint = open_checkpoint(path, {});

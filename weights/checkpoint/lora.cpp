@@ -59,7 +59,7 @@ void refuse_others(const StoredTensors& others, const std::string& path) {
   if (others.empty()) return;
   throw Error(
       fmt::format("{}: {} is not part of a MiniMind LoRA, which holds <module>.lora.A.weight and "
-                  "<module>.lora.B.weight; give a full checkpoint to --model",
+                  "<module>.lora.B.weight; load a full checkpoint as the model",
                   path, quote(others.begin()->first)));
 }
 
@@ -77,7 +77,7 @@ std::vector<float> finite_floats(const StoredTensor& tensor, const std::string& 
   std::vector<float> values = to_floats(tensor);
   const auto found = std::find_if(values.begin(), values.end(), [](float value) { return !std::isfinite(value); });
   if (found == values.end()) return values;
-  throw Error(fmt::format("{}: {} holds {}, expected finite numbers; its training diverged, so take one saved earlier",
+  throw Error(fmt::format("{}: {} holds {}, expected finite values; its training diverged, so take one saved earlier",
                           path, name, *found));
 }
 
@@ -139,8 +139,8 @@ LoraFile parse_lora_argument(const std::string& argument) {
   const char* const end = scale.data() + scale.size();
   const auto [rest, error] = std::from_chars(scale.data(), end, value);
   if (error != std::errc() || rest != end || !std::isfinite(value)) {
-    throw UsageError(fmt::format("--lora: the scale in {} is {}, expected a number, as in a.pth:0.5", quote(argument),
-                                 quote(scale)));
+    throw UsageError(
+        fmt::format("LoRA {}: its scale is {}, expected a number, as in a.pth:0.5", quote(argument), quote(scale)));
   }
   return {argument.substr(0, colon), value};
 }
@@ -182,7 +182,7 @@ LoraMerge merge_lora(StoredTensors& tensors, const StoredTensors& pairs, const L
 
 LoraMerge add_lora(StoredTensors& tensors, const LoraFile& lora) {
   check_path(lora.path);
-  StoredTensors others = read_pth(MappedFile::open(lora.path));
+  StoredTensors others = read_pth(open_input(lora.path));
   const StoredTensors pairs = take_lora(others);
   if (pairs.empty() || !is_whole_model(others)) refuse_others(others, lora.path);
   if (pairs.empty()) throw Error(fmt::format("{}: holds no LoRA matrices", lora.path));

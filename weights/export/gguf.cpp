@@ -3,18 +3,78 @@
 #include <fmt/core.h>
 
 #include <array>
+#include <optional>
 #include <utility>
 
-#include "weights/export/gguf_architecture.h"
-#include "weights/gguf/names.h"
+#include "weights/gguf/format.h"
 #include "weights/gguf/settings.h"
 #include "weights/io/error.h"
+#include "weights/model/config_json.h"
 #include "weights/model/tensor_names.h"
-#include "weights/tensor/choose_type.h"
+#include "weights/tensor/output_tensor.h"
 #include "weights/tensor/tensor_rows.h"
 
 namespace minimind {
 namespace {
+
+struct GgufArchitecture {
+  std::string_view name;          // one of those in weights/gguf/settings.h
+  std::string only_ours_because;  // in words, when it is our own
+};
+
+bool is_swiglu(const Config& config, const StoredTensors& tensors) {
+  return config.hidden_act == HiddenAct::silu && some_network_has(tensors, ".gate_proj.weight");
+}
+
+bool has_biases(const StoredTensors& tensors) {
+  return some_network_has(tensors, ".gate_proj.bias") || some_network_has(tensors, ".up_proj.bias") ||
+         some_network_has(tensors, ".down_proj.bias");
+}
+
+std::size_t count_mixtures(const Config& config, const StoredTensors& tensors) {
+  std::size_t count = 0;
+  for (std::size_t layer = 0; layer < config.num_hidden_layers; ++layer) count += is_mixture(tensors, layer) ? 1 : 0;
+  return count;
+}
+
+// Whether llama.cpp's YaRN gives these frequencies: its betas are fixed for these architectures.
+std::optional<std::string> why_not_yarn(const Config& config) {
+  if (!config.rope_scaling || config.rope_scaling->kind == RopeScaling::Kind::linear) return std::nullopt;
+  const RopeScaling& yarn = *config.rope_scaling;
+  if (yarn.beta_fast != 32 || yarn.beta_slow != 1) return "its YaRN has other betas than llama.cpp's 32 and 1";
+  if (!has_usual_yarn_ramp(config)) {
+    return "MiniMind clamps the ramp of its YaRN, llama.cpp does not";
+  }
+  return std::nullopt;
+}
+
+constexpr auto unnormalised = "its router does not divide the weights of the chosen experts by their sum, {} does";
+
+GgufArchitecture mixture_architecture(const Config& config) {
+  const bool shared = config.n_shared_experts > 0;
+  if (has_q_norm(config.family)) {
+    if (shared) return {gguf_minimind, "it has q_norm and shared experts"};
+    if (normalizes_router(config)) return {gguf_qwen3moe, ""};
+    return {gguf_minimind, fmt::format(unnormalised, gguf_qwen3moe)};
+  }
+  if (shared) return {gguf_bailingmoe, ""};
+  if (normalizes_router(config)) return {gguf_llama, ""};
+  return {gguf_minimind, fmt::format(unnormalised, gguf_llama)};
+}
+
+// The architecture of llama.cpp that computes exactly this model, or ours; see gguf.h.
+GgufArchitecture gguf_architecture(const Config& config, const StoredTensors& tensors) {
+  if (!is_swiglu(config, tensors)) return {gguf_minimind, "its FFNs are not SwiGLU"};
+  if (const auto why = why_not_yarn(config)) return {gguf_minimind, *why};
+  const std::size_t mixtures = count_mixtures(config, tensors);
+  const bool q_norm = has_q_norm(config.family);
+  if (has_biases(tensors) && (q_norm || mixtures > 0)) {
+    return {gguf_minimind, "its FFNs have biases, which only the dense llama has"};
+  }
+  if (mixtures == 0) return {q_norm ? gguf_qwen3 : gguf_llama, ""};
+  if (mixtures < config.num_hidden_layers) return {gguf_minimind, "it has both dense and MoE layers"};
+  return mixture_architecture(config);
+}
 
 // Collects the tensors of the file in the order in which llama.cpp's converter writes them.
 class TensorList {
@@ -99,7 +159,7 @@ class TensorList {
     tensor.row_order = halves_to_adjacent_pairs(tensor.shape[0], config_.head_dim);
   }
 
-  // The same part of each of `count` experts, or nothing when this layer has none.
+  // The same part of each of `count` experts, or none if this layer has none.
   std::vector<std::string> parts_of(const std::string& experts, std::size_t count, const std::string& part) const {
     std::vector<std::string> names;
     for (std::size_t expert = 0; expert < count; ++expert) {
@@ -118,7 +178,7 @@ class TensorList {
     }
   }
 
-  // One wider network adds what several do: the rows of gate and up below each other, the columns of down side by side.
+  // One wider FFN adds what several do: the rows of gate and up below each other, the columns of down side by side.
   void add_shared_experts(const std::string& prefix, const std::string& experts) {
     if (architecture_ != gguf_bailingmoe) {
       add_experts(prefix, gguf_shared_experts, experts, config_.n_shared_experts);
@@ -142,23 +202,6 @@ class TensorList {
   TypeChooser chooser_;
 };
 
-// llama.cpp's number for what most of the matrices are.
-std::uint32_t file_type(const std::vector<OutputTensor>& tensors) {
-  static constexpr std::array<std::pair<DType, std::uint32_t>, 25> numbers{{
-      {DType::f32, 0},      {DType::f16, 1},    {DType::q4_0, 2},   {DType::q4_1, 3},     {DType::q8_0, 7},
-      {DType::q5_0, 8},     {DType::q5_1, 9},   {DType::q4_k, 15},  {DType::q5_k, 17},    {DType::q6_k, 18},
-      {DType::iq4_nl, 25},  {DType::q2_k, 10},  {DType::q3_k, 12},  {DType::iq2_xxs, 19}, {DType::iq2_xs, 20},
-      {DType::iq3_xxs, 23}, {DType::iq1_s, 24}, {DType::iq3_s, 26}, {DType::iq2_s, 28},   {DType::iq4_xs, 30},
-      {DType::iq1_m, 31},   {DType::tq1_0, 36}, {DType::tq2_0, 37}, {DType::mxfp4, 38},   {DType::nvfp4, 39},
-  }};
-  const DType most = most_common_type(tensors);
-  for (const auto& [type, number] : numbers) {
-    if (type == most) return number;
-  }
-  constexpr std::uint32_t mostly_bf16 = 32;
-  return mostly_bf16;
-}
-
 class MetadataWriter {
  public:
   MetadataWriter(const Checkpoint& checkpoint, std::string_view architecture)
@@ -168,41 +211,44 @@ class MetadataWriter {
     metadata_.set_string("general.architecture", std::string(architecture_));
     metadata_.set_string("general.type", "model");
     metadata_.set_string("general.name", name);
-    metadata_.set_u32("general.file_type", file_type(tensors));
+    if (const auto type = gguf_file_type_of(most_common_type(tensors))) metadata_.set_u32("general.file_type", *type);
     constexpr std::uint32_t quantization_version = 2;
     for (const OutputTensor& tensor : tensors) {
       if (is_block_type(tensor.dtype)) metadata_.set_u32("general.quantization_version", quantization_version);
     }
-    sizes();
-    rope();
+    dense_parameters();
+    rope_scaling();
     if (config_.num_experts > 0) experts();
     ours();
     return std::move(metadata_);
   }
 
  private:
-  std::string key(const char* name) const { return fmt::format("{}.{}", architecture_, name); }
+  std::string key(std::string_view name) const { return fmt::format("{}.{}", architecture_, name); }
 
-  void set(const char* name, std::size_t value) { metadata_.set_u32(key(name), static_cast<std::uint32_t>(value)); }
-
-  void set(const char* name, double value) { metadata_.set_f32(key(name), static_cast<float>(value)); }
-
-  void sizes() {
-    set("vocab_size", config_.vocab_size);
-    set("context_length", config_.max_position_embeddings);
-    set("embedding_length", config_.hidden_size);
-    set("block_count", config_.num_hidden_layers);
-    set("feed_forward_length", config_.intermediate_size);
-    set("attention.head_count", config_.num_attention_heads);
-    set("attention.head_count_kv", config_.num_key_value_heads);
-    set("attention.key_length", config_.head_dim);
-    set("attention.value_length", config_.head_dim);
-    set("attention.layer_norm_rms_epsilon", config_.rms_norm_eps);
+  void set(std::string_view name, std::size_t value) {
+    metadata_.set_u32(key(name), static_cast<std::uint32_t>(value));
   }
 
-  void rope() {
-    set("rope.dimension_count", config_.head_dim);
-    set("rope.freq_base", config_.rope_theta);
+  void set(std::string_view name, double value) { metadata_.set_f32(key(name), static_cast<float>(value)); }
+
+  void set(std::string_view name, bool value) { metadata_.set_bool(key(name), value); }
+
+  void set(const HyperParameter& parameter) {
+    if (parameter.gguf_key.empty()) return;
+    std::visit([&](const auto& members) { set(parameter.gguf_key, config_.*members.config); }, parameter.members);
+  }
+
+  void dense_parameters() {
+    for (const HyperParameter& parameter : hyper_parameters) {
+      if (parameter.of_experts) continue;
+      set(parameter);
+      if (parameter.name == "head_dim") set("attention.value_length", config_.head_dim);
+      if (parameter.name == "rms_norm_eps") set("rope.dimension_count", config_.head_dim);
+    }
+  }
+
+  void rope_scaling() {
     if (!config_.rope_scaling) return;
     const RopeScaling& scaling = *config_.rope_scaling;
     const bool linear = scaling.kind == RopeScaling::Kind::linear;
@@ -224,10 +270,9 @@ class MetadataWriter {
   }
 
   void experts() {
-    set("expert_count", config_.num_experts);
-    set("expert_used_count", config_.num_experts_per_tok);
-    set("expert_feed_forward_length", config_.moe_intermediate_size);
-    set("expert_shared_count", config_.n_shared_experts);
+    for (const HyperParameter& parameter : hyper_parameters) {
+      if (parameter.of_experts) set(parameter);
+    }
     metadata_.set_bool(key("expert_weights_norm"), normalizes_router(config_));
     if (config_.norm_topk_prob != normalizes_router(config_)) {
       metadata_.set_bool(std::string(gguf_norm_topk_prob), config_.norm_topk_prob);
@@ -239,14 +284,14 @@ class MetadataWriter {
     if (architecture_ == gguf_minimind) {
       metadata_.set_string(std::string(gguf_hidden_act), std::string(name_of(config_.hidden_act)));
     }
-    const bool known = !checkpoint_.sources.at("eos_token_id").starts_with("assumed");
+    const bool known = checkpoint_.sources.at("eos_token_id").kind != ConfigSource::Kind::assumed;
     if (known) metadata_.set_i32s(std::string(gguf_eos_token_ids), config_.eos_token_id);
     if (const auto type = vector_type(); type && *type != DType::f32) {
       metadata_.set_string(std::string(gguf_vector_type), std::string(name_of(*type)));
     }
   }
 
-  // What norms, routers and biases, which a GGUF holds as f32, are stored as; nothing when they differ.
+  // What norms, routers and biases, which a GGUF holds as f32, are stored as; std::nullopt if they differ.
   std::optional<DType> vector_type() const {
     if (checkpoint_.vector_type) return checkpoint_.vector_type;
     std::optional<DType> type;

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "weights/io/error.h"
+#include "weights/model/config.h"
 #include "weights/model/tensor_names.h"
-#include "weights/model/yarn_ramp.h"
 
 namespace minimind {
 namespace {
@@ -36,15 +36,15 @@ bool is_yarn(const Config& config) {
   return config.rope_scaling && config.rope_scaling->kind == RopeScaling::Kind::yarn;
 }
 
-// What keeps transformers from computing this model; empty when nothing does.
+// What keeps transformers from computing this model; empty if nothing does.
 std::string obstacle(const Config& config, const StoredTensors& tensors) {
   const NetworkParts parts = network_parts(tensors);
   const bool q_norm = has_q_norm(tensors);
   const bool mixture = config.num_experts > 0;
-  if (!parts.gate) return "its feed-forward networks have no gate";
-  if (mixture && config.n_shared_experts > 0) return "its mixtures have shared experts";
-  if (mixture && !q_norm) return "it is a mixture of experts without q_norm";
-  if (parts.any_bias && (q_norm || !parts.all_biases)) return "its feed-forward networks have biases";
+  if (!parts.gate) return "its FFNs have no gate";
+  if (mixture && config.n_shared_experts > 0) return "its MoE layers have shared experts";
+  if (mixture && !q_norm) return "it is an MoE model without q_norm";
+  if (parts.any_bias && (q_norm || !parts.all_biases)) return "its FFNs have biases";
   if (!q_norm && config.hidden_size % config.num_attention_heads != 0) {
     return fmt::format("its {} heads do not divide its hidden size {}", config.num_attention_heads, config.hidden_size);
   }
@@ -63,7 +63,7 @@ std::string_view torch_name(DType dtype) {
   return dtype == DType::f16 ? "float16" : dtype == DType::bf16 ? "bfloat16" : "float32";
 }
 
-// transformers wants whole numbers where it counts something.
+// transformers requires whole numbers for counts.
 Json number(double value) {
   if (value == std::floor(value) && value < 0x1p53) return static_cast<std::uint64_t>(value);
   return value;
@@ -96,7 +96,8 @@ void check_minimind_yarn(const Config& config) {
   if (has_minimind_yarn_ramp(config) && on) return;
   throw Error(
       "the model cannot be written for Hugging Face: no class of transformers computes it, and MiniMind's own computes "
-      "another YaRN; convert it to GGUF or .pth, or give --rope-scaling none");
+      "another YaRN; convert it to GGUF or .pth, or without RoPE scaling",
+      Setting::rope_scaling);
 }
 
 void put_minimind_fields(Json& json, const Config& config) {

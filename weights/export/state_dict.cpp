@@ -3,9 +3,8 @@
 #include <functional>
 #include <utility>
 
-#include "weights/model/minimind_names.h"
 #include "weights/model/tensor_names.h"
-#include "weights/tensor/choose_type.h"
+#include "weights/tensor/output_tensor.h"
 #include "weights/tensor/tensor_rows.h"
 
 namespace minimind {

@@ -22,13 +22,17 @@ constexpr std::size_t gguf_padded(std::size_t size, std::size_t alignment) {
   return (size + alignment - 1) / alignment * alignment;
 }
 
-// Tensor types are codes, those of ggml's enum ggml_type. Nothing for a code that is not in DType.
+// Tensor types are codes, those of ggml's enum ggml_type. std::nullopt for a code that is not in DType.
 std::optional<DType> dtype_of_gguf_code(std::uint32_t code);
 
-// Nothing for u8 and boolean, which GGUF does not have.
+// std::nullopt for u8 and boolean, which GGUF does not have.
 std::optional<std::uint32_t> gguf_code_of(DType dtype);
 
-// "Q4_K", as ggml writes it, whether in DType or not; "number 99" where ggml has no such type.
+// The metadata value general.file_type of a file that is mostly of this type. Every type that can_encode accepts has
+// one.
+std::optional<std::uint32_t> gguf_file_type_of(DType dtype);
+
+// "Q4_K", as ggml writes it, whether in DType or not; "number 99" if ggml has no such type.
 std::string gguf_tensor_type_name(std::uint32_t code);
 
 // Those that weights can have: "F32, F16, ..."

@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "weights/gguf/metadata_text.h"
-#include "weights/gguf/names.h"
+#include "weights/gguf/metadata.h"
 #include "weights/gguf/reader.h"
 #include "weights/gguf/settings.h"
 #include "weights/io/error.h"
@@ -19,7 +18,7 @@ namespace {
 
 struct LayerName {
   std::size_t layer;
-  std::string_view rest;  // behind "blk.N."
+  std::string_view rest;  // after "blk.N."
 };
 
 std::optional<LayerName> parse_layer_name(std::string_view name) {
@@ -95,7 +94,7 @@ class Translator {
     }
   }
 
-  // The architectures whose RoPE turns adjacent pairs hold the halves layouts of v2 and Llama permuted.
+  // The architectures whose RoPE rotates adjacent pairs hold the halves layouts of v2 and Llama permuted.
   StoredTensor in_family_layout(const std::string& name, const StoredTensor& tensor) const {
     const Family family = *stated_.family;
     if (has_q_norm(family) || rope_layout(family) == RopeLayout::adjacent_pairs) return tensor;
@@ -135,7 +134,7 @@ class Translator {
                               stated.value_or(0)));
     }
     if (count > largest_tensor_count - std::min(tensors_.size(), largest_tensor_count)) {
-      throw Error(fmt::format("{}: {} holds {} experts; more than {} tensors in all are refused", path_, name, count,
+      throw Error(fmt::format("{}: {} holds {} experts; more than {} tensors in all are rejected", path_, name, count,
                               largest_tensor_count));
     }
   }

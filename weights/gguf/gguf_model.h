@@ -15,7 +15,7 @@ namespace minimind {
 // A GGUF file as a checkpoint.
 struct GgufModel {
   StoredTensors tensors;  // under canonical names; experts one by one; q_proj and k_proj in the family's RoPE layout
-  StatedConfig stated;    // every hyper-parameter that the metadata tells
+  StatedConfig stated;    // every hyper-parameter that the metadata states
   std::optional<DType> vector_type;  // what norms and routers were before they were widened to f32
   std::string format;                // "GGUF v3, qwen3"
   GgufMetadata metadata;

@@ -27,10 +27,10 @@ struct GgufValue {
   bool is_array() const { return data.index() >= 5; }
 };
 
-// Keys in the order of the file; no key is there twice.
+// Keys in the order of the file; no key is repeated.
 class GgufMetadata {
  public:
-  // Nothing when the key is absent.
+  // std::nullopt if the key is absent.
   const GgufValue* find(std::string_view key) const;
   bool contains(std::string_view key) const { return find(key) != nullptr; }
   // Replaces the value of a key that is there already.
@@ -48,5 +48,13 @@ class GgufMetadata {
  private:
   std::vector<std::pair<std::string, GgufValue>> entries_;
 };
+
+// A value for people to read: 768, 1e-06, true, "qwen3", [1, 2], "6400 strings". Long texts are cut, and say how long
+// they are.
+std::string shown(const GgufValue& value);
+
+// A number of the metadata as it was meant: a float32 is the shortest decimal that gives it, 1e-06 and not
+// 9.999999974752427e-07.
+double as_meant(double value, GgufType type);
 
 }  // namespace minimind

@@ -15,7 +15,7 @@
 namespace minimind {
 namespace {
 
-// Limits of ours, so that a file cannot make us take more memory and time than its weights are worth. The largest
+// Limits of our own, so that a file cannot make us take more memory and time than its weights are worth. The largest
 // vocabularies there are, of 256000 tokens, make some 16 MB of metadata; the largest models have some 2000 tensors.
 constexpr std::size_t largest_header = std::size_t{64} << 20;
 constexpr std::size_t most_keys = 4096;
@@ -27,7 +27,7 @@ constexpr std::size_t smallest_string = 8;
 constexpr std::size_t smallest_key_and_value = smallest_string + 1 + 4 + 1;
 constexpr std::size_t smallest_tensor = smallest_string + 1 + 4 + 4 + 8;
 
-constexpr std::string_view damaged = "the file is damaged or cut off; copy or download it again";
+constexpr std::string_view damaged = "the file is corrupt or truncated; copy or download it again";
 
 struct ListedTensor {
   std::string name;
@@ -150,7 +150,7 @@ GgufMetadata read_metadata(ByteReader& reader, std::size_t count) {
     std::string key = read_text(reader, fmt::format("key {} of {}", i + 1, count));
     if (key.empty()) reader.fail(fmt::format("key {} of {} is empty; {}", i + 1, count, damaged));
     const std::string what = fmt::format("key {}", quote(key));
-    if (metadata.contains(key)) reader.fail(fmt::format("{} is there twice; {}", what, damaged));
+    if (metadata.contains(key)) reader.fail(fmt::format("{} is repeated; {}", what, damaged));
     GgufValue value;
     value.type = read_type(reader, what);
     std::optional<std::size_t> elements;
@@ -211,7 +211,7 @@ ListedTensor read_listed_tensor(ByteReader& reader, std::size_t number, std::siz
   tensor.name = read_text(reader, fmt::format("tensor {} of {}", number, count));
   const std::string what = fmt::format("tensor {}", quote(tensor.name));
   if (!is_tensor_name(tensor.name)) {
-    reader.fail(fmt::format("{} is no name for a tensor; {}", quote(tensor.name), damaged));
+    reader.fail(fmt::format("{} is not a name for a tensor; {}", quote(tensor.name), damaged));
   }
   tensor.shape = read_shape(reader, what);
   const auto code = reader.read<std::uint32_t>();
@@ -224,7 +224,7 @@ ListedTensor read_listed_tensor(ByteReader& reader, std::size_t number, std::siz
   tensor.offset = reader.read<std::uint64_t>();
   const std::size_t block = block_shape(*dtype).elements;
   if (block > 1 && (tensor.shape.empty() || tensor.shape.back() % block != 0)) {
-    reader.fail(fmt::format("{} of type {} and shape {} has rows that are no whole number of {}; {}", what,
+    reader.fail(fmt::format("{} of type {} and shape {} has rows that are not a whole number of {}; {}", what,
                             gguf_tensor_type_name(code), shape_text(tensor.shape), block, damaged));
   }
   const auto size = byte_count(tensor.shape, *dtype);
@@ -249,11 +249,11 @@ void check_coverage(const std::vector<ListedTensor>& tensors, std::span<const st
   for (const ListedTensor* tensor : by_offset) {
     const std::string what = fmt::format("tensor {}", quote(tensor->name));
     if (tensor->offset % alignment != 0) {
-      reader.fail(fmt::format("{} begins at byte {} of the data, expected a multiple of {}; {}", what, tensor->offset,
+      reader.fail(fmt::format("{} starts at byte {} of the data, expected a multiple of {}; {}", what, tensor->offset,
                               alignment, damaged));
     }
     if (tensor->offset != covered) {
-      reader.fail(fmt::format("{} begins at byte {} of the data, expected {}: it {}; {}", what, tensor->offset, covered,
+      reader.fail(fmt::format("{} starts at byte {} of the data, expected {}: it {}; {}", what, tensor->offset, covered,
                               tensor->offset < covered ? "overlaps another" : "leaves a hole", damaged));
     }
     if (covered > data_size || tensor->size > data_size - covered) {
@@ -305,7 +305,7 @@ bool looks_like_gguf(std::span<const std::byte> bytes) {
 
 GgufFile read_gguf(std::shared_ptr<const MappedFile> file) {
   if (!looks_like_gguf(file->bytes())) {
-    throw Error(fmt::format("{}: does not begin with 'GGUF'; the file is damaged or not GGUF", file->path()));
+    throw Error(fmt::format("{}: does not start with 'GGUF'; the file is corrupt or not GGUF", file->path()));
   }
   ByteReader reader(file->bytes(), file->path() + ": GGUF");
   reader.take(gguf_magic.size());

@@ -20,13 +20,13 @@ struct GgufFile {
   StoredTensors tensors;  // under the names of the file, shapes outermost first as everywhere here
 };
 
-// Whether the file begins with GGUF's magic.
+// Whether the file starts with GGUF's magic.
 bool looks_like_gguf(std::span<const std::byte> bytes);
 
 // Reads versions 2 and 3, little-endian. Tensors stay in the mapped file. Throws Error, naming the file and the key or
-// tensor, for anything damaged or out of bounds, and by name for big-endian files, other versions, tensor types that
+// tensor, for anything corrupt or out of bounds, and by name for big-endian files, other versions, tensor types that
 // are not in DType and parts of a split file. As in ggml, every byte of the data must belong to exactly one tensor or
-// to its padding. Limits of ours: 64 MB of metadata and names, 4096 keys, 65536 tensors. There may be no tensors at
+// to its padding. Limits of our own: 64 MB of metadata and names, 4096 keys, 65536 tensors. There may be no tensors at
 // all: llama.cpp ships vocabularies so.
 GgufFile read_gguf(std::shared_ptr<const MappedFile> file);
 

@@ -10,8 +10,7 @@
 #include <set>
 #include <utility>
 
-#include "weights/gguf/metadata_text.h"
-#include "weights/gguf/names.h"
+#include "weights/gguf/metadata.h"
 #include "weights/io/error.h"
 #include "weights/io/quote.h"
 
@@ -60,7 +59,7 @@ class Settings {
     return as_meant(*stored, value->type);
   }
 
-  // A setting that we compute only where it has one of these values.
+  // A setting that is supported only with one of these values.
   void refuse_unless(std::string_view name, std::initializer_list<double> neutral) {
     const GgufValue* value = find(key(name));
     if (!value) return;
@@ -101,7 +100,7 @@ class Settings {
     return ids;
   }
 
-  // Settings of the architecture that nobody asked for.
+  // Settings of the architecture that were not read.
   std::vector<std::string> unused() const {
     std::vector<std::string> keys;
     for (const auto& [name, value] : metadata_.entries()) {
@@ -172,7 +171,7 @@ Family family_of(Settings& settings) {
                   settings.source(), settings.architecture(), key));
 }
 
-// What llama.cpp's architectures can do beyond MiniMind's models is refused where it is switched on.
+// What llama.cpp's architectures can do beyond MiniMind's models is rejected if it is switched on.
 void refuse_unsupported(Settings& settings) {
   for (const char* name :
        {"attention.sliding_window", "leading_dense_block_count", "expert_group_count",
@@ -198,21 +197,34 @@ std::size_t required_size(Settings& settings, std::string_view name) {
   return *value;
 }
 
-void read_sizes(Settings& settings, StatedConfig& stated) {
-  stated.vocab_size = settings.size("vocab_size");
-  stated.hidden_size = required_size(settings, "embedding_length");
-  stated.num_hidden_layers = required_size(settings, "block_count");
-  stated.num_attention_heads = required_size(settings, "attention.head_count");
-  stated.num_key_value_heads = settings.size("attention.head_count_kv").value_or(*stated.num_attention_heads);
-  stated.max_position_embeddings = required_size(settings, "context_length");
-  stated.intermediate_size = settings.size("feed_forward_length");
-  const std::size_t head_dim =
-      settings.size("attention.key_length").value_or(*stated.hidden_size / *stated.num_attention_heads);
-  stated.head_dim = head_dim;
+void read_hyper_parameter(Settings& settings, const HyperParameter& parameter, StatedConfig& stated) {
+  if (parameter.gguf_key.empty()) return;
+  if (const auto* size = std::get_if<HyperParameter::Members<std::size_t>>(&parameter.members)) {
+    stated.*size->stated = settings.size(parameter.gguf_key);
+  } else {
+    stated.*std::get<HyperParameter::Members<double>>(parameter.members).stated = settings.positive(parameter.gguf_key);
+  }
+}
+
+// All except those of experts, with llama.cpp's values for what is missing.
+void read_dense_parameters(Settings& settings, StatedConfig& stated) {
+  for (const char* name : {"embedding_length", "block_count", "attention.head_count", "context_length"}) {
+    required_size(settings, name);
+  }
+  for (const HyperParameter& parameter : hyper_parameters) {
+    if (!parameter.of_experts) read_hyper_parameter(settings, parameter, stated);
+  }
+  if (!stated.num_key_value_heads) stated.num_key_value_heads = stated.num_attention_heads;
+  if (!stated.head_dim) stated.head_dim = *stated.hidden_size / *stated.num_attention_heads;
+  if (!stated.rope_theta) stated.rope_theta = 10000;
+  if (!stated.rms_norm_eps) {
+    throw Error(fmt::format("{}: {} is missing, expected a positive number", settings.source(),
+                            settings.key("attention.layer_norm_rms_epsilon")));
+  }
   for (const char* name : {"attention.value_length", "rope.dimension_count"}) {
-    if (settings.size(name).value_or(head_dim) == head_dim) continue;
+    if (settings.size(name).value_or(*stated.head_dim) == *stated.head_dim) continue;
     settings.fail(settings.key(name), *settings.find(settings.key(name)),
-                  fmt::format("{}, the size of a head's keys", head_dim));
+                  fmt::format("{}, the size of a head's keys", *stated.head_dim));
   }
 }
 
@@ -240,7 +252,6 @@ RopeScaling read_yarn(Settings& settings, double factor) {
 
 // As llama.cpp reads it: a factor without a type means linear scaling, and there is an old name for one.
 void read_rope(Settings& settings, StatedConfig& stated) {
-  stated.rope_theta = settings.positive("rope.freq_base").value_or(10000.0);
   const std::string type = settings.text(settings.key("rope.scaling.type")).value_or("linear");
   const auto old_factor = settings.positive("rope.scale_linear");
   const auto new_factor = settings.positive("rope.scaling.factor");
@@ -261,7 +272,7 @@ void read_rope(Settings& settings, StatedConfig& stated) {
 }
 
 // Whether the weights of the chosen experts are divided by their sum. llama.cpp fixes that for llama (Mixtral) and
-// qwen3moe, where they are, a single one included; a file that says otherwise means what llama.cpp does not compute.
+// qwen3moe as true, for a single one, too; a file that says otherwise means what llama.cpp does not compute.
 bool divides_by_sum(Settings& settings) {
   const std::string& architecture = settings.architecture();
   const bool open = architecture == gguf_bailingmoe || architecture == gguf_minimind;
@@ -278,17 +289,18 @@ void read_experts(Settings& settings, StatedConfig& stated) {
   if (architecture != gguf_bailingmoe && architecture != gguf_minimind) {
     settings.refuse_unless("expert_shared_count", {0});
   }
-  const std::size_t experts = settings.size("expert_count").value_or(0);
-  if (experts == 0) return;
-  stated.num_experts = experts;
-  stated.num_experts_per_tok = required_size(settings, "expert_used_count");
-  stated.moe_intermediate_size = settings.size("expert_feed_forward_length");
-  stated.n_shared_experts = settings.size("expert_shared_count").value_or(0);
+  if (settings.size("expert_count").value_or(0) == 0) return;
+  required_size(settings, "expert_used_count");
+  for (const HyperParameter& parameter : hyper_parameters) {
+    if (parameter.of_experts) read_hyper_parameter(settings, parameter, stated);
+  }
+  if (!stated.n_shared_experts) stated.n_shared_experts = 0;
   const bool divided = divides_by_sum(settings);
   stated.norm_topk_prob = settings.boolean_of(std::string(gguf_norm_topk_prob)).value_or(divided);
   if (architecture == gguf_llama && *stated.num_experts_per_tok == 1) {
-    throw Error(fmt::format("{}: {} is 1: a mixture of the architecture llama with one expert a token is not supported",
-                            settings.source(), settings.key("expert_used_count")));
+    throw Error(
+        fmt::format("{}: {} is 1: an MoE model of the architecture llama with one expert per token is not supported",
+                    settings.source(), settings.key("expert_used_count")));
   }
 }
 
@@ -301,13 +313,9 @@ StatedConfig gguf_settings(const GgufMetadata& metadata, const std::string& sour
   stated.source = fmt::format("the metadata of {}", source);
   stated.family = family_of(settings);
   refuse_unsupported(settings);
-  read_sizes(settings, stated);
+  read_dense_parameters(settings, stated);
   read_rope(settings, stated);
   read_experts(settings, stated);
-  stated.rms_norm_eps = settings.positive("attention.layer_norm_rms_epsilon");
-  if (!stated.rms_norm_eps) {
-    throw Error(fmt::format("{}: {} is missing", source, settings.key("attention.layer_norm_rms_epsilon")));
-  }
   const auto act = settings.text(std::string(gguf_hidden_act));
   stated.hidden_act = act ? parse_hidden_act(*act, source) : HiddenAct::silu;
   stated.eos_token_id = settings.token_ids(std::string(gguf_eos_token_ids));

@@ -119,7 +119,7 @@ std::uint32_t check_tensor(const OutputTensor& tensor) {
   const auto code = gguf_code_of(tensor.dtype);
   if (!code) refuse(tensor, fmt::format("there is no type for {}", name_of(tensor.dtype)));
   if (!byte_count(tensor.shape, tensor.dtype)) {
-    refuse(tensor, fmt::format("its shape is {}, and {} wants rows of a multiple of {}", shape_text(tensor.shape),
+    refuse(tensor, fmt::format("its shape is {}, and {} requires rows of a multiple of {}", shape_text(tensor.shape),
                                name_of(tensor.dtype), block_shape(tensor.dtype).elements));
   }
   return *code;

@@ -16,7 +16,7 @@ std::string gguf_header(const GgufMetadata& metadata, const std::vector<OutputTe
 
 // Writes version 3 to an empty file: everything of `metadata`, then the tensors in order, encoded on `threads` threads.
 // Throws Error, before anything is written, for tensors that GGUF or llama.cpp cannot have (u8 and bool, more than 4
-// dimensions, a size of 0, names over 63 bytes) and where general.alignment is set: it is 32, which needs no key.
+// dimensions, a size of 0, names over 63 bytes) and if general.alignment is set: it is 32, which needs no key.
 void write_gguf(OutputFile& out, const GgufMetadata& metadata, const std::vector<OutputTensor>& tensors,
                 std::size_t threads);
 

@@ -12,8 +12,8 @@
 
 #include "weights/huggingface/safetensors.h"
 #include "weights/io/error.h"
-#include "weights/io/json_depth.h"
-#include "weights/io/mapped_file.h"
+#include "weights/io/json_fields.h"
+#include "weights/io/mistaken_file.h"
 #include "weights/io/quote.h"
 #include "weights/io/text_file.h"
 #include "weights/torch/pth.h"
@@ -36,24 +36,21 @@ bool is_there(const fs::path& path) {
 }
 
 StoredTensors read_weights_file(const std::string& path) {
-  auto file = MappedFile::open(path);
+  auto file = open_input(path);
   if (looks_like_safetensors(file->bytes())) return read_safetensors(std::move(file));
   return read_pth(std::move(file));
 }
 
 // Tensor name -> shard file, from an index such as model.safetensors.index.json.
 std::map<std::string, std::string> read_index(const std::string& path) {
-  const Json index = Json::parse(read_text_file(path), limited_depth(path), false);
-  if (index.is_discarded() || !index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
-    throw Error(fmt::format("{}: is no index of shards: it has no weight_map", path));
-  }
+  const Json index = parse_json_object(read_text_file(path), path);
+  const JsonFields shards = JsonFields(index, path, "").object("weight_map");
   std::map<std::string, std::string> shard_of;
   for (const auto& [tensor, shard] : index["weight_map"].items()) {
-    const std::string name = shard.is_string() ? shard.get<std::string>() : "";
+    const std::string name = shards.text(tensor);
     if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos ||
         name.find('\0') != std::string::npos) {
-      throw Error(fmt::format("{}: weight_map gives {} for {}, expected the name of a file beside it", path,
-                              quote(shard.is_string() ? name : "no string"), quote(tensor)));
+      shards.fail(tensor, "the name of a file next to the index");
     }
     shard_of[tensor] = name;
   }
@@ -84,7 +81,7 @@ StoredTensors read_shards(const fs::path& folder, const std::string& index_name,
   return all;
 }
 
-// What to point at instead, when somebody names MiniMind's out/ folder.
+// What to point at instead, when the user names MiniMind's out/ folder.
 std::string checkpoints_in(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code ignored;

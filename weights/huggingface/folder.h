@@ -10,7 +10,7 @@
 namespace minimind {
 
 // A Hugging Face folder: config.json with model.safetensors or pytorch_model.bin, whole or in shards listed by an
-// index. Where both kinds are there, safetensors are read, as transformers does.
+// index. If both kinds are present, safetensors are read, as transformers does.
 struct HfFolder {
   StoredTensors tensors;
   std::string format;  // "safetensors" or "torch.save", with the number of shards
@@ -19,11 +19,11 @@ struct HfFolder {
 // Whether it has weights under one of these names.
 bool is_hf_folder(const std::string& folder);
 
-// Throws Error when the folder has no weights (naming .pth files that lie in it), when a shard is missing or is not a
+// Throws Error if the folder has no weights (naming the .pth files in it), when a shard is missing or is not a
 // plain file name, and when shards and index disagree about a tensor.
 HfFolder read_hf_folder(const std::string& folder);
 
-// config.json in `folder`, with the eos_token_id of generation_config.json added; nothing when there is no config.json.
+// config.json in `folder`, with the eos_token_id of generation_config.json added; std::nullopt if there is none.
 // Throws Error as parse_config_json does.
 std::optional<StatedConfig> read_folder_config(const std::string& folder);
 

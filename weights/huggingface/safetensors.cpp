@@ -14,6 +14,7 @@
 
 #include "weights/io/byte_reader.h"
 #include "weights/io/error.h"
+#include "weights/io/json_fields.h"
 #include "weights/io/quote.h"
 #include "weights/tensor/shape.h"
 
@@ -42,13 +43,13 @@ struct Offsets {
   throw Error(fmt::format("{}: {}", where, reason));
 }
 
-// Parsing itself does not recurse, but what is nested too deep or named twice is refused while it is read: a parsed
+// Parsing itself does not recurse, but what is nested too deep or named twice is rejected while it is read: a parsed
 // object has forgotten the first of two equal keys.
 Json parse_header(std::string_view text, const std::string& path) {
   std::vector<std::set<std::string>> keys(deepest_nesting + 2);
   const auto check = [&](int depth, Json::parse_event_t event, Json& value) {
     if (event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start) {
-      if (depth >= deepest_nesting) fail(path, "the header is nested deeper than safetensors'; the file is damaged");
+      if (depth >= deepest_nesting) fail(path, "the header is nested deeper than safetensors'; the file is corrupt");
       keys[static_cast<std::size_t>(depth) + 1].clear();
     }
     if (event == Json::parse_event_t::key) {
@@ -60,27 +61,11 @@ Json parse_header(std::string_view text, const std::string& path) {
     return true;
   };
   Json header = Json::parse(text, check, /*allow_exceptions=*/false);
-  if (!header.is_object()) fail(path, "the header is not a JSON object; the file is damaged or not safetensors");
+  if (!header.is_object()) fail(path, "the header is not a JSON object; the file is corrupt or not safetensors");
   return header;
 }
 
-std::size_t to_size(const Json& value, std::string_view field, const std::string& where) {
-  if (!value.is_number_unsigned()) {
-    fail(where, fmt::format("{} has {}, expected a whole number of 0 or more", field, quote(value.dump())));
-  }
-  return value.get<std::size_t>();
-}
-
-const Json& field(const Json& entry, const char* name, Json::value_t type, const std::string& where) {
-  const auto found = entry.find(name);
-  if (found == entry.end() || found->type() != type) {
-    fail(where, fmt::format("{} is missing or is not what safetensors demands; the file is damaged", name));
-  }
-  return *found;
-}
-
-DType read_dtype(const Json& entry, const std::string& where) {
-  const auto& text = field(entry, "dtype", Json::value_t::string, where).get_ref<const std::string&>();
+DType read_dtype(const std::string& text, const std::string& where) {
   const auto* found =
       std::find_if(std::begin(dtypes), std::end(dtypes), [&](const auto& known) { return known.first == text; });
   if (found == std::end(dtypes)) {
@@ -89,26 +74,27 @@ DType read_dtype(const Json& entry, const std::string& where) {
   return found->second;
 }
 
-StoredTensor read_entry(const Json& entry, std::span<const std::byte> data, const std::string& where) {
+StoredTensor read_entry(const Json& entry, std::span<const std::byte> data, const std::string& path,
+                        const std::string& name) {
+  const std::string tensor_name = fmt::format("tensor {}", quote(name));
+  const std::string where = fmt::format("{}: {}", path, tensor_name);
   if (!entry.is_object() || entry.size() != 3) {
-    fail(where, "is not described by dtype, shape and data_offsets alone; the file is damaged");
+    fail(where, "is not described by dtype, shape and data_offsets alone; the file is corrupt");
   }
+  const JsonFields fields(entry, path, tensor_name);
   StoredTensor tensor;
-  tensor.dtype = read_dtype(entry, where);
-  for (const Json& size : field(entry, "shape", Json::value_t::array, where)) {
-    tensor.shape.push_back(to_size(size, "shape", where));
-  }
-  const Json& offsets = field(entry, "data_offsets", Json::value_t::array, where);
-  if (offsets.size() != 2) fail(where, fmt::format("has {} data_offsets, expected 2", offsets.size()));
-  const std::size_t begin = to_size(offsets[0], "data_offsets", where);
-  const std::size_t end = to_size(offsets[1], "data_offsets", where);
+  tensor.dtype = read_dtype(fields.text("dtype"), where);
+  tensor.shape = fields.sizes("shape");
+  const std::vector<std::size_t> offsets = fields.sizes("data_offsets");
+  if (offsets.size() != 2) fields.fail("data_offsets", "2 offsets");
+  const std::size_t begin = offsets[0], end = offsets[1];
   if (begin > end || end > data.size()) {
     fail(where, fmt::format("data_offsets [{}, {}] pass the {} bytes of data; copy or download the file again", begin,
                             end, data.size()));
   }
   const auto size = byte_count(tensor.shape, tensor.dtype);
   if (size != end - begin) {
-    fail(where, fmt::format("its shape takes {} bytes of {} and data_offsets [{}, {}] hold {}; the file is damaged",
+    fail(where, fmt::format("its shape takes {} bytes of {} and data_offsets [{}, {}] hold {}; the file is corrupt",
                             size ? std::to_string(*size) : "too many", name_of(tensor.dtype), begin, end, end - begin));
   }
   tensor.data = data.subspan(begin, end - begin);
@@ -118,10 +104,10 @@ StoredTensor read_entry(const Json& entry, std::span<const std::byte> data, cons
 void check_metadata(const Json& metadata, const std::string& path) {
   const bool all_text = metadata.is_object() && std::all_of(metadata.begin(), metadata.end(),
                                                             [](const Json& value) { return value.is_string(); });
-  if (!all_text) fail(path, "__metadata__ is not a map from strings to strings; the file is damaged");
+  if (!all_text) fail(path, "__metadata__ is not a map from strings to strings; the file is corrupt");
 }
 
-// The format wants every byte of the data to belong to exactly one tensor, so that a file cannot hide anything.
+// The format requires every byte of the data to belong to exactly one tensor, so that a file cannot hide anything.
 void check_coverage(const StoredTensors& tensors, std::span<const std::byte> data, const std::string& path) {
   std::vector<Offsets> parts;
   for (const auto& [name, tensor] : tensors) {
@@ -133,15 +119,54 @@ void check_coverage(const StoredTensors& tensors, std::span<const std::byte> dat
   std::size_t covered = 0;
   for (const Offsets& part : parts) {
     if (part.begin != covered) {
-      fail(path, fmt::format("tensor {} begins at byte {} of the data, expected {}: it {}; the file is damaged",
+      fail(path, fmt::format("tensor {} starts at byte {} of the data, expected {}: it {}; the file is corrupt",
                              quote(part.name), part.begin, covered,
                              part.begin < covered ? "overlaps another" : "leaves a hole"));
     }
     covered = part.end;
   }
   if (covered != data.size()) {
-    fail(path, fmt::format("{} bytes of data belong to no tensor; the file is damaged", data.size() - covered));
+    fail(path, fmt::format("{} bytes of data belong to no tensor; the file is corrupt", data.size() - covered));
   }
+}
+
+constexpr std::size_t header_alignment = 8;
+
+const char* dtype_name(const OutputTensor& tensor) {
+  switch (tensor.dtype) {
+    case DType::f32:
+      return "F32";
+    case DType::f16:
+      return "F16";
+    case DType::bf16:
+      return "BF16";
+    default:
+      throw Error(fmt::format("tensor {} cannot be written to a .safetensors file as {}, expected f32, f16 or bf16",
+                              quote(tensor.name), name_of(tensor.dtype)));
+  }
+}
+
+// Wide numbers first, so that each tensor is aligned to its own.
+std::vector<const OutputTensor*> in_file_order(const std::vector<OutputTensor>& tensors) {
+  std::vector<const OutputTensor*> order;
+  for (const OutputTensor& tensor : tensors) order.push_back(&tensor);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const OutputTensor* a, const OutputTensor* b) { return size_of(a->dtype) > size_of(b->dtype); });
+  return order;
+}
+
+std::string header_of(const std::vector<const OutputTensor*>& tensors) {
+  nlohmann::ordered_json header;
+  header["__metadata__"] = {{"format", "pt"}};
+  std::uint64_t begin = 0;
+  for (const OutputTensor* tensor : tensors) {
+    const std::uint64_t end = begin + byte_count(*tensor);
+    header[tensor->name] = {{"dtype", dtype_name(*tensor)}, {"shape", tensor->shape}, {"data_offsets", {begin, end}}};
+    begin = end;
+  }
+  std::string text = header.dump();
+  text.append((header_alignment - text.size() % header_alignment) % header_alignment, ' ');
+  return text;
 }
 
 }  // namespace
@@ -161,7 +186,7 @@ StoredTensors read_safetensors(std::shared_ptr<const MappedFile> file) {
     fail(path, fmt::format("the safetensors header has {} bytes, more than {}", header_size, largest_header));
   }
   const std::string_view text = reader.take_text(header_size);
-  if (!text.starts_with('{')) fail(path, "the safetensors header does not begin with '{'; the file is damaged");
+  if (!text.starts_with('{')) fail(path, "the safetensors header does not start with '{'; the file is corrupt");
   const Json header = parse_header(text, path);
   const auto data = reader.take(reader.remaining());
 
@@ -171,8 +196,8 @@ StoredTensors read_safetensors(std::shared_ptr<const MappedFile> file) {
       check_metadata(entry, path);
       continue;
     }
-    if (!is_tensor_name(name)) fail(path, fmt::format("{} is no name for a tensor", quote(name)));
-    StoredTensor tensor = read_entry(entry, data, fmt::format("{}: tensor {}", path, quote(name)));
+    if (!is_tensor_name(name)) fail(path, fmt::format("{} is not a name for a tensor", quote(name)));
+    StoredTensor tensor = read_entry(entry, data, path, name);
     tensor.file = path;
     tensor.mapping = file;
     tensors.emplace(name, std::move(tensor));
@@ -180,6 +205,17 @@ StoredTensors read_safetensors(std::shared_ptr<const MappedFile> file) {
   if (tensors.empty()) fail(path, "the safetensors file has no tensors");
   check_coverage(tensors, data, path);
   return tensors;
+}
+
+void write_safetensors(OutputFile& file, const std::vector<OutputTensor>& tensors, std::size_t threads) {
+  const auto order = in_file_order(tensors);
+  const std::string header = header_of(order);
+  const std::uint64_t header_size = header.size();
+  file.write({reinterpret_cast<const std::byte*>(&header_size), sizeof header_size});
+  file.write({reinterpret_cast<const std::byte*>(header.data()), header.size()});
+  for (const OutputTensor* tensor : order) {
+    encode(*tensor, threads, [&](std::span<const std::byte> bytes) { file.write(bytes); });
+  }
 }
 
 }  // namespace minimind

@@ -16,7 +16,7 @@
 namespace minimind {
 
 // A cursor over bytes that came from a file. Every read is checked against the end: what does not fit throws Error,
-// whose message begins with `where`, the file and the part of it that is being read. Numbers are little-endian, as
+// whose message starts with `where`, the file and the part of it that is being read. Numbers are little-endian, as
 // every machine we build for is.
 class ByteReader {
  public:
@@ -27,7 +27,7 @@ class ByteReader {
 
   std::span<const std::byte> take(std::uint64_t count) {
     if (count > remaining()) {
-      fail(fmt::format("{} bytes are wanted at offset {}, where {} are left; the file is damaged or cut off", count,
+      fail(fmt::format("{} bytes are expected at offset {}, and {} are left; the file is corrupt or truncated", count,
                        position_, remaining()));
     }
     const auto part = bytes_.subspan(position_, static_cast<std::size_t>(count));

@@ -40,7 +40,7 @@ bool is_file_at(int descriptor, const std::string& path) {
          open.st_ino == named.st_ino;
 }
 
-// As somebody typed it, shortened; empty where the system does not say.
+// As the user typed it, shortened; empty if the system does not say.
 std::string command_of(const std::string& process) {
   constexpr std::size_t longest = 80;
   std::ifstream file("/proc/" + process + "/cmdline", std::ios::binary);

@@ -5,7 +5,7 @@
 namespace minimind {
 
 // Keeps other processes, also those on other machines that share the disk, from working on a file as long as this
-// lives. The file need not exist and may be replaced meanwhile: what is locked is ".NAME.lock" beside it, which goes
+// lives. The file need not exist and may be replaced meanwhile: what is locked is ".NAME.lock" next to it, which goes
 // with the lock. The lock of a process that is killed goes with the process; then ".NAME.lock" stays for the next one.
 class FileLock {
  public:

@@ -3,12 +3,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "weights/io/error.h"
-#include "weights/io/json_depth.h"
-#include "weights/io/mapped_file.h"
+#include "weights/io/mistaken_file.h"
 #include "weights/io/quote.h"
 
 namespace minimind {
@@ -17,69 +17,146 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t max_file_size = std::size_t{64} << 20;
+constexpr int max_depth = 16;
 
 }  // namespace
 
+Json parse_json_object(std::string_view text, const std::string& source) {
+  // The parser does not recurse, but printing, comparing and copying its values does.
+  const auto limit_depth = [&](int depth, Json::parse_event_t, Json&) {
+    if (depth > max_depth) throw Error(fmt::format("{}: is nested deeper than {} levels", source, max_depth));
+    return true;
+  };
+  try {
+    Json json = Json::parse(text, limit_depth);
+    if (!json.is_object()) throw Error(fmt::format("{}: holds {}, expected a JSON object", source, describe(json)));
+    return json;
+  } catch (const Json::parse_error& error) {
+    throw Error(fmt::format("{}: is not valid JSON at byte {} of {}; copy it again", source, error.byte, text.size()));
+  }
+}
+
 Json read_json_object(const std::string& path) {
-  const auto file = MappedFile::open(path);
+  const auto file = open_input(path);
   const std::span<const std::byte> bytes = file->bytes();
   if (bytes.size() > max_file_size) {
     throw Error(fmt::format("{}: holds {} bytes; at most {} are read", path, bytes.size(), max_file_size));
   }
-  const auto* const text = reinterpret_cast<const char*>(bytes.data());
-  try {
-    Json json = Json::parse(text, text + bytes.size(), limited_depth(path));
-    if (!json.is_object()) throw Error(fmt::format("{}: found {}, expected a JSON object", path, describe(json)));
-    return json;
-  } catch (const Json::parse_error& error) {
-    throw Error(fmt::format("{}: is not valid JSON at byte {} of {}; copy it again", path, error.byte, bytes.size()));
-  }
+  return parse_json_object({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
 }
 
 JsonFields::JsonFields(const Json& object, std::string path, std::string name)
     : object_(object), path_(std::move(path)), name_(std::move(name)) {
   if (!object.is_object()) {
-    throw Error(fmt::format("{}: {}: found {}, expected a JSON object", path_, name_, describe(object)));
+    throw Error(fmt::format("{}: {} is {}, expected a JSON object", path_, name_, describe(object)));
   }
 }
 
 const Json& JsonFields::get(std::string_view key) const {
   static const Json null;
+  used_.emplace(key);
   const auto field = object_.find(key);
   return field == object_.end() ? null : *field;
 }
 
 JsonFields JsonFields::object(std::string_view key) const {
+  if (!get(key).is_object()) fail(key, "a JSON object");
   return JsonFields(get(key), path_, name_of(key));
 }
 
 bool JsonFields::flag(std::string_view key, std::optional<bool> if_absent) const {
-  if (if_absent && !object_.contains(key)) return *if_absent;
   const Json& value = get(key);
+  if (if_absent && !object_.contains(key)) return *if_absent;
   if (!value.is_boolean()) fail(key, "true or false");
   return value.get<bool>();
 }
 
 std::string JsonFields::text(std::string_view key) const {
-  if (!get(key).is_string()) fail(key, "a string");
-  return get(key).get<std::string>();
+  const Json& value = get(key);
+  if (!value.is_string()) fail(key, "a string");
+  return value.get<std::string>();
 }
 
-std::optional<std::string> JsonFields::optional_text(std::string_view key) const {
-  if (get(key).is_null()) return std::nullopt;
+std::vector<std::size_t> JsonFields::sizes(std::string_view key) const {
+  const Json& value = get(key);
+  std::vector<std::size_t> sizes;
+  if (!value.is_array()) fail(key, "an array of whole numbers, 0 or more each");
+  for (const Json& size : value) {
+    if (!size.is_number_unsigned()) fail(key, "an array of whole numbers, 0 or more each");
+    sizes.push_back(size.get<std::size_t>());
+  }
+  return sizes;
+}
+
+// The first of `names` that is present and not null, or an empty name.
+std::string_view JsonFields::find(Names names) const {
+  std::string_view found;
+  for (const std::string_view name : names) {
+    const Json& value = get(name);
+    if (value.is_null()) continue;
+    if (!found.empty() && get(found) != value) {
+      fail(name, fmt::format("the same as {} = {}", found, describe(get(found))));
+    }
+    if (found.empty()) found = name;
+  }
+  return found;
+}
+
+std::optional<std::size_t> JsonFields::optional_size(Names names, std::size_t largest) const {
+  const std::string_view key = find(names);
+  if (key.empty()) return std::nullopt;
+  const Json& value = get(key);
+  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > largest) {
+    fail(key, fmt::format("a whole number from 0 to {}", largest));
+  }
+  return value.get<std::size_t>();
+}
+
+std::optional<double> JsonFields::optional_positive(Names names) const {
+  const std::string_view key = find(names);
+  if (key.empty()) return std::nullopt;
+  const Json& value = get(key);
+  if (!value.is_number() || !(value.get<double>() > 0) || !(value.get<double>() < 1e30)) fail(key, "a positive number");
+  return value.get<double>();
+}
+
+std::optional<bool> JsonFields::optional_flag(Names names) const {
+  const std::string_view key = find(names);
+  if (key.empty()) return std::nullopt;
+  if (!get(key).is_boolean()) fail(key, "true or false");
+  return get(key).get<bool>();
+}
+
+std::optional<std::string> JsonFields::optional_text(Names names) const {
+  const std::string_view key = find(names);
+  if (key.empty()) return std::nullopt;
   if (!get(key).is_string()) fail(key, "a string or null");
   return get(key).get<std::string>();
 }
 
-void JsonFields::allow_only(std::initializer_list<std::string_view> known) const {
+std::optional<JsonFields> JsonFields::optional_object(Names names) const {
+  const std::string_view key = find(names);
+  if (key.empty()) return std::nullopt;
+  return object(key);
+}
+
+void JsonFields::allow_only(Names known) const {
   for (const auto& [key, value] : object_.items()) {
     if (std::find(known.begin(), known.end(), key) == known.end()) fail(key, "no such field: its meaning is unknown");
   }
 }
 
+std::vector<std::string> JsonFields::unused() const {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : object_.items()) {
+    if (!used_.contains(key)) keys.push_back(key);
+  }
+  return keys;
+}
+
 void JsonFields::fail(std::string_view key, std::string_view wanted) const {
-  throw Error(fmt::format("{}: {}: found {}, expected {}", path_, name_of(key),
-                          object_.contains(key) ? describe(get(key)) : "nothing", wanted));
+  throw Error(fmt::format("{}: {} is {}, expected {}", path_, name_of(key),
+                          object_.contains(key) ? describe(get(key)) : "missing", wanted));
 }
 
 std::string JsonFields::name_of(std::string_view key) const {
@@ -90,13 +167,16 @@ std::string JsonFields::name_of(std::string_view key) const {
 }
 
 std::string describe(const Json& value) {
+  constexpr std::size_t longest = 60;
   if (value.is_string()) return quote(value.get_ref<const std::string&>());
-  if (value.is_array()) return fmt::format("an array of {}", value.size());
-  if (value.is_object()) {
-    const auto type = value.find("type");
-    return type != value.end() && type->is_string() ? "an object of type " + describe(*type) : "an object";
+  if (value.is_object() && value.value("type", Json()).is_string()) {
+    return "an object of type " + describe(value["type"]);
   }
-  return value.dump();
+  if (value.size() <= longest) {
+    const std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
+    if (text.size() <= longest) return text;
+  }
+  return value.is_array() ? fmt::format("an array of {}", value.size()) : "an object";
 }
 
 }  // namespace minimind

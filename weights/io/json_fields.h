@@ -1,54 +1,69 @@
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <initializer_list>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace minimind {
 
-// The JSON object in the file `path`. Throws Error when the file cannot be read, is over 64 MiB, is no JSON, is nested
-// over 16 deep or holds something other than an object.
+// The JSON object that `text` holds. Throws Error, starting with `source`, if it is not JSON, is nested over 16 levels
+// deep or holds another value.
+nlohmann::json parse_json_object(std::string_view text, const std::string& source);
+
+// The JSON object in a file. Throws Error, too, if the file cannot be read or is over 64 MiB.
 nlohmann::json read_json_object(const std::string& path);
 
-// A JSON object from a file, read field by field. What is not as wanted throws Error with the file, the field's full
-// name, what was found and what was wanted.
+// A JSON object from a file, read field by field. Throws Error for a field that is not as expected:
+// "file: object.field is FOUND, expected WANTED".
 class JsonFields {
  public:
+  using Names = std::initializer_list<std::string_view>;
+
   // `name` is the object's own field name, empty for the whole file. `object` must outlive this.
   JsonFields(const nlohmann::json& object, std::string path, std::string name);
 
-  // The field, or null when it is not there.
+  // The field, or null if it is missing.
   const nlohmann::json& get(std::string_view key) const;
 
-  // A field that must be an object.
+  // Required fields of one type. A missing flag is `if_absent`, if given.
   JsonFields object(std::string_view key) const;
-
-  // A field that must be true or false; `if_absent` stands for a missing one.
   bool flag(std::string_view key, std::optional<bool> if_absent = std::nullopt) const;
-
-  // A field that must be a string.
   std::string text(std::string_view key) const;
+  std::vector<std::size_t> sizes(std::string_view key) const;
 
-  // A field that is a string, or null or missing.
-  std::optional<std::string> optional_text(std::string_view key) const;
+  // Optional fields: std::nullopt if all of `names` are missing or null. Names that are all present must agree.
+  std::optional<std::size_t> optional_size(Names names, std::size_t largest) const;
+  std::optional<double> optional_positive(Names names) const;
+  std::optional<bool> optional_flag(Names names) const;
+  std::optional<std::string> optional_text(Names names) const;
+  std::optional<JsonFields> optional_object(Names names) const;
 
-  // Throws when the object has a field that is not in `known`.
-  void allow_only(std::initializer_list<std::string_view> known) const;
+  // Throws Error if the object has a field that is not in `known`.
+  void allow_only(Names known) const;
 
+  // The fields that neither get nor any other function was called for.
+  std::vector<std::string> unused() const;
+
+  // Throws the Error about a field.
   [[noreturn]] void fail(std::string_view key, std::string_view wanted) const;
 
   std::string name_of(std::string_view key) const;
 
  private:
+  std::string_view find(Names names) const;
+
   const nlohmann::json& object_;
   std::string path_;
   std::string name_;
+  mutable std::set<std::string, std::less<>> used_;
 };
 
-// A value for an error message: a scalar as it stands, a container by its kind.
+// A value for an error message: a scalar or a short container as JSON, a longer container by its kind.
 std::string describe(const nlohmann::json& value);
 
 }  // namespace minimind

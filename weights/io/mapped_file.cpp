@@ -12,14 +12,13 @@
 #include <utility>
 
 #include "weights/io/error.h"
-#include "weights/io/mistaken_file.h"
 
 namespace minimind {
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) {
-    throw Error(fmt::format("{}: cannot be opened: {}{}", path, std::strerror(errno), advice_on_home(path)));
+    throw Error(fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)));
   }
   struct stat status {};
   const bool known = ::fstat(descriptor, &status) == 0;
@@ -37,9 +36,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   if (address == MAP_FAILED) {
     throw Error(fmt::format("{}: {} bytes cannot be mapped: {}", path, size, std::strerror(map_error)));
   }
-  std::shared_ptr<const MappedFile> file(new MappedFile(path, static_cast<const std::byte*>(address), size));
-  check_not_mistaken(file->bytes(), path);
-  return file;
+  return std::shared_ptr<const MappedFile>(new MappedFile(path, static_cast<const std::byte*>(address), size));
 }
 
 MappedFile::MappedFile(std::string path, const std::byte* data, std::size_t size)

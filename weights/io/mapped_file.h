@@ -10,7 +10,8 @@ namespace minimind {
 // A whole file mapped read-only. The bytes stay valid, at the same address, for the life of the object.
 class MappedFile {
  public:
-  // Throws Error for what is missing, no regular file, empty or cannot be mapped, and as check_not_mistaken() does.
+  // Throws Error if the file is missing, not a regular file, empty or cannot be mapped. For a file that a user names,
+  // see open_input in mistaken_file.h.
   static std::shared_ptr<const MappedFile> open(const std::string& path);
 
   MappedFile(const MappedFile&) = delete;
@@ -20,7 +21,7 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
 
-  // Tells the kernel that `part` of this file has been used for the last time, so that a loaded model is not resident
+  // Informs the kernel that `part` of this file has been used for the last time, so that a loaded model is not resident
   // twice. Only whole pages inside it are given back; reading them again is slow, never wrong.
   void release(std::span<const std::byte> part) const noexcept;
 

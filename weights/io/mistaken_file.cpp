@@ -58,7 +58,7 @@ std::string advice_on(const std::string& path) {
   return is_hub_name(path) ? advice_on_download(path) : "";
 }
 
-// The text that follows `key` in a line of its own.
+// The text that follows `key` in its line.
 std::string_view line_of(std::string_view text, std::string_view key) {
   const std::size_t at = text.find(key);
   if (at == std::string_view::npos) return "";
@@ -81,7 +81,7 @@ bool is_web_page(std::string_view content) {
   return false;
 }
 
-// The name of the format. The length that safetensors begins with may look like gzip, but then '{' follows it.
+// The name of the format. The length that safetensors starts with may look like gzip, but then '{' follows it.
 std::string_view archive_format(std::string_view content) {
   using namespace std::string_view_literals;
   if (content.starts_with("\x1f\x8b\x08"sv) && !(content.size() > 8 && content[8] == '{')) return "gzip";
@@ -111,6 +111,13 @@ void check_path(const std::string& path) {
   throw Error(fmt::format("{}: cannot be opened: {}{}", path, reason, advice_on(path)));
 }
 
+std::shared_ptr<const MappedFile> open_input(const std::string& path) {
+  if (path.starts_with('~')) check_path(path);
+  auto file = MappedFile::open(path);
+  check_not_mistaken(file->bytes(), path);
+  return file;
+}
+
 std::string advice_on_home(const std::string& path) {
   if (!path.starts_with('~')) return "";
   const std::size_t slash = path.find('/');
@@ -129,7 +136,7 @@ void check_not_mistaken(std::string_view content, const std::string& path) {
   }
   if (is_web_page(content)) {
     throw Error(fmt::format(
-        "{}: is a web page of {} bytes, saved in place of the file; download the file itself, as with its download "
+        "{}: is a web page of {} bytes, saved instead of the file; download the file itself, as with its download "
         "button or hf download",
         path, content.size()));
   }
@@ -150,7 +157,7 @@ std::string shown_text(std::span<const std::byte> content) {
   const bool is_text = !start.empty() && std::all_of(start.begin(), start.end(), [](char c) {
     return std::isprint(static_cast<unsigned char>(c)) || static_cast<unsigned char>(c) >= 0x80;
   });
-  return is_text ? fmt::format(" and begins with {}", quote(start)) : "";
+  return is_text ? fmt::format(" and starts with {}", quote(start)) : "";
 }
 
 }  // namespace minimind

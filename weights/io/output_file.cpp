@@ -30,7 +30,7 @@ void check_target(const std::string& path) {
     throw Error(fmt::format("{}: is a folder, where a file is to be written", path));
   }
   if (fs::exists(status) && !fs::is_regular_file(status)) {
-    throw Error(fmt::format("{}: is no regular file, so it cannot be replaced; name another", path));
+    throw Error(fmt::format("{}: is not a regular file, so it cannot be replaced; name another", path));
   }
 }
 

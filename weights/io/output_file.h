@@ -13,15 +13,15 @@ namespace minimind {
 std::string output_target(const std::string& path);
 
 // A file that appears under its name only when it is whole: it is written under a temporary name in the same folder
-// (".NAME.PID-N.part") and renamed by commit(). Without commit() nothing is left behind, and what had the name before
-// is untouched; what a process that was killed has left goes when the file is written again. Where the name is a link
+// (".NAME.PID-N.part") and renamed by commit(). Without commit() nothing is left over, and what had the name before
+// is untouched; what a process that was killed has left goes when the file is written again. If the name is a link
 // to a file, that file is replaced and the link stays. Its permissions are those that the umask gives any new file.
 class OutputFile {
  public:
   // Called about every megabyte with the number of bytes written so far; what it throws ends the writing.
   using Watch = std::function<void(std::uint64_t)>;
 
-  // Throws Error, naming the path and the reason, when the folder is not there or cannot be written, and when the path
+  // Throws Error, naming the path and the reason, if the folder is not there or cannot be written, and when the path
   // is something other than a file, such as a folder or a pipe.
   explicit OutputFile(std::string path, Watch watch = {});
   OutputFile(const OutputFile&) = delete;

@@ -53,8 +53,8 @@ std::optional<pid_t> process_of(std::string_view name, std::string_view prefix) 
   return take_number(name) && name == ".part" ? std::optional(static_cast<pid_t>(*process)) : std::nullopt;
 }
 
-// In seconds of the wall clock; nothing where the system does not say. man 5 proc: field 22 of /proc/PID/stat, in ticks
-// since the machine was booted; the name in field 2 may have blanks and brackets.
+// In seconds of the wall clock; std::nullopt if the system does not say. man 5 proc: field 22 of /proc/PID/stat, in
+// ticks since the machine was booted; the name in field 2 may have spaces and brackets.
 std::optional<double> start_of(pid_t process) {
   std::ifstream file(fmt::format("/proc/{}/stat", process));
   const std::string line{std::istreambuf_iterator<char>(file), {}};

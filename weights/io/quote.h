@@ -6,7 +6,7 @@
 namespace minimind {
 
 // `name`, which came from a file, made safe for a one-line message: in single quotes, cut after 200 bytes, with
-// control characters, invisible ones and bytes that are no UTF-8 written as escapes.
+// control characters, invisible ones and bytes that are not UTF-8 written as escapes.
 std::string quote(std::string_view name);
 
 // Whether a tensor may be called so: 1 to 1000 bytes of UTF-8 without control or invisible characters. The limit is

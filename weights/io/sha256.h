@@ -10,7 +10,7 @@ struct evp_md_ctx_st;
 
 namespace minimind {
 
-// OpenSSL's SHA-256, which uses the instructions that most processors have for it. Throws Error where OpenSSL refuses
+// OpenSSL's SHA-256, which uses the instructions that most processors have for it. Throws Error if OpenSSL rejects
 // to compute it.
 class Sha256 {
  public:

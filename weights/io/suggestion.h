@@ -13,7 +13,7 @@ std::string lower_case(std::string_view text);
 // Lower case, with a dash for every underscore.
 std::string normalized(std::string_view word);
 
-// The choice that `given` most likely means: the same but for case and underscores, one that is a prefix of the
+// The choice that `given` most likely means: the same except case and underscores, one that is a prefix of the
 // other, or one that differs by few letters, two swapped neighbours counting as one; nullopt if none is near.
 std::optional<std::string> nearest(std::string_view given, std::span<const std::string> choices);
 

@@ -33,7 +33,7 @@ constexpr std::string_view name_of(Family family) {
   return "unknown";
 }
 
-// Which two numbers of a head RoPE turns together: (2i, 2i + 1), or (i, i + head_dim / 2).
+// Which two values of a head RoPE rotates together: (2i, 2i + 1), or (i, i + head_dim / 2).
 enum class RopeLayout { adjacent_pairs, halves };
 
 constexpr RopeLayout rope_layout(Family family) {
@@ -45,7 +45,7 @@ constexpr bool has_q_norm(Family family) {
   return family == Family::v3 || family == Family::qwen3 || family == Family::qwen3_moe;
 }
 
-// The nonlinearity of the feed-forward network. With a gate: silu is SwiGLU, sigmoid GLU, relu ReGLU, gelu and
+// The nonlinearity of the FFN. With a gate: silu is SwiGLU, sigmoid GLU, relu ReGLU, gelu and
 // gelu_tanh GeGLU, linear Bilinear (Shazeer 2020, arXiv:2002.05202).
 enum class HiddenAct { silu, sigmoid, relu, gelu, gelu_tanh, linear };
 
@@ -92,7 +92,7 @@ struct Config {
   std::size_t num_attention_heads = 0;
   std::size_t num_key_value_heads = 0;
   std::size_t head_dim = 0;
-  std::size_t intermediate_size = 0;  // of a dense layer; of an expert where all layers are mixtures
+  std::size_t intermediate_size = 0;  // of a dense layer; of an expert if all layers are MoE layers
   HiddenAct hidden_act = HiddenAct::silu;
   std::size_t max_position_embeddings = 0;
   double rms_norm_eps = 0;
@@ -100,7 +100,7 @@ struct Config {
   std::optional<RopeScaling> rope_scaling;
   bool tie_word_embeddings = true;
 
-  std::size_t num_experts = 0;  // routed experts of a mixture layer; 0: every layer is dense, the rest means nothing
+  std::size_t num_experts = 0;  // routed experts of an MoE layer; 0: all layers are dense, ignore the rest
   std::size_t num_experts_per_tok = 0;
   std::size_t n_shared_experts = 0;
   std::size_t moe_intermediate_size = 0;
@@ -109,9 +109,21 @@ struct Config {
   std::vector<std::int32_t> eos_token_id;  // any of them ends a text
 };
 
-// For each field of Config, by name, where its value came from, in words: "config.json", "shape of ...", "--heads",
-// "assumed: ...".
-using ConfigSources = std::map<std::string, std::string>;
+// Where the value of a field of Config came from, with the place or reason in words.
+struct ConfigSource {
+  enum class Kind {
+    tensors,  // detail: "rows of embed_tokens"
+    config,   // detail: the file, "config.json"
+    caller,   // ConfigOverrides; no detail
+    assumed,  // nothing says; detail: "what v2 uses"
+    usual,    // nothing requests another; detail: "off unless requested"
+  };
+  Kind kind = Kind::tensors;
+  std::string detail = {};
+};
+
+// By the field's name.
+using ConfigSources = std::map<std::string, ConfigSource>;
 
 // v1 and v2 divide the weights of the chosen experts by their sum only when there are several; v3 and Qwen3 also when
 // there is one, whose weight becomes 1.
@@ -120,12 +132,27 @@ constexpr bool normalizes_router(const Config& config) {
   return config.norm_topk_prob && (config.num_experts_per_tok > 1 || also_single);
 }
 
-// What the caller decides over the file; each is named in messages by its command-line option.
+// What the caller requests instead of what the file says.
 struct ConfigOverrides {
-  std::optional<std::size_t> heads;              // --heads
-  std::optional<std::size_t> kv_heads;           // --kv-heads
-  std::optional<std::size_t> experts_per_token;  // --experts-per-token
-  std::optional<bool> yarn;                      // --rope-scaling yarn | none
+  std::optional<std::size_t> heads;
+  std::optional<std::size_t> kv_heads;
+  std::optional<std::size_t> experts_per_token;
+  std::optional<bool> yarn;  // YaRN, or no RoPE scaling
 };
+
+// Between these pairs of a head, YaRN (Peng et al. 2023, arXiv:2309.00071) goes from unchanged to divided frequencies.
+struct YarnRamp {
+  double low;   // a pair that rotates beta_fast times within the original context
+  double high;  // one that rotates beta_slow times; may be below low, which means a step at low
+};
+
+// config.rope_scaling must be YaRN.
+YarnRamp yarn_ramp(const Config& config);
+
+// Whether transformers and llama.cpp, which clamp the ramp's end to head_dim - 1, compute the same frequencies.
+bool has_usual_yarn_ramp(const Config& config);
+
+// Whether MiniMind's own code, which clamps it to head_dim / 2 - 1, does.
+bool has_minimind_yarn_ramp(const Config& config);
 
 }  // namespace minimind

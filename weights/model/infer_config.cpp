@@ -8,10 +8,153 @@
 
 #include "weights/io/error.h"
 #include "weights/io/quote.h"
-#include "weights/model/infer_heads.h"
 
 namespace minimind {
 namespace {
+
+// What MiniMind's code of each generation uses, and transformers' of its classes, unless a config says otherwise.
+struct Generation {
+  std::size_t heads, kv_heads, max_position_embeddings;
+  double rms_norm_eps, rope_theta;
+};
+
+Generation generation(Family family) {
+  switch (family) {
+    case Family::v1:
+      return {16, 8, 8192, 1e-5, 1e4};
+    case Family::v2_early:
+      return {8, 2, 8192, 1e-5, 1e6};
+    case Family::v2:
+      return {8, 2, 32768, 1e-5, 1e6};
+    case Family::v3:
+      return {8, 4, 32768, 1e-6, 1e6};
+    case Family::llama:
+      return {32, 32, 2048, 1e-6, 1e4};
+    case Family::qwen3:
+    case Family::qwen3_moe:
+      return {32, 32, 32768, 1e-6, 1e4};
+  }
+  return {};
+}
+
+// What the tensors show about attention heads.
+struct HeadEvidence {
+  Family family = Family::v3;
+  std::size_t q_rows = 0;                    // heads x head_dim
+  std::size_t k_rows = 0;                    // kv heads x head_dim
+  std::optional<std::size_t> q_norm_length;  // head_dim, if the family has q_norm
+};
+
+struct Heads {
+  std::size_t num_attention_heads = 0;
+  std::size_t num_key_value_heads = 0;
+  std::size_t head_dim = 0;
+  ConfigSources sources;
+};
+
+ConfigSource from_tensors(std::string place) {
+  return {ConfigSource::Kind::tensors, std::move(place)};
+}
+
+ConfigSource from_config(const StatedConfig& stated) {
+  return {ConfigSource::Kind::config, stated.source};
+}
+
+ConfigSource assumed(std::string reason) {
+  return {ConfigSource::Kind::assumed, std::move(reason)};
+}
+
+const ConfigSource requested_by_caller{ConfigSource::Kind::caller, ""};
+
+// Why a value is assumed.
+std::string habit(Family family) {
+  return fmt::format("what {} uses", name_of(family));
+}
+
+std::size_t exact_quotient(std::size_t rows, std::size_t parts, const char* tensor, const char* what,
+                           const std::string& path) {
+  if (parts > 0 && rows % parts == 0) return rows / parts;
+  throw Error(fmt::format("{}: {} has {} rows, which {} {} do not divide", path, tensor, rows, parts, what));
+}
+
+Heads heads_of(const HeadEvidence& evidence, std::size_t head_dim, const std::string& seen_in,
+               const std::string& path) {
+  return {.num_attention_heads = exact_quotient(evidence.q_rows, head_dim, "q_proj", "values per head", path),
+          .num_key_value_heads = exact_quotient(evidence.k_rows, head_dim, "k_proj", "values per head", path),
+          .head_dim = head_dim,
+          .sources = {{"head_dim", from_tensors(seen_in)},
+                      {"num_attention_heads", from_tensors("rows of q_proj / head_dim")},
+                      {"num_key_value_heads", from_tensors("rows of k_proj / head_dim")}}};
+}
+
+Heads assumed_heads(const HeadEvidence& evidence, const std::string& path) {
+  const Generation usual = generation(evidence.family);
+  if (evidence.q_rows * usual.kv_heads != evidence.k_rows * usual.heads || evidence.q_rows % usual.heads != 0) {
+    throw Error(
+        fmt::format("{}: q_proj has {} rows and k_proj {}, expected {} heads and {} kv heads as {} has; state the two "
+                    "numbers",
+                    path, evidence.q_rows, evidence.k_rows, usual.heads, usual.kv_heads, name_of(evidence.family)),
+        Setting::heads);
+  }
+  Heads heads = heads_of(evidence, evidence.q_rows / usual.heads, "rows of q_proj / heads", path);
+  heads.sources["num_attention_heads"] = heads.sources["num_key_value_heads"] = assumed(habit(evidence.family));
+  return heads;
+}
+
+// A requested or stated count must be the one that came out; it then is the source.
+void agree(const std::string& name, std::size_t value, std::optional<std::size_t> requested,
+           std::optional<std::size_t> stated, const StatedConfig& config, Heads& heads, const std::string& path) {
+  const auto given = requested ? requested : stated;
+  if (!given) return;
+  if (*given != value) {
+    throw Error(fmt::format("{}: {} is {} {}, expected {} by the {}", path, name, *given,
+                            requested ? "as requested" : "in " + config.source, value, heads.sources[name].detail));
+  }
+  heads.sources[name] = requested ? requested_by_caller : from_config(config);
+}
+
+void check(const Heads& heads, const StatedConfig& stated, const std::string& path) {
+  if (stated.head_dim && *stated.head_dim != heads.head_dim) {
+    throw Error(fmt::format("{}: head_dim is {} in {}, expected {} by the {}", path, *stated.head_dim, stated.source,
+                            heads.head_dim, heads.sources.at("head_dim").detail));
+  }
+  if (heads.head_dim % 2 != 0) {
+    throw Error(fmt::format("{}: head_dim is {} ({} heads), expected an even number, as RoPE requires; state the "
+                            "numbers of heads and kv heads",
+                            path, heads.head_dim, heads.num_attention_heads),
+                Setting::heads);
+  }
+  if (heads.num_attention_heads % heads.num_key_value_heads != 0) {
+    throw Error(fmt::format("{}: {} heads cannot share {} kv heads evenly", path, heads.num_attention_heads,
+                            heads.num_key_value_heads));
+  }
+}
+
+// The three numbers: from q_norm if there is one, else from the overrides, the config, or what MiniMind's code of the
+// generation uses. Throws Error if these disagree, leave a remainder or are unknown.
+Heads infer_heads(const HeadEvidence& evidence, const StatedConfig& stated, const ConfigOverrides& overrides,
+                  const std::string& path) {
+  const auto heads_given = overrides.heads ? overrides.heads : stated.num_attention_heads;
+  const auto kv_heads_given = overrides.kv_heads ? overrides.kv_heads : stated.num_key_value_heads;
+  Heads heads;
+  if (evidence.q_norm_length) {
+    heads = heads_of(evidence, *evidence.q_norm_length, "length of q_norm", path);
+  } else if (heads_given) {
+    const std::size_t head_dim = exact_quotient(evidence.q_rows, *heads_given, "q_proj", "heads", path);
+    heads = heads_of(evidence, head_dim, "rows of q_proj / heads", path);
+  } else if (kv_heads_given) {
+    const std::size_t head_dim = exact_quotient(evidence.k_rows, *kv_heads_given, "k_proj", "kv heads", path);
+    heads = heads_of(evidence, head_dim, "rows of k_proj / kv heads", path);
+  } else {
+    heads = assumed_heads(evidence, path);
+  }
+  agree("num_attention_heads", heads.num_attention_heads, overrides.heads, stated.num_attention_heads, stated, heads,
+        path);
+  agree("num_key_value_heads", heads.num_key_value_heads, overrides.kv_heads, stated.num_key_value_heads, stated, heads,
+        path);
+  check(heads, stated, path);
+  return heads;
+}
 
 constexpr const char* embed_tokens = "model.embed_tokens.weight";
 
@@ -57,22 +200,20 @@ class Inference {
   void seen(std::size_t& field, const std::string& name, std::size_t value, const std::string& where,
             std::optional<std::size_t> stated) {
     if (stated && *stated != value) {
-      throw Error(fmt::format("{}: {} is {} in {} but {} by the {}; the config belongs to another checkpoint", path_,
-                              name, *stated, stated_.source, value, where));
+      throw Error(fmt::format("{}: {} is {} in {}, expected {} by the {}; the config belongs to another checkpoint",
+                              path_, name, *stated, stated_.source, value, where));
     }
     field = value;
-    sources_[name] = where;
+    sources_[name] = from_tensors(where);
   }
 
-  // A value that the tensors cannot tell.
+  // A value that the tensors do not show.
   template <class Value>
   void chosen(Value& field, const std::string& name, const std::optional<Value>& stated, Value fallback,
               const std::string& why) {
     field = stated.value_or(fallback);
-    sources_[name] = stated ? stated_.source : "assumed: " + why;
+    sources_[name] = stated ? from_config(stated_) : assumed(why);
   }
-
-  std::string habit() const { return fmt::format("what {} uses", name_of(config_.family)); }
 
   // Distinct numbers N in names "<prefix>N.", which must be 0, 1, ... without a gap.
   std::size_t count_numbered(const std::string& prefix) const {
@@ -119,14 +260,14 @@ class Inference {
     const std::string type = stated_.model_type.value_or("minimind");
     if (stated_.family) {
       config_.family = *stated_.family;
-      sources_["family"] = stated_.source;
+      sources_["family"] = from_config(stated_);
       if (q_norm == has_q_norm(config_.family)) return;
       throw Error(fmt::format("{}: {} says {}, but self_attn.q_norm is {}", path_, stated_.source,
                               name_of(config_.family), q_norm ? "there" : "missing"));
     }
     if (type == "llama" || type == "qwen3" || type == "qwen3_moe") {
       config_.family = type == "llama" ? Family::llama : type == "qwen3" ? Family::qwen3 : Family::qwen3_moe;
-      sources_["family"] = fmt::format("model_type in {}", stated_.source);
+      sources_["family"] = {ConfigSource::Kind::config, fmt::format("model_type in {}", stated_.source)};
       if (q_norm == (config_.family == Family::llama) || style_ == NamingStyle::v1) {
         throw Error(fmt::format("{}: {} says model_type {}, but the tensors are not those of one", path_,
                                 stated_.source, type));
@@ -142,25 +283,27 @@ class Inference {
   void minimind_family(bool q_norm) {
     if (style_ == NamingStyle::hugging_face) {
       config_.family = q_norm ? Family::v3 : Family::v2;
-      sources_["family"] = q_norm ? "self_attn.q_norm is there" : "tensor names, without self_attn.q_norm";
+      sources_["family"] =
+          from_tensors(q_norm ? "self_attn.q_norm is present" : "tensor names, without self_attn.q_norm");
       return;
     }
     const std::size_t q_rows = matrix(layer_tensor(0, "self_attn.q_proj.weight")).shape[0];
     const std::size_t k_rows = matrix(layer_tensor(0, "self_attn.k_proj.weight")).shape[0];
     if (q_rows == 2 * k_rows || q_rows == 4 * k_rows) {
       config_.family = q_rows == 2 * k_rows ? Family::v1 : Family::v2_early;
-      sources_["family"] = fmt::format("tensor names, rows of wq = {} x rows of wk", q_rows / k_rows);
+      sources_["family"] = from_tensors(fmt::format("tensor names, rows of wq = {} x rows of wk", q_rows / k_rows));
     } else if (stated_.rope_theta) {
       config_.family = Family::v2_early;
-      sources_["family"] = fmt::format("tensor names, rope_theta in {}", stated_.source);
+      sources_["family"] = from_tensors(fmt::format("tensor names, rope_theta in {}", stated_.source));
     } else if (stated_.num_attention_heads) {  // v1's LMConfig has no rope_theta yet
       config_.family = Family::v1;
-      sources_["family"] = fmt::format("tensor names, no rope_theta in {}", stated_.source);
+      sources_["family"] = from_tensors(fmt::format("tensor names, no rope_theta in {}", stated_.source));
     } else {
       throw Error(
-          fmt::format("{}: wq has {} rows and wk {}: neither v1 (2 to 1) nor v2-early (4 to 1); give a --config "
-                      "with rope_theta, n_heads and n_kv_heads",
-                      path_, q_rows, k_rows));
+          fmt::format("{}: wq has {} rows and wk {}, expected 2 to 1 (v1) or 4 to 1 (v2-early); give a config with "
+                      "rope_theta, n_heads and n_kv_heads",
+                      path_, q_rows, k_rows),
+          Setting::config);
     }
   }
 
@@ -199,14 +342,15 @@ class Inference {
   void hidden_act() {
     if (!some_network_has(tensors_, ".gate_proj.weight") && !stated_.hidden_act) {
       throw Error(
-          fmt::format("{}: its networks have two matrices and no gate, so nothing tells their activation; give a "
-                      "--config with hidden_act relu or gelu",
-                      path_));
+          fmt::format("{}: hidden_act is missing, and its FFNs have two matrices without a gate, which do not show it; "
+                      "give a config with hidden_act relu or gelu",
+                      path_),
+          Setting::config);
     }
-    chosen(config_.hidden_act, "hidden_act", stated_.hidden_act, HiddenAct::silu, habit());
+    chosen(config_.hidden_act, "hidden_act", stated_.hidden_act, HiddenAct::silu, habit(config_.family));
   }
 
-  // What the config says, or what MiniMind computes where it leaves the size out. The rule is about gated networks.
+  // What the config says, or what MiniMind computes if it omits the size. The rule is about gated FFNs.
   std::optional<std::size_t> expected_intermediate_size(bool gated) const {
     const bool left_out = stated_.intermediate_size_is_null || stated_.model_type == "minimind";
     if (stated_.intermediate_size || !left_out || !gated) return stated_.intermediate_size;
@@ -225,7 +369,9 @@ class Inference {
                               stated_.source, has_experts ? "experts" : "no experts"));
     }
     if (!has_experts && overrides_.experts_per_token) {
-      throw UsageError(fmt::format("--experts-per-token is for mixtures of experts, but {} has none", path_));
+      throw UsageError(
+          fmt::format("{}: experts per token are requested, expected an MoE model: it has no experts", path_),
+          Setting::experts_per_token);
     }
     if (!has_experts) return;
     const std::string mlp = layer_tensor(mixture, "mlp.");
@@ -242,7 +388,7 @@ class Inference {
          stated_.moe_intermediate_size ? stated_.moe_intermediate_size : expected_intermediate_size(true));
     if (config_.intermediate_size == 0) {
       config_.intermediate_size = rows;
-      sources_["intermediate_size"] = "rows of expert 0's up_proj";
+      sources_["intermediate_size"] = from_tensors("rows of expert 0's up_proj");
     }
     router();
   }
@@ -256,21 +402,25 @@ class Inference {
   void router() {
     const bool top_1 = config_.family == Family::v3;
     if (config_.family == Family::qwen3_moe && !stated_.num_experts_per_tok && !overrides_.experts_per_token) {
-      throw Error(fmt::format("{}: {} has no num_experts_per_tok; give --experts-per-token", path_, stated_.source));
+      throw Error(fmt::format("{}: num_experts_per_tok is missing in {}; state it", path_, stated_.source),
+                  Setting::experts_per_token);
     }
     chosen(config_.num_experts_per_tok, "num_experts_per_tok", stated_.num_experts_per_tok,
-           top_1 ? std::size_t{1} : std::size_t{2}, habit());
+           top_1 ? std::size_t{1} : std::size_t{2}, habit(config_.family));
     if (overrides_.experts_per_token) {
       config_.num_experts_per_tok = *overrides_.experts_per_token;
-      sources_["num_experts_per_tok"] = "--experts-per-token";
+      sources_["num_experts_per_tok"] = requested_by_caller;
     }
     if (config_.num_experts_per_tok == 0 || config_.num_experts_per_tok > config_.num_experts) {
-      throw Error(fmt::format("{}: num_experts_per_tok is {} by {}, expected 1 to {}, the number of experts", path_,
-                              config_.num_experts_per_tok, sources_["num_experts_per_tok"], config_.num_experts));
+      throw Error(
+          fmt::format("{}: num_experts_per_tok is {} {}, expected 1 to {}, the number of experts", path_,
+                      config_.num_experts_per_tok,
+                      overrides_.experts_per_token ? "as requested" : "in " + stated_.source, config_.num_experts),
+          Setting::experts_per_token);
     }
     // transformers' Qwen3MoeConfig defaults to false, MiniMind to true.
     chosen(config_.norm_topk_prob, "norm_topk_prob", stated_.norm_topk_prob, config_.family != Family::qwen3_moe,
-           habit());
+           habit(config_.family));
   }
 
   std::optional<std::size_t> stated_positions() const {
@@ -280,34 +430,36 @@ class Inference {
 
   void constants() {
     const Generation usual = generation(config_.family);
-    chosen(config_.rms_norm_eps, "rms_norm_eps", stated_.rms_norm_eps, usual.rms_norm_eps, habit());
-    chosen(config_.rope_theta, "rope_theta", stated_.rope_theta, usual.rope_theta, habit());
+    chosen(config_.rms_norm_eps, "rms_norm_eps", stated_.rms_norm_eps, usual.rms_norm_eps, habit(config_.family));
+    chosen(config_.rope_theta, "rope_theta", stated_.rope_theta, usual.rope_theta, habit(config_.family));
     chosen(config_.max_position_embeddings, "max_position_embeddings", stated_positions(),
-           usual.max_position_embeddings, habit());
+           usual.max_position_embeddings, habit(config_.family));
     if (config_.max_position_embeddings == 0) {
       throw Error(fmt::format("{}: max_position_embeddings is 0 in {}", path_, stated_.source));
     }
     config_.eos_token_id = stated_.eos_token_id;
-    sources_["eos_token_id"] = stated_.source;
+    sources_["eos_token_id"] = from_config(stated_);
     if (config_.eos_token_id.empty()) {
       config_.eos_token_id = {2};
-      sources_["eos_token_id"] = "assumed: what every MiniMind tokenizer uses";
+      sources_["eos_token_id"] = assumed("what every MiniMind tokenizer uses");
     }
   }
 
   void rope_scaling() {
     config_.rope_scaling = stated_.rope_scaling;
-    sources_["rope_scaling"] = stated_.rope_scaling ? stated_.source : "off unless asked for";
+    sources_["rope_scaling"] =
+        stated_.rope_scaling ? from_config(stated_) : ConfigSource{ConfigSource::Kind::usual, "off unless requested"};
     if (stated_.inference_rope_scaling) {
       const bool on = *stated_.inference_rope_scaling;
       config_.rope_scaling = on ? stated_.rope_scaling.value_or(RopeScaling{}) : std::optional<RopeScaling>{};
-      sources_["rope_scaling"] = fmt::format("inference_rope_scaling in {}", stated_.source);
+      sources_["rope_scaling"] = {ConfigSource::Kind::config,
+                                  fmt::format("inference_rope_scaling in {}", stated_.source)};
     }
     if (overrides_.yarn) {
       const bool already = config_.rope_scaling && config_.rope_scaling->kind == RopeScaling::Kind::yarn;
       if (!*overrides_.yarn) config_.rope_scaling.reset();
       if (*overrides_.yarn && !already) config_.rope_scaling = RopeScaling{};
-      sources_["rope_scaling"] = "--rope-scaling";
+      sources_["rope_scaling"] = requested_by_caller;
     }
     check_yarn();
   }
@@ -316,7 +468,8 @@ class Inference {
     if (!config_.rope_scaling || config_.rope_scaling->kind != RopeScaling::Kind::yarn) return;
     RopeScaling& yarn = *config_.rope_scaling;
     if (!(config_.rope_theta > 1)) {
-      throw Error(fmt::format("{}: rope_theta is {}, but YaRN wants more than 1", path_, config_.rope_theta));
+      throw Error(
+          fmt::format("{}: rope_theta is {}, expected more than 1, as YaRN requires", path_, config_.rope_theta));
     }
     if (yarn.original_max_position_embeddings == 0) {  // transformers' meaning of leaving it out
       yarn.original_max_position_embeddings = static_cast<double>(config_.max_position_embeddings);
@@ -326,17 +479,18 @@ class Inference {
     if (minimind && static_cast<double>(config_.max_position_embeddings) <= yarn.original_max_position_embeddings) {
       if (overrides_.yarn) {
         throw UsageError(
-            fmt::format("--rope-scaling yarn has no effect on {}: max_position_embeddings is {}, no more than "
+            fmt::format("{}: YaRN is requested and has no effect: max_position_embeddings is {}, expected more than "
                         "the original {}",
-                        path_, config_.max_position_embeddings, yarn.original_max_position_embeddings));
+                        path_, config_.max_position_embeddings, yarn.original_max_position_embeddings),
+            Setting::rope_scaling);
       }
       config_.rope_scaling.reset();
-      sources_["rope_scaling"] +=
+      sources_["rope_scaling"].detail +=
           fmt::format(", without effect: max_position_embeddings is only {}", config_.max_position_embeddings);
     }
   }
 
-  // The same numbers twice, as the bytes of one storage or of two.
+  // The same values, as the bytes of one storage or of two.
   static bool same_data(const StoredTensor& a, const StoredTensor& b) {
     if (a.dtype != b.dtype || a.shape != b.shape || a.data.size() != b.data.size()) return false;
     return a.data.data() == b.data.data() || std::memcmp(a.data.data(), b.data.data(), a.data.size()) == 0;
@@ -345,9 +499,9 @@ class Inference {
   void tied_embeddings() {
     const StoredTensor* head = find("lm_head.weight");
     const bool tied = !head || same_data(*head, matrix(embed_tokens));
-    sources_["tie_word_embeddings"] = !head  ? "lm_head is absent"
-                                      : tied ? "lm_head equals embed_tokens"
-                                             : "lm_head differs from embed_tokens";
+    sources_["tie_word_embeddings"] = from_tensors(!head  ? "lm_head is absent"
+                                                   : tied ? "lm_head equals embed_tokens"
+                                                          : "lm_head differs from embed_tokens");
     if (stated_.tie_word_embeddings.value_or(tied) && !tied) {
       throw Error(
           fmt::format("{}: tie_word_embeddings is true in {}, but lm_head.weight is not embed_tokens.weight; "

@@ -15,10 +15,9 @@ struct InferredConfig {
   ConfigSources sources;
 };
 
-// Finds every hyper-parameter of a checkpoint: from the shapes and names of its tensors where these tell, else from
-// the config that comes with it, else from what MiniMind's code of that generation fixes, and notes which it was.
-// Overrides win over the config, and over the generation's habits; nothing wins over the tensors.
-// Throws Error where two of them disagree (showing both), and where a value can neither be seen nor assumed.
+// Finds every hyper-parameter of a checkpoint and where it came from: names and shapes of tensors, the config that
+// comes with it, or what MiniMind's code of its generation uses. Precedence: tensors, overrides, config, generation.
+// Throws Error if two of them disagree (showing both), or if a value can neither be seen nor assumed.
 InferredConfig infer_config(const CanonicalTensors& canonical, const std::optional<StatedConfig>& stated,
                             const ConfigOverrides& overrides, const std::string& path);
 

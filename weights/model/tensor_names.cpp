@@ -39,25 +39,28 @@ bool lacks_model_prefix(std::string_view name) {
          name.starts_with("output.") || name.starts_with("norm.");
 }
 
+// Parts of names, v1's and Hugging Face's. To Hugging Face's names they are replaced in this order, back in the reverse
+// order. v1 has one shared expert at most, without a number.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 13> v1_names{{
+    {".attention.wq", ".self_attn.q_proj"},
+    {".attention.wk", ".self_attn.k_proj"},
+    {".attention.wv", ".self_attn.v_proj"},
+    {".attention.wo", ".self_attn.o_proj"},
+    {".attention_norm.", ".input_layernorm."},
+    {".ffn_norm.", ".post_attention_layernorm."},
+    {".feed_forward.shared_experts.w", ".feed_forward.shared_experts.0.w"},
+    {".feed_forward.", ".mlp."},
+    {".w1.", ".gate_proj."},
+    {".w2.", ".down_proj."},
+    {".w3.", ".up_proj."},
+    {"tok_embeddings.", "model.embed_tokens."},
+    {"output.", "lm_head."},
+}};
+
 std::string with_model_prefix(std::string_view name) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 13> parts{{
-      {".attention.wq", ".self_attn.q_proj"},
-      {".attention.wk", ".self_attn.k_proj"},
-      {".attention.wv", ".self_attn.v_proj"},
-      {".attention.wo", ".self_attn.o_proj"},
-      {".attention_norm.", ".input_layernorm."},
-      {".ffn_norm.", ".post_attention_layernorm."},
-      {".feed_forward.shared_experts.w", ".feed_forward.shared_experts.0.w"},
-      {".feed_forward.", ".mlp."},
-      {".w1.", ".gate_proj."},
-      {".w2.", ".down_proj."},
-      {".w3.", ".up_proj."},
-      {"tok_embeddings.", "model.embed_tokens."},
-      {"output.", "lm_head."},
-  }};
   if (name.starts_with("norm.") || name.starts_with("embed_tokens.")) return "model." + std::string(name);
   std::string result = (name.starts_with("layers.") ? "model." : "") + std::string(name);
-  for (const auto& [from, to] : parts) replace_all(result, from, to);
+  for (const auto& [v1, hugging_face] : v1_names) replace_all(result, v1, hugging_face);
   return result;
 }
 
@@ -110,8 +113,8 @@ void split_fused_experts(StoredTensors& tensors, const std::string& name, const 
   const bool gate_up = name.ends_with(".gate_up_proj");
   check_fused(fused, name, gate_up);
   if (fused.shape[0] > largest_tensor_count - std::min(tensors.size(), largest_tensor_count)) {
-    throw Error(fmt::format("{}: {} holds {} experts; more than {} tensors in all are refused", fused.file, quote(name),
-                            fused.shape[0], largest_tensor_count));
+    throw Error(fmt::format("{}: {} holds {} experts; more than {} tensors in all are rejected", fused.file,
+                            quote(name), fused.shape[0], largest_tensor_count));
   }
   const std::string experts = name.substr(0, name.rfind('.') + 1);
   for (std::size_t expert = 0; expert < fused.shape[0]; ++expert) {
@@ -189,6 +192,15 @@ CanonicalTensors to_canonical_names(StoredTensors stored, const std::string& pat
                                  [](const auto& entry) { return entry.first.find(".up_proj.") != std::string::npos; });
   if (result.style == NamingStyle::v1 && !gated) rename_ungated(result.tensors);
   return result;
+}
+
+std::string minimind_name(Family family, std::string_view canonical, bool gated) {
+  std::string name(canonical);
+  if (family != Family::v1 && family != Family::v2_early) return name;
+  if (!gated) replace_all(name, ".up_proj.", ".w1.");
+  for (auto part = v1_names.rbegin(); part != v1_names.rend(); ++part) replace_all(name, part->second, part->first);
+  if (name.starts_with("model.")) name.erase(0, std::string_view("model.").size());
+  return name;
 }
 
 }  // namespace minimind

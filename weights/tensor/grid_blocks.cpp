@@ -6,8 +6,9 @@
 
 #include "weights/tensor/block_grids.h"
 #include "weights/tensor/dtype.h"
+#include "weights/tensor/half.h"
 
-// The layouts are those of ggml-common.h. Blocks consist of vectors of 8 or 4 numbers that lie in a code book.
+// The layouts are those of ggml-common.h. Blocks consist of vectors of 8 or 4 values from a code book.
 
 namespace minimind {
 namespace {
@@ -29,13 +30,13 @@ unsigned nibble(const Byte* at, std::size_t i) {
   return (at[i / 2] >> (i % 2 * 4)) & 0x0Fu;
 }
 
-// Four vectors of 8 numbers have their signs as 7 bits each; the eighth makes the number of minus signs even.
+// Four vectors of 8 values have their signs as 7 bits each; the eighth makes the number of minus signs even.
 Byte signs_of(std::uint32_t packed, std::size_t vector) {
   const unsigned seven = (packed >> (7 * vector)) & 0x7Fu;
   return static_cast<Byte>(seven | static_cast<unsigned>(std::popcount(seven) % 2) << 7);
 }
 
-// `size` numbers of a vector whose codes have `bits` bits; bit i of `signs` makes number i negative.
+// `size` values of a vector whose codes have `bits` bits; bit i of `signs` makes value i negative.
 template <std::size_t size, std::size_t bits, std::size_t count>
 void put_signed(float scale, unsigned point, const float (&codes)[count], unsigned signs, float* out) {
   for (std::size_t i = 0; i < size; ++i) {
@@ -53,7 +54,7 @@ void put_shifted(float scale, unsigned point, bool down, float* out) {
 
 }  // namespace
 
-// Scale; for each 32 numbers 4 places, and 32 bits of signs and, highest, a 4-bit scale.
+// Scale; for each 32 values 4 places, and 32 bits of signs and, highest, a 4-bit scale.
 void read_iq2_xxs(const Byte* block, float* out) {
   const float scale = scale_at(block);
   for (std::size_t part = 0; part < 8; ++part) {
@@ -87,7 +88,7 @@ void read_iq2_s(const Byte* block, float* out) {
   }
 }
 
-// Scale, 64 places of vectors of 4, for each 32 numbers 32 bits of signs and, highest, a 4-bit scale.
+// Scale, 64 places of vectors of 4, for each 32 values 32 bits of signs and, highest, a 4-bit scale.
 void read_iq3_xxs(const Byte* block, float* out) {
   const float scale = scale_at(block);
   for (std::size_t part = 0; part < 8; ++part) {

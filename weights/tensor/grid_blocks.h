@@ -3,12 +3,12 @@
 #include <cstdint>
 #include <cstring>
 
-#include "weights/tensor/dtype.h"
+#include "weights/tensor/half.h"
 
 namespace minimind {
 
-// ggml's IQ types whose quants are places in code books (block_grids.h): 256 numbers from one block, of
-// block_shape(type).bytes, each computed as the `gguf` package does. See dequantize in quantize.h.
+// ggml's IQ types whose quants are places in code books (block_grids.h): 256 values from one block, of
+// block_shape(type).bytes, each computed as the `gguf` package does. See dequantize in block_formats.h.
 void read_iq2_xxs(const std::uint8_t* block, float* out);
 void read_iq2_xs(const std::uint8_t* block, float* out);
 void read_iq2_s(const std::uint8_t* block, float* out);

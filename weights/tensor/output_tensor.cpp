@@ -17,7 +17,8 @@
 #include "weights/io/error.h"
 #include "weights/io/held_signals.h"
 #include "weights/io/quote.h"
-#include "weights/tensor/quantize.h"
+#include "weights/tensor/block_formats.h"
+#include "weights/tensor/half.h"
 #include "weights/tensor/shape.h"
 #include "weights/tensor/stored_numbers.h"
 
@@ -81,21 +82,7 @@ void put_numbers(const float* values, std::size_t count, Number (*convert)(float
   }
 }
 
-void write_floats(DType dtype, const float* values, std::size_t count, std::byte* out) {
-  switch (dtype) {
-    case DType::f32:
-      std::memcpy(out, values, count * sizeof(float));
-      return;
-    case DType::f16:
-      return put_numbers(values, count, to_f16, out);
-    case DType::bf16:
-      return put_numbers(values, count, to_bf16, out);
-    default:
-      return quantize(dtype, values, count, out);
-  }
-}
-
-// Rows of one source that stand at `first_row` of what is joined; where sources stand side by side, at its row 0.
+// Rows of one source, from row `first_row` of the joined rows on; if sources are side by side, from row 0 on.
 struct Part {
   const StoredTensor* source;
   std::size_t first_row;
@@ -178,7 +165,7 @@ class RowEncoder {
       read_floats(*part.source, (row - part.first_row) * part.rows.cols, part.rows.cols, to);
       to += part.rows.cols;
     }
-    write_floats(tensor_.dtype, values.data(), values.size(), out);
+    encode_values(tensor_.dtype, values.data(), values.size(), out);
   }
 
   const OutputTensor& tensor_;
@@ -227,17 +214,20 @@ bool can_hold(DType dtype, const Magnitudes& found) {
       return std::isfinite(to_f32(to_f16(found.largest)));
     case DType::bf16:
       return std::isfinite(to_f32(to_bf16(found.largest)));
-    default: {
-      // The least squares of iq4_nl cannot want a scale above largest / 77; q8_0's and q4_0's are what these say.
-      const float divisor = dtype == DType::q8_0 ? 127.0f : dtype == DType::q4_0 ? 8.0f : 64.0f;
-      return found.all_finite && std::isfinite(to_f32(to_f16(found.largest / divisor)));
-    }
+    default:
+      return found.all_finite && std::isfinite(to_f32(to_f16(found.largest / scale_divisor(dtype))));
   }
 }
 
 // Whether any number of type `from` can be written as `to`.
 bool always_fits(DType from, DType to) {
   return to == from || to == DType::f32 || (to == DType::bf16 && (from == DType::f16 || is_block_type(from)));
+}
+
+float rounded_to(DType type, float value) {
+  if (type == DType::f16) return to_f32(to_f16(value));
+  if (type == DType::bf16) return to_f32(to_bf16(value));
+  return value;
 }
 
 }  // namespace
@@ -256,6 +246,12 @@ DType most_common_type(const std::vector<OutputTensor>& tensors) {
       ->first;
 }
 
+DType type_or_fallback(DType wanted, DType lossless, std::size_t cols, const std::function<bool(DType)>& fits) {
+  if (fits(wanted)) return wanted;
+  const bool whole_blocks = cols % block_shape(wanted).elements == 0;
+  return !whole_blocks && fits(DType::f16) ? DType::f16 : lossless;
+}
+
 bool can_encode(const StoredTensor& source, DType dtype, std::size_t threads) {
   if (source.dtype == dtype) return true;
   const bool readable = is_float_type(source.dtype) || is_block_type(source.dtype);
@@ -272,6 +268,20 @@ bool can_encode(const StoredTensor& source, DType dtype, std::size_t threads) {
   });
   release(source);
   return fits;
+}
+
+void encode_values(DType dtype, const float* values, std::size_t count, std::byte* out) {
+  switch (dtype) {
+    case DType::f32:
+      std::memcpy(out, values, count * sizeof(float));
+      return;
+    case DType::f16:
+      return put_numbers(values, count, to_f16, out);
+    case DType::bf16:
+      return put_numbers(values, count, to_bf16, out);
+    default:
+      return quantize(dtype, values, count, out);
+  }
 }
 
 void encode(const OutputTensor& tensor, std::size_t threads,
@@ -293,6 +303,38 @@ void encode(const OutputTensor& tensor, std::size_t threads,
     }
   }
   for (const StoredTensor* source : tensor.sources) release(*source);
+}
+
+bool TypeChooser::fits(const OutputTensor& tensor, DType type) const {
+  return std::all_of(tensor.sources.begin(), tensor.sources.end(),
+                     [&](const StoredTensor* source) { return can_encode(*source, type, threads_); });
+}
+
+// f32 if the file cannot have the stored type or if the sources differ.
+DType TypeChooser::stored_type(const OutputTensor& tensor) const {
+  const DType type = tensor.sources.front()->dtype;
+  const bool same = std::all_of(tensor.sources.begin(), tensor.sources.end(),
+                                [&](const StoredTensor* source) { return source->dtype == type; });
+  return same && (block_types_ || !is_block_type(type)) ? type : DType::f32;
+}
+
+void TypeChooser::choose(OutputTensor& tensor, std::optional<DType> wanted) {
+  const DType stored = stored_type(tensor);
+  tensor.dtype = wanted.value_or(stored);
+  if (!wanted || fits(tensor, *wanted)) return;
+  const std::size_t cols = tensor.sources.front()->shape.back(), block = block_shape(*wanted).elements;
+  const std::string why = cols % block != 0 ? fmt::format("its {} columns are not a multiple of {}", cols, block)
+                                            : fmt::format("it has values that {} cannot hold", name_of(*wanted));
+  const DType lossless = is_float_type(stored) && fits(tensor, stored) ? stored : DType::f32;
+  tensor.dtype = type_or_fallback(*wanted, lossless, cols, [&](DType type) { return fits(tensor, type); });
+  exceptions_.push_back(fmt::format("{} as {}: {}", tensor.name, name_of(tensor.dtype), why));
+}
+
+bool holds_exactly(const StoredTensor& tensor, DType type) {
+  const std::vector<float> values = to_floats(tensor);
+  return std::all_of(values.begin(), values.end(), [&](float value) {
+    return std::bit_cast<std::uint32_t>(rounded_to(type, value)) == std::bit_cast<std::uint32_t>(value);
+  });
 }
 
 }  // namespace minimind

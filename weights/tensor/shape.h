@@ -9,7 +9,7 @@
 
 namespace minimind {
 
-// a * b, or nothing when a size_t cannot hold it.
+// a * b, or std::nullopt if a size_t cannot hold it.
 constexpr std::optional<std::size_t> checked_product(std::size_t a, std::size_t b) {
   if (b != 0 && a > std::numeric_limits<std::size_t>::max() / b) return std::nullopt;
   return a * b;
@@ -29,8 +29,8 @@ constexpr std::optional<std::size_t> element_count(std::span<const std::size_t> 
   return empty ? 0 : product_of_non_zero;
 }
 
-// The bytes such a tensor takes; nothing when the count overflows, or when its rows (the last dimension) are no whole
-// number of blocks.
+// The bytes such a tensor takes; std::nullopt if the count overflows, or when its rows (the last dimension) are not
+// whole blocks.
 constexpr std::optional<std::size_t> byte_count(std::span<const std::size_t> shape, DType dtype) {
   const auto elements = element_count(shape);
   const BlockShape block = block_shape(dtype);

@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 
 #include "weights/io/error.h"
-#include "weights/tensor/quantize.h"
+#include "weights/tensor/block_formats.h"
 #include "weights/tensor/shape.h"
 
 namespace minimind {

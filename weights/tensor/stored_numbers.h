@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "weights/tensor/half.h"
 #include "weights/tensor/stored_tensor.h"
 
 namespace minimind {
@@ -38,7 +39,7 @@ auto with_stored_type(const StoredTensor& tensor, Use use) {
 // whole blocks.
 void read_floats(const StoredTensor& tensor, std::size_t first, std::size_t count, float* out);
 
-// All numbers of such a tensor, in order.
+// All values of such a tensor, in order.
 std::vector<float> to_floats(const StoredTensor& tensor);
 
 }  // namespace minimind

@@ -19,13 +19,13 @@ struct StoredTensor {
   std::vector<std::size_t> shape;   // outermost first; empty for a scalar
   std::span<const std::byte> data;  // exactly byte_count(shape, dtype) bytes
   std::string file;                 // path of the file it came from, for error messages
-  // What keeps `data` alive: the mapped file, or a copy where one had to be made. Exactly one is set.
+  // What keeps `data` alive: the mapped file, or a copy if one had to be made. Exactly one is set.
   std::shared_ptr<const MappedFile> mapping;
   std::shared_ptr<const std::vector<std::byte>> copy;
 };
 
 // No model comes near so many tensors: what has more, or would have them once stacked experts are taken apart, is
-// refused.
+// rejected.
 inline constexpr std::size_t largest_tensor_count = 65536;
 
 // Tensors by the names that the file gives them.

@@ -149,8 +149,8 @@ constexpr AllowedGlobal allowed_globals[] = {
     {"numpy._core.multiarray._reconstruct", Role::call},
 };
 
-// The entry for `name`, module and name joined by a dot, or null when it is not allow-listed. The list holds what
-// torch.save writes for tensors and what a training run saves beside them; calling any of it only builds a value.
+// The entry for `name`, module and name joined by a dot, or null if it is not allow-listed. The list holds what
+// torch.save writes for tensors and what a training run saves next to them; calling any of it only builds a value.
 const AllowedGlobal* find_allowed_global(std::string_view name) {
   const auto found = std::find_if(std::begin(allowed_globals), std::end(allowed_globals),
                                   [&](const AllowedGlobal& entry) { return entry.name == name; });
@@ -163,7 +163,7 @@ T parse_number(std::string_view digits, const ByteReader& reader) {
   const char* const end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, value);
   if (error != std::errc{} || stop != end) {
-    reader.fail(fmt::format("damaged or hostile pickle: {} is no number of 64 bits", quote(digits)));
+    reader.fail(fmt::format("corrupt or hostile pickle: {} is not a 64-bit number", quote(digits)));
   }
   return value;
 }
@@ -172,7 +172,7 @@ T parse_number(std::string_view digits, const ByteReader& reader) {
 // decoding here.
 Text unescaped(std::string_view text, const ByteReader& reader) {
   if (text.find('\\') != std::string_view::npos) {
-    reader.fail("damaged or hostile pickle: an escape of protocol 0, which torch.save cannot write");
+    reader.fail("corrupt or hostile pickle: an escape of protocol 0, which torch.save cannot write");
   }
   return Text{text};
 }
@@ -180,7 +180,7 @@ Text unescaped(std::string_view text, const ByteReader& reader) {
 Text read_quoted_text(ByteReader& reader) {
   const std::string_view text = reader.take_line();
   if (text.size() < 2 || (text.front() != '\'' && text.front() != '"') || text.back() != text.front()) {
-    reader.fail(fmt::format("damaged or hostile pickle: the string {} has no quotes", quote(text)));
+    reader.fail(fmt::format("corrupt or hostile pickle: the string {} has no quotes", quote(text)));
   }
   return unescaped(text.substr(1, text.size() - 2), reader);
 }
@@ -275,7 +275,7 @@ std::uint64_t parse_index(std::string_view digits, const ByteReader& reader) {
 }
 
 // The value that `op` alone describes, its argument read from `reader`: None, a bool, a number, a string or bytes.
-// Nothing when `op` is not of that kind.
+// std::nullopt if `op` is not of that kind.
 std::optional<Value> read_scalar(Op op, ByteReader& reader) {
   auto value = read_text(op, reader);
   return value ? value : read_number(op, reader);
@@ -315,10 +315,10 @@ class Unpickler {
   Dict ordered_dict(const Tuple& arguments);
   void build();
 
-  // The bottom of what may be popped: what lies below the last mark may not.
+  // The bottom of what may be popped: what is below the last mark may not.
   std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
   [[noreturn]] void fail(std::string_view reason) const {
-    reader_.fail(fmt::format("damaged or hostile pickle: {} (before offset {})", reason, reader_.position()));
+    reader_.fail(fmt::format("corrupt or hostile pickle: {} (before offset {})", reason, reader_.position()));
   }
 
   ByteReader reader_;
@@ -548,7 +548,7 @@ void Unpickler::add_global(std::string_view module, std::string_view name) {
   const AllowedGlobal* allowed = find_allowed_global(full_name);
   if (allowed == nullptr) {
     reader_.fail(
-        fmt::format("the pickle refers to {}, which is no part of plain weights; nothing was executed; if you "
+        fmt::format("the pickle refers to {}, which is not a part of plain weights; nothing was executed; if you "
                     "trust this file, load it in Python and torch.save(model.state_dict(), ...) again",
                     quote(full_name)));
   }

@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-// A reader of Python pickles that builds plain data and can run nothing: whatever the pickle calls is looked up in an
+// A reader of Python pickles that builds plain data and can run nothing: all that the pickle calls is looked up in an
 // allow-list (pickle.cpp) and, if listed, recorded as data; anything else is an Error that names it.
 namespace minimind::pickle {
 
@@ -37,7 +37,7 @@ struct Tuple {
 struct Set {
   std::vector<Id> items;
 };
-// A dict or OrderedDict in the order of writing. A key that the pickle sets twice is here twice.
+// A dict or OrderedDict in the order of writing. A key that the pickle sets twice is repeated.
 struct Dict {
   std::vector<std::pair<Id, Id>> entries;
 };
@@ -45,7 +45,7 @@ struct Dict {
 struct Global {
   std::string_view name;
 };
-// What torch.save writes in place of a storage.
+// What torch.save writes instead of a storage.
 struct PersistentId {
   Id id;
 };
@@ -76,7 +76,7 @@ inline constexpr std::size_t most_values = std::size_t{1} << 23;
 inline constexpr std::size_t most_items = 2 * most_values;
 
 // Reads the pickle (protocols 0 to 5) at the start of `bytes`; what follows STOP is not looked at. Throws Error,
-// beginning with `where`, for a pickle that is damaged, is cut off, passes a limit or names what is not allow-listed.
+// starting with `where`, for a pickle that is corrupt, is truncated, passes a limit or names what is not allow-listed.
 Document unpickle(std::span<const std::byte> bytes, const std::string& where);
 
 // What Python calls the type of a value, for messages: "dict", "int" ...; for a Call and a Global, their name.

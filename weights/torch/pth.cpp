@@ -17,7 +17,7 @@
 #include "weights/tensor/shape.h"
 #include "weights/torch/pickle.h"
 #include "weights/torch/torch_tensor.h"
-#include "weights/torch/zip_directory.h"
+#include "weights/torch/zip.h"
 
 namespace minimind {
 namespace {
@@ -91,7 +91,7 @@ Archive open_zip(const MappedFile& file) {
   return archive;
 }
 
-// The pickle of `part` that begins where `reader` stands, which is moved past it.
+// Reads the pickle of `part` at the position of `reader`.
 Document take_pickle(ByteReader& reader, const MappedFile& file, std::string_view part) {
   Document document =
       pickle::unpickle(file.bytes().subspan(reader.position()), fmt::format("{}: {}", file.path(), part));
@@ -113,7 +113,7 @@ void check_legacy_header(ByteReader& reader, const MappedFile& file) {
   const Document protocol = take_pickle(reader, file, "legacy protocol version");
   const auto* version = std::get_if<std::int64_t>(&protocol.at(protocol.top));
   if (version == nullptr || *version != legacy_protocol) {
-    reader.fail(fmt::format("the legacy protocol version is not {}; the file is damaged", legacy_protocol));
+    reader.fail(fmt::format("the legacy protocol version is not {}; the file is corrupt", legacy_protocol));
   }
   if (!says_little_endian(take_pickle(reader, file, "legacy system information"))) {
     reader.fail("was not written on a little-endian machine; save it again on one");
@@ -145,24 +145,24 @@ Archive open_legacy(const MappedFile& file) {
   const auto sizes = element_sizes(archive.document, file.path());
   const Document keys = take_pickle(reader, file, "storage keys");
   const auto* list = std::get_if<pickle::List>(&keys.at(keys.top));
-  if (list == nullptr) reader.fail("its storage keys are not a list; the file is damaged");
+  if (list == nullptr) reader.fail("its storage keys are not a list; the file is corrupt");
   for (const pickle::Id id : list->items) {
     const auto* key = std::get_if<pickle::Text>(&keys.at(id));
-    if (key == nullptr) reader.fail("a storage key is not a string; the file is damaged");
+    if (key == nullptr) reader.fail("a storage key is not a string; the file is corrupt");
     const auto found = sizes.find(key->text);
     if (found == sizes.end()) reader.fail(fmt::format("storage {} belongs to no tensor", quote(key->text)));
     const auto elements = reader.read<std::uint64_t>();
     const auto size = checked_product(elements, found->second);
     if (!size) reader.fail(fmt::format("storage {} cannot have {} elements", quote(key->text), elements));
     if (!archive.storages.emplace(found->first, reader.take(*size)).second) {
-      reader.fail(fmt::format("storage {} is there twice", quote(key->text)));
+      reader.fail(fmt::format("storage {} is repeated", quote(key->text)));
     }
   }
   if (reader.remaining() != 0) reader.fail(fmt::format("{} bytes follow the last storage", reader.remaining()));
   return archive;
 }
 
-// The dict under one of the keys that training scripts put the weights under, or null when there is none.
+// The dict under one of the keys that training scripts put the weights under, or null if there is none.
 const Dict* wrapped_state(const Document& document, const Dict& dict, const std::string& path) {
   constexpr std::array<std::string_view, 4> wrappers = {"model", "state_dict", "model_state_dict", "module"};
   const Dict* state = nullptr;
@@ -188,6 +188,121 @@ const Dict& find_state_dict(const Document& document, const std::string& path) {
   return wrapped != nullptr ? *wrapped : *dict;
 }
 
+// What torch.save calls the folder in the archive when it does not know the file's name.
+constexpr std::string_view folder = "archive/";
+
+std::string_view storage_class(const OutputTensor& tensor) {
+  switch (tensor.dtype) {
+    case DType::f32:
+      return "FloatStorage";
+    case DType::f16:
+      return "HalfStorage";
+    case DType::bf16:
+      return "BFloat16Storage";
+    default:
+      throw Error(fmt::format("tensor {} cannot be written to a .pth file as {}, expected f32, f16 or bf16",
+                              quote(tensor.name), name_of(tensor.dtype)));
+  }
+}
+
+// A pickle of protocol 2, written opcode by opcode (Python's Lib/pickletools.py lists them).
+class Pickle {
+ public:
+  void op(std::string_view opcodes) { text_ += opcodes; }
+  void global(std::string_view module, std::string_view name) { text_ += fmt::format("c{}\n{}\n", module, name); }
+
+  void text(std::string_view value) {
+    op("X");
+    put(static_cast<std::uint32_t>(value.size()));
+    text_ += value;
+  }
+
+  void integer(std::size_t value) {
+    if (value < std::size_t{1} << 31) {
+      op("J");
+      put(static_cast<std::uint32_t>(value));
+    } else {
+      op("\x8a\x08");
+      put(std::uint64_t{value});
+    }
+  }
+
+  void integers(const std::vector<std::size_t>& values) {
+    op("(");
+    for (const std::size_t value : values) integer(value);
+    op("t");
+  }
+
+  void empty_ordered_dict() {
+    global("collections", "OrderedDict");
+    op(")R");
+  }
+
+  const std::string& bytes() const { return text_; }
+
+ private:
+  template <class Number>
+  void put(Number value) {
+    text_.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+
+  std::string text_;
+};
+
+std::size_t element_count_of(const OutputTensor& tensor) {
+  return byte_count(tensor) / size_of(tensor.dtype);
+}
+
+// Row-major, in elements. A size of 0 counts as 1, as in torch.
+std::vector<std::size_t> strides_of(const std::vector<std::size_t>& shape) {
+  std::vector<std::size_t> strides(shape.size());
+  std::size_t stride = 1;
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    strides[i] = stride;
+    stride *= std::max<std::size_t>(shape[i], 1);
+  }
+  return strides;
+}
+
+// name: _rebuild_tensor_v2(storage, offset, shape, strides, requires_grad, backward_hooks), where the storage is the
+// persistent id ("storage", class, key, location, elements).
+void put_entry(Pickle& pickle, const std::string& name, const OutputTensor& tensor, std::size_t key) {
+  pickle.text(name);
+  pickle.global("torch._utils", "_rebuild_tensor_v2");
+  pickle.op("((");
+  pickle.text("storage");
+  pickle.global("torch", storage_class(tensor));
+  pickle.text(std::to_string(key));
+  pickle.text("cpu");
+  pickle.integer(element_count_of(tensor));
+  pickle.op("tQ");
+  pickle.integer(0);
+  pickle.integers(tensor.shape);
+  pickle.integers(strides_of(tensor.shape));
+  pickle.op("\x89");
+  pickle.empty_ordered_dict();
+  pickle.op("tR");
+}
+
+std::string state_dict_pickle(const std::vector<OutputTensor>& tensors,
+                              const std::vector<std::pair<std::string, std::string>>& tied) {
+  Pickle pickle;
+  pickle.op("\x80\x02");
+  pickle.empty_ordered_dict();
+  pickle.op("(");
+  for (std::size_t key = 0; key < tensors.size(); ++key) put_entry(pickle, tensors[key].name, tensors[key], key);
+  for (const auto& [name, shared] : tied) {
+    const auto tensor = std::find_if(tensors.begin(), tensors.end(),
+                                     [&, &of = shared](const OutputTensor& each) { return each.name == of; });
+    if (tensor == tensors.end()) {
+      throw Error(fmt::format("{} cannot share the storage of {}, which is not written", quote(name), quote(shared)));
+    }
+    put_entry(pickle, name, *tensor, static_cast<std::size_t>(tensor - tensors.begin()));
+  }
+  pickle.op("u.");
+  return pickle.bytes();
+}
+
 }  // namespace
 
 bool looks_like_pth(std::span<const std::byte> bytes) {
@@ -210,7 +325,7 @@ StoredTensors read_pth(std::shared_ptr<const MappedFile> file) {
                               pickle::type_name(archive.document.at(key))));
     }
     if (!is_tensor_name(name->text)) {
-      throw Error(fmt::format("{}: {} is no name for a tensor; the file is damaged", path, quote(name->text)));
+      throw Error(fmt::format("{}: {} is not a name for a tensor; the file is corrupt", path, quote(name->text)));
     }
     if (!is_torch_tensor(value)) {
       throw Error(fmt::format("{}: entry {} is of type {}, expected a tensor; torch.save(model.state_dict(), ...)",
@@ -222,6 +337,19 @@ StoredTensors read_pth(std::shared_ptr<const MappedFile> file) {
   }
   if (tensors.empty()) throw Error(fmt::format("{}: the state dict is empty", path));
   return tensors;
+}
+
+void write_pth(OutputFile& file, const std::vector<OutputTensor>& tensors,
+               const std::vector<std::pair<std::string, std::string>>& tied, std::size_t threads) {
+  ZipFileWriter zip(file);
+  zip.add(fmt::format("{}data.pkl", folder), state_dict_pickle(tensors, tied));
+  zip.add(fmt::format("{}byteorder", folder), "little");
+  for (std::size_t key = 0; key < tensors.size(); ++key) {
+    zip.add(fmt::format("{}data/{}", folder, key), byte_count(tensors[key]),
+            [&](const ZipFileWriter::Write& write) { encode(tensors[key], threads, write); });
+  }
+  zip.add(fmt::format("{}version", folder), "3\n");
+  zip.finish();
 }
 
 }  // namespace minimind

@@ -113,7 +113,7 @@ Layout read_layout(const Document& document, const Value& value, const std::stri
           to_sizes(document, document.at(arguments[3]), "stride", where)};
 }
 
-// Elements from the first to the last that the layout reaches, both included; nothing when that overflows.
+// Elements from the first to the last that the layout reaches, both included; std::nullopt if that overflows.
 std::optional<std::size_t> reach(const Layout& layout) {
   std::size_t last = 0;
   for (std::size_t i = 0; i < layout.shape.size(); ++i) {
@@ -125,7 +125,7 @@ std::optional<std::size_t> reach(const Layout& layout) {
   return last + 1;
 }
 
-// The number of elements, after checking that all lie within the `available` ones of the storage.
+// The number of elements, after checking that all are within the `available` ones of the storage.
 std::size_t checked_element_count(const Layout& layout, std::size_t available, const std::string& where) {
   if (layout.strides.size() != layout.shape.size()) {
     fail(where, fmt::format("has {} sizes and {} strides", layout.shape.size(), layout.strides.size()));
@@ -133,7 +133,7 @@ std::size_t checked_element_count(const Layout& layout, std::size_t available, c
   const auto elements = element_count(layout.shape);
   const auto reached = reach(layout);
   if (!elements || !reached || layout.offset > available || *reached > available - layout.offset) {
-    fail(where, fmt::format("shape {}, strides {} and offset {} pass its storage of {} elements; the file is damaged",
+    fail(where, fmt::format("shape {}, strides {} and offset {} pass its storage of {} elements; the file is corrupt",
                             shape_text(layout.shape), shape_text(layout.strides), layout.offset, available));
   }
   return *elements;
@@ -190,7 +190,7 @@ StorageReference read_storage_reference(const Document& document, PersistentId i
   const auto* found = std::find_if(std::begin(storage_classes), std::end(storage_classes),
                                    [&](const auto& entry) { return entry.first == storage_class->name; });
   if (found == std::end(storage_classes)) {
-    fail(where, fmt::format("{} is no class of storage", quote(storage_class->name)));
+    fail(where, fmt::format("{} is not a class of storage", quote(storage_class->name)));
   }
   StorageReference reference{found->second, key->text, to_size(item(4), "size of a storage", where), std::nullopt};
   if (tuple->items.size() == 6 && !std::holds_alternative<None>(item(5))) {

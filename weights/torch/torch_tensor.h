@@ -31,7 +31,7 @@ struct StorageReference {
   std::optional<View> view;
 };
 
-// Throws Error, beginning with `where`, when `id` is not such a reference.
+// Throws Error, starting with `where`, if `id` is not such a reference.
 StorageReference read_storage_reference(const pickle::Document& document, pickle::PersistentId id,
                                         const std::string& where);
 
@@ -41,7 +41,7 @@ bool is_torch_tensor(const pickle::Value& value);
 // Turns what a pickle says of tensors into tensors.
 class TorchTensorReader {
  public:
-  // All are kept by reference and must outlive the reader, but for `file`, which the tensors keep alive.
+  // All are kept by reference and must outlive the reader, except `file`, which the tensors keep alive.
   TorchTensorReader(const pickle::Document& document, const StorageBytes& storages,
                     std::shared_ptr<const MappedFile> file);
 

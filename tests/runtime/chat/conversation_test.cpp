@@ -488,7 +488,7 @@ TEST(Conversation, NoShiftMakesThatAnError) {
   for (int turn = 0; turn < 20 && message == "no error"; ++turn) {
     message = error_of([&] { chat.ask("message " + std::to_string(turn)); });
   }
-  EXPECT_NE(message.find("--no-shift"), std::string::npos) << message;
+  EXPECT_NE(message.find("let the oldest turns be dropped"), std::string::npos) << message;
   EXPECT_NE(message.find("context of 400"), std::string::npos) << message;
   EXPECT_EQ(chat.conversation.dropped_turns(), 0u);
   EXPECT_EQ(chat.conversation.messages().back().role, Role::assistant);
@@ -508,7 +508,7 @@ TEST(Conversation, AMessageThatDoesNotFitAloneIsAnError) {
   SmallChat chat(Family::v3, 400, plain());
   chat.ask("one");
   const std::string message = error_of([&] { chat.ask(std::string(500, 'x')); });
-  EXPECT_NE(message.find("--ctx-size"), std::string::npos) << message;
+  EXPECT_NE(message.find("use a larger context"), std::string::npos) << message;
   EXPECT_EQ(chat.conversation.turns(), 1u);
   EXPECT_EQ(chat.conversation.dropped_turns(), 0u);
 }

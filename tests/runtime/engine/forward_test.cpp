@@ -9,7 +9,7 @@
 #include "tests/support/golden.h"
 #include "tests/support/tables.h"
 #include "weights/checkpoint/checkpoint.h"
-#include "weights/tensor/quantize.h"
+#include "weights/tensor/block_formats.h"
 #include "weights/tensor/shape.h"
 #include "weights/tensor/stored_numbers.h"
 

@@ -11,6 +11,7 @@
 #include "runtime/engine/pack.h"
 #include "tests/support/tables.h"
 #include "weights/tensor/dtype.h"
+#include "weights/tensor/half.h"
 #include "weights/tensor/stored_tensor.h"
 
 namespace minimind {

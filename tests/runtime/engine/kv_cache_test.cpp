@@ -179,7 +179,7 @@ TEST(KvCache, SaysHowMuchMemoryAnImpossibleContextWouldTake) {
         FAIL() << capacity << " positions were had";
       } catch (const Error& error) {
         EXPECT_NE(std::string(error.what()).find("GB"), std::string::npos);
-        EXPECT_NE(std::string(error.what()).find("--ctx-size"), std::string::npos);
+        EXPECT_NE(std::string(error.what()).find("use a smaller context"), std::string::npos);
       }
     }
   }

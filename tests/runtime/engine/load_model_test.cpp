@@ -67,7 +67,7 @@ TEST(TypeFallbacks, SaysThatBlockTypesWithoutAKernelTakeMoreRoom) {
   }
   EXPECT_EQ(load_model(checkpoint, WeightType::as_stored, 1).type_fallbacks,
             Lines{"2 tensors, from model.layers.0.self_attn.o_proj.weight on, as f32: exact, but larger than q4_k; "
-                  "--type q8_0 or iq4_nl makes them smaller"});
+                  "type q8_0 or iq4_nl makes them smaller"});
   EXPECT_EQ(load_model(checkpoint, WeightType::q8_0, 1).type_fallbacks, Lines{});
 }
 

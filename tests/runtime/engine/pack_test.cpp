@@ -13,7 +13,7 @@
 #include "tests/support/stored.h"
 #include "tests/support/temporary_file.h"
 #include "weights/io/error.h"
-#include "weights/tensor/quantize.h"
+#include "weights/tensor/block_formats.h"
 #include "weights/tensor/stored_numbers.h"
 
 namespace minimind {

@@ -102,7 +102,7 @@ TEST(Sampler, ABiasForAnUnknownTokenOrTwiceIsAUsageError) {
   options.logit_bias = {{3, 1}};
   EXPECT_THROW(Sampler(options, 3), UsageError);
   options.logit_bias = {{1, 1}, {2, 1}, {1, 2}};
-  EXPECT_NE(error_of([&] { check(options); }).find("--logit-bias names token 1 twice"), std::string::npos);
+  EXPECT_NE(error_of([&] { check(options); }).find("the logit bias of token 1 is repeated"), std::string::npos);
   for (const double bad : {std::nan(""), infinity, 1e7}) {
     options.logit_bias = {{1, bad}};
     EXPECT_THROW(check(options), UsageError) << bad;
@@ -171,19 +171,19 @@ TEST(SamplingOptions, NewOnesOutOfRangeAreRefusedByName) {
     EXPECT_TRUE(error_of([&] { check(options); }).starts_with(name)) << error_of([&] { check(options); });
   };
   for (const double bad : {0.0, 1.1, -1.0, std::nan("")}) {
-    refused([&](SamplingOptions& options) { options.typical_p = bad; }, "--typical-p is ");
+    refused([&](SamplingOptions& options) { options.typical_p = bad; }, "typical-p is ");
   }
   for (const double bad : {-1.0, infinity, std::nan("")}) {
-    refused([&](SamplingOptions& options) { options.dry.multiplier = bad; }, "--dry-multiplier is ");
+    refused([&](SamplingOptions& options) { options.dry.multiplier = bad; }, "dry-multiplier is ");
   }
   for (const double bad : {0.5, infinity, std::nan("")}) {
-    refused([&](SamplingOptions& options) { options.dry.base = bad; }, "--dry-base is ");
+    refused([&](SamplingOptions& options) { options.dry.base = bad; }, "dry-base is ");
   }
   refused(
       [](SamplingOptions& options) {
         options.dry.sequence_breakers = {"a", ""};
       },
-      "--dry-sequence-breaker is empty");
+      "a sequence breaker of DRY is empty");
 }
 
 }  // namespace

@@ -352,12 +352,12 @@ TEST(SamplingOptions, OutOfRangeAreRefusedByTheNameOfTheOption) {
     std::vector<double> bad, good;
   };
   const Case cases[] = {
-      {&SamplingOptions::temperature, "--temperature", {-0.1, nan, infinity, -infinity}, {0, 0.01, 2}},
-      {&SamplingOptions::top_p, "--top-p", {0, -0.1, 1.01, nan, infinity}, {0.01, 1}},
-      {&SamplingOptions::min_p, "--min-p", {-0.1, 1.01, nan, infinity}, {0, 0.5, 1}},
-      {&SamplingOptions::repeat_penalty, "--repeat-penalty", {0, -1, nan, infinity}, {0.5, 1, 2}},
-      {&SamplingOptions::presence_penalty, "--presence-penalty", {nan, infinity}, {-2, 0, 2}},
-      {&SamplingOptions::frequency_penalty, "--frequency-penalty", {nan, -infinity}, {-2, 0, 2}},
+      {&SamplingOptions::temperature, "temperature", {-0.1, nan, infinity, -infinity}, {0, 0.01, 2}},
+      {&SamplingOptions::top_p, "top-p", {0, -0.1, 1.01, nan, infinity}, {0.01, 1}},
+      {&SamplingOptions::min_p, "min-p", {-0.1, 1.01, nan, infinity}, {0, 0.5, 1}},
+      {&SamplingOptions::repeat_penalty, "repeat-penalty", {0, -1, nan, infinity}, {0.5, 1, 2}},
+      {&SamplingOptions::presence_penalty, "presence-penalty", {nan, infinity}, {-2, 0, 2}},
+      {&SamplingOptions::frequency_penalty, "frequency-penalty", {nan, -infinity}, {-2, 0, 2}},
   };
   for (const Case& c : cases) {
     for (const double value : c.bad) {

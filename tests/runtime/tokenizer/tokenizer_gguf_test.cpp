@@ -237,7 +237,7 @@ TEST(TokenizerGguf, RefusesToWriteAMergeThatHoldsASpace) {
 }
 
 TEST(TokenizerGguf, RefusesOtherTokenizersByNameWithTheWayOut) {
-  const std::string way_out = "; give the model's tokenizer.json with --tokenizer";
+  const std::string way_out = "; use the model's tokenizer.json";
   EXPECT_EQ(error_after([](GgufMetadata& metadata) { metadata.set_string("tokenizer.ggml.model", "llama"); }),
             "model.gguf: tokenizer.ggml.model: found 'llama', expected 'gpt2', which is byte-level BPE: no other is "
             "supported" +
@@ -285,8 +285,8 @@ TEST(TokenizerGguf, AnAddedStartTokenNeedsAName) {
   metadata.set_bool("tokenizer.ggml.add_bos_token", true);
   EXPECT_EQ(
       error_of([&] { read_tokenizer_gguf(metadata, "model.gguf"); }),
-      "model.gguf: tokenizer.ggml.add_bos_token: found true, expected false, for the file names no such token; give "
-      "the model's tokenizer.json with --tokenizer");
+      "model.gguf: tokenizer.ggml.add_bos_token: found true, expected false, for the file names no such token; use "
+      "the model's tokenizer.json");
 }
 
 // Metadata with the keys of the plain tokenizer except `left_out`.
@@ -303,12 +303,12 @@ TEST(TokenizerGguf, RefusesMissingKeys) {
   EXPECT_TRUE(
       error_without("tokenizer.ggml.pre").starts_with("model.gguf: tokenizer.ggml.pre: found nothing, expected"));
   EXPECT_EQ(error_without("tokenizer.ggml.tokens"),
-            "model.gguf: tokenizer.ggml.tokens: found nothing, expected an array of strings; give the model's "
-            "tokenizer.json with --tokenizer");
+            "model.gguf: tokenizer.ggml.tokens: found nothing, expected an array of strings; use the model's "
+            "tokenizer.json");
   EXPECT_EQ(
       error_without("tokenizer.ggml.token_type"),
       "model.gguf: tokenizer.ggml.token_type: found 0 types, expected one for each of the 262 tokens, which tells "
-      "the special ones; give the model's tokenizer.json with --tokenizer");
+      "the special ones; use the model's tokenizer.json");
   EXPECT_TRUE(error_without("tokenizer.ggml.merges").starts_with("model.gguf: tokenizer.ggml.merges: found nothing,"));
   for (const std::string optional : {"tokenizer.ggml.bos_token_id", "tokenizer.ggml.add_bos_token",
                                      "tokenizer.ggml.add_space_prefix", "tokenizer.ggml.eot_token_id"}) {
@@ -435,9 +435,7 @@ TEST(TokenizerGguf, AGgufWithoutATokenizerHasItBesideIt) {
   EXPECT_EQ(find_tokenizer(none), beside);
   EXPECT_EQ(find_tokenizer(absent), beside);
   EXPECT_EQ(error_of([&] { load_tokenizer(absent); }),
-            absent +
-                ": tokenizer.ggml.model: found nothing, expected a tokenizer; give the model's tokenizer.json with "
-                "--tokenizer");
+            absent + ": tokenizer.ggml.model: found nothing, expected a tokenizer; use the model's tokenizer.json");
 }
 
 TEST(TokenizerGguf, OfAnotherKindIsRefusedWhereItIsNeededAndDoneWithoutWhereNot) {

@@ -257,7 +257,8 @@ TEST_F(Convert, SaysThatOnlyMinimindReadsWhatNoOtherArchitectureComputes) {
 TEST_F(Convert, NamesTheTensorsThatTheTypeCannotHold) {
   const GoldenCase golden = load_golden("v3-odd");
   const Outcome outcome = convert(golden.model_path, path("model.gguf"), "--type q4_0");
-  EXPECT_NE(outcome.err.find("blk.0.ffn_down.weight as f16: its 53 columns are no multiple of 32"), std::string::npos)
+  EXPECT_NE(outcome.err.find("blk.0.ffn_down.weight as f16: its 53 columns are not a multiple of 32"),
+            std::string::npos)
       << outcome.err;
 }
 

@@ -8,6 +8,7 @@
 
 #include "tests/support/golden.h"
 #include "tests/support/stored.h"
+#include "tools/options/setting_options.h"
 
 namespace minimind {
 namespace {
@@ -51,7 +52,7 @@ TEST(ConfigFields, OfEveryCaseSayWhereTheyCameFrom) {
     const Checkpoint checkpoint = open_golden(name);
     for (const ConfigField& field : config_fields(checkpoint)) {
       EXPECT_FALSE(field.source.empty()) << name << ": " << field.name;
-      EXPECT_EQ(field.source, checkpoint.sources.at(field.name)) << name << ": " << field.name;
+      EXPECT_EQ(field.source, source_text(field.name, checkpoint.sources.at(field.name))) << name << ": " << field.name;
     }
   }
 }

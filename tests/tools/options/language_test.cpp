@@ -218,15 +218,15 @@ TEST(Chinese, HasEachTextOnceWithTheSamePlaceholders) {
 }
 
 TEST(Language, SentencesFromBelowAreTranslatedPartByPart) {
-  EXPECT_EQ(translated_sentence("a.weight as f16: its 53 columns are no multiple of 32"),
-            "a.weight as f16: its 53 columns are no multiple of 32");
+  EXPECT_EQ(translated_sentence("a.weight as f16: its 53 columns are not a multiple of 32"),
+            "a.weight as f16: its 53 columns are not a multiple of 32");
   set_language(Language::chinese);
   EXPECT_EQ(translated_sentence("what v3 uses"), "v3 的惯用值");
-  EXPECT_EQ(translated_sentence("a.weight as f16: its 53 columns are no multiple of 32"),
+  EXPECT_EQ(translated_sentence("a.weight as f16: its 53 columns are not a multiple of 32"),
             "a.weight 存为 f16：其 53 列不是 32 的倍数");
-  EXPECT_EQ(translated_sentence("2 tensors, from a.b on, as f32: exact, but larger than q4_k; --type q8_0 or iq4_nl "
+  EXPECT_EQ(translated_sentence("2 tensors, from a.b on, as f32: exact, but larger than q4_k; type q8_0 or iq4_nl "
                                 "makes them smaller"),
-            "从 a.b 起的 2 个张量存为 f32：精确，但比 q4_k 大；用 --type q8_0 或 iq4_nl 可缩小");
+            "从 a.b 起的 2 个张量存为 f32：精确，但比 q4_k 大；用类型 q8_0 或 iq4_nl 可缩小");
   EXPECT_EQ(translated_sentence("nobody says this"), "nobody says this");
   set_language(Language::english);
 }

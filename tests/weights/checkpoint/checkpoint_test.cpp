@@ -215,7 +215,7 @@ TEST(Checkpoint, AConfigThatIsGivenReplacesTheOneBesideIt) {
   options.config_path = folder.write("mine.json", R"({"rope_theta": 4e5})");
   const Checkpoint checkpoint = open_checkpoint(model, options);
   EXPECT_EQ(checkpoint.config.rope_theta, 4e5);
-  EXPECT_EQ(checkpoint.sources.at("rope_theta"), *options.config_path);
+  EXPECT_EQ(checkpoint.sources.at("rope_theta").detail, *options.config_path);
   options.config_path = folder.path() + "/missing.json";
   expect_in(open_error(model, options), {"missing.json"});
 }

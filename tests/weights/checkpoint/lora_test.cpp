@@ -12,6 +12,7 @@
 #include "tests/support/temporary_folder.h"
 #include "weights/checkpoint/checkpoint.h"
 #include "weights/model/tensor_names.h"
+#include "weights/tensor/half.h"
 
 namespace minimind {
 namespace {
@@ -73,7 +74,7 @@ TEST(LoraArgument, AScaleMustBeAFiniteNumber) {
        {"a.pth:", "a.pth:inf", "a.pth:nan", "a.pth:-inf", "a.pth:1e999", "a.pth:0.5x", "a.pth:1,5", "a.pth:0x10"}) {
     EXPECT_THROW(parse_lora_argument(argument), UsageError) << argument;
     const std::string error = error_of([&] { parse_lora_argument(argument); });
-    EXPECT_NE(error.find("--lora"), std::string::npos) << error;
+    EXPECT_NE(error.find("its scale is"), std::string::npos) << error;
     EXPECT_NE(error.find(argument), std::string::npos) << error;
   }
 }
@@ -173,7 +174,7 @@ TEST(Lora, ShapesThatDoNotFitAreShown) {
       EXPECT_NE(error.find(shown), std::string::npos) << error;
     }
   }
-  // a norm is no matrix
+  // a norm is not a matrix
   EXPECT_NE(add_error({{part("model.norm", 'A'), counting_tensor({2, 8})},
                        {part("model.norm", 'B'), counting_tensor({8, 2})}})
                 .find("[8]"),
@@ -184,7 +185,7 @@ TEST(Lora, AnythingElseInTheFileIsRefused) {
   StoredTensors lora = lora_for(q_proj);
   lora.emplace("model.norm.weight", counting_tensor({8}));
   EXPECT_NE(add_error(lora).find("'model.norm.weight'"), std::string::npos);
-  EXPECT_NE(add_error(model()).find("full checkpoint to --model"), std::string::npos);
+  EXPECT_NE(add_error(model()).find("load a full checkpoint as the model"), std::string::npos);
   EXPECT_NE(add_error({{part(q_proj, 'A'), counting_tensor({16})}, {part(q_proj, 'B'), counting_tensor({8, 2})}})
                 .find(part(q_proj, 'A')),
             std::string::npos);

@@ -12,7 +12,7 @@
 #include "weights/export/state_dict.h"
 #include "weights/gguf/writer.h"
 #include "weights/tensor/tensor_rows.h"
-#include "weights/torch/write_pth.h"
+#include "weights/torch/pth.h"
 
 namespace minimind {
 namespace {
@@ -178,7 +178,7 @@ TEST(GgufExport, NamesTheTensorThatTheTypeCannotHold) {
   const GgufExport model = export_gguf(open_checkpoint(golden.model_path, options_of(golden)),
                                        {.matrices = DType::q8_0, .embedding = {}}, "test", 1);
   ASSERT_FALSE(model.exceptions.empty());
-  EXPECT_EQ(model.exceptions.front(), "token_embd.weight as f16: its 36 columns are no multiple of 32");
+  EXPECT_EQ(model.exceptions.front(), "token_embd.weight as f16: its 36 columns are not a multiple of 32");
 }
 
 // Rows 0, 1, 2, ... of two heads of six.

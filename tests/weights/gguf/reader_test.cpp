@@ -35,7 +35,7 @@ void expect_error(const GgufBytes& file, std::string_view part) {
   expect_error(file.bytes(), part);
 }
 
-// Keys of several types and two tensors, to be damaged.
+// Keys of several types and two tensors, to be corrupt.
 GgufBytes small_file() {
   GgufBytes file;
   file.key("general.architecture", 8, gguf_text("llama")).array("a.b", 4, 2, "12345678");
@@ -79,8 +79,8 @@ TEST(Gguf, BigEndianFilesAreRefusedByName) {
 TEST(Gguf, FilesOfAnotherMagicAreRefused) {
   GgufBytes file = small_file();
   file.magic = "GGML";
-  expect_error(file, "does not begin with 'GGUF'");
-  expect_error("GG"s, "does not begin with 'GGUF'");
+  expect_error(file, "does not start with 'GGUF'");
+  expect_error("GG"s, "does not start with 'GGUF'");
 }
 
 TEST(Gguf, FilesWithoutTensorsHaveOnlyMetadata) {
@@ -149,13 +149,13 @@ TEST(Gguf, BooleansOtherThan0And1AreRefused) {
 
 TEST(Gguf, KeysThatAreEmptyOrThereTwiceAreRefused) {
   expect_error(GgufBytes().key("", 4, "1234"), "key 1 of 1 is empty");
-  expect_error(GgufBytes().key("k", 4, "1234").key("k", 7, "\x01"), "key 'k' is there twice");
+  expect_error(GgufBytes().key("k", 4, "1234").key("k", 7, "\x01"), "key 'k' is repeated");
 }
 
 TEST(Gguf, NamesOfTensorsMustBePrintableAndDifferent) {
-  expect_error(GgufBytes().tensor({.name = ""}), "'' is no name for a tensor");
-  expect_error(GgufBytes().tensor({.name = "a\nb"}), "'a\\x0ab' is no name for a tensor");
-  expect_error(GgufBytes().tensor({.name = "\xff"}), "'\\xff' is no name for a tensor");
+  expect_error(GgufBytes().tensor({.name = ""}), "'' is not a name for a tensor");
+  expect_error(GgufBytes().tensor({.name = "a\nb"}), "'a\\x0ab' is not a name for a tensor");
+  expect_error(GgufBytes().tensor({.name = "\xff"}), "'\\xff' is not a name for a tensor");
   expect_error(GgufBytes().tensor({}).tensor({}), "two tensors are called 'w'");
 }
 
@@ -202,9 +202,9 @@ TEST(Gguf, ShapesThatGgmlCannotHaveAreRefused) {
 
 TEST(Gguf, RowsThatAreNoWholeNumberOfBlocksAreRefused) {
   expect_error(GgufBytes().tensor({.sizes = {16, 2}, .type = 8, .data = std::string(34, 'x')}),
-               "tensor 'w' of type Q8_0 and shape [2, 16] has rows that are no whole number of 32");
-  expect_error(GgufBytes().tensor({.sizes = {}, .type = 8}), "rows that are no whole number of 32");
-  expect_error(GgufBytes().tensor({.sizes = {128}, .type = 14}), "rows that are no whole number of 256");
+               "tensor 'w' of type Q8_0 and shape [2, 16] has rows that are not a whole number of 32");
+  expect_error(GgufBytes().tensor({.sizes = {}, .type = 8}), "rows that are not a whole number of 32");
+  expect_error(GgufBytes().tensor({.sizes = {128}, .type = 14}), "rows that are not a whole number of 256");
 }
 
 TEST(Gguf, TypesOfTensorsThatAreNotReadAreRefusedByName) {
@@ -221,7 +221,7 @@ TEST(Gguf, TypesOfTensorsThatAreNotReadAreRefusedByName) {
 
 TEST(Gguf, OffsetsThatDoNotFillTheDataAreRefused) {
   expect_error(GgufBytes().tensor({.offset = 16}),
-               "tensor 'w' begins at byte 16 of the data, expected a multiple of 32");
+               "tensor 'w' starts at byte 16 of the data, expected a multiple of 32");
   expect_error(GgufBytes().tensor({.offset = 32}), "expected 0: it leaves a hole");
   expect_error(GgufBytes().tensor({.offset = UINT64_MAX - 31}), "it leaves a hole");
   expect_error(GgufBytes().tensor({}).tensor({.name = "v", .offset = 0}), "it overlaps another");

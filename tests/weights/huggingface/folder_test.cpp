@@ -124,7 +124,7 @@ TEST(HfFolder, AShardMustBeAPlainFileName) {
                             Json("."), Json(""), Json(3), Json(nullptr), Json(std::string("1.safetensors\0", 14))}) {
     const TemporaryFolder folder;
     write_shards(folder, {{"a", shard}});
-    expect_in(folder_error(folder), {"weight_map", "'a'", "name of a file beside it"});
+    expect_in(folder_error(folder), {"weight_map.a is ", "expected "});
   }
 }
 
@@ -132,7 +132,7 @@ TEST(HfFolder, AnIndexThatIsNoneIsRefused) {
   for (const char* index : {"{", "[]", "{}", R"({"weight_map": []})", R"({"weight_map": null})", "null"}) {
     const TemporaryFolder folder;
     folder.write("model.safetensors.index.json", index);
-    expect_in(folder_error(folder), {"model.safetensors.index.json", "weight_map"});
+    expect_in(folder_error(folder), {"model.safetensors.index.json: ", "JSON"});
   }
 }
 

@@ -3,11 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstring>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "tests/support/little_endian.h"
+#include "tests/support/stored.h"
 #include "tests/support/temporary_file.h"
+#include "tests/support/written_file.h"
 #include "weights/io/error.h"
 
 namespace minimind {
@@ -87,11 +91,11 @@ TEST(Safetensors, OtherElementTypesAreRefusedByName) {
 }
 
 TEST(Safetensors, HeadersThatDoNotFitAreRefused) {
-  expect_error("1234567", "8 bytes are wanted");
+  expect_error("1234567", "8 bytes are expected");
   expect_error(little_endian(std::uint64_t{1} << 62) + "{}", "more than 33554432");
-  expect_error(little_endian(std::uint64_t{100}) + "{}", "100 bytes are wanted");
-  expect_error(file_of(""), "does not begin with '{'");
-  expect_error(file_of(" {}"), "does not begin with '{'");
+  expect_error(little_endian(std::uint64_t{100}) + "{}", "100 bytes are expected");
+  expect_error(file_of(""), "does not start with '{'");
+  expect_error(file_of(" {}"), "does not start with '{'");
   expect_error(file_of("{}"), "has no tensors");
 }
 
@@ -104,7 +108,7 @@ TEST(Safetensors, HeadersThatAreNoJsonAreRefused) {
 }
 
 TEST(Safetensors, DeepNestingIsRefusedWithoutRecursion) {
-  expect_error(file_of(std::string(200'000, '[')), "does not begin with '{'");
+  expect_error(file_of(std::string(200'000, '[')), "does not start with '{'");
   expect_error(file_of("{\"a\":" + std::string(200'000, '[')), "nested deeper");
   std::string objects;
   for (int i = 0; i < 200'000; ++i) objects += "{\"a\":";
@@ -130,10 +134,12 @@ TEST(Safetensors, EntriesThatAreNotWhatTheFormatDemandsAreRefused) {
   expect_error(file_of(R"({"w":{"dtype":"F32","shape":[],"data_offsets":[0,4],"x":0}})", "1234"),
                "is not described by");
   expect_error(file_of(R"({"w":{"dtype":"F32","shape":[],"offsets":[0,4]}})", "1234"), "data_offsets is missing");
-  expect_error(file_of(R"({"w":{"dtype":5,"shape":[],"data_offsets":[0,4]}})", "1234"), "dtype is missing or is not");
+  expect_error(file_of(R"({"w":{"dtype":5,"shape":[],"data_offsets":[0,4]}})", "1234"),
+               "tensor 'w'.dtype is 5, expected a string");
   expect_error(file_of(R"({"w":{"dtype":"F32","shape":{},"data_offsets":[0,4]}})", "1234"),
-               "shape is missing or is not");
-  expect_error(file_of(R"({"w":{"dtype":"F32","shape":[],"data_offsets":[0,4,8]}})", "1234"), "has 3 data_offsets");
+               "tensor 'w'.shape is {}, expected an array");
+  expect_error(file_of(R"({"w":{"dtype":"F32","shape":[],"data_offsets":[0,4,8]}})", "1234"),
+               "data_offsets is [0,4,8], expected 2");
   expect_error(file_of(R"({"__metadata__":{"a":1}})"), "__metadata__");
   expect_error(file_of(R"({"__metadata__":[]})"), "__metadata__");
 }
@@ -145,7 +151,7 @@ TEST(Safetensors, SizesThatAreNoWholeNumbersAreRefused) {
     EXPECT_NE(error_of([&] { read(file_of("{" + entry("w", "U8", "[1]", "[0,"s + size + "]") + "}", "1")); }), "")
         << size;
   }
-  expect_error(file_of("{" + entry("w", "U8", "[-4]", "[0,1]") + "}", "1"), "shape has '-4'");
+  expect_error(file_of("{" + entry("w", "U8", "[-4]", "[0,1]") + "}", "1"), "shape is [-4]");
 }
 
 TEST(Safetensors, ShapesThatDoNotFitTheirOffsetsAreRefused) {
@@ -172,8 +178,8 @@ TEST(Safetensors, DataThatIsNotCoveredExactlyIsRefused) {
 }
 
 TEST(Safetensors, NamesThatCouldNotBePrintedAreRefused) {
-  expect_error(file_of("{" + entry("a\\nb", "U8", "[1]", "[0,1]") + "}", "1"), "'a\\x0ab' is no name for a tensor");
-  expect_error(file_of("{" + entry("", "U8", "[1]", "[0,1]") + "}", "1"), "is no name for a tensor");
+  expect_error(file_of("{" + entry("a\\nb", "U8", "[1]", "[0,1]") + "}", "1"), "'a\\x0ab' is not a name for a tensor");
+  expect_error(file_of("{" + entry("", "U8", "[1]", "[0,1]") + "}", "1"), "is not a name for a tensor");
 }
 
 TEST(Safetensors, EveryTruncationIsRefused) {
@@ -191,6 +197,40 @@ TEST(GoldenSafetensors, HasTheTensorsOfItsShard) {
   const StoredTensors tensors = read_safetensors(file);
   ASSERT_TRUE(tensors.contains("model.embed_tokens.weight"));
   EXPECT_EQ(tensors.at("model.embed_tokens.weight").shape.size(), 2u);
+}
+
+std::shared_ptr<const MappedFile> written(const std::vector<OutputTensor>& tensors) {
+  return written_file([&](OutputFile& file) { write_safetensors(file, tensors, 2); });
+}
+
+std::string header_of(const MappedFile& file) {
+  std::uint64_t size = 0;
+  std::memcpy(&size, file.bytes().data(), sizeof size);
+  return as_string(file.bytes().subspan(sizeof size, size));
+}
+
+TEST(WriteSafetensors, IsReadBackAsItWas) {
+  const StoredTensors tensors = tensors_of_all_float_types();
+  expect_same(read_safetensors(written(unchanged(tensors))), tensors);
+}
+
+TEST(WriteSafetensors, SaysThatItsTensorsArePyTorchsAndAlignsThem) {
+  const StoredTensors tensors = tensors_of_all_float_types();
+  const auto file = written(unchanged(tensors));
+  const std::string text = header_of(*file);
+  EXPECT_EQ(text.size() % 8, 0u);
+  const auto header = nlohmann::json::parse(text);
+  EXPECT_EQ(header.at("__metadata__"), nlohmann::json({{"format", "pt"}}));
+  for (const auto& [name, tensor] : tensors) {
+    EXPECT_EQ(header.at(name).at("data_offsets").at(0).get<std::size_t>() % size_of(tensor.dtype), 0u) << name;
+  }
+}
+
+TEST(WriteSafetensors, RefusesTypesThatItHasNoNameFor) {
+  const StoredTensor source = zeros({32});
+  const OutputTensor tensor{.name = "w", .dtype = DType::q8_0, .shape = {32}, .sources = {&source}};
+  EXPECT_EQ(error_of([&] { written({tensor}); }),
+            "tensor 'w' cannot be written to a .safetensors file as q8_0, expected f32, f16 or bf16");
 }
 
 }  // namespace

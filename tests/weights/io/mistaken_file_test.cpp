@@ -1,4 +1,4 @@
-// What people name in place of a model, and what they are told.
+// What people name instead of a model, and what they are told.
 
 #include "weights/io/mistaken_file.h"
 

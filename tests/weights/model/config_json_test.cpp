@@ -17,7 +17,7 @@ StatedConfig parse(const std::string& text) {
   return parse_config_json(text, "config.json");
 }
 
-// What is said about `text`; always one line that begins with the source.
+// What is said about `text`; always one line that starts with the source.
 std::string parse_error(const std::string& text) {
   const std::string error = error_of([&] { parse(text); });
   EXPECT_TRUE(error.starts_with("config.json: ")) << text.substr(0, 200) << " gives: " << error;
@@ -349,7 +349,7 @@ TEST(StatedConfig, SettingsThatChangeTheComputationAreRefusedByName) {
   EXPECT_NO_THROW(parse(R"({"use_sliding_window": false, "partial_rotary_factor": 1.0, "scoring_func": "softmax"})"));
 }
 
-// transformers 5 moved it there, beside rope_theta.
+// transformers 5 moved it there, next to rope_theta.
 TEST(StatedConfig, PartialRotaryFactorIsRefusedInTheRopeParametersToo) {
   expect_error(R"({"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.5}})",
                {"partial_rotary_factor", "0.5"});

@@ -29,7 +29,8 @@ TEST(InferMoe, ExpertsPerTokenAreTwoInV1AndV2AndOneInV3) {
   EXPECT_EQ(infer(mixture(v2_by_habit(), 4, 1).tensors()).config.num_experts_per_tok, 2u);
   const auto [config, sources] = infer(mixture({}, 4, 0).tensors());
   EXPECT_EQ(config.num_experts_per_tok, 1u);
-  EXPECT_EQ(sources.at("num_experts_per_tok"), "assumed: what v3 uses");
+  EXPECT_EQ(sources.at("num_experts_per_tok").kind, ConfigSource::Kind::assumed);
+  EXPECT_EQ(sources.at("num_experts_per_tok").detail, "what v3 uses");
 }
 
 TEST(InferMoe, ExpertsPerTokenCanBeGivenByConfigOrFlagAndTheFlagWins) {
@@ -39,19 +40,17 @@ TEST(InferMoe, ExpertsPerTokenCanBeGivenByConfigOrFlagAndTheFlagWins) {
   overrides.experts_per_token = 2;
   const auto [config, sources] = infer(tensors, R"({"num_experts_per_tok": 3})", overrides);
   EXPECT_EQ(config.num_experts_per_tok, 2u);
-  EXPECT_EQ(sources.at("num_experts_per_tok"), "--experts-per-token");
+  EXPECT_EQ(sources.at("num_experts_per_tok").kind, ConfigSource::Kind::caller);
   for (const std::size_t bad : {0u, 5u}) {
     overrides.experts_per_token = bad;
-    expect_error({"num_experts_per_tok is " + std::to_string(bad), "--experts-per-token", "1 to 4"}, tensors, "",
-                 overrides);
+    expect_error({"num_experts_per_tok is " + std::to_string(bad), "as requested", "1 to 4"}, tensors, "", overrides);
   }
 }
 
 // transformers' Qwen3MoeConfig has other defaults than MiniMind: 8 experts, not normalised.
 TEST(InferMoe, AQwen3MixtureMustSayItsExpertsPerToken) {
   const StoredTensors tensors = mixture({}, 4, 0).tensors();
-  expect_error({"num_experts_per_tok", "config.json", "--experts-per-token"}, tensors,
-               R"({"model_type": "qwen3_moe"})");
+  expect_error({"num_experts_per_tok", "is missing in config.json"}, tensors, R"({"model_type": "qwen3_moe"})");
   const Config config = infer(tensors, R"({"model_type": "qwen3_moe", "num_experts_per_tok": 2})").config;
   EXPECT_FALSE(config.norm_topk_prob);
   EXPECT_FALSE(normalizes_router(config));

@@ -10,7 +10,7 @@ namespace {
 TEST(InferYarn, YarnIsOffUnlessAskedFor) {
   const auto [config, sources] = infer(SmallModel{}.tensors());
   EXPECT_FALSE(config.rope_scaling);
-  EXPECT_EQ(sources.at("rope_scaling"), "off unless asked for");
+  EXPECT_EQ(sources.at("rope_scaling").detail, "off unless requested");
   EXPECT_FALSE(infer(SmallModel{}.tensors(), R"({"inference_rope_scaling": false})").config.rope_scaling);
 }
 
@@ -24,7 +24,7 @@ TEST(InferYarn, YarnCanBeAskedForByConfigOrFlagAndTheFlagWins) {
   ASSERT_TRUE(config.rope_scaling);
   EXPECT_EQ(config.rope_scaling->kind, RopeScaling::Kind::yarn);
   EXPECT_EQ(config.rope_scaling->factor, 16.0);
-  EXPECT_EQ(sources.at("rope_scaling"), "--rope-scaling");
+  EXPECT_EQ(sources.at("rope_scaling").kind, ConfigSource::Kind::caller);
   overrides.yarn = false;
   EXPECT_FALSE(infer(tensors, on, overrides).config.rope_scaling);
 }
@@ -48,11 +48,11 @@ TEST(InferYarn, MiniMindsYarnHasNoEffectOnAContextNoLongerThanTheOriginal) {
     const auto [config, sources] = infer(SmallModel{}.tensors(), R"({"inference_rope_scaling": true,
         "max_position_embeddings": )" + std::to_string(positions) + "}");
     EXPECT_EQ(config.rope_scaling.has_value(), on) << positions;
-    EXPECT_EQ(sources.at("rope_scaling").find("without effect") != std::string::npos, !on);
+    EXPECT_EQ(sources.at("rope_scaling").detail.find("without effect") != std::string::npos, !on);
   }
 }
 
-TEST(InferYarn, YarnOfTransformersAlwaysHasEffectAndTakesItsContextForTheOriginal) {
+TEST(InferYarn, YarnOfTransformersTakesTheContextAsTheOriginal) {
   const Config config = infer(SmallModel{}.tensors(), R"({"model_type": "qwen3", "max_position_embeddings": 512,
       "rope_scaling": {"rope_type": "yarn", "factor": 4}})")
                             .config;
@@ -64,12 +64,12 @@ TEST(InferYarn, YarnOfTransformersAlwaysHasEffectAndTakesItsContextForTheOrigina
   EXPECT_EQ(silent.rope_scaling->original_max_position_embeddings, 32768.0);
 }
 
-TEST(InferYarn, YarnWantsAThetaAboveOne) {
+TEST(InferYarn, YarnRequiresAThetaAboveOne) {
   expect_error({"rope_theta is 1", "YaRN"}, SmallModel{}.tensors(),
                R"({"rope_theta": 1, "inference_rope_scaling": true})");
 }
 
-TEST(InferYarn, AskedForWhereItHasNoEffectIsAWrongCall) {
+TEST(InferYarn, ARequestWithoutEffectIsAUsageError) {
   ConfigOverrides overrides;
   overrides.yarn = true;
   EXPECT_THROW(infer(SmallModel{}.tensors(), R"({"max_position_embeddings": 2048})", overrides), UsageError);

@@ -1,4 +1,5 @@
 #include "weights/tensor/dtype.h"
+#include "weights/tensor/half.h"
 
 #include <gtest/gtest.h>
 
@@ -83,7 +84,7 @@ TEST(DType, F16InfinitiesAndNansKeepTheirKind) {
   EXPECT_TRUE(is_nan(to_f16(std::bit_cast<float>(0x7F800001u))));  // its payload is lost by truncation
 }
 
-// Between each two neighbouring values of binary16: the middle, and the floats beside it.
+// Between each two neighbouring values of binary16: the middle, and the floats next to it.
 TEST(DType, ToF16RoundsToNearestTiesToEven) {
   for (std::uint16_t bits = 0; bits < 0x7C00; ++bits) {
     const double low = f16_by_definition(bits);

@@ -10,7 +10,8 @@
 
 #include "tests/support/stored.h"
 #include "tests/support/temporary_file.h"
-#include "weights/tensor/quantize.h"
+#include "weights/tensor/block_formats.h"
+#include "weights/tensor/half.h"
 #include "weights/tensor/shape.h"
 #include "weights/tensor/stored_numbers.h"
 
@@ -131,7 +132,7 @@ TEST(OutputTensor, QuantizesRowByRow) {
   }
 }
 
-// 24 and 40 columns are no whole blocks, but 64 are.
+// 24 and 40 columns are not whole blocks, but 64 are.
 TEST(OutputTensor, QuantizesRowsThatAreJoinedFirst) {
   const StoredTensor left = counting_tensor({2, 24}), right = counting_tensor({2, 40}, 100);
   OutputTensor tensor{.name = "t",

@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/stored.h"
 #include "tests/support/temporary_file.h"
 #include "tests/support/torch_archive.h"
+#include "tests/support/written_file.h"
 #include "weights/io/error.h"
 
 namespace minimind {
@@ -172,7 +174,7 @@ TEST(Pth, WhatIsNoStateDictIsRefusedByName) {
 TEST(Pth, NamesThatCouldNotBePrintedAreRefused) {
   const std::string w = tensor({.storage_elements = 2, .shape = {2}, .strides = {1}});
   for (const std::string& name : {""s, "a\nb"s, "\xff"s, "a\0b"s, std::string(5000, 'n')}) {
-    expect_error(torch_zip(dict({text(name), w}), {{"0", ramp(2)}}), "is no name for a tensor");
+    expect_error(torch_zip(dict({text(name), w}), {{"0", ramp(2)}}), "is not a name for a tensor");
   }
 }
 
@@ -246,7 +248,7 @@ TEST(Pth, StoragesDescribedOtherwiseThanByTorchAreRefused) {
                "as torch.save does");
   expect_error(
       with_storage(tuple({text("storage"), global("torch", "float32"), text("0"), text("cpu"), integer(1)}) + "Q"),
-      "'torch.float32' is no class of storage");
+      "'torch.float32' is not a class of storage");
   expect_error(with_storage(tuple({text("storage"), float_storage, text("0"), text("cpu"), integer(-1)}) + "Q"),
                "is -1");
 }
@@ -332,7 +334,7 @@ TEST(LegacyPth, DamagedHeadersAndStoragesAreRefused) {
   const std::string body = dict({text("w"), tensor({.storage_elements = 4, .shape = {4}, .strides = {1}})});
   expect_error(torch_legacy(body, {{"0", ramp(4)}}, {.protocol_version = 1002}), "protocol version is not 1001");
   expect_error(torch_legacy(body, {{"0", ramp(4)}}) + "x", "1 bytes follow the last storage");
-  expect_error(torch_legacy(body, {{"0", ramp(4)}, {"0", ramp(4)}}), "'0' is there twice");
+  expect_error(torch_legacy(body, {{"0", ramp(4)}, {"0", ramp(4)}}), "'0' is repeated");
   expect_error(torch_legacy(body, {{"1", ramp(4)}}), "storage '1' belongs to no tensor");
   expect_error(torch_legacy(body, {{"0", ramp(3)}}), "should be 4 elements");
   expect_error(torch_legacy(body, {}), "storage '0' is not in the file");
@@ -372,6 +374,44 @@ TEST(GoldenPth, HasTheTensorsOfTheModel) {
       EXPECT_NE(tensor.mapping, nullptr) << name << " " << tensor_name;
     }
   }
+}
+
+using Tied = std::vector<std::pair<std::string, std::string>>;
+
+std::shared_ptr<const MappedFile> written(const std::vector<OutputTensor>& tensors, const Tied& tied = {}) {
+  return written_file([&](OutputFile& file) { write_pth(file, tensors, tied, 2); });
+}
+
+TEST(WritePth, IsReadBackAsItWas) {
+  const StoredTensors tensors = tensors_of_all_float_types();
+  expect_same(read_pth(written(unchanged(tensors))), tensors);
+}
+
+TEST(WritePth, LetsTiedNamesShareOneStorage) {
+  const StoredTensors tensors = tensors_of_all_float_types();
+  const auto file = written(unchanged(tensors), {{"lm_head.weight", "model.layers.0.weight"}});
+  const StoredTensors read = read_pth(file);
+  ASSERT_EQ(read.size(), tensors.size() + 1);
+  EXPECT_EQ(read.at("lm_head.weight").data.data(), read.at("model.layers.0.weight").data.data());
+  EXPECT_EQ(read.at("lm_head.weight").shape, read.at("model.layers.0.weight").shape);
+}
+
+TEST(WritePth, AlignsTensorsToACacheLine) {
+  for (const auto& [name, tensor] : read_pth(written(unchanged(tensors_of_all_float_types())))) {
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(tensor.data.data()) % 64, 0u) << name;  // the file starts a page
+  }
+}
+
+TEST(WritePth, RefusesBlockTypesAndTiesToNothing) {
+  const StoredTensor source = zeros({32});
+  const OutputTensor blocks{.name = "w", .dtype = DType::q8_0, .shape = {32}, .sources = {&source}};
+  EXPECT_EQ(error_of([&] { written({blocks}); }),
+            "tensor 'w' cannot be written to a .pth file as q8_0, expected f32, f16 or bf16");
+  const OutputTensor plain{.name = "w", .dtype = DType::f32, .shape = {32}, .sources = {&source}};
+  EXPECT_EQ(error_of([&] {
+              written({plain}, {{"head", "embedding"}});
+            }),
+            "'head' cannot share the storage of 'embedding', which is not written");
 }
 
 }  // namespace

@@ -7,10 +7,10 @@
 
 namespace minimind {
 
-// The block formats of GGUF: 32 or 256 numbers of a row share scales. Facts from ggml's ggml-common.h and the `gguf`
+// The block formats of GGUF: 32 or 256 values of a row share scales. Facts from ggml's ggml-common.h and the `gguf`
 // Python package.
 
-// iq4_nl: w = scale * iq4_nl_codes[quant], with quants of 4 bits and one binary16 scale for 32 numbers. The codes lie
+// iq4_nl: w = scale * iq4_nl_codes[quant], with quants of 4 bits and one binary16 scale for 32 values. The codes are
 // closer around 0, where most weights are.
 inline constexpr std::int8_t iq4_nl_codes[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                                  1,    13,   25,  38,  53,  69,  89,  113};
@@ -20,8 +20,14 @@ constexpr bool can_quantize(DType type) {
   return type == DType::q8_0 || type == DType::q4_0 || type == DType::iq4_nl;
 }
 
-// `count` numbers, a multiple of block_shape(type).elements, from blocks as they lie in a GGUF file: any block type,
-// bit for bit as the `gguf` package reads them. Any bytes will do: they may stand for infinities and NaN.
+// For a type that can_quantize: no scale of it exceeds the largest magnitude over this. The least squares of iq4_nl
+// cannot require a scale above largest / 77.
+constexpr float scale_divisor(DType type) {
+  return type == DType::q8_0 ? 127.0f : type == DType::q4_0 ? 8.0f : 64.0f;
+}
+
+// `count` values, a multiple of block_shape(type).elements, from blocks as they are in a GGUF file: any block type,
+// bit for bit as the `gguf` package reads them. Any bytes will do: they may represent infinities and NaN.
 void dequantize(DType type, const std::byte* blocks, std::size_t count, float* out);
 
 // The reverse, for a type that can_quantize. q8_0 and q4_0 are bit for bit what the `gguf` package writes; iq4_nl has

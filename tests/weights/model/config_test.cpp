@@ -1,4 +1,4 @@
-#include "weights/model/yarn_ramp.h"
+#include "weights/model/config.h"
 
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ TEST(YarnRamp, IsUnusualWhereHalfTheHeadCutsItOff) {
   EXPECT_FALSE(has_minimind_yarn_ramp(config));
 }
 
-// A context of 4 tokens: not even the slowest pair turns once, and the end, -1, is before the beginning.
+// A context of 4 tokens: not even the slowest pair turns once, and the end, -1, is before the start.
 TEST(YarnRamp, IsUnusualWhereItWouldFall) {
   Config config = yarn_config(96);
   config.rope_scaling->original_max_position_embeddings = 4;

@@ -1,4 +1,4 @@
-#include "weights/model/yarn_ramp.h"
+#include "weights/model/config.h"
 
 #include <algorithm>
 #include <cmath>
@@ -25,7 +25,7 @@ YarnRamp yarn_ramp(const Config& config) {
   return ramp_that_ends(config, config.rope_scaling->ramp_end);
 }
 
-// Where the ramp's end lies before its beginning, transformers has a ramp that falls.
+// If the ramp's end is before its start, transformers has a ramp that falls.
 bool has_usual_yarn_ramp(const Config& config) {
   const YarnRamp ramp = yarn_ramp(config);
   return ramp.low <= ramp.high && ramp.high == ramp_that_ends(config, RopeScaling::RampEnd::head_dim).high;

@@ -1,4 +1,5 @@
-#include "weights/tensor/quantize.h"
+#include "weights/tensor/block_formats.h"
+#include "weights/tensor/half.h"
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -65,7 +66,7 @@ std::vector<float> dequantized(DType type, const std::vector<std::byte>& blocks)
   return values;
 }
 
-// 32 numbers, those not given 0.
+// 32 values, those not given 0.
 std::vector<float> block_of(std::vector<float> values) {
   values.resize(32);
   return values;
