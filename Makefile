@@ -1,5 +1,5 @@
 # make            build ./minimind
-# make help       what else there is
+# make help       list the targets
 
 VERSION := 0.1.0
 PREFIX ?= /usr/local
@@ -30,9 +30,9 @@ ISA_FLAGS_avx512 := $(ISA_FLAGS_avx2) -mavx512f -mavx512bw -mavx512cd -mavx512dq
 ISA_FLAGS_avx512 += -Wno-uninitialized -Wno-maybe-uninitialized
 ISA_FLAGS_avx512vnni := $(ISA_FLAGS_avx512) -mavx512vnni
 
-# The rooms of the code, as tests/layers.txt states them: a new file needs no line here. A room is compiled as one unit,
-# which includes its .cpp files: to read the headers takes longer than to compile the code. Kernels remain units of
-# their own. The units that take longest come first, so that no core waits for them at the end.
+# The rooms of the code, from tests/layers.txt: a new file needs no line here. Each room is compiled as one unit that includes
+# its .cpp files, because reading the headers takes longer than compiling the code. Each file of kernels is a separate unit.
+# The longest units come first, so that no core waits for them at the end.
 ROOMS := $(shell sed -n 's/^\([a-z][a-z_/]*\):.*/\1/p' tests/layers.txt)
 LONGEST := tools/commands tools/options runtime/jinja tools/chat tools/bench runtime/grammar
 KERNELS := $(ISAS:%=runtime/kernels/%)
@@ -49,18 +49,18 @@ all: minimind
 
 help:
 	@echo 'make                  build ./minimind (needs: $(BUILD_PACKAGES))'
-	@echo 'make demo             install what is missing, build, and let the bundled model write'
-	@echo 'make test             install what is missing, build, and run every test'
+	@echo 'make demo             install missing packages, build, and let the bundled model write a poem'
+	@echo 'make test             install missing packages, build, and run every test'
 	@echo 'make install PREFIX=  install into PREFIX (default $(PREFIX)): bin/minimind and share/minimind'
 	@echo 'make sanitize         run the tests under the address and undefined-behaviour sanitizers'
 	@echo 'make fuzz             fuzz the readers of .pth, safetensors, GGUF and Jinja for FUZZ_SECONDS=60 each (needs clang)'
 	@echo 'make format           format the sources with clang-format'
-	@echo 'make reference        set up PyTorch under build/, write tests/golden anew and test the reference'
-	@echo 'make poet DATA=        set up PyTorch under build/, train the bundled model on the poems in DATA and write weights/demo'
-	@echo 'make bench-peers      set up llama.cpp, ik_llama.cpp and PyTorch under build/ and measure minimind beside them (BENCH_PEERS=options)'
-	@echo 'make clean            remove what was built'
+	@echo 'make reference        set up PyTorch under build/, rewrite tests/golden and test the reference'
+	@echo 'make poet DATA=       set up PyTorch under build/, train the bundled model on the poems in DATA, write weights/demo'
+	@echo 'make bench-peers      set up llama.cpp, ik_llama.cpp and PyTorch under build/ and compare their speed with minimind (BENCH_PEERS=options)'
+	@echo 'make clean            remove build/ and minimind'
 
-# One short line a file; V=1 shows the commands.
+# One short line per file; V=1 shows the commands.
 QUIET := $(if $(V),,@)
 
 minimind $(BUILD)/minimind: $(OBJECTS)
@@ -83,7 +83,7 @@ $(BUILD)/%.o: %.cpp Makefile
 $(ROOM_UNITS:%=$(BUILD)/%.o): $(BUILD)/%.o: $(BUILD)/%.cpp Makefile
 	$(compile)
 
-# Written again only if a file is new or gone.
+# Rewritten only if a file was added or removed.
 $(ROOM_UNITS:%=$(BUILD)/%.cpp): $(BUILD)/%.cpp: FORCE
 	@mkdir -p $(@D)
 	@printf '#include "%s"\n' $(sort $(wildcard $*/*.cpp)) > $@.new
@@ -92,30 +92,30 @@ FORCE:
 
 # Without exceptions, unwinding leaves no weak symbol in the kernels.
 $(KERNELS:%=$(BUILD)/%.o): UNIT_FLAGS = -fno-exceptions $(ISA_FLAGS_$(basename $(notdir $@)))
-# Without -fno-tree-ter GCC 12 computes all products of a block before it adds them up, more than there are registers
-# for: on AVX2, products of q4_0 take 1.4 times as long.
+# Without -fno-tree-ter GCC 12 computes all products of a block before it adds them, which needs more registers than there
+# are.
 $(KERNELS:%=$(BUILD)/%.o): OPTIMIZE := -O3 -fno-tree-ter
 
 # Tests run once after being compiled.
 $(TEST_OBJECTS): OPTIMIZE := -O1
 
-# Conversion of whole models, bit for bit as others do it: a product and a sum stay two roundings.
+# Conversion must give the bits of other programs: a product and a sum stay two roundings.
 $(BUILD)/weights/tensor.o: UNIT_FLAGS = -ffp-contract=off
 $(BUILD)/weights/tensor.o: OPTIMIZE := -O3
 
-# Installs the Debian packages in $(1) that are missing, saying which.
+# Installs the missing Debian packages of $(1) and names them.
 define install_packages
 	@missing=$$(for package in $(1); do dpkg-query -W -f='$${Status}\n' $$package 2>/dev/null | \
 		grep -q '^install ok installed' || printf '%s ' $$package; done); \
 	if [ -n "$$missing" ]; then \
-		echo "Installing the Debian packages that are missing: $$missing"; \
+		echo "Installing missing Debian packages: $$missing"; \
 		root=$$([ "$$(id -u)" = 0 ] || echo sudo); \
 		$$root apt-get update -qq && \
 		$$root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
 	fi
 endef
 
-# A virtual environment for Python in $(1), unless it is there.
+# Creates a virtual environment for Python in $(1), unless it exists.
 define create_venv
 	@python3 -c 'import ensurepip, venv' 2>/dev/null || { echo 'python3-venv is missing: apt install python3-venv'; exit 1; }
 	test -x $(1)/bin/python || python3 -m venv $(1)
@@ -127,7 +127,7 @@ packages:
 test-packages:
 	$(call install_packages,$(BUILD_PACKAGES) $(TEST_PACKAGES))
 
-# A title of the month for each day; the date is the seed, so that the poem can be had again.
+# A title of the month for each day. The date is the seed, so the poem of a day is repeatable.
 TODAY = $(shell date +%Y%m%d)
 TITLE = $(shell awk -v date=$(TODAY) 'NR == substr(date, 5, 2) + 0 { print $$(substr(date, 7) % NF + 1) }' tools/demo/titles.txt)
 demo: packages
@@ -135,9 +135,9 @@ demo: packages
 	@echo
 	./minimind chat -q --seed $(TODAY) -p '写一首七言绝句，题目：$(TITLE)'
 	@echo
-	@echo "Another one: ./minimind chat -p '以“秋夜”为题写一首五言律诗'"
-	@echo "On and on:   ./minimind chat"
-	@echo "What a model of yours is: ./minimind inspect -m out/full_sft_768.pth"
+	@echo "Another poem:   ./minimind chat -p '以“秋夜”为题写一首五言律诗'"
+	@echo "A conversation: ./minimind chat"
+	@echo "Your own model: ./minimind inspect out/full_sft_768.pth"
 
 test: test-packages
 	@$(MAKE) --no-print-directory check
@@ -152,7 +152,7 @@ endif
 	python3 -m unittest discover -q -s tests
 	python3 -m unittest discover -q -s tools/bench_peers
 
-# With the sanitizers' code in between, GCC warns falsely about uninitialised values in the standard library.
+# With sanitizers GCC warns falsely about uninitialised values in the standard library.
 sanitize: test-packages
 	@$(MAKE) --no-print-directory BUILD=build/sanitize OPTIMIZE=-O1 run-tests \
 		SANITIZE='-g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined \
@@ -181,7 +181,7 @@ fuzz: build/fuzz/pth build/fuzz/safetensors build/fuzz/gguf build/fuzz/jinja $(B
 		for i, line in enumerate(open("tests/golden_jinja/cases.jsonl"))]'
 	build/fuzz/jinja -max_len=2000 -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 build/fuzz/jinja_corpus build/fuzz/jinja_seeds
 
-# A reader is compiled with the rooms that it needs.
+# Each fuzz target is compiled with the rooms that it needs.
 .SECONDEXPANSION:
 build/fuzz/%: tests/fuzz/%_fuzz.cpp $$(wildcard $$(addsuffix /*.cpp,$$(FUZZ_$$*)))
 	@mkdir -p build/fuzz/$*_corpus
@@ -204,21 +204,21 @@ reference:
 	build/reference-venv/bin/python tools/reference/write_golden.py
 	build/reference-venv/bin/python -m unittest discover -s tools/reference
 
-# Some two hours; see tools/demo/README.md.
+# Takes about two hours; see tools/demo/README.md.
 poet: minimind
-	@test -n '$(DATA)' || { echo 'make poet DATA=FOLDER, where poems_train.jsonl.xz and poems_val.jsonl.xz are'; exit 1; }
+	@test -n '$(DATA)' || { echo 'DATA is empty, expected the folder of poems_train.jsonl.xz and poems_val.jsonl.xz; make poet DATA=FOLDER'; exit 1; }
 	$(call create_venv,build/poet-venv)
 	build/poet-venv/bin/pip install -q -r tools/demo/requirements.txt
 	build/poet-venv/bin/python tools/demo/train.py --data '$(DATA)' --work build/poet --out weights/demo
 
-# The first time, llama.cpp is compiled for this machine: some minutes. ik_llama.cpp comes compiled, for AVX2.
-# BENCH_PEERS='--models out/full_sft_768.pth --depths 0,1024'; --help lists the options.
+# The first run compiles llama.cpp for this machine, which takes minutes. ik_llama.cpp comes compiled for AVX2.
+# BENCH_PEERS='--models out/full_sft_768.pth --depths 0,1024' are options of bench_peers.py; --help lists them.
 bench-peers: minimind
 	$(call create_venv,build/peers-venv)
 	CMAKE_ARGS=-DGGML_NATIVE=ON build/peers-venv/bin/pip install -q --no-binary llama-cpp-python \
 		-r tools/bench_peers/requirements.txt
 	build/peers-venv/bin/pip install -q --only-binary :all: ik-llama-cpp-python==0.1.5 || \
-		echo 'ik_llama.cpp is not compiled for this Python or machine and is left out'
+		echo 'ik_llama.cpp has no wheel for this Python or machine and is skipped'
 	build/peers-venv/bin/python -m unittest discover -q -s tools/bench_peers
 	build/peers-venv/bin/python tools/bench_peers/bench_peers.py $(BENCH_PEERS)
 
