@@ -37,8 +37,8 @@ ROOMS := $(shell sed -n 's/^\([a-z][a-z_/]*\):.*/\1/p' tests/layers.txt)
 LONGEST := tools/commands tools/options runtime/jinja tools/chat tools/bench runtime/grammar
 KERNELS := $(ISAS:%=runtime/kernels/%)
 UNITS := $(LONGEST) $(KERNELS) runtime/kernels/kernels $(filter-out runtime/kernels $(LONGEST),$(ROOMS))
-ROOM_UNITS := $(filter $(ROOMS),$(UNITS))
-TEST_UNITS := $(patsubst %.cpp,%,$(wildcard $(ROOMS:%=tests/%/*_test.cpp)))
+TEST_UNITS := $(foreach room,$(ROOMS:%=tests/%),$(if $(wildcard $(room)/*.cpp),$(room)))
+ROOM_UNITS := $(filter $(ROOMS),$(UNITS)) $(TEST_UNITS)
 FORMATTED := $(foreach folder,$(ROOMS) $(ROOMS:%=tests/%) tests/support tests/fuzz,$(wildcard $(folder)/*.h $(folder)/*.cpp))
 
 OBJECTS := $(UNITS:%=$(BUILD)/%.o)

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/chat/tool_call.h"
+#include "tests/support/cases.h"
 
 namespace minimind {
 namespace {
@@ -245,7 +246,7 @@ TEST(AnswerParser, CutsAnywhereChangeNothingAndNothingIsLost) {
     return std::uniform_int_distribution<std::size_t>(0, count - 1)(random);
   };
   std::size_t exact = 0;
-  for (int i = 0; i < 20'000; ++i) {
+  for (unsigned i = 0; i < cases(20'000); ++i) {
     std::string text;
     for (std::size_t count = below(12) + 1; count > 0; --count) text += parts[below(parts.size())];
     const ThinkState state = std::array{ThinkState::none, ThinkState::open, ThinkState::closed}[below(3)];
@@ -269,7 +270,7 @@ TEST(AnswerParser, CutsAnywhereChangeNothingAndNothingIsLost) {
     ++exact;
     ASSERT_EQ(shown, text);
   }
-  EXPECT_GT(exact, 1000u);
+  EXPECT_GT(exact, cases(1000));
 }
 
 TEST(ThinkState, IsReadFromTheEndOfThePrompt) {

@@ -12,12 +12,11 @@
 #include <vector>
 
 #include "runtime/kernels/kernels.h"
+#include "tests/support/epsilon.h"
 #include "tests/support/tables.h"
 
 namespace minimind {
 namespace {
-
-constexpr double epsilon = std::numeric_limits<float>::epsilon();
 
 // q, keys and values of a batch behind `before` positions.
 struct TestAttention {

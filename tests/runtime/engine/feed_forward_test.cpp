@@ -12,11 +12,10 @@
 
 #include "runtime/engine/pack.h"
 #include "runtime/kernels/kernels.h"
+#include "tests/support/epsilon.h"
 
 namespace minimind {
 namespace {
-
-constexpr double epsilon = std::numeric_limits<float>::epsilon();
 
 using Rows = std::vector<std::vector<double>>;
 

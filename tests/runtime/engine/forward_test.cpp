@@ -7,6 +7,7 @@
 
 #include "runtime/engine/load_model.h"
 #include "tests/support/golden.h"
+#include "tests/support/golden_model.h"
 #include "tests/support/tables.h"
 #include "weights/checkpoint/checkpoint.h"
 #include "weights/tensor/block_formats.h"
@@ -18,13 +19,6 @@ namespace {
 
 // DESIGN section 4: the worst absolute difference from PyTorch's float32 logits of the same weights.
 constexpr float tolerance = 2e-4f;
-
-Model load(const GoldenCase& golden, WeightType type = WeightType::as_stored) {
-  OpenOptions options;
-  if (golden.yarn) options.overrides.yarn = true;
-  if (golden.lora_path) options.loras.push_back({*golden.lora_path, 1});
-  return load_model(open_checkpoint(golden.model_path, options), type, 1);
-}
 
 // All logits of the tokens, run in batches of at most `batch`.
 std::vector<float> logits_of(const Model& model, const std::vector<std::int32_t>& tokens, std::size_t batch,
@@ -51,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(Forward, EveryGoldenCase, testing::ValuesIn(golden_name
 
 TEST_P(EveryGoldenCase, HasPyTorchsLogitsWithEveryKernelTable) {
   const GoldenCase golden = load_golden(GetParam());
-  const Model model = load(golden);
+  const Model model = load_golden_model(golden);
   for (const kernels::Table* table : tables()) {
     const std::vector<float> logits = logits_of(model, golden.tokens, golden.tokens.size(), *table, 1);
     ASSERT_EQ(logits.size(), golden.logits.size());
@@ -65,7 +59,7 @@ TEST_P(EveryGoldenCase, HasPyTorchsLogitsWithEveryKernelTable) {
 TEST_P(EveryGoldenCase, GivesTheSameBitsInOnePassInChunksAndTokenByToken) {
   const GoldenCase golden = load_golden(GetParam());
   for (const WeightType type : {WeightType::as_stored, WeightType::q8_0, WeightType::q4_0}) {
-    const Model model = load(golden, type);
+    const Model model = load_golden_model(golden, type);
     for (const KvType kv_type : {suitable_kv_type(model), KvType::q8_0}) {
       for (const kernels::Table* table : tables()) {
         const std::vector<float> one_pass = logits_of(model, golden.tokens, golden.tokens.size(), *table, 1, kv_type);
@@ -81,7 +75,7 @@ TEST_P(EveryGoldenCase, GivesTheSameBitsInOnePassInChunksAndTokenByToken) {
 TEST_P(EveryGoldenCase, GivesTheSameBitsWithAnyNumberOfThreads) {
   const GoldenCase golden = load_golden(GetParam());
   for (const WeightType type : {WeightType::as_stored, WeightType::q8_0}) {
-    const Model model = load(golden, type);
+    const Model model = load_golden_model(golden, type);
     for (const KvType kv_type : {suitable_kv_type(model), KvType::q8_0}) {
       for (const std::size_t batch : {1u, 5u}) {
         const std::vector<float> alone = logits_of(model, golden.tokens, batch, kernels::choose(), 1, kv_type);
@@ -98,8 +92,8 @@ TEST_P(EveryGoldenCase, GivesTheSameBitsWithAnyNumberOfThreads) {
 TEST(Forward, WeightsHeldAsF32GiveTheLogitsOfThoseStoredAsF16) {
   const GoldenCase golden = load_golden("v3-dense");
   const auto& table = kernels::choose();
-  EXPECT_EQ(logits_of(load(golden, WeightType::f32), golden.tokens, 4, table, 1),
-            logits_of(load(golden), golden.tokens, 4, table, 1));
+  EXPECT_EQ(logits_of(load_golden_model(golden, WeightType::f32), golden.tokens, 4, table, 1),
+            logits_of(load_golden_model(golden), golden.tokens, 4, table, 1));
 }
 
 double rms_difference(const std::vector<float>& a, const std::vector<float>& b) {
@@ -149,7 +143,7 @@ double spread(const std::vector<float>& logits) {
 TEST_P(EveryGoldenCase, WeightsInBlocksDifferFromF32ArithmeticByTheRoundingOfActivations) {
   const GoldenCase golden = load_golden(GetParam());
   if (golden.yarn || golden.lora_path) GTEST_SKIP() << "as without";
-  if (load(golden).config.num_experts > 0) GTEST_SKIP() << "a mixture";
+  if (load_golden_model(golden).config.num_experts > 0) GTEST_SKIP() << "a mixture";
   for (const DType type : {DType::q8_0, DType::q4_0, DType::iq4_nl}) {
     const QuantizedCheckpoint stored = quantized(golden, type);
     const Model blocks = load_model(stored.checkpoint, WeightType::as_stored, 1);
@@ -166,7 +160,7 @@ TEST_P(EveryGoldenCase, WeightsInBlocksDifferFromF32ArithmeticByTheRoundingOfAct
 // All tables add up the same integers; what they round differently is the sum of the blocks, as with any floats.
 TEST_P(EveryGoldenCase, TablesAgreeOnWeightsInBlocks) {
   const GoldenCase golden = load_golden(GetParam());
-  const Model model = load(golden, WeightType::q8_0);
+  const Model model = load_golden_model(golden, WeightType::q8_0);
   const std::vector<float> best = logits_of(model, golden.tokens, 7, kernels::choose(), 1);
   for (const kernels::Table* table : tables()) {
     // A rounding that falls to the other side moves an activation by a whole step.
@@ -178,7 +172,7 @@ TEST_P(EveryGoldenCase, TablesAgreeOnWeightsInBlocks) {
 // square.
 TEST_P(EveryGoldenCase, KeysAndValuesAsF16MoveTheLogitsByTheirRounding) {
   const GoldenCase golden = load_golden(GetParam());
-  const Model model = load(golden);
+  const Model model = load_golden_model(golden);
   const auto& table = kernels::choose();
   const std::vector<float> exact = logits_of(model, golden.tokens, 7, table, 1);
   const double moved = rms_difference(logits_of(model, golden.tokens, 7, table, 1, KvType::f16), exact);
@@ -190,7 +184,7 @@ TEST_P(EveryGoldenCase, KeysAndValuesAsF16MoveTheLogitsByTheirRounding) {
 // and so are the queries and scores that are multiplied with them: 4 products' inputs in each layer.
 TEST_P(EveryGoldenCase, KeysAndValuesAsQ8_0MoveTheLogitsByTheirRounding) {
   const GoldenCase golden = load_golden(GetParam());
-  const Model model = load(golden);
+  const Model model = load_golden_model(golden);
   if (model.config.num_experts > 0) GTEST_SKIP() << "a mixture, whose router may choose another expert";
   const double bound = 3 * 0.006 * std::sqrt(4.0 * static_cast<double>(model.layers.size()));
   for (const kernels::Table* table : tables()) {
@@ -205,7 +199,7 @@ TEST_P(EveryGoldenCase, KeysAndValuesAsQ8_0MoveTheLogitsByTheirRounding) {
 // such a number may be rounded anew, so that at most all differ as two independent roundings do.
 TEST_P(EveryGoldenCase, TablesAgreeOnKeysAndValuesAsQ8_0) {
   const GoldenCase golden = load_golden(GetParam());
-  const Model model = load(golden);
+  const Model model = load_golden_model(golden);
   const auto logits_with = [&](const kernels::Table& table) {
     return logits_of(model, golden.tokens, 7, table, 1, KvType::q8_0);
   };
@@ -221,10 +215,13 @@ TEST_P(EveryGoldenCase, TablesAgreeOnKeysAndValuesAsQ8_0) {
 TEST(Forward, BlockTypesMoveTheLogitsByTheirPrecision) {
   const GoldenCase golden = load_golden("v3-dense");
   const auto& table = kernels::choose();
-  const std::vector<float> exact = logits_of(load(golden), golden.tokens, 4, table, 1);
-  const double by_q8_0 = rms_difference(logits_of(load(golden, WeightType::q8_0), golden.tokens, 4, table, 1), exact);
-  const double by_q4_0 = rms_difference(logits_of(load(golden, WeightType::q4_0), golden.tokens, 4, table, 1), exact);
-  const double by_iq4 = rms_difference(logits_of(load(golden, WeightType::iq4_nl), golden.tokens, 4, table, 1), exact);
+  const std::vector<float> exact = logits_of(load_golden_model(golden), golden.tokens, 4, table, 1);
+  const double by_q8_0 =
+      rms_difference(logits_of(load_golden_model(golden, WeightType::q8_0), golden.tokens, 4, table, 1), exact);
+  const double by_q4_0 =
+      rms_difference(logits_of(load_golden_model(golden, WeightType::q4_0), golden.tokens, 4, table, 1), exact);
+  const double by_iq4 =
+      rms_difference(logits_of(load_golden_model(golden, WeightType::iq4_nl), golden.tokens, 4, table, 1), exact);
   EXPECT_GT(by_q8_0, 0);
   EXPECT_LT(4 * by_q8_0, by_iq4);
   EXPECT_LT(by_iq4, by_q4_0);
@@ -232,7 +229,7 @@ TEST(Forward, BlockTypesMoveTheLogitsByTheirPrecision) {
 
 TEST(Forward, LastRowsOnlyEqualsTheLastRowsOfAll) {
   const GoldenCase golden = load_golden("v2-dense");
-  const Model model = load(golden);
+  const Model model = load_golden_model(golden);
   const std::vector<float> all = logits_of(model, golden.tokens, golden.tokens.size(), kernels::choose(), 1);
   Context context(model.config, golden.tokens.size());
   Forward forward(model, kernels::choose(), 1, golden.tokens.size(), golden.tokens.size());

@@ -20,30 +20,35 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // As many weights as MiniMind-3 has, which a token reads once: more than the caches hold.
-constexpr std::size_t rows = 26272, cols = 2432;
+constexpr std::size_t large_rows = 26272, large_cols = 2432;
 
 StoredTensor stored_matrix() {
-  auto numbers = std::make_shared<std::vector<std::byte>>(rows * cols * sizeof(F16));
-  for (std::size_t i = 0; i < rows * cols; ++i) {
+  auto numbers = std::make_shared<std::vector<std::byte>>(large_rows * large_cols * sizeof(F16));
+  for (std::size_t i = 0; i < large_rows * large_cols; ++i) {
     const auto bits = static_cast<std::uint16_t>(0x3000 + 37 * i % 0x0800);
     std::memcpy(numbers->data() + i * sizeof bits, &bits, sizeof bits);
   }
-  return {.dtype = DType::f16, .shape = {rows, cols}, .data = *numbers, .file = "test", .mapping = {}, .copy = numbers};
+  return {.dtype = DType::f16,
+          .shape = {large_rows, large_cols},
+          .data = *numbers,
+          .file = "test",
+          .mapping = {},
+          .copy = numbers};
 }
 
 // The shortest time of a product with one token on each table: tables take turns, so that all have the same machine.
 std::map<std::string, double> seconds_by_table(const WeightMatrix& matrix) {
-  const std::vector<float> x(cols, 0.5f);
-  std::vector<float> y(rows);
-  std::vector<kernels::ActivationBlock> blocks(cols / kernels::block_cols);
+  const std::vector<float> x(large_cols, 0.5f);
+  std::vector<float> y(large_rows);
+  std::vector<kernels::ActivationBlock> blocks(large_cols / kernels::block_cols);
   std::map<std::string, double> least;
   for (int round = 0; round < 6; ++round) {
     for (const kernels::Table* table : tables()) {
-      table->quantize(x.data(), cols, blocks.data());
-      const Activations activations{.exact = {x.data(), 1, cols},
-                                    .quantized = {blocks.data(), 1, cols / kernels::block_cols}};
+      table->quantize(x.data(), large_cols, blocks.data());
+      const Activations activations{.exact = {x.data(), 1, large_cols},
+                                    .quantized = {blocks.data(), 1, large_cols / kernels::block_cols}};
       const Clock::time_point start = Clock::now();
-      matmul(*table, matrix, {0, kernels::panel_count(rows)}, activations, {y.data(), 1, rows});
+      matmul(*table, matrix, {0, kernels::panel_count(large_rows)}, activations, {y.data(), 1, large_rows});
       const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
       const auto [entry, is_first] = least.try_emplace(table->name, seconds);
       entry->second = std::min(entry->second, seconds);

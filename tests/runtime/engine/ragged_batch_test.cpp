@@ -6,10 +6,9 @@
 #include <vector>
 
 #include "runtime/engine/forward.h"
-#include "runtime/engine/load_model.h"
 #include "tests/support/golden.h"
+#include "tests/support/golden_model.h"
 #include "tests/support/tables.h"
-#include "weights/checkpoint/checkpoint.h"
 #include "weights/io/error.h"
 
 namespace minimind {
@@ -18,13 +17,6 @@ namespace {
 constexpr std::size_t longest = 24;  // tokens of a text
 constexpr std::size_t texts = 5;
 constexpr std::size_t max_tokens = 40;  // of a batch
-
-Model load(const GoldenCase& golden, WeightType type) {
-  OpenOptions options;
-  if (golden.yarn) options.overrides.yarn = true;
-  if (golden.lora_path) options.loras.push_back({*golden.lora_path, 1});
-  return load_model(open_checkpoint(golden.model_path, options), type, 1);
-}
 
 struct Text {
   std::vector<std::int32_t> tokens;
@@ -101,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(Forward, RaggedBatch, testing::ValuesIn(golden_names())
 
 TEST_P(RaggedBatch, HasTheBitsOfEachTextAlone) {
   const GoldenCase golden = load_golden(GetParam());
-  const Model model = load(golden, WeightType::as_stored);
+  const Model model = load_golden_model(golden, WeightType::as_stored);
   std::uint32_t seed = 0;
   for (const kernels::Table* table : tables()) {
     for (const std::size_t threads : {1u, 2u, 5u}) {
@@ -118,7 +110,7 @@ TEST(RaggedBatches, HasTheBitsOfEachTextAloneInEveryType) {
     std::uint32_t seed = 100;
     for (const WeightType type :
          {WeightType::f32, WeightType::f16, WeightType::bf16, WeightType::q8_0, WeightType::q4_0, WeightType::iq4_nl}) {
-      const Model model = load(golden, type);
+      const Model model = load_golden_model(golden, type);
       for (const kernels::Table* table : tables()) {
         for (const std::size_t threads : {1u, 3u}) {
           expect_logits_of_single_texts(model, *table, threads, KvType::f16, ++seed);
@@ -129,7 +121,7 @@ TEST(RaggedBatches, HasTheBitsOfEachTextAloneInEveryType) {
 }
 
 TEST(RaggedBatches, AppendsTheTokensToTheirContextsOnlyIfAllAreValid) {
-  const Model model = load(load_golden("v3-dense"), WeightType::as_stored);
+  const Model model = load_golden_model(load_golden("v3-dense"), WeightType::as_stored);
   Forward forward(model, kernels::choose(), 1, 8, 8);
   Context first(model.config, 8), second(model.config, 8);
   const std::vector<std::int32_t> good{1, 2, 3}, bad{4, -1};

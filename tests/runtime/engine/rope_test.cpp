@@ -1,4 +1,5 @@
 #include "runtime/engine/rope.h"
+#include "tests/support/epsilon.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +8,6 @@
 
 namespace minimind {
 namespace {
-
-constexpr double epsilon = std::numeric_limits<float>::epsilon();
 
 Config config_of(std::size_t head_dim, double theta) {
   Config config;

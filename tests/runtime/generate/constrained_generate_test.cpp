@@ -12,6 +12,7 @@
 #include "runtime/tokenizer/files.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "tests/runtime/generate/random_schema.h"
+#include "tests/support/cases.h"
 #include "tests/support/temporary_file.h"
 #include "weights/checkpoint/checkpoint.h"
 
@@ -51,8 +52,8 @@ class ConstrainedGenerate : public testing::Test {
   Forward forward_;
 };
 
-TEST_F(ConstrainedGenerate, TwoHundredRandomSchemasGiveValidJson) {
-  for (unsigned seed = 0; seed < 200; ++seed) {
+TEST_F(ConstrainedGenerate, RandomSchemasGiveValidJson) {
+  for (unsigned seed = 0; seed < cases(200); ++seed) {
     const Json schema = RandomSchema(seed).make();
     GenerateOptions with_schema = options(250, json_schema_grammar(schema, "random"));
     with_schema.sampling.seed = seed;

@@ -11,6 +11,7 @@
 #include "runtime/generate/sampler.h"
 #include "runtime/tokenizer/files.h"
 #include "runtime/tokenizer/tokenizer.h"
+#include "tests/support/plain_sampling.h"
 #include "tests/support/temporary_file.h"
 #include "weights/io/error.h"
 
@@ -20,16 +21,6 @@ namespace {
 using Floats = std::vector<float>;
 using Drawn = std::set<std::int32_t>;
 using Allowed = std::vector<std::uint8_t>;
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
-SamplingOptions plain() {
-  SamplingOptions options;
-  options.temperature = 1;
-  options.top_k = 0;
-  options.top_p = 1;
-  return options;
-}
 
 Drawn drawn(const SamplingOptions& options, const Floats& logits, const Allowed& allowed = {},
             const std::vector<std::int32_t>& generated = {}) {
@@ -41,7 +32,7 @@ Drawn drawn(const SamplingOptions& options, const Floats& logits, const Allowed&
 }
 
 TEST(Sampler, DrawsOnlyWhatIsAllowedAndCutsAmongThat) {
-  SamplingOptions options = plain();
+  SamplingOptions options = plain_sampling();
   const Floats logits{9, 1, 1, 1, 0.5f};
   EXPECT_EQ(drawn(options, logits, {0, 1, 0, 1, 1}), (Drawn{1, 3, 4}));
   options.top_k = 2;
@@ -62,23 +53,23 @@ TEST(Sampler, WhatIsAllAllowedIsDrawnAsIfNothingWasSaid) {
 
 TEST(Sampler, WhereNothingIsAllowedItSaysSo) {
   for (const double temperature : {0.0, 1.0}) {
-    SamplingOptions options = plain();
+    SamplingOptions options = plain_sampling();
     options.temperature = temperature;
     EXPECT_NE(error_of([&] { drawn(options, {1, 2}, {0, 0}); }).find("no token is left"), std::string::npos);
-    options.logit_bias = {{0, -infinity}};
+    options.logit_bias = {{0, -HUGE_VAL}};
     EXPECT_NE(error_of([&] { drawn(options, {1, 2}, {1, 0}); }).find("no token is left"), std::string::npos);
   }
 }
 
 TEST(Sampler, ABiasIsAddedBeforeTheTemperature) {
-  SamplingOptions options = plain();
+  SamplingOptions options = plain_sampling();
   options.temperature = 0;
   options.logit_bias = {{1, 1.5}};
   EXPECT_EQ(drawn(options, {1, 0, 0}), (Drawn{1}));
   options.logit_bias = {{1, -0.5}, {2, 0.25}};
   EXPECT_EQ(drawn(options, {0, 0.4f, 0}), (Drawn{2}));
   // (1 + 1) / 0.5 = 4: more likely than 0 by e^4. Were the bias added later, e^3.
-  options = plain();
+  options = plain_sampling();
   options.temperature = 0.5;
   options.logit_bias = {{0, 1}};
   Sampler sampler(options, 2);
@@ -90,20 +81,20 @@ TEST(Sampler, ABiasIsAddedBeforeTheTemperature) {
 }
 
 TEST(Sampler, ABiasOfMinusInfinityBans) {
-  SamplingOptions options = plain();
-  options.logit_bias = {{0, -infinity}};
+  SamplingOptions options = plain_sampling();
+  options.logit_bias = {{0, -HUGE_VAL}};
   EXPECT_EQ(drawn(options, {50, 1, 1}), (Drawn{1, 2}));
   options.temperature = 0;
   EXPECT_EQ(drawn(options, {50, 1, 2}), (Drawn{2}));
 }
 
 TEST(Sampler, ABiasForAnUnknownTokenOrTwiceIsAUsageError) {
-  SamplingOptions options = plain();
+  SamplingOptions options = plain_sampling();
   options.logit_bias = {{3, 1}};
   EXPECT_THROW(Sampler(options, 3), UsageError);
   options.logit_bias = {{1, 1}, {2, 1}, {1, 2}};
   EXPECT_NE(error_of([&] { check(options); }).find("the logit bias of token 1 is repeated"), std::string::npos);
-  for (const double bad : {std::nan(""), infinity, 1e7}) {
+  for (const double bad : {std::nan(""), HUGE_VAL, 1e7}) {
     options.logit_bias = {{1, bad}};
     EXPECT_THROW(check(options), UsageError) << bad;
   }
@@ -113,7 +104,7 @@ TEST(Sampler, ABiasForAnUnknownTokenOrTwiceIsAUsageError) {
 // 1.25 from it.
 TEST(Sampler, TypicalPKeepsWhatIsNearestToTheEntropy) {
   const Floats logits{static_cast<float>(std::log(4)), static_cast<float>(std::log(2)), 0, 0};
-  SamplingOptions options = plain();
+  SamplingOptions options = plain_sampling();
   options.typical_p = 0.2;
   EXPECT_EQ(drawn(options, logits), (Drawn{1}));
   options.typical_p = 0.3;
@@ -128,13 +119,13 @@ TEST(Sampler, TypicalPKeepsWhatIsNearestToTheEntropy) {
 }
 
 TEST(Sampler, TypicalPSurvivesProbabilitiesOfNothing) {
-  SamplingOptions options = plain();
+  SamplingOptions options = plain_sampling();
   options.typical_p = 0.5;
   EXPECT_EQ(drawn(options, {3e38f, -3e38f, 0}), (Drawn{0}));
 }
 
 TEST(Sampler, DryStandsWithThePenaltiesAndSeesThePrompt) {
-  SamplingOptions options = plain();
+  SamplingOptions options = plain_sampling();
   options.temperature = 0;
   options.dry.multiplier = 10;
   options.dry.sequence_breakers = {};
@@ -150,7 +141,7 @@ TEST(Sampler, DryStandsWithThePenaltiesAndSeesThePrompt) {
 TEST(Sampler, DryBreaksAtTheTextsOfTokens) {
   const Tokenizer tokenizer = load_tokenizer(MINIMIND_SOURCE_DIR "/weights/demo");
   const std::vector<std::int32_t> ids = tokenizer.encode("山水\n山水");
-  SamplingOptions options = plain();
+  SamplingOptions options = plain_sampling();
   options.temperature = 0;
   options.dry.multiplier = 10;
   options.dry.allowed_length = 1;
@@ -173,10 +164,10 @@ TEST(SamplingOptions, NewOnesOutOfRangeAreRefusedByName) {
   for (const double bad : {0.0, 1.1, -1.0, std::nan("")}) {
     refused([&](SamplingOptions& options) { options.typical_p = bad; }, "typical-p is ");
   }
-  for (const double bad : {-1.0, infinity, std::nan("")}) {
+  for (const double bad : {-1.0, HUGE_VAL, std::nan("")}) {
     refused([&](SamplingOptions& options) { options.dry.multiplier = bad; }, "dry-multiplier is ");
   }
-  for (const double bad : {0.5, infinity, std::nan("")}) {
+  for (const double bad : {0.5, HUGE_VAL, std::nan("")}) {
     refused([&](SamplingOptions& options) { options.dry.base = bad; }, "dry-base is ");
   }
   refused(

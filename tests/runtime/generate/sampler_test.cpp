@@ -1,4 +1,5 @@
 #include "runtime/generate/sampler.h"
+#include "tests/support/plain_sampling.h"
 
 #include <gtest/gtest.h>
 
@@ -19,15 +20,6 @@ namespace {
 
 using Floats = std::vector<float>;
 using Tokens = std::vector<std::int32_t>;
-
-// Nothing but temperature 1.
-SamplingOptions plain() {
-  SamplingOptions options;
-  options.temperature = 1;
-  options.top_k = 0;
-  options.top_p = 1;
-  return options;
-}
 
 struct History {
   Tokens prompt, generated;
@@ -160,12 +152,12 @@ TEST(Sampler, TemperatureZeroStillObeysPenalties) {
 }
 
 TEST(Sampler, FrequenciesFollowSoftmax) {
-  expect_frequencies(plain(), random_logits(32, 1));
+  expect_frequencies(plain_sampling(), random_logits(32, 1));
 }
 
 TEST(Sampler, FrequenciesFollowTheTemperature) {
   for (const double temperature : {0.25, 0.85, 3.0}) {
-    SamplingOptions options = plain();
+    SamplingOptions options = plain_sampling();
     options.temperature = temperature;
     expect_frequencies(options, random_logits(32, 2));
   }
@@ -193,7 +185,7 @@ TEST(Sampler, FrequenciesFollowMiniMindsDefaults) {
 
 TEST(Sampler, RepeatPenaltyComesAfterTheTemperature) {
   // 2 / 0.5 = 4, / 2 = 2 beside 1 / 0.5 = 2: equal. Presence after temperature: a generated 2 / 0.5 - 2 = 2 likewise.
-  SamplingOptions options = plain();
+  SamplingOptions options = plain_sampling();
   options.temperature = 0.5;
   options.repeat_penalty = 2;
   expect_frequencies(options, {2, 1}, {{0}, {}});
@@ -203,14 +195,14 @@ TEST(Sampler, RepeatPenaltyComesAfterTheTemperature) {
 }
 
 TEST(Sampler, RepeatPenaltyCountsAPromptTokenOnceHoweverOftenItCame) {
-  SamplingOptions options = plain();
+  SamplingOptions options = plain_sampling();
   options.repeat_penalty = 2;
   options.seed = 5;
   expect_frequencies(options, {2, -1, 0.5f}, {{0, 0, 0, 1}, {1, 1}});
 }
 
 TEST(Sampler, PresenceAndFrequencyCountGeneratedTokensOnly) {
-  SamplingOptions options = plain();
+  SamplingOptions options = plain_sampling();
   options.presence_penalty = 50;
   EXPECT_EQ(tokens_drawn(options, {5, 0}, {{0}, {}}), (Drawn{0, 1})) << "a prompt token is not penalised";
   EXPECT_EQ(tokens_drawn(options, {5, 0}, {{}, {0}}), (Drawn{1}));
@@ -220,7 +212,7 @@ TEST(Sampler, PresenceAndFrequencyCountGeneratedTokensOnly) {
 }
 
 TEST(Sampler, TopKKeepsTheKLargestAndEqualsOfTheKth) {
-  SamplingOptions options = plain();
+  SamplingOptions options = plain_sampling();
   options.top_k = 2;
   EXPECT_EQ(tokens_drawn(options, {1, 2, 0.9f, 1.1f}), (Drawn{1, 3}));
   EXPECT_EQ(tokens_drawn(options, {1, 2, 1, 1, 0.5f}), (Drawn{0, 1, 2, 3}));
@@ -232,7 +224,7 @@ TEST(Sampler, TopKKeepsTheKLargestAndEqualsOfTheKth) {
 
 // Equal logits have probabilities 1/4 exactly, so that the sums 1/4, 1/2, 3/4 are exact, too.
 TEST(Sampler, TopPKeepsTheSmallestSetThatExceedsIt) {
-  SamplingOptions options = plain();
+  SamplingOptions options = plain_sampling();
   const Floats equal{1, 1, 1, 1};
   options.top_p = 0.49;
   EXPECT_EQ(tokens_drawn(options, equal), (Drawn{0, 1}));
@@ -247,7 +239,7 @@ TEST(Sampler, TopPKeepsTheSmallestSetThatExceedsIt) {
 }
 
 TEST(Sampler, TopPAddsUpWhatTopKLeft) {
-  SamplingOptions options = plain();
+  SamplingOptions options = plain_sampling();
   options.top_k = 2;
   options.top_p = 0.49;
   // Of all four, token 0 has less than 0.49; of the two that top-k leaves, it has 1/2.
@@ -255,7 +247,7 @@ TEST(Sampler, TopPAddsUpWhatTopKLeft) {
 }
 
 TEST(Sampler, MinPDropsWhatIsLessLikelyThanAShareOfTheLikeliest) {
-  SamplingOptions options = plain();
+  SamplingOptions options = plain_sampling();
   options.min_p = 0.3;
   const Floats logits{0, static_cast<float>(std::log(0.31)), static_cast<float>(std::log(0.29))};
   EXPECT_EQ(tokens_drawn(options, logits), (Drawn{0, 1}));
@@ -266,7 +258,7 @@ TEST(Sampler, MinPDropsWhatIsLessLikelyThanAShareOfTheLikeliest) {
 TEST(Sampler, TheSameSeedGivesTheSameTokensAndAnotherSeedOthers) {
   const Floats logits = random_logits(64, 9);
   const auto draw = [&](std::uint64_t seed) {
-    SamplingOptions options = plain();
+    SamplingOptions options = plain_sampling();
     options.seed = seed;
     Sampler sampler(options, logits.size());
     Tokens tokens;
@@ -280,7 +272,7 @@ TEST(Sampler, TheSameSeedGivesTheSameTokensAndAnotherSeedOthers) {
 
 // The standard fixes the sequence of std::mt19937_64, but not what its distributions make of it.
 TEST(Sampler, TokensOfASeedAreThoseOfTheGeneratorThatTheStandardFixes) {
-  SamplingOptions options = plain();
+  SamplingOptions options = plain_sampling();
   options.seed = 42;
   Sampler sampler(options, 4);
   std::mt19937_64 random(42);
@@ -291,8 +283,7 @@ TEST(Sampler, TokensOfASeedAreThoseOfTheGeneratorThatTheStandardFixes) {
 }
 
 TEST(Sampler, RejectsLogitsThatAreNotFinite) {
-  const float infinity = std::numeric_limits<float>::infinity();
-  for (const float bad : {std::nanf(""), infinity, -infinity}) {
+  for (const float bad : {std::nanf(""), HUGE_VALF, -HUGE_VALF}) {
     for (const double temperature : {0.0, 1.0}) {
       SamplingOptions options;
       options.temperature = temperature;
@@ -305,7 +296,7 @@ TEST(Sampler, RejectsLogitsThatAreNotFinite) {
 
 TEST(Sampler, SurvivesTheLargestLogits) {
   const float largest = std::numeric_limits<float>::max();
-  EXPECT_EQ(tokens_drawn(plain(), {-largest, largest, 0}), (Drawn{1}));
+  EXPECT_EQ(tokens_drawn(plain_sampling(), {-largest, largest, 0}), (Drawn{1}));
 }
 
 // What check() lets pass must work: an infinity inside would choose the least likely token or none at all.
@@ -323,12 +314,12 @@ TEST(Sampler, AnOptionThatOverflowsTheLogitsIsRefusedOrStillRight) {
     SamplingOptions options;
     options.temperature = tiny;
     expect_right(options, {}, 1);
-    options = plain();
+    options = plain_sampling();
     options.repeat_penalty = tiny;
     expect_right(options, {{2}, {}}, 2);
   }
   for (const double huge : {1e38, 1e39, 1e300}) {
-    SamplingOptions options = plain();
+    SamplingOptions options = plain_sampling();
     options.temperature = 1e-3;
     options.repeat_penalty = huge;
     expect_right(options, {{3, 4}, {}}, 1);
@@ -345,19 +336,19 @@ TEST(SamplingOptions, AreMiniMindsByDefaultAndPass) {
 }
 
 TEST(SamplingOptions, OutOfRangeAreRefusedByTheNameOfTheOption) {
-  const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
+  const double nan = std::nan("");
   struct Case {
     double SamplingOptions::*field;
     const char* name;
     std::vector<double> bad, good;
   };
   const Case cases[] = {
-      {&SamplingOptions::temperature, "temperature", {-0.1, nan, infinity, -infinity}, {0, 0.01, 2}},
-      {&SamplingOptions::top_p, "top-p", {0, -0.1, 1.01, nan, infinity}, {0.01, 1}},
-      {&SamplingOptions::min_p, "min-p", {-0.1, 1.01, nan, infinity}, {0, 0.5, 1}},
-      {&SamplingOptions::repeat_penalty, "repeat-penalty", {0, -1, nan, infinity}, {0.5, 1, 2}},
-      {&SamplingOptions::presence_penalty, "presence-penalty", {nan, infinity}, {-2, 0, 2}},
-      {&SamplingOptions::frequency_penalty, "frequency-penalty", {nan, -infinity}, {-2, 0, 2}},
+      {&SamplingOptions::temperature, "temperature", {-0.1, nan, HUGE_VAL, -HUGE_VAL}, {0, 0.01, 2}},
+      {&SamplingOptions::top_p, "top-p", {0, -0.1, 1.01, nan, HUGE_VAL}, {0.01, 1}},
+      {&SamplingOptions::min_p, "min-p", {-0.1, 1.01, nan, HUGE_VAL}, {0, 0.5, 1}},
+      {&SamplingOptions::repeat_penalty, "repeat-penalty", {0, -1, nan, HUGE_VAL}, {0.5, 1, 2}},
+      {&SamplingOptions::presence_penalty, "presence-penalty", {nan, HUGE_VAL}, {-2, 0, 2}},
+      {&SamplingOptions::frequency_penalty, "frequency-penalty", {nan, -HUGE_VAL}, {-2, 0, 2}},
   };
   for (const Case& c : cases) {
     for (const double value : c.bad) {

@@ -19,7 +19,7 @@ namespace {
 using namespace std::string_literals;
 using Texts = std::vector<std::string>;
 
-GrammarState state_of(std::string_view grammar) {
+GrammarState state_of_gbnf(std::string_view grammar) {
   return GrammarState(std::make_shared<const Grammar>(parse_grammar(grammar, "g.gbnf")));
 }
 
@@ -28,13 +28,13 @@ bool matches(GrammarState& state, std::string_view text) {
   return state.advance(text) && state.may_end();
 }
 
-struct Case {
+struct GbnfCase {
   std::string grammar;
   Texts accepted, rejected;
 };
 
-void expect_matches(const Case& c) {
-  GrammarState state = state_of(c.grammar);
+void expect_gbnf_matches(const GbnfCase& c) {
+  GrammarState state = state_of_gbnf(c.grammar);
   for (const std::string& text : c.accepted) {
     EXPECT_TRUE(matches(state, text)) << c.grammar << "\n" << text;
     state.restart();
@@ -45,7 +45,7 @@ void expect_matches(const Case& c) {
 }
 
 TEST(Grammar, MatchesWhatItsSyntaxSays) {
-  const Case cases[] = {
+  const GbnfCase cases[] = {
       {"root ::= \"ab\" | \"c\" d\nd ::= \"d\"", {"ab", "cd"}, {"", "a", "c", "abc", "cdd"}},
       {"root ::= [a-cx]", {"a", "b", "c", "x"}, {"d", "-", ""}},
       {"root ::= [-a] [a-] [+--]", {"---", "aa,", "a-+"}, {"b-+", "-a."}},
@@ -69,11 +69,11 @@ TEST(Grammar, MatchesWhatItsSyntaxSays) {
       {"root ::= (\"a\"?){2,3} \"b\"", {"b", "aaab"}, {"aaaab"}},
       {"root ::= x \"c\"\nx ::= y y\ny ::= \"a\" | \"\" | \"b\"", {"c", "abc", "bc"}, {"aaac", ""}},
   };
-  for (const Case& c : cases) expect_matches(c);
+  for (const GbnfCase& c : cases) expect_gbnf_matches(c);
 }
 
 TEST(Grammar, OfJsonAsLlamaCppUsersWriteIt) {
-  expect_matches({R"(
+  expect_gbnf_matches({R"(
 root   ::= object
 value  ::= object | array | string | number | ("true" | "false" | "null") ws
 object ::= "{" ws ( string ":" ws value ("," ws string ":" ws value)* )? "}" ws
@@ -82,8 +82,8 @@ string ::= "\"" ( [^"\\\x7F\x00-\x1F] | "\\" (["\\bfnrt] | "u" [0-9a-fA-F]{4}) )
 number ::= ("-"? ([0-9] | [1-9] [0-9]{0,15})) ("." [0-9]+)? ([eE] [-+]? [0-9]+)? ws
 ws ::= | " " | "\n" [ \t]{0,20}
 )",
-                  {R"({})", R"({"a": [1, -2.5e+3, {"b": null}], "你": "\u00e9\n"} )", "{\n\t\"x\":true}"},
-                  {"[]", R"({"a"})", R"({"a": 01})", "{\"a\": \"\n\"}", R"({"a": "\q"})"}});
+                       {R"({})", R"({"a": [1, -2.5e+3, {"b": null}], "你": "\u00e9\n"} )", "{\n\t\"x\":true}"},
+                       {"[]", R"({"a"})", R"({"a": 01})", "{\"a\": \"\n\"}", R"({"a": "\q"})"}});
 }
 
 TEST(Grammar, ErrorsNameTheLineAndTheColumn) {
@@ -144,7 +144,7 @@ TEST(Grammar, ARuleThatCanNeverBeFinishedIsRefused) {
 }
 
 TEST(Grammar, FollowsCharactersThatAreCutAnywhere) {
-  GrammarState state = state_of("root ::= [一-九] \"é\" .");
+  GrammarState state = state_of_gbnf("root ::= [一-九] \"é\" .");
   EXPECT_TRUE(state.allows("\xE4"));
   EXPECT_FALSE(state.allows("\xE5"));
   ASSERT_TRUE(state.advance("\xE4\xB8"));
@@ -161,7 +161,8 @@ TEST(Grammar, FollowsCharactersThatAreCutAnywhere) {
 
 // Every character, alone, is in a set exactly when it is.
 TEST(Grammar, SetsHoldExactlyTheirCharacters) {
-  GrammarState state = state_of("root ::= [\\x20-\\x7e\\u0430-\\u0451\\u2028\\u4e00-\\uffff\\U0001F600-\\U00020001]");
+  GrammarState state =
+      state_of_gbnf("root ::= [\\x20-\\x7e\\u0430-\\u0451\\u2028\\u4e00-\\uffff\\U0001F600-\\U00020001]");
   const auto in_set = [](char32_t c) {
     return (c >= 0x20 && c <= 0x7E) || (c >= 0x430 && c <= 0x451) || c == 0x2028 ||
            (c >= 0x4E00 && c <= 0xFFFF && (c < 0xD800 || c > 0xDFFF)) || (c >= 0x1F600 && c <= 0x20001);
@@ -184,18 +185,19 @@ TEST(Grammar, SetsHoldExactlyTheirCharacters) {
 }
 
 TEST(Grammar, ManyReadingsOfATextCostLittle) {
-  GrammarState brackets = state_of("root ::= \"a\" root \"b\" | \"a\" root \"c\" | \"\"");
+  GrammarState brackets = state_of_gbnf("root ::= \"a\" root \"b\" | \"a\" root \"c\" | \"\"");
   const std::string a(3000, 'a');
   EXPECT_TRUE(matches(brackets, a + std::string(1500, 'b') + std::string(1500, 'c'))) << "2^3000 readings";
   EXPECT_FALSE(matches(brackets, a + std::string(3001, 'b')));
-  GrammarState stars = state_of("root ::= ((\"a\"* \"a\"*)* (\"a\" | \"aa\")*)*");
+  GrammarState stars = state_of_gbnf("root ::= ((\"a\"* \"a\"*)* (\"a\" | \"aa\")*)*");
   EXPECT_TRUE(matches(stars, a));
-  GrammarState catalan = state_of("root ::= \"a\" root root | \"a\"");
+  GrammarState catalan = state_of_gbnf("root ::= \"a\" root root | \"a\"");
   EXPECT_TRUE(matches(catalan, std::string(301, 'a')));
 }
 
 TEST(Grammar, AmbiguityThatOutgrowsMemoryIsAnErrorAndNotACrash) {
-  GrammarState state = state_of("root ::= (\"a\" | nested)* \"b\"\nnested ::= \"a\" root \"c\" | \"a\" root \"d\"");
+  GrammarState state =
+      state_of_gbnf("root ::= (\"a\" | nested)* \"b\"\nnested ::= \"a\" root \"c\" | \"a\" root \"d\"");
   const std::string error = error_of([&] {
     for (int i = 0; i < 20'000; ++i) state.advance("a");
   });
@@ -203,7 +205,7 @@ TEST(Grammar, AmbiguityThatOutgrowsMemoryIsAnErrorAndNotACrash) {
 }
 
 TEST(Grammar, NestsDeeplyAndForgetsWhatItDoesNotNeed) {
-  GrammarState state = state_of("root ::= \"[\" (root (\",\" root)*)? \"]\" | [0-9]{1,3}");
+  GrammarState state = state_of_gbnf("root ::= \"[\" (root (\",\" root)*)? \"]\" | [0-9]{1,3}");
   constexpr int depth = 60'000;
   for (int i = 0; i < depth; ++i) ASSERT_TRUE(state.advance("[7,"));
   ASSERT_TRUE(state.advance("1"));
@@ -215,7 +217,7 @@ TEST(Grammar, NestsDeeplyAndForgetsWhatItDoesNotNeed) {
 }
 
 TEST(Grammar, ABytesThatDoesNotFitChangesNothing) {
-  GrammarState state = state_of("root ::= \"ab\" | \"abc\" \"d\"*");
+  GrammarState state = state_of_gbnf("root ::= \"ab\" | \"abc\" \"d\"*");
   EXPECT_FALSE(state.advance("ax"));
   ASSERT_TRUE(state.advance("ab"));
   EXPECT_TRUE(state.may_end());
@@ -223,13 +225,13 @@ TEST(Grammar, ABytesThatDoesNotFitChangesNothing) {
   EXPECT_FALSE(state.advance("d"));
   ASSERT_TRUE(state.advance("c"));
   EXPECT_TRUE(state.may_end());
-  GrammarState only = state_of("root ::= \"ab\"");
+  GrammarState only = state_of_gbnf("root ::= \"ab\"");
   ASSERT_TRUE(only.advance("ab"));
   EXPECT_TRUE(only.must_end());
 }
 
 TEST(Grammar, KnowsTheShortestWayToTheEnd) {
-  GrammarState state = state_of("root ::= \"[\" x \"]\"\nx ::= \"你\"{2,5} | \"a\" x | x2*\nx2 ::= \"bcd\"");
+  GrammarState state = state_of_gbnf("root ::= \"[\" x \"]\"\nx ::= \"你\"{2,5} | \"a\" x | x2*\nx2 ::= \"bcd\"");
   EXPECT_EQ(state.bytes_to_end(), 2u);
   ASSERT_TRUE(state.advance("[aa\xE4"));
   EXPECT_EQ(state.bytes_to_end(), 2u + 3 + 1);

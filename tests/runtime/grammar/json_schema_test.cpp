@@ -17,17 +17,17 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Texts = std::vector<std::string>;
 
-GrammarState state_of(const std::string& schema) {
+GrammarState state_of_schema(const std::string& schema) {
   return GrammarState(std::make_shared<const Grammar>(json_schema_grammar(Json::parse(schema), "s.json")));
 }
 
-struct Case {
+struct SchemaCase {
   std::string schema;
   Texts accepted, rejected;
 };
 
-void expect_matches(const Case& c) {
-  GrammarState state = state_of(c.schema);
+void expect_schema_matches(const SchemaCase& c) {
+  GrammarState state = state_of_schema(c.schema);
   const auto matches = [&](const std::string& text) {
     state.restart();
     return state.advance(text) && state.may_end();
@@ -36,12 +36,12 @@ void expect_matches(const Case& c) {
   for (const std::string& text : c.rejected) EXPECT_FALSE(matches(text)) << c.schema << "\n" << text;
 }
 
-void expect_matches(const std::vector<Case>& cases) {
-  for (const Case& c : cases) expect_matches(c);
+void expect_schema_matches(const std::vector<SchemaCase>& cases) {
+  for (const SchemaCase& c : cases) expect_schema_matches(c);
 }
 
 TEST(JsonSchema, TypesAndAnything) {
-  expect_matches(std::vector<Case>{
+  expect_schema_matches(std::vector<SchemaCase>{
       {"{}", {"{}", "[]", R"([1, {"a":"b","c": [true,null]}])", "-0.5e+12"}, {"", "[1 ]", " 1", "[1,  2]", "01", "-0"}},
       {"true", {"1"}, {"x"}},
       {R"({"type":"null"})", {"null"}, {"0"}},
@@ -54,7 +54,7 @@ TEST(JsonSchema, TypesAndAnything) {
 }
 
 TEST(JsonSchema, StringsCountCharactersHoweverTheyAreWritten) {
-  expect_matches(std::vector<Case>{
+  expect_schema_matches(std::vector<SchemaCase>{
       {R"({"type":"string"})",
        {R"("")", R"("\"\\\/\b\f\n\r\t")", R"("\u00e9\uD7ff\uE000")", R"("\ud83d\uDE00")", "\"\x7F你\""},
        {R"("\ud83d")", R"("\ude00\ud83d")", R"("\ud83dx")", "\"\n\"", "\"\x1F\"", R"("\x")", R"("a)"}},
@@ -67,7 +67,7 @@ TEST(JsonSchema, StringsCountCharactersHoweverTheyAreWritten) {
 }
 
 TEST(JsonSchema, PatternsAreFoundInTheStrings) {
-  expect_matches(std::vector<Case>{
+  expect_schema_matches(std::vector<SchemaCase>{
       {R"j({"pattern":"^a+?b$"})j", {R"("aab")"}, {R"("b")", R"("aabc")"}},
       {R"j({"pattern":"a.c"})j", {R"("xabcx")", R"("a\"c")"}, {R"("ac")", R"("a\nc")"}},
       {R"j({"pattern":"^a|b$"})j", {R"("ax")", R"("xb")"}, {R"("xa")"}},
@@ -82,7 +82,7 @@ TEST(JsonSchema, PatternsAreFoundInTheStrings) {
 
 TEST(JsonSchema, FormatsGiveValuesThatAreTheirs) {
   const auto of = [](const std::string& format) { return R"({"type":"string","format":")" + format + "\"}"; };
-  expect_matches(std::vector<Case>{
+  expect_schema_matches(std::vector<SchemaCase>{
       {of("date"),
        {R"("2024-02-29")", R"("2000-02-29")", R"("1999-12-31")", R"("2023-04-30")"},
        {R"("2023-02-29")", R"("1900-02-29")", R"("2023-04-31")", R"("2023-13-01")", R"("2023-00-10")",
@@ -111,7 +111,7 @@ TEST(JsonSchema, IntegersKeepToTheirBounds) {
         EXPECT_THROW(json_schema_grammar(schema, "s.json"), Error);
         continue;
       }
-      GrammarState state = state_of(schema.dump());
+      GrammarState state = state_of_schema(schema.dump());
       for (int i = -1200; i <= 1200; ++i) {
         state.restart();
         const bool inside = exclusive ? low < i && i < high : low <= i && i <= high;
@@ -122,7 +122,7 @@ TEST(JsonSchema, IntegersKeepToTheirBounds) {
 }
 
 TEST(JsonSchema, IntegersOfOneBoundAndOfSixtyFourBits) {
-  expect_matches(std::vector<Case>{
+  expect_schema_matches(std::vector<SchemaCase>{
       {R"({"type":"integer","minimum":5})", {"5", "999999999999999"}, {"4", "-5", "1000000000000000"}},
       {R"({"type":"integer","exclusiveMaximum":-5})", {"-6", "-999999999999999"}, {"-5", "0"}},
       {R"({"type":"integer","minimum":9007199254740993})",
@@ -134,7 +134,7 @@ TEST(JsonSchema, IntegersOfOneBoundAndOfSixtyFourBits) {
 }
 
 TEST(JsonSchema, NumbersKeepToTheirBounds) {
-  expect_matches(std::vector<Case>{
+  expect_schema_matches(std::vector<SchemaCase>{
       {R"({"type":"number","minimum":0,"maximum":1})",
        {"0", "1", "0.5", "0.000001", "1.000000", "0.0"},
        {"1.1", "-0.1", "-0", "2", "1e-1", "0.1234567", ".5"}},
@@ -151,7 +151,7 @@ TEST(JsonSchema, NumbersKeepToTheirBounds) {
       {R"({"type":"number","minimum":999999999999999})", {"999999999999999"}, {"999999999999999.5"}},
   });
   // All of two decimals from -3 to 3, as text and as number.
-  GrammarState state = state_of(R"({"type":"number","minimum":-1.25,"exclusiveMaximum":2.05})");
+  GrammarState state = state_of_schema(R"({"type":"number","minimum":-1.25,"exclusiveMaximum":2.05})");
   for (int i = -300; i <= 300; ++i) {
     const int whole = std::abs(i) / 100, rest = std::abs(i) % 100;
     const std::string text =
@@ -162,7 +162,7 @@ TEST(JsonSchema, NumbersKeepToTheirBounds) {
 }
 
 TEST(JsonSchema, ObjectsHoldTheirPropertiesInOrder) {
-  expect_matches(std::vector<Case>{
+  expect_schema_matches(std::vector<SchemaCase>{
       {R"({"properties":{"a":{"type":"integer"},"b":{"type":"null"},"c":{"type":"null"}},"required":["b"]})",
        {R"({"b":null})", R"({"a":1, "b": null,"c": null})", R"({"b":null,"c":null})"},
        {"{}", R"({"a":1})", R"({"b":null,"a":1})", R"({"b":null,"d":1})", R"({"b":null,})"}},
@@ -177,7 +177,7 @@ TEST(JsonSchema, ObjectsHoldTheirPropertiesInOrder) {
 }
 
 TEST(JsonSchema, OtherPropertiesHaveOtherNames) {
-  expect_matches(std::vector<Case>{
+  expect_schema_matches(std::vector<SchemaCase>{
       {R"({"properties":{"ab":{"const":1},"a":{"const":2},"你":false},"additionalProperties":{"type":"boolean"}})",
        {"{}", R"({"ab":1,"a":2,"abc":true,"":false, "b":true})", R"({"x":true,"x":true})", R"({"你好":true})"},
        {R"({"ab":true})", R"({"a":2,"a":true})", R"({"你":true})", R"({"\u0061":true})", R"({"x":1})"}},
@@ -193,7 +193,7 @@ TEST(JsonSchema, OtherPropertiesHaveOtherNames) {
 }
 
 TEST(JsonSchema, ArraysHoldTheirItems) {
-  expect_matches(std::vector<Case>{
+  expect_schema_matches(std::vector<SchemaCase>{
       {R"({"items":{"const":1},"minItems":1,"maxItems":3})", {"[1]", "[1,1, 1]"}, {"[]", "[1,1,1,1]", "[2]"}},
       {R"({"items":{"const":1},"minItems":2})", {"[1,1]", "[1,1,1,1]"}, {"[1]"}},
       {R"({"items":{"const":1},"maxItems":0})", {"[]"}, {"[1]"}},
@@ -210,7 +210,7 @@ TEST(JsonSchema, ArraysHoldTheirItems) {
 }
 
 TEST(JsonSchema, ConstantsAndAlternatives) {
-  expect_matches(std::vector<Case>{
+  expect_schema_matches(std::vector<SchemaCase>{
       {R"({"enum":["a\"\n","绿",1,2.5,null,[1,{"k":"v"}]]})",
        {R"("a\"\n")", R"("绿")", "1", "2.5", "null", R"([1, {"k": "v"}])", R"([1,{"k":"v"}])"},
        {R"("a")", "2", "[1]"}},
@@ -235,7 +235,7 @@ TEST(JsonSchema, ConstantsAndAlternatives) {
 }
 
 TEST(JsonSchema, AllOfIsOneSchema) {
-  expect_matches(std::vector<Case>{
+  expect_schema_matches(std::vector<SchemaCase>{
       {R"({"allOf":[{"type":["integer","string"],"minimum":3},{"type":"number","maximum":5,"minimum":1}]})",
        {"3", "5"},
        {"2", "6", "\"a\"", "3.5"}},
@@ -258,7 +258,7 @@ TEST(JsonSchema, AllOfIsOneSchema) {
 }
 
 TEST(JsonSchema, ReferencesMayBeRecursive) {
-  expect_matches(std::vector<Case>{
+  expect_schema_matches(std::vector<SchemaCase>{
       {R"({"$defs":{"n":{"type":"object","properties":{"v":{"type":"integer"},"next":{"anyOf":[{"$ref":"#/$defs/n"},{"type":"null"}]}},
            "required":["v","next"]}},"$ref":"#/$defs/n"})",
        {R"({"v":1,"next":null})", R"({"v":1,"next":{"v":2,"next":null}})"},
@@ -343,10 +343,11 @@ TEST(JsonSchema, WhatIsNotSupportedOrNotValidIsRefusedByName) {
 }
 
 TEST(JsonSchema, AnnotationsSayNothing) {
-  expect_matches({R"({"$schema":"x","$id":"y","$comment":"","title":"t","description":"d","default":1,"examples":[],
+  expect_schema_matches(
+      {R"({"$schema":"x","$id":"y","$comment":"","title":"t","description":"d","default":1,"examples":[],
       "deprecated":true,"readOnly":true,"writeOnly":true,"x-order":1,"contentEncoding":"base64","type":"null"})",
-                  {"null"},
-                  {"1"}});
+       {"null"},
+       {"1"}});
 }
 
 TEST(JsonSchema, FilesAreReadAndCheckedFirst) {

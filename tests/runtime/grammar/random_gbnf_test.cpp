@@ -9,6 +9,7 @@
 
 #include "runtime/grammar/gbnf.h"
 #include "runtime/grammar/state.h"
+#include "tests/support/cases.h"
 
 namespace minimind {
 namespace {
@@ -131,7 +132,7 @@ TEST(Grammar, RandomOnesMatchWhatThePlainestMatcherMatches) {
     for (const char c : {'a', 'b'}) texts.push_back(texts[i] + c);
   }
   std::size_t matched = 0;
-  for (unsigned seed = 0; seed < 400; ++seed) {
+  for (unsigned seed = 0; seed < cases(400); ++seed) {
     const RandomGrammar grammar(seed);
     GrammarState state(std::make_shared<const Grammar>(parse_grammar(grammar.text(), "random")));
     std::set<std::string> language;
@@ -154,7 +155,7 @@ TEST(Grammar, RandomOnesMatchWhatThePlainestMatcherMatches) {
       ASSERT_TRUE(begins_one || !ends_within_reach) << grammar.text() << text;
     }
   }
-  EXPECT_GT(matched, 2000u) << "the grammars are not trivial";
+  EXPECT_GT(matched, cases(2000)) << "the grammars are not trivial";
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "runtime/kernels/kernels.h"
 #include "tests/runtime/kernels/random_floats.h"
+#include "tests/support/epsilon.h"
 #include "tests/support/tables.h"
 #include "weights/tensor/dtype.h"
 
@@ -16,8 +17,6 @@ namespace {
 
 using kernels::ActivationBlock;
 using kernels::I8Block;
-
-constexpr double epsilon = std::numeric_limits<float>::epsilon();
 
 // What is rounded to 8 bits, for every table that this machine can run.
 class Int8Kernels : public testing::TestWithParam<const kernels::Table*> {};
@@ -97,13 +96,13 @@ TEST_P(Int8Kernels, QuantizeScaledRoundsTheProducts) {
   }
 }
 
-struct Size {
+struct BlockSize {
   std::size_t rows, blocks, tokens;
 };
 
 // Panels that have no rows behind them, and as many blocks behind each as there are in it: a value's.
 struct Int8Product {
-  Size size;
+  BlockSize size;
   std::vector<I8Block> panels;
   std::vector<ActivationBlock> x;
 
@@ -128,7 +127,7 @@ struct Int8Product {
 };
 
 // Weights from -128 to 127.
-Int8Product int8_product(const Size& size, const kernels::Table& table) {
+Int8Product int8_product(const BlockSize& size, const kernels::Table& table) {
   Int8Product product{size, std::vector<I8Block>(kernels::panel_count(size.rows) * 2 * size.blocks),
                       std::vector<ActivationBlock>(size.tokens * size.blocks)};
   int next = 0;
@@ -145,8 +144,8 @@ Int8Product int8_product(const Size& size, const kernels::Table& table) {
 }
 
 TEST_P(Int8Kernels, MatmulAgreesWithDoublePrecisionAndGivesABatchTheSameBitsAsSingleTokens) {
-  for (const Size size :
-       {Size{1, 1, 1}, {16, 1, 1}, {33, 1, 2}, {40, 3, 7}, {32, 22, 12}, {100, 1, 27}, {24, 17, 25}}) {
+  for (const BlockSize size :
+       {BlockSize{1, 1, 1}, {16, 1, 1}, {33, 1, 2}, {40, 3, 7}, {32, 22, 12}, {100, 1, 27}, {24, 17, 25}}) {
     const Int8Product product = int8_product(size, *GetParam());
     const std::vector<float> y = product.run(*GetParam(), 0, size.tokens);
     for (std::size_t t = 0; t < size.tokens; ++t) {

@@ -11,14 +11,13 @@
 
 #include "runtime/engine/pack.h"
 #include "tests/runtime/kernels/random_floats.h"
+#include "tests/support/epsilon.h"
 #include "tests/support/stored.h"
 #include "tests/support/tables.h"
 #include "weights/tensor/dtype.h"
 
 namespace minimind {
 namespace {
-
-constexpr double epsilon = std::numeric_limits<float>::epsilon();
 
 // Every test below runs for every table that this machine can run.
 class Kernels : public testing::TestWithParam<const kernels::Table*> {

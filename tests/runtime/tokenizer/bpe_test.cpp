@@ -1,4 +1,5 @@
 #include "runtime/tokenizer/bpe.h"
+#include "tests/support/cases.h"
 
 #include <gtest/gtest.h>
 
@@ -39,45 +40,46 @@ Ids merged_by_definition(const std::vector<BpeMerge>& merges, Ids symbols) {
   }
 }
 
-constexpr std::int32_t a = 0, b = 1, c = 2;
+constexpr std::int32_t token_a = 0, token_b = 1, token_c = 2;
 
 TEST(Bpe, LeavesWordsWithoutARuleAlone) {
   const Bpe bpe({}, 3);
   EXPECT_EQ(merged(bpe, {}), Ids{});
-  EXPECT_EQ(merged(bpe, {a}), Ids{a});
-  EXPECT_EQ(merged(bpe, {a, b, a}), (Ids{a, b, a}));
+  EXPECT_EQ(merged(bpe, {token_a}), Ids{token_a});
+  EXPECT_EQ(merged(bpe, {token_a, token_b, token_a}), (Ids{token_a, token_b, token_a}));
 }
 
 TEST(Bpe, AppliesTheLowestRankFirstAndTheLeftmostOfEqualOnes) {
-  const std::vector<BpeMerge> merges = {{b, c, 3}, {a, b, 4}, {a, a, 5}};
+  const std::vector<BpeMerge> merges = {{token_b, token_c, 3}, {token_a, token_b, 4}, {token_a, token_a, 5}};
   const Bpe bpe(merges, 6);
-  EXPECT_EQ(merged(bpe, {a, b, c}), (Ids{a, 3}));
-  EXPECT_EQ(merged(bpe, {a, b, b}), (Ids{4, b}));
-  EXPECT_EQ(merged(bpe, {a, a, a}), (Ids{5, a}));
+  EXPECT_EQ(merged(bpe, {token_a, token_b, token_c}), (Ids{token_a, 3}));
+  EXPECT_EQ(merged(bpe, {token_a, token_b, token_b}), (Ids{4, token_b}));
+  EXPECT_EQ(merged(bpe, {token_a, token_a, token_a}), (Ids{5, token_a}));
 }
 
 TEST(Bpe, MergesWhatMergingMade) {
-  const std::vector<BpeMerge> merges = {{a, b, 3}, {3, c, 4}, {4, 4, 5}};
-  EXPECT_EQ(merged(Bpe(merges, 6), {a, b, c, a, b, c, a, b}), (Ids{5, 3}));
+  const std::vector<BpeMerge> merges = {{token_a, token_b, 3}, {3, token_c, 4}, {4, 4, 5}};
+  EXPECT_EQ(merged(Bpe(merges, 6), {token_a, token_b, token_c, token_a, token_b, token_c, token_a, token_b}),
+            (Ids{5, 3}));
 }
 
 TEST(Bpe, ANewPairOfLowerRankGoesBeforeThePairsThatWait) {
-  const std::vector<BpeMerge> merges = {{3, a, 4}, {a, b, 3}};
-  EXPECT_EQ(merged(Bpe(merges, 5), {a, b, a, b}), (Ids{4, b}));
+  const std::vector<BpeMerge> merges = {{3, token_a, 4}, {token_a, token_b, 3}};
+  EXPECT_EQ(merged(Bpe(merges, 5), {token_a, token_b, token_a, token_b}), (Ids{4, token_b}));
 }
 
 TEST(Bpe, OfTwoRulesForOnePairTheLaterCounts) {
-  const std::vector<BpeMerge> merges = {{a, b, 3}, {b, c, 4}, {a, b, 3}};
-  EXPECT_EQ(merged(Bpe(merges, 5), {a, b, c}), (Ids{a, 4}));
+  const std::vector<BpeMerge> merges = {{token_a, token_b, 3}, {token_b, token_c, 4}, {token_a, token_b, 3}};
+  EXPECT_EQ(merged(Bpe(merges, 5), {token_a, token_b, token_c}), (Ids{token_a, 4}));
 }
 
 // Random vocabularies of strings over {a, b, c}, with the rules in random order and some tokens made in several ways.
 TEST(Bpe, EqualsTheDefinitionOnRandomRulesAndWords) {
   std::mt19937 random(7);
   const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
-  for (int round = 0; round < 300; ++round) {
+  for (unsigned round = 0; round < cases(300); ++round) {
     std::vector<std::string> tokens = {"a", "b", "c"};
-    std::map<std::string, std::int32_t> id_of = {{"a", a}, {"b", b}, {"c", c}};
+    std::map<std::string, std::int32_t> id_of = {{"a", token_a}, {"b", token_b}, {"c", token_c}};
     std::map<std::pair<std::int32_t, std::int32_t>, BpeMerge> rules;
     for (std::size_t i = 0; i < 40; ++i) {
       const std::size_t left = below(tokens.size()), right = below(tokens.size());
@@ -104,7 +106,7 @@ TEST(Bpe, EqualsTheDefinitionOnRandomRulesAndWords) {
 TEST(Bpe, MergesAWordOfAMillionSymbols) {
   std::vector<BpeMerge> merges;
   for (std::int32_t id = 0; id < 10; ++id) merges.push_back({id, id, id + 1});
-  EXPECT_EQ(merged(Bpe(merges, 11), Ids(1 << 20, a)), Ids(1 << 10, 10));
+  EXPECT_EQ(merged(Bpe(merges, 11), Ids(1 << 20, token_a)), Ids(1 << 10, 10));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "runtime/tokenizer/tokenizer.h"
 #include "runtime/tokenizer/tokenizer_json.h"
 #include "runtime/tokenizer/vocabulary.h"
+#include "tests/support/cases.h"
 #include "tests/support/golden_tokenizer.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/options/choose_tokenizer.h"
@@ -404,8 +405,8 @@ TEST(TokenizerGguf, DamagedFilesAreRefusedOrLoadButNeverCrash) {
   data.added_tokens[0].lstrip = true;
   const std::string whole = read_whole_file(write_file(folder, "model.gguf", metadata_of(data, 262)));
   std::mt19937 random(5);
-  int refused = 0;
-  for (int round = 0; round < 500; ++round) {
+  unsigned refused = 0;
+  for (unsigned round = 0; round < cases(500); ++round) {
     std::string damaged = whole;
     for (std::size_t changes = 1 + random() % 3; changes > 0; --changes) {
       damaged[random() % damaged.size()] = static_cast<char>(random() % 3 == 0 ? 255 : random() % 256);
@@ -415,7 +416,7 @@ TEST(TokenizerGguf, DamagedFilesAreRefusedOrLoadButNeverCrash) {
     EXPECT_TRUE(error.empty() || error.starts_with(path) || !damaged.starts_with("GGUF")) << error;
     refused += error.empty() ? 0 : 1;
   }
-  EXPECT_GT(refused, 50);
+  EXPECT_GT(refused, cases(50));
 }
 
 TEST(TokenizerGguf, AGgufWithoutATokenizerHasItBesideIt) {

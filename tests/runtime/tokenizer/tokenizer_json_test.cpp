@@ -12,15 +12,16 @@
 
 #include "runtime/tokenizer/files.h"
 #include "runtime/tokenizer/tokenizer.h"
+#include "tests/support/cases.h"
+#include "tests/support/golden_tokenizer.h"
 #include "weights/io/error.h"
 
 namespace minimind {
 namespace {
 
 namespace fs = std::filesystem;
+using Ids = std::vector<std::int32_t>;
 using Json = nlohmann::json;
-
-const std::string own_folder = MINIMIND_SOURCE_DIR "/tests/golden_tokenizer";
 
 // A folder of its own for each test, removed at the end.
 class TokenizerJson : public testing::Test {
@@ -30,7 +31,7 @@ class TokenizerJson : public testing::Test {
               (std::string("minimind_") + testing::UnitTest::GetInstance()->current_test_info()->name());
     fs::remove_all(folder_);
     fs::create_directories(folder_);
-    std::ifstream(own_folder + "/tokenizer.json") >> json_;
+    std::ifstream(own_tokenizer + "/tokenizer.json") >> json_;
   }
 
   void TearDown() override { fs::remove_all(folder_); }
@@ -76,7 +77,7 @@ TEST_F(TokenizerJson, ReadsAFileByPathAndMergesWrittenAsStrings) {
   with_strings["model"]["merges"] = heading;
   write("other.json", with_strings.dump());
   const TokenizerData data = read_tokenizer_json((folder_ / "other.json").string());
-  EXPECT_EQ(data.merges, read_tokenizer_json(own_folder).merges);
+  EXPECT_EQ(data.merges, read_tokenizer_json(own_tokenizer).merges);
   EXPECT_EQ(data.merges.size(), json_["model"]["merges"].size());
   EXPECT_EQ(data.chat_template, std::nullopt);
 }
@@ -136,7 +137,6 @@ Json post_sequence(const std::vector<Json>& processors) {
 }
 
 TEST_F(TokenizerJson, ReadsWhatThePostProcessorPutsAroundAText) {
-  using Ids = std::vector<std::int32_t>;
   const Json byte_level = {
       {"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", false}, {"use_regex", true}};
   const Json bert = {{"type", "BertProcessing"}, {"sep", {"</s>", 302}}, {"cls", {"<s>", 300}}};
@@ -157,7 +157,7 @@ TEST_F(TokenizerJson, ReadsWhatThePostProcessorPutsAroundAText) {
       {bert, {300}, {302}},
       {roberta, {300}, {302}},
   };
-  const Ids text = load_tokenizer(own_folder).encode("Hello, 你好");
+  const Ids text = load_tokenizer(own_tokenizer).encode("Hello, 你好");
   for (const auto& [processor, before, after] : cases) {
     ASSERT_EQ(error_with("/post_processor", processor), "no error") << processor;
     const Tokenizer tokenizer = load_tokenizer(folder_.string());
@@ -230,7 +230,7 @@ TEST_F(TokenizerJson, DamagedFilesAreRefusedOrLoadButNeverCrash) {
   const std::string text = json_.dump();
   std::mt19937 random(3);
   const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
-  for (int round = 0; round < 300; ++round) {
+  for (unsigned round = 0; round < cases(300); ++round) {
     std::string damaged = text;
     for (std::size_t changes = 1 + below(3); changes > 0; --changes) {
       const std::size_t at = below(damaged.size());

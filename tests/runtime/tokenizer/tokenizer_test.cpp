@@ -18,7 +18,6 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-const std::string& own_folder = own_tokenizer;
 const std::string& reference_folder = reference_tokenizers;
 
 // A tokenizer whose token N is the byte N, and then the `words` in order; a word's merge is of its bytes left to right.
@@ -45,7 +44,7 @@ std::string error_of(const TokenizerData& data) {
 }
 
 TEST(Tokenizer, EncodesAndDecodesAsHuggingFaceTokenizers) {
-  expect_golden(load_tokenizer(own_folder), own_folder + "/golden.jsonl");
+  expect_golden(load_tokenizer(own_tokenizer), own_tokenizer + "/golden.jsonl");
 }
 
 TEST(Tokenizer, EncodesAndDecodesMiniMindsVocabulariesAsHuggingFaceTokenizers) {
@@ -62,7 +61,7 @@ TEST(Tokenizer, EncodesAndDecodesMiniMindsVocabulariesAsHuggingFaceTokenizers) {
 }
 
 TEST(Tokenizer, TellsWhatItsTokensAre) {
-  const Tokenizer tokenizer = load_tokenizer(own_folder);
+  const Tokenizer tokenizer = load_tokenizer(own_tokenizer);
   EXPECT_EQ(tokenizer.vocab_size(), 426u);
   EXPECT_EQ(tokenizer.bos_id(), 1);
   EXPECT_EQ(tokenizer.eos_id(), 0);
@@ -80,7 +79,7 @@ TEST(Tokenizer, TellsWhatItsTokensAre) {
 }
 
 TEST(Tokenizer, IdsWithoutATokenAreKnownAndLeftOut) {
-  const Tokenizer tokenizer = load_tokenizer(own_folder);
+  const Tokenizer tokenizer = load_tokenizer(own_tokenizer);
   for (const std::int32_t id : {-1, 426, 1 << 30, INT32_MIN}) {
     EXPECT_FALSE(tokenizer.has(id));
     EXPECT_FALSE(tokenizer.is_special(id));
@@ -101,7 +100,7 @@ TEST(Tokenizer, TokenBytesInAStreamGiveTheDecodedText) {
 }
 
 TEST(Tokenizer, EncodesBrokenUtf8AsReplacementCharacters) {
-  const Tokenizer tokenizer = load_tokenizer(own_folder);
+  const Tokenizer tokenizer = load_tokenizer(own_tokenizer);
   EXPECT_EQ(tokenizer.encode("a\xE4\xBD b\xFF\xC3"), tokenizer.encode("a\uFFFD b\uFFFD\uFFFD"));
 }
 
@@ -155,7 +154,7 @@ TEST(Tokenizer, ATokenOutsideTheByteAlphabetStandsForItsOwnText) {
 }
 
 TEST(Tokenizer, EncodesAMegabyteOfOneWord) {
-  const Tokenizer tokenizer = load_tokenizer(own_folder);
+  const Tokenizer tokenizer = load_tokenizer(own_tokenizer);
   for (const std::string unit : {"a", " ", "\n", "我们的", "😀"}) {
     std::string text;
     while (text.size() < (1 << 20)) text += unit;

@@ -26,7 +26,7 @@ std::string parse_error(const std::string& text) {
   return error;
 }
 
-void expect_error(const std::string& text, const std::vector<std::string>& parts) {
+void expect_parse_error(const std::string& text, const std::vector<std::string>& parts) {
   const std::string error = parse_error(text);
   for (const std::string& part : parts) {
     EXPECT_NE(error.find(part), std::string::npos) << text.substr(0, 200) << " gives: " << error;
@@ -142,7 +142,7 @@ TEST(StatedConfig, ReadsTheNamesOfLMConfig) {
 TEST(StatedConfig, TwoNamesOfOneThingMustAgree) {
   EXPECT_EQ(parse(R"({"hidden_size": 512, "dim": 512})").hidden_size, 512u);
   EXPECT_EQ(parse(R"({"hidden_size": null, "dim": 512})").hidden_size, 512u);
-  expect_error(R"({"hidden_size": 512, "dim": 768})", {"dim is 768", "hidden_size = 512"});
+  expect_parse_error(R"({"hidden_size": 512, "dim": 768})", {"dim is 768", "hidden_size = 512"});
 }
 
 TEST(StatedConfig, NullAbsentAndStatedIntermediateSizesAreToldApart) {
@@ -172,25 +172,25 @@ TEST(StatedConfig, ASizeMustBeAWholeNumberThatAModelCanHave) {
   for (const std::string& key : size_keys) {
     for (const char* bad : {"-1", "1.5", "512.0", "\"512\"", "[512]", "{}", "16777217", "18446744073709551616", "1e3",
                             "-9223372036854775808"}) {
-      expect_error("{\"" + key + "\": " + bad + "}", {key, bad[0] == '[' ? "[512]" : ""});
+      expect_parse_error("{\"" + key + "\": " + bad + "}", {key, bad[0] == '[' ? "[512]" : ""});
     }
     if (key == "n_shared_experts") continue;
-    expect_error("{\"" + key + "\": true}", {key + " is true"});
+    expect_parse_error("{\"" + key + "\": true}", {key + " is true"});
   }
   EXPECT_EQ(parse(R"({"vocab_size": 16777216})").vocab_size, 16777216u);
 }
 
 TEST(StatedConfig, MultipleOfIsAtLeastOne) {
-  expect_error(R"({"multiple_of": 0})", {"multiple_of", "at least 1"});
+  expect_parse_error(R"({"multiple_of": 0})", {"multiple_of", "at least 1"});
 }
 
 TEST(StatedConfig, ARealNumberMustBePositiveAndFinite) {
   for (const char* key : {"rms_norm_eps", "norm_eps", "rope_theta", "ffn_dim_multiplier"}) {
     for (const char* bad : {"0", "-1e-5", "\"1e-5\"", "true", "[1]", "{}", "1e31"}) {
-      expect_error(std::string("{\"") + key + "\": " + bad + "}", {key, "positive number"});
+      expect_parse_error(std::string("{\"") + key + "\": " + bad + "}", {key, "positive number"});
     }
   }
-  expect_error(R"({"ffn_dim_multiplier": 1001})", {"ffn_dim_multiplier", "at most 1000"});
+  expect_parse_error(R"({"ffn_dim_multiplier": 1001})", {"ffn_dim_multiplier", "at most 1000"});
   EXPECT_EQ(parse(R"({"rope_theta": 10000})").rope_theta, 1e4);
 }
 
@@ -204,14 +204,14 @@ TEST(StatedConfig, AFlagMustBeTrueOrFalse) {
   for (const char* key :
        {"tie_word_embeddings", "norm_topk_prob", "use_moe", "inference_rope_scaling", "use_sliding_window"}) {
     for (const char* bad : {"0", "1", "\"true\"", "[]", "{}"}) {
-      expect_error(std::string("{\"") + key + "\": " + bad + "}", {key, "true or false"});
+      expect_parse_error(std::string("{\"") + key + "\": " + bad + "}", {key, "true or false"});
     }
   }
 }
 
 TEST(StatedConfig, ANameMustBeAString) {
   for (const char* key : {"model_type", "hidden_act", "scoring_func"}) {
-    expect_error(std::string("{\"") + key + "\": 3}", {std::string(key) + " is 3", "a string"});
+    expect_parse_error(std::string("{\"") + key + "\": 3}", {std::string(key) + " is 3", "a string"});
   }
 }
 
@@ -228,7 +228,7 @@ TEST(StatedConfig, EndOfTextIsOneIdOrAList) {
   EXPECT_TRUE(parse(R"({"eos_token_id": []})").eos_token_id.empty());
   EXPECT_TRUE(parse(R"({"eos_token_id": -1})").eos_token_id.empty()) << "how some say that there is none";
   for (const char* bad : {"\"2\"", "2.0", "true", "[[2]]", "[null]", "{\"a\": 2}", "4294967298"}) {
-    expect_error(std::string("{\"eos_token_id\": ") + bad + "}", {"eos_token_id", "token ids"});
+    expect_parse_error(std::string("{\"eos_token_id\": ") + bad + "}", {"eos_token_id", "token ids"});
   }
 }
 
@@ -248,17 +248,18 @@ TEST(StatedConfig, EverySpellingOfAnActivationIsKnown) {
 }
 
 TEST(StatedConfig, AnUnknownActivationIsNamedWithThoseKnown) {
-  expect_error(R"({"hidden_act": "mish"})", {"hidden_act", "mish", "silu", "gelu_pytorch_tanh", "linear"});
-  expect_error(R"({"hidden_act": "SiLU"})", {"SiLU"});
-  expect_error(R"({"hidden_act": ""})", {"hidden_act"});
+  expect_parse_error(R"({"hidden_act": "mish"})", {"hidden_act", "mish", "silu", "gelu_pytorch_tanh", "linear"});
+  expect_parse_error(R"({"hidden_act": "SiLU"})", {"SiLU"});
+  expect_parse_error(R"({"hidden_act": ""})", {"hidden_act"});
 }
 
 TEST(StatedConfig, RopeThetaStandsAtTheTopOrInTheRopeParameters) {
   EXPECT_EQ(parse(R"({"rope_theta": 1e6})").rope_theta, 1e6);
   EXPECT_EQ(parse(R"({"rope_parameters": {"rope_theta": 1e6, "rope_type": "default"}})").rope_theta, 1e6);
   EXPECT_EQ(parse(R"({"rope_theta": 1e6, "rope_parameters": {"rope_theta": 1000000}})").rope_theta, 1e6);
-  expect_error(R"({"rope_theta": 1e4, "rope_parameters": {"rope_theta": 1e6}})", {"rope_theta", "1000000", "10000"});
-  expect_error(R"({"rope_parameters": {"rope_theta": -1}})", {"rope_parameters", "rope_theta is -1"});
+  expect_parse_error(R"({"rope_theta": 1e4, "rope_parameters": {"rope_theta": 1e6}})",
+                     {"rope_theta", "1000000", "10000"});
+  expect_parse_error(R"({"rope_parameters": {"rope_theta": -1}})", {"rope_parameters", "rope_theta is -1"});
 }
 
 TEST(StatedConfig, DefaultRopeScalingIsNone) {
@@ -273,8 +274,8 @@ TEST(StatedConfig, LinearRopeScalingWantsAFactor) {
   ASSERT_TRUE(scaling);
   EXPECT_EQ(scaling->kind, RopeScaling::Kind::linear);
   EXPECT_EQ(scaling->factor, 4.0);
-  expect_error(R"({"rope_scaling": {"type": "linear"}})", {"linear", "factor"});
-  expect_error(R"({"rope_scaling": {"type": "linear", "factor": 0}})", {"factor is 0", "positive"});
+  expect_parse_error(R"({"rope_scaling": {"type": "linear"}})", {"linear", "factor"});
+  expect_parse_error(R"({"rope_scaling": {"type": "linear", "factor": 0}})", {"factor is 0", "positive"});
 }
 
 TEST(StatedConfig, YarnAsMiniMindWritesIt) {
@@ -296,7 +297,8 @@ TEST(StatedConfig, YarnAsMiniMindWritesIt) {
 TEST(StatedConfig, TheFirstYarnOfMiniMindIsRefused) {
   const std::string yarn = R"("rope_scaling": {"beta_fast": 4, "beta_slow": 1, "factor": 4,
       "original_max_position_embeddings": 2048, "type": "yarn"}})";
-  expect_error(R"({"model_type": "minimind", "inference_rope_scaling": true, )" + yarn, {"first YaRN", "to false"});
+  expect_parse_error(R"({"model_type": "minimind", "inference_rope_scaling": true, )" + yarn,
+                     {"first YaRN", "to false"});
   EXPECT_EQ(parse(R"({"model_type": "minimind", "inference_rope_scaling": false, )" + yarn).inference_rope_scaling,
             false);
 }
@@ -322,37 +324,38 @@ TEST(StatedConfig, YarnOfTransformersDefaultsAsItsCodeDoes) {
   EXPECT_DOUBLE_EQ(scaling->attention_factor, 0.1 * std::log(8.0) + 1);
   const auto below = parse(R"({"model_type": "llama", "rope_scaling": {"rope_type": "yarn", "factor": 0.5}})");
   EXPECT_EQ(below.rope_scaling->attention_factor, 1.0);
-  expect_error(R"({"model_type": "qwen3", "rope_scaling": {"rope_type": "yarn"}})", {"yarn", "factor"});
+  expect_parse_error(R"({"model_type": "qwen3", "rope_scaling": {"rope_type": "yarn"}})", {"yarn", "factor"});
 }
 
 TEST(StatedConfig, YarnSettingsThatAreNotDoneAreRefusedByName) {
   for (const char* key : {"mscale", "mscale_all_dim", "truncate"}) {
-    expect_error(std::string(R"({"rope_scaling": {"type": "yarn", "factor": 2, ")") + key + "\": 1}}",
-                 {"rope_scaling", key});
+    expect_parse_error(std::string(R"({"rope_scaling": {"type": "yarn", "factor": 2, ")") + key + "\": 1}}",
+                       {"rope_scaling", key});
   }
 }
 
 TEST(StatedConfig, OtherRopeScalingsAreRefusedByName) {
   for (const char* kind : {"dynamic", "longrope", "llama3", "ntk"}) {
-    expect_error(std::string(R"({"rope_scaling": {"rope_type": ")") + kind + R"(", "factor": 8}})", {kind, "yarn"});
+    expect_parse_error(std::string(R"({"rope_scaling": {"rope_type": ")") + kind + R"(", "factor": 8}})",
+                       {kind, "yarn"});
   }
-  expect_error(R"({"rope_scaling": "yarn"})", {"rope_scaling", "an object"});
-  expect_error(R"({"rope_scaling": [1]})", {"rope_scaling", "an object"});
-  expect_error(R"({"rope_scaling": {"rope_type": 3}})", {"rope_type is 3"});
-  expect_error(R"({"rope_scaling": {"rope_type": "linear", "type": "yarn", "factor": 2}})", {"linear", "yarn"});
+  expect_parse_error(R"({"rope_scaling": "yarn"})", {"rope_scaling", "an object"});
+  expect_parse_error(R"({"rope_scaling": [1]})", {"rope_scaling", "an object"});
+  expect_parse_error(R"({"rope_scaling": {"rope_type": 3}})", {"rope_type is 3"});
+  expect_parse_error(R"({"rope_scaling": {"rope_type": "linear", "type": "yarn", "factor": 2}})", {"linear", "yarn"});
 }
 
 TEST(StatedConfig, SettingsThatChangeTheComputationAreRefusedByName) {
-  expect_error(R"({"use_sliding_window": true})", {"use_sliding_window"});
-  expect_error(R"({"partial_rotary_factor": 0.5})", {"partial_rotary_factor", "0.5"});
-  expect_error(R"({"scoring_func": "sigmoid"})", {"scoring_func", "sigmoid", "softmax"});
+  expect_parse_error(R"({"use_sliding_window": true})", {"use_sliding_window"});
+  expect_parse_error(R"({"partial_rotary_factor": 0.5})", {"partial_rotary_factor", "0.5"});
+  expect_parse_error(R"({"scoring_func": "sigmoid"})", {"scoring_func", "sigmoid", "softmax"});
   EXPECT_NO_THROW(parse(R"({"use_sliding_window": false, "partial_rotary_factor": 1.0, "scoring_func": "softmax"})"));
 }
 
 // transformers 5 moved it there, next to rope_theta.
 TEST(StatedConfig, PartialRotaryFactorIsRefusedInTheRopeParametersToo) {
-  expect_error(R"({"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.5}})",
-               {"partial_rotary_factor", "0.5"});
+  expect_parse_error(R"({"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.5}})",
+                     {"partial_rotary_factor", "0.5"});
   EXPECT_NO_THROW(parse(R"({"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 1.0}})"));
 }
 
@@ -367,7 +370,7 @@ TEST(StatedConfig, KeysThatChangeNothingAreListed) {
 TEST(StatedConfig, TextThatIsNoObjectIsRefused) {
   for (const char* text :
        {"", "null", "[]", "3", "\"{}\"", "{", "{}}", "{\"a\": 1,}", "{'a': 1}", "\xff\xfe{}", "PK\x03\x04"}) {
-    expect_error(text, {"JSON object"});
+    expect_parse_error(text, {"JSON object"});
   }
 }
 

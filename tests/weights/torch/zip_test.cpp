@@ -28,12 +28,12 @@ std::string archive(const ZipWriter::Options& options) {
   return writer.finish();
 }
 
-std::string error_for(const std::string& bytes) {
+std::string error_for_zip(const std::string& bytes) {
   return error_of([&] { read_zip_directory(as_bytes(bytes), "x.pth"); });
 }
 
-void expect_error(const std::string& bytes, std::string_view part) {
-  const std::string message = error_for(bytes);
+void expect_zip_error(const std::string& bytes, std::string_view part) {
+  const std::string message = error_for_zip(bytes);
   EXPECT_TRUE(message.starts_with("x.pth: ")) << message;
   EXPECT_NE(message.find(part), std::string::npos) << message;
 }
@@ -94,53 +94,54 @@ TEST(ZipDirectory, TheZip64ExtraFieldHoldsOnlyTheFieldsThatPointToIt) {
 TEST(ZipDirectory, EveryCutEndIsCalledTruncated) {
   const std::string whole = archive({});
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    expect_error(whole.substr(0, size), "is truncated: the zip archive has no end-of-directory record");
+    expect_zip_error(whole.substr(0, size), "is truncated: the zip archive has no end-of-directory record");
   }
 }
 
 TEST(ZipDirectory, RefusesEncryptedAndCompressedMembersByName) {
-  expect_error(archive({.flags = 1}), "'a/two' is encrypted");
-  expect_error(archive({.flags = 1 << 6}), "'a/two' is encrypted");
-  expect_error(archive({.flags = 1 << 13}), "'a/two' is encrypted");
-  expect_error(archive({.method = 8}), "'a/two' is compressed (method 8)");
+  expect_zip_error(archive({.flags = 1}), "'a/two' is encrypted");
+  expect_zip_error(archive({.flags = 1 << 6}), "'a/two' is encrypted");
+  expect_zip_error(archive({.flags = 1 << 13}), "'a/two' is encrypted");
+  expect_zip_error(archive({.method = 8}), "'a/two' is compressed (method 8)");
 }
 
 TEST(ZipDirectory, RefusesTwoMembersOfOneName) {
   ZipWriter writer;
   writer.add("a", "1");
   writer.add("a", "2");
-  expect_error(writer.finish(), "two zip members called 'a'");
+  expect_zip_error(writer.finish(), "two zip members called 'a'");
 }
 
 TEST(ZipDirectory, RefusesRecordsThatDisagree) {
-  expect_error(archive({.local_name = "a/six"}), "is called 'a/six' in its own header");
-  expect_error(archive({.compressed_size = 1}), "two sizes, 1 and 2");
-  expect_error(archive({.local_header_offset = 1}), "has no header at offset 1");
+  expect_zip_error(archive({.local_name = "a/six"}), "is called 'a/six' in its own header");
+  expect_zip_error(archive({.compressed_size = 1}), "two sizes, 1 and 2");
+  expect_zip_error(archive({.local_header_offset = 1}), "has no header at offset 1");
 }
 
 TEST(ZipDirectory, RefusesMembersThatReachIntoTheDirectoryOrBeyondTheFile) {
-  expect_error(archive({.compressed_size = 3, .size = 3}), "3 bytes are expected");
-  expect_error(archive({.compressed_size = 0xFFFFFFFE, .size = 0xFFFFFFFE}), "4294967294 bytes are expected");
-  expect_error(archive({.local_header_offset = 0xFFFFFFFE}), "past the zip directory");
+  expect_zip_error(archive({.compressed_size = 3, .size = 3}), "3 bytes are expected");
+  expect_zip_error(archive({.compressed_size = 0xFFFFFFFE, .size = 0xFFFFFFFE}), "4294967294 bytes are expected");
+  expect_zip_error(archive({.local_header_offset = 0xFFFFFFFE}), "past the zip directory");
 }
 
 TEST(ZipDirectory, RefusesZip64ValuesThatOverflow) {
   const std::string most = little_endian(UINT64_MAX);
-  expect_error(archive({.compressed_size = 0xFFFFFFFF, .size = 0xFFFFFFFF, .extra = "\x01\x00\x10\x00"s + most + most}),
-               "18446744073709551615 bytes are expected");
-  expect_error(archive({.local_header_offset = 0xFFFFFFFF, .extra = "\x01\x00\x08\x00"s + most}),
-               "past the zip directory");
+  expect_zip_error(
+      archive({.compressed_size = 0xFFFFFFFF, .size = 0xFFFFFFFF, .extra = "\x01\x00\x10\x00"s + most + most}),
+      "18446744073709551615 bytes are expected");
+  expect_zip_error(archive({.local_header_offset = 0xFFFFFFFF, .extra = "\x01\x00\x08\x00"s + most}),
+                   "past the zip directory");
 }
 
 TEST(ZipDirectory, RefusesExtraFieldsThatAreTooShort) {
-  expect_error(archive({.size = 0xFFFFFFFF, .extra = "\x01\x00\x04\x00xxxx"s}), "8 bytes are expected");
-  expect_error(archive({.extra = "\x01\x00\xFF\x00xxxx"s}), "255 bytes are expected");
+  expect_zip_error(archive({.size = 0xFFFFFFFF, .extra = "\x01\x00\x04\x00xxxx"s}), "8 bytes are expected");
+  expect_zip_error(archive({.extra = "\x01\x00\xFF\x00xxxx"s}), "255 bytes are expected");
 }
 
 TEST(ZipDirectory, RefusesADirectoryOutsideTheFile) {
-  expect_error(ZipWriter::end_record(1, 46, 0, {}), "zip directory should be 46 bytes at offset 0");
-  expect_error(ZipWriter::end_record(1, 46, 0xFFFFFFFE, {}), "offset 4294967294");
-  expect_error(ZipWriter::end_record(1, 0xFFFFFFFF, 0, {}), "zip64");
+  expect_zip_error(ZipWriter::end_record(1, 46, 0, {}), "zip directory should be 46 bytes at offset 0");
+  expect_zip_error(ZipWriter::end_record(1, 46, 0xFFFFFFFE, {}), "offset 4294967294");
+  expect_zip_error(ZipWriter::end_record(1, 0xFFFFFFFF, 0, {}), "zip64");
 }
 
 TEST(ZipDirectory, RefusesACountThatDoesNotFitTheDirectory) {
@@ -150,21 +151,21 @@ TEST(ZipDirectory, RefusesACountThatDoesNotFitTheDirectory) {
   const std::string body = whole.substr(0, whole.size() - 22);
   const std::uint32_t offset = 32;  // a local header of 30 bytes, a name and a byte of data
   const auto size = static_cast<std::uint32_t>(body.size()) - offset;
-  EXPECT_EQ(error_for(body + ZipWriter::end_record(1, size, offset, {})), "");
-  expect_error(body + ZipWriter::end_record(2, size, offset, {}), "cannot list 2 members");
-  expect_error(body + ZipWriter::end_record(0, size, offset, {}), "beyond its 0 members");
+  EXPECT_EQ(error_for_zip(body + ZipWriter::end_record(1, size, offset, {})), "");
+  expect_zip_error(body + ZipWriter::end_record(2, size, offset, {}), "cannot list 2 members");
+  expect_zip_error(body + ZipWriter::end_record(0, size, offset, {}), "beyond its 0 members");
 }
 
 TEST(ZipDirectory, RefusesAnArchiveOfSeveralDisks) {
   std::string bytes = archive({});
   bytes[bytes.size() - 22 + 4] = 1;
-  expect_error(bytes, "split over several files");
+  expect_zip_error(bytes, "split over several files");
 }
 
 TEST(ZipDirectory, EscapesNamesInMessages) {
   ZipWriter writer;
   writer.add("a\n\x1b[2J", "1", {.method = 8});
-  expect_error(writer.finish(), "'a\\x0a\\x1b[2J'");
+  expect_zip_error(writer.finish(), "'a\\x0a\\x1b[2J'");
 }
 
 // Names of 1 to 70 bytes, so that every amount of padding occurs.
