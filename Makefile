@@ -152,16 +152,18 @@ endif
 	python3 -m unittest discover -q -s tests
 	python3 -m unittest discover -q -s tools/bench_peers
 
-# With sanitizers GCC warns falsely about uninitialised values in the standard library.
+# Tests of properties try fewer cases here: see tests/support/cases.h. With the sanitizers' code in between, GCC warns
+# falsely about uninitialised values in the standard library.
 sanitize: test-packages
 	@$(MAKE) --no-print-directory BUILD=build/sanitize OPTIMIZE=-O1 run-tests \
 		SANITIZE='-g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined \
 		-Wno-maybe-uninitialized -Wno-uninitialized' \
 		LDFLAGS='-fsanitize=address,undefined'
 
+# The program finds the demo model next to itself, as ./minimind does.
 run-tests: $(BUILD)/minimind_tests $(BUILD)/minimind
-	ASAN_OPTIONS=allocator_may_return_null=1 MINIMIND_FUZZ_STEPS=10000 MINIMIND_TERMINAL_EVENTS=10000 \
-		MINIMIND_PROGRAM=$(BUILD)/minimind $(BUILD)/minimind_tests --gtest_brief=1
+	@mkdir -p $(BUILD)/weights && ln -sfn $(CURDIR)/weights/demo $(BUILD)/weights/demo
+	ASAN_OPTIONS=allocator_may_return_null=1 MINIMIND_PROGRAM=$(BUILD)/minimind $(BUILD)/minimind_tests --gtest_brief=1
 
 # Needs clang and its runtime: apt install clang libclang-rt-14-dev.
 FUZZ_SECONDS ?= 60
