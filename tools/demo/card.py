@@ -41,8 +41,8 @@ Unselected: the first sample of each seed.
 | lines that occur in a training poem | {lines_known:.2%} | {lines_known_validation:.2%} |
 
 Measured by `tools/demo/export.py` on the files of this folder, on {poems} poems written by minimind with its default sampling:
-temperature 0.85, top-p 0.95, top-k 50. Each of {titles} titles of validation poems was requested twice: in the plainest wording, and
-in a random wording of the training.
+temperature 0.85, top-p 0.95, top-k 50. Each of {titles} titles of validation poems was requested twice: in the plainest wording,
+and in a random wording of the training.
 
 The poets used the rhymes of their time, hence the second column of that row.
 

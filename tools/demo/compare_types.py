@@ -1,9 +1,8 @@
-"""How much each block type changes what the demo model says: python tools/demo/compare_types.py --data FOLDER
+"""Compares block types on the demo model: python tools/demo/compare_types.py --data FOLDER
 
-FOLDER is that of train.py. Prints, for blocks of 32 numbers of every matrix, the bits a number takes, the mean KL
-divergence from the float16 weights and how often the likeliest token stays the same, over the poems kept out of the
-training. Wants the packages of tools/reference/requirements.txt and gguf==0.19.0, all of which is NumPy's and PyTorch's
-work: what minimind itself makes of a type is for `minimind perplexity --against` to say.
+FOLDER is that of train.py. Prints for each type with blocks of 32 values: bits per value, mean KL divergence from the float16
+weights, and top-1 agreement, over poems kept out of training. Needs the packages of tools/reference/requirements.txt and
+gguf==0.19.0. NumPy and PyTorch compute everything; `minimind perplexity --against` measures minimind itself.
 """
 
 import argparse
@@ -26,8 +25,8 @@ EMBEDDING = "model.embed_tokens.weight"
 EVEN_CODES = torch.arange(-8.0, 8.0)  # of q4_0
 NON_LINEAR_CODES = torch.tensor(IQ4_NL.kvalues).float()
 
-Hold = Callable[[Tensor], Tensor]  # a matrix -> what is left of it
-Weigh = Callable[[Tensor], Tensor]  # numbers -> how much their squared errors count
+Hold = Callable[[Tensor], Tensor]  # a matrix -> its values after quantisation
+Weigh = Callable[[Tensor], Tensor]  # values -> the weights of their squared errors
 
 
 def as_gguf_does(name: str) -> Hold:
@@ -48,7 +47,7 @@ def divided(a: Tensor, b: Tensor) -> Tensor:
 
 
 def searched(codes: Tensor, tries: list[float], weigh: Weigh) -> Hold:
-    """Each try takes the number of largest magnitude for so much, chooses codes, and then the best scale for them."""
+    """Each try scales the value of largest magnitude to the tried code, chooses codes, and then their best scale."""
 
     def hold(matrix: Tensor) -> Tensor:
         x = matrix.reshape(-1, 32)
@@ -102,7 +101,7 @@ def log_probabilities(model: MiniMind, state: dict[str, Tensor], batches: list[t
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder of the poems")
-    parser.add_argument("--poems", type=int, default=250, help="how many; each takes 1.4 MB (default: 250)")
+    parser.add_argument("--poems", type=int, default=250, help="number of poems; each takes 1.4 MB (default: 250)")
     args = parser.parse_args()
     torch.set_num_threads(1)
     tokenizer = Tokenizer.from_file(str(DEMO / "tokenizer.json"))
@@ -113,7 +112,7 @@ def main() -> None:
     model = MiniMind(CONFIG).eval()
     exact = log_probabilities(model, state, batches)
     count = sum(map(len, exact))
-    print(f"{len(rows)} poems, {count} tokens\n{'type':33} bits  mean KL  same top token")
+    print(f"{len(rows)} poems, {count} tokens\n{'type':33} bits  mean KL  top-1 agreement")
 
     def compare(name: str, bits: float, state: dict[str, Tensor]) -> None:
         pairs = list(zip(exact, log_probabilities(model, state, batches)))

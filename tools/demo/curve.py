@@ -1,4 +1,4 @@
-"""The picture of a training run: loss against tokens, of the batches and of the validation poems."""
+"""Draws the loss of a training run by tokens, of the batches and of the validation poems."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ import matplotlib.pyplot as pyplot  # noqa: E402
 
 
 def read_log(path: Path) -> list[dict]:
-    """One entry a step; of steps that were done again after a break, the last."""
+    """Returns one entry per step; if a step was repeated after an interrupt, the last."""
     entries = map(json.loads, path.read_text(encoding="utf-8").splitlines())
     return sorted({entry["step"]: entry for entry in entries}.values(), key=lambda entry: entry["step"])
 
@@ -23,7 +23,7 @@ def draw(log: list[dict], out: Path) -> None:
     axes.plot([e["tokens"] / 1e6 for e in scored], [e["validation"] for e in scored], "o-", color="C3", label="validation")
     axes.annotate(f"{scored[-1]['validation']:.3f}", (scored[-1]["tokens"] / 1e6, scored[-1]["validation"]),
                   textcoords="offset points", xytext=(0, 10), ha="center")
-    axes.set(xlabel="million tokens read", ylabel="nats a token of verse", ylim=(3.5, 6.5))
+    axes.set(xlabel="million tokens read", ylabel="nats per token of verse", ylim=(3.5, 6.5))
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
     pyplot.savefig(out, metadata={"Date": None})

@@ -1,4 +1,4 @@
-"""Turns a training run, also one that has not finished, into the files of weights/demo, its card measured on the way.
+"""Writes the files of weights/demo and its measured card from a training run, which may be unfinished.
 
     python tools/demo/export.py --data FOLDER --work FOLDER --program ./minimind --out weights/demo
 """
@@ -21,14 +21,14 @@ from tokenizer import save_tokenizer
 
 
 def half_state(model: MiniMind) -> dict[str, torch.Tensor]:
-    """float16 under MiniMind's names; the tied lm_head shares the embedding's storage, which halves its cost."""
+    """float16 under MiniMind's names; the tied lm_head shares the embedding's storage, which halves its size."""
     state = {name: weight.half() for name, weight in model.state_dict().items()}
     state["lm_head.weight"] = state["model.embed_tokens.weight"]
     return state
 
 
 def export_weights(work: Path, out: Path) -> int:
-    """How many parameters they are."""
+    """Writes the weights to `out`. Returns the number of parameters."""
     model = MiniMind(CONFIG)
     model.load_state_dict(torch.load(work / "poet.pth", weights_only=True)["model"])
     torch.save(half_state(model), out)

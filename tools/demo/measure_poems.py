@@ -1,9 +1,9 @@
-"""What the model card tells of the poet: how well it foretells poems, and the form, rhymes and copies of its own.
+"""Measures the poet for its card: its loss on poems, and the form, rhymes and copied lines of its own poems.
 
     python tools/demo/measure_poems.py --data FOLDER --program ./minimind [--model weights/demo/model.pth]
 
-They are written by the program itself with its own defaults (temperature 0.85, top-p 0.95, top-k 50), from titles of the
-validation poems: 500 asked for in the plainest words, and as many with the words drawn from those of the training.
+The program writes its poems with its default sampling: temperature 0.85, top-p 0.95, top-k 50. It gets 500 titles of
+validation poems, once in the plainest wording and once in a random wording of the training.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from prompts import FORM_AND_TITLE, form_and_title, plain_question, question, sc
 from task import SEED
 
 TITLES = 500
-WRITERS = 2  # programs at once
+WRITERS = 2  # parallel processes
 
 SAMPLES = (
     (form_and_title(FORMS["五绝"], "山居"), 1, FORMS["五绝"]),
@@ -32,7 +32,7 @@ SAMPLES = (
     ("续写：床前明月光", 3, FORMS["五绝"]),
 )
 
-# The fourteen rhymes of modern Mandarin (中华新韵), by the finals of each.
+# The fourteen rhymes of modern Mandarin (中华新韵), each with its finals.
 RHYMES = (
     *("a ia ua", "o e uo", "ie ve ue", "ai uai", "ei ui uei", "ao iao", "ou iu iou"),
     *("an ian uan van", "en in un vn uen", "ang iang uang", "eng ing ong iong ueng", "i er v", "-i", "u"),
@@ -45,7 +45,7 @@ class Written:
     question: str
     seed: int
     form: Form
-    text: str  # as it was printed
+    text: str  # as printed
 
     @property
     def in_form(self) -> bool:
@@ -54,7 +54,7 @@ class Written:
 
     @property
     def broken(self) -> bool:
-        """Whether bytes that are no character came out."""
+        """Whether the output contains invalid UTF-8."""
         return "\N{REPLACEMENT CHARACTER}" in self.text
 
     @property
@@ -69,7 +69,7 @@ def write(program: Path, model: Path, question: str, seed: int, form: Form) -> W
 
 
 def rhymes_of(character: str) -> set[int]:
-    """Of all its readings."""
+    """Returns the rhymes of all readings of a character."""
     finals = pinyin(character, style=Style.FINALS, heteronym=True, strict=False)[0]
     initials = pinyin(character, style=Style.INITIALS, heteronym=True, strict=False)[0]
     buzzing = any(initial in ("zh", "ch", "sh", "r", "z", "c", "s") for initial in initials)
@@ -77,7 +77,7 @@ def rhymes_of(character: str) -> set[int]:
 
 
 def rhymes(poem: Poem) -> bool:
-    """Whether the last characters of all even lines share a rhyme in some reading."""
+    """Whether the last characters of all even lines share a rhyme, if any reading may be chosen."""
     endings = [rhymes_of(line[-1]) for line in poem.lines[1::2]]
     return bool(set.intersection(*endings))
 
@@ -92,7 +92,7 @@ class Library:
                 self.places[line].add((index, number))
 
     def copied_lines(self, poem: Poem) -> int:
-        """The most consecutive lines that stand so in one training poem."""
+        """Returns the largest number of consecutive lines that occur in one training poem."""
         longest, ending_here = 0, {}
         for line in poem.lines:
             ending_here = {(p, n): ending_here.get((p, n - 1), 0) + 1 for p, n in self.places.get(line, ())}
@@ -105,7 +105,7 @@ def share(values: list[bool]) -> float:
 
 
 def nats_of_answers(program: Path, model: Path, poems: list[Poem], questions: list[str]) -> tuple[float, int]:
-    """A token, and how many tokens there are."""
+    """Returns nats per token and the number of tokens."""
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".jsonl") as lines:
         lines.writelines(map(scored_line, questions, poems))
         lines.flush()
@@ -114,7 +114,7 @@ def nats_of_answers(program: Path, model: Path, poems: list[Poem], questions: li
     return scores["nats_per_token"], scores["tokens"]
 
 
-def foretelling(program: Path, model: Path, poems: list[Poem]) -> dict:
+def losses(program: Path, model: Path, poems: list[Poem]) -> dict:
     rng = random.Random(SEED)
     as_trained, _ = nats_of_answers(program, model, poems, [question(poem, rng) for poem in poems])
     plainly, tokens = nats_of_answers(program, model, poems, [plain_question(poem) for poem in poems])
@@ -126,19 +126,19 @@ def foretelling(program: Path, model: Path, poems: list[Poem]) -> dict:
     }
 
 
-def write_all(program: Path, model: Path, asked: list[Poem]) -> tuple[list[Written], list[Written]]:
-    """In the plainest words, and in others."""
+def write_all(program: Path, model: Path, requested: list[Poem]) -> tuple[list[Written], list[Written]]:
+    """Returns the poems requested in the plainest wording, and those requested in random wordings."""
     rng = random.Random(SEED)
-    plain = [(form_and_title(poem.form, poem.title), poem.form) for poem in asked]
-    varied = [(rng.choice(FORM_AND_TITLE).format(form=poem.form.name, title=poem.title), poem.form) for poem in asked]
+    plain = [(form_and_title(poem.form, poem.title), poem.form) for poem in requested]
+    varied = [(rng.choice(FORM_AND_TITLE).format(form=poem.form.name, title=poem.title), poem.form) for poem in requested]
     with ThreadPoolExecutor(WRITERS) as writers:
         jobs = [writers.submit(write, program, model, q, seed, form) for seed, (q, form) in enumerate(plain + varied, 1)]
         written = [job.result() for job in jobs]
-    return written[: len(asked)], written[len(asked) :]
+    return written[: len(requested)], written[len(requested) :]
 
 
 def measure(train: list[Poem], validation: list[Poem], program: Path, model: Path) -> dict:
-    """The numbers of the card, and the poems that stand in it."""
+    """Returns the numbers and sample poems of the card."""
     titled = [poem for poem in validation if poem.title]
     plain, varied = write_all(program, model, random.Random(SEED).sample(titled, TITLES))
     written = plain + varied
@@ -146,7 +146,7 @@ def measure(train: list[Poem], validation: list[Poem], program: Path, model: Pat
     formed = [w.poem for w in written if w.in_form]
     copied = [library.copied_lines(poem) for poem in formed]
     samples = [write(program, model, question, seed, form) for question, seed, form in SAMPLES]
-    return foretelling(program, model, validation) | {
+    return losses(program, model, validation) | {
         "titles": TITLES,
         "poems": len(written),
         "in_form": share([w.in_form for w in plain]),

@@ -1,8 +1,7 @@
-"""Prints README's table of what each type costs: python tools/demo/measure_types.py --poems DATA/poems_val.jsonl.xz
+"""Prints the table of TYPES.md, the cost of each type: python tools/demo/measure_types.py --poems DATA/poems_val.jsonl.xz
 
-The demo is converted to each type. Perplexity, KL divergence and top-1 agreement are those of `minimind perplexity`
-against the demo itself, on poems that were kept out of its training, given the question for each.
-The speed is that of greedy generation, the median of runs that take turns among the types. Needs only Python.
+Converts the demo to each type. `minimind perplexity` compares it with the demo itself, on poems kept out of training, each
+after its question. The speed is that of greedy generation, the median of runs in turns. Needs only Python.
 """
 
 import argparse
@@ -16,7 +15,7 @@ from poems import read_poems
 from prompts import chat_text, plain_question, scored_line
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-# As `convert` is told.
+# Options of `convert`.
 TYPES = {
     "f32": ["--type", "f32"],
     "f16": ["--type", "f16"],
@@ -27,7 +26,7 @@ TYPES = {
     "q4_0": ["--type", "q4_0"],
 }
 PROMPT = chat_text("写一首五言律诗，题目：秋夜")
-TOKENS = 1000  # generated in a run
+TOKENS = 1000  # generated per run
 
 
 def run(*command: object) -> str:
@@ -65,8 +64,8 @@ def main() -> None:
     parser.add_argument("--poems", type=Path, required=True, help="poems_val.jsonl.xz")
     parser.add_argument("--program", type=Path, default=ROOT / "minimind")
     parser.add_argument("--model", type=Path, default=ROOT / "weights" / "demo" / "model.pth")
-    parser.add_argument("--count", type=int, default=1000, help="how many poems")
-    parser.add_argument("--runs", type=int, default=5, help="how often each speed is measured")
+    parser.add_argument("--count", type=int, default=1000, help="number of poems")
+    parser.add_argument("--runs", type=int, default=5, help="number of measurements of each speed")
     options = parser.parse_args()
 
     with tempfile.TemporaryDirectory() as name:
@@ -82,9 +81,9 @@ def main() -> None:
                 speeds[dtype].append(speed(options.program, models[dtype], options.model))
 
         tokens = measured["f16"]["tokens"]
-        print(f"Perplexity and KL divergence (nats a token, from the stored weights) on {len(poems)} poems kept out of "
-              f"training, {tokens} tokens; generated tokens a second, the median of {options.runs} runs.\n")
-        print("| type | file | perplexity | mean KL | 99th percentile | same likeliest token | tokens/s |")
+        print(f"Perplexity and KL divergence (nats per token, from the stored weights) on {len(poems)} poems kept out of "
+              f"training, {tokens} tokens; generated tokens per second, the median of {options.runs} runs.\n")
+        print("| type | file | perplexity | mean KL | 99th percentile | same top-1 token | tokens/s |")
         print("|---|---|---|---|---|---|---|")
         for dtype in TYPES:
             print(row(dtype, models[dtype].stat().st_size, measured[dtype], speeds[dtype]))

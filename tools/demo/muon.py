@@ -1,8 +1,8 @@
 """The optimizers: Muon for the matrices inside the layers, AdamW for the embedding and the norms.
 
-Muon (Keller Jordan and others, 2024, https://kellerjordan.github.io/posts/muon/) moves a matrix along its momentum with
-all singular values made about 1, by five Newton-Schulz steps. PyTorch's own does those in bfloat16, which CPUs without
-it work out in software; this one stays in float32 and takes all matrices of one shape at once.
+Muon (Keller Jordan and others, 2024, https://kellerjordan.github.io/posts/muon/) moves a matrix along its momentum, whose
+singular values five Newton-Schulz steps bring to about 1. PyTorch's own Muon takes these steps in bfloat16, which CPUs without
+bfloat16 emulate in software. This one uses float32 and handles all matrices of one shape at once.
 """
 
 import math
@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 MOMENTUM = 0.95
-NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)  # the quintic whose iterates settle around 1, from that page
+NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)  # from that page: the quintic whose iterates converge to about 1
 STEPS = 5
 
 
 def orthogonalized(updates: Tensor) -> Tensor:
-    """[n, rows, columns], each with singular values near 1."""
+    """Returns the updates [n, rows, columns] with singular values near 1."""
     a, b, c = NEWTON_SCHULZ
     wide = updates if updates.size(1) <= updates.size(2) else updates.mT
     x = wide / (wide.norm(dim=(1, 2), keepdim=True) + 1e-7)

@@ -1,4 +1,4 @@
-"""The poems: regulated verse of four forms, from {form, title, author, text} a line."""
+"""The poems: regulated verse of four forms, read from lines of {form, title, author, text}."""
 
 import json
 import lzma
@@ -7,8 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-LONGEST_TITLE = 16  # characters; a longer one is a preface, and the poem trains as untitled
-CHARACTERS = 5600  # the commonest, which become one token each; see readable()
+LONGEST_TITLE = 16  # in characters; a longer title is a preface, and its poem is trained on as untitled
+CHARACTERS = 5600  # the most common, one token each; see readable()
 TITLE_QUOTES = re.compile("[《》“”「」『』\\s]")
 
 
@@ -17,7 +17,7 @@ class Form:
     name: str  # 五言绝句
     short_name: str  # 五绝, as the data spells it
     lines: int
-    characters: int  # a line
+    characters: int  # per line
 
     @property
     def pattern(self) -> re.Pattern:
@@ -39,22 +39,22 @@ FORMS = {
 @dataclass(frozen=True)
 class Poem:
     form: Form
-    title: str  # empty: none, or a preface
-    text: str  # without spaces: lines end in ， and 。 by turns
+    title: str  # empty if missing or a preface
+    text: str  # without spaces; lines end in ， and 。 in turns
 
     @property
     def lines(self) -> list[str]:
-        """Without punctuation."""
+        """The lines without punctuation."""
         return re.split("[，。]", self.text)[:-1]
 
     @property
     def verse(self) -> str:
-        """As it is written out: a couplet a line."""
+        """The text with one couplet per line."""
         return self.text.replace("。", "。\n").rstrip("\n")
 
 
 def read_poems(path: Path) -> list[Poem]:
-    """Those whose text is in the form they are filed under: all but a few hundred."""
+    """Returns the poems whose text has their stated form: all except a few hundred."""
     poems = []
     with lzma.open(path, "rt", encoding="utf-8") as lines:
         for line in lines:
@@ -73,6 +73,6 @@ def common_characters(poems: list[Poem]) -> set[str]:
 
 
 def readable(poems: list[Poem], characters: set[str]) -> list[Poem]:
-    """Poems of these characters alone. A rarer one would be several tokens, and a poet that never saw those written
-    hardly ever begins one that it cannot finish."""
+    """Returns the poems that contain only these characters. A rarer character would be several tokens; a poet that never
+    learned them as an answer hardly ever writes a part of a character."""
     return [poem for poem in poems if characters.issuperset(poem.text)]

@@ -1,4 +1,4 @@
-"""How people ask for a poem. A sample is (question, answer); what is drawn depends on the generator alone."""
+"""The wordings of requests for a poem. A sample is (question, answer) and depends only on the random generator."""
 
 import json
 import random
@@ -36,10 +36,10 @@ FORM_AND_LINE = (
     "续写成一首{form}：{line}，",
 )
 LINE = ("续写：{line}", "续写：{line}，", "续写“{line}”", "请续写：{line}，", "接着写：{line}", "以“{line}”开头写一首诗")
-SHORT_NAME = 0.3  # how often a form goes by its short name
+SHORT_NAME = 0.3  # share of requests with the short name of the form
 
-# What is asked for, by how often; a poem without a title draws from the others.
-ASKED = ((FORM_AND_TITLE, 60), (TITLE, 14), (FORM, 4), (FORM_AND_LINE, 11), (LINE, 11))
+# Kinds of requests and their weights. A poem without a title uses the kinds without one.
+REQUESTS = ((FORM_AND_TITLE, 60), (TITLE, 14), (FORM, 4), (FORM_AND_LINE, 11), (LINE, 11))
 NEED_TITLE = (FORM_AND_TITLE, TITLE)
 
 
@@ -48,29 +48,29 @@ def form_and_title(form: Form, title: str) -> str:
 
 
 def plain_question(poem: Poem) -> str:
-    """The plainest way to ask for a poem like this one."""
+    """Returns the plainest request for a poem like this one."""
     return form_and_title(poem.form, poem.title) if poem.title else FORM[0].format(form=poem.form.name)
 
 
 def question(poem: Poem, rng: random.Random) -> str:
-    kinds = [(wordings, weight) for wordings, weight in ASKED if poem.title or wordings not in NEED_TITLE]
+    kinds = [(wordings, weight) for wordings, weight in REQUESTS if poem.title or wordings not in NEED_TITLE]
     wordings = rng.choices([kind for kind, _ in kinds], [weight for _, weight in kinds])[0]
     form = poem.form.short_name if rng.random() < SHORT_NAME else poem.form.name
     return rng.choice(wordings).format(form=form, title=poem.title, line=poem.lines[0])
 
 
 def sample(poem: Poem, rng: random.Random) -> tuple[str, str]:
-    """Whatever was asked, the answer is the whole poem: one that was to be continued begins with the line given."""
+    """Returns a question and its answer, which is always the whole poem, the given line included."""
     return question(poem, rng), poem.verse
 
 
 def chat_text(question: str) -> str:
-    """What chat_template.jinja makes of a question."""
+    """Returns the prompt that chat_template.jinja makes of a question."""
     return f"{IM_START}user\n{question}{IM_END}\n{IM_START}assistant\n"
 
 
 def scored_line(question: str, poem: Poem) -> str:
-    """What `minimind perplexity --jsonl` takes for this poem as the answer."""
+    """Returns the line of `minimind perplexity --jsonl` that scores this poem as the answer."""
     return json.dumps({"prompt": chat_text(question), "text": poem.verse + IM_END}) + "\n"
 
 
@@ -79,5 +79,5 @@ def heading(poem: Poem) -> str:
 
 
 def plain_sample(poem: Poem, rng: random.Random) -> tuple[str, str]:
-    """What a text of poems holds, which nobody asked for: (a heading or nothing, the poem)."""
+    """Returns a sample of plain text: (a heading or nothing, the poem)."""
     return (heading(poem) if rng.random() < 0.5 else ""), poem.verse

@@ -1,4 +1,4 @@
-"""What is trained and how it is scored: the shape of the model, token rows from samples, and the loss."""
+"""The training task: the shape of the model, token rows from samples, and the loss."""
 
 import random
 import sys
@@ -17,11 +17,11 @@ from prompts import IM_END, chat_text, plain_sample, sample  # noqa: E402
 from tokenizer import VOCAB_SIZE  # noqa: E402
 
 SEED = 1
-BATCH = 96  # poems a step
-DECAY = 0.35  # of all steps: the learning rate is even before, and falls to nothing in a straight line
-MAX_POSITIONS = 32768  # what the architecture takes; the samples it saw are under 150 tokens
-ROW_MULTIPLE = 8  # of the lengths of padded rows, as when the poet was trained: others may round otherwise
-LOGITS_ROWS = 512  # logits of so many tokens at a time, which stay in the cache
+BATCH = 96  # poems per step
+DECAY = 0.35  # share of the steps at the end in which the constant learning rate falls linearly to 0
+MAX_POSITIONS = 32768  # limit of the architecture; the samples have fewer than 150 tokens
+ROW_MULTIPLE = 8  # padded rows have a multiple of this length; another value may change the rounding
+LOGITS_ROWS = 512  # tokens per block of logits, so that a block stays in the cache
 
 CONFIG = Config(
     vocab_size=VOCAB_SIZE,
@@ -36,14 +36,14 @@ CONFIG = Config(
 
 @dataclass(frozen=True)
 class Row:
-    """A sample: tokens, of which those from `answer` on are to be learned."""
+    """A sample: tokens, of which those from position `answer` on are learned."""
 
     tokens: list[int]
     answer: int
 
 
 def rows_of(poems: list[Poem], tokenizer: Tokenizer, rng: random.Random, plain: float = 0.0) -> list[Row]:
-    """One sample of each poem, drawn anew at each call: an answer to a question, or for a share of them plain text."""
+    """Returns a new random sample of each poem: an answer to a question, or for a share `plain` of them plain text."""
     given, answers = [], []
     for poem in poems:
         if plain and rng.random() < plain:
@@ -58,7 +58,7 @@ def rows_of(poems: list[Poem], tokenizer: Tokenizer, rng: random.Random, plain: 
 
 
 def padded(rows: list[Row]) -> tuple[Tensor, Tensor, Tensor]:
-    """Inputs [rows, length]; the flat positions that predict a token of an answer, and those tokens."""
+    """Returns inputs [rows, length], the flat positions that predict a token of an answer, and the predicted tokens."""
     length = -(-(max(len(row.tokens) for row in rows) - 1) // ROW_MULTIPLE) * ROW_MULTIPLE
     inputs = torch.tensor([row.tokens[:-1] + [0] * (length + 1 - len(row.tokens)) for row in rows])
     predicting = [i * length + p - 1 for i, row in enumerate(rows) for p in range(row.answer, len(row.tokens))]
@@ -69,7 +69,7 @@ def padded(rows: list[Row]) -> tuple[Tensor, Tensor, Tensor]:
 class SummedLoss(torch.autograd.Function):
     """Cross entropy of x [N, hidden] against targets [N] through the embedding [vocab, hidden], summed.
 
-    The gradient is worked out on the way, some rows at a time: logits of a whole batch would go through memory four times.
+    The gradient is computed in the same pass, block by block: logits of a whole batch would pass through memory four times.
     """
 
     @staticmethod
@@ -93,7 +93,7 @@ class SummedLoss(torch.autograd.Function):
 
 
 def summed_loss(model: MiniMind, rows: list[Row]) -> Tensor:
-    """Negative log-likelihood of the answers, in nats."""
+    """Returns the negative log-likelihood of the answers, in nats."""
     inputs, predicting, targets = padded(rows)
     x = model.model(inputs).flatten(0, 1)[predicting]
     return SummedLoss.apply(x, model.lm_head.weight, targets)
@@ -101,7 +101,7 @@ def summed_loss(model: MiniMind, rows: list[Row]) -> Tensor:
 
 @torch.no_grad()
 def validation_loss(model: MiniMind, rows: list[Row], batch: int = 32) -> float:
-    """Mean negative log-likelihood of an answer's token, in nats."""
+    """Returns the mean negative log-likelihood per token of the answers, in nats."""
     rows = sorted(rows, key=lambda row: len(row.tokens))
     nats = sum(summed_loss(model, rows[start : start + batch]).item() for start in range(0, len(rows), batch))
     return nats / sum(len(row.tokens) - row.answer for row in rows)

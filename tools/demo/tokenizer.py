@@ -1,7 +1,7 @@
 """Trains the demo's byte-level BPE: 6400 ids, with MiniMind-3's added tokens at ids 0 to 35.
 
-It is fed one character at a time, so that no merge crosses from one into the next: in the common characters' text a token
-is a character, which is what verse is counted in.
+Training sees one character at a time, so that no merge joins two characters. In text of common characters a token is then
+one character, the unit of verse.
 """
 
 import json
@@ -14,7 +14,7 @@ from prompts import IM_END, IM_START
 VOCAB_SIZE = 6400
 END_OF_TEXT = "<|endoftext|>"  # id 0: padding and unknown
 SPECIAL_TOKENS = [
-    *(END_OF_TEXT, IM_START, IM_END),  # ids 1 and 2: beginning and end of a text
+    *(END_OF_TEXT, IM_START, IM_END),  # ids 1 and 2: start and end of a text
     *("<|object_ref_start|>", "<|object_ref_end|>", "<|box_start|>", "<|box_end|>", "<|quad_start|>", "<|quad_end|>"),
     *("<|vision_start|>", "<|vision_end|>", "<|vision_pad|>", "<|image_pad|>", "<|video_pad|>"),
     *("<|audio_start|>", "<|audio_end|>", "<|audio_pad|>"),
@@ -39,10 +39,10 @@ def train_tokenizer(texts: list[str]) -> Tokenizer:
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
-    # Lines, since the split into words keeps the end of one apart; the roles stand in every sample.
+    # One line each, since the split into words separates lines; every sample contains the roles.
     tokenizer.train_from_iterator(("\n".join((*ROLES, *text)) for text in texts), trainer)
     as_json = json.loads(tokenizer.to_str())
-    for added in as_json["added_tokens"]:  # the trainer marks every token it is given as special
+    for added in as_json["added_tokens"]:  # the trainer marks all of them as special
         added["special"] = added["content"] in SPECIAL_TOKENS
     return Tokenizer.from_str(json.dumps(as_json))
 

@@ -2,8 +2,8 @@
 
     python tools/demo/train.py --data FOLDER --work FOLDER [--out weights/demo]
 
-FOLDER holds poems_train.jsonl.xz and poems_val.jsonl.xz. The work folder keeps a checkpoint and a log as it goes; the same
-command takes up a run that was broken off. `export.py` makes the files of weights/demo, at the end when --out is given.
+FOLDER holds poems_train.jsonl.xz and poems_val.jsonl.xz. The work folder keeps a checkpoint and a log; the same command
+continues an interrupted run. With --out, `export.py` writes the files of weights/demo at the end.
 """
 
 import argparse
@@ -24,16 +24,16 @@ from task import BATCH, CONFIG, DECAY, MAX_POSITIONS, SEED, MiniMind, Row, rows_
 from tokenizer import save_tokenizer, train_tokenizer
 
 THREADS = 2
-PART = 32  # poems of a batch at a time: what they keep for the gradient stays in the cache
+PART = 32  # poems per backward pass, so that their activations stay in the cache
 STEPS = 3200
 MATRIX_RATE, OTHER_RATE = 0.02, 4e-3
 WARMUP_STEPS = 100
-PLAIN = 0.15  # of the samples of every pass but the first: poems as plain text, for `minimind generate`
-LOG_EVERY, SAVE_EVERY, VALIDATE_EVERY = 50, 250, 500  # steps; the latter are multiples of the first
+PLAIN = 0.15  # share of plain text in every pass except the first, for `minimind generate`
+LOG_EVERY, SAVE_EVERY, VALIDATE_EVERY = 50, 250, 500  # in steps; the last two are multiples of the first
 
 
 def batches(poems: list[Poem], tokenizer: Tokenizer, step: int):
-    """Endless batches of rows of nearly one length from that step on; questions and order are drawn anew at each pass."""
+    """Yields batches of rows of similar length from `step` on, endlessly; each pass has new random questions and order."""
     a_pass = len(poems) // BATCH
     while True:
         number, skipped = divmod(step, a_pass)
@@ -49,7 +49,7 @@ def batches(poems: list[Poem], tokenizer: Tokenizer, step: int):
 
 
 def rate(step: int) -> float:
-    """As a fraction of the highest: a rise, a plateau, a fall (Hägele et al. 2024, arXiv:2405.18392)."""
+    """Returns the fraction of the highest rate: warm-up, plateau, linear decay (Hägele et al. 2024, arXiv:2405.18392)."""
     return min(1.0, (step + 1) / WARMUP_STEPS, (STEPS - step) / (DECAY * STEPS))
 
 
@@ -65,7 +65,7 @@ def initial_model() -> MiniMind:
 
 
 class Training:
-    """A model on its way, which can be put down and taken up again."""
+    """The state of a training run, which can be saved and continued."""
 
     def __init__(self):
         self.model = initial_model()
@@ -74,7 +74,7 @@ class Training:
         self.done, self.tokens, self.seconds = 0, 0, 0.0
 
     def step(self, rows: list[Row]) -> float:
-        """The loss, in nats a token."""
+        """Trains on one batch. Returns the loss in nats per token."""
         started = time.time()
         for optimizer, rates in zip(self.optimizers, self.highest_rates):
             for group, highest in zip(optimizer.param_groups, rates):
@@ -111,7 +111,7 @@ def train(work: Path, tokenizer: Tokenizer, poems: list[Poem], validation: list[
     training, saved = Training(), work / "poet.pth"
     if saved.exists():
         training.load(saved)
-        print(f"{saved}: going on after {training.done} steps", flush=True)
+        print(f"{saved}: continuing after {training.done} steps", flush=True)
     feed, losses = batches(poems, tokenizer, training.done), []
     while training.done < STEPS:
         losses.append(training.step(next(feed)))
@@ -129,7 +129,7 @@ def train(work: Path, tokenizer: Tokenizer, poems: list[Poem], validation: list[
 
 
 def keep_freed_memory() -> None:
-    """Lets glibc reuse large blocks instead of mapping them afresh: nearly twice the speed."""
+    """Lets glibc reuse large blocks instead of mapping new ones, which is much faster."""
     m_trim_threshold, m_mmap_max = -1, -4  # malloc.h
     mallopt = ctypes.CDLL(None).mallopt
     mallopt(m_mmap_max, 0)
@@ -140,7 +140,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder of the poems")
     parser.add_argument("--work", type=Path, required=True, help="folder for checkpoints")
-    parser.add_argument("--out", type=Path, help="export there at the end")
+    parser.add_argument("--out", type=Path, help="folder to export to at the end")
     parser.add_argument("--program", type=Path, default="./minimind", help="minimind, which writes the poems to measure")
     args = parser.parse_args()
     torch.set_num_threads(THREADS)

@@ -1,4 +1,4 @@
-"""The golden cases: one small checkpoint for each thing a file can hold or a config can say."""
+"""The golden cases: one small checkpoint for each kind of file content and configuration."""
 
 from dataclasses import dataclass, field
 
@@ -17,12 +17,12 @@ class Case:
     lora_dtype: torch.dtype = torch.float32
     gated_mlp: bool = True
     mlp_bias: bool = False
-    causal_mask_buffer: bool = False  # v1 files in the wild carry one a layer
+    causal_mask_buffer: bool = False  # some published v1 files have one per layer
     hugging_face: dict = field(default_factory=dict)  # config.json of a llama, qwen3 or qwen3_moe folder
 
 
 def v1(**changes) -> dict:
-    """A .pth says nothing of heads: the 16 and 8 of v1 are assumed of it, so they hold here too."""
+    """A .pth does not store the number of heads. minimind assumes 16 and 8 for v1, so these cases use them."""
     base = {"dim": 64, "n_layers": 2, "n_heads": 16, "n_kv_heads": 8, "vocab_size": 96, "hidden_dim": 24}
     base |= {"multiple_of": 64, "norm_eps": 1e-5, "max_seq_len": 512, "use_moe": False}
     return base | changes

@@ -45,7 +45,7 @@ def names_old_way(family: str) -> bool:
 
 
 def saved_name(family: str, config: Config, name: str) -> str:
-    """The twin's name of a tensor -> the name in a checkpoint of the family."""
+    """Returns the name in a checkpoint of the family for a name of the twin."""
     if not names_old_way(family):
         return name
     if name in V1_NAMES:
@@ -56,19 +56,19 @@ def saved_name(family: str, config: Config, name: str) -> str:
 
 
 def feed_forward_size(family: str, hidden_size: int) -> int:
-    """What MiniMind takes when its config leaves the size open."""
+    """Returns MiniMind's default size, for configs without one."""
     wide = math.pi * hidden_size if family == "v3" else int(8 * hidden_size / 3)
     return math.ceil(wide / 64) * 64
 
 
 def config_from(family: str, raw: dict, *, gated_mlp: bool = True, mlp_bias: bool = False) -> Config:
-    """MiniMind's own config of the family, or a Hugging Face one -> the twin's."""
+    """Returns the twin's config for MiniMind's own config of the family, or for a Hugging Face one."""
     raw = {LM_CONFIG_NAMES.get(key, key): value for key, value in raw.items()}
     hidden_size, heads = raw["hidden_size"], raw["num_attention_heads"]
     moe = raw.get("use_moe", False)
     yarn = Yarn() if raw.get("inference_rope_scaling") else None
     if yarn and raw["max_position_embeddings"] <= yarn.original_max_position_embeddings:
-        yarn = None  # MiniMind scales only what is longer than the original context
+        yarn = None  # MiniMind scales only contexts longer than the original
     size = raw.get("intermediate_size") or feed_forward_size(family, hidden_size)
     shared = 0 if family == "v3" else int(raw.get("n_shared_experts") or 0)
     return Config(
@@ -97,7 +97,7 @@ def config_from(family: str, raw: dict, *, gated_mlp: bool = True, mlp_bias: boo
 
 
 def read_tensors(folder: Path) -> State:
-    """Every tensor of the checkpoint in the folder as stored, wrappers taken off."""
+    """Returns every tensor of the checkpoint in the folder as stored, without wrappers and prefixes."""
     state: State = {}
     for path in sorted(folder.glob("*.safetensors")):
         state |= load_file(path)
@@ -110,7 +110,7 @@ def read_tensors(folder: Path) -> State:
 
 
 def split_fused_experts(state: State) -> State:
-    """transformers 5 keeps a layer's experts in two tensors: gate_up_proj [E, 2F, d] and down_proj [E, d, F]."""
+    """Splits the two expert tensors per layer of transformers 5: gate_up_proj [E, 2F, d] and down_proj [E, d, F]."""
     split: State = {}
     for name, tensor in state.items():
         if name.endswith("experts.gate_up_proj"):
@@ -126,7 +126,7 @@ def split_fused_experts(state: State) -> State:
 
 
 def add_lora(state: State, lora: State) -> State:
-    """W + B A, in float32."""
+    """Returns W + B A in float32."""
     result = {name: tensor.float() for name, tensor in state.items()}
     for name, a in lora.items():
         if name.endswith(".lora.A.weight"):
@@ -136,7 +136,7 @@ def add_lora(state: State, lora: State) -> State:
 
 
 def twin_of(folder: Path, case: dict) -> MiniMind:
-    """The twin of the checkpoint of a case folder, LoRA included, in float32."""
+    """Returns the twin of the checkpoint in a case folder, in float32, with its LoRA merged."""
     family, state = case["family"], split_fused_experts(read_tensors(folder))
     if "lora" in case:
         state = add_lora(state, torch.load(folder / case["lora"], weights_only=True))
@@ -151,7 +151,7 @@ def twin_of(folder: Path, case: dict) -> MiniMind:
         state.setdefault(head, state[embedding])
     unknown = sorted(set(state) - set(names))
     if unknown:
-        raise ValueError(f"{folder}: the twin has no {unknown[0]}")
+        raise ValueError(f"{folder}: the twin has no tensor {unknown[0]}")
     model.load_state_dict({name: state[saved].float() for saved, name in names.items()})
     return model.eval()
 

@@ -1,13 +1,14 @@
 """Compares minimind's answers with those of a MiniMind checkout: python tools/reference/compare_eval.py CHECKOUT
 
-CHECKOUT is MiniMind's source tree of any generation. Its own model code is trained for a moment on a few texts, so that
-greedy choices are clear and answers end, and saved in float32 with the checkout's own tokenizer. Then its evaluation
-script's way of making prompts and keeping history (0-eval_pretrain.py and 2-eval.py, eval_model.py or eval_llm.py) and
-its own generate() answer some questions, greedy, in float32; and so does minimind. Compared are the tokens of every prompt
-and answer, and the text. eval_llm.py itself runs in half precision, where near ties may fall otherwise: that is not
-compared. The wording that 2-eval.py puts before each question, "请问，", is left to the caller.
+CHECKOUT is MiniMind's source tree of any generation. A small model of its own code is trained briefly on a few texts, so that
+greedy choices are clear and answers end. The model is saved in float32. Then MiniMind and minimind answer some questions,
+greedy, in float32, with the checkout's tokenizer. MiniMind's side uses its own generate(), and prompts and history as in its
+evaluation script: 0-eval_pretrain.py and 2-eval.py, eval_model.py, or eval_llm.py. The tokens of every prompt and answer and
+the texts must be equal.
 
-Prints a table and ends with status 1 if any text differs.
+Not compared: half precision, which eval_llm.py uses and in which near ties may differ, and the prefix "请问，" of 2-eval.py.
+
+Prints a table. The exit status is 1 if any text differs.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from pathlib import Path
 import torch
 from transformers import AutoTokenizer
 
-TOKENS = 40  # at most, of an answer
+TOKENS = 40  # limit per answer
 STEPS = 150
 ALL = 1_000_000  # messages of history
 HISTORIES = (0, 2, 4, ALL)
@@ -39,14 +40,14 @@ class Generation:
     model: torch.nn.Module
     tokenizer: object
     tokenizer_folder: Path
-    generate: object  # (input ids, at most so many new tokens) -> the new ones, an end token included or not
-    thinking: str  # the variable of the chat template that opens thoughts, or ""
+    generate: object  # (input ids, limit) -> the new ids, with or without an end token
+    thinking: str  # the variable of the chat template that enables thinking, or ""
     tools: bool
 
 
 def generate_v1(model, tokenizer, ids: list[int], count: int) -> list[int]:
     new = []
-    limit = len(ids) + count + 1  # its limit is of prompt and answer together, and one too many
+    limit = len(ids) + count + 1  # its limit counts prompt and answer together, plus one
     for tokens in model.generate(torch.tensor([ids]), tokenizer.eos_token_id, max_new_tokens=limit, temperature=0.0):
         new = tokens[0].tolist()
     return new
@@ -61,7 +62,7 @@ def generate_v2_early(model, tokenizer, ids: list[int], count: int) -> list[int]
 
 
 def generate_v2(model, tokenizer, ids: list[int], count: int) -> list[int]:
-    """Without its cache, which transformers 5 does not hand on as this code expects."""
+    """Generates without the KV cache, which transformers 5 does not pass as this code expects."""
     tokens = torch.tensor([ids])
     for _ in range(count):
         best = model(tokens, use_cache=False).logits[:, -1].argmax(-1, keepdim=True)
@@ -79,8 +80,8 @@ def generate_v3(model, tokenizer, ids: list[int], count: int) -> list[int]:
 
 
 def open_checkout(checkout: Path) -> Generation:
-    """A small model of the checkout's own classes, with the heads that a .pth of its generation is taken to have."""
-    sys.path[0] = str(checkout)  # in place of this folder, which has a model.py too
+    """Returns a small model of the checkout's own classes, with the heads assumed for a .pth of its generation."""
+    sys.path[0] = str(checkout)  # instead of this folder, which also has a model.py
     folder = checkout / "model"
     if (folder / "minimind_tokenizer").exists():
         folder = folder / "minimind_tokenizer"
@@ -103,7 +104,7 @@ def open_checkout(checkout: Path) -> Generation:
 
 
 def render(generation: Generation, messages: list[dict], thinking: bool | None, tools: list | None, **options) -> str:
-    """As the checkout's scripts call the chat template."""
+    """Renders messages as the checkout's scripts do."""
     options |= {} if thinking is None else {generation.thinking: thinking}
     options |= {} if tools is None else {"tools": tools}
     return generation.tokenizer.apply_chat_template(messages, tokenize=False, **options)
@@ -125,7 +126,7 @@ def training_texts(generation: Generation) -> list[str]:
 
 
 def train(generation: Generation) -> None:
-    """Until most is known by heart: then argmax has no near ties, and answers end."""
+    """Trains until the model has memorised most texts, so that argmax has no near ties and answers end."""
     rows = [torch.tensor(generation.tokenizer(text)["input_ids"][-384:]) for text in training_texts(generation)]
     padding = generation.tokenizer.pad_token_id or 0
     inputs = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=padding)
@@ -143,7 +144,7 @@ def train(generation: Generation) -> None:
 
 
 def all_logits(generation: Generation, inputs: torch.Tensor) -> torch.Tensor:
-    if generation.generate is generate_v1:  # without targets it gives those of the last token alone
+    if generation.generate is generate_v1:  # without targets it returns only the logits of the last token
         return generation.model(inputs, targets=inputs).logits
     return generation.model(inputs).logits
 
@@ -154,12 +155,12 @@ def answer(generation: Generation, prompt: str) -> dict:
     ids = tokenizer(prompt)["input_ids"]
     new = generation.generate(generation.model, tokenizer, ids, TOKENS)
     if len(new) < TOKENS and new[-1:] != [tokenizer.eos_token_id]:
-        new = [*new, tokenizer.eos_token_id]  # v1's generate() leaves it out
+        new = [*new, tokenizer.eos_token_id]  # v1's generate() omits it
     return {"tokens": ids + new, "content": tokenizer.decode(new, skip_special_tokens=True)}
 
 
 def converse(generation: Generation, history: int, thinking: bool | None, tools: list | None) -> list[dict]:
-    """The loop of eval_llm.py and eval_model.py."""
+    """Answers the questions as the loop of eval_llm.py and eval_model.py does."""
     conversation, answers = [], []
     for question in QUESTIONS:
         conversation = conversation[-history:] if history else []
@@ -171,7 +172,7 @@ def converse(generation: Generation, history: int, thinking: bool | None, tools:
 
 
 def tokens_of_session(session: bytes) -> list[int]:
-    """The last prompt and its answer, as runtime/chat/session_file.h lays them out."""
+    """Returns the tokens of a session file, the last prompt and its answer: see runtime/chat/session_file.h."""
     (header_size,) = struct.unpack_from("<Q", session, 20)
     (count,) = struct.unpack_from("<Q", session, 28 + header_size)
     return list(struct.unpack_from(f"<{count}i", session, 36 + header_size))
@@ -199,7 +200,7 @@ class Program:
         return self.run("generate", text=prompt)
 
     def converse(self, folder: Path, history: int, thinking: bool | None, tools: Path | None) -> list[dict]:
-        """For each question the tokens of the prompt and the answer, and the answer as it is shown."""
+        """Returns for each question the tokens of prompt and answer, and the displayed answer."""
         session = folder / "chat.session"
         session.unlink(missing_ok=True)
         options = ["--json", "--session", str(session), "--historys", str(history)]
@@ -226,7 +227,7 @@ class Table:
 
 
 def compare(generation: Generation, program: Program, tools_file: Path) -> int:
-    """Prints the table. Returns how many rows of it differ."""
+    """Prints the table. Returns the number of rows that differ."""
     table = Table()
     bos = generation.tokenizer.bos_token
     expected = [answer(generation, bos + prompt)["content"] for prompt in PROMPTS]
@@ -237,10 +238,10 @@ def compare(generation: Generation, program: Program, tools_file: Path) -> int:
                 expected = converse(generation, history, thinking, tools)
                 found = program.converse(tools_file.parent, history, thinking, tools_file if tools else None)
                 shown = "all" if history == ALL else history
-                how = {None: "as the template has it", True: "on", False: "off"}[thinking]
+                how = {None: "of the template", True: "on", False: "off"}[thinking]
                 name = f"history {shown}, thinking {how}{', tools' if tools else ''}"
                 table.row(f"{name}: tokens", [a["tokens"] for a in expected], [a["tokens"] for a in found])
-                # Thoughts and calls are shown apart from the text, without their tags.
+                # Thinking and calls are displayed separately from the text, without their tags.
                 plain = [i for i, a in enumerate(expected) if not thinking and not has_tags(a["content"])]
                 texts = [[answers[i]["content"] for i in plain] for answers in (expected, found)]
                 table.row(f"{name}: text", *texts)
@@ -251,7 +252,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkout", type=Path, help="MiniMind's source tree")
     parser.add_argument("--program", default="./minimind", help="minimind (default: ./minimind)")
-    parser.add_argument("--seed", type=int, default=1, help="of the weights (default: 1)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the weights (default: 1)")
     options = parser.parse_args()
     torch.manual_seed(options.seed)
     generation = open_checkout(options.checkout.resolve())

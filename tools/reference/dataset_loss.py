@@ -1,10 +1,10 @@
-"""The loss per token that MiniMind's own dataset and model give: what `minimind perplexity --jsonl` is held against.
+"""Prints the loss per token of MiniMind's own dataset and model, to compare with `minimind perplexity --jsonl`.
 
     python tools/reference/dataset_loss.py TREE MODEL TOKENIZER DATA [--config '{"num_attention_heads": 6}']
 
-TREE is MiniMind's repository at v2-early, v2 or v3, MODEL a .pth of it (or `random:OUT`, which writes one with random
-weights to OUT first), TOKENIZER a folder and DATA lines of JSON of one kind. What the dataset of v3 draws at random,
-system messages and the removal of empty thoughts, is switched off. DPO data gives a line each for chosen and rejected.
+TREE is MiniMind's repository at v2-early, v2 or v3. MODEL is a .pth of it; `random:OUT` first writes one with random weights to
+OUT. TOKENIZER is a folder, DATA lines of JSON of one kind. The random changes of v3's dataset are disabled: system messages and
+the removal of empty thinking. For DPO data it prints one line for chosen and one for rejected.
 """
 
 import argparse
@@ -22,8 +22,8 @@ MAX_LENGTH = 1024
 
 
 def minimind_modules(tree: Path) -> tuple[types.ModuleType, types.ModuleType, types.ModuleType]:
-    """The modules of the dataset, the model and its config. The first datasets import pandas and sklearn for nothing."""
-    sys.path[0] = str(tree)  # in place of this folder, which has a model of its own
+    """Returns the modules of the dataset, the model and its config. Early datasets import pandas and sklearn without use."""
+    sys.path[0] = str(tree)  # instead of this folder, which also has a model.py
     newer = (tree / "model" / "model_minimind.py").exists()
     names = ["model.model_minimind"] * 2 if newer else ["model.model", "model.LMConfig"]
     model, config = (importlib.import_module(name) for name in names)
@@ -54,7 +54,7 @@ def load_model(model_module, config_module, path: str, settings: dict) -> torch.
 
 
 def samples(dataset_module, data: Path, tokenizer):
-    """Group, inputs, targets and which targets count, of each sample."""
+    """Yields for each sample its group, inputs, targets and the mask of scored targets."""
     fields = json.loads(data.read_text(encoding="utf-8").splitlines()[0])
     if "chosen" in fields:
         for sample in dataset_module.DPODataset(str(data), tokenizer, MAX_LENGTH):
@@ -79,9 +79,9 @@ def main() -> None:
     parser.add_argument("--config", type=json.loads, default={})
     options = parser.parse_args()
     dataset, model_module, config_module = minimind_modules(options.tree)
-    for drawn in ("pre_processing_chat", "post_processing_chat"):
-        if hasattr(dataset, drawn):
-            setattr(dataset, drawn, lambda text: text)
+    for random_change in ("pre_processing_chat", "post_processing_chat"):
+        if hasattr(dataset, random_change):
+            setattr(dataset, random_change, lambda text: text)
     tokenizer = AutoTokenizer.from_pretrained(options.tokenizer)
     model = load_model(model_module, config_module, options.model, options.config)
     sums: dict[str, list[float]] = {}

@@ -1,4 +1,4 @@
-"""Writes a state dict in each of the ways a MiniMind checkpoint is found on a disk, the same bytes every time."""
+"""Writes a state dict in each format of MiniMind checkpoints, with the same bytes every time."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ MINIMIND = {"model_type": "minimind", "architectures": ["MiniMindForCausalLM"], 
 
 
 def write_layout(layout: str, folder: Path, state: State, config: dict) -> None:
-    """The config goes into the folders; a .pth has no place for it."""
+    """Writes the checkpoint, in a folder with its config; a .pth cannot store one."""
     if layout.endswith("pth"):
         write_pth(layout, folder / "model.pth", state)
         return
@@ -38,7 +38,7 @@ def write_pth(layout: str, path: Path, state: State) -> None:
 
 
 def save_legacy(state: State, path: Path) -> None:
-    """The format before PyTorch 1.6. It names storages by address; a running number makes it repeatable."""
+    """The format before PyTorch 1.6. It names storages by address; consecutive numbers make it repeatable."""
     numbers: dict[int, int] = {}
     number = property(lambda storage: numbers.setdefault(storage.data_ptr(), len(numbers)))
     with mock.patch.object(torch.UntypedStorage, "_cdata", number):
@@ -46,7 +46,7 @@ def save_legacy(state: State, path: Path) -> None:
 
 
 def resume_file(state: State) -> dict:
-    """What MiniMind's trainers keep to go on from: the state beside an optimizer that has its own tensors."""
+    """Returns a resume file of MiniMind's trainers: the state next to an optimizer with separate tensors."""
     moments = {"step": torch.tensor(3.0), "exp_avg": torch.ones(4, 4), "exp_avg_sq": torch.ones(4, 4)}
     group = {"lr": 1e-4, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.01, "amsgrad": False, "params": [0]}
     optimizer = {"state": {0: moments}, "param_groups": [group]}
@@ -54,7 +54,7 @@ def resume_file(state: State) -> dict:
 
 
 def write_shards(folder: Path, state: State) -> None:
-    """Two files, each with half of the tensors, and the index that says where each one is."""
+    """Writes two files, each with half of the tensors, and the index of tensors by file."""
     names = list(state)
     halves = [names[: len(names) // 2], names[len(names) // 2 :]]
     weight_map = {}
@@ -68,7 +68,7 @@ def write_shards(folder: Path, state: State) -> None:
 
 
 def fuse_experts(state: State) -> State:
-    """One by one -> the layout of transformers 5: gate_up_proj [E, 2F, d] and down_proj [E, d, F]."""
+    """Joins single experts into the layout of transformers 5: gate_up_proj [E, 2F, d] and down_proj [E, d, F]."""
     fused = {name: tensor for name, tensor in state.items() if ".experts." not in name}
     layers = {name.split(".experts.")[0] for name in state if ".experts." in name}
     for layer in sorted(layers):
@@ -83,7 +83,7 @@ def fuse_experts(state: State) -> State:
 
 
 def hugging_face_config(config: dict, model_type: dict) -> dict:
-    """A MiniMind v2 or v3 config as transformers writes it for llama, qwen3 or qwen3_moe."""
+    """Returns a MiniMind v2 or v3 config in transformers' form for llama, qwen3 or qwen3_moe."""
     kept = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
     kept += ("num_key_value_heads", "max_position_embeddings", "rms_norm_eps", "hidden_act", "bos_token_id")
     kept += ("eos_token_id",)

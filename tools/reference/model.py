@@ -1,7 +1,7 @@
-"""A PyTorch twin of MiniMind's forward pass, for every generation of it, written to be read.
+"""A readable PyTorch twin of MiniMind's forward pass, for every generation.
 
-One full pass over a batch of equally long token rows: no cache, no sampling, float32 unless told otherwise.
-The modules carry the modern names (v2, v3, llama, qwen3); `names.py` spells them the way each family saves them.
+One full pass over a batch of token rows of equal length: no cache, no sampling, float32 by default.
+The modules have the names of v2, v3, llama and qwen3; `checkpoint.py` maps them to the names of each family.
 """
 
 import math
@@ -23,7 +23,7 @@ ACTIVATIONS = {
 
 @dataclass(frozen=True)
 class Yarn:
-    """Long-context frequencies. They differ at every position, short texts included."""
+    """Long-context frequencies. They change every position, also those of short texts."""
 
     factor: float = 16.0
     original_max_position_embeddings: int = 2048
@@ -42,21 +42,21 @@ class Config:
     num_attention_heads: int = 8
     num_key_value_heads: int = 4
     head_dim: int = 96
-    intermediate_size: int = 2432  # of one expert in a mixture-of-experts model
+    intermediate_size: int = 2432  # of one expert in a MoE model
     rms_norm_eps: float = 1e-6
     rope_theta: float = 1e6
-    rope_adjacent_pairs: bool = False  # v1 and v2-early rotate (x0, x1), (x2, x3) ...; the others halves (x0, xd/2) ...
+    rope_adjacent_pairs: bool = False  # v1 and v2-early pair (x0, x1), (x2, x3) ...; the others (x0, xd/2) ...
     yarn: Yarn | None = None
     qk_norm: bool = True
     tie_word_embeddings: bool = True
     hidden_act: str = "silu"
-    gated_mlp: bool = True  # False: down(act(up(x))), two matrices a layer
+    gated_mlp: bool = True  # False: down(act(up(x))), two matrices per layer
     mlp_bias: bool = False
     num_experts: int = 0  # 0: dense
     num_experts_per_tok: int = 1
     num_shared_experts: int = 0
     norm_topk_prob: bool = True
-    norm_single_expert: bool = True  # v1 and v2 leave the weight of a lone expert (top-1) as the softmax gave it
+    norm_single_expert: bool = True  # False in v1 and v2: the weight of a single expert (top-1) stays the softmax value
 
 
 class RMSNorm(nn.Module):
@@ -70,32 +70,32 @@ class RMSNorm(nn.Module):
 
 
 def rope_frequencies(config: Config) -> Tensor:
-    """Radians per position of each of the head_dim / 2 rotated planes, in float32."""
+    """Returns the radians per position of each of the head_dim / 2 rotated planes, in float32."""
     dim, theta = config.head_dim, config.rope_theta
     frequencies = 1.0 / theta ** (torch.arange(0, dim, 2).float() / dim)
     if config.yarn is None:
         return frequencies
     yarn = config.yarn
 
-    def plane_turning(rotations: float) -> float:
-        """Index of the plane that turns this often over the original context."""
+    def plane_of(rotations: float) -> float:
+        """Returns the index of the plane with this number of rotations over the original context."""
         return dim * math.log(yarn.original_max_position_embeddings / (rotations * 2 * math.pi)) / (2 * math.log(theta))
 
-    low = max(math.floor(plane_turning(yarn.beta_fast)), 0)
-    high = min(math.ceil(plane_turning(yarn.beta_slow)), dim // 2 - 1)
+    low = max(math.floor(plane_of(yarn.beta_fast)), 0)
+    high = min(math.ceil(plane_of(yarn.beta_slow)), dim // 2 - 1)
     ramp = ((torch.arange(dim // 2).float() - low) / max(high - low, 0.001)).clamp(0, 1)
     return frequencies * (1 - ramp + ramp / yarn.factor)
 
 
 def rope_tables(config: Config, length: int) -> tuple[Tensor, Tensor]:
-    """cos and sin, each [length, head_dim / 2]."""
+    """Returns cos and sin, each [length, head_dim / 2]."""
     angles = torch.outer(torch.arange(length).float(), rope_frequencies(config))
     scale = config.yarn.attention_factor if config.yarn else 1.0
     return angles.cos() * scale, angles.sin() * scale
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor, adjacent_pairs: bool) -> Tensor:
-    """Turns each plane of x [..., length, head_dim] by its angle."""
+    """Rotates each plane of x [..., length, head_dim] by its angle."""
     if adjacent_pairs:
         a, b = x[..., 0::2], x[..., 1::2]
         return torch.stack((a * cos - b * sin, a * sin + b * cos), -1).flatten(-2)
@@ -213,12 +213,12 @@ class MiniMind(nn.Module):
             self.lm_head.weight = self.model.embed_tokens.weight
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """tokens [batch, length] -> logits [batch, length, vocab_size]."""
+        """Returns the logits [batch, length, vocab_size] of tokens [batch, length]."""
         return self.lm_head(self.model(tokens))
 
     @torch.inference_mode()
     def greedy(self, prompt: list[int], count: int) -> list[int]:
-        """The `count` tokens that follow the prompt, each the largest logit; end-of-text does not stop it."""
+        """Returns the next `count` tokens, each with the largest logit; continues after end-of-text."""
         tokens = list(prompt)
         for _ in range(count):
             tokens.append(int(self(torch.tensor([tokens]))[0, -1].argmax()))

@@ -1,7 +1,7 @@
-"""The twin against independent implementations: python -m unittest discover -s tools/reference
+"""Compares the twin with independent implementations: python -m unittest discover -s tools/reference
 
-transformers runs llama, qwen3 and qwen3_moe with the twin's own random weights and from the golden folders; the
-reference checkpoints in ../shared, where they exist, were written by MiniMind's code of each generation.
+transformers runs llama, qwen3 and qwen3_moe with the twin's random weights and from the golden folders. MiniMind's code of
+each generation wrote the reference checkpoints in ../shared, if they exist.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ from write_golden import randomize  # noqa: E402
 
 REFERENCE = ROOT.parent / "shared" / "reference" / "checkpoints"
 GOLDEN = ROOT / "tests" / "golden"
-ROUNDING = 1e-5  # of the largest logit: some eighty times the epsilon of float32, for sums taken in another order
+ROUNDING = 1e-5  # relative to the largest logit: about eighty times the epsilon of float32, for sums in another order
 VISIBLE = 1e-3  # a wrong fact must move logits by more than the 2e-4 allowed to an implementation
 
 DENSE = {"vocab_size": 128, "hidden_size": 48, "intermediate_size": 64, "num_hidden_layers": 2}
@@ -37,9 +37,9 @@ def logits_of(model: torch.nn.Module, tokens: list[int]) -> np.ndarray:
     return (output if isinstance(output, torch.Tensor) else output.logits)[0].numpy()
 
 
-def relative_difference(got: np.ndarray, want: np.ndarray) -> float:
-    """The worst, of the largest logit."""
-    return float(np.abs(got - want).max() / np.abs(want).max())
+def relative_difference(found: np.ndarray, expected: np.ndarray) -> float:
+    """Returns the max difference, relative to the largest expected logit."""
+    return float(np.abs(found - expected).max() / np.abs(expected).max())
 
 
 def golden_cases(pattern: str = "*"):
@@ -82,8 +82,8 @@ class TwinAgainstTransformers(unittest.TestCase):
         for folder, case in golden_cases("hf-*"):
             with self.subTest(folder.name):
                 model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-                worst = relative_difference(logits_of(model, case["tokens"]), np.load(folder / "logits.npy"))
-                self.assertLess(worst, ROUNDING)
+                difference = relative_difference(logits_of(model, case["tokens"]), np.load(folder / "logits.npy"))
+                self.assertLess(difference, ROUNDING)
 
 
 class TwinAgainstMiniMind(unittest.TestCase):
@@ -93,17 +93,17 @@ class TwinAgainstMiniMind(unittest.TestCase):
             with self.subTest(folder.name):
                 case = read_case(folder)
                 twin = twin_of(folder, case)
-                worst = relative_difference(logits_of(twin, case["tokens"]), np.load(folder / "logits.npy"))
-                self.assertLess(worst, ROUNDING)
+                difference = relative_difference(logits_of(twin, case["tokens"]), np.load(folder / "logits.npy"))
+                self.assertLess(difference, ROUNDING)
                 prompt = case["tokens"][: case["prompt_len"]]
                 self.assertEqual(twin.greedy(prompt, len(case["greedy"])), case["greedy"])
 
 
 def wrong_facts(config: Config) -> dict[str, Config]:
-    """Each a mistake an implementation could make about this model."""
+    """Returns configs of this model, each with one mistake that an implementation could make."""
     change = dataclasses.replace
     wrong = {"epsilon": change(config, rms_norm_eps=1e-6 if config.rms_norm_eps == 1e-5 else 1e-5)}
-    if config.head_dim > 2:  # with one plane both kinds of rotation and every theta are the same
+    if config.head_dim > 2:  # with one plane both kinds of rotation and every theta are equal
         wrong["rotation"] = change(config, rope_adjacent_pairs=not config.rope_adjacent_pairs)
         wrong["theta"] = change(config, rope_theta=1e6 if config.rope_theta == 1e4 else 1e4)
     if config.yarn:
@@ -118,17 +118,17 @@ def wrong_facts(config: Config) -> dict[str, Config]:
 
 
 class GoldenCases(unittest.TestCase):
-    def test_there_are_some(self):
+    def test_golden_cases_exist(self):
         self.assertGreater(len(list(golden_cases())), 0, "run write_golden.py first")
 
-    def test_the_twin_gives_the_stored_logits(self):
+    def test_logits_of_the_twin_equal_the_stored_logits(self):
         for folder, case in golden_cases():
             with self.subTest(folder.name):
                 twin = twin_of(folder, case)
-                worst = relative_difference(logits_of(twin, case["tokens"]), np.load(folder / "logits.npy"))
-                self.assertLess(worst, ROUNDING)
+                difference = relative_difference(logits_of(twin, case["tokens"]), np.load(folder / "logits.npy"))
+                self.assertLess(difference, ROUNDING)
 
-    def test_a_wrong_fact_shows_in_the_logits(self):
+    def test_a_wrong_fact_changes_the_logits(self):
         for folder, case in golden_cases():
             twin, right = twin_of(folder, case), np.load(folder / "logits.npy")
             for fact, config in wrong_facts(twin.config).items():
@@ -137,12 +137,12 @@ class GoldenCases(unittest.TestCase):
                     other.load_state_dict(twin.state_dict())
                     self.assertGreater(np.abs(logits_of(other, case["tokens"]) - right).max(), VISIBLE)
 
-    def test_lora_shows_in_the_logits(self):
+    def test_lora_changes_the_logits(self):
         for folder, case in golden_cases("*-lora"):
             with self.subTest(folder.name):
                 base = twin_of(folder, {key: value for key, value in case.items() if key != "lora"})
-                worst = np.abs(logits_of(base, case["tokens"]) - np.load(folder / "logits.npy")).max()
-                self.assertGreater(worst, VISIBLE)
+                difference = np.abs(logits_of(base, case["tokens"]) - np.load(folder / "logits.npy")).max()
+                self.assertGreater(difference, VISIBLE)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The parts of compare_eval.py that need no checkout: python -m unittest discover -s tools/reference"""
+"""Tests the parts of compare_eval.py that need no checkout: python -m unittest discover -s tools/reference"""
 
 import contextlib
 import io
@@ -17,7 +17,7 @@ class Session(unittest.TestCase):
         session = b"minimind session" + struct.pack("<IQ", 2, len(header)) + header + struct.pack("<Q3i", 3, 1, 6399, 2)
         self.assertEqual(tokens_of_session(session + b"keys and values"), [1, 6399, 2])
 
-    def test_tags_are_seen_anywhere(self):
+    def test_tags_are_found_anywhere(self):
         self.assertTrue(has_tags("a</think>b"))
         self.assertFalse(has_tags("a <b> think"))
 

@@ -1,7 +1,7 @@
 """Writes full-size checkpoints with random weights: python tools/reference/write_full_size.py OUT [NAME ...]
 
-The shapes are those of the models MiniMind released, as Hugging Face folders in float16, each with `case.json` and
-`logits.npy` like a golden case. Without a name all eight are written: 1.6 GB.
+The shapes are those of MiniMind's releases. Each is a Hugging Face folder in float16 with `case.json` and `logits.npy`, like a
+golden case. Without a name it writes all eight: 1.6 GB.
 """
 
 import json
@@ -20,8 +20,8 @@ from write_golden import draw_tokens, randomize, stored_state
 
 PROMPT_TOKENS = 16
 GREEDY_TOKENS = 8
-GAIN = 1.0  # less, and the embedding outweighs the layers: greedy decoding repeats its last token
-SMALLEST_ROUTING_MARGIN = 5e-4  # eight layers of routing seldom leave more
+GAIN = 1.0  # with a smaller gain the embedding dominates the layers and greedy decoding repeats its last token
+SMALLEST_ROUTING_MARGIN = 5e-4  # eight layers of routing seldom have a larger margin
 
 V1 = {"vocab_size": 6400, "hidden_dim": None, "max_seq_len": 8192}
 V2 = {"vocab_size": 6400}
@@ -44,7 +44,7 @@ FULL_SIZE = [
     Case("3", "v3", v3(**V3), **SAFETENSORS),
     Case("3-moe", "v3", v3(**V3, **V3_EXPERTS | {"moe_intermediate_size": 2432}), **SAFETENSORS),
 ]
-MILLIONS = {"v1-small": 26.88, "v1": 108.75, "v1-moe": 96.10, "2-small": 25.83}  # parameters, as MiniMind states them
+MILLIONS = {"v1-small": 26.88, "v1": 108.75, "v1-moe": 96.10, "2-small": 25.83}  # parameters, as stated by MiniMind
 MILLIONS |= {"2-moe": 145.03, "2": 104.03, "3": 63.91, "3-moe": 198.42}
 
 
@@ -55,7 +55,7 @@ def write_full_size(case: Case, folder: Path) -> None:
     randomize(model, random, GAIN)
     millions = sum(weight.numel() for weight in model.parameters()) / 1e6
     if abs(millions - MILLIONS[case.name]) > 0.0051:
-        raise ValueError(f"{case.name} has {millions:.2f} M parameters, not {MILLIONS[case.name]} M")
+        raise ValueError(f"{case.name}: has {millions:.2f} M parameters, expected {MILLIONS[case.name]} M")
     write_layout(case.layout, folder, stored_state(case, model), case.config | MINIMIND)
     del model
     described = {"family": case.family, "config": case.config}
@@ -71,11 +71,11 @@ def main() -> None:
         sys.exit(__doc__)
     torch.set_num_threads(1)
     names = {case.name for case in FULL_SIZE}
-    wanted = set(sys.argv[2:]) or names
-    if wanted - names:
-        sys.exit(f"{min(wanted - names)} is none of {', '.join(sorted(names))}")
+    chosen = set(sys.argv[2:]) or names
+    if chosen - names:
+        sys.exit(f"unknown name {min(chosen - names)}, expected one of {', '.join(sorted(names))}")
     for case in FULL_SIZE:
-        if case.name in wanted:
+        if case.name in chosen:
             write_full_size(case, Path(sys.argv[1]) / case.name)
 
 

@@ -1,8 +1,8 @@
 """Writes the golden cases: python tools/reference/write_golden.py [OUT] (default: tests/golden).
 
 A case is a checkpoint with random weights, `logits.npy` (float32, [tokens, vocab], computed in float32 from the
-weights as stored) and `case.json` {family, config, tokens, prompt_len, greedy[, lora]}. The weights are wide, so that
-logits spread over units; prompts are drawn until no greedy choice and no choice of experts is close to a tie.
+stored weights) and `case.json` {family, config, tokens, prompt_len, greedy[, lora]}. The weights have a large variance, so
+that logits differ by units. Prompts are sampled until no greedy choice and no choice of experts is close to a tie.
 """
 
 import json
@@ -22,16 +22,16 @@ from model import MiniMind, MixtureOfExperts
 
 PROMPT_TOKENS = 12
 GREEDY_TOKENS = 8
-EMBEDDING_STD = 0.05  # small, so that the epsilon of the first norm shows in the logits
+EMBEDDING_STD = 0.05  # small, so that the epsilon of the first norm changes the logits
 LOGIT_STD = 3.0
-SMALLEST_GREEDY_MARGIN = 0.05  # largest logit over the second
-SMALLEST_ROUTING_MARGIN = 0.005  # probability of the last expert chosen over the first one not
+SMALLEST_GREEDY_MARGIN = 0.05  # between the largest and the second logit
+SMALLEST_ROUTING_MARGIN = 0.005  # in probability, between the last chosen expert and the next
 DISTINCT_GREEDY_TOKENS = 4
 MOST_PROMPTS = 500
 
 
 def randomize(model: MiniMind, random: torch.Generator, gain: float = 1.5) -> None:
-    """A linear map multiplies the scale of its input by the gain; the last norm brings logits to LOGIT_STD."""
+    """Sets random weights: a linear map multiplies the scale of its input by the gain; the last norm sets LOGIT_STD."""
     final_gain = LOGIT_STD / (EMBEDDING_STD * math.sqrt(model.config.hidden_size))
     for name, weight in model.named_parameters():
         noise = torch.randn(weight.shape, generator=random)
@@ -50,7 +50,7 @@ def randomize(model: MiniMind, random: torch.Generator, gain: float = 1.5) -> No
 
 
 def stored_state(case: Case, model: MiniMind) -> State:
-    """The state dict under the family's names and in the case's type."""
+    """Returns the state dict with the family's names and in the case's type."""
     state = {saved_name(case.family, model.config, n): t.to(case.dtype).clone() for n, t in model.state_dict().items()}
     if model.config.tie_word_embeddings:
         embedding, head = (
@@ -79,7 +79,7 @@ def random_lora(case: Case, model: MiniMind, random: torch.Generator, rank: int 
 
 
 def routing_margin(model: MiniMind, tokens: torch.Tensor) -> float:
-    """How far the choice of experts is from another one, over all layers and tokens."""
+    """Returns the smallest margin of the choice of experts over all layers and tokens, in probability."""
     margins = [math.inf]
 
     def observe(router, inputs, logits):
@@ -99,7 +99,7 @@ def routing_margin(model: MiniMind, tokens: torch.Tensor) -> float:
 def draw_tokens(
     model: MiniMind, random: torch.Generator, prompt_len: int, count: int, smallest_routing_margin: float
 ) -> tuple[dict, np.ndarray]:
-    """A prompt and its greedy continuation with no near tie -> the token fields of case.json, and the logits."""
+    """Returns the token fields of case.json and the logits, for a prompt whose greedy continuation has no near tie."""
     for _ in range(MOST_PROMPTS):
         prompt = torch.randint(model.config.vocab_size, (prompt_len,), generator=random).tolist()
         greedy = model.greedy(prompt, count)
@@ -110,7 +110,7 @@ def draw_tokens(
         clear = margin > SMALLEST_GREEDY_MARGIN and routing_margin(model, tokens) > smallest_routing_margin
         if clear and len(set(greedy)) >= DISTINCT_GREEDY_TOKENS:
             return {"tokens": prompt + greedy, "prompt_len": prompt_len, "greedy": greedy}, logits.numpy()
-    raise RuntimeError(f"no prompt of {MOST_PROMPTS} gave clear choices")
+    raise RuntimeError(f"none of {MOST_PROMPTS} prompts has clear choices")
 
 
 def write_case(case: Case, folder: Path) -> None:
