@@ -1,5 +1,5 @@
 #!/bin/sh
-# The team's own checks, where the checkout lies beside ../shared; elsewhere nothing.
+# Runs the project's own checks if ../shared exists next to the checkout.
 set -eu
 shared=$(dirname "$0")/../../shared/check
 [ -d "$shared" ] || exit 0

@@ -1,10 +1,10 @@
-"""Writes small GGUF files with the gguf package, so that reading and writing can be held against it.
+"""Writes small GGUF files with the gguf package, to test reading and writing against it.
 
     python tests/golden_gguf/write.py        (pip install gguf==0.19.0 numpy)
 
 metadata.gguf: every type of metadata, alone and in arrays; tensors of 1 to 4 dimensions that need padding.
-types.gguf: a tensor [2, 32], [2, 64] or [2, 256] of each type that is read, called as ggml calls the type. Types that the
-package can quantize hold 0, 1, 2, ... quantized; the others hold the bytes 0, 1, 2, ... modulo 251.
+types.gguf: a tensor [2, 32], [2, 64] or [2, 256] of each supported type, named after the type in ggml. Types that the package
+can quantize contain the quantized values 0, 1, 2, ...; the others contain the bytes 0, 1, 2, ... modulo 251.
 """
 
 import pathlib

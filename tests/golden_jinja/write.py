@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes cases.jsonl: what Jinja2, as transformers sets it up for chat templates, makes of the snippets below.
+"""Writes cases.jsonl: the snippets below, rendered by Jinja2 as transformers sets it up for chat templates.
 
 usage: python write.py      with transformers and jinja2 installed (written with 5.23.0 and 3.1.6)
-A case is {"template", "rendered"}; "rendered" is null where Jinja2 throws. The variables of all are in variables.json.
+A case is {"template", "rendered"}; "rendered" is null if Jinja2 throws. The variables of all cases are in variables.json.
 """
 import copy
 import json
@@ -13,13 +13,13 @@ from transformers.utils.chat_template_utils import _compile_jinja_template
 
 HERE = pathlib.Path(__file__).parent
 VARIABLES = json.loads((HERE / "variables.json").read_text(encoding="utf-8"))
-# One expression a line, printed, assigned, tested and gone through.
+# One expression per line, printed, assigned, tested and iterated over.
 EXPRESSIONS = (HERE / "expressions.txt").read_text(encoding="utf-8").strip("\n").split("\n")
 FORMS = ["{{ EXPRESSION }}", "{% set x = EXPRESSION %}[{{ x }}]", "{% if EXPRESSION %}yes{% else %}no{% endif %}",
          "{% for y in EXPRESSION %}({{ y }}{{ loop.last }}){% endfor %}"]
 
 TEMPLATES = [
-    # White space.
+    # Whitespace.
     "a\n  {% if t %}\n  b\n  {% endif %}\nc\n", "a\n  {%- if t %}\n  b\n  {%- endif %}\nc\n\n", "a \n {{- n -}} \n b",
     "a \n {{ n }} \n b\n\n", "  {%+ if t %}x{% endif %}", "  {% if t +%}\nx{% endif %}", "x  {% if t %}y{% endif %}  z",
     "{# a #}\n{#- b -#}\n c", "a\n  {# c #}\n  b", "a\n  {#+ c +#}\n  b", "a {#- {{ n }} {% if #} -#} b", "\n\n{% set x = 1 %}\n\n{{ x }}\n\n",
@@ -60,7 +60,7 @@ TEMPLATES = [
     "{% macro f(n) %}{{ n }}{% if n > 0 %}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(4) }}", "{% macro f(n) %}{{ f(n) }}{% endmacro %}{{ f(1) }}", "{{ m() }}{% macro m() %}x{% endmacro %}", "{% macro m(x) -%} {{ x }} {%- endmacro %}[{{ m(1) }}][{{ m('<') }}]",
     "{% set ns = namespace() %}{% for i in [1, 2] %}{% macro m() %}{{ i }}{% endmacro %}{% set ns.m = m %}{{ ns.m() }}{% endfor %}", "{% for i in [1, 2] %}{% macro m() %}{{ i }}{% endmacro %}{{ m() }}{% endfor %}", "{% macro a() %}{% macro b() %}{{ x }}{% endmacro %}{% set x = 1 %}{{ b() }}{% endmacro %}{{ a() }}",
     "{% generation %}a{{ n }}{% endgeneration %}", "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% else %}{% generation %}{{ m.content }}{% set seen = 1 %}{% endgeneration %}{% endif %}{{ seen }}{% endfor %}", "{% generation %}",
-    # What does not exist.
+    # Unknown tags, names and syntax.
     "{% foo %}", "{% do 1 %}", "{% trans %}a{% endtrans %}", "{% debug %}", "{% endif %}", "{% 5 %}", "{% %}", "{{ 1 2 }}", "{% if t %}{% else %}{% else %}{% endif %}", "{{ n if }}", "{{ 'a'.b.c }}", "{{ raise_exception('no') }}", "{% if n > 3 %}{{ raise_exception('n is ' ~ n) }}{% endif %}",
     # Whole chat templates.
     "{% for m in messages %}{{ '<|' + m['role'] + '|>\n' + (m.content or '') | trim + '<|end|>\n' }}{% if loop.last and add_generation_prompt %}{{ '<|assistant|>\n' }}{% endif %}{% endfor %}",
@@ -81,7 +81,7 @@ def render(template):
 
 def main():
     warnings.simplefilter("ignore")
-    # What Python prints with an address in it is no case, nor is what Jinja2 folds into a name that is not there.
+    # Not cases: values printed with an address, and constants that Jinja2 folds into an undefined name.
     templates = [form.replace("EXPRESSION", expression) for expression in EXPRESSIONS for form in FORMS]
     with open(HERE / "cases.jsonl", "w", encoding="utf-8") as out:
         for template in templates + TEMPLATES:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes families.jsonl: what the chat templates of MiniMind's tokenizers make of the conversations below.
+"""Writes families.jsonl: the conversations below, rendered by the chat templates of MiniMind's tokenizers.
 
-usage: python write_families.py TOKENIZERS      with transformers and jinja2 installed; TOKENIZERS holds v1, v2 and v3,
+usage: python write_families.py TOKENIZERS      with transformers and jinja2 installed; TOKENIZERS contains v1, v2 and v3,
                                                 each with MiniMind's tokenizer_config.json
 A line is {"family", "input", "rendered"}; the input is what `minimind render` reads.
 """

@@ -1,13 +1,14 @@
-"""Records what the `gguf` package makes of some blocks, both ways.
+"""Records blocks quantised and dequantised by the `gguf` package.
 
     python tests/golden_quantize/generate.py        (pip install gguf==0.19.0 numpy)
 
-Writes blocks.jsonl, quantised: {name, values, q8_0, q4_0, iq4_nl}, 32 numbers and their blocks as hex; and
-stored.jsonl, dequantised: {type, blocks, values}, with the float32 values as hex; and many.jsonl, {type, sha256}, of the
-float32 values of so many blocks that every vector of the code books of the IQ types occurs, with 0 for NaN, of which
-NumPy keeps no bits. Their bytes are those of a generator that the test has, too.
+Writes three files:
+blocks.jsonl, quantised: {name, values, q8_0, q4_0, iq4_nl}, 32 values and their blocks as hex;
+stored.jsonl, dequantised: {type, blocks, values}, with the float32 values as hex;
+many.jsonl: {type, sha256} of the float32 values of enough blocks to use every vector of the code books of the IQ types. NaN
+counts as 0, because NumPy does not keep its bits. The test generates the same bytes.
 
-The package cannot write iq4_nl: what is recorded follows the description in weights/tensor/block_formats.cpp with numpy.
+The package cannot write iq4_nl: its records follow the description in weights/tensor/block_formats.cpp with NumPy.
 """
 
 import hashlib
@@ -23,26 +24,26 @@ HERE = pathlib.Path(__file__).parent
 CODES = np.array(IQ4_NL.kvalues)
 TRIED_EXTREMES = (-136, -127, -118, -109, 96, 104, 112, 120)
 
-# Where a block of a type has its scales of binary16.
+# Offsets of the binary16 scales in a block of each type.
 SCALES = {"Q8_0": (0,), "Q4_0": (0,), "Q4_1": (0, 2), "Q5_0": (0,), "Q5_1": (0, 2), "IQ4_NL": (0,)}
 SCALES |= {"Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,)}
 SCALES |= {"Q2_K": (80, 82), "Q3_K": (108,), "TQ1_0": (52,), "TQ2_0": (64,)}
 SCALES |= {kind: (0,) for kind in ("IQ4_XS", "IQ3_S", "IQ3_XXS", "IQ2_S", "IQ2_XS", "IQ2_XXS", "IQ1_S")}
-# Those of iq1_m are spread over four nibbles; these have scales of 8 bits.
+# The scales of iq1_m are spread over four nibbles; those of mxfp4 and nvfp4 have 8 bits.
 SCALES |= {"IQ1_M": (), "MXFP4": (), "NVFP4": ()}
 BYTE_SCALES = (0x00, 0x01, 0x02, 0x7F, 0x80, 0xFE, 0xFF, 0x38)
-# One, a negative one, the smallest and the largest subnormal, zeros, the largest; the last block's is drawn.
+# One, a negative value, the smallest and the largest subnormal, both zeros, the largest; None: random.
 SCALE_BITS = (0x3C00, 0xB5EC, 0x0001, 0x83FF, 0x0000, 0x8000, 0x7BFF, None)
 
 
 def ties(largest, last):
-    """Where the scale is 1, these lie halfway between two integers."""
+    """Returns values that are halfway between two integers if the scale is 1."""
     halves = [k + 0.5 for k in range(-int(largest), int(largest))]
     return ([last] + halves + [0.0] * 32)[:32]
 
 
 def q4_half(sign):
-    """With a scale of 1, the largest number below a half: 8.5 more than it is 9 in float32, but not in double."""
+    """Returns values with the largest number below 0.5, for a scale of 1: plus 8.5 it is 9 in float32, but not in double."""
     below = float(np.nextafter(np.float32(0.5), np.float32(0)))
     return [-8.0, sign * below, below - 1, 2 - below] + [0.0] * 28
 
@@ -77,7 +78,7 @@ def inverse_of(scale):
 
 
 def nearest_quants(doubled):
-    """Places in the code book nearest to halves of whole numbers."""
+    """Returns the indices of the codes nearest to half of each integer."""
     return (doubled[:, None] >= CODES[1:] + CODES[:-1]).sum(1)
 
 
@@ -99,7 +100,7 @@ def quantize_iq4_nl(block):
 
 
 def stored_blocks(kind, random):
-    """Random blocks, one with each of the scales: any binary16 but infinities and NaN, of which NumPy keeps no bits."""
+    """Returns random blocks, one for each scale: no infinities and no NaN, whose bits NumPy does not keep."""
     size = GGML_QUANT_SIZES[GGMLQuantizationType[kind]][1]
     stored = random.integers(0, 256, (len(SCALE_BITS), size), np.uint8)
     for block, bits, byte in zip(stored, SCALE_BITS, BYTE_SCALES):

@@ -1,10 +1,10 @@
-"""Trains the tiny tokenizer beside this file and records what Hugging Face tokenizers does with it.
+"""Trains the small tokenizer in this folder and records its ids and texts in Hugging Face tokenizers.
 
     python tests/golden_tokenizer/generate.py        (pip install tokenizers==0.23.3)
 
 Writes tokenizer.json, tokenizer_config.json, golden.jsonl {text, ids, decoded, decoded_skip_special} and
-unicode_classes.txt: per run of code points its first one, its class in the GPT-2 pattern and whether \\w matches it.
-Nothing here is MiniMind's: the training text is below.
+unicode_classes.txt: for each run of code points its first one, its class in the GPT-2 pattern, and whether \\w matches it.
+Nothing here is from MiniMind: the training text is below.
 """
 
 import json
@@ -67,7 +67,7 @@ def write_golden(tokenizer):
     texts = ["", *CORPUS, *PARTS, *random_texts(200)]
     rows = [tokenizer.encode(text, add_special_tokens=False).ids for text in texts]
     rng = random.Random(421)
-    for _ in range(60):  # ids in no order, of which some have no token
+    for _ in range(60):  # random ids, some of which have no token
         rows.append([rng.randrange(tokenizer.get_vocab_size() + 5) for _ in range(rng.randint(1, 8))])
         texts.append(None)
     with open(HERE / "golden.jsonl", "w", encoding="utf-8") as file:
