@@ -59,8 +59,8 @@ def timed(work: Callable[[], object], tokens: int) -> float:
 
 
 def measure(engine: Engine, options: argparse.Namespace) -> list[dict]:
-    draw = random.Random(1)
-    tokens = [draw.randrange(engine.vocab_size) for _ in range(longest_context(options))]
+    rng = random.Random(1)
+    tokens = [rng.randrange(engine.vocab_size) for _ in range(longest_context(options))]
 
     def prompt(count: int) -> Callable[[], object]:
         return lambda: engine.run(tokens[:count])

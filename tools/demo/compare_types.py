@@ -25,17 +25,17 @@ EMBEDDING = "model.embed_tokens.weight"
 EVEN_CODES = torch.arange(-8.0, 8.0)  # of q4_0
 NON_LINEAR_CODES = torch.tensor(IQ4_NL.kvalues).float()
 
-Hold = Callable[[Tensor], Tensor]  # a matrix -> its values after quantisation
+Quantize = Callable[[Tensor], Tensor]  # a matrix -> its values after quantisation
 Weigh = Callable[[Tensor], Tensor]  # values -> the weights of their squared errors
 
 
-def as_gguf_does(name: str) -> Hold:
+def as_gguf_does(name: str) -> Quantize:
     kind = GGMLQuantizationType[name]
 
-    def hold(matrix: Tensor) -> Tensor:
+    def quantized(matrix: Tensor) -> Tensor:
         return torch.from_numpy(np.array(dequantize(quantize(matrix.numpy(), kind), kind)))
 
-    return hold
+    return quantized
 
 
 def nearest(scaled: Tensor, codes: Tensor) -> Tensor:
@@ -46,10 +46,10 @@ def divided(a: Tensor, b: Tensor) -> Tensor:
     return torch.where(b == 0, torch.zeros(()), a / b)
 
 
-def searched(codes: Tensor, tries: list[float], weigh: Weigh) -> Hold:
+def searched(codes: Tensor, tries: list[float], weigh: Weigh) -> Quantize:
     """Each try scales the value of largest magnitude to the tried code, chooses codes, and then their best scale."""
 
-    def hold(matrix: Tensor) -> Tensor:
+    def quantized(matrix: Tensor) -> Tensor:
         x = matrix.reshape(-1, 32)
         weights = weigh(x)
         extreme = x.gather(1, x.abs().argmax(1, keepdim=True))
@@ -63,7 +63,7 @@ def searched(codes: Tensor, tries: list[float], weigh: Weigh) -> Hold:
         best = best.half().float()
         return (best * nearest(divided(x, best), codes)).reshape(matrix.shape)
 
-    return hold
+    return quantized
 
 
 def unweighted(x: Tensor) -> Tensor:
@@ -73,7 +73,7 @@ def unweighted(x: Tensor) -> Tensor:
 TRIES = [-136, -127, -118, -109, 96, 104, 112, 120]  # those of weights/tensor/block_formats.cpp
 MANY_TRIES = [sign * tried for sign in (-1, 1) for tried in range(80, 151)]
 EVEN_TRIES = [sign * tried for sign in (-1, 1) for tried in (6.8, 7.4, 8.0, 8.6)]
-TYPES: list[tuple[str, float, Hold]] = [
+TYPES: list[tuple[str, float, Quantize]] = [
     ("q8_0", 8.5, as_gguf_does("Q8_0")),
     ("q5_0", 5.5, as_gguf_does("Q5_0")),
     ("q4_1", 5.0, as_gguf_does("Q4_1")),
@@ -87,8 +87,8 @@ TYPES: list[tuple[str, float, Hold]] = [
 ]
 
 
-def held(state: dict[str, Tensor], hold: Hold, but: str = "") -> dict[str, Tensor]:
-    result = {n: hold(w) if w.ndim == 2 and n not in (but, "lm_head.weight") else w for n, w in state.items()}
+def quantized_state(state: dict[str, Tensor], quantize_matrix: Quantize, excluded: str = "") -> dict[str, Tensor]:
+    result = {n: quantize_matrix(w) if w.ndim == 2 and n not in (excluded, "lm_head.weight") else w for n, w in state.items()}
     return result | {"lm_head.weight": result[EMBEDDING]}
 
 
@@ -120,14 +120,15 @@ def main() -> None:
         same = sum((p.argmax(-1) == q.argmax(-1)).sum().item() for p, q in pairs) / count
         print(f"{name:33} {bits:4.1f}  {divergence:.5f}  {same:.1%}", flush=True)
 
-    for name, bits, hold in TYPES:
-        compare(name, bits, held(state, hold))
+    for name, bits, quantize_matrix in TYPES:
+        compare(name, bits, quantized_state(state, quantize_matrix))
     matrices = sum(w.numel() for name, w in state.items() if w.ndim == 2 and name != "lm_head.weight")
     share = state[EMBEDDING].numel() / matrices  # half of this small model, 8 % of MiniMind-3
     with_fine_embedding = state | {EMBEDDING: as_gguf_does("Q8_0")(state[EMBEDDING])}
-    for name, bits, hold in TYPES:
+    for name, bits, quantize_matrix in TYPES:
         if name in ("q4_0", "iq4_nl, eight tries"):
-            compare(name + ", embedding q8_0", bits + share * (8.5 - bits), held(with_fine_embedding, hold, but=EMBEDDING))
+            quantized = quantized_state(with_fine_embedding, quantize_matrix, excluded=EMBEDDING)
+            compare(name + ", embedding q8_0", bits + share * (8.5 - bits), quantized)
 
 
 if __name__ == "__main__":

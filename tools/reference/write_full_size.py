@@ -16,7 +16,7 @@ from cases import V1_EXPERTS, V2_EXPERTS, V3_EXPERTS, Case, v1, v2, v3
 from checkpoint import config_from, twin_of
 from layouts import MINIMIND, write_layout
 from model import MiniMind
-from write_golden import draw_tokens, randomize, stored_state
+from write_golden import sample_tokens, randomize, stored_state
 
 PROMPT_TOKENS = 16
 GREEDY_TOKENS = 8
@@ -60,7 +60,7 @@ def write_full_size(case: Case, folder: Path) -> None:
     del model
     described = {"family": case.family, "config": case.config}
     twin = twin_of(folder, described)
-    tokens, logits = draw_tokens(twin, random, PROMPT_TOKENS, GREEDY_TOKENS, SMALLEST_ROUTING_MARGIN)
+    tokens, logits = sample_tokens(twin, random, PROMPT_TOKENS, GREEDY_TOKENS, SMALLEST_ROUTING_MARGIN)
     (folder / "case.json").write_text(json.dumps(described | tokens) + "\n")
     np.save(folder / "logits.npy", logits)
     print(f"{case.name}: {millions:.2f} M parameters, logits' standard deviation {logits.std():.2f}", flush=True)

@@ -96,7 +96,7 @@ def routing_margin(model: MiniMind, tokens: torch.Tensor) -> float:
 
 
 @torch.inference_mode()
-def draw_tokens(
+def sample_tokens(
     model: MiniMind, random: torch.Generator, prompt_len: int, count: int, smallest_routing_margin: float
 ) -> tuple[dict, np.ndarray]:
     """Returns the token fields of case.json and the logits, for a prompt whose greedy continuation has no near tie."""
@@ -126,7 +126,7 @@ def write_case(case: Case, folder: Path) -> None:
         torch.save(random_lora(case, model, random), folder / "lora.pth")
         described["lora"] = "lora.pth"
     twin = twin_of(folder, described)
-    tokens, logits = draw_tokens(twin, random, PROMPT_TOKENS, GREEDY_TOKENS, SMALLEST_ROUTING_MARGIN)
+    tokens, logits = sample_tokens(twin, random, PROMPT_TOKENS, GREEDY_TOKENS, SMALLEST_ROUTING_MARGIN)
     (folder / "case.json").write_text(json.dumps(described | tokens) + "\n")
     np.save(folder / "logits.npy", logits)
     print(f"{case.name}: logits {logits.shape}, standard deviation {logits.std():.2f}")
