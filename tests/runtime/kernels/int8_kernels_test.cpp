@@ -10,7 +10,7 @@
 #include "tests/runtime/kernels/random_floats.h"
 #include "tests/support/epsilon.h"
 #include "tests/support/tables.h"
-#include "weights/tensor/dtype.h"
+#include "weights/tensor/half.h"
 
 namespace minimind {
 namespace {
