@@ -108,7 +108,8 @@ void agree(const std::string& name, std::size_t value, std::optional<std::size_t
   if (!given) return;
   if (*given != value) {
     throw Error(fmt::format("{}: {} is {} {}, expected {} by the {}", path, name, *given,
-                            requested ? "as requested" : "in " + config.source, value, heads.sources[name].detail));
+                            requested ? "as requested" : "in " + config.source, value, heads.sources[name].detail),
+                requested ? Setting::heads : Setting::none);
   }
   heads.sources[name] = requested ? requested_by_caller : from_config(config);
 }
