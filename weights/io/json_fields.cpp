@@ -32,7 +32,8 @@ Json parse_json_object(std::string_view text, const std::string& source) {
     if (!json.is_object()) throw Error(fmt::format("{}: holds {}, expected a JSON object", source, describe(json)));
     return json;
   } catch (const Json::parse_error& error) {
-    throw Error(fmt::format("{}: is not valid JSON at byte {} of {}; copy it again", source, error.byte, text.size()));
+    throw Error(fmt::format("{}: is not valid JSON at byte {} of {}; copy it again", source,
+                            std::min(error.byte, text.size()), text.size()));
   }
 }
 

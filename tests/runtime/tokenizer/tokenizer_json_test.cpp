@@ -213,7 +213,7 @@ TEST_F(TokenizerJson, NamesMissingAndMistypedFields) {
 
 TEST_F(TokenizerJson, RefusesWhatIsNoJsonObject) {
   EXPECT_EQ(error_of("[1]"), "holds [1], expected a JSON object");
-  EXPECT_TRUE(error_of("{\"a\":").starts_with("is not valid JSON at byte 6 of 5"));
+  EXPECT_TRUE(error_of("{\"a\":").starts_with("is not valid JSON at byte 5 of 5"));
   EXPECT_TRUE(error_of("{\"a\": \"\xFF\"}").starts_with("is not valid JSON at byte"));
   EXPECT_TRUE(error_of("").starts_with("is empty"));
 }
