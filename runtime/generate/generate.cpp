@@ -119,8 +119,9 @@ void check_prompt(std::span<const std::int32_t> prompt, std::size_t vocab_size, 
 void check_options(const GenerateOptions& options, const Tokenizer* tokenizer) {
   if (tokenizer) return;
   if (!options.stop.empty())
-    throw UsageError("a stop string requires a tokenizer, and the model has none", Setting::tokenizer);
-  if (options.grammar) throw UsageError("a grammar requires a tokenizer, and the model has none", Setting::tokenizer);
+    throw UsageError("a stop string requires a tokenizer, but the model has no tokenizer", Setting::tokenizer);
+  if (options.grammar)
+    throw UsageError("a grammar requires a tokenizer, but the model has no tokenizer", Setting::tokenizer);
 }
 
 TokenText token_text(const Tokenizer* tokenizer) {

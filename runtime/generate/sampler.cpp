@@ -90,7 +90,7 @@ void check(const DryOptions& dry) {
   require(dry.base >= 1 && dry.base <= 1e6, "dry-base", dry.base, "1 to 1e6");
   const auto& breakers = dry.sequence_breakers;
   if (std::find(breakers.begin(), breakers.end(), "") != breakers.end()) {
-    throw UsageError("a sequence breaker of DRY is empty, expected a string");
+    throw UsageError("dry-sequence-breaker is empty, expected a string");
   }
 }
 
@@ -103,7 +103,7 @@ void check(std::vector<LogitBias> biases) {
   const auto same = [](const LogitBias& a, const LogitBias& b) { return a.token == b.token; };
   std::sort(biases.begin(), biases.end(), before);
   const auto twice = std::adjacent_find(biases.begin(), biases.end(), same);
-  if (twice != biases.end()) throw UsageError(fmt::format("the logit bias of token {} is repeated", twice->token));
+  if (twice != biases.end()) throw UsageError(fmt::format("logit-bias of token {} is repeated", twice->token));
 }
 
 [[noreturn]] void fail_none_left() {
@@ -128,7 +128,7 @@ std::optional<Dry> make_dry(const DryOptions& options, std::size_t vocab_size, c
   if (options.sequence_breakers.empty()) return Dry(options, {});
   if (!token_text) {
     throw UsageError(
-        "DRY's sequence breakers are strings, which require a tokenizer, and the model has none; use none of them",
+        "the sequence breakers of DRY require a tokenizer, but the model has no tokenizer; give one, or no breakers",
         Setting::tokenizer);
   }
   std::vector<std::string> texts(vocab_size);

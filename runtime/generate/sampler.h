@@ -73,7 +73,7 @@ struct SamplingOptions {
   std::uint64_t seed = 0;
 };
 
-// Throws UsageError, naming the option, for a value out of its range.
+// Throws UsageError for a value out of its range. The message starts with its name, such as "top-p".
 void check(const SamplingOptions& options);
 
 // The bytes of a token, valid while the tokenizer is.

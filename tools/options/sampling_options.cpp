@@ -100,7 +100,11 @@ SamplingOptions SamplingArguments::sampling() const {
   if (greedy) sampling.temperature = 0;
   sampling.dry.sequence_breakers = breakers_of(*this);
   for (const std::string& bias : logit_bias) sampling.logit_bias.push_back(parse_logit_bias(bias));
-  check(sampling);
+  try {
+    check(sampling);
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("--{}", error.what()));
+  }
   sampling.seed = seed ? *seed : std::random_device{}();
   return sampling;
 }

@@ -93,7 +93,7 @@ TEST(Sampler, ABiasForAnUnknownTokenOrTwiceIsAUsageError) {
   options.logit_bias = {{3, 1}};
   EXPECT_THROW(Sampler(options, 3), UsageError);
   options.logit_bias = {{1, 1}, {2, 1}, {1, 2}};
-  EXPECT_NE(error_of([&] { check(options); }).find("the logit bias of token 1 is repeated"), std::string::npos);
+  EXPECT_NE(error_of([&] { check(options); }).find("logit-bias of token 1 is repeated"), std::string::npos);
   for (const double bad : {std::nan(""), HUGE_VAL, 1e7}) {
     options.logit_bias = {{1, bad}};
     EXPECT_THROW(check(options), UsageError) << bad;
@@ -170,11 +170,7 @@ TEST(SamplingOptions, NewOnesOutOfRangeAreRefusedByName) {
   for (const double bad : {0.5, HUGE_VAL, std::nan("")}) {
     refused([&](SamplingOptions& options) { options.dry.base = bad; }, "dry-base is ");
   }
-  refused(
-      [](SamplingOptions& options) {
-        options.dry.sequence_breakers = {"a", ""};
-      },
-      "a sequence breaker of DRY is empty");
+  refused([](SamplingOptions& options) { options.dry.sequence_breakers = {"a", ""}; }, "dry-sequence-breaker is empty");
 }
 
 }  // namespace

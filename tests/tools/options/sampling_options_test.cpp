@@ -67,8 +67,8 @@ TEST_F(ConstrainedCli, WrongCallsAndFilesAreToldApart) {
   expect("--logit-bias 5", 2, "--logit-bias is '5'");
   expect("--logit-bias 999999-1", 2, "the logit bias names token 999999");
   expect("--dry-sequence-breaker none --dry-sequence-breaker x", 2, "--dry-sequence-breaker none");
-  expect("--dry-base 0.5", 2, "dry-base is 0.5");
-  expect("--typical-p 2", 2, "typical-p is 2");
+  expect("--dry-base 0.5", 2, "--dry-base is 0.5");
+  expect("--typical-p 2", 2, "--typical-p is 2");
   expect("--greedy --temperature 0.5", 2, "--temperature excludes --greedy");
 }
 
