@@ -32,8 +32,10 @@ Json parse_json_object(std::string_view text, const std::string& source) {
     if (!json.is_object()) throw Error(fmt::format("{}: holds {}, expected a JSON object", source, describe(json)));
     return json;
   } catch (const Json::parse_error& error) {
-    throw Error(fmt::format("{}: is not valid JSON at byte {} of {}; copy it again", source,
-                            std::min(error.byte, text.size()), text.size()));
+    throw Error(fmt::format("{}: is not valid JSON at byte {} of {}, expected a JSON object; mend it or copy it again",
+                            source, std::min(error.byte, text.size()), text.size()));
+  } catch (const Json::out_of_range&) {
+    throw Error(fmt::format("{}: holds a number that is too large for a double, expected a finite number", source));
   }
 }
 
