@@ -99,7 +99,8 @@ TEST_F(TokenizerJson, NamesWhatItDoesNotDo) {
   EXPECT_TRUE(error_with("/model/type", "Unigram").starts_with("model.type is 'Unigram', expected BPE"));
   EXPECT_TRUE(error_with("/model/dropout", 0.1).starts_with("model.dropout is 0.1, expected null"));
   EXPECT_TRUE(error_with("/model/byte_fallback", true).starts_with("model.byte_fallback is true, expected false"));
-  EXPECT_TRUE(error_with("/model/continuing_subword_prefix", "##").starts_with("model.continuing_subword_prefix: "));
+  EXPECT_TRUE(
+      error_with("/model/continuing_subword_prefix", "##").starts_with("model.continuing_subword_prefix is '##'"));
   EXPECT_TRUE(error_with("/model/end_of_word_suffix", "</w>").starts_with("model.end_of_word_suffix is '</w>'"));
   EXPECT_TRUE(error_with("/model/new_option", 1).starts_with("model.new_option is 1, expected no such field"));
   EXPECT_TRUE(error_with("/pre_tokenizer/lower", true).starts_with("pre_tokenizer.lower is true,"));
@@ -272,7 +273,7 @@ TEST_F(TokenizerJson, RefusesABrokenConfigBesideIt) {
   EXPECT_EQ(error_with_config(R"({"bos_token": {"text": 1}})"), "bos_token.content is missing, expected a string");
   EXPECT_EQ(error_with_config(R"({"chat_template": 1})"), "chat_template is 1, expected a string or null");
   EXPECT_EQ(error_with_config(R"({"chat_template": [{"name": 1}, 2]})"),
-            "chat_template is an array of 2, expected a string, or an array with a template named \"default\"");
+            "chat_template is [{\"name\":1},2], expected a string, or an array with a template named \"default\"");
   EXPECT_TRUE(error_with_config("{").starts_with("is not valid JSON"));
 }
 

@@ -246,7 +246,8 @@ TEST(Lora, OfTheCheckpointItselfIsNotAddedTwice) {
   OpenOptions options;
   options.loras.push_back({file.path(), 1});
   EXPECT_THROW(open_checkpoint(file.path(), options), UsageError);
-  EXPECT_NE(error_of([&] { open_checkpoint(file.path(), options); }).find("merged into already"), std::string::npos);
+  EXPECT_NE(error_of([&] { open_checkpoint(file.path(), options); }).find("with its LoRA merged already"),
+            std::string::npos);
 }
 
 TEST(Lora, WithoutAModelIsNoCheckpoint) {

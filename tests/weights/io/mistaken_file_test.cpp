@@ -72,7 +72,7 @@ TEST_F(MistakenFile, AWebPageIsNamedWithItsSize) {
 }
 
 TEST_F(MistakenFile, TextInPlaceOfAModelIsShown) {
-  expect_error(1, "inspect -m " + write("model.pth", "Entry not found"), {"begins with 'Entry not found'"});
+  expect_error(1, "inspect -m " + write("model.pth", "Entry not found"), {"starts with 'Entry not found'"});
 }
 
 TEST_F(MistakenFile, AnArchiveIsToBeUnpacked) {

@@ -219,7 +219,7 @@ TEST(OutputFile, SaysWhyItCannotBeWritten) {
   const std::string missing = folder.path() + "/no/such/out";
   EXPECT_EQ(error_of([&] { OutputFile file(missing); }), missing + ": cannot be written: No such file or directory");
   EXPECT_NE(error_of([&] { OutputFile file(folder.path()); }).find("is a folder"), std::string::npos);
-  EXPECT_NE(error_of([&] { OutputFile file("/dev/null"); }).find("no regular file"), std::string::npos);
+  EXPECT_NE(error_of([&] { OutputFile file("/dev/null"); }).find("not a regular file"), std::string::npos);
   EXPECT_NE(error_of([&] { OutputFile file(""); }), "");
 }
 

@@ -339,8 +339,8 @@ TEST(StatedConfig, OtherRopeScalingsAreRefusedByName) {
     expect_parse_error(std::string(R"({"rope_scaling": {"rope_type": ")") + kind + R"(", "factor": 8}})",
                        {kind, "yarn"});
   }
-  expect_parse_error(R"({"rope_scaling": "yarn"})", {"rope_scaling", "an object"});
-  expect_parse_error(R"({"rope_scaling": [1]})", {"rope_scaling", "an object"});
+  expect_parse_error(R"({"rope_scaling": "yarn"})", {"rope_scaling", "a JSON object"});
+  expect_parse_error(R"({"rope_scaling": [1]})", {"rope_scaling", "a JSON object"});
   expect_parse_error(R"({"rope_scaling": {"rope_type": 3}})", {"rope_type is 3"});
   expect_parse_error(R"({"rope_scaling": {"rope_type": "linear", "type": "yarn", "factor": 2}})", {"linear", "yarn"});
 }
