@@ -34,7 +34,7 @@ ISA_FLAGS_avx512vnni := $(ISA_FLAGS_avx512) -mavx512vnni
 # its .cpp files, because reading the headers takes longer than compiling the code. Each file of kernels is a separate unit.
 # The longest units come first, so that no core waits for them at the end.
 ROOMS := $(shell sed -n 's/^\([a-z][a-z_/]*\):.*/\1/p' tests/layers.txt)
-LONGEST := tools/commands tools/options runtime/jinja tools/chat tools/bench runtime/grammar
+LONGEST := tools/commands tools/options runtime/jinja tools/chat tools/bench tools/batch runtime/grammar
 KERNELS := $(ISAS:%=runtime/kernels/%)
 UNITS := $(LONGEST) $(KERNELS) runtime/kernels/kernels $(filter-out runtime/kernels $(LONGEST),$(ROOMS))
 TEST_UNITS := $(foreach room,$(ROOMS:%=tests/%),$(if $(wildcard $(room)/*.cpp),$(room)))

@@ -1,5 +1,7 @@
 #include "runtime/chat/answer_parser.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -170,6 +172,32 @@ void AnswerParser::show_text(Kind kind, std::string_view text, Events& events) {
   if (shown.empty()) return;
   events.push_back({.kind = kind, .text = std::move(shown), .call = {}});
   text_shown_ = true;
+}
+
+void add_event(AnswerEvent& event, Message& message, std::size_t& next_call) {
+  switch (event.kind) {
+    case AnswerEvent::Kind::thought:
+      message.reasoning = message.reasoning.value_or("") + event.text;
+      break;
+    case AnswerEvent::Kind::text:
+    case AnswerEvent::Kind::not_a_call:
+      message.content += event.text;
+      break;
+    case AnswerEvent::Kind::tool_call:
+      event.call.id = fmt::format("call_{}", next_call++);
+      message.tool_calls.push_back(event.call);
+      break;
+  }
+}
+
+Message parse_answer(std::string_view text, ThinkState state, std::size_t first_call) {
+  AnswerParser parser(state);
+  std::vector<AnswerEvent> events;
+  parser.push(text, events);
+  parser.finish(events);
+  Message message{.role = Role::assistant};
+  for (AnswerEvent& event : events) add_event(event, message, first_call);
+  return message;
 }
 
 }  // namespace minimind

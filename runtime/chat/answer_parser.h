@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,9 @@ struct AnswerEvent {
 
   bool operator==(const AnswerEvent&) const = default;
 };
+
+// Adds the event to a message of the assistant. A call gets the id "call_N", N being `next_call`, which grows.
+void add_event(AnswerEvent& event, Message& message, std::size_t& next_call);
 
 // Splits the stream of an answer's text at <think>, </think>, <tool_call> and </tool_call>. Text that may be the start
 // of a tag is held back until that is certain, and so is whitespace, until it is known what follows it: how the stream
@@ -89,5 +93,8 @@ class AnswerParser {
   bool escaped_ = false;
   bool broken_ = false;  // a string has a character that no JSON string has
 };
+
+// The message of a whole answer, whose first call is number `first_call`.
+Message parse_answer(std::string_view text, ThinkState state, std::size_t first_call);
 
 }  // namespace minimind

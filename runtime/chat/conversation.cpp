@@ -43,26 +43,10 @@ class Collector {
  private:
   void take_events() {
     for (AnswerEvent& event : events_) {
-      take(event);
+      add_event(event, message_, next_call_);
       if (listener_.on_event) listener_.on_event(event);
     }
     events_.clear();
-  }
-
-  void take(AnswerEvent& event) {
-    switch (event.kind) {
-      case AnswerEvent::Kind::thought:
-        message_.reasoning = message_.reasoning.value_or("") + event.text;
-        break;
-      case AnswerEvent::Kind::text:
-      case AnswerEvent::Kind::not_a_call:
-        message_.content += event.text;
-        break;
-      case AnswerEvent::Kind::tool_call:
-        event.call.id = fmt::format("call_{}", next_call_++);
-        message_.tool_calls.push_back(event.call);
-        break;
-    }
   }
 
   AnswerParser parser_;

@@ -14,6 +14,14 @@ void Context::append(std::span<const std::int32_t> tokens) {
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
 }
 
+void Context::copy_prefix(const Context& from, std::size_t size) {
+  assert(size <= from.size() && size <= capacity() && from.cache_.type() == cache_.type());
+  const auto source = from.cache_.filled_parts(size), target = cache_.filled_parts(size);
+  assert(source.size() == target.size());
+  for (std::size_t i = 0; i < source.size(); ++i) std::ranges::copy(source[i], target[i].begin());
+  tokens_.assign(from.tokens_.begin(), from.tokens_.begin() + static_cast<std::ptrdiff_t>(size));
+}
+
 void Context::rewind(std::size_t size) {
   assert(size <= tokens_.size());
   tokens_.resize(size);

@@ -27,6 +27,10 @@ class Context {
   // Adds tokens whose keys and values are in the cache already, or which the caller then writes there; they must fit.
   void append(std::span<const std::int32_t> tokens);
 
+  // Replaces the contents with the first `size` tokens of another context of the same model and type, copying their
+  // keys and values; they must fit.
+  void copy_prefix(const Context& from, std::size_t size);
+
   // Drops all but the first `size` tokens; there must be as many.
   void rewind(std::size_t size);
 

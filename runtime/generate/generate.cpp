@@ -50,51 +50,11 @@ std::string StopFilter::finish() {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::span<const std::uint8_t> nothing_excluded;
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
-
-// Tokens in, certain text out: bytes become whole characters, and stop strings are cut.
-class TextStream {
- public:
-  TextStream(const Tokenizer* tokenizer, const GenerateOptions& options, const TextCallback& on_text)
-      : tokenizer_(tokenizer), text_tokens_(options.text_tokens), filter_(options.stop), on_text_(on_text) {}
-
-  void push(std::int32_t token) {
-    if (tokenizer_ && is_text(token)) show(filter_.push(utf8_.push(tokenizer_->token_bytes(token))));
-  }
-
-  void finish() {
-    if (!filter_.stopped()) show(filter_.push(utf8_.finish()));
-    show(filter_.finish());
-  }
-
-  bool stopped() const { return filter_.stopped(); }
-  std::string take_text() { return std::move(text_); }
-
- private:
-  bool is_text(std::int32_t token) const {
-    return !tokenizer_->is_special(token) ||
-           std::find(text_tokens_.begin(), text_tokens_.end(), token) != text_tokens_.end();
-  }
-
-  void show(const std::string& piece) {
-    if (piece.empty()) return;
-    text_ += piece;
-    on_text_(piece);
-  }
-
-  const Tokenizer* tokenizer_;
-  const std::vector<std::int32_t>& text_tokens_;
-  Utf8Stream utf8_;
-  StopFilter filter_;
-  const TextCallback& on_text_;
-  std::string text_;
-};
 
 // A stop string that is a special token never appears in the text; as a token it ends it all the same.
 std::vector<std::int32_t> all_end_tokens(const GenerateOptions& options, const Tokenizer* tokenizer) {
@@ -129,138 +89,143 @@ TokenText token_text(const Tokenizer* tokenizer) {
   return [tokenizer](std::int32_t id) { return tokenizer->token_bytes(id); };
 }
 
-// One call of generate().
-class Generation {
- public:
-  Generation(Forward& forward, Context& context, const Tokenizer* tokenizer, std::span<const std::int32_t> prompt,
-             const GenerateOptions& options, const TextCallback& on_text, const std::atomic<bool>& interrupted)
-      : forward_(forward),
-        context_(context),
-        options_(options),
-        interrupted_(interrupted),
-        end_tokens_(all_end_tokens(options, tokenizer)),
-        sampler_(options.sampling, forward.model().config.vocab_size, token_text(tokenizer)),
-        stream_(tokenizer, options, on_text),
-        tokens_(prompt.begin(), prompt.end()),
-        prompt_size_(prompt.size()) {
-    if (options.drafter) most_drafted_ = options.draft_tokens;
-    assert(most_drafted_ < forward.max_tokens());
-    const std::size_t vocab_size = forward.model().config.vocab_size;
-    logits_.resize((most_drafted_ + 1) * vocab_size);
-    for (const std::int32_t token : prompt) sampler_.accept_prompt(token);
-    if (options.grammar) constraint_.emplace(options.grammar, *tokenizer, vocab_size, end_tokens_, room());
-  }
-
-  Generated run() {
-    result_.prompt_tokens_reused = context_.keep_common(tokens_);
-    const Clock::time_point start = Clock::now();
-    const auto new_to_it = std::span<const std::int32_t>(tokens_).subspan(context_.size());
-    prefill(forward_, context_, new_to_it, logits(0), interrupted_);
-    result_.prompt_seconds = seconds_since(start);
-    result_.prompt_tokens_done = context_.size() - result_.prompt_tokens_reused;
-
-    const Clock::time_point decode_start = Clock::now();
-    decode();
-    stream_.finish();
-    result_.decode_seconds = seconds_since(decode_start);
-    result_.tokens.assign(tokens_.begin() + static_cast<std::ptrdiff_t>(prompt_size_), tokens_.end());
-    result_.text = stream_.take_text();
-    result_.conforms = !constraint_ || constraint_->conforms(result_.text);
-    return std::move(result_);
-  }
-
- private:
-  std::size_t generated() const { return tokens_.size() - prompt_size_; }
-
-  // How many tokens may still be generated.
-  std::size_t room() const { return std::min(options_.max_tokens - generated(), context_.capacity() - tokens_.size()); }
-
-  std::span<float> logits(std::size_t row) {
-    const std::size_t vocab_size = forward_.model().config.vocab_size;
-    return std::span(logits_).subspan(row * vocab_size, vocab_size);
-  }
-
-  // The logits of the last token are there when it begins.
-  void decode() {
-    while (draw_row_by_row()) {
-      draft();
-      run_last_and_drafts();
-    }
-  }
-
-  // Draws a token from each row of logits, for as long as it is the one that the next row has been computed after.
-  // Whether the text continues.
-  bool draw_row_by_row() {
-    std::size_t accepted = 0;
-    bool goes_on = draw(logits(0));
-    while (goes_on && accepted < drafts_.size() && tokens_.back() == drafts_[accepted]) {
-      ++accepted;
-      goes_on = draw(logits(accepted));
-    }
-    context_.rewind(context_.size() - (drafts_.size() - accepted));
-    result_.accepted += accepted;
-    return goes_on;
-  }
-
-  // Whether the text continues after the token sampled, if any.
-  bool draw(std::span<const float> logits) {
-    if (room() == 0) return false;  // which is FinishReason::length
-    if (interrupted_) return finish(FinishReason::interrupted);
-    if (constraint_ && constraint_->finished()) return finish(FinishReason::stop);
-    const std::int32_t token = sampler_.sample(logits, constraint_ ? constraint_->allowed() : nothing_excluded);
-    sampler_.accept(token);
-    tokens_.push_back(token);
-    if (std::find(end_tokens_.begin(), end_tokens_.end(), token) != end_tokens_.end()) {
-      return finish(FinishReason::stop);
-    }
-    stream_.push(token);
-    if (constraint_) constraint_->accept(token, room());
-    if (stream_.stopped() || (constraint_ && constraint_->finished())) return finish(FinishReason::stop);
-    return room() > 0;
-  }
-
-  bool finish(FinishReason reason) {
-    result_.finish_reason = reason;
-    return false;
-  }
-
-  // As many as can be sampled after the last token, except the one that is sampled after them all.
-  void draft() {
-    const std::size_t most = std::min(most_drafted_, room() - 1);
-    drafts_ = most > 0 ? options_.drafter->draft(tokens_, most, interrupted_) : std::span<const std::int32_t>();
-    result_.drafted += drafts_.size();
-  }
-
-  void run_last_and_drafts() {
-    batch_.assign(1, tokens_.back());
-    batch_.insert(batch_.end(), drafts_.begin(), drafts_.end());
-    forward_.run(context_, batch_, {logits_.data(), batch_.size(), forward_.model().config.vocab_size});
-  }
-
-  Forward& forward_;
-  Context& context_;
-  const GenerateOptions& options_;
-  const std::atomic<bool>& interrupted_;
-  std::vector<std::int32_t> end_tokens_;
-  Sampler sampler_;
-  TextStream stream_;
-  std::vector<std::int32_t> tokens_;  // prompt and generated
-  std::size_t prompt_size_;
-  std::optional<GrammarConstraint> constraint_;
-  std::size_t most_drafted_ = 0;
-  std::span<const std::int32_t> drafts_;  // after the last token of the text
-  std::vector<std::int32_t> batch_;       // the last token and the drafts
-  std::vector<float> logits_;             // [most_drafted + 1, vocab], of the batch
-  Generated result_;
-};
-
 }  // namespace
+
+TextStream::TextStream(const Tokenizer* tokenizer, const GenerateOptions& options, TextCallback on_text)
+    : tokenizer_(tokenizer), text_tokens_(options.text_tokens), filter_(options.stop), on_text_(std::move(on_text)) {}
+
+void TextStream::push(std::int32_t token) {
+  if (tokenizer_ && is_text(token)) show(filter_.push(utf8_.push(tokenizer_->token_bytes(token))));
+}
+
+void TextStream::finish() {
+  if (!filter_.stopped()) show(filter_.push(utf8_.finish()));
+  show(filter_.finish());
+}
+
+bool TextStream::is_text(std::int32_t token) const {
+  return !tokenizer_->is_special(token) ||
+         std::find(text_tokens_.begin(), text_tokens_.end(), token) != text_tokens_.end();
+}
+
+void TextStream::show(const std::string& piece) {
+  if (piece.empty()) return;
+  text_ += piece;
+  on_text_(piece);
+}
+
+Generation::Generation(const Model& model, Context& context, const Tokenizer* tokenizer,
+                       std::span<const std::int32_t> prompt, const GenerateOptions& options, TextCallback on_text,
+                       const std::atomic<bool>& interrupted)
+    : context_(context), options_(options), interrupted_(interrupted), start_(Clock::now()) {
+  const std::size_t vocab_size = model.config.vocab_size;
+  check_prompt(prompt, vocab_size, context);
+  check_options(options, tokenizer);
+  end_tokens_ = all_end_tokens(options, tokenizer);
+  sampler_.emplace(options.sampling, vocab_size, token_text(tokenizer));
+  stream_.emplace(tokenizer, options, std::move(on_text));
+  tokens_.assign(prompt.begin(), prompt.end());
+  prompt_size_ = prompt.size();
+  for (const std::int32_t token : prompt) sampler_->accept_prompt(token);
+  if (options.grammar) constraint_.emplace(options.grammar, *tokenizer, vocab_size, end_tokens_, room());
+  result_.prompt_tokens_reused = context_.keep_common(tokens_);
+}
+
+bool Generation::ended() {
+  if (!ended_ && interrupted_) end(room() == 0 ? FinishReason::length : FinishReason::interrupted);
+  return ended_;
+}
+
+Piece Generation::next(std::size_t most) {
+  if (in_prompt()) {
+    const std::size_t left = prompt_size_ - context_.size(), count = std::min(most, left);
+    const auto tokens = std::span<const std::int32_t>(tokens_).subspan(context_.size(), count);
+    return {&context_, tokens, count == left ? std::size_t{1} : 0};
+  }
+  draft(most - 1);
+  batch_.assign(1, tokens_.back());
+  batch_.insert(batch_.end(), drafts_.begin(), drafts_.end());
+  return {&context_, batch_, batch_.size()};
+}
+
+void Generation::take(Matrix<const float> logits) {
+  if (logits.rows == 0) return;
+  if (tokens_.size() == prompt_size_ && drafts_.empty()) {
+    result_.prompt_seconds = seconds_since(start_);
+    decode_start_ = Clock::now();
+  }
+  sample_row_by_row(logits);
+}
+
+Generated Generation::finish() {
+  result_.prompt_tokens_done = std::min(prompt_size_, context_.size()) - result_.prompt_tokens_reused;
+  if (!decode_start_) result_.prompt_seconds = seconds_since(start_);
+  stream_->finish();
+  if (decode_start_) result_.decode_seconds = seconds_since(*decode_start_);
+  result_.tokens.assign(tokens_.begin() + static_cast<std::ptrdiff_t>(prompt_size_), tokens_.end());
+  result_.text = stream_->take_text();
+  result_.conforms = !constraint_ || constraint_->conforms(result_.text);
+  return std::move(result_);
+}
+
+std::size_t Generation::room() const {
+  return std::min(options_.max_tokens - (tokens_.size() - prompt_size_), context_.capacity() - tokens_.size());
+}
+
+// Samples a token from each row of logits, for as long as it is the one that the next row has been computed after.
+void Generation::sample_row_by_row(Matrix<const float> logits) {
+  std::size_t accepted = 0;
+  bool continues = sample({logits.row(0), logits.cols});
+  while (continues && accepted < drafts_.size() && tokens_.back() == drafts_[accepted]) {
+    ++accepted;
+    continues = sample({logits.row(accepted), logits.cols});
+  }
+  context_.rewind(context_.size() - (drafts_.size() - accepted));
+  result_.accepted += accepted;
+  drafts_ = {};
+}
+
+// Whether the text continues after the token sampled, if any.
+bool Generation::sample(std::span<const float> logits) {
+  if (room() == 0) return end(FinishReason::length);
+  if (interrupted_) return end(FinishReason::interrupted);
+  if (constraint_ && constraint_->finished()) return end(FinishReason::stop);
+  const std::int32_t token = sampler_->sample(logits, constraint_ ? constraint_->allowed() : nothing_excluded);
+  sampler_->accept(token);
+  tokens_.push_back(token);
+  if (std::find(end_tokens_.begin(), end_tokens_.end(), token) != end_tokens_.end()) return end(FinishReason::stop);
+  stream_->push(token);
+  if (constraint_) constraint_->accept(token, room());
+  if (stream_->stopped() || (constraint_ && constraint_->finished())) return end(FinishReason::stop);
+  return room() > 0 || end(FinishReason::length);
+}
+
+bool Generation::end(FinishReason reason) {
+  result_.finish_reason = reason;
+  ended_ = true;
+  return false;
+}
+
+// As many as can be sampled after the last token, except the one that is sampled after them all.
+void Generation::draft(std::size_t most) {
+  most = std::min({most, options_.drafter ? options_.draft_tokens : 0, room() - 1});
+  drafts_ = most > 0 ? options_.drafter->draft(tokens_, most, interrupted_) : std::span<const std::int32_t>();
+  result_.drafted += drafts_.size();
+}
 
 Generated generate(Forward& forward, Context& context, const Tokenizer* tokenizer, std::span<const std::int32_t> prompt,
                    const GenerateOptions& options, const TextCallback& on_text, const std::atomic<bool>& interrupted) {
-  check_prompt(prompt, forward.model().config.vocab_size, context);
-  check_options(options, tokenizer);
-  return Generation(forward, context, tokenizer, prompt, options, on_text, interrupted).run();
+  assert(!options.drafter || options.draft_tokens < forward.max_tokens());
+  Generation generation(forward.model(), context, tokenizer, prompt, options, on_text, interrupted);
+  const std::size_t vocab_size = forward.model().config.vocab_size;
+  std::vector<float> logits((options.drafter ? options.draft_tokens + 1 : 1) * vocab_size);
+  while (!generation.ended()) {
+    const Piece piece = generation.next(forward.max_tokens());
+    const Matrix<float> of_piece{logits.data(), piece.logit_rows, vocab_size};
+    forward.run(std::span(&piece, 1), of_piece);
+    generation.take(as_const(of_piece));
+  }
+  return generation.finish();
 }
 
 }  // namespace minimind

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,9 +13,11 @@
 
 #include "runtime/engine/context.h"
 #include "runtime/engine/forward.h"
+#include "runtime/generate/grammar_constraint.h"
 #include "runtime/generate/sampler.h"
 #include "runtime/generate/speculate.h"
 #include "runtime/grammar/grammar.h"
+#include "runtime/text/utf8.h"
 #include "runtime/tokenizer/tokenizer.h"
 
 namespace minimind {
@@ -83,6 +87,83 @@ struct Generated {
 
 // Called with each piece of text, whole characters only, as soon as it is certain.
 using TextCallback = std::function<void(std::string_view)>;
+
+// Tokens in, certain text out: bytes become whole characters, and stop strings are cut.
+class TextStream {
+ public:
+  // `options` and `tokenizer`, which may be null, must outlive this.
+  TextStream(const Tokenizer* tokenizer, const GenerateOptions& options, TextCallback on_text);
+
+  void push(std::int32_t token);
+  void finish();
+
+  bool stopped() const { return filter_.stopped(); }
+  std::string take_text() { return std::move(text_); }
+
+ private:
+  bool is_text(std::int32_t token) const;
+  void show(const std::string& piece);
+
+  const Tokenizer* tokenizer_;
+  const std::vector<std::int32_t>& text_tokens_;
+  Utf8Stream utf8_;
+  StopFilter filter_;
+  TextCallback on_text_;
+  std::string text_;
+};
+
+// One text as it is generated, step by step: next() says what to run, alone or in a batch with other texts, and take()
+// samples from its logits. The text is the same in any company. What generate() says of its arguments, results and
+// errors holds here.
+class Generation {
+ public:
+  // All but `prompt` must outlive this.
+  Generation(const Model& model, Context& context, const Tokenizer* tokenizer, std::span<const std::int32_t> prompt,
+             const GenerateOptions& options, TextCallback on_text, const std::atomic<bool>& interrupted);
+  Generation(const Generation&) = delete;
+  Generation& operator=(const Generation&) = delete;
+
+  // Whether nothing is left to run. Ends the text once `interrupted` is set.
+  bool ended();
+
+  // Whether tokens of the prompt are left to run.
+  bool in_prompt() const { return context_.size() < prompt_size_ && tokens_.size() == prompt_size_; }
+
+  // The tokens to run next: up to `most` of the prompt, or the last token with drafts, up to `most` together. Valid
+  // until take(). Not to be called once the text has ended.
+  Piece next(std::size_t most);
+
+  // Continues the text by the logits [logit_rows, vocab] of the piece, after it was run. Throws Error as Sampler does.
+  void take(Matrix<const float> logits);
+
+  // The result, once.
+  Generated finish();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::size_t room() const;  // how many tokens may still be generated
+  void sample_row_by_row(Matrix<const float> logits);
+  bool sample(std::span<const float> logits);
+  bool end(FinishReason reason);
+  void draft(std::size_t most);
+
+  Context& context_;
+  const GenerateOptions& options_;
+  const std::atomic<bool>& interrupted_;
+  Clock::time_point start_;
+  std::optional<Clock::time_point> decode_start_;  // when the prompt's logits were there
+  std::vector<std::int32_t> end_tokens_;
+  std::optional<Sampler> sampler_;
+  std::optional<TextStream> stream_;
+  std::vector<std::int32_t> tokens_;  // prompt and generated
+  std::size_t prompt_size_ = 0;
+  std::optional<GrammarConstraint> constraint_;
+  std::span<const std::int32_t> drafts_;  // after the last token of the text
+  std::vector<std::int32_t> batch_;       // the last token and the drafts
+  bool ended_ = false;
+  Generated result_;
+};
 
 // Continues the prompt until an end token, a stop string, max_tokens, or until prompt and text together fill the
 // context's capacity (both `length`), or until `interrupted` is set. `tokenizer` may be null: then there is no text.

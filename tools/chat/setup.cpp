@@ -40,16 +40,6 @@ GenerateOptions generate_options(const ChatOptions& options) {
   return generate;
 }
 
-// The template given, the tokenizer's, or that of the model's family.
-ChatTemplate chat_template_of(const ChatOptions& options, const TokenizerData& tokenizer, Family family) {
-  if (auto found = find_template(options.chat_template, &tokenizer)) {
-    if (!options.run.quiet) note("chat template from {}", found->source);
-    return std::move(found->chat_template);
-  }
-  if (!options.run.quiet) note("chat template of family {}: the checkpoint has none", name_of(family));
-  return ChatTemplate::of_family(family, special_tokens_of(tokenizer));
-}
-
 }  // namespace
 
 ChatSetup::ChatSetup(const ChatOptions& options)
@@ -64,7 +54,7 @@ ChatSetup::ChatSetup(const ChatOptions& options)
                           })),
       tokenizer_data_(read_tokenizer(require_tokenizer_path(options.tokenizer, options.checkpoint.model))),
       tokenizer_(tokenizer_data_),
-      chat_template_(chat_template_of(options, tokenizer_data_, engine_.model.config.family)),
+      chat_template_(template_or_family(options.chat_template, tokenizer_data_, engine_.model.config.family, options.run.quiet)),
       context_(engine_.context(context_size(options.context, engine_.model.config, options.run.quiet))),
       speculation_(options.speculation, engine_, &tokenizer_, context_.capacity(), options.run),
       forward_(engine_.forward(std::max(context_.capacity(), generate_.draft_tokens + 1), context_.capacity())),

@@ -18,6 +18,7 @@ Command add_perplexity(CLI::App& app);
 Command add_tokenize(CLI::App& app);
 Command add_render(CLI::App& app);
 Command add_convert(CLI::App& app);
+Command add_batch(CLI::App& app);
 Command add_bench(CLI::App& app);
 
 }  // namespace minimind

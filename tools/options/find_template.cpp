@@ -1,5 +1,6 @@
 #include "tools/options/find_template.h"
 
+#include "tools/terminal/note.h"
 #include "weights/io/mistaken_file.h"
 #include "weights/io/text_file.h"
 
@@ -15,6 +16,15 @@ std::optional<FoundTemplate> find_template(const std::string& given, const Token
   auto own = tokenizer ? ChatTemplate::of_tokenizer(*tokenizer) : std::nullopt;
   if (!own) return std::nullopt;
   return FoundTemplate{std::move(*own), tokenizer->chat_template_source};
+}
+
+ChatTemplate template_or_family(const std::string& given, const TokenizerData& tokenizer, Family family, bool quiet) {
+  if (auto found = find_template(given, &tokenizer)) {
+    if (!quiet) note("chat template from {}", found->source);
+    return std::move(found->chat_template);
+  }
+  if (!quiet) note("chat template of family {}: the checkpoint has none", name_of(family));
+  return ChatTemplate::of_family(family, special_tokens_of(tokenizer));
 }
 
 }  // namespace minimind

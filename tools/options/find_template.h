@@ -17,4 +17,7 @@ struct FoundTemplate {
 // ChatTemplate does, and when the file cannot be read.
 std::optional<FoundTemplate> find_template(const std::string& given, const TokenizerData* tokenizer);
 
+// The template of find_template(), else that of the model's family. Says which on standard error unless `quiet`.
+ChatTemplate template_or_family(const std::string& given, const TokenizerData& tokenizer, Family family, bool quiet);
+
 }  // namespace minimind

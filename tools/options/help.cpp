@@ -64,12 +64,12 @@ constexpr std::array constraint_options = {
 constexpr std::array speed_options = {
     HelpOption{"--threads", "N"},     HelpOption{"--type", "TYPE"},   HelpOption{"--embedding-type", "TYPE"},
     HelpOption{"--kv-type", "TYPE"},  HelpOption{"--speculate", "N"}, HelpOption{"--draft", "MODEL"},
-    HelpOption{"--repetitions", "N"},
+    HelpOption{"--repetitions", "N"}, HelpOption{"--parallel", "N"},  HelpOption{"--kv-memory", "MB"},
 };
 
 constexpr std::array output_options = {
-    HelpOption{"--json", ""},         HelpOption{"--quiet", ""},   HelpOption{"--show-thinking", ""},
-    HelpOption{"--skip-special", ""}, HelpOption{"--tensors", ""},
+    HelpOption{"--json", ""},          HelpOption{"--errors", "FILE"},   HelpOption{"--quiet", ""},
+    HelpOption{"--show-thinking", ""}, HelpOption{"--skip-special", ""}, HelpOption{"--tensors", ""},
 };
 
 constexpr std::array groups = {
@@ -111,6 +111,10 @@ constexpr std::array examples = {
                 "try another chat template on many conversations"},
     HelpExample{"convert", "minimind convert out/full_sft_768.pth minimind.gguf --type q8_0", "quantise for llama.cpp"},
     HelpExample{"convert", "minimind convert out/full_sft_768.pth minimind-hf/", "write a folder for transformers"},
+    HelpExample{"batch", "minimind batch requests.jsonl -o results.jsonl -m out/full_sft_768.pth",
+                "answer many requests"},
+    HelpExample{"batch", "minimind batch prompts.jsonl -o texts.jsonl --parallel 32 --seed 1",
+                "more at once; the seed makes the run repeatable"},
     HelpExample{"bench", "minimind bench out/full_sft_768.pth", "measure the speed of a model"},
     HelpExample{"bench", "minimind bench out/full_sft_768.pth --type f16,q8_0 -t 1,2",
                 "compare types and numbers of threads"},

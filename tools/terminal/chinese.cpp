@@ -46,6 +46,24 @@ constexpr std::array texts = {
     Translation{"TYPE", "类型"},
     Translation{"TYPE,...", "类型,..."},
     Translation{"LANGUAGE", "语言"},
+    Translation{"answer many requests", "批量回答请求"},
+    Translation{"more at once; the seed makes the run repeatable", "同时处理更多请求；固定随机种子以便复现"},
+    Translation{"generate many texts at once, from a file of requests", "按请求文件同时生成多段文本"},
+    Translation{"JSONL file of requests, one per line", "请求的 JSONL 文件，每行一个"},
+    Translation{"JSONL file for the results, in the order of the requests", "写入结果的 JSONL 文件，顺序与请求一致"},
+    Translation{"JSONL file for the errors (default: the output's name and .errors)",
+                "写入错误的 JSONL 文件（默认：输出文件名加 .errors）"},
+    Translation{"at most N tokens per text, unless its request says", "每段文本最多 N 个词元（请求中未指定时）"},
+    Translation{"generate up to N texts at once", "最多同时生成 N 段文本"},
+    Translation{"memory for the keys and values of all texts, in MB (default: half of what is free)",
+                "所有文本的 KV 缓存可用的内存，单位 MB（默认：空闲内存的一半）"},
+    Translation{"A request is a line of OpenAI's batch API, {\"custom_id\": ..., \"method\": \"POST\", \"url\": "
+                "\"/v1/chat/completions\", \"body\": {...}}, or a body alone: {\"messages\": [...]} or {\"prompt\": ...}, "
+                "text or token ids. The sampling options are for requests that do not say. A batch that was stopped "
+                "continues with the same command.",
+                "请求为 OpenAI 批处理格式的一行：{\"custom_id\": ..., \"method\": \"POST\", \"url\": "
+                "\"/v1/chat/completions\", \"body\": {...}}，或仅有 body：{\"messages\": [...]} 或 {\"prompt\": "
+                "...}（文本或词元 id）。采样选项用于未指定的请求。中断后用同一命令继续。"},
 
     // Help: examples
     Translation{"talk with the bundled model, which writes poems", "与自带的小诗人对话"},
@@ -278,12 +296,23 @@ constexpr std::array texts = {
 
     // Progress and results
     Translation{"{} of {} tokens", "{}/{} 个词元"},
+    Translation{"{} of {} texts", "{}/{} 段文本"},
     Translation{"{:.1f} of {:.1f} MB", "{:.1f}/{:.1f} MB"},
     Translation{"logits", "logits"},
     Translation{"compare", "比较"},
     Translation{"perplexity", "困惑度"},
     Translation{"perplexity {:.2f}", "困惑度 {:.2f}"},
+    Translation{"batch", "批量生成"},
     Translation{"bench", "测速"},
+    Translation{"{}: has the results of all {} requests already", "{}：{} 个请求的结果已全部写好"},
+    Translation{"{}: continuing after {} of {} requests", "{}：已完成 {}/{} 个请求，继续"},
+    Translation{"keys and values may take {:.1f} GB, half of the memory that is free; --kv-memory sets another limit",
+                "KV 缓存最多占用 {:.1f} GB（空闲内存的一半）；可用 --kv-memory 设置上限"},
+    Translation{"seed {} plus the number of requests before it, for a request without one",
+                "未指定种子的请求：种子为 {} 加上它之前的请求数"},
+    Translation{"{} of {} requests done; {} tokens at {:.0f}/s", "已完成 {}/{} 个请求；{} 个词元，{:.0f} 个/秒"},
+    Translation{"{}: has the errors of {} requests", "{}：有 {} 个请求出错"},
+    Translation{"interrupted; the same command continues", "已中断；重新运行同一命令即可继续"},
     Translation{"convert", "转换"},
     Translation{"the tokenizer names no bos_token: none is put before the text", "分词器没有 bos_token：文本前不添加"},
     Translation{"the prompt is {} and the text, as in MiniMind's eval_llm.py; --raw leaves the text alone",

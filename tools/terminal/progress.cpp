@@ -20,6 +20,7 @@ constexpr std::chrono::milliseconds between_draws{50};
 
 std::string amount(std::size_t done, std::size_t total, ProgressUnit unit) {
   if (unit == ProgressUnit::tokens) return localized("{} of {} tokens", done, total);
+  if (unit == ProgressUnit::texts) return localized("{} of {} texts", done, total);
   return localized("{:.1f} of {:.1f} MB", 1e-6 * static_cast<double>(done), 1e-6 * static_cast<double>(total));
 }
 

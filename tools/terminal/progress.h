@@ -7,7 +7,7 @@
 
 namespace minimind {
 
-enum class ProgressUnit { tokens, bytes };
+enum class ProgressUnit { tokens, bytes, texts };
 
 // "logits [=====>      ] 45% 12 of 27 tokens", with `suffix` after it, in at most `columns` columns. What does not
 // fit is left out: the bar first, then the suffix. Bytes are shown in MB.

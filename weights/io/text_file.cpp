@@ -17,8 +17,7 @@ bool is_folder(const std::string& path) {
   return std::filesystem::is_directory(path, ignored);
 }
 
-std::string read_text_file(const std::string& path) {
-  constexpr std::size_t largest = std::size_t{64} << 20;
+std::string read_text_file(const std::string& path, std::size_t largest) {
   std::ifstream file(path, std::ios::binary);
   if (!file || is_folder(path))
     throw Error(

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 namespace minimind {
@@ -7,7 +8,7 @@ namespace minimind {
 // Whether there is a folder of that name.
 bool is_folder(const std::string& path);
 
-// The whole of a small text file or pipe. Throws Error if it cannot be read or is over 64 MiB.
-std::string read_text_file(const std::string& path);
+// The whole of a text file or pipe. Throws Error if it cannot be read or is over `largest` bytes.
+std::string read_text_file(const std::string& path, std::size_t largest = std::size_t{64} << 20);
 
 }  // namespace minimind

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/engine/context.h"
+
+namespace minimind {
+
+// Contexts of many texts under one budget of memory. A context that is released stays, so that a later prompt which
+// starts with the same tokens (a system message, examples, an earlier turn) need not compute them again; the least
+// recently used ones make room for new texts.
+class ContextPool {
+ public:
+  // `budget` in bytes of keys and values.
+  ContextPool(const Config& config, KvType type, std::size_t budget);
+
+  // A context for a text of up to `capacity` tokens that starts with `prompt`. It holds the longest prefix of the
+  // prompt that any context of the pool has, short of its last token. Null while contexts in use leave too little of
+  // the budget. Throws Error if the budget is too small for the text alone. Valid until it is released.
+  Context* acquire(std::span<const std::int32_t> prompt, std::size_t capacity);
+  void release(Context* context);
+
+  std::size_t bytes() const { return bytes_; }  // of all contexts
+
+ private:
+  struct Entry {
+    std::unique_ptr<Context> context;
+    bool in_use;
+    std::uint64_t last_use;
+  };
+  std::size_t bytes_of(std::size_t capacity) const { return capacity * bytes_per_position_; }
+  Entry* longest_prefix(std::span<const std::int32_t> prompt);
+  bool make_room(std::size_t bytes, const Context* kept);
+
+  const Config& config_;
+  KvType type_;
+  std::size_t bytes_per_position_;
+  std::size_t budget_;
+  std::size_t bytes_ = 0;
+  std::uint64_t uses_ = 0;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace minimind

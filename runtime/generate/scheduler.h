@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <vector>
+
+#include "runtime/engine/forward.h"
+#include "runtime/generate/generate.h"
+
+namespace minimind {
+
+// Generates many texts at once, so that weights are read once for all of them. A step runs one batch: the next token of
+// every text that is past its prompt, then a part of the prompts of the others, in the order in which they were added.
+// While texts are being decoded, prompts get no more tokens per step than keep the step within a multiple of a step
+// without prompts, so that a long prompt never stops the other texts. The bytes of a text do not depend on the others.
+class Scheduler {
+ public:
+  // For up to `max_texts` texts at once, fewer than forward.max_tokens(). A step with prompts should take at most
+  // `longest_step` times as long as one without; infinity is best for the time of all texts together. `forward` must
+  // outlive this.
+  Scheduler(Forward& forward, std::size_t max_texts, double longest_step = 2);
+
+  // A text that has ended, and why if it failed: what Generation::take threw, of which the other texts know nothing.
+  struct Ended {
+    Generation* generation;
+    std::exception_ptr error;
+  };
+
+  std::size_t texts() const { return texts_.size(); }
+  bool full() const { return texts_.size() == max_texts_; }
+
+  // Adds a text, unless full. It must outlive its end, and its context must not be that of another text here.
+  void add(Generation& text);
+
+  // Drops a text that has not ended.
+  void remove(Generation& text);
+
+  // Runs one step and returns the texts that have ended. Nothing if there are none.
+  std::vector<Ended> step();
+
+ private:
+  // A text and what it has in a step.
+  struct Share {
+    Generation* text;
+    Piece piece;
+    std::size_t first_row = 0;  // of its logits
+    bool in_prompt;
+    std::exception_ptr error;
+  };
+  std::vector<Share> choose();
+  void take(std::vector<Share>& shares);
+  void adapt(const std::vector<Share>& shares, double seconds);
+
+  Forward& forward_;
+  std::size_t max_texts_;
+  double longest_step_;
+  std::vector<Generation*> texts_;  // in the order in which they were added
+  std::vector<float> logits_;       // [rows of a step, vocab]
+  std::size_t prompt_tokens_;       // per step, at most, while texts are decoded
+  double decode_seconds_ = 0;       // of a step without prompts, a moving average; 0: none yet
+};
+
+}  // namespace minimind

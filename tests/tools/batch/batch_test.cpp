@@ -1,0 +1,150 @@
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/cli.h"
+
+namespace minimind {
+namespace {
+
+using BatchJson = nlohmann::json;
+
+class Batch : public Cli {
+ protected:
+  // Requests of many lengths and kinds, every eleventh of which is wrong.
+  void write_requests(std::size_t count) const {
+    std::ofstream file(path("in.jsonl"));
+    for (std::size_t i = 0; i < count; ++i) {
+      BatchJson body{{"max_tokens", 1 + i * 7 % 23}, {"temperature", 0.9}};
+      if (i % 11 == 5) body["n"] = 2;
+      if (i % 3 == 0) {
+        body["messages"] = {{{"role", "user"}, {"content", "写一首五言绝句，题目：江上"}}};
+        file << BatchJson{{"custom_id", "chat " + std::to_string(i)},
+                          {"method", "POST"},
+                          {"url", "/v1/chat/completions"},
+                          {"body", body}}
+             << "\n";
+      } else {
+        body["prompt"] = i % 2 == 0 ? BatchJson("床前明月光，") : BatchJson{7, 8, 9};
+        file << body << "\n";
+      }
+    }
+  }
+
+  std::string call(const std::string& output, const std::string& options = "") const {
+    return "batch -q --seed 3 " + path("in.jsonl") + " -o " + path(output) + demo + " " + options;
+  }
+
+  // The lines of a file without what depends on the time and on what else was running.
+  std::vector<BatchJson> lines(const std::string& name) const {
+    std::ifstream file(path(name));
+    std::vector<BatchJson> all;
+    for (std::string line; std::getline(file, line);) {
+      all.push_back(BatchJson::parse(line));
+      BatchJson& body = all.back()["response"]["body"];
+      body.erase("created");
+      if (body.contains("usage")) body["usage"].erase("prompt_tokens_details");
+    }
+    return all;
+  }
+};
+
+TEST_F(Batch, WritesTheSameTextsInOrderForAnyParallel) {
+  write_requests(40);
+  for (const char* const parallel : {"1", "5", "32"}) {
+    const Outcome outcome = run(call(std::string("out") + parallel, std::string("--parallel ") + parallel));
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+  }
+  const std::vector<BatchJson> alone = lines("out1");
+  ASSERT_EQ(alone.size(), 36u);
+  EXPECT_EQ(alone[0]["custom_id"], "chat 0");
+  EXPECT_EQ(alone[0]["response"]["body"]["object"], "chat.completion");
+  EXPECT_EQ(alone[1]["custom_id"], "line-2");
+  EXPECT_EQ(alone[1]["response"]["body"]["object"], "text_completion");
+  EXPECT_EQ(lines("out5"), alone);
+  EXPECT_EQ(lines("out32"), alone);
+  const std::vector<BatchJson> errors = lines("out1.errors");
+  ASSERT_EQ(errors.size(), 4u);
+  EXPECT_EQ(errors[0]["custom_id"], "line-6");
+  EXPECT_EQ(errors[0]["response"]["status_code"], 400);
+  EXPECT_EQ(errors[0]["response"]["body"]["error"]["param"], "n");
+  EXPECT_EQ(lines("out32.errors"), errors);
+}
+
+TEST_F(Batch, GivesTheTextThatGenerateGives) {
+  std::ofstream(path("in.jsonl")) << R"({"prompt": "床前明月光，", "max_tokens": 20, "seed": 8})" << "\n";
+  ASSERT_EQ(run(call("out")).status, 0);
+  const Outcome alone = run("generate --raw -q -n 20 --seed 8 -p 床前明月光，" + demo);
+  EXPECT_EQ(lines("out").at(0)["response"]["body"]["choices"][0]["text"], alone.out);
+}
+
+TEST_F(Batch, ContinuesAfterTheWholeLinesOfABatchThatWasKilled) {
+  write_requests(40);
+  ASSERT_EQ(run(call("whole")).status, 0);
+  for (const char* const seconds : {"0.1", "0.3", "0.3", "0.5"}) {
+    std::system(("timeout -s KILL " + std::string(seconds) + " " + program() + " " + call("out") + " 2> /dev/null").c_str());
+    std::ofstream(path("out"), std::ios::app) << R"({"id": "batch_req_)";  // what a crash leaves
+  }
+  ASSERT_EQ(run(call("out")).status, 0);
+  EXPECT_EQ(lines("out"), lines("whole"));
+  EXPECT_EQ(lines("out.errors"), lines("whole.errors"));
+  const std::string before = read_whole_file(path("out"));
+  EXPECT_EQ(run(call("out")).status, 0);
+  EXPECT_EQ(read_whole_file(path("out")), before) << "nothing was left to do";
+}
+
+TEST_F(Batch, RejectsAnOutputOfOtherRequests) {
+  write_requests(3);
+  std::ofstream(path("out")) << R"({"custom_id": "somebody else's"})" << "\n";
+  const Outcome outcome = run(call("out"));
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find("line 1 is of request 'somebody else's'"), std::string::npos) << outcome.err;
+  EXPECT_EQ(read_whole_file(path("out")), "{\"custom_id\": \"somebody else's\"}\n");
+}
+
+TEST_F(Batch, WaitsForMemoryInsteadOfFailing) {
+  write_requests(20);
+  ASSERT_EQ(run(call("free")).status, 0);
+  ASSERT_EQ(run(call("tight", "--kv-memory 1 --ctx-size 128")).status, 0);
+  EXPECT_EQ(lines("tight"), lines("free"));
+}
+
+TEST_F(Batch, NamesTheFieldThatIsWrong) {
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {R"({"prompt": "a", "temperature": "hot"})", "temperature"},
+      {R"({"prompt": "a", "top_k": -1})", "top_k"},
+      {R"({"prompt": "a", "seed": 1.5})", "seed"},
+      {R"({"prompt": "a", "stop": [""]})", "stop"},
+      {R"({"prompt": "a", "logit_bias": {"x": 1}})", "logit_bias"},
+      {R"({"prompt": "a", "model": "gpt-4"})", "model"},
+      {R"({"prompt": "a", "echo": true})", "echo"},
+      {R"({"prompt": "a", "stream": true})", "stream"},
+      {R"({"prompt": "a", "tempreature": 1})", "tempreature"},
+      {R"({"prompt": [1, -1]})", "prompt"},
+      {R"({"prompt": ""})", "prompt"},
+      {R"({"messages": [{"role": "user", "content": "a"}], "tool_choice": "required"})", "tool_choice"},
+      {R"({"messages": [{"role": "user", "content": "a"}], "response_format": {"type": "xml"}})", "response_format"},
+      {R"({"method": "POST", "url": "/v1/embeddings", "body": {}})", "url"},
+      {R"({"model": "minimind"})", "prompt"},
+  };
+  std::ofstream file(path("in.jsonl"));
+  for (const auto& [line, param] : cases) file << line << "\n";
+  file << "not JSON\n";
+  file.close();
+  ASSERT_EQ(run(call("out")).status, 0);
+  EXPECT_EQ(lines("out").size(), 0u);
+  const std::vector<BatchJson> errors = lines("out.errors");
+  ASSERT_EQ(errors.size(), cases.size() + 1);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    EXPECT_EQ(errors[i]["response"]["body"]["error"]["param"], cases[i].second) << errors[i];
+  }
+  EXPECT_EQ(errors.back()["response"]["body"]["error"]["code"], "invalid_json");
+}
+
+}  // namespace
+}  // namespace minimind

@@ -1,0 +1,140 @@
+#include "tools/batch/result_files.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "tools/batch/request.h"
+#include "weights/io/error.h"
+#include "weights/io/quote.h"
+#include "weights/io/text_file.h"
+
+namespace minimind {
+namespace {
+
+[[noreturn]] void fail(const std::string& path, int error) {
+  throw Error(fmt::format("{}: cannot be written: {}", path, std::strerror(error)));
+}
+
+// The whole lines of a file, one after another.
+class Lines {
+ public:
+  explicit Lines(const std::string& path) : path_(path), text_(read_text_file(path, SIZE_MAX)) { find_next(); }
+
+  // The custom_id of the line; std::nullopt after the last whole one.
+  const std::optional<std::string>& id() const { return id_; }
+  std::size_t number() const { return number_; }
+  std::uint64_t offset() const { return at_; }
+
+  void advance() {
+    at_ = end_;
+    find_next();
+  }
+
+ private:
+  void find_next() {
+    const std::size_t line_feed = text_.find('\n', at_);
+    id_.reset();
+    if (line_feed == std::string::npos) return;
+    end_ = line_feed + 1;
+    ++number_;
+    id_ = custom_id_of(std::string_view(text_).substr(at_, line_feed - at_));
+    if (!id_ && end_ < text_.size()) {
+      throw Error(fmt::format("{}: line {} is not a line of a batch's results; choose another file", path_, number_));
+    }
+  }
+
+  std::string path_;
+  std::string text_;
+  std::size_t at_ = 0;
+  std::size_t end_ = 0;
+  std::size_t number_ = 0;
+  std::optional<std::string> id_;
+};
+
+void require_end(const Lines& lines, const std::string& path, std::size_t requests) {
+  if (!lines.id()) return;
+  throw Error(
+      fmt::format("{}: line {} is of request {}, which is not the next one of the {} in the input; choose another "
+                  "file, or remove this one to start over",
+                  path, lines.number(), quote(*lines.id()), requests));
+}
+
+}  // namespace
+
+ResultFiles::ResultFiles(std::string results_path, std::string errors_path, const std::vector<std::string>& custom_ids)
+    : lock_(results_path), results_(open(std::move(results_path))), errors_file_(open(std::move(errors_path))) {
+  keep_lines_of(custom_ids);
+}
+
+ResultFiles::~ResultFiles() {
+  for (const File* file : {&results_, &errors_file_}) {
+    if (file->descriptor >= 0) ::close(file->descriptor);
+  }
+}
+
+ResultFiles::File ResultFiles::open(std::string path) {
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (descriptor < 0) fail(path, errno);
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+    ::close(descriptor);
+    throw Error(fmt::format("{}: is not a file, expected one, or none yet", path));
+  }
+  return {std::move(path), descriptor, 0};
+}
+
+void ResultFiles::keep_lines_of(const std::vector<std::string>& custom_ids) {
+  Lines results(results_.path), errors(errors_file_.path);
+  bool gap = false;
+  for (const std::string& id : custom_ids) {
+    Lines* const lines = results.id() == id ? &results : errors.id() == id ? &errors : nullptr;
+    // Of the two files, a power loss may have taken a line of one and left later ones of the other.
+    gap = gap || !lines;
+    if (!lines) continue;
+    const bool is_error = lines == &errors;
+    lines->advance();
+    if (gap) continue;
+    ++done_;
+    errors_ += is_error;
+    results_.size = results.offset();
+    errors_file_.size = errors.offset();
+  }
+  require_end(results, results_.path, custom_ids.size());
+  require_end(errors, errors_file_.path, custom_ids.size());
+  for (const File* file : {&results_, &errors_file_}) {
+    if (::ftruncate(file->descriptor, static_cast<off_t>(file->size)) != 0) fail(file->path, errno);
+  }
+}
+
+void ResultFiles::append(std::string_view line, bool is_error) {
+  File& file = is_error ? errors_file_ : results_;
+  for (std::size_t written = 0; written < line.size();) {
+    const ssize_t bytes = ::pwrite(file.descriptor, line.data() + written, line.size() - written,
+                                   static_cast<off_t>(file.size + written));
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes <= 0) {
+      const int error = bytes < 0 ? errno : ENOSPC;
+      [[maybe_unused]] const int ignored = ::ftruncate(file.descriptor, static_cast<off_t>(file.size));
+      fail(file.path, error);
+    }
+    written += static_cast<std::size_t>(bytes);
+  }
+  file.size += line.size();
+  ++done_;
+  errors_ += is_error;
+}
+
+void ResultFiles::sync() {
+  for (const File* file : {&results_, &errors_file_}) {
+    if (::fdatasync(file->descriptor) != 0 && errno != EINVAL) fail(file->path, errno);
+  }
+}
+
+}  // namespace minimind
