@@ -24,7 +24,7 @@ std::string_view without_begin(std::string_view text, std::string_view character
   return text.substr(std::min(text.find_first_not_of(characters), text.size()));
 }
 
-// How much of the text is certain not to belong to `tag`, nor to be the whitespace before it.
+// Returns the length of the prefix that certainly belongs neither to `tag` nor to the whitespace before it.
 std::size_t certain_before(std::string_view text, std::string_view tag) {
   std::size_t partial = std::min(tag.size() - 1, text.size());
   while (!text.ends_with(tag.substr(0, partial))) --partial;
@@ -57,7 +57,7 @@ void AnswerParser::finish(Events& events) {
   show_text(Kind::text, rest, events);
 }
 
-// Shows what is certain; continues to the next place, and returns true, if the tag that begins it is there.
+// Emits the certain text; continues to the next position and returns true if the tag that starts it is complete.
 bool AnswerParser::leave(Events& events) {
   switch (place_) {
     case Place::start:
@@ -120,7 +120,7 @@ bool AnswerParser::leave_call(Events& events) {
   return true;
 }
 
-// Where </tool_call> stands outside of strings, or anywhere if the strings are none of JSON.
+// Finds </tool_call> outside of strings, or anywhere if the strings are not JSON strings.
 std::size_t AnswerParser::find_call_end() {
   for (; searched_ < held_.size() && !broken_; ++searched_) {
     const char c = held_[searched_];
@@ -139,7 +139,7 @@ std::size_t AnswerParser::find_call_end() {
   return broken_ ? held_.find(call_end) : std::string::npos;
 }
 
-// Takes what stands before `end`, which is where the call ends if it is one.
+// Takes the text before `end`, where the call ends if it is a call.
 void AnswerParser::take_call(std::size_t end, Events& events) {
   const auto call = parse_tool_call(std::string_view(held_).substr(0, end));
   if (!call) end = std::min(held_.find(call_end), held_.size());

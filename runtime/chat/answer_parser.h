@@ -12,14 +12,14 @@ namespace minimind {
 
 inline constexpr std::array<std::string_view, 4> answer_tags = {"<think>", "</think>", "<tool_call>", "</tool_call>"};
 
-// Where an answer begins.
+// The state of thinking at the start of an answer.
 enum class ThinkState {
-  none,    // the prompt says nothing of thinking
-  open,    // it ends inside a thought, which the answer continues with
-  closed,  // it ends with a thought that is over, an empty one as a rule
+  none,    // the prompt has no thinking
+  open,    // the prompt ends inside a thought, which the answer continues
+  closed,  // the prompt ends with a closed thought, usually an empty one
 };
 
-// What the prompt that a chat template wrote says of it, from its last characters.
+// Returns the state of thinking at the end of a prompt that a chat template wrote.
 ThinkState think_state(std::string_view prompt);
 
 // A piece of an answer.
@@ -27,8 +27,8 @@ struct AnswerEvent {
   enum class Kind {
     thought,    // text: the next piece of a thought
     text,       // text: the next piece of the answer itself
-    tool_call,  // call: a whole one
-    not_a_call  // text: the next piece of the answer itself, with a <tool_call> that begins no call
+    tool_call,  // call: a complete call
+    not_a_call  // text: the next piece of the answer itself, with a <tool_call> that does not start a call
   };
   Kind kind = Kind::text;
   std::string text;
@@ -40,29 +40,29 @@ struct AnswerEvent {
 // Adds the event to a message of the assistant. A call gets the id "call_N", N being `next_call`, which grows.
 void add_event(AnswerEvent& event, Message& message, std::size_t& next_call);
 
-// Splits the stream of an answer's text at <think>, </think>, <tool_call> and </tool_call>. Text that may be the start
-// of a tag is held back until that is certain, and so is whitespace, until it is known what follows it: how the stream
-// was cut changes nothing but the pieces' borders.
+// Splits the stream of an answer's text at <think>, </think>, <tool_call> and </tool_call>. Text that may be the prefix
+// of a tag is kept back until the next characters decide. So is whitespace. How the stream is cut changes only the
+// borders of pieces.
 //   - Thoughts, joined, are without their tags and the line feeds around them. Thoughts of whitespace alone give no
-//     event; several are an empty line apart. A thought starts the answer or follows another one: <think> after text
-//     of the answer is text. So is a </think> outside of a thought, and calls inside of one are thinking.
-//   - Text and not_a_call, joined, are what the model wrote, byte for byte, without thinking and whole calls.
-//   Whitespace
-//     before a thought, line feeds after it, and whitespace between calls and the start or the end of the
-//     answer separate these and go too. Line feeds that an answer starts with stay, also where the prompt has closed a
+//     event; several are separated by an empty line. A thought starts the answer or follows another thought: <think>
+//     after text of the answer is text. A </think> outside of a thought is text, and calls inside a thought are
+//     thinking.
+//   - Text and not_a_call, joined, are the model's text, byte for byte, without thinking and complete calls.
+//   - Whitespace before a thought, line feeds after it, and whitespace between calls and the start or the end of the
+//     answer are separators and are dropped. Line feeds at the start of an answer stay, also if the prompt has closed a
 //     thought before them.
-//   - A call, see parse_tool_call(), ends at </tool_call>, unless that is inside of a JSON string, or with the answer.
-//     If what is before that end is no call, strings mean nothing: it ends at the first </tool_call>, and the answer
+//   - A call, see parse_tool_call(), ends at </tool_call>, unless that is inside a JSON string, or with the answer.
+//     If the text before that end is not a call, strings are ignored: it ends at the first </tool_call>, and the answer
 //     continues after it.
-// No event has a tag that the model did not write: what is not closed when the answer ends stays open.
+// No event has a tag that the model did not write: an element that is open at the end of the answer stays open.
 class AnswerParser {
  public:
   explicit AnswerParser(ThinkState state);
 
-  // Appends what is certain now to `events`.
+  // Appends the text that is certain by now to `events`.
   void push(std::string_view text, std::vector<AnswerEvent>& events);
 
-  // The answer is over.
+  // Ends the answer.
   void finish(std::vector<AnswerEvent>& events);
 
  private:
@@ -81,17 +81,17 @@ class AnswerParser {
 
   Place place_;
   std::string held_;
-  bool thought_begun_ = false;  // something of the thought that is being read was shown
+  bool thought_begun_ = false;  // some of the current thought was emitted
   bool thought_shown_ = false;
   bool text_shown_ = false;
-  bool behind_call_ = false;  // nothing but whitespace came since one
-  std::string space_;         // before a call, in the text that may continue after it
-  std::string_view unshown_;  // characters that the text does not start with: they separate it from what was before
-  // How far the call that is being read was searched for its end, and what was found there.
+  bool behind_call_ = false;  // only whitespace followed the last call
+  std::string space_;         // before a call, part of the text if it continues after the call
+  std::string_view unshown_;  // characters dropped at the start of text: separators from the previous part
+  // How far the current call was searched for its end, and the result.
   std::size_t searched_ = 0;
   bool in_string_ = false;
   bool escaped_ = false;
-  bool broken_ = false;  // a string has a character that no JSON string has
+  bool broken_ = false;  // a string has a character that JSON strings exclude
 };
 
 // The message of a whole answer, whose first call is number `first_call`.

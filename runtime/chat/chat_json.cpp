@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t max_depth = 150;
 
-// Throws Error for JSON that is not accepted; nlohmann's parser does not recurse.
+// Throws Error for rejected JSON; nlohmann's parser does not recurse.
 class JsonCheck : public nlohmann::json_sax<ChatJson> {
  public:
   explicit JsonCheck(const std::string& source) : source_(source) {}
@@ -49,7 +49,8 @@ class JsonCheck : public nlohmann::json_sax<ChatJson> {
   }
 
   bool enter() {
-    if (depth_ == max_depth) throw Error(fmt::format("{}: is nested deeper than {} levels", source_, max_depth));
+    if (depth_ == max_depth)
+      throw Error(fmt::format("{}: is nested too deeply, expected at most {} levels", source_, max_depth));
     ++depth_;
     return true;
   }
@@ -63,7 +64,7 @@ class JsonCheck : public nlohmann::json_sax<ChatJson> {
   std::size_t depth_ = 0;
 };
 
-// nlohmann's dump() has no spaces on one line, and other digits for floats.
+// nlohmann's dump() on one line has no spaces, and formats floats with other digits.
 class ChatJsonWriter {
  public:
   explicit ChatJsonWriter(bool indented) : indented_(indented) {}
@@ -116,7 +117,7 @@ std::string written(const ChatJson& value, bool indented) {
   return writer.take();
 }
 
-// What is turned into values was parsed before, under the limits of parse_chat_json().
+// The limits of parse_chat_json() have already been applied to this value.
 jinja::Value value_of(const ChatJson& json, jinja::Budget& budget) {
   switch (json.type()) {
     case ChatJson::value_t::boolean:
@@ -147,7 +148,7 @@ jinja::Value value_of(const ChatJson& json, jinja::Budget& budget) {
 
 ChatJson parse_chat_json(std::string_view text, const std::string& source) {
   if (text.size() > max_chat_json_size) {
-    throw Error(fmt::format("{}: has {} bytes; at most {} are read", source, text.size(), max_chat_json_size));
+    throw Error(fmt::format("{}: is {} bytes long, expected at most {}", source, text.size(), max_chat_json_size));
   }
   JsonCheck check(source);
   ChatJson::sax_parse(text.begin(), text.end(), &check);

@@ -14,18 +14,19 @@ using ChatJson = nlohmann::ordered_json;
 
 inline constexpr std::size_t max_chat_json_size = std::size_t{16} << 20;
 
-// Parses a JSON text; of a repeated key the last value counts. Throws Error, which starts with `source`, if the text is
-// not JSON, is longer than max_chat_json_size, is nested over 150 deep or has an integer of more than 64 bits.
+// Parses a JSON text; of a repeated key the last value is kept. Throws Error, which starts with `source`, if the text
+// is not JSON, is longer than max_chat_json_size, is nested over 150 deep or has an integer of more than 64 bits.
 ChatJson parse_chat_json(std::string_view text, const std::string& source);
 
-// What messages call a value, such as "a string".
+// Returns the kind of a value for messages, such as "a string".
 std::string_view kind_of(const ChatJson& value);
 
-// As Python's json.dumps(value, ensure_ascii=False) writes it, on one line or indented by two spaces per level.
+// Returns the value as Python's json.dumps(value, ensure_ascii=False) writes it, on one line or indented by two spaces
+// per level.
 std::string json_line(const ChatJson& value);
 std::string json_indented(const ChatJson& value);
 
-// The same value for a chat template.
+// Converts the value for a chat template.
 jinja::Value template_value(const ChatJson& value);
 
 }  // namespace minimind

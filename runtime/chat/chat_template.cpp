@@ -13,7 +13,7 @@
 namespace minimind {
 namespace {
 
-// Ours. What it writes was compared with the templates of MiniMind's tokenizers, see chat_template_test.cpp.
+// Our own. chat_template_test.cpp compares its output with the templates of MiniMind's tokenizers.
 constexpr std::string_view first_template = R"({%- if messages[0].role == 'system' %}
   {{- messages[0].content }}
 {%- endif %}

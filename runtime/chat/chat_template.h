@@ -13,7 +13,7 @@
 
 namespace minimind {
 
-// What transformers' apply_chat_template is given.
+// The arguments of transformers' apply_chat_template.
 struct ChatInput {
   jinja::Value messages;               // a list of mappings, such as {"role": "user", "content": "..."}
   jinja::Value tools = jinja::None{};  // a list of function schemas, or none
@@ -21,31 +21,31 @@ struct ChatInput {
   std::vector<std::pair<std::string, jinja::Value>> variables;  // open_thinking, enable_thinking, ...
 };
 
-// Reads {"messages": [...], "tools": [...], "add_generation_prompt": true, ...}; all but `messages` may be omitted,
-// and what has another name becomes a variable. MiniMind's data has "conversations" instead, with the tools in a system
-// message (training_conversation.h). Throws Error, which starts with `source`, for anything else.
+// Reads {"messages": [...], "tools": [...], "add_generation_prompt": true, ...}. All keys except `messages` may be
+// omitted; unknown keys become variables. MiniMind's data has "conversations" instead, with the tools in a system
+// message (training_conversation.h). Throws Error, which starts with `source`, for any other value.
 ChatInput parse_chat_input(std::string_view json, const std::string& source);
 
-// The special tokens that templates know by name: bos_token, eos_token, pad_token and unk_token, as far as there are.
+// Returns the special tokens that templates refer to: bos_token, eos_token, pad_token and unk_token, if they exist.
 using SpecialTokens = std::vector<std::pair<std::string, std::string>>;
 SpecialTokens special_tokens_of(const TokenizerData& tokenizer);
 
-// Turns a conversation into the prompt of a model.
+// A template that converts a conversation into the prompt of a model.
 class ChatTemplate {
  public:
-  // The Jinja source of a tokenizer; `name` says in messages where it is from. Throws Error as JinjaTemplate does.
+  // Parses Jinja source; `name` is its origin in messages. Throws Error as JinjaTemplate does.
   ChatTemplate(std::string_view source, std::string name, SpecialTokens special_tokens);
 
-  // That of the tokenizer, with the one named tool_use for conversations that have tools, as transformers chooses;
-  // std::nullopt if it has no template.
+  // Returns the tokenizer's template, with the one named tool_use for conversations that have tools, as transformers
+  // chooses; std::nullopt if the tokenizer has no template.
   static std::optional<ChatTemplate> of_tokenizer(const TokenizerData& tokenizer);
 
-  // A template of ours for a checkpoint that comes without: it writes what MiniMind trained that family on.
+  // Returns our own template for a checkpoint without one: its output is that of MiniMind's training for the family.
   static ChatTemplate of_family(Family family, SpecialTokens special_tokens);
 
-  // The prompt that transformers makes: the template sees messages, tools, documents (none), add_generation_prompt,
-  // the special tokens and the variables, which go before special tokens of the same name. Throws Error as
-  // JinjaTemplate::render does.
+  // Returns the prompt of transformers. The template's variables are messages, tools, documents (none),
+  // add_generation_prompt, the special tokens and `variables`, which take precedence over special tokens of the same
+  // name. Throws Error as JinjaTemplate::render does.
   std::string render(const ChatInput& input, std::time_t now) const;
 
  private:
@@ -54,7 +54,7 @@ class ChatTemplate {
   SpecialTokens special_tokens_;
 };
 
-// The Jinja source that of_family() takes.
+// Returns the Jinja source that of_family() uses.
 std::string family_template(Family family);
 
 }  // namespace minimind

@@ -15,11 +15,11 @@ namespace {
 
 void require_utf8(const std::string& text, std::string_view what) {
   if (const auto at = first_not_utf8(text)) {
-    throw UsageError(fmt::format("{} is not UTF-8 at byte {}; it wants text in UTF-8", what, *at));
+    throw UsageError(fmt::format("{} is not UTF-8 at byte {}, expected text in UTF-8", what, *at));
   }
 }
 
-// An answer's text on its way into a message and to who listens.
+// Passes an answer's text to its message and to the listener.
 class Collector {
  public:
   Collector(ThinkState state, const AnswerListener& listener, std::size_t first_call, bool plain)
@@ -127,7 +127,7 @@ std::vector<ToolCall> Conversation::pending_calls() const {
 Answer Conversation::give_results(const std::vector<std::string>& results, const AnswerListener& listener,
                                   const std::atomic<bool>& interrupted) {
   const std::vector<ToolCall> calls = pending_calls();
-  if (calls.empty()) throw UsageError("the last answer called no tool: there is nothing to give results of");
+  if (calls.empty()) throw UsageError("the last answer called no tool: there is no call to give results for");
   if (results.size() != calls.size()) {
     throw UsageError(fmt::format("the last answer made {} calls and got {} results; give one for each", calls.size(),
                                  results.size()));
@@ -144,7 +144,7 @@ Answer Conversation::regenerate(const AnswerListener& listener, const std::atomi
   std::vector<Message> messages = state_.messages;
   if (!messages.empty() && messages.back().role == Role::assistant) messages.pop_back();
   const bool waits = !messages.empty() && (messages.back().role == Role::user || messages.back().role == Role::tool);
-  if (!waits) throw UsageError("nothing has been asked yet: there is nothing to answer again");
+  if (!waits) throw UsageError("there is no question yet, expected one to answer again");
   return answer(std::move(messages), listener, interrupted);
 }
 
@@ -153,7 +153,7 @@ Answer Conversation::answer(std::vector<Message> messages, const AnswerListener&
   const Prompt prompt = fit(messages);
   const ThinkState thinks = think_state(prompt.text);
   if (options_.generate.grammar && thinks == ThinkState::open) {
-    throw UsageError("a grammar or schema is for the answer, but the prompt begins a thought; turn thinking off");
+    throw UsageError("a grammar or schema is for the answer, but the prompt starts a thought; turn thinking off");
   }
   Answer result;
   result.dropped_turns = prompt.dropped_turns;
@@ -198,13 +198,13 @@ std::size_t Conversation::hidden_turns(std::size_t turns) const {
 Conversation::Prompt Conversation::make_prompt(const std::vector<Message>& messages, std::size_t left_out_turns) const {
   Prompt prompt;
   prompt.text = render_prompt(chat_template_, settings_of(state_), without_turns(messages, left_out_turns), true);
-  // MiniMind's scripts, too, let the post-processor of the tokenizer add to what the template made.
+  // As in MiniMind's scripts, the tokenizer's post-processor adds tokens to the template's text.
   prompt.tokens = tokenizer_.encode_with_special(prompt.text);
   prompt.left_out_turns = left_out_turns;
   return prompt;
 }
 
-// With the oldest turns omitted that are not to be shown or for which there is no room.
+// Omits the oldest turns that are hidden or do not fit.
 Conversation::Prompt Conversation::fit(const std::vector<Message>& messages) const {
   const std::size_t capacity = context_.capacity();
   const std::size_t turns = turn_starts(messages).size();
@@ -218,7 +218,7 @@ Conversation::Prompt Conversation::fit(const std::vector<Message>& messages) con
                       prompt.tokens.size(), reserve(), capacity),
           Setting::context_size);
     }
-    // The more turns are dropped, the shorter it is: the fewest that do are between the two.
+    // Dropping more turns shortens the prompt, so the smallest sufficient number is found by bisection.
     std::size_t too_few = hidden, enough = turns - 1;
     prompt = make_prompt(messages, enough);
     while (enough - too_few > 1) {
@@ -251,7 +251,7 @@ std::optional<std::string> Conversation::undo() {
   if (starts.empty()) return std::nullopt;
   std::string text = std::move(state_.messages[starts.back()].content);
   state_.messages.resize(starts.back());
-  // Where only turns are left that were dropped, what fits of them is a conversation again.
+  // If only dropped turns are left, those that fit are the conversation again.
   if (state_.dropped_turns >= turns()) state_.dropped_turns = 0;
   return text;
 }
@@ -296,7 +296,7 @@ void Conversation::restore(ConversationState state) {
   check_order(state.messages, "the conversation");
   const std::size_t turns_in_it = turn_starts(state.messages).size();
   if (state.dropped_turns > 0 && state.dropped_turns >= turns_in_it) {
-    throw Error(fmt::format("the conversation: {} turns of {} are dropped; at least one has to be left",
+    throw Error(fmt::format("the conversation: {} turns of {} are dropped, expected at least one left",
                             state.dropped_turns, turns_in_it));
   }
   state_ = std::move(state);

@@ -11,7 +11,7 @@
 namespace minimind {
 namespace {
 
-// A message that may follow the last one, for what templates do with answers that are not the last.
+// A message that may follow the last one, to show what templates do with an answer in the middle.
 Message follower(const Message& answer) {
   if (answer.tool_calls.empty()) return {.role = Role::user, .content = "?"};
   const ToolCall& call = answer.tool_calls.front();
@@ -32,13 +32,13 @@ std::string render(const ChatTemplate& chat_template, const PromptSettings& sett
   return chat_template.render(input, settings.now);
 }
 
-// Whether an object would lose how the arguments are written: spaces, digits, keys that are repeated.
+// Returns true if an object would lose the spelling of the arguments: spaces, digits, repeated keys.
 bool spelled_otherwise(const ToolCall& call) {
   return json_line(parse_chat_json(call.arguments, "the arguments of a call")) != call.arguments;
 }
 
-// Templates are given objects. MiniMind's and many others write a text as it is, which keeps the spelling: those are
-// given texts where that matters.
+// Templates get objects. MiniMind's templates and many others write a string unchanged, which keeps the spelling; these
+// get strings if the spelling matters.
 Arguments arguments_for(const ChatTemplate& chat_template, const PromptSettings& settings,
                         const std::vector<Message>& messages) {
   const bool matters = std::any_of(messages.begin(), messages.end(), [](const Message& message) {
@@ -58,7 +58,7 @@ Arguments arguments_for(const ChatTemplate& chat_template, const PromptSettings&
   }
 }
 
-// Whether a first message gets another prompt with `b` than with `a`.
+// Returns true if a first message gets another prompt with `b` than with `a`.
 bool differs(const ChatTemplate& chat_template, const PromptSettings& a, const PromptSettings& b) {
   const std::vector<Message> first = {{.role = Role::user, .content = "?"}};
   try {
@@ -114,7 +114,7 @@ std::optional<std::string> verbatim_form(const ChatTemplate& chat_template, cons
     try {
       return render_prompt(chat_template, settings, probe, false);
     } catch (const Error&) {
-      return std::nullopt;  // the template requires something else to follow: it is asked when that has come
+      return std::nullopt;  // the template requires other messages to follow: decided once they exist
     }
   };
   const std::optional<std::string> as_written = rendered(written);

@@ -23,25 +23,25 @@ constexpr std::string_view name_of(Role role) {
   return "unknown";
 }
 
-// A function that an answer calls. Nothing here ever calls it.
+// A function call in an answer. It is never executed.
 struct ToolCall {
-  std::string id{};         // "call_1", "call_2", ... within a conversation, or what a file gave it; may be empty
+  std::string id{};         // "call_1", "call_2", ... within a conversation, or from a file; may be empty
   std::string name{};       // of the function
   std::string arguments{};  // a JSON object, as text
 
   bool operator==(const ToolCall&) const = default;
 };
 
-// One message of a conversation. All texts are UTF-8.
+// One message of a conversation. All strings are UTF-8.
 struct Message {
   Role role = Role::user;
   std::string content{};                   // without the thinking and the calls next to it
-  std::optional<std::string> reasoning{};  // of an assistant: its thinking, where it had any
+  std::optional<std::string> reasoning{};  // of an assistant: its thinking, if any
   std::vector<ToolCall> tool_calls{};      // of an assistant
   std::string tool_call_id{};              // of a tool: the call that this is the result of; may be empty
   std::string name{};                      // of a tool: the function that was called; may be empty
-  // Of an assistant, text as the model wrote it with thinking, tags and calls in it, to be given to the template as
-  // the content instead of the fields above; see Conversation for when. Not part of what is saved as JSON.
+  // Of an assistant: the model's text with thinking, tags and calls, which the template gets as the content instead of
+  // the fields above; see Conversation for when. Not saved as JSON.
   std::optional<std::string> verbatim{};
 
   bool operator==(const Message&) const = default;

@@ -16,7 +16,7 @@
 namespace minimind {
 namespace {
 
-// An object of a file, and what messages call it.
+// An object of a file, and its name in messages.
 class Fields {
  public:
   Fields(const ChatJson& value, std::string where) : object_(value), where_(std::move(where)) {
@@ -42,11 +42,11 @@ class Fields {
     return *std::move(value);
   }
 
-  // What we do not know would be lost.
+  // Unknown fields are rejected, because saving would lose them.
   void allow_only(std::initializer_list<std::string_view> keys) const {
     for (const auto& [key, value] : object_.items()) {
       if (value.is_null() || std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
-      throw Error(fmt::format("{} has {}, which means nothing here; take it away", where_, quote(key)));
+      throw Error(fmt::format("{} has the unknown key {}, expected a known one; remove it", where_, quote(key)));
     }
   }
 
@@ -61,7 +61,7 @@ class Fields {
   std::string where_;
 };
 
-// The value, which must be a list.
+// Returns the value, which must be a list.
 const ChatJson& items_of(const ChatJson& value, const std::string& where, std::string_view wanted) {
   if (!value.is_array()) throw Error(fmt::format("{} is {}, expected {}", where, kind_of(value), wanted));
   return value;
@@ -221,7 +221,7 @@ void check_order(const std::vector<Message>& messages, const std::string& source
 
 namespace {
 
-// "gt" is the answer that MiniMind's data for reinforcement learning expects.
+// "gt" is the expected answer in MiniMind's data for reinforcement learning.
 SavedConversation conversation_of_data(const Fields& fields, const ChatJson& list, const std::string& source) {
   fields.allow_only({"conversations", "gt"});
   const TrainingConversation data = read_training_conversation(list, source + ": conversations");

@@ -36,7 +36,7 @@ std::string describe(const RopeScaling& scaling) {
                      scaling.attention_factor);
 }
 
-// What changes the result but neither the names nor the shapes of the tensors.
+// The fields that change the result but neither the names nor the shapes of the tensors.
 std::string describe(const Config& config) {
   return fmt::format("{} {} {} {} {} {} {} {} {} {} {}\n", name_of(config.family), config.num_attention_heads,
                      config.num_key_value_heads, config.head_dim, name_of(config.hidden_act), config.rms_norm_eps,
@@ -94,7 +94,7 @@ std::string header_text(const ModelIdentity& model, const ConversationState& con
   return json_line(header);
 }
 
-// The header of a session that is being read.
+// The header of a session file.
 class Header {
  public:
   Header(std::string_view json, const std::string& path) : path_(path), value_(parse_chat_json(json, path)) {
@@ -172,7 +172,7 @@ ConversationState read_conversation(const Header& header, const std::string& pat
 std::vector<std::int32_t> read_tokens(ByteReader& reader, std::size_t vocab_size, const std::string& path) {
   const auto count = reader.read<std::uint64_t>();
   if (count > reader.remaining() / sizeof(std::int32_t)) {
-    reader.fail(fmt::format("{} tokens are announced, which is more than there are; the file is damaged", count));
+    reader.fail(fmt::format("{} tokens are announced, expected no more than the file has; the file is corrupt", count));
   }
   std::vector<std::int32_t> tokens(static_cast<std::size_t>(count));
   const auto bytes = reader.take(count * sizeof(std::int32_t));
@@ -191,12 +191,12 @@ void check_digest(std::span<const std::byte> bytes, const std::string& path) {
   const auto digest = hash.digest();
   if (std::ranges::equal(digest, bytes.last(digest_size))) return;
   throw Error(
-      fmt::format("{}: is damaged or cut off: its checksum is not that of its content; begin a new session under "
-                  "another name, or take this file away",
+      fmt::format("{}: is corrupt or truncated: its checksum does not match its content; start a new session under "
+                  "another name, or remove this file",
                   path));
 }
 
-// The cache's part of the file goes to where the cache has it.
+// Reads the cache's part of the file directly into the cache.
 void fill(Context& context, std::span<const std::int32_t> tokens, ByteReader& reader) {
   const std::size_t given = reader.remaining();
   std::size_t expected = 0;
@@ -229,7 +229,7 @@ bool is_session(std::string_view file) {
 
 void save_session(const std::string& path, const ModelIdentity& model, const ConversationState& conversation,
                   Context& context) {
-  // After an interrupt or an error the context may hold another beginning than the conversation's tokens have.
+  // After an interrupt or an error, the context's tokens may not be a prefix of the conversation's tokens.
   const auto held = context.tokens();
   std::span<const std::int32_t> tokens = conversation.tokens;
   if (tokens.size() < held.size() || !std::ranges::equal(held, tokens.first(held.size()))) tokens = held;
@@ -239,8 +239,8 @@ void save_session(const std::string& path, const ModelIdentity& model, const Con
   writer.write_number(version);
   const std::string header = header_text(model, conversation, context);
   if (header.size() > max_chat_json_size) {
-    throw Error(fmt::format("{}: the text of the conversation has {} bytes; a session file holds {}", path,
-                            header.size(), max_chat_json_size));
+    throw Error(fmt::format("{}: the text of the conversation has {} bytes, expected at most {}", path, header.size(),
+                            max_chat_json_size));
   }
   writer.write_number(std::uint64_t{header.size()});
   writer.write_text(header);
@@ -255,10 +255,10 @@ ConversationState load_session(const std::string& path, const ModelIdentity& mod
   const std::span<const std::byte> bytes = file->bytes();
   ByteReader reader(bytes.first(bytes.size() - std::min(bytes.size(), digest_size)), path);
   if (reader.remaining() < magic.size() || reader.take_text(magic.size()) != magic) {
-    throw Error(fmt::format("{}: is no session of minimind; it does not begin with \"{}\"", path, magic));
+    throw Error(fmt::format("{}: is not a session of minimind, expected \"{}\" at its start", path, magic));
   }
   if (const auto found = reader.read<std::uint32_t>(); found != version) {
-    reader.fail(fmt::format("is of version {}; this program reads version {}", found, version));
+    reader.fail(fmt::format("is of version {}, expected {}", found, version));
   }
   check_digest(bytes, path);
   const Header header(reader.take_text(reader.read<std::uint64_t>()), path);
@@ -267,11 +267,12 @@ ConversationState load_session(const std::string& path, const ModelIdentity& mod
   state.tokens = read_tokens(reader, model.config.vocab_size, path);
   const std::uint64_t positions = header.count("positions");
   if (positions > state.tokens.size()) {
-    reader.fail(fmt::format("{} positions are said to be filled by {} tokens", positions, state.tokens.size()));
+    reader.fail(fmt::format("{} positions are stated for {} tokens, expected no more than the tokens", positions,
+                            state.tokens.size()));
   }
   if (positions > context.capacity()) {
-    throw Error(fmt::format("{}: holds {} positions, expected at most {}, the context; use a context of {} or more",
-                            path, positions, context.capacity(), positions + 1),
+    throw Error(fmt::format("{}: has {} positions, expected at most {}, the context; use a context of {} or more", path,
+                            positions, context.capacity(), positions + 1),
                 Setting::context_size);
   }
   fill(context, std::span(state.tokens).first(static_cast<std::size_t>(positions)), reader);

@@ -11,17 +11,17 @@
 
 namespace minimind {
 
-// What computed the keys and values of a session: they are of no use to anything else.
+// The identity of the model that computed a session's keys and values. Other models cannot use them.
 struct ModelIdentity {
   std::string name;    // the path, for messages only
   std::string sha256;  // 64 hexadecimal digits
   Config config;
 };
 
-// The hash is of the weights (weights_sha256), of what of the config changes what is computed from them, and of the
-// type that the matrices are to be held as: so a model is itself in any file format, and another one with --lora,
-// --type or
-// --rope-scaling. Reads all weights, which takes as long as SHA-256 of 4 bytes for each.
+// Identifies a model. The hash is of the weights (weights_sha256), of the config's fields that change the computation,
+// and of the type in which the matrices are kept. So a model has one hash in every file format, and another with a
+// LoRA, another type or another RoPE scaling. Reads all weights, which takes as long as the SHA-256 of 4 bytes per
+// weight.
 ModelIdentity identify(const Checkpoint& checkpoint, WeightType type);
 
 // A conversation and its context. In the file, little-endian:
@@ -32,18 +32,18 @@ ModelIdentity identify(const Checkpoint& checkpoint, WeightType type);
 //   u64 count of tokens, and the tokens, i32 each: of the last prompt and its answer
 //   the keys and values of the first tokens, as many as the context holds: KvCache::filled_parts
 //   SHA-256 of all the above, 32 bytes
-// The file appears under its name only when it is whole. Throws Error as OutputFile does.
+// The file appears under its name only when it is complete. Throws Error as OutputFile does.
 void save_session(const std::string& path, const ModelIdentity& model, const ConversationState& conversation,
                   Context& context);
 
-// Whether a file's content begins as that of a session does.
+// Returns true if a file's content starts as that of a session.
 bool is_session(std::string_view file);
 
-// Reads it again: fills the context, which is for the same model, and returns the conversation, for
-// Conversation::restore(). Nothing is then computed again. Which tokenizer and template there were does not matter:
-// with others, the next prompt is just another one. Throws Error, and leaves the context as it is: for a file that is
-// no session, corrupt or truncated; for a session of another model, naming both; for one of another type of cache; and
-// where the context is too small, naming the --ctx-size that would do.
+// Reads a session file: fills the context, which must be for this model, and returns the conversation for
+// Conversation::restore(). Nothing has to be computed again. Another tokenizer or template is allowed: it only changes
+// the next prompt. Throws Error, and leaves the context unchanged, for a file that is not a session, is corrupt or is
+// truncated. Also throws Error for a session of another model, naming both, for another type of cache, and if the
+// context is too small, naming the required size.
 ConversationState load_session(const std::string& path, const ModelIdentity& model, Context& context);
 
 }  // namespace minimind

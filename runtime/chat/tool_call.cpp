@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::string_view json_spaces = " \t\r\n";
 
-// Behind the string or other value that begins at `at`, which is sound JSON: at the comma or bracket that ends it.
+// Returns the position after the string or other value that starts at `at` in valid JSON: the comma or bracket that
+// ends it.
 std::size_t end_of_value(std::string_view json, std::size_t at) {
   std::size_t depth = 0;
   bool in_string = false;
@@ -40,13 +41,13 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(json_spaces) + 1 - first);
 }
 
-// What a JSON string says; std::nullopt if the text is another value.
+// Returns the content of a JSON string; std::nullopt if the text is another value.
 std::optional<std::string> text_of(std::string_view json) {
   const ChatJson value = parse_chat_json(json, "a string");
   return value.is_string() ? std::optional(value.get<std::string>()) : std::nullopt;
 }
 
-// The keys of a JSON object, which is sound, and the characters of their values.
+// Returns the keys of a valid JSON object, and the characters of their values.
 std::vector<std::pair<std::string, std::string_view>> members_of(std::string_view json) {
   std::vector<std::pair<std::string, std::string_view>> members;
   std::size_t at = json.find('{') + 1;
@@ -81,7 +82,7 @@ std::optional<ToolCall> parse_tool_call(std::string_view json) {
     if (call.arguments.empty()) call.arguments = "{}";
     return call;
   } catch (const Error&) {
-    return std::nullopt;  // models write what is no JSON; it is for people to see
+    return std::nullopt;  // models may write invalid JSON; the user sees it as text
   }
 }
 

@@ -8,11 +8,11 @@
 
 namespace minimind {
 
-// Reads a call as models write it: {"name": "...", "arguments": {...}}. The arguments may be named "parameters", may be
-// the text of a JSON object, and may be omitted for none. The call has the characters of the arguments as they are:
-// numbers, escapes, keys that are repeated and spaces stay. std::nullopt if a call could not say all that is written:
-// for what is no such object, has another key, a key twice, or both arguments and parameters, and for integers of more
-// than 64 bits and numbers beyond a double, which no chat template could be given.
+// Parses a model's call: {"name": "...", "arguments": {...}}. The arguments may be named "parameters", may be the text
+// of a JSON object, and may be omitted if empty. The characters of the arguments are kept: numbers, escapes, repeated
+// keys and spaces. std::nullopt if a call cannot represent all of the text: another value, another key, a repeated key,
+// or both arguments and parameters. Integers of more than 64 bits and numbers beyond a double give std::nullopt too,
+// because no chat template can use them.
 std::optional<ToolCall> parse_tool_call(std::string_view json);
 
 }  // namespace minimind

@@ -11,7 +11,7 @@ bool is_empty(const ChatJson& value) {
   return value.is_null() || ((value.is_string() || value.is_array()) && value.size() == 0);
 }
 
-// A list, or the one that a string holds as JSON.
+// Returns a list, or the list in a string of JSON.
 ChatJson list_in(const ChatJson& value, const std::string& where) {
   ChatJson list = value.is_string() ? parse_chat_json(value.get_ref<const std::string&>(), where) : value;
   if (!list.is_array())

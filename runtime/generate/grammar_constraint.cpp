@@ -45,7 +45,7 @@ bool GrammarConstraint::conforms(std::string_view text) const {
   return state.advance(text) && state.may_end();
 }
 
-// Whether any is.
+// Returns true if any token is allowed.
 bool GrammarConstraint::mark_allowed(std::uint64_t most_bytes_to_end) {
   state_.mark_allowed(trie_, allowed_, most_bytes_to_end);
   return std::find(allowed_.begin(), allowed_.end(), 1) != allowed_.end();
@@ -61,7 +61,7 @@ void GrammarConstraint::update(std::size_t tokens_left) {
   if (state_.may_end()) {
     for (const std::int32_t token : end_tokens_) allowed_[static_cast<std::size_t>(token)] = 1;
   } else if (finished_) {
-    throw Error("no token of the vocabulary goes on with the text as the grammar wants it");
+    throw Error("no token of the vocabulary continues the text as the grammar requires");
   }
 }
 

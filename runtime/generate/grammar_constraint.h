@@ -13,27 +13,27 @@
 
 namespace minimind {
 
-// Which tokens keep a text within a grammar, and let it come to its end in time: as soon as the shortest text that ends
-// it has as many bytes as tokens may still be generated, only tokens are allowed that leave it reachable. With a
-// vocabulary that has every byte, as MiniMind's have, a text that could be complete within the limit is.
+// The tokens that keep a text within a grammar and let it end in time. Once the shortest completion has as many bytes
+// as tokens may still be generated, only tokens that keep a completion reachable are allowed. With a vocabulary that
+// has every byte, as MiniMind's have, a text that can be complete within the limit is complete.
 class GrammarConstraint {
  public:
-  // Special tokens are no text and never allowed, but end tokens are where the grammar may end. They are not text even
-  // where the tokenizer spells them. `tokens_left` is how many tokens may be generated. Throws as accept() does.
+  // Special tokens are not text, even if the tokenizer spells them, and never allowed, except end tokens at positions
+  // where the grammar may end. `tokens_left` is the number of tokens that may be generated. Throws as accept() does.
   GrammarConstraint(std::shared_ptr<const Grammar> grammar, const Tokenizer& tokenizer, std::size_t vocab_size,
                     std::span<const std::int32_t> end_tokens, std::size_t tokens_left);
 
-  // [vocab], 1 for every token that may come next; all 0 when none is left. Valid until accept().
+  // Returns [vocab], 1 for every token that may come next; all 0 if none is left. Valid until accept().
   std::span<const std::uint8_t> allowed() const { return allowed_; }
 
-  // The next token, which is allowed and no end token, and how many may follow it. Throws Error when the text is not
-  // complete and no token of the vocabulary continues with it, and as GrammarState does.
+  // Takes the next token, which must be allowed and not an end token, and the number of tokens that may follow it.
+  // Throws Error if the text is not complete and no token of the vocabulary continues it, and as GrammarState does.
   void accept(std::int32_t token, std::size_t tokens_left);
 
-  // Whether the text so far is one of the grammar's and no token can follow.
+  // Returns true if the text so far is one of the grammar's and no token can follow.
   bool finished() const { return finished_; }
 
-  // Whether `text` is one of the grammar's.
+  // Returns true if `text` is one of the grammar's.
   bool conforms(std::string_view text) const;
 
  private:

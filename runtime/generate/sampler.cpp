@@ -14,11 +14,11 @@
 namespace minimind {
 namespace {
 
-// Larger than any logit, and no infinity.
+// Greater than any logit, and finite.
 constexpr double largest_penalty = 1e300;
 
-// z[i], for i > 0: how many of the items from i on are those from 0 on, in linear time (Gusfield, Algorithms on
-// Strings, Trees and Sequences, 1.4).
+// Returns z, where z[i], for i > 0, is the length of the common prefix of the items from i on and the items from 0 on.
+// Linear time (Gusfield, Algorithms on Strings, Trees and Sequences, 1.4).
 void z_values(std::span<const std::int32_t> items, std::vector<std::size_t>& z) {
   z.assign(items.size(), 0);
   std::size_t begin = 0, end = 0;  // of the match that reaches furthest
@@ -46,7 +46,7 @@ void Dry::accept(std::int32_t token) {
   tokens_.push_back(token);
   ++since_breaker_;
   if (longest_breaker_ == 0) return;
-  // A breaker that ends in this token begins in it or in the tail before it.
+  // A breaker that ends in this token starts in it or in the tail before it.
   const std::size_t old_size = tail_.size();
   tail_ += token_texts_[static_cast<std::size_t>(token)];
   for (const std::string& breaker : options_.sequence_breakers) {
@@ -62,7 +62,7 @@ std::span<const Dry::Penalty> Dry::penalties() {
   if (!options_.on() || count <= options_.allowed_length || since_breaker_ < options_.allowed_length) return penalties_;
   const std::vector<std::int32_t> latest_first(tokens_.rbegin(), tokens_.rbegin() + static_cast<std::ptrdiff_t>(count));
   z_values(latest_first, repeated_);
-  std::vector<std::pair<std::int32_t, std::size_t>> repeats;  // a token, and how many before it are those at the end
+  std::vector<std::pair<std::int32_t, std::size_t>> repeats;  // a token, and the length of the repetition before it
   for (std::size_t i = 1; i < count; ++i) {
     const std::size_t length = std::min(repeated_[i], since_breaker_);
     if (length >= options_.allowed_length) repeats.emplace_back(latest_first[i - 1], length);
@@ -177,7 +177,9 @@ void Sampler::accept(std::int32_t token) {
 
 std::int32_t Sampler::sample(std::span<const float> logits, std::span<const std::uint8_t> allowed) {
   if (!std::all_of(logits.begin(), logits.end(), [](float logit) { return std::isfinite(logit); })) {
-    throw Error("the logits hold NaN or infinity: the checkpoint's weights are corrupt or have overflowed");
+    throw Error(
+        "the logits have NaN or infinity, expected finite values: the checkpoint's weights are corrupt or have "
+        "overflowed");
   }
   allowed_ = allowed;
   if (dry_) {
@@ -199,7 +201,7 @@ std::int32_t Sampler::sample(std::span<const float> logits, std::span<const std:
   return candidates_.back().token;
 }
 
-// Minus infinity for a token that is not to be sampled.
+// Minus infinity for an excluded token.
 double Sampler::score(std::size_t token, float logit) const {
   if (!allowed_.empty() && allowed_[token] == 0) return -std::numeric_limits<double>::infinity();
   double score = logit;
@@ -250,7 +252,7 @@ void Sampler::keep_top_k() {
 void Sampler::keep_typical_p() {
   if (options_.typical_p >= 1) return;
   softmax();
-  const auto surprise = [](const Candidate& candidate) {  // of probability 0: none that a double could hold
+  const auto surprise = [](const Candidate& candidate) {  // probability 0: infinite
     return -std::log(std::max(candidate.probability, std::numeric_limits<double>::min()));
   };
   double entropy = 0;

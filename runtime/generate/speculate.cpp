@@ -12,7 +12,7 @@ std::span<const std::int32_t> DraftModel::draft(std::span<const std::int32_t> to
                                                 const std::atomic<bool>& interrupted) {
   drafts_.clear();
   if (most == 0 || tokens.size() > context_.capacity()) return drafts_;
-  // What is drafted last is not run.
+  // The last drafted token is not run.
   most = std::min(most, context_.capacity() - tokens.size() + 1);
   prefill(forward_, context_, tokens.subspan(context_.keep_common(tokens)), logits_, interrupted);
   while (!interrupted) {
@@ -26,11 +26,11 @@ std::span<const std::int32_t> DraftModel::draft(std::span<const std::int32_t> to
 
 namespace {
 
-// Two in common say too little: in prose, in poems and in code that is new, more of such drafts fail than pay.
+// A match of two tokens is too weak: in new prose, poems and code, drafts from it fail too often.
 constexpr std::size_t shortest_agreement = 3;
-// More find longer agreements in texts that say the same many times, and take longer.
+// A larger limit finds longer matches in repetitive texts, but takes longer.
 constexpr std::size_t most_compared = 64;  // occurrences
-constexpr std::size_t far_enough = 64;     // tokens of agreement after which no better one is looked for
+constexpr std::size_t far_enough = 64;     // matching tokens after which the search stops
 
 }  // namespace
 
@@ -68,7 +68,7 @@ void PromptLookup::pop() {
   before_.pop_back();
 }
 
-// Of the last tokens. Others may have the same: agreement() tells.
+// A hash of the last tokens. Hashes may collide, so agreement() compares the tokens.
 std::uint64_t PromptLookup::key_of_end() const {
   std::uint64_t key = 0;
   for (auto token = tokens_.end() - static_cast<std::ptrdiff_t>(shortest_agreement); token != tokens_.end(); ++token) {
@@ -78,7 +78,7 @@ std::uint64_t PromptLookup::key_of_end() const {
   return key;
 }
 
-// How many tokens before `end` are those before the end of the text.
+// Returns the number of tokens before `end` that equal those before the end of the text.
 std::size_t PromptLookup::agreement(std::size_t end) const {
   std::size_t count = 0;
   while (count < std::min(end, far_enough) && tokens_[end - 1 - count] == tokens_[tokens_.size() - 1 - count]) ++count;

@@ -12,21 +12,21 @@
 
 namespace minimind {
 
-// Guesses how a text continues, for less than the model takes to compute it. A wrong guess costs time and nothing else:
-// generate() takes of a draft what it would have sampled itself.
+// A cheap predictor of the next tokens. A wrong draft costs only time: generate() accepts the tokens of a draft that it
+// would have sampled itself.
 class Drafter {
  public:
   virtual ~Drafter() = default;
 
-  // Up to `most` tokens of the vocabulary that may follow `tokens`, which are all of the text so far, the prompt with
-  // what was generated, and at least one; none where it has no idea, or once `interrupted` is set. Any text may come
-  // after any other; it is quick where most of it came before. Valid until the next call.
+  // Returns up to `most` tokens of the vocabulary that may follow `tokens`. `tokens` is the whole text so far, prompt
+  // and generated tokens, and not empty. Returns none without a prediction, or once `interrupted` is set. Successive
+  // texts may differ arbitrarily; the call is fast if most of the text is unchanged. Valid until the next call.
   virtual std::span<const std::int32_t> draft(std::span<const std::int32_t> tokens, std::size_t most,
                                               const std::atomic<bool>& interrupted) = 0;
 };
 
-// A smaller model that guesses what a larger one of the same vocabulary will say (Leviathan et al., arXiv:2211.17192):
-// always its top-1 token. It keeps a context of its own and computes only what is new to it.
+// A smaller model of the same vocabulary that predicts the tokens of a larger one (Leviathan et al., arXiv:2211.17192),
+// always its top-1 token. It has a separate context and computes only new tokens.
 class DraftModel final : public Drafter {
  public:
   // Drafts nothing for texts longer than the context, which must fit `forward`.
@@ -42,21 +42,20 @@ class DraftModel final : public Drafter {
   std::vector<std::int32_t> drafts_;
 };
 
-// Prompt lookup (Saxena, github.com/apoorvumang/prompt-lookup-decoding): what the text ends with has often been there
-// before, in a quotation, a name or code that is edited; then it may continue as it did then. Of earlier occurrences
-// the one that agrees furthest back is followed, the most recent of equals, by as many tokens as agree: a long
-// agreement is a quotation, a short one may be chance. A draft that reaches the end of the text continues with itself,
-// as a loop does.
+// Prompt lookup (Saxena, github.com/apoorvumang/prompt-lookup-decoding): drafts the tokens that followed an earlier
+// occurrence of the text's end, as in a quotation, a name or edited code. It follows the occurrence with the longest
+// match, the most recent of equals, by as many tokens as match: a long match is a quotation, a short match may be
+// chance. A draft that reaches the end of the text continues with itself, as a loop does.
 //
-// Occurrences of the last few tokens are chained, as LZ77 compressors do it: to look for them takes the same time in a
-// text of any length, but only the most recent are compared.
+// Occurrences of the last few tokens are chained, as in LZ77 compressors. A search takes constant time in a text of any
+// length, because only the most recent occurrences are compared.
 class PromptLookup final : public Drafter {
  public:
   std::span<const std::int32_t> draft(std::span<const std::int32_t> tokens, std::size_t most,
                                       const std::atomic<bool>& interrupted) override;
 
  private:
-  // Tokens before `end`, one after the last of them, that are those at the end of the text; 0 is none.
+  // Returns the number of tokens before `end`, one after the last of them, that equal those at the end of the text.
   struct Occurrence {
     std::size_t end = 0;
     std::size_t tokens = 0;
@@ -69,8 +68,8 @@ class PromptLookup final : public Drafter {
   Occurrence best_occurrence() const;
 
   std::vector<std::int32_t> tokens_;                       // indexed
-  std::unordered_map<std::uint64_t, std::size_t> latest_;  // where the last few tokens of that key end; 0: nowhere
-  std::vector<std::size_t> before_;                        // [tokens], where those of the same key ended before
+  std::unordered_map<std::uint64_t, std::size_t> latest_;  // the end of the last occurrence of that key; 0: none
+  std::vector<std::size_t> before_;  // [tokens], the end of the previous occurrence of the same key
   std::vector<std::int32_t> drafts_;
 };
 

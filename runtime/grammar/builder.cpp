@@ -16,7 +16,7 @@ namespace {
 
 using Kind = Grammar::Symbol::Kind;
 
-// Of each byte: bytes that are in the same sets share one.
+// Equivalence classes of bytes: bytes in the same sets share a class.
 void classify_bytes(Grammar& grammar) {
   std::size_t classes = 1;
   for (const ByteSet& set : grammar.byte_sets) {
@@ -45,7 +45,7 @@ void classify_bytes(Grammar& grammar) {
 void GrammarBuilder::charge(std::size_t symbols) {
   if (symbols > max_symbols - symbols_) {
     throw Error(
-        fmt::format("the grammar is too large: over {} symbols once its repetitions are written out; "
+        fmt::format("the grammar is too large, expected at most {} symbols with repetitions expanded; "
                     "repeat less",
                     max_symbols));
   }
@@ -109,7 +109,7 @@ GrammarBuilder::Sequence GrammarBuilder::repeat(const Sequence& sequence, std::s
   if (max && *max < min) throw Error(fmt::format("a repetition of at least {} and at most {}", min, *max));
   if (std::max(min, max.value_or(0)) > max_repetitions) {
     throw Error(
-        fmt::format("a repetition of {}; at most {} are supported", std::max(min, max.value_or(0)), max_repetitions));
+        fmt::format("a repetition of {}, expected at most {}", std::max(min, max.value_or(0)), max_repetitions));
   }
   if (sequence.empty() || max == std::size_t{0}) return {};
   const Sequence once = group(sequence);
@@ -192,11 +192,11 @@ Grammar GrammarBuilder::build(RuleId root) {
   std::vector<std::string> names;
   for (const RuleId rule : kept) names.push_back(rules_[rule].name);
   if (const auto endless = measure_rules(grammar, names)) {
-    throw Error(fmt::format("rule {} can never be finished: no text, however long, completes it", quote(*endless)));
+    throw Error(fmt::format("rule {} can never be finished: no text completes it", quote(*endless)));
   }
   if (const auto recursive = rank_rules(grammar, names)) {
     throw Error(
-        fmt::format("rule {} is left recursive: it can begin with itself before it has matched anything; "
+        fmt::format("rule {} is left recursive: it can start with itself before it has matched anything; "
                     "write it with * or + or the recursion at the end",
                     quote(*recursive)));
   }
@@ -221,7 +221,7 @@ void for_each_alternative(const Grammar& grammar, Use use) {
   }
 }
 
-// Of each rule the length of the shortest text that it derives, nothing where there is none: Knuth's generalisation of
+// Computes the length of the shortest text of each rule, infinite if there is none: Knuth's generalisation of
 // Dijkstra's algorithm.
 std::vector<std::optional<std::uint64_t>> shortest_texts(const Grammar& grammar) {
   std::vector<std::optional<std::uint64_t>> shortest(grammar.rules.size());
@@ -256,7 +256,7 @@ std::vector<std::optional<std::uint64_t>> shortest_texts(const Grammar& grammar)
   return shortest;
 }
 
-// For each rule those that it can begin with.
+// Returns for each rule the rules that can start it.
 std::vector<std::vector<std::uint32_t>> first_rules(const Grammar& grammar) {
   std::vector<std::vector<std::uint32_t>> firsts(grammar.rules.size());
   for_each_alternative(grammar, [&](std::uint32_t rule, std::uint32_t, const Grammar::Symbol* const begin) {
@@ -269,7 +269,7 @@ std::vector<std::vector<std::uint32_t>> first_rules(const Grammar& grammar) {
   return firsts;
 }
 
-// A named rule on a cycle, given rules each of which is begun with by another of them.
+// Returns a named rule on a cycle, given rules each of which starts another.
 std::string name_on_cycle(const std::vector<std::vector<std::uint32_t>>& firsts, const std::vector<bool>& left,
                           const std::vector<std::string>& names) {
   std::vector<std::uint32_t> caller(firsts.size());
@@ -279,7 +279,7 @@ std::string name_on_cycle(const std::vector<std::vector<std::uint32_t>>& firsts,
     for (const std::uint32_t to : firsts[from]) caller[to] = from;
     rule = from;
   }
-  for (std::size_t i = 0; i < firsts.size(); ++i) rule = caller[rule];  // now it is on the cycle
+  for (std::size_t i = 0; i < firsts.size(); ++i) rule = caller[rule];  // the rule is then on the cycle
   for (std::size_t i = 0; i < firsts.size() && names[rule].empty(); ++i) rule = caller[rule];
   return names[rule];
 }

@@ -14,7 +14,7 @@
 
 namespace minimind {
 
-// Puts a Grammar together. What its functions return is good for this builder only. All of them throw Error when the
+// A builder of a Grammar. Its symbols and rules are valid for this builder only. All functions throw Error if the
 // grammar grows over max_symbols.
 class GrammarBuilder {
  public:
@@ -24,33 +24,33 @@ class GrammarBuilder {
   static constexpr std::size_t max_symbols = std::size_t{1} << 20;
   static constexpr std::size_t max_repetitions = 100'000;
 
-  // These bytes, in order.
+  // Returns these bytes, in order.
   Sequence literal(std::string_view bytes);
 
-  // One character of the set, which is not empty.
+  // Returns one character of the set, which must not be empty.
   Sequence characters(const CodePoints& set);
 
-  // One after another, one of several (at least one), and `sequence` from `min` to `max` times (without limit when
-  // there is none). Throws Error when max < min or either is over max_repetitions.
+  // Return a sequence, an alternative (of at least one), and `sequence` repeated from `min` to `max` times (without
+  // limit if `max` is unset). Throw Error if max < min or either is over max_repetitions.
   static Sequence concatenate(const std::vector<Sequence>& parts);
   Sequence choice(const std::vector<Sequence>& alternatives);
   Sequence repeat(const Sequence& sequence, std::size_t min, std::optional<std::size_t> max);
-  // The same as one symbol, so that it can be used in several places at little cost.
+  // Returns an equivalent single symbol, for cheap use in several places.
   Sequence group(const Sequence& sequence);
   Sequence optional(const Sequence& sequence) { return repeat(sequence, 0, 1); }
 
-  // A rule that can be referred to before it is defined, once. `name` is what errors call it.
+  // Declares a rule, which may be referred to before its single definition. `name` is its name in errors.
   RuleId declare(std::string name);
   void define(RuleId rule, const std::vector<Sequence>& alternatives);
   static Sequence reference(RuleId rule) { return {{Grammar::Symbol::Kind::rule, rule}}; }
 
-  // Throws Error, naming the rule, when one is left recursive (can begin with itself) or when no text at all can be
-  // finished from it. Rules that `root` does not reach are left out of the checks. All declared rules are defined.
+  // Throws Error, naming the rule, if a rule is left recursive (can start with itself) or if it can never be finished.
+  // Rules that `root` does not reach are not checked. All declared rules must be defined.
   Grammar build(RuleId root);
 
  private:
   struct Definition {
-    std::string name;  // empty for those made up here
+    std::string name;  // empty for internal rules
     std::vector<Sequence> alternatives;
   };
 
@@ -67,14 +67,14 @@ class GrammarBuilder {
   std::size_t symbols_ = 0;
 };
 
-// What GrammarBuilder finds out about a grammar. All of it takes time and memory in proportion to its size.
+// Analyses of a grammar. Time and memory are proportional to its size.
 
-// Sets Rule::nullable and Grammar::bytes_to_end, or returns the name of a rule from which no text can ever be derived:
-// the first that has a name. `names` [rules] are empty for rules that have none.
+// Sets Rule::nullable and Grammar::bytes_to_end, or returns the name of a rule that can never be finished: the first
+// with a name. `names` [rules] are empty for rules without a name.
 std::optional<std::string> measure_rules(Grammar& grammar, const std::vector<std::string>& names);
 
-// Sets Rule::rank, or returns the name of a rule that is left recursive. A rule of the form R ::= x R with an x that
-// may be empty is not: that derives R from R and nothing else.
+// Sets Rule::rank, or returns the name of a left-recursive rule. A rule R ::= x R with an x that may be empty is not
+// left recursive: it derives R from R and nothing else.
 std::optional<std::string> rank_rules(Grammar& grammar, const std::vector<std::string>& names);
 
 }  // namespace minimind

@@ -29,8 +29,8 @@ ByteSet byte_range(std::uint8_t first, std::uint8_t last) {
   return set;
 }
 
-// Cuts a range where the length of its UTF-8 changes, and so that within a part every byte runs through a range of its
-// own whatever the bytes before it are.
+// Splits a range where the length of its UTF-8 changes, and so that within a part the range of every byte is
+// independent of the bytes before it.
 void add_sequences(char32_t first, char32_t last, std::vector<std::vector<ByteSet>>& sequences) {
   const auto cut_after = [&](char32_t end) {
     add_sequences(first, end, sequences);
@@ -104,7 +104,7 @@ bool CodePoints::contains(char32_t code_point) const {
 std::vector<std::vector<ByteSet>> utf8_sequences(const CodePoints& set) {
   std::vector<std::vector<ByteSet>> sequences;
   for (const CodePoints::Range& range : set.ranges()) add_sequences(range.first, range.last, sequences);
-  // One set for all of ASCII, and one for the last bytes of characters that share the others.
+  // One set for all of ASCII, and one for the last bytes of characters with equal first bytes.
   std::vector<std::vector<ByteSet>> merged;
   for (std::vector<ByteSet>& sequence : sequences) {
     const bool joins = !merged.empty() && merged.back().size() == sequence.size() &&

@@ -8,7 +8,7 @@ namespace minimind {
 
 constexpr char32_t last_code_point = 0x10FFFF;
 
-// A set of characters: Unicode scalar values, so that surrogates are never in it.
+// A set of characters: Unicode scalar values, so without surrogates.
 class CodePoints {
  public:
   struct Range {
@@ -22,7 +22,7 @@ class CodePoints {
 
   static CodePoints all() { return CodePoints(0, last_code_point); }
 
-  // Adds what lies between the two, both included. first <= last <= last_code_point.
+  // Adds the characters from first to last, both included. first <= last <= last_code_point.
   CodePoints& add(char32_t first, char32_t last);
   CodePoints& add(char32_t code_point) { return add(code_point, code_point); }
   CodePoints& add(const CodePoints& other);
@@ -45,8 +45,8 @@ class CodePoints {
 
 using ByteSet = std::bitset<256>;
 
-// The set as UTF-8: a character is in it when its bytes are, one by one, in the sets of one of the sequences. All
-// characters of one byte share the first sequence; the others begin with different bytes or are of equal length.
+// Returns the set as UTF-8: a character is in it if its bytes are, one by one, in the sets of one of the sequences. All
+// characters of one byte share the first sequence; the others start with different bytes or have equal length.
 std::vector<std::vector<ByteSet>> utf8_sequences(const CodePoints& set);
 
 }  // namespace minimind

@@ -88,10 +88,10 @@ char32_t GrammarReader::take_escape() {
   std::uint32_t code_point = 0;
   const auto [end, error] = std::from_chars(hex.data(), hex.data() + hex.size(), code_point, 16);
   if (hex.size() != digits || error != std::errc() || end != hex.data() + digits) {
-    fail_at(begin, fmt::format("this escape wants {} hexadecimal digits", digits));
+    fail_at(begin, fmt::format("this escape requires {} hexadecimal digits", digits));
   }
   if (code_point > last_code_point || (code_point >= 0xD800 && code_point <= 0xDFFF)) {
-    fail_at(begin, "this escape names no character");
+    fail_at(begin, "this escape is not a character");
   }
   at_ += digits;
   return code_point;
@@ -155,7 +155,7 @@ class GrammarParser {
     if (!reader_.take_if("::=")) reader_.fail(fmt::format("expected ::= after the name {}", quote(name)));
     reader_.skip_space(true);
     Rule& rule = *reader_.located(begin, [&] { return &rule_of(name, begin); });
-    if (rule.defined) reader_.fail_at(begin, fmt::format("rule {} is defined twice", quote(name)));
+    if (rule.defined) reader_.fail_at(begin, fmt::format("the definition of rule {} is repeated", quote(name)));
     rule.defined = true;
     const std::vector<Sequence> alternatives = parse_alternatives(0);
     if (!reader_.at_end() && !reader_.take_if("\n") && !reader_.take_if("\r\n") && !reader_.take_if("\r")) {
@@ -187,7 +187,7 @@ class GrammarParser {
     }
   }
 
-  // Nothing where none begins.
+  // std::nullopt if no item starts here.
   std::optional<Sequence> parse_item(std::size_t nesting) {
     if (reader_.at_end()) return std::nullopt;
     const char c = reader_.peek();
@@ -202,7 +202,7 @@ class GrammarParser {
     if (c == '<' || c == '!') {
       reader_.fail("references to tokens, such as <think> or !<[1000]>, are not supported; write the text itself");
     }
-    if (c == '*' || c == '+' || c == '?' || c == '{') reader_.fail("there is nothing before this to repeat");
+    if (c == '*' || c == '+' || c == '?' || c == '{') reader_.fail("there is no item before this to repeat");
     return std::nullopt;
   }
 
@@ -229,7 +229,7 @@ class GrammarParser {
       const char32_t first = reader_.take_character();
       const bool range = reader_.starts_with("-") && !reader_.starts_with("-]") && reader_.take_if("-");
       const char32_t last = range ? reader_.take_character() : first;
-      if (last < first) reader_.fail_at(at, "this range ends before it begins");
+      if (last < first) reader_.fail_at(at, "this range ends before it starts");
       ranges.push_back({first, last});
     }
     if (ranges.empty()) reader_.fail_at(begin, "this set is empty; write . for any character");
@@ -242,7 +242,7 @@ class GrammarParser {
   Sequence parse_group(std::size_t nesting) {
     const std::size_t begin = reader_.position();
     if (nesting == max_parentheses)
-      reader_.fail(fmt::format("more than {} parentheses within another", max_parentheses));
+      reader_.fail(fmt::format("the parentheses are nested too deeply, expected at most {}", max_parentheses));
     reader_.take();
     reader_.skip_space(true);
     const std::vector<Sequence> alternatives = parse_alternatives(nesting + 1);
@@ -251,7 +251,7 @@ class GrammarParser {
     return builder_.choice(alternatives);
   }
 
-  // Replaces the item by its repetition; false where there is none.
+  // Replaces the item by its repetition; returns false if there is none.
   bool parse_repetition(Sequence& item) {
     if (reader_.take_if("*")) {
       item = builder_.repeat(item, 0, std::nullopt);
@@ -301,7 +301,7 @@ Grammar load_grammar(const std::string& path) {
   const auto file = open_input(path);
   const std::span<const std::byte> bytes = file->bytes();
   if (bytes.size() > max_gbnf_size) {
-    throw Error(fmt::format("{}: holds {} bytes; at most {} are read", path, bytes.size(), max_gbnf_size));
+    throw Error(fmt::format("{}: is {} bytes long, expected at most {}", path, bytes.size(), max_gbnf_size));
   }
   return parse_grammar({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
 }

@@ -9,10 +9,10 @@
 
 namespace minimind {
 
-// A place in the text of a GBNF grammar.
+// A position in the text of a GBNF grammar.
 class GrammarReader {
  public:
-  // Throws Error where the text is not UTF-8.
+  // Throws Error if the text is not UTF-8.
   GrammarReader(std::string_view text, const std::string& source);
 
   bool at_end() const { return at_ == text_.size(); }
@@ -22,16 +22,16 @@ class GrammarReader {
   bool starts_with(std::string_view wanted) const { return text_.substr(at_).starts_with(wanted); }
   bool take_if(std::string_view wanted);
 
-  // Blanks, comments and, if wanted, ends of lines.
+  // Skips spaces, comments and, if `wanted`, ends of lines.
   void skip_space(bool newlines);
 
-  // A character of a text or a set, or the escape of one.
+  // Reads a character of a text or a set, or its escape.
   char32_t take_character();
 
   [[noreturn]] void fail(const std::string& reason) const { fail_at(at_, reason); }
   [[noreturn]] void fail_at(std::size_t position, const std::string& reason) const;
 
-  // What `action` returns; an Error of the builder, which knows no place, is given that of `position`.
+  // Returns the result of `action`; adds `position` to an Error of the builder, which has none.
   template <class Action>
   auto located(std::size_t position, Action action) const {
     try {
@@ -59,23 +59,23 @@ class GrammarReader {
 // Reads GBNF, the grammar format of llama.cpp (its grammars/README.md), as UTF-8:
 //
 //   name ::= alternatives                 names of letters, digits and -; `root` is the whole text
-//   a | b, (a | b), a b                   one of them, a group, one after another
+//   a | b, (a | b), a b                   one of them, a group, a sequence
 //   "text", [a-z_], [^a-z], .             characters: in order, one of a set, one not of it, any
 //   x*, x+, x?, x{m}, x{m,}, x{m,n}       repetitions of the literal, set, name or group before them
 //   # to the end of the line              a comment
 //
-// Escapes in texts and sets: \n \r \t \\ \" \[ \] \- \xHH \uHHHH \UHHHHHHHH, the last three naming a code point.
+// Escapes in texts and sets: \n \r \t \\ \" \[ \] \- \xHH \uHHHH \UHHHHHHHH; the last three are code points.
 // A rule ends with its line, but a line may be broken after ::=, after | and inside parentheses.
 //
-// Stricter than llama.cpp: a rule defined twice, a rule from which no text can be finished, an empty set, a range the
-// wrong way round and a surrogate are errors. Its references to tokens, <think> and <[1000]>, are refused by name.
-// A rule may begin with a part that may be empty even when it is repeated, as in ("a"?)*.
+// Stricter than llama.cpp: a repeated rule, a rule that can never be finished, an empty set, a reversed range and a
+// surrogate are errors. Its references to tokens, <think> and <[1000]>, are rejected, naming them. A rule may start
+// with a part that may be empty even if it is repeated, as in ("a"?)*.
 //
-// Throws Error with `source`, line and column (in characters, from 1), or with the name of the rule where that is what
-// GrammarBuilder::build() finds wrong.
+// Throws Error with `source`, line and column (in characters, from 1). Errors of GrammarBuilder::build() have the name
+// of the rule instead.
 Grammar parse_grammar(std::string_view text, const std::string& source);
 
-// parse_grammar() of a file of at most 1 MiB. Throws Error when it cannot be read, too.
+// Parses a file of at most 1 MiB as parse_grammar() does. Throws Error, too, if it cannot be read.
 Grammar load_grammar(const std::string& path);
 
 }  // namespace minimind

@@ -9,16 +9,16 @@
 
 namespace minimind {
 
-// A context-free grammar over the bytes of UTF-8, as GrammarBuilder makes it. Constant: any number of GrammarStates, in
-// any number of threads, may use one.
+// A context-free grammar over the bytes of UTF-8, made by GrammarBuilder. Immutable: any number of GrammarStates, in
+// any number of threads, may use it.
 //
-// Each rule has alternatives, each a sequence of symbols. That bytes, not characters, are the alphabet is what lets a
-// token end inside a character: a byte fits when some completion of the character does.
+// Each rule has alternatives, each a sequence of symbols. Bytes, not characters, are the alphabet, so that a token may
+// end inside a character: a byte fits if some completion of the character does.
 struct Grammar {
   struct Symbol {
     enum class Kind : std::uint8_t {
       bytes,   // one byte of byte_sets[index]
-      rule,    // what rules[index] derives
+      rule,    // a text of rules[index]
       end,     // of an alternative
       accept,  // of the text; the last of `symbols`
     };
@@ -32,20 +32,20 @@ struct Grammar {
     std::uint32_t first_alternative = 0;
     std::uint32_t alternatives = 0;
     bool nullable = false;   // derives the empty text
-    std::uint32_t rank = 0;  // more than that of every rule that can begin with this one: there is no left recursion
+    std::uint32_t rank = 0;  // more than that of every rule that can start with this one: there is no left recursion
   };
 
-  // Lengths of texts, in bytes, are counted up to here.
+  // The limit of text lengths, in bytes.
   static constexpr std::uint64_t longest_text = std::uint64_t{1} << 40;
 
   std::vector<Symbol> symbols;              // the alternatives, each closed by `end`; then `accept`
   std::vector<std::uint64_t> bytes_to_end;  // [symbols], of the shortest text from there to the end of the alternative
-  std::vector<std::uint32_t> alternatives;  // where each begins in `symbols`
+  std::vector<std::uint32_t> alternatives;  // the start of each in `symbols`
   std::vector<Rule> rules;
   std::uint32_t root = 0;
   std::vector<ByteSet> byte_sets;
 
-  // Bytes that no set tells apart share a class; class_bytes holds one byte of each.
+  // Bytes that every set treats alike share a class; class_bytes has one byte of each class.
   std::array<std::uint8_t, 256> byte_class{};
   std::vector<std::uint8_t> class_bytes;
 };

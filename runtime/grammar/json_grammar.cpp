@@ -26,12 +26,12 @@ using Limits = std::numeric_limits<std::int64_t>;
 constexpr std::int64_t fifteen_digits = 999'999'999'999'999;
 constexpr std::size_t most_decimals = 6;
 
-// Digits with a point before the last `decimals` of them.
+// Digits with a point before the last `decimals` digits.
 class DigitRanges {
  public:
   DigitRanges(GrammarBuilder& builder, std::size_t decimals) : builder_(builder), decimals_(decimals) {}
 
-  // What lies between two numbers of equally many digits.
+  // The numbers between two numbers of equally many digits.
   Sequence between(std::string_view low, std::string_view high) {
     if (low.empty()) return {};
     if (low.front() == high.front()) {
@@ -53,7 +53,7 @@ class DigitRanges {
   }
 
  private:
-  // A digit with `left` digits from it on, and what follows it.
+  // A digit, the first of `left` remaining digits, and the following symbols.
   Sequence digits(char first, char last, std::size_t left, const Sequence& rest) {
     const Sequence point = left - 1 == decimals_ && decimals_ > 0 ? builder_.literal(".") : Sequence();
     const CodePoints set(static_cast<char32_t>(first), static_cast<char32_t>(last));
@@ -90,8 +90,8 @@ void add_range(GrammarBuilder& builder, std::int64_t low, std::int64_t high, std
   }
 }
 
-// The largest integer that is not above value * 10^shift, and whether it is equal. Beyond 10^30, which no text reaches,
-// some such number of the same sign.
+// The largest integer that is at most value * 10^shift, and whether it is equal. Beyond 10^30, which no text reaches,
+// some such number of equal sign.
 struct Floor {
   Wide value;
   bool exact;
@@ -109,7 +109,7 @@ Floor floor_of(const Decimal& decimal, int shift) {
   return result;
 }
 
-// What a bound allows of numbers with so many decimals, without their point.
+// The range that a bound allows for numbers with this many decimals, without their point.
 Wide lowest(const NumberBounds::Bound& bound, int decimals) {
   const Floor floor = floor_of(bound.value, decimals);
   return floor.exact && !bound.exclusive ? floor.value : floor.value + 1;
@@ -254,7 +254,7 @@ Sequence JsonGrammar::string(std::size_t min, std::optional<std::size_t> max) {
   return builder_.reference(*string_);
 }
 
-// `first_digits` is the inside of a set: the choices for one digit.
+// `first_digits` is the inside of a set: the choices for the first digit.
 Sequence JsonGrammar::hexadecimal(std::string_view first_digits, std::size_t free_digits) {
   const auto both_cases = [](std::string_view choices) {
     CodePoints set;
@@ -309,7 +309,7 @@ Sequence JsonGrammar::number() {
   const Sequence before_point =
       builder_.choice({builder_.literal("0"), joined({first, builder_.repeat(digit, 0, 14)})});
   const Sequence after = joined({builder_.optional(fraction), builder_.optional(exponent)});
-  // A minus before a zero only where a fraction follows: -0 is an integer to some and none to others.
+  // A minus before a zero only with a fraction: readers disagree on whether -0 is an integer.
   return builder_.choice({joined({before_point, after}),
                           joined({builder_.literal("-"), first, builder_.repeat(digit, 0, 14), after}),
                           joined({builder_.literal("-0"), fraction, builder_.optional(exponent)})});
@@ -350,9 +350,9 @@ namespace {
 
 constexpr std::size_t longest_name = 1000;
 
-// What may follow a beginning that the sorted `names`, of which `prefix` bytes are gone, share, so that the whole is
-// none of them. Names that a string without escapes cannot be are no concern: their first such character is followed by
-// nothing.
+// The continuations of a prefix that the sorted `names` share, `prefix` bytes long, such that the whole differs from
+// each name. Names that a string without escapes cannot spell need no exclusion: nothing continues at their first such
+// character.
 Sequence none_of(GrammarBuilder& builder, const std::vector<std::string_view>& names, std::size_t prefix) {
   std::map<char32_t, std::vector<std::string_view>> by_next;
   bool is_a_name = false;
@@ -385,11 +385,11 @@ Sequence none_of(GrammarBuilder& builder, const std::vector<std::string_view>& n
 Sequence object_of(JsonGrammar& grammar, const std::vector<JsonProperty>& properties,
                    const std::optional<JsonOtherProperties>& others) {
   GrammarBuilder& builder = grammar.builder();
-  Sequence first, more;  // what may follow where nothing has been written yet, and where something has
+  Sequence first, more;  // the continuations of an empty object, and of a non-empty object
   if (others) {
     for (const std::string& name : others->excluded) {
       if (name.size() > longest_name) {
-        throw Error(fmt::format("property {} is longer than {} bytes, which is too much beside additionalProperties",
+        throw Error(fmt::format("property {} is too long, expected at most {} bytes with additionalProperties",
                                 quote(name), longest_name));
       }
     }

@@ -78,7 +78,8 @@ class PatternParser {
       alternatives.push_back(
           builder().concatenate({from_begin ? Sequence() : anything, match, to_end ? Sequence() : anything}));
     } while (take_if("|"));
-    if (!at_end()) fail("this is not closed, not opened, or an anchor that is not where an alternative begins or ends");
+    if (!at_end())
+      fail("this is not closed, not opened, or an anchor that is not at the start or end of an alternative");
     const Sequence quote = builder().literal("\"");
     return builder().concatenate({quote, builder().choice(alternatives), quote});
   }
@@ -114,18 +115,18 @@ class PatternParser {
     if (starts_with("[")) return grammar_.character(parse_set());
     if (starts_with("\\")) return grammar_.character(parse_escape());
     if (std::string_view("^*+?{}]").find(pattern_[at_]) != std::string_view::npos) {
-      fail("this is not supported here; write a backslash before it if the character itself is meant");
+      fail("this is not supported here; escape it with a backslash for the character itself");
     }
     return grammar_.character(CodePoints().add(take_code_point()));
   }
 
   Sequence parse_group(std::size_t nesting) {
-    if (nesting == max_groups) fail(fmt::format("more than {} groups within another", max_groups));
+    if (nesting == max_groups) fail(fmt::format("the groups are nested too deeply, expected at most {}", max_groups));
     take_if("(");
     if (starts_with("?") && !take_if("?:")) {
       const bool named = starts_with("?<") && !starts_with("?<=") && !starts_with("?<!");
       const std::size_t end = pattern_.find('>', at_);
-      if (!named || end == std::string_view::npos) fail("only (?: and (?<name> are supported of the groups with a ?");
+      if (!named || end == std::string_view::npos) fail("this group is not supported, expected (, (?: or (?<name>");
       at_ = end + 1;
     }
     std::vector<Sequence> alternatives;
@@ -151,7 +152,7 @@ class PatternParser {
     } else {
       return;
     }
-    take_if("?");  // lazy: another way to find the same strings
+    take_if("?");  // lazy repetition matches the same strings
   }
 
   std::size_t parse_count() {
@@ -181,9 +182,9 @@ class PatternParser {
       const auto single = [](const CodePoints& points) {
         return points.ranges().size() == 1 && points.ranges().front().first == points.ranges().front().last;
       };
-      if (!single(first) || !single(last)) fail("a range wants a character on either side");
+      if (!single(first) || !single(last)) fail("a range requires a character on either side");
       const char32_t from = first.ranges().front().first, to = last.ranges().front().first;
-      if (to < from) fail("a range ends before it begins");
+      if (to < from) fail("a range ends before it starts");
       set.add(from, to);
     }
     if (negated) set = set.complement();

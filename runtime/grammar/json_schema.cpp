@@ -52,7 +52,7 @@ class SchemaCompiler {
     return rules_.emplace(reference, rule).first->second;
   }
 
-  // A reference alone becomes that of a rule, so that schemas may be recursive; all else is one schema to itself.
+  // A lone reference becomes a reference to its rule, so that schemas may be recursive; any other schema is expanded.
   Sequence sequence_of(const SchemaJson& schema, const SchemaPlace& place) {
     if (schema.is_boolean()) return schema.get<bool>() ? json_.value() : nothing_valid(place);
     check_keywords(schema, place);
@@ -65,8 +65,7 @@ class SchemaCompiler {
 
   Sequence sequence_of_flat(const SchemaJson& schema, const SchemaPlace& place) {
     if (schema.is_boolean()) nothing_valid(place);
-    if (++depth_ > max_subschema_depth)
-      place.fail("the schema is nested too deeply, or grows without end as it is merged");
+    if (++depth_ > max_subschema_depth) place.fail("the schema is nested too deeply, or merging it never ends");
     Sequence result;
     if (schema.contains("anyOf")) {
       result = sequence_of_alternatives(schema, "anyOf", place);
@@ -105,8 +104,8 @@ class SchemaCompiler {
       for (std::size_t j = i + 1; j < flat.size(); ++j) {
         if (merger_.are_disjoint(flat[i], flat[j], place)) continue;
         place.at(keyword).fail(
-            fmt::format("values may be valid by both alternatives {} and {}, and so not by oneOf; "
-                        "tell them apart by type, by constants or by a required property, "
+            fmt::format("values may be valid by both alternatives {} and {}, expected one for oneOf; "
+                        "distinguish them by type, by constants or by a required property, "
                         "or use anyOf",
                         i, j));
       }
@@ -117,7 +116,7 @@ class SchemaCompiler {
   Sequence sequence_of_constants(const SchemaJson& schema, const SchemaPlace& place) {
     for (const auto& [name, value] : schema.items()) {
       if (name != "enum" && name != "type") {
-        place.fail(fmt::format("{} beside enum or const is not supported", quote(name)));
+        place.fail(fmt::format("{} next to enum or const is not supported", quote(name)));
       }
     }
     const JsonTypes types = types_of(schema).value_or(JsonTypes::all());
@@ -148,7 +147,7 @@ class SchemaCompiler {
     return builder_.literal("null");
   }
 
-  // Those named in `required` alone are as additionalProperties says, or anything.
+  // Properties that only `required` names follow additionalProperties, or are anything.
   std::vector<JsonProperty> properties_of(const SchemaJson& schema, const SchemaPlace& place,
                                           std::vector<std::string>& excluded) {
     const SchemaJson named = schema.value("properties", SchemaJson::object());
@@ -190,7 +189,7 @@ class SchemaCompiler {
     return object_of(json_, properties, others);
   }
 
-  // A name may come twice among the others, and then counts once: at least two of them cannot be promised.
+  // Other names may be repeated, and then count once: so two different ones cannot be guaranteed.
   void limit_properties(const SchemaJson& schema, const SchemaPlace& place, const std::vector<JsonProperty>& properties,
                         std::optional<JsonOtherProperties>& others) {
     const auto required = static_cast<std::size_t>(std::count_if(
@@ -198,7 +197,7 @@ class SchemaCompiler {
     const auto min = count_of(schema, "minProperties"), max = count_of(schema, "maxProperties");
     const bool only_others = others && properties.empty();
     if (min > required) {
-      if (!only_others || *min > 1) place.at("minProperties").fail("is more than the properties that are required");
+      if (!only_others || *min > 1) place.at("minProperties").fail("is more than the number of required properties");
       others->min = 1;
     }
     if (!max) return;
@@ -206,7 +205,7 @@ class SchemaCompiler {
       others->max = max;
       if (*max < others->min) nothing_valid(place);
     } else if (others || *max < properties.size()) {
-      place.at("maxProperties").fail("is supported only where it does not exclude any of the properties");
+      place.at("maxProperties").fail("is supported only if it excludes none of the properties");
     }
   }
 
@@ -270,11 +269,11 @@ class SchemaCompiler {
                               bound_of(schema, "maximum", "exclusiveMaximum", false)};
     if (!bounds.low && !bounds.high) return integer ? json_.integer() : json_.number();
     const auto range = integer ? integers_between(builder_, bounds) : numbers_between(builder_, bounds);
-    if (!range) place.fail("no number of at most 15 digits, 6 of them behind the point, lies within its bounds");
+    if (!range) place.fail("no number of at most 15 digits, 6 of them after the point, is within its bounds");
     return *range;
   }
 
-  // The stronger of the two.
+  // The stronger of the two bounds.
   static std::optional<NumberBounds::Bound> bound_of(const SchemaJson& schema, const char* inclusive,
                                                      const char* exclusive, bool larger_is_stronger) {
     const bool has_inclusive = schema.contains(inclusive), has_exclusive = schema.contains(exclusive);
@@ -320,11 +319,12 @@ Grammar load_json_schema(const std::string& path) {
   const auto file = open_input(path);
   const std::span<const std::byte> bytes = file->bytes();
   if (bytes.size() > max_schema_size) {
-    throw Error(fmt::format("{}: holds {} bytes; at most {} are read", path, bytes.size(), max_schema_size));
+    throw Error(fmt::format("{}: is {} bytes long, expected at most {}", path, bytes.size(), max_schema_size));
   }
   const auto* const text = reinterpret_cast<const char*>(bytes.data());
   const auto limit_depth = [&](int depth, SchemaJson::parse_event_t, SchemaJson&) {
-    if (depth > max_file_depth) throw Error(fmt::format("{}: is nested deeper than {} levels", path, max_file_depth));
+    if (depth > max_file_depth)
+      throw Error(fmt::format("{}: is nested too deeply, expected at most {} levels", path, max_file_depth));
     return true;
   };
   SchemaJson schema;

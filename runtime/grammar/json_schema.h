@@ -7,7 +7,7 @@
 
 namespace minimind {
 
-// The grammar of JSON texts that are valid by a JSON Schema (2020-12, and of draft 7 what is written otherwise).
+// Returns the grammar of JSON texts that are valid by a JSON Schema (2020-12, and draft 7's older spellings).
 //
 // Supported: type, enum, const, anyOf, oneOf, allOf, $ref, $defs, definitions, true and false as schemas;
 //   objects: properties, required, additionalProperties, maxProperties, minProperties that `required` already fulfils;
@@ -16,27 +16,28 @@ namespace minimind {
 //   hostname, ipv4, ipv6;
 //   numbers: minimum, maximum, exclusiveMinimum, exclusiveMaximum.
 // Ignored, because they never make a value invalid: title, description, default, examples, deprecated, readOnly,
-//   writeOnly, $schema, $id, $comment, contentEncoding, contentMediaType and what begins with "x-".
-// Everything else is refused by name, an unknown keyword as well: not, if, uniqueItems, patternProperties and so on.
+//   writeOnly, $schema, $id, $comment, contentEncoding, contentMediaType and keys that start with "x-".
+// Every other keyword is rejected, naming it: not, if, uniqueItems, patternProperties, unknown keywords and so on.
 //
-// What is generated is valid, but not everything valid is generated:
-// - Properties come in the order of the schema. Others come only where additionalProperties is true or a schema, or the
-//   schema says nothing of properties at all; as in llama.cpp and OpenAI's structured outputs, not saying anything
-//   means no others where `properties` is given. Their names are written without escapes.
-// - All of prefixItems come, as far as maxItems allows, and others only where `items` says what.
-// - A schema that says nothing of the type but has keywords for one or several types gives values of those types.
-// - Numbers and white space are those of JsonGrammar; numbers with bounds those of json_number_range.h.
-// - oneOf is refused unless its alternatives exclude one another by type, by constants or by a required property: what
-//   is valid by two of them would not be valid.
-// - allOf, and anything beside $ref, anyOf and oneOf, is merged into one schema; where that is not simple, it is
-// refused.
-//   A $ref has to lead into the same file, as "#" or "#/...".
+// Every generated text is valid, but not every valid text can be generated:
+// - Properties are in the order of the schema. Others are generated only if additionalProperties is true or a schema,
+// or
+//   if the schema has no keyword about properties. As in llama.cpp and OpenAI's structured outputs, a missing
+//   additionalProperties means no others if `properties` is given. Names of others are written without escapes.
+// - All of prefixItems are generated, as far as maxItems allows, and further items only if `items` describes them.
+// - A schema without a type but with keywords for one or several types gives values of those types.
+// - Numbers and whitespace are those of JsonGrammar; numbers with bounds are those of json_grammar.h.
+// - oneOf is rejected unless its alternatives exclude one another by type, by constants or by a required property:
+//   a value that is valid by two of them would be invalid.
+// - allOf, and any keyword next to $ref, anyOf and oneOf, is merged into one schema; it is rejected if that is not
+// simple.
+// - A $ref must point into the same file, as "#" or "#/...".
 //
-// `source` begins the message of every Error, which goes on with the place as a JSON pointer. Throws also when nothing
-// at all is valid.
+// The message of every Error starts with `source`, followed by the position as a JSON pointer. Also throws Error if no
+// value is valid.
 Grammar json_schema_grammar(const nlohmann::ordered_json& schema, const std::string& source);
 
-// The same for a file of at most 1 MiB, nested at most 100 deep. Throws Error when it cannot be read, too.
+// Reads a file of at most 1 MiB, nested at most 100 deep. Throws Error, too, if it cannot be read.
 Grammar load_json_schema(const std::string& path);
 
 }  // namespace minimind

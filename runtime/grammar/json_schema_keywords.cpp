@@ -19,7 +19,7 @@ enum class Wants : std::uint8_t { anything, schema, schemas, named_schemas, item
 struct Keyword {
   std::string_view name;
   Wants wants;
-  std::optional<JsonType> about;  // the type of values that it is about, if it is about one
+  std::optional<JsonType> about;  // the type of values that it restricts, if it is a single type
 };
 
 constexpr std::array keywords{
@@ -74,7 +74,7 @@ bool is_type_name(const SchemaJson& value) {
                                         value.get_ref<const std::string&>()) != json_type_names.end();
 }
 
-// What the value should have been; empty when it is.
+// Returns the expected value; empty if the value is valid.
 std::string_view wrong(const SchemaJson& value, Wants wants) {
   switch (wants) {
     case Wants::anything:
@@ -108,7 +108,7 @@ std::string_view wrong(const SchemaJson& value, Wants wants) {
   return "";
 }
 
-// A double holds it, and so does every reader of JSON.
+// Both a double and every reader of JSON represent it exactly.
 bool is_exact(const SchemaJson& value) {
   if (value.is_structured()) return all_of(value, is_exact);
   return !value.is_number_float() || std::fabs(value.get<double>()) < 9007199254740992.0 ||
@@ -117,7 +117,7 @@ bool is_exact(const SchemaJson& value) {
 
 void check_constants(const SchemaJson& values, const SchemaPlace& place) {
   if (!values.is_array() || values.empty()) place.fail("expected an array of at least one value");
-  if (!is_exact(values)) place.fail("holds an integer of over 64 bits, which JSON readers round; write it as a string");
+  if (!is_exact(values)) place.fail("has an integer of over 64 bits, which JSON readers round; write it as a string");
 }
 
 }  // namespace
@@ -194,8 +194,8 @@ void check_keywords(const SchemaJson& schema, const SchemaPlace& place) {
     if (is_annotation(name)) continue;
     const Keyword* const keyword = find(name);
     if (!keyword) {
-      place.fail(fmt::format("the keyword {} is not supported, and leaving it out would let through what is not valid",
-                             quote(name)));
+      place.fail(
+          fmt::format("the keyword {} is not supported, and ignoring it would allow invalid values", quote(name)));
     }
     const std::string_view wanted = wrong(value, keyword->wants);
     if (!wanted.empty()) place.at(name).fail(fmt::format("found {}, expected {}", describe(value), wanted));
@@ -251,7 +251,7 @@ SchemaJson both(const SchemaJson& a, const SchemaJson& b) {
   return a == b ? a : SchemaJson{{"allOf", SchemaJson::array({a, b})}};
 }
 
-// What "%41" and "~1" in a reference stand for.
+// Decodes "%41" and "~1" in a reference.
 std::string unescaped(std::string_view token, const SchemaPlace& place) {
   std::string percent_decoded;
   for (std::size_t i = 0; i < token.size(); ++i) {
@@ -292,7 +292,7 @@ bool shares_constant(const SchemaJson& a, const SchemaJson& b) {
   return std::any_of(a.begin(), a.end(), [&](const SchemaJson& value) { return contains(b, value); });
 }
 
-// Constants of `a` that are of the types of `b`: none, where they are known to be others.
+// The constants of `a` that are of the types of `b`: none, if their types are known to differ.
 bool types_exclude(const SchemaJson& a, const SchemaJson& b) {
   const auto types = types_of(b);
   if (!b.contains("type") || !types) return false;
@@ -311,19 +311,19 @@ const SchemaJson& SchemaMerger::resolve(const std::string& reference, const Sche
     found = child(*found, unescaped(std::string_view(reference).substr(begin + 1, end - begin - 1), place));
     begin = end;
   }
-  if (!found) place.fail(fmt::format("there is nothing at {}", quote(reference)));
-  if (!found->is_object() && !found->is_boolean()) place.fail(fmt::format("{} is no schema", quote(reference)));
+  if (!found) place.fail(fmt::format("no schema is at {}", quote(reference)));
+  if (!found->is_object() && !found->is_boolean()) place.fail(fmt::format("{} is not a schema", quote(reference)));
   return *found;
 }
 
 void SchemaMerger::charge(const SchemaJson& schema, const SchemaPlace& place) {
   work_ += size_of(schema);
-  if (work_ > max_merge_work) place.fail("the schema grows too large once its references and allOf are merged");
+  if (work_ > max_merge_work) place.fail("the schema is too large after merging its references and allOf");
 }
 
 SchemaJson SchemaMerger::flatten(const SchemaJson& schema, const SchemaPlace& place) {
   if (schema.is_boolean()) return schema.get<bool>() ? SchemaJson::object() : SchemaJson(false);
-  if (++depth_ > max_merge_depth) place.fail("its references and allOf lead to themselves, or are nested too deeply");
+  if (++depth_ > max_merge_depth) place.fail("its references and allOf are circular or nested too deeply");
   check_keywords(schema, place);
   charge(schema, place);
   SchemaJson result = SchemaJson::object();
@@ -357,7 +357,7 @@ SchemaJson SchemaMerger::merge(const SchemaJson& a, const SchemaJson& b, const S
     return schema.contains("items") || schema.contains("prefixItems") || schema.contains("additionalItems");
   };
   if (about_items(a) && about_items(b) && (prefix || a.contains("additionalItems") || b.contains("additionalItems"))) {
-    place.fail("prefixItems and items of several schemas that all have to hold cannot be merged");
+    place.fail("prefixItems and items of several schemas that must all hold cannot be merged");
   }
   SchemaJson merged = a;
   for (const auto& [name, value] : b.items()) {
@@ -387,14 +387,14 @@ void SchemaMerger::merge_keyword(SchemaJson& into, const std::string& name, cons
     mine = std::min(mine, value);
   } else if (name == "type") {
     const JsonTypes types = *types_of({{"type", mine}}) & *types_of({{"type", value}});
-    if (types.empty()) place.fail("no type fulfils all the schemas that have to hold");
+    if (types.empty()) place.fail("no type fulfils all schemas that must hold");
     mine = types.to_json();
   } else if (name == "enum") {
     SchemaJson kept = SchemaJson::array();
     for (const SchemaJson& constant : mine) {
       if (contains(value, constant)) kept.push_back(constant);
     }
-    if (kept.empty()) place.fail("no constant fulfils all the schemas that have to hold");
+    if (kept.empty()) place.fail("no constant fulfils all schemas that must hold");
     mine = kept;
   } else if (name == "required") {
     for (const SchemaJson& property : value) {
@@ -403,11 +403,11 @@ void SchemaMerger::merge_keyword(SchemaJson& into, const std::string& name, cons
   } else if (name == "items" && mine.is_object() && value.is_object()) {
     mine = both(mine, value);
   } else {
-    place.fail(fmt::format("{} is given by several schemas that all have to hold, and cannot be merged", quote(name)));
+    place.fail(fmt::format("{} is in several schemas that must all hold, and cannot be merged", quote(name)));
   }
 }
 
-// additionalProperties is about the properties that its own schema does not name.
+// additionalProperties applies to the properties that its own schema does not name.
 void SchemaMerger::merge_properties(SchemaJson& merged, const SchemaJson& a, const SchemaJson& b,
                                     const SchemaPlace& place) {
   const SchemaJson none = SchemaJson::object();

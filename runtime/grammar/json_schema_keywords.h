@@ -13,17 +13,17 @@
 
 namespace minimind {
 
-// What a JSON Schema's keywords mean to json_schema_grammar(), which see.
+// The meaning of a JSON Schema's keywords, for json_schema_grammar().
 
 using SchemaJson = nlohmann::ordered_json;
 
-// An Error that names its place.
+// Throws an Error that names its position.
 class SchemaError : public Error {
  public:
   using Error::Error;
 };
 
-// Where in a schema, for the message of an error.
+// A position in a schema, for error messages.
 struct SchemaPlace {
   std::string source;
   std::string pointer;  // "#/properties/age"
@@ -37,7 +37,7 @@ enum class JsonType : std::uint8_t { object, array, string, number, integer, boo
 constexpr std::array<std::string_view, 7> json_type_names{"object",  "array",   "string", "number",
                                                           "integer", "boolean", "null"};
 
-// A set of types. An integer is a number, too: no set holds both, and the intersection of the two is integer.
+// A set of types. An integer is a number, too: no set has both, and the intersection of the two is integer.
 class JsonTypes {
  public:
   JsonTypes() = default;
@@ -46,7 +46,7 @@ class JsonTypes {
   bool has(JsonType type) const { return (bits_ >> static_cast<unsigned>(type) & 1) != 0; }
   bool empty() const { return bits_ == 0; }
   JsonTypes operator&(JsonTypes other) const;
-  // Whether the value, of a constant, is of one of them.
+  // Returns true if a constant's value is of one of the types.
   bool hold(const SchemaJson& value) const;
   SchemaJson to_json() const;
 
@@ -54,38 +54,38 @@ class JsonTypes {
   unsigned bits_ = 0;
 };
 
-// Whether the keyword says nothing about which values are valid; definitions, which others refer to, are among these.
+// Returns true if the keyword does not restrict values; definitions, which others refer to, are among these.
 bool is_annotation(std::string_view keyword);
 
-// Throws Error, naming it, for a keyword that is not supported or whose value is not as the standard wants it.
+// Throws Error, naming it, for a keyword that is unsupported or has an invalid value.
 void check_keywords(const SchemaJson& schema, const SchemaPlace& place);
 
-// Whether anything is said about which values are valid.
+// Returns true if the schema restricts values.
 bool says_anything(const SchemaJson& schema);
 
-// `type`; where it is missing, the types that the other keywords are about; where there are none, nothing.
+// Returns `type`; if it is missing, the types that the other keywords restrict; std::nullopt if there are none.
 std::optional<JsonTypes> types_of(const SchemaJson& schema);
 
-// The keyword's value as a count; `if_absent` where it is missing. Checked by check_keywords().
+// Returns the keyword's value as a count; `if_absent` if it is missing. check_keywords() must have accepted it.
 std::optional<std::size_t> count_of(const SchemaJson& schema, std::string_view keyword);
 
-// Finds what a schema's references refer to, and makes one schema of several that all have to hold.
+// Resolves a schema's references, and merges several schemas that must all hold.
 class SchemaMerger {
  public:
-  // `root` is the whole file and must outlive this.
+  // `root` is the whole file and must outlive this object.
   SchemaMerger(const SchemaJson& root, const std::string& source) : root_(root), source_(source) {}
 
-  // The schema that a $ref names. Throws Error, at `place`, when there is none, or it is in another file.
+  // Returns the schema of a $ref. Throws Error, at `place`, if it does not exist or is in another file.
   const SchemaJson& resolve(const std::string& reference, const SchemaPlace& place) const;
 
-  // An equal schema without $ref and allOf at its top, nor annotations, and with `enum` in place of `const`: an object,
-  // or `false`. Throws Error, at `place`, for parts that cannot be merged simply.
+  // Returns an equivalent schema without $ref, allOf and annotations at its top, and with `enum` instead of `const`: an
+  // object, or `false`. Throws Error, at `place`, for parts that cannot be merged simply.
   SchemaJson flatten(const SchemaJson& schema, const SchemaPlace& place);
 
-  // A schema that holds where both hold. Both are flattened.
+  // Returns a schema that holds if both hold. Both must be flattened.
   SchemaJson merge(const SchemaJson& a, const SchemaJson& b, const SchemaPlace& place);
 
-  // Whether it is certain that no value is valid by both. Both are flattened.
+  // Returns true if certainly no value is valid by both. Both must be flattened.
   bool are_disjoint(const SchemaJson& a, const SchemaJson& b, const SchemaPlace& place);
 
  private:

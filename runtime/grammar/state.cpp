@@ -79,7 +79,7 @@ void GrammarItemSet::clear() {
 
 TokenTrie::TokenTrie(std::vector<std::pair<std::string_view, std::int32_t>> texts) {
   std::sort(texts.begin(), texts.end());
-  std::vector<std::uint32_t> path;  // the nodes of the text before
+  std::vector<std::uint32_t> path;  // the nodes of the previous text
   std::string_view before;
   const auto close = [&](std::size_t depth) {
     for (; path.size() > depth; path.pop_back()) nodes[path.back()].after = static_cast<std::uint32_t>(nodes.size());
@@ -104,10 +104,10 @@ namespace {
 
 using Kind = Grammar::Symbol::Kind;
 
-// Of 8 bytes at most, in all tables: what is kept between steps, and what one step may add.
+// Limits in units of at most 8 bytes, over all tables: kept between steps, and added by one step.
 constexpr std::size_t max_entries = std::size_t{2} << 20;
 
-// Items looked at in one step; each takes some tens of nanoseconds.
+// The limit of items visited in one step, to bound its time.
 constexpr std::size_t max_items_looked_at = std::size_t{8} << 20;
 
 constexpr std::greater<> smallest_first;
@@ -119,8 +119,8 @@ void sort_unique(std::vector<GrammarItem>& items) {
 
 [[noreturn]] void fail_too_ambiguous() {
   throw Error(
-      "the grammar is too ambiguous, or nested too deeply, at this point of the text: its readings do not fit into "
-      "memory or time; make it say one thing in one way, or its alternatives fewer");
+      "the grammar is too ambiguous, or nested too deeply, at this point of the text: its readings exceed the "
+      "memory or time limit; make it less ambiguous, or its alternatives fewer");
 }
 
 }  // namespace
@@ -158,7 +158,7 @@ GrammarState::State GrammarState::follow(std::string_view bytes) {
 
 bool GrammarState::may_end() const {
   const std::span<const GrammarItem> items = states_[current_];
-  return !items.empty() && grammar_->symbols[items.back().symbol].kind == Kind::accept;  // it is the last symbol
+  return !items.empty() && grammar_->symbols[items.back().symbol].kind == Kind::accept;  // the last symbol
 }
 
 bool GrammarState::must_end() const {
@@ -226,7 +226,7 @@ void GrammarState::begin_closure() {
   found_.clear();
 }
 
-// Follows an item to all that can come next without a byte being taken: items of found_ and calls of rules.
+// Follows an item to everything that can come next without taking a byte: items of found_ and calls of rules.
 void GrammarState::visit(GrammarItem item) {
   pending_.push_back(item);
   while (!pending_.empty()) {
@@ -253,8 +253,8 @@ void GrammarState::visit(GrammarItem item) {
   }
 }
 
-// Adds a caller to the frame of a rule. A call at the end of an alternative returns to where its own rule returns, so
-// that repetitions do not pile up frames.
+// Adds a caller to the frame of a rule. A call at the end of an alternative returns directly to its own rule's return,
+// so that repetitions do not accumulate frames.
 void GrammarState::call(GrammarItem item, std::uint32_t rule) {
   std::vector<GrammarItem>& callers = callers_[rule];
   if (callers.empty()) {
@@ -270,8 +270,8 @@ void GrammarState::call(GrammarItem item, std::uint32_t rule) {
   }
 }
 
-// In the order of ranks, no rule is called again once its alternatives have been entered, so that its frame is whole.
-// (R ::= x R with an empty x calls R again with the same frame: there is nothing new to visit.)
+// In the order of ranks, no rule is called again after its alternatives have been entered, so its frame is complete. (R
+// ::= x R with an empty x calls R again with an equal frame: nothing new is visited.)
 void GrammarState::run_calls() {
   while (!called_.empty()) {
     std::pop_heap(called_.begin(), called_.end(), smallest_first);
@@ -325,7 +325,7 @@ void GrammarState::begin_step() {
   if (entries() > max_entries / 2) fail_too_ambiguous();
 }
 
-// Frames only refer to frames made before them.
+// Frames refer only to earlier frames.
 void GrammarState::forget_all_but_current() {
   const GrammarItemLists old_frames = std::exchange(frames_, {});
   frame_bytes_to_end_.clear();

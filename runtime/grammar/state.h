@@ -13,7 +13,7 @@
 
 namespace minimind {
 
-// A place in a grammar's symbols, and the frame to return to at the end of its rule.
+// A position in a grammar's symbols, and the frame to return to at the end of its rule.
 struct GrammarItem {
   std::uint32_t symbol;
   std::uint32_t frame;
@@ -21,10 +21,10 @@ struct GrammarItem {
   auto operator<=>(const GrammarItem&) const = default;
 };
 
-// Lists of items, each kept once and known by a number, so that equal lists are told by equal numbers.
+// Lists of items, each stored once under a number, so that lists are equal if their numbers are.
 class GrammarItemLists {
  public:
-  // `items` are sorted and without duplicates.
+  // `items` must be sorted and without duplicates.
   std::uint32_t intern(std::span<const GrammarItem> items);
 
   std::span<const GrammarItem> operator[](std::uint32_t list) const {
@@ -47,7 +47,7 @@ class GrammarItemLists {
 // A set of items that is emptied often.
 class GrammarItemSet {
  public:
-  // Whether it was not in it before.
+  // Adds an item; returns true if it is new.
   bool insert(GrammarItem item);
   void clear();
 
@@ -59,17 +59,17 @@ class GrammarItemSet {
   std::vector<std::uint64_t> keys_;
 };
 
-// Texts of tokens by their beginnings, laid out so that one pass over it visits every text: a node, then its children.
+// A trie of token texts in depth-first order, so that one pass visits every text: a node, then its children.
 struct TokenTrie {
   struct Node {
     std::uint8_t byte;
     std::uint32_t depth;        // 1 for the first byte of a text
-    std::uint32_t after;        // the node that follows what begins with this one
+    std::uint32_t after;        // the first node after this node's descendants
     std::uint32_t first_token;  // in `tokens`
     std::uint32_t token_count;  // of the tokens that end here
   };
 
-  // Texts are not empty; several tokens may have the same.
+  // Texts must not be empty; several tokens may have equal texts.
   explicit TokenTrie(std::vector<std::pair<std::string_view, std::int32_t>> texts);
 
   std::vector<Node> nodes;
@@ -77,36 +77,36 @@ struct TokenTrie {
   std::size_t longest = 0;  // bytes in the longest text
 };
 
-// How far a text has come through a grammar, byte by byte.
+// The position of a text in a grammar, byte by byte.
 //
-// All readings of an ambiguous text are followed at once, as Earley's parser does: readings that expect the same are
-// one, so that their number is bounded by the grammar and the length of the text, never exponential in it. What was
-// once worked out is remembered: where texts repeat, a byte costs a look into a table. Memory stays below about 100 MB;
-// every function that is not const throws Error when a text is so ambiguous or nested so deeply that it would take
-// more, or that one step would take seconds. The state is then of no further use.
+// All readings of an ambiguous text are followed at once, as in Earley's parser. Readings with equal expectations are
+// merged, so that their number is bounded by the grammar and the length of the text, never exponential in it. Results
+// are cached: if texts repeat, a byte costs one table lookup. Memory stays below about 100 MB. Every function that is
+// not const throws Error if a text is so ambiguous or so deeply nested that it would need more memory, or that one step
+// would take seconds. The state is unusable afterwards.
 class GrammarState {
  public:
   explicit GrammarState(std::shared_ptr<const Grammar> grammar);
 
-  // Back to the beginning of the text; what was worked out is kept.
+  // Returns to the start of the text; keeps cached results.
   void restart();
 
-  // Takes the bytes, which may end inside a character. Returns false, and stays where it is, when no text of the
-  // grammar goes on so.
+  // Takes the bytes, which may end inside a character. Returns false, leaving the state unchanged, if no text of the
+  // grammar continues so.
   bool advance(std::string_view bytes);
 
-  // Whether advance() would take them.
+  // Returns true if advance() would take the bytes.
   bool allows(std::string_view bytes);
 
-  // Whether the text so far is one of the grammar, and whether it is and nothing can follow.
+  // Return true if the text so far is one of the grammar, and if it is and nothing can follow.
   bool may_end() const;
   bool must_end() const;
 
-  // The length of the shortest text that completes the text so far; Grammar::longest_text where it is longer.
+  // Returns the length of the shortest text that completes the text so far; at most Grammar::longest_text.
   std::uint64_t bytes_to_end() const { return bytes_to_end_[current_]; }
 
-  // Sets allowed[token] to 1 for every token of the trie whose text could follow and leave bytes_to_end() at most at
-  // `most_bytes_to_end`. The rest is left as it is.
+  // Sets allowed[token] to 1 for every token of the trie whose text can follow and leaves bytes_to_end() at most at
+  // `most_bytes_to_end`. Other entries are unchanged.
   void mark_allowed(const TokenTrie& trie, std::span<std::uint8_t> allowed,
                     std::uint64_t most_bytes_to_end = Grammar::longest_text);
 
@@ -138,18 +138,18 @@ class GrammarState {
   std::shared_ptr<const Grammar> grammar_;
   std::size_t classes_;
 
-  GrammarItemLists frames_;  // where a rule returns to: the items behind its callers. Frame 0 is empty.
+  GrammarItemLists frames_;  // return positions of rules: the items after their callers. Frame 0 is empty.
   std::vector<std::uint64_t> frame_bytes_to_end_;  // [frames], of the shortest text from the return to the end
   GrammarItemLists states_;                        // items before bytes or at `accept`
   std::vector<std::uint64_t> bytes_to_end_;        // [states]
-  GrammarItemLists kernels_;                       // items just behind a byte
-  std::vector<State> kernel_states_;               // [kernels], the state that each leads to
+  GrammarItemLists kernels_;                       // items directly after a byte
+  std::vector<State> kernel_states_;               // [kernels], the state of each
   std::vector<State> transitions_;                 // [states, classes]
   State current_ = 0;
 
-  // Of the closure that is being made.
+  // The closure in progress.
   std::vector<GrammarItem> pending_, found_;
-  std::vector<std::vector<GrammarItem>> callers_;                // [rules], frames that are being gathered
+  std::vector<std::vector<GrammarItem>> callers_;                // [rules], frames in progress
   std::vector<std::pair<std::uint32_t, std::uint32_t>> called_;  // heap of (rank, rule)
   GrammarItemSet visited_;
   std::size_t work_ = 0;     // in this step

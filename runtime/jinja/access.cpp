@@ -13,7 +13,7 @@
 
 namespace minimind::jinja {
 
-// How values are taken apart: attributes, items and slices.
+// Access to the parts of values: attributes, items and slices.
 
 namespace {
 
@@ -21,12 +21,12 @@ Value has_no_attribute(const Value& subject, std::string_view name) {
   return make_undefined(subject.kind_name() + " has no attribute " + quote(name));
 }
 
-// Where the sandbox lets nothing be told from nothing.
+// The sandbox hides some attributes as if they were undefined.
 bool is_hidden(std::string_view name) {
   return name.starts_with("__") && name.ends_with("__");
 }
 
-// The attribute proper, without looking among the items; std::nullopt if there is none.
+// Returns the attribute, without searching the items; std::nullopt if there is none.
 std::optional<Value> own_attribute(Context& context, const Value& subject, std::string_view name) {
   if (const Namespace* const name_space = subject.name_space()) {
     const Value* const found = name.starts_with("_") ? nullptr : name_space->attributes.find(std::string(name));
@@ -59,7 +59,7 @@ std::optional<std::size_t> index_in(const Value& key, std::size_t size) {
 }
 
 Value character_at(Context& context, const Text& text, std::size_t index) {
-  if (text.markup) throw Failure("taking escaped text apart is not supported");
+  if (text.markup) throw Failure("access to parts of escaped text is not supported");
   if (text.is_ascii()) return make_text(std::string(1, text.bytes[index]), context.budget);
   context.budget.scan(text.bytes.size());
   const std::size_t at = byte_of_character(text.bytes, index);
@@ -67,7 +67,7 @@ Value character_at(Context& context, const Text& text, std::size_t index) {
   return make_text(std::string(rest.substr(0, first_utf8(rest).size)), context.budget);
 }
 
-// The item proper, without looking among the attributes; std::nullopt if there is none.
+// Returns the item, without searching the attributes; std::nullopt if there is none.
 std::optional<Value> own_item(Context& context, const Value& subject, const Value& key) {
   if (const Dict* const dict = subject.dict()) {
     if (key.dict() || (key.list() && !key.list()->is_tuple)) return std::nullopt;
@@ -106,7 +106,7 @@ SliceBounds bounds_of(std::size_t size, const Value* start, const Value* stop, c
 }
 
 Value slice_of_text(Context& context, const Text& text, const SliceBounds& bounds) {
-  if (text.markup) throw Failure("taking escaped text apart is not supported");
+  if (text.markup) throw Failure("access to parts of escaped text is not supported");
   context.budget.scan(text.bytes.size());
   if (bounds.count == 0) return make_text({}, context.budget);
   if (bounds.step == 1) {

@@ -7,18 +7,18 @@
 
 namespace minimind::jinja {
 
-// `subject.name`: an attribute before an item. `subject[key]`: an item before an attribute. Undefined when there is
-// neither; for an attribute that the sandbox hides too.
+// Return `subject.name`, an attribute before an item, and `subject[key]`, an item before an attribute. Undefined if
+// there is neither, and for an attribute that the sandbox hides.
 Value attribute_of(Context& context, const Value& subject, std::string_view name);
 Value item_of(Context& context, const Value& subject, const Value& key);
 
-// `subject[start:stop:step]`; null is what was omitted.
+// Returns `subject[start:stop:step]`; null represents an omitted bound.
 Value slice_of(Context& context, const Value& subject, const Value* start, const Value* stop, const Value* step);
 
-// The argument `attribute` of a filter: a name, an index or several with dots between them, followed from an item on.
+// The argument `attribute` of a filter: a name, an index or several with dots between them, resolved from an item.
 class AttributePath {
  public:
-  // `attribute` is null or none for the item itself. `if_undefined` represents what is not there.
+  // `attribute` is null or none for the item itself. `if_undefined` replaces an undefined value.
   AttributePath(const Value* attribute, std::optional<Value> if_undefined = std::nullopt);
 
   Value follow(Context& context, Value item) const;
@@ -28,19 +28,19 @@ class AttributePath {
   std::optional<Value> if_undefined_;
 };
 
-// `value` in lower case if it is a text, unless case is to be told apart.
+// Returns `value` in lower case if it is a string, unless case is significant.
 Value sort_key(Context& context, const Value& value, bool case_sensitive);
 
-// The variable `loop` of a for loop, which also fetches its items, no earlier than they are needed.
+// The variable `loop` of a for loop, which also fetches its items as late as possible.
 struct Loop : Object {
-  // `size` is that of the sequence, std::nullopt if only going through it tells.
+  // `size` is the size of the sequence, std::nullopt if only iterating shows it.
   Loop(Items source, std::optional<std::size_t> sequence_size)
       : Object(Kind::loop), size_(sequence_size), items_(std::move(source)) {}
 
-  // The next item, after which all attributes are about it.
+  // Returns the next item, to which all attributes refer afterwards.
   std::optional<Value> advance();
 
-  // Undefined for a name that is no attribute.
+  // Undefined for an unknown name.
   Value attribute(Context& context, std::string_view name);
 
   std::int64_t index0 = -1;

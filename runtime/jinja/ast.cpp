@@ -11,7 +11,8 @@ void raise_over(Expression& parent, const ExpressionPtr& child) {
   if (!child) return;
   parent.height = std::max(parent.height, child->height + 1);
   if (parent.height > max_height) {
-    throw SyntaxError(child->offset, "the expression is nested more than " + std::to_string(max_height) + " deep");
+    throw SyntaxError(child->offset, "the expression is nested too deeply, expected at most " +
+                                         std::to_string(max_height) + " levels");
   }
 }
 

@@ -10,18 +10,18 @@
 
 #include "runtime/jinja/value.h"
 
-// A parsed template. The parser makes it; bind_names() then says which slot of which frame each name means.
+// A parsed template. The parser makes it; bind_names() then assigns each name a slot of a frame.
 
 namespace minimind::jinja {
 
-// Slot `slot` of the frame that is `hops` functions out from the one in which the name stands. The template is a
-// function, and so are each macro, each body of a call block and each condition of a for loop.
+// Slot `slot` of the frame that is `hops` functions out from the frame of the name. Functions are the template and each
+// macro, each body of a call block and each condition of a for loop.
 struct Variable {
   std::size_t hops = 0;
   std::size_t slot = 0;
 };
 
-// What a variable of a scope holds when the scope is entered.
+// The initial value of a variable of a scope.
 struct Load {
   enum class From { nothing, outer_variable, context, parameter };
   Variable variable;
@@ -34,7 +34,7 @@ using Scope = std::vector<Load>;
 enum class ExpressionKind {
   constant,             // value
   name,                 // name, variable
-  namespace_attribute,  // name, variable, attribute; only assigned to
+  namespace_attribute,  // name, variable, attribute; an assignment target only
   list,                 // children
   tuple,                // children
   mapping,              // children: key, value, key, value ...
@@ -44,7 +44,7 @@ enum class ExpressionKind {
   call,                 // children[0] ( arguments )
   filter,               // children[0] | name ( arguments )
   test,                 // children[0] is name ( arguments )
-  captured,             // the text of the filter block or set block that it stands in
+  captured,             // the text of the surrounding filter block or set block
   unary,                // operators[0] children[0]
   binary,               // children[0] operators[0] children[1]; also and, or
   comparison,           // children[0] operators[0] children[1] operators[1] children[2] ...
@@ -87,7 +87,7 @@ struct Expression {
   Expression(ExpressionKind kind_, std::size_t offset_) : kind(kind_), offset(offset_) {}
 
   ExpressionKind kind;
-  std::size_t offset;      // where it stands in the template
+  std::size_t offset;      // position in the template
   std::size_t height = 1;  // nodes from here to the farthest leaf
   std::string name;
   std::string attribute;
@@ -96,11 +96,11 @@ struct Expression {
   std::vector<Operator> operators;
   ArgumentExpressions arguments;
   Variable variable;
-  bool stored = false;  // a name that is assigned to, or a parameter
+  bool stored = false;  // an assignment target, or a parameter
 };
 
-// Puts `child` under `parent`, null for an operand that was omitted. Throws SyntaxError when the tree gets too high:
-// it is evaluated by recursion.
+// Puts `child` under `parent`; null is an omitted operand. Throws SyntaxError if the tree gets too high, because it is
+// evaluated by recursion.
 void adopt(Expression& parent, ExpressionPtr child);
 void adopt_arguments(Expression& parent, ArgumentExpressions arguments);
 
@@ -134,7 +134,7 @@ struct Parameter {
   ExpressionPtr default_value;  // may be null
 };
 
-// What a macro, the body of a call block or a generation block is.
+// A macro, the body of a call block or a generation block.
 struct Function {
   std::string name;
   std::vector<Parameter> parameters;
@@ -142,7 +142,7 @@ struct Function {
   Scope scope;
   std::size_t slots = 0;
   bool mentions_caller = false;
-  std::optional<Variable> caller;  // where the body uses caller
+  std::optional<Variable> caller;  // if the body uses caller
 };
 
 struct ForLoop {
@@ -150,7 +150,7 @@ struct ForLoop {
   Body body, else_body;
   Scope scope, else_scope;
   Variable loop;
-  ExpressionPtr condition_target;  // the target again, as a variable of the condition, which has its own frame
+  ExpressionPtr condition_target;  // the target as a variable of the condition, which has a separate frame
   Scope condition_scope;
   std::size_t condition_slots = 0;
 };

@@ -6,13 +6,14 @@
 
 namespace minimind::jinja {
 
-// What is wrong with a template or its input, without the place: whoever runs the template adds that and throws Error.
+// An error in a template or its input, without the position: the caller that runs the template adds it and throws
+// Error.
 class Failure : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// How much one rendering may take. Chat templates of models in use stay below a thousandth of each.
+// The limits of one rendering. Chat templates of models in use stay below a thousandth of each.
 struct Limits {
   std::size_t steps = 5'000'000;               // nodes evaluated, items visited, 256 bytes scanned
   std::size_t depth = 1000;                    // nodes, macros and iterators inside one another
@@ -20,8 +21,8 @@ struct Limits {
   std::size_t output = std::size_t{64} << 20;  // of the rendered text
 };
 
-// What is left of it. Every operation whose cost depends on its input pays here before it does the work; what cannot
-// be paid throws Failure naming the limit.
+// The rest of the limits. Every operation whose cost depends on its input pays here before it starts. If the rest is
+// too small, throws Failure naming the limit.
 class Budget {
  public:
   explicit Budget(const Limits& limits) : limits_(limits) {}
@@ -30,11 +31,11 @@ class Budget {
     if (steps > limits_.steps - spent_) exceeded("steps", limits_.steps);
     spent_ += steps;
   }
-  // For reading through `bytes` of text.
+  // Pays for reading `bytes` of text.
   void scan(std::size_t bytes) { spend(bytes / 256); }
-  // For a case mapping of `bytes` of text, which looks each character up in tables.
+  // Pays for a case mapping of `bytes` of text, which looks up each character in tables.
   void map_case(std::size_t bytes) { spend(bytes / 16); }
-  // For making a text or a container of this size.
+  // Pays for making a string or a container of this size.
   void make(std::size_t bytes) {
     if (bytes > limits_.bytes - made_) exceeded("bytes of texts and lists", limits_.bytes);
     made_ += bytes;
@@ -43,7 +44,7 @@ class Budget {
     if (bytes > limits_.output) exceeded("bytes of output", limits_.output);
   }
 
-  // One level deeper for as long as it lives.
+  // One level deeper for its lifetime.
   class Level {
    public:
     explicit Level(Budget& budget) : budget_(budget) {

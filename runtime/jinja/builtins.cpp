@@ -16,12 +16,12 @@
 namespace minimind::jinja {
 namespace {
 
-// The filters that take each item by itself: map, select and their kin. They are lazy, as Jinja2's are.
+// The filters that process each item separately, such as map and select. They are lazy, as Jinja2's are.
 
-using Step = std::function<std::optional<Value>(const Value& item)>;  // nothing to leave the item out
+using Step = std::function<std::optional<Value>(const Value& item)>;  // std::nullopt omits the item
 
 Value lazy(Context& context, const Value& subject, Step step) {
-  // What is false has no items, whether one could go through it or not.
+  // A false value has no items, even if it is not iterable.
   const auto next = [&context, subject, step = std::move(step), source = Items()]() mutable -> std::optional<Value> {
     if (!subject.truth()) return std::nullopt;
     if (!source) source = items_of(context, subject);
@@ -50,7 +50,7 @@ Value map(Context& context, const Value& subject, const Arguments& arguments) {
     const AttributePath path(attribute, has_default ? std::optional(*if_undefined) : std::nullopt);
     return lazy(context, subject, [&context, path](const Value& item) { return path.follow(context, item); });
   }
-  if (arguments.positional.empty()) throw Failure("'map' wants the name of a filter, or attribute=");
+  if (arguments.positional.empty()) throw Failure("'map' requires the name of a filter, or attribute=");
   const std::string filter = string_argument(arguments.positional[0], "the name of a filter").bytes;
   Arguments rest = arguments;
   rest.positional.erase(rest.positional.begin());
@@ -171,7 +171,7 @@ const std::vector<Builtin>& tests() {
   return table;
 }
 
-// What Jinja2 has besides.
+// Filters and tests of Jinja2 that are not supported.
 constexpr std::array unsupported_filters = {
     "abs",     "attr",     "batch",     "center", "e",         "escape",   "filesizeformat", "forceescape",
     "groupby", "max",      "min",       "pprint", "random",    "round",    "slice",          "striptags",

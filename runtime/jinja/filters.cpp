@@ -16,7 +16,7 @@
 
 namespace minimind::jinja {
 
-// The filters that make text.
+// The filters that return text.
 
 namespace {
 
@@ -106,7 +106,7 @@ JsonStyle json_style(const Bound& arguments, Budget& budget) {
   }
   if (const Value* const separators = arguments.get(2); separators && !separators->is_none()) {
     const List* const pair = separators->list();
-    if (!pair || pair->items.size() != 2) throw Failure("the separators of JSON are no pair of strings");
+    if (!pair || pair->items.size() != 2) throw Failure("the separators of JSON are not a pair of strings");
     style.item_separator = string_argument(pair->items[0], "a separator of JSON").bytes;
     style.key_separator = string_argument(pair->items[1], "a separator of JSON").bytes;
   }
@@ -145,12 +145,12 @@ const std::vector<Builtin>& text_filters() {
   return table;
 }
 
-// The filters that make numbers.
+// The filters that return numbers.
 
 namespace {
 
-// The text without space around it. What has no ASCII digits is no number, unless the digits of another script make
-// one.
+// Returns the text without surrounding whitespace. A text without ASCII digits is not a number, except if it has digits
+// of another script.
 std::string_view without_space(const std::string& text, Budget& budget) {
   const std::string_view inside = stripped(text, {}, Ends::both, budget);
   budget.scan(inside.size());
@@ -168,7 +168,7 @@ bool is_ascii_alnum(char c) {
   return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
 }
 
-// Digits that may have single underscores between them; std::nullopt if there is anything else.
+// Digits with optional single underscores between them; std::nullopt for any other text.
 std::optional<std::string> plain_digits(std::string_view text) {
   std::string digits;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -181,7 +181,7 @@ std::optional<std::string> plain_digits(std::string_view text) {
   return digits;
 }
 
-// int(text), std::nullopt where Python raises ValueError.
+// int(text), std::nullopt if Python raises ValueError.
 std::optional<std::int64_t> parse_integer(std::string_view text) {
   const auto digits = plain_digits(text.substr(text.starts_with('+') ? 1 : 0));
   if (!digits || digits->empty() || (text[0] == '+' && (*digits)[0] == '-')) return std::nullopt;
@@ -193,7 +193,7 @@ std::optional<std::int64_t> parse_integer(std::string_view text) {
   return number;
 }
 
-// float(text), std::nullopt where Python raises ValueError.
+// float(text), std::nullopt if Python raises ValueError.
 std::optional<double> parse_float(std::string_view text) {
   const auto plain = plain_digits(text);
   if (!plain || plain->empty()) return std::nullopt;
@@ -255,7 +255,7 @@ const std::vector<Builtin>& number_filters() {
   return table;
 }
 
-// The filters that work on sequences as a whole.
+// The filters that process sequences as a whole.
 
 namespace {
 
@@ -274,7 +274,7 @@ Value first(Context& context, const Value& subject, const Bound&) {
   return item ? std::move(*item) : make_undefined("there is no first item: the sequence is empty");
 }
 
-// What Python's reversed() takes: everything with a length.
+// The domain of Python's reversed(): everything with a length.
 std::vector<Value> reversed_items(Context& context, const Value& subject) {
   if (!size_of(subject)) throw Failure("cannot go backwards through " + subject.kind_name());
   std::vector<Value> items = all_items_of(context, subject);
@@ -374,7 +374,7 @@ Value dictsort(Context& context, const Value& subject, const Bound& arguments) {
   const std::string by = arguments.get(1) ? string_argument(arguments.at(1), "'by'").bytes : "key";
   if (by != "key" && by != "value") throw Failure("a mapping is sorted by 'key' or 'value'");
   require_defined(subject);
-  if (!subject.dict()) throw Failure("'dictsort' wants a mapping; found " + subject.kind_name());
+  if (!subject.dict()) throw Failure("'dictsort' got " + subject.kind_name() + ", expected a mapping");
   std::vector<Keyed> entries;
   for (const auto& [key, value] : subject.dict()->entries()) {
     entries.push_back({.key = sort_key(context, by == "key" ? key : value, case_sensitive),
@@ -387,7 +387,7 @@ Value items(Context& context, const Value& subject, const Bound&) {
   const auto pairs = [&context, subject, source = Items()]() mutable -> std::optional<Value> {
     if (subject.is_undefined()) return std::nullopt;
     const auto* const dict = subject.get_if<Value::DictRef>();
-    if (!dict) throw Failure("'items' wants a mapping; found " + subject.kind_name());
+    if (!dict) throw Failure("'items' got " + subject.kind_name() + ", expected a mapping");
     if (!source) {
       source = items_of(context, std::make_shared<const DictView>(DictView{*dict, DictView::Part::items}));
     }

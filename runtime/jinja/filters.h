@@ -7,7 +7,7 @@
 
 namespace minimind::jinja {
 
-// The filters that need no other filter, one table for each kind of value they work on.
+// The filters that use no other filter, one table for each kind of value that they process.
 const std::vector<Builtin>& text_filters();
 const std::vector<Builtin>& number_filters();
 const std::vector<Builtin>& sequence_filters();

@@ -120,7 +120,7 @@ Interpreter::Flow Interpreter::execute_if(const Statement& statement, Frame& fra
   return Flow::next;
 }
 
-// The items that fulfil the loop's condition, which is asked no earlier than the item is needed.
+// The items that fulfil the loop's condition, which is evaluated as late as possible.
 Items Interpreter::filtered(const ForLoop& loop, Items source, Frame& frame) {
   Frame& inside = new_frame(loop.condition_slots, &frame);
   return [this, &loop, &inside, source = std::move(source), entered = false]() mutable -> std::optional<Value> {
@@ -154,7 +154,7 @@ Interpreter::Flow Interpreter::execute_loop(const ForLoop& loop, Frame& frame) {
     completed_one |= flow == Flow::next;
   }
   leave(loop.scope, frame);
-  // In Jinja2, an iteration that `continue` or `break` cut short does not count.
+  // In Jinja2, an iteration that `continue` or `break` ends does not count.
   if (completed_one || loop.else_body.empty()) return Flow::next;
   enter(loop.else_scope, frame);
   const Flow flow = execute(loop.else_body, frame);
@@ -168,7 +168,7 @@ Interpreter::Flow Interpreter::execute_captured(const Statement& statement, Fram
   enter(statement.scope, frame);
   const Flow flow = execute(statement.bodies[0], frame);
   output_ = outer_output;
-  if (flow != Flow::next) return flow;  // what was written until then is lost
+  if (flow != Flow::next) return flow;  // the text so far is dropped
   const Value captured = make_text(std::move(text), context_.budget);
   const Value* const outer_captured = std::exchange(captured_, &captured);
   const Value result = evaluate(*statement.value, frame);
@@ -178,7 +178,7 @@ Interpreter::Flow Interpreter::execute_captured(const Statement& statement, Fram
     emit(result.text()->bytes);
   } else if (statement.target->kind == ExpressionKind::namespace_attribute &&
              !variable(statement.target->variable, frame).name_space()) {
-    throw Failure("cannot set an attribute of what is no namespace");
+    throw Failure("cannot set an attribute of a non-namespace");
   } else {
     assign(*statement.target, result, frame);
   }
@@ -206,9 +206,9 @@ void Interpreter::assign(const Expression& target, const Value& value, Frame& fr
   offset_ = target.offset;
   if (target.kind == ExpressionKind::namespace_attribute) {
     Namespace* const name_space = variable(target.variable, frame).name_space();
-    if (!name_space) throw Failure("cannot set an attribute of " + quote(target.name) + ", which is no namespace");
+    if (!name_space) throw Failure("cannot set an attribute of " + quote(target.name) + ", which is not a namespace");
     if (target.attribute.starts_with("_")) {
-      throw Failure("a namespace cannot hold " + quote(target.attribute) + ", which begins with _");
+      throw Failure("a namespace cannot have " + quote(target.attribute) + ", which starts with _");
     }
     context_.budget.make(sizeof(Dict::Entry));
     name_space->attributes.set(target.attribute, value);
@@ -293,7 +293,7 @@ Value Interpreter::evaluate_node(const Expression& expression, Frame& frame) {
       if (expression.children[2]) return child(2);
       return make_undefined("the condition is false and there is no else");
     case ExpressionKind::namespace_attribute:
-      break;  // only assigned to
+      break;  // an assignment target only
   }
   throw Failure("cannot evaluate this");
 }

@@ -14,11 +14,11 @@ namespace minimind::jinja {
 // Runs a template once.
 class Interpreter {
  public:
-  // All must outlive the interpreter.
+  // All arguments must outlive the interpreter.
   Interpreter(const Template& parsed, const Dict& variables, Context& context)
       : parsed_(parsed), variables_(variables), context_(context) {}
 
-  // The rendered text. Throws Failure; offset() is then the place in the template.
+  // Returns the rendered text. Throws Failure; offset() is then the position in the template.
   std::string run();
   std::size_t offset() const { return offset_; }
 
@@ -28,7 +28,7 @@ class Interpreter {
     std::vector<Value> slots;
     Frame* outer;
   };
-  // What a macro or the body of a call block is as a value.
+  // A macro or the body of a call block as a value.
   struct Macro : Object {
     Macro(const Function& body, Frame& closure) : Object(Kind::macro), function(body), outer(closure) {}
     const Function& function;
@@ -78,7 +78,7 @@ class Interpreter {
   const Template& parsed_;
   const Dict& variables_;
   Context& context_;
-  std::deque<Frame> frames_;  // kept to the end: macros and loops may outlive the call that made them
+  std::deque<Frame> frames_;  // never freed early: macros and loops may outlive the call that made them
   std::map<const Builtin*, FunctionObject*> functions_;
   std::string* output_ = nullptr;
   const Value* captured_ = nullptr;

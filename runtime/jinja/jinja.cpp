@@ -27,7 +27,7 @@ constexpr std::size_t max_source = std::size_t{1} << 20;
 
 JinjaTemplate::JinjaTemplate(std::string_view source, std::string name) : name_(std::move(name)) {
   if (source.size() > max_source) {
-    throw Error(fmt::format("{}: has {} bytes; a template may have {}", name_, source.size(), max_source));
+    throw Error(fmt::format("{}: is {} bytes long, expected at most {}", name_, source.size(), max_source));
   }
   if (!is_utf8(source)) throw Error(fmt::format("{}: is not UTF-8", name_));
   source_ = jinja::normalized_source(source);

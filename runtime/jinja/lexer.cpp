@@ -57,8 +57,8 @@ class Lexer {
     return at < source_.size() && (source_[at] == '-' || source_[at] == '+') ? source_[at] : '\0';
   }
 
-  // What ends a tag at `at`, given its two characters: their end, with the whitespace that goes with them.
-  // 0 when none does.
+  // Returns the end of a tag end at `at`, given its two characters, and the whitespace that belongs to it; 0 if there
+  // is none.
   std::size_t end_of_tag(std::size_t at, std::string_view closing) const {
     const bool is_variable = closing == "}}";
     if (starts(closing, at)) {
@@ -75,13 +75,13 @@ class Lexer {
     at_ = at;
   }
 
-  // The text from `begin` to a tag that begins at `tag` and has this sign.
+  // The text from `begin` to a tag that starts at `tag` and has this sign.
   void add_data(std::size_t begin, std::size_t tag, char sign, bool before_variable) {
     std::string_view text = source_.substr(begin, tag - begin);
     if (sign == '-') {
       text = without_space_at_end(text);
     } else if (sign != '+' && !before_variable) {
-      const std::size_t line = text.rfind('\n') + 1;  // 0 when there is no newline
+      const std::size_t line = text.rfind('\n') + 1;  // 0 if there is no newline
       if ((line > 0 || line_starting_) && skip_space(text, line) == text.size()) text = text.substr(0, line);
     }
     if (text.empty()) return;
@@ -118,8 +118,8 @@ class Lexer {
     for (std::size_t at = inside; at < source_.size(); ++at) {
       if (const std::size_t end = end_of_tag(at, "#}")) return move_to(end);
     }
-    if (inside != source_.size()) throw SyntaxError(tag, "the comment that begins here has no end");
-    at_ = inside;  // Jinja2 lets a template end so
+    if (inside != source_.size()) throw SyntaxError(tag, "the comment that starts here has no end");
+    at_ = inside;  // Jinja2 allows this end of a template
   }
 
   // {% raw %}: everything up to {% endraw %} is data.
@@ -146,7 +146,7 @@ class Lexer {
       move_to(after);
       return true;
     }
-    if (at != source_.size()) throw SyntaxError(tag, "the raw block that begins here has no end");
+    if (at != source_.size()) throw SyntaxError(tag, "the raw block that starts here has no end");
     return true;
   }
 
@@ -168,7 +168,7 @@ class Lexer {
         lex_symbol(open);
       }
     }
-    throw SyntaxError(tag, "the tag that begins here has no end");
+    throw SyntaxError(tag, "the tag that starts here has no end");
   }
 
   bool lex_literal() {
@@ -193,7 +193,7 @@ class Lexer {
     const char32_t first = first_utf8(source_.substr(at_)).code_point;
     const std::string_view name = source_.substr(at_, end - at_);
     if (first != '_' && class_of(first) != CharClass::letter) {
-      throw SyntaxError(at_, quote(name) + " is no name");
+      throw SyntaxError(at_, quote(name) + " is not a name");
     }
     tokens_.push_back({.kind = TokenKind::name, .text = name, .value = {}, .offset = at_});
     at_ = end;
@@ -260,7 +260,7 @@ int digit_value(char c) {
   return small >= 'a' && small <= 'f' ? small - 'a' + 10 : 16;
 }
 
-// The end of the decimal digits from `at` on; `at` if there are none.
+// Returns the end of the decimal digits that start at `at`; `at` if there are none.
 std::size_t end_of_digits(std::string_view source, std::size_t at) {
   return std::min(source.find_first_not_of("0123456789", at), source.size());
 }
@@ -298,7 +298,7 @@ Literal float_literal(std::string_view source, std::size_t at, std::size_t end) 
 
 Literal integer_literal(std::string_view source, std::size_t at) {
   std::size_t end = end_of_digits(source, at);
-  if (source[at] == '0') end = std::min(source.find_first_not_of('0', at), source.size());  // 00 is 0, 01 is nothing
+  if (source[at] == '0') end = std::min(source.find_first_not_of('0', at), source.size());  // 00 is 0, 01 is invalid
   std::int64_t number = 0;
   if (std::from_chars(source.data() + at, source.data() + end, number).ec != std::errc()) {
     throw SyntaxError(at, "the integer does not fit in 64 bits");
@@ -309,7 +309,7 @@ Literal integer_literal(std::string_view source, std::size_t at) {
   return {.value = number, .end = end};
 }
 
-// An escape whose backslash is at `at`, appended to `text`; returns the byte after it. As Python's unicode-escape.
+// Appends the escape whose backslash is at `at` to `text`, as Python's unicode-escape; returns the byte after it.
 class Escape {
  public:
   Escape(std::string_view source, std::size_t at) : source_(source), at_(at) {}
@@ -337,15 +337,16 @@ class Escape {
     char32_t value = 0;
     for (std::size_t i = at_ + 2; i < at_ + 2 + digits; ++i) {
       const int digit = i < source_.size() ? digit_value(source_[i]) : 16;
-      if (digit == 16) throw SyntaxError(at_, "the escape needs " + std::to_string(digits) + " hexadecimal digits");
+      if (digit == 16) throw SyntaxError(at_, "the escape requires " + std::to_string(digits) + " hexadecimal digits");
       value = value * 16 + static_cast<char32_t>(digit);
     }
-    if (value > 0x10FFFF || (value >= 0xD800 && value < 0xE000)) throw SyntaxError(at_, "the escape is no character");
+    if (value > 0x10FFFF || (value >= 0xD800 && value < 0xE000))
+      throw SyntaxError(at_, "the escape is not a character");
     append_utf8(text, value);
     return at_ + 2 + digits;
   }
 
-  // Jinja turns what is not ASCII into escapes before it reads them: after a backslash they stay as they are.
+  // Jinja escapes non-ASCII characters before it reads the text: after a backslash they are unchanged.
   std::size_t append_unknown(std::string& text) const {
     const Utf8Char character = first_utf8(source_.substr(at_ + 1));
     const auto c = static_cast<unsigned>(character.code_point);
@@ -376,7 +377,7 @@ std::optional<Literal> string_literal(std::string_view source, std::size_t at) {
       break;
     }
   }
-  throw SyntaxError(at, "the string that begins here has no end");
+  throw SyntaxError(at, "the string that starts here has no end");
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 
 namespace minimind::jinja {
 
-// Something is wrong at byte `offset` of a template.
+// An error at byte `offset` of a template.
 class SyntaxError : public Failure {
  public:
   SyntaxError(std::size_t at, const std::string& message) : Failure(message), offset(at) {}
@@ -28,11 +28,11 @@ struct Token {
   std::size_t offset;     // in the source
 };
 
-// `source` with \r\n and \r as \n and without one newline at its end, which is what Jinja lexes.
+// Returns `source` with \r\n and \r as \n and without one newline at its end: the text that Jinja lexes.
 std::string normalized_source(std::string_view source);
 
-// The tokens of a template as Jinja2 makes them with trim_blocks and lstrip_blocks, the last of kind `end`. Comments
-// are omitted, raw blocks are data. They point into `source`, which is normalized and well-formed UTF-8. Throws
+// Returns the tokens of a template as Jinja2 does with trim_blocks and lstrip_blocks, the last of kind `end`. Comments
+// are omitted, raw blocks are data. Tokens point into `source`, which must be normalized and well-formed UTF-8. Throws
 // SyntaxError.
 std::vector<Token> tokenize(std::string_view source);
 
@@ -41,11 +41,11 @@ struct Literal {
   std::size_t end;  // the byte after it
 };
 
-// The string or number that begins at byte `at` of the template, if one does. Throws SyntaxError for an escape that is
-// malformed or names a character, and for numbers that 64 bits cannot hold.
+// Returns the string or number that starts at byte `at` of the template, if there is one. Throws SyntaxError for an
+// escape that is malformed or a character's name, and for numbers that overflow 64 bits.
 std::optional<Literal> literal_at(std::string_view source, std::size_t at);
 
-// The tokens of a template, read one by one. There is always a current one; the last is of kind `end`.
+// The tokens of a template, read one by one. There is always a current token; the last is of kind `end`.
 class TokenStream {
  public:
   explicit TokenStream(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
@@ -77,7 +77,7 @@ class TokenStream {
   void expect_symbol(std::string_view symbol);
   void expect_name(std::string_view name);
 
-  // Throws SyntaxError: the current token is not what is wanted.
+  // Throws SyntaxError: the current token is not the expected one.
   [[noreturn]] void fail_wanting(std::string_view wanted) const;
 
  private:

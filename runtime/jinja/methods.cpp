@@ -14,11 +14,11 @@
 
 namespace minimind::jinja {
 
-// The methods of texts, mappings and lists.
+// The methods of strings, mappings and lists.
 
 namespace {
 
-// The methods of str, dict, list and tuple: of those that no table has, templates can ask whether they are there.
+// The methods of str, dict, list and tuple that templates can test for, although no table has them.
 constexpr std::array str_methods = {
     "capitalize",   "casefold",   "center",    "count",       "encode",    "endswith",     "expandtabs",   "find",
     "format",       "format_map", "index",     "isalnum",     "isalpha",   "isascii",      "isdecimal",    "isdigit",
@@ -44,7 +44,7 @@ Value text_from(Context& context, std::string_view text) {
   return make_text(std::string(text), context.budget);
 }
 
-// An optional text: none is as if it were omitted.
+// An optional string: none counts as omitted.
 std::optional<std::string_view> optional_text(const Value* argument, std::string_view what) {
   if (!argument || argument->is_none()) return std::nullopt;
   return string_argument(*argument, what).bytes;
@@ -78,8 +78,8 @@ Value split_by_lines(Context& context, const Value& subject, const Bound& argume
   return list_of_texts(context, split_lines(text, arguments.get(0) && arguments.at(0).truth()));
 }
 
-// The part of a text that optional arguments `first` and `first` + 1 say, as a slice does; std::nullopt if it would
-// begin after the end.
+// The part of a string that optional arguments `first` and `first` + 1 select, as a slice does; std::nullopt if it
+// would start after the end.
 struct Part {
   std::string_view text;
   std::size_t characters_before;
@@ -251,7 +251,7 @@ FoundMethod find_method(const Value& subject, std::string_view name) {
 
 namespace {
 
-constexpr std::size_t max_range = 100'000;  // that of Jinja2's sandbox
+constexpr std::size_t max_range = 100'000;  // the limit of Jinja2's sandbox
 constexpr std::array unsupported_functions = {"cycler", "joiner", "lipsum"};
 
 Value make_range(Context& context, const Value&, const Bound& arguments) {
@@ -263,7 +263,7 @@ Value make_range(Context& context, const Value&, const Bound& arguments) {
   if (arguments.get(2)) range.step = integer_argument(arguments.at(2), "the step of a range");
   if (range.step == 0) throw Failure("the step of a range is zero");
   if (range.size() > max_range) {
-    throw Failure("the range has " + std::to_string(range.size()) + " numbers; the limit is " +
+    throw Failure("the range has " + std::to_string(range.size()) + " numbers, expected at most " +
                   std::to_string(max_range));
   }
   context.budget.make(sizeof(Range));
@@ -288,7 +288,7 @@ Dict dict_of(Context& context, const Arguments& arguments) {
       while (const auto pair = pairs()) {
         const std::vector<Value> parts = all_items_of(context, *pair);
         if (parts.size() != 2)
-          throw Failure("a mapping is made of pairs; found " + std::to_string(parts.size()) + " items");
+          throw Failure("a mapping has an entry of " + std::to_string(parts.size()) + " items, expected pairs");
         add(parts[0], parts[1]);
       }
     }
@@ -305,7 +305,7 @@ Value make_namespace(Context& context, const Value&, const Arguments& arguments)
   Dict attributes = dict_of(context, arguments);
   for (const auto& [key, value] : attributes.entries()) {
     if (key.text() && key.text()->bytes.starts_with("_")) {
-      throw Failure("a namespace cannot hold " + quote(key.text()->bytes) + ", which begins with _");
+      throw Failure("a namespace cannot have " + quote(key.text()->bytes) + ", which starts with _");
     }
   }
   auto* const result = context.own<Namespace>();
@@ -317,7 +317,7 @@ Value raise_exception(Context& context, const Value&, const Bound& arguments) {
   throw Failure(shown(arguments.at(0), context.budget));
 }
 
-// datetime.now().strftime(): local time, and nothing for the time zone that a naive time does not have.
+// datetime.now().strftime(): local time, with an empty time zone, because Python's naive time has none.
 std::string replace_python_directives(const std::string& format) {
   std::string result;
   for (std::size_t at = 0; at < format.size(); ++at) {

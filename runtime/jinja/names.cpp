@@ -8,14 +8,14 @@
 #include "runtime/jinja/lexer.h"
 #include "weights/io/quote.h"
 
-// Which variable a name means is decided before a template runs, as Jinja2's compiler does (its idtracking.py): a
-// scope that assigns to a name has that name for all of its length, and a name that no scope around it has is looked
-// up among the variables given to the template.
+// Names are bound to variables before a template runs, as in Jinja2's compiler (its idtracking.py). A scope that
+// assigns to a name has that name everywhere in it. A name without such a scope is looked up among the template's
+// variables.
 
 namespace minimind::jinja {
 namespace {
 
-// The variables of one function's frame. Scopes side by side share slots, as they share variables in Jinja2's code.
+// The variables of one function's frame. Sibling scopes share slots, as they share variables in Jinja2's code.
 struct Frame {
   Frame* outer = nullptr;
   std::map<std::pair<std::size_t, std::string>, std::size_t> slots;  // by depth of scope and name
@@ -37,11 +37,10 @@ void for_each_child(const Expression& expression, Use&& use) {
 
 class ScopeBinder {
  public:
-  // `outer` is the scope around it, null for the template's own.
+  // `outer` is the surrounding scope, null for the template's scope.
   ScopeBinder(ScopeBinder* outer, Frame& frame) : outer_(outer), frame_(frame), depth_(outer ? outer->depth_ + 1 : 0) {}
 
-  // First everything in the scope is looked at, then its names are bound: what is assigned to at its end counts at
-  // its beginning.
+  // All assignments of the scope are collected before its names are bound: an assignment at its end affects its start.
   void look_at(const Body& body) {
     for (const Statement& statement : body) look_at(statement);
   }
@@ -52,7 +51,7 @@ class ScopeBinder {
   Variable declare_parameter(const std::string& name) {
     return define(name, {.variable = {}, .from = Load::From::parameter, .outer = {}, .name = {}});
   }
-  // The names of a target, which hold an item or an argument when the scope is entered.
+  // The names of a target that has an item or an argument at the start of the scope.
   void declare_parameters(const Expression& target) {
     if (target.kind == ExpressionKind::name) declare_parameter(target.name);
     for (const auto& child : target.children) declare_parameters(*child);
@@ -140,7 +139,7 @@ class ScopeBinder {
     for_each_child(expression, [&](const Expression& child) { look_at(child); });
   }
 
-  // Stops at what has a scope of its own.
+  // Stops at nodes with a scope of their own.
   void look_at(const Statement& statement) {
     switch (statement.kind) {
       case StatementKind::output:
@@ -186,7 +185,7 @@ class ScopeBinder {
       if (!found) throw SyntaxError(expression.offset, quote(expression.name) + " is not known here");
       expression.variable = variable_of(*found);
     }
-    // In a branch, an unknown filter is an error only when it is reached.
+    // In a branch, an unknown filter is an error only if it is reached.
     if (expression.kind == ExpressionKind::filter && !is_soft) require_filter(expression.name, expression.offset);
     if (expression.kind == ExpressionKind::test && !is_soft) require_test(expression.name, expression.offset);
     const bool inside_soft = is_soft || expression.kind == ExpressionKind::conditional;

@@ -15,7 +15,7 @@ namespace {
   throw Failure("the result does not fit in an integer of 64 bits");
 }
 
-[[noreturn]] void refuse(Operator op, const Value& left, const Value& right) {
+[[noreturn]] void reject(Operator op, const Value& left, const Value& right) {
   const auto word = [op] {
     switch (op) {
       case Operator::add:
@@ -36,7 +36,7 @@ double as_double(const Value& value) {
   return number ? *number : static_cast<double>(*value.integer());
 }
 
-// Rounded towards minus infinity, as Python's // and % are.
+// Round towards minus infinity, as Python's // and % do.
 std::int64_t floor_quotient(std::int64_t a, std::int64_t b) {
   if (a == std::numeric_limits<std::int64_t>::min() && b == -1) overflow();
   return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
@@ -107,7 +107,7 @@ Value repeated(Context& context, const Value& sequence, std::int64_t wanted) {
   const std::size_t size = text ? text->bytes.size() : sequence.list()->items.size();
   if (size > 0 && times > (std::size_t{1} << 40) / size) context.budget.make(std::size_t{1} << 62);
   if (text) {
-    refuse_markup(*text);
+    reject_markup(*text);
     context.budget.make(size * times);
     std::string result;
     result.reserve(size * times);
@@ -124,14 +124,14 @@ Value repeated(Context& context, const Value& sequence, std::int64_t wanted) {
                                    : make_list(std::move(items), context.budget);
 }
 
-// Where one text is markup the other is escaped, as markupsafe does it.
+// If one text is markup, the other is escaped, as in markupsafe.
 Value joined_texts(Context& context, const Text& left, const Text& right) {
   const std::size_t size = left.bytes.size() + right.bytes.size();
   if (!left.markup && !right.markup) {
     context.budget.make(size);
     return make_text(left.bytes + right.bytes, context.budget);
   }
-  context.budget.make(6 * size);  // as much as escaping makes of it
+  context.budget.make(6 * size);  // the largest size after escaping
   const auto escaped = [](const Text& text) { return text.markup ? text.bytes : escaped_html(text.bytes); };
   Text result(escaped(left) + escaped(right));
   result.markup = true;
@@ -142,7 +142,7 @@ Value joined(Context& context, const Value& left, const Value& right) {
   if (left.text() && right.text()) return joined_texts(context, *left.text(), *right.text());
   const List* const a = left.list();
   const List* const b = right.list();
-  if (!a || !b || a->is_tuple != b->is_tuple) refuse(Operator::add, left, right);
+  if (!a || !b || a->is_tuple != b->is_tuple) reject(Operator::add, left, right);
   context.budget.make((a->items.size() + b->items.size()) * sizeof(Value));
   std::vector<Value> items = a->items;
   items.insert(items.end(), b->items.begin(), b->items.end());
@@ -178,7 +178,7 @@ Items characters(Context& context, const Value& value) {
   };
 }
 
-// Items that are numbered from 0 to `size`, each of which `at` gives.
+// Iterates items numbered from 0 to `size`, which `at` returns.
 template <class At>
 Items numbered(Context& context, std::size_t size, At at) {
   return [&context, size, at, index = std::size_t{0}]() mutable -> std::optional<Value> {
@@ -192,7 +192,7 @@ Items numbered(Context& context, std::size_t size, At at) {
 
 Value binary_operation(Context& context, Operator op, const Value& left, const Value& right) {
   if (op == Operator::modulo && left.text()) {
-    refuse_markup(*left.text());
+    reject_markup(*left.text());
     return formatted(context, *left.text(), right);
   }
   require_defined(left);
@@ -210,7 +210,7 @@ Value binary_operation(Context& context, Operator op, const Value& left, const V
   if (op == Operator::multiply && (right.text() || right.list()) && left.integer()) {
     return repeated(context, right, *left.integer());
   }
-  refuse(op, left, right);
+  reject(op, left, right);
 }
 
 Value negated(const Value& value) {
@@ -280,7 +280,7 @@ std::optional<std::size_t> size_of(const Value& value) {
 }
 
 std::string text_argument(Context& context, const Value& value) {
-  if (const Text* const text = value.text()) refuse_markup(*text);
+  if (const Text* const text = value.text()) reject_markup(*text);
   return shown(value, context.budget);
 }
 

@@ -11,29 +11,29 @@
 
 namespace minimind::jinja {
 
-// Jinja's expression grammar, from the current token on. Throws SyntaxError.
+// Jinja's expression grammar, starting at the current token. Throws SyntaxError.
 class ExpressionParser {
  public:
   explicit ExpressionParser(TokenStream& tokens) : tokens_(tokens) {}
 
-  // What may stand in a list of arguments.
+  // The items of a list of arguments.
   ExpressionPtr parse_expression(bool with_conditional = true);
 
-  // One expression or several with commas between them, which are a tuple.
+  // One expression, or several separated by commas, which are a tuple.
   ExpressionPtr parse_tuple(bool with_conditional = true);
 
-  // What is assigned to: names, tuples of them and, in a set statement, attributes of namespaces.
+  // An assignment target: names, tuples of names and, in a set statement, attributes of namespaces.
   ExpressionPtr parse_target(bool with_namespace);
   // One name.
   ExpressionPtr parse_name_target();
 
-  // `name(arguments) | ...` as it follows a pipe or begins a filter block, applied to `subject`.
+  // `name(arguments) | ...` after a pipe or at the start of a filter block, applied to `subject`.
   ExpressionPtr parse_filters(ExpressionPtr subject, bool starts_with_name);
 
-  // How many for loops it stands in; within them nothing may be assigned to `loop`.
+  // The number of surrounding for loops; inside them `loop` cannot be assigned.
   std::size_t loops = 0;
 
-  // Whether a name `caller` was parsed.
+  // Returns true if a name `caller` was parsed.
   bool found_caller = false;
 
  private:
@@ -98,13 +98,13 @@ const BinarySymbol* find_symbol(const std::array<BinarySymbol, n>& table, const 
 
 }  // namespace
 
-// One more bracket or sign inside one another, for as long as it lives.
+// One more nested bracket or sign, for its lifetime.
 struct ExpressionParser::Nesting {
   explicit Nesting(ExpressionParser& parser) : parser_(parser) {
     if (++parser_.depth_ > max_expression_depth) {
       --parser_.depth_;
-      throw SyntaxError(parser_.tokens_.offset(),
-                        "brackets and signs are nested more than " + std::to_string(max_expression_depth) + " deep");
+      throw SyntaxError(parser_.tokens_.offset(), "brackets and signs are nested too deeply, expected at most " +
+                                                      std::to_string(max_expression_depth) + " levels");
     }
   }
   ~Nesting() { --parser_.depth_; }
@@ -339,7 +339,7 @@ ExpressionPtr ExpressionParser::parse_string() {
   return constant;
 }
 
-// The part of the expression grammar that comes in brackets or after an operand.
+// The part of the expression grammar in brackets or after an operand.
 
 ExpressionPtr ExpressionParser::parse_list() {
   auto list = make_expression(ExpressionKind::list, tokens_.take().offset);
@@ -445,7 +445,7 @@ ExpressionPtr ExpressionParser::parse_subscript(ExpressionPtr subject) {
     adopt(*attribute, std::move(index));
     return attribute;
   }
-  // Any number of subscripts but one is a tuple of them.
+  // Two or more subscripts are a tuple.
   auto tuple = make_expression(ExpressionKind::tuple, tokens_.offset());
   if (!tokens_.is_symbol("]")) {
     ExpressionPtr item = parse_subscribed(token.offset, subject);
@@ -491,7 +491,7 @@ ArgumentExpressions ExpressionParser::parse_arguments() {
 void ExpressionParser::parse_argument(ArgumentExpressions& arguments) {
   const std::size_t offset = tokens_.offset();
   const auto require = [&](bool fits) {
-    if (!fits) throw SyntaxError(offset, "this argument cannot stand behind those before it");
+    if (!fits) throw SyntaxError(offset, "this argument cannot follow those before it");
   };
   if (tokens_.is_symbol("**")) throw SyntaxError(offset, "arguments taken from a mapping are not supported");
   if (tokens_.skip_symbol("*")) {
@@ -500,7 +500,7 @@ void ExpressionParser::parse_argument(ArgumentExpressions& arguments) {
   } else if (tokens_.is(TokenKind::name) && tokens_.next().kind == TokenKind::symbol && tokens_.next().text == "=") {
     std::string name(tokens_.take().text);
     for (const auto& [known, value] : arguments.keywords) {
-      if (known == name) throw SyntaxError(offset, "the argument " + quote(name) + " is given twice");
+      if (known == name) throw SyntaxError(offset, "the argument " + quote(name) + " is repeated");
     }
     tokens_.take();
     arguments.keywords.emplace_back(std::move(name), parse_expression());
@@ -528,8 +528,8 @@ class Parser {
   }
 
  private:
-  // Statements up to the tag that starts with one of `end_names`, whose name is the current token then, or without
-  // such names up to the end of the template.
+  // Parses statements up to the tag whose name is in `end_names`, which is then the current token, or, without end
+  // names, up to the end of the template.
   Body parse_body(EndNames end_names) {
     Body body;
     while (!tokens_.is(TokenKind::end)) {
@@ -551,10 +551,11 @@ class Parser {
     return body;
   }
 
-  // The body of a block whose opening tag has been read except its end.
+  // Parses the body of a block, starting before the end of its opening tag.
   Body parse_block_body(EndNames end_names) {
     if (++block_depth_ > max_block_depth) {
-      throw SyntaxError(tokens_.offset(), "blocks are nested more than " + std::to_string(max_block_depth) + " deep");
+      throw SyntaxError(tokens_.offset(), "blocks are nested too deeply, expected at most " +
+                                              std::to_string(max_block_depth) + " levels");
     }
     tokens_.skip_symbol(":");
     tokens_.expect(TokenKind::block_end, "'%}'");
@@ -590,10 +591,10 @@ class Parser {
       if (name.text != "break" && name.text != "continue") tokens_.take();
       return (this->*tag.parse)(name.offset);
     }
-    refuse(name.offset);
+    reject(name.offset);
   }
 
-  [[noreturn]] void refuse(std::size_t offset) const {
+  [[noreturn]] void reject(std::size_t offset) const {
     const bool is_known =
         tokens_.is_one_of_names({"block", "extends", "include", "import", "from", "autoescape", "with", "print"});
     throw SyntaxError(offset, (is_known ? "unsupported tag " : "unknown tag ") + quote(tokens_.current().text));
@@ -677,7 +678,7 @@ class Parser {
     tokens_.expect_symbol(")");
   }
 
-  // The body of a function, which no break in it leaves.
+  // The body of a function, which no break in it can leave.
   Body parse_function_body(std::string_view end_name) {
     const std::size_t outer_breakable = std::exchange(breakable_loops_, 0);
     Body body = parse_closed_body(end_name);
@@ -705,7 +706,8 @@ class Parser {
     if (tokens_.is_symbol("(")) parse_parameters(*statement.function);
     const std::size_t call_offset = tokens_.offset();
     statement.value = expressions_.parse_expression();
-    if (statement.value->kind != ExpressionKind::call) throw SyntaxError(call_offset, "a call block wants a call here");
+    if (statement.value->kind != ExpressionKind::call)
+      throw SyntaxError(call_offset, "a call block requires a call here");
     statement.function->body = parse_function_body("endcall");
     return statement;
   }
@@ -720,7 +722,7 @@ class Parser {
 
   Statement parse_loop_control(std::size_t offset) {
     const std::string_view name = tokens_.take().text;
-    if (breakable_loops_ == 0) throw SyntaxError(offset, quote(name) + " stands in no for loop");
+    if (breakable_loops_ == 0) throw SyntaxError(offset, quote(name) + " is not in a for loop");
     return {name == "break" ? StatementKind::break_loop : StatementKind::continue_loop, offset};
   }
 

@@ -6,8 +6,8 @@
 
 namespace minimind::jinja {
 
-// Parses and binds `source`, which is normalized (lexer.h) and well-formed UTF-8. Throws SyntaxError for what
-// Jinja2 rejects and for what is not supported here.
+// Parses and binds `source`, which must be normalized (lexer.h) and well-formed UTF-8. Throws SyntaxError for templates
+// that Jinja2 rejects and for unsupported features.
 Template parse(std::string_view source);
 
 }  // namespace minimind::jinja

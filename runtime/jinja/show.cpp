@@ -16,7 +16,7 @@
 namespace minimind::jinja {
 namespace {
 
-// repr(), piece by piece, each paid for before it is added.
+// repr(), in pieces, each paid for before it is appended.
 class Shower {
  public:
   explicit Shower(Budget& budget) : budget_(budget) {}
@@ -27,7 +27,7 @@ class Shower {
     if (const Text* const text = value.text()) {
       budget_.make(text->bytes.size());
       const std::string quoted = quoted_text(text->bytes);
-      refuse_markup(*text);
+      reject_markup(*text);
       add(quoted);
     } else if (const List* const list = value.list()) {
       show_list(*list);
@@ -260,7 +260,7 @@ std::string to_json(const Value& value, const JsonStyle& style, Budget& budget) 
 
 namespace {
 
-// [0][width][.precision][type], as it stands after the colon of {:.2f} and after the % of %02d.
+// [0][width][.precision][type], after the colon of {:.2f} and after the % of %02d.
 struct FormatSpec {
   bool zeros = false;
   std::size_t width = 0;
@@ -289,7 +289,7 @@ FormatSpec take_spec(std::string_view text, std::size_t& at) {
   if (at < text.size() && text[at] == '.') {
     ++at;
     spec.precision = take_number();
-    if (!spec.precision) throw Failure("a format without digits behind the point is not supported");
+    if (!spec.precision) throw Failure("a format without digits after the point is not supported");
   }
   if (at < text.size()) spec.type = text[at++];
   return spec;
@@ -332,7 +332,7 @@ std::string formatted_field(const Value& value, std::string_view spec_text, Budg
   return formatted_float(number ? *number : static_cast<double>(*integer), spec);
 }
 
-// The argument that a field such as {}, {1} or {name} represents.
+// Returns the argument that a field such as {}, {1} or {name} refers to.
 class Fields {
  public:
   explicit Fields(const Arguments& arguments) : arguments_(arguments) {}
@@ -359,7 +359,7 @@ class Fields {
   const Value& named(std::string_view name) const {
     const auto found = std::find_if(arguments_.keywords.begin(), arguments_.keywords.end(),
                                     [&](const auto& keyword) { return keyword.first == name; });
-    if (found == arguments_.keywords.end()) throw Failure("the format has a place that no argument is named for");
+    if (found == arguments_.keywords.end()) throw Failure("the format has a field without a named argument");
     return found->second;
   }
 
@@ -368,7 +368,7 @@ class Fields {
   bool has_numbers_ = false;
 };
 
-// What the directive `spec` of format % arguments makes of a value.
+// Formats a value by the directive `spec` of format % arguments.
 std::string formatted_directive(const Value& value, const FormatSpec& spec, Budget& budget) {
   if (spec.type == 's' && !spec.zeros && spec.width == 0 && !spec.precision) return shown(value, budget);
   if (spec.type != 'd' && spec.type != 'f') {
@@ -398,7 +398,7 @@ Value format_fields(Context& context, const Value& subject, const Arguments& arg
       result += format[at++];
     } else {
       const std::size_t end = c == '{' ? format.find('}', at) : std::string::npos;
-      if (end == std::string::npos) throw Failure("a format has a brace without its counterpart");
+      if (end == std::string::npos) throw Failure("a format has an unmatched brace");
       const std::string_view field = std::string_view(format).substr(at + 1, end - at - 1);
       const std::size_t colon = std::min(field.find(':'), field.size());
       const std::string_view spec = colon < field.size() ? field.substr(colon + 1) : std::string_view();
@@ -431,7 +431,7 @@ Value formatted(Context& context, const Text& format, const Value& arguments) {
     if (used == values.size()) throw Failure("the format has more places than there are arguments");
     result += formatted_directive(values[used++], spec, context.budget);
   }
-  // As in Python, what could be a mapping for %(name)s need not be used.
+  // As in Python, an argument that could be a mapping for %(name)s may be unused.
   const bool may_stay = arguments.dict() || (list && !is_tuple) || arguments.is_undefined() || arguments.range();
   if (used < values.size() && !may_stay) throw Failure("the format has fewer places than there are arguments");
   return make_text(std::move(result), context.budget);

@@ -125,7 +125,7 @@ std::optional<std::size_t> find_last(std::string_view text, std::string_view wan
   budget.scan(text.size());
   for (std::size_t at = text.size() - wanted.size() + 1; at-- > 0;) {
     if (text[at] != wanted[0]) continue;
-    budget.scan(wanted.size() * 8);  // there is no memmem from the right: what repeats costs its square
+    budget.scan(wanted.size() * 8);  // memmem does not search from the right: repetitive text takes quadratic time
     if (text.compare(at, wanted.size(), wanted) == 0) return at;
   }
   return std::nullopt;
@@ -254,8 +254,8 @@ std::string escaped_html(std::string_view text) {
   return result;
 }
 
-// Case mappings, character by character. Those whose full mapping (SpecialCasing.txt of Unicode) is not one character,
-// such as that of U+00DF, and those that depend on their place are rejected.
+// Case mappings, character by character. Rejected are characters whose full mapping (SpecialCasing.txt of Unicode) is
+// not one character, such as that of U+00DF, or depends on its context.
 
 namespace {
 
@@ -293,7 +293,7 @@ bool begins_word(char32_t c) {
   return is_python_space(c) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<';
 }
 
-// Whether a letter with case, which a word of str.title continues after.
+// Returns true for a letter with case, after which a word of str.title continues.
 bool is_cased(char32_t c) {
   return utf8proc_tolower(static_cast<utf8proc_int32_t>(c)) != static_cast<utf8proc_int32_t>(c) ||
          utf8proc_toupper(static_cast<utf8proc_int32_t>(c)) != static_cast<utf8proc_int32_t>(c);

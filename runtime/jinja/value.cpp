@@ -12,10 +12,10 @@ namespace {
 constexpr std::size_t linear_search_up_to = 8;
 
 [[noreturn]] void fail_too_deep() {
-  throw Failure("nests lists and mappings more than " + std::to_string(max_value_depth) + " deep");
+  throw Failure("nests lists and mappings too deeply, expected at most " + std::to_string(max_value_depth) + " levels");
 }
 
-// A rank for each kind of key that Python compares as one kind.
+// A rank for each group of keys that Python compares with one another.
 int key_rank(const Value& key) {
   if (key.is_number()) return 0;
   if (key.text()) return 1;
@@ -59,7 +59,7 @@ bool ranges_equal(const Range& a, const Range& b) {
   return size == 0 || (a.start == b.start && (size == 1 || a.step == b.step));
 }
 
-// Exact, though not every 64-bit integer is a double.
+// Exact, although not every 64-bit integer is a double.
 int compare_to_double(std::int64_t integer, double number) {
   if (std::isnan(number)) return 2;
   if (number >= 0x1p63) return -1;
@@ -75,7 +75,7 @@ int three_way(T a, T b) {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-// By UTF-8, whose order is that of the code points.
+// Compares UTF-8, whose order is that of the code points.
 int compare_texts(const Text& a, const Text& b, Budget& budget) {
   budget.scan(std::min(a.bytes.size(), b.bytes.size()));
   return a.bytes.compare(b.bytes);
@@ -266,7 +266,7 @@ void require_defined(const Value& value) {
   if (const auto* const undefined = value.get_if<Undefined>()) throw Failure(*undefined->message);
 }
 
-void refuse_markup(const Text& text) {
+void reject_markup(const Text& text) {
   if (text.markup) throw Failure("working with escaped text is not supported");
 }
 
@@ -280,7 +280,7 @@ std::int64_t integer_argument(const Value& value, std::string_view what) {
 const Text& string_argument(const Value& value, std::string_view what) {
   require_defined(value);
   if (!value.text()) throw Failure(std::string(what) + " is " + value.kind_name() + ", expected a string");
-  refuse_markup(*value.text());
+  reject_markup(*value.text());
   return *value.text();
 }
 
@@ -299,11 +299,11 @@ Value run_builtin(Context& context, const Builtin& builtin, const Value& subject
     const auto parameter = std::find(parameters.begin(), parameters.end(), name);
     const auto index = static_cast<std::size_t>(parameter - parameters.begin());
     if (parameter == parameters.end()) fail("takes no argument " + quote(name));
-    if (!values[index].is_missing()) fail("is given " + quote(name) + " twice");
+    if (!values[index].is_missing()) fail("is given a repeated " + quote(name));
     values[index] = value;
   }
   for (std::size_t i = 0; i < builtin.required; ++i) {
-    if (values[i].is_missing()) fail("wants an argument for " + quote(parameters[i]));
+    if (values[i].is_missing()) fail("requires an argument for " + quote(parameters[i]));
   }
   return builtin.run(context, subject, Bound(std::move(values)));
 }

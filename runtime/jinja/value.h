@@ -17,8 +17,8 @@
 
 namespace minimind::jinja {
 
-// The values that templates compute with: Python's, as far as chat templates meet them. Texts and containers never
-// change once made, as transformers' sandbox has it; only namespaces and iterators do.
+// The values of templates: Python's, as far as chat templates use them. Strings and containers are immutable, as in
+// transformers' sandbox; only namespaces and iterators are mutable.
 
 class Value;
 
@@ -27,7 +27,7 @@ struct Text {
   explicit Text(std::string text);
   std::string bytes;
   std::size_t length;   // in characters
-  bool markup = false;  // what `safe` returns, which Python escapes other text to join with
+  bool markup = false;  // the result of `safe`; joining it escapes the other text
   bool is_ascii() const { return length == bytes.size(); }
 };
 
@@ -37,15 +37,15 @@ struct DictView;
 struct Range;
 
 struct Undefined {
-  std::shared_ptr<const std::string> message;  // why, for the error that using it is
+  std::shared_ptr<const std::string> message;  // the reason, for the error if it is used
 };
 
 struct None {};
 
-// A method and what it was taken from.
+// A method and its subject.
 struct Method;
 
-// What a rendering owns and values only point to: namespaces, iterators, macros, loops and functions.
+// An object that a rendering owns and values only point to: namespaces, iterators, macros, loops and functions.
 struct Object {
   enum class Kind { name_space, iterator, macro, loop, function };
   explicit Object(Kind of_kind) : kind(of_kind) {}
@@ -65,7 +65,7 @@ class Value {
   using RangeRef = std::shared_ptr<const Range>;
   using MethodRef = std::shared_ptr<const Method>;
 
-  // No value: a variable that was never set. Only variables hold it.
+  // No value: a variable that was never set. Only variables can have it.
   Value() = default;
   Value(Undefined undefined) : data_(std::move(undefined)) {}
   Value(None none) : data_(none) {}
@@ -82,7 +82,7 @@ class Value {
   Value(std::string text) : data_(std::make_shared<const Text>(std::move(text))) {}
   Value(const char* text) : Value(std::string(text)) {}
   template <class T>
-  Value(T*) = delete;  // would be taken for true
+  Value(T*) = delete;  // would convert to true
 
   template <class T>
   const T* get_if() const {
@@ -106,13 +106,13 @@ class Value {
   bool is_none() const { return get_if<None>() != nullptr; }
   bool is_bool() const { return get_if<bool>() != nullptr; }
   bool is_number() const { return is_bool() || get_if<std::int64_t>() || get_if<double>(); }
-  // An integer or a bool, which is one in Python.
+  // An integer or a bool, which is an integer in Python.
   std::optional<std::int64_t> integer() const;
 
   bool truth() const;
-  // What messages call it, such as "a string".
+  // Returns the kind of a value for messages, such as "a string".
   std::string kind_name() const;
-  // How many containers are inside one another, this one included; 0 for what is none.
+  // Returns the nesting depth of a container, itself included; 0 for other values.
   std::size_t depth() const;
   const void* identity() const;
 
@@ -139,7 +139,7 @@ class Dict {
  public:
   using Entry = std::pair<Value, Value>;
 
-  // Adds the entry, or gives the key that is there a new value. Throws Failure for a key that is not hashable.
+  // Adds an entry, or replaces the value of an existing key. Throws Failure for a key that is not hashable.
   void set(Value key, Value value);
   const Value* find(const Value& key) const;
   const std::vector<Entry>& entries() const { return entries_; }
@@ -177,7 +177,7 @@ struct Namespace : Object {
   Dict attributes;
 };
 
-// A source of items that is used up by reading it, as Python's generators are.
+// A source of items that can be read once, as Python's generators.
 struct Iterator : Object {
   explicit Iterator(std::function<std::optional<Value>()> source) : Object(Kind::iterator), next(std::move(source)) {}
   std::function<std::optional<Value>()> next;
@@ -190,32 +190,31 @@ inline Iterator* Value::iterator() const {
   return static_cast<Iterator*>(object(Object::Kind::iterator));
 }
 
-// Containers may be this deep inside one another; deeper ones throw Failure when they are made.
+// The limit of nesting; making a deeper container throws Failure.
 inline constexpr std::size_t max_value_depth = 200;
 
 Value make_list(std::vector<Value> items, Budget& budget);
 Value make_tuple(std::vector<Value> items, Budget& budget);
 Value make_text(std::string text, Budget& budget);
 Value make_dict(Dict dict, Budget& budget);
-// Undefined, for the given reason.
+// Returns undefined, with the given reason.
 Value make_undefined(std::string message);
 
 // Python's ==. Two undefined values are equal.
 bool equal(const Value& a, const Value& b, Budget& budget);
 
-// Python's a < b and, with or_equal, a <= b: of numbers, of texts, of lists and of tuples. Anything else throws
-// Failure.
+// Python's a < b and, with or_equal, a <= b: of numbers, strings, lists and tuples. Throws Failure for other values.
 bool less(const Value& a, const Value& b, bool or_equal, Budget& budget);
 
-// -1, 0 or 1 as a stands to b, exactly, whatever mix of integers, floats and bools they are; 2 when one is NaN.
+// Returns -1, 0 or 1 for a < b, a == b or a > b, exactly, for any mix of integers, floats and bools; 2 if one is NaN.
 int compare_numbers(const Value& a, const Value& b);
 
-// What one rendering shares: its budget, the objects it made and the time that strftime_now tells.
+// The state of one rendering: its budget, its objects and the time of strftime_now.
 class Context {
  public:
   Context(const Limits& limits, std::time_t time) : budget(limits), now(time) {}
 
-  // An object that lives as long as the rendering.
+  // Makes an object that lives as long as the rendering.
   template <class T, class... Arguments>
   T* own(Arguments&&... arguments) {
     budget.make(sizeof(T) + 64);
@@ -232,49 +231,49 @@ class Context {
   std::vector<std::unique_ptr<Object>> objects_;
 };
 
-// What a call is given.
+// The arguments of a call.
 struct Arguments {
   std::vector<Value> positional;
   std::vector<std::pair<std::string, Value>> keywords;
 };
 
-// Arguments by parameter, as a builtin gets them.
+// Arguments by parameter, for a builtin.
 class Bound {
  public:
   explicit Bound(std::vector<Value> values) : values_(std::move(values)) {}
 
-  // The argument, null if none is given.
+  // Returns the argument, null if none is given.
   const Value* get(std::size_t parameter) const {
     return values_[parameter].is_missing() ? nullptr : &values_[parameter];
   }
-  // One that is required.
+  // Returns a required argument.
   const Value& at(std::size_t parameter) const { return values_[parameter]; }
 
  private:
   std::vector<Value> values_;
 };
 
-// A filter, test, function or method: what it does to what stands before it.
+// A filter, test, function or method, applied to its subject.
 struct Builtin {
   std::string_view name;
   std::vector<std::string_view> parameters;
   std::size_t required;
   Value (*run)(Context& context, const Value& subject, const Bound& arguments);
-  // Where the parameters cannot be told beforehand, this instead.
+  // Used instead if the parameters are not fixed.
   Value (*run_any)(Context& context, const Value& subject, const Arguments& arguments) = nullptr;
 };
 
-// Runs it. Throws Failure when the arguments do not fit the parameters.
+// Runs the builtin. Throws Failure if the arguments do not fit the parameters.
 Value run_builtin(Context& context, const Builtin& builtin, const Value& subject, const Arguments& arguments);
 
-// An argument that must be a whole number or a text; `what` says which it is.
+// Return an argument that must be an integer or a string; `what` is its name in messages.
 std::int64_t integer_argument(const Value& value, std::string_view what);
 const Text& string_argument(const Value& value, std::string_view what);
 
-// Throws Failure for an undefined value, with the reason it has.
+// Throws Failure for an undefined value, with its reason.
 void require_defined(const Value& value);
 
 // Throws Failure for escaped text, which would stay escaped in Python.
-void refuse_markup(const Text& text);
+void reject_markup(const Text& text);
 
 }  // namespace minimind::jinja

@@ -4,7 +4,7 @@
 
 namespace minimind {
 
-// A float as Python's repr() writes it: the shortest digits that read back as `number`.
+// Returns a float as Python's repr() writes it: the shortest digits that read back as `number`.
 std::string python_float(double number);
 
 }  // namespace minimind

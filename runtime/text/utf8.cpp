@@ -11,10 +11,10 @@ namespace {
 constexpr char32_t replacement_character = 0xFFFD;
 constexpr std::string_view replacement_bytes = "\xEF\xBF\xBD";
 
-// What a first byte promises. The range of the second byte excludes overlong forms, surrogates and code points past
-// U+10FFFF; later bytes are always 80..BF.
+// The length and the range of the second byte that follow from a first byte. The range excludes overlong forms,
+// surrogates and code points over U+10FFFF; later bytes are always 80..BF.
 struct Lead {
-  std::size_t size;  // of the whole character; 0 when no character starts with this byte
+  std::size_t size;  // of the whole character; 0 if no character starts with this byte
   unsigned char second_min;
   unsigned char second_max;
 };
@@ -36,7 +36,7 @@ bool is_continuation(char byte) {
   return (static_cast<unsigned char>(byte) & 0xC0u) == 0x80u;
 }
 
-// Appends the text of `bytes` to `text` and returns how many bytes at the end are a truncated character.
+// Appends the text of `bytes` to `text`. Returns the number of bytes at the end that are a truncated character.
 std::size_t append_lossy(std::string_view bytes, std::string& text) {
   while (!bytes.empty()) {
     const Utf8Char next = first_utf8(bytes);

@@ -14,7 +14,7 @@
 namespace minimind {
 namespace {
 
-// The end of the run of characters of class `wanted` that begins at `begin`.
+// Returns the end of the run of characters of class `wanted` that starts at `begin`.
 std::size_t end_of_run(std::string_view text, std::size_t begin, CharClass wanted) {
   std::size_t end = begin;
   while (end < text.size()) {
@@ -32,7 +32,7 @@ std::size_t contraction_size(std::string_view text) {
   return 0;
 }
 
-// \s+(?!\S)|\s+ : whitespace leaves its last character to the word that follows, unless it has no other.
+// \s+(?!\S)|\s+ : the last whitespace character belongs to the next word, unless it is the only one.
 std::size_t white_space_size(std::string_view text) {
   const std::size_t end = end_of_run(text, 0, CharClass::space);
   if (end == text.size()) return end;
@@ -57,15 +57,15 @@ namespace {
 constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 constexpr std::int32_t merged_away = -1;
 
-// Rank first, then position: the smallest entry is the merge that comes next.
+// Rank first, then position: the smallest entry is the next merge.
 std::uint64_t queue_entry(std::uint32_t rank, std::uint32_t position) {
   return static_cast<std::uint64_t>(rank) << 32 | position;
 }
 
 }  // namespace
 
-// A word as a linked list, so that a merge is O(1), and the merges that may be due, as a binary heap. An entry can be
-// out of date: it counts only if the pair at its position still merges to the same token.
+// A word as a linked list, so that a merge is O(1), and the pending merges as a binary heap. An entry can be out of
+// date: it is valid only if the pair at its position still merges to its token.
 struct Bpe::Word {
   struct Symbol {
     std::int32_t id;  // or merged_away

@@ -8,23 +8,23 @@
 
 namespace minimind {
 
-// The size in bytes of the first word of `text`, which is valid UTF-8 and not empty, as GPT-2's pattern cuts it:
+// Returns the size in bytes of the first word of `text`, which must be valid UTF-8 and not empty, by GPT-2's pattern:
 //   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 // Merging never crosses the edge of a word. Every character belongs to exactly one word.
 std::size_t gpt2_word_size(std::string_view text);
 
-// A rule of byte-pair encoding: the tokens `left` and `right`, side by side, become the token `result`.
+// A rule of byte-pair encoding: adjacent tokens `left` and `right` become the token `result`.
 struct BpeMerge {
   std::int32_t left;
   std::int32_t right;
   std::int32_t result;
 };
 
-// Byte-pair merging: while two neighbours have a rule, the rule of the lowest rank is applied, leftmost first.
-// O(n log n) for a word of n symbols, as a word may be long: a text of Chinese letters is a single one.
+// Byte-pair merging: while two adjacent tokens have a rule, the rule of the lowest rank is applied, leftmost first. O(n
+// log n) for a word of n symbols, because words may be long: a text of Chinese letters is a single word.
 class Bpe {
  public:
-  // `merges` in order of rank. Every id is in [0, vocab_size). Of two rules for one pair the later counts, as it does
+  // `merges` are in order of rank. Every id must be in [0, vocab_size). Of two rules for one pair the later applies, as
   // in Hugging Face tokenizers.
   Bpe(std::span<const BpeMerge> merges, std::size_t vocab_size);
 
@@ -42,7 +42,7 @@ class Bpe {
   const Rule* find(std::int32_t left, std::int32_t right) const;
   void merge_queued(Word& word) const;
 
-  std::vector<std::uint32_t> first_rule_;  // [vocab_size + 1]: the rules of `left` begin here and end at the next
+  std::vector<std::uint32_t> first_rule_;  // [vocab_size + 1]: the rules of `left` start here and end at the next
   std::vector<Rule> rules_;                // by left, then right
   std::vector<std::int32_t> result_of_;    // [merges], by rank
 };

@@ -7,11 +7,11 @@
 
 namespace minimind {
 
-// Reads a tokenizer.json, the one in the folder `path`, or the tokenizer in a GGUF, which is told by its content.
-// Throws Error as read_tokenizer_json() and read_tokenizer_gguf() do, which see.
+// Reads a tokenizer.json, the one in the folder `path`, or the tokenizer in a GGUF, which it detects by content. Throws
+// Error as read_tokenizer_json() and read_tokenizer_gguf() do.
 TokenizerData read_tokenizer(const std::string& path);
 
-// The tokenizer that read_tokenizer() reads.
+// Returns the tokenizer of read_tokenizer().
 Tokenizer load_tokenizer(const std::string& path);
 
 }  // namespace minimind

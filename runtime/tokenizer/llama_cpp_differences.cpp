@@ -15,8 +15,8 @@
 namespace minimind {
 namespace {
 
-// Texts that llama.cpp takes for control tokens whatever their type, sorted. Its lists of ends of turns and texts and
-// of fill-in-the-middle tokens.
+// Strings that llama.cpp treats as control tokens regardless of their type, sorted: its lists of end-of-turn,
+// end-of-text and fill-in-the-middle tokens.
 constexpr std::array control_texts = std::to_array<std::string_view>({
     "<EOT>",
     "<MID>",
@@ -77,7 +77,7 @@ constexpr std::array control_texts = std::to_array<std::string_view>({
     "</s>",
 });
 
-// Texts that it never takes for control tokens.
+// Strings that llama.cpp never treats as control tokens.
 constexpr std::array plain_texts =
     std::to_array<std::string_view>({"<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"});
 
@@ -105,7 +105,7 @@ std::vector<std::string> added_tokens_where(const TokenizerData& data, Condition
   return texts;
 }
 
-// What is put around a text that is not just bos_token and eos_token.
+// Reports added tokens around a text other than bos_token and eos_token.
 void tell_of_added_ids(const TokenizerData& data, std::vector<std::string>& sentences) {
   const auto tell = [&](const std::vector<std::int32_t>& ids, const std::optional<std::string>& name,
                         std::string_view where) {
@@ -118,8 +118,8 @@ void tell_of_added_ids(const TokenizerData& data, std::vector<std::string>& sent
   tell(data.after_text, data.eos_token, "after");
 }
 
-// Tokens that can lie over another in a text: an end of one begins the other. Those over 256 bytes, which take long to
-// compare and do not occur, count as such.
+// Tokens that can overlap another token in a text: a suffix of one is a prefix of the other. Tokens over 256 bytes,
+// which take long to compare and do not occur in practice, count as overlapping.
 std::vector<std::string> overlapping_tokens(const TokenizerData& data) {
   constexpr std::size_t longest_compared = 256;
   std::vector<std::string_view> sorted;
@@ -140,7 +140,8 @@ std::vector<std::string> overlapping_tokens(const TokenizerData& data) {
   });
 }
 
-// Hugging Face looks for tokens that are `normalized` in what the others leave; llama.cpp always for the longest first.
+// Hugging Face searches for `normalized` tokens in the text between the other tokens; llama.cpp always searches for the
+// longest first.
 std::vector<std::string> tokens_holding_a_literal_one(const TokenizerData& data) {
   std::vector<AddedToken> literal;
   std::copy_if(data.added_tokens.begin(), data.added_tokens.end(), std::back_inserter(literal),
@@ -158,24 +159,24 @@ void tell_of_added_tokens(const TokenizerData& data, std::vector<std::string>& s
     if (!texts.empty()) sentences.push_back(fmt::format("llama.cpp {}: {}", what, listed(texts)));
   };
   tell(added_tokens_where(data, [](const AddedToken& token) { return token.lstrip; }),
-       "leaves the white space before these tokens in the text");
+       "leaves the whitespace before these tokens in the text");
   tell(added_tokens_where(data, [](const AddedToken& token) { return token.rstrip; }),
-       "leaves the white space after these tokens in the text");
+       "leaves the whitespace after these tokens in the text");
   tell(added_tokens_where(data, [](const AddedToken& token) { return token.single_word; }),
        "finds these tokens inside words too");
-  tell(overlapping_tokens(data), "looks for the longest token first, where these lie over another");
-  tell(tokens_holding_a_literal_one(data), "looks for these tokens before the shorter ones they hold");
+  tell(overlapping_tokens(data), "looks for the longest token first, if these overlap another");
+  tell(tokens_holding_a_literal_one(data), "looks for these tokens before the shorter tokens inside them");
   tell(added_tokens_where(
            data, [](const AddedToken& token) { return !token.special && is_in(control_texts, token.content); }),
-       "takes these tokens for control tokens by their names, and does not print them");
+       "treats these tokens as control tokens by their names, and does not print them");
   tell(added_tokens_where(data,
                           [](const AddedToken& token) { return token.special && is_in(plain_texts, token.content); }),
-       "takes these tokens for text by their names, and prints them");
+       "treats these tokens as text by their names, and prints them");
   tell(added_tokens_where(data,
                           [](const AddedToken& token) {
                             return from_byte_level(token.content).value_or(token.content) != token.content;
                           }),
-       "prints these tokens as they are spelled, not as the bytes that they spell");
+       "prints the spelling of these tokens, not the bytes that they represent");
 }
 
 void tell_of_vocabulary(const TokenizerData& data, std::vector<std::string>& sentences) {
@@ -196,15 +197,15 @@ void tell_of_vocabulary(const TokenizerData& data, std::vector<std::string>& sen
   }
   if (!control.empty()) {
     sentences.push_back(fmt::format(
-        "llama.cpp takes these words for control tokens: it cuts them out of texts and does not print them: {}",
+        "llama.cpp treats these words as control tokens: it removes them from texts and does not print them: {}",
         listed(control)));
   }
   if (!no_bytes.empty()) {
-    sentences.push_back(
-        fmt::format("llama.cpp prints these words, which spell no bytes, as '[UNK_BYTE_...]': {}", listed(no_bytes)));
+    sentences.push_back(fmt::format("llama.cpp prints these words, which represent no bytes, as '[UNK_BYTE_...]': {}",
+                                    listed(no_bytes)));
   }
   if (missing > 0) {
-    sentences.push_back(fmt::format("{} bytes have no token: llama.cpp leaves them out{}", missing,
+    sentences.push_back(fmt::format("{} bytes have no token: llama.cpp omits them{}", missing,
                                     data.unk_token ? fmt::format(", without a {}", quote(*data.unk_token))
                                                    : ", and does not merge what is around them"));
   }
@@ -216,9 +217,9 @@ std::vector<std::string> llama_cpp_differences(const TokenizerData& data, const 
                                                std::size_t vocab_size) {
   std::vector<std::string> sentences;
   if (!data.use_regex) sentences.push_back("llama.cpp splits texts into words, and this tokenizer does not");
-  if (data.ignore_merges) sentences.push_back("llama.cpp merges a word step by step even where the whole is a token");
+  if (data.ignore_merges) sentences.push_back("llama.cpp merges a word step by step even if the whole word is a token");
   if (data.add_prefix_space) {
-    sentences.push_back("llama.cpp puts no space before texts and after added tokens, where this tokenizer does");
+    sentences.push_back("llama.cpp puts no space before texts and after added tokens, but this tokenizer does");
   }
   tell_of_added_ids(data, sentences);
   tell_of_added_tokens(data, sentences);
@@ -226,12 +227,12 @@ std::vector<std::string> llama_cpp_differences(const TokenizerData& data, const 
   constexpr std::int32_t llama_cpp_default = 11;
   const bool default_exists = vocab_size > static_cast<std::size_t>(llama_cpp_default);
   if (default_exists && !data.eos_token) {
-    sentences.push_back(fmt::format("no eos_token is named, and llama.cpp ends texts at token {}, {}, then",
-                                    llama_cpp_default, quote(tokenizer.token_text(llama_cpp_default))));
+    sentences.push_back(fmt::format("without an eos_token, llama.cpp ends texts at token {}, {}", llama_cpp_default,
+                                    quote(tokenizer.token_text(llama_cpp_default))));
   }
   if (default_exists && !data.bos_token) {
-    sentences.push_back(fmt::format("no bos_token is named, and llama.cpp takes token {}, {}, for it",
-                                    llama_cpp_default, quote(tokenizer.token_text(llama_cpp_default))));
+    sentences.push_back(fmt::format("without a bos_token, llama.cpp uses token {}, {}", llama_cpp_default,
+                                    quote(tokenizer.token_text(llama_cpp_default))));
   }
   return sentences;
 }

@@ -9,11 +9,11 @@
 
 namespace minimind {
 
-// What llama.cpp (src/llama-vocab.cpp, as in llama-cpp-python 0.3.36) does with a tokenizer that is in a GGUF of
-// `vocab_size` tokens, and Hugging Face does not: a sentence each, for a person to read. `tokenizer` is that of `data`.
+// Returns how llama.cpp (src/llama-vocab.cpp, as in llama-cpp-python 0.3.36) deviates from Hugging Face for a tokenizer
+// in a GGUF of `vocab_size` tokens: one sentence per deviation, for the user. `tokenizer` must be that of `data`.
 //
-// Left out is what it does with every tokenizer: llama_detokenize, unlike the token by token llama_token_to_piece,
-// drops spaces before punctuation, and any token called "<|endoftext|>" or the like ends a text.
+// Deviations for every tokenizer are omitted: llama_detokenize drops spaces before punctuation, unlike
+// llama_token_to_piece, and any token called "<|endoftext|>" or similar ends a text.
 std::vector<std::string> llama_cpp_differences(const TokenizerData& data, const Tokenizer& tokenizer,
                                                std::size_t vocab_size);
 

@@ -27,14 +27,14 @@ ByteIds find_byte_ids(const Vocabulary& vocabulary) {
   return ids;
 }
 
-// Hugging Face looks for unk_token when it first needs it; it never does where every byte has a token.
+// Hugging Face looks up unk_token on first use, which never happens if every byte has a token.
 std::optional<std::int32_t> find_unk_id(const TokenizerData& data, const Vocabulary& vocabulary, const ByteIds& bytes) {
   if (!data.unk_token) return std::nullopt;
   const auto id = vocabulary.model_id_of(*data.unk_token);
   const bool needed = std::find(bytes.begin(), bytes.end(), std::nullopt) != bytes.end();
   if (!id && needed) {
-    throw Error(fmt::format("{}: model.unk_token: found {}, which is not in model.vocab, expected a token of it",
-                            data.source, quote(*data.unk_token)));
+    throw Error(fmt::format("{}: model.unk_token: found {}, expected a token of model.vocab", data.source,
+                            quote(*data.unk_token)));
   }
   return id;
 }
@@ -45,7 +45,7 @@ std::optional<std::int32_t> find_named_id(const TokenizerData& data, const Vocab
   const auto id = vocabulary.id_of(*text);
   if (!id) {
     throw Error(
-        fmt::format("{}: has no token {}, which the tokenizer_config.json beside it names as {}, expected a token",
+        fmt::format("{}: has no token {}, which the tokenizer_config.json next to it names as {}, expected a token",
                     data.source, quote(*text), field));
   }
   return id;
@@ -67,8 +67,8 @@ std::vector<BpeMerge> find_merges(const TokenizerData& data, const Vocabulary& v
   for (const auto& [left, right] : data.merges) {
     const auto id_of = [&](const std::string& text) {
       if (const auto id = vocabulary.model_id_of(text)) return *id;
-      throw Error(fmt::format("{}: model.merges[{}]: found {}, which is not in model.vocab, expected a token of it",
-                              data.source, merges.size(), quote(text)));
+      throw Error(fmt::format("{}: model.merges[{}]: found {}, expected a token of model.vocab", data.source,
+                              merges.size(), quote(text)));
     };
     merges.push_back({id_of(left), id_of(right), id_of(left + right)});
   }
@@ -134,7 +134,7 @@ std::vector<std::int32_t> Tokenizer::encode_with_special(std::string_view text) 
   return ids;
 }
 
-// Words repeat: the ids of one seen before are copied from where they stand in `ids`.
+// Words repeat: the ids of a repeated word are copied from its earlier position in `ids`.
 void Tokenizer::encode_text(std::string_view text, std::vector<std::int32_t>& ids) const {
   constexpr std::size_t max_remembered = 1 << 16;
   struct Range {

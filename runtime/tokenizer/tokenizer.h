@@ -15,46 +15,46 @@
 
 namespace minimind {
 
-// Byte-level BPE with the ids and the text of Hugging Face `tokenizers` (checked against 0.23.3). Constant once made:
-// any number of threads may use one.
+// A byte-level BPE tokenizer with the ids and the text of Hugging Face `tokenizers` (checked against 0.23.3).
+// Immutable: any number of threads may use it.
 class Tokenizer {
  public:
-  // Throws Error, naming source and field, as Vocabulary does and when a merge, unk_token, bos_token, eos_token,
-  // pad_token or the post-processor names no token.
+  // Throws Error, naming source and field, as Vocabulary does. Also throws Error if a merge, unk_token, bos_token,
+  // eos_token, pad_token or the post-processor refers to an unknown token.
   explicit Tokenizer(const TokenizerData& data);
 
-  // The file that it is from, for messages.
+  // Returns the file of the tokenizer, for messages.
   const std::string& source() const { return source_; }
 
-  // Bytes that are not UTF-8 are encoded as the U+FFFD that represent them. As in Hugging Face, a byte that has no
-  // token is omitted when the file names no unk_token; the vocabularies of MiniMind have all 256.
+  // Encodes text. Bytes that are not UTF-8 are encoded as the U+FFFD that represent them. As in Hugging Face, a byte
+  // without a token is omitted if the file has no unk_token; MiniMind's vocabularies have all 256 bytes.
   std::vector<std::int32_t> encode(std::string_view text) const;
 
-  // The ids of a text with what the tokenizer's post-processor puts around it, as transformers gives them unless it is
-  // told add_special_tokens=False. The post-processors of MiniMind's own tokenizers add nothing.
+  // Returns the ids of a text with the post-processor's tokens around it, as transformers does unless
+  // add_special_tokens is False. MiniMind's own post-processors add nothing.
   std::vector<std::int32_t> encode_with_special(std::string_view text) const;
 
-  // What the post-processor puts before a text, and after it.
+  // The post-processor's ids before a text, and after it.
   const std::vector<std::int32_t>& before_text() const { return before_text_; }
   const std::vector<std::int32_t>& after_text() const { return after_text_; }
 
-  // Ids without a token are omitted, as Hugging Face does: ask has() to find them. Bytes that do not form a character
-  // become U+FFFD.
+  // Decodes ids. Ids without a token are omitted, as in Hugging Face: has() detects them. Bytes that do not form a
+  // character become U+FFFD.
   std::string decode(std::span<const std::int32_t> ids, bool skip_special) const;
 
   bool has(std::int32_t id) const { return vocabulary_.has(id); }
   bool is_special(std::int32_t id) const { return vocabulary_.is_special(id); }
 
-  // The bytes that a token represents, empty if there is no token. They may end inside a character: see Utf8Stream.
-  // A token with a character outside the byte-level alphabet represents its own UTF-8.
+  // Returns the bytes that a token represents, empty if the token does not exist. They may end inside a character: see
+  // Utf8Stream. A token with a character outside the byte-level alphabet represents its own UTF-8.
   std::string_view token_bytes(std::int32_t id) const { return vocabulary_.bytes_of(id); }
 
-  // The token as the file spells it, such as "Ġthe", empty if there is no token.
+  // Returns the token's spelling in the file, such as "Ġthe"; empty if the token does not exist.
   const std::string& token_text(std::int32_t id) const { return vocabulary_.text_of(id); }
 
   std::optional<std::int32_t> id_of(std::string_view token_text) const { return vocabulary_.id_of(token_text); }
 
-  // One more than the largest id. Below it there may be ids without a token.
+  // The largest id plus 1. Smaller ids may have no token.
   std::size_t vocab_size() const { return vocabulary_.size(); }
 
   std::optional<std::int32_t> bos_id() const { return bos_id_; }
@@ -71,8 +71,8 @@ class Tokenizer {
   Vocabulary vocabulary_;
   std::array<std::optional<std::int32_t>, 256> byte_ids_;
   std::optional<std::int32_t> unk_id_;
-  AddedTokenSplitter literal_;     // added tokens that are looked for first
-  AddedTokenSplitter normalized_;  // added tokens that are looked for in what the first leave
+  AddedTokenSplitter literal_;     // added tokens that are matched first
+  AddedTokenSplitter normalized_;  // added tokens that are matched in the remaining text
   Bpe bpe_;
   bool fuse_unk_, ignore_merges_, add_prefix_space_, use_regex_;
   std::vector<std::int32_t> before_text_, after_text_;

@@ -41,7 +41,7 @@ AddedTokenSplitter::AddedTokenSplitter(std::vector<AddedToken> tokens) : tokens_
   for (const AddedToken& token : tokens_) begins_a_token_[static_cast<unsigned char>(token.content[0])] = true;
 }
 
-// The sorted contents are a trie: one more byte of text narrows the range of those that still match.
+// The sorted contents are a trie: each further byte of text narrows the range of contents that match.
 const AddedToken* AddedTokenSplitter::longest_at(std::string_view text) const {
   const AddedToken* longest = nullptr;
   auto begin = tokens_.begin();
@@ -59,11 +59,11 @@ const AddedToken* AddedTokenSplitter::longest_at(std::string_view text) const {
   return longest;
 }
 
-// As in Hugging Face tokenizers, the search continues where the content ended, even where rstrip took more. Tokens of
-// whitespace are then found in what was taken; one that lstrip leaves nothing of is dropped, and the text resumes
-// after the last that was found.
+// As in Hugging Face tokenizers, the search continues at the end of the content, even if rstrip took more. Tokens of
+// whitespace can then match inside the whitespace that rstrip took. A token of which lstrip leaves nothing is dropped,
+// and the text resumes after the last match.
 void AddedTokenSplitter::split(std::string_view text, std::vector<TextPiece>& pieces) const {
-  std::size_t resume = 0;  // where the text that belongs to no token begins
+  std::size_t resume = 0;  // start of the text that belongs to no token
   for (std::size_t begin = 0; begin < text.size();) {
     const bool possible = begins_a_token_[static_cast<unsigned char>(text[begin])];
     const AddedToken* const token = possible ? longest_at(text.substr(begin)) : nullptr;

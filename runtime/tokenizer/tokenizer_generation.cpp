@@ -12,8 +12,8 @@ namespace {
 
 using Probes = std::array<std::pair<std::int32_t, std::string_view>, 8>;
 
-// Tokens of MiniMind's vocabularies, as their files spell them. A vocabulary trained on other texts has none of these
-// at its place.
+// Tokens of MiniMind's vocabularies, in their files' spelling. A vocabulary trained on other texts has no such token at
+// these ids.
 constexpr Probes early_vocabulary{{{1500, "Ġsignific"},
                                    {2000, "æĽ´å¥½"},
                                    {3500, "æĢ§çļĦ"},
@@ -60,7 +60,7 @@ std::string_view name_of(Generation generation) {
   return "";
 }
 
-// Of MiniMind's own code; an export may be of several, and has a tokenizer next to it.
+// Of MiniMind's own code; an export may be of several generations, and has a tokenizer next to it.
 std::optional<Generation> generation_of(Family family) {
   switch (family) {
     case Family::v1:

@@ -8,10 +8,10 @@
 
 namespace minimind {
 
-// Why a tokenizer cannot be that of a model, "found, expected" in one line; std::nullopt if it may be. MiniMind has had
-// three tokenizers, all of 6400 tokens: that of v1 and v2-early, that of v2, which has the same vocabulary with other
-// special tokens, and that of v3. They are known by some tokens of their vocabularies. Of another vocabulary, which
-// a user trained, only the special tokens can be told, and v2 and v3 have the same: then it may be either's.
+// Returns why a tokenizer cannot belong to a model, "found, expected" in one line; std::nullopt if it can. MiniMind has
+// three tokenizers of 6400 tokens: that of v1 and v2-early, that of v2, which has the same vocabulary with other
+// special tokens, and that of v3. Some tokens identify their vocabularies. A vocabulary trained by the user is
+// identified only by its special tokens, which are equal in v2 and v3: both are accepted.
 std::optional<std::string> tokenizer_misfit(const Tokenizer& tokenizer, const Config& config);
 
 }  // namespace minimind

@@ -33,13 +33,13 @@ constexpr std::string_view add_bos_token = "tokenizer.ggml.add_bos_token";
 constexpr std::string_view add_eos_token = "tokenizer.ggml.add_eos_token";
 constexpr std::string_view add_space_prefix = "tokenizer.ggml.add_space_prefix";
 constexpr std::string_view chat_template = "tokenizer.chat_template";
-constexpr std::string_view chat_templates = "tokenizer.chat_templates";  // the names of those that follow
+constexpr std::string_view chat_templates = "tokenizer.chat_templates";  // the names of further templates
 constexpr std::string_view tool_use_template = "tokenizer.chat_template.tool_use";
 
 constexpr std::string_view byte_level_bpe = "gpt2";
 constexpr std::string_view gpt2_split = "gpt-2";
 
-// Of llama.cpp's token types.
+// llama.cpp's token types.
 enum class TokenType : std::int32_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5 };
 
 struct NamedToken {
@@ -71,9 +71,9 @@ constexpr std::array added_token_flags = {AddedTokenFlag{"minimind.tokenizer.lst
                                           AddedTokenFlag{"minimind.tokenizer.normalized", &AddedToken::normalized}};
 
 struct AddedIds {
-  std::string_view key;  // of llama.cpp: adds the token that `named` says
+  std::string_view key;  // llama.cpp's: adds the token that `named` refers to
   std::optional<std::string> TokenizerData::*named;
-  std::string_view ids_key;  // ours: any others
+  std::string_view ids_key;  // our own: any other tokens
   std::vector<std::int32_t> TokenizerData::*ids;
 };
 constexpr std::array added_ids = {
@@ -93,9 +93,9 @@ using Texts = std::vector<std::string>;
 using Integers = std::vector<std::int64_t>;
 
 constexpr std::string_view way_out = "use the model's tokenizer.json";
-constexpr std::string_view damaged = "the file is damaged; copy or convert it again";
+constexpr std::string_view corrupt = "the file is corrupt; copy or convert it again";
 
-// As Vocabulary allows them.
+// The limits of Vocabulary.
 constexpr std::size_t most_tokens = std::size_t{1} << 20;
 
 std::string describe_value(const GgufValue* value) {
@@ -110,14 +110,14 @@ std::string describe_value(const GgufValue* value) {
   return fmt::format("an array of {} {}", size, name_of(value->type));
 }
 
-// The metadata of one file, read key by key. What is not as wanted throws Error with the file, the key, what was found
-// and what was wanted.
+// The metadata of one file, read key by key. An unexpected value throws Error with the file, the key, the found and the
+// expected value.
 class Fields {
  public:
   Fields(const GgufMetadata& metadata, const std::string& source) : metadata_(metadata), source_(source) {}
 
   [[noreturn]] void fail(std::string_view key, std::string_view found, std::string_view wanted,
-                         std::string_view advice = damaged) const {
+                         std::string_view advice = corrupt) const {
     throw Error(fmt::format("{}: {}: found {}, expected {}; {}", source_, key, found, wanted, advice),
                 advice == way_out ? Setting::tokenizer : Setting::none);
   }
@@ -126,7 +126,7 @@ class Fields {
     const GgufValue* const value = metadata_.find(key);
     if (!value) return nullptr;
     const auto* const text = std::get_if<std::string>(&value->data);
-    if (!text || !is_utf8(*text)) fail(key, text ? "bytes that are not UTF-8" : describe_value(value), "a text");
+    if (!text || !is_utf8(*text)) fail(key, text ? "bytes that are not UTF-8" : describe_value(value), "a string");
     return text;
   }
 
@@ -141,12 +141,12 @@ class Fields {
   const Texts& texts(std::string_view key) const {
     const GgufValue* const value = metadata_.find(key);
     const auto* const texts = value ? std::get_if<Texts>(&value->data) : nullptr;
-    if (!texts) fail(key, describe_value(value), "an array of strings", value ? damaged : way_out);
+    if (!texts) fail(key, describe_value(value), "an array of strings", value ? corrupt : way_out);
     return *texts;
   }
 
-  // An array of whole numbers of any type; empty when there is none. One that is too large for 64 bits with a sign is
-  // -1, which no key allows.
+  // Returns an array of integers of any type; empty if there is none. An integer that overflows 64 bits with a sign is
+  // -1, which every key rejects.
   Integers integers(std::string_view key) const {
     const GgufValue* const value = metadata_.find(key);
     if (!value) return {};
@@ -196,8 +196,8 @@ std::vector<TokenType> read_types(const Fields& fields, std::size_t tokens) {
   const Integers numbers = fields.integers(gguf_keys::token_type);
   if (numbers.size() != tokens) {
     fields.fail(gguf_keys::token_type, fmt::format("{} types", numbers.size()),
-                fmt::format("one for each of the {} tokens, which tells the special ones", tokens),
-                numbers.empty() ? way_out : damaged);
+                fmt::format("one for each of the {} tokens, which marks the special tokens", tokens),
+                numbers.empty() ? way_out : corrupt);
   }
   std::vector<TokenType> types;
   types.reserve(tokens);
@@ -219,14 +219,14 @@ void check_texts(const Fields& fields, const Texts& texts) {
   seen.reserve(texts.size());
   for (std::size_t id = 0; id < texts.size(); ++id) {
     const auto key = [&] { return fmt::format("{}[{}]", gguf_keys::tokens, id); };
-    if (!is_utf8(texts[id])) fields.fail(key(), "bytes that are not UTF-8", "a text");
+    if (!is_utf8(texts[id])) fields.fail(key(), "bytes that are not UTF-8", "a string");
     if (!seen.insert(texts[id]).second) {
-      fields.fail(key(), fmt::format("{}, which an earlier token is", quote(texts[id])), "another text");
+      fields.fail(key(), fmt::format("{}, which an earlier token is", quote(texts[id])), "another string");
     }
   }
 }
 
-// Every token but the unused ones is one of the model's, as in MiniMind's own files, unless our writer says otherwise.
+// Every token except unused ones belongs to the model, as in MiniMind's own files, unless our own keys state otherwise.
 void read_tokens(const Fields& fields, const Texts& texts, const std::vector<TokenType>& types, TokenizerData& data) {
   std::vector<AddedToken*> added(texts.size(), nullptr);
   data.added_tokens.reserve(static_cast<std::size_t>(std::count_if(types.begin(), types.end(), is_added)));
@@ -287,7 +287,7 @@ void read_named_tokens(const Fields& fields, const Texts& texts, const std::vect
   }
 }
 
-// What is put around a text. Ids of ours that are no tokens are found by Tokenizer.
+// The ids around a text. Tokenizer reports ids of our own keys that are not tokens.
 void read_added_ids(const Fields& fields, const Texts& texts, TokenizerData& data) {
   for (const auto& added : gguf_keys::added_ids) {
     std::vector<std::int32_t>& ids = data.*added.ids;
@@ -299,7 +299,7 @@ void read_added_ids(const Fields& fields, const Texts& texts, TokenizerData& dat
     }
     if (!fields.flag(added.key, false)) continue;
     const auto& name = data.*added.named;
-    if (!name) fields.fail(added.key, "true", "false, for the file names no such token", way_out);
+    if (!name) fields.fail(added.key, "true", "false, because the file names no such token", way_out);
     const auto id = std::find(texts.begin(), texts.end(), *name) - texts.begin();
     ids = {static_cast<std::int32_t>(id)};
   }
@@ -332,15 +332,15 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-// "[PAD7]", or a longer text where a token is called that: llama.cpp stops the program when two have one text.
+// "[PAD7]", or a longer string if a token has that name: llama.cpp aborts if two tokens are equal.
 std::string unused_text(std::size_t id, const Tokenizer& tokenizer) {
   std::string text = fmt::format("[PAD{}]", id);
   while (tokenizer.id_of(text)) text += '_';
   return text;
 }
 
-// Added tokens are written plain, as llama.cpp looks for them in the text and prints them as they stand; the others are
-// in the byte-level spelling.
+// Added tokens are written plain, because llama.cpp searches for them in the text and prints them unchanged. The others
+// are in the byte-level spelling.
 void set_tokens(GgufMetadata& metadata, const TokenizerData& data, const Tokenizer& tokenizer, std::size_t vocab_size) {
   std::vector<std::string> texts;
   texts.reserve(vocab_size);
@@ -371,7 +371,7 @@ std::string merge_text(const TokenizerData& data, std::size_t rank) {
   return left + ' ' + right;
 }
 
-// Of two merges of one pair the later counts in Hugging Face, the earlier in llama.cpp: only the later is written.
+// Of two merges of one pair, the later applies in Hugging Face, the earlier in llama.cpp: only the later is written.
 void set_merges(GgufMetadata& metadata, const TokenizerData& data) {
   std::vector<std::string> merges;
   merges.reserve(data.merges.size());
@@ -410,7 +410,7 @@ void set_own_keys(GgufMetadata& metadata, const TokenizerData& data) {
 }  // namespace
 
 std::vector<std::string> set_tokenizer(GgufMetadata& metadata, const TokenizerData& data, std::size_t vocab_size) {
-  const Tokenizer tokenizer(data);  // which checks the data
+  const Tokenizer tokenizer(data);  // checks the data
   if (tokenizer.vocab_size() > vocab_size) {
     throw Error(
         fmt::format("{}: has ids up to {}, and the model's embedding has {} rows; give the tokenizer that the "
@@ -426,7 +426,7 @@ std::vector<std::string> set_tokenizer(GgufMetadata& metadata, const TokenizerDa
     const auto id = text ? tokenizer.id_of(*text) : std::nullopt;
     if (id) metadata.set_u32(std::string(named.key), static_cast<std::uint32_t>(*id));
   }
-  // Else llama.cpp picks any token that is called like an end of a turn, and not always the same.
+  // Otherwise llama.cpp picks any token with the name of an end of a turn, and not always the same token.
   if (const auto id = tokenizer.eos_id()) {
     metadata.set_u32(std::string(gguf_keys::eot_token_id), static_cast<std::uint32_t>(*id));
   }

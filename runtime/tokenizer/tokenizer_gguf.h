@@ -9,30 +9,29 @@
 
 namespace minimind {
 
-// Reads the tokenizer of a GGUF, our own (see set_tokenizer()) or one that llama.cpp's converter made; `source` is the
-// path of the file. Token ids, decoded text and special tokens are those of the tokenizer.json that it was made from;
-// what llama.cpp's converter drops (lstrip and the like) is off.
+// Reads the tokenizer of a GGUF of our own (see set_tokenizer()) or of llama.cpp's converter; `source` is the path of
+// the file. Token ids, decoded text and special tokens are those of the original tokenizer.json. Properties that
+// llama.cpp's converter drops (lstrip and the like) are off.
 //
-// Throws Error, naming source and key, when there is no tokenizer, for any but byte-level BPE with the GPT-2 split
-// (model "gpt2", pre "gpt-2"), for an added start or end token that has no name, and for what is corrupt: wrong types
-// and lengths, texts that are not UTF-8, a token given twice, ids out of range, merges of unknown tokens.
+// Throws Error, naming source and key, if there is no tokenizer, for any model except byte-level BPE with the GPT-2
+// split (model "gpt2", pre "gpt-2"), and for an added start or end token without a name. Corrupt data throws Error too:
+// wrong types and lengths, strings that are not UTF-8, repeated tokens, ids out of range, merges of unknown tokens.
 TokenizerData read_tokenizer_gguf(const GgufMetadata& metadata, const std::string& source);
 
-// Adds a tokenizer to the metadata of a GGUF, which holds none yet, under llama.cpp's keys (its src/llama-vocab.cpp):
-// tokenizer.ggml.* and tokenizer.chat_template. There are as many tokens as the embedding has rows, `vocab_size`: an id
-// without a token is "[PAD<id>]" and unused. What llama.cpp's keys cannot say stands under keys of our own, which are
-// there only where a tokenizer is not the plain one that MiniMind's are:
+// Adds a tokenizer to the metadata of a GGUF, which must not have one yet, under llama.cpp's keys (its
+// src/llama-vocab.cpp): tokenizer.ggml.* and tokenizer.chat_template. The number of tokens is `vocab_size`, the rows of
+// the embedding: an id without a token is "[PAD<id>]" and unused. Properties that llama.cpp's keys cannot express have
+// our own keys, which are written only for tokenizers that differ from MiniMind's:
 //   minimind.tokenizer.add_prefix_space, ignore_merges, fuse_unk, use_regex   bool
 //   minimind.tokenizer.unk_token                                              string, of the BPE model
 //   minimind.tokenizer.lstrip, rstrip, single_word, normalized                ids of the added tokens that are so
 //   minimind.tokenizer.appended                                               ids that the model's vocab does not have
 //   minimind.tokenizer.before_text, after_text                                ids put around texts, unless
-//   add_bos_token
-//                                                                             and add_eos_token say it
+//                                                                             add_bos_token and add_eos_token suffice
 //
-// Returns what llama.cpp will do otherwise than Hugging Face, a sentence each (llama_cpp_differences.h): none for
-// MiniMind's tokenizers. Throws Error, naming data.source, as Tokenizer does, when an id is past the rows of the
-// embedding, and for a merge that GGUF's "a b" cannot spell.
+// Returns llama.cpp's deviations from Hugging Face, a sentence each (llama_cpp_differences.h): none for MiniMind's
+// tokenizers. Throws Error, naming data.source, as Tokenizer does, if an id is outside the rows of the embedding, and
+// for a merge that GGUF's "a b" cannot spell.
 [[nodiscard]] std::vector<std::string> set_tokenizer(GgufMetadata& metadata, const TokenizerData& data,
                                                      std::size_t vocab_size);
 

@@ -54,7 +54,7 @@ class PostProcessorReader {
     for (std::size_t i = 0; i < processors.size(); ++i) read(processors[i], fmt::format("{}.processors[{}]", name, i));
   }
 
-  // [CLS] text [SEP], whatever the two are called.
+  // [CLS] text [SEP], regardless of the names of the two tokens.
   void read_bert(const JsonFields& fields) {
     fields.allow_only({"type", "sep", "cls", "trim_offsets", "add_prefix_space"});
     data_.before_text = {token_and_id(fields, "cls")};
@@ -86,7 +86,7 @@ class PostProcessorReader {
         text_seen = true;
       }
     }
-    if (!text_seen) fields.fail("single", "a template that holds the text, {\"Sequence\": {\"id\": \"A\"}}");
+    if (!text_seen) fields.fail("single", "a template with the text, {\"Sequence\": {\"id\": \"A\"}}");
   }
 
   // A token of a template may represent several ids.
@@ -101,11 +101,11 @@ class PostProcessorReader {
   TokenizerData& data_;
 };
 
-// Reads the post_processor of a tokenizer.json, `file`, into data.before_text and data.after_text: what it puts around
-// a single text. Its options for offsets, types and pairs of texts change neither ids nor text. Throws Error, naming
-// file and field, for a kind of processor that tokenizer_json.h does not list, for a template that does not hold the
-// text exactly once, and for a Sequence with a second processor that looks at the text when tokens have been put around
-// it: tokenizers then takes these for a second text.
+// Reads the post_processor of a tokenizer.json, `file`, into data.before_text and data.after_text: the ids around a
+// single text. Its options for offsets, types and pairs of texts change neither ids nor text. Throws Error, naming file
+// and field, for a kind of processor that tokenizer_json.h does not list, and for a template without exactly one text.
+// Also throws Error for a Sequence with a processor of text after a processor that adds tokens: tokenizers then treats
+// the added tokens as a second text.
 void read_post_processor(const JsonFields& file, TokenizerData& data) {
   if (!file.get("post_processor").is_null())
     PostProcessorReader(data).read(file.get("post_processor"), "post_processor");
@@ -146,7 +146,7 @@ void read_merges(const JsonFields& model, TokenizerData& data) {
   if (!merges.is_array()) model.fail("merges", "an array of merges");
   data.merges.reserve(merges.size());
   for (std::size_t i = 0; i < merges.size(); ++i) {
-    // The first line of a merges.txt, which some exports carry over and Hugging Face skips too.
+    // The first line of a merges.txt, which some exports copy and Hugging Face skips too.
     const bool is_heading = merges[i].is_string() && merges[i].get_ref<const std::string&>().starts_with("#version");
     if (is_heading) continue;
     const auto merge = as_merge(merges[i]);
@@ -202,9 +202,8 @@ void require_byte_level(const JsonFields& file, std::string_view key) {
   file.object(key).allow_only({"type", "add_prefix_space", "trim_offsets", "use_regex"});
 }
 
-// The decoder has options too, but none that changes ids or text: they move offsets. Truncation and padding are what
-// the last training script had switched on when it saved; transformers, too, leaves them off until a call asks for
-// them.
+// The decoder's options change neither ids nor text, only offsets. Truncation and padding are the settings of the last
+// training script; transformers, too, ignores them unless a call requests them.
 void read_pipeline(const JsonFields& file, TokenizerData& data) {
   if (file.optional_text({"version"}).value_or("1.0") != "1.0") file.fail("version", "\"1.0\"");
   if (!file.get("normalizer").is_null()) {
@@ -218,7 +217,7 @@ void read_pipeline(const JsonFields& file, TokenizerData& data) {
   data.use_regex = pre_tokenizer.flag("use_regex", true);
 }
 
-// A token of tokenizer_config.json: its text, or an object that spells it out as added_tokens does.
+// A token of tokenizer_config.json: its text, or an object like those of added_tokens.
 std::optional<std::string> read_named_token(const JsonFields& config, std::string_view key) {
   if (config.get(key).is_object()) return config.object(key).text("content");
   return config.optional_text({key});
@@ -233,7 +232,7 @@ std::optional<std::string> find_template(const Json& list, std::string_view name
   return std::nullopt;
 }
 
-// One template, or a list of them by name, of which transformers takes "tool_use" or "default".
+// One template, or a list of templates by name, of which transformers uses "tool_use" or "default".
 void read_chat_template(const JsonFields& config, TokenizerData& data) {
   const Json& value = config.get("chat_template");
   if (!value.is_array()) {
@@ -263,7 +262,7 @@ std::string read_template_file(const std::string& path) {
   return text;
 }
 
-// The files that newer versions of transformers write, which go before what the config says.
+// The files of newer versions of transformers, which take precedence over the config.
 void read_template_files(const fs::path& folder, TokenizerData& data) {
   std::error_code ignored;
   const fs::path file = folder / "chat_template.jinja";
@@ -278,7 +277,7 @@ void read_template_files(const fs::path& folder, TokenizerData& data) {
 }  // namespace
 
 TokenizerData read_tokenizer_json(const std::string& path) {
-  std::error_code ignored;  // what cannot be looked at is opened as a file, which reports why
+  std::error_code ignored;  // if the status is unavailable, opening the file reports why
   const fs::path file = fs::is_directory(path, ignored) ? fs::path(path) / "tokenizer.json" : fs::path(path);
   const Json json = read_json_object(file.string());
   TokenizerData data;
@@ -307,7 +306,7 @@ OrderedJson or_null(const std::optional<std::string>& text) {
   return text ? OrderedJson(*text) : OrderedJson(nullptr);
 }
 
-// The template, or both by name where there is one for tools.
+// The template, or both by name if there is one for tools.
 OrderedJson chat_template_of(const TokenizerData& data) {
   if (!data.tool_use_template) return or_null(data.chat_template);
   return OrderedJson::array({{{"name", "default"}, {"template", or_null(data.chat_template)}},
@@ -333,7 +332,7 @@ OrderedJson byte_level(bool add_prefix_space, bool use_regex) {
       {"type", "ByteLevel"}, {"add_prefix_space", add_prefix_space}, {"trim_offsets", true}, {"use_regex", use_regex}};
 }
 
-// A template that puts the ids around a text; of two texts each gets them.
+// A template that puts the ids around a text; of two texts, around each.
 OrderedJson post_processor(const TokenizerData& data) {
   if (data.before_text.empty() && data.after_text.empty()) return nullptr;
   OrderedJson special = OrderedJson::object();
@@ -357,7 +356,7 @@ OrderedJson post_processor(const TokenizerData& data) {
   return {{"type", "TemplateProcessing"}, {"single", single}, {"pair", pair}, {"special_tokens", special}};
 }
 
-// By id, as Hugging Face writes it. Not through OrderedJson, which would take a time quadratic in the number of tokens.
+// By id, as Hugging Face writes it. OrderedJson would take quadratic time in the number of tokens.
 std::string vocab_text(const TokenizerData& data) {
   auto vocab = data.vocab;
   std::sort(vocab.begin(), vocab.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -369,7 +368,7 @@ std::string vocab_text(const TokenizerData& data) {
   return text + "\n    }";
 }
 
-// As "a b", which every version of tokenizers reads, where that is what it says.
+// As "a b", which every version of tokenizers reads, if that is unambiguous.
 bool can_be_joined(const std::pair<std::string, std::string>& merge) {
   const auto& [left, right] = merge;
   return left.find(' ') == std::string::npos && right.find(' ') == std::string::npos && !left.starts_with("#version");
@@ -388,7 +387,7 @@ std::string merges_text(const TokenizerData& data) {
 }  // namespace
 
 std::string tokenizer_json(const TokenizerData& data) {
-  // The two long fields come last, after a text without its closing braces.
+  // The two long fields are last, after a text without its closing braces.
   const OrderedJson file = {{"version", "1.0"},
                             {"truncation", nullptr},
                             {"padding", nullptr},

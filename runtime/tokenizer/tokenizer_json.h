@@ -6,30 +6,29 @@
 
 namespace minimind {
 
-// Reads a tokenizer.json of Hugging Face tokenizers, or the one in the folder `path`, and what lies next to it:
+// Reads a tokenizer.json of Hugging Face tokenizers, or the one in the folder `path`, and the files next to it:
 //   tokenizer_config.json  bos_token, eos_token, pad_token, unk_token (a string or an object with "content"),
 //                          chat_template
 //   chat_template.jinja    the chat template, in preference to the one in tokenizer_config.json
-// Truncation and padding are not applied, as transformers does not unless a call asks for them.
+// Truncation and padding are not applied, as in transformers unless a call requests them.
 //
-// Of post-processors it reads those that transformers 4 and 5 and tokenizers write: null, ByteLevel,
+// Supported post-processors are those that transformers 4 and 5 and tokenizers write: null, ByteLevel,
 // TemplateProcessing, BertProcessing, RobertaProcessing, and a Sequence of them.
 //
-// Throws Error, naming file and field, for what is malformed and for what would change the ids and is not done here:
+// Throws Error, naming file and field, for malformed input and for unsupported settings that would change the ids:
 // normalizers, pre-tokenizers and decoders other than ByteLevel, models other than BPE, dropout, byte_fallback,
-// continuing_subword_prefix, end_of_word_suffix and fields unknown to us. Files over 64 MiB and JSON nested over 16
-// deep are rejected: no tokenizer comes near either.
+// continuing_subword_prefix, end_of_word_suffix and unknown fields. Files over 64 MiB and JSON nested over 16 deep are
+// rejected, far above any tokenizer.
 TokenizerData read_tokenizer_json(const std::string& path);
 
-// The two files of a Hugging Face folder that make a tokenizer, as text. Their ids, decoded text, special tokens and
-// chat template are those of Tokenizer(data). Texts must be UTF-8, as what read_tokenizer_json() and
-// read_tokenizer_gguf() return is.
+// The two tokenizer files of a Hugging Face folder, as text. Their ids, decoded text, special tokens and chat template
+// are those of Tokenizer(data). Strings must be UTF-8, as those of read_tokenizer_json() and read_tokenizer_gguf() are.
 
-// tokenizer.json, for Tokenizer.from_file of the tokenizers package. read_tokenizer_json() of it gives `data` again,
-// except the order of `vocab`.
+// Returns tokenizer.json, for Tokenizer.from_file of the tokenizers package. read_tokenizer_json() of it gives `data`
+// again, except for the order of `vocab`.
 std::string tokenizer_json(const TokenizerData& data);
 
-// tokenizer_config.json, for AutoTokenizer of transformers.
+// Returns tokenizer_config.json, for AutoTokenizer of transformers.
 std::string tokenizer_config_json(const TokenizerData& data);
 
 }  // namespace minimind

@@ -13,7 +13,7 @@
 namespace minimind {
 namespace {
 
-constexpr char32_t alphabet_end = 0x144;  // one past the largest code point of the alphabet
+constexpr char32_t alphabet_end = 0x144;  // the largest code point of the alphabet plus 1
 
 bool stands_for_itself(unsigned byte) {
   return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte != 0xAD);
@@ -67,7 +67,7 @@ std::optional<std::string> from_byte_level(std::string_view text) {
 
 namespace {
 
-// Far above any vocabulary in use (262,144 in Gemma 3), far below what a hostile file could make us allocate.
+// Far above any vocabulary in use (262,144 in Gemma 3), far below an allocation that a hostile file could abuse.
 constexpr std::int32_t max_vocab_size = 1 << 20;
 
 using IdOfText = std::unordered_map<std::string, std::int32_t>;
@@ -96,10 +96,9 @@ void Vocabulary::add_model_tokens(const TokenizerData& data) {
     if (id < 0 || id >= max_vocab_size) check_range(id, where());
     Token& token = place(id);
     if (token.exists) {
-      throw Error(
-          fmt::format("{}: found id {}, which {} has, expected an id for each", where(), id, quote(token.text)));
+      throw Error(fmt::format("{}: found id {}, which {} has, expected a unique id", where(), id, quote(token.text)));
     }
-    if (!model_ids_.emplace(text, id).second) throw Error(fmt::format("{}: found twice, expected once", where()));
+    if (!model_ids_.emplace(text, id).second) throw Error(fmt::format("{}: is repeated, expected once", where()));
     token = {text, from_byte_level(text).value_or(text), true, false};
   }
 }
@@ -110,7 +109,7 @@ void Vocabulary::add_added_tokens(const TokenizerData& data) {
   for (std::size_t i = 0; i < data.added_tokens.size(); ++i) {
     const AddedToken& added = data.added_tokens[i];
     const std::string where = fmt::format("{}: added_tokens[{}], {}", data.source, i, quote(added.content));
-    if (added.content.empty()) throw Error(fmt::format("{}: found an empty content, expected a text", where));
+    if (added.content.empty()) throw Error(fmt::format("{}: found an empty content, expected a string", where));
     check_range(added.id, where);
     const std::int32_t given = model_id_of(added.content).value_or(next_id);
     if (added.id != given) {
@@ -118,11 +117,11 @@ void Vocabulary::add_added_tokens(const TokenizerData& data) {
                               added.id, given));
     }
     if (!added_ids_.emplace(added.content, given).second)
-      throw Error(fmt::format("{}: found twice, expected once", where));
+      throw Error(fmt::format("{}: is repeated, expected once", where));
     next_id = std::max(next_id, given + 1);
     Token& token = place(given);
     if (token.exists && token.text != added.content) {
-      throw Error(fmt::format("{}: found id {}, which {} has, expected another", where, given, quote(token.text)));
+      throw Error(fmt::format("{}: found id {}, which {} has, expected a unique id", where, given, quote(token.text)));
     }
     token = {added.content, from_byte_level(added.content).value_or(added.content), true, added.special};
   }

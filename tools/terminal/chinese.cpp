@@ -448,7 +448,7 @@ constexpr std::array sentences = {
     Translation{"numbers too large for {}, or not finite", "数值超出 {} 的范围，或不是有限值"},
     Translation{"{} requires rows of a multiple of 32 numbers", "{} 要求每行的长度是 32 的倍数"},
     Translation{"its {} columns are not a multiple of {}", "其 {} 列不是 {} 的倍数"},
-    Translation{"it has values that {} cannot hold", "含有 {} 无法表示的数值"},
+    Translation{"it has values that {} cannot represent", "含有 {} 无法表示的数值"},
 
     // Why only we can read a file
     Translation{"its YaRN has other betas than llama.cpp's 32 and 1", "其 YaRN 的 beta 不是 llama.cpp 固定的 32 和 1"},

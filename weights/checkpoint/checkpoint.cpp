@@ -24,11 +24,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a file or folder holds, before it is held against itself.
+// The contents of a file or folder, before they are checked against each other.
 struct Source {
   std::string format;
   CanonicalTensors canonical;
-  StoredTensors lora;                  // unmerged, under the names of the file
+  StoredTensors lora;                  // unmerged, under the file's names
   std::optional<StatedConfig> stated;  // said in the file itself
   std::optional<DType> vector_type;
   GgufMetadata metadata;
@@ -73,11 +73,12 @@ Source read_source(const std::string& path) {
                           shown_text(file->bytes())));
 }
 
-// A .pth stands alone in MiniMind's out/ folder; the files of a Hugging Face export belong to the config next to them.
+// A .pth is alone in MiniMind's out/ folder; the files of a Hugging Face export belong to the config next to them.
 std::optional<StatedConfig> stated_config(const std::string& path, const OpenOptions& options) {
   if (options.config_path) {
     StatedConfig stated = parse_config_json(read_text_file(*options.config_path), *options.config_path);
-    if (stated.settings == 0) throw Error(fmt::format("{}: holds no setting of a model", *options.config_path));
+    if (stated.settings == 0)
+      throw Error(fmt::format("{}: states no hyper-parameter of a model", *options.config_path));
     return stated;
   }
   if (is_folder(path)) return read_folder_config(path);
@@ -99,7 +100,7 @@ bool is_same_file(const std::string& a, const std::string& b) {
   return fs::equivalent(a, b, ignored);
 }
 
-// Merges the LoRA that the checkpoint holds itself, then those given.
+// Merges the checkpoint's own LoRA, then the requested ones.
 void add_loras(Checkpoint& checkpoint, const StoredTensors& own, const std::vector<LoraFile>& given) {
   const auto changed = [&](const LoraMerge& merge) {
     checkpoint.lora_changed.insert(checkpoint.lora_changed.end(), merge.changed.begin(), merge.changed.end());
@@ -125,7 +126,7 @@ bool holds_tokenizer(const GgufMetadata& metadata) {
   return model && !(name && (*name == "none" || *name == "no_vocab"));
 }
 
-// The folder above, as its name has it; if the folder itself is a link, another one than `folder`/.. is.
+// The folder above `folder` by name. If `folder` is a link, `folder`/.. is another folder.
 fs::path named_parent(const fs::path& folder) {
   std::error_code failed;
   fs::path path = fs::absolute(folder, failed).lexically_normal();
@@ -133,15 +134,15 @@ fs::path named_parent(const fs::path& folder) {
   return path.parent_path();
 }
 
-// In the order in which they are looked for: next to the checkpoint, then where MiniMind's trees have the tokenizer, if
-// the checkpoint is in out/ or in the tree's own folder; then the same places if the checkpoint is a link.
+// In search order: next to the checkpoint, then where MiniMind's trees have the tokenizer, if the checkpoint is in out/
+// or in the tree's own folder. If the checkpoint is a link, its target's places follow.
 std::vector<fs::path> tokenizer_candidates(const std::string& checkpoint_path) {
   const fs::path path(checkpoint_path);
   std::error_code failed;
   const fs::path target = fs::canonical(path, failed);
   std::vector<fs::path> candidates;
   for (const fs::path& checkpoint : {path, target}) {
-    if (checkpoint.empty()) continue;  // there is no such file
+    if (checkpoint.empty()) continue;  // the file does not exist
     const fs::path folder = is_folder(checkpoint_path) ? checkpoint : checkpoint.parent_path();
     candidates.push_back(folder / "tokenizer.json");
     for (const fs::path& tree : {folder / "..", named_parent(folder), folder}) {

@@ -18,32 +18,34 @@ struct OpenOptions {
   std::vector<LoraFile> loras;             // added in this order
 };
 
-// A checkpoint, saved in any format: a complete config and exactly the tensors that the model reads, checked.
+// A checkpoint of any format: a complete config and exactly the tensors that the model reads, checked.
 struct Checkpoint {
   std::string path;
   std::string format;  // "torch.save", "safetensors, 2 shards", ...
   Config config;
   ConfigSources sources;
-  StoredTensors tensors;                     // under Hugging Face's names; no lm_head.weight when embeddings are tied
-  std::optional<DType> vector_type;          // of norms and routers, in what a GGUF was made from, if not f32
+  StoredTensors tensors;                     // under Hugging Face's names; no lm_head.weight if embeddings are tied
+  std::optional<DType> vector_type;          // of norms and routers before a GGUF widened them, if not f32
   GgufMetadata metadata;                     // of a GGUF; empty for other formats
   std::vector<std::string> skipped;          // saved buffers that are computed here instead
   std::vector<std::string> unused_settings;  // keys of the config that do not change what is computed
   std::vector<std::string> lora_changed;     // tensors that a LoRA changed; they are kept as f32
-  std::optional<LoraMerge> own_lora;         // that the checkpoint itself held, unmerged
-  std::vector<LoraMerge> loras;              // of OpenOptions, in their order
+  std::optional<LoraMerge> own_lora;         // of the checkpoint's own unmerged LoRA
+  std::vector<LoraMerge> loras;              // one for each of OpenOptions::loras, in order
 };
 
-// The only door: .pth, .pt, .bin, .safetensors and .gguf files by their content, or a Hugging Face folder.
-// Throws Error, always naming the path, for anything that is not a complete MiniMind text model.
+// Opens a checkpoint; other rooms read checkpoints only through this function. Detects .pth, .pt, .bin, .safetensors
+// and .gguf files by their content; a Hugging Face folder also works. Throws Error, naming the path, unless the
+// checkpoint is a complete MiniMind text model.
 Checkpoint open_checkpoint(const std::string& path, const OpenOptions& options);
 
-// Whether there is a file of that name that starts as a GGUF does.
+// Returns true if the file exists and starts with GGUF's magic.
 bool is_gguf(const std::string& path);
 
-// Where a checkpoint's tokenizer is: in itself, if it is a GGUF with one, else the tokenizer.json next to it or in
-// model/ or model/minimind_tokenizer/, there or one folder up, as MiniMind's trees have it; also around the target of a
-// link. Returns std::nullopt if there is none. Throws Error for a corrupt GGUF.
+// Returns the path of a checkpoint's tokenizer, std::nullopt if there is none. A GGUF with a tokenizer is its own.
+// Otherwise the tokenizer is a tokenizer.json next to the checkpoint, in model/ or in model/minimind_tokenizer/, there
+// or one folder up, as in MiniMind's trees. If the checkpoint is a link, its target's places are searched too. Throws
+// Error for a corrupt GGUF.
 std::optional<std::string> find_tokenizer(const std::string& checkpoint_path);
 
 }  // namespace minimind

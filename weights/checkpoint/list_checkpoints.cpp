@@ -28,7 +28,7 @@ bool has_suffix_of_a_model(const fs::path& path) {
   return false;
 }
 
-// The files in a folder that may be read, or the file itself.
+// The files in a folder that may be checkpoints, or the file itself.
 std::vector<fs::path> weight_files(const fs::path& path) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) return {path};

@@ -44,7 +44,7 @@ std::map<std::string, LoraPair> pairs_of(const StoredTensors& stored, const std:
     }
     LoraPair& pair = pairs[name.substr(0, name.rfind(".lora."))];
     const StoredTensor*& half = name.ends_with(".A.weight") ? pair.a : pair.b;
-    if (half) throw Error(fmt::format("{}: two tensors mean {}", path, quote(name)));
+    if (half) throw Error(fmt::format("{}: tensor {} is repeated under another name", path, quote(name)));
     half = &tensor;
   }
   return pairs;
@@ -55,10 +55,10 @@ bool is_whole_model(const StoredTensors& tensors) {
                      [](const auto& entry) { return canonical_name(entry.first) == "model.embed_tokens.weight"; });
 }
 
-void refuse_others(const StoredTensors& others, const std::string& path) {
+void reject_others(const StoredTensors& others, const std::string& path) {
   if (others.empty()) return;
   throw Error(
-      fmt::format("{}: {} is not part of a MiniMind LoRA, which holds <module>.lora.A.weight and "
+      fmt::format("{}: {} is not part of a MiniMind LoRA, expected <module>.lora.A.weight and "
                   "<module>.lora.B.weight; load a full checkpoint as the model",
                   path, quote(others.begin()->first)));
 }
@@ -77,8 +77,9 @@ std::vector<float> finite_floats(const StoredTensor& tensor, const std::string& 
   std::vector<float> values = to_floats(tensor);
   const auto found = std::find_if(values.begin(), values.end(), [](float value) { return !std::isfinite(value); });
   if (found == values.end()) return values;
-  throw Error(fmt::format("{}: {} holds {}, expected finite values; its training diverged, so take one saved earlier",
-                          path, name, *found));
+  throw Error(fmt::format(
+      "{}: {} has a value of {}, expected finite values; its training diverged, so use a LoRA saved earlier", path,
+      name, *found));
 }
 
 void check_shapes(const std::string& module, const LoraPair& pair, const StoredTensor& weight,
@@ -96,7 +97,7 @@ void check_shapes(const std::string& module, const LoraPair& pair, const StoredT
   }
 }
 
-// Sums in double: A and B are small, and the result is rounded once.
+// Sums in double: A and B are small, and each result is rounded once.
 StoredTensor merged(const StoredTensor& weight, const std::string& module, const LoraPair& pair, const LoraFile& lora) {
   const std::size_t rows = weight.shape[0], cols = weight.shape[1], rank = pair.a->shape[0];
   auto bytes = std::make_shared<std::vector<std::byte>>(rows * cols * sizeof(float));
@@ -114,7 +115,7 @@ StoredTensor merged(const StoredTensor& weight, const std::string& module, const
       const float value = static_cast<float>(w[row * cols + col] + lora.scale * sum[col]);
       if (!std::isfinite(value) && std::isfinite(w[row * cols + col])) {
         throw Error(
-            fmt::format("{}: its product for {} times {} is {} in row {}, which f32 cannot hold; use a smaller "
+            fmt::format("{}: its product for {} times {} is {} in row {}, expected a finite f32; use a smaller "
                         "scale or another LoRA",
                         lora.path, module, lora.scale, sum[col], row));
       }
@@ -184,8 +185,8 @@ LoraMerge add_lora(StoredTensors& tensors, const LoraFile& lora) {
   check_path(lora.path);
   StoredTensors others = read_pth(open_input(lora.path));
   const StoredTensors pairs = take_lora(others);
-  if (pairs.empty() || !is_whole_model(others)) refuse_others(others, lora.path);
-  if (pairs.empty()) throw Error(fmt::format("{}: holds no LoRA matrices", lora.path));
+  if (pairs.empty() || !is_whole_model(others)) reject_others(others, lora.path);
+  if (pairs.empty()) throw Error(fmt::format("{}: has no LoRA matrices", lora.path));
   LoraMerge merge = merge_lora(tensors, pairs, lora);
   merge.base_tensors = others.size();
   return merge;

@@ -12,34 +12,34 @@ struct LoraFile {
   double scale = 1;  // W + scale * B A; MiniMind trains and runs with 1
 };
 
-// "a.pth" or "a.pth:0.5". Throws UsageError when what follows a last colon, with no / after it, is not a finite
-// number; a file whose own name has a colon is given with its scale, as in my:lora.pth:1.
+// Parses "a.pth" or "a.pth:0.5". The scale follows the last colon, unless a / follows that colon. Throws UsageError if
+// the scale is not a finite number. A file name with a colon needs an explicit scale, as in my:lora.pth:1.
 LoraFile parse_lora_argument(const std::string& argument);
 
-// What one LoRA did to a model.
+// The effect of one LoRA on a model.
 struct LoraMerge {
   std::string path = {};
-  std::vector<std::string> changed = {};  // names of the weights it was added to, which are kept as f32
+  std::vector<std::string> changed = {};  // names of the changed weights, which are kept as f32
   std::size_t smallest_rank = 0;
   std::size_t largest_rank = 0;
-  std::vector<std::string> without_experts = {};  // modules of experts that were omitted, since the model is dense
-  std::size_t base_tensors = 0;  // of the whole model that the LoRA's file holds, too; they are not used
+  std::vector<std::string> without_experts = {};  // modules of experts, omitted because the model is dense
+  std::size_t base_tensors = 0;                   // number of unused tensors, if the LoRA's file also has a whole model
 };
 
-// Moves what is called <module>.lora.A.weight or <module>.lora.B.weight out of `stored`: train_lora.py's checkpoints
-// hold these next to the weights they are to be added to.
+// Moves every <module>.lora.A.weight and <module>.lora.B.weight out of `stored`. The checkpoints of train_lora.py store
+// them next to the weights that they belong to.
 StoredTensors take_lora(StoredTensors& stored);
 
-// Adds a MiniMind LoRA, `<module>.lora.A.weight` [r, in] and `<module>.lora.B.weight` [out, r], to the weights of the
-// modules it names, under the names `tensors` have. A changed weight is kept as f32, regardless of its stored type, so
-// that nothing is lost: PyTorch, too, adds the two products in f32. Modules of experts are omitted if the model is
-// dense, as MiniMind's load_lora leaves them out.
-// Throws Error, naming lora.path, for half a pair, for values that are not finite or make a weight so, and for other
-// modules or shapes the model lacks.
+// Adds a MiniMind LoRA to the weights of its modules: `<module>.lora.A.weight` [r, in] and `<module>.lora.B.weight`
+// [out, r]. Module names are those of `tensors`. A changed weight is kept as f32, regardless of its stored type,
+// because PyTorch adds the two products in f32. Modules of experts are omitted if the model is dense, as in MiniMind's
+// load_lora.
+// Throws Error, naming lora.path, for half a pair and for values that are not finite or make a weight so. Modules or
+// shapes that the model lacks also throw Error.
 LoraMerge merge_lora(StoredTensors& tensors, const StoredTensors& pairs, const LoraFile& lora);
 
-// Reads a .pth and merges its LoRA; a whole model next to it is not used. Throws Error for a file without a LoRA, too,
-// and for one that holds anything else.
+// Reads a .pth and merges its LoRA; a whole model in the same file is not used. Throws Error if the file has no LoRA,
+// or has tensors of neither kind.
 LoraMerge add_lora(StoredTensors& tensors, const LoraFile& lora);
 
 }  // namespace minimind

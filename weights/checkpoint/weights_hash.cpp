@@ -13,12 +13,12 @@
 namespace minimind {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "floats are hashed as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "floats are hashed as they are in memory");
 
 }  // namespace
 
 std::string weights_sha256(const StoredTensors& tensors) {
-  // A multiple of every block, small enough to be hashed out of the cache.
+  // A multiple of every block size, small enough to be hashed from the cache.
   constexpr std::size_t chunk = 16384;
   std::vector<float> values(chunk);
   Sha256 hash;

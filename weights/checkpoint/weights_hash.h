@@ -6,14 +6,15 @@
 
 namespace minimind {
 
-// The SHA-256 of weights, as 64 hexadecimal digits. It is of the values, not of the file that stores them: for every
-// tensor, in the bytewise order of the names, the line "<name> [<size>, <size>]\n" and then all its values as
-// little-endian binary32, row by row. So the same weights have the same hash in every file format, and in every type
-// that holds them exactly; a block type counts with the values it represents, and a NaN with the bits it converts to.
+// Returns the SHA-256 of weights as 64 hexadecimal digits. It hashes values, not the file that stores them. Tensors
+// follow in the bytewise order of their names. Each contributes the line "<name> [<size>, <size>]\n" and then all its
+// values as little-endian binary32, row by row. So equal weights have equal hashes in every file format and in every
+// type that represents them exactly. A block type counts with its decoded values, a NaN with the bits of its
+// conversion.
 //
-// Requires f32, f16, bf16 or block types, as Checkpoint::tensors are; throws Error for any other. Mapped pages that
-// were read are given back. In Python, for a v2 or v3 .pth whose lm_head is the embedding and so no tensor of its own
-// (v1's tensors have Hugging Face's names here):
+// `tensors` must be f32, f16, bf16 or block types, as Checkpoint::tensors are; throws Error for any other type. Gives
+// mapped pages back after reading. The Python equivalent, for a v2 or v3 .pth whose lm_head is the embedding (v1's
+// tensors have Hugging Face's names here):
 //
 //   state = torch.load(path, map_location="cpu")
 //   digest = hashlib.sha256()

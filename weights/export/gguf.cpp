@@ -18,8 +18,8 @@ namespace minimind {
 namespace {
 
 struct GgufArchitecture {
-  std::string_view name;          // one of those in weights/gguf/settings.h
-  std::string only_ours_because;  // in words, when it is our own
+  std::string_view name;          // an architecture in weights/gguf/settings.h
+  std::string only_ours_because;  // in words, if it is our own architecture
 };
 
 bool is_swiglu(const Config& config, const StoredTensors& tensors) {
@@ -37,7 +37,7 @@ std::size_t count_mixtures(const Config& config, const StoredTensors& tensors) {
   return count;
 }
 
-// Whether llama.cpp's YaRN gives these frequencies: its betas are fixed for these architectures.
+// Returns why llama.cpp's YaRN computes other frequencies, if it does. Its betas are fixed for these architectures.
 std::optional<std::string> why_not_yarn(const Config& config) {
   if (!config.rope_scaling || config.rope_scaling->kind == RopeScaling::Kind::linear) return std::nullopt;
   const RopeScaling& yarn = *config.rope_scaling;
@@ -62,7 +62,7 @@ GgufArchitecture mixture_architecture(const Config& config) {
   return {gguf_minimind, fmt::format(unnormalised, gguf_llama)};
 }
 
-// The architecture of llama.cpp that computes exactly this model, or ours; see gguf.h.
+// Returns the architecture of llama.cpp that computes exactly this model, or our own; see gguf.h.
 GgufArchitecture gguf_architecture(const Config& config, const StoredTensors& tensors) {
   if (!is_swiglu(config, tensors)) return {gguf_minimind, "its FFNs are not SwiGLU"};
   if (const auto why = why_not_yarn(config)) return {gguf_minimind, *why};
@@ -76,7 +76,7 @@ GgufArchitecture gguf_architecture(const Config& config, const StoredTensors& te
   return mixture_architecture(config);
 }
 
-// Collects the tensors of the file in the order in which llama.cpp's converter writes them.
+// Collects the file's tensors in the order of llama.cpp's converter.
 class TensorList {
  public:
   TensorList(const Checkpoint& checkpoint, std::string_view architecture, const WantedTypes& types, std::size_t threads)
@@ -105,7 +105,7 @@ class TensorList {
     return entry == checkpoint_.tensors.end() ? nullptr : &entry->second;
   }
 
-  // Sources below each other; with `stacked`, as matrices of a stack.
+  // Concatenates the rows of the sources; with `stacked`, as matrices of a stack.
   OutputTensor joined(std::string name, const std::vector<std::string>& canonical, bool stacked) const {
     OutputTensor tensor{.name = std::move(name), .dtype = DType::f32, .shape = {}, .sources = {}, .row_order = {}};
     for (const std::string& source : canonical) tensor.sources.push_back(find(source));
@@ -153,13 +153,13 @@ class TensorList {
     add_shared_experts(prefix, layer_tensor(layer, "mlp.shared_experts."));
   }
 
-  // The halves layout of v2 and Llama as the adjacent pairs that llama.cpp computes.
+  // Permutes the rows of v2's and Llama's halves layout into the adjacent pairs that llama.cpp computes.
   void permute(OutputTensor& tensor) const {
     if (has_q_norm(config_.family) || rope_layout(config_.family) == RopeLayout::adjacent_pairs) return;
     tensor.row_order = halves_to_adjacent_pairs(tensor.shape[0], config_.head_dim);
   }
 
-  // The same part of each of `count` experts, or none if this layer has none.
+  // Names this part of each of `count` experts; empty if this layer has no experts.
   std::vector<std::string> parts_of(const std::string& experts, std::size_t count, const std::string& part) const {
     std::vector<std::string> names;
     for (std::size_t expert = 0; expert < count; ++expert) {
@@ -178,7 +178,7 @@ class TensorList {
     }
   }
 
-  // One wider FFN adds what several do: the rows of gate and up below each other, the columns of down side by side.
+  // Merges several FFNs into one wider FFN with the same sum: concatenates rows of gate and up, and columns of down.
   void add_shared_experts(const std::string& prefix, const std::string& experts) {
     if (architecture_ != gguf_bailingmoe) {
       add_experts(prefix, gguf_shared_experts, experts, config_.n_shared_experts);
@@ -258,7 +258,7 @@ class MetadataWriter {
     const double original = scaling.original_max_position_embeddings;
     if (!(original >= 1) || original > 0x1p31 ||
         original != static_cast<double>(static_cast<std::uint32_t>(original))) {
-      throw Error(fmt::format("{}: original_max_position_embeddings is {}, but GGUF can only say whole numbers",
+      throw Error(fmt::format("{}: original_max_position_embeddings is {}, expected a whole number, as GGUF requires",
                               checkpoint_.path, original));
     }
     set("rope.scaling.original_context_length", static_cast<std::size_t>(original));
@@ -291,7 +291,7 @@ class MetadataWriter {
     }
   }
 
-  // What norms, routers and biases, which a GGUF holds as f32, are stored as; std::nullopt if they differ.
+  // The original type of norms, routers and biases, which a GGUF stores as f32; std::nullopt if their types differ.
   std::optional<DType> vector_type() const {
     if (checkpoint_.vector_type) return checkpoint_.vector_type;
     std::optional<DType> type;

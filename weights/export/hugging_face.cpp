@@ -36,7 +36,7 @@ bool is_yarn(const Config& config) {
   return config.rope_scaling && config.rope_scaling->kind == RopeScaling::Kind::yarn;
 }
 
-// What keeps transformers from computing this model; empty if nothing does.
+// Returns why transformers cannot compute this model; empty if it can.
 std::string obstacle(const Config& config, const StoredTensors& tensors) {
   const NetworkParts parts = network_parts(tensors);
   const bool q_norm = has_q_norm(tensors);
@@ -63,7 +63,7 @@ std::string_view torch_name(DType dtype) {
   return dtype == DType::f16 ? "float16" : dtype == DType::bf16 ? "bfloat16" : "float32";
 }
 
-// transformers requires whole numbers for counts.
+// transformers requires integers for counts.
 Json number(double value) {
   if (value == std::floor(value) && value < 0x1p53) return static_cast<std::uint64_t>(value);
   return value;
@@ -79,7 +79,7 @@ Json rope_scaling_json(const RopeScaling& scaling) {
           {"attention_factor", scaling.attention_factor}};
 }
 
-// Once each: config.json and generation_config.json often say the same.
+// Each key once: config.json and generation_config.json often repeat each other.
 Json token_ids(const std::vector<std::int32_t>& ids) {
   std::vector<std::int32_t> once;
   for (const std::int32_t id : ids) {
@@ -88,7 +88,7 @@ Json token_ids(const std::vector<std::int32_t>& ids) {
   return once.size() == 1 ? Json(once[0]) : Json(once);
 }
 
-// MiniMind's YaRN has its own end of the ramp, and is off in contexts that are no longer than the original one.
+// MiniMind's YaRN has a different ramp end, and is off in contexts no longer than the original one.
 void check_minimind_yarn(const Config& config) {
   if (!is_yarn(config)) return;
   const bool on =

@@ -9,18 +9,18 @@
 
 namespace minimind {
 
-// What a model is called in a config.json.
+// The identity of a model in a config.json.
 struct HfModelType {
   std::string model_type;            // "llama", "qwen3", "qwen3_moe" or "minimind"
-  std::string why_not_transformers;  // if it is "minimind": what no class of transformers computes; else empty
+  std::string why_not_transformers;  // the reason for "minimind", in words; empty for other types
 };
 
-// The class of transformers that computes exactly what this model does, once the rows of q_proj and k_proj are in the
-// halves order of RopeLayout; MiniMind's own if there is none. `tensors` are under their canonical names.
+// Returns the class of transformers that computes exactly this model, or MiniMind's own if there is none. The rows of
+// q_proj and k_proj then must be in the halves order of RopeLayout. `tensors` are under their canonical names.
 HfModelType hf_model_type(const Config& config, const StoredTensors& tensors);
 
-// The text of config.json for one of these types and for weights that are stored as `dtype`, which is f32, f16 or bf16.
-// Throws Error for a RoPE scaling that neither transformers nor MiniMind can express.
+// Returns the text of config.json for such a class. `dtype` is the type of the stored weights: f32, f16 or bf16. Throws
+// Error for a RoPE scaling that neither transformers nor MiniMind can express.
 std::string hf_config_json(const Config& config, const StoredTensors& tensors, std::string_view model_type,
                            DType dtype);
 

@@ -16,7 +16,7 @@ struct TensorType {
   std::optional<std::uint32_t> file_type = std::nullopt;
 };
 
-// Codes 4, 5, 31 to 33 and 36 to 38 were taken out of ggml again; old files have them.
+// ggml has removed codes 4, 5, 31 to 33 and 36 to 38; old files have them.
 constexpr TensorType tensor_types[] = {
     {0, "F32", DType::f32, 0},
     {1, "F16", DType::f16, 1},

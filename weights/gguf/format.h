@@ -10,32 +10,32 @@
 
 namespace minimind {
 
-// What the reader and the writer of GGUF must agree on.
+// The facts of GGUF that its reader and writer share.
 inline constexpr std::string_view gguf_magic = "GGUF";
 inline constexpr std::string_view gguf_alignment_key = "general.alignment";
 inline constexpr std::size_t gguf_default_alignment = 32;  // of each tensor, in bytes from the first
 inline constexpr std::size_t gguf_most_dimensions = 4;     // ggml's GGML_MAX_DIMS
 inline constexpr std::size_t gguf_longest_name = 63;       // ggml's GGML_MAX_NAME, without the zero that ends it
 
-// The next multiple of `alignment`, which must not overflow.
+// Returns the next multiple of `alignment`. The result must not overflow.
 constexpr std::size_t gguf_padded(std::size_t size, std::size_t alignment) {
   return (size + alignment - 1) / alignment * alignment;
 }
 
-// Tensor types are codes, those of ggml's enum ggml_type. std::nullopt for a code that is not in DType.
+// Returns the type of a tensor type code, ggml's enum ggml_type; std::nullopt if DType lacks it.
 std::optional<DType> dtype_of_gguf_code(std::uint32_t code);
 
-// std::nullopt for u8 and boolean, which GGUF does not have.
+// Returns the tensor type code; std::nullopt for u8 and boolean, which GGUF does not have.
 std::optional<std::uint32_t> gguf_code_of(DType dtype);
 
-// The metadata value general.file_type of a file that is mostly of this type. Every type that can_encode accepts has
-// one.
+// Returns the metadata value general.file_type of a file that is mostly of this type. Every type that can_encode
+// accepts has one.
 std::optional<std::uint32_t> gguf_file_type_of(DType dtype);
 
-// "Q4_K", as ggml writes it, whether in DType or not; "number 99" if ggml has no such type.
+// Returns ggml's name, such as "Q4_K", whether in DType or not; "number 99" if ggml has no such type.
 std::string gguf_tensor_type_name(std::uint32_t code);
 
-// Those that weights can have: "F32, F16, ..."
+// Lists the tensor types of weights: "F32, F16, ..."
 std::string readable_gguf_tensor_types();
 
 }  // namespace minimind

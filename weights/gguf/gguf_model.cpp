@@ -69,7 +69,7 @@ class Translator {
  private:
   void put(const std::string& name, StoredTensor tensor) {
     if (tensors_.emplace(name, std::move(tensor)).second) return;
-    throw Error(fmt::format("{}: two tensors mean {}", path_, quote(name)));
+    throw Error(fmt::format("{}: tensor {} is repeated under another name", path_, quote(name)));
   }
 
   void translate_one(const std::string& name, StoredTensor tensor) {
@@ -88,13 +88,13 @@ class Translator {
       split_experts(name, layer_tensor(layer->layer, "mlp."), *experts, tensor);
     } else if (name == "rope_freqs.weight" || (layer && layer->rest == "rope_freqs.weight")) {
       throw Error(
-          fmt::format("{}: holds {}, the frequencies of llama3's RoPE scaling, which is not supported", path_, name));
+          fmt::format("{}: has {}, the frequencies of llama3's RoPE scaling, which is not supported", path_, name));
     } else {
       put(name, std::move(tensor));  // check_tensors names it
     }
   }
 
-  // The architectures whose RoPE rotates adjacent pairs hold the halves layouts of v2 and Llama permuted.
+  // The architectures whose RoPE rotates adjacent pairs store v2's and Llama's halves layouts permuted.
   StoredTensor in_family_layout(const std::string& name, const StoredTensor& tensor) const {
     const Family family = *stated_.family;
     if (has_q_norm(family) || rope_layout(family) == RopeLayout::adjacent_pairs) return tensor;
@@ -127,14 +127,14 @@ class Translator {
     }
   }
 
-  // Before anything is taken apart: the count is the file's own.
+  // Checked before the stack is split, because the count comes from the file.
   void check_count(const std::string& name, std::size_t count, std::optional<std::size_t> stated) const {
     if (count != stated.value_or(0)) {
-      throw Error(fmt::format("{}: {} holds {} experts, but {} states {}", path_, name, count, stated_.source,
-                              stated.value_or(0)));
+      throw Error(fmt::format("{}: {} has {} experts, expected {} as {} states", path_, name, count, stated.value_or(0),
+                              stated_.source));
     }
     if (count > largest_tensor_count - std::min(tensors_.size(), largest_tensor_count)) {
-      throw Error(fmt::format("{}: {} holds {} experts; more than {} tensors in all are rejected", path_, name, count,
+      throw Error(fmt::format("{}: {} has {} experts, expected at most {} tensors in all", path_, name, count,
                               largest_tensor_count));
     }
   }

@@ -9,14 +9,14 @@
 
 namespace minimind {
 
-// The type codes of the format.
+// The type codes of GGUF's metadata values.
 enum class GgufType : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, string, array, u64, i64, f64 };
 
 // "u32", "string", ...
 std::string_view name_of(GgufType type);
 
-// One value of the metadata. Numbers are widened; `type` says what is, or will be, in the file. An array has the type
-// of its elements in `type` and holds them in one of the vectors; arrays of arrays are not read.
+// One value of the metadata. Numbers are widened; `type` is the type in the file. For an array, `type` is the type of
+// its elements, which are in one of the vectors. Arrays of arrays are not supported.
 struct GgufValue {
   using Data =
       std::variant<std::uint64_t, std::int64_t, double, bool, std::string, std::vector<std::uint64_t>,
@@ -27,13 +27,13 @@ struct GgufValue {
   bool is_array() const { return data.index() >= 5; }
 };
 
-// Keys in the order of the file; no key is repeated.
+// The metadata. Keys are in the order of the file and are not repeated.
 class GgufMetadata {
  public:
-  // std::nullopt if the key is absent.
+  // Returns the value of a key, null if it is absent.
   const GgufValue* find(std::string_view key) const;
   bool contains(std::string_view key) const { return find(key) != nullptr; }
-  // Replaces the value of a key that is there already.
+  // Sets a key; replaces the value of an existing key.
   void set(std::string key, GgufValue value);
   const std::vector<std::pair<std::string, GgufValue>>& entries() const { return entries_; }
 
@@ -49,11 +49,11 @@ class GgufMetadata {
   std::vector<std::pair<std::string, GgufValue>> entries_;
 };
 
-// A value for people to read: 768, 1e-06, true, "qwen3", [1, 2], "6400 strings". Long texts are cut, and say how long
-// they are.
+// Returns a readable form of a value: 768, 1e-06, true, "qwen3", [1, 2], "6400 strings". Long strings are truncated
+// with their length.
 std::string shown(const GgufValue& value);
 
-// A number of the metadata as it was meant: a float32 is the shortest decimal that gives it, 1e-06 and not
+// Returns the intended number: for a float32, the shortest decimal that rounds to it, 1e-06 instead of
 // 9.999999974752427e-07.
 double as_meant(double value, GgufType type);
 

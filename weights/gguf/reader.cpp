@@ -15,19 +15,19 @@
 namespace minimind {
 namespace {
 
-// Limits of our own, so that a file cannot make us take more memory and time than its weights are worth. The largest
-// vocabularies there are, of 256000 tokens, make some 16 MB of metadata; the largest models have some 2000 tensors.
+// Our own limits, so that a file cannot take more memory and time than its weights justify. The metadata of a
+// vocabulary of 256000 tokens takes some 16 MB; the largest models have some 2000 tensors.
 constexpr std::size_t largest_header = std::size_t{64} << 20;
 constexpr std::size_t most_keys = 4096;
 constexpr std::size_t most_tensors = 65536;
 
-// An empty name or string has its length; a key is not empty and has a type and a value of a byte or more; a tensor has
-// a name, the number of its dimensions, a type and an offset.
+// The smallest sizes. An empty name or string still has its length. A key is not empty and has a type and a value of at
+// least one byte. A tensor has a name, its number of dimensions, a type and an offset.
 constexpr std::size_t smallest_string = 8;
 constexpr std::size_t smallest_key_and_value = smallest_string + 1 + 4 + 1;
 constexpr std::size_t smallest_tensor = smallest_string + 1 + 4 + 4 + 8;
 
-constexpr std::string_view damaged = "the file is corrupt or truncated; copy or download it again";
+constexpr std::string_view corrupt = "the file is corrupt or truncated; copy or download it again";
 
 struct ListedTensor {
   std::string name;
@@ -37,16 +37,16 @@ struct ListedTensor {
   std::size_t size = 0;
 };
 
-// The length that `what` says it has, in units of at least `smallest` bytes: no more than the rest of the file holds.
+// Reads the length of `what`, in units of at least `smallest` bytes. It must fit into the rest of the file.
 std::size_t read_count(ByteReader& reader, std::size_t smallest, std::string_view what) {
   const auto count = reader.read<std::uint64_t>();
   if (count > reader.remaining() / smallest) {
-    reader.fail(fmt::format("{} has a length of {} at offset {}, and {} bytes are left; {}", what, count,
-                            reader.position() - sizeof count, reader.remaining(), damaged));
+    reader.fail(fmt::format("{} has a length of {} at offset {}, expected at most the {} bytes left; {}", what, count,
+                            reader.position() - sizeof count, reader.remaining(), corrupt));
   }
   if (reader.position() + count * smallest > largest_header) {
-    reader.fail(fmt::format("{} has a length of {}; metadata and tensor names are read up to {} bytes", what, count,
-                            largest_header));
+    reader.fail(fmt::format("{} has a length of {}, expected at most {} bytes of metadata and tensor names", what,
+                            count, largest_header));
   }
   return static_cast<std::size_t>(count);
 }
@@ -72,11 +72,11 @@ std::uint32_t read_version(ByteReader& reader) {
 
 bool read_boolean(ByteReader& reader, std::string_view what) {
   const auto byte = reader.read<std::uint8_t>();
-  if (byte > 1) reader.fail(fmt::format("{} is a bool of {}, expected 0 or 1; {}", what, byte, damaged));
+  if (byte > 1) reader.fail(fmt::format("{} is a bool of {}, expected 0 or 1; {}", what, byte, corrupt));
   return byte == 1;
 }
 
-// One value, or `count` of them.
+// Reads one value, or `count` values.
 template <typename Value, typename ReadOne>
 GgufValue::Data read_values(std::optional<std::size_t> count, ReadOne read_one) {
   if (!count) return Value(read_one());
@@ -114,7 +114,7 @@ GgufValue::Data read_data(ByteReader& reader, GgufType type, std::optional<std::
     case GgufType::array:
       break;
   }
-  reader.fail(fmt::format("{} is an array of arrays, which MiniMind models do not have; {}", what, damaged));
+  reader.fail(fmt::format("{} is an array of arrays, which MiniMind models do not have; {}", what, corrupt));
 }
 
 std::size_t smallest_size(GgufType type) {
@@ -139,7 +139,7 @@ std::size_t smallest_size(GgufType type) {
 GgufType read_type(ByteReader& reader, std::string_view what) {
   const auto code = reader.read<std::uint32_t>();
   if (code > static_cast<std::uint32_t>(GgufType::f64)) {
-    reader.fail(fmt::format("{} has a value of type {}, expected 0 to 12; {}", what, code, damaged));
+    reader.fail(fmt::format("{} has a value of type {}, expected 0 to 12; {}", what, code, corrupt));
   }
   return static_cast<GgufType>(code);
 }
@@ -148,9 +148,9 @@ GgufMetadata read_metadata(ByteReader& reader, std::size_t count) {
   GgufMetadata metadata;
   for (std::size_t i = 0; i < count; ++i) {
     std::string key = read_text(reader, fmt::format("key {} of {}", i + 1, count));
-    if (key.empty()) reader.fail(fmt::format("key {} of {} is empty; {}", i + 1, count, damaged));
+    if (key.empty()) reader.fail(fmt::format("key {} of {} is empty; {}", i + 1, count, corrupt));
     const std::string what = fmt::format("key {}", quote(key));
-    if (metadata.contains(key)) reader.fail(fmt::format("{} is repeated; {}", what, damaged));
+    if (metadata.contains(key)) reader.fail(fmt::format("{} is repeated; {}", what, corrupt));
     GgufValue value;
     value.type = read_type(reader, what);
     std::optional<std::size_t> elements;
@@ -169,16 +169,16 @@ std::size_t read_alignment(const GgufMetadata& metadata, const ByteReader& reade
   if (!value) return gguf_default_alignment;
   if (value->type != GgufType::u32 || value->is_array()) {
     reader.fail(fmt::format("key '{}' is {}{}, expected u32; {}", gguf_alignment_key,
-                            value->is_array() ? "an array of " : "", name_of(value->type), damaged));
+                            value->is_array() ? "an array of " : "", name_of(value->type), corrupt));
   }
   const auto alignment = std::get<std::uint64_t>(value->data);
   if (!std::has_single_bit(alignment)) {
-    reader.fail(fmt::format("key '{}' is {}, expected a power of two; {}", gguf_alignment_key, alignment, damaged));
+    reader.fail(fmt::format("key '{}' is {}, expected a power of two; {}", gguf_alignment_key, alignment, corrupt));
   }
   return static_cast<std::size_t>(alignment);
 }
 
-void refuse_split(const GgufMetadata& metadata, const ByteReader& reader) {
+void reject_split(const GgufMetadata& metadata, const ByteReader& reader) {
   const GgufValue* value = metadata.find("split.count");
   if (!value) return;
   const auto* natural = std::get_if<std::uint64_t>(&value->data);
@@ -195,13 +195,13 @@ std::vector<std::size_t> read_shape(ByteReader& reader, const std::string& what)
   const auto dimensions = reader.read<std::uint32_t>();
   if (dimensions > gguf_most_dimensions) {
     reader.fail(
-        fmt::format("{} has {} dimensions, expected at most {}; {}", what, dimensions, gguf_most_dimensions, damaged));
+        fmt::format("{} has {} dimensions, expected at most {}; {}", what, dimensions, gguf_most_dimensions, corrupt));
   }
   std::vector<std::size_t> shape(dimensions);
   for (std::size_t& size : shape) size = reader.read<std::uint64_t>();
   std::reverse(shape.begin(), shape.end());
   if (std::find(shape.begin(), shape.end(), 0u) != shape.end()) {
-    reader.fail(fmt::format("{} has the shape {}, expected no 0; {}", what, shape_text(shape), damaged));
+    reader.fail(fmt::format("{} has the shape {}, expected no 0; {}", what, shape_text(shape), corrupt));
   }
   return shape;
 }
@@ -211,7 +211,7 @@ ListedTensor read_listed_tensor(ByteReader& reader, std::size_t number, std::siz
   tensor.name = read_text(reader, fmt::format("tensor {} of {}", number, count));
   const std::string what = fmt::format("tensor {}", quote(tensor.name));
   if (!is_tensor_name(tensor.name)) {
-    reader.fail(fmt::format("{} is not a name for a tensor; {}", quote(tensor.name), damaged));
+    reader.fail(fmt::format("{} is not a name for a tensor; {}", quote(tensor.name), corrupt));
   }
   tensor.shape = read_shape(reader, what);
   const auto code = reader.read<std::uint32_t>();
@@ -225,19 +225,19 @@ ListedTensor read_listed_tensor(ByteReader& reader, std::size_t number, std::siz
   const std::size_t block = block_shape(*dtype).elements;
   if (block > 1 && (tensor.shape.empty() || tensor.shape.back() % block != 0)) {
     reader.fail(fmt::format("{} of type {} and shape {} has rows that are not a whole number of {}; {}", what,
-                            gguf_tensor_type_name(code), shape_text(tensor.shape), block, damaged));
+                            gguf_tensor_type_name(code), shape_text(tensor.shape), block, corrupt));
   }
   const auto size = byte_count(tensor.shape, *dtype);
   if (!size) {
-    reader.fail(fmt::format("{} of shape {} is larger than any memory; {}", what, shape_text(tensor.shape), damaged));
+    reader.fail(fmt::format("{} of shape {} is larger than any memory; {}", what, shape_text(tensor.shape), corrupt));
   }
   tensor.size = *size;
   return tensor;
 }
 
-// Tensors may be listed in any order, but as in ggml they fill the data one after the other, each padded to the
-// alignment: then a byte too many or too few anywhere in the file is found out. Only zeros may follow, any number of
-// them: some tools pad whole files.
+// Tensors may be listed in any order. As in ggml, they fill the data without gaps, each padded to the alignment, so
+// that any missing or extra byte in the file is an error. Any number of zeros may follow, because some tools pad whole
+// files.
 void check_coverage(const std::vector<ListedTensor>& tensors, std::span<const std::byte> data, std::size_t alignment,
                     const ByteReader& reader) {
   const std::size_t data_size = data.size();
@@ -250,26 +250,26 @@ void check_coverage(const std::vector<ListedTensor>& tensors, std::span<const st
     const std::string what = fmt::format("tensor {}", quote(tensor->name));
     if (tensor->offset % alignment != 0) {
       reader.fail(fmt::format("{} starts at byte {} of the data, expected a multiple of {}; {}", what, tensor->offset,
-                              alignment, damaged));
+                              alignment, corrupt));
     }
     if (tensor->offset != covered) {
       reader.fail(fmt::format("{} starts at byte {} of the data, expected {}: it {}; {}", what, tensor->offset, covered,
-                              tensor->offset < covered ? "overlaps another" : "leaves a hole", damaged));
+                              tensor->offset < covered ? "overlaps another" : "leaves a hole", corrupt));
     }
     if (covered > data_size || tensor->size > data_size - covered) {
       reader.fail(fmt::format("{} takes {} bytes from byte {} of the data on, which has {}; {}", what, tensor->size,
-                              covered, data_size, damaged));
+                              covered, data_size, corrupt));
     }
     covered = gguf_padded(covered + tensor->size, alignment);
   }
   const auto behind = data.subspan(std::min(covered, data.size()));
   if (std::any_of(behind.begin(), behind.end(), [](std::byte byte) { return byte != std::byte{0}; })) {
     reader.fail(fmt::format("{} bytes at the end of the file belong to no tensor and are not zeros, as padding is; {}",
-                            behind.size(), damaged));
+                            behind.size(), corrupt));
   }
 }
 
-// The tensors, which `reader` has just read the list of.
+// Reads the tensors, after `reader` has read their list.
 StoredTensors locate(std::vector<ListedTensor> listed, std::size_t alignment, const ByteReader& reader,
                      const std::shared_ptr<const MappedFile>& file) {
   const auto bytes = file->bytes();
@@ -285,15 +285,15 @@ StoredTensors locate(std::vector<ListedTensor> listed, std::size_t alignment, co
     stored.file = file->path();
     stored.mapping = file;
     if (tensors.contains(tensor.name)) {
-      reader.fail(fmt::format("two tensors are called {}; {}", quote(tensor.name), damaged));
+      reader.fail(fmt::format("tensor {} is repeated; {}", quote(tensor.name), corrupt));
     }
     tensors.emplace(std::move(tensor.name), std::move(stored));
   }
   return tensors;
 }
 
-void refuse_more_than(std::size_t most, std::size_t count, std::string_view what, const ByteReader& reader) {
-  if (count > most) reader.fail(fmt::format("{} {} are more than the {} that are read", count, what, most));
+void reject_more_than(std::size_t most, std::size_t count, std::string_view what, const ByteReader& reader) {
+  if (count > most) reader.fail(fmt::format("{} {} are present, expected at most {}", count, what, most));
 }
 
 }  // namespace
@@ -312,12 +312,12 @@ GgufFile read_gguf(std::shared_ptr<const MappedFile> file) {
   GgufFile result;
   result.version = read_version(reader);
   const std::size_t tensor_count = read_count(reader, smallest_tensor, "the list of tensors");
-  refuse_more_than(most_tensors, tensor_count, "tensors", reader);
+  reject_more_than(most_tensors, tensor_count, "tensors", reader);
   const std::size_t key_count = read_count(reader, smallest_key_and_value, "the metadata");
-  refuse_more_than(most_keys, key_count, "keys of metadata", reader);
+  reject_more_than(most_keys, key_count, "keys of metadata", reader);
 
   result.metadata = read_metadata(reader, key_count);
-  refuse_split(result.metadata, reader);
+  reject_split(result.metadata, reader);
   const std::size_t alignment = read_alignment(result.metadata, reader);
   std::vector<ListedTensor> listed;
   for (std::size_t i = 0; i < tensor_count; ++i) listed.push_back(read_listed_tensor(reader, i + 1, tensor_count));

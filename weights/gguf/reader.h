@@ -17,17 +17,17 @@ namespace minimind {
 struct GgufFile {
   std::uint32_t version = 3;
   GgufMetadata metadata;
-  StoredTensors tensors;  // under the names of the file, shapes outermost first as everywhere here
+  StoredTensors tensors;  // under the file's names, shapes outermost first
 };
 
-// Whether the file starts with GGUF's magic.
+// Returns true if the file starts with GGUF's magic.
 bool looks_like_gguf(std::span<const std::byte> bytes);
 
-// Reads versions 2 and 3, little-endian. Tensors stay in the mapped file. Throws Error, naming the file and the key or
-// tensor, for anything corrupt or out of bounds, and by name for big-endian files, other versions, tensor types that
-// are not in DType and parts of a split file. As in ggml, every byte of the data must belong to exactly one tensor or
-// to its padding. Limits of our own: 64 MB of metadata and names, 4096 keys, 65536 tensors. There may be no tensors at
-// all: llama.cpp ships vocabularies so.
+// Reads versions 2 and 3, little-endian. Tensors stay in the mapped file; there may be none, as in llama.cpp's
+// vocabulary files. As in ggml, every byte of the data must belong to exactly one tensor or to its padding.
+// Throws Error, naming the file and the key or tensor, for anything corrupt or out of bounds. Big-endian files, other
+// versions, tensor types that are not in DType and parts of a split file are rejected, naming them. Our own limits: 64
+// MB of metadata and names, 4096 keys, 65536 tensors.
 GgufFile read_gguf(std::shared_ptr<const MappedFile> file);
 
 }  // namespace minimind

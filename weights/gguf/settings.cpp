@@ -17,10 +17,10 @@
 namespace minimind {
 namespace {
 
-// As for config.json: wide enough for any model, small enough that products of a few sizes cannot overflow 64 bits.
+// As for config.json: enough for any model, and products of a few sizes cannot overflow 64 bits.
 constexpr std::uint64_t largest_size = std::uint64_t{1} << 24;
 
-// Looks values up under "<architecture>.", remembers which were looked at, and complains with the file and the key.
+// Looks up values under "<architecture>.", remembers the keys looked up, and reports errors with the file and the key.
 class Settings {
  public:
   Settings(const GgufMetadata& metadata, std::string source) : metadata_(metadata), source_(std::move(source)) {
@@ -37,7 +37,7 @@ class Settings {
     return metadata_.find(full_key);
   }
 
-  // A value per layer is as good as one for all when they are equal.
+  // A value per layer is accepted if all values are equal.
   std::optional<std::size_t> size(std::string_view name) {
     const GgufValue* value = find(key(name));
     if (!value) return std::nullopt;
@@ -59,8 +59,8 @@ class Settings {
     return as_meant(*stored, value->type);
   }
 
-  // A setting that is supported only with one of these values.
-  void refuse_unless(std::string_view name, std::initializer_list<double> neutral) {
+  // Requires a setting that is supported only with one of these values.
+  void reject_unless(std::string_view name, std::initializer_list<double> neutral) {
     const GgufValue* value = find(key(name));
     if (!value) return;
     const auto* real = std::get_if<double>(&value->data);
@@ -100,7 +100,7 @@ class Settings {
     return ids;
   }
 
-  // Settings of the architecture that were not read.
+  // Returns the architecture's settings that were not read.
   std::vector<std::string> unused() const {
     std::vector<std::string> keys;
     for (const auto& [name, value] : metadata_.entries()) {
@@ -147,7 +147,7 @@ void check_architecture(const Settings& settings) {
                   settings.source(), quote(settings.architecture())));
 }
 
-// qwen3 and qwen3moe have q_norm, llama and bailingmoe have not; ours is of any family.
+// qwen3 and qwen3moe have q_norm, llama and bailingmoe do not; our own architecture is of any family.
 bool fits(Family family, std::string_view architecture) {
   if (architecture == gguf_minimind) return true;
   return has_q_norm(family) == (architecture == gguf_qwen3 || architecture == gguf_qwen3moe);
@@ -171,19 +171,19 @@ Family family_of(Settings& settings) {
                   settings.source(), settings.architecture(), key));
 }
 
-// What llama.cpp's architectures can do beyond MiniMind's models is rejected if it is switched on.
-void refuse_unsupported(Settings& settings) {
+// Rejects llama.cpp's features beyond MiniMind's models if they are switched on.
+void reject_unsupported(Settings& settings) {
   for (const char* name :
        {"attention.sliding_window", "leading_dense_block_count", "expert_group_count",
         "rope.scaling.yarn_log_multiplier", "rope.scaling.alpha", "attention.scale", "attention.clamp_kqv",
         "attention.max_alibi_bias", "attn_logit_softcapping", "final_logit_softcapping"}) {
-    settings.refuse_unless(name, {0});
+    settings.reject_unless(name, {0});
   }
   for (const char* name : {"expert_weights_scale", "logit_scale", "residual_scale", "embedding_scale"}) {
-    settings.refuse_unless(name, {0, 1});
+    settings.reject_unless(name, {0, 1});
   }
   constexpr double softmax = 1;
-  settings.refuse_unless("expert_gating_func", {softmax});
+  settings.reject_unless("expert_gating_func", {softmax});
   if (!settings.boolean("attention.causal").value_or(true)) {
     settings.fail(settings.key("attention.causal"), *settings.find(settings.key("attention.causal")), "true");
   }
@@ -206,7 +206,7 @@ void read_hyper_parameter(Settings& settings, const HyperParameter& parameter, S
   }
 }
 
-// All except those of experts, with llama.cpp's values for what is missing.
+// All except those of experts, with llama.cpp's values for missing keys.
 void read_dense_parameters(Settings& settings, StatedConfig& stated) {
   for (const char* name : {"embedding_length", "block_count", "attention.head_count", "context_length"}) {
     required_size(settings, name);
@@ -250,7 +250,7 @@ RopeScaling read_yarn(Settings& settings, double factor) {
   return yarn;
 }
 
-// As llama.cpp reads it: a factor without a type means linear scaling, and there is an old name for one.
+// As in llama.cpp: a factor without a type means linear scaling, and one key is an old name.
 void read_rope(Settings& settings, StatedConfig& stated) {
   const std::string type = settings.text(settings.key("rope.scaling.type")).value_or("linear");
   const auto old_factor = settings.positive("rope.scale_linear");
@@ -260,7 +260,7 @@ void read_rope(Settings& settings, StatedConfig& stated) {
     stated.rope_scaling = read_yarn(settings, factor);
     return;
   }
-  settings.refuse_unless("rope.scaling.attn_factor", {1});
+  settings.reject_unless("rope.scaling.attn_factor", {1});
   if (type == "linear" && factor != 1) {
     stated.rope_scaling = RopeScaling{};
     stated.rope_scaling->kind = RopeScaling::Kind::linear;
@@ -271,8 +271,8 @@ void read_rope(Settings& settings, StatedConfig& stated) {
   }
 }
 
-// Whether the weights of the chosen experts are divided by their sum. llama.cpp fixes that for llama (Mixtral) and
-// qwen3moe as true, for a single one, too; a file that says otherwise means what llama.cpp does not compute.
+// Whether the weights of the chosen experts are divided by their sum. llama.cpp fixes this to true for llama (Mixtral)
+// and qwen3moe, also with one expert. A file that states otherwise describes a computation that llama.cpp does not do.
 bool divides_by_sum(Settings& settings) {
   const std::string& architecture = settings.architecture();
   const bool open = architecture == gguf_bailingmoe || architecture == gguf_minimind;
@@ -287,7 +287,7 @@ bool divides_by_sum(Settings& settings) {
 void read_experts(Settings& settings, StatedConfig& stated) {
   const std::string& architecture = settings.architecture();
   if (architecture != gguf_bailingmoe && architecture != gguf_minimind) {
-    settings.refuse_unless("expert_shared_count", {0});
+    settings.reject_unless("expert_shared_count", {0});
   }
   if (settings.size("expert_count").value_or(0) == 0) return;
   required_size(settings, "expert_used_count");
@@ -312,7 +312,7 @@ StatedConfig gguf_settings(const GgufMetadata& metadata, const std::string& sour
   StatedConfig stated;
   stated.source = fmt::format("the metadata of {}", source);
   stated.family = family_of(settings);
-  refuse_unsupported(settings);
+  reject_unsupported(settings);
   read_dense_parameters(settings, stated);
   read_rope(settings, stated);
   read_experts(settings, stated);

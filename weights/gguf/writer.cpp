@@ -33,13 +33,13 @@ void append_code(std::string& out, GgufType type) {
   append(out, static_cast<std::uint32_t>(type));
 }
 
-// A value, or every element of an array, widened in memory to `Wide`, as a `Stored`.
+// Writes a value, or every element of an array, which memory widens to `Wide`, as a `Stored`.
 template <typename Stored, typename Wide>
 void append_numbers(std::string& out, const GgufValue& value, std::string_view key) {
   const auto append_one = [&](Wide number) {
     const auto stored = static_cast<Stored>(number);
     if (std::is_integral_v<Stored> && static_cast<Wide>(stored) != number) {
-      throw Error(fmt::format("GGUF key {}: {} is no {}", quote(key), number, name_of(value.type)));
+      throw Error(fmt::format("GGUF key {}: {} is not a {}", quote(key), number, name_of(value.type)));
     }
     append(out, stored);
   };
@@ -103,23 +103,23 @@ void append_metadata(std::string& out, const GgufMetadata& metadata) {
   }
 }
 
-[[noreturn]] void refuse(const OutputTensor& tensor, std::string_view reason) {
+[[noreturn]] void reject(const OutputTensor& tensor, std::string_view reason) {
   throw Error(fmt::format("tensor {} cannot be written as GGUF: {}", quote(tensor.name), reason));
 }
 
-// The code of its type. Throws Error for what llama.cpp would not read.
+// Returns the code of the tensor's type. Throws Error for tensors that llama.cpp rejects.
 std::uint32_t check_tensor(const OutputTensor& tensor) {
   if (tensor.name.empty() || tensor.name.size() > gguf_longest_name) {
-    refuse(tensor, fmt::format("its name has {} bytes, expected 1 to {}", tensor.name.size(), gguf_longest_name));
+    reject(tensor, fmt::format("its name has {} bytes, expected 1 to {}", tensor.name.size(), gguf_longest_name));
   }
   if (tensor.shape.size() > gguf_most_dimensions || element_count(tensor.shape) == 0) {
-    refuse(tensor, fmt::format("its shape is {}, expected at most {} dimensions and none of 0",
+    reject(tensor, fmt::format("its shape is {}, expected at most {} dimensions and none of 0",
                                shape_text(tensor.shape), gguf_most_dimensions));
   }
   const auto code = gguf_code_of(tensor.dtype);
-  if (!code) refuse(tensor, fmt::format("there is no type for {}", name_of(tensor.dtype)));
+  if (!code) reject(tensor, fmt::format("there is no type for {}", name_of(tensor.dtype)));
   if (!byte_count(tensor.shape, tensor.dtype)) {
-    refuse(tensor, fmt::format("its shape is {}, and {} requires rows of a multiple of {}", shape_text(tensor.shape),
+    reject(tensor, fmt::format("its shape is {}, and {} requires rows of a multiple of {}", shape_text(tensor.shape),
                                name_of(tensor.dtype), block_shape(tensor.dtype).elements));
   }
   return *code;
@@ -130,7 +130,7 @@ void append_tensors(std::string& out, const std::vector<OutputTensor>& tensors) 
   std::size_t offset = 0;
   for (const OutputTensor& tensor : tensors) {
     const std::uint32_t code = check_tensor(tensor);
-    if (!names.insert(tensor.name).second) refuse(tensor, "there are two of this name");
+    if (!names.insert(tensor.name).second) reject(tensor, "its name is repeated");
     append_text(out, tensor.name);
     append(out, static_cast<std::uint32_t>(tensor.shape.size()));
     for (std::size_t i = tensor.shape.size(); i > 0; --i) append(out, std::uint64_t{tensor.shape[i - 1]});

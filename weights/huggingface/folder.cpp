@@ -68,20 +68,22 @@ StoredTensors read_shards(const fs::path& folder, const std::string& index_name,
     for (auto& [name, tensor] : read_weights_file((folder / shard).string())) {
       const auto listed = shard_of.find(name);
       if (listed == shard_of.end() || listed->second != shard) {
-        throw Error(fmt::format("{}: tensor {} is in {} but not listed there", index_path, quote(name), shard));
+        throw Error(
+            fmt::format("{}: tensor {} is in {}, expected it in the index too", index_path, quote(name), shard));
       }
       all.emplace(name, std::move(tensor));
     }
   }
   for (const auto& [tensor, shard] : shard_of) {
     if (!all.contains(tensor)) {
-      throw Error(fmt::format("{}: tensor {} is listed for {} but not in it", index_path, quote(tensor), shard));
+      throw Error(
+          fmt::format("{}: tensor {} is missing in {}, expected it as listed", index_path, quote(tensor), shard));
     }
   }
   return all;
 }
 
-// What to point at instead, when the user names MiniMind's out/ folder.
+// The advice if the user names MiniMind's out/ folder.
 std::string checkpoints_in(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code ignored;

@@ -10,21 +10,21 @@
 namespace minimind {
 
 // A Hugging Face folder: config.json with model.safetensors or pytorch_model.bin, whole or in shards listed by an
-// index. If both kinds are present, safetensors are read, as transformers does.
+// index. If both kinds exist, the safetensors are read, as in transformers.
 struct HfFolder {
   StoredTensors tensors;
   std::string format;  // "safetensors" or "torch.save", with the number of shards
 };
 
-// Whether it has weights under one of these names.
+// Returns true if the folder has weights under one of these names.
 bool is_hf_folder(const std::string& folder);
 
-// Throws Error if the folder has no weights (naming the .pth files in it), when a shard is missing or is not a
-// plain file name, and when shards and index disagree about a tensor.
+// Throws Error if the folder has no weights (naming its .pth files), if a shard is missing or is not a plain file name,
+// and if shards and index disagree about a tensor.
 HfFolder read_hf_folder(const std::string& folder);
 
-// config.json in `folder`, with the eos_token_id of generation_config.json added; std::nullopt if there is none.
-// Throws Error as parse_config_json does.
+// Returns config.json of `folder`, with the eos_token_id of generation_config.json added; std::nullopt if there is
+// none. Throws Error as parse_config_json does.
 std::optional<StatedConfig> read_folder_config(const std::string& folder);
 
 }  // namespace minimind

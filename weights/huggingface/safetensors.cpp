@@ -43,8 +43,8 @@ struct Offsets {
   throw Error(fmt::format("{}: {}", where, reason));
 }
 
-// Parsing itself does not recurse, but what is nested too deep or named twice is rejected while it is read: a parsed
-// object has forgotten the first of two equal keys.
+// The parser does not recurse. Nesting that is too deep and repeated names are rejected during parsing, because a
+// parsed object keeps only the last of two equal keys.
 Json parse_header(std::string_view text, const std::string& path) {
   std::vector<std::set<std::string>> keys(deepest_nesting + 2);
   const auto check = [&](int depth, Json::parse_event_t event, Json& value) {
@@ -55,7 +55,7 @@ Json parse_header(std::string_view text, const std::string& path) {
     if (event == Json::parse_event_t::key) {
       const auto& name = value.get_ref<const std::string&>();
       if (!keys[static_cast<std::size_t>(depth)].insert(name).second) {
-        fail(path, fmt::format("the header has two entries called {}", quote(name)));
+        fail(path, fmt::format("the header's entry {} is repeated", quote(name)));
       }
     }
     return true;
@@ -107,7 +107,7 @@ void check_metadata(const Json& metadata, const std::string& path) {
   if (!all_text) fail(path, "__metadata__ is not a map from strings to strings; the file is corrupt");
 }
 
-// The format requires every byte of the data to belong to exactly one tensor, so that a file cannot hide anything.
+// Every byte of the data must belong to exactly one tensor, so that a file cannot hide anything.
 void check_coverage(const StoredTensors& tensors, std::span<const std::byte> data, const std::string& path) {
   std::vector<Offsets> parts;
   for (const auto& [name, tensor] : tensors) {
@@ -146,7 +146,7 @@ const char* dtype_name(const OutputTensor& tensor) {
   }
 }
 
-// Wide numbers first, so that each tensor is aligned to its own.
+// Wider types first, so that each tensor is aligned to its type.
 std::vector<const OutputTensor*> in_file_order(const std::vector<OutputTensor>& tensors) {
   std::vector<const OutputTensor*> order;
   for (const OutputTensor& tensor : tensors) order.push_back(&tensor);

@@ -15,9 +15,8 @@
 
 namespace minimind {
 
-// A cursor over bytes that came from a file. Every read is checked against the end: what does not fit throws Error,
-// whose message starts with `where`, the file and the part of it that is being read. Numbers are little-endian, as
-// every machine we build for is.
+// A cursor over the bytes of a file. Every read is checked against the end: a read past the end throws Error. Messages
+// start with `where`, the file and the part of it. Numbers are little-endian.
 class ByteReader {
  public:
   ByteReader(std::span<const std::byte> bytes, std::string where) : bytes_(bytes), where_(std::move(where)) {}
@@ -27,8 +26,8 @@ class ByteReader {
 
   std::span<const std::byte> take(std::uint64_t count) {
     if (count > remaining()) {
-      fail(fmt::format("{} bytes are expected at offset {}, and {} are left; the file is corrupt or truncated", count,
-                       position_, remaining()));
+      fail(fmt::format("{} bytes are left at offset {}, expected {}; the file is corrupt or truncated", remaining(),
+                       position_, count));
     }
     const auto part = bytes_.subspan(position_, static_cast<std::size_t>(count));
     position_ += part.size();
@@ -40,7 +39,7 @@ class ByteReader {
     return {reinterpret_cast<const char*>(part.data()), part.size()};
   }
 
-  // The text before the next line feed, which is consumed too.
+  // Reads the text before the next line feed; consumes the line feed too.
   std::string_view take_line() {
     const std::string_view rest(reinterpret_cast<const char*>(bytes_.data()) + position_, remaining());
     const std::size_t end = rest.find('\n');

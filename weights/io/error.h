@@ -5,10 +5,10 @@
 
 namespace minimind {
 
-// What the caller can set to make the work succeed. Messages describe it in words; tools add the names of its options.
+// Settings of the caller that can make the work succeed. Messages describe them in words; tools/ adds the option names.
 enum class Setting { none, config, heads, experts_per_token, rope_scaling, context_size, kv_type, tokenizer };
 
-// The work failed because of its input: a corrupt file, a missing tensor, a value out of range. The message is one line
+// A failure because of the input: a corrupt file, a missing tensor, a value out of range. The message is one line:
 // "file: item is FOUND, expected WANTED; fix". Exit status 1.
 class Error : public std::runtime_error {
  public:
@@ -21,7 +21,7 @@ class Error : public std::runtime_error {
   Setting setting_;
 };
 
-// A usage error: an option that is unknown, out of range or in conflict with another. Exit status 2.
+// A usage error: an unknown, conflicting or out-of-range option. Exit status 2.
 class UsageError : public Error {
  public:
   using Error::Error;

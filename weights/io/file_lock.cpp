@@ -40,7 +40,7 @@ bool is_file_at(int descriptor, const std::string& path) {
          open.st_ino == named.st_ino;
 }
 
-// As the user typed it, shortened; empty if the system does not say.
+// As the user typed it, shortened; empty if the system does not provide it.
 std::string command_of(const std::string& process) {
   constexpr std::size_t longest = 80;
   std::ifstream file("/proc/" + process + "/cmdline", std::ios::binary);
@@ -50,7 +50,7 @@ std::string command_of(const std::string& process) {
   return command.size() > longest ? command.substr(0, longest) + "..." : command;
 }
 
-// Who says in the lock to have it: the first word is a process, the second its machine.
+// Returns the holder that the lock file names: the first word is a process, the second its machine.
 std::string holder_in(const std::string& lock_path) {
   std::ifstream file(lock_path);
   std::string process, host;
@@ -81,7 +81,7 @@ FileLock::~FileLock() {
   ::close(descriptor_);
 }
 
-// False when who had the lock took its file away meanwhile.
+// Returns false if the holder removed the lock file meanwhile.
 bool FileLock::take() {
   descriptor_ = ::open(lock_path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (descriptor_ < 0 && errno == EINTR) return false;

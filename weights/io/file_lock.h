@@ -4,13 +4,13 @@
 
 namespace minimind {
 
-// Keeps other processes, also those on other machines that share the disk, from working on a file as long as this
-// lives. The file need not exist and may be replaced meanwhile: what is locked is ".NAME.lock" next to it, which goes
-// with the lock. The lock of a process that is killed goes with the process; then ".NAME.lock" stays for the next one.
+// A lock on a file against other processes, also on other machines that share the disk, for the lifetime of the object.
+// The file need not exist and may be replaced meanwhile. The locked file is ".NAME.lock" next to it, which is removed
+// with the lock. If the process is killed, its lock ends and ".NAME.lock" remains for the next process.
 class FileLock {
  public:
-  // Throws Error, naming the process that has the lock, or why there is none to be had: the folder is not there or
-  // read-only, or its file system has no locks.
+  // Throws Error, naming the process that holds the lock. Throws Error, too, if locking is impossible: the folder does
+  // not exist or is read-only, or its file system has no locks.
   explicit FileLock(std::string path);
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;

@@ -4,8 +4,8 @@
 
 namespace minimind {
 
-// While it lives, no signal comes to the thread that made it, nor ever to the threads that this thread starts
-// meanwhile, so that a signal for the program always finds the thread that waits for it.
+// A block on signals: during its lifetime, the creating thread receives none. Threads started meanwhile never receive
+// any, so that a signal for the program always reaches the thread that waits for it.
 class HeldSignals {
  public:
   HeldSignals() {
@@ -17,7 +17,7 @@ class HeldSignals {
   HeldSignals& operator=(const HeldSignals&) = delete;
   ~HeldSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
-  // The signals that were held before.
+  // The previous signal mask.
   const sigset_t& before() const { return before_; }
 
  private:

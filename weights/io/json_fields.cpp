@@ -24,12 +24,13 @@ constexpr int max_depth = 16;
 Json parse_json_object(std::string_view text, const std::string& source) {
   // The parser does not recurse, but printing, comparing and copying its values does.
   const auto limit_depth = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > max_depth) throw Error(fmt::format("{}: is nested deeper than {} levels", source, max_depth));
+    if (depth > max_depth)
+      throw Error(fmt::format("{}: is nested too deeply, expected at most {} levels", source, max_depth));
     return true;
   };
   try {
     Json json = Json::parse(text, limit_depth);
-    if (!json.is_object()) throw Error(fmt::format("{}: holds {}, expected a JSON object", source, describe(json)));
+    if (!json.is_object()) throw Error(fmt::format("{}: is {}, expected a JSON object", source, describe(json)));
     return json;
   } catch (const Json::parse_error& error) {
     throw Error(fmt::format("{}: is not valid JSON at byte {} of {}, expected a JSON object; mend it or copy it again",
@@ -43,7 +44,7 @@ Json read_json_object(const std::string& path) {
   const auto file = open_input(path);
   const std::span<const std::byte> bytes = file->bytes();
   if (bytes.size() > max_file_size) {
-    throw Error(fmt::format("{}: holds {} bytes; at most {} are read", path, bytes.size(), max_file_size));
+    throw Error(fmt::format("{}: is {} bytes long, expected at most {}", path, bytes.size(), max_file_size));
   }
   return parse_json_object({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
 }
@@ -91,7 +92,7 @@ std::vector<std::size_t> JsonFields::sizes(std::string_view key) const {
   return sizes;
 }
 
-// The first of `names` that is present and not null, or an empty name.
+// Returns the first of `names` that is present and not null, or an empty name.
 std::string_view JsonFields::find(Names names) const {
   std::string_view found;
   for (const std::string_view name : names) {

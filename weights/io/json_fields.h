@@ -11,23 +11,23 @@
 
 namespace minimind {
 
-// The JSON object that `text` holds. Throws Error, starting with `source`, if it is not JSON, is nested over 16 levels
-// deep or holds another value.
+// Returns the JSON object in `text`. Throws Error, starting with `source`, if `text` is not JSON, is nested over 16
+// levels deep or is another value.
 nlohmann::json parse_json_object(std::string_view text, const std::string& source);
 
-// The JSON object in a file. Throws Error, too, if the file cannot be read or is over 64 MiB.
+// Returns the JSON object in a file. Throws Error, too, if the file cannot be read or is over 64 MiB.
 nlohmann::json read_json_object(const std::string& path);
 
-// A JSON object from a file, read field by field. Throws Error for a field that is not as expected:
-// "file: object.field is FOUND, expected WANTED".
+// A JSON object from a file, read field by field. Throws Error for an unexpected field: "file: object.field is FOUND,
+// expected WANTED".
 class JsonFields {
  public:
   using Names = std::initializer_list<std::string_view>;
 
-  // `name` is the object's own field name, empty for the whole file. `object` must outlive this.
+  // `name` is the object's own field name, empty for the whole file. `object` must outlive the reader.
   JsonFields(const nlohmann::json& object, std::string path, std::string name);
 
-  // The field, or null if it is missing.
+  // Returns the field, or null if it is missing.
   const nlohmann::json& get(std::string_view key) const;
 
   // Required fields of one type. A missing flag is `if_absent`, if given.
@@ -36,7 +36,7 @@ class JsonFields {
   std::string text(std::string_view key) const;
   std::vector<std::size_t> sizes(std::string_view key) const;
 
-  // Optional fields: std::nullopt if all of `names` are missing or null. Names that are all present must agree.
+  // Optional fields: std::nullopt if all of `names` are missing or null. Several present names must agree.
   std::optional<std::size_t> optional_size(Names names, std::size_t largest) const;
   std::optional<double> optional_positive(Names names) const;
   std::optional<bool> optional_flag(Names names) const;
@@ -46,10 +46,10 @@ class JsonFields {
   // Throws Error if the object has a field that is not in `known`.
   void allow_only(Names known) const;
 
-  // The fields that neither get nor any other function was called for.
+  // Returns the fields that no call of get or of another function has read.
   std::vector<std::string> unused() const;
 
-  // Throws the Error about a field.
+  // Throws Error about a field.
   [[noreturn]] void fail(std::string_view key, std::string_view wanted) const;
 
   std::string name_of(std::string_view key) const;
@@ -63,7 +63,7 @@ class JsonFields {
   mutable std::set<std::string, std::less<>> used_;
 };
 
-// A value for an error message: a scalar or a short container as JSON, a longer container by its kind.
+// Returns a value for an error message: a scalar or a short container as JSON, a longer container by its kind.
 std::string describe(const nlohmann::json& value);
 
 }  // namespace minimind

@@ -7,10 +7,10 @@
 
 namespace minimind {
 
-// A whole file mapped read-only. The bytes stay valid, at the same address, for the life of the object.
+// A whole file mapped read-only. The bytes stay valid, at the same address, for the lifetime of the object.
 class MappedFile {
  public:
-  // Throws Error if the file is missing, not a regular file, empty or cannot be mapped. For a file that a user names,
+  // Throws Error if the file is missing, not a regular file, empty or cannot be mapped. For a file that the user names,
   // see open_input in mistaken_file.h.
   static std::shared_ptr<const MappedFile> open(const std::string& path);
 
@@ -21,8 +21,8 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
 
-  // Informs the kernel that `part` of this file has been used for the last time, so that a loaded model is not resident
-  // twice. Only whole pages inside it are given back; reading them again is slow, never wrong.
+  // Tells the kernel that `part` of the file is no longer needed, so that a loaded model is not resident twice. Only
+  // whole pages are released; reading them again is slow, but correct.
   void release(std::span<const std::byte> part) const noexcept;
 
  private:

@@ -26,7 +26,7 @@ bool is_name_part(std::string_view text) {
          });
 }
 
-// OWNER/NAME, unless it is the path of a file, or OWNER is a folder here.
+// OWNER/NAME, unless it is the path of a file, or OWNER is a folder in the current folder.
 bool is_hub_name(const std::string& path) {
   const std::size_t slash = path.find('/');
   if (slash == std::string::npos || !is_name_part(path.substr(0, slash)) || !is_name_part(path.substr(slash + 1))) {
@@ -58,7 +58,7 @@ std::string advice_on(const std::string& path) {
   return is_hub_name(path) ? advice_on_download(path) : "";
 }
 
-// The text that follows `key` in its line.
+// Returns the text after `key` in its line.
 std::string_view line_of(std::string_view text, std::string_view key) {
   const std::size_t at = text.find(key);
   if (at == std::string_view::npos) return "";
@@ -81,7 +81,7 @@ bool is_web_page(std::string_view content) {
   return false;
 }
 
-// The name of the format. The length that safetensors starts with may look like gzip, but then '{' follows it.
+// Returns the name of the format. The length at the start of safetensors may look like gzip, but '{' follows it.
 std::string_view archive_format(std::string_view content) {
   using namespace std::string_view_literals;
   if (content.starts_with("\x1f\x8b\x08"sv) && !(content.size() > 8 && content[8] == '{')) return "gzip";
@@ -104,7 +104,7 @@ void check_path(const std::string& path) {
   }
   std::error_code failed;
   const fs::file_status status = fs::status(path, failed);
-  if (status.type() != fs::file_type::not_found) return;  // what cannot be looked at is opened, which reports why
+  if (status.type() != fs::file_type::not_found) return;  // if its status is unavailable, opening it reports why
   const std::string reason = fs::is_symlink(fs::symlink_status(path, failed))
                                  ? "it is a link to a file that does not exist"
                                  : std::strerror(ENOENT);
@@ -130,7 +130,7 @@ void check_not_mistaken(std::string_view content, const std::string& path) {
     const std::string_view size = line_of(content.substr(0, 1024), "\nsize ");
     const bool known = !size.empty() && size.find_first_not_of("0123456789") == std::string_view::npos;
     throw Error(
-        fmt::format("{}: is a Git LFS pointer of {} bytes, expected the file{} it stands for; run git lfs pull in "
+        fmt::format("{}: is a Git LFS pointer of {} bytes, expected the file{} itself; run git lfs pull in "
                     "its folder, or download the file itself",
                     path, content.size(), known ? fmt::format(" of {} bytes", size) : ""));
   }
@@ -141,8 +141,8 @@ void check_not_mistaken(std::string_view content, const std::string& path) {
         path, content.size()));
   }
   if (const std::string_view format = archive_format(content); !format.empty()) {
-    throw Error(fmt::format("{}: is an archive ({}), expected the file itself; unpack it and name what was in it", path,
-                            format));
+    throw Error(
+        fmt::format("{}: is an archive ({}), expected the file itself; unpack it and name its content", path, format));
   }
 }
 

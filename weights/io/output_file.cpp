@@ -27,7 +27,7 @@ void check_target(const std::string& path) {
   std::error_code failed;
   const fs::file_status status = fs::status(path, failed);
   if (fs::is_directory(status)) {
-    throw Error(fmt::format("{}: is a folder, where a file is to be written", path));
+    throw Error(fmt::format("{}: is a folder, expected a file to write", path));
   }
   if (fs::exists(status) && !fs::is_regular_file(status)) {
     throw Error(fmt::format("{}: is not a regular file, so it cannot be replaced; name another", path));
@@ -50,7 +50,7 @@ OutputFile::OutputFile(std::string path, Watch watch) : path_(std::move(path)), 
   while (!open_part()) continue;
 }
 
-// False when the name is taken, or another process took the file away before it was locked.
+// Returns false if the name is taken, or if another process removed the file before it was locked.
 bool OutputFile::open_part() {
   temporary_path_ = part_path(final_path_);
   descriptor_ = ::open(temporary_path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -126,7 +126,7 @@ void OutputFile::commit() {
   if (!finished_) finish();
   if (std::rename(temporary_path_.c_str(), final_path_.c_str()) != 0) fail(errno);
   temporary_path_.clear();
-  // Not before it has its name: until then it is locked. What closing could report, fsync has.
+  // Closed after renaming, because the descriptor holds the lock. fsync has already reported any error of closing.
   ::close(std::exchange(descriptor_, -1));
 }
 

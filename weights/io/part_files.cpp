@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Names may have 255 bytes.
+// File names may have 255 bytes.
 std::string part_prefix(const fs::path& path) {
   return fmt::format(".{}.", path.filename().string().substr(0, 200));
 }
@@ -33,7 +33,7 @@ fs::path folder_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
-// Takes a number off the start of the text.
+// Removes a number from the start of the text.
 std::optional<long> take_number(std::string_view& text) {
   long number = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -42,7 +42,7 @@ std::optional<long> take_number(std::string_view& text) {
   return number;
 }
 
-// The process that a name of exactly the form PREFIX PID-N.part says.
+// Returns the process in a name of exactly the form PREFIX PID-N.part.
 std::optional<pid_t> process_of(std::string_view name, std::string_view prefix) {
   if (!name.starts_with(prefix)) return std::nullopt;
   name.remove_prefix(prefix.size());
@@ -53,8 +53,8 @@ std::optional<pid_t> process_of(std::string_view name, std::string_view prefix) 
   return take_number(name) && name == ".part" ? std::optional(static_cast<pid_t>(*process)) : std::nullopt;
 }
 
-// In seconds of the wall clock; std::nullopt if the system does not say. man 5 proc: field 22 of /proc/PID/stat, in
-// ticks since the machine was booted; the name in field 2 may have spaces and brackets.
+// Returns the start of a process in seconds of the wall clock; std::nullopt if unavailable. man 5 proc: field 22 of
+// /proc/PID/stat, in ticks since boot. The name in field 2 may have spaces and brackets.
 std::optional<double> start_of(pid_t process) {
   std::ifstream file(fmt::format("/proc/{}/stat", process));
   const std::string line{std::istreambuf_iterator<char>(file), {}};
@@ -71,7 +71,7 @@ std::optional<double> start_of(pid_t process) {
          static_cast<double>(*ticks) / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
-// Whether this process, and no later one of the same number, may have written at that time.
+// Returns true if this process may have written at that time, false if it started later under a reused number.
 bool ran_at(pid_t process, std::time_t time) {
   if (::kill(process, 0) != 0 && errno == ESRCH) return false;
   constexpr double clocks_differ = 2;

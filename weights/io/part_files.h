@@ -4,19 +4,19 @@
 
 namespace minimind {
 
-// Files under temporary names, ".NAME.PID-N.part" next to the file NAME that they become, so that renaming never
-// copies. Who writes one keeps it locked, see lock_part().
+// Files under temporary names, ".NAME.PID-N.part" next to their final name NAME, so that renaming never copies. The
+// writer of a part keeps it locked, see lock_part().
 
-// Another such name for the file at `path` each time, of this process.
+// Returns a new temporary name of this process for the file at `path`.
 std::string part_path(const std::string& path);
 
-// Locks a part that was just opened, until it is closed: from then on remove_stale_parts() of other processes and
-// machines leaves it alone. False when it has already been removed, or is about to be.
+// Locks a newly opened part until it is closed, so that remove_stale_parts() of other processes and machines keeps it.
+// Returns false if it has already been removed, or is about to be.
 bool lock_part(int descriptor);
 
-// Removes the parts of the file at `path` that killed processes left over. A part stays if it is locked or not this
-// user's, if its file system has no locks, or if the process that it names runs on this machine and did so when the
-// part was last written. What cannot be removed stays without a word.
+// Removes the parts of the file at `path` that killed processes left. Keeps a part that is locked, belongs to another
+// user, or is on a file system without locks. Also keeps a part if its process runs on this machine and ran when the
+// part was last written. Ignores parts that cannot be removed.
 void remove_stale_parts(const std::string& path);
 
 }  // namespace minimind

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t longest_quote = 200;
 constexpr std::size_t longest_tensor_name = 1000;
 
-// The bytes of the visible character that `text` starts with; 0 when it starts with anything else.
+// Returns the number of bytes of the visible character at the start of `text`; 0 if there is none.
 std::size_t visible_character_size(std::string_view text) {
   utf8proc_int32_t code_point = 0;
   const auto size = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),

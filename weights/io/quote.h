@@ -5,12 +5,12 @@
 
 namespace minimind {
 
-// `name`, which came from a file, made safe for a one-line message: in single quotes, cut after 200 bytes, with
-// control characters, invisible ones and bytes that are not UTF-8 written as escapes.
+// Returns a name from a file, safe for a one-line message. It is in single quotes and truncated after 200 bytes.
+// Control characters, invisible characters and bytes that are not UTF-8 are escaped.
 std::string quote(std::string_view name);
 
-// Whether a tensor may be called so: 1 to 1000 bytes of UTF-8 without control or invisible characters. The limit is
-// ours: neither PyTorch nor safetensors has one, and the longest name MiniMind writes is below 100.
+// Returns true if `name` is a valid tensor name: 1 to 1000 bytes of UTF-8 without control or invisible characters. The
+// limit is our own: PyTorch and safetensors have none, and MiniMind's longest name is below 100 bytes.
 bool is_tensor_name(std::string_view name);
 
 }  // namespace minimind

@@ -10,17 +10,16 @@ struct evp_md_ctx_st;
 
 namespace minimind {
 
-// OpenSSL's SHA-256, which uses the instructions that most processors have for it. Throws Error if OpenSSL rejects
-// to compute it.
+// OpenSSL's SHA-256, which uses the SHA instructions of most processors. Throws Error if OpenSSL does not provide it.
 class Sha256 {
  public:
   Sha256();
 
   void update(std::span<const std::byte> bytes);
 
-  // Of all that was given; nothing can be added afterwards.
+  // Returns the hash of all bytes added; nothing can be added afterwards.
   std::array<std::byte, 32> digest();
-  // The same as 64 hexadecimal digits.
+  // Returns the hash as 64 hexadecimal digits.
   std::string hex_digest();
 
  private:

@@ -11,7 +11,7 @@
 namespace minimind {
 namespace {
 
-// How many letters must be inserted, deleted, replaced or swapped with their neighbour to make `to` of `from`.
+// Returns the number of letters to insert, delete, replace or swap with their neighbour to make `to` of `from`.
 std::size_t edit_distance(std::string_view from, std::string_view to) {
   const std::size_t columns = to.size() + 1;
   std::vector<std::size_t> table((from.size() + 1) * columns);

@@ -26,7 +26,7 @@ std::string read_text_file(const std::string& path, std::size_t largest) {
   char buffer[1 << 16];
   while (file.read(buffer, sizeof buffer) || file.gcount() > 0) {
     text.append(buffer, static_cast<std::size_t>(file.gcount()));
-    if (text.size() > largest) throw Error(fmt::format("{}: is longer than {} bytes", path, largest));
+    if (text.size() > largest) throw Error(fmt::format("{}: is too long, expected at most {} bytes", path, largest));
   }
   return text;
 }

@@ -14,7 +14,7 @@ namespace {
 
 using Shape = std::vector<std::size_t>;
 
-// Collects what is requested; complains about all of it at the end.
+// Collects the requested tensors; reports all errors at the end.
 class Expectations {
  public:
   Expectations(const StoredTensors& tensors, const std::string& path) : tensors_(tensors), path_(path) {}
@@ -71,8 +71,8 @@ void expect_attention(Expectations& expect, const Config& config, std::size_t la
   expect.require(layer_tensor(layer, "self_attn.k_norm.weight"), {config.head_dim});
 }
 
-// The parts that not every kind of network has. What one FFN of a model has, all must, so that one that got lost is
-// not taken for an FFN of another kind.
+// The optional parts of an FFN. If one FFN of a model has such a part, all FFNs must have it. Otherwise a missing
+// tensor would turn its FFN into another kind.
 struct NetworkParts {
   explicit NetworkParts(const StoredTensors& tensors)
       : gate_bias(some_network_has(tensors, ".gate_proj.bias")),

@@ -7,11 +7,11 @@
 
 namespace minimind {
 
-// Checks the tensors of a checkpoint, under their canonical names, against the shapes that its config implies.
-// Afterwards every tensor is one that the model reads, has its shape, and is f32, f16 or bf16; none is missing.
-// Throws Error that names the first tensor of a wrong shape or type, or else the first that is missing or unknown and
-// how many more are. Layers may mix dense FFNs and MoE layers; an FFN may have a gate or not, and
-// biases or not.
+// Checks a checkpoint's tensors, under their canonical names, against the shapes that its config implies. Afterwards
+// each tensor is f32, f16, bf16 or a block type, has its shape and is read by the model; none is missing.
+// Throws Error naming the first tensor of a wrong shape or type. Otherwise the Error names the first missing or unknown
+// tensor, and the number of others. Layers may mix dense FFNs and MoE layers. All FFNs must agree on having a gate and
+// biases.
 void check_tensors(const StoredTensors& tensors, const Config& config, const std::string& path);
 
 }  // namespace minimind

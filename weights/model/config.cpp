@@ -25,7 +25,7 @@ YarnRamp yarn_ramp(const Config& config) {
   return ramp_that_ends(config, config.rope_scaling->ramp_end);
 }
 
-// If the ramp's end is before its start, transformers has a ramp that falls.
+// If the ramp's end is before its start, transformers' ramp falls.
 bool has_usual_yarn_ramp(const Config& config) {
   const YarnRamp ramp = yarn_ramp(config);
   return ramp.low <= ramp.high && ramp.high == ramp_that_ends(config, RopeScaling::RampEnd::head_dim).high;

@@ -10,7 +10,7 @@
 
 namespace minimind {
 
-// Which code wrote the checkpoint. The four MiniMind generations first, then the Hugging Face classes it exports to.
+// The code that wrote the checkpoint: the four MiniMind generations, then the Hugging Face classes of its exports.
 enum class Family { v1, v2_early, v2, v3, llama, qwen3, qwen3_moe };
 
 constexpr std::string_view name_of(Family family) {
@@ -33,14 +33,14 @@ constexpr std::string_view name_of(Family family) {
   return "unknown";
 }
 
-// Which two values of a head RoPE rotates together: (2i, 2i + 1), or (i, i + head_dim / 2).
+// The two values of a head that RoPE rotates together: (2i, 2i + 1), or (i, i + head_dim / 2).
 enum class RopeLayout { adjacent_pairs, halves };
 
 constexpr RopeLayout rope_layout(Family family) {
   return family == Family::v1 || family == Family::v2_early ? RopeLayout::adjacent_pairs : RopeLayout::halves;
 }
 
-// Whether queries and keys are normalised per head before RoPE.
+// Returns true if queries and keys are normalised per head before RoPE.
 constexpr bool has_q_norm(Family family) {
   return family == Family::v3 || family == Family::qwen3 || family == Family::qwen3_moe;
 }
@@ -67,11 +67,11 @@ constexpr std::string_view name_of(HiddenAct act) {
   return "unknown";
 }
 
-// How the RoPE frequencies are stretched for contexts longer than those trained on.
+// How RoPE frequencies are stretched for contexts longer than those in training.
 struct RopeScaling {
   enum class Kind { linear, yarn };
-  // YaRN (arXiv:2309.00071) as MiniMind writes it clamps the end of its ramp to head_dim / 2 - 1; transformers clamps
-  // it to head_dim - 1.
+  // MiniMind's YaRN (arXiv:2309.00071) clamps the end of its ramp to head_dim / 2 - 1; transformers clamps it to
+  // head_dim - 1.
   enum class RampEnd { half_head_dim, head_dim };
 
   Kind kind = Kind::yarn;
@@ -83,7 +83,7 @@ struct RopeScaling {
   double attention_factor = 1;
 };
 
-// Hyper-parameters under their Hugging Face names. Every value is known and checked against the tensors.
+// Hyper-parameters under their Hugging Face names. Every value is set and checked against the tensors.
 struct Config {
   Family family = Family::v3;
   std::size_t vocab_size = 0;
@@ -100,39 +100,39 @@ struct Config {
   std::optional<RopeScaling> rope_scaling;
   bool tie_word_embeddings = true;
 
-  std::size_t num_experts = 0;  // routed experts of an MoE layer; 0: all layers are dense, ignore the rest
+  std::size_t num_experts = 0;  // routed experts of an MoE layer; 0: all layers are dense, the rest is unused
   std::size_t num_experts_per_tok = 0;
   std::size_t n_shared_experts = 0;
   std::size_t moe_intermediate_size = 0;
   bool norm_topk_prob = true;
 
-  std::vector<std::int32_t> eos_token_id;  // any of them ends a text
+  std::vector<std::int32_t> eos_token_id;  // any of them ends generation
 };
 
-// Where the value of a field of Config came from, with the place or reason in words.
+// The source of the value of a field of Config, with the place or reason in words.
 struct ConfigSource {
   enum class Kind {
     tensors,  // detail: "rows of embed_tokens"
     config,   // detail: the file, "config.json"
     caller,   // ConfigOverrides; no detail
-    assumed,  // nothing says; detail: "what v2 uses"
-    usual,    // nothing requests another; detail: "off unless requested"
+    assumed,  // not stated; detail: "what v2 uses"
+    usual,    // not requested otherwise; detail: "off unless requested"
   };
   Kind kind = Kind::tensors;
   std::string detail = {};
 };
 
-// By the field's name.
+// Sources by the field's name.
 using ConfigSources = std::map<std::string, ConfigSource>;
 
-// v1 and v2 divide the weights of the chosen experts by their sum only when there are several; v3 and Qwen3 also when
-// there is one, whose weight becomes 1.
+// Returns true if the weights of the chosen experts are divided by their sum. v1 and v2 do so only for several experts.
+// v3 and Qwen3 do so for one expert too, whose weight becomes 1.
 constexpr bool normalizes_router(const Config& config) {
   const bool also_single = config.family == Family::v3 || config.family == Family::qwen3_moe;
   return config.norm_topk_prob && (config.num_experts_per_tok > 1 || also_single);
 }
 
-// What the caller requests instead of what the file says.
+// Hyper-parameters that the caller sets, with precedence over the config.
 struct ConfigOverrides {
   std::optional<std::size_t> heads;
   std::optional<std::size_t> kv_heads;
@@ -140,19 +140,20 @@ struct ConfigOverrides {
   std::optional<bool> yarn;  // YaRN, or no RoPE scaling
 };
 
-// Between these pairs of a head, YaRN (Peng et al. 2023, arXiv:2309.00071) goes from unchanged to divided frequencies.
+// The pairs of a head between which YaRN (Peng et al. 2023, arXiv:2309.00071) goes from unchanged to divided
+// frequencies.
 struct YarnRamp {
   double low;   // a pair that rotates beta_fast times within the original context
-  double high;  // one that rotates beta_slow times; may be below low, which means a step at low
+  double high;  // a pair that rotates beta_slow times; below low: a step at low
 };
 
 // config.rope_scaling must be YaRN.
 YarnRamp yarn_ramp(const Config& config);
 
-// Whether transformers and llama.cpp, which clamp the ramp's end to head_dim - 1, compute the same frequencies.
+// Returns true if transformers and llama.cpp, which clamp the ramp's end to head_dim - 1, compute these frequencies.
 bool has_usual_yarn_ramp(const Config& config);
 
-// Whether MiniMind's own code, which clamps it to head_dim / 2 - 1, does.
+// Returns true if MiniMind's own code, which clamps the ramp's end to head_dim / 2 - 1, computes these frequencies.
 bool has_minimind_yarn_ramp(const Config& config);
 
 }  // namespace minimind

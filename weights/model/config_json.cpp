@@ -18,10 +18,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Wide enough for any model, small enough that products of a few sizes cannot overflow 64 bits.
+// Enough for any model, and products of a few sizes cannot overflow 64 bits.
 constexpr std::size_t largest_size = std::size_t{1} << 24;
 
-// transformers lets attention_factor default to 0.1 ln(factor) + 1; MiniMind always writes 1.
+// The default of attention_factor in transformers is 0.1 ln(factor) + 1; MiniMind always writes 1.
 RopeScaling parse_yarn(const JsonFields& fields, bool minimind, std::optional<std::size_t> max_position_embeddings) {
   RopeScaling scaling;
   scaling.kind = RopeScaling::Kind::yarn;
@@ -61,7 +61,7 @@ std::optional<RopeScaling> parse_rope_scaling(const JsonFields& fields, bool min
               "default, linear or yarn: no other is supported");
 }
 
-// A negative id is how some say that there is none.
+// Some configs use a negative id for none.
 std::vector<std::int32_t> parse_token_ids(const JsonFields& fields, const char* key) {
   const Json& value = fields.get(key);
   if (value.is_null()) return {};
@@ -74,9 +74,9 @@ std::vector<std::int32_t> parse_token_ids(const JsonFields& fields, const char* 
   return ids;
 }
 
-// MiniMind wrote a first YaRN in late 2025, without attention_factor, whose frequencies follow another formula. Each
-// YaRN that its later code writes has one.
-void refuse_first_yarn(const JsonFields& fields, const std::string& source) {
+// MiniMind's first YaRN of late 2025 has no attention_factor, and its frequencies follow another formula. Every YaRN of
+// its later code has an attention_factor.
+void reject_first_yarn(const JsonFields& fields, const std::string& source) {
   const bool yarn = fields.get("type") == "yarn" || fields.get("rope_type") == "yarn";
   if (!yarn || fields.get("beta_fast").is_null() || !fields.get("attention_factor").is_null()) return;
   throw Error(fmt::format(
@@ -85,19 +85,19 @@ void refuse_first_yarn(const JsonFields& fields, const std::string& source) {
       source));
 }
 
-void refuse_partial_rotary(const JsonFields& fields) {
+void reject_partial_rotary(const JsonFields& fields) {
   const auto factor = fields.optional_positive({"partial_rotary_factor"});
   if (factor && *factor != 1.0) fields.fail("partial_rotary_factor", "1: RoPE over the whole head");
 }
 
-void refuse_unsupported(const JsonFields& fields, bool minimind) {
+void reject_unsupported(const JsonFields& fields, bool minimind) {
   if (fields.optional_flag({"use_sliding_window"}).value_or(false)) {
     fields.fail("use_sliding_window", "false: sliding-window attention is not supported");
   }
   const auto bias = fields.optional_flag({"attention_bias"});
   if (bias.value_or(false) && !minimind)
     fields.fail("attention_bias", "false: biases on q, k, v and o are not supported");
-  refuse_partial_rotary(fields);
+  reject_partial_rotary(fields);
   const auto scoring = fields.optional_text({"scoring_func"});
   if (scoring && *scoring != "softmax") fields.fail("scoring_func", "\"softmax\"");
 }
@@ -110,9 +110,9 @@ void read_rope(const JsonFields& fields, bool minimind, StatedConfig& stated) {
     rope->fail("rope_theta", fmt::format("{}, the rope_theta of the whole file", *stated.rope_theta));
   }
   if (theta) stated.rope_theta = theta;
-  if (minimind && stated.inference_rope_scaling.value_or(false)) refuse_first_yarn(*rope, stated.source);
+  if (minimind && stated.inference_rope_scaling.value_or(false)) reject_first_yarn(*rope, stated.source);
   stated.rope_scaling = parse_rope_scaling(*rope, minimind, stated.max_position_embeddings);
-  refuse_partial_rotary(*rope);
+  reject_partial_rotary(*rope);
   for (const std::string& key : rope->unused()) stated.unused.push_back(rope->name_of(key));
 }
 
@@ -162,7 +162,7 @@ StatedConfig parse_config_json(const std::string& text, const std::string& sourc
   if (const auto act = fields.optional_text({"hidden_act"})) stated.hidden_act = parse_hidden_act(*act, source);
   stated.eos_token_id = parse_token_ids(fields, "eos_token_id");
   read_rope(fields, minimind, stated);
-  refuse_unsupported(fields, minimind);
+  reject_unsupported(fields, minimind);
   const std::vector<std::string> unused = fields.unused();
   stated.settings = object.size() - unused.size();
   stated.unused.insert(stated.unused.end(), unused.begin(), unused.end());

@@ -11,16 +11,16 @@
 
 namespace minimind {
 
-// What a config.json says, before it is checked against the tensors. A field that is absent or null is empty.
-// Hugging Face's names and those of MiniMind's first LMConfig (dim, n_layers, n_heads, ...) mean the same here.
+// The contents of a config.json, before they are checked against the tensors. A field that is absent or null is empty.
+// Hugging Face's names and those of MiniMind's first LMConfig (dim, n_layers, n_heads, ...) are equivalent.
 struct StatedConfig {
-  std::string source;  // for messages: the path of the file, or that it is the metadata of one
+  std::string source;  // for messages: the path of the file, or "the metadata of" a path
   std::optional<std::string> model_type;
-  std::optional<Family> family;  // stated, by a GGUF's architecture or by ours
+  std::optional<Family> family;  // by a GGUF's architecture or our own metadata
 
   std::optional<std::size_t> vocab_size, hidden_size, num_hidden_layers, num_attention_heads, num_key_value_heads;
   std::optional<std::size_t> head_dim, intermediate_size, moe_intermediate_size, max_position_embeddings;
-  std::optional<std::size_t> max_seq_len;  // the positions of a model that has_lm_config; others do not use it
+  std::optional<std::size_t> max_seq_len;  // the positions of a family that has_lm_config; unused by others
   std::optional<std::size_t> num_experts, num_experts_per_tok, n_shared_experts;
   std::optional<double> rms_norm_eps, rope_theta;
   std::optional<bool> tie_word_embeddings, norm_topk_prob, use_moe, inference_rope_scaling;
@@ -28,17 +28,17 @@ struct StatedConfig {
   std::optional<RopeScaling> rope_scaling;
   std::vector<std::int32_t> eos_token_id;
 
-  // MiniMind's rule for an intermediate_size that is left null; see default_intermediate_size.
+  // MiniMind's rule for an intermediate_size that is null; see default_intermediate_size.
   bool intermediate_size_is_null = false;
   std::size_t multiple_of = 64;
   std::optional<double> ffn_dim_multiplier;
 
-  std::size_t settings = 0;         // how many keys mean something here
-  std::vector<std::string> unused;  // keys that do not change what is computed here, such as dropout
+  std::size_t settings = 0;         // the number of recognised keys
+  std::vector<std::string> unused;  // keys that do not change the computation, such as dropout
 };
 
-// A hyper-parameter that is one number or flag: all that reading, writing and showing it takes. Which value it has
-// if nothing states it is in infer_config.cpp.
+// A hyper-parameter that is one number or flag, described for reading, writing and printing it. Its default is in
+// infer_config.cpp.
 struct HyperParameter {
   template <class Value>
   struct Members {
@@ -46,9 +46,9 @@ struct HyperParameter {
     std::optional<Value> StatedConfig::*stated;
   };
   std::string_view name;        // Hugging Face's
-  std::string_view other_name;  // in a config.json of MiniMind or others; empty if there is none
-  std::string_view gguf_key;    // what follows "ARCHITECTURE." there; empty if a GGUF has no key for it alone
-  bool of_experts;              // meaningless unless the model has experts
+  std::string_view other_name;  // second name in a config.json; empty if there is none
+  std::string_view gguf_key;    // after "ARCHITECTURE."; empty if a GGUF has no separate key
+  bool of_experts;              // unused unless the model has experts
   std::variant<Members<std::size_t>, Members<double>, Members<bool>> members;
 };
 
@@ -88,25 +88,26 @@ inline constexpr std::array<HyperParameter, 16> hyper_parameters{{
      HyperParameter::Members<bool>{&Config::norm_topk_prob, &StatedConfig::norm_topk_prob}},
 }};
 
-// Whether a family's config is MiniMind's first, LMConfig, whose positions are max_seq_len. The configs of later ones
-// may hold a max_seq_len, too, which scripts put there next to max_position_embeddings and no model reads.
+// Returns true if a family's config is MiniMind's first, LMConfig, whose positions are max_seq_len. Later configs may
+// have a max_seq_len, too, which scripts put next to max_position_embeddings and no model reads.
 constexpr bool has_lm_config(Family family) {
   return family == Family::v1 || family == Family::v2_early;
 }
 
-// Reads a config.json. `source` names it in messages. Throws Error for text that is not a JSON object, for a value of
-// the wrong type or range, and by name for settings that change the computation in ways we do not do.
+// Reads a config.json. `source` names it in messages. Throws Error for text that is not a JSON object and for a value
+// of the wrong type or range. Unsupported settings that change the computation also throw Error, which names the
+// setting.
 StatedConfig parse_config_json(const std::string& text, const std::string& source);
 
-// MiniMind v1 and v2 if intermediate_size (hidden_dim) is null: int(2 * 4d / 3), times ffn_dim_multiplier if
+// Returns the intermediate_size of MiniMind v1 and v2 if it is null: int(2 * 4d / 3), times ffn_dim_multiplier if
 // given, rounded up to a multiple. 512 -> 1408.
 std::size_t default_intermediate_size(std::size_t hidden_size, std::size_t multiple_of,
                                       std::optional<double> ffn_dim_multiplier);
 
-// MiniMind v3: ceil(d * pi / 64) * 64. 768 -> 2432.
+// Returns the intermediate_size of MiniMind v3: ceil(d * pi / 64) * 64. 768 -> 2432.
 std::size_t default_intermediate_size_v3(std::size_t hidden_size);
 
-// The name of an activation as transformers and MiniMind's readers write it. Throws Error, listing those known.
+// Parses the name of an activation in transformers' spelling. Throws Error, listing the known names.
 HiddenAct parse_hidden_act(const std::string& name, const std::string& source);
 
 }  // namespace minimind

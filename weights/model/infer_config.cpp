@@ -12,7 +12,7 @@
 namespace minimind {
 namespace {
 
-// What MiniMind's code of each generation uses, and transformers' of its classes, unless a config says otherwise.
+// The defaults of MiniMind's code of each generation, and of transformers' classes.
 struct Generation {
   std::size_t heads, kv_heads, max_position_embeddings;
   double rms_norm_eps, rope_theta;
@@ -37,7 +37,7 @@ Generation generation(Family family) {
   return {};
 }
 
-// What the tensors show about attention heads.
+// The evidence of the tensors about attention heads.
 struct HeadEvidence {
   Family family = Family::v3;
   std::size_t q_rows = 0;                    // heads x head_dim
@@ -66,7 +66,7 @@ ConfigSource assumed(std::string reason) {
 
 const ConfigSource requested_by_caller{ConfigSource::Kind::caller, ""};
 
-// Why a value is assumed.
+// The reason for an assumed value.
 std::string habit(Family family) {
   return fmt::format("what {} uses", name_of(family));
 }
@@ -101,7 +101,7 @@ Heads assumed_heads(const HeadEvidence& evidence, const std::string& path) {
   return heads;
 }
 
-// A requested or stated count must be the one that came out; it then is the source.
+// A requested or stated count must equal the inferred one; it then is the source.
 void agree(const std::string& name, std::size_t value, std::optional<std::size_t> requested,
            std::optional<std::size_t> stated, const StatedConfig& config, Heads& heads, const std::string& path) {
   const auto given = requested ? requested : stated;
@@ -131,8 +131,8 @@ void check(const Heads& heads, const StatedConfig& stated, const std::string& pa
   }
 }
 
-// The three numbers: from q_norm if there is one, else from the overrides, the config, or what MiniMind's code of the
-// generation uses. Throws Error if these disagree, leave a remainder or are unknown.
+// Finds the three sizes: from q_norm if it exists, else from the overrides, the config, or the defaults of MiniMind's
+// code of the generation. Throws Error if these disagree, leave a remainder or are unknown.
 Heads infer_heads(const HeadEvidence& evidence, const StatedConfig& stated, const ConfigOverrides& overrides,
                   const std::string& path) {
   const auto heads_given = overrides.heads ? overrides.heads : stated.num_attention_heads;
@@ -197,18 +197,18 @@ class Inference {
     return *tensor;
   }
 
-  // A value that the tensors fix; what a config or an option says must agree.
+  // Sets a value that the tensors determine; a stated or requested value must agree.
   void seen(std::size_t& field, const std::string& name, std::size_t value, const std::string& where,
             std::optional<std::size_t> stated) {
     if (stated && *stated != value) {
-      throw Error(fmt::format("{}: {} is {} in {}, expected {} by the {}; the config belongs to another checkpoint",
-                              path_, name, *stated, stated_.source, value, where));
+      throw Error(fmt::format("{}: {} is {} in {}, expected {} by the {}; use this checkpoint's own config", path_,
+                              name, *stated, stated_.source, value, where));
     }
     field = value;
     sources_[name] = from_tensors(where);
   }
 
-  // A value that the tensors do not show.
+  // Sets a value that the tensors do not determine.
   template <class Value>
   void chosen(Value& field, const std::string& name, const std::optional<Value>& stated, Value fallback,
               const std::string& why) {
@@ -216,7 +216,7 @@ class Inference {
     sources_[name] = stated ? from_config(stated_) : assumed(why);
   }
 
-  // Distinct numbers N in names "<prefix>N.", which must be 0, 1, ... without a gap.
+  // Counts the distinct numbers N in names "<prefix>N.", which must be 0, 1, ... without a gap.
   std::size_t count_numbered(const std::string& prefix) const {
     std::set<std::size_t> numbers;
     for (auto entry = tensors_.lower_bound(prefix); entry != tensors_.end() && entry->first.starts_with(prefix);
@@ -351,7 +351,7 @@ class Inference {
     chosen(config_.hidden_act, "hidden_act", stated_.hidden_act, HiddenAct::silu, habit(config_.family));
   }
 
-  // What the config says, or what MiniMind computes if it omits the size. The rule is about gated FFNs.
+  // The stated size, or MiniMind's default if the size is omitted. The default is for gated FFNs.
   std::optional<std::size_t> expected_intermediate_size(bool gated) const {
     const bool left_out = stated_.intermediate_size_is_null || stated_.model_type == "minimind";
     if (stated_.intermediate_size || !left_out || !gated) return stated_.intermediate_size;
@@ -394,7 +394,7 @@ class Inference {
     router();
   }
 
-  // v3 and Qwen3 know no shared experts; a config of theirs that names some means nothing.
+  // v3 and Qwen3 have no shared experts; a config that states some is ignored.
   std::optional<std::size_t> shared_experts_stated() const {
     const bool known = config_.family != Family::v3 && config_.family != Family::qwen3_moe;
     return known ? stated_.n_shared_experts : std::nullopt;
@@ -419,7 +419,7 @@ class Inference {
                       overrides_.experts_per_token ? "as requested" : "in " + stated_.source, config_.num_experts),
           Setting::experts_per_token);
     }
-    // transformers' Qwen3MoeConfig defaults to false, MiniMind to true.
+    // The default is false in transformers' Qwen3MoeConfig, true in MiniMind.
     chosen(config_.norm_topk_prob, "norm_topk_prob", stated_.norm_topk_prob, config_.family != Family::qwen3_moe,
            habit(config_.family));
   }
@@ -472,10 +472,10 @@ class Inference {
       throw Error(
           fmt::format("{}: rope_theta is {}, expected more than 1, as YaRN requires", path_, config_.rope_theta));
     }
-    if (yarn.original_max_position_embeddings == 0) {  // transformers' meaning of leaving it out
+    if (yarn.original_max_position_embeddings == 0) {  // omitted, which transformers allows
       yarn.original_max_position_embeddings = static_cast<double>(config_.max_position_embeddings);
     }
-    // MiniMind's code leaves the frequencies alone when the context is no longer than the original one.
+    // MiniMind's code does not change the frequencies if the context is no longer than the original one.
     const bool minimind = yarn.ramp_end == RopeScaling::RampEnd::half_head_dim;
     if (minimind && static_cast<double>(config_.max_position_embeddings) <= yarn.original_max_position_embeddings) {
       if (overrides_.yarn) {
@@ -491,7 +491,7 @@ class Inference {
     }
   }
 
-  // The same values, as the bytes of one storage or of two.
+  // Compares values, as the bytes of one storage or of two.
   static bool same_data(const StoredTensor& a, const StoredTensor& b) {
     if (a.dtype != b.dtype || a.shape != b.shape || a.data.size() != b.data.size()) return false;
     return a.data.data() == b.data.data() || std::memcmp(a.data.data(), b.data.data(), a.data.size()) == 0;

@@ -15,9 +15,9 @@ struct InferredConfig {
   ConfigSources sources;
 };
 
-// Finds every hyper-parameter of a checkpoint and where it came from: names and shapes of tensors, the config that
-// comes with it, or what MiniMind's code of its generation uses. Precedence: tensors, overrides, config, generation.
-// Throws Error if two of them disagree (showing both), or if a value can neither be seen nor assumed.
+// Finds every hyper-parameter of a checkpoint and its source. Precedence: names and shapes of tensors, overrides, the
+// config, then the defaults of MiniMind's code of its generation. Throws Error if two sources disagree, showing both
+// values, or if a value is neither known nor assumed.
 InferredConfig infer_config(const CanonicalTensors& canonical, const std::optional<StatedConfig>& stated,
                             const ConfigOverrides& overrides, const std::string& path);
 

@@ -33,14 +33,15 @@ std::string_view without_wrappers(std::string_view name) {
   return name;
 }
 
-// v1 has no `model.` prefix; neither has the state of the inner module of the later ones, which some people save.
+// v1 has no `model.` prefix. The state of the inner module of later generations, which some users save, has none
+// either.
 bool lacks_model_prefix(std::string_view name) {
   return name.starts_with("tok_embeddings.") || name.starts_with("embed_tokens.") || name.starts_with("layers.") ||
          name.starts_with("output.") || name.starts_with("norm.");
 }
 
-// Parts of names, v1's and Hugging Face's. To Hugging Face's names they are replaced in this order, back in the reverse
-// order. v1 has one shared expert at most, without a number.
+// Parts of names: v1's and Hugging Face's. They are replaced in this order, and in the reverse order for v1's names. v1
+// has at most one shared expert, without a number.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 13> v1_names{{
     {".attention.wq", ".self_attn.q_proj"},
     {".attention.wk", ".self_attn.k_proj"},
@@ -72,7 +73,7 @@ bool is_saved_buffer(std::string_view name) {
   });
 }
 
-void refuse_relatives(const StoredTensors& stored, const std::string& path) {
+void reject_relatives(const StoredTensors& stored, const std::string& path) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 9> tells{{
       {"audio_", "MiniMind-O (speech)"},
       {"talker", "MiniMind-O (speech)"},
@@ -87,8 +88,8 @@ void refuse_relatives(const StoredTensors& stored, const std::string& path) {
   for (const auto& [tell, relative] : tells) {
     for (const auto& [name, tensor] : stored) {
       if (name.find(tell) == std::string::npos) continue;
-      throw Error(fmt::format("{}: holds {}, so it is a {} checkpoint; only the text models v1, v2 and v3 can be run",
-                              path, quote(name), relative));
+      throw Error(fmt::format("{}: {} is a tensor of {}, expected a checkpoint of the text models v1, v2 or v3", path,
+                              quote(name), relative));
     }
   }
 }
@@ -105,7 +106,7 @@ void check_fused(const StoredTensor& fused, const std::string& name, bool even_r
 void add(StoredTensors& tensors, const std::string& name, StoredTensor tensor) {
   const std::string file = tensor.file;
   if (!tensors.emplace(name, std::move(tensor)).second) {
-    throw Error(fmt::format("{}: two tensors mean {}", file, quote(name)));
+    throw Error(fmt::format("{}: tensor {} is repeated under another name", file, quote(name)));
   }
 }
 
@@ -113,8 +114,8 @@ void split_fused_experts(StoredTensors& tensors, const std::string& name, const 
   const bool gate_up = name.ends_with(".gate_up_proj");
   check_fused(fused, name, gate_up);
   if (fused.shape[0] > largest_tensor_count - std::min(tensors.size(), largest_tensor_count)) {
-    throw Error(fmt::format("{}: {} holds {} experts; more than {} tensors in all are rejected", fused.file,
-                            quote(name), fused.shape[0], largest_tensor_count));
+    throw Error(fmt::format("{}: {} has {} experts, expected at most {} tensors in all", fused.file, quote(name),
+                            fused.shape[0], largest_tensor_count));
   }
   const std::string experts = name.substr(0, name.rfind('.') + 1);
   for (std::size_t expert = 0; expert < fused.shape[0]; ++expert) {
@@ -130,7 +131,7 @@ void split_fused_experts(StoredTensors& tensors, const std::string& name, const 
   }
 }
 
-// A network of two matrices has no gate: what v1 calls w1 is then the way up.
+// An FFN of two matrices has no gate: v1's w1 is then up_proj.
 void rename_ungated(StoredTensors& tensors) {
   std::vector<std::string> ungated;
   for (const auto& [name, tensor] : tensors) {
@@ -172,7 +173,7 @@ bool is_mixture(const StoredTensors& tensors, std::size_t layer) {
 }
 
 CanonicalTensors to_canonical_names(StoredTensors stored, const std::string& path) {
-  refuse_relatives(stored, path);
+  reject_relatives(stored, path);
   CanonicalTensors result;
   for (auto& [stored_name, tensor] : stored) {
     if (is_saved_buffer(stored_name)) {

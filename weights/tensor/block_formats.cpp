@@ -28,14 +28,14 @@ void write_scale(F16 scale, Byte* out) {
   std::memcpy(out, &scale, sizeof scale);
 }
 
-// Value i in the low half of byte i, value i + 16 in its high half.
+// Value i is in the low half of byte i, value i + 16 in its high half.
 void write_nibbles(const Byte (&quants)[block_size], Byte* out) {
   for (std::size_t i = 0; i < block_size / 2; ++i) {
     out[i] = static_cast<Byte>(quants[i] | quants[i + block_size / 2] << 4);
   }
 }
 
-// The value of largest magnitude, of equals the first.
+// Returns the value of largest magnitude; of equals, the first.
 float extreme_of(const float* values) {
   float highest = values[0], lowest = values[0];
 #pragma omp simd reduction(max : highest) reduction(min : lowest)
@@ -53,7 +53,7 @@ void write_q8_0(const float* values, Byte* out) {
   write_scale(to_f16(scale), out);
 #pragma omp simd
   for (std::size_t i = 0; i < block_size; ++i) {
-    // std::round, which would be a call for each value: the truncated part is exact.
+    // Truncates instead of std::round, which would be a call for each value: the remainder is exact.
     const float scaled = std::clamp(values[i] * inverse, -127.0f, 127.0f);
     const int whole = static_cast<int>(scaled);
     const float rest = scaled - static_cast<float>(whole);
@@ -61,7 +61,7 @@ void write_q8_0(const float* values, Byte* out) {
   }
 }
 
-// The value of largest magnitude becomes exactly -8, so that its sign decides the scale's.
+// The value of largest magnitude becomes exactly -8, so its sign is that of the scale.
 void write_q4_0(const float* values, Byte* out) {
   const float scale = extreme_of(values) / -8.0f;
   const float inverse = inverse_of(scale);
@@ -74,13 +74,13 @@ void write_q4_0(const float* values, Byte* out) {
   write_nibbles(quants, out + 2);
 }
 
-// As many whole numbers as fill a register of any x86-64 or 64-bit ARM machine. GCC makes much more of such vectors
-// than of loops with 15 comparisons inside.
+// A register of integers of any x86-64 or 64-bit ARM machine. GCC compiles such vectors to faster code than loops with
+// 15 comparisons.
 constexpr std::size_t lanes = 8;
 using Vector = std::int16_t __attribute__((vector_size(lanes * sizeof(std::int16_t))));
 
-// Of numbers given as twice their values rounded down: the sum of step(k) over all k for which a number is not below
-// the middle between code k and the next. All middles are multiples of 1/2.
+// `numbers` are twice the values, rounded down. Returns the sum of step(k) over all k for which the value is not below
+// the midpoint between code k and the next code. All midpoints are multiples of 1/2.
 template <class Step, std::size_t... k>
 Vector sum_of_steps(Vector doubled, Step step, std::index_sequence<k...>) {
   return (((doubled >= std::int16_t{iq4_nl_codes[k] + iq4_nl_codes[k + 1]}) & step(k)) + ...);
@@ -97,24 +97,24 @@ void sum_steps(const std::int16_t (&doubled)[block_size], Step step, std::int16_
   }
 }
 
-// The nearest codes, less the first.
+// Returns the nearest codes, minus the first code.
 void find_codes(const std::int16_t (&doubled)[block_size], std::int16_t (&codes)[block_size]) {
   sum_steps(
       doubled, [](std::size_t k) { return static_cast<std::int16_t>(iq4_nl_codes[k + 1] - iq4_nl_codes[k]); }, codes);
 }
 
-// Their places in the code book.
+// Returns the indices of the nearest codes in the code book.
 void find_quants(const std::int16_t (&doubled)[block_size], std::int16_t (&quants)[block_size]) {
   sum_steps(
       doubled, [](std::size_t) { return std::int16_t{1}; }, quants);
 }
 
-// What the value of largest magnitude is tried as: around the last codes of either sign, for it may be worth while to
-// cut it off, or to leave the last code unused. These eight come within 0.2 % of the error of 142 tries.
+// Trial codes of the value of largest magnitude, around the last codes of either sign: clipping it, or leaving the last
+// code unused, can lower the error.
 constexpr int tried_extremes[] = {-136, -127, -118, -109, 96, 104, 112, 120};
 
-// The scale of the smallest squared error, if codes are chosen for one of the tries and the scale then for the codes.
-// In whole numbers, whose sums are the same in any order.
+// Returns the scale of the smallest squared error. Codes are chosen for each trial scale, then the scale for these
+// codes. Integer sums do not depend on their order.
 float best_iq4_nl_scale(const float* values) {
   constexpr float one = 32767;  // the largest magnitude as a 16-bit number
   const float extreme = extreme_of(values);
@@ -153,7 +153,7 @@ void write_iq4_nl(const float* values, Byte* out) {
   std::int16_t doubled[block_size], quants[block_size];
 #pragma omp simd
   for (std::size_t i = 0; i < block_size; ++i) {
-    constexpr int below_all = -4096;  // conversion cuts off, which is down from here on
+    constexpr int below_all = -4096;  // conversion truncates, which rounds down from here on
     const float scaled = std::clamp(2 * inverse * values[i], -1000.0f, 1000.0f);
     doubled[i] = static_cast<std::int16_t>(static_cast<int>(scaled - below_all) + below_all);
   }
@@ -177,7 +177,7 @@ void read_q8_0(const Byte* block, float* out) {
   for (std::size_t i = 0; i < 32; ++i) out[i] = scale * static_cast<float>(static_cast<std::int8_t>(block[2 + i]));
 }
 
-// The 32 quants of 16 bytes: value i in the low half of byte i, value i + 16 in its high half.
+// Returns 32 quants from 16 bytes: value i is in the low half of byte i, value i + 16 in its high half.
 void read_nibbles(const Byte* at, Byte (&quants)[32]) {
   for (std::size_t i = 0; i < 16; ++i) {
     quants[i] = at[i] & 0x0F;
@@ -185,7 +185,7 @@ void read_nibbles(const Byte* at, Byte (&quants)[32]) {
   }
 }
 
-// The same with a fifth bit each, value i's in bit i of the 4 bytes before.
+// Returns 32 quants with a fifth bit each; that of value i is bit i of the 4 bytes before the nibbles.
 void read_five_bits(const Byte* at, Byte (&quants)[32]) {
   read_nibbles(at + 4, quants);
   for (std::size_t i = 0; i < 32; ++i) quants[i] = static_cast<Byte>(quants[i] | ((at[i / 8] >> (i % 8)) & 1) << 4);
@@ -235,9 +235,9 @@ void read_iq4_nl(const Byte* block, float* out) {
   for (std::size_t i = 0; i < 32; ++i) out[i] = scale * static_cast<float>(iq4_nl_codes[quants[i]]);
 }
 
-// The k-quants: 256 values in parts of 32, whose scales and minima are themselves 6-bit quants of two binary16. Their
-// 16 values lie in 12 bytes: of the first four parts in the low 6 bits of a byte each, of the last four half as a
-// nibble of the last 4 bytes and half in the high 2 bits of the bytes before.
+// The k-quants: 256 values in parts of 32, whose scales and minima are 6-bit quants of two binary16. These 16 quants
+// are in 12 bytes. Those of the first four parts are the low 6 bits of one byte each. Those of the last four parts are
+// split: a nibble of the last 4 bytes, and the high 2 bits of the bytes before.
 struct PartScale {
   float scale, minimum;
 };
@@ -255,7 +255,7 @@ PartScale part_scale(const Byte* block, std::size_t part) {
   return {scale_at(block) * static_cast<float>(scale), scale_at(block + 2) * static_cast<float>(minimum)};
 }
 
-// Two parts share 32 bytes: the first has the low halves.
+// Two parts share 32 bytes: the first part has the low halves.
 void read_half_bytes(const Byte* at, std::size_t part, Byte (&quants)[32]) {
   const Byte* bytes = at + part / 2 * 32;
   const int shift = part % 2 == 0 ? 0 : 4;
@@ -272,7 +272,7 @@ void read_q4_k(const Byte* block, float* out) {
   }
 }
 
-// q5_k: as q4_k with 32 bytes of fifth bits before the nibbles: bit p of byte i is value i's of part p.
+// q5_k: as q4_k with 32 bytes of fifth bits before the nibbles: bit p of byte i is that of value i of part p.
 void read_q5_k(const Byte* block, float* out) {
   for (std::size_t part = 0; part < 8; ++part, out += 32) {
     Byte quants[32];
@@ -285,12 +285,12 @@ void read_q5_k(const Byte* block, float* out) {
   }
 }
 
-// Of 64 bytes of bit pairs, value i's: pair p of 32 bytes belongs to part p, of 32 values, of a half of the block.
+// Returns value i of 64 bytes of bit pairs: pair p of 32 bytes belongs to part p, of 32 values, of a half of the block.
 int bit_pair(const Byte* at, std::size_t i) {
   return (at[i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2)) & 3;
 }
 
-// q2_k: 16 scales and minima of 16 values each, as low and high nibbles, 64 bytes of bit pairs, scale of scales, scale
+// q2_k: 16 scales and minima of 16 values each, as low and high nibbles; 64 bytes of bit pairs; scale of scales; scale
 // of minima.
 void read_q2_k(const Byte* block, float* out) {
   const float scale = scale_at(block + 80), minimum = scale_at(block + 82);
@@ -302,8 +302,8 @@ void read_q2_k(const Byte* block, float* out) {
   }
 }
 
-// q3_k: 32 bytes of third bits, bit p of byte i value i's of part p; 64 bytes of bit pairs as in q2_k; 16 scales of 6
-// bits: the low nibbles in 8 bytes, then the high pairs in 4; scale of scales.
+// q3_k: 32 bytes of third bits, where bit p of byte i is that of value i of part p; 64 bytes of bit pairs as in q2_k;
+// 16 scales of 6 bits: the low nibbles in 8 bytes, then the high pairs in 4; scale of scales.
 void read_q3_k(const Byte* block, float* out) {
   const float scale = scale_at(block + 108);
   const Byte* nibbles = block + 96;
@@ -317,9 +317,9 @@ void read_q3_k(const Byte* block, float* out) {
   }
 }
 
-// q6_k: 128 bytes of nibbles, 64 bytes of upper bit pairs, 16 signed scales of 16 values each, scale of scales. Of
-// each half of the block, parts 0 and 1 have the low halves of 64 bytes, parts 2 and 3 the high ones, and part p bit
-// pair p of 32 bytes.
+// q6_k: 128 bytes of nibbles, 64 bytes of upper bit pairs, 16 signed scales of 16 values each, scale of scales. In each
+// half of the block, parts 0 and 1 use the low halves of 64 bytes, parts 2 and 3 the high halves. Part p uses bit pair
+// p of 32 bytes.
 void read_q6_k(const Byte* block, float* out) {
   const float scale = scale_at(block + 208);
   for (std::size_t part = 0; part < 8; ++part, out += 32) {
@@ -338,7 +338,7 @@ void read_q6_k(const Byte* block, float* out) {
   }
 }
 
-// iq4_xs: scale, the high pairs of 8 scales of 6 bits, their low nibbles, 128 bytes of nibbles, each 16 as in iq4_nl.
+// iq4_xs: scale; the high pairs of 8 scales of 6 bits; their low nibbles; 128 bytes of nibbles, each 16 as in iq4_nl.
 void read_iq4_xs(const Byte* block, float* out) {
   const float scale = scale_at(block);
   for (std::size_t part = 0; part < 8; ++part, out += 32) {
@@ -350,8 +350,8 @@ void read_iq4_xs(const Byte* block, float* out) {
   }
 }
 
-// Digits of base 3, which are -1, 0 and 1, are the fractions of `count` bytes: multiplying by 3 makes the next the
-// first.
+// Digits of base 3, for -1, 0 and 1, are encoded as fractions in `count` bytes: multiplying by 3 moves the next digit
+// to the front.
 float* read_ternary(float scale, const Byte* at, std::size_t count, std::size_t digits, float* out) {
   unsigned power = 1;
   for (std::size_t digit = 0; digit < digits; ++digit, power *= 3) {

@@ -7,32 +7,33 @@
 
 namespace minimind {
 
-// The block formats of GGUF: 32 or 256 values of a row share scales. Facts from ggml's ggml-common.h and the `gguf`
-// Python package.
+// The block formats of GGUF: 32 or 256 consecutive values of a row share scales. Facts from ggml's ggml-common.h and
+// the `gguf` Python package.
 
-// iq4_nl: w = scale * iq4_nl_codes[quant], with quants of 4 bits and one binary16 scale for 32 values. The codes are
-// closer around 0, where most weights are.
+// iq4_nl: w = scale * iq4_nl_codes[quant], with 4-bit quants and one binary16 scale per 32 values. The codes are denser
+// around 0, as most weights are.
 inline constexpr std::int8_t iq4_nl_codes[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                                  1,    13,   25,  38,  53,  69,  89,  113};
 
-// Whether quantize can write this type.
+// Returns true if quantize can write this type.
 constexpr bool can_quantize(DType type) {
   return type == DType::q8_0 || type == DType::q4_0 || type == DType::iq4_nl;
 }
 
-// For a type that can_quantize: no scale of it exceeds the largest magnitude over this. The least squares of iq4_nl
-// cannot require a scale above largest / 77.
+// For a type that can_quantize: no scale exceeds the largest magnitude divided by this bound. The least squares of
+// iq4_nl cannot require a scale above largest / 77.
 constexpr float scale_divisor(DType type) {
   return type == DType::q8_0 ? 127.0f : type == DType::q4_0 ? 8.0f : 64.0f;
 }
 
-// `count` values, a multiple of block_shape(type).elements, from blocks as they are in a GGUF file: any block type,
-// bit for bit as the `gguf` package reads them. Any bytes will do: they may represent infinities and NaN.
+// Decodes `count` values, a multiple of block_shape(type).elements, from blocks as they are in a GGUF file. Accepts any
+// block type, bit for bit as the `gguf` package reads it. Any bytes are valid: they may represent infinities and NaN.
 void dequantize(DType type, const std::byte* blocks, std::size_t count, float* out);
 
-// The reverse, for a type that can_quantize. q8_0 and q4_0 are bit for bit what the `gguf` package writes; iq4_nl has
-// the scale of the smallest squared error among eight tries. The same on every machine. Values must be finite, and
-// their scales (about the largest magnitude / 127, / 8, / 127) fit a binary16: see can_encode in output_tensor.h.
+// Encodes values as blocks, for a type that can_quantize. q8_0 and q4_0 are bit for bit those of the `gguf` package;
+// iq4_nl uses the scale of the smallest squared error among eight trials. The result is equal on every machine. Values
+// must be finite, and their scales (about the largest magnitude / 127, / 8, / 127) must fit a binary16: see can_encode
+// in output_tensor.h.
 void quantize(DType type, const float* values, std::size_t count, std::byte* out);
 
 }  // namespace minimind

@@ -6,8 +6,8 @@
 
 namespace minimind {
 
-// How the values of a stored tensor are encoded. Everything is little-endian. From q8_0 on they are the block formats
-// of GGUF: consecutive values of a row share scales; see block_formats.h.
+// How the values of a stored tensor are encoded, always little-endian. From q8_0 on, the types are the block formats of
+// GGUF: consecutive values of a row share scales; see block_formats.h.
 enum class DType {
   f32,
   f16,
@@ -50,7 +50,7 @@ struct BlockShape {
   std::size_t bytes;
 };
 
-// A row for each DType, in their order: its name and block shape.
+// One row per DType, in their order: its name and block shape.
 struct DTypeRow {
   DType type;
   std::string_view name;
@@ -96,7 +96,7 @@ constexpr const DTypeRow& row_of(DType type) {
   return dtype_rows[static_cast<std::size_t>(type)];
 }
 
-// Every row is where row_of looks for it.
+// Each row is at the index that row_of uses.
 static_assert([] {
   for (std::size_t i = 0; i < std::size(dtype_rows); ++i) {
     if (dtype_rows[i].type != static_cast<DType>(i)) return false;
@@ -116,12 +116,12 @@ constexpr bool is_block_type(DType type) {
   return block_shape(type).elements > 1;
 }
 
-// f32, f16 and bf16: what weights are trained and computed in.
+// Returns true for f32, f16 and bf16, the types that weights are trained and computed in.
 constexpr bool is_float_type(DType type) {
   return type == DType::f32 || type == DType::f16 || type == DType::bf16;
 }
 
-// Bytes of one number. Not for block types, which have none.
+// Returns the bytes per value of a type that is not a block type.
 constexpr std::size_t size_of(DType type) {
   return is_block_type(type) ? 0 : block_shape(type).bytes;
 }

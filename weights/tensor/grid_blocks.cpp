@@ -15,7 +15,7 @@ namespace {
 
 using Byte = std::uint8_t;
 
-constexpr float iq2_codes[4] = {8, 25, 43, 0};  // the last is in no code book
+constexpr float iq2_codes[4] = {8, 25, 43, 0};  // no code book uses the last
 constexpr float iq3_xxs_codes[8] = {4, 12, 20, 28, 36, 44, 52, 62};
 constexpr float iq3_s_codes[8] = {1, 3, 5, 7, 9, 11, 13, 15};
 
@@ -30,7 +30,7 @@ unsigned nibble(const Byte* at, std::size_t i) {
   return (at[i / 2] >> (i % 2 * 4)) & 0x0Fu;
 }
 
-// Four vectors of 8 values have their signs as 7 bits each; the eighth makes the number of minus signs even.
+// Four vectors of 8 values store their signs as 7 bits each; the eighth makes the number of minus signs even.
 Byte signs_of(std::uint32_t packed, std::size_t vector) {
   const unsigned seven = (packed >> (7 * vector)) & 0x7Fu;
   return static_cast<Byte>(seven | static_cast<unsigned>(std::popcount(seven) % 2) << 7);
@@ -45,7 +45,7 @@ void put_signed(float scale, unsigned point, const float (&codes)[count], unsign
   }
 }
 
-// The types of about 1 bit add an eighth to every code or subtract it.
+// The types of about 1 bit add an eighth to every code or subtract an eighth.
 void put_shifted(float scale, unsigned point, bool down, float* out) {
   constexpr float codes[4] = {-1, 0, 1, 0};
   const float shift = down ? -0.125f : 0.125f;
@@ -54,7 +54,7 @@ void put_shifted(float scale, unsigned point, bool down, float* out) {
 
 }  // namespace
 
-// Scale; for each 32 values 4 places, and 32 bits of signs and, highest, a 4-bit scale.
+// Scale; per 32 values, 4 indices, and 32 bits of signs and, highest, a 4-bit scale.
 void read_iq2_xxs(const Byte* block, float* out) {
   const float scale = scale_at(block);
   for (std::size_t part = 0; part < 8; ++part) {
@@ -67,7 +67,7 @@ void read_iq2_xxs(const Byte* block, float* out) {
   }
 }
 
-// Scale, 32 times 9 bits of place and 7 of signs, a 4-bit scale for each 2 vectors.
+// Scale, 32 times a 9-bit index and 7 sign bits, a 4-bit scale per 2 vectors.
 void read_iq2_xs(const Byte* block, float* out) {
   const float scale = scale_at(block);
   for (std::size_t vector = 0; vector < 32; ++vector, out += 8) {
@@ -77,8 +77,7 @@ void read_iq2_xs(const Byte* block, float* out) {
   }
 }
 
-// Scale, the low 8 bits of 32 places, 32 bytes of signs, the high 2 bits of the places, a 4-bit scale for each 2
-// vectors.
+// Scale, the low 8 bits of 32 indices, 32 bytes of signs, the high 2 bits of the indices, a 4-bit scale per 2 vectors.
 void read_iq2_s(const Byte* block, float* out) {
   const float scale = scale_at(block);
   for (std::size_t vector = 0; vector < 32; ++vector, out += 8) {
@@ -88,7 +87,7 @@ void read_iq2_s(const Byte* block, float* out) {
   }
 }
 
-// Scale, 64 places of vectors of 4, for each 32 values 32 bits of signs and, highest, a 4-bit scale.
+// Scale, 64 indices of vectors of 4; per 32 values, 32 bits of signs and, highest, a 4-bit scale.
 void read_iq3_xxs(const Byte* block, float* out) {
   const float scale = scale_at(block);
   for (std::size_t part = 0; part < 8; ++part) {
@@ -101,8 +100,8 @@ void read_iq3_xxs(const Byte* block, float* out) {
   }
 }
 
-// Scale, the low 8 bits of 64 places of vectors of 4, their ninth bits, 32 bytes of signs, a 4-bit scale for each 32
-// numbers.
+// Scale, the low 8 bits of 64 indices of vectors of 4, their ninth bits, 32 bytes of signs, a 4-bit scale per 32
+// values.
 void read_iq3_s(const Byte* block, float* out) {
   const float scale = scale_at(block);
   for (std::size_t vector = 0; vector < 64; ++vector, out += 4) {
@@ -113,8 +112,8 @@ void read_iq3_s(const Byte* block, float* out) {
   }
 }
 
-// Scale, the low 8 bits of 32 places; for each 4 vectors 16 bits: the high 3 bits of each place, a 3-bit scale, and
-// whether the shift is down.
+// Scale, the low 8 bits of 32 indices; per 4 vectors, 16 bits: the high 3 bits of each index, a 3-bit scale, and the
+// direction of the shift.
 void read_iq1_s(const Byte* block, float* out) {
   const float scale = scale_at(block);
   for (std::size_t vector = 0; vector < 32; ++vector, out += 8) {
@@ -125,8 +124,8 @@ void read_iq1_s(const Byte* block, float* out) {
   }
 }
 
-// The low 8 bits of 32 places; 4 bits for each: its high 3 bits and whether its shift is down; four times 16 bits: four
-// 3-bit scales of 2 vectors each and, highest, a nibble of the block's scale.
+// The low 8 bits of 32 indices; per index 4 bits: its high 3 bits and the direction of its shift; four times 16 bits:
+// four 3-bit scales of 2 vectors each and, highest, a nibble of the block's scale.
 void read_iq1_m(const Byte* block, float* out) {
   unsigned scale_bits = 0;
   for (std::size_t i = 0; i < 4; ++i) {

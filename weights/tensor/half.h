@@ -5,8 +5,8 @@
 
 namespace minimind {
 
-// IEEE 754 binary16 and the upper half of a binary32 ("brain float"), as bits. They are storage, not arithmetic:
-// convert with to_f32.
+// IEEE 754 binary16 and the upper half of a binary32 ("brain float"), as bits. They are storage types: convert them
+// with to_f32 before computing.
 struct F16 {
   std::uint16_t bits;
 };
@@ -21,7 +21,7 @@ inline float to_f32(F16 value) {
   const std::uint32_t mantissa = value.bits & 0x3FFu;
   if (exponent == 31) return std::bit_cast<float>(sign | 0x7F800000u | (mantissa << 13));
   if (exponent == 0) {
-    // A subnormal is mantissa * 2^-24, which binary32 holds as a normal number.
+    // A subnormal is mantissa * 2^-24, which is a normal binary32.
     const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
     return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(magnitude));
   }
@@ -36,7 +36,7 @@ inline float to_f32(float value) {
   return value;
 }
 
-// Round to nearest, ties to even; too large becomes infinity, as IEEE 754 and PyTorch do.
+// Round to nearest, ties to even; values over the range become infinity, as in IEEE 754 and PyTorch.
 inline F16 to_f16(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const std::uint16_t sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000u);
@@ -44,7 +44,7 @@ inline F16 to_f16(float value) {
   if (magnitude > 0x7F800000u) return F16{static_cast<std::uint16_t>(sign | 0x7E00u)};
   if (magnitude >= 0x477FF000u) return F16{static_cast<std::uint16_t>(sign | 0x7C00u)};
   if (magnitude < 0x38800000u) {
-    // Adding 0.5 puts the subnormal's last bit at the last bit of the sum, so that the FPU does the rounding.
+    // Adding 0.5 aligns the subnormal's last bit with the sum's last bit, so that the FPU rounds.
     const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
     return F16{static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3F000000u))};
   }

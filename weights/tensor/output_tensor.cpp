@@ -26,7 +26,7 @@ namespace minimind {
 namespace {
 
 constexpr std::size_t chunk_bytes = std::size_t{4} << 20;
-constexpr std::size_t parts_per_thread = 4;  // more than one, so that a thread that is held up holds up no other
+constexpr std::size_t parts_per_thread = 4;  // more than one, so that a delayed thread does not delay the others
 
 // A tensor as rows of equal length.
 struct Rows {
@@ -40,11 +40,11 @@ Rows rows_of(const std::vector<std::size_t>& shape) {
   return {cols == 0 ? 0 : elements / cols, cols};
 }
 
-// Calls work(part) for each part on `threads` threads; what one of them throws is thrown here.
+// Calls work(part) for each part on `threads` threads; rethrows an exception of any thread.
 template <class Work>
 void run_parts(std::size_t parts, std::size_t threads, const Work& work) {
   std::exception_ptr failure;
-  std::optional<HeldSignals> held(std::in_place);  // until the other threads are started
+  std::optional<HeldSignals> held(std::in_place);  // until the other threads have started
 #pragma omp parallel num_threads(static_cast <int>(threads))
   {
 #pragma omp master
@@ -82,14 +82,14 @@ void put_numbers(const float* values, std::size_t count, Number (*convert)(float
   }
 }
 
-// Rows of one source, from row `first_row` of the joined rows on; if sources are side by side, from row 0 on.
+// The rows of one source, starting at row `first_row` of the joined rows; at row 0 if sources are side by side.
 struct Part {
   const StoredTensor* source;
   std::size_t first_row;
   Rows rows;
 };
 
-// The rows that a tensor is to have, each put together from its sources.
+// The rows of an output tensor, each joined from its sources.
 class RowEncoder {
  public:
   explicit RowEncoder(const OutputTensor& tensor) : tensor_(tensor), rows_(rows_of(tensor.shape)) {
@@ -113,13 +113,13 @@ class RowEncoder {
   std::size_t rows() const { return rows_.count; }
   std::size_t row_bytes() const { return row_bytes_; }
 
-  // Whether the encoding is the bytes of one source after the other.
+  // Returns true if the encoded bytes are the concatenated bytes of the sources.
   bool is_stored_so() const {
     return !side_by_side() && tensor_.row_order.empty() &&
            std::all_of(parts_.begin(), parts_.end(), [&](const Part& part) { return is_wanted_type(part); });
   }
 
-  // Rows [first, last) to `out`.
+  // Writes rows [first, last) to `out`.
   void encode(std::size_t first, std::size_t last, std::byte* out) const {
     std::vector<float> values(rows_.cols);
     for (std::size_t i = first; i < last; ++i, out += row_bytes_) {
@@ -175,11 +175,11 @@ class RowEncoder {
 };
 
 struct Magnitudes {
-  float largest = 0;  // of the finite ones
+  float largest = 0;  // of the finite values
   bool all_finite = true;
 };
 
-// In each float type, the bits of a number without its sign, taken as an integer, order as magnitudes do.
+// In each float type, magnitudes have the order of their bits without the sign, taken as integers.
 template <class Stored>
 Magnitudes magnitudes_of(const std::byte* numbers, std::size_t count) {
   using Bits = std::conditional_t<sizeof(Stored) == 4, std::int32_t, std::int16_t>;
@@ -219,7 +219,7 @@ bool can_hold(DType dtype, const Magnitudes& found) {
   }
 }
 
-// Whether any number of type `from` can be written as `to`.
+// Returns true if any value of type `from` can be written as `to`.
 bool always_fits(DType from, DType to) {
   return to == from || to == DType::f32 || (to == DType::bf16 && (from == DType::f16 || is_block_type(from)));
 }
@@ -310,7 +310,7 @@ bool TypeChooser::fits(const OutputTensor& tensor, DType type) const {
                      [&](const StoredTensor* source) { return can_encode(*source, type, threads_); });
 }
 
-// f32 if the file cannot have the stored type or if the sources differ.
+// Returns f32 if the file cannot have the stored type or if the sources differ.
 DType TypeChooser::stored_type(const OutputTensor& tensor) const {
   const DType type = tensor.sources.front()->dtype;
   const bool same = std::all_of(tensor.sources.begin(), tensor.sources.end(),
@@ -324,7 +324,7 @@ void TypeChooser::choose(OutputTensor& tensor, std::optional<DType> wanted) {
   if (!wanted || fits(tensor, *wanted)) return;
   const std::size_t cols = tensor.sources.front()->shape.back(), block = block_shape(*wanted).elements;
   const std::string why = cols % block != 0 ? fmt::format("its {} columns are not a multiple of {}", cols, block)
-                                            : fmt::format("it has values that {} cannot hold", name_of(*wanted));
+                                            : fmt::format("it has values that {} cannot represent", name_of(*wanted));
   const DType lossless = is_float_type(stored) && fits(tensor, stored) ? stored : DType::f32;
   tensor.dtype = type_or_fallback(*wanted, lossless, cols, [&](DType type) { return fits(tensor, type); });
   exceptions_.push_back(fmt::format("{} as {}: {}", tensor.name, name_of(tensor.dtype), why));

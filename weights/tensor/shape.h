@@ -9,14 +9,14 @@
 
 namespace minimind {
 
-// a * b, or std::nullopt if a size_t cannot hold it.
+// Returns a * b, or std::nullopt if the product overflows size_t.
 constexpr std::optional<std::size_t> checked_product(std::size_t a, std::size_t b) {
   if (b != 0 && a > std::numeric_limits<std::size_t>::max() / b) return std::nullopt;
   return a * b;
 }
 
-// The number of elements of a shape that came from a file: 1 for a scalar, nothing when it overflows. A shape like
-// [2^60, 2^60, 0] counts as overflowing, so that no product of some of its sizes can overflow later.
+// Returns the number of elements of a shape from a file: 1 for a scalar, std::nullopt on overflow. A shape like [2^60,
+// 2^60, 0] counts as overflowing, so that no product of some of its sizes can overflow later.
 constexpr std::optional<std::size_t> element_count(std::span<const std::size_t> shape) {
   std::size_t product_of_non_zero = 1;
   bool empty = false;
@@ -29,7 +29,7 @@ constexpr std::optional<std::size_t> element_count(std::span<const std::size_t> 
   return empty ? 0 : product_of_non_zero;
 }
 
-// The bytes such a tensor takes; std::nullopt if the count overflows, or when its rows (the last dimension) are not
+// Returns the bytes of such a tensor; std::nullopt if the count overflows, or if its rows (the last dimension) are not
 // whole blocks.
 constexpr std::optional<std::size_t> byte_count(std::span<const std::size_t> shape, DType dtype) {
   const auto elements = element_count(shape);

@@ -8,7 +8,7 @@
 
 namespace minimind {
 
-void refuse_stored_type(const StoredTensor& tensor) {
+void reject_stored_type(const StoredTensor& tensor) {
   throw Error(
       fmt::format("{}: a tensor is stored as {}, expected f32, f16 or bf16", tensor.file, name_of(tensor.dtype)));
 }

@@ -9,7 +9,7 @@
 
 namespace minimind {
 
-// Element `index` of an array of T at `data`, which need not be aligned.
+// Reads element `index` of an array of T at `data`, which may be unaligned.
 template <class T>
 T load_element(const std::byte* data, std::size_t index) {
   T value;
@@ -18,9 +18,9 @@ T load_element(const std::byte* data, std::size_t index) {
 }
 
 // Throws Error: a tensor of this type cannot be computed with.
-[[noreturn]] void refuse_stored_type(const StoredTensor& tensor);
+[[noreturn]] void reject_stored_type(const StoredTensor& tensor);
 
-// Calls use(T{}) with the type that the tensor's bytes are: float, F16 or Bf16. Throws Error for any other.
+// Calls use(T{}) with the type of the tensor's elements: float, F16 or Bf16. Throws Error for any other type.
 template <class Use>
 auto with_stored_type(const StoredTensor& tensor, Use use) {
   switch (tensor.dtype) {
@@ -31,15 +31,15 @@ auto with_stored_type(const StoredTensor& tensor, Use use) {
     case DType::bf16:
       return use(Bf16{});
     default:
-      refuse_stored_type(tensor);
+      reject_stored_type(tensor);
   }
 }
 
-// Numbers [first, first + count) of an f32, f16, bf16 or block-type tensor as floats. Of a block type, both must be
-// whole blocks.
+// Returns values [first, first + count) of an f32, f16, bf16 or block-type tensor as floats. For a block type, both
+// must be multiples of the block size.
 void read_floats(const StoredTensor& tensor, std::size_t first, std::size_t count, float* out);
 
-// All values of such a tensor, in order.
+// Returns all values of such a tensor, in order.
 std::vector<float> to_floats(const StoredTensor& tensor);
 
 }  // namespace minimind

@@ -12,23 +12,22 @@
 
 namespace minimind {
 
-// A named array in a checkpoint: row-major and contiguous. `data` points into the mapped file wherever that is
-// possible and need not be aligned to the element: read elements with memcpy.
+// A named array in a checkpoint: row-major and contiguous. `data` points into the mapped file if possible. It may be
+// unaligned to the element: read elements with memcpy.
 struct StoredTensor {
   DType dtype = DType::f32;
   std::vector<std::size_t> shape;   // outermost first; empty for a scalar
   std::span<const std::byte> data;  // exactly byte_count(shape, dtype) bytes
   std::string file;                 // path of the file it came from, for error messages
-  // What keeps `data` alive: the mapped file, or a copy if one had to be made. Exactly one is set.
+  // The owner of `data`: the mapped file, or a copy if the file's layout requires one. Exactly one is set.
   std::shared_ptr<const MappedFile> mapping;
   std::shared_ptr<const std::vector<std::byte>> copy;
 };
 
-// No model comes near so many tensors: what has more, or would have them once stacked experts are taken apart, is
-// rejected.
+// The limit on tensors, also after stacked experts are split. Real models are far below it.
 inline constexpr std::size_t largest_tensor_count = 65536;
 
-// Tensors by the names that the file gives them.
+// Tensors by their names in the file.
 using StoredTensors = std::map<std::string, StoredTensor>;
 
 // "[768, 2432]"

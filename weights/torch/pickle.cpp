@@ -17,7 +17,7 @@
 namespace minimind::pickle {
 namespace {
 
-// The opcodes as CPython's pickletools names and numbers them.
+// The opcodes, with the names and numbers of CPython's pickletools.
 enum class Op : std::uint8_t {
   MARK = '(',
   STOP = '.',
@@ -89,9 +89,9 @@ enum class Op : std::uint8_t {
   READONLY_BUFFER
 };
 
-// What becomes of an allow-listed name when the pickle calls it.
+// The result of calling an allow-listed name.
 enum class Role {
-  mention,       // it is never called: a dtype, a storage class
+  mention,       // never called: a dtype, a storage class
   call,          // recorded as a Call
   ordered_dict,  // becomes a Dict
   size,          // torch.Size: becomes its Tuple
@@ -132,7 +132,7 @@ constexpr AllowedGlobal allowed_globals[] = {
     {"torch.int8", Role::mention},
     {"torch.uint8", Role::mention},
     {"torch.bool", Role::mention},
-    // Beside the weights: options, random states, what Python writes for values that have no opcode in protocol 2.
+    // Stored next to the weights: options, random states, Python's form of values that have no opcode in protocol 2.
     {"argparse.Namespace", Role::call},
     {"collections.Counter", Role::call},
     {"_codecs.encode", Role::call},
@@ -168,8 +168,7 @@ T parse_number(std::string_view digits, const ByteReader& reader) {
   return value;
 }
 
-// The text forms of protocol 0. It cannot express torch.save's storage references, so its escapes are not worth
-// decoding here.
+// The text forms of protocol 0. It cannot express torch.save's storage references, so its escapes are not decoded.
 Text unescaped(std::string_view text, const ByteReader& reader) {
   if (text.find('\\') != std::string_view::npos) {
     reader.fail("corrupt or hostile pickle: an escape of protocol 0, which torch.save cannot write");
@@ -185,7 +184,7 @@ Text read_quoted_text(ByteReader& reader) {
   return unescaped(text.substr(1, text.size() - 2), reader);
 }
 
-// "00" and "01" are how protocol 0 writes False and True.
+// "00" and "01" are False and True in protocol 0.
 Value read_decimal(ByteReader& reader) {
   const std::string_view digits = reader.take_line();
   if (digits == "00" || digits == "01") return digits == "01";
@@ -207,7 +206,7 @@ Value read_long(std::uint64_t size, ByteReader& reader) {
   return value;
 }
 
-// The one big-endian number of a pickle.
+// The only big-endian number of a pickle.
 double read_binary_float(ByteReader& reader) {
   return std::bit_cast<double>(__builtin_bswap64(reader.read<std::uint64_t>()));
 }
@@ -269,13 +268,13 @@ std::optional<Value> read_text(Op op, ByteReader& reader) {
   }
 }
 
-// The number that `digits`, the text form of a memo index, spell; Error when they spell none or it does not fit.
+// Parses `digits`, the text form of a memo index. Throws Error if they are not a number or it does not fit.
 std::uint64_t parse_index(std::string_view digits, const ByteReader& reader) {
   return parse_number<std::uint64_t>(digits, reader);
 }
 
-// The value that `op` alone describes, its argument read from `reader`: None, a bool, a number, a string or bytes.
-// std::nullopt if `op` is not of that kind.
+// Returns the value that `op` alone describes, its argument read from `reader`: None, a bool, a number, a string or
+// bytes. std::nullopt if `op` is not of this group.
 std::optional<Value> read_scalar(Op op, ByteReader& reader) {
   auto value = read_text(op, reader);
   return value ? value : read_number(op, reader);
@@ -288,7 +287,7 @@ class Unpickler {
   Document run();
 
  private:
-  // Each performs `op` if it belongs to that group of opcodes, and says whether it does.
+  // Each performs `op` and returns true if `op` belongs to its group of opcodes.
   bool build_container(Op op);
   bool add_items(Op op);
   bool use_stack(Op op);
@@ -315,7 +314,7 @@ class Unpickler {
   Dict ordered_dict(const Tuple& arguments);
   void build();
 
-  // The bottom of what may be popped: what is below the last mark may not.
+  // The bottom of the poppable stack: values below the last mark must stay.
   std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
   [[noreturn]] void fail(std::string_view reason) const {
     reader_.fail(fmt::format("corrupt or hostile pickle: {} (before offset {})", reason, reader_.position()));
@@ -347,7 +346,7 @@ Id Unpickler::pop() {
   return id;
 }
 
-// Items are shared values, so that there may be many more of them than there are values.
+// Items are shared values, so that there may be many more items than values.
 void Unpickler::count_items(std::size_t count) {
   contained_items_ += count;
   if (contained_items_ > most_items) fail(fmt::format("more than {} items in containers", most_items));
@@ -363,14 +362,14 @@ std::vector<Id> Unpickler::pop_items(std::size_t count) {
 }
 
 std::vector<Id> Unpickler::pop_to_mark() {
-  if (marks_.empty()) fail("expected a mark, of which there is none");
+  if (marks_.empty()) fail("the stack has no mark, expected one");
   std::vector<Id> items = pop_items(stack_.size() - marks_.back());
   marks_.pop_back();
   return items;
 }
 
 Value& Unpickler::top() {
-  if (stack_.size() <= floor()) fail("expected a value on the stack, which is empty");
+  if (stack_.size() <= floor()) fail("the stack is empty, expected a value");
   return document_.values[stack_.back()];
 }
 
@@ -385,10 +384,10 @@ std::uint64_t Unpickler::read_index() {
   return parse_index(reader_.take_line(), reader_);
 }
 
-// Picklers number their memo from 0 or 1 without gaps, so a larger index than there may be values is damage.
+// Picklers number their memo from 0 or 1 without gaps, so an index over the limit on values is corrupt.
 void Unpickler::remember(std::uint64_t index) {
   if (index >= most_values) fail(fmt::format("memo index {} is out of range", index));
-  if (stack_.size() <= floor()) fail("expected a value on the stack, which is empty");
+  if (stack_.size() <= floor()) fail("the stack is empty, expected a value");
   if (index >= memo_.size()) memo_.resize(static_cast<std::size_t>(index) + 1);
   memo_[static_cast<std::size_t>(index)] = stack_.back();
 }
@@ -456,7 +455,7 @@ bool Unpickler::use_stack(Op op) {
     case Op::MARK:
       if (marks_.size() >= most_values) fail(fmt::format("more than {} marks", most_values));
       return marks_.push_back(stack_.size()), true;
-    case Op::POP:  // Python lets it remove a mark, too
+    case Op::POP:  // Python also accepts it for removing a mark
       return stack_.size() > floor() ? void(pop()) : void(pop_to_mark()), true;
     case Op::POP_MARK:
       return pop_to_mark(), true;
@@ -465,7 +464,7 @@ bool Unpickler::use_stack(Op op) {
       return push(stack_.back()), true;
     case Op::PROTO: {
       const int protocol = reader_.read<std::uint8_t>();
-      if (protocol > 5) fail(fmt::format("protocol {} is not known; 0 to 5 are", protocol));
+      if (protocol > 5) fail(fmt::format("the protocol is {}, expected 0 to 5", protocol));
       return true;
     }
     case Op::FRAME: {
@@ -543,7 +542,7 @@ bool Unpickler::name_or_call(Op op) {
 }
 
 void Unpickler::add_global(std::string_view module, std::string_view name) {
-  // Protocol 2 calls the module as Python 2 did.
+  // Protocol 2 uses Python 2's name of the module.
   const std::string full_name = fmt::format("{}.{}", module == "__builtin__" ? "builtins" : module, name);
   const AllowedGlobal* allowed = find_allowed_global(full_name);
   if (allowed == nullptr) {
@@ -583,7 +582,7 @@ Dict Unpickler::ordered_dict(const Tuple& arguments) {
   if (arguments.items.empty()) return dict;
   const auto* pairs = std::get_if<List>(&document_.at(arguments.items[0]));
   if (pairs == nullptr || arguments.items.size() != 1) fail("an OrderedDict is made of something other than a list");
-  count_items(pairs->items.size());  // a pickle may pass the same list many times
+  count_items(pairs->items.size());  // a pickle may pass one list many times
   for (const Id id : pairs->items) {
     const auto* pair = std::get_if<List>(&document_.at(id));
     if (pair == nullptr || pair->items.size() != 2) fail("an entry of an OrderedDict is not a pair");
@@ -609,7 +608,7 @@ Document Unpickler::run() {
     if (auto scalar = read_scalar(op, reader_)) {
       add(std::move(*scalar));
     } else if (!(use_memo(op) || use_stack(op) || build_container(op) || add_items(op) || name_or_call(op))) {
-      fail(fmt::format("byte {:#04x} at offset {} is no opcode that data needs", static_cast<int>(op), offset));
+      fail(fmt::format("byte {:#04x} at offset {} is not an opcode of plain data", static_cast<int>(op), offset));
     }
   }
   document_.top = pop();

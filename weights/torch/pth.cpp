@@ -32,7 +32,7 @@ constexpr std::string_view empty_zip_magic = "PK\x05\x06";
 constexpr std::string_view legacy_magic = "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
 constexpr std::int64_t legacy_protocol = 1001;
 
-// A torch.save file, taken apart: the pickled object and the bytes of the storages it refers to.
+// The parts of a torch.save file: the pickled object and the bytes of its storages.
 struct Archive {
   Document document;
   StorageBytes storages;
@@ -58,7 +58,8 @@ std::string find_prefix(const ZipMembers& members, const std::string& path) {
   for (const auto& [name, bytes] : members) {
     const std::size_t slash = name.find('/');
     if (slash == std::string_view::npos || name.substr(slash) != "/data.pkl") continue;
-    if (!prefix.empty()) throw Error(fmt::format("{}: has two data.pkl members; torch.save writes one", path));
+    if (!prefix.empty())
+      throw Error(fmt::format("{}: has two data.pkl members, expected one, as torch.save writes", path));
     prefix = name.substr(0, slash + 1);
   }
   if (prefix.empty())
@@ -120,7 +121,7 @@ void check_legacy_header(ByteReader& reader, const MappedFile& file) {
   }
 }
 
-// The element size of every storage the object refers to, which the storages themselves do not state.
+// The element size of every storage that the object refers to; the storages themselves do not state it.
 std::map<std::string_view, std::size_t> element_sizes(const Document& document, const std::string& path) {
   std::map<std::string_view, std::size_t> sizes;
   for (const Value& value : document.values) {
@@ -162,7 +163,7 @@ Archive open_legacy(const MappedFile& file) {
   return archive;
 }
 
-// The dict under one of the keys that training scripts put the weights under, or null if there is none.
+// Returns the dict under one of the keys that training scripts use for the weights, or null if there is none.
 const Dict* wrapped_state(const Document& document, const Dict& dict, const std::string& path) {
   constexpr std::array<std::string_view, 4> wrappers = {"model", "state_dict", "model_state_dict", "module"};
   const Dict* state = nullptr;
@@ -171,7 +172,7 @@ const Dict* wrapped_state(const Document& document, const Dict& dict, const std:
     if (name == nullptr || std::find(wrappers.begin(), wrappers.end(), name->text) == wrappers.end()) continue;
     const auto* inner = std::get_if<Dict>(&document.at(value));
     if (inner == nullptr) continue;
-    if (state != nullptr) throw Error(fmt::format("{}: holds two state dicts; save one of them", path));
+    if (state != nullptr) throw Error(fmt::format("{}: has two state dicts, expected one; save one of them", path));
     state = inner;
   }
   return state;
@@ -181,14 +182,14 @@ const Dict& find_state_dict(const Document& document, const std::string& path) {
   const Value& top = document.at(document.top);
   const auto* dict = std::get_if<Dict>(&top);
   if (dict == nullptr) {
-    throw Error(fmt::format("{}: holds a value of type {}, expected a state dict; torch.save(model.state_dict(), ...)",
+    throw Error(fmt::format("{}: is a value of type {}, expected a state dict; torch.save(model.state_dict(), ...)",
                             path, pickle::type_name(top)));
   }
   const Dict* wrapped = wrapped_state(document, *dict, path);
   return wrapped != nullptr ? *wrapped : *dict;
 }
 
-// What torch.save calls the folder in the archive when it does not know the file's name.
+// torch.save's name for the folder in the archive if it does not know the file's name.
 constexpr std::string_view folder = "archive/";
 
 std::string_view storage_class(const OutputTensor& tensor) {
@@ -332,7 +333,7 @@ StoredTensors read_pth(std::shared_ptr<const MappedFile> file) {
                               path, quote(name->text), pickle::type_name(value)));
     }
     if (!tensors.emplace(name->text, reader.read(value, name->text)).second) {
-      throw Error(fmt::format("{}: has two tensors called {}", path, quote(name->text)));
+      throw Error(fmt::format("{}: tensor {} is repeated", path, quote(name->text)));
     }
   }
   if (tensors.empty()) throw Error(fmt::format("{}: the state dict is empty", path));

@@ -14,25 +14,25 @@
 
 namespace minimind {
 
-// Whether the bytes start as torch.save writes them: a zip archive (torch >= 1.6) or the legacy magic number. The
-// file's name is ignored.
+// Returns true if the bytes start as those of torch.save: a zip archive (torch >= 1.6) or the legacy magic number.
+// Ignores the file's name.
 bool looks_like_pth(std::span<const std::byte> bytes);
 
-// The state dict of a torch.save file, under the names it has there (prefixes such as `module.` are kept).
+// Returns the state dict of a torch.save file, under its own names (prefixes such as `module.` are kept).
 //
-// A training checkpoint is a dict that holds the state dict under `model` (MiniMind's resume files), `state_dict`,
-// `model_state_dict` or `module`; what is next to it, the optimizer's tensors included, is not returned.
-// Contiguous tensors are views of the file. Others are copied into row-major order; the copies of one file may take
-// twice its size at most, and none may be larger than the storage it is read from, so an expanded tensor (stride 0)
-// that would outgrow its storage is rejected.
+// A training checkpoint is a dict whose state dict is under `model` (MiniMind's resume files), `state_dict`,
+// `model_state_dict` or `module`. Its other entries, such as the optimizer's tensors, are not returned. Contiguous
+// tensors are views of the file; others are copied into row-major order. The copies of one file take at most twice its
+// size, and none is larger than its storage. So an expanded tensor (stride 0) that would outgrow its storage is
+// rejected.
 //
-// Throws Error, and has executed nothing, for a file that is corrupt, is TorchScript, was written on a big-endian
-// machine, or is not a state dict of plain strided tensors.
+// Executes nothing. Throws Error for a file that is corrupt, is TorchScript, was written on a big-endian machine, or is
+// not a state dict of plain strided tensors.
 StoredTensors read_pth(std::shared_ptr<const MappedFile> file);
 
-// Writes what torch.save(state_dict) does: an OrderedDict from names to tensors, readable by
+// Writes a file like that of torch.save(state_dict): an OrderedDict from names to tensors, readable by
 // torch.load(weights_only=True), mapped too. `tied` are further names, each with the name of the tensor whose storage
-// it shares. Throws Error for a tensor that is not f32, f16 or bf16. The file is still to be committed.
+// it shares. Throws Error for a tensor that is not f32, f16 or bf16. The caller must still commit the file.
 void write_pth(OutputFile& file, const std::vector<OutputTensor>& tensors,
                const std::vector<std::pair<std::string, std::string>>& tied, std::size_t threads);
 

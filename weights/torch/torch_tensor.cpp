@@ -25,7 +25,7 @@ using pickle::Text;
 using pickle::Tuple;
 using pickle::Value;
 
-// The most dimensions PyTorch's own operators take.
+// The largest number of dimensions of PyTorch's own operators.
 constexpr std::size_t most_dimensions = 64;
 
 constexpr std::pair<std::string_view, DType> storage_classes[] = {
@@ -58,7 +58,8 @@ std::vector<std::size_t> to_sizes(const Document& document, const Value& value, 
   const auto* tuple = std::get_if<Tuple>(&value);
   if (tuple == nullptr) fail(where, fmt::format("the {} is a {}, expected a tuple", what, pickle::type_name(value)));
   if (tuple->items.size() > most_dimensions) {
-    fail(where, fmt::format("the {} has {} dimensions, more than {}", what, tuple->items.size(), most_dimensions));
+    fail(where,
+         fmt::format("the {} has {} dimensions, expected at most {}", what, tuple->items.size(), most_dimensions));
   }
   std::vector<std::size_t> sizes;
   for (const Id item : tuple->items) sizes.push_back(to_size(document.at(item), what, where));
@@ -72,8 +73,8 @@ StorageReference::View read_view(const Document& document, const Value& value, c
           to_size(document.at(view->items[2]), "size of a storage view", where)};
 }
 
-// What _rebuild_tensor(storage, offset, size, stride) and _rebuild_tensor_v2(..., requires_grad, backward_hooks,
-// metadata) are told, as far as it says where the elements are.
+// The arguments of _rebuild_tensor(storage, offset, size, stride) and _rebuild_tensor_v2(..., requires_grad,
+// backward_hooks, metadata) that locate the elements.
 struct Layout {
   PersistentId storage;
   std::size_t offset;
@@ -81,7 +82,7 @@ struct Layout {
   std::vector<std::size_t> strides;  // in elements, like offset
 };
 
-// The Call that builds the tensor: a parameter is a tensor with attributes that do not concern us.
+// Returns the Call that builds the tensor. A parameter is a tensor with attributes that are not used here.
 const Call& unwrap_parameter(const Document& document, const Call& call, const std::string& where) {
   if (!call.callable.starts_with("torch._utils._rebuild_parameter")) return call;
   const auto& arguments = std::get<Tuple>(document.at(call.arguments)).items;
@@ -113,7 +114,8 @@ Layout read_layout(const Document& document, const Value& value, const std::stri
           to_sizes(document, document.at(arguments[3]), "stride", where)};
 }
 
-// Elements from the first to the last that the layout reaches, both included; std::nullopt if that overflows.
+// Returns the number of elements from the first to the last that the layout reaches, both included; std::nullopt on
+// overflow.
 std::optional<std::size_t> reach(const Layout& layout) {
   std::size_t last = 0;
   for (std::size_t i = 0; i < layout.shape.size(); ++i) {
@@ -125,7 +127,7 @@ std::optional<std::size_t> reach(const Layout& layout) {
   return last + 1;
 }
 
-// The number of elements, after checking that all are within the `available` ones of the storage.
+// Returns the number of elements, after checking that all are within the storage's `available` elements.
 std::size_t checked_element_count(const Layout& layout, std::size_t available, const std::string& where) {
   if (layout.strides.size() != layout.shape.size()) {
     fail(where, fmt::format("has {} sizes and {} strides", layout.shape.size(), layout.strides.size()));
@@ -149,7 +151,7 @@ bool is_contiguous(const Layout& layout) {
   return true;
 }
 
-// The elements at `first` in row-major order of the shape.
+// Copies the elements at `first` in row-major order of the shape.
 std::vector<std::byte> gather(const std::byte* first, const Layout& layout, std::size_t elements, std::size_t width) {
   std::vector<std::size_t> sizes;
   std::vector<std::size_t> steps;

@@ -15,11 +15,11 @@
 
 namespace minimind {
 
-// The bytes of each storage of a torch.save file, by the key that its pickle uses.
+// The bytes of each storage of a torch.save file, by its key in the pickle.
 using StorageBytes = std::map<std::string_view, std::span<const std::byte>>;
 
-// A persistent id of torch.save: ("storage", class, key, location, number of elements), and in legacy files a sixth
-// item, None or the part (key, offset, number of elements) of the storage that is meant.
+// A persistent id of torch.save: ("storage", class, key, location, number of elements). Legacy files have a sixth item:
+// None or the referenced part (key, offset, number of elements) of the storage.
 struct StorageReference {
   struct View {
     std::size_t offset;
@@ -35,18 +35,18 @@ struct StorageReference {
 StorageReference read_storage_reference(const pickle::Document& document, pickle::PersistentId id,
                                         const std::string& where);
 
-// Whether the pickle builds a tensor or a parameter here.
+// Returns true if the value is a tensor or a parameter.
 bool is_torch_tensor(const pickle::Value& value);
 
-// Turns what a pickle says of tensors into tensors.
+// Builds tensors from their descriptions in a pickle.
 class TorchTensorReader {
  public:
-  // All are kept by reference and must outlive the reader, except `file`, which the tensors keep alive.
+  // The reader keeps references to all arguments, which must outlive it, except `file`, which the tensors keep alive.
   TorchTensorReader(const pickle::Document& document, const StorageBytes& storages,
                     std::shared_ptr<const MappedFile> file);
 
-  // The tensor that `value`, for which is_torch_tensor holds, builds. Sizes, strides and offset are checked against
-  // the storage. Throws Error naming the file and `name`. For what is copied see read_pth.
+  // Returns the tensor that `value` describes; is_torch_tensor(value) must hold. Checks sizes, strides and offset
+  // against the storage. Throws Error naming the file and `name`. read_pth states which tensors are copied.
   StoredTensor read(const pickle::Value& value, std::string_view name);
 
  private:

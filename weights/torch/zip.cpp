@@ -27,7 +27,7 @@ constexpr std::size_t zip64_end_record_size = 56;
 constexpr std::size_t zip64_locator_size = 20;
 constexpr std::size_t longest_comment = 0xFFFF;
 constexpr std::uint16_t zip64_extra_field = 0x0001;
-// A 16- or 32-bit field with all bits set says that the value is in the zip64 record.
+// A 16- or 32-bit field with all bits set means that the value is in the zip64 record.
 constexpr std::uint16_t in_zip64_short = 0xFFFF;
 constexpr std::uint32_t in_zip64_long = 0xFFFFFFFF;
 // Bits of the general purpose flags: encrypted, strongly encrypted, directory encrypted.
@@ -77,7 +77,7 @@ ByteReader ZipReader::reader_at(std::uint64_t offset, std::uint64_t size, std::s
           fmt::format("{}: {}", path_, part)};
 }
 
-// The record is last in the file, except a comment whose length it states.
+// The record is at the end of the file, followed only by a comment of stated length.
 std::size_t ZipReader::find_end_record() const {
   if (archive_.size() >= end_record_size) {
     const std::size_t last = archive_.size() - end_record_size;
@@ -108,7 +108,7 @@ Directory ZipReader::read_end_record() const {
       directory.member_count == in_zip64_short || directory.size == in_zip64_long || directory.offset == in_zip64_long;
   if (in_zip64 && zip64) return *zip64;
   if (directory.size == in_zip64_long || directory.offset == in_zip64_long) {
-    fail("is corrupt: the zip archive says it has a zip64 end record, and there is none; copy or download it again");
+    fail("is corrupt: the zip archive has no zip64 end record, expected one; copy or download it again");
   }
   if (disk != 0 || first_disk != 0 || members_on_disk != directory.member_count) {
     fail("is part of a zip archive split over several files; join it first");
@@ -135,7 +135,7 @@ std::optional<Directory> ZipReader::read_zip64_end_record(std::size_t end_record
   directory.member_count = reader.read<std::uint64_t>();
   directory.size = reader.read<std::uint64_t>();
   directory.offset = reader.read<std::uint64_t>();
-  // Some writers count disks from 0, some from 1.
+  // Some writers number disks from 0, some from 1.
   if (disk != 0 || disk_count > 1 || this_disk != 0 || first_disk != 0 || members_on_disk != directory.member_count) {
     fail("is part of a zip archive split over several files; join it first");
   }
@@ -164,7 +164,7 @@ CentralHeader ZipReader::read_central_header(ByteReader& reader) const {
   return header;
 }
 
-// Replaces each field of `header` that says it is in the zip64 extra field; they are in this order.
+// Replaces each field of `header` that is in the zip64 extra field, in this order.
 void ZipReader::read_zip64_extra(std::span<const std::byte> extra, CentralHeader& header) const {
   const std::string where = fmt::format("{}: extra field of zip member {}", path_, quote(header.name));
   ByteReader reader(extra, where);
@@ -181,7 +181,7 @@ void ZipReader::read_zip64_extra(std::span<const std::byte> extra, CentralHeader
   }
 }
 
-// The member's bytes, which must end before `limit`, where the directory starts.
+// Returns the member's bytes, which must end before `limit`, where the directory starts.
 std::span<const std::byte> ZipReader::locate(const CentralHeader& header, std::uint64_t limit) const {
   const std::string part = fmt::format("zip member {}", quote(header.name));
   if ((header.flags & encrypted_flags) != 0) {
@@ -195,12 +195,12 @@ std::span<const std::byte> ZipReader::locate(const CentralHeader& header, std::u
                     part, header.method));
   }
   if (header.compressed_size != header.size) {
-    fail(fmt::format("{} is stored, yet has two sizes, {} and {} bytes; copy or download the file again", part,
+    fail(fmt::format("{} is stored, but has two sizes, {} and {} bytes; copy or download the file again", part,
                      header.compressed_size, header.size));
   }
   if (header.local_header_offset > limit) {
-    fail(fmt::format("{} starts at offset {}, past the zip directory at {}; copy or download the file again", part,
-                     header.local_header_offset, limit));
+    fail(fmt::format("{} starts at offset {}, expected before the zip directory at {}; copy or download the file again",
+                     part, header.local_header_offset, limit));
   }
   ByteReader reader = reader_at(header.local_header_offset, limit - header.local_header_offset, part);
   if (reader.read<std::uint32_t>() != local_header) {
@@ -212,7 +212,7 @@ std::span<const std::byte> ZipReader::locate(const CentralHeader& header, std::u
   const auto extra_size = reader.read<std::uint16_t>();
   const auto name = reader.take_text(name_size);
   if (name != header.name) {
-    fail(fmt::format("{} is called {} in its own header; copy or download the file again", part, quote(name)));
+    fail(fmt::format("{} is {} in its own header; copy or download the file again", part, quote(name)));
   }
   reader.take(extra_size);
   return reader.take(header.size);
@@ -229,11 +229,11 @@ ZipMembers ZipReader::read() const {
   for (std::uint64_t i = 0; i < directory.member_count; ++i) {
     const CentralHeader header = read_central_header(reader);
     if (!members.emplace(header.name, locate(header, directory.offset)).second) {
-      fail(fmt::format("has two zip members called {}; which one counts cannot be known", quote(header.name)));
+      fail(fmt::format("zip member {} is repeated, expected once; save it again", quote(header.name)));
     }
   }
   if (reader.remaining() != 0) {
-    fail(fmt::format("the zip directory has {} bytes beyond its {} members; copy or download the file again",
+    fail(fmt::format("the zip directory has {} bytes after its {} members; copy or download the file again",
                      reader.remaining(), directory.member_count));
   }
   return members;
@@ -245,7 +245,8 @@ constexpr std::uint16_t zip64_extra = 0x0001;
 constexpr std::uint16_t padding_extra = 0x4246;  // "FB", which torch.save uses and every reader skips
 constexpr std::uint16_t version_plain = 20;
 constexpr std::uint16_t version_zip64 = 45;
-constexpr std::uint16_t first_of_january_1980 = 0x0021;  // zip knows no date before; nothing here depends on the clock
+constexpr std::uint16_t first_of_january_1980 =
+    0x0021;  // the first date of zip, so that files do not depend on the clock
 
 std::span<const std::byte> bytes_of(std::string_view text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
@@ -257,7 +258,7 @@ void put(std::string& out, Number value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-// What both headers of a member say between the version and the sizes: flags, method, time, date, CRC-32.
+// The fields of both headers of a member between the version and the sizes: flags, method, time, date, CRC-32.
 void put_description(std::string& out, std::uint32_t crc) {
   put(out, std::uint16_t{0});
   put(out, std::uint16_t{0});  // stored
@@ -287,7 +288,7 @@ std::string ZipFileWriter::local_header(const Member& member) const {
   put(header, zip64 ? 0xFFFFFFFFu : static_cast<std::uint32_t>(member.size));
   put(header, zip64 ? 0xFFFFFFFFu : static_cast<std::uint32_t>(member.size));
   put(header, static_cast<std::uint16_t>(member.name.size()));
-  // A field of padding takes four bytes at least.
+  // A padding field takes at least four bytes.
   const std::uint64_t unpadded = member.offset + header.size() + 2 + member.name.size() + extra.size();
   if (unpadded % alignment != 0) {
     const std::uint64_t fill = (2 * alignment - 4 - unpadded % alignment) % alignment;
@@ -365,7 +366,7 @@ void ZipFileWriter::add(const std::string& name, std::uint64_t size, const std::
     file_.write(bytes);
   });
   if (file_.size() - begin != size) {
-    throw Error(fmt::format("{}: zip member {} has {} bytes, where {} were announced", file_.path(), name,
+    throw Error(fmt::format("{}: zip member {} has {} bytes, expected {} as announced", file_.path(), name,
                             file_.size() - begin, size));
   }
   member.crc = static_cast<std::uint32_t>(crc);

@@ -16,30 +16,31 @@ namespace minimind {
 // The members of a zip archive by name, each as its bytes inside the archive. Names and bytes point into `archive`.
 using ZipMembers = std::map<std::string_view, std::span<const std::byte>>;
 
-// Reads the central directory (PKWARE APPNOTE 6.3, zip64 included) of an archive whose members are stored, not
-// compressed: the only kind torch.save writes. libzip is not used because it hands out copies only and never says
-// where a stored member is; here the tensors are used in place, from the mapped file.
+// Reads the central directory (PKWARE APPNOTE 6.3, zip64 included) of an archive. Its members must be stored, not
+// compressed: torch.save writes no others. libzip is not used because it returns only copies and does not report the
+// offset of a stored member. Here tensors are used directly from the mapped file.
 //
 // Throws Error, starting with `path`, for an archive that is truncated, spans disks, has encrypted or compressed
-// members, two members of one name, or a record that points outside the archive or disagrees with another.
-// CRC-32s are not verified: PyTorch does not either, can be told not to write them, and it would read every page.
+// members, or repeats a member's name. A record that points outside the archive or disagrees with another also throws
+// Error. CRC-32s are not verified, as in PyTorch: they are optional in torch.save, and verifying would read every page.
 ZipMembers read_zip_directory(std::span<const std::byte> archive, const std::string& path);
 
-// Writes a zip archive of stored members (PKWARE APPNOTE 6.3), as torch.save lays it out: the bytes of each member
+// A writer of zip archives with stored members (PKWARE APPNOTE 6.3) in torch.save's layout: the bytes of each member
 // start at a multiple of 64, so that mapped tensors are aligned.
 class ZipFileWriter {
  public:
   using Write = std::function<void(std::span<const std::byte>)>;
 
-  // Archives that hold sizes or offsets of `zip64_from` or more get zip64 fields for these.
+  // Archives with sizes or offsets of at least `zip64_from` get zip64 fields for these.
   explicit ZipFileWriter(OutputFile& file, std::uint64_t zip64_from = 0xFFFFFFFFu)
       : file_(file), zip64_from_(zip64_from) {}
 
-  // A member whose bytes, `size` in all, produce(write) hands to write(bytes). Throws Error if it does not.
+  // Writes a member of `size` bytes, which produce(write) passes to write(bytes). Throws Error if it passes another
+  // number.
   void add(const std::string& name, std::uint64_t size, const std::function<void(const Write&)>& produce);
   void add(const std::string& name, std::string_view content);
 
-  // The directory. The file is still to be committed.
+  // Writes the directory. The caller must still commit the file.
   void finish();
 
  private:

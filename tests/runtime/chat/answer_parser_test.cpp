@@ -29,7 +29,7 @@ AnswerEvent call(const std::string& name, const std::string& arguments) {
   return {.kind = Kind::tool_call, .text = "", .call = {.id = "", .name = name, .arguments = arguments}};
 }
 
-// Pieces of one thought or text are joined: where the stream is cut must not matter.
+// Pieces of one thought or text are joined: the cuts of the stream must not matter.
 Events joined(const Events& events) {
   Events result;
   for (const AnswerEvent& event : events) {
@@ -73,7 +73,7 @@ TEST(AnswerParser, PlainTextIsShownAsItComes) {
   EXPECT_EQ(events, (Events{answer("你好"), answer(" 吗")}));
 }
 
-TEST(AnswerParser, HoldsBackWhatMayBeginATag) {
+TEST(AnswerParser, KeepsBackWhatMayBeAPrefixOfATag) {
   AnswerParser parser(ThinkState::none);
   Events events;
   parser.push("a <tool", events);
@@ -82,14 +82,14 @@ TEST(AnswerParser, HoldsBackWhatMayBeginATag) {
   EXPECT_EQ(events, (Events{answer("a"), answer(" <toolbox>")}));
 }
 
-TEST(AnswerParser, ThoughtsAreSplitFromTheAnswer) {
+TEST(AnswerParser, ThinkingIsSplitFromTheAnswer) {
   expect("<think>\n嗯,\n\n好。\n</think>\n\n你好!", {thought("嗯,\n\n好。"), answer("你好!")});
   expect(" \n<think>a</think>  b", {thought("a"), answer("  b")});
   expect("嗯,好。\n</think>\n\n你好!\n", {thought("嗯,好。"), answer("你好!\n")}, ThinkState::open);
   expect("<think>a</think>\n<think>\nb\n</think>c", {thought("a\n\nb"), answer("c")}, ThinkState::closed);
 }
 
-TEST(AnswerParser, AThoughtOfWhiteSpaceIsNotShown) {
+TEST(AnswerParser, AThoughtOfWhitespaceIsNotShown) {
   expect("<think>\n\n</think>\n\n你好", {answer("你好")});
   expect("\n \n</think>\n\n你好", {answer("你好")}, ThinkState::open);
   expect("<think></think>", {});
@@ -104,7 +104,7 @@ TEST(AnswerParser, LineFeedsThatAnAnswerStartsWithStay) {
   }
 }
 
-TEST(AnswerParser, LineFeedsBehindAThoughtOfTheModelSeparate) {
+TEST(AnswerParser, LineFeedsAfterAThoughtOfTheModelSeparate) {
   expect("<think>a</think>\n\n", {thought("a")});
   expect("<think>a</think>\n\n \n你好", {thought("a"), answer(" \n你好")});
   expect("a</think>\n\n\n你好", {thought("a"), answer("你好")}, ThinkState::open);
@@ -115,7 +115,7 @@ TEST(AnswerParser, AThoughtThatIsNeverClosedIsAThought) {
   expect("<think>\n嗯 </thin", {thought("嗯 </thin")});
 }
 
-TEST(AnswerParser, TagsOfThoughtsBehindTextAreText) {
+TEST(AnswerParser, ThinkTagsAfterTextAreText) {
   expect("use <think> and </think>", {answer("use <think> and </think>")});
   expect("</think>\n\na", {answer("</think>\n\na")});
   expect("<thin", {answer("<thin")});
@@ -137,7 +137,7 @@ TEST(AnswerParser, CallsKeepTheCharactersOfTheirArguments) {
   }
 }
 
-TEST(AnswerParser, ACallEndsBehindItsStrings) {
+TEST(AnswerParser, ACallEndsAfterItsStrings) {
   for (const std::string text : {R"(</tool_call>)", R"(\"</tool_call>\\)", R"(</tool_call></tool_call>)"}) {
     const std::string arguments = "{\"s\": \"" + text + "\"}";
     expect("<tool_call>{\"name\": \"a\", \"arguments\": " + arguments + "}</tool_call>好",
@@ -146,7 +146,7 @@ TEST(AnswerParser, ACallEndsBehindItsStrings) {
   }
 }
 
-TEST(AnswerParser, StringsOfWhatIsNoCallMeanNothing) {
+TEST(AnswerParser, StringsOutsideOfCallsAreIgnored) {
   const std::string good = R"(<tool_call>{"name": "b", "arguments": {"s": "</tool_call>"}}</tool_call>)";
   for (const std::string bad :
        {R"(<tool_call>{"name": "a, "arguments": {}}</tool_call>)", R"(<tool_call>"</tool_call>)",
@@ -168,7 +168,7 @@ TEST(AnswerParser, SeveralCallsWithTextAroundThem) {
   expect("A \n<tool_call>{\"name\": \"a\"}</tool_call>\n \n", {answer("A"), call("a", "{}")});
 }
 
-TEST(AnswerParser, WhatIsNoCallIsTextAsItIs) {
+TEST(AnswerParser, OtherContentIsVerbatimText) {
   for (const std::string body : {"",
                                  "\n",
                                  "get_weather(北京)",
@@ -200,7 +200,7 @@ TEST(AnswerParser, WhatIsNoCallIsTextAsItIs) {
   }
 }
 
-TEST(AnswerParser, ACallThatIsCutOffStaysOpen) {
+TEST(AnswerParser, ATruncatedCallStaysOpen) {
   const std::string whole = "<tool_call>\n{\"name\": \"a\", \"arguments\": {\"s\": \"</tool_call>\"}}";
   for (std::size_t size = std::string("<tool_call>").size(); size < whole.size(); ++size) {
     const std::string cut = whole.substr(0, size);
@@ -212,11 +212,11 @@ TEST(AnswerParser, ACallThatIsCutOffStaysOpen) {
   expect("<tool_call>{\"name\": \"a\"}\n</tool_cal", {no_call("<tool_call>{\"name\": \"a\"}\n</tool_cal")});
 }
 
-TEST(AnswerParser, CallsInThoughtsAreThoughts) {
+TEST(AnswerParser, CallsInThinkingAreThinking) {
   expect("<think><tool_call>{}</tool_call></think>b", {thought("<tool_call>{}</tool_call>"), answer("b")});
 }
 
-TEST(AnswerParser, DeepJsonIsNoCall) {
+TEST(AnswerParser, DeepJsonIsNotACall) {
   const std::string deep = "<tool_call>" + std::string(100'000, '[') + "</tool_call>";
   expect(deep, {no_call(deep)});
 }

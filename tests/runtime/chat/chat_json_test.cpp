@@ -16,7 +16,7 @@ std::string rendered(const std::string& source, const std::string& variables) {
   return JinjaTemplate(source, "test").render(*value.dict(), 0);
 }
 
-TEST(ChatJson, ReadsWhatPythonReadsAndRejectsOtherTexts) {
+TEST(ChatJson, AcceptsAndRejectsTheTextsThatPythonDoes) {
   EXPECT_EQ(rendered("{{ x }}", R"({"x": [1, -1, 1.0, 1e3, true, null, "é\u4f60", {}, 9223372036854775807]})"),
             "[1, -1, 1.0, 1000.0, True, None, 'é你', {}, 9223372036854775807]");
   const auto message = [](const std::string& text) -> std::string {

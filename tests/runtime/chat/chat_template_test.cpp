@@ -59,7 +59,7 @@ TEST(ChatTemplate, TakesTheSpecialTokensOfATokenizer) {
   EXPECT_EQ(special_tokens_of(tokenizer), (SpecialTokens{{"bos_token", "<s>"}, {"unk_token", "<unk>"}}));
 }
 
-TEST(ChatTemplate, TakesTheOneNamedToolUseWhereThereAreTools) {
+TEST(ChatTemplate, UsesTheTemplateNamedToolUseForTools) {
   TokenizerData tokenizer;
   EXPECT_FALSE(ChatTemplate::of_tokenizer(tokenizer).has_value());
   tokenizer.chat_template = "default {{ eos_token }}";
@@ -75,7 +75,7 @@ TEST(ChatTemplate, TakesTheOneNamedToolUseWhereThereAreTools) {
   EXPECT_EQ(rendered(R"({"messages": []})"), "default </s>");
 }
 
-TEST(ChatTemplate, RefusesAnInputThatIsNoConversation) {
+TEST(ChatTemplate, RejectsOtherInputs) {
   EXPECT_EQ(error_of("[]"), "line 1: is a list, expected a JSON object with \"messages\"");
   EXPECT_EQ(error_of("{}"), "line 1: has no \"messages\"");
   EXPECT_EQ(error_of(R"({"messages": "hi"})"), "line 1: \"messages\" is a string, expected a list of objects");

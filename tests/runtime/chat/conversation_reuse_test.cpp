@@ -39,7 +39,7 @@ TEST(ConversationReuse, WithMiniMindsTemplatesNoPromptIsComputedTwice) {
   }
 }
 
-TEST(ConversationReuse, TheDemoGoesOnPastItsContext) {
+TEST(ConversationReuse, TheDemoContinuesOverItsContext) {
   const std::string folder = MINIMIND_SOURCE_DIR "/weights/demo";
   const Tokenizer tokenizer = load_tokenizer(folder);
   const Model model = load_model(open_checkpoint(folder + "/model.pth", {}), WeightType::as_stored, 1);

@@ -58,7 +58,7 @@ TEST(Conversation, AnswersAreStreamedAndKept) {
 }
 
 // MiniMind's scripts give the text of a conversation to the tokenizer, however the model spelled its answers.
-TEST(Conversation, APromptIsEncodedAsAWholeWhateverTokensTheModelChose) {
+TEST(Conversation, EncodesAPromptAsAWholeRegardlessOfSampledTokens) {
   for (const Family family : {Family::v1, Family::v2, Family::v3}) {
     // "the user" is 2 words of the vocabulary with a space between; a random model spells it in any way it likes.
     ConversationOptions options = answers_of(R"("the user, the user " [a-z]{5} "。")");
@@ -96,7 +96,7 @@ TEST(Conversation, TheTokenizersPostProcessorAddsToPrompts) {
   }
 }
 
-TEST(Conversation, HistoryIsHowManyEarlierTurnsTheModelIsShown) {
+TEST(Conversation, HistoryLimitsTheEarlierTurnsInThePrompt) {
   for (const std::size_t history : {0u, 1u, 2u}) {
     ConversationOptions options = answers_of(R"("ok")");
     options.history = history;
@@ -163,7 +163,7 @@ TEST(Conversation, ThePromptIsWhatTheTemplateMakesOfTheMessages) {
   }
 }
 
-TEST(Conversation, ThoughtsThatTheTemplateDoesNotKnowStayInTheText) {
+TEST(Conversation, ThinkingUnknownToTheTemplateStaysInTheText) {
   SmallChat chat(Family::v2, 2048, answers_of(R"("<think>\n嗯。\n</think>\n\n你好!")"));
   chat.conversation.set_think(true);
   const Answer answer = chat.ask("hi");
@@ -175,7 +175,7 @@ TEST(Conversation, ThoughtsThatTheTemplateDoesNotKnowStayInTheText) {
       << text_in(chat);
 }
 
-TEST(Conversation, AnEarlierAnswerIsWhatTheModelWrote) {
+TEST(Conversation, EarlierAnswersAreTheModelsText) {
   SmallChat chat(Family::v2, 2048, answers_of(R"("你好!")"));
   chat.conversation.set_think(false);
   chat.ask("hi");
@@ -183,7 +183,7 @@ TEST(Conversation, AnEarlierAnswerIsWhatTheModelWrote) {
   EXPECT_NE(text_in(chat).find("<|im_start|>assistant\n你好!<|im_end|>"), std::string::npos) << text_in(chat);
 }
 
-TEST(Conversation, AnUnfinishedThoughtIsGivenToTheTemplateAsTheTextItIs) {
+TEST(Conversation, UnfinishedThinkingIsVerbatimInTheTemplate) {
   SmallChat chat(Family::v3, 2048, plain(12));
   chat.conversation.set_think(true);
   const Answer answer = chat.ask("hi");
@@ -196,8 +196,8 @@ TEST(Conversation, AnUnfinishedThoughtIsGivenToTheTemplateAsTheTextItIs) {
   EXPECT_NE(text_in(chat).find("<think>\n\n</think>\n\n"), std::string::npos) << text_in(chat);
 }
 
-// Qwen3's template leaves the thoughts of older answers out.
-TEST(Conversation, ATemplateThatDropsThoughtsGetsItsWay) {
+// Qwen3's template omits the thinking of older answers.
+TEST(Conversation, TemplatesMayDropThinking) {
   const std::string source = R"({%- for m in messages -%}
 {{- '<|im_start|>' + m.role + '\n' -}}
 {%- set content = m.content -%}
@@ -266,7 +266,7 @@ TEST(Conversation, ArgumentsOfASavedConversationKeepTheirSpelling) {
   EXPECT_TRUE(text_in(chat).starts_with(R"(?{"a": 0, "b": "\\u5317"}1)")) << text_in(chat);
 }
 
-TEST(Conversation, WhatIsLeftOpenIsNotClosed) {
+TEST(Conversation, OpenTagsAreNotClosed) {
   const std::string call = R"(<tool_call>\n{\"name\": \"a\", \"arguments\": {}})";
   for (const std::string& written : {call, call.substr(0, call.size() - 1), "<tool_call>" + call.substr(0, 20)}) {
     for (const Family family : {Family::v2, Family::v3}) {
@@ -284,7 +284,7 @@ TEST(Conversation, WhatIsLeftOpenIsNotClosed) {
   EXPECT_EQ(text_in(chat).find("</think>"), std::string::npos) << text_in(chat);
 }
 
-// As tokens of some vocabularies are, which are otherwise left out of texts.
+// As tokens of some vocabularies are, which are otherwise omitted from texts.
 TEST(Conversation, TagsThatAreSpecialTokensAreTagsToo) {
   ConversationOptions options;
   options.generate.max_tokens = 3;
@@ -297,14 +297,14 @@ TEST(Conversation, TagsThatAreSpecialTokensAreTagsToo) {
   EXPECT_EQ(answer.message.reasoning, "<think><think>");
 }
 
-TEST(Conversation, WhatIsNoCallStaysInTheContent) {
+TEST(Conversation, OtherTagsStayInTheContent) {
   SmallChat chat(Family::v3, 2048, answers_of(R"("看\n<tool_call>\nweather(北京)\n</tool_call>")"));
   const Answer answer = chat.ask("?");
   EXPECT_EQ(answer.message.content, "看\n<tool_call>\nweather(北京)\n</tool_call>");
   EXPECT_TRUE(chat.conversation.pending_calls().empty());
 }
 
-TEST(Conversation, AnAnswerIsExactWhereverItStarts) {
+TEST(Conversation, AnAnswerIsExactAtAnyStart) {
   const std::string text = R"("\n\n 你好\n\n<tool_call>{}</tool_call> \n")";
   for (const Family family : {Family::v2, Family::v3}) {
     SmallChat chat(family, 2048, answers_of(text));
@@ -363,7 +363,7 @@ TEST(Conversation, UndoTakesTheLastTurnAwayWithAllThatFollowed) {
   EXPECT_EQ(answer.stats.computed_tokens, 1u) << "all of the prompt is still there";
 }
 
-TEST(Conversation, RegenerateAnswersTheSameAnew) {
+TEST(Conversation, RegenerateAnswersTheMessageAgain) {
   ConversationOptions options = plain(30);
   options.generate.sampling.temperature = 2;
   SmallChat chat(Family::v3, 2048, options);
@@ -420,7 +420,7 @@ TEST(Conversation, AnInterruptedAnswerStaysAsFarAsItWent) {
   EXPECT_NE(text_in(chat).find("</think>\n\n" + shown + "<|im_end|>"), std::string::npos) << text_in(chat);
 }
 
-TEST(Conversation, AnAnswerThatEndsInsideACharacterIsWhatItsTextShows) {
+TEST(Conversation, ATruncatedCharacterAtTheEndIsItsReplacement) {
   SmallChat chat(Family::v3, 2048, answers_of("\"\xE4\xBD\xA0\xE4\xBD\xA0\xE4\xBD\xA0\xE4\xBD\xA0\"", 4));
   chat.ask("hi");
   chat.ask("go on");
@@ -454,7 +454,7 @@ TEST(Conversation, ErrorsLeaveItAsItWas) {
   EXPECT_EQ(chat.conversation.messages(), messages);
 }
 
-TEST(Conversation, ALongOneForgetsItsOldestTurnsAndGoesOn) {
+TEST(Conversation, ALongConversationDropsItsOldestTurnsAndContinues) {
   ConversationOptions options = plain(10);
   SmallChat chat(Family::v3, 400, options);
   chat.conversation.set_system("be the user");
@@ -513,7 +513,7 @@ TEST(Conversation, AMessageThatDoesNotFitAloneIsAnError) {
   EXPECT_EQ(chat.conversation.dropped_turns(), 0u);
 }
 
-TEST(Conversation, UndoingBehindTheDroppedTurnsBringsThemBack) {
+TEST(Conversation, UndoingRestoresDroppedTurns) {
   SmallChat chat(Family::v3, 400, plain(10));
   for (int turn = 0; turn < 12; ++turn) chat.ask("message " + std::to_string(turn));
   EXPECT_GT(chat.conversation.dropped_turns(), 0u);
@@ -523,7 +523,7 @@ TEST(Conversation, UndoingBehindTheDroppedTurnsBringsThemBack) {
   EXPECT_EQ(chat.conversation.dropped_turns(), 0u);
 }
 
-TEST(Conversation, AGrammarIsNotForThoughts) {
+TEST(Conversation, AGrammarExcludesThinking) {
   SmallChat chat(Family::v3, 2048, answers_of(R"("你好!")"));
   chat.conversation.set_think(true);
   EXPECT_THROW(chat.ask("hi"), UsageError);
@@ -531,7 +531,7 @@ TEST(Conversation, AGrammarIsNotForThoughts) {
   EXPECT_EQ(chat.ask("hi").message.content, "你好!");
 }
 
-TEST(Conversation, GoesOnWithOneThatWasSaved) {
+TEST(Conversation, ContinuesASavedConversation) {
   SmallChat chat(Family::v3, 2048, plain());
   ConversationState state;
   state.messages = {{.role = Role::user, .content = "hi"}};

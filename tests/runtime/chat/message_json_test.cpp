@@ -83,7 +83,7 @@ TEST(MessageJson, ReadsWhatOthersWrite) {
                                                                 {.name = "g", .arguments = "{}"}}));
 }
 
-TEST(MessageJson, WhatIsNoConversationIsNamed) {
+TEST(MessageJson, ErrorsNameTheInvalidMessage) {
   const auto expect = [](const std::string& json, const std::string& part) {
     const std::string message = error_of_conversation(json);
     EXPECT_TRUE(message.starts_with("chat.json: ")) << message;
@@ -118,7 +118,7 @@ TEST(MessageJson, ToolsAreReadWithAllThatIsInThem) {
   EXPECT_EQ(parse_tools(R"([ {"name":"f","parameters":{}} ])", "t"), R"([{"name": "f", "parameters": {}}])");
 }
 
-TEST(MessageJson, WhatIsNoListOfToolsIsNamed) {
+TEST(MessageJson, ErrorsNameTheInvalidTool) {
   const auto expect = [](const std::string& json, const std::string& part) {
     const std::string message = error_of_tools(json);
     EXPECT_TRUE(message.starts_with("tools.json: ")) << message;

@@ -89,7 +89,7 @@ class SessionFile : public testing::Test {
   std::string bytes_;
 };
 
-TEST_F(SessionFile, GoesOnAsIfNothingHadHappened) {
+TEST_F(SessionFile, ContinuesAsIfUninterrupted) {
   SmallChat later = fresh();
   later.conversation.restore(load_session(path_, identity_of(later), later.context));
   EXPECT_EQ(later.conversation.messages(), chat_.conversation.messages());
@@ -102,7 +102,7 @@ TEST_F(SessionFile, GoesOnAsIfNothingHadHappened) {
   EXPECT_EQ(later.conversation.state().tokens, chat_.conversation.state().tokens);
 }
 
-TEST_F(SessionFile, GoesOnWithKeysAndValuesOfItsTypeAndNoOther) {
+TEST_F(SessionFile, RequiresTheCacheTypeOfTheSession) {
   for (const KvType type : {KvType::f16, KvType::q8_0}) {
     SmallChat chat = fresh(1024, 1, type), later = fresh(1024, 1, type), exact = fresh();
     chat.ask("你好");
@@ -148,7 +148,7 @@ TEST_F(SessionFile, OfAnEmptyConversation) {
   EXPECT_FALSE(later.ask("hi").withdrawn);
 }
 
-TEST_F(SessionFile, AfterAnInterruptHoldsWhatTheContextHolds) {
+TEST_F(SessionFile, AfterAnInterruptHasTheTokensOfTheContext) {
   const std::string long_message(500, 'x');
   AnswerListener listener;
   chat_.conversation.undo();
@@ -170,7 +170,7 @@ TEST_F(SessionFile, IsTheSameWhenItIsSavedAgain) {
   EXPECT_EQ(read_whole_file(folder_.path() + "/again"), bytes_);
 }
 
-TEST_F(SessionFile, OfAnotherModelIsRefusedWithBothNames) {
+TEST_F(SessionFile, OfAnotherModelIsRejectedWithBothNames) {
   SmallChat other = fresh(1024, 2);
   const std::string message = error_of(bytes_, other);
   EXPECT_NE(message.find(chat_.checkpoint.path), std::string::npos) << message;
@@ -191,20 +191,20 @@ TEST_F(SessionFile, TheIdentityIsOfAllThatChangesTheResult) {
   EXPECT_NE(identify(changed, WeightType::as_stored).sha256, sha256);
 }
 
-TEST_F(SessionFile, ThatTheContextCannotHoldSaysWhichOneCould) {
+TEST_F(SessionFile, NamesTheContextThatWouldFit) {
   SmallChat small = fresh(32);
   EXPECT_NE(error_of(bytes_, small).find("a context of " + std::to_string(chat_.context.size() + 1)),
             std::string::npos);
 }
 
-TEST_F(SessionFile, CutOffAnywhereIsAnError) {
+TEST_F(SessionFile, EveryTruncationIsAnError) {
   for (std::size_t size = 0; size < bytes_.size(); size += size < 2000 ? 7 : 997) {
     EXPECT_NE(error_of(bytes_.substr(0, size)), "no error") << size;
   }
   EXPECT_NE(error_of(bytes_ + "x").find("checksum"), std::string::npos);
 }
 
-TEST_F(SessionFile, ADamagedByteAnywhereIsAnError) {
+TEST_F(SessionFile, ACorruptByteAnywhereIsAnError) {
   for (std::size_t at = 0; at < bytes_.size(); at += at < 2000 ? 13 : 1999) {
     std::string damaged = bytes_;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
@@ -212,8 +212,8 @@ TEST_F(SessionFile, ADamagedByteAnywhereIsAnError) {
   }
 }
 
-TEST_F(SessionFile, OtherFilesAndVersionsAreToldApart) {
-  EXPECT_NE(error_of("{\"messages\": []}").find("is no session"), std::string::npos);
+TEST_F(SessionFile, OtherFilesAndVersionsAreReported) {
+  EXPECT_NE(error_of("{\"messages\": []}").find("is not a session"), std::string::npos);
   std::string newer = bytes_;
   newer[16] = 3;
   EXPECT_NE(error_of(newer).find("version 3"), std::string::npos);

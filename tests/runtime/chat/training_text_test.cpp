@@ -159,7 +159,7 @@ TEST(TrainingConversation, IsLoadedAsAConversation) {
             std::string::npos);
 }
 
-TEST_F(TrainingText, ChatGoesOnWithALoadedLine) {
+TEST_F(TrainingText, ChatContinuesALoadedLine) {
   const std::string line =
       R"({"conversations": [{"role": "user", "content": "你好"}, {"role": "assistant", "content": "春眠"}]})";
   const Outcome outcome = run("chat --greedy -n 3 -p 再来 --load " + write("line.jsonl", line + "\n") + " --save " +

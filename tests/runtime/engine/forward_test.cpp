@@ -17,7 +17,7 @@
 namespace minimind {
 namespace {
 
-// DESIGN section 4: the worst absolute difference from PyTorch's float32 logits of the same weights.
+// The bound of the max absolute difference from PyTorch's float32 logits of the same weights.
 constexpr float tolerance = 2e-4f;
 
 // All logits of the tokens, run in batches of at most `batch`.

@@ -21,7 +21,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The bundled model, which writes poems whatever it is asked for.
+// The bundled model, which writes poems regardless of the prompt.
 class ConstrainedGenerate : public testing::Test {
  protected:
   ConstrainedGenerate()
@@ -67,7 +67,7 @@ TEST_F(ConstrainedGenerate, RandomSchemasGiveValidJson) {
   }
 }
 
-TEST_F(ConstrainedGenerate, EndsWhereNothingCanFollow) {
+TEST_F(ConstrainedGenerate, EndsIfNothingCanFollow) {
   const Generated result = run(options(100, parse_grammar("root ::= \"春风\" [一-龥] \"。\"", "g")));
   EXPECT_EQ(result.text.substr(0, 6), "春风");
   EXPECT_TRUE(result.text.ends_with("。"));
@@ -76,7 +76,7 @@ TEST_F(ConstrainedGenerate, EndsWhereNothingCanFollow) {
   EXPECT_EQ(run(options(100, parse_grammar("root ::= \"\"", "g"))).tokens.size(), 0u);
 }
 
-TEST_F(ConstrainedGenerate, TheEndOfTextComesOnlyWhereTheGrammarMayEnd) {
+TEST_F(ConstrainedGenerate, EndTokensComeOnlyIfTheGrammarMayEnd) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     GenerateOptions lines = options(400, parse_grammar("root ::= ([一-龥]{5} [，。]){4}+", "g"));
     lines.sampling.seed = seed;
@@ -118,7 +118,7 @@ TEST_F(ConstrainedGenerate, AGrammarThatAllowsWhatComesAnywayChangesNothing) {
   EXPECT_EQ(run(with).tokens, run(without).tokens);
 }
 
-TEST_F(ConstrainedGenerate, AGrammarWantsATokenizer) {
+TEST_F(ConstrainedGenerate, AGrammarRequiresATokenizer) {
   const GenerateOptions any = options(5, parse_grammar("root ::= .*", "g"));
   EXPECT_THROW(run(any, false), UsageError);
 }

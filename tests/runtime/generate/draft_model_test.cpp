@@ -42,7 +42,7 @@ class DraftModelTest : public testing::Test {
   Model model_;
 };
 
-TEST_F(DraftModelTest, DraftsTheLikeliestTokens) {
+TEST_F(DraftModelTest, DraftsTop1Tokens) {
   DraftModel model = drafter(64);
   EXPECT_EQ(draft(model, prompt_, 4), greedy(0, 4));
   EXPECT_EQ(draft(model, prompt_, 1), greedy(0, 1));

@@ -31,7 +31,7 @@ Penalties penalties_after(const DryOptions& options, const Tokens& tokens, const
   return result;
 }
 
-TEST(Dry, ATokenThatWouldGoOnWithARepetitionLosesMoreTheLongerItIs) {
+TEST(Dry, PenaltiesGrowWithTheRepetition) {
   EXPECT_EQ(penalties_after(on(), {1, 2, 3, 9, 1, 2}), (Penalties{{3, 0.5}})) << "1 2 was followed by 3";
   EXPECT_EQ(penalties_after(on(), {0, 1, 2, 3, 9, 0, 1, 2}), (Penalties{{3, 1.0}}));
   EXPECT_EQ(penalties_after(on(), {1, 2, 3, 9, 0, 2}), Penalties{}) << "one token is shorter than the allowed length";
@@ -49,7 +49,7 @@ TEST(Dry, TheAllowedLengthIsTheFirstThatCosts) {
   EXPECT_EQ(penalties_after(options, {0, 1, 2, 3, 9, 0, 1, 2}), (Penalties{{3, 0.5}}));
 }
 
-TEST(Dry, LooksNoFurtherBackThanTold) {
+TEST(Dry, LooksBackAtMostPenaltyLastN) {
   DryOptions options = on();
   options.penalty_last_n = 5;
   EXPECT_EQ(penalties_after(options, {1, 2, 3, 9, 1, 2}), Penalties{}) << "the window is 2 3 9 1 2";
@@ -68,7 +68,7 @@ TEST(Dry, NoRepetitionReachesAcrossABreaker) {
   EXPECT_EQ(penalties_after(on({"--->"}), {0, 1, 5, 2, 4, 0, 1, 5}, texts), (Penalties{{2, 1.0}}));
 }
 
-TEST(Dry, ALongRepetitionCostsMoreThanAnyLogitButIsNoInfinity) {
+TEST(Dry, ALongRepetitionHasALargeFinitePenalty) {
   const Penalties penalties = penalties_after(
       [] {
         DryOptions options = on();
@@ -81,7 +81,7 @@ TEST(Dry, ALongRepetitionCostsMoreThanAnyLogitButIsNoInfinity) {
   EXPECT_TRUE(std::isfinite(penalties.at(1)));
 }
 
-// The definition in dry.h, word by word.
+// The definition in sampler.h, word by word.
 Penalties by_definition(const DryOptions& options, const Tokens& all, const std::vector<std::string>& texts) {
   const Tokens tokens(
       all.end() - std::ssize(all) +

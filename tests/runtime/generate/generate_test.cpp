@@ -79,7 +79,7 @@ TEST(Generate, AnEndTokenThatIsTheLastOneAllowedIsAStop) {
   EXPECT_EQ(run(engine, options).finish_reason, FinishReason::stop);
 }
 
-TEST(Generate, AnEndTokenIsNoText) {
+TEST(Generate, AnEndTokenIsNotText) {
   GoldenEngine engine(distinct_case);
   const Tokenizer tokenizer = tokenizer_of(texts_of(engine.golden, {"a", "b", "c"}));
   GenerateOptions options = greedy(8);
@@ -87,7 +87,7 @@ TEST(Generate, AnEndTokenIsNoText) {
   EXPECT_EQ(run(engine, options, &tokenizer).text, "ab");
 }
 
-TEST(Generate, SpecialTokensAreNoText) {
+TEST(Generate, SpecialTokensAreNotText) {
   GoldenEngine engine(distinct_case);
   const Tokenizer tokenizer =
       tokenizer_of(texts_of(engine.golden, {"a", "<|im_end|>", "c"}), {engine.golden.greedy[1]});
@@ -134,7 +134,7 @@ TEST(Generate, AStopStringMayEndInsideACharactersToken) {
   EXPECT_EQ(result.tokens.size(), 2u);
 }
 
-TEST(Generate, ABeginningOfAStopStringIsShownAtTheEnd) {
+TEST(Generate, APrefixOfAStopStringIsShownAtTheEnd) {
   GoldenEngine engine(distinct_case);
   const Tokenizer tokenizer = tokenizer_of(texts_of(engine.golden, {"one ", "EN"}));
   GenerateOptions options = greedy(2);
@@ -166,7 +166,7 @@ TEST(Generate, PromptAndTextTogetherFillTheContextAndEndByLength) {
   }
 }
 
-TEST(Generate, APromptThatDoesNotFitIsRefusedWithBothNumbers) {
+TEST(Generate, APromptThatDoesNotFitIsRejectedWithBothNumbers) {
   GoldenEngine engine(distinct_case);
   Context context = engine.context(engine.prompt().size() - 1);
   const std::string error = error_of([&] { run(engine, context, engine.prompt(), greedy(1)); });
@@ -209,7 +209,7 @@ TEST_P(GoldenGeneration, AReusedPromptGivesWhatAFreshOneGives) {
   }
 }
 
-TEST(Generate, AnEmptyPromptIsRefused) {
+TEST(Generate, AnEmptyPromptIsRejected) {
   GoldenEngine engine(distinct_case);
   Context context = engine.context();
   EXPECT_NE(error_of([&] { run(engine, context, {}, greedy(1)); }).find("prompt is empty"), std::string::npos);
@@ -288,7 +288,7 @@ TEST(Prefill, WritesTheLogitsOfTheLastToken) {
     prefill(engine.forward, context, engine.prompt(), logits, interrupted);
     EXPECT_EQ(context.size(), engine.prompt().size());
     const float* wanted = engine.golden.logits.data() + (engine.prompt().size() - 1) * engine.golden.vocab;
-    // 2e-4 is the distance from PyTorch that DESIGN section 4 allows.
+    // 2e-4 is the allowed max difference from PyTorch.
     for (std::size_t i = 0; i < logits.size(); ++i) ASSERT_NEAR(logits[i], wanted[i], 2e-4f) << batch;
   }
 }

@@ -26,14 +26,14 @@ TEST(PromptLookup, FollowsWhatWasSaidBefore) {
   EXPECT_EQ(draft({1, 2, 3, 4, 5, 6, 7, 1, 2, 3, 4}), (Tokens{5, 6, 7, 1}));
 }
 
-TEST(PromptLookup, HasNoIdeaWhereNothingIsRepeated) {
+TEST(PromptLookup, DraftsNothingWithoutRepetition) {
   EXPECT_EQ(draft({1}), Tokens());
   EXPECT_EQ(draft({1, 2, 3}), Tokens());
   EXPECT_EQ(draft({1, 2, 3, 4, 5, 6, 7, 8}), Tokens());
   EXPECT_EQ(draft({1, 2, 3, 4, 5, 1, 2}), Tokens()) << "two tokens may be chance";
 }
 
-TEST(PromptLookup, DraftsNoMoreThanWasAskedForAndThanAgree) {
+TEST(PromptLookup, DraftsAtMostTheRequestedAndMatchingTokens) {
   const Tokens text{1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4};
   EXPECT_EQ(draft(text, 0), Tokens());
   EXPECT_EQ(draft(text, 2), (Tokens{5, 6}));
@@ -45,7 +45,7 @@ TEST(PromptLookup, TheLongestAgreementIsFollowedThenTheLatest) {
   EXPECT_EQ(draft({9, 1, 2, 3, 50, 1, 2, 3, 60, 9, 1, 2, 3}, 1), (Tokens{50}));
 }
 
-TEST(PromptLookup, ALoopGoesOn) {
+TEST(PromptLookup, ALoopContinues) {
   EXPECT_EQ(draft({7, 7, 7, 7}), (Tokens{7, 7, 7}));
   EXPECT_EQ(draft({1, 2, 3, 1, 2, 3, 1, 2}, 5), (Tokens{3, 1, 2, 3, 1}));
 }
@@ -69,7 +69,7 @@ Tokens slow_draft(const Tokens& text, std::size_t most) {
   return {all.begin() + std::ssize(text), all.end()};
 }
 
-TEST(PromptLookup, GrowingAndChangedTextsGiveWhatANewOneGives) {
+TEST(PromptLookup, DraftsDoNotDependOnEarlierTexts) {
   std::mt19937 random(1);
   const auto below = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random); };
   for (int round = 0; round < 50; ++round) {

@@ -51,7 +51,7 @@ TEST(Sampler, WhatIsAllAllowedIsDrawnAsIfNothingWasSaid) {
   for (int i = 0; i < 1000; ++i) ASSERT_EQ(with.sample(logits, all), without.sample(logits)) << i;
 }
 
-TEST(Sampler, WhereNothingIsAllowedItSaysSo) {
+TEST(Sampler, NoAllowedTokenIsAnError) {
   for (const double temperature : {0.0, 1.0}) {
     SamplingOptions options = plain_sampling();
     options.temperature = temperature;
@@ -88,7 +88,7 @@ TEST(Sampler, ABiasOfMinusInfinityBans) {
   EXPECT_EQ(drawn(options, {50, 1, 2}), (Drawn{2}));
 }
 
-TEST(Sampler, ABiasForAnUnknownTokenOrTwiceIsAUsageError) {
+TEST(Sampler, UnknownAndRepeatedBiasesAreUsageErrors) {
   SamplingOptions options = plain_sampling();
   options.logit_bias = {{3, 1}};
   EXPECT_THROW(Sampler(options, 3), UsageError);
@@ -124,7 +124,7 @@ TEST(Sampler, TypicalPSurvivesProbabilitiesOfNothing) {
   EXPECT_EQ(drawn(options, {3e38f, -3e38f, 0}), (Drawn{0}));
 }
 
-TEST(Sampler, DryStandsWithThePenaltiesAndSeesThePrompt) {
+TEST(Sampler, DryRunsWithThePenaltiesAndSeesThePrompt) {
   SamplingOptions options = plain_sampling();
   options.temperature = 0;
   options.dry.multiplier = 10;
@@ -154,7 +154,7 @@ TEST(Sampler, DryBreaksAtTheTextsOfTokens) {
   EXPECT_THROW(Sampler(options, logits.size()), UsageError);
 }
 
-TEST(SamplingOptions, NewOnesOutOfRangeAreRefusedByName) {
+TEST(SamplingOptions, RejectsPenaltiesAndBiasesOutOfRangeNamingThem) {
   const auto refused = [](auto change, const std::string& name) {
     SamplingOptions options;
     change(options);

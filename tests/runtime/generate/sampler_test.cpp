@@ -184,7 +184,7 @@ TEST(Sampler, FrequenciesFollowMiniMindsDefaults) {
 }
 
 TEST(Sampler, RepeatPenaltyComesAfterTheTemperature) {
-  // 2 / 0.5 = 4, / 2 = 2 beside 1 / 0.5 = 2: equal. Presence after temperature: a generated 2 / 0.5 - 2 = 2 likewise.
+  // 2 / 0.5 = 4, / 2 = 2 versus 1 / 0.5 = 2: equal. Presence after temperature: a generated 2 / 0.5 - 2 = 2, too.
   SamplingOptions options = plain_sampling();
   options.temperature = 0.5;
   options.repeat_penalty = 2;
@@ -246,7 +246,7 @@ TEST(Sampler, TopPAddsUpWhatTopKLeft) {
   EXPECT_EQ(tokens_drawn(options, {1, 1 - 1e-6f, 0.9f, 0.9f}), (Drawn{0}));
 }
 
-TEST(Sampler, MinPDropsWhatIsLessLikelyThanAShareOfTheLikeliest) {
+TEST(Sampler, MinPDropsTokensBelowAShareOfTheTop1Probability) {
   SamplingOptions options = plain_sampling();
   options.min_p = 0.3;
   const Floats logits{0, static_cast<float>(std::log(0.31)), static_cast<float>(std::log(0.29))};
@@ -271,7 +271,7 @@ TEST(Sampler, TheSameSeedGivesTheSameTokensAndAnotherSeedOthers) {
 }
 
 // The standard fixes the sequence of std::mt19937_64, but not what its distributions make of it.
-TEST(Sampler, TokensOfASeedAreThoseOfTheGeneratorThatTheStandardFixes) {
+TEST(Sampler, SeedsGiveTheTokensOfTheStandardGenerator) {
   SamplingOptions options = plain_sampling();
   options.seed = 42;
   Sampler sampler(options, 4);
@@ -300,7 +300,7 @@ TEST(Sampler, SurvivesTheLargestLogits) {
 }
 
 // What check() lets pass must work: an infinity inside would choose the least likely token or none at all.
-TEST(Sampler, AnOptionThatOverflowsTheLogitsIsRefusedOrStillRight) {
+TEST(Sampler, OptionsNeverOverflowTheLogits) {
   const auto expect_right = [](const SamplingOptions& options, const History& history, std::int32_t wanted) {
     try {
       check(options);
@@ -335,7 +335,7 @@ TEST(SamplingOptions, AreMiniMindsByDefaultAndPass) {
   EXPECT_NO_THROW(check(options));
 }
 
-TEST(SamplingOptions, OutOfRangeAreRefusedByTheNameOfTheOption) {
+TEST(SamplingOptions, RejectsValuesOutOfRangeNamingTheOption) {
   const double nan = std::nan("");
   struct Case {
     double SamplingOptions::*field;

@@ -23,7 +23,7 @@ DraftModel draft_model(const Model& model, std::size_t capacity) {
 
 constexpr std::size_t most_drafted = 7;
 
-// Drafts a continuation that it was told, but not always as far as it was asked for, and often with a wrong token.
+// Drafts a given continuation, but often fewer tokens than requested, and often with a wrong token.
 class UnreliableDrafter final : public Drafter {
  public:
   UnreliableDrafter(Tokens prompt, const Tokens& continuation, std::size_t vocab_size)
@@ -50,7 +50,7 @@ class UnreliableDrafter final : public Drafter {
   std::mt19937 random_{1};
 };
 
-// A model, its text, and what is generated behind it with and without drafts.
+// A model, its text, and the tokens generated after it with and without drafts.
 class Comparison {
  public:
   Comparison(const Model& model, const Tokenizer* tokenizer, Tokens prompt, std::size_t capacity)
@@ -200,7 +200,7 @@ TEST_F(DemoSpeculation, AGrammarIsKeptTo) {
   }
 }
 
-TEST_F(DemoSpeculation, StopStringsEndItWhereTheyDid) {
+TEST_F(DemoSpeculation, StopStringsEndAtTheSameToken) {
   GenerateOptions options = at_most(60);
   options.stop = {"。\n", "，秋"};
   expect_the_same(options);
@@ -215,7 +215,7 @@ TEST_F(DemoSpeculation, EveryLimitOfTokensAndContextIsKept) {
   }
 }
 
-// Remembers what it was asked for and drafts the token 0.
+// Remembers the requested numbers and drafts the token 0.
 class AskedDrafter final : public Drafter {
  public:
   std::span<const std::int32_t> draft(std::span<const std::int32_t>, std::size_t most,
@@ -249,7 +249,7 @@ TEST(Speculation, AModelAgreesWithItself) {
   EXPECT_EQ(result.accepted, 8u);
 }
 
-TEST(Speculation, AnInterruptionAmongAcceptedDraftsEndsItWhereItWould) {
+TEST(Speculation, InterruptsEndAtTheSameToken) {
   GoldenEngine engine(distinct_case);
   const Tokenizer tokenizer = tokenizer_of(texts_of(engine.golden, {"a", "b", "c", "d"}));
   DraftModel itself = draft_model(engine.model, GoldenEngine::capacity);

@@ -10,7 +10,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-// Everything that is shown when `text` comes in pieces that begin at the bits set in `cuts`.
+// Returns everything that is shown if `text` comes in pieces that start at the bits set in `cuts`.
 std::string shown(const Strings& stops, const std::string& text, unsigned cuts, bool* stopped = nullptr) {
   StopFilter filter(stops);
   std::string result, piece;
@@ -27,7 +27,7 @@ std::string shown(const Strings& stops, const std::string& text, unsigned cuts, 
   return result;
 }
 
-TEST(StopFilter, WithoutStopStringsEverythingIsShownAtOnce) {
+TEST(StopFilter, ShowsEverythingAtOnceWithoutStopStrings) {
   StopFilter filter({});
   EXPECT_EQ(filter.push("abc"), "abc");
   EXPECT_EQ(filter.push(""), "");
@@ -41,19 +41,19 @@ TEST(StopFilter, EmptyStopStringsNeverStop) {
   EXPECT_FALSE(filter.stopped());
 }
 
-TEST(StopFilter, HoldsBackOnlyWhatMayBeginAStopString) {
+TEST(StopFilter, KeepsBackOnlyPrefixesOfStopStrings) {
   StopFilter filter({"###", "END"});
   EXPECT_EQ(filter.push("a#"), "a");
   EXPECT_EQ(filter.push("b"), "#b");
   EXPECT_EQ(filter.push("##"), "");
   EXPECT_EQ(filter.push("E"), "##");
   EXPECT_EQ(filter.push("N"), "");
-  EXPECT_EQ(filter.push("E"), "EN") << "the second E may begin another END";
+  EXPECT_EQ(filter.push("E"), "EN") << "the second E may start another END";
   EXPECT_EQ(filter.finish(), "E");
   EXPECT_FALSE(filter.stopped());
 }
 
-TEST(StopFilter, ShowsWhatStandsBeforeAStopStringAndSwallowsTheRest) {
+TEST(StopFilter, ShowsTheTextBeforeAStopStringOnly) {
   StopFilter filter({"END"});
   EXPECT_EQ(filter.push("one EN"), "one ");
   EXPECT_EQ(filter.push("D two"), "");
@@ -62,7 +62,7 @@ TEST(StopFilter, ShowsWhatStandsBeforeAStopStringAndSwallowsTheRest) {
   EXPECT_EQ(filter.finish(), "");
 }
 
-TEST(StopFilter, FinishGivesOutABeginningThatWasNoStopString) {
+TEST(StopFilter, FinishReturnsAnUnfinishedStopString) {
   StopFilter filter({"<|end|>"});
   EXPECT_EQ(filter.push("text<|en"), "text");
   EXPECT_EQ(filter.finish(), "<|en");
@@ -84,7 +84,7 @@ TEST(StopFilter, StopsAtABytewiseMatchOfSeveralBytesACharacter) {
   EXPECT_TRUE(filter.stopped());
 }
 
-// How a text is cut into tokens must not decide where it ends: every way of cutting it shows the same.
+// The cuts of a text into tokens must not change its end: every way of cutting shows the same text.
 TEST(StopFilter, ShowsTheSameHoweverTheTextIsCut) {
   struct Case {
     Strings stops;

@@ -97,26 +97,26 @@ TEST(Grammar, ErrorsNameTheLineAndTheColumn) {
       {"root ::= [a", "g.gbnf:1:10: this set has no closing ]"},
       {"root ::= []", "g.gbnf:1:10: this set is empty"},
       {"root ::= [^\\x00-\\U0010FFFF]", "g.gbnf:1:10: this set excludes every character"},
-      {"root ::= [xz-a]", "g.gbnf:1:12: this range ends before it begins"},
+      {"root ::= [xz-a]", "g.gbnf:1:12: this range ends before it starts"},
       {"root ::= \"\\q\"", "g.gbnf:1:11: this escape is unknown"},
-      {"root ::= \"\\x4\"", "g.gbnf:1:11: this escape wants 2 hexadecimal digits"},
-      {"root ::= \"\\u12 4\"", "g.gbnf:1:11: this escape wants 4"},
-      {"root ::= \"\\ud800\"", "g.gbnf:1:11: this escape names no character"},
-      {"root ::= \"\\U00110000\"", "g.gbnf:1:11: this escape names no character"},
-      {"root ::= \"a\" | * \"b\"", "g.gbnf:1:16: there is nothing before this to repeat"},
+      {"root ::= \"\\x4\"", "g.gbnf:1:11: this escape requires 2 hexadecimal digits"},
+      {"root ::= \"\\u12 4\"", "g.gbnf:1:11: this escape requires 4"},
+      {"root ::= \"\\ud800\"", "g.gbnf:1:11: this escape is not a character"},
+      {"root ::= \"\\U00110000\"", "g.gbnf:1:11: this escape is not a character"},
+      {"root ::= \"a\" | * \"b\"", "g.gbnf:1:16: there is no item before this to repeat"},
       {"root ::= \"a\"{3,2}", "g.gbnf:1:10: a repetition of at least 3 and at most 2"},
       {"root ::= \"a\"{x}", "g.gbnf:1:14: expected a number"},
       {"root ::= \"a\"{2,3", "g.gbnf:1:17: expected }"},
-      {"root ::= \"a\"{99999999999999999999}", "at most 100000 are supported"},
+      {"root ::= \"a\"{99999999999999999999}", "expected at most 100000"},
       {"root ::= <think> \"a\"", "g.gbnf:1:10: references to tokens"},
       {"root ::= !<[5]>", "g.gbnf:1:10: references to tokens"},
-      {"root ::= \"a\"\nroot ::= \"b\"", "g.gbnf:2:1: rule 'root' is defined twice"},
+      {"root ::= \"a\"\nroot ::= \"b\"", "g.gbnf:2:1: the definition of rule 'root' is repeated"},
       {"root_a ::= \"a\"", "g.gbnf:1:5: expected ::="},
       {"\"a\"", "g.gbnf:1:1: expected the name of a rule"},
       {"root ::= \"\xFF\"", "g.gbnf:1:11: this is not UTF-8"},
       {"x ::= \"a\"", "g.gbnf: has no rule 'root'"},
       {"", "g.gbnf: has no rule 'root'"},
-      {"root ::= " + std::string(1000, '('), "parentheses within another"},
+      {"root ::= " + std::string(1000, '('), "the parentheses are nested too deeply"},
       {"root ::= ((\"a\"{1000}){1000}){1000} \"b\"{100000}" + std::string(20, '\n') + "x ::= " +
            "\"c\"{100000} \"c\"{100000} \"c\"{100000} \"c\"{100000} \"c\"{100000} \"c\"{100000} \"c\"{100000}",
        "g.gbnf:21:"},
@@ -127,7 +127,7 @@ TEST(Grammar, ErrorsNameTheLineAndTheColumn) {
   }
 }
 
-TEST(Grammar, LeftRecursionIsRefusedByTheNameOfTheRule) {
+TEST(Grammar, LeftRecursionIsRejectedByTheNameOfTheRule) {
   for (const std::string grammar :
        {"root ::= x\nx ::= x \"a\" | \"b\"", "root ::= \"b\" | x\nx ::= y \"a\" | \"b\"\ny ::= \"c\" | x",
         "root ::= \"c\" x\nx ::= \"b\"* (\"\" | \"a\") x \"d\" | \"e\"", "root ::= x\nx ::= x | \"a\""}) {
@@ -137,7 +137,7 @@ TEST(Grammar, LeftRecursionIsRefusedByTheNameOfTheRule) {
   }
 }
 
-TEST(Grammar, ARuleThatCanNeverBeFinishedIsRefused) {
+TEST(Grammar, ARuleThatCanNeverBeFinishedIsRejected) {
   EXPECT_NE(error_of([] { parse_grammar("root ::= \"a\" x\nx ::= \"b\" x", "g.gbnf"); }).find("can never be finished"),
             std::string::npos);
   EXPECT_EQ(error_of([] { parse_grammar("root ::= \"a\"\nx ::= \"b\" x", "g.gbnf"); }), "") << "it is not used";
@@ -154,13 +154,13 @@ TEST(Grammar, FollowsCharactersThatAreCutAnywhere) {
   EXPECT_FALSE(state.may_end());
   ASSERT_TRUE(state.advance("\x80\xC3\xA9"));
   for (const char* never : {"\x80", "\xC0", "\xC1", "\xE0\x80", "\xED\xA0", "\xF0\x80", "\xF4\x90", "\xF5"}) {
-    EXPECT_FALSE(state.allows(never)) << "no UTF-8 begins like this";
+    EXPECT_FALSE(state.allows(never)) << "no UTF-8 starts like this";
   }
   EXPECT_TRUE(state.allows("\xED\x9F\xBF"));
 }
 
 // Every character, alone, is in a set exactly when it is.
-TEST(Grammar, SetsHoldExactlyTheirCharacters) {
+TEST(Grammar, SetsHaveExactlyTheirCharacters) {
   GrammarState state =
       state_of_gbnf("root ::= [\\x20-\\x7e\\u0430-\\u0451\\u2028\\u4e00-\\uffff\\U0001F600-\\U00020001]");
   const auto in_set = [](char32_t c) {
@@ -242,7 +242,7 @@ TEST(Grammar, KnowsTheShortestWayToTheEnd) {
 
 TEST(Grammar, AFileThatIsTooLargeOrMissingIsAnError) {
   const TemporaryFile file(std::string((std::size_t{1} << 20) + 1, '#'));
-  EXPECT_NE(error_of([&] { load_grammar(file.path()); }).find("at most 1048576 are read"), std::string::npos);
+  EXPECT_NE(error_of([&] { load_grammar(file.path()); }).find("expected at most 1048576"), std::string::npos);
   EXPECT_NE(error_of([] { load_grammar("/nonexistent.gbnf"); }), "");
   const TemporaryFile good("root ::= \"a\"");
   EXPECT_EQ(error_of([&] { load_grammar(good.path()); }), "");

@@ -14,7 +14,7 @@
 namespace minimind {
 namespace {
 
-// Random grammars beside the plainest matcher there is: where in the text each part can end when it begins at `at`.
+// Random grammars versus a naive matcher: the positions in the text where each part can end if it starts at `at`.
 struct Part {
   enum Kind { letter, sequence, choice, repetition, rule } kind = letter;
   char character = 'a';
@@ -31,7 +31,7 @@ struct RandomGrammar {
 
   explicit RandomGrammar(unsigned seed) : random(seed) {
     rules.resize(3);
-    // A rule refers to later ones, so that none is recursive; recursion has tests of its own.
+    // A rule refers to later ones, so that none is recursive; recursion has separate tests.
     for (std::size_t i = rules.size(); i-- > 0;) rules[i] = part(3, i);
   }
 

@@ -24,7 +24,7 @@ bool is_surrogate(char32_t c) {
   return c >= 0xD800 && c <= 0xDFFF;
 }
 
-// Lossy decoding by the definition itself: a maximal subpart is the longest beginning of any character, or one byte.
+// Lossy decoding by the definition itself: a maximal subpart is the longest prefix of any character, or one byte.
 class Definition {
  public:
   Definition() {
@@ -109,7 +109,7 @@ TEST(Utf8, AcceptsExactlyTheWellFormed) {
   EXPECT_FALSE(is_utf8("caf\xC3"));
 }
 
-TEST(Utf8, EveryFourBoundaryBytesDecodeByTheDefinitionHoweverTheStreamIsCut) {
+TEST(Utf8, BoundaryBytesDecodeByTheDefinitionForAnyCuts) {
   for (const char a : boundary_bytes) {
     for (const char b : boundary_bytes) {
       for (const char c : boundary_bytes) {
@@ -154,7 +154,7 @@ TEST(Utf8, RandomBytesDecodeByTheDefinitionHoweverTheStreamIsCut) {
   }
 }
 
-TEST(Utf8Stream, HoldsBackNothingButATruncatedCharacter) {
+TEST(Utf8Stream, KeepsBackOnlyATruncatedCharacter) {
   Utf8Stream stream;
   EXPECT_EQ(stream.push("a\xE4"), "a");
   EXPECT_EQ(stream.push("\xBD"), "");

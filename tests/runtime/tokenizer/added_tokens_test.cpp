@@ -21,7 +21,7 @@ std::string split(std::vector<AddedToken> tokens, std::string_view text) {
   return shown;
 }
 
-TEST(AddedTokens, CutOutWhereverTheyStand) {
+TEST(AddedTokens, AreCutOutAnywhere) {
   const std::vector<AddedToken> tokens = {{.id = 7, .content = "<s>"}, {.id = 8, .content = "世界"}};
   EXPECT_EQ(split(tokens, "<s>a<s><s>你好世界"), "7[a]77[你好]8");
   EXPECT_EQ(split(tokens, "<s <S> s>"), "[<s <S> s>]");
@@ -39,22 +39,22 @@ TEST(AddedTokens, LeftmostThenLongestWins) {
   EXPECT_EQ(split(tokens, "xbcdef"), "[x]3");
 }
 
-TEST(AddedTokens, StripTakesTheWhiteSpaceBeside) {
+TEST(AddedTokens, StripTakesTheAdjacentWhitespace) {
   EXPECT_EQ(split({{.id = 1, .content = "m", .lstrip = true}}, "a \t\u3000m b"), "[a]1[ b]");
   EXPECT_EQ(split({{.id = 1, .content = "m", .rstrip = true}}, "a m \n\u00A0b m "), "[a ]1[b ]1");
   EXPECT_EQ(split({{.id = 1, .content = "m", .lstrip = true, .rstrip = true}}, " m  m "), "11");
   EXPECT_EQ(split({{.id = 1, .content = "m", .lstrip = true}}, "\u200Bm"), "[\u200B]1");
 }
 
-TEST(AddedTokens, SingleWordNeedsNoWordCharacterBeside) {
+TEST(AddedTokens, SingleWordRequiresNoAdjacentWordCharacter) {
   const std::vector<AddedToken> tokens = {{.id = 1, .content = "ab", .single_word = true}};
   EXPECT_EQ(split(tokens, "ab ab, (ab)"), "1[ ]1[, (]1[)]");
   EXPECT_EQ(split(tokens, "xab abx 1ab ab_ 你ab abe\u0301"), "[xab abx 1ab ab_ 你ab abe\u0301]");
   EXPECT_EQ(split(tokens, "\u0301ab ab\u200D Ⓐab ♠ab"), "[\u0301ab ab\u200D Ⓐab ♠]1");
 }
 
-// What Hugging Face tokenizers 0.23.3 does with tokens made of white space that another token's rstrip has taken.
-TEST(AddedTokens, WhiteSpaceTokensAreFoundInWhatAnotherStripped) {
+// Hugging Face tokenizers 0.23.3 on tokens of whitespace that another token's rstrip has taken.
+TEST(AddedTokens, WhitespaceTokensMatchInsideStrippedWhitespace) {
   EXPECT_EQ(split({{.id = 1, .content = "m", .rstrip = true}, {.id = 2, .content = " "}}, "xm   x"), "[x]1222[x]");
   EXPECT_EQ(split({{.id = 1, .content = " ", .lstrip = true, .rstrip = true}}, "   x"), "1[x]");
 }

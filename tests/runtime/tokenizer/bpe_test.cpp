@@ -63,7 +63,7 @@ TEST(Bpe, MergesWhatMergingMade) {
             (Ids{5, 3}));
 }
 
-TEST(Bpe, ANewPairOfLowerRankGoesBeforeThePairsThatWait) {
+TEST(Bpe, ANewPairOfLowerRankPrecedesPendingPairs) {
   const std::vector<BpeMerge> merges = {{3, token_a, 4}, {token_a, token_b, 3}};
   EXPECT_EQ(merged(Bpe(merges, 5), {token_a, token_b, token_a, token_b}), (Ids{4, token_b}));
 }

@@ -31,7 +31,7 @@ TEST(Gpt2Split, KeepsOneSpaceBeforeLettersNumbersAndTheRest) {
   EXPECT_EQ(split("3.14"), (Words{"3", ".", "14"}));
 }
 
-TEST(Gpt2Split, CutsContractionsOnlyInLowerCaseAndOnlyWhereAWordBegins) {
+TEST(Gpt2Split, CutsLowerCaseContractionsAtTheStartOfWordsOnly) {
   EXPECT_EQ(split("it's we'll I'd"), (Words{"it", "'s", " we", "'ll", " I", "'d"}));
   EXPECT_EQ(split("'re've'm't"), (Words{"'re", "'ve", "'m", "'t"}));
   EXPECT_EQ(split("'sat"), (Words{"'s", "at"}));
@@ -42,7 +42,7 @@ TEST(Gpt2Split, CutsContractionsOnlyInLowerCaseAndOnlyWhereAWordBegins) {
   EXPECT_EQ(split("'"), (Words{"'"}));
 }
 
-TEST(Gpt2Split, LeavesTheLastWhiteSpaceToTheWordThatFollows) {
+TEST(Gpt2Split, LeavesTheLastWhitespaceToTheWordThatFollows) {
   EXPECT_EQ(split("a   b"), (Words{"a", "  ", " b"}));
   EXPECT_EQ(split("a\n\nb"), (Words{"a", "\n", "\n", "b"}));
   EXPECT_EQ(split("a\r\n b"), (Words{"a", "\r\n", " b"}));
@@ -50,7 +50,7 @@ TEST(Gpt2Split, LeavesTheLastWhiteSpaceToTheWordThatFollows) {
   EXPECT_EQ(split("a\u3000\u3000b"), (Words{"a", "\u3000", "\u3000", "b"}));
 }
 
-TEST(Gpt2Split, KeepsWhiteSpaceAtTheEndWhole) {
+TEST(Gpt2Split, KeepsWhitespaceAtTheEndWhole) {
   EXPECT_EQ(split("a   "), (Words{"a", "   "}));
   EXPECT_EQ(split(" "), (Words{" "}));
   EXPECT_EQ(split("\n \n"), (Words{"\n \n"}));
@@ -66,7 +66,7 @@ TEST(Gpt2Split, CutsCombiningMarksAndJoinersFromLetters) {
 }
 
 // unicode_classes.txt is what Hugging Face tokenizers does with every code point; generate.py wrote it. A utf8proc of
-// another Unicode version fails here where it knows characters that tokenizers 0.23 does not.
+// another Unicode version fails here if it knows characters that tokenizers 0.23 does not.
 TEST(UnicodeClasses, EqualHuggingFaceTokenizersForEveryCodePoint) {
   const std::string names[] = {"letter", "number", "space", "other"};
   std::ifstream runs(MINIMIND_SOURCE_DIR "/tests/golden_tokenizer/unicode_classes.txt");

@@ -39,7 +39,7 @@ std::string misfit(const Tokenizer& tokenizer, Family family, std::size_t vocab_
   return tokenizer_misfit(tokenizer, config).value_or("");
 }
 
-TEST(TokenizerGeneration, EachModelHasThatOfItsOwn) {
+TEST(TokenizerGeneration, AcceptsTheTokenizerOfEachModel) {
   const Tokenizer v1 = tokenizer_with(first_special, early), v2 = tokenizer_with(later_special, early),
                   v3 = tokenizer_with(later_special, newest);
   for (const Family family : {Family::v1, Family::v2_early, Family::llama}) EXPECT_EQ(misfit(v1, family), "");
@@ -71,7 +71,7 @@ TEST(TokenizerGeneration, AVocabularyOfOnesOwnMayBeAnyWithItsSpecialTokens) {
   EXPECT_NE(misfit(later, Family::v1).find("<|im_end|>, expected <unk> <s> </s>"), std::string::npos);
 }
 
-TEST(TokenizerGeneration, AnotherSizeIsTold) {
+TEST(TokenizerGeneration, ReportsAnotherSize) {
   const Tokenizer tokenizer = tokenizer_with(later_special, {}, 300);
   EXPECT_EQ(misfit(tokenizer, Family::v3, 300), "");
   EXPECT_NE(misfit(tokenizer, Family::v3, 400).find("has 300 tokens, expected the 400"), std::string::npos);

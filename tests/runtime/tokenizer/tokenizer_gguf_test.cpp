@@ -192,43 +192,42 @@ TEST(TokenizerGguf, SaysWhatLlamaCppWillDoOtherwise) {
   EXPECT_EQ(after([](TokenizerData&) {}), Strings{});
   EXPECT_EQ(with_added({.id = 260, .content = "<x>"}), Strings{});
   EXPECT_EQ(with_added({.id = 260, .content = "<x>", .lstrip = true}),
-            Strings{"llama.cpp leaves the white space before these tokens in the text: '<x>'"});
+            Strings{"llama.cpp leaves the whitespace before these tokens in the text: '<x>'"});
   EXPECT_EQ(with_added({.id = 260, .content = "<x>", .rstrip = true}),
-            Strings{"llama.cpp leaves the white space after these tokens in the text: '<x>'"});
+            Strings{"llama.cpp leaves the whitespace after these tokens in the text: '<x>'"});
   EXPECT_EQ(with_added({.id = 260, .content = "<x>", .single_word = true}),
             Strings{"llama.cpp finds these tokens inside words too: '<x>'"});
-  EXPECT_EQ(
-      with_added({.id = 260, .content = "s><"}),
-      (Strings{"llama.cpp looks for the longest token first, where these lie over another: '<s>', '</s>', 's><'"}));
+  EXPECT_EQ(with_added({.id = 260, .content = "s><"}),
+            (Strings{"llama.cpp looks for the longest token first, if these overlap another: '<s>', '</s>', 's><'"}));
   EXPECT_EQ(with_added({.id = 260, .content = "(<s>)", .normalized = true}),
-            Strings{"llama.cpp looks for these tokens before the shorter ones they hold: '(<s>)'"});
+            Strings{"llama.cpp looks for these tokens before the shorter tokens inside them: '(<s>)'"});
   EXPECT_EQ(with_added({.id = 260, .content = "<|im_end|>"}),
-            Strings{"llama.cpp takes these tokens for control tokens by their names, and does not print them: "
+            Strings{"llama.cpp treats these tokens as control tokens by their names, and does not print them: "
                     "'<|im_end|>'"});
   EXPECT_EQ(with_added({.id = 260, .content = "<|start|>", .special = true}),
-            Strings{"llama.cpp takes these tokens for text by their names, and prints them: '<|start|>'"});
+            Strings{"llama.cpp treats these tokens as text by their names, and prints them: '<|start|>'"});
   EXPECT_EQ(with_added({.id = 260, .content = "éé"}),
-            Strings{"llama.cpp prints these tokens as they are spelled, not as the bytes that they spell: 'éé'"});
+            Strings{"llama.cpp prints the spelling of these tokens, not the bytes that they represent: 'éé'"});
   EXPECT_EQ(after([](TokenizerData& data) { data.use_regex = false; }).size(), 1u);
   EXPECT_EQ(after([](TokenizerData& data) { data.ignore_merges = true; }).size(), 1u);
   EXPECT_EQ(after([](TokenizerData& data) { data.add_prefix_space = true; }).size(), 1u);
   EXPECT_EQ(after([](TokenizerData& data) { data.vocab.emplace_back("[EOS]", 260); }).size(), 1u);
   EXPECT_EQ(after([](TokenizerData& data) { data.vocab.emplace_back("你", 260); }).size(), 1u);
   EXPECT_EQ(after([](TokenizerData& data) { data.vocab.erase(data.vocab.begin() + 'z'); }),
-            Strings{"1 bytes have no token: llama.cpp leaves them out, and does not merge what is around them"});
+            Strings{"1 bytes have no token: llama.cpp omits them, and does not merge what is around them"});
   EXPECT_EQ(after([](TokenizerData& data) { data.eos_token.reset(); }),
-            Strings{"no eos_token is named, and llama.cpp ends texts at token 11, 'ċ', then"});
+            Strings{"without an eos_token, llama.cpp ends texts at token 11, 'ċ'"});
   EXPECT_EQ(after([](TokenizerData& data) { data.bos_token.reset(); }).size(), 1u);
 }
 
-TEST(TokenizerGguf, RefusesToWriteMoreTokensThanTheEmbeddingHasRows) {
+TEST(TokenizerGguf, RejectsMoreTokensThanTheEmbeddingHasRows) {
   EXPECT_EQ(
       error_of([] { metadata_of(plain_data(), 259); }),
       "test.json: has ids up to 259, and the model's embedding has 259 rows; give the tokenizer that the model was "
       "trained with");
 }
 
-TEST(TokenizerGguf, RefusesToWriteAMergeThatHoldsASpace) {
+TEST(TokenizerGguf, RejectsAMergeWithASpace) {
   TokenizerData data = plain_data();
   data.vocab.insert(data.vocab.end(), {{"a b", 260}, {"a bc", 261}});
   data.merges.emplace_back("a b", "c");
@@ -237,7 +236,7 @@ TEST(TokenizerGguf, RefusesToWriteAMergeThatHoldsASpace) {
       "test.json: model.merges[2]: found 'a b', expected a token without spaces, as a GGUF spells a merge \"a b\"");
 }
 
-TEST(TokenizerGguf, RefusesOtherTokenizersByNameWithTheWayOut) {
+TEST(TokenizerGguf, RejectsOtherTokenizersNamingThemAndTheFix) {
   const std::string way_out = "; use the model's tokenizer.json";
   EXPECT_EQ(error_after([](GgufMetadata& metadata) { metadata.set_string("tokenizer.ggml.model", "llama"); }),
             "model.gguf: tokenizer.ggml.model: found 'llama', expected 'gpt2', which is byte-level BPE: no other is "
@@ -256,7 +255,7 @@ TEST(TokenizerGguf, RefusesOtherTokenizersByNameWithTheWayOut) {
             "model.gguf: tokenizer.ggml.model: found nothing, expected a tokenizer" + way_out);
 }
 
-TEST(TokenizerGguf, KeepsWhatIsPutAroundATextInLlamaCppsKeysWhereTheySayIt) {
+TEST(TokenizerGguf, WritesAddedTokensUnderLlamaCppsKeysIfPossible) {
   TokenizerData data = plain_data();
   data.bos_token = data.added_tokens.front().content;
   data.eos_token = data.bos_token;
@@ -286,7 +285,7 @@ TEST(TokenizerGguf, AnAddedStartTokenNeedsAName) {
   metadata.set_bool("tokenizer.ggml.add_bos_token", true);
   EXPECT_EQ(
       error_of([&] { read_tokenizer_gguf(metadata, "model.gguf"); }),
-      "model.gguf: tokenizer.ggml.add_bos_token: found true, expected false, for the file names no such token; use "
+      "model.gguf: tokenizer.ggml.add_bos_token: found true, expected false, because the file names no such token; use "
       "the model's tokenizer.json");
 }
 
@@ -300,7 +299,7 @@ std::string error_without(const std::string& left_out) {
   return error_of([&] { read_tokenizer_gguf(metadata, "model.gguf"); });
 }
 
-TEST(TokenizerGguf, RefusesMissingKeys) {
+TEST(TokenizerGguf, RejectsMissingKeys) {
   EXPECT_TRUE(
       error_without("tokenizer.ggml.pre").starts_with("model.gguf: tokenizer.ggml.pre: found nothing, expected"));
   EXPECT_EQ(error_without("tokenizer.ggml.tokens"),
@@ -308,8 +307,8 @@ TEST(TokenizerGguf, RefusesMissingKeys) {
             "tokenizer.json");
   EXPECT_EQ(
       error_without("tokenizer.ggml.token_type"),
-      "model.gguf: tokenizer.ggml.token_type: found 0 types, expected one for each of the 262 tokens, which tells "
-      "the special ones; use the model's tokenizer.json");
+      "model.gguf: tokenizer.ggml.token_type: found 0 types, expected one for each of the 262 tokens, which marks "
+      "the special tokens; use the model's tokenizer.json");
   EXPECT_TRUE(error_without("tokenizer.ggml.merges").starts_with("model.gguf: tokenizer.ggml.merges: found nothing,"));
   for (const std::string optional : {"tokenizer.ggml.bos_token_id", "tokenizer.ggml.add_bos_token",
                                      "tokenizer.ggml.add_space_prefix", "tokenizer.ggml.eot_token_id"}) {
@@ -317,7 +316,7 @@ TEST(TokenizerGguf, RefusesMissingKeys) {
   }
 }
 
-TEST(TokenizerGguf, RefusesWrongTypesLengthsAndIds) {
+TEST(TokenizerGguf, RejectsWrongTypesLengthsAndIds) {
   const auto error_with = [](const std::string& key, const GgufValue& value) {
     const std::string error = error_after([&](GgufMetadata& metadata) { metadata.set(key, value); });
     EXPECT_TRUE(error.starts_with("model.gguf: " + key)) << error;
@@ -330,47 +329,47 @@ TEST(TokenizerGguf, RefusesWrongTypesLengthsAndIds) {
       metadata.set_strings("tokenizer.ggml.tokens", tokens);
     });
   };
-  const std::string damaged = "; the file is damaged; copy or convert it again";
+  const std::string corrupt = "; the file is corrupt; copy or convert it again";
   const GgufValue text{GgufType::string, std::string("x")};
   EXPECT_EQ(error_with("tokenizer.ggml.tokens", text),
-            ": found a value of type string, expected an array of strings" + damaged);
+            ": found a value of type string, expected an array of strings" + corrupt);
   EXPECT_EQ(error_with("tokenizer.ggml.tokens", {GgufType::string, Strings{}}),
-            ": found 0 tokens, expected 1 to 1048576" + damaged);
+            ": found 0 tokens, expected 1 to 1048576" + corrupt);
   EXPECT_EQ(error_with("tokenizer.ggml.merges", {GgufType::i32, Integers{1, 2}}),
-            ": found an array of 2 i32, expected an array of strings" + damaged);
+            ": found an array of 2 i32, expected an array of strings" + corrupt);
   for (const std::string merge : {"a b c", "ab", "", " a", "a ", "a z", "zz b"}) {
     EXPECT_EQ(error_with("tokenizer.ggml.merges", {GgufType::string, Strings{"a b", merge}}),
-              "[1]: found '" + merge + "', expected two tokens, \"a b\", that together are a token too" + damaged);
+              "[1]: found '" + merge + "', expected two tokens, \"a b\", that together are a token too" + corrupt);
   }
   EXPECT_EQ(error_with("tokenizer.ggml.token_type", {GgufType::i32, Integers(261, 1)}),
-            ": found 261 types, expected one for each of the 262 tokens, which tells the special ones" + damaged);
+            ": found 261 types, expected one for each of the 262 tokens, which marks the special tokens" + corrupt);
   EXPECT_EQ(error_with("tokenizer.ggml.token_type", {GgufType::f32, std::vector<double>(262, 1.0)}),
-            ": found an array of 262 f32, expected an array of whole numbers" + damaged);
+            ": found an array of 262 f32, expected an array of whole numbers" + corrupt);
   for (const int type : {-1, 0, 6}) {
     EXPECT_TRUE(error_with("tokenizer.ggml.token_type", {GgufType::i32, Integers(262, type)})
                     .starts_with("[0]: found " + std::to_string(type) + ", expected 1 (normal), "));
   }
   EXPECT_EQ(error_with("tokenizer.ggml.bos_token_id", {GgufType::u32, std::uint64_t{262}}),
-            ": found 262, expected an id below 262" + damaged);
+            ": found 262, expected an id below 262" + corrupt);
   EXPECT_EQ(error_with("tokenizer.ggml.eos_token_id", {GgufType::u32, std::uint64_t{261}}),
-            ": found 261, expected a token that is not unused" + damaged);
+            ": found 261, expected a token that is not unused" + corrupt);
   EXPECT_EQ(error_with("tokenizer.ggml.padding_token_id", {GgufType::i32, std::int64_t{-1}}),
-            ": found -1, expected a token id" + damaged);
+            ": found -1, expected a token id" + corrupt);
   EXPECT_EQ(error_with("tokenizer.ggml.bos_token_id", text),
-            ": found a value of type string, expected a token id" + damaged);
+            ": found a value of type string, expected a token id" + corrupt);
   EXPECT_EQ(error_with("tokenizer.ggml.add_eos_token", text),
-            ": found a value of type string, expected true or false" + damaged);
+            ": found a value of type string, expected true or false" + corrupt);
   EXPECT_EQ(error_with("tokenizer.chat_template", {GgufType::string, std::string("\xFF")}),
-            ": found bytes that are not UTF-8, expected a text" + damaged);
+            ": found bytes that are not UTF-8, expected a string" + corrupt);
   for (const std::int64_t id : {-1, 0, 261, 262}) {
     EXPECT_EQ(error_with("minimind.tokenizer.lstrip", {GgufType::i32, Integers{id}}),
-              ": found " + std::to_string(id) + ", expected ids of tokens of type 2, 3 or 4" + damaged);
+              ": found " + std::to_string(id) + ", expected ids of tokens of type 2, 3 or 4" + corrupt);
   }
   EXPECT_EQ(
       error_with_token(1, "a"),
-      "model.gguf: tokenizer.ggml.tokens[97]: found 'a', which an earlier token is, expected another text" + damaged);
+      "model.gguf: tokenizer.ggml.tokens[97]: found 'a', which an earlier token is, expected another string" + corrupt);
   EXPECT_EQ(error_with_token(7, "\xFF"),
-            "model.gguf: tokenizer.ggml.tokens[7]: found bytes that are not UTF-8, expected a text" + damaged);
+            "model.gguf: tokenizer.ggml.tokens[7]: found bytes that are not UTF-8, expected a string" + corrupt);
   EXPECT_TRUE(error_after([](GgufMetadata& metadata) {
                 metadata.set_i32s("minimind.tokenizer.appended", {258});
               }).starts_with("model.gguf: added_tokens[0], '<s>': found id 258, expected 259"));
@@ -399,7 +398,7 @@ TEST(TokenizerGguf, IsLoadedFromTheFileByItsContent) {
   EXPECT_TRUE(optional_tokenizer(path, "no such model").has_value());
 }
 
-TEST(TokenizerGguf, DamagedFilesAreRefusedOrLoadButNeverCrash) {
+TEST(TokenizerGguf, CorruptFilesAreRejectedOrLoadButNeverCrash) {
   const TemporaryFolder folder;
   TokenizerData data = plain_data();
   data.added_tokens[0].lstrip = true;
@@ -407,19 +406,19 @@ TEST(TokenizerGguf, DamagedFilesAreRefusedOrLoadButNeverCrash) {
   std::mt19937 random(5);
   unsigned refused = 0;
   for (unsigned round = 0; round < cases(500); ++round) {
-    std::string damaged = whole;
+    std::string corrupt = whole;
     for (std::size_t changes = 1 + random() % 3; changes > 0; --changes) {
-      damaged[random() % damaged.size()] = static_cast<char>(random() % 3 == 0 ? 255 : random() % 256);
+      corrupt[random() % corrupt.size()] = static_cast<char>(random() % 3 == 0 ? 255 : random() % 256);
     }
-    const std::string path = folder.write("model.gguf", damaged);
+    const std::string path = folder.write("model.gguf", corrupt);
     const std::string error = error_of([&] { load_tokenizer(path).encode("abc <s> xyz"); });
-    EXPECT_TRUE(error.empty() || error.starts_with(path) || !damaged.starts_with("GGUF")) << error;
+    EXPECT_TRUE(error.empty() || error.starts_with(path) || !corrupt.starts_with("GGUF")) << error;
     refused += error.empty() ? 0 : 1;
   }
   EXPECT_GT(refused, cases(50));
 }
 
-TEST(TokenizerGguf, AGgufWithoutATokenizerHasItBesideIt) {
+TEST(TokenizerGguf, AGgufWithoutATokenizerUsesTheOneNextToIt) {
   const TemporaryFolder folder;
   GgufMetadata metadata;
   metadata.set_string("tokenizer.ggml.model", "no_vocab");
@@ -439,7 +438,7 @@ TEST(TokenizerGguf, AGgufWithoutATokenizerHasItBesideIt) {
             absent + ": tokenizer.ggml.model: found nothing, expected a tokenizer; use the model's tokenizer.json");
 }
 
-TEST(TokenizerGguf, OfAnotherKindIsRefusedWhereItIsNeededAndDoneWithoutWhereNot) {
+TEST(TokenizerGguf, RejectsAnUnsupportedKindOnlyIfItIsNeeded) {
   const TemporaryFolder folder;
   folder.write("tokenizer.json", "{}");
   GgufMetadata metadata;

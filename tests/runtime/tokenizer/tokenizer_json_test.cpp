@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 using Ids = std::vector<std::int32_t>;
 using Json = nlohmann::json;
 
-// A folder of its own for each test, removed at the end.
+// A separate folder for each test, removed at the end.
 class TokenizerJson : public testing::Test {
  protected:
   void SetUp() override {
@@ -40,7 +40,7 @@ class TokenizerJson : public testing::Test {
     std::ofstream(folder_ / name, std::ios::binary) << text;
   }
 
-  // The error of loading `text` as tokenizer.json, without the path it begins with.
+  // The error of loading `text` as tokenizer.json, without the path at its start.
   std::string error_of(const std::string& text, const std::string& named_file = "tokenizer.json") const {
     write("tokenizer.json", text);
     try {
@@ -212,45 +212,46 @@ TEST_F(TokenizerJson, NamesMissingAndMistypedFields) {
             "added_tokens[1].special is missing, expected true or false");
 }
 
-TEST_F(TokenizerJson, RefusesWhatIsNoJsonObject) {
-  EXPECT_EQ(error_of("[1]"), "holds [1], expected a JSON object");
+TEST_F(TokenizerJson, RejectsOtherJsonThanObjects) {
+  EXPECT_EQ(error_of("[1]"), "is [1], expected a JSON object");
   EXPECT_TRUE(error_of("{\"a\":").starts_with("is not valid JSON at byte 5 of 5"));
   EXPECT_TRUE(error_of("{\"a\": \"\xFF\"}").starts_with("is not valid JSON at byte"));
   EXPECT_TRUE(error_of("").starts_with("is empty"));
 }
 
-TEST_F(TokenizerJson, RefusesDeepNestingWithoutRecursion) {
+TEST_F(TokenizerJson, RejectsDeepNestingWithoutRecursion) {
   const std::size_t depth = 200000;
-  EXPECT_EQ(error_of(std::string(depth, '[') + std::string(depth, ']')), "is nested deeper than 16 levels");
+  EXPECT_EQ(error_of(std::string(depth, '[') + std::string(depth, ']')),
+            "is nested too deeply, expected at most 16 levels");
   std::string objects;
   for (std::size_t i = 0; i < depth; ++i) objects += "{\"a\":";
-  EXPECT_EQ(error_of(objects), "is nested deeper than 16 levels");
+  EXPECT_EQ(error_of(objects), "is nested too deeply, expected at most 16 levels");
 }
 
-TEST_F(TokenizerJson, DamagedFilesAreRefusedOrLoadButNeverCrash) {
+TEST_F(TokenizerJson, CorruptFilesAreRejectedOrLoadButNeverCrash) {
   const std::string text = json_.dump();
   std::mt19937 random(3);
   const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
   for (unsigned round = 0; round < cases(300); ++round) {
-    std::string damaged = text;
+    std::string corrupt = text;
     for (std::size_t changes = 1 + below(3); changes > 0; --changes) {
-      const std::size_t at = below(damaged.size());
+      const std::size_t at = below(corrupt.size());
       switch (below(3)) {
         case 0:
-          damaged[at] = static_cast<char>(below(256));
+          corrupt[at] = static_cast<char>(below(256));
           break;
         case 1:
-          damaged.erase(at, 1 + below(20));
+          corrupt.erase(at, 1 + below(20));
           break;
         default:
-          damaged.insert(at, damaged.substr(below(damaged.size()), 1 + below(20)));
+          corrupt.insert(at, corrupt.substr(below(corrupt.size()), 1 + below(20)));
       }
     }
-    error_of(damaged);  // which checks that an error names the file
+    error_of(corrupt);  // which checks that an error names the file
   }
 }
 
-TEST_F(TokenizerJson, ReadsTheConfigBesideIt) {
+TEST_F(TokenizerJson, ReadsTheConfigNextToIt) {
   write("tokenizer_config.json", R"({"bos_token": {"content": "<|user|>"}, "eos_token": "<|end|>", "pad_token": null,
       "chat_template": [{"name": "tool_use", "template": "T"}, {"name": "default", "template": "D"}], "other": [1]})");
   EXPECT_EQ(error_of(json_.dump()), "no error");
@@ -264,7 +265,7 @@ TEST_F(TokenizerJson, ReadsTheConfigBesideIt) {
   EXPECT_EQ(read_tokenizer_json(folder_.string()).tool_use_template, std::nullopt) << "of the config, which has no say";
 }
 
-TEST_F(TokenizerJson, RefusesABrokenConfigBesideIt) {
+TEST_F(TokenizerJson, RejectsABrokenConfigNextToIt) {
   const auto error_with_config = [&](const std::string& config) {
     write("tokenizer_config.json", config);
     return error_of(json_.dump(), "tokenizer_config.json");

@@ -47,7 +47,7 @@ TEST(Tokenizer, EncodesAndDecodesAsHuggingFaceTokenizers) {
   expect_golden(load_tokenizer(own_tokenizer), own_tokenizer + "/golden.jsonl");
 }
 
-TEST(Tokenizer, EncodesAndDecodesMiniMindsVocabulariesAsHuggingFaceTokenizers) {
+TEST(Tokenizer, EncodesAndDecodesMiniMindsVocabulariesExactly) {
   if (!std::filesystem::exists(reference_folder)) GTEST_SKIP() << reference_folder << " is not here";
   for (const std::string version : {"v1", "v2", "v3"}) {
     const Tokenizer tokenizer = load_tokenizer(reference_folder + "/" + version);
@@ -60,7 +60,7 @@ TEST(Tokenizer, EncodesAndDecodesMiniMindsVocabulariesAsHuggingFaceTokenizers) {
   }
 }
 
-TEST(Tokenizer, TellsWhatItsTokensAre) {
+TEST(Tokenizer, ReturnsTheBytesAndSpellingOfTokens) {
   const Tokenizer tokenizer = load_tokenizer(own_tokenizer);
   EXPECT_EQ(tokenizer.vocab_size(), 426u);
   EXPECT_EQ(tokenizer.bos_id(), 1);
@@ -78,7 +78,7 @@ TEST(Tokenizer, TellsWhatItsTokensAre) {
   EXPECT_EQ(tokenizer.token_bytes(*the), " the");
 }
 
-TEST(Tokenizer, IdsWithoutATokenAreKnownAndLeftOut) {
+TEST(Tokenizer, IdsWithoutATokenAreOmitted) {
   const Tokenizer tokenizer = load_tokenizer(own_tokenizer);
   for (const std::int32_t id : {-1, 426, 1 << 30, INT32_MIN}) {
     EXPECT_FALSE(tokenizer.has(id));
@@ -113,7 +113,7 @@ TEST(Tokenizer, AddsASpaceToTextsAndToWhatFollowsAnAddedToken) {
   EXPECT_EQ(tokenizer.encode(""), Ids{});
 }
 
-TEST(Tokenizer, MergesAcrossWordsOnlyWhereTextIsNotSplit) {
+TEST(Tokenizer, MergesAcrossWordsOnlyIfTextIsNotSplit) {
   TokenizerData data = byte_tokenizer({"1a"});
   EXPECT_EQ(Tokenizer(data).encode("1a"), (Ids{'1', 'a'}));
   data.use_regex = false;
@@ -137,8 +137,7 @@ TEST(Tokenizer, BytesWithoutATokenBecomeTheUnkTokenOrNothing) {
   data.fuse_unk = true;
   EXPECT_EQ(Tokenizer(data).encode("axyaxa"), (Ids{'a', '?', 'a', '?', 'a'}));
   data.unk_token = "<unk>";
-  EXPECT_EQ(error_of(data),
-            "test.json: model.unk_token: found '<unk>', which is not in model.vocab, expected a token of it");
+  EXPECT_EQ(error_of(data), "test.json: model.unk_token: found '<unk>', expected a token of model.vocab");
 }
 
 TEST(Tokenizer, LooksForNormalizedAddedTokensInWhatTheOthersLeave) {
@@ -147,7 +146,7 @@ TEST(Tokenizer, LooksForNormalizedAddedTokensInWhatTheOthersLeave) {
   EXPECT_EQ(Tokenizer(data).encode("abcd"), (Ids{'a', 'b', 257}));
 }
 
-TEST(Tokenizer, ATokenOutsideTheByteAlphabetStandsForItsOwnText) {
+TEST(Tokenizer, ATokenOutsideTheByteAlphabetRepresentsItsText) {
   TokenizerData data = byte_tokenizer();
   data.vocab.emplace_back("Ġ你", 256);
   EXPECT_EQ(Tokenizer(data).decode(Ids{256, 'a'}, false), "Ġ你a");
@@ -164,19 +163,19 @@ TEST(Tokenizer, EncodesAMegabyteOfOneWord) {
   }
 }
 
-TEST(Tokenizer, RefusesIdsThatAreTakenOrOutOfRange) {
+TEST(Tokenizer, RejectsIdsThatAreTakenOrOutOfRange) {
   TokenizerData data = byte_tokenizer();
   data.vocab.emplace_back("zz", 'a');
-  EXPECT_EQ(error_of(data), "test.json: model.vocab: token 'zz': found id 97, which 'a' has, expected an id for each");
+  EXPECT_EQ(error_of(data), "test.json: model.vocab: token 'zz': found id 97, which 'a' has, expected a unique id");
   data.vocab.back() = {"zz", 1 << 20};
   EXPECT_EQ(error_of(data), "test.json: model.vocab: token 'zz': found id 1048576, expected one from 0 to 1048575");
   data.vocab.back() = {"zz", -1};
   EXPECT_EQ(error_of(data), "test.json: model.vocab: token 'zz': found id -1, expected one from 0 to 1048575");
   data.vocab.back() = {"a", 256};
-  EXPECT_EQ(error_of(data), "test.json: model.vocab: token 'a': found twice, expected once");
+  EXPECT_EQ(error_of(data), "test.json: model.vocab: token 'a': is repeated, expected once");
 }
 
-TEST(Tokenizer, RefusesAddedTokensThatHuggingFaceWouldGiveAnotherId) {
+TEST(Tokenizer, RejectsAddedTokensWithIdsUnlikeHuggingFaces) {
   TokenizerData data = byte_tokenizer();
   data.added_tokens = {{.id = 300, .content = "<s>"}};
   EXPECT_EQ(error_of(data),
@@ -185,25 +184,24 @@ TEST(Tokenizer, RefusesAddedTokensThatHuggingFaceWouldGiveAnotherId) {
   data.added_tokens = {{.id = 'b', .content = "a"}};
   EXPECT_NE(error_of(data).find("found id 98, expected 97"), std::string::npos);
   data.added_tokens = {{.id = 256, .content = "<s>"}, {.id = 257, .content = "<s>"}};
-  EXPECT_NE(error_of(data).find("'<s>': found twice"), std::string::npos);
+  EXPECT_NE(error_of(data).find("'<s>': is repeated"), std::string::npos);
   data.added_tokens = {{.id = 256, .content = ""}};
   EXPECT_NE(error_of(data).find("empty content"), std::string::npos);
   data.vocab[0].second = 256;  // the id that comes next is that of a token already
   data.added_tokens = {{.id = 256, .content = "<s>"}};
-  EXPECT_EQ(error_of(data), "test.json: added_tokens[0], '<s>': found id 256, which 'Ā' has, expected another");
+  EXPECT_EQ(error_of(data), "test.json: added_tokens[0], '<s>': found id 256, which 'Ā' has, expected a unique id");
 }
 
-TEST(Tokenizer, RefusesMergesAndNamesWithoutAToken) {
+TEST(Tokenizer, RejectsMergesAndNamesWithoutAToken) {
   TokenizerData data = byte_tokenizer();
   data.merges = {{"a", "no"}};
-  EXPECT_EQ(error_of(data),
-            "test.json: model.merges[0]: found 'no', which is not in model.vocab, expected a token of it");
+  EXPECT_EQ(error_of(data), "test.json: model.merges[0]: found 'no', expected a token of model.vocab");
   data.merges = {{"a", "b"}};
   EXPECT_NE(error_of(data).find("found 'ab'"), std::string::npos);
   data.merges.clear();
   data.eos_token = "</s>";
   EXPECT_EQ(error_of(data),
-            "test.json: has no token '</s>', which the tokenizer_config.json beside it names as "
+            "test.json: has no token '</s>', which the tokenizer_config.json next to it names as "
             "eos_token, expected a token");
 }
 

@@ -74,7 +74,7 @@ TEST_P(GoldenCheckpoint, OpensWithTheConfigItWasWrittenWith) {
   EXPECT_EQ(config.eos_token_id, std::vector<std::int32_t>{golden.config.value("eos_token_id", 2)});
 }
 
-TEST_P(GoldenCheckpoint, OpensWithTheNetworkItWasWrittenWith) {
+TEST_P(GoldenCheckpoint, OpensWithTheTensorsItWasWrittenWith) {
   const GoldenCase golden = load_golden(GetParam());
   const Config config = open_golden(golden).config;
   const bool mixture = golden.config.value("use_moe", false);
@@ -95,12 +95,12 @@ TEST_P(GoldenCheckpoint, OpensWithTheNetworkItWasWrittenWith) {
   EXPECT_EQ(config.n_shared_experts, shared.is_boolean() ? std::size_t{shared.get<bool>()} : shared.get<std::size_t>());
 }
 
-TEST_P(GoldenCheckpoint, HoldsLmHeadOnlyWhereItIsUntied) {
+TEST_P(GoldenCheckpoint, HasLmHeadOnlyIfItIsUntied) {
   const Checkpoint checkpoint = open_golden(load_golden(GetParam()));
   EXPECT_EQ(checkpoint.tensors.contains("lm_head.weight"), !checkpoint.config.tie_word_embeddings);
 }
 
-TEST(Checkpoint, SaysWhichFormatItWas) {
+TEST(Checkpoint, ReportsTheFormat) {
   const std::map<std::string, std::string> formats{{"v3-dense", "torch.save"},
                                                    {"v3-legacy-pth", "torch.save"},
                                                    {"v3-untied", "torch.save"},
@@ -117,14 +117,14 @@ TEST(Checkpoint, ListsAMaxSeqLenThatTheModelDoesNotUse) {
   EXPECT_EQ(open_checkpoint(folder.path(), {}).unused_settings, std::vector<std::string>{"max_seq_len"});
 }
 
-TEST(Checkpoint, SaysWhatItSkippedAndWhatItDidNotUse) {
+TEST(Checkpoint, ReportsSkippedTensorsAndUnusedSettings) {
   EXPECT_FALSE(open_golden(load_golden("v1-moe")).skipped.empty()) << "the saved causal mask";
   EXPECT_TRUE(open_golden(load_golden("v3-dense")).skipped.empty());
   const auto unused = open_golden(load_golden("hf-llama")).unused_settings;
   EXPECT_NE(std::find(unused.begin(), unused.end(), "torch_dtype"), unused.end());
 }
 
-TEST(Checkpoint, IsKnownByItsContentNotByItsName) {
+TEST(Checkpoint, IsRecognisedByItsContent) {
   const TemporaryFolder folder;
   for (const char* name : {"a.safetensors", "b.pth", "c", "d.bin"}) {
     EXPECT_EQ(open_checkpoint(folder.write(name, safetensors_bytes(SmallModel{}.tensors())), {}).format, "safetensors");
@@ -132,7 +132,7 @@ TEST(Checkpoint, IsKnownByItsContentNotByItsName) {
   }
 }
 
-TEST(Checkpoint, HoldsTheNumbersOfTheFile) {
+TEST(Checkpoint, HasTheValuesOfTheFile) {
   const StoredTensors stored = SmallModel{}.tensors();
   const TemporaryFile file(pth_bytes(stored));
   const Checkpoint checkpoint = open_checkpoint(file.path(), {});
@@ -141,7 +141,7 @@ TEST(Checkpoint, HoldsTheNumbersOfTheFile) {
     EXPECT_EQ(floats_of(checkpoint.tensors.at(name)), floats_of(tensor)) << name;
 }
 
-TEST(Checkpoint, EveryTensorThatIsTakenOutIsMissed) {
+TEST(Checkpoint, EveryMissingTensorIsReported) {
   for (const SmallModel& model : {SmallModel{}, small_v1()}) {
     for (const auto& [name, tensor] : model.tensors()) {
       StoredTensors stored = model.tensors();
@@ -153,7 +153,7 @@ TEST(Checkpoint, EveryTensorThatIsTakenOutIsMissed) {
   }
 }
 
-TEST(Checkpoint, EveryTensorCutByARowIsRefused) {
+TEST(Checkpoint, EveryTensorCutByARowIsRejected) {
   for (const SmallModel& model : {SmallModel{}, small_v1()}) {
     for (const auto& [name, tensor] : model.tensors()) {
       if (name.find("embed") != std::string::npos) continue;  // one token fewer is another vocabulary
@@ -181,7 +181,7 @@ TEST(Checkpoint, ATensorOfIntegersIsNamed) {
   expect_in(open_error(file.path()), {file.path(), "model.norm.weight", "i64"});
 }
 
-TEST(Checkpoint, WhatIsNoCheckpointIsNamed) {
+TEST(Checkpoint, OtherFilesAreNamed) {
   const TemporaryFile text("Once upon a time");
   expect_in(open_error(text.path()), {text.path(), "neither", "safetensors"});
   const TemporaryFile empty;
@@ -193,11 +193,11 @@ TEST(Checkpoint, WhatIsNoCheckpointIsNamed) {
   expect_in(open_error(other.path()), {other.path(), "not a MiniMind checkpoint", "'transformer.wte.weight'"});
 }
 
-TEST(Checkpoint, ALoraInPlaceOfAModelIsToldSo) {
+TEST(Checkpoint, ALoraInsteadOfAModelIsReported) {
   expect_in(open_error(*load_golden("v3-lora").lora_path), {"lora.pth"});
 }
 
-TEST(Checkpoint, AnExportTakesTheConfigBesideItAndAPthDoesNot) {
+TEST(Checkpoint, AnExportTakesTheConfigNextToItAndAPthDoesNot) {
   const TemporaryFolder folder;
   folder.write("config.json", R"({"rope_theta": 5e5})");
   const std::string bytes = safetensors_bytes(SmallModel{}.tensors());
@@ -207,7 +207,7 @@ TEST(Checkpoint, AnExportTakesTheConfigBesideItAndAPthDoesNot) {
   EXPECT_EQ(open_checkpoint(folder.write("model.pth", bytes), {}).config.rope_theta, 1e6);
 }
 
-TEST(Checkpoint, AConfigThatIsGivenReplacesTheOneBesideIt) {
+TEST(Checkpoint, AConfigThatIsGivenReplacesTheOneNextToIt) {
   const TemporaryFolder folder;
   folder.write("config.json", R"({"rope_theta": 5e5, "vocab_size": 99})");
   const std::string model = folder.write("model.safetensors", safetensors_bytes(SmallModel{}.tensors()));
@@ -220,7 +220,7 @@ TEST(Checkpoint, AConfigThatIsGivenReplacesTheOneBesideIt) {
   expect_in(open_error(model, options), {"missing.json"});
 }
 
-TEST(Checkpoint, FindsTheTokenizerBesideItOrInMiniMindsTree) {
+TEST(Checkpoint, FindsTheTokenizerNextToItOrInMiniMindsTree) {
   const TemporaryFolder folder;
   const std::string model = folder.write("out/full_sft_512.pth", "x");
   EXPECT_FALSE(find_tokenizer(model));

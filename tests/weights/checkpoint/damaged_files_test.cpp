@@ -14,7 +14,7 @@
 #include "weights/torch/pth.h"
 
 // Real checkpoints with a few bytes changed. Reading one must give tensors or an Error: any other exception fails the
-// test, and so does a signal or, where the build has them, a sanitizer.
+// test, and so does a signal or, if the build has them, a sanitizer.
 
 namespace minimind {
 namespace {
@@ -28,7 +28,7 @@ std::size_t below(Random& random, std::size_t limit) {
   return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random);
 }
 
-// Half of the damage goes to the ends, where headers and directories are.
+// Half of the corruption is at the ends, where headers and directories are.
 std::size_t position(Random& random, std::size_t size) {
   const std::size_t end = std::min<std::size_t>(size, 4096);
   switch (below(random, 4)) {
@@ -107,16 +107,16 @@ void read_damaged(const std::string& path, Reader reader, int rounds = rounds_pe
   EXPECT_GT(refused, rounds / 4) << path << ": the damage is too slight to test anything";
 }
 
-TEST(DamagedFiles, TorchSaveFilesGiveTensorsOrAnError) {
+TEST(CorruptFiles, TorchSaveFilesGiveTensorsOrAnError) {
   for (const std::string& path : golden_files(".pth")) read_damaged(path, read_pth);
 }
 
-TEST(DamagedFiles, SafetensorsGiveTensorsOrAnError) {
+TEST(CorruptFiles, SafetensorsGiveTensorsOrAnError) {
   for (const std::string& path : golden_files(".safetensors")) read_damaged(path, read_safetensors);
 }
 
 // Small files, so that most of the damage is done to their headers.
-TEST(DamagedFiles, GgufGivesTensorsOrAnError) {
+TEST(CorruptFiles, GgufGivesTensorsOrAnError) {
   const auto tensors_of = [](std::shared_ptr<const MappedFile> file) { return read_gguf(std::move(file)).tensors; };
   for (const std::string& path : golden_files(".gguf", "golden_gguf")) read_damaged(path, tensors_of, 1000);
 }

@@ -114,7 +114,7 @@ TEST(Lora, TakesNamesOfV1AndOfWrappers) {
   }
 }
 
-TEST(Lora, HoldsAChangedHalfAsF32) {
+TEST(Lora, KeepsAChangedHalfAsF32) {
   StoredTensors tensors = model();
   const std::string one = little_endian(to_f16(1.0f).bits);
   std::string ones;
@@ -142,7 +142,7 @@ TEST(Lora, IsAddedOnceToAnUntouchedModel) {
   }
 }
 
-TEST(Lora, HalfAPairIsRefusedNamingTheOtherHalf) {
+TEST(Lora, HalfAPairIsRejectedNamingTheOtherHalf) {
   StoredTensors lora = lora_for(q_proj);
   lora.erase(part(q_proj, 'B'));
   EXPECT_NE(add_error(lora).find(part(q_proj, 'B') + " is missing"), std::string::npos);
@@ -181,7 +181,7 @@ TEST(Lora, ShapesThatDoNotFitAreShown) {
             std::string::npos);
 }
 
-TEST(Lora, AnythingElseInTheFileIsRefused) {
+TEST(Lora, AnythingElseInTheFileIsRejected) {
   StoredTensors lora = lora_for(q_proj);
   lora.emplace("model.norm.weight", counting_tensor({8}));
   EXPECT_NE(add_error(lora).find("'model.norm.weight'"), std::string::npos);
@@ -192,13 +192,13 @@ TEST(Lora, AnythingElseInTheFileIsRefused) {
   EXPECT_NE(add_error({{std::string(q_proj) + ".lora.C.weight", counting_tensor({2, 8})}}), "");
 }
 
-TEST(Lora, TwoMatricesForOneModuleAreRefused) {
+TEST(Lora, TwoMatricesForOneModuleAreRejected) {
   StoredTensors lora = lora_for(q_proj);
   for (auto& [name, tensor] : lora_for(std::string("module.") + q_proj)) lora.emplace(name, tensor);
   EXPECT_NE(add_error(lora).find(q_proj), std::string::npos);
 }
 
-TEST(Lora, AFileOfNothingIsRefused) {
+TEST(Lora, AnEmptyFileIsRejected) {
   EXPECT_NE(add_error({}), "");
 }
 
@@ -239,7 +239,7 @@ TEST(Lora, InACheckpointIsMergedIntoIt) {
   }
 }
 
-TEST(Lora, OfTheCheckpointItselfIsNotAddedTwice) {
+TEST(Lora, TheCheckpointsOwnLoraIsAddedOnce) {
   StoredTensors stored = model();
   for (const auto& [name, tensor] : lora_for(q_proj)) stored.emplace(name, tensor);
   const TemporaryFile file(pth_bytes(stored));
@@ -250,12 +250,12 @@ TEST(Lora, OfTheCheckpointItselfIsNotAddedTwice) {
             std::string::npos);
 }
 
-TEST(Lora, WithoutAModelIsNoCheckpoint) {
+TEST(Lora, WithoutAModelIsNotACheckpoint) {
   const TemporaryFile file(pth_bytes(lora_for(q_proj)));
   EXPECT_EQ(error_of([&] { open_checkpoint(file.path(), {}); }).find(file.path() + ": is a LoRA without a model"), 0u);
 }
 
-TEST(Lora, NumbersThatAreNotFiniteAreItsFault) {
+TEST(Lora, ValuesThatAreNotFiniteAreItsError) {
   for (const float value : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
                             std::numeric_limits<float>::quiet_NaN()}) {
     for (const char half : {'A', 'B'}) {
@@ -265,19 +265,19 @@ TEST(Lora, NumbersThatAreNotFiniteAreItsFault) {
       values[3] = value;
       tensor = f32_tensor(tensor.shape, values);
       const std::string error = add_error(lora);
-      EXPECT_NE(error.find(part(q_proj, half) + " holds "), std::string::npos) << error;
+      EXPECT_NE(error.find(part(q_proj, half) + " has a value of "), std::string::npos) << error;
     }
   }
 }
 
-TEST(Lora, AProductTooLargeForF32IsItsFault) {
+TEST(Lora, AProductTooLargeForF32IsItsError) {
   StoredTensors tensors = model();
   const TemporaryFile file(pth_bytes(lora_for(q_proj)));
   const std::string error = error_of([&] { add_lora(tensors, {file.path(), 1e300}); });
   EXPECT_EQ(error.find(file.path() + ": its product for " + q_proj), 0u) << error;
 }
 
-TEST(Lora, OfExpertsIsLeftOutOfADenseModel) {
+TEST(Lora, LoraOfExpertsIsOmittedInADenseModel) {
   StoredTensors lora = lora_for(q_proj);
   for (const char* module : {"model.layers.0.mlp.experts.1.up_proj", "model.layers.0.mlp.shared_experts.0.up_proj",
                              "model.layers.1.mlp.gate"}) {
@@ -294,7 +294,7 @@ TEST(Lora, OfExpertsIsLeftOutOfADenseModel) {
   EXPECT_EQ(nothing.without_experts.size(), 1u);
 }
 
-TEST(Lora, OfAnExpertThatAnMoeModelLacksIsRefused) {
+TEST(Lora, OfAnExpertThatAnMoeModelLacksIsRejected) {
   StoredTensors tensors = mixture(SmallModel{}, 2, 0).tensors();
   StoredTensors lora = lora_for(q_proj);
   for (const auto& [name, tensor] : lora_for("model.layers.0.mlp.experts.2.up_proj")) lora.emplace(name, tensor);
@@ -302,7 +302,7 @@ TEST(Lora, OfAnExpertThatAnMoeModelLacksIsRefused) {
   EXPECT_NE(error_of([&] { add_lora(tensors, {file.path(), 1}); }).find("experts.2.up_proj"), std::string::npos);
 }
 
-TEST(Lora, AFileThatIsNotThereIsNamed) {
+TEST(Lora, AMissingFileIsNamed) {
   StoredTensors tensors = model();
   const std::string error = error_of([&] { add_lora(tensors, {"/nowhere/lora.pth", 1}); });
   EXPECT_TRUE(error.starts_with("/nowhere/lora.pth: ")) << error;

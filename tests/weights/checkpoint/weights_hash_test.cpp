@@ -31,7 +31,7 @@ TEST(WeightsSha256, IsWhatPythonComputesFromTheSameFile) {
 
 // hashlib.sha256(b"a [2]\n" + numpy.array([1, -2], "<f4").tobytes() + b"b [1, 1]\n" + numpy.array([0],
 // "<f4").tobytes())
-TEST(WeightsSha256, IsOfNamesShapesAndNumbers) {
+TEST(WeightsSha256, DependsOnNamesShapesAndValues) {
   const StoredTensors tensors{{"b", f32_tensor({1, 1}, {0})}, {"a", f32_tensor({2}, {1, -2})}};
   EXPECT_EQ(weights_sha256(tensors), "34cce658cded0d0ce87ff1cadeda15949bc72cbaa657e3083dd0084f49d1b079");
   EXPECT_NE(weights_sha256({{"b", f32_tensor({1, 1}, {0})}, {"a", f32_tensor({1, 2}, {1, -2})}}),
@@ -41,11 +41,11 @@ TEST(WeightsSha256, IsOfNamesShapesAndNumbers) {
 }
 
 // More than one chunk, and not a whole number of them.
-TEST(WeightsSha256, IsTheSameInEveryTypeThatHoldsTheNumbers) {
+TEST(WeightsSha256, IsEqualInEveryTypeThatRepresentsTheValues) {
   const Shape shape{130, 257};
   std::string as_f32, as_f16, as_bf16;
   for (std::size_t i = 0; i < size_of_shape(shape); ++i) {
-    const float value = static_cast<float>(i % 255) - 127;  // 8 bits: even a bfloat16 holds it
+    const float value = static_cast<float>(i % 255) - 127;  // 8 bits: even a bfloat16 represents it
     as_f32 += little_endian(value);
     as_f16 += little_endian(to_f16(value).bits);
     as_bf16 += little_endian(to_bf16(value).bits);
@@ -62,7 +62,7 @@ TEST(WeightsSha256, IsTheSameInEveryFileFormat) {
   EXPECT_EQ(hash_of(pth.path()), hash_of(safetensors.path()));
 }
 
-TEST(WeightsSha256, WantsNumbersThatAModelIsMadeOf) {
+TEST(WeightsSha256, RequiresTypesOfModels) {
   EXPECT_NE(error_of([] { weights_sha256({{"w", zeros({2}, DType::i64)}}); }).find("i64"), std::string::npos);
 }
 

@@ -92,7 +92,7 @@ TEST_P(EveryGoldenExport, HasPyTorchsLogitsAsGguf) {
   Forward forward(model, kernels::choose(), 1, golden_.tokens.size(), golden_.tokens.size());
   std::vector<float> logits(golden_.logits.size());
   forward.run(context, golden_.tokens, Matrix<float>{logits.data(), golden_.tokens.size(), golden_.vocab});
-  // DESIGN section 4: the worst absolute difference from PyTorch's float32 logits of the same weights.
+  // The bound of the max absolute difference from PyTorch's float32 logits of the same weights.
   for (std::size_t i = 0; i < logits.size(); ++i) ASSERT_NEAR(logits[i], golden_.logits[i], 2e-4f);
 }
 
@@ -114,7 +114,7 @@ TEST_P(EveryGoldenExport, ComesBackBitForBitFromGgufToPth) {
   expect_same(pth.tensors, checkpoint_.tensors);
 }
 
-TEST_P(EveryGoldenExport, HoldsItsVectorsAndRoutersInF32WhateverTheTypeOfTheMatrices) {
+TEST_P(EveryGoldenExport, KeepsVectorsAndRoutersAsF32) {
   const GgufExport model = export_gguf(checkpoint_, {.matrices = DType::f16, .embedding = {}}, "test", 1);
   for (const OutputTensor& tensor : model.tensors) {
     const bool vector = tensor.sources.front()->shape.size() == 1;
@@ -128,7 +128,7 @@ std::string architecture_of(const std::string& golden_name) {
   return export_gguf(open_checkpoint(golden.model_path, options_of(golden)), {}, "test", 1).architecture;
 }
 
-TEST(GgufArchitecture, IsTheOneOfLlamaCppThatComputesTheSame) {
+TEST(GgufArchitecture, IsLlamaCppsIfItComputesTheModel) {
   EXPECT_EQ(architecture_of("v1-dense"), "llama");
   EXPECT_EQ(architecture_of("v2-early-dense"), "llama");
   EXPECT_EQ(architecture_of("v2-dense"), "llama");
@@ -139,7 +139,7 @@ TEST(GgufArchitecture, IsTheOneOfLlamaCppThatComputesTheSame) {
   EXPECT_EQ(architecture_of("v2-moe"), "bailingmoe");
 }
 
-TEST(GgufArchitecture, IsOursWhereNoneDoes) {
+TEST(GgufArchitecture, IsOurOwnIfLlamaCppHasNone) {
   for (const char* name : {"v3-glu-gelu", "v3-plain-relu", "v3-plain-gelu-bias", "v1-plain-relu"}) {
     const GoldenCase golden = load_golden(name);
     const GgufExport model = export_gguf(open_checkpoint(golden.model_path, options_of(golden)), {}, "test", 1);
@@ -148,7 +148,7 @@ TEST(GgufArchitecture, IsOursWhereNoneDoes) {
   }
 }
 
-TEST(GgufExport, SaysYarnAsLlamaCppReadsIt) {
+TEST(GgufExport, WritesYarnAsLlamaCppReadsIt) {
   const GoldenCase golden = load_golden("v3-yarn");
   const GgufExport model = export_gguf(open_checkpoint(golden.model_path, options_of(golden)), {}, "test", 1);
   EXPECT_EQ(std::get<std::string>(model.metadata.find("qwen3.rope.scaling.type")->data), "yarn");
@@ -158,7 +158,7 @@ TEST(GgufExport, SaysYarnAsLlamaCppReadsIt) {
   EXPECT_NEAR(std::get<double>(model.metadata.find("qwen3.rope.scaling.attn_factor")->data), 1 / 1.2772588722, 1e-7);
 }
 
-TEST(GgufExport, GivesTheEmbeddingATypeOfItsOwn) {
+TEST(GgufExport, GivesTheEmbeddingASeparateType) {
   const GoldenCase golden = load_golden("v3-untied");
   OpenOptions options = options_of(golden);
   if (std::filesystem::exists(golden.folder + "/config.json")) options.config_path = golden.folder + "/config.json";
@@ -173,7 +173,7 @@ TEST(GgufExport, GivesTheEmbeddingATypeOfItsOwn) {
   }
 }
 
-TEST(GgufExport, NamesTheTensorThatTheTypeCannotHold) {
+TEST(GgufExport, NamesTheTensorThatTheTypeCannotRepresent) {
   const GoldenCase golden = load_golden("v3-odd");  // widths 36, 53 and 60
   const GgufExport model = export_gguf(open_checkpoint(golden.model_path, options_of(golden)),
                                        {.matrices = DType::q8_0, .embedding = {}}, "test", 1);
@@ -182,7 +182,7 @@ TEST(GgufExport, NamesTheTensorThatTheTypeCannotHold) {
 }
 
 // Rows 0, 1, 2, ... of two heads of six.
-TEST(MinimindExport, NamesUngatedNetworksOfV1AsItsCodeDoes) {
+TEST(MinimindExport, NamesUngatedFfnsOfV1AsItsCodeDoes) {
   const GoldenCase golden = load_golden("v1-plain-relu");
   const Checkpoint checkpoint = open_checkpoint(golden.model_path, options_of(golden));
   std::vector<std::string> names;

@@ -136,7 +136,7 @@ TEST(HfConfig, IsQwen3WithQNorm) {
   EXPECT_EQ(json.at("architectures"), Json::array({"Qwen3ForCausalLM"}));
 }
 
-TEST(HfConfig, IsQwen3MoeForMixturesWithQNormAndNoSharedExperts) {
+TEST(HfConfig, IsQwen3MoeForMoeWithQNormAndNoSharedExperts) {
   const Json json = json_of(model_of(mixture(SmallModel{}, 4, 0)));
   EXPECT_EQ(json.at("model_type"), "qwen3_moe");
   EXPECT_EQ(json.at("num_experts"), 4);
@@ -159,7 +159,7 @@ TEST(HfConfig, NamesTheDenseLayersOfAQwen3Moe) {
   expect_read_back(model);
 }
 
-TEST(HfConfig, IsMinimindWhereNothingElseComputesIt) {
+TEST(HfConfig, IsMinimindIfTransformersCannotComputeIt) {
   EXPECT_NE(reason_of(model_of(mixture(v2_by_habit(), 2, 1))).find("shared experts"), std::string::npos);
   EXPECT_NE(reason_of(model_of(mixture(SmallModel{}, 2, 1))).find("shared experts"), std::string::npos);
   EXPECT_NE(reason_of(model_of(mixture(v2_by_habit(), 2, 0))).find("without q_norm"), std::string::npos);
@@ -168,7 +168,7 @@ TEST(HfConfig, IsMinimindWhereNothingElseComputesIt) {
   EXPECT_NE(reason_of(model_of(ungated, R"({"hidden_act": "relu"})")).find("no gate"), std::string::npos);
 }
 
-TEST(HfConfig, WantsHeadsThatDivideTheHiddenSizeForLlama) {
+TEST(HfConfig, RequiresHeadsThatDivideTheHiddenSizeForLlama) {
   SmallModel small = small_v2();
   small.hidden = 9;
   EXPECT_NE(reason_of(model_of(small, R"({"n_heads": 2})")).find("2 heads do not divide"), std::string::npos);
@@ -176,7 +176,7 @@ TEST(HfConfig, WantsHeadsThatDivideTheHiddenSizeForLlama) {
   EXPECT_EQ(type_of(model_of(small)), "qwen3");
 }
 
-TEST(HfConfig, KnowsBiasesOnlyOnAllThreeMatricesOfLlama) {
+TEST(HfConfig, SupportsBiasesOnlyOnAllThreeMatricesOfLlama) {
   Model model = model_of(v2_by_habit());
   for (const char* part : {"gate", "up", "down"}) {
     const bool down = std::string_view(part) == "down";
@@ -199,7 +199,7 @@ TEST(HfConfig, NamesEachEndOfTextOnce) {
   EXPECT_EQ(json_of(model).at("eos_token_id"), Json::array({2, 5}));
 }
 
-TEST(HfConfig, TellsTransformersOfYarnThatIsTheSameThere) {
+TEST(HfConfig, WritesYarnThatTransformersComputesAlike) {
   Model model = model_of(SmallModel{}, R"({"inference_rope_scaling": true})");
   model.config.head_dim = 96;
   const Json json = json_of(model);
@@ -207,12 +207,12 @@ TEST(HfConfig, TellsTransformersOfYarnThatIsTheSameThere) {
   EXPECT_EQ(json.at("rope_scaling"),
             Json::parse(R"({"rope_type": "yarn", "factor": 16.0, "original_max_position_embeddings": 2048,
                             "beta_fast": 32.0, "beta_slow": 1.0, "attention_factor": 1.0})"));
-  model.config.rope_theta = 100;  // the ramp would end past half the head
+  model.config.rope_theta = 100;  // the ramp would end after half the head
   EXPECT_NE(reason_of(model).find("YaRN"), std::string::npos);
   EXPECT_EQ(json_of(model).at("inference_rope_scaling"), true);
 }
 
-TEST(HfConfig, RefusesAYarnThatNothingComputes) {
+TEST(HfConfig, RejectsAYarnThatNothingComputes) {
   Model model = model_of(mixture(v2_by_habit(), 2, 1), R"({"inference_rope_scaling": true})");
   model.config.head_dim = 32;
   model.config.rope_theta = 100;

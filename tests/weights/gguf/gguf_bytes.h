@@ -20,7 +20,7 @@ struct GgufBytes {
     std::vector<std::uint64_t> sizes = {4};  // as in the file: the size of a row first
     std::uint32_t type = 0;                  // F32
     std::string data = std::string(16, 'x');
-    std::optional<std::uint64_t> offset = {};  // unless it is where it should be
+    std::optional<std::uint64_t> offset = {};  // if not the expected one
     std::optional<std::uint32_t> dimensions = {};
   };
 

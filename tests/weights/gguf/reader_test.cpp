@@ -60,7 +60,7 @@ TEST(Gguf, Version2IsReadAsVersion3Is) {
   EXPECT_EQ(read(file.bytes()).tensors.size(), 2u);
 }
 
-TEST(Gguf, OtherVersionsAreRefusedByNumber) {
+TEST(Gguf, OtherVersionsAreRejectedByNumber) {
   for (const std::uint32_t version : {0u, 1u, 4u, 0x00030000u, UINT32_MAX}) {
     GgufBytes file = small_file();
     file.version = version;
@@ -68,7 +68,7 @@ TEST(Gguf, OtherVersionsAreRefusedByNumber) {
   }
 }
 
-TEST(Gguf, BigEndianFilesAreRefusedByName) {
+TEST(Gguf, BigEndianFilesAreRejectedNamingThem) {
   for (const std::uint32_t version : {0x01000000u, 0x02000000u, 0x03000000u}) {
     GgufBytes file = small_file();
     file.version = version;
@@ -76,7 +76,7 @@ TEST(Gguf, BigEndianFilesAreRefusedByName) {
   }
 }
 
-TEST(Gguf, FilesOfAnotherMagicAreRefused) {
+TEST(Gguf, FilesOfAnotherMagicAreRejected) {
   GgufBytes file = small_file();
   file.magic = "GGML";
   expect_error(file, "does not start with 'GGUF'");
@@ -106,7 +106,7 @@ TEST(Gguf, LastTensorNeedNotBePadded) {
   expect_error(whole.substr(0, whole.size() - 31), "tensor 'b' takes 34 bytes from byte 32 of the data on");
 }
 
-TEST(Gguf, AlignmentIsWhatTheFileSays) {
+TEST(Gguf, AlignmentIsReadFromTheFile) {
   for (const std::uint32_t alignment : {1u, 8u, 64u, 4096u}) {
     GgufBytes file = small_file();
     file.alignment = alignment;
@@ -115,7 +115,7 @@ TEST(Gguf, AlignmentIsWhatTheFileSays) {
   }
 }
 
-TEST(Gguf, AlignmentsThatAreNoneAreRefused) {
+TEST(Gguf, InvalidAlignmentsAreRejected) {
   for (const std::uint32_t alignment : {0u, 3u, 31u, UINT32_MAX}) {
     expect_error(small_file().key("general.alignment", 4, little_endian(alignment)),
                  "'general.alignment' is " + std::to_string(alignment) + ", expected a power of two");
@@ -126,7 +126,7 @@ TEST(Gguf, AlignmentsThatAreNoneAreRefused) {
   expect_error(small_file().key("general.alignment", 4, little_endian(0x80000000u)), "of the data on, which has 0");
 }
 
-TEST(Gguf, PartsOfSplitFilesAreRefusedByName) {
+TEST(Gguf, PartsOfSplitFilesAreRejectedNamingThem) {
   expect_error(small_file().key("split.count", 2, "\x02\0"s), "split over several files");
   expect_error(small_file().key("split.count", 5, "\x03\0\0\0"s), "llama-gguf-split --merge");
   expect_error(small_file().key("split.count", 8, gguf_text("2")), "split over several files");
@@ -134,7 +134,7 @@ TEST(Gguf, PartsOfSplitFilesAreRefusedByName) {
   EXPECT_NO_THROW(read(small_file().key("split.count", 2, "\0\0"s).bytes()));
 }
 
-TEST(Gguf, UnknownTypesOfMetadataAreRefused) {
+TEST(Gguf, UnknownTypesOfMetadataAreRejected) {
   for (const std::uint32_t type : {13u, 255u, UINT32_MAX}) {
     expect_error(GgufBytes().key("k", type, "12345678"), "key 'k' has a value of type " + std::to_string(type));
     expect_error(GgufBytes().array("k", type, 1, "12345678"), "key 'k' has a value of type " + std::to_string(type));
@@ -142,12 +142,12 @@ TEST(Gguf, UnknownTypesOfMetadataAreRefused) {
   expect_error(GgufBytes().array("k", 9, 1, "12345678123456781234"), "key 'k' is an array of arrays");
 }
 
-TEST(Gguf, BooleansOtherThan0And1AreRefused) {
+TEST(Gguf, BooleansOtherThan0And1AreRejected) {
   expect_error(GgufBytes().key("k", 7, "\x02"), "key 'k' is a bool of 2");
   expect_error(GgufBytes().array("k", 7, 3, "\x01\0\xff"s), "key 'k' is a bool of 255");
 }
 
-TEST(Gguf, KeysThatAreEmptyOrThereTwiceAreRefused) {
+TEST(Gguf, EmptyAndRepeatedKeysAreRejected) {
   expect_error(GgufBytes().key("", 4, "1234"), "key 1 of 1 is empty");
   expect_error(GgufBytes().key("k", 4, "1234").key("k", 7, "\x01"), "key 'k' is repeated");
 }
@@ -156,10 +156,10 @@ TEST(Gguf, NamesOfTensorsMustBePrintableAndDifferent) {
   expect_error(GgufBytes().tensor({.name = ""}), "'' is not a name for a tensor");
   expect_error(GgufBytes().tensor({.name = "a\nb"}), "'a\\x0ab' is not a name for a tensor");
   expect_error(GgufBytes().tensor({.name = "\xff"}), "'\\xff' is not a name for a tensor");
-  expect_error(GgufBytes().tensor({}).tensor({}), "two tensors are called 'w'");
+  expect_error(GgufBytes().tensor({}).tensor({}), "tensor 'w' is repeated");
 }
 
-TEST(Gguf, CountsAreHeldAgainstTheBytesThatAreLeft) {
+TEST(Gguf, CountsAreCheckedAgainstTheRemainingBytes) {
   for (const std::uint64_t count :
        {std::uint64_t{1000}, std::uint64_t{1} << 32, std::uint64_t{INT64_MAX}, UINT64_MAX}) {
     const std::string number = std::to_string(count);
@@ -176,20 +176,22 @@ TEST(Gguf, CountsAreHeldAgainstTheBytesThatAreLeft) {
   }
 }
 
-TEST(Gguf, MetadataHasLimitsEvenWhereTheFileIsLarge) {
+TEST(Gguf, MetadataHasLimitsEvenInALargeFile) {
   const std::string large(std::size_t{65} << 20, '\x01');
-  expect_error(GgufBytes().array("k", 0, large.size(), large), "metadata and tensor names are read up to 67108864");
-  expect_error(GgufBytes().key("k", 8, gguf_text(large)), "metadata and tensor names are read up to 67108864");
+  expect_error(GgufBytes().array("k", 0, large.size(), large),
+               "expected at most 67108864 bytes of metadata and tensor names");
+  expect_error(GgufBytes().key("k", 8, gguf_text(large)),
+               "expected at most 67108864 bytes of metadata and tensor names");
   GgufBytes many;
   for (int i = 0; i < 4097; ++i) many.key("k" + std::to_string(i), 7, "\x01");
-  expect_error(many, "4097 keys of metadata are more than the 4096");
+  expect_error(many, "4097 keys of metadata are present, expected at most 4096");
   GgufBytes tensors;
   tensors.key("k", 8, gguf_text(std::string(25 * 65537, 'x')));
   tensors.tensor_count = 65537;
-  expect_error(tensors, "65537 tensors are more than the 65536");
+  expect_error(tensors, "65537 tensors are present, expected at most 65536");
 }
 
-TEST(Gguf, ShapesThatGgmlCannotHaveAreRefused) {
+TEST(Gguf, ShapesThatGgmlCannotHaveAreRejected) {
   expect_error(GgufBytes().tensor({.sizes = {1, 1, 1, 1, 4}}), "tensor 'w' has 5 dimensions, expected at most 4");
   expect_error(GgufBytes().tensor({.dimensions = UINT32_MAX}), "has 4294967295 dimensions");
   expect_error(GgufBytes().tensor({.sizes = {4, 0}}), "tensor 'w' has the shape [0, 4], expected no 0");
@@ -200,14 +202,14 @@ TEST(Gguf, ShapesThatGgmlCannotHaveAreRefused) {
   expect_error(GgufBytes().tensor({.sizes = {9}}), "tensor 'w' takes 36 bytes from byte 0 of the data on");
 }
 
-TEST(Gguf, RowsThatAreNoWholeNumberOfBlocksAreRefused) {
+TEST(Gguf, RowsThatAreNotWholeBlocksAreRejected) {
   expect_error(GgufBytes().tensor({.sizes = {16, 2}, .type = 8, .data = std::string(34, 'x')}),
                "tensor 'w' of type Q8_0 and shape [2, 16] has rows that are not a whole number of 32");
   expect_error(GgufBytes().tensor({.sizes = {}, .type = 8}), "rows that are not a whole number of 32");
   expect_error(GgufBytes().tensor({.sizes = {128}, .type = 14}), "rows that are not a whole number of 256");
 }
 
-TEST(Gguf, TypesOfTensorsThatAreNotReadAreRefusedByName) {
+TEST(Gguf, UnsupportedTensorTypesAreRejectedNamingThem) {
   const std::pair<std::uint32_t, const char*> types[] = {{4, "Q4_2"},      {9, "Q8_1"},  {15, "Q8_K"},
                                                          {31, "Q4_0_4_4"}, {41, "Q1_0"}, {43, "number 43"}};
   for (const auto& [code, name] : types) {
@@ -219,7 +221,7 @@ TEST(Gguf, TypesOfTensorsThatAreNotReadAreRefusedByName) {
                "IQ4_NL, IQ3_S, IQ2_S, IQ4_XS, IQ1_M, BF16, TQ1_0, TQ2_0, MXFP4, NVFP4");
 }
 
-TEST(Gguf, OffsetsThatDoNotFillTheDataAreRefused) {
+TEST(Gguf, OffsetsThatDoNotFillTheDataAreRejected) {
   expect_error(GgufBytes().tensor({.offset = 16}),
                "tensor 'w' starts at byte 16 of the data, expected a multiple of 32");
   expect_error(GgufBytes().tensor({.offset = 32}), "expected 0: it leaves a hole");
@@ -245,7 +247,7 @@ TEST(Gguf, TensorsMayBeListedInAnyOrder) {
   EXPECT_EQ(as_string(read(file.bytes()).tensors.at("a").data), std::string(16, 'b'));
 }
 
-TEST(Gguf, EveryTruncationIsRefused) {
+TEST(Gguf, EveryTruncationIsRejected) {
   const std::string whole = small_file().bytes();
   for (std::size_t size = 1; size < whole.size() - 30; ++size) {
     EXPECT_NE(error_of([&] { read(whole.substr(0, size)); }), "") << size;
@@ -285,9 +287,9 @@ TEST(Gguf, EveryNumberWrittenAnywhereGivesAFileOrAnError) {
   }
 }
 
-// But for the last number: what is missing there comes from the padding. The data has none at its end, whose zeros
+// Except for the last number, whose missing bytes come from the padding. The data has none at its end, whose zeros
 // could be taken for the file's.
-TEST(Gguf, EveryByteMoreOrLessInTheHeaderIsRefused) {
+TEST(Gguf, EveryByteMoreOrLessInTheHeaderIsRejected) {
   GgufBytes file = small_file();
   file.tensors.back().sizes = {512};
   file.tensors.back().data = std::string(544, 'b');

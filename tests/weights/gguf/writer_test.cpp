@@ -69,7 +69,7 @@ TEST(WriteGguf, FilesAreByteForByteWhatTheGgufPackageWrites) {
   }
 }
 
-TEST(WriteGguf, WhatIsSetIsReadBack) {
+TEST(WriteGguf, MetadataIsReadBack) {
   GgufMetadata metadata;
   metadata.set_string("general.architecture", "llama");
   metadata.set_u32("u", UINT32_MAX);
@@ -92,13 +92,13 @@ TEST(WriteGguf, WhatIsSetIsReadBack) {
   EXPECT_EQ(floats_of(read.tensors.at("w")), floats_of(source));
 }
 
-TEST(GgufHeader, TypesThatGgufDoesNotHaveAreRefused) {
+TEST(GgufHeader, TypesThatGgufDoesNotHaveAreRejected) {
   EXPECT_EQ(refusal_of(tensor_of("w", DType::u8, {4})),
             "tensor 'w' cannot be written as GGUF: there is no type for u8");
   EXPECT_NE(refusal_of(tensor_of("w", DType::boolean, {4})), "");
 }
 
-TEST(GgufHeader, TensorsThatLlamaCppWouldNotReadAreRefused) {
+TEST(GgufHeader, TensorsThatLlamaCppRejectsAreRejected) {
   EXPECT_EQ(refusal_of(tensor_of(std::string(63, 'w'), DType::f32, {1, 2, 3, 4})), "");
   EXPECT_NE(refusal_of(tensor_of(std::string(64, 'w'), DType::f32, {4})).find("64 bytes, expected 1 to 63"),
             std::string::npos);
@@ -107,10 +107,10 @@ TEST(GgufHeader, TensorsThatLlamaCppWouldNotReadAreRefused) {
   EXPECT_NE(refusal_of(tensor_of("w", DType::f32, {3, 0})).find("[3, 0]"), std::string::npos);
   EXPECT_NE(refusal_of(tensor_of("w", DType::q8_0, {2, 48})).find("rows of a multiple of 32"), std::string::npos);
   const OutputTensor twice = tensor_of("w", DType::f32, {4});
-  EXPECT_NE(error_of([&] { gguf_header({}, {twice, twice}); }).find("two of this name"), std::string::npos);
+  EXPECT_NE(error_of([&] { gguf_header({}, {twice, twice}); }).find("its name is repeated"), std::string::npos);
 }
 
-TEST(GgufHeader, NumbersThatTheirTypeCannotHoldAreRefused) {
+TEST(GgufHeader, NumbersThatOverflowTheirTypeAreRejected) {
   GgufMetadata metadata;
   metadata.set("k", {GgufType::u8, std::uint64_t{256}});
   EXPECT_EQ(error_of([&] { gguf_header(metadata, {}); }), "GGUF key 'k': 256 is no u8");
@@ -118,7 +118,7 @@ TEST(GgufHeader, NumbersThatTheirTypeCannotHoldAreRefused) {
   EXPECT_EQ(error_of([&] { gguf_header(metadata, {}); }), "GGUF key 'k': -40000 is no i16");
 }
 
-TEST(GgufHeader, AnotherAlignmentIsRefused) {
+TEST(GgufHeader, AnotherAlignmentIsRejected) {
   GgufMetadata metadata;
   metadata.set_u32("general.alignment", 64);
   EXPECT_NE(error_of([&] { gguf_header(metadata, {}); }).find("'general.alignment' is set"), std::string::npos);

@@ -95,7 +95,7 @@ TEST(HfFolder, AFolderWithoutWeightsNamesTheCheckpointsInIt) {
   expect_in(folder_error(folder), {"a0.pth, a1.pth, a2.pth, a3.pth, a4.pth, ..."});
 }
 
-TEST(HfFolder, AFolderThatIsNotThereIsNamed) {
+TEST(HfFolder, AMissingFolderIsNamed) {
   expect_in(error_of([] { read_hf_folder("/nowhere/at/all"); }), {"/nowhere/at/all"});
 }
 
@@ -128,7 +128,7 @@ TEST(HfFolder, AShardMustBeAPlainFileName) {
   }
 }
 
-TEST(HfFolder, AnIndexThatIsNoneIsRefused) {
+TEST(HfFolder, AnInvalidIndexIsRejected) {
   for (const char* index : {"{", "[]", "{}", R"({"weight_map": []})", R"({"weight_map": null})", "null"}) {
     const TemporaryFolder folder;
     folder.write("model.safetensors.index.json", index);
@@ -136,7 +136,7 @@ TEST(HfFolder, AnIndexThatIsNoneIsRefused) {
   }
 }
 
-TEST(HfFolder, ADeeplyNestedIndexIsRefusedWithoutOverflowingTheStack) {
+TEST(HfFolder, ADeeplyNestedIndexIsRejectedWithoutOverflowingTheStack) {
   const TemporaryFolder folder;
   constexpr std::size_t depth = 1'000'000;
   folder.write("model.safetensors.index.json",
@@ -144,13 +144,13 @@ TEST(HfFolder, ADeeplyNestedIndexIsRefusedWithoutOverflowingTheStack) {
   expect_in(folder_error(folder), {"model.safetensors.index.json"});
 }
 
-TEST(HfFolder, DamagedWeightsAreNamed) {
+TEST(HfFolder, CorruptWeightsAreNamed) {
   const TemporaryFolder folder;
   const std::string path = folder.write("model.safetensors", "neither");
   EXPECT_TRUE(folder_error(folder).starts_with(path));
 }
 
-TEST(FolderConfig, IsNothingWithoutAConfigJson) {
+TEST(FolderConfig, IsNulloptWithoutAConfigJson) {
   const TemporaryFolder folder;
   folder.write("generation_config.json", R"({"eos_token_id": 5})");
   EXPECT_FALSE(read_folder_config(folder.path()));
@@ -184,13 +184,13 @@ TEST(TextFile, IsReadWhole) {
   EXPECT_EQ(read_text_file(file.path()), std::string("a\r\n\0b", 5));
 }
 
-TEST(TextFile, AFolderOrNothingIsRefused) {
+TEST(TextFile, AFolderOrAMissingFileIsRejected) {
   const TemporaryFolder folder;
   expect_in(error_of([&] { read_text_file(folder.path()); }), {folder.path(), "directory"});
   expect_in(error_of([&] { read_text_file(folder.path() + "/none"); }), {folder.path() + "/none", "No such file"});
 }
 
-TEST(TextFile, OverSixtyFourMebibytesIsRefused) {
+TEST(TextFile, OverSixtyFourMebibytesIsRejected) {
   const TemporaryFile file("x");
   std::filesystem::resize_file(file.path(), (std::size_t{64} << 20) + 1);
   expect_in(error_of([&] { read_text_file(file.path()); }), {file.path(), "67108864"});

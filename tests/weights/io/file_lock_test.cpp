@@ -54,7 +54,7 @@ class Holder {
   bool held_ = false;
 };
 
-TEST(FileLock, IsRefusedWithTheNameOfWhoHasItUntilThatEnds) {
+TEST(FileLock, IsRejectedNamingTheHolderUntilThatEnds) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/a session";
   Holder holder(path);
@@ -99,7 +99,7 @@ TEST(FileLock, NamesAProcessOfAnotherMachineWithIt) {
   EXPECT_NE(error_of([&] { FileLock lock(folder.path() + "/s"); }).find("by another process; "), std::string::npos);
 }
 
-TEST(FileLock, GoesFromOneToTheNextOfManyThatWantIt) {
+TEST(FileLock, PassesBetweenManyWaitingThreads) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/s", count = folder.write("count", "");
   constexpr int processes = 4, times = 50;
@@ -121,7 +121,7 @@ TEST(FileLock, GoesFromOneToTheNextOfManyThatWantIt) {
   EXPECT_FALSE(fs::exists(folder.path() + "/.s.lock"));
 }
 
-TEST(FileLock, SaysWhyItCannotBeHad) {
+TEST(FileLock, ReportsWhyLockingIsImpossible) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/no/such/s";
   EXPECT_EQ(error_of([&] { FileLock lock(path); }),

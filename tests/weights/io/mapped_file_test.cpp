@@ -10,7 +10,7 @@
 namespace minimind {
 namespace {
 
-TEST(MappedFile, HoldsTheBytesOfTheFileAndItsPath) {
+TEST(MappedFile, HasTheBytesOfTheFileAndItsPath) {
   const TemporaryFile file("some bytes");
   const auto mapped = file.map();
   EXPECT_EQ(as_string(mapped->bytes()), "some bytes");
@@ -37,7 +37,7 @@ TEST(MappedFile, ReleasedPartsReadTheSameAgain) {
   EXPECT_EQ(as_string(mapped->bytes()), content);
 }
 
-TEST(MappedFile, RefusesMissingEmptyAndIrregularFilesByName) {
+TEST(MappedFile, RejectsMissingEmptyAndIrregularFilesByName) {
   EXPECT_NE(error_of([] { MappedFile::open("/nonexistent/x.pth"); }).find("/nonexistent/x.pth: cannot be opened"),
             std::string::npos);
   const TemporaryFile empty;

@@ -1,4 +1,4 @@
-// What people name instead of a model, and what they are told.
+// Mistaken paths instead of a model, and their errors.
 
 #include "weights/io/mistaken_file.h"
 
@@ -36,7 +36,7 @@ class MistakenFile : public Cli {
 
 const std::string tokenizer_option = " --tokenizer " MINIMIND_SOURCE_DIR "/weights/demo";
 
-TEST_F(MistakenFile, AGitLfsPointerIsNamedWhereverAFileIsRead) {
+TEST_F(MistakenFile, AGitLfsPointerIsNamedInsteadOfAnyFile) {
   const std::vector<std::string> parts{"Git LFS pointer", "52049234", "git lfs pull"};
   const std::string file = write("model.pth", pointer), lora = write("lora.pth", pointer);
   for (const char* command : {"inspect -m ", "generate -p a -m ", "chat -p a -m ", "perplexity -p a -m ",
@@ -71,7 +71,7 @@ TEST_F(MistakenFile, AWebPageIsNamedWithItsSize) {
   EXPECT_EQ(run("perplexity -q -f " + write("page.html", page) + demo).status, 0) << "a text may be a page";
 }
 
-TEST_F(MistakenFile, TextInPlaceOfAModelIsShown) {
+TEST_F(MistakenFile, TextInsteadOfAModelIsShown) {
   expect_error(1, "inspect -m " + write("model.pth", "Entry not found"), {"starts with 'Entry not found'"});
 }
 
@@ -93,7 +93,7 @@ TEST_F(MistakenFile, AnUnfinishedDownloadIsNamed) {
   }
 }
 
-TEST_F(MistakenFile, ANameOnAHubIsToldFromAMissingFile) {
+TEST_F(MistakenFile, ANameOnAHubIsRecognised) {
   for (const char* command : {"inspect -m ", "tokenize -p a -m ", "render -p a -m ", "chat -p a -m "}) {
     expect_error(1, std::string(command) + "jingyaogong/MiniMind2-v1.5",
                  {"hf download jingyaogong/MiniMind2-v1.5 --local-dir MiniMind2-v1.5", "modelscope download"});

@@ -25,7 +25,7 @@ std::size_t files_in(const TemporaryFolder& folder) {
   return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()));
 }
 
-// Files of this process may not grow past a limit while it lives; writing then fails as on a full disk.
+// Files of this process cannot grow over a limit during its lifetime; writing then fails as on a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -150,7 +150,7 @@ TEST(OutputFile, LeavesNothingAndTouchesNothingWithoutCommit) {
   EXPECT_EQ(files_in(folder), 1u);
 }
 
-TEST(OutputFile, HoldsPiecesOfAnySizeInOrder) {
+TEST(OutputFile, WritesPiecesOfAnySizeInOrder) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/out";
   std::string all;
@@ -242,7 +242,7 @@ TEST(OutputFile, SaysWhenTheDiskTakesNoMore) {
   EXPECT_EQ(files_in(folder), 0u);
 }
 
-TEST(OutputFile, TellsHowFarItIsAboutEveryMegabyte) {
+TEST(OutputFile, ReportsProgressAboutEveryMegabyte) {
   const TemporaryFolder folder;
   std::vector<std::uint64_t> seen;
   OutputFile file(folder.path() + "/out", [&](std::uint64_t written) { seen.push_back(written); });

@@ -21,7 +21,7 @@ TEST(Quoted, EscapesWhatATerminalWouldObeyOrHide) {
   EXPECT_EQ(quote("\xC2\x9B"), "'\\xc2\\x9b'");           // the one-byte form of ESC [
 }
 
-TEST(Quoted, EscapesBytesThatAreNoUtf8) {
+TEST(Quoted, EscapesBytesThatAreNotUtf8) {
   EXPECT_EQ(quote("a\xff\xe4\xb8"), "'a\\xff\\xe4\\xb8'");
 }
 

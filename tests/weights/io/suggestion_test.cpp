@@ -29,7 +29,7 @@ TEST(Suggestion, FindsTheNearestChoice) {
   expect("--max-token", "--max-tokens");
 }
 
-TEST(Suggestion, IsNoneIfNothingIsNear) {
+TEST(Suggestion, IsNulloptIfNoChoiceIsNear) {
   for (const char* given : {"", "x", "sing", "out/x.pth", "一", "--temperature"}) {
     EXPECT_EQ(nearest(given, names), std::nullopt) << given;
   }

@@ -49,7 +49,7 @@ TEST(ExpectedTensors, EveryTensorThatIsMissingIsNamed) {
       tensors.erase(name);
       const std::string error = check_error(model, tensors);
       EXPECT_TRUE(error.starts_with("test.pth: tensor '")) << "without " << name << ": " << error;
-      if (name.ends_with("mlp.gate.weight")) continue;  // a mixture without a router looks like a dense layer
+      if (name.ends_with("mlp.gate.weight")) continue;  // an MoE layer without a router looks like a dense layer
       EXPECT_NE(error.find("'" + name + "' is missing"), std::string::npos) << error;
     }
   }
@@ -69,7 +69,7 @@ TEST(ExpectedTensors, EveryTensorOfAnotherShapeIsShownWithBothShapes) {
   }
 }
 
-TEST(ExpectedTensors, ATransposedMatrixIsRefused) {
+TEST(ExpectedTensors, ATransposedMatrixIsRejected) {
   StoredTensors tensors = canonical({});
   tensors["model.layers.0.mlp.down_proj.weight"] = counting_tensor({6, 8});
   EXPECT_NE(check_error({}, tensors).find("is [6, 8], expected [8, 6]"), std::string::npos);
@@ -85,7 +85,7 @@ TEST(ExpectedTensors, AnUnknownTensorIsNamed) {
   }
 }
 
-TEST(ExpectedTensors, ExpertsWithoutARouterAreAMixtureThatLacksIt) {
+TEST(ExpectedTensors, ExpertsWithoutARouterAreReported) {
   StoredTensors tensors = canonical({});
   tensors.emplace("model.layers.0.mlp.experts.0.up_proj.weight", counting_tensor({8}));
   EXPECT_NE(check_error({}, tensors).find("'model.layers.0.mlp.gate.weight'"), std::string::npos);
@@ -135,7 +135,7 @@ TEST(ExpectedTensors, AnUntiedLmHeadIsRequired) {
   EXPECT_EQ(error_of(check), "");
 }
 
-TEST(ExpectedTensors, BiasesOfTheNetworkMayBeThereOnEveryLayer) {
+TEST(ExpectedTensors, EveryFfnMayHaveBiases) {
   StoredTensors tensors = canonical({});
   for (const char* layer : {"model.layers.0.", "model.layers.1."}) {
     tensors.emplace(std::string(layer) + "mlp.gate_proj.bias", counting_tensor({6}));
@@ -155,7 +155,7 @@ TEST(ExpectedTensors, ABiasOfAGateWithoutItsMatrixIsHalfAGate) {
   EXPECT_NE(check_error(model, tensors).find("'model.layers.0.mlp.gate_proj.weight' is missing"), std::string::npos);
 }
 
-TEST(ExpectedTensors, QNormIsKnownOnlyWhereTheFamilyHasIt) {
+TEST(ExpectedTensors, QNormIsAcceptedOnlyIfTheFamilyHasIt) {
   StoredTensors tensors = canonical(small_v1());
   tensors.emplace("model.layers.0.self_attn.q_norm.weight", counting_tensor({2}));
   EXPECT_NE(check_error(small_v1(), tensors).find("q_norm.weight' is not part of"), std::string::npos);

@@ -145,7 +145,7 @@ TEST(StatedConfig, TwoNamesOfOneThingMustAgree) {
   expect_parse_error(R"({"hidden_size": 512, "dim": 768})", {"dim is 768", "hidden_size = 512"});
 }
 
-TEST(StatedConfig, NullAbsentAndStatedIntermediateSizesAreToldApart) {
+TEST(StatedConfig, DistinguishesNullAbsentAndStatedIntermediateSizes) {
   EXPECT_FALSE(parse("{}").intermediate_size_is_null);
   for (const char* text : {R"({"intermediate_size": null})", R"({"hidden_dim": null})"}) {
     const StatedConfig stated = parse(text);
@@ -194,7 +194,7 @@ TEST(StatedConfig, ARealNumberMustBePositiveAndFinite) {
   EXPECT_EQ(parse(R"({"rope_theta": 10000})").rope_theta, 1e4);
 }
 
-TEST(StatedConfig, NumbersThatAreNoneAreRefused) {
+TEST(StatedConfig, InvalidNumbersAreRejected) {
   for (const char* bad : {"NaN", "Infinity", "-Infinity", "nan", "1e999", "0x10", "01", "+1", "1,"}) {
     EXPECT_NE(parse_error(std::string("{\"rope_theta\": ") + bad + "}"), "") << bad;
   }
@@ -253,7 +253,7 @@ TEST(StatedConfig, AnUnknownActivationIsNamedWithThoseKnown) {
   expect_parse_error(R"({"hidden_act": ""})", {"hidden_act"});
 }
 
-TEST(StatedConfig, RopeThetaStandsAtTheTopOrInTheRopeParameters) {
+TEST(StatedConfig, RopeThetaIsAtTheTopOrInTheRopeParameters) {
   EXPECT_EQ(parse(R"({"rope_theta": 1e6})").rope_theta, 1e6);
   EXPECT_EQ(parse(R"({"rope_parameters": {"rope_theta": 1e6, "rope_type": "default"}})").rope_theta, 1e6);
   EXPECT_EQ(parse(R"({"rope_theta": 1e6, "rope_parameters": {"rope_theta": 1000000}})").rope_theta, 1e6);
@@ -269,7 +269,7 @@ TEST(StatedConfig, DefaultRopeScalingIsNone) {
   }
 }
 
-TEST(StatedConfig, LinearRopeScalingWantsAFactor) {
+TEST(StatedConfig, LinearRopeScalingRequiresAFactor) {
   const auto scaling = parse(R"({"rope_scaling": {"type": "linear", "factor": 4}})").rope_scaling;
   ASSERT_TRUE(scaling);
   EXPECT_EQ(scaling->kind, RopeScaling::Kind::linear);
@@ -294,7 +294,7 @@ TEST(StatedConfig, YarnAsMiniMindWritesIt) {
 }
 
 // As the code of October 2025 wrote it.
-TEST(StatedConfig, TheFirstYarnOfMiniMindIsRefused) {
+TEST(StatedConfig, TheFirstYarnOfMiniMindIsRejected) {
   const std::string yarn = R"("rope_scaling": {"beta_fast": 4, "beta_slow": 1, "factor": 4,
       "original_max_position_embeddings": 2048, "type": "yarn"}})";
   expect_parse_error(R"({"model_type": "minimind", "inference_rope_scaling": true, )" + yarn,
@@ -303,7 +303,7 @@ TEST(StatedConfig, TheFirstYarnOfMiniMindIsRefused) {
             false);
 }
 
-TEST(StatedConfig, YarnOfMiniMindDefaultsToItsOwnNumbers) {
+TEST(StatedConfig, MiniMindsYarnHasItsOwnDefaults) {
   const auto scaling = parse(R"({"rope_scaling": {"type": "yarn"}})").rope_scaling;
   ASSERT_TRUE(scaling);
   EXPECT_EQ(scaling->factor, 16.0);
@@ -327,14 +327,14 @@ TEST(StatedConfig, YarnOfTransformersDefaultsAsItsCodeDoes) {
   expect_parse_error(R"({"model_type": "qwen3", "rope_scaling": {"rope_type": "yarn"}})", {"yarn", "factor"});
 }
 
-TEST(StatedConfig, YarnSettingsThatAreNotDoneAreRefusedByName) {
+TEST(StatedConfig, UnsupportedYarnSettingsAreRejectedNamingThem) {
   for (const char* key : {"mscale", "mscale_all_dim", "truncate"}) {
     expect_parse_error(std::string(R"({"rope_scaling": {"type": "yarn", "factor": 2, ")") + key + "\": 1}}",
                        {"rope_scaling", key});
   }
 }
 
-TEST(StatedConfig, OtherRopeScalingsAreRefusedByName) {
+TEST(StatedConfig, OtherRopeScalingsAreRejectedNamingThem) {
   for (const char* kind : {"dynamic", "longrope", "llama3", "ntk"}) {
     expect_parse_error(std::string(R"({"rope_scaling": {"rope_type": ")") + kind + R"(", "factor": 8}})",
                        {kind, "yarn"});
@@ -345,7 +345,7 @@ TEST(StatedConfig, OtherRopeScalingsAreRefusedByName) {
   expect_parse_error(R"({"rope_scaling": {"rope_type": "linear", "type": "yarn", "factor": 2}})", {"linear", "yarn"});
 }
 
-TEST(StatedConfig, SettingsThatChangeTheComputationAreRefusedByName) {
+TEST(StatedConfig, SettingsThatChangeTheComputationAreRejectedNamingThem) {
   expect_parse_error(R"({"use_sliding_window": true})", {"use_sliding_window"});
   expect_parse_error(R"({"partial_rotary_factor": 0.5})", {"partial_rotary_factor", "0.5"});
   expect_parse_error(R"({"scoring_func": "sigmoid"})", {"scoring_func", "sigmoid", "softmax"});
@@ -353,7 +353,7 @@ TEST(StatedConfig, SettingsThatChangeTheComputationAreRefusedByName) {
 }
 
 // transformers 5 moved it there, next to rope_theta.
-TEST(StatedConfig, PartialRotaryFactorIsRefusedInTheRopeParametersToo) {
+TEST(StatedConfig, PartialRotaryFactorIsRejectedInTheRopeParametersToo) {
   expect_parse_error(R"({"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.5}})",
                      {"partial_rotary_factor", "0.5"});
   EXPECT_NO_THROW(parse(R"({"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 1.0}})"));
@@ -367,7 +367,7 @@ TEST(StatedConfig, KeysThatChangeNothingAreListed) {
             (std::vector<std::string>{"dropout", "flash_attn", "rope_scaling.finetuned", "torch_dtype"}));
 }
 
-TEST(StatedConfig, TextThatIsNoObjectIsRefused) {
+TEST(StatedConfig, TextThatIsNotAnObjectIsRejected) {
   for (const char* text :
        {"", "null", "[]", "3", "\"{}\"", "{", "{}}", "{\"a\": 1,}", "{'a': 1}", "\xff\xfe{}", "PK\x03\x04"}) {
     expect_parse_error(text, {"JSON object"});
@@ -388,7 +388,7 @@ TEST(StatedConfig, StringsOfTheFileAreShownSafelyAndInShort) {
   }
 }
 
-TEST(StatedConfig, DeepNestingIsRefusedWithoutOverflowingTheStack) {
+TEST(StatedConfig, DeepNestingIsRejectedWithoutOverflowingTheStack) {
   constexpr std::size_t depth = 1'000'000;
   const std::string nested = std::string(depth, '[') + std::string(depth, ']');
   for (const char* key : {"vocab_size", "eos_token_id", "rope_scaling", "hidden_act"}) {

@@ -14,7 +14,7 @@ Config yarn_config(std::size_t head_dim, double theta = 1e6) {
 }
 
 // 96 ln(2048 / 64 pi) / (2 ln 1e6) = 8.06 and 96 ln(2048 / 2 pi) / (2 ln 1e6) = 20.1.
-TEST(YarnRamp, LiesBetweenThePairsThatTurnBetaTimes) {
+TEST(YarnRamp, IsBetweenThePairsThatRotateBetaTimes) {
   const YarnRamp ramp = yarn_ramp(yarn_config(96));
   EXPECT_EQ(ramp.low, 8);
   EXPECT_EQ(ramp.high, 21);
@@ -23,7 +23,7 @@ TEST(YarnRamp, LiesBetweenThePairsThatTurnBetaTimes) {
 }
 
 // 32 ln(2048 / 2 pi) / (2 ln 1e2) = 20.1, which half of 32 cuts off at 15.
-TEST(YarnRamp, IsUnusualWhereHalfTheHeadCutsItOff) {
+TEST(YarnRamp, IsUnusualIfHalfTheHeadClampsIt) {
   Config config = yarn_config(32, 1e2);
   EXPECT_EQ(yarn_ramp(config).high, 15);
   EXPECT_FALSE(has_usual_yarn_ramp(config));
@@ -35,7 +35,7 @@ TEST(YarnRamp, IsUnusualWhereHalfTheHeadCutsItOff) {
 }
 
 // A context of 4 tokens: not even the slowest pair turns once, and the end, -1, is before the start.
-TEST(YarnRamp, IsUnusualWhereItWouldFall) {
+TEST(YarnRamp, IsUnusualIfItWouldFall) {
   Config config = yarn_config(96);
   config.rope_scaling->original_max_position_embeddings = 4;
   EXPECT_LT(yarn_ramp(config).high, yarn_ramp(config).low);

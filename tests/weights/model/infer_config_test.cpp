@@ -10,7 +10,7 @@
 namespace minimind {
 namespace {
 
-TEST(InferConfig, TellsV1ByItsNamesAndTwoToOne) {
+TEST(InferConfig, RecognisesV1ByItsNamesAndTwoToOne) {
   const auto [config, sources] = infer(small_v1().tensors());
   EXPECT_EQ(config.family, Family::v1);
   EXPECT_EQ(sources.at("family").detail, "tensor names, rows of wq = 2 x rows of wk");
@@ -21,7 +21,7 @@ TEST(InferConfig, TellsV1ByItsNamesAndTwoToOne) {
   EXPECT_EQ(config.rms_norm_eps, 1e-5);
 }
 
-TEST(InferConfig, TellsV2EarlyByItsNamesAndFourToOne) {
+TEST(InferConfig, RecognisesV2EarlyByItsNamesAndFourToOne) {
   SmallModel model = small_v1();
   model.k_rows = 8;
   const auto [config, sources] = infer(model.tensors());
@@ -33,7 +33,7 @@ TEST(InferConfig, TellsV2EarlyByItsNamesAndFourToOne) {
   EXPECT_EQ(config.rms_norm_eps, 1e-5);
 }
 
-TEST(InferConfig, TellsV2ByModernNamesWithoutQNorm) {
+TEST(InferConfig, RecognisesV2ByModernNamesWithoutQNorm) {
   const auto [config, sources] = infer(v2_by_habit().tensors());
   EXPECT_EQ(config.family, Family::v2);
   EXPECT_EQ(sources.at("family").detail, "tensor names, without self_attn.q_norm");
@@ -45,7 +45,7 @@ TEST(InferConfig, TellsV2ByModernNamesWithoutQNorm) {
   EXPECT_EQ(config.max_position_embeddings, 32768u);
 }
 
-TEST(InferConfig, TellsV3ByQNormWhoseLengthIsHeadDim) {
+TEST(InferConfig, RecognisesV3ByQNormWhoseLengthIsHeadDim) {
   const auto [config, sources] = infer(SmallModel{}.tensors());
   EXPECT_EQ(config.family, Family::v3);
   EXPECT_EQ(sources.at("family").detail, "self_attn.q_norm is present");
@@ -57,7 +57,7 @@ TEST(InferConfig, TellsV3ByQNormWhoseLengthIsHeadDim) {
   EXPECT_EQ(config.rms_norm_eps, 1e-6);
 }
 
-TEST(InferConfig, TellsHuggingFaceFamiliesByModelType) {
+TEST(InferConfig, RecognisesHuggingFaceFamiliesByModelType) {
   const std::string heads = R"("num_attention_heads": 2, "num_key_value_heads": 1})";
   EXPECT_EQ(infer(small_v2().tensors(), R"({"model_type": "llama", )" + heads).config.family, Family::llama);
   const auto [config, sources] = infer(SmallModel{}.tensors(), R"({"model_type": "qwen3", )" + heads);
@@ -70,7 +70,7 @@ TEST(InferConfig, TellsHuggingFaceFamiliesByModelType) {
             Family::v3);
 }
 
-TEST(InferConfig, RefusesAModelTypeThatTheTensorsContradict) {
+TEST(InferConfig, RejectsAModelTypeThatTheTensorsContradict) {
   expect_error({"llama", "config.json"}, SmallModel{}.tensors(), R"({"model_type": "llama"})");
   expect_error({"qwen3"}, small_v2().tensors(), R"({"model_type": "qwen3"})");
   expect_error({"llama"}, small_v1().tensors(), R"({"model_type": "llama"})");
@@ -166,7 +166,7 @@ TEST(InferConfig, HasASourceForEveryField) {
   }
 }
 
-TEST(InferConfig, AConfigThatTheTensorsContradictIsRefusedWithBothValues) {
+TEST(InferConfig, AConfigThatTheTensorsContradictIsRejectedWithBothValues) {
   const StoredTensors tensors = SmallModel{}.tensors();
   expect_error({"vocab_size", "6400", "12"}, tensors, R"({"vocab_size": 6400})");
   expect_error({"hidden_size", "768", "8"}, tensors, R"({"hidden_size": 768})");
@@ -193,7 +193,7 @@ TEST(InferConfig, HeadsCanBeGivenByConfigOrFlagAndTheFlagWins) {
   EXPECT_EQ(by_flag.sources.at("num_key_value_heads").kind, ConfigSource::Kind::caller);
 }
 
-TEST(InferConfig, OneHeadCountTellsTheOther) {
+TEST(InferConfig, OneHeadCountDeterminesTheOther) {
   ConfigOverrides overrides;
   overrides.heads = 2;
   EXPECT_EQ(infer(small_v2().tensors(), "", overrides).config.num_key_value_heads, 1u);
@@ -211,7 +211,7 @@ TEST(InferConfig, NothingWinsOverTheTensors) {
   expect_error({"num_key_value_heads", "as requested"}, SmallModel{}.tensors(), "", overrides);
 }
 
-TEST(InferConfig, HeadsThatDoNotDivideTheRowsAreRefused) {
+TEST(InferConfig, HeadsThatDoNotDivideTheRowsAreRejected) {
   for (const std::size_t heads : {0u, 3u, 16u}) {
     ConfigOverrides overrides;
     overrides.heads = heads;
@@ -222,14 +222,14 @@ TEST(InferConfig, HeadsThatDoNotDivideTheRowsAreRefused) {
   expect_error({"q_proj", "8 rows", "3"}, model.tensors());
 }
 
-TEST(InferConfig, HeadsThatCannotShareKvHeadsEvenlyAreRefused) {
+TEST(InferConfig, HeadsThatCannotShareKvHeadsEvenlyAreRejected) {
   SmallModel model;
   model.q_rows = 12;
   model.k_rows = 8;
   expect_error({"3 heads", "2 kv heads"}, model.tensors());
 }
 
-TEST(InferConfig, AnOddHeadDimIsRefused) {
+TEST(InferConfig, AnOddHeadDimIsRejected) {
   SmallModel model;
   model.q_norm = 1;
   expect_error({"head_dim is 1", "even"}, model.tensors());
@@ -238,7 +238,7 @@ TEST(InferConfig, AnOddHeadDimIsRefused) {
   expect_error({"head_dim is 1", "8 heads"}, small_v2().tensors(), "", overrides);
 }
 
-TEST(InferConfig, AQNormThatIsNoVectorIsRefused) {
+TEST(InferConfig, AQNormThatIsNotAVectorIsRejected) {
   for (const Shape& shape : {Shape{}, Shape{0}, Shape{2, 4}}) {
     StoredTensors tensors = SmallModel{}.tensors();
     tensors["model.layers.0.self_attn.q_norm.weight"] = counting_tensor(shape);
@@ -256,7 +256,7 @@ TEST(InferConfig, AMissingLayerIsNamed) {
   expect_error({"no layers"}, tensors);
 }
 
-TEST(InferConfig, ACheckpointOfSomethingElseIsToldSo) {
+TEST(InferConfig, AnUnrelatedCheckpointIsReported) {
   expect_error({"not a MiniMind checkpoint", "1 tensors", "'transformer.wte.weight'"},
                {{"transformer.wte.weight", zeros({2, 2})}});
   expect_error({"not a MiniMind checkpoint", "0 tensors"}, {});
@@ -273,7 +273,7 @@ TEST(InferConfig, TheMatricesItReadsMustBeMatrices) {
   }
 }
 
-TEST(InferConfig, EmbeddingsAreTiedWhereLmHeadIsAbsentOrTheSame) {
+TEST(InferConfig, EmbeddingsAreTiedIfLmHeadIsAbsentOrEqual) {
   StoredTensors tensors = SmallModel{}.tensors();
   EXPECT_TRUE(infer(tensors).config.tie_word_embeddings);
   EXPECT_EQ(infer(tensors).sources.at("tie_word_embeddings").detail, "lm_head is absent");
@@ -284,7 +284,7 @@ TEST(InferConfig, EmbeddingsAreTiedWhereLmHeadIsAbsentOrTheSame) {
   EXPECT_EQ(infer(tensors).sources.at("tie_word_embeddings").detail, "lm_head equals embed_tokens");
 }
 
-TEST(InferConfig, EmbeddingsAreUntiedWhereLmHeadDiffers) {
+TEST(InferConfig, EmbeddingsAreUntiedIfLmHeadDiffers) {
   StoredTensors tensors = SmallModel{}.tensors();
   for (const StoredTensor& head : {counting_tensor({12, 8}, 1), counting_tensor({11, 8}), zeros({12, 8}, DType::f16)}) {
     tensors["lm_head.weight"] = head;
@@ -294,17 +294,17 @@ TEST(InferConfig, EmbeddingsAreUntiedWhereLmHeadDiffers) {
   }
 }
 
-TEST(InferConfig, AnUntiedConfigWithoutLmHeadIsRefused) {
+TEST(InferConfig, AnUntiedConfigWithoutLmHeadIsRejected) {
   expect_error({"tie_word_embeddings is false", "lm_head.weight is missing"}, SmallModel{}.tensors(),
                R"({"tie_word_embeddings": false})");
 }
 
-TEST(InferConfig, AContextOfNothingIsRefused) {
+TEST(InferConfig, AnEmptyContextIsRejected) {
   expect_error({"max_position_embeddings is 0", "config.json"}, SmallModel{}.tensors(),
                R"({"max_position_embeddings": 0})");
 }
 
-TEST(InferConfig, NetworksWithoutAGateNeedAnActivation) {
+TEST(InferConfig, FfnsWithoutAGateRequireAnActivation) {
   SmallModel model;
   model.gated = false;
   expect_error({"without a gate", "hidden_act relu or gelu"}, model.tensors());
@@ -312,7 +312,7 @@ TEST(InferConfig, NetworksWithoutAGateNeedAnActivation) {
 }
 
 // Neither 2 to 1 nor 4 to 1: only v2-early's config knows rope_theta.
-TEST(InferConfig, AConfigTellsV1FromV2EarlyWhereTheRowsDoNot) {
+TEST(InferConfig, AConfigDistinguishesV1FromV2EarlyIfTheRowsDoNot) {
   SmallModel model = small_v1();
   model.q_rows = 36;
   model.k_rows = 12;

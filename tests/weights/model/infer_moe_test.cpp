@@ -7,7 +7,7 @@
 namespace minimind {
 namespace {
 
-TEST(InferMoe, AMixturesConfigMustAgreeToo) {
+TEST(InferMoe, AnMoeConfigMustAgreeToo) {
   const StoredTensors tensors = mixture(v2_by_habit(), 3, 1).tensors();
   expect_error({"num_experts", "4", "3"}, tensors, R"({"n_routed_experts": 4})");
   expect_error({"n_shared_experts", "2", "1"}, tensors, R"({"n_shared_experts": 2})");
@@ -48,7 +48,7 @@ TEST(InferMoe, ExpertsPerTokenCanBeGivenByConfigOrFlagAndTheFlagWins) {
 }
 
 // transformers' Qwen3MoeConfig has other defaults than MiniMind: 8 experts, not normalised.
-TEST(InferMoe, AQwen3MixtureMustSayItsExpertsPerToken) {
+TEST(InferMoe, AQwen3MoeMustStateItsExpertsPerToken) {
   const StoredTensors tensors = mixture({}, 4, 0).tensors();
   expect_error({"num_experts_per_tok", "is missing in config.json"}, tensors, R"({"model_type": "qwen3_moe"})");
   const Config config = infer(tensors, R"({"model_type": "qwen3_moe", "num_experts_per_tok": 2})").config;
@@ -63,11 +63,11 @@ TEST(InferMoe, ARouterOfOneExpertIsNormalisedInV3Only) {
   EXPECT_TRUE(normalizes_router(infer(mixture(v2_by_habit(), 4, 1).tensors()).config));
 }
 
-TEST(InferMoe, V3KnowsNoSharedExpertsWhateverItsConfigSays) {
+TEST(InferMoe, V3IgnoresSharedExpertsInItsConfig) {
   EXPECT_EQ(infer(mixture({}, 4, 0).tensors(), R"({"n_shared_experts": 1})").config.n_shared_experts, 0u);
 }
 
-TEST(InferMoe, DenseLayersAndMixturesMayMix) {
+TEST(InferMoe, DenseAndMoeLayersMayMix) {
   SmallModel model = mixture({}, 3, 0);
   StoredTensors tensors = model.tensors();
   std::erase_if(tensors, [](const auto& entry) { return entry.first.starts_with("model.layers.0.mlp."); });

@@ -7,14 +7,14 @@
 namespace minimind {
 namespace {
 
-TEST(InferYarn, YarnIsOffUnlessAskedFor) {
+TEST(InferYarn, YarnIsOffUnlessRequested) {
   const auto [config, sources] = infer(SmallModel{}.tensors());
   EXPECT_FALSE(config.rope_scaling);
   EXPECT_EQ(sources.at("rope_scaling").detail, "off unless requested");
   EXPECT_FALSE(infer(SmallModel{}.tensors(), R"({"inference_rope_scaling": false})").config.rope_scaling);
 }
 
-TEST(InferYarn, YarnCanBeAskedForByConfigOrFlagAndTheFlagWins) {
+TEST(InferYarn, ARequestForYarnOverridesTheConfig) {
   const StoredTensors tensors = SmallModel{}.tensors();
   const std::string on = R"({"inference_rope_scaling": true})";
   EXPECT_TRUE(infer(tensors, on).config.rope_scaling);
@@ -29,7 +29,7 @@ TEST(InferYarn, YarnCanBeAskedForByConfigOrFlagAndTheFlagWins) {
   EXPECT_FALSE(infer(tensors, on, overrides).config.rope_scaling);
 }
 
-TEST(InferYarn, TheFlagKeepsTheNumbersOfTheConfigsYarn) {
+TEST(InferYarn, ARequestForYarnKeepsTheConfigsSettings) {
   ConfigOverrides overrides;
   overrides.yarn = true;
   const auto scaling = infer(SmallModel{}.tensors(), R"({"rope_scaling": {"type": "yarn", "factor": 4}})", overrides);
@@ -37,7 +37,7 @@ TEST(InferYarn, TheFlagKeepsTheNumbersOfTheConfigsYarn) {
   EXPECT_EQ(scaling.config.rope_scaling->factor, 4.0);
 }
 
-TEST(InferYarn, InferenceRopeScalingFalseWinsOverTheRopeScalingBesideIt) {
+TEST(InferYarn, InferenceRopeScalingFalseOverridesRopeScaling) {
   EXPECT_FALSE(infer(SmallModel{}.tensors(), R"({"inference_rope_scaling": false, "rope_scaling": {"type": "yarn"}})")
                    .config.rope_scaling);
 }

@@ -100,7 +100,7 @@ TEST(LayerTensor, IsTheNameInALayer) {
   EXPECT_EQ(layer_tensor(11, "mlp.gate.weight"), "model.layers.11.mlp.gate.weight");
 }
 
-TEST(Families, BothStylesComeOutAlike) {
+TEST(Families, BothStylesAreEqual) {
   SmallModel model = small_v1();
   const CanonicalTensors old_style = to_canonical_names(model.tensors(), "test.pth");
   model.v1_names = false;
@@ -111,7 +111,7 @@ TEST(Families, BothStylesComeOutAlike) {
   EXPECT_EQ(names_of(new_style.tensors), names_of(model.tensors()));
 }
 
-TEST(Families, MixturesOfBothStylesComeOutAlike) {
+TEST(Families, MoeLayersOfBothStylesAreEqual) {
   SmallModel model = small_v1();
   model.experts = 3;
   model.shared_experts = 1;
@@ -131,7 +131,7 @@ TEST(Families, WrapperPrefixesMakeNoDifference) {
   }
 }
 
-TEST(Families, ANetworkOfTwoMatricesHasNoGate) {
+TEST(Families, AnFfnOfTwoMatricesHasNoGate) {
   SmallModel model = small_v1();
   model.gated = false;
   const StoredTensors stored = with(model.tensors(), "layers.0.feed_forward.w1.bias", {model.ffn});
@@ -167,7 +167,7 @@ TEST(Families, FusedExpertsAreSplitAlongTheirRows) {
   }
 }
 
-TEST(Families, FusedExpertsOfAnyOtherShapeAreRefused) {
+TEST(Families, FusedExpertsOfAnyOtherShapeAreRejected) {
   for (const Shape& shape :
        {Shape{3, 5, 4}, Shape{12, 4}, Shape{0, 4, 4}, Shape{3, 0, 4}, Shape{3, 4, 0}, Shape{}, Shape{3, 4, 4, 1}}) {
     StoredTensors stored;
@@ -198,11 +198,11 @@ TEST(Families, SavedBuffersAreSetAside) {
   EXPECT_EQ(names_of(canonical.tensors), canonical_names_of(small_v1().tensors()));
 }
 
-TEST(Families, WhatOnlyEndsLikeABufferIsKept) {
+TEST(Families, ANameThatOnlyEndsLikeABufferIsKept) {
   EXPECT_EQ(canonical_names_of(with({}, "model.unmask", {2})), Names{"model.unmask"});
 }
 
-TEST(Families, RelativesAreRefusedByName) {
+TEST(Families, RelativesAreRejectedNamingThem) {
   const std::vector<std::pair<std::string, std::string>> relatives{
       {"model.vision_encoder.embeddings.weight", "MiniMind-V"},
       {"vision_proj.weight", "MiniMind-V"},
@@ -219,12 +219,12 @@ TEST(Families, RelativesAreRefusedByName) {
   }
 }
 
-TEST(Families, TwoTensorsForOneNameAreRefused) {
+TEST(Families, RepeatedTensorsAreRejected) {
   const std::string name = "model.layers.0.self_attn.q_proj.weight";
   for (const char* other : {"module.model.layers.0.self_attn.q_proj.weight", "layers.0.attention.wq.weight",
                             "layers.0.self_attn.q_proj.weight"}) {
     const std::string error = canonical_error(with(SmallModel{}.tensors(), other, {8, 8}));
-    EXPECT_NE(error.find("two tensors"), std::string::npos) << other << ": " << error;
+    EXPECT_NE(error.find("is repeated under another name"), std::string::npos) << other << ": " << error;
     EXPECT_NE(error.find(name), std::string::npos) << error;
   }
   SmallModel moe;
@@ -234,7 +234,7 @@ TEST(Families, TwoTensorsForOneNameAreRefused) {
   EXPECT_NE(error.find("model.layers.0.mlp.experts.0.down_proj.weight"), std::string::npos) << error;
 }
 
-TEST(Families, NamesItDoesNotKnowArePassedOn) {
+TEST(Families, UnknownNamesAreKept) {
   EXPECT_EQ(canonical_names_of(with({}, "transformer.wte.weight", {2, 2})), Names{"transformer.wte.weight"});
 }
 
@@ -306,7 +306,7 @@ TEST(MinimindName, KnowsV1sNames) {
   }
 }
 
-TEST(MinimindName, CallsTheTwoMatricesOfAnUngatedNetworkW1AndW2) {
+TEST(MinimindName, NamesTheMatricesOfAnUngatedFfnW1AndW2) {
   EXPECT_EQ(minimind_name(Family::v1, "model.layers.0.mlp.up_proj.bias", false), "layers.0.feed_forward.w1.bias");
   EXPECT_EQ(minimind_name(Family::v1, "model.layers.0.mlp.down_proj.bias", false), "layers.0.feed_forward.w2.bias");
 }

@@ -171,8 +171,8 @@ TEST(Dequantize, EveryVectorOfTheCodeBooksIsThatOfTheGgufPackage) {
   }
 }
 
-// Files may hold anything. What comes of scales that are infinite or NaN is not finite, and nothing worse.
-TEST(Dequantize, StandsAnyBytes) {
+// Files may have any bytes. Infinite or NaN scales give values that are not finite, without undefined behaviour.
+TEST(Dequantize, AcceptsAnyBytes) {
   std::mt19937 random(3);
   for (const DType type : block_types) {
     std::vector<std::byte> blocks(64 * block_shape(type).bytes);
@@ -184,14 +184,14 @@ TEST(Dequantize, StandsAnyBytes) {
   }
 }
 
-TEST(Quantize, RefusesWhatItCannotWriteOrRead) {
+TEST(Quantize, RejectsUnsupportedTypes) {
   std::byte bytes[256];
   float values[256] = {};
   EXPECT_NE(error_of([&] { quantize(DType::q4_k, values, 256, bytes); }).find("q4_k"), std::string::npos);
   EXPECT_NE(error_of([&] { dequantize(DType::f16, bytes, 32, values); }).find("f16"), std::string::npos);
 }
 
-TEST(Quantize, AZeroBlockHasScaleZeroAndStandsForZero) {
+TEST(Quantize, AZeroBlockHasScaleZeroAndRepresentsZero) {
   for (const DType type : written_types) {
     const std::vector<std::byte> block = quantized(type, block_of({}));
     EXPECT_EQ(to_f32(scale_of(block)), 0.0f) << name_of(type);
@@ -199,7 +199,7 @@ TEST(Quantize, AZeroBlockHasScaleZeroAndStandsForZero) {
   }
 }
 
-TEST(Quantize, NumbersTooSmallForTheScaleBecomeZero) {
+TEST(Quantize, ValuesTooSmallForTheScaleBecomeZero) {
   for (const DType type : written_types) {
     for (const float small : {1e-9f, 1e-30f, std::numeric_limits<float>::denorm_min()}) {
       const std::vector<std::byte> block = quantized(type, block_of({small, -small / 2, small / 3}));
@@ -218,7 +218,7 @@ TEST(Quantize, Q8RoundsHalvesAwayFromZero) {
   EXPECT_EQ(quants, (std::vector<int>{127, 1, 2, 3, -1, -2, -3, 0, 0, 0}));
 }
 
-// As a 127 and as a -127 that rounding took past its bound might.
+// As a 127 and as a -127 that rounding took over its bound might.
 TEST(Quantize, Q8NeverWritesMinus128) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     const std::vector<int> quants = signed_quants(quantized(DType::q8_0, normal_floats(32, seed, 0.02f)));
@@ -240,9 +240,9 @@ TEST(Quantize, Q4GivesTheFirstNumberOfLargestMagnitudeTheOnlyMinusEight) {
   EXPECT_EQ(nibbles(negative)[1], 15);
 }
 
-// Quantising errs by half a step, or by one where q4_0 must clamp 8 to 7; the scale, rounded to binary16, by 2^-11 of
+// Quantising errs by half a step, or by one if q4_0 must clamp 8 to 7; the scale, rounded to binary16, by 2^-11 of
 // itself, which counts up to 127 or 8 times.
-TEST(Quantize, WhatIsHeldIsWithinOneStepOfWhatWasGiven) {
+TEST(Quantize, RoundingErrorsAreWithinOneStep) {
   for (unsigned seed = 0; seed < 50; ++seed) {
     const std::vector<float> values = normal_floats(32, seed);
     const auto q8 = quantized(DType::q8_0, values), q4 = quantized(DType::q4_0, values);
@@ -309,14 +309,14 @@ TEST(Quantize, Iq4ComesNearTheSmallestSquaredError) {
   EXPECT_LE(sum, 1.01 * smallest_sum);
 }
 
-TEST(Quantize, Iq4HoldsItsOwnCodesExactly) {
+TEST(Quantize, Iq4RepresentsItsOwnCodesExactly) {
   std::vector<float> values;
   for (int i = 0; i < 32; ++i) values.push_back(0.25f * iq4_nl_codes[i % 16]);
   EXPECT_EQ(dequantized(DType::iq4_nl, quantized(DType::iq4_nl, values)), values);
 }
 
 // Its scale may have any number as the largest: 4e6 is some 60 times the largest binary16.
-TEST(Quantize, Iq4TakesNumbersUpToSixtyTimesTheLargestScale) {
+TEST(Quantize, Iq4AcceptsValuesUpToSixtyTimesTheLargestScale) {
   for (unsigned seed = 0; seed < 50; ++seed) {
     std::vector<float> values = normal_floats(32, seed, 1e6f);
     for (float& value : values) value = std::clamp(value, -4e6f, 4e6f);

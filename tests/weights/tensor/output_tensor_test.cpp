@@ -154,7 +154,7 @@ TEST(OutputTensor, WritesScalarsAndNothingOfAnEmptyMatrix) {
   EXPECT_EQ(encoded({.name = "t", .dtype = DType::f16, .shape = {0, 4}, .sources = {&none}}), "");
 }
 
-TEST(OutputTensor, IsReadFromAMappedFileMoreThanOnce) {
+TEST(OutputTensor, IsReadRepeatedlyFromAMappedFile) {
   std::string bytes(1 << 20, '\0');
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i % 61);
   const TemporaryFile file(bytes);
@@ -168,7 +168,7 @@ TEST(OutputTensor, IsReadFromAMappedFileMoreThanOnce) {
   }
 }
 
-TEST(OutputTensor, RefusesSourcesThatDoNotMakeItUp) {
+TEST(OutputTensor, RejectsSourcesThatDoNotMatchTheShape) {
   const StoredTensor a = zeros({2, 3}), b = zeros({2, 4}), c = zeros({1, 3});
   const auto refused = [](const OutputTensor& tensor) { return error_of([&] { encode(tensor, 1, [](auto) {}); }); };
   EXPECT_EQ(refused({.name = "t", .shape = {2, 4}, .sources = {&a}}), "tensor 't' [2, 4] cannot be made of [2, 3]");
@@ -186,7 +186,7 @@ TEST(OutputTensor, PassesOnWhatAThreadThrows) {
   EXPECT_NE(error_of([&] { encode(tensor, 2, [](auto) {}); }).find("stored as i64"), std::string::npos);
 }
 
-TEST(ByteCount, RefusesRowsThatAreNoWholeBlocks) {
+TEST(ByteCount, RejectsRowsThatAreNotWholeBlocks) {
   EXPECT_EQ(byte_count(OutputTensor{.name = "t", .dtype = DType::q8_0, .shape = {3, 64}}), 3u * 2 * 34);
   EXPECT_EQ(error_of([] {
               byte_count(OutputTensor{.name = "t", .dtype = DType::q8_0, .shape = {3, 48}});
@@ -214,7 +214,7 @@ TEST(CanEncode, KeepsInfinityAndNanInFloatTypesOnly) {
   }
 }
 
-TEST(CanEncode, WantsScalesOfBlocksToFitABinary16) {
+TEST(CanEncode, RequiresScalesThatFitABinary16) {
   std::vector<float> values(64);
   values[40] = -65519.0f * 127;
   EXPECT_TRUE(fits(values, DType::f32, DType::q8_0));
@@ -244,7 +244,7 @@ TEST(CanEncode, LetsNoScaleOfIq4NlBecomeInfinite) {
   }
 }
 
-TEST(CanEncode, WantsRowsOfWholeBlocks) {
+TEST(CanEncode, RequiresRowsOfWholeBlocks) {
   EXPECT_TRUE(can_encode(zeros({3, 64}), DType::q8_0, 1));
   EXPECT_FALSE(can_encode(zeros({64, 48}), DType::q8_0, 1));
   EXPECT_FALSE(can_encode(zeros({}), DType::q8_0, 1));

@@ -17,7 +17,7 @@ TEST(Shape, CountsElementsAndBytes) {
   EXPECT_EQ(byte_count(Shape{3, 4}, DType::f16), 24u);
 }
 
-TEST(Shape, CountsThatOverflowAreNothing) {
+TEST(Shape, CountsThatOverflowAreNullopt) {
   EXPECT_EQ(checked_product(SIZE_MAX, 1), SIZE_MAX);
   EXPECT_EQ(checked_product(SIZE_MAX, 0), 0u);
   EXPECT_EQ(checked_product(SIZE_MAX / 2 + 1, 2), std::nullopt);

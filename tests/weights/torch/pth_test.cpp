@@ -153,7 +153,7 @@ TEST(Pth, TheStateDictIsFoundUnderTheKeysOfTrainingScripts) {
   }
 }
 
-TEST(Pth, WhatIsNoStateDictIsRefusedByName) {
+TEST(Pth, ObjectsThatAreNotStateDictsAreRejected) {
   const std::string w = tensor({.storage_elements = 2, .shape = {2}, .strides = {1}});
   const Storages storages = {{"0", ramp(2)}};
   expect_error(torch_zip("](K\x01"
@@ -165,20 +165,20 @@ TEST(Pth, WhatIsNoStateDictIsRefusedByName) {
   expect_error(torch_zip(dict({text("w"), w, text("epoch"), integer(3)}), storages), "'epoch' is of type int");
   expect_error(torch_zip(dict({text("model"), text("path.pth")}), storages), "'model' is of type str");
   expect_error(torch_zip(dict({integer(1), w}), storages), "a key of type int");
-  expect_error(torch_zip(dict({text("w"), w, text("w"), w}), storages), "two tensors called 'w'");
+  expect_error(torch_zip(dict({text("w"), w, text("w"), w}), storages), "tensor 'w' is repeated");
   expect_error(
       torch_zip(dict({text("model"), dict({text("w"), w}), text("state_dict"), dict({text("w"), w})}), storages),
       "two state dicts");
 }
 
-TEST(Pth, NamesThatCouldNotBePrintedAreRefused) {
+TEST(Pth, NamesThatCouldNotBePrintedAreRejected) {
   const std::string w = tensor({.storage_elements = 2, .shape = {2}, .strides = {1}});
   for (const std::string& name : {""s, "a\nb"s, "\xff"s, "a\0b"s, std::string(5000, 'n')}) {
     expect_error(torch_zip(dict({text(name), w}), {{"0", ramp(2)}}), "is not a name for a tensor");
   }
 }
 
-TEST(Pth, ShapesThatPassTheStorageAreRefused) {
+TEST(Pth, ShapesThatPassTheStorageAreRejected) {
   for (const TensorFields& fields : {
            TensorFields{.storage_elements = 4, .shape = {5}, .strides = {1}},
            TensorFields{.storage_elements = 4, .offset = 1, .shape = {4}, .strides = {1}},
@@ -196,7 +196,7 @@ TEST(Pth, ShapesThatPassTheStorageAreRefused) {
   }
 }
 
-TEST(Pth, NegativeAndMismatchedSizesAreRefused) {
+TEST(Pth, NegativeAndMismatchedSizesAreRejected) {
   expect_error(one_tensor({.storage_elements = 4, .shape = {-1}, .strides = {1}}), "the shape is -1");
   expect_error(one_tensor({.storage_elements = 4, .shape = {1}, .strides = {-1}}), "the stride is -1");
   expect_error(one_tensor({.storage_elements = 4, .offset = -1, .shape = {1}, .strides = {1}}), "the offset is -1");
@@ -207,7 +207,7 @@ TEST(Pth, NegativeAndMismatchedSizesAreRefused) {
                "65 dimensions");
 }
 
-TEST(Pth, ExpandedTensorsThatOutgrowTheirStorageAreRefused) {
+TEST(Pth, ExpandedTensorsThatOutgrowTheirStorageAreRejected) {
   expect_error(one_tensor({.storage_elements = 1, .shape = {1 << 30}, .strides = {0}}), "is expanded to 1073741824");
 }
 
@@ -221,7 +221,7 @@ TEST(Pth, CopiesAreBoundedByTheSizeOfTheFile) {
   expect_error(torch_zip(dict(entries), {{"0", ramp(10'000)}}), "one transposed view too many");
 }
 
-TEST(Pth, StoragesThatAreMissingOrOfTheWrongSizeAreRefused) {
+TEST(Pth, StoragesThatAreMissingOrOfTheWrongSizeAreRejected) {
   const std::string body = dict({text("w"), tensor({.storage_elements = 4, .shape = {4}, .strides = {1}})});
   expect_error(torch_zip(body, {}), "storage '0' is not in the file");
   expect_error(torch_zip(body, {{"0", ramp(3)}}), "should be 4 elements of f32 and has 12 bytes");
@@ -231,7 +231,7 @@ TEST(Pth, StoragesThatAreMissingOrOfTheWrongSizeAreRefused) {
   expect_error(torch_zip(huge, {{"0", ""}}), "4611686018427387904 elements");
 }
 
-TEST(Pth, StoragesDescribedOtherwiseThanByTorchAreRefused) {
+TEST(Pth, StoragesDescribedOtherwiseThanByTorchAreRejected) {
   const auto with_storage = [](const std::string& storage) {
     const std::string built =
         global("torch._utils", "_rebuild_tensor") + tuple({storage, integer(0), integers({1}), integers({1})}) + "R";
@@ -253,7 +253,7 @@ TEST(Pth, StoragesDescribedOtherwiseThanByTorchAreRefused) {
                "is -1");
 }
 
-TEST(Pth, TensorsBuiltFromTheWrongValuesAreRefused) {
+TEST(Pth, TensorsBuiltFromTheWrongValuesAreRejected) {
   const auto with_arguments = [](const char* function, const std::string& arguments) {
     return torch_zip(dict({text("w"), global("torch._utils", function) + arguments + "R"}), {{"0", ramp(1)}});
   };
@@ -264,19 +264,19 @@ TEST(Pth, TensorsBuiltFromTheWrongValuesAreRefused) {
                "the shape is a int");
 }
 
-TEST(Pth, ConjugateAndNegativeViewsAreRefused) {
+TEST(Pth, ConjugateAndNegativeViewsAreRejected) {
   std::string body = tensor({.storage_elements = 1, .shape = {1}, .strides = {1}});
   body.insert(body.size() - 2, dict({text("neg"), "\x88"}));
   expect_error(torch_zip(dict({text("w"), body}), {{"0", ramp(1)}}), "conjugate or negative view");
 }
 
-TEST(Pth, CodeInThePickleIsRefusedByNameAndNotExecuted) {
+TEST(Pth, CodeInThePickleIsRejectedNamingThemAndNotExecuted) {
   const std::string attack = global("posix", "system") + text("touch x") + "\x85R";
   expect_error(torch_zip(dict({text("w"), attack}), {}), "data.pkl: the pickle refers to 'posix.system'");
   expect_error(torch_legacy(attack, {}), "object: the pickle refers to 'posix.system'");
 }
 
-TEST(Pth, ArchivesThatAreNoTorchSaveFilesAreRefused) {
+TEST(Pth, ArchivesOfOtherProgramsAreRejected) {
   ZipWriter other;
   other.add("word/document.xml", "<x/>");
   expect_error(other.finish(), "zip archive without data.pkl");
@@ -287,7 +287,7 @@ TEST(Pth, ArchivesThatAreNoTorchSaveFilesAreRefused) {
   expect_error(two.finish(), "two data.pkl");
 }
 
-TEST(Pth, TorchScriptIsRefusedByName) {
+TEST(Pth, TorchScriptIsRejectedNamingThem) {
   for (const char* member : {"m/constants.pkl", "m/code/__torch__.py"}) {
     ZipWriter writer;
     writer.add("m/data.pkl", "\x80\x02}.");
@@ -296,7 +296,7 @@ TEST(Pth, TorchScriptIsRefusedByName) {
   }
 }
 
-TEST(Pth, BigEndianFilesAreRefused) {
+TEST(Pth, BigEndianFilesAreRejected) {
   const std::string body = dict({text("w"), tensor({.storage_elements = 1, .shape = {1}, .strides = {1}})});
   expect_error(torch_zip(body, {{"0", ramp(1)}}, "big"), "byte order is 'big'");
   expect_error(torch_legacy(body, {{"0", ramp(1)}}, {.little_endian = "\x89"}),
@@ -330,7 +330,7 @@ TEST(LegacyPth, AViewOfAStorageIsThatPartOfIt) {
   expect_error(torch_legacy(body(0, 2), {{"0", ramp(10)}}), "pass its storage of 2");
 }
 
-TEST(LegacyPth, DamagedHeadersAndStoragesAreRefused) {
+TEST(LegacyPth, CorruptHeadersAndStoragesAreRejected) {
   const std::string body = dict({text("w"), tensor({.storage_elements = 4, .shape = {4}, .strides = {1}})});
   expect_error(torch_legacy(body, {{"0", ramp(4)}}, {.protocol_version = 1002}), "protocol version is not 1001");
   expect_error(torch_legacy(body, {{"0", ramp(4)}}) + "x", "1 bytes follow the last storage");
@@ -340,7 +340,7 @@ TEST(LegacyPth, DamagedHeadersAndStoragesAreRefused) {
   expect_error(torch_legacy(body, {}), "storage '0' is not in the file");
 }
 
-TEST(LegacyPth, ElementCountsThatOverflowAreRefused) {
+TEST(LegacyPth, ElementCountsThatOverflowAreRejected) {
   const std::string body = dict({text("w"), tensor({.storage_elements = 1, .shape = {1}, .strides = {1}})});
   std::string bytes = torch_legacy(body, {{"0", ramp(1)}});
   for (const std::uint64_t count : {UINT64_MAX, std::uint64_t{1} << 62, std::uint64_t{1} << 40}) {
@@ -349,7 +349,7 @@ TEST(LegacyPth, ElementCountsThatOverflowAreRefused) {
   }
 }
 
-TEST(LegacyPth, EveryTruncationIsRefused) {
+TEST(LegacyPth, EveryTruncationIsRejected) {
   const std::string body = dict({text("w"), tensor({.storage_elements = 4, .shape = {4}, .strides = {1}})});
   const std::string whole = torch_legacy(body, {{"0", ramp(4)}});
   EXPECT_EQ(read(whole).size(), 1u);
@@ -367,7 +367,7 @@ TEST(GoldenPth, HasTheTensorsOfTheModel) {
     const StoredTensor& embedding = tensors.at("model.embed_tokens.weight");
     EXPECT_EQ(embedding.dtype, DType::f16) << name;
     EXPECT_EQ(embedding.shape.size(), 2u) << name;
-    // Tied, and written twice: MiniMind converts each entry to half precision on its own.
+    // Tied, and written twice: MiniMind converts each entry to half precision separately.
     EXPECT_EQ(as_string(embedding.data), as_string(tensors.at("lm_head.weight").data)) << name;
     for (const auto& [tensor_name, tensor] : tensors) {
       EXPECT_TRUE(tensor_name.starts_with("model.") || tensor_name == "lm_head.weight") << name << " " << tensor_name;
@@ -402,7 +402,7 @@ TEST(WritePth, AlignsTensorsToACacheLine) {
   }
 }
 
-TEST(WritePth, RefusesBlockTypesAndTiesToNothing) {
+TEST(WritePth, RejectsBlockTypesAndTiesToNothing) {
   const StoredTensor source = zeros({32});
   const OutputTensor blocks{.name = "w", .dtype = DType::q8_0, .shape = {32}, .sources = {&source}};
   EXPECT_EQ(error_of([&] { written({blocks}); }),
