@@ -16,10 +16,10 @@
 
 namespace {
 
-constexpr int work_failed = 1;
-constexpr int call_was_wrong = 2;
+constexpr int failure = 1;
+constexpr int usage_error = 2;
 
-// One line, whatever the message holds.
+// Prints the message on one line and returns `status`.
 int fail(std::string message, int status) {
   for (char& c : message) {
     if (c == '\n' || c == '\r') c = ' ';
@@ -39,19 +39,19 @@ int main(int argc, char** argv) {
     minimind::flush_output();
     return status;
   } catch (const minimind::ManyCheckpoints& error) {
-    fail(error.what(), call_was_wrong);
+    fail(error.what(), usage_error);
     for (const std::string& line : error.lines()) std::fputs(("  " + line + "\n").c_str(), stderr);
-    return call_was_wrong;
+    return usage_error;
   } catch (const minimind::UsageError& error) {
-    return fail(minimind::message_of(error), call_was_wrong);
+    return fail(minimind::message_of(error), usage_error);
   } catch (const minimind::Error& error) {
-    return fail(minimind::message_of(error), work_failed);
+    return fail(minimind::message_of(error), failure);
   } catch (const std::bad_alloc&) {
-    return fail("out of memory", work_failed);
+    return fail("out of memory", failure);
   } catch (const std::system_error& error) {
-    // Printing throws it.
-    return fail(std::ferror(stdout) ? minimind::OutputFailure(error.code().value()).what() : error.what(), work_failed);
+    // Thrown by printing.
+    return fail(std::ferror(stdout) ? minimind::OutputFailure(error.code().value()).what() : error.what(), failure);
   } catch (const std::exception& error) {
-    return fail(error.what(), work_failed);
+    return fail(error.what(), failure);
   }
 }

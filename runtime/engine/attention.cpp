@@ -28,7 +28,7 @@ void rotate_and_cache_key(const AttentionStep& step, std::size_t row, std::size_
   cache->put(step.kernels, step.layer, kv_head, position, k, v);
 }
 
-// The query heads `heads`, which share a kv head, of a tile of the batch: a row is one query of one head.
+// The query heads `heads`, which share a kv head, of a tile of the batch. A row is one query of one head.
 struct HeadTile {
   const Batch::Tile& tile;
   Range heads;
@@ -84,8 +84,8 @@ void weigh_values(const kernels::Table& kernels, const KvPanels<Element>& panels
   matmul(kernels, values, values.all(), as_const(scratch.scores.rows(rows)), scratch.out.rows(rows));
 }
 
-// out = scores V. Positions that a query does not see yet get a weight of 0, which adds nothing to the sum unless the
-// value is infinite or NaN: then each row is multiplied alone, with the positions that it sees.
+// out = scores V. A query's weights for the positions after its own are 0, which adds nothing to the sum unless a value
+// is infinite or NaN. Then each row is multiplied alone, with the positions that it sees.
 template <class Element>
 void mix(const kernels::Table& kernels, const HeadTile& tile, const KvPanels<Element>& panels,
          const AttentionScratch& scratch) {
@@ -141,7 +141,7 @@ void attend_tile(const AttentionStep& step, const HeadTile& tile, std::size_t kv
 }  // namespace
 
 std::size_t attention_tile_rows(const Config& config) {
-  constexpr std::size_t suitable = 12;  // what the kernels multiply in one register tile, or several
+  constexpr std::size_t suitable = 12;  // rows that fill register tiles of the kernels
   const std::size_t heads_per_kv = config.num_attention_heads / config.num_key_value_heads;
   return std::max(heads_per_kv, suitable / heads_per_kv * heads_per_kv);
 }
@@ -168,10 +168,10 @@ void attend(const AttentionStep& step, std::size_t first_query, const AttentionS
   if (tiles.empty()) return;
   const std::size_t kv_heads = step.config.num_key_value_heads;
   const std::size_t heads_per_kv = step.config.num_attention_heads / kv_heads;
-  // With more workers than tiles, heads that share keys are parted.
+  // If there are more workers than tiles, heads that share keys are divided among them.
   const std::size_t tasks = tiles.size() * kv_heads;
   const std::size_t parts = std::min(heads_per_kv, (worker.count() + tasks - 1) / tasks);
-  // Later tokens see more positions, so the tiles are dealt out in turn rather than in ranges.
+  // Later tokens see more positions, so workers take tiles in turn, not in ranges.
   for (std::size_t task = worker.index(); task < tasks * parts; task += worker.count()) {
     const std::size_t kv_head = task / parts % kv_heads, first_head = kv_head * heads_per_kv;
     const Range part = share_of(heads_per_kv, task % parts, parts);

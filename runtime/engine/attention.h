@@ -11,9 +11,9 @@
 
 namespace minimind {
 
-// Attention of one layer, apart from its products with weights. Each function is called by every worker as ops.h says.
+// Attention of one layer, without its products with weights. Each function is called by every worker as ops.h says.
 
-// How many queries of the heads that share a kv head are multiplied at once: those of at least one token.
+// Returns how many rows a tile has: the queries of at least one token, for all heads that share a kv head.
 std::size_t attention_tile_rows(const Config& config);
 
 // Memory of one worker: a tile of queries that share a kv head, their scores and the result.
@@ -23,15 +23,15 @@ struct AttentionScratch {
   Buffer<float> q;                                // [tile rows, D]
   Buffer<float> scores;                           // [tile rows, max_positions]
   Buffer<float> out;                              // [tile rows, D]
-  Buffer<kernels::ActivationBlock> q_blocks;      // [tile rows, D / 32, rounded up], for a cache in q8_0
-  Buffer<kernels::ActivationBlock> score_blocks;  // [tile rows, max_positions / 32, rounded up], for a cache in q8_0
+  Buffer<kernels::ActivationBlock> q_blocks;      // [tile rows, D / 32, rounded up], for a q8_0 cache
+  Buffer<kernels::ActivationBlock> score_blocks;  // [tile rows, max_positions / 32, rounded up], for a q8_0 cache
 };
 
 // A layer's attention to a batch. All matrices have the rows of the batch.
 struct AttentionStep {
   const kernels::Table& kernels;
   const Config& config;
-  const Attention& weights;  // of which only the norms are used
+  const Attention& weights;  // only the norms are used
   std::size_t layer;
   const Batch& batch;
   Matrix<float> q;    // [T, H * D]
@@ -42,17 +42,17 @@ struct AttentionStep {
   Matrix<float> out;  // [T, H * D]
 };
 
-// q of the rows from `first_query` on, and all of k: per-head norm if the layer has one, then RoPE, in place. Then k
-// and v are cached at the positions of their rows.
+// Normalizes q of the rows from `first_query` on and all of k per head, if the layer has these norms, and rotates them
+// by RoPE, in place. Then writes k and v to the cache at the positions of their rows.
 void rotate_and_cache(const AttentionStep& step, std::size_t first_query, const Worker& worker);
 
-// out = softmax(q Kᵀ / sqrt(D)) V for the rows from `first_query` on: causal grouped-query attention (Ainslie et al.
-// 2023, arXiv:2305.13245) of each row to the positions of its own text up to its own. If the cache is q8_0, keys and
-// values are multiplied as integers: queries, and softmax(scores) times the values' scales, are rounded to 8 bits in
-// blocks of 32.
+// Computes out = softmax(q Kᵀ / sqrt(D)) V for the rows from `first_query` on: causal grouped-query attention (Ainslie
+// et al. 2023, arXiv:2305.13245) of each row to the positions of its text up to the row's position. If the cache is
+// q8_0, keys and values are multiplied as integers: queries, and softmax(scores) times the values' scales, are rounded
+// to 8 bits in blocks of 32.
 void attend(const AttentionStep& step, std::size_t first_query, const AttentionScratch& scratch, const Worker& worker);
 
-// Both for a batch of single tokens. A worker needs nothing from another, because it does whole kv heads.
+// Does both for a batch of single tokens. No worker waits for another, because each does whole kv heads.
 void rotate_and_attend(const AttentionStep& step, const AttentionScratch& scratch, const Worker& worker);
 
 }  // namespace minimind

@@ -10,8 +10,8 @@
 
 namespace minimind {
 
-// What one text has in a batch: tokens, at least one, that follow those in its context and fit it. The logits of the
-// last `logit_rows` of them are requested.
+// The tokens of one text in a batch, at least one. They follow the tokens in the context and must fit in it. The logits
+// of the last `logit_rows` tokens are requested.
 struct Piece {
   Context* context;
   std::span<const std::int32_t> tokens;
@@ -20,7 +20,7 @@ struct Piece {
 
 // A batch of pieces of several texts as the rows of one matrix: first the tokens whose logits are not requested, then
 // those whose logits are, both in the order of the pieces. So the rows that the last layer continues are contiguous.
-// Products see rows only; RoPE, the KV cache and attention see whose they are.
+// Products see only rows; RoPE, the KV cache and attention also see the text of each row.
 class Batch {
  public:
   struct Row {
@@ -45,12 +45,12 @@ class Batch {
   Range all() const { return {0, rows_.size()}; }
   Range requested() const { return {first_requested_, rows_.size()}; }
 
-  // Those of the rows from `first` on, which is where all() or requested() begins.
+  // Returns the tiles of the rows from `first` on, which must be the start of all() or requested().
   std::span<const Tile> tiles(std::size_t first) const {
     return std::span(tiles_).subspan(first == 0 ? 0 : requested_tiles_);
   }
 
-  // Whether every piece is a single token: each row is then a text, and a tile.
+  // Whether every piece is a single token. Then each row is a text and a tile.
   bool single_tokens() const { return single_tokens_; }
 
  private:

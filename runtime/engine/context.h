@@ -10,8 +10,8 @@
 
 namespace minimind {
 
-// The tokens of one text that a model has run over, and what it keeps of them: the keys and values of token i are at
-// position i of the cache. All memory is allocated by the constructor.
+// The tokens of one text that a model has processed, with their keys and values: those of token i are at position i of
+// the cache. The constructor allocates all memory.
 class Context {
  public:
   // Throws Error as KvCache does.
@@ -21,21 +21,21 @@ class Context {
   std::size_t capacity() const { return cache_.capacity(); }
   std::span<const std::int32_t> tokens() const { return tokens_; }
 
-  // The keys and values, to read or to write; the functions below keep their number.
+  // The keys and values, to read or to write. size() tells how many positions are valid.
   KvCache& cache() { return cache_; }
 
-  // Adds tokens whose keys and values are in the cache already, or which the caller then writes there; they must fit.
+  // Appends tokens, which must fit. Their keys and values must be in the cache, or the caller must write them next.
   void append(std::span<const std::int32_t> tokens);
 
   // Replaces the contents with the first `size` tokens of another context of the same model and type, copying their
   // keys and values; they must fit.
   void copy_prefix(const Context& from, std::size_t size);
 
-  // Drops all but the first `size` tokens; there must be as many.
+  // Keeps only the first `size` tokens; there must be at least that many.
   void rewind(std::size_t size);
 
-  // Rewinds to where `prompt` starts to differ, and to one token before its end at most, whose logits are needed to
-  // continue it. Returns how many tokens stay.
+  // Keeps the longest common prefix with `prompt`, but not the prompt's last token, whose logits are needed to continue
+  // it. Returns how many tokens are kept.
   std::size_t keep_common(std::span<const std::int32_t> prompt);
 
  private:

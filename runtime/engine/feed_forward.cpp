@@ -32,7 +32,7 @@ void add_bias(const kernels::Table& kernels, const std::vector<float>& bias, Ran
   }
 }
 
-// The k largest of scores, largest first, the lower index first among equals, into expert and weight.
+// Writes the k largest of scores to expert and weight, largest first; among equals the lower index comes first.
 void choose_experts(const float* scores, std::size_t experts, std::size_t k, bool normalize, std::int32_t* expert,
                     float* weight) {
   for (std::size_t rank = 0; rank < k; ++rank) {
@@ -145,7 +145,8 @@ void assign_slots(const MixtureOfExperts& moe, std::size_t tokens, Routing& rout
   for (std::size_t i = 0; i < tokens * per_token; ++i)
     ++routing.first_slot[static_cast<std::size_t>(routing.expert[i]) + 1];
   for (std::size_t e = 0; e < experts; ++e) routing.first_slot[e + 1] += routing.first_slot[e];
-  // Counting sort: first_slot[e] runs up to first_slot[e + 1] while expert e's slots are dealt, and is put back below.
+  // Counting sort: first_slot[e] counts up to first_slot[e + 1] while expert e's slots are assigned, and is restored
+  // below.
   for (std::size_t i = 0; i < tokens * per_token; ++i) {
     const std::size_t slot = routing.first_slot[static_cast<std::size_t>(routing.expert[i])]++;
     routing.slot[i] = slot;

@@ -11,22 +11,22 @@
 
 namespace minimind {
 
-// The feed-forward half of a layer, of one FFN or of many experts. A slot is one token in one FFN: the slots of a dense
-// layer are its tokens; those of experts are ordered by expert, so that each expert multiplies contiguous rows. Each
+// The feed-forward half of a layer: one FFN or many experts. A slot is one token in one FFN. The slots of a dense layer
+// are its tokens; the slots of experts are ordered by expert, so that each expert multiplies contiguous rows. Each
 // function is called by every worker as ops.h says.
 
-// In how many FFNs a token is: 1, or the routed and shared experts that it passes through.
+// Returns how many FFNs a token passes through: 1, or the number of its routed and shared experts.
 std::size_t slots_per_token(const Config& config);
 
-// The largest F of any FFN.
+// Returns the largest F of any FFN.
 std::size_t widest_feed_forward(const Model& model);
 
 // Which tokens go through which expert. N = slots_per_token.
 struct Routing {
-  std::vector<std::int32_t> expert;     // [T * N]: of each token, the chosen experts by falling score, then the shared
-  std::vector<float> weight;            // [T * N]: of that expert for that token; 1 for shared experts
-  std::vector<std::size_t> slot;        // [T * N]: the slot of that token in that expert
-  std::vector<std::size_t> first_slot;  // [experts + 1]: expert e has slots [first_slot[e], first_slot[e + 1])
+  std::vector<std::int32_t> expert;        // [T * N]: per token, the chosen experts by falling score, then the shared
+  std::vector<float> weight;               // [T * N]: the weight of that expert for that token; 1 for shared experts
+  std::vector<std::size_t> slot;           // [T * N]: the slot of that token in that expert
+  std::vector<std::size_t> first_slot;     // [experts + 1]: expert e has slots [first_slot[e], first_slot[e + 1])
   std::vector<std::size_t> token_of_slot;  // [S]
 
   Range slots_of(std::size_t e) const { return {first_slot[e], first_slot[e + 1]}; }
@@ -44,15 +44,15 @@ struct FeedForwardScratch {
   std::vector<Routing> routing;  // [W]; all workers use the first if there are several tokens
 };
 
-// gate = act(gate_proj x + bias) * (up_proj x + bias), or up = act(up_proj x + bias) if there is no gate, for these
+// Computes gate = act(gate_proj x + bias) * (up_proj x + bias), or up = act(up_proj x + bias) without a gate, for these
 // slots. x has one row per slot.
 void gate_up(const kernels::Table& kernels, HiddenAct act, const FeedForward& ffn, const Activations& x, Range slots,
              const FeedForwardScratch& scratch, const Worker& worker);
 
-// What gate_up left in these slots, [slots, F].
+// Returns the result of gate_up for these slots, [slots, F].
 Matrix<float> hidden(const FeedForward& ffn, Range slots, const FeedForwardScratch& scratch);
 
-// out = down_proj hidden + bias for these slots. Splits the columns of out as matmul does.
+// Computes out = down_proj hidden + bias for these slots. Splits the columns of out as matmul does.
 void down(const kernels::Table& kernels, const FeedForward& ffn, const Activations& hidden, Range slots,
           const FeedForwardScratch& scratch, const Worker& worker);
 
@@ -61,7 +61,7 @@ void down(const kernels::Table& kernels, const FeedForward& ffn, const Activatio
 void route(const kernels::Table& kernels, const MixtureOfExperts& moe, Matrix<const float> x, Matrix<float> scores,
            Routing& routing, const Worker& worker);
 
-// Fills slot, first_slot and token_of_slot from routing.expert. Called by one worker for a routing.
+// Fills slot, first_slot and token_of_slot from routing.expert. One worker calls this per routing.
 void assign_slots(const MixtureOfExperts& moe, std::size_t tokens, Routing& routing);
 
 // The worker's slots: y[slot] = x[token of the slot].

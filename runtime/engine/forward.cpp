@@ -153,7 +153,7 @@ void Forward::dense_block(const Layer& layer, const FeedForward& ffn, Range rows
 }
 
 // x += sum over the experts of each token of weight * expert(n), n = norm(x). The rows of n are gathered by expert, so
-// that each expert's weights are read once. A single token every worker routes for itself.
+// that each expert's weights are read once. If there is a single token, every worker routes it for itself.
 void Forward::expert_block(const Layer& layer, const MixtureOfExperts& moe, Range rows, Worker& worker) {
   FeedForwardScratch& scratch = scratch_.feed_forward;
   const bool single = rows.size() == 1, quantize = takes_quantized_inputs(moe);
@@ -202,7 +202,7 @@ Forward::Share Forward::share(std::size_t rows, bool single, std::size_t rows_pe
   return {worker.share(rows), 0};
 }
 
-// norm(x) of these rows, ready to be multiplied once every worker has done its share.
+// Computes norm(x) of these rows. The result may be read once every worker has done its share.
 Activations Forward::normed(Range rows, const std::vector<float>& weight, bool quantize, Worker& worker) {
   const bool single = rows.size() == 1;
   const std::size_t first = share(rows.size(), single, 1, worker).first_row;
@@ -211,8 +211,8 @@ Activations Forward::normed(Range rows, const std::vector<float>& weight, bool q
   return rounded(as_const(n), quantize, {0, rows.size()}, share(rows.size(), single, slots_per_token_, worker));
 }
 
-// x, the rows of these slots, ready to be multiplied once every worker has done its share: rounded to 8 bits if
-// `quantize`.
+// Returns x, the rows of these slots, rounded to 8 bits if `quantize`. The result may be read once every worker has
+// done its share.
 Activations Forward::rounded(Matrix<const float> x, bool quantize, Range slots, const Share& share) const {
   if (!quantize) return {.exact = x, .quantized = {}};
   const auto blocks = scratch_.quantized.rows({share.first_row + slots.begin, share.first_row + slots.end},

@@ -16,30 +16,31 @@
 
 namespace minimind {
 
-// How many tokens of a prompt are run at once: enough to use each weight many times, few enough for the scratch to stay
-// in the L2 cache.
+// How many tokens of a prompt are run at once: enough to use each weight many times, few enough to keep the scratch in
+// the L2 cache.
 inline constexpr std::size_t batch_tokens = 256;
 
-// Throws Error that names the first id outside [0, vocab_size).
+// Throws Error naming the first id outside [0, vocab_size).
 void check_tokens(std::span<const std::int32_t> tokens, std::size_t vocab_size);
 
-// Runs a model over a batch: embed -> [norm, attention, norm, feed-forward] x L -> norm -> logits. One body for prompt
-// and generation, for one text and many: the logits of a token are bit for bit the same whatever else is in the batch,
-// however its text was divided into batches, and with any number of threads. The constructor allocates all memory.
+// Runs a model over a batch: embed -> [norm, attention, norm, feed-forward] x L -> norm -> logits. One function for
+// prompt and generation, for one text and many: the logits of a token are bit for bit the same regardless of the rest
+// of the batch, of how its text was divided into batches, and of the number of threads. The constructor allocates all
+// memory.
 class Forward {
  public:
   // For batches of up to `max_tokens` tokens of contexts of up to `max_positions`. `model` must outlive this.
   Forward(const Model& model, const kernels::Table& kernels, std::size_t threads, std::size_t max_tokens,
           std::size_t max_positions);
 
-  // Runs the tokens of all pieces and appends them to their contexts. Writes the requested logits, those of the first
-  // piece first: [sum of logit_rows, vocab_size]. Throws Error as check_tokens() does, before anything has changed.
+  // Runs the tokens of all pieces and appends them to their contexts. Writes the requested logits in the order of the
+  // pieces: [sum of logit_rows, vocab_size]. Throws Error as check_tokens() does, before anything has changed.
   void run(std::span<const Piece> pieces, Matrix<float> logits);
 
-  // A batch of one piece, with logits.rows as its logit_rows.
+  // Runs a batch of one piece, with logits.rows as its logit_rows.
   void run(Context& context, std::span<const std::int32_t> tokens, Matrix<float> logits);
 
-  // Adds the time of the passes from now on to `profile`, which has as many threads as this; null: to none. It must
+  // Adds the time of all later passes to `profile`, unless it is null. It must have as many threads as this and must
   // outlive its use.
   void set_profile(Profile* profile) {
     assert(!profile || profile->single.threads.size() == threads_);
@@ -51,9 +52,9 @@ class Forward {
   const Model& model() const { return model_; }
 
  private:
-  // What a worker computes of rows that every worker reads next, and the row of their buffer that they start at: its
-  // share of those of several tokens, from row 0 on, or all of a single token, which every worker computes for itself,
-  // in rows of its own after those of max_tokens.
+  // The rows that one worker computes of those that every worker reads next, and the first row of their buffer. If
+  // there are several tokens, a worker computes its share of their rows, from row 0 on. Each worker computes the rows
+  // of a single token for itself, in separate rows after those of max_tokens.
   struct Share {
     Range own;
     std::size_t first_row;

@@ -13,14 +13,14 @@ constexpr std::size_t huge_page = std::size_t{2} << 20;
 constexpr std::size_t usual_chunk = 16 * huge_page;
 constexpr std::size_t alignment = 64;
 
-// Whole huge pages, beginning at a multiple of their size. What is not touched takes no memory.
+// Allocates whole huge pages, aligned to their size. Pages that are never touched take no memory.
 std::shared_ptr<std::byte> map_chunk(std::size_t size) {
   const std::size_t mapped = size + huge_page;
   void* const address = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (address == MAP_FAILED) throw std::bad_alloc();
   const std::size_t skipped = (huge_page - reinterpret_cast<std::uintptr_t>(address) % huge_page) % huge_page;
   std::byte* const begin = static_cast<std::byte*>(address) + skipped;
-  madvise(begin, size, MADV_HUGEPAGE);  // a system without them goes on with small ones
+  madvise(begin, size, MADV_HUGEPAGE);  // a system without huge pages uses small ones
   return {begin, [address, mapped](std::byte*) { munmap(address, mapped); }};
 }
 

@@ -28,7 +28,7 @@ void round_to(const kernels::Table& kernels, const float* x, std::size_t n, F16*
   kernels.round_to_f16(x, n, out);
 }
 
-// NaN where it is too large for f16: an infinite scale would make of a key a score that softmax takes for nothing.
+// NaN if it is too large for f16: an infinite scale could turn a key into a score of -inf, which softmax ignores.
 F16 rounded_scale(const kernels::Table& kernels, float scale) {
   constexpr std::uint16_t infinity = 0x7C00, nan = 0x7E00;
   F16 rounded;
@@ -41,9 +41,9 @@ void put_in(const kernels::Table& kernels, const KvPanels<Element>& panels, std:
             const float* value) {
   for (std::size_t first = 0; first < panels.head_dim; first += panel_rows) {
     const std::size_t count = std::min(panel_rows, panels.head_dim - first);
-    Element numbers[panel_rows];
-    round_to(kernels, key + first, count, numbers);
-    for (std::size_t i = 0; i < count; ++i) *panels.key(position, first + i) = numbers[i];
+    Element rounded[panel_rows];
+    round_to(kernels, key + first, count, rounded);
+    for (std::size_t i = 0; i < count; ++i) *panels.key(position, first + i) = rounded[i];
     round_to(kernels, value + first, count, panels.value(position, first));
   }
 }
@@ -69,7 +69,7 @@ std::span<std::byte> bytes_of(Number* begin, std::size_t count) {
   return std::as_writable_bytes(std::span(begin, count));
 }
 
-// What `size` positions take.
+// The bytes of `size` positions.
 template <class Element>
 void add_filled_parts(const KvPanels<Element>& panels, std::size_t size, std::vector<std::span<std::byte>>& parts) {
   parts.push_back(bytes_of(panels.keys, panel_count(size) * panels.head_dim * panel_rows));
@@ -124,7 +124,7 @@ KvCache::KvCache(const Config& config, std::size_t capacity, KvType type)
   const auto bytes = element_count(std::array{layers_, kv_heads_, positions_, position_bytes});
   if (capacity <= positions_ && bytes) {
     head_bytes_ = positions_ * position_bytes;
-    // calloc leaves untouched pages unused, so that a long context costs nothing until it is filled.
+    // calloc does not touch the pages, so a long context uses no memory until it is filled.
     memory_.reset(static_cast<std::byte*>(std::calloc(*bytes, 1)));
   }
   if (memory_) return;

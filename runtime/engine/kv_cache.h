@@ -20,18 +20,18 @@
 
 namespace minimind {
 
-// How keys and values are held: exactly, or rounded, in a half or little more than a quarter of the memory.
+// The type of keys and values in the cache: exact, or rounded, in half or little more than a quarter of the memory.
 enum class KvType { f32, f16, q8_0 };
 
 constexpr std::string_view name_of(KvType type) {
   return type == KvType::f32 ? "f32" : type == KvType::f16 ? "f16" : "q8_0";
 }
 
-// "f32", "f16" or "q8_0". Throws UsageError for anything else.
+// Parses "f32", "f16" or "q8_0". Throws UsageError for anything else.
 KvType parse_kv_type(const std::string& name);
 
-// The keys and values of one kv head of one layer, laid out as the weights of two products, see kernels::Matmul: q Kᵀ,
-// in which positions are rows, and scores V, in which they are columns. Element is float or F16.
+// The keys and values of one kv head of one layer, laid out as the weights of two products (see kernels::Matmul): q Kᵀ,
+// in which positions are rows, and scores V, in which positions are columns. Element is float or F16.
 template <class Element>
 struct KvPanels {
   Element* keys;    // [positions / 16][head_dim][16 positions]
@@ -41,8 +41,8 @@ struct KvPanels {
 
   std::size_t values_panel_stride() const { return kernels::panel_rows * positions; }
 
-  // Element i of a position's key; the next one is panel_rows further. Element i of its value; those up to the next
-  // multiple of panel_rows follow it.
+  // key() returns element i of a position's key; element i + 1 is panel_rows further. value() returns element i of its
+  // value; the elements up to the next multiple of panel_rows follow it.
   Element* key(std::size_t position, std::size_t i) const {
     return keys + (position / kernels::panel_rows * head_dim + i) * kernels::panel_rows +
            position % kernels::panel_rows;
@@ -53,9 +53,9 @@ struct KvPanels {
   }
 };
 
-// In q8_0, for kernels::BlockMatmul. Each position's key and value is rounded in blocks of 32 values of the head that
-// share a scale. Where positions are columns, no block of weights can hold these scales: they are multiplied into the
-// scores.
+// In q8_0, for kernels::BlockMatmul. The key and the value of each position are rounded in blocks of 32 elements of the
+// head that share a scale. In scores V, where positions are columns, no block of weights can hold these scales, so they
+// are multiplied into the scores.
 template <>
 struct KvPanels<std::int8_t> {
   kernels::Q8Block* keys;    // [positions / 16][blocks()], of 16 positions and 32 values of the head each
@@ -89,31 +89,31 @@ struct KvPanels<std::int8_t> {
   F16* value_scales_of(std::size_t block) const { return value_scales + block * positions; }
 };
 
-// Memory for the keys (after RoPE) and values of every layer, for `capacity` positions. Pages take none of the
-// machine's memory until a position in them is written.
+// Memory for the keys (after RoPE) and values of every layer, for `capacity` positions. The system provides a page only
+// when one of its positions is first written.
 class KvCache {
  public:
-  // Throws Error with the memory that is needed if it is unavailable.
+  // Throws Error with the required memory if it is unavailable.
   KvCache(const Config& config, std::size_t capacity, KvType type = KvType::f32);
 
   std::size_t capacity() const { return capacity_; }
   KvType type() const { return type_; }
 
-  // Writes key and value, both [head_dim], of one position. In f16 what is larger than 65504 becomes infinite. In q8_0
-  // each value is off by half a step at most, where a step is its block's largest / 127, and by the rounding of that
-  // step to f16, up to 127 times: by 2^-11 of the value, more where steps are below 2^-14. A block in which a value is
-  // not finite, or beyond 127 times 65504, becomes NaN as a whole.
+  // Writes key and value, both [head_dim], of one position. In f16, values over 65504 become infinite. In q8_0 a step
+  // is the largest magnitude of a block / 127, rounded to f16. A value is off by half a step at most, plus the rounding
+  // of the step: 2^-11 of the value, more if the step is below 2^-14. A block becomes NaN as a whole if one of its
+  // values is not finite or is over 127 * 65504.
   void put(const kernels::Table& kernels, std::size_t layer, std::size_t kv_head, std::size_t position,
            const float* key, const float* value);
 
   using Panels = std::variant<KvPanels<float>, KvPanels<F16>, KvPanels<std::int8_t>>;
   Panels panels(std::size_t layer, std::size_t kv_head) const;
 
-  // All memory that the first `size` positions take, in whole panels and blocks, to store or to restore them: for each
-  // layer and kv head, what KvPanels has, in its order.
+  // Returns all memory of the first `size` positions, in whole panels and blocks, to store or restore them: for each
+  // layer and kv head the arrays of KvPanels, in their order.
   std::vector<std::span<std::byte>> filled_parts(std::size_t size) const;
 
-  // Of keys and values together, in all layers: what one more position takes, and what attending to it reads.
+  // Returns the bytes of one position's keys and values in all layers, which attending to it reads.
   static std::size_t bytes_per_position(const Config& config, KvType type);
 
  private:
@@ -128,9 +128,9 @@ class KvCache {
   std::size_t kv_heads_;
   std::size_t head_dim_;
   std::size_t capacity_;
-  std::size_t positions_;                    // capacity, rounded up to whole blocks of 32, which are whole panels, too
+  std::size_t positions_;                    // capacity, rounded up to whole blocks of 32, which are also whole panels
   std::size_t head_bytes_;                   // of one kv head of one layer
-  std::unique_ptr<std::byte, Free> memory_;  // [layers][kv_heads][what KvPanels says]
+  std::unique_ptr<std::byte, Free> memory_;  // [layers][kv_heads][the arrays of KvPanels]
 };
 
 }  // namespace minimind

@@ -12,47 +12,45 @@
 namespace minimind {
 namespace {
 
-// Which matrices are held as another type than was asked for: a line for each reason.
+// The matrices that are kept as another type than requested: one line for each reason.
 class TypeFallbacks {
  public:
-  void add(const std::string& name, const StoredTensor& tensor, WeightType type, DType held) {
+  void add(const std::string& name, const StoredTensor& tensor, WeightType type, DType packed) {
     if (type == WeightType::as_stored) {
-      if (held == tensor.dtype) return;
-      count(held,
-            fmt::format("exact, but larger than {}; type q8_0 or iq4_nl makes them smaller", name_of(tensor.dtype)),
-            name);
-    } else if (held != dtype_of(type)) {
-      const std::string_view asked = name_of(dtype_of(type));
+      if (packed == tensor.dtype) return;
+      count(packed, fmt::format("exact, but larger than {}; q8_0 or iq4_nl is smaller", name_of(tensor.dtype)), name);
+    } else if (packed != dtype_of(type)) {
+      const std::string_view requested = name_of(dtype_of(type));
       const bool whole_blocks = tensor.shape[1] % block_shape(dtype_of(type)).elements == 0;
-      const std::string reason = whole_blocks ? fmt::format("numbers too large for {}, or not finite", asked)
-                                              : fmt::format("{} requires rows of a multiple of 32 numbers", asked);
-      count(held, reason, name);
+      const std::string reason = whole_blocks ? fmt::format("values too large for {}, or not finite", requested)
+                                              : fmt::format("{} requires a multiple of 32 columns", requested);
+      count(packed, reason, name);
     }
   }
 
   std::vector<std::string> lines() const {
     std::vector<std::string> lines;
     for (const Group& group : groups_) {
-      lines.push_back(group.count == 1 ? fmt::format("{} as {}: {}", group.first, name_of(group.held), group.reason)
-                                       : fmt::format("{} tensors, from {} on, as {}: {}", group.count, group.first,
-                                                     name_of(group.held), group.reason));
+      lines.push_back(group.count == 1 ? fmt::format("{} as {}: {}", group.first, name_of(group.packed), group.reason)
+                                       : fmt::format("{} tensors (first: {}) as {}: {}", group.count, group.first,
+                                                     name_of(group.packed), group.reason));
     }
     return lines;
   }
 
  private:
   struct Group {
-    DType held;
+    DType packed;
     std::string reason;
     std::string first;  // the name of one of them
     std::size_t count;
   };
 
-  void count(DType held, const std::string& reason, const std::string& name) {
+  void count(DType packed, const std::string& reason, const std::string& name) {
     const auto group = std::find_if(groups_.begin(), groups_.end(),
-                                    [&](const Group& g) { return g.held == held && g.reason == reason; });
+                                    [&](const Group& g) { return g.packed == packed && g.reason == reason; });
     if (group == groups_.end()) {
-      groups_.push_back({held, reason, name, 1});
+      groups_.push_back({packed, reason, name, 1});
     } else {
       ++group->count;
     }
@@ -95,9 +93,9 @@ class Loader {
 
   WeightMatrix matrix(const std::string& name) {
     const StoredTensor& tensor = stored(name);
-    const DType held = held_type(tensor, type_, threads_);
-    type_fallbacks_.add(name, tensor, type_, held);
-    return packer_.add(tensor, held);
+    const DType packed = packed_type(tensor, type_, threads_);
+    type_fallbacks_.add(name, tensor, type_, packed);
+    return packer_.add(tensor, packed);
   }
 
   std::vector<float> vector(const std::string& name) const { return to_floats(stored(name)); }

@@ -9,12 +9,12 @@
 
 namespace minimind {
 
-// How to hold keys and values unless told: f32, which is exact; f16 where a layer's matrices take their inputs rounded
-// to 8 bits, beside which a rounding to 11 is small.
+// Returns the default type of keys and values: f32, which is exact; f16 if a layer's matrices take their inputs rounded
+// to 8 bits, since a rounding to 11 bits is small in comparison.
 KvType suitable_kv_type(const Model& model);
 
-// Lays the checkpoint's weights out for the kernels. Norms and routers are held as f32, the matrices as `type`.
-// The checkpoint's files may be released afterwards; reading them again would be slow.
+// Lays the checkpoint's weights out for the kernels. Norms and routers are kept as f32, the matrices as `type`. The
+// checkpoint's files may be released afterwards; reading them again would be slow.
 Model load_model(const Checkpoint& checkpoint, WeightType type, std::size_t threads);
 
 }  // namespace minimind

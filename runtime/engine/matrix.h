@@ -15,7 +15,7 @@ struct Range {
   bool empty() const { return begin == end; }
 };
 
-// Row-major values that something else owns.
+// A view of row-major values.
 template <class T>
 struct Matrix {
   T* data = nullptr;
@@ -31,8 +31,8 @@ Matrix<const T> as_const(Matrix<T> matrix) {
   return {matrix.data, matrix.rows, matrix.cols};
 }
 
-// Memory for a matrix of up to [rows, cols] values. It is not initialised, and takes none of the machine's memory until
-// it is written.
+// Memory for a matrix of up to [rows, cols] values, uninitialised. The system provides a page only when it is first
+// written.
 template <class T>
 class Buffer {
  public:
@@ -42,7 +42,7 @@ class Buffer {
 
   Matrix<T> rows(Range range) const { return rows(range, cols_); }
 
-  // Rows of fewer columns, contiguous from where row `range.begin` of all columns starts.
+  // Returns contiguous rows of `cols` columns; the first starts where row `range.begin` of all columns starts.
   Matrix<T> rows(Range range, std::size_t cols) const {
     assert(range.end <= rows_ && cols <= cols_);
     return {values_.get() + range.begin * cols_, range.size(), cols};

@@ -11,15 +11,15 @@
 
 namespace minimind {
 
-// In the shapes: d = hidden_size, H = num_attention_heads, K = num_key_value_heads, F = the network's hidden width.
+// In the shapes: d = hidden_size, H = num_attention_heads, K = num_key_value_heads, F = the hidden width of the FFN.
 
 struct Attention {
   WeightMatrix q_proj;        // [H * head_dim, d]
   WeightMatrix k_proj;        // [K * head_dim, d]
   WeightMatrix v_proj;        // [K * head_dim, d]
   WeightMatrix o_proj;        // [d, H * head_dim]
-  std::vector<float> q_norm;  // [head_dim]; empty in v1, v2 and llama
-  std::vector<float> k_norm;  // [head_dim]; likewise
+  std::vector<float> q_norm;  // [head_dim], or empty (v1, v2, llama)
+  std::vector<float> k_norm;  // [head_dim], or empty
 };
 
 // down(act(gate x + gate_bias) * (up x + up_bias)) + down_bias; without a gate, down(act(up x + up_bias)) + down_bias.
@@ -55,8 +55,8 @@ struct Model {
   WeightMatrix embed_tokens;  // [vocab_size, d]
   std::vector<Layer> layers;
   std::vector<float> norm;                  // [d]
-  std::optional<WeightMatrix> lm_head;      // [vocab_size, d]; absent when tied to embed_tokens
-  std::vector<std::string> type_fallbacks;  // what is not held as asked: a line a reason, "NAME as f16: WHY"
+  std::optional<WeightMatrix> lm_head;      // [vocab_size, d]; absent if tied to embed_tokens
+  std::vector<std::string> type_fallbacks;  // matrices not kept as requested: one line per reason, "NAME as f16: WHY"
 
   const WeightMatrix& output() const { return lm_head ? *lm_head : embed_tokens; }
 };

@@ -11,19 +11,19 @@
 
 namespace minimind {
 
-// The steps that all layers share. Each is called by every worker of a team with the same arguments and does that
-// worker's share; what it wrote may be read by others only after worker.barrier(). T is the number of rows in the
-// batch.
+// The steps that all layers share. Every worker of a team calls each function with the same arguments, and the function
+// does that worker's share. Other workers may read the results only after worker.barrier(). T is the number of rows in
+// the batch.
 
 // x[t] = embed_tokens[rows[t].token]; x is [T, d].
 void embed(const Model& model, std::span<const Batch::Row> rows, Matrix<float> x, const Worker& worker);
 
-// cos and sin, both [T, D / 2], of the rows' positions.
+// Computes cos and sin, both [T, D / 2], for the rows' positions.
 void rope_table(const Rope& rope, std::span<const Batch::Row> rows, Matrix<float> cos, Matrix<float> sin,
                 const Worker& worker);
 
-// The rows of a worker when each row is needed by all: its share, or a single row, which every worker computes for
-// itself in memory of its own.
+// Returns the rows that a worker computes of those that every worker reads next: its share, or a single row, which
+// every worker computes for itself in separate memory.
 Range own_rows(std::size_t rows, const Worker& worker);
 
 // The worker's rows: y[t] = x[t] / sqrt(mean(x[t]²) + eps) * weight.
@@ -34,7 +34,7 @@ void rms_norm(const kernels::Table& kernels, Matrix<const float> x, const std::v
 void matmul(const kernels::Table& kernels, const WeightMatrix& weight, const Activations& x, Matrix<float> y,
             const Worker& worker);
 
-// The columns of y that matmul assigns to this worker, for a weight of `rows` rows.
+// Returns the columns of y that matmul assigns to this worker, for a weight of `rows` rows.
 Range own_columns(std::size_t rows, const Worker& worker);
 
 // The worker's columns: x += y, row by row.

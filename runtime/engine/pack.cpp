@@ -31,7 +31,7 @@ constexpr std::size_t row_bytes(DType type, std::size_t cols) {
   return cols / block.elements * block.bytes;
 }
 
-// A stored block, which is one row's part of what the kernels take.
+// A stored block: one row's part of a kernel's block of 16 rows.
 void put_block(const std::byte* block, std::size_t row, Q8Block& out) {
   out.scale[row] = load_element<std::uint16_t>(block, 0);
   block += sizeof out.scale[row];
@@ -48,7 +48,7 @@ void put_block(const std::byte* block, std::size_t row, NibbleBlock& out) {
   }
 }
 
-// Up to 16 rows of so many columns, in the encoding of Element and `row_size` bytes apart, into their panel.
+// Writes up to 16 rows, stored in the encoding of Element and `row_size` bytes apart, into their panel.
 template <class Element>
 void lay_out(const std::byte* source, std::size_t row_size, std::size_t rows, std::size_t cols, Element* out) {
   if constexpr (is_block_type(stored_type<Element>)) {
@@ -68,8 +68,8 @@ void lay_out(const std::byte* source, std::size_t row_size, std::size_t rows, st
   }
 }
 
-// Up to 16 rows from `row` on of a tensor in another encoding, a few columns at a time: this runs on every thread,
-// where nothing may fail for want of memory.
+// Up to 16 rows from `row` on of a tensor in another encoding, a few columns at a time: this runs on every thread and
+// must not fail for lack of memory.
 template <class Element>
 void convert_panel(const StoredTensor& tensor, std::size_t row, std::size_t rows, Element* out) {
   constexpr std::size_t most_cols = 256;  // whole blocks of any type
@@ -87,7 +87,7 @@ void convert_panel(const StoredTensor& tensor, std::size_t row, std::size_t rows
   }
 }
 
-// Rows [first_row, last_row) of a stored matrix into the panels they make up. first_row begins a panel.
+// Writes rows [first_row, last_row) of a stored matrix into their panels. first_row must start a panel.
 template <class Element>
 void pack_rows(const StoredTensor& tensor, std::size_t first_row, std::size_t last_row, Element* out) {
   const std::size_t cols = tensor.shape[1], row_size = row_bytes(tensor.dtype, cols);
@@ -134,7 +134,7 @@ DType dtype_of(WeightType type) {
   }
 }
 
-DType held_type(const StoredTensor& tensor, WeightType type, std::size_t threads) {
+DType packed_type(const StoredTensor& tensor, WeightType type, std::size_t threads) {
   if (!is_float_type(tensor.dtype) && !is_block_type(tensor.dtype)) refuse_stored_type(tensor);
   const bool has_kernel = is_float_type(tensor.dtype) || can_quantize(tensor.dtype);
   const DType as_stored = has_kernel ? tensor.dtype : DType::f32;
@@ -156,8 +156,8 @@ WeightMatrix Packer::add_as(const StoredTensor& tensor) {
   return packed;
 }
 
-WeightMatrix Packer::add(const StoredTensor& tensor, DType held) {
-  switch (held) {
+WeightMatrix Packer::add(const StoredTensor& tensor, DType packed) {
+  switch (packed) {
     case DType::f16:
       return add_as<F16>(tensor);
     case DType::bf16:
@@ -183,7 +183,7 @@ void Packer::finish(std::size_t threads) {
 
 WeightMatrix pack(const StoredTensor& tensor, WeightType type, std::size_t threads) {
   Packer packer;
-  WeightMatrix matrix = packer.add(tensor, held_type(tensor, type, threads));
+  WeightMatrix matrix = packer.add(tensor, packed_type(tensor, type, threads));
   packer.finish(threads);
   return matrix;
 }

@@ -11,30 +11,31 @@
 
 namespace minimind {
 
-// How weights are held in memory. As stored is lossless.
+// The type of weights in memory. as_stored is lossless.
 enum class WeightType { as_stored, f32, f16, bf16, q8_0, q4_0, iq4_nl };
 
-// "f32", "f16", "bf16", "q8_0", "q4_0", "iq4_nl". Throws UsageError for anything else.
+// Parses "f32", "f16", "bf16", "q8_0", "q4_0" or "iq4_nl". Throws UsageError for anything else.
 WeightType parse_weight_type(const std::string& name);
 
-// The encoding that a type other than as_stored stands for.
+// Returns the encoding of a type, which must not be as_stored.
 DType dtype_of(WeightType type);
 
-// What a stored matrix [rows, cols] that is asked for as `type` should be held as: that type; f16, where a block type
-// cannot hold rows of so many columns; and where the numbers are too large for either, or not finite, as stored. As
-// stored, block types that the kernels do not know are f32, which is exact. On `threads` threads looks at every number,
-// if it must. Throws Error for a matrix of integers.
-DType held_type(const StoredTensor& tensor, WeightType type, std::size_t threads);
+// Returns the type to keep a stored matrix [rows, cols] as if `type` is requested: that type; f16 if a block type does
+// not divide the columns; the stored type if values are too large for these types or not finite. Instead of a stored
+// block type that the kernels do not have it returns f32, which is exact. Reads every value, on `threads` threads, if
+// that is necessary. Throws Error for a matrix of integers.
+DType packed_type(const StoredTensor& tensor, WeightType type, std::size_t threads);
 
-// Lays out stored matrices for the kernels. They are handed out at once and filled later, all of them together, so that
-// one team of threads shares the work of a whole model.
+// Lays out stored matrices for the kernels. add() returns a matrix at once and finish() fills all of them together, so
+// that one team of threads shares the work of a whole model.
 class Packer {
  public:
-  // The matrix that finish() will fill from `tensor` [rows, cols], which must live until then, and which `held` can
-  // hold: see held_type. Where the two types are the same, every number stays as it is.
-  WeightMatrix add(const StoredTensor& tensor, DType held);
+  // Returns the matrix that finish() will fill from `tensor` [rows, cols], which must live until then. `packed` must be
+  // able to represent its values, see packed_type. If `packed` is the stored type, every value stays bit for bit the
+  // same.
+  WeightMatrix add(const StoredTensor& tensor, DType packed);
 
-  // Fills everything added, on `threads` threads, and lets go of the files' pages.
+  // Fills all matrices added, on `threads` threads, and releases the files' pages.
   void finish(std::size_t threads);
 
  private:
@@ -45,7 +46,7 @@ class Packer {
   std::vector<std::function<void()>> jobs_;
 };
 
-// One matrix alone, as held_type says.
+// Lays out one matrix as the type that packed_type returns.
 WeightMatrix pack(const StoredTensor& tensor, WeightType type, std::size_t threads);
 
 }  // namespace minimind

@@ -57,7 +57,8 @@ PackedMatrix<Element>::PackedMatrix(std::size_t rows, std::size_t cols, HugePage
     : rows_(rows), cols_(cols), elements_per_panel_(elements_of<Element>(cols)) {
   const auto elements = checked_product(panels(), elements_per_panel_);
   const auto size = elements ? checked_product(*elements, sizeof(Element)) : std::nullopt;
-  if (!size || cols > SIZE_MAX / panel_rows) throw Error(fmt::format("a matrix of {} x {} is too large", rows, cols));
+  if (!size || cols > SIZE_MAX / panel_rows)
+    throw Error(fmt::format("a matrix of {} x {} values is too large", rows, cols));
   const std::shared_ptr<std::byte> bytes = memory.take(*size);
   data_ = {bytes, reinterpret_cast<Element*>(bytes.get())};
 }

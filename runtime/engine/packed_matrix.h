@@ -13,7 +13,7 @@
 
 namespace minimind {
 
-// The encoding in files of what a panel is made of.
+// The encoding that a panel's elements have in files.
 template <class Element>
 inline constexpr DType stored_type = DType::f32;
 template <>
@@ -27,21 +27,21 @@ inline constexpr DType stored_type<kernels::Q4Block> = DType::q4_0;
 template <>
 inline constexpr DType stored_type<kernels::Iq4NlBlock> = DType::iq4_nl;
 
-// Elements of a panel of so many columns.
+// Returns the number of elements in a panel of `cols` columns.
 template <class Element>
 constexpr std::size_t elements_of(std::size_t cols) {
   return is_block_type(stored_type<Element>) ? cols / kernels::block_cols : cols * kernels::panel_rows;
 }
 
-// A weight matrix laid out for the kernels: panels of 16 rows, in which each column's 16 numbers (or, for the block
-// types, each 32 columns' blocks) lie together. Rows that fill up the last panel are zero. 64-byte aligned.
+// A weight matrix laid out for the kernels: panels of 16 rows, in which the 16 values of each column (or, for block
+// types, the blocks of each 32 columns) are contiguous. Padding rows in the last panel are zero. 64-byte aligned.
 template <class Element>
 class PackedMatrix {
  public:
   using element_type = Element;
 
-  // Takes its memory from `memory`; contents are uninitialised. Throws Error when rows x cols overflows, std::bad_alloc
-  // when memory is short.
+  // Allocates from `memory`, uninitialised. Throws Error if rows x cols overflows, std::bad_alloc if memory is
+  // unavailable.
   PackedMatrix(std::size_t rows, std::size_t cols, HugePageArena& memory);
 
   std::size_t rows() const { return rows_; }
@@ -61,7 +61,7 @@ class PackedMatrix {
   std::shared_ptr<Element> data_;
 };
 
-// Panels of a matrix [rows, cols] of `Element`, wherever they are stored.
+// A view of the panels of a matrix [rows, cols].
 template <class Element>
 struct Panels {
   const Element* data;
@@ -72,8 +72,9 @@ struct Panels {
   Range all() const { return {0, kernels::panel_count(rows)}; }
 };
 
-// y[t] = matrix x[t] for every row t of y, for the columns of y that are rows of the given panels. x is [T, cols], or
-// [T, cols / 32] blocks for block types; y is [T, rows], or starts within longer rows of y.cols values.
+// Computes y[t] = matrix x[t] for every row t of y, for the columns of y that are rows of the given panels. x
+// is [T, cols], or [T, cols / 32] blocks for block types; y is [T, rows], or starts within longer rows of y.cols
+// values.
 template <class Element>
 void matmul(const kernels::Table& kernels, const Panels<Element>& matrix, Range panels, Matrix<const float> x,
             Matrix<float> y) {
@@ -94,13 +95,14 @@ using WeightMatrix =
 std::size_t rows(const WeightMatrix& matrix);
 std::size_t cols(const WeightMatrix& matrix);
 
-// As laid out, padding included: what a product with the whole of it reads.
+// Returns the bytes of the packed matrix, padding included, which a product with all of it reads.
 std::size_t byte_size(const WeightMatrix& matrix);
 
-// One row as floats; out is [cols].
+// Reads one row as floats into out, [cols].
 void read_row(const WeightMatrix& matrix, std::size_t row, float* out);
 
-// What is multiplied with weights, [T, cols]: exact, and rounded to 8 bits in blocks of 32 if a weight requires that.
+// The input of a product with weights, [T, cols]: exact, and rounded to 8 bits in blocks of 32 if a weight requires
+// that.
 struct Activations {
   Matrix<const float> exact;
   Matrix<const kernels::ActivationBlock> quantized;  // [T, cols / 32], or empty
@@ -110,11 +112,11 @@ struct Activations {
   }
 };
 
-// Whether products with it take the activations rounded to 8 bits, and not exact.
+// Returns whether products with this matrix take activations rounded to 8 bits instead of exact ones.
 bool takes_quantized(const WeightMatrix& matrix);
 
-// y[t] = matrix x[t] for every row t of y [T, rows], of which there may be none, for the columns of y that are rows of
-// the given panels.
+// Computes y[t] = matrix x[t] for every row t of y [T, rows] (T may be 0), for the columns of y that are rows of the
+// given panels.
 void matmul(const kernels::Table& kernels, const WeightMatrix& matrix, Range panels, const Activations& x,
             Matrix<float> y);
 

@@ -7,7 +7,7 @@
 namespace minimind {
 namespace {
 
-// `name`, the mean over the threads, its share and each thread's part, in microseconds per token.
+// `name`, the mean over the threads in microseconds per token, its share, and each thread's microseconds per token.
 std::string row(std::string_view name, const std::vector<double>& seconds, const PassProfile& passes) {
   const double mean = std::accumulate(seconds.begin(), seconds.end(), 0.0) / static_cast<double>(seconds.size());
   const double micros_per_token = 1e6 / static_cast<double>(passes.tokens);

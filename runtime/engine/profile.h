@@ -10,7 +10,8 @@
 
 namespace minimind {
 
-// What a thread of a forward pass may be busy with. Additions to the residual stream count for what they add.
+// The operations of a forward pass. Adding a result to the residual stream counts as part of the operation that
+// computed it.
 enum class Operation {
   embed,  // with the table of RoPE's angles
   rms_norm,
@@ -18,7 +19,7 @@ enum class Operation {
   rope,  // with the norms of q and k and the copy into the cache
   attention,
   o_proj,
-  router,  // with the gathering of tokens by expert
+  router,  // and gathering tokens by expert
   gate_up,
   activation,
   down,
@@ -29,16 +30,16 @@ inline constexpr std::size_t operation_count = 12;
 
 std::string_view name_of(Operation operation);
 
-// The time of one thread, by operation. A cache line apart from those of other threads.
+// The time of one thread, by operation. Aligned, so that threads share no cache line.
 class alignas(64) ThreadProfile {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // The time from here on is that of the operation last entered.
+  // Charges time from now on to the operation last entered.
   void start() noexcept { since_ = Clock::now(); }
 
-  // The time since the last call belongs to the operation that was under way, which is returned; what follows to
-  // `next`.
+  // Charges the time since the last call to the current operation and time from now on to `next`. Returns the previous
+  // operation.
   Operation enter(Operation next) noexcept {
     const Clock::time_point now = Clock::now();
     spent_[static_cast<std::size_t>(current_)] += now - since_;
@@ -63,10 +64,10 @@ struct PassProfile {
   std::size_t passes = 0;
   std::size_t tokens = 0;
   double seconds = 0;                  // from the call to its return
-  std::vector<ThreadProfile> threads;  // those of a team may be fewer
+  std::vector<ThreadProfile> threads;  // a team may have fewer
 };
 
-// Where the time of forward passes went. Passes of a single token, which decode, are kept apart from those of several.
+// Where the time of forward passes went. Passes of a single token (decode) and of several tokens are kept separately.
 struct Profile {
   explicit Profile(std::size_t threads) {
     for (PassProfile* passes : {&single, &batched}) passes->threads.resize(threads);
@@ -75,7 +76,7 @@ struct Profile {
   PassProfile single, batched;
 };
 
-// Adds the pass of `tokens` tokens that goes on while this lives to a profile, which may be null.
+// Adds a pass of `tokens` tokens, which lasts as long as this object, to a profile. The profile may be null.
 class ProfiledPass {
  public:
   ProfiledPass(Profile* profile, std::size_t tokens)
@@ -105,9 +106,9 @@ class ProfiledPass {
   ThreadProfile::Clock::time_point start_;
 };
 
-// A table: for each operation the microseconds per token, the mean over the threads; its share of the whole; and those
-// of each thread. What no operation accounts for is the starting and ending of the team. Lines end with a newline;
-// empty when nothing was profiled.
+// Returns a table with one row per operation: microseconds per token (the mean over the threads), share of the total,
+// and microseconds per token of each thread. Time outside every operation is the start and end of the team. Lines end
+// with a newline; empty if nothing was profiled.
 std::string to_table(const Profile& profile);
 
 }  // namespace minimind

@@ -8,8 +8,8 @@
 namespace minimind {
 namespace {
 
-// Pairs that turn often within the original context keep their frequency, slow ones are divided by the factor, and a
-// ramp lies between.
+// Pairs that rotate often within the original context keep their frequency; slow ones are divided by the factor;
+// between them is a ramp.
 void apply_yarn(const Config& config, std::vector<float>& frequencies) {
   const auto [low, high] = yarn_ramp(config);
   const float width = static_cast<float>(std::max(high - low, 0.001));

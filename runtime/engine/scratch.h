@@ -11,10 +11,10 @@
 
 namespace minimind {
 
-// The memory of forward passes over up to T tokens by W workers, in contexts of up to `max_positions`.
-// d = hidden_size, H = num_attention_heads, K = num_key_value_heads, D = head_dim; S = T * slots_per_token as in
-// feed_forward.h. A single row that all workers read is computed by each of them for itself, which is quicker than
-// waiting for another worker: such rows follow those of the batch.
+// The memory of forward passes over up to T tokens by W workers, in contexts of up to `max_positions`. d = hidden_size,
+// H = num_attention_heads, K = num_key_value_heads, D = head_dim; S = T * slots_per_token as in feed_forward.h. Each
+// worker computes a single row that all workers read for itself, which is faster than waiting for another worker. Such
+// rows follow those of the batch.
 struct Scratch {
   Scratch(const Model& model, std::size_t max_tokens, std::size_t max_positions, std::size_t workers);
 

@@ -11,7 +11,7 @@
 namespace minimind {
 namespace {
 
-// Some 100 microseconds, longer than the threads of a well-split step are apart.
+// About 100 microseconds: longer than threads wait for each other after an evenly divided step.
 constexpr int spins_before_sleeping = 10000;
 
 void pause_briefly() noexcept {
@@ -22,7 +22,7 @@ void pause_briefly() noexcept {
 #endif
 }
 
-// Hyper-threads of one core share its arithmetic, so they count once.
+// Hyper-threads of one core share its arithmetic units, so they count once.
 std::size_t allowed_cores() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);

@@ -14,16 +14,16 @@
 
 namespace minimind {
 
-// The `index`-th of `count` nearly equal parts of [0, n), in order.
+// Returns the `index`-th of `count` nearly equal parts of [0, n), in order.
 constexpr Range share_of(std::size_t n, std::size_t index, std::size_t count) {
   const std::size_t size = n / count, larger = n % count;
   const std::size_t begin = index * size + (index < larger ? index : larger);
   return {begin, begin + size + (index < larger ? 1 : 0)};
 }
 
-// Lets threads wait for each other many times a token: spins for a while, which is much the fastest while every thread
-// has a core of its own, then sleeps. Sleeping, unlike yielding, hands a core that another program wants back to us as
-// soon as there is work.
+// Lets threads wait for each other many times per token. A waiting thread spins for a while, which is fastest if every
+// thread has a separate core, then sleeps. Unlike a thread that yields, a sleeping thread is woken as soon as there is
+// work, even if another program uses its core.
 class Barrier {
  public:
   explicit Barrier(std::size_t count);
@@ -31,7 +31,7 @@ class Barrier {
 
  private:
   const std::size_t count_;
-  const int spins_;  // none when there are more threads than cores: then those that wait are in the others' way
+  const int spins_;  // 0 if there are more threads than cores, since spinning would slow the other threads down
   std::atomic<std::size_t> arrived_{0};
   std::atomic<std::uint32_t> round_{0};
 };
@@ -49,7 +49,7 @@ class Worker {
   std::size_t count() const { return count_; }
   Range share(std::size_t n) const { return share_of(n, index_, count_); }
 
-  // Returns when every worker of the team has called it; what they wrote before is then visible to all.
+  // Returns when every worker of the team has called it. All that they wrote before is then visible to every worker.
   void barrier() noexcept {
     if (!profile_) return barrier_.wait();
     const Operation interrupted = profile_->enter(Operation::barrier_wait);
@@ -57,7 +57,7 @@ class Worker {
     profile_->enter(interrupted);
   }
 
-  // From here on this thread's time counts for `operation`, if anybody wants to know.
+  // Charges this thread's time to `operation` from now on, if profiling.
   void begin(Operation operation) const noexcept {
     if (profile_) profile_->enter(operation);
   }
@@ -70,8 +70,8 @@ class Worker {
 };
 
 // Runs body(Worker&) on `threads` threads at once, in one OpenMP parallel region; `body` must not throw. The system may
-// give fewer threads than asked for: workers must go by their count(). `profiles` holds one for each thread, or none.
-// Signals come to the calling thread only.
+// give fewer threads than requested, so workers must use their count(). `profiles` has one per thread, or none. Only
+// the calling thread receives signals.
 template <class Body>
 void run_team(std::size_t threads, Body&& body, std::span<ThreadProfile> profiles = {}) {
   if (threads <= 1) {
@@ -83,7 +83,7 @@ void run_team(std::size_t threads, Body&& body, std::span<ThreadProfile> profile
   }
   std::optional<Barrier> barrier;
   std::optional<HeldSignals> held(std::in_place);  // until the other threads are started
-  // The last wait lets libgomp's own barrier, which only spins, find everyone there.
+  // After this last wait no thread spins in libgomp's barrier at the end of the region, which never sleeps.
 #pragma omp parallel num_threads(static_cast <int>(threads))
   {
 #pragma omp master
@@ -98,8 +98,8 @@ void run_team(std::size_t threads, Body&& body, std::span<ThreadProfile> profile
   }
 }
 
-// As many threads as there are physical cores that this process may run on, by its affinity mask and, in a container,
-// by its cgroup's CPU quota. At least 1; looked up once.
+// Returns the number of physical cores that this process may use, limited by its affinity mask and, in a container, by
+// its cgroup's CPU quota. At least 1; computed once.
 std::size_t default_threads();
 
 }  // namespace minimind

@@ -1,8 +1,8 @@
 #pragma once
 
-// Included by kernels-inl.h only: products of weights in blocks with activations of 8 bits. A block's sum is an exact
-// integer; blocks are added up in order, one fma each, in whatever tile, so that a batch gives the bits of single
-// tokens.
+// Included by kernels-inl.h only: products of block-quantised weights with 8-bit activations. A block's sum is an exact
+// integer. Blocks are added in order, one fma each, regardless of the tile, so that a batch gives bit for bit the
+// results of single tokens.
 
 #include "runtime/kernels/int8_dot-inl.h"
 #include "runtime/kernels/matmul-inl.h"
@@ -10,7 +10,7 @@
 namespace minimind::kernels {
 namespace {
 
-// How many panels and tokens have their sums of a block in registers.
+// How many panels and tokens a register tile spans: their sums of one block are kept in registers.
 #if defined(__AVX512VNNI__)
 constexpr std::size_t block_tile_panels = 2, block_tile_tokens = 8, single_token_block_panels = 4;
 #elif defined(__AVX2__)
@@ -59,7 +59,7 @@ struct DotOf<Q4Block> {
   using Type = UnsignedDot;
 };
 
-// What the weights' sums are multiplied with.
+// The factors of a block's sums: the scales of weights and activations.
 template <class Block>
 struct ScaleOf {
   Column scale;
@@ -72,7 +72,7 @@ struct ScaleOf<I8Block> {
   Floats times(Floats activation_scale, std::size_t) const { return activation_scale; }
 };
 
-// y for a few panels and tokens. With `ahead`, what is read next is fetched: weights that are used but once.
+// Computes y for a few panels and tokens. With `ahead` it prefetches weights, for tiles that use each weight once.
 template <class Block, std::size_t panels, std::size_t tokens, bool ahead>
 inline void multiply_block_tile(const BlockMatmul<Block>& m, std::size_t first_panel, std::size_t first_token) {
   using Dot = typename DotOf<Block>::Type;
@@ -94,7 +94,7 @@ inline void multiply_block_tile(const BlockMatmul<Block>& m, std::size_t first_p
       for (std::size_t i = 0; i < panels; ++i) sums[i][t] = Dot::start(x[t * m.x_stride + b].sum);
     }
 #if defined(__AVX512VNNI__)
-#pragma GCC unroll 8  // or every group moves the sums from registers to others
+#pragma GCC unroll 8  // otherwise every group moves the sums between registers
 #endif
     for (std::size_t group = 0; group < groups; ++group) {
       for (std::size_t i = 0; i < panels; ++i) {
@@ -122,7 +122,7 @@ inline void multiply_block_tile(const BlockMatmul<Block>& m, std::size_t first_p
   }
 }
 
-// Tokens from `token` on in tiles of `tokens`, those that are left over in one smaller tile.
+// Multiplies the tokens from `token` on in tiles of `tokens`; the rest form one smaller tile.
 template <std::size_t tokens, std::size_t panels, class Block>
 inline void multiply_block_tokens(const BlockMatmul<Block>& m, std::size_t panel, std::size_t token) {
   for (; token + tokens <= m.tokens; token += tokens) {
@@ -133,7 +133,7 @@ inline void multiply_block_tokens(const BlockMatmul<Block>& m, std::size_t panel
   }
 }
 
-// When one tile holds all tokens, each weight is read but once.
+// For tokens that fit in one tile: each weight is read once.
 template <std::size_t tokens, class Block>
 inline void multiply_blocks_in_one_tile(const BlockMatmul<Block>& m) {
   if constexpr (tokens > 1) {
@@ -162,7 +162,7 @@ inline ActivationBlock rounded(const Column (&halves)[2]) {
   for (const Column& column : halves) {
     for (std::size_t p = 0; p < parts; ++p) {
       most = xsimd::max(most, xsimd::abs(column.part[p]));
-      nothing = xsimd::fma(column.part[p], Floats(0.0f), nothing);  // NaN if a number is not finite
+      nothing = xsimd::fma(column.part[p], Floats(0.0f), nothing);  // NaN if a value is not finite
     }
   }
   const float largest_value = largest_of(most);
@@ -195,9 +195,9 @@ inline Column product(const Column& a, const Column& b) {
 }
 
 void quantize_scaled(const float* x, const F16* scale, std::size_t n, ActivationBlock* out) noexcept {
-  const auto block_of = [](const float* numbers, const std::uint16_t* scales) {
-    return rounded({product(load_column(numbers), load_f16(scales)),
-                    product(load_column(numbers + panel_rows), load_f16(scales + panel_rows))});
+  const auto block_of = [](const float* values, const std::uint16_t* scales) {
+    return rounded({product(load_column(values), load_f16(scales)),
+                    product(load_column(values + panel_rows), load_f16(scales + panel_rows))});
   };
   const auto* scales = reinterpret_cast<const std::uint16_t*>(scale);
   for (; n >= block_cols; n -= block_cols, x += block_cols, scales += block_cols) *out++ = block_of(x, scales);

@@ -1,7 +1,7 @@
 #pragma once
 
-// Included by block_matmul-inl.h only: what one instruction set does with 8-bit integers. For the 16 rows of a panel,
-// the products of four columns with four activations are added up exactly, in `Sums` of 32 bits a row.
+// Included by block_matmul-inl.h only: 8-bit integer arithmetic of each instruction set. For the 16 rows of a panel,
+// the products of four columns with four activations are added exactly, in `Sums` of 32 bits per row.
 
 #include <cstdint>
 
@@ -10,12 +10,12 @@
 namespace minimind::kernels {
 namespace {
 
-// Each of the kinds of weights below has
+// Each kind of dot product below has
 //   start(sum)               sums of 0, given the sum of the activations of the block
 //   add(sums, weights, four) sums += weights * the four activations
 //   finish(sums)             as floats
-// SignedDot takes weights from -128 to 127; UnsignedDot nibbles from 0 to 15, which stand for nibble - 8; CodeDot,
-// which only VNNI has, what look_up() gives.
+// SignedDot takes weights from -128 to 127; UnsignedDot takes nibbles from 0 to 15, which represent nibble - 8;
+// CodeDot, which only VNNI has, takes results of look_up().
 
 inline std::int32_t four_of(const std::int8_t* activations) {
   std::int32_t four;
@@ -38,15 +38,15 @@ inline Group load_nibbles(const void* at) {
   return _mm512_and_si512(high ? _mm512_srli_epi16(bytes, 4) : bytes, _mm512_set1_epi8(0x0F));
 }
 
-// 128 more than the codes are, as BiasedDot takes them.
+// Returns the codes plus 128, as CodeDot takes them.
 inline Group look_up(const std::int8_t (&codes)[16], Group nibbles) {
   const __m128i signed_table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes));
   const __m128i table = _mm_xor_si128(signed_table, _mm_set1_epi8(-128));
   return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), nibbles);
 }
 
-// vpdpbusd multiplies unsigned by signed numbers: weights are taken as `bias` more than they are, which adds bias times
-// the sum of the activations.
+// vpdpbusd multiplies unsigned by signed integers. `bias` makes the weights unsigned; start() subtracts bias times the
+// sum of the activations.
 template <int bias>
 struct BiasedDot {
   using Sums = __m512i;
@@ -102,8 +102,8 @@ inline Column to_floats(const Halves& sums) {
 #endif
 }
 
-// vpmaddubsw multiplies unsigned by signed numbers and saturates at 16 bits: the weights' signs go to the activations,
-// and 2 * 128 * 127 fits.
+// vpmaddubsw multiplies unsigned by signed integers and saturates at 16 bits: the signs of the weights move to the
+// activations, and 2 * 128 * 127 fits.
 struct SignedDot {
   using Sums = Halves;
   static Sums start(std::int32_t) { return {{_mm256_setzero_si256(), _mm256_setzero_si256()}}; }
@@ -118,7 +118,7 @@ struct SignedDot {
   static Column finish(const Sums& sums) { return to_floats(sums); }
 };
 
-// A block's 32 products of at most 15 * 127, of which half go to either sum, fit 16 bits.
+// A block has 32 products of at most 15 * 127; each sum takes half of them and fits in 16 bits.
 struct UnsignedDot {
   struct Sums {
     Halves pairs;  // 16 bits each
@@ -162,8 +162,8 @@ inline Group load_nibbles(const void* at) {
   return group;
 }
 
-// SSE2 has no shuffle of bytes by bytes: the steps from code to code are added up. Through memory it takes three times
-// as long.
+// SSE2 has no shuffle of bytes by bytes, so the differences between successive codes are added: faster than a table in
+// memory.
 inline Group look_up(const std::int8_t (&codes)[16], Group nibbles) {
   for (__m128i& bytes : nibbles.rows) {
     __m128i values = _mm_set1_epi8(codes[0]);
@@ -280,7 +280,7 @@ using UnsignedDot = BiasedDot<8>;
 inline std::int32_t sum_of(const std::int8_t (&quants)[block_cols]) {
 #if defined(__SSE2__)
   const __m128i* const halves = reinterpret_cast<const __m128i*>(quants);
-  // psadbw adds up unsigned bytes: each as 128 more than it is.
+  // psadbw adds unsigned bytes, so each byte gets a bias of 128.
   const __m128i bias = _mm_set1_epi8(-128), zero = _mm_setzero_si128();
   const __m128i sums = _mm_add_epi32(_mm_sad_epu8(_mm_xor_si128(_mm_loadu_si128(halves), bias), zero),
                                      _mm_sad_epu8(_mm_xor_si128(_mm_loadu_si128(halves + 1), bias), zero));
@@ -290,7 +290,7 @@ inline std::int32_t sum_of(const std::int8_t (&quants)[block_cols]) {
 #endif
 }
 
-// 16 floats, rounded to integers that fit 8 bits, halves to even.
+// Rounds 16 floats to 8-bit integers, halves to even; their magnitude must be at most 127.
 inline void store_int8(const Column& x, std::int8_t* out) {
 #if defined(__AVX512F__)
   _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x.part[0])));

@@ -1,6 +1,6 @@
 // The one source of every kernel. Each instruction set's .cpp defines MINIMIND_ARCH (an xsimd architecture) and
-// MINIMIND_TABLE (the name of its table) and includes this file once. Everything but the table has internal linkage, so
-// that the linker can never hand code compiled for one instruction set to another.
+// MINIMIND_TABLE (the name of its table) and includes this file once. Everything except the table has internal linkage,
+// so that the linker never uses code compiled for one instruction set in another.
 
 #include <cstring>
 #include <xsimd/xsimd.hpp>
@@ -14,7 +14,7 @@
 namespace minimind::kernels {
 namespace {
 
-// The n < lanes numbers at the end of an array; the other lanes hold `rest`.
+// Loads the last n < lanes values of an array; the other lanes are `rest`.
 inline Floats load_tail(const float* at, std::size_t n, float rest) {
   float padded[lanes];
   for (std::size_t i = 0; i < lanes; ++i) padded[i] = i < n ? at[i] : rest;
@@ -27,7 +27,7 @@ inline void store_tail(float* at, std::size_t n, Floats x) {
   std::memcpy(at, padded, n * sizeof(float));
 }
 
-// x[i] = f(x[i], i-th vector of y) over whole vectors and the tail.
+// Computes x = f(x, y) over whole vectors and the tail.
 template <class Function>
 inline void update(float* x, const float* y, std::size_t n, Function f) {
   std::size_t i = 0;
@@ -128,7 +128,7 @@ inline Floats gelu(Floats x) {
   return Floats(0.5f) * x * (Floats(1.0f) + xsimd::erf(x * Floats(0.70710678118654752f)));
 }
 
-// Hendrycks & Gimpel 2016, arXiv:1606.08415: the approximation by tanh.
+// The tanh approximation of Hendrycks & Gimpel 2016, arXiv:1606.08415.
 inline Floats gelu_tanh(Floats x) {
   const Floats inner = Floats(0.79788456080286536f) * (x + Floats(0.044715f) * x * x * x);
   return Floats(0.5f) * x * (Floats(1.0f) + xsimd::tanh(inner));

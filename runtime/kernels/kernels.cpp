@@ -6,7 +6,7 @@
 
 namespace minimind::kernels {
 
-// The compiler's check, unlike xsimd's, also asks whether the operating system saves the wide registers.
+// The compiler's check, unlike xsimd's, also tests that the operating system saves the wide registers.
 TableList runnable() {
   TableList list{};
 #if defined(__x86_64__)
@@ -44,7 +44,7 @@ const Table& choose() {
     names += (i > 0 ? ", " : "") + std::string(list.tables[i]->name);
   }
   throw std::runtime_error("MINIMIND_ISA is \"" + std::string(forced).substr(0, 40) +
-                           "\", but this build on this machine can run: " + names);
+                           "\", expected one that this build and machine can run: " + names);
 }
 
 }  // namespace minimind::kernels

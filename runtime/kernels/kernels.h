@@ -10,22 +10,22 @@ struct Bf16;
 
 namespace kernels {
 
-// Matrices are multiplied in panels of this many rows, whatever the instruction set: 16 floats fill one AVX-512
-// register, two AVX, four SSE or NEON ones. Inside a panel, column after column, the 16 rows' numbers lie together, so
-// that a product needs no horizontal sums and memory is read in order.
+// Matrices are multiplied in panels of this many rows, regardless of the instruction set: 16 floats fill one AVX-512
+// register, two AVX, four SSE or NEON registers. In a panel, the 16 values of each column are contiguous, one column
+// after the other, so that a product needs no horizontal sums and reads memory in order.
 inline constexpr std::size_t panel_rows = 16;
 
-// How many panels hold so many rows; the last one may be filled in part.
+// Returns the number of panels for `rows` rows; the last one may be partly filled.
 constexpr std::size_t panel_count(std::size_t rows) {
   return rows / panel_rows + (rows % panel_rows != 0);
 }
 
-// Blocks of 32 columns that share a scale per row, as GGUF's q8_0, q4_0 and iq4_nl, for the 16 rows of a panel. Four
-// columns of a row lie side by side: as many as one instruction multiplies and adds up for each row.
+// Blocks of 32 columns with one scale per row, as in GGUF's q8_0, q4_0 and iq4_nl, for the 16 rows of a panel. Four
+// columns of a row are contiguous: one instruction multiplies and adds four per row.
 inline constexpr std::size_t block_cols = 32;
 inline constexpr std::size_t group_cols = 4;
 
-// How many blocks hold so many columns; the last one may be filled in part.
+// Returns the number of blocks for `cols` columns; the last one may be partly filled.
 constexpr std::size_t block_count(std::size_t cols) {
   return cols / block_cols + (cols % block_cols != 0);
 }
@@ -40,37 +40,37 @@ struct NibbleBlock {                // column c < 16 is in the low halves of nib
 };
 struct Q4Block : NibbleBlock {};     // w = scale * (nibble - 8)
 struct Iq4NlBlock : NibbleBlock {};  // w = scale * iq4_nl_codes[nibble]
-struct I8Block {                     // w = quant; the columns' scales, if they have any, are in the activations
+struct I8Block {                     // w = quant; the activations include the columns' scales, if any
   std::int8_t quant[block_cols / group_cols][panel_rows][group_cols];
 };
 
-// Not inline, which would give the kernels' objects a symbol that the linker may share.
+// Not inline: the kernels' objects would then export a symbol that the linker may share.
 constexpr std::int8_t iq4_nl_codes[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 
 // y[token][row] = sum over cols of w[row][col] * x[token][col], for the rows of panels [first_panel, last_panel).
-// Arithmetic is f32, and for one row and token always in the same order, whatever `tokens` is.
+// Arithmetic is f32, and for one row and token always in the same order, regardless of `tokens`.
 template <class W>
 struct Matmul {
   const W* panels;           // [ceil(rows / 16)][cols][16]
-  std::size_t panel_stride;  // numbers from one panel to the next, at least 16 * cols
-  std::size_t rows, cols;    // rows that fill up the last panel are there, too, but their products are not written
+  std::size_t panel_stride;  // values from one panel to the next, at least 16 * cols
+  std::size_t rows, cols;    // the last panel also has padding rows, whose products are not written
   std::size_t first_panel, last_panel;
   const float* x;  // [tokens][x_stride]
   std::size_t x_stride;
   std::size_t tokens;  // 1 at least
-  float* y;            // [tokens][y_stride]; only the rows asked for are written
+  float* y;            // [tokens][y_stride]; only the requested rows are written
   std::size_t y_stride;
 };
 
-// 32 columns of a row of activations, rounded to 8 bits: x = scale * quant, |x - scale * quant| <= scale / 2.
+// 32 columns of a row of activations, rounded to 8 bits: |x - scale * quant| <= scale / 2.
 struct ActivationBlock {
-  float scale;                    // the largest |x| / 127; 0 where that is below 1e-30; NaN where an x is not finite
-  std::int32_t sum;               // of the quants
+  float scale;                    // max |x| / 127; 0 if max |x| is below 1e-30; NaN if an x is not finite
+  std::int32_t sum;               // of quant
   std::int8_t quant[block_cols];  // -127 to 127
 };
 
-// The same product for block types. Every block's sum of products is an exact integer, so that instruction sets differ
-// by the rounding of one product and sum of floats a block at most.
+// The same product for block types. The sum of products of a block is an exact integer, so that instruction sets differ
+// at most by the rounding of one float product and sum per block.
 template <class W>
 struct BlockMatmul {
   const W* panels;           // [ceil(rows / 16)][cols / 32]
@@ -80,14 +80,14 @@ struct BlockMatmul {
   const ActivationBlock* x;  // [tokens][x_stride]
   std::size_t x_stride;
   std::size_t tokens;  // 1 at least
-  float* y;            // [tokens][y_stride]; only the rows asked for are written
+  float* y;            // [tokens][y_stride]; only the requested rows are written
   std::size_t y_stride;
 };
 
 enum class Activation { silu, sigmoid, relu, gelu, gelu_tanh, linear };
 
-// Every inner loop the engine has, compiled once per instruction set. All are single-threaded and noexcept; pointers
-// need no alignment, and lengths need not be multiples of anything unless said.
+// Every inner loop of the engine, compiled once per instruction set. All are single-threaded and noexcept. Pointers
+// need no alignment, and lengths may be any number unless stated.
 struct Table {
   const char* name;  // as MINIMIND_ISA spells it
 
@@ -99,43 +99,43 @@ struct Table {
   void (*matmul_iq4_nl)(const BlockMatmul<Iq4NlBlock>&) noexcept;
   void (*matmul_i8)(const BlockMatmul<I8Block>&) noexcept;
 
-  // Rounds n numbers to 8 bits, halves to even; a last block that is not full is filled up with zeros.
+  // Rounds n values to 8 bits, halves to even; the last block is padded with zeros.
   void (*quantize)(const float* x, std::size_t n, ActivationBlock* out) noexcept;
 
-  // The same for x[i] * scale[i].
+  // Rounds x[i] * scale[i] in the same way.
   void (*quantize_scaled)(const float* x, const F16* scale, std::size_t n, ActivationBlock* out) noexcept;
 
   // out = x / sqrt(mean(x^2) + eps) * weight (Zhang & Sennrich 2019, arXiv:1910.07467). `out` may be `x`.
   void (*rms_norm)(const float* x, const float* weight, std::size_t n, float eps, float* out) noexcept;
 
-  // Turns the pairs of one head in place by the angles whose cosines and sines are given, [head_dim / 2] each
-  // (Su et al. 2021, arXiv:2104.09864): numbers i and i + head_dim / 2, or 2i and 2i + 1.
+  // Rotates the pairs of one head in place by the angles with these cosines and sines, [head_dim / 2] each (Su et al.
+  // 2021, arXiv:2104.09864): elements i and i + head_dim / 2, or 2i and 2i + 1.
   void (*rope_halves)(float* head, const float* cos, const float* sin, std::size_t head_dim) noexcept;
   void (*rope_adjacent_pairs)(float* head, const float* cos, const float* sin, std::size_t head_dim) noexcept;
 
-  // Rounds n numbers to binary16, halves to even.
+  // Rounds n values to binary16, halves to even.
   void (*round_to_f16)(const float* x, std::size_t n, F16* out) noexcept;
 
   // x = exp(x - max) / sum
   void (*softmax)(float* x, std::size_t n) noexcept;
 
-  // gate = activation(gate) * up; `up` may be null, which leaves the product out.
+  // gate = activation(gate) * up, or activation(gate) if `up` is null.
   void (*activate)(Activation activation, float* gate, const float* up, std::size_t n) noexcept;
 
   void (*add)(float* x, const float* y, std::size_t n) noexcept;                      // x += y
   void (*add_scaled)(float* x, const float* y, float scale, std::size_t n) noexcept;  // x += scale * y
 
-  // What the machine can do at best, to measure the rest by: the first reads n floats and does next to nothing with
-  // them, the others multiply and add in registers alone, so many times in each round: f32, and 8-bit integers in the
-  // way in which this instruction set has most of them, where numbers of 1 are multiplied by `factor`. All give a sum,
-  // so that no compiler leaves the work out.
+  // The limits of the machine, as a reference for measurements. read() adds n floats. The others multiply and add in
+  // registers only, the stated number of times per round: multiply_add() with f32; multiply_add_int8() with 8-bit
+  // integers, 1 times `factor`, in the fastest way of this instruction set. All return a sum, so that no compiler omits
+  // the work.
   float (*read)(const float* x, std::size_t n) noexcept;
   float (*multiply_add)(float factor, float addend, std::size_t rounds) noexcept;
   std::size_t multiply_adds_per_round;
   float (*multiply_add_int8)(std::int8_t factor, std::size_t rounds) noexcept;
   std::size_t int8_multiply_adds_per_round;
 
-  // The product of each encoding by one name.
+  // The products of all encodings under one name.
   void matmul(const Matmul<float>& m) const noexcept { matmul_f32(m); }
   void matmul(const Matmul<F16>& m) const noexcept { matmul_f16(m); }
   void matmul(const Matmul<Bf16>& m) const noexcept { matmul_bf16(m); }
@@ -151,15 +151,15 @@ extern const Table sse2, avx2, avx512, avx512vnni;
 extern const Table neon;
 #endif
 
-// The tables of this build that this machine can run, best first. Never empty.
+// Returns the tables of this build that this machine can run, best first. Never empty.
 struct TableList {
   const Table* tables[4];
   std::size_t count;
 };
 TableList runnable();
 
-// The best of them, or the one that the environment variable MINIMIND_ISA names. Throws std::runtime_error, listing
-// what can be had, when that is unknown or cannot run here.
+// Returns the best of them, or the one that the environment variable MINIMIND_ISA names. Throws std::runtime_error,
+// listing the available ones, if that name is unknown or cannot run here.
 const Table& choose();
 
 }  // namespace kernels

@@ -1,7 +1,7 @@
 #pragma once
 
 // Included by kernels-inl.h only: products of float weights, in f32 arithmetic. A row's sum runs over the columns in
-// order, one fma at a time, in whatever tile it is computed, so that a batch gives the bits of single tokens.
+// order, one fma at a time, regardless of the tile, so that a batch gives bit for bit the results of single tokens.
 
 #include <cstring>
 #include <type_traits>
@@ -11,8 +11,8 @@
 namespace minimind::kernels {
 namespace {
 
-// How many panels and tokens a register tile spans: accumulators, one column of weights and one broadcast must fit the
-// 32 registers of AVX-512 and NEON or the 16 of the others.
+// How many panels and tokens a register tile spans: accumulators, one column of weights and one broadcast must fit in
+// the 32 registers of AVX-512 and NEON or the 16 of the others.
 #if defined(__AVX512F__)
 constexpr std::size_t tile_panels = 2, tile_tokens = 12;
 #elif defined(__AVX2__)
@@ -22,45 +22,44 @@ constexpr std::size_t tile_panels = 1, tile_tokens = 5;
 #else
 constexpr std::size_t tile_panels = 1, tile_tokens = 2;
 #endif
-// With few tokens, several panels hide the latency of fma and share what is read of x: so many accumulators in all, in
-// so many streams at most.
-constexpr std::size_t wanted_sums = parts == 1 ? 24 : parts == 2 ? 8 : 4, most_streams = 4;
+// With few tokens, several panels hide the latency of fma and share the values read of x. target_sums: accumulators in
+// total; most_streams: panels at most.
+constexpr std::size_t target_sums = parts == 1 ? 24 : parts == 2 ? 8 : 4, most_streams = 4;
 
 constexpr std::size_t panels_for(std::size_t tokens) {
-  const std::size_t panels = wanted_sums / (tokens * parts);
+  const std::size_t panels = target_sums / (tokens * parts);
   return panels < 1 ? 1 : panels > most_streams ? most_streams : panels;
 }
 
-// Columns of a tile's panels that are widened to f32 at once, at most, and stay in the nearest caches for all tokens:
-// 48 KB. With fewer, sums go to memory and back more often: products of f16 reach 83% of AVX2's multiply-adds with
-// 256 columns and 91% with 768.
+// At most this many columns of a tile's panels are widened to f32 at once: 48 KB, which stays in the nearest caches for
+// all tokens. With fewer columns, sums would go to memory and back more often.
 constexpr std::size_t slab_cols = 768 / tile_panels;
 
-constexpr std::size_t line_numbers = 64 / sizeof(float);  // in a cache line
+constexpr std::size_t line_floats = 64 / sizeof(float);  // in a cache line
 
-// What a number is stored as, and how 16 of them are read.
+// How a value is stored, and how 16 of them are loaded.
 struct F32Encoding {
   using Element = float;
-  using Number = float;
-  static Column load(const Number* at) { return load_column(at); }
+  using Stored = float;
+  static Column load(const Stored* at) { return load_column(at); }
 };
 struct F16Encoding {
   using Element = F16;
-  using Number = std::uint16_t;
-  static Column load(const Number* at) { return load_f16(at); }
+  using Stored = std::uint16_t;
+  static Column load(const Stored* at) { return load_f16(at); }
 };
 struct Bf16Encoding {
   using Element = Bf16;
-  using Number = std::uint16_t;
-  static Column load(const Number* at) { return load_bf16(at); }
+  using Stored = std::uint16_t;
+  static Column load(const Stored* at) { return load_bf16(at); }
 };
 
 template <class Encoding>
-inline const typename Encoding::Number* panel_of(const Matmul<typename Encoding::Element>& m, std::size_t panel) {
-  return reinterpret_cast<const typename Encoding::Number*>(m.panels) + panel * m.panel_stride;
+inline const typename Encoding::Stored* panel_of(const Matmul<typename Encoding::Element>& m, std::size_t panel) {
+  return reinterpret_cast<const typename Encoding::Stored*>(m.panels) + panel * m.panel_stride;
 }
 
-// Up to 16 rows of y.
+// Stores up to 16 rows of y.
 inline void store_rows(float* y, std::size_t rows, const Column& sum) {
   if (rows >= panel_rows) {
     for (std::size_t p = 0; p < parts; ++p) sum.part[p].store_unaligned(y + p * lanes);
@@ -78,11 +77,11 @@ inline Column load_rows(const float* y, std::size_t rows) {
   return load_column(padded);
 }
 
-// y for a few panels and tokens, all sums in registers; of the columns [first_col, last_col), added to what y holds
-// unless they are the first. weights[i] points to column first_col of panel first_panel + i. With `ahead`,
-// weights further on are fetched; else the next tokens.
+// Computes y for a few panels and tokens over the columns [first_col, last_col), all sums in registers. Adds to y
+// unless first_col is 0. weights[i] points to column first_col of panel first_panel + i. With `ahead` it prefetches
+// later weights, otherwise the next tokens.
 template <class Encoding, std::size_t panels, std::size_t tokens, bool ahead, class Element>
-inline void multiply_tile(const Matmul<Element>& m, const typename Encoding::Number* const (&weights)[panels],
+inline void multiply_tile(const Matmul<Element>& m, const typename Encoding::Stored* const (&weights)[panels],
                           std::size_t first_col, std::size_t last_col, std::size_t first_panel,
                           std::size_t first_token) {
   const std::size_t row = first_panel * panel_rows;
@@ -100,7 +99,7 @@ inline void multiply_tile(const Matmul<Element>& m, const typename Encoding::Num
   }
   const float* const x = m.x + first_token * m.x_stride + first_col;
   for (std::size_t col = 0; col < last_col - first_col; ++col) {
-    if (!ahead && col % line_numbers == 0) {
+    if (!ahead && col % line_floats == 0) {
       for (std::size_t t = 0; t < tokens; ++t) __builtin_prefetch(x + (t + tokens) * m.x_stride + col);
     }
     Column w[panels];
@@ -123,7 +122,7 @@ inline void multiply_tile(const Matmul<Element>& m, const typename Encoding::Num
   }
 }
 
-// Tokens from `token` on in tiles of `tokens`, those that are left over in one smaller tile.
+// Multiplies the tokens from `token` on in tiles of `tokens`; the rest form one smaller tile.
 template <std::size_t tokens, class Element, std::size_t panels>
 inline void multiply_tokens(const Matmul<Element>& m, const float* const (&weights)[panels], std::size_t first_col,
                             std::size_t last_col, std::size_t panel, std::size_t token) {
@@ -135,7 +134,7 @@ inline void multiply_tokens(const Matmul<Element>& m, const float* const (&weigh
   }
 }
 
-// A few panels with every token. Weights of 16 bits are widened once for all tokens.
+// Multiplies a few panels with every token. Weights of 16 bits are widened once for all tokens.
 template <class Encoding, std::size_t panels>
 inline void multiply_panels(const Matmul<typename Encoding::Element>& m, std::size_t panel) {
   constexpr bool is_f32 = std::is_same_v<Encoding, F32Encoding>;
@@ -161,12 +160,12 @@ inline void multiply_panels(const Matmul<typename Encoding::Element>& m, std::si
 
 template <class Encoding, std::size_t panels, std::size_t tokens>
 inline void multiply_few_tokens(const Matmul<typename Encoding::Element>& m, std::size_t panel) {
-  const typename Encoding::Number* weights[panels];
+  const typename Encoding::Stored* weights[panels];
   for (std::size_t i = 0; i < panels; ++i) weights[i] = panel_of<Encoding>(m, panel + i);
   multiply_tile<Encoding, panels, tokens, true>(m, weights, 0, m.cols, panel, 0);
 }
 
-// When one tile holds all tokens, weights are used once and never stored as f32.
+// For tokens that fit in one tile: weights are used once and never stored as f32.
 template <class Encoding, std::size_t tokens>
 inline void multiply_in_one_tile(const Matmul<typename Encoding::Element>& m) {
   if constexpr (tokens > 1) {

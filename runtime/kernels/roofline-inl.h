@@ -1,11 +1,11 @@
-// Included by kernels-inl.h only, behind block_matmul-inl.h: what memory and arithmetic units give at best, for
+// Included by kernels-inl.h only, after block_matmul-inl.h: the peak speed of memory and arithmetic units, for
 // `minimind bench`.
 
 namespace minimind::kernels {
 namespace {
 
-// Independent sums, which hide the latency of an addition: two units of four to six cycles want 8 to 12, which with
-// two operands still fit 16 registers.
+// Independent sums, which hide the latency of an addition: two units with a latency of four to six cycles require 8 to
+// 12, which with two operands still fit in 16 registers.
 constexpr std::size_t chains = 12;
 
 inline float sum_of(const Floats (&sums)[chains]) {
@@ -29,7 +29,7 @@ float read(const float* x, std::size_t n) noexcept {
 float multiply_add(float factor, float addend, std::size_t rounds) noexcept {
   const Floats by(factor), plus(addend);
   Floats sums[chains];
-  // All different, or the compiler computes one of them and copies it.
+  // All different; otherwise the compiler computes one of them and copies it.
   for (std::size_t chain = 0; chain < chains; ++chain) sums[chain] = Floats(static_cast<float>(chain));
   for (std::size_t round = 0; round < rounds; ++round) {
     for (std::size_t chain = 0; chain < chains; ++chain) sums[chain] = xsimd::fma(sums[chain], by, plus);
@@ -37,8 +37,8 @@ float multiply_add(float factor, float addend, std::size_t rounds) noexcept {
   return sum_of(sums);
 }
 
-// Independent sums of a panel's rows, likewise, which are one register with VNNI and four or eight without; and as many
-// steps as fit the 16 bits that a sum may have: 64 * 2 * 127 < 2^15.
+// Independent sums of a panel's rows, also to hide latency: one register each with VNNI, four or eight without. And as
+// many steps as fit in the 16 bits of a sum: 64 * 2 * 127 < 2^15.
 #if defined(__AVX512VNNI__)
 constexpr std::size_t int8_chains = 12;
 #else
@@ -46,7 +46,7 @@ constexpr std::size_t int8_chains = 2;
 #endif
 constexpr std::size_t int8_steps = 64;
 
-// The compiler cannot tell that these are the weights of the last product, or it would multiply with them but once.
+// Hides from the compiler that the weights do not change; otherwise it would multiply with them once.
 inline void forget(Group& weights) {
 #if defined(__AVX512VNNI__)
   asm("" : "+v"(weights));
@@ -61,7 +61,7 @@ inline void forget(Group& weights) {
 #endif
 }
 
-// UnsignedDot takes the fewest instructions a product.
+// UnsignedDot requires the fewest instructions per product.
 float multiply_add_int8(std::int8_t factor, std::size_t rounds) noexcept {
   std::int8_t ones[panel_rows * group_cols], activations[group_cols];
   std::memset(ones, 1, sizeof ones);
@@ -71,7 +71,7 @@ float multiply_add_int8(std::int8_t factor, std::size_t rounds) noexcept {
   for (std::size_t round = 0; round < rounds; ++round) {
     UnsignedDot::Sums sums[int8_chains];
     for (auto& sum : sums) sum = UnsignedDot::start(0);
-#pragma GCC unroll 8  // or every step moves the sums from registers to others
+#pragma GCC unroll 8  // otherwise every step moves the sums between registers
     for (std::size_t step = 0; step < int8_steps; ++step) {
       for (auto& sum : sums) {
         forget(weights);

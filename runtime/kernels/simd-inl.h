@@ -1,7 +1,7 @@
 #pragma once
 
-// Included by kernels-inl.h only: a column of a panel, as floats, from and to each encoding. This is where
-// instruction sets differ, because xsimd 8.1 knows neither binary16 nor widening loads.
+// Included by kernels-inl.h only: loads a column of a panel from each encoding as floats and stores it. Written per
+// instruction set, because xsimd 8.1 has neither binary16 nor widening loads.
 
 #include <cstring>
 #include <xsimd/xsimd.hpp>
@@ -21,8 +21,8 @@ inline Floats load(const float* at) {
   return Floats::load_unaligned(at);
 }
 
-// Asks for the `size` bytes that lie some pages behind `at`. The hardware follows a stream only to the end of its page;
-// with this, a token's weights arrive as fast as any loop can read them. Addresses that are not there do no harm.
+// Prefetches `size` bytes one page after `at`. The hardware follows a stream only to the end of its page; with this
+// prefetch, weights arrive as fast as any loop can read them. Invalid addresses do no harm.
 template <std::size_t size>
 inline void fetch_ahead(const void* at) {
   constexpr std::size_t distance = 4096;
@@ -57,7 +57,7 @@ inline float largest_of(Floats x) {
 #endif
 }
 
-// 16 numbers in a column of a panel, in `parts` registers.
+// The 16 values of a column of a panel, in `parts` registers.
 struct Column {
   Floats part[parts];
 };
@@ -107,8 +107,8 @@ inline void store_f16(const Column& x, std::uint16_t* out) {
 
 #elif defined(__SSE2__)
 
-// SSE2 cannot convert binary16. Shifted into binary32's fields it is off by 2^112, which one product mends, subnormals
-// included; infinities and NaN get the exponent they need.
+// SSE2 cannot convert binary16. Shifted into the fields of binary32, a value is too small by 2^112, which one product
+// corrects, subnormals included; infinities and NaN get the largest exponent.
 inline Floats widen_f16(__m128i low_halves) {
   const __m128i magnitude = _mm_and_si128(low_halves, _mm_set1_epi32(0x7FFF));
   const __m128i sign = _mm_slli_epi32(_mm_xor_si128(low_halves, magnitude), 16);
@@ -126,8 +126,8 @@ inline Column load_f16(const std::uint16_t* at) {
            widen_f16(_mm_unpacklo_epi16(high, zero)), widen_f16(_mm_unpackhi_epi16(high, zero))}};
 }
 
-// Rounding to binary16 by hand: numbers that stay normal lose 13 bits of their mantissa, halves to even; smaller ones
-// are rounded by the sum with a number whose last bit is worth 2^-24; NaN stays NaN.
+// Rounds to binary16 in integer arithmetic: values that stay normal lose 13 bits of their mantissa, halves to even;
+// adding a number whose last bit is 2^-24 rounds smaller values; NaN stays NaN.
 inline std::uint16_t round_to_f16(float x) {
   std::uint32_t bits;
   std::memcpy(&bits, &x, sizeof bits);
@@ -145,9 +145,9 @@ inline std::uint16_t round_to_f16(float x) {
 }
 
 inline void store_f16(const Column& x, std::uint16_t* out) {
-  float numbers[panel_rows];
-  for (std::size_t p = 0; p < parts; ++p) x.part[p].store_unaligned(numbers + p * lanes);
-  for (std::size_t i = 0; i < panel_rows; ++i) out[i] = round_to_f16(numbers[i]);
+  float values[panel_rows];
+  for (std::size_t p = 0; p < parts; ++p) x.part[p].store_unaligned(values + p * lanes);
+  for (std::size_t i = 0; i < panel_rows; ++i) out[i] = round_to_f16(values[i]);
 }
 
 inline Column load_bf16(const std::uint16_t* at) {

@@ -36,8 +36,7 @@ jinja::Dict make_variables() {
 
 }  // namespace
 
-// Parses and runs the input as a template. Refusing it with an Error is right; a crash, a hang or a huge allocation is
-// not.
+// Parses and runs the input as a template. An Error is correct; a crash, a hang or a huge allocation is a bug.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const jinja::Dict variables = make_variables();
   const jinja::Limits limits{.steps = 20'000, .depth = 300, .bytes = 1 << 20, .output = 1 << 20};

@@ -14,7 +14,7 @@
 
 namespace minimind {
 
-// Of the program under test.
+// Returns the path of the program under test.
 inline std::string program() {
   const char* given = std::getenv("MINIMIND_PROGRAM");
   return given ? std::filesystem::absolute(given).string() : MINIMIND_SOURCE_DIR "/minimind";
@@ -25,18 +25,18 @@ struct Outcome {
   std::string out, err;
 };
 
-// End-to-end: the program itself, as a user calls it.
+// Runs the program end to end, as a user calls it.
 class Cli : public testing::Test {
  protected:
   Cli() : folder_(std::filesystem::temp_directory_path() / ("minimind_cli_test_" + std::to_string(getpid()))) {
     std::filesystem::create_directories(folder_);
-    setenv("LC_ALL", "C.UTF-8", 1);  // English, whatever the locale of who runs the tests
+    setenv("LC_ALL", "C.UTF-8", 1);  // English, regardless of the locale
   }
   ~Cli() override { std::filesystem::remove_all(folder_); }
 
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
 
-  // `arguments` as in a shell; standard input is empty unless they say otherwise.
+  // `arguments` are a shell's; standard input is empty unless they redirect it.
   Outcome run(const std::string& arguments, const std::string& environment = "") const {
     const std::string command = environment + " " + program() + " " + arguments + " > " + path("out") + " 2> " +
                                 path("err") + (arguments.find('<') == std::string::npos ? " < /dev/null" : "");

@@ -15,16 +15,16 @@
 
 namespace minimind {
 
-// A checkpoint written by MiniMind's own code, or by transformers, with the logits PyTorch computes for it
+// A checkpoint written by MiniMind's own code or by transformers, with PyTorch's logits
 // (tools/reference/write_golden.py).
 struct GoldenCase {
   std::string name;
   std::string folder;
   std::string model_path;                // model.pth, or the folder of a Hugging Face export
-  std::optional<std::string> lora_path;  // the logits are of the model and this LoRA together
-  bool yarn = false;                     // the logits need --rope-scaling yarn
+  std::optional<std::string> lora_path;  // the logits are those of the model with this LoRA
+  bool yarn = false;                     // the logits require --rope-scaling yarn
   std::string family;
-  nlohmann::json config;             // under the names of the code that wrote it
+  nlohmann::json config;             // with the names of the code that wrote it
   std::vector<std::int32_t> tokens;  // the prompt and its greedy continuation
   std::size_t prompt_len = 0;
   std::vector<std::int32_t> greedy;
@@ -36,7 +36,7 @@ inline std::filesystem::path golden_root() {
   return MINIMIND_SOURCE_DIR "/tests/golden";
 }
 
-// Of all cases, sorted.
+// Returns the names of all cases, sorted.
 inline std::vector<std::string> golden_names() {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(golden_root())) {
@@ -46,7 +46,7 @@ inline std::vector<std::string> golden_names() {
   return names;
 }
 
-// float32 [rows, cols] as numpy.save writes it. The project's own reader is under test elsewhere.
+// Reads float32 [rows, cols] as numpy.save writes it, without the project's own reader, which has its own tests.
 inline std::vector<float> read_golden_logits(const std::filesystem::path& path, std::size_t rows, std::size_t cols) {
   const std::string file = read_whole_file(path);
   const std::size_t size = rows * cols * sizeof(float);

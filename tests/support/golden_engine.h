@@ -17,7 +17,7 @@ namespace minimind {
 
 using Tokens = std::vector<std::int32_t>;
 
-// A golden model, ready to run.
+// A loaded golden model.
 struct GoldenEngine {
   explicit GoldenEngine(const std::string& name, std::size_t max_tokens = 8)
       : GoldenEngine(load_golden(name), max_tokens) {}
@@ -50,7 +50,7 @@ inline GenerateOptions greedy(std::size_t max_tokens) {
   return options;
 }
 
-// A tokenizer whose token N stands for bytes[N].
+// Returns a tokenizer whose token N is bytes[N].
 inline Tokenizer tokenizer_of(const std::vector<std::string>& bytes, const std::vector<std::int32_t>& special = {}) {
   TokenizerData data;
   data.source = "test.json";
@@ -67,7 +67,8 @@ inline Tokenizer tokenizer_of(const std::vector<std::string>& bytes, const std::
   return Tokenizer(data);
 }
 
-// Texts for every token of the model: `words` for the tokens that it will generate, in that order, "[N]" for the rest.
+// Returns a text for every token of the model: `words` for the tokens that it will generate, in that order, "[N]" for
+// the rest.
 inline std::vector<std::string> texts_of(const GoldenCase& golden, const std::vector<std::string>& words) {
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < golden.vocab; ++i) texts.push_back("[" + std::to_string(i) + "]");

@@ -16,7 +16,7 @@ namespace minimind {
 inline const std::string own_tokenizer = MINIMIND_SOURCE_DIR "/tests/golden_tokenizer";
 inline const std::string reference_tokenizers = MINIMIND_SOURCE_DIR "/../shared/reference/tokenizers";
 
-// Every line of {text or null, ids, decoded, decoded_skip_special}, as Hugging Face tokenizers had it.
+// Checks `tokenizer` against each line {text or null, ids, decoded, decoded_skip_special} of Hugging Face tokenizers.
 inline void expect_golden(const Tokenizer& tokenizer, const std::string& path) {
   using Json = nlohmann::json;
   std::ifstream file(path);

@@ -12,7 +12,7 @@
 
 namespace minimind {
 
-// The config of tensors as a file names them, beside a config.json of that text, if any.
+// Infers the config of tensors with a file's own names and an optional config.json of that text.
 inline InferredConfig infer(const StoredTensors& tensors, const std::string& json = "",
                             const ConfigOverrides& overrides = {}) {
   std::optional<StatedConfig> stated;
@@ -20,7 +20,7 @@ inline InferredConfig infer(const StoredTensors& tensors, const std::string& jso
   return infer_config(to_canonical_names(tensors, "test.pth"), stated, overrides, "test.pth");
 }
 
-// That it is refused in words that hold all `parts`.
+// Expects inference to fail with a message that contains all `parts`.
 inline void expect_error(const std::vector<std::string>& parts, const StoredTensors& tensors,
                          const std::string& json = "", const ConfigOverrides& overrides = {}) {
   const std::string error = error_of([&] { infer(tensors, json, overrides); });

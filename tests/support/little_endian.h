@@ -4,7 +4,7 @@
 
 namespace minimind {
 
-// The bytes of a number as files hold it.
+// Returns the bytes of a number as files store it.
 template <typename T>
 std::string little_endian(T value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};

@@ -16,7 +16,7 @@
 
 namespace minimind {
 
-// A program that runs on a terminal of 80 by 24, where a test types and reads.
+// A program on a terminal of 80 by 24, where a test types and reads.
 class PseudoTerminal {
  public:
   // `program` runs in a child process and returns its exit status.
@@ -45,8 +45,8 @@ class PseudoTerminal {
     if (ioctl(terminal_, TIOCSWINSZ, &size) != 0) throw std::runtime_error("cannot resize");
   }
 
-  // Reads what is shown until `text` stands in it, behind what was waited for before. False after ten seconds, or when
-  // the program has ended without.
+  // Reads output until it contains `text`, after the text of the last call. Returns false after ten seconds or if the
+  // program has ended.
   bool wait_for(std::string_view text) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (true) {
@@ -59,7 +59,7 @@ class PseudoTerminal {
     }
   }
 
-  // Reads what is there to read. False when the program has ended.
+  // Reads the available output. Returns false if the program has ended.
   bool read_available() {
     pollfd input{terminal_, POLLIN, 0};
     while (poll(&input, 1, 0) > 0) {
@@ -68,12 +68,12 @@ class PseudoTerminal {
     return true;
   }
 
-  // Everything that was shown.
+  // Everything shown so far.
   const std::string& shown() const { return shown_; }
 
   void signal(int number) { kill(child_, number); }
 
-  // Reads to the end. The exit status, or 128 and the signal that ended the program; -1 when it does not end.
+  // Reads to the end and returns the exit status, 128 plus the signal that ended the program, or -1 if it does not end.
   int status() {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (std::chrono::steady_clock::now() < deadline) {

@@ -13,7 +13,7 @@
 
 namespace minimind {
 
-// Reads `data` as a file in memory with `reader`. An Error is an answer; anything else that is thrown is a find.
+// Reads `data` as a file in memory with `reader`. An Error is correct; any other exception is a bug.
 template <typename Reader>
 void read_bytes(const std::uint8_t* data, std::size_t size, Reader reader) {
   if (size == 0) return;

@@ -13,8 +13,8 @@
 
 namespace minimind {
 
-// A terminal, as far as line editing needs one: rows that scroll, wide characters, rows that wrap and that go on in the
-// next row when the terminal becomes narrower. Each code point is as wide as utf8proc says.
+// A terminal, as far as line editing requires: rows that scroll, wide characters, and rows that wrap, also when the
+// terminal becomes narrower. utf8proc gives the width of each code point.
 class ScreenModel {
  public:
   ScreenModel(std::size_t columns, std::size_t rows) : columns_(columns), height_(rows), lines_(1) {}
@@ -30,34 +30,34 @@ class ScreenModel {
     }
   }
 
-  // As tmux does it: lines are cut where a character would not fit, and joined again where the terminal cut them.
+  // Resizes as tmux does: breaks lines before a character that does not fit, and joins lines that the terminal broke.
   void resize(std::size_t columns, std::size_t rows) {
     std::vector<Line> joined;
     std::size_t cursor_line = 0, cursor_offset = 0;
-    bool goes_on = false;
+    bool continued = false;
     for (std::size_t i = 0; i < lines_.size(); ++i) {
-      if (!goes_on) joined.emplace_back();
+      if (!continued) joined.emplace_back();
       if (i == row_) {
         cursor_line = joined.size() - 1;
         cursor_offset = joined.back().cells.size() + column_;
       }
       joined.back().cells.insert(joined.back().cells.end(), lines_[i].cells.begin(), lines_[i].cells.end());
-      goes_on = lines_[i].goes_on;
+      continued = lines_[i].continued;
     }
     columns_ = columns;
     height_ = rows;
     lines_.clear();
     for (std::size_t i = 0; i < joined.size(); ++i) cut(joined[i].cells, i == cursor_line ? &cursor_offset : nullptr);
     lines_.resize(std::max(row_ + 1, lines_.size()));
-    // Lines that are empty after the cursor are the first to go.
+    // Empty lines after the cursor are removed first.
     while (lines_.size() > row_ + 1 && lines_.back().cells.empty()) lines_.pop_back();
   }
 
-  // The characters in reading order, without blanks: all, and before the cursor.
+  // All characters in reading order without spaces, and those before the cursor.
   std::u32string text() const { return text_before(lines_.size(), 0); }
   std::u32string text_before_cursor() const { return text_before(row_, column_); }
 
-  // The rows that can be seen, without the blanks at their ends.
+  // The visible rows without trailing spaces.
   std::vector<std::string> rows() const {
     std::vector<std::string> rows;
     for (std::size_t i = top(); i < lines_.size(); ++i) {
@@ -72,10 +72,10 @@ class ScreenModel {
   std::size_t cursor_column() const { return column_; }
 
  private:
-  // A wide character has a cell, and an empty one after it.
+  // A wide character takes a cell and an empty cell after it.
   struct Line {
     std::vector<std::u32string> cells;
-    bool goes_on = false;  // in the next line, as there was no room
+    bool continued = false;  // in the next line, because the row was full
   };
 
   std::size_t top() const { return lines_.size() > height_ ? lines_.size() - height_ : 0; }
@@ -96,7 +96,7 @@ class ScreenModel {
     for (std::size_t at = 0; at < cells.size();) {
       const std::size_t width = at + 1 < cells.size() && cells[at + 1].empty() ? 2 : 1;
       if (lines_.back().cells.size() + width > columns_ && !lines_.back().cells.empty()) {
-        lines_.back().goes_on = true;
+        lines_.back().continued = true;
         lines_.emplace_back();
         begin = at;
       }
@@ -120,15 +120,15 @@ class ScreenModel {
 
   void put(char32_t c) {
     if (c == '\r') return void(column_ = 0);
-    if (c == '\n') return column_ = 0, line_feed();  // the system turns it into a return and a line feed
+    if (c == '\n') return column_ = 0, line_feed();  // the system turns it into a carriage return and a line feed
     if (c == '\a') return;
     if (c < ' ' || c == 0x7F) throw std::runtime_error("a control character reached the terminal");
     const auto width = static_cast<std::size_t>(utf8proc_charwidth(static_cast<utf8proc_int32_t>(c)));
     if (width == 0) return add_mark(c);
-    if (width > columns_) throw std::runtime_error("a character has no room");
+    if (width > columns_) throw std::runtime_error("a character is wider than the screen");
     if (column_ + width > columns_) {
-      if (!wraps_) throw std::runtime_error("a character stands where it has no room");
-      lines_[row_].goes_on = true;
+      if (!wraps_) throw std::runtime_error("a character does not fit in its row");
+      lines_[row_].continued = true;
       column_ = 0;
       line_feed();
     }
@@ -186,13 +186,13 @@ class ScreenModel {
   void erase_right() {
     Line& line = lines_[row_];
     line.cells.resize(std::min(line.cells.size(), column_));
-    line.goes_on = false;
+    line.continued = false;
   }
 
   std::size_t columns_, height_;
-  std::vector<Line> lines_;  // the last height_ of them can be seen
+  std::vector<Line> lines_;  // the last height_ are visible
   std::size_t row_ = 0;      // of lines_
-  std::size_t column_ = 0;   // columns_ after the last column was written
+  std::size_t column_ = 0;   // columns_ if the last column was written
   bool wraps_ = true;
 };
 

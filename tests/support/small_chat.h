@@ -19,7 +19,7 @@
 
 namespace minimind {
 
-// The tags and special tokens of MiniMind 3, then every byte, then some words.
+// Returns a tokenizer of MiniMind 3's tags and special tokens, then every byte, then some words.
 inline TokenizerData chat_tokenizer_data(bool special_tags = false) {
   TokenizerData data;
   data.source = "test.json";
@@ -45,7 +45,7 @@ inline TokenizerData chat_tokenizer_data(bool special_tags = false) {
   return data;
 }
 
-// A checkpoint of small random weights, for vocabularies of any size.
+// Returns a small checkpoint with random weights for a vocabulary of any size.
 inline Checkpoint random_checkpoint(std::size_t vocab, unsigned seed = 1) {
   SmallModel shape;
   shape.vocab = vocab;
@@ -61,7 +61,7 @@ inline Checkpoint random_checkpoint(std::size_t vocab, unsigned seed = 1) {
   return open_checkpoint(folder.write("model.safetensors", safetensors_bytes(tensors)), {});
 }
 
-// A conversation with a small model of random weights, and all that it needs.
+// A conversation with a small model of random weights, and everything it requires.
 struct SmallChat {
   SmallChat(Tokenizer with_tokenizer, ChatTemplate with_template, std::size_t capacity,
             ConversationOptions options = {}, unsigned seed = 1, KvType kv_type = KvType::f32)
@@ -88,7 +88,7 @@ struct SmallChat {
   std::atomic<bool> interrupted = false;
 };
 
-// Options under which every answer is one of the texts of a grammar.
+// Returns options that make every answer one of the texts of a grammar.
 inline ConversationOptions answers_of(const std::string& grammar, std::size_t max_tokens = 400) {
   ConversationOptions options;
   options.generate.max_tokens = max_tokens;

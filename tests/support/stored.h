@@ -15,7 +15,7 @@
 #include "tests/support/torch_archive.h"
 #include "weights/tensor/stored_tensor.h"
 
-// Tensors and small checkpoints in memory, and their bytes as files hold them.
+// Tensors and small checkpoints in memory, and their bytes in files.
 namespace minimind {
 
 using Shape = std::vector<std::size_t>;
@@ -84,11 +84,11 @@ struct SmallModel {
       if (q_norm) add(attention + "q_norm.weight", {*q_norm});
       if (q_norm) add(attention + "k_norm.weight", {*q_norm});
       const std::string mlp = prefix + (v1_names ? "feed_forward." : "mlp.");
-      if (experts == 0) network(add, mlp);
+      if (experts == 0) add_ffn(add, mlp);
       if (experts > 0) add(mlp + "gate.weight", {experts, hidden});
-      for (std::size_t e = 0; e < experts; ++e) network(add, mlp + "experts." + std::to_string(e) + ".");
+      for (std::size_t e = 0; e < experts; ++e) add_ffn(add, mlp + "experts." + std::to_string(e) + ".");
       for (std::size_t e = 0; e < shared_experts; ++e) {
-        network(add, mlp + (v1_names ? "shared_experts." : "shared_experts." + std::to_string(e) + "."));
+        add_ffn(add, mlp + (v1_names ? "shared_experts." : "shared_experts." + std::to_string(e) + "."));
       }
     }
     return result;
@@ -96,7 +96,7 @@ struct SmallModel {
 
  private:
   template <class Add>
-  void network(const Add& add, const std::string& prefix) const {
+  void add_ffn(const Add& add, const std::string& prefix) const {
     const bool up_is_w1 = v1_names && !gated;
     if (gated) add(prefix + (v1_names ? "w1.weight" : "gate_proj.weight"), {ffn, hidden});
     add(prefix + (up_is_w1 ? "w1.weight" : v1_names ? "w3.weight" : "up_proj.weight"), {ffn, hidden});
@@ -104,14 +104,14 @@ struct SmallModel {
   }
 };
 
-// 2 heads and 1 kv head of 4, without q_norm: v2, whose habit would be 8 and 2 heads.
+// 2 heads and 1 kv head of 4, without q_norm: v2, whose default is 8 and 2 heads.
 inline SmallModel small_v2() {
   SmallModel model;
   model.q_norm.reset();
   return model;
 }
 
-// 8 heads and 2 kv heads of 4, which is what v2 uses.
+// 8 heads and 2 kv heads of 4, the default of v2.
 inline SmallModel v2_by_habit() {
   SmallModel model = small_v2();
   model.q_rows = 32;
@@ -125,7 +125,7 @@ inline SmallModel mixture(SmallModel model, std::size_t experts, std::size_t sha
   return model;
 }
 
-// 16 heads and 8 kv heads of 2, which is what v1 uses.
+// 16 heads and 8 kv heads of 2, the default of v1.
 inline SmallModel small_v1() {
   SmallModel model;
   model.v1_names = true;
@@ -151,7 +151,7 @@ inline std::string safetensors_bytes(const StoredTensors& tensors) {
   return little_endian(std::uint64_t{text.size()}) + text + data;
 }
 
-// torch.save of a state dict of f32 tensors.
+// The bytes of torch.save of a state dict of f32 tensors.
 inline std::string pth_bytes(const StoredTensors& tensors) {
   std::vector<std::string> entries;
   Storages storages;

@@ -57,7 +57,7 @@ inline std::string as_string(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// What the Error that `action` throws says; empty when it throws none.
+// Returns the message of the Error that `action` throws; empty if it throws none.
 template <typename Action>
 std::string error_of(Action action) {
   try {

@@ -12,7 +12,7 @@
 
 namespace minimind {
 
-// An empty folder, removed with all that is in it at the end of the test.
+// An empty folder, removed with its content at the end of the test.
 class TemporaryFolder {
  public:
   TemporaryFolder() : path_(testing::TempDir() + "minimind-XXXXXX") {
@@ -27,7 +27,7 @@ class TemporaryFolder {
 
   const std::string& path() const { return path_; }
 
-  // Writes a file into it, folders between included, and returns its path.
+  // Writes a file in it, creating the folders between, and returns its path.
   std::string write(const std::string& name, std::string_view content) const {
     const std::filesystem::path file = std::filesystem::path(path_) / name;
     std::filesystem::create_directories(file.parent_path());

@@ -14,7 +14,7 @@ namespace minimind {
 // Storages of an archive: key and bytes.
 using Storages = std::vector<std::pair<std::string, std::string>>;
 
-// torch.save(_use_new_zipfile_serialization=True) of the object whose pickle has that body.
+// The bytes of torch.save(_use_new_zipfile_serialization=True) for an object with this pickle body.
 inline std::string torch_zip(const std::string& pickle_body, const Storages& storages,
                              const std::string& byte_order = "little") {
   ZipWriter writer;
@@ -31,7 +31,8 @@ struct LegacyOptions {
   std::uint64_t element_size = 4;
 };
 
-// torch.save(_use_new_zipfile_serialization=False) of the same; all storages have elements of one size.
+// The bytes of torch.save(_use_new_zipfile_serialization=False) for that object; all storages have elements of one
+// size.
 inline std::string torch_legacy(const std::string& pickle_body, const Storages& storages,
                                 const LegacyOptions& options = {}) {
   using pickle_writer::document;

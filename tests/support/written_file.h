@@ -15,7 +15,7 @@
 
 namespace minimind {
 
-// The file that write(OutputFile&) writes, mapped. It stays readable after its name is gone.
+// Maps the file that write(OutputFile&) writes. It stays readable after its name is removed.
 template <class Write>
 std::shared_ptr<const MappedFile> written_file(const Write& write) {
   const TemporaryFolder folder;
@@ -25,7 +25,7 @@ std::shared_ptr<const MappedFile> written_file(const Write& write) {
   return MappedFile::open(file.path());
 }
 
-// Tensors as they are to be written without any change, in the order of their names.
+// Returns output tensors that are written unchanged, in the order of their names.
 inline std::vector<OutputTensor> unchanged(const StoredTensors& tensors) {
   std::vector<OutputTensor> result;
   for (const auto& [name, tensor] : tensors) {
@@ -34,7 +34,7 @@ inline std::vector<OutputTensor> unchanged(const StoredTensors& tensors) {
   return result;
 }
 
-// An empty matrix, a scalar, and vectors and matrices of each float type, whose sizes are no multiple of anything.
+// An empty matrix, a scalar, and vectors and matrices of each float type with odd sizes.
 inline StoredTensors tensors_of_all_float_types() {
   StoredTensors tensors;
   tensors.emplace("scalar", f32_tensor({}, {2.5f}));
@@ -45,9 +45,9 @@ inline StoredTensors tensors_of_all_float_types() {
   return tensors;
 }
 
-inline void expect_same(const StoredTensors& got, const StoredTensors& wanted) {
-  ASSERT_EQ(got.size(), wanted.size());
-  for (const auto& [name, tensor] : wanted) {
+inline void expect_same(const StoredTensors& got, const StoredTensors& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (const auto& [name, tensor] : expected) {
     ASSERT_TRUE(got.contains(name)) << name;
     EXPECT_EQ(got.at(name).dtype, tensor.dtype) << name;
     EXPECT_EQ(got.at(name).shape, tensor.shape) << name;

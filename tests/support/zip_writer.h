@@ -9,7 +9,7 @@
 
 namespace minimind {
 
-// Builds a zip archive of stored members, and the damaged ones that tests need.
+// Builds zip archives of stored members, corrupt ones included.
 class ZipWriter {
  public:
   struct Options {
@@ -38,7 +38,7 @@ class ZipWriter {
     ++count_;
   }
 
-  // The archive, with an end record of 22 bytes and a comment.
+  // Returns the archive with an end record of 22 bytes and a comment.
   std::string finish(std::string_view comment = {}) const {
     const auto count = static_cast<std::uint16_t>(count_);
     return archive_ + directory_ +
@@ -46,7 +46,7 @@ class ZipWriter {
                       comment);
   }
 
-  // The archive with a zip64 end record, which the end record points to by fields of all ones.
+  // Returns the archive with a zip64 end record, to which the end record refers by fields of all ones.
   std::string finish_zip64() const {
     const std::uint64_t record_offset = archive_.size() + directory_.size();
     std::string end = "PK\x06\x06" + little_endian(std::uint64_t{44}) + std::string(12, '\0') + little_endian(count_) +

@@ -35,7 +35,7 @@ struct BenchOptions {
   bool quiet = false;
 };
 
-// 0 prompt tokens, or 0 tokens to decode, mean that this is not wanted.
+// 0 prompt tokens, or 0 tokens to decode, omit that test.
 std::vector<BenchTest> tests_of(const BenchOptions& options) {
   constexpr std::size_t most = std::size_t{1} << 20;
   std::vector<BenchTest> tests;
@@ -45,7 +45,7 @@ std::vector<BenchTest> tests_of(const BenchOptions& options) {
   for (const std::size_t depth : parse_counts(options.depths, "--depth", 0, most)) {
     if (options.decoded > 0) tests.push_back({BenchKind::decode, options.decoded, depth});
   }
-  if (tests.empty()) throw UsageError("neither a prompt (-p) nor tokens to decode (-n): there is nothing to measure");
+  if (tests.empty()) throw UsageError("--prompt and --decode are both 0, expected a test; give one of them");
   return tests;
 }
 
@@ -77,7 +77,7 @@ std::vector<BenchModel> load_models(const Checkpoint& checkpoint, const std::vec
   return models;
 }
 
-// Linux names it so on x86; ARM has numbers only.
+// The processor's name on x86; on ARM Linux gives only numbers.
 std::string processor_name() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
@@ -104,7 +104,7 @@ int run_bench_command(const BenchOptions& options) {
   const std::vector<NamedType> types = types_of(options);
   std::vector<std::size_t> threads;
   if (options.threads) threads = parse_counts(*options.threads, "--threads", 1, 1024);
-  const bool wants_profile = profile_wanted();
+  const bool profiling = profile_requested();
   const kernels::Table& kernels = choose_kernels();
   const Checkpoint checkpoint =
       open_checkpoint(model_path(options.checkpoint.model), options.checkpoint.open_options());
@@ -115,7 +115,7 @@ int run_bench_command(const BenchOptions& options) {
   }
 
   const std::vector<BenchModel> models = load_models(checkpoint, types, options.quiet);
-  const BenchPlan plan{tests, threads, options.repetitions, options.kv_type, wants_profile};
+  const BenchPlan plan{tests, threads, options.repetitions, options.kv_type, profiling};
   const BenchMeasurements measured = run_bench(models, kernels, plan, watch_interrupts());
   const BenchReport report{.model = checkpoint.path,
                            .family = std::string(name_of(checkpoint.config.family)),

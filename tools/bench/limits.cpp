@@ -11,11 +11,11 @@
 namespace minimind {
 namespace {
 
-// How often per second a team does a pass: pass(worker) is each worker's part of it.
+// Returns how many passes per second a team does. pass(worker) does one worker's share.
 template <class Pass>
 double passes_per_second(std::size_t threads, Pass pass) {
   using Clock = std::chrono::steady_clock;
-  constexpr double long_enough = 0.05;  // seconds: a thousand times what starting a team may take
+  constexpr double long_enough = 0.05;  // seconds; much longer than starting a team
   for (std::size_t passes = 1;; passes *= 2) {
     Clock::time_point start;
     run_team(threads, [&](Worker& worker) {
@@ -51,7 +51,7 @@ double measure_multiply_add_int8(const kernels::Table& kernels, std::size_t thre
   return 2 * passes * static_cast<double>(threads * rounds * kernels.int8_multiply_adds_per_round);
 }
 
-// sysconf(_SC_LEVEL3_CACHE_SIZE) tells a virtual machine of the whole processor's.
+// On a virtual machine sysconf(_SC_LEVEL3_CACHE_SIZE) returns the cache of the whole processor.
 std::size_t last_level_cache_bytes() {
   std::size_t most = 0;
   for (int index = 0;; ++index) {

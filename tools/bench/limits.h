@@ -7,18 +7,18 @@
 
 namespace minimind {
 
-// What a machine gives at best, each measured for at least 50 ms after one untimed pass.
+// The peak speeds of the machine, each measured for at least 50 ms after one untimed pass.
 
-// Bytes per second of `threads` threads that read a buffer, not empty, again and again, each a part of its own.
+// Returns the bytes per second of `threads` threads that read a non-empty buffer repeatedly, each a separate part.
 double measure_reading(const kernels::Table& kernels, std::span<const float> buffer, std::size_t threads);
 
-// Floating-point operations per second of `threads` threads that multiply and add in registers alone.
+// Returns the floating-point operations per second of `threads` threads that multiply and add in registers only.
 double measure_multiply_add(const kernels::Table& kernels, std::size_t threads);
 
-// Likewise of 8-bit integers.
+// Returns the 8-bit integer operations per second of such threads.
 double measure_multiply_add_int8(const kernels::Table& kernels, std::size_t threads);
 
-// Of the largest cache of the first core; 0 where the system does not tell.
+// Returns the size of the first core's largest cache; 0 if the system does not report it.
 std::size_t last_level_cache_bytes();
 
 }  // namespace minimind

@@ -27,7 +27,7 @@ std::string_view key_of(LimitKind kind) {
   return "unknown";
 }
 
-// The arithmetic that rates a prompt.
+// The limit that a prompt is compared with.
 LimitKind arithmetic_of(const BenchResult& result) {
   return result.multiplies_int8 ? LimitKind::multiply_add_int8 : LimitKind::multiply_add;
 }
@@ -36,7 +36,7 @@ std::string_view unit_of(LimitKind kind) {
   return kind == LimitKind::multiply_add ? "GFLOP/s" : kind == LimitKind::multiply_add_int8 ? "GOP/s" : "GB/s";
 }
 
-// Bytes of weights and cache a second, or operations.
+// Bytes of weights and cache per second, or operations.
 double work_per_second(const BenchResult& result) {
   const double tokens_per_second = spread_of(result.tokens_per_second).median;
   if (result.test.kind == BenchKind::prompt) {
@@ -62,7 +62,7 @@ std::string line_of(const BenchLimit& limit) {
   std::string what;
   switch (limit.kind) {
     case LimitKind::reading_weights:
-      what = fmt::format("reading {:.1f} MB, as the weights", megabytes);
+      what = fmt::format("reading {:.1f} MB, like the weights", megabytes);
       break;
     case LimitKind::reading_cache:
       what = fmt::format("reading {:.1f} MB, half the cache", megabytes);
@@ -115,10 +115,10 @@ std::string name_of(const BenchTest& test) {
 
 std::optional<double> fraction_reached(const BenchReport& report, const BenchResult& result) {
   const bool prompt = result.test.kind == BenchKind::prompt;
-  const LimitKind wanted = prompt ? arithmetic_of(result) : LimitKind::reading_weights;
+  const LimitKind reference = prompt ? arithmetic_of(result) : LimitKind::reading_weights;
   for (const BenchLimit& limit : report.limits) {
-    if (limit.kind != wanted || limit.threads != result.threads || limit.per_second.empty()) continue;
-    if (wanted == LimitKind::reading_weights && limit.bytes != result.weight_bytes) continue;
+    if (limit.kind != reference || limit.threads != result.threads || limit.per_second.empty()) continue;
+    if (reference == LimitKind::reading_weights && limit.bytes != result.weight_bytes) continue;
     if (result.tokens_per_second.empty()) return std::nullopt;
     return work_per_second(result) / spread_of(limit.per_second).median;
   }
@@ -138,9 +138,12 @@ std::string to_text(const BenchReport& report) {
     if (!result.tokens_per_second.empty()) text += line_of(report, result);
   }
   text +=
-      "\nTokens/s are medians. Decode is rated by the weights and the cache it reads, against reading a buffer as "
-      "large as the\nweights; a prompt by its arithmetic, against multiply-add in registers, of int8 where matrices "
-      "are held in blocks.\nMeasured in between, by number of threads:\n\n";
+      "\nTokens/s are medians. rate: the weights and cache that decode reads, or the arithmetic of a prompt, per "
+      "second.\n"
+      "reached: rate / limit. The limits, measured between the tests, are reading a buffer as large as the weights "
+      "for\n"
+      "decode, and multiply-add in registers for a prompt, of int8 if matrices are quantised. By number of "
+      "threads:\n\n";
   for (const BenchLimit& limit : report.limits) {
     if (!limit.per_second.empty()) text += line_of(limit);
   }

@@ -12,8 +12,8 @@ namespace minimind {
 
 enum class BenchKind { prompt, decode };
 
-// What is measured: a prompt of so many tokens, with the logits of the last, or so many tokens decoded one by one
-// behind `depth` others.
+// A test: a prompt of `tokens` tokens with the logits of the last, or `tokens` tokens decoded one by one after `depth`
+// others.
 struct BenchTest {
   BenchKind kind;
   std::size_t tokens;
@@ -23,35 +23,35 @@ struct BenchTest {
 // "prompt 512", "decode 128", "decode 128 after 1024"
 std::string name_of(const BenchTest& test);
 
-// One test of the model held as `type` on so many threads.
+// One test of the model, kept as `type`, on `threads` threads.
 struct BenchResult {
-  std::string type;  // "stored" for as it was stored
+  std::string type;  // "stored" for as stored
   std::size_t threads;
   BenchTest test;
   KvType kv_type;
   std::size_t weight_bytes;               // of the whole model
   double weight_bytes_per_token;          // read by decode
-  double cache_bytes_per_token;           // likewise; the mean
+  double cache_bytes_per_token;           // the mean per token, read and written by decode
   double flops;                           // of the prompt, integer operations included; 0 for decode
   bool multiplies_int8;                   // the matrices of the layers
-  std::vector<double> tokens_per_second;  // one of each repetition; none where it was interrupted before
+  std::vector<double> tokens_per_second;  // one per repetition; empty if interrupted before
 };
 
 enum class LimitKind { reading_weights, reading_cache, multiply_add, multiply_add_int8 };
 
-// What the machine gave at best in the same run.
+// A peak speed of the machine, measured in the same run.
 struct BenchLimit {
   LimitKind kind;
   std::size_t threads;
   std::size_t bytes;               // of the buffer read; 0 for arithmetic
-  std::vector<double> per_second;  // bytes or operations; one of each repetition
+  std::vector<double> per_second;  // bytes or operations; one per repetition
 };
 
 struct BenchReport {
   std::string model;
   std::string family;
   std::size_t parameters;
-  std::string machine;  // the processor's name; empty where the system does not tell
+  std::string machine;  // the processor's name; empty if the system does not report it
   std::size_t cores;    // that the process may use
   std::string kernels;
   std::size_t repetitions;
@@ -60,12 +60,12 @@ struct BenchReport {
   std::vector<BenchLimit> limits;
 };
 
-// The part of its limit that a result reaches, medians both: decode of the speed at which a buffer as large as the
-// weights is read, a prompt of the arithmetic in registers, of 8-bit integers where these are multiplied. Nothing
-// without that limit or without the result.
+// Returns the fraction of its limit that a result reaches, from the medians. The limit of decode is the speed of
+// reading a buffer as large as the weights; that of a prompt is the arithmetic in registers, of 8-bit integers if the
+// model multiplies these. std::nullopt if the limit or the result is missing.
 std::optional<double> fraction_reached(const BenchReport& report, const BenchResult& result);
 
-// For people, and for programs: everything in basic units, every sample.
+// The report for people, and for programs: JSON has every sample, in basic units.
 std::string to_text(const BenchReport& report);
 nlohmann::ordered_json to_json(const BenchReport& report);
 

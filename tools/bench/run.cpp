@@ -37,7 +37,7 @@ std::size_t largest_prompt(const std::vector<BenchTest>& tests) {
   return tokens;
 }
 
-// The same ones in each run.
+// Random tokens, the same in each run.
 std::vector<std::int32_t> random_tokens(std::size_t count, std::size_t vocab_size) {
   std::mt19937 random(1);
   std::vector<std::int32_t> tokens(count);
@@ -45,7 +45,7 @@ std::vector<std::int32_t> random_tokens(std::size_t count, std::size_t vocab_siz
   return tokens;
 }
 
-// One model on one number of threads, with the indices of what is measured with it.
+// One model on one number of threads, with the indices of its results and limits.
 struct Setup {
   Forward forward;
   KvType kv_type;
@@ -147,8 +147,8 @@ class Bench {
                        name_of(result.test));
   }
 
-  // Every position gets a key and a value, so that no measurement is the first to touch the memory. How fast tokens are
-  // behind them does not depend on which they are.
+  // Fills every position, so that no measurement is the first to touch the memory. The speed of later tokens does not
+  // depend on which tokens these are.
   void fill_contexts() {
     Forward& forward = setups_.front().forward;
     for (auto& [key, context] : contexts_) {

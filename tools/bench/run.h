@@ -13,18 +13,19 @@
 
 namespace minimind {
 
-// A model as one type holds it.
+// A model with its weights kept as one type.
 struct BenchModel {
   std::string type;
   Model model;
 };
 
-// Every test is done with every model, which are one checkpoint held as different types, and every number of threads.
+// Every test is run with every model and every number of threads. The models are one checkpoint, kept as different
+// types.
 struct BenchPlan {
   std::vector<BenchTest> tests;  // at least one
   std::vector<std::size_t> threads;
   std::size_t repetitions;
-  std::optional<KvType> kv_type;  // nothing: what suits the model
+  std::optional<KvType> kv_type;  // std::nullopt: suitable_kv_type()
   bool profile;
 };
 
@@ -36,13 +37,13 @@ struct BenchProfile {
 struct BenchMeasurements {
   std::vector<BenchResult> results;
   std::vector<BenchLimit> limits;
-  std::vector<BenchProfile> profiles;  // one for each result, if wanted
+  std::vector<BenchProfile> profiles;  // one per result, if plan.profile
   bool complete = false;
 };
 
-// Takes turns: in each repetition everything is measured once, so that whatever slows the machine down for a while
-// slows all alike. Random tokens; each measurement follows a few tokens that are not timed and bring back the weights
-// into the caches. Shows progress on a terminal. Ends early, with what there is, once `interrupted` is set.
+// Measures in turns: each repetition measures everything once, so that a temporary slowdown of the machine affects all
+// tests alike. Uses random tokens. Before each measurement, a few untimed tokens bring the weights back into the
+// caches. Shows progress on a terminal. Ends early, with the results so far, once `interrupted` is set.
 BenchMeasurements run_bench(const std::vector<BenchModel>& models, const kernels::Table& kernels, const BenchPlan& plan,
                             const std::atomic<bool>& interrupted);
 

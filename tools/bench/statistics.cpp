@@ -25,7 +25,7 @@ std::vector<std::string> parse_list(const std::string& text, const std::string& 
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find(',', at), text.size());
     std::string part = text.substr(at, end - at);
-    if (part.empty()) throw UsageError(fmt::format("{} {}: nothing between two commas", option, quote(text)));
+    if (part.empty()) throw UsageError(fmt::format("{} {}: a value is empty", option, quote(text)));
     if (std::find(parts.begin(), parts.end(), part) != parts.end()) {
       throw UsageError(fmt::format("{} {}: {} is repeated", option, quote(text), quote(part)));
     }

@@ -6,19 +6,19 @@
 
 namespace minimind {
 
-// What is left of repeated measurements. The median shrugs off the runs that something else on the machine disturbed.
+// A summary of repeated measurements. The median ignores runs that other programs disturbed.
 struct Spread {
-  double median;  // the mean of the two in the middle of an even number
+  double median;  // of an even number of samples, the mean of the middle two
   double least, most;
 };
 
-// Of at least one number.
+// Summarizes samples, at least one.
 Spread spread_of(std::vector<double> samples);
 
-// "f16,q8_0" in parts. Throws UsageError, naming `option`, when a part is empty or there twice.
+// Splits a list such as "f16,q8_0". Throws UsageError, naming `option`, if a part is empty or repeated.
 std::vector<std::string> parse_list(const std::string& text, const std::string& option);
 
-// "1,2". Throws UsageError as well for what is no number, or none in [least, most].
+// Parses a list such as "1,2". Also throws UsageError if a part is not a whole number in [least, most].
 std::vector<std::size_t> parse_counts(const std::string& text, const std::string& option, std::size_t least,
                                       std::size_t most);
 

@@ -7,7 +7,7 @@
 namespace minimind {
 namespace {
 
-// What one token asks of some weights.
+// The work of one token with some weights.
 struct Work {
   double bytes = 0;
   double flops = 0;
@@ -31,15 +31,15 @@ Work work_of(const std::vector<float>& vector) {
   return {static_cast<double>(vector.size() * sizeof(float)), 0};
 }
 
-Work work_of(const FeedForward& network) {
+Work work_of(const FeedForward& ffn) {
   Work work;
-  for (const WeightMatrix* matrix : {&network.up_proj, &network.down_proj}) work += work_of(*matrix);
-  if (network.gate_proj) work += work_of(*network.gate_proj);
-  for (const auto* bias : {&network.gate_bias, &network.up_bias, &network.down_bias}) work += work_of(*bias);
+  for (const WeightMatrix* matrix : {&ffn.up_proj, &ffn.down_proj}) work += work_of(*matrix);
+  if (ffn.gate_proj) work += work_of(*ffn.gate_proj);
+  for (const auto* bias : {&ffn.gate_bias, &ffn.up_bias, &ffn.down_bias}) work += work_of(*bias);
   return work;
 }
 
-// With so many of the routed experts, which are all of one size, and the shared ones.
+// The work with `routed` of the routed experts, which have equal sizes, and the shared ones.
 Work work_of(const MixtureOfExperts& moe, std::size_t routed) {
   const PackedMatrix<float>& router = moe.router;
   Work work{static_cast<double>(router.byte_size()), 2.0 * static_cast<double>(router.rows() * router.cols())};
@@ -60,7 +60,7 @@ Work work_of(const Layer& layer, Experts experts) {
   for (const auto* matrix : {&attention.q_proj, &attention.k_proj, &attention.v_proj, &attention.o_proj}) {
     work += work_of(*matrix);
   }
-  if (const auto* network = std::get_if<FeedForward>(&layer.mlp)) return work += work_of(*network);
+  if (const auto* ffn = std::get_if<FeedForward>(&layer.mlp)) return work += work_of(*ffn);
   const auto& moe = std::get<MixtureOfExperts>(layer.mlp);
   return work += work_of(moe, experts == Experts::all ? moe.routed_experts : moe.experts_per_token);
 }
@@ -93,7 +93,7 @@ bool multiplies_int8(const Model& model) {
   return std::any_of(model.layers.begin(), model.layers.end(), [](const Layer& layer) {
     const Attention& attention = layer.attention;
     if (takes_quantized(attention.q_proj) || takes_quantized(attention.o_proj)) return true;
-    if (const auto* network = std::get_if<FeedForward>(&layer.mlp)) return takes_quantized(network->up_proj);
+    if (const auto* ffn = std::get_if<FeedForward>(&layer.mlp)) return takes_quantized(ffn->up_proj);
     return takes_quantized(std::get<MixtureOfExperts>(layer.mlp).experts.front().up_proj);
   });
 }
@@ -106,7 +106,7 @@ double prompt_flops(const Model& model, std::size_t tokens) {
   const double last_layer = work_of(last, Experts::of_a_token).flops;
   const double weights = count * (work_of_layers(model, Experts::of_a_token).flops - last_layer + keys_and_values) +
                          last_layer - keys_and_values + work_of(model.output()).flops;
-  const double pairs = 0.5 * count * (count + 1);  // of a token and one it sees
+  const double pairs = 0.5 * count * (count + 1);  // of a token and a position that it attends to
   const double width = static_cast<double>(config.num_attention_heads * config.head_dim);
   const double attention = 4 * width * (pairs * static_cast<double>(config.num_hidden_layers - 1) + count);
   return weights + attention;

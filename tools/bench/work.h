@@ -7,22 +7,23 @@
 
 namespace minimind {
 
-// The bytes of all weights of a model, as held.
+// Returns the bytes of all weights of a model in memory.
 std::size_t weight_bytes(const Model& model);
 
-// Those that decoding one token reads: of a mixture's experts only as many as a token goes through, of the embedding
-// one row, if it is not the output as well.
+// Returns the bytes of weights that decoding one token reads: only the experts that a token passes through, and one row
+// of the embedding unless it is also the output matrix.
 std::size_t weight_bytes_per_token(const Model& model);
 
-// The mean over `tokens` tokens decoded behind `depth` others of the bytes of keys and values read and written.
+// Returns the bytes of keys and values read and written per token, the mean over `tokens` tokens decoded after `depth`
+// others.
 double cache_bytes_per_token(const Config& config, KvType type, std::size_t depth, std::size_t tokens);
 
-// Whether matrices of its layers are multiplied as 8-bit integers.
+// Returns whether the matrices of the layers are multiplied as 8-bit integers.
 bool multiplies_int8(const Model& model);
 
-// Of a prompt of so many tokens: a multiplication and an addition for each weight of the layers and each token, and for
-// causal attention. Only the last token's logits are wanted, so that the last layer's weights but for those of keys and
-// values count once, as the output's do.
+// Returns the operations of a prompt of `tokens` tokens: a multiplication and an addition for each weight of the layers
+// and each token, and those of causal attention. Only the last token's logits are computed, so the last layer's
+// weights, except those of keys and values, and the output's count once.
 double prompt_flops(const Model& model, std::size_t tokens);
 
 }  // namespace minimind

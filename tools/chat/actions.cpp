@@ -20,8 +20,8 @@ std::string counted_turns(std::size_t count) {
   return counted(count, "{} turn", "{} turns");
 }
 
-// The beginning of a message, on one line.
-std::string beginning_of(const std::string& text) {
+// Returns the start of a message, on one line.
+std::string start_of(const std::string& text) {
   constexpr std::size_t longest = 60;
   std::string line = text.substr(0, text.find('\n'));
   const bool whole = line.size() == text.size() && line.size() <= longest;
@@ -34,7 +34,7 @@ std::string beginning_of(const std::string& text) {
 }
 
 std::string thinking_is(std::optional<bool> think) {
-  if (!think) return localized("the chat template decides about thinking; /think on or /think off sets it");
+  if (!think) return localized("the chat template decides on thinking; /think on or /think off sets it");
   return *think ? localized("thinking is on") : localized("thinking is off");
 }
 
@@ -48,7 +48,7 @@ ChatActions::Next ChatActions::perform(const ChatEntry& entry) {
   last_finish_ = FinishReason::stop;
   if (const auto* command = std::get_if<ChatCommand>(&entry)) return perform(*command);
   ask(std::get<ChatMessage>(entry).text);
-  return Next::go_on;
+  return Next::proceed;
 }
 
 ChatActions::Next ChatActions::perform(const ChatCommand& command) {
@@ -85,9 +85,9 @@ ChatActions::Next ChatActions::perform(const ChatCommand& command) {
       notices_.show(chat_stats(conversation_));
       break;
     case ChatAction::exit:
-      return Next::leave;
+      return Next::exit;
   }
-  return Next::go_on;
+  return Next::proceed;
 }
 
 void ChatActions::answer(const Generate& generate) {
@@ -101,11 +101,11 @@ void ChatActions::answer(const Generate& generate) {
   last_finish_ = answer.finish_reason;
   if (!answer.withdrawn) results_.clear();
   output_.finish(answer);
-  tell_of(answer);
+  report(answer);
 }
 
-void ChatActions::tell_of(const Answer& answer) const {
-  if (answer.withdrawn) return notices_.say("stopped before the answer started; your message is taken back");
+void ChatActions::report(const Answer& answer) const {
+  if (answer.withdrawn) return notices_.say("stopped before the answer started; your message is removed");
   if (answer.finish_reason == FinishReason::interrupted) return notices_.say("stopped");
   if (answer.finish_reason == FinishReason::length) {
     const Context& context = conversation_.context();
@@ -115,7 +115,7 @@ void ChatActions::tell_of(const Answer& answer) const {
   if (!answer.conforms) notices_.say("ended before the grammar was complete");
   const std::vector<ToolCall> calls = conversation_.pending_calls();
   if (!calls.empty()) {
-    notices_.say("nothing is executed: /tool RESULT gives the model what {} returned", calls.front().name);
+    notices_.say("tool calls are not executed; type /tool RESULT to return the result of {}", calls.front().name);
   }
 }
 
@@ -125,11 +125,10 @@ void ChatActions::ask(const std::string& text) {
 
 void ChatActions::give_result(const std::string& result) {
   const std::vector<ToolCall> calls = conversation_.pending_calls();
-  if (calls.empty()) throw UsageError("no call waits for a result: the last answer made none");
+  if (calls.empty()) throw UsageError("no tool call waits for a result: the last answer has none");
   results_.push_back(result);
   if (results_.size() < calls.size()) {
-    return notices_.say("{} of {} results; the next is that of {}", results_.size(), calls.size(),
-                        call_text(calls[results_.size()]));
+    return notices_.say("{} of {} results; next: {}", results_.size(), calls.size(), call_text(calls[results_.size()]));
   }
   const std::vector<std::string> results = std::exchange(results_, {});
   answer([&](const AnswerListener& listener) { return conversation_.give_results(results, listener, interrupted_); });
@@ -142,15 +141,15 @@ void ChatActions::regenerate() {
 void ChatActions::reset() {
   conversation_.reset();
   results_.clear();
-  conversation_.system() ? notices_.say("a new conversation; the system message stays")
-                         : notices_.say("a new conversation");
+  conversation_.system() ? notices_.say("new conversation; the system message stays")
+                         : notices_.say("new conversation");
 }
 
 void ChatActions::undo() {
   const auto message = conversation_.undo();
   if (!message) throw UsageError("there is nothing to undo");
   results_.clear();
-  notices_.say("took back: {}", beginning_of(*message));
+  notices_.say("took back: {}", start_of(*message));
 }
 
 void ChatActions::system(const std::string& text) {
@@ -159,7 +158,7 @@ void ChatActions::system(const std::string& text) {
     return notices_.show(system ? *system : localized("(no system message; the chat template may have its own)"));
   }
   conversation_.set_system(text == "none" ? std::nullopt : std::optional(text));
-  text == "none" ? notices_.say("the system message is removed") : notices_.say("the system message is set");
+  text == "none" ? notices_.say("system message removed") : notices_.say("system message set");
 }
 
 void ChatActions::think(const std::string& text) {
@@ -178,11 +177,11 @@ void ChatActions::tool(const std::string& result) {
   if (!result.empty()) return give_result(result);
   const std::vector<ToolCall> calls = conversation_.pending_calls();
   for (std::size_t i = results_.size(); i < calls.size(); ++i) {
-    notices_.show(localized("waits for its result: {}", call_text(calls[i])));
+    notices_.show(localized("waiting for the result of {}", call_text(calls[i])));
   }
   if (calls.empty()) {
     const std::string& tools = conversation_.state().tools;
-    notices_.show(tools.empty() ? localized("(there are no tools; --tools FILE gives the model some)")
+    notices_.show(tools.empty() ? localized("(no tools; declare them with --tools FILE)")
                                 : nlohmann::ordered_json::parse(tools).dump(2));
   }
 }
@@ -196,7 +195,7 @@ void ChatActions::load(const std::string& path) {
   notices_.say("{}: {}", path, counted_turns(conversation_.turns()));
 }
 
-// A file that another process works on, or that this one writes when it ends, is left alone.
+// Does not overwrite a file that is in use by another process or that this process writes at its end.
 void ChatActions::save(const std::string& path) const {
   { const OutputFile probe(path); }
   const FileLock lock(path);

@@ -12,32 +12,32 @@
 
 namespace minimind {
 
-// Does to a conversation what somebody enters. Nothing that the model asks for is ever executed.
+// Applies user input to a conversation. Tool calls are never executed.
 class ChatActions {
  public:
-  enum class Next { go_on, leave };
+  enum class Next { proceed, exit };
 
-  // All of them must outlive this.
+  // All arguments must outlive this.
   ChatActions(Conversation& conversation, AnswerOutput& output, const ChatNotices& notices,
               const std::atomic<bool>& interrupted);
 
-  // Throws UsageError and Error as Conversation does, which then is as it was before.
+  // Throws UsageError and Error as Conversation does; the conversation is then unchanged.
   Next perform(const ChatEntry& entry);
 
   void ask(const std::string& text);
-  // The result of one call; when all that wait have theirs, the model goes on.
+  // Adds the result of one call. When all waiting calls have results, the model continues.
   void give_result(const std::string& result);
   void load(const std::string& path);
   void save(const std::string& path) const;
 
-  // How the last answer ended; nothing when there was none yet.
+  // How the last answer ended; std::nullopt if there was none yet.
   std::optional<FinishReason> last_finish() const { return last_finish_; }
 
  private:
   using Generate = std::function<Answer(const AnswerListener&)>;
 
   void answer(const Generate& generate);
-  void tell_of(const Answer& answer) const;
+  void report(const Answer& answer) const;
   Next perform(const ChatCommand& command);
   void reset();
   void undo();
@@ -50,7 +50,7 @@ class ChatActions {
   AnswerOutput& output_;
   const ChatNotices& notices_;
   const std::atomic<bool>& interrupted_;
-  std::vector<std::string> results_;  // of the first of the calls that wait
+  std::vector<std::string> results_;  // of the first waiting calls
   std::optional<FinishReason> last_finish_;
 };
 

@@ -34,7 +34,7 @@ void TextOutput::event(const AnswerEvent& event) {
   switch (event.kind) {
     case AnswerEvent::Kind::thought:
       if (!on_terminal_) return;
-      begin(Part::thought);
+      begin(Part::thinking);
       return write(event.text, true);
     case AnswerEvent::Kind::tool_call:
       return call(event.call);
@@ -59,7 +59,7 @@ void TextOutput::begin(Part part) {
 }
 
 void TextOutput::end_part() {
-  if (on_terminal_) write(safe_.finish(), part_ == Part::thought);
+  if (on_terminal_) write(safe_.finish(), part_ == Part::thinking);
   if (!at_line_begin_) write_output("\n");
   at_line_begin_ = true;
   part_ = Part::nothing;
@@ -82,8 +82,7 @@ void TextOutput::finish(const Answer& answer) {
   end_part();
   if (std::exchange(has_no_call_, false)) {
     notices_.say(
-        "what follows <tool_call> is not a call, expected {{\"name\": ..., \"arguments\": {{...}}}}; it is shown as "
-        "text");
+        "the text after <tool_call> is not a call, expected {{\"name\": ..., \"arguments\": {{...}}}}; shown as text");
   }
   if (answer.withdrawn) return;
   const bool empty = answer.message.content.empty() && answer.message.tool_calls.empty();

@@ -9,7 +9,7 @@
 
 namespace minimind {
 
-// Where answers go while they come, and when they are whole.
+// The output of answers: pieces during generation, and the complete answer.
 class AnswerOutput {
  public:
   AnswerOutput() = default;
@@ -17,19 +17,19 @@ class AnswerOutput {
   AnswerOutput& operator=(const AnswerOutput&) = delete;
   virtual ~AnswerOutput() = default;
 
-  // A piece of the answer as the model wrote it; the events that it completes follow.
+  // Receives a piece of the answer as the model wrote it. The events that it completes follow.
   virtual void written(std::string_view piece) = 0;
   virtual void event(const AnswerEvent& event) = 0;
   virtual void finish(const Answer& answer) = 0;
 };
 
-// The answer's text as it comes, and a newline behind it unless it ends with one. On a terminal thoughts are shown
-// dimmed, calls of tools as "→ name(arguments)", and nothing in the text can drive the terminal; elsewhere standard
-// output gets the text alone, exactly as it is, calls are told beside it, and thoughts are left out.
+// Prints the answer's text during generation, then a newline unless it ends with one. On a terminal, thinking is
+// dimmed, tool calls are shown as "→ name(arguments)", and control characters are escaped. Otherwise stdout gets only
+// the text, verbatim; tool calls become notices, and thinking is omitted.
 class TextOutput : public AnswerOutput {
  public:
-  // `show_thinking`: a standard output that is no terminal gets all that the model wrote, byte for byte: thoughts,
-  // calls and the tags around them, as far as the model and not the prompt wrote them.
+  // `show_thinking`: if stdout is not a terminal, prints all that the model wrote, byte for byte: thinking, calls and
+  // their tags, except tags that were part of the prompt.
   TextOutput(const ChatNotices& notices, bool show_thinking);
 
   void written(std::string_view piece) override;
@@ -37,7 +37,7 @@ class TextOutput : public AnswerOutput {
   void finish(const Answer& answer) override;
 
  private:
-  enum class Part { nothing, thought, text, call };
+  enum class Part { nothing, thinking, text, call };
 
   void begin(Part part);
   void end_part();
@@ -51,10 +51,10 @@ class TextOutput : public AnswerOutput {
   TerminalText safe_;
   Part part_ = Part::nothing;
   bool at_line_begin_ = true;
-  bool has_no_call_ = false;  // a <tool_call> that is none
+  bool has_no_call_ = false;  // a <tool_call> without a valid call
 };
 
-// One JSON object a line, when the answer is whole.
+// Prints one line of JSON per complete answer.
 class JsonOutput : public AnswerOutput {
  public:
   void written(std::string_view) override {}
@@ -62,10 +62,10 @@ class JsonOutput : public AnswerOutput {
   void finish(const Answer& answer) override;
 };
 
-// "name(arguments)"
+// Returns "name(arguments)".
 std::string call_text(const ToolCall& call);
 
-// The object that --json prints.
+// Returns the JSON object that --json prints.
 std::string answer_json(const Answer& answer);
 
 }  // namespace minimind

@@ -25,20 +25,20 @@ int status_after(const ChatActions& actions) {
   return actions.last_finish() == FinishReason::interrupted ? interrupted_status() : 0;
 }
 
-// One message, the whole of the text but for the newline that ends its last line.
+// Sends the whole text, without its last newline, as one message.
 int chat_once(const ChatOptions& options, ChatActions& actions, const std::atomic<bool>& interrupted) {
   std::string text = options.text.read();
   if (interrupted) return interrupted_status();
   if (text.ends_with('\n')) text.pop_back();
   if (text.ends_with('\r')) text.pop_back();
   if (text.empty() && !options.text.has_prompt) {
-    throw Error("there is no message: the text is empty; --prompt '' sends an empty one");
+    throw Error("the text is empty, expected a message; --prompt '' sends an empty one");
   }
   options.tool_result ? actions.give_result(text) : actions.ask(text);
   return status_after(actions);
 }
 
-// A message or command a line, each answered before the next line is read.
+// Reads one message or command per line and answers each before reading the next line.
 int chat_in_turns(std::istream& input, ChatActions& actions, const std::atomic<bool>& interrupted) {
   ChatEntryLines lines;
   std::string line;
@@ -48,7 +48,7 @@ int chat_in_turns(std::istream& input, ChatActions& actions, const std::atomic<b
     const auto entry = lines.push(line);
     if (!entry || entry->empty()) continue;
     try {
-      if (actions.perform(parse_chat_entry(*entry)) == ChatActions::Next::leave) return 0;
+      if (actions.perform(parse_chat_entry(*entry)) == ChatActions::Next::exit) return 0;
     } catch (const UsageError& error) {
       throw UsageError(fmt::format("line {} of the text: {}", number, error.what()), error.setting());
     } catch (const Error& error) {
@@ -57,7 +57,7 @@ int chat_in_turns(std::istream& input, ChatActions& actions, const std::atomic<b
     if (interrupted) return interrupted_status();
   }
   if (interrupted) return interrupted_status();
-  if (lines.open()) throw Error("the text ends inside a message: a \"\"\" or a line after a backslash is missing");
+  if (lines.open()) throw Error("the text ends inside a message, expected a \"\"\" or a line after a backslash");
   return 0;
 }
 

@@ -39,7 +39,7 @@ void add_conversation_options(CLI::App& command, ChatOptions& options) {
   command
       .add_option_function<std::size_t>(
           "--historys", [&options](std::size_t messages) { options.history = turns_of_messages(messages); },
-          "the same in messages, two per turn, as eval_llm.py counts them (its default is 0)")
+          "number of earlier messages, two per turn, as in eval_llm.py (default there: 0)")
       ->type_name("N")
       ->transform(whole_number(0, 1 << 30))
       ->excludes(history);
@@ -56,12 +56,12 @@ void add_conversation_options(CLI::App& command, ChatOptions& options) {
 
 void add_input_options(CLI::App& command, ChatOptions& options) {
   options.text.add_to(command);
-  command.add_flag("--turns", options.turns, "each line of the text is a message or /command");
+  command.add_flag("--turns", options.turns, "each line of the text is a message or a /command");
   command.add_flag("--tool-result", options.tool_result, "the text is the result of the called tool");
   command.add_flag("--json", options.json, "print each answer as one line of JSON");
 }
 
-// Neither has to exist.
+// Neither file has to exist.
 bool is_one_file(const std::string& a, const std::string& b) {
   namespace fs = std::filesystem;
   std::error_code failed;
@@ -98,13 +98,15 @@ void ChatOptions::check() const {
   if (turns && text.has_prompt && text.prompt.empty())
     throw UsageError("--prompt is empty, expected lines for --turns");
   if (!session.empty() && !save.empty() && is_one_file(session, save)) {
-    throw UsageError(fmt::format("--session and --save are both {}; give each a file of its own", session));
+    throw UsageError(fmt::format("--session and --save are both {}; name two different files", session));
   }
-  if (turns && tool_result) throw UsageError("--turns takes results of tools as lines that begin with /tool");
+  if (turns && tool_result)
+    throw UsageError("--tool-result does not go with --turns; give results as lines that start with /tool");
   if (tool_result && load.empty() && session.empty()) {
-    throw UsageError("--tool-result answers a call: name the conversation with --load or --session");
+    throw UsageError("--tool-result requires a conversation with a tool call; name it with --load or --session");
   }
-  if (show_thinking && json) throw UsageError("--json has the thinking as reasoning_content, without --show-thinking");
+  if (show_thinking && json)
+    throw UsageError("--json always has the thinking as reasoning_content; omit --show-thinking");
 }
 
 }  // namespace minimind

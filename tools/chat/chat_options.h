@@ -11,7 +11,7 @@
 
 namespace minimind {
 
-// The options of `minimind chat`. Defaults are those of MiniMind's eval_llm.py, except history: there it is 0.
+// The options of `minimind chat`. The defaults are those of MiniMind's eval_llm.py, except history, which is 0 there.
 struct ChatOptions {
   CheckpointOptions checkpoint;
   RunOptions run;
@@ -28,7 +28,7 @@ struct ChatOptions {
   std::string tools;
   std::optional<bool> think;
   bool show_thinking = false;
-  std::optional<std::size_t> history;  // turns before the last one that the model is shown; all, if not given
+  std::optional<std::size_t> history;  // earlier turns that the model sees; std::nullopt: all
   bool no_shift = false;
   std::string session;
   std::string load;
@@ -39,10 +39,10 @@ struct ChatOptions {
 
   void add_to(CLI::App& command);
 
-  // Whether a person at a terminal is to be talked with, rather than a script.
+  // Whether a user at a terminal, not a script, enters the messages.
   bool interactive() const;
 
-  // Throws UsageError for what a call says by itself and cannot mean.
+  // Throws UsageError for options that contradict each other.
   void check() const;
 };
 

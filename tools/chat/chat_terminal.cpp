@@ -34,7 +34,7 @@ class EntryReader {
     for (const std::string& entry : history_.entries()) editor_.remember(entry);
   }
 
-  // An entry, which is not blank; or how the reading ended, with what had been typed.
+  // Returns an entry that is not empty; or, if reading ended, how it ended and what had been typed.
   EditedLine read() {
     while (true) {
       EditedLine line = editor_.read(lines_.open() ? "…" : ">", styles_);
@@ -57,20 +57,20 @@ class EntryReader {
   bool styles_;
 };
 
-// The words that leave many other prompts, in any case. Scripts send them as messages.
-bool says_leave(const std::string& text) {
+// Whether this is a word that exits many other prompts, in any case. Scripts send such words as messages.
+bool says_exit(const std::string& text) {
   const std::string word = normalized(text.substr(0, text.find_last_not_of(" \t") + 1));
   return word == "exit" || word == "quit";
 }
 
 ChatActions::Next perform(ChatActions& actions, const std::string& text, const ChatNotices& notices,
                           TerminalSignals& signals) {
-  if (says_leave(text)) {
-    notices.say("left, as /exit does; to send the word as a message, start it with a space");
-    return ChatActions::Next::leave;
+  if (says_exit(text)) {
+    notices.say("exited, as with /exit; to send this word as a message, start it with a space");
+    return ChatActions::Next::exit;
   }
   const NoEcho no_echo;
-  ChatActions::Next next = ChatActions::Next::go_on;
+  ChatActions::Next next = ChatActions::Next::proceed;
   try {
     next = actions.perform(parse_chat_entry(text));
   } catch (const Error& error) {
@@ -101,7 +101,7 @@ int chat_on_terminal(ChatActions& actions, const ChatNotices& notices, TerminalS
       continue;
     }
     cancelled = false;
-    if (perform(actions, entry.text, notices, signals) == ChatActions::Next::leave) return 0;
+    if (perform(actions, entry.text, notices, signals) == ChatActions::Next::exit) return 0;
     if (signals.ended) return status_after_signal(signals.ended);
     std::fputs("\n", screen);
   }

@@ -7,11 +7,11 @@
 
 namespace minimind {
 
-// Where a conversation with a person is shown: standard error or, when that is no terminal, standard output.
+// Returns the output of an interactive conversation: stderr or, if that is not a terminal, stdout.
 std::FILE* chat_screen();
 
-// Reads messages and commands from the terminal until the person leaves. Ctrl-C stops an answer, clears a line and,
-// twice, leaves. What goes wrong is told and the conversation goes on. Returns the exit status.
+// Reads messages and commands from the terminal until the user exits. Ctrl-C stops an answer or clears a line; twice,
+// it exits. After an error message the conversation continues. Returns the exit status.
 int chat_on_terminal(ChatActions& actions, const ChatNotices& notices, TerminalSignals& signals);
 
 }  // namespace minimind

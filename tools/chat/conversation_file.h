@@ -6,7 +6,7 @@
 
 namespace minimind {
 
-// Reads what conversation_json() writes. Throws Error, naming the file.
+// Reads the format of conversation_json(). Throws Error naming the file.
 ConversationState read_conversation(const std::string& path);
 void write_conversation(const std::string& path, const ConversationState& state);
 

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::string_view mark = "\"\"\"";
 
-// Whether a block begins behind this line.
+// Whether a block starts after this line.
 bool begins_block(std::string_view first_line) {
   if (first_line == mark) return true;
   return first_line.starts_with('/') && !first_line.starts_with("//") && first_line.ends_with(" \"\"\"");

@@ -6,19 +6,19 @@
 
 namespace minimind {
 
-// Puts a message together from lines: a line that ends in a backslash goes on in the next, and so does everything
-// between a line of """, or a command that ends in """, and a line of """. A block that no command begins is a message
-// even where it begins with a slash, which is then returned as two.
+// Joins lines to a message. A line that ends in a backslash continues in the next line. A block is all lines between a
+// line of """, or a command that ends in """, and the next line of """. A block without a command is always a message:
+// if it starts with a slash, that slash is doubled.
 class ChatEntryLines {
  public:
-  // The message that the line completes, without a newline at its end; nothing when it goes on. The line may hold
-  // newlines, as pasted text does.
+  // Returns the message that the line completes, without a newline at its end; std::nullopt if it continues. The line
+  // may contain newlines, as pasted text does.
   std::optional<std::string> push(std::string_view line);
 
-  // Whether a message has begun and is not complete.
+  // Whether a message has started and is not complete.
   bool open() const { return open_; }
 
-  // Forgets what has begun.
+  // Discards an incomplete message.
   void clear();
 
  private:

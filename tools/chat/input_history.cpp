@@ -43,7 +43,7 @@ std::string unescaped(std::string_view line) {
   return entry;
 }
 
-// A regular file, its folders made where they are missing; -1 when that cannot be done. Never waits, as for a pipe.
+// Opens a regular file and creates missing folders; returns -1 if that fails. Never blocks, not even on a pipe.
 int open_for_writing(const fs::path& path, int flags) {
   std::error_code failed;
   fs::create_directories(path.parent_path(), failed);
@@ -56,7 +56,7 @@ int open_for_writing(const fs::path& path, int flags) {
   return file;
 }
 
-// In one write, so that conversations that run at the same time do not mix their lines.
+// Writes in one call, so that simultaneous conversations do not mix their lines.
 void write_lines(const std::string& path, int flags, const std::string& lines) {
   const int file = open_for_writing(path, flags);
   if (file < 0) return;

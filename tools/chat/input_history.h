@@ -7,22 +7,22 @@
 
 namespace minimind {
 
-// $XDG_STATE_HOME/minimind/history, or ~/.local/state/minimind/history; empty where there is no home.
+// Returns $XDG_STATE_HOME/minimind/history or ~/.local/state/minimind/history; empty if there is no home folder.
 std::string history_path();
 
-// What was entered in earlier conversations: a file of one entry a line, in which newlines are written \n and
-// backslashes \\. Only its owner can read it. A file that cannot be read or written is no error: nothing is remembered.
+// The entries of earlier conversations: a file with one entry per line, newlines written as \n and backslashes as \\.
+// Only its owner can read it. If the file cannot be read or written, nothing is remembered and that is not an error.
 class InputHistory {
  public:
   static constexpr std::size_t most_entries = 1000;
-  static constexpr std::size_t longest_entry = std::size_t{64} << 10;  // bytes; longer ones are not kept
+  static constexpr std::size_t longest_entry = std::size_t{64} << 10;  // bytes; longer entries are not kept
 
-  // Reads the last entries, and shortens a file that has many more. An empty path keeps nothing.
+  // Reads the last entries and shortens a file that has many more. If the path is empty, nothing is stored.
   explicit InputHistory(std::string path);
 
   const std::vector<std::string>& entries() const { return entries_; }
 
-  // Adds an entry, in the file too, unless it is empty or equal to the last one.
+  // Adds an entry, also to the file, unless it is empty or equals the last one.
   void add(const std::string& entry);
 
  private:

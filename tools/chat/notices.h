@@ -10,22 +10,22 @@
 
 namespace minimind {
 
-// Where a conversation says what is not part of an answer.
+// The output of notices: everything in a conversation that is not part of an answer.
 class ChatNotices {
  public:
-  // For a person, on the screen of the conversation.
+  // For a user, on the screen of the conversation.
   static ChatNotices on_screen(std::FILE* screen);
-  // For scripts: on standard error as note() does, and nothing but errors when `quiet`.
+  // For scripts: on stderr as note() does; only errors if `quiet`.
   static ChatNotices for_scripts(bool quiet);
 
-  // A remark, of one line, in the language in force.
+  // Prints a notice of one line in the current language.
   template <class... Args>
   void say(fmt::format_string<Args...> english, Args&&... args) const {
     say_text(localized(english, std::forward<Args>(args)...));
   }
-  // What was asked for, of one or more lines.
+  // Prints requested text of one or more lines.
   void show(std::string_view lines) const;
-  // What went wrong.
+  // Prints an error.
   void complain(std::string_view text) const;
 
  private:

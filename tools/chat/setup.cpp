@@ -22,14 +22,14 @@ const ChatOptions& checked(const ChatOptions& options) {
   return options;
 }
 
-// That a file cannot be written is told before anything is said, rather than when it is to be kept.
+// Reports a file that cannot be written before the conversation starts, not at its end.
 std::optional<FileLock> locked_for_writing(const std::string& path) {
   if (path.empty()) return std::nullopt;
   { const OutputFile probe(path); }
   return std::optional<FileLock>(std::in_place, path);
 }
 
-// What the options say without a model.
+// The settings that do not depend on a model.
 GenerateOptions generate_options(const ChatOptions& options) {
   GenerateOptions generate;
   generate.sampling = options.sampling.sampling();
@@ -79,7 +79,7 @@ void ChatSetup::print_assumptions() const {
   warn_of_misfit(tokenizer_, engine_.model.config);
 }
 
-// What a file holds goes first, and what was named beside it then takes its place.
+// Loads the state of a file first; options then replace parts of it.
 void ChatSetup::begin() {
   if (!options_.run.quiet) print_assumptions();
   if (identity_ && std::filesystem::exists(options_.session)) {

@@ -11,11 +11,11 @@
 
 namespace minimind {
 
-// A model that is ready for a conversation, with all that belongs to it.
+// A model ready for a conversation, with everything it requires.
 class ChatSetup {
  public:
-  // Loads everything that the options name, and says on standard error what was found unless they say quiet. Throws
-  // Error and UsageError for whatever is wrong with it.
+  // Loads everything that the options name and prints notes on stderr unless they say quiet. Throws Error and
+  // UsageError.
   explicit ChatSetup(const ChatOptions& options);
   ChatSetup(const ChatSetup&) = delete;
   ChatSetup& operator=(const ChatSetup&) = delete;
@@ -31,7 +31,7 @@ class ChatSetup {
   void print_assumptions() const;
 
   const ChatOptions& options_;
-  // Held from the start, so that nothing which is read, or said in a conversation, is lost to another process.
+  // Locked from the start, so that no other process overwrites what this conversation has read or will write.
   std::optional<FileLock> session_lock_;
   std::optional<FileLock> save_lock_;
   GenerateOptions generate_;

@@ -22,22 +22,22 @@ constexpr std::array commands = {
     ChatCommandInfo{"/clear", "", "", ChatAction::reset},
     ChatCommandInfo{"/undo", "", "take back your last message and its answer", ChatAction::undo},
     ChatCommandInfo{"/regenerate", "", "answer the last message again", ChatAction::regenerate},
-    ChatCommandInfo{"/system", "[TEXT]", "set the system message, or show it; 'none' removes it", ChatAction::system},
-    ChatCommandInfo{"/think", "[on|off]", "turn thinking before the answer on or off, or show it", ChatAction::think},
-    ChatCommandInfo{"/tool", "[RESULT]", "give the model the result of the tool it called", ChatAction::tool},
+    ChatCommandInfo{"/system", "[TEXT]", "set or show the system message; 'none' removes it", ChatAction::system},
+    ChatCommandInfo{"/think", "[on|off]", "turn thinking on or off, or show the setting", ChatAction::think},
+    ChatCommandInfo{"/tool", "[RESULT]", "return the result of a tool call to the model", ChatAction::tool},
     ChatCommandInfo{"/save", "FILE", "save the conversation as JSON", ChatAction::save},
     ChatCommandInfo{"/load", "FILE", "continue a saved conversation", ChatAction::load},
     ChatCommandInfo{"/stats", "", "tokens, reuse and speed", ChatAction::stats},
-    ChatCommandInfo{"/exit", "", "leave, as /quit and Ctrl-D do", ChatAction::exit},
+    ChatCommandInfo{"/exit", "", "exit; also /quit and Ctrl-D", ChatAction::exit},
     ChatCommandInfo{"/quit", "", "", ChatAction::exit},
 };
 
-constexpr std::string_view blanks = " \t\r\n";
+constexpr std::string_view whitespace = " \t\r\n";
 
 std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(blanks);
+  const std::size_t first = text.find_first_not_of(whitespace);
   if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(blanks) + 1 - first);
+  return text.substr(first, text.find_last_not_of(whitespace) + 1 - first);
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ std::span<const ChatCommandInfo> chat_commands() {
 ChatEntry parse_chat_entry(std::string_view text) {
   if (!text.starts_with('/')) return ChatMessage{std::string(text)};
   if (text.starts_with("//")) return ChatMessage{std::string(text.substr(1))};
-  const std::size_t end = std::min(text.find_first_of(blanks), text.size());
+  const std::size_t end = std::min(text.find_first_of(whitespace), text.size());
   const std::string_view name = text.substr(0, end);
   const auto found = std::find_if(commands.begin(), commands.end(),
                                   [&](const ChatCommandInfo& command) { return command.name == name; });
@@ -57,9 +57,9 @@ ChatEntry parse_chat_entry(std::string_view text) {
     std::vector<std::string> names;
     for (const ChatCommandInfo& command : commands) names.emplace_back(command.name);
     const auto meant = nearest(name, names);
-    throw UsageError(fmt::format(
-        "unknown command {}{}; /help lists the commands; a message that starts with a slash is sent with two",
-        quote(name), meant ? fmt::format("; did you mean {}?", *meant) : ""));
+    throw UsageError(
+        fmt::format("unknown command {}{}; /help lists the commands; start a message with // to send it with a slash",
+                    quote(name), meant ? fmt::format("; did you mean {}?", *meant) : ""));
   }
   const std::string_view argument = trimmed(text.substr(end));
   if (found->argument.empty() && !argument.empty()) {

@@ -9,10 +9,10 @@ namespace minimind {
 
 enum class ChatAction { help, reset, undo, regenerate, system, think, save, load, stats, tool, exit };
 
-// What the help says about a command.
+// A command in /help.
 struct ChatCommandInfo {
   std::string_view name;      // with its slash
-  std::string_view argument;  // such as "FILE"; empty where it takes none
+  std::string_view argument;  // such as "FILE"; empty if it takes none
   std::string_view does;
   ChatAction action;
 };
@@ -21,7 +21,7 @@ std::span<const ChatCommandInfo> chat_commands();
 
 struct ChatCommand {
   ChatAction action;
-  std::string argument;  // without blanks at its ends; empty where none was given
+  std::string argument;  // without whitespace at its ends; empty if none was given
 };
 
 struct ChatMessage {
@@ -30,11 +30,11 @@ struct ChatMessage {
 
 using ChatEntry = std::variant<ChatMessage, ChatCommand>;
 
-// What somebody entered: a command when it begins with a slash, a message otherwise; two slashes begin a message that
-// begins with one. Throws UsageError for a command that is unknown, lacks its argument or takes none.
+// Parses an entry: a command if it starts with a slash, otherwise a message. Two slashes start a message that starts
+// with one. Throws UsageError for a command that is unknown, lacks its argument or takes none.
 ChatEntry parse_chat_entry(std::string_view text);
 
-// The lines of /help.
+// Returns the lines of /help.
 std::string chat_help();
 
 }  // namespace minimind

@@ -6,7 +6,7 @@
 
 namespace minimind {
 
-// The lines of /stats.
+// Returns the lines of /stats.
 std::string chat_stats(const Conversation& conversation);
 
 }  // namespace minimind

@@ -26,30 +26,30 @@ struct CompareOptions {
 };
 
 struct Comparison {
-  double worst = 0;  // largest absolute difference; infinite when a logit is not a number
-  std::size_t worst_token = 0, worst_entry = 0;
-  double kl_sum = 0;  // of KL(reference || ours), in nats
+  double max_difference = 0;  // largest absolute difference; infinite if a logit is NaN
+  std::size_t max_token = 0, max_entry = 0;
+  double kl_sum = 0;  // of KL(reference || model), in nats
   std::size_t agreeing = 0, tokens = 0;
 };
 
 class Comparer {
  public:
-  explicit Comparer(const NpyReader& reference) : reference_(reference), their_logits_(reference.cols()) {}
+  explicit Comparer(const NpyReader& reference) : reference_(reference), reference_logits_(reference.cols()) {}
 
-  void compare_row(std::size_t token, std::span<const float> our_logits) {
-    for (std::size_t i = 0; i < their_logits_.size(); ++i) {
-      their_logits_[i] = reference_.at(token, i);
-      const double difference = std::fabs(static_cast<double>(our_logits[i]) - their_logits_[i]);
-      if (!std::isinf(result_.worst) && !(difference <= result_.worst)) {
-        result_.worst = std::isnan(difference) ? INFINITY : difference;
-        result_.worst_token = token;
-        result_.worst_entry = i;
+  void compare_row(std::size_t token, std::span<const float> logits) {
+    for (std::size_t i = 0; i < reference_logits_.size(); ++i) {
+      reference_logits_[i] = reference_.at(token, i);
+      const double difference = std::fabs(static_cast<double>(logits[i]) - reference_logits_[i]);
+      if (!std::isinf(result_.max_difference) && !(difference <= result_.max_difference)) {
+        result_.max_difference = std::isnan(difference) ? INFINITY : difference;
+        result_.max_token = token;
+        result_.max_entry = i;
       }
     }
-    theirs_.assign(their_logits_);
-    ours_.assign(our_logits);
-    result_.kl_sum += theirs_.kl_divergence_to(ours_);
-    result_.agreeing += theirs_.likeliest() == ours_.likeliest();
+    reference_distribution_.assign(reference_logits_);
+    model_distribution_.assign(logits);
+    result_.kl_sum += reference_distribution_.kl_divergence_to(model_distribution_);
+    result_.agreeing += reference_distribution_.top1() == model_distribution_.top1();
     ++result_.tokens;
   }
 
@@ -57,20 +57,20 @@ class Comparer {
 
  private:
   const NpyReader& reference_;
-  std::vector<float> their_logits_;
-  Distribution theirs_, ours_;
+  std::vector<float> reference_logits_;
+  Distribution reference_distribution_, model_distribution_;
   Comparison result_;
 };
 
 void print_comparison(const Comparison& result, const CompareOptions& options) {
   const double mean_kl = result.kl_sum / static_cast<double>(result.tokens);
   const double agreement = static_cast<double>(result.agreeing) / static_cast<double>(result.tokens);
-  const bool passed = result.worst <= options.tolerance;
+  const bool passed = result.max_difference <= options.tolerance;
   if (options.json) {
     const nlohmann::ordered_json json{{"tokens", result.tokens},
-                                      {"worst_difference", result.worst},
-                                      {"worst_token", result.worst_token},
-                                      {"worst_entry", result.worst_entry},
+                                      {"worst_difference", result.max_difference},
+                                      {"worst_token", result.max_token},
+                                      {"worst_entry", result.max_entry},
                                       {"mean_kl", mean_kl},
                                       {"top1_agreement", agreement},
                                       {"tolerance", options.tolerance},
@@ -78,8 +78,8 @@ void print_comparison(const Comparison& result, const CompareOptions& options) {
     fmt::print("{}\n", json.dump());
     return;
   }
-  fmt::print("max difference {:.3g}, at token {} and vocabulary entry {}\n", result.worst, result.worst_token,
-             result.worst_entry);
+  fmt::print("max difference {:.3g}, at token {} and vocabulary entry {}\n", result.max_difference, result.max_token,
+             result.max_entry);
   fmt::print("mean KL divergence {:.3g} nats\ntop-1 agreement {}/{}\n", mean_kl, result.agreeing, result.tokens);
   fmt::print("{} the tolerance of {:g}\n", passed ? "within" : "over", options.tolerance);
 }
@@ -89,7 +89,7 @@ int run_compare(const CompareOptions& options) {
   const NpyReader reference(options.reference);
   const Engine engine = load_engine(options.checkpoint, options.run);
   if (reference.rows() != tokens.size() || reference.cols() != engine.model.config.vocab_size) {
-    throw Error(fmt::format("{}: holds {} x {} logits, expected {} tokens x {} vocabulary entries", options.reference,
+    throw Error(fmt::format("{}: has {} x {} logits, expected {} tokens x {} vocabulary entries", options.reference,
                             reference.rows(), reference.cols(), tokens.size(), engine.model.config.vocab_size));
   }
   Comparer comparer(reference);
@@ -102,7 +102,7 @@ int run_compare(const CompareOptions& options) {
     return interrupted_status();
   }
   print_comparison(result, options);
-  return result.worst <= options.tolerance ? 0 : 1;
+  return result.max_difference <= options.tolerance ? 0 : 1;
 }
 
 }  // namespace

@@ -47,13 +47,13 @@ struct ConvertOptions {
 
 enum class OutputKind { gguf, pth, folder };
 
-// "a/b" of "a/b//"; "/" stays.
+// Returns "a/b" for "a/b//", and "/" for "/".
 std::string without_last_slashes(std::string path) {
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   return path;
 }
 
-// A folder is one that exists, or a name that ends with a slash; a file tells its format by its suffix.
+// A folder is an existing one or a name that ends with a slash; the suffix of a file determines its format.
 OutputKind output_kind(const std::string& out) {
   const std::string name = fs::path(out).filename().string();
   if (out.empty() || out == "-" || name == ".gguf" || name == ".pth") {
@@ -73,7 +73,7 @@ std::optional<DType> parse_type(const char* option, const std::string& name, Out
   if (name.empty()) return std::nullopt;
   const DType type = dtype_of(parse_weight_type(name));
   if (is_block_type(type) && kind != OutputKind::gguf) {
-    throw UsageError(fmt::format("{} is {}, which only a .gguf can hold, expected f32, f16 or bf16", option, name));
+    throw UsageError(fmt::format("{} is {}, which only a .gguf supports, expected f32, f16 or bf16", option, name));
   }
   return type;
 }
@@ -94,7 +94,7 @@ std::size_t total_bytes(const std::vector<OutputTensor>& tensors) {
   return total;
 }
 
-// Thrown while writing, after Ctrl-C.
+// Thrown during writing after Ctrl-C.
 struct Interrupted {};
 
 struct Conversion {
@@ -102,7 +102,7 @@ struct Conversion {
   const Checkpoint& checkpoint;
   WantedTypes types;
   std::optional<TokenizerData> tokenizer;
-  std::vector<std::string> read;  // files that stay as they are, whatever --force says
+  std::vector<std::string> read;  // files that are never overwritten, even with --force
   std::size_t threads;
 
   void say(std::string_view about, const std::vector<std::string>& facts) const {
@@ -111,7 +111,7 @@ struct Conversion {
   }
 };
 
-// Draws a bar unless --quiet, and ends the writing after Ctrl-C.
+// Draws a progress bar unless --quiet, and stops writing after Ctrl-C.
 class WatchedWriting {
  public:
   WatchedWriting(const Conversion& conversion, const std::vector<OutputTensor>& tensors)
@@ -131,7 +131,7 @@ class WatchedWriting {
   std::optional<Progress> bar_;
 };
 
-// What ends a text by the config wins over what the tokenizer says, as it does when the checkpoint itself is run.
+// Replaces the tokenizer's end of text by the config's, as when the checkpoint itself is run.
 TokenizerData tokenizer_of(const Conversion& conversion) {
   TokenizerData data = *conversion.tokenizer;
   const std::vector<std::int32_t>& ends = conversion.checkpoint.config.eos_token_id;
@@ -148,7 +148,7 @@ struct Written {
   std::vector<std::string> files;  // their paths
 };
 
-// Each of these writes one kind of output.
+// Each of the functions below writes one kind of output.
 Written write_gguf_file(const Conversion& conversion) {
   const std::string& out = conversion.options.out;
   GgufExport model =
@@ -158,7 +158,7 @@ Written write_gguf_file(const Conversion& conversion) {
                    set_tokenizer(model.metadata, tokenizer_of(conversion), conversion.checkpoint.config.vocab_size));
   } else {
     model.metadata.set_string("tokenizer.ggml.model", "no_vocab");
-    conversion.say("no tokenizer next to the model, so the file has none;", {"name one with --tokenizer"});
+    conversion.say("the model has no tokenizer, so the file has none;", {"name one with --tokenizer"});
   }
   if (!model.only_ours_because.empty()) {
     conversion.say("only minimind can read this file:", {model.only_ours_because});
@@ -185,8 +185,8 @@ Written write_pth_file(const Conversion& conversion) {
           {conversion.options.out}};
 }
 
-// Name and text of the files that make up the tokenizer: as they are where there is a tokenizer.json, made from what a
-// GGUF says otherwise.
+// Returns name and text of the tokenizer's files: copies if there is a tokenizer.json, otherwise made from the GGUF's
+// metadata.
 std::vector<std::pair<std::string, std::string>> tokenizer_files(const TokenizerData& data) {
   const fs::path json = data.source;
   if (json.extension() != ".json") {
@@ -215,7 +215,7 @@ Written write_folder(const Conversion& conversion) {
   std::vector<std::pair<std::string, std::string>> texts;
   if (conversion.tokenizer) texts = tokenizer_files(*conversion.tokenizer);
   if (!conversion.tokenizer) {
-    conversion.say("no tokenizer next to the model, so the folder has none;", {"name one with --tokenizer"});
+    conversion.say("the model has no tokenizer, so the folder has none;", {"name one with --tokenizer"});
   }
   texts.emplace_back("config.json", hf_config_json(checkpoint.config, checkpoint.tensors, model_type.model_type,
                                                    most_common_type(state.tensors)));
@@ -260,7 +260,7 @@ int run_convert(const ConvertOptions& options) {
                           .embedding = parse_type("--embedding-type", options.embedding_type, kind)};
   check_output(options, kind);
   watch_interrupts();
-  std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is then an error that is cleaned up after
+  std::signal(SIGXFSZ, SIG_IGN);  // exceeding a file size limit is then an error, and partial files are removed
   const std::string in = model_path(options.in);
   const Checkpoint checkpoint = open_checkpoint(in, options.checkpoint.open_options());
   if (!options.quiet) print_notes(checkpoint, options.in);

@@ -6,8 +6,8 @@
 namespace minimind {
 
 void Distribution::assign(std::span<const float> logits) {
-  likeliest_ = static_cast<std::size_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
-  const double largest = logits[likeliest_];
+  top1_ = static_cast<std::size_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+  const double largest = logits[top1_];
   logits_.resize(logits.size());
   exponentials_.resize(logits.size());
   sum_ = 0;

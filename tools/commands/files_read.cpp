@@ -37,7 +37,7 @@ void check_not_read(const std::string& written, const std::vector<std::string>& 
   for (const std::string& file : read) {
     std::error_code failed;
     if (fs::equivalent(written, file, failed)) {
-      throw UsageError(fmt::format("{}: is read, so it cannot be written; name another output", written));
+      throw UsageError(fmt::format("{}: is also an input; name another output", written));
     }
   }
 }

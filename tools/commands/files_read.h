@@ -9,11 +9,12 @@
 
 namespace minimind {
 
-// Every file that the work reads, or may read: the weights and what belongs to them, LoRAs, config and tokenizer.
+// Returns every file that a conversion reads or may read: weights and the files next to them, LoRAs, config and
+// tokenizer.
 std::vector<std::string> files_read(const std::string& model, const CheckpointOptions& options,
                                     const Checkpoint& checkpoint, const std::optional<std::string>& tokenizer);
 
-// Throws UsageError when the file to be written is one of them, by whatever name.
+// Throws UsageError if the output file is one of them, under any name.
 void check_not_read(const std::string& written, const std::vector<std::string>& read);
 
 }  // namespace minimind

@@ -13,13 +13,13 @@ namespace {
 
 using Numbers = std::set<std::size_t>;
 
-// "model.layers.3.mlp.experts.1.up_proj.weight" as the text around its numbers and these.
+// A name such as "model.layers.3.mlp.experts.1.up_proj.weight": its numbers and the text around them.
 struct NumberedName {
   std::vector<std::string> text;
   std::vector<std::size_t> numbers;  // one fewer than texts
 };
 
-// The number between two dots that `name` has at `at`.
+// Returns the number between two dots at position `at` of `name`.
 std::optional<std::pair<std::size_t, std::size_t>> number_at(std::string_view name, std::size_t at) {
   std::size_t number = 0;
   const auto parsed = std::from_chars(name.data() + at, name.data() + name.size(), number);
@@ -28,7 +28,7 @@ std::optional<std::pair<std::size_t, std::size_t>> number_at(std::string_view na
   return std::pair(number, end);
 }
 
-// Splits at the number of the layer and, if there is one, that of the expert.
+// Splits a name at the number of the layer and, if it has one, of the expert.
 NumberedName split(std::string_view name) {
   NumberedName result;
   for (const std::string_view before : {"layers.", "experts."}) {
@@ -56,10 +56,10 @@ std::string ranges(const Numbers& numbers) {
   return text;
 }
 
-// Names that have the same text around their numbers, and tensors of the same type and shape.
+// What tensors of a fold have in common: the text around the numbers of their names, type and shape.
 using Alike = std::tuple<std::vector<std::string>, DType, std::vector<std::size_t>>;
 
-// Sets of layers and of experts, each standing for all pairs of the two.
+// A set of layers and a set of experts; a fold has all pairs of the two.
 std::map<Numbers, Numbers> layers_with_experts(const std::map<std::size_t, Numbers>& layers_of_expert) {
   std::map<Numbers, Numbers> experts_of;
   for (const auto& [expert, layers] : layers_of_expert) experts_of[layers].insert(expert);
@@ -70,7 +70,7 @@ std::map<Numbers, Numbers> layers_with_experts(const std::map<std::size_t, Numbe
 
 std::vector<FoldedTensors> fold_tensors(const StoredTensors& tensors) {
   std::vector<Alike> order;
-  std::map<Alike, std::map<std::size_t, Numbers>> layers_of_expert;  // expert 0 where a name has none
+  std::map<Alike, std::map<std::size_t, Numbers>> layers_of_expert;  // expert 0 if a name has none
   for (const auto& [name, tensor] : tensors) {
     NumberedName split_name = split(name);
     const std::vector<std::size_t> numbers = split_name.numbers;

@@ -41,13 +41,15 @@ struct GenerateCommand {
   bool json = false;
 };
 
-// What a call says by itself, told before anything is loaded.
+// Checks the options before anything is loaded.
 void check_prompt_options(const GenerateCommand& options) {
   const bool has_text = options.text.has_prompt || !options.text.file.empty();
-  if (options.tokens && has_text) throw UsageError("give the prompt either as --tokens or as text");
-  if (options.tokens && options.tokens->empty()) throw UsageError("--tokens is empty");
-  if (options.tokens && options.raw) throw UsageError("--raw is for text; --tokens adds nothing in any case");
-  if (options.text.has_prompt && options.text.prompt.empty()) throw UsageError("--prompt is empty");
+  if (options.tokens && has_text)
+    throw UsageError("the prompt is given twice, as --tokens and as text; give one of them");
+  if (options.tokens && options.tokens->empty()) throw UsageError("--tokens is empty, expected token ids, e.g. 1,2,3");
+  if (options.tokens && options.raw) throw UsageError("--raw is for text, but the prompt is --tokens; omit --raw");
+  if (options.text.has_prompt && options.text.prompt.empty())
+    throw UsageError("--prompt is empty, expected text to continue");
   check_stops(options.stop);
 }
 
@@ -58,16 +60,16 @@ std::string quoted_text(const Tokenizer& tokenizer, std::span<const std::int32_t
 void tell_of_added(const Tokenizer& tokenizer, std::span<const std::int32_t> before) {
   if (before.empty() && tokenizer.after_text().empty()) return;
   if (tokenizer.after_text().empty()) {
-    note("the prompt is {} and the text, as in MiniMind's eval_llm.py; --raw leaves the text alone",
+    note("the prompt is {} and the text, as in MiniMind's eval_llm.py; --raw adds nothing",
          quoted_text(tokenizer, before));
   } else {
-    note("the prompt is {}, the text and {}, which the tokenizer adds; --raw leaves the text alone",
+    note("the prompt is {}, the text and {}, which the tokenizer adds; --raw adds nothing",
          quoted_text(tokenizer, before), quoted_text(tokenizer, tokenizer.after_text()));
   }
 }
 
-// The ids of tokenizer(bos_token + text), as MiniMind's scripts continue a text; of a text that begins with bos_token,
-// those of tokenizer(text).
+// Returns the ids of tokenizer(bos_token + text), as MiniMind's scripts continue a text, or of tokenizer(text) if the
+// text starts with bos_token.
 std::vector<std::int32_t> encode_prompt(const Tokenizer& tokenizer, const std::string& text, bool quiet) {
   std::vector<std::int32_t> before = tokenizer.before_text();
   const auto bos = tokenizer.bos_id();
@@ -75,7 +77,7 @@ std::vector<std::int32_t> encode_prompt(const Tokenizer& tokenizer, const std::s
   const bool adds_bos = bos && !text.starts_with(bos_text);
   if (adds_bos) before.push_back(*bos);
   if (!quiet) {
-    if (!bos) note("the tokenizer names no bos_token: none is put before the text");
+    if (!bos) note("the tokenizer has no bos_token: nothing is added before the text");
     tell_of_added(tokenizer, before);
   }
   return tokenizer.encode_with_special(adds_bos ? bos_text + text : text);
@@ -84,7 +86,7 @@ std::vector<std::int32_t> encode_prompt(const Tokenizer& tokenizer, const std::s
 std::vector<std::int32_t> read_prompt(const GenerateCommand& options, const Tokenizer* tokenizer) {
   if (options.tokens) return *options.tokens;
   const std::string text = options.text.read();
-  if (text.empty()) throw Error("the prompt is empty: there is nothing to continue");
+  if (text.empty()) throw Error("the prompt is empty, expected text to continue");
   return options.raw ? tokenizer->encode(text) : encode_prompt(*tokenizer, text, options.run.quiet);
 }
 
@@ -108,7 +110,7 @@ void print_json(const std::vector<std::int32_t>& prompt, const Generated& result
   fmt::print("{}\n", json.dump());
 }
 
-// Why the text is not all of what the grammar wants.
+// Returns why the text ended before the grammar was complete.
 std::string_view cut_short_by(const Generated& result, std::size_t max_tokens) {
   switch (result.finish_reason) {
     case FinishReason::stop:
@@ -130,7 +132,7 @@ void print_summary(const Generated& result, const GenerateOptions& options) {
   if (options.drafter) note("speculation: {}", describe_drafts(result));
 }
 
-// Apart from what was shown while it was generated.
+// Prints the results that were not shown during generation.
 void print_result(const GenerateCommand& command, const std::vector<std::int32_t>& prompt, const Generated& result,
                   const GenerateOptions& options, bool has_text, double load_seconds) {
   if (command.json) {
@@ -156,7 +158,7 @@ int run_generate(const GenerateCommand& options) {
   generate_options.draft_tokens = options.speculation.draft_tokens();
   check_prompt_options(options);
   generate_options.grammar = options.sampling.grammar();
-  const bool wants_profile = profile_wanted();
+  const bool profiling = profile_requested();
   const Engine engine = load_engine(options.checkpoint, options.run);
   const Config& config = engine.model.config;
   const auto tokenizer = options.tokens ? optional_tokenizer(options.tokenizer, options.checkpoint.model)
@@ -174,7 +176,7 @@ int run_generate(const GenerateCommand& options) {
   generate_options.drafter = speculation.drafter();
   Forward forward = engine.forward(std::max(prompt.size(), generate_options.draft_tokens + 1), context.capacity());
   std::optional<Profile> profile;
-  if (wants_profile) forward.set_profile(&profile.emplace(engine.threads));
+  if (profiling) forward.set_profile(&profile.emplace(engine.threads));
   const std::chrono::duration<double> load_time = std::chrono::steady_clock::now() - start;
 
   if (!options.sampling.seed && generate_options.sampling.temperature > 0 && !options.run.quiet) {

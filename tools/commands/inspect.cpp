@@ -38,7 +38,7 @@ OrderedJson to_json(const Tokenizer& tokenizer, const Config& model) {
           {"misfit", misfit ? OrderedJson(*misfit) : OrderedJson(nullptr)}};
 }
 
-// "6400 tokens, ends a text with 2 <|im_end|>, with a chat template"
+// Returns a text such as "6400 tokens, ends a text with 2 <|im_end|>, with a chat template".
 std::string described(const Tokenizer& tokenizer) {
   std::string text = fmt::format("{} tokens", tokenizer.vocab_size());
   if (const auto eos = tokenizer.eos_id()) {
@@ -47,7 +47,7 @@ std::string described(const Tokenizer& tokenizer) {
   return text + (tokenizer.chat_template() ? ", with a chat template" : ", without a chat template");
 }
 
-// Lists too long to read are given in words.
+// Long lists are described in words.
 template <class Element>
 OrderedJson to_json(const std::vector<Element>& list, const GgufValue& value) {
   constexpr std::size_t longest_list = 8;
@@ -140,7 +140,7 @@ void print_text(const Checkpoint& checkpoint, const std::optional<Tokenizer>& to
     fmt::print("\ntokenizer {}: {}\n", tokenizer->source(), described(*tokenizer));
     if (const auto misfit = tokenizer_misfit(*tokenizer, checkpoint.config)) fmt::print("  but {}\n", *misfit);
   } else {
-    fmt::print("\nno tokenizer in the model, beside it, in model/, ../model/ or minimind_tokenizer/ there\n");
+    fmt::print("\nno tokenizer in the model, next to it, or in model/, ../model/ or minimind_tokenizer/ there\n");
   }
   print_metadata(checkpoint.metadata);
   print_tensors(checkpoint, every_tensor);

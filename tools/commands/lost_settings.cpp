@@ -10,7 +10,7 @@
 namespace minimind {
 namespace {
 
-// The checkpoint as it would be read back.
+// Returns the config with which the checkpoint would be read back.
 Checkpoint read_back(const Checkpoint& checkpoint) {
   CanonicalTensors canonical{.tensors = checkpoint.tensors, .style = NamingStyle::hugging_face, .skipped = {}};
   if (rope_layout(checkpoint.config.family) == RopeLayout::adjacent_pairs) canonical.style = NamingStyle::v1;

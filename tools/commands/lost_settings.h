@@ -7,9 +7,9 @@
 
 namespace minimind {
 
-// What is lost when a checkpoint is written as a .pth, which has tensors and nothing else: each hyper-parameter that
-// would be taken for something else when the file is read without options, as "num_experts_per_tok is 2, not 1". One
-// sentence that says why, when it could not be read at all. The end of text is left out where a tokenizer tells it.
+// Returns the settings that a .pth, which has only tensors, loses: each hyper-parameter with another value when the
+// file is read without options, such as "num_experts_per_tok is 2, not 1". Returns one sentence with the reason if the
+// file could not be read at all. The end of text is omitted if a tokenizer defines it.
 std::vector<std::string> lost_settings(const Checkpoint& checkpoint);
 
 }  // namespace minimind

@@ -37,7 +37,7 @@ NpyWriter::NpyWriter(std::string path)
   remove_stale_parts(path_);
 }
 
-// The format: numpy/lib/format.py. Magic, version, length of the header, header padded to a multiple of 64, data.
+// The format (numpy/lib/format.py): magic, version, length of the header, header padded to a multiple of 64, data.
 NpyWriter::NpyWriter(std::string path, std::size_t rows, std::size_t cols) : NpyWriter(std::move(path)) {
   constexpr std::size_t before_header = 10;
   std::string header = fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}", rows, cols);
@@ -98,16 +98,16 @@ NpyReader::NpyReader(const std::string& path) : file_(open_input(path)) {
   std::smatch match;
   if (header.find("'<f4'") == std::string::npos || header.find("'fortran_order': False") == std::string::npos ||
       !std::regex_search(header, match, shape)) {
-    throw Error(fmt::format("{}: holds {}, expected float32 ('<f4') in C order with the shape (tokens, vocabulary)",
-                            path, quote(header.substr(0, header.find_last_not_of(" \n") + 1))));
+    throw Error(fmt::format("{}: has {}, expected float32 ('<f4') in C order with the shape (tokens, vocabulary)", path,
+                            quote(header.substr(0, header.find_last_not_of(" \n") + 1))));
   }
   rows_ = std::stoull(match[1]);
   cols_ = std::stoull(match[2]);
   const auto count = checked_product(rows_, cols_);
   const auto size = count ? checked_product(*count, sizeof(float)) : std::nullopt;
   if (!size || *size != bytes.size() - start - length) {
-    throw Error(fmt::format("{}: has {} bytes of data, which is not {} x {} float32", path,
-                            bytes.size() - start - length, rows_, cols_));
+    throw Error(fmt::format("{}: has {} bytes of data, expected {} x {} float32", path, bytes.size() - start - length,
+                            rows_, cols_));
   }
   data_ = bytes.data() + start + length;
 }

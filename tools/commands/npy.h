@@ -10,9 +10,9 @@
 
 namespace minimind {
 
-// Writes a .npy file, version 1.0, of float32 [rows, cols], row by row. It is written beside `path` and moved there by
-// finish(), so that no half file is ever left behind; a link is followed, and what is no regular file, such as a pipe,
-// is written to directly. Throws Error when anything cannot be written.
+// Writes a .npy file, version 1.0, of float32 [rows, cols], row by row. Writes to a temporary file next to `path`,
+// which finish() moves there, so that no partial file remains. Follows links, and writes directly to anything other
+// than a regular file, such as a pipe. Throws Error if writing fails.
 class NpyWriter {
  public:
   NpyWriter(std::string path, std::size_t rows, std::size_t cols);
@@ -28,11 +28,11 @@ class NpyWriter {
   [[noreturn]] void fail() const;
 
   std::string path_;
-  std::string temporary_;  // path_ itself where that is no regular file
+  std::string temporary_;  // path_ itself if that is not a regular file
   std::FILE* file_;
 };
 
-// A .npy file of little-endian float32 in C order with two dimensions, mapped. Throws Error for anything else.
+// Maps a .npy file of little-endian float32 in C order with two dimensions. Throws Error for anything else.
 class NpyReader {
  public:
   explicit NpyReader(const std::string& path);

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What readers of a Hugging Face folder look for.
+// Whether readers of a Hugging Face folder look for this file.
 bool is_part_of_a_model(const std::string& name) {
   static constexpr std::array<std::string_view, 12> names{
       "config.json",           "generation_config.json",       "model.safetensors.index.json",
@@ -28,10 +28,10 @@ bool is_part_of_a_model(const std::string& name) {
 void check_contents(const std::string& folder, const std::vector<std::string>& names, bool replace) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
-    if (!replace) throw Error(fmt::format("{}: already exists and holds {}; --force writes into it", folder, name));
+    if (!replace) throw Error(fmt::format("{}: already exists and has {}; --force writes into it", folder, name));
     if (is_part_of_a_model(name) && std::find(names.begin(), names.end(), name) == names.end()) {
       throw Error(
-          fmt::format("{}: holds {}, which would be read along with the new files; remove it first", folder, name));
+          fmt::format("{}: has {}, which would be read along with the new files; remove it first", folder, name));
     }
   }
 }
@@ -51,7 +51,7 @@ OutputFolder::OutputFolder(std::string path, const std::vector<std::string>& nam
   }
   made_ = fs::create_directory(path_, failed);
   if (!made_)
-    throw Error(fmt::format("{}: cannot make this folder: {}{}", path_, failed.message(), advice_on_home(path_)));
+    throw Error(fmt::format("{}: cannot create this folder: {}{}", path_, failed.message(), advice_on_home(path_)));
 }
 
 OutputFolder::~OutputFolder() {

@@ -8,18 +8,18 @@
 
 namespace minimind {
 
-// A folder whose files appear together: each is written under a temporary name in it, and they get their names when all
-// are whole. A folder that had to be made is removed again when that does not happen.
+// A folder whose files appear together: each is written under a temporary name and renamed when all are complete. If
+// that fails, a newly created folder is removed.
 class OutputFolder {
  public:
-  // Throws Error when the folder is there and not empty, unless `replace`; then, when it holds other files of a model,
-  // which would be read along with the new ones.
+  // Throws Error if the folder exists and is not empty, unless `replace`. With `replace`, throws Error if it has other
+  // files of a model, which would be read along with the new ones.
   OutputFolder(std::string path, const std::vector<std::string>& names, bool replace);
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;
   ~OutputFolder();
 
-  // One of the names given above, to be written to.
+  // Opens one of the files named in the constructor for writing.
   OutputFile& add(const std::string& name, OutputFile::Watch watch = {});
   void add_text(const std::string& name, const std::string& text);
 

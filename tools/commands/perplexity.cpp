@@ -47,7 +47,7 @@ struct WindowSize {
   std::size_t size, stride;
 };
 
-// Of the chosen or of the rejected answers.
+// The score of the chosen or of the rejected answers.
 struct GroupScore {
   std::size_t tokens = 0;
   double nats = 0;
@@ -55,12 +55,12 @@ struct GroupScore {
   double per_token() const { return nats / static_cast<double>(tokens); }
 };
 
-// What is printed, with what it means beside it.
+// The result to print.
 struct Result {
   TokenScores scores;
-  GroupScore chosen, rejected;       // of DPO data; without tokens where there is none
-  std::size_t tokens;                // that were to be scored
-  std::optional<std::size_t> bytes;  // of the text of the tokens scored; nothing where it is not known
+  GroupScore chosen, rejected;       // of DPO data; without tokens if there is none
+  std::size_t tokens;                // that should be scored
+  std::optional<std::size_t> bytes;  // of the text of the scored tokens; std::nullopt if unknown
   WindowSize windows;
   std::optional<std::string> against;
 
@@ -73,14 +73,15 @@ struct Result {
   double mean_kl() const { return per_token(std::accumulate(scores.kl.begin(), scores.kl.end(), 0.0)); }
 };
 
-// What a call says by itself, told before anything is loaded.
+// Checks the options before anything is loaded.
 void check_call(const PerplexityOptions& options) {
   const bool has_text = options.text.has_prompt || !options.text.file.empty();
-  if (options.has_tokens && (has_text || options.jsonl)) throw UsageError("give either text or token ids");
-  if (options.all_turns && !options.jsonl) throw UsageError("--all-turns is for --jsonl; leave it out or give both");
+  if (options.has_tokens && (has_text || options.jsonl))
+    throw UsageError("the input is given twice, as text and as token ids; give one of them");
+  if (options.all_turns && !options.jsonl) throw UsageError("--all-turns is for --jsonl; omit it or give both");
 }
 
-// The defaults are for the model with the fewest positions. MiniMind's data is read whole where the model allows.
+// The defaults depend on the model with the fewest positions. MiniMind's data is read whole if the model allows.
 WindowSize choose_windows(const PerplexityOptions& options, const Engine& model, const Engine* against,
                           bool training_data) {
   const std::size_t usual = training_data ? SIZE_MAX : 512;
@@ -98,14 +99,14 @@ WindowSize choose_windows(const PerplexityOptions& options, const Engine& model,
   return {size, stride};
 }
 
-// Throws Error when an id means one token to one tokenizer and another to the other.
+// Throws Error if an id is different tokens in the two tokenizers.
 void check_same_tokens(const Tokenizer& model, const Tokenizer& against, const std::string& against_path) {
   const auto ids = static_cast<std::int32_t>(std::min(model.vocab_size(), against.vocab_size()));
   for (std::int32_t id = 0; id < ids; ++id) {
     if (!model.has(id) || !against.has(id) || model.token_text(id) == against.token_text(id)) continue;
     throw Error(
-        fmt::format("--against {}: its tokenizer differs: token {} is {} there and {} for the model, so their "
-                    "probabilities cannot be compared",
+        fmt::format("--against {}: token {} is {}, expected {} as in the model; name a checkpoint with the same "
+                    "tokenizer",
                     against_path, id, quote(against.token_text(id)), quote(model.token_text(id))));
   }
 }
@@ -118,16 +119,16 @@ Engine load_against(const PerplexityOptions& options, const Engine& model, const
   Engine engine = load_engine(checkpoint, run);
   const std::size_t vocab_size = model.model.config.vocab_size;
   if (engine.model.config.vocab_size != vocab_size) {
-    throw Error(fmt::format("{} has a vocabulary of {} tokens and {} one of {}: their probabilities cannot be compared",
-                            model_path(options.checkpoint.model), vocab_size, model_path(*options.against),
-                            engine.model.config.vocab_size));
+    throw Error(fmt::format("--against {}: has a vocabulary of {} tokens, expected {} as in {}",
+                            model_path(*options.against), engine.model.config.vocab_size, vocab_size,
+                            model_path(options.checkpoint.model)));
   }
   const auto its_tokenizer = optional_tokenizer("", *options.against);
   if (tokenizer && its_tokenizer) check_same_tokens(*tokenizer, *its_tokenizer, *options.against);
   return engine;
 }
 
-// The tokenizer's template, or that of the model's family.
+// Returns the tokenizer's template, or that of the model's family.
 ChatTemplate template_of(const PerplexityOptions& options, Family family) {
   const TokenizerData data = read_tokenizer(require_tokenizer_path(options.tokenizer, options.checkpoint.model));
   if (auto own = ChatTemplate::of_tokenizer(data)) return std::move(*own);
@@ -153,16 +154,16 @@ ScoredTexts read_texts(const PerplexityOptions& options, const std::optional<Tok
     add_line(texts, line, place_of_line(file, number), *tokenizer, training);
   });
   if (texts.ends.empty()) {
-    throw Error(fmt::format("{}: has no line of text, expected one of JSON for each text; name the file of texts",
+    throw Error(fmt::format("{}: is empty, expected one line of JSON per text; name the file of texts",
                             file.empty() ? "the input" : file));
   }
   if (options.all_turns && !texts.conversations) {
-    throw UsageError("--all-turns is for conversations, of which the input has none; leave it out");
+    throw UsageError("--all-turns is for conversations, but the input has none; omit it");
   }
   return texts;
 }
 
-// Over each text as far as there is something to score.
+// Windows over each text, without texts that have nothing to score.
 std::vector<Window> windows_over(const ScoredTexts& texts, WindowSize size) {
   const auto is_scored = [](TokenUse use) { return use != TokenUse::read; };
   std::vector<Window> windows;
@@ -193,7 +194,7 @@ void for_each_scored(const ScoredTexts& texts, const std::vector<Window>& window
   }
 }
 
-// Of the text that the first `count` tokens scored stand for; nothing where some have none.
+// Returns the bytes of the text of the first `count` scored tokens; std::nullopt if a token has no text.
 std::optional<std::size_t> bytes_of(const ScoredTexts& texts, const std::vector<Window>& windows, std::size_t count,
                                     const std::optional<Tokenizer>& tokenizer) {
   if (!tokenizer) return std::nullopt;

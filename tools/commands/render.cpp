@@ -34,15 +34,16 @@ std::optional<TokenizerData> read_tokenizer_of(const RenderOptions& options) {
   return found ? std::optional(read_tokenizer(*found)) : std::nullopt;
 }
 
-// The template given, the tokenizer's, or that of the model's family.
+// Returns the template given, the tokenizer's, or that of the model's family.
 ChatTemplate load_template(const RenderOptions& options) {
   const auto tokenizer = read_tokenizer_of(options);
   if (auto found = find_template(options.chat_template, tokenizer ? &*tokenizer : nullptr)) {
     return std::move(found->chat_template);
   }
   if (!options.tokenizer.empty() && options.model.empty()) {
-    throw Error(fmt::format("{}: has no chat template; give one with --template, or the model with -m for its family's",
-                            options.tokenizer));
+    throw Error(
+        fmt::format("{}: has no chat template; give one with --template, or name the model with -m to use its family's",
+                    options.tokenizer));
   }
   const std::string path = model_path(options.model);
   const Family family = open_checkpoint(path, {}).config.family;

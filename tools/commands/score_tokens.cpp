@@ -16,7 +16,7 @@
 namespace minimind {
 namespace {
 
-// A model that reads one window after another.
+// A model that runs one window after another.
 class Reader {
  public:
   Reader(const Engine& engine, std::size_t positions)
@@ -27,7 +27,7 @@ class Reader {
 
   void begin_window() { context_.emplace(engine_.context(positions_)); }
 
-  // The logits of the last `rows` of the tokens, valid until the next call.
+  // Returns the logits of the last `rows` of the tokens, valid until the next call.
   Matrix<const float> read(std::span<const std::int32_t> tokens, std::size_t rows) {
     const Matrix<float> logits{logits_.data(), rows, engine_.model.config.vocab_size};
     forward_.run(*context_, tokens, logits);
@@ -56,9 +56,9 @@ class Scorer {
     if (against) against_.emplace(*against, positions);
   }
 
-  // Calls go_on() after each batch and ends early when it says no, with false.
-  template <class GoOn>
-  bool score(const Window& window, GoOn go_on) {
+  // Calls proceed() after each batch; ends early and returns false if it returns false.
+  template <class Proceed>
+  bool score(const Window& window, Proceed proceed) {
     model_.begin_window();
     if (against_) against_->begin_window();
     const std::size_t inputs_end = window.end - 1;  // nothing is scored after the last token
@@ -66,7 +66,7 @@ class Scorer {
       const std::size_t last = std::min(first + model_.max_tokens(), inputs_end);
       score_batch(first, last, last - std::clamp(window.first_scored - 1, first, last));
       first = last;
-      if (!go_on()) return false;
+      if (!proceed()) return false;
     }
     return true;
   }
@@ -74,7 +74,7 @@ class Scorer {
   const TokenScores& scores() const { return scores_; }
 
  private:
-  // Reads tokens [first, last); those that follow the last `rows` of them are scored.
+  // Runs tokens [first, last) and scores the tokens after the last `rows` of them.
   void score_batch(std::size_t first, std::size_t last, std::size_t rows) {
     const auto batch = tokens_.subspan(first, last - first);
     const Matrix<const float> logits = model_.read(batch, rows);
@@ -96,7 +96,7 @@ class Scorer {
     const auto id = static_cast<std::size_t>(tokens_[token]);
     scores_.against_nats += checked(-against_distribution_.log_probability(id), token);
     scores_.kl.push_back(checked(against_distribution_.kl_divergence_to(distribution_), token));
-    scores_.agreeing += against_distribution_.likeliest() == distribution_.likeliest();
+    scores_.agreeing += against_distribution_.top1() == distribution_.top1();
   }
 
   static double checked(double nats, std::size_t token) {
@@ -144,14 +144,14 @@ TokenScores score_tokens(const Engine& model, const Engine* against, std::span<c
   Scorer scorer(model, against, tokens, scored, positions);
   Progress progress(std::string(translated("perplexity")), scored_tokens(windows, scored), ProgressUnit::tokens);
   const std::atomic<bool>& interrupted = watch_interrupts();
-  const auto go_on = [&] {
+  const auto proceed = [&] {
     const TokenScores& scores = scorer.scores();
     const double so_far = std::exp(scores.nats / static_cast<double>(std::max<std::size_t>(scores.tokens, 1)));
     progress.show(scores.tokens, scores.tokens > 0 ? localized("perplexity {:.2f}", so_far) : "");
     return !interrupted;
   };
   for (const Window& window : windows) {
-    if (!scorer.score(window, go_on)) break;
+    if (!scorer.score(window, proceed)) break;
   }
   return scorer.scores();
 }

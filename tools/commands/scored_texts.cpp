@@ -14,7 +14,7 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-// One text whose tokens are all read only.
+// Adds a text without scoring its tokens.
 void append(ScoredTexts& texts, std::span<const std::int32_t> tokens) {
   texts.tokens.insert(texts.tokens.end(), tokens.begin(), tokens.end());
   texts.uses.resize(texts.tokens.size(), TokenUse::read);
@@ -31,7 +31,7 @@ void add_answer(ScoredTexts& texts, const Ids& prompt, const Ids& answer, const 
   std::fill(texts.uses.end() - std::ssize(answer), texts.uses.end(), TokenUse::scored);
 }
 
-// A text of a field, which must be one.
+// Returns the string of a field; throws Error if it is not one.
 const std::string& text_of(const ChatJson& line, const char* key, const std::string& name) {
   const auto value = line.find(key);
   if (value == line.end() || !value->is_string()) {
@@ -41,7 +41,7 @@ const std::string& text_of(const ChatJson& line, const char* key, const std::str
   return value->get_ref<const std::string&>();
 }
 
-// The tokens that MiniMind's data marks the ends of a text and the turns of a conversation with.
+// The tokens that mark the ends of a text and the turns of a conversation in MiniMind's data.
 struct Marks {
   std::int32_t bos, eos;
   std::string bos_text, eos_text;
@@ -50,7 +50,7 @@ struct Marks {
 Marks marks_of(const Tokenizer& tokenizer, const std::string& name) {
   if (!tokenizer.bos_id() || !tokenizer.eos_id()) {
     throw Error(
-        fmt::format("{} needs the tokenizer's bos_token and eos_token, expected them in tokenizer_config.json; "
+        fmt::format("{} requires the tokenizer's bos_token and eos_token, expected them in tokenizer_config.json; "
                     "name another tokenizer with --tokenizer",
                     name));
   }
@@ -58,7 +58,7 @@ Marks marks_of(const Tokenizer& tokenizer, const std::string& name) {
   return {bos, eos, std::string(tokenizer.token_bytes(bos)), std::string(tokenizer.token_bytes(eos))};
 }
 
-// v2's first datasets wrote the marks into the texts, the later ones put them around; here there is one of each.
+// v2's first datasets have the marks in the texts, later ones do not; the result has one of each.
 void add_pretrain_text(ScoredTexts& texts, const std::string& text, const std::string& name, const Tokenizer& tokenizer,
                        Family family) {
   const Marks marks = marks_of(tokenizer, name);
@@ -78,8 +78,8 @@ bool found_at(const Ids& tokens, std::size_t at, const Ids& wanted) {
          std::equal(wanted.begin(), wanted.end(), tokens.begin() + std::ptrdiff_t(at));
 }
 
-// MiniMind's loss mask: what is between the tokens that open an assistant's turn and those that close it, which count,
-// too, all moved on by `shift`.
+// MiniMind's loss mask: the tokens after those that open an assistant's turn, up to and including those that close it,
+// all shifted by `shift`.
 std::vector<bool> assistant_mask(const Ids& tokens, const Ids& opening, const Ids& closing, std::size_t shift) {
   std::vector<bool> mask(tokens.size(), false);
   for (std::size_t i = 0; i < tokens.size();) {
@@ -117,14 +117,14 @@ void add_conversation(ScoredTexts& texts, const ChatJson& list, const std::strin
     std::fill(texts.uses.begin() + std::ptrdiff_t(begin) + 1, texts.uses.end(), use);
     return;
   }
-  // The first dataset's mask begins one token late and ends one late, with the token that pads the last turn.
+  // The first dataset's mask starts and ends one token late, so the last turn includes a padding token.
   const bool is_late = options.family == Family::v1 || options.family == Family::v2_early;
   if (is_late && tokenizer.pad_id()) tokens.push_back(*tokenizer.pad_id());
   const std::vector<bool> mask = assistant_mask(tokens, tokenizer.encode(marks.bos_text + "assistant\n"),
                                                 tokenizer.encode(marks.eos_text + "\n"), is_late ? 1 : 0);
   if (std::find(mask.begin(), mask.end(), true) == mask.end()) {
-    throw Error(fmt::format("{} has no assistant's turn, which {}assistant begins; --all-turns scores all turns", name,
-                            marks.bos_text));
+    throw Error(fmt::format("{} has no turn that starts with {}assistant, expected one; --all-turns scores all turns",
+                            name, marks.bos_text));
   }
   append(texts, tokens);
   for (std::size_t i = 0; i < mask.size(); ++i) {

@@ -54,7 +54,7 @@ std::vector<std::int32_t> encode(const Tokenizer& tokenizer, const TokenizeOptio
   return options.add_special ? tokenizer.encode_with_special(text) : tokenizer.encode(text);
 }
 
-// A JSON string becomes an array of ids or the reverse.
+// Converts a JSON string to an array of ids, or back with --decode.
 std::string convert_line(const Tokenizer& tokenizer, const TokenizeOptions& options, const std::string& line,
                          std::size_t number) {
   const Json json = Json::parse(line, nullptr, false);
@@ -68,8 +68,9 @@ std::string convert_line(const Tokenizer& tokenizer, const TokenizeOptions& opti
 }
 
 int run_tokenize(const TokenizeOptions& options) {
-  if (options.skip_special && !options.decode) throw UsageError("--skip-special is for --decode");
-  if (options.add_special && options.decode) throw UsageError("--add-special is for text, and not for --decode");
+  if (options.skip_special && !options.decode) throw UsageError("--skip-special is for --decode; omit it or give both");
+  if (options.add_special && options.decode)
+    throw UsageError("--add-special is for text, not for --decode; omit one of them");
   const Tokenizer tokenizer = require_tokenizer(options.tokenizer, options.model);
   const std::string input = options.text.read();
   if (options.jsonl) {

@@ -17,15 +17,15 @@
 namespace minimind {
 namespace {
 
-// An option as other programs call it, above all MiniMind's eval_llm.py, and ours or what to do instead.
+// An option of other programs, such as MiniMind's eval_llm.py, with our own option or what to do instead.
 struct Foreign {
   std::string_view name;    // normalized, without dashes
-  std::string_view option;  // ours; empty if there is none
+  std::string_view option;  // our own; empty if there is none
   std::string_view advice;
 };
 
 constexpr std::string_view name_the_file = "name the checkpoint itself, as in minimind chat out/full_sft_768.pth";
-constexpr std::string_view left_out = "the checkpoint tells its shape; leave the option out";
+constexpr std::string_view omit_shape = "the checkpoint defines its shape; omit the option";
 
 constexpr std::array foreign_options = {
     Foreign{"temp", "--temperature", ""},
@@ -52,16 +52,16 @@ constexpr std::array foreign_options = {
     Foreign{"model-mode", "", name_the_file},
     Foreign{"save-dir", "", name_the_file},
     Foreign{"out-dir", "", name_the_file},
-    Foreign{"hidden-size", "", left_out},
-    Foreign{"dim", "", left_out},
-    Foreign{"num-hidden-layers", "", left_out},
-    Foreign{"n-layers", "", left_out},
-    Foreign{"use-moe", "", left_out},
+    Foreign{"hidden-size", "", omit_shape},
+    Foreign{"dim", "", omit_shape},
+    Foreign{"num-hidden-layers", "", omit_shape},
+    Foreign{"n-layers", "", omit_shape},
+    Foreign{"use-moe", "", omit_shape},
     Foreign{"history-cnt", "--historys", ""},
     Foreign{"version", "", "to print the version, type minimind version"},
-    Foreign{"device", "", "models run on the CPU; leave the option out"},
-    Foreign{"stream", "", "text is printed as it is generated; leave the option out"},
-    Foreign{"show-speed", "", "the summary and /stats show the speed; leave the option out"},
+    Foreign{"device", "", "models run on the CPU; omit the option"},
+    Foreign{"stream", "", "text is printed as it is generated; omit the option"},
+    Foreign{"show-speed", "", "the summary and /stats show the speed; omit the option"},
 };
 
 std::vector<std::string> long_options(const CLI::App& command) {
@@ -76,7 +76,7 @@ std::string name_of(const CLI::App& command) {
   return command.get_parent() ? "minimind " + command.get_name() : "minimind";
 }
 
-// The first other command that has an option; nullptr if none has.
+// Returns the first other command that has an option; nullptr if none has.
 const CLI::App* other_command_with(const CLI::App& command, const std::string& option) {
   if (!command.get_parent()) return nullptr;
   for (const CLI::App* other : command.get_parent()->get_subcommands({})) {
@@ -85,7 +85,7 @@ const CLI::App* other_command_with(const CLI::App& command, const std::string& o
   return nullptr;
 }
 
-// What to do instead of an option that `command` does not have; empty if nobody knows.
+// Returns what to do instead of an option that `command` does not have; empty if unknown.
 std::string advice_for(const CLI::App& command, const std::string& given) {
   const std::string word = normalized(given).substr(std::min(given.find_first_not_of('-'), given.size()));
   if (command.get_name() == "convert" && (word == "m" || word == "model" || word == "o" || word == "output")) {
@@ -157,7 +157,7 @@ bool takes_value(const CLI::Option& option) {
   return option.get_items_expected_max() > 0;
 }
 
-// Goes through the arguments as CLI11 does.
+// Reads the arguments as CLI11 does.
 class ArgumentCheck {
  public:
   ArgumentCheck(const CLI::App& app, const std::vector<std::string>& arguments)
@@ -197,7 +197,7 @@ class ArgumentCheck {
     if (takes_value(*option) && end == argument.size()) skip_value(argument);
   }
 
-  // Flags may share one dash, and a value may follow its option without a blank.
+  // Flags may share one dash, and a value may follow its option without a space.
   void check_short(const std::string& argument) {
     if (is_long_option_with_one_dash(*command_, argument)) refuse_option(*command_, argument);
     for (std::size_t i = 1; i < argument.size(); ++i) {
@@ -238,7 +238,7 @@ class ArgumentCheck {
   void note_use(const CLI::Option& option) {
     const bool once = option.get_items_expected_max() == 1;
     if (!once || seen_.insert(&option).second) return;
-    throw UsageError(fmt::format("{} is given twice; give it once", option.get_name()));
+    throw UsageError(fmt::format("{} is repeated; give it once", option.get_name()));
   }
 
   void skip_value(const std::string& option) {

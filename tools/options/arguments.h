@@ -6,13 +6,13 @@
 
 namespace minimind {
 
-// The arguments after the program's name, with `help` and `version` as the options that they are short for: "help chat"
-// is "chat --help", "help" is "--help".
+// Replaces the commands `help` and `version` in the arguments after the program's name by options: "help chat" becomes
+// "chat --help", "help" becomes "--help".
 std::vector<std::string> expand_help(std::vector<std::string> arguments);
 
-// Checks the names of commands and options as CLI11 will read them, before it does: it takes -temp for -t emp, and says
-// less. Throws UsageError for a name that is unknown, saying which one is near, an option that lacks its value or is
-// given twice, and an argument too many.
+// Checks the names of commands and options before CLI11 parses them, because CLI11 reads -temp as -t emp and its
+// messages say less. Throws UsageError for an unknown name, suggesting the nearest one, for an option that lacks its
+// value or is repeated, and for an extra argument.
 void check_arguments(const CLI::App& app, const std::vector<std::string>& arguments);
 
 }  // namespace minimind

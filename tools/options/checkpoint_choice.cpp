@@ -22,7 +22,7 @@ bool is_model(const ListedCheckpoint& checkpoint) {
   return !checkpoint.is_lora;
 }
 
-// "2026-11-22 10:37", in the time zone of the machine.
+// Returns a date such as "2026-11-22 10:37", in the time zone of the machine.
 std::string date_text(std::int64_t seconds) {
   const std::time_t time = seconds;
   std::tm local{};
@@ -50,14 +50,15 @@ std::vector<std::string> lines_of(const std::vector<ListedCheckpoint>& checkpoin
   std::string advice = others.empty() ? "name a .pth, .pt, .bin, .safetensors or .gguf file, or a Hugging Face folder"
                                       : "checkpoints are in " + others.front();
   for (std::size_t i = 1; i < others.size() && i < 3; ++i) advice += ", " + others[i];
-  throw Error(fmt::format("{}: is a folder without a checkpoint in it; {}", folder, advice));
+  throw Error(fmt::format("{}: is a folder without a checkpoint; {}", folder, advice));
 }
 
 bool means_many(const std::string& path) {
   return is_folder(path) && !is_hf_folder(path);
 }
 
-// A line that was typed, without its end; std::nullopt after Ctrl-D. Takes nothing after it from the terminal.
+// Reads a line from the terminal and returns it without surrounding whitespace; std::nullopt after Ctrl-D. Reads
+// nothing after the line.
 std::optional<std::string> read_line() {
   std::string line;
   std::array<char, 256> part{};
@@ -71,7 +72,7 @@ std::optional<std::string> read_line() {
   return line.substr(begin, line.find_last_not_of(" \t\r\n") + 1 - begin);
 }
 
-// The index of the model that was typed as a number from 1 on; the first for an empty line.
+// Returns the index of the model whose number, counted from 1, was typed; the first for an empty line.
 std::optional<std::size_t> parse_choice(const std::string& text, std::size_t count) {
   if (text.empty()) return 0;
   std::size_t number = 0;
@@ -90,17 +91,17 @@ std::string the_checkpoint_in(const std::string& path) {
   if (found.empty()) fail_without_model(path);
   if (models == 1) return newest->path;
   if (models == 0) {
-    throw ManyCheckpoints(fmt::format("{}: holds nothing but LoRA files, expected a model; name the model that they "
-                                      "were trained for, and one of them with --lora",
-                                      path),
-                          lines_of(found));
+    throw ManyCheckpoints(
+        fmt::format("{}: has only LoRA files, expected a model; name the model that they were trained "
+                    "for, and one of them with --lora",
+                    path),
+        lines_of(found));
   }
   if (std::none_of(found.begin(), found.end(), [](const ListedCheckpoint& file) { return file.is_model; })) {
-    throw Error(
-        fmt::format("{}: holds {} files, none of which can be read as a model; name one, such as {}, to see why", path,
-                    models, newest->path));
+    throw Error(fmt::format("{}: has {} files, none of which can be read as a model; name one, such as {}, to see why",
+                            path, models, newest->path));
   }
-  throw ManyCheckpoints(fmt::format("{}: holds {} checkpoints, expected one; name one of these, newest first, as in {}",
+  throw ManyCheckpoints(fmt::format("{}: has {} checkpoints, expected one; name one of these, newest first, as in {}",
                                     path, models, newest->path),
                         lines_of(found));
 }
@@ -110,7 +111,7 @@ std::optional<int> choose_checkpoint(std::string& model, std::FILE* screen) {
   std::vector<ListedCheckpoint> models = list_checkpoints(model);
   models.erase(std::remove_if(models.begin(), models.end(), std::not_fn(is_model)), models.end());
   if (models.size() < 2) return std::nullopt;
-  fmt::print(screen, "{}\n", localized("{} holds {} checkpoints, newest first:", terminal_text(model), models.size()));
+  fmt::print(screen, "{}\n", localized("{} has {} checkpoints, newest first:", terminal_text(model), models.size()));
   for (std::size_t i = 0; i < models.size(); ++i) fmt::print(screen, "{:>4}  {}\n", i + 1, line_of(models[i]));
   while (true) {
     fmt::print(screen, "{} ", translated("number of the one to load (Enter: 1)>"));

@@ -17,9 +17,9 @@ std::string require_tokenizer_path(const std::string& given, const std::string& 
   const std::string path = model_path(model);
   if (const auto found = find_tokenizer(path)) return *found;
   throw Error(
-      fmt::format("{}: has {}no tokenizer.json beside it, nor in model/ or model/minimind_tokenizer/ beside it or one "
-                  "folder up; give one with --tokenizer",
-                  path, is_gguf(path) ? "no tokenizer in it and " : ""));
+      fmt::format("{}: has no tokenizer{}, expected a tokenizer.json in its folder, or in model/ or "
+                  "model/minimind_tokenizer/ there or one folder up; name one with --tokenizer",
+                  path, is_gguf(path) ? " inside" : ""));
 }
 
 Tokenizer require_tokenizer(const std::string& given, const std::string& model) {

@@ -8,18 +8,18 @@
 
 namespace minimind {
 
-// Where the tokenizer given is, else the one that belongs to the model (or to the demo, when `model` is empty). Throws
-// Error, saying where was looked, when there is none.
+// Returns the path `given`, otherwise that of the model's tokenizer (of the demo's if `model` is empty). Throws Error,
+// naming the places searched, if there is none.
 std::string require_tokenizer_path(const std::string& given, const std::string& model);
 
-// That tokenizer. Throws Error as load_tokenizer() does, too.
+// Loads that tokenizer. Also throws Error as load_tokenizer() does.
 Tokenizer require_tokenizer(const std::string& given, const std::string& model);
 
-// The same for work that needs no tokenizer: std::nullopt if none was given and the model has none, or if the model is
-// a GGUF with a kind of tokenizer that cannot be read, which is said on standard error.
+// Loads the tokenizer for commands that can run without one. Returns std::nullopt if none was given and the model has
+// none, or, with a notice, if a GGUF has one of an unsupported kind.
 std::optional<Tokenizer> optional_tokenizer(const std::string& given, const std::string& model);
 
-// Says on standard error if a tokenizer cannot be that of the model: its text would be nonsense.
+// Prints a notice if the tokenizer does not belong to the model, because its text would be nonsense.
 void warn_of_misfit(const Tokenizer& tokenizer, const Config& config);
 
 }  // namespace minimind

@@ -15,7 +15,7 @@
 namespace minimind {
 namespace {
 
-// Whose --help would tell more about a wrong call.
+// Returns the --help call to name in a usage error.
 std::string call_for_help(const CLI::App& app) {
   const auto given = app.get_subcommands();
   return given.empty() ? "minimind --help" : fmt::format("minimind {} --help", given.front()->get_name());

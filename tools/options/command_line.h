@@ -9,15 +9,15 @@
 
 namespace minimind {
 
-// All of what the command line can say, and the work that each command does.
+// The command line: all commands with their options.
 class CommandLine {
  public:
   CommandLine();
 
   const CLI::App& app() const { return app_; }
 
-  // Does what the arguments, which come after the program's name, ask for and returns the exit status; prints the help
-  // if there is no command. Throws UsageError if the arguments are wrong, and what the command throws.
+  // Runs the command in the arguments, without the program's name, and returns the exit status; prints the help if
+  // there is no command. Throws UsageError if the arguments are wrong, and what the command throws.
   int run(std::vector<std::string> arguments);
 
  private:

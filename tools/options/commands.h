@@ -5,8 +5,8 @@
 
 namespace minimind {
 
-// Each adds one subcommand with its options to `app`. The returned function does the work once the command line has
-// been parsed and gives the exit status; it throws Error and UsageError.
+// Each function adds one command with its options to `app`. After the command line has been parsed, the returned
+// function runs the command and returns the exit status; it throws Error and UsageError.
 using Command = std::function<int()>;
 
 Command add_generate(CLI::App& app);

@@ -10,11 +10,11 @@ namespace minimind {
 
 struct FoundTemplate {
   ChatTemplate chat_template;
-  std::string source;  // what it is from, for messages
+  std::string source;  // its origin, for messages
 };
 
-// The chat template in the file `given`, else the tokenizer's; nothing where there is neither. Throws Error as
-// ChatTemplate does, and when the file cannot be read.
+// Returns the chat template in the file `given`, otherwise the tokenizer's; std::nullopt if there is neither. Throws
+// Error as ChatTemplate does, and if the file cannot be read.
 std::optional<FoundTemplate> find_template(const std::string& given, const TokenizerData* tokenizer);
 
 // The template of find_template(), else that of the model's family. Says which on standard error unless `quiet`.

@@ -30,7 +30,7 @@ std::size_t context_size(std::optional<std::size_t> given, const Config& config,
 void check_stops(const std::vector<std::string>& stops) {
   for (const std::string& stop : stops) {
     if (stop.empty() || !is_utf8(stop))
-      throw UsageError("--stop is empty or not UTF-8, expected a text of at least one whole character");
+      throw UsageError("--stop is empty or not UTF-8, expected a text of one or more characters");
   }
 }
 

@@ -11,18 +11,18 @@
 
 namespace minimind {
 
-// What ends a text: the tokens that the config names and what the tokenizer, which may be null, calls its end of text;
-// an assumed one only if neither names any.
+// Returns the tokens that end a text: those of the config and of the tokenizer, which may be null; the assumed token if
+// neither names one.
 std::vector<std::int32_t> end_tokens(const Engine& engine, const Tokenizer* tokenizer);
 
-// Says on standard error if end_tokens() is an assumed one.
+// Prints a notice if end_tokens() returns an assumed token.
 void print_assumed_end(const Engine& engine, const Tokenizer* tokenizer);
 
-// The positions of the context: those given, else as many as the model was made for. More than that is said unless
-// `quiet`.
+// Returns the positions of the context: `given`, otherwise the model's. Prints a notice unless `quiet` if `given` is
+// larger than the model's.
 std::size_t context_size(std::optional<std::size_t> given, const Config& config, bool quiet);
 
-// Throws UsageError for a --stop that is empty or no UTF-8.
+// Throws UsageError for a --stop that is empty or not UTF-8.
 void check_stops(const std::vector<std::string>& stops);
 
 }  // namespace minimind

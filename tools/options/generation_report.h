@@ -5,10 +5,11 @@
 
 namespace minimind {
 
-// 0 where no time went by.
+// Returns count / seconds; 0 if seconds is 0.
 double per_second(std::size_t count, double seconds);
 
-// What --json says of drafts: {"drafted", "accepted", "acceptance_rate"}; the rate is null where nothing was drafted.
+// Returns the object for drafts in --json: {"drafted", "accepted", "acceptance_rate"}; the rate is null if nothing was
+// drafted.
 nlohmann::ordered_json speculation_json(std::size_t drafted, std::size_t accepted);
 
 }  // namespace minimind

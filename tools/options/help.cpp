@@ -141,9 +141,9 @@ std::string label_of(const CLI::Option& option, std::string_view value) {
   return label;
 }
 
-// What follows an option: as its command says, otherwise as is usual.
+// Returns the name of an option's value: the command's, otherwise the common one.
 std::string value_of(const CLI::Option& option, std::string_view usual) {
-  static const std::set<std::string> unnamed{"", "TEXT", "UINT", "INT", "FLOAT"};  // what CLI11 says
+  static const std::set<std::string> unnamed{"", "TEXT", "UINT", "INT", "FLOAT"};  // the names of CLI11
   if (option.get_items_expected_max() == 0) return "";
   const std::string own = option.get_type_name();
   return unnamed.contains(own) ? std::string(usual) : own;

@@ -7,10 +7,10 @@
 
 namespace minimind {
 
-// How --help shows an option. Help lists options by group, in this order.
+// An option in --help, which lists options by group in this order.
 struct HelpOption {
   std::string_view name;
-  std::string_view value;  // what follows it; empty for a flag
+  std::string_view value;  // the name of its value; empty for a flag
 };
 
 struct HelpGroup {
@@ -18,7 +18,7 @@ struct HelpGroup {
   std::span<const HelpOption> options;
 };
 
-// The groups of all commands. An option that is in none is shown at the end, under "Other options".
+// Returns the groups of all commands. Options in no group are shown at the end, under "Other options".
 std::span<const HelpGroup> help_groups();
 
 struct HelpExample {
@@ -29,7 +29,7 @@ struct HelpExample {
 
 std::span<const HelpExample> help_examples();
 
-// Writes --help in the language in force, as wide as the terminal.
+// Returns the formatter of --help: in the current language, as wide as the terminal.
 std::shared_ptr<CLI::FormatterBase> help_formatter();
 
 }  // namespace minimind

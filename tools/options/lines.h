@@ -8,7 +8,7 @@
 
 namespace minimind {
 
-// Calls use(line, number) with each line of `text` that holds something, as --jsonl reads them; the first is 1.
+// Calls use(line, number) for each non-empty line of `text`, as --jsonl reads them. The first line is 1.
 template <class Use>
 void for_each_line(const std::string& text, Use use) {
   std::size_t number = 0;
@@ -21,7 +21,7 @@ void for_each_line(const std::string& text, Use use) {
   }
 }
 
-// What messages call line `number` of an input, which is a file's unless `file` is empty.
+// Returns the name of line `number` in messages. The input is standard input if `file` is empty.
 inline std::string place_of_line(const std::string& file, std::size_t number) {
   return file.empty() ? fmt::format("line {} of the input", number) : fmt::format("{}: line {}", file, number);
 }

@@ -12,41 +12,42 @@
 
 namespace minimind {
 
-// A model ready to run: loaded, laid out, kernels chosen.
+// A loaded model with the kernels, the number of threads and the type of cache to run it with.
 struct Engine {
   Model model;
   const kernels::Table& kernels;
   std::size_t threads;
   KvType kv_type;
-  bool eos_was_assumed;  // nothing that came with the checkpoint names its end-of-text token
+  bool eos_was_assumed;  // the checkpoint names no end-of-text token
 
-  // Memory for a text of up to `capacity` tokens. Throws Error if it is unavailable.
+  // Returns an empty context for up to `capacity` tokens. Throws Error if the memory is unavailable.
   Context context(std::size_t capacity) const { return Context(model.config, capacity, kv_type); }
 
-  // For batches of up to `tokens` tokens, but no more than batch_tokens, of contexts of up to `positions`. The engine
-  // must outlive it.
+  // Returns a Forward for batches of up to `tokens` tokens, but at most batch_tokens, in contexts of up to `positions`.
+  // The engine must outlive it.
   Forward forward(std::size_t tokens, std::size_t positions) const {
     return Forward(model, kernels, threads, std::min(tokens, batch_tokens), positions);
   }
 };
 
-// The best kernels for this machine, or those that MINIMIND_ISA names. Throws UsageError when these cannot be had.
+// Returns the best kernels for this machine, or those that MINIMIND_ISA names. Throws UsageError if these are
+// unavailable.
 const kernels::Table& choose_kernels();
 
-// How many threads to use unless told. A thread pays off when it has some megabytes of weights to read for each token;
-// below, waiting for it costs more.
+// Returns the default number of threads. A thread is worth its synchronisation only if it reads some megabytes of
+// weights per token.
 std::size_t suitable_threads(const Checkpoint& checkpoint);
 
-// Prints to standard error what a checkpoint is, and what was assumed about it: `given` is the model that was named.
+// Prints to stderr what a checkpoint is and which values were assumed. `given` is the model that the user named.
 void print_notes(const Checkpoint& checkpoint, const std::string& given);
 
-// Opens and loads what the options name. Unless they say quiet, what was found and what was assumed is printed to
-// standard error. `use`, if given, is called with the checkpoint while it is open.
+// Opens and loads the checkpoint of the options. Prints its notes to stderr unless the options say quiet. Calls `use`, if
+// given, with the open checkpoint.
 Engine load_engine(const CheckpointOptions& checkpoint, const RunOptions& run,
                    const std::function<void(const Checkpoint&)>& use = nullptr);
 
-// Runs all tokens as one context and hands out the logits of each batch: the index of its first token, and
-// [batch, vocab_size]. Shows progress, called `label`, on a terminal. False when Ctrl-C ended it early. Throws Error
+// Runs all tokens in one context and calls use(first, logits) for each batch: the index of its first token, and logits
+// [batch, vocab_size]. Shows progress with `label` on a terminal. Returns false if Ctrl-C ended it early. Throws Error
 // for ids outside the vocabulary.
 bool for_each_logits(const Engine& engine, std::span<const std::int32_t> tokens, const std::string& label,
                      const std::function<void(std::size_t, Matrix<const float>)>& use);

@@ -29,7 +29,7 @@ bool is_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// Why this is not a whole number in the range.
+// Returns why this is not a whole number in the range.
 std::string whole_number_error(const std::string& value, std::uint64_t least, std::uint64_t most) {
   const std::string expected = fmt::format("expected a whole number from {} to {}", least, most);
   if (value.empty()) return fmt::format("the value is empty, {}", expected);
@@ -46,7 +46,7 @@ std::string whole_number_error(const std::string& value, std::uint64_t least, st
                      is_whole ? fmt::format("; write {:.0f}", *meant) : "");
 }
 
-// The name that a type has here; `given` in lower case if it has none.
+// Returns our own name of a type; `given` in lower case if it is unknown.
 std::string canonical_type(const std::string& given) {
   static const std::map<std::string, std::string> names{
       {"fp32", "f32"}, {"float32", "f32"},   {"float", "f32"}, {"fp16", "f16"},  {"float16", "f16"},
@@ -60,7 +60,7 @@ std::string canonical_type(const std::string& given) {
 }  // namespace
 
 std::string not_empty(const std::string& value) {
-  return value.empty() ? "the value is empty; leave the option out" : "";
+  return value.empty() ? "the value is empty; omit the option" : "";
 }
 
 std::string a_number(const std::string& value) {

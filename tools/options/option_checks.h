@@ -7,8 +7,8 @@
 
 namespace minimind {
 
-// For CLI11, whose own readers take "" for no option, -1 for 2^64 - 1, 1e9 for 1 and 010 for 8. Each says what was
-// found and what was expected.
+// Validators for CLI11, whose own parsers read "" as no option, -1 as 2^64 - 1, 1e9 as 1 and 010 as 8. Their messages
+// name the value found and the one expected.
 
 std::string not_empty(const std::string& value);
 
@@ -16,24 +16,23 @@ std::string not_empty(const std::string& value);
 std::string a_number(const std::string& value);
 std::string not_negative(const std::string& value);
 
-// A whole number in decimal digits; used with Option::transform().
+// A whole number in decimal digits, for Option::transform().
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most);
 
-// The same for a text by itself. Throws UsageError that names `option`.
+// Parses such a number outside CLI11. Throws UsageError naming `option`.
 std::uint64_t parse_whole_number(const std::string& option, const std::string& text, std::uint64_t least,
                                  std::uint64_t most);
 
-// One of `names`; used with Option::transform().
+// One of `names`, for Option::transform().
 CLI::Validator one_of(std::vector<std::string> names);
 
-// One of `types`, by its name or by one that it has elsewhere: F16, fp16, half and float16 are f16; used with
-// Option::transform().
+// One of `types`, by its name or a common alias (F16, fp16, half and float16 are f16), for Option::transform().
 CLI::Validator type_name(std::vector<std::string> types);
 
-// The same for a name by itself. Throws UsageError that names `option`.
+// Parses such a name outside CLI11. Throws UsageError naming `option`.
 std::string parse_type_name(const std::string& option, const std::string& given, const std::vector<std::string>& types);
 
-// The types that weights can have, and those of keys and values.
+// The types of weights, and those of keys and values.
 const std::vector<std::string>& weight_types();
 const std::vector<std::string>& kv_types();
 

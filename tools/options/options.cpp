@@ -32,8 +32,9 @@ void CheckpointOptions::add_reading_options(CLI::App& command) {
   command.add_option("--rope-scaling", rope_scaling, "none, or yarn for MiniMind's inference_rope_scaling")
       ->transform(one_of({"none", "yarn"}));
   const CLI::Validator count = whole_number(1, 1 << 24);
-  command.add_option("--heads", heads, "number of attention heads, if the checkpoint does not tell")->transform(count);
-  command.add_option("--kv-heads", kv_heads, "number of key-value heads, if the checkpoint does not tell")
+  command.add_option("--heads", heads, "number of attention heads, if the checkpoint does not show it")
+      ->transform(count);
+  command.add_option("--kv-heads", kv_heads, "number of key-value heads, if the checkpoint does not show it")
       ->transform(count);
   command.add_option("--experts-per-token", experts_per_token, "number of experts per token")->transform(count);
 }
@@ -93,7 +94,9 @@ std::vector<std::int32_t> TokenOptions::read() const {
   if (tokens.empty() == tokens_file.empty()) throw UsageError("give token ids with either --tokens or --tokens-file");
   const bool in_file = tokens.empty();
   const auto ids = parse_token_ids(in_file ? read_text_file(tokens_file) : tokens, in_file ? tokens_file : "--tokens");
-  if (ids.empty()) throw UsageError(fmt::format("{}: holds no token ids", in_file ? tokens_file : "--tokens"));
+  if (ids.empty())
+    throw UsageError(
+        fmt::format("{}: has no token ids, expected some, e.g. 1,2,3", in_file ? tokens_file : "--tokens"));
   return ids;
 }
 

@@ -13,7 +13,7 @@
 
 namespace minimind {
 
-// Which checkpoint, and what the caller decides over it.
+// The options of a checkpoint: which one, and overrides of its config.
 struct CheckpointOptions {
   std::string model;
   std::string config;
@@ -21,20 +21,20 @@ struct CheckpointOptions {
   std::string rope_scaling;
   std::optional<std::size_t> heads, kv_heads, experts_per_token;
 
-  // --model, also as a positional argument, and the rest.
+  // Adds --model, also as a positional argument, and all others.
   void add_to(CLI::App& command);
-  // All but --model, for a command that names its checkpoint in another way.
+  // Adds all except --model, for a command that names its checkpoint in another way.
   void add_reading_options(CLI::App& command);
   OpenOptions open_options() const;
 };
 
-// -m, --model or MODEL, which must not contradict each other. Throws UsageError while parsing if they do.
+// Adds -m, --model and MODEL. Parsing throws UsageError if they contradict each other.
 void add_model(CLI::App& command, std::string& model, const std::string& description);
 
-// --kv-type
+// Adds --kv-type.
 void add_kv_type(CLI::App& command, std::optional<KvType>& type);
 
-// How it is run.
+// The options for running a model.
 struct RunOptions {
   std::string type;
   std::optional<KvType> kv_type;
@@ -45,35 +45,36 @@ struct RunOptions {
   WeightType weight_type() const;
 };
 
-// Token ids given on the command line or in a file, separated by commas, blanks or lines, in brackets or not.
+// Token ids on the command line or in a file, separated by commas, spaces or newlines, with or without brackets.
 struct TokenOptions {
   std::string tokens;
   std::string tokens_file;
 
   void add_to(CLI::App& command);
-  // Throws UsageError when neither or both are given, Error when the file cannot be read.
+  // Throws UsageError if neither or both are given, Error if the file cannot be read.
   std::vector<std::int32_t> read() const;
 };
 
-// Text given with -p, in a file, or on standard input where neither is given; exactly as it is.
+// Text given with -p, in a file, or on standard input if neither is given; used verbatim.
 struct TextOptions {
   std::string prompt;
   bool has_prompt = false;
   std::string file;
 
   void add_to(CLI::App& command);
-  // Throws Error when it cannot be read or is not UTF-8: another text would be run than was meant.
+  // Throws Error if the text cannot be read or is not UTF-8.
   std::string read() const;
 };
 
-// "1,2,3". Throws UsageError that shows what is no token id, naming `source`.
+// Parses ids such as "1,2,3". Throws UsageError naming `source` and the text that is not a token id.
 std::vector<std::int32_t> parse_token_ids(const std::string& text, const std::string& source);
 
-// The --model given, in a folder of checkpoints the only one, else the bundled one: beside the program or where `make
-// install` puts it. Throws Error if there is none, ManyCheckpoints (checkpoint_choice.h) if a folder holds several.
+// Returns the given --model, or the only checkpoint in it if it is a folder of checkpoints. Otherwise returns the demo,
+// next to the program or where `make install` puts it. Throws Error if there is none, ManyCheckpoints
+// (checkpoint_choice.h) if a folder has several.
 std::string model_path(const std::string& given);
 
-// Everything on standard input.
+// Reads all of standard input.
 std::string read_standard_input();
 
 }  // namespace minimind

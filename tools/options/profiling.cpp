@@ -11,12 +11,12 @@
 
 namespace minimind {
 
-bool profile_wanted() {
+bool profile_requested() {
   const char* value = std::getenv("MINIMIND_PROFILE");
-  const std::string_view wanted = value ? value : "";
-  if (wanted == "1") return true;
-  if (wanted.empty() || wanted == "0") return false;
-  throw UsageError(fmt::format("MINIMIND_PROFILE is {}, expected 1 for a profile or 0", quote(wanted)));
+  const std::string_view requested = value ? value : "";
+  if (requested == "1") return true;
+  if (requested.empty() || requested == "0") return false;
+  throw UsageError(fmt::format("MINIMIND_PROFILE is {}, expected 1 for a profile or 0", quote(requested)));
 }
 
 void print_profile(const Profile& profile) {

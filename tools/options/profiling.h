@@ -4,11 +4,11 @@
 
 namespace minimind {
 
-// Whether the environment variable MINIMIND_PROFILE is 1, rather than 0, empty or not there. Throws UsageError for
-// anything else.
-bool profile_wanted();
+// Returns whether the environment variable MINIMIND_PROFILE is 1. It may also be 0, empty or unset; throws UsageError
+// for anything else.
+bool profile_requested();
 
-// Its table, on standard error.
+// Prints the table of a profile to stderr.
 void print_profile(const Profile& profile);
 
 }  // namespace minimind

@@ -38,13 +38,13 @@ void add_dry_options(CLI::App& command, SamplingArguments& arguments) {
       ->allow_extra_args(false);
 }
 
-// Those of the command line in place of the default ones.
+// Returns the breakers of the command line instead of the default ones.
 std::vector<std::string> breakers_of(const SamplingArguments& arguments) {
   const std::vector<std::string>& given = arguments.dry_sequence_breakers;
   if (given.empty()) return arguments.options.dry.sequence_breakers;
   if (given == std::vector<std::string>{"none"}) return {};
   if (std::find(given.begin(), given.end(), "none") != given.end()) {
-    throw UsageError("--dry-sequence-breaker none leaves no room for others");
+    throw UsageError("--dry-sequence-breaker none excludes all others; give either");
   }
   if (!std::all_of(given.begin(), given.end(), is_utf8))
     throw UsageError("--dry-sequence-breaker is not UTF-8, expected UTF-8");

@@ -12,9 +12,9 @@
 
 namespace minimind {
 
-// How the commands that generate draw tokens: --temperature to --json-schema.
+// The sampling options of the commands that generate: --temperature to --json-schema.
 struct SamplingArguments {
-  SamplingOptions options;  // but for what follows
+  SamplingOptions options;  // except those below
   std::optional<std::uint64_t> seed;
   bool greedy = false;
   std::vector<std::string> logit_bias;
@@ -24,15 +24,15 @@ struct SamplingArguments {
 
   void add_to(CLI::App& command);
 
-  // Checked, with a random seed where none is given. Throws UsageError.
+  // Checks the options and returns them, with a random seed if none is given. Throws UsageError.
   SamplingOptions sampling() const;
 
-  // What the text has to conform to; null where neither file is given. Throws UsageError when both are, and Error as
+  // Loads the grammar of the text; null if neither file is given. Throws UsageError if both are, and Error as
   // load_grammar() and load_json_schema() do.
   std::shared_ptr<const Grammar> grammar() const;
 };
 
-// "ID+BIAS" or "ID-BIAS", as in 15043+1, 15043-0.5 and 15043-inf. Throws UsageError.
+// Parses "ID+BIAS" or "ID-BIAS", as in 15043+1, 15043-0.5 and 15043-inf. Throws UsageError.
 LogitBias parse_logit_bias(const std::string& text);
 
 }  // namespace minimind

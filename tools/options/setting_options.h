@@ -8,12 +8,12 @@
 
 namespace minimind {
 
-// The message of an error, followed by the options that set what it is about: "...; state the two numbers (--heads and
+// Returns the message of an error, followed by the options for its setting: "...; state the two numbers (--heads and
 // --kv-heads, or --config)".
 std::string message_of(const Error& error);
 
-// Where the value of a field of Config came from, in words: "rows of embed_tokens", "config.json", "--heads",
-// "assumed: what v2 uses".
+// Returns the source of a Config field's value in words: "rows of embed_tokens", "config.json", "--heads", "assumed:
+// what v2 uses".
 std::string source_text(std::string_view field, const ConfigSource& source);
 
 }  // namespace minimind

@@ -26,7 +26,7 @@ void check_same_tokens(const Tokenizer& tokenizer, const Tokenizer& draft, std::
       return one.has(id) ? quote(one.token_text(id)) : "unused";
     };
     throw Error(
-        fmt::format("{}: token {} is {}, but {} in the model it is to draft for; --draft requires a model with "
+        fmt::format("{}: token {} is {}, expected {} as in the target model; --draft requires a model with "
                     "the same tokenizer",
                     draft_path, id, text_in(draft), text_in(tokenizer)));
   }
@@ -34,16 +34,16 @@ void check_same_tokens(const Tokenizer& tokenizer, const Tokenizer& draft, std::
 
 void check_same_vocabulary(const Engine& engine, const Tokenizer* tokenizer, const Engine& draft,
                            const std::string& draft_path) {
-  const std::size_t wanted = engine.model.config.vocab_size, found = draft.model.config.vocab_size;
-  if (found != wanted) {
+  const std::size_t expected = engine.model.config.vocab_size, found = draft.model.config.vocab_size;
+  if (found != expected) {
     throw Error(
-        fmt::format("{}: has a vocabulary of {}, but the model it is to draft for has one of {}; --draft requires "
+        fmt::format("{}: has a vocabulary of {} tokens, expected {} as in the target model; --draft requires "
                     "a model with the same tokenizer",
-                    draft_path, found, wanted));
+                    draft_path, found, expected));
   }
   if (!tokenizer) return;
   const auto draft_tokenizer = optional_tokenizer("", draft_path);
-  if (draft_tokenizer) check_same_tokens(*tokenizer, *draft_tokenizer, wanted, draft_path);
+  if (draft_tokenizer) check_same_tokens(*tokenizer, *draft_tokenizer, expected, draft_path);
 }
 
 }  // namespace
@@ -63,7 +63,7 @@ void SpeculationArguments::add_to(CLI::App& command) {
 
 std::size_t SpeculationArguments::draft_tokens() const {
   if (draft.empty()) return speculate.value_or(0);
-  if (speculate == 0) throw UsageError("--draft has nothing to do with --speculate 0");
+  if (speculate == 0) throw UsageError("--draft has no effect with --speculate 0; omit one of them");
   return speculate.value_or(default_draft_tokens);
 }
 

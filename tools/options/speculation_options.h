@@ -14,28 +14,28 @@
 
 namespace minimind {
 
-// How the commands that generate look ahead: --speculate and --draft.
+// The options of speculative decoding: --speculate and --draft.
 struct SpeculationArguments {
   std::optional<std::size_t> speculate;
   std::string draft;
 
   void add_to(CLI::App& command);
 
-  // At most so many tokens are drafted at once, by a draft model or else by prompt lookup; 0: none. Throws UsageError
-  // for a draft model that has nothing to do.
+  // Returns how many tokens to draft at once at most, by a draft model or otherwise by prompt lookup; 0: none. Throws
+  // UsageError for a draft model with --speculate 0.
   std::size_t draft_tokens() const;
 };
 
-// What drafts for an engine, with all that it needs: nothing where the arguments ask for none.
+// The drafter of an engine with everything it requires; empty if the arguments request none.
 class Speculation {
  public:
-  // Loads the draft model, as it is stored and whatever is done with the engine's, for contexts of `capacity` tokens.
-  // Throws Error when it has another vocabulary than the engine or another tokenizer than `tokenizer`, which may be
-  // null, and as loading does.
+  // Loads the draft model for contexts of `capacity` tokens, always as stored: --type, --lora and others do not apply.
+  // Throws Error if its vocabulary differs from the engine's or its tokenizer from `tokenizer`, which may be null, and
+  // as loading does.
   Speculation(const SpeculationArguments& arguments, const Engine& engine, const Tokenizer* tokenizer,
               std::size_t capacity, const RunOptions& run);
 
-  // Null where there is none.
+  // Null if there is none.
   Drafter* drafter() const { return drafter_.get(); }
 
  private:
@@ -43,7 +43,7 @@ class Speculation {
   std::unique_ptr<Drafter> drafter_;
 };
 
-// "57 of 80 drafts accepted (71%)"
+// Returns a text such as "57 of 80 drafts accepted (71%)".
 std::string describe_drafts(const Generated& result);
 
 }  // namespace minimind

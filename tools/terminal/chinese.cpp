@@ -5,7 +5,7 @@
 namespace minimind {
 namespace {
 
-// In order of where they are said. Placeholders are numbered where Chinese puts them in another order.
+// In order of their use. Placeholders are numbered if their order differs in Chinese.
 constexpr std::array texts = {
     // Help: its own words
     Translation{"{}:", "{}："},
@@ -15,7 +15,7 @@ constexpr std::array texts = {
     Translation{"Usage: minimind COMMAND [MODEL] [options]", "用法：minimind 命令 [模型] [选项]"},
     Translation{"Usage: minimind {}{} [options]", "用法：minimind {}{} [选项]"},
     Translation{"Run MiniMind language models on a CPU, straight from the checkpoint.",
-                "在 CPU 上直接用检查点运行 MiniMind 语言模型。"},
+                "直接加载检查点，在 CPU 上运行 MiniMind 语言模型。"},
     Translation{"minimind help COMMAND shows the options of a command.", "minimind help 命令：查看该命令的选项。"},
     Translation{"print this help", "显示此帮助"},
     Translation{"print the version", "显示版本"},
@@ -105,13 +105,14 @@ constexpr std::array texts = {
     Translation{"a .pth, .pt, .bin, .safetensors or .gguf file, or a folder (default: the demo)",
                 ".pth、.pt、.bin、.safetensors、.gguf 文件或文件夹（默认：自带的演示模型）"},
     Translation{"model file or folder, as with --model", "模型文件或文件夹，同 --model"},
-    Translation{"config.json to use instead of the one next to the weights", "指定 config.json，代替权重旁边的那一个"},
+    Translation{"config.json to use instead of the one next to the weights",
+                "指定 config.json，代替权重同目录下的文件"},
     Translation{"MiniMind LoRA .pth to merge, with an optional scale; may be repeated",
-                "合并 MiniMind 的 LoRA（.pth），可加系数；可重复"},
+                "合并 MiniMind 的 LoRA（.pth），可加系数；可多次指定"},
     Translation{"none, or yarn for MiniMind's inference_rope_scaling",
                 "none 或 yarn（即 MiniMind 的 inference_rope_scaling）"},
-    Translation{"number of attention heads, if the checkpoint does not tell", "注意力头数，仅在检查点无法推断时需要"},
-    Translation{"number of key-value heads, if the checkpoint does not tell", "KV 头数，仅在检查点无法推断时需要"},
+    Translation{"number of attention heads, if the checkpoint does not show it", "注意力头数，无法从检查点推断时指定"},
+    Translation{"number of key-value heads, if the checkpoint does not show it", "KV 头数，无法从检查点推断时指定"},
     Translation{"number of experts per token", "每个词元使用的专家数"},
     Translation{"type of the KV cache: f32, f16 or q8_0 (default: f16 if the weights are quantised, otherwise f32)",
                 "KV 缓存的类型：f32、f16 或 q8_0（默认：权重已量化则为 f16，否则为 f32）"},
@@ -144,15 +145,15 @@ constexpr std::array texts = {
                 "输出不是终端时，打印模型写出的全部内容，包括标签"},
     Translation{"show the model N earlier turns, each a question and its answer (default: all that fit)",
                 "让模型看到之前的 N 轮对话，一问一答为一轮（默认：放得下的全部）"},
-    Translation{"the same in messages, two per turn, as eval_llm.py counts them (its default is 0)",
-                "同上，但按消息条数计，一轮两条，与 eval_llm.py 相同（它默认为 0）"},
+    Translation{"number of earlier messages, two per turn, as in eval_llm.py (default there: 0)",
+                "让模型看到之前的 N 条消息，一轮两条，与 eval_llm.py 相同（其默认为 0）"},
     Translation{"fail if the context is full, instead of dropping the oldest turns",
                 "上下文已满时报错，不丢弃最早的对话"},
     Translation{"file that keeps the conversation and its KV cache, to continue later",
                 "保存对话和 KV 缓存的文件，下次继续"},
     Translation{"continue a conversation saved as JSON", "继续以 JSON 保存的对话"},
     Translation{"save the conversation as JSON at the end", "结束时将对话保存为 JSON"},
-    Translation{"each line of the text is a message or /command", "文本的每一行是一条消息或 /命令"},
+    Translation{"each line of the text is a message or a /command", "文本的每一行是一条消息或 /命令"},
     Translation{"the text is the result of the called tool", "文本是所调用工具的返回结果"},
 
     // Help: generation
@@ -173,19 +174,19 @@ constexpr std::array texts = {
     Translation{"no DRY penalty for repetitions of fewer tokens", "短于此长度的重复不受 DRY 惩罚"},
     Translation{"DRY looks for repetitions in the last N tokens; 0: off", "DRY 在最近 N 个词元中查找重复；0：关闭"},
     Translation{"DRY repetitions end at this text; may be repeated; none: nowhere (default: newline : \" and *)",
-                "DRY 的重复到此文本为止；可重复；none：不设（默认：换行、:、\" 和 *）"},
+                "DRY 的重复到此文本为止；可多次指定；none：不设（默认：换行、:、\" 和 *）"},
     Translation{"ID+BIAS or ID-BIAS makes a token more or less likely; ID-inf bans it; may be repeated",
-                "ID+BIAS 或 ID-BIAS 提高或降低词元的概率，ID-inf 禁用词元；可重复"},
+                "ID+BIAS 或 ID-BIAS 提高或降低词元的概率，ID-inf 禁用词元；可多次指定"},
     Translation{"GBNF file that the text must conform to", "GBNF 语法文件，输出必须符合它"},
     Translation{"JSON Schema file that the text must conform to", "JSON Schema 文件，输出必须符合它"},
     Translation{"seed of the samples; makes a run repeatable (default: random, printed)",
                 "采样的随机种子，用于复现结果（默认：随机，并打印）"},
     Translation{"always take the top-1 token", "总取概率最高的词元"},
-    Translation{"end before this text; may be repeated", "遇到此文本前停止；可重复"},
+    Translation{"end before this text; may be repeated", "在此文本之前停止；可多次指定"},
     Translation{"continue past the end of text", "遇到结束词元后继续生成"},
     Translation{"speculative decoding: draft up to N tokens from the earlier text, or with --draft, and check them at "
                 "once; the text stays the same; 0: off (default: 0; with --draft 4)",
-                "推测解码：根据前文或用 --draft 起草至多 N 个词元，再一次性校验；输出不变；0：关闭（默认：0；有 "
+                "推测解码：根据前文或用 --draft 起草至多 N 个词元，再一并校验；输出不变；0：关闭（默认：0；有 "
                 "--draft 时为 4）"},
     Translation{"smaller draft model with the same tokenizer", "草稿模型：分词器相同的较小模型"},
     Translation{"print one JSON object at the end", "结束时输出一个 JSON 对象"},
@@ -203,7 +204,7 @@ constexpr std::array texts = {
         "the "
         "text is scored; or MiniMind's data, {\"text\": ...}, {\"conversations\": [...]} or {\"chosen\": [...], "
         "\"rejected\": [...]}, of which only the assistant's turns are scored",
-        "每行一个 JSON，各自评分：字符串；{\"prompt\": ..., \"text\": ...}，只对 text 评分；或 MiniMind 的数据："
+        "每行一个 JSON，分别评分：字符串；{\"prompt\": ..., \"text\": ...}，只对 text 评分；或 MiniMind 的数据："
         "{\"text\": ...}、{\"conversations\": [...]}、{\"chosen\": [...], \"rejected\": [...]}，只对助手的回答评分"},
     Translation{"score every turn of a conversation", "对对话的每一轮评分"},
     Translation{"window size in tokens; each window has a separate context (default: 512, or the model's if smaller; "
@@ -218,7 +219,7 @@ constexpr std::array texts = {
         "top-1 一致率"},
     Translation{"checkpoint whose tokenizer is used (default: the demo)", "使用此检查点的分词器（默认：演示模型）"},
     Translation{"add what the tokenizer's post-processor puts around a text (default: the ids of the text alone)",
-                "加上分词器后处理在文本前后添加的词元（默认：只输出文本本身的 id）"},
+                "加上分词器的后处理器在文本前后添加的词元（默认：只输出文本本身的 id）"},
     Translation{"turn token ids into text", "将词元 id 还原为文本"},
     Translation{"omit special tokens from the text", "文本中省略特殊词元"},
     Translation{"each line is a JSON string, or with --decode an array of ids",
@@ -276,16 +277,16 @@ constexpr std::array texts = {
                 "检查点自带的 LoRA（{}）已合并到 {}（首个：{}），以 f32 存放"},
     Translation{"LoRA of {} merged into {} (first: {}), kept as f32", "LoRA（{}）已合并到 {}（首个：{}），以 f32 存放"},
     Translation{"{}: only its LoRA is used, not the {} of the model it also holds",
-                "{}：只使用其中的 LoRA，不使用其中模型的 {}"},
+                "{}：只使用其中的 LoRA，忽略其中模型的 {}"},
     Translation{"{}: its LoRA for {} of experts is not used (first: {}): the model is dense",
-                "{}：模型是稠密的，其中专家的 {}的 LoRA 未使用（首个：{}）"},
+                "{}：模型是稠密的，未使用针对专家的 LoRA（{}，首个：{}）"},
     Translation{"{}: assumed its only checkpoint, {}", "{}：取其中唯一的检查点 {}"},
     Translation{"{}: {}; text will be nonsense, so name the model's own with --tokenizer",
                 "{}：{}；输出会是乱码，请用 --tokenizer 指定该模型自己的分词器"},
     Translation{"kept {}", "类型例外：{}"},
     Translation{"the KV cache is {}; --kv-type f32 keeps it exact", "KV 缓存为 {}；用 --kv-type f32 保持精确"},
     Translation{"assumed that token {} ends the text; --ignore-eos continues past it",
-                "假定词元 {} 表示结束；用 --ignore-eos 可越过它"},
+                "假定词元 {} 表示文本结束；用 --ignore-eos 可继续生成"},
     Translation{"--ctx-size {} exceeds the model's context of {} positions", "--ctx-size {} 超出模型的上下文长度 {}"},
     Translation{"windows of {} tokens exceed the model's context of {} positions",
                 "窗口长度 {} 超出模型的上下文长度 {}"},
@@ -314,11 +315,12 @@ constexpr std::array texts = {
     Translation{"{}: has the errors of {} requests", "{}：有 {} 个请求出错"},
     Translation{"interrupted; the same command continues", "已中断；重新运行同一命令即可继续"},
     Translation{"convert", "转换"},
-    Translation{"the tokenizer names no bos_token: none is put before the text", "分词器没有 bos_token：文本前不添加"},
-    Translation{"the prompt is {} and the text, as in MiniMind's eval_llm.py; --raw leaves the text alone",
+    Translation{"the tokenizer has no bos_token: nothing is added before the text",
+                "分词器没有 bos_token：文本前不添加"},
+    Translation{"the prompt is {} and the text, as in MiniMind's eval_llm.py; --raw adds nothing",
                 "提示词是 {} 加文本，与 MiniMind 的 eval_llm.py 相同；用 --raw 则只有文本"},
-    Translation{"the prompt is {}, the text and {}, which the tokenizer adds; --raw leaves the text alone",
-                "提示词是 {}、文本和 {}，由分词器添加；用 --raw 则只有文本"},
+    Translation{"the prompt is {}, the text and {}, which the tokenizer adds; --raw adds nothing",
+                "分词器在文本前后添加词元，提示词是 {}、文本和 {}；用 --raw 则只有文本"},
     Translation{"seed {}", "随机种子 {}"},
     Translation{"prompt: {} at {:.0f}/s; generated: {} at {:.0f}/s; ended by {}",
                 "提示词：{}，{:.0f}/s；生成：{}，{:.0f}/s；结束原因：{}"},
@@ -329,7 +331,7 @@ constexpr std::array texts = {
     Translation{"speculation: {}", "推测解码：{}"},
     Translation{"no drafts", "没有草稿"},
     Translation{"{} of {} drafts accepted ({:.0f}%)", "{1} 个草稿词元中接受 {0} 个（{2:.0f}%）"},
-    Translation{"ended by {} before the grammar was complete", "语法尚未完成就因 {} 结束"},
+    Translation{"ended by {} before the grammar was complete", "因 {} 结束，语法尚未完成"},
     Translation{"interrupted after {} of {} tokens", "已中断：完成 {}/{} 个词元"},
     Translation{"interrupted; {} was not written", "已中断，未写入 {}"},
     Translation{"interrupted; the results so far are printed", "已中断，输出已测得的结果"},
@@ -337,8 +339,8 @@ constexpr std::array texts = {
 
     // Converting
     Translation{"other programs will differ:", "其他程序的结果会不同："},
-    Translation{"no tokenizer next to the model, so the file has none;", "模型旁边没有分词器，输出文件中也没有；"},
-    Translation{"no tokenizer next to the model, so the folder has none;", "模型旁边没有分词器，输出文件夹中也没有；"},
+    Translation{"the model has no tokenizer, so the file has none;", "模型没有分词器，输出文件中也没有；"},
+    Translation{"the model has no tokenizer, so the folder has none;", "模型没有分词器，输出文件夹中也没有；"},
     Translation{"name one with --tokenizer", "请用 --tokenizer 指定"},
     Translation{"only minimind can read this file:", "只有 minimind 能读取此文件："},
     Translation{"only minimind and MiniMind's own code can read this folder:",
@@ -356,9 +358,9 @@ constexpr std::array texts = {
     Translation{"({})", "（{}）"},
     Translation{"/help lists the commands; Ctrl-D to exit", "输入 /help 查看命令，Ctrl-D 退出"},
     Translation{"Ctrl-C again or Ctrl-D to exit", "再按一次 Ctrl-C，或按 Ctrl-D 退出"},
-    Translation{"left, as /exit does; to send the word as a message, start it with a space",
-                "已退出，同 /exit；若要把这个词作为消息发送，请在前面加一个空格"},
-    Translation{"{} holds {} checkpoints, newest first:", "{} 中有 {} 个检查点，从新到旧："},
+    Translation{"exited, as with /exit; to send this word as a message, start it with a space",
+                "已退出，同 /exit；若要发送这个词，请在前面加一个空格"},
+    Translation{"{} has {} checkpoints, newest first:", "{} 中有 {} 个检查点，从新到旧："},
     Translation{"number of the one to load (Enter: 1)>", "输入要加载的编号（回车：1）>"},
     Translation{"type a number from 1 to {}; Ctrl-D to exit", "请输入 1 到 {} 之间的编号；按 Ctrl-D 退出"},
     Translation{"{}, to be added to a model with --lora", "{}，用 --lora 加到模型上"},
@@ -371,52 +373,51 @@ constexpr std::array texts = {
     Translation{"continuing {}: {}, {} in the context", "继续 {}：{}，上下文中有 {}"},
 
     // Chat: answers
-    Translation{"what follows <tool_call> is not a call, expected {{\"name\": ..., \"arguments\": {{...}}}}; it is "
+    Translation{"the text after <tool_call> is not a call, expected {{\"name\": ..., \"arguments\": {{...}}}}; "
                 "shown as text",
-                "<tool_call> 之后不是有效的调用，应为 {{\"name\": ..., \"arguments\": {{...}}}}；已按文本显示"},
+                "<tool_call> 之后不是有效的调用，应为 {{\"name\": ..., \"arguments\": {{...}}}}；按文本显示"},
     Translation{"the model calls {}", "模型调用 {}"},
     Translation{"the answer is empty", "回答为空"},
     Translation{"the context is full: the oldest turn is dropped", "上下文已满：丢弃最早的 1 轮对话"},
     Translation{"the context is full: the oldest {} turns are dropped", "上下文已满：丢弃最早的 {} 轮对话"},
-    Translation{"stopped before the answer started; your message is taken back", "回答开始前已停止，消息已撤回"},
+    Translation{"stopped before the answer started; your message is removed", "回答开始前已停止，消息已撤回"},
     Translation{"stopped", "已停止"},
     Translation{"cut short: the context is full", "已截断：上下文已满"},
     Translation{"cut short by --max-tokens", "已截断：达到 --max-tokens 的上限"},
-    Translation{"ended before the grammar was complete", "语法尚未完成就已结束"},
-    Translation{"nothing is executed: /tool RESULT gives the model what {} returned",
-                "不会执行任何函数：用 /tool 结果 回传 {} 的返回值"},
-    Translation{"{} of {} results; the next is that of {}", "已有 {}/{} 个结果；下一个是 {} 的"},
-    Translation{"waits for its result: {}", "等待结果：{}"},
+    Translation{"ended before the grammar was complete", "已结束，语法尚未完成"},
+    Translation{"tool calls are not executed; type /tool RESULT to return the result of {}",
+                "不会执行工具；用 /tool 结果 回传 {} 的结果"},
+    Translation{"{} of {} results; next: {}", "已有 {}/{} 个结果；下一个：{}"},
+    Translation{"waiting for the result of {}", "等待 {} 的结果"},
 
     // Chat: commands
     Translation{"saved {} in {}", "已保存到 {1}：{0}"},
-    Translation{"a new conversation; the system message stays", "新对话；保留系统消息"},
-    Translation{"a new conversation", "新对话"},
+    Translation{"new conversation; the system message stays", "新对话；保留系统消息"},
+    Translation{"new conversation", "新对话"},
     Translation{"took back: {}", "已撤回：{}"},
     Translation{"(no system message; the chat template may have its own)", "（没有系统消息；对话模板可能自带一条）"},
-    Translation{"the system message is removed", "已删除系统消息"},
-    Translation{"the system message is set", "已设置系统消息"},
-    Translation{"the chat template decides about thinking; /think on or /think off sets it",
+    Translation{"system message removed", "已删除系统消息"},
+    Translation{"system message set", "已设置系统消息"},
+    Translation{"the chat template decides on thinking; /think on or /think off sets it",
                 "是否思考由对话模板决定；用 /think on 或 /think off 设置"},
     Translation{"thinking is on", "已开启思考"},
     Translation{"thinking is off", "已关闭思考"},
     Translation{"but the chat template ignores thinking: the model never sees this",
                 "但对话模板忽略此设置：模型看不到它"},
-    Translation{"(there are no tools; --tools FILE gives the model some)",
-                "（没有工具；用 --tools 指定声明工具的文件）"},
+    Translation{"(no tools; declare them with --tools FILE)", "（没有工具；用 --tools 文件 声明）"},
 
     // Chat: /help and /stats
     Translation{"this list", "命令列表"},
     Translation{"start over (also /clear); keep the system message", "重新开始（同 /clear），保留系统消息"},
     Translation{"take back your last message and its answer", "撤回最后一条消息及其回答"},
     Translation{"answer the last message again", "重新回答最后一条消息"},
-    Translation{"set the system message, or show it; 'none' removes it", "设置或查看系统消息；none 表示删除"},
-    Translation{"turn thinking before the answer on or off, or show it", "开启、关闭或查看回答前的思考"},
-    Translation{"give the model the result of the tool it called", "向模型回传所调用工具的结果"},
+    Translation{"set or show the system message; 'none' removes it", "设置或查看系统消息；none 表示删除"},
+    Translation{"turn thinking on or off, or show the setting", "开启、关闭思考，或查看设置"},
+    Translation{"return the result of a tool call to the model", "向模型回传工具调用的结果"},
     Translation{"save the conversation as JSON", "将对话保存为 JSON"},
     Translation{"continue a saved conversation", "继续已保存的对话"},
     Translation{"tokens, reuse and speed", "词元数、复用和速度"},
-    Translation{"leave, as /quit and Ctrl-D do", "退出，同 /quit 和 Ctrl-D"},
+    Translation{"exit; also /quit and Ctrl-D", "退出，同 /quit 和 Ctrl-D"},
     Translation{"A message of several lines: paste it, press Alt-Enter, end a line with a\n"
                 "backslash, or put the lines between two lines of \"\"\". //... sends a message\n"
                 "that starts with a slash.\n"
@@ -436,17 +437,16 @@ constexpr std::array texts = {
     Translation{"all answers", "全部回答"},
 };
 
-// The more special ones first.
+// More specific patterns come first.
 constexpr std::array sentences = {
     Translation{"what {} uses", "{} 的惯用值"},
 
     // Types
-    Translation{"{} tensors, from {} on, as {}: {}", "从 {1} 起的 {0} 个张量存为 {2}：{3}"},
+    Translation{"{} tensors (first: {}) as {}: {}", "{} 个张量（首个：{}）存为 {}：{}"},
     Translation{"{} as {}: {}", "{} 存为 {}：{}"},
-    Translation{"exact, but larger than {}; type q8_0 or iq4_nl makes them smaller",
-                "精确，但比 {} 大；用类型 q8_0 或 iq4_nl 可缩小"},
-    Translation{"numbers too large for {}, or not finite", "数值超出 {} 的范围，或不是有限值"},
-    Translation{"{} requires rows of a multiple of 32 numbers", "{} 要求每行的长度是 32 的倍数"},
+    Translation{"exact, but larger than {}; q8_0 or iq4_nl is smaller", "精确，但比 {} 大；q8_0 或 iq4_nl 更小"},
+    Translation{"values too large for {}, or not finite", "数值超出 {} 的范围，或不是有限值"},
+    Translation{"{} requires a multiple of 32 columns", "{} 要求列数是 32 的倍数"},
     Translation{"its {} columns are not a multiple of {}", "其 {} 列不是 {} 的倍数"},
     Translation{"it has values that {} cannot represent", "含有 {} 无法表示的数值"},
 

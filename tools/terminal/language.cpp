@@ -23,7 +23,7 @@ bool is_utf8_codeset(std::string_view codeset) {
   return name == "utf-8" || name == "utf8";
 }
 
-// LANGUAGE is a list, of which the first is the one that is liked best.
+// LANGUAGE is a list; the first one is preferred.
 std::string locale_name() {
   for (const char* variable : {"LC_ALL", "LC_MESSAGES", "LANG", "LANGUAGE"}) {
     const char* value = std::getenv(variable);
@@ -32,7 +32,7 @@ std::string locale_name() {
   return "";
 }
 
-// Of a locale whose name has none: as the system has it, and UTF-8 if the system does not have the locale.
+// Whether a locale without a character set in its name uses UTF-8, which is assumed if the system lacks the locale.
 bool has_utf8_characters(const std::string& locale) {
   const locale_t found = newlocale(LC_CTYPE_MASK, locale.c_str(), nullptr);
   if (!found) return true;
@@ -41,7 +41,7 @@ bool has_utf8_characters(const std::string& locale) {
   return utf8;
 }
 
-// Matches what fmt::format makes of the pattern, each {} a group.
+// Returns a regex for the results of fmt::format with this pattern; each {} is a group.
 std::regex regex_of(std::string_view pattern) {
   std::string text;
   for (std::size_t at = 0; at < pattern.size(); ++at) {

@@ -11,18 +11,18 @@
 
 namespace minimind {
 
-// What help, notes and the chat's own words are written in. Errors are English in every language, so that they can be
-// searched for, and so is what programs read.
+// The language of help, notes and the chat's own texts. Errors are always English, so that they can be searched for,
+// and so is output for programs.
 enum class Language { english, chinese };
 
-// "zh" and "en", also as in zh_CN.UTF-8 or zh-Hans; nullopt for any other.
+// Parses "zh" and "en", also as in zh_CN.UTF-8 or zh-Hans; std::nullopt for any other.
 std::optional<Language> parse_language(std::string_view name);
 
-// That of the locale: the first of LC_ALL, LC_MESSAGES, LANG and LANGUAGE that is set decides. Chinese only if the
-// locale is Chinese and its characters are UTF-8; English otherwise.
+// Returns the language of the locale, which is the first of LC_ALL, LC_MESSAGES, LANG and LANGUAGE that is set: Chinese
+// if the locale is Chinese with UTF-8, otherwise English.
 Language language_of_environment();
 
-// The language in force: English until it is set.
+// The current language: English until it is set.
 void set_language(Language language);
 Language language();
 
@@ -30,21 +30,20 @@ struct Translation {
   std::string_view english, chinese;
 };
 
-// All that is said, in both languages. The Chinese has the same {} as the English, numbered where their order differs.
+// All texts in both languages. The Chinese text has the same {} as the English one, numbered if their order differs.
 std::span<const Translation> translations();
 
-// Likewise, what the code below `tools` says in notes.
+// The texts of code below `tools` that notes show, in both languages.
 std::span<const Translation> sentence_translations();
 
-// `english` in the language in force; itself if there is no translation.
+// Returns `english` in the current language; unchanged if there is no translation.
 std::string_view translated(std::string_view english);
 
-// A sentence that the code below `tools` has composed in English, in the language in force: the first of
-// sentence_translations() that fits it, with what is in place of its {} translated in the same way; itself if none
-// fits.
+// Translates a sentence that code below `tools` has composed in English, by the first of sentence_translations() that
+// matches; the text in its {} is translated in the same way. Returns it unchanged if none matches.
 std::string translated_sentence(std::string_view english);
 
-// fmt::format in the language in force.
+// fmt::format in the current language.
 template <class... Args>
 std::string localized(fmt::format_string<Args...> english, Args&&... args) {
   const fmt::string_view text = english;
@@ -52,7 +51,7 @@ std::string localized(fmt::format_string<Args...> english, Args&&... args) {
   return fmt::vformat({format.data(), format.size()}, fmt::make_format_args(args...));
 }
 
-// `one` if the count is 1, otherwise `many`, as in counted(turns, "{} turn", "{} turns").
+// Formats `one` if the count is 1, otherwise `many`, as in counted(turns, "{} turn", "{} turns").
 std::string counted(std::size_t count, fmt::format_string<std::size_t&> one, fmt::format_string<std::size_t&> many);
 
 }  // namespace minimind

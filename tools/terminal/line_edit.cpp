@@ -76,10 +76,10 @@ LineAction LineEdit::edit(const PressedKey& key) {
     case LineKey::tab:
       return complete();
     case LineKey::backspace:
-      return cursor_ == 0 ? LineAction::refuse : erase(character_begin(text_, cursor_), cursor_);
+      return cursor_ == 0 ? LineAction::reject : erase(character_begin(text_, cursor_), cursor_);
     case LineKey::delete_next:
     case LineKey::end_of_input:
-      return cursor_ == text_.size() ? LineAction::refuse : erase(cursor_, character_end(text_, cursor_));
+      return cursor_ == text_.size() ? LineAction::reject : erase(cursor_, character_end(text_, cursor_));
     case LineKey::transpose:
       return transpose();
     case LineKey::up:
@@ -99,9 +99,9 @@ LineAction LineEdit::edit(const PressedKey& key) {
 LineAction LineEdit::move(LineKey key) {
   switch (key) {
     case LineKey::left:
-      return cursor_ == 0 ? LineAction::refuse : move_to(character_begin(text_, cursor_));
+      return cursor_ == 0 ? LineAction::reject : move_to(character_begin(text_, cursor_));
     case LineKey::right:
-      return cursor_ == text_.size() ? LineAction::refuse : move_to(character_end(text_, cursor_));
+      return cursor_ == text_.size() ? LineAction::reject : move_to(character_end(text_, cursor_));
     case LineKey::word_left:
       return move_to(word_begin(text_, cursor_));
     case LineKey::word_right:
@@ -111,7 +111,7 @@ LineAction LineEdit::move(LineKey key) {
     case LineKey::end:
       return move_to(text_.size());
     default:
-      return LineAction::refuse;
+      return LineAction::reject;
   }
 }
 
@@ -132,7 +132,7 @@ LineAction LineEdit::erase(std::size_t begin, std::size_t end) {
 }
 
 LineAction LineEdit::replace(std::optional<std::u32string> text) {
-  if (!text) return LineAction::refuse;
+  if (!text) return LineAction::reject;
   text_ = std::move(*text);
   return move_to(text_.size());
 }
@@ -147,11 +147,11 @@ LineAction LineEdit::kill(LineKey key) {
   return erase(begin, end);
 }
 
-// The character before the cursor moves past the one after it; at the end of the text, the last two change places.
+// Moves the character before the cursor after the next one; at the end of the text, swaps the last two.
 LineAction LineEdit::transpose() {
-  if (cursor_ == 0) return LineAction::refuse;
+  if (cursor_ == 0) return LineAction::reject;
   const std::size_t middle = cursor_ < text_.size() ? cursor_ : character_begin(text_, cursor_);
-  if (middle == 0) return LineAction::refuse;
+  if (middle == 0) return LineAction::reject;
   const std::size_t begin = character_begin(text_, middle), end = character_end(text_, middle);
   const auto at = [&](std::size_t position) { return text_.begin() + static_cast<std::ptrdiff_t>(position); };
   std::rotate(at(begin), at(middle), at(end));
@@ -161,14 +161,14 @@ LineAction LineEdit::transpose() {
 LineAction LineEdit::complete() {
   const std::string typed = to_utf8(std::u32string_view(text_).substr(0, cursor_));
   const Completions found = completions(words_, typed);
-  if (typed.empty() || found.words.empty()) return LineAction::refuse;
+  if (typed.empty() || found.words.empty()) return LineAction::reject;
   const std::string rest = found.common.substr(typed.size()) + (found.words.size() == 1 ? " " : "");
   if (!rest.empty()) return insert(to_code_points(rest));
   listed_ = found.words;
   return LineAction::list_words;
 }
 
-// std::nullopt if the key ends the search and then does what it always does.
+// Returns std::nullopt if the key ends the search and then has its usual effect.
 std::optional<LineAction> LineEdit::press_in_search(const PressedKey& key) {
   switch (key.key) {
     case LineKey::text:
@@ -176,14 +176,14 @@ std::optional<LineAction> LineEdit::press_in_search(const PressedKey& key) {
       search_before(std::min(search_->entry + 1, history_.size()));
       return LineAction::edit;
     case LineKey::backspace:
-      if (search_->part.empty()) return LineAction::refuse;
+      if (search_->part.empty()) return LineAction::reject;
       search_->part.erase(character_begin(search_->part, search_->part.size()));
       search_before(history_.size());
       return LineAction::edit;
     case LineKey::search:
-      if (search_->part.empty()) return LineAction::refuse;
+      if (search_->part.empty()) return LineAction::reject;
       search_before(search_->entry);
-      return search_->failed ? LineAction::refuse : LineAction::edit;
+      return search_->failed ? LineAction::reject : LineAction::edit;
     case LineKey::abort:
     case LineKey::escape:
       text_ = search_->text_before;
@@ -197,7 +197,7 @@ std::optional<LineAction> LineEdit::press_in_search(const PressedKey& key) {
   }
 }
 
-// Shows the last entry before number `end` that holds what is searched for.
+// Shows the last entry before number `end` that contains the searched text.
 void LineEdit::search_before(std::size_t end) {
   const auto found = history_.find(search_->part, end);
   search_->failed = !found;

@@ -13,40 +13,40 @@
 
 namespace minimind {
 
-// The words that begin with `typed`, and what all of them go on with.
+// The words that start with `typed`, and their common prefix.
 struct Completions {
   std::vector<std::string> words;
-  std::string common;  // the longest common beginning, at least `typed`
+  std::string common;  // the longest common prefix, at least `typed`
 };
 Completions completions(const std::vector<std::string>& words, const std::string& typed);
 
-// What a key asks of those who read the line and show it.
+// What the caller must do after a key.
 enum class LineAction {
-  edit,          // nothing but to show the line
-  refuse,        // nothing: the key means nothing here
-  enter,         // the line is whole
+  edit,          // show the line
+  reject,        // signal that the key has no meaning here
+  enter,         // the line is complete
   end_of_input,  // there are no more lines
-  list_words,    // to show words_to_list()
+  list_words,    // show words_to_list()
   clear_screen,
 };
 
-// A line, what keys make of it, and the lines before.
+// A line that keys edit, and the history of lines.
 class LineEdit {
  public:
-  // `words` are what Tab completes at the beginning of a line.
+  // Tab completes `words` at the start of a line.
   explicit LineEdit(std::vector<std::string> words) : words_(std::move(words)) {}
 
   void remember(std::string_view entry) { history_.add(to_code_points(entry)); }
 
-  // Begins an empty line.
+  // Starts an empty line.
   void begin(std::string_view prompt, bool bold);
 
   LineAction press(const PressedKey& key);
 
-  // Puts the cursor after the text, for what is shown next.
+  // Moves the cursor after the text.
   void move_to_end();
 
-  // What there is to show. In a search its words are the prompt.
+  // Returns the line to show. During a search, the prompt is that of the search.
   LineView view() const;
 
   std::string text() const { return to_utf8(text_); }
@@ -56,7 +56,7 @@ class LineEdit {
  private:
   struct Search {
     std::u32string part;
-    std::size_t entry;  // the one that is shown; history_.size(): none yet
+    std::size_t entry;  // the one shown; history_.size(): none yet
     bool failed = false;
     std::u32string text_before;
     std::size_t cursor_before;
@@ -81,7 +81,7 @@ class LineEdit {
   std::u32string text_;
   std::size_t cursor_ = 0;
   std::u32string killed_;
-  bool killing_ = false;  // the last key did, so that the next adds to it
+  bool killing_ = false;  // the last key deleted text, so the next adds to killed_
   std::optional<Search> search_;
   std::vector<std::string> listed_;
 };

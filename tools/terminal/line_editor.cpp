@@ -14,10 +14,10 @@
 namespace minimind {
 namespace {
 
-// After an escape by itself; the rest of a sequence comes sooner.
+// The time after which an escape is a single key; the rest of a sequence arrives sooner.
 constexpr timespec sequence_time{0, 100'000'000};
 
-// While it lives, Ctrl-Z sets a flag.
+// During its lifetime, Ctrl-Z sets a flag.
 class CaughtSuspend {
  public:
   CaughtSuspend() { catch_suspend(); }
@@ -76,7 +76,7 @@ EditedLine LineEditor::read_line() {
 }
 
 void LineEditor::perform(LineAction action) {
-  if (action == LineAction::refuse) return show("\a");
+  if (action == LineAction::reject) return show("\a");
   shown_ = false;
   if (action == LineAction::clear_screen) show(line_.clear());
   if (action != LineAction::list_words) return;
@@ -86,7 +86,7 @@ void LineEditor::perform(LineAction action) {
   shown_ = false;
 }
 
-// Whether the line is given up.
+// Returns whether the line is cancelled.
 bool LineEditor::react_to_signals() {
   if (signals_.resized.exchange(false)) shown_ = false;
   if (signals_.suspended.exchange(false)) suspend();
@@ -94,7 +94,7 @@ bool LineEditor::react_to_signals() {
   return signals_.interrupted.exchange(false);
 }
 
-// Returns when there may be more keys or a signal came; false at the end of the input.
+// Returns when there may be more keys or after a signal; false at the end of the input.
 bool LineEditor::wait_for_input() {
   pollfd input{STDIN_FILENO, POLLIN, 0};
   const bool maybe_escape = edit_.searching() && keys_.escape_waits();
@@ -104,10 +104,11 @@ bool LineEditor::wait_for_input() {
     perform(edit_.press(keys_.take_escape()));
     return true;
   }
-  // Where both came, ppoll() lets no signal in, and a line that is cancelled ends before what is typed after it.
-  sigset_t held;
-  pthread_sigmask(SIG_SETMASK, &let_in_, &held);
-  pthread_sigmask(SIG_SETMASK, &held, nullptr);
+  // If input and a signal arrive together, ppoll() may not deliver the signal. A cancelled line must end before later
+  // input.
+  sigset_t mask;
+  pthread_sigmask(SIG_SETMASK, &let_in_, &mask);
+  pthread_sigmask(SIG_SETMASK, &mask, nullptr);
   if (signals_.interrupted || signals_.suspended) return true;
   return read_input(input.revents);
 }
@@ -121,7 +122,7 @@ bool LineEditor::read_input(short events) {
   return errno == EINTR || errno == EAGAIN;
 }
 
-// Stops here until the program is continued.
+// Stops here until the program continues.
 void LineEditor::suspend() {
   show(line_.finish() + (escapes_ ? paste_off : ""));
   raw_.reset();

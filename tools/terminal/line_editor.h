@@ -18,22 +18,22 @@ enum class LineEnd { entered, cancelled, end_of_input };
 
 struct EditedLine {
   LineEnd end;
-  std::string text;  // without its newline; text that was pasted may hold some. A line that was cancelled has it, too
+  std::string text;  // without its final newline; pasted text may contain others. Also set for a cancelled line
 };
 
-// Reads lines that a person types on standard input, and shows them on `screen`: with the keys that shells have, a
-// history, words to complete and pasted text that stays together. Ctrl-C cancels the line, Ctrl-D on an empty one ends
-// the input, Ctrl-Z suspends the program.
+// Reads lines that a user types on stdin and shows them on `screen`. It has the keys of shells, a history, completion
+// of words and multi-line paste. Ctrl-C cancels the line, Ctrl-D on an empty line ends the input, Ctrl-Z suspends the
+// program.
 class LineEditor {
  public:
-  // `words` are what Tab completes at the beginning of a line. The threads of the program must not take the signals of
+  // Tab completes `words` at the start of a line. Other threads of the program must not receive the signals of
   // watch_terminal_signals().
   LineEditor(std::FILE* screen, std::vector<std::string> words, TerminalSignals& signals);
 
-  // Puts an entry, of any number of lines, after those that the arrows and Ctrl-R find.
+  // Adds an entry of one or more lines to the history, for the arrows and Ctrl-R.
   void remember(const std::string& entry) { edit_.remember(entry); }
 
-  // A blank follows the prompt, which is bold with `styles`.
+  // Reads a line. The prompt is followed by a space and is bold with `styles`.
   EditedLine read(const std::string& prompt, bool styles);
 
  private:
@@ -52,9 +52,9 @@ class LineEditor {
   LineEdit edit_;
   LineKeys keys_;
   LineScreen line_;
-  bool shown_ = false;  // what edit_ holds now
+  bool shown_ = false;  // the screen shows the current edit_
   std::optional<RawInput> raw_;
-  sigset_t let_in_{};  // the signal mask while it waits
+  sigset_t let_in_{};  // the signal mask during waits
 };
 
 }  // namespace minimind

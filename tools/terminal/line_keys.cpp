@@ -63,7 +63,7 @@ LineKey key_of_control(char c) {
   }
 }
 
-// What follows an escape: of xterm, the Linux console, tmux, rxvt, and terminals that tell Enter with a modifier.
+// Sequences after an escape in xterm, the Linux console, tmux, rxvt, and terminals that report Enter with a modifier.
 LineKey key_of_sequence(std::string_view sequence) {
   static constexpr std::array<Binding, 44> bindings = {{
       {"[A", LineKey::up},
@@ -121,8 +121,8 @@ bool is_control(char c) {
   return static_cast<unsigned char>(c) < 0x20 || c == '\x7f';
 }
 
-// The size of the sequence that `bytes` begin with, its escape included; std::nullopt if it goes on. A control
-// character ends one that is not whole.
+// Returns the size of the sequence at the start of `bytes`, its escape included; std::nullopt if it continues. A
+// control character ends an incomplete sequence.
 std::optional<std::size_t> sequence_size(std::string_view bytes) {
   if (bytes.size() < 2) return std::nullopt;
   if (bytes[1] != '[' && bytes[1] != 'O') {
@@ -170,7 +170,7 @@ std::optional<PressedKey> LineKeys::next_sequence() {
   return take(key_of_sequence(std::string_view(bytes_).substr(1, *size - 1)), *size);
 }
 
-// Newlines at its end are left out, so that pasting a line does not make two of it.
+// Drops newlines at the end, so that a pasted line stays one line.
 std::optional<PressedKey> LineKeys::next_paste() {
   const std::size_t end = bytes_.find(paste_end);
   if (end == std::string::npos) return std::nullopt;

@@ -37,24 +37,24 @@ enum class LineKey {
 
 struct PressedKey {
   LineKey key;
-  std::u32string text;  // of LineKey::text: one code point, or all that was pasted
+  std::u32string text;  // of LineKey::text: one code point, or the whole pasted text
 };
 
-// Makes keys of the bytes that a terminal sends for them.
+// Decodes the bytes of a terminal into keys.
 class LineKeys {
  public:
   void push(std::string_view bytes) { bytes_ += bytes; }
 
-  // Forgets the bytes of which no key was made yet.
+  // Discards bytes that are not yet a key.
   void clear() { bytes_.clear(); }
 
-  // The next key; std::nullopt if more bytes have to come first.
+  // Returns the next key; std::nullopt if it is incomplete.
   std::optional<PressedKey> next();
 
-  // Whether all that waits for more bytes is an escape, which may be a key of its own or begin a sequence.
+  // Whether the only pending byte is an escape, which may be a key or the start of a sequence.
   bool escape_waits() const { return bytes_ == "\x1b"; }
 
-  // The escape that waits is a key of its own.
+  // Returns the pending escape as a key.
   PressedKey take_escape();
 
  private:

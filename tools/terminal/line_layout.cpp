@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t tab_stop = 8;
 
-ShownCharacter blanks(std::size_t count) {
+ShownCharacter spaces(std::size_t count) {
   return {std::string(count, ' '), count, std::vector<std::size_t>(count, 1), true};
 }
 
@@ -27,17 +27,17 @@ class RowFiller {
     bold_ = bold;
   }
 
-  // With the cursor in front of it, if `has_cursor`.
+  // Adds a character, with the cursor before it if `has_cursor`.
   void put(std::u32string_view character, bool has_cursor) {
     if (character.front() == '\n') {
       if (has_cursor) put_cursor();
       return begin_row();
     }
     const bool is_tab = character.front() == '\t';
-    ShownCharacter shown = is_tab ? blanks(1) : show_character(character);
+    ShownCharacter shown = is_tab ? spaces(1) : show_character(character);
     if (shown.columns > columns_) shown = {"?", 1, {1}, true};
     if (column_ + shown.columns > columns_) begin_row();
-    if (is_tab) shown = blanks(std::min(tab_stop - column_ % tab_stop, columns_ - column_));
+    if (is_tab) shown = spaces(std::min(tab_stop - column_ % tab_stop, columns_ - column_));
     if (has_cursor) set_cursor(column_);
     LineRow& row = layout_.rows.back();
     row.bytes += shown.bytes;

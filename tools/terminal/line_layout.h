@@ -6,7 +6,7 @@
 
 namespace minimind {
 
-// A line while it is edited; its text may hold newlines.
+// A line being edited; its text may contain newlines.
 struct LineView {
   std::u32string prompt;
   bool bold = false;  // the prompt
@@ -15,8 +15,8 @@ struct LineView {
 };
 
 struct LineRow {
-  std::string bytes;                // what shows it, written from the first column on
-  std::vector<std::size_t> widths;  // of what may come to stand in different rows, in columns
+  std::string bytes;                // the output that shows it, from the first column on
+  std::vector<std::size_t> widths;  // in columns, of the parts that may be shown in different rows
 };
 
 struct LineLayout {
@@ -25,11 +25,12 @@ struct LineLayout {
   std::size_t cursor_column = 0;  // less than the columns of the screen
 };
 
-// Lays a line out on a screen of `columns` columns, at least 1. No row is wider; a character that is wider than the
-// screen is shown as a question mark. A cursor inside of a character stands after it.
+// Lays a line out on a screen of `columns` columns, at least 1. No row is wider; a character wider than the screen is
+// shown as a question mark. A cursor inside a character is shown after it.
 LineLayout lay_out(const LineView& line, std::size_t columns);
 
-// A line around its cursor, in one row of less than `columns` columns. Newlines and tabs are written out.
+// The part of a line around its cursor, in one row of less than `columns` columns. Newlines and tabs are shown as ^J
+// and ^I.
 struct LineInOneRow {
   std::string before, after;  // the cursor
   std::size_t columns = 0;

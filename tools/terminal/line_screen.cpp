@@ -11,8 +11,8 @@ std::string up(std::size_t rows) {
   return rows > 0 ? fmt::format("\x1b[{}A", rows) : "";
 }
 
-// How many rows of `columns` columns a terminal makes of a row, at least 1, and in which of them its column `column`
-// comes to stand.
+// The number of rows of `columns` columns, at least 1, into which a terminal wraps a row, and which of them has its
+// column `column`.
 struct Reflowed {
   std::size_t rows = 1, row_of_column = 0;
 };
@@ -49,7 +49,7 @@ std::string LineScreen::finish() {
   return std::string(below + 1, '\n');
 }
 
-// Where the cursor stood in rows of another size tells where it stands now; all rows are drawn anew.
+// Computes the cursor's row from its place in the rows before a resize, and clears from the first row on.
 std::string LineScreen::return_to_first_row(ScreenSize size) {
   const bool same = size.columns == size_.columns && size.rows == size_.rows;
   if (same) return up(cursor_row_);
@@ -61,7 +61,7 @@ std::string LineScreen::return_to_first_row(ScreenSize size) {
   return "\r" + up(std::min(above, size.rows - 1)) + "\x1b[J";
 }
 
-// Leaves the rows that fit, with the cursor's among them.
+// Keeps the rows that fit, including the cursor's.
 void LineScreen::choose_rows(LineLayout& layout, std::size_t rows) {
   const std::size_t count = std::min(rows, layout.rows.size());
   first_ = std::min(first_, layout.rows.size() - count);
@@ -73,7 +73,7 @@ void LineScreen::choose_rows(LineLayout& layout, std::size_t rows) {
 
 std::string LineScreen::draw(const LineView& line, ScreenSize size) {
   if (!escapes_) return draw_one_row(line, size);
-  // Without the terminal's own wrapping, no character can come to stand where it is not meant to.
+  // Turns the terminal's own wrapping off, so that every character is shown at its place.
   std::string out = "\x1b[?7l" + return_to_first_row(size);
   LineLayout layout = lay_out(line, size.columns);
   choose_rows(layout, size.rows);

@@ -9,24 +9,24 @@
 
 namespace minimind {
 
-// Keeps a terminal's screen showing a line that changes: from the row on where the cursor stands at first, which must
-// be in the first column. A line of more rows than the screen has is shown where its cursor is.
+// Shows a changing line on a terminal, from the row of the cursor on, which must start in the first column. Of a line
+// with more rows than the screen, shows those around the cursor.
 class LineScreen {
  public:
-  // `escapes`: the terminal obeys escape sequences. Without, a line is shown in one row.
+  // `escapes`: the terminal supports escape sequences. Otherwise a line is shown in one row.
   explicit LineScreen(bool escapes) : escapes_(escapes) {}
 
-  // The bytes that make the screen show `line`. What a terminal does to rows that do not fit when its size changes is
-  // taken to be what most do: they go on in the next row.
+  // Returns the bytes that show `line`. Assumes that a terminal wraps rows that no longer fit after a resize, as most
+  // do.
   std::string draw(const LineView& line, ScreenSize size);
 
-  // The bytes that begin a new row after those of the line.
+  // Returns the bytes that start a new row after the line.
   std::string finish();
 
-  // The bytes that clear the screen.
+  // Returns the bytes that clear the screen.
   std::string clear();
 
-  // The cursor is in a row that holds nothing: something else was shown.
+  // Resets after other output: the cursor is in an empty row.
   void forget();
 
  private:
@@ -37,7 +37,7 @@ class LineScreen {
   bool escapes_;
   ScreenSize size_{0, 0};
   std::vector<LineRow> shown_;
-  std::size_t first_ = 0;  // the row of the layout that is shown first
+  std::size_t first_ = 0;  // the first row of the layout that is shown
   std::size_t cursor_row_ = 0, cursor_column_ = 0;
   std::size_t shown_columns_ = 0;  // of the one row without escape sequences
 };

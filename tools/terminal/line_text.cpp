@@ -16,13 +16,13 @@ std::size_t width_of(char32_t c) {
   return static_cast<std::size_t>(utf8proc_charwidth(static_cast<utf8proc_int32_t>(c)));
 }
 
-// By the character's first code point: what follows belongs to it.
+// By the character's first code point; the others belong to it.
 WordClass word_class(char32_t c) {
   if (!is_word_character(c)) return WordClass::none;
   return width_of(c) == 2 ? WordClass::wide : WordClass::narrow;
 }
 
-// Where the characters of `text` begin, and its end.
+// The start of each character of `text`, and its end.
 std::vector<std::size_t> boundaries(std::u32string_view text) {
   std::vector<std::size_t> found{0};
   for (std::size_t at = 0; at < text.size();) found.push_back(at = character_end(text.substr(at), 0) + at);
@@ -111,7 +111,7 @@ ShownCharacter show_character(std::u32string_view character) {
     }
     shown.bytes += safe;
   }
-  // Some terminals take a second column for what this selector turns into an emoji.
+  // Some terminals use a second column for a character that this selector turns into an emoji.
   constexpr char32_t emoji_selector = 0xFE0F;
   if (shown.columns == 1 && character.back() == emoji_selector) add(1);
   return shown;

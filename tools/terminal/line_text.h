@@ -7,38 +7,38 @@
 
 namespace minimind {
 
-// What is not well-formed UTF-8 becomes U+FFFD.
+// Decodes UTF-8; malformed bytes become U+FFFD.
 std::u32string to_code_points(std::string_view text);
 std::string to_utf8(std::u32string_view text);
 
-// Characters as a person sees them: a letter with its marks, an emoji with its joiners (Unicode Standard Annex 29,
-// extended grapheme clusters). Positions count code points.
+// Characters are extended grapheme clusters (Unicode Standard Annex 29): a letter with its marks, an emoji with its
+// joiners. Positions count code points.
 
-// The end of the first character that ends after `position`, which must be less than text.size().
+// Returns the end of the first character that ends after `position`, which must be less than text.size().
 std::size_t character_end(std::u32string_view text, std::size_t position);
 
-// The beginning of the last character that begins before `position`, which must not be 0.
+// Returns the start of the last character that starts before `position`, which must not be 0.
 std::size_t character_begin(std::u32string_view text, std::size_t position);
 
-// Words are runs of letters, digits and the like. Where characters that are two columns wide, as Chinese ones are, meet
-// narrow ones, one word ends and another begins; so do they at punctuation.
+// Words are runs of letters, digits and similar characters. They end at punctuation and between wide (two-column, e.g.
+// Chinese) and narrow characters.
 
-// The end of the word at `position` or after it; the text's end if none follows.
+// Returns the end of the word at or after `position`; the text's end if none follows.
 std::size_t word_end(std::u32string_view text, std::size_t position);
 
-// The beginning of the word before `position`; 0 if there is none.
+// Returns the start of the word before `position`; 0 if there is none.
 std::size_t word_begin(std::u32string_view text, std::size_t position);
 
-// How a terminal shows one character.
+// A character on a terminal.
 struct ShownCharacter {
   std::string bytes;
   std::size_t columns;              // at least 1
-  std::vector<std::size_t> widths;  // of the parts that may come to stand in different rows; columns in all
-  bool certain;                     // every terminal takes as many columns; for others some take fewer
+  std::vector<std::size_t> widths;  // of the parts that may be shown in different rows; their sum is columns
+  bool certain;                     // every terminal uses that many columns; otherwise some use fewer
 };
 
-// Control characters and what would be invisible are written out, as in ^C and <U+200B>. `character` is neither empty
-// nor a newline nor a tab.
+// Returns how to show a character. Control and invisible characters are escaped, as in ^C and <U+200B>. `character`
+// must not be empty, a newline or a tab.
 ShownCharacter show_character(std::u32string_view character);
 
 }  // namespace minimind

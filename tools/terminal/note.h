@@ -10,8 +10,8 @@
 
 namespace minimind {
 
-// A line on standard error, in the language in force, that begins with the program's name. Where standard error is
-// closed or full it is lost: what is said there must never end the work.
+// Prints a line to stderr in the current language, starting with the program's name. If stderr is closed or full, the
+// line is lost: a note must never end the program.
 template <class... Args>
 void note(fmt::format_string<Args...> english, Args&&... args) {
   const std::string line = "minimind: " + localized(english, std::forward<Args>(args)...) + "\n";

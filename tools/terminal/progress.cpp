@@ -38,10 +38,10 @@ std::string bar(double fraction, std::size_t width) {
 std::string progress_line(std::string_view label, std::size_t done, std::size_t total, ProgressUnit unit,
                           std::string_view suffix, std::size_t columns) {
   const double fraction =
-      done < total ? static_cast<double>(done) / static_cast<double>(total) : 1;  // nothing to do is done
+      done < total ? static_cast<double>(done) / static_cast<double>(total) : 1;  // a total of 0 is complete
   const std::string count = fmt::format("{}% {}", static_cast<int>(100 * fraction), amount(done, total, unit));
   const std::string end = suffix.empty() ? count : fmt::format("{} {}", count, suffix);
-  const std::size_t around_bar = columns_in(label) + columns_in(end) + 4;  // two blanks, two brackets
+  const std::size_t around_bar = columns_in(label) + columns_in(end) + 4;  // two spaces, two brackets
   if (around_bar + narrowest_bar <= columns) {
     return fmt::format("{} {} {}", label, bar(fraction, std::min(widest_bar, columns - around_bar)), end);
   }

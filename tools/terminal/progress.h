@@ -9,13 +9,12 @@ namespace minimind {
 
 enum class ProgressUnit { tokens, bytes, texts };
 
-// "logits [=====>      ] 45% 12 of 27 tokens", with `suffix` after it, in at most `columns` columns. What does not
-// fit is left out: the bar first, then the suffix. Bytes are shown in MB.
+// Returns a line such as "logits [=====>      ] 45% 12 of 27 tokens", followed by `suffix`, of at most `columns`
+// columns. If it does not fit, the bar is omitted first, then the suffix. Bytes are shown in MB.
 std::string progress_line(std::string_view label, std::size_t done, std::size_t total, ProgressUnit unit,
                           std::string_view suffix, std::size_t columns);
 
-// That line on standard error, rewritten as the work goes on and wiped at the end; nothing at all when that is no
-// terminal.
+// Shows that line on stderr, updates it, and clears it at the end. Does nothing if stderr is not a terminal.
 class Progress {
  public:
   Progress(std::string label, std::size_t total, ProgressUnit unit);
@@ -23,7 +22,7 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   ~Progress();
 
-  // May be called as often as it is convenient: it draws at most 20 times a second.
+  // May be called often: it draws at most 20 times per second.
   void show(std::size_t done, std::string_view suffix = {});
 
  private:

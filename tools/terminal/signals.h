@@ -4,19 +4,18 @@
 
 namespace minimind {
 
-// What a terminal sends a program that converses. Whoever reacts to a flag clears it.
+// Flags that signals of a terminal set in an interactive program. The code that handles a flag must clear it.
 struct TerminalSignals {
-  std::atomic<bool> interrupted;  // Ctrl-C; or the end, so that work under way stops
-  std::atomic<int> ended;         // the signal: SIGTERM, or SIGHUP when the terminal went away; 0 before
+  std::atomic<bool> interrupted;  // Ctrl-C; also set with `ended`, so that running work stops
+  std::atomic<int> ended;         // the signal: SIGTERM, or SIGHUP if the terminal closed; 0 before
   std::atomic<bool> resized;
-  std::atomic<bool> suspended;  // Ctrl-Z, where it is caught
+  std::atomic<bool> suspended;  // Ctrl-Z, between catch_suspend() and release_suspend()
 };
 
-// From the first call on, signals set these flags, end no system call by themselves but read() and poll(), and do
-// nothing else.
+// After the first call signals only set these flags. They interrupt no system calls except read() and poll().
 TerminalSignals& watch_terminal_signals();
 
-// Ctrl-Z sets the flag between the two, and suspends the program as usual otherwise.
+// Between these calls Ctrl-Z sets the flag; otherwise it suspends the program as usual.
 void catch_suspend();
 void release_suspend();
 

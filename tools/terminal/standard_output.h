@@ -5,17 +5,17 @@
 
 namespace minimind {
 
-// Standard output cannot be written. No Error: nothing goes on without it.
+// Standard output cannot be written. Not an Error, because no command can continue without it.
 class OutputFailure : public std::runtime_error {
  public:
-  // For a reason as in errno.
+  // `error`: as in errno.
   explicit OutputFailure(int error);
 };
 
-// Writes `text` on standard output at once. Throws OutputFailure.
+// Writes `text` to stdout immediately. Throws OutputFailure.
 void write_output(std::string_view text);
 
-// Writes what was printed on standard output and waits in its buffer. Throws OutputFailure.
+// Flushes the buffer of stdout. Throws OutputFailure.
 void flush_output();
 
 }  // namespace minimind

@@ -55,7 +55,7 @@ NoEcho::NoEcho() {
   termios quiet{};
   if (tcgetattr(STDIN_FILENO, &before_) != 0) return;
   quiet = before_;
-  // The terminal's own line editing would take Ctrl-D and others of what is typed ahead.
+  // The terminal's own line editing would consume Ctrl-D and other keys that are typed ahead.
   quiet.c_lflag &= ~static_cast<tcflag_t>(ECHO | ICANON | IEXTEN);
   changed_ = tcsetattr(STDIN_FILENO, TCSADRAIN, &quiet) == 0;
 }

@@ -8,10 +8,10 @@
 
 namespace minimind {
 
-// Whether `file` is a terminal that obeys escape sequences: not when TERM is dumb, unset or empty.
+// Whether `file` is a terminal that supports escape sequences: not if TERM is dumb, unset or empty.
 bool takes_escape_sequences(std::FILE* file);
 
-// Whether `file` takes them and the user wants colours: not when NO_COLOR is set to something (https://no-color.org).
+// Whether `file` supports them and the user allows colours: not if NO_COLOR is non-empty (https://no-color.org).
 bool takes_styles(std::FILE* file);
 
 struct ScreenSize {
@@ -19,16 +19,15 @@ struct ScreenSize {
   std::size_t rows;     // at least 1
 };
 
-// The size of the terminal `file`; 80 columns and 24 rows if the system does not know it.
+// Returns the size of the terminal `file`; 80 columns and 24 rows if unknown.
 ScreenSize screen_size(std::FILE* file);
 
 enum class Style { plain, bold, dim, call };
 
-// `text` between the escape sequences that turn a style on and off again; as it is where `styles` is false.
+// Returns `text` between the escape sequences that turn a style on and off; unchanged if `styles` is false.
 std::string styled(std::string_view text, Style style, bool styles);
 
-// Keeps what is typed from being shown, in the middle of something else; it is not lost but read later. Does nothing
-// when standard input is no terminal.
+// Hides typed text during other output; the text is read later. Does nothing if stdin is not a terminal.
 class NoEcho {
  public:
   NoEcho();
@@ -41,8 +40,8 @@ class NoEcho {
   termios before_{};
 };
 
-// While it lives, the terminal on standard input hands over each byte as it is typed and shows none of them. Reading
-// never waits. Does nothing when standard input is no terminal.
+// During its lifetime, the terminal on stdin delivers each byte as it is typed and shows none. Reading never blocks.
+// Does nothing if stdin is not a terminal.
 class RawInput {
  public:
   RawInput();

@@ -9,8 +9,8 @@ bool is_control(char32_t c) {
   return c < 0x20 || (c >= 0x7F && c < 0xA0);
 }
 
-// Directional overrides and isolates, line and paragraph separators, deprecated format characters and the tags that
-// show as nothing. Joiners and variation selectors are part of emoji and of many scripts.
+// Directional overrides and isolates, line and paragraph separators, deprecated format characters and invisible tags.
+// Joiners and variation selectors are not included: emoji and many scripts use them.
 bool misleads(char32_t c) {
   return c == 0x061C || c == 0x200E || c == 0x200F || (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x206F) ||
          c == 0xFEFF || (c >= 0xE0000 && c <= 0xE007F);

@@ -7,15 +7,15 @@
 
 namespace minimind {
 
-// Makes text that is data safe to show on a terminal, which obeys control characters: all but newline and tab are
-// written out, as in ^[ for escape, and so are those that reorder or hide what follows, as in <U+202E>. What is no
-// UTF-8 becomes U+FFFD. A carriage return before a newline is dropped.
+// Makes text safe to show on a terminal. Control characters except newline and tab are escaped, as in ^[ for escape,
+// and so are characters that reorder or hide text, as in <U+202E>. Malformed UTF-8 becomes U+FFFD. A carriage return
+// before a newline is dropped.
 class TerminalText {
  public:
-  // What can be shown of the stream so far.
+  // Returns the text that can be shown of the stream so far.
   std::string push(std::string_view text);
 
-  // What was held back at the end of the stream, which can then be used anew.
+  // Returns the pending text at the end of the stream. The object can then be reused.
   std::string finish();
 
  private:
@@ -23,7 +23,7 @@ class TerminalText {
   bool held_return_ = false;  // a carriage return that a newline may follow
 };
 
-// A text that is whole.
+// Makes a complete text safe.
 std::string terminal_text(std::string_view text);
 
 }  // namespace minimind

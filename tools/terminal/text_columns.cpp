@@ -22,7 +22,7 @@ bool ends_no_line(char32_t c) {
   return std::u32string_view(U"（《「").find(c) != std::u32string_view::npos;
 }
 
-// What a line may end after: words with the blanks after them, and Chinese characters.
+// Splits text where a line may end: after words with their trailing spaces, and after Chinese characters.
 std::vector<std::string_view> pieces_of(std::string_view text) {
   std::vector<std::string_view> pieces;
   std::size_t begin = 0;
@@ -31,8 +31,8 @@ std::vector<std::string_view> pieces_of(std::string_view text) {
     const Utf8Char next = first_utf8(text.substr(at));
     const char32_t c = next.code_point;
     const bool touches_wide = columns_taken(before) == 2 || columns_taken(c) == 2;
-    const bool after_blank = before == U' ' && c != U' ';
-    if (at > begin && c != U' ' && !starts_no_line(c) && !ends_no_line(before) && (after_blank || touches_wide)) {
+    const bool after_space = before == U' ' && c != U' ';
+    if (at > begin && c != U' ' && !starts_no_line(c) && !ends_no_line(before) && (after_space || touches_wide)) {
       pieces.push_back(text.substr(begin, at - begin));
       begin = at;
     }
@@ -43,7 +43,7 @@ std::vector<std::string_view> pieces_of(std::string_view text) {
   return pieces;
 }
 
-std::string_view without_blanks_at_end(std::string_view text) {
+std::string_view without_trailing_spaces(std::string_view text) {
   return text.substr(0, text.find_last_not_of(' ') + 1);
 }
 
@@ -68,14 +68,14 @@ std::string wrapped(std::string_view text, std::size_t columns, std::size_t inde
   std::string lines, line(indent, ' ');
   bool line_is_empty = true;
   for (const std::string_view piece : pieces_of(text)) {
-    if (!line_is_empty && columns_in(line) + columns_in(without_blanks_at_end(piece)) > columns) {
-      lines += std::string(without_blanks_at_end(line)) + '\n';
+    if (!line_is_empty && columns_in(line) + columns_in(without_trailing_spaces(piece)) > columns) {
+      lines += std::string(without_trailing_spaces(line)) + '\n';
       line.assign(indent, ' ');
     }
     line += piece;
     line_is_empty = false;
   }
-  return (lines + std::string(without_blanks_at_end(line))).substr(indent);
+  return (lines + std::string(without_trailing_spaces(line))).substr(indent);
 }
 
 }  // namespace minimind

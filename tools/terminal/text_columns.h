@@ -6,14 +6,15 @@
 
 namespace minimind {
 
-// Of a terminal: Chinese characters take two.
+// Returns the columns of `text` on a terminal: Chinese characters take two.
 std::size_t columns_in(std::string_view text);
 
-// `text`, followed by blanks up to this many columns.
+// Returns `text`, padded with spaces to `columns` columns.
 std::string padded(std::string_view text, std::size_t columns);
 
-// The text in lines of at most `columns` columns, each but the first after `indent` blanks, which count. Lines end at
-// blanks and between Chinese characters, never before punctuation; what cannot be divided may be longer.
+// Returns the text in lines of at most `columns` columns. Each line except the first starts with `indent` spaces, which
+// count. Lines end at spaces and between Chinese characters, never before punctuation; words that cannot be divided may
+// be longer.
 std::string wrapped(std::string_view text, std::size_t columns, std::size_t indent);
 
 }  // namespace minimind

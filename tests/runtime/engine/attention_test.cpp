@@ -18,7 +18,7 @@
 namespace minimind {
 namespace {
 
-// q, keys and values of a batch behind `before` positions.
+// q, keys and values of a batch after `before` positions.
 struct TestAttention {
   Config config;
   std::size_t before, tokens, queries;
@@ -37,7 +37,7 @@ TestAttention random_attention(std::size_t head_dim, std::size_t heads, std::siz
   test.q.resize(queries * heads * head_dim);
   for (auto* of_positions : {&test.k, &test.v}) of_positions->resize((before + tokens) * kv_heads * head_dim);
   for (auto* numbers : {&test.q, &test.k, &test.v}) {
-    // What 8 bits hold exactly: steps of 1/32 to 126, and one of 127 in each block.
+    // Values that 8 bits represent exactly: up to 126 steps of 1/32, and one of 127 steps in each block.
     for (std::size_t i = 0; i < numbers->size(); ++i) {
       const float steps = std::clamp(std::nearbyint(32 * normal(random)), -126.0f, 126.0f);
       (*numbers)[i] = (i % head_dim % 32 == 0 ? std::copysign(127.0f, steps) : steps) / 32;
@@ -52,7 +52,7 @@ Attention without_norms() {
   return {nothing, nothing, nothing, nothing, {}, {}};
 }
 
-// `forgotten`: positions after those of the batch that were there before, full of values that must not be seen.
+// `forgotten`: positions after those of the batch, with earlier values that must not be used.
 std::vector<float> attended(const TestAttention& test, KvType type, std::size_t workers,
                             const kernels::Table& table = kernels::choose(), std::size_t forgotten = 0) {
   const Config& config = test.config;
@@ -124,8 +124,8 @@ void expect_attention(const TestAttention& test, KvType type, const std::vector<
   }
   // A weight is off by a factor of exp(2 score_error) and the roundings of softmax and of the weighted sum.
   double bound = (2 * score_error + static_cast<double>(2 * seen + 40) * epsilon) * largest;
-  // In q8_0 the weights, times the values' scales, lose half a step of their block, too. A value is at most 127 of its
-  // scales, and all scales are alike.
+  // In q8_0 the weights, times the values' scales, also lose half a step of their block. A value is at most 127 times
+  // its scale, and all scales are equal.
   if (type == KvType::q8_0) {
     for (std::size_t first = 0; first < seen; first += 32) {
       const std::size_t last = std::min(first + 32, seen);
@@ -160,7 +160,7 @@ TEST(Attend, EqualsTheDefinitionInDoublePrecision) {
   }
 }
 
-TEST(Attend, GivesTheSameBitsWithAnyNumberOfWorkersAndKeysHeldAsF16) {
+TEST(Attend, GivesTheSameBitsWithAnyWorkersAndF16Keys) {
   for (const std::size_t queries : {1u, 30u}) {
     const TestAttention test = random_attention(48, 8, 2, 17, 30, queries);
     const std::vector<float> alone = attended(test, KvType::f32, 1);
@@ -173,7 +173,7 @@ TEST(Attend, GivesTheSameBitsWithAnyNumberOfWorkersAndKeysHeldAsF16) {
   }
 }
 
-TEST(Attend, DoesNotSeeWhatWasForgotten) {
+TEST(Attend, IgnoresForgottenPositions) {
   const TestAttention test = random_attention(48, 8, 2, 17, 30, 30);
   for (const KvType type : {KvType::f32, KvType::f16, KvType::q8_0}) {
     for (const kernels::Table* table : tables()) {
@@ -182,9 +182,9 @@ TEST(Attend, DoesNotSeeWhatWasForgotten) {
   }
 }
 
-TEST(Attend, HidesValuesThatAreNotFiniteFromTheQueriesBeforeThem) {
+TEST(Attend, HidesNonFiniteValuesFromEarlierQueries) {
   constexpr std::size_t head_dim = 48, queries = 30, before = 17, bad_position = before + 11;
-  constexpr std::size_t hidden = (bad_position - before) * 2 * head_dim;  // numbers of the queries before it
+  constexpr std::size_t hidden = (bad_position - before) * 2 * head_dim;  // elements of the queries before it
   TestAttention test = random_attention(head_dim, 2, 1, before, queries, queries);
   for (const KvType type : {KvType::f32, KvType::f16}) {
     for (const kernels::Table* table : tables()) {
@@ -200,7 +200,7 @@ TEST(Attend, HidesValuesThatAreNotFiniteFromTheQueriesBeforeThem) {
   }
 }
 
-TEST(Attend, OfQ8_0ShowsWhatIsNotFiniteToTheQueriesThatSeeIt) {
+TEST(Attend, Q8_0ShowsNonFiniteValuesToLaterQueries) {
   constexpr std::size_t head_dim = 48, queries = 30, bad_position = 17 + 11;
   for (const float bad : {NAN, INFINITY, -INFINITY, 1e7f}) {
     for (const bool in_key : {true, false}) {
@@ -210,7 +210,7 @@ TEST(Attend, OfQ8_0ShowsWhatIsNotFiniteToTheQueriesThatSeeIt) {
         const std::vector<float> out = attended(test, KvType::q8_0, 1, *table);
         for (std::size_t at = 0; at < out.size(); ++at) {
           const bool seen = 17 + at / (2 * head_dim) >= bad_position, in_block = in_key || at % head_dim >= 32;
-          ASSERT_EQ(std::isnan(out[at]), seen && in_block) << table->name << ", number " << at;
+          ASSERT_EQ(std::isnan(out[at]), seen && in_block) << table->name << ", element " << at;
         }
       }
     }

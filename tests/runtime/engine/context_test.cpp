@@ -39,7 +39,7 @@ class ContextTest : public testing::Test {
   Context context_;
 };
 
-TEST_F(ContextTest, HoldsTheTokensThatWereRunInOrder) {
+TEST_F(ContextTest, HasTheTokensThatWereRunInOrder) {
   EXPECT_EQ(context_.capacity(), 16u);
   EXPECT_EQ(context_.size(), 0u);
   run({1, 2, 3});
@@ -47,7 +47,7 @@ TEST_F(ContextTest, HoldsTheTokensThatWereRunInOrder) {
   EXPECT_EQ(tokens(), (Tokens{1, 2, 3, 4}));
 }
 
-TEST_F(ContextTest, TokensOutsideTheVocabularyAreRefusedAndChangeNothing) {
+TEST_F(ContextTest, InvalidTokensLeaveTheContextUnchanged) {
   run({1, 2});
   for (const std::int32_t token : {-1, static_cast<std::int32_t>(model_.config.vocab_size)}) {
     EXPECT_THROW(run({3, token}), Error) << token;
@@ -63,7 +63,7 @@ TEST_F(ContextTest, RewindsTokensAndCacheTogether) {
   EXPECT_EQ(logits_after(context_, {7, 8}), logits_after(fresh, {1, 2, 7, 8}));
 }
 
-TEST_F(ContextTest, KeepsWhatAPromptHasInCommon) {
+TEST_F(ContextTest, KeepsTheCommonPrefixWithAPrompt) {
   struct Case {
     Tokens prompt;
     std::size_t kept;

@@ -19,7 +19,7 @@ namespace {
 
 using Rows = std::vector<std::vector<double>>;
 
-// A random float matrix, as the product knows it and packed for the kernels.
+// A random float matrix: its values, and packed for the kernels.
 struct TestMatrix {
   Rows values;
   WeightMatrix packed;
@@ -45,16 +45,16 @@ std::vector<double> times(const Rows& matrix, const std::vector<double>& x) {
   return y;
 }
 
-struct TestNetwork {
+struct TestFfn {
   Rows gate, up, down;
 };
 
 // down(silu(gate x) * up x), in double precision.
-std::vector<double> run(const TestNetwork& network, const std::vector<double>& x) {
-  std::vector<double> hidden = times(network.gate, x);
-  const std::vector<double> up = times(network.up, x);
+std::vector<double> run(const TestFfn& ffn, const std::vector<double>& x) {
+  std::vector<double> hidden = times(ffn.gate, x);
+  const std::vector<double> up = times(ffn.up, x);
   for (std::size_t i = 0; i < hidden.size(); ++i) hidden[i] = hidden[i] / (1 + std::exp(-hidden[i])) * up[i];
-  return times(network.down, hidden);
+  return times(ffn.down, hidden);
 }
 
 struct Sizes {
@@ -62,59 +62,59 @@ struct Sizes {
   bool normalize;
 };
 
-struct TestMixture {
+struct TestMoe {
   Rows router;
-  std::vector<TestNetwork> networks;
+  std::vector<TestFfn> ffns;
   MixtureOfExperts moe;
 };
 
-TestMixture random_mixture(const Sizes& sizes, std::mt19937& random) {
+TestMoe random_moe(const Sizes& sizes, std::mt19937& random) {
   TestMatrix router = random_matrix(sizes.experts, sizes.hidden, random);
-  TestMixture mixture{std::move(router.values),
-                      {},
-                      {.router = std::get<PackedMatrix<float>>(std::move(router.packed)),
-                       .experts = {},
-                       .routed_experts = sizes.experts,
-                       .experts_per_token = sizes.per_token,
-                       .normalize = sizes.normalize}};
+  TestMoe test{std::move(router.values),
+               {},
+               {.router = std::get<PackedMatrix<float>>(std::move(router.packed)),
+                .experts = {},
+                .routed_experts = sizes.experts,
+                .experts_per_token = sizes.per_token,
+                .normalize = sizes.normalize}};
   for (std::size_t e = 0; e < sizes.experts + sizes.shared; ++e) {
     TestMatrix gate = random_matrix(sizes.width, sizes.hidden, random);
     TestMatrix up = random_matrix(sizes.width, sizes.hidden, random);
     TestMatrix down = random_matrix(sizes.hidden, sizes.width, random);
-    mixture.networks.push_back({std::move(gate.values), std::move(up.values), std::move(down.values)});
-    mixture.moe.experts.push_back({.gate_proj = std::move(gate.packed),
-                                   .up_proj = std::move(up.packed),
-                                   .down_proj = std::move(down.packed),
-                                   .gate_bias = {},
-                                   .up_bias = {},
-                                   .down_bias = {}});
+    test.ffns.push_back({std::move(gate.values), std::move(up.values), std::move(down.values)});
+    test.moe.experts.push_back({.gate_proj = std::move(gate.packed),
+                                .up_proj = std::move(up.packed),
+                                .down_proj = std::move(down.packed),
+                                .gate_bias = {},
+                                .up_bias = {},
+                                .down_bias = {}});
   }
-  return mixture;
+  return test;
 }
 
-// The definition, one token at a time.
-std::vector<double> mixture_of(const TestMixture& mixture, const std::vector<double>& x) {
-  std::vector<double> scores = times(mixture.router, x);
+// The definition of the MoE layer, for one token.
+std::vector<double> moe_of(const TestMoe& test, const std::vector<double>& x) {
+  std::vector<double> scores = times(test.router, x);
   double sum = 0;
   for (double& score : scores) sum += score = std::exp(score);
   for (double& score : scores) score /= sum;
   std::vector<std::size_t> order(scores.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
-  order.resize(mixture.moe.experts_per_token);
+  order.resize(test.moe.experts_per_token);
   double chosen = 0;
   for (const std::size_t e : order) chosen += scores[e];
   std::vector<double> out(x.size());
   const auto add = [&](std::size_t e, double weight) {
-    const std::vector<double> y = run(mixture.networks[e], x);
+    const std::vector<double> y = run(test.ffns[e], x);
     for (std::size_t i = 0; i < out.size(); ++i) out[i] += weight * y[i];
   };
-  for (const std::size_t e : order) add(e, mixture.moe.normalize ? scores[e] / chosen : scores[e]);
-  for (std::size_t e = mixture.moe.routed_experts; e < mixture.networks.size(); ++e) add(e, 1);
+  for (const std::size_t e : order) add(e, test.moe.normalize ? scores[e] / chosen : scores[e]);
+  for (std::size_t e = test.moe.routed_experts; e < test.ffns.size(); ++e) add(e, 1);
   return out;
 }
 
-// A model of one layer, of which only the feed-forward half is there.
+// A model of one layer that has only the feed-forward half.
 Model model_with(const MixtureOfExperts& moe, const Sizes& sizes) {
   HugePageArena memory;
   const PackedMatrix<float> nothing(0, 0, memory);
@@ -128,36 +128,36 @@ Model model_with(const MixtureOfExperts& moe, const Sizes& sizes) {
   return model;
 }
 
-class Mixture : public testing::TestWithParam<Sizes> {};
+class MoeLayer : public testing::TestWithParam<Sizes> {};
 
-INSTANTIATE_TEST_SUITE_P(Ops, Mixture,
+INSTANTIATE_TEST_SUITE_P(Ops, MoeLayer,
                          testing::Values(Sizes{32, 24, 4, 0, 1, 9, true}, Sizes{32, 24, 4, 0, 1, 9, false},
                                          Sizes{48, 75, 5, 2, 3, 20, false}, Sizes{48, 75, 5, 2, 3, 20, true},
                                          Sizes{16, 8, 3, 1, 3, 1, true}));
 
-// The steps of Forward's mixture, for one worker, against the definition.
-TEST_P(Mixture, OfChosenAndSharedExpertsEqualsTheLoopInDoublePrecision) {
+// The steps of Forward's MoE layer, with one worker, versus the definition.
+TEST_P(MoeLayer, EqualsTheLoopInDoublePrecision) {
   const Sizes sizes = GetParam();
   std::mt19937 random(5);
-  TestMixture mixture = random_mixture(sizes, random);
+  TestMoe test = random_moe(sizes, random);
   std::vector<float> x(sizes.tokens * sizes.hidden), y(x.size());
   std::normal_distribution<float> normal;
   for (float& value : x) value = normal(random);
 
-  const FeedForwardScratch scratch(model_with(mixture.moe, sizes), sizes.tokens, 1);
+  const FeedForwardScratch scratch(model_with(test.moe, sizes), sizes.tokens, 1);
   Routing routing = scratch.routing.front();
   const std::size_t per_token = sizes.per_token + sizes.shared;
   const Range slots{0, sizes.tokens * per_token};
   const Matrix<const float> input{x.data(), sizes.tokens, sizes.hidden};
   run_team(1, [&](Worker& worker) {
     const auto& table = kernels::choose();
-    route(table, mixture.moe, input, scratch.router_scores.rows({0, sizes.tokens}, sizes.experts), routing, worker);
-    assign_slots(mixture.moe, sizes.tokens, routing);
+    route(table, test.moe, input, scratch.router_scores.rows({0, sizes.tokens}, sizes.experts), routing, worker);
+    assign_slots(test.moe, sizes.tokens, routing);
     gather(routing, input, scratch.gathered.rows(slots), worker);
-    for (std::size_t e = 0; e < mixture.moe.experts.size(); ++e) {
+    for (std::size_t e = 0; e < test.moe.experts.size(); ++e) {
       const Range of_e = routing.slots_of(e);
       if (of_e.empty()) continue;
-      const FeedForward& expert = mixture.moe.experts[e];
+      const FeedForward& expert = test.moe.experts[e];
       const Activations normed{.exact = as_const(scratch.gathered.rows(of_e)), .quantized = {}};
       gate_up(table, HiddenAct::silu, expert, normed, of_e, scratch, worker);
       const Activations h{.exact = as_const(hidden(expert, of_e, scratch)), .quantized = {}};
@@ -167,7 +167,7 @@ TEST_P(Mixture, OfChosenAndSharedExpertsEqualsTheLoopInDoublePrecision) {
   });
 
   for (std::size_t t = 0; t < sizes.tokens; ++t) {
-    const std::vector<double> exact = mixture_of(mixture, {input.row(t), input.row(t) + sizes.hidden});
+    const std::vector<double> exact = moe_of(test, {input.row(t), input.row(t) + sizes.hidden});
     for (std::size_t i = 0; i < sizes.hidden; ++i) {
       double magnitude = 1;
       for (std::size_t k = 0; k < per_token; ++k) {
@@ -182,13 +182,13 @@ TEST_P(Mixture, OfChosenAndSharedExpertsEqualsTheLoopInDoublePrecision) {
 
 TEST(AssignSlots, OrdersSlotsByExpertAndKeepsTokensInOrder) {
   std::mt19937 random(6);
-  const TestMixture mixture = random_mixture({16, 8, 3, 1, 1, 4, true}, random);
+  const TestMoe test = random_moe({16, 8, 3, 1, 1, 4, true}, random);
   Routing routing;
   routing.expert = {2, 3, 0, 3, 2, 3, 2, 3};  // tokens 0 to 3, each through one routed expert and the shared one
   routing.slot.resize(8);
   routing.token_of_slot.resize(8);
   routing.first_slot.resize(5);
-  assign_slots(mixture.moe, 4, routing);
+  assign_slots(test.moe, 4, routing);
   EXPECT_EQ(routing.first_slot, (std::vector<std::size_t>{0, 1, 1, 4, 8}));
   EXPECT_EQ(routing.token_of_slot, (std::vector<std::size_t>{1, 0, 2, 3, 0, 1, 2, 3}));
   EXPECT_EQ(routing.slot, (std::vector<std::size_t>{1, 4, 0, 5, 2, 6, 3, 7}));

@@ -17,7 +17,8 @@
 namespace minimind {
 namespace {
 
-// The bound of the max absolute difference from PyTorch's float32 logits of the same weights.
+// The largest allowed difference from PyTorch's float32 logits of the same weights: about ten times the difference that
+// adding in another order causes in these cases.
 constexpr float tolerance = 2e-4f;
 
 // All logits of the tokens, run in batches of at most `batch`.
@@ -43,7 +44,7 @@ INSTANTIATE_TEST_SUITE_P(Forward, EveryGoldenCase, testing::ValuesIn(golden_name
   return name;
 });
 
-TEST_P(EveryGoldenCase, HasPyTorchsLogitsWithEveryKernelTable) {
+TEST_P(EveryGoldenCase, HasPyTorchsLogits) {
   const GoldenCase golden = load_golden(GetParam());
   const Model model = load_golden_model(golden);
   for (const kernels::Table* table : tables()) {
@@ -56,7 +57,7 @@ TEST_P(EveryGoldenCase, HasPyTorchsLogitsWithEveryKernelTable) {
   }
 }
 
-TEST_P(EveryGoldenCase, GivesTheSameBitsInOnePassInChunksAndTokenByToken) {
+TEST_P(EveryGoldenCase, GivesTheSameBitsInAnyBatches) {
   const GoldenCase golden = load_golden(GetParam());
   for (const WeightType type : {WeightType::as_stored, WeightType::q8_0, WeightType::q4_0}) {
     const Model model = load_golden_model(golden, type);
@@ -72,7 +73,7 @@ TEST_P(EveryGoldenCase, GivesTheSameBitsInOnePassInChunksAndTokenByToken) {
   }
 }
 
-TEST_P(EveryGoldenCase, GivesTheSameBitsWithAnyNumberOfThreads) {
+TEST_P(EveryGoldenCase, GivesTheSameBitsWithAnyThreads) {
   const GoldenCase golden = load_golden(GetParam());
   for (const WeightType type : {WeightType::as_stored, WeightType::q8_0}) {
     const Model model = load_golden_model(golden, type);
@@ -88,8 +89,8 @@ TEST_P(EveryGoldenCase, GivesTheSameBitsWithAnyNumberOfThreads) {
   }
 }
 
-// f16 weights held as f32 are the same numbers, and a product with them is the same float.
-TEST(Forward, WeightsHeldAsF32GiveTheLogitsOfThoseStoredAsF16) {
+// f16 weights converted to f32 have the same values, and a product with them is the same float.
+TEST(Forward, F16WeightsConvertedToF32GiveTheSameLogits) {
   const GoldenCase golden = load_golden("v3-dense");
   const auto& table = kernels::choose();
   EXPECT_EQ(logits_of(load_golden_model(golden, WeightType::f32), golden.tokens, 4, table, 1),
@@ -118,7 +119,7 @@ QuantizedCheckpoint quantized(const GoldenCase& golden, DType type) {
     quantize(type, values.data(), values.size(), bytes.data());
     tensor.dtype = type;
     tensor.data = bytes;
-    tensor.mapping = nullptr;  // which would be told that these pages are no longer needed
+    tensor.mapping = nullptr;  // otherwise these pages would be released
   }
   return result;
 }
@@ -133,17 +134,17 @@ double spread(const std::vector<float>& logits) {
   return std::sqrt(squares / count - sum * sum / count / count);
 }
 
-// What rounding activations to 8 bits may cost, beside f32 arithmetic with the very same weights. A block of 32 numbers
-// is rounded in steps of max / 127, which moves each by max / 127 / sqrt(12) in the root mean square: 0.6% of the
-// numbers' own, for max is 2.5 times that among 32 normal ones. The errors are independent, so that a product is off by
-// 0.6% of its size, too; and so are the 7 products of each of L layers and the output's, which add up in squares: 0.006
-// sqrt(7 L + 1) of the logits' spread, if every product moved the logits by its whole error. Three times that is
-// allowed: attention magnifies the errors of its scores where these are large, as with these weights, by 1.8 at most so
-// far. Mixtures are left out, for a router may choose another expert where two are near.
-TEST_P(EveryGoldenCase, WeightsInBlocksDifferFromF32ArithmeticByTheRoundingOfActivations) {
+// The bound for rounding activations to 8 bits, versus f32 arithmetic with the same weights. A block of 32 values is
+// rounded in steps of max / 127, which moves each by max / 127 / sqrt(12) in the root mean square. That is 0.6% of the
+// values' own, because max is 2.5 times that among 32 normal ones. The errors are independent, so that each product is
+// also off by 0.6% of its size. The errors of the 7 products of each of L layers and of the output add in squares:
+// 0.006 sqrt(7 L + 1) of the logits' spread, if every product moved the logits by its whole error. Three times that is
+// allowed, because attention magnifies the errors of large scores. MoE models are skipped: a router may choose another
+// expert if two have nearly equal scores.
+TEST_P(EveryGoldenCase, BlockWeightsRoundActivationsTo8Bits) {
   const GoldenCase golden = load_golden(GetParam());
-  if (golden.yarn || golden.lora_path) GTEST_SKIP() << "as without";
-  if (load_golden_model(golden).config.num_experts > 0) GTEST_SKIP() << "a mixture";
+  if (golden.yarn || golden.lora_path) GTEST_SKIP() << "the same as without";
+  if (load_golden_model(golden).config.num_experts > 0) GTEST_SKIP() << "a MoE model, whose router may choose another expert";
   for (const DType type : {DType::q8_0, DType::q4_0, DType::iq4_nl}) {
     const QuantizedCheckpoint stored = quantized(golden, type);
     const Model blocks = load_model(stored.checkpoint, WeightType::as_stored, 1);
@@ -157,20 +158,20 @@ TEST_P(EveryGoldenCase, WeightsInBlocksDifferFromF32ArithmeticByTheRoundingOfAct
   }
 }
 
-// All tables add up the same integers; what they round differently is the sum of the blocks, as with any floats.
-TEST_P(EveryGoldenCase, TablesAgreeOnWeightsInBlocks) {
+// All tables add the same integers. Only the sums of the blocks, which are floats, are rounded differently.
+TEST_P(EveryGoldenCase, TablesAgreeOnBlockWeights) {
   const GoldenCase golden = load_golden(GetParam());
   const Model model = load_golden_model(golden, WeightType::q8_0);
   const std::vector<float> best = logits_of(model, golden.tokens, 7, kernels::choose(), 1);
   for (const kernels::Table* table : tables()) {
-    // A rounding that falls to the other side moves an activation by a whole step.
+    // An activation that is rounded to the other side moves by a whole step.
     EXPECT_LT(rms_difference(logits_of(model, golden.tokens, 7, *table, 1), best), 0.006 * spread(best)) << table->name;
   }
 }
 
-// Keys and values lose the last 13 bits of 24: 2^-12 of each at most, and of the logits' spread in the root mean
+// Keys and values lose the last 13 of 24 bits: at most 2^-12 of each value, and of the logits' spread in the root mean
 // square.
-TEST_P(EveryGoldenCase, KeysAndValuesAsF16MoveTheLogitsByTheirRounding) {
+TEST_P(EveryGoldenCase, F16CacheIsWithinItsRounding) {
   const GoldenCase golden = load_golden(GetParam());
   const Model model = load_golden_model(golden);
   const auto& table = kernels::choose();
@@ -180,12 +181,12 @@ TEST_P(EveryGoldenCase, KeysAndValuesAsF16MoveTheLogitsByTheirRounding) {
   EXPECT_LT(moved, 4 * 0x1p-12 * std::sqrt(2.0 * static_cast<double>(model.layers.size())) * spread(exact));
 }
 
-// Keys and values are rounded in blocks as the activations above are, by 0.6% of their size in the root mean square,
-// and so are the queries and scores that are multiplied with them: 4 products' inputs in each layer.
-TEST_P(EveryGoldenCase, KeysAndValuesAsQ8_0MoveTheLogitsByTheirRounding) {
+// Keys and values, and the queries and scores that are multiplied with them, are rounded in blocks like the activations
+// above, by 0.6% of their size in the root mean square: 4 inputs of products in each layer.
+TEST_P(EveryGoldenCase, Q8_0CacheIsWithinItsRounding) {
   const GoldenCase golden = load_golden(GetParam());
   const Model model = load_golden_model(golden);
-  if (model.config.num_experts > 0) GTEST_SKIP() << "a mixture, whose router may choose another expert";
+  if (model.config.num_experts > 0) GTEST_SKIP() << "a MoE model, whose router may choose another expert";
   const double bound = 3 * 0.006 * std::sqrt(4.0 * static_cast<double>(model.layers.size()));
   for (const kernels::Table* table : tables()) {
     const std::vector<float> exact = logits_of(model, golden.tokens, 7, *table, 1);
@@ -195,9 +196,9 @@ TEST_P(EveryGoldenCase, KeysAndValuesAsQ8_0MoveTheLogitsByTheirRounding) {
   }
 }
 
-// Tables round differently only what lies in the middle of two steps, within their own roundings of f32. What follows
-// such a number may be rounded anew, so that at most all differ as two independent roundings do.
-TEST_P(EveryGoldenCase, TablesAgreeOnKeysAndValuesAsQ8_0) {
+// Tables round differently only values that are halfway between two steps, within the roundings of f32. All values
+// after such a value may then round differently, so that results differ at most like two independent roundings.
+TEST_P(EveryGoldenCase, TablesAgreeOnAQ8_0Cache) {
   const GoldenCase golden = load_golden(GetParam());
   const Model model = load_golden_model(golden);
   const auto logits_with = [&](const kernels::Table& table) {
@@ -210,8 +211,8 @@ TEST_P(EveryGoldenCase, TablesAgreeOnKeysAndValuesAsQ8_0) {
   }
 }
 
-// The rounding of 8 bits is 16 times finer than that of 4; all move the logits, and the finer one clearly less. The
-// codes of iq4_nl suit weights better than even steps do.
+// Rounding to 8 bits is 16 times finer than to 4, so it moves the logits clearly less. The codes of iq4_nl fit weights
+// better than equal steps.
 TEST(Forward, BlockTypesMoveTheLogitsByTheirPrecision) {
   const GoldenCase golden = load_golden("v3-dense");
   const auto& table = kernels::choose();

@@ -11,7 +11,7 @@
 namespace minimind {
 namespace {
 
-TEST(HugePageArena, PiecesAreAlignedApartAndOutliveIt) {
+TEST(HugePageArena, GivesAlignedDisjointPiecesThatOutliveIt) {
   std::vector<std::shared_ptr<std::byte>> pieces;
   const std::vector<std::size_t> sizes{1, 64, 65, 1000, std::size_t{20} << 20, std::size_t{20} << 20, 3};
   {
@@ -26,11 +26,11 @@ TEST(HugePageArena, PiecesAreAlignedApartAndOutliveIt) {
   }
 }
 
-TEST(HugePageArena, ThrowsForWhatNoMachineHas) {
+TEST(HugePageArena, ThrowsIfNoMachineHasTheMemory) {
   HugePageArena memory;
   EXPECT_THROW(memory.take(std::size_t{1} << 60), std::bad_alloc);
   EXPECT_THROW(memory.take(SIZE_MAX), std::bad_alloc);
-  EXPECT_NE(memory.take(16), nullptr) << "and goes on";
+  EXPECT_NE(memory.take(16), nullptr) << "and can be used again";
 }
 
 }  // namespace

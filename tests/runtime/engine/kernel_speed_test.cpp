@@ -19,24 +19,25 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// As many weights as MiniMind-3 has, which a token reads once: more than the caches hold.
+// As many weights as MiniMind-3 has, which one token reads once: more than fit in the caches.
 constexpr std::size_t large_rows = 26272, large_cols = 2432;
 
 StoredTensor stored_matrix() {
-  auto numbers = std::make_shared<std::vector<std::byte>>(large_rows * large_cols * sizeof(F16));
+  auto bytes = std::make_shared<std::vector<std::byte>>(large_rows * large_cols * sizeof(F16));
   for (std::size_t i = 0; i < large_rows * large_cols; ++i) {
     const auto bits = static_cast<std::uint16_t>(0x3000 + 37 * i % 0x0800);
-    std::memcpy(numbers->data() + i * sizeof bits, &bits, sizeof bits);
+    std::memcpy(bytes->data() + i * sizeof bits, &bits, sizeof bits);
   }
   return {.dtype = DType::f16,
           .shape = {large_rows, large_cols},
-          .data = *numbers,
+          .data = *bytes,
           .file = "test",
           .mapping = {},
-          .copy = numbers};
+          .copy = bytes};
 }
 
-// The shortest time of a product with one token on each table: tables take turns, so that all have the same machine.
+// Returns the shortest time of a product with one token per table. Tables take turns, so that other load on the machine
+// affects all alike.
 std::map<std::string, double> seconds_by_table(const WeightMatrix& matrix) {
   const std::vector<float> x(large_cols, 0.5f);
   std::vector<float> y(large_rows);
@@ -57,9 +58,9 @@ std::map<std::string, double> seconds_by_table(const WeightMatrix& matrix) {
   return least;
 }
 
-// Weights come from memory in the end, which gives them no faster than AVX2 takes them. Without AVX2 there is no
-// conversion of binary16, and half the width.
-TEST(KernelSpeed, OlderInstructionSetsDecodeReasonablyQuickly) {
+// Memory is the limit, and AVX2 reads weights as fast as memory delivers them. SSE2 has half the width and cannot
+// convert binary16.
+TEST(KernelSpeed, OlderInstructionSetsDecodeAlmostAsFast) {
   const StoredTensor stored = stored_matrix();
   for (const WeightType type : {WeightType::f16, WeightType::q8_0, WeightType::q4_0}) {
     const std::map<std::string, double> seconds = seconds_by_table(pack(stored, type, default_threads()));

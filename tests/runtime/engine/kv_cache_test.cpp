@@ -23,7 +23,7 @@ Config small_config() {
   return config;
 }
 
-// A key that tells where it is: position + component / 32, exact in f16, and its negative as the value.
+// A key that encodes its place: position + element / 32, exact in f16. The value is its negative.
 void put(KvCache& cache, std::size_t layer, std::size_t kv_head, std::size_t position, std::size_t head_dim) {
   std::vector<float> key(head_dim), value(head_dim);
   for (std::size_t i = 0; i < head_dim; ++i) {
@@ -43,9 +43,9 @@ float as_float(std::int8_t x) {
   return x;
 }
 
-TEST(KvCache, HoldsKeysWithPositionsAsRowsAndValuesWithPositionsAsColumns) {
+TEST(KvCache, KeysHavePositionsAsRowsAndValuesAsColumns) {
   Config config = small_config();
-  config.head_dim = 20;  // no whole number of panels
+  config.head_dim = 20;  // not a multiple of a panel's rows
   constexpr std::size_t capacity = 37, positions = 64;
   for (const KvType type : {KvType::f32, KvType::f16}) {
     KvCache cache(config, capacity, type);
@@ -71,9 +71,9 @@ TEST(KvCache, HoldsKeysWithPositionsAsRowsAndValuesWithPositionsAsColumns) {
   }
 }
 
-// A block is rounded in steps of its largest number / 127, which moves no number by more than half a step, and the
-// rounding of the quotient; the step itself is rounded to 11 bits.
-TEST(KvCache, HoldsQ8_0InBlocksOf32NumbersThatShareAScale) {
+// A block is rounded in steps of its largest magnitude / 127, which moves each value by at most half a step and the
+// rounding of the quotient. The step itself is rounded to 11 bits.
+TEST(KvCache, Q8_0RoundsBlocksOf32ValuesWithOneScale) {
   constexpr std::size_t capacity = 37, positions = 64;
   constexpr double error = 0.5 + 127 * (2 * std::numeric_limits<float>::epsilon() + 0x1p-11);
   for (const std::size_t head_dim : {8u, 32u, 48u, 80u, 96u}) {
@@ -104,8 +104,8 @@ TEST(KvCache, HoldsQ8_0InBlocksOf32NumbersThatShareAScale) {
   }
 }
 
-// 1e7 / 127 is more than f16 has.
-TEST(KvCache, ABlockOfQ8_0WithANumberThatIsNotFiniteOrFarTooLargeIsNaN) {
+// 1e7 / 127 is over the range of f16.
+TEST(KvCache, Q8_0BlockWithATooLargeValueIsNan) {
   Config config = small_config();
   config.head_dim = 40;
   for (const float bad : {NAN, INFINITY, -INFINITY, 1e7f, -1e7f}) {
@@ -121,24 +121,24 @@ TEST(KvCache, ABlockOfQ8_0WithANumberThatIsNotFiniteOrFarTooLargeIsNaN) {
   }
 }
 
-// All numbers and scales of the first `size` positions of a kv head.
+// All elements and scales of the first `size` positions of a kv head.
 template <class Element>
 std::vector<float> held(const KvPanels<Element>& panels, std::size_t size) {
-  std::vector<float> numbers;
+  std::vector<float> elements;
   for (std::size_t position = 0; position < size; ++position) {
     for (std::size_t i = 0; i < panels.head_dim; ++i) {
-      numbers.push_back(as_float(*panels.key(position, i)));
-      numbers.push_back(as_float(*panels.value(position, i)));
+      elements.push_back(as_float(*panels.key(position, i)));
+      elements.push_back(as_float(*panels.value(position, i)));
       if constexpr (std::is_same_v<Element, const std::int8_t>) {
-        numbers.push_back(panels.key_block(position, i / 32).scale[position % 16]);
-        numbers.push_back(panels.value_scales_of(i / 32)[position].bits);
+        elements.push_back(panels.key_block(position, i / 32).scale[position % 16]);
+        elements.push_back(panels.value_scales_of(i / 32)[position].bits);
       }
     }
   }
-  return numbers;
+  return elements;
 }
 
-TEST(KvCache, FilledPartsAreAllThatThePositionsFilledNeed) {
+TEST(KvCache, FilledPartsRestoreTheFilledPositions) {
   Config config = small_config();
   config.head_dim = 40;
   constexpr std::size_t size = 21;
@@ -156,10 +156,10 @@ TEST(KvCache, FilledPartsAreAllThatThePositionsFilledNeed) {
       std::copy(from[i].begin(), from[i].end(), to[i].begin());
     }
     for (std::size_t head = 0; head < 6; ++head) {
-      const auto numbers_of = [&](const KvCache& of) {
+      const auto elements_of = [&](const KvCache& of) {
         return std::visit([](const auto& panels) { return held(panels, size); }, of.panels(head / 3, head % 3));
       };
-      EXPECT_EQ(numbers_of(copy), numbers_of(cache)) << name_of(type);
+      EXPECT_EQ(elements_of(copy), elements_of(cache)) << name_of(type);
     }
   }
 }
@@ -171,12 +171,12 @@ TEST(KvCache, ParsesTheNamesOfItsTypes) {
   EXPECT_THROW(parse_kv_type("q4_0"), UsageError);
 }
 
-TEST(KvCache, SaysHowMuchMemoryAnImpossibleContextWouldTake) {
+TEST(KvCache, ErrorNamesTheMemoryOfAHugeContext) {
   for (const KvType type : {KvType::f32, KvType::f16, KvType::q8_0}) {
     for (const std::size_t capacity : {std::size_t{1} << 50, std::size_t{1} << 62, ~std::size_t{0}}) {
       try {
         KvCache cache(small_config(), capacity, type);
-        FAIL() << capacity << " positions were had";
+        FAIL() << capacity << " positions were allocated";
       } catch (const Error& error) {
         EXPECT_NE(std::string(error.what()).find("GB"), std::string::npos);
         EXPECT_NE(std::string(error.what()).find("use a smaller context"), std::string::npos);

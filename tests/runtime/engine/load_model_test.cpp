@@ -11,8 +11,8 @@
 namespace minimind {
 namespace {
 
-// Two layers of 256 columns, of which every matrix of a layer fits any block type, but down_proj of `ffn` columns. All
-// ones.
+// Two layers of 256 columns. Every matrix of a layer except down_proj, which has `ffn` columns, fits any block type.
+// All values are 1.
 Checkpoint small_checkpoint(std::size_t ffn) {
   SmallModel model;
   model.hidden = 256;
@@ -30,44 +30,44 @@ Checkpoint small_checkpoint(std::size_t ffn) {
 
 using Lines = std::vector<std::string>;
 
-TEST(TypeFallbacks, IsEmptyWhenEveryMatrixIsHeldAsAsked) {
+TEST(TypeFallbacks, IsEmptyIfEveryMatrixHasTheRequestedType) {
   const Checkpoint checkpoint = small_checkpoint(64);
   for (const WeightType type : {WeightType::as_stored, WeightType::f32, WeightType::bf16, WeightType::iq4_nl}) {
     EXPECT_EQ(load_model(checkpoint, type, 1).type_fallbacks, Lines{});
   }
 }
 
-TEST(TypeFallbacks, HasOneLineForAllThatABlockTypeCannotHold) {
+TEST(TypeFallbacks, HasOneLinePerReason) {
   const Model model = load_model(small_checkpoint(40), WeightType::iq4_nl, 2);
   EXPECT_EQ(model.type_fallbacks,
-            Lines{"2 tensors, from model.layers.0.mlp.down_proj.weight on, as f16: iq4_nl requires "
-                  "rows of a multiple of 32 numbers"});
+            Lines{"2 tensors (first: model.layers.0.mlp.down_proj.weight) as f16: iq4_nl requires "
+                  "a multiple of 32 columns"});
   EXPECT_TRUE(std::holds_alternative<PackedMatrix<F16>>(std::get<FeedForward>(model.layers[1].mlp).down_proj));
   EXPECT_TRUE(std::holds_alternative<PackedMatrix<kernels::Iq4NlBlock>>(model.layers[1].attention.o_proj));
 }
 
-TEST(TypeFallbacks, NamesTheMatrixWhoseNumbersAreTooLarge) {
+TEST(TypeFallbacks, NamesTheMatrixWithTooLargeValues) {
   Checkpoint checkpoint = small_checkpoint(64);
   std::vector<float> values(256 * 256, 1.0f);
   values[1234] = 65520;
   checkpoint.tensors.at("model.layers.1.self_attn.q_proj.weight") = f32_tensor({256, 256}, values);
   const Model model = load_model(checkpoint, WeightType::f16, 1);
-  EXPECT_EQ(model.type_fallbacks, Lines{"model.layers.1.self_attn.q_proj.weight as f32: numbers too large for f16, or "
+  EXPECT_EQ(model.type_fallbacks, Lines{"model.layers.1.self_attn.q_proj.weight as f32: values too large for f16, or "
                                         "not finite"});
   std::vector<float> row(256);
   read_row(model.layers[1].attention.q_proj, 4, row.data());
   EXPECT_EQ(row[1234 - 4 * 256], 65520.0f);
 }
 
-TEST(TypeFallbacks, SaysThatBlockTypesWithoutAKernelTakeMoreRoom) {
+TEST(TypeFallbacks, NamesBlockTypesWithoutAKernel) {
   Checkpoint checkpoint = small_checkpoint(64);
   for (const std::string layer : {"0", "1"}) {
     StoredTensor& tensor = checkpoint.tensors.at("model.layers." + layer + ".self_attn.o_proj.weight");
     tensor = make_tensor(DType::q4_k, {256, 256}, std::string(256 * 144, '\1'));
   }
   EXPECT_EQ(load_model(checkpoint, WeightType::as_stored, 1).type_fallbacks,
-            Lines{"2 tensors, from model.layers.0.self_attn.o_proj.weight on, as f32: exact, but larger than q4_k; "
-                  "type q8_0 or iq4_nl makes them smaller"});
+            Lines{"2 tensors (first: model.layers.0.self_attn.o_proj.weight) as f32: exact, but larger than q4_k; "
+                  "q8_0 or iq4_nl is smaller"});
   EXPECT_EQ(load_model(checkpoint, WeightType::q8_0, 1).type_fallbacks, Lines{});
 }
 

@@ -19,10 +19,10 @@
 namespace minimind {
 namespace {
 
-constexpr WeightType asked_types[] = {WeightType::f32,  WeightType::f16,  WeightType::bf16,
-                                      WeightType::q8_0, WeightType::q4_0, WeightType::iq4_nl};
+constexpr WeightType requested_types[] = {WeightType::f32,  WeightType::f16,  WeightType::bf16,
+                                          WeightType::q8_0, WeightType::q4_0, WeightType::iq4_nl};
 
-// Anything: the floats of block types may well be infinities and NaN.
+// Random bytes: the floats of block types may be infinite or NaN.
 StoredTensor random_bytes(DType type, const Shape& shape, unsigned seed, unsigned mask = 0xFF) {
   std::mt19937 random(seed);
   std::string bytes(size_of_shape(shape) / block_shape(type).elements * block_shape(type).bytes, '\0');
@@ -30,7 +30,7 @@ StoredTensor random_bytes(DType type, const Shape& shape, unsigned seed, unsigne
   return make_tensor(type, shape, bytes);
 }
 
-// Numbers below 2 in magnitude that any type can hold.
+// Values below 2 in magnitude, which every type can represent.
 StoredTensor random_tensor(DType type, const Shape& shape, unsigned seed) {
   if (is_block_type(type)) return random_bytes(type, shape, seed, 0x3F);  // no scale can have a large exponent
   std::mt19937 random(seed);
@@ -60,14 +60,14 @@ std::vector<float> all_rows(const WeightMatrix& matrix) {
   return values;
 }
 
-void expect_same_bits(const std::vector<float>& values, const std::vector<float>& wanted, const std::string& what) {
-  ASSERT_EQ(values.size(), wanted.size()) << what;
+void expect_same_bits(const std::vector<float>& values, const std::vector<float>& expected, const std::string& what) {
+  ASSERT_EQ(values.size(), expected.size()) << what;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    ASSERT_EQ(std::bit_cast<std::uint32_t>(values[i]), std::bit_cast<std::uint32_t>(wanted[i])) << what << ", " << i;
+    ASSERT_EQ(std::bit_cast<std::uint32_t>(values[i]), std::bit_cast<std::uint32_t>(expected[i])) << what << ", " << i;
   }
 }
 
-// What becomes of numbers that are written as `type` and read again.
+// Writes values as `type` and reads them back.
 std::vector<float> rounded(std::vector<float> values, DType type) {
   if (is_block_type(type)) {
     std::vector<std::byte> blocks(values.size() / block_shape(type).elements * block_shape(type).bytes);
@@ -93,30 +93,30 @@ const std::byte* data_of(const WeightMatrix& matrix) {
   return std::visit([](const auto& m) { return reinterpret_cast<const std::byte*>(m.data()); }, matrix);
 }
 
-TEST(PackedMatrix, WhatKernelsKnowIsHeldBitForBit) {
+TEST(PackedMatrix, KeepsTheBitsOfTypesWithAKernel) {
   for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0, DType::iq4_nl}) {
     const StoredTensor tensor = random_bytes(type, {37, 96}, 1);
-    EXPECT_EQ(held_type(tensor, WeightType::as_stored, 1), type);
+    EXPECT_EQ(packed_type(tensor, WeightType::as_stored, 1), type);
     const WeightMatrix matrix = pack(tensor, WeightType::as_stored, 1);
     expect_same_bits(all_rows(matrix), to_floats(tensor), std::string(name_of(type)));
-    // 48 rows with the last panel's padding, and not a byte more than they take in a file.
+    // 48 rows, the last panel's padding included, take as many bytes as in a file.
     EXPECT_EQ(bytes_of(matrix), 48 * 96 / block_shape(type).elements * block_shape(type).bytes) << name_of(type);
   }
 }
 
-TEST(PackedMatrix, OtherBlockTypesAreHeldAsTheSameFloats) {
+TEST(PackedMatrix, ConvertsOtherBlockTypesToTheSameFloats) {
   for (const DType type : {DType::q4_1, DType::q5_0, DType::q5_1, DType::q4_k, DType::q5_k, DType::q6_k}) {
     const StoredTensor tensor = random_bytes(type, {21, 512}, 2);
-    EXPECT_EQ(held_type(tensor, WeightType::as_stored, 1), DType::f32) << name_of(type);
+    EXPECT_EQ(packed_type(tensor, WeightType::as_stored, 1), DType::f32) << name_of(type);
     expect_same_bits(all_rows(pack(tensor, WeightType::as_stored, 1)), to_floats(tensor), std::string(name_of(type)));
   }
 }
 
-TEST(PackedMatrix, EveryTypeBecomesEveryOther) {
+TEST(PackedMatrix, ConvertsEveryTypeToEveryOther) {
   for (const DType from : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_1, DType::q6_k}) {
     const StoredTensor tensor = random_tensor(from, {21, 512}, 3);
-    for (const WeightType type : asked_types) {
-      ASSERT_EQ(held_type(tensor, type, 2), dtype_of(type));
+    for (const WeightType type : requested_types) {
+      ASSERT_EQ(packed_type(tensor, type, 2), dtype_of(type));
       const std::vector<float> stored = to_floats(tensor);
       expect_same_bits(all_rows(pack(tensor, type, 2)),
                        from == dtype_of(type) ? stored : rounded(stored, dtype_of(type)),
@@ -125,21 +125,21 @@ TEST(PackedMatrix, EveryTypeBecomesEveryOther) {
   }
 }
 
-// 352 columns are no whole number of the parts that are converted together.
+// 352 columns are not a multiple of those that are converted together.
 TEST(PackedMatrix, OddWidthsAreConvertedToTheEnd) {
   const StoredTensor tensor = random_tensor(DType::f16, {17, 352}, 4);
-  for (const WeightType type : asked_types) {
+  for (const WeightType type : requested_types) {
     expect_same_bits(all_rows(pack(tensor, type, 1)), rounded(to_floats(tensor), dtype_of(type)),
                      std::string(name_of(dtype_of(type))));
   }
 }
 
-TEST(PackedMatrix, RowsThatFillUpTheLastPanelAreZero) {
+TEST(PackedMatrix, PaddingRowsAreZero) {
   for (const DType from : {DType::f32, DType::q4_0, DType::q5_1}) {
     const StoredTensor tensor = random_tensor(from, {1, 64}, 5);
-    for (const WeightType type : asked_types) {
+    for (const WeightType type : requested_types) {
       const WeightMatrix matrix = pack(tensor, type, 1);
-      // y of the padding is not written, so that it shows only in the bytes: all those of lanes 1 to 15.
+      // Products do not show the padding, so this reads its bytes: all of lanes 1 to 15.
       const std::size_t lane_bytes = bytes_of(matrix) / 16;
       std::size_t zeros = 0;
       for (std::size_t i = 0; i < bytes_of(matrix); ++i) zeros += data_of(matrix)[i] == std::byte{0};
@@ -150,58 +150,59 @@ TEST(PackedMatrix, RowsThatFillUpTheLastPanelAreZero) {
 
 TEST(PackedMatrix, ThreadsDoNotChangeABit) {
   const StoredTensor tensor = random_tensor(DType::f32, {700, 96}, 6);
-  for (const WeightType type : asked_types) {
+  for (const WeightType type : requested_types) {
     const WeightMatrix alone = pack(tensor, type, 1), together = pack(tensor, type, 3);
     EXPECT_EQ(std::memcmp(data_of(alone), data_of(together), bytes_of(alone)), 0) << name_of(dtype_of(type));
   }
 }
 
-TEST(HeldType, IsF16WhereColumnsAreNoWholeBlocks) {
+TEST(PackedType, IsF16IfColumnsAreNotWholeBlocks) {
   for (const WeightType type : {WeightType::q8_0, WeightType::q4_0, WeightType::iq4_nl}) {
-    EXPECT_EQ(held_type(full_of(1, 33), type, 1), DType::f16);
-    EXPECT_EQ(held_type(full_of(1, 33, DType::bf16), type, 1), DType::f16);
-    EXPECT_EQ(held_type(full_of(1, 64), type, 1), dtype_of(type));
+    EXPECT_EQ(packed_type(full_of(1, 33), type, 1), DType::f16);
+    EXPECT_EQ(packed_type(full_of(1, 33, DType::bf16), type, 1), DType::f16);
+    EXPECT_EQ(packed_type(full_of(1, 64), type, 1), dtype_of(type));
   }
 }
 
-TEST(HeldType, IsAsStoredWhereANumberWouldBecomeInfinite) {
-  EXPECT_EQ(held_type(full_of(65519, 3), WeightType::f16, 1), DType::f16);
-  EXPECT_EQ(held_type(full_of(-65520, 3), WeightType::f16, 1), DType::f32);
-  EXPECT_EQ(held_type(full_of(1e6f, 3, DType::bf16), WeightType::f16, 1), DType::bf16);
-  EXPECT_EQ(held_type(full_of(std::numeric_limits<float>::max(), 3), WeightType::bf16, 1), DType::f32);
-  EXPECT_EQ(held_type(full_of(1e6f, 33), WeightType::q8_0, 1), DType::f32) << "nor can the f16 of odd columns";
+TEST(PackedType, IsAsStoredIfAValueWouldBecomeInfinite) {
+  EXPECT_EQ(packed_type(full_of(65519, 3), WeightType::f16, 1), DType::f16);
+  EXPECT_EQ(packed_type(full_of(-65520, 3), WeightType::f16, 1), DType::f32);
+  EXPECT_EQ(packed_type(full_of(1e6f, 3, DType::bf16), WeightType::f16, 1), DType::bf16);
+  EXPECT_EQ(packed_type(full_of(std::numeric_limits<float>::max(), 3), WeightType::bf16, 1), DType::f32);
+  EXPECT_EQ(packed_type(full_of(1e6f, 33), WeightType::q8_0, 1), DType::f32)
+      << "the f16 for odd columns is also too small";
   for (const WeightType type : {WeightType::q8_0, WeightType::q4_0, WeightType::iq4_nl}) {
-    EXPECT_EQ(held_type(full_of(1e5f, 32), type, 1), dtype_of(type)) << "100000 is 65504 of some scale";
-    EXPECT_EQ(held_type(full_of(1e7f, 32), type, 1), DType::f32);
+    EXPECT_EQ(packed_type(full_of(1e5f, 32), type, 1), dtype_of(type)) << "a block's scale allows 100000";
+    EXPECT_EQ(packed_type(full_of(1e7f, 32), type, 1), DType::f32);
   }
 }
 
-TEST(HeldType, IsAsStoredWhereBlocksWouldHaveToHoldInfinityOrNan) {
+TEST(PackedType, IsAsStoredIfABlockHasInfinityOrNan) {
   for (const float value : {INFINITY, -INFINITY, NAN}) {
     for (const WeightType type : {WeightType::q8_0, WeightType::q4_0, WeightType::iq4_nl}) {
-      EXPECT_EQ(held_type(full_of(value, 32), type, 1), DType::f32);
-      EXPECT_EQ(held_type(full_of(value, 32, DType::f16), type, 1), DType::f16);
+      EXPECT_EQ(packed_type(full_of(value, 32), type, 1), DType::f32);
+      EXPECT_EQ(packed_type(full_of(value, 32, DType::f16), type, 1), DType::f16);
     }
-    EXPECT_EQ(held_type(full_of(value, 32), WeightType::f16, 1), DType::f16) << "which has them too";
+    EXPECT_EQ(packed_type(full_of(value, 32), WeightType::f16, 1), DType::f16) << "f16 has infinity and NaN";
   }
 }
 
-TEST(HeldType, LooksAtEveryNumber) {
+TEST(PackedType, ChecksEveryValue) {
   std::vector<float> values(100 * 64, 1.0f);
   for (const std::size_t at : {std::size_t{0}, std::size_t{3333}, values.size() - 1}) {
     std::vector<float> with_one = values;
     with_one[at] = 1e8f;
-    EXPECT_EQ(held_type(f32_tensor({100, 64}, with_one), WeightType::q8_0, 2), DType::f32) << at;
+    EXPECT_EQ(packed_type(f32_tensor({100, 64}, with_one), WeightType::q8_0, 2), DType::f32) << at;
   }
 }
 
-TEST(HeldType, RefusesIntegers) {
+TEST(PackedType, RejectsIntegers) {
   const StoredTensor tensor = zeros({2, 32}, DType::i64);
-  EXPECT_NE(error_of([&] { held_type(tensor, WeightType::as_stored, 1); }).find("i64"), std::string::npos);
+  EXPECT_NE(error_of([&] { packed_type(tensor, WeightType::as_stored, 1); }).find("i64"), std::string::npos);
 }
 
 TEST(WeightTypeName, IsParsed) {
-  for (const WeightType type : asked_types) {
+  for (const WeightType type : requested_types) {
     EXPECT_EQ(parse_weight_type(std::string(name_of(dtype_of(type)))), type);
   }
   EXPECT_THROW(parse_weight_type("q4_k"), UsageError);

@@ -19,7 +19,7 @@ double total(const ThreadProfile& thread) {
   return seconds;
 }
 
-TEST(ThreadProfile, CountsTimeForTheOperationUnderWay) {
+TEST(ThreadProfile, ChargesTimeToTheCurrentOperation) {
   ThreadProfile thread;
   thread.start();
   thread.enter(Operation::attention);
@@ -29,7 +29,7 @@ TEST(ThreadProfile, CountsTimeForTheOperationUnderWay) {
   EXPECT_EQ(thread.seconds(Operation::down), 0);
 }
 
-TEST(Worker, CountsWaitingAndGoesBackToWhatItDid) {
+TEST(Worker, ChargesWaitingAndReturnsToItsOperation) {
   std::vector<ThreadProfile> profiles(2);
   const auto sleep = [] { std::this_thread::sleep_for(std::chrono::milliseconds(10)); };
   run_team(
@@ -46,8 +46,8 @@ TEST(Worker, CountsWaitingAndGoesBackToWhatItDid) {
   EXPECT_GE(profiles[1].seconds(Operation::down), 10e-3);
 }
 
-// Every operation of a mixture's forward pass, dense ones included, on every thread.
-TEST(Profile, AForwardPassAccountsForItsTimeByOperationAndThread) {
+// Every operation of a MoE model's forward pass, dense ones included, on every thread.
+TEST(Profile, AForwardPassChargesEveryOperation) {
   const GoldenCase golden = load_golden("v3-moe");
   const Model model = load_model(open_checkpoint(golden.model_path, {}), WeightType::as_stored, 1);
   for (const std::size_t threads : {1u, 2u}) {
@@ -96,7 +96,7 @@ TEST(Profile, DoesNotChangeTheLogits) {
   EXPECT_EQ(results[0], results[1]);
 }
 
-TEST(ProfileTable, HasARowForEachOperationUsedAndNoneForNothing) {
+TEST(ProfileTable, HasARowPerOperationUsed) {
   Profile profile(2);
   EXPECT_EQ(to_table(profile), "");
   {

@@ -38,7 +38,7 @@ std::vector<Text> random_texts(const Model& model, Forward& forward, KvType kv_t
   return all;
 }
 
-// Takes texts at random, forward by a random number of tokens, most often one, or back to an earlier position.
+// Moves random texts: forward by a random number of tokens, most often one, or back to an earlier position.
 std::vector<Piece> random_pieces(std::vector<Text>& all, std::mt19937& random) {
   std::vector<Piece> pieces;
   std::shuffle(all.begin(), all.end(), random);
@@ -120,7 +120,7 @@ TEST(RaggedBatches, HasTheBitsOfEachTextAloneInEveryType) {
   }
 }
 
-TEST(RaggedBatches, AppendsTheTokensToTheirContextsOnlyIfAllAreValid) {
+TEST(RaggedBatches, InvalidTokensLeaveContextsUnchanged) {
   const Model model = load_golden_model(load_golden("v3-dense"), WeightType::as_stored);
   Forward forward(model, kernels::choose(), 1, 8, 8);
   Context first(model.config, 8), second(model.config, 8);

@@ -43,9 +43,9 @@ TEST(Rope, AnglesArePositionTimesFrequency) {
   }
 }
 
-// d = 96, theta = 1e6, original 2048: pair i turns 2048 f_i / 2 pi times. low = floor(96 ln(2048 / (32 2 pi)) /
-// (2 ln 1e6)) = 8, high = ceil(96 ln(2048 / (2 pi)) / (2 ln 1e6)) = 21.
-TEST(Rope, YarnKeepsFastPairsDividesSlowOnesAndRampsBetween) {
+// d = 96, theta = 1e6, original 2048: pair i rotates 2048 f_i / 2 pi times. low = floor(96 ln(2048 / (32 2 pi)) / (2 ln
+// 1e6)) = 8, high = ceil(96 ln(2048 / (2 pi)) / (2 ln 1e6)) = 21.
+TEST(Rope, YarnKeepsFastPairsAndDividesSlowOnes) {
   Config config = config_of(96, 1e6);
   const Rope plain = make_rope(config);
   config.rope_scaling = RopeScaling{};
@@ -59,7 +59,7 @@ TEST(Rope, YarnKeepsFastPairsDividesSlowOnesAndRampsBetween) {
   EXPECT_EQ(yarn.frequencies[21], plain.frequencies[21] / 16);
 }
 
-TEST(Rope, YarnRampEndsAtHalfTheHeadForMiniMindAndLaterForTransformers) {
+TEST(Rope, YarnRampOfMiniMindEndsAtHalfTheHead) {
   Config config = config_of(8, 1e4);
   config.rope_scaling = RopeScaling{};
   config.rope_scaling->original_max_position_embeddings = 20000;

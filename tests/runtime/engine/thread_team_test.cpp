@@ -11,7 +11,7 @@
 namespace minimind {
 namespace {
 
-TEST(ShareOf, PartsCoverEverythingOnceInOrder) {
+TEST(ShareOf, PartsCoverTheRangeOnceInOrder) {
   for (const std::size_t n : {0u, 1u, 5u, 16u, 101u}) {
     for (const std::size_t count : {1u, 2u, 3u, 8u}) {
       std::size_t next = 0;
@@ -26,7 +26,7 @@ TEST(ShareOf, PartsCoverEverythingOnceInOrder) {
   }
 }
 
-TEST(RunTeam, EveryWorkerRunsOnceAndKnowsItsPlace) {
+TEST(RunTeam, EveryWorkerRunsOnceWithItsIndex) {
   for (const std::size_t threads : {1u, 2u, 3u, 8u}) {
     std::vector<std::atomic<int>> runs(threads);
     run_team(threads, [&](Worker& worker) {
@@ -37,8 +37,8 @@ TEST(RunTeam, EveryWorkerRunsOnceAndKnowsItsPlace) {
   }
 }
 
-// More threads than this machine may have cores, so that waiting has to yield.
-TEST(RunTeam, NobodyPassesABarrierBeforeAllHaveArrived) {
+// More threads than this machine may have cores, so that waiting threads must sleep.
+TEST(RunTeam, NoWorkerPassesABarrierBeforeAllArrive) {
   constexpr std::size_t threads = 8, rounds = 500;
   std::vector<std::size_t> reached(threads);
   std::atomic<int> early{0};
@@ -57,7 +57,7 @@ TEST(DefaultThreads, IsAtLeastOne) {
   EXPECT_GE(default_threads(), 1u);
 }
 
-TEST(RunTeam, SignalsComeToTheCallingThreadOnly) {
+TEST(RunTeam, OnlyTheCallingThreadReceivesSignals) {
   std::array<std::atomic<int>, 5> held{};
   run_team(held.size(), [&](Worker& worker) {
     sigset_t mask;

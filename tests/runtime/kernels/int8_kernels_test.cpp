@@ -18,7 +18,7 @@ namespace {
 using kernels::ActivationBlock;
 using kernels::I8Block;
 
-// What is rounded to 8 bits, for every table that this machine can run.
+// The kernels of 8-bit integers, for every table that this machine can run.
 class Int8Kernels : public testing::TestWithParam<const kernels::Table*> {};
 
 INSTANTIATE_TEST_SUITE_P(EveryTable, Int8Kernels, testing::ValuesIn(tables()),
@@ -45,7 +45,7 @@ TEST_P(Int8Kernels, QuantizeRoundsToTheNearestOf255Steps) {
   }
 }
 
-TEST_P(Int8Kernels, QuantizeKeepsThatANumberIsNotFinite) {
+TEST_P(Int8Kernels, QuantizeGivesNanIfAValueIsNotFinite) {
   for (const float bad : {NAN, INFINITY, -INFINITY}) {
     for (const std::size_t at : {0u, 13u, 31u}) {
       std::vector<float> x(32, 1.0f);
@@ -57,8 +57,8 @@ TEST_P(Int8Kernels, QuantizeKeepsThatANumberIsNotFinite) {
   }
 }
 
-// Scales below would be subnormal, and their inverse infinite.
-TEST_P(Int8Kernels, QuantizeTakesTheTiniestBlocksForZero) {
+// Smaller scales would be subnormal, and their inverses infinite.
+TEST_P(Int8Kernels, QuantizeTurnsTinyBlocksIntoZeros) {
   const std::vector<float> x(32, 1e-31f);
   ActivationBlock block;
   GetParam()->quantize(x.data(), x.size(), &block);
@@ -70,7 +70,7 @@ bool equal(const ActivationBlock& a, const ActivationBlock& b) {
   return a.scale == b.scale && a.sum == b.sum && std::ranges::equal(a.quant, b.quant);
 }
 
-TEST_P(Int8Kernels, QuantizeFillsUpTheLastBlockWithZeros) {
+TEST_P(Int8Kernels, QuantizePadsTheLastBlockWithZeros) {
   const std::vector<float> x = random_floats(64, 22);
   for (const std::size_t n : {1u, 16u, 33u, 63u}) {
     std::vector<float> padded(x.begin(), x.begin() + n);
@@ -100,7 +100,7 @@ struct BlockSize {
   std::size_t rows, blocks, tokens;
 };
 
-// Panels that have no rows behind them, and as many blocks behind each as there are in it: a value's.
+// Panels like those of values in a KV cache: after each panel the stride skips as many blocks as it has.
 struct Int8Product {
   BlockSize size;
   std::vector<I8Block> panels;
@@ -143,7 +143,7 @@ Int8Product int8_product(const BlockSize& size, const kernels::Table& table) {
   return product;
 }
 
-TEST_P(Int8Kernels, MatmulAgreesWithDoublePrecisionAndGivesABatchTheSameBitsAsSingleTokens) {
+TEST_P(Int8Kernels, MatmulAgreesWithDoublePrecision) {
   for (const BlockSize size :
        {BlockSize{1, 1, 1}, {16, 1, 1}, {33, 1, 2}, {40, 3, 7}, {32, 22, 12}, {100, 1, 27}, {24, 17, 25}}) {
     const Int8Product product = int8_product(size, *GetParam());
@@ -158,7 +158,7 @@ TEST_P(Int8Kernels, MatmulAgreesWithDoublePrecisionAndGivesABatchTheSameBitsAsSi
           sum += static_cast<double>(x.scale) * of_block;
           magnitude += std::fabs(static_cast<double>(x.scale) * of_block);
         }
-        // The sum of a block is exact, of the blocks' products |fl(sum) - sum| <= n epsilon sum |terms| (Higham,
+        // The sum of a block is exact. For the sum over blocks, |fl(sum) - sum| <= n epsilon sum |terms| (Higham,
         // Accuracy and Stability of Numerical Algorithms, section 3.1).
         ASSERT_NEAR(y[t * size.rows + row], sum, static_cast<double>(size.blocks) * epsilon * magnitude)
             << "row " << row << ", token " << t << " of " << size.rows << " x " << size.blocks << " blocks";

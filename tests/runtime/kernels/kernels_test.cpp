@@ -19,7 +19,7 @@
 namespace minimind {
 namespace {
 
-// Every test below runs for every table that this machine can run.
+// These tests run for every table that this machine can run.
 class Kernels : public testing::TestWithParam<const kernels::Table*> {
  protected:
   const kernels::Table& table() const { return *GetParam(); }
@@ -39,7 +39,7 @@ StoredTensor stored(const std::vector<float>& values, std::size_t rows, std::siz
   return {.dtype = type, .shape = {rows, cols}, .data = *bytes, .file = "test", .mapping = nullptr, .copy = bytes};
 }
 
-// Activations as matrices take them: exact, and for block types rounded by a table's own kernel.
+// The input of a product: exact, and for block types rounded by the table's own kernel.
 class Input {
  public:
   Input(const kernels::Table& table, const WeightMatrix& matrix, const std::vector<float>& x) : x_(x) {
@@ -53,7 +53,7 @@ class Input {
 
   const Activations& activations() const { return activations_; }
 
-  // What the product sees of column `col` of token `t`, and how far that may be from what it was.
+  // The input of the product in column `col` of token `t`, and the most that rounding has moved it.
   double seen(std::size_t t, std::size_t col) const {
     if (blocks_.empty()) return activations_.exact.row(t)[col];
     const kernels::ActivationBlock& block = block_of(t, col);
@@ -81,10 +81,10 @@ std::vector<float> product(const kernels::Table& table, const WeightMatrix& matr
   return y;
 }
 
-// Of what the product sees: |fl(sum) - sum| <= n epsilon sum |w x| for n products added one by one (Higham, Accuracy
-// and Stability of Numerical Algorithms, section 3.1), three more for weights and activations that are rounded products
-// themselves, as those of blocks are. Of the exact activations: besides, every weight times the most that rounding to 8
-// bits moved its activation.
+// Bound for the rounded input: |fl(sum) - sum| <= n epsilon sum |w x| for n products added one by one (Higham, Accuracy
+// and Stability of Numerical Algorithms, section 3.1), with three more roundings for weights and activations of blocks,
+// which are rounded products themselves. For the exact input, add each weight times the most that rounding to 8 bits
+// moved its activation.
 void expect_product(const kernels::Table& table, const WeightMatrix& matrix, const std::vector<float>& x) {
   const Input input(table, matrix, x);
   const std::vector<float> y = product(table, matrix, x);
@@ -126,7 +126,7 @@ TEST_P(Kernels, MatmulOfEveryTypeAgreesWithDoublePrecision) {
   }
 }
 
-// One row for each quant and scale, as a file may hold them: -128 and infinite scales, too.
+// One row for each quant and scale that a file may contain, -128 and infinite scales included.
 TEST_P(Kernels, EveryQuantOfABlockIsMultipliedByItsScale) {
   constexpr std::size_t rows = 256, cols = 32;
   for (const DType type : {DType::q8_0, DType::q4_0, DType::iq4_nl}) {
@@ -139,7 +139,7 @@ TEST_P(Kernels, EveryQuantOfABlockIsMultipliedByItsScale) {
     std::vector<float> row(cols);
     for (std::size_t col = 0; col < cols; ++col) {
       std::vector<float> x(cols);
-      x[col] = 127;  // which is 127 times 1 when rounded to 8 bits
+      x[col] = 127;  // rounds to 8 bits as 127 times 1
       const std::vector<float> y = product(table(), matrix, x);
       for (std::size_t r = 0; r < rows; ++r) {
         read_row(matrix, r, row.data());
@@ -156,7 +156,7 @@ TEST_P(Kernels, EveryQuantOfABlockIsMultipliedByItsScale) {
   }
 }
 
-// -128 is as large as a stored quant gets, and 127 as an activation: instructions that saturate at 16 bits must not.
+// Stored quants reach -128 and activations 127: instructions that saturate at 16 bits must not saturate here.
 TEST_P(Kernels, SumsOfTheLargestQuantsDoNotSaturate) {
   constexpr std::size_t rows = 16, cols = 64;
   for (const int quant : {-128, 127}) {
@@ -172,7 +172,7 @@ TEST_P(Kernels, SumsOfTheLargestQuantsDoNotSaturate) {
   }
 }
 
-TEST_P(Kernels, MatmulGivesABatchTheSameBitsAsSingleTokens) {
+TEST_P(Kernels, MatmulOfABatchEqualsSingleTokens) {
   constexpr std::size_t rows = 83, cols = 608, most = 27;
   const std::vector<float> w = random_floats(rows * cols, 3);
   for (const WeightType type :
@@ -189,7 +189,7 @@ TEST_P(Kernels, MatmulGivesABatchTheSameBitsAsSingleTokens) {
   }
 }
 
-TEST_P(Kernels, MatmulWritesNothingOutsideThePanelsAskedFor) {
+TEST_P(Kernels, MatmulWritesOnlyTheRequestedPanels) {
   constexpr std::size_t rows = 50, cols = 32;
   const WeightMatrix matrix = pack(stored(random_floats(rows * cols, 5), rows, cols, DType::f32), {}, 1);
   const std::vector<float> x = random_floats(2 * cols, 6);
@@ -241,7 +241,7 @@ TEST_P(Kernels, RmsNormAgreesWithDoublePrecision) {
   }
 }
 
-TEST_P(Kernels, RopeTurnsHalvesAndAdjacentPairs) {
+TEST_P(Kernels, RopeRotatesHalvesAndAdjacentPairs) {
   constexpr std::size_t head_dim = 12;
   std::vector<float> cos(head_dim / 2), sin(head_dim / 2);
   for (std::size_t i = 0; i < head_dim / 2; ++i) {
@@ -265,7 +265,7 @@ TEST_P(Kernels, RopeTurnsHalvesAndAdjacentPairs) {
   }
 }
 
-TEST_P(Kernels, SoftmaxAgreesWithDoublePrecisionAndSumsToOne) {
+TEST_P(Kernels, SoftmaxAgreesWithDoublePrecision) {
   for (const std::size_t n : {1u, 3u, 16u, 77u, 300u}) {
     std::vector<float> x = random_floats(n, 10, 8);
     double largest = -INFINITY, sum = 0;
@@ -280,15 +280,15 @@ TEST_P(Kernels, SoftmaxAgreesWithDoublePrecisionAndSumsToOne) {
   }
 }
 
-TEST_P(Kernels, SoftmaxStandsScoresOfAnySize) {
+TEST_P(Kernels, SoftmaxIsFiniteForScoresOfAnySize) {
   std::vector<float> x{-3e38f, 3e38f, -3e38f, 1e30f, 0};
   table().softmax(x.data(), x.size());
   EXPECT_EQ(x, (std::vector<float>{0, 1, 0, 0, 0}));
 }
 
-TEST_P(Kernels, RoundToF16RoundsEveryNumberAsTheScalarConversionDoes) {
+TEST_P(Kernels, RoundToF16EqualsTheScalarConversion) {
   std::vector<float> x{0.0f, -0.0f, 65504, 65519.9f, 65520, 1e9f, INFINITY, -INFINITY, 0x1p-24f, 0x1p-25f, 0x1.8p-25f};
-  for (std::uint32_t i = 0; i < 1 << 16; ++i) {  // between every two neighbours, and at their middle
+  for (std::uint32_t i = 0; i < 1 << 16; ++i) {  // between each two neighbours, and at their middle
     const float value = to_f32(F16{static_cast<std::uint16_t>(i)});
     if (!std::isfinite(value)) continue;
     const float next = to_f32(F16{static_cast<std::uint16_t>(i + 1)});
@@ -327,8 +327,7 @@ constexpr kernels::Activation activations[] = {kernels::Activation::silu,      k
                                                kernels::Activation::relu,      kernels::Activation::gelu,
                                                kernels::Activation::gelu_tanh, kernels::Activation::linear};
 
-// 1e-6 is the bound the project sets for GELU; on this range the values stay below 1 + |x|, and each is a few roundings
-// of numbers no larger than that.
+// The bound is 1e-6 times 1 + |x|, which no value here exceeds: each is a few roundings of values of at most that size.
 TEST_P(Kernels, ActivationsAgreeWithDoublePrecision) {
   for (const kernels::Activation activation : activations) {
     for (float x = -12; x <= 12; x += 0.0173f) {
@@ -353,13 +352,13 @@ TEST_P(Kernels, ActivationsHaveTheirKnownValues) {
   EXPECT_EQ(activated(kernels::Activation::linear, 3), 3);
 }
 
-TEST_P(Kernels, ActivationsStandExtremeInputs) {
+TEST_P(Kernels, ActivationsAreRightForExtremeInputs) {
   for (const float x : {-1e30f, -100.0f, 100.0f, 1e30f}) {
     for (const kernels::Activation activation : activations) {
       float gate = x;
       table().activate(activation, &gate, nullptr, 1);
       const double exact = exact_activation(activation, x);
-      // What is below the smallest normal float may become 0.
+      // Results below the smallest normal float may become 0.
       EXPECT_NEAR(gate, exact, 1e-6 * std::fabs(exact) + std::numeric_limits<float>::min())
           << static_cast<int>(activation) << " of " << x;
     }
@@ -394,14 +393,14 @@ class ForcedIsa : public testing::Test {
   void TearDown() override { unsetenv("MINIMIND_ISA"); }
 };
 
-TEST_F(ForcedIsa, ChoosesTheTableNamed) {
+TEST_F(ForcedIsa, ChoosesTheNamedTable) {
   for (const kernels::Table* table : tables()) {
     setenv("MINIMIND_ISA", table->name, 1);
     EXPECT_EQ(&kernels::choose(), table);
   }
 }
 
-TEST_F(ForcedIsa, RefusesWhatCannotRunAndSaysWhatCan) {
+TEST_F(ForcedIsa, RejectsAnUnknownSetListingTheOthers) {
   setenv("MINIMIND_ISA", "mmx", 1);
   try {
     kernels::choose();

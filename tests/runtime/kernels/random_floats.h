@@ -6,7 +6,7 @@
 
 namespace minimind {
 
-// n normal numbers, the same for the same seed.
+// Returns n normally distributed values, the same for the same seed.
 inline std::vector<float> random_floats(std::size_t n, unsigned seed, float scale = 1) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal(0, scale);

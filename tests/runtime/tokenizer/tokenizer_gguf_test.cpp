@@ -428,8 +428,8 @@ TEST(TokenizerGguf, AGgufWithoutATokenizerUsesTheOneNextToIt) {
     EXPECT_EQ(find_tokenizer(path), std::nullopt);
     EXPECT_EQ(error_of([&] { require_tokenizer("", path); }),
               path +
-                  ": has no tokenizer in it and no tokenizer.json beside it, nor in model/ or "
-                  "model/minimind_tokenizer/ beside it or one folder up; give one with --tokenizer");
+                  ": has no tokenizer inside, expected a tokenizer.json in its folder, or in model/ or "
+                  "model/minimind_tokenizer/ there or one folder up; name one with --tokenizer");
   }
   const std::string beside = folder.write("tokenizer.json", "{}");
   EXPECT_EQ(find_tokenizer(none), beside);

@@ -40,12 +40,12 @@ TEST_F(Cli, BenchTriesEveryTypeThreadCountAndTest) {
   }
   EXPECT_EQ(json["results"].size(), 2u * 2 * 4);
   EXPECT_EQ(configurations.size(), 2u * 2 * 4);
-  // Of each number of threads: the weights of two types, half the cache where its size is known, arithmetic of both.
+  // For each number of threads: the weights of two types, half the cache if its size is known, the arithmetic of both.
   EXPECT_GE(json["limits"].size(), 2u * 4);
   EXPECT_LE(json["limits"].size(), 2u * 5);
 }
 
-TEST_F(Cli, BenchHoldsKeysAndValuesAsAsked) {
+TEST_F(Cli, BenchUsesTheRequestedKvType) {
   for (const char* type : {"f32", "f16", "q8_0"}) {
     const Outcome outcome = run(quick + " -d 40 --json -q --kv-type " + type + demo);
     ASSERT_EQ(outcome.status, 0) << outcome.err;
@@ -53,7 +53,7 @@ TEST_F(Cli, BenchHoldsKeysAndValuesAsAsked) {
   }
 }
 
-TEST_F(Cli, BenchLeavesOutWhatIsZero) {
+TEST_F(Cli, BenchOmitsTestsOfZeroTokens) {
   const auto tests_of = [&](const std::string& arguments) {
     const auto json = nlohmann::json::parse(run("bench -r 1 --json -q " + arguments + demo).out);
     std::vector<std::string> tests;
@@ -64,7 +64,7 @@ TEST_F(Cli, BenchLeavesOutWhatIsZero) {
   EXPECT_EQ(tests_of("-p 4 -n 0"), std::vector<std::string>{"prompt"});
 }
 
-TEST_F(Cli, BenchRefusesNonsenseInOneLine) {
+TEST_F(Cli, BenchRejectsWrongValuesInOneLine) {
   for (const char* arguments :
        {"-p 0 -n 0", "-p x", "-p -1", "-p 1,,2", "-p 2000000", "-n -1", "-d 1,1", "-t 0", "-t 1,2,", "-t 2000", "-r 0",
         "--type f17", "--type f16,", "--type f16,f16", "--type f16,FP16"}) {
@@ -75,7 +75,7 @@ TEST_F(Cli, BenchRefusesNonsenseInOneLine) {
   }
 }
 
-TEST_F(Cli, CtrlCEndsBenchWithWhatWasMeasured) {
+TEST_F(Cli, CtrlCEndsBenchWithTheResultsSoFar) {
   const std::string out = path("out"), err = path("err"), model = MINIMIND_SOURCE_DIR "/weights/demo/model.pth";
   const pid_t child = fork();
   if (child == 0) {
@@ -97,7 +97,7 @@ TEST_F(Cli, CtrlCEndsBenchWithWhatWasMeasured) {
   EXPECT_LT(json["results"][0]["tokens_per_second"]["samples"].size(), 10000u);
 }
 
-TEST_F(Cli, AProfileIsPrintedWhenTheEnvironmentAsksForIt) {
+TEST_F(Cli, PrintsAProfileIfTheEnvironmentRequestsIt) {
   const std::string generate = "generate -q --tokens 3,4,5 -n 4 --greedy --ignore-eos" + demo;
   const Outcome plain = run(generate), profiled = run(generate, "MINIMIND_PROFILE=1");
   EXPECT_EQ(plain.err, "");

@@ -10,19 +10,19 @@
 namespace minimind {
 namespace {
 
-TEST(Limits, ReadingReachesEveryNumberInEveryTable) {
+TEST(Limits, EveryTableReadsEveryValue) {
   for (const kernels::Table* table : tables()) {
     for (const std::size_t n : {0u, 1u, 5u, 191u, 192u, 193u, 1000u}) {
-      std::vector<float> numbers(n);
-      for (std::size_t j = 0; j < n; ++j) numbers[j] = static_cast<float>(j);  // sums of integers are exact
-      EXPECT_EQ(table->read(numbers.data(), n), static_cast<float>(n * (n - (n > 0)) / 2)) << table->name << " " << n;
+      std::vector<float> values(n);
+      for (std::size_t j = 0; j < n; ++j) values[j] = static_cast<float>(j);  // sums of integers are exact
+      EXPECT_EQ(table->read(values.data(), n), static_cast<float>(n * (n - (n > 0)) / 2)) << table->name << " " << n;
     }
   }
 }
 
-TEST(Limits, MultiplyAddDoesAsManyAsItSaysInEveryTable) {
+TEST(Limits, MultiplyAddDoesTheStatedOperations) {
   for (const kernels::Table* table : tables()) {
-    // With a factor of 1 each of them adds 1.
+    // With a factor of 1 each operation adds 1.
     const float begun = table->multiply_add(1, 1, 0);
     EXPECT_EQ(table->multiply_add(1, 1, 7) - begun, static_cast<float>(7 * table->multiply_adds_per_round))
         << table->name;
@@ -30,7 +30,7 @@ TEST(Limits, MultiplyAddDoesAsManyAsItSaysInEveryTable) {
   }
 }
 
-TEST(Limits, MultiplyAddOfInt8DoesAsManyAsItSaysInEveryTable) {
+TEST(Limits, MultiplyAddInt8DoesTheStatedOperations) {
   for (const kernels::Table* table : tables()) {
     const auto products = static_cast<float>(3 * table->int8_multiply_adds_per_round);
     for (const int factor : {0, 1, 2, -127, 127}) {

@@ -35,7 +35,7 @@ BenchReport small_report() {
   decode.test = {BenchKind::decode, 128, 1024};
   decode.tokens_per_second = {90, 110, 100};
   report.results = {prompt, decode};
-  // Those that do not fit come first: another number of threads, another buffer.
+  // Limits that do not apply come first: another number of threads, another buffer.
   report.limits = {{LimitKind::reading_weights, 1, 200'000'000, {5e9}},
                    {LimitKind::reading_weights, 2, 100'000'000, {80e9}},
                    {LimitKind::reading_weights, 2, 200'000'000, {20e9, 10e9, 40e9}},
@@ -51,7 +51,7 @@ TEST(BenchReport, NamesTests) {
   EXPECT_EQ(name_of({BenchKind::decode, 128, 1024}), "decode 128 after 1024");
 }
 
-TEST(BenchReport, ComparesEachResultWithTheLimitOfItsThreadsAndWeights) {
+TEST(BenchReport, ComparesEachResultWithItsLimit) {
   const BenchReport report = small_report();
   EXPECT_DOUBLE_EQ(fraction_reached(report, report.results[0]).value(), 0.5);  // 500/s x 1e8 flop of 100e9
   EXPECT_DOUBLE_EQ(fraction_reached(report, report.results[1]).value(), 0.5);  // 100/s x 100 MB of 20e9
@@ -75,7 +75,7 @@ TEST(BenchReport, TextHasALineForEachResultAndLimit) {
         "q8_0          2  prompt 512                    500.0      400.0      600.0     50.0 GFLOP/s     50%\n",
         "q8_0          2  prompt 512                    500.0      400.0      600.0     50.0 GOP/s       20%\n",
         "q8_0          2  decode 128 after 1024         100.0       90.0      110.0     10.0 GB/s        50%\n",
-        "              2  reading 200.0 MB, as the weights      20.0 GB/s (10.0 to 40.0)\n",
+        "              2  reading 200.0 MB, like the weights    20.0 GB/s (10.0 to 40.0)\n",
         "              2  reading 16.0 MB, half the cache      100.0 GB/s (100.0 to 100.0)\n",
         "              2  f32 multiply-add in registers        100.0 GFLOP/s (100.0 to 100.0)\n",
         "              2  int8 multiply-add in registers       250.0 GOP/s (250.0 to 250.0)\n"}) {
@@ -83,7 +83,7 @@ TEST(BenchReport, TextHasALineForEachResultAndLimit) {
   }
 }
 
-TEST(BenchReport, WhatWasInterruptedIsLeftOutAndSaid) {
+TEST(BenchReport, OmitsAndNotesInterruptedTests) {
   BenchReport report = small_report();
   report.complete = false;
   report.results[1].tokens_per_second.clear();

@@ -9,7 +9,7 @@ namespace {
 
 using Counts = std::vector<std::size_t>;
 
-TEST(SpreadOf, TakesTheMiddleOfAnOddNumberAndTheMeanOfTwoOfAnEvenOne) {
+TEST(SpreadOf, GivesTheMedian) {
   const Spread odd = spread_of({5, 1, 100});
   EXPECT_EQ(odd.median, 5);
   EXPECT_EQ(odd.least, 1);
@@ -23,7 +23,7 @@ TEST(ParseList, SplitsAtCommas) {
   EXPECT_EQ(parse_list("f16", "--type"), std::vector<std::string>{"f16"});
 }
 
-TEST(ParseList, RefusesEmptyPartsAndRepetitions) {
+TEST(ParseList, RejectsEmptyPartsAndRepetitions) {
   for (const char* text : {"", ",", "f16,", ",f16", "f16,,q8_0", "f16,q8_0,f16"}) {
     EXPECT_THROW(parse_list(text, "--type"), UsageError) << text;
   }
@@ -34,7 +34,7 @@ TEST(ParseCounts, ReadsNumbersInTheirRange) {
   EXPECT_EQ(parse_counts("0", "--depth", 0, 9), Counts{0});
 }
 
-TEST(ParseCounts, RefusesAnythingElseAndNamesIt) {
+TEST(ParseCounts, RejectsAndNamesAnythingElse) {
   for (const char* text : {"", "0", "17", "-1", "+1", "1.5", "1e1", "x", " 1", "1,", "1,01", "99999999999999999999"}) {
     EXPECT_THROW(parse_counts(text, "--threads", 1, 16), UsageError) << text;
   }

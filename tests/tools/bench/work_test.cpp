@@ -10,11 +10,11 @@
 namespace minimind {
 namespace {
 
-// What the weights of a model should come to, from its config alone.
+// The expected bytes of a model's weights, computed from its config.
 struct Expected {
   explicit Expected(const Config& config) : c(config) {}
 
-  // Panels hold whole sixteens of rows.
+  // Panels have multiples of 16 rows.
   static std::size_t matrix(std::size_t rows, std::size_t cols) { return (rows + 15) / 16 * 16 * cols; }
 
   std::size_t network() const {
@@ -27,7 +27,7 @@ struct Expected {
     return norms + matrix(q, c.hidden_size) + 2 * matrix(kv, c.hidden_size) + matrix(c.hidden_size, q) + router +
            networks * network();
   }
-  // Of all layers, the last norm and the output.
+  // All layers, the last norm and the output.
   std::size_t numbers(std::size_t networks) const {
     return c.num_hidden_layers * layer(networks) + c.hidden_size + matrix(c.vocab_size, c.hidden_size);
   }
@@ -39,14 +39,14 @@ Model load(const std::string& golden) {
   return load_model(open_checkpoint(load_golden(golden).model_path, {}), WeightType::f32, 1);
 }
 
-TEST(BenchWork, ATiedDenseModelReadsAllItsWeightsForEachToken) {
+TEST(BenchWork, ATiedDenseModelReadsAllWeightsPerToken) {
   const Model model = load("v3-dense");
   ASSERT_FALSE(model.lm_head);
   EXPECT_EQ(weight_bytes(model), 4 * Expected(model.config).numbers(1));
   EXPECT_EQ(weight_bytes_per_token(model), weight_bytes(model));
 }
 
-TEST(BenchWork, AnUntiedEmbeddingCountsWholeForTheModelAndOneRowForAToken) {
+TEST(BenchWork, ATokenReadsOneRowOfAnUntiedEmbedding) {
   const Model model = load("v3-untied");
   const Config& config = model.config;
   const std::size_t numbers = Expected(config).numbers(1);
@@ -55,7 +55,7 @@ TEST(BenchWork, AnUntiedEmbeddingCountsWholeForTheModelAndOneRowForAToken) {
             4 * numbers + 4 * Expected::matrix(config.vocab_size, config.hidden_size) / config.vocab_size);
 }
 
-TEST(BenchWork, AMixtureCountsOnlyTheExpertsUsed) {
+TEST(BenchWork, ATokenReadsOnlyItsExperts) {
   const Model model = load("v2-moe");
   const Config& config = model.config;
   ASSERT_GT(config.num_experts, config.num_experts_per_tok);
@@ -65,7 +65,7 @@ TEST(BenchWork, AMixtureCountsOnlyTheExpertsUsed) {
             4 * Expected(config).numbers(config.num_experts_per_tok + config.n_shared_experts));
 }
 
-TEST(BenchWork, DecodeReadsOnAverageThePositionsBeforeItAndHalfOfItsOwn) {
+TEST(BenchWork, DecodeReadsThePositionsBeforeIt) {
   Config config;
   config.num_hidden_layers = 2;
   config.num_key_value_heads = 3;
@@ -73,7 +73,7 @@ TEST(BenchWork, DecodeReadsOnAverageThePositionsBeforeItAndHalfOfItsOwn) {
   const double position = 2 * 2 * 3 * 4 * sizeof(float);
   EXPECT_EQ(KvCache::bytes_per_position(config, KvType::f32), position);
   EXPECT_EQ(KvCache::bytes_per_position(config, KvType::f16), position / 2);
-  // A row of a block of keys, a column of a panel of values, and a scale of values.
+  // A row of a block of keys, a column of a panel of values, and a scale of the values.
   EXPECT_EQ(KvCache::bytes_per_position(config, KvType::q8_0), 2 * 3 * (34 + 16 + 2));
   config.head_dim = 80;
   EXPECT_EQ(KvCache::bytes_per_position(config, KvType::q8_0), 2 * 3 * (3 * 34 + 5 * 16 + 3 * 2));
@@ -92,7 +92,7 @@ TEST(BenchWork, BlockTypesAreMultipliedAsInt8) {
   }
 }
 
-TEST(BenchWork, APromptMultipliesEachWeightByEachTokenAndTheLastLayersByTheLast) {
+TEST(BenchWork, APromptUsesTheLastLayerForTheLastToken) {
   const Model model = load("v3-dense");
   const Config& c = model.config;
   const double q = static_cast<double>(c.num_attention_heads * c.head_dim);
@@ -100,7 +100,7 @@ TEST(BenchWork, APromptMultipliesEachWeightByEachTokenAndTheLastLayersByTheLast)
   const double d = static_cast<double>(c.hidden_size), ffn = static_cast<double>(c.intermediate_size);
   const double keys_and_values = 2 * d * 2 * kv, rest = 2 * d * (2 * q + 3 * ffn);
   const double output = 2 * d * static_cast<double>(c.vocab_size);
-  const double attention = 4 * q * (1 + 2 + 3);  // q k and p v, each 2 per number, of 1 + 2 + 3 positions
+  const double attention = 4 * q * (1 + 2 + 3);  // q k and p v, each 2 per element, for 1 + 2 + 3 positions
   const double last = 3 * keys_and_values + rest + 4 * q * 3;
   const double others = static_cast<double>(c.num_hidden_layers - 1) * (3 * (keys_and_values + rest) + attention);
   EXPECT_DOUBLE_EQ(prompt_flops(model, 3), others + last + output);

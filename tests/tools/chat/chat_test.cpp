@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-// The demo, with a template that every message is in and a grammar that decides what is answered.
+// The demo, with a template that includes every message and a grammar that determines the answer.
 class Chat : public Cli {
  protected:
   Chat() {
@@ -23,7 +23,7 @@ class Chat : public Cli {
 {% endfor %}{{ tools | tojson if tools else '' }}{{ '<think>\n' if open_thinking else '' }})";
   }
 
-  // Answers with `text` whatever is asked.
+  // Always answers with `text`.
   std::string saying(const std::string& text) const {
     std::ofstream(path("answer.gbnf")) << "root ::= " << json(text).dump();
     return "chat" + demo + " --template " + path("chat.jinja") + " --grammar " + path("answer.gbnf") + " ";
@@ -42,7 +42,7 @@ class Chat : public Cli {
 
 const std::string call = "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"北京\"}}\n</tool_call>";
 
-TEST_F(Chat, TheBundledPoetWritesAPoemOnWhateverItIsTold) {
+TEST_F(Chat, TheBundledPoetAnswersAnyMessage) {
   const Outcome titled = run("chat --seed 1 -q" + input("你好\n"));
   EXPECT_EQ(titled.status, 0) << titled.err;
   const std::string rendered = "<|im_start|>user\n你好<|im_end|>\n<|im_start|>assistant\n";
@@ -83,13 +83,13 @@ TEST_F(Chat, JsonHasAllOfAnAnswer) {
   EXPECT_EQ(plain["finish_reason"], "stop");
 }
 
-TEST_F(Chat, ThoughtsStayOutOfAPipeUnlessWanted) {
+TEST_F(Chat, APipeGetsNoThinkingUnlessRequested) {
   const std::string thinking = saying("<think>\nhm\n</think>\n\n好");
   EXPECT_EQ(run(thinking + "-p a").out, "好\n");
   EXPECT_EQ(run(thinking + "-p a --show-thinking").out, "<think>\nhm\n</think>\n\n好\n");
 }
 
-TEST_F(Chat, ShowThinkingPrintsWhatTheModelWroteAndNoMore) {
+TEST_F(Chat, ShowThinkingPrintsExactlyWhatTheModelWrote) {
   for (const std::string& text : std::vector<std::string>{
            "<think>\n\n</think>\n\n好", "\n <think>hm", "<think>hm</thin", "<think>a</think>b" + call,
            "<think>a</think><tool_call>{\"name\": 1", "<think>a</think>\n<think>b</think>\n\n c"}) {
@@ -100,7 +100,7 @@ TEST_F(Chat, ShowThinkingPrintsWhatTheModelWroteAndNoMore) {
   }
 }
 
-TEST_F(Chat, LineFeedsThatAnAnswerStartsWithAreShownAndSaved) {
+TEST_F(Chat, LeadingNewlinesOfAnAnswerAreKept) {
   const std::string arguments = saying("\n\n好\n") + "--save " + path("c.json") + " -p a";
   for (const std::string prompt_end : {"", "<think>\n\n</think>\n\n"}) {
     std::ofstream(path("chat.jinja")) << "{{ messages[-1].content }}" << prompt_end << "\n";
@@ -110,7 +110,7 @@ TEST_F(Chat, LineFeedsThatAnAnswerStartsWithAreShownAndSaved) {
   }
 }
 
-TEST_F(Chat, NothingOfACallIsDroppedOrAdded) {
+TEST_F(Chat, CallsAreKeptComplete) {
   const json named = parsed(run(saying(R"(<tool_call>{"name":"a","parameters":{"x":1}}</tool_call>)") + "--json -p a"));
   EXPECT_EQ(named["tool_calls"][0]["function"], json({{"name", "a"}, {"arguments", "{\"x\":1}"}}));
   const json inner =
@@ -133,7 +133,7 @@ TEST_F(Chat, APipeGetsTheTextUnchanged) {
   EXPECT_EQ(run(saying("a\x1b[31m\r\nb\n") + "-p a").out, "a\x1b[31m\r\nb\n");
 }
 
-TEST_F(Chat, TurnsAnswersEachLineAndReusesWhatWasComputed) {
+TEST_F(Chat, TurnsAnswersEachLineAndReusesTheCache) {
   const Outcome outcome = run(saying("好") + "--turns --json" + input("one\n\n//two\nthree\\\nfour\n"));
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   std::istringstream lines(outcome.out);
@@ -167,7 +167,7 @@ TEST_F(Chat, StatsFitAScreenOf80Columns) {
   for (std::string line; std::getline(lines, line);) EXPECT_LT(line.size(), 80u) << line;
 }
 
-TEST_F(Chat, TurnsThatAreLeftOutAreCounted) {
+TEST_F(Chat, DroppedTurnsAreCounted) {
   std::string messages;
   for (int i = 0; i < 12; ++i) messages += "one\n";
   const Outcome outcome = run(saying("好") + "-c 128 -n 8 --turns" + input(messages));
@@ -201,7 +201,7 @@ TEST_F(Chat, HistoryCountsTurnsAndHistorysMessages) {
   EXPECT_EQ(run(saying("好") + "--historys 2 --history 1 -p a").status, 2);
 }
 
-TEST_F(Chat, AFileThatCannotBeWrittenIsToldBeforeAnythingIsSaid) {
+TEST_F(Chat, AnUnwritableFileIsReportedAtTheStart) {
   for (const char* const option : {"--session ", "--save "}) {
     const Outcome outcome = run(saying("好") + option + path("missing/file") + " -p a");
     EXPECT_EQ(outcome.status, 1);
@@ -210,14 +210,14 @@ TEST_F(Chat, AFileThatCannotBeWrittenIsToldBeforeAnythingIsSaid) {
   }
 }
 
-TEST_F(Chat, TagsInTheStringsOfASchemaAreNoCalls) {
+TEST_F(Chat, TagsInStringsOfASchemaAreNotCalls) {
   const std::string text = "<think>a</think> <tool_call>b</tool_call>";
   std::ofstream(path("schema.json")) << json({{"const", text}}).dump();
   const Outcome outcome = run("chat" + demo + " -q -p a --json-schema " + path("schema.json"));
   EXPECT_EQ(outcome.out, json(text).dump() + "\n") << outcome.err;
 }
 
-TEST_F(Chat, WhatTheTemplateDoesNotMindIsTold) {
+TEST_F(Chat, SettingsThatTheTemplateIgnoresAreReported) {
   std::ofstream(path("tools.json")) << R"([{"type": "function", "function": {"name": "f"}}])";
   const std::string settings = "--think --tools " + path("tools.json") + " --turns";
   const std::string thinking = "ignores thinking", tools = "ignores tools";
@@ -233,7 +233,7 @@ TEST_F(Chat, WhatTheTemplateDoesNotMindIsTold) {
   EXPECT_NE(command.err.find(thinking), std::string::npos) << command.err;
 }
 
-TEST_F(Chat, WhatIsWrongInALineOfTurnsEndsTheWorkAndNamesTheLine) {
+TEST_F(Chat, AnErrorInALineOfTurnsNamesTheLine) {
   const Outcome unknown = run(saying("好") + "--turns" + input("one\n/hepl\ntwo\n"));
   EXPECT_EQ(unknown.status, 2);
   EXPECT_EQ(unknown.out, "好\n");
@@ -246,8 +246,8 @@ TEST_F(Chat, WhatIsWrongInALineOfTurnsEndsTheWorkAndNamesTheLine) {
 TEST_F(Chat, AResultGoesBackToTheModelInAnotherCall) {
   const std::string saved = " --save " + path("c.json");
   EXPECT_EQ(run(saying(call) + "-p 天气" + saved).out, "");
-  const Outcome told = run(saying(call) + "-p 天气" + saved);
-  EXPECT_NE(told.err.find("the model calls get_weather("), std::string::npos) << told.err;
+  const Outcome called = run(saying(call) + "-p 天气" + saved);
+  EXPECT_NE(called.err.find("the model calls get_weather("), std::string::npos) << called.err;
   const Outcome answered =
       run(saying("晴") + "--load " + path("c.json") + saved + " --tool-result" + input("{\"sky\": \"clear\"}\n"));
   EXPECT_EQ(answered.out, "晴\n") << answered.err;
@@ -262,7 +262,7 @@ TEST_F(Chat, AResultGoesBackToTheModelInAnotherCall) {
 TEST_F(Chat, ResultsOfSeveralCallsAreGivenOneByOne) {
   const Outcome outcome = run(saying(call + "\n" + call) + "--turns" + input("天气\n/tool\n/tool 1\n/tool 2\n"));
   EXPECT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_NE(outcome.err.find("1 of 2 results; the next is that of get_weather("), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("1 of 2 results; next: get_weather("), std::string::npos) << outcome.err;
 }
 
 TEST_F(Chat, ToolsGoIntoThePrompt) {
@@ -278,7 +278,7 @@ TEST_F(Chat, ToolsGoIntoThePrompt) {
   EXPECT_NE(wrong.err.find(path("tools.json")), std::string::npos) << wrong.err;
 }
 
-TEST_F(Chat, ASessionGoesOnWithoutComputingAnythingTwice) {
+TEST_F(Chat, ASessionContinuesWithItsCache) {
   const std::string session = "--session " + path("s") + " --json ";
   const json first = parsed(run(saying("好") + session + "-p one"));
   const json second = parsed(run(saying("好") + session + "-p two"));
@@ -289,18 +289,18 @@ TEST_F(Chat, ASessionGoesOnWithoutComputingAnythingTwice) {
             1);
 }
 
-TEST_F(Chat, LoadSaysThatAFileIsASession) {
+TEST_F(Chat, LoadRejectsASession) {
   EXPECT_EQ(run(saying("好") + "--session " + path("s") + " -p a").status, 0);
   const Outcome outcome = run(saying("好") + "--load " + path("s") + " -p a");
   EXPECT_EQ(outcome.status, 1);
   EXPECT_NE(outcome.err.find(path("s") + ": is a session, expected a conversation"), std::string::npos) << outcome.err;
 }
 
-TEST_F(Chat, SessionAndSaveAreTwoFiles) {
+TEST_F(Chat, SessionAndSaveMustBeTwoFiles) {
   EXPECT_EQ(run(saying("好") + "--session " + path("s") + " --save " + path("./s") + " -p a").status, 2);
 }
 
-TEST_F(Chat, NothingStaysBesideWhatWasSaved) {
+TEST_F(Chat, SavingLeavesNoOtherFiles) {
   std::filesystem::create_directory(path("folder"));
   const std::string folder = path("folder") + "/";
   EXPECT_EQ(run(saying("好") + "--session " + folder + "s --save " + folder + "c.json -p a").status, 0);
@@ -319,7 +319,7 @@ TEST_F(Chat, AnswersEndAtMaxTokensAndAtAFullContext) {
   EXPECT_NE(full.err.find("cut short: the context is full"), std::string::npos) << full.err;
 }
 
-TEST_F(Chat, AFullContextLosesTheOldestTurnsOrFails) {
+TEST_F(Chat, AFullContextDropsTheOldestTurnsOrFails) {
   std::string lines;
   for (int i = 0; i < 30; ++i) lines += "第" + std::to_string(i) + "句话\n";
   const Outcome shifted = run(saying("好") + "-c 120 --turns" + input(lines));
@@ -328,7 +328,7 @@ TEST_F(Chat, AFullContextLosesTheOldestTurnsOrFails) {
   EXPECT_EQ(run(saying("好") + "-c 120 --turns --no-shift" + input(lines)).status, 1);
 }
 
-TEST_F(Chat, CallsThatMeanNothingAreUsageErrors) {
+TEST_F(Chat, ContradictoryOptionsAreUsageErrors) {
   for (const char* arguments : {"--turns -p ''", "--turns --tool-result --load x", "--json --show-thinking -p a",
                                 "--think --no-think -p a", "--session a --load b -p a", "--stop '' -p a"}) {
     EXPECT_EQ(run("chat " + std::string(arguments)).status, 2) << arguments;
@@ -345,13 +345,13 @@ TEST_F(Chat, AnEmptyPromptIsAnEmptyMessage) {
             run("generate --seed 1 -q" + input("<|im_start|>user\n<|im_end|>\n<|im_start|>assistant\n")).out + "\n");
 }
 
-TEST_F(Chat, AnEmptyPromptThatTheTemplateCannotTakeSaysWhy) {
+TEST_F(Chat, AnEmptyPromptThatTheTemplateRejectsIsAnError) {
   std::ofstream(path("strict.jinja"))
       << "{% if not messages[-1].content %}{{ raise_exception('say something') }}{% endif %}a";
-  const Outcome refused = run("chat" + demo + " -p '' --template " + path("strict.jinja"));
-  EXPECT_EQ(refused.status, 1);
-  EXPECT_EQ(refused.out, "");
-  EXPECT_NE(refused.err.find("say something"), std::string::npos) << refused.err;
+  const Outcome rejected = run("chat" + demo + " -p '' --template " + path("strict.jinja"));
+  EXPECT_EQ(rejected.status, 1);
+  EXPECT_EQ(rejected.out, "");
+  EXPECT_NE(rejected.err.find("say something"), std::string::npos) << rejected.err;
   std::ofstream(path("bare.jinja")) << "{{ messages[-1].content }}";
   const Outcome nothing = run("chat" + demo + " -p '' --template " + path("bare.jinja"));
   EXPECT_EQ(nothing.status, 1);
@@ -360,14 +360,14 @@ TEST_F(Chat, AnEmptyPromptThatTheTemplateCannotTakeSaysWhy) {
       << nothing.err;
 }
 
-TEST_F(Chat, LinesThatSayExitAreMessagesOfAScript) {
+TEST_F(Chat, ExitWithoutASlashIsAMessageInAScript) {
   const Outcome outcome = run(saying("好") + "--turns" + input("exit\nquit\n/clear\n"));
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(outcome.out, "好\n好\n");
-  EXPECT_NE(outcome.err.find("a new conversation"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("new conversation"), std::string::npos) << outcome.err;
 }
 
-// The program at a terminal.
+// The program on a terminal.
 class ChatTerminal : public Chat {
  protected:
   // `arguments`, separated by spaces.
@@ -387,7 +387,7 @@ class ChatTerminal : public Chat {
 #define EXPECT_SHOWN(terminal, text) \
   EXPECT_TRUE((terminal).wait_for(text)) << testing::PrintToString((terminal).shown())
 
-TEST_F(ChatTerminal, AConversationIsEditedTakenBackAndAnsweredAgain) {
+TEST_F(ChatTerminal, CommandsChangeTheConversation) {
   PseudoTerminal terminal = start(saying("好"));
   EXPECT_SHOWN(terminal, "/help lists the commands; Ctrl-D to exit");
   EXPECT_SHOWN(terminal, ">");
@@ -411,7 +411,7 @@ TEST_F(ChatTerminal, AConversationIsEditedTakenBackAndAnsweredAgain) {
             "你们好\n/regenerate\n/stats\n/save " + path("c.json") + "\n/undo\n/hepl\n");
 }
 
-TEST_F(ChatTerminal, CtrlCStopsTheAnswerWhichStaysAndTwiceLeaves) {
+TEST_F(ChatTerminal, CtrlCStopsAnAnswerAndTwiceExits) {
   PseudoTerminal terminal = start("chat --seed 1 --ignore-eos -n 100000 " + demo);
   EXPECT_SHOWN(terminal, ">");
   terminal.type("山居\r");
@@ -430,14 +430,14 @@ TEST_F(ChatTerminal, CtrlCStopsTheAnswerWhichStaysAndTwiceLeaves) {
   EXPECT_GT(json::parse(read_whole_file(path("c.json")))["messages"][1]["content"].get<std::string>().size(), 3u);
 }
 
-TEST_F(ChatTerminal, ThoughtsAreDimmedAndCallsAreShownAsCalls) {
+TEST_F(ChatTerminal, ThinkingIsDimmedAndCallsHaveArrows) {
   PseudoTerminal terminal = start(saying("<think>\nhm\n</think>\n\n好" + call));
   EXPECT_SHOWN(terminal, ">");
   terminal.type("a\r");
   EXPECT_SHOWN(terminal, "\x1b[2m");
   EXPECT_SHOWN(terminal, "好\r\n");
   EXPECT_SHOWN(terminal, "→ get_weather({");
-  EXPECT_SHOWN(terminal, "/tool RESULT gives the model what get_weather returned");
+  EXPECT_SHOWN(terminal, "type /tool RESULT to return the result of get_weather");
   EXPECT_SHOWN(terminal, "\n\x1b[?2004h");
   terminal.type("\x04");
   EXPECT_EQ(terminal.status(), 0);
@@ -461,16 +461,16 @@ TEST_F(ChatTerminal, ADumbTerminalGetsNoEscapeSequences) {
   EXPECT_EQ(terminal.shown().find('\x1b'), std::string::npos) << testing::PrintToString(terminal.shown());
 }
 
-TEST_F(ChatTerminal, AFileThatIsInUseIsToldBeforeTheModelAnswers) {
+TEST_F(ChatTerminal, AFileInUseIsReportedAtTheStart) {
   for (const std::string option : {"--session ", "--save "}) {
     const std::string kept = option + path("kept");
     PseudoTerminal first = start(saying("好") + kept);
     EXPECT_SHOWN(first, ">");
-    const Outcome refused = run(saying("好") + kept + " -p a");
-    EXPECT_EQ(refused.status, 1);
-    EXPECT_EQ(refused.out, "");
-    EXPECT_NE(refused.err.find(path("kept") + ": is in use by process "), std::string::npos) << refused.err;
-    EXPECT_NE(refused.err.find("minimind chat"), std::string::npos) << refused.err;
+    const Outcome rejected = run(saying("好") + kept + " -p a");
+    EXPECT_EQ(rejected.status, 1);
+    EXPECT_EQ(rejected.out, "");
+    EXPECT_NE(rejected.err.find(path("kept") + ": is in use by process "), std::string::npos) << rejected.err;
+    EXPECT_NE(rejected.err.find("minimind chat"), std::string::npos) << rejected.err;
     EXPECT_EQ(run(saying("好") + option + path("other") + " -p a").status, 0);
     const Outcome saved = run(saying("好") + "--turns" + input("a\n/save " + path("kept") + "\n"));
     EXPECT_EQ(saved.status, 1);
@@ -480,13 +480,13 @@ TEST_F(ChatTerminal, AFileThatIsInUseIsToldBeforeTheModelAnswers) {
     EXPECT_FALSE(std::filesystem::exists(path("kept")));
     first.signal(SIGKILL);
     EXPECT_EQ(first.status(), 128 + SIGKILL);
-    EXPECT_EQ(run(saying("好") + kept + " -p a").status, 0) << "the lock goes with the process";
+    EXPECT_EQ(run(saying("好") + kept + " -p a").status, 0) << "the lock ends with the process";
     EXPECT_FALSE(std::filesystem::exists(path(".kept.lock")));
     std::filesystem::remove(path("kept"));
   }
 }
 
-TEST_F(ChatTerminal, ExitAndQuitLeaveAndNameTheCommand) {
+TEST_F(ChatTerminal, ExitAndQuitExitAndNameTheCommand) {
   for (const std::string word : {"exit", "quit", "Quit", "EXIT "}) {
     PseudoTerminal terminal = start(saying("好"));
     EXPECT_SHOWN(terminal, ">");
@@ -494,12 +494,12 @@ TEST_F(ChatTerminal, ExitAndQuitLeaveAndNameTheCommand) {
     EXPECT_SHOWN(terminal, "\x1b[?2004l好\r\n");
     EXPECT_SHOWN(terminal, ">");
     terminal.type(word + "\r");
-    EXPECT_SHOWN(terminal, "left, as /exit does");
+    EXPECT_SHOWN(terminal, "exited, as with /exit");
     EXPECT_EQ(terminal.status(), 0);
   }
 }
 
-TEST_F(ChatTerminal, BlocksAndLinesThatGoOnAreOneMessage) {
+TEST_F(ChatTerminal, BlocksAndContinuedLinesAreOneMessage) {
   PseudoTerminal terminal = start(saying("好"));
   EXPECT_SHOWN(terminal, ">");
   terminal.type("a\\\rb\r");
@@ -548,7 +548,7 @@ TEST_F(ChatTerminal, CtrlRFindsAChineseMessage) {
   EXPECT_EQ(json::parse(read_whole_file(path("c.json")))["messages"][4]["content"], "北京的天气");
 }
 
-TEST_F(ChatTerminal, ASignalEndsItWithItsStatus) {
+TEST_F(ChatTerminal, ASignalEndsTheChatWithItsStatus) {
   for (const auto& [signal, status] : {std::pair{SIGTERM, 143}, {SIGHUP, 129}}) {
     PseudoTerminal waiting = start(saying("好"));
     EXPECT_SHOWN(waiting, "> ");
@@ -562,11 +562,11 @@ TEST_F(ChatTerminal, ASignalEndsItWithItsStatus) {
     EXPECT_EQ(answering.status(), status);
     const std::string& shown = answering.shown();
     ASSERT_NE(shown.find("(stopped)"), std::string::npos) << shown;
-    EXPECT_EQ(shown.find("> ", shown.find("(stopped)")), std::string::npos) << "no prompt comes after it";
+    EXPECT_EQ(shown.find("> ", shown.find("(stopped)")), std::string::npos) << "no prompt follows";
   }
 }
 
-TEST_F(ChatTerminal, CtrlDTypedDuringAnAnswerLeavesBehindIt) {
+TEST_F(ChatTerminal, CtrlDDuringAnAnswerExitsAfterIt) {
   PseudoTerminal terminal = start("chat --seed 1 --ignore-eos -n 100 " + demo);
   EXPECT_SHOWN(terminal, "> ");
   terminal.type("山居\r");
@@ -575,7 +575,7 @@ TEST_F(ChatTerminal, CtrlDTypedDuringAnAnswerLeavesBehindIt) {
   EXPECT_EQ(terminal.status(), 0);
 }
 
-// A key, a piece of text or a paste.
+// Returns a random key, piece of text or paste.
 std::string random_typing(std::mt19937& random) {
   static const std::vector<std::string> typing = {
       "a",
@@ -626,7 +626,7 @@ std::string random_typing(std::mt19937& random) {
   return typing[random() % typing.size()];
 }
 
-// MINIMIND_TERMINAL_EVENTS: how many instead of a quick number.
+// MINIMIND_TERMINAL_EVENTS: the number of events instead of a small one.
 TEST_F(ChatTerminal, RandomEventsDoNoHarm) {
   const char* const given = std::getenv("MINIMIND_TERMINAL_EVENTS");
   const std::size_t events = given ? std::stoul(given) : 1000;

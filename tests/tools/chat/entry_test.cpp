@@ -7,7 +7,7 @@
 namespace minimind {
 namespace {
 
-// All entries that the lines make; "open" behind them when the last is not complete.
+// Returns the entries of the lines, then "open" if the last is incomplete.
 std::vector<std::string> entries_of(const std::vector<std::string>& lines) {
   ChatEntryLines entry_lines;
   std::vector<std::string> entries;
@@ -24,13 +24,13 @@ TEST(ChatEntry, EachLineIsAnEntry) {
   EXPECT_EQ(entries_of({"你好", "", "/help"}), (Entries{"你好", "", "/help"}));
 }
 
-TEST(ChatEntry, ALineThatEndsInABackslashGoesOn) {
+TEST(ChatEntry, ALineThatEndsInABackslashContinues) {
   EXPECT_EQ(entries_of({"a\\", "b\\", "c", "d"}), (Entries{"a\nb\nc", "d"}));
   EXPECT_EQ(entries_of({"a\\", ""}), (Entries{"a\n"}));
   EXPECT_EQ(entries_of({"a\\"}), Entries{"open"});
 }
 
-TEST(ChatEntry, ABlockBetweenThreeQuotesIsTakenAsItIs) {
+TEST(ChatEntry, ABlockBetweenThreeQuotesIsVerbatim) {
   EXPECT_EQ(entries_of({"\"\"\"", "a\\", "", "/b", "\"\"\"", "c"}), (Entries{"a\\\n\n/b", "c"}));
   EXPECT_EQ(entries_of({"\"\"\"", "\"\"\""}), Entries{""});
   EXPECT_EQ(entries_of({"\"\"\"", " \"\"\" ", "\"\"\"\"", "\"\"\""}), Entries{" \"\"\" \n\"\"\"\""});
@@ -52,7 +52,7 @@ TEST(ChatEntry, PastedLinesAreOneEntryAndMayBeABlock) {
   EXPECT_EQ(entries_of({"\"\"\"\na", "b", "\"\"\""}), Entries{"a\nb"});
 }
 
-TEST(ChatEntry, ClearForgetsWhatHasBegun) {
+TEST(ChatEntry, ClearDiscardsAnIncompleteEntry) {
   ChatEntryLines lines;
   lines.push("\"\"\"");
   EXPECT_TRUE(lines.open());

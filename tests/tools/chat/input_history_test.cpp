@@ -12,7 +12,7 @@ namespace {
 
 using Entries = std::vector<std::string>;
 
-TEST(InputHistory, RemembersEntriesOfAnyTextInTheirOrder) {
+TEST(InputHistory, RemembersEntriesOfAnyTextInOrder) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/state/minimind/history";
   InputHistory history(path);
@@ -31,7 +31,7 @@ TEST(InputHistory, OnlyItsOwnerCanReadTheFile) {
   EXPECT_EQ(status.st_mode & 0777, 0600u);
 }
 
-TEST(InputHistory, WhatRepeatsOrIsEmptyOrHugeIsNotKept) {
+TEST(InputHistory, DropsRepeatedEmptyAndHugeEntries) {
   const TemporaryFolder folder;
   InputHistory history(folder.path() + "/history");
   for (const std::string& entry : {std::string("a"), std::string("a"), std::string(), std::string("b"),
@@ -53,12 +53,12 @@ TEST(InputHistory, KeepsTheLastThousandAndShortensTheFile) {
   EXPECT_EQ(InputHistory(path).entries(), history.entries());
 }
 
-TEST(InputHistory, AFileOfAnythingIsNoError) {
+TEST(InputHistory, AMalformedFileIsNotAnError) {
   const TemporaryFolder folder;
   EXPECT_EQ(InputHistory(folder.write("history", "\xff\xfe\ngood\n\\")).entries(), (Entries{"good", "\\"}));
 }
 
-TEST(InputHistory, APlaceThatCannotBeWrittenIsNoError) {
+TEST(InputHistory, AnUnwritablePathIsNotAnError) {
   const TemporaryFolder folder;
   for (const std::string& path : {std::string(), folder.write("file", "") + "/history", folder.path()}) {
     InputHistory history(path);
@@ -68,7 +68,7 @@ TEST(InputHistory, APlaceThatCannotBeWrittenIsNoError) {
   }
 }
 
-TEST(InputHistory, LiesWhereXdgSays) {
+TEST(InputHistory, IsInTheXdgStateFolder) {
   setenv("XDG_STATE_HOME", "/state", 1);
   EXPECT_EQ(history_path(), "/state/minimind/history");
   setenv("XDG_STATE_HOME", "relative", 1);

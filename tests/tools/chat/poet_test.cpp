@@ -1,4 +1,4 @@
-// The bundled model, asked as its card says.
+// The bundled model with the prompts of its card.
 
 #include <fmt/core.h>
 
@@ -25,7 +25,7 @@ struct Form {
   std::size_t couplets, characters;
 };
 
-constexpr std::size_t character_bytes = 3;  // of every character of the poems, and of their commas and full stops
+constexpr std::size_t character_bytes = 3;  // of each character of the poems, including commas and full stops
 
 bool has_form(std::string_view poem, const Form& form) {
   const std::size_t line = form.characters * character_bytes, couplet = 2 * (line + character_bytes);
@@ -41,9 +41,9 @@ bool has_form(std::string_view poem, const Form& form) {
   return true;
 }
 
-// The card tells a share of 95 % and more over 500 titles; of these 32 poems three may fail, which at 95 % happens to
+// The card states a share of at least 95 % over 500 titles. Of these 32 poems three may fail; at 95 % more fail in
 // fewer than one set in ten.
-TEST_F(Poet, KeepsTheFormItIsAskedFor) {
+TEST_F(Poet, KeepsTheRequestedForm) {
   constexpr std::array forms{Form{"五言绝句", 2, 5}, Form{"七言绝句", 2, 7}, Form{"五言律诗", 4, 5},
                              Form{"七律", 4, 7}};
   int poems = 0, formed = 0;
@@ -57,7 +57,7 @@ TEST_F(Poet, KeepsTheFormItIsAskedFor) {
   EXPECT_GE(formed, poems - 3);
 }
 
-TEST_F(Poet, GoesOnFromALine) {
+TEST_F(Poet, ContinuesALine) {
   int begun = 0;
   for (int seed = 1; seed <= 8; ++seed) begun += answer("续写：床前明月光", seed).starts_with("床前明月光，");
   EXPECT_GE(begun, 7);

@@ -28,16 +28,16 @@ std::string complaint_about(const std::string& text) {
   return "";
 }
 
-TEST(ChatCommands, WhatBeginsWithNoSlashIsAMessageAsItIs) {
+TEST(ChatCommands, TextWithoutASlashIsAMessage) {
   for (const char* text : {"你好", " /help", "a /reset", "two\nlines\n", ""}) EXPECT_EQ(message_of(text), text);
 }
 
-TEST(ChatCommands, TwoSlashesBeginAMessageThatBeginsWithOne) {
+TEST(ChatCommands, TwoSlashesStartAMessageWithOne) {
   EXPECT_EQ(message_of("//help"), "/help");
   EXPECT_EQ(message_of("///"), "//");
 }
 
-TEST(ChatCommands, ACommandHasAnArgumentWithoutTheBlanksAroundIt) {
+TEST(ChatCommands, ArgumentsHaveNoSurroundingWhitespace) {
   EXPECT_EQ(command_of("/reset").action, ChatAction::reset);
   EXPECT_EQ(command_of("/clear").action, ChatAction::reset);
   EXPECT_EQ(command_of("/quit").action, ChatAction::exit);
@@ -47,14 +47,14 @@ TEST(ChatCommands, ACommandHasAnArgumentWithoutTheBlanksAroundIt) {
   EXPECT_EQ(command_of("/system").argument, "");
 }
 
-TEST(ChatCommands, AnUnknownCommandIsToldAndNeverAMessage) {
+TEST(ChatCommands, AnUnknownCommandIsAnError) {
   EXPECT_NE(complaint_about("/hepl").find("unknown command '/hepl'; did you mean /help?"), std::string::npos);
   EXPECT_NE(complaint_about("/home/me is a folder").find("'/home/me'"), std::string::npos);
   EXPECT_NE(complaint_about("/").find("'/'"), std::string::npos);
   EXPECT_NE(complaint_about("/HELP").find("'/HELP'"), std::string::npos);
 }
 
-TEST(ChatCommands, ArgumentsThatAreMissingOrTooManyAreTold) {
+TEST(ChatCommands, MissingAndExtraArgumentsAreErrors) {
   EXPECT_EQ(complaint_about("/save"), "/save requires FILE");
   EXPECT_EQ(complaint_about("/undo 2"), "/undo takes no argument");
 }

@@ -26,7 +26,7 @@ std::size_t lines_in(const std::string& text) {
 
 const std::string golden_tokenizer = MINIMIND_SOURCE_DIR "/tests/golden_tokenizer";
 
-TEST_F(Cli, ATextThatIsNotUtf8IsAnErrorThatSaysWhere) {
+TEST_F(Cli, TextThatIsNotUtf8IsAnErrorWithItsOffset) {
   std::ofstream(path("gbk.txt")) << "abc\xB4\xB2\xC7\xB0";
   for (const char* command : {"tokenize", "generate", "perplexity"}) {
     const Outcome outcome = run(std::string(command) + demo + " -f " + path("gbk.txt"));
@@ -35,7 +35,7 @@ TEST_F(Cli, ATextThatIsNotUtf8IsAnErrorThatSaysWhere) {
   }
 }
 
-TEST_F(Cli, EveryInstructionSetReproducesTheGoldenLogitsAndGreedyTokens) {
+TEST_F(Cli, EveryInstructionSetReproducesTheGoldenCases) {
   for (const kernels::Table* table : tables()) {
     const std::string isa = std::string("MINIMIND_ISA=") + table->name;
     for (const char* name : {"v1-moe", "v2-lora", "v2-moe-5-experts", "v3-bf16", "v3-yarn", "hf-qwen3-moe-fused"}) {
@@ -69,7 +69,7 @@ TEST_F(Cli, LogitsWritesWhatCompareReads) {
   EXPECT_NEAR(json["mean_kl"].get<double>(), 0, 1e-12);
 }
 
-TEST_F(Cli, CompareFailsPastTheToleranceAndShowsWhere) {
+TEST_F(Cli, CompareFailsOverTheTolerance) {
   const GoldenCase golden = load_golden("v3-dense");
   const Outcome outcome = run("compare -m " + load_golden("v3-fp32").model_path + " --tokens " + joined(golden.tokens) +
                               " --reference " + golden.folder + "/logits.npy --json");
@@ -80,7 +80,7 @@ TEST_F(Cli, CompareFailsPastTheToleranceAndShowsWhere) {
   EXPECT_FALSE(json["passed"]);
 }
 
-TEST_F(Cli, TokensFileMeansTheSameAsTokens) {
+TEST_F(Cli, TokensFileIsEquivalentToTokens) {
   const GoldenCase golden = load_golden("v2-dense");
   std::ofstream(path("ids")) << "[" << golden.tokens[0] << ", " << golden.tokens[1] << "]\n"
                              << golden.tokens[2] << "\n";
@@ -90,7 +90,7 @@ TEST_F(Cli, TokensFileMeansTheSameAsTokens) {
   EXPECT_EQ(read_whole_file(path("a.npy")), read_whole_file(path("b.npy")));
 }
 
-TEST_F(Cli, WrongCallsExitWithTwoAndOneLine) {
+TEST_F(Cli, UsageErrorsExitWithTwoAndOneLine) {
   const std::string model = " -m " + load_golden("v3-dense").model_path;
   for (const std::string& arguments :
        {std::string("sing"), "generate --no-such-option" + model, "generate --temperature -1 -p a" + model,
@@ -107,7 +107,7 @@ TEST_F(Cli, WrongCallsExitWithTwoAndOneLine) {
   }
 }
 
-TEST_F(Cli, WorkThatFailsExitsWithOneAndOneLineThatNamesTheFile) {
+TEST_F(Cli, FailuresExitWithOneAndNameTheFile) {
   std::ofstream(path("text.pth")) << "not a checkpoint at all, but a text";
   const std::string whole = read_whole_file(load_golden("v3-dense").model_path);
   std::ofstream(path("cut.pth")) << whole.substr(0, whole.size() / 2);
@@ -121,14 +121,14 @@ TEST_F(Cli, WorkThatFailsExitsWithOneAndOneLineThatNamesTheFile) {
   }
 }
 
-TEST_F(Cli, AForcedInstructionSetThatCannotBeHadIsAnError) {
+TEST_F(Cli, AnUnavailableInstructionSetIsAnError) {
   const GoldenCase golden = load_golden("v3-dense");
   const Outcome outcome = run("generate --tokens 1 -m " + golden.model_path, "MINIMIND_ISA=altivec");
   EXPECT_EQ(outcome.status, 2);
   EXPECT_NE(outcome.err.find("altivec"), std::string::npos) << outcome.err;
 }
 
-TEST_F(Cli, HelpIsNoError) {
+TEST_F(Cli, HelpIsNotAnError) {
   EXPECT_EQ(run("--help").status, 0);
   for (const char* command : {"generate", "inspect", "logits", "compare", "perplexity", "tokenize", "bench"}) {
     const Outcome outcome = run(std::string(command) + " --help");
@@ -137,7 +137,7 @@ TEST_F(Cli, HelpIsNoError) {
   }
 }
 
-TEST_F(Cli, GenerateWithoutATokenizerGivesIds) {
+TEST_F(Cli, GenerateWithoutATokenizerPrintsIds) {
   const GoldenCase golden = load_golden("v3-dense");
   const Outcome outcome = run("generate --tokens 3,4 -n 4 --greedy --ignore-eos -m " + golden.model_path);
   EXPECT_EQ(outcome.status, 0);
@@ -155,7 +155,7 @@ TEST_F(Cli, GenerateJsonHasItsFields) {
   EXPECT_TRUE(json["timings"]["decode_tokens_per_second"].is_number());
 }
 
-TEST_F(Cli, GenerateStopsWhenTheContextIsFullAndRefusesALongerPrompt) {
+TEST_F(Cli, GenerateStopsAtAFullContext) {
   const std::string model = " -m " + load_golden("v3-dense").model_path;
   const Outcome full = run("generate --tokens 3,4,5 -c 6 -n 50 --ignore-eos --greedy --json" + model);
   EXPECT_EQ(full.status, 0);
@@ -166,7 +166,7 @@ TEST_F(Cli, GenerateStopsWhenTheContextIsFullAndRefusesALongerPrompt) {
   EXPECT_NE(too_long.err.find("--ctx-size"), std::string::npos) << too_long.err;
 }
 
-TEST_F(Cli, ASeedMakesARunRepeatableAndWithoutOneItIsPrinted) {
+TEST_F(Cli, ASeedMakesARunRepeatable) {
   const std::string call =
       "generate --tokens 3,4 -n 20 --temperature 2 --ignore-eos -m " + load_golden("v3-dense").model_path;
   EXPECT_EQ(run(call + " --seed 5").out, run(call + " --seed 5").out);
@@ -180,7 +180,7 @@ TEST_F(Cli, AssumedValuesArePrintedUnlessQuiet) {
   EXPECT_EQ(run(call + " -q").err, "");
 }
 
-TEST_F(Cli, InspectTellsEachValueAndItsSource) {
+TEST_F(Cli, InspectShowsEachValueAndItsSource) {
   const Outcome outcome = run("inspect --json -m " + load_golden("v1-moe").model_path);
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const auto json = nlohmann::json::parse(outcome.out);
@@ -208,7 +208,7 @@ TEST_F(Cli, TokenizeAndDecodeAreInverse) {
 const std::string asking_for_a_poem =
     " -p '<|im_start|>user\n写一首五言绝句，题目：山居<|im_end|>\n<|im_start|>assistant\n' ";
 
-// The demo model, its tokenizer, and text on standard output alone.
+// The demo model with its tokenizer; stdout has only the text.
 TEST_F(Cli, TheBundledModelWritesChineseText) {
   const Outcome outcome = run("generate" + demo + asking_for_a_poem + "-n 60 --seed 1");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
@@ -217,8 +217,8 @@ TEST_F(Cli, TheBundledModelWritesChineseText) {
   EXPECT_EQ(run("generate" + demo + asking_for_a_poem + "-n 60 --seed 1").out, outcome.out);
 }
 
-TEST_F(Cli, TheBundledModelIsTheDefaultBesideTheProgram) {
-  if (std::getenv("MINIMIND_PROGRAM")) GTEST_SKIP() << "the program under test lies elsewhere";
+TEST_F(Cli, TheBundledModelIsTheDefault) {
+  if (std::getenv("MINIMIND_PROGRAM")) GTEST_SKIP() << "the program under test is elsewhere";
   EXPECT_EQ(run("inspect").out, run("inspect" + demo).out);
 }
 
@@ -238,7 +238,7 @@ TEST_F(Cli, ASpecialTokenAsStopStringEndsTheText) {
   EXPECT_EQ(json["tokens"].back(), 2);
 }
 
-TEST_F(Cli, AFullOutputFailsInTheSameWordsEverywhere) {
+TEST_F(Cli, AFullOutputIsTheSameErrorEverywhere) {
   const std::string ids = "--tokens 3,4,5 -m " + load_golden("v3-dense").model_path;
   std::ofstream(path("chat.json")) << R"({"messages": [{"role": "user", "content": "你好"}]})" << '\n';
   std::ofstream(path("lines")) << "\"你好\"\n";
@@ -258,7 +258,7 @@ TEST_F(Cli, AFullOutputFailsInTheSameWordsEverywhere) {
   }
 }
 
-TEST_F(Cli, AFullOutputEndsTheTextAtOnce) {
+TEST_F(Cli, AFullOutputEndsGenerationAtOnce) {
   for (const char* const call : {" generate -p 山 --ignore-eos -n 100000000 -c 1000000 --kv-type q8_0",
                                  " chat -p 山 --ignore-eos -n 100000000 -c 1000000 --kv-type q8_0"}) {
     const int status = std::system(("timeout 60 " + program() + call + " > /dev/full 2> " + path("err")).c_str());
@@ -266,7 +266,7 @@ TEST_F(Cli, AFullOutputEndsTheTextAtOnce) {
   }
 }
 
-TEST_F(Cli, AReaderThatGoesAwayEndsTheTextQuietly) {
+TEST_F(Cli, AClosedPipeEndsGenerationQuietly) {
   const std::string call = program() + " generate -q -p 山 --ignore-eos -n 100000000 -c 1000000 --kv-type q8_0";
   const std::string status = "; echo $? > " + path("status");
   ASSERT_EQ(std::system(("(timeout 60 " + call + " 2> " + path("err") + status + ") | head -c 3 > /dev/null").c_str()),
@@ -275,20 +275,20 @@ TEST_F(Cli, AReaderThatGoesAwayEndsTheTextQuietly) {
   EXPECT_EQ(read_whole_file(path("err")), "");
 }
 
-TEST_F(Cli, AClosedErrorOutputDoesNotFail) {
+TEST_F(Cli, AClosedStderrIsNotAnError) {
   const auto status_of = [](const std::string& call) { return WEXITSTATUS(std::system((program() + call).c_str())); };
   const std::string generate = " generate --tokens 3 -n 1 --greedy -m " + load_golden("v3-dense").model_path;
   EXPECT_EQ(status_of(generate + " > " + path("out") + " 2>&-"), 0);
   EXPECT_EQ(status_of(" generate --tokens 3 -m /nowhere 2>&-"), 1);
 }
 
-// Commands that wait for their input, and work that takes longer than the test.
+// Commands that wait for input, and commands that would run longer than the test.
 TEST_F(Cli, ASignalEndsEveryCommandWithItsStatus) {
   const std::string endless = " -n 100000000 -c 1000000 --ignore-eos --kv-type q8_0";
   for (const std::string& call : std::vector<std::string>{
            "generate", "chat --turns", "chat", "perplexity", "tokenize", "tokenize --jsonl", "render", "render --jsonl",
            "generate -p 山" + endless, "chat -p 山" + endless, "bench -q -r 10000 -t 1", "bench -q -r 10000 -t 4"}) {
-    for (const auto& [signal, wanted] : {std::pair{SIGINT, 130}, {SIGTERM, 143}, {SIGHUP, 129}}) {
+    for (const auto& [signal, expected] : {std::pair{SIGINT, 130}, {SIGTERM, 143}, {SIGHUP, 129}}) {
       int input[2];
       ASSERT_EQ(pipe(input), 0);
       const pid_t child = fork();
@@ -308,7 +308,7 @@ TEST_F(Cli, ASignalEndsEveryCommandWithItsStatus) {
       waitpid(child, &status, 0);
       close(input[1]);
       EXPECT_TRUE(WIFEXITED(status)) << call;
-      EXPECT_EQ(WEXITSTATUS(status), wanted) << call << ": " << read_whole_file(path("err"));
+      EXPECT_EQ(WEXITSTATUS(status), expected) << call << ": " << read_whole_file(path("err"));
     }
   }
 }
@@ -341,7 +341,7 @@ TEST_F(Cli, GenerateContinuesBosTokenAndTheTextUnlessRaw) {
   EXPECT_EQ(run("generate --tokens 1,2 --raw" + rest).status, 2);
 }
 
-TEST_F(Cli, GenerateSaysWhatThePostProcessorAdds) {
+TEST_F(Cli, GenerateReportsTokensOfThePostProcessor) {
   nlohmann::json tokenizer = nlohmann::json::parse(read_whole_file(MINIMIND_SOURCE_DIR "/weights/demo/tokenizer.json"));
   tokenizer["post_processor"] = {{"type", "BertProcessing"}, {"sep", {"<|im_end|>", 2}}, {"cls", {"<|im_start|>", 1}}};
   std::ofstream(path("tokenizer.json")) << tokenizer;
@@ -364,13 +364,13 @@ TEST_F(Cli, AnUnknownCommandIsNamed) {
   EXPECT_NE(outcome.err.find("generate"), std::string::npos) << outcome.err;
 }
 
-TEST_F(Cli, AMissingModelIsWhatIsComplainedAbout) {
+TEST_F(Cli, AMissingModelIsNamed) {
   const Outcome outcome = run("generate -p text -m " + path("nowhere.pth"));
   EXPECT_EQ(outcome.status, 1);
   EXPECT_NE(outcome.err.find("nowhere.pth: cannot be opened"), std::string::npos) << outcome.err;
 }
 
-TEST_F(Cli, CtrlCEndsWithWhatWasGenerated) {
+TEST_F(Cli, CtrlCEndsGenerationWithTheTextSoFar) {
   const std::string out = path("out"), err = path("err");
   const std::string model = load_golden("v3-dense").model_path;
   const pid_t child = fork();

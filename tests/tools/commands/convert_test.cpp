@@ -24,7 +24,7 @@ class Convert : public Cli {
     return run("generate --greedy -n 24 -q --tokens 1,300,400,500 -m " + model).out;
   }
 
-  // Whatever lies in the folder of this test but the captured output.
+  // Returns the files in the folder of this test, except the captured output.
   std::vector<std::string> left_behind() const {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(path(""))) {
@@ -49,7 +49,7 @@ TEST_F(Convert, GivesTheSameTextInEveryFormat) {
   }
 }
 
-TEST_F(Convert, SaysWhatWasWrittenAndNothingWhenQuiet) {
+TEST_F(Convert, ReportsTheOutputUnlessQuiet) {
   const Outcome outcome = convert(demo_model, path("model.gguf"), "--type q8_0");
   EXPECT_NE(outcome.err.find("model.gguf: GGUF, architecture qwen3"), std::string::npos) << outcome.err;
   EXPECT_EQ(convert(demo_model, path("other.gguf"), "-q").err, "");
@@ -76,7 +76,7 @@ TEST_F(Convert, WritesMetadataThatInspectShows) {
   EXPECT_NE(run("inspect -m " + path("a.gguf")).out.find("tokenizer.ggml.pre  "), std::string::npos);
 }
 
-TEST_F(Convert, CarriesTheTokenizerIntoAGgufAndOutAgain) {
+TEST_F(Convert, KeepsTheTokenizerThroughAGguf) {
   ASSERT_EQ(convert(demo_model, path("a.gguf")).status, 0);
   ASSERT_EQ(convert(path("a.gguf"), path("folder/")).status, 0);
   const std::string text = "tokenize -p '写一首五言绝句<|im_end|> 12 x'";
@@ -86,17 +86,17 @@ TEST_F(Convert, CarriesTheTokenizerIntoAGgufAndOutAgain) {
   EXPECT_EQ(run(text + " -m " + path("folder")).out, expected);
 }
 
-TEST_F(Convert, ReplacesAFileOnlyWhenForced) {
+TEST_F(Convert, ReplacesAFileOnlyWithForce) {
   std::ofstream(path("model.gguf")) << "precious";
-  const Outcome refused = convert(demo_model, path("model.gguf"));
-  EXPECT_EQ(refused.status, 1);
-  EXPECT_NE(refused.err.find("--force"), std::string::npos) << refused.err;
+  const Outcome rejected = convert(demo_model, path("model.gguf"));
+  EXPECT_EQ(rejected.status, 1);
+  EXPECT_NE(rejected.err.find("--force"), std::string::npos) << rejected.err;
   EXPECT_EQ(read_whole_file(path("model.gguf")), "precious");
   EXPECT_EQ(convert(demo_model, path("model.gguf"), "--force").status, 0);
   EXPECT_NE(read_whole_file(path("model.gguf")), "precious");
 }
 
-TEST_F(Convert, NeverWritesOverWhatItReads) {
+TEST_F(Convert, NeverOverwritesItsInput) {
   fs::copy_file(demo_model, path("model.pth"));
   const std::string before = read_whole_file(path("model.pth"));
   EXPECT_EQ(convert(path("model.pth"), path("model.pth"), "--force").status, 2);
@@ -111,7 +111,7 @@ TEST_F(Convert, NeverWritesOverWhatItReads) {
   EXPECT_EQ(read_whole_file(path("model.pth")), before);
 }
 
-TEST_F(Convert, NeverWritesOverALora) {
+TEST_F(Convert, NeverOverwritesALora) {
   const GoldenCase golden = load_golden("v3-lora");
   fs::copy_file(*golden.lora_path, path("lora.pth"));
   const std::string before = read_whole_file(path("lora.pth"));
@@ -119,7 +119,7 @@ TEST_F(Convert, NeverWritesOverALora) {
   EXPECT_EQ(read_whole_file(path("lora.pth")), before);
 }
 
-TEST_F(Convert, SaysWhatAPthCannotSay) {
+TEST_F(Convert, ReportsSettingsThatAPthLoses) {
   const GoldenCase golden = load_golden("v3-yarn");
   const Outcome outcome = convert(golden.model_path, path("model.pth"), "--rope-scaling yarn");
   EXPECT_EQ(outcome.status, 0);
@@ -128,7 +128,7 @@ TEST_F(Convert, SaysWhatAPthCannotSay) {
   EXPECT_EQ(convert(demo_model, path("plain.pth")).err.find("not stored"), std::string::npos);
 }
 
-TEST_F(Convert, KeepsTheEndOfTextOfAConfigWithoutATokenizer) {
+TEST_F(Convert, KeepsTheConfigsEndOfText) {
   fs::copy(load_golden("hf-llama").folder, path("in"));
   auto config = nlohmann::json::parse(read_whole_file(path("in/config.json")));
   config["eos_token_id"] = 5;
@@ -138,12 +138,12 @@ TEST_F(Convert, KeepsTheEndOfTextOfAConfigWithoutATokenizer) {
             nlohmann::json({5}));
 }
 
-TEST_F(Convert, KnowsAFormatByItsExtensionInCapitalsToo) {
+TEST_F(Convert, IgnoresTheCaseOfSuffixes) {
   ASSERT_EQ(convert(demo_model, path("MODEL.GGUF")).status, 0);
   EXPECT_EQ(read_whole_file(path("MODEL.GGUF")).substr(0, 4), "GGUF");
 }
 
-TEST_F(Convert, RefusesANameThatSaysNoFormatAndTellsWhatToType) {
+TEST_F(Convert, RejectsANameWithoutAKnownSuffix) {
   for (const char* name : {"model.ggfu", "model.safetensors", "model.bin", "minimind-hf", "MiniMind2-v1.5", "model."}) {
     const Outcome outcome = convert(demo_model, path(name));
     EXPECT_EQ(outcome.status, 2) << name;
@@ -153,7 +153,7 @@ TEST_F(Convert, RefusesANameThatSaysNoFormatAndTellsWhatToType) {
   EXPECT_TRUE(left_behind().empty());
 }
 
-TEST_F(Convert, WritesAFolderWhereTheNameEndsWithASlashOrIsAFolder) {
+TEST_F(Convert, WritesAFolderIfTheNameEndsWithASlash) {
   for (const char* name : {"MiniMind2-v1.5/", "model.gguf//", "plain/"}) {
     EXPECT_EQ(convert(demo_model, path(name)).status, 0) << name;
     EXPECT_TRUE(fs::exists(path(name) + "/config.json")) << name;
@@ -166,7 +166,7 @@ TEST_F(Convert, WritesAFolderWhereTheNameEndsWithASlashOrIsAFolder) {
   EXPECT_NE(outcome.err.find("is a folder, expected a file"), std::string::npos) << outcome.err;
 }
 
-TEST_F(Convert, DoesNotWriteAFolderOverAFile) {
+TEST_F(Convert, NeverReplacesAFileByAFolder) {
   std::ofstream(path("model")) << "precious";
   const Outcome outcome = convert(demo_model, path("model/"), "--force");
   EXPECT_EQ(outcome.status, 1);
@@ -174,7 +174,7 @@ TEST_F(Convert, DoesNotWriteAFolderOverAFile) {
   EXPECT_EQ(read_whole_file(path("model")), "precious");
 }
 
-TEST_F(Convert, TellsTheSizeOfWhatWasWrittenNotOfWhatWasThere) {
+TEST_F(Convert, ReportsTheSizeOfTheNewFilesOnly) {
   fs::create_directories(path("folder"));
   std::ofstream(path("folder/notes")) << std::string(50'000'000, 'x');
   const Outcome forced = convert(demo_model, path("folder/"), "--force"), fresh = convert(demo_model, path("other/"));
@@ -186,7 +186,7 @@ TEST_F(Convert, TellsTheSizeOfWhatWasWrittenNotOfWhatWasThere) {
   EXPECT_EQ(size(forced.err), size(fresh.err)) << forced.err;
 }
 
-TEST_F(Convert, RefusesAFolderThatHoldsPartsOfAnotherModel) {
+TEST_F(Convert, RejectsAFolderWithPartsOfAnotherModel) {
   fs::create_directories(path("folder"));
   std::ofstream(path("folder/pytorch_model.bin")) << "old";
   EXPECT_EQ(convert(demo_model, path("folder/")).status, 1);
@@ -196,15 +196,15 @@ TEST_F(Convert, RefusesAFolderThatHoldsPartsOfAnotherModel) {
   EXPECT_EQ(read_whole_file(path("folder/pytorch_model.bin")), "old");
 }
 
-// The shell's own ids: the program is in the background, so SIGINT would be ignored there; SIGTERM takes the same way.
-TEST_F(Convert, LeavesNothingBehindWhenItIsStopped) {
+// The shell ignores SIGINT in background processes, so this sends SIGTERM and SIGHUP, which have the same handler.
+TEST_F(Convert, LeavesNoPartialFileAfterASignal) {
   for (const char* signal : {"TERM", "HUP"}) {
     const std::string command = "cd " + path("") + "; " + program() + " convert " + demo_model +
                                 " model.gguf --type iq4_nl 2> err & sleep 0.003; kill -" + signal + " $!; wait $!";
     const int status = std::system(command.c_str());
     ASSERT_TRUE(WIFEXITED(status));
     const std::vector<std::string> left = left_behind();
-    if (WEXITSTATUS(status) == 0) {  // it was quicker
+    if (WEXITSTATUS(status) == 0) {  // the program finished first
       EXPECT_EQ(left, std::vector<std::string>{"model.gguf"}) << signal;
       fs::remove(path("model.gguf"));
     } else {
@@ -213,24 +213,24 @@ TEST_F(Convert, LeavesNothingBehindWhenItIsStopped) {
   }
 }
 
-TEST_F(Convert, RefusesNamesThatNobodyMeans) {
+TEST_F(Convert, RejectsNamesThatAreSurelyMistakes) {
   for (const char* out : {"-", "\"\"", ".gguf"}) EXPECT_EQ(convert(demo_model, out).status, 2) << out;
   EXPECT_EQ(convert(demo_model, path("model.gguf"), "--type \"\"").status, 2);
 }
 
-TEST_F(Convert, LeavesNothingBehindOnAFullDisk) {
+TEST_F(Convert, LeavesNoPartialFileOnAFullDisk) {
   const Outcome outcome = run("convert " + demo_model + " " + path("model.gguf"), "ulimit -f 100;");
   EXPECT_NE(outcome.status, 0);
   EXPECT_TRUE(left_behind().empty()) << left_behind().front();
 }
 
-TEST_F(Convert, LeavesNothingBehindWhenTheFolderCannotBeMade) {
+TEST_F(Convert, LeavesNothingIfTheFolderCannotBeCreated) {
   EXPECT_EQ(convert(demo_model, path("no/such/model.gguf")).status, 1);
   EXPECT_EQ(convert(demo_model, path("no/such/folder/")).status, 1);
   EXPECT_TRUE(left_behind().empty());
 }
 
-TEST_F(Convert, RefusesTypesThatTheFormatDoesNotHave) {
+TEST_F(Convert, RejectsTypesThatTheFormatDoesNotHave) {
   const Outcome folder = convert(demo_model, path("folder/"), "--type q8_0");
   EXPECT_EQ(folder.status, 2);
   EXPECT_NE(folder.err.find("only a .gguf"), std::string::npos) << folder.err;
@@ -247,14 +247,14 @@ TEST_F(Convert, MergesLora) {
   EXPECT_EQ(compared.status, 0) << compared.out;
 }
 
-TEST_F(Convert, SaysThatOnlyMinimindReadsWhatNoOtherArchitectureComputes) {
+TEST_F(Convert, ReportsFilesThatOnlyMinimindReads) {
   const GoldenCase golden = load_golden("v3-glu-relu");
   const Outcome outcome = convert(golden.model_path, path("model.gguf"));
   EXPECT_EQ(outcome.status, 0);
   EXPECT_NE(outcome.err.find("only minimind can read this file"), std::string::npos) << outcome.err;
 }
 
-TEST_F(Convert, NamesTheTensorsThatTheTypeCannotHold) {
+TEST_F(Convert, NamesTheTensorsKeptAsAnotherType) {
   const GoldenCase golden = load_golden("v3-odd");
   const Outcome outcome = convert(golden.model_path, path("model.gguf"), "--type q4_0");
   EXPECT_NE(outcome.err.find("blk.0.ffn_down.weight as f16: its 53 columns are not a multiple of 32"),
@@ -262,21 +262,21 @@ TEST_F(Convert, NamesTheTensorsThatTheTypeCannotHold) {
       << outcome.err;
 }
 
-TEST_F(Convert, SaysThatThereIsNoTokenizer) {
+TEST_F(Convert, ReportsAMissingTokenizer) {
   const GoldenCase golden = load_golden("v3-dense");
   const Outcome outcome = convert(golden.model_path, path("model.gguf"));
   EXPECT_EQ(outcome.status, 0);
   EXPECT_NE(outcome.err.find("no tokenizer"), std::string::npos) << outcome.err;
 }
 
-TEST_F(Convert, GivesNewFilesTheModeThatTheUmaskSays) {
+TEST_F(Convert, NewFilesHaveTheModeOfTheUmask) {
   ASSERT_EQ(run("convert " + demo_model + " " + path("model.gguf"), "umask 027;").status, 0);
   struct stat status {};
   ASSERT_EQ(stat(path("model.gguf").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0640u);
 }
 
-TEST_F(Convert, GgufStatesEverythingSoConfigIsRefused) {
+TEST_F(Convert, ConfigIsRejectedForAGguf) {
   ASSERT_EQ(convert(demo_model, path("a.gguf")).status, 0);
   std::ofstream(path("config.json")) << R"({"num_attention_heads": 8})";
   const Outcome outcome = run("inspect -m " + path("a.gguf") + " --config " + path("config.json"));

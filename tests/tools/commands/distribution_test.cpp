@@ -23,17 +23,17 @@ TEST(Distribution, IsTheSoftmaxOfTheLogits) {
   EXPECT_NEAR(distribution.log_probability(0), -std::log(3.0), 1e-7);  // log(2) is a float
   EXPECT_NEAR(distribution.log_probability(1), std::log(2.0 / 3.0), 1e-7);
   EXPECT_NEAR(distribution.log_probability(2), -1000 - std::log(3.0), 1e-7);
-  EXPECT_EQ(distribution.likeliest(), 1u);
+  EXPECT_EQ(distribution.top1(), 1u);
 }
 
-TEST(Distribution, DoesNotOverflowAndForgetsTheRowBefore) {
+TEST(Distribution, DoesNotOverflowAndReplacesTheLastRow) {
   Distribution distribution = of({1, 2, 3, 4});
   distribution.assign(std::vector<float>{3e38f, 3e38f});
   EXPECT_NEAR(distribution.log_probability(0), -std::log(2.0), rounding);
-  EXPECT_EQ(distribution.likeliest(), 0u) << "the first of equals";
+  EXPECT_EQ(distribution.top1(), 0u) << "the first of equals";
 }
 
-TEST(Distribution, KlDivergenceIsWhatItsDefinitionSays) {
+TEST(Distribution, KlDivergenceEqualsItsDefinition) {
   const double p[] = {0.5, 0.25, 0.25}, q[] = {0.125, 0.125, 0.75};
   std::vector<float> p_logits, q_logits;
   double expected = 0;
@@ -51,7 +51,7 @@ TEST(Distribution, ATokenWithoutProbabilityAddsNothing) {
   EXPECT_NEAR(of({0, -3e38f}).kl_divergence_to(of({0, 0})), std::log(2.0), rounding);
 }
 
-TEST(Distribution, LogitsThatAreNotFiniteGiveNoNumber) {
+TEST(Distribution, NonFiniteLogitsGiveNan) {
   const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   for (const float bad : {infinity, nan}) {
     EXPECT_FALSE(std::isfinite(of({0, bad, 1}).log_probability(0))) << bad;

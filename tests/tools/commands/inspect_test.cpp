@@ -11,14 +11,14 @@ namespace {
 
 using Inspect = Cli;
 
-TEST_F(Inspect, TellsTheHashOfTheWeightsInBothForms) {
+TEST_F(Inspect, ShowsTheHashOfTheWeightsInBothForms) {
   const GoldenCase golden = load_golden("v3-moe");
   const std::string digest = weights_sha256(open_checkpoint(golden.model_path, {}).tensors);
   EXPECT_EQ(nlohmann::json::parse(run("inspect --json -m " + golden.model_path).out)["sha256"], digest);
   EXPECT_NE(run("inspect -m " + golden.model_path).out.find(digest), std::string::npos);
 }
 
-TEST_F(Inspect, HashesWhatALoRAMadeOfTheWeights) {
+TEST_F(Inspect, HashesTheWeightsWithTheMergedLora) {
   const GoldenCase golden = load_golden("v3-lora");
   EXPECT_NE(nlohmann::json::parse(run("inspect --json" + model_options(golden)).out)["sha256"],
             nlohmann::json::parse(run("inspect --json -m " + golden.model_path).out)["sha256"]);
@@ -52,7 +52,7 @@ TEST_F(Inspect, FoldsEqualLayersAndExperts) {
   EXPECT_EQ(run("inspect --json --tensors").status, 2);
 }
 
-TEST_F(Inspect, SaysNothingOfMetadataThatAFileDoesNotHave) {
+TEST_F(Inspect, OmitsMetadataThatAFileDoesNotHave) {
   const std::string model = "-m " + load_golden("v3-dense").model_path;
   EXPECT_EQ(nlohmann::json::parse(run("inspect --json " + model).out)["metadata"], nlohmann::json::object());
   EXPECT_EQ(run("inspect " + model).out.find("metadata"), std::string::npos);

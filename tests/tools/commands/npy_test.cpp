@@ -73,19 +73,19 @@ TEST(NpyWriter, PadsEveryHeaderToAMultipleOf64) {
   }
 }
 
-TEST(NpyWriter, LeavesNothingBehindWhenItIsNotFinished) {
+TEST(NpyWriter, LeavesNothingIfItIsNotFinished) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/x.npy";
   {
     const float value = 1;
     NpyWriter writer(path, 2, 1);
     writer.write({&value, 1, 1});
-    EXPECT_FALSE(fs::exists(path)) << "nothing is at the path before it is whole";
+    EXPECT_FALSE(fs::exists(path)) << "the file appears only when it is complete";
   }
   EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 
-TEST(NpyWriter, KeepsTheFileThatWasThereUntilItIsFinished) {
+TEST(NpyWriter, KeepsTheOldFileUntilItIsFinished) {
   const TemporaryFolder folder;
   const std::string path = folder.write("x.npy", "old");
   { NpyWriter writer(path, 1, 1); }
@@ -102,7 +102,7 @@ TEST(NpyWriter, NamesThePathThatCannotBeWritten) {
   EXPECT_TRUE(error.starts_with(path + ": cannot be written")) << error;
 }
 
-TEST(NpyWriter, FailsWhenItsPathIsAFolderAndLeavesNothing) {
+TEST(NpyWriter, FailsIfItsPathIsAFolder) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/out";
   fs::create_directory(path);
@@ -174,25 +174,25 @@ TEST(NpyReader, ReadsVersionsTwoAndThreeAndUnalignedData) {
   }
 }
 
-TEST(NpyReader, RefusesWhatIsNoNpyFile) {
+TEST(NpyReader, RejectsOtherFormats) {
   EXPECT_NE(read_error("\x89PNG").find("is not a .npy file"), std::string::npos);
   EXPECT_NE(read_error("\x93NUMPY").find("is not a .npy file"), std::string::npos);
   EXPECT_NE(read_error("PK\x03\x04 an .npz is a zip archive").find("is not a .npy file"), std::string::npos);
 }
 
-TEST(NpyReader, RefusesEveryCutAndEveryExtraByte) {
+TEST(NpyReader, RejectsTruncationAndExtraBytes) {
   const std::string whole = npy(header_of("(2, 2)"), floats(4));
   for (std::size_t size = 1; size < whole.size(); ++size) EXPECT_NE(read_error(whole.substr(0, size)), "") << size;
-  EXPECT_NE(read_error(whole + '\0').find("17 bytes of data, which is not 2 x 2"), std::string::npos);
+  EXPECT_NE(read_error(whole + '\0').find("17 bytes of data, expected 2 x 2"), std::string::npos);
 }
 
-TEST(NpyReader, RefusesAHeaderLongerThanTheFile) {
+TEST(NpyReader, RejectsAHeaderLongerThanTheFile) {
   std::string bytes = npy(header_of("(1, 1)"), floats(1), 2);
   bytes.replace(8, 4, "\xff\xff\xff\xff");
   EXPECT_NE(read_error(bytes).find("truncated inside its header"), std::string::npos);
 }
 
-TEST(NpyReader, RefusesOtherTypesOrdersAndDimensionsShowingTheHeader) {
+TEST(NpyReader, RejectsOtherTypesOrdersAndDimensions) {
   for (const std::string& header :
        {header_of("(2, 2)", "<f8"), header_of("(2, 2)", ">f4"), header_of("(2, 2)", "<f2"),
         header_of("(2, 2)", "<f4", "True"), header_of("(4,)"), header_of("(1, 2, 2)"), header_of("()")}) {
@@ -202,17 +202,17 @@ TEST(NpyReader, RefusesOtherTypesOrdersAndDimensionsShowingTheHeader) {
   }
 }
 
-TEST(NpyReader, RefusesShapesThatOverflow) {
+TEST(NpyReader, RejectsShapesThatOverflow) {
   for (const char* shape : {"(4611686018427387904, 4)", "(999999999999999, 999999999999999)",
                             "(0, 18446744073709551616)", "(-2, -2)", "(2, 2e0)"}) {
     EXPECT_NE(read_error(npy(header_of(shape), floats(4))), "") << shape;
   }
 }
 
-TEST(NpyReader, ShowsAHeaderOfControlCharactersOnOneLine) {
+TEST(NpyReader, EscapesControlCharactersOfAHeader) {
   const std::string error = read_error(npy("first\nsecond\x1b[2J\n", floats(4)));
   EXPECT_NE(error, "");
-  EXPECT_EQ(error.find('\x1b'), std::string::npos) << "a file must not write to the terminal";
+  EXPECT_EQ(error.find('\x1b'), std::string::npos) << "a file must not control the terminal";
 }
 
 }  // namespace

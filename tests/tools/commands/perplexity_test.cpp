@@ -31,7 +31,7 @@ class Perplexity : public Cli {
     return Json::parse(outcome.out, nullptr, false);
   }
 
-  // What the `logits` command writes for these tokens as one context, as log-probabilities.
+  // Returns the logits that the `logits` command writes for these tokens in one context, as log-probabilities.
   std::vector<std::vector<double>> log_probabilities(const GoldenCase& golden, std::size_t begin,
                                                      std::size_t end) const {
     const std::vector<std::int32_t> tokens(golden.tokens.begin() + static_cast<std::ptrdiff_t>(begin),
@@ -45,7 +45,7 @@ class Perplexity : public Cli {
     return rows;
   }
 
-  void expect_refused(int status, const std::string& arguments, const std::vector<std::string>& parts) const {
+  void expect_rejected(int status, const std::string& arguments, const std::vector<std::string>& parts) const {
     const Outcome outcome = run("perplexity -q " + arguments);
     EXPECT_EQ(outcome.status, status) << arguments << ": " << outcome.out;
     EXPECT_EQ(outcome.out, "") << arguments;
@@ -70,14 +70,14 @@ TEST_F(Perplexity, IsThatOfPyTorchsLogits) {
     nats /= static_cast<double>(golden.tokens.size() - 1);
     const Json json = json_of(call(golden));
     EXPECT_EQ(json["tokens"], golden.tokens.size() - 1);
-    // The logits are within 2e-5 of PyTorch's (README); their errors do not all go one way.
+    // The logits are within 2e-5 of PyTorch's (README); their errors partly cancel.
     EXPECT_NEAR(json["nats_per_token"].get<double>(), nats, 1e-5) << name;
     EXPECT_NEAR(json["perplexity"].get<double>(), std::exp(nats), 1e-5 * std::exp(nats)) << name;
     EXPECT_TRUE(json["bits_per_byte"].is_null()) << "there is no tokenizer";
   }
 }
 
-TEST_F(Perplexity, EachWindowIsAContextOfItsOwn) {
+TEST_F(Perplexity, EachWindowIsASeparateContext) {
   const GoldenCase golden = load_golden("v3-dense");
   const std::size_t tokens = golden.tokens.size();
   for (const auto& [size, stride] : {std::pair<std::size_t, std::size_t>{8, 3}, {6, 5}, {5, 5}}) {
@@ -123,7 +123,7 @@ TEST_F(Perplexity, AgainstAModelGivesKlAndAgreement) {
               kl[below] + (rank - std::floor(rank)) * (kl[below + 1] - kl[below]), 1e-12);
 }
 
-TEST_F(Perplexity, AgainstItselfIsNoDifferenceAndTypeIsOfTheModelAlone) {
+TEST_F(Perplexity, TypeDoesNotApplyToTheSecondModel) {
   const std::string model = MINIMIND_SOURCE_DIR "/weights/demo/model.pth", text = " -p 五言绝句《山居》 -m " + model;
   const Json same = json_of(text + " --against " + model);
   EXPECT_EQ(same["against"]["mean_kl"], 0);
@@ -134,7 +134,7 @@ TEST_F(Perplexity, AgainstItselfIsNoDifferenceAndTypeIsOfTheModelAlone) {
   EXPECT_GT(quantised["against"]["mean_kl"].get<double>(), 1e-3);
 }
 
-TEST_F(Perplexity, BitsPerByteCountTheBytesOfTheScoredTokens) {
+TEST_F(Perplexity, BitsPerByteCountTheScoredBytes) {
   const std::string text = "五言绝句《山居》\n🙂<|im_end|>";
   std::ofstream(path("text")) << text;
   const Outcome ids = run("tokenize -f " + path("text") + demo);
@@ -147,18 +147,18 @@ TEST_F(Perplexity, BitsPerByteCountTheBytesOfTheScoredTokens) {
                                                             static_cast<double>(rest_text.size()));
 }
 
-TEST_F(Perplexity, TheTextIsReadAsItIsFromEverywhere) {
+TEST_F(Perplexity, TheTextIsVerbatimFromEverySource) {
   const std::string text = "静夜思\n床前明月光，";
   std::ofstream(path("text")) << text;
   const std::string ids = run("tokenize -f " + path("text") + demo).out;
   const Json json = json_of("-f " + path("text") + demo);
-  EXPECT_EQ(json["tokens"], std::count(ids.begin(), ids.end(), ',')) << "nothing is put before or after it";
+  EXPECT_EQ(json["tokens"], std::count(ids.begin(), ids.end(), ',')) << "nothing is added before or after it";
   EXPECT_EQ(json_of(demo + " < " + path("text")), json);
   EXPECT_EQ(json_of("-p '" + text + "'" + demo), json);
   EXPECT_EQ(json_of("--tokens " + ids.substr(0, ids.size() - 1) + demo), json);
 }
 
-TEST_F(Perplexity, TextsOfJsonLinesAreContextsOfTheirOwn) {
+TEST_F(Perplexity, JsonLinesAreSeparateContexts) {
   const std::string texts[] = {"五言绝句《山居》", "床前明月光，"};
   std::ofstream(path("jsonl")) << Json(texts[0]).dump() << "\n\n" << Json(texts[1]).dump() << "\n";
   double nats = 0, tokens = 0;
@@ -171,13 +171,13 @@ TEST_F(Perplexity, TextsOfJsonLinesAreContextsOfTheirOwn) {
   EXPECT_EQ(json["tokens"], tokens);
   EXPECT_NEAR(json["nats_per_token"].get<double>(), nats / tokens, 1e-12);
   std::ofstream(path("jsonl")) << "\"明月光\"\n[1]\n";
-  expect_refused(1, "--jsonl -f " + path("jsonl") + demo, {"line 2"});
+  expect_rejected(1, "--jsonl -f " + path("jsonl") + demo, {"line 2"});
   std::ofstream(path("jsonl")) << "\"明月光\"\n\"\"\n";
-  expect_refused(1, "--jsonl -f " + path("jsonl") + demo, {"line 2", "0 tokens"});
+  expect_rejected(1, "--jsonl -f " + path("jsonl") + demo, {"line 2", "0 tokens"});
 }
 
-// What the whole text costs is what the prompt and what the rest costs, in one window and in many.
-TEST_F(Perplexity, OfPromptAndTextTheTextAloneIsScored) {
+// The nats of the whole text are those of the prompt plus those of the rest, in one window and in many.
+TEST_F(Perplexity, ScoresTheTextAfterAPromptOnly) {
   const std::string prompt = "五言绝句《山居》\n", text = "床前明月光，疑是地上霜。";
   std::ofstream(path("prompt")) << prompt;
   std::ofstream(path("whole")) << prompt << text;
@@ -195,49 +195,49 @@ TEST_F(Perplexity, OfPromptAndTextTheTextAloneIsScored) {
   for (const char* line :
        {R"({"prompt": "a"})", R"({"prompt": "a", "text": 1})", R"({"prompt": "a", "text": "b", "c": 1})"}) {
     std::ofstream(path("jsonl")) << line << "\n";
-    expect_refused(1, "--jsonl -f " + path("jsonl") + demo, {"line 1", "prompt"});
+    expect_rejected(1, "--jsonl -f " + path("jsonl") + demo, {"line 1", "prompt"});
   }
   std::ofstream(path("jsonl")) << R"({"prompt": "", "text": "a"})"
                                << "\n";
-  expect_refused(1, "--jsonl -f " + path("jsonl") + demo, {"line 1", "prompt of 0 tokens"});
+  expect_rejected(1, "--jsonl -f " + path("jsonl") + demo, {"line 1", "prompt of 0 tokens"});
 }
 
-TEST_F(Perplexity, WrongCallsAreToldBeforeAnythingIsDone) {
-  expect_refused(2, "-p text --stride 0" + demo, {"--stride: 0 is too small"});
-  expect_refused(2, "-p text -c 8 --stride 9" + demo, {"--stride 9", "8"});
-  expect_refused(2, "-p text --stride 513" + demo, {"--stride 513", "512"});
-  expect_refused(2, "-p text -c 1" + demo, {"--ctx-size: 1 is too small"});
-  expect_refused(2, "-p text --stride -1" + demo, {"--stride"});
-  expect_refused(2, "-p text --tokens 1,2" + demo, {"either text or token ids"});
-  expect_refused(2, "--tokens ''" + demo, {"--tokens"});
-  expect_refused(2, "--tokens 1,x" + demo, {"'x'"});
+TEST_F(Perplexity, UsageErrorsAreReportedFirst) {
+  expect_rejected(2, "-p text --stride 0" + demo, {"--stride: 0 is too small"});
+  expect_rejected(2, "-p text -c 8 --stride 9" + demo, {"--stride 9", "8"});
+  expect_rejected(2, "-p text --stride 513" + demo, {"--stride 513", "512"});
+  expect_rejected(2, "-p text -c 1" + demo, {"--ctx-size: 1 is too small"});
+  expect_rejected(2, "-p text --stride -1" + demo, {"--stride"});
+  expect_rejected(2, "-p text --tokens 1,2" + demo, {"as text and as token ids"});
+  expect_rejected(2, "--tokens ''" + demo, {"--tokens"});
+  expect_rejected(2, "--tokens 1,x" + demo, {"'x'"});
   EXPECT_EQ(json_of("-p 床前明月光 -c 2 --stride 2" + demo)["complete"], true);
 }
 
-TEST_F(Perplexity, TextsThatCannotBeScoredAreRefused) {
-  expect_refused(1, "-p ''" + demo, {"0 tokens", "2 or more"});
-  expect_refused(1, "--tokens 7" + demo, {"1 token"});
-  expect_refused(1, "--tokens 1,6400,2" + demo, {"6400"});
-  expect_refused(1, "-f " + path("nowhere") + demo, {path("nowhere")});
-  expect_refused(1, "-p text -m " + load_golden("v3-dense").model_path, {"tokenizer"});
+TEST_F(Perplexity, RejectsTextsThatCannotBeScored) {
+  expect_rejected(1, "-p ''" + demo, {"0 tokens", "2 or more"});
+  expect_rejected(1, "--tokens 7" + demo, {"1 token"});
+  expect_rejected(1, "--tokens 1,6400,2" + demo, {"6400"});
+  expect_rejected(1, "-f " + path("nowhere") + demo, {path("nowhere")});
+  expect_rejected(1, "-p text -m " + load_golden("v3-dense").model_path, {"tokenizer"});
 }
 
 TEST_F(Perplexity, ModelsThatCannotBeComparedAreNamed) {
   const GoldenCase golden = load_golden("v3-dense");
-  expect_refused(1, "-p text --against " + golden.model_path + demo,
-                 {golden.model_path, "model.pth has a vocabulary of 6400", std::to_string(golden.vocab)});
-  expect_refused(1, "-p text --against " + path("missing.pth") + demo, {"missing.pth"});
+  expect_rejected(1, "-p text --against " + golden.model_path + demo,
+                  {golden.model_path, "expected 6400 as in", std::to_string(golden.vocab)});
+  expect_rejected(1, "-p text --against " + path("missing.pth") + demo, {"missing.pth"});
   std::filesystem::copy_file(MINIMIND_SOURCE_DIR "/weights/demo/model.pth", path("model.pth"));
   std::string tokenizer = read_whole_file(MINIMIND_SOURCE_DIR "/weights/demo/tokenizer.json");
   for (std::size_t at = 0; (at = tokenizer.find("<|im_end|>", at)) != std::string::npos;) {
     tokenizer.replace(at, 10, "<|xx_end|>");
   }
   std::ofstream(path("tokenizer.json")) << tokenizer;
-  expect_refused(1, "-p text --against " + path("model.pth") + demo,
-                 {path("model.pth"), "token 2", "'<|im_end|>'", "'<|xx_end|>'"});
+  expect_rejected(1, "-p text --against " + path("model.pth") + demo,
+                  {path("model.pth"), "token 2", "'<|im_end|>'", "'<|xx_end|>'"});
 }
 
-TEST_F(Perplexity, CtrlCPrintsWhatWasScored) {
+TEST_F(Perplexity, CtrlCPrintsTheScoresSoFar) {
   std::ofstream ids(path("ids"));
   for (int i = 0; i < 300'000; ++i) ids << i % 6400 << "\n";
   ids.close();
@@ -251,8 +251,8 @@ TEST_F(Perplexity, CtrlCPrintsWhatWasScored) {
       << outcome.err;
 }
 
-// A terminal 60 columns wide in place of standard error.
-TEST_F(Perplexity, ProgressIsDrawnOnATerminalAndWiped) {
+// Stderr is a terminal 60 columns wide.
+TEST_F(Perplexity, ProgressIsDrawnOnATerminalAndCleared) {
   const int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
   ASSERT_GE(terminal, 0);
   ASSERT_EQ(grantpt(terminal) + unlockpt(terminal), 0);
@@ -265,7 +265,7 @@ TEST_F(Perplexity, ProgressIsDrawnOnATerminalAndWiped) {
                 (program() + " perplexity -q --jsonl -f " + path("jsonl") + demo + " > " + path("out") + " 2> " + name)
                     .c_str()),
             0);
-  // The kernel hands over what was written piece by piece.
+  // The kernel delivers the output in pieces.
   std::string drawn;
   pollfd ready{.fd = terminal, .events = POLLIN, .revents = 0};
   while (!drawn.ends_with("\r\x1b[K") && poll(&ready, 1, 2000) == 1) {
@@ -280,7 +280,7 @@ TEST_F(Perplexity, ProgressIsDrawnOnATerminalAndWiped) {
   EXPECT_NE(drawn.find(" tokens perplexity "), std::string::npos) << drawn;
   EXPECT_TRUE(drawn.ends_with("\r\x1b[K")) << drawn;
   EXPECT_EQ(drawn.substr(1).find('\x1b'), 59u) << "the line is as wide as the terminal less one: " << drawn;
-  EXPECT_EQ(run("perplexity -q -p 床前明月光" + demo).err, "") << "nothing where there is no terminal";
+  EXPECT_EQ(run("perplexity -q -p 床前明月光" + demo).err, "") << "no progress without a terminal";
 }
 
 }  // namespace

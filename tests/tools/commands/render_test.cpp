@@ -11,7 +11,7 @@ using Render = Cli;
 
 const std::string tokenizer = MINIMIND_SOURCE_DIR "/tests/golden_tokenizer/";
 
-TEST_F(Render, WritesOnePromptALineAsJson) {
+TEST_F(Render, WritesOnePromptPerLineAsJson) {
   std::ofstream(path("chat.jinja")) << "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}{{ more }}";
   std::ofstream(path("in")) << R"({"messages": [{"role": "user", "content": "你好\""}], "more": 1})"
                             << "\n\n"
@@ -29,14 +29,14 @@ TEST_F(Render, WritesPlainTextWithoutJsonl) {
   EXPECT_EQ(outcome.out, "<a\nb>") << outcome.err;
 }
 
-TEST_F(Render, ATemplateKnowsTheSpecialTokensOfTheTokenizer) {
+TEST_F(Render, TemplatesHaveTheSpecialTokens) {
   std::ofstream(path("chat.jinja")) << "{{ eos_token is string }}{{ sep_token is defined }}";
   const Outcome outcome =
       run("render --tokenizer " + tokenizer + " --template " + path("chat.jinja") + R"( -p '{"messages": []}')");
   EXPECT_EQ(outcome.out, "TrueFalse") << outcome.err;
 }
 
-TEST_F(Render, UsesTheTemplateOfTheFamilyWhereTheCheckpointHasNone) {
+TEST_F(Render, UsesTheFamilysTemplateIfThereIsNoOther) {
   for (const char* name : {"model.pth", "tokenizer.json"}) {
     std::filesystem::copy_file(std::string(MINIMIND_SOURCE_DIR "/weights/demo/") + name, path(name));
   }
@@ -47,7 +47,7 @@ TEST_F(Render, UsesTheTemplateOfTheFamilyWhereTheCheckpointHasNone) {
   EXPECT_NE(outcome.err.find("has no chat template; using that of family v3"), std::string::npos) << outcome.err;
 }
 
-TEST_F(Render, ATemplateFileBesideTheTokenizerGoesBeforeItsConfigAndIsNamedInErrors) {
+TEST_F(Render, PrefersATemplateFileToTheConfig) {
   std::filesystem::copy(tokenizer, path("tokenizer"));
   const auto write = [&](const std::string& name, const std::string& text) {
     std::ofstream(path("tokenizer/" + name)) << text;
@@ -69,7 +69,7 @@ TEST_F(Render, ATemplateFileBesideTheTokenizerGoesBeforeItsConfigAndIsNamedInErr
             "minimind: " + path("tokenizer/chat_template.jinja") + ": line 1, column 5: 'x' is undefined\n");
 }
 
-TEST_F(Render, SaysWhichLineAndWhatPlaceOfTheTemplateIsWrong) {
+TEST_F(Render, ErrorsNameTheLineAndThePlaceInTheTemplate) {
   std::ofstream(path("chat.jinja")) << "{{ messages[0].content.x.y }}";
   std::ofstream(path("in")) << R"({"messages": [{"role": "user", "content": "a"}]})"
                             << "\n";

@@ -27,18 +27,18 @@ TEST(SlidingWindows, AreThoseOfHuggingFacesGuide) {
   EXPECT_EQ(sliding_windows(0, 3, std::size_t{1} << 40, 1), (Windows{{0, 1, 3}}));
 }
 
-TEST(SlidingWindows, BeginWhereTheirTextDoes) {
+TEST(SlidingWindows, StartAtTheStartOfTheirText) {
   EXPECT_EQ(sliding_windows(7, 13, 4, 2), (Windows{{7, 8, 11}, {9, 11, 13}}));
   EXPECT_EQ(sliding_windows(7, 8, 4, 2), Windows{});
   EXPECT_EQ(sliding_windows(7, 7, 4, 2), Windows{});
 }
 
-TEST(SlidingWindows, ThatDoNotOverlapScoreTheTokenAfterThem) {
+TEST(SlidingWindows, WithoutOverlapScoreTheNextToken) {
   EXPECT_EQ(sliding_windows(0, 9, 4, 4), (Windows{{0, 1, 5}, {4, 5, 9}}));
   EXPECT_EQ(sliding_windows(0, 8, 4, 4), (Windows{{0, 1, 5}, {4, 5, 8}}));
 }
 
-TEST(SlidingWindows, ScoreEachTokenButTheFirstOnceWithTheContextPromised) {
+TEST(SlidingWindows, ScoreEachTokenExceptTheFirstOnce) {
   for (std::size_t tokens = 2; tokens < 40; ++tokens) {
     for (std::size_t size = 2; size < 12; ++size) {
       for (std::size_t stride = 1; stride <= size; ++stride) {

@@ -23,7 +23,7 @@ std::vector<std::string> split(const std::string& line) {
   return arguments;
 }
 
-// What is wrong with a call; empty if nothing is.
+// Returns the error of a call; empty if there is none.
 std::string complaint_about(const std::string& line) {
   static const CommandLine command_line;
   try {
@@ -59,7 +59,7 @@ TEST(Arguments, AnUnknownOptionSuggestsTheNearest) {
   }
 }
 
-TEST(Arguments, OptionsOfMiniMindAreKnown) {
+TEST(Arguments, SuggestsOptionsForThoseOfMiniMind) {
   expect_complaint("chat --open_thinking 1", "did you mean --think?");
   expect_complaint("chat --max_new_tokens 5", "did you mean --max-tokens?");
   expect_complaint("chat --max_seq_len 5", "did you mean --ctx-size?");
@@ -67,7 +67,7 @@ TEST(Arguments, OptionsOfMiniMindAreKnown) {
   expect_complaint("chat --inference_rope_scaling", "did you mean --rope-scaling yarn?");
   expect_complaint("chat --history_cnt 4", "did you mean --historys?");
   expect_complaint("chat --weight full_sft", "name the checkpoint itself");
-  expect_complaint("chat --hidden_size 512", "the checkpoint tells its shape");
+  expect_complaint("chat --hidden_size 512", "the checkpoint defines its shape");
   expect_complaint("chat --device cpu", "models run on the CPU");
 }
 
@@ -81,7 +81,7 @@ TEST(Arguments, AnOptionOfAnotherCommandNamesThatCommand) {
   expect_complaint("convert a.pth --output b.gguf", "as in minimind convert model.pth model.gguf");
 }
 
-TEST(Arguments, AnOptionBeforeTheCommandIsPutRight) {
+TEST(Arguments, AnOptionBeforeTheCommandIsAnError) {
   expect_complaint("--temperature 1 chat", "put options after the command");
   expect_complaint("-m x.pth", "put options after the command");
 }
@@ -97,12 +97,12 @@ TEST(Arguments, AnUnknownCommandSuggestsTheNearest) {
   EXPECT_EQ(complaint_about("sing").find("did you mean"), std::string::npos);
 }
 
-TEST(Arguments, AModelWithoutACommandIsToldWhatToType) {
+TEST(Arguments, AModelWithoutACommandSuggestsChat) {
   expect_complaint("out/x.pth", "type minimind chat out/x.pth");
   expect_complaint("model.gguf -p hello", "type minimind chat model.gguf");
 }
 
-TEST(Arguments, TextWithoutItsOptionIsToldWhatToType) {
+TEST(Arguments, TextWithoutItsOptionSuggestsPrompt) {
   expect_complaint("chat 你好", "'你好' is not a file or folder; text follows -p, as in minimind chat -p '你好'");
   expect_complaint("generate -n 5 hello", "as in minimind generate -p 'hello'");
   EXPECT_EQ(complaint_about("inspect nothing"), "");
@@ -111,7 +111,7 @@ TEST(Arguments, TextWithoutItsOptionIsToldWhatToType) {
   EXPECT_EQ(complaint_about("chat nothing --help"), "");
 }
 
-TEST(Arguments, AValueIsNoOption) {
+TEST(Arguments, AValueIsNotAnOption) {
   for (const char* line : {"generate -p -temp", "generate -p --temp", "generate --prompt --temp", "generate -n5 -pgo",
                            "generate --lora=a.pth --lora=b.pth", "chat x.pth -qt2", "chat --stop -prompt", "bench -r 3",
                            "generate -- --temp", "convert a.pth b.gguf --type=f16"}) {
@@ -119,16 +119,16 @@ TEST(Arguments, AValueIsNoOption) {
   }
 }
 
-TEST(Arguments, AMissingValueARepetitionAndAnArgumentTooManyAreTold) {
+TEST(Arguments, MissingValuesAndRepetitionsAreErrors) {
   expect_complaint("generate --temperature", "--temperature requires a value");
   expect_complaint("generate -n", "-n requires a value");
-  expect_complaint("generate --seed 1 --seed 2", "--seed is given twice");
-  expect_complaint("generate -n 1 --max-tokens 2", "--max-tokens is given twice");
+  expect_complaint("generate --seed 1 --seed 2", "--seed is repeated");
+  expect_complaint("generate -n 1 --max-tokens 2", "--max-tokens is repeated");
   expect_complaint("chat x.pth hello", "'hello' is an argument too many; text follows -p");
   expect_complaint("convert a b c", "'c' is an argument too many; see minimind convert --help");
 }
 
-TEST(Arguments, HelpAndVersionAreShortForTheirOptions) {
+TEST(Arguments, HelpAndVersionBecomeOptions) {
   using Words = std::vector<std::string>;
   EXPECT_EQ(expand_help({"help"}), Words{"--help"});
   EXPECT_EQ(expand_help({"help", "chat"}), (Words{"chat", "--help"}));
@@ -139,7 +139,7 @@ TEST(Arguments, HelpAndVersionAreShortForTheirOptions) {
 
 class ArgumentsCli : public Cli {};
 
-TEST_F(ArgumentsCli, HelpVersionAndNothingAtAllAreNoErrors) {
+TEST_F(ArgumentsCli, HelpVersionAndNoArgumentsAreNotErrors) {
   const Outcome bare = run("");
   EXPECT_EQ(bare.status, 0) << bare.err;
   EXPECT_NE(bare.out.find("perplexity"), std::string::npos) << bare.out;
@@ -155,7 +155,7 @@ TEST_F(ArgumentsCli, HelpVersionAndNothingAtAllAreNoErrors) {
   EXPECT_EQ(run("version").out, run("--version").out);
 }
 
-TEST_F(ArgumentsCli, NoExampleOfTheHelpIsAWrongCall) {
+TEST_F(ArgumentsCli, NoExampleOfTheHelpIsAUsageError) {
   const std::string demo_folder = MINIMIND_SOURCE_DIR "/weights/demo/";
   std::filesystem::create_directories(path("out"));
   std::filesystem::copy_file(demo_folder + "tokenizer.json", path("out/tokenizer.json"));
@@ -175,7 +175,7 @@ TEST_F(ArgumentsCli, NoExampleOfTheHelpIsAWrongCall) {
   }
 }
 
-TEST_F(ArgumentsCli, EveryCommandThatTakesAModelTakesItWithoutTheOption) {
+TEST_F(ArgumentsCli, EveryCommandTakesAModelByPosition) {
   const std::string model = load_golden("v3-dense").model_path;
   const std::string demo_model = MINIMIND_SOURCE_DIR "/weights/demo/model.pth";
   const auto expect_same = [&](const std::string& command, const std::string& path, const std::string& options) {
@@ -202,7 +202,7 @@ TEST_F(ArgumentsCli, EveryCommandThatTakesAModelTakesItWithoutTheOption) {
   EXPECT_EQ(run("bench " + model + " -p 1 -n 1 -r 1 -t 1").status, 0);
 }
 
-TEST_F(ArgumentsCli, ANumberThatIsNoneIsAWrongCall) {
+TEST_F(ArgumentsCli, AMalformedNumberIsAUsageError) {
   const std::string call = "generate --tokens 1 -m " + load_golden("v3-dense").model_path + " ";
   for (const char* option : {"-c", "-n", "-t", "--seed", "--top-k", "--heads", "--speculate", "--dry-allowed-length"}) {
     for (const char* bad : {"1e9", "1.5", "12abc", "-1", "''", "99999999999999999999"}) {
@@ -220,7 +220,7 @@ TEST_F(ArgumentsCli, ANumberThatIsNoneIsAWrongCall) {
   }
 }
 
-TEST_F(ArgumentsCli, TypesAreUnderstoodAsPeopleWriteThem) {
+TEST_F(ArgumentsCli, TypesHaveTheirCommonAliases) {
   const std::string model = load_golden("v3-dense").model_path;
   const auto tokens = [&](const std::string& type) {
     return run("generate --tokens 1,2 -n 4 --greedy -q --type " + type + " --kv-type FP16 -m " + model).out;
@@ -236,7 +236,7 @@ TEST_F(ArgumentsCli, TypesAreUnderstoodAsPeopleWriteThem) {
   EXPECT_NE(unknown.err.find("did you mean q8_0?"), std::string::npos) << unknown.err;
 }
 
-TEST_F(ArgumentsCli, AnUnknownScalingOrRoleSuggestsTheNearest) {
+TEST_F(ArgumentsCli, AnUnknownValueSuggestsTheNearest) {
   EXPECT_NE(run("inspect --rope-scaling YaRN").err.find("did you mean yarn?"), std::string::npos);
   std::ofstream(path("c.json")) << R"([{"role": "usr", "content": "a"}])";
   const Outcome role = run("chat" + demo + " -p a --load " + path("c.json"));

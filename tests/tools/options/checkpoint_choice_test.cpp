@@ -1,4 +1,4 @@
-// -m FOLDER, where the folder is MiniMind's out/ or like it.
+// -m FOLDER with a folder like MiniMind's out/.
 
 #include <gtest/gtest.h>
 #include <utime.h>
@@ -58,7 +58,7 @@ TEST_F(CheckpointChoice, SeveralAreListedNewestFirst) {
     EXPECT_EQ(outcome.status, 2) << command;
     EXPECT_EQ(outcome.out, "") << command;
     const std::string first = outcome.err.substr(0, outcome.err.find('\n'));
-    EXPECT_NE(first.find("holds 4 checkpoints"), std::string::npos) << first;
+    EXPECT_NE(first.find("has 4 checkpoints"), std::string::npos) << first;
     EXPECT_NE(first.find("as in " + path("saved/new.pth")), std::string::npos) << first;
     std::size_t at = first.size();
     for (const char* name : {"lora_identity.pth", "new.pth  v3, 4.35 M", "exported  llama", "_resume.pth", "old.pth"}) {
@@ -73,7 +73,7 @@ TEST_F(CheckpointChoice, SeveralAreListedNewestFirst) {
   EXPECT_EQ(run("perplexity -p a --against " + path("saved") + demo).status, 2);
 }
 
-TEST_F(CheckpointChoice, TheOnlyOneIsTakenAndNamed) {
+TEST_F(CheckpointChoice, TheOnlyOneIsLoadedAndNamed) {
   put(demo_model, "full_sft_768.pth", 2021);
   put(*load_golden("v3-lora").lora_path, "lora_identity.pth", 2022);
   put_tokenizer();
@@ -86,7 +86,7 @@ TEST_F(CheckpointChoice, TheOnlyOneIsTakenAndNamed) {
   EXPECT_EQ(run("convert " + path("saved") + " " + path("x.gguf")).status, 0);
 }
 
-TEST_F(CheckpointChoice, NoneAtAllIsAnError) {
+TEST_F(CheckpointChoice, NoCheckpointIsAnError) {
   fs::create_directories(path("tree/out"));
   const Outcome empty = run("inspect -m " + path("tree/out"));
   EXPECT_EQ(empty.status, 1);
@@ -96,7 +96,7 @@ TEST_F(CheckpointChoice, NoneAtAllIsAnError) {
   put(*load_golden("v3-lora").lora_path, "lora_identity.pth", 2022);
   const Outcome lora = run("inspect -m " + path("saved"));
   EXPECT_EQ(lora.status, 2);
-  EXPECT_NE(lora.err.find("nothing but LoRA files"), std::string::npos) << lora.err;
+  EXPECT_NE(lora.err.find("has only LoRA files"), std::string::npos) << lora.err;
 }
 
 TEST_F(CheckpointChoice, AHuggingFaceFolderIsACheckpoint) {
@@ -105,7 +105,7 @@ TEST_F(CheckpointChoice, AHuggingFaceFolderIsACheckpoint) {
   EXPECT_EQ(run("inspect -m " + path("saved/exported")).status, 0);
 }
 
-TEST_F(CheckpointChoice, AtATerminalChatLetsOneChoose) {
+TEST_F(CheckpointChoice, ChatOnATerminalAsksForOne) {
   put(demo_model, "old.pth", 2001);
   put(load_golden("v3-dense").model_path, "new.pth", 2021);
   put_tokenizer();
@@ -122,7 +122,7 @@ TEST_F(CheckpointChoice, AtATerminalChatLetsOneChoose) {
   EXPECT_EQ(terminal.status(), 0) << terminal.shown();
 }
 
-TEST_F(CheckpointChoice, EnterTakesTheNewest) {
+TEST_F(CheckpointChoice, EnterChoosesTheNewest) {
   put(demo_model, "new.pth", 2021);
   put(load_golden("v3-dense").model_path, "old.pth", 2001);
   put_tokenizer();
@@ -134,7 +134,7 @@ TEST_F(CheckpointChoice, EnterTakesTheNewest) {
   EXPECT_EQ(terminal.status(), 0) << terminal.shown();
 }
 
-TEST_F(CheckpointChoice, CtrlCAndCtrlDLeave) {
+TEST_F(CheckpointChoice, CtrlCAndCtrlDExit) {
   put(demo_model, "a.pth", 2001);
   put(demo_model, "b.pth", 2021);
   for (const auto& [key, status] : {std::pair{"\x03", 130}, {"\x04", 0}}) {

@@ -28,7 +28,7 @@ nlohmann::ordered_json value_of(const Checkpoint& checkpoint, const std::string&
   return field ? field->value : nlohmann::ordered_json("absent");
 }
 
-TEST(ConfigFields, AreTheConfigUnderHuggingFaceNames) {
+TEST(ConfigFields, HaveHuggingFaceNames) {
   const Checkpoint checkpoint = open_golden("v3-dense");
   EXPECT_EQ(value_of(checkpoint, "family"), "v3");
   EXPECT_EQ(value_of(checkpoint, "vocab_size"), 96);
@@ -47,7 +47,7 @@ TEST(ConfigFields, AreTheConfigUnderHuggingFaceNames) {
   EXPECT_EQ(value_of(checkpoint, "eos_token_id"), nlohmann::ordered_json::array({2}));
 }
 
-TEST(ConfigFields, OfEveryCaseSayWhereTheyCameFrom) {
+TEST(ConfigFields, OfEveryCaseHaveTheirSource) {
   for (const std::string& name : golden_names()) {
     const Checkpoint checkpoint = open_golden(name);
     for (const ConfigField& field : config_fields(checkpoint)) {
@@ -57,7 +57,7 @@ TEST(ConfigFields, OfEveryCaseSayWhereTheyCameFrom) {
   }
 }
 
-TEST(ConfigFields, LeaveNoSourceOut) {
+TEST(ConfigFields, IncludeEverySource) {
   for (const char* name : {"v2-moe", "v3-dense"}) {
     const Checkpoint checkpoint = open_golden(name);
     const auto fields = config_fields(checkpoint);
@@ -65,19 +65,19 @@ TEST(ConfigFields, LeaveNoSourceOut) {
   }
 }
 
-TEST(ConfigFields, OfExpertsAreThereOnlyWhereThereAreSome) {
-  const Checkpoint dense = open_golden("v3-dense"), mixture = open_golden("v2-moe");
+TEST(ConfigFields, OfExpertsExistOnlyInMoeModels) {
+  const Checkpoint dense = open_golden("v3-dense"), moe = open_golden("v2-moe");
   for (const char* name :
        {"num_experts", "num_experts_per_tok", "n_shared_experts", "moe_intermediate_size", "norm_topk_prob"}) {
     EXPECT_EQ(value_of(dense, name), "absent") << name;
-    EXPECT_NE(value_of(mixture, name), "absent") << name;
+    EXPECT_NE(value_of(moe, name), "absent") << name;
   }
-  EXPECT_EQ(value_of(mixture, "num_experts"), mixture.config.num_experts);
-  EXPECT_EQ(value_of(mixture, "num_experts_per_tok"), 2);
-  EXPECT_EQ(value_of(mixture, "norm_topk_prob"), true);
+  EXPECT_EQ(value_of(moe, "num_experts"), moe.config.num_experts);
+  EXPECT_EQ(value_of(moe, "num_experts_per_tok"), 2);
+  EXPECT_EQ(value_of(moe, "norm_topk_prob"), true);
 }
 
-TEST(ConfigFields, ShowRopeScalingAsAConfigJsonHasIt) {
+TEST(ConfigFields, ShowRopeScalingAsInConfigJson) {
   Checkpoint checkpoint;
   checkpoint.config.rope_scaling = RopeScaling{};
   const nlohmann::ordered_json yarn = value_of(checkpoint, "rope_scaling");
@@ -97,16 +97,16 @@ TEST(Assumptions, NameTheFieldItsValueAndTheReason) {
   EXPECT_NE(text.find("what v2 uses: "), std::string::npos) << text;
   EXPECT_NE(text.find("num_attention_heads 8, "), std::string::npos) << text;
   EXPECT_NE(text.find(", "), std::string::npos) << text;
-  EXPECT_EQ(text.find("hidden_size"), std::string::npos) << "the shapes tell: " << text;
+  EXPECT_EQ(text.find("hidden_size"), std::string::npos) << "the shapes define it: " << text;
 }
 
-TEST(Assumptions, AreOnlyWhatAWrongGuessWouldChange) {
+TEST(Assumptions, AreOnlyFieldsThatMayDiffer) {
   EXPECT_EQ(assumptions(open_golden("v3-dense")), "");
   EXPECT_EQ(assumptions(open_golden("v2-dense")), "what v2 uses: num_attention_heads 8, num_key_value_heads 2");
   EXPECT_EQ(assumptions(open_golden("v3-moe")), "what v3 uses: num_experts_per_tok 1");
 }
 
-TEST(LoraNotes, NameRanksAndWhatWasNotUsed) {
+TEST(LoraNotes, NameRanksAndUnusedParts) {
   Checkpoint checkpoint;
   EXPECT_TRUE(lora_notes(checkpoint).empty());
   checkpoint.own_lora = LoraMerge{.path = "m.pth", .changed = {"a", "b"}, .smallest_rank = 4, .largest_rank = 8};
@@ -124,13 +124,13 @@ TEST(LoraNotes, NameRanksAndWhatWasNotUsed) {
   EXPECT_EQ(notes[3], "l.pth: its LoRA for 1 module of experts is not used (first: x): the model is dense");
 }
 
-TEST(Assumptions, AreNoneWhereTheConfigSaysEverything) {
+TEST(Assumptions, AreEmptyIfTheConfigIsComplete) {
   EXPECT_EQ(assumptions(open_golden("hf-qwen3-moe")), "");
   Checkpoint checkpoint;
   EXPECT_EQ(assumptions(checkpoint), "");
 }
 
-TEST(ParameterCount, IsTheNumberOfWeightsWhateverTheirType) {
+TEST(ParameterCount, CountsWeightsOfAnyType) {
   Checkpoint checkpoint;
   EXPECT_EQ(parameter_count(checkpoint), 0u);
   checkpoint.tensors.emplace("a", zeros({3, 4}));
@@ -139,15 +139,15 @@ TEST(ParameterCount, IsTheNumberOfWeightsWhateverTheirType) {
   EXPECT_EQ(parameter_count(checkpoint), 18u);
 }
 
-// 96 x 32 embedding, 2 layers of 4 x 8 x 32 + 2 (2 x 8) x 32 + 32 x (4 x 8) attention, 3 x 24 x 32 network, norms of
-// 2 x 32 + 2 x 8, and a last norm of 32. Tied embeddings count once.
-TEST(ParameterCount, OfAGoldenModelIsThatOfItsShapes) {
+// 96 x 32 embedding, 2 layers of 4 x 8 x 32 + 2 (2 x 8) x 32 + 32 x (4 x 8) attention, 3 x 24 x 32 FFN, norms of 2 x 32
+// + 2 x 8, and a last norm of 32. Tied embeddings count once.
+TEST(ParameterCount, OfAGoldenModelEqualsItsShapes) {
   const std::size_t layer = 32 * 32 + 2 * 16 * 32 + 32 * 32 + 3 * 24 * 32 + 2 * 32 + 2 * 8;
   EXPECT_EQ(parameter_count(open_golden("v3-dense")), 96 * 32 + 2 * layer + 32);
   EXPECT_EQ(parameter_count(open_golden("v3-untied")), 2 * 96 * 32 + 2 * layer + 32);
 }
 
-TEST(StoredTypes, NamesTheTypeOfMostNumbersFirst) {
+TEST(StoredTypes, NamesTheTypeOfMostValuesFirst) {
   Checkpoint checkpoint;
   EXPECT_EQ(stored_types(checkpoint), "");
   checkpoint.tensors.emplace("a", zeros({5}, DType::f32));

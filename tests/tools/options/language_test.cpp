@@ -23,12 +23,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A string of the sources, adjacent ones joined, and the name before the innermost bracket around it.
+// A string of the sources, with adjacent ones joined, and the name before the innermost bracket around it.
 struct Literal {
   std::string text, around;
 };
 
-// Reads just as much C++ as it takes to find strings.
+// Reads only as much C++ as finding strings requires.
 class LiteralReader {
  public:
   explicit LiteralReader(std::string source) : source_(std::move(source)) {}
@@ -120,7 +120,7 @@ std::vector<Literal> literals_of(const std::string& folder) {
   return literals;
 }
 
-// Whether there is something to translate: two letters in a row outside of placeholders.
+// Whether the text has words to translate: two letters in a row outside placeholders.
 bool has_words(const std::string& text) {
   std::size_t letters = 0;
   bool in_placeholder = false;
@@ -143,7 +143,7 @@ std::vector<const CLI::App*> apps_of(const CLI::App& app) {
   return apps;
 }
 
-// What stands between braces, with numbers where there are none: "{0}", "{1:.1f}".
+// Returns the text between braces, numbered if it has no number: "0", "1:.1f".
 std::multiset<std::string> placeholders_of(std::string_view text) {
   std::multiset<std::string> placeholders;
   std::size_t next = 0;
@@ -175,7 +175,7 @@ TEST(Chinese, HasEveryTextOfTheHelp) {
   for (const HelpExample& example : help_examples()) EXPECT_TRUE(is_translated(example.does)) << example.does;
 }
 
-TEST(Chinese, HasEveryTextThatIsSaid) {
+TEST(Chinese, HasEveryTextOfNotes) {
   const std::set<std::string> speakers{"note",       "say",     "localized",      "counted",
                                        "translated", "heading", "ChatCommandInfo"};
   std::size_t found = 0;
@@ -196,14 +196,14 @@ std::vector<Translation> all_translations() {
   return all;
 }
 
-TEST(Chinese, HasNoTextThatIsNeverSaid) {
+TEST(Chinese, HasNoUnusedText) {
   std::set<std::string> said;
   for (const char* folder : {"tools", "runtime", "weights"}) {
     for (const Literal& literal : literals_of(folder)) said.insert(literal.text);
   }
   for (const Translation& translation : all_translations()) {
     EXPECT_TRUE(said.contains(std::string(translation.english)))
-        << "tools/terminal/chinese.cpp has an entry that nothing says: " << translation.english;
+        << "tools/terminal/chinese.cpp has an unused entry: " << translation.english;
   }
 }
 
@@ -217,17 +217,17 @@ TEST(Chinese, HasEachTextOnceWithTheSamePlaceholders) {
   }
 }
 
-TEST(Language, SentencesFromBelowAreTranslatedPartByPart) {
+TEST(Language, SentencesAreTranslatedPartByPart) {
   EXPECT_EQ(translated_sentence("a.weight as f16: its 53 columns are not a multiple of 32"),
             "a.weight as f16: its 53 columns are not a multiple of 32");
   set_language(Language::chinese);
   EXPECT_EQ(translated_sentence("what v3 uses"), "v3 的惯用值");
   EXPECT_EQ(translated_sentence("a.weight as f16: its 53 columns are not a multiple of 32"),
             "a.weight 存为 f16：其 53 列不是 32 的倍数");
-  EXPECT_EQ(translated_sentence("2 tensors, from a.b on, as f32: exact, but larger than q4_k; type q8_0 or iq4_nl "
-                                "makes them smaller"),
-            "从 a.b 起的 2 个张量存为 f32：精确，但比 q4_k 大；用类型 q8_0 或 iq4_nl 可缩小");
-  EXPECT_EQ(translated_sentence("nobody says this"), "nobody says this");
+  EXPECT_EQ(
+      translated_sentence("2 tensors (first: a.b) as f32: exact, but larger than q4_k; q8_0 or iq4_nl is smaller"),
+      "2 个张量（首个：a.b）存为 f32：精确，但比 q4_k 大；q8_0 或 iq4_nl 更小");
+  EXPECT_EQ(translated_sentence("no note has this"), "no note has this");
   set_language(Language::english);
 }
 
@@ -313,7 +313,7 @@ TEST_F(LanguageCli, HelpGroupsOptionsAndShowsTwoExamples) {
   EXPECT_LT(help.find("--temperature"), help.find("--dry-base"));
 }
 
-TEST_F(LanguageCli, TheOptionDecidesBeforeOrAfterTheCommand) {
+TEST_F(LanguageCli, LangWorksBeforeAndAfterTheCommand) {
   const std::string help = chinese("chat --help").out;
   EXPECT_EQ(english("--lang zh chat --help").out, help);
   EXPECT_EQ(english("chat --help --lang zh").out, help);
@@ -341,7 +341,7 @@ TEST_F(LanguageCli, NotesAreChineseAndErrorsEnglish) {
   }
 }
 
-TEST_F(LanguageCli, MachineOutputIsTheSame) {
+TEST_F(LanguageCli, MachineOutputHasNoLanguage) {
   const std::string model = " -m " + load_golden("v3-dense").model_path;
   for (const std::string& call :
        {"inspect --json" + model, "perplexity --json --tokens 1,2,3,4" + model, "tokenize -p 山居" + demo,

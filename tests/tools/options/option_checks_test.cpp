@@ -22,7 +22,7 @@ TEST(OptionChecks, AWholeNumberIsDecimalDigits) {
   }
 }
 
-TEST(OptionChecks, WhatIsNoWholeNumberIsToldWithWhatIsExpected) {
+TEST(OptionChecks, ErrorsNameTheExpectedRange) {
   const CLI::Validator check = whole_number(1, 2'000'000'000);
   for (const char* bad : {"1.5", "12abc", "abc", "0x10", "1,5", "+5", " 5", "5 ", "nan", "inf", "1e99", "五", "8k"}) {
     const std::string complaint = complaint_about(check, bad);
@@ -39,7 +39,7 @@ TEST(OptionChecks, WhatIsNoWholeNumberIsToldWithWhatIsExpected) {
             "99999999999999999999 is too large, expected a whole number from 1 to 2000000000");
 }
 
-TEST(OptionChecks, AWholeNumberMayTakeAll64Bits) {
+TEST(OptionChecks, AWholeNumberMayHave64Bits) {
   EXPECT_EQ(complaint_about(whole_number(0, UINT64_MAX), "18446744073709551615"), "");
   EXPECT_NE(complaint_about(whole_number(0, UINT64_MAX), "18446744073709551616"), "");
 }
@@ -53,7 +53,7 @@ TEST(OptionChecks, ANumberIsFiniteAndDecimal) {
   EXPECT_EQ(not_negative("-0.5"), "-0.5 is negative, expected 0 or more");
 }
 
-TEST(OptionChecks, ATypeIsKnownByItsOtherNames) {
+TEST(OptionChecks, TypesHaveAliases) {
   const auto parsed = [](const char* given) { return parse_type_name("--type", given, weight_types()); };
   for (const char* name : {"f16", "F16", "fp16", "FP16", "float16", "half", "torch.float16"}) {
     EXPECT_EQ(parsed(name), "f16") << name;

@@ -15,18 +15,18 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-// Options as a command line gives them.
+// Returns options parsed from a command line.
 template <class Options>
 Options parse(std::vector<std::string> arguments) {
   Options options;
   CLI::App app;
   options.add_to(app);
-  std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+  std::reverse(arguments.begin(), arguments.end());  // as CLI11 requires
   app.parse(arguments);
   return options;
 }
 
-// std::cin gives `text` for as long as this lives.
+// std::cin reads `text` during its lifetime.
 class StandardInput {
  public:
   explicit StandardInput(const std::string& text) : text_(text), before_(std::cin.rdbuf(text_.rdbuf())) {}
@@ -37,7 +37,7 @@ class StandardInput {
   std::streambuf* before_;
 };
 
-TEST(TokenIds, AreSeparatedByCommasBlanksOrLinesInBracketsOrNot) {
+TEST(TokenIds, AreSeparatedByCommasOrWhitespace) {
   for (const char* text : {"1,2,3", "1, 2, 3", "1 2 3", "[1,2,3]", " [ 1,\n2,\t3 ]\r\n", "1,,2,3,"}) {
     EXPECT_EQ(parse_token_ids(text, "--tokens"), (Ids{1, 2, 3})) << text;
   }
@@ -46,7 +46,7 @@ TEST(TokenIds, AreSeparatedByCommasBlanksOrLinesInBracketsOrNot) {
   EXPECT_EQ(parse_token_ids("[]", "x"), Ids{});
 }
 
-TEST(TokenIds, WhatIsNoneIsShownWithItsSource) {
+TEST(TokenIds, AnInvalidIdIsShownWithItsSource) {
   for (const char* bad :
        {"x", "1.5", "0x10", "1e3", "2147483648", "99999999999999999999", "1-2", "+1", "\"1\"", "一"}) {
     const std::string text = std::string("1, ") + bad + ", 3";
@@ -57,7 +57,7 @@ TEST(TokenIds, WhatIsNoneIsShownWithItsSource) {
   }
 }
 
-TEST(TokenIds, ShowsBytesOfABinaryFileSafely) {
+TEST(TokenIds, ErrorsEscapeControlCharacters) {
   const std::string error = error_of([] { parse_token_ids("\x1b[2J\x93NUMPY", "x"); });
   EXPECT_EQ(error.find('\x1b'), std::string::npos) << error;
 }
@@ -69,12 +69,12 @@ TEST(TokenOptions, ReadTheOneThatIsGiven) {
   EXPECT_EQ(parse<TokenOptions>({"--tokens-file", file.path()}).read(), (Ids{7, 8}));
 }
 
-TEST(TokenOptions, NeitherOrBothIsAWrongCall) {
+TEST(TokenOptions, NeitherOrBothIsAUsageError) {
   EXPECT_THROW(parse<TokenOptions>({}).read(), UsageError);
   EXPECT_THROW(parse<TokenOptions>({"--tokens", "1", "--tokens-file", "x"}).read(), UsageError);
 }
 
-TEST(TokenOptions, NoIdsAtAllIsAWrongCall) {
+TEST(TokenOptions, NoIdsAreAUsageError) {
   const TemporaryFile file("\n");
   EXPECT_THROW(parse<TokenOptions>({"--tokens", ","}).read(), UsageError);
   EXPECT_THROW(parse<TokenOptions>({"--tokens-file", file.path()}).read(), UsageError);
@@ -87,7 +87,7 @@ TEST(TokenOptions, AFileThatCannotBeReadIsNamed) {
             std::string::npos);
 }
 
-TEST(TextOptions, ArePromptFileOrStandardInputExactlyAsTheyAre) {
+TEST(TextOptions, ReadPromptFileOrStdinVerbatim) {
   EXPECT_EQ(parse<TextOptions>({"-p", " 你好\n"}).read(), " 你好\n");
   const std::string content("a\r\n\0\x7F\n", 6);
   const TemporaryFile file(content);
@@ -96,7 +96,7 @@ TEST(TextOptions, ArePromptFileOrStandardInputExactlyAsTheyAre) {
   EXPECT_EQ(parse<TextOptions>({}).read(), content);
 }
 
-TEST(TextOptions, ThatAreNotUtf8AreRefusedWithThePlace) {
+TEST(TextOptions, RejectTextThatIsNotUtf8) {
   const TemporaryFile file("ab\xE5\xBA");
   EXPECT_THROW(parse<TextOptions>({"-f", file.path()}).read(), Error);
   EXPECT_THROW(parse<TextOptions>({"-p", "\xFF"}).read(), Error);
@@ -108,16 +108,16 @@ TEST(TextOptions, APromptMayLookLikeAnOptionOrAList) {
   }
 }
 
-TEST(TextOptions, AnEmptyPromptIsAPromptAndStandardInputIsLeftAlone) {
-  const StandardInput input("not asked for");
+TEST(TextOptions, AnEmptyPromptDoesNotReadStdin) {
+  const StandardInput input("not requested");
   EXPECT_EQ(parse<TextOptions>({"-p", ""}).read(), "");
 }
 
-TEST(TextOptions, PromptAndFileTogetherAreAWrongCall) {
+TEST(TextOptions, PromptAndFileAreAUsageError) {
   EXPECT_THROW(parse<TextOptions>({"-p", "a", "-f", "b"}), CLI::ParseError);
 }
 
-TEST(CheckpointOptions, DecideNothingByDefault) {
+TEST(CheckpointOptions, OverrideNothingByDefault) {
   const OpenOptions options = parse<CheckpointOptions>({}).open_options();
   EXPECT_FALSE(options.config_path);
   EXPECT_TRUE(options.loras.empty());
@@ -125,7 +125,7 @@ TEST(CheckpointOptions, DecideNothingByDefault) {
   EXPECT_FALSE(options.overrides.yarn);
 }
 
-TEST(CheckpointOptions, AreHandedOn) {
+TEST(CheckpointOptions, ArePassedOn) {
   const auto given =
       parse<CheckpointOptions>({"-m", "model.pth", "--config", "c.json", "--heads", "16", "--kv-heads", "8",
                                 "--experts-per-token", "2", "--lora", "a.pth", "--lora", "b.pth:0.5"});
@@ -163,21 +163,21 @@ TEST(CheckpointOptions, ALoraTakesOneValue) {
   EXPECT_EQ(given.model, "b.pth");
 }
 
-TEST(RunOptions, AreAsStoredOnTheMachinesCoresByDefault) {
+TEST(RunOptions, HaveDefaults) {
   const auto options = parse<RunOptions>({});
   EXPECT_EQ(options.weight_type(), WeightType::as_stored);
   EXPECT_FALSE(options.threads);
   EXPECT_FALSE(options.quiet);
 }
 
-TEST(RunOptions, AreHandedOn) {
+TEST(RunOptions, ArePassedOn) {
   const auto options = parse<RunOptions>({"--type", "q8_0", "-t", "3", "-q"});
   EXPECT_EQ(options.weight_type(), WeightType::q8_0);
   EXPECT_EQ(options.threads, std::optional<std::size_t>(3));
   EXPECT_TRUE(options.quiet);
 }
 
-TEST(RunOptions, AnUnknownTypeIsAWrongCall) {
+TEST(RunOptions, AnUnknownTypeIsAUsageError) {
   for (const char* bad : {"q4", "f64", "int8", ""}) {
     EXPECT_THROW(parse<RunOptions>({"--type", bad}), CLI::ParseError) << bad;
   }
@@ -190,7 +190,7 @@ TEST(RunOptions, ThreadsAreOneToAThousandAndTwentyFour) {
   }
 }
 
-TEST(ModelPath, IsTheOneThatIsGiven) {
+TEST(ModelPath, IsTheGivenOne) {
   EXPECT_EQ(model_path(MINIMIND_SOURCE_DIR "/weights/demo/model.pth"), MINIMIND_SOURCE_DIR "/weights/demo/model.pth");
   EXPECT_NE(error_of([] { model_path("/nowhere/model.pth"); }).find("/nowhere/model.pth: "), std::string::npos);
 }

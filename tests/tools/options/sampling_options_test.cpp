@@ -32,7 +32,7 @@ TEST(SamplingArguments, ALogitBiasIsAnIdASignAndANumber) {
 
 class ConstrainedCli : public Cli {};
 
-TEST_F(ConstrainedCli, WritesWhatTheSchemaSays) {
+TEST_F(ConstrainedCli, WritesTextOfTheSchema) {
   std::ofstream(path("s.json")) << R"({"properties":{"line":{"type":"string","maxLength":9}},"required":["line"]})";
   const Outcome outcome = run("generate -p 山 --seed 1" + demo + " --json-schema " + path("s.json"));
   EXPECT_EQ(outcome.status, 0) << outcome.err;
@@ -42,7 +42,7 @@ TEST_F(ConstrainedCli, WritesWhatTheSchemaSays) {
   EXPECT_FALSE(nlohmann::json::parse(run("generate -q -p 山 -n 1 --json" + demo).out).contains("conforms"));
 }
 
-TEST_F(ConstrainedCli, SaysWhenTheTextIsCutShort) {
+TEST_F(ConstrainedCli, ReportsATruncatedText) {
   std::ofstream(path("g.gbnf")) << "root ::= \"春风吹又生\" [一-龥]{20}";
   const std::string call = "generate -p 山 --seed 1" + demo + " --grammar " + path("g.gbnf");
   EXPECT_NE(run(call + " -n 3").err.find("ended by --max-tokens before the grammar was complete"), std::string::npos);
@@ -52,7 +52,7 @@ TEST_F(ConstrainedCli, SaysWhenTheTextIsCutShort) {
   EXPECT_EQ(run(call).err.find("before the grammar"), std::string::npos);
 }
 
-TEST_F(ConstrainedCli, WrongCallsAndFilesAreToldApart) {
+TEST_F(ConstrainedCli, UsageErrorsDifferFromFileErrors) {
   std::ofstream(path("g.gbnf")) << "root ::= x";
   std::ofstream(path("s.json")) << R"({"not":{}})";
   const auto expect = [&](const std::string& options, int status, const std::string& message) {
@@ -72,7 +72,7 @@ TEST_F(ConstrainedCli, WrongCallsAndFilesAreToldApart) {
   expect("--greedy --temperature 0.5", 2, "--temperature excludes --greedy");
 }
 
-TEST_F(ConstrainedCli, AGrammarOrBreakersWithoutATokenizerAreAWrongCall) {
+TEST_F(ConstrainedCli, AGrammarRequiresATokenizer) {
   const GoldenCase golden = load_golden("v3-dense");
   std::ofstream(path("g.gbnf")) << "root ::= \"a\"";
   const std::string call = "generate --tokens 1,2 -n 2" + model_options(golden);
@@ -83,13 +83,13 @@ TEST_F(ConstrainedCli, AGrammarOrBreakersWithoutATokenizerAreAWrongCall) {
   EXPECT_EQ(run(call + " --dry-multiplier 1 --dry-sequence-breaker none").status, 0);
 }
 
-TEST_F(ConstrainedCli, SamplersDoWhatTheySay) {
+TEST_F(ConstrainedCli, SamplersHaveTheirEffect) {
   const std::string call = "generate -q -p 山 -n 60 --greedy --ignore-eos --json" + demo;
   const auto tokens = [&](const std::string& options) {
     return nlohmann::json::parse(run(call + options).out)["tokens"];
   };
   const auto plain = tokens("");
-  EXPECT_EQ(tokens(" --typical-p 0.5"), plain) << "the largest logit is taken all the same";
+  EXPECT_EQ(tokens(" --typical-p 0.5"), plain) << "--greedy still takes the largest logit";
   const std::string first = std::to_string(plain[0].get<int>());
   EXPECT_NE(tokens(" --logit-bias " + first + "-inf")[0], plain[0]);
   for (const auto& token : tokens(" --logit-bias " + first + "+1000")) EXPECT_EQ(token, plain[0]);

@@ -16,7 +16,7 @@ std::string typed(const std::string& bytes) {
   return edit.text();
 }
 
-TEST(LineText, CharactersAreWhatAPersonSees) {
+TEST(LineText, CharactersAreGraphemeClusters) {
   const std::u32string text = U"e\u0301👩‍👩‍👧🇨🇳中";
   std::vector<std::size_t> ends;
   for (std::size_t at = 0; at < text.size();) ends.push_back(at = character_end(text, at));
@@ -39,7 +39,7 @@ TEST(LineText, WordsEndAtPunctuationAndWhereWideMeetsNarrow) {
   EXPECT_EQ(word_begin(text, 0), 0u);
 }
 
-TEST(LineText, WhatCannotBeSeenIsWrittenOut) {
+TEST(LineText, InvisibleCharactersAreEscaped) {
   EXPECT_EQ(show_character(U"\x03").bytes, "^C");
   EXPECT_EQ(show_character(U"\u200b").bytes, "<U+200B>");
   EXPECT_EQ(show_character(U"\u0301").columns, 8u);
@@ -49,7 +49,7 @@ TEST(LineText, WhatCannotBeSeenIsWrittenOut) {
   EXPECT_FALSE(show_character(U"👩‍👧").certain);
 }
 
-TEST(LineLayout, AWideCharacterDoesNotStandOnTheEdge) {
+TEST(LineLayout, AWideCharacterIsNotSplitAtTheEdge) {
   const LineLayout layout = lay_out({U"> ", false, U"a中中", 3}, 5);
   ASSERT_EQ(layout.rows.size(), 2u);
   EXPECT_EQ(layout.rows[0].bytes, "> a中");
@@ -58,13 +58,13 @@ TEST(LineLayout, AWideCharacterDoesNotStandOnTheEdge) {
   EXPECT_EQ(layout.cursor_column, 2u);
 }
 
-TEST(LineLayout, TheCursorAfterAFullRowBeginsTheNext) {
+TEST(LineLayout, TheCursorAfterAFullRowStartsTheNext) {
   const LineLayout layout = lay_out({U"> ", false, U"abc", 3}, 5);
   EXPECT_EQ(layout.cursor_row, 1u);
   EXPECT_EQ(layout.cursor_column, 0u);
 }
 
-TEST(LineLayout, OneRowShowsWhatIsAroundTheCursor) {
+TEST(LineLayout, OneRowShowsTheTextAroundTheCursor) {
   const LineInOneRow row = lay_out_in_one_row({U"> ", false, U"abcdefghij", 8}, 7);
   EXPECT_EQ(row.before, "cdefgh");
   EXPECT_EQ(row.after, "");
@@ -82,7 +82,7 @@ TEST(LineEdit, KeysMoveAndDeleteByCharactersAndWords) {
   EXPECT_EQ(typed("ab\x01\x04"), "b");
 }
 
-TEST(LineEdit, PastedNewlinesAreNewlinesAndNoEnter) {
+TEST(LineEdit, PastedNewlinesAreNotEnter) {
   EXPECT_EQ(typed("\x1b[200~a\r\nb\rc\n\x1b[201~d"), "a\nb\ncd");
   EXPECT_EQ(typed("a\x1b\rb"), "a\nb");
 }
@@ -91,7 +91,7 @@ TEST(LineEdit, UnknownSequencesAreNotTyped) {
   EXPECT_EQ(typed("a\x1b[15~b\x1b[<0;1;1Mc\x1b[[Ad\x1bOPe\x1b[201~f"), "abcdef");
 }
 
-TEST(LineEdit, ASearchGoesBackAndIsTakenBack) {
+TEST(LineEdit, ASearchFindsEarlierEntries) {
   LineEdit edit({});
   for (const char* const entry : {"北京一", "上海", "北京二"}) edit.remember(entry);
   LineKeys keys;

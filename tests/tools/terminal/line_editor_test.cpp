@@ -42,14 +42,14 @@ class LineEditorTest : public testing::Test {
   PseudoTerminal terminal_{echo_lines};
 };
 
-TEST_F(LineEditorTest, BackspaceAndArrowsGoByWholeCharacters) {
+TEST_F(LineEditorTest, KeysMoveByWholeCharacters) {
   expect("你好吗\x7f\r", "entered[你好]");
   expect("山水\x1b[D\x1b[D月\x1b[C花\r", "entered[月山花水]");
   expect("abc\x01x\x05y\x02\x04\r", "entered[xabc]");
   expect("end\x1b[Hx\x1b[Fy\x1b[D\x1b[3~\r", "entered[xend]");
 }
 
-TEST_F(LineEditorTest, ArrowsAndCtrlRFindEarlierEntriesOfSeveralLines) {
+TEST_F(LineEditorTest, ArrowsAndCtrlRFindEarlierEntries) {
   expect("\x1b[A\r", "entered[two|lines]");
   expect("\x1b[A\x1b[A\r", "entered[an earlier 句]");
   expect(
@@ -61,7 +61,7 @@ TEST_F(LineEditorTest, ArrowsAndCtrlRFindEarlierEntriesOfSeveralLines) {
   expect("draft\x1b[A\x1b[B!\r", "entered[draft!]");
 }
 
-TEST_F(LineEditorTest, AnEscapeByItselfCancelsTheSearch) {
+TEST_F(LineEditorTest, ASingleEscapeCancelsTheSearch) {
   terminal_.type("kept\x12");
   EXPECT_TRUE(terminal_.wait_for("(search: "));
   terminal_.type("句\x1b");
@@ -69,7 +69,7 @@ TEST_F(LineEditorTest, AnEscapeByItselfCancelsTheSearch) {
   expect("!\r", "entered[kept!]");
 }
 
-TEST_F(LineEditorTest, WordsOfChineseAndOfLatinLettersAreWords) {
+TEST_F(LineEditorTest, WordsMayBeChineseOrLatin) {
   expect("你好，世界\x17\r", "entered[你好，]");
   expect(
       "用model推理\x1b"
@@ -97,7 +97,7 @@ TEST_F(LineEditorTest, ALineSurvivesEverySizeOfTheTerminal) {
   expect("\r", "entered[第二条消息一二三四五六六六六六六六]");
 }
 
-TEST_F(LineEditorTest, CtrlZSuspendsAndTheLineIsKept) {
+TEST_F(LineEditorTest, CtrlZSuspendsAndKeepsTheLine) {
   expect("ab", "ab");
   terminal_.type("\x1a");
   EXPECT_TRUE(terminal_.wait_for("\x1b[?2004l"));
@@ -111,11 +111,11 @@ TEST_F(LineEditorTest, PastedTextStaysTogether) {
   EXPECT_NE(terminal_.shown().find("\x1b[?2004h"), std::string::npos);
 }
 
-TEST_F(LineEditorTest, AltEnterBeginsANewLine) {
+TEST_F(LineEditorTest, AltEnterStartsANewLine) {
   expect("a\x1b\rb\r", "entered[a|b]");
 }
 
-// Ctrl-C also takes what the program has not read yet, so each line is seen before.
+// Ctrl-C also discards input that the program has not read yet, so this waits until each line is shown.
 TEST_F(LineEditorTest, CtrlCCancelsTheLine) {
   expect("你好", "你好");
   expect("\x03", "cancelled[你好]");
@@ -127,13 +127,13 @@ TEST_F(LineEditorTest, CtrlCCancelsTheLine) {
   expect("new\r", "entered[new]");
 }
 
-TEST_F(LineEditorTest, CtrlDEndsTheInputOnAnEmptyLineOnly) {
+TEST_F(LineEditorTest, CtrlDOnAnEmptyLineEndsTheInput) {
   expect("ab\x02\x04\r", "entered[a]");
   terminal_.type("\x04");
   EXPECT_EQ(terminal_.status(), 0);
 }
 
-TEST_F(LineEditorTest, TheEndOfTheTerminalEndsTheInput) {
+TEST_F(LineEditorTest, AClosedTerminalEndsTheInput) {
   terminal_.signal(SIGHUP);
   EXPECT_EQ(terminal_.status(), 0);
 }
@@ -146,14 +146,14 @@ TEST_F(LineEditorTest, TabCompletesWords) {
   expect("x\t\r", "entered[x]");
 }
 
-TEST_F(LineEditorTest, BytesThatAreNoUtf8BecomeReplacementCharacters) {
+TEST_F(LineEditorTest, MalformedUtf8BecomesReplacements) {
   expect(
       "a\xff"
       "b\r",
       "entered[a\uFFFDb]");
 }
 
-// With threads beside the one that reads.
+// With other threads next to the one that reads.
 int echo_lines_of_a_team() {
   std::optional<HeldSignals> held(std::in_place);
   for (int i = 0; i < 3; ++i) std::thread([] { pause(); }).detach();
@@ -161,7 +161,7 @@ int echo_lines_of_a_team() {
   return echo_lines();
 }
 
-// MINIMIND_INTERRUPTS: how many instead of a quick number.
+// MINIMIND_INTERRUPTS: the number of interrupts instead of a small one.
 TEST(LineEditor, NoInterruptIsLost) {
   const char* const given = std::getenv("MINIMIND_INTERRUPTS");
   const std::size_t count = given ? std::stoul(given) : 3000;
@@ -181,12 +181,12 @@ TEST(LineEditor, NoInterruptIsLost) {
       terminal.type("\x03");
       ASSERT_TRUE(terminal.wait_for("cancelled[x]")) << i;
     }
-    // Some come before the line is shown. What is typed has to come after, or Ctrl-C takes it away.
+    // Some interrupts come before the line is shown. Typed text must come after, because Ctrl-C discards it.
     if (i % 3 == 1 || i % 2 == 0) terminal.wait_for("> ");
   }
 }
 
-TEST(Completions, AreTheWordsThatBeginSoAndWhatTheyShare) {
+TEST(Completions, AreTheWordsWithThePrefix) {
   const std::vector<std::string> words = {"/reset", "/regenerate", "/undo"};
   EXPECT_EQ(completions(words, "/r").words, (std::vector<std::string>{"/reset", "/regenerate"}));
   EXPECT_EQ(completions(words, "/r").common, "/re");

@@ -12,7 +12,7 @@
 namespace minimind {
 namespace {
 
-// What a person types: text in several scripts, every key, pastes, and bytes that mean nothing.
+// Returns random input: text in several scripts, every key, pastes, and meaningless bytes.
 std::string random_input(std::mt19937& random) {
   static const std::vector<std::string> inputs = {
       "a",
@@ -90,7 +90,7 @@ std::u32string without_blanks(std::u32string text) {
   return text;
 }
 
-// What a screen that is large enough has to show of `text`.
+// Returns the text that a large enough screen must show for `text`.
 std::u32string expected(std::u32string_view text, std::size_t columns) {
   std::u32string shown;
   for (std::size_t at = 0; at < text.size();) {
@@ -157,7 +157,7 @@ class Session {
     if (layout.rows.size() > rows_) return check_part(layout);
     const std::u32string prompt = expected(view.prompt, columns_), text = expected(view.text, columns_);
     ASSERT_TRUE(screen_.text().ends_with(prompt + text)) << to_utf8(screen_.text());
-    // What is after the cursor is what is after it on the screen.
+    // The text after the cursor is the same as on the screen.
     std::size_t at = 0;
     while (at < view.cursor) at += character_end(std::u32string_view(view.text).substr(at), 0);
     const std::size_t after = expected(std::u32string_view(view.text).substr(at), columns_).size();
@@ -166,7 +166,7 @@ class Session {
     ASSERT_EQ(screen_.text().substr(0, 5), U"above");
   }
 
-  // A line that is larger than the screen fills it.
+  // A line larger than the screen fills it.
   void check_part(const LineLayout& layout) {
     ASSERT_LT(screen_.cursor_row(), rows_);
     ASSERT_LE(screen_.cursor_row(), layout.cursor_row);
@@ -180,7 +180,7 @@ class Session {
   LineScreen line_{true};
 };
 
-// MINIMIND_FUZZ_STEPS: how many events instead of a quick number.
+// MINIMIND_FUZZ_STEPS: the number of events instead of a small one.
 TEST(LineFuzz, TheScreenShowsTheTextAndTheCursor) {
   const char* const given = std::getenv("MINIMIND_FUZZ_STEPS");
   const std::size_t steps = given ? std::stoul(given) : 2000;

@@ -13,7 +13,7 @@ TEST(ProgressLine, HasABarAsWideAsTheTerminalAllows) {
             std::string("logits [] 44% 12 of 27 tokens").size() + 40);
 }
 
-TEST(ProgressLine, NeverPassesTheColumnsAndDropsTheBarFirst) {
+TEST(ProgressLine, FitsTheColumnsAndDropsTheBarFirst) {
   EXPECT_EQ(progress_line("logits", 1, 4, tokens, "perplexity 7.5", 44), "logits 25% 1 of 4 tokens perplexity 7.5");
   EXPECT_EQ(progress_line("logits", 1, 4, tokens, "perplexity 7.5", 38), "logits 25% 1 of 4 tokens");
   EXPECT_EQ(progress_line("logits", 1, 4, tokens, "", 20), "25% 1 of 4 tokens");
