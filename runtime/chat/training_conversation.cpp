@@ -8,7 +8,7 @@ namespace minimind {
 namespace {
 
 bool is_empty(const ChatJson& value) {
-  return value.is_null() || ((value.is_string() || value.is_array()) && value.size() == 0);
+  return value.is_null() || value == "" || (value.is_array() && value.empty());
 }
 
 // Returns a list, or the list in a string of JSON.

@@ -135,7 +135,7 @@ DType dtype_of(WeightType type) {
 }
 
 DType packed_type(const StoredTensor& tensor, WeightType type, std::size_t threads) {
-  if (!is_float_type(tensor.dtype) && !is_block_type(tensor.dtype)) refuse_stored_type(tensor);
+  if (!is_float_type(tensor.dtype) && !is_block_type(tensor.dtype)) reject_stored_type(tensor);
   const bool has_kernel = is_float_type(tensor.dtype) || can_quantize(tensor.dtype);
   const DType as_stored = has_kernel ? tensor.dtype : DType::f32;
   if (type == WeightType::as_stored) return as_stored;

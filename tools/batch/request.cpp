@@ -65,7 +65,7 @@ class Body {
     if (value && *value != only) fail(name, json_line(only) + ", because anything else is not supported");
   }
 
-  void refuse_the_rest() const {
+  void reject_the_rest() const {
     for (const auto& [name, value] : object_.items()) {
       if (!known_.contains(name)) {
         throw RequestError(fmt::format("{} is not a field that is supported", quote(name)), name,
@@ -166,7 +166,7 @@ void read_thinking(Body& body, Request& request) {
   for (const char* const name : {"open_thinking", "enable_thinking"}) {
     if (const auto think = fields.flag(name)) request.think = think;
   }
-  fields.refuse_the_rest();
+  fields.reject_the_rest();
 }
 
 void read_chat(Body& body, Request& request) {
@@ -230,7 +230,7 @@ Request read_body(const ChatJson& object, bool chat, const RequestDefaults& defa
   for (const char* const harmless : {"custom_id", "user", "store", "metadata", "service_tier", "stream_options"}) {
     body.find(harmless);
   }
-  body.refuse_the_rest();
+  body.reject_the_rest();
   return request;
 }
 

@@ -54,7 +54,8 @@ ChatSetup::ChatSetup(const ChatOptions& options)
                           })),
       tokenizer_data_(read_tokenizer(require_tokenizer_path(options.tokenizer, options.checkpoint.model))),
       tokenizer_(tokenizer_data_),
-      chat_template_(template_or_family(options.chat_template, tokenizer_data_, engine_.model.config.family, options.run.quiet)),
+      chat_template_(
+          template_or_family(options.chat_template, tokenizer_data_, engine_.model.config.family, options.run.quiet)),
       context_(engine_.context(context_size(options.context, engine_.model.config, options.run.quiet))),
       speculation_(options.speculation, engine_, &tokenizer_, context_.capacity(), options.run),
       forward_(engine_.forward(std::max(context_.capacity(), generate_.draft_tokens + 1), context_.capacity())),

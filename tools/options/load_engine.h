@@ -41,8 +41,8 @@ std::size_t suitable_threads(const Checkpoint& checkpoint);
 // Prints to stderr what a checkpoint is and which values were assumed. `given` is the model that the user named.
 void print_notes(const Checkpoint& checkpoint, const std::string& given);
 
-// Opens and loads the checkpoint of the options. Prints its notes to stderr unless the options say quiet. Calls `use`, if
-// given, with the open checkpoint.
+// Opens and loads the checkpoint of the options. Prints its notes to stderr unless the options say quiet. Calls `use`,
+// if given, with the open checkpoint.
 Engine load_engine(const CheckpointOptions& checkpoint, const RunOptions& run,
                    const std::function<void(const Checkpoint&)>& use = nullptr);
 

@@ -36,6 +36,7 @@ constexpr std::array texts = {
     Translation{"MODEL", "模型"},
     Translation{"TEXT", "文本"},
     Translation{"FILE", "文件"},
+    Translation{"MB", "MB"},
     Translation{"PATH", "路径"},
     Translation{"PATH[:SCALE]", "路径[:系数]"},
     Translation{"[TEXT]", "[文本]"},
@@ -57,13 +58,14 @@ constexpr std::array texts = {
     Translation{"generate up to N texts at once", "最多同时生成 N 段文本"},
     Translation{"memory for the keys and values of all texts, in MB (default: half of what is free)",
                 "所有文本的 KV 缓存可用的内存，单位 MB（默认：空闲内存的一半）"},
-    Translation{"A request is a line of OpenAI's batch API, {\"custom_id\": ..., \"method\": \"POST\", \"url\": "
-                "\"/v1/chat/completions\", \"body\": {...}}, or a body alone: {\"messages\": [...]} or {\"prompt\": ...}, "
-                "text or token ids. The sampling options are for requests that do not say. A batch that was stopped "
-                "continues with the same command.",
-                "请求为 OpenAI 批处理格式的一行：{\"custom_id\": ..., \"method\": \"POST\", \"url\": "
-                "\"/v1/chat/completions\", \"body\": {...}}，或仅有 body：{\"messages\": [...]} 或 {\"prompt\": "
-                "...}（文本或词元 id）。采样选项用于未指定的请求。中断后用同一命令继续。"},
+    Translation{
+        "A request is a line of OpenAI's batch API, {\"custom_id\": ..., \"method\": \"POST\", \"url\": "
+        "\"/v1/chat/completions\", \"body\": {...}}, or a body alone: {\"messages\": [...]} or {\"prompt\": ...}, "
+        "text or token ids. The sampling options are for requests that do not say. A batch that was stopped "
+        "continues with the same command.",
+        "请求为 OpenAI 批处理格式的一行：{\"custom_id\": ..., \"method\": \"POST\", \"url\": "
+        "\"/v1/chat/completions\", \"body\": {...}}，或仅有 body：{\"messages\": [...]} 或 {\"prompt\": "
+        "...}（文本或词元 id）。采样选项用于未指定的请求。中断后用同一命令继续。"},
 
     // Help: examples
     Translation{"talk with the bundled model, which writes poems", "与自带的小诗人对话"},

@@ -108,7 +108,7 @@ TEST(MessageJson, ErrorsNameTheInvalidMessage) {
   expect(R"([{"role": "assistant", "tool_calls": [{"name": "f", "arguments": "[1]"}]}])", "tool_calls[0].arguments");
   expect(R"([{"role": "assistant", "tool_calls": [{"name": "f", "arguments": 1}]}])", "expected a JSON object");
   expect(R"([{"role": "assistant", "tool_calls": [{"function": {"name": 1}}]}])", "function.name is");
-  expect(std::string(100'000, '['), "nested deeper");
+  expect(std::string(100'000, '['), "nested too deeply");
 }
 
 TEST(MessageJson, ToolsAreReadWithAllThatIsInThem) {

@@ -144,7 +144,8 @@ double spread(const std::vector<float>& logits) {
 TEST_P(EveryGoldenCase, BlockWeightsRoundActivationsTo8Bits) {
   const GoldenCase golden = load_golden(GetParam());
   if (golden.yarn || golden.lora_path) GTEST_SKIP() << "the same as without";
-  if (load_golden_model(golden).config.num_experts > 0) GTEST_SKIP() << "a MoE model, whose router may choose another expert";
+  if (load_golden_model(golden).config.num_experts > 0)
+    GTEST_SKIP() << "a MoE model, whose router may choose another expert";
   for (const DType type : {DType::q8_0, DType::q4_0, DType::iq4_nl}) {
     const QuantizedCheckpoint stored = quantized(golden, type);
     const Model blocks = load_model(stored.checkpoint, WeightType::as_stored, 1);

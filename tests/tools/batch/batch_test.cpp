@@ -77,34 +77,37 @@ TEST_F(Batch, WritesTheSameTextsInOrderForAnyParallel) {
 }
 
 TEST_F(Batch, GivesTheTextThatGenerateGives) {
-  std::ofstream(path("in.jsonl")) << R"({"prompt": "床前明月光，", "max_tokens": 20, "seed": 8})" << "\n";
-  ASSERT_EQ(run(call("out")).status, 0);
+  std::ofstream(path("in.jsonl")) << R"({"prompt": "床前明月光，", "max_tokens": 20, "seed": 8})"
+                                  << "\n";
+  ASSERT_EQ(run(call("results")).status, 0);
   const Outcome alone = run("generate --raw -q -n 20 --seed 8 -p 床前明月光，" + demo);
-  EXPECT_EQ(lines("out").at(0)["response"]["body"]["choices"][0]["text"], alone.out);
+  EXPECT_EQ(lines("results").at(0)["response"]["body"]["choices"][0]["text"], alone.out);
 }
 
 TEST_F(Batch, ContinuesAfterTheWholeLinesOfABatchThatWasKilled) {
   write_requests(40);
   ASSERT_EQ(run(call("whole")).status, 0);
   for (const char* const seconds : {"0.1", "0.3", "0.3", "0.5"}) {
-    std::system(("timeout -s KILL " + std::string(seconds) + " " + program() + " " + call("out") + " 2> /dev/null").c_str());
-    std::ofstream(path("out"), std::ios::app) << R"({"id": "batch_req_)";  // what a crash leaves
+    std::system(("timeout -s KILL " + std::string(seconds) + " " + program() + " " + call("results") + " 2> /dev/null")
+                    .c_str());
+    std::ofstream(path("results"), std::ios::app) << R"({"id": "batch_req_)";  // what a crash leaves
   }
-  ASSERT_EQ(run(call("out")).status, 0);
-  EXPECT_EQ(lines("out"), lines("whole"));
-  EXPECT_EQ(lines("out.errors"), lines("whole.errors"));
-  const std::string before = read_whole_file(path("out"));
-  EXPECT_EQ(run(call("out")).status, 0);
-  EXPECT_EQ(read_whole_file(path("out")), before) << "nothing was left to do";
+  ASSERT_EQ(run(call("results")).status, 0);
+  EXPECT_EQ(lines("results"), lines("whole"));
+  EXPECT_EQ(lines("results.errors"), lines("whole.errors"));
+  const std::string before = read_whole_file(path("results"));
+  EXPECT_EQ(run(call("results")).status, 0);
+  EXPECT_EQ(read_whole_file(path("results")), before) << "nothing was left to do";
 }
 
 TEST_F(Batch, RejectsAnOutputOfOtherRequests) {
   write_requests(3);
-  std::ofstream(path("out")) << R"({"custom_id": "somebody else's"})" << "\n";
-  const Outcome outcome = run(call("out"));
+  std::ofstream(path("results")) << R"({"custom_id": "of another batch"})"
+                                 << "\n";
+  const Outcome outcome = run(call("results"));
   EXPECT_EQ(outcome.status, 1);
-  EXPECT_NE(outcome.err.find("line 1 is of request 'somebody else's'"), std::string::npos) << outcome.err;
-  EXPECT_EQ(read_whole_file(path("out")), "{\"custom_id\": \"somebody else's\"}\n");
+  EXPECT_NE(outcome.err.find("line 1 is of request 'of another batch'"), std::string::npos) << outcome.err;
+  EXPECT_EQ(read_whole_file(path("results")), "{\"custom_id\": \"of another batch\"}\n");
 }
 
 TEST_F(Batch, WaitsForMemoryInsteadOfFailing) {
@@ -136,9 +139,9 @@ TEST_F(Batch, NamesTheFieldThatIsWrong) {
   for (const auto& [line, param] : cases) file << line << "\n";
   file << "not JSON\n";
   file.close();
-  ASSERT_EQ(run(call("out")).status, 0);
-  EXPECT_EQ(lines("out").size(), 0u);
-  const std::vector<BatchJson> errors = lines("out.errors");
+  ASSERT_EQ(run(call("results")).status, 0);
+  EXPECT_EQ(lines("results").size(), 0u);
+  const std::vector<BatchJson> errors = lines("results.errors");
   ASSERT_EQ(errors.size(), cases.size() + 1);
   for (std::size_t i = 0; i < cases.size(); ++i) {
     EXPECT_EQ(errors[i]["response"]["body"]["error"]["param"], cases[i].second) << errors[i];

@@ -75,7 +75,7 @@ TEST(BenchReport, TextHasALineForEachResultAndLimit) {
         "q8_0          2  prompt 512                    500.0      400.0      600.0     50.0 GFLOP/s     50%\n",
         "q8_0          2  prompt 512                    500.0      400.0      600.0     50.0 GOP/s       20%\n",
         "q8_0          2  decode 128 after 1024         100.0       90.0      110.0     10.0 GB/s        50%\n",
-        "              2  reading 200.0 MB, like the weights    20.0 GB/s (10.0 to 40.0)\n",
+        "              2  reading 200.0 MB, like the weights     20.0 GB/s (10.0 to 40.0)\n",
         "              2  reading 16.0 MB, half the cache      100.0 GB/s (100.0 to 100.0)\n",
         "              2  f32 multiply-add in registers        100.0 GFLOP/s (100.0 to 100.0)\n",
         "              2  int8 multiply-add in registers       250.0 GOP/s (250.0 to 250.0)\n"}) {

@@ -113,9 +113,9 @@ TEST(GgufHeader, TensorsThatLlamaCppRejectsAreRejected) {
 TEST(GgufHeader, NumbersThatOverflowTheirTypeAreRejected) {
   GgufMetadata metadata;
   metadata.set("k", {GgufType::u8, std::uint64_t{256}});
-  EXPECT_EQ(error_of([&] { gguf_header(metadata, {}); }), "GGUF key 'k': 256 is no u8");
+  EXPECT_EQ(error_of([&] { gguf_header(metadata, {}); }), "GGUF key 'k': 256 is not a u8");
   metadata.set("k", {GgufType::i16, std::vector<std::int64_t>{1, -40000}});
-  EXPECT_EQ(error_of([&] { gguf_header(metadata, {}); }), "GGUF key 'k': -40000 is no i16");
+  EXPECT_EQ(error_of([&] { gguf_header(metadata, {}); }), "GGUF key 'k': -40000 is not a i16");
 }
 
 TEST(GgufHeader, AnotherAlignmentIsRejected) {

@@ -59,7 +59,7 @@ TEST_F(MistakenFile, AWrongLineIsNamedWithItsFile) {
   const std::string data = write("data.jsonl", "\n{\"a\": 1}\n");
   expect_error(1, "perplexity -q --jsonl -f " + data, {"data.jsonl: line 2 "});
   expect_error(1, "render --jsonl -f " + data, {"data.jsonl: line 2: "});
-  expect_error(1, "perplexity -q --jsonl -f " + write("empty.jsonl", ""), {"empty.jsonl: has no line", "expected"});
+  expect_error(1, "perplexity -q --jsonl -f " + write("empty.jsonl", ""), {"empty.jsonl: is empty", "expected"});
 }
 
 TEST_F(MistakenFile, AWebPageIsNamedWithItsSize) {
