@@ -10,17 +10,6 @@
 namespace minimind::kernels {
 namespace {
 
-// How many panels and tokens a register tile spans: their sums of one block are kept in registers.
-#if defined(__AVX512VNNI__)
-constexpr std::size_t block_tile_panels = 2, block_tile_tokens = 8, single_token_block_panels = 4;
-#elif defined(__AVX2__)
-constexpr std::size_t block_tile_panels = 1, block_tile_tokens = 4, single_token_block_panels = 1;
-#elif defined(__aarch64__)
-constexpr std::size_t block_tile_panels = 1, block_tile_tokens = 2, single_token_block_panels = 1;
-#else
-constexpr std::size_t block_tile_panels = 1, block_tile_tokens = 1, single_token_block_panels = 1;
-#endif
-
 constexpr std::size_t groups = block_cols / group_cols;
 
 inline Group load_weights(const Q8Block& block, std::size_t group) {
@@ -72,13 +61,34 @@ struct ScaleOf<I8Block> {
   Floats times(Floats activation_scale, std::size_t) const { return activation_scale; }
 };
 
-// Computes y for a few panels and tokens. With `ahead` it prefetches weights, for tiles that use each weight once.
-template <class Block, std::size_t panels, std::size_t tokens, bool ahead>
-inline void multiply_block_tile(const BlockMatmul<Block>& m, std::size_t first_panel, std::size_t first_token) {
+// The sums of one block and their totals must fit in registers.
+template <class Block>
+struct BlockTile {
+#if defined(__AVX512VNNI__)
+  static constexpr std::size_t most_panels = 2, most_tokens = 8, single_token_panels = 4;
+#elif defined(__AVX2__)
+  static constexpr std::size_t most_panels = 1, most_tokens = 4, single_token_panels = 1;
+#elif defined(__aarch64__)
+  static constexpr std::size_t most_panels = 1, most_tokens = 2, single_token_panels = 1;
+#else
+  static constexpr std::size_t most_panels = 1, most_tokens = 1, single_token_panels = 1;
+#endif
+  static constexpr std::size_t panels_for(std::size_t tokens) {
+    return tokens == 1 ? single_token_panels : most_panels;
+  }
+
+  template <std::size_t panels, std::size_t tokens, Prefetch prefetch>
+  static void multiply(const BlockMatmul<Block>& m, std::size_t first_panel, std::size_t first_token);
+};
+
+template <class Block>
+template <std::size_t panels, std::size_t tokens, Prefetch prefetch>
+inline void BlockTile<Block>::multiply(const BlockMatmul<Block>& m, std::size_t first_panel, std::size_t first_token) {
   using Dot = typename DotOf<Block>::Type;
   const std::size_t blocks = m.cols / block_cols, row = first_panel * panel_rows;
   const Block* const weights = m.panels + first_panel * m.panel_stride;
   const ActivationBlock* const x = m.x + first_token * m.x_stride;
+  const Prefetcher<prefetch, panels, sizeof(Block)> prefetcher(blocks, m.panel_stride);
   Column total[panels][tokens];
   for (auto& of_panel : total) {
     for (Column& column : of_panel) {
@@ -86,9 +96,7 @@ inline void multiply_block_tile(const BlockMatmul<Block>& m, std::size_t first_p
     }
   }
   for (std::size_t b = 0; b < blocks; ++b) {
-    if constexpr (ahead) {
-      for (std::size_t i = 0; i < panels; ++i) fetch_ahead<sizeof(Block)>(weights + i * m.panel_stride + b);
-    }
+    for (std::size_t i = 0; i < panels; ++i) prefetcher.fetch(weights + i * m.panel_stride + b, b);
     typename Dot::Sums sums[panels][tokens];
     for (std::size_t t = 0; t < tokens; ++t) {
       for (std::size_t i = 0; i < panels; ++i) sums[i][t] = Dot::start(x[t * m.x_stride + b].sum);
@@ -122,37 +130,9 @@ inline void multiply_block_tile(const BlockMatmul<Block>& m, std::size_t first_p
   }
 }
 
-// Multiplies the tokens from `token` on in tiles of `tokens`; the rest form one smaller tile.
-template <std::size_t tokens, std::size_t panels, class Block>
-inline void multiply_block_tokens(const BlockMatmul<Block>& m, std::size_t panel, std::size_t token) {
-  for (; token + tokens <= m.tokens; token += tokens) {
-    multiply_block_tile<Block, panels, tokens, false>(m, panel, token);
-  }
-  if constexpr (tokens > 1) {
-    if (token < m.tokens) multiply_block_tokens<tokens - 1, panels>(m, panel, token);
-  }
-}
-
-// For tokens that fit in one tile: each weight is read once.
-template <std::size_t tokens, class Block>
-inline void multiply_blocks_in_one_tile(const BlockMatmul<Block>& m) {
-  if constexpr (tokens > 1) {
-    if (m.tokens < tokens) return multiply_blocks_in_one_tile<tokens - 1>(m);
-  }
-  constexpr std::size_t panels = tokens == 1 ? single_token_block_panels : block_tile_panels;
-  std::size_t panel = m.first_panel;
-  for (; panel + panels <= m.last_panel; panel += panels) multiply_block_tile<Block, panels, tokens, true>(m, panel, 0);
-  for (; panel < m.last_panel; ++panel) multiply_block_tile<Block, 1, tokens, true>(m, panel, 0);
-}
-
 template <class Block>
 void block_matmul(const BlockMatmul<Block>& m) noexcept {
-  if (m.tokens <= block_tile_tokens) return multiply_blocks_in_one_tile<block_tile_tokens>(m);
-  std::size_t panel = m.first_panel;
-  for (; panel + block_tile_panels <= m.last_panel; panel += block_tile_panels) {
-    multiply_block_tokens<block_tile_tokens, block_tile_panels>(m, panel, 0);
-  }
-  for (; panel < m.last_panel; ++panel) multiply_block_tokens<block_tile_tokens, 1>(m, panel, 0);
+  multiply_in_tiles<BlockTile<Block>>(m);
 }
 
 static_assert(block_cols == 2 * panel_rows);

@@ -21,15 +21,6 @@ inline Floats load(const float* at) {
   return Floats::load_unaligned(at);
 }
 
-// Prefetches `size` bytes one page after `at`. The hardware follows a stream only to the end of its page; with this
-// prefetch, weights arrive as fast as any loop can read them. Invalid addresses do no harm.
-template <std::size_t size>
-inline void fetch_ahead(const void* at) {
-  constexpr std::size_t distance = 4096;
-  const char* const ahead = static_cast<const char*>(at) + distance;
-  for (std::size_t line = 0; line < size; line += 64) __builtin_prefetch(ahead + line);
-}
-
 inline float sum_of(Floats x) {
 #if XSIMD_VERSION_MAJOR >= 9
   return xsimd::reduce_add(x);

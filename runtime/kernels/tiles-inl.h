@@ -1,0 +1,106 @@
+#pragma once
+
+// Included by matmul-inl.h and block_matmul-inl.h only: divides a product into tiles of a few panels and tokens, whose
+// sums are in registers, and prefetches weights.
+
+#include <cstddef>
+#include <type_traits>
+
+namespace minimind::kernels {
+namespace {
+
+// Which weights a tile prefetches while it multiplies. The hardware follows a stream only to the end of its page; with
+// this prefetch, weights arrive as fast as any loop can read them.
+enum class Prefetch {
+  none,         // the weights are in a cache: other tokens have just used them
+  ahead,        // those that it uses a little later, for tiles that use each weight once
+  next_panels,  // those of the next panels, for the first of several tiles that use the same weights
+};
+
+// How many bytes of weights ahead, in all panels of a tile together.
+constexpr std::size_t prefetch_distance = 8192;
+
+// Prefetches elements, columns or blocks, of the `panels` panels that a tile multiplies at once, and then of the panels
+// after them, in the order in which they will be used.
+template <Prefetch prefetch, std::size_t panels, std::size_t element_bytes>
+class Prefetcher {
+ public:
+  // For panels of `elements` elements, one every `stride` elements.
+  Prefetcher(std::size_t elements, std::size_t stride) {
+    constexpr std::size_t lead = prefetch_distance / (panels * element_bytes);
+    const std::size_t ahead = prefetch == Prefetch::next_panels || lead > elements ? elements : lead;
+    in_panel_ = elements - ahead;
+    to_ahead_ = ahead;
+    to_next_panels_ = panels * stride - in_panel_;
+  }
+
+  // Called before element i of a panel, at `at`, is used. Addresses after the last panel do no harm.
+  void fetch(const void* at, std::size_t i) const {
+    if constexpr (prefetch == Prefetch::none) return;
+    const char* const ahead =
+        static_cast<const char*>(at) + (i < in_panel_ ? to_ahead_ : to_next_panels_) * element_bytes;
+    for (std::size_t line = 0; line < element_bytes; line += 64) __builtin_prefetch(ahead + line);
+  }
+
+ private:
+  std::size_t in_panel_;  // the first elements of a panel, for which those ahead are in the same panel
+  std::size_t to_ahead_;
+  std::size_t to_next_panels_;
+};
+
+// Calls use(integral_constant) with n as a constant; n is from `least` to `most`.
+template <std::size_t least, std::size_t most, class Use>
+inline void with_constant(std::size_t n, const Use& use) {
+  if constexpr (least < most) {
+    if (n < most) return with_constant<least, most - 1>(n, use);
+  }
+  use(std::integral_constant<std::size_t, most>());
+}
+
+// For tokens that fit in one tile: each weight is read once.
+template <class Tile, std::size_t panels, std::size_t tokens, class M>
+inline void multiply_in_one_tile(const M& m, std::size_t& panel) {
+  for (; panel + panels <= m.last_panel; panel += panels) {
+    Tile::template multiply<panels, tokens, Prefetch::ahead>(m, panel, 0);
+  }
+}
+
+// Divides the tokens evenly among as few tiles as hold them, because a tile of few tokens costs almost as much as a
+// full one.
+template <class Tile, std::size_t panels, class M>
+inline void multiply_in_several_tiles(const M& m, std::size_t& panel) {
+  const std::size_t tiles = (m.tokens + Tile::most_tokens - 1) / Tile::most_tokens;
+  for (; panel + panels <= m.last_panel; panel += panels) {
+    for (std::size_t i = 0; i < tiles; ++i) {
+      const std::size_t first = m.tokens * i / tiles, last = m.tokens * (i + 1) / tiles;
+      with_constant<(Tile::most_tokens + 1) / 2, Tile::most_tokens>(last - first, [&](auto tokens) {
+        if (i == 0) {
+          Tile::template multiply<panels, tokens, Prefetch::next_panels>(m, panel, first);
+        } else {
+          Tile::template multiply<panels, tokens, Prefetch::none>(m, panel, first);
+        }
+      });
+    }
+  }
+}
+
+// Computes the product m. `Tile` has
+//   most_panels, most_tokens                              its size if several tiles hold the tokens
+//   panels_for(tokens)                                    its panels if one tile holds all tokens
+//   multiply<panels, tokens, prefetch>(m, panel, token)   computes y for the tile that starts there
+template <class Tile, class M>
+inline void multiply_in_tiles(const M& m) {
+  std::size_t panel = m.first_panel;
+  if (m.tokens <= Tile::most_tokens) {
+    with_constant<1, Tile::most_tokens>(m.tokens, [&](auto tokens) {
+      multiply_in_one_tile<Tile, Tile::panels_for(tokens), tokens>(m, panel);
+      multiply_in_one_tile<Tile, 1, tokens>(m, panel);
+    });
+  } else {
+    multiply_in_several_tiles<Tile, Tile::most_panels>(m, panel);
+    multiply_in_several_tiles<Tile, 1>(m, panel);
+  }
+}
+
+}  // namespace
+}  // namespace minimind::kernels
