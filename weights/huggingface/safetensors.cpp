@@ -132,18 +132,9 @@ void check_coverage(const StoredTensors& tensors, std::span<const std::byte> dat
 
 constexpr std::size_t header_alignment = 8;
 
-const char* dtype_name(const OutputTensor& tensor) {
-  switch (tensor.dtype) {
-    case DType::f32:
-      return "F32";
-    case DType::f16:
-      return "F16";
-    case DType::bf16:
-      return "BF16";
-    default:
-      throw Error(fmt::format("tensor {} cannot be written to a .safetensors file as {}, expected f32, f16 or bf16",
-                              quote(tensor.name), name_of(tensor.dtype)));
-  }
+std::string_view dtype_name(const OutputTensor& tensor) {
+  require_float_type(tensor, ".safetensors");
+  return std::ranges::find(dtypes, tensor.dtype, [](const auto& dtype) { return dtype.second; })->first;
 }
 
 // Wider types first, so that each tensor is aligned to its type.

@@ -199,31 +199,19 @@ void scale_and_add(float scale, const Byte (&quants)[32], float minimum, float* 
   for (std::size_t i = 0; i < 32; ++i) out[i] = scale * static_cast<float>(quants[i]) + minimum;
 }
 
-// q4_0: scale, nibbles.
-void read_q4_0(const Byte* block, float* out) {
+// q4_0 and q5_0: scale, quants.
+template <void (*read_quants)(const Byte*, Byte (&)[32]), int centre>
+void read_centred(const Byte* block, float* out) {
   Byte quants[32];
-  read_nibbles(block + 2, quants);
-  scale_centred(scale_at(block), quants, 8, out);
+  read_quants(block + 2, quants);
+  scale_centred(scale_at(block), quants, centre, out);
 }
 
-// q4_1: scale, minimum, nibbles.
-void read_q4_1(const Byte* block, float* out) {
+// q4_1 and q5_1: scale, minimum, quants.
+template <void (*read_quants)(const Byte*, Byte (&)[32])>
+void read_above_minimum(const Byte* block, float* out) {
   Byte quants[32];
-  read_nibbles(block + 4, quants);
-  scale_and_add(scale_at(block), quants, scale_at(block + 2), out);
-}
-
-// q5_0: scale, fifth bits, nibbles.
-void read_q5_0(const Byte* block, float* out) {
-  Byte quants[32];
-  read_five_bits(block + 2, quants);
-  scale_centred(scale_at(block), quants, 16, out);
-}
-
-// q5_1: scale, minimum, fifth bits, nibbles.
-void read_q5_1(const Byte* block, float* out) {
-  Byte quants[32];
-  read_five_bits(block + 4, quants);
+  read_quants(block + 4, quants);
   scale_and_add(scale_at(block), quants, scale_at(block + 2), out);
 }
 
@@ -437,13 +425,13 @@ void dequantize(DType type, const std::byte* blocks, std::size_t count, float* o
     case DType::q8_0:
       return read_blocks<read_q8_0>(type, blocks, count, out);
     case DType::q4_0:
-      return read_blocks<read_q4_0>(type, blocks, count, out);
+      return read_blocks<read_centred<read_nibbles, 8>>(type, blocks, count, out);
     case DType::q4_1:
-      return read_blocks<read_q4_1>(type, blocks, count, out);
+      return read_blocks<read_above_minimum<read_nibbles>>(type, blocks, count, out);
     case DType::q5_0:
-      return read_blocks<read_q5_0>(type, blocks, count, out);
+      return read_blocks<read_centred<read_five_bits, 16>>(type, blocks, count, out);
     case DType::q5_1:
-      return read_blocks<read_q5_1>(type, blocks, count, out);
+      return read_blocks<read_above_minimum<read_five_bits>>(type, blocks, count, out);
     case DType::q4_k:
       return read_blocks<read_q4_k>(type, blocks, count, out);
     case DType::q5_k:

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "weights/tensor/dtype.h"
@@ -28,6 +29,9 @@ struct OutputTensor {
 
 // Returns the bytes of the tensor in a file. Throws Error if its rows are not whole blocks.
 std::size_t byte_count(const OutputTensor& tensor);
+
+// Throws Error, naming the tensor and the file format, unless the type is f32, f16 or bf16.
+void require_float_type(const OutputTensor& tensor, std::string_view format);
 
 // Returns the type with the most bytes among the tensors, of which there must be at least one.
 DType most_common_type(const std::vector<OutputTensor>& tensors);

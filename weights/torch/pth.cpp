@@ -193,17 +193,8 @@ const Dict& find_state_dict(const Document& document, const std::string& path) {
 constexpr std::string_view folder = "archive/";
 
 std::string_view storage_class(const OutputTensor& tensor) {
-  switch (tensor.dtype) {
-    case DType::f32:
-      return "FloatStorage";
-    case DType::f16:
-      return "HalfStorage";
-    case DType::bf16:
-      return "BFloat16Storage";
-    default:
-      throw Error(fmt::format("tensor {} cannot be written to a .pth file as {}, expected f32, f16 or bf16",
-                              quote(tensor.name), name_of(tensor.dtype)));
-  }
+  require_float_type(tensor, ".pth");
+  return tensor.dtype == DType::f32 ? "FloatStorage" : tensor.dtype == DType::f16 ? "HalfStorage" : "BFloat16Storage";
 }
 
 // A pickle of protocol 2, written opcode by opcode (Python's Lib/pickletools.py lists them).
