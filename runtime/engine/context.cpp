@@ -27,11 +27,9 @@ void Context::rewind(std::size_t size) {
   tokens_.resize(size);
 }
 
-std::size_t Context::keep_common(std::span<const std::int32_t> prompt) {
+std::size_t Context::common_prefix(std::span<const std::int32_t> prompt) const {
   const auto most = prompt.first(prompt.empty() ? 0 : prompt.size() - 1);
-  const auto differs = std::mismatch(tokens_.begin(), tokens_.end(), most.begin(), most.end()).first;
-  rewind(static_cast<std::size_t>(differs - tokens_.begin()));
-  return size();
+  return static_cast<std::size_t>(std::ranges::mismatch(tokens_, most).in1 - tokens_.begin());
 }
 
 }  // namespace minimind

@@ -34,9 +34,9 @@ class Context {
   // Keeps only the first `size` tokens; there must be at least that many.
   void rewind(std::size_t size);
 
-  // Keeps the longest common prefix with `prompt`, but not the prompt's last token, whose logits are needed to continue
-  // it. Returns how many tokens are kept.
-  std::size_t keep_common(std::span<const std::int32_t> prompt);
+  // Returns the length of the longest common prefix with `prompt`, without the prompt's last token, whose logits are
+  // needed to continue it.
+  std::size_t common_prefix(std::span<const std::int32_t> prompt) const;
 
  private:
   KvCache cache_;

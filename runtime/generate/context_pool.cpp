@@ -10,16 +10,6 @@
 #include "weights/io/error.h"
 
 namespace minimind {
-namespace {
-
-// The logits of a prompt's last token are needed, so it is never taken from a cache.
-std::size_t common_prefix(const Context& context, std::span<const std::int32_t> prompt) {
-  const auto most = prompt.first(prompt.empty() ? 0 : prompt.size() - 1);
-  const auto tokens = context.tokens();
-  return static_cast<std::size_t>(std::ranges::mismatch(tokens, most).in1 - tokens.begin());
-}
-
-}  // namespace
 
 ContextPool::ContextPool(const Config& config, KvType type, std::size_t budget)
     : config_(config), type_(type), bytes_per_position_(KvCache::bytes_per_position(config, type)), budget_(budget) {}
@@ -31,19 +21,19 @@ Context* ContextPool::acquire(std::span<const std::int32_t> prompt, std::size_t 
                     "{:.1f} MB",
                     capacity, 1e-6 * static_cast<double>(bytes_of(capacity)), 1e-6 * static_cast<double>(budget_)));
   }
-  Entry* const best = longest_prefix(prompt);
-  const std::size_t common = best ? common_prefix(*best->context, prompt) : 0;
+  const Prefix prefix = longest_prefix(prompt);
+  Context* const source = prefix.entry ? prefix.entry->context.get() : nullptr;
   // An idle context is continued in place if most of it is the prompt's prefix; else it stays for others.
-  if (best && !best->in_use && best->context->capacity() >= capacity && 2 * common > best->context->size()) {
-    best->in_use = true;
-    best->context->rewind(common);
-    return best->context.get();
+  if (source && !prefix.entry->in_use && source->capacity() >= capacity && 2 * prefix.size > source->size()) {
+    prefix.entry->in_use = true;
+    source->rewind(prefix.size);
+    return source;
   }
-  if (!make_room(bytes_of(capacity), best ? best->context.get() : nullptr)) return nullptr;
+  if (!make_room(bytes_of(capacity), source)) return nullptr;
   auto context = std::make_unique<Context>(config_, capacity, type_);
-  const auto source = std::ranges::find_if(
-      entries_, [&](const Entry& entry) { return common > 0 && common_prefix(*entry.context, prompt) == common; });
-  if (source != entries_.end()) context->copy_prefix(*source->context, common);
+  if (std::ranges::any_of(entries_, [&](const Entry& entry) { return entry.context.get() == source; })) {
+    context->copy_prefix(*source, prefix.size);
+  }
   bytes_ += bytes_of(capacity);
   entries_.push_back({std::move(context), true, 0});
   return entries_.back().context.get();
@@ -56,11 +46,14 @@ void ContextPool::release(Context* context) {
   entry->last_use = ++uses_;
 }
 
-ContextPool::Entry* ContextPool::longest_prefix(std::span<const std::int32_t> prompt) {
-  const auto best = std::ranges::max_element(entries_, {}, [&](const Entry& entry) {
-    return std::pair(common_prefix(*entry.context, prompt), !entry.in_use);
-  });
-  return best == entries_.end() ? nullptr : &*best;
+ContextPool::Prefix ContextPool::longest_prefix(std::span<const std::int32_t> prompt) {
+  Prefix best;
+  for (Entry& entry : entries_) {
+    const std::size_t size = entry.context->common_prefix(prompt);
+    const bool idle_of_same_size = size > 0 && size == best.size && best.entry->in_use && !entry.in_use;
+    if (size > best.size || idle_of_same_size) best = {&entry, size};
+  }
+  return best;
 }
 
 // Drops contexts that are not in use, the least recently used first and `kept` last, until there is room.

@@ -33,7 +33,11 @@ class ContextPool {
     std::uint64_t last_use;
   };
   std::size_t bytes_of(std::size_t capacity) const { return capacity * bytes_per_position_; }
-  Entry* longest_prefix(std::span<const std::int32_t> prompt);
+  struct Prefix {
+    Entry* entry = nullptr;  // null: no context has any of it
+    std::size_t size = 0;
+  };
+  Prefix longest_prefix(std::span<const std::int32_t> prompt);
   bool make_room(std::size_t bytes, const Context* kept);
 
   const Config& config_;

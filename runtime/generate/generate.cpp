@@ -128,7 +128,8 @@ Generation::Generation(const Model& model, Context& context, const Tokenizer* to
   prompt_size_ = prompt.size();
   for (const std::int32_t token : prompt) sampler_->accept_prompt(token);
   if (options.grammar) constraint_.emplace(options.grammar, *tokenizer, vocab_size, end_tokens_, room());
-  result_.prompt_tokens_reused = context_.keep_common(tokens_);
+  context_.rewind(context_.common_prefix(tokens_));
+  result_.prompt_tokens_reused = context_.size();
 }
 
 bool Generation::ended() {

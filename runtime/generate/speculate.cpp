@@ -14,7 +14,8 @@ std::span<const std::int32_t> DraftModel::draft(std::span<const std::int32_t> to
   if (most == 0 || tokens.size() > context_.capacity()) return drafts_;
   // The last drafted token is not run.
   most = std::min(most, context_.capacity() - tokens.size() + 1);
-  prefill(forward_, context_, tokens.subspan(context_.keep_common(tokens)), logits_, interrupted);
+  context_.rewind(context_.common_prefix(tokens));
+  prefill(forward_, context_, tokens.subspan(context_.size()), logits_, interrupted);
   while (!interrupted) {
     const auto likeliest = std::max_element(logits_.begin(), logits_.end());
     drafts_.push_back(static_cast<std::int32_t>(likeliest - logits_.begin()));
