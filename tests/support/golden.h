@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -44,6 +46,13 @@ inline std::vector<std::string> golden_names() {
   }
   std::sort(names.begin(), names.end());
   return names;
+}
+
+// Returns the name of a case as the name of a test, which may have no '-'.
+inline std::string test_name(const testing::TestParamInfo<std::string>& golden) {
+  std::string name = golden.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
 }
 
 // Reads float32 [rows, cols] as numpy.save writes it, without the project's own reader, which has its own tests.

@@ -38,11 +38,7 @@ std::vector<float> logits_of(const Model& model, const std::vector<std::int32_t>
 
 class EveryGoldenCase : public testing::TestWithParam<std::string> {};
 
-INSTANTIATE_TEST_SUITE_P(Forward, EveryGoldenCase, testing::ValuesIn(golden_names()), [](const auto& parameter) {
-  std::string name = parameter.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Forward, EveryGoldenCase, testing::ValuesIn(golden_names()), test_name);
 
 TEST_P(EveryGoldenCase, HasPyTorchsLogits) {
   const GoldenCase golden = load_golden(GetParam());

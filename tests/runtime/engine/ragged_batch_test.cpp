@@ -85,11 +85,7 @@ void expect_logits_of_single_texts(const Model& model, const kernels::Table& tab
 
 class RaggedBatch : public testing::TestWithParam<std::string> {};
 
-INSTANTIATE_TEST_SUITE_P(Forward, RaggedBatch, testing::ValuesIn(golden_names()), [](const auto& parameter) {
-  std::string name = parameter.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Forward, RaggedBatch, testing::ValuesIn(golden_names()), test_name);
 
 TEST_P(RaggedBatch, HasTheBitsOfEachTextAlone) {
   const GoldenCase golden = load_golden(GetParam());

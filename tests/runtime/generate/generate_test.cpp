@@ -29,11 +29,7 @@ Generated run(
 
 class GoldenGeneration : public testing::TestWithParam<std::string> {};
 
-INSTANTIATE_TEST_SUITE_P(EveryCase, GoldenGeneration, testing::ValuesIn(golden_names()), [](const auto& parameter) {
-  std::string name = parameter.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(EveryCase, GoldenGeneration, testing::ValuesIn(golden_names()), test_name);
 
 TEST_P(GoldenGeneration, GreedyTokensAreThoseOfPyTorch) {
   for (const std::size_t batch : {1u, 5u, 64u}) {

@@ -71,11 +71,7 @@ void expect_the_text_alone(Job& job, GoldenEngine& engine, const Tokenizer& toke
 class SchedulerOfGoldenCase : public testing::TestWithParam<std::string> {};
 
 INSTANTIATE_TEST_SUITE_P(Scheduler, SchedulerOfGoldenCase, testing::Values("v1-moe", "v2-dense", "v3-dense", "v3-moe"),
-                         [](const auto& parameter) {
-                           std::string name = parameter.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         test_name);
 
 TEST_P(SchedulerOfGoldenCase, GivesEachTextAsIfItWereAlone) {
   GoldenEngine engine(GetParam(), 16);

@@ -132,11 +132,7 @@ GenerateOptions at_most(std::size_t max_tokens) {
 
 class GoldenSpeculation : public testing::TestWithParam<std::string> {};
 
-INSTANTIATE_TEST_SUITE_P(EveryCase, GoldenSpeculation, testing::ValuesIn(golden_names()), [](const auto& parameter) {
-  std::string name = parameter.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(EveryCase, GoldenSpeculation, testing::ValuesIn(golden_names()), test_name);
 
 TEST_P(GoldenSpeculation, TheTextIsTheSameWithAnyDrafterAndSeed) {
   const GoldenEngine engine(GetParam());

@@ -50,11 +50,7 @@ void expect_same(const GoldenCase& golden, const char* name, const char* old_nam
 
 class GoldenCheckpoint : public testing::TestWithParam<std::string> {};
 
-INSTANTIATE_TEST_SUITE_P(EveryCase, GoldenCheckpoint, testing::ValuesIn(golden_names()), [](const auto& parameter) {
-  std::string name = parameter.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(EveryCase, GoldenCheckpoint, testing::ValuesIn(golden_names()), test_name);
 
 TEST_P(GoldenCheckpoint, OpensWithTheConfigItWasWrittenWith) {
   const GoldenCase golden = load_golden(GetParam());

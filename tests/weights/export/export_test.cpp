@@ -79,11 +79,7 @@ class EveryGoldenExport : public testing::TestWithParam<std::string> {
   TemporaryFolder folder_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Export, EveryGoldenExport, testing::ValuesIn(golden_names()), [](const auto& parameter) {
-  std::string name = parameter.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Export, EveryGoldenExport, testing::ValuesIn(golden_names()), test_name);
 
 TEST_P(EveryGoldenExport, HasPyTorchsLogitsAsGguf) {
   const Checkpoint read = open_checkpoint(write_gguf_of(checkpoint_, {}, folder_), {});
