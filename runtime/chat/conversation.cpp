@@ -57,12 +57,6 @@ class Collector {
   Message message_{.role = Role::assistant};
 };
 
-std::size_t calls_in(const std::vector<Message>& messages) {
-  std::size_t calls = 0;
-  for (const Message& message : messages) calls += message.tool_calls.size();
-  return calls;
-}
-
 PromptSettings settings_of(const ConversationState& state) {
   return {.tools = state.tools, .think = state.think, .now = state.now};
 }
@@ -102,9 +96,7 @@ Conversation::Conversation(Forward& forward, Context& context, const Tokenizer& 
       chat_template_(chat_template),
       options_(std::move(options)) {
   state_.now = std::time(nullptr);
-  for (const std::string_view tag : answer_tags) {
-    if (const auto id = tokenizer.id_of(tag)) options_.generate.text_tokens.push_back(*id);
-  }
+  options_.generate.text_tokens = answer_tag_tokens(tokenizer);
 }
 
 Answer Conversation::ask(const std::string& text, const AnswerListener& listener,
@@ -161,7 +153,7 @@ Answer Conversation::answer(std::vector<Message> messages, const AnswerListener&
 
   GenerateOptions options = options_.generate;
   options.sampling.seed += state_.answers;
-  Collector collector(thinks, listener, calls_in(messages) + 1, options_.plain_answers);
+  Collector collector(thinks, listener, tool_call_count(messages) + 1, options_.plain_answers);
   const auto show = [&](std::string_view piece) {
     if (listener.on_written) listener.on_written(piece);
     collector.push(piece);

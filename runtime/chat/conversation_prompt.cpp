@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "runtime/chat/answer_parser.h"
 #include "runtime/chat/chat_json.h"
 #include "runtime/chat/message_json.h"
 #include "weights/io/error.h"
@@ -86,6 +87,14 @@ bool minds_tools(const ChatTemplate& chat_template, const PromptSettings& settin
   PromptSettings without = settings;
   without.tools.clear();
   return differs(chat_template, settings, without);
+}
+
+std::vector<std::int32_t> answer_tag_tokens(const Tokenizer& tokenizer) {
+  std::vector<std::int32_t> tokens;
+  for (const std::string_view tag : answer_tags) {
+    if (const auto id = tokenizer.id_of(tag)) tokens.push_back(*id);
+  }
+  return tokens;
 }
 
 std::vector<std::size_t> turn_starts(const std::vector<Message>& messages) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <ctime>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "runtime/chat/chat_template.h"
 #include "runtime/chat/message.h"
+#include "runtime/tokenizer/tokenizer.h"
 
 namespace minimind {
 
@@ -26,6 +28,9 @@ std::string render_prompt(const ChatTemplate& chat_template, const PromptSetting
 // of the user counts as changed.
 bool minds_thinking(const ChatTemplate& chat_template, const PromptSettings& settings);
 bool minds_tools(const ChatTemplate& chat_template, const PromptSettings& settings);
+
+// Returns the tokens of answer_tags that the tokenizer has. They are special tokens, but part of an answer's text.
+std::vector<std::int32_t> answer_tag_tokens(const Tokenizer& tokenizer);
 
 // Returns the start of each turn: the indices of the user's messages.
 std::vector<std::size_t> turn_starts(const std::vector<Message>& messages);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -46,5 +47,12 @@ struct Message {
 
   bool operator==(const Message&) const = default;
 };
+
+// Returns the number of calls in all messages.
+inline std::size_t tool_call_count(const std::vector<Message>& messages) {
+  std::size_t calls = 0;
+  for (const Message& message : messages) calls += message.tool_calls.size();
+  return calls;
+}
 
 }  // namespace minimind

@@ -175,6 +175,10 @@ std::vector<Message> read_messages(const ChatJson& list, bool exact, const std::
   return messages;
 }
 
+std::string_view finish_reason_name(FinishReason reason, const Message& answer) {
+  return reason == FinishReason::stop && !answer.tool_calls.empty() ? "tool_calls" : name_of(reason);
+}
+
 ChatJson messages_json(const std::vector<Message>& messages, bool exact) {
   ChatJson list = ChatJson::array();
   for (const Message& message : messages) {

@@ -6,6 +6,7 @@
 
 #include "runtime/chat/chat_json.h"
 #include "runtime/chat/message.h"
+#include "runtime/generate/generate.h"
 
 namespace minimind {
 
@@ -38,6 +39,9 @@ void check_order(const std::vector<Message>& messages, const std::string& source
 // both as the content. The arguments of calls are objects, or strings for a template that writes strings unchanged.
 enum class Arguments { objects, texts };
 jinja::Value template_messages(const std::vector<Message>& messages, Arguments arguments = Arguments::objects);
+
+// Returns OpenAI's finish_reason of an answer: "tool_calls" if it ended by itself with calls, else the reason's name.
+std::string_view finish_reason_name(FinishReason reason, const Message& answer);
 
 // Returns the list of messages as parse_conversation() reads it; `exact` keeps verbatim texts, under that name.
 ChatJson messages_json(const std::vector<Message>& messages, bool exact);

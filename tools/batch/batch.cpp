@@ -98,13 +98,11 @@ struct BatchModel {
         chat_template(
             template_or_family(command.chat_template, tokenizer_data, engine.model.config.family, command.run.quiet)),
         positions(context_size(command.context, engine.model.config, command.run.quiet)),
-        end(end_tokens(engine, &tokenizer)) {
+        end(end_tokens(engine, &tokenizer)),
+        tags(answer_tag_tokens(tokenizer)) {
     if (!command.run.quiet) {
       warn_of_misfit(tokenizer, engine.model.config);
       print_assumed_end(engine, &tokenizer);
-    }
-    for (const std::string_view tag : answer_tags) {
-      if (const auto id = tokenizer.id_of(tag)) tags.push_back(*id);
     }
   }
 
@@ -288,10 +286,9 @@ class BatchRun {
     }
     const Generated result = text->generation->finish();
     tokens_ += result.tokens.size();
-    std::size_t calls = 1;
-    for (const Message& message : text->request.messages) calls += message.tool_calls.size();
-    const Message answer = text->request.grammar ? Message{.role = Role::assistant, .content = result.text}
-                                                 : parse_answer(result.text, text->thinks, calls);
+    const Message answer = text->request.grammar
+                               ? Message{.role = Role::assistant, .content = result.text}
+                               : parse_answer(result.text, text->thinks, tool_call_count(text->request.messages) + 1);
     results_.add(text->index,
                  response_line(lines_[text->index].id, defaults_.model_names.front(), text->request, result, answer,
                                text->prompt.size(), std::time(nullptr)),

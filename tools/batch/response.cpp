@@ -25,11 +25,10 @@ ChatJson choice_of(const Request& request, const Generated& result, const Messag
     return {
         {"index", 0}, {"text", result.text}, {"logprobs", nullptr}, {"finish_reason", name_of(result.finish_reason)}};
   }
-  const bool called = result.finish_reason == FinishReason::stop && !answer.tool_calls.empty();
   return {{"index", 0},
           {"message", messages_json({answer}, false).at(0)},
           {"logprobs", nullptr},
-          {"finish_reason", called ? "tool_calls" : name_of(result.finish_reason)}};
+          {"finish_reason", finish_reason_name(result.finish_reason, answer)}};
 }
 
 }  // namespace

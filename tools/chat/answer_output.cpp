@@ -6,19 +6,12 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "runtime/chat/message_json.h"
 #include "tools/options/generation_report.h"
 #include "tools/terminal/standard_output.h"
 #include "tools/terminal/terminal.h"
 
 namespace minimind {
-namespace {
-
-std::string_view finish_reason_of(const Answer& answer) {
-  const bool called = answer.finish_reason == FinishReason::stop && !answer.message.tool_calls.empty();
-  return called ? "tool_calls" : name_of(answer.finish_reason);
-}
-
-}  // namespace
 
 TextOutput::TextOutput(const ChatNotices& notices, bool show_thinking)
     : notices_(notices),
@@ -108,7 +101,7 @@ std::string answer_json(const Answer& answer) {
   Json json{{"content", answer.message.content},
             {"reasoning_content", answer.message.reasoning ? Json(*answer.message.reasoning) : Json(nullptr)},
             {"tool_calls", calls},
-            {"finish_reason", finish_reason_of(answer)},
+            {"finish_reason", finish_reason_name(answer.finish_reason, answer.message)},
             {"dropped_turns", answer.dropped_turns},
             {"usage",
              {{"prompt_tokens", stats.prompt_tokens},
