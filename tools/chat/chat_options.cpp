@@ -3,8 +3,6 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <filesystem>
-
 #include "tools/options/generation_limits.h"
 #include "weights/io/error.h"
 
@@ -61,13 +59,6 @@ void add_input_options(CLI::App& command, ChatOptions& options) {
   command.add_flag("--json", options.json, "print each answer as one line of JSON");
 }
 
-// Neither file has to exist.
-bool is_one_file(const std::string& a, const std::string& b) {
-  namespace fs = std::filesystem;
-  std::error_code failed;
-  return fs::weakly_canonical(fs::absolute(a, failed), failed) == fs::weakly_canonical(fs::absolute(b, failed), failed);
-}
-
 }  // namespace
 
 void ChatOptions::add_to(CLI::App& command) {
@@ -97,9 +88,7 @@ void ChatOptions::check() const {
   check_stops(stop);
   if (turns && text.has_prompt && text.prompt.empty())
     throw UsageError("--prompt is empty, expected lines for --turns");
-  if (!session.empty() && !save.empty() && is_one_file(session, save)) {
-    throw UsageError(fmt::format("--session and --save are both {}; name two different files", session));
-  }
+  if (!session.empty() && !save.empty()) require_two_files("--session", session, "--save", save);
   if (turns && tool_result)
     throw UsageError("--tool-result does not go with --turns; give results as lines that start with /tool");
   if (tool_result && load.empty() && session.empty()) {

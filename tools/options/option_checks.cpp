@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <optional>
@@ -121,6 +122,17 @@ std::string parse_type_name(const std::string& option, const std::string& given,
   const std::string error = type_name(types)(name);
   if (!error.empty()) throw UsageError(fmt::format("{}: {}", option, error));
   return name;
+}
+
+void require_two_files(const std::string& option, const std::string& path, const std::string& other_option,
+                       const std::string& other_path) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  const auto canonical = [&](const std::string& name) {
+    return fs::weakly_canonical(fs::absolute(name, failed), failed);
+  };
+  if (canonical(path) != canonical(other_path)) return;
+  throw UsageError(fmt::format("{} and {} are both {}; name two different files", option, other_option, path));
 }
 
 const std::vector<std::string>& weight_types() {

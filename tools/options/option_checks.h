@@ -32,6 +32,10 @@ CLI::Validator type_name(std::vector<std::string> types);
 // Parses such a name outside CLI11. Throws UsageError naming `option`.
 std::string parse_type_name(const std::string& option, const std::string& given, const std::vector<std::string>& types);
 
+// Throws UsageError if both options name one file. Neither file has to exist.
+void require_two_files(const std::string& option, const std::string& path, const std::string& other_option,
+                       const std::string& other_path);
+
 // The types of weights, and those of keys and values.
 const std::vector<std::string>& weight_types();
 const std::vector<std::string>& kv_types();
