@@ -334,8 +334,11 @@ RequestDefaults defaults_of(const BatchCommand& command) {
 
 int run_batch(const BatchCommand& command) {
   RequestDefaults defaults = defaults_of(command);
-  const std::vector<InputLine> lines = read_input(command.input);
   const std::string errors = command.errors.empty() ? command.output + ".errors" : command.errors;
+  require_two_files("IN", command.input, "--output", command.output);
+  require_two_files("IN", command.input, "--errors", errors);
+  require_two_files("--output", command.output, "--errors", errors);
+  const std::vector<InputLine> lines = read_input(command.input);
   ResultFiles files(command.output, errors, custom_ids(lines));
   if (files.done() == lines.size()) {
     if (!command.run.quiet) note("{}: has the results of all {} requests already", command.output, lines.size());

@@ -12,6 +12,7 @@
 
 #include "tools/batch/request.h"
 #include "weights/io/error.h"
+#include "weights/io/output_file.h"
 #include "weights/io/quote.h"
 #include "weights/io/text_file.h"
 
@@ -25,7 +26,10 @@ namespace {
 // The whole lines of a file, one after another.
 class Lines {
  public:
-  explicit Lines(const std::string& path) : path_(path), text_(read_text_file(path, SIZE_MAX)) { find_next(); }
+  explicit Lines(const LineFile& file)
+      : path_(file.path()), text_(file.exists() ? read_text_file(path_, SIZE_MAX) : "") {
+    find_next();
+  }
 
   // The custom_id of the line; std::nullopt after the last whole one.
   const std::optional<std::string>& id() const { return id_; }
@@ -68,30 +72,65 @@ void require_end(const Lines& lines, const std::string& path, std::size_t reques
 
 }  // namespace
 
-ResultFiles::ResultFiles(std::string results_path, std::string errors_path, const std::vector<std::string>& custom_ids)
-    : lock_(results_path), results_(open(std::move(results_path))), errors_file_(open(std::move(errors_path))) {
+LineFile::LineFile(std::string path) : path_(std::move(path)) {
+  open(0);
+}
+
+LineFile::~LineFile() {
+  if (exists()) ::close(descriptor_);
+}
+
+void LineFile::open(int flags) {
+  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC | flags, 0666);
+  if (!exists() && (errno != ENOENT || flags != 0)) fail(path_, errno);
+  struct stat status {};
+  if (exists() && (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode))) {
+    ::close(descriptor_);
+    throw Error(fmt::format("{}: is not a file, expected one, or none yet", path_));
+  }
+}
+
+void LineFile::create() {
+  if (!exists()) open(O_CREAT);
+}
+
+void LineFile::truncate(std::uint64_t size) {
+  if (exists() && ::ftruncate(descriptor_, static_cast<off_t>(size)) != 0) fail(path_, errno);
+  size_ = size;
+}
+
+void LineFile::append(std::string_view line) {
+  create();
+  for (std::size_t written = 0; written < line.size();) {
+    const ssize_t bytes =
+        ::pwrite(descriptor_, line.data() + written, line.size() - written, static_cast<off_t>(size_ + written));
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes <= 0) {
+      const int error = bytes < 0 ? errno : ENOSPC;
+      [[maybe_unused]] const int ignored = ::ftruncate(descriptor_, static_cast<off_t>(size_));
+      fail(path_, error);
+    }
+    written += static_cast<std::size_t>(bytes);
+  }
+  size_ += line.size();
+}
+
+void LineFile::sync() {
+  if (exists() && ::fdatasync(descriptor_) != 0 && errno != EINVAL) fail(path_, errno);
+}
+
+ResultFiles::ResultFiles(const std::string& results_path, const std::string& errors_path,
+                         const std::vector<std::string>& custom_ids)
+    : results_lock_(results_path), errors_lock_(errors_path), results_(results_path), errors_file_(errors_path) {
+  // A file that cannot be written is reported before the first text.
+  results_.create();
+  if (!errors_file_.exists()) const OutputFile probe(errors_path);
   keep_lines_of(custom_ids);
 }
 
-ResultFiles::~ResultFiles() {
-  for (const File* file : {&results_, &errors_file_}) {
-    if (file->descriptor >= 0) ::close(file->descriptor);
-  }
-}
-
-ResultFiles::File ResultFiles::open(std::string path) {
-  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (descriptor < 0) fail(path, errno);
-  struct stat status {};
-  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
-    ::close(descriptor);
-    throw Error(fmt::format("{}: is not a file, expected one, or none yet", path));
-  }
-  return {std::move(path), descriptor, 0};
-}
-
 void ResultFiles::keep_lines_of(const std::vector<std::string>& custom_ids) {
-  Lines results(results_.path), errors(errors_file_.path);
+  Lines results(results_), errors(errors_file_);
+  std::uint64_t results_size = 0, errors_size = 0;
   bool gap = false;
   for (const std::string& id : custom_ids) {
     Lines* const lines = results.id() == id ? &results : errors.id() == id ? &errors : nullptr;
@@ -103,38 +142,24 @@ void ResultFiles::keep_lines_of(const std::vector<std::string>& custom_ids) {
     if (gap) continue;
     ++done_;
     errors_ += is_error;
-    results_.size = results.offset();
-    errors_file_.size = errors.offset();
+    results_size = results.offset();
+    errors_size = errors.offset();
   }
-  require_end(results, results_.path, custom_ids.size());
-  require_end(errors, errors_file_.path, custom_ids.size());
-  for (const File* file : {&results_, &errors_file_}) {
-    if (::ftruncate(file->descriptor, static_cast<off_t>(file->size)) != 0) fail(file->path, errno);
-  }
+  require_end(results, results_.path(), custom_ids.size());
+  require_end(errors, errors_file_.path(), custom_ids.size());
+  results_.truncate(results_size);
+  errors_file_.truncate(errors_size);
 }
 
 void ResultFiles::append(std::string_view line, bool is_error) {
-  File& file = is_error ? errors_file_ : results_;
-  for (std::size_t written = 0; written < line.size();) {
-    const ssize_t bytes = ::pwrite(file.descriptor, line.data() + written, line.size() - written,
-                                   static_cast<off_t>(file.size + written));
-    if (bytes < 0 && errno == EINTR) continue;
-    if (bytes <= 0) {
-      const int error = bytes < 0 ? errno : ENOSPC;
-      [[maybe_unused]] const int ignored = ::ftruncate(file.descriptor, static_cast<off_t>(file.size));
-      fail(file.path, error);
-    }
-    written += static_cast<std::size_t>(bytes);
-  }
-  file.size += line.size();
+  (is_error ? errors_file_ : results_).append(line);
   ++done_;
   errors_ += is_error;
 }
 
 void ResultFiles::sync() {
-  for (const File* file : {&results_, &errors_file_}) {
-    if (::fdatasync(file->descriptor) != 0 && errno != EINVAL) fail(file->path, errno);
-  }
+  results_.sync();
+  errors_file_.sync();
 }
 
 }  // namespace minimind

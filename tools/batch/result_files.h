@@ -10,16 +10,46 @@
 
 namespace minimind {
 
-// The two files that a batch writes, results and errors, each in the order of the input, by whole lines. A batch that
-// was ended in any way, kill -9 and power loss included, continues after the lines that are whole.
+// A file of lines that grows at its end.
+class LineFile {
+ public:
+  // Opens the file if it exists.
+  explicit LineFile(std::string path);
+  LineFile(const LineFile&) = delete;
+  LineFile& operator=(const LineFile&) = delete;
+  ~LineFile();
+
+  bool exists() const { return descriptor_ >= 0; }
+  const std::string& path() const { return path_; }
+
+  // Creates the file if it does not exist.
+  void create();
+
+  // Keeps the first `size` bytes.
+  void truncate(std::uint64_t size);
+
+  // Creates the file if it does not exist. If the disk is full or fails, nothing of the line is left.
+  void append(std::string_view line);
+
+  void sync();
+
+ private:
+  void open(int flags);
+
+  std::string path_;
+  int descriptor_ = -1;
+  std::uint64_t size_ = 0;
+};
+
+// The two files that a batch writes, results and errors, each in the order of the input, by whole lines. The file of
+// errors appears with the first error. A batch that was ended in any way, kill -9 and power loss included, continues
+// after the lines that are whole.
 class ResultFiles {
  public:
   // `custom_ids` of all requests, in order. Takes away lines that are not whole, and those after the first request that
-  // has none. Throws Error if a file cannot be opened, is in use, or has lines of other requests.
-  ResultFiles(std::string results_path, std::string errors_path, const std::vector<std::string>& custom_ids);
-  ResultFiles(const ResultFiles&) = delete;
-  ResultFiles& operator=(const ResultFiles&) = delete;
-  ~ResultFiles();
+  // has none. Throws Error if a file cannot be written, is in use, or has lines of other requests.
+  ResultFiles(const std::string& results_path, const std::string& errors_path,
+              const std::vector<std::string>& custom_ids);
 
   // How many requests have their line.
   std::size_t done() const { return done_; }
@@ -33,16 +63,10 @@ class ResultFiles {
   void sync();
 
  private:
-  struct File {
-    std::string path;
-    int descriptor = -1;
-    std::uint64_t size = 0;
-  };
-  static File open(std::string path);
   void keep_lines_of(const std::vector<std::string>& custom_ids);
 
-  FileLock lock_;
-  File results_, errors_file_;
+  FileLock results_lock_, errors_lock_;
+  LineFile results_, errors_file_;
   std::size_t done_ = 0;
   std::size_t errors_ = 0;
 };

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -98,6 +99,34 @@ TEST_F(Batch, ContinuesAfterTheWholeLinesOfABatchThatWasKilled) {
   const std::string before = read_whole_file(path("results"));
   EXPECT_EQ(run(call("results")).status, 0);
   EXPECT_EQ(read_whole_file(path("results")), before) << "nothing was left to do";
+}
+
+TEST_F(Batch, CreatesTheFileOfErrorsWithTheFirstError) {
+  std::ofstream(path("in.jsonl")) << R"({"prompt": "a", "max_tokens": 1})"
+                                  << "\n";
+  ASSERT_EQ(run(call("results")).status, 0);
+  EXPECT_EQ(lines("results").size(), 1u);
+  EXPECT_FALSE(std::filesystem::exists(path("results.errors")));
+  std::ofstream(path("in.jsonl"), std::ios::app) << "not JSON\n";
+  ASSERT_EQ(run(call("results")).status, 0);
+  EXPECT_EQ(lines("results").size(), 1u);
+  EXPECT_EQ(lines("results.errors").size(), 1u);
+}
+
+TEST_F(Batch, RejectsFilesItCannotWriteBeforeTheFirstText) {
+  write_requests(1);
+  const Outcome missing = run(call("results", "--errors " + path("no-folder/errors")));
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_NE(missing.err.find("no-folder/errors: cannot be"), std::string::npos) << missing.err;
+  const std::string input = read_whole_file(path("in.jsonl"));
+  const std::vector<std::string> clashes{"results --errors " + path("results"), "in.jsonl",
+                                         "results --errors " + path("in.jsonl")};
+  for (const std::string& files : clashes) {
+    const Outcome same = run(call(files));
+    EXPECT_EQ(same.status, 2) << files;
+    EXPECT_NE(same.err.find("name two different files"), std::string::npos) << same.err;
+  }
+  EXPECT_EQ(read_whole_file(path("in.jsonl")), input);
 }
 
 TEST_F(Batch, RejectsAnOutputOfOtherRequests) {
