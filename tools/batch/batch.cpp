@@ -16,20 +16,19 @@
 #include "runtime/generate/scheduler.h"
 #include "runtime/tokenizer/files.h"
 #include "tools/batch/request.h"
+#include "tools/batch/request_lines.h"
 #include "tools/batch/response.h"
 #include "tools/batch/result_files.h"
 #include "tools/options/choose_tokenizer.h"
 #include "tools/options/commands.h"
 #include "tools/options/find_template.h"
 #include "tools/options/generation_limits.h"
-#include "tools/options/lines.h"
 #include "tools/options/load_engine.h"
 #include "tools/options/sampling_options.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/progress.h"
 #include "weights/io/error.h"
-#include "weights/io/text_file.h"
 
 namespace minimind {
 namespace {
@@ -48,26 +47,6 @@ struct BatchCommand {
   std::optional<std::size_t> kv_memory_mb;
   SamplingArguments sampling;
 };
-
-struct InputLine {
-  LineId id;
-  std::string text;
-};
-
-std::vector<InputLine> read_input(const std::string& path) {
-  std::vector<InputLine> lines;
-  for_each_line(read_text_file(path, SIZE_MAX), [&](const std::string& line, std::size_t number) {
-    lines.push_back({{number, custom_id_of(line).value_or(fmt::format("line-{}", number))}, line});
-  });
-  if (lines.empty()) throw Error(fmt::format("{}: is empty, expected a request per line", path));
-  return lines;
-}
-
-std::vector<std::string> custom_ids(const std::vector<InputLine>& lines) {
-  std::vector<std::string> ids;
-  for (const InputLine& line : lines) ids.push_back(line.id.custom_id);
-  return ids;
-}
 
 // Half of what the system says could be had without swapping.
 std::size_t default_kv_memory() {
@@ -117,7 +96,8 @@ struct BatchModel {
 
 // One request from its line to its result.
 struct Text {
-  std::size_t index;  // in the input
+  std::size_t index;  // of the request
+  LineId id;
   Request request;
   ThinkState thinks = ThinkState::none;
   std::vector<std::int32_t> prompt{};
@@ -142,12 +122,13 @@ std::vector<std::int32_t> encode_prompt(const BatchModel& model, Text& text, std
 }
 
 // Throws RequestError.
-std::unique_ptr<Text> prepare(const BatchModel& model, const InputLine& line, std::size_t index,
-                              const RequestDefaults& defaults, std::time_t now) {
-  auto text = std::make_unique<Text>(Text{.index = index, .request = parse_request(line.text, defaults)});
+std::unique_ptr<Text> prepare(const BatchModel& model, const RequestLine& line, const RequestDefaults& defaults,
+                              std::time_t now) {
+  auto text =
+      std::make_unique<Text>(Text{.index = line.index, .id = line.id(), .request = parse_request(line.text, defaults)});
   Request& request = text->request;
   // Each text without a seed of its own has another one, which does not depend on what runs beside it.
-  if (!request.has_seed) request.sampling.seed += index;
+  if (!request.has_seed) request.sampling.seed += line.index;
   try {
     text->prompt = encode_prompt(model, *text, now);
     check_tokens(text->prompt, model.engine.model.config.vocab_size);
@@ -177,10 +158,14 @@ class OrderedResults {
  public:
   explicit OrderedResults(ResultFiles& files) : files_(files), next_(files.done()) {}
 
+  std::size_t bytes() const { return bytes_; }  // of the lines that wait
+
   void add(std::size_t index, std::string line, bool is_error) {
+    bytes_ += line.size();
     waiting_.emplace(index, Line{std::move(line), is_error});
     for (auto first = waiting_.begin(); first != waiting_.end() && first->first == next_; first = waiting_.begin()) {
       files_.append(first->second.text, first->second.is_error);
+      bytes_ -= first->second.text.size();
       waiting_.erase(first);
       ++next_;
     }
@@ -193,15 +178,19 @@ class OrderedResults {
   };
   ResultFiles& files_;
   std::size_t next_;
+  std::size_t bytes_ = 0;
   std::map<std::size_t, Line> waiting_;
 };
 
+// Of results that wait for that of a long text. Until it is there, no other texts start.
+constexpr std::size_t most_waiting_bytes = std::size_t{16} << 20;
+
 class BatchRun {
  public:
-  BatchRun(const BatchCommand& command, const BatchModel& model, const std::vector<InputLine>& lines,
-           RequestDefaults defaults, ResultFiles& files, const std::atomic<bool>& interrupted)
+  BatchRun(const BatchCommand& command, const BatchModel& model, RequestLines& requests, RequestDefaults defaults,
+           ResultFiles& files, const std::atomic<bool>& interrupted)
       : model_(model),
-        lines_(lines),
+        requests_(requests),
         defaults_(std::move(defaults)),
         interrupted_(interrupted),
         forward_(model.engine.forward(batch_tokens, model.positions)),
@@ -209,8 +198,7 @@ class BatchRun {
         pool_(model.engine.model.config, model.engine.kv_type, kv_memory(command)),
         results_(files),
         files_(files),
-        next_(files.done()),
-        progress_(std::string(translated("batch")), lines.size(), ProgressUnit::texts) {}
+        progress_(std::string(translated("batch")), requests.size(), ProgressUnit::texts) {}
 
   std::size_t generated_tokens() const { return tokens_; }
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
@@ -218,7 +206,7 @@ class BatchRun {
   void run() {
     const std::size_t done_before = files_.done();
     auto synced = Clock::now();
-    while (!interrupted_ && (next_ < lines_.size() || waiting_ || scheduler_.texts() > 0)) {
+    while (!interrupted_ && files_.done() < requests_.size()) {
       fill();
       for (const auto& [generation, error] : scheduler_.step()) finish(generation, error);
       if (Clock::now() - synced > std::chrono::seconds(1)) {
@@ -235,20 +223,25 @@ class BatchRun {
 
   // Starts as many requests as there are places and memory for.
   void fill() {
-    while (!interrupted_ && !scheduler_.full() && (waiting_ || next_ < lines_.size())) {
-      if (!waiting_) {
-        const std::size_t index = next_++;
-        try {
-          waiting_ = prepare(model_, lines_[index], index, defaults_, now_);
-        } catch (const RequestError& error) {
-          results_.add(index, error_line(lines_[index].id, error), true);
-          continue;
-        }
-      }
+    while (!interrupted_ && !scheduler_.full() && results_.bytes() < most_waiting_bytes) {
+      if (!waiting_ && !read_request()) return;
+      if (!waiting_) continue;
       if (!start(*waiting_)) return;
       if (waiting_->generation) texts_.push_back(std::move(waiting_));
       waiting_.reset();
     }
+  }
+
+  // False if there is none. One that is wrong gets its error.
+  bool read_request() {
+    const std::optional<RequestLine> line = requests_.next();
+    if (!line) return false;
+    try {
+      waiting_ = prepare(model_, *line, defaults_, now_);
+    } catch (const RequestError& error) {
+      results_.add(line->index, error_line(line->id(), error), true);
+    }
+    return true;
   }
 
   // False if there is no memory before another text ends. A request that can never run gets its error.
@@ -267,7 +260,7 @@ class BatchRun {
   }
 
   void fail(Text& text, const std::string& message) {
-    results_.add(text.index, error_line(lines_[text.index].id, RequestError(message, "")), true);
+    results_.add(text.index, error_line(text.id, RequestError(message, "")), true);
     if (text.context) pool_.release(text.context);
     text.generation.reset();
   }
@@ -290,7 +283,7 @@ class BatchRun {
                                ? Message{.role = Role::assistant, .content = result.text}
                                : parse_answer(result.text, text->thinks, tool_call_count(text->request.messages) + 1);
     results_.add(text->index,
-                 response_line(lines_[text->index].id, defaults_.model_names.front(), text->request, result, answer,
+                 response_line(text->id, defaults_.model_names.front(), text->request, result, answer,
                                text->prompt.size(), std::time(nullptr)),
                  false);
     pool_.release(text->context);
@@ -299,7 +292,7 @@ class BatchRun {
   void show_progress(std::size_t done_before) {
     const std::size_t done = files_.done();
     const double left = done > done_before ? seconds() / static_cast<double>(done - done_before) *
-                                                 static_cast<double>(lines_.size() - done)
+                                                 static_cast<double>(requests_.size() - done)
                                            : 0;
     const auto whole_seconds = static_cast<long>(left);
     progress_.show(done, fmt::format("{:.0f}/s {}:{:02}:{:02}", static_cast<double>(tokens_) / seconds(),
@@ -307,7 +300,7 @@ class BatchRun {
   }
 
   const BatchModel& model_;
-  const std::vector<InputLine>& lines_;
+  RequestLines& requests_;
   RequestDefaults defaults_;
   const std::atomic<bool>& interrupted_;
   const std::time_t now_ = std::time(nullptr);  // that templates see
@@ -316,7 +309,6 @@ class BatchRun {
   ContextPool pool_;
   OrderedResults results_;
   ResultFiles& files_;
-  std::size_t next_;               // the first line that was not read
   std::unique_ptr<Text> waiting_;  // for memory
   std::vector<std::unique_ptr<Text>> texts_;
   std::size_t tokens_ = 0;
@@ -338,24 +330,24 @@ int run_batch(const BatchCommand& command) {
   require_two_files("IN", command.input, "--output", command.output);
   require_two_files("IN", command.input, "--errors", errors);
   require_two_files("--output", command.output, "--errors", errors);
-  const std::vector<InputLine> lines = read_input(command.input);
-  ResultFiles files(command.output, errors, custom_ids(lines));
-  if (files.done() == lines.size()) {
-    if (!command.run.quiet) note("{}: has the results of all {} requests already", command.output, lines.size());
+  RequestLines requests(command.input);
+  ResultFiles files(command.output, errors, requests);
+  if (files.done() == requests.size()) {
+    if (!command.run.quiet) note("{}: has the results of all {} requests already", command.output, requests.size());
     return 0;
   }
   if (files.done() > 0 && !command.run.quiet) {
-    note("{}: continuing after {} of {} requests", command.output, files.done(), lines.size());
+    note("{}: continuing after {} of {} requests", command.output, files.done(), requests.size());
   }
   const BatchModel model(command);
   if (!command.sampling.seed && !command.run.quiet) {
     note("seed {} plus the number of requests before it, for a request without one", defaults.sampling.seed);
   }
   const std::atomic<bool>& interrupted = watch_interrupts();
-  BatchRun run(command, model, lines, std::move(defaults), files, interrupted);
+  BatchRun run(command, model, requests, std::move(defaults), files, interrupted);
   run.run();
   if (!command.run.quiet) {
-    note("{} of {} requests done; {} tokens at {:.0f}/s", files.done(), lines.size(), run.generated_tokens(),
+    note("{} of {} requests done; {} tokens at {:.0f}/s", files.done(), requests.size(), run.generated_tokens(),
          static_cast<double>(run.generated_tokens()) / run.seconds());
     if (files.errors() > 0) note("{}: has the errors of {} requests", errors, files.errors());
     if (interrupted) note("interrupted; the same command continues");

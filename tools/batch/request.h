@@ -29,6 +29,14 @@ class RequestError : public Error {
   std::string param_, code_;
 };
 
+// Names a request in its result.
+struct LineId {
+  std::size_t number;     // of its line in the input
+  std::string custom_id;  // the request's, or "line-N"
+
+  bool operator==(const LineId&) const = default;
+};
+
 // What a request leaves open.
 struct RequestDefaults {
   SamplingOptions sampling;

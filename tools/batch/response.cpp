@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "runtime/chat/chat_json.h"
@@ -10,9 +11,11 @@
 namespace minimind {
 namespace {
 
+constexpr std::string_view id_prefix = "batch_req_";
+
 std::string line_of(const LineId& id, int status, ChatJson body) {
   const ChatJson line{
-      {"id", fmt::format("batch_req_{}", id.number)},
+      {"id", fmt::format("{}{}", id_prefix, id.number)},
       {"custom_id", id.custom_id},
       {"response",
        {{"status_code", status}, {"request_id", fmt::format("req_{}", id.number)}, {"body", std::move(body)}}},
@@ -55,6 +58,21 @@ std::string error_line(const LineId& id, const RequestError& error) {
                     {"type", "invalid_request_error"},
                     {"param", error.param().empty() ? ChatJson(nullptr) : ChatJson(error.param())},
                     {"code", error.code()}}}});
+}
+
+std::optional<LineId> request_of(std::string_view line) {
+  const auto object = ChatJson::parse(line, nullptr, false);
+  const auto text_of = [&](const char* name) {
+    return object.is_object() && object.contains(name) && object.at(name).is_string()
+               ? object.at(name).get<std::string>()
+               : std::string();
+  };
+  const std::string id = text_of("id");
+  std::size_t number = 0;
+  const bool numbered = id.starts_with(id_prefix) &&
+                        std::from_chars(id.data() + id_prefix.size(), id.data() + id.size(), number).ec == std::errc();
+  if (!numbered || !object.contains("custom_id")) return std::nullopt;
+  return LineId{number, text_of("custom_id")};
 }
 
 }  // namespace minimind

@@ -2,19 +2,15 @@
 
 #include <cstddef>
 #include <ctime>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "runtime/chat/message.h"
 #include "runtime/generate/generate.h"
 #include "tools/batch/request.h"
 
 namespace minimind {
-
-// What the lines of one text are made of.
-struct LineId {
-  std::size_t number;     // of its line in the input
-  std::string custom_id;  // the request's, or "line-N"
-};
 
 // The result of a request as a line of OpenAI's batch output, with a chat.completion or a text_completion as its body.
 // `answer` is the text of a chat, read as a message.
@@ -23,5 +19,8 @@ std::string response_line(const LineId& id, const std::string& model, const Requ
 
 // The error of a request as a line of OpenAI's error file.
 std::string error_line(const LineId& id, const RequestError& error);
+
+// The request whose result or error the line is, if it is one.
+std::optional<LineId> request_of(std::string_view line);
 
 }  // namespace minimind

@@ -7,14 +7,14 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <optional>
 #include <utility>
 
-#include "tools/batch/request.h"
+#include "tools/batch/response.h"
 #include "weights/io/error.h"
 #include "weights/io/output_file.h"
 #include "weights/io/quote.h"
-#include "weights/io/text_file.h"
 
 namespace minimind {
 namespace {
@@ -23,43 +23,43 @@ namespace {
   throw Error(fmt::format("{}: cannot be written: {}", path, std::strerror(error)));
 }
 
-// The whole lines of a file, one after another.
+// The whole lines of a file, read one by one.
 class Lines {
  public:
-  explicit Lines(const LineFile& file)
-      : path_(file.path()), text_(file.exists() ? read_text_file(path_, SIZE_MAX) : "") {
-    find_next();
+  explicit Lines(const LineFile& file) : path_(file.path()) {
+    if (file.exists()) file_.open(path_, std::ios::binary);
+    read_line();
   }
 
-  // The custom_id of the line; std::nullopt after the last whole one.
-  const std::optional<std::string>& id() const { return id_; }
+  // The request of the line; std::nullopt after the last whole one.
+  const std::optional<LineId>& id() const { return id_; }
   std::size_t number() const { return number_; }
   std::uint64_t offset() const { return at_; }
 
   void advance() {
     at_ = end_;
-    find_next();
+    read_line();
   }
 
  private:
-  void find_next() {
-    const std::size_t line_feed = text_.find('\n', at_);
+  void read_line() {
     id_.reset();
-    if (line_feed == std::string::npos) return;
-    end_ = line_feed + 1;
+    std::string line;
+    if (!std::getline(file_, line) || file_.eof()) return;  // without a line feed it is not whole
+    end_ = at_ + line.size() + 1;
     ++number_;
-    id_ = custom_id_of(std::string_view(text_).substr(at_, line_feed - at_));
-    if (!id_ && end_ < text_.size()) {
+    id_ = request_of(line);
+    if (!id_ && file_.peek() != std::ifstream::traits_type::eof()) {
       throw Error(fmt::format("{}: line {} is not a line of a batch's results; choose another file", path_, number_));
     }
   }
 
   std::string path_;
-  std::string text_;
-  std::size_t at_ = 0;
-  std::size_t end_ = 0;
+  std::ifstream file_;
+  std::uint64_t at_ = 0;   // of the line
+  std::uint64_t end_ = 0;  // of the line
   std::size_t number_ = 0;
-  std::optional<std::string> id_;
+  std::optional<LineId> id_;
 };
 
 void require_end(const Lines& lines, const std::string& path, std::size_t requests) {
@@ -67,7 +67,7 @@ void require_end(const Lines& lines, const std::string& path, std::size_t reques
   throw Error(
       fmt::format("{}: line {} is of request {}, which is not the next one of the {} in the input; choose another "
                   "file, or remove this one to start over",
-                  path, lines.number(), quote(*lines.id()), requests));
+                  path, lines.number(), quote(lines.id()->custom_id), requests));
 }
 
 }  // namespace
@@ -119,20 +119,22 @@ void LineFile::sync() {
   if (exists() && ::fdatasync(descriptor_) != 0 && errno != EINVAL) fail(path_, errno);
 }
 
-ResultFiles::ResultFiles(const std::string& results_path, const std::string& errors_path,
-                         const std::vector<std::string>& custom_ids)
+ResultFiles::ResultFiles(const std::string& results_path, const std::string& errors_path, RequestLines& requests)
     : results_lock_(results_path), errors_lock_(errors_path), results_(results_path), errors_file_(errors_path) {
   // A file that cannot be written is reported before the first text.
   results_.create();
   if (!errors_file_.exists()) const OutputFile probe(errors_path);
-  keep_lines_of(custom_ids);
+  keep_lines_of(requests);
 }
 
-void ResultFiles::keep_lines_of(const std::vector<std::string>& custom_ids) {
+void ResultFiles::keep_lines_of(RequestLines& requests) {
   Lines results(results_), errors(errors_file_);
   std::uint64_t results_size = 0, errors_size = 0;
   bool gap = false;
-  for (const std::string& id : custom_ids) {
+  while (results.id() || errors.id()) {
+    const std::optional<RequestLine> request = requests.next();
+    if (!request) break;
+    const LineId id = request->id();
     Lines* const lines = results.id() == id ? &results : errors.id() == id ? &errors : nullptr;
     // Of the two files, a power loss may have taken a line of one and left later ones of the other.
     gap = gap || !lines;
@@ -145,10 +147,11 @@ void ResultFiles::keep_lines_of(const std::vector<std::string>& custom_ids) {
     results_size = results.offset();
     errors_size = errors.offset();
   }
-  require_end(results, results_.path(), custom_ids.size());
-  require_end(errors, errors_file_.path(), custom_ids.size());
+  require_end(results, results_.path(), requests.size());
+  require_end(errors, errors_file_.path(), requests.size());
   results_.truncate(results_size);
   errors_file_.truncate(errors_size);
+  requests.go_to(done_);
 }
 
 void ResultFiles::append(std::string_view line, bool is_error) {

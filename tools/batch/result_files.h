@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "tools/batch/request_lines.h"
 #include "weights/io/file_lock.h"
 
 namespace minimind {
@@ -46,10 +46,9 @@ class LineFile {
 // after the lines that are whole.
 class ResultFiles {
  public:
-  // `custom_ids` of all requests, in order. Takes away lines that are not whole, and those after the first request that
-  // has none. Throws Error if a file cannot be written, is in use, or has lines of other requests.
-  ResultFiles(const std::string& results_path, const std::string& errors_path,
-              const std::vector<std::string>& custom_ids);
+  // Takes away lines that are not whole, and those after the first request that has none, which becomes the next of
+  // `requests`. Throws Error if a file cannot be written, is in use, or has lines of other requests.
+  ResultFiles(const std::string& results_path, const std::string& errors_path, RequestLines& requests);
 
   // How many requests have their line.
   std::size_t done() const { return done_; }
@@ -63,7 +62,7 @@ class ResultFiles {
   void sync();
 
  private:
-  void keep_lines_of(const std::vector<std::string>& custom_ids);
+  void keep_lines_of(RequestLines& requests);
 
   FileLock results_lock_, errors_lock_;
   LineFile results_, errors_file_;

@@ -131,12 +131,53 @@ TEST_F(Batch, RejectsFilesItCannotWriteBeforeTheFirstText) {
 
 TEST_F(Batch, RejectsAnOutputOfOtherRequests) {
   write_requests(3);
-  std::ofstream(path("results")) << R"({"custom_id": "of another batch"})"
+  std::ofstream(path("results")) << R"({"id": "batch_req_1", "custom_id": "of another batch"})"
                                  << "\n";
   const Outcome outcome = run(call("results"));
   EXPECT_EQ(outcome.status, 1);
   EXPECT_NE(outcome.err.find("line 1 is of request 'of another batch'"), std::string::npos) << outcome.err;
-  EXPECT_EQ(read_whole_file(path("results")), "{\"custom_id\": \"of another batch\"}\n");
+  EXPECT_EQ(read_whole_file(path("results")), "{\"id\": \"batch_req_1\", \"custom_id\": \"of another batch\"}\n");
+}
+
+TEST_F(Batch, KeepsNeitherInputNorResultsInMemory) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the address sanitizer takes more memory than the limit";
+#endif
+  const std::string megabyte(1 << 20, 'a');
+  std::ofstream file(path("in.jsonl"));
+  file << R"({"prompt": "a", "max_tokens": 100})"
+       << "\n";
+  for (std::size_t i = 0; i < 100; ++i) file << megabyte << "\n";
+  for (std::size_t i = 0; i < 20; ++i) file << BatchJson{{"custom_id", megabyte}} << "\n";
+  file.close();
+  for (const char* const expected : {"new", "complete"}) {
+    EXPECT_EQ(run(call("results", "-t 1"), "ulimit -d 100000;").status, 0) << expected;
+    EXPECT_EQ(lines("results.errors").size(), 120u) << expected;
+  }
+}
+
+TEST_F(Batch, ReadsAPipe) {
+  write_requests(20);
+  ASSERT_EQ(run(call("results")).status, 0);
+  const std::string arguments = "batch -q --seed 3 /dev/stdin -o " + path("piped") + demo;
+  ASSERT_EQ(std::system(("cat " + path("in.jsonl") + " | " + program() + " " + arguments).c_str()), 0);
+  EXPECT_EQ(lines("piped"), lines("results"));
+  EXPECT_EQ(lines("piped.errors"), lines("results.errors"));
+}
+
+TEST_F(Batch, TellsRequestsOfOneNameApart) {
+  std::ofstream(path("in.jsonl")) << R"({"custom_id": "twice"})"
+                                  << "\n"
+                                  << R"({"custom_id": "once"})"
+                                  << "\n"
+                                  << R"({"custom_id": "twice", "prompt": "a", "max_tokens": 1})"
+                                  << "\n";
+  for (const char* const expected : {"new", "complete"}) {
+    const Outcome outcome = run(call("results"));
+    EXPECT_EQ(outcome.status, 0) << expected << ": " << outcome.err;
+    EXPECT_EQ(lines("results").size(), 1u);
+    EXPECT_EQ(lines("results.errors").size(), 2u);
+  }
 }
 
 TEST_F(Batch, WaitsForMemoryInsteadOfFailing) {

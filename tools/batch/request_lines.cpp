@@ -1,0 +1,74 @@
+#include "tools/batch/request_lines.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "weights/io/error.h"
+#include "weights/io/mistaken_file.h"
+#include "weights/io/text_file.h"
+
+namespace minimind {
+
+namespace fs = std::filesystem;
+
+LineId RequestLine::id() const {
+  return {number, custom_id_of(text).value_or(fmt::format("line-{}", number))};
+}
+
+RequestLines::RequestLines(std::string path) : path_(std::move(path)), file_(path_, std::ios::in | std::ios::binary) {
+  if (!file_ || is_folder(path_)) {
+    throw Error(
+        fmt::format("{}: cannot be read: {}{}", path_, std::strerror(file_ ? EISDIR : errno), advice_on_home(path_)));
+  }
+  if (!fs::is_regular_file(path_)) copy_to_temporary_file();
+  while (read_line()) ++size_;
+  if (size_ == 0) throw Error(fmt::format("{}: is empty, expected a request per line", path_));
+  line_.index = size_;
+  go_to(0);
+}
+
+void RequestLines::copy_to_temporary_file() {
+  std::string name = (fs::temp_directory_path() / "minimind-batch-XXXXXX").string();
+  const int descriptor = ::mkstemp(name.data());
+  if (descriptor < 0) throw Error(fmt::format("{}: cannot be created: {}", name, std::strerror(errno)));
+  ::close(descriptor);
+  std::fstream copy(name, std::ios::in | std::ios::out | std::ios::binary);
+  ::unlink(name.c_str());
+  for (std::string line; std::getline(file_, line);) copy << line << '\n';
+  if (!copy.flush()) throw Error(fmt::format("{}: cannot hold all of {}: {}", name, path_, std::strerror(errno)));
+  file_ = std::move(copy);
+  file_.seekg(0);
+}
+
+bool RequestLines::read_line() {
+  do {
+    if (!std::getline(file_, line_.text)) return false;
+    ++line_.number;
+  } while (line_.text.empty() || line_.text == "\r");
+  return true;
+}
+
+std::optional<RequestLine> RequestLines::next() {
+  if (line_.index == size_) return std::nullopt;
+  if (!read_line()) throw Error(fmt::format("{}: had {} requests and lost some meanwhile", path_, size_));
+  const RequestLine line = line_;
+  ++line_.index;
+  return line;
+}
+
+void RequestLines::go_to(std::size_t index) {
+  if (index < line_.index) {
+    file_.clear();
+    file_.seekg(0);
+    line_ = {};
+  }
+  while (line_.index < index && next()) continue;
+}
+
+}  // namespace minimind

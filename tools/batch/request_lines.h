@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <fstream>
+#include <optional>
+#include <string>
+
+#include "tools/batch/request.h"
+
+namespace minimind {
+
+// A request as it stands in the input.
+struct RequestLine {
+  std::size_t index = 0;   // of the request
+  std::size_t number = 0;  // of its line, from 1
+  std::string text;
+
+  LineId id() const;
+};
+
+// The requests of a batch, read one by one, so that an input of any size takes the memory of its longest line.
+class RequestLines {
+ public:
+  // A pipe is copied to a temporary file, because the input is read more than once. Throws Error if the file cannot be
+  // read or has no request.
+  explicit RequestLines(std::string path);
+
+  // The number of requests. Empty lines are none.
+  std::size_t size() const { return size_; }
+
+  // Reads the next request; std::nullopt after the last. Throws Error if the file has lost requests since it was
+  // opened.
+  std::optional<RequestLine> next();
+
+  // Makes request `index` the next one.
+  void go_to(std::size_t index);
+
+ private:
+  void copy_to_temporary_file();
+  bool read_line();
+
+  std::string path_;
+  std::fstream file_;
+  std::size_t size_ = 0;
+  RequestLine line_;  // the last one read, with the index of the next one
+};
+
+}  // namespace minimind
