@@ -23,8 +23,8 @@
 #include "tools/options/commands.h"
 #include "tools/options/find_template.h"
 #include "tools/options/generation_limits.h"
+#include "tools/options/generation_options.h"
 #include "tools/options/load_engine.h"
-#include "tools/options/sampling_options.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/progress.h"
@@ -33,19 +33,13 @@
 namespace minimind {
 namespace {
 
-struct BatchCommand {
+struct BatchCommand : GenerationArguments {
   std::string input;
   std::string output;
   std::string errors;
-  CheckpointOptions checkpoint;
-  RunOptions run;
-  std::string tokenizer;
   std::string chat_template;
-  std::optional<std::size_t> context;
-  std::size_t max_tokens = 512;
   std::size_t parallel = 16;
   std::optional<std::size_t> kv_memory_mb;
-  SamplingArguments sampling;
 };
 
 // Half of what the system says could be had without swapping.
@@ -366,15 +360,8 @@ Command add_batch(CLI::App& app) {
       ->check(not_empty);
   command->add_option("--errors", options->errors,
                       "JSONL file for the errors (default: the output's name and .errors)");
-  options->checkpoint.add_to(*command);
-  command->add_option("--tokenizer", options->tokenizer, "tokenizer.json, its folder, or a .gguf");
-  command->add_option("--template", options->chat_template,
-                      "Jinja file with the chat template (default: the checkpoint's)");
-  command->add_option("-n,--max-tokens", options->max_tokens, "at most N tokens per text, unless its request says")
-      ->capture_default_str()
-      ->transform(whole_number(1, 1 << 30));
-  command->add_option("-c,--ctx-size", options->context, "context size in tokens (default: the model's)")
-      ->transform(whole_number(1, 1 << 30));
+  options->add_to(*command, "at most N tokens per text, unless its request says");
+  add_template(*command, options->chat_template);
   command->add_option("--parallel", options->parallel, "generate up to N texts at once")
       ->capture_default_str()
       ->transform(whole_number(1, batch_tokens - 1));
@@ -382,8 +369,6 @@ Command add_batch(CLI::App& app) {
       ->add_option("--kv-memory", options->kv_memory_mb,
                    "memory for the keys and values of all texts, in MB (default: half of what is free)")
       ->transform(whole_number(1, 1 << 30));
-  options->sampling.add_to(*command);
-  options->run.add_to(*command);
   command->footer(
       "A request is a line of OpenAI's batch API, {\"custom_id\": ..., \"method\": \"POST\", \"url\": "
       "\"/v1/chat/completions\", \"body\": {...}}, or a body alone: {\"messages\": [...]} or {\"prompt\": ...}, text "

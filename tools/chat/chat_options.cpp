@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include "tools/options/generation_limits.h"
+#include "tools/options/find_template.h"
 #include "weights/io/error.h"
 
 namespace minimind {
@@ -62,21 +62,12 @@ void add_input_options(CLI::App& command, ChatOptions& options) {
 }  // namespace
 
 void ChatOptions::add_to(CLI::App& command) {
-  checkpoint.add_to(command);
-  command.add_option("--tokenizer", tokenizer, "tokenizer.json, its folder, or a .gguf");
-  command.add_option("--template", chat_template, "Jinja file with the chat template (default: the checkpoint's)");
+  GenerationArguments::add_to(command, "at most N tokens per answer");
+  add_template(command, chat_template);
   add_input_options(command, *this);
   add_conversation_options(command, *this);
-  command.add_option("-n,--max-tokens", max_tokens, "at most N tokens per answer")
-      ->capture_default_str()
-      ->transform(whole_number(1, 1 << 30));
-  command.add_option("-c,--ctx-size", context, "context size in tokens (default: the model's)")
-      ->transform(whole_number(1, 1 << 30));
-  sampling.add_to(command);
   speculation.add_to(command);
-  command.add_option("--stop", stop, "end before this text; may be repeated")->allow_extra_args(false);
-  command.add_flag("--ignore-eos", ignore_eos, "continue past the end of text");
-  run.add_to(command);
+  end.add_to(command);
 }
 
 bool ChatOptions::interactive() const {
@@ -85,7 +76,7 @@ bool ChatOptions::interactive() const {
 }
 
 void ChatOptions::check() const {
-  check_stops(stop);
+  end.check();
   if (turns && text.has_prompt && text.prompt.empty())
     throw UsageError("--prompt is empty, expected lines for --turns");
   if (!session.empty() && !save.empty()) require_two_files("--session", session, "--save", save);

@@ -3,27 +3,20 @@
 #include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "tools/options/options.h"
-#include "tools/options/sampling_options.h"
+#include "tools/options/generation_options.h"
 #include "tools/options/speculation_options.h"
 
 namespace minimind {
 
 // The options of `minimind chat`. The defaults are those of MiniMind's eval_llm.py, except history, which is 0 there.
-struct ChatOptions {
-  CheckpointOptions checkpoint;
-  RunOptions run;
+struct ChatOptions : GenerationArguments {
+  ChatOptions() { max_tokens = 8192; }
+
   TextOptions text;
-  std::string tokenizer;
   std::string chat_template;
-  std::optional<std::size_t> context;
-  std::size_t max_tokens = 8192;
-  SamplingArguments sampling;
   SpeculationArguments speculation;
-  std::vector<std::string> stop;
-  bool ignore_eos = false;
+  EndArguments end;
   std::optional<std::string> system;
   std::string tools;
   std::optional<bool> think;

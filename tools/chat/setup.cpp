@@ -34,7 +34,7 @@ GenerateOptions generate_options(const ChatOptions& options) {
   GenerateOptions generate;
   generate.sampling = options.sampling.sampling();
   generate.max_tokens = options.max_tokens;
-  generate.stop = options.stop;
+  generate.stop = options.end.stop;
   generate.draft_tokens = options.speculation.draft_tokens();
   generate.grammar = options.sampling.grammar();
   return generate;
@@ -70,12 +70,12 @@ ConversationOptions ChatSetup::conversation_options() const {
   options.no_shift = options_.no_shift;
   options.plain_answers = !options_.sampling.json_schema_file.empty();
   options.generate.drafter = speculation_.drafter();
-  if (!options_.ignore_eos) options.generate.end_tokens = end_tokens(engine_, &tokenizer_);
+  if (!options_.end.ignore_eos) options.generate.end_tokens = end_tokens(engine_, &tokenizer_);
   return options;
 }
 
 void ChatSetup::print_assumptions() const {
-  if (!options_.ignore_eos) print_assumed_end(engine_, &tokenizer_);
+  if (!options_.end.ignore_eos) print_assumed_end(engine_, &tokenizer_);
   if (!options_.sampling.seed && generate_.sampling.temperature > 0) note("seed {}", generate_.sampling.seed);
   warn_of_misfit(tokenizer_, engine_.model.config);
 }

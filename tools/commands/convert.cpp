@@ -305,7 +305,7 @@ Command add_convert(CLI::App& app) {
       ->add_option("--embedding-type", options->embedding_type,
                    "type of the token embedding and the output matrix (default: as --type)")
       ->transform(type_name(weight_types()));
-  command->add_option("--tokenizer", options->tokenizer, "tokenizer.json, its folder, or a .gguf");
+  add_tokenizer(*command, options->tokenizer);
   command->add_flag("--force", options->force, "replace existing files");
   options->checkpoint.add_reading_options(*command);
   command

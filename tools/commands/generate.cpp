@@ -11,10 +11,10 @@
 #include "tools/options/choose_tokenizer.h"
 #include "tools/options/commands.h"
 #include "tools/options/generation_limits.h"
+#include "tools/options/generation_options.h"
 #include "tools/options/generation_report.h"
 #include "tools/options/load_engine.h"
 #include "tools/options/profiling.h"
-#include "tools/options/sampling_options.h"
 #include "tools/options/speculation_options.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/note.h"
@@ -25,19 +25,12 @@
 namespace minimind {
 namespace {
 
-struct GenerateCommand {
-  CheckpointOptions checkpoint;
-  RunOptions run;
+struct GenerateCommand : GenerationArguments {
   TextOptions text;
   bool raw = false;
   std::optional<std::vector<std::int32_t>> tokens;
-  std::string tokenizer;
-  std::optional<std::size_t> context;
-  std::size_t max_tokens = 512;
-  SamplingArguments sampling;
   SpeculationArguments speculation;
-  bool ignore_eos = false;
-  std::vector<std::string> stop;
+  EndArguments end;
   bool json = false;
 };
 
@@ -50,7 +43,7 @@ void check_prompt_options(const GenerateCommand& options) {
   if (options.tokens && options.raw) throw UsageError("--raw is for text, but the prompt is --tokens; omit --raw");
   if (options.text.has_prompt && options.text.prompt.empty())
     throw UsageError("--prompt is empty, expected text to continue");
-  check_stops(options.stop);
+  options.end.check();
 }
 
 std::string quoted_text(const Tokenizer& tokenizer, std::span<const std::int32_t> ids) {
@@ -154,7 +147,7 @@ int run_generate(const GenerateCommand& options) {
   GenerateOptions generate_options;
   generate_options.sampling = options.sampling.sampling();
   generate_options.max_tokens = options.max_tokens;
-  generate_options.stop = options.stop;
+  generate_options.stop = options.end.stop;
   generate_options.draft_tokens = options.speculation.draft_tokens();
   check_prompt_options(options);
   generate_options.grammar = options.sampling.grammar();
@@ -165,7 +158,7 @@ int run_generate(const GenerateCommand& options) {
                                         : std::optional(require_tokenizer(options.tokenizer, options.checkpoint.model));
   const std::vector<std::int32_t> prompt = read_prompt(options, tokenizer ? &*tokenizer : nullptr);
   if (tokenizer && !options.run.quiet) warn_of_misfit(*tokenizer, config);
-  if (!options.ignore_eos) {
+  if (!options.end.ignore_eos) {
     generate_options.end_tokens = end_tokens(engine, tokenizer ? &*tokenizer : nullptr);
     if (!options.run.quiet) print_assumed_end(engine, tokenizer ? &*tokenizer : nullptr);
   }
@@ -201,25 +194,16 @@ int run_generate(const GenerateCommand& options) {
 Command add_generate(CLI::App& app) {
   auto options = std::make_shared<GenerateCommand>();
   CLI::App* command = app.add_subcommand("generate", "continue a text");
-  options->checkpoint.add_to(*command);
-  command->add_option("--tokenizer", options->tokenizer, "tokenizer.json, its folder, or a .gguf");
+  options->add_to(*command, "generate at most N tokens", 0);
   options->text.add_to(*command);
   command->add_flag("--raw", options->raw,
                     "continue the text alone (default: bos_token and the text, as MiniMind's eval_llm.py does)");
   command->add_option_function<std::string>(
       "--tokens", [options](const std::string& tokens) { options->tokens = parse_token_ids(tokens, "--tokens"); },
       "prompt as token ids, e.g. 1,2,3; nothing is added");
-  command->add_option("-n,--max-tokens", options->max_tokens, "generate at most N tokens")
-      ->capture_default_str()
-      ->transform(whole_number(0, 1 << 30));
-  command->add_option("-c,--ctx-size", options->context, "context size in tokens (default: the model's)")
-      ->transform(whole_number(1, 1 << 30));
-  options->sampling.add_to(*command);
   options->speculation.add_to(*command);
-  command->add_option("--stop", options->stop, "end before this text; may be repeated")->allow_extra_args(false);
-  command->add_flag("--ignore-eos", options->ignore_eos, "continue past the end of text");
+  options->end.add_to(*command);
   command->add_flag("--json", options->json, "print one JSON object at the end");
-  options->run.add_to(*command);
   return [options] { return run_generate(*options); };
 }
 

@@ -163,7 +163,7 @@ Command add_inspect(CLI::App& app) {
   auto options = std::make_shared<InspectOptions>();
   CLI::App* command = app.add_subcommand("inspect", "show what is in a checkpoint, and where each value comes from");
   options->checkpoint.add_to(*command);
-  command->add_option("--tokenizer", options->tokenizer, "tokenizer.json, its folder, or a .gguf");
+  add_tokenizer(*command, options->tokenizer);
   CLI::Option* const json = command->add_flag("--json", options->json, "print one JSON object");
   command->add_flag("--tensors", options->tensors, "list every tensor, also those of equal layers")->excludes(json);
   return [options] { return run_inspect(*options); };

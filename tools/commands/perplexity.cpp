@@ -316,7 +316,7 @@ Command add_perplexity(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("perplexity", "perplexity of a text, used verbatim, and divergence from another model");
   options->checkpoint.add_to(*command);
-  command->add_option("--tokenizer", options->tokenizer, "tokenizer.json, its folder, or a .gguf");
+  add_tokenizer(*command, options->tokenizer);
   options->text.add_to(*command);
   command->add_flag("--jsonl", options->jsonl,
                     "one JSON value per line, each scored on its own: a string; {\"prompt\": ..., \"text\": ...}, of "

@@ -79,9 +79,8 @@ Command add_render(CLI::App& app) {
   auto options = std::make_shared<RenderOptions>();
   CLI::App* command = app.add_subcommand("render", "turn a conversation into the prompt, with the chat template");
   add_model(*command, options->model, "checkpoint whose chat template is used (default: the demo)");
-  command->add_option("--tokenizer", options->tokenizer, "tokenizer.json, its folder, or a .gguf");
-  command->add_option("--template", options->chat_template,
-                      "Jinja file with the chat template (default: the checkpoint's)");
+  add_tokenizer(*command, options->tokenizer);
+  add_template(*command, options->chat_template);
   options->text.add_to(*command);
   command->add_flag("--jsonl", options->jsonl,
                     "one conversation per line in, one prompt per line out, as a JSON string");

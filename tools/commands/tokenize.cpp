@@ -91,7 +91,7 @@ Command add_tokenize(CLI::App& app) {
   auto options = std::make_shared<TokenizeOptions>();
   CLI::App* command = app.add_subcommand("tokenize", "text to token ids, and back with --decode");
   add_model(*command, options->model, "checkpoint whose tokenizer is used (default: the demo)");
-  command->add_option("--tokenizer", options->tokenizer, "tokenizer.json, its folder, or a .gguf");
+  add_tokenizer(*command, options->tokenizer);
   options->text.add_to(*command);
   command->add_flag("--add-special", options->add_special,
                     "add what the tokenizer's post-processor puts around a text (default: the ids of the text alone)");

@@ -12,6 +12,10 @@
 
 namespace minimind {
 
+void add_tokenizer(CLI::App& command, std::string& path) {
+  command.add_option("--tokenizer", path, "tokenizer.json, its folder, or a .gguf");
+}
+
 std::string require_tokenizer_path(const std::string& given, const std::string& model) {
   if (!given.empty()) return given;
   const std::string path = model_path(model);

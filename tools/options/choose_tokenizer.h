@@ -1,5 +1,6 @@
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 
@@ -7,6 +8,9 @@
 #include "weights/model/config.h"
 
 namespace minimind {
+
+// Adds --tokenizer.
+void add_tokenizer(CLI::App& command, std::string& path);
 
 // Returns the path `given`, otherwise that of the model's tokenizer (of the demo's if `model` is empty). Throws Error,
 // naming the places searched, if there is none.

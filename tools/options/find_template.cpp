@@ -6,6 +6,10 @@
 
 namespace minimind {
 
+void add_template(CLI::App& command, std::string& path) {
+  command.add_option("--template", path, "Jinja file with the chat template (default: the checkpoint's)");
+}
+
 std::optional<FoundTemplate> find_template(const std::string& given, const TokenizerData* tokenizer) {
   if (!given.empty()) {
     SpecialTokens special = tokenizer ? special_tokens_of(*tokenizer) : SpecialTokens();

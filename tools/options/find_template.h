@@ -1,5 +1,6 @@
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 
@@ -7,6 +8,9 @@
 #include "runtime/tokenizer/tokenizer_data.h"
 
 namespace minimind {
+
+// Adds --template.
+void add_template(CLI::App& command, std::string& path);
 
 struct FoundTemplate {
   ChatTemplate chat_template;

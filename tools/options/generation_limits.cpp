@@ -1,8 +1,6 @@
 #include "tools/options/generation_limits.h"
 
-#include "runtime/text/utf8.h"
 #include "tools/terminal/note.h"
-#include "weights/io/error.h"
 
 namespace minimind {
 
@@ -25,13 +23,6 @@ std::size_t context_size(std::optional<std::size_t> given, const Config& config,
     note("--ctx-size {} exceeds the model's context of {} positions", *given, config.max_position_embeddings);
   }
   return *given;
-}
-
-void check_stops(const std::vector<std::string>& stops) {
-  for (const std::string& stop : stops) {
-    if (stop.empty() || !is_utf8(stop))
-      throw UsageError("--stop is empty or not UTF-8, expected a text of one or more characters");
-  }
 }
 
 }  // namespace minimind

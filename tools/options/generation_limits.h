@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "runtime/tokenizer/tokenizer.h"
@@ -21,8 +20,5 @@ void print_assumed_end(const Engine& engine, const Tokenizer* tokenizer);
 // Returns the positions of the context: `given`, otherwise the model's. Prints a notice unless `quiet` if `given` is
 // larger than the model's.
 std::size_t context_size(std::optional<std::size_t> given, const Config& config, bool quiet);
-
-// Throws UsageError for a --stop that is empty or not UTF-8.
-void check_stops(const std::vector<std::string>& stops);
 
 }  // namespace minimind

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/options/options.h"
+#include "tools/options/sampling_options.h"
+
+namespace minimind {
+
+// The options that all commands which generate text have.
+struct GenerationArguments {
+  CheckpointOptions checkpoint;
+  RunOptions run;
+  std::string tokenizer;
+  std::optional<std::size_t> context;
+  std::size_t max_tokens = 512;
+  SamplingArguments sampling;
+
+  // Adds them. `limit` is the help of --max-tokens, which is at least `least_tokens`.
+  void add_to(CLI::App& command, const std::string& limit, std::size_t least_tokens = 1);
+};
+
+// Where a text ends: --stop and --ignore-eos.
+struct EndArguments {
+  std::vector<std::string> stop;
+  bool ignore_eos = false;
+
+  void add_to(CLI::App& command);
+
+  // Throws UsageError for a --stop that is empty or not UTF-8.
+  void check() const;
+};
+
+}  // namespace minimind
