@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "runtime/engine/forward.h"
 #include "runtime/engine/thread_team.h"
 #include "tools/bench/report.h"
 #include "tools/bench/run.h"
@@ -27,6 +28,7 @@ struct BenchOptions {
   std::string prompts = "512";
   std::size_t decoded = 128;
   std::string depths = "0";
+  std::string texts = "1";
   std::optional<std::string> threads;
   std::string types;
   std::size_t repetitions = 5;
@@ -43,7 +45,9 @@ std::vector<BenchTest> tests_of(const BenchOptions& options) {
     if (tokens > 0) tests.push_back({BenchKind::prompt, tokens});
   }
   for (const std::size_t depth : parse_counts(options.depths, "--depth", 0, most)) {
-    if (options.decoded > 0) tests.push_back({BenchKind::decode, options.decoded, depth});
+    for (const std::size_t texts : parse_counts(options.texts, "--parallel", 1, batch_tokens)) {
+      if (options.decoded > 0) tests.push_back({BenchKind::decode, options.decoded, depth, texts});
+    }
   }
   if (tests.empty()) throw UsageError("--prompt and --decode are both 0, expected a test; give one of them");
   return tests;
@@ -153,6 +157,9 @@ Command add_bench(CLI::App& app) {
       ->capture_default_str()
       ->transform(whole_number(0, 1 << 20));
   command->add_option("-d,--depth", options->depths, "tokens in the KV cache before decoding, e.g. 0,1024")
+      ->capture_default_str();
+  command->add_option("--parallel", options->texts, "numbers of texts to decode together, e.g. 1,2,4,8,16")
+      ->type_name("N,...")
       ->capture_default_str();
   command
       ->add_option("-t,--threads", options->threads,

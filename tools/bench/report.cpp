@@ -49,11 +49,14 @@ std::string line_of(const BenchReport& report, const BenchResult& result) {
   const Spread speed = spread_of(result.tokens_per_second);
   const bool prompt = result.test.kind == BenchKind::prompt;
   const auto fraction = fraction_reached(report, result);
-  return fmt::format("{:<7} {:>7}  {:<24} {:>10.1f} {:>10.1f} {:>10.1f} {:>8.1f} {:<8}{:>7}\n", result.type,
-                     result.threads, name_of(result.test), speed.median, speed.least, speed.most,
-                     1e-9 * work_per_second(result),
-                     unit_of(prompt ? arithmetic_of(result) : LimitKind::reading_weights),
-                     fraction ? fmt::format("{:.0f}%", 100 * *fraction) : "");
+  std::string line = fmt::format("{:<7} {:>7}  {:<24} {:>10.1f} {:>10.1f} {:>10.1f}", result.type, result.threads,
+                                 name_of(result.test), speed.median, speed.least, speed.most);
+  if (result.test.texts > 1) {
+    return line + fmt::format(" {:>8.1f} for each text\n", speed.median / static_cast<double>(result.test.texts));
+  }
+  return line + fmt::format(" {:>8.1f} {:<8}{:>7}\n", 1e-9 * work_per_second(result),
+                            unit_of(prompt ? arithmetic_of(result) : LimitKind::reading_weights),
+                            fraction ? fmt::format("{:.0f}%", 100 * *fraction) : "");
 }
 
 std::string line_of(const BenchLimit& limit) {
@@ -91,6 +94,7 @@ Json json_of(const BenchReport& report, const BenchResult& result) {
             {"test", prompt ? "prompt" : "decode"},
             {"tokens", result.test.tokens},
             {"depth", result.test.depth},
+            {"texts", result.test.texts},
             {"kv_type", name_of(result.kv_type)},
             {"weight_bytes", result.weight_bytes}};
   if (prompt) {
@@ -100,6 +104,7 @@ Json json_of(const BenchReport& report, const BenchResult& result) {
     json["cache_bytes_per_token"] = result.cache_bytes_per_token;
   }
   json["tokens_per_second"] = spread_json(result.tokens_per_second);
+  if (result.test.texts > 1) return json;
   json[prompt ? "flops_per_second" : "bytes_per_second"] = work_per_second(result);
   json["fraction_of_limit"] = fraction ? Json(*fraction) : Json(nullptr);
   return json;
@@ -109,11 +114,13 @@ Json json_of(const BenchReport& report, const BenchResult& result) {
 
 std::string name_of(const BenchTest& test) {
   if (test.kind == BenchKind::prompt) return fmt::format("prompt {}", test.tokens);
-  return test.depth == 0 ? fmt::format("decode {}", test.tokens)
-                         : fmt::format("decode {} after {}", test.tokens, test.depth);
+  const std::string texts = test.texts == 1 ? "" : fmt::format("{} x ", test.texts);
+  const std::string depth = test.depth == 0 ? "" : fmt::format(" after {}", test.depth);
+  return fmt::format("{}decode {}{}", texts, test.tokens, depth);
 }
 
 std::optional<double> fraction_reached(const BenchReport& report, const BenchResult& result) {
+  if (result.test.texts > 1) return std::nullopt;
   const bool prompt = result.test.kind == BenchKind::prompt;
   const LimitKind reference = prompt ? arithmetic_of(result) : LimitKind::reading_weights;
   for (const BenchLimit& limit : report.limits) {
@@ -138,7 +145,8 @@ std::string to_text(const BenchReport& report) {
     if (!result.tokens_per_second.empty()) text += line_of(report, result);
   }
   text +=
-      "\nTokens/s are medians. rate: the weights and cache that decode reads, or the arithmetic of a prompt, per "
+      "\nTokens/s are medians, of all texts together. rate: the weights and cache that decode reads, or the arithmetic "
+      "of a prompt, per "
       "second.\n"
       "reached: rate / limit. The limits, measured between the tests, are reading a buffer as large as the weights "
       "for\n"

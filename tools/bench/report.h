@@ -12,15 +12,16 @@ namespace minimind {
 
 enum class BenchKind { prompt, decode };
 
-// A test: a prompt of `tokens` tokens with the logits of the last, or `tokens` tokens decoded one by one after `depth`
-// others.
+// A test: a prompt of `tokens` tokens with the logits of the last, or `tokens` tokens of each of `texts` texts, decoded
+// together after `depth` others.
 struct BenchTest {
   BenchKind kind;
   std::size_t tokens;
   std::size_t depth = 0;
+  std::size_t texts = 1;
 };
 
-// "prompt 512", "decode 128", "decode 128 after 1024"
+// "prompt 512", "decode 128", "decode 128 after 1024", "8 x decode 128 after 1024"
 std::string name_of(const BenchTest& test);
 
 // One test of the model, kept as `type`, on `threads` threads.
@@ -34,7 +35,7 @@ struct BenchResult {
   double cache_bytes_per_token;           // the mean per token, read and written by decode
   double flops;                           // of the prompt, integer operations included; 0 for decode
   bool multiplies_int8;                   // the matrices of the layers
-  std::vector<double> tokens_per_second;  // one per repetition; empty if interrupted before
+  std::vector<double> tokens_per_second;  // of all texts; one per repetition, empty if interrupted before
 };
 
 enum class LimitKind { reading_weights, reading_cache, multiply_add, multiply_add_int8 };
@@ -62,7 +63,8 @@ struct BenchReport {
 
 // Returns the fraction of its limit that a result reaches, from the medians. The limit of decode is the speed of
 // reading a buffer as large as the weights; that of a prompt is the arithmetic in registers, of 8-bit integers if the
-// model multiplies these. std::nullopt if the limit or the result is missing.
+// model multiplies these. std::nullopt if the limit or the result is missing, and for several texts, whose speed
+// depends on both.
 std::optional<double> fraction_reached(const BenchReport& report, const BenchResult& result);
 
 // The report for people, and for programs: JSON has every sample, in basic units.

@@ -29,12 +29,16 @@ std::size_t longest_context(const std::vector<BenchTest>& tests) {
   return positions;
 }
 
-std::size_t largest_prompt(const std::vector<BenchTest>& tests) {
+std::size_t largest_batch(const std::vector<BenchTest>& tests) {
   std::size_t tokens = 1;
   for (const BenchTest& test : tests) {
-    tokens = std::max(tokens, test.kind == BenchKind::prompt ? test.tokens : test.depth);
+    tokens = std::max({tokens, test.kind == BenchKind::prompt ? test.tokens : test.depth, test.texts});
   }
-  return tokens;
+  return std::min(tokens, batch_tokens);
+}
+
+std::size_t most_texts(const std::vector<BenchTest>& tests) {
+  return std::ranges::max(tests, {}, &BenchTest::texts).texts;
 }
 
 // Random tokens, the same in each run.
@@ -60,8 +64,10 @@ class Bench {
       : kernels_(kernels),
         plan_(plan),
         interrupted_(interrupted),
-        tokens_(random_tokens(longest_context(plan.tests), models.front().model.config.vocab_size)),
-        logits_(models.front().model.config.vocab_size),
+        positions_(longest_context(plan.tests)),
+        vocab_size_(models.front().model.config.vocab_size),
+        tokens_(random_tokens(positions_ + most_texts(plan.tests), vocab_size_)),
+        logits_(most_texts(plan.tests) * vocab_size_),
         progress_(std::string(translated("bench")), total_tokens(models.size()), ProgressUnit::tokens) {
     setups_.reserve(models.size() * plan.threads.size());
     std::size_t buffer_bytes = last_level_cache_bytes() / 2;
@@ -93,15 +99,17 @@ class Bench {
   std::size_t total_tokens(std::size_t models) const {
     const std::size_t times = models * plan_.threads.size() * plan_.repetitions;
     std::size_t tokens = 0;
-    for (const BenchTest& test : plan_.tests) tokens += test.depth + test.tokens + times * test.tokens;
+    for (const BenchTest& test : plan_.tests) tokens += test.depth + test.tokens + times * test.texts * test.tokens;
     return tokens;
   }
 
   void add_setup(const BenchModel& model, std::size_t threads) {
     const Config& config = model.model.config;
-    const std::size_t batch = std::min(batch_tokens, largest_prompt(plan_.tests));
     const KvType kv_type = plan_.kv_type.value_or(suitable_kv_type(model.model));
-    Setup setup{Forward(model.model, kernels_, threads, batch, tokens_.size()), kv_type, measured_.results.size(), {}};
+    Setup setup{Forward(model.model, kernels_, threads, largest_batch(plan_.tests), positions_),
+                kv_type,
+                measured_.results.size(),
+                {}};
     const std::size_t bytes = weight_bytes(model.model);
     setup.limits.push_back(limit_index(LimitKind::reading_weights, threads, bytes));
     if (const std::size_t cache = last_level_cache_bytes()) {
@@ -112,7 +120,8 @@ class Bench {
     if (int8) setup.limits.push_back(limit_index(LimitKind::multiply_add_int8, threads, 0));
     for (std::size_t i = 0; i < plan_.tests.size(); ++i) {
       const BenchTest& test = plan_.tests[i];
-      contexts_.try_emplace({kv_type, i}, config, test.depth + test.tokens, kv_type);
+      std::vector<Context>& contexts = contexts_[{kv_type, i}];
+      while (contexts.size() < test.texts) contexts.emplace_back(config, test.depth + test.tokens, kv_type);
       const bool prompt = test.kind == BenchKind::prompt;
       measured_.results.push_back(
           {.type = model.type,
@@ -151,13 +160,15 @@ class Bench {
   // depend on which tokens these are.
   void fill_contexts() {
     Forward& forward = setups_.front().forward;
-    for (auto& [key, context] : contexts_) {
-      while (context.size() < context.capacity() && !interrupted_) {
-        const std::size_t count = std::min(forward.max_tokens(), context.capacity() - context.size());
-        forward.run(context, std::span(tokens_).subspan(context.size(), count), {});
+    for (auto& [key, contexts] : contexts_) {
+      Context& first = contexts.front();
+      while (first.size() < first.capacity() && !interrupted_) {
+        const std::size_t count = std::min(forward.max_tokens(), first.capacity() - first.size());
+        forward.run(first, std::span(tokens_).subspan(first.size(), count), {});
         done_ += count;
         progress_.show(done_, "filling contexts");
       }
+      for (std::size_t i = 1; i < contexts.size(); ++i) contexts[i].copy_prefix(first, first.size());
     }
   }
 
@@ -171,39 +182,47 @@ class Bench {
     const std::size_t index = setup.first_result + test_index;
     BenchResult& result = measured_.results[index];
     const BenchTest& test = result.test;
-    Context& context = contexts_.at({setup.kv_type, test_index});
+    std::vector<Context>& contexts = contexts_.at({setup.kv_type, test_index});
     progress_.show(done_, describe(result));
-    run_tokens(setup.forward, context, {test.kind, std::min(test.tokens, warm_up_tokens(test.kind)), test.depth});
+    BenchTest warm_up = test;
+    warm_up.tokens = std::min(test.tokens, warm_up_tokens(test.kind));
+    run_tokens(setup.forward, contexts, warm_up);
     setup.forward.set_profile(plan_.profile ? &measured_.profiles[index].profile : nullptr);
     const Clock::time_point start = Clock::now();
-    run_tokens(setup.forward, context, test);
+    run_tokens(setup.forward, contexts, test);
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     setup.forward.set_profile(nullptr);
     if (interrupted_) return;
-    result.tokens_per_second.push_back(static_cast<double>(test.tokens) / seconds);
-    done_ += test.tokens;
+    result.tokens_per_second.push_back(static_cast<double>(test.texts * test.tokens) / seconds);
+    done_ += test.texts * test.tokens;
   }
 
   static std::size_t warm_up_tokens(BenchKind kind) { return kind == BenchKind::prompt ? 32 : 2; }
 
-  void run_tokens(Forward& forward, Context& context, const BenchTest& test) {
-    context.rewind(test.depth);
-    const auto tokens = std::span<const std::int32_t>(tokens_).subspan(test.depth, test.tokens);
+  void run_tokens(Forward& forward, std::vector<Context>& contexts, const BenchTest& test) {
+    for (Context& context : contexts) context.rewind(test.depth);
+    const std::span<const std::int32_t> tokens(tokens_);
     if (test.kind == BenchKind::prompt) {
-      prefill(forward, context, tokens, logits_, interrupted_);
+      prefill(forward, contexts.front(), tokens.subspan(test.depth, test.tokens), {logits_.data(), vocab_size_},
+              interrupted_);
       return;
     }
-    for (std::size_t i = 0; i < tokens.size() && !interrupted_; ++i) {
-      forward.run(context, tokens.subspan(i, 1), {logits_.data(), 1, logits_.size()});
+    std::vector<Piece> pieces(test.texts);
+    for (std::size_t i = 0; i < test.tokens && !interrupted_; ++i) {
+      // Other tokens for each text, which other experts process.
+      for (std::size_t t = 0; t < test.texts; ++t) pieces[t] = {&contexts[t], tokens.subspan(test.depth + i + t, 1), 1};
+      forward.run(pieces, {logits_.data(), test.texts, vocab_size_});
     }
   }
 
   const kernels::Table& kernels_;
   const BenchPlan& plan_;
   const std::atomic<bool>& interrupted_;
-  std::vector<std::int32_t> tokens_;
-  std::vector<float> logits_;
-  std::map<std::pair<KvType, std::size_t>, Context> contexts_;  // one for each test and type
+  std::size_t positions_;  // of the longest context
+  std::size_t vocab_size_;
+  std::vector<std::int32_t> tokens_;                                         // [positions + most texts]
+  std::vector<float> logits_;                                                // [most texts, vocab]
+  std::map<std::pair<KvType, std::size_t>, std::vector<Context>> contexts_;  // for each test and type, one per text
   Progress progress_;
   std::vector<float> buffer_;  // for measuring how fast memory is read
   std::vector<Setup> setups_;

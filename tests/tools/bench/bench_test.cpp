@@ -45,6 +45,21 @@ TEST_F(Cli, BenchTriesEveryTypeThreadCountAndTest) {
   EXPECT_LE(json["limits"].size(), 2u * 5);
 }
 
+TEST_F(Cli, BenchDecodesManyTextsTogether) {
+  const Outcome outcome = run("bench -r 1 -p 0 -n 3 -d 0,20 --parallel 1,3 --json -q" + demo);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  std::set<std::string> tests;
+  const auto json = nlohmann::json::parse(outcome.out);
+  for (const auto& result : json["results"]) {
+    tests.insert(result["depth"].dump() + " " + result["texts"].dump());
+    EXPECT_EQ(result.contains("bytes_per_second"), result["texts"] == 1);
+  }
+  EXPECT_EQ(tests, (std::set<std::string>{"0 1", "0 3", "20 1", "20 3"}));
+  const std::string text = run("bench -r 1 -p 0 -n 3 --parallel 3" + demo).out;
+  EXPECT_NE(text.find("3 x decode 3"), std::string::npos) << text;
+  EXPECT_NE(text.find(" for each text\n"), std::string::npos) << text;
+}
+
 TEST_F(Cli, BenchUsesTheRequestedKvType) {
   for (const char* type : {"f32", "f16", "q8_0"}) {
     const Outcome outcome = run(quick + " -d 40 --json -q --kv-type " + type + demo);
@@ -65,9 +80,9 @@ TEST_F(Cli, BenchOmitsTestsOfZeroTokens) {
 }
 
 TEST_F(Cli, BenchRejectsWrongValuesInOneLine) {
-  for (const char* arguments :
-       {"-p 0 -n 0", "-p x", "-p -1", "-p 1,,2", "-p 2000000", "-n -1", "-d 1,1", "-t 0", "-t 1,2,", "-t 2000", "-r 0",
-        "--type f17", "--type f16,", "--type f16,f16", "--type f16,FP16"}) {
+  for (const char* arguments : {"-p 0 -n 0", "-p x", "-p -1", "-p 1,,2", "-p 2000000", "-n -1", "-d 1,1",
+                                "--parallel 0", "--parallel 2,2", "--parallel 1000", "-t 0", "-t 1,2,", "-t 2000",
+                                "-r 0", "--type f17", "--type f16,", "--type f16,f16", "--type f16,FP16"}) {
     const Outcome outcome = run("bench " + std::string(arguments) + demo);
     EXPECT_EQ(outcome.status, 2) << arguments;
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << arguments << ": " << outcome.err;

@@ -49,6 +49,8 @@ TEST(BenchReport, NamesTests) {
   EXPECT_EQ(name_of({BenchKind::prompt, 512}), "prompt 512");
   EXPECT_EQ(name_of({BenchKind::decode, 128}), "decode 128");
   EXPECT_EQ(name_of({BenchKind::decode, 128, 1024}), "decode 128 after 1024");
+  EXPECT_EQ(name_of({BenchKind::decode, 128, 0, 8}), "8 x decode 128");
+  EXPECT_EQ(name_of({BenchKind::decode, 128, 1024, 8}), "8 x decode 128 after 1024");
 }
 
 TEST(BenchReport, ComparesEachResultWithItsLimit) {
@@ -81,6 +83,17 @@ TEST(BenchReport, TextHasALineForEachResultAndLimit) {
         "              2  int8 multiply-add in registers       250.0 GOP/s (250.0 to 250.0)\n"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << "in\n" << text;
   }
+}
+
+TEST(BenchReport, GivesTheSpeedOfAllTextsAndOfEach) {
+  BenchReport report = small_report();
+  report.results[1].test.texts = 4;
+  EXPECT_FALSE(fraction_reached(report, report.results[1]));
+  const std::string text = to_text(report);
+  EXPECT_NE(text.find("4 x decode 128 after 1024      100.0       90.0      110.0     25.0 for each text\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(to_json(report)["results"][1]["texts"], 4);
 }
 
 TEST(BenchReport, OmitsAndNotesInterruptedTests) {
