@@ -1,77 +1,39 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
+#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "runtime/jinja/builtins.h"
 #include "runtime/jinja/value.h"
 
-// A parsed template. The parser makes it; bind_names() then assigns each name a slot of a frame.
+// A parsed template.
 
 namespace minimind::jinja {
 
-// Slot `slot` of the frame that is `hops` functions out from the frame of the name. Functions are the template and each
-// macro, each body of a call block and each condition of a for loop.
-struct Variable {
-  std::size_t hops = 0;
-  std::size_t slot = 0;
-};
-
-// The initial value of a variable of a scope.
-struct Load {
-  enum class From { nothing, outer_variable, context, parameter };
-  Variable variable;
-  From from = From::nothing;
-  Variable outer;    // of outer_variable
-  std::string name;  // of context
-};
-using Scope = std::vector<Load>;
-
 enum class ExpressionKind {
-  constant,             // value
-  name,                 // name, variable
-  namespace_attribute,  // name, variable, attribute; an assignment target only
-  list,                 // children
-  tuple,                // children
-  mapping,              // children: key, value, key, value ...
-  attribute,            // children[0] . attribute
-  item,                 // children[0] [ children[1] ]
-  slice,                // children[0] [ children[1] : children[2] : children[3] ], null if omitted
-  call,                 // children[0] ( arguments )
-  filter,               // children[0] | name ( arguments )
-  test,                 // children[0] is name ( arguments )
-  captured,             // the text of the surrounding filter block or set block
-  unary,                // operators[0] children[0]
-  binary,               // children[0] operators[0] children[1]; also and, or
-  comparison,           // children[0] operators[0] children[1] operators[1] children[2] ...
-  concatenation,        // children[0] ~ children[1] ~ ...
-  conditional,          // children[1] if children[0] else children[2], which may be null
-};
-
-enum class Operator {
-  add,
-  subtract,
-  multiply,
-  divide,
-  floor_divide,
-  modulo,
-  negate,
-  plus,
-  logical_not,
-  logical_and,
-  logical_or,
-  equal,
-  not_equal,
-  less,
-  less_equal,
-  greater,
-  greater_equal,
-  in,
-  not_in,
+  constant,     // value
+  name,         // id
+  list,         // children
+  tuple,        // children
+  mapping,      // children: key, value, key, value ...
+  attribute,    // children[0] . name
+  item,         // children[0] [ children[1] ]
+  slice,        // children[0] [ children[1] : children[2] : children[3] ], null if omitted
+  call,         // children[0] ( arguments )
+  filter,       // children[0] | name ( arguments ); builtin
+  test,         // children[0] is name ( arguments ); builtin
+  captured,     // the text of the surrounding filter block or set block
+  negate,       // - children[0]
+  plus,         // + children[0]
+  logical_not,  // not children[0]
+  logical_and,  // children[0] and children[1]
+  logical_or,   // children[0] or children[1]
+  binary,       // children[0] op children[1]
+  conditional,  // children[1] if children[0] else children[2], which may be null
 };
 
 struct Expression;
@@ -89,37 +51,24 @@ struct Expression {
   ExpressionKind kind;
   std::size_t offset;      // position in the template
   std::size_t height = 1;  // nodes from here to the farthest leaf
+  std::size_t id = 0;      // of a name, its index in Template::names
+  Operator op{};
   std::string name;
-  std::string attribute;
+  const Builtin* builtin = nullptr;  // null if unknown
   Value value;
   std::vector<ExpressionPtr> children;
-  std::vector<Operator> operators;
   ArgumentExpressions arguments;
-  Variable variable;
-  bool stored = false;  // an assignment target, or a parameter
 };
-
-// Puts `child` under `parent`; null is an omitted operand. Throws SyntaxError if the tree gets too high, because it is
-// evaluated by recursion.
-void adopt(Expression& parent, ExpressionPtr child);
-void adopt_arguments(Expression& parent, ArgumentExpressions arguments);
-
-template <class... Children>
-ExpressionPtr make_expression(ExpressionKind kind, std::size_t offset, Children... children) {
-  auto expression = std::make_unique<Expression>(kind, offset);
-  (adopt(*expression, std::move(children)), ...);
-  return expression;
-}
 
 enum class StatementKind {
   text,
-  output,        // expressions
+  output,        // value
   set,           // target, value
-  set_block,     // target, scope, body, value: filters around `captured` or null
-  filter_block,  // value, scope, body
+  set_block,     // target, block, value: filters around `captured` or null
+  filter_block,  // value, block
   if_block,      // expressions: the conditions; bodies: one each, and one more for else
   for_loop,
-  macro,       // name, target, function
+  macro,       // target, function
   call_block,  // value: the call; function
   generation,  // function
   break_loop,
@@ -128,6 +77,14 @@ enum class StatementKind {
 
 struct Statement;
 using Body = std::vector<Statement>;
+
+// Statements with a scope: what they assign is not seen outside.
+struct Block {
+  Body body;
+  // The names that the block itself mentions. As in Jinja2, the first mention decides what a name is until the block
+  // assigns to it: undefined (true) if it is an assignment outside all branches, else the template's variable.
+  std::map<std::size_t, bool> hides;
+};
 
 struct Parameter {
   ExpressionPtr name;
@@ -138,21 +95,13 @@ struct Parameter {
 struct Function {
   std::string name;
   std::vector<Parameter> parameters;
-  Body body;
-  Scope scope;
-  std::size_t slots = 0;
-  bool mentions_caller = false;
-  std::optional<Variable> caller;  // if the body uses caller
+  Block block;
+  bool takes_caller = false;
 };
 
 struct ForLoop {
   ExpressionPtr target, iterable, condition;  // condition may be null
-  Body body, else_body;
-  Scope scope, else_scope;
-  Variable loop;
-  ExpressionPtr condition_target;  // the target as a variable of the condition, which has a separate frame
-  Scope condition_scope;
-  std::size_t condition_slots = 0;
+  Block block, otherwise;
 };
 
 struct Statement {
@@ -165,15 +114,15 @@ struct Statement {
   std::string text;  // of `text`
   std::vector<ExpressionPtr> expressions;
   std::vector<Body> bodies;
-  Scope scope;
+  Block block;
   std::unique_ptr<Function> function;
   std::unique_ptr<ForLoop> loop;
 };
 
 struct Template {
-  Body body;
-  Scope scope;
-  std::size_t slots = 0;
+  Block block;
+  std::vector<std::string> names;
+  std::size_t loop = 0, caller = 0;  // the ids of these names
 };
 
 }  // namespace minimind::jinja

@@ -35,10 +35,10 @@ class Budget {
   void scan(std::size_t bytes) { spend(bytes / 256); }
   // Pays for a case mapping of `bytes` of text, which looks up each character in tables.
   void map_case(std::size_t bytes) { spend(bytes / 16); }
-  // Pays for making a string or a container of this size.
-  void make(std::size_t bytes) {
-    if (bytes > limits_.bytes - made_) exceeded("bytes of texts and lists", limits_.bytes);
-    made_ += bytes;
+  // Pays for making strings or containers of this size.
+  void make(std::size_t bytes, std::size_t times = 1) {
+    if (times > 0 && bytes > (limits_.bytes - made_) / times) exceeded("bytes of texts and lists", limits_.bytes);
+    made_ += bytes * times;
   }
   void check_output(std::size_t bytes) const {
     if (bytes > limits_.output) exceeded("bytes of output", limits_.output);

@@ -2,222 +2,354 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+#include <ctime>
 
-#include "runtime/jinja/access.h"
-#include "runtime/jinja/filters.h"
-#include "runtime/jinja/lexer.h"
-#include "runtime/jinja/methods.h"
-#include "runtime/jinja/operations.h"
 #include "runtime/jinja/show.h"
 #include "runtime/jinja/text.h"
+#include "runtime/text/utf8.h"
 #include "weights/io/quote.h"
 
 namespace minimind::jinja {
+
+const Value* Arguments::find(std::string_view name) const {
+  const auto found =
+      std::find_if(keywords.begin(), keywords.end(), [&](const auto& keyword) { return keyword.first == name; });
+  return found == keywords.end() ? nullptr : &found->second;
+}
+
+const Builtin* find_in(const std::vector<Builtin>& table, std::string_view name) {
+  const auto found = std::find_if(table.begin(), table.end(), [&](const Builtin& entry) { return entry.name == name; });
+  return found == table.end() ? nullptr : &*found;
+}
+
+Value run_builtin(Context& context, const Builtin& builtin, const Value& subject, Arguments arguments) {
+  context.budget.spend(1);
+  if (!builtin.parameters) return builtin.run(context, subject, arguments);
+  const std::vector<std::string_view>& parameters = *builtin.parameters;
+  const auto fail = [&](const std::string& what) { throw Failure(quote(builtin.name) + " " + what); };
+  std::vector<Value>& values = arguments.positional;
+  if (values.size() > parameters.size()) {
+    fail("supports " + std::to_string(parameters.size()) + " arguments at most; found " +
+         std::to_string(values.size()));
+  }
+  values.resize(parameters.size());
+  for (const auto& [name, value] : arguments.keywords) {
+    const auto parameter = std::find(parameters.begin(), parameters.end(), name);
+    const auto index = static_cast<std::size_t>(parameter - parameters.begin());
+    if (parameter == parameters.end()) fail("does not support the argument " + quote(name));
+    if (!values[index].is_missing()) fail("is given a repeated " + quote(name));
+    values[index] = value;
+  }
+  for (std::size_t i = 0; i < builtin.required; ++i) {
+    if (values[i].is_missing()) fail("requires an argument for " + quote(parameters[i]));
+  }
+  return builtin.run(context, subject, arguments);
+}
+
+// The methods of strings and mappings.
+
 namespace {
 
-// The filters that process each item separately, such as map and select. They are lazy, as Jinja2's are.
+template <Ends ends>
+Value strip(Context& context, const Value& subject, const Arguments& arguments) {
+  std::optional<std::string_view> set;
+  if (arguments.given(0)) set = string_argument(*arguments.given(0), "what to strip");
+  const std::string text = text_argument(subject, context.budget);
+  return make_text(std::string(stripped(text, set, ends, context.budget)), context.budget);
+}
 
-using Step = std::function<std::optional<Value>(const Value& item)>;  // std::nullopt omits the item
+template <std::string (*map)(std::string_view)>
+Value mapped(Context& context, const Value& subject, const Arguments&) {
+  const std::string text = text_argument(subject, context.budget);
+  context.budget.map_case(text.size());
+  return make_text(map(text), context.budget);
+}
 
-Value lazy(Context& context, const Value& subject, Step step) {
-  // A false value has no items, even if it is not iterable.
-  const auto next = [&context, subject, step = std::move(step), source = Items()]() mutable -> std::optional<Value> {
-    if (!subject.truth()) return std::nullopt;
-    if (!source) source = items_of(context, subject);
-    while (const auto item = source()) {
-      if (auto result = step(*item)) return result;
+Value split_text(Context& context, const Value& subject, const Arguments& arguments) {
+  std::optional<std::string_view> separator;
+  if (arguments.given(0)) separator = string_argument(*arguments.given(0), "the separator");
+  const std::int64_t limit = arguments.get(1) ? integer_argument(*arguments.get(1), "the number of cuts") : -1;
+  const std::string& text = string_argument(subject, "what to split");
+  context.budget.make(text.size());
+  std::vector<Value> parts;
+  for (const std::string_view part : split(text, separator, limit, context.budget)) {
+    parts.push_back(make_text(std::string(part), context.budget));
+  }
+  return make_list(std::move(parts), context.budget);
+}
+
+template <bool at_start>
+Value has_affix(Context& context, const Value& subject, const Arguments& arguments) {
+  const std::string& text = string_argument(subject, "what starts or ends with a text");
+  const auto holds = [&](const Value& affix) {
+    const std::string& wanted = string_argument(affix, "what a text starts or ends with");
+    context.budget.scan(wanted.size());
+    return at_start ? text.starts_with(wanted) : text.ends_with(wanted);
+  };
+  const List* const several = arguments.positional[0].list();
+  if (!several || several->kind != List::Kind::tuple) return holds(arguments.positional[0]);
+  return std::any_of(several->items.begin(), several->items.end(), holds);
+}
+
+Value join_texts(Context& context, const Value& subject, const Arguments& arguments) {
+  const std::string& separator = string_argument(subject, "what to join with");
+  std::string result;
+  for (const Value& item : items_of(context, arguments.positional[0])) {
+    const std::string& piece = string_argument(item, "an item to join");
+    context.budget.make(piece.size() + separator.size());
+    result += piece + separator;
+  }
+  result.resize(result.size() - std::min(result.size(), separator.size()));
+  return make_text(std::move(result), context.budget);
+}
+
+// format(value, spec), with `d` as the only spec.
+std::string formatted_field(const Value& value, std::string_view spec, Budget& budget) {
+  if (spec.empty()) return shown(value, budget);
+  if (spec == "d" && value.get_if<std::int64_t>()) return shown(value, budget);
+  throw Failure("the format " + quote(spec) + " of " + value.kind_name() + " is not supported");
+}
+
+// Returns the argument that a field such as {} or {name} refers to; `next` is the number of fields before without
+// a name.
+const Value& field_argument(const Arguments& arguments, std::string_view field, std::size_t& next) {
+  if (!field.empty()) {
+    const Value* const named = arguments.find(field);
+    if (!named) throw Failure("the format has the field " + quote(field) + ", expected {} or the name of an argument");
+    return *named;
+  }
+  if (next == arguments.positional.size()) throw Failure("the format has more places than there are arguments");
+  return arguments.positional[next++];
+}
+
+Value format_text(Context& context, const Value& subject, const Arguments& arguments) {
+  const std::string_view format = string_argument(subject, "a format");
+  context.budget.make(format.size());
+  std::size_t next = 0;
+  std::string result;
+  for (std::size_t at = 0; at < format.size(); ++at) {
+    const char c = format[at];
+    if (c != '{' && c != '}') {
+      result += c;
+    } else if (at + 1 < format.size() && format[at + 1] == c) {
+      result += format[at++];
+    } else {
+      const std::size_t end = c == '{' ? format.find('}', at) : std::string_view::npos;
+      if (end == std::string_view::npos) throw Failure("a format has an unmatched brace");
+      const std::string_view field = format.substr(at + 1, end - at - 1);
+      const std::size_t colon = std::min(field.find(':'), field.size());
+      const std::string_view spec = field.substr(std::min(colon + 1, field.size()));
+      result += formatted_field(field_argument(arguments, field.substr(0, colon), next), spec, context.budget);
+      at = end;
     }
-    return std::nullopt;
-  };
-  return static_cast<Object*>(context.own<Iterator>(next));
+  }
+  return make_text(std::move(result), context.budget);
 }
 
-const Value* find_keyword(const Arguments& arguments, std::string_view name) {
-  const auto found = std::find_if(arguments.keywords.begin(), arguments.keywords.end(),
-                                  [&](const auto& keyword) { return keyword.first == name; });
-  return found == arguments.keywords.end() ? nullptr : &found->second;
-}
-
-Value map(Context& context, const Value& subject, const Arguments& arguments) {
-  const Value* const attribute = find_keyword(arguments, "attribute");
-  if (arguments.positional.empty() && attribute) {
-    const Value* const if_undefined = find_keyword(arguments, "default");
-    if (arguments.keywords.size() > (if_undefined ? 2u : 1u)) {
-      throw Failure("'map' takes 'attribute' and 'default' and no other named arguments");
+template <List::Kind kind>
+Value view_of(Context& context, const Value& subject, const Arguments&) {
+  std::vector<Value> items;
+  for (const auto& [key, value] : subject.dict()->entries()) {
+    if (kind == List::Kind::items) {
+      items.push_back(make_list({key, value}, context.budget, List::Kind::tuple));
+    } else {
+      items.push_back(kind == List::Kind::keys ? key : value);
     }
-    const bool has_default = if_undefined && !if_undefined->is_none();
-    const AttributePath path(attribute, has_default ? std::optional(*if_undefined) : std::nullopt);
-    return lazy(context, subject, [&context, path](const Value& item) { return path.follow(context, item); });
   }
-  if (arguments.positional.empty()) throw Failure("'map' requires the name of a filter, or attribute=");
-  const std::string filter = string_argument(arguments.positional[0], "the name of a filter").bytes;
-  Arguments rest = arguments;
-  rest.positional.erase(rest.positional.begin());
-  return lazy(context, subject,
-              [&context, filter, rest](const Value& item) { return apply_filter(context, filter, item, rest); });
+  return make_list(std::move(items), context.budget, kind);
 }
 
-template <bool wanted, bool of_attribute>
-Value choose(Context& context, const Value& subject, const Arguments& arguments) {
-  Arguments rest = arguments;
-  const auto take = [&]() {
-    Value value = rest.positional.front();
-    rest.positional.erase(rest.positional.begin());
-    return value;
-  };
-  std::optional<AttributePath> path;
-  if (of_attribute) {
-    if (rest.positional.empty()) throw Failure("the name of an attribute is missing");
-    const Value attribute = take();
-    path.emplace(&attribute);
-  }
-  std::optional<std::string> test;
-  if (!rest.positional.empty()) test = string_argument(take(), "the name of a test").bytes;
-  return lazy(context, subject, [&context, path, test, rest](const Value& item) -> std::optional<Value> {
-    const Value looked_at = path ? path->follow(context, item) : item;
-    const bool holds = test ? apply_test(context, *test, looked_at, rest) : looked_at.truth();
-    return holds == wanted ? std::optional(item) : std::nullopt;
-  });
-}
-
-const std::vector<Builtin>& selecting_filters() {
-  static const std::vector<Builtin> table = {
-      {"map", {}, 0, nullptr, map},
-      {"select", {}, 0, nullptr, choose<true, false>},
-      {"reject", {}, 0, nullptr, choose<false, false>},
-      {"selectattr", {}, 0, nullptr, choose<true, true>},
-      {"rejectattr", {}, 0, nullptr, choose<false, true>},
-  };
-  return table;
-}
-
-Value remainder(Context& context, const Value& subject, const Value& divisor) {
-  return binary_operation(context, Operator::modulo, subject, divisor);
-}
-
-template <int wanted>
-Value is_of_parity(Context& context, const Value& subject, const Bound&) {
-  return equal(remainder(context, subject, std::int64_t{2}), std::int64_t{wanted}, context.budget);
-}
-
-template <Operator op>
-Value compares(Context& context, const Value& subject, const Bound& arguments) {
-  return compare(context, op, subject, arguments.at(0));
-}
-
-Value is_divisible(Context& context, const Value& subject, const Bound& arguments) {
-  return equal(remainder(context, subject, arguments.at(0)), std::int64_t{0}, context.budget);
-}
-
-Value is_sequence(Context&, const Value& subject, const Bound&) {
-  return subject.is_undefined() || subject.text() || subject.list() || subject.dict() || subject.range();
-}
-
-template <bool wanted>
-Value is_boolean_of(Context&, const Value& subject, const Bound&) {
-  return subject.is_bool() && subject.truth() == wanted;
-}
-
-using Run = decltype(Builtin::run);
-
-constexpr Run is_defined = [](Context&, const Value& s, const Bound&) -> Value { return !s.is_undefined(); };
-constexpr Run is_undefined = [](Context&, const Value& s, const Bound&) -> Value { return s.is_undefined(); };
-constexpr Run is_none = [](Context&, const Value& s, const Bound&) -> Value { return s.is_none(); };
-constexpr Run is_boolean = [](Context&, const Value& s, const Bound&) -> Value { return s.is_bool(); };
-constexpr Run is_integer = [](Context&, const Value& s, const Bound&) -> Value {
-  return s.get_if<std::int64_t>() != nullptr;
-};
-constexpr Run is_float = [](Context&, const Value& s, const Bound&) -> Value { return s.get_if<double>() != nullptr; };
-constexpr Run is_number = [](Context&, const Value& s, const Bound&) -> Value { return s.is_number(); };
-constexpr Run is_string = [](Context&, const Value& s, const Bound&) -> Value { return s.text() != nullptr; };
-constexpr Run is_mapping = [](Context&, const Value& s, const Bound&) -> Value { return s.dict() != nullptr; };
-constexpr Run can_iterate = [](Context&, const Value& s, const Bound&) -> Value { return is_iterable(s); };
-const std::vector<Builtin>& tests() {
-  static const std::vector<Builtin> table = {
-      {"odd", {}, 0, is_of_parity<1>},
-      {"even", {}, 0, is_of_parity<0>},
-      {"divisibleby", {"num"}, 1, is_divisible},
-      {"defined", {}, 0, is_defined},
-      {"undefined", {}, 0, is_undefined},
-      {"none", {}, 0, is_none},
-      {"boolean", {}, 0, is_boolean},
-      {"true", {}, 0, is_boolean_of<true>},
-      {"false", {}, 0, is_boolean_of<false>},
-      {"integer", {}, 0, is_integer},
-      {"float", {}, 0, is_float},
-      {"number", {}, 0, is_number},
-      {"string", {}, 0, is_string},
-      {"mapping", {}, 0, is_mapping},
-      {"sequence", {}, 0, is_sequence},
-      {"iterable", {}, 0, can_iterate},
-      {"in", {"seq"}, 1, compares<Operator::in>},
-      {"==", {"b"}, 1, compares<Operator::equal>},
-      {"eq", {"b"}, 1, compares<Operator::equal>},
-      {"equalto", {"b"}, 1, compares<Operator::equal>},
-      {"!=", {"b"}, 1, compares<Operator::not_equal>},
-      {"ne", {"b"}, 1, compares<Operator::not_equal>},
-      {">", {"b"}, 1, compares<Operator::greater>},
-      {"gt", {"b"}, 1, compares<Operator::greater>},
-      {"greaterthan", {"b"}, 1, compares<Operator::greater>},
-      {">=", {"b"}, 1, compares<Operator::greater_equal>},
-      {"ge", {"b"}, 1, compares<Operator::greater_equal>},
-      {"<", {"b"}, 1, compares<Operator::less>},
-      {"lt", {"b"}, 1, compares<Operator::less>},
-      {"lessthan", {"b"}, 1, compares<Operator::less>},
-      {"<=", {"b"}, 1, compares<Operator::less_equal>},
-      {"le", {"b"}, 1, compares<Operator::less_equal>},
-  };
-  return table;
-}
-
-// Filters and tests of Jinja2 that are not supported.
-constexpr std::array unsupported_filters = {
-    "abs",     "attr",     "batch",     "center", "e",         "escape",   "filesizeformat", "forceescape",
-    "groupby", "max",      "min",       "pprint", "random",    "round",    "slice",          "striptags",
-    "sum",     "truncate", "urlencode", "urlize", "wordcount", "wordwrap", "xmlattr"};
-constexpr std::array unsupported_tests = {"callable", "escaped", "filter", "lower", "sameas", "test", "upper"};
-
-const Builtin* find_filter(std::string_view name) {
-  for (const auto* const table : {&text_filters(), &number_filters(), &sequence_filters(), &selecting_filters()}) {
-    if (const Builtin* const found = find_in(*table, name)) return found;
-  }
-  return nullptr;
-}
-
-template <std::size_t n>
-bool is_listed(std::string_view name, const std::array<const char*, n>& names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-std::string no_filter(std::string_view name) {
-  return (is_listed(name, unsupported_filters) ? "unsupported filter " : "unknown filter ") + quote(name);
-}
-
-std::string no_test(std::string_view name) {
-  return (is_listed(name, unsupported_tests) ? "unsupported test " : "unknown test ") + quote(name);
+Value get(Context& context, const Value& subject, const Arguments& arguments) {
+  const Value* const found = find_entry(context, *subject.dict(), arguments.positional[0]);
+  if (found) return *found;
+  return arguments.get(1) ? *arguments.get(1) : Value(None{});
 }
 
 }  // namespace
 
-void require_filter(std::string_view name, std::size_t offset) {
-  if (!find_filter(name)) throw SyntaxError(offset, no_filter(name));
+Value strip_both(Context& context, const Value& subject, const Arguments& arguments) {
+  return strip<Ends::both>(context, subject, arguments);
 }
 
-void require_test(std::string_view name, std::size_t offset) {
-  if (!find_in(tests(), name)) throw SyntaxError(offset, no_test(name));
+Value upper_case(Context& context, const Value& subject, const Arguments& arguments) {
+  return mapped<upper>(context, subject, arguments);
 }
 
-Value apply_filter(Context& context, std::string_view name, const Value& subject, const Arguments& arguments) {
-  const Builtin* const filter = find_filter(name);
-  if (!filter) throw Failure(no_filter(name));
-  return run_builtin(context, *filter, subject, arguments);
+Value lower_case(Context& context, const Value& subject, const Arguments& arguments) {
+  return mapped<lower>(context, subject, arguments);
 }
 
-bool apply_test(Context& context, std::string_view name, const Value& subject, const Arguments& arguments) {
-  const Builtin* const test = find_in(tests(), name);
-  if (!test) throw Failure(no_test(name));
-  return run_builtin(context, *test, subject, arguments).truth();
+Value capitalize(Context& context, const Value& subject, const Arguments& arguments) {
+  return mapped<capitalized>(context, subject, arguments);
+}
+
+Value replace(Context& context, const Value& subject, const Arguments& arguments) {
+  const std::string& old_text = string_argument(arguments.positional[0], "what to replace");
+  const std::string& new_text = string_argument(arguments.positional[1], "what to replace it with");
+  const std::int64_t limit = arguments.given(2) ? integer_argument(*arguments.given(2), "the number of times") : -1;
+  const std::string text = text_argument(subject, context.budget);
+  context.budget.scan(text.size());
+  return make_text(replaced(text, old_text, new_text, limit, context.budget), context.budget);
+}
+
+namespace {
+
+// The methods of a kind of value. Those that change the value are unsafe: the sandbox hides them.
+struct Methods {
+  std::vector<Builtin> supported;
+  Names unsupported;
+  Names unsafe;
+};
+
+const Methods& methods_of(const Value& subject) {
+  static const Methods of_text = {
+      {{"strip", Names{"the chars"}, 0, strip_both},
+       {"lstrip", Names{"the chars"}, 0, strip<Ends::left>},
+       {"rstrip", Names{"the chars"}, 0, strip<Ends::right>},
+       {"split", Names{"sep", "maxsplit"}, 0, split_text},
+       {"startswith", Names{"the prefix"}, 1, has_affix<true>},
+       {"endswith", Names{"the suffix"}, 1, has_affix<false>},
+       {"replace", Names{"the old", "the new", "the count"}, 2, replace},
+       {"join", Names{"the iterable"}, 1, join_texts},
+       {"format", std::nullopt, 0, format_text},
+       {"upper", Names{}, 0, upper_case},
+       {"lower", Names{}, 0, lower_case},
+       {"capitalize", Names{}, 0, capitalize},
+       {"title", Names{}, 0, mapped<title>}},
+      Names{"casefold",   "center",    "count",        "encode",       "expandtabs", "find",    "format_map",
+            "index",      "isalnum",   "isalpha",      "isascii",      "isdecimal",  "isdigit", "isidentifier",
+            "islower",    "isnumeric", "isprintable",  "isspace",      "istitle",    "isupper", "ljust",
+            "maketrans",  "partition", "removeprefix", "removesuffix", "rfind",      "rindex",  "rjust",
+            "rpartition", "rsplit",    "splitlines",   "swapcase",     "translate",  "zfill"},
+      Names{}};
+  static const Methods of_dict = {{{"get", Names{"the key", "the default"}, 1, get},
+                                   {"keys", Names{}, 0, view_of<List::Kind::keys>},
+                                   {"values", Names{}, 0, view_of<List::Kind::values>},
+                                   {"items", Names{}, 0, view_of<List::Kind::items>}},
+                                  Names{"copy", "fromkeys"},
+                                  Names{"clear", "pop", "popitem", "setdefault", "update"}};
+  static const Methods of_list = {{},
+                                  Names{"copy", "count", "index"},
+                                  Names{"append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort"}};
+  static const Methods of_tuple = {{}, Names{"count", "index"}, Names{}};
+  static const Methods none;
+  if (subject.text()) return of_text;
+  if (subject.dict()) return of_dict;
+  if (!subject.list()) return none;
+  return subject.list()->kind == List::Kind::list ? of_list : of_tuple;
+}
+
+}  // namespace
+
+const Builtin* find_method(const Value& subject, std::string_view name) {
+  const Methods& methods = methods_of(subject);
+  const auto is_in = [&](const Names& names) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  const auto method = [&] { return quote(name) + " of " + subject.kind_name(); };
+  if (is_in(methods.unsafe)) throw Failure("access to " + method() + " is unsafe");
+  if (is_in(methods.unsupported)) throw Failure("the method " + method() + " is not supported");
+  return find_in(methods.supported, name);
+}
+
+// The functions that transformers gives to chat templates.
+
+namespace {
+
+Value make_range(Context& context, const Value&, const Arguments& arguments) {
+  constexpr std::int64_t max_range = 100'000;  // the limit of Jinja2's sandbox
+  const auto number = [&](std::size_t i) { return integer_argument(*arguments.get(i), "the bound of a range"); };
+  const std::int64_t start = arguments.get(1) ? number(0) : 0;
+  const std::int64_t stop = arguments.get(1) ? number(1) : number(0);
+  const std::int64_t step = arguments.get(2) ? number(2) : 1;
+  if (step == 0) throw Failure("the step of a range is zero");
+  std::vector<Value> items;
+  for (__int128 i = start; step > 0 ? i < stop : i > stop; i += step) {
+    if (items.size() == max_range) throw Failure("a range is longer than the limit of 100000 numbers");
+    items.push_back(static_cast<std::int64_t>(i));
+  }
+  return make_list(std::move(items), context.budget, List::Kind::range);
+}
+
+// dict(mapping, name=value, ...).
+Dict dict_of(Context& context, const Arguments& arguments) {
+  if (arguments.positional.size() > 1) throw Failure("a mapping is made of one argument and named ones");
+  Dict result;
+  const auto add = [&](const Value& key, const Value& value) {
+    context.budget.make(sizeof(Dict::Entry));
+    result.set(key, value);
+  };
+  if (const Value* const source = arguments.get(0)) {
+    require_defined(*source);
+    if (!source->dict()) throw Failure("a mapping made of " + source->kind_name() + " is not supported");
+    for (const auto& [key, value] : source->dict()->entries()) add(key, value);
+  }
+  for (const auto& [name, value] : arguments.keywords) add(name, value);
+  return result;
+}
+
+Value make_mapping(Context& context, const Value&, const Arguments& arguments) {
+  return make_dict(dict_of(context, arguments), context.budget);
+}
+
+Value make_namespace(Context& context, const Value&, const Arguments& arguments) {
+  auto* const result = context.own<Namespace>();
+  const Dict attributes = dict_of(context, arguments);
+  for (const auto& [key, value] : attributes.entries()) {
+    result->set(string_argument(key, "the name of an attribute"), value, context.budget);
+  }
+  return static_cast<Object*>(result);
+}
+
+Value raise_exception(Context& context, const Value&, const Arguments& arguments) {
+  throw Failure(shown(arguments.positional[0], context.budget));
+}
+
+// datetime.now().strftime(): local time, with an empty time zone, because Python's naive time has none.
+std::string replace_python_directives(const std::string& format) {
+  std::string result;
+  for (std::size_t at = 0; at < format.size(); ++at) {
+    const char directive = format[at] == '%' && at + 1 < format.size() ? format[at + 1] : '\0';
+    if (directive == '\0') {
+      result += format[at];
+      continue;
+    }
+    ++at;
+    if (directive == 'f' || directive == ':')
+      throw Failure("microseconds and %: in the format of a time are not supported");
+    if (directive != 'z' && directive != 'Z') result.append("%").append(1, directive);
+  }
+  return result;
+}
+
+Value strftime_now(Context& context, const Value&, const Arguments& arguments) {
+  const std::string& format = string_argument(arguments.positional[0], "the format of a time");
+  constexpr std::size_t max_format = 1000;
+  if (format.size() > max_format) throw Failure("the format of a time is longer than 1000 bytes");
+  if (format.empty()) return Value("");
+  std::tm local{};
+  localtime_r(&context.now, &local);
+  const std::string directives = replace_python_directives(format) + " ";  // never an empty result
+  std::string result(std::size_t{64} << 10, '\0');
+  const std::size_t size = std::strftime(result.data(), result.size(), directives.c_str(), &local);
+  if (size == 0) throw Failure("the time is too long to write");
+  result.resize(size - 1);
+  if (!is_utf8(result)) throw Failure("the time is not UTF-8 in this locale");
+  return make_text(std::move(result), context.budget);
+}
+
+}  // namespace
+
+const Builtin* find_function(std::string_view name) {
+  static const std::vector<Builtin> functions = {
+      {"range", Names{"the start", "the stop", "the step"}, 1, make_range},
+      {"raise_exception", Names{"message"}, 1, raise_exception},
+      {"strftime_now", Names{"format"}, 1, strftime_now},
+      {"dict", std::nullopt, 0, make_mapping},
+      {"namespace", std::nullopt, 0, make_namespace},
+  };
+  if (name == "cycler" || name == "joiner" || name == "lipsum") {
+    throw Failure("the function " + quote(name) + " is not supported");
+  }
+  return find_in(functions, name);
 }
 
 }  // namespace minimind::jinja

@@ -1,436 +1,403 @@
 #include "runtime/jinja/filters.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
+#include <optional>
+#include <utility>
 
 #include "runtime/jinja/access.h"
-#include "runtime/jinja/operations.h"
 #include "runtime/jinja/show.h"
 #include "runtime/jinja/text.h"
-#include "runtime/text/unicode.h"
-#include "runtime/text/utf8.h"
+#include "weights/io/quote.h"
 
 namespace minimind::jinja {
 
-// The filters that return text.
+// The filters of texts and scalars. Those that are also methods of strings are in builtins.h.
 
 namespace {
 
-template <std::string (*map)(std::string_view)>
-Value mapped_shown(Context& context, const Value& subject, const Bound&) {
-  const std::string text = text_argument(context, subject);
+Value title_case(Context& context, const Value& subject, const Arguments&) {
+  const std::string text = text_argument(subject, context.budget);
   context.budget.map_case(text.size());
-  return make_text(map(text), context.budget);
+  return make_text(title_words(text), context.budget);
 }
 
-Value trim(Context& context, const Value& subject, const Bound& arguments) {
-  std::optional<std::string_view> set;
-  if (arguments.get(0) && !arguments.at(0).is_none()) set = string_argument(arguments.at(0), "what to trim").bytes;
-  const std::string text = text_argument(context, subject);
-  return make_text(std::string(stripped(text, set, Ends::both, context.budget)), context.budget);
+Value to_string(Context& context, const Value& subject, const Arguments&) {
+  return subject.text() ? subject : make_text(shown(subject, context.budget), context.budget);
 }
 
-Value replace_in_shown(Context& context, const Value& subject, const Bound& arguments) {
-  const bool limited = arguments.get(2) && !arguments.at(2).is_none();
-  const std::int64_t limit = limited ? integer_argument(arguments.at(2), "the number of times") : -1;
-  const std::string text = shown(subject, context.budget);
-  const std::string old_text = shown(arguments.at(0), context.budget);
-  const std::string new_text = shown(arguments.at(1), context.budget);
-  return make_text(replaced(text, old_text, new_text, limit, context.budget), context.budget);
-}
-
-Value string(Context& context, const Value& subject, const Bound&) {
-  if (subject.text()) return subject;
-  return make_text(shown(subject, context.budget), context.budget);
-}
-
-Value markup(Context& context, std::string text) {
-  context.budget.make(text.size());
-  Text result(std::move(text));
+Value mark_safe(Context& context, const Value& subject, const Arguments&) {
+  Text result(shown(subject, context.budget));
   result.markup = true;
   return std::make_shared<const Text>(std::move(result));
 }
 
-Value safe(Context& context, const Value& subject, const Bound&) {
-  return markup(context, shown(subject, context.budget));
+std::string spaces(Context& context, const Value& width) {
+  const auto count = static_cast<std::size_t>(std::max<std::int64_t>(integer_argument(width, "an indentation"), 0));
+  context.budget.make(count);
+  return std::string(count, ' ');
 }
 
-std::string indentation(Context& context, const Value* width) {
-  if (!width) return "    ";
-  if (const Text* const text = width->text()) return text->bytes;
-  const std::int64_t count = std::max<std::int64_t>(integer_argument(*width, "the width of an indentation"), 0);
-  context.budget.make(static_cast<std::size_t>(count));
-  return std::string(static_cast<std::size_t>(count), ' ');
-}
-
-Value indent(Context& context, const Value& subject, const Bound& arguments) {
-  const std::string text = string_argument(subject, "what to indent").bytes + "\n";
-  const std::string indention = indentation(context, arguments.get(0));
-  const bool first = arguments.get(1) && arguments.at(1).truth();
-  const bool blank = arguments.get(2) && arguments.at(2).truth();
-  context.budget.make(text.size() * 2);
-  std::string result = first ? indention : "";
+Value indent(Context& context, const Value& subject, const Arguments& arguments) {
+  const std::string text = string_argument(subject, "what to indent") + "\n";
+  const std::string indentation = arguments.get(0) ? spaces(context, *arguments.get(0)) : "    ";
+  std::string result = arguments.flag(1) ? indentation : "";
   bool is_first = true;
-  for (const std::string_view line : split_lines(text, false)) {
-    context.budget.make(line.size() + indention.size() + 1);
-    if (!is_first) result += '\n';
-    if (!is_first && (blank || !line.empty())) result += indention;
-    is_first = false;
+  for (const std::string_view line : split_lines(text)) {
+    context.budget.make(line.size() + indentation.size() + 1);
+    if (!std::exchange(is_first, false)) result += line.empty() ? "\n" : "\n" + indentation;
     result += line;
   }
   return make_text(std::move(result), context.budget);
 }
 
 Value format(Context& context, const Value& subject, const Arguments& arguments) {
-  const Text text(text_argument(context, subject));
   if (!arguments.keywords.empty()) throw Failure("a format with names is not supported");
-  return formatted(context, text, make_tuple(arguments.positional, context.budget));
+  const Value values = make_list(arguments.positional, context.budget, List::Kind::tuple);
+  return formatted(subject, values, context.budget);
 }
 
-JsonStyle json_style(const Bound& arguments, Budget& budget) {
+Value to_json(Context& context, const Value& subject, const Arguments& arguments) {
   JsonStyle style;
-  style.ensure_ascii = arguments.get(0) && arguments.at(0).truth();
-  if (const Value* const indent = arguments.get(1); indent && !indent->is_none()) {
-    if (const Text* const text = indent->text()) {
-      style.indent = text->bytes;
-    } else {
-      const std::int64_t width = std::max<std::int64_t>(integer_argument(*indent, "the indentation of JSON"), 0);
-      budget.make(static_cast<std::size_t>(width));
-      style.indent = std::string(static_cast<std::size_t>(width), ' ');
-    }
+  style.ensure_ascii = arguments.flag(0);
+  if (const Value* const width = arguments.given(1)) {
+    style.indent = spaces(context, *width);
     style.item_separator = ",";
   }
-  if (const Value* const separators = arguments.get(2); separators && !separators->is_none()) {
+  if (const Value* const separators = arguments.given(2)) {
     const List* const pair = separators->list();
     if (!pair || pair->items.size() != 2) throw Failure("the separators of JSON are not a pair of strings");
-    style.item_separator = string_argument(pair->items[0], "a separator of JSON").bytes;
-    style.key_separator = string_argument(pair->items[1], "a separator of JSON").bytes;
+    style.item_separator = string_argument(pair->items[0], "a separator of JSON");
+    style.key_separator = string_argument(pair->items[1], "a separator of JSON");
   }
-  style.sort_keys = arguments.get(3) && arguments.at(3).truth();
-  return style;
+  return make_text(to_json(subject, style, context.budget), context.budget);
 }
 
-Value tojson(Context& context, const Value& subject, const Bound& arguments) {
-  return make_text(to_json(subject, json_style(arguments, context.budget), context.budget), context.budget);
+Value if_undefined(Context&, const Value& subject, const Arguments& arguments) {
+  const bool is_replaced = subject.is_undefined() || (arguments.flag(1) && !subject.truth());
+  if (!is_replaced) return subject;
+  return arguments.get(0) ? *arguments.get(0) : Value("");
 }
 
-Value if_undefined(Context&, const Value& subject, const Bound& arguments) {
-  const bool replace_false = arguments.get(1) && arguments.at(1).truth();
-  if (!subject.is_undefined() && !(replace_false && !subject.truth())) return subject;
-  return arguments.get(0) ? arguments.at(0) : Value("");
-}
-
-}  // namespace
-
-const std::vector<Builtin>& text_filters() {
-  static const std::vector<Builtin> table = {
-      {"upper", {}, 0, mapped_shown<upper>},
-      {"lower", {}, 0, mapped_shown<lower>},
-      {"capitalize", {}, 0, mapped_shown<capitalized>},
-      {"title", {}, 0, mapped_shown<title_words>},
-      {"trim", {"chars"}, 0, trim},
-      {"replace", {"old", "new", "count"}, 2, replace_in_shown},
-      {"string", {}, 0, string},
-      {"safe", {}, 0, safe},
-      {"indent", {"width", "first", "blank"}, 0, indent},
-      {"format", {}, 0, nullptr, format},
-      {"tojson", {"ensure_ascii", "indent", "separators", "sort_keys"}, 0, tojson},
-      {"default", {"default_value", "boolean"}, 0, if_undefined},
-      {"d", {"default_value", "boolean"}, 0, if_undefined},
-  };
-  return table;
-}
-
-// The filters that return numbers.
-
-namespace {
-
-// Returns the text without surrounding whitespace. A text without ASCII digits is not a number, except if it has digits
-// of another script.
-std::string_view without_space(const std::string& text, Budget& budget) {
-  const std::string_view inside = stripped(text, {}, Ends::both, budget);
-  budget.scan(inside.size());
-  for (std::size_t at = 0; at < inside.size();) {
-    const Utf8Char character = first_utf8(inside.substr(at));
-    if (character.size > 1 && class_of(character.code_point) == CharClass::number) {
-      throw Failure("reading a number that is not ASCII is not supported");
-    }
-    at += character.size;
-  }
-  return inside;
-}
-
-bool is_ascii_alnum(char c) {
-  return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
-}
-
-// Digits with optional single underscores between them; std::nullopt for any other text.
-std::optional<std::string> plain_digits(std::string_view text) {
-  std::string digits;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '_') {
-      digits += text[i];
-    } else if (i == 0 || i + 1 == text.size() || !is_ascii_alnum(text[i - 1]) || !is_ascii_alnum(text[i + 1])) {
-      return std::nullopt;
-    }
-  }
-  return digits;
-}
-
-// int(text), std::nullopt if Python raises ValueError.
-std::optional<std::int64_t> parse_integer(std::string_view text) {
-  const auto digits = plain_digits(text.substr(text.starts_with('+') ? 1 : 0));
-  if (!digits || digits->empty() || (text[0] == '+' && (*digits)[0] == '-')) return std::nullopt;
-  std::int64_t number = 0;
-  const char* const end = digits->data() + digits->size();
-  const auto parsed = std::from_chars(digits->data(), end, number);
-  if (parsed.ptr != end || parsed.ec == std::errc::invalid_argument) return std::nullopt;
-  if (parsed.ec != std::errc()) throw Failure("the number does not fit in an integer of 64 bits");
-  return number;
-}
-
-// float(text), std::nullopt if Python raises ValueError.
-std::optional<double> parse_float(std::string_view text) {
-  const auto plain = plain_digits(text);
-  if (!plain || plain->empty()) return std::nullopt;
-  std::string digits = *plain;
-  std::transform(digits.begin(), digits.end(), digits.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; });
-  const std::string unsigned_digits = digits.substr(digits[0] == '-' || digits[0] == '+' ? 1 : 0);
-  const bool is_word = unsigned_digits == "inf" || unsigned_digits == "infinity" || unsigned_digits == "nan";
-  if (!is_word && digits.find_first_not_of("0123456789.e+-") != std::string::npos) return std::nullopt;
-  if (unsigned_digits.empty()) return std::nullopt;
-  char* end = nullptr;
-  const double number = std::strtod(digits.c_str(), &end);
-  return *end == '\0' ? std::optional(number) : std::nullopt;
-}
-
-std::optional<std::int64_t> truncated(double number) {
-  if (std::isnan(number)) return std::nullopt;
-  const double whole = std::trunc(number);
-  if (whole < -0x1p63 || whole >= 0x1p63) throw Failure("the number does not fit in an integer of 64 bits");
-  return static_cast<std::int64_t>(whole);
-}
-
-Value to_integer(Context& context, const Value& subject, const Bound& arguments) {
-  if (arguments.get(1)) throw Failure("a base of 'int' is not supported");
-  const Value otherwise = arguments.get(0) ? arguments.at(0) : Value(std::int64_t{0});
+// int(), of texts only in decimal digits.
+Value to_integer(Context& context, const Value& subject, const Arguments& arguments) {
   require_defined(subject);
   if (const auto integer = subject.integer()) return *integer;
   if (const auto* const number = subject.get_if<double>()) {
-    const auto whole = truncated(*number);
-    return whole ? Value(*whole) : otherwise;
+    if (std::fabs(*number) < 0x1p63) return static_cast<std::int64_t>(*number);
+    throw Failure("the number does not fit in an integer of 64 bits");
   }
-  const Text* const text = subject.text();
-  if (!text) return otherwise;
-  const std::string_view digits = without_space(text->bytes, context.budget);
-  if (const auto integer = parse_integer(digits)) return *integer;
-  const auto number = parse_float(digits);  // "42.23" is 42
-  if (!number || std::isinf(*number)) return otherwise;
-  const auto whole = truncated(*number);
-  return whole ? Value(*whole) : otherwise;
-}
-
-Value to_float(Context& context, const Value& subject, const Bound& arguments) {
-  require_defined(subject);
-  if (const auto* const number = subject.get_if<double>()) return *number;
-  if (const auto integer = subject.integer()) return static_cast<double>(*integer);
   if (const Text* const text = subject.text()) {
-    if (const auto number = parse_float(without_space(text->bytes, context.budget))) return *number;
+    std::string_view digits = stripped(text->bytes, {}, Ends::both, context.budget);
+    context.budget.scan(digits.size());
+    if (digits.starts_with('+') && !digits.starts_with("+-")) digits.remove_prefix(1);
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (end == digits.data() + digits.size() && error == std::errc()) return number;
+    // Python reads other digits, too.
+    const bool has_digits = std::any_of(digits.begin(), digits.end(), [](char c) { return c < 0 || std::isdigit(c); });
+    if (has_digits) throw Failure("reading the number " + quote(digits) + " is not supported");
   }
-  return arguments.get(0) ? arguments.at(0) : Value(0.0);
+  return arguments.get(0) ? *arguments.get(0) : Value(std::int64_t{0});
 }
 
-}  // namespace
+// The filters of sequences as a whole.
 
-const std::vector<Builtin>& number_filters() {
-  static const std::vector<Builtin> table = {
-      {"int", {"default", "base"}, 0, to_integer},
-      {"float", {"default"}, 0, to_float},
-  };
-  return table;
-}
-
-// The filters that process sequences as a whole.
-
-namespace {
-
-bool flag(const Value* argument) {
-  return argument && argument->truth();
-}
-
-Value length(Context&, const Value& subject, const Bound&) {
+Value length(Context&, const Value& subject, const Arguments&) {
   const auto size = size_of(subject);
   if (!size) throw Failure(subject.kind_name() + " has no length");
   return static_cast<std::int64_t>(*size);
 }
 
-Value first(Context& context, const Value& subject, const Bound&) {
-  auto item = items_of(context, subject)();
-  return item ? std::move(*item) : make_undefined("there is no first item: the sequence is empty");
+Value first(Context& context, const Value& subject, const Arguments&) {
+  const std::vector<Value> items = items_of(context, subject);
+  if (items.empty()) return make_undefined("there is no first item: the sequence is empty");
+  put_back(subject, items, 1);
+  return items.front();
 }
 
-// The domain of Python's reversed(): everything with a length.
-std::vector<Value> reversed_items(Context& context, const Value& subject) {
+Value last(Context& context, const Value& subject, const Arguments&) {
   if (!size_of(subject)) throw Failure("cannot go backwards through " + subject.kind_name());
-  std::vector<Value> items = all_items_of(context, subject);
-  std::reverse(items.begin(), items.end());
-  return items;
+  const std::vector<Value> items = items_of(context, subject);
+  return items.empty() ? make_undefined("there is no last item: the sequence is empty") : items.back();
 }
 
-Value last(Context& context, const Value& subject, const Bound&) {
-  const std::vector<Value> items = reversed_items(context, subject);
-  return items.empty() ? make_undefined("there is no last item: the sequence is empty") : items.front();
-}
-
-Value list(Context& context, const Value& subject, const Bound&) {
-  return make_list(all_items_of(context, subject), context.budget);
-}
-
+// What a filter returns that is a generator in Jinja2.
 Value iterator_over(Context& context, std::vector<Value> items) {
-  const Value list = make_list(std::move(items), context.budget);
-  return static_cast<Object*>(context.own<Iterator>(items_of(context, list)));
+  context.budget.make(items.size() * sizeof(Value));
+  return static_cast<Object*>(context.own<Iterator>(std::move(items)));
 }
 
-Value reverse(Context& context, const Value& subject, const Bound&) {
-  if (const Text* const text = subject.text()) {
-    if (text->markup) throw Failure("working with escaped text is not supported");
-    context.budget.make(text->bytes.size() * sizeof(std::string_view));
-    std::vector<std::string_view> characters = characters_of(text->bytes);
-    std::string result;
-    for (auto character = characters.rbegin(); character != characters.rend(); ++character) result += *character;
-    return make_text(std::move(result), context.budget);
-  }
-  if (size_of(subject)) return iterator_over(context, reversed_items(context, subject));
-  std::vector<Value> items = all_items_of(context, subject);
+Value reverse(Context& context, const Value& subject, const Arguments&) {
+  if (subject.text()) return make_text(reversed(string_argument(subject, "what to reverse")), context.budget);
+  std::vector<Value> items = items_of(context, subject);
   std::reverse(items.begin(), items.end());
-  return make_list(std::move(items), context.budget);
+  return size_of(subject) ? iterator_over(context, std::move(items)) : make_list(std::move(items), context.budget);
 }
 
-Value join_items(Context& context, const Value& subject, const Bound& arguments) {
-  const std::string separator = arguments.get(0) ? shown(arguments.at(0), context.budget) : "";
-  const AttributePath path(arguments.get(1));
+Value to_list(Context& context, const Value& subject, const Arguments&) {
+  return make_list(items_of(context, subject), context.budget);
+}
+
+Value join(Context& context, const Value& subject, const Arguments& arguments) {
+  const std::string separator = arguments.get(0) ? shown(*arguments.get(0), context.budget) : "";
   std::string result;
   bool is_first = true;
-  const Items items = items_of(context, subject);
-  while (const auto item = items()) {
-    if (!is_first) {
-      context.budget.make(separator.size());
-      result += separator;
-    }
-    is_first = false;
-    result += shown(path.follow(context, *item), context.budget);
+  for (const Value& item : items_of(context, subject)) {
+    context.budget.make(separator.size());
+    if (!std::exchange(is_first, false)) result += separator;
+    result += shown(item, context.budget);
   }
   return make_text(std::move(result), context.budget);
 }
 
-struct Keyed {
-  Value key;
-  Value item;
-};
+// Returns the value at `path`, which is an index or names and indices with dots between them.
+Value follow(Context& context, Value item, const Value& path) {
+  if (path.integer()) return item_of(context, item, path);
+  for (const std::string_view part : split(string_argument(path, "an attribute"), ".", -1, context.budget)) {
+    std::int64_t index = 0;
+    const bool is_index = !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
+    if (is_index) std::from_chars(part.data(), part.data() + part.size(), index);
+    item = item_of(context, item, is_index ? Value(index) : make_text(std::string(part), context.budget));
+  }
+  return item;
+}
 
-std::vector<Value> sorted(Context& context, std::vector<Keyed> entries, bool reverse) {
-  const auto before = [&](const Keyed& a, const Keyed& b) {
-    return reverse ? less(b.key, a.key, false, context.budget) : less(a.key, b.key, false, context.budget);
-  };
-  std::stable_sort(entries.begin(), entries.end(), before);
+// Returns `value` in lower case if it is a string, unless case is significant.
+Value sort_key(Context& context, const Value& value, bool case_sensitive) {
+  return case_sensitive || !value.text() ? value : lower_case(context, value, {});
+}
+
+// Returns the items in the order of their keys.
+Value sorted(Context& context, std::vector<std::pair<Value, Value>> entries, bool reverse) {
+  std::stable_sort(entries.begin(), entries.end(), [&](const auto& a, const auto& b) {
+    return reverse ? less(b.first, a.first, false, context.budget) : less(a.first, b.first, false, context.budget);
+  });
   std::vector<Value> items;
-  items.reserve(entries.size());
-  for (Keyed& entry : entries) items.push_back(std::move(entry.item));
-  return items;
+  for (auto& [key, item] : entries) items.push_back(std::move(item));
+  return make_list(std::move(items), context.budget);
 }
 
-// The paths of an argument such as "age,name".
-std::vector<AttributePath> paths_of(const Value* attribute, Budget& budget) {
-  const Text* const text = attribute ? attribute->text() : nullptr;
-  if (!text) return {AttributePath(attribute)};
-  std::vector<AttributePath> paths;
-  for (const std::string_view part : split(text->bytes, ",", -1, budget)) {
-    const Value name(std::string{part});
-    paths.emplace_back(&name);
+Value sort(Context& context, const Value& subject, const Arguments& arguments) {
+  const Value* const attribute = arguments.given(2);
+  if (attribute && attribute->text() && attribute->text()->bytes.find(',') != std::string::npos) {
+    throw Failure("sorting by several attributes is not supported");
   }
-  return paths;
-}
-
-Value sort(Context& context, const Value& subject, const Bound& arguments) {
-  const bool case_sensitive = flag(arguments.get(1));
-  const std::vector<AttributePath> paths = paths_of(arguments.get(2), context.budget);
-  std::vector<Keyed> entries;
-  for (Value& item : all_items_of(context, subject)) {
-    std::vector<Value> keys;
-    for (const AttributePath& path : paths)
-      keys.push_back(sort_key(context, path.follow(context, item), case_sensitive));
-    entries.push_back({.key = make_list(std::move(keys), context.budget), .item = std::move(item)});
+  std::vector<std::pair<Value, Value>> entries;
+  for (Value& item : items_of(context, subject)) {
+    const Value part = attribute ? follow(context, item, *attribute) : item;
+    entries.emplace_back(sort_key(context, part, arguments.flag(1)), std::move(item));
   }
-  return make_list(sorted(context, std::move(entries), flag(arguments.get(0))), context.budget);
+  return sorted(context, std::move(entries), arguments.flag(0));
 }
 
-Value dictsort(Context& context, const Value& subject, const Bound& arguments) {
-  const bool case_sensitive = flag(arguments.get(0));
-  const std::string by = arguments.get(1) ? string_argument(arguments.at(1), "'by'").bytes : "key";
-  if (by != "key" && by != "value") throw Failure("a mapping is sorted by 'key' or 'value'");
+Value dictsort(Context& context, const Value& subject, const Arguments&) {
   require_defined(subject);
   if (!subject.dict()) throw Failure("'dictsort' got " + subject.kind_name() + ", expected a mapping");
-  std::vector<Keyed> entries;
+  std::vector<std::pair<Value, Value>> entries;
   for (const auto& [key, value] : subject.dict()->entries()) {
-    entries.push_back({.key = sort_key(context, by == "key" ? key : value, case_sensitive),
-                       .item = make_tuple({key, value}, context.budget)});
+    const Value item = make_list({key, value}, context.budget, List::Kind::tuple);
+    entries.emplace_back(sort_key(context, key, false), item);
   }
-  return make_list(sorted(context, std::move(entries), flag(arguments.get(2))), context.budget);
+  return sorted(context, std::move(entries), false);
 }
 
-Value items(Context& context, const Value& subject, const Bound&) {
-  const auto pairs = [&context, subject, source = Items()]() mutable -> std::optional<Value> {
-    if (subject.is_undefined()) return std::nullopt;
-    const auto* const dict = subject.get_if<Value::DictRef>();
-    if (!dict) throw Failure("'items' got " + subject.kind_name() + ", expected a mapping");
-    if (!source) {
-      source = items_of(context, std::make_shared<const DictView>(DictView{*dict, DictView::Part::items}));
-    }
-    return source();
-  };
-  return static_cast<Object*>(context.own<Iterator>(pairs));
+Value items(Context& context, const Value& subject, const Arguments&) {
+  if (subject.is_undefined()) return iterator_over(context, {});
+  if (!subject.dict()) throw Failure("'items' got " + subject.kind_name() + ", expected a mapping");
+  return iterator_over(context, items_of(context, run_builtin(context, *find_method(subject, "items"), subject, {})));
 }
 
-Value unique(Context& context, const Value& subject, const Bound& arguments) {
-  const bool case_sensitive = flag(arguments.get(0));
-  const AttributePath path(arguments.get(1));
-  const auto seen = std::make_shared<Dict>();
-  const auto next = [&context, case_sensitive, path, seen,
-                     source = items_of(context, subject)]() -> std::optional<Value> {
-    while (auto item = source()) {
-      Value key = sort_key(context, path.follow(context, *item), case_sensitive);
-      if (seen->find(key)) continue;
-      context.budget.make(sizeof(Dict::Entry));
-      seen->set(std::move(key), None{});
-      return item;
-    }
-    return std::nullopt;
-  };
-  return static_cast<Object*>(context.own<Iterator>(next));
+Value unique(Context& context, const Value& subject, const Arguments&) {
+  std::vector<Value> keys, items;
+  for (Value& item : items_of(context, subject)) {
+    Value key = sort_key(context, item, false);
+    if (key.list() || key.dict()) throw Failure("'unique' of lists and mappings is not supported");
+    const auto is_known = [&](const Value& known) { return equal(known, key, context.budget); };
+    if (std::any_of(keys.begin(), keys.end(), is_known)) continue;
+    keys.push_back(std::move(key));
+    items.push_back(std::move(item));
+  }
+  return iterator_over(context, std::move(items));
+}
+
+// The filters that process each item separately.
+
+// Returns the items of a value; a false value has none, even if it is not iterable.
+std::vector<Value> items_to_filter(Context& context, const Value& subject) {
+  return subject.truth() ? items_of(context, subject) : std::vector<Value>();
+}
+
+const Builtin& filter_named(const Value& name) {
+  const std::string& text = string_argument(name, "the name of a filter");
+  const Builtin* const filter = find_filter(text);
+  if (!filter) throw Failure(no_filter(text));
+  return *filter;
+}
+
+const Builtin& test_named(const Value& name) {
+  const std::string& text = string_argument(name, "the name of a test");
+  const Builtin* const test = find_test(text);
+  if (!test) throw Failure(no_test(text));
+  return *test;
+}
+
+// Removes and returns the first positional argument.
+Value take_first(Arguments& arguments) {
+  Value value = std::move(arguments.positional.front());
+  arguments.positional.erase(arguments.positional.begin());
+  return value;
+}
+
+Value map(Context& context, const Value& subject, const Arguments& arguments) {
+  std::vector<Value> items = items_to_filter(context, subject);
+  const Value* const attribute = arguments.find("attribute");
+  if (attribute && arguments.positional.empty() && arguments.keywords.size() == 1) {
+    for (Value& item : items) item = follow(context, item, *attribute);
+    return iterator_over(context, std::move(items));
+  }
+  if (arguments.positional.empty()) throw Failure("'map' takes the name of a filter or attribute= alone");
+  Arguments rest = arguments;
+  const Builtin& filter = filter_named(take_first(rest));
+  for (Value& item : items) item = run_builtin(context, filter, item, rest);
+  return iterator_over(context, std::move(items));
+}
+
+template <bool wanted, bool of_attribute>
+Value choose(Context& context, const Value& subject, const Arguments& arguments) {
+  Arguments rest = arguments;
+  if (of_attribute && rest.positional.empty()) throw Failure("the name of an attribute is missing");
+  const Value attribute = of_attribute ? take_first(rest) : Value();
+  const Builtin* const test = rest.positional.empty() ? nullptr : &test_named(take_first(rest));
+  std::vector<Value> chosen;
+  for (Value& item : items_to_filter(context, subject)) {
+    const Value part = of_attribute ? follow(context, item, attribute) : item;
+    const bool holds = (test ? run_builtin(context, *test, part, rest) : part).truth();
+    if (holds == wanted) chosen.push_back(std::move(item));
+  }
+  return iterator_over(context, std::move(chosen));
+}
+
+// The tests.
+
+template <int wanted>
+Value is_of_parity(Context& context, const Value& subject, const Arguments&) {
+  const Value remainder = binary_operation(context, Operator::modulo, subject, std::int64_t{2});
+  return equal(remainder, std::int64_t{wanted}, context.budget);
+}
+
+template <Operator op>
+Value compares(Context& context, const Value& subject, const Arguments& arguments) {
+  return binary_operation(context, op, subject, arguments.positional[0]);
+}
+
+// Makes a test of a function of the value alone.
+template <auto holds>
+Value is(Context&, const Value& subject, const Arguments&) {
+  return static_cast<bool>(holds(subject));
+}
+
+bool has_sequence_methods(const Value& value) {
+  return value.is_undefined() || value.text() || value.dict() || (value.list() && value.list()->is_sequence());
+}
+
+bool is_iterable(const Value& value) {
+  return size_of(value).has_value() || value.object<Iterator>();
+}
+
+// Filters and tests of Jinja2 that are not supported.
+const Names unsupported_filters = {
+    "abs",         "attr",    "batch",    "center",    "e",      "escape",    "filesizeformat", "float",
+    "forceescape", "groupby", "max",      "min",       "pprint", "random",    "round",          "slice",
+    "striptags",   "sum",     "truncate", "urlencode", "urlize", "wordcount", "wordwrap",       "xmlattr"};
+const Names unsupported_tests = {"callable", "divisibleby", "escaped", "filter", "lower", "sameas", "test", "upper"};
+
+bool is_in(const Names& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 }  // namespace
 
-const std::vector<Builtin>& sequence_filters() {
-  static const std::vector<Builtin> table = {
-      {"length", {}, 0, length},
-      {"count", {}, 0, length},
-      {"first", {}, 0, first},
-      {"last", {}, 0, last},
-      {"list", {}, 0, list},
-      {"reverse", {}, 0, reverse},
-      {"join", {"d", "attribute"}, 0, join_items},
-      {"sort", {"reverse", "case_sensitive", "attribute"}, 0, sort},
-      {"dictsort", {"case_sensitive", "by", "reverse"}, 0, dictsort},
-      {"items", {}, 0, items},
-      {"unique", {"case_sensitive", "attribute"}, 0, unique},
+const Builtin* find_filter(std::string_view name) {
+  static const std::vector<Builtin> filters = {
+      {"upper", Names{}, 0, upper_case},
+      {"lower", Names{}, 0, lower_case},
+      {"capitalize", Names{}, 0, capitalize},
+      {"title", Names{}, 0, title_case},
+      {"trim", Names{"chars"}, 0, strip_both},
+      {"replace", Names{"old", "new", "count"}, 2, replace},
+      {"string", Names{}, 0, to_string},
+      {"safe", Names{}, 0, mark_safe},
+      {"indent", Names{"width", "first"}, 0, indent},
+      {"format", std::nullopt, 0, format},
+      {"tojson", Names{"ensure_ascii", "indent", "separators"}, 0, to_json},
+      {"default", Names{"default_value", "boolean"}, 0, if_undefined},
+      {"d", Names{"default_value", "boolean"}, 0, if_undefined},
+      {"int", Names{"default"}, 0, to_integer},
+      {"length", Names{}, 0, length},
+      {"count", Names{}, 0, length},
+      {"first", Names{}, 0, first},
+      {"last", Names{}, 0, last},
+      {"list", Names{}, 0, to_list},
+      {"reverse", Names{}, 0, reverse},
+      {"join", Names{"d"}, 0, join},
+      {"sort", Names{"reverse", "case_sensitive", "attribute"}, 0, sort},
+      {"dictsort", Names{}, 0, dictsort},
+      {"items", Names{}, 0, items},
+      {"unique", Names{}, 0, unique},
+      {"map", std::nullopt, 0, map},
+      {"select", std::nullopt, 0, choose<true, false>},
+      {"reject", std::nullopt, 0, choose<false, false>},
+      {"selectattr", std::nullopt, 0, choose<true, true>},
+      {"rejectattr", std::nullopt, 0, choose<false, true>},
   };
-  return table;
+  return find_in(filters, name);
+}
+
+const Builtin* find_test(std::string_view name) {
+  static const std::vector<Builtin> tests = {
+      {"odd", Names{}, 0, is_of_parity<1>},
+      {"even", Names{}, 0, is_of_parity<0>},
+      {"defined", Names{}, 0, is<[](const Value& v) { return !v.is_undefined(); }>},
+      {"undefined", Names{}, 0, is<[](const Value& v) { return v.is_undefined(); }>},
+      {"none", Names{}, 0, is<[](const Value& v) { return v.is_none(); }>},
+      {"boolean", Names{}, 0, is<[](const Value& v) { return v.is_bool(); }>},
+      {"true", Names{}, 0, is<[](const Value& v) { return v.is_bool() && v.truth(); }>},
+      {"false", Names{}, 0, is<[](const Value& v) { return v.is_bool() && !v.truth(); }>},
+      {"integer", Names{}, 0, is<[](const Value& v) { return v.get_if<std::int64_t>(); }>},
+      {"float", Names{}, 0, is<[](const Value& v) { return v.get_if<double>(); }>},
+      {"number", Names{}, 0, is<[](const Value& v) { return v.is_number(); }>},
+      {"string", Names{}, 0, is<[](const Value& v) { return v.text(); }>},
+      {"mapping", Names{}, 0, is<[](const Value& v) { return v.dict(); }>},
+      {"sequence", Names{}, 0, is<has_sequence_methods>},
+      {"iterable", Names{}, 0, is<is_iterable>},
+      {"in", Names{"seq"}, 1, compares<Operator::in>},
+      {"==", Names{"b"}, 1, compares<Operator::equal>},
+      {"eq", Names{"b"}, 1, compares<Operator::equal>},
+      {"equalto", Names{"b"}, 1, compares<Operator::equal>},
+      {"!=", Names{"b"}, 1, compares<Operator::not_equal>},
+      {"ne", Names{"b"}, 1, compares<Operator::not_equal>},
+      {">", Names{"b"}, 1, compares<Operator::greater>},
+      {"gt", Names{"b"}, 1, compares<Operator::greater>},
+      {"greaterthan", Names{"b"}, 1, compares<Operator::greater>},
+      {">=", Names{"b"}, 1, compares<Operator::greater_equal>},
+      {"ge", Names{"b"}, 1, compares<Operator::greater_equal>},
+      {"<", Names{"b"}, 1, compares<Operator::less>},
+      {"lt", Names{"b"}, 1, compares<Operator::less>},
+      {"lessthan", Names{"b"}, 1, compares<Operator::less>},
+      {"<=", Names{"b"}, 1, compares<Operator::less_equal>},
+      {"le", Names{"b"}, 1, compares<Operator::less_equal>},
+  };
+  return find_in(tests, name);
+}
+
+std::string no_filter(std::string_view name) {
+  return (is_in(unsupported_filters, name) ? "unsupported filter " : "unknown filter ") + quote(name);
+}
+
+std::string no_test(std::string_view name) {
+  return (is_in(unsupported_tests, name) ? "unsupported test " : "unknown test ") + quote(name);
 }
 
 }  // namespace minimind::jinja

@@ -1,15 +1,16 @@
 #pragma once
 
+#include <string>
 #include <string_view>
-#include <vector>
 
-#include "runtime/jinja/value.h"
+#include "runtime/jinja/builtins.h"
 
 namespace minimind::jinja {
 
-// The filters that use no other filter, one table for each kind of value that they process.
-const std::vector<Builtin>& text_filters();
-const std::vector<Builtin>& number_filters();
-const std::vector<Builtin>& sequence_filters();
+// Return the filter or test of this name, null if there is none; then no_filter() and no_test() return the reason.
+const Builtin* find_filter(std::string_view name);
+const Builtin* find_test(std::string_view name);
+std::string no_filter(std::string_view name);
+std::string no_test(std::string_view name);
 
 }  // namespace minimind::jinja

@@ -44,11 +44,11 @@ JinjaTemplate& JinjaTemplate::operator=(JinjaTemplate&&) noexcept = default;
 
 std::string JinjaTemplate::render(const jinja::Dict& variables, std::time_t now, const jinja::Limits& limits) const {
   jinja::Context context(limits, now);
-  jinja::Interpreter interpreter(*parsed_, variables, context);
+  std::size_t offset = 0;
   try {
-    return interpreter.run();
+    return jinja::interpret(*parsed_, variables, context, offset);
   } catch (const jinja::Failure& failure) {
-    fail(name_, source_, interpreter.offset(), failure.what());
+    fail(name_, source_, offset, failure.what());
   }
 }
 

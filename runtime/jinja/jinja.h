@@ -24,13 +24,15 @@ struct Template;
 //   loop.depth;
 //   ** as an operator and before arguments; varargs and kwargs; cycler, joiner, lipsum;
 //   filters that compute, group, split or lay out (abs, round, sum, min, max, batch, slice, groupby, center, truncate,
-//   wordwrap ...), escape and others that make HTML, attr;
-//   the tests callable, escaped, filter, lower, sameas, test, upper;
-//   methods of strings that lay out or classify (ljust, zfill, partition, isdigit ...); index, count and copy of
-//   containers;
-//   formats except %s, %d, %f, {} and widths and precisions of numbers; tuples as keys; numbers that are not decimal;
-//   the case of characters such as U+00DF whose other case is not one character; attributes of Python;
-//   integers of more than 64 bits.
+//   wordwrap ...), escape and others that make HTML, attr, float; arguments of the other filters such as sort_keys;
+//   the tests callable, divisibleby, escaped, filter, lower, sameas, test, upper;
+//   methods of strings that search, lay out or classify (find, count, splitlines, rsplit, zfill, isdigit ...); index,
+//   count and copy of containers; replacing an empty string;
+//   formats except %s, %d, {}, {name} and {:d}; printing ranges, namespaces and the views of mappings;
+//   floats except those of the variables, and arithmetic with these; /; integers of more than 64 bits; repeating lists;
+//   chains of comparisons; ordering lists; several subscripts; steps of slices except 1 and -1;
+//   keys except strings and integers; the case of characters such as U+00DF whose other case is not one character;
+//   attributes of Python.
 class JinjaTemplate {
  public:
   // `name` is the template's name in messages. Throws Error, with line and column, for a template that cannot be parsed

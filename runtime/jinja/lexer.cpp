@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
-#include <cstdio>
-#include <cstdlib>
+#include <cstdint>
 #include <string>
 
 #include "runtime/jinja/text.h"
@@ -164,22 +164,88 @@ class Lexer {
       }
       if (const std::size_t end = skip_space(source_, at_); end != at_) {
         at_ = end;
-      } else if (!lex_literal() && !lex_name()) {
+      } else if (!lex_string() && !lex_integer() && !lex_name()) {
         lex_symbol(open);
       }
     }
     throw SyntaxError(tag, "the tag that starts here has no end");
   }
 
-  bool lex_literal() {
-    auto literal = literal_at(source_, at_);
-    if (!literal) return false;
-    tokens_.push_back({.kind = TokenKind::literal,
-                       .text = source_.substr(at_, literal->end - at_),
-                       .value = std::move(literal->value),
-                       .offset = at_});
-    at_ = literal->end;
+  // Adds the literal that ends at byte `end`.
+  void add_literal(Value value, std::size_t end) {
+    const std::string_view text = source_.substr(at_, end - at_);
+    tokens_.push_back({.kind = TokenKind::literal, .text = text, .value = std::move(value), .offset = at_});
+    at_ = end;
+  }
+
+  bool lex_integer() {
+    std::size_t end = std::min(source_.find_first_not_of("0123456789", at_), source_.size());
+    if (end == at_) return false;
+    const bool follows_point = at_ > 0 && source_[at_ - 1] == '.';  // the second index of a.0.1
+    const bool has_fraction = !follows_point && end + 1 < source_.size() && source_[end] == '.' &&
+                              std::isdigit(static_cast<unsigned char>(source_[end + 1]));
+    const bool has_letters = end < source_.size() && is_word_character(static_cast<unsigned char>(source_[end]));
+    if (has_fraction || has_letters || (source_[at_] == '0' && end > at_ + 1)) {
+      throw SyntaxError(at_, "a number that is not written in decimal digits alone is not supported");
+    }
+    std::int64_t number = 0;
+    if (std::from_chars(source_.data() + at_, source_.data() + end, number).ec != std::errc()) {
+      throw SyntaxError(at_, "the integer does not fit in 64 bits");
+    }
+    add_literal(number, end);
     return true;
+  }
+
+  bool lex_string() {
+    const char quote = source_[at_];
+    if (quote != '\'' && quote != '"') return false;
+    std::string text;
+    for (std::size_t at = at_ + 1; at < source_.size();) {
+      if (source_[at] == quote) {
+        add_literal(std::move(text), at + 1);
+        return true;
+      }
+      if (source_[at] != '\\') {
+        text += source_[at++];
+      } else if (at + 1 < source_.size()) {
+        at = append_escape(text, at);
+      } else {
+        break;
+      }
+    }
+    throw SyntaxError(at_, "the string that starts here has no end");
+  }
+
+  // Appends the escape whose backslash is at `at` to `text`, as Python's unicode-escape; returns the byte after it.
+  std::size_t append_escape(std::string& text, std::size_t at) const {
+    constexpr std::string_view letters = "\n\\'\"abfnrtv";
+    constexpr std::array<std::string_view, letters.size()> meanings = {"",   "\\", "'",  "\"", "\a", "\b",
+                                                                       "\f", "\n", "\r", "\t", "\v"};
+    const char letter = source_[at + 1];
+    if (const std::size_t known = letters.find(letter); known != std::string_view::npos) {
+      text += meanings[known];
+      return at + 2;
+    }
+    if (letter == 'x') return append_hex(text, at, 2);
+    if (letter == 'u') return append_hex(text, at, 4);
+    if (letter == 'U') return append_hex(text, at, 8);
+    if (letter < 0 || letter == 'N' || (letter >= '0' && letter <= '7')) {
+      throw SyntaxError(at, "an escape that is octal, not ASCII or a character's name is not supported");
+    }
+    text.append("\\").append(1, letter);
+    return at + 2;
+  }
+
+  std::size_t append_hex(std::string& text, std::size_t at, std::size_t digits) const {
+    const std::string_view hex = source_.substr(std::min(at + 2, source_.size()), digits);
+    std::uint32_t value = 0;
+    const auto parsed = std::from_chars(hex.data(), hex.data() + hex.size(), value, 16);
+    if (hex.size() < digits || parsed.ptr != hex.data() + digits) {
+      throw SyntaxError(at, "the escape requires " + std::to_string(digits) + " hexadecimal digits");
+    }
+    if (value > 0x10FFFF || (value >= 0xD800 && value < 0xE000)) throw SyntaxError(at, "the escape is not a character");
+    append_utf8(text, value);
+    return at + 2 + digits;
   }
 
   bool lex_name() {
@@ -250,147 +316,6 @@ std::vector<Token> tokenize(std::string_view source) {
 
 namespace {
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
-int digit_value(char c) {
-  if (is_digit(c)) return c - '0';
-  const char small = static_cast<char>(c | 0x20);
-  return small >= 'a' && small <= 'f' ? small - 'a' + 10 : 16;
-}
-
-// Returns the end of the decimal digits that start at `at`; `at` if there are none.
-std::size_t end_of_digits(std::string_view source, std::size_t at) {
-  return std::min(source.find_first_not_of("0123456789", at), source.size());
-}
-
-std::optional<std::size_t> end_of_float(std::string_view source, std::size_t at) {
-  if (at > 0 && source[at - 1] == '.') return std::nullopt;
-  std::size_t end = end_of_digits(source, at);
-  if (end == at) return std::nullopt;
-  bool has_point_or_exponent = false;
-  if (end + 1 < source.size() && source[end] == '.' && is_digit(source[end + 1])) {
-    end = end_of_digits(source, end + 1);
-    has_point_or_exponent = true;
-  }
-  if (end < source.size() && (source[end] | 0x20) == 'e') {
-    std::size_t exponent = end + 1;
-    if (exponent < source.size() && (source[exponent] == '+' || source[exponent] == '-')) ++exponent;
-    if (const std::size_t after = end_of_digits(source, exponent); after != exponent) {
-      end = after;
-      has_point_or_exponent = true;
-    }
-  }
-  return has_point_or_exponent ? std::optional(end) : std::nullopt;
-}
-
-Literal float_literal(std::string_view source, std::size_t at, std::size_t end) {
-  const std::string digits(source.substr(at, end - at));
-  double number = 0;
-  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (parsed.ec == std::errc::result_out_of_range) {
-    number = std::strtod(digits.c_str(), nullptr);
-    if (number > 1) throw SyntaxError(at, "the number is too large for a float");
-  }
-  return {.value = number, .end = end};
-}
-
-Literal integer_literal(std::string_view source, std::size_t at) {
-  std::size_t end = end_of_digits(source, at);
-  if (source[at] == '0') end = std::min(source.find_first_not_of('0', at), source.size());  // 00 is 0, 01 is invalid
-  std::int64_t number = 0;
-  if (std::from_chars(source.data() + at, source.data() + end, number).ec != std::errc()) {
-    throw SyntaxError(at, "the integer does not fit in 64 bits");
-  }
-  if (end < source.size() && is_word_character(static_cast<unsigned char>(source[end]))) {
-    throw SyntaxError(at, "a number that is not written in decimal digits alone is not supported");
-  }
-  return {.value = number, .end = end};
-}
-
-// Appends the escape whose backslash is at `at` to `text`, as Python's unicode-escape; returns the byte after it.
-class Escape {
- public:
-  Escape(std::string_view source, std::size_t at) : source_(source), at_(at) {}
-
-  std::size_t append_to(std::string& text) const {
-    constexpr std::string_view letters = "\n\\'\"abfnrtv";
-    constexpr std::array<std::string_view, letters.size()> meanings = {"",   "\\", "'",  "\"", "\a", "\b",
-                                                                       "\f", "\n", "\r", "\t", "\v"};
-    const char letter = source_[at_ + 1];
-    if (const std::size_t known = letters.find(letter); known != std::string_view::npos) {
-      text += meanings[known];
-      return at_ + 2;
-    }
-    if (letter >= '0' && letter <= '7') throw SyntaxError(at_, "an octal escape is not supported");
-    if (letter == 'x') return append_hex(text, 2);
-    if (letter == 'u') return append_hex(text, 4);
-    if (letter == 'U') return append_hex(text, 8);
-    if (letter == 'N') throw SyntaxError(at_, "\\N{...}, a character by its name, is not supported");
-    text += '\\';
-    return append_unknown(text);
-  }
-
- private:
-  std::size_t append_hex(std::string& text, std::size_t digits) const {
-    char32_t value = 0;
-    for (std::size_t i = at_ + 2; i < at_ + 2 + digits; ++i) {
-      const int digit = i < source_.size() ? digit_value(source_[i]) : 16;
-      if (digit == 16) throw SyntaxError(at_, "the escape requires " + std::to_string(digits) + " hexadecimal digits");
-      value = value * 16 + static_cast<char32_t>(digit);
-    }
-    if (value > 0x10FFFF || (value >= 0xD800 && value < 0xE000))
-      throw SyntaxError(at_, "the escape is not a character");
-    append_utf8(text, value);
-    return at_ + 2 + digits;
-  }
-
-  // Jinja escapes non-ASCII characters before it reads the text: after a backslash they are unchanged.
-  std::size_t append_unknown(std::string& text) const {
-    const Utf8Char character = first_utf8(source_.substr(at_ + 1));
-    const auto c = static_cast<unsigned>(character.code_point);
-    if (c < 0x80) {
-      text += static_cast<char>(c);
-    } else {
-      std::array<char, 16> escape;
-      std::snprintf(escape.data(), escape.size(), c < 0x100 ? "x%02x" : c < 0x10000 ? "u%04x" : "U%08x", c);
-      text += escape.data();
-    }
-    return at_ + 1 + character.size;
-  }
-
-  std::string_view source_;
-  std::size_t at_;
-};
-
-std::optional<Literal> string_literal(std::string_view source, std::size_t at) {
-  const char quote = source[at];
-  std::string text;
-  for (std::size_t i = at + 1; i < source.size();) {
-    if (source[i] == quote) return Literal{.value = std::move(text), .end = i + 1};
-    if (source[i] != '\\') {
-      text += source[i++];
-    } else if (i + 1 < source.size()) {
-      i = Escape(source, i).append_to(text);
-    } else {
-      break;
-    }
-  }
-  throw SyntaxError(at, "the string that starts here has no end");
-}
-
-}  // namespace
-
-std::optional<Literal> literal_at(std::string_view source, std::size_t at) {
-  if (source[at] == '\'' || source[at] == '"') return string_literal(source, at);
-  if (!is_digit(source[at])) return std::nullopt;
-  if (const auto end = end_of_float(source, at)) return float_literal(source, at, *end);
-  return integer_literal(source, at);
-}
-
-namespace {
-
 std::string describe(const Token& token) {
   switch (token.kind) {
     case TokenKind::end:
@@ -409,12 +334,8 @@ Token TokenStream::expect(TokenKind kind, std::string_view wanted) {
   return take();
 }
 
-void TokenStream::expect_symbol(std::string_view symbol) {
-  if (!skip_symbol(symbol)) fail_wanting("'" + std::string(symbol) + "'");
-}
-
-void TokenStream::expect_name(std::string_view name) {
-  if (!skip_name(name)) fail_wanting("'" + std::string(name) + "'");
+void TokenStream::expect(std::string_view text) {
+  if (!skip(text)) fail_wanting("'" + std::string(text) + "'");
 }
 
 void TokenStream::fail_wanting(std::string_view wanted) const {

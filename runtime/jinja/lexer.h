@@ -1,8 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <initializer_list>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,7 +24,7 @@ enum class TokenKind { data, variable_begin, variable_end, block_begin, block_en
 struct Token {
   TokenKind kind;
   std::string_view text;  // of a name or symbol, in the source
-  Value value;            // of data (a text) and of a literal (a text, an integer or a float)
+  Value value;            // of data (a text) and of a literal (a text or an integer)
   std::size_t offset;     // in the source
 };
 
@@ -35,15 +35,6 @@ std::string normalized_source(std::string_view source);
 // are omitted, raw blocks are data. Tokens point into `source`, which must be normalized and well-formed UTF-8. Throws
 // SyntaxError.
 std::vector<Token> tokenize(std::string_view source);
-
-struct Literal {
-  Value value;      // a text, an integer or a float
-  std::size_t end;  // the byte after it
-};
-
-// Returns the string or number that starts at byte `at` of the template, if there is one. Throws SyntaxError for an
-// escape that is malformed or a character's name, and for numbers that overflow 64 bits.
-std::optional<Literal> literal_at(std::string_view source, std::size_t at);
 
 // The tokens of a template, read one by one. There is always a current token; the last is of kind `end`.
 class TokenStream {
@@ -61,21 +52,18 @@ class TokenStream {
   }
 
   bool is(TokenKind kind) const { return current().kind == kind; }
-  bool is_name(std::string_view name) const { return is(TokenKind::name) && current().text == name; }
-  bool is_symbol(std::string_view symbol) const { return is(TokenKind::symbol) && current().text == symbol; }
-  bool is_one_of_names(std::initializer_list<std::string_view> names) const {
-    for (const std::string_view name : names) {
-      if (is_name(name)) return true;
-    }
-    return false;
+  // Returns whether the current token is this name or symbol.
+  bool is(std::string_view text) const {
+    return (is(TokenKind::name) || is(TokenKind::symbol)) && current().text == text;
+  }
+  bool is_one_of(std::initializer_list<std::string_view> texts) const {
+    return std::any_of(texts.begin(), texts.end(), [this](std::string_view text) { return is(text); });
   }
 
-  bool skip_name(std::string_view name) { return is_name(name) && (take(), true); }
-  bool skip_symbol(std::string_view symbol) { return is_symbol(symbol) && (take(), true); }
+  bool skip(std::string_view text) { return is(text) && (take(), true); }
 
   Token expect(TokenKind kind, std::string_view wanted);
-  void expect_symbol(std::string_view symbol);
-  void expect_name(std::string_view name);
+  void expect(std::string_view text);
 
   // Throws SyntaxError: the current token is not the expected one.
   [[noreturn]] void fail_wanting(std::string_view wanted) const;

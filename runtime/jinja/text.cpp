@@ -42,10 +42,6 @@ std::vector<std::string_view> split_at_space(std::string_view text, std::int64_t
   return parts;
 }
 
-void check_separator(const std::optional<std::string_view>& separator) {
-  if (separator && separator->empty()) throw Failure("cannot split at an empty separator");
-}
-
 bool ends_line(char32_t c) {
   return (c >= 0x0A && c <= 0x0D) || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 || c == 0x2029;
 }
@@ -74,25 +70,18 @@ std::vector<std::string_view> characters_of(std::string_view text) {
   return characters;
 }
 
-bool is_python_space(char32_t character) {
-  return is_white_space(character) || (character >= 0x1C && character <= 0x1F);
+std::string reversed(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const std::size_t size = last_utf8(text).size;
+    result += text.substr(text.size() - size);
+    text.remove_suffix(size);
+  }
+  return result;
 }
 
-bool is_printable(char32_t character) {
-  if (character == U' ') return true;
-  switch (utf8proc_category(static_cast<utf8proc_int32_t>(character))) {
-    case UTF8PROC_CATEGORY_CC:
-    case UTF8PROC_CATEGORY_CF:
-    case UTF8PROC_CATEGORY_CS:
-    case UTF8PROC_CATEGORY_CO:
-    case UTF8PROC_CATEGORY_CN:
-    case UTF8PROC_CATEGORY_ZL:
-    case UTF8PROC_CATEGORY_ZP:
-    case UTF8PROC_CATEGORY_ZS:
-      return false;
-    default:
-      return true;
-  }
+bool is_python_space(char32_t character) {
+  return is_white_space(character) || (character >= 0x1C && character <= 0x1F);
 }
 
 std::string_view stripped(std::string_view text, const std::optional<std::string_view>& set, Ends ends,
@@ -119,22 +108,10 @@ std::optional<std::size_t> find_first(std::string_view text, std::string_view wa
   return static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
 }
 
-std::optional<std::size_t> find_last(std::string_view text, std::string_view wanted, Budget& budget) {
-  if (wanted.empty()) return text.size();
-  if (wanted.size() > text.size()) return std::nullopt;
-  budget.scan(text.size());
-  for (std::size_t at = text.size() - wanted.size() + 1; at-- > 0;) {
-    if (text[at] != wanted[0]) continue;
-    budget.scan(wanted.size() * 8);  // memmem does not search from the right: repetitive text takes quadratic time
-    if (text.compare(at, wanted.size(), wanted) == 0) return at;
-  }
-  return std::nullopt;
-}
-
 std::vector<std::string_view> split(std::string_view text, const std::optional<std::string_view>& separator,
                                     std::int64_t limit, Budget& budget) {
-  check_separator(separator);
   if (!separator) return split_at_space(text, limit, budget);
+  if (separator->empty()) throw Failure("cannot split at an empty separator");
   std::vector<std::string_view> parts;
   std::size_t at = 0;
   while (limit < 0 || static_cast<std::int64_t>(parts.size()) < limit) {
@@ -147,23 +124,7 @@ std::vector<std::string_view> split(std::string_view text, const std::optional<s
   return parts;
 }
 
-std::vector<std::string_view> split_from_right(std::string_view text, const std::optional<std::string_view>& separator,
-                                               std::int64_t limit, Budget& budget) {
-  check_separator(separator);
-  if (!separator) throw Failure("rsplit without a separator is not supported");
-  std::vector<std::string_view> parts;
-  while (limit < 0 || static_cast<std::int64_t>(parts.size()) < limit) {
-    const auto found = find_last(text, *separator, budget);
-    if (!found) break;
-    parts.push_back(text.substr(*found + separator->size()));
-    text = text.substr(0, *found);
-  }
-  parts.push_back(text);
-  std::reverse(parts.begin(), parts.end());
-  return parts;
-}
-
-std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends) {
+std::vector<std::string_view> split_lines(std::string_view text) {
   std::vector<std::string_view> lines;
   std::size_t begin = 0;
   for (std::size_t at = 0; at < text.size();) {
@@ -172,37 +133,48 @@ std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends)
     at += character.size;
     if (!ends_line(character.code_point)) continue;
     if (character.code_point == '\r' && at < text.size() && text[at] == '\n') ++at;
-    lines.push_back(text.substr(begin, (keep_ends ? at : end) - begin));
+    lines.push_back(text.substr(begin, end - begin));
     begin = at;
   }
   if (begin < text.size()) lines.push_back(text.substr(begin));
   return lines;
 }
 
-std::size_t count_occurrences(std::string_view text, std::string_view wanted) {
-  if (wanted.empty()) return count_characters(text) + 1;
-  std::size_t count = 0;
-  for (auto found = find_first(text, wanted); found; found = find_first(text, wanted, *found + wanted.size())) ++count;
-  return count;
-}
-
 std::string replaced(std::string_view text, std::string_view old_text, std::string_view new_text, std::int64_t limit,
                      Budget& budget) {
-  const std::size_t occurrences = count_occurrences(text, old_text);
-  const std::size_t times = limit < 0 ? occurrences : std::min(occurrences, static_cast<std::size_t>(limit));
-  if (times > 0 && new_text.size() > (std::size_t{1} << 40) / times) budget.make(std::size_t{1} << 40);
-  budget.make(text.size() + times * new_text.size());
+  if (old_text.empty()) throw Failure("replacing an empty string is not supported");
   std::string result;
   std::size_t at = 0;
-  for (std::size_t done = 0; done < times; ++done) {
-    // An empty text is found before each character and at the end.
-    const std::size_t from = old_text.empty() && done > 0 ? at + first_utf8(text.substr(at)).size : at;
-    const std::size_t found = *find_first(text, old_text, from);
-    result.append(text, at, found - at).append(new_text);
-    at = found + old_text.size();
+  for (auto found = find_first(text, old_text); found && limit != 0; found = find_first(text, old_text, at), --limit) {
+    budget.make(*found - at + new_text.size());
+    result.append(text, at, *found - at).append(new_text);
+    at = *found + old_text.size();
   }
+  budget.make(text.size() - at);
   return result.append(text, at);
 }
+
+namespace {
+
+// Returns true if repr() shows the character unescaped.
+bool is_printable(char32_t character) {
+  if (character == U' ') return true;
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(character))) {
+    case UTF8PROC_CATEGORY_CC:
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_CS:
+    case UTF8PROC_CATEGORY_CO:
+    case UTF8PROC_CATEGORY_CN:
+    case UTF8PROC_CATEGORY_ZL:
+    case UTF8PROC_CATEGORY_ZP:
+    case UTF8PROC_CATEGORY_ZS:
+      return false;
+    default:
+      return true;
+  }
+}
+
+}  // namespace
 
 std::string quoted_text(std::string_view text) {
   const bool has_single = text.find('\'') != std::string_view::npos;
@@ -229,26 +201,15 @@ std::string quoted_text(std::string_view text) {
 }
 
 std::string escaped_html(std::string_view text) {
+  constexpr std::string_view special = "&<>'\"";
+  constexpr std::array<std::string_view, special.size()> entities = {"&amp;", "&lt;", "&gt;", "&#39;", "&#34;"};
   std::string result;
   for (const char c : text) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '\'':
-        result += "&#39;";
-        break;
-      case '"':
-        result += "&#34;";
-        break;
-      default:
-        result += c;
+    const std::size_t known = special.find(c);
+    if (known == std::string_view::npos) {
+      result += c;
+    } else {
+      result += entities[known];
     }
   }
   return result;

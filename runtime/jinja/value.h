@@ -2,8 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <ctime>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -33,8 +31,9 @@ struct Text {
 
 struct List;
 class Dict;
-struct DictView;
-struct Range;
+struct Method;
+struct Builtin;
+struct Arguments;
 
 struct Undefined {
   std::shared_ptr<const std::string> message;  // the reason, for the error if it is used
@@ -42,30 +41,24 @@ struct Undefined {
 
 struct None {};
 
-// A method and its subject.
-struct Method;
-
-// An object that a rendering owns and values only point to: namespaces, iterators, macros, loops and functions.
+// What a rendering owns and values only point to: namespaces, iterators, macros, loops and functions.
 struct Object {
-  enum class Kind { name_space, iterator, macro, loop, function };
-  explicit Object(Kind of_kind) : kind(of_kind) {}
   virtual ~Object() = default;
-  Kind kind;
+  // Returns the kind for messages, such as "a namespace".
+  virtual std::string kind_name() const = 0;
+  // Returns the attribute, undefined if there is none.
+  virtual Value attribute(std::string_view name);
+  virtual Value call(const Arguments& arguments);
 };
-
-struct Namespace;
-struct Iterator;
 
 class Value {
  public:
   using TextRef = std::shared_ptr<const Text>;
   using ListRef = std::shared_ptr<const List>;
   using DictRef = std::shared_ptr<const Dict>;
-  using ViewRef = std::shared_ptr<const DictView>;
-  using RangeRef = std::shared_ptr<const Range>;
   using MethodRef = std::shared_ptr<const Method>;
 
-  // No value: a variable that was never set. Only variables can have it.
+  // No value: an omitted argument. Only parameters can have it.
   Value() = default;
   Value(Undefined undefined) : data_(std::move(undefined)) {}
   Value(None none) : data_(none) {}
@@ -75,8 +68,6 @@ class Value {
   Value(TextRef text) : data_(std::move(text)) {}
   Value(ListRef list) : data_(std::move(list)) {}
   Value(DictRef dict) : data_(std::move(dict)) {}
-  Value(ViewRef view) : data_(std::move(view)) {}
-  Value(RangeRef range) : data_(std::move(range)) {}
   Value(MethodRef method) : data_(std::move(method)) {}
   Value(Object* object) : data_(object) {}
   Value(std::string text) : data_(std::make_shared<const Text>(std::move(text))) {}
@@ -91,15 +82,13 @@ class Value {
   const Text* text() const { return pointee<TextRef>(); }
   const List* list() const { return pointee<ListRef>(); }
   const Dict* dict() const { return pointee<DictRef>(); }
-  const DictView* view() const { return pointee<ViewRef>(); }
-  const Range* range() const { return pointee<RangeRef>(); }
   const Method* method() const { return pointee<MethodRef>(); }
-  Object* object(Object::Kind kind) const {
+  // Returns the object, null for other values and objects of other classes.
+  template <class T = Object>
+  T* object() const {
     Object* const* const object = get_if<Object*>();
-    return object && (*object)->kind == kind ? *object : nullptr;
+    return object ? dynamic_cast<T*>(*object) : nullptr;
   }
-  Namespace* name_space() const;
-  Iterator* iterator() const;
 
   bool is_missing() const { return data_.index() == 0; }
   bool is_undefined() const { return get_if<Undefined>() != nullptr; }
@@ -114,7 +103,6 @@ class Value {
   std::string kind_name() const;
   // Returns the nesting depth of a container, itself included; 0 for other values.
   std::size_t depth() const;
-  const void* identity() const;
 
  private:
   template <class Ref>
@@ -123,24 +111,30 @@ class Value {
     return ref ? ref->get() : nullptr;
   }
 
-  std::variant<std::monostate, Undefined, None, bool, std::int64_t, double, TextRef, ListRef, DictRef, ViewRef,
-               RangeRef, MethodRef, Object*>
+  std::variant<std::monostate, Undefined, None, bool, std::int64_t, double, TextRef, ListRef, DictRef, MethodRef,
+               Object*>
       data_;
 };
 
 struct List {
+  // A range, and the keys, values and items of a mapping, contain all their items, too.
+  enum class Kind { list, tuple, range, keys, values, items };
+  // Returns true for the kinds whose items have an index.
+  bool is_sequence() const { return kind == Kind::list || kind == Kind::tuple || kind == Kind::range; }
+
   std::vector<Value> items;
-  bool is_tuple = false;
+  Kind kind = Kind::list;
   std::size_t depth = 1;
 };
 
-// Keys in the order of their insertion; 1, 1.0 and true are one key, as in Python.
+// Keys are strings and integers, in the order of their insertion.
 class Dict {
  public:
   using Entry = std::pair<Value, Value>;
 
-  // Adds an entry, or replaces the value of an existing key. Throws Failure for a key that is not hashable.
+  // Adds an entry, or replaces the value of an existing key. Throws Failure for other keys.
   void set(Value key, Value value);
+  // Returns the value of the key, null if there is none. Throws Failure for keys that Python cannot hash, and floats.
   const Value* find(const Value& key) const;
   const std::vector<Entry>& entries() const { return entries_; }
   std::size_t size() const { return entries_.size(); }
@@ -155,46 +149,16 @@ class Dict {
   std::size_t depth_ = 1;
 };
 
-struct DictView {
-  enum class Part { keys, values, items };
-  std::shared_ptr<const Dict> dict;
-  Part part;
-};
-
-struct Range {
-  std::int64_t start, stop, step;
-  std::size_t size() const;
-  std::int64_t at(std::size_t index) const { return start + static_cast<std::int64_t>(index) * step; }
-};
-
+// A method and its subject.
 struct Method {
   Value self;
-  std::string name;
+  const Builtin* builtin;
 };
-
-struct Namespace : Object {
-  Namespace() : Object(Kind::name_space) {}
-  Dict attributes;
-};
-
-// A source of items that can be read once, as Python's generators.
-struct Iterator : Object {
-  explicit Iterator(std::function<std::optional<Value>()> source) : Object(Kind::iterator), next(std::move(source)) {}
-  std::function<std::optional<Value>()> next;
-};
-
-inline Namespace* Value::name_space() const {
-  return static_cast<Namespace*>(object(Object::Kind::name_space));
-}
-inline Iterator* Value::iterator() const {
-  return static_cast<Iterator*>(object(Object::Kind::iterator));
-}
 
 // The limit of nesting; making a deeper container throws Failure.
 inline constexpr std::size_t max_value_depth = 200;
 
-Value make_list(std::vector<Value> items, Budget& budget);
-Value make_tuple(std::vector<Value> items, Budget& budget);
+Value make_list(std::vector<Value> items, Budget& budget, List::Kind kind = List::Kind::list);
 Value make_text(std::string text, Budget& budget);
 Value make_dict(Dict dict, Budget& budget);
 // Returns undefined, with the given reason.
@@ -203,77 +167,15 @@ Value make_undefined(std::string message);
 // Python's ==. Two undefined values are equal.
 bool equal(const Value& a, const Value& b, Budget& budget);
 
-// Python's a < b and, with or_equal, a <= b: of numbers, strings, lists and tuples. Throws Failure for other values.
+// Python's a < b and, with or_equal, a <= b: of numbers and of strings. Throws Failure for other values.
 bool less(const Value& a, const Value& b, bool or_equal, Budget& budget);
-
-// Returns -1, 0 or 1 for a < b, a == b or a > b, exactly, for any mix of integers, floats and bools; 2 if one is NaN.
-int compare_numbers(const Value& a, const Value& b);
-
-// The state of one rendering: its budget, its objects and the time of strftime_now.
-class Context {
- public:
-  Context(const Limits& limits, std::time_t time) : budget(limits), now(time) {}
-
-  // Makes an object that lives as long as the rendering.
-  template <class T, class... Arguments>
-  T* own(Arguments&&... arguments) {
-    budget.make(sizeof(T) + 64);
-    auto object = std::make_unique<T>(std::forward<Arguments>(arguments)...);
-    T* const result = object.get();
-    objects_.push_back(std::move(object));
-    return result;
-  }
-
-  Budget budget;
-  std::time_t now;
-
- private:
-  std::vector<std::unique_ptr<Object>> objects_;
-};
-
-// The arguments of a call.
-struct Arguments {
-  std::vector<Value> positional;
-  std::vector<std::pair<std::string, Value>> keywords;
-};
-
-// Arguments by parameter, for a builtin.
-class Bound {
- public:
-  explicit Bound(std::vector<Value> values) : values_(std::move(values)) {}
-
-  // Returns the argument, null if none is given.
-  const Value* get(std::size_t parameter) const {
-    return values_[parameter].is_missing() ? nullptr : &values_[parameter];
-  }
-  // Returns a required argument.
-  const Value& at(std::size_t parameter) const { return values_[parameter]; }
-
- private:
-  std::vector<Value> values_;
-};
-
-// A filter, test, function or method, applied to its subject.
-struct Builtin {
-  std::string_view name;
-  std::vector<std::string_view> parameters;
-  std::size_t required;
-  Value (*run)(Context& context, const Value& subject, const Bound& arguments);
-  // Used instead if the parameters are not fixed.
-  Value (*run_any)(Context& context, const Value& subject, const Arguments& arguments) = nullptr;
-};
-
-// Runs the builtin. Throws Failure if the arguments do not fit the parameters.
-Value run_builtin(Context& context, const Builtin& builtin, const Value& subject, const Arguments& arguments);
-
-// Return an argument that must be an integer or a string; `what` is its name in messages.
-std::int64_t integer_argument(const Value& value, std::string_view what);
-const Text& string_argument(const Value& value, std::string_view what);
 
 // Throws Failure for an undefined value, with its reason.
 void require_defined(const Value& value);
 
-// Throws Failure for escaped text, which would stay escaped in Python.
-void reject_markup(const Text& text);
+// Return an argument that must be an integer or a string; `what` is its name in messages. Escaped text is rejected: it
+// would stay escaped in Python.
+std::int64_t integer_argument(const Value& value, std::string_view what);
+const std::string& string_argument(const Value& value, std::string_view what);
 
 }  // namespace minimind::jinja

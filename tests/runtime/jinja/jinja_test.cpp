@@ -60,7 +60,7 @@ TEST(Jinja, RendersAndRejectsTheTemplatesThatJinja2Does) {
       EXPECT_EQ(JinjaTemplate(source, "test").render(*value.dict(), 0), golden_case.at("rendered")) << source;
     }
   }
-  EXPECT_GT(count, 2600u);
+  EXPECT_GT(count, 2400u);
 }
 
 TEST(Jinja, ErrorsHaveThePositionAndReason) {
@@ -96,15 +96,28 @@ TEST(Jinja, RejectsUnsupportedFeaturesNamingThem) {
   expect_error("{{ 'a'.zfill(3) }}", "the method 'zfill' of a string is not supported");
   expect_error("{{ [1].index(1) }}", "the method 'index' of a list is not supported");
   expect_error("{% for i in [1] %}{{ loop.cycle(1) }}{% endfor %}", "loop.cycle is not supported");
-  expect_error("{{ '1'|int(base=2) }}", "a base of 'int' is not supported");
+  expect_error("{{ '1'|int(base=2) }}", "'int' does not support the argument 'base'");
+  expect_error("{{ '1.5'|int }}", "reading the number '1.5' is not supported");
+  expect_error("{{ {}|tojson(sort_keys=true) }}", "'tojson' does not support the argument 'sort_keys'");
+  expect_error("{{ [{}]|sort(attribute='a,b') }}", "sorting by several attributes is not supported");
   expect_error("{{ 2 ** 3 }}", "column 6: the operator ** is not supported");
+  expect_error("{{ 1 / 2 }}", "column 6: the operator / is not supported");
+  expect_error("{{ 1 < 2 < 3 }}", "column 10: a chain of comparisons is not supported");
+  expect_error("{{ 'abcd'[::2] }}", "the step of a slice is not 1 or -1: not supported");
+  expect_error("{{ [1][1, 2] }}", "several subscripts are not supported");
+  expect_error("{{ 'a'.splitlines() }}", "the method 'splitlines' of a string is not supported");
+  expect_error("{{ 'a'.replace('', 'b') }}", "replacing an empty string is not supported");
+  expect_error("{{ {}.items() }}", "cannot print a view of a mapping");
+  expect_error("{{ range(2) }}", "cannot print a range");
+  expect_error("{{ namespace() }}", "cannot print a namespace");
   expect_error("{{ dict(**{'a': 1}) }}", "arguments taken from a mapping are not supported");
   expect_error("{% macro m() %}{{ varargs }}{% endmacro %}",
                "'varargs', the other arguments of a macro, is not supported");
-  expect_error("{{ '%x' % 255 }}", "only %s, %d, %f and %% are supported in a format");
+  expect_error("{{ '%x' % 255 }}", "only %s, %% and, for integers, %d are supported in a format");
   expect_error("{{ '{:>5}'.format(1) }}", "the format '>5' of an integer is not supported");
-  expect_error("{{ {(1, 2): 3} }}", "cannot use a tuple as a key of a mapping: not supported");
+  expect_error("{{ {(1, 2): 3} }}", "a key of a mapping is a tuple, expected a string or an integer: not supported");
   expect_error("{{ 0x10 }}", "decimal digits");
+  expect_error("{{ 1.5 }}", "decimal digits");
 }
 
 TEST(Jinja, FindsAnUnknownFilterInABranchOnlyWhenItIsReached) {
@@ -143,14 +156,15 @@ TEST(Jinja, RejectsTemplatesThatTakeTooLong) {
   expect_error("{% set x = 'a' * 9000000 %}{% for i in range(100000) %}{% if 'b' in x %}{% endif %}{% endfor %}",
                limit);
   expect_error("{{ 'a' * 9223372036854775807 }}", limit);
-  expect_error("{{ [1, 2] * 9223372036854775807 }}", limit);
   expect_error("{{ 'a'|indent(9223372036854775807) }}", limit);
   expect_error("{{ [1]|tojson(indent=9223372036854775807) }}", limit);
-  expect_error("{{ ('a' * 100000).replace('', 'b' * 100000) }}", limit);
-  expect_error("{% set x = 'ab' * 5000000 %}{% for i in range(9999) %}{{ x.rfind('aab') }}{% endfor %}", limit);
-  expect_error("{{ range(1000000000) }}", "expected at most 100000");
-  expect_error("{{ '%9999d' % 1 }}", "a width or precision of more than 3 digits is not supported");
-  expect_error("{{ '{:9999}'.format(1) }}", "a width or precision of more than 3 digits is not supported");
+  expect_error("{{ ('a' * 100000).replace('a', 'b' * 100000) }}", limit);
+  expect_error("{% set x = 'ab' * 500000 %}{% for i in range(9999) %}{{ x[1:] }}{{ x[::-1] }}{% endfor %}", limit);
+  expect_error("{% set x = range(100000)|list %}{% for i in x %}{% for j in x %}{% break %}{% endfor %}{% endfor %}",
+               limit);
+  expect_error("{{ range(1000000000) }}", "longer than the limit of 100000 numbers");
+  expect_error("{{ '%9999d' % 1 }}", "only %s, %% and, for integers, %d are supported in a format");
+  expect_error("{{ '{:9999}'.format(1) }}", "the format '9999' of an integer is not supported");
   const std::string long_key = "{% set k = 'x' * 1000000 %}{% set other = k ~ 'b' %}{% set d = {k ~ 'a': 1} %}";
   expect_error(long_key + "{% for i in range(100000) %}{{ d[other] }}{{ d.get(other) }}{% endfor %}", limit);
   expect_error(long_key + "{% for i in range(100000) %}{% if k.startswith(k) %}{% endif %}{% endfor %}", limit);
@@ -171,10 +185,9 @@ TEST(Jinja, RejectsDeepNesting) {
   expect_error("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "levels of nesting");
   expect_error("{% set ns = namespace(x=1) %}{% for i in range(9999) %}{% set ns.x = [ns.x] %}{% endfor %}", deep);
   expect_error(
-      "{% set ns = namespace(g=[1]) %}{% for i in range(9999) %}{% set ns.g = ns.g|map('string') %}{% endfor %}"
-      "{{ ns.g|list }}",
+      "{% set ns = namespace() %}{% macro f() %}{{ ns.f() }}{% endmacro %}{% set ns.f = f %}"
+      "{% for i in range(9) if ns.f() %}{% endfor %}",
       "levels of nesting");
-  expect_error("{% set ns = namespace() %}{% set ns.x = ns %}{{ ns }}", "levels of nesting");
 }
 
 TEST(Jinja, RejectsATemplateThatIsNotUtf8OrTooLarge) {
