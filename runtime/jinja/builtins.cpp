@@ -1,7 +1,6 @@
 #include "runtime/jinja/builtins.h"
 
 #include <algorithm>
-#include <array>
 #include <ctime>
 
 #include "runtime/jinja/show.h"

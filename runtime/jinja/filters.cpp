@@ -1,6 +1,7 @@
 #include "runtime/jinja/filters.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -96,7 +97,8 @@ Value to_integer(Context& context, const Value& subject, const Arguments& argume
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
     if (end == digits.data() + digits.size() && error == std::errc()) return number;
     // Python reads other digits, too.
-    const bool has_digits = std::any_of(digits.begin(), digits.end(), [](char c) { return c < 0 || std::isdigit(c); });
+    const bool has_digits =
+        std::any_of(digits.begin(), digits.end(), [](char c) { return c < 0 || std::isdigit(c) != 0; });
     if (has_digits) throw Failure("reading the number " + quote(digits) + " is not supported");
   }
   return arguments.get(0) ? *arguments.get(0) : Value(std::int64_t{0});

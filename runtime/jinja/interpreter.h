@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <string>
 
-#include "runtime/jinja/ast.h"
 #include "runtime/jinja/operations.h"
+#include "runtime/jinja/parser.h"
 
 namespace minimind::jinja {
 

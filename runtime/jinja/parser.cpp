@@ -1,6 +1,8 @@
 #include "runtime/jinja/parser.h"
 
+#include <algorithm>
 #include <array>
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <optional>
