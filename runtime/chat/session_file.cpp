@@ -139,7 +139,8 @@ void check_model(const Header& header, const std::string& path, const ModelIdent
     throw Error(
         fmt::format("{}: is a session with {} (hash {}), not with {} (hash {}); use that model with its LoRA, type "
                     "and RoPE scaling, or another session file",
-                    path, quote(name), quote(sha256.substr(0, 12)), quote(model.name), model.sha256.substr(0, 12)));
+                    path, quote(name), quote(sha256.substr(0, 12)), quote(model.name), model.sha256.substr(0, 12)),
+        Setting::computation);
   }
   const std::string type = header.text("cache_type");
   if (type != name_of(context.cache().type())) {

@@ -7,6 +7,7 @@
 #include <xsimd/xsimd.hpp>
 
 #include "runtime/kernels/kernels.h"
+#include "weights/tensor/half.h"
 
 namespace minimind::kernels {
 namespace {
@@ -117,28 +118,10 @@ inline Column load_f16(const std::uint16_t* at) {
            widen_f16(_mm_unpacklo_epi16(high, zero)), widen_f16(_mm_unpackhi_epi16(high, zero))}};
 }
 
-// Rounds to binary16 in integer arithmetic: values that stay normal lose 13 bits of their mantissa, halves to even;
-// adding a number whose last bit is 2^-24 rounds smaller values; NaN stays NaN.
-inline std::uint16_t round_to_f16(float x) {
-  std::uint32_t bits;
-  std::memcpy(&bits, &x, sizeof bits);
-  const std::uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7FFFFFFF;
-  if (magnitude > 0x7F800000) return static_cast<std::uint16_t>(sign | 0x7E00);
-  if (magnitude >= 0x477FF000) return static_cast<std::uint16_t>(sign | 0x7C00);
-  if (magnitude >= 0x38800000) {
-    return static_cast<std::uint16_t>(sign | (magnitude - 0x38000000 + 0xFFF + (magnitude >> 13 & 1)) >> 13);
-  }
-  float positive;
-  std::memcpy(&positive, &magnitude, sizeof positive);
-  positive += 0.5f;
-  std::memcpy(&bits, &positive, sizeof bits);
-  return static_cast<std::uint16_t>(sign | (bits - 0x3F000000));
-}
-
 inline void store_f16(const Column& x, std::uint16_t* out) {
   float values[panel_rows];
   for (std::size_t p = 0; p < parts; ++p) x.part[p].store_unaligned(values + p * lanes);
-  for (std::size_t i = 0; i < panel_rows; ++i) out[i] = round_to_f16(values[i]);
+  for (std::size_t i = 0; i < panel_rows; ++i) out[i] = to_f16(values[i]).bits;
 }
 
 inline Column load_bf16(const std::uint16_t* at) {

@@ -9,6 +9,12 @@ std::string_view options_of(Setting setting) {
   switch (setting) {
     case Setting::none:
       return "";
+    case Setting::model:
+      return "--model";
+    case Setting::computation:
+      return "--model, --lora, --type and --rope-scaling";
+    case Setting::lora:
+      return "--lora";
     case Setting::config:
       return "--config";
     case Setting::heads:

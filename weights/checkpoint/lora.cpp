@@ -57,10 +57,10 @@ bool is_whole_model(const StoredTensors& tensors) {
 
 void reject_others(const StoredTensors& others, const std::string& path) {
   if (others.empty()) return;
-  throw Error(
-      fmt::format("{}: {} is not part of a MiniMind LoRA, expected <module>.lora.A.weight and "
-                  "<module>.lora.B.weight; load a full checkpoint as the model",
-                  path, quote(others.begin()->first)));
+  throw Error(fmt::format("{}: {} is not part of a MiniMind LoRA, expected <module>.lora.A.weight and "
+                          "<module>.lora.B.weight; load a full checkpoint as the model",
+                          path, quote(others.begin()->first)),
+              Setting::model);
 }
 
 bool is_of_experts(std::string_view module) {
@@ -141,7 +141,8 @@ LoraFile parse_lora_argument(const std::string& argument) {
   const auto [rest, error] = std::from_chars(scale.data(), end, value);
   if (error != std::errc() || rest != end || !std::isfinite(value)) {
     throw UsageError(
-        fmt::format("LoRA {}: its scale is {}, expected a number, as in a.pth:0.5", quote(argument), quote(scale)));
+        fmt::format("LoRA {}: its scale is {}, expected a number, as in a.pth:0.5", quote(argument), quote(scale)),
+        Setting::lora);
   }
   return {argument.substr(0, colon), value};
 }

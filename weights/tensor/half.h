@@ -36,8 +36,9 @@ inline float to_f32(float value) {
   return value;
 }
 
-// Round to nearest, ties to even; values over the range become infinity, as in IEEE 754 and PyTorch.
-inline F16 to_f16(float value) {
+// Round to nearest, ties to even; values over the range become infinity, as in IEEE 754 and PyTorch. to_f16 is always
+// inlined, because the kernels' objects may not export a symbol that the linker could share.
+[[gnu::always_inline]] inline F16 to_f16(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const std::uint16_t sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000u);
   const std::uint32_t magnitude = bits & 0x7FFFFFFFu;

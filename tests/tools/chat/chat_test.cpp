@@ -283,10 +283,10 @@ TEST_F(Chat, ASessionContinuesWithItsCache) {
   const json first = parsed(run(saying("好") + session + "-p one"));
   const json second = parsed(run(saying("好") + session + "-p two"));
   EXPECT_GE(second["usage"]["reused"], first["usage"]["prompt_tokens"]);
-  EXPECT_EQ(run("chat -m " + load_golden("v3-dense").model_path +
-                " --tokenizer " MINIMIND_SOURCE_DIR "/weights/demo --session " + path("s") + " -p x")
-                .status,
-            1);
+  const Outcome other = run("chat -m " + load_golden("v3-dense").model_path +
+                            " --tokenizer " MINIMIND_SOURCE_DIR "/weights/demo --session " + path("s") + " -p x");
+  EXPECT_EQ(other.status, 1);
+  EXPECT_TRUE(other.err.ends_with("(--model, --lora, --type and --rope-scaling)\n")) << other.err;
 }
 
 TEST_F(Chat, LoadRejectsASession) {

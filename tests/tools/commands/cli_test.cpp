@@ -107,6 +107,15 @@ TEST_F(Cli, UsageErrorsExitWithTwoAndOneLine) {
   }
 }
 
+TEST_F(Cli, ErrorsEndWithTheOptionsThatHelp) {
+  const std::string model = load_golden("v3-dense").model_path;
+  const auto error_with = [&](const std::string& options) {
+    return run("generate --tokens 1 -m " + model + " " + options).err;
+  };
+  EXPECT_TRUE(error_with("--lora a.pth:x").ends_with("(--lora)\n"));
+  EXPECT_TRUE(error_with("--lora " + model).ends_with("load a full checkpoint as the model (--model)\n"));
+}
+
 TEST_F(Cli, FailuresExitWithOneAndNameTheFile) {
   std::ofstream(path("text.pth")) << "not a checkpoint at all, but a text";
   const std::string whole = read_whole_file(load_golden("v3-dense").model_path);
