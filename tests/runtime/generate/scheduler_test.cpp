@@ -129,6 +129,39 @@ TEST(Scheduler, DecodesWhileALongPromptComesIn) {
   EXPECT_GE(steps, 60u / 8);
 }
 
+// Drafts as many tokens as it may.
+struct EagerDrafter final : Drafter {
+  std::span<const std::int32_t> draft(std::span<const std::int32_t>, std::size_t most,
+                                      const std::atomic<bool>&) override {
+    drafts.assign(most, 1);
+    return drafts;
+  }
+  std::vector<std::int32_t> drafts;
+};
+
+TEST(Scheduler, DraftsOnlyWhileFewTextsAreDecoded) {
+  GoldenEngine engine(distinct_case, 16);
+  const std::atomic<bool> never = false;
+  for (const std::size_t texts : {1u, 2u, 5u, 8u}) {
+    Scheduler scheduler(engine.forward, texts, no_limit);
+    std::vector<Job> jobs(texts);
+    std::vector<EagerDrafter> drafters(texts);
+    for (std::size_t i = 0; i < texts; ++i) {
+      jobs[i].options = greedy(4);
+      jobs[i].options.drafter = &drafters[i];
+      jobs[i].options.draft_tokens = 3;
+      jobs[i].context = std::make_unique<Context>(engine.context());
+      jobs[i].generation = std::make_unique<Generation>(engine.model, *jobs[i].context, nullptr, Tokens{1},
+                                                        jobs[i].options, silent, never);
+      scheduler.add(*jobs[i].generation);
+    }
+    while (scheduler.texts() == texts) scheduler.step();
+    std::size_t drafted = 0;
+    for (Job& job : jobs) drafted += job.generation->finish().drafted;
+    EXPECT_EQ(drafted > 0, texts <= 2) << texts << " texts";
+  }
+}
+
 TEST(Scheduler, AnErrorEndsTheTextItHappensToAlone) {
   GoldenEngine engine(distinct_case, 16);
   const std::atomic<bool> never = false;
