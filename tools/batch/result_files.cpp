@@ -108,7 +108,9 @@ void LineFile::append(std::string_view line) {
     if (bytes <= 0) {
       const int error = bytes < 0 ? errno : ENOSPC;
       [[maybe_unused]] const int ignored = ::ftruncate(descriptor_, static_cast<off_t>(size_));
-      fail(path_, error);
+      throw Error(
+          fmt::format("{}: cannot be written: {}; its lines are whole, and the same command continues after them",
+                      path_, std::strerror(error)));
     }
     written += static_cast<std::size_t>(bytes);
   }

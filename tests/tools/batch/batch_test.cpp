@@ -156,6 +156,19 @@ TEST_F(Batch, KeepsNeitherInputNorResultsInMemory) {
   }
 }
 
+TEST_F(Batch, ContinuesAfterAFullDisk) {
+  write_requests(40);
+  ASSERT_EQ(run(call("whole")).status, 0);
+  const Outcome full = run(call("results"), "trap '' XFSZ; ulimit -f 8;");
+  EXPECT_EQ(full.status, 1);
+  EXPECT_NE(full.err.find("the same command continues"), std::string::npos) << full.err;
+  EXPECT_GT(lines("results").size(), 0u);
+  EXPECT_TRUE(read_whole_file(path("results")).ends_with("\n"));
+  ASSERT_EQ(run(call("results")).status, 0);
+  EXPECT_EQ(lines("results"), lines("whole"));
+  EXPECT_EQ(lines("results.errors"), lines("whole.errors"));
+}
+
 TEST_F(Batch, ReadsAPipe) {
   write_requests(20);
   ASSERT_EQ(run(call("results")).status, 0);
