@@ -208,7 +208,7 @@ Conversation::Prompt Conversation::fit(const std::vector<Message>& messages) con
           fmt::format("the conversation is {} tokens long, which leaves no room for an answer of {} in the context of "
                       "{}; start over, use a larger context, or let the oldest turns be dropped",
                       prompt.tokens.size(), reserve(), capacity),
-          Setting::context_size);
+          Setting::context);
     }
     // Dropping more turns shortens the prompt, so the smallest sufficient number is found by bisection.
     std::size_t too_few = hidden, enough = turns - 1;
@@ -233,7 +233,7 @@ Conversation::Prompt Conversation::fit(const std::vector<Message>& messages) con
         fmt::format("the message is too long: with what belongs to it, it takes {} tokens, and the context of {} has "
                     "to hold an answer too; shorten it or use a larger context",
                     prompt.tokens.size(), capacity),
-        Setting::context_size);
+        Setting::context);
   }
   return prompt;
 }

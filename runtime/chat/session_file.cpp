@@ -140,7 +140,7 @@ void check_model(const Header& header, const std::string& path, const ModelIdent
         fmt::format("{}: is a session with {} (hash {}), not with {} (hash {}); use that model with its LoRA, type "
                     "and RoPE scaling, or another session file",
                     path, quote(name), quote(sha256.substr(0, 12)), quote(model.name), model.sha256.substr(0, 12)),
-        Setting::computation);
+        Setting::identity);
   }
   const std::string type = header.text("cache_type");
   if (type != name_of(context.cache().type())) {
@@ -274,7 +274,7 @@ ConversationState load_session(const std::string& path, const ModelIdentity& mod
   if (positions > context.capacity()) {
     throw Error(fmt::format("{}: has {} positions, expected at most {}, the context; use a context of {} or more", path,
                             positions, context.capacity(), positions + 1),
-                Setting::context_size);
+                Setting::context);
   }
   fill(context, std::span(state.tokens).first(static_cast<std::size_t>(positions)), reader);
   return state;

@@ -132,7 +132,7 @@ KvCache::KvCache(const Config& config, std::size_t capacity, KvType type)
                           "use a smaller context",
                           capacity,
                           1e-9 * static_cast<double>(bytes_per_position(config, type)) * static_cast<double>(capacity)),
-              Setting::context_size);
+              Setting::context);
 }
 
 template <class Element>

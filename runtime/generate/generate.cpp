@@ -72,7 +72,7 @@ void check_prompt(std::span<const std::int32_t> prompt, std::size_t vocab_size, 
   if (prompt.size() > context.capacity()) {
     throw Error(fmt::format("the prompt is {} tokens long but the context holds {}; shorten it or use a larger context",
                             prompt.size(), context.capacity()),
-                Setting::context_size);
+                Setting::context);
   }
 }
 

@@ -8,8 +8,6 @@
 #include <utility>
 
 #include "runtime/text/utf8.h"
-#include "runtime/tokenizer/bpe.h"
-#include "runtime/tokenizer/vocabulary.h"
 #include "weights/io/error.h"
 #include "weights/io/quote.h"
 

@@ -43,13 +43,7 @@ const Alphabet& alphabet() {
 std::string to_byte_level(std::string_view bytes) {
   std::string text;
   for (const char byte : bytes) {
-    const char32_t code_point = alphabet().code_point_of[static_cast<unsigned char>(byte)];
-    if (code_point < 0x80) {
-      text += static_cast<char>(code_point);
-    } else {
-      text += static_cast<char>(0xC0u | code_point >> 6);
-      text += static_cast<char>(0x80u | (code_point & 0x3Fu));
-    }
+    append_utf8(text, alphabet().code_point_of[static_cast<unsigned char>(byte)]);
   }
   return text;
 }

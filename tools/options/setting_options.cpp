@@ -11,7 +11,7 @@ std::string_view options_of(Setting setting) {
       return "";
     case Setting::model:
       return "--model";
-    case Setting::computation:
+    case Setting::identity:
       return "--model, --lora, --type and --rope-scaling";
     case Setting::lora:
       return "--lora";
@@ -19,11 +19,11 @@ std::string_view options_of(Setting setting) {
       return "--config";
     case Setting::heads:
       return "--heads and --kv-heads, or --config";
-    case Setting::experts_per_token:
+    case Setting::experts:
       return "--experts-per-token";
     case Setting::rope_scaling:
       return "--rope-scaling";
-    case Setting::context_size:
+    case Setting::context:
       return "--ctx-size";
     case Setting::kv_type:
       return "--kv-type";

@@ -6,19 +6,8 @@
 namespace minimind {
 
 // Settings of the caller that can make the work succeed. Messages describe them in words; tools/ adds the option names.
-enum class Setting {
-  none,
-  model,
-  computation,  // all that changes what a model computes: the model, its LoRA, type and RoPE scaling
-  lora,
-  config,
-  heads,
-  experts_per_token,
-  rope_scaling,
-  context_size,
-  kv_type,
-  tokenizer
-};
+// `identity` is all that changes what is computed: the model, its LoRA, type and RoPE scaling.
+enum class Setting { none, model, identity, lora, config, heads, experts, rope_scaling, context, kv_type, tokenizer };
 
 // A failure because of the input: a corrupt file, a missing tensor, a value out of range. The message is one line:
 // "file: item is FOUND, expected WANTED; fix". Exit status 1.

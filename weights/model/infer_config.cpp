@@ -372,7 +372,7 @@ class Inference {
     if (!has_experts && overrides_.experts_per_token) {
       throw UsageError(
           fmt::format("{}: experts per token are requested, expected an MoE model: it has no experts", path_),
-          Setting::experts_per_token);
+          Setting::experts);
     }
     if (!has_experts) return;
     const std::string mlp = layer_tensor(mixture, "mlp.");
@@ -404,7 +404,7 @@ class Inference {
     const bool top_1 = config_.family == Family::v3;
     if (config_.family == Family::qwen3_moe && !stated_.num_experts_per_tok && !overrides_.experts_per_token) {
       throw Error(fmt::format("{}: num_experts_per_tok is missing in {}; state it", path_, stated_.source),
-                  Setting::experts_per_token);
+                  Setting::experts);
     }
     chosen(config_.num_experts_per_tok, "num_experts_per_tok", stated_.num_experts_per_tok,
            top_1 ? std::size_t{1} : std::size_t{2}, habit(config_.family));
@@ -417,7 +417,7 @@ class Inference {
           fmt::format("{}: num_experts_per_tok is {} {}, expected 1 to {}, the number of experts", path_,
                       config_.num_experts_per_tok,
                       overrides_.experts_per_token ? "as requested" : "in " + stated_.source, config_.num_experts),
-          Setting::experts_per_token);
+          Setting::experts);
     }
     // The default is false in transformers' Qwen3MoeConfig, true in MiniMind.
     chosen(config_.norm_topk_prob, "norm_topk_prob", stated_.norm_topk_prob, config_.family != Family::qwen3_moe,

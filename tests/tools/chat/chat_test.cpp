@@ -1,4 +1,6 @@
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -287,6 +289,40 @@ TEST_F(Chat, ASessionContinuesWithItsCache) {
                             " --tokenizer " MINIMIND_SOURCE_DIR "/weights/demo --session " + path("s") + " -p x");
   EXPECT_EQ(other.status, 1);
   EXPECT_TRUE(other.err.ends_with("(--model, --lora, --type and --rope-scaling)\n")) << other.err;
+}
+
+// Counts how often a file is opened and closed again.
+class OpenCounter {
+ public:
+  explicit OpenCounter(const std::string& path) : descriptor_(inotify_init1(IN_NONBLOCK)) {
+    EXPECT_GE(inotify_add_watch(descriptor_, path.c_str(), IN_OPEN | IN_CLOSE), 0) << path;
+  }
+  OpenCounter(const OpenCounter&) = delete;
+  OpenCounter& operator=(const OpenCounter&) = delete;
+  ~OpenCounter() { close(descriptor_); }
+
+  std::size_t take() {
+    inotify_event event;
+    std::size_t opened = 0;
+    while (read(descriptor_, &event, sizeof event) == sizeof event) opened += (event.mask & IN_OPEN) != 0;
+    return opened;
+  }
+
+ private:
+  int descriptor_;
+};
+
+TEST_F(Chat, ASessionOpensTheCheckpointOnce) {
+  std::filesystem::copy_file(MINIMIND_SOURCE_DIR "/weights/demo/model.pth", path("model.pth"));
+  OpenCounter counter(path("model.pth"));
+  const std::string chat = "chat --tokenizer " MINIMIND_SOURCE_DIR "/weights/demo -n 2 -p 江上 -m " + path("model.pth");
+  EXPECT_EQ(run(chat).status, 0);
+  const std::size_t opened = counter.take();
+  EXPECT_GE(opened, 1u);
+  for (const char* const turn : {"first", "second"}) {
+    EXPECT_EQ(run(chat + " --session " + path("s")).status, 0);
+    EXPECT_EQ(counter.take(), opened) << turn;
+  }
 }
 
 TEST_F(Chat, LoadRejectsASession) {
