@@ -97,6 +97,7 @@ Conversation::Conversation(Forward& forward, Context& context, const Tokenizer& 
       options_(std::move(options)) {
   state_.now = std::time(nullptr);
   options_.generate.text_tokens = answer_tag_tokens(tokenizer);
+  if (options_.generate.grammar) options_.generate.token_trie = make_token_trie(tokenizer);
 }
 
 Answer Conversation::ask(const std::string& text, const AnswerListener& listener,

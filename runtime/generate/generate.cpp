@@ -127,7 +127,10 @@ Generation::Generation(const Model& model, Context& context, const Tokenizer* to
   tokens_.assign(prompt.begin(), prompt.end());
   prompt_size_ = prompt.size();
   for (const std::int32_t token : prompt) sampler_->accept_prompt(token);
-  if (options.grammar) constraint_.emplace(options.grammar, *tokenizer, vocab_size, end_tokens_, room());
+  if (options.grammar) {
+    constraint_.emplace(options.grammar, options.token_trie ? options.token_trie : make_token_trie(*tokenizer),
+                        *tokenizer, vocab_size, end_tokens_, room());
+  }
   context_.rewind(context_.common_prefix(tokens_));
   result_.prompt_tokens_reused = context_.size();
 }

@@ -51,8 +51,10 @@ struct GenerateOptions {
   std::vector<std::int32_t> text_tokens;  // special tokens that are part of the text all the same
   SamplingOptions sampling;
   std::shared_ptr<const Grammar> grammar;  // what the text has to conform to; null: nothing
-  Drafter* drafter = nullptr;              // guesses tokens, which changes nothing but the speed; null: none
-  std::size_t draft_tokens = 0;            // at most so many are drafted at once; fewer than forward.max_tokens()
+  // make_token_trie(tokenizer), to share it among the texts of a grammar; null: each text makes its own.
+  std::shared_ptr<const TokenTrie> token_trie;
+  Drafter* drafter = nullptr;    // guesses tokens, which changes nothing but the speed; null: none
+  std::size_t draft_tokens = 0;  // at most so many are drafted at once; fewer than forward.max_tokens()
 };
 
 enum class FinishReason { stop, length, interrupted };

@@ -7,30 +7,27 @@
 #include "weights/io/error.h"
 
 namespace minimind {
-namespace {
 
-TokenTrie trie_of_text(const Tokenizer& tokenizer, std::size_t vocab_size, std::span<const std::int32_t> end_tokens) {
+std::shared_ptr<const TokenTrie> make_token_trie(const Tokenizer& tokenizer) {
   std::vector<std::pair<std::string_view, std::int32_t>> texts;
-  for (std::size_t i = 0; i < std::min(vocab_size, tokenizer.vocab_size()); ++i) {
+  for (std::size_t i = 0; i < tokenizer.vocab_size(); ++i) {
     const auto token = static_cast<std::int32_t>(i);
     const std::string_view text = tokenizer.token_bytes(token);
-    const bool ends = std::find(end_tokens.begin(), end_tokens.end(), token) != end_tokens.end();
-    if (!text.empty() && !ends && !tokenizer.is_special(token)) texts.emplace_back(text, token);
+    if (!text.empty() && !tokenizer.is_special(token)) texts.emplace_back(text, token);
   }
-  return TokenTrie(std::move(texts));
+  return std::make_shared<const TokenTrie>(std::move(texts));
 }
 
-}  // namespace
-
-GrammarConstraint::GrammarConstraint(std::shared_ptr<const Grammar> grammar, const Tokenizer& tokenizer,
-                                     std::size_t vocab_size, std::span<const std::int32_t> end_tokens,
-                                     std::size_t tokens_left)
+GrammarConstraint::GrammarConstraint(std::shared_ptr<const Grammar> grammar, std::shared_ptr<const TokenTrie> trie,
+                                     const Tokenizer& tokenizer, std::size_t vocab_size,
+                                     std::span<const std::int32_t> end_tokens, std::size_t tokens_left)
     : grammar_(std::move(grammar)),
+      trie_(std::move(trie)),
       tokenizer_(tokenizer),
       end_tokens_(end_tokens.begin(), end_tokens.end()),
-      trie_(trie_of_text(tokenizer, vocab_size, end_tokens)),
+      vocab_size_(vocab_size),
       state_(grammar_),
-      allowed_(vocab_size) {
+      allowed_(std::max(vocab_size, tokenizer.vocab_size())) {
   std::erase_if(end_tokens_, [&](std::int32_t token) { return static_cast<std::size_t>(token) >= vocab_size; });
   update(tokens_left);
 }
@@ -47,8 +44,9 @@ bool GrammarConstraint::conforms(std::string_view text) const {
 
 // Returns true if any token is allowed.
 bool GrammarConstraint::mark_allowed(std::uint64_t most_bytes_to_end) {
-  state_.mark_allowed(trie_, allowed_, most_bytes_to_end);
-  return std::find(allowed_.begin(), allowed_.end(), 1) != allowed_.end();
+  state_.mark_allowed(*trie_, allowed_, most_bytes_to_end);
+  for (const std::int32_t token : end_tokens_) allowed_[static_cast<std::size_t>(token)] = 0;
+  return std::ranges::count(allowed(), 1) > 0;
 }
 
 void GrammarConstraint::update(std::size_t tokens_left) {

@@ -13,18 +13,23 @@
 
 namespace minimind {
 
+// Returns the trie of all tokens that are text. Special tokens are not, even if the tokenizer spells them.
+std::shared_ptr<const TokenTrie> make_token_trie(const Tokenizer& tokenizer);
+
 // The tokens that keep a text within a grammar and let it end in time. Once the shortest completion has as many bytes
 // as tokens may still be generated, only tokens that keep a completion reachable are allowed. With a vocabulary that
 // has every byte, as MiniMind's have, a text that can be complete within the limit is complete.
 class GrammarConstraint {
  public:
-  // Special tokens are not text, even if the tokenizer spells them, and never allowed, except end tokens at positions
-  // where the grammar may end. `tokens_left` is the number of tokens that may be generated. Throws as accept() does.
-  GrammarConstraint(std::shared_ptr<const Grammar> grammar, const Tokenizer& tokenizer, std::size_t vocab_size,
-                    std::span<const std::int32_t> end_tokens, std::size_t tokens_left);
+  // `trie` is make_token_trie(tokenizer), which all texts of a tokenizer can share. Special tokens are never allowed,
+  // except end tokens at positions where the grammar may end. `tokens_left` is the number of tokens that may be
+  // generated. Throws as accept() does.
+  GrammarConstraint(std::shared_ptr<const Grammar> grammar, std::shared_ptr<const TokenTrie> trie,
+                    const Tokenizer& tokenizer, std::size_t vocab_size, std::span<const std::int32_t> end_tokens,
+                    std::size_t tokens_left);
 
   // Returns [vocab], 1 for every token that may come next; all 0 if none is left. Valid until accept().
-  std::span<const std::uint8_t> allowed() const { return allowed_; }
+  std::span<const std::uint8_t> allowed() const { return std::span(allowed_).first(vocab_size_); }
 
   // Takes the next token, which must be allowed and not an end token, and the number of tokens that may follow it.
   // Throws Error if the text is not complete and no token of the vocabulary continues it, and as GrammarState does.
@@ -41,11 +46,12 @@ class GrammarConstraint {
   bool mark_allowed(std::uint64_t most_bytes_to_end);
 
   std::shared_ptr<const Grammar> grammar_;
+  std::shared_ptr<const TokenTrie> trie_;
   const Tokenizer& tokenizer_;
   std::vector<std::int32_t> end_tokens_;
-  TokenTrie trie_;
+  std::size_t vocab_size_;
   GrammarState state_;
-  std::vector<std::uint8_t> allowed_;
+  std::vector<std::uint8_t> allowed_;  // of all ids that the model or the tokenizer has
   bool finished_ = false;
 };
 

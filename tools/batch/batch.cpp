@@ -72,7 +72,8 @@ struct BatchModel {
             template_or_family(command.chat_template, tokenizer_data, engine.model.config.family, command.run.quiet)),
         positions(context_size(command.context, engine.model.config, command.run.quiet)),
         end(end_tokens(engine, &tokenizer)),
-        tags(answer_tag_tokens(tokenizer)) {
+        tags(answer_tag_tokens(tokenizer)),
+        token_trie(make_token_trie(tokenizer)) {
     if (!command.run.quiet) {
       warn_of_misfit(tokenizer, engine.model.config);
       print_assumed_end(engine, &tokenizer);
@@ -86,6 +87,7 @@ struct BatchModel {
   std::size_t positions;  // of a text
   std::vector<std::int32_t> end;
   std::vector<std::int32_t> tags;  // tokens of an answer's structure, which are part of its text
+  std::shared_ptr<const TokenTrie> token_trie;
 };
 
 // One request from its line to its result.
@@ -143,6 +145,7 @@ std::unique_ptr<Text> prepare(const BatchModel& model, const RequestLine& line, 
   if (request.chat) text->options.text_tokens = model.tags;
   text->options.sampling = request.sampling;
   text->options.grammar = request.grammar;
+  text->options.token_trie = model.token_trie;
   text->capacity = std::min(model.positions, text->prompt.size() + request.max_tokens);
   return text;
 }
