@@ -97,8 +97,7 @@ $(KERNELS:%=$(BUILD)/%.o): UNIT_FLAGS = -fno-exceptions $(ISA_FLAGS_$(basename $
 $(KERNELS:%=$(BUILD)/%.o): OPTIMIZE := -O3 -fno-tree-ter
 
 # These rooms run for milliseconds, and tests run once: compiling them faster saves more than faster code.
-QUICK_ROOMS := $(filter tools/%,$(ROOMS)) runtime/jinja runtime/chat weights/model weights/huggingface weights/checkpoint \
-	weights/export
+QUICK_ROOMS := $(filter-out weights/tensor,$(filter tools tools/% weights/%,$(ROOMS))) runtime/jinja runtime/chat
 $(QUICK_ROOMS:%=$(BUILD)/%.o) $(TEST_OBJECTS): OPTIMIZE := -O1
 
 # Conversion must give the bits of other programs: a product and a sum stay two roundings.
