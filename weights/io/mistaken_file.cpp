@@ -87,7 +87,7 @@ std::string_view archive_format(std::string_view content) {
   if (content.starts_with("\x1f\x8b\x08"sv) && !(content.size() > 8 && content[8] == '{')) return "gzip";
   if (content.starts_with("7z\xbc\xaf\x27\x1c"sv)) return "7z";
   if (content.starts_with("\xfd\x37zXZ\0"sv)) return "xz";
-  if (content.starts_with("BZh"sv) && content.substr(4).starts_with("1AY&SY"sv)) return "bzip2";
+  if (content.starts_with("BZh"sv) && content.size() > 4 && content.substr(4).starts_with("1AY&SY"sv)) return "bzip2";
   if (content.starts_with("\x28\xb5\x2f\xfd"sv)) return "zstd";
   if (content.starts_with("Rar!\x1a\x07"sv)) return "rar";
   if (content.size() > 262 && content.substr(257, 5) == "ustar"sv) return "tar";

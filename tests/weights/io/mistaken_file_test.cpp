@@ -80,11 +80,19 @@ TEST_F(MistakenFile, AnArchiveIsToBeUnpacked) {
   for (const auto& [content, format] : {std::pair{"\x1f\x8b\x08\0\0\0\0\0\0\x03xyz"sv, "gzip"},
                                         {"7z\xbc\xaf\x27\x1c\0\x04"sv, "7z"},
                                         {"\xfd\x37zXZ\0\0\x04"sv, "xz"},
+                                        {"BZh91AY&SY\0"sv, "bzip2"},
                                         {"Rar!\x1a\x07\x01\0"sv, "rar"}}) {
     expect_error(1, "inspect -m " + write("model.pth", content), {format, "unpack"});
   }
   ASSERT_EQ(std::system(("cd " + path("") + " && echo x > a && python3 -m zipfile -c model.zip a").c_str()), 0);
   expect_error(1, "inspect -m " + path("model.zip"), {"unpack an archive"});
+}
+
+TEST_F(MistakenFile, AFileThatEndsInAnArchivesFirstBytesIsNoArchive) {
+  using namespace std::string_view_literals;
+  for (const std::string_view content : {"\x1f\x8b"sv, "BZh"sv, "BZh9"sv, "Rar!"sv}) {
+    expect_error(1, "inspect -m " + write("model.pth", content), {"model.pth: is neither a torch.save file"});
+  }
 }
 
 TEST_F(MistakenFile, AnUnfinishedDownloadIsNamed) {
