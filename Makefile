@@ -53,7 +53,8 @@ help:
 	@echo 'make test             install missing packages, build, and run every test'
 	@echo 'make install PREFIX=  install into PREFIX (default $(PREFIX)): bin/minimind and share/minimind'
 	@echo 'make sanitize         run the tests under the address and undefined-behaviour sanitizers'
-	@echo 'make fuzz             fuzz the readers of .pth, safetensors, GGUF and Jinja for FUZZ_SECONDS=60 each (needs clang)'
+	@echo 'make fuzz             fuzz the readers of checkpoints, LoRA, config.json, tokenizers, sessions, templates,'
+	@echo '                      grammars, JSON Schema and its patterns for FUZZ_SECONDS=60 each (needs clang)'
 	@echo 'make format           format the sources with clang-format'
 	@echo 'make reference        set up PyTorch under build/, rewrite tests/golden and test the reference'
 	@echo 'make poet DATA=       set up PyTorch under build/, train the bundled model on the poems in DATA, write weights/demo'
@@ -167,29 +168,46 @@ run-tests: $(BUILD)/minimind_tests $(BUILD)/minimind
 	@mkdir -p $(BUILD)/weights && ln -sfn $(CURDIR)/weights/demo $(BUILD)/weights/demo
 	ASAN_OPTIONS=allocator_may_return_null=1 MINIMIND_PROGRAM=$(BUILD)/minimind $(BUILD)/minimind_tests --gtest_brief=1
 
-# Needs clang and its runtime: apt install clang libclang-rt-14-dev.
+# Each tests/fuzz/NAME_fuzz.cpp is a libFuzzer target; it starts from the files of SEEDS_NAME and from those that are
+# written below. Needs clang and its runtime: apt install clang libclang-rt-14-dev. The kernels, which read no files, are
+# those of ./minimind.
 FUZZ_SECONDS ?= 60
-FUZZ_pth := weights/io weights/tensor weights/torch
-FUZZ_safetensors := weights/io weights/tensor weights/model weights/torch weights/huggingface
-FUZZ_gguf := weights/io weights/tensor weights/model weights/gguf
-FUZZ_jinja := weights/io runtime/text runtime/jinja
-fuzz: build/fuzz/pth build/fuzz/safetensors build/fuzz/gguf build/fuzz/jinja $(BUILD)/minimind
-	build/fuzz/pth -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 build/fuzz/pth_corpus $(sort $(dir $(wildcard tests/golden/*/model.pth)))
-	build/fuzz/safetensors -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 build/fuzz/safetensors_corpus \
-		$(sort $(dir $(wildcard tests/golden/*/*.safetensors)))
-	@mkdir -p build/fuzz/gguf_seeds
-	$(foreach case,v1-moe v2-yarn v3-moe,$(BUILD)/minimind convert -q --force tests/golden/$(case)/model.pth build/fuzz/gguf_seeds/$(case).gguf &&) true
-	build/fuzz/gguf -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 build/fuzz/gguf_corpus tests/golden_gguf build/fuzz/gguf_seeds
-	@mkdir -p build/fuzz/jinja_seeds
-	python3 -c 'import json, pathlib; [pathlib.Path("build/fuzz/jinja_seeds/%d" % i).write_text(json.loads(line)["template"]) \
+FUZZ := $(patsubst tests/fuzz/%_fuzz.cpp,%,$(wildcard tests/fuzz/*_fuzz.cpp))
+SEEDS_config := tests/golden/*/config.json
+SEEDS_gbnf := tests/fuzz/gbnf/*
+SEEDS_gguf := tests/golden_gguf/*.gguf
+SEEDS_json_pattern := tests/fuzz/json_pattern/*
+SEEDS_json_schema := tests/fuzz/json_schema/*
+SEEDS_lora := tests/golden/*/lora.pth
+SEEDS_pth := tests/golden/*/model.pth
+SEEDS_safetensors := tests/golden/*/*.safetensors
+SEEDS_tokenizer := tests/golden_tokenizer/tokenizer.json tests/fuzz/tokenizer/small.json
+FUZZ_OPTIONS_jinja := -max_len=2000
+FUZZ_OPTIONS_json_pattern := -max_len=200
+fuzz: $(BUILD)/minimind
+	@$(MAKE) --no-print-directory BUILD=build/fuzz CXX=clang++ OPTIMIZE=-O1 $(FUZZ:%=build/fuzz/%_fuzz) \
+		KERNEL_OBJECTS='$(filter $(BUILD)/runtime/kernels/%,$(OBJECTS))' \
+		CXXFLAGS='-std=c++20 -isystem tests/fuzz' SANITIZE='-g1 -fsanitize=fuzzer-no-link,address,undefined'
+	@rm -rf build/fuzz/seeds && mkdir -p $(FUZZ:%=build/fuzz/seeds/%) $(FUZZ:%=build/fuzz/corpus/%)
+	@for case in v1-moe v2-yarn v3-moe; do \
+		$(BUILD)/minimind convert -q tests/golden/$$case/model.pth build/fuzz/seeds/gguf/$$case.gguf || exit; done
+	@$(BUILD)/minimind convert -q --tokenizer tests/fuzz/tokenizer/small.json tests/golden/v3-dense/model.pth \
+		build/fuzz/seeds/tokenizer/small.gguf
+	@python3 -c 'import json, pathlib; [pathlib.Path("build/fuzz/seeds/jinja/%d" % i).write_text(json.loads(line)["template"]) \
 		for i, line in enumerate(open("tests/golden_jinja/cases.jsonl"))]'
-	build/fuzz/jinja -max_len=2000 -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 build/fuzz/jinja_corpus build/fuzz/jinja_seeds
+	@$(BUILD)/minimind chat -q --greedy -n 4 -p a --session build/fuzz/seeds/session/short \
+		-m tests/golden/v3-dense/model.pth --tokenizer tests/golden_tokenizer > build/fuzz/answer.txt
+	@$(foreach name,$(FUZZ),$(if $(SEEDS_$(name)),cp --parents $(SEEDS_$(name)) build/fuzz/seeds/$(name) &&)) true
+	$(foreach name,$(FUZZ),build/fuzz/$(name)_fuzz -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 $(FUZZ_OPTIONS_$(name)) \
+		build/fuzz/corpus/$(name) build/fuzz/seeds/$(name) &&) true
 
-# Each fuzz target is compiled with the rooms that it needs.
-.SECONDEXPANSION:
-build/fuzz/%: tests/fuzz/%_fuzz.cpp $$(wildcard $$(addsuffix /*.cpp,$$(FUZZ_$$*)))
-	@mkdir -p build/fuzz/$*_corpus
-	clang++ -I. -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined $^ $(LDLIBS) -o $@
+$(BUILD)/rooms.a: $(filter-out $(BUILD)/tools% $(BUILD)/runtime/kernels/%,$(OBJECTS)) $(KERNEL_OBJECTS)
+	@rm -f $@ && ar rcs $@ $^
+
+.SECONDARY: $(FUZZ:%=$(BUILD)/tests/fuzz/%_fuzz.o)
+$(BUILD)/%_fuzz: $(BUILD)/tests/fuzz/%_fuzz.o $(BUILD)/rooms.a
+	@echo 'LINK $@'
+	$(QUIET)$(CXX) $(subst fuzzer-no-link,fuzzer,$(SANITIZE)) $^ $(LDLIBS) -o $@
 
 install: minimind
 	install -D minimind $(DESTDIR)$(PREFIX)/bin/minimind

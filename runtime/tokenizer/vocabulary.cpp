@@ -86,7 +86,7 @@ Vocabulary::Vocabulary(const TokenizerData& data) {
 void Vocabulary::add_model_tokens(const TokenizerData& data) {
   model_ids_.reserve(data.vocab.size());
   for (const auto& [text, id] : data.vocab) {
-    const auto where = [&] { return fmt::format("{}: model.vocab: token {}", data.source, quote(text)); };
+    const auto where = [&, &text = text] { return fmt::format("{}: model.vocab: token {}", data.source, quote(text)); };
     if (id < 0 || id >= max_vocab_size) check_range(id, where());
     Token& token = place(id);
     if (token.exists) {

@@ -1,0 +1,9 @@
+#pragma once
+
+// Replaces OpenMP's header, which clang does not bring. Without -fopenmp, one thread does all work.
+inline int omp_get_num_threads() {
+  return 1;
+}
+inline int omp_get_thread_num() {
+  return 0;
+}
