@@ -159,7 +159,7 @@ endif
 # falsely about uninitialised values in the standard library.
 sanitize: test-packages
 	@$(MAKE) --no-print-directory BUILD=build/sanitize OPTIMIZE=-O1 run-tests \
-		SANITIZE='-g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined \
+		SANITIZE='-g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined \
 		-Wno-maybe-uninitialized -Wno-uninitialized' \
 		LDFLAGS='-fsanitize=address,undefined'
 

@@ -24,7 +24,10 @@ class PseudoTerminal {
     winsize size{24, 80, 0, 0};
     child_ = forkpty(&terminal_, nullptr, nullptr, &size);
     if (child_ < 0) throw std::runtime_error("no pseudo-terminal");
-    if (child_ == 0) _exit(program());
+    if (child_ == 0) {
+      ::signal(SIGHUP, SIG_DFL);  // nohup ignores it
+      _exit(program());
+    }
   }
   PseudoTerminal(const PseudoTerminal&) = delete;
   PseudoTerminal& operator=(const PseudoTerminal&) = delete;
