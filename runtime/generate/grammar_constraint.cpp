@@ -46,7 +46,7 @@ bool GrammarConstraint::conforms(std::string_view text) const {
 bool GrammarConstraint::mark_allowed(std::uint64_t most_bytes_to_end) {
   state_.mark_allowed(*trie_, allowed_, most_bytes_to_end);
   for (const std::int32_t token : end_tokens_) allowed_[static_cast<std::size_t>(token)] = 0;
-  return std::ranges::count(allowed(), 1) > 0;
+  return std::ranges::find(allowed(), 1) != allowed().end();
 }
 
 void GrammarConstraint::update(std::size_t tokens_left) {

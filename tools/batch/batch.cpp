@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <random>
 
 #include "runtime/chat/answer_parser.h"
 #include "runtime/chat/conversation_prompt.h"

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "tools/options/lines.h"
 #include "weights/io/error.h"
 #include "weights/io/mistaken_file.h"
 #include "weights/io/text_file.h"
@@ -50,14 +51,14 @@ bool RequestLines::read_line() {
   do {
     if (!std::getline(file_, line_.text)) return false;
     ++line_.number;
-  } while (line_.text.empty() || line_.text == "\r");
+  } while (is_empty_line(line_.text));
   return true;
 }
 
 std::optional<RequestLine> RequestLines::next() {
   if (line_.index == size_) return std::nullopt;
   if (!read_line()) throw Error(fmt::format("{}: had {} requests and lost some meanwhile", path_, size_));
-  const RequestLine line = line_;
+  std::optional<RequestLine> line = line_;
   ++line_.index;
   return line;
 }

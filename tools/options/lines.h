@@ -5,8 +5,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 namespace minimind {
+
+// Whether a line, without its line feed, holds nothing and is skipped where lines are records.
+inline bool is_empty_line(std::string_view line) {
+  return line.empty() || line == "\r";
+}
 
 // Calls use(line, number) for each non-empty line of `text`, as --jsonl reads them. The first line is 1.
 template <class Use>
@@ -16,7 +22,7 @@ void for_each_line(const std::string& text, Use use) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     const std::string line = text.substr(at, end - at);
     ++number;
-    if (!line.empty() && line != "\r") use(line, number);
+    if (!is_empty_line(line)) use(line, number);
     at = end + 1;
   }
 }
