@@ -22,7 +22,7 @@ LDLIBS := -lcrypto -lfmt -lutf8proc -lz
 ifeq ($(shell uname -m),aarch64)
 ISAS := neon
 else
-ISAS := sse2 avx2 avx512 avx512vnni
+ISAS := avx512vnni avx512 avx2 sse2
 endif
 ISA_FLAGS_avx2 := -mavx2 -mfma -mf16c
 ISA_FLAGS_avx512 := $(ISA_FLAGS_avx2) -mavx512f -mavx512bw -mavx512cd -mavx512dq -mavx512vl
@@ -31,12 +31,17 @@ ISA_FLAGS_avx512 += -Wno-uninitialized -Wno-maybe-uninitialized
 ISA_FLAGS_avx512vnni := $(ISA_FLAGS_avx512) -mavx512vnni
 
 # The rooms of the code, from tests/layers.txt: a new file needs no line here. Each room is compiled as one unit that includes
-# its .cpp files, because reading the headers takes longer than compiling the code. Each file of kernels is a separate unit.
-# The longest units come first, so that no core waits for them at the end.
+# its .cpp files, because reading the headers takes longer than compiling the code. For the same reason a few rooms share the
+# unit of another one. Each file of kernels is a separate unit. The longest units come first, so that no core waits for them at
+# the end.
 ROOMS := $(shell sed -n 's/^\([a-z][a-z_/]*\):.*/\1/p' tests/layers.txt)
-LONGEST := tools/commands tools/options runtime/jinja tools/chat tools/bench tools/batch runtime/grammar
+WITH_tools/chat := tools/batch tools/bench
+WITH_tools/options := tools/terminal
+WITH_weights/io := weights/model weights/torch
+SHARING := $(WITH_tools/chat) $(WITH_tools/options) $(WITH_weights/io)
+LONGEST := tools/commands tools/chat runtime/grammar tools/options runtime/tokenizer
 KERNELS := $(ISAS:%=runtime/kernels/%)
-UNITS := $(LONGEST) $(KERNELS) runtime/kernels/kernels $(filter-out runtime/kernels $(LONGEST),$(ROOMS))
+UNITS := $(KERNELS) $(LONGEST) runtime/kernels/kernels $(filter-out runtime/kernels $(LONGEST) $(SHARING),$(ROOMS))
 TEST_UNITS := $(foreach room,$(ROOMS:%=tests/%),$(if $(wildcard $(room)/*.cpp),$(room)))
 ROOM_UNITS := $(filter $(ROOMS),$(UNITS)) $(TEST_UNITS)
 FORMATTED := $(foreach folder,$(ROOMS) $(ROOMS:%=tests/%) tests/support tests/fuzz,$(wildcard $(folder)/*.h $(folder)/*.cpp))
@@ -87,7 +92,7 @@ $(ROOM_UNITS:%=$(BUILD)/%.o): $(BUILD)/%.o: $(BUILD)/%.cpp Makefile
 # Rewritten only if a file was added or removed.
 $(ROOM_UNITS:%=$(BUILD)/%.cpp): $(BUILD)/%.cpp: FORCE
 	@mkdir -p $(@D)
-	@printf '#include "%s"\n' $(sort $(wildcard $*/*.cpp)) > $@.new
+	@printf '#include "%s"\n' $(sort $(wildcard $(patsubst %,%/*.cpp,$* $(WITH_$*)))) > $@.new
 	@cmp -s $@.new $@ || cp $@.new $@
 FORCE:
 
