@@ -73,11 +73,11 @@ void release(const StoredTensor& source) {
   if (source.mapping) source.mapping->release(source.data);
 }
 
-template <class Number>
-void put_numbers(const float* values, std::size_t count, Number (*convert)(float), std::byte* out) {
+template <auto convert>
+void put_numbers(const float* values, std::size_t count, std::byte* out) {
 #pragma omp simd
   for (std::size_t i = 0; i < count; ++i) {
-    const Number number = convert(values[i]);
+    const auto number = convert(values[i]);
     std::memcpy(out + i * sizeof number, &number, sizeof number);
   }
 }
@@ -282,9 +282,9 @@ void encode_values(DType dtype, const float* values, std::size_t count, std::byt
       std::memcpy(out, values, count * sizeof(float));
       return;
     case DType::f16:
-      return put_numbers(values, count, to_f16, out);
+      return put_numbers<to_f16>(values, count, out);
     case DType::bf16:
-      return put_numbers(values, count, to_bf16, out);
+      return put_numbers<to_bf16>(values, count, out);
     default:
       return quantize(dtype, values, count, out);
   }

@@ -61,6 +61,9 @@ std::map<std::string, double> seconds_by_table(const WeightMatrix& matrix) {
 // Memory is the limit, and AVX2 reads weights as fast as memory delivers them. SSE2 has half the width and cannot
 // convert binary16.
 TEST(KernelSpeed, OlderInstructionSetsDecodeAlmostAsFast) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizers' checks take most of the time";
+#endif
   const StoredTensor stored = stored_matrix();
   for (const WeightType type : {WeightType::f16, WeightType::q8_0, WeightType::q4_0}) {
     const std::map<std::string, double> seconds = seconds_by_table(pack(stored, type, default_threads()));

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "runtime/generate/speculate.h"
 #include "runtime/grammar/gbnf.h"
 #include "runtime/tokenizer/files.h"
+#include "tests/support/cases.h"
 #include "tests/support/golden_engine.h"
 
 namespace minimind {
@@ -105,11 +107,10 @@ class Comparison {
 
   // The same with every kind of drawing.
   void expect_the_same_however_drawn(GenerateOptions options) {
-    options.sampling.temperature = 0;
-    expect_the_same(options);
-    for (const std::uint64_t seed : {1u, 2u, 3u}) {
-      options.sampling.temperature = seed == 3 ? 2 : 0.85;
-      options.sampling.seed = seed;
+    constexpr std::array<double, 4> temperatures{0.85, 0, 0.85, 2};
+    for (unsigned i = 0; i < cases(temperatures.size()); ++i) {
+      options.sampling.temperature = temperatures[i];
+      options.sampling.seed = i;
       expect_the_same(options);
     }
   }
@@ -138,8 +139,8 @@ TEST_P(GoldenSpeculation, TheTextIsTheSameWithAnyDrafterAndSeed) {
   const GoldenEngine engine(GetParam());
   Comparison comparison(engine.model, nullptr, engine.prompt(), GoldenEngine::capacity);
   comparison.expect_the_same_however_drawn(at_most(30));
-  EXPECT_GT(comparison.accepted, 100u);
-  EXPECT_GT(comparison.rejected, 100u);
+  EXPECT_GT(comparison.accepted, cases(100));
+  EXPECT_GT(comparison.rejected, cases(100));
 }
 
 // The bundled model and its own tokenizer.
@@ -204,7 +205,7 @@ TEST_F(DemoSpeculation, StopStringsEndAtTheSameToken) {
 
 TEST_F(DemoSpeculation, EveryLimitOfTokensAndContextIsKept) {
   Comparison roomy(model_, &tokenizer_, prompt_, 200);
-  for (std::size_t count = 0; count < 12; ++count) {
+  for (std::size_t count = 0; count < cases(12); ++count) {
     roomy.expect_the_same(at_most(count));
     Comparison tight(model_, &tokenizer_, prompt_, prompt_.size() + count);
     tight.expect_the_same(at_most(50));

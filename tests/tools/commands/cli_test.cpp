@@ -291,6 +291,19 @@ TEST_F(Cli, AClosedStderrIsNotAnError) {
   EXPECT_EQ(status_of(" generate --tokens 3 -m /nowhere 2>&-"), 1);
 }
 
+// Waits until the process catches the signal, which it begins to do with its work.
+bool wait_until_caught(pid_t process, int signal) {
+  for (int attempt = 0; attempt < 3000; ++attempt) {
+    std::ifstream status("/proc/" + std::to_string(process) + "/status");
+    for (std::string line; std::getline(status, line);) {
+      if (!line.starts_with("SigCgt:")) continue;
+      if (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) return true;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
 // Commands that wait for input, and commands that would run longer than the test.
 TEST_F(Cli, ASignalEndsEveryCommandWithItsStatus) {
   const std::string endless = " -n 100000000 -c 1000000 --ignore-eos --kv-type q8_0";
@@ -311,7 +324,8 @@ TEST_F(Cli, ASignalEndsEveryCommandWithItsStatus) {
         _exit(127);
       }
       close(input[0]);
-      std::this_thread::sleep_for(std::chrono::milliseconds(400));
+      ASSERT_TRUE(wait_until_caught(child, signal)) << call;
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));  // so that it is at work
       kill(child, signal);
       int status = 0;
       waitpid(child, &status, 0);
