@@ -13,6 +13,7 @@
 #include "runtime/grammar/json_pattern.h"
 #include "runtime/grammar/json_schema_keywords.h"
 #include "weights/io/error.h"
+#include "weights/io/json_fields.h"
 #include "weights/io/mistaken_file.h"
 #include "weights/io/quote.h"
 
@@ -321,19 +322,8 @@ Grammar load_json_schema(const std::string& path) {
   if (bytes.size() > max_schema_size) {
     throw Error(fmt::format("{}: is {} bytes long, expected at most {}", path, bytes.size(), max_schema_size));
   }
-  const auto* const text = reinterpret_cast<const char*>(bytes.data());
-  const auto limit_depth = [&](int depth, SchemaJson::parse_event_t, SchemaJson&) {
-    if (depth > max_file_depth)
-      throw Error(fmt::format("{}: is nested too deeply, expected at most {} levels", path, max_file_depth));
-    return true;
-  };
-  SchemaJson schema;
-  try {
-    schema = SchemaJson::parse(text, text + bytes.size(), limit_depth);
-  } catch (const SchemaJson::exception&) {
-    throw Error(fmt::format("{}: is not valid JSON", path));
-  }
-  return json_schema_grammar(schema, path);
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return json_schema_grammar(parse_json<SchemaJson>(text, path, max_file_depth), path);
 }
 
 }  // namespace minimind

@@ -10,6 +10,7 @@
 #include "tools/options/options.h"
 #include "tools/terminal/note.h"
 #include "weights/io/error.h"
+#include "weights/io/json_fields.h"
 
 namespace minimind {
 namespace {
@@ -57,11 +58,12 @@ std::vector<std::int32_t> encode(const Tokenizer& tokenizer, const TokenizeOptio
 // Converts a JSON string to an array of ids, or back with --decode.
 std::string convert_line(const Tokenizer& tokenizer, const TokenizeOptions& options, const std::string& line,
                          std::size_t number) {
-  const Json json = Json::parse(line, nullptr, false);
+  const std::string source = fmt::format("line {} of the input", number);
+  const Json json = parse_json<Json>(line, source, 16);
   const bool fits = options.decode ? json.is_array() && std::all_of(json.begin(), json.end(), is_id) : json.is_string();
   if (!fits) {
-    throw Error(
-        fmt::format("line {} of the input is not a JSON {}", number, options.decode ? "array of token ids" : "string"));
+    throw Error(fmt::format("{}: is {}, expected a JSON {}", source, describe(json),
+                            options.decode ? "array of token ids" : "string"));
   }
   if (!options.decode) return Json(encode(tokenizer, options, json.get_ref<const std::string&>())).dump();
   return Json(decode(tokenizer, json.get<std::vector<std::int32_t>>(), options.skip_special)).dump();

@@ -21,23 +21,30 @@ constexpr int max_depth = 16;
 
 }  // namespace
 
-Json parse_json_object(std::string_view text, const std::string& source) {
-  // The parser does not recurse, but printing, comparing and copying its values does.
-  const auto limit_depth = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > max_depth)
-      throw Error(fmt::format("{}: is nested too deeply, expected at most {} levels", source, max_depth));
+template <class Json>
+Json parse_json(std::string_view text, const std::string& source, int most_levels) {
+  const auto limit_depth = [&](int depth, typename Json::parse_event_t, Json&) {
+    if (depth > most_levels)
+      throw Error(fmt::format("{}: is nested too deeply, expected at most {} levels", source, most_levels));
     return true;
   };
   try {
-    Json json = Json::parse(text, limit_depth);
-    if (!json.is_object()) throw Error(fmt::format("{}: is {}, expected a JSON object", source, describe(json)));
-    return json;
-  } catch (const Json::parse_error& error) {
-    throw Error(fmt::format("{}: is not valid JSON at byte {} of {}, expected a JSON object; mend it or copy it again",
-                            source, std::min(error.byte, text.size()), text.size()));
-  } catch (const Json::out_of_range&) {
+    return Json::parse(text, limit_depth);
+  } catch (const typename Json::parse_error& error) {
+    throw Error(fmt::format("{}: is not valid JSON at byte {} of {}; mend it or copy it again", source,
+                            std::min(error.byte, text.size()), text.size()));
+  } catch (const typename Json::out_of_range&) {
     throw Error(fmt::format("{}: holds a number that is too large for a double, expected a finite number", source));
   }
+}
+
+template Json parse_json(std::string_view, const std::string&, int);
+template nlohmann::ordered_json parse_json(std::string_view, const std::string&, int);
+
+Json parse_json_object(std::string_view text, const std::string& source) {
+  Json json = parse_json<Json>(text, source, max_depth);
+  if (!json.is_object()) throw Error(fmt::format("{}: is {}, expected a JSON object", source, describe(json)));
+  return json;
 }
 
 Json read_json_object(const std::string& path) {
