@@ -140,19 +140,6 @@ void attend_tile(const AttentionStep& step, const HeadTile& tile, std::size_t kv
 
 }  // namespace
 
-std::size_t attention_tile_rows(const Config& config) {
-  constexpr std::size_t suitable = 12;  // rows that fill register tiles of the kernels
-  const std::size_t heads_per_kv = config.num_attention_heads / config.num_key_value_heads;
-  return std::max(heads_per_kv, suitable / heads_per_kv * heads_per_kv);
-}
-
-AttentionScratch::AttentionScratch(const Config& config, std::size_t max_positions)
-    : q(attention_tile_rows(config), config.head_dim),
-      scores(attention_tile_rows(config), max_positions),
-      out(attention_tile_rows(config), config.head_dim),
-      q_blocks(attention_tile_rows(config), kernels::block_count(config.head_dim)),
-      score_blocks(attention_tile_rows(config), kernels::block_count(max_positions)) {}
-
 void rotate_and_cache(const AttentionStep& step, std::size_t first_query, const Worker& worker) {
   worker.begin(Operation::rope);
   const std::size_t heads = step.config.num_attention_heads, kv_heads = step.config.num_key_value_heads;

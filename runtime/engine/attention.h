@@ -6,26 +6,13 @@
 #include "runtime/engine/kv_cache.h"
 #include "runtime/engine/matrix.h"
 #include "runtime/engine/model.h"
+#include "runtime/engine/scratch.h"
 #include "runtime/engine/thread_team.h"
 #include "runtime/kernels/kernels.h"
 
 namespace minimind {
 
 // Attention of one layer, without its products with weights. Each function is called by every worker as ops.h says.
-
-// Returns how many rows a tile has: the queries of at least one token, for all heads that share a kv head.
-std::size_t attention_tile_rows(const Config& config);
-
-// Memory of one worker: a tile of queries that share a kv head, their scores and the result.
-struct AttentionScratch {
-  AttentionScratch(const Config& config, std::size_t max_positions);
-
-  Buffer<float> q;                                // [tile rows, D]
-  Buffer<float> scores;                           // [tile rows, max_positions]
-  Buffer<float> out;                              // [tile rows, D]
-  Buffer<kernels::ActivationBlock> q_blocks;      // [tile rows, D / 32, rounded up], for a q8_0 cache
-  Buffer<kernels::ActivationBlock> score_blocks;  // [tile rows, max_positions / 32, rounded up], for a q8_0 cache
-};
 
 // A layer's attention to a batch. All matrices have the rows of the batch.
 struct AttentionStep {

@@ -52,40 +52,6 @@ void choose_experts(const float* scores, std::size_t experts, std::size_t k, boo
 
 }  // namespace
 
-std::size_t slots_per_token(const Config& config) {
-  return config.num_experts > 0 ? config.num_experts_per_tok + config.n_shared_experts : 1;
-}
-
-std::size_t widest_feed_forward(const Model& model) {
-  std::size_t widest = 0;
-  for (const Layer& layer : model.layers) {
-    if (const auto* const ffn = std::get_if<FeedForward>(&layer.mlp)) {
-      widest = std::max(widest, rows(ffn->up_proj));
-    } else {
-      for (const FeedForward& expert : std::get<MixtureOfExperts>(layer.mlp).experts) {
-        widest = std::max(widest, rows(expert.up_proj));
-      }
-    }
-  }
-  return widest;
-}
-
-FeedForwardScratch::FeedForwardScratch(const Model& model, std::size_t max_tokens, std::size_t workers) {
-  const Config& config = model.config;
-  const std::size_t slots = max_tokens * slots_per_token(config), width = widest_feed_forward(model);
-  gate = {slots, width};
-  up = {slots, width};
-  out = {slots, config.hidden_size};
-  if (config.num_experts == 0) return;
-  gathered = {slots, config.hidden_size};
-  router_scores = {max_tokens + workers, config.num_experts};
-  routing.assign(workers, {.expert = std::vector<std::int32_t>(slots),
-                           .weight = std::vector<float>(slots),
-                           .slot = std::vector<std::size_t>(slots),
-                           .first_slot = std::vector<std::size_t>(config.num_experts + config.n_shared_experts + 1),
-                           .token_of_slot = std::vector<std::size_t>(slots)});
-}
-
 void gate_up(const kernels::Table& kernels, HiddenAct act, const FeedForward& ffn, const Activations& x, Range slots,
              const FeedForwardScratch& scratch, const Worker& worker) {
   worker.begin(Operation::gate_up);

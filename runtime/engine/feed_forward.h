@@ -6,6 +6,7 @@
 
 #include "runtime/engine/matrix.h"
 #include "runtime/engine/model.h"
+#include "runtime/engine/scratch.h"
 #include "runtime/engine/thread_team.h"
 #include "runtime/kernels/kernels.h"
 
@@ -14,35 +15,6 @@ namespace minimind {
 // The feed-forward half of a layer: one FFN or many experts. A slot is one token in one FFN. The slots of a dense layer
 // are its tokens; the slots of experts are ordered by expert, so that each expert multiplies contiguous rows. Each
 // function is called by every worker as ops.h says.
-
-// Returns how many FFNs a token passes through: 1, or the number of its routed and shared experts.
-std::size_t slots_per_token(const Config& config);
-
-// Returns the largest F of any FFN.
-std::size_t widest_feed_forward(const Model& model);
-
-// Which tokens go through which expert. N = slots_per_token.
-struct Routing {
-  std::vector<std::int32_t> expert;        // [T * N]: per token, the chosen experts by falling score, then the shared
-  std::vector<float> weight;               // [T * N]: the weight of that expert for that token; 1 for shared experts
-  std::vector<std::size_t> slot;           // [T * N]: the slot of that token in that expert
-  std::vector<std::size_t> first_slot;     // [experts + 1]: expert e has slots [first_slot[e], first_slot[e + 1])
-  std::vector<std::size_t> token_of_slot;  // [S]
-
-  Range slots_of(std::size_t e) const { return {first_slot[e], first_slot[e + 1]}; }
-};
-
-// S = T * slots_per_token, F = widest_feed_forward, W workers, of which each has a row of scores for a single token.
-struct FeedForwardScratch {
-  FeedForwardScratch(const Model& model, std::size_t max_tokens, std::size_t workers);
-
-  Buffer<float> gate;            // [S, F]
-  Buffer<float> up;              // [S, F]
-  Buffer<float> out;             // [S, d]
-  Buffer<float> gathered;        // [S, d], only with experts
-  Buffer<float> router_scores;   // [T + W, experts]
-  std::vector<Routing> routing;  // [W]; all workers use the first if there are several tokens
-};
 
 // Computes gate = act(gate_proj x + bias) * (up_proj x + bias), or up = act(up_proj x + bias) without a gate, for these
 // slots. x has one row per slot.

@@ -6,105 +6,12 @@
 #include <cmath>
 #include <limits>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "weights/io/error.h"
 
 namespace minimind {
 namespace {
-
-// Greater than any logit, and finite.
-constexpr double largest_penalty = 1e300;
-
-// Returns z, where z[i], for i > 0, is the length of the common prefix of the items from i on and the items from 0 on.
-// Linear time (Gusfield, Algorithms on Strings, Trees and Sequences, 1.4).
-void z_values(std::span<const std::int32_t> items, std::vector<std::size_t>& z) {
-  z.assign(items.size(), 0);
-  std::size_t begin = 0, end = 0;  // of the match that reaches furthest
-  for (std::size_t i = 1; i < items.size(); ++i) {
-    std::size_t length = i < end ? std::min(z[i - begin], end - i) : 0;
-    while (i + length < items.size() && items[length] == items[i + length]) ++length;
-    z[i] = length;
-    if (i + length > end) std::tie(begin, end) = std::pair(i, i + length);
-  }
-}
-
-}  // namespace
-
-Dry::Dry(const DryOptions& options, std::vector<std::string> token_texts)
-    : options_(options), token_texts_(std::move(token_texts)), is_breaker_(token_texts_.size()) {
-  for (const std::string& breaker : options_.sequence_breakers) {
-    longest_breaker_ = std::max(longest_breaker_, breaker.size());
-    for (std::size_t i = 0; i < token_texts_.size(); ++i) {
-      if (token_texts_[i].find(breaker) != std::string::npos) is_breaker_[i] = true;
-    }
-  }
-}
-
-void Dry::accept(std::int32_t token) {
-  tokens_.push_back(token);
-  ++since_breaker_;
-  if (longest_breaker_ == 0) return;
-  // A breaker that ends in this token starts in it or in the tail before it.
-  const std::size_t old_size = tail_.size();
-  tail_ += token_texts_[static_cast<std::size_t>(token)];
-  for (const std::string& breaker : options_.sequence_breakers) {
-    const std::size_t from = old_size >= breaker.size() ? old_size - breaker.size() + 1 : 0;
-    if (tail_.find(breaker, from) != std::string::npos) since_breaker_ = 0;
-  }
-  if (tail_.size() >= longest_breaker_) tail_.erase(0, tail_.size() - longest_breaker_ + 1);
-}
-
-std::span<const Dry::Penalty> Dry::penalties() {
-  penalties_.clear();
-  const std::size_t count = std::min(tokens_.size(), options_.penalty_last_n);
-  if (!options_.on() || count <= options_.allowed_length || since_breaker_ < options_.allowed_length) return penalties_;
-  const std::vector<std::int32_t> latest_first(tokens_.rbegin(), tokens_.rbegin() + static_cast<std::ptrdiff_t>(count));
-  z_values(latest_first, repeated_);
-  std::vector<std::pair<std::int32_t, std::size_t>> repeats;  // a token, and the length of the repetition before it
-  for (std::size_t i = 1; i < count; ++i) {
-    const std::size_t length = std::min(repeated_[i], since_breaker_);
-    if (length >= options_.allowed_length) repeats.emplace_back(latest_first[i - 1], length);
-  }
-  std::sort(repeats.begin(), repeats.end());
-  for (std::size_t i = 0; i < repeats.size(); ++i) {
-    const auto& [token, length] = repeats[i];
-    const bool longest = i + 1 == repeats.size() || repeats[i + 1].first != token;
-    const bool breaks = !is_breaker_.empty() && is_breaker_[static_cast<std::size_t>(token)];
-    if (!longest || breaks) continue;
-    const double power = std::pow(options_.base, static_cast<double>(length - options_.allowed_length));
-    penalties_.push_back({token, std::min(options_.multiplier * power, largest_penalty)});
-  }
-  return penalties_;
-}
-
-namespace {
-
-void require(bool fits, const char* option, double value, const char* wanted) {
-  if (!fits) throw UsageError(fmt::format("{} is {}, expected {}", option, value, wanted));
-}
-
-void check(const DryOptions& dry) {
-  require(dry.multiplier >= 0 && dry.multiplier <= 1e6, "dry-multiplier", dry.multiplier, "0 to 1e6");
-  require(dry.base >= 1 && dry.base <= 1e6, "dry-base", dry.base, "1 to 1e6");
-  const auto& breakers = dry.sequence_breakers;
-  if (std::find(breakers.begin(), breakers.end(), "") != breakers.end()) {
-    throw UsageError("dry-sequence-breaker is empty, expected a string");
-  }
-}
-
-void check(std::vector<LogitBias> biases) {
-  for (const LogitBias& bias : biases) {
-    const bool bans = bias.bias == -std::numeric_limits<double>::infinity();
-    require(bans || std::fabs(bias.bias) <= 1e6, "logit-bias", bias.bias, "-1e6 to 1e6, or -inf");
-  }
-  const auto before = [](const LogitBias& a, const LogitBias& b) { return a.token < b.token; };
-  const auto same = [](const LogitBias& a, const LogitBias& b) { return a.token == b.token; };
-  std::sort(biases.begin(), biases.end(), before);
-  const auto twice = std::adjacent_find(biases.begin(), biases.end(), same);
-  if (twice != biases.end()) throw UsageError(fmt::format("logit-bias of token {} is repeated", twice->token));
-}
 
 [[noreturn]] void fail_none_left() {
   throw Error("no token is left to sample: the logit bias or the grammar excludes all of them");
@@ -137,22 +44,6 @@ std::optional<Dry> make_dry(const DryOptions& options, std::size_t vocab_size, c
 }
 
 }  // namespace
-
-void check(const SamplingOptions& options) {
-  // With these limits no finite logit can overflow a double.
-  const auto factor = [](double value) { return value >= 1e-6 && value <= 1e6; };
-  const auto term = [](double value) { return std::fabs(value) <= 1e6; };
-  require(options.temperature == 0 || factor(options.temperature), "temperature", options.temperature,
-          "0, or 1e-6 to 1e6");
-  require(options.typical_p > 0 && options.typical_p <= 1, "typical-p", options.typical_p, "more than 0 and at most 1");
-  require(options.top_p > 0 && options.top_p <= 1, "top-p", options.top_p, "more than 0 and at most 1");
-  require(options.min_p >= 0 && options.min_p <= 1, "min-p", options.min_p, "0 to 1");
-  require(factor(options.repeat_penalty), "repeat-penalty", options.repeat_penalty, "1e-6 to 1e6");
-  require(term(options.presence_penalty), "presence-penalty", options.presence_penalty, "-1e6 to 1e6");
-  require(term(options.frequency_penalty), "frequency-penalty", options.frequency_penalty, "-1e6 to 1e6");
-  check(options.dry);
-  check(options.logit_bias);
-}
 
 Sampler::Sampler(const SamplingOptions& options, std::size_t vocab_size, const TokenText& token_text)
     : options_(options),

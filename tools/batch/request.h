@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/chat/message.h"
-#include "runtime/generate/sampler.h"
+#include "runtime/generate/sampling_options.h"
 #include "runtime/grammar/grammar.h"
 #include "weights/io/error.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/generate/sampler.h"
+#include "runtime/generate/sampling_options.h"
 #include "runtime/grammar/grammar.h"
 
 namespace minimind {

@@ -1,4 +1,4 @@
-#include "runtime/generate/sampler.h"
+#include "runtime/generate/dry.h"
 
 #include <gtest/gtest.h>
 
@@ -81,7 +81,7 @@ TEST(Dry, ALongRepetitionHasALargeFinitePenalty) {
   EXPECT_TRUE(std::isfinite(penalties.at(1)));
 }
 
-// The definition in sampler.h, word by word.
+// The definition in dry.h, word by word.
 Penalties by_definition(const DryOptions& options, const Tokens& all, const std::vector<std::string>& texts) {
   const Tokens tokens(
       all.end() - std::ssize(all) +
