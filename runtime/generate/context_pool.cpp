@@ -10,6 +10,12 @@
 #include "weights/io/error.h"
 
 namespace minimind {
+namespace {
+
+// Tokens of a prefix. While a text waits for fewer, more is lost than is gained.
+constexpr std::size_t worth_waiting = 64;
+
+}  // namespace
 
 ContextPool::ContextPool(const Config& config, KvType type, std::size_t budget)
     : config_(config), type_(type), bytes_per_position_(KvCache::bytes_per_position(config, type)), budget_(budget) {}
@@ -21,11 +27,13 @@ Context* ContextPool::acquire(std::span<const std::int32_t> prompt, std::size_t 
                     "{:.1f} MB",
                     capacity, 1e-6 * static_cast<double>(bytes_of(capacity)), 1e-6 * static_cast<double>(budget_)));
   }
+  if (is_being_computed(prompt)) return nullptr;
   const Prefix prefix = longest_prefix(prompt);
   Context* const source = prefix.entry ? prefix.entry->context.get() : nullptr;
   // An idle context is continued in place if most of it is the prompt's prefix; else it stays for others.
   if (source && !prefix.entry->in_use && source->capacity() >= capacity && 2 * prefix.size > source->size()) {
     prefix.entry->in_use = true;
+    prefix.entry->prompt.assign(prompt.begin(), prompt.end());
     source->rewind(prefix.size);
     return source;
   }
@@ -35,7 +43,7 @@ Context* ContextPool::acquire(std::span<const std::int32_t> prompt, std::size_t 
     context->copy_prefix(*source, prefix.size);
   }
   bytes_ += bytes_of(capacity);
-  entries_.push_back({std::move(context), true, 0});
+  entries_.push_back({std::move(context), true, 0, {prompt.begin(), prompt.end()}});
   return entries_.back().context.get();
 }
 
@@ -54,6 +62,20 @@ ContextPool::Prefix ContextPool::longest_prefix(std::span<const std::int32_t> pr
     if (size > best.size || idle_of_same_size) best = {&entry, size};
   }
   return best;
+}
+
+// Whether a text in use will soon have much more of the prompt than any context that will get no more of it.
+bool ContextPool::is_being_computed(std::span<const std::int32_t> prompt) const {
+  if (prompt.empty()) return false;
+  std::size_t computed = 0, to_come = 0;
+  for (const Entry& entry : entries_) {
+    const std::size_t now = entry.context->common_prefix(prompt);
+    const auto differs = std::ranges::mismatch(entry.prompt, prompt.first(prompt.size() - 1)).in1;
+    const auto later = static_cast<std::size_t>(differs - entry.prompt.begin());
+    const bool grows = entry.in_use && entry.context->size() < later && now == entry.context->size();
+    (grows ? to_come : computed) = std::max(grows ? to_come : computed, grows ? later : now);
+  }
+  return to_come >= computed + worth_waiting;
 }
 
 // Drops contexts that are not in use, the least recently used first and `kept` last, until there is room.

@@ -20,7 +20,8 @@ class ContextPool {
 
   // A context for a text of up to `capacity` tokens that starts with `prompt`. It holds the longest prefix of the
   // prompt that any context of the pool has, short of its last token. Null while contexts in use leave too little of
-  // the budget. Throws Error if the budget is too small for the text alone. Valid until it is released.
+  // the budget, and while a text in use is about to compute much of the prompt, so that it is computed once: call again
+  // after the next step. Throws Error if the budget is too small for the text alone. Valid until it is released.
   Context* acquire(std::span<const std::int32_t> prompt, std::size_t capacity);
   void release(Context* context);
 
@@ -31,6 +32,7 @@ class ContextPool {
     std::unique_ptr<Context> context;
     bool in_use;
     std::uint64_t last_use;
+    std::vector<std::int32_t> prompt;  // that it was acquired for
   };
   std::size_t bytes_of(std::size_t capacity) const { return capacity * bytes_per_position_; }
   struct Prefix {
@@ -38,6 +40,7 @@ class ContextPool {
     std::size_t size = 0;
   };
   Prefix longest_prefix(std::span<const std::int32_t> prompt);
+  bool is_being_computed(std::span<const std::int32_t> prompt) const;
   bool make_room(std::size_t bytes, const Context* kept);
 
   const Config& config_;

@@ -131,6 +131,9 @@ class Generation {
   // Whether tokens of the prompt are left to run.
   bool in_prompt() const { return context_.size() < prompt_size_ && tokens_.size() == prompt_size_; }
 
+  // How many tokens have been run.
+  std::size_t position() const { return context_.size(); }
+
   // The tokens to run next: up to `most` of the prompt, or the last token with drafts, up to `most` together. Valid
   // until take(). Not to be called once the text has ended.
   Piece next(std::size_t most);

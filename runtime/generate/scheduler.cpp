@@ -5,6 +5,7 @@
 #include <cassert>
 #include <chrono>
 #include <limits>
+#include <utility>
 
 #include "runtime/engine/thread_team.h"
 
@@ -16,9 +17,17 @@ constexpr std::size_t cheap_rows = 8;
 
 }  // namespace
 
-Scheduler::Scheduler(Forward& forward, std::size_t max_texts, double longest_step)
-    : forward_(forward), max_texts_(max_texts), longest_step_(longest_step), prompt_tokens_(cheap_rows) {
+Scheduler::Scheduler(Forward& forward, std::size_t max_texts, double longest_step, Clock clock)
+    : forward_(forward),
+      max_texts_(max_texts),
+      longest_step_(longest_step),
+      clock_(std::move(clock)),
+      pace_(longest_step, forward.model().config.hidden_size) {
   assert(max_texts > 0 && max_texts < forward.max_tokens());
+}
+
+double Scheduler::steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 void Scheduler::add(Generation& text) {
@@ -36,7 +45,7 @@ std::vector<Scheduler::Ended> Scheduler::step() {
     if (text->ended()) ended.push_back({text, nullptr});
   }
   if (ended.empty() && !texts_.empty()) {
-    const auto start = std::chrono::steady_clock::now();
+    const double start = clock_();
     std::vector<Share> shares = choose();
     std::vector<Piece> pieces;
     std::size_t rows = 0;
@@ -49,7 +58,7 @@ std::vector<Scheduler::Ended> Scheduler::step() {
     logits_.resize(std::max(logits_.size(), rows * vocab_size));
     forward_.run(pieces, {logits_.data(), rows, vocab_size});
     take(shares);
-    adapt(shares, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    if (paced()) pace_.learn(work_, clock_() - start);
     for (const Share& share : shares) {
       if (share.error || share.text->ended()) ended.push_back({share.text, share.error});
     }
@@ -64,20 +73,33 @@ std::vector<Scheduler::Share> Scheduler::choose() {
   const auto decoded =
       static_cast<std::size_t>(std::ranges::count_if(texts_, [](Generation* text) { return !text->in_prompt(); }));
   std::size_t room = forward_.max_tokens();
+  work_ = {};
   for (Generation* const text : texts_) {
     if (text->in_prompt()) continue;
     const Piece piece = text->next(std::max<std::size_t>(1, cheap_rows / decoded));
     room -= piece.tokens.size();
-    shares.push_back({.text = text, .piece = piece, .in_prompt = false, .error = nullptr});
+    work_.add_decoded(text->position(), piece.tokens.size());
+    shares.push_back({.text = text, .piece = piece, .error = nullptr});
   }
-  if (decoded > 0 && longest_step_ < std::numeric_limits<double>::infinity()) room = std::min(room, prompt_tokens_);
-  for (Generation* const text : texts_) {
-    if (!text->in_prompt() || room == 0) continue;
-    const Piece piece = text->next(room);
-    room -= piece.tokens.size();
-    shares.push_back({.text = text, .piece = piece, .in_prompt = true, .error = nullptr});
-  }
+  add_prompts(shares, room);
   return shares;
+}
+
+void Scheduler::add_prompts(std::vector<Share>& shares, std::size_t room) {
+  const bool limited = paced() && !shares.empty();
+  for (Generation* const text : texts_) {
+    if (!text->in_prompt()) continue;
+    const std::size_t most = limited ? pace_.tokens(work_, text->position(), room) : room;
+    if (most == 0) break;
+    const Piece piece = text->next(most);
+    room -= piece.tokens.size();
+    work_.add_prompt(text->position(), piece.tokens.size());
+    shares.push_back({.text = text, .piece = piece, .error = nullptr});
+  }
+}
+
+bool Scheduler::paced() const {
+  return longest_step_ < std::numeric_limits<double>::infinity();
 }
 
 // Sampling, grammars and text of each text on one of the threads.
@@ -95,19 +117,6 @@ void Scheduler::take(std::vector<Share>& shares) {
       }
     }
   });
-}
-
-// The time of a step is measured, not predicted: what a token of a prompt costs depends on model, type and machine.
-void Scheduler::adapt(const std::vector<Share>& shares, double seconds) {
-  const auto prompts = std::ranges::count_if(shares, [](const Share& share) { return share.in_prompt; });
-  if (prompts == std::ssize(shares)) return;
-  if (prompts == 0 || decode_seconds_ == 0) {
-    decode_seconds_ = decode_seconds_ == 0 ? seconds : 0.9 * decode_seconds_ + 0.1 * seconds;
-  }
-  if (prompts == 0) return;
-  prompt_tokens_ = seconds > longest_step_ * decode_seconds_
-                       ? std::max(prompt_tokens_ / 2, cheap_rows / 2)
-                       : std::min(prompt_tokens_ + prompt_tokens_ / 4 + 1, forward_.max_tokens());
 }
 
 }  // namespace minimind

@@ -2,23 +2,28 @@
 
 #include <cstddef>
 #include <exception>
+#include <functional>
 #include <vector>
 
 #include "runtime/engine/forward.h"
 #include "runtime/generate/generate.h"
+#include "runtime/generate/step_pace.h"
 
 namespace minimind {
 
 // Generates many texts at once, so that weights are read once for all of them. A step runs one batch: the next token of
 // every text that is past its prompt, then a part of the prompts of the others, in the order in which they were added.
 // While texts are being decoded, prompts get no more tokens per step than keep the step within a multiple of a step
-// without prompts, so that a long prompt never stops the other texts. The bytes of a text do not depend on the others.
+// without prompts, see StepPace, so that a long prompt never stops the other texts. The bytes of a text depend neither
+// on the others nor on the clock.
 class Scheduler {
  public:
+  using Clock = std::function<double()>;  // seconds since some moment
+
   // For up to `max_texts` texts at once, fewer than forward.max_tokens(). A step with prompts should take at most
   // `longest_step` times as long as one without; infinity is best for the time of all texts together. `forward` must
   // outlive this.
-  Scheduler(Forward& forward, std::size_t max_texts, double longest_step = 2);
+  Scheduler(Forward& forward, std::size_t max_texts, double longest_step = 2, Clock clock = steady_seconds);
 
   // A text that has ended, and why if it failed: what Generation::take threw, of which the other texts know nothing.
   struct Ended {
@@ -44,20 +49,22 @@ class Scheduler {
     Generation* text;
     Piece piece;
     std::size_t first_row = 0;  // of its logits
-    bool in_prompt;
     std::exception_ptr error;
   };
+  static double steady_seconds();
   std::vector<Share> choose();
+  void add_prompts(std::vector<Share>& shares, std::size_t room);
+  bool paced() const;
   void take(std::vector<Share>& shares);
-  void adapt(const std::vector<Share>& shares, double seconds);
 
   Forward& forward_;
   std::size_t max_texts_;
   double longest_step_;
+  Clock clock_;
   std::vector<Generation*> texts_;  // in the order in which they were added
   std::vector<float> logits_;       // [rows of a step, vocab]
-  std::size_t prompt_tokens_;       // per step, at most, while texts are decoded
-  double decode_seconds_ = 0;       // of a step without prompts, a moving average; 0: none yet
+  StepPace pace_;
+  StepWork work_;  // of the step
 };
 
 }  // namespace minimind

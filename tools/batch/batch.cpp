@@ -71,12 +71,17 @@ struct BatchModel {
             template_or_family(command.chat_template, tokenizer_data, engine.model.config.family, command.run.quiet)),
         positions(context_size(command.context, engine.model.config, command.run.quiet)),
         end(end_tokens(engine, &tokenizer)),
-        tags(answer_tag_tokens(tokenizer)),
-        token_trie(make_token_trie(tokenizer)) {
+        tags(answer_tag_tokens(tokenizer)) {
     if (!command.run.quiet) {
       warn_of_misfit(tokenizer, engine.model.config);
       print_assumed_end(engine, &tokenizer);
     }
+  }
+
+  // Made for the first request with a grammar: few batches have one.
+  std::shared_ptr<const TokenTrie> token_trie() const {
+    if (!trie) trie = make_token_trie(tokenizer);
+    return trie;
   }
 
   Engine engine;
@@ -85,8 +90,8 @@ struct BatchModel {
   ChatTemplate chat_template;
   std::size_t positions;  // of a text
   std::vector<std::int32_t> end;
-  std::vector<std::int32_t> tags;  // tokens of an answer's structure, which are part of its text
-  std::shared_ptr<const TokenTrie> token_trie;
+  std::vector<std::int32_t> tags;                 // tokens of an answer's structure, which are part of its text
+  mutable std::shared_ptr<const TokenTrie> trie;  // null: not made yet
 };
 
 // One request from its line to its result.
@@ -119,8 +124,9 @@ std::vector<std::int32_t> encode_prompt(const BatchModel& model, Text& text, std
 // Throws RequestError.
 std::unique_ptr<Text> prepare(const BatchModel& model, const RequestLine& line, const RequestDefaults& defaults,
                               std::time_t now) {
+  Request parsed = parse_request(line.text, defaults);
   auto text =
-      std::make_unique<Text>(Text{.index = line.index, .id = line.id(), .request = parse_request(line.text, defaults)});
+      std::make_unique<Text>(Text{.index = line.index, .id = line.id(parsed.custom_id), .request = std::move(parsed)});
   Request& request = text->request;
   // Each text without a seed of its own has another one, which does not depend on what runs beside it.
   if (!request.has_seed) request.sampling.seed += line.index;
@@ -144,7 +150,7 @@ std::unique_ptr<Text> prepare(const BatchModel& model, const RequestLine& line, 
   if (request.chat) text->options.text_tokens = model.tags;
   text->options.sampling = request.sampling;
   text->options.grammar = request.grammar;
-  text->options.token_trie = model.token_trie;
+  if (request.grammar) text->options.token_trie = model.token_trie();
   text->capacity = std::min(model.positions, text->prompt.size() + request.max_tokens);
   return text;
 }
@@ -240,7 +246,8 @@ class BatchRun {
     return true;
   }
 
-  // False if there is no memory before another text ends. A request that can never run gets its error.
+  // False if there is no memory before another text ends, or another text computes its prefix. A request that can never
+  // run gets its error.
   bool start(Text& text) {
     try {
       text.context = pool_.acquire(text.prompt, text.capacity);

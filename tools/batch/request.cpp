@@ -247,6 +247,11 @@ ChatJson parse_line(std::string_view line) {
   throw RequestError("the line is not a JSON object", "", "invalid_json");
 }
 
+std::optional<std::string> custom_id_in(const ChatJson& line) {
+  if (!line.is_object() || !line.contains("custom_id") || !line.at("custom_id").is_string()) return std::nullopt;
+  return line.at("custom_id").get<std::string>();
+}
+
 // Whether OpenAI's batch line is a chat. A body alone is one if it has messages.
 bool is_chat(const ChatJson& line) {
   const auto text_of = [&](const char* name) {
@@ -258,20 +263,25 @@ bool is_chat(const ChatJson& line) {
   throw RequestError("url is neither \"/v1/chat/completions\" nor \"/v1/completions\"", "url");
 }
 
+// Reads OpenAI's batch line or a body alone.
+Request read_line(const ChatJson& line, const RequestDefaults& defaults) {
+  if (!line.contains("body")) return read_body(line, line.contains("messages"), defaults);
+  if (!line.at("body").is_object()) throw RequestError("body is not an object", "body");
+  return read_body(line.at("body"), is_chat(line), defaults);
+}
+
 }  // namespace
 
 std::optional<std::string> custom_id_of(std::string_view line) {
-  const auto object = ChatJson::parse(line, nullptr, false);
-  if (!object.is_object() || !object.contains("custom_id") || !object.at("custom_id").is_string()) return std::nullopt;
-  return object.at("custom_id").get<std::string>();
+  return custom_id_in(ChatJson::parse(line, nullptr, false));
 }
 
 Request parse_request(std::string_view line, const RequestDefaults& defaults) {
   const ChatJson object = parse_line(line);
   try {
-    if (!object.contains("body")) return read_body(object, object.contains("messages"), defaults);
-    if (!object.at("body").is_object()) throw RequestError("body is not an object", "body");
-    return read_body(object.at("body"), is_chat(object), defaults);
+    Request request = read_line(object, defaults);
+    request.custom_id = custom_id_in(object);
+    return request;
   } catch (const RequestError&) {
     throw;
   } catch (const Error& error) {

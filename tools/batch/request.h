@@ -58,6 +58,7 @@ struct Request {
   std::size_t max_tokens = 0;
   std::vector<std::string> stop{};
   std::shared_ptr<const Grammar> grammar{};  // null: none
+  std::optional<std::string> custom_id{};    // of its line
 };
 
 // The custom_id of a line of a batch, if it is a JSON object that has one.

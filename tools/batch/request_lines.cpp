@@ -18,8 +18,8 @@ namespace minimind {
 
 namespace fs = std::filesystem;
 
-LineId RequestLine::id() const {
-  return {number, custom_id_of(text).value_or(fmt::format("line-{}", number))};
+LineId RequestLine::id(std::optional<std::string> custom_id) const {
+  return {number, custom_id ? std::move(*custom_id) : fmt::format("line-{}", number)};
 }
 
 RequestLines::RequestLines(std::string path) : path_(std::move(path)), file_(path_, std::ios::in | std::ios::binary) {

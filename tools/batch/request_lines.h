@@ -15,7 +15,8 @@ struct RequestLine {
   std::size_t number = 0;  // of its line, from 1
   std::string text;
 
-  LineId id() const;
+  LineId id() const { return id(custom_id_of(text)); }
+  LineId id(std::optional<std::string> custom_id) const;
 };
 
 // The requests of a batch, read one by one, so that an input of any size takes the memory of its longest line.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <random>
@@ -81,7 +83,8 @@ TEST_P(SchedulerOfGoldenCase, GivesEachTextAsIfItWereAlone) {
   for (const double longest_step : {2.0, no_limit}) {
     for (const std::size_t threads : {1u, 3u}) {
       Forward forward(engine.model, kernels::choose(), threads, 16, GoldenEngine::capacity);
-      Scheduler scheduler(forward, 5, longest_step);
+      double seconds = 0;
+      Scheduler scheduler(forward, 5, longest_step, [&] { return seconds += static_cast<double>(random() % 1000); });
       std::vector<std::unique_ptr<Job>> jobs;
       std::size_t ended = 0, removed = 0;
       while (ended + removed < 24) {
@@ -109,24 +112,101 @@ TEST_P(SchedulerOfGoldenCase, GivesEachTextAsIfItWereAlone) {
   }
 }
 
-TEST(Scheduler, DecodesWhileALongPromptComesIn) {
-  GoldenEngine engine(distinct_case, 16);
+// A clock of a simulated machine: it shows what the tokens cost that were run since it was last read.
+class SimulatedClock {
+ public:
+  using Cost = std::function<double(std::size_t decoded, std::size_t prompt, std::size_t prompt_position)>;
+
+  SimulatedClock(const Context& decoded, const Context& prompt, Cost cost)
+      : decoded_(decoded), prompt_(prompt), cost_(std::move(cost)) {}
+
+  double read() {
+    const std::size_t decoded = decoded_.size() - decoded_size_, tokens = prompt_.size() - prompt_size_;
+    if (decoded + tokens > 0) {
+      last_step_ = cost_(decoded, tokens, prompt_.size());
+      seconds_ += last_step_;
+    }
+    decoded_size_ = decoded_.size();
+    prompt_size_ = prompt_.size();
+    return seconds_;
+  }
+  // When the prompt was replaced.
+  void restart() {
+    decoded_size_ = decoded_.size();
+    prompt_size_ = prompt_.size();
+  }
+  double last_step() const { return last_step_; }
+
+ private:
+  const Context& decoded_;
+  const Context& prompt_;
+  Cost cost_;
+  std::size_t decoded_size_ = 0, prompt_size_ = 0;
+  double seconds_ = 0, last_step_ = 0;
+};
+
+// The gaps between the tokens of a text that is decoded while `prompts` prompts of 2,000 tokens come in.
+struct Gaps {
+  std::vector<double> all;
+  std::size_t prompt_steps = 0;
+};
+
+Gaps gaps_during_long_prompts(const SimulatedClock::Cost& cost, std::size_t prompts) {
+  GoldenEngine engine(distinct_case, 1);
   const std::atomic<bool> never = false;
-  const GenerateOptions options = greedy(40);
-  Context first = engine.context(), second = engine.context();
-  Generation decoded(engine.model, first, nullptr, Tokens{1}, options, silent, never);
-  Generation prompted(engine.model, second, nullptr, Tokens(60, 2), options, silent, never);
-  Scheduler scheduler(engine.forward, 2, 1e-9);
+  const std::size_t positions = 1 << 13;
+  Forward forward(engine.model, kernels::choose(), 1, 256, positions);
+  Context first(engine.model.config, positions), second(engine.model.config, 2000);
+  SimulatedClock clock(first, second, cost);
+  Scheduler scheduler(forward, 2, 2, [&] { return clock.read(); });
+  const GenerateOptions endless = greedy(positions), once = greedy(1);
+  Generation decoded(engine.model, first, nullptr, Tokens{1}, endless, silent, never);
   scheduler.add(decoded);
   scheduler.step();
-  scheduler.step();
-  scheduler.add(prompted);
-  std::size_t steps = 0;
-  for (std::size_t size = first.size(); prompted.in_prompt(); ++steps, ++size) {
-    ASSERT_EQ(first.size(), size) << "a step without a token of the text that is decoded";
+  Gaps gaps;
+  const auto step = [&] {
+    const std::size_t size = first.size();
     scheduler.step();
+    EXPECT_EQ(first.size(), size + 1) << "a step without a token of the text that is decoded";
+    gaps.all.push_back(clock.last_step());
+  };
+  for (int i = 0; i < 10; ++i) step();
+  for (std::size_t i = 0; i < prompts; ++i) {
+    second.rewind(0);
+    clock.restart();
+    Generation prompt(engine.model, second, nullptr, Tokens(2000, 2), once, silent, never);
+    scheduler.add(prompt);
+    for (; scheduler.texts() == 2 && gaps.all.size() < positions - 100; ++gaps.prompt_steps) step();
+    EXPECT_TRUE(prompt.ended());
   }
-  EXPECT_GE(steps, 60u / 8);
+  for (int i = 0; i < 10; ++i) step();
+  return gaps;
+}
+
+double longest_over_median(std::vector<double> gaps) {
+  std::ranges::sort(gaps);
+  return gaps.back() / gaps[gaps.size() / 2];
+}
+
+TEST(Scheduler, KeepsGapsShortWhileLongPromptsComeIn) {
+  // A step without prompts takes 1. In the first machine a row costs nearly as much.
+  const auto tiny = [](auto decoded, auto prompt, auto) {
+    return 0.2 + 0.8 * static_cast<double>(decoded) + 0.8 * static_cast<double>(prompt);
+  };
+  const auto large = [](auto, auto prompt, auto) { return 1 + 0.01 * static_cast<double>(prompt); };
+  const auto deep = [](auto, auto prompt, auto position) {
+    return 1 + static_cast<double>(prompt) * (0.02 + 2e-4 * static_cast<double>(position));
+  };
+  const auto of_tiny = gaps_during_long_prompts(tiny, 2), of_large = gaps_during_long_prompts(large, 4),
+             of_deep = gaps_during_long_prompts(deep, 4);
+  for (const Gaps* const gaps : {&of_tiny, &of_large, &of_deep}) {
+    EXPECT_LT(std::ranges::max(gaps->all), 3);
+    EXPECT_LT(longest_over_median(gaps->all), 3);
+  }
+  // Twice the steps that the prompts take if each step is as long as it may be.
+  EXPECT_LT(of_tiny.prompt_steps, 2u * 2 * 2000);
+  EXPECT_LT(of_large.prompt_steps, 2u * 4 * 20);
+  EXPECT_LT(of_deep.prompt_steps, 2u * 4 * 440);
 }
 
 // Drafts as many tokens as it may.
@@ -224,6 +304,33 @@ TEST_F(ContextPoolTest, StartsFromTheLongestPrefixOfAnyContext) {
     EXPECT_EQ(again, first) << "an idle context is continued in place";
     EXPECT_EQ(again->size(), text.size() - 1) << "the last token's logits are needed";
   }
+}
+
+TEST_F(ContextPoolTest, WaitsForAPrefixThatAnotherTextIsComputing) {
+  ContextPool pool(engine_.model.config, KvType::f32, bytes(10000));
+  Tokens prompt(100, 3), other(100, 3), unlike(100, 3);
+  other[80] = 4;
+  unlike[40] = 4;
+  Forward forward(engine_.model, kernels::choose(), 1, 16, 120);
+  Context* const first = pool.acquire(prompt, 120);
+  EXPECT_EQ(pool.acquire(other, 120), nullptr) << "the first will have 80 tokens of it";
+  Context* const unrelated = pool.acquire(unlike, 120);
+  ASSERT_NE(unrelated, nullptr) << "40 tokens are not worth waiting for";
+  EXPECT_EQ(unrelated->size(), 0u);
+  while (first->size() < 80) {
+    EXPECT_EQ(pool.acquire(other, 120), nullptr);
+    forward.run(*first, Tokens(8, 3), {});
+  }
+  Context* const second = pool.acquire(other, 120);
+  ASSERT_NE(second, nullptr);
+  EXPECT_EQ(second->size(), 80u);
+  pool.release(first);
+  pool.release(second);
+  Tokens fresh(100, 5);
+  Context* const failed = pool.acquire(fresh, 120);
+  EXPECT_EQ(pool.acquire(fresh, 120), nullptr);
+  pool.release(failed);
+  EXPECT_NE(pool.acquire(fresh, 120), nullptr) << "nobody computes it any more";
 }
 
 TEST_F(ContextPoolTest, DropsTheLeastRecentlyUsedAndNothingInUse) {

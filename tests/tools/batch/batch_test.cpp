@@ -201,6 +201,48 @@ TEST_F(Batch, WaitsForMemoryInsteadOfFailing) {
   EXPECT_EQ(lines("tight"), lines("free"));
 }
 
+TEST_F(Batch, ComputesASharedPrefixOnce) {
+  constexpr std::size_t requests = 6, shared = 200;
+  {
+    std::ofstream file(path("in.jsonl"));
+    for (std::size_t i = 0; i < requests; ++i) {
+      std::vector<std::size_t> prompt(shared, 7);
+      prompt.insert(prompt.end(), {100 + i, 8, 9});
+      file << BatchJson{{"prompt", prompt}, {"max_tokens", 8}} << "\n";
+    }
+  }
+  ASSERT_EQ(run(call("alone", "--parallel 1")).status, 0);
+  ASSERT_EQ(run(call("together", "--parallel 6")).status, 0);
+  EXPECT_EQ(lines("together"), lines("alone"));
+  std::size_t computed = 0;
+  std::ifstream file(path("together"));
+  for (std::string line; std::getline(file, line);) {
+    const BatchJson usage = BatchJson::parse(line)["response"]["body"]["usage"];
+    computed +=
+        usage["prompt_tokens"].get<std::size_t>() - usage["prompt_tokens_details"]["cached_tokens"].get<std::size_t>();
+  }
+  EXPECT_EQ(computed, shared + requests * 3);
+}
+
+TEST_F(Batch, ReadsAGrammarAfterRequestsWithoutOne) {
+  {
+    std::ofstream file(path("in.jsonl"));
+    for (const bool grammar : {false, true, false}) {
+      BatchJson body{{"messages", {{{"role", "user"}, {"content", "写诗"}}}}, {"max_tokens", 20}};
+      if (grammar) body["response_format"] = {{"type", "json_object"}};
+      file << body << "\n";
+    }
+  }
+  ASSERT_EQ(run(call("out")).status, 0);
+  const std::vector<BatchJson> results = lines("out");
+  ASSERT_EQ(results.size(), 3u);
+  const auto answer = [&](std::size_t i) {
+    return results[i]["response"]["body"]["choices"][0]["message"]["content"].get<std::string>();
+  };
+  EXPECT_EQ(answer(1).substr(0, 1), "{");
+  EXPECT_NE(answer(0).substr(0, 1), "{");
+}
+
 TEST_F(Batch, NamesTheFieldThatIsWrong) {
   const std::vector<std::pair<std::string, std::string>> cases{
       {R"({"prompt": "a", "temperature": "hot"})", "temperature"},
