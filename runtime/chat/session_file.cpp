@@ -216,9 +216,9 @@ void fill(Context& context, std::span<const std::int32_t> tokens, ByteReader& re
 
 }  // namespace
 
-ModelIdentity identify(const Checkpoint& checkpoint, WeightType type) {
-  const std::string text =
-      weights_sha256(checkpoint.tensors) + "\n" + describe(checkpoint.config) + type_text(type) + "\n";
+ModelIdentity identify(const Checkpoint& checkpoint, WeightType type, Compute compute) {
+  const std::string text = weights_sha256(checkpoint.tensors) + "\n" + describe(checkpoint.config) + type_text(type) +
+                           (compute == Compute::bf16 ? "\ncompute bf16\n" : "\n");
   Sha256 hash;
   hash.update(std::as_bytes(std::span(text)));
   return {.name = checkpoint.path, .sha256 = hash.hex_digest(), .config = checkpoint.config};

@@ -22,7 +22,7 @@ struct ModelIdentity {
 // and of the type in which the matrices are kept. So a model has one hash in every file format, and another with a
 // LoRA, another type or another RoPE scaling. Reads all weights, which takes as long as the SHA-256 of 4 bytes per
 // weight.
-ModelIdentity identify(const Checkpoint& checkpoint, WeightType type);
+ModelIdentity identify(const Checkpoint& checkpoint, WeightType type, Compute compute = Compute::f32);
 
 // A conversation and its context. In the file, little-endian:
 //   "minimind session", 16 bytes

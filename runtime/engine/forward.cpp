@@ -12,12 +12,15 @@
 namespace minimind {
 namespace {
 
-bool takes_quantized_inputs(const FeedForward& ffn) {
-  return takes_quantized(ffn.up_proj) || (ffn.gate_proj && takes_quantized(*ffn.gate_proj));
+Roundings roundings_for(const FeedForward& ffn) {
+  const Roundings up = roundings_for(ffn.up_proj);
+  return ffn.gate_proj ? up | roundings_for(*ffn.gate_proj) : up;
 }
 
-bool takes_quantized_inputs(const MixtureOfExperts& moe) {
-  return std::ranges::any_of(moe.experts, [](const FeedForward& expert) { return takes_quantized_inputs(expert); });
+Roundings roundings_for(const MixtureOfExperts& moe) {
+  Roundings all;
+  for (const FeedForward& expert : moe.experts) all = all | roundings_for(expert);
+  return all;
 }
 
 }  // namespace
@@ -78,7 +81,7 @@ void Forward::run(std::span<const Piece> pieces, Matrix<float> logits) {
     }
 
     const WeightMatrix& output = model_.output();
-    const Activations n = normed(requested, model_.norm, takes_quantized(output), worker);
+    const Activations n = normed(requested, model_.norm, roundings_for(output), worker);
     if (requested.size() > 1) worker.barrier();
     worker.begin(Operation::lm_head);
     matmul(kernels_, output, n, logits, worker);
@@ -105,9 +108,9 @@ void Forward::attention_block(std::size_t index, Range rows, Worker& worker) {
                            .sin = scratch_.sin.rows(all),
                            .out = scratch_.attended.rows(all)};
 
-  const bool quantize =
-      takes_quantized(attention.q_proj) || takes_quantized(attention.k_proj) || takes_quantized(attention.v_proj);
-  const Activations n = normed(all, layer.input_layernorm, quantize, worker);
+  const Roundings roundings =
+      roundings_for(attention.q_proj) | roundings_for(attention.k_proj) | roundings_for(attention.v_proj);
+  const Activations n = normed(all, layer.input_layernorm, roundings, worker);
   if (all.size() > 1) worker.barrier();
   worker.begin(Operation::qkv);
   matmul(kernels_, attention.q_proj, n.row_range(rows), step.q.row_range(rows), worker);
@@ -126,7 +129,7 @@ void Forward::attention_block(std::size_t index, Range rows, Worker& worker) {
   if (rows.empty()) return;
   worker.barrier();
   worker.begin(Operation::o_proj);
-  const Activations attended = rounded(as_const(step.out.row_range(rows)), takes_quantized(attention.o_proj),
+  const Activations attended = rounded(as_const(step.out.row_range(rows)), roundings_for(attention.o_proj),
                                        {0, rows.size()}, share(rows.size(), single, slots_per_token_, worker));
   if (!single) worker.barrier();
   const Matrix<float> product = scratch_.product.first(rows.size());
@@ -140,12 +143,12 @@ void Forward::dense_block(const Layer& layer, const FeedForward& ffn, Range rows
   const FeedForwardScratch& scratch = scratch_.feed_forward;
   const bool single = rows.size() == 1;
   const Range slots{0, rows.size()};
-  const Activations n = normed(rows, layer.post_attention_layernorm, takes_quantized_inputs(ffn), worker);
+  const Activations n = normed(rows, layer.post_attention_layernorm, roundings_for(ffn), worker);
   if (!single) worker.barrier();
   gate_up(kernels_, model_.config.hidden_act, ffn, n, slots, scratch, worker);
   worker.barrier();
   worker.begin(Operation::down);
-  const Activations h = rounded(as_const(hidden(ffn, slots, scratch)), takes_quantized(ffn.down_proj), slots,
+  const Activations h = rounded(as_const(hidden(ffn, slots, scratch)), roundings_for(ffn.down_proj), slots,
                                 share(slots.size(), single, slots_per_token_, worker));
   if (!single) worker.barrier();
   down(kernels_, ffn, h, slots, scratch, worker);
@@ -156,12 +159,13 @@ void Forward::dense_block(const Layer& layer, const FeedForward& ffn, Range rows
 // that each expert's weights are read once. If there is a single token, every worker routes it for itself.
 void Forward::expert_block(const Layer& layer, const MixtureOfExperts& moe, Range rows, Worker& worker) {
   FeedForwardScratch& scratch = scratch_.feed_forward;
-  const bool single = rows.size() == 1, quantize = takes_quantized_inputs(moe);
+  const bool single = rows.size() == 1;
+  const Roundings roundings = roundings_for(moe);
   const Range slots{0, rows.size() * slots_per_token_};
   const Share share_of_all = share(slots.size(), single, slots_per_token_, worker);
   Routing& routing = scratch.routing[single ? worker.index() : 0];
 
-  Activations n = normed(rows, layer.post_attention_layernorm, single && quantize, worker);
+  Activations n = normed(rows, layer.post_attention_layernorm, single ? roundings : Roundings{}, worker);
   const std::size_t first = share(rows.size(), single, 1, worker).first_row;
   const Matrix<float> scores = scratch.router_scores.rows({first, first + rows.size()}, moe.routed_experts);
   route(kernels_, moe, n.exact, scores, routing, worker);
@@ -170,7 +174,7 @@ void Forward::expert_block(const Layer& layer, const MixtureOfExperts& moe, Rang
   if (!single) {
     worker.barrier();
     gather(routing, n.exact, scratch.gathered.rows(slots), worker);
-    n = rounded(as_const(scratch.gathered.rows(slots)), quantize, slots, share_of_all);
+    n = rounded(as_const(scratch.gathered.rows(slots)), roundings, slots, share_of_all);
     worker.barrier();
   }
   for (std::size_t e = 0; e < moe.experts.size(); ++e) {
@@ -184,7 +188,7 @@ void Forward::expert_block(const Layer& layer, const MixtureOfExperts& moe, Rang
   const auto hidden_of = [&](std::size_t e, Range own) {
     const FeedForward& expert = moe.experts[e];
     const Range of_e = routing.slots_of(e);
-    return rounded(as_const(hidden(expert, of_e, scratch)), takes_quantized(expert.down_proj), of_e,
+    return rounded(as_const(hidden(expert, of_e, scratch)), roundings_for(expert.down_proj), of_e,
                    {own, share_of_all.first_row});
   };
   for (std::size_t e = 0; e < moe.experts.size(); ++e) hidden_of(e, share_of_all.own);
@@ -203,25 +207,36 @@ Forward::Share Forward::share(std::size_t rows, bool single, std::size_t rows_pe
 }
 
 // Computes norm(x) of these rows. The result may be read once every worker has done its share.
-Activations Forward::normed(Range rows, const std::vector<float>& weight, bool quantize, Worker& worker) {
+Activations Forward::normed(Range rows, const std::vector<float>& weight, Roundings roundings, Worker& worker) {
   const bool single = rows.size() == 1;
   const std::size_t first = share(rows.size(), single, 1, worker).first_row;
   const Matrix<float> n = scratch_.normed.rows({first, first + rows.size()});
   rms_norm(kernels_, as_const(scratch_.x.rows(rows)), weight, model_.config.rms_norm_eps, n, worker);
-  return rounded(as_const(n), quantize, {0, rows.size()}, share(rows.size(), single, slots_per_token_, worker));
+  return rounded(as_const(n), roundings, {0, rows.size()}, share(rows.size(), single, slots_per_token_, worker));
 }
 
-// Returns x, the rows of these slots, rounded to 8 bits if `quantize`. The result may be read once every worker has
-// done its share.
-Activations Forward::rounded(Matrix<const float> x, bool quantize, Range slots, const Share& share) const {
-  if (!quantize) return {.exact = x, .quantized = {}};
-  const auto blocks = scratch_.quantized.rows({share.first_row + slots.begin, share.first_row + slots.end},
-                                              x.cols / kernels::block_cols);
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    const std::size_t slot = slots.begin + i;
-    if (slot >= share.own.begin && slot < share.own.end) kernels_.quantize(x.row(i), x.cols, blocks.row(i));
+// Returns x, the rows of these slots, with these roundings. The result may be read once every worker has done its
+// share.
+Activations Forward::rounded(Matrix<const float> x, Roundings roundings, Range slots, const Share& share) const {
+  Activations result{.exact = x, .quantized = {}};
+  const Range rows{share.first_row + slots.begin, share.first_row + slots.end};
+  const auto round_own = [&](const auto& to, auto round) {
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      const std::size_t slot = slots.begin + i;
+      if (slot >= share.own.begin && slot < share.own.end) round(x.row(i), x.cols, to.row(i));
+    }
+  };
+  if (roundings.to_int8) {
+    const auto blocks = scratch_.quantized.rows(rows, x.cols / kernels::block_cols);
+    round_own(blocks, kernels_.quantize);
+    result.quantized = as_const(blocks);
   }
-  return {.exact = x, .quantized = as_const(blocks)};
+  if (roundings.to_bf16) {
+    const auto values = scratch_.bf16.rows(rows, kernels::block_count(x.cols) * kernels::block_cols);
+    round_own(values, kernels_.bf16->round);
+    result.bf16 = as_const(values);
+  }
+  return result;
 }
 
 void prefill(Forward& forward, Context& context, std::span<const std::int32_t> tokens, std::span<float> logits,

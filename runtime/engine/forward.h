@@ -64,8 +64,8 @@ class Forward {
   void attention_block(std::size_t index, Range rows, Worker& worker);
   void dense_block(const Layer& layer, const FeedForward& ffn, Range rows, Worker& worker);
   void expert_block(const Layer& layer, const MixtureOfExperts& moe, Range rows, Worker& worker);
-  Activations normed(Range rows, const std::vector<float>& weight, bool quantize, Worker& worker);
-  Activations rounded(Matrix<const float> x, bool quantize, Range slots, const Share& share) const;
+  Activations normed(Range rows, const std::vector<float>& weight, Roundings roundings, Worker& worker);
+  Activations rounded(Matrix<const float> x, Roundings roundings, Range slots, const Share& share) const;
 
   const Model& model_;
   const kernels::Table& kernels_;

@@ -61,8 +61,8 @@ class TypeFallbacks {
 
 class Loader {
  public:
-  Loader(const Checkpoint& checkpoint, WeightType type, std::size_t threads)
-      : checkpoint_(checkpoint), type_(type), threads_(threads) {}
+  Loader(const Checkpoint& checkpoint, WeightType type, std::size_t threads, Compute compute)
+      : checkpoint_(checkpoint), type_(type), threads_(threads), compute_(compute) {}
 
   Model load() {
     const Config& config = checkpoint_.config;
@@ -94,8 +94,12 @@ class Loader {
   WeightMatrix matrix(const std::string& name) {
     const StoredTensor& tensor = stored(name);
     const DType packed = packed_type(tensor, type_, threads_);
+    if (compute_ == Compute::bf16 && packed != DType::f16 && packed != DType::bf16) {
+      throw NotForBf16(
+          fmt::format("{}: {} is kept as {}, expected f16 or bf16", checkpoint_.path, name, name_of(packed)));
+    }
     type_fallbacks_.add(name, tensor, type_, packed);
-    return packer_.add(tensor, packed);
+    return packer_.add(tensor, packed, compute_);
   }
 
   std::vector<float> vector(const std::string& name) const { return to_floats(stored(name)); }
@@ -154,6 +158,7 @@ class Loader {
   const Checkpoint& checkpoint_;
   WeightType type_;
   std::size_t threads_;
+  Compute compute_;
   Packer packer_;
   TypeFallbacks type_fallbacks_;
 };
@@ -167,8 +172,8 @@ KvType suitable_kv_type(const Model& model) {
   return rounded ? KvType::f16 : KvType::f32;
 }
 
-Model load_model(const Checkpoint& checkpoint, WeightType type, std::size_t threads) {
-  return Loader(checkpoint, type, threads).load();
+Model load_model(const Checkpoint& checkpoint, WeightType type, std::size_t threads, Compute compute) {
+  return Loader(checkpoint, type, threads, compute).load();
 }
 
 }  // namespace minimind

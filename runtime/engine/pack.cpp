@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cassert>
 #include <cstring>
 
 #include "runtime/engine/thread_team.h"
@@ -16,6 +17,7 @@
 namespace minimind {
 namespace {
 
+using kernels::Bf16Block;
 using kernels::block_cols;
 using kernels::group_cols;
 using kernels::Iq4NlBlock;
@@ -57,6 +59,14 @@ void lay_out(const std::byte* source, std::size_t row_size, std::size_t rows, st
     for (std::size_t row = 0; row < rows; ++row) {
       for (std::size_t block = 0; block < cols / block_cols; ++block) {
         put_block(source + row * row_size + block * block_size, row, out[block]);
+      }
+    }
+  } else if constexpr (is_bf16_block<Element>) {
+    if (cols % block_cols != 0) out[cols / block_cols] = {};
+    for (std::size_t row = 0; row < rows; ++row) {
+      for (std::size_t col = 0; col < cols; ++col) {
+        out[col / block_cols].value[col % block_cols / 2][row][col % 2] =
+            load_element<std::uint16_t>(source + row * row_size, col);
       }
     }
   } else {
@@ -156,7 +166,11 @@ WeightMatrix Packer::add_as(const StoredTensor& tensor) {
   return packed;
 }
 
-WeightMatrix Packer::add(const StoredTensor& tensor, DType packed) {
+WeightMatrix Packer::add(const StoredTensor& tensor, DType packed, Compute compute) {
+  if (compute == Compute::bf16) {
+    assert(packed == DType::f16 || packed == DType::bf16);
+    return add_as<Bf16Block>(tensor);
+  }
   switch (packed) {
     case DType::f16:
       return add_as<F16>(tensor);
@@ -181,9 +195,9 @@ void Packer::finish(std::size_t threads) {
   jobs_.clear();
 }
 
-WeightMatrix pack(const StoredTensor& tensor, WeightType type, std::size_t threads) {
+WeightMatrix pack(const StoredTensor& tensor, WeightType type, std::size_t threads, Compute compute) {
   Packer packer;
-  WeightMatrix matrix = packer.add(tensor, packed_type(tensor, type, threads));
+  WeightMatrix matrix = packer.add(tensor, packed_type(tensor, type, threads), compute);
   packer.finish(threads);
   return matrix;
 }

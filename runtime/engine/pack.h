@@ -14,6 +14,10 @@ namespace minimind {
 // The type of weights in memory. as_stored is lossless.
 enum class WeightType { as_stored, f32, f16, bf16, q8_0, q4_0, iq4_nl };
 
+// The arithmetic of products with weights. f32 takes activations as they are, except that block types round them to 8
+// bits. bf16 rounds the activations and all matrices to bf16, and adds in f32; it requires kernels::with_bf16().
+enum class Compute { f32, bf16 };
+
 // Parses "f32", "f16", "bf16", "q8_0", "q4_0" or "iq4_nl". Throws UsageError for anything else.
 WeightType parse_weight_type(const std::string& name);
 
@@ -32,8 +36,8 @@ class Packer {
  public:
   // Returns the matrix that finish() will fill from `tensor` [rows, cols], which must live until then. `packed` must be
   // able to represent its values, see packed_type. If `packed` is the stored type, every value stays bit for bit the
-  // same.
-  WeightMatrix add(const StoredTensor& tensor, DType packed);
+  // same. With Compute::bf16, `packed` must be f16 or bf16, and the matrix is bf16 in any case.
+  WeightMatrix add(const StoredTensor& tensor, DType packed, Compute compute = Compute::f32);
 
   // Fills all matrices added, on `threads` threads, and releases the files' pages.
   void finish(std::size_t threads);
@@ -47,6 +51,6 @@ class Packer {
 };
 
 // Lays out one matrix as the type that packed_type returns.
-WeightMatrix pack(const StoredTensor& tensor, WeightType type, std::size_t threads);
+WeightMatrix pack(const StoredTensor& tensor, WeightType type, std::size_t threads, Compute compute = Compute::f32);
 
 }  // namespace minimind

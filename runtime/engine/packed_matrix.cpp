@@ -11,6 +11,7 @@
 namespace minimind {
 namespace {
 
+using kernels::Bf16Block;
 using kernels::block_cols;
 using kernels::group_cols;
 using kernels::Iq4NlBlock;
@@ -22,6 +23,11 @@ using kernels::Q8Block;
 template <class Element>
 float element(const PackedMatrix<Element>& matrix, std::size_t row, std::size_t col) {
   return to_f32(matrix.panel(row / panel_rows)[col * panel_rows + row % panel_rows]);
+}
+
+float element(const PackedMatrix<Bf16Block>& matrix, std::size_t row, std::size_t col) {
+  const Bf16Block& block = matrix.panel(row / panel_rows)[col / block_cols];
+  return to_f32(Bf16{block.value[col % block_cols / 2][row % panel_rows][col % 2]});
 }
 
 float element(const PackedMatrix<Q8Block>& matrix, std::size_t row, std::size_t col) {
@@ -66,6 +72,7 @@ PackedMatrix<Element>::PackedMatrix(std::size_t rows, std::size_t cols, HugePage
 template class PackedMatrix<float>;
 template class PackedMatrix<F16>;
 template class PackedMatrix<Bf16>;
+template class PackedMatrix<Bf16Block>;
 template class PackedMatrix<Q8Block>;
 template class PackedMatrix<Q4Block>;
 template class PackedMatrix<Iq4NlBlock>;
@@ -90,9 +97,16 @@ void read_row(const WeightMatrix& matrix, std::size_t row, float* out) {
       matrix);
 }
 
+Roundings roundings_for(const WeightMatrix& matrix) {
+  return std::visit(
+      []<class Element>(const PackedMatrix<Element>&) {
+        return Roundings{.to_int8 = is_block_type(stored_type<Element>), .to_bf16 = is_bf16_block<Element>};
+      },
+      matrix);
+}
+
 bool takes_quantized(const WeightMatrix& matrix) {
-  return std::visit([]<class Element>(const PackedMatrix<Element>&) { return is_block_type(stored_type<Element>); },
-                    matrix);
+  return roundings_for(matrix).to_int8;
 }
 
 void matmul(const kernels::Table& kernels, const WeightMatrix& matrix, Range panels, const Activations& x,
@@ -104,6 +118,9 @@ void matmul(const kernels::Table& kernels, const WeightMatrix& matrix, Range pan
         if constexpr (is_block_type(stored_type<Element>)) {
           assert(x.quantized.rows == y.rows && x.quantized.cols * block_cols == packed.cols());
           matmul(kernels, all, panels, x.quantized, y);
+        } else if constexpr (is_bf16_block<Element>) {
+          assert(x.bf16.rows == y.rows && x.bf16.cols == packed.elements_per_panel() * block_cols);
+          matmul(kernels, all, panels, x.bf16, y);
         } else {
           assert(x.exact.rows == y.rows && x.exact.cols == packed.cols());
           matmul(kernels, all, panels, x.exact, y);

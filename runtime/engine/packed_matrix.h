@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 #include <memory>
+#include <type_traits>
 #include <variant>
 
 #include "runtime/engine/huge_page_arena.h"
@@ -21,20 +23,28 @@ inline constexpr DType stored_type<F16> = DType::f16;
 template <>
 inline constexpr DType stored_type<Bf16> = DType::bf16;
 template <>
+inline constexpr DType stored_type<kernels::Bf16Block> = DType::bf16;
+template <>
 inline constexpr DType stored_type<kernels::Q8Block> = DType::q8_0;
 template <>
 inline constexpr DType stored_type<kernels::Q4Block> = DType::q4_0;
 template <>
 inline constexpr DType stored_type<kernels::Iq4NlBlock> = DType::iq4_nl;
 
+// Whether products with these weights take activations rounded to bf16.
+template <class Element>
+inline constexpr bool is_bf16_block = std::is_same_v<Element, kernels::Bf16Block>;
+
 // Returns the number of elements in a panel of `cols` columns.
 template <class Element>
 constexpr std::size_t elements_of(std::size_t cols) {
+  if (is_bf16_block<Element>) return kernels::block_count(cols);
   return is_block_type(stored_type<Element>) ? cols / kernels::block_cols : cols * kernels::panel_rows;
 }
 
 // A weight matrix laid out for the kernels: panels of 16 rows, in which the 16 values of each column (or, for block
-// types, the blocks of each 32 columns) are contiguous. Padding rows in the last panel are zero. 64-byte aligned.
+// types and Bf16Block, the blocks of each 32 columns) are contiguous. Padding rows in the last panel are zero. 64-byte
+// aligned.
 template <class Element>
 class PackedMatrix {
  public:
@@ -88,9 +98,16 @@ void matmul(const kernels::Table& kernels, const Panels<Block>& matrix, Range pa
                                              panels.end, x.data, x.cols, y.rows, y.data, y.cols});
 }
 
+inline void matmul(const kernels::Table& kernels, const Panels<kernels::Bf16Block>& matrix, Range panels,
+                   Matrix<const Bf16> x, Matrix<float> y) {
+  assert(kernels.bf16);
+  kernels.bf16->matmul(
+      {matrix.data, matrix.stride, matrix.rows, panels.begin, panels.end, x.data, x.cols, y.rows, y.data, y.cols});
+}
+
 using WeightMatrix =
-    std::variant<PackedMatrix<float>, PackedMatrix<F16>, PackedMatrix<Bf16>, PackedMatrix<kernels::Q8Block>,
-                 PackedMatrix<kernels::Q4Block>, PackedMatrix<kernels::Iq4NlBlock>>;
+    std::variant<PackedMatrix<float>, PackedMatrix<F16>, PackedMatrix<Bf16>, PackedMatrix<kernels::Bf16Block>,
+                 PackedMatrix<kernels::Q8Block>, PackedMatrix<kernels::Q4Block>, PackedMatrix<kernels::Iq4NlBlock>>;
 
 std::size_t rows(const WeightMatrix& matrix);
 std::size_t cols(const WeightMatrix& matrix);
@@ -101,16 +118,28 @@ std::size_t byte_size(const WeightMatrix& matrix);
 // Reads one row as floats into out, [cols].
 void read_row(const WeightMatrix& matrix, std::size_t row, float* out);
 
-// The input of a product with weights, [T, cols]: exact, and rounded to 8 bits in blocks of 32 if a weight requires
-// that.
+// The roundings of an input that products with some matrices require.
+struct Roundings {
+  bool to_int8 = false;  // in blocks of 32
+  bool to_bf16 = false;
+
+  Roundings operator|(Roundings other) const { return {to_int8 || other.to_int8, to_bf16 || other.to_bf16}; }
+};
+
+// The input of a product with weights, [T, cols]: exact, and rounded if a weight requires that.
 struct Activations {
   Matrix<const float> exact;
   Matrix<const kernels::ActivationBlock> quantized;  // [T, cols / 32], or empty
+  Matrix<const Bf16> bf16 = {};                      // [T, cols padded to 32], or empty
 
   Activations row_range(Range range) const {
-    return {exact.row_range(range), quantized.data ? quantized.row_range(range) : quantized};
+    return {exact.row_range(range), quantized.data ? quantized.row_range(range) : quantized,
+            bf16.data ? bf16.row_range(range) : bf16};
   }
 };
+
+// Returns the rounding that products with this matrix require: none if they take exact activations.
+Roundings roundings_for(const WeightMatrix& matrix);
 
 // Returns whether products with this matrix take activations rounded to 8 bits instead of exact ones.
 bool takes_quantized(const WeightMatrix& matrix);

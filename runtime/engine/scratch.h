@@ -69,6 +69,7 @@ struct Scratch {
   Buffer<float> cos;                           // [T, D / 2]
   Buffer<float> sin;                           // [T, D / 2]
   Buffer<kernels::ActivationBlock> quantized;  // [S + W * N, the widest input of a matrix / 32]
+  Buffer<Bf16> bf16;                           // [S + W * N, that input padded to 32], for products of bf16
   std::vector<AttentionScratch> attention;     // [W]
   FeedForwardScratch feed_forward;
 };

@@ -184,6 +184,7 @@ const Table MINIMIND_TABLE = {
     .activate = activate,
     .add = add,
     .add_scaled = add_scaled,
+    .bf16 = nullptr,
     .read = read,
     .multiply_add = multiply_add,
     .multiply_adds_per_round = chains * lanes,

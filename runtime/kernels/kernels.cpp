@@ -2,6 +2,11 @@
 #include <stdexcept>
 #include <string>
 
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include "runtime/kernels/kernels.h"
 
 namespace minimind::kernels {
@@ -45,6 +50,46 @@ const Table& choose() {
   }
   throw std::runtime_error("MINIMIND_ISA is \"" + std::string(forced).substr(0, 40) +
                            "\", expected one that this build and machine can run: " + names);
+}
+
+namespace {
+
+#if defined(__x86_64__)
+// Asks Linux, once, for the 8 KB of tiles in the state of every thread.
+bool may_use_tiles() {
+#if defined(__linux__)
+  constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  static const bool permitted = syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+  return permitted;
+#else
+  return false;
+#endif
+}
+#endif
+
+}  // namespace
+
+Bf16List runnable_bf16() {
+  Bf16List list{};
+#if defined(__x86_64__)
+  if (runnable().tables[0] != &avx512vnni || !__builtin_cpu_supports("avx512bf16")) return list;
+  if (__builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16") && may_use_tiles()) {
+    list.products[list.count++] = &amxbf16;
+  }
+  list.products[list.count++] = &avx512bf16;
+#endif
+  return list;
+}
+
+const Table* with_bf16(const Table& table) {
+  const Bf16List list = runnable_bf16();
+  if (list.count == 0 || &table != runnable().tables[0]) return nullptr;
+  static const Table best = [&] {
+    Table copy = table;
+    copy.bf16 = list.products[0];
+    return copy;
+  }();
+  return &best;
 }
 
 }  // namespace minimind::kernels

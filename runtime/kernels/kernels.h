@@ -44,6 +44,12 @@ struct I8Block {                     // w = quant; the activations include the c
   std::int8_t quant[block_cols / group_cols][panel_rows][group_cols];
 };
 
+// bf16 weights for products of bf16: two columns of a row are contiguous, because one instruction multiplies and adds
+// two. The last block of a panel is padded with zeros.
+struct Bf16Block {
+  std::uint16_t value[block_cols / 2][panel_rows][2];
+};
+
 // Not inline: the kernels' objects would then export a symbol that the linker may share.
 constexpr std::int8_t iq4_nl_codes[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 
@@ -82,6 +88,33 @@ struct BlockMatmul {
   std::size_t tokens;  // 1 at least
   float* y;            // [tokens][y_stride]; only the requested rows are written
   std::size_t y_stride;
+};
+
+// The same product of bf16 with bf16. Sums are f32. Values below the smallest normal float count as 0, before and after
+// each operation.
+struct Bf16Matmul {
+  const Bf16Block* panels;  // [ceil(rows / 16)][blocks]
+  std::size_t blocks;       // of a panel: ceil(columns / 32)
+  std::size_t rows;         // the last panel also has padding rows, whose products are not written
+  std::size_t first_panel, last_panel;
+  const Bf16* x;  // [tokens][x_stride], at least 32 * blocks
+  std::size_t x_stride;
+  std::size_t tokens;  // 1 at least
+  float* y;            // [tokens][y_stride]; only the requested rows are written
+  std::size_t y_stride;
+};
+
+// Products of bf16 by one set of instructions. The order of a sum depends on the set, not on `tokens`.
+struct Bf16Products {
+  const char* name;
+  void (*matmul)(const Bf16Matmul&) noexcept;
+
+  // Rounds n values to bf16, halves to even, and pads them with zeros to whole blocks.
+  void (*round)(const float* x, std::size_t n, Bf16* out) noexcept;
+
+  // The limit of the machine, like Table::multiply_add.
+  float (*multiply_add)(std::size_t rounds) noexcept;
+  std::size_t multiply_adds_per_round;
 };
 
 enum class Activation { silu, sigmoid, relu, gelu, gelu_tanh, linear };
@@ -125,6 +158,8 @@ struct Table {
   void (*add)(float* x, const float* y, std::size_t n) noexcept;                      // x += y
   void (*add_scaled)(float* x, const float* y, float scale, std::size_t n) noexcept;  // x += scale * y
 
+  const Bf16Products* bf16;  // nullptr except in tables of with_bf16()
+
   // The limits of the machine, as a reference for measurements. read() adds n floats. The others multiply and add in
   // registers only, the stated number of times per round: multiply_add() with f32; multiply_add_int8() with 8-bit
   // integers, 1 times `factor`, in the fastest way of this instruction set. All return a sum, so that no compiler omits
@@ -147,6 +182,7 @@ struct Table {
 
 #if defined(__x86_64__)
 extern const Table sse2, avx2, avx512, avx512vnni;
+extern const Bf16Products avx512bf16, amxbf16;
 #elif defined(__aarch64__)
 extern const Table neon;
 #endif
@@ -161,6 +197,16 @@ TableList runnable();
 // Returns the best of them, or the one that the environment variable MINIMIND_ISA names. Throws std::runtime_error,
 // listing the available ones, if that name is unknown or cannot run here.
 const Table& choose();
+
+// Returns the products of bf16 that this machine can run, best first. May be empty.
+struct Bf16List {
+  const Bf16Products* products[2];
+  std::size_t count;
+};
+Bf16List runnable_bf16();
+
+// Returns `table` with the best of them, or nullptr if there are none or `table` is not the best for this machine.
+const Table* with_bf16(const Table& table);
 
 }  // namespace kernels
 }  // namespace minimind

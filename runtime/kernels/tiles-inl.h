@@ -1,6 +1,6 @@
 #pragma once
 
-// Included by matmul-inl.h and block_matmul-inl.h only: divides a product into tiles of a few panels and tokens, whose
+// Included by the products of matrices only: divides a product into tiles of a few panels and tokens, whose
 // sums are in registers, and prefetches weights.
 
 #include <cstddef>

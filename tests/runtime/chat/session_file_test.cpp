@@ -184,6 +184,7 @@ TEST_F(SessionFile, TheIdentityIsOfAllThatChangesTheResult) {
   changed.path = "elsewhere";
   EXPECT_EQ(identify(changed, WeightType::as_stored).sha256, sha256);
   EXPECT_NE(identify(changed, WeightType::q8_0).sha256, sha256);
+  EXPECT_NE(identify(changed, WeightType::as_stored, Compute::bf16).sha256, sha256);
   changed.config.rope_scaling = RopeScaling();
   EXPECT_NE(identify(changed, WeightType::as_stored).sha256, sha256);
   changed.config = chat_.checkpoint.config;

@@ -225,6 +225,29 @@ TEST(Forward, BlockTypesMoveTheLogitsByTheirPrecision) {
   EXPECT_LT(by_iq4, by_q4_0);
 }
 
+// Both models have bf16 weights. bf16 has 8 bits: a rounding moves a value by at most 2^-9 of it, and by 2^-9 / sqrt(3)
+// in the root mean square. The bound follows as for 8 bits above. A router may choose another expert.
+TEST(Forward, ProductsOfBf16RoundActivationsTo8BitsOfMantissa) {
+  for (const char* const name : {"v1-dense", "v2-moe", "v3-dense", "v3-moe", "v3-odd", "v3-plain-gelu-bias"}) {
+    const GoldenCase golden = load_golden(name);
+    const std::size_t tokens = golden.tokens.size();
+    const Model floats = load_golden_model(golden, WeightType::bf16);
+    const Model rounding = load_golden_model(golden, WeightType::bf16, Compute::bf16);
+    const std::vector<float> exact = logits_of(floats, golden.tokens, tokens, kernels::choose(), 1);
+    const double bound = 3 * 0x1p-9 / std::sqrt(3.0) * std::sqrt(7.0 * static_cast<double>(floats.layers.size()) + 1);
+    for (const kernels::Table& table : bf16_tables()) {
+      const std::vector<float> one_pass = logits_of(rounding, golden.tokens, tokens, table, 1);
+      EXPECT_GT(rms_difference(one_pass, exact), 0) << name;
+      if (floats.config.num_experts == 0) {
+        EXPECT_LT(rms_difference(one_pass, exact), bound * spread(exact)) << name << ", " << table.bf16->name;
+      }
+      for (const std::size_t batch : {1u, 2u, 7u}) {
+        EXPECT_EQ(logits_of(rounding, golden.tokens, batch, table, 2), one_pass) << name << ", batches of " << batch;
+      }
+    }
+  }
+}
+
 TEST(Forward, LastRowsOnlyEqualsTheLastRowsOfAll) {
   const GoldenCase golden = load_golden("v2-dense");
   const Model model = load_golden_model(golden);

@@ -71,6 +71,31 @@ TEST(TypeFallbacks, NamesBlockTypesWithoutAKernel) {
   EXPECT_EQ(load_model(checkpoint, WeightType::q8_0, 1).type_fallbacks, Lines{});
 }
 
+std::string refusal_of_bf16(const Checkpoint& checkpoint, WeightType type) {
+  try {
+    load_model(checkpoint, type, 1, Compute::bf16);
+  } catch (const NotForBf16& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ComputeBf16, NamesTheFirstMatrixThatIsNeitherF16NorBf16) {
+  Checkpoint checkpoint = small_checkpoint(64);
+  EXPECT_NE(refusal_of_bf16(checkpoint, WeightType::as_stored)
+                .find("model.embed_tokens.weight is kept as f32, expected f16 or bf16"),
+            std::string::npos);
+  EXPECT_NE(refusal_of_bf16(checkpoint, WeightType::q8_0).find("is kept as q8_0"), std::string::npos);
+  EXPECT_EQ(refusal_of_bf16(checkpoint, WeightType::f16), "");
+  EXPECT_EQ(refusal_of_bf16(checkpoint, WeightType::bf16), "");
+  std::vector<float> values(256 * 256, 1.0f);
+  values[1234] = 65520;
+  checkpoint.tensors.at("model.layers.1.self_attn.q_proj.weight") = f32_tensor({256, 256}, values);
+  EXPECT_NE(refusal_of_bf16(checkpoint, WeightType::f16).find("model.layers.1.self_attn.q_proj.weight is kept as f32"),
+            std::string::npos);
+  EXPECT_EQ(refusal_of_bf16(checkpoint, WeightType::bf16), "");
+}
+
 TEST(Model, NormsAndRoutersOfBlockTypesAreReadAsFloats) {
   SmallModel small = mixture(SmallModel{}, 2, 0);
   small.hidden = 32;

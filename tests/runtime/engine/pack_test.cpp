@@ -134,6 +134,23 @@ TEST(PackedMatrix, OddWidthsAreConvertedToTheEnd) {
   }
 }
 
+TEST(PackedMatrix, ForProductsOfBf16IsRoundedOnceAndPaddedWithZeros) {
+  for (const std::size_t columns : {1u, 31u, 33u, 96u, 352u}) {
+    for (const DType from : {DType::f32, DType::f16, DType::bf16}) {
+      const StoredTensor tensor = random_tensor(from, {37, columns}, 7);
+      for (const WeightType type : {WeightType::f16, WeightType::bf16}) {
+        const WeightMatrix matrix = pack(tensor, type, 1, Compute::bf16);
+        expect_same_bits(all_rows(matrix), rounded(to_floats(tensor), DType::bf16), std::string(name_of(from)));
+        const std::size_t values = 37 * columns, places = 48 * kernels::block_count(columns) * kernels::block_cols;
+        ASSERT_EQ(bytes_of(matrix), 2 * places);
+        std::size_t zeros = 0;
+        for (std::size_t i = 0; i < places; ++i) zeros += load_element<std::uint16_t>(data_of(matrix), i) == 0;
+        EXPECT_GE(zeros, places - values) << columns << " columns";
+      }
+    }
+  }
+}
+
 TEST(PackedMatrix, PaddingRowsAreZero) {
   for (const DType from : {DType::f32, DType::q4_0, DType::q5_1}) {
     const StoredTensor tensor = random_tensor(from, {1, 64}, 5);

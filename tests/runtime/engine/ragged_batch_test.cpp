@@ -116,6 +116,20 @@ TEST(RaggedBatches, HasTheBitsOfEachTextAloneInEveryType) {
   }
 }
 
+TEST(RaggedBatches, HasTheBitsOfEachTextAloneWithProductsOfBf16) {
+  std::uint32_t seed = 200;
+  for (const kernels::Table& table : bf16_tables()) {
+    for (const char* const name : {"v2-dense", "v2-moe", "v3-moe", "v3-odd"}) {
+      const Model model = load_golden_model(load_golden(name), WeightType::bf16, Compute::bf16);
+      for (const std::size_t threads : {1u, 3u}) {
+        for (int repetition = 0; repetition < 3; ++repetition) {
+          expect_logits_of_single_texts(model, table, threads, KvType::f32, ++seed);
+        }
+      }
+    }
+  }
+}
+
 TEST(RaggedBatches, InvalidTokensLeaveContextsUnchanged) {
   const Model model = load_golden_model(load_golden("v3-dense"), WeightType::as_stored);
   Forward forward(model, kernels::choose(), 1, 8, 8);
