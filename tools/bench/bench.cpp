@@ -31,6 +31,7 @@ struct BenchOptions {
   std::string texts = "1";
   std::optional<std::string> threads;
   std::string types;
+  Compute compute = Compute::f32;
   std::size_t repetitions = 5;
   std::optional<KvType> kv_type;
   bool json = false;
@@ -71,10 +72,11 @@ std::vector<NamedType> types_of(const BenchOptions& options) {
   return types;
 }
 
-std::vector<BenchModel> load_models(const Checkpoint& checkpoint, const std::vector<NamedType>& types, bool quiet) {
+std::vector<BenchModel> load_models(const Checkpoint& checkpoint, const std::vector<NamedType>& types, Compute compute,
+                                    bool quiet) {
   std::vector<BenchModel> models;
   for (const NamedType& type : types) {
-    models.push_back({type.name, load_model(checkpoint, type.type, default_threads())});
+    models.push_back({type.name, load_weights(checkpoint, type.type, default_threads(), compute)});
     if (quiet) continue;
     for (const std::string& tensor : models.back().model.type_fallbacks) note("kept {}", translated_sentence(tensor));
   }
@@ -103,22 +105,27 @@ void say_what_is_unusual(const std::vector<BenchTest>& tests, const std::vector<
   }
 }
 
+std::string names_of(const kernels::Table& kernels) {
+  return kernels.bf16 ? fmt::format("{} and {}", kernels.name, kernels.bf16->name) : kernels.name;
+}
+
 int run_bench_command(const BenchOptions& options) {
   const std::vector<BenchTest> tests = tests_of(options);
   const std::vector<NamedType> types = types_of(options);
   std::vector<std::size_t> threads;
   if (options.threads) threads = parse_counts(*options.threads, "--threads", 1, 1024);
   const bool profiling = profile_requested();
-  const kernels::Table& kernels = choose_kernels();
+  const kernels::Table& kernels = choose_kernels(options.compute);
   const Checkpoint checkpoint =
       open_checkpoint(model_path(options.checkpoint.model), options.checkpoint.open_options());
   if (threads.empty()) threads = {suitable_threads(checkpoint)};
   if (!options.quiet) {
     print_notes(checkpoint, options.checkpoint.model);
+    print_compute_note(kernels);
     say_what_is_unusual(tests, threads, checkpoint.config);
   }
 
-  const std::vector<BenchModel> models = load_models(checkpoint, types, options.quiet);
+  const std::vector<BenchModel> models = load_models(checkpoint, types, options.compute, options.quiet);
   const BenchPlan plan{tests, threads, options.repetitions, options.kv_type, profiling};
   const BenchMeasurements measured = run_bench(models, kernels, plan, watch_interrupts());
   const BenchReport report{.model = checkpoint.path,
@@ -126,7 +133,7 @@ int run_bench_command(const BenchOptions& options) {
                            .parameters = parameter_count(checkpoint),
                            .machine = processor_name(),
                            .cores = default_threads(),
-                           .kernels = kernels.name,
+                           .kernels = names_of(kernels),
                            .repetitions = options.repetitions,
                            .complete = measured.complete,
                            .results = measured.results,
@@ -170,6 +177,7 @@ Command add_bench(CLI::App& app) {
       ->add_option("--type", options->types,
                    "types of the weights in memory, e.g. f16,q8_0,q4_0; also f32, bf16 and iq4_nl (default: as stored)")
       ->type_name("TYPE,...");
+  add_compute(*command, options->compute);
   add_kv_type(*command, options->kv_type);
   command->add_option("-r,--repetitions", options->repetitions, "number of repetitions")
       ->capture_default_str()

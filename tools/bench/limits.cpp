@@ -51,6 +51,12 @@ double measure_multiply_add_int8(const kernels::Table& kernels, std::size_t thre
   return 2 * passes * static_cast<double>(threads * rounds * kernels.int8_multiply_adds_per_round);
 }
 
+double measure_multiply_add_bf16(const kernels::Bf16Products& products, std::size_t threads) {
+  constexpr std::size_t rounds = 10'000;
+  const double passes = passes_per_second(threads, [&](const Worker&) { products.multiply_add(rounds); });
+  return 2 * passes * static_cast<double>(threads * rounds * products.multiply_adds_per_round);
+}
+
 // On a virtual machine sysconf(_SC_LEVEL3_CACHE_SIZE) returns the cache of the whole processor.
 std::size_t last_level_cache_bytes() {
   std::size_t most = 0;

@@ -23,17 +23,21 @@ std::string_view key_of(LimitKind kind) {
       return "multiply_add";
     case LimitKind::multiply_add_int8:
       return "multiply_add_int8";
+    case LimitKind::multiply_add_bf16:
+      return "multiply_add_bf16";
   }
   return "unknown";
 }
 
 // The limit that a prompt is compared with.
 LimitKind arithmetic_of(const BenchResult& result) {
+  if (result.multiplies_bf16) return LimitKind::multiply_add_bf16;
   return result.multiplies_int8 ? LimitKind::multiply_add_int8 : LimitKind::multiply_add;
 }
 
 std::string_view unit_of(LimitKind kind) {
-  return kind == LimitKind::multiply_add ? "GFLOP/s" : kind == LimitKind::multiply_add_int8 ? "GOP/s" : "GB/s";
+  const bool floats = kind == LimitKind::multiply_add || kind == LimitKind::multiply_add_bf16;
+  return floats ? "GFLOP/s" : kind == LimitKind::multiply_add_int8 ? "GOP/s" : "GB/s";
 }
 
 // Bytes of weights and cache per second, or operations.
@@ -75,6 +79,9 @@ std::string line_of(const BenchLimit& limit) {
       break;
     case LimitKind::multiply_add_int8:
       what = "int8 multiply-add in registers";
+      break;
+    case LimitKind::multiply_add_bf16:
+      what = "bf16 multiply-add in registers";
       break;
   }
   return fmt::format("{:>15}  {:<33} {:>8.1f} {} ({:.1f} to {:.1f})\n", limit.threads, what, 1e-9 * speed.median,
@@ -150,8 +157,9 @@ std::string to_text(const BenchReport& report) {
       "second.\n"
       "reached: rate / limit. The limits, measured between the tests, are reading a buffer as large as the weights "
       "for\n"
-      "decode, and multiply-add in registers for a prompt, of int8 if matrices are quantised. By number of "
-      "threads:\n\n";
+      "decode, and multiply-add in registers for a prompt, of int8 if matrices are quantised, of bf16 with "
+      "--compute\n"
+      "bf16. By number of threads:\n\n";
   for (const BenchLimit& limit : report.limits) {
     if (!limit.per_second.empty()) text += line_of(limit);
   }

@@ -35,10 +35,11 @@ struct BenchResult {
   double cache_bytes_per_token;           // the mean per token, read and written by decode
   double flops;                           // of the prompt, integer operations included; 0 for decode
   bool multiplies_int8;                   // the matrices of the layers
+  bool multiplies_bf16 = false;           // all matrices
   std::vector<double> tokens_per_second;  // of all texts; one per repetition, empty if interrupted before
 };
 
-enum class LimitKind { reading_weights, reading_cache, multiply_add, multiply_add_int8 };
+enum class LimitKind { reading_weights, reading_cache, multiply_add, multiply_add_int8, multiply_add_bf16 };
 
 // A peak speed of the machine, measured in the same run.
 struct BenchLimit {
@@ -62,8 +63,8 @@ struct BenchReport {
 };
 
 // Returns the fraction of its limit that a result reaches, from the medians. The limit of decode is the speed of
-// reading a buffer as large as the weights; that of a prompt is the arithmetic in registers, of 8-bit integers if the
-// model multiplies these. std::nullopt if the limit or the result is missing, and for several texts, whose speed
+// reading a buffer as large as the weights; that of a prompt is the arithmetic in registers, of 8-bit integers or bf16
+// if the model multiplies these. std::nullopt if the limit or the result is missing, and for several texts, whose speed
 // depends on both.
 std::optional<double> fraction_reached(const BenchReport& report, const BenchResult& result);
 

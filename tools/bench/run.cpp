@@ -117,6 +117,8 @@ class Bench {
     }
     setup.limits.push_back(limit_index(LimitKind::multiply_add, threads, 0));
     const bool int8 = multiplies_int8(model.model);
+    const bool bf16 = kernels_.bf16 != nullptr;
+    if (bf16) setup.limits.push_back(limit_index(LimitKind::multiply_add_bf16, threads, 0));
     if (int8) setup.limits.push_back(limit_index(LimitKind::multiply_add_int8, threads, 0));
     for (std::size_t i = 0; i < plan_.tests.size(); ++i) {
       const BenchTest& test = plan_.tests[i];
@@ -133,6 +135,7 @@ class Bench {
            .cache_bytes_per_token = prompt ? 0 : cache_bytes_per_token(config, kv_type, test.depth, test.tokens),
            .flops = prompt ? prompt_flops(model.model, test.tokens) : 0,
            .multiplies_int8 = int8,
+           .multiplies_bf16 = bf16,
            .tokens_per_second = {}});
       if (!plan_.profile) continue;
       measured_.profiles.push_back({describe(measured_.results.back()), Profile(threads)});
@@ -175,6 +178,7 @@ class Bench {
   double measure(const BenchLimit& limit) {
     if (limit.kind == LimitKind::multiply_add) return measure_multiply_add(kernels_, limit.threads);
     if (limit.kind == LimitKind::multiply_add_int8) return measure_multiply_add_int8(kernels_, limit.threads);
+    if (limit.kind == LimitKind::multiply_add_bf16) return measure_multiply_add_bf16(*kernels_.bf16, limit.threads);
     return measure_reading(kernels_, std::span(buffer_).first(limit.bytes / sizeof(float)), limit.threads);
   }
 

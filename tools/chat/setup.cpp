@@ -50,7 +50,7 @@ ChatSetup::ChatSetup(const ChatOptions& options)
       engine_(load_engine(options.checkpoint, options.run,
                           [&](const Checkpoint& checkpoint) {
                             if (options.session.empty()) return;
-                            identity_ = identify(checkpoint, options.run.weight_type());
+                            identity_ = identify(checkpoint, options.run.weight_type(), options.run.compute);
                           })),
       tokenizer_data_(read_tokenizer(require_tokenizer_path(options.tokenizer, options.checkpoint.model))),
       tokenizer_(tokenizer_data_),

@@ -116,6 +116,7 @@ Engine load_against(const PerplexityOptions& options, const Engine& model, const
   checkpoint.model = *options.against;
   RunOptions run = options.run;
   run.type.clear();
+  run.compute = Compute::f32;
   Engine engine = load_engine(checkpoint, run);
   const std::size_t vocab_size = model.model.config.vocab_size;
   if (engine.model.config.vocab_size != vocab_size) {
@@ -334,9 +335,10 @@ Command add_perplexity(CLI::App& app) {
           "--stride", options->stride,
           "tokens from the start of one window to the next; only new tokens are scored (default: half a window)")
       ->transform(whole_number(1, 1 << 30));
-  command->add_option("--against", options->against,
-                      "second checkpoint, run as stored without --lora, --type and --config; prints its perplexity, "
-                      "KL(against || model) and top-1 agreement");
+  command->add_option(
+      "--against", options->against,
+      "second checkpoint, run as stored without --lora, --type, --compute and --config; prints its perplexity, "
+      "KL(against || model) and top-1 agreement");
   command->add_flag("--json", options->json, "print one JSON object");
   options->run.add_to(*command);
   return [options, command] {

@@ -62,9 +62,10 @@ constexpr std::array constraint_options = {
 };
 
 constexpr std::array speed_options = {
-    HelpOption{"--threads", "N"},     HelpOption{"--type", "TYPE"},   HelpOption{"--embedding-type", "TYPE"},
-    HelpOption{"--kv-type", "TYPE"},  HelpOption{"--speculate", "N"}, HelpOption{"--draft", "MODEL"},
-    HelpOption{"--repetitions", "N"}, HelpOption{"--parallel", "N"},  HelpOption{"--kv-memory", "MB"},
+    HelpOption{"--threads", "N"},    HelpOption{"--type", "TYPE"},     HelpOption{"--embedding-type", "TYPE"},
+    HelpOption{"--compute", "TYPE"}, HelpOption{"--kv-type", "TYPE"},  HelpOption{"--speculate", "N"},
+    HelpOption{"--draft", "MODEL"},  HelpOption{"--repetitions", "N"}, HelpOption{"--parallel", "N"},
+    HelpOption{"--kv-memory", "MB"},
 };
 
 constexpr std::array output_options = {

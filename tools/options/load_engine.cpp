@@ -13,12 +13,40 @@
 
 namespace minimind {
 
-const kernels::Table& choose_kernels() {
+namespace {
+
+const kernels::Table& choose_f32_kernels() {
   try {
     return kernels::choose();
   } catch (const std::runtime_error& error) {
     throw UsageError(error.what());
   }
+}
+
+}  // namespace
+
+const kernels::Table& choose_kernels(Compute compute) {
+  const kernels::Table& kernels = choose_f32_kernels();
+  if (compute == Compute::f32) return kernels;
+  if (const kernels::Table* const with_bf16 = kernels::with_bf16(kernels)) return *with_bf16;
+  if (kernels::runnable_bf16().count > 0) {
+    throw UsageError(fmt::format("--compute bf16: the kernels are {}, expected {}; unset MINIMIND_ISA", kernels.name,
+                                 kernels::runnable().tables[0]->name));
+  }
+  throw UsageError(
+      "--compute bf16: the processor has no products of bf16, expected AVX512_BF16 or AMX-BF16; use --compute f32");
+}
+
+Model load_weights(const Checkpoint& checkpoint, WeightType type, std::size_t threads, Compute compute) {
+  try {
+    return load_model(checkpoint, type, threads, compute);
+  } catch (const NotForBf16& error) {
+    throw UsageError(fmt::format("--compute bf16: {}; use --type bf16 or --compute f32", error.what()));
+  }
+}
+
+void print_compute_note(const kernels::Table& kernels) {
+  if (kernels.bf16) note("{} multiplies bf16: activations and f16 weights are rounded to bf16", kernels.bf16->name);
 }
 
 std::size_t suitable_threads(const Checkpoint& checkpoint) {
@@ -40,19 +68,20 @@ void print_notes(const Checkpoint& checkpoint, const std::string& given) {
 
 Engine load_engine(const CheckpointOptions& checkpoint_options, const RunOptions& run,
                    const std::function<void(const Checkpoint&)>& use) {
-  const kernels::Table& kernels = choose_kernels();
+  const kernels::Table& kernels = choose_kernels(run.compute);
   const WeightType type = run.weight_type();
   const Checkpoint checkpoint =
       open_checkpoint(model_path(checkpoint_options.model), checkpoint_options.open_options());
   const std::size_t threads = run.threads.value_or(suitable_threads(checkpoint));
   const bool eos_was_assumed = checkpoint.sources.at("eos_token_id").kind == ConfigSource::Kind::assumed;
-  Model model = load_model(checkpoint, type, threads);
+  Model model = load_weights(checkpoint, type, threads, run.compute);
   if (use) use(checkpoint);
   const KvType kv_type = run.kv_type.value_or(suitable_kv_type(model));
   Engine engine{std::move(model), kernels, threads, kv_type, eos_was_assumed};
   if (!run.quiet) {
     print_notes(checkpoint, checkpoint_options.model);
     for (const std::string& tensor : engine.model.type_fallbacks) note("kept {}", translated_sentence(tensor));
+    print_compute_note(kernels);
     if (!run.kv_type && kv_type != KvType::f32) {
       note("the KV cache is {}; --kv-type f32 keeps it exact", name_of(kv_type));
     }

@@ -31,8 +31,14 @@ struct Engine {
 };
 
 // Returns the best kernels for this machine, or those that MINIMIND_ISA names. Throws UsageError if these are
-// unavailable.
-const kernels::Table& choose_kernels();
+// unavailable, or have no products of bf16 although `compute` requires them.
+const kernels::Table& choose_kernels(Compute compute);
+
+// Loads the weights as load_model() does. Throws UsageError if they do not suit `compute`.
+Model load_weights(const Checkpoint& checkpoint, WeightType type, std::size_t threads, Compute compute);
+
+// Prints to stderr what these kernels round, if they have products of bf16.
+void print_compute_note(const kernels::Table& kernels);
 
 // Returns the default number of threads. A thread is worth its synchronisation only if it reads some megabytes of
 // weights per token.

@@ -68,11 +68,21 @@ void add_kv_type(CLI::App& command, std::optional<KvType>& type) {
       ->transform(type_name(kv_types()));
 }
 
+void add_compute(CLI::App& command, Compute& compute) {
+  command
+      .add_option_function<std::string>(
+          "--compute", [&compute](const std::string& name) { compute = name == "bf16" ? Compute::bf16 : Compute::f32; },
+          "arithmetic of f16 and bf16 weights: f32, or bf16, which rounds activations and f16 weights to bf16 for "
+          "faster prompts, if the processor has AVX512_BF16 or AMX-BF16 (default: f32)")
+      ->transform(type_name({"f32", "bf16"}));
+}
+
 void RunOptions::add_to(CLI::App& command) {
   command
       .add_option("--type", type,
                   "type of the weights in memory: f32, f16, bf16, q8_0, q4_0 or iq4_nl (default: as stored)")
       ->transform(type_name(weight_types()));
+  add_compute(command, compute);
   add_kv_type(command, kv_type);
   command
       .add_option("-t,--threads", threads,

@@ -34,9 +34,13 @@ void add_model(CLI::App& command, std::string& model, const std::string& descrip
 // Adds --kv-type.
 void add_kv_type(CLI::App& command, std::optional<KvType>& type);
 
+// Adds --compute.
+void add_compute(CLI::App& command, Compute& compute);
+
 // The options for running a model.
 struct RunOptions {
   std::string type;
+  Compute compute = Compute::f32;
   std::optional<KvType> kv_type;
   std::optional<std::size_t> threads;
   bool quiet = false;

@@ -116,6 +116,11 @@ constexpr std::array texts = {
     Translation{"number of attention heads, if the checkpoint does not show it", "注意力头数，无法从检查点推断时指定"},
     Translation{"number of key-value heads, if the checkpoint does not show it", "KV 头数，无法从检查点推断时指定"},
     Translation{"number of experts per token", "每个词元使用的专家数"},
+    Translation{
+        "arithmetic of f16 and bf16 weights: f32, or bf16, which rounds activations and f16 weights to bf16 for "
+        "faster prompts, if the processor has AVX512_BF16 or AMX-BF16 (default: f32)",
+        "f16 和 bf16 权重的运算：f32；或 bf16，即把激活值和 f16 权重舍入为 bf16，预填充更快，需处理器支持 "
+        "AVX512_BF16 或 AMX-BF16（默认：f32）"},
     Translation{"type of the KV cache: f32, f16 or q8_0 (default: f16 if the weights are quantised, otherwise f32)",
                 "KV 缓存的类型：f32、f16 或 q8_0（默认：权重已量化则为 f16，否则为 f32）"},
     Translation{"type of the weights in memory: f32, f16, bf16, q8_0, q4_0 or iq4_nl (default: as stored)",
@@ -215,9 +220,10 @@ constexpr std::array texts = {
     Translation{"tokens from the start of one window to the next; only new tokens are scored (default: half a window)",
                 "相邻窗口起点的间隔，以词元计；只对新词元评分（默认：半个窗口）"},
     Translation{
-        "second checkpoint, run as stored without --lora, --type and --config; prints its perplexity, "
+        "second checkpoint, run as stored without --lora, --type, --compute and --config; prints its perplexity, "
         "KL(against || model) and top-1 agreement",
-        "第二个检查点，按文件原样运行，不受 --lora、--type、--config 影响；输出其困惑度、KL(against || model) 和 "
+        "第二个检查点，按文件原样运行，不受 --lora、--type、--compute、--config 影响；输出其困惑度、KL(against || "
+        "model) 和 "
         "top-1 一致率"},
     Translation{"checkpoint whose tokenizer is used (default: the demo)", "使用此检查点的分词器（默认：演示模型）"},
     Translation{"add what the tokenizer's post-processor puts around a text (default: the ids of the text alone)",
@@ -287,6 +293,8 @@ constexpr std::array texts = {
     Translation{"{}: {}; text will be nonsense, so name the model's own with --tokenizer",
                 "{}：{}；输出会是乱码，请用 --tokenizer 指定该模型自己的分词器"},
     Translation{"kept {}", "类型例外：{}"},
+    Translation{"{} multiplies bf16: activations and f16 weights are rounded to bf16",
+                "以 {} 进行 bf16 运算：激活值和 f16 权重舍入为 bf16"},
     Translation{"the KV cache is {}; --kv-type f32 keeps it exact", "KV 缓存为 {}；用 --kv-type f32 保持精确"},
     Translation{"assumed that token {} ends the text; --ignore-eos continues past it",
                 "假定词元 {} 表示文本结束；用 --ignore-eos 可继续生成"},

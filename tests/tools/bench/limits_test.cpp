@@ -46,6 +46,7 @@ TEST(Limits, AreMeasuredWithSeveralThreads) {
     EXPECT_GT(measure_reading(*kernels::runnable().tables[0], buffer, threads), 1e7);
     EXPECT_GT(measure_multiply_add(*kernels::runnable().tables[0], threads), 1e7);
     EXPECT_GT(measure_multiply_add_int8(*kernels::runnable().tables[0], threads), 1e7);
+    for (const kernels::Table& table : bf16_tables()) EXPECT_GT(measure_multiply_add_bf16(*table.bf16, threads), 1e7);
   }
 }
 

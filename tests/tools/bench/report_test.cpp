@@ -60,7 +60,12 @@ TEST(BenchReport, ComparesEachResultWithItsLimit) {
   BenchResult of_int8 = report.results[0];
   of_int8.multiplies_int8 = true;
   EXPECT_DOUBLE_EQ(fraction_reached(report, of_int8).value(), 0.2);  // of 250e9
+  BenchResult of_bf16 = report.results[0];
+  of_bf16.multiplies_bf16 = true;
+  EXPECT_FALSE(fraction_reached(report, of_bf16));
   BenchReport without = report;
+  without.limits.push_back({LimitKind::multiply_add_bf16, 2, 0, {500e9}});
+  EXPECT_DOUBLE_EQ(fraction_reached(without, of_bf16).value(), 0.1);
   without.limits.clear();
   EXPECT_FALSE(fraction_reached(without, report.results[0]));
 }

@@ -137,6 +137,42 @@ TEST_F(Cli, AnUnavailableInstructionSetIsAnError) {
   EXPECT_NE(outcome.err.find("altivec"), std::string::npos) << outcome.err;
 }
 
+TEST_F(Cli, ComputeBf16WithoutItsInstructionsIsAnError) {
+  const std::string oldest = std::string("MINIMIND_ISA=") + tables().back()->name;
+  for (const char* command : {"generate -p a", "bench -p 4 -n 0 -r 1", "logits --tokens 1 -o unwritten.npy"}) {
+    const Outcome outcome = run(std::string(command) + demo + " --compute bf16", oldest);
+    EXPECT_EQ(outcome.status, 2) << command;
+    EXPECT_NE(outcome.err.find("--compute bf16: the "), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find(", expected "), std::string::npos) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+  }
+}
+
+TEST_F(Cli, ComputeBf16WithOtherWeightsIsAnError) {
+  if (kernels::runnable_bf16().count == 0) GTEST_SKIP() << "this machine has no products of bf16";
+  for (const char* command : {"generate -p a", "bench -p 4 -n 0 -r 1"}) {
+    for (const char* type : {"f32", "q8_0", "iq4_nl"}) {
+      const Outcome outcome = run(std::string(command) + demo + " --compute bf16 --type " + type);
+      EXPECT_EQ(outcome.status, 2) << command << type;
+      EXPECT_NE(outcome.err.find("--compute bf16: "), std::string::npos) << outcome.err;
+      EXPECT_NE(outcome.err.find("model.embed_tokens.weight is kept as " + std::string(type) +
+                                 ", expected f16 or bf16; use --type bf16 or --compute f32"),
+                std::string::npos)
+          << outcome.err;
+    }
+  }
+}
+
+TEST_F(Cli, ComputeBf16SaysWhatItRounds) {
+  if (kernels::runnable_bf16().count == 0) GTEST_SKIP() << "this machine has no products of bf16";
+  const Outcome said = run("generate -p a -n 1 --compute bf16" + demo);
+  EXPECT_EQ(said.status, 0) << said.err;
+  EXPECT_NE(said.err.find("activations and f16 weights are rounded to bf16"), std::string::npos) << said.err;
+  const Outcome unsaid = run("generate -p a -n 1 --compute f32" + demo);
+  EXPECT_EQ(unsaid.err.find("bf16"), std::string::npos) << unsaid.err;
+  EXPECT_EQ(run("generate -p a -n 1 --compute f64" + demo).status, 2);
+}
+
 TEST_F(Cli, HelpIsNotAnError) {
   EXPECT_EQ(run("--help").status, 0);
   for (const char* command : {"generate", "inspect", "logits", "compare", "perplexity", "tokenize", "bench"}) {

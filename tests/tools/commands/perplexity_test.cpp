@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "runtime/kernels/kernels.h"
 #include "tests/support/cli.h"
 
 namespace minimind {
@@ -132,6 +133,16 @@ TEST_F(Perplexity, TypeDoesNotApplyToTheSecondModel) {
   EXPECT_EQ(quantised["against"]["nats_per_token"], same["nats_per_token"]);
   EXPECT_NE(quantised["nats_per_token"], same["nats_per_token"]);
   EXPECT_GT(quantised["against"]["mean_kl"].get<double>(), 1e-3);
+}
+
+TEST_F(Perplexity, ComputeDoesNotApplyToTheSecondModel) {
+  if (kernels::runnable_bf16().count == 0) GTEST_SKIP() << "this machine has no products of bf16";
+  const std::string model = MINIMIND_SOURCE_DIR "/weights/demo/model.pth", text = " -p 五言绝句《山居》 -m " + model;
+  const Json exact = json_of(text), rounded = json_of(text + " --compute bf16 --against " + model);
+  EXPECT_EQ(rounded["against"]["nats_per_token"], exact["nats_per_token"]);
+  EXPECT_NE(rounded["nats_per_token"], exact["nats_per_token"]);
+  EXPECT_GT(rounded["against"]["mean_kl"].get<double>(), 0);
+  EXPECT_LT(rounded["against"]["mean_kl"].get<double>(), 1e-3) << "less than of any quantised type";
 }
 
 TEST_F(Perplexity, BitsPerByteCountTheScoredBytes) {
