@@ -109,7 +109,8 @@ void Scheduler::take(std::vector<Share>& shares) {
   run_team(std::min(forward_.threads(), shares.size()), [&](Worker&) {
     for (std::size_t i = next++; i < shares.size(); i = next++) {
       Share& share = shares[i];
-      const Matrix<const float> logits{&logits_[share.first_row * vocab_size], share.piece.logit_rows, vocab_size};
+      const Matrix<const float> logits{logits_.data() + share.first_row * vocab_size, share.piece.logit_rows,
+                                       vocab_size};
       try {
         share.text->take(logits);
       } catch (...) {
