@@ -245,9 +245,10 @@ poet: minimind
 
 # The first run compiles llama.cpp for this machine, which takes minutes. ik_llama.cpp comes compiled for AVX2.
 # BENCH_PEERS='--models out/full_sft_768.pth --depths 0,1024' are options of bench_peers.py; --help lists them.
+# GCC 12 removes parts of the tile configuration in llama.cpp's code for AMX, which then faults, unless these flags forbid it.
 bench-peers: minimind
 	$(call create_venv,build/peers-venv)
-	CMAKE_ARGS=-DGGML_NATIVE=ON build/peers-venv/bin/pip install -q --no-binary llama-cpp-python \
+	CXXFLAGS='-fno-tree-dse -fno-dse -fno-strict-aliasing' CMAKE_ARGS=-DGGML_NATIVE=ON build/peers-venv/bin/pip install -q --no-binary llama-cpp-python \
 		-r tools/bench_peers/requirements.txt
 	build/peers-venv/bin/pip install -q --only-binary :all: ik-llama-cpp-python==0.1.5 || \
 		echo 'ik_llama.cpp has no wheel for this Python or machine and is skipped'

@@ -3,7 +3,7 @@
 Prints a Markdown table of tokens per second; --json writes the medians to a file, too. The weights are those of --models,
 or random ones in the shapes of MiniMind's models: MiniMind-3 and MiniMind2-small, unless --shapes names others. Each
 measurement is a separate process, in which every test is repeated after a short warm-up. The engines take turns, and
-each round starts with the next engine.
+each round starts with the next engine. --parallel measures decoding of many texts at once, except with PyTorch.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 from peer import CANNOT_LOAD, counts
-from table import OURS, Measurements, faster, markdown, results
+from table import OURS, Measurements, faster, json_text, markdown, results, with_kept
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -66,6 +66,10 @@ class Weights:
         return path
 
 
+def parallel(options: argparse.Namespace) -> list[str]:
+    return ["--parallel", ",".join(str(texts) for texts in options.parallel)] if options.parallel else []
+
+
 class Engines:
     """Runs every test once with each engine; `versions` names the peers that ran."""
 
@@ -77,14 +81,14 @@ class Engines:
         o = self.options
         depths = ",".join(str(depth) for depth in o.depths)
         printed = run(o.program, "bench", "--json", "-q", "-m", gguf, "-t", o.threads, "-p", o.prompt, "-n", o.decode,
-                      "-d", depths, "-r", o.repetitions)
+                      "-d", depths, "-r", o.repetitions, *parallel(o))
         return json.loads(printed)["results"]
 
     def peer(self, engine: str, program: str, *arguments: object) -> list[dict]:
         o = self.options
         depths = ",".join(str(depth) for depth in o.depths)
         printed = run(sys.executable, HERE / program, *arguments, "--threads", o.threads, "--prompt", o.prompt,
-                      "--decode", o.decode, "--depths", depths, "--repetitions", o.repetitions)
+                      "--decode", o.decode, "--depths", depths, "--repetitions", o.repetitions, *parallel(o))
         report = json.loads(printed)
         self.versions[engine] = report["version"]
         return report["results"]
@@ -150,12 +154,18 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--prompt", type=int, default=512)
     parser.add_argument("--decode", type=int, default=128)
     parser.add_argument("--depths", type=counts, default=[0], help="tokens in the KV cache before decoding, e.g. 0,1024")
+    parser.add_argument("--parallel", type=counts, help="numbers of texts to decode at once, e.g. 1,8,32; no prompts")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--repetitions", type=int, default=2, help="repetitions per round")
     parser.add_argument("--program", type=Path, default=ROOT / "minimind")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "bench-peers", help="folder for converted weights")
     parser.add_argument("--json", type=Path, help="also write the medians to this file")
-    return parser.parse_args()
+    parser.add_argument("--keep", action="store_true", help="keep the other tests that the file of --json has")
+    options = parser.parse_args()
+    if options.parallel:
+        options.prompt = 0
+        options.engines = [engine for engine in options.engines if engine != "PyTorch"]
+    return options
 
 
 def main() -> None:
@@ -189,7 +199,9 @@ def main() -> None:
     print(caption(options, machine, engines.versions, list(not_loaded)))
     if options.json:
         report = report_json(options, machine, engines, list(not_loaded), measurements)
-        options.json.write_text(json.dumps(report, indent=2) + "\n")
+        if options.keep and options.json.exists():
+            report = with_kept(report, json.loads(options.json.read_text()))
+        options.json.write_text(json_text(report))
 
 
 if __name__ == "__main__":

@@ -27,6 +27,31 @@ class Engine(Protocol):
         """Runs the tokens after those in the cache and computes the logits of the last."""
 
 
+class ManyTexts(Engine, Protocol):
+    """A model with a KV cache for each of several texts, all of the same length. run() continues the first text."""
+
+    def open(self, positions: int, texts: int) -> None:
+        """Makes empty caches of so many positions for so many texts."""
+
+    def copy_first(self) -> None:
+        """Copies the cache of the first text to the others."""
+
+    def batch(self, tokens: list[int], position: int) -> object:
+        """Returns a batch of one token for each text, at that position."""
+
+    def decode(self, batch: object) -> None:
+        """Runs the batch and computes the logits of all its tokens."""
+
+
+def fill(batch: object, tokens: list[int], position: int) -> object:
+    """Fills the arrays of a llama_batch with one token for each text, all with logits, and returns it."""
+    batch.n_tokens = len(tokens)
+    for text, token in enumerate(tokens):
+        batch.token[text], batch.pos[text], batch.logits[text] = token, position, 1
+        batch.n_seq_id[text], batch.seq_id[text][0] = 1, text
+    return batch
+
+
 def counts(text: str) -> list[int]:
     return [int(part) for part in text.split(",")]
 
@@ -39,6 +64,7 @@ def arguments(description: str) -> argparse.ArgumentParser:
     parser.add_argument("--decode", type=int, default=128)
     parser.add_argument("--depths", type=counts, default=[0])
     parser.add_argument("--repetitions", type=int, default=2)
+    parser.add_argument("--parallel", type=counts, help="decode so many texts at once, and nothing else")
     return parser
 
 
@@ -92,5 +118,36 @@ def measure(engine: Engine, options: argparse.Namespace) -> list[dict]:
     ]
 
 
+def measure_many(engine: ManyTexts, options: argparse.Namespace) -> list[dict]:
+    """Measures decoding of several texts at once. Each has caches and batches of its own, made before the measurement."""
+    rng = random.Random(1)
+    longest = longest_context(options) + max(options.parallel)
+    tokens = [rng.randrange(engine.vocab_size) for _ in range(longest)]
+    results = []
+    for depth in options.depths:
+        for texts in options.parallel:
+            end = depth + options.decode
+            engine.open(end, texts)
+            engine.run(tokens[:depth])
+            engine.copy_first()
+            # Other tokens for each text, which other experts process.
+            batches = [engine.batch(tokens[position : position + texts], position) for position in range(depth, end)]
+
+            def decode(count: int) -> None:
+                for batch in batches[:count]:
+                    engine.decode(batch)
+
+            samples = []
+            for _ in range(options.repetitions):
+                decode(WARM_UP["decode"])
+                engine.rewind(depth)
+                samples.append(timed(lambda: decode(options.decode), texts * options.decode))
+                engine.rewind(depth)
+            results.append({"test": "decode", "tokens": options.decode, "depth": depth, "texts": texts,
+                            "tokens_per_second": {"samples": samples}})
+    return results
+
+
 def report(version: str, engine: Engine, options: argparse.Namespace) -> None:
-    print(json.dumps({"version": version, "results": measure(engine, options)}))
+    results = measure_many(engine, options) if options.parallel else measure(engine, options)
+    print(json.dumps({"version": version, "results": results}))

@@ -1,5 +1,6 @@
 """The measurements, as a Markdown table and as JSON. Needs only Python."""
 
+import json
 import statistics
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -31,7 +32,8 @@ class Measurements:
 
 def name_of(result: dict) -> str:
     depth = f" after {result['depth']:,}" if result["depth"] else ""
-    return f"{result['test']} {result['tokens']:,}{depth}"
+    texts = f"{result['texts']} x " if result.get("texts", 1) > 1 else ""
+    return f"{texts}{result['test']} {result['tokens']:,}{depth}"
 
 
 def faster(first: list[dict], *others: list[dict]) -> list[dict]:
@@ -64,6 +66,26 @@ def results(measurements: Measurements) -> list[dict]:
          "medians": {engine: round(median, 1) for engine, median in medians_of(samples).items()}}
         for row, samples in measurements.samples.items()
     ]
+
+
+def with_kept(report: dict, older: dict) -> dict:
+    """Returns the report with the tests that only the older one has, which must be of the same machine and versions."""
+    for key in ("machine", "cores", "threads", "kernels", "samples", "rounds", "versions"):
+        if report[key] != older[key]:
+            raise SystemExit(f"{key} is {report[key]}, expected {older[key]} as in the tests to keep")
+    measured = [(row["model"], row["type"], row["test"]) for row in report["results"]]
+    kept = [row for row in older["results"] if (row["model"], row["type"], row["test"]) not in measured]
+    return report | {
+        "commands": list(dict.fromkeys(older["commands"] + report["commands"])),
+        "not_loaded": list(dict.fromkeys(older["not_loaded"] + report["not_loaded"])),
+        "results": kept + report["results"],
+    }
+
+
+def json_text(report: dict) -> str:
+    """Formats a report with one line for each test."""
+    rows = ",\n    ".join(json.dumps(row) for row in report["results"])
+    return json.dumps(report | {"results": []}, indent=2).replace('"results": []', f'"results": [\n    {rows}\n  ]') + "\n"
 
 
 def markdown(measurements: Measurements, engines: list[str]) -> str:
