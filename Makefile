@@ -248,8 +248,8 @@ poet: minimind
 # GCC 12 removes parts of the tile configuration in llama.cpp's code for AMX, which then faults, unless these flags forbid it.
 bench-peers: minimind
 	$(call create_venv,build/peers-venv)
-	CXXFLAGS='-fno-tree-dse -fno-dse -fno-strict-aliasing' CMAKE_ARGS=-DGGML_NATIVE=ON build/peers-venv/bin/pip install -q --no-binary llama-cpp-python \
-		-r tools/bench_peers/requirements.txt
+	CXXFLAGS='-fno-tree-dse -fno-dse -fno-strict-aliasing' CMAKE_ARGS=-DGGML_NATIVE=ON \
+		build/peers-venv/bin/pip install -q --no-binary llama-cpp-python -r tools/bench_peers/requirements.txt
 	build/peers-venv/bin/pip install -q --only-binary :all: ik-llama-cpp-python==0.1.5 || \
 		echo 'ik_llama.cpp has no wheel for this Python or machine and is skipped'
 	build/peers-venv/bin/python -m unittest discover -q -s tools/bench_peers

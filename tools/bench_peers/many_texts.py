@@ -26,8 +26,12 @@ def table(report: dict) -> str:
         texts, each = texts_of(row["test"])
         groups.setdefault((f"{row['model']} {row['type']}", each), {})[texts] = row["medians"]
     columns = sorted({texts for medians in groups.values() for texts in medians})
-    lines = [f"| model, type | each text | texts: | {' | '.join(map(str, columns))} |", f"|---|---|---|{'---|' * len(columns)}"]
-    for (model, each), medians in groups.items():
+    lines = [
+        f"| model, type | each text | texts: | {' | '.join(map(str, columns))} |",
+        f"|---|---|---|{'---|' * len(columns)}",
+    ]
+    models = list(dict.fromkeys(model for model, _ in groups))
+    for (model, each), medians in sorted(groups.items(), key=lambda group: models.index(group[0][0])):
         for engine in [OURS, *report["versions"]]:
             cells = [speed(medians.get(texts, {}).get(engine)) for texts in columns]
             lines.append(f"| {model} | {each} | {engine} | {' | '.join(cells)} |")
@@ -39,10 +43,14 @@ def table(report: dict) -> str:
 
 def section(report: dict) -> str:
     versions = ", ".join(f"{engine} {version}" for engine, version in report["versions"].items())
-    return (f"{table(report)}\n\n"
-            f"{report['machine']}, {report['cores']} cores, {report['threads']} threads, minimind's {report['kernels']} kernels, "
-            f"{report['date']}. Medians of\n{report['samples']} samples in {report['rounds']} rounds, engines in turns. Versions "
-            f"of the Python packages: {versions}.\n")
+    return "\n".join([
+        table(report),
+        "",
+        f"{report['machine']}, {report['cores']} cores, {report['threads']} threads, {report['date']}; minimind's "
+        f"{report['kernels']} kernels.",
+        f"Medians of {report['samples']} samples in {report['rounds']} rounds, engines in turns. Python packages: {versions}.",
+        "",
+    ])
 
 
 def updated(page: str, report: dict) -> str:
