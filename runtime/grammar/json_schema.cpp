@@ -323,7 +323,7 @@ Grammar load_json_schema(const std::string& path) {
     throw Error(fmt::format("{}: is {} bytes long, expected at most {}", path, bytes.size(), max_schema_size));
   }
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  return json_schema_grammar(parse_json<SchemaJson>(text, path, max_file_depth), path);
+  return json_schema_grammar(parse_json<SchemaJson>(text, path, max_file_depth, "a JSON Schema"), path);
 }
 
 }  // namespace minimind

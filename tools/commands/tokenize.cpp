@@ -59,11 +59,11 @@ std::vector<std::int32_t> encode(const Tokenizer& tokenizer, const TokenizeOptio
 std::string convert_line(const Tokenizer& tokenizer, const TokenizeOptions& options, const std::string& line,
                          std::size_t number) {
   const std::string source = fmt::format("line {} of the input", number);
-  const Json json = parse_json<Json>(line, source, 16);
+  const char* const wanted = options.decode ? "a JSON array of token ids" : "a JSON string";
+  const Json json = parse_json<Json>(line, source, 16, wanted);
   const bool fits = options.decode ? json.is_array() && std::all_of(json.begin(), json.end(), is_id) : json.is_string();
   if (!fits) {
-    throw Error(fmt::format("{}: is {}, expected a JSON {}", source, describe(json),
-                            options.decode ? "array of token ids" : "string"));
+    throw Error(fmt::format("{}: is {}, expected {}", source, describe(json), wanted));
   }
   if (!options.decode) return Json(encode(tokenizer, options, json.get_ref<const std::string&>())).dump();
   return Json(decode(tokenizer, json.get<std::vector<std::int32_t>>(), options.skip_special)).dump();

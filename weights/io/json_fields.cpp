@@ -22,7 +22,7 @@ constexpr int max_depth = 16;
 }  // namespace
 
 template <class Json>
-Json parse_json(std::string_view text, const std::string& source, int most_levels) {
+Json parse_json(std::string_view text, const std::string& source, int most_levels, std::string_view wanted) {
   const auto limit_depth = [&](int depth, typename Json::parse_event_t, Json&) {
     if (depth > most_levels)
       throw Error(fmt::format("{}: is nested too deeply, expected at most {} levels", source, most_levels));
@@ -31,18 +31,18 @@ Json parse_json(std::string_view text, const std::string& source, int most_level
   try {
     return Json::parse(text, limit_depth);
   } catch (const typename Json::parse_error& error) {
-    throw Error(fmt::format("{}: is not valid JSON at byte {} of {}; mend it or copy it again", source,
-                            std::min(error.byte, text.size()), text.size()));
+    throw Error(fmt::format("{}: is not valid JSON at byte {} of {}, expected {}; mend it or copy it again", source,
+                            std::min(error.byte, text.size()), text.size(), wanted));
   } catch (const typename Json::out_of_range&) {
     throw Error(fmt::format("{}: holds a number that is too large for a double, expected a finite number", source));
   }
 }
 
-template Json parse_json(std::string_view, const std::string&, int);
-template nlohmann::ordered_json parse_json(std::string_view, const std::string&, int);
+template Json parse_json(std::string_view, const std::string&, int, std::string_view);
+template nlohmann::ordered_json parse_json(std::string_view, const std::string&, int, std::string_view);
 
 Json parse_json_object(std::string_view text, const std::string& source) {
-  Json json = parse_json<Json>(text, source, max_depth);
+  Json json = parse_json<Json>(text, source, max_depth, "a JSON object");
   if (!json.is_object()) throw Error(fmt::format("{}: is {}, expected a JSON object", source, describe(json)));
   return json;
 }

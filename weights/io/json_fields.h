@@ -13,9 +13,9 @@ namespace minimind {
 
 // Parses `text` as nlohmann::json or nlohmann::ordered_json. Throws Error, starting with `source`, if `text` is not
 // JSON or is nested over `most_levels` deep: the parser does not recurse, but printing, comparing and copying its
-// values does.
+// values does. The message names `wanted`, such as "a JSON object".
 template <class Json>
-Json parse_json(std::string_view text, const std::string& source, int most_levels);
+Json parse_json(std::string_view text, const std::string& source, int most_levels, std::string_view wanted);
 
 // Returns the JSON object in `text`. Throws Error, starting with `source`, if `text` is not JSON, is nested over 16
 // levels deep or is another value.
