@@ -5,6 +5,10 @@
 
 namespace minimind {
 
+std::size_t common_prefix(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
+  return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+}
+
 Context::Context(const Config& config, std::size_t capacity, KvType type) : cache_(config, capacity, type) {
   tokens_.reserve(capacity);
 }
@@ -28,8 +32,7 @@ void Context::rewind(std::size_t size) {
 }
 
 std::size_t Context::common_prefix(std::span<const std::int32_t> prompt) const {
-  const auto most = prompt.first(prompt.empty() ? 0 : prompt.size() - 1);
-  return static_cast<std::size_t>(std::ranges::mismatch(tokens_, most).in1 - tokens_.begin());
+  return minimind::common_prefix(tokens_, prompt.first(prompt.empty() ? 0 : prompt.size() - 1));
 }
 
 }  // namespace minimind

@@ -10,6 +10,9 @@
 
 namespace minimind {
 
+// Returns how many tokens two texts have in common at their start.
+std::size_t common_prefix(std::span<const std::int32_t> a, std::span<const std::int32_t> b);
+
 // The tokens of one text that a model has processed, with their keys and values: those of token i are at position i of
 // the cache. The constructor allocates all memory.
 class Context {

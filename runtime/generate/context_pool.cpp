@@ -70,10 +70,13 @@ bool ContextPool::is_being_computed(std::span<const std::int32_t> prompt) const 
   std::size_t computed = 0, to_come = 0;
   for (const Entry& entry : entries_) {
     const std::size_t now = entry.context->common_prefix(prompt);
-    const auto differs = std::ranges::mismatch(entry.prompt, prompt.first(prompt.size() - 1)).in1;
-    const auto later = static_cast<std::size_t>(differs - entry.prompt.begin());
-    const bool grows = entry.in_use && entry.context->size() < later && now == entry.context->size();
-    (grows ? to_come : computed) = std::max(grows ? to_come : computed, grows ? later : now);
+    const std::size_t later = common_prefix(entry.prompt, prompt.first(prompt.size() - 1));
+    const bool grows = entry.in_use && now == entry.context->size() && now < later;
+    if (grows) {
+      to_come = std::max(to_come, later);
+    } else {
+      computed = std::max(computed, now);
+    }
   }
   return to_come >= computed + worth_waiting;
 }

@@ -48,8 +48,7 @@ std::span<const std::int32_t> PromptLookup::draft(std::span<const std::int32_t> 
 }
 
 void PromptLookup::index(std::span<const std::int32_t> tokens) {
-  const auto differs = std::mismatch(tokens_.begin(), tokens_.end(), tokens.begin(), tokens.end()).first;
-  const auto common = static_cast<std::size_t>(differs - tokens_.begin());
+  const std::size_t common = common_prefix(tokens_, tokens);
   while (tokens_.size() > common) pop();
   for (const std::int32_t token : tokens.subspan(common)) push(token);
 }

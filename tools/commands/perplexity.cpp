@@ -114,10 +114,7 @@ void check_same_tokens(const Tokenizer& model, const Tokenizer& against, const s
 Engine load_against(const PerplexityOptions& options, const Engine& model, const std::optional<Tokenizer>& tokenizer) {
   CheckpointOptions checkpoint;
   checkpoint.model = *options.against;
-  RunOptions run = options.run;
-  run.type.clear();
-  run.compute = Compute::f32;
-  Engine engine = load_engine(checkpoint, run);
+  Engine engine = load_engine(checkpoint, options.run.as_stored());
   const std::size_t vocab_size = model.model.config.vocab_size;
   if (engine.model.config.vocab_size != vocab_size) {
     throw Error(fmt::format("--against {}: has a vocabulary of {} tokens, expected {} as in {}",

@@ -91,6 +91,13 @@ void RunOptions::add_to(CLI::App& command) {
   command.add_flag("-q,--quiet", quiet, "print only errors to stderr");
 }
 
+RunOptions RunOptions::as_stored() const {
+  RunOptions run = *this;
+  run.type.clear();
+  run.compute = Compute::f32;
+  return run;
+}
+
 WeightType RunOptions::weight_type() const {
   return type.empty() ? WeightType::as_stored : parse_weight_type(type);
 }

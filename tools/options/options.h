@@ -47,6 +47,8 @@ struct RunOptions {
 
   void add_to(CLI::App& command);
   WeightType weight_type() const;
+  // The same for a second model, such as a draft, which runs as stored.
+  RunOptions as_stored() const;
 };
 
 // Token ids on the command line or in a file, separated by commas, spaces or newlines, with or without brackets.

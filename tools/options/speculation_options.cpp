@@ -76,10 +76,7 @@ Speculation::Speculation(const SpeculationArguments& arguments, const Engine& en
   }
   CheckpointOptions checkpoint;
   checkpoint.model = arguments.draft;
-  RunOptions draft_run = run;
-  draft_run.type.clear();
-  draft_run.compute = Compute::f32;
-  draft_engine_ = std::make_unique<Engine>(load_engine(checkpoint, draft_run));
+  draft_engine_ = std::make_unique<Engine>(load_engine(checkpoint, run.as_stored()));
   check_same_vocabulary(engine, tokenizer, *draft_engine_, arguments.draft);
   drafter_ = std::make_unique<DraftModel>(draft_engine_->forward(capacity, capacity), draft_engine_->context(capacity));
 }
