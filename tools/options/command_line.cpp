@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <sstream>
 
@@ -34,30 +35,34 @@ void add_language(CLI::App& app) {
 
 }  // namespace
 
-CommandLine::CommandLine() : app_("Run MiniMind language models on a CPU, straight from the checkpoint.", "minimind") {
-  app_.formatter(help_formatter());
-  app_.set_help_flag("-h,--help", "print this help");
-  app_.set_version_flag("--version", MINIMIND_VERSION, "print the version");
-  app_.footer("minimind help COMMAND shows the options of a command.");
-  add_language(app_);
+CommandLine::CommandLine()
+    : app_(std::make_unique<CLI::App>("Run MiniMind language models on a CPU, straight from the checkpoint.",
+                                      "minimind")) {
+  app_->formatter(help_formatter());
+  app_->set_help_flag("-h,--help", "print this help");
+  app_->set_version_flag("--version", MINIMIND_VERSION, "print the version");
+  app_->footer("minimind help COMMAND shows the options of a command.");
+  add_language(*app_);
   for (const auto add : {add_generate, add_chat, add_batch, add_inspect, add_logits, add_compare, add_perplexity,
                          add_tokenize, add_render, add_convert, add_bench}) {
-    Command run = add(app_);
-    CLI::App* command = app_.get_subcommands({}).back();
+    Command run = add(*app_);
+    CLI::App* command = app_->get_subcommands({}).back();
     add_language(*command);
     commands_.emplace_back(command, std::move(run));
   }
 }
 
+CommandLine::~CommandLine() = default;
+
 int CommandLine::run(std::vector<std::string> arguments) {
   arguments = expand_help(std::move(arguments));
-  check_arguments(app_, arguments);
+  check_arguments(*app_, arguments);
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
   try {
-    app_.parse(arguments);
+    app_->parse(arguments);
   } catch (const CLI::Success& success) {
     std::ostringstream help;
-    const int status = app_.exit(success, help);
+    const int status = app_->exit(success, help);
     write_output(help.str());
     return status;
   } catch (const CLI::ExcludesError& error) {
@@ -68,7 +73,7 @@ int CommandLine::run(std::vector<std::string> arguments) {
   for (const auto& [command, run] : commands_) {
     if (command->parsed()) return run();
   }
-  write_output(app_.help());
+  write_output(app_->help());
   return 0;
 }
 

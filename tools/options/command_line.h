@@ -1,6 +1,6 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,15 +13,16 @@ namespace minimind {
 class CommandLine {
  public:
   CommandLine();
+  ~CommandLine();
 
-  const CLI::App& app() const { return app_; }
+  const CLI::App& app() const { return *app_; }
 
   // Runs the command in the arguments, without the program's name, and returns the exit status; prints the help if
   // there is no command. Throws UsageError if the arguments are wrong, and what the command throws.
   int run(std::vector<std::string> arguments);
 
  private:
-  CLI::App app_;
+  std::unique_ptr<CLI::App> app_;
   std::vector<std::pair<CLI::App*, Command>> commands_;
 };
 
