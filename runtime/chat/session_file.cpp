@@ -45,7 +45,7 @@ std::string describe(const Config& config) {
 }
 
 std::string type_text(WeightType type) {
-  return type == WeightType::as_stored ? "as stored" : std::string(name_of(dtype_of(type)));
+  return type ? std::string(name_of(*type)) : "as stored";
 }
 
 // Writes and hashes.

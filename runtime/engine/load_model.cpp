@@ -16,12 +16,12 @@ namespace {
 class TypeFallbacks {
  public:
   void add(const std::string& name, const StoredTensor& tensor, WeightType type, DType packed) {
-    if (type == WeightType::as_stored) {
+    if (!type) {
       if (packed == tensor.dtype) return;
       count(packed, fmt::format("exact, but larger than {}; q8_0 or iq4_nl is smaller", name_of(tensor.dtype)), name);
-    } else if (packed != dtype_of(type)) {
-      const std::string_view requested = name_of(dtype_of(type));
-      const bool whole_blocks = tensor.shape[1] % block_shape(dtype_of(type)).elements == 0;
+    } else if (packed != *type) {
+      const std::string_view requested = name_of(*type);
+      const bool whole_blocks = tensor.shape[1] % block_shape(*type).elements == 0;
       const std::string reason = whole_blocks ? fmt::format("values too large for {}, or not finite", requested)
                                               : fmt::format("{} requires a multiple of 32 columns", requested);
       count(packed, reason, name);
@@ -95,8 +95,9 @@ class Loader {
     const StoredTensor& tensor = stored(name);
     const DType packed = packed_type(tensor, type_, threads_);
     if (compute_ == Compute::bf16 && packed != DType::f16 && packed != DType::bf16) {
-      throw NotForBf16(
-          fmt::format("{}: {} is kept as {}, expected f16 or bf16", checkpoint_.path, name, name_of(packed)));
+      throw UsageError(fmt::format("{}: {} is kept as {}, expected f16 or bf16 for products of bf16", checkpoint_.path,
+                                   name, name_of(packed)),
+                       Setting::arithmetic);
     }
     type_fallbacks_.add(name, tensor, type_, packed);
     return packer_.add(tensor, packed, compute_);

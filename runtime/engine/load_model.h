@@ -6,7 +6,6 @@
 #include "runtime/engine/model.h"
 #include "runtime/engine/pack.h"
 #include "weights/checkpoint/checkpoint.h"
-#include "weights/io/error.h"
 
 namespace minimind {
 
@@ -14,14 +13,10 @@ namespace minimind {
 // to 8 bits, since a rounding to 11 bits is small in comparison.
 KvType suitable_kv_type(const Model& model);
 
-// A matrix is kept as a type that Compute::bf16 does not multiply.
-class NotForBf16 : public Error {
-  using Error::Error;
-};
-
 // Lays the checkpoint's weights out for the kernels. Norms and routers are kept as f32, the matrices as `type`; with
-// Compute::bf16, all matrices must be f16 or bf16 then, and are bf16. Throws NotForBf16 naming the first that is
-// neither. The checkpoint's files may be released afterwards; reading them again would be slow.
+// Compute::bf16, all matrices must be f16 or bf16 then, and are bf16. Throws UsageError with
+// Setting::arithmetic, naming the first that is neither. The checkpoint's files may be released afterwards; reading
+// them again would be slow.
 Model load_model(const Checkpoint& checkpoint, WeightType type, std::size_t threads, Compute compute = Compute::f32);
 
 }  // namespace minimind

@@ -9,7 +9,6 @@
 
 #include "runtime/engine/thread_team.h"
 #include "weights/io/error.h"
-#include "weights/io/quote.h"
 #include "weights/tensor/block_formats.h"
 #include "weights/tensor/output_tensor.h"
 #include "weights/tensor/stored_numbers.h"
@@ -20,13 +19,9 @@ namespace {
 using kernels::Bf16Block;
 using kernels::block_cols;
 using kernels::group_cols;
-using kernels::Iq4NlBlock;
 using kernels::NibbleBlock;
 using kernels::panel_rows;
-using kernels::Q4Block;
 using kernels::Q8Block;
-
-static_assert(std::ranges::equal(kernels::iq4_nl_codes, iq4_nl_codes));
 
 constexpr std::size_t row_bytes(DType type, std::size_t cols) {
   const BlockShape block = block_shape(type);
@@ -117,39 +112,11 @@ void pack_rows(const StoredTensor& tensor, std::size_t first_row, std::size_t la
 
 }  // namespace
 
-WeightType parse_weight_type(const std::string& name) {
-  if (name == "f32") return WeightType::f32;
-  if (name == "f16") return WeightType::f16;
-  if (name == "bf16") return WeightType::bf16;
-  if (name == "q8_0") return WeightType::q8_0;
-  if (name == "q4_0") return WeightType::q4_0;
-  if (name == "iq4_nl") return WeightType::iq4_nl;
-  throw UsageError(fmt::format("the weight type is {}, expected f32, f16, bf16, q8_0, q4_0 or iq4_nl", quote(name)));
-}
-
-DType dtype_of(WeightType type) {
-  switch (type) {
-    case WeightType::f16:
-      return DType::f16;
-    case WeightType::bf16:
-      return DType::bf16;
-    case WeightType::q8_0:
-      return DType::q8_0;
-    case WeightType::q4_0:
-      return DType::q4_0;
-    case WeightType::iq4_nl:
-      return DType::iq4_nl;
-    default:
-      return DType::f32;
-  }
-}
-
 DType packed_type(const StoredTensor& tensor, WeightType type, std::size_t threads) {
   if (!is_float_type(tensor.dtype) && !is_block_type(tensor.dtype)) reject_stored_type(tensor);
-  const bool has_kernel = is_float_type(tensor.dtype) || can_quantize(tensor.dtype);
-  const DType as_stored = has_kernel ? tensor.dtype : DType::f32;
-  if (type == WeightType::as_stored) return as_stored;
-  return type_or_fallback(dtype_of(type), as_stored, tensor.shape[1],
+  const DType as_stored = is_weight_type(tensor.dtype) ? tensor.dtype : DType::f32;
+  if (!type) return as_stored;
+  return type_or_fallback(*type, as_stored, tensor.shape[1],
                           [&](DType wanted) { return can_encode(tensor, wanted, threads); });
 }
 
@@ -171,20 +138,14 @@ WeightMatrix Packer::add(const StoredTensor& tensor, DType packed, Compute compu
     assert(packed == DType::f16 || packed == DType::bf16);
     return add_as<Bf16Block>(tensor);
   }
-  switch (packed) {
-    case DType::f16:
-      return add_as<F16>(tensor);
-    case DType::bf16:
-      return add_as<Bf16>(tensor);
-    case DType::q8_0:
-      return add_as<Q8Block>(tensor);
-    case DType::q4_0:
-      return add_as<Q4Block>(tensor);
-    case DType::iq4_nl:
-      return add_as<Iq4NlBlock>(tensor);
-    default:
-      return add_as<float>(tensor);
-  }
+  std::optional<WeightMatrix> matrix;
+  const auto try_element = [&]<class Element>(const PackedMatrix<Element>*) {
+    if (!is_bf16_block<Element> && stored_type<Element> == packed) matrix = add_as<Element>(tensor);
+  };
+  [&]<class... Matrix>(const std::variant<Matrix...>*) {
+    (try_element(static_cast<const Matrix*>(nullptr)), ...);
+  }(static_cast<const WeightMatrix*>(nullptr));
+  return std::move(matrix).value();
 }
 
 void Packer::finish(std::size_t threads) {

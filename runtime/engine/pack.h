@@ -2,7 +2,7 @@
 
 #include <cstddef>
 #include <functional>
-#include <string>
+#include <optional>
 #include <vector>
 
 #include "runtime/engine/huge_page_arena.h"
@@ -11,18 +11,12 @@
 
 namespace minimind {
 
-// The type of weights in memory. as_stored is lossless.
-enum class WeightType { as_stored, f32, f16, bf16, q8_0, q4_0, iq4_nl };
+// The type of weights in memory, for which is_weight_type must be true. std::nullopt: as stored, which is lossless.
+using WeightType = std::optional<DType>;
 
 // The arithmetic of products with weights. f32 takes activations as they are, except that block types round them to 8
 // bits. bf16 rounds the activations and all matrices to bf16, and adds in f32; it requires kernels::with_bf16().
 enum class Compute { f32, bf16 };
-
-// Parses "f32", "f16", "bf16", "q8_0", "q4_0" or "iq4_nl". Throws UsageError for anything else.
-WeightType parse_weight_type(const std::string& name);
-
-// Returns the encoding of a type, which must not be as_stored.
-DType dtype_of(WeightType type);
 
 // Returns the type to keep a stored matrix [rows, cols] as if `type` is requested: that type; f16 if a block type does
 // not divide the columns; the stored type if values are too large for these types or not finite. Instead of a stored

@@ -4,78 +4,61 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 
 #include "weights/io/error.h"
+#include "weights/tensor/block_formats.h"
 #include "weights/tensor/shape.h"
 
 namespace minimind {
 namespace {
 
-using kernels::Bf16Block;
 using kernels::block_cols;
 using kernels::group_cols;
-using kernels::Iq4NlBlock;
 using kernels::NibbleBlock;
 using kernels::panel_rows;
-using kernels::Q4Block;
 using kernels::Q8Block;
 
+// The quants of one row of a block, in the order of a stored block.
+void copy_quants(const Q8Block& block, std::size_t row, std::byte* out) {
+  for (std::size_t group = 0; group < block_cols / group_cols; ++group) {
+    std::memcpy(out + group * group_cols, block.quant[group][row], group_cols);
+  }
+}
+
+void copy_quants(const NibbleBlock& block, std::size_t row, std::byte* out) {
+  for (std::size_t group = 0; group < block_cols / group_cols / 2; ++group) {
+    std::memcpy(out + group * group_cols, block.nibbles[group][row], group_cols);
+  }
+}
+
+// Reads columns [32 * i, 32 * i + 32) of a row, or as many as the matrix has. `panel` is the row's panel, in which it
+// is row `row`.
 template <class Element>
-float element(const PackedMatrix<Element>& matrix, std::size_t row, std::size_t col) {
-  return to_f32(matrix.panel(row / panel_rows)[col * panel_rows + row % panel_rows]);
-}
-
-float element(const PackedMatrix<Bf16Block>& matrix, std::size_t row, std::size_t col) {
-  const Bf16Block& block = matrix.panel(row / panel_rows)[col / block_cols];
-  return to_f32(Bf16{block.value[col % block_cols / 2][row % panel_rows][col % 2]});
-}
-
-float element(const PackedMatrix<Q8Block>& matrix, std::size_t row, std::size_t col) {
-  const Q8Block& block = matrix.panel(row / panel_rows)[col / block_cols];
-  const std::size_t lane = row % panel_rows;
-  return to_f32(F16{block.scale[lane]}) *
-         static_cast<float>(block.quant[col % block_cols / group_cols][lane][col % group_cols]);
-}
-
-int nibble(const NibbleBlock& block, std::size_t lane, std::size_t col) {
-  constexpr std::size_t half = block_cols / 2;
-  const std::uint8_t both = block.nibbles[col % half / group_cols][lane][col % group_cols];
-  return col < half ? both & 0x0F : both >> 4;
-}
-
-float element(const PackedMatrix<Q4Block>& matrix, std::size_t row, std::size_t col) {
-  const Q4Block& block = matrix.panel(row / panel_rows)[col / block_cols];
-  const std::size_t lane = row % panel_rows;
-  return to_f32(F16{block.scale[lane]}) * static_cast<float>(nibble(block, lane, col % block_cols) - 8);
-}
-
-float element(const PackedMatrix<Iq4NlBlock>& matrix, std::size_t row, std::size_t col) {
-  const Iq4NlBlock& block = matrix.panel(row / panel_rows)[col / block_cols];
-  const std::size_t lane = row % panel_rows;
-  return to_f32(F16{block.scale[lane]}) *
-         static_cast<float>(kernels::iq4_nl_codes[nibble(block, lane, col % block_cols)]);
+void read_block(const Element* panel, std::size_t row, std::size_t i, std::size_t cols, float* out) {
+  const std::size_t count = std::min(block_cols, cols - i * block_cols);
+  if constexpr (is_block_type(stored_type<Element>)) {
+    std::byte stored[block_shape(stored_type<Element>).bytes];
+    std::memcpy(stored, &panel[i].scale[row], sizeof panel[i].scale[row]);
+    copy_quants(panel[i], row, stored + sizeof panel[i].scale[row]);
+    dequantize(stored_type<Element>, stored, block_cols, out);
+  } else if constexpr (is_bf16_block<Element>) {
+    for (std::size_t c = 0; c < count; ++c) out[c] = to_f32(Bf16{panel[i].value[c / 2][row][c % 2]});
+  } else {
+    for (std::size_t c = 0; c < count; ++c) out[c] = to_f32(panel[(i * block_cols + c) * panel_rows + row]);
+  }
 }
 
 }  // namespace
 
-template <class Element>
-PackedMatrix<Element>::PackedMatrix(std::size_t rows, std::size_t cols, HugePageArena& memory)
-    : rows_(rows), cols_(cols), elements_per_panel_(elements_of<Element>(cols)) {
-  const auto elements = checked_product(panels(), elements_per_panel_);
-  const auto size = elements ? checked_product(*elements, sizeof(Element)) : std::nullopt;
+std::shared_ptr<std::byte> take_panels(std::size_t rows, std::size_t cols, std::size_t elements_per_panel,
+                                       std::size_t element_size, HugePageArena& memory) {
+  const auto elements = checked_product(kernels::panel_count(rows), elements_per_panel);
+  const auto size = elements ? checked_product(*elements, element_size) : std::nullopt;
   if (!size || cols > SIZE_MAX / panel_rows)
     throw Error(fmt::format("a matrix of {} x {} values is too large", rows, cols));
-  const std::shared_ptr<std::byte> bytes = memory.take(*size);
-  data_ = {bytes, reinterpret_cast<Element*>(bytes.get())};
+  return memory.take(*size);
 }
-
-template class PackedMatrix<float>;
-template class PackedMatrix<F16>;
-template class PackedMatrix<Bf16>;
-template class PackedMatrix<Bf16Block>;
-template class PackedMatrix<Q8Block>;
-template class PackedMatrix<Q4Block>;
-template class PackedMatrix<Iq4NlBlock>;
 
 std::size_t rows(const WeightMatrix& matrix) {
   return std::visit([](const auto& packed) { return packed.rows(); }, matrix);
@@ -92,7 +75,9 @@ std::size_t byte_size(const WeightMatrix& matrix) {
 void read_row(const WeightMatrix& matrix, std::size_t row, float* out) {
   std::visit(
       [&](const auto& packed) {
-        for (std::size_t col = 0; col < packed.cols(); ++col) out[col] = element(packed, row, col);
+        for (std::size_t i = 0; i < kernels::block_count(packed.cols()); ++i) {
+          read_block(packed.panel(row / panel_rows), row % panel_rows, i, packed.cols(), out + i * block_cols);
+        }
       },
       matrix);
 }

@@ -42,6 +42,10 @@ constexpr std::size_t elements_of(std::size_t cols) {
   return is_block_type(stored_type<Element>) ? cols / kernels::block_cols : cols * kernels::panel_rows;
 }
 
+// Allocates the panels of a matrix; see the constructor of PackedMatrix.
+std::shared_ptr<std::byte> take_panels(std::size_t rows, std::size_t cols, std::size_t elements_per_panel,
+                                       std::size_t element_size, HugePageArena& memory);
+
 // A weight matrix laid out for the kernels: panels of 16 rows, in which the 16 values of each column (or, for block
 // types and Bf16Block, the blocks of each 32 columns) are contiguous. Padding rows in the last panel are zero. 64-byte
 // aligned.
@@ -52,7 +56,11 @@ class PackedMatrix {
 
   // Allocates from `memory`, uninitialised. Throws Error if rows x cols overflows, std::bad_alloc if memory is
   // unavailable.
-  PackedMatrix(std::size_t rows, std::size_t cols, HugePageArena& memory);
+  PackedMatrix(std::size_t rows, std::size_t cols, HugePageArena& memory)
+      : rows_(rows), cols_(cols), elements_per_panel_(elements_of<Element>(cols)) {
+    const std::shared_ptr<std::byte> bytes = take_panels(rows, cols, elements_per_panel_, sizeof(Element), memory);
+    data_ = {bytes, reinterpret_cast<Element*>(bytes.get())};
+  }
 
   std::size_t rows() const { return rows_; }
   std::size_t cols() const { return cols_; }

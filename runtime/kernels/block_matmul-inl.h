@@ -6,6 +6,7 @@
 
 #include "runtime/kernels/int8_dot-inl.h"
 #include "runtime/kernels/matmul-inl.h"
+#include "weights/tensor/block_formats.h"
 
 namespace minimind::kernels {
 namespace {

@@ -50,9 +50,6 @@ struct Bf16Block {
   std::uint16_t value[block_cols / 2][panel_rows][2];
 };
 
-// Not inline: the kernels' objects would then export a symbol that the linker may share.
-constexpr std::int8_t iq4_nl_codes[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
-
 // y[token][row] = sum over cols of w[row][col] * x[token][col], for the rows of panels [first_panel, last_panel).
 // Arithmetic is f32, and for one row and token always in the same order, regardless of `tokens`.
 template <class W>

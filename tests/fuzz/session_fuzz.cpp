@@ -14,8 +14,7 @@
 // before them: without that, no change of a byte would get past it.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace minimind;
-  static const ModelIdentity model =
-      identify(open_checkpoint("tests/golden/v3-dense/model.pth", {}), WeightType::as_stored);
+  static const ModelIdentity model = identify(open_checkpoint("tests/golden/v3-dense/model.pth", {}), std::nullopt);
   static Context context(model.config, 64);
   std::vector<std::uint8_t> file(data, data + size);
   if (size >= 32) {

@@ -23,7 +23,7 @@ struct GoldenEngine {
       : GoldenEngine(load_golden(name), max_tokens) {}
   GoldenEngine(const GoldenCase& golden_case, std::size_t max_tokens)
       : golden(golden_case),
-        model(load_model(open(golden_case), WeightType::as_stored, 1)),
+        model(load_model(open(golden_case), std::nullopt, 1)),
         forward(model, kernels::choose(), 1, max_tokens, capacity) {}
 
   static constexpr std::size_t capacity = 64;

@@ -6,7 +6,7 @@
 
 namespace minimind {
 
-inline Model load_golden_model(const GoldenCase& golden, WeightType type = WeightType::as_stored,
+inline Model load_golden_model(const GoldenCase& golden, WeightType type = std::nullopt,
                                Compute compute = Compute::f32) {
   OpenOptions options;
   if (golden.yarn) options.overrides.yarn = true;

@@ -68,7 +68,7 @@ struct SmallChat {
       : tokenizer(std::move(with_tokenizer)),
         chat_template(std::move(with_template)),
         checkpoint(random_checkpoint(tokenizer.vocab_size(), seed)),
-        model(load_model(checkpoint, WeightType::as_stored, 1)),
+        model(load_model(checkpoint, std::nullopt, 1)),
         forward(model, kernels::choose(), 1, 64, capacity),
         context(model.config, capacity, kv_type),
         conversation(forward, context, tokenizer, chat_template, options) {}

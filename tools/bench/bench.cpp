@@ -19,6 +19,7 @@
 #include "tools/terminal/note.h"
 #include "weights/io/error.h"
 #include "weights/io/quote.h"
+#include "weights/tensor/weight_types.h"
 
 namespace minimind {
 namespace {
@@ -60,10 +61,10 @@ struct NamedType {
 };
 
 std::vector<NamedType> types_of(const BenchOptions& options) {
-  if (options.types.empty()) return {{"stored", WeightType::as_stored}};
+  if (options.types.empty()) return {{"stored", std::nullopt}};
   std::vector<NamedType> types;
   for (const std::string& name : parse_list(options.types, "--type")) {
-    const std::string type = parse_type_name("--type", name, weight_types());
+    const std::string type = parse_type_name("--type", name, weight_type_names());
     if (std::any_of(types.begin(), types.end(), [&](const NamedType& other) { return other.name == type; })) {
       throw UsageError(fmt::format("--type {}: {} is repeated", quote(options.types), type));
     }
@@ -76,7 +77,7 @@ std::vector<BenchModel> load_models(const Checkpoint& checkpoint, const std::vec
                                     bool quiet) {
   std::vector<BenchModel> models;
   for (const NamedType& type : types) {
-    models.push_back({type.name, load_weights(checkpoint, type.type, default_threads(), compute)});
+    models.push_back({type.name, load_model(checkpoint, type.type, default_threads(), compute)});
     if (quiet) continue;
     for (const std::string& tensor : models.back().model.type_fallbacks) note("kept {}", translated_sentence(tensor));
   }
@@ -175,7 +176,7 @@ Command add_bench(CLI::App& app) {
       ->type_name("N,...");
   command
       ->add_option("--type", options->types,
-                   "types of the weights in memory, e.g. f16,q8_0,q4_0; also f32, bf16 and iq4_nl (default: as stored)")
+                   "types of the weights in memory, e.g. f16,q8_0: {weight types} (default: as stored)")
       ->type_name("TYPE,...");
   add_compute(*command, options->compute);
   add_kv_type(*command, options->kv_type);

@@ -29,10 +29,9 @@ std::string_view key_of(LimitKind kind) {
   return "unknown";
 }
 
-// The limit that a prompt is compared with.
-LimitKind arithmetic_of(const BenchResult& result) {
-  if (result.multiplies_bf16) return LimitKind::multiply_add_bf16;
-  return result.multiplies_int8 ? LimitKind::multiply_add_int8 : LimitKind::multiply_add;
+// The limit that a test is compared with.
+LimitKind limit_of(const BenchResult& result) {
+  return result.test.kind == BenchKind::prompt ? result.arithmetic : LimitKind::reading_weights;
 }
 
 std::string_view unit_of(LimitKind kind) {
@@ -51,15 +50,13 @@ double work_per_second(const BenchResult& result) {
 
 std::string line_of(const BenchReport& report, const BenchResult& result) {
   const Spread speed = spread_of(result.tokens_per_second);
-  const bool prompt = result.test.kind == BenchKind::prompt;
   const auto fraction = fraction_reached(report, result);
   std::string line = fmt::format("{:<7} {:>7}  {:<24} {:>10.1f} {:>10.1f} {:>10.1f}", result.type, result.threads,
                                  name_of(result.test), speed.median, speed.least, speed.most);
   if (result.test.texts > 1) {
     return line + fmt::format(" {:>8.1f} for each text\n", speed.median / static_cast<double>(result.test.texts));
   }
-  return line + fmt::format(" {:>8.1f} {:<8}{:>7}\n", 1e-9 * work_per_second(result),
-                            unit_of(prompt ? arithmetic_of(result) : LimitKind::reading_weights),
+  return line + fmt::format(" {:>8.1f} {:<8}{:>7}\n", 1e-9 * work_per_second(result), unit_of(limit_of(result)),
                             fraction ? fmt::format("{:.0f}%", 100 * *fraction) : "");
 }
 
@@ -128,8 +125,7 @@ std::string name_of(const BenchTest& test) {
 
 std::optional<double> fraction_reached(const BenchReport& report, const BenchResult& result) {
   if (result.test.texts > 1) return std::nullopt;
-  const bool prompt = result.test.kind == BenchKind::prompt;
-  const LimitKind reference = prompt ? arithmetic_of(result) : LimitKind::reading_weights;
+  const LimitKind reference = limit_of(result);
   for (const BenchLimit& limit : report.limits) {
     if (limit.kind != reference || limit.threads != result.threads || limit.per_second.empty()) continue;
     if (reference == LimitKind::reading_weights && limit.bytes != result.weight_bytes) continue;

@@ -24,6 +24,8 @@ struct BenchTest {
 // "prompt 512", "decode 128", "decode 128 after 1024", "8 x decode 128 after 1024"
 std::string name_of(const BenchTest& test);
 
+enum class LimitKind { reading_weights, reading_cache, multiply_add, multiply_add_int8, multiply_add_bf16 };
+
 // One test of the model, kept as `type`, on `threads` threads.
 struct BenchResult {
   std::string type;  // "stored" for as stored
@@ -34,12 +36,9 @@ struct BenchResult {
   double weight_bytes_per_token;          // read by decode
   double cache_bytes_per_token;           // the mean per token, read and written by decode
   double flops;                           // of the prompt, integer operations included; 0 for decode
-  bool multiplies_int8;                   // the matrices of the layers
-  bool multiplies_bf16 = false;           // all matrices
+  LimitKind arithmetic;                   // of products with the matrices of the layers
   std::vector<double> tokens_per_second;  // of all texts; one per repetition, empty if interrupted before
 };
-
-enum class LimitKind { reading_weights, reading_cache, multiply_add, multiply_add_int8, multiply_add_bf16 };
 
 // A peak speed of the machine, measured in the same run.
 struct BenchLimit {

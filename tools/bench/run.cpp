@@ -116,10 +116,10 @@ class Bench {
       setup.limits.push_back(limit_index(LimitKind::reading_cache, threads, cache / 2));
     }
     setup.limits.push_back(limit_index(LimitKind::multiply_add, threads, 0));
-    const bool int8 = multiplies_int8(model.model);
-    const bool bf16 = kernels_.bf16 != nullptr;
-    if (bf16) setup.limits.push_back(limit_index(LimitKind::multiply_add_bf16, threads, 0));
-    if (int8) setup.limits.push_back(limit_index(LimitKind::multiply_add_int8, threads, 0));
+    const LimitKind arithmetic = kernels_.bf16                  ? LimitKind::multiply_add_bf16
+                                 : multiplies_int8(model.model) ? LimitKind::multiply_add_int8
+                                                                : LimitKind::multiply_add;
+    if (arithmetic != LimitKind::multiply_add) setup.limits.push_back(limit_index(arithmetic, threads, 0));
     for (std::size_t i = 0; i < plan_.tests.size(); ++i) {
       const BenchTest& test = plan_.tests[i];
       std::vector<Context>& contexts = contexts_[{kv_type, i}];
@@ -134,8 +134,7 @@ class Bench {
            .weight_bytes_per_token = static_cast<double>(weight_bytes_per_token(model.model)),
            .cache_bytes_per_token = prompt ? 0 : cache_bytes_per_token(config, kv_type, test.depth, test.tokens),
            .flops = prompt ? prompt_flops(model.model, test.tokens) : 0,
-           .multiplies_int8 = int8,
-           .multiplies_bf16 = bf16,
+           .arithmetic = arithmetic,
            .tokens_per_second = {}});
       if (!plan_.profile) continue;
       measured_.profiles.push_back({describe(measured_.results.back()), Profile(threads)});

@@ -30,6 +30,7 @@
 #include "weights/io/quote.h"
 #include "weights/io/suggestion.h"
 #include "weights/io/text_file.h"
+#include "weights/tensor/weight_types.h"
 #include "weights/torch/pth.h"
 
 namespace minimind {
@@ -71,7 +72,7 @@ OutputKind output_kind(const std::string& out) {
 
 std::optional<DType> parse_type(const char* option, const std::string& name, OutputKind kind) {
   if (name.empty()) return std::nullopt;
-  const DType type = dtype_of(parse_weight_type(name));
+  const DType type = parse_weight_type(name);
   if (is_block_type(type) && kind != OutputKind::gguf) {
     throw UsageError(fmt::format("{} is {}, which only a .gguf supports, expected f32, f16 or bf16", option, name));
   }
@@ -299,12 +300,12 @@ Command add_convert(CLI::App& app) {
       ->required();
   command
       ->add_option("--type", options->type,
-                   "type of the matrices: f32, f16 or bf16; for a .gguf also q8_0, q4_0 or iq4_nl (default: as stored)")
-      ->transform(type_name(weight_types()));
+                   "type of the matrices: {float types}; for a .gguf also {block types} (default: as stored)")
+      ->transform(type_name(weight_type_names()));
   command
       ->add_option("--embedding-type", options->embedding_type,
                    "type of the token embedding and the output matrix (default: as --type)")
-      ->transform(type_name(weight_types()));
+      ->transform(type_name(weight_type_names()));
   add_tokenizer(*command, options->tokenizer);
   command->add_flag("--force", options->force, "replace existing files");
   options->checkpoint.add_reading_options(*command);

@@ -68,7 +68,7 @@ int CommandLine::run(std::vector<std::string> arguments) {
   } catch (const CLI::ExcludesError& error) {
     throw UsageError("options contradict each other: " + std::string(error.what()) + "; give one of them");
   } catch (const CLI::ParseError& error) {
-    throw UsageError(fmt::format("{}; see {}", error.what(), call_for_help(app_)));
+    throw UsageError(fmt::format("{}; see {}", error.what(), call_for_help(*app_)));
   }
   for (const auto& [command, run] : commands_) {
     if (command->parsed()) return run();

@@ -31,7 +31,7 @@ std::size_t numbers_in(const StoredTensor& tensor) {
   return tensor.data.size() / block.bytes * block.elements;
 }
 
-// All other fields that tensors do not show, such as rope_theta, are constants of each MiniMind generation.
+// All other fields that tensors do not show are constants of each MiniMind generation.
 bool may_be_otherwise(std::string_view field) {
   return field == "num_attention_heads" || field == "num_key_value_heads" || field == "num_experts_per_tok";
 }

@@ -7,10 +7,13 @@
 #include <cstdio>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tools/terminal/language.h"
 #include "tools/terminal/terminal.h"
 #include "tools/terminal/text_columns.h"
+#include "weights/tensor/weight_types.h"
 
 namespace minimind {
 namespace {
@@ -157,8 +160,30 @@ std::string entry(const std::string& label, const std::string& text, std::size_t
   return first + '\n' + std::string(label_columns, ' ') + described + '\n';
 }
 
+// Returns "a, b or c".
+std::string listed(const std::vector<std::string>& names) {
+  std::string list = names.front();
+  for (std::size_t i = 1; i < names.size(); ++i) {
+    list = i + 1 < names.size() ? localized("{}, {}", list, names[i]) : localized("{} or {}", list, names[i]);
+  }
+  return list;
+}
+
+// Replaces {weight types}, {float types} and {block types}, in any language, by the names of the types.
+std::string with_types(std::string text) {
+  std::vector<std::string> all = weight_type_names(), floats, blocks;
+  for (const std::string& name : all) (is_block_type(parse_weight_type(name)) ? blocks : floats).push_back(name);
+  const std::pair<std::string_view, std::vector<std::string>> places[] = {
+      {"{weight types}", all}, {"{float types}", floats}, {"{block types}", blocks}};
+  for (const auto& [place, names] : places) {
+    const std::size_t at = text.find(place);
+    if (at != std::string::npos) text.replace(at, place.size(), listed(names));
+  }
+  return text;
+}
+
 std::string description_of(const CLI::Option& option) {
-  std::string text(translated(option.get_description()));
+  std::string text = with_types(std::string(translated(option.get_description())));
   const std::string value = option.get_default_str();
   if (!value.empty()) text = localized("{} (default: {})", text, value);
   if (option.get_required()) text = localized("{} (required)", text);

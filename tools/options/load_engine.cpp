@@ -37,14 +37,6 @@ const kernels::Table& choose_kernels(Compute compute) {
       "--compute bf16: the processor has no products of bf16, expected AVX512_BF16 or AMX-BF16; use --compute f32");
 }
 
-Model load_weights(const Checkpoint& checkpoint, WeightType type, std::size_t threads, Compute compute) {
-  try {
-    return load_model(checkpoint, type, threads, compute);
-  } catch (const NotForBf16& error) {
-    throw UsageError(fmt::format("--compute bf16: {}; use --type bf16 or --compute f32", error.what()));
-  }
-}
-
 void print_compute_note(const kernels::Table& kernels) {
   if (kernels.bf16) note("{} multiplies bf16: activations and f16 weights are rounded to bf16", kernels.bf16->name);
 }
@@ -74,7 +66,7 @@ Engine load_engine(const CheckpointOptions& checkpoint_options, const RunOptions
       open_checkpoint(model_path(checkpoint_options.model), checkpoint_options.open_options());
   const std::size_t threads = run.threads.value_or(suitable_threads(checkpoint));
   const bool eos_was_assumed = checkpoint.sources.at("eos_token_id").kind == ConfigSource::Kind::assumed;
-  Model model = load_weights(checkpoint, type, threads, run.compute);
+  Model model = load_model(checkpoint, type, threads, run.compute);
   if (use) use(checkpoint);
   const KvType kv_type = run.kv_type.value_or(suitable_kv_type(model));
   Engine engine{std::move(model), kernels, threads, kv_type, eos_was_assumed};

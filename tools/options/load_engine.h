@@ -34,9 +34,6 @@ struct Engine {
 // unavailable, or have no products of bf16 although `compute` requires them.
 const kernels::Table& choose_kernels(Compute compute);
 
-// Loads the weights as load_model() does. Throws UsageError if they do not suit `compute`.
-Model load_weights(const Checkpoint& checkpoint, WeightType type, std::size_t threads, Compute compute);
-
 // Prints to stderr what these kernels round, if they have products of bf16.
 void print_compute_note(const kernels::Table& kernels);
 

@@ -49,10 +49,11 @@ std::string whole_number_error(const std::string& value, std::uint64_t least, st
 
 // Returns our own name of a type; `given` in lower case if it is unknown.
 std::string canonical_type(const std::string& given) {
-  static const std::map<std::string, std::string> names{
-      {"fp32", "f32"}, {"float32", "f32"},   {"float", "f32"}, {"fp16", "f16"},  {"float16", "f16"},
-      {"half", "f16"}, {"bfloat16", "bf16"}, {"q8-0", "q8_0"}, {"q4-0", "q4_0"}, {"iq4-nl", "iq4_nl"}};
-  std::string name = normalized(given);
+  static const std::map<std::string, std::string> names{{"fp32", "f32"},     {"float32", "f32"}, {"float", "f32"},
+                                                        {"fp16", "f16"},     {"float16", "f16"}, {"half", "f16"},
+                                                        {"bfloat16", "bf16"}};
+  std::string name = lower_case(given);
+  std::replace(name.begin(), name.end(), '-', '_');
   if (name.starts_with("torch.")) name.erase(0, std::string_view("torch.").size());
   const auto found = names.find(name);
   return found == names.end() ? name : found->second;
@@ -133,11 +134,6 @@ void require_two_files(const std::string& option, const std::string& path, const
   };
   if (canonical(path) != canonical(other_path)) return;
   throw UsageError(fmt::format("{} and {} are both {}; name two different files", option, other_option, path));
-}
-
-const std::vector<std::string>& weight_types() {
-  static const std::vector<std::string> types{"f32", "f16", "bf16", "q8_0", "q4_0", "iq4_nl"};
-  return types;
 }
 
 const std::vector<std::string>& kv_types() {

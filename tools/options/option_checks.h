@@ -36,8 +36,7 @@ std::string parse_type_name(const std::string& option, const std::string& given,
 void require_two_files(const std::string& option, const std::string& path, const std::string& other_option,
                        const std::string& other_path);
 
-// The types of weights, and those of keys and values.
-const std::vector<std::string>& weight_types();
+// The types of keys and values.
 const std::vector<std::string>& kv_types();
 
 }  // namespace minimind

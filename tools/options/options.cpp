@@ -15,6 +15,7 @@
 #include "weights/io/mistaken_file.h"
 #include "weights/io/quote.h"
 #include "weights/io/text_file.h"
+#include "weights/tensor/weight_types.h"
 
 namespace minimind {
 
@@ -78,10 +79,8 @@ void add_compute(CLI::App& command, Compute& compute) {
 }
 
 void RunOptions::add_to(CLI::App& command) {
-  command
-      .add_option("--type", type,
-                  "type of the weights in memory: f32, f16, bf16, q8_0, q4_0 or iq4_nl (default: as stored)")
-      ->transform(type_name(weight_types()));
+  command.add_option("--type", type, "type of the weights in memory: {weight types} (default: as stored)")
+      ->transform(type_name(weight_type_names()));
   add_compute(command, compute);
   add_kv_type(command, kv_type);
   command
@@ -99,7 +98,7 @@ RunOptions RunOptions::as_stored() const {
 }
 
 WeightType RunOptions::weight_type() const {
-  return type.empty() ? WeightType::as_stored : parse_weight_type(type);
+  return type.empty() ? WeightType() : parse_weight_type(type);
 }
 
 void TokenOptions::add_to(CLI::App& command) {

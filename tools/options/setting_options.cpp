@@ -12,7 +12,7 @@ std::string_view options_of(Setting setting) {
     case Setting::model:
       return "--model";
     case Setting::identity:
-      return "--model, --lora, --type and --rope-scaling";
+      return "--model, --lora, --type, --rope-scaling and --compute";
     case Setting::lora:
       return "--lora";
     case Setting::config:
@@ -23,6 +23,8 @@ std::string_view options_of(Setting setting) {
       return "--experts-per-token";
     case Setting::rope_scaling:
       return "--rope-scaling";
+    case Setting::arithmetic:
+      return "--type bf16 or --compute f32";
     case Setting::context:
       return "--ctx-size";
     case Setting::kv_type:

@@ -202,7 +202,9 @@ void read_hyper_parameter(Settings& settings, const HyperParameter& parameter, S
   if (const auto* size = std::get_if<HyperParameter::Members<std::size_t>>(&parameter.members)) {
     stated.*size->stated = settings.size(parameter.gguf_key);
   } else {
-    stated.*std::get<HyperParameter::Members<double>>(parameter.members).stated = settings.positive(parameter.gguf_key);
+    std::optional<double>& number = stated.*std::get<HyperParameter::Members<double>>(parameter.members).stated;
+    number = settings.positive(parameter.gguf_key);
+    if (!number && parameter.gguf_default > 0) number = parameter.gguf_default;
   }
 }
 
@@ -216,7 +218,6 @@ void read_dense_parameters(Settings& settings, StatedConfig& stated) {
   }
   if (!stated.num_key_value_heads) stated.num_key_value_heads = stated.num_attention_heads;
   if (!stated.head_dim) stated.head_dim = *stated.hidden_size / *stated.num_attention_heads;
-  if (!stated.rope_theta) stated.rope_theta = 10000;
   if (!stated.rms_norm_eps) {
     throw Error(fmt::format("{}: {} is missing, expected a positive number", settings.source(),
                             settings.key("attention.layer_norm_rms_epsilon")));

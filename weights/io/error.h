@@ -6,8 +6,22 @@
 namespace minimind {
 
 // Settings of the caller that can make the work succeed. Messages describe them in words; tools/ adds the option names.
-// `identity` is all that changes what is computed: the model, its LoRA, type and RoPE scaling.
-enum class Setting { none, model, identity, lora, config, heads, experts, rope_scaling, context, kv_type, tokenizer };
+// `identity` is all that changes what is computed: the model, its LoRA, type, RoPE scaling and arithmetic. `arithmetic`
+// is that of products, with the type that it requires.
+enum class Setting {
+  none,
+  model,
+  identity,
+  lora,
+  config,
+  heads,
+  experts,
+  rope_scaling,
+  arithmetic,
+  context,
+  kv_type,
+  tokenizer
+};
 
 // A failure because of the input: a corrupt file, a missing tensor, a value out of range. The message is one line:
 // "file: item is FOUND, expected WANTED; fix". Exit status 1.

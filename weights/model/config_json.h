@@ -50,6 +50,7 @@ struct HyperParameter {
   std::string_view gguf_key;    // after "ARCHITECTURE."; empty if a GGUF has no separate key
   bool of_experts;              // unused unless the model has experts
   std::variant<Members<std::size_t>, Members<double>, Members<bool>> members;
+  double gguf_default = 0;  // llama.cpp's value of a number that a GGUF omits; 0: none
 };
 
 // In the order of a GGUF's metadata.
@@ -73,7 +74,7 @@ inline constexpr std::array<HyperParameter, 16> hyper_parameters{{
     {"rms_norm_eps", "norm_eps", "attention.layer_norm_rms_epsilon", false,
      HyperParameter::Members<double>{&Config::rms_norm_eps, &StatedConfig::rms_norm_eps}},
     {"rope_theta", "", "rope.freq_base", false,
-     HyperParameter::Members<double>{&Config::rope_theta, &StatedConfig::rope_theta}},
+     HyperParameter::Members<double>{&Config::rope_theta, &StatedConfig::rope_theta}, 10000},
     {"tie_word_embeddings", "", "", false,
      HyperParameter::Members<bool>{&Config::tie_word_embeddings, &StatedConfig::tie_word_embeddings}},
     {"num_experts", "n_routed_experts", "expert_count", true,

@@ -11,13 +11,12 @@ namespace minimind {
 // the `gguf` Python package.
 
 // iq4_nl: w = scale * iq4_nl_codes[quant], with 4-bit quants and one binary16 scale per 32 values. The codes are denser
-// around 0, as most weights are.
-inline constexpr std::int8_t iq4_nl_codes[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                                 1,    13,   25,  38,  53,  69,  89,  113};
+// around 0, as most weights are. Not inline: the kernels' objects would then export a symbol that the linker may share.
+constexpr std::int8_t iq4_nl_codes[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 
 // Returns true if quantize can write this type.
 constexpr bool can_quantize(DType type) {
-  return type == DType::q8_0 || type == DType::q4_0 || type == DType::iq4_nl;
+  return is_block_type(type) && is_weight_type(type);
 }
 
 // For a type that can_quantize: no scale exceeds the largest magnitude divided by this bound. The least squares of

@@ -261,7 +261,7 @@ DType type_or_fallback(DType wanted, DType lossless, std::size_t cols, const std
 bool can_encode(const StoredTensor& source, DType dtype, std::size_t threads) {
   if (source.dtype == dtype) return true;
   const bool readable = is_float_type(source.dtype) || is_block_type(source.dtype);
-  const bool writable = is_float_type(dtype) || can_quantize(dtype);
+  const bool writable = is_weight_type(dtype);
   const auto [rows, cols] = rows_of(source.shape);
   if (!readable || !writable || cols % block_shape(dtype).elements != 0) return false;
   if (always_fits(source.dtype, dtype)) return true;

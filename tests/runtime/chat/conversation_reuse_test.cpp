@@ -42,7 +42,7 @@ TEST(ConversationReuse, WithMiniMindsTemplatesNoPromptIsComputedTwice) {
 TEST(ConversationReuse, TheDemoContinuesOverItsContext) {
   const std::string folder = MINIMIND_SOURCE_DIR "/weights/demo";
   const Tokenizer tokenizer = load_tokenizer(folder);
-  const Model model = load_model(open_checkpoint(folder + "/model.pth", {}), WeightType::as_stored, 1);
+  const Model model = load_model(open_checkpoint(folder + "/model.pth", {}), std::nullopt, 1);
   const ChatTemplate chat_template = ChatTemplate::of_family(model.config.family, {});
   constexpr std::size_t capacity = 256;
   Forward forward(model, kernels::choose(), 1, 64, capacity);

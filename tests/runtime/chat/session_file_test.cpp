@@ -33,7 +33,7 @@ class SessionFile : public testing::Test {
     bytes_ = read_whole_file(path_);
   }
 
-  static ModelIdentity identity_of(const SmallChat& chat) { return identify(chat.checkpoint, WeightType::as_stored); }
+  static ModelIdentity identity_of(const SmallChat& chat) { return identify(chat.checkpoint, std::nullopt); }
 
   // What loading says of a file with these bytes; the context has to stay as it was.
   std::string error_of(const std::string& bytes) {
@@ -182,14 +182,14 @@ TEST_F(SessionFile, TheIdentityIsOfAllThatChangesTheResult) {
   EXPECT_EQ(sha256.size(), 64u);
   Checkpoint changed = chat_.checkpoint;
   changed.path = "elsewhere";
-  EXPECT_EQ(identify(changed, WeightType::as_stored).sha256, sha256);
-  EXPECT_NE(identify(changed, WeightType::q8_0).sha256, sha256);
-  EXPECT_NE(identify(changed, WeightType::as_stored, Compute::bf16).sha256, sha256);
+  EXPECT_EQ(identify(changed, std::nullopt).sha256, sha256);
+  EXPECT_NE(identify(changed, DType::q8_0).sha256, sha256);
+  EXPECT_NE(identify(changed, std::nullopt, Compute::bf16).sha256, sha256);
   changed.config.rope_scaling = RopeScaling();
-  EXPECT_NE(identify(changed, WeightType::as_stored).sha256, sha256);
+  EXPECT_NE(identify(changed, std::nullopt).sha256, sha256);
   changed.config = chat_.checkpoint.config;
   changed.config.rope_theta = 500;
-  EXPECT_NE(identify(changed, WeightType::as_stored).sha256, sha256);
+  EXPECT_NE(identify(changed, std::nullopt).sha256, sha256);
 }
 
 TEST_F(SessionFile, NamesTheContextThatWouldFit) {

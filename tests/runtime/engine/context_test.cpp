@@ -19,7 +19,7 @@ class ContextTest : public testing::Test {
  protected:
   ContextTest()
       : golden_(load_golden("v3-dense")),
-        model_(load_model(open_checkpoint(golden_.model_path, {}), WeightType::as_stored, 1)),
+        model_(load_model(open_checkpoint(golden_.model_path, {}), std::nullopt, 1)),
         forward_(model_, kernels::choose(), 1, 16, 16),
         context_(model_.config, 16) {}
 

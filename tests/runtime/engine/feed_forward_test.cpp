@@ -36,7 +36,7 @@ TestMatrix random_matrix(std::size_t rows, std::size_t cols, std::mt19937& rando
   }
   const StoredTensor stored{
       .dtype = DType::f32, .shape = {rows, cols}, .data = *bytes, .file = "test", .mapping = nullptr, .copy = bytes};
-  return {std::move(values), pack(stored, WeightType::as_stored, 1)};
+  return {std::move(values), pack(stored, std::nullopt, 1)};
 }
 
 std::vector<double> times(const Rows& matrix, const std::vector<double>& x) {

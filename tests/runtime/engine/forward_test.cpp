@@ -55,7 +55,7 @@ TEST_P(EveryGoldenCase, HasPyTorchsLogits) {
 
 TEST_P(EveryGoldenCase, GivesTheSameBitsInAnyBatches) {
   const GoldenCase golden = load_golden(GetParam());
-  for (const WeightType type : {WeightType::as_stored, WeightType::q8_0, WeightType::q4_0}) {
+  for (const WeightType type : std::initializer_list<WeightType>{std::nullopt, DType::q8_0, DType::q4_0}) {
     const Model model = load_golden_model(golden, type);
     for (const KvType kv_type : {suitable_kv_type(model), KvType::q8_0}) {
       for (const kernels::Table* table : tables()) {
@@ -71,7 +71,7 @@ TEST_P(EveryGoldenCase, GivesTheSameBitsInAnyBatches) {
 
 TEST_P(EveryGoldenCase, GivesTheSameBitsWithAnyThreads) {
   const GoldenCase golden = load_golden(GetParam());
-  for (const WeightType type : {WeightType::as_stored, WeightType::q8_0}) {
+  for (const WeightType type : std::initializer_list<WeightType>{std::nullopt, DType::q8_0}) {
     const Model model = load_golden_model(golden, type);
     for (const KvType kv_type : {suitable_kv_type(model), KvType::q8_0}) {
       for (const std::size_t batch : {1u, 5u}) {
@@ -89,7 +89,7 @@ TEST_P(EveryGoldenCase, GivesTheSameBitsWithAnyThreads) {
 TEST(Forward, F16WeightsConvertedToF32GiveTheSameLogits) {
   const GoldenCase golden = load_golden("v3-dense");
   const auto& table = kernels::choose();
-  EXPECT_EQ(logits_of(load_golden_model(golden, WeightType::f32), golden.tokens, 4, table, 1),
+  EXPECT_EQ(logits_of(load_golden_model(golden, DType::f32), golden.tokens, 4, table, 1),
             logits_of(load_golden_model(golden), golden.tokens, 4, table, 1));
 }
 
@@ -144,8 +144,8 @@ TEST_P(EveryGoldenCase, BlockWeightsRoundActivationsTo8Bits) {
     GTEST_SKIP() << "a MoE model, whose router may choose another expert";
   for (const DType type : {DType::q8_0, DType::q4_0, DType::iq4_nl}) {
     const QuantizedCheckpoint stored = quantized(golden, type);
-    const Model blocks = load_model(stored.checkpoint, WeightType::as_stored, 1);
-    const Model floats = load_model(stored.checkpoint, WeightType::f32, 1);
+    const Model blocks = load_model(stored.checkpoint, std::nullopt, 1);
+    const Model floats = load_model(stored.checkpoint, DType::f32, 1);
     const double bound = 3 * 0.006 * std::sqrt(7.0 * static_cast<double>(blocks.layers.size()) + 1);
     for (const kernels::Table* table : tables()) {
       const std::vector<float> exact = logits_of(floats, golden.tokens, 7, *table, 1);
@@ -158,7 +158,7 @@ TEST_P(EveryGoldenCase, BlockWeightsRoundActivationsTo8Bits) {
 // All tables add the same integers. Only the sums of the blocks, which are floats, are rounded differently.
 TEST_P(EveryGoldenCase, TablesAgreeOnBlockWeights) {
   const GoldenCase golden = load_golden(GetParam());
-  const Model model = load_golden_model(golden, WeightType::q8_0);
+  const Model model = load_golden_model(golden, DType::q8_0);
   const std::vector<float> best = logits_of(model, golden.tokens, 7, kernels::choose(), 1);
   for (const kernels::Table* table : tables()) {
     // An activation that is rounded to the other side moves by a whole step.
@@ -215,11 +215,11 @@ TEST(Forward, BlockTypesMoveTheLogitsByTheirPrecision) {
   const auto& table = kernels::choose();
   const std::vector<float> exact = logits_of(load_golden_model(golden), golden.tokens, 4, table, 1);
   const double by_q8_0 =
-      rms_difference(logits_of(load_golden_model(golden, WeightType::q8_0), golden.tokens, 4, table, 1), exact);
+      rms_difference(logits_of(load_golden_model(golden, DType::q8_0), golden.tokens, 4, table, 1), exact);
   const double by_q4_0 =
-      rms_difference(logits_of(load_golden_model(golden, WeightType::q4_0), golden.tokens, 4, table, 1), exact);
+      rms_difference(logits_of(load_golden_model(golden, DType::q4_0), golden.tokens, 4, table, 1), exact);
   const double by_iq4 =
-      rms_difference(logits_of(load_golden_model(golden, WeightType::iq4_nl), golden.tokens, 4, table, 1), exact);
+      rms_difference(logits_of(load_golden_model(golden, DType::iq4_nl), golden.tokens, 4, table, 1), exact);
   EXPECT_GT(by_q8_0, 0);
   EXPECT_LT(4 * by_q8_0, by_iq4);
   EXPECT_LT(by_iq4, by_q4_0);
@@ -231,8 +231,8 @@ TEST(Forward, ProductsOfBf16RoundActivationsTo8BitsOfMantissa) {
   for (const char* const name : {"v1-dense", "v2-moe", "v3-dense", "v3-moe", "v3-odd", "v3-plain-gelu-bias"}) {
     const GoldenCase golden = load_golden(name);
     const std::size_t tokens = golden.tokens.size();
-    const Model floats = load_golden_model(golden, WeightType::bf16);
-    const Model rounding = load_golden_model(golden, WeightType::bf16, Compute::bf16);
+    const Model floats = load_golden_model(golden, DType::bf16);
+    const Model rounding = load_golden_model(golden, DType::bf16, Compute::bf16);
     const std::vector<float> exact = logits_of(floats, golden.tokens, tokens, kernels::choose(), 1);
     const double bound = 3 * 0x1p-9 / std::sqrt(3.0) * std::sqrt(7.0 * static_cast<double>(floats.layers.size()) + 1);
     for (const kernels::Table& table : bf16_tables()) {

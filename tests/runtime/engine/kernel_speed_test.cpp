@@ -65,7 +65,7 @@ TEST(KernelSpeed, OlderInstructionSetsDecodeAlmostAsFast) {
   GTEST_SKIP() << "the sanitizers' checks take most of the time";
 #endif
   const StoredTensor stored = stored_matrix();
-  for (const WeightType type : {WeightType::f16, WeightType::q8_0, WeightType::q4_0}) {
+  for (const DType type : {DType::f16, DType::q8_0, DType::q4_0}) {
     const std::map<std::string, double> seconds = seconds_by_table(pack(stored, type, default_threads()));
     if (!seconds.contains("avx2")) GTEST_SKIP() << "this machine has no AVX2";
     for (const char* better : {"avx512", "avx512vnni"}) {

@@ -32,13 +32,14 @@ using Lines = std::vector<std::string>;
 
 TEST(TypeFallbacks, IsEmptyIfEveryMatrixHasTheRequestedType) {
   const Checkpoint checkpoint = small_checkpoint(64);
-  for (const WeightType type : {WeightType::as_stored, WeightType::f32, WeightType::bf16, WeightType::iq4_nl}) {
+  for (const WeightType type :
+       std::initializer_list<WeightType>{std::nullopt, DType::f32, DType::bf16, DType::iq4_nl}) {
     EXPECT_EQ(load_model(checkpoint, type, 1).type_fallbacks, Lines{});
   }
 }
 
 TEST(TypeFallbacks, HasOneLinePerReason) {
-  const Model model = load_model(small_checkpoint(40), WeightType::iq4_nl, 2);
+  const Model model = load_model(small_checkpoint(40), DType::iq4_nl, 2);
   EXPECT_EQ(model.type_fallbacks,
             Lines{"2 tensors (first: model.layers.0.mlp.down_proj.weight) as f16: iq4_nl requires "
                   "a multiple of 32 columns"});
@@ -51,7 +52,7 @@ TEST(TypeFallbacks, NamesTheMatrixWithTooLargeValues) {
   std::vector<float> values(256 * 256, 1.0f);
   values[1234] = 65520;
   checkpoint.tensors.at("model.layers.1.self_attn.q_proj.weight") = f32_tensor({256, 256}, values);
-  const Model model = load_model(checkpoint, WeightType::f16, 1);
+  const Model model = load_model(checkpoint, DType::f16, 1);
   EXPECT_EQ(model.type_fallbacks, Lines{"model.layers.1.self_attn.q_proj.weight as f32: values too large for f16, or "
                                         "not finite"});
   std::vector<float> row(256);
@@ -65,16 +66,17 @@ TEST(TypeFallbacks, NamesBlockTypesWithoutAKernel) {
     StoredTensor& tensor = checkpoint.tensors.at("model.layers." + layer + ".self_attn.o_proj.weight");
     tensor = make_tensor(DType::q4_k, {256, 256}, std::string(256 * 144, '\1'));
   }
-  EXPECT_EQ(load_model(checkpoint, WeightType::as_stored, 1).type_fallbacks,
+  EXPECT_EQ(load_model(checkpoint, std::nullopt, 1).type_fallbacks,
             Lines{"2 tensors (first: model.layers.0.self_attn.o_proj.weight) as f32: exact, but larger than q4_k; "
                   "q8_0 or iq4_nl is smaller"});
-  EXPECT_EQ(load_model(checkpoint, WeightType::q8_0, 1).type_fallbacks, Lines{});
+  EXPECT_EQ(load_model(checkpoint, DType::q8_0, 1).type_fallbacks, Lines{});
 }
 
 std::string refusal_of_bf16(const Checkpoint& checkpoint, WeightType type) {
   try {
     load_model(checkpoint, type, 1, Compute::bf16);
-  } catch (const NotForBf16& error) {
+  } catch (const UsageError& error) {
+    EXPECT_EQ(error.setting(), Setting::arithmetic);
     return error.what();
   }
   return "";
@@ -82,18 +84,18 @@ std::string refusal_of_bf16(const Checkpoint& checkpoint, WeightType type) {
 
 TEST(ComputeBf16, NamesTheFirstMatrixThatIsNeitherF16NorBf16) {
   Checkpoint checkpoint = small_checkpoint(64);
-  EXPECT_NE(refusal_of_bf16(checkpoint, WeightType::as_stored)
-                .find("model.embed_tokens.weight is kept as f32, expected f16 or bf16"),
-            std::string::npos);
-  EXPECT_NE(refusal_of_bf16(checkpoint, WeightType::q8_0).find("is kept as q8_0"), std::string::npos);
-  EXPECT_EQ(refusal_of_bf16(checkpoint, WeightType::f16), "");
-  EXPECT_EQ(refusal_of_bf16(checkpoint, WeightType::bf16), "");
+  EXPECT_NE(
+      refusal_of_bf16(checkpoint, std::nullopt).find("model.embed_tokens.weight is kept as f32, expected f16 or bf16"),
+      std::string::npos);
+  EXPECT_NE(refusal_of_bf16(checkpoint, DType::q8_0).find("is kept as q8_0"), std::string::npos);
+  EXPECT_EQ(refusal_of_bf16(checkpoint, DType::f16), "");
+  EXPECT_EQ(refusal_of_bf16(checkpoint, DType::bf16), "");
   std::vector<float> values(256 * 256, 1.0f);
   values[1234] = 65520;
   checkpoint.tensors.at("model.layers.1.self_attn.q_proj.weight") = f32_tensor({256, 256}, values);
-  EXPECT_NE(refusal_of_bf16(checkpoint, WeightType::f16).find("model.layers.1.self_attn.q_proj.weight is kept as f32"),
+  EXPECT_NE(refusal_of_bf16(checkpoint, DType::f16).find("model.layers.1.self_attn.q_proj.weight is kept as f32"),
             std::string::npos);
-  EXPECT_EQ(refusal_of_bf16(checkpoint, WeightType::bf16), "");
+  EXPECT_EQ(refusal_of_bf16(checkpoint, DType::bf16), "");
 }
 
 TEST(Model, NormsAndRoutersOfBlockTypesAreReadAsFloats) {
@@ -107,7 +109,7 @@ TEST(Model, NormsAndRoutersOfBlockTypesAreReadAsFloats) {
   const std::string ones = std::string("\x00\x3C", 2) + std::string(32, '\1');  // q8_0: scale 1
   checkpoint.tensors.at("model.norm.weight") = make_tensor(DType::q8_0, {32}, ones);
   checkpoint.tensors.at("model.layers.0.mlp.gate.weight") = make_tensor(DType::q8_0, {2, 32}, ones + ones);
-  Model model = load_model(checkpoint, WeightType::as_stored, 1);
+  Model model = load_model(checkpoint, std::nullopt, 1);
   EXPECT_EQ(model.norm, std::vector<float>(32, 1.0f));
   const WeightMatrix router(std::move(std::get<MixtureOfExperts>(model.layers[0].mlp).router));
   std::vector<float> row(32);

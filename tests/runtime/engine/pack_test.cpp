@@ -19,8 +19,7 @@
 namespace minimind {
 namespace {
 
-constexpr WeightType requested_types[] = {WeightType::f32,  WeightType::f16,  WeightType::bf16,
-                                          WeightType::q8_0, WeightType::q4_0, WeightType::iq4_nl};
+constexpr DType requested_types[] = {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0, DType::iq4_nl};
 
 // Random bytes: the floats of block types may be infinite or NaN.
 StoredTensor random_bytes(DType type, const Shape& shape, unsigned seed, unsigned mask = 0xFF) {
@@ -96,8 +95,8 @@ const std::byte* data_of(const WeightMatrix& matrix) {
 TEST(PackedMatrix, KeepsTheBitsOfTypesWithAKernel) {
   for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0, DType::iq4_nl}) {
     const StoredTensor tensor = random_bytes(type, {37, 96}, 1);
-    EXPECT_EQ(packed_type(tensor, WeightType::as_stored, 1), type);
-    const WeightMatrix matrix = pack(tensor, WeightType::as_stored, 1);
+    EXPECT_EQ(packed_type(tensor, std::nullopt, 1), type);
+    const WeightMatrix matrix = pack(tensor, std::nullopt, 1);
     expect_same_bits(all_rows(matrix), to_floats(tensor), std::string(name_of(type)));
     // 48 rows, the last panel's padding included, take as many bytes as in a file.
     EXPECT_EQ(bytes_of(matrix), 48 * 96 / block_shape(type).elements * block_shape(type).bytes) << name_of(type);
@@ -107,20 +106,19 @@ TEST(PackedMatrix, KeepsTheBitsOfTypesWithAKernel) {
 TEST(PackedMatrix, ConvertsOtherBlockTypesToTheSameFloats) {
   for (const DType type : {DType::q4_1, DType::q5_0, DType::q5_1, DType::q4_k, DType::q5_k, DType::q6_k}) {
     const StoredTensor tensor = random_bytes(type, {21, 512}, 2);
-    EXPECT_EQ(packed_type(tensor, WeightType::as_stored, 1), DType::f32) << name_of(type);
-    expect_same_bits(all_rows(pack(tensor, WeightType::as_stored, 1)), to_floats(tensor), std::string(name_of(type)));
+    EXPECT_EQ(packed_type(tensor, std::nullopt, 1), DType::f32) << name_of(type);
+    expect_same_bits(all_rows(pack(tensor, std::nullopt, 1)), to_floats(tensor), std::string(name_of(type)));
   }
 }
 
 TEST(PackedMatrix, ConvertsEveryTypeToEveryOther) {
   for (const DType from : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_1, DType::q6_k}) {
     const StoredTensor tensor = random_tensor(from, {21, 512}, 3);
-    for (const WeightType type : requested_types) {
-      ASSERT_EQ(packed_type(tensor, type, 2), dtype_of(type));
+    for (const DType type : requested_types) {
+      ASSERT_EQ(packed_type(tensor, type, 2), type);
       const std::vector<float> stored = to_floats(tensor);
-      expect_same_bits(all_rows(pack(tensor, type, 2)),
-                       from == dtype_of(type) ? stored : rounded(stored, dtype_of(type)),
-                       std::string(name_of(from)) + " to " + std::string(name_of(dtype_of(type))));
+      expect_same_bits(all_rows(pack(tensor, type, 2)), from == type ? stored : rounded(stored, type),
+                       std::string(name_of(from)) + " to " + std::string(name_of(type)));
     }
   }
 }
@@ -128,9 +126,8 @@ TEST(PackedMatrix, ConvertsEveryTypeToEveryOther) {
 // 352 columns are not a multiple of those that are converted together.
 TEST(PackedMatrix, OddWidthsAreConvertedToTheEnd) {
   const StoredTensor tensor = random_tensor(DType::f16, {17, 352}, 4);
-  for (const WeightType type : requested_types) {
-    expect_same_bits(all_rows(pack(tensor, type, 1)), rounded(to_floats(tensor), dtype_of(type)),
-                     std::string(name_of(dtype_of(type))));
+  for (const DType type : requested_types) {
+    expect_same_bits(all_rows(pack(tensor, type, 1)), rounded(to_floats(tensor), type), std::string(name_of(type)));
   }
 }
 
@@ -138,7 +135,7 @@ TEST(PackedMatrix, ForProductsOfBf16IsRoundedOnceAndPaddedWithZeros) {
   for (const std::size_t columns : {1u, 31u, 33u, 96u, 352u}) {
     for (const DType from : {DType::f32, DType::f16, DType::bf16}) {
       const StoredTensor tensor = random_tensor(from, {37, columns}, 7);
-      for (const WeightType type : {WeightType::f16, WeightType::bf16}) {
+      for (const DType type : {DType::f16, DType::bf16}) {
         const WeightMatrix matrix = pack(tensor, type, 1, Compute::bf16);
         expect_same_bits(all_rows(matrix), rounded(to_floats(tensor), DType::bf16), std::string(name_of(from)));
         const std::size_t values = 37 * columns, places = 48 * kernels::block_count(columns) * kernels::block_cols;
@@ -154,53 +151,52 @@ TEST(PackedMatrix, ForProductsOfBf16IsRoundedOnceAndPaddedWithZeros) {
 TEST(PackedMatrix, PaddingRowsAreZero) {
   for (const DType from : {DType::f32, DType::q4_0, DType::q5_1}) {
     const StoredTensor tensor = random_tensor(from, {1, 64}, 5);
-    for (const WeightType type : requested_types) {
+    for (const DType type : requested_types) {
       const WeightMatrix matrix = pack(tensor, type, 1);
       // Products do not show the padding, so this reads its bytes: all of lanes 1 to 15.
       const std::size_t lane_bytes = bytes_of(matrix) / 16;
       std::size_t zeros = 0;
       for (std::size_t i = 0; i < bytes_of(matrix); ++i) zeros += data_of(matrix)[i] == std::byte{0};
-      EXPECT_GE(zeros, 15 * lane_bytes) << name_of(from) << " as " << name_of(dtype_of(type));
+      EXPECT_GE(zeros, 15 * lane_bytes) << name_of(from) << " as " << name_of(type);
     }
   }
 }
 
 TEST(PackedMatrix, ThreadsDoNotChangeABit) {
   const StoredTensor tensor = random_tensor(DType::f32, {700, 96}, 6);
-  for (const WeightType type : requested_types) {
+  for (const DType type : requested_types) {
     const WeightMatrix alone = pack(tensor, type, 1), together = pack(tensor, type, 3);
-    EXPECT_EQ(std::memcmp(data_of(alone), data_of(together), bytes_of(alone)), 0) << name_of(dtype_of(type));
+    EXPECT_EQ(std::memcmp(data_of(alone), data_of(together), bytes_of(alone)), 0) << name_of(type);
   }
 }
 
 TEST(PackedType, IsF16IfColumnsAreNotWholeBlocks) {
-  for (const WeightType type : {WeightType::q8_0, WeightType::q4_0, WeightType::iq4_nl}) {
+  for (const DType type : {DType::q8_0, DType::q4_0, DType::iq4_nl}) {
     EXPECT_EQ(packed_type(full_of(1, 33), type, 1), DType::f16);
     EXPECT_EQ(packed_type(full_of(1, 33, DType::bf16), type, 1), DType::f16);
-    EXPECT_EQ(packed_type(full_of(1, 64), type, 1), dtype_of(type));
+    EXPECT_EQ(packed_type(full_of(1, 64), type, 1), type);
   }
 }
 
 TEST(PackedType, IsAsStoredIfAValueWouldBecomeInfinite) {
-  EXPECT_EQ(packed_type(full_of(65519, 3), WeightType::f16, 1), DType::f16);
-  EXPECT_EQ(packed_type(full_of(-65520, 3), WeightType::f16, 1), DType::f32);
-  EXPECT_EQ(packed_type(full_of(1e6f, 3, DType::bf16), WeightType::f16, 1), DType::bf16);
-  EXPECT_EQ(packed_type(full_of(std::numeric_limits<float>::max(), 3), WeightType::bf16, 1), DType::f32);
-  EXPECT_EQ(packed_type(full_of(1e6f, 33), WeightType::q8_0, 1), DType::f32)
-      << "the f16 for odd columns is also too small";
-  for (const WeightType type : {WeightType::q8_0, WeightType::q4_0, WeightType::iq4_nl}) {
-    EXPECT_EQ(packed_type(full_of(1e5f, 32), type, 1), dtype_of(type)) << "a block's scale allows 100000";
+  EXPECT_EQ(packed_type(full_of(65519, 3), DType::f16, 1), DType::f16);
+  EXPECT_EQ(packed_type(full_of(-65520, 3), DType::f16, 1), DType::f32);
+  EXPECT_EQ(packed_type(full_of(1e6f, 3, DType::bf16), DType::f16, 1), DType::bf16);
+  EXPECT_EQ(packed_type(full_of(std::numeric_limits<float>::max(), 3), DType::bf16, 1), DType::f32);
+  EXPECT_EQ(packed_type(full_of(1e6f, 33), DType::q8_0, 1), DType::f32) << "the f16 for odd columns is also too small";
+  for (const DType type : {DType::q8_0, DType::q4_0, DType::iq4_nl}) {
+    EXPECT_EQ(packed_type(full_of(1e5f, 32), type, 1), type) << "a block's scale allows 100000";
     EXPECT_EQ(packed_type(full_of(1e7f, 32), type, 1), DType::f32);
   }
 }
 
 TEST(PackedType, IsAsStoredIfABlockHasInfinityOrNan) {
   for (const float value : {INFINITY, -INFINITY, NAN}) {
-    for (const WeightType type : {WeightType::q8_0, WeightType::q4_0, WeightType::iq4_nl}) {
+    for (const DType type : {DType::q8_0, DType::q4_0, DType::iq4_nl}) {
       EXPECT_EQ(packed_type(full_of(value, 32), type, 1), DType::f32);
       EXPECT_EQ(packed_type(full_of(value, 32, DType::f16), type, 1), DType::f16);
     }
-    EXPECT_EQ(packed_type(full_of(value, 32), WeightType::f16, 1), DType::f16) << "f16 has infinity and NaN";
+    EXPECT_EQ(packed_type(full_of(value, 32), DType::f16, 1), DType::f16) << "f16 has infinity and NaN";
   }
 }
 
@@ -209,21 +205,13 @@ TEST(PackedType, ChecksEveryValue) {
   for (const std::size_t at : {std::size_t{0}, std::size_t{3333}, values.size() - 1}) {
     std::vector<float> with_one = values;
     with_one[at] = 1e8f;
-    EXPECT_EQ(packed_type(f32_tensor({100, 64}, with_one), WeightType::q8_0, 2), DType::f32) << at;
+    EXPECT_EQ(packed_type(f32_tensor({100, 64}, with_one), DType::q8_0, 2), DType::f32) << at;
   }
 }
 
 TEST(PackedType, RejectsIntegers) {
   const StoredTensor tensor = zeros({2, 32}, DType::i64);
-  EXPECT_NE(error_of([&] { packed_type(tensor, WeightType::as_stored, 1); }).find("i64"), std::string::npos);
-}
-
-TEST(WeightTypeName, IsParsed) {
-  for (const WeightType type : requested_types) {
-    EXPECT_EQ(parse_weight_type(std::string(name_of(dtype_of(type)))), type);
-  }
-  EXPECT_THROW(parse_weight_type("q4_k"), UsageError);
-  EXPECT_NE(error_of([] { parse_weight_type("q4_1"); }).find("iq4_nl"), std::string::npos);
+  EXPECT_NE(error_of([&] { packed_type(tensor, std::nullopt, 1); }).find("i64"), std::string::npos);
 }
 
 }  // namespace

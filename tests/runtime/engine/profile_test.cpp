@@ -49,7 +49,7 @@ TEST(Worker, ChargesWaitingAndReturnsToItsOperation) {
 // Every operation of a MoE model's forward pass, dense ones included, on every thread.
 TEST(Profile, AForwardPassChargesEveryOperation) {
   const GoldenCase golden = load_golden("v3-moe");
-  const Model model = load_model(open_checkpoint(golden.model_path, {}), WeightType::as_stored, 1);
+  const Model model = load_model(open_checkpoint(golden.model_path, {}), std::nullopt, 1);
   for (const std::size_t threads : {1u, 2u}) {
     Profile profile(threads);
     Context context(model.config, 8);
@@ -83,7 +83,7 @@ TEST(Profile, AForwardPassChargesEveryOperation) {
 
 TEST(Profile, DoesNotChangeTheLogits) {
   const GoldenCase golden = load_golden("v3-moe");
-  const Model model = load_model(open_checkpoint(golden.model_path, {}), WeightType::as_stored, 1);
+  const Model model = load_model(open_checkpoint(golden.model_path, {}), std::nullopt, 1);
   Profile profile(2);
   std::vector<std::vector<float>> results;
   for (Profile* with : {static_cast<Profile*>(nullptr), &profile}) {

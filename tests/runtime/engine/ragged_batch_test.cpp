@@ -89,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(Forward, RaggedBatch, testing::ValuesIn(golden_names())
 
 TEST_P(RaggedBatch, HasTheBitsOfEachTextAlone) {
   const GoldenCase golden = load_golden(GetParam());
-  const Model model = load_golden_model(golden, WeightType::as_stored);
+  const Model model = load_golden_model(golden, std::nullopt);
   std::uint32_t seed = 0;
   for (const kernels::Table* table : tables()) {
     for (const std::size_t threads : {1u, 2u, 5u}) {
@@ -104,8 +104,7 @@ TEST(RaggedBatches, HasTheBitsOfEachTextAloneInEveryType) {
   for (const char* const name : {"v2-dense", "v2-moe", "v3-moe"}) {
     const GoldenCase golden = load_golden(name);
     std::uint32_t seed = 100;
-    for (const WeightType type :
-         {WeightType::f32, WeightType::f16, WeightType::bf16, WeightType::q8_0, WeightType::q4_0, WeightType::iq4_nl}) {
+    for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0, DType::iq4_nl}) {
       const Model model = load_golden_model(golden, type);
       for (const kernels::Table* table : tables()) {
         for (const std::size_t threads : {1u, 3u}) {
@@ -120,7 +119,7 @@ TEST(RaggedBatches, HasTheBitsOfEachTextAloneWithProductsOfBf16) {
   std::uint32_t seed = 200;
   for (const kernels::Table& table : bf16_tables()) {
     for (const char* const name : {"v2-dense", "v2-moe", "v3-moe", "v3-odd"}) {
-      const Model model = load_golden_model(load_golden(name), WeightType::bf16, Compute::bf16);
+      const Model model = load_golden_model(load_golden(name), DType::bf16, Compute::bf16);
       for (const std::size_t threads : {1u, 3u}) {
         for (int repetition = 0; repetition < 3; ++repetition) {
           expect_logits_of_single_texts(model, table, threads, KvType::f32, ++seed);
@@ -131,7 +130,7 @@ TEST(RaggedBatches, HasTheBitsOfEachTextAloneWithProductsOfBf16) {
 }
 
 TEST(RaggedBatches, InvalidTokensLeaveContextsUnchanged) {
-  const Model model = load_golden_model(load_golden("v3-dense"), WeightType::as_stored);
+  const Model model = load_golden_model(load_golden("v3-dense"), std::nullopt);
   Forward forward(model, kernels::choose(), 1, 8, 8);
   Context first(model.config, 8), second(model.config, 8);
   const std::vector<std::int32_t> good{1, 2, 3}, bad{4, -1};

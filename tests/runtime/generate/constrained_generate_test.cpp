@@ -26,8 +26,7 @@ class ConstrainedGenerate : public testing::Test {
  protected:
   ConstrainedGenerate()
       : tokenizer_(load_tokenizer(MINIMIND_SOURCE_DIR "/weights/demo")),
-        model_(
-            load_model(open_checkpoint(MINIMIND_SOURCE_DIR "/weights/demo/model.pth", {}), WeightType::as_stored, 1)),
+        model_(load_model(open_checkpoint(MINIMIND_SOURCE_DIR "/weights/demo/model.pth", {}), std::nullopt, 1)),
         forward_(model_, kernels::choose(), 1, 16, capacity) {}
 
   static GenerateOptions options(std::size_t max_tokens, Grammar grammar) {

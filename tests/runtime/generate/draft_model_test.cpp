@@ -18,7 +18,7 @@ class DraftModelTest : public testing::Test {
   DraftModelTest()
       : golden_(load_golden("v3-dense")),
         prompt_(golden_.tokens.begin(), golden_.tokens.begin() + static_cast<std::ptrdiff_t>(golden_.prompt_len)),
-        model_(load_model(open_checkpoint(golden_.model_path, {}), WeightType::as_stored, 1)) {}
+        model_(load_model(open_checkpoint(golden_.model_path, {}), std::nullopt, 1)) {}
 
   DraftModel drafter(std::size_t capacity) const {
     return DraftModel(

@@ -148,8 +148,7 @@ class DemoSpeculation : public testing::Test {
  protected:
   DemoSpeculation()
       : tokenizer_(load_tokenizer(MINIMIND_SOURCE_DIR "/weights/demo")),
-        model_(
-            load_model(open_checkpoint(MINIMIND_SOURCE_DIR "/weights/demo/model.pth", {}), WeightType::as_stored, 1)) {}
+        model_(load_model(open_checkpoint(MINIMIND_SOURCE_DIR "/weights/demo/model.pth", {}), std::nullopt, 1)) {}
 
   void expect_the_same(const GenerateOptions& options, std::size_t capacity = 200) {
     Comparison comparison(model_, &tokenizer_, prompt_, capacity);

@@ -27,7 +27,7 @@ class Bf16Kernels : public testing::Test {
 };
 
 WeightMatrix packed_for_bf16(const std::vector<float>& values, std::size_t rows, std::size_t cols) {
-  return pack(f32_tensor({rows, cols}, values), WeightType::bf16, 1, Compute::bf16);
+  return pack(f32_tensor({rows, cols}, values), DType::bf16, 1, Compute::bf16);
 }
 
 std::size_t padded(std::size_t cols) {

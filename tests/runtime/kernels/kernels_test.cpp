@@ -118,7 +118,8 @@ TEST_P(Kernels, MatmulOfEveryTypeAgreesWithDoublePrecision) {
     const std::vector<float> w = random_floats(size.rows * size.cols, 1);
     const std::vector<float> x = random_floats(size.tokens * size.cols, 2);
     for (const DType from : {DType::f32, DType::f16, DType::bf16}) {
-      for (const WeightType type : {WeightType::as_stored, WeightType::q8_0, WeightType::q4_0, WeightType::iq4_nl}) {
+      for (const WeightType type :
+           std::initializer_list<WeightType>{std::nullopt, DType::q8_0, DType::q4_0, DType::iq4_nl}) {
         const WeightMatrix matrix = pack(stored(w, size.rows, size.cols, from), type, 1);
         expect_product(table(), matrix, x);
       }
@@ -175,8 +176,7 @@ TEST_P(Kernels, SumsOfTheLargestQuantsDoNotSaturate) {
 TEST_P(Kernels, MatmulOfABatchEqualsSingleTokens) {
   constexpr std::size_t rows = 83, cols = 608, most = 27;
   const std::vector<float> w = random_floats(rows * cols, 3);
-  for (const WeightType type :
-       {WeightType::f32, WeightType::f16, WeightType::bf16, WeightType::q8_0, WeightType::q4_0, WeightType::iq4_nl}) {
+  for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0, DType::iq4_nl}) {
     const WeightMatrix matrix = pack(stored(w, rows, cols, DType::f32), type, 1);
     const std::vector<float> x = random_floats(most * cols, 4);
     for (std::size_t tokens = 2; tokens <= most; ++tokens) {

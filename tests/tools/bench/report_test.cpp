@@ -26,7 +26,7 @@ BenchReport small_report() {
                            .weight_bytes_per_token = 90e6,
                            .cache_bytes_per_token = 10e6,
                            .flops = 0,
-                           .multiplies_int8 = false,
+                           .arithmetic = LimitKind::multiply_add,
                            .tokens_per_second = {}};
   BenchResult prompt = common, decode = common;
   prompt.test = {BenchKind::prompt, 512};
@@ -58,10 +58,10 @@ TEST(BenchReport, ComparesEachResultWithItsLimit) {
   EXPECT_DOUBLE_EQ(fraction_reached(report, report.results[0]).value(), 0.5);  // 500/s x 1e8 flop of 100e9
   EXPECT_DOUBLE_EQ(fraction_reached(report, report.results[1]).value(), 0.5);  // 100/s x 100 MB of 20e9
   BenchResult of_int8 = report.results[0];
-  of_int8.multiplies_int8 = true;
+  of_int8.arithmetic = LimitKind::multiply_add_int8;
   EXPECT_DOUBLE_EQ(fraction_reached(report, of_int8).value(), 0.2);  // of 250e9
   BenchResult of_bf16 = report.results[0];
-  of_bf16.multiplies_bf16 = true;
+  of_bf16.arithmetic = LimitKind::multiply_add_bf16;
   EXPECT_FALSE(fraction_reached(report, of_bf16));
   BenchReport without = report;
   without.limits.push_back({LimitKind::multiply_add_bf16, 2, 0, {500e9}});
@@ -73,7 +73,7 @@ TEST(BenchReport, ComparesEachResultWithItsLimit) {
 TEST(BenchReport, TextHasALineForEachResultAndLimit) {
   BenchReport report = small_report();
   report.results.push_back(report.results[0]);
-  report.results.back().multiplies_int8 = true;
+  report.results.back().arithmetic = LimitKind::multiply_add_int8;
   const std::string text = to_text(report);
   EXPECT_EQ(text.substr(0, text.find("\n\n")),
             "model.pth: v3, 63.91 M parameters\nSome CPU, 2 cores, avx2 kernels; 3 repetitions, in turns");

@@ -36,7 +36,7 @@ struct Expected {
 };
 
 Model load(const std::string& golden) {
-  return load_model(open_checkpoint(load_golden(golden).model_path, {}), WeightType::f32, 1);
+  return load_model(open_checkpoint(load_golden(golden).model_path, {}), DType::f32, 1);
 }
 
 TEST(BenchWork, ATiedDenseModelReadsAllWeightsPerToken) {
@@ -85,10 +85,10 @@ TEST(BenchWork, DecodeReadsThePositionsBeforeIt) {
 TEST(BenchWork, BlockTypesAreMultipliedAsInt8) {
   for (const char* golden : {"v3-dense", "v2-moe"}) {
     const Checkpoint checkpoint = open_checkpoint(load_golden(golden).model_path, {});
-    EXPECT_FALSE(multiplies_int8(load_model(checkpoint, WeightType::as_stored, 1))) << golden;
-    EXPECT_FALSE(multiplies_int8(load_model(checkpoint, WeightType::f16, 1))) << golden;
-    EXPECT_TRUE(multiplies_int8(load_model(checkpoint, WeightType::q8_0, 1))) << golden;
-    EXPECT_TRUE(multiplies_int8(load_model(checkpoint, WeightType::iq4_nl, 1))) << golden;
+    EXPECT_FALSE(multiplies_int8(load_model(checkpoint, std::nullopt, 1))) << golden;
+    EXPECT_FALSE(multiplies_int8(load_model(checkpoint, DType::f16, 1))) << golden;
+    EXPECT_TRUE(multiplies_int8(load_model(checkpoint, DType::q8_0, 1))) << golden;
+    EXPECT_TRUE(multiplies_int8(load_model(checkpoint, DType::iq4_nl, 1))) << golden;
   }
 }
 

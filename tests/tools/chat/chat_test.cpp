@@ -288,7 +288,7 @@ TEST_F(Chat, ASessionContinuesWithItsCache) {
   const Outcome other = run("chat -m " + load_golden("v3-dense").model_path +
                             " --tokenizer " MINIMIND_SOURCE_DIR "/weights/demo --session " + path("s") + " -p x");
   EXPECT_EQ(other.status, 1);
-  EXPECT_TRUE(other.err.ends_with("(--model, --lora, --type and --rope-scaling)\n")) << other.err;
+  EXPECT_TRUE(other.err.ends_with("(--model, --lora, --type, --rope-scaling and --compute)\n")) << other.err;
 }
 
 // Counts how often a file is opened and closed again.

@@ -165,7 +165,7 @@ TEST(CheckpointOptions, ALoraTakesOneValue) {
 
 TEST(RunOptions, HaveDefaults) {
   const auto options = parse<RunOptions>({});
-  EXPECT_EQ(options.weight_type(), WeightType::as_stored);
+  EXPECT_EQ(options.weight_type(), std::nullopt);
   EXPECT_EQ(options.compute, Compute::f32);
   EXPECT_FALSE(options.threads);
   EXPECT_FALSE(options.quiet);
@@ -174,7 +174,7 @@ TEST(RunOptions, HaveDefaults) {
 TEST(RunOptions, ArePassedOn) {
   const auto options = parse<RunOptions>({"--type", "q8_0", "-t", "3", "-q", "--compute", "BF16"});
   EXPECT_EQ(options.compute, Compute::bf16);
-  EXPECT_EQ(options.weight_type(), WeightType::q8_0);
+  EXPECT_EQ(options.weight_type(), DType::q8_0);
   EXPECT_EQ(options.threads, std::optional<std::size_t>(3));
   EXPECT_TRUE(options.quiet);
 }

@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(Export, EveryGoldenExport, testing::ValuesIn(golden_nam
 
 TEST_P(EveryGoldenExport, HasPyTorchsLogitsAsGguf) {
   const Checkpoint read = open_checkpoint(write_gguf_of(checkpoint_, {}, folder_), {});
-  const Model model = load_model(read, WeightType::as_stored, 1);
+  const Model model = load_model(read, std::nullopt, 1);
   Context context(model.config, golden_.tokens.size());
   Forward forward(model, kernels::choose(), 1, golden_.tokens.size(), golden_.tokens.size());
   std::vector<float> logits(golden_.logits.size());
