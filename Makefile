@@ -180,12 +180,14 @@ sanitize: test-packages
 		-Wno-maybe-uninitialized -Wno-uninitialized' \
 		LDFLAGS='-fsanitize=address,undefined'
 
-# The program finds the demo model next to itself, as ./minimind does. Two halves of the tests run at once.
-run-tests: run-half-0 run-half-1
-run-half-%: $(BUILD)/minimind_tests $(BUILD)/minimind
+# The program finds the demo model next to itself, as ./minimind does. The parts are so many that the cores finish
+# together.
+PARTS := 0 1 2 3 4 5 6 7
+run-tests: $(PARTS:%=run-part-%)
+run-part-%: $(BUILD)/minimind_tests $(BUILD)/minimind
 	@mkdir -p $(BUILD)/weights && ln -sfn $(CURDIR)/weights/demo $(BUILD)/weights/demo
-	ASAN_OPTIONS=allocator_may_return_null=1 MINIMIND_PROGRAM=$(BUILD)/minimind GTEST_TOTAL_SHARDS=2 GTEST_SHARD_INDEX=$* \
-		$(BUILD)/minimind_tests --gtest_brief=1
+	ASAN_OPTIONS=allocator_may_return_null=1 MINIMIND_PROGRAM=$(BUILD)/minimind GTEST_TOTAL_SHARDS=$(words $(PARTS)) \
+		GTEST_SHARD_INDEX=$* $(BUILD)/minimind_tests --gtest_brief=1
 
 # Each tests/fuzz/NAME_fuzz.cpp is a libFuzzer target; it starts from the files of SEEDS_NAME and from those that are
 # written below. Needs clang and its runtime: apt install clang libclang-rt-14-dev. The kernels, which read no files, are
