@@ -6,6 +6,8 @@
 #include <atomic>
 #include <cassert>
 #include <cstring>
+#include <utility>
+#include <variant>
 
 #include "runtime/engine/thread_team.h"
 #include "weights/io/error.h"

@@ -313,6 +313,22 @@ TEST_F(LanguageCli, HelpGroupsOptionsAndShowsTwoExamples) {
   EXPECT_LT(help.find("--temperature"), help.find("--dry-base"));
 }
 
+TEST_F(LanguageCli, HelpListsTheTypesOfWeights) {
+  const auto joined = [](std::string text) {
+    text.erase(std::remove_if(text.begin(), text.end(), [](char c) { return c == ' ' || c == '\n'; }), text.end());
+    return text;
+  };
+  for (const char* command : {"generate", "chat", "bench", "logits"}) {
+    const std::string call = std::string(command) + " --help";
+    EXPECT_NE(joined(english(call).out).find("f32,f16,bf16,q8_0,q4_0oriq4_nl(default"), std::string::npos) << call;
+    EXPECT_NE(joined(chinese(call).out).find("f32、f16、bf16、q8_0、q4_0或iq4_nl（默认"), std::string::npos) << call;
+  }
+  EXPECT_NE(joined(english("convert --help").out).find("f32,f16orbf16;fora.ggufalsoq8_0,q4_0oriq4_nl"),
+            std::string::npos);
+  EXPECT_NE(joined(chinese("convert --help").out).find("f32、f16或bf16；.gguf还可用q8_0、q4_0或iq4_nl"),
+            std::string::npos);
+}
+
 TEST_F(LanguageCli, LangWorksBeforeAndAfterTheCommand) {
   const std::string help = chinese("chat --help").out;
   EXPECT_EQ(english("--lang zh chat --help").out, help);
