@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weights/io/error.h"
+#include "weights/tensor/weight_types.h"
 
 namespace minimind {
 namespace {
@@ -54,7 +55,7 @@ TEST(OptionChecks, ANumberIsFiniteAndDecimal) {
 }
 
 TEST(OptionChecks, TypesHaveAliases) {
-  const auto parsed = [](const char* given) { return parse_type_name("--type", given, weight_types()); };
+  const auto parsed = [](const char* given) { return parse_type_name("--type", given, weight_type_names()); };
   for (const char* name : {"f16", "F16", "fp16", "FP16", "float16", "half", "torch.float16"}) {
     EXPECT_EQ(parsed(name), "f16") << name;
   }
@@ -68,7 +69,7 @@ TEST(OptionChecks, TypesHaveAliases) {
 
 TEST(OptionChecks, AnUnknownTypeListsTheTypes) {
   for (const char* bad : {"q4", "int8", "", "f64"}) {
-    EXPECT_THROW(parse_type_name("--type", bad, weight_types()), UsageError) << bad;
+    EXPECT_THROW(parse_type_name("--type", bad, weight_type_names()), UsageError) << bad;
   }
   try {
     parse_type_name("--kv-type", "bf16", kv_types());
