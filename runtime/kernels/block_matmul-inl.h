@@ -4,6 +4,8 @@
 // integer. Blocks are added in order, one fma each, regardless of the tile, so that a batch gives bit for bit the
 // results of single tokens.
 
+#include <type_traits>
+
 #include "runtime/kernels/int8_dot-inl.h"
 #include "runtime/kernels/matmul-inl.h"
 #include "weights/tensor/block_formats.h"
@@ -66,16 +68,18 @@ struct ScaleOf<I8Block> {
 template <class Block>
 struct BlockTile {
 #if defined(__AVX512VNNI__)
-  static constexpr std::size_t most_panels = 2, most_tokens = 8, single_token_panels = 4;
+  static constexpr std::size_t most_panels = 2, most_tokens = 8;
 #elif defined(__AVX2__)
-  static constexpr std::size_t most_panels = 1, most_tokens = 4, single_token_panels = 1;
+  static constexpr std::size_t most_panels = 1, most_tokens = 4;
 #elif defined(__aarch64__)
-  static constexpr std::size_t most_panels = 1, most_tokens = 2, single_token_panels = 1;
+  static constexpr std::size_t most_panels = 1, most_tokens = 2;
 #else
-  static constexpr std::size_t most_panels = 1, most_tokens = 1, single_token_panels = 1;
+  static constexpr std::size_t most_panels = 1, most_tokens = 1;
 #endif
+  // A single token waits for memory, which delivers one panel after the other fastest. Nibbles take more instructions
+  // per byte, whose latency a second panel hides.
   static constexpr std::size_t panels_for(std::size_t tokens) {
-    return tokens == 1 ? single_token_panels : most_panels;
+    return tokens == 1 && !std::is_base_of_v<NibbleBlock, Block> ? 1 : most_panels;
   }
 
   template <std::size_t panels, std::size_t tokens, Prefetch prefetch>
@@ -89,7 +93,7 @@ inline void BlockTile<Block>::multiply(const BlockMatmul<Block>& m, std::size_t 
   const std::size_t blocks = m.cols / block_cols, row = first_panel * panel_rows;
   const Block* const weights = m.panels + first_panel * m.panel_stride;
   const ActivationBlock* const x = m.x + first_token * m.x_stride;
-  const Prefetcher<prefetch, panels, sizeof(Block)> prefetcher(blocks, m.panel_stride);
+  const Prefetcher<prefetch, panels, sizeof(Block), 16384> prefetcher(blocks, m.panel_stride);
   Column total[panels][tokens];
   for (auto& of_panel : total) {
     for (Column& column : of_panel) {

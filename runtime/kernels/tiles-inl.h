@@ -17,17 +17,17 @@ enum class Prefetch {
   next_panels,  // those of the next panels, for the first of several tiles that use the same weights
 };
 
-// How many bytes of weights ahead, in all panels of a tile together.
+// How many bytes of weights ahead, in all panels of a tile together, unless measurements favour another distance.
 constexpr std::size_t prefetch_distance = 8192;
 
 // Prefetches elements, columns or blocks, of the `panels` panels that a tile multiplies at once, and then of the panels
 // after them, in the order in which they will be used.
-template <Prefetch prefetch, std::size_t panels, std::size_t element_bytes>
+template <Prefetch prefetch, std::size_t panels, std::size_t element_bytes, std::size_t distance = prefetch_distance>
 class Prefetcher {
  public:
   // For panels of `elements` elements, one every `stride` elements.
   Prefetcher(std::size_t elements, std::size_t stride) {
-    constexpr std::size_t lead = prefetch_distance / (panels * element_bytes);
+    constexpr std::size_t lead = distance / (panels * element_bytes);
     const std::size_t ahead = prefetch == Prefetch::next_panels || lead > elements ? elements : lead;
     in_panel_ = elements - ahead;
     to_ahead_ = ahead;
