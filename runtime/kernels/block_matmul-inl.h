@@ -64,11 +64,12 @@ struct ScaleOf<I8Block> {
   Floats times(Floats activation_scale, std::size_t) const { return activation_scale; }
 };
 
-// The sums of one block and their totals must fit in registers.
+// The sums of one block and their totals must fit in registers, with room for weights and activations: a tile that
+// leaves totals in memory is slower.
 template <class Block>
 struct BlockTile {
 #if defined(__AVX512VNNI__)
-  static constexpr std::size_t most_panels = 2, most_tokens = 8;
+  static constexpr std::size_t most_panels = 2, most_tokens = 5;
 #elif defined(__AVX2__)
   static constexpr std::size_t most_panels = 1, most_tokens = 4;
 #elif defined(__aarch64__)
