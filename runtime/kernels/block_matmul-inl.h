@@ -77,6 +77,9 @@ struct BlockTile {
 #else
   static constexpr std::size_t most_panels = 1, most_tokens = 1;
 #endif
+  // Memory would be idle while a tile without prefetch multiplies.
+  static constexpr bool all_prefetch = true;
+
   // A single token waits for memory, which delivers one panel after the other fastest. Nibbles take more instructions
   // per byte, whose latency a second panel hides.
   static constexpr std::size_t panels_for(std::size_t tokens) {
@@ -84,12 +87,13 @@ struct BlockTile {
   }
 
   template <std::size_t panels, std::size_t tokens, Prefetch prefetch>
-  static void multiply(const BlockMatmul<Block>& m, std::size_t first_panel, std::size_t first_token);
+  static void multiply(const BlockMatmul<Block>& m, std::size_t first_panel, std::size_t first_token, TileIndex tile);
 };
 
 template <class Block>
 template <std::size_t panels, std::size_t tokens, Prefetch prefetch>
-inline void BlockTile<Block>::multiply(const BlockMatmul<Block>& m, std::size_t first_panel, std::size_t first_token) {
+inline void BlockTile<Block>::multiply(const BlockMatmul<Block>& m, std::size_t first_panel, std::size_t first_token,
+                                       TileIndex tile) {
   using Dot = typename DotOf<Block>::Type;
   const std::size_t blocks = m.cols / block_cols, row = first_panel * panel_rows;
   const Block* const weights = m.panels + first_panel * m.panel_stride;
@@ -101,8 +105,13 @@ inline void BlockTile<Block>::multiply(const BlockMatmul<Block>& m, std::size_t 
       for (std::size_t p = 0; p < parts; ++p) column.part[p] = Floats(0.0f);
     }
   }
+  std::size_t before_fetch = tile.index;  // blocks until this tile fetches one of its part
   for (std::size_t b = 0; b < blocks; ++b) {
-    for (std::size_t i = 0; i < panels; ++i) prefetcher.fetch(weights + i * m.panel_stride + b, b);
+    if (prefetch == Prefetch::ahead || before_fetch == 0) {
+      for (std::size_t i = 0; i < panels; ++i) prefetcher.fetch(weights + i * m.panel_stride + b, b);
+      before_fetch = tile.count;
+    }
+    --before_fetch;
     typename Dot::Sums sums[panels][tokens];
     for (std::size_t t = 0; t < tokens; ++t) {
       for (std::size_t i = 0; i < panels; ++i) sums[i][t] = Dot::start(x[t * m.x_stride + b].sum);

@@ -66,14 +66,17 @@ struct FloatTile {
     return wanted < 1 ? 1 : wanted > most ? most : wanted;
   }
 
+  static constexpr bool all_prefetch = false;
+
   template <std::size_t panels, std::size_t tokens, Prefetch prefetch>
-  static void multiply(const Matmul<typename Encoding::Element>& m, std::size_t first_panel, std::size_t first_token);
+  static void multiply(const Matmul<typename Encoding::Element>& m, std::size_t first_panel, std::size_t first_token,
+                       TileIndex);
 };
 
 template <class Encoding>
 template <std::size_t panels, std::size_t tokens, Prefetch prefetch>
 inline void FloatTile<Encoding>::multiply(const Matmul<typename Encoding::Element>& m, std::size_t first_panel,
-                                          std::size_t first_token) {
+                                          std::size_t first_token, TileIndex) {
   const std::size_t row = first_panel * panel_rows;
   const typename Encoding::Stored* weights[panels];
   for (std::size_t i = 0; i < panels; ++i) weights[i] = panel_of<Encoding>(m, first_panel + i);

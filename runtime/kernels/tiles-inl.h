@@ -14,7 +14,12 @@ namespace {
 enum class Prefetch {
   none,         // the weights are in a cache: other tokens have just used them
   ahead,        // those that it uses a little later, for tiles that use each weight once
-  next_panels,  // those of the next panels, for the first of several tiles that use the same weights
+  next_panels,  // those of the next panels, or a part of them, for tiles that use the same weights one after the other
+};
+
+// Which of the tiles that use the same weights.
+struct TileIndex {
+  std::size_t index, count;
 };
 
 // How many bytes of weights ahead, in all panels of a tile together, unless measurements favour another distance.
@@ -61,7 +66,7 @@ inline void with_constant(std::size_t n, const Use& use) {
 template <class Tile, std::size_t panels, std::size_t tokens, class M>
 inline void multiply_in_one_tile(const M& m, std::size_t& panel) {
   for (; panel + panels <= m.last_panel; panel += panels) {
-    Tile::template multiply<panels, tokens, Prefetch::ahead>(m, panel, 0);
+    Tile::template multiply<panels, tokens, Prefetch::ahead>(m, panel, 0, {0, 1});
   }
 }
 
@@ -74,10 +79,10 @@ inline void multiply_in_several_tiles(const M& m, std::size_t& panel) {
     for (std::size_t i = 0; i < tiles; ++i) {
       const std::size_t first = m.tokens * i / tiles, last = m.tokens * (i + 1) / tiles;
       with_constant<(Tile::most_tokens + 1) / 2, Tile::most_tokens>(last - first, [&](auto tokens) {
-        if (i == 0) {
-          Tile::template multiply<panels, tokens, Prefetch::next_panels>(m, panel, first);
+        if (i == 0 || Tile::all_prefetch) {
+          Tile::template multiply<panels, tokens, Prefetch::next_panels>(m, panel, first, {i, tiles});
         } else {
-          Tile::template multiply<panels, tokens, Prefetch::none>(m, panel, first);
+          Tile::template multiply<panels, tokens, Prefetch::none>(m, panel, first, {i, tiles});
         }
       });
     }
@@ -85,9 +90,10 @@ inline void multiply_in_several_tiles(const M& m, std::size_t& panel) {
 }
 
 // Computes the product m. `Tile` has
-//   most_panels, most_tokens                              its size if several tiles hold the tokens
-//   panels_for(tokens)                                    its panels if one tile holds all tokens
-//   multiply<panels, tokens, prefetch>(m, panel, token)   computes y for the tile that starts there
+//   most_panels, most_tokens   its size if several tiles hold the tokens
+//   all_prefetch               whether all of these fetch a part of the next panels, or the first one fetches them
+//   panels_for(tokens)         its panels if one tile holds all tokens
+//   multiply<panels, tokens, prefetch>(m, panel, token, index)   computes y for the tile that starts there
 template <class Tile, class M>
 inline void multiply_in_tiles(const M& m) {
   std::size_t panel = m.first_panel;
