@@ -14,6 +14,7 @@ struct Bf16Tile {
   // With few tokens, several panels hide the latency of an instruction.
   static constexpr std::size_t panels_for(std::size_t tokens) { return tokens >= 12 ? 2 : tokens >= 6 ? 3 : 4; }
 
+  static constexpr std::size_t most_tokens_alone = most_tokens;
   static constexpr bool all_prefetch = false;
 
   template <std::size_t panels, std::size_t tokens, Prefetch prefetch>

@@ -77,6 +77,12 @@ struct BlockTile {
 #else
   static constexpr std::size_t most_panels = 1, most_tokens = 1;
 #endif
+  // If each weight is used once, memory is the limit rather than totals outside of registers.
+#if defined(__AVX512VNNI__)
+  static constexpr std::size_t most_tokens_alone = 8;
+#else
+  static constexpr std::size_t most_tokens_alone = most_tokens;
+#endif
   // Memory would be idle while a tile without prefetch multiplies.
   static constexpr bool all_prefetch = true;
 

@@ -66,6 +66,7 @@ struct FloatTile {
     return wanted < 1 ? 1 : wanted > most ? most : wanted;
   }
 
+  static constexpr std::size_t most_tokens_alone = most_tokens;
   static constexpr bool all_prefetch = false;
 
   template <std::size_t panels, std::size_t tokens, Prefetch prefetch>

@@ -92,13 +92,14 @@ inline void multiply_in_several_tiles(const M& m, std::size_t& panel) {
 // Computes the product m. `Tile` has
 //   most_panels, most_tokens   its size if several tiles hold the tokens
 //   all_prefetch               whether all of these fetch a part of the next panels, or the first one fetches them
-//   panels_for(tokens)         its panels if one tile holds all tokens
+//   most_tokens_alone          how many tokens one tile may hold if it holds all
+//   panels_for(tokens)         its panels then
 //   multiply<panels, tokens, prefetch>(m, panel, token, index)   computes y for the tile that starts there
 template <class Tile, class M>
 inline void multiply_in_tiles(const M& m) {
   std::size_t panel = m.first_panel;
-  if (m.tokens <= Tile::most_tokens) {
-    with_constant<1, Tile::most_tokens>(m.tokens, [&](auto tokens) {
+  if (m.tokens <= Tile::most_tokens_alone) {
+    with_constant<1, Tile::most_tokens_alone>(m.tokens, [&](auto tokens) {
       multiply_in_one_tile<Tile, Tile::panels_for(tokens), tokens>(m, panel);
       multiply_in_one_tile<Tile, 1, tokens>(m, panel);
     });
