@@ -4,6 +4,8 @@
 #include <array>
 #include <iterator>
 
+#include "runtime/text/utf8.h"
+
 namespace minimind {
 namespace {
 
@@ -99,6 +101,16 @@ CodePoints CodePoints::without(const CodePoints& other) const {
 bool CodePoints::contains(char32_t code_point) const {
   return std::any_of(ranges_.begin(), ranges_.end(),
                      [&](const Range& range) { return range.first <= code_point && code_point <= range.last; });
+}
+
+std::u32string to_code_points(std::string_view utf8) {
+  std::u32string result;
+  while (!utf8.empty()) {
+    const Utf8Char next = first_utf8(utf8);
+    result += next.code_point;
+    utf8.remove_prefix(next.size);
+  }
+  return result;
 }
 
 std::vector<std::vector<ByteSet>> utf8_sequences(const CodePoints& set) {

@@ -2,6 +2,9 @@
 
 #include <bitset>
 #include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace minimind {
@@ -33,7 +36,8 @@ class CodePoints {
   bool contains(char32_t code_point) const;
 
   // In order, neither touching nor overlapping.
-  const std::vector<Range>& ranges() const { return ranges_; }
+  const std::vector<Range>& ranges() const& { return ranges_; }
+  std::vector<Range> ranges() && { return std::move(ranges_); }
 
   bool operator==(const CodePoints&) const = default;
 
@@ -42,6 +46,9 @@ class CodePoints {
 
   std::vector<Range> ranges_;
 };
+
+// Returns the characters of UTF-8.
+std::u32string to_code_points(std::string_view utf8);
 
 using ByteSet = std::bitset<256>;
 

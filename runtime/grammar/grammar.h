@@ -3,9 +3,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "runtime/grammar/code_points.h"
+#include "runtime/grammar/grammar_rules.h"
 
 namespace minimind {
 
@@ -48,6 +50,9 @@ struct Grammar {
   // Bytes that every set treats alike share a class; class_bytes has one byte of each class.
   std::array<std::uint8_t, 256> byte_class{};
   std::vector<std::uint8_t> class_bytes;
+
+  // If set, each GrammarState makes the rules that its text needs, and all of the above is empty.
+  std::shared_ptr<const GrammarRulesSource> rules_source;
 };
 
 }  // namespace minimind

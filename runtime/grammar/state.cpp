@@ -110,6 +110,11 @@ constexpr std::size_t max_entries = std::size_t{2} << 20;
 // The limit of items visited in one step, to bound its time.
 constexpr std::size_t max_items_looked_at = std::size_t{8} << 20;
 
+// The limit of symbols of rules that are made one by one.
+constexpr std::size_t max_made_symbols = std::size_t{4} << 20;
+
+constexpr std::uint32_t not_made = ~0u;
+
 constexpr std::greater<> smallest_first;
 
 void sort_unique(std::vector<GrammarItem>& items) {
@@ -126,39 +131,164 @@ void sort_unique(std::vector<GrammarItem>& items) {
 }  // namespace
 
 GrammarState::GrammarState(std::shared_ptr<const Grammar> grammar)
-    : grammar_(std::move(grammar)), classes_(grammar_->class_bytes.size()), callers_(grammar_->rules.size()) {
+    : grammar_(std::move(grammar)), rules_(grammar_->rules_source ? grammar_->rules_source->start() : nullptr) {
+  if (rules_) begin_rules();
+  accept_ = rules_ ? 0 : static_cast<std::uint32_t>(tables().symbols.size() - 1);
+  classes_ = tables().class_bytes.size();
+  callers_.resize(tables().rules.size());
   intern_frame({});
   restart();
+}
+
+// Rules that are made one by one: every byte is a class, and `accept` is the first symbol.
+void GrammarState::begin_rules() {
+  for (std::size_t byte = 0; byte < made_.byte_class.size(); ++byte) {
+    made_.byte_class[byte] = static_cast<std::uint8_t>(byte);
+    made_.class_bytes.push_back(static_cast<std::uint8_t>(byte));
+  }
+  made_.symbols.push_back({Kind::accept, 0});
+  made_.bytes_to_end.push_back(0);
+  made_.root = rules_->root();
+  meet(made_.root);
+}
+
+// Asks for what must be known of a rule where it is mentioned. Its alternatives are made when it is called.
+void GrammarState::meet(std::uint32_t rule) {
+  for (auto id = static_cast<std::uint32_t>(made_.rules.size()); id <= rule; ++id) {
+    const GrammarRules::Facts facts = rules_->facts(id);
+    made_.rules.push_back({not_made, 0, facts.nullable, facts.rank});
+    rule_bytes_.push_back(facts.bytes_to_end);
+    callers_.emplace_back();
+  }
+}
+
+void GrammarState::make(std::uint32_t rule) {
+  const std::vector<GrammarRules::Sequence> alternatives = rules_->alternatives(rule);
+  made_.rules[rule].first_alternative = static_cast<std::uint32_t>(made_.alternatives.size());
+  made_.rules[rule].alternatives = static_cast<std::uint32_t>(alternatives.size());
+  for (const GrammarRules::Sequence& sequence : alternatives) {
+    made_.alternatives.push_back(static_cast<std::uint32_t>(made_.symbols.size()));
+    for (const GrammarRules::Symbol& symbol : sequence) {
+      if (symbol.is_rule) meet(symbol.rule);
+      made_.symbols.push_back(symbol.is_rule ? Grammar::Symbol{Kind::rule, symbol.rule}
+                                             : Grammar::Symbol{Kind::bytes, set_of(symbol)});
+    }
+    made_.symbols.push_back({Kind::end, 0});
+    made_.bytes_to_end.resize(made_.symbols.size());
+    std::uint64_t bytes = 0;
+    std::size_t at = made_.symbols.size() - 1;
+    for (std::size_t i = sequence.size(); i-- > 0;) {
+      bytes += sequence[i].is_rule ? rule_bytes_[sequence[i].rule] : 1;
+      made_.bytes_to_end[--at] = std::min(bytes, Grammar::longest_text);
+    }
+  }
+  work_ += made_.rules[rule].alternatives;
+  if (made_.symbols.size() > max_made_symbols) fail_too_ambiguous();
+}
+
+std::uint32_t GrammarState::set_of(const GrammarRules::Symbol& symbol) {
+  const auto set = set_ids_.try_emplace(symbol.bytes, static_cast<std::uint32_t>(set_ids_.size())).first->second;
+  const auto [place, added] =
+      set_uses_.try_emplace({set, symbol.event, symbol.distinct}, static_cast<std::uint32_t>(made_.byte_sets.size()));
+  if (added) {
+    made_.byte_sets.push_back(symbol.bytes);
+    uses_.push_back({symbol.event, symbol.distinct});
+  }
+  return place->second;
 }
 
 void GrammarState::restart() {
   begin_step();
   current_ = initial_state();
+  text_.clear();
+  memory_.clear();
+  scope_ = 0;
 }
 
 bool GrammarState::advance(std::string_view bytes) {
   begin_step();
-  const State state = follow(bytes);
-  if (state == dead) return false;
-  current_ = state;
+  const std::size_t before = text_.size();
+  const JsonMemory::Mark mark = memory_.mark();
+  const Position to = follow(bytes);
+  if (to.state == dead) {
+    text_.resize(before);
+    memory_.forget(mark);
+    return false;
+  }
+  current_ = to.state;
+  scope_ = to.scope;
   return true;
 }
 
 bool GrammarState::allows(std::string_view bytes) {
   begin_step();
-  return follow(bytes) != dead;
+  const std::size_t before = text_.size();
+  const JsonMemory::Mark mark = memory_.mark();
+  const bool allowed = follow(bytes).state != dead;
+  text_.resize(before);
+  memory_.forget(mark);
+  return allowed;
 }
 
-GrammarState::State GrammarState::follow(std::string_view bytes) {
-  State state = current_;
-  for (std::size_t i = 0; i < bytes.size() && state != dead; ++i)
-    state = next(state, static_cast<std::uint8_t>(bytes[i]));
-  return state;
+GrammarState::Position GrammarState::follow(std::string_view bytes) {
+  Position position{current_, scope_};
+  for (std::size_t i = 0; i < bytes.size() && position.state != dead; ++i) {
+    position = step(position, static_cast<std::uint8_t>(bytes[i]));
+  }
+  return position;
+}
+
+// Appends the byte to text_ if the grammar makes its rules.
+GrammarState::Position GrammarState::step(Position from, std::uint8_t byte) {
+  const Move move = next(from.state, byte);
+  if (move == dead) return {dead, from.scope};
+  if (rules_) text_ += static_cast<char>(byte);
+  if (move >> event_shift == 0) return {move, from.scope};
+  return after_event(from, byte, move);
+}
+
+GrammarState::Position GrammarState::after_event(Position from, std::uint8_t byte, Move move) {
+  Position to{state_of(move), from.scope};
+  const std::size_t end = text_.size();
+  const unsigned code = move >> event_shift;
+  const auto event = static_cast<JsonEvent>(code & 7);
+  const bool distinct = (code & 8) != 0;
+  const std::string_view text = text_;
+  switch (event) {
+    case JsonEvent::none:
+      break;
+    case JsonEvent::object_opens:
+    case JsonEvent::array_opens:
+      to.scope = memory_.open(from.scope, end);
+      break;
+    case JsonEvent::name_opens:
+      to.scope = memory_.begin(from.scope, end);
+      break;
+    case JsonEvent::name_closes:
+      to.scope = memory_.add_name(from.scope, text.substr(0, end - 1));
+      if (to.scope == JsonMemory::repeated) to.state = dead;
+      break;
+    case JsonEvent::item_ends:
+    case JsonEvent::array_closes:
+      if (distinct) {
+        const JsonMemory::Scope with = memory_.add_item(from.scope, text.substr(0, end - 1));
+        if (with == JsonMemory::repeated) {
+          to.state = state_without_distinct(from.state, byte);
+        } else {
+          to.scope = with;
+        }
+      }
+      to.scope = event == JsonEvent::item_ends ? memory_.begin(to.scope, end) : memory_.outer(to.scope);
+      break;
+    case JsonEvent::object_closes:
+      to.scope = memory_.outer(from.scope);
+      break;
+  }
+  return to;
 }
 
 bool GrammarState::may_end() const {
-  const std::span<const GrammarItem> items = states_[current_];
-  return !items.empty() && grammar_->symbols[items.back().symbol].kind == Kind::accept;  // the last symbol
+  return std::ranges::binary_search(states_[current_], GrammarItem{accept_, 0});
 }
 
 bool GrammarState::must_end() const {
@@ -168,36 +298,64 @@ bool GrammarState::must_end() const {
 void GrammarState::mark_allowed(const TokenTrie& trie, std::span<std::uint8_t> allowed,
                                 std::uint64_t most_bytes_to_end) {
   begin_step();
+  const std::size_t before = text_.size();
+  const JsonMemory::Mark mark = memory_.mark();
   path_.resize(trie.longest + 1);
-  path_[0] = current_;
+  path_[0] = {current_, scope_};
   for (std::size_t i = 0; i < trie.nodes.size();) {
     const TokenTrie::Node& node = trie.nodes[i];
-    const State state = next(path_[node.depth - 1], node.byte);
-    if (state == dead) {
+    if (rules_) text_.resize(before + node.depth - 1);
+    const Position to = step(path_[node.depth - 1], node.byte);
+    if (to.state == dead) {
       i = node.after;
       continue;
     }
-    path_[node.depth] = state;
-    const std::uint32_t tokens = bytes_to_end_[state] <= most_bytes_to_end ? node.token_count : 0;
+    path_[node.depth] = to;
+    const std::uint32_t tokens = bytes_to_end_[to.state] <= most_bytes_to_end ? node.token_count : 0;
     for (std::uint32_t k = 0; k < tokens; ++k) {
       allowed[static_cast<std::size_t>(trie.tokens[node.first_token + k])] = 1;
     }
     ++i;
   }
+  text_.resize(before);
+  memory_.forget(mark);
 }
 
-GrammarState::State GrammarState::work_out(State state, std::uint8_t byte_class) {
+GrammarState::Move GrammarState::work_out(State state, std::uint8_t byte_class) {
+  unsigned event = 0;
+  bool distinct = false;
   std::vector<GrammarItem> kernel;
-  const std::uint8_t byte = grammar_->class_bytes[byte_class];
+  const std::uint8_t byte = tables().class_bytes[byte_class];
+  ByteSet alike = ByteSet().set();  // bytes that every item treats as this one
   for (const GrammarItem& item : states_[state]) {
-    const Grammar::Symbol symbol = grammar_->symbols[item.symbol];
-    if (symbol.kind == Kind::bytes && grammar_->byte_sets[symbol.index].test(byte)) {
-      kernel.push_back({item.symbol + 1, item.frame});
-    }
+    const Grammar::Symbol symbol = tables().symbols[item.symbol];
+    if (symbol.kind != Kind::bytes) continue;
+    const ByteSet& set = tables().byte_sets[symbol.index];
+    alike &= set.test(byte) ? set : ~set;
+    if (!set.test(byte)) continue;
+    kernel.push_back({item.symbol + 1, item.frame});
+    if (!rules_) continue;
+    event = static_cast<unsigned>(uses_[symbol.index].event);
+    distinct = distinct || uses_[symbol.index].distinct;
   }
   work_ += states_[state].size();
-  const State result = kernel.empty() ? dead : state_after(kernel);
-  return transitions_[state * classes_ + byte_class] = result;
+  Move result = kernel.empty() ? dead : state_after(kernel);
+  if (result != dead) result |= (event | (distinct ? 8u : 0u)) << event_shift;
+  for (std::size_t other = 0; other < classes_; ++other) {
+    if (alike.test(tables().class_bytes[other])) transitions_[state * classes_ + other] = result;
+  }
+  return result;
+}
+
+// The state after a byte that ends an item, for the readings in which items may be repeated.
+GrammarState::State GrammarState::state_without_distinct(State state, std::uint8_t byte) {
+  std::vector<GrammarItem> kernel;
+  for (const GrammarItem& item : states_[state]) {
+    const Grammar::Symbol symbol = tables().symbols[item.symbol];
+    const bool follows = symbol.kind == Kind::bytes && tables().byte_sets[symbol.index].test(byte);
+    if (follows && !uses_[symbol.index].distinct) kernel.push_back({item.symbol + 1, item.frame});
+  }
+  return kernel.empty() ? dead : state_after(kernel);
 }
 
 // The items of `kernel` are sorted, as those of a state are.
@@ -213,10 +371,10 @@ GrammarState::State GrammarState::state_after(std::span<const GrammarItem> kerne
 
 GrammarState::State GrammarState::initial_state() {
   begin_closure();
-  const GrammarItem accept{static_cast<std::uint32_t>(grammar_->symbols.size() - 1), 0};
-  callers_[grammar_->root] = {accept};
-  called_.emplace_back(grammar_->rules[grammar_->root].rank, grammar_->root);
-  if (grammar_->rules[grammar_->root].nullable) visit(accept);
+  const GrammarItem accept{accept_, 0};
+  callers_[tables().root] = {accept};
+  called_.emplace_back(tables().rules[tables().root].rank, tables().root);
+  if (tables().rules[tables().root].nullable) visit(accept);
   run_calls();
   return finish_closure();
 }
@@ -234,7 +392,7 @@ void GrammarState::visit(GrammarItem item) {
     pending_.pop_back();
     if (++work_ > max_items_looked_at) fail_too_ambiguous();
     if (!visited_.insert(item)) continue;
-    const Grammar::Symbol symbol = grammar_->symbols[item.symbol];
+    const Grammar::Symbol symbol = tables().symbols[item.symbol];
     switch (symbol.kind) {
       case Kind::bytes:
       case Kind::accept:
@@ -247,7 +405,7 @@ void GrammarState::visit(GrammarItem item) {
       }
       case Kind::rule:
         call(item, symbol.index);
-        if (grammar_->rules[symbol.index].nullable) pending_.push_back({item.symbol + 1, item.frame});
+        if (tables().rules[symbol.index].nullable) pending_.push_back({item.symbol + 1, item.frame});
         break;
     }
   }
@@ -258,10 +416,10 @@ void GrammarState::visit(GrammarItem item) {
 void GrammarState::call(GrammarItem item, std::uint32_t rule) {
   std::vector<GrammarItem>& callers = callers_[rule];
   if (callers.empty()) {
-    called_.emplace_back(grammar_->rules[rule].rank, rule);
+    called_.emplace_back(tables().rules[rule].rank, rule);
     std::push_heap(called_.begin(), called_.end(), smallest_first);
   }
-  if (grammar_->symbols[item.symbol + 1].kind != Kind::end) {
+  if (tables().symbols[item.symbol + 1].kind != Kind::end) {
     callers.push_back({item.symbol + 1, item.frame});
   } else {
     const std::span<const GrammarItem> returns = frames_[item.frame];
@@ -280,9 +438,10 @@ void GrammarState::run_calls() {
     sort_unique(callers_[id]);
     const std::uint32_t frame = intern_frame(callers_[id]);
     callers_[id].clear();
-    const Grammar::Rule& rule = grammar_->rules[id];
+    if (tables().rules[id].first_alternative == not_made) make(id);
+    const Grammar::Rule& rule = tables().rules[id];
     for (std::uint32_t i = 0; i < rule.alternatives; ++i) {
-      visit({grammar_->alternatives[rule.first_alternative + i], frame});
+      visit({tables().alternatives[rule.first_alternative + i], frame});
     }
     if (entries() > 2 * max_entries) fail_too_ambiguous();
   }
@@ -308,7 +467,7 @@ std::uint32_t GrammarState::intern_frame(std::span<const GrammarItem> returns) {
 std::uint64_t GrammarState::bytes_to_end(std::span<const GrammarItem> items) const {
   std::uint64_t shortest = Grammar::longest_text;
   for (const GrammarItem& item : items) {
-    shortest = std::min(shortest, grammar_->bytes_to_end[item.symbol] + frame_bytes_to_end_[item.frame]);
+    shortest = std::min(shortest, tables().bytes_to_end[item.symbol] + frame_bytes_to_end_[item.frame]);
   }
   return shortest;
 }

@@ -3,13 +3,18 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
+#include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "runtime/grammar/grammar.h"
+#include "runtime/grammar/json_memory.h"
 
 namespace minimind {
 
@@ -114,12 +119,26 @@ class GrammarState {
   using State = std::uint32_t;  // a list of states_
   static constexpr State dead = ~0u, unknown = ~0u - 1;
 
-  State next(State state, std::uint8_t byte) {
-    const State known = transitions_[state * classes_ + grammar_->byte_class[byte]];
-    return known != unknown ? known : work_out(state, grammar_->byte_class[byte]);
+  // A state after a byte, with the byte's event above its number.
+  using Move = std::uint32_t;
+  static constexpr unsigned event_shift = 27;
+  static constexpr State state_of(Move move) { return move & ((1u << event_shift) - 1); }
+
+  struct Position {
+    State state = 0;
+    JsonMemory::Scope scope = 0;
+  };
+
+  Move next(State state, std::uint8_t byte) {
+    const std::uint8_t byte_class = tables().byte_class[byte];
+    const Move known = transitions_[state * classes_ + byte_class];
+    return known != unknown ? known : work_out(state, byte_class);
   }
-  State follow(std::string_view bytes);
-  State work_out(State state, std::uint8_t byte_class);
+  Position follow(std::string_view bytes);
+  Position step(Position from, std::uint8_t byte);
+  Position after_event(Position from, std::uint8_t byte, Move move);
+  Move work_out(State state, std::uint8_t byte_class);
+  State state_without_distinct(State state, std::uint8_t byte);
   State state_after(std::span<const GrammarItem> kernel);
   State initial_state();
 
@@ -135,7 +154,28 @@ class GrammarState {
   std::uint32_t intern_frame(std::span<const GrammarItem> returns);
   std::uint64_t bytes_to_end(std::span<const GrammarItem> items) const;
 
+  // The tables of the grammar, or those of the rules that were made so far.
+  const Grammar& tables() const { return rules_ ? made_ : *grammar_; }
+  void begin_rules();
+  void meet(std::uint32_t rule);
+  void make(std::uint32_t rule);
+  std::uint32_t set_of(const GrammarRules::Symbol& symbol);
+
   std::shared_ptr<const Grammar> grammar_;
+  std::unique_ptr<GrammarRules> rules_;  // null if the grammar has its rules already
+  Grammar made_;
+  std::vector<std::uint64_t> rule_bytes_;  // [rules of made_], of the shortest text
+  struct SetUse {
+    JsonEvent event;
+    bool distinct;
+  };
+  std::map<std::tuple<std::uint32_t, JsonEvent, bool>, std::uint32_t> set_uses_;
+  std::unordered_map<ByteSet, std::uint32_t> set_ids_;
+  std::vector<SetUse> uses_;  // [byte sets of made_]
+  std::string text_;          // so far, if the grammar makes its rules
+  JsonMemory memory_;
+  JsonMemory::Scope scope_ = 0;
+  std::uint32_t accept_ = 0;  // the symbol
   std::size_t classes_;
 
   GrammarItemLists frames_;  // return positions of rules: the items after their callers. Frame 0 is empty.
@@ -144,7 +184,7 @@ class GrammarState {
   std::vector<std::uint64_t> bytes_to_end_;        // [states]
   GrammarItemLists kernels_;                       // items directly after a byte
   std::vector<State> kernel_states_;               // [kernels], the state of each
-  std::vector<State> transitions_;                 // [states, classes]
+  std::vector<Move> transitions_;                  // [states, classes]
   State current_ = 0;
 
   // The closure in progress.
@@ -152,8 +192,8 @@ class GrammarState {
   std::vector<std::vector<GrammarItem>> callers_;                // [rules], frames in progress
   std::vector<std::pair<std::uint32_t, std::uint32_t>> called_;  // heap of (rank, rule)
   GrammarItemSet visited_;
-  std::size_t work_ = 0;     // in this step
-  std::vector<State> path_;  // [depth of a trie]
+  std::size_t work_ = 0;        // in this step
+  std::vector<Position> path_;  // [depth of a trie]
 };
 
 }  // namespace minimind

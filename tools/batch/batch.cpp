@@ -322,7 +322,7 @@ class BatchRun {
 RequestDefaults defaults_of(const BatchCommand& command) {
   const std::filesystem::path model = model_path(command.checkpoint.model);
   return {.sampling = command.sampling.sampling(),
-          .grammar = command.sampling.grammar(),
+          .grammar = command.sampling.grammar(command.run.quiet),
           .max_tokens = command.max_tokens,
           .model_names = {model.stem().string(), model.filename().string(), model.string(), "minimind"}};
 }

@@ -151,8 +151,11 @@ std::shared_ptr<const Grammar> read_response_format(Body& body) {
     body.fail("response_format", R"({"type": "text"}, {"type": "json_object"}, or {"type": "json_schema", )"
                                  R"("json_schema": {"schema": ...}})");
   }
+  JsonSchemaOptions options;
+  options.closed = true;
   return std::make_shared<Grammar>(
-      json_schema_grammar(format->at("json_schema").at("schema"), "response_format.json_schema.schema"));
+      compile_json_schema(format->at("json_schema").at("schema"), "response_format.json_schema.schema", options)
+          .grammar);
 }
 
 void read_thinking(Body& body, Request& request) {

@@ -36,7 +36,7 @@ GenerateOptions generate_options(const ChatOptions& options) {
   generate.max_tokens = options.max_tokens;
   generate.stop = options.end.stop;
   generate.draft_tokens = options.speculation.draft_tokens();
-  generate.grammar = options.sampling.grammar();
+  generate.grammar = options.sampling.grammar(options.run.quiet);
   return generate;
 }
 
@@ -68,7 +68,7 @@ ConversationOptions ChatSetup::conversation_options() const {
   options.generate = generate_;
   options.history = options_.history;
   options.no_shift = options_.no_shift;
-  options.plain_answers = !options_.sampling.json_schema_file.empty();
+  options.plain_answers = !options_.sampling.constraint.json_schema_file.empty();
   options.generate.drafter = speculation_.drafter();
   if (!options_.end.ignore_eos) options.generate.end_tokens = end_tokens(engine_, &tokenizer_);
   return options;

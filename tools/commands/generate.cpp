@@ -150,7 +150,7 @@ int run_generate(const GenerateCommand& options) {
   generate_options.stop = options.end.stop;
   generate_options.draft_tokens = options.speculation.draft_tokens();
   check_prompt_options(options);
-  generate_options.grammar = options.sampling.grammar();
+  generate_options.grammar = options.sampling.grammar(options.run.quiet);
   const bool profiling = profile_requested();
   const Engine engine = load_engine(options.checkpoint, options.run);
   const Config& config = engine.model.config;

@@ -20,6 +20,7 @@ Command add_compare(CLI::App& app);
 Command add_perplexity(CLI::App& app);
 Command add_tokenize(CLI::App& app);
 Command add_render(CLI::App& app);
+Command add_validate(CLI::App& app);
 Command add_convert(CLI::App& app);
 Command add_batch(CLI::App& app);
 Command add_bench(CLI::App& app);

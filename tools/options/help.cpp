@@ -60,8 +60,9 @@ constexpr std::array sampling_options = {
 };
 
 constexpr std::array constraint_options = {
-    HelpOption{"--stop", "TEXT"},    HelpOption{"--ignore-eos", ""},        HelpOption{"--json-schema", "FILE"},
-    HelpOption{"--grammar", "FILE"}, HelpOption{"--logit-bias", "ID+BIAS"}, HelpOption{"--tolerance", "X"},
+    HelpOption{"--stop", "TEXT"},           HelpOption{"--ignore-eos", ""},        HelpOption{"--json-schema", "FILE"},
+    HelpOption{"--grammar", "FILE"},        HelpOption{"--open-schema", ""},       HelpOption{"--strict-schema", ""},
+    HelpOption{"--schema-ref", "URI=FILE"}, HelpOption{"--logit-bias", "ID+BIAS"}, HelpOption{"--tolerance", "X"},
 };
 
 constexpr std::array speed_options = {
@@ -109,6 +110,9 @@ constexpr std::array examples = {
                 "compare a quantised model with the original"},
     HelpExample{"tokenize", "minimind tokenize out/full_sft_768.pth -p 你好", "turn a text into token ids"},
     HelpExample{"tokenize", "minimind tokenize --decode -p 1,320,402", "turn token ids into a text"},
+    HelpExample{"validate", "minimind validate --json-schema person.json answer.json",
+                "does the text conform to the schema"},
+    HelpExample{"validate", "echo '[1, 2]' | minimind validate --json-schema list.json", "check standard input"},
     HelpExample{"render", "minimind render out/full_sft_768.pth -f conversation.json",
                 "show the prompt of a conversation"},
     HelpExample{"render", "minimind render --template chat.jinja --jsonl < conversations.jsonl",

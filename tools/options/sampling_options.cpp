@@ -7,8 +7,6 @@
 #include <cmath>
 #include <random>
 
-#include "runtime/grammar/gbnf.h"
-#include "runtime/grammar/json_schema.h"
 #include "runtime/text/utf8.h"
 #include "tools/options/option_checks.h"
 #include "weights/io/error.h"
@@ -88,8 +86,7 @@ void SamplingArguments::add_to(CLI::App& command) {
       .add_option("--logit-bias", logit_bias,
                   "ID+BIAS or ID-BIAS makes a token more or less likely; ID-inf bans it; may be repeated")
       ->allow_extra_args(false);
-  command.add_option("--grammar", grammar_file, "GBNF file that the text must conform to");
-  command.add_option("--json-schema", json_schema_file, "JSON Schema file that the text must conform to");
+  constraint.add_to(command, true);
   command.add_option("--seed", seed, "seed of the samples; makes a run repeatable (default: random, printed)")
       ->transform(whole_number(0, UINT64_MAX));
   command.add_flag("--greedy", greedy, "always take the top-1 token")->excludes(temperature);
@@ -107,13 +104,6 @@ SamplingOptions SamplingArguments::sampling() const {
   }
   sampling.seed = seed ? *seed : std::random_device{}();
   return sampling;
-}
-
-std::shared_ptr<const Grammar> SamplingArguments::grammar() const {
-  if (!grammar_file.empty() && !json_schema_file.empty()) throw UsageError("give either --grammar or --json-schema");
-  if (!grammar_file.empty()) return std::make_shared<const Grammar>(load_grammar(grammar_file));
-  if (!json_schema_file.empty()) return std::make_shared<const Grammar>(load_json_schema(json_schema_file));
-  return nullptr;
 }
 
 LogitBias parse_logit_bias(const std::string& text) {

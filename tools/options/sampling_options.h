@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/generate/sampling_options.h"
-#include "runtime/grammar/grammar.h"
+#include "tools/options/grammar_options.h"
 
 namespace minimind {
 
@@ -19,17 +19,15 @@ struct SamplingArguments {
   bool greedy = false;
   std::vector<std::string> logit_bias;
   std::vector<std::string> dry_sequence_breakers;
-  std::string grammar_file;
-  std::string json_schema_file;
+  GrammarArguments constraint;
 
   void add_to(CLI::App& command);
 
   // Checks the options and returns them, with a random seed if none is given. Throws UsageError.
   SamplingOptions sampling() const;
 
-  // Loads the grammar of the text; null if neither file is given. Throws UsageError if both are, and Error as
-  // load_grammar() and load_json_schema() do.
-  std::shared_ptr<const Grammar> grammar() const;
+  // Loads the grammar of the text; null if none is given. Throws as GrammarArguments::load() does.
+  std::shared_ptr<const Grammar> grammar(bool quiet) const { return constraint.load(true, quiet); }
 };
 
 // Parses "ID+BIAS" or "ID-BIAS", as in 15043+1, 15043-0.5 and 15043-inf. Throws UsageError.

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace minimind {
+
+// What a JSON text has so far of names and items that must not be repeated: those of the object or array that is open,
+// and of all around it. Scopes are never changed, so that several continuations of a text can share them.
+class JsonMemory {
+ public:
+  using Scope = std::uint32_t;  // 0: outside of all
+  static constexpr Scope repeated = ~0u;
+
+  struct Mark {
+    std::size_t scopes, entries;
+  };
+
+  Mark mark() const { return {scopes_.size(), entries_.size()}; }
+  // Forgets all scopes made after the mark.
+  void forget(Mark mark);
+  void clear() { forget({1, 1}); }
+
+  // An object or array that starts at this byte of the text, inside of a scope; and the scope around one.
+  Scope open(Scope outer, std::size_t at);
+  Scope outer(Scope scope) const { return scopes_[scope].outer; }
+
+  // A name or an item starts at this byte.
+  Scope begin(Scope scope, std::size_t at);
+
+  // Adds the name, or the item, that started last and ends with `text`. Returns `repeated` if the scope has it already.
+  // A name is given without its quotes. Items are equal as JSON values are.
+  Scope add_name(Scope scope, std::string_view text);
+  Scope add_item(Scope scope, std::string_view text);
+
+ private:
+  struct Level {
+    Scope outer = 0;
+    std::uint32_t last = 0;  // of entries_
+    std::size_t begin = 0;
+  };
+  struct Entry {
+    std::string text;
+    std::uint32_t before = 0;
+  };
+
+  Scope add(Scope scope, std::string text);
+
+  std::vector<Level> scopes_ = std::vector<Level>(1);
+  std::vector<Entry> entries_ = std::vector<Entry>(1);  // 0: none
+};
+
+}  // namespace minimind

@@ -1,0 +1,320 @@
+#include "runtime/grammar/json_numbers.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <vector>
+
+#include "runtime/grammar/pattern.h"
+
+namespace minimind {
+namespace {
+
+constexpr std::size_t most_number_digits = 40;  // on either side of the point
+constexpr std::size_t most_exact_digits = 15;   // which a double keeps apart from every other such number
+constexpr std::uint64_t most_remainders = 20'000;
+constexpr int most_zeros = 40;  // that a number without an exponent may end or start with
+
+// The automaton of the states that `step(state, character)` reaches from `start`; it returns std::nullopt where nothing
+// follows.
+template <class State, class Step, class Accepts>
+Automaton explore(const State& start, Step step, Accepts accepts) {
+  Automaton::Draft draft;
+  std::map<State, Automaton::State> numbers;
+  std::vector<State> states;
+  const auto number = [&](const State& state) {
+    const auto [place, added] = numbers.try_emplace(state, static_cast<Automaton::State>(states.size()));
+    if (added) {
+      states.push_back(state);
+      draft.add(accepts(state));
+    }
+    return place->second;
+  };
+  number(start);
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    for (const char c : std::string_view("-.0123456789")) {
+      const State from = states[i];
+      const std::optional<State> to = step(from, c);
+      if (!to) continue;
+      const auto point = static_cast<char32_t>(c);
+      const Automaton::State target = number(*to);
+      draft.edges[i].push_back({point, point, target});
+    }
+  }
+  return Automaton(draft);
+}
+
+// A number without an exponent, read from its sign on.
+struct PlainNumber {
+  enum class Part : std::uint8_t { start, sign, zero, whole, point, fraction };
+  Part part = Part::start;
+
+  bool complete() const { return part == Part::zero || part == Part::whole || part == Part::fraction; }
+
+  std::optional<PlainNumber> after(char c) const {
+    const bool digit = c >= '0' && c <= '9';
+    switch (part) {
+      case Part::start:
+        if (c == '-') return PlainNumber{Part::sign};
+        [[fallthrough]];
+      case Part::sign:
+        if (digit) return PlainNumber{c == '0' ? Part::zero : Part::whole};
+        return std::nullopt;
+      case Part::whole:
+        if (digit) return *this;
+        [[fallthrough]];
+      case Part::zero:
+        if (c == '.') return PlainNumber{Part::point};
+        return std::nullopt;
+      case Part::point:
+      case Part::fraction:
+        if (digit) return PlainNumber{Part::fraction};
+        return std::nullopt;
+    }
+    return std::nullopt;
+  }
+};
+
+// A comparison of the magnitude of a number being read with that of a bound.
+struct Comparison {
+  PlainNumber number;
+  bool negative = false;
+  std::size_t whole_digits = 0;     // capped above those of the bound
+  std::size_t fraction_digits = 0;  // likewise
+  int order = 0;                    // of the digits so far: -1 below the bound's, 0 equal, 1 above
+
+  auto key() const { return std::tuple(number.part, negative, whole_digits, fraction_digits, order); }
+  bool operator<(const Comparison& other) const { return key() < other.key(); }
+};
+
+class Comparator {
+ public:
+  explicit Comparator(const Decimal& bound) {
+    const auto size = static_cast<int>(bound.digits.size());
+    const int whole = size + bound.exponent;  // digits before the point
+    if (whole > 0) {
+      whole_ = bound.digits.substr(0, static_cast<std::size_t>(std::min(whole, size)));
+      if (whole > size) whole_.append(static_cast<std::size_t>(whole - size), '0');
+    }
+    if (whole < 0) fraction_.assign(static_cast<std::size_t>(-whole), '0');
+    if (whole < size) fraction_ += bound.digits.substr(static_cast<std::size_t>(std::max(whole, 0)));
+  }
+
+  std::optional<Comparison> step(Comparison state, char c) const {
+    const auto next = state.number.after(c);
+    if (!next) return std::nullopt;
+    state.number = *next;
+    using Part = PlainNumber::Part;
+    if (c == '-') state.negative = true;
+    if (next->part == Part::whole) {
+      if (state.order == 0 && state.whole_digits < whole_.size()) state.order = sign(c - whole_[state.whole_digits]);
+      state.whole_digits = std::min(state.whole_digits + 1, whole_.size() + 1);
+    }
+    if (next->part == Part::point) state.order = order_of_whole(state);
+    if (next->part == Part::fraction && state.order == 0) {
+      const char digit = state.fraction_digits < fraction_.size() ? fraction_[state.fraction_digits] : '0';
+      state.order = sign(c - digit);
+      state.fraction_digits = std::min(state.fraction_digits + 1, fraction_.size());
+    }
+    // Once the digits differ, how many there were no longer matters.
+    if (next->part == Part::fraction && state.order != 0) state.fraction_digits = 0;
+    if (next->part >= Part::point) state.whole_digits = 0;
+    return state;
+  }
+
+  // Returns the order of the magnitudes of a complete number and the bound.
+  int order(const Comparison& state) const {
+    using Part = PlainNumber::Part;
+    int order = state.order;
+    if (state.number.part == Part::zero || state.number.part == Part::whole) order = order_of_whole(state);
+    const std::size_t read = state.number.part == Part::fraction ? state.fraction_digits : 0;
+    return order == 0 && read < fraction_.size() ? -1 : order;
+  }
+
+ private:
+  static int sign(int difference) { return (difference > 0) - (difference < 0); }
+
+  int order_of_whole(const Comparison& state) const {
+    if (state.whole_digits != whole_.size()) return state.whole_digits < whole_.size() ? -1 : 1;
+    return state.order;
+  }
+
+  std::string whole_, fraction_;
+};
+
+std::string limited(std::string_view digits) {
+  return std::string(digits) + "{0," + std::to_string(most_number_digits - 1) + "}";
+}
+
+std::string whole_pattern() {
+  return "(?:0|[1-9]" + limited("[0-9]") + ")";
+}
+
+std::string fraction_pattern(std::string_view digits) {
+  return "(?:\\." + std::string(digits) + limited(digits) + ")";
+}
+
+Automaton whole_text(const std::string& pattern) {
+  return pattern_automaton("^" + pattern + "$");
+}
+
+// Numbers without an exponent with at most this many digits after leading zeros.
+Automaton of_digits_at_most(std::size_t count) {
+  const std::string most = std::to_string(count);
+  // The look-ahead counts the digits: a point and the zeros before the first other digit are free.
+  return whole_text("-?(?=[0.]*(?:[0-9]\\.?){0," + most + "}$)(?:0|[1-9][0-9]*)(?:\\.[0-9]{1," + most + "})?");
+}
+
+Automaton beyond(const NumberBound& bound, bool above) {
+  const Comparator comparator(bound.value);
+  Automaton result = explore(
+      Comparison(), [&](const Comparison& state, char c) { return comparator.step(state, c); },
+      [&](const Comparison& state) {
+        if (!state.number.complete()) return false;
+        int order = comparator.order(state);  // of the magnitudes
+        if (bound.value.is_zero()) {
+          order = state.negative ? -order : order;
+        } else if (state.negative != bound.value.negative) {
+          order = state.negative ? -1 : 1;
+        } else if (state.negative) {
+          order = -order;
+        }
+        return order == 0 ? !bound.exclusive : (order > 0) == above;
+      });
+  if (!bound.exclusive) return result & numbers(NumberTexts::plain);
+  // Digits that a double does not keep could round a number to the bound.
+  return result & of_digits_at_most(bound.value.is_zero() ? most_number_digits : most_exact_digits);
+}
+
+// The numbers with an exponent on one side of zero.
+Automaton with_exponent(bool negative, bool zero_too) {
+  std::string mantissa = whole_pattern() + fraction_pattern("[0-9]") + "?";
+  if (!zero_too) mantissa = "(?=[0.]*[1-9])" + mantissa;
+  return whole_text((negative ? "-" : "") + mantissa + "[eE][+-]?[0-9]{1,2}");
+}
+
+Automaton on_side(const NumberBound& bound, bool above) {
+  Automaton result = beyond(bound, above);
+  if (!bound.value.is_zero()) return result;
+  return result | with_exponent(!above, !bound.exclusive);
+}
+
+}  // namespace
+
+std::optional<Decimal> decimal_of(std::string_view number) {
+  Decimal decimal;
+  std::size_t at = 0;
+  if (number.starts_with('-')) {
+    decimal.negative = true;
+    ++at;
+  }
+  bool after_point = false;
+  for (; at < number.size() && number[at] != 'e' && number[at] != 'E'; ++at) {
+    if (number[at] == '.') {
+      after_point = true;
+      continue;
+    }
+    if (after_point) --decimal.exponent;
+    if (!decimal.digits.empty() || number[at] != '0') decimal.digits += number[at];
+  }
+  if (at < number.size()) {
+    ++at;
+    if (at < number.size() && number[at] == '+') ++at;
+    int exponent = 0;
+    const auto [end, error] = std::from_chars(number.data() + at, number.data() + number.size(), exponent);
+    if (error != std::errc() || exponent > 999'999 || exponent < -999'999) return std::nullopt;
+    decimal.exponent += exponent;
+  }
+  while (decimal.digits.ends_with('0')) {
+    decimal.digits.pop_back();
+    ++decimal.exponent;
+  }
+  if (decimal.digits.empty()) decimal = Decimal();
+  return decimal;
+}
+
+Automaton numbers(NumberTexts texts) {
+  const std::string fraction = fraction_pattern("[0-9]");
+  switch (texts) {
+    case NumberTexts::any:
+      return whole_text("-?" + whole_pattern() + fraction + "?(?:[eE][+-]?[0-9]{1,2})?");
+    case NumberTexts::integer:
+      return whole_text("-?" + whole_pattern() + fraction_pattern("0") + "?(?:[eE]\\+?[0-9]{1,2})?");
+    case NumberTexts::plain:
+      return whole_text("-?" + whole_pattern() + fraction + "?");
+    case NumberTexts::plain_integer:
+      break;
+  }
+  return whole_text("-?" + whole_pattern());
+}
+
+Automaton fractions() {
+  // A fraction beyond the digits of a double would round to a whole number.
+  return whole_text("-?" + whole_pattern() + "(?=\\.0*[1-9])" + fraction_pattern("[0-9]")) &
+         of_digits_at_most(most_exact_digits);
+}
+
+Automaton numbers_from(const NumberBound& bound) {
+  return on_side(bound, true);
+}
+
+Automaton numbers_to(const NumberBound& bound) {
+  return on_side(bound, false);
+}
+
+namespace {
+
+// A number being divided: its remainder, and the digits after the point so far.
+struct Division {
+  PlainNumber number;
+  std::uint64_t remainder = 0;
+  int decimals = 0;
+
+  auto key() const { return std::tuple(number.part, remainder, decimals); }
+  bool operator<(const Division& other) const { return key() < other.key(); }
+};
+
+}  // namespace
+
+std::optional<Automaton> multiples_of(const Decimal& divisor) {
+  if (divisor.is_zero() || divisor.digits.size() > 9 || divisor.exponent > 9 || divisor.exponent < -most_zeros) {
+    return std::nullopt;
+  }
+  std::uint64_t modulus = std::stoull(divisor.digits);
+  for (int i = 0; i < divisor.exponent; ++i) modulus *= 10;
+  if (modulus > most_remainders) return std::nullopt;
+  const int decimals = std::max(-divisor.exponent, 0);
+  const auto step = [&](Division state, char c) -> std::optional<Division> {
+    const auto next = state.number.after(c);
+    if (!next) return std::nullopt;
+    state.number = *next;
+    if (c == '-' || c == '.') return state;
+    const auto digit = static_cast<std::uint64_t>(c - '0');
+    if (next->part != PlainNumber::Part::fraction) {
+      state.remainder = (state.remainder * 10 + digit) % modulus;
+    } else if (state.decimals < decimals) {
+      state.remainder = (state.remainder * 10 + digit) % modulus;
+      ++state.decimals;
+    } else if (digit != 0) {
+      return std::nullopt;
+    }
+    return state;
+  };
+  const auto accepts = [&](Division state) {
+    if (!state.number.complete()) return false;
+    for (; state.decimals < decimals; ++state.decimals) state.remainder = state.remainder * 10 % modulus;
+    return state.remainder == 0;
+  };
+  return explore(Division(), step, accepts) & numbers(NumberTexts::plain);
+}
+
+Automaton numbers_equal(const Decimal& value, std::string_view spelling) {
+  const auto size = static_cast<int>(value.digits.size());
+  Automaton result = Automaton::of_texts({std::u32string(spelling.begin(), spelling.end())});
+  if (value.exponent > most_zeros || size + value.exponent < -most_zeros) return result;
+  NumberBound bound{value, false};
+  bound.exclusive = false;
+  return result | (beyond(bound, true) & beyond(bound, false));
+}
+
+}  // namespace minimind

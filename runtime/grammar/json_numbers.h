@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "runtime/grammar/automaton.h"
+
+namespace minimind {
+
+// A number in decimal: digits * 10^exponent, with a sign. There are neither leading nor trailing zeros in `digits`,
+// which is empty for zero.
+struct Decimal {
+  bool negative = false;
+  std::string digits;
+  int exponent = 0;
+
+  bool operator==(const Decimal&) const = default;
+  bool is_zero() const { return digits.empty(); }
+  bool is_integer() const { return exponent >= 0; }
+};
+
+// Reads a number as JSON spells it. std::nullopt if its exponent has over 6 digits.
+std::optional<Decimal> decimal_of(std::string_view number);
+
+// The sets of texts of JSON numbers of which a schema's numbers are made. A reader turns most texts into doubles: a set
+// holds no text of which the rounded value is outside of it.
+enum class NumberTexts : std::uint8_t {
+  any,      // every number that fits a double: up to 40 digits before and after the point, exponents of two digits
+  integer,  // whole numbers, among them 1.0 and 1e2
+  plain,    // without an exponent
+  plain_integer,  // digits only
+};
+Automaton numbers(NumberTexts texts);
+
+// Numbers that are not whole.
+Automaton fractions();
+
+struct NumberBound {
+  Decimal value;
+  bool exclusive = false;
+};
+
+// Numbers of at least or at most a bound. Those with an exponent are only in it where the bound is zero.
+Automaton numbers_from(const NumberBound& bound);
+Automaton numbers_to(const NumberBound& bound);
+
+// Multiples of a number above zero. std::nullopt if the divisor has too many digits.
+std::optional<Automaton> multiples_of(const Decimal& divisor);
+
+// The texts of exactly this number: without an exponent where that is short, and as `spelling` has it.
+Automaton numbers_equal(const Decimal& value, std::string_view spelling);
+
+}  // namespace minimind

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "runtime/grammar/automaton.h"
+
+namespace minimind {
+
+// Returns the strings in which a regular expression of JSON Schema (ECMA-262 with its u flag) matches. Any characters
+// may surround an unanchored match.
+//
+// Supported: | ( ) (?: ) (?<name> ) . [ ] [^ ] * + ? {m} {m,} {m,n}, lazy or not; ^ and $ anywhere; (?= ) and (?! );
+// \d \D \w \W \s \S; \p{...} and \P{...} with a general category; \t \n \v \f \r \0 \cX \xHH \uHHHH \u{H...} and
+// escaped punctuation. As browsers do without the u flag, a { that starts no repetition, a } and a ] are themselves.
+// Throws Error, with the position, for everything else: look-behind, \b, back references, scripts. Throws Error, too,
+// if the automaton would be too large.
+Automaton pattern_automaton(std::string_view pattern);
+
+// Returns the strings of a format of JSON Schema; std::nullopt for a format that is not checked.
+std::optional<Automaton> format_automaton(std::string_view format);
+
+}  // namespace minimind

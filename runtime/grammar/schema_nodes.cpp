@@ -1,0 +1,301 @@
+#include "runtime/grammar/schema_nodes.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "runtime/grammar/schema_reader.h"
+#include "weights/io/quote.h"
+
+namespace minimind {
+namespace {
+
+constexpr std::size_t most_automaton_states = 1'000'000;  // of a schema in all
+constexpr std::size_t most_nodes = 1'000'000;
+
+}  // namespace
+
+AutomatonId Automata::add(Automaton automaton) {
+  states_ += automaton.states();
+  if (states_ > most_automaton_states) {
+    throw Error("the patterns and lengths of the schema are too complex together; simplify them");
+  }
+  automata_.push_back(std::move(automaton));
+  bytes_.emplace_back();
+  return static_cast<AutomatonId>(automata_.size() - 1);
+}
+
+AutomatonId Automata::both(AutomatonId a, AutomatonId b) {
+  if (a == b) return a;
+  return cached(fmt::format("& {} {}", std::min(a, b), std::max(a, b)), [&] { return automata_[a] & automata_[b]; });
+}
+
+AutomatonId Automata::either(AutomatonId a, AutomatonId b) {
+  if (a == b) return a;
+  return cached(fmt::format("| {} {}", std::min(a, b), std::max(a, b)), [&] { return automata_[a] | automata_[b]; });
+}
+
+AutomatonId Automata::complement(AutomatonId a) {
+  return cached(fmt::format("! {}", a), [&] { return automata_[a].complement(); });
+}
+
+const std::vector<std::uint64_t>& Automata::bytes(AutomatonId id) {
+  if (bytes_[id].empty()) bytes_[id] = automata_[id].bytes_to_accept();
+  return bytes_[id];
+}
+
+SchemaNodes::SchemaNodes(const SchemaJson& document, const std::string& source,
+                         const std::map<std::string, SchemaJson>& references)
+    : source_(source) {
+  SchemaNode nothing;
+  nothing.types = 0;
+  nothing.pointer = "#";
+  never_ = add(nothing);
+  always_ = add(SchemaNode());
+  SchemaReader reader(*this, document, source, references);
+  root_ = reader.read();
+  ignored_ = reader.ignored();
+}
+
+NodeId SchemaNodes::add(SchemaNode node) {
+  if (nodes_.size() == most_nodes) throw Error("the schema is too complex: its combinations exceed the limit");
+  nodes_.push_back(std::move(node));
+  return static_cast<NodeId>(nodes_.size() - 1);
+}
+
+void SchemaNodes::fail(NodeId id, std::string_view reason) const {
+  throw SchemaError(fmt::format("{}: {}: {}", source_, nodes_[id].pointer, reason));
+}
+
+SchemaNode SchemaNodes::like(NodeId id, JsonTypes types) const {
+  SchemaNode node;
+  node.pointer = nodes_[id].pointer;
+  node.types = types;
+  return node;
+}
+
+NodeId SchemaNodes::all_of(std::vector<NodeId> nodes) {
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  if (nodes.size() == 1) return nodes.front();
+  const auto known = conjunctions_.find(nodes);
+  if (known != conjunctions_.end()) return known->second;
+  SchemaNode node = like(nodes.empty() ? always_ : nodes.front());
+  node.all_of = nodes;
+  return conjunctions_[nodes] = add(std::move(node));
+}
+
+NodeId SchemaNodes::inverse(NodeId id) {
+  if (id == always_) return never_;
+  if (id == never_) return always_;
+  const auto known = inverses_.find(id);
+  if (known != inverses_.end()) return known->second;
+  SchemaNode node = like(id);
+  node.none_of.push_back(id);
+  const NodeId result = add(std::move(node));
+  inverses_[result] = id;
+  return inverses_[id] = result;
+}
+
+NodeId SchemaNodes::forbidding(const std::string& property) {
+  const auto known = forbidding_.find(property);
+  if (known != forbidding_.end()) return known->second;
+  SchemaNode node;
+  node.types = bit_of(JsonType::object);
+  node.properties.emplace_back(property, never_);
+  return forbidding_[property] = add(std::move(node));
+}
+
+NodeId SchemaNodes::requiring(const std::string& property) {
+  const auto known = requiring_.find(property);
+  if (known != requiring_.end()) return known->second;
+  SchemaNode node;
+  node.types = bit_of(JsonType::object);
+  node.required.push_back(property);
+  return requiring_[property] = add(std::move(node));
+}
+
+const std::vector<NodeId>& SchemaNodes::negation(NodeId id) {
+  const auto known = negations_.find(id);
+  if (known != negations_.end()) return known->second;
+  std::vector<NodeId> result;
+  negate_values(id, result);
+  negate_arrays(id, result);
+  negate_objects(id, result);
+  negate_logic(id, result);
+  return negations_[id] = std::move(result);
+}
+
+// A value of another type, or one of these types outside of its set of values.
+void SchemaNodes::negate_values(NodeId id, std::vector<NodeId>& result) {
+  const SchemaNode& node = nodes_[id];
+  if (node.types != all_types) result.push_back(add(like(id, static_cast<JsonTypes>(all_types & ~node.types))));
+  const auto number = [&] { return like(id, bit_of(JsonType::number)); };
+  const auto string = [&] { return like(id, bit_of(JsonType::string)); };
+  const auto push = [&](SchemaNode opposite) { result.push_back(add(std::move(opposite))); };
+  if (node.whole || node.fraction) {
+    SchemaNode other = number();
+    other.fraction = node.whole;
+    other.whole = node.fraction;
+    push(std::move(other));
+  }
+  if (!node.true_too || !node.false_too) {
+    SchemaNode other = like(id, bit_of(JsonType::boolean));
+    other.true_too = !node.true_too;
+    other.false_too = !node.false_too;
+    push(std::move(other));
+  }
+  for (const AutomatonId automaton : node.strings) {
+    SchemaNode other = string();
+    other.strings.push_back(automata_.complement(automaton));
+    push(std::move(other));
+  }
+  for (const AutomatonId automaton : node.numbers) {
+    // Texts with an exponent may spell a number of the set in a way that the set does not have.
+    const AutomatonId plain = automata_.cached("plain", [] { return minimind::numbers(NumberTexts::plain); });
+    SchemaNode other = number();
+    other.numbers.push_back(automata_.both(automata_.complement(automaton), plain));
+    push(std::move(other));
+  }
+  for (const NumberBound& bound : node.from) {
+    SchemaNode other = number();
+    other.to.push_back({bound.value, !bound.exclusive});
+    push(std::move(other));
+  }
+  for (const NumberBound& bound : node.to) {
+    SchemaNode other = number();
+    other.from.push_back({bound.value, !bound.exclusive});
+    push(std::move(other));
+  }
+  if (node.min_length > 0) {
+    SchemaNode other = string();
+    other.max_length = node.min_length - 1;
+    push(std::move(other));
+  }
+  if (node.max_length) {
+    SchemaNode other = string();
+    other.min_length = *node.max_length + 1;
+    push(std::move(other));
+  }
+}
+
+void SchemaNodes::negate_arrays(NodeId id, std::vector<NodeId>& result) {
+  const SchemaNode& node = nodes_[id];
+  const auto array = [&] { return like(id, bit_of(JsonType::array)); };
+  const auto push = [&](SchemaNode opposite) { result.push_back(add(std::move(opposite))); };
+  for (std::size_t i = 0; i < node.prefix.size(); ++i) {
+    SchemaNode other = array();
+    other.prefix.assign(i, always_);
+    other.prefix.push_back(inverse(node.prefix[i]));
+    other.min_items = i + 1;
+    push(std::move(other));
+  }
+  if (node.items) {
+    SchemaNode other = array();
+    other.contains.push_back({inverse(*node.items), node.prefix.size(), 1, std::nullopt});
+    push(std::move(other));
+  }
+  if (node.min_items > 0) {
+    SchemaNode other = array();
+    other.max_items = node.min_items - 1;
+    push(std::move(other));
+  }
+  if (node.max_items) {
+    SchemaNode other = array();
+    other.min_items = *node.max_items + 1;
+    push(std::move(other));
+  }
+  for (const SchemaNode::Contains& contains : node.contains) {
+    if (contains.min > 0) {
+      SchemaNode other = array();
+      other.contains.push_back({contains.item, contains.from, 0, contains.min - 1});
+      push(std::move(other));
+    }
+    if (contains.max) {
+      SchemaNode other = array();
+      other.contains.push_back({contains.item, contains.from, *contains.max + 1, std::nullopt});
+      push(std::move(other));
+    }
+  }
+  if (node.unique) fail(id, "the opposite of uniqueItems is not supported");
+}
+
+void SchemaNodes::negate_objects(NodeId id, std::vector<NodeId>& result) {
+  const SchemaNode& node = nodes_[id];
+  const auto object = [&] { return like(id, bit_of(JsonType::object)); };
+  const auto push = [&](SchemaNode opposite) { result.push_back(add(std::move(opposite))); };
+  for (const std::string& name : node.required) result.push_back(forbidding(name));
+  AutomatonId others = automata_.cached("all strings", Automaton::everything);
+  std::vector<std::u32string> named;
+  for (const auto& [name, value] : node.properties) {
+    named.push_back(to_code_points(name));
+    if (value == always_) continue;
+    SchemaNode other = object();
+    other.required.push_back(name);
+    other.properties.emplace_back(name, inverse(value));
+    push(std::move(other));
+  }
+  for (const auto& [names, value] : node.patterns) {
+    others = automata_.both(others, automata_.complement(names));
+    if (value == always_) continue;
+    SchemaNode other = object();
+    other.some.push_back({names, inverse(value), std::nullopt});
+    push(std::move(other));
+  }
+  if (node.additional && *node.additional != always_) {
+    others = automata_.both(others, automata_.complement(automata_.add(Automaton::of_texts(named))));
+    SchemaNode other = object();
+    other.some.push_back({others, inverse(*node.additional), std::nullopt});
+    push(std::move(other));
+  }
+  for (const NodeId name : node.names) {
+    SchemaNode other = object();
+    other.some.push_back({0, always_, inverse(name)});
+    push(std::move(other));
+  }
+  if (node.min_properties > 0) {
+    SchemaNode other = object();
+    other.max_properties = node.min_properties - 1;
+    push(std::move(other));
+  }
+  if (node.max_properties) {
+    SchemaNode other = object();
+    other.min_properties = *node.max_properties + 1;
+    push(std::move(other));
+  }
+  for (const SchemaNode::SomeProperty& some : node.some) {
+    SchemaNode other = object();
+    other.patterns.emplace_back(some.names, inverse(some.value));
+    push(std::move(other));
+  }
+  for (const auto& [name, needed] : node.dependent_required) {
+    for (const std::string& missing : needed) {
+      result.push_back(all_of({requiring(name), forbidding(missing)}));
+    }
+  }
+  for (const auto& [name, schema] : node.dependent) result.push_back(all_of({requiring(name), inverse(schema)}));
+}
+
+void SchemaNodes::negate_logic(NodeId id, std::vector<NodeId>& result) {
+  const SchemaNode& node = nodes_[id];
+  for (const NodeId part : node.all_of) result.push_back(inverse(part));
+  for (const NodeId part : node.none_of) result.push_back(part);
+  const auto none = [&](const std::vector<NodeId>& parts) {
+    std::vector<NodeId> inverses;
+    for (const NodeId part : parts) inverses.push_back(inverse(part));
+    return all_of(inverses);
+  };
+  for (const std::vector<NodeId>& parts : node.any_of) result.push_back(none(parts));
+  for (const std::vector<NodeId>& parts : node.one_of) {
+    result.push_back(none(parts));
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      for (std::size_t j = 0; j < i; ++j) result.push_back(all_of({parts[j], parts[i]}));
+    }
+  }
+  for (const SchemaNode::If& part : node.ifs) {
+    if (part.then) result.push_back(all_of({part.condition, inverse(*part.then)}));
+    if (part.otherwise) result.push_back(all_of({inverse(part.condition), inverse(*part.otherwise)}));
+  }
+}
+
+}  // namespace minimind

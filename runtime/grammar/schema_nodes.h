@@ -1,0 +1,171 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/grammar/automaton.h"
+#include "runtime/grammar/json_numbers.h"
+#include "weights/io/error.h"
+
+namespace minimind {
+
+using SchemaJson = nlohmann::ordered_json;
+
+// An Error that names its position in a schema.
+class SchemaError : public Error {
+ public:
+  using Error::Error;
+};
+
+// The types of JSON values that differ in their texts. A whole number is a number.
+enum class JsonType : std::uint8_t { object, array, string, number, boolean, null };
+constexpr std::array<JsonType, 6> json_types{JsonType::object, JsonType::array,   JsonType::string,
+                                             JsonType::number, JsonType::boolean, JsonType::null};
+using JsonTypes = std::uint8_t;  // a bit for each
+constexpr JsonTypes bit_of(JsonType type) {
+  return static_cast<JsonTypes>(1U << static_cast<unsigned>(type));
+}
+constexpr JsonTypes all_types = 0x3F;
+
+using NodeId = std::uint32_t;
+using AutomatonId = std::uint32_t;
+
+// Automata of strings and of the texts of numbers, under numbers.
+class Automata {
+ public:
+  AutomatonId add(Automaton automaton);
+  // Returns the automaton of a text, made once by `make`.
+  template <class Make>
+  AutomatonId cached(const std::string& key, Make make) {
+    const auto known = by_key_.find(key);
+    if (known != by_key_.end()) return known->second;
+    return by_key_[key] = add(make());
+  }
+  AutomatonId both(AutomatonId a, AutomatonId b);
+  AutomatonId either(AutomatonId a, AutomatonId b);
+  AutomatonId complement(AutomatonId a);
+
+  const Automaton& operator[](AutomatonId id) const { return automata_[id]; }
+  // Returns Automaton::bytes_to_accept() of an automaton.
+  const std::vector<std::uint64_t>& bytes(AutomatonId id);
+
+ private:
+  std::deque<Automaton> automata_;  // references stay valid
+  std::deque<std::vector<std::uint64_t>> bytes_;
+  std::map<std::string, AutomatonId> by_key_;
+  std::size_t states_ = 0;  // of all
+};
+
+// One schema: conditions that must all hold. Conditions about one type of value say nothing about other types.
+struct SchemaNode {
+  struct Contains {
+    NodeId item;
+    std::size_t from = 0;  // items before it do not count
+    std::size_t min = 1;
+    std::optional<std::size_t> max;
+  };
+  struct SomeProperty {  // at least one property has such a name and such a value
+    AutomatonId names;
+    NodeId value;
+    std::optional<NodeId> name;  // if set, a schema of the name instead of `names`
+  };
+  struct If {
+    NodeId condition;
+    std::optional<NodeId> then, otherwise;
+  };
+
+  std::string pointer;  // where it is, for messages
+  JsonTypes types = all_types;
+  bool whole = false;     // a number is whole
+  bool fraction = false;  // a number is not whole
+  bool true_too = true, false_too = true;
+
+  std::vector<AutomatonId> strings, numbers;
+  std::vector<NumberBound> from, to;
+  std::size_t min_length = 0;
+  std::optional<std::size_t> max_length;
+
+  std::vector<NodeId> prefix;
+  std::optional<NodeId> items;  // after the prefix
+  std::size_t min_items = 0;
+  std::optional<std::size_t> max_items;
+  bool unique = false;
+  std::vector<Contains> contains;
+
+  std::vector<std::pair<std::string, NodeId>> properties;
+  std::vector<std::pair<AutomatonId, NodeId>> patterns;
+  std::optional<NodeId> additional;
+  std::vector<NodeId> names;  // of strings, that all names of properties fulfil
+  std::vector<std::string> required;
+  std::size_t min_properties = 0;
+  std::optional<std::size_t> max_properties;
+  std::vector<SomeProperty> some;
+  std::vector<std::pair<std::string, std::vector<std::string>>> dependent_required;
+  std::vector<std::pair<std::string, NodeId>> dependent;
+
+  std::vector<NodeId> all_of, none_of;
+  std::vector<std::vector<NodeId>> any_of, one_of;
+  std::vector<If> ifs;
+};
+
+// The drafts of JSON Schema.
+enum class SchemaDraft : std::uint8_t { draft4, draft6, draft7, draft2019, draft2020 };
+
+// The schemas of a document, and those that are made from them.
+class SchemaNodes {
+ public:
+  // `references` are further documents by their URI. Throws SchemaError for a schema that cannot be read or has a
+  // keyword that is not supported. The documents need not outlive this object.
+  SchemaNodes(const SchemaJson& document, const std::string& source,
+              const std::map<std::string, SchemaJson>& references);
+
+  NodeId root() const { return root_; }
+  const SchemaNode& operator[](NodeId id) const { return nodes_[id]; }
+  Automata& automata() { return automata_; }
+
+  // Keywords and formats of the document that were ignored and may not be meant to be, each once.
+  const std::vector<std::string>& ignored() const { return ignored_; }
+
+  // Nodes that together are valid exactly where `id` is not.
+  const std::vector<NodeId>& negation(NodeId id);
+  // A node that is valid where `id` is not.
+  NodeId inverse(NodeId id);
+  NodeId add(SchemaNode node);
+  NodeId all_of(std::vector<NodeId> nodes);
+  NodeId forbidding(const std::string& property);
+  NodeId requiring(const std::string& property);
+  NodeId never() const { return never_; }
+  NodeId always() const { return always_; }
+
+  [[noreturn]] void fail(NodeId id, std::string_view reason) const;
+
+ private:
+  friend class SchemaReader;
+
+  SchemaNode like(NodeId id, JsonTypes types = all_types) const;
+  void negate_values(NodeId id, std::vector<NodeId>& result);
+  void negate_arrays(NodeId id, std::vector<NodeId>& result);
+  void negate_objects(NodeId id, std::vector<NodeId>& result);
+  void negate_logic(NodeId id, std::vector<NodeId>& result);
+
+  std::string source_;
+  std::deque<SchemaNode> nodes_;  // references stay valid
+  Automata automata_;
+  NodeId never_, always_, root_ = 0;
+  std::vector<std::string> ignored_;
+  std::map<NodeId, std::vector<NodeId>> negations_;
+  std::map<NodeId, NodeId> inverses_;
+  std::map<std::vector<NodeId>, NodeId> conjunctions_;
+  std::map<std::string, NodeId> forbidding_, requiring_;
+};
+
+}  // namespace minimind

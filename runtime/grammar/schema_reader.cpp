@@ -1,0 +1,699 @@
+#include "runtime/grammar/schema_reader.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/grammar/pattern.h"
+#include "weights/io/quote.h"
+
+namespace minimind {
+namespace {
+
+constexpr int most_levels_read = 200;
+
+// Keywords that say nothing about what is valid and that authors do not expect to.
+constexpr std::array<std::string_view, 22> plain_annotations{"$schema",
+                                                             "$id",
+                                                             "id",
+                                                             "$comment",
+                                                             "$anchor",
+                                                             "$dynamicAnchor",
+                                                             "$vocabulary",
+                                                             "title",
+                                                             "description",
+                                                             "default",
+                                                             "examples",
+                                                             "deprecated",
+                                                             "readOnly",
+                                                             "writeOnly",
+                                                             "$defs",
+                                                             "definitions",
+                                                             "contentEncoding",
+                                                             "contentMediaType",
+                                                             "contentSchema",
+                                                             "$recursiveAnchor",
+                                                             "nullable",
+                                                             "format"};
+
+// Keywords that are read, and the first draft that has each; the last, if a later one dropped it.
+struct Keyword {
+  std::string_view name;
+  SchemaDraft first = SchemaDraft::draft4;
+  SchemaDraft last = SchemaDraft::draft2020;
+};
+constexpr std::array<Keyword, 44> keywords{{
+    {"type"},
+    {"enum"},
+    {"const", SchemaDraft::draft6},
+    {"minimum"},
+    {"maximum"},
+    {"exclusiveMinimum"},
+    {"exclusiveMaximum"},
+    {"multipleOf"},
+    {"minLength"},
+    {"maxLength"},
+    {"pattern"},
+    {"items"},
+    {"prefixItems", SchemaDraft::draft2020},
+    {"additionalItems", SchemaDraft::draft4, SchemaDraft::draft2019},
+    {"minItems"},
+    {"maxItems"},
+    {"uniqueItems"},
+    {"contains", SchemaDraft::draft6},
+    {"minContains", SchemaDraft::draft2019},
+    {"maxContains", SchemaDraft::draft2019},
+    {"properties"},
+    {"patternProperties"},
+    {"additionalProperties"},
+    {"required"},
+    {"minProperties"},
+    {"maxProperties"},
+    {"propertyNames", SchemaDraft::draft6},
+    {"dependencies", SchemaDraft::draft4, SchemaDraft::draft7},
+    {"dependentRequired", SchemaDraft::draft2019},
+    {"dependentSchemas", SchemaDraft::draft2019},
+    {"allOf"},
+    {"anyOf"},
+    {"oneOf"},
+    {"not"},
+    {"if", SchemaDraft::draft7},
+    {"then", SchemaDraft::draft7},
+    {"else", SchemaDraft::draft7},
+    {"$ref"},
+    {"$dynamicRef", SchemaDraft::draft2020},
+    {"$recursiveRef", SchemaDraft::draft2019, SchemaDraft::draft2019},
+    {"unevaluatedProperties", SchemaDraft::draft2019},
+    {"unevaluatedItems", SchemaDraft::draft2019},
+    {"extends", SchemaDraft::draft2020, SchemaDraft::draft4},
+    {"disallow", SchemaDraft::draft2020, SchemaDraft::draft4},
+}};
+
+const Keyword* keyword_of(std::string_view name) {
+  const auto* const keyword =
+      std::find_if(keywords.begin(), keywords.end(), [&](const Keyword& known) { return known.name == name; });
+  return keyword == keywords.end() ? nullptr : keyword;
+}
+
+std::optional<SchemaDraft> draft_of(std::string_view uri) {
+  const auto has = [&](std::string_view part) { return uri.find(part) != std::string_view::npos; };
+  if (has("draft-03") || has("draft-04")) return SchemaDraft::draft4;
+  if (has("draft-05") || has("draft-06")) return SchemaDraft::draft6;
+  if (has("draft-07")) return SchemaDraft::draft7;
+  if (has("2019-09")) return SchemaDraft::draft2019;
+  if (has("2020-12")) return SchemaDraft::draft2020;
+  return std::nullopt;
+}
+
+std::string unescaped_pointer(std::string_view part) {
+  std::string result;
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    if (part[i] == '~' && i + 1 < part.size()) {
+      result += part[++i] == '1' ? '/' : '~';
+    } else {
+      result += part[i];
+    }
+  }
+  return result;
+}
+
+std::string percent_decoded(std::string_view text) {
+  const auto digit = [](char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    const char lower = static_cast<char>(c | 0x20);
+    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+  };
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '%' && i + 2 < text.size() && digit(text[i + 1]) >= 0 && digit(text[i + 2]) >= 0) {
+      result += static_cast<char>(digit(text[i + 1]) * 16 + digit(text[i + 2]));
+      i += 2;
+    } else {
+      result += text[i];
+    }
+  }
+  return result;
+}
+
+struct Uri {
+  std::string scheme, authority, path, query;  // with their delimiters, except the path
+};
+
+Uri split_uri(std::string_view uri) {
+  Uri parts;
+  const std::size_t colon = uri.find(':'), slash = uri.find_first_of("/?#");
+  if (colon != std::string_view::npos && colon > 0 && colon < slash) {
+    parts.scheme = uri.substr(0, colon + 1);
+    uri.remove_prefix(colon + 1);
+  }
+  if (uri.starts_with("//")) {
+    const std::size_t end = std::min(uri.find_first_of("/?#", 2), uri.size());
+    parts.authority = uri.substr(0, end);
+    uri.remove_prefix(end);
+  }
+  const std::size_t query = std::min(uri.find('?'), uri.size());
+  parts.path = uri.substr(0, query);
+  parts.query = uri.substr(query);
+  return parts;
+}
+
+std::string without_dots(const std::string& path) {
+  std::vector<std::string> kept;
+  bool folder = false;
+  for (std::size_t at = path.starts_with('/') ? 1 : 0; at <= path.size();) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    const std::string part = path.substr(at, end - at);
+    folder = part == "." || part == "..";
+    if (part == ".." && !kept.empty()) kept.pop_back();
+    if (!folder) kept.push_back(part);
+    at = end + 1;
+  }
+  std::string result;
+  for (const std::string& part : kept) result += (result.empty() && !path.starts_with('/') ? "" : "/") + part;
+  return folder ? result + "/" : result;
+}
+
+}  // namespace
+
+std::string resolve_uri(std::string_view base, std::string_view reference) {
+  const Uri from = split_uri(base);
+  Uri to = split_uri(reference);
+  if (!to.scheme.empty()) return to.scheme + to.authority + to.path + to.query;
+  to.scheme = from.scheme;
+  if (to.authority.empty()) {
+    to.authority = from.authority;
+    if (to.path.empty()) {
+      to.path = from.path;
+      if (to.query.empty()) to.query = from.query;
+    } else if (!to.path.starts_with('/')) {
+      const std::size_t slash = from.path.rfind('/');
+      const std::string folder =
+          slash == std::string::npos ? (from.authority.empty() ? "" : "/") : from.path.substr(0, slash + 1);
+      to.path = without_dots(folder + to.path);
+    } else {
+      to.path = without_dots(to.path);
+    }
+  }
+  return to.scheme + to.authority + to.path + to.query;
+}
+
+SchemaReader::Place SchemaReader::Place::at(std::string_view key) const {
+  std::string escaped;
+  for (const char c : key) {
+    if (c == '~') {
+      escaped += "~0";
+    } else if (c == '/') {
+      escaped += "~1";
+    } else {
+      escaped += c;
+    }
+  }
+  return {resource, pointer + "/" + escaped};
+}
+
+SchemaReader::SchemaReader(SchemaNodes& nodes, const SchemaJson& document, const std::string& source,
+                           const std::map<std::string, SchemaJson>& references)
+    : nodes_(nodes), source_(source) {
+  std::vector<std::pair<std::string, const SchemaJson*>> documents{{"", &document}};
+  for (const auto& [uri, json] : references) documents.emplace_back(uri, &json);
+  for (const auto& [uri, json] : documents) {
+    Resource resource;
+    resource.uri = uri.substr(0, uri.find('#'));
+    resource.root = json;
+    resource.draft = resources_.empty() ? SchemaDraft::draft2020 : resources_.front().draft;
+    by_uri_[resource.uri] = resources_.size();
+    resources_.push_back(resource);
+    const std::size_t own = resources_.size() - 1;
+    find_resources(*json, own, 0);
+  }
+}
+
+// Finds the parts with an $id and the anchors. An $id as a value of `enum` and so on is not one.
+void SchemaReader::find_resources(const SchemaJson& value, std::size_t resource, int depth) {
+  if (depth > most_levels_read) return;
+  if (value.is_array()) {
+    for (const SchemaJson& element : value) find_resources(element, resource, depth + 1);
+  }
+  if (!value.is_object()) return;
+  resource = start_resource(value, resource);
+  for (const auto& [key, element] : value.items()) {
+    if (key == "enum" || key == "const" || key == "default" || key == "examples") continue;
+    find_resources(element, resource, depth + 1);
+  }
+}
+
+// Returns the resource that a schema belongs to: its own, if it has an $id.
+std::size_t SchemaReader::start_resource(const SchemaJson& value, std::size_t outer) {
+  const auto text = [&](const char* key) {
+    return value.contains(key) && value[key].is_string() ? value[key].get<std::string>() : std::string();
+  };
+  const bool whole = &value == resources_[outer].root;
+  if (const auto draft = draft_of(text("$schema")); draft && whole) {
+    resources_[outer].draft = *draft;
+    resources_[outer].draft_stated = true;
+  }
+  const bool old = resources_[outer].draft == SchemaDraft::draft4;
+  const std::string id = text(old ? "id" : "$id");
+  const bool hidden = value.contains("$ref") && resources_[outer].draft < SchemaDraft::draft2019;
+  const std::size_t hash = std::min(id.find('#'), id.size());
+  std::size_t own = outer;
+  if (hash > 0 && !hidden) {
+    const std::string uri = resolve_uri(resources_[outer].uri, id.substr(0, hash));
+    if (whole) {
+      resources_[outer].uri = uri;
+    } else {
+      Resource resource = resources_[outer];
+      resource.uri = uri;
+      resource.root = &value;
+      resource.anchors.clear();
+      if (const auto draft = draft_of(text("$schema"))) resource.draft = *draft;
+      own = resources_.size();
+      resources_.push_back(std::move(resource));
+      resource_roots_[&value] = own;
+    }
+    by_uri_.try_emplace(uri, own);
+  }
+  if (hash + 1 < id.size() && !hidden) resources_[own].anchors.try_emplace(id.substr(hash + 1), &value);
+  for (const char* key : {"$anchor", "$dynamicAnchor"}) {
+    if (!text(key).empty()) resources_[own].anchors.try_emplace(text(key), &value);
+  }
+  return own;
+}
+
+void SchemaReader::fail(const Place& place, std::string_view reason) const {
+  throw SchemaError(fmt::format("{}: {}{}: {}", source_, place.resource == resources_.data() ? "" : place.resource->uri,
+                                place.pointer, reason));
+}
+
+void SchemaReader::ignore(std::string what) {
+  if (std::find(ignored_.begin(), ignored_.end(), what) == ignored_.end()) ignored_.push_back(std::move(what));
+}
+
+NodeId SchemaReader::read() {
+  const NodeId root = node_of(*resources_.front().root, {resources_.data(), "#"});
+  while (!unread_.empty()) {
+    const Unread next = std::move(unread_.back());
+    unread_.pop_back();
+    fill(next.id, *next.schema, next.place);
+  }
+  return root;
+}
+
+NodeId SchemaReader::node_of(const SchemaJson& schema, const Place& place) {
+  if (schema.is_boolean()) return schema.get<bool>() ? nodes_.always() : nodes_.never();
+  if (!schema.is_object()) {
+    fail(place, fmt::format("is {}, expected a schema: an object, true or false", schema.type_name()));
+  }
+  const auto known = known_.find(&schema);
+  if (known != known_.end()) return known->second;
+  const auto own = resource_roots_.find(&schema);
+  const Place inside = own == resource_roots_.end() ? place : Place{&resources_[own->second], "#"};
+  SchemaNode node;
+  node.pointer = inside.pointer;
+  const NodeId id = nodes_.add(std::move(node));
+  known_[&schema] = id;
+  unread_.push_back({id, &schema, inside});
+  return id;
+}
+
+void SchemaReader::fill(NodeId id, const SchemaJson& schema, const Place& place) {
+  SchemaNode node = nodes_.nodes_[id];
+  const bool only_reference = schema.contains("$ref") && place.resource->draft < SchemaDraft::draft2019;
+  if (only_reference) {
+    if (!schema["$ref"].is_string()) fail(place.at("$ref"), "expected a text");
+    node.all_of.push_back(resolve(schema["$ref"].get<std::string>(), place.at("$ref")));
+  } else {
+    note_ignored(schema, place);
+    for (const Read read : {&SchemaReader::read_types, &SchemaReader::read_constants, &SchemaReader::read_numbers,
+                            &SchemaReader::read_strings, &SchemaReader::read_arrays, &SchemaReader::read_contains,
+                            &SchemaReader::read_objects, &SchemaReader::read_dependencies, &SchemaReader::read_logic}) {
+      (this->*read)(schema, place, node);
+    }
+  }
+  nodes_.nodes_[id] = std::move(node);
+}
+
+void SchemaReader::note_ignored(const SchemaJson& schema, const Place& place) {
+  for (const auto& [name, value] : schema.items()) {
+    const Keyword* const keyword = keyword_of(name);
+    if (keyword != nullptr) {
+      const SchemaDraft draft = place.resource->draft;
+      const bool known = keyword->first <= draft && draft <= keyword->last;
+      // Without $schema, older spellings are read as well.
+      if (!known && (place.resource->draft_stated || keyword->first > keyword->last)) ignore(name);
+    } else if (std::find(plain_annotations.begin(), plain_annotations.end(), name) == plain_annotations.end()) {
+      ignore(name);
+    }
+  }
+}
+
+namespace {
+
+// The keyword's value, or null if the draft does not have it.
+const SchemaJson* value_of(const SchemaJson& schema, const char* name, SchemaDraft draft, bool stated) {
+  const auto found = schema.find(name);
+  if (found == schema.end()) return nullptr;
+  const Keyword* const keyword = keyword_of(name);
+  const bool known = keyword == nullptr || (keyword->first <= draft && draft <= keyword->last);
+  return known || (!stated && keyword->first <= keyword->last) ? &*found : nullptr;
+}
+
+}  // namespace
+
+// The value of a keyword, or null if it is missing.
+#define KEYWORD(name) value_of(schema, name, place.resource->draft, place.resource->draft_stated)
+
+std::optional<std::size_t> SchemaReader::count(const SchemaJson& schema, const Place& place, const char* keyword) {
+  const SchemaJson* const value = KEYWORD(keyword);
+  if (value == nullptr) return std::nullopt;
+  const bool whole = value->is_number() && value->get<double>() >= 0 && value->get<double>() < 1e15 &&
+                     value->get<double>() == std::floor(value->get<double>());
+  if (!whole) fail(place.at(keyword), fmt::format("is {}, expected a whole number from 0", value->dump()));
+  return static_cast<std::size_t>(value->get<double>());
+}
+
+std::vector<std::string> SchemaReader::names(const SchemaJson& value, const Place& place) {
+  std::vector<std::string> result;
+  if (!value.is_array()) fail(place, fmt::format("is {}, expected an array of names", value.type_name()));
+  for (const SchemaJson& name : value) {
+    if (!name.is_string()) fail(place, "expected an array of names");
+    if (std::find(result.begin(), result.end(), name) == result.end()) result.push_back(name.get<std::string>());
+  }
+  return result;
+}
+
+std::vector<NodeId> SchemaReader::schemas(const SchemaJson& value, const Place& place) {
+  if (!value.is_array()) fail(place, fmt::format("is {}, expected an array of schemas", value.type_name()));
+  std::vector<NodeId> result;
+  for (std::size_t i = 0; i < value.size(); ++i) result.push_back(node_of(value[i], place.at(i)));
+  return result;
+}
+
+AutomatonId SchemaReader::pattern(const std::string& pattern, const Place& place) {
+  try {
+    return nodes_.automata_.cached("pattern " + pattern, [&] { return pattern_automaton(pattern); });
+  } catch (const SchemaError&) {
+    throw;
+  } catch (const Error& error) {
+    fail(place, error.what());
+  }
+}
+
+void SchemaReader::read_types(const SchemaJson& schema, const Place& place, SchemaNode& node) {
+  const SchemaJson* const type = KEYWORD("type");
+  if (type == nullptr) return;
+  static constexpr std::array<std::string_view, 6> type_names{"object", "array", "string", "number", "boolean", "null"};
+  node.types = 0;
+  bool any_number = false;
+  const auto add = [&](const SchemaJson& name) {
+    if (name == "integer") {
+      node.types |= bit_of(JsonType::number);
+      return;
+    }
+    const auto* const known = std::find(type_names.begin(), type_names.end(), name);
+    if (known == type_names.end()) {
+      fail(place.at("type"), fmt::format("is {}, expected object, array, string, number, integer, boolean or null",
+                                         name.is_string() ? quote(name.get<std::string>()) : name.type_name()));
+    }
+    node.types |= static_cast<JsonTypes>(1U << static_cast<unsigned>(known - type_names.begin()));
+    any_number = any_number || name == "number";
+  };
+  if (type->is_array()) {
+    for (const SchemaJson& name : *type) add(name);
+  } else {
+    add(*type);
+  }
+  node.whole = (node.types & bit_of(JsonType::number)) != 0 && !any_number;
+  const SchemaJson* const nullable = schema.contains("nullable") ? &schema["nullable"] : nullptr;
+  // OpenAPI 3.0, whose schemas name no draft.
+  if (nullable != nullptr && *nullable == true && !place.resource->draft_stated) node.types |= bit_of(JsonType::null);
+  // In draft 4, 1.0 is not a whole number.
+  if (node.whole && place.resource->draft == SchemaDraft::draft4) {
+    node.numbers.push_back(
+        nodes_.automata_.cached("plain integer", [] { return minimind::numbers(NumberTexts::plain_integer); }));
+  }
+}
+
+Decimal SchemaReader::decimal(const SchemaJson& value, const Place& place) const {
+  if (!value.is_number()) fail(place, fmt::format("is {}, expected a number", value.type_name()));
+  const auto decimal = decimal_of(value.dump());
+  if (!decimal) fail(place, "is too large");
+  return *decimal;
+}
+
+// A node of these constants, none of which is an object or an array.
+SchemaNode SchemaReader::scalars(const std::vector<const SchemaJson*>& values, const Place& place) {
+  SchemaNode node;
+  node.pointer = place.pointer;
+  node.types = 0;
+  node.true_too = node.false_too = false;
+  std::vector<std::u32string> texts;
+  std::optional<Automaton> numbers;
+  for (const SchemaJson* value : values) {
+    if (value->is_string()) {
+      node.types |= bit_of(JsonType::string);
+      texts.push_back(to_code_points(value->get<std::string>()));
+    } else if (value->is_number()) {
+      node.types |= bit_of(JsonType::number);
+      const Automaton equal = numbers_equal(decimal(*value, place), value->dump());
+      numbers = numbers ? *numbers | equal : equal;
+    } else if (value->is_boolean()) {
+      node.types |= bit_of(JsonType::boolean);
+      (value->get<bool>() ? node.true_too : node.false_too) = true;
+    } else {
+      node.types |= bit_of(JsonType::null);
+    }
+  }
+  if (!texts.empty()) node.strings.push_back(nodes_.automata_.add(Automaton::of_texts(std::move(texts))));
+  if (numbers) node.numbers.push_back(nodes_.automata_.add(std::move(*numbers)));
+  if (!node.true_too && !node.false_too) node.true_too = node.false_too = true;
+  return node;
+}
+
+NodeId SchemaReader::constant(const SchemaJson& value, const Place& place) {
+  if (!value.is_structured()) return nodes_.add(scalars({&value}, place));
+  SchemaNode node;
+  node.pointer = place.pointer;
+  if (value.is_array()) {
+    node.types = bit_of(JsonType::array);
+    for (const SchemaJson& element : value) node.prefix.push_back(constant(element, place));
+    node.items = nodes_.never();
+    node.min_items = value.size();
+  } else {
+    node.types = bit_of(JsonType::object);
+    for (const auto& [name, element] : value.items()) {
+      node.properties.emplace_back(name, constant(element, place));
+      node.required.push_back(name);
+    }
+    node.additional = nodes_.never();
+  }
+  return nodes_.add(std::move(node));
+}
+
+void SchemaReader::read_constants(const SchemaJson& schema, const Place& place, SchemaNode& node) {
+  if (const SchemaJson* const value = KEYWORD("const")) node.all_of.push_back(constant(*value, place.at("const")));
+  const SchemaJson* const values = KEYWORD("enum");
+  if (values == nullptr) return;
+  const Place at = place.at("enum");
+  if (!values->is_array()) fail(at, fmt::format("is {}, expected an array of constants", values->type_name()));
+  std::vector<const SchemaJson*> plain;
+  std::vector<NodeId> alternatives;
+  for (const SchemaJson& value : *values) {
+    if (value.is_structured()) {
+      alternatives.push_back(constant(value, at));
+    } else {
+      plain.push_back(&value);
+    }
+  }
+  if (!plain.empty() || alternatives.empty()) alternatives.push_back(nodes_.add(scalars(plain, at)));
+  if (alternatives.size() == 1) {
+    node.all_of.push_back(alternatives.front());
+  } else {
+    node.any_of.push_back(std::move(alternatives));
+  }
+}
+
+// In draft 4, exclusiveMinimum and exclusiveMaximum are flags.
+void SchemaReader::read_bound(const SchemaJson& schema, const Place& place, const char* inclusive,
+                              const char* exclusive, std::vector<NumberBound>& bounds) {
+  const SchemaJson* const bound = KEYWORD(inclusive);
+  const SchemaJson* const sharp = KEYWORD(exclusive);
+  const bool flag = sharp != nullptr && sharp->is_boolean();
+  if (bound != nullptr) bounds.push_back({decimal(*bound, place.at(inclusive)), flag && sharp->get<bool>()});
+  if (sharp != nullptr && !flag) bounds.push_back({decimal(*sharp, place.at(exclusive)), true});
+}
+
+void SchemaReader::read_numbers(const SchemaJson& schema, const Place& place, SchemaNode& node) {
+  read_bound(schema, place, "minimum", "exclusiveMinimum", node.from);
+  read_bound(schema, place, "maximum", "exclusiveMaximum", node.to);
+  const SchemaJson* const divisor = KEYWORD("multipleOf");
+  if (divisor == nullptr) return;
+  const Place at = place.at("multipleOf");
+  Decimal value = decimal(*divisor, at);
+  if (value.negative || value.is_zero()) fail(at, "expected a number above 0");
+  if (value == Decimal{false, "1", 0}) {
+    node.numbers.push_back(nodes_.automata_.cached("integer", [] { return minimind::numbers(NumberTexts::integer); }));
+    return;
+  }
+  node.numbers.push_back(nodes_.automata_.cached("multiples " + divisor->dump(), [&] {
+    auto multiples = multiples_of(value);
+    if (!multiples) fail(at, "is not supported, expected a number of few digits");
+    return std::move(*multiples);
+  }));
+}
+
+void SchemaReader::read_strings(const SchemaJson& schema, const Place& place, SchemaNode& node) {
+  node.min_length = count(schema, place, "minLength").value_or(0);
+  node.max_length = count(schema, place, "maxLength");
+  if (const SchemaJson* const text = KEYWORD("pattern")) {
+    if (!text->is_string()) fail(place.at("pattern"), "expected a text");
+    node.strings.push_back(pattern(text->get<std::string>(), place.at("pattern")));
+  }
+  if (!schema.contains("format") || !schema["format"].is_string()) return;
+  const std::string format = schema["format"].get<std::string>();
+  const AutomatonId automaton =
+      nodes_.automata_.cached("format " + format, [&] { return format_automaton(format).value_or(Automaton()); });
+  if (nodes_.automata_[automaton].empty()) return ignore(fmt::format("format {}", quote(format)));
+  node.strings.push_back(automaton);
+}
+
+void SchemaReader::read_arrays(const SchemaJson& schema, const Place& place, SchemaNode& node) {
+  node.min_items = count(schema, place, "minItems").value_or(0);
+  node.max_items = count(schema, place, "maxItems");
+  if (const SchemaJson* const unique = KEYWORD("uniqueItems")) {
+    if (!unique->is_boolean()) fail(place.at("uniqueItems"), "expected true or false");
+    node.unique = unique->get<bool>();
+  }
+  const SchemaJson* const items = KEYWORD("items");
+  const bool old_form = items != nullptr && items->is_array();
+  const char* const prefix = old_form ? "items" : "prefixItems";
+  const char* const rest = old_form ? "additionalItems" : "items";
+  if (const SchemaJson* const value = KEYWORD(prefix)) node.prefix = schemas(*value, place.at(prefix));
+  if (const SchemaJson* const value = KEYWORD(rest)) node.items = node_of(*value, place.at(rest));
+  if (KEYWORD("unevaluatedItems") != nullptr) fail(place.at("unevaluatedItems"), "is not supported");
+}
+
+void SchemaReader::read_contains(const SchemaJson& schema, const Place& place, SchemaNode& node) {
+  const SchemaJson* const item = KEYWORD("contains");
+  if (item == nullptr) return;
+  node.contains.push_back({node_of(*item, place.at("contains")), 0, count(schema, place, "minContains").value_or(1),
+                           count(schema, place, "maxContains")});
+}
+
+void SchemaReader::read_objects(const SchemaJson& schema, const Place& place, SchemaNode& node) {
+  const auto object = [&](const char* keyword) -> const SchemaJson* {
+    const SchemaJson* const value = KEYWORD(keyword);
+    if (value != nullptr && !value->is_object()) {
+      fail(place.at(keyword), fmt::format("is {}, expected an object of schemas", value->type_name()));
+    }
+    return value;
+  };
+  if (const SchemaJson* const properties = object("properties")) {
+    for (const auto& [name, value] : properties->items()) {
+      node.properties.emplace_back(name, node_of(value, place.at("properties").at(name)));
+    }
+  }
+  if (const SchemaJson* const patterns = object("patternProperties")) {
+    for (const auto& [text, value] : patterns->items()) {
+      const Place at = place.at("patternProperties").at(text);
+      node.patterns.emplace_back(pattern(text, at), node_of(value, at));
+    }
+  }
+  if (const SchemaJson* const value = KEYWORD("additionalProperties")) {
+    node.additional = node_of(*value, place.at("additionalProperties"));
+  }
+  if (const SchemaJson* const value = KEYWORD("propertyNames")) {
+    node.names.push_back(node_of(*value, place.at("propertyNames")));
+  }
+  if (const SchemaJson* const value = KEYWORD("required")) node.required = names(*value, place.at("required"));
+  node.min_properties = count(schema, place, "minProperties").value_or(0);
+  node.max_properties = count(schema, place, "maxProperties");
+  if (KEYWORD("unevaluatedProperties") != nullptr) fail(place.at("unevaluatedProperties"), "is not supported");
+}
+
+void SchemaReader::read_dependencies(const SchemaJson& schema, const Place& place, SchemaNode& node) {
+  for (const char* keyword : {"dependencies", "dependentRequired", "dependentSchemas"}) {
+    const SchemaJson* const value = KEYWORD(keyword);
+    if (value == nullptr) continue;
+    const Place at = place.at(keyword);
+    if (!value->is_object()) fail(at, fmt::format("is {}, expected an object", value->type_name()));
+    for (const auto& [name, needed] : value->items()) {
+      if (needed.is_array()) {
+        node.dependent_required.emplace_back(name, names(needed, at.at(name)));
+      } else if (needed.is_string()) {
+        node.dependent_required.emplace_back(name, std::vector<std::string>{needed.get<std::string>()});
+      } else {
+        node.dependent.emplace_back(name, node_of(needed, at.at(name)));
+      }
+    }
+  }
+}
+
+void SchemaReader::read_logic(const SchemaJson& schema, const Place& place, SchemaNode& node) {
+  for (const char* keyword : {"$ref", "$dynamicRef", "$recursiveRef"}) {
+    const SchemaJson* const reference = KEYWORD(keyword);
+    if (reference == nullptr) continue;
+    if (!reference->is_string()) fail(place.at(keyword), "expected a text");
+    node.all_of.push_back(resolve(reference->get<std::string>(), place.at(keyword)));
+  }
+  if (const SchemaJson* const parts = KEYWORD("allOf")) {
+    const std::vector<NodeId> all = schemas(*parts, place.at("allOf"));
+    node.all_of.insert(node.all_of.end(), all.begin(), all.end());
+  }
+  if (const SchemaJson* const parts = KEYWORD("anyOf")) node.any_of.push_back(schemas(*parts, place.at("anyOf")));
+  if (const SchemaJson* const parts = KEYWORD("oneOf")) node.one_of.push_back(schemas(*parts, place.at("oneOf")));
+  if (const SchemaJson* const part = KEYWORD("not")) node.none_of.push_back(node_of(*part, place.at("not")));
+  const SchemaJson* const condition = KEYWORD("if");
+  if (condition == nullptr) return;
+  SchemaNode::If part{node_of(*condition, place.at("if")), std::nullopt, std::nullopt};
+  if (const SchemaJson* const then = KEYWORD("then")) part.then = node_of(*then, place.at("then"));
+  if (const SchemaJson* const otherwise = KEYWORD("else")) part.otherwise = node_of(*otherwise, place.at("else"));
+  if (part.then || part.otherwise) node.ifs.push_back(part);
+}
+
+#undef KEYWORD
+
+NodeId SchemaReader::resolve(const std::string& reference, const Place& place) {
+  const std::size_t hash = std::min(reference.find('#'), reference.size());
+  const std::string file = reference.substr(0, hash);
+  const std::string fragment = hash < reference.size() ? percent_decoded(reference.substr(hash + 1)) : "";
+  const Resource* resource = place.resource;
+  if (!file.empty()) {
+    const auto known = by_uri_.find(resolve_uri(resource->uri, file));
+    if (known == by_uri_.end()) {
+      fail(place, fmt::format("refers to {}, which is not in the file; give its file for this URI", quote(reference)));
+    }
+    resource = &resources_[known->second];
+  }
+  const SchemaJson* target = find(*resource, fragment);
+  // Many schemas have an id within that their references ignore.
+  if (target == nullptr && file.empty()) target = find(resources_.front(), fragment);
+  if (target == nullptr) fail(place, fmt::format("refers to {}, which does not exist", quote(reference)));
+  return node_of(*target, {resource, "#" + fragment});
+}
+
+const SchemaJson* SchemaReader::find(const Resource& resource, const std::string& fragment) const {
+  if (fragment.empty()) return resource.root;
+  if (!fragment.starts_with('/')) {
+    const auto anchor = resource.anchors.find(fragment);
+    return anchor == resource.anchors.end() ? nullptr : anchor->second;
+  }
+  const SchemaJson* at = resource.root;
+  for (std::size_t from = 1; from <= fragment.size();) {
+    const std::size_t end = std::min(fragment.find('/', from), fragment.size());
+    const std::string key = unescaped_pointer(fragment.substr(from, end - from));
+    if (at->is_object() && at->contains(key)) {
+      at = &(*at)[key];
+    } else if (at->is_array() && !key.empty() && key.size() < 9 && std::all_of(key.begin(), key.end(), ::isdigit) &&
+               std::stoul(key) < at->size()) {
+      at = &(*at)[std::stoul(key)];
+    } else {
+      return nullptr;
+    }
+    from = end + 1;
+  }
+  return at;
+}
+
+}  // namespace minimind

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "runtime/grammar/schema_nodes.h"
+
+namespace minimind {
+
+// Reads the keywords of a document's schemas into SchemaNodes, and resolves its references.
+class SchemaReader {
+ public:
+  SchemaReader(SchemaNodes& nodes, const SchemaJson& document, const std::string& source,
+               const std::map<std::string, SchemaJson>& references);
+
+  NodeId read();
+  const std::vector<std::string>& ignored() const { return ignored_; }
+
+ private:
+  // A document, or a part of one with an $id of its own.
+  struct Resource {
+    std::string uri;
+    const SchemaJson* root = nullptr;
+    SchemaDraft draft = SchemaDraft::draft2020;
+    bool draft_stated = false;
+    std::map<std::string, const SchemaJson*> anchors;
+  };
+
+  // A place in a document, for messages.
+  struct Place {
+    const Resource* resource;
+    std::string pointer;
+
+    Place at(std::string_view key) const;
+    Place at(std::size_t index) const { return at(std::to_string(index)); }
+  };
+
+  using Read = void (SchemaReader::*)(const SchemaJson& schema, const Place& place, SchemaNode& node);
+
+  void find_resources(const SchemaJson& value, std::size_t resource, int depth);
+  std::size_t start_resource(const SchemaJson& value, std::size_t outer);
+  const Resource& resource_of(const SchemaJson& schema, const Resource& otherwise) const;
+
+  NodeId node_of(const SchemaJson& schema, const Place& place);
+  void fill(NodeId id, const SchemaJson& schema, const Place& place);
+  NodeId resolve(const std::string& reference, const Place& place);
+  const SchemaJson* find(const Resource& resource, const std::string& fragment) const;
+
+  void read_types(const SchemaJson& schema, const Place& place, SchemaNode& node);
+  void read_constants(const SchemaJson& schema, const Place& place, SchemaNode& node);
+  void read_numbers(const SchemaJson& schema, const Place& place, SchemaNode& node);
+  void read_bound(const SchemaJson& schema, const Place& place, const char* inclusive, const char* exclusive,
+                  std::vector<NumberBound>& bounds);
+  void read_strings(const SchemaJson& schema, const Place& place, SchemaNode& node);
+  void read_arrays(const SchemaJson& schema, const Place& place, SchemaNode& node);
+  void read_contains(const SchemaJson& schema, const Place& place, SchemaNode& node);
+  void read_objects(const SchemaJson& schema, const Place& place, SchemaNode& node);
+  void read_dependencies(const SchemaJson& schema, const Place& place, SchemaNode& node);
+  void read_logic(const SchemaJson& schema, const Place& place, SchemaNode& node);
+  void note_ignored(const SchemaJson& schema, const Place& place);
+  void ignore(std::string what);
+
+  std::optional<std::size_t> count(const SchemaJson& schema, const Place& place, const char* keyword);
+  std::vector<std::string> names(const SchemaJson& value, const Place& place);
+  std::vector<NodeId> schemas(const SchemaJson& value, const Place& place);
+  AutomatonId pattern(const std::string& pattern, const Place& place);
+  NodeId constant(const SchemaJson& value, const Place& place);
+  SchemaNode scalars(const std::vector<const SchemaJson*>& values, const Place& place);
+  Decimal decimal(const SchemaJson& value, const Place& place) const;
+  [[noreturn]] void fail(const Place& place, std::string_view reason) const;
+
+  SchemaNodes& nodes_;
+  std::string source_;
+  std::vector<Resource> resources_;  // complete before anything is read
+  std::map<std::string, std::size_t> by_uri_;
+  std::unordered_map<const SchemaJson*, std::size_t> resource_roots_;
+  std::unordered_map<const SchemaJson*, NodeId> known_;
+  struct Unread {
+    NodeId id;
+    const SchemaJson* schema;
+    Place place;
+  };
+  std::vector<Unread> unread_;
+  std::vector<std::string> ignored_;
+};
+
+// Returns a reference, resolved against a base, as RFC 3986 has it.
+std::string resolve_uri(std::string_view base, std::string_view reference);
+
+}  // namespace minimind

@@ -1,0 +1,826 @@
+#include "runtime/grammar/schema_shapes.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "weights/io/quote.h"
+
+namespace minimind {
+namespace {
+
+constexpr std::size_t most_branches = 200'000;  // of a schema in all
+constexpr std::size_t most_nesting = 40;        // of questions whether two schemas exclude each other
+constexpr std::size_t most_shapes = 200'000;
+constexpr std::size_t most_product_states = 4096;  // of a pattern and the lengths next to it
+constexpr std::size_t most_bounded = 16'000'000;   // states and lengths, where the product would be larger
+constexpr std::size_t most_conditions = 12;        // on some property of an object
+constexpr std::size_t most_values = 64;            // that an array of distinct items tells apart beforehand
+constexpr std::size_t most_counted_items = 4096;   // of an array with `contains`
+
+std::vector<NodeId> sorted(std::vector<NodeId> nodes) {
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  return nodes;
+}
+
+std::uint64_t added(std::uint64_t a, std::uint64_t b) {
+  return std::min(a + b, no_text);
+}
+
+std::uint64_t text_bytes(std::u32string_view text) {
+  std::uint64_t bytes = 0;
+  for (const char32_t c : text) bytes += json_bytes_of(c, c);
+  return bytes;
+}
+
+}  // namespace
+
+ShapeId SchemaShapes::shape_of(std::vector<NodeId> nodes) {
+  std::erase(nodes, nodes_.always());
+  nodes = sorted(std::move(nodes));
+  const auto known = ids_.find(nodes);
+  if (known != ids_.end()) return known->second;
+  if (shapes_.size() == most_shapes) nodes_.fail(nodes.front(), "the schema is too complex; simplify it");
+  const auto id = static_cast<ShapeId>(shapes_.size());
+  shapes_.push_back(nodes);
+  cases_.emplace_back();
+  bytes_.emplace_back();
+  ids_.emplace(std::move(nodes), id);
+  return id;
+}
+
+const ShapeCases& SchemaShapes::cases(ShapeId shape) {
+  if (!cases_[shape]) {
+    in_progress_.insert(shape);
+    ShapeCases cases = work_out(shape);
+    in_progress_.erase(shape);
+    cases_[shape] = std::move(cases);
+  }
+  return *cases_[shape];
+}
+
+// Branches: the conditions of one type, without alternatives.
+
+void SchemaShapes::charge(NodeId id) {
+  if (++branches_ > most_branches) {
+    nodes_.fail(id, "the alternatives of the schema have too many combinations; simplify anyOf, oneOf, not or if");
+  }
+}
+
+void SchemaShapes::expand(JsonType type, Branch branch, std::vector<std::vector<NodeId>>& result) {
+  if (!settle(type, branch)) return;
+  if (type == JsonType::object && !branch.choices.empty() && contradicts(branch)) return;
+  if (branch.choices.empty()) {
+    if (std::find(result.begin(), result.end(), branch.nodes) == result.end()) result.push_back(branch.nodes);
+    return;
+  }
+  const std::vector<NodeId> choice = std::move(branch.choices.back());
+  branch.choices.pop_back();
+  for (const NodeId alternative : choice) {
+    charge(alternative);
+    Branch with = branch;
+    if (add(type, with, alternative)) expand(type, std::move(with), result);
+  }
+}
+
+// Takes choices that are no longer ones: those that hold already, and those with one alternative.
+bool SchemaShapes::settle(JsonType type, Branch& branch) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (std::size_t i = 0; i < branch.choices.size(); ++i) {
+      std::vector<NodeId> choice = branch.choices[i];
+      std::erase_if(choice, [&](NodeId id) { return (nodes_[id].types & bit_of(type)) == 0; });
+      const bool holds = std::any_of(choice.begin(), choice.end(),
+                                     [&](NodeId id) { return id == nodes_.always() || branch.in.contains(id); });
+      if (!holds && choice.empty()) return false;
+      if (!holds && choice.size() > 1) {
+        branch.choices[i] = std::move(choice);
+        continue;
+      }
+      branch.choices.erase(branch.choices.begin() + static_cast<std::ptrdiff_t>(i));
+      if (!holds && !add(type, branch, choice.front())) return false;
+      changed = true;
+      break;
+    }
+  }
+  return true;
+}
+
+// Adds a schema and all that it says at once. Returns false if nothing can be valid any more.
+bool SchemaShapes::add(JsonType type, Branch& branch, NodeId id) {
+  if (id == nodes_.always() || !branch.in.insert(id).second) return true;
+  const SchemaNode& node = nodes_[id];
+  if ((node.types & bit_of(type)) == 0) return false;
+  branch.nodes.push_back(id);
+  if (type == JsonType::object && !add_object(branch, node)) return false;
+  for (const NodeId part : node.all_of) {
+    if (!add(type, branch, part)) return false;
+  }
+  return add_choices(type, branch, node);
+}
+
+bool SchemaShapes::add_object(Branch& branch, const SchemaNode& node) {
+  branch.required.insert(node.required.begin(), node.required.end());
+  for (const auto& [name, value] : node.properties) {
+    if (value == nodes_.never()) branch.forbidden.insert(name);
+  }
+  return std::none_of(branch.required.begin(), branch.required.end(),
+                      [&](const std::string& name) { return branch.forbidden.contains(name); });
+}
+
+bool SchemaShapes::add_choices(JsonType type, Branch& branch, const SchemaNode& node) {
+  for (const std::vector<NodeId>& parts : node.any_of) branch.choices.push_back(parts);
+  for (const std::vector<NodeId>& parts : node.one_of) branch.choices.push_back(exclusive(parts));
+  for (const NodeId part : node.none_of) {
+    if (branch.in.contains(part)) return false;
+    branch.choices.push_back(nodes_.negation(part));
+  }
+  for (const SchemaNode::If& part : node.ifs) {
+    std::vector<NodeId> holds{part.condition}, fails{nodes_.inverse(part.condition)};
+    if (part.then) holds.push_back(*part.then);
+    if (part.otherwise) fails.push_back(*part.otherwise);
+    branch.choices.push_back({nodes_.all_of(holds), nodes_.all_of(fails)});
+  }
+  if (type != JsonType::object) return true;
+  const auto if_present = [&](const std::string& name, std::vector<NodeId> then) {
+    then.push_back(nodes_.requiring(name));
+    branch.choices.push_back({nodes_.forbidding(name), nodes_.all_of(std::move(then))});
+  };
+  for (const auto& [name, needed] : node.dependent_required) {
+    std::vector<NodeId> then;
+    for (const std::string& other : needed) then.push_back(nodes_.requiring(other));
+    if_present(name, std::move(then));
+  }
+  for (const auto& [name, schema] : node.dependent) if_present(name, {schema});
+  return true;
+}
+
+// The alternatives of oneOf, each with the opposite of those that it does not exclude by itself.
+std::vector<NodeId> SchemaShapes::exclusive(const std::vector<NodeId>& parts) {
+  std::vector<NodeId> result;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    std::vector<NodeId> all{parts[i]};
+    for (std::size_t j = 0; j < parts.size(); ++j) {
+      if (i != j && !certainly_empty({parts[i], parts[j]})) all.push_back(nodes_.inverse(parts[j]));
+    }
+    result.push_back(nodes_.all_of(std::move(all)));
+  }
+  return result;
+}
+
+// Returns true if a required property can certainly have no value.
+bool SchemaShapes::contradicts(const Branch& branch) {
+  for (const std::string& name : branch.required) {
+    std::vector<NodeId> value;
+    for (const NodeId id : branch.nodes) {
+      for (const auto& [property, schema] : nodes_[id].properties) {
+        if (property == name) value.push_back(schema);
+      }
+    }
+    if (value.size() > 1 && certainly_empty(std::move(value))) return true;
+  }
+  return false;
+}
+
+bool SchemaShapes::certainly_empty(std::vector<NodeId> nodes) {
+  const ShapeId shape = shape_of(std::move(nodes));
+  if (bytes_[shape]) return *bytes_[shape] >= no_text;
+  if (nesting_ >= most_nesting) return false;
+  ++nesting_;
+  const bool empty = solve(shape) >= no_text && bytes_[shape].has_value();
+  --nesting_;
+  return empty;
+}
+
+// Cases
+
+ShapeCases SchemaShapes::work_out(ShapeId shape) {
+  ShapeCases cases;
+  const std::vector<NodeId> nodes = shapes_[shape];
+  for (const JsonType type : json_types) {
+    std::vector<std::vector<NodeId>> branches;
+    Branch start;
+    const bool possible = std::all_of(nodes.begin(), nodes.end(), [&](NodeId id) { return add(type, start, id); });
+    if (possible) expand(type, std::move(start), branches);
+    if (branches.empty()) continue;
+    switch (type) {
+      case JsonType::null:
+        cases.null = true;
+        break;
+      case JsonType::boolean:
+        for (const std::vector<NodeId>& branch : branches) {
+          const auto all = [&](bool SchemaNode::*flag) {
+            return std::all_of(branch.begin(), branch.end(), [&](NodeId id) { return nodes_[id].*flag; });
+          };
+          cases.true_too = cases.true_too || all(&SchemaNode::true_too);
+          cases.false_too = cases.false_too || all(&SchemaNode::false_too);
+        }
+        break;
+      case JsonType::string:
+        cases.string = string_case(branches);
+        break;
+      case JsonType::number:
+        cases.number = number_case(branches);
+        break;
+      case JsonType::object:
+        for (const std::vector<NodeId>& branch : branches) object_case(branch, cases);
+        break;
+      case JsonType::array:
+        for (const std::vector<NodeId>& branch : branches) array_case(branch, cases);
+        break;
+    }
+  }
+  return cases;
+}
+
+StringCase SchemaShapes::string_of(const std::vector<NodeId>& branch) {
+  StringCase result;
+  for (const NodeId id : branch) {
+    const SchemaNode& node = nodes_[id];
+    result.min = std::max(result.min, node.min_length);
+    if (node.max_length) result.max = std::min(*node.max_length, result.max.value_or(*node.max_length));
+    for (const AutomatonId automaton : node.strings) {
+      result.automaton = result.automaton ? automata().both(*result.automaton, automaton) : automaton;
+    }
+  }
+  const bool limited = result.min > 0 || result.max;
+  if (!result.automaton || !limited) return result;
+  const std::size_t states = automata()[*result.automaton].states();
+  if (result.max && states * (*result.max + 1) > most_product_states) return result;
+  return {automaton_of(result), 0, std::nullopt};
+}
+
+AutomatonId SchemaShapes::automaton_of(const StringCase& string) {
+  if (string.automaton && string.min == 0 && !string.max) return *string.automaton;
+  const std::string key =
+      "lengths " + std::to_string(string.min) + (string.max ? " " + std::to_string(*string.max) : "");
+  const AutomatonId lengths = automata().cached(key, [&] { return Automaton::of_lengths(string.min, string.max); });
+  return string.automaton ? automata().both(*string.automaton, lengths) : lengths;
+}
+
+bool SchemaShapes::is_empty(const StringCase& string) {
+  if (!string.automaton) return string.max && *string.max < string.min;
+  return automata()[*string.automaton].empty() || string_bytes(string) >= no_text;
+}
+
+const BoundedStrings& SchemaShapes::bounded(const StringCase& string) {
+  const auto known = bounded_.find(string);
+  if (known != bounded_.end()) return known->second;
+  return bounded_.emplace(string, BoundedStrings(automata()[*string.automaton], string.min, *string.max)).first->second;
+}
+
+BoundedStrings::BoundedStrings(const Automaton& automaton, std::size_t min, std::size_t max) : min_(min), max_(max) {
+  if (max >= most_bounded / (automaton.states() + 1)) {
+    throw Error("the pattern or format of a string is too complex for its maxLength; shorten the latter");
+  }
+  constexpr std::uint32_t none = ~0u;
+  bytes_.assign(automaton.states() * (max + 1), none);
+  for (std::size_t length = 0; length <= max; ++length) {
+    for (Automaton::State state = 0; state < automaton.states(); ++state) {
+      std::uint32_t& shortest = bytes_[state * (max + 1) + length];
+      if (length == 0) {
+        if (automaton.accepts_at(state)) shortest = 0;
+        continue;
+      }
+      for (auto [edge, end] = automaton.edges(state); edge != end; ++edge) {
+        const std::uint32_t rest = bytes_[edge->to * (max + 1) + length - 1];
+        if (rest == none) continue;
+        shortest = std::min(shortest, rest + static_cast<std::uint32_t>(json_bytes_of(edge->first, edge->last)));
+      }
+    }
+  }
+}
+
+std::uint64_t BoundedStrings::bytes(Automaton::State state, std::size_t length) const {
+  std::uint64_t shortest = no_text;
+  for (std::size_t more = length < min_ ? min_ - length : 0; length + more <= max_; ++more) {
+    const std::uint32_t bytes = bytes_[state * (max_ + 1) + more];
+    if (bytes != ~0u) shortest = std::min<std::uint64_t>(shortest, bytes);
+  }
+  return shortest;
+}
+
+std::optional<StringCase> SchemaShapes::string_case(const std::vector<std::vector<NodeId>>& branches) {
+  std::optional<StringCase> result;
+  for (const std::vector<NodeId>& branch : branches) {
+    const StringCase next = string_of(branch);
+    if (is_empty(next)) continue;
+    if (!next.automaton && next.min == 0 && !next.max) return next;
+    if (!result) {
+      result = next;
+    } else if (*result != next) {
+      result = StringCase{automata().either(automaton_of(*result), automaton_of(next)), 0, std::nullopt};
+    }
+  }
+  return result;
+}
+
+AutomatonId SchemaShapes::number_of(const std::vector<NodeId>& branch) {
+  bool whole = false, fraction = false;
+  std::vector<AutomatonId> parts;
+  for (const NodeId id : branch) {
+    const SchemaNode& node = nodes_[id];
+    whole = whole || node.whole;
+    fraction = fraction || node.fraction;
+    parts.insert(parts.end(), node.numbers.begin(), node.numbers.end());
+    const auto bound = [&](const char* side, const NumberBound& value, Automaton (*make)(const NumberBound&)) {
+      const std::string key = std::string(side) + (value.exclusive ? "x " : " ") + (value.value.negative ? "-" : "") +
+                              value.value.digits + "e" + std::to_string(value.value.exponent);
+      parts.push_back(automata().cached(key, [&] { return make(value); }));
+    };
+    for (const NumberBound& value : node.from) bound("from", value, numbers_from);
+    for (const NumberBound& value : node.to) bound("to", value, numbers_to);
+  }
+  if (fraction) parts.push_back(automata().cached("fractions", fractions));
+  if (whole && style_.closed) {
+    parts.push_back(automata().cached("plain integer", [] { return numbers(NumberTexts::plain_integer); }));
+  } else if (whole) {
+    parts.push_back(automata().cached("integer", [] { return numbers(NumberTexts::integer); }));
+  }
+  if (parts.empty()) parts.push_back(automata().cached("number", [] { return numbers(NumberTexts::any); }));
+  AutomatonId result = parts.front();
+  for (const AutomatonId part : parts) result = automata().both(result, part);
+  return result;
+}
+
+std::optional<AutomatonId> SchemaShapes::number_case(const std::vector<std::vector<NodeId>>& branches) {
+  std::optional<AutomatonId> result;
+  for (const std::vector<NodeId>& branch : branches) {
+    const AutomatonId next = number_of(branch);
+    if (automata()[next].empty()) continue;
+    result = result ? automata().either(*result, next) : next;
+  }
+  return result;
+}
+
+std::vector<NodeId> SchemaShapes::value_nodes(const std::vector<NodeId>& branch, const std::string& name) const {
+  std::vector<NodeId> value;
+  const std::u32string text = to_code_points(name);
+  for (const NodeId id : branch) {
+    const SchemaNode& node = nodes_[id];
+    bool named = false;
+    for (const auto& [property, schema] : node.properties) {
+      if (property != name) continue;
+      value.push_back(schema);
+      named = true;
+    }
+    for (const auto& [names, schema] : node.patterns) {
+      if (!nodes_.automata()[names].accepts(text)) continue;
+      value.push_back(schema);
+      named = true;
+    }
+    if (!named && node.additional) value.push_back(*node.additional);
+  }
+  return sorted(std::move(value));
+}
+
+// The names that propertyNames allows; std::nullopt if it is missing.
+std::optional<AutomatonId> SchemaShapes::property_names(const std::vector<NodeId>& branch) {
+  std::vector<NodeId> names;
+  for (const NodeId id : branch) names.insert(names.end(), nodes_[id].names.begin(), nodes_[id].names.end());
+  if (names.empty()) return std::nullopt;
+  return strings_of(std::move(names));
+}
+
+// The strings that are valid by all of the schemas.
+AutomatonId SchemaShapes::strings_of(std::vector<NodeId> nodes) {
+  const std::optional<StringCase> string = cases(shape_of(std::move(nodes))).string;
+  if (!string) return automata().cached("no strings", [] { return Automaton(); });
+  return automaton_of(*string);
+}
+
+void SchemaShapes::object_case(const std::vector<NodeId>& branch, ShapeCases& cases) {
+  ObjectCase object;
+  std::vector<std::string> order;
+  std::set<std::string> known, required;
+  bool closed = false;
+  for (const NodeId id : branch) {
+    const SchemaNode& node = nodes_[id];
+    for (const auto& [name, value] : node.properties) {
+      if (known.insert(name).second) order.push_back(name);
+    }
+    required.insert(node.required.begin(), node.required.end());
+    object.min = std::max(object.min, node.min_properties);
+    if (node.max_properties) object.max = std::min(*node.max_properties, object.max.value_or(*node.max_properties));
+    object.some.insert(object.some.end(), node.some.begin(), node.some.end());
+    closed = closed || !node.properties.empty();
+  }
+  for (const NodeId id : branch) {
+    const SchemaNode& node = nodes_[id];
+    for (const std::string& name : node.required) {
+      if (known.insert(name).second) order.push_back(name);
+    }
+    if (node.additional || !node.patterns.empty()) closed = false;
+  }
+  if (object.some.size() > most_conditions) nodes_.fail(branch.front(), "too many conditions on some property");
+  for (SchemaNode::SomeProperty& some : object.some) {
+    if (some.name) some.names = strings_of({*some.name});
+  }
+  const std::optional<AutomatonId> names = property_names(branch);
+  std::vector<std::u32string> texts;
+  for (const std::string& name : order) {
+    texts.push_back(to_code_points(name));
+    ObjectCase::Property property{name, value_nodes(branch, name), 0, required.contains(name),
+                                  text_bytes(texts.back())};
+    const bool never =
+        std::find(property.value.begin(), property.value.end(), nodes_.never()) != property.value.end() ||
+        (names && !automata()[*names].accepts(texts.back()));
+    if (never && property.required) return;
+    if (never) continue;
+    property.shape = shape_of(property.value);
+    object.properties.push_back(std::move(property));
+  }
+  if (!style_.closed || !closed || !object.some.empty()) {
+    AutomatonId others = names.value_or(automata().cached("all strings", Automaton::everything));
+    if (!texts.empty()) {
+      others = automata().both(others, automata().complement(automata().add(Automaton::of_texts(texts))));
+    }
+    add_others(branch, others, object);
+  }
+  objects_.push_back(std::move(object));
+  cases.objects.push_back(&objects_.back());
+}
+
+// Splits the names by the patterns that they match.
+void SchemaShapes::add_others(const std::vector<NodeId>& branch, AutomatonId names, ObjectCase& object) {
+  struct Class {
+    AutomatonId names;
+    std::set<AutomatonId> matched;
+  };
+  std::set<AutomatonId> patterns;
+  for (const NodeId id : branch) {
+    for (const auto& [pattern, value] : nodes_[id].patterns) patterns.insert(pattern);
+  }
+  for (const SchemaNode::SomeProperty& some : object.some) patterns.insert(some.names);
+  std::vector<Class> classes{{names, {}}};
+  for (const AutomatonId pattern : patterns) {
+    std::vector<Class> split;
+    for (Class& part : classes) {
+      Class inside{automata().both(part.names, pattern), part.matched};
+      inside.matched.insert(pattern);
+      part.names = automata().both(part.names, automata().complement(pattern));
+      for (Class* half : {&inside, &part}) {
+        if (!automata()[half->names].empty()) split.push_back(std::move(*half));
+      }
+    }
+    classes = std::move(split);
+    charge(branch.front());
+  }
+  for (const Class& part : classes) {
+    if (automata()[part.names].empty()) continue;
+    ObjectCase::Others others{part.names, {}, 0, 0};
+    for (const NodeId id : branch) {
+      bool named = false;
+      for (const auto& [pattern, value] : nodes_[id].patterns) {
+        if (!part.matched.contains(pattern)) continue;
+        others.value.push_back(value);
+        named = true;
+      }
+      if (!named && nodes_[id].additional) others.value.push_back(*nodes_[id].additional);
+    }
+    for (std::size_t i = 0; i < object.some.size(); ++i) {
+      if (part.matched.contains(object.some[i].names)) others.some |= 1U << i;
+    }
+    if (std::find(others.value.begin(), others.value.end(), nodes_.never()) != others.value.end()) continue;
+    others.shape = shape_of(others.value);
+    const auto same = std::find_if(object.others.begin(), object.others.end(), [&](const ObjectCase::Others& known) {
+      return known.shape == others.shape && known.some == others.some;
+    });
+    if (same == object.others.end()) {
+      object.others.push_back(std::move(others));
+    } else {
+      same->names = automata().either(same->names, others.names);
+    }
+  }
+}
+
+void SchemaShapes::array_case(const std::vector<NodeId>& branch, ShapeCases& cases) {
+  ArrayCase array;
+  std::size_t prefix = 0;
+  for (const NodeId id : branch) {
+    const SchemaNode& node = nodes_[id];
+    prefix = std::max(prefix, node.prefix.size());
+    array.min = std::max(array.min, node.min_items);
+    if (node.max_items) array.max = std::min(*node.max_items, array.max.value_or(*node.max_items));
+    array.unique = array.unique || node.unique;
+    array.contains.insert(array.contains.end(), node.contains.begin(), node.contains.end());
+    if (node.items) array.rest.push_back(*node.items);
+  }
+  array.rest = sorted(std::move(array.rest));
+  for (std::size_t i = 0; i < prefix; ++i) {
+    std::vector<NodeId> item;
+    for (const NodeId id : branch) {
+      const SchemaNode& node = nodes_[id];
+      if (i < node.prefix.size()) {
+        item.push_back(node.prefix[i]);
+      } else if (node.items) {
+        item.push_back(*node.items);
+      }
+    }
+    array.prefix.push_back(sorted(std::move(item)));
+  }
+  if (!array.contains.empty() && array.min > most_counted_items) {
+    nodes_.fail(branch.front(), "minItems is too large next to contains");
+  }
+  for (const SchemaNode::Contains& contains : array.contains) {
+    if (contains.min > most_counted_items || contains.max.value_or(0) > most_counted_items) {
+      nodes_.fail(branch.front(), "minContains or maxContains is too large");
+    }
+  }
+  if (array.max && *array.max < array.min) return;
+  arrays_.push_back(std::move(array));
+  cases.arrays.push_back(&arrays_.back());
+}
+
+// The shortest texts
+
+std::uint64_t SchemaShapes::bytes(ShapeId shape) {
+  return bytes_[shape] ? *bytes_[shape] : solve(shape);
+}
+
+// Starts from no text for any shape, and works all of them out until nothing gets shorter.
+std::uint64_t SchemaShapes::solve(ShapeId shape) {
+  Solution solution;
+  Solution* const outer = std::exchange(solution_, &solution);
+  known_bytes(shape);
+  for (bool changed = true; changed;) {
+    changed = false;
+    array_rests_.clear();
+    const std::size_t known = solution.shapes.size();
+    for (std::size_t i = solution.shapes.size(); i-- > 0;) {
+      const ShapeId next = solution.shapes[i];
+      const std::uint64_t bytes = compute_bytes(next);
+      changed = changed || bytes < solution.bytes[next];
+      solution.bytes[next] = std::min(bytes, solution.bytes[next]);
+    }
+    changed = changed || solution.shapes.size() > known;
+  }
+  array_rests_.clear();
+  solution_ = outer;
+  if (!solution.guessed) {
+    for (const auto& [known, bytes] : solution.bytes) bytes_[known] = bytes;
+  }
+  return solution.bytes[shape];
+}
+
+std::uint64_t SchemaShapes::known_bytes(ShapeId shape) {
+  if (bytes_[shape]) return *bytes_[shape];
+  if (solution_ == nullptr) return solve(shape);
+  if (in_progress_.contains(shape)) {
+    solution_->guessed = true;
+    return 0;
+  }
+  const auto [place, is_new] = solution_->bytes.try_emplace(shape, no_text);
+  if (is_new) solution_->shapes.push_back(shape);
+  return place->second;
+}
+
+std::uint64_t SchemaShapes::compute_bytes(ShapeId shape) {
+  const ShapeCases& all = cases(shape);
+  std::uint64_t shortest = no_text;
+  const auto take = [&](std::uint64_t bytes) { shortest = std::min(shortest, bytes); };
+  if (all.null || all.true_too) take(4);
+  if (all.false_too) take(5);
+  if (all.string) take(string_bytes(*all.string));
+  if (all.number) take(automata().bytes(*all.number).front());
+  for (const ArrayCase* array : all.arrays) {
+    ArrayProgress start;
+    start.contains.resize(array->contains.size());
+    take(added(1, rest_of_array(*array, start)));
+  }
+  for (const ObjectCase* object : all.objects) {
+    ObjectProgress start;
+    start.seen.resize(object->properties.size());
+    take(added(1, rest_of_object(*object, start)));
+  }
+  return shortest;
+}
+
+std::uint64_t SchemaShapes::string_bytes(const StringCase& string) {
+  if (!string.automaton) return added(string.min, 2);
+  if (automata()[*string.automaton].empty()) return no_text;
+  if (string.max) return added(bounded(string).bytes(0, 0), 2);
+  return automata().bytes(*string.automaton).front() + 2;
+}
+
+std::size_t SchemaShapes::ObjectProgress::count() const {
+  return others + static_cast<std::size_t>(std::count(seen.begin(), seen.end(), true));
+}
+
+// "name":value,
+std::uint64_t SchemaShapes::member_bytes(std::uint64_t name_bytes, ShapeId value) {
+  return added(name_bytes + 4, known_bytes(value));
+}
+
+std::uint64_t SchemaShapes::cheapest_others(const ObjectCase& object) {
+  std::uint64_t cheapest = no_text;
+  for (const ObjectCase::Others& others : object.others) {
+    cheapest = std::min(cheapest, member_bytes(automata().bytes(others.names).front(), others.shape));
+  }
+  return cheapest;
+}
+
+// The bytes that one more condition on some property adds.
+std::uint64_t SchemaShapes::cheapest_some(const ObjectCase& object, const ObjectProgress& progress, std::size_t some) {
+  const SchemaNode::SomeProperty& wanted = object.some[some];
+  std::uint64_t cheapest = no_text;
+  const auto with = [&](std::vector<NodeId> value) {
+    value.push_back(wanted.value);
+    return shape_of(std::move(value));
+  };
+  for (std::size_t i = 0; i < object.properties.size(); ++i) {
+    const ObjectCase::Property& property = object.properties[i];
+    const bool possible =
+        !progress.seen[i] && i >= progress.next && automata()[wanted.names].accepts(to_code_points(property.name));
+    if (!possible) continue;
+    const std::uint64_t bytes = member_bytes(property.name_bytes, with(property.value));
+    if (bytes < no_text) cheapest = std::min(cheapest, bytes);
+  }
+  for (const ObjectCase::Others& others : object.others) {
+    if ((others.some >> some & 1) == 0) continue;
+    cheapest = std::min(cheapest, member_bytes(automata().bytes(others.names).front(), with(others.value)));
+  }
+  return cheapest;
+}
+
+bool SchemaShapes::may_close(const ObjectCase& object, const ObjectProgress& progress) const {
+  if (progress.some + 1 != 1U << object.some.size() || progress.count() < object.min) return false;
+  for (std::size_t i = 0; i < object.properties.size(); ++i) {
+    if (object.properties[i].required && !progress.seen[i]) return false;
+  }
+  return true;
+}
+
+std::uint64_t SchemaShapes::rest_of_object(const ObjectCase& object, const ObjectProgress& progress) {
+  const std::size_t count = progress.count();
+  std::size_t missing = 0;
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < object.properties.size(); ++i) {
+    const ObjectCase::Property& property = object.properties[i];
+    if (!property.required || progress.seen[i]) continue;
+    if (i < progress.next) return no_text;
+    ++missing;
+    bytes = added(bytes, member_bytes(property.name_bytes, property.shape));
+  }
+  std::size_t conditions = 0;
+  for (std::size_t i = 0; i < object.some.size(); ++i) {
+    if ((progress.some >> i & 1) != 0) continue;
+    bytes = added(bytes, cheapest_some(object, progress, i));
+    ++conditions;
+  }
+  // A condition may be fulfilled by a property that is missing anyway, so that only the latter are certain to be more.
+  if (object.max && count + std::max(missing, conditions > 0 ? std::size_t{1} : 0) > *object.max) return no_text;
+  if (count + missing + conditions < object.min) {
+    std::size_t more = object.min - count - missing - conditions;
+    std::vector<std::uint64_t> optional;
+    for (std::size_t i = progress.next; i < object.properties.size(); ++i) {
+      const ObjectCase::Property& property = object.properties[i];
+      if (property.required || progress.seen[i]) continue;
+      const std::uint64_t member = member_bytes(property.name_bytes, property.shape);
+      if (member < no_text) optional.push_back(member);
+    }
+    std::sort(optional.begin(), optional.end());
+    for (std::size_t i = 0; i < optional.size() && more > 0; ++i, --more) bytes = added(bytes, optional[i]);
+    if (more > 0) {
+      const std::uint64_t each = cheapest_others(object);
+      if (each >= no_text) return no_text;
+      bytes = added(bytes, each * std::min<std::uint64_t>(more, no_text / std::max<std::uint64_t>(each, 1)));
+    }
+  }
+  // Each member has a comma, of which the first one of an object takes none.
+  const bool first = count == 0 && bytes > 0;
+  return added(bytes, first ? 0 : 1);
+}
+
+bool SchemaShapes::may_close(const ArrayCase& array, const ArrayProgress& progress) const {
+  for (std::size_t i = 0; i < array.contains.size(); ++i) {
+    if (progress.contains[i] < array.contains[i].min) return false;
+  }
+  return progress.count >= array.min;
+}
+
+// The values of an array of distinct items, if they are few; otherwise none.
+const std::vector<NodeId>& SchemaShapes::few_values(const ArrayCase& array) {
+  static const std::vector<NodeId> none;
+  if (array.values) return *array.values;
+  if (!array.unique || !array.prefix.empty() || !array.contains.empty()) return *(array.values = none);
+  const ShapeId item = shape_of(array.rest);
+  if (in_progress_.contains(item)) return none;
+  const ShapeCases& possible = cases(item);
+  const bool finite = possible.objects.empty() && possible.arrays.empty() && !possible.number;
+  std::optional<std::vector<std::u32string>> texts = std::vector<std::u32string>();
+  if (possible.string) {
+    texts = std::nullopt;
+    if (possible.string->automaton && !possible.string->max)
+      texts = automata()[*possible.string->automaton].texts(most_values);
+  }
+  if (!finite || !texts) return *(array.values = none);
+  std::vector<NodeId> values;
+  const auto add = [&](JsonType type, auto set) {
+    SchemaNode node;
+    node.types = bit_of(type);
+    set(node);
+    values.push_back(nodes_.add(std::move(node)));
+  };
+  for (const std::u32string& text : *texts) {
+    add(JsonType::string,
+        [&](SchemaNode& node) { node.strings.push_back(automata().add(Automaton::of_texts({text}))); });
+  }
+  if (possible.null) add(JsonType::null, [](SchemaNode&) {});
+  if (possible.true_too) add(JsonType::boolean, [](SchemaNode& node) { node.false_too = false; });
+  if (possible.false_too) add(JsonType::boolean, [](SchemaNode& node) { node.true_too = false; });
+  return *(array.values = std::move(values));
+}
+
+// As rest_of_array(), with the shortest values that are not used yet.
+std::uint64_t SchemaShapes::rest_of_values(const ArrayCase& array, const ArrayProgress& progress) {
+  const std::vector<NodeId>& values = few_values(array);
+  std::vector<std::uint64_t> left;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i >= progress.used.size() || !progress.used[i]) left.push_back(known_bytes(shape_of({values[i]})));
+  }
+  if (progress.count + left.size() < array.min) return no_text;
+  std::sort(left.begin(), left.end());
+  std::uint64_t bytes = progress.count > 0 ? 1 : 0;
+  for (std::size_t i = 0; progress.count + i < array.min; ++i) bytes = added(bytes, left[i] + 1);
+  return bytes;
+}
+
+// The items that may come next. Counts beyond what can matter are not told apart.
+std::vector<SchemaShapes::ItemChoice> SchemaShapes::next_items(const ArrayCase& array, const ArrayProgress& progress) {
+  std::vector<ItemChoice> choices;
+  if (array.max && progress.count >= *array.max) return choices;
+  const std::vector<NodeId>& values = few_values(array);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    ArrayProgress after = progress;
+    after.used.resize(values.size());
+    if (after.used[i]) continue;
+    after.used[i] = true;
+    ++after.count;
+    choices.push_back({shape_of({values[i]}), std::move(after)});
+  }
+  if (!values.empty()) return choices;
+  const std::size_t cap = std::max({array.min, array.prefix.size(), std::size_t{1}});
+  struct Option {
+    std::vector<NodeId> nodes;
+    ArrayProgress after;
+  };
+  std::vector<Option> options{{item(array, progress.count), progress}};
+  std::size_t last_from = 0;
+  for (std::size_t i = 0; i < array.contains.size(); ++i) {
+    const SchemaNode::Contains& contains = array.contains[i];
+    last_from = std::max(last_from, contains.from);
+    if (progress.count < contains.from) continue;
+    std::vector<Option> next;
+    for (const Option& option : options) {
+      const std::uint32_t so_far = option.after.contains[i];
+      const bool counts = so_far < contains.min || contains.max;
+      if (contains.max ? so_far < *contains.max : so_far < contains.min) {
+        Option yes = option;
+        yes.nodes.push_back(contains.item);
+        ++yes.after.contains[i];
+        next.push_back(std::move(yes));
+      }
+      Option no = option;
+      if (counts && contains.max) no.nodes.push_back(nodes_.inverse(contains.item));
+      next.push_back(std::move(no));
+    }
+    options = std::move(next);
+  }
+  for (Option& option : options) {
+    option.after.count = std::min(progress.count + 1, std::max(cap, last_from));
+    if (array.max) option.after.count = progress.count + 1;
+    choices.push_back({shape_of(std::move(option.nodes)), std::move(option.after)});
+  }
+  return choices;
+}
+
+std::uint64_t SchemaShapes::rest_of_array(const ArrayCase& array, const ArrayProgress& progress) {
+  if (may_close(array, progress)) return 1;
+  const std::uint64_t comma = progress.count > 0 ? 1 : 0;
+  if (!few_values(array).empty()) return rest_of_values(array, progress);
+  if (array.contains.empty()) {
+    // One comma or bracket for each item.
+    std::uint64_t bytes = comma;
+    std::size_t at = progress.count;
+    for (; at < array.min && at < array.prefix.size(); ++at) {
+      bytes = added(bytes, added(1, known_bytes(shape_of(array.prefix[at]))));
+    }
+    if (at == array.min) return bytes;
+    const std::uint64_t each = known_bytes(shape_of(array.rest)) + 1;
+    if (each >= no_text || array.min - at > no_text / each) return no_text;
+    return added(bytes, each * (array.min - at));
+  }
+  const auto known = array_rests_.find({&array, progress});
+  if (known != array_rests_.end()) return known->second;
+  std::uint64_t shortest = no_text;
+  for (const ItemChoice& choice : next_items(array, progress)) {
+    if (choice.after == progress) continue;
+    const std::uint64_t value = known_bytes(choice.shape);
+    if (value >= no_text) continue;
+    shortest = std::min(shortest, added(comma + value, rest_of_array(array, choice.after)));
+  }
+  return array_rests_[{&array, progress}] = shortest;
+}
+
+}  // namespace minimind

@@ -1,0 +1,211 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/grammar/schema_nodes.h"
+
+namespace minimind {
+
+// Values of a set of schemas that must all hold, as cases without conditions that contradict or overlap in ways that
+// only a whole value would show: what may follow in a text can be read off a case.
+
+using ShapeId = std::uint32_t;
+constexpr std::uint64_t no_text = std::uint64_t{1} << 40;  // at least as long: there is no such text
+
+struct StringCase {
+  std::optional<AutomatonId> automaton;  // if unset, the lengths alone say what is valid
+  std::size_t min = 0;
+  std::optional<std::size_t> max;
+
+  auto operator<=>(const StringCase&) const = default;
+};
+
+// The strings of an automaton with at most so many characters, where the automaton of both would be too large.
+class BoundedStrings {
+ public:
+  // Throws Error if there are too many states and lengths.
+  BoundedStrings(const Automaton& automaton, std::size_t min, std::size_t max);
+
+  // The fewest bytes that complete a string of `length` characters so far; no_text if nothing does.
+  std::uint64_t bytes(Automaton::State state, std::size_t length) const;
+
+ private:
+  std::size_t min_, max_;
+  std::vector<std::uint32_t> bytes_;  // [states, lengths], of exactly so many further characters
+};
+
+// An object has properties of these names, and others by the first class that has the name.
+struct ObjectCase {
+  struct Property {
+    std::string name;
+    std::vector<NodeId> value;
+    ShapeId shape = 0;
+    bool required = false;
+    std::uint64_t name_bytes = 0;  // in a text, without its quotes
+  };
+  struct Others {
+    AutomatonId names;
+    std::vector<NodeId> value;
+    ShapeId shape = 0;
+    std::uint32_t some = 0;  // a bit for each of `some` of the case whose names these are
+  };
+
+  std::vector<Property> properties;  // in order of appearance
+  std::vector<Others> others;
+  std::vector<SchemaNode::SomeProperty> some;
+  std::size_t min = 0;
+  std::optional<std::size_t> max;
+};
+
+struct ArrayCase {
+  std::vector<std::vector<NodeId>> prefix;
+  std::vector<NodeId> rest;
+  std::vector<SchemaNode::Contains> contains;
+  std::size_t min = 0;
+  std::optional<std::size_t> max;
+  bool unique = false;
+  // If the items are distinct and only few values are possible: a node for each. Worked out when it is first needed.
+  mutable std::optional<std::vector<NodeId>> values;
+};
+
+struct ShapeCases {
+  bool null = false, true_too = false, false_too = false;
+  std::optional<StringCase> string;
+  std::optional<AutomatonId> number;
+  std::vector<const ObjectCase*> objects;
+  std::vector<const ArrayCase*> arrays;
+};
+
+// How far a text may use what a schema leaves open.
+struct SchemaStyle {
+  // Properties that no keyword names are allowed only where the schema has a keyword for them; properties come in the
+  // schema's order; whole numbers have digits only.
+  bool closed = false;
+  // Any white space between the parts of a text; otherwise none, one space, or a line end with an indent.
+  bool any_space = false;
+};
+
+class SchemaShapes {
+ public:
+  SchemaShapes(SchemaNodes& nodes, const SchemaStyle& style) : nodes_(nodes), style_(style) {}
+
+  ShapeId shape_of(std::vector<NodeId> nodes);
+  const ShapeCases& cases(ShapeId shape);
+  // The bytes of the shortest text of a value; no_text if there is none.
+  std::uint64_t bytes(ShapeId shape);
+
+  const SchemaStyle& style() const { return style_; }
+  SchemaNodes& nodes() { return nodes_; }
+  Automata& automata() { return nodes_.automata(); }
+
+  // The nodes of an item of an array.
+  const std::vector<NodeId>& item(const ArrayCase& array, std::size_t index) const {
+    return index < array.prefix.size() ? array.prefix[index] : array.rest;
+  }
+  // The shortest string, with its quotes.
+  std::uint64_t string_bytes(const StringCase& string);
+  // Of a case with an automaton and a limit.
+  const BoundedStrings& bounded(const StringCase& string);
+
+  // A state of an object or an array being written, from which the shortest rest is worked out.
+  struct ObjectProgress {
+    std::vector<bool> seen;  // [properties]
+    std::size_t others = 0;
+    std::uint32_t some = 0;  // a bit for each that is fulfilled
+    std::size_t next = 0;    // the first property that may follow, if they are in order
+
+    std::size_t count() const;
+    auto operator<=>(const ObjectProgress&) const = default;
+  };
+  struct ArrayProgress {
+    std::size_t count = 0;
+    std::vector<std::uint32_t> contains;  // [contains], items that count
+    std::vector<bool> used;               // [values]
+    auto operator<=>(const ArrayProgress&) const = default;
+  };
+  struct ItemChoice {
+    ShapeId shape;
+    ArrayProgress after;
+  };
+
+  // Bytes up to the closing bracket, included; no_text if nothing leads there.
+  std::uint64_t rest_of_object(const ObjectCase& object, const ObjectProgress& progress);
+  std::uint64_t rest_of_array(const ArrayCase& array, const ArrayProgress& progress);
+  bool may_close(const ObjectCase& object, const ObjectProgress& progress) const;
+  bool may_close(const ArrayCase& array, const ArrayProgress& progress) const;
+  std::vector<ItemChoice> next_items(const ArrayCase& array, const ArrayProgress& progress);
+
+ private:
+  const std::vector<NodeId>& few_values(const ArrayCase& array);
+  std::uint64_t rest_of_values(const ArrayCase& array, const ArrayProgress& progress);
+
+  struct Branch {
+    std::vector<NodeId> nodes;
+    std::set<NodeId> in;
+    std::vector<std::vector<NodeId>> choices;
+    std::set<std::string> required, forbidden;
+  };
+
+  void expand(JsonType type, Branch branch, std::vector<std::vector<NodeId>>& result);
+  bool add(JsonType type, Branch& branch, NodeId id);
+  bool add_object(Branch& branch, const SchemaNode& node);
+  bool add_choices(JsonType type, Branch& branch, const SchemaNode& node);
+  bool settle(JsonType type, Branch& branch);
+  bool contradicts(const Branch& branch);
+  std::vector<NodeId> exclusive(const std::vector<NodeId>& parts);
+  bool certainly_empty(std::vector<NodeId> nodes);
+  void charge(NodeId id);
+
+  ShapeCases work_out(ShapeId shape);
+  std::optional<StringCase> string_case(const std::vector<std::vector<NodeId>>& branches);
+  StringCase string_of(const std::vector<NodeId>& branch);
+  AutomatonId automaton_of(const StringCase& string);
+  bool is_empty(const StringCase& string);
+  std::optional<AutomatonId> number_case(const std::vector<std::vector<NodeId>>& branches);
+  AutomatonId number_of(const std::vector<NodeId>& branch);
+  void object_case(const std::vector<NodeId>& branch, ShapeCases& cases);
+  void add_others(const std::vector<NodeId>& branch, AutomatonId names, ObjectCase& object);
+  std::vector<NodeId> value_nodes(const std::vector<NodeId>& branch, const std::string& name) const;
+  AutomatonId strings_of(std::vector<NodeId> nodes);
+  std::optional<AutomatonId> property_names(const std::vector<NodeId>& branch);
+  void array_case(const std::vector<NodeId>& branch, ShapeCases& cases);
+
+  std::uint64_t known_bytes(ShapeId shape);
+  std::uint64_t solve(ShapeId shape);
+  std::uint64_t compute_bytes(ShapeId shape);
+  std::uint64_t member_bytes(std::uint64_t name_bytes, ShapeId value);
+  std::uint64_t cheapest_some(const ObjectCase& object, const ObjectProgress& progress, std::size_t some);
+  std::uint64_t cheapest_others(const ObjectCase& object);
+
+  SchemaNodes& nodes_;
+  SchemaStyle style_;
+  std::map<std::vector<NodeId>, ShapeId> ids_;
+  std::deque<std::vector<NodeId>> shapes_;
+  std::deque<std::optional<ShapeCases>> cases_;
+  std::deque<std::optional<std::uint64_t>> bytes_;
+  std::set<ShapeId> in_progress_;  // of cases()
+  std::map<StringCase, BoundedStrings> bounded_;
+  std::deque<ObjectCase> objects_;
+  std::deque<ArrayCase> arrays_;
+  std::map<std::pair<const ArrayCase*, ArrayProgress>, std::uint64_t> array_rests_;
+
+  // The shapes whose shortest texts depend on each other, and what is known of them so far.
+  struct Solution {
+    std::vector<ShapeId> shapes;
+    std::map<ShapeId, std::uint64_t> bytes;
+    bool guessed = false;
+  };
+  Solution* solution_ = nullptr;
+  std::size_t nesting_ = 0;
+  std::size_t branches_ = 0;
+};
+
+}  // namespace minimind

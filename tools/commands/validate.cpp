@@ -1,0 +1,165 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/grammar/state.h"
+#include "tools/options/commands.h"
+#include "tools/options/grammar_options.h"
+#include "tools/options/lines.h"
+#include "tools/options/options.h"
+#include "tools/terminal/note.h"
+#include "weights/io/error.h"
+#include "weights/io/quote.h"
+#include "weights/io/text_file.h"
+
+namespace minimind {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct ValidateOptions {
+  GrammarArguments grammar;
+  std::string file;
+  bool jsonl = false;
+  bool json = false;
+  bool quiet = false;
+};
+
+// Where a text stops conforming.
+struct Mismatch {
+  std::size_t offset = 0, line = 1, column = 1;  // the column in characters
+  std::string found, expected;
+};
+
+// Returns a text that must follow `byte`, as far as only one byte may follow each.
+std::string forced_text(GrammarState& state, char byte) {
+  constexpr std::size_t longest = 24;
+  std::string text(1, byte);
+  while (text.size() < longest) {
+    char next = 0;
+    int count = 0;
+    for (int c = 0; c < 256 && count < 2; ++c) {
+      if (!state.allows(text + static_cast<char>(c))) continue;
+      next = static_cast<char>(c);
+      ++count;
+    }
+    if (count != 1) break;
+    text += next;
+  }
+  return text;
+}
+
+// Lists what may follow.
+std::string expected_text(GrammarState& state) {
+  constexpr std::size_t most_listed = 6;
+  std::vector<std::string> list;
+  std::size_t printable = 0;
+  bool more = false, digits = true;
+  for (char c = '0'; c <= '9'; ++c) digits = digits && state.allows({&c, 1});
+  if (digits) list.emplace_back("a digit");
+  for (int c = 0; c < 256; ++c) {
+    const char byte = static_cast<char>(c);
+    const bool digit = c >= '0' && c <= '9';
+    if ((digits && digit) || !state.allows({&byte, 1})) continue;
+    if (c <= ' ' || c >= 0x7F) {
+      more = more || c > ' ';
+      continue;
+    }
+    if (++printable > most_listed) {
+      more = true;
+    } else {
+      list.push_back(quote(forced_text(state, byte)));
+    }
+  }
+  if (more) {
+    std::erase_if(list, [](const std::string& item) { return item != "'\"'" && item != "'\\\\'"; });
+    list.insert(list.begin(), "another character");
+  }
+  if (state.may_end()) list.emplace_back("the end of the text");
+  if (list.empty()) return "nothing";
+  std::string result = list.front();
+  for (std::size_t i = 1; i < list.size(); ++i) result += (i + 1 == list.size() ? " or " : ", ") + list[i];
+  return result;
+}
+
+std::optional<Mismatch> first_mismatch(GrammarState& state, std::string_view text) {
+  state.restart();
+  Mismatch at;
+  for (; at.offset < text.size(); ++at.offset) {
+    if (!state.advance(text.substr(at.offset, 1))) {
+      const std::size_t end = std::min(text.find('\n', at.offset), text.size());
+      at.found = end == at.offset ? "the end of the line"
+                                  : quote(text.substr(at.offset, std::min<std::size_t>(end - at.offset, 20)));
+      at.expected = expected_text(state);
+      return at;
+    }
+    const char byte = text[at.offset];
+    if (byte == '\n') {
+      ++at.line;
+      at.column = 1;
+    } else if ((static_cast<unsigned char>(byte) & 0xC0) != 0x80) {
+      ++at.column;
+    }
+  }
+  if (state.may_end()) return std::nullopt;
+  at.found = "the end of the text";
+  at.expected = expected_text(state);
+  return at;
+}
+
+Json json_of(const std::optional<Mismatch>& mismatch) {
+  if (!mismatch) return {{"conforms", true}};
+  return {{"conforms", false},          {"offset", mismatch->offset}, {"line", mismatch->line},
+          {"column", mismatch->column}, {"found", mismatch->found},   {"expected", mismatch->expected}};
+}
+
+// Each line is a text. Returns true if all conform.
+bool validate_lines(GrammarState& state, const std::string& input) {
+  bool all = true;
+  for_each_line(input, [&](const std::string& line, std::size_t) {
+    const auto mismatch = first_mismatch(state, line);
+    all = all && !mismatch;
+    fmt::print("{}\n", json_of(mismatch).dump());
+  });
+  return all;
+}
+
+int run_validate(const ValidateOptions& options) {
+  const auto grammar = options.grammar.load(false, options.quiet);
+  if (!grammar) throw UsageError("nothing to validate against; give --json-schema FILE or --grammar FILE");
+  const std::string input = options.file.empty() ? read_standard_input() : read_text_file(options.file);
+  GrammarState state(grammar);
+  if (options.jsonl) return validate_lines(state, input) ? 0 : 1;
+  const auto mismatch = first_mismatch(state, input);
+  if (options.json) {
+    fmt::print("{}\n", json_of(mismatch).dump());
+  } else if (mismatch) {
+    throw Error(fmt::format("{}:{}:{}: found {}, expected {}", options.file.empty() ? "standard input" : options.file,
+                            mismatch->line, mismatch->column, mismatch->found, mismatch->expected));
+  } else if (!options.quiet) {
+    note("the text conforms");
+  }
+  return mismatch ? 1 : 0;
+}
+
+}  // namespace
+
+Command add_validate(CLI::App& app) {
+  auto options = std::make_shared<ValidateOptions>();
+  CLI::App* command =
+      app.add_subcommand("validate", "whether a text conforms to a JSON Schema or grammar, and where not");
+  options->grammar.add_to(*command, false);
+  command->add_option("FILE", options->file, "file with the text (default: standard input)");
+  command->add_flag("--jsonl", options->jsonl, "each line is a text; print a JSON object for each");
+  command->add_flag("--json", options->json, "print a JSON object");
+  command->add_flag("-q,--quiet", options->quiet, "print only errors to stderr");
+  return [options] { return run_validate(*options); };
+}
+
+}  // namespace minimind

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/grammar/grammar.h"
+
+namespace minimind {
+
+// The options of a grammar that a text must conform to: --grammar, --json-schema and what belongs to them.
+struct GrammarArguments {
+  std::string grammar_file;
+  std::string json_schema_file;
+  bool strict_schema = false;
+  bool open_schema = false;
+  std::vector<std::string> schema_references;  // URI=FILE
+
+  // Adds them for a text that is generated, or for one that is checked.
+  void add_to(CLI::App& command, bool generated);
+
+  // Loads the grammar of a text to generate or to check; null if no file is given. Notes what is ignored of a schema,
+  // unless `quiet`. Throws UsageError if both files are given, and Error as load_grammar() and
+  // compile_json_schema_file() do.
+  std::shared_ptr<const Grammar> load(bool generated, bool quiet) const;
+};
+
+}  // namespace minimind
