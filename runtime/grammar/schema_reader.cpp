@@ -275,6 +275,9 @@ std::size_t SchemaReader::start_resource(const SchemaJson& value, std::size_t ou
     by_uri_.try_emplace(uri, own);
   }
   if (hash + 1 < id.size() && !hidden) resources_[own].anchors.try_emplace(id.substr(hash + 1), &value);
+  if (!text("$dynamicAnchor").empty()) ++dynamic_anchors_[text("$dynamicAnchor")];
+  // $recursiveRef is always "#".
+  if (value.contains("$recursiveAnchor") && value["$recursiveAnchor"] == true) ++dynamic_anchors_[""];
   for (const char* key : {"$anchor", "$dynamicAnchor"}) {
     if (!text(key).empty()) resources_[own].anchors.try_emplace(text(key), &value);
   }
@@ -325,10 +328,10 @@ void SchemaReader::fill(NodeId id, const SchemaJson& schema, const Place& place)
     node.all_of.push_back(resolve(schema["$ref"].get<std::string>(), place.at("$ref")));
   } else {
     note_ignored(schema, place);
-    for (const Read read : {&SchemaReader::read_types, &SchemaReader::read_constants, &SchemaReader::read_numbers,
+    for (const Read part : {&SchemaReader::read_types, &SchemaReader::read_constants, &SchemaReader::read_numbers,
                             &SchemaReader::read_strings, &SchemaReader::read_arrays, &SchemaReader::read_contains,
                             &SchemaReader::read_objects, &SchemaReader::read_dependencies, &SchemaReader::read_logic}) {
-      (this->*read)(schema, place, node);
+      (this->*part)(schema, place, node);
     }
   }
   nodes_.nodes_[id] = std::move(node);
@@ -453,7 +456,7 @@ SchemaNode SchemaReader::scalars(const std::vector<const SchemaJson*>& values, c
   for (const SchemaJson* value : values) {
     if (value->is_string()) {
       node.types |= bit_of(JsonType::string);
-      texts.push_back(to_code_points(value->get<std::string>()));
+      texts.push_back(code_points_of(value->get<std::string>()));
     } else if (value->is_number()) {
       node.types |= bit_of(JsonType::number);
       const Automaton equal = numbers_equal(decimal(*value, place), value->dump());
@@ -556,6 +559,8 @@ void SchemaReader::read_strings(const SchemaJson& schema, const Place& place, Sc
       nodes_.automata_.cached("format " + format, [&] { return format_automaton(format).value_or(Automaton()); });
   if (nodes_.automata_[automaton].empty()) return ignore(fmt::format("format {}", quote(format)));
   node.strings.push_back(automaton);
+  constexpr std::size_t longest_host_name = 253;
+  if (format == "hostname") node.max_length = std::min(node.max_length.value_or(longest_host_name), longest_host_name);
 }
 
 void SchemaReader::read_arrays(const SchemaJson& schema, const Place& place, SchemaNode& node) {
@@ -631,11 +636,13 @@ void SchemaReader::read_dependencies(const SchemaJson& schema, const Place& plac
 }
 
 void SchemaReader::read_logic(const SchemaJson& schema, const Place& place, SchemaNode& node) {
-  for (const char* keyword : {"$ref", "$dynamicRef", "$recursiveRef"}) {
-    const SchemaJson* const reference = KEYWORD(keyword);
+  for (const std::string keyword : {"$ref", "$dynamicRef", "$recursiveRef"}) {
+    const SchemaJson* const reference = KEYWORD(keyword.c_str());
     if (reference == nullptr) continue;
     if (!reference->is_string()) fail(place.at(keyword), "expected a text");
-    node.all_of.push_back(resolve(reference->get<std::string>(), place.at(keyword)));
+    const std::string uri = reference->get<std::string>();
+    if (keyword != "$ref") check_dynamic(uri, place.at(keyword));
+    node.all_of.push_back(resolve(uri, place.at(keyword)));
   }
   if (const SchemaJson* const parts = KEYWORD("allOf")) {
     const std::vector<NodeId> all = schemas(*parts, place.at("allOf"));
@@ -653,6 +660,16 @@ void SchemaReader::read_logic(const SchemaJson& schema, const Place& place, Sche
 }
 
 #undef KEYWORD
+
+// A dynamic reference is a plain one if nothing else can be its target.
+void SchemaReader::check_dynamic(const std::string& reference, const Place& place) const {
+  const std::size_t hash = std::min(reference.find('#'), reference.size());
+  const std::string anchor = reference.substr(std::min(hash + 1, reference.size()));
+  const auto known = dynamic_anchors_.find(anchor);
+  if (known != dynamic_anchors_.end() && known->second > 1) {
+    fail(place, fmt::format("is not supported, because {} has several targets", quote(reference)));
+  }
+}
 
 NodeId SchemaReader::resolve(const std::string& reference, const Place& place) {
   const std::size_t hash = std::min(reference.find('#'), reference.size());

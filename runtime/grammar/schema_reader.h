@@ -48,6 +48,7 @@ class SchemaReader {
 
   NodeId node_of(const SchemaJson& schema, const Place& place);
   void fill(NodeId id, const SchemaJson& schema, const Place& place);
+  void check_dynamic(const std::string& reference, const Place& place) const;
   NodeId resolve(const std::string& reference, const Place& place);
   const SchemaJson* find(const Resource& resource, const std::string& fragment) const;
 
@@ -78,6 +79,7 @@ class SchemaReader {
   std::string source_;
   std::vector<Resource> resources_;  // complete before anything is read
   std::map<std::string, std::size_t> by_uri_;
+  std::map<std::string, int> dynamic_anchors_;  // how many there are of each name
   std::unordered_map<const SchemaJson*, std::size_t> resource_roots_;
   std::unordered_map<const SchemaJson*, NodeId> known_;
   struct Unread {

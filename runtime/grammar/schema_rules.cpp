@@ -197,7 +197,7 @@ const SchemaRules::Trie& SchemaRules::trie_of(const ObjectCase* what) {
   if (!added) return trie;
   for (const ObjectCase::Property& property : what->properties) {
     trie.order.push_back(static_cast<std::uint32_t>(trie.names.size()));
-    trie.names.push_back(to_code_points(property.name));
+    trie.names.push_back(code_points_of(property.name));
   }
   std::sort(trie.order.begin(), trie.order.end(),
             [&](std::uint32_t a, std::uint32_t b) { return trie.names[a] < trie.names[b]; });
@@ -352,7 +352,7 @@ std::vector<SchemaRules::OtherMember> SchemaRules::other_members(std::uint32_t o
   }
   for (std::size_t i = state.progress.next; open != 0 && i < what.properties.size(); ++i) {
     if (state.progress.seen[i]) continue;
-    const std::u32string name = to_code_points(what.properties[i].name);
+    const std::u32string name = code_points_of(what.properties[i].name);
     std::uint32_t possible = 0;
     for (std::size_t k = 0; k < what.some.size(); ++k) {
       if ((open >> k & 1) != 0 && shapes_.automata()[what.some[k].names].accepts(name)) possible |= 1U << k;

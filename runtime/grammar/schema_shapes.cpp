@@ -8,8 +8,9 @@
 namespace minimind {
 namespace {
 
-constexpr std::size_t most_branches = 200'000;  // of a schema in all
-constexpr std::size_t most_nesting = 40;        // of questions whether two schemas exclude each other
+constexpr std::size_t most_branches = 3'000;  // of one value
+constexpr std::size_t most_branches_in_all = 300'000;
+constexpr std::size_t most_nesting = 40;  // of questions whether two schemas exclude each other
 constexpr std::size_t most_shapes = 200'000;
 constexpr std::size_t most_product_states = 4096;  // of a pattern and the lengths next to it
 constexpr std::size_t most_bounded = 16'000'000;   // states and lengths, where the product would be larger
@@ -26,6 +27,15 @@ std::vector<NodeId> sorted(std::vector<NodeId> nodes) {
 std::uint64_t added(std::uint64_t a, std::uint64_t b) {
   return std::min(a + b, no_text);
 }
+
+// Calls `undo` at the end of a scope, which an Error may be.
+template <class Undo>
+struct AtEnd {
+  Undo undo;
+  ~AtEnd() { undo(); }
+};
+template <class Undo>
+AtEnd(Undo) -> AtEnd<Undo>;
 
 std::uint64_t text_bytes(std::u32string_view text) {
   std::uint64_t bytes = 0;
@@ -52,9 +62,10 @@ ShapeId SchemaShapes::shape_of(std::vector<NodeId> nodes) {
 const ShapeCases& SchemaShapes::cases(ShapeId shape) {
   if (!cases_[shape]) {
     in_progress_.insert(shape);
-    ShapeCases cases = work_out(shape);
-    in_progress_.erase(shape);
-    cases_[shape] = std::move(cases);
+    const AtEnd end{[&] { in_progress_.erase(shape); }};
+    const std::size_t outer_branches = std::exchange(branches_, 0);
+    cases_[shape] = work_out(shape);
+    branches_ = outer_branches;
   }
   return *cases_[shape];
 }
@@ -62,13 +73,19 @@ const ShapeCases& SchemaShapes::cases(ShapeId shape) {
 // Branches: the conditions of one type, without alternatives.
 
 void SchemaShapes::charge(NodeId id) {
-  if (++branches_ > most_branches) {
+  if (++branches_ > most_branches || ++all_branches_ > most_branches_in_all) {
     nodes_.fail(id, "the alternatives of the schema have too many combinations; simplify anyOf, oneOf, not or if");
   }
 }
 
 void SchemaShapes::expand(JsonType type, Branch branch, std::vector<std::vector<NodeId>>& result) {
-  if (!settle(type, branch)) return;
+  do {
+    if (!settle(type, branch)) return;
+    if (branch.one_ofs.empty()) break;
+    const std::vector<NodeId> parts = std::move(branch.one_ofs.back());
+    branch.one_ofs.pop_back();
+    branch.choices.push_back(exclusive(parts, branch));
+  } while (true);
   if (type == JsonType::object && !branch.choices.empty() && contradicts(branch)) return;
   if (branch.choices.empty()) {
     if (std::find(result.begin(), result.end(), branch.nodes) == result.end()) result.push_back(branch.nodes);
@@ -130,7 +147,7 @@ bool SchemaShapes::add_object(Branch& branch, const SchemaNode& node) {
 
 bool SchemaShapes::add_choices(JsonType type, Branch& branch, const SchemaNode& node) {
   for (const std::vector<NodeId>& parts : node.any_of) branch.choices.push_back(parts);
-  for (const std::vector<NodeId>& parts : node.one_of) branch.choices.push_back(exclusive(parts));
+  branch.one_ofs.insert(branch.one_ofs.end(), node.one_of.begin(), node.one_of.end());
   for (const NodeId part : node.none_of) {
     if (branch.in.contains(part)) return false;
     branch.choices.push_back(nodes_.negation(part));
@@ -155,13 +172,23 @@ bool SchemaShapes::add_choices(JsonType type, Branch& branch, const SchemaNode& 
   return true;
 }
 
-// The alternatives of oneOf, each with the opposite of those that it does not exclude by itself.
-std::vector<NodeId> SchemaShapes::exclusive(const std::vector<NodeId>& parts) {
-  std::vector<NodeId> result;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    std::vector<NodeId> all{parts[i]};
-    for (std::size_t j = 0; j < parts.size(); ++j) {
-      if (i != j && !certainly_empty({parts[i], parts[j]})) all.push_back(nodes_.inverse(parts[j]));
+// The alternatives of oneOf that are possible, each with the opposite of those that it does not exclude by itself.
+std::vector<NodeId> SchemaShapes::exclusive(const std::vector<NodeId>& parts, const Branch& branch) {
+  std::vector<NodeId> context;
+  for (const NodeId id : branch.nodes) context.push_back(nodes_.without_logic(id));
+  const auto empty = [&](std::initializer_list<NodeId> with) {
+    std::vector<NodeId> nodes = context;
+    nodes.insert(nodes.end(), with);
+    return certainly_empty(std::move(nodes));
+  };
+  std::vector<NodeId> possible, result;
+  for (const NodeId part : parts) {
+    if (!empty({part})) possible.push_back(part);
+  }
+  for (std::size_t i = 0; i < possible.size(); ++i) {
+    std::vector<NodeId> all{possible[i]};
+    for (std::size_t j = 0; j < possible.size(); ++j) {
+      if (i != j && !empty({possible[i], possible[j]})) all.push_back(nodes_.inverse(possible[j]));
     }
     result.push_back(nodes_.all_of(std::move(all)));
   }
@@ -187,9 +214,8 @@ bool SchemaShapes::certainly_empty(std::vector<NodeId> nodes) {
   if (bytes_[shape]) return *bytes_[shape] >= no_text;
   if (nesting_ >= most_nesting) return false;
   ++nesting_;
-  const bool empty = solve(shape) >= no_text && bytes_[shape].has_value();
-  --nesting_;
-  return empty;
+  const AtEnd end{[&] { --nesting_; }};
+  return solve(shape) >= no_text && bytes_[shape].has_value();
 }
 
 // Cases
@@ -289,15 +315,24 @@ BoundedStrings::BoundedStrings(const Automaton& automaton, std::size_t min, std:
       }
     }
   }
+  shortest_ = bytes_;
+  for (std::size_t i = 0; i < shortest_.size(); ++i) {
+    if (i % (max + 1) != 0) shortest_[i] = std::min(shortest_[i], shortest_[i - 1]);
+  }
 }
 
 std::uint64_t BoundedStrings::bytes(Automaton::State state, std::size_t length) const {
-  std::uint64_t shortest = no_text;
-  for (std::size_t more = length < min_ ? min_ - length : 0; length + more <= max_; ++more) {
-    const std::uint32_t bytes = bytes_[state * (max_ + 1) + more];
-    if (bytes != ~0u) shortest = std::min<std::uint64_t>(shortest, bytes);
+  const std::size_t begin = state * (max_ + 1);
+  if (length > max_) return no_text;
+  std::uint32_t shortest = ~0u;
+  if (length >= min_) {
+    shortest = shortest_[begin + max_ - length];
+  } else {
+    for (std::size_t more = min_ - length; length + more <= max_; ++more) {
+      shortest = std::min(shortest, bytes_[begin + more]);
+    }
   }
-  return shortest;
+  return shortest == ~0u ? no_text : shortest;
 }
 
 std::optional<StringCase> SchemaShapes::string_case(const std::vector<std::vector<NodeId>>& branches) {
@@ -355,7 +390,7 @@ std::optional<AutomatonId> SchemaShapes::number_case(const std::vector<std::vect
 
 std::vector<NodeId> SchemaShapes::value_nodes(const std::vector<NodeId>& branch, const std::string& name) const {
   std::vector<NodeId> value;
-  const std::u32string text = to_code_points(name);
+  const std::u32string text = code_points_of(name);
   for (const NodeId id : branch) {
     const SchemaNode& node = nodes_[id];
     bool named = false;
@@ -419,7 +454,7 @@ void SchemaShapes::object_case(const std::vector<NodeId>& branch, ShapeCases& ca
   const std::optional<AutomatonId> names = property_names(branch);
   std::vector<std::u32string> texts;
   for (const std::string& name : order) {
-    texts.push_back(to_code_points(name));
+    texts.push_back(code_points_of(name));
     ObjectCase::Property property{name, value_nodes(branch, name), 0, required.contains(name),
                                   text_bytes(texts.back())};
     const bool never =
@@ -542,6 +577,10 @@ std::uint64_t SchemaShapes::bytes(ShapeId shape) {
 std::uint64_t SchemaShapes::solve(ShapeId shape) {
   Solution solution;
   Solution* const outer = std::exchange(solution_, &solution);
+  const AtEnd end{[&] {
+    solution_ = outer;
+    array_rests_.clear();
+  }};
   known_bytes(shape);
   for (bool changed = true; changed;) {
     changed = false;
@@ -555,8 +594,6 @@ std::uint64_t SchemaShapes::solve(ShapeId shape) {
     }
     changed = changed || solution.shapes.size() > known;
   }
-  array_rests_.clear();
-  solution_ = outer;
   if (!solution.guessed) {
     for (const auto& [known, bytes] : solution.bytes) bytes_[known] = bytes;
   }
@@ -631,7 +668,7 @@ std::uint64_t SchemaShapes::cheapest_some(const ObjectCase& object, const Object
   for (std::size_t i = 0; i < object.properties.size(); ++i) {
     const ObjectCase::Property& property = object.properties[i];
     const bool possible =
-        !progress.seen[i] && i >= progress.next && automata()[wanted.names].accepts(to_code_points(property.name));
+        !progress.seen[i] && i >= progress.next && automata()[wanted.names].accepts(code_points_of(property.name));
     if (!possible) continue;
     const std::uint64_t bytes = member_bytes(property.name_bytes, with(property.value));
     if (bytes < no_text) cheapest = std::min(cheapest, bytes);

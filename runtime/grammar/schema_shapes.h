@@ -39,7 +39,8 @@ class BoundedStrings {
 
  private:
   std::size_t min_, max_;
-  std::vector<std::uint32_t> bytes_;  // [states, lengths], of exactly so many further characters
+  std::vector<std::uint32_t> bytes_;     // [states, lengths], of exactly so many further characters
+  std::vector<std::uint32_t> shortest_;  // likewise, of at most so many
 };
 
 // An object has properties of these names, and others by the first class that has the name.
@@ -150,7 +151,8 @@ class SchemaShapes {
   struct Branch {
     std::vector<NodeId> nodes;
     std::set<NodeId> in;
-    std::vector<std::vector<NodeId>> choices;
+    std::vector<std::vector<NodeId>> choices;  // one of each must hold
+    std::vector<std::vector<NodeId>> one_ofs;  // exactly one of each
     std::set<std::string> required, forbidden;
   };
 
@@ -160,7 +162,7 @@ class SchemaShapes {
   bool add_choices(JsonType type, Branch& branch, const SchemaNode& node);
   bool settle(JsonType type, Branch& branch);
   bool contradicts(const Branch& branch);
-  std::vector<NodeId> exclusive(const std::vector<NodeId>& parts);
+  std::vector<NodeId> exclusive(const std::vector<NodeId>& parts, const Branch& branch);
   bool certainly_empty(std::vector<NodeId> nodes);
   void charge(NodeId id);
 
@@ -205,7 +207,7 @@ class SchemaShapes {
   };
   Solution* solution_ = nullptr;
   std::size_t nesting_ = 0;
-  std::size_t branches_ = 0;
+  std::size_t branches_ = 0, all_branches_ = 0;  // of the value that is being worked out, and of all
 };
 
 }  // namespace minimind

@@ -21,7 +21,7 @@
 namespace minimind {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using ReportJson = nlohmann::ordered_json;
 
 struct ValidateOptions {
   GrammarArguments grammar;
@@ -113,7 +113,7 @@ std::optional<Mismatch> first_mismatch(GrammarState& state, std::string_view tex
   return at;
 }
 
-Json json_of(const std::optional<Mismatch>& mismatch) {
+ReportJson json_of(const std::optional<Mismatch>& mismatch) {
   if (!mismatch) return {{"conforms", true}};
   return {{"conforms", false},          {"offset", mismatch->offset}, {"line", mismatch->line},
           {"column", mismatch->column}, {"found", mismatch->found},   {"expected", mismatch->expected}};

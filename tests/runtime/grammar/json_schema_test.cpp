@@ -49,7 +49,9 @@ void expect_schema_matches(const std::vector<SchemaCase>& cases, const JsonSchem
 
 TEST(JsonSchema, TypesAndAnything) {
   expect_schema_matches(std::vector<SchemaCase>{
-      {"{}", {"{}", "[]", R"([1, {"a":"b","c": [true,null]}])", "-0.5e+12", "[\n  1\n]"}, {"", "[1 ]", " 1", "[1,  2]", "01"}},
+      {"{}",
+       {"{}", "[]", R"([1, {"a":"b","c": [true,null]}])", "-0.5e+12", "[\n  1\n]"},
+       {"", "[1 ]", " 1", "[1,  2]", "01"}},
       {"true", {"1"}, {"x"}},
       {R"({"type":"null"})", {"null"}, {"0"}},
       {R"({"type":["boolean","integer"]})", {"true", "-7", "0", "1.0", "1e2", "-0"}, {"\"a\"", "1.5", "00", "1e-1"}},
@@ -103,7 +105,9 @@ TEST(JsonSchema, PatternsLookAheadAndKnowCategories) {
   expect_schema_matches(std::vector<SchemaCase>{
       {R"j({"pattern":"^(?!ab)[a-c]+$"})j", {R"("ba")", R"("aab")"}, {R"("ab")", R"("abc")"}},
       {R"j({"pattern":"^((?!no).)*$"})j", {R"("n-o")", R"("")"}, {R"("a no b")", R"("no")"}},
-      {R"j({"pattern":"^(?=.*[0-9])(?=.*[a-z]).{2,3}$"})j", {R"("a1")", R"("1-b")"}, {R"("aa")", R"("1")", R"("ab12")"}},
+      {R"j({"pattern":"^(?=.*[0-9])(?=.*[a-z]).{2,3}$"})j",
+       {R"("a1")", R"("1-b")"},
+       {R"("aa")", R"("1")", R"("ab12")"}},
       {R"j({"pattern":"a(?=b$)"})j", {R"("xab")"}, {R"("abc")", R"("a")"}},
       {R"j({"pattern":"^\\p{Lu}\\p{L}*\\P{N}$"})j", {R"("Éa!")"}, {R"("éa!")", R"("Éa1")"}},
       {R"j({"pattern":"^a{,2}]}$"})j", {R"("a{,2}]}")"}, {R"("aa]}")"}},
@@ -133,7 +137,9 @@ TEST(JsonSchema, FormatsGiveValuesThatAreTheirs) {
        {R"("23:59:59Z")", R"("00:00:00.125+02:30")", R"("23:59:60z")"},
        {R"("24:00:00Z")", R"("12:00:00")", R"("1:00:00Z")", R"("12:00:60Z")"}},
       {of("date-time"), {R"("2024-02-29T01:02:03-11:00")"}, {R"("2024-02-29 01:02:03Z")"}},
-      {of("duration"), {R"("P1Y2M3DT4H5M6S")", R"("P4W")", R"("PT36H")"}, {R"("P")", R"("PT")", R"("P1Y4W")", R"("1D")"}},
+      {of("duration"),
+       {R"("P1Y2M3DT4H5M6S")", R"("P4W")", R"("PT36H")"},
+       {R"("P")", R"("PT")", R"("P1Y4W")", R"("1D")"}},
       {of("uuid"), {R"("00112233-4455-6677-8899-aabbccddeeFF")"}, {R"("00112233")"}},
       {of("email"), {R"("a.b@example.org")", R"("a+b@x")"}, {R"("@b.c")", R"("a..b@c.d")", R"("a b@c.d")"}},
       {of("hostname"), {R"("a-1.example")", R"("x")", R"("3com.com")"}, {R"("-a")", R"("a.")", R"("a_b")"}},
@@ -331,7 +337,9 @@ TEST(JsonSchema, ArraysContainItemsAndRepeatNone) {
 TEST(JsonSchema, OppositesAndConditions) {
   expect_schema_matches(std::vector<SchemaCase>{
       {R"({"not":{"type":["string","object"]}})", {"1", "[]", "null"}, {"\"\"", "{}"}},
-      {R"({"not":{"enum":[1,"a",null,[2]]}})", {"2", "\"b\"", "[]", "[2,2]", "{}"}, {"1", "1.0", "\"a\"", "null", "[2]"}},
+      {R"({"not":{"enum":[1,"a",null,[2]]}})",
+       {"2", "\"b\"", "[]", "[2,2]", "{}"},
+       {"1", "1.0", "\"a\"", "null", "[2]"}},
       {R"({"type":"object","not":{"required":["a"]}})", {"{}", R"({"b":1})"}, {R"({"a":1})"}},
       {R"({"type":"object","not":{"properties":{"a":{"const":1}},"required":["a"]}})",
        {"{}", R"({"a":2})"},
@@ -339,7 +347,9 @@ TEST(JsonSchema, OppositesAndConditions) {
       {R"({"type":"integer","not":{"minimum":3,"maximum":5}})", {"2", "6"}, {"3", "5"}},
       {R"j({"type":"string","not":{"pattern":"a"}})j", {R"("b")"}, {R"("bab")"}},
       {R"({"not":{"items":{"type":"integer"}},"type":"array"})", {"[null]", "[1,null]"}, {"[]", "[1]"}},
-      {R"({"not":{"additionalProperties":{"type":"integer"}},"type":"object"})", {R"({"a":1,"b":null})"}, {"{}", R"({"a":1})"}},
+      {R"({"not":{"additionalProperties":{"type":"integer"}},"type":"object"})",
+       {R"({"a":1,"b":null})"},
+       {"{}", R"({"a":1})"}},
       {R"({"not":{"propertyNames":{"maxLength":1}},"type":"object"})", {R"({"a":1,"bc":1})"}, {"{}", R"({"a":1})"}},
       {R"({"if":{"type":"integer"},"then":{"minimum":3},"else":{"type":"null"}})", {"3", "null"}, {"2", "3.5", "\"\""}},
       {R"({"type":"object","if":{"properties":{"k":{"const":"a"}},"required":["k"]},"then":{"required":["x"]}})",
