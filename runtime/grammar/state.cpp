@@ -113,6 +113,8 @@ constexpr std::size_t max_items_looked_at = std::size_t{8} << 20;
 // The limit of symbols of rules that are made one by one.
 constexpr std::size_t max_made_symbols = std::size_t{4} << 20;
 
+constexpr std::size_t max_mask_bytes = std::size_t{8} << 20;
+
 constexpr std::uint32_t not_made = ~0u;
 
 constexpr std::greater<> smallest_first;
@@ -265,12 +267,14 @@ GrammarState::Position GrammarState::after_event(Position from, std::uint8_t byt
       to.scope = memory_.begin(from.scope, end);
       break;
     case JsonEvent::name_closes:
+      memory_decided_ = true;
       to.scope = memory_.add_name(from.scope, text.substr(0, end - 1));
       if (to.scope == JsonMemory::repeated) to.state = dead;
       break;
     case JsonEvent::item_ends:
     case JsonEvent::array_closes:
       if (distinct) {
+        memory_decided_ = true;
         const JsonMemory::Scope with = memory_.add_item(from.scope, text.substr(0, end - 1));
         if (with == JsonMemory::repeated) {
           to.state = state_without_distinct(from.state, byte);
@@ -298,8 +302,13 @@ bool GrammarState::must_end() const {
 void GrammarState::mark_allowed(const TokenTrie& trie, std::span<std::uint8_t> allowed,
                                 std::uint64_t most_bytes_to_end) {
   begin_step();
+  if (mark_known(trie, allowed, most_bytes_to_end)) return;
   const std::size_t before = text_.size();
   const JsonMemory::Mark mark = memory_.mark();
+  bool limited = false;
+  std::uint64_t most = 0;
+  memory_decided_ = false;
+  marked_.clear();
   path_.resize(trie.longest + 1);
   path_[0] = {current_, scope_};
   for (std::size_t i = 0; i < trie.nodes.size();) {
@@ -311,14 +320,42 @@ void GrammarState::mark_allowed(const TokenTrie& trie, std::span<std::uint8_t> a
       continue;
     }
     path_[node.depth] = to;
-    const std::uint32_t tokens = bytes_to_end_[to.state] <= most_bytes_to_end ? node.token_count : 0;
-    for (std::uint32_t k = 0; k < tokens; ++k) {
-      allowed[static_cast<std::size_t>(trie.tokens[node.first_token + k])] = 1;
-    }
     ++i;
+    if (node.token_count == 0) continue;
+    const std::uint64_t bytes = bytes_to_end_[to.state];
+    limited = limited || bytes > most_bytes_to_end;
+    if (bytes > most_bytes_to_end) continue;
+    most = std::max(most, bytes);
+    marked_.insert(marked_.end(), trie.tokens.begin() + node.first_token,
+                   trie.tokens.begin() + node.first_token + node.token_count);
   }
   text_.resize(before);
   memory_.forget(mark);
+  for (const std::int32_t token : marked_) allowed[static_cast<std::size_t>(token)] = 1;
+  if (!limited && !memory_decided_) keep_mask(marked_, allowed.size(), most);
+}
+
+// Marks the tokens if those of this state are known.
+bool GrammarState::mark_known(const TokenTrie& trie, std::span<std::uint8_t> allowed, std::uint64_t most_bytes_to_end) {
+  if (masks_trie_ != &trie) masks_.clear();
+  masks_trie_ = &trie;
+  const auto known = masks_.find(current_);
+  if (known == masks_.end() || known->second.most_bytes_to_end > most_bytes_to_end ||
+      known->second.allowed.size() != allowed.size()) {
+    return false;
+  }
+  for (std::size_t i = 0; i < allowed.size(); ++i) allowed[i] |= known->second.allowed[i];
+  return true;
+}
+
+void GrammarState::keep_mask(std::span<const std::int32_t> tokens, std::size_t vocabulary, std::uint64_t most) {
+  if ((masks_.size() + 1) * vocabulary > max_mask_bytes) masks_.clear();
+  const auto [place, first_visit] = masks_.try_emplace(current_);
+  if (first_visit) return;  // most states are never met again
+  KnownMask& mask = place->second;
+  mask.allowed.assign(vocabulary, 0);
+  mask.most_bytes_to_end = most;
+  for (const std::int32_t token : tokens) mask.allowed[static_cast<std::size_t>(token)] = 1;
 }
 
 GrammarState::Move GrammarState::work_out(State state, std::uint8_t byte_class) {
@@ -508,6 +545,7 @@ void GrammarState::forget_all_but_current() {
     new_frame[frame] = intern_frame(list);
   }
   renumber(items);
+  masks_.clear();
   states_.clear();
   bytes_to_end_.clear();
   kernels_.clear();

@@ -187,6 +187,18 @@ class GrammarState {
   std::vector<Move> transitions_;                  // [states, classes]
   State current_ = 0;
 
+  // The tokens that may follow a state, if neither names and items so far nor a limit decided on any.
+  struct KnownMask {
+    std::vector<std::uint8_t> allowed;
+    std::uint64_t most_bytes_to_end = 0;  // of the states that the tokens lead to
+  };
+  bool mark_known(const TokenTrie& trie, std::span<std::uint8_t> allowed, std::uint64_t most_bytes_to_end);
+  void keep_mask(std::span<const std::int32_t> tokens, std::size_t vocabulary, std::uint64_t most);
+  std::unordered_map<State, KnownMask> masks_;
+  const TokenTrie* masks_trie_ = nullptr;
+  bool memory_decided_ = false;
+  std::vector<std::int32_t> marked_;
+
   // The closure in progress.
   std::vector<GrammarItem> pending_, found_;
   std::vector<std::vector<GrammarItem>> callers_;                // [rules], frames in progress
