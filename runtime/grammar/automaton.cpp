@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <queue>
 #include <string_view>
+#include <unordered_map>
 
 #include "weights/io/error.h"
 
@@ -259,10 +259,11 @@ Automaton Automaton::complement() const {
 template <class Accepts>
 Automaton Automaton::product(const Automaton& a, const Automaton& b, bool both_needed, Accepts accepts) {
   Draft draft;
-  std::map<std::pair<State, State>, State> numbers;
+  std::unordered_map<std::uint64_t, State> numbers;
   std::vector<std::pair<State, State>> pairs;
   const auto number = [&](State left, State right) {
-    const auto [place, added] = numbers.try_emplace({left, right}, static_cast<State>(pairs.size()));
+    const auto [place, added] =
+        numbers.try_emplace(std::uint64_t{left} << 32 | right, static_cast<State>(pairs.size()));
     if (added) {
       pairs.emplace_back(left, right);
       draft.add(accepts(left != no_state && a.accepting_[left], right != no_state && b.accepting_[right]));

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t most_number_digits = 40;  // on either side of the point
 constexpr std::size_t most_exact_digits = 15;   // which a double keeps apart from every other such number
-constexpr std::uint64_t most_remainders = 20'000;
+constexpr std::uint64_t most_remainders = 5'000;
 constexpr int most_zeros = 40;  // that a number without an exponent may end or start with
 
 // The automaton of the states that `step(state, character)` reaches from `start`; it returns std::nullopt where nothing
@@ -305,7 +305,7 @@ std::optional<Automaton> multiples_of(const Decimal& divisor) {
     for (; state.decimals < decimals; ++state.decimals) state.remainder = state.remainder * 10 % modulus;
     return state.remainder == 0;
   };
-  return explore(Division(), step, accepts) & numbers(NumberTexts::plain);
+  return explore(Division(), step, accepts) & of_digits_at_most(most_exact_digits);
 }
 
 Automaton numbers_equal(const Decimal& value, std::string_view spelling) {

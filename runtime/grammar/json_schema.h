@@ -40,8 +40,8 @@ struct JsonSchemaGrammar {
 // A text of the grammar is always valid. A valid text is always in the grammar, except for these choices:
 // - An object has no name twice.
 // - Surrogates are in pairs. Numbers have at most 40 digits on either side of the point and exponents of two digits.
-//   With bounds other than 0, multipleOf or an enumeration they have no exponent; with an exclusive bound at most 15
-//   digits, because a double does not tell more of them apart.
+//   With bounds other than 0, multipleOf or an enumeration they have no exponent; with an exclusive bound or multipleOf
+//   at most 15 digits, because a double does not tell more of them apart.
 // - Formats are a little stricter: no leap second with an offset, no xn-- label in a host name, no deeply nested regex.
 // - Where uniqueItems must not hold, as within `not`, arrays with repeated items are not told apart and rejected.
 // - Combinations of alternatives are limited in number. Beyond that the schema, or the text, is rejected with an Error.

@@ -340,8 +340,8 @@ std::vector<SchemaRules::OtherMember> SchemaRules::other_members(std::uint32_t o
   const std::uint32_t open = ((1U << what.some.size()) - 1) & ~state.progress.some;
   for (const ObjectCase::Others& others : what.others) {
     SchemaShapes::ObjectProgress after = state.progress;
-    // The count matters up to the limits only.
-    const std::size_t most = what.max ? *what.max : what.min;
+    // The count matters up to the limits only, and whether a comma follows.
+    const std::size_t most = what.max ? *what.max : std::max(what.min, std::size_t{1});
     after.others = std::min(after.others + 1, most);
     if (style_.closed) after.next = what.properties.size();
     const std::uint32_t possible = others.some & open;

@@ -91,8 +91,10 @@ void SchemaShapes::expand(JsonType type, Branch branch, std::vector<std::vector<
     if (std::find(result.begin(), result.end(), branch.nodes) == result.end()) result.push_back(branch.nodes);
     return;
   }
-  const std::vector<NodeId> choice = std::move(branch.choices.back());
-  branch.choices.pop_back();
+  const auto fewest = std::min_element(branch.choices.begin(), branch.choices.end(),
+                                       [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  const std::vector<NodeId> choice = std::move(*fewest);
+  branch.choices.erase(fewest);
   for (const NodeId alternative : choice) {
     charge(alternative);
     Branch with = branch;
