@@ -1,0 +1,65 @@
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "tests/support/cli.h"
+
+namespace minimind {
+namespace {
+
+class ValidateCli : public Cli {
+ protected:
+  ValidateCli() {
+    std::ofstream(path("s.json"))
+        << R"({"properties":{"name":{"type":"string"},"age":{"type":"integer","minimum":0}},"required":["name"],"type":"object"})";
+  }
+
+  Outcome validate(const std::string& text, const std::string& options = "") {
+    std::ofstream(path("text")) << text;
+    return run("validate --json-schema " + path("s.json") + " " + path("text") + " " + options);
+  }
+};
+
+TEST_F(ValidateCli, AcceptsWhatTheStandardAccepts) {
+  for (const char* text : {R"({"name":"x"})", "{ \"age\" : 3.0,\n\t\"other\": [],\r\n \"name\": \"\" }\n"}) {
+    const Outcome outcome = validate(text);
+    EXPECT_EQ(outcome.status, 0) << text << outcome.err;
+    EXPECT_NE(outcome.err.find("the text conforms"), std::string::npos);
+  }
+  EXPECT_EQ(validate(R"({"name":"x"})", "-q").err, "");
+}
+
+TEST_F(ValidateCli, ReportsWhereATextStopsConforming) {
+  const Outcome wrong = validate("{\"name\": \"é\",\n \"age\": -1}");
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_NE(wrong.err.find("text:2:10: found '1}', expected '0"), std::string::npos) << wrong.err;
+  EXPECT_NE(validate("{}").err.find("text:1:2: found '}'"), std::string::npos);
+  EXPECT_NE(validate("{\"name\"").err.find("text:1:8: found the end of the text, expected ':'"), std::string::npos);
+  EXPECT_NE(validate("{\"name\":1}").err.find("expected '\"'"), std::string::npos);
+  const auto json = nlohmann::json::parse(validate("[]", "--json").out);
+  EXPECT_EQ(json["conforms"], false);
+  EXPECT_EQ(json["column"], 1);
+}
+
+TEST_F(ValidateCli, ChecksLinesAndGrammars) {
+  const Outcome lines = validate("{\"name\":\"a\"}\n[]\n", "--jsonl");
+  EXPECT_EQ(lines.status, 1);
+  std::istringstream out(lines.out);
+  std::string line;
+  for (const bool conforms : {true, false}) {
+    ASSERT_TRUE(std::getline(out, line));
+    EXPECT_EQ(nlohmann::json::parse(line)["conforms"], conforms);
+  }
+  std::ofstream(path("g.gbnf")) << "root ::= \"a\" [0-9]{2}";
+  std::ofstream(path("text")) << "a1x";
+  EXPECT_NE(
+      run("validate --grammar " + path("g.gbnf") + " " + path("text")).err.find("1:3: found 'x', expected a digit"),
+      std::string::npos);
+  EXPECT_EQ(run("validate " + path("text")).status, 2);
+}
+
+}  // namespace
+}  // namespace minimind
