@@ -67,6 +67,31 @@ void SchemaNodes::fail(NodeId id, std::string_view reason) const {
   throw SchemaError(fmt::format("{}: {}: {}", source_, nodes_[id].pointer, reason));
 }
 
+JsonTypes SchemaNodes::types_meant(NodeId id) const {
+  JsonTypes meant = 0;
+  std::vector<NodeId> pending{id};
+  for (std::size_t i = 0; i < pending.size(); ++i) {
+    const SchemaNode& node = nodes_[pending[i]];
+    const bool decided = node.types != all_types || !node.any_of.empty() || !node.one_of.empty() ||
+                         !node.none_of.empty() || !node.ifs.empty();
+    if (decided) return all_types;
+    const bool object = !node.properties.empty() || !node.patterns.empty() || node.additional || !node.names.empty() ||
+                        !node.required.empty() || node.min_properties > 0 || node.max_properties;
+    const bool array = !node.prefix.empty() || node.items || node.min_items > 0 || node.max_items || node.unique ||
+                       !node.contains.empty();
+    const bool string = !node.strings.empty() || node.min_length > 0 || node.max_length;
+    const bool number = !node.numbers.empty() || !node.from.empty() || !node.to.empty();
+    if (object) meant |= bit_of(JsonType::object);
+    if (array) meant |= bit_of(JsonType::array);
+    if (string) meant |= bit_of(JsonType::string);
+    if (number) meant |= bit_of(JsonType::number);
+    for (const NodeId part : node.all_of) {
+      if (std::find(pending.begin(), pending.end(), part) == pending.end()) pending.push_back(part);
+    }
+  }
+  return meant == 0 ? all_types : meant;
+}
+
 SchemaNode SchemaNodes::like(NodeId id, JsonTypes types) const {
   SchemaNode node;
   node.pointer = nodes_[id].pointer;

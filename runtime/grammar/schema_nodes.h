@@ -148,6 +148,9 @@ class SchemaNodes {
   NodeId never() const { return never_; }
   NodeId always() const { return always_; }
 
+  // The types that a schema without a type has keywords for; all types if it has none, or a type or alternatives.
+  JsonTypes types_meant(NodeId id) const;
+
   [[noreturn]] void fail(NodeId id, std::string_view reason) const;
 
  private:

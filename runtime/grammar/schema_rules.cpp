@@ -148,6 +148,13 @@ constexpr int longest_indent = 64;
 
 SchemaRulesSource::SchemaRulesSource(std::unique_ptr<SchemaNodes> nodes, const SchemaStyle& style)
     : nodes_(std::move(nodes)), shapes_(*nodes_, style), root_(shapes_.shape_of({nodes_->root()})) {
+  const JsonTypes meant = nodes_->types_meant(nodes_->root());
+  if (style.closed && meant != all_types) {
+    SchemaNode of_types;
+    of_types.pointer = "#";
+    of_types.types = meant;
+    root_ = shapes_.shape_of({nodes_->root(), nodes_->add(std::move(of_types))});
+  }
   if (shapes_.bytes(root_) >= no_text) nodes_->fail(nodes_->root(), "no value is valid by this schema");
 }
 

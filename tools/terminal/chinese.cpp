@@ -200,6 +200,7 @@ constexpr std::array texts = {
     Translation{"each line is a text; print a JSON object for each", "每行一段文本，各打印一个 JSON 对象"},
     Translation{"print a JSON object", "打印一个 JSON 对象"},
     Translation{"the text conforms", "文本符合要求"},
+    Translation{"URI=FILE", "URI=文件"},
     Translation{"does the text conform to the schema", "文本是否符合模式"},
     Translation{"check standard input", "检查标准输入"},
     Translation{"seed of the samples; makes a run repeatable (default: random, printed)",

@@ -285,6 +285,7 @@ TEST(JsonSchema, AClosedGrammarHasTheNamedPropertiesInOrder) {
            {R"({"b":null,"x":1})"},
            {R"({"x":1,"b":null})"}},
           {R"({"type":"object"})", {R"({"a":1})"}, {}},
+          {R"({"properties":{"a":{"type":"null"}}})", {R"({"a":null})"}, {"1", "[]", "null"}},
           {R"({"type":"object","required":["x"]})", {R"({"x":1})"}, {"{}"}},
           {R"j({"type":"object","properties":{"a":{"type":"null"}},"patternProperties":{"^x":{}}})j",
            {R"({"a":null,"x1":1})"},
