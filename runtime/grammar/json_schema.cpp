@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/grammar/schema_nodes.h"
+#include "runtime/grammar/schema_reader.h"
 #include "runtime/grammar/schema_rules.h"
 #include "weights/io/error.h"
 #include "weights/io/json_fields.h"
@@ -41,7 +42,7 @@ JsonSchemaGrammar compile_json_schema(const SchemaJson& schema, const std::strin
   for (const auto& [uri, path] : options.references) references.emplace(uri, read_schema_file(path));
   try {
     JsonSchemaGrammar result;
-    auto nodes = std::make_unique<SchemaNodes>(schema, source, references);
+    auto nodes = read_schemas(schema, source, references);
     result.ignored = nodes->ignored();
     if (options.strict && !result.ignored.empty()) {
       throw SchemaError(fmt::format("{}: {} is not supported", source, result.ignored.front()));

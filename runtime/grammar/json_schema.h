@@ -12,7 +12,7 @@ namespace minimind {
 struct JsonSchemaOptions {
   // Properties that the schema does not forbid are allowed, in any order, as the standard has it. A closed grammar has
   // only the properties that keywords name, in their order, and others where the schema has a keyword for them. Its
-  // whole numbers have digits only, and a schema without a type is for the types that it has keywords for.
+  // whole numbers have digits only, and a text of a schema without a type is of the types that it has keywords for.
   bool closed = false;
   // Any white space between the parts of a text. Otherwise none, one space after a comma or colon, or a line end with
   // up to 64 spaces of indent, so that a model cannot write spaces for ever.

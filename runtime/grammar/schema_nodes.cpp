@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "runtime/grammar/schema_reader.h"
 #include "weights/io/quote.h"
 
 namespace minimind {
@@ -44,17 +43,12 @@ const std::vector<std::uint64_t>& Automata::bytes(AutomatonId id) {
   return bytes_[id];
 }
 
-SchemaNodes::SchemaNodes(const SchemaJson& document, const std::string& source,
-                         const std::map<std::string, SchemaJson>& references)
-    : source_(source) {
+SchemaNodes::SchemaNodes(const std::string& source) : source_(source) {
   SchemaNode nothing;
   nothing.types = 0;
   nothing.pointer = "#";
   never_ = add(nothing);
   always_ = add(SchemaNode());
-  SchemaReader reader(*this, document, source, references);
-  root_ = reader.read();
-  ignored_ = reader.ignored();
 }
 
 NodeId SchemaNodes::add(SchemaNode node) {

@@ -123,10 +123,8 @@ enum class SchemaDraft : std::uint8_t { draft4, draft6, draft7, draft2019, draft
 // The schemas of a document, and those that are made from them.
 class SchemaNodes {
  public:
-  // `references` are further documents by their URI. Throws SchemaError for a schema that cannot be read or has a
-  // keyword that is not supported. The documents need not outlive this object.
-  SchemaNodes(const SchemaJson& document, const std::string& source,
-              const std::map<std::string, SchemaJson>& references);
+  // `source` starts all messages.
+  explicit SchemaNodes(const std::string& source);
 
   NodeId root() const { return root_; }
   const SchemaNode& operator[](NodeId id) const { return nodes_[id]; }

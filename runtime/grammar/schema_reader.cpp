@@ -290,17 +290,24 @@ void SchemaReader::fail(const Place& place, std::string_view reason) const {
 }
 
 void SchemaReader::ignore(std::string what) {
-  if (std::find(ignored_.begin(), ignored_.end(), what) == ignored_.end()) ignored_.push_back(std::move(what));
+  std::vector<std::string>& known = nodes_.ignored_;
+  if (std::find(known.begin(), known.end(), what) == known.end()) known.push_back(std::move(what));
 }
 
-NodeId SchemaReader::read() {
-  const NodeId root = node_of(*resources_.front().root, {resources_.data(), "#"});
+std::unique_ptr<SchemaNodes> read_schemas(const SchemaJson& document, const std::string& source,
+                                          const std::map<std::string, SchemaJson>& references) {
+  auto nodes = std::make_unique<SchemaNodes>(source);
+  SchemaReader(*nodes, document, source, references).read();
+  return nodes;
+}
+
+void SchemaReader::read() {
+  nodes_.root_ = node_of(*resources_.front().root, {resources_.data(), "#"});
   while (!unread_.empty()) {
     const Unread next = std::move(unread_.back());
     unread_.pop_back();
     fill(next.id, *next.schema, next.place);
   }
-  return root;
 }
 
 NodeId SchemaReader::node_of(const SchemaJson& schema, const Place& place) {

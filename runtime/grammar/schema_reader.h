@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -18,8 +19,7 @@ class SchemaReader {
   SchemaReader(SchemaNodes& nodes, const SchemaJson& document, const std::string& source,
                const std::map<std::string, SchemaJson>& references);
 
-  NodeId read();
-  const std::vector<std::string>& ignored() const { return ignored_; }
+  void read();
 
  private:
   // A document, or a part of one with an $id of its own.
@@ -88,8 +88,12 @@ class SchemaReader {
     Place place;
   };
   std::vector<Unread> unread_;
-  std::vector<std::string> ignored_;
 };
+
+// Returns the schemas of a document. `references` are further documents by their URI. Throws SchemaError for a schema
+// that cannot be read or has a keyword that is not supported. The documents need not outlive the result.
+std::unique_ptr<SchemaNodes> read_schemas(const SchemaJson& document, const std::string& source,
+                                          const std::map<std::string, SchemaJson>& references);
 
 // Returns a reference, resolved against a base, as RFC 3986 has it.
 std::string resolve_uri(std::string_view base, std::string_view reference);
