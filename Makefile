@@ -9,7 +9,7 @@ ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += --jobs=$(JOBS)
 endif
 
-BUILD_PACKAGES := g++ libcli11-dev libfmt-dev libssl-dev libutf8proc-dev libxsimd-dev nlohmann-json3-dev zlib1g-dev
+BUILD_PACKAGES := g++ libboost-dev libcli11-dev libfmt-dev libssl-dev libutf8proc-dev libxsimd-dev nlohmann-json3-dev zlib1g-dev
 TEST_PACKAGES := libgtest-dev python3
 
 BUILD ?= build/release
@@ -43,11 +43,15 @@ WITH_tools/chat := tools/batch tools/bench
 WITH_tools/options := tools/terminal
 WITH_weights/io := weights/model weights/torch
 SHARING := $(WITH_tools/chat) $(WITH_tools/options) $(WITH_weights/io)
+# Boost takes long to compile: the HTTP server is a unit apart from the rest of its room, which changes more often.
+HTTP := tools/serve/http
+FILES_$(HTTP) := $(filter-out %_options.cpp,$(wildcard $(HTTP)*.cpp))
+FILES_tools/serve := $(filter-out $(FILES_$(HTTP)),$(wildcard tools/serve/*.cpp))
 LONGEST := tools/commands tools/chat runtime/grammar tools/options runtime/tokenizer
 KERNELS := $(ISAS:%=runtime/kernels/%)
-UNITS := $(KERNELS) $(LONGEST) runtime/kernels/kernels $(filter-out runtime/kernels $(LONGEST) $(SHARING),$(ROOMS))
+UNITS := $(KERNELS) $(LONGEST) $(HTTP) runtime/kernels/kernels $(filter-out runtime/kernels $(LONGEST) $(SHARING),$(ROOMS))
 TEST_UNITS := $(foreach room,$(ROOMS:%=tests/%),$(if $(wildcard $(room)/*.cpp),$(room)))
-ROOM_UNITS := $(filter $(ROOMS),$(UNITS)) $(TEST_UNITS)
+ROOM_UNITS := $(filter $(ROOMS) $(HTTP),$(UNITS)) $(TEST_UNITS)
 FORMATTED := $(foreach folder,$(ROOMS) $(ROOMS:%=tests/%) tests/support tests/fuzz,$(wildcard $(folder)/*.h $(folder)/*.cpp))
 
 OBJECTS := $(UNITS:%=$(BUILD)/%.o)
@@ -99,7 +103,7 @@ $(ROOM_UNITS:%=$(BUILD)/%.o): $(BUILD)/%.o: $(BUILD)/%.cpp Makefile
 # Rewritten only if a file was added or removed.
 $(ROOM_UNITS:%=$(BUILD)/%.cpp): $(BUILD)/%.cpp: FORCE
 	@mkdir -p $(@D)
-	@printf '#include "%s"\n' $(sort $(wildcard $(patsubst %,%/*.cpp,$* $(WITH_$*)))) > $@.new
+	@printf '#include "%s"\n' $(sort $(or $(FILES_$*),$(wildcard $(patsubst %,%/*.cpp,$* $(WITH_$*))))) > $@.new
 	@cmp -s $@.new $@ || cp $@.new $@
 FORCE:
 
@@ -112,7 +116,7 @@ OPTIMIZE_KERNELS := -O3 -fno-tree-ter
 # These rooms run for milliseconds, and tests run once: compiling them faster saves more than faster code. Those that read
 # many lines or long files get a little more than the others.
 READING_ROOMS := weights/io runtime/jinja runtime/chat
-QUICK_ROOMS := $(filter-out weights/tensor $(READING_ROOMS),$(filter tools tools/% weights/%,$(ROOMS)))
+QUICK_ROOMS := $(HTTP) $(filter-out weights/tensor $(READING_ROOMS),$(filter tools tools/% weights/%,$(ROOMS)))
 $(READING_ROOMS:%=$(BUILD)/%.o): OPTIMIZE := -O1
 QUICK_OBJECTS := $(QUICK_ROOMS:%=$(BUILD)/%.o) $(TEST_OBJECTS)
 $(QUICK_OBJECTS): OPTIMIZE := -Og
@@ -222,7 +226,7 @@ fuzz: $(BUILD)/minimind
 	$(foreach name,$(FUZZ),build/fuzz/$(name)_fuzz -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 $(FUZZ_OPTIONS_$(name)) \
 		build/fuzz/corpus/$(name) build/fuzz/seeds/$(name) &&) true
 
-$(BUILD)/rooms.a: $(filter-out $(BUILD)/tools% $(BUILD)/runtime/kernels/%,$(OBJECTS)) $(KERNEL_OBJECTS)
+$(BUILD)/rooms.a: $(filter-out $(BUILD)/tools% $(BUILD)/runtime/kernels/%,$(OBJECTS)) $(BUILD)/$(HTTP).o $(KERNEL_OBJECTS)
 	@rm -f $@ && ar rcs $@ $^
 
 .SECONDARY: $(FUZZ:%=$(BUILD)/tests/fuzz/%_fuzz.o)
