@@ -67,7 +67,7 @@ help:
 	@echo 'make install PREFIX=  install into PREFIX (default $(PREFIX)): bin/minimind and share/minimind'
 	@echo 'make sanitize         run the tests under the address and undefined-behaviour sanitizers'
 	@echo 'make fuzz             fuzz the readers of checkpoints, LoRA, config.json, tokenizers, sessions, templates,'
-	@echo '                      grammars, JSON Schema and its patterns for FUZZ_SECONDS=60 each (needs clang)'
+	@echo '                      grammars, JSON Schema and its patterns, and HTTP for FUZZ_SECONDS=60 each (needs clang)'
 	@echo 'make format           format the sources with clang-format'
 	@echo 'make reference        set up PyTorch under build/, rewrite tests/golden and test the reference'
 	@echo 'make poet DATA=       set up PyTorch under build/, train the bundled model on the poems in DATA, write weights/demo'
@@ -201,6 +201,7 @@ FUZZ := $(patsubst tests/fuzz/%_fuzz.cpp,%,$(wildcard tests/fuzz/*_fuzz.cpp))
 SEEDS_config := tests/golden/*/config.json
 SEEDS_gbnf := tests/fuzz/gbnf/*
 SEEDS_gguf := tests/golden_gguf/*.gguf
+SEEDS_http := tests/fuzz/http/*
 SEEDS_json_pattern := tests/fuzz/json_pattern/*
 SEEDS_json_schema := tests/fuzz/json_schema/*
 SEEDS_lora := tests/golden/*/lora.pth

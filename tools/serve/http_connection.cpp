@@ -24,7 +24,7 @@ constexpr std::size_t largest_read_ahead = std::size_t{64} << 10;  // bytes of r
 constexpr std::size_t body_step = std::size_t{16} << 10;           // bytes, within each body_timeout
 constexpr auto linger_time = 2s;
 constexpr auto short_linger_time = 200ms;  // while the server stops
-constexpr auto grace = 1s;                 // for the answer of a client that sends nothing more, and may be gone
+constexpr auto grace = 250ms;                 // for the answer of a client that sends nothing more, and may be gone
 
 }  // namespace
 
