@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
 #include <cerrno>
 #include <exception>
 #include <utility>
@@ -17,33 +16,32 @@ namespace minimind {
 namespace {
 
 using namespace std::chrono_literals;
-using boost::system::error_code;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t largest_read_ahead = std::size_t{64} << 10;  // bytes of requests that are not yet due
 constexpr std::size_t body_step = std::size_t{16} << 10;           // bytes, within each body_timeout
 constexpr auto linger_time = 2s;
 constexpr auto short_linger_time = 200ms;  // while the server stops
-constexpr auto grace = 250ms;                 // for the answer of a client that sends nothing more, and may be gone
+constexpr auto grace = 250ms;              // for the answer of a client that sends nothing more, and may be gone
 
 }  // namespace
 
 void HttpWakeup::post(std::weak_ptr<HttpConnection> connection) {
   const std::lock_guard lock(mutex_);
-  if (!io_) return;
-  boost::asio::post(*io_, [connection = std::move(connection)] {
+  if (!loop_) return;
+  post_to(*loop_, [connection = std::move(connection)] {
     if (const auto found = connection.lock()) found->on_answer();
   });
 }
 
 void HttpWakeup::close() {
   const std::lock_guard lock(mutex_);
-  io_ = nullptr;
+  loop_ = nullptr;
 }
 
 HttpConnection::HttpConnection(HttpShared& shared, int descriptor, std::string client, bool checks_host)
     : shared_(shared),
-      descriptor_(shared.io, descriptor),
+      descriptor_(shared.loop, descriptor),
       client_(std::move(client)),
       checks_host_(checks_host),
       deadline_(Clock::now() + shared.settings.head_timeout),
@@ -73,21 +71,19 @@ void HttpConnection::wait_to_read() {
   if (is(State::closed) || is_reading_ || is_ended_) return;
   if (is_full()) return shared_.on_full();
   is_reading_ = true;
-  descriptor_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                         [self = shared_from_this()](const error_code& error) {
-                           self->is_reading_ = false;
-                           if (!error) self->guarded([&] { self->on_readable(); });
-                         });
+  when_ready(descriptor_, HttpDescriptor::wait_read, [self = shared_from_this()] {
+    self->is_reading_ = false;
+    self->guarded([&] { self->on_readable(); });
+  });
 }
 
 void HttpConnection::wait_to_write() {
   if (is(State::closed) || is_writing_) return;
   is_writing_ = true;
-  descriptor_.async_wait(boost::asio::posix::stream_descriptor::wait_write,
-                         [self = shared_from_this()](const error_code& error) {
-                           self->is_writing_ = false;
-                           if (!error) self->guarded([&] { self->flush(); });
-                         });
+  when_ready(descriptor_, HttpDescriptor::wait_write, [self = shared_from_this()] {
+    self->is_writing_ = false;
+    self->guarded([&] { self->flush(); });
+  });
 }
 
 void HttpConnection::on_readable() {
@@ -431,7 +427,7 @@ void HttpConnection::close() {
   if (answer_) answer_->set_gone();
   state_ = State::closed;
   shared_.body_bytes -= std::exchange(counted_body_, 0);
-  error_code ignored;
+  boost::system::error_code ignored;
   descriptor_.close(ignored);
   shared_.on_close(*this);
 }

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -15,6 +13,7 @@
 #include "tools/serve/http.h"
 #include "tools/serve/http_access.h"
 #include "tools/serve/http_answer.h"
+#include "tools/serve/http_loop.h"
 #include "tools/serve/http_reader.h"
 #include "tools/serve/http_settings.h"
 
@@ -25,7 +24,7 @@ class HttpConnection;
 // The way from the threads of handlers to that of the connections; does nothing once the server has ended.
 class HttpWakeup {
  public:
-  explicit HttpWakeup(boost::asio::io_context& io) : io_(&io) {}
+  explicit HttpWakeup(HttpLoop& loop) : loop_(&loop) {}
 
   // Makes the thread of the connections look at the answer of the connection.
   void post(std::weak_ptr<HttpConnection> connection);
@@ -33,7 +32,7 @@ class HttpWakeup {
 
  private:
   std::mutex mutex_;
-  boost::asio::io_context* io_;
+  HttpLoop* loop_;
 };
 
 // What the connections of a server share. Only the thread of the connections uses it, except `wakeup`.
@@ -41,7 +40,7 @@ struct HttpShared {
   const HttpSettings& settings;
   const HttpAccess& access;
   const HttpHandler& handler;
-  boost::asio::io_context& io;
+  HttpLoop& loop;
   std::shared_ptr<HttpWakeup> wakeup;
   std::function<void(HttpConnection&)> on_close;
   std::function<void()> on_full;  // a connection waits for is_full() to end
@@ -112,7 +111,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   bool is(State state) const { return state_ == state; }
 
   HttpShared& shared_;
-  boost::asio::posix::stream_descriptor descriptor_;
+  HttpDescriptor descriptor_;
   const std::string client_;
   const bool checks_host_;
   State state_ = State::head;

@@ -10,20 +10,18 @@
 
 #include <algorithm>
 #include <atomic>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/signal_set.hpp>
-#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/basic_signal_set.hpp>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <deque>
 #include <unordered_map>
 #include <utility>
 
 #include "tools/serve/http_access.h"
 #include "tools/serve/http_connection.h"
 #include "tools/serve/http_listener.h"
+#include "tools/serve/http_loop.h"
 #include "weights/io/error.h"
 #include "weights/io/quote.h"
 
@@ -100,16 +98,16 @@ class HttpServer::Server {
         access_(settings_),
         listeners_(listen_as(settings_)),
         most_connections_(possible_connections(settings_.connections)),
-        signals_(io_),
-        tick_(io_),
-        shared_{settings_, access_, handler_, io_, std::make_shared<HttpWakeup>(io_), {}, {}} {
+        signals_(loop_),
+        tick_(loop_),
+        shared_{settings_, access_, handler_, loop_, std::make_shared<HttpWakeup>(loop_), {}, {}} {
     shared_.on_close = [this](HttpConnection& connection) { remove(connection); };
     shared_.on_full = [this] { tick_within(short_tick); };
     for (const HttpListener& listener : listeners_) {
       addresses_.push_back(listener.address());
       port_ = std::max(port_, listener.port());
       // Duplicated, because the listener closes its own descriptor.
-      acceptors_.emplace_back(io_, ::fcntl(listener.descriptor(), F_DUPFD_CLOEXEC, 0));
+      acceptors_.emplace_back(loop_, ::fcntl(listener.descriptor(), F_DUPFD_CLOEXEC, 0));
     }
   }
   Server(const Server&) = delete;
@@ -121,18 +119,18 @@ class HttpServer::Server {
 
   bool run() {
     std::signal(SIGPIPE, SIG_IGN);  // a closed standard error or client is no reason to end
-    if (settings_.handle_signals) wait_for_signals();
+    if (settings_.handle_signals) handle_signals();
     for (std::size_t i = 0; i < acceptors_.size(); ++i) wait_to_accept(i);
-    io_.run();
+    loop_.run();
     signals_.clear();
     return !was_cut_off_;
   }
 
   void post_stop() {
-    boost::asio::post(io_, [this] { stop(); });
+    post_to(loop_, [this] { stop(); });
   }
   void post_stop_now() {
-    boost::asio::post(io_, [this] { stop_now(); });
+    post_to(loop_, [this] { stop_now(); });
   }
 
   const std::vector<std::string>& addresses() const { return addresses_; }
@@ -140,22 +138,24 @@ class HttpServer::Server {
   std::size_t connections() const { return open_; }
 
  private:
-  void wait_for_signals() {
+  void handle_signals() {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
       if (signal != SIGHUP || !is_ignored(signal)) signals_.add(signal);
     }
+    wait_for_signal();
+  }
+
+  void wait_for_signal() {
     signals_.async_wait([this](const error_code& error, int) {
       if (error) return;
-      signals_.async_wait([this](const error_code& second, int) {
-        if (!second) stop_now();
-      });
+      if (shared_.stopping) return stop_now();
       stop();
+      wait_for_signal();
     });
   }
 
   void wait_to_accept(std::size_t i) {
-    acceptors_[i].async_wait(boost::asio::posix::stream_descriptor::wait_read, [this, i](const error_code& error) {
-      if (error) return;
+    when_ready(acceptors_[i], HttpDescriptor::wait_read, [this, i] {
       if (accept(i)) return wait_to_accept(i);
       // There are no descriptors left: the next tick tries again.
       paused_.push_back(i);
@@ -204,7 +204,7 @@ class HttpServer::Server {
   void remove(HttpConnection& connection) {
     connections_.erase(&connection);
     open_ = connections_.size();
-    if (shared_.stopping && connections_.empty()) io_.stop();
+    if (shared_.stopping && connections_.empty()) loop_.stop();
   }
 
   std::vector<std::shared_ptr<HttpConnection>> all_connections() const {
@@ -243,7 +243,7 @@ class HttpServer::Server {
     listeners_.clear();
     stop_by_ = Clock::now() + settings_.drain;
     for (const auto& connection : all_connections()) connection->stop();
-    if (connections_.empty()) return io_.stop();
+    if (connections_.empty()) return loop_.stop();
     tick_within(std::min<Clock::duration>(usual_tick, settings_.drain));
   }
 
@@ -253,7 +253,7 @@ class HttpServer::Server {
     listeners_.clear();
     for (const auto& connection : all_connections()) was_cut_off_ = was_cut_off_ || connection->is_answering();
     drop_all("stopped");
-    io_.stop();
+    loop_.stop();
   }
 
   void drop_all(std::string_view remark) {
@@ -268,11 +268,11 @@ class HttpServer::Server {
   std::vector<std::string> addresses_;
   std::uint16_t port_ = 0;
 
-  boost::asio::io_context io_{1};
-  std::vector<boost::asio::posix::stream_descriptor> acceptors_;
+  HttpLoop loop_{1};
+  std::deque<HttpDescriptor> acceptors_;  // of the listeners
   std::vector<std::size_t> paused_;  // acceptors that wait for a descriptor
-  boost::asio::signal_set signals_;
-  boost::asio::steady_timer tick_;
+  boost::asio::basic_signal_set<HttpLoop::executor_type> signals_;
+  HttpTimer tick_;
   bool is_ticking_ = false;
 
   HttpShared shared_;
