@@ -8,6 +8,7 @@
 
 #include "tools/serve/http_access.h"
 #include "tools/serve/http_reader.h"
+#include "tools/serve/http_settings.h"
 #include "tools/serve/http_target.h"
 
 namespace {
@@ -24,6 +25,8 @@ struct Outcome {
 };
 
 Outcome read(std::string_view bytes, std::size_t step) {
+  static const HttpSettings settings;
+  static const HttpAccess access(settings);
   HttpReader reader({.head = 2000, .fields = 20, .body = 2000});
   std::size_t consumed = 0, arrived = 0;
   const auto is_open = [&] {
@@ -33,7 +36,6 @@ Outcome read(std::string_view bytes, std::size_t step) {
     arrived += std::min(step, bytes.size() - arrived);
     consumed += reader.read(bytes.substr(consumed, arrived - consumed));
     if (reader.state() != HttpReader::State::ready) continue;
-    const HttpAccess access({});
     if (!access.reject({reader.request(), reader.authority(), reader.is_http_1_1(), true})) {
       HttpHeaders headers = access.cors_headers(reader.request());
       access.answer_options(reader.request(), headers);

@@ -21,7 +21,9 @@ struct HttpAccessRequest {
 // Decides who may use a server.
 class HttpAccess {
  public:
+  // Keeps a reference to the settings.
   explicit HttpAccess(const HttpSettings& settings);
+  explicit HttpAccess(HttpSettings&&) = delete;
 
   // Returns why the request is rejected; std::nullopt if it is allowed.
   // - A page of another site can make its name resolve to 127.0.0.1. Its requests then carry that name in Host.
