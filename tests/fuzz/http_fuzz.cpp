@@ -17,7 +17,6 @@ using namespace minimind;
 
 struct Outcome {
   HttpReader::State state;
-  int status = 0;
   std::string path, query, body;
   std::size_t consumed = 0;
 
@@ -42,9 +41,10 @@ Outcome read(std::string_view bytes, std::size_t step) {
     }
     consumed += reader.read(bytes.substr(consumed, arrived - consumed));
   }
-  if (reader.state() == HttpReader::State::failed) return {reader.state(), reader.failure().status, {}, {}, {}, 0};
+  // The status may differ, because the limits apply to what has arrived.
+  if (reader.state() == HttpReader::State::failed) return {reader.state(), {}, {}, {}, 0};
   const HttpRequest& request = reader.request();
-  return {reader.state(), 0, request.path, request.query, request.body, consumed};
+  return {reader.state(), request.path, request.query, request.body, consumed};
 }
 
 }  // namespace

@@ -52,7 +52,6 @@ void check_version(std::string_view head) {
 }
 
 HttpFailure failure_of(const error_code& error) {
-  if (error == http::error::body_limit) return {413, "body_too_large", ""};
   if (error == http::error::bad_method) return {400, "malformed_request", "request line: malformed method"};
   if (error == http::error::bad_target) return {400, "malformed_request", "request line: malformed target"};
   if (error == http::error::bad_version) return {400, "malformed_request", "request line: malformed version"};
@@ -110,8 +109,9 @@ class HttpHeadScan {
 class HttpReader::Parser final : public http::basic_parser<true> {
  public:
   explicit Parser(const HttpReaderLimits& given) : limits(given) {
-    header_limit(std::numeric_limits<std::uint32_t>::max());  // HttpHeadScan holds ours
-    body_limit(std::numeric_limits<std::uint64_t>::max());    // ours applies once the head is accepted
+    // The limits are our own. Beast's would count a chunk again each time that its first line is incomplete.
+    header_limit(std::numeric_limits<std::uint32_t>::max());
+    body_limit(std::numeric_limits<std::uint64_t>::max());
   }
 
   std::size_t read_head(std::string_view input) {
@@ -130,7 +130,6 @@ class HttpReader::Parser final : public http::basic_parser<true> {
     if (state == State::ready) {
       state = State::body;
       if (content_length().value_or(0) > limits.body) throw too_large();
-      body_limit(limits.body);
       eager(true);
     }
     std::size_t consumed = 0;
@@ -138,7 +137,8 @@ class HttpReader::Parser final : public http::basic_parser<true> {
       error_code error;
       consumed += put(boost::asio::buffer(input.data() + consumed, input.size() - consumed), error);
       if (error == http::error::need_more) break;
-      if (error) throw chunk_failure_ ? *chunk_failure_ : with_limit(failure_of(error));
+      if (error == http::error::body_limit) throw too_large();
+      if (error) throw failure_of(error);
     }
     if (is_done()) state = State::done;
     // Only a chunk's first line and the trailer wait for their ends.
@@ -161,8 +161,6 @@ class HttpReader::Parser final : public http::basic_parser<true> {
   HttpFailure too_large() const {
     return {413, "body_too_large", fmt::format("request body: is over {} bytes", limits.body)};
   }
-
-  HttpFailure with_limit(HttpFailure one) const { return one.status == 413 ? too_large() : one; }
 
   void parse_head(std::string_view head) {
     check_version(head);
@@ -220,10 +218,12 @@ class HttpReader::Parser final : public http::basic_parser<true> {
     entry->second += ", " + std::string(view(value));
   }
 
-  void on_chunk_header_impl(std::uint64_t, string_view extensions, error_code& error) override {
-    if (std::none_of(extensions.begin(), extensions.end(), is_control)) return;
-    chunk_failure_ = {400, "malformed_request", "request body: has a control character in a chunk extension"};
-    error = http::error::bad_chunk_extension;
+  void on_chunk_header_impl(std::uint64_t size, string_view extensions, error_code& error) override {
+    if (size > limits.body - request.body.size()) {
+      error = http::error::body_limit;
+    } else if (std::any_of(extensions.begin(), extensions.end(), is_control)) {
+      error = http::error::bad_chunk_extension;
+    }
   }
 
   std::size_t on_body_impl(string_view piece, error_code&) override {
@@ -243,7 +243,6 @@ class HttpReader::Parser final : public http::basic_parser<true> {
   HttpHeadScan scan_;
   std::string target_;
   std::string repeated_;  // the name of a repeated field that must be single
-  std::optional<HttpFailure> chunk_failure_;
 };
 
 HttpReader::HttpReader(const HttpReaderLimits& limits) : parser_(std::make_unique<Parser>(limits)) {}

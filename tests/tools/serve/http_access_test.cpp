@@ -10,18 +10,19 @@
 namespace minimind {
 namespace {
 
-int status_of(const HttpSettings& settings, const HttpRequest& request, bool checks_host = true,
-              const std::optional<std::string>& authority = {}, bool is_http_1_1 = true) {
+int access_status(const HttpSettings& settings, const HttpRequest& request, bool checks_host = true,
+                  const std::optional<std::string>& authority = {}, bool is_http_1_1 = true) {
   const auto failure = HttpAccess(settings).reject({request, authority, is_http_1_1, checks_host});
   return failure ? failure->status : 200;
 }
 
-HttpRequest request(const std::string& method, const std::string& path, std::map<std::string, std::string> headers) {
+HttpRequest access_request(const std::string& method, const std::string& path,
+                           std::map<std::string, std::string> headers) {
   headers.try_emplace("host", "localhost:8998");
   return {method, path, "", std::move(headers), ""};
 }
 
-std::string value_of(const HttpHeaders& headers, const std::string& name) {
+std::string field_value(const HttpHeaders& headers, const std::string& name) {
   for (const auto& [key, value] : headers) {
     if (key == name) return value;
   }
@@ -31,35 +32,35 @@ std::string value_of(const HttpHeaders& headers, const std::string& name) {
 TEST(HttpAccess, HostIsOfThisMachine) {
   const HttpSettings settings;
   for (const char* host : {"localhost", "LOCALHOST:1", "127.0.0.1:8998", "[::1]:8998"}) {
-    EXPECT_EQ(status_of(settings, request("GET", "/", {{"host", host}})), 200) << host;
+    EXPECT_EQ(access_status(settings, access_request("GET", "/", {{"host", host}})), 200) << host;
   }
   for (const char* host : {"evil.example", "evil.example:8998", "localhost.evil.example", "10.0.0.1", ""}) {
-    EXPECT_EQ(status_of(settings, request("GET", "/", {{"host", host}})), 403) << host;
-    EXPECT_EQ(status_of(settings, request("GET", "/", {{"host", host}}), false), 200) << host;
+    EXPECT_EQ(access_status(settings, access_request("GET", "/", {{"host", host}})), 403) << host;
+    EXPECT_EQ(access_status(settings, access_request("GET", "/", {{"host", host}}), false), 200) << host;
   }
   for (const char* host : {"a b", "a:b", "a/b", "user@localhost"}) {
-    EXPECT_EQ(status_of(settings, request("GET", "/", {{"host", host}}), false), 400) << host;
+    EXPECT_EQ(access_status(settings, access_request("GET", "/", {{"host", host}}), false), 400) << host;
   }
 }
 
 TEST(HttpAccess, HostIsRequiredSinceHttp11) {
   const HttpSettings settings;
   const HttpRequest bare{"GET", "/", "", {}, ""};
-  EXPECT_EQ(status_of(settings, bare), 400);
-  EXPECT_EQ(status_of(settings, bare, true, {}, false), 200);
+  EXPECT_EQ(access_status(settings, bare), 400);
+  EXPECT_EQ(access_status(settings, bare, true, {}, false), 200);
 }
 
 TEST(HttpAccess, TheAuthorityOfTheTargetIsCheckedToo) {
   const HttpSettings settings;
-  EXPECT_EQ(status_of(settings, request("GET", "/", {}), true, "127.0.0.1:8998"), 200);
-  EXPECT_EQ(status_of(settings, request("GET", "/", {}), true, "evil.example"), 403);
+  EXPECT_EQ(access_status(settings, access_request("GET", "/", {}), true, "127.0.0.1:8998"), 200);
+  EXPECT_EQ(access_status(settings, access_request("GET", "/", {}), true, "evil.example"), 403);
 }
 
 TEST(HttpAccess, MoreHostsCanBeAllowed) {
   HttpSettings settings;
   settings.allowed_hosts = {"llm.example.org"};
-  EXPECT_EQ(status_of(settings, request("GET", "/", {{"host", "LLM.example.org:443"}})), 200);
-  EXPECT_EQ(status_of(settings, request("GET", "/", {{"host", "example.org"}})), 403);
+  EXPECT_EQ(access_status(settings, access_request("GET", "/", {{"host", "LLM.example.org:443"}})), 200);
+  EXPECT_EQ(access_status(settings, access_request("GET", "/", {{"host", "example.org"}})), 403);
 }
 
 TEST(HttpAccess, AKeyIsRequiredExceptForPublicPaths) {
@@ -67,7 +68,7 @@ TEST(HttpAccess, AKeyIsRequiredExceptForPublicPaths) {
   settings.keys = {"key-one", "key-two"};
   settings.public_paths = {"/health"};
   const auto with = [&](const std::string& authorization) {
-    return status_of(settings, request("POST", "/v1/models", {{"authorization", authorization}}));
+    return access_status(settings, access_request("POST", "/v1/models", {{"authorization", authorization}}));
   };
   EXPECT_EQ(with("Bearer key-one"), 200);
   EXPECT_EQ(with("bearer  key-two"), 200);
@@ -75,16 +76,16 @@ TEST(HttpAccess, AKeyIsRequiredExceptForPublicPaths) {
                             "Bearer KEY-ONE", "Bearer key-one, Bearer x"}) {
     EXPECT_EQ(with(wrong), 401) << wrong;
   }
-  EXPECT_EQ(status_of(settings, request("POST", "/v1/models", {})), 401);
-  EXPECT_EQ(status_of(settings, request("GET", "/health", {})), 200);
-  EXPECT_EQ(status_of(settings, request("POST", "/health", {})), 401);
-  EXPECT_EQ(status_of(settings, request("OPTIONS", "/v1/models", {})), 200);
+  EXPECT_EQ(access_status(settings, access_request("POST", "/v1/models", {})), 401);
+  EXPECT_EQ(access_status(settings, access_request("GET", "/health", {})), 200);
+  EXPECT_EQ(access_status(settings, access_request("POST", "/health", {})), 401);
+  EXPECT_EQ(access_status(settings, access_request("OPTIONS", "/v1/models", {})), 200);
 }
 
 TEST(HttpAccess, APageOfAnotherOriginCannotPost) {
   HttpSettings settings;
   const auto post_from = [&](const std::string& site, const std::string& origin) {
-    return status_of(settings, request("POST", "/v1/x", {{"sec-fetch-site", site}, {"origin", origin}}));
+    return access_status(settings, access_request("POST", "/v1/x", {{"sec-fetch-site", site}, {"origin", origin}}));
   };
   EXPECT_EQ(post_from("same-origin", "http://localhost:8998"), 200);
   EXPECT_EQ(post_from("cross-site", "https://evil.example"), 403);
@@ -92,24 +93,24 @@ TEST(HttpAccess, APageOfAnotherOriginCannotPost) {
   settings.cors_origins = {"http://localhost:3000"};
   EXPECT_EQ(post_from("same-site", "http://localhost:3000"), 200);
   EXPECT_EQ(post_from("cross-site", "https://evil.example"), 403);
-  EXPECT_EQ(status_of(settings, request("GET", "/", {{"sec-fetch-site", "cross-site"}})), 200);
+  EXPECT_EQ(access_status(settings, access_request("GET", "/", {{"sec-fetch-site", "cross-site"}})), 200);
 }
 
 TEST(HttpAccess, CorsIsOffUnlessAllowed) {
   HttpSettings settings;
-  const HttpRequest page = request("POST", "/", {{"origin", "https://example.org"}});
+  const HttpRequest page = access_request("POST", "/", {{"origin", "https://example.org"}});
   EXPECT_TRUE(HttpAccess(settings).cors_headers(page).empty());
   settings.cors_origins = {"https://example.org", "https://other.example"};
-  EXPECT_EQ(value_of(HttpAccess(settings).cors_headers(page), "Access-Control-Allow-Origin"), "https://example.org");
-  EXPECT_EQ(value_of(HttpAccess(settings).cors_headers(page), "Vary"), "Origin");
+  EXPECT_EQ(field_value(HttpAccess(settings).cors_headers(page), "Access-Control-Allow-Origin"), "https://example.org");
+  EXPECT_EQ(field_value(HttpAccess(settings).cors_headers(page), "Vary"), "Origin");
   for (const char* origin :
        {"https://evil.example", "https://example.org.evil.example", "http://example.org", "null"}) {
-    const HttpHeaders headers = HttpAccess(settings).cors_headers(request("POST", "/", {{"origin", origin}}));
-    EXPECT_EQ(value_of(headers, "Access-Control-Allow-Origin"), "none") << origin;
-    EXPECT_EQ(value_of(headers, "Vary"), "Origin") << origin;
+    const HttpHeaders headers = HttpAccess(settings).cors_headers(access_request("POST", "/", {{"origin", origin}}));
+    EXPECT_EQ(field_value(headers, "Access-Control-Allow-Origin"), "none") << origin;
+    EXPECT_EQ(field_value(headers, "Vary"), "Origin") << origin;
   }
   settings.cors_origins = {"*"};
-  EXPECT_EQ(value_of(HttpAccess(settings).cors_headers(page), "Access-Control-Allow-Origin"), "*");
+  EXPECT_EQ(field_value(HttpAccess(settings).cors_headers(page), "Access-Control-Allow-Origin"), "*");
 }
 
 TEST(HttpAccess, AnswersPreflights) {
@@ -117,19 +118,19 @@ TEST(HttpAccess, AnswersPreflights) {
   settings.cors_origins = {"https://example.org"};
   const auto ask = [&](const std::string& origin, HttpHeaders& headers) {
     return HttpAccess(settings).answer_options(
-        request("OPTIONS", "/v1/x",
-                {{"origin", origin},
-                 {"access-control-request-method", "POST"},
-                 {"access-control-request-headers", "authorization, x-stainless-os"}}),
+        access_request("OPTIONS", "/v1/x",
+                       {{"origin", origin},
+                        {"access-control-request-method", "POST"},
+                        {"access-control-request-headers", "authorization, x-stainless-os"}}),
         headers);
   };
   HttpHeaders headers;
   EXPECT_FALSE(ask("https://example.org", headers));
-  EXPECT_EQ(value_of(headers, "Access-Control-Allow-Headers"), "authorization, x-stainless-os");
-  EXPECT_EQ(value_of(headers, "Access-Control-Allow-Methods"), "GET, HEAD, POST");
+  EXPECT_EQ(field_value(headers, "Access-Control-Allow-Headers"), "authorization, x-stainless-os");
+  EXPECT_EQ(field_value(headers, "Access-Control-Allow-Methods"), "GET, HEAD, POST");
   headers.clear();
   EXPECT_EQ(ask("https://evil.example", headers)->status, 403);
-  EXPECT_EQ(value_of(headers, "Access-Control-Allow-Headers"), "none");
+  EXPECT_EQ(field_value(headers, "Access-Control-Allow-Headers"), "none");
 }
 
 TEST(HttpKeys, AreReadFromLines) {

@@ -11,13 +11,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-HttpLogEntry entry() {
+HttpLogEntry log_entry() {
   return {std::chrono::system_clock::time_point(1'500ms), "127.0.0.1:5", "POST", "/v1/x", 200, 12, 3'450us, ""};
 }
 
 TEST(HttpLog, IsOneLineForEachRequest) {
-  EXPECT_EQ(http_log_line(entry()), "1970-01-01T00:00:01.500Z 127.0.0.1:5 POST /v1/x 200 12 3.5ms");
-  HttpLogEntry other = entry();
+  EXPECT_EQ(http_log_line(log_entry()), "1970-01-01T00:00:01.500Z 127.0.0.1:5 POST /v1/x 200 12 3.5ms");
+  HttpLogEntry other = log_entry();
   other.remark = "disconnected";
   other.status = 0;
   other.method = "";
@@ -26,7 +26,7 @@ TEST(HttpLog, IsOneLineForEachRequest) {
 }
 
 TEST(HttpLog, EscapesAndShortensPaths) {
-  HttpLogEntry other = entry();
+  HttpLogEntry other = log_entry();
   const std::string path = "/\x1b[2J\n" + std::string(500, 'a');
   other.path = path;
   const std::string line = http_log_line(other);

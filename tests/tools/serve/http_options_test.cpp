@@ -10,7 +10,7 @@ namespace minimind {
 namespace {
 
 // Returns the settings of a command line; throws CLI::ParseError and Error.
-HttpSettings settings_of(const std::string& line) {
+HttpSettings http_settings_of(const std::string& line) {
   CLI::App app;
   HttpArguments arguments;
   arguments.add_to(app);
@@ -19,7 +19,7 @@ HttpSettings settings_of(const std::string& line) {
 }
 
 TEST(HttpOptions, DefaultsAreThoseOfTheServer) {
-  const HttpSettings settings = settings_of(""), usual;
+  const HttpSettings settings = http_settings_of(""), usual;
   EXPECT_EQ(settings.host, "127.0.0.1");
   EXPECT_EQ(settings.port, 8998);
   EXPECT_EQ(settings.socket, "");
@@ -37,7 +37,7 @@ TEST(HttpOptions, DefaultsAreThoseOfTheServer) {
 
 TEST(HttpOptions, SetTheSettings) {
   const TemporaryFile keys("one\ntwo\n");
-  const HttpSettings settings = settings_of(
+  const HttpSettings settings = http_settings_of(
       "--host 0.0.0.0 --port 0 --drain 5 --max-body 100 --max-header 32 --max-unread 64 "
       "--max-connections 10 --header-timeout 3 --idle-timeout 4 --cors https://a.example "
       "--cors http://localhost:3000 --allow-host LLM.example.org --api-key-file " +
@@ -58,19 +58,19 @@ TEST(HttpOptions, SetTheSettings) {
 }
 
 TEST(HttpOptions, ASocketTakesThePlaceOfAPort) {
-  EXPECT_EQ(settings_of("--socket /tmp/s").host, "");
-  EXPECT_EQ(settings_of("--socket /tmp/s --port 1234").host, "127.0.0.1");
-  EXPECT_EQ(settings_of("--socket /tmp/s --host ::1").host, "::1");
+  EXPECT_EQ(http_settings_of("--socket /tmp/s").host, "");
+  EXPECT_EQ(http_settings_of("--socket /tmp/s --port 1234").host, "127.0.0.1");
+  EXPECT_EQ(http_settings_of("--socket /tmp/s --host ::1").host, "::1");
 }
 
 TEST(HttpOptions, WrongValuesAreRejected) {
   for (const char* line : {"--port 65536", "--port -1", "--port x", "--host ''", "--cors example.org", "--cors null",
                            "--cors https://a.example/", "--allow-host a:80", "--allow-host ''", "--drain -1",
                            "--drain x", "--max-body 0", "--max-connections 0", "--header-timeout 0"}) {
-    EXPECT_THROW(settings_of(line), CLI::ParseError) << line;
+    EXPECT_THROW(http_settings_of(line), CLI::ParseError) << line;
   }
-  EXPECT_NE(error_of([] { settings_of("--no-api-key --api-key-file x"); }), "");
-  EXPECT_NE(error_of([] { settings_of("--api-key-file /no/such/file"); }), "");
+  EXPECT_NE(error_of([] { http_settings_of("--no-api-key --api-key-file x"); }), "");
+  EXPECT_NE(error_of([] { http_settings_of("--api-key-file /no/such/file"); }), "");
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace minimind {
 namespace {
 
-int status_of(const std::string& target, const std::string& method = "GET") {
+int target_status(const std::string& target, const std::string& method = "GET") {
   try {
     parse_http_target(method, target);
   } catch (const HttpFailure& failure) {
@@ -42,9 +42,9 @@ TEST(HttpTarget, IsRejectedIfMalformed) {
   for (const char* target :
        {"", "v1", "*", "?a", "http://", "http:///a", "http://a b/", "http://user@host/", "ftp://a/", "localhost:80",
         "/%", "/%1", "/%zz", "/%0", "/a%00", "/#a", "/\x80", "/\x01", "/a b"}) {
-    EXPECT_EQ(status_of(target), 400) << target;
+    EXPECT_EQ(target_status(target), 400) << target;
   }
-  EXPECT_EQ(status_of("*", "OPTIONS"), 200);
+  EXPECT_EQ(target_status("*", "OPTIONS"), 200);
 }
 
 TEST(HostName, HasNoPort) {
