@@ -1,8 +1,10 @@
 #include "tools/serve/http_access.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 
 #include "tools/serve/http_target.h"
 #include "weights/io/quote.h"
@@ -28,13 +30,19 @@ std::string_view bearer_key(std::string_view authorization) {
   return start == std::string_view::npos ? std::string_view() : authorization.substr(start);
 }
 
+std::string machine_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? lower_case(name.data()) : "";
+}
+
 bool changes_something(const HttpRequest& request) {
   return request.method != "GET" && request.method != "OPTIONS";
 }
 
 }  // namespace
 
-HttpAccess::HttpAccess(const HttpSettings& settings) : settings_(settings), keys_(settings.keys) {}
+HttpAccess::HttpAccess(const HttpSettings& settings)
+    : settings_(settings), keys_(settings.keys), machine_(machine_name()) {}
 
 std::optional<HttpFailure> HttpAccess::reject(const HttpAccessRequest& access) const {
   if (auto failure = reject_host(access)) return failure;
@@ -71,7 +79,8 @@ std::optional<HttpFailure> HttpAccess::reject_host(const HttpAccessRequest& acce
 std::optional<HttpFailure> HttpAccess::reject_name(const std::string& authority, bool checks_host) const {
   const auto name = host_name(authority);
   if (!name) return HttpFailure{400, "malformed_host", "request: malformed Host, expected NAME or NAME:PORT"};
-  if (!checks_host || is_local_host(*name) || *name == lower_case(settings_.host)) return std::nullopt;
+  if (!checks_host || is_local_host(*name)) return std::nullopt;
+  if (!name->empty() && (*name == machine_ || *name == lower_case(settings_.host))) return std::nullopt;
   if (contains(settings_.allowed_hosts, *name)) return std::nullopt;
   return HttpFailure{403, "host_not_allowed",
                      fmt::format("request: Host is {}, expected localhost or an address of this machine; to allow it, "

@@ -45,6 +45,7 @@ class HttpAccess {
 
   const HttpSettings& settings_;
   HttpKeys keys_;
+  std::string machine_;  // the name of this machine, which no page of another site can have
 };
 
 }  // namespace minimind

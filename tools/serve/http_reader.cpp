@@ -134,18 +134,21 @@ class HttpReader::Parser final : public http::basic_parser<true> {
     }
     std::size_t consumed = 0;
     while (!is_done() && consumed < input.size()) {
+      const std::string_view window = input.substr(consumed, limits.head + 1);
       error_code error;
-      consumed += put(boost::asio::buffer(input.data() + consumed, input.size() - consumed), error);
-      if (error == http::error::need_more) break;
-      if (error == http::error::body_limit) throw too_large();
-      if (error) throw failure_of(error);
+      const std::size_t used = put(boost::asio::buffer(window.data(), window.size()), error);
+      consumed += used;
+      if (error == http::error::need_more) {
+        // Only the first line of a chunk and the trailer wait for their ends.
+        if (used == 0 && window.size() > limits.head) throw head_of_chunk_too_large();
+        if (window.size() <= limits.head) break;
+      } else if (error == http::error::body_limit) {
+        throw too_large();
+      } else if (error) {
+        throw failure_of(error);
+      }
     }
     if (is_done()) state = State::done;
-    // Only a chunk's first line and the trailer wait for their ends.
-    if (!is_done() && input.size() - consumed > limits.head) {
-      throw HttpFailure{431, "header_too_large",
-                        fmt::format("request body: the head of a chunk or the trailer is over {} bytes", limits.head)};
-    }
     return consumed;
   }
 
@@ -160,6 +163,11 @@ class HttpReader::Parser final : public http::basic_parser<true> {
  private:
   HttpFailure too_large() const {
     return {413, "body_too_large", fmt::format("request body: is over {} bytes", limits.body)};
+  }
+
+  HttpFailure head_of_chunk_too_large() const {
+    return {431, "header_too_large",
+            fmt::format("request body: the first line of a chunk or the trailer is over {} bytes", limits.head)};
   }
 
   void parse_head(std::string_view head) {

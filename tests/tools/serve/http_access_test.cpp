@@ -1,6 +1,7 @@
 #include "tools/serve/http_access.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <string>
@@ -41,6 +42,12 @@ TEST(HttpAccess, HostIsOfThisMachine) {
   for (const char* host : {"a b", "a:b", "a/b", "user@localhost"}) {
     EXPECT_EQ(access_status(settings, access_request("GET", "/", {{"host", host}}), false), 400) << host;
   }
+}
+
+TEST(HttpAccess, HostMayBeTheNameOfThisMachine) {
+  char name[256] = "";
+  ASSERT_EQ(::gethostname(name, sizeof(name) - 1), 0);
+  EXPECT_EQ(access_status(HttpSettings{}, access_request("GET", "/", {{"host", std::string(name) + ":8998"}})), 200);
 }
 
 TEST(HttpAccess, HostIsRequiredSinceHttp11) {

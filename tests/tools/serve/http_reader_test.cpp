@@ -174,6 +174,8 @@ TEST(HttpReader, HoldsItsLimits) {
   EXPECT_EQ(read_request(chunked_post("7d0\r\n" + std::string(2000, 'a') + "\r\n1\r\n")).status, 413);
   EXPECT_EQ(read_request(chunked_post("1;" + std::string(2000, 'a'))).status, 431);
   EXPECT_EQ(read_request(chunked_post("0\r\nA: " + std::string(2000, 'a'))).status, 431);
+  EXPECT_EQ(read_request(chunked_post("0\r\nA: " + std::string(2000, 'a') + "\r\n\r\n")).status, 431);
+  EXPECT_EQ(read_request(chunked_post("1;a=" + std::string(2000, 'a') + "\r\na\r\n0\r\n\r\n")).status, 431);
 }
 
 // Beast counts the size of a chunk again each time that its line is incomplete.
