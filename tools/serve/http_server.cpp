@@ -118,7 +118,6 @@ class HttpServer::Server {
   }
 
   bool run() {
-    std::signal(SIGPIPE, SIG_IGN);  // a closed standard error or client is no reason to end
     if (settings_.handle_signals) handle_signals();
     for (std::size_t i = 0; i < acceptors_.size(); ++i) wait_to_accept(i);
     loop_.run();
@@ -139,6 +138,7 @@ class HttpServer::Server {
 
  private:
   void handle_signals() {
+    std::signal(SIGPIPE, SIG_IGN);  // a standard error that nobody reads any more is no reason to end
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
       if (signal != SIGHUP || !is_ignored(signal)) signals_.add(signal);
     }
@@ -270,7 +270,7 @@ class HttpServer::Server {
 
   HttpLoop loop_{1};
   std::deque<HttpDescriptor> acceptors_;  // of the listeners
-  std::vector<std::size_t> paused_;  // acceptors that wait for a descriptor
+  std::vector<std::size_t> paused_;       // acceptors that wait for a descriptor
   boost::asio::basic_signal_set<HttpLoop::executor_type> signals_;
   HttpTimer tick_;
   bool is_ticking_ = false;

@@ -34,7 +34,8 @@ struct HttpSettings {
   std::chrono::milliseconds drain{30'000};          // for running answers, once the server stops
 
   HttpLog log;  // empty: none
-  // run() ends at SIGTERM, SIGINT and SIGHUP as after stop(), and at a second one as after stop_now().
+  // run() ends at SIGTERM, SIGINT and SIGHUP as after stop(), and at a second one as after stop_now(). SIGPIPE is
+  // ignored.
   bool handle_signals = false;
 };
 
