@@ -11,6 +11,7 @@ endif
 
 BUILD_PACKAGES := g++ libboost-dev libcli11-dev libfmt-dev libssl-dev libutf8proc-dev libxsimd-dev nlohmann-json3-dev zlib1g-dev
 TEST_PACKAGES := libgtest-dev python3
+SERVE_TEST_PACKAGES := python3-venv chromium chromium-driver
 
 BUILD ?= build/release
 OPTIMIZE ?= -O2
@@ -54,16 +55,20 @@ TEST_UNITS := $(foreach room,$(ROOMS:%=tests/%),$(if $(wildcard $(room)/*.cpp),$
 ROOM_UNITS := $(filter $(ROOMS) $(HTTP),$(UNITS)) $(TEST_UNITS)
 FORMATTED := $(foreach folder,$(ROOMS) $(ROOMS:%=tests/%) tests/support tests/fuzz,$(wildcard $(folder)/*.h $(folder)/*.cpp))
 
-OBJECTS := $(UNITS:%=$(BUILD)/%.o)
+# The chat page, whose bytes the assembler puts into the program.
+PAGE := $(BUILD)/tools/serve/page_bytes.o
+
+OBJECTS := $(UNITS:%=$(BUILD)/%.o) $(PAGE)
 TEST_OBJECTS := $(TEST_UNITS:%=$(BUILD)/%.o)
 
-.PHONY: all help demo poet test check run-tests install clean format sanitize fuzz reference bench-peers packages test-packages
+.PHONY: all help demo poet test test-serve check run-tests install clean format sanitize fuzz reference bench-peers packages test-packages
 all: minimind
 
 help:
 	@echo 'make                  build ./minimind (needs: $(BUILD_PACKAGES))'
 	@echo 'make demo             install missing packages, build, and let the bundled model write a poem'
 	@echo 'make test             install missing packages, build, and run every test'
+	@echo 'make test-serve       install missing packages, set up selenium under build/, and test the chat page in Chromium'
 	@echo 'make install PREFIX=  install into PREFIX (default $(PREFIX)): bin/minimind and share/minimind'
 	@echo 'make sanitize         run the tests under the address and undefined-behaviour sanitizers'
 	@echo 'make fuzz             fuzz the readers of checkpoints, LoRA, config.json, tokenizers, sessions, templates,'
@@ -99,6 +104,11 @@ $(BUILD)/%.o: %.cpp Makefile
 
 $(ROOM_UNITS:%=$(BUILD)/%.o): $(BUILD)/%.o: $(BUILD)/%.cpp Makefile
 	$(compile)
+
+$(PAGE): tools/serve/page_bytes.S $(wildcard tools/serve/page/*) Makefile
+	@mkdir -p $(@D)
+	@echo 'AS tools/serve/page_bytes'
+	$(QUIET)$(CXX) $(CPPFLAGS) -c $< -o $@
 
 # Rewritten only if a file was added or removed.
 $(ROOM_UNITS:%=$(BUILD)/%.cpp): $(BUILD)/%.cpp: FORCE
@@ -174,6 +184,13 @@ endif
 	python3 tests/check_layers.py tests/layers.txt
 	python3 -m unittest discover -q -s tests
 	python3 -m unittest discover -q -s tools/bench_peers
+
+# A packaged Chromium and its driver: selenium must not fetch others.
+test-serve:
+	$(call install_packages,$(SERVE_TEST_PACKAGES))
+	$(call create_venv,build/serve-venv)
+	build/serve-venv/bin/pip install -q -r tests/tools/serve/requirements.txt
+	build/serve-venv/bin/python -m unittest discover -s tests/tools/serve/page
 
 # Tests of properties try fewer cases here: see tests/support/cases.h. GCC compiles the sanitizers' code twice as fast with -Og
 # as with -O1; kernels are compiled with -O1, because their tests would take longer than that saves. With the sanitizers' code
