@@ -1,10 +1,11 @@
 // The chat: a conversation's turns, the box to write in, and the answers that are being written.
 
 import {streamAnswer} from './answer.js';
-import {keepConversation, messagesOf} from './conversations.js';
-import {announce, byId, element, fitHeight, icon, iconButton, isSendKey, notify} from './elements.js';
+import {keepConversation, loadConversation, messagesOf} from './conversations.js';
+import {announce, byId, element, fitHeight, iconButton, isSendKey, notify} from './elements.js';
 import {t} from './language.js';
 import {LaneView} from './message_view.js';
+import {read, write} from './storage.js';
 
 const SAVE_EVERY = 1000;  // milliseconds, while an answer is written
 
@@ -15,7 +16,7 @@ export class Chat {
     this.onkept = onkept;
     this.running = new Map();  // AbortController of each lane that is being written
     this.views = [];           // for each turn, the views of its lanes
-    this.think = false;
+    this.think = read('think') === true;
     this.last_saved = 0;
     this.connectComposer();
   }
@@ -53,12 +54,14 @@ export class Chat {
     byId('send').addEventListener('click', () => this.sendBox());
     byId('stop').addEventListener('click', () => {
       this.stop();
-      box.focus();
+      this.focusBox();
     });
     const think = byId('think');
+    think.setAttribute('aria-pressed', String(this.think));
     think.addEventListener('click', () => {
       this.think = !this.think;
       think.setAttribute('aria-pressed', String(this.think));
+      write('think', this.think);
     });
   }
 
@@ -69,20 +72,22 @@ export class Chat {
     box.value = '';
     fitHeight(box);
     this.send(text);
-    box.focus();
+    this.focusBox();
+  }
+
+  // Not on a touch screen, where the focus would bring up the keyboard over the answer.
+  focusBox() {
+    if (!matchMedia('(pointer: coarse)').matches) byId('message').focus();
   }
 
   send(question) {
     const names = this.models.chosen();
     this.conversation.models = names;
     this.conversation.turns.push({question, lanes: names.map((model) => ({model, messages: []}))});
+    this.keep();
     this.render();
     this.scrollToEnd();
-    this.writeAll(this.conversation.turns.length - 1);
-  }
-
-  writeAll(turn) {
-    this.conversation.turns[turn].lanes.forEach((_, lane) => this.write(turn, lane));
+    names.forEach((_, lane) => this.write(this.conversation.turns.length - 1, lane));
   }
 
   // -- writing an answer
@@ -106,7 +111,7 @@ export class Chat {
     const update = () => {
       frame = 0;
       if (this.conversation === conversation) this.followEnd(() => view.show({live: true}));
-      if (Date.now() - this.last_saved > SAVE_EVERY) this.keep(conversation);
+      if (Date.now() - this.last_saved > SAVE_EVERY) this.save(conversation);
     };
     update();
     try {
@@ -120,28 +125,37 @@ export class Chat {
 
   finish(conversation, lane_index, controller, view, message) {
     if (this.running.get(lane_index) === controller) this.running.delete(lane_index);
-    // Text that was replaced while it was being written is kept nowhere.
-    const is_kept = conversation.turns.some((turn) => turn.lanes.some((lane) => lane.messages.includes(message)));
+    // A conversation that was deleted, or an answer that was replaced, while it was being written is kept nowhere.
+    const is_kept = conversation.turns.some((turn) => turn.lanes.some((lane) => lane.messages.includes(message))) &&
+      (this.conversation === conversation || loadConversation(conversation.id) !== null);
     if (is_kept) this.keep(conversation);
     if (this.conversation !== conversation || !is_kept) return;
     this.followEnd(() => view.show({live: false}));
     this.showRunning();
     if (message.content) announce(t('answered', message.content));
-    if (message.tool_calls) view.root.querySelector('.call textarea')?.focus();
+    if (message.tool_calls && byId('message').value === '') view.root.querySelector('.call textarea')?.focus();
   }
 
   keep(conversation = this.conversation) {
+    this.save(conversation);
+    this.onkept(conversation);
+  }
+
+  save(conversation) {
     this.last_saved = Date.now();
     conversation.changed = Date.now();
     if (!keepConversation(conversation)) notify(t('storageFull'));
-    this.onkept(conversation);
   }
 
   // -- what the user does with earlier messages
 
   actionsOf(turn_index, lane_index) {
     const lane = this.conversation.turns[turn_index].lanes[lane_index];
-    const whenIdle = (act) => (...values) => { if (!this.isRunning()) act(...values); };
+    const whenIdle = (act) => (...values) => {
+      if (this.isRunning()) return;
+      act(...values);
+      this.focusBox();  // the button that had the focus is gone
+    };
     const regenerate = () => {
       this.dropAfter(turn_index, 'replaced');
       lane.messages = [];
@@ -164,7 +178,6 @@ export class Chat {
         const {tool_calls} = lane.messages.at(-1);
         tool_calls.forEach((call, i) => lane.messages.push({role: 'tool', tool_call_id: call.id, content: results[i] ?? ''}));
         this.write(turn_index, lane_index);
-        byId('message').focus();
       }),
     };
   }
@@ -221,7 +234,7 @@ export class Chat {
       const send = () => {
         if (area.value.trim() === '' || this.isRunning()) return;
         this.resend(turn_index, area.value.trim());
-        byId('message').focus();
+        this.focusBox();
       };
       area.addEventListener('input', () => fitHeight(area));
       area.addEventListener('keydown', (event) => {
@@ -245,6 +258,7 @@ export class Chat {
 
   showRunning() {
     const running = this.isRunning();
+    if (!running && document.activeElement === byId('stop')) this.focusBox();
     byId('stop').hidden = !running;
     byId('send').hidden = running;
     byId('send').disabled = byId('message').value.trim() === '';

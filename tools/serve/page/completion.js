@@ -27,6 +27,10 @@ export class Completion {
     });
     byId('complete').addEventListener('click', () => this.run());
     byId('complete-stop').addEventListener('click', () => { this.stop(); byId('prompt').focus(); });
+    byId('complete-more').addEventListener('click', () => {
+      this.run(this.prompt, this.text.cells);
+      byId('complete-stop').focus();
+    });
     byId('complete-clear').addEventListener('click', () => this.clear());
     this.connectTokens();
     this.showState();
@@ -118,6 +122,7 @@ export class Completion {
     const running = this.controller !== null;
     byId('complete').hidden = running;
     byId('complete-stop').hidden = !running;
+    byId('complete-more').hidden = running || this.text.cells.length === 0;
     byId('complete').disabled = byId('prompt').value === '';
     byId('tokens').setAttribute('aria-busy', String(running));
     byId('complete-error').hidden = !this.info.error;
@@ -131,7 +136,7 @@ export class Completion {
     return [
       info.finish === 'stopped' && t('stopped'),
       info.speed && t('speed', info.speed.toFixed(info.speed < 10 ? 1 : 0)),
-      info.first && t('firstToken', t('seconds', info.first.toFixed(2))),
+      info.first && t('firstToken', t('seconds', info.first.toFixed(info.first < 0.1 ? 3 : 2))),
       info.context && t('contextTokens', info.context),
       perplexity && t('average', perplexity.tokens, perplexity.value.toFixed(2)),
     ].filter((text) => text);

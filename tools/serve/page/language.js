@@ -127,6 +127,7 @@ const TEXTS = {
   text: ['Text', '文本'],
   textHint: ['A text to continue, exactly as it is', '要续写的文本，原样使用'],
   continueText: ['Continue the text', '续写'],
+  continueFurther: ['Continue further', '接着续写'],
   continueKeys: ['Ctrl+Enter continues', 'Ctrl+Enter 续写'],
   clear: ['Clear', '清空'],
   continuedText: ['Continued text', '续写结果'],

@@ -44,7 +44,7 @@ export class LaneView {
       nodes.push(element('div', {class: 'error', role: 'alert'}, element('p', {}, shown_error),
         element('button', {type: 'button', class: 'quiet', onclick: () => this.actions.retry()}, t('retry'))));
     }
-    if (last?.role !== 'assistant') return nodes;
+    if (last?.role !== 'assistant' || (shown_error && !last.content && !last.reasoning_content && !last.tool_calls)) return nodes;
     const stopped = info.finish === 'length' || info.finish === 'stopped' || Boolean(info.error);
     const can_continue = stopped && (last.content || last.reasoning_content) && !last.tool_calls;
     nodes.push(element('div', {class: 'actions'},
@@ -73,7 +73,7 @@ export class LaneView {
       info.finish === 'stopped' && t('stopped'),
       info.finish === 'length' && t('cutShort'),
       info.speed && (info.estimated ? '≈ ' : '') + t('speed', info.speed.toFixed(info.speed < 10 ? 1 : 0)),
-      info.first && t('firstToken', t('seconds', info.first.toFixed(2))),
+      info.first && t('firstToken', t('seconds', info.first.toFixed(info.first < 0.1 ? 3 : 2))),
       info.context && (limit ? t('contextUsed', info.context, limit) : t('contextTokens', info.context)),
     ];
     return element('p', {class: 'statistics'}, ...texts.filter((text) => text).map((text) => element('span', {}, text)));

@@ -40,7 +40,7 @@ function open(conversation) {
   showTitle();
   choosePanel('chat');
   if (narrow.matches) toggleSidebar(false);
-  byId('message').focus();
+  chat.focusBox();
 }
 
 function showTitle() {
@@ -58,7 +58,7 @@ byId('new-chat').addEventListener('click', () => open(newConversation(chat.conve
 byId('system').addEventListener('input', (event) => changeConversation({system: event.target.value}));
 for (const example of document.querySelectorAll('.examples button')) {
   example.addEventListener('click', () => {
-    byId('message').focus();
+    chat.focusBox();
     chat.send(example.textContent);
   });
 }

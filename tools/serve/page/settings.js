@@ -8,7 +8,7 @@ import {read, write} from './storage.js';
 const FIELDS = [
   {name: 'temperature', value: 0.85, least: 0, most: 2, step: 0.05, slides: true},
   {name: 'top_p', value: 0.95, least: 0, most: 1, step: 0.01, slides: true},
-  {name: 'top_k', value: 50, least: 0, most: 6400, step: 1},
+  {name: 'top_k', value: 50, least: 0, most: 1000000, step: 1},
   {name: 'max_tokens', hint: 'automatic', least: 1, most: 1000000, step: 1},
   {name: 'min_p', value: 0, least: 0, most: 1, step: 0.01, more: true},
   {name: 'typical_p', value: 1, least: 0, most: 1, step: 0.01, more: true},

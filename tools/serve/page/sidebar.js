@@ -10,6 +10,7 @@ export class Sidebar {
   constructor(onopen) {
     this.onopen = onopen;
     this.current = null;  // id
+    this.renaming = false;
     byId('search').addEventListener('input', () => this.show());
     byId('export-all').addEventListener('click', () => {
       download('minimind-conversations.json', json(allConversations().map(exportConversation)));
@@ -20,6 +21,7 @@ export class Sidebar {
 
   show(current = this.current) {
     this.current = current;
+    if (this.renaming) return;  // shown afterwards
     const all = allConversations();
     const wanted = byId('search').value;
     const shown = all.filter((conversation) => matches(conversation, wanted));
@@ -47,6 +49,7 @@ export class Sidebar {
     input.value = titleOf(conversation);
     const finish = (keep) => {
       input.onblur = null;
+      this.renaming = false;
       if (keep && input.value.trim() !== titleOf(conversation)) this.onrename(conversation.id, input.value.trim());
       this.show();
       byId('conversation-list').querySelector('[aria-current]')?.focus();
@@ -57,6 +60,7 @@ export class Sidebar {
       finish(event.key === 'Enter');
     });
     input.onblur = () => finish(true);
+    this.renaming = true;
     row.replaceChildren(input);
     input.select();
   }

@@ -66,7 +66,7 @@ class PageTest(unittest.TestCase):
 
     def load(self):
         self.browser.get(self.server.address)
-        self.wait(lambda: self.find('#checkpoint-0'))
+        self.wait(lambda: self.find('#checkpoint-0 option[value="full_sft_768"]'))
 
     # -- shorthand
 
@@ -121,11 +121,12 @@ class PageTest(unittest.TestCase):
 
 class ChatTest(PageTest):
     def test_types_and_streams(self):
+        self.server.delay = 0.02
         self.send('think', wait=False)
         self.wait(lambda: self.answer() == 'Then the answer 😀.')
         self.wait(self.idle)
         self.assertEqual(self.text('.speaker'), 'full_sft_768')
-        self.assertRegex(self.text('.statistics'), r'tokens/s\s+first token \d+\.\d\d s\s+\d+ of 8192 tokens of context')
+        self.assertRegex(self.text('.statistics'), r'tokens/s\s+first token \d+\.\d+ s\s+\d+ of 8192 tokens of context')
         body = self.server.requests[-1]
         self.assertEqual(body['messages'], [{'role': 'user', 'content': 'think'}])
         self.assertEqual(body['chat_template_kwargs'], {'open_thinking': False})
@@ -170,6 +171,27 @@ class ChatTest(PageTest):
         self.click('.continue')
         self.wait(lambda: self.answer() == 'A start and its end.')
 
+    def test_deleted_while_it_is_written_stays_deleted(self):
+        self.server.delay = 0.02
+        self.send('long', wait=False)
+        self.wait(lambda: 'word1' in self.answer())
+        self.labelled('Delete').click()
+        self.wait(self.idle)
+        self.wait(lambda: self.server.disconnects == 1)
+        self.load()
+        self.assertEqual(self.all('#conversation-list li'), [])
+
+    def test_new_chat_while_an_answer_is_written_keeps_both(self):
+        self.server.delay = 0.02
+        self.send('long', wait=False)
+        self.wait(lambda: 'word1' in self.answer())
+        self.click('#new-chat')
+        self.send('next')
+        self.assertEqual([node.text for node in self.all('#conversation-list .title')], ['next', 'long'])
+        self.all('#conversation-list .title')[1].click()
+        self.wait(lambda: 'word1' in self.answer())
+        self.assertIn('Stopped', self.text('.statistics'))
+
     def test_escape_stops(self):
         self.server.delay = 0.02
         self.send('long', wait=False)
@@ -188,10 +210,15 @@ class ChatTest(PageTest):
         self.wait(lambda: len(self.all('.turn')) == 2)
         self.assertEqual(self.answer(), 'full_sft_768: two')
 
+    # The button appears when the pointer is at the question.
+    def edit(self, index):
+        ActionChains(self.browser).move_to_element(self.all('.bubble')[index]).perform()
+        self.all('[aria-label="Edit and resend"]')[index].click()
+
     def test_edit_and_resend(self):
         self.send('one')
         self.send('two')
-        self.all('[aria-label="Edit and resend"]')[0].click()
+        self.edit(0)
         self.assertEqual(self.focused(), 'Edited message')
         editor = self.find('.editor textarea')
         self.assertIn('dropped', self.text('.editor .note'))
@@ -202,7 +229,7 @@ class ChatTest(PageTest):
 
     def test_editing_can_be_cancelled(self):
         self.send('one')
-        self.click('[aria-label="Edit and resend"]')
+        self.edit(0)
         self.find('.editor textarea').send_keys(' more', Keys.ESCAPE)
         self.assertEqual(self.text('.bubble'), 'one')
         self.assertEqual(self.focused(), 'Edit and resend')
@@ -216,6 +243,8 @@ class ChatTest(PageTest):
         self.assertEqual(thoughts.text, 'Thoughts')
         thoughts.find_element(By.TAG_NAME, 'summary').click()
         self.assertIn('First a thought.', thoughts.text)
+        self.load()
+        self.assertEqual(self.find('#think').get_attribute('aria-pressed'), 'true')
         self.send('next')
         self.assertEqual(self.server.requests[-1]['messages'][1], {
             'role': 'assistant', 'content': 'Then the answer 😀.', 'reasoning_content': 'First a thought.'})
@@ -689,6 +718,12 @@ class CompletionTest(PageTest):
         self.find('#token-details button').click()
         self.wait(lambda: self.find('#complete').is_displayed() and len(self.all('.token')) == 14)
         self.assertEqual(self.server.requests[-1]['prompt'], '夜泊枫桥月落乌江')
+
+    def test_continues_further(self):
+        self.run_text()
+        self.click('#complete-more')
+        self.wait(lambda: self.find('#complete').is_displayed() and len(self.all('.token')) == 20)
+        self.assertEqual(self.server.requests[-1]['prompt'], '夜泊枫桥月落乌啼，\n <b>霜满天。')
 
     def test_stop_and_clear(self):
         self.server.delay = 0.2
