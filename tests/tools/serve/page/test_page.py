@@ -115,8 +115,11 @@ class PageTest(unittest.TestCase):
     def answer(self):
         return self.all('.answer > .markdown')[-1].text
 
-    def labelled(self, label):
-        return self.find(f'[aria-label="{label}"]')
+    # A button of a conversation in the list, which shows it when the pointer is there.
+    def item_button(self, index, label):
+        row = self.all('#conversation-list li')[index]
+        ActionChains(self.browser).move_to_element(row).perform()
+        return row.find_element(By.CSS_SELECTOR, f'[aria-label="{label}"]')
 
 
 class ChatTest(PageTest):
@@ -175,7 +178,7 @@ class ChatTest(PageTest):
         self.server.delay = 0.02
         self.send('long', wait=False)
         self.wait(lambda: 'word1' in self.answer())
-        self.labelled('Delete').click()
+        self.item_button(0, 'Delete').click()
         self.wait(self.idle)
         self.wait(lambda: self.server.disconnects == 1)
         self.load()
@@ -423,11 +426,6 @@ class KeysTest(PageTest):
 class ConversationsTest(PageTest):
     def titles(self):
         return [node.text for node in self.all('#conversation-list .title')]
-
-    def item_button(self, index, label):
-        row = self.all('#conversation-list li')[index]
-        ActionChains(self.browser).move_to_element(row).perform()
-        return row.find_element(By.CSS_SELECTOR, f'[aria-label="{label}"]')
 
     def test_reload_finds_the_conversation(self):
         self.send('first')
