@@ -40,7 +40,7 @@ ISA_FLAGS_amxbf16 := $(ISA_FLAGS_avx512bf16) -mamx-tile -mamx-bf16
 # unit of another one. Each file of kernels is a separate unit. The longest units come first, so that no core waits for them at
 # the end.
 ROOMS := $(shell sed -n 's/^\([a-z][a-z_/]*\):.*/\1/p' tests/layers.txt)
-WITH_tools/chat := tools/batch tools/bench
+WITH_tools/chat := tools/openai tools/batch tools/bench
 WITH_tools/options := tools/terminal
 WITH_weights/io := weights/model weights/torch
 SHARING := $(WITH_tools/chat) $(WITH_tools/options) $(WITH_weights/io)

@@ -45,6 +45,14 @@ std::optional<Dry> make_dry(const DryOptions& options, std::size_t vocab_size, c
 
 }  // namespace
 
+void check_finite(std::span<const float> logits) {
+  if (!std::all_of(logits.begin(), logits.end(), [](float logit) { return std::isfinite(logit); })) {
+    throw Error(
+        "the logits have NaN or infinity, expected finite values: the checkpoint's weights are corrupt or have "
+        "overflowed");
+  }
+}
+
 Sampler::Sampler(const SamplingOptions& options, std::size_t vocab_size, const TokenText& token_text)
     : options_(options),
       seen_(vocab_size),
@@ -67,11 +75,7 @@ void Sampler::accept(std::int32_t token) {
 }
 
 std::int32_t Sampler::sample(std::span<const float> logits, std::span<const std::uint8_t> allowed) {
-  if (!std::all_of(logits.begin(), logits.end(), [](float logit) { return std::isfinite(logit); })) {
-    throw Error(
-        "the logits have NaN or infinity, expected finite values: the checkpoint's weights are corrupt or have "
-        "overflowed");
-  }
+  check_finite(logits);
   allowed_ = allowed;
   if (dry_) {
     std::fill(dry_penalties_.begin(), dry_penalties_.end(), 0);

@@ -17,6 +17,9 @@ namespace minimind {
 // The bytes of a token, valid while the tokenizer is.
 using TokenText = std::function<std::string_view(std::int32_t)>;
 
+// Throws Error if the logits have NaN or infinity, as those of corrupt weights do.
+void check_finite(std::span<const float> logits);
+
 // Samples tokens in the order of MiniMind's generate(). Steps that it lacks are at the position of their own
 // definition:
 //   1. tokens that are not allowed, or banned by a bias of minus infinity, are dropped; biases are added, as in

@@ -1,0 +1,241 @@
+#include "tools/serve/api.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "runtime/chat/conversation_prompt.h"
+#include "runtime/text/utf8.h"
+#include "tools/openai/body_fields.h"
+#include "tools/openai/request_error.h"
+#include "tools/serve/completion.h"
+#include "tools/serve/metrics.h"
+#include "weights/io/quote.h"
+
+namespace minimind {
+namespace {
+
+constexpr std::string_view model_path_prefix = "/v1/models/";
+
+// Counts the answer that it passes on.
+class CountedAnswer : public HttpAnswer {
+ public:
+  CountedAnswer(std::shared_ptr<HttpAnswer> answer, AnswerCounts& counts, std::string route)
+      : answer_(std::move(answer)), counts_(counts), route_(std::move(route)) {}
+
+  void send(int status, std::string_view content_type, std::string body, const HttpHeaders& extra) override {
+    counts_.add(route_, status);
+    answer_->send(status, content_type, std::move(body), extra);
+  }
+  void start(std::string_view content_type) override {
+    counts_.add(route_, 200);
+    answer_->start(content_type);
+  }
+  void write(std::string piece) override { answer_->write(std::move(piece)); }
+  void finish() override { answer_->finish(); }
+  const std::atomic<bool>& gone() const override { return answer_->gone(); }
+
+ private:
+  const std::shared_ptr<HttpAnswer> answer_;
+  AnswerCounts& counts_;
+  const std::string route_;
+};
+
+ChatJson read_body(const HttpRequest& request) {
+  if (const auto at = first_not_utf8(request.body)) {
+    throw RequestError(fmt::format("the body is not UTF-8 at byte {}", *at), "", "invalid_json");
+  }
+  ChatJson body;
+  try {
+    body = parse_chat_json(request.body, "the body");
+  } catch (const Error& error) {
+    throw RequestError(error.what(), "", "invalid_json");
+  }
+  if (!body.is_object()) {
+    throw RequestError(fmt::format("the body is {}, expected a JSON object", kind_of(body)), "", "invalid_json");
+  }
+  return body;
+}
+
+void send_json(HttpAnswer& answer, const ChatJson& json) {
+  answer.send(200, json_type, json_line(json));
+}
+
+}  // namespace
+
+void AnswerCounts::add(const std::string& route, int status) {
+  const std::lock_guard lock(mutex_);
+  ++counts_[{route, status}];
+}
+
+AnswerCounts::Counts AnswerCounts::counts() const {
+  const std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+Api::Api(const TextModel& model, ApiOptions options)
+    : model_(model),
+      options_(std::move(options)),
+      started_(std::time(nullptr)),
+      engine_(model, options_.limits),
+      tasks_(options_.limits.parallel + options_.limits.queue) {}
+
+const std::map<std::string, Api::Route, std::less<>>& Api::routes() {
+  static const std::map<std::string, Route, std::less<>> routes{
+      {"/v1/chat/completions", {"POST", &Api::chat_completions}},
+      {"/v1/completions", {"POST", &Api::completions}},
+      {"/v1/models", {"GET", &Api::list_models, true}},
+      {"/tokenize", {"POST", &Api::tokenize}},
+      {"/detokenize", {"POST", &Api::detokenize}},
+      {"/apply-template", {"POST", &Api::apply_template}},
+      {"/health", {"GET", &Api::health, true}},
+      {"/metrics", {"GET", &Api::metrics, true}},
+  };
+  return routes;
+}
+
+void Api::handle(HttpRequest request, Answer answer) {
+  if (request.method == "GET" && request.path.starts_with(model_path_prefix)) {
+    CountedAnswer counted(answer, answers_, "/v1/models/{model}");
+    return one_model(request.path.substr(model_path_prefix.size()), counted);
+  }
+  const auto found = routes().find(request.path);
+  if (found == routes().end()) {
+    CountedAnswer counted(answer, answers_, "other");
+    return send_error(counted, RequestError(fmt::format("there is no route {}", quote(request.path)), "", "not_found"));
+  }
+  const Route& route = found->second;
+  const auto counted = std::make_shared<CountedAnswer>(std::move(answer), answers_, found->first);
+  if (request.method != route.method) {
+    const RequestError error(
+        fmt::format("the method is {}, expected {} for {}", quote(request.method), route.method, request.path), "",
+        "method_not_allowed");
+    return counted->send(error.status(), json_type, error_body(error), {{"Allow", route.method}});
+  }
+  if (route.quick) return run(route, request, counted);
+  const bool posted = tasks_.post([this, &route, request = std::move(request), counted] {
+    if (!counted->gone()) run(route, request, counted);
+  });
+  if (!posted) send_error(*counted, RequestError("too many requests are waiting; try again later", "", "queue_full"));
+}
+
+void Api::run(const Route& route, const HttpRequest& request, const Answer& answer) {
+  try {
+    (this->*route.handle)(request, answer);
+  } catch (...) {
+    send_error(*answer, request_error_of(std::current_exception()));
+  }
+}
+
+void Api::drain() {
+  draining_ = true;
+  engine_.drain();
+}
+
+void Api::complete(const HttpRequest& http, const Answer& answer, bool chat) {
+  Request request = read_request(read_body(http), chat, options_.defaults);
+  const std::size_t texts = request.best_of * std::max<std::size_t>(request.prompts.size(), 1);
+  const std::uint64_t seed = next_seed(texts);
+  Completion::start(model_, engine_, std::move(request), seed, answer);
+}
+
+std::uint64_t Api::next_seed(std::size_t texts) {
+  if (!options_.seed) return std::random_device{}();
+  const std::uint64_t seed = *options_.seed + seeds_;
+  seeds_ += texts;
+  return seed;
+}
+
+void Api::chat_completions(const HttpRequest& request, const Answer& answer) {
+  complete(request, answer, true);
+}
+
+void Api::completions(const HttpRequest& request, const Answer& answer) {
+  complete(request, answer, false);
+}
+
+ChatJson Api::model_json(const std::string& name) const {
+  return {{"id", name},
+          {"object", "model"},
+          {"created", started_},
+          {"owned_by", "minimind"},
+          {"max_model_len", model_.positions()}};
+}
+
+void Api::list_models(const HttpRequest&, const Answer& answer) {
+  send_json(*answer, {{"object", "list"}, {"data", ChatJson::array({model_json(model_.names().front())})}});
+}
+
+void Api::one_model(const std::string& name, HttpAnswer& answer) {
+  if (std::ranges::count(options_.defaults.model_names, name) > 0) return send_json(answer, model_json(name));
+  send_error(answer, RequestError(fmt::format("model is {}, expected {}", quote(name), quote(model_.names().front())),
+                                  "model", "model_not_found"));
+}
+
+// As llama.cpp's server has it.
+void Api::tokenize(const HttpRequest& request, const Answer& answer) {
+  const ChatJson body = read_body(request);
+  BodyFields fields(body);
+  const auto content = fields.text("content");
+  if (!content) throw RequestError("content is missing, expected a string", "content", "missing_required_parameter");
+  const bool special = fields.flag("add_special").value_or(false);
+  const bool pieces = fields.flag("with_pieces").value_or(false);
+  fields.reject_the_rest();
+  const Tokenizer& tokenizer = model_.tokenizer();
+  ChatJson tokens = ChatJson::array();
+  for (const std::int32_t id : special ? tokenizer.encode_with_special(*content) : tokenizer.encode(*content)) {
+    if (!pieces) {
+      tokens.push_back(id);
+      continue;
+    }
+    const std::string_view bytes = tokenizer.token_bytes(id);
+    ChatJson piece = ChatJson(std::string(bytes));
+    if (!is_utf8(bytes)) {
+      piece = ChatJson::array();
+      for (const char c : bytes) piece.push_back(static_cast<unsigned char>(c));
+    }
+    tokens.push_back({{"id", id}, {"piece", std::move(piece)}});
+  }
+  send_json(*answer, {{"tokens", std::move(tokens)}});
+}
+
+void Api::detokenize(const HttpRequest& request, const Answer& answer) {
+  const ChatJson body = read_body(request);
+  BodyFields fields(body);
+  const ChatJson* const tokens = fields.find("tokens");
+  if (!tokens) throw RequestError("tokens is missing, expected a list of ids", "tokens", "missing_required_parameter");
+  const auto is_known = [&](const ChatJson& id) {
+    return id.is_number_unsigned() && id.get<std::uint64_t>() < model_.tokenizer().vocab_size() &&
+           model_.tokenizer().has(id.get<std::int32_t>());
+  };
+  if (!tokens->is_array() || !std::ranges::all_of(*tokens, is_known)) {
+    fields.fail("tokens", "a list of ids in the vocabulary");
+  }
+  fields.reject_the_rest();
+  const auto ids = tokens->get<std::vector<std::int32_t>>();
+  send_json(*answer, {{"content", model_.tokenizer().decode(ids, false)}});
+}
+
+// Takes the body of a chat completion.
+void Api::apply_template(const HttpRequest& request, const Answer& answer) {
+  const Request chat = read_request(read_body(request), true, options_.defaults);
+  const PromptSettings settings{.tools = chat.tools, .think = chat.think, .now = std::time(nullptr)};
+  try {
+    send_json(*answer, {{"prompt", render_prompt(model_.chat_template(), settings, chat.messages, true)}});
+  } catch (const Error& error) {
+    throw RequestError(error.what(), "messages");
+  }
+}
+
+void Api::health(const HttpRequest&, const Answer& answer) {
+  if (draining_) return answer->send(503, json_type, R"({"status": "shutting down"})", {{"Retry-After", "1"}});
+  answer->send(200, json_type, R"({"status": "ok"})");
+}
+
+void Api::metrics(const HttpRequest&, const Answer& answer) {
+  answer->send(200, "text/plain; version=0.0.4; charset=utf-8", metrics_text(answers_.counts(), engine_.counts()));
+}
+
+}  // namespace minimind
