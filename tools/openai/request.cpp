@@ -12,7 +12,6 @@
 #include "runtime/grammar/json_schema.h"
 #include "tools/openai/body_fields.h"
 #include "tools/openai/request_error.h"
-#include "tools/openai/tool_choice.h"
 #include "weights/io/quote.h"
 
 namespace minimind {
@@ -190,7 +189,13 @@ void read_chat(BodyFields& body, Request& request) {
     throw RequestError("messages ends with an answer, expected a message of the user or the result of a tool",
                        "messages");
   }
-  read_tools(body, request);
+  ToolChoice choice = read_tools(body);
+  request.tools = std::move(choice.tools);
+  request.calls = choice.rule;
+  if (choice.grammar) {
+    request.grammar = std::move(choice.grammar);
+    request.grammar_param = "tool_choice";
+  }
   read_thinking(body, request);
   const bool wants_logprobs = body.flag("logprobs").value_or(false);
   const auto top = body.whole("top_logprobs", 0, 20);

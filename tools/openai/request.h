@@ -11,6 +11,7 @@
 #include "runtime/chat/message.h"
 #include "runtime/generate/sampling_options.h"
 #include "runtime/grammar/grammar.h"
+#include "tools/openai/tool_choice.h"
 
 namespace minimind {
 
@@ -27,13 +28,6 @@ struct RequestDefaults {
 struct TextPrompt {
   std::string text{};                  // unless tokens are given
   std::vector<std::int32_t> tokens{};  // if not empty
-};
-
-// What a tool_choice requires.
-enum class CallRule {
-  free,    // the model decides
-  single,  // the model decides, but at most one call
-  forced,  // the answer is one call, which Request::grammar describes
 };
 
 // The body of a request for one or more texts.

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "runtime/chat/message_json.h"
 #include "runtime/grammar/json_schema.h"
@@ -72,7 +73,7 @@ std::shared_ptr<const Grammar> call_grammar(const ChatJson& tools, const std::op
 
 }  // namespace
 
-void read_tools(BodyFields& body, Request& request) {
+ToolChoice read_tools(BodyFields& body) {
   const ChatJson* const tools = body.find("tools");
   const ChatJson* const choice = body.find("tool_choice");
   const bool one_call = !body.flag("parallel_tool_calls").value_or(true);
@@ -81,21 +82,20 @@ void read_tools(BodyFields& body, Request& request) {
   if (choice && !forced && *choice != "auto" && *choice != "none") {
     body.fail("tool_choice", R"("none", "auto", "required" or {"type": "function", "function": {"name": ...}})");
   }
-  const bool unused = choice && *choice == "none";
-  if (tools && !unused) {
+  ToolChoice result{.rule = one_call ? CallRule::single : CallRule::free};
+  if (tools && !(choice && *choice == "none")) {
     try {
-      request.tools = parse_tools(json_line(*tools), "tools");
+      result.tools = parse_tools(json_line(*tools), "tools");
     } catch (const Error& error) {
       throw RequestError(error.what(), "tools");
     }
-    if (tools->empty()) request.tools.clear();
+    if (tools->empty()) result.tools.clear();
   }
-  if (one_call) request.calls = CallRule::single;
-  if (!forced) return;
+  if (!forced) return result;
   if (!tools) throw RequestError("tool_choice requires a call, but tools is missing", "tool_choice");
-  request.calls = CallRule::forced;
-  request.grammar = call_grammar(*tools, named);
-  request.grammar_param = "tool_choice";
+  result.rule = CallRule::forced;
+  result.grammar = call_grammar(*tools, named);
+  return result;
 }
 
 }  // namespace minimind

@@ -384,7 +384,7 @@ TEST_F(ApiTest, NamesTheFieldThatIsWrong) {
       {chat_path, with(R"("modalities": ["audio"])"), "modalities"},
       {chat_path, with(R"("reasoning_effort": "much")"), "reasoning_effort"},
       {chat_path, with(R"("chat_template_kwargs": {"other": 1})"), "chat_template_kwargs.other"},
-      {chat_path, with(R"("grammar": "root ::= ")"), "grammar"},
+      {chat_path, with(R"("grammar": "root ::= (")"), "grammar"},
       {chat_path, with(R"("user": 1)"), "user"},
       {chat_path, with(R"("best_of": 2)"), "best_of"},
       {chat_path, with(R"("custom_id": "a")"), "custom_id"},
