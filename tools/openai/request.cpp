@@ -175,6 +175,26 @@ void read_thinking(BodyFields& body, Request& request) {
   fields.reject_the_rest();
 }
 
+// continue_final_message and add_generation_prompt, as vLLM has them.
+void read_continuation(BodyFields& body, Request& request) {
+  request.continues = body.flag("continue_final_message").value_or(false);
+  const bool new_answer = body.flag("add_generation_prompt").value_or(!request.continues);
+  if (new_answer == request.continues) {
+    const char* const param = request.continues ? "continue_final_message" : "add_generation_prompt";
+    throw RequestError("an answer is either new or continued: expected continue_final_message or add_generation_prompt",
+                       param);
+  }
+  const bool has_answer = !request.messages.empty() && request.messages.back().role == Role::assistant;
+  if (request.continues && (!has_answer || !request.messages.back().tool_calls.empty())) {
+    throw RequestError("continue_final_message requires that messages ends with an answer without calls",
+                       "continue_final_message");
+  }
+  if (!request.continues && (has_answer || request.messages.empty())) {
+    throw RequestError("messages ends with an answer, expected a message of the user or the result of a tool",
+                       "messages");
+  }
+}
+
 void read_chat(BodyFields& body, Request& request) {
   const ChatJson* const messages = body.find("messages");
   if (!messages)
@@ -185,10 +205,7 @@ void read_chat(BodyFields& body, Request& request) {
   } catch (const Error& error) {
     throw RequestError(error.what(), "messages");
   }
-  if (request.messages.empty() || request.messages.back().role == Role::assistant) {
-    throw RequestError("messages ends with an answer, expected a message of the user or the result of a tool",
-                       "messages");
-  }
+  read_continuation(body, request);
   ToolChoice choice = read_tools(body);
   request.tools = std::move(choice.tools);
   request.calls = choice.rule;

@@ -63,14 +63,35 @@ std::shared_ptr<const TokenTrie> TextModel::token_trie() const {
   return trie_;
 }
 
+std::string TextModel::chat_prompt(const Request& request, std::time_t now) const {
+  PromptSettings settings{.tools = request.tools, .think = request.think, .now = now};
+  if (!request.continues) return render_prompt(chat_template_, settings, request.messages, true);
+  const Message& answer = request.messages.back();
+  settings.think = answer.reasoning.has_value();
+  std::string prompt =
+      render_prompt(chat_template_, settings, {request.messages.begin(), request.messages.end() - 1}, true);
+  if (answer.reasoning) {
+    if (think_state(prompt) != ThinkState::open) {
+      throw RequestError("the chat template has no thoughts, so that one cannot be continued",
+                         "continue_final_message");
+    }
+    prompt += *answer.reasoning;
+    if (!answer.content.empty()) prompt += "\n</think>\n\n";
+  }
+  return prompt + answer.content;
+}
+
 void TextModel::set_prompt(TextTask& task, const Request& request, const TextPrompt* prompt, std::time_t now) const {
   if (prompt) {
     task.prompt = prompt->tokens.empty() ? tokenizer_.encode(prompt->text) : prompt->tokens;
     return;
   }
-  const PromptSettings settings{.tools = request.tools, .think = request.think, .now = now};
-  const std::string text = render_prompt(chat_template_, settings, request.messages, true);
+  const std::string text = chat_prompt(request, now);
   task.thinks = think_state(text);
+  if (request.continues) {
+    const Message& answer = request.messages.back();
+    task.thinks = answer.reasoning && answer.content.empty() ? ThinkState::open : ThinkState::none;
+  }
   if (request.grammar && task.thinks == ThinkState::open) {
     const std::string& param = request.grammar_param.empty() ? "response_format" : request.grammar_param;
     throw RequestError(fmt::format("{} is for the answer, but the prompt starts a thought; turn thinking off", param),

@@ -49,6 +49,9 @@ class TextModel {
   // index. Throws RequestError if a prompt does not fit the context.
   std::vector<TextTask> tasks(const Request& request, std::uint64_t seed, std::time_t now) const;
 
+  // The prompt of a chat. A continued answer is at its end.
+  std::string chat_prompt(const Request& request, std::time_t now) const;
+
  private:
   TextTask task_of(const Request& request, const TextPrompt* prompt, std::time_t now) const;
   void set_prompt(TextTask& task, const Request& request, const TextPrompt* prompt, std::time_t now) const;

@@ -22,6 +22,7 @@ Command add_tokenize(CLI::App& app);
 Command add_render(CLI::App& app);
 Command add_convert(CLI::App& app);
 Command add_batch(CLI::App& app);
+Command add_serve(CLI::App& app);
 Command add_bench(CLI::App& app);
 
 }  // namespace minimind

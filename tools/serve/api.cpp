@@ -6,12 +6,12 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "runtime/chat/conversation_prompt.h"
 #include "runtime/text/utf8.h"
 #include "tools/openai/body_fields.h"
 #include "tools/openai/request_error.h"
 #include "tools/serve/completion.h"
 #include "tools/serve/metrics.h"
+#include "tools/serve/page.h"
 #include "weights/io/quote.h"
 
 namespace minimind {
@@ -43,6 +43,16 @@ class CountedAnswer : public HttpAnswer {
   const std::string route_;
 };
 
+// A page of another origin cannot send this type without asking first. A request without a body needs none.
+bool has_json(const HttpRequest& request) {
+  const auto field = request.headers.find("content-type");
+  if (field == request.headers.end()) return request.body.empty();
+  std::string type = field->second.substr(0, field->second.find_first_of("; \t"));
+  std::ranges::transform(type, type.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return type == json_type;
+}
+
 ChatJson read_body(const HttpRequest& request) {
   if (const auto at = first_not_utf8(request.body)) {
     throw RequestError(fmt::format("the body is not UTF-8 at byte {}", *at), "", "invalid_json");
@@ -57,6 +67,20 @@ ChatJson read_body(const HttpRequest& request) {
     throw RequestError(fmt::format("the body is {}, expected a JSON object", kind_of(body)), "", "invalid_json");
   }
   return body;
+}
+
+// The values of fields that a request leaves out, for the page.
+ChatJson defaults_json(const RequestDefaults& defaults) {
+  const SamplingOptions& sampling = defaults.sampling;
+  return {{"temperature", sampling.temperature},
+          {"top_p", sampling.top_p},
+          {"top_k", sampling.top_k},
+          {"min_p", sampling.min_p},
+          {"typical_p", sampling.typical_p},
+          {"repeat_penalty", sampling.repeat_penalty},
+          {"presence_penalty", sampling.presence_penalty},
+          {"frequency_penalty", sampling.frequency_penalty},
+          {"max_tokens", defaults.max_tokens}};
 }
 
 void send_json(HttpAnswer& answer, const ChatJson& json) {
@@ -97,6 +121,7 @@ const std::map<std::string, Api::Route, std::less<>>& Api::routes() {
 }
 
 void Api::handle(HttpRequest request, Answer answer) {
+  if (answer_page(request, *answer)) return answers_.add("page", 200);
   if (request.method == "GET" && request.path.starts_with(model_path_prefix)) {
     CountedAnswer counted(answer, answers_, "/v1/models/{model}");
     return one_model(request.path.substr(model_path_prefix.size()), counted);
@@ -113,6 +138,10 @@ void Api::handle(HttpRequest request, Answer answer) {
         fmt::format("the method is {}, expected {} for {}", quote(request.method), route.method, request.path), "",
         "method_not_allowed");
     return counted->send(error.status(), json_type, error_body(error), {{"Allow", route.method}});
+  }
+  if (request.method == "POST" && !has_json(request)) {
+    return send_error(*counted, RequestError("the content type is not application/json, expected it for a body of JSON",
+                                             "", "unsupported_media_type"));
   }
   if (route.quick) return run(route, request, counted);
   const bool posted = tasks_.post([this, &route, request = std::move(request), counted] {
@@ -161,7 +190,8 @@ ChatJson Api::model_json(const std::string& name) const {
           {"object", "model"},
           {"created", started_},
           {"owned_by", "minimind"},
-          {"max_model_len", model_.positions()}};
+          {"max_model_len", model_.positions()},
+          {"minimind", {{"context_length", model_.positions()}, {"defaults", defaults_json(options_.defaults)}}}};
 }
 
 void Api::list_models(const HttpRequest&, const Answer& answer) {
@@ -221,9 +251,10 @@ void Api::detokenize(const HttpRequest& request, const Answer& answer) {
 // Takes the body of a chat completion.
 void Api::apply_template(const HttpRequest& request, const Answer& answer) {
   const Request chat = read_request(read_body(request), true, options_.defaults);
-  const PromptSettings settings{.tools = chat.tools, .think = chat.think, .now = std::time(nullptr)};
   try {
-    send_json(*answer, {{"prompt", render_prompt(model_.chat_template(), settings, chat.messages, true)}});
+    send_json(*answer, {{"prompt", model_.chat_prompt(chat, std::time(nullptr))}});
+  } catch (const RequestError&) {
+    throw;
   } catch (const Error& error) {
     throw RequestError(error.what(), "messages");
   }

@@ -42,7 +42,9 @@ class ApiTest : public testing::Test {
  protected:
   std::shared_ptr<FakeAnswer> post(const std::string& path, const std::string& body) {
     auto answer = std::make_shared<FakeAnswer>();
-    api.handle({.method = "POST", .path = path, .query = "", .headers = {}, .body = body}, answer);
+    api.handle(
+        {.method = "POST", .path = path, .query = "", .headers = {{"content-type", "application/json"}}, .body = body},
+        answer);
     return answer;
   }
   std::shared_ptr<FakeAnswer> post_and_wait(const std::string& path, const Json& body) {
@@ -305,7 +307,7 @@ TEST_F(ApiTest, RejectsMoreThanTheQueueHolds) {
     small.handle({.method = "POST",
                   .path = "/v1/completions",
                   .query = "",
-                  .headers = {},
+                  .headers = {{"content-type", "application/json"}},
                   .body = R"({"prompt": "江", "max_tokens": 200, "logit_bias": {"2": -100}})"},
                  answers.back());
   }
@@ -415,6 +417,34 @@ TEST_F(ApiTest, NamesTheFieldThatIsWrong) {
     EXPECT_EQ(error["param"].is_null() ? "" : error["param"].get<std::string>(), wrong.param) << wrong.body << error;
     EXPECT_TRUE(error.contains("message") && error.contains("code"));
   }
+}
+
+TEST_F(ApiTest, RequiresJsonByItsContentType) {
+  for (const char* const type : {"", "text/plain", "application/x-www-form-urlencoded"}) {
+    const auto answer = std::make_shared<FakeAnswer>();
+    api.handle(
+        {.method = "POST", .path = "/v1/completions", .query = "", .headers = {{"content-type", type}}, .body = "{}"},
+        answer);
+    ASSERT_TRUE(answer->wait());
+    EXPECT_EQ(answer->status(), 415) << type;
+  }
+}
+
+TEST_F(ApiTest, ContinuesAnAnswer) {
+  const Json question{{"role", "user"}, {"content", "写一首五言绝句，题目：江上"}};
+  const Json whole = chat({{"temperature", 0}, {"max_tokens", 24}})->json()["choices"][0]["message"];
+  const Json part = chat({{"temperature", 0}, {"max_tokens", 8}})->json()["choices"][0]["message"];
+  Json body{{"messages", {question, {{"role", "assistant"}, {"content", part["content"]}}}},
+            {"temperature", 0},
+            {"max_tokens", 16},
+            {"add_generation_prompt", false},
+            {"continue_final_message", true}};
+  const Json rest = chat(body)->json()["choices"][0]["message"];
+  EXPECT_EQ(part["content"].get<std::string>() + rest["content"].get<std::string>(), whole["content"]);
+  body["add_generation_prompt"] = true;
+  EXPECT_EQ(chat(body)->json()["error"]["param"], "continue_final_message");
+  body.erase("continue_final_message");
+  EXPECT_EQ(chat(body)->json()["error"]["param"], "messages");
 }
 
 TEST_F(ApiTest, AcceptsFieldsThatChangeNothing) {
