@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <tuple>
 
 #include "runtime/chat/conversation_prompt.h"
 #include "tools/openai/request_error.h"
@@ -42,7 +43,9 @@ void check_sampling(const SamplingOptions& sampling, std::size_t vocab_size) {
 }  // namespace
 
 TextModel::TextModel(const GenerationArguments& arguments, const std::string& chat_template)
-    : engine_(load_engine(arguments.checkpoint, arguments.run)),
+    : checkpoint_options_(arguments.checkpoint),
+      run_options_(arguments.run),
+      engine_(load_engine(arguments.checkpoint, arguments.run)),
       tokenizer_data_(read_tokenizer(require_tokenizer_path(arguments.tokenizer, arguments.checkpoint.model))),
       tokenizer_(tokenizer_data_),
       chat_template_(
@@ -55,6 +58,24 @@ TextModel::TextModel(const GenerationArguments& arguments, const std::string& ch
     warn_of_misfit(tokenizer_, engine_.model.config);
     print_assumed_end(engine_, &tokenizer_);
   }
+}
+
+Model TextModel::load_weights_of(const std::string& path) const {
+  const Checkpoint checkpoint = open_checkpoint(model_path(path), checkpoint_options_.open_options());
+  const Config& now = engine_.model.config;
+  const Config& next = checkpoint.config;
+  const auto shape = [](const Config& config) {
+    return std::tuple(config.vocab_size, config.hidden_size, config.num_hidden_layers, config.num_attention_heads,
+                      config.num_key_value_heads, config.head_dim, config.intermediate_size, config.num_experts,
+                      config.num_experts_per_tok, config.n_shared_experts, config.moe_intermediate_size);
+  };
+  if (shape(now) != shape(next)) {
+    throw Error(
+        fmt::format("{}: is a model of another shape ({} layers of {}), expected that of the running model ({} "
+                    "layers of {})",
+                    checkpoint.path, next.num_hidden_layers, next.hidden_size, now.num_hidden_layers, now.hidden_size));
+  }
+  return load_weights(checkpoint, run_options_.weight_type(), engine_.threads, run_options_.compute);
 }
 
 std::shared_ptr<const TokenTrie> TextModel::token_trie() const {

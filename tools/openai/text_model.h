@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/chat/answer_parser.h"
@@ -49,6 +50,12 @@ class TextModel {
   // index. Throws RequestError if a prompt does not fit the context.
   std::vector<TextTask> tasks(const Request& request, std::uint64_t seed, std::time_t now) const;
 
+  // Loads the weights of another checkpoint with the options of this model. Throws Error if it cannot be read or has
+  // another shape.
+  Model load_weights_of(const std::string& path) const;
+  // Replaces the weights. No thread may use the model meanwhile, and no context may be used afterwards.
+  void replace_weights(Model model) { engine_.model = std::move(model); }
+
   // The prompt of a chat. A continued answer is at its end.
   std::string chat_prompt(const Request& request, std::time_t now) const;
 
@@ -57,6 +64,8 @@ class TextModel {
   void set_prompt(TextTask& task, const Request& request, const TextPrompt* prompt, std::time_t now) const;
   std::shared_ptr<const TokenTrie> token_trie() const;
 
+  CheckpointOptions checkpoint_options_;
+  RunOptions run_options_;
   Engine engine_;
   TokenizerData tokenizer_data_;
   Tokenizer tokenizer_;

@@ -12,6 +12,7 @@
 #include "tools/serve/completion.h"
 #include "tools/serve/metrics.h"
 #include "tools/serve/page.h"
+#include "tools/serve/rollout.h"
 #include "weights/io/quote.h"
 
 namespace minimind {
@@ -99,7 +100,7 @@ AnswerCounts::Counts AnswerCounts::counts() const {
   return counts_;
 }
 
-Api::Api(const TextModel& model, ApiOptions options)
+Api::Api(TextModel& model, ApiOptions options)
     : model_(model),
       options_(std::move(options)),
       started_(std::time(nullptr)),
@@ -114,6 +115,9 @@ const std::map<std::string, Api::Route, std::less<>>& Api::routes() {
       {"/tokenize", {"POST", &Api::tokenize}},
       {"/detokenize", {"POST", &Api::detokenize}},
       {"/apply-template", {"POST", &Api::apply_template}},
+      {"/generate", {"POST", &Api::generate}},
+      {"/update_weights_from_disk", {"POST", &Api::update_weights}},
+      {"/flush_cache", {"POST", &Api::flush_cache}},
       {"/health", {"GET", &Api::health, true}},
       {"/metrics", {"GET", &Api::metrics, true}},
   };
@@ -258,6 +262,42 @@ void Api::apply_template(const HttpRequest& request, const Answer& answer) {
   } catch (const Error& error) {
     throw RequestError(error.what(), "messages");
   }
+}
+
+void Api::generate(const HttpRequest& request, const Answer& answer) {
+  start_rollout(model_, engine_, read_body(request), next_seed(1), answer);
+}
+
+// Running texts end with the old weights, which stay if the file is bad. The others start with the new ones.
+void Api::update_weights(const HttpRequest& request, const Answer& answer) {
+  const ChatJson body = read_body(request);
+  BodyFields fields(body);
+  const auto path = fields.text("model_path");
+  if (!path)
+    throw RequestError("model_path is missing, expected a checkpoint", "model_path", "missing_required_parameter");
+  for (const char* const name : {"load_format", "weight_version"}) fields.text(name);
+  for (const char* const name : {"abort_all_requests", "is_async"}) fields.require(name, false);
+  for (const char* const name : {"flush_cache", "torch_empty_cache", "recapture_cuda_graph"}) fields.flag(name);
+  fields.reject_the_rest();
+  try {
+    Model model = model_.load_weights_of(*path);
+    engine_.run_between_steps(
+        [&](ContextPool& pool) {
+          model_.replace_weights(std::move(model));
+          pool.clear();
+        },
+        true);
+  } catch (const RequestError&) {
+    throw;
+  } catch (const Error& error) {
+    throw RequestError(error.what(), "model_path");
+  }
+  send_json(*answer, {{"success", true}, {"message", "the weights are those of " + *path}, {"num_paused_requests", 0}});
+}
+
+void Api::flush_cache(const HttpRequest&, const Answer& answer) {
+  engine_.run_between_steps([](ContextPool& pool) { pool.clear(); }, false);
+  send_json(*answer, {{"success", true}, {"message", "the cache is empty"}});
 }
 
 void Api::health(const HttpRequest&, const Answer& answer) {

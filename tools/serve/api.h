@@ -44,7 +44,7 @@ struct ApiOptions {
 class Api {
  public:
   // `model` must outlive this.
-  Api(const TextModel& model, ApiOptions options);
+  Api(TextModel& model, ApiOptions options);
 
   // Answers a request, now or later. Does not block, so that the thread of the connections may call it.
   void handle(HttpRequest request, std::shared_ptr<HttpAnswer> answer);
@@ -73,11 +73,14 @@ class Api {
   void apply_template(const HttpRequest& request, const Answer& answer);
   void health(const HttpRequest& request, const Answer& answer);
   void metrics(const HttpRequest& request, const Answer& answer);
+  void generate(const HttpRequest& request, const Answer& answer);
+  void update_weights(const HttpRequest& request, const Answer& answer);
+  void flush_cache(const HttpRequest& request, const Answer& answer);
   void one_model(const std::string& name, HttpAnswer& answer);
   ChatJson model_json(const std::string& name) const;
   std::uint64_t next_seed(std::size_t texts);
 
-  const TextModel& model_;
+  TextModel& model_;  // changed between steps only
   ApiOptions options_;
   const std::time_t started_;
   std::atomic<bool> draining_ = false;

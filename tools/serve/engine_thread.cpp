@@ -1,10 +1,12 @@
 #include "tools/serve/engine_thread.h"
 
 #include <fmt/core.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "runtime/engine/thread_team.h"
 #include "tools/openai/request_error.h"
 #include "tools/serve/task_thread.h"
 
@@ -15,6 +17,24 @@ namespace {
 constexpr std::size_t most_passed = 16;
 
 const std::atomic<bool> never = false;
+
+// Gives each thread of the engine a core of its own if it uses all of them. The scheduler of the system otherwise tends
+// to wake a thread on the core of the thread that wakes it, where both then wait for each other.
+void spread_threads(std::size_t threads) {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  std::vector<int> cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &allowed)) cores.push_back(core);
+  }
+  if (cores.size() != threads) return;
+  run_team(threads, [&](Worker& worker) {
+    cpu_set_t own;
+    CPU_ZERO(&own);
+    CPU_SET(cores[worker.index()], &own);
+    sched_setaffinity(0, sizeof own, &own);
+  });
+}
 
 std::exception_ptr shutting_down() {
   return std::make_exception_ptr(RequestError("the server is shutting down", "", "unavailable"));
@@ -84,10 +104,12 @@ bool EngineThread::wait_until_idle(std::chrono::duration<double> longest) {
   return idle_.wait_for(lock, longest, [this] { return texts_ == 0; });
 }
 
-void EngineThread::run_alone(const std::function<void(ContextPool&)>& action) {
+void EngineThread::run_between_steps(const Action& action, bool alone) {
   std::unique_lock lock(mutex_);
   idle_.wait(lock, [this] { return !action_; });  // that of another thread
+  if (stopping_) std::rethrow_exception(shutting_down());
   action_ = &action;
+  action_is_alone_ = alone;
   action_error_ = nullptr;
   wake_.notify_one();
   idle_.wait(lock, [&] { return action_ != &action; });
@@ -102,15 +124,10 @@ EngineCounts EngineThread::counts() const {
 }
 
 void EngineThread::run() {
+  spread_threads(forward_.threads());
   while (take_work()) {
     end_abandoned();
-    bool has_action = false;
-    {
-      const std::lock_guard lock(mutex_);
-      has_action = action_;
-    }
-    if (!has_action) start_waiting();
-    if (has_action && running_.empty()) run_action();
+    if (!run_action()) start_waiting();
     step();
   }
   for (Running& text : waiting_) end(text, shutting_down());
@@ -239,9 +256,12 @@ void EngineThread::end(Running& text, std::exception_ptr error) {
   if (--texts_ == 0) idle_.notify_all();
 }
 
-void EngineThread::run_action() {
+// Returns true if there is an action, run now or as soon as no text runs.
+bool EngineThread::run_action() {
   std::unique_lock lock(mutex_);
-  const auto* const action = action_;
+  const Action* const action = action_;
+  if (!action) return false;
+  if (action_is_alone_ && !running_.empty()) return true;
   lock.unlock();
   std::exception_ptr error;
   try {
@@ -253,6 +273,7 @@ void EngineThread::run_action() {
   action_error_ = error;
   action_ = nullptr;
   idle_.notify_all();
+  return true;
 }
 
 }  // namespace minimind

@@ -61,9 +61,10 @@ class EngineThread {
   // Waits until there are no texts, at most so long. Returns true if there are none.
   bool wait_until_idle(std::chrono::duration<double> longest);
 
-  // Runs `action` on the engine's thread when no text runs, before any that waits. Returns when it has run; passes on
-  // what it threw.
-  void run_alone(const std::function<void(ContextPool&)>& action);
+  // Runs `action` on the engine's thread between two steps: when no text runs if `alone`, before any text that waits.
+  // Returns when it has run; passes on what it threw.
+  using Action = std::function<void(ContextPool&)>;
+  void run_between_steps(const Action& action, bool alone);
 
   EngineCounts counts() const;
 
@@ -87,7 +88,7 @@ class EngineThread {
   void end_all(const std::exception_ptr& error);
   void end(Running& text, std::exception_ptr error);
   void note_first_token(Running& text);
-  void run_action();
+  bool run_action();
 
   const TextModel& model_;
   const EngineLimits limits_;
@@ -102,7 +103,8 @@ class EngineThread {
   mutable std::mutex mutex_;  // guards all below
   std::condition_variable wake_, idle_;
   std::vector<Running> submitted_;
-  const std::function<void(ContextPool&)>* action_ = nullptr;
+  const Action* action_ = nullptr;
+  bool action_is_alone_ = false;
   std::exception_ptr action_error_;
   std::size_t texts_ = 0;  // submitted and not ended
   bool draining_ = false;

@@ -51,7 +51,7 @@ HttpSettings http_settings(const ServeCommand& command) {
 int run_serve(const ServeCommand& command) {
   command.sampling.sampling();  // its errors come before the model is loaded
   HttpSettings settings = http_settings(command);
-  const TextModel model(command, command.chat_template);
+  TextModel model(command, command.chat_template);
   Api api(model, api_options(command, model));
   HttpServer server(std::move(settings), [&api](HttpRequest request, std::shared_ptr<HttpAnswer> answer) {
     api.handle(std::move(request), std::move(answer));

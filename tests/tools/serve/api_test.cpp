@@ -18,8 +18,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const TextModel& demo_model() {
-  static const TextModel model = [] {
+TextModel& demo_model() {
+  static TextModel model = [] {
     GenerationArguments arguments;
     arguments.checkpoint.model = MINIMIND_SOURCE_DIR "/weights/demo/model.pth";
     arguments.run.quiet = true;
@@ -461,6 +461,53 @@ TEST_F(ApiTest, AcceptsFieldsThatChangeNothing) {
                       {"reasoning_effort", "none"},
                       {"response_format", {{"type", "text"}}}};
   EXPECT_EQ(chat(harmless)->json()["choices"], plain);
+}
+
+TEST_F(ApiTest, RollsOutAsSglangDoes) {
+  const Json prompts{{7, 8, 9}, {10, 11}};
+  const Json params{{"temperature", 0.8}, {"max_new_tokens", 12}, {"stop_token_ids", {2}}, {"sampling_seed", 5}};
+  const Json body{{"input_ids", prompts}, {"sampling_params", params}, {"return_logprob", true}};
+  const Json results = post_and_wait("/generate", body)->json();
+  ASSERT_EQ(results.size(), 2u);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Json& meta = results[i]["meta_info"];
+    const auto ids = results[i]["output_ids"].get<std::vector<std::int32_t>>();
+    EXPECT_EQ(meta["completion_tokens"], ids.size());
+    EXPECT_EQ(meta["prompt_tokens"], prompts[i].size());
+    ASSERT_EQ(meta["output_token_logprobs"].size(), ids.size());
+    // The log-probabilities are those of the untouched logits: as a completion with the same tokens echoes them.
+    Json whole = prompts[i];
+    for (std::size_t k = 0; k < ids.size(); ++k) {
+      EXPECT_EQ(meta["output_token_logprobs"][k][1], ids[k]);
+      whole.push_back(ids[k]);
+    }
+    const Json scored = complete({{"prompt", whole}, {"echo", true}, {"logprobs", 0}, {"max_tokens", 0}})->json();
+    const Json& logprobs = scored["choices"][0]["logprobs"]["token_logprobs"];
+    for (std::size_t k = 0; k < ids.size(); ++k) {
+      EXPECT_EQ(logprobs[prompts[i].size() + k], meta["output_token_logprobs"][k][0]);
+    }
+  }
+  EXPECT_EQ(post_and_wait("/generate", {{"input_ids", {7, 8}}, {"sampling_params", params}})
+                ->json()["meta_info"]["prompt_tokens"],
+            2);
+  EXPECT_EQ(post_and_wait("/generate", {{"input_ids", {7, 8}}, {"sampling_params", {{"tempreature", 1}}}})
+                ->json()["error"]["param"],
+            "sampling_params.tempreature");
+}
+
+TEST_F(ApiTest, KeepsItsWeightsIfTheFileIsBad) {
+  const Json before = complete({{"seed", 3}})->json()["choices"];
+  EXPECT_EQ(post_and_wait("/update_weights_from_disk", {{"model_path", "/nowhere"}})->status(), 400);
+  const std::string other = MINIMIND_SOURCE_DIR "/tests/golden/v3-dense/model.pth";
+  const auto rejected = post_and_wait("/update_weights_from_disk", {{"model_path", other}});
+  EXPECT_EQ(rejected->status(), 400);
+  EXPECT_NE(rejected->body().find("another shape"), std::string::npos) << rejected->body();
+  EXPECT_EQ(complete({{"seed", 3}})->json()["choices"], before);
+  const std::string same = MINIMIND_SOURCE_DIR "/weights/demo/model.pth";
+  EXPECT_EQ(post_and_wait("/update_weights_from_disk", {{"model_path", same}})->json()["success"], true);
+  EXPECT_EQ(post("/flush_cache", "")->wait(), true);
+  EXPECT_TRUE(api.engine().wait_until_idle(std::chrono::seconds(5)));
+  EXPECT_EQ(complete({{"seed", 3}})->json()["choices"], before);
 }
 
 TEST_F(ApiTest, TokenizesAndBack) {
