@@ -68,7 +68,7 @@ help:
 	@echo 'make                  build ./minimind (needs: $(BUILD_PACKAGES))'
 	@echo 'make demo             install missing packages, build, and let the bundled model write a poem'
 	@echo 'make test             install missing packages, build, and run every test'
-	@echo 'make test-serve       install missing packages, set up selenium under build/, and test the chat page in Chromium'
+	@echo 'make test-serve       install missing packages, set up selenium and openai under build/, and test the server'
 	@echo 'make install PREFIX=  install into PREFIX (default $(PREFIX)): bin/minimind and share/minimind'
 	@echo 'make sanitize         run the tests under the address and undefined-behaviour sanitizers'
 	@echo 'make fuzz             fuzz the readers of checkpoints, LoRA, config.json, tokenizers, sessions, templates,'
@@ -191,6 +191,8 @@ test-serve:
 	$(call create_venv,build/serve-venv)
 	build/serve-venv/bin/pip install -q -r tests/tools/serve/requirements.txt
 	build/serve-venv/bin/python -m unittest discover -s tests/tools/serve/page
+	build/serve-venv/bin/python -m unittest discover -s tests/tools/serve/api
+	python3 -m unittest discover -s tests/tools/serve
 
 # Tests of properties try fewer cases here: see tests/support/cases.h. GCC compiles the sanitizers' code twice as fast with -Og
 # as with -O1; kernels are compiled with -O1, because their tests would take longer than that saves. With the sanitizers' code

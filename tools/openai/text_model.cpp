@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <tuple>
 
 #include "runtime/chat/conversation_prompt.h"
 #include "tools/openai/request_error.h"
 #include "tools/options/choose_tokenizer.h"
+#include "tools/options/config_fields.h"
 #include "tools/options/find_template.h"
 #include "tools/options/generation_limits.h"
 
@@ -21,6 +23,16 @@ constexpr std::string_view call_opening = "<tool_call>\n";
 std::vector<std::string> names_of(const std::string& given) {
   const std::filesystem::path model = model_path(given);
   return {model.stem().string(), model.filename().string(), model.string(), "minimind"};
+}
+
+// The bytes of the weights, as stored or as a type of about so many bits each.
+std::size_t bytes_in_memory(const Checkpoint& checkpoint, const std::string& type) {
+  std::size_t stored = 0;
+  for (const auto& [name, tensor] : checkpoint.tensors) stored += tensor.data.size();
+  const std::map<std::string, std::size_t> bits{{"f32", 32}, {"f16", 16}, {"bf16", 16}, {"q8_0", 9}};
+  const auto known = bits.find(type);
+  if (type.empty()) return stored;
+  return parameter_count(checkpoint) * (known == bits.end() ? 5 : known->second) / 8;
 }
 
 // Throws RequestError for a value out of its range, naming the field.
@@ -42,10 +54,12 @@ void check_sampling(const SamplingOptions& sampling, std::size_t vocab_size) {
 
 }  // namespace
 
-TextModel::TextModel(const GenerationArguments& arguments, const std::string& chat_template)
+TextModel::TextModel(const GenerationArguments& arguments, const std::string& chat_template, const std::string& name)
     : checkpoint_options_(arguments.checkpoint),
       run_options_(arguments.run),
-      engine_(load_engine(arguments.checkpoint, arguments.run)),
+      engine_(load_engine(
+          arguments.checkpoint, arguments.run,
+          [this](const Checkpoint& checkpoint) { weight_bytes_ = bytes_in_memory(checkpoint, run_options_.type); })),
       tokenizer_data_(read_tokenizer(require_tokenizer_path(arguments.tokenizer, arguments.checkpoint.model))),
       tokenizer_(tokenizer_data_),
       chat_template_(
@@ -53,7 +67,7 @@ TextModel::TextModel(const GenerationArguments& arguments, const std::string& ch
       positions_(context_size(arguments.context, engine_.model.config, arguments.run.quiet)),
       end_(end_tokens(engine_, &tokenizer_)),
       tags_(answer_tag_tokens(tokenizer_)),
-      names_(names_of(arguments.checkpoint.model)) {
+      names_(name.empty() ? names_of(arguments.checkpoint.model) : std::vector{name}) {
   if (!arguments.run.quiet) {
     warn_of_misfit(tokenizer_, engine_.model.config);
     print_assumed_end(engine_, &tokenizer_);

@@ -35,8 +35,8 @@ struct TextTask {
 // A model with everything that requests for its texts need. Any number of threads may use it.
 class TextModel {
  public:
-  // Prints notes to stderr unless the options say quiet.
-  TextModel(const GenerationArguments& arguments, const std::string& chat_template);
+  // `name` is the only one of the model, if not empty. Prints notes to stderr unless the options say quiet.
+  TextModel(const GenerationArguments& arguments, const std::string& chat_template, const std::string& name = "");
 
   const Engine& engine() const { return engine_; }
   const Tokenizer& tokenizer() const { return tokenizer_; }
@@ -45,6 +45,9 @@ class TextModel {
 
   // The names that requests may use: that of the file without and with its extension, its path, "minimind".
   const std::vector<std::string>& names() const { return names_; }
+
+  // The memory that the weights take, about.
+  std::size_t weight_bytes() const { return weight_bytes_; }
 
   // The texts of a request, best_of for each prompt, in order. A text without a seed of the request has `seed` plus its
   // index. Throws RequestError if a prompt does not fit the context.
@@ -66,6 +69,7 @@ class TextModel {
 
   CheckpointOptions checkpoint_options_;
   RunOptions run_options_;
+  std::size_t weight_bytes_ = 0;
   Engine engine_;
   TokenizerData tokenizer_data_;
   Tokenizer tokenizer_;

@@ -72,13 +72,21 @@ constexpr std::array speed_options = {
 };
 
 constexpr std::array server_options = {
-    HelpOption{"--host", "ADDRESS"},         HelpOption{"--port", "N"},
-    HelpOption{"--socket", "PATH"},          HelpOption{"--api-key-file", "FILE"},
-    HelpOption{"--no-api-key", ""},          HelpOption{"--allow-host", "NAME"},
-    HelpOption{"--cors", "ORIGIN"},          HelpOption{"--queue", "N"},
-    HelpOption{"--drain", "SECONDS"},        HelpOption{"--header-timeout", "SECONDS"},
-    HelpOption{"--idle-timeout", "SECONDS"}, HelpOption{"--max-connections", "N"},
-    HelpOption{"--max-header", "KB"},        HelpOption{"--max-body", "MB"},
+    HelpOption{"--host", "ADDRESS"},
+    HelpOption{"--port", "N"},
+    HelpOption{"--socket", "PATH"},
+    HelpOption{"--api-key-file", "FILE"},
+    HelpOption{"--no-api-key", ""},
+    HelpOption{"--allow-host", "NAME"},
+    HelpOption{"--cors", "ORIGIN"},
+    HelpOption{"--queue", "N"},
+    HelpOption{"--models-memory", "MB"},
+    HelpOption{"--drain", "SECONDS"},
+    HelpOption{"--header-timeout", "SECONDS"},
+    HelpOption{"--idle-timeout", "SECONDS"},
+    HelpOption{"--max-connections", "N"},
+    HelpOption{"--max-header", "KB"},
+    HelpOption{"--max-body", "MB"},
     HelpOption{"--max-unread", "KB"},
 };
 
@@ -133,6 +141,7 @@ constexpr std::array examples = {
     HelpExample{"serve", "minimind serve -m out/full_sft_768.pth", "open the address that is printed in a browser"},
     HelpExample{"serve", "minimind serve -m out/full_sft_768.pth --host 0.0.0.0 --api-key-file keys.txt",
                 "let other machines use it"},
+    HelpExample{"serve", "minimind serve -m out", "serve every checkpoint in a folder"},
     HelpExample{"bench", "minimind bench out/full_sft_768.pth", "measure the speed of a model"},
     HelpExample{"bench", "minimind bench out/full_sft_768.pth --type f16,q8_0 -t 1,2",
                 "compare types and numbers of threads"},

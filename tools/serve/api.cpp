@@ -100,18 +100,15 @@ AnswerCounts::Counts AnswerCounts::counts() const {
   return counts_;
 }
 
-Api::Api(TextModel& model, ApiOptions options)
-    : model_(model),
-      options_(std::move(options)),
-      started_(std::time(nullptr)),
-      engine_(model, options_.limits),
-      tasks_(options_.limits.parallel + options_.limits.queue) {}
+Api::Api(ModelShelf& models, ApiOptions options)
+    : models_(models), options_(std::move(options)), started_(std::time(nullptr)), tasks_(options_.requests) {}
 
 const std::map<std::string, Api::Route, std::less<>>& Api::routes() {
   static const std::map<std::string, Route, std::less<>> routes{
       {"/v1/chat/completions", {"POST", &Api::chat_completions}},
       {"/v1/completions", {"POST", &Api::completions}},
-      {"/v1/models", {"GET", &Api::list_models, true}},
+      {"/v1/models", {"GET", &Api::list_models}},
+      {"/v1/models/{model}", {"GET", &Api::one_model}},
       {"/tokenize", {"POST", &Api::tokenize}},
       {"/detokenize", {"POST", &Api::detokenize}},
       {"/apply-template", {"POST", &Api::apply_template}},
@@ -126,32 +123,32 @@ const std::map<std::string, Api::Route, std::less<>>& Api::routes() {
 
 void Api::handle(HttpRequest request, Answer answer) {
   if (answer_page(request, *answer)) return answers_.add("page", 200);
-  if (request.method == "GET" && request.path.starts_with(model_path_prefix)) {
-    CountedAnswer counted(answer, answers_, "/v1/models/{model}");
-    return one_model(request.path.substr(model_path_prefix.size()), counted);
-  }
-  const auto found = routes().find(request.path);
+  const bool names_model = request.path.starts_with(model_path_prefix);
+  const auto found = routes().find(names_model ? "/v1/models/{model}" : request.path);
   if (found == routes().end()) {
     CountedAnswer counted(answer, answers_, "other");
     return send_error(counted, RequestError(fmt::format("there is no route {}", quote(request.path)), "", "not_found"));
   }
-  const Route& route = found->second;
-  const auto counted = std::make_shared<CountedAnswer>(std::move(answer), answers_, found->first);
+  auto counted = std::make_shared<CountedAnswer>(std::move(answer), answers_, found->first);
+  handle_route(found->first, found->second, std::move(request), std::move(counted));
+}
+
+void Api::handle_route(const std::string& name, const Route& route, HttpRequest request, Answer answer) {
   if (request.method != route.method) {
     const RequestError error(
-        fmt::format("the method is {}, expected {} for {}", quote(request.method), route.method, request.path), "",
+        fmt::format("the method is {}, expected {} for {}", quote(request.method), route.method, name), "",
         "method_not_allowed");
-    return counted->send(error.status(), json_type, error_body(error), {{"Allow", route.method}});
+    return answer->send(error.status(), json_type, error_body(error), {{"Allow", route.method}});
   }
   if (request.method == "POST" && !has_json(request)) {
-    return send_error(*counted, RequestError("the content type is not application/json, expected it for a body of JSON",
-                                             "", "unsupported_media_type"));
+    return send_error(*answer, RequestError("the content type is not application/json, expected it for a body of JSON",
+                                            "", "unsupported_media_type"));
   }
-  if (route.quick) return run(route, request, counted);
-  const bool posted = tasks_.post([this, &route, request = std::move(request), counted] {
-    if (!counted->gone()) run(route, request, counted);
+  if (route.quick) return run(route, request, answer);
+  const bool posted = tasks_.post([this, &route, request = std::move(request), answer] {
+    if (!answer->gone()) run(route, request, answer);
   });
-  if (!posted) send_error(*counted, RequestError("too many requests are waiting; try again later", "", "queue_full"));
+  if (!posted) send_error(*answer, RequestError("too many requests are waiting; try again later", "", "queue_full"));
 }
 
 void Api::run(const Route& route, const HttpRequest& request, const Answer& answer) {
@@ -164,14 +161,29 @@ void Api::run(const Route& route, const HttpRequest& request, const Answer& answ
 
 void Api::drain() {
   draining_ = true;
-  engine_.drain();
+  models_.drain();
+}
+
+// A model of another type than a string is the reader's to reject.
+ServedModel& Api::model_of(const ChatJson& body) {
+  const auto name = body.find("model");
+  return models_.get(name != body.end() && name->is_string() ? name->get<std::string>() : "");
+}
+
+Request Api::read(const ChatJson& body, bool chat) const {
+  RequestDefaults defaults = options_.defaults;
+  const auto name = body.find("model");  // is known
+  if (name != body.end() && name->is_string()) defaults.model_names = {name->get<std::string>()};
+  return read_request(body, chat, defaults);
 }
 
 void Api::complete(const HttpRequest& http, const Answer& answer, bool chat) {
-  Request request = read_request(read_body(http), chat, options_.defaults);
+  const ChatJson body = read_body(http);
+  ServedModel& served = model_of(body);
+  Request request = read(body, chat);
   const std::size_t texts = request.best_of * std::max<std::size_t>(request.prompts.size(), 1);
   const std::uint64_t seed = next_seed(texts);
-  Completion::start(model_, engine_, std::move(request), seed, answer);
+  Completion::start(served.model, served.engine, std::move(request), seed, answer);
 }
 
 std::uint64_t Api::next_seed(std::size_t texts) {
@@ -189,35 +201,47 @@ void Api::completions(const HttpRequest& request, const Answer& answer) {
   complete(request, answer, false);
 }
 
-ChatJson Api::model_json(const std::string& name) const {
-  return {{"id", name},
-          {"object", "model"},
-          {"created", started_},
-          {"owned_by", "minimind"},
-          {"max_model_len", model_.positions()},
-          {"minimind", {{"context_length", model_.positions()}, {"defaults", defaults_json(options_.defaults)}}}};
+ChatJson Api::model_json(const ModelShelf::Listed& model) const {
+  ChatJson json{{"id", model.name},
+                {"object", "model"},
+                {"created", model.created > 0 ? model.created : started_},
+                {"owned_by", "minimind"}};
+  if (model.context > 0) json["max_model_len"] = model.context;
+  ChatJson facts = ChatJson::object();
+  if (model.context > 0) facts["context_length"] = model.context;
+  facts["loras"] = model.loras;
+  facts["defaults"] = defaults_json(options_.defaults);
+  json["minimind"] = std::move(facts);
+  return json;
 }
 
 void Api::list_models(const HttpRequest&, const Answer& answer) {
-  send_json(*answer, {{"object", "list"}, {"data", ChatJson::array({model_json(model_.names().front())})}});
+  ChatJson list = ChatJson::array();
+  for (const ModelShelf::Listed& model : models_.list()) list.push_back(model_json(model));
+  send_json(*answer, {{"object", "list"}, {"data", std::move(list)}});
 }
 
-void Api::one_model(const std::string& name, HttpAnswer& answer) {
-  if (std::ranges::count(options_.defaults.model_names, name) > 0) return send_json(answer, model_json(name));
-  send_error(answer, RequestError(fmt::format("model is {}, expected {}", quote(name), quote(model_.names().front())),
-                                  "model", "model_not_found"));
+void Api::one_model(const HttpRequest& request, const Answer& answer) {
+  const std::string name = request.path.substr(model_path_prefix.size());
+  for (const ModelShelf::Listed& model : models_.list()) {
+    if (model.name == name) return send_json(*answer, model_json(model));
+  }
+  throw RequestError(fmt::format("model is {}, expected one of those that /v1/models lists", quote(name)), "model",
+                     "model_not_found");
 }
 
 // As llama.cpp's server has it.
 void Api::tokenize(const HttpRequest& request, const Answer& answer) {
   const ChatJson body = read_body(request);
+  const TextModel& model = model_of(body).model;
   BodyFields fields(body);
+  fields.text("model");
   const auto content = fields.text("content");
   if (!content) throw RequestError("content is missing, expected a string", "content", "missing_required_parameter");
   const bool special = fields.flag("add_special").value_or(false);
   const bool pieces = fields.flag("with_pieces").value_or(false);
   fields.reject_the_rest();
-  const Tokenizer& tokenizer = model_.tokenizer();
+  const Tokenizer& tokenizer = model.tokenizer();
   ChatJson tokens = ChatJson::array();
   for (const std::int32_t id : special ? tokenizer.encode_with_special(*content) : tokenizer.encode(*content)) {
     if (!pieces) {
@@ -237,26 +261,30 @@ void Api::tokenize(const HttpRequest& request, const Answer& answer) {
 
 void Api::detokenize(const HttpRequest& request, const Answer& answer) {
   const ChatJson body = read_body(request);
+  const Tokenizer& tokenizer = model_of(body).model.tokenizer();
   BodyFields fields(body);
+  fields.text("model");
   const ChatJson* const tokens = fields.find("tokens");
   if (!tokens) throw RequestError("tokens is missing, expected a list of ids", "tokens", "missing_required_parameter");
   const auto is_known = [&](const ChatJson& id) {
-    return id.is_number_unsigned() && id.get<std::uint64_t>() < model_.tokenizer().vocab_size() &&
-           model_.tokenizer().has(id.get<std::int32_t>());
+    return id.is_number_unsigned() && id.get<std::uint64_t>() < tokenizer.vocab_size() &&
+           tokenizer.has(id.get<std::int32_t>());
   };
   if (!tokens->is_array() || !std::ranges::all_of(*tokens, is_known)) {
     fields.fail("tokens", "a list of ids in the vocabulary");
   }
   fields.reject_the_rest();
   const auto ids = tokens->get<std::vector<std::int32_t>>();
-  send_json(*answer, {{"content", model_.tokenizer().decode(ids, false)}});
+  send_json(*answer, {{"content", tokenizer.decode(ids, false)}});
 }
 
 // Takes the body of a chat completion.
 void Api::apply_template(const HttpRequest& request, const Answer& answer) {
-  const Request chat = read_request(read_body(request), true, options_.defaults);
+  const ChatJson body = read_body(request);
+  const TextModel& model = model_of(body).model;
+  const Request chat = read(body, true);
   try {
-    send_json(*answer, {{"prompt", model_.chat_prompt(chat, std::time(nullptr))}});
+    send_json(*answer, {{"prompt", model.chat_prompt(chat, std::time(nullptr))}});
   } catch (const RequestError&) {
     throw;
   } catch (const Error& error) {
@@ -265,7 +293,8 @@ void Api::apply_template(const HttpRequest& request, const Answer& answer) {
 }
 
 void Api::generate(const HttpRequest& request, const Answer& answer) {
-  start_rollout(model_, engine_, read_body(request), next_seed(1), answer);
+  ServedModel& served = models_.only();
+  start_rollout(served.model, served.engine, read_body(request), next_seed(1), answer);
 }
 
 // Running texts end with the old weights, which stay if the file is bad. The others start with the new ones.
@@ -279,11 +308,12 @@ void Api::update_weights(const HttpRequest& request, const Answer& answer) {
   for (const char* const name : {"abort_all_requests", "is_async"}) fields.require(name, false);
   for (const char* const name : {"flush_cache", "torch_empty_cache", "recapture_cuda_graph"}) fields.flag(name);
   fields.reject_the_rest();
+  ServedModel& served = models_.only();
   try {
-    Model model = model_.load_weights_of(*path);
-    engine_.run_between_steps(
+    Model model = served.model.load_weights_of(*path);
+    served.engine.run_between_steps(
         [&](ContextPool& pool) {
-          model_.replace_weights(std::move(model));
+          served.model.replace_weights(std::move(model));
           pool.clear();
         },
         true);
@@ -296,7 +326,7 @@ void Api::update_weights(const HttpRequest& request, const Answer& answer) {
 }
 
 void Api::flush_cache(const HttpRequest&, const Answer& answer) {
-  engine_.run_between_steps([](ContextPool& pool) { pool.clear(); }, false);
+  models_.only().engine.run_between_steps([](ContextPool& pool) { pool.clear(); }, false);
   send_json(*answer, {{"success", true}, {"message", "the cache is empty"}});
 }
 
@@ -306,7 +336,7 @@ void Api::health(const HttpRequest&, const Answer& answer) {
 }
 
 void Api::metrics(const HttpRequest&, const Answer& answer) {
-  answer->send(200, "text/plain; version=0.0.4; charset=utf-8", metrics_text(answers_.counts(), engine_.counts()));
+  answer->send(200, "text/plain; version=0.0.4; charset=utf-8", metrics_text(answers_.counts(), models_.counts()));
 }
 
 }  // namespace minimind

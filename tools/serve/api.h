@@ -17,6 +17,7 @@
 #include "tools/openai/text_model.h"
 #include "tools/serve/engine_thread.h"
 #include "tools/serve/http.h"
+#include "tools/serve/model_shelf.h"
 #include "tools/serve/task_thread.h"
 
 namespace minimind {
@@ -37,22 +38,20 @@ class AnswerCounts {
 struct ApiOptions {
   RequestDefaults defaults;
   std::optional<std::uint64_t> seed;  // of requests without one, plus the number of texts before; std::nullopt: random
-  EngineLimits limits{};
+  std::size_t requests = 256;         // that may wait to be read
 };
 
 // The routes of the server: what each answers.
 class Api {
  public:
-  // `model` must outlive this.
-  Api(TextModel& model, ApiOptions options);
+  // `models` must outlive this.
+  Api(ModelShelf& models, ApiOptions options);
 
   // Answers a request, now or later. Does not block, so that the thread of the connections may call it.
   void handle(HttpRequest request, std::shared_ptr<HttpAnswer> answer);
 
   // Rejects new texts. The others come to their end.
   void drain();
-
-  EngineThread& engine() { return engine_; }
 
  private:
   using Answer = std::shared_ptr<HttpAnswer>;
@@ -76,18 +75,20 @@ class Api {
   void generate(const HttpRequest& request, const Answer& answer);
   void update_weights(const HttpRequest& request, const Answer& answer);
   void flush_cache(const HttpRequest& request, const Answer& answer);
-  void one_model(const std::string& name, HttpAnswer& answer);
-  ChatJson model_json(const std::string& name) const;
+  void one_model(const HttpRequest& request, const Answer& answer);
+  void handle_route(const std::string& name, const Route& route, HttpRequest request, Answer answer);
+  ServedModel& model_of(const ChatJson& body);
+  Request read(const ChatJson& body, bool chat) const;
+  ChatJson model_json(const ModelShelf::Listed& model) const;
   std::uint64_t next_seed(std::size_t texts);
 
-  TextModel& model_;  // changed between steps only
+  ModelShelf& models_;
   ApiOptions options_;
   const std::time_t started_;
   std::atomic<bool> draining_ = false;
   AnswerCounts answers_;
   std::uint64_t seeds_ = 0;  // given to texts; of the task thread
-  EngineThread engine_;
-  TaskThread tasks_;  // reads requests, which may take longer than connections can wait
+  TaskThread tasks_;         // reads requests, which may take longer than connections can wait
 };
 
 }  // namespace minimind

@@ -17,6 +17,13 @@ class Histogram {
     sum_ += seconds;
   }
 
+  Histogram& operator+=(const Histogram& other) {
+    for (std::size_t i = 0; i < limits.size(); ++i) at_most_[i] += other.at_most_[i];
+    count_ += other.count_;
+    sum_ += other.sum_;
+    return *this;
+  }
+
   std::uint64_t at_most(std::size_t limit) const { return at_most_[limit]; }
   std::uint64_t count() const { return count_; }
   double sum() const { return sum_; }
@@ -40,6 +47,21 @@ struct EngineCounts {
   std::size_t kv_budget = 0;
   Histogram step_seconds;
   Histogram first_token_seconds;  // from submit()
+
+  EngineCounts& operator+=(const EngineCounts& other) {
+    prompt_tokens += other.prompt_tokens;
+    cached_tokens += other.cached_tokens;
+    generated_tokens += other.generated_tokens;
+    texts += other.texts;
+    abandoned += other.abandoned;
+    waiting += other.waiting;
+    running += other.running;
+    kv_bytes += other.kv_bytes;
+    kv_budget += other.kv_budget;
+    step_seconds += other.step_seconds;
+    first_token_seconds += other.first_token_seconds;
+    return *this;
+  }
 };
 
 }  // namespace minimind

@@ -46,9 +46,10 @@ bool is_gone(const TextJob& job) {
 
 }  // namespace
 
-EngineThread::EngineThread(const TextModel& model, const EngineLimits& limits)
+EngineThread::EngineThread(const TextModel& model, const EngineLimits& limits, StepTurns& turns)
     : model_(model),
       limits_(limits),
+      turns_(turns),
       forward_(model.engine().forward(batch_tokens, model.positions())),
       scheduler_(forward_, limits.parallel),
       pool_(model.engine().model.config, model.engine().kv_type, limits.kv_memory) {
@@ -97,6 +98,11 @@ void EngineThread::submit(std::vector<std::unique_ptr<TextJob>> jobs) {
 void EngineThread::drain() {
   const std::lock_guard lock(mutex_);
   draining_ = true;
+}
+
+bool EngineThread::is_idle() const {
+  const std::lock_guard lock(mutex_);
+  return texts_ == 0;
 }
 
 bool EngineThread::wait_until_idle(std::chrono::duration<double> longest) {
@@ -205,6 +211,7 @@ void EngineThread::step() {
   const auto start = Clock::now();
   std::vector<Scheduler::Ended> ended;
   try {
+    const StepTurn turn(turns_);
     if (!stopping_) ended = scheduler_.step();
   } catch (...) {
     return end_all(std::current_exception());

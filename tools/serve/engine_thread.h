@@ -18,6 +18,7 @@
 #include "runtime/generate/scheduler.h"
 #include "tools/openai/text_model.h"
 #include "tools/serve/engine_counts.h"
+#include "tools/serve/step_turns.h"
 
 namespace minimind {
 
@@ -44,8 +45,8 @@ struct EngineLimits {
 // that wait for memory or for a prefix.
 class EngineThread {
  public:
-  // `model` must outlive this.
-  EngineThread(const TextModel& model, const EngineLimits& limits);
+  // `model` and `turns` must outlive this.
+  EngineThread(const TextModel& model, const EngineLimits& limits, StepTurns& turns);
   EngineThread(const EngineThread&) = delete;
   EngineThread& operator=(const EngineThread&) = delete;
   // Interrupts all texts, whose ends are still reported.
@@ -57,6 +58,9 @@ class EngineThread {
 
   // Rejects new texts from now on. The others come to their end.
   void drain();
+
+  // Returns true if there are no texts.
+  bool is_idle() const;
 
   // Waits until there are no texts, at most so long. Returns true if there are none.
   bool wait_until_idle(std::chrono::duration<double> longest);
@@ -92,6 +96,7 @@ class EngineThread {
 
   const TextModel& model_;
   const EngineLimits limits_;
+  StepTurns& turns_;
   Forward forward_;
   Scheduler scheduler_;
   ContextPool pool_;

@@ -74,7 +74,10 @@ constexpr std::array texts = {
         "使用 OpenAI API 的程序把 base URL 设为所显示的地址加 /v1 即可。采样选项用于未指定的请求。收到 SIGTERM 或 "
         "Ctrl-C "
         "时，正在生成的回答会先完成。"},
-    Translation{"serving {} at {}", "{} 的服务地址：{}"},
+    Translation{"serving at {}", "服务地址：{}"},
+    Translation{"serve every checkpoint in a folder", "为文件夹中的每个检查点提供服务"},
+    Translation{"memory for the weights of a folder's models, in MB; those not in use make room",
+                "文件夹中各模型的权重可用的内存，单位 MB；不在使用的模型会让出内存"},
     Translation{"stopped before the end of all answers", "已停止，部分回答尚未完成"},
     Translation{"address to listen on; 0.0.0.0: all, which requires --api-key-file",
                 "监听地址；0.0.0.0：所有地址，须同时给出 --api-key-file"},

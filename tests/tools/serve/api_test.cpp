@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -12,29 +13,34 @@
 
 #include "runtime/generate/generate.h"
 #include "tests/support/fake_answer.h"
+#include "tests/support/temporary_folder.h"
+#include "tools/openai/request_error.h"
 
 namespace minimind {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-TextModel& demo_model() {
-  static TextModel model = [] {
-    GenerationArguments arguments;
-    arguments.checkpoint.model = MINIMIND_SOURCE_DIR "/weights/demo/model.pth";
-    arguments.run.quiet = true;
-    arguments.run.threads = 1;
-    return TextModel(arguments, "");
-  }();
+ModelShelf::Settings settings(std::size_t parallel = 8, std::size_t queue = 100) {
+  ModelShelf::Settings settings{.arguments = {},
+                                .chat_template = "",
+                                .limits = {.parallel = parallel, .kv_memory = std::size_t{64} << 20, .queue = queue},
+                                .models_memory = std::size_t{20} << 20};
+  settings.arguments.checkpoint.model = MINIMIND_SOURCE_DIR "/weights/demo/model.pth";
+  settings.arguments.run.quiet = true;
+  settings.arguments.run.threads = 1;
+  return settings;
+}
+
+const TextModel& demo_model() {
+  static const TextModel model(settings().arguments, "");
   return model;
 }
 
-ApiOptions options(std::size_t parallel = 8, std::size_t queue = 100) {
+ApiOptions options() {
   ApiOptions options;
-  options.defaults.model_names = demo_model().names();
   options.defaults.max_tokens = 16;
   options.seed = 7;
-  options.limits = {.parallel = parallel, .kv_memory = std::size_t{64} << 20, .queue = queue};
   return options;
 }
 
@@ -67,7 +73,9 @@ class ApiTest : public testing::Test {
     return answer;
   }
 
-  Api api{demo_model(), options()};
+  ModelShelf models{settings()};
+  EngineThread& engine = models.only().engine;
+  Api api{models, options()};
 };
 
 // The text of a completion as generate() makes it.
@@ -295,12 +303,13 @@ TEST_F(ApiTest, EndsTheTextsOfAClientThatIsGone) {
                                            "logit_bias": {"2": -100}})");
   ASSERT_TRUE(answer->wait_for_pieces(3));
   answer->disconnect();
-  EXPECT_TRUE(api.engine().wait_until_idle(std::chrono::seconds(5)));
-  EXPECT_EQ(api.engine().counts().abandoned, 8u);
+  EXPECT_TRUE(engine.wait_until_idle(std::chrono::seconds(5)));
+  EXPECT_EQ(engine.counts().abandoned, 8u);
 }
 
 TEST_F(ApiTest, RejectsMoreThanTheQueueHolds) {
-  Api small(demo_model(), options(1, 1));
+  ModelShelf small_models(settings(1, 1));
+  Api small(small_models, options());
   std::vector<std::shared_ptr<FakeAnswer>> answers;
   for (std::size_t i = 0; i < 8; ++i) {
     answers.push_back(std::make_shared<FakeAnswer>());
@@ -326,7 +335,7 @@ TEST_F(ApiTest, RejectsMoreThanTheQueueHolds) {
 
 TEST_F(ApiTest, FinishesAnswersWhileItShutsDown) {
   auto running = post("/v1/completions", R"({"prompt": "江", "max_tokens": 60})");
-  while (api.engine().counts().running + api.engine().counts().waiting + api.engine().counts().texts == 0) {
+  while (engine.counts().running + engine.counts().waiting + engine.counts().texts == 0) {
     std::this_thread::yield();
   }
   api.drain();
@@ -506,8 +515,42 @@ TEST_F(ApiTest, KeepsItsWeightsIfTheFileIsBad) {
   const std::string same = MINIMIND_SOURCE_DIR "/weights/demo/model.pth";
   EXPECT_EQ(post_and_wait("/update_weights_from_disk", {{"model_path", same}})->json()["success"], true);
   EXPECT_EQ(post("/flush_cache", "")->wait(), true);
-  EXPECT_TRUE(api.engine().wait_until_idle(std::chrono::seconds(5)));
+  EXPECT_TRUE(engine.wait_until_idle(std::chrono::seconds(5)));
   EXPECT_EQ(complete({{"seed", 3}})->json()["choices"], before);
+}
+
+TEST(ModelShelfTest, LoadsTheModelsOfAFolderAsTheyAreAskedFor) {
+  const TemporaryFolder folder;
+  const std::string demo = MINIMIND_SOURCE_DIR "/weights/demo/";
+  for (const char* const name : {"a.pth", "b.pth"})
+    std::filesystem::copy_file(demo + "model.pth", folder.path() + "/" + name);
+  for (const char* const name : {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja"}) {
+    if (std::filesystem::exists(demo + name)) std::filesystem::copy_file(demo + name, folder.path() + "/" + name);
+  }
+  ModelShelf::Settings of_folder = settings();
+  of_folder.arguments.checkpoint.model = folder.path();
+  of_folder.models_memory = 1;  // one model at a time
+  ModelShelf models(of_folder);
+  ASSERT_EQ(models.list().size(), 2u);
+  EXPECT_EQ(models.list()[0].context, 0u) << "none is loaded";
+  EXPECT_EQ(models.get("a").model.names(), std::vector<std::string>{"a"});
+  EXPECT_EQ(models.get("b").model.names(), std::vector<std::string>{"b"});
+  std::size_t loaded = 0;
+  for (const auto& model : models.list()) loaded += model.context > 0;
+  EXPECT_EQ(loaded, 1u);
+  EXPECT_THROW(models.get("c"), RequestError);
+  EXPECT_THROW(models.get("a:nothing"), RequestError);
+  EXPECT_THROW(models.only(), RequestError);
+  Api api(models, options());
+  auto answer = std::make_shared<FakeAnswer>();
+  api.handle({.method = "POST",
+              .path = "/v1/completions",
+              .query = "",
+              .headers = {{"content-type", "application/json"}},
+              .body = R"({"model": "a", "prompt": "江", "max_tokens": 3})"},
+             answer);
+  ASSERT_TRUE(answer->wait());
+  EXPECT_EQ(answer->json()["model"], "a") << answer->body();
 }
 
 TEST_F(ApiTest, TokenizesAndBack) {
@@ -533,7 +576,7 @@ TEST_F(ApiTest, ListsTheModelAndItsHealth) {
 
 TEST_F(ApiTest, CountsForPrometheus) {
   complete({{"max_tokens", 3}});
-  EXPECT_TRUE(api.engine().wait_until_idle(std::chrono::seconds(5)));
+  EXPECT_TRUE(engine.wait_until_idle(std::chrono::seconds(5)));
   const std::string text = get("/metrics")->body();
   for (const char* const line :
        {"minimind_requests_total{route=\"/v1/completions\",status=\"200\"} 1\n", "minimind_generated_tokens_total 3\n",
