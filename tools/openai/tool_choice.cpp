@@ -83,13 +83,14 @@ ToolChoice read_tools(BodyFields& body) {
     body.fail("tool_choice", R"("none", "auto", "required" or {"type": "function", "function": {"name": ...}})");
   }
   ToolChoice result{.rule = one_call ? CallRule::single : CallRule::free};
-  if (tools && !(choice && *choice == "none")) {
+  if (tools) {
+    if (!tools->is_array()) body.fail("tools", "a list of functions");
     try {
       result.tools = parse_tools(json_line(*tools), "tools");
     } catch (const Error& error) {
       throw RequestError(error.what(), "tools");
     }
-    if (tools->empty()) result.tools.clear();
+    if (tools->empty() || (choice && *choice == "none")) result.tools.clear();
   }
   if (!forced) return result;
   if (!tools) throw RequestError("tool_choice requires a call, but tools is missing", "tool_choice");

@@ -16,6 +16,12 @@ namespace {
 // A text that so many others have passed is next.
 constexpr std::size_t most_passed = 16;
 
+// Tokens that a step runs at most. A prompt alone takes steps of so many, and only between them a client that is gone
+// is noticed.
+std::size_t step_tokens(const EngineLimits& limits) {
+  return std::max<std::size_t>(batch_tokens / 2, limits.parallel + 1);
+}
+
 const std::atomic<bool> never = false;
 
 // Gives each thread of the engine a core of its own if it uses all of them. The scheduler of the system otherwise tends
@@ -50,7 +56,7 @@ EngineThread::EngineThread(const TextModel& model, const EngineLimits& limits, S
     : model_(model),
       limits_(limits),
       turns_(turns),
-      forward_(model.engine().forward(batch_tokens, model.positions())),
+      forward_(model.engine().forward(step_tokens(limits), model.positions())),
       scheduler_(forward_, limits.parallel),
       pool_(model.engine().model.config, model.engine().kv_type, limits.kv_memory) {
   counts_.kv_budget = limits.kv_memory;
@@ -146,9 +152,7 @@ void EngineThread::run() {
 // Sleeps until there is something to do. Returns false if the engine stops and nothing runs.
 bool EngineThread::take_work() {
   std::unique_lock lock(mutex_);
-  counts_.waiting = waiting_.size();
-  counts_.running = running_.size();
-  counts_.kv_bytes = pool_.bytes();
+  note_load();
   wake_.wait(lock,
              [this] { return stopping_ || action_ || !submitted_.empty() || !waiting_.empty() || !running_.empty(); });
   std::ranges::move(submitted_, std::back_inserter(waiting_));
@@ -237,6 +241,12 @@ void EngineThread::end_all(const std::exception_ptr& error) {
   }
 }
 
+void EngineThread::note_load() {
+  counts_.waiting = waiting_.size();
+  counts_.running = running_.size();
+  counts_.kv_bytes = pool_.bytes();
+}
+
 void EngineThread::note_first_token(Running& text) {
   if (text.has_started || text.generation->in_prompt()) return;
   text.has_started = true;
@@ -255,6 +265,7 @@ void EngineThread::end(Running& text, std::exception_ptr error) {
     counts_.generated_tokens += generated.tokens.size();
     ++counts_.texts;
     if (is_gone(*text.job)) ++counts_.abandoned;
+    note_load();
   }
   if (text.job->on_end) text.job->on_end(std::move(generated), std::move(error));
   text.generation.reset();

@@ -91,6 +91,8 @@ class EngineThread {
   void step();
   void end_all(const std::exception_ptr& error);
   void end(Running& text, std::exception_ptr error);
+  // With mutex_ locked:
+  void note_load();
   void note_first_token(Running& text);
   bool run_action();
 
