@@ -89,7 +89,7 @@ Model TextModel::load_weights_of(const std::string& path) const {
                     "layers of {})",
                     checkpoint.path, next.num_hidden_layers, next.hidden_size, now.num_hidden_layers, now.hidden_size));
   }
-  return load_weights(checkpoint, run_options_.weight_type(), engine_.threads, run_options_.compute);
+  return load_model(checkpoint, run_options_.weight_type(), engine_.threads, run_options_.compute);
 }
 
 std::shared_ptr<const TokenTrie> TextModel::token_trie() const {
