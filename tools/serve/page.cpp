@@ -60,8 +60,7 @@ bool answer_page(const HttpRequest& request, HttpAnswer& answer) {
                                {"Content-Security-Policy", std::string(content_security_policy())},
                                {"Cross-Origin-Opener-Policy", "same-origin"},
                                {"Cross-Origin-Resource-Policy", "same-origin"},
-                               {"Referrer-Policy", "no-referrer"},
-                               {"X-Content-Type-Options", "nosniff"}};
+                               {"Referrer-Policy", "no-referrer"}};
   const auto known = request.headers.find("if-none-match");
   if (known != request.headers.end() && has_tag(known->second, file->etag)) {
     answer.send(304, file->content_type, "", headers);

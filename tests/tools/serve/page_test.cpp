@@ -92,7 +92,6 @@ TEST(Page, AnswersWithPolicyAndTag) {
   EXPECT_EQ(answer.type, "text/html; charset=utf-8");
   EXPECT_EQ(answer.text, read_file(folder / "index.html"));
   EXPECT_EQ(answer.headers.at("Content-Security-Policy"), content_security_policy());
-  EXPECT_EQ(answer.headers.at("X-Content-Type-Options"), "nosniff");
   EXPECT_EQ(answer.headers.at("ETag"), find_page_file("/")->etag);
 }
 
