@@ -186,7 +186,7 @@ endif
 	python3 -m unittest discover -q -s tools/bench_peers
 
 # A packaged Chromium and its driver: selenium must not fetch others.
-test-serve:
+test-serve: minimind
 	$(call install_packages,$(SERVE_TEST_PACKAGES))
 	$(call create_venv,build/serve-venv)
 	build/serve-venv/bin/pip install -q -r tests/tools/serve/requirements.txt

@@ -6,7 +6,7 @@ import {t} from './language.js';
 import {streamChunks} from './server.js';
 import {samplingFields} from './settings.js';
 import {read, write} from './storage.js';
-import {TokenCells} from './tokens.js';
+import {TokenCells, textOf} from './tokens.js';
 
 const ALTERNATIVES = 5;
 const MAX_TOKENS = 128;  // unless the user has set a limit
@@ -28,7 +28,7 @@ export class Completion {
     byId('complete').addEventListener('click', () => this.run());
     byId('complete-stop').addEventListener('click', () => { this.stop(); byId('prompt').focus(); });
     byId('complete-more').addEventListener('click', () => {
-      this.run(this.prompt, this.text.cells);
+      this.run(this.prompt, this.text.cells.filter((cell) => !cell.special));
       byId('complete-stop').focus();
     });
     byId('complete-clear').addEventListener('click', () => this.clear());
@@ -80,7 +80,7 @@ export class Completion {
     this.controller = null;
     Object.assign(this.info, clock.summary());
     this.showState();
-    if (!this.info.error) announce(t('answered', textOf(this.text.cells)));
+    if (!this.info.error) announce(t('answered', this.text.text()));
   }
 
   body(prompt) {
@@ -94,7 +94,7 @@ export class Completion {
     const has_tokens = choice.logprobs?.tokens?.length > 0;
     if (!has_tokens && !choice.text) return;
     clock.token();
-    const first = has_tokens ? this.text.add(choice.logprobs) : this.text.addText(choice.text);
+    const first = has_tokens ? this.text.add(choice.text ?? '', choice.logprobs) : this.text.addText(choice.text);
     this.showFrom(first);
   }
 
@@ -215,12 +215,10 @@ export class Completion {
   }
 }
 
-const textOf = (cells) => cells.map((cell) => cell.text).join('');
-
 function tokenElement(cell, index) {
   const logprob = cell.tokens.reduce((sum, token) => sum + (token.logprob ?? 0), 0);
   const node = element('span', {
-    class: 'token', role: 'button', tabindex: '-1', 'data-index': String(index),
+    class: cell.special ? 'token special' : 'token', role: 'button', tabindex: '-1', 'data-index': String(index),
     'aria-label': t('tokenLabel', visible(cell.text), cell.tokens.length > 0 ? percent(logprob) : t('noProbability')),
   }, ...cell.text.split(/(?=\n)/).flatMap((part) => part.startsWith('\n') ? [element('i', {class: 'line-end'}), part] : [part]));
   if (cell.tokens.length > 0) node.style.setProperty('--probability', Math.exp(logprob).toFixed(4));

@@ -8,13 +8,16 @@ export function tokenBytes(token) {
   return Uint8Array.from(token.slice(6).match(/[0-9a-f]{2}/gi), (digits) => Number.parseInt(digits, 16));
 }
 
+// The names of tokens such as <|im_end|>, which are no part of the text.
+const SPECIAL = /^(?:<\|.*\|>|<\/?s>)$/;
+
 // Collects tokens into cells, each of which is text: usually one token, and the tokens of a character that has several.
-//   cell   {text, tokens, whole}; token {text, logprob, alternatives: [[text, logprob], ...], the likeliest first}
+//   cell   {text, tokens, whole, special}; token {text, logprob, alternatives: [[text, logprob], ...], the likeliest first}
 export class TokenCells {
   cells = [];
 
-  // Adds the tokens of a chunk. Returns the index of the first cell that changed.
-  add({tokens = [], token_logprobs: logprobs = [], top_logprobs: top = []}) {
+  // Adds the tokens of a chunk with this text. Returns the index of the first cell that changed.
+  add(chunk_text, {tokens = [], token_logprobs: logprobs = [], top_logprobs: top = []}) {
     let first = this.cells.length;
     tokens.forEach((text, i) => {
       const alternatives = Object.entries(top?.[i] ?? {}).sort((a, b) => b[1] - a[1]);
@@ -23,7 +26,7 @@ export class TokenCells {
       if (last && !last.whole && text.startsWith('bytes:') && this.extend(last, token)) {
         first = Math.min(first, this.cells.length - 1);
       } else {
-        this.cells.push(cellOf([token]));
+        this.cells.push({...cellOf([token]), special: SPECIAL.test(text) && !chunk_text.includes(text)});
       }
     });
     return first;
@@ -33,6 +36,10 @@ export class TokenCells {
   addText(text) {
     this.cells.push({text, tokens: [], whole: true});
     return this.cells.length - 1;
+  }
+
+  text() {
+    return textOf(this.cells);
   }
 
   extend(cell, token) {
@@ -47,6 +54,11 @@ export class TokenCells {
     const sum = known.reduce((total, value) => total + value, 0);
     return known.length > 0 ? {tokens: known.length, value: Math.exp(-sum / known.length)} : null;
   }
+}
+
+// Returns the text of the cells.
+export function textOf(cells) {
+  return cells.filter((cell) => !cell.special).map((cell) => cell.text).join('');
 }
 
 function cellOf(tokens) {

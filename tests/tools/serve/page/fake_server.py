@@ -165,20 +165,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def completion(self, body):
         head = {'id': 'cmpl-1', 'object': 'text_completion', 'created': 1, 'model': body.get('model')}
-        tokens = ['月', '落', 'bytes:\\xe4\\xb9', 'bytes:\\x8c', '啼', '，\n', ' <b>', '霜', '满', '天', '。']
+        tokens = ['月', '落', 'bytes:\\xe4\\xb9', 'bytes:\\x8c', '啼', '，\n', ' <b>', '霜', '满', '天', '。', '<|im_end|>']
         if body['prompt'] == 'hostile':
             tokens = ['<img src=x onerror="window.hacked=1">', '</span><script>window.hacked=2</script>']
-        chances = [0.62, 0.97, 0.91, 0.99, 0.34, 0.5, 0.03, 0.71, 0.88, 0.95, 0.57]
+        chances = [0.62, 0.97, 0.91, 0.99, 0.34, 0.5, 0.03, 0.71, 0.88, 0.95, 0.57, 0.8]
         chunks = []
         for i, (token, chance) in enumerate(zip(tokens, chances)):
             others = ['江', '人', '<i>', ' ']
             top = {token: math.log(chance), **{other: math.log((1 - chance) * part)
                                                for other, part in zip(others, (0.5, 0.2, 0.1, 0.05))}}
-            text = {2: '', 3: '乌'}.get(i, token)
+            text = {2: '', 3: '乌', 11: ''}.get(i, token)
             chunks.append({**head, 'choices': [{'index': 0, 'text': text, 'finish_reason': None, 'logprobs': {
                 'tokens': [token], 'token_logprobs': [math.log(chance)], 'top_logprobs': [top], 'text_offset': [i]}}]})
         chunks.append({**head, 'choices': [{'index': 0, 'text': '', 'finish_reason': 'length', 'logprobs': None}]})
-        chunks.append({**head, 'choices': [], 'usage': {'prompt_tokens': 5, 'completion_tokens': len(tokens), 'total_tokens': 16}})
+        chunks.append({**head, 'choices': [], 'usage': {'prompt_tokens': 5, 'completion_tokens': len(tokens), 'total_tokens': 5 + len(tokens)}})
         self.stream(chunks)
 
     # -- sending
@@ -236,6 +236,11 @@ class FakeServer(http.server.ThreadingHTTPServer):
         self.models = [model('full_sft_768', context_length=8192, loras=['medical', 'identity'], defaults={'temperature': 0.7}),
                        model('grpo_768', context_length=8192), model('pretrain_768', context_length=2048)]
         self.address = f'http://127.0.0.1:{self.server_address[1]}/'
+
+    # A browser closes connections when it likes.
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
     def start(self):
         threading.Thread(target=self.serve_forever, daemon=True).start()

@@ -12,7 +12,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-from fake_server import HOSTILE, LONG, POEM, FakeServer
+from fake_server import LONG, POEM, FakeServer
 
 POEM_QUESTION = '写一首七言绝句，题目：秋夜'
 
@@ -38,10 +38,14 @@ class PageTest(unittest.TestCase):
         cls.addClassCleanup(cls.browser.quit)
 
     # Each test has a server with its own port, which is an origin with empty storage.
+    def start_server(self):
+        server = FakeServer().start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        return server
+
     def setUp(self):
-        self.server = FakeServer().start()
-        self.addCleanup(self.server.server_close)
-        self.addCleanup(self.server.shutdown)
+        self.server = self.start_server()
         self.browser.get_log('performance')
         self.browser.get_log('browser')
         self.load()
@@ -66,7 +70,7 @@ class PageTest(unittest.TestCase):
 
     def load(self):
         self.browser.get(self.server.address)
-        self.wait(lambda: self.find('#checkpoint-0 option[value="full_sft_768"]'))
+        self.wait(lambda: self.find('#checkpoint-0 option:not([value=""])'))
 
     # -- shorthand
 
@@ -392,7 +396,7 @@ class KeysTest(PageTest):
         self.tab_to('prompt')
         self.press('月')
         ActionChains(self.browser).key_down(Keys.CONTROL).send_keys(Keys.ENTER).key_up(Keys.CONTROL).perform()
-        self.wait(lambda: len(self.all('.token')) == 10)
+        self.wait(lambda: len(self.all('.token')) == 11)
         self.wait(lambda: self.find('#complete').is_displayed())
         self.tab_to('月: 62%')
         self.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
@@ -695,18 +699,18 @@ class CompletionTest(PageTest):
         self.click('#completion-tab')
         self.find('#prompt').send_keys(text)
         self.click('#complete')
-        self.wait(lambda: self.find('#complete').is_displayed() and len(self.all('.token')) == 10)
+        self.wait(lambda: self.find('#complete').is_displayed() and len(self.all('.token')) == 11)
 
     def test_tokens_show_their_probability(self):
         self.run_text()
         body = self.server.requests[-1]
         self.assertEqual((body['prompt'], body['logprobs'], body['max_tokens']), ('夜泊枫桥', 5, 128))
         texts = self.script('return [...document.querySelectorAll(".token")].map((node) => node.textContent)')
-        self.assertEqual(texts, ['月', '落', '乌', '啼', '，\n', ' <b>', '霜', '满', '天', '。'])
+        self.assertEqual(texts, ['月', '落', '乌', '啼', '，\n', ' <b>', '霜', '满', '天', '。', '<|im_end|>'])
         ActionChains(self.browser).move_to_element(self.all('.token')[3]).perform()
         self.wait(lambda: 'Probability 34%' in self.text('#token-details'))
         self.assertEqual(len(self.all('#token-details li')), 5)
-        self.assertIn('Perplexity of these 11 tokens', self.text('#complete-statistics'))
+        self.assertIn('Perplexity of these 12 tokens', self.text('#complete-statistics'))
         colours = self.script('return [...document.querySelectorAll(".token")].map((node) => getComputedStyle(node).backgroundColor)')
         self.assertNotEqual(colours[1], colours[3])
 
@@ -714,13 +718,13 @@ class CompletionTest(PageTest):
         self.run_text()
         self.all('.token')[3].click()
         self.find('#token-details button').click()
-        self.wait(lambda: self.find('#complete').is_displayed() and len(self.all('.token')) == 14)
+        self.wait(lambda: self.find('#complete').is_displayed() and len(self.all('.token')) == 15)
         self.assertEqual(self.server.requests[-1]['prompt'], '夜泊枫桥月落乌江')
 
     def test_continues_further(self):
         self.run_text()
         self.click('#complete-more')
-        self.wait(lambda: self.find('#complete').is_displayed() and len(self.all('.token')) == 20)
+        self.wait(lambda: self.find('#complete').is_displayed() and len(self.all('.token')) == 21)
         self.assertEqual(self.server.requests[-1]['prompt'], '夜泊枫桥月落乌啼，\n <b>霜满天。')
 
     def test_stop_and_clear(self):
@@ -771,7 +775,7 @@ class ErrorTest(PageTest):
         self.find('#key').send_keys('wrong', Keys.ENTER)
         self.wait(lambda: self.text('#key-error') == 'The server does not accept this key.')
         self.find('#key').send_keys('secret', Keys.ENTER)
-        self.wait(lambda: not self.find('#key-box').is_displayed() and self.all('#checkpoint-0 option'))
+        self.wait(lambda: not self.find('#key-box').is_displayed() and self.find('#checkpoint-0 option:not([value=""])'))
         self.send('hello')
         self.assertEqual(self.answer(), 'full_sft_768: hello')
         self.assertNotIn('secret', self.script('return JSON.stringify(localStorage)'))
