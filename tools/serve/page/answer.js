@@ -18,7 +18,7 @@ export async function streamAnswer({model, messages, tools, think}, message, sig
   const calls_before = message.tool_calls?.length ?? 0;
   message.info = {finish: null};
   try {
-    for await (const chunk of streamChunks('/v1/chat/completions', body, signal)) {
+    for await (const chunk of streamChunks('v1/chat/completions', body, signal)) {
       if (chunk.usage) clock.usage = chunk.usage;
       const choice = chunk.choices?.[0];
       if (choice?.delta && append(choice.delta, message, calls_before)) clock.token();

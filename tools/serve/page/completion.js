@@ -68,7 +68,7 @@ export class Completion {
     const clock = new Clock();
     this.info = {};
     try {
-      for await (const chunk of streamChunks('/v1/completions', this.body(prompt + textOf(kept)), controller.signal)) {
+      for await (const chunk of streamChunks('v1/completions', this.body(prompt + textOf(kept)), controller.signal)) {
         if (chunk.usage) clock.usage = chunk.usage;
         this.take(chunk.choices?.[0], clock);
       }

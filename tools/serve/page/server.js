@@ -1,4 +1,5 @@
-// Requests to the server that sent this page. Failures become a ServerError whose message can be shown.
+// Requests to the server that sent this page, relative to its address: a proxy may add a prefix. Failures become a ServerError
+// whose message can be shown.
 
 import {t} from './language.js';
 import {askForKey, storedKey} from './key_box.js';
@@ -7,7 +8,7 @@ export class ServerError extends Error {}
 
 // Returns the entries of /v1/models.
 export async function listModels() {
-  const body = await (await send('/v1/models', {})).json().catch(() => null);
+  const body = await (await send('v1/models', {})).json().catch(() => null);
   if (!Array.isArray(body?.data)) throw new ServerError(t('badAnswer'));
   return body.data.filter((model) => typeof model?.id === 'string');
 }
@@ -66,7 +67,7 @@ function parseChunk(data) {
   } catch {
     throw new ServerError(t('badAnswer'));
   }
-  if (chunk?.error) throw new ServerError(t('rejected', chunk.error.message ?? data));
+  if (chunk?.error) throw new ServerError(t('failed', chunk.error.message ?? data));
   return chunk;
 }
 
@@ -93,5 +94,6 @@ async function failure(answer) {
     return new ServerError(Number.isNaN(seconds) ? t('busySoon') : t('busy', seconds));
   }
   const message = (await answer.json().catch(() => null))?.error?.message;
-  return new ServerError(typeof message === 'string' ? t('rejected', message) : t('statusError', answer.status));
+  if (typeof message !== 'string') return new ServerError(t('statusError', answer.status));
+  return new ServerError(t(answer.status < 500 ? 'rejected' : 'failed', message));
 }

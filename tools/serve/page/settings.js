@@ -15,6 +15,7 @@ const FIELDS = [
   {name: 'repeat_penalty', value: 1, least: 0, most: 100, step: 0.05, more: true},
   {name: 'presence_penalty', value: 0, least: -2, most: 2, step: 0.1, more: true},
   {name: 'frequency_penalty', value: 0, least: -2, most: 2, step: 0.1, more: true},
+  {name: 'dry_multiplier', value: 0, least: 0, most: 100, step: 0.1, more: true},
   {name: 'seed', hint: 'randomSeed', least: 0, most: Number.MAX_SAFE_INTEGER, step: 1, more: true},
 ];
 

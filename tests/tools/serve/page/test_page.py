@@ -751,7 +751,7 @@ class ErrorTest(PageTest):
         for text, expected in (('reject', 'The server rejected the request: temperature is 9, <b>expected</b> 0 to 2'),
                                ('busy', 'The server is busy. Try again in 7 s.'),
                                ('break', 'The connection broke off. The text so far is kept.'),
-                               ('fail', 'The server rejected the request: out of memory')):
+                               ('fail', 'The server failed: out of memory')):
             self.send(text)
             self.wait(lambda: self.all('.lane .error p') and self.all('.lane .error p')[-1].text == expected)
         self.assertIn('half an answer', [node.text for node in self.all('.answer > .markdown')])
