@@ -39,7 +39,8 @@ function append(delta, message, calls_before) {
   if (delta.content) message.content += delta.content;
   for (const part of delta.tool_calls ?? []) {
     message.tool_calls ??= [];
-    const call = message.tool_calls[calls_before + (part.index ?? 0)] ??= {id: '', type: 'function', function: {name: '', arguments: ''}};
+    const index = calls_before + (part.index ?? 0);
+    const call = message.tool_calls[index] ??= {id: '', type: 'function', function: {name: '', arguments: ''}};
     if (part.id) call.id = part.id;
     if (part.function?.name) call.function.name += part.function.name;
     if (part.function?.arguments) call.function.arguments += part.function.arguments;

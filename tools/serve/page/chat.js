@@ -14,7 +14,7 @@ export class Chat {
   constructor(models, onkept) {
     this.models = models;
     this.onkept = onkept;
-    this.running = new Map();  // AbortController of each lane that is being written
+    this.running = new Map();  // for each lane that is being written: {controller, turn_index}
     this.views = [];           // for each turn, the views of its lanes
     this.think = read('think') === true;
     this.last_saved = 0;
@@ -33,7 +33,7 @@ export class Chat {
   }
 
   stop() {
-    for (const controller of this.running.values()) controller.abort();
+    for (const {controller} of this.running.values()) controller.abort();
     this.running.clear();
     this.showRunning();
   }
@@ -97,20 +97,20 @@ export class Chat {
     const {conversation} = this;
     const turn = conversation.turns[turn_index];
     const lane = turn.lanes[lane_index];
-    const view = this.views[turn_index][lane_index];
     const messages = messagesOf(conversation, lane_index, conversation.turns.slice(0, turn_index + 1));
     if (continues) messages.pop();
     else lane.messages.push({role: 'assistant', content: ''});
     const message = lane.messages.at(-1);
     const controller = new AbortController();
-    this.running.set(lane_index, controller);
+    this.running.set(lane_index, {controller, turn_index});
     this.showRunning();
     announce(t('answering'));
     const request = {model: lane.model, messages, tools: conversation.tools, think: this.think};
     let frame = 0;
     const update = () => {
       frame = 0;
-      if (this.conversation === conversation) this.followEnd(() => view.show({live: true}));
+      // The view may have been replaced since the last call.
+      if (this.conversation === conversation) this.followEnd(() => this.views[turn_index]?.[lane_index]?.show({live: true}));
       if (Date.now() - this.last_saved > SAVE_EVERY) this.save(conversation);
     };
     update();
@@ -120,20 +120,20 @@ export class Chat {
       if (error.name !== 'AbortError') message.info = {...message.info, error: error.message};
     }
     cancelAnimationFrame(frame);
-    this.finish(conversation, lane_index, controller, view, message);
+    if (this.running.get(lane_index)?.controller === controller) this.running.delete(lane_index);
+    this.finish(conversation, message, () => this.views[turn_index][lane_index]);
   }
 
-  finish(conversation, lane_index, controller, view, message) {
-    if (this.running.get(lane_index) === controller) this.running.delete(lane_index);
+  finish(conversation, message, view) {
     // A conversation that was deleted, or an answer that was replaced, while it was being written is kept nowhere.
     const is_kept = conversation.turns.some((turn) => turn.lanes.some((lane) => lane.messages.includes(message))) &&
       (this.conversation === conversation || loadConversation(conversation.id) !== null);
     if (is_kept) this.keep(conversation);
     if (this.conversation !== conversation || !is_kept) return;
-    this.followEnd(() => view.show({live: false}));
+    this.followEnd(() => view().show({live: false}));
     this.showRunning();
     if (message.content) announce(t('answered', message.content));
-    if (message.tool_calls && byId('message').value === '') view.root.querySelector('.call textarea')?.focus();
+    if (message.tool_calls && byId('message').value === '') view().root.querySelector('.call textarea')?.focus();
   }
 
   keep(conversation = this.conversation) {
@@ -206,7 +206,7 @@ export class Chat {
     const {turns} = this.conversation;
     this.views = turns.map((turn, turn_index) => turn.lanes.map((lane, lane_index) => {
       const view = new LaneView(lane, lane.model || 'MiniMind', this.actionsOf(turn_index, lane_index), this.models.contextOf);
-      view.show({live: false});
+      view.show({live: this.running.get(lane_index)?.turn_index === turn_index});
       return view;
     }));
     byId('turns').replaceChildren(...turns.map((turn, turn_index) => element('section', {class: 'turn'},

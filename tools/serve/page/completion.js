@@ -203,7 +203,8 @@ export class Completion {
           onclick: () => this.replace(index, {text, logprob, alternatives: token.alternatives}),
         }, ...content) : element('span', {class: 'alternative'}, ...content));
     });
-    return [element('h3', {}, element('code', {}, visible(token.text)), element('span', {}, probability)), element('ol', {}, ...rows)];
+    const title = element('h3', {}, element('code', {}, visible(token.text)), element('span', {}, probability));
+    return [title, element('ol', {}, ...rows)];
   }
 
   // Continues from an alternative: the tokens after it are dropped.

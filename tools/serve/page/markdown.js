@@ -151,6 +151,11 @@ function cells(line) {
   return inner.split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll('\\|', '|'));
 }
 
+function alignment(rule) {
+  if (!rule.endsWith(':')) return 'start';
+  return rule.startsWith(':') ? 'center' : 'end';
+}
+
 function startsTable(lines, start) {
   return lines[start].includes('|') && start + 1 < lines.length && lines[start + 1].includes('-') &&
     lines[start + 1].length <= MAX_TABLE_RULE && TABLE_RULE.test(lines[start + 1]) && cells(lines[start]).length === cells(lines[start + 1]).length;
@@ -160,7 +165,7 @@ function table(lines, start) {
   let end = start + 2;
   while (end < lines.length && lines[end].includes('|') && !BLANK.test(lines[end])) ++end;
   const head = cells(lines[start]);
-  const align = cells(lines[start + 1]).map((cell) => cell.endsWith(':') ? (cell.startsWith(':') ? 'center' : 'end') : 'start');
+  const align = cells(lines[start + 1]).map(alignment);
   const row = (tag, texts) => element('tr', {},
     ...head.map((_, i) => element(tag, {class: `align-${align[i]}`, dir: 'auto'}, ...inline(texts[i] ?? ''))));
   return {
@@ -278,6 +283,7 @@ function linkElement(address, label) {
     if (!confirm(t('openLink', address))) event.preventDefault();
   };
   return element('a', {
-    href: address, target: '_blank', rel: 'noopener noreferrer nofollow', title: address, onclick: confirmFirst, onauxclick: confirmFirst,
+    href: address, target: '_blank', rel: 'noopener noreferrer nofollow', title: address,
+    onclick: confirmFirst, onauxclick: confirmFirst,
   }, ...label);
 }

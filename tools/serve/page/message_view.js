@@ -1,6 +1,6 @@
 // Shows the messages of one model in one turn: thoughts, text, tool calls, and what can be done with them.
 
-import {copyText, element, icon, iconButton, fitHeight} from './elements.js';
+import {announce, copyText, element, icon, iconButton, fitHeight} from './elements.js';
 import {t} from './language.js';
 import {showMarkdown} from './markdown.js';
 
@@ -44,7 +44,8 @@ export class LaneView {
       nodes.push(element('div', {class: 'error', role: 'alert'}, element('p', {}, shown_error),
         element('button', {type: 'button', class: 'quiet', onclick: () => this.actions.retry()}, t('retry'))));
     }
-    if (last?.role !== 'assistant' || (shown_error && !last.content && !last.reasoning_content && !last.tool_calls)) return nodes;
+    const is_empty = !last?.content && !last?.reasoning_content && !last?.tool_calls;
+    if (last?.role !== 'assistant' || (shown_error && is_empty)) return nodes;
     const stopped = info.finish === 'length' || info.finish === 'stopped' || Boolean(info.error);
     const can_continue = stopped && (last.content || last.reasoning_content) && !last.tool_calls;
     nodes.push(element('div', {class: 'actions'},
@@ -58,9 +59,11 @@ export class LaneView {
   }
 
   async copy(button) {
-    const text = this.lane.messages.filter((message) => message.role === 'assistant').map((message) => message.content).join('\n\n');
-    button.title = t(await copyText(text) ? 'copied' : 'copyFailed');
-    button.classList.add('done');
+    const answers = this.lane.messages.filter((message) => message.role === 'assistant');
+    const copied = await copyText(answers.map((message) => message.content).join('\n\n'));
+    button.title = t(copied ? 'copied' : 'copyFailed');
+    button.classList.toggle('done', copied);
+    announce(button.title);
     setTimeout(() => {
       button.title = t('copyAnswer');
       button.classList.remove('done');

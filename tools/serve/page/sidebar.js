@@ -33,7 +33,8 @@ export class Sidebar {
   item(conversation) {
     const is_current = conversation.id === this.current;
     const title = element('button', {
-      type: 'button', class: 'title', dir: 'auto', 'aria-current': is_current ? 'true' : null, onclick: () => this.onopen(conversation),
+      type: 'button', class: 'title', dir: 'auto', 'aria-current': is_current ? 'true' : null,
+      onclick: () => this.onopen(conversation),
     }, titleOf(conversation));
     const row = element('li', {class: is_current ? 'current' : ''}, title, element('span', {class: 'item-actions'},
       iconButton('edit', t('rename'), () => this.rename(conversation, row)),

@@ -316,6 +316,13 @@ class ChatTest(PageTest):
         self.send('hello')
         self.assertEqual(self.server.requests[-1]['messages'][0], {'role': 'system', 'content': 'Be brief.'})
 
+    def test_answer_is_copied(self):
+        self.send('think')
+        self.click('[aria-label="Copy the answer"]')
+        self.wait(lambda: self.find('.icon-button.done'))
+        self.find('#message').send_keys(Keys.CONTROL, 'v')
+        self.assertEqual(self.find('#message').get_attribute('value'), 'Then the answer 😀.')
+
     def test_only_changed_sampling_is_sent_until_reset(self):
         self.click('#open-settings')
         self.assertEqual(self.find('#sampling-temperature').get_attribute('placeholder'), '0.7')  # the server's
@@ -800,6 +807,16 @@ class LookTest(PageTest):
         self.assertEqual(self.script('return document.documentElement.lang'), 'zh-CN')
         self.load()
         self.assertEqual(self.text('#new-chat'), '新对话')
+
+    def test_language_switch_while_an_answer_is_written(self):
+        self.server.delay = 0.02
+        self.send('long', wait=False)
+        self.wait(lambda: 'word3' in self.answer())
+        self.click('#language')
+        self.wait(lambda: 'word30' in self.answer())
+        self.assertEqual(self.all('.lane .actions'), [])
+        self.click('#stop')
+        self.wait(lambda: '已停止' in self.text('.statistics'))
 
     def test_every_text_is_in_both_languages(self):
         self.assertEqual(self.module('language.js', '''
