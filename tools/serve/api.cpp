@@ -81,6 +81,7 @@ ChatJson defaults_json(const RequestDefaults& defaults) {
           {"repeat_penalty", sampling.repeat_penalty},
           {"presence_penalty", sampling.presence_penalty},
           {"frequency_penalty", sampling.frequency_penalty},
+          {"dry_multiplier", sampling.dry.multiplier},
           {"max_tokens", defaults.max_tokens}};
 }
 
