@@ -9,8 +9,9 @@ ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += --jobs=$(JOBS)
 endif
 
-BUILD_PACKAGES := g++ libcli11-dev libfmt-dev libssl-dev libutf8proc-dev libxsimd-dev nlohmann-json3-dev zlib1g-dev
+BUILD_PACKAGES := g++ libboost-dev libcli11-dev libfmt-dev libssl-dev libutf8proc-dev libxsimd-dev nlohmann-json3-dev zlib1g-dev
 TEST_PACKAGES := libgtest-dev python3
+SERVE_TEST_PACKAGES := python3-venv chromium chromium-driver
 
 BUILD ?= build/release
 OPTIMIZE ?= -O2
@@ -39,31 +40,39 @@ ISA_FLAGS_amxbf16 := $(ISA_FLAGS_avx512bf16) -mamx-tile -mamx-bf16
 # unit of another one. Each file of kernels is a separate unit. The longest units come first, so that no core waits for them at
 # the end.
 ROOMS := $(shell sed -n 's/^\([a-z][a-z_/]*\):.*/\1/p' tests/layers.txt)
-WITH_tools/chat := tools/batch tools/bench
+WITH_tools/chat := tools/openai tools/batch tools/bench
 WITH_tools/options := tools/terminal
 WITH_weights/io := weights/model weights/torch
 SHARING := $(WITH_tools/chat) $(WITH_tools/options) $(WITH_weights/io)
+# Boost takes long to compile: the HTTP server is a unit apart from the rest of its room, which changes more often.
+HTTP := tools/serve/http
+FILES_$(HTTP) := $(filter-out %_options.cpp,$(wildcard $(HTTP)*.cpp))
+FILES_tools/serve := $(filter-out $(FILES_$(HTTP)),$(wildcard tools/serve/*.cpp))
 LONGEST := tools/commands tools/chat runtime/grammar tools/options runtime/tokenizer
 KERNELS := $(ISAS:%=runtime/kernels/%)
-UNITS := $(KERNELS) $(LONGEST) runtime/kernels/kernels $(filter-out runtime/kernels $(LONGEST) $(SHARING),$(ROOMS))
+UNITS := $(KERNELS) $(LONGEST) $(HTTP) runtime/kernels/kernels $(filter-out runtime/kernels $(LONGEST) $(SHARING),$(ROOMS))
 TEST_UNITS := $(foreach room,$(ROOMS:%=tests/%),$(if $(wildcard $(room)/*.cpp),$(room)))
-ROOM_UNITS := $(filter $(ROOMS),$(UNITS)) $(TEST_UNITS)
+ROOM_UNITS := $(filter $(ROOMS) $(HTTP),$(UNITS)) $(TEST_UNITS)
 FORMATTED := $(foreach folder,$(ROOMS) $(ROOMS:%=tests/%) tests/support tests/fuzz,$(wildcard $(folder)/*.h $(folder)/*.cpp))
 
-OBJECTS := $(UNITS:%=$(BUILD)/%.o)
+# The chat page, whose bytes the assembler puts into the program.
+PAGE := $(BUILD)/tools/serve/page_bytes.o
+
+OBJECTS := $(UNITS:%=$(BUILD)/%.o) $(PAGE)
 TEST_OBJECTS := $(TEST_UNITS:%=$(BUILD)/%.o)
 
-.PHONY: all help demo poet test check run-tests install clean format sanitize fuzz reference bench-peers packages test-packages
+.PHONY: all help demo poet test test-serve check run-tests install clean format sanitize fuzz reference bench-peers packages test-packages
 all: minimind
 
 help:
 	@echo 'make                  build ./minimind (needs: $(BUILD_PACKAGES))'
 	@echo 'make demo             install missing packages, build, and let the bundled model write a poem'
 	@echo 'make test             install missing packages, build, and run every test'
+	@echo 'make test-serve       install missing packages, set up selenium and openai under build/, and test the server'
 	@echo 'make install PREFIX=  install into PREFIX (default $(PREFIX)): bin/minimind and share/minimind'
 	@echo 'make sanitize         run the tests under the address and undefined-behaviour sanitizers'
 	@echo 'make fuzz             fuzz the readers of checkpoints, LoRA, config.json, tokenizers, sessions, templates,'
-	@echo '                      grammars, JSON Schema and its patterns for FUZZ_SECONDS=60 each (needs clang)'
+	@echo '                      grammars, JSON Schema and its patterns, and HTTP for FUZZ_SECONDS=60 each (needs clang)'
 	@echo 'make format           format the sources with clang-format'
 	@echo 'make reference        set up PyTorch under build/, rewrite tests/golden and test the reference'
 	@echo 'make poet DATA=       set up PyTorch under build/, train the bundled model on the poems in DATA, write weights/demo'
@@ -96,10 +105,15 @@ $(BUILD)/%.o: %.cpp Makefile
 $(ROOM_UNITS:%=$(BUILD)/%.o): $(BUILD)/%.o: $(BUILD)/%.cpp Makefile
 	$(compile)
 
+$(PAGE): tools/serve/page_bytes.S $(wildcard tools/serve/page/*) Makefile
+	@mkdir -p $(@D)
+	@echo 'AS tools/serve/page_bytes'
+	$(QUIET)$(CXX) $(CPPFLAGS) -c $< -o $@
+
 # Rewritten only if a file was added or removed.
 $(ROOM_UNITS:%=$(BUILD)/%.cpp): $(BUILD)/%.cpp: FORCE
 	@mkdir -p $(@D)
-	@printf '#include "%s"\n' $(sort $(wildcard $(patsubst %,%/*.cpp,$* $(WITH_$*)))) > $@.new
+	@printf '#include "%s"\n' $(sort $(or $(FILES_$*),$(wildcard $(patsubst %,%/*.cpp,$* $(WITH_$*))))) > $@.new
 	@cmp -s $@.new $@ || cp $@.new $@
 FORCE:
 
@@ -110,9 +124,9 @@ $(KERNELS:%=$(BUILD)/%.o): UNIT_FLAGS = $(OPTIMIZE_KERNELS) -fno-exceptions $(IS
 OPTIMIZE_KERNELS := -O3 -fno-tree-ter
 
 # These rooms run for milliseconds, and tests run once: compiling them faster saves more than faster code. Those that read
-# many lines or long files get a little more than the others.
-READING_ROOMS := weights/io runtime/jinja runtime/chat
-QUICK_ROOMS := $(filter-out weights/tensor $(READING_ROOMS),$(filter tools tools/% weights/%,$(ROOMS)))
+# many lines or long files, or write every token, get a little more than the others.
+READING_ROOMS := weights/io runtime/jinja runtime/chat tools/serve
+QUICK_ROOMS := $(HTTP) $(filter-out weights/tensor $(READING_ROOMS),$(filter tools tools/% weights/%,$(ROOMS)))
 $(READING_ROOMS:%=$(BUILD)/%.o): OPTIMIZE := -O1
 QUICK_OBJECTS := $(QUICK_ROOMS:%=$(BUILD)/%.o) $(TEST_OBJECTS)
 $(QUICK_OBJECTS): OPTIMIZE := -Og
@@ -171,6 +185,15 @@ endif
 	python3 -m unittest discover -q -s tests
 	python3 -m unittest discover -q -s tools/bench_peers
 
+# A packaged Chromium and its driver: selenium must not fetch others.
+test-serve: minimind
+	$(call install_packages,$(SERVE_TEST_PACKAGES))
+	$(call create_venv,build/serve-venv)
+	build/serve-venv/bin/pip install -q -r tests/tools/serve/requirements.txt
+	build/serve-venv/bin/python -m unittest discover -s tests/tools/serve/page
+	build/serve-venv/bin/python -m unittest discover -s tests/tools/serve/api
+	python3 -m unittest discover -s tests/tools/serve
+
 # Tests of properties try fewer cases here: see tests/support/cases.h. GCC compiles the sanitizers' code twice as fast with -Og
 # as with -O1; kernels are compiled with -O1, because their tests would take longer than that saves. With the sanitizers' code
 # in between, GCC warns falsely about uninitialised values in the standard library.
@@ -197,6 +220,7 @@ FUZZ := $(patsubst tests/fuzz/%_fuzz.cpp,%,$(wildcard tests/fuzz/*_fuzz.cpp))
 SEEDS_config := tests/golden/*/config.json
 SEEDS_gbnf := tests/fuzz/gbnf/*
 SEEDS_gguf := tests/golden_gguf/*.gguf
+SEEDS_http := tests/fuzz/http/*
 SEEDS_json_pattern := tests/fuzz/json_pattern/*
 SEEDS_json_schema := tests/fuzz/json_schema/*
 SEEDS_lora := tests/golden/*/lora.pth
@@ -222,7 +246,7 @@ fuzz: $(BUILD)/minimind
 	$(foreach name,$(FUZZ),build/fuzz/$(name)_fuzz -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 $(FUZZ_OPTIONS_$(name)) \
 		build/fuzz/corpus/$(name) build/fuzz/seeds/$(name) &&) true
 
-$(BUILD)/rooms.a: $(filter-out $(BUILD)/tools% $(BUILD)/runtime/kernels/%,$(OBJECTS)) $(KERNEL_OBJECTS)
+$(BUILD)/rooms.a: $(filter-out $(BUILD)/tools% $(BUILD)/runtime/kernels/%,$(OBJECTS)) $(BUILD)/$(HTTP).o $(KERNEL_OBJECTS)
 	@rm -f $@ && ar rcs $@ $^
 
 .SECONDARY: $(FUZZ:%=$(BUILD)/tests/fuzz/%_fuzz.o)

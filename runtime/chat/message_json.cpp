@@ -69,6 +69,7 @@ const ChatJson& items_of(const ChatJson& value, const std::string& where, std::s
 
 Role read_role(const Fields& fields) {
   const std::string name = fields.required_text("role");
+  if (name == "developer") return Role::system;  // OpenAI's newer name
   std::vector<std::string> names;
   for (const Role role : {Role::system, Role::user, Role::assistant, Role::tool}) {
     if (name == name_of(role)) return role;
@@ -79,7 +80,8 @@ Role read_role(const Fields& fields) {
 
 ToolCall read_call(const ChatJson& value, const std::string& where) {
   const Fields outer(value, where);
-  outer.allow_only({"id", "type", "function", "name", "arguments"});
+  // Clients that collect a stream keep the index.
+  outer.allow_only({"id", "type", "function", "name", "arguments", "index"});
   const ChatJson* const function = outer.find("function");
   const Fields fields = function ? Fields(*function, where + ".function") : outer;
   if (function) fields.allow_only({"name", "arguments"});
@@ -91,6 +93,27 @@ ToolCall read_call(const ChatJson& value, const std::string& where) {
   const ChatJson parsed = parse_chat_json(call.arguments, place);
   if (!parsed.is_object()) throw Error(fmt::format("{} is {}, expected a JSON object", place, kind_of(parsed)));
   return call;
+}
+
+// Returns a content that is a string, or a list of {"type": "text", "text": ...}, whose texts become lines.
+std::optional<std::string> read_content(const Fields& fields) {
+  const ChatJson* const content = fields.find("content");
+  if (!content || !content->is_array()) return fields.text("content");
+  std::string joined;
+  std::size_t index = 0;
+  for (const ChatJson& part : *content) {
+    const Fields of_part(part, fmt::format("{}.content[{}]", fields.where(), index++));
+    const std::string type = of_part.required_text("type");
+    if (type != "text") {
+      throw Error(
+          fmt::format("{}.type is {}, expected \"text\": the model reads text only", of_part.where(), quote(type)));
+    }
+    of_part.allow_only({"type", "text"});
+    if (index > 1) joined += '\n';
+    joined += of_part.required_text("text");
+  }
+  if (index == 0) fields.fail("content", *content, "a string or a list of texts that is not empty");
+  return joined;
 }
 
 Message read_message(const ChatJson& value, bool exact, const std::string& where) {
@@ -116,7 +139,9 @@ Message read_message(const ChatJson& value, bool exact, const std::string& where
       message.tool_calls.push_back(read_call(call, fmt::format("{}[{}]", place, message.tool_calls.size())));
     }
   }
-  message.content = message.tool_calls.empty() ? fields.required_text("content") : fields.text("content").value_or("");
+  const auto content = read_content(fields);
+  if (!content && message.tool_calls.empty()) fields.required_text("content");
+  message.content = content.value_or("");
   return message;
 }
 

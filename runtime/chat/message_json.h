@@ -17,10 +17,10 @@ struct SavedConversation {
 };
 
 // Reads {"messages": [...], "tools": [...]}, MiniMind's {"conversations": [...]} (training_conversation.h), or only the
-// list of messages. Messages are those of OpenAI's chat completions: role, content (a string, or null next to calls),
-// name, reasoning_content, tool_calls and tool_call_id. Arguments of calls are a JSON object or its text. Other keys
-// may be null. Any other key throws Error, which starts with `source` and names the message. An invalid order throws
-// Error too, see check_order().
+// list of messages. Messages are those of OpenAI's chat completions: role, content (a string, a list of texts, or null
+// next to calls), name, reasoning_content, tool_calls and tool_call_id. Arguments of calls are a JSON object or its
+// text. Other keys may be null. Any other key throws Error, which starts with `source` and names the message. An
+// invalid order throws Error too, see check_order().
 SavedConversation parse_conversation(std::string_view json, const std::string& source);
 
 // Writes the conversation as indented JSON with a line feed at the end. Arguments are strings, as in OpenAI's format.

@@ -54,6 +54,13 @@ void ContextPool::release(Context* context) {
   entry->last_use = ++uses_;
 }
 
+void ContextPool::clear() {
+  for (const Entry& entry : entries_) {
+    if (!entry.in_use) bytes_ -= bytes_of(entry.context->capacity());
+  }
+  std::erase_if(entries_, [](const Entry& entry) { return !entry.in_use; });
+}
+
 ContextPool::Prefix ContextPool::longest_prefix(std::span<const std::int32_t> prompt) {
   Prefix best;
   for (Entry& entry : entries_) {

@@ -25,6 +25,9 @@ class ContextPool {
   Context* acquire(std::span<const std::int32_t> prompt, std::size_t capacity);
   void release(Context* context);
 
+  // Drops all contexts that are not in use, as after the model's weights have changed.
+  void clear();
+
   std::size_t bytes() const { return bytes_; }  // of all contexts
 
  private:

@@ -131,7 +131,7 @@ Generation::Generation(const Model& model, Context& context, const Tokenizer* to
     constraint_.emplace(options.grammar, options.token_trie ? options.token_trie : make_token_trie(*tokenizer),
                         *tokenizer, vocab_size, end_tokens_, room());
   }
-  context_.rewind(context_.common_prefix(tokens_));
+  context_.rewind(scores_prompt() ? 0 : context_.common_prefix(tokens_));
   result_.prompt_tokens_reused = context_.size();
 }
 
@@ -144,7 +144,8 @@ Piece Generation::next(std::size_t most) {
   if (in_prompt()) {
     const std::size_t left = prompt_size_ - context_.size(), count = std::min(most, left);
     const auto tokens = std::span<const std::int32_t>(tokens_).subspan(context_.size(), count);
-    return {&context_, tokens, count == left ? std::size_t{1} : 0};
+    const std::size_t last_row = count == left ? 1 : 0;
+    return {&context_, tokens, scores_prompt() ? count : last_row};
   }
   draft(most - 1);
   batch_.assign(1, tokens_.back());
@@ -153,6 +154,7 @@ Piece Generation::next(std::size_t most) {
 }
 
 void Generation::take(Matrix<const float> logits) {
+  if (scores_prompt() && tokens_.size() == prompt_size_) logits = score_prompt(logits);
   if (logits.rows == 0) return;
   if (tokens_.size() == prompt_size_ && drafts_.empty()) {
     result_.prompt_seconds = seconds_since(start_);
@@ -176,6 +178,17 @@ std::size_t Generation::room() const {
   return std::min(options_.max_tokens - (tokens_.size() - prompt_size_), context_.capacity() - tokens_.size());
 }
 
+// Scores the tokens that follow the rows of a part of the prompt. Returns the row of its last token, if it is there.
+Matrix<const float> Generation::score_prompt(Matrix<const float> logits) {
+  const std::size_t first = context_.size() - logits.rows;
+  std::size_t row = 0;
+  for (; row < logits.rows && first + row + 1 < prompt_size_; ++row) {
+    result_.prompt_scores.push_back(
+        score_token({logits.row(row), logits.cols}, tokens_[first + row + 1], *options_.scores));
+  }
+  return {logits.row(row), logits.rows - row, logits.cols};
+}
+
 // Samples a token from each row of logits, for as long as it is the one that the next row has been computed after.
 void Generation::sample_row_by_row(Matrix<const float> logits) {
   std::size_t accepted = 0;
@@ -197,6 +210,7 @@ bool Generation::sample(std::span<const float> logits) {
   const std::int32_t token = sampler_->sample(logits, constraint_ ? constraint_->allowed() : nothing_excluded);
   sampler_->accept(token);
   tokens_.push_back(token);
+  if (options_.scores) result_.scores.push_back(score_token(logits, token, *options_.scores));
   if (std::find(end_tokens_.begin(), end_tokens_.end(), token) != end_tokens_.end()) return end(FinishReason::stop);
   stream_->push(token);
   if (constraint_) constraint_->accept(token, room());
@@ -222,9 +236,10 @@ Generated generate(Forward& forward, Context& context, const Tokenizer* tokenize
   assert(!options.drafter || options.draft_tokens < forward.max_tokens());
   Generation generation(forward.model(), context, tokenizer, prompt, options, on_text, interrupted);
   const std::size_t vocab_size = forward.model().config.vocab_size;
-  std::vector<float> logits((options.drafter ? options.draft_tokens + 1 : 1) * vocab_size);
+  std::vector<float> logits;
   while (!generation.ended()) {
     const Piece piece = generation.next(forward.max_tokens());
+    logits.resize(std::max(logits.size(), piece.logit_rows * vocab_size));
     const Matrix<float> of_piece{logits.data(), piece.logit_rows, vocab_size};
     forward.run(std::span(&piece, 1), of_piece);
     generation.take(as_const(of_piece));

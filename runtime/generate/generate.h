@@ -16,6 +16,7 @@
 #include "runtime/generate/grammar_constraint.h"
 #include "runtime/generate/sampler.h"
 #include "runtime/generate/speculate.h"
+#include "runtime/generate/token_score.h"
 #include "runtime/grammar/grammar.h"
 #include "runtime/text/utf8.h"
 #include "runtime/tokenizer/tokenizer.h"
@@ -53,8 +54,10 @@ struct GenerateOptions {
   std::shared_ptr<const Grammar> grammar;  // what the text has to conform to; null: nothing
   // make_token_trie(tokenizer), to share it among the texts of a grammar; null: each text makes its own.
   std::shared_ptr<const TokenTrie> token_trie;
-  Drafter* drafter = nullptr;    // guesses tokens, which changes nothing but the speed; null: none
-  std::size_t draft_tokens = 0;  // at most so many are drafted at once; fewer than forward.max_tokens()
+  Drafter* drafter = nullptr;         // guesses tokens, which changes nothing but the speed; null: none
+  std::size_t draft_tokens = 0;       // at most so many are drafted at once; fewer than forward.max_tokens()
+  std::optional<std::size_t> scores;  // score every token, with so many alternatives; std::nullopt: none
+  bool score_prompt = false;          // if there are scores, also those of the prompt, which computes all of it
 };
 
 enum class FinishReason { stop, length, interrupted };
@@ -72,8 +75,10 @@ constexpr std::string_view name_of(FinishReason reason) {
 }
 
 struct Generated {
-  std::vector<std::int32_t> tokens;  // as sampled, with the end token where one came
-  std::string text;                  // without other special tokens and stop strings; empty without a tokenizer
+  std::vector<std::int32_t> tokens;         // as sampled, with the end token where one came
+  std::string text;                         // without other special tokens and stop strings; empty without a tokenizer
+  std::vector<TokenScore> scores{};         // [tokens], if requested
+  std::vector<TokenScore> prompt_scores{};  // of the prompt's tokens but the first, if requested
   FinishReason finish_reason = FinishReason::length;
   bool conforms = true;                  // whether the text is one of the grammar's: not when it was cut short
   std::size_t prompt_tokens_reused = 0;  // were in the context
@@ -131,6 +136,10 @@ class Generation {
   // Whether tokens of the prompt are left to run.
   bool in_prompt() const { return context_.size() < prompt_size_ && tokens_.size() == prompt_size_; }
 
+  // The scores so far, as Generated has them. A callback may read them: those of the tokens up to its text are there.
+  const std::vector<TokenScore>& scores() const { return result_.scores; }
+  const std::vector<TokenScore>& prompt_scores() const { return result_.prompt_scores; }
+
   // How many tokens have been run.
   std::size_t position() const { return context_.size(); }
 
@@ -148,6 +157,8 @@ class Generation {
   using Clock = std::chrono::steady_clock;
 
   std::size_t room() const;  // how many tokens may still be generated
+  bool scores_prompt() const { return options_.scores && options_.score_prompt; }
+  Matrix<const float> score_prompt(Matrix<const float> logits);
   void sample_row_by_row(Matrix<const float> logits);
   bool sample(std::span<const float> logits);
   bool end(FinishReason reason);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <string>
 #include <utility>
@@ -45,6 +46,14 @@ std::optional<Dry> make_dry(const DryOptions& options, std::size_t vocab_size, c
 
 }  // namespace
 
+void check_finite(std::span<const float> logits) {
+  if (!std::all_of(logits.begin(), logits.end(), [](float logit) { return std::isfinite(logit); })) {
+    throw Error(
+        "the logits have NaN or infinity, expected finite values: the checkpoint's weights are corrupt or have "
+        "overflowed");
+  }
+}
+
 Sampler::Sampler(const SamplingOptions& options, std::size_t vocab_size, const TokenText& token_text)
     : options_(options),
       seen_(vocab_size),
@@ -53,7 +62,11 @@ Sampler::Sampler(const SamplingOptions& options, std::size_t vocab_size, const T
       dry_(make_dry(options.dry, vocab_size, token_text)),
       random_(options.seed) {
   if (dry_) dry_penalties_.resize(vocab_size);
-  if (options.temperature != 0) candidates_.reserve(vocab_size);
+  if (options.temperature != 0) {
+    candidates_.reserve(vocab_size);
+    scores_.resize(vocab_size);
+    largest_scores_.reserve(std::min(options.top_k, vocab_size));
+  }
 }
 
 void Sampler::accept_prompt(std::int32_t token) {
@@ -67,11 +80,7 @@ void Sampler::accept(std::int32_t token) {
 }
 
 std::int32_t Sampler::sample(std::span<const float> logits, std::span<const std::uint8_t> allowed) {
-  if (!std::all_of(logits.begin(), logits.end(), [](float logit) { return std::isfinite(logit); })) {
-    throw Error(
-        "the logits have NaN or infinity, expected finite values: the checkpoint's weights are corrupt or have "
-        "overflowed");
-  }
+  check_finite(logits);
   allowed_ = allowed;
   if (dry_) {
     std::fill(dry_penalties_.begin(), dry_penalties_.end(), 0);
@@ -79,7 +88,6 @@ std::int32_t Sampler::sample(std::span<const float> logits, std::span<const std:
   }
   if (options_.temperature == 0) return largest(logits);
   gather(logits);
-  keep_top_k();
   keep_typical_p();
   keep_top_p();
   keep_min_p();
@@ -117,27 +125,38 @@ std::int32_t Sampler::largest(std::span<const float> logits) const {
   return token;
 }
 
-void Sampler::gather(std::span<const float> logits) {
-  candidates_.clear();
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    const double its = score(i, logits[i]);
-    if (std::isfinite(its)) candidates_.push_back({static_cast<std::int32_t>(i), its, 0});
-  }
-  if (candidates_.empty()) fail_none_left();
-}
-
 bool Sampler::before(const Candidate& a, const Candidate& b) {
   return a.logit > b.logit || (a.logit == b.logit && a.token < b.token);
 }
 
-void Sampler::keep_top_k() {
-  if (options_.top_k > 0 && options_.top_k < candidates_.size()) {
-    const auto kth = candidates_.begin() + static_cast<std::ptrdiff_t>(options_.top_k) - 1;
-    std::nth_element(candidates_.begin(), kth, candidates_.end(), before);
-    const double smallest = kth->logit;
-    std::erase_if(candidates_, [&](const Candidate& candidate) { return candidate.logit < smallest; });
+// The tokens that top-k keeps, which are few: gathering all of them takes longer than everything else.
+void Sampler::gather(std::span<const float> logits) {
+  for (std::size_t i = 0; i < logits.size(); ++i) scores_[i] = score(i, logits[i]);
+  const bool limited = options_.top_k > 0 && options_.top_k < logits.size();
+  const double least = limited ? kth_largest_score() : -std::numeric_limits<double>::infinity();
+  candidates_.clear();
+  for (std::size_t i = 0; i < scores_.size(); ++i) {
+    if (scores_[i] >= least && std::isfinite(scores_[i])) {
+      candidates_.push_back({static_cast<std::int32_t>(i), scores_[i], 0});
+    }
   }
+  if (candidates_.empty()) fail_none_left();
   std::sort(candidates_.begin(), candidates_.end(), before);
+}
+
+// The k-th largest score, by a heap of the k largest so far, whose first is the smallest of them.
+double Sampler::kth_largest_score() {
+  const std::size_t k = options_.top_k;
+  std::vector<double>& heap = largest_scores_;
+  heap.assign(scores_.begin(), scores_.begin() + static_cast<std::ptrdiff_t>(k));
+  std::make_heap(heap.begin(), heap.end(), std::greater<>());
+  for (std::size_t i = k; i < scores_.size(); ++i) {
+    if (scores_[i] <= heap.front()) continue;
+    std::pop_heap(heap.begin(), heap.end(), std::greater<>());
+    heap.back() = scores_[i];
+    std::push_heap(heap.begin(), heap.end(), std::greater<>());
+  }
+  return heap.front();
 }
 
 void Sampler::keep_typical_p() {

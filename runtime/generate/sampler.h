@@ -17,6 +17,9 @@ namespace minimind {
 // The bytes of a token, valid while the tokenizer is.
 using TokenText = std::function<std::string_view(std::int32_t)>;
 
+// Throws Error if the logits have NaN or infinity, as those of corrupt weights do.
+void check_finite(std::span<const float> logits);
+
 // Samples tokens in the order of MiniMind's generate(). Steps that it lacks are at the position of their own
 // definition:
 //   1. tokens that are not allowed, or banned by a bias of minus infinity, are dropped; biases are added, as in
@@ -55,7 +58,7 @@ class Sampler {
   double score(std::size_t token, float logit) const;
   std::int32_t largest(std::span<const float> logits) const;
   void gather(std::span<const float> logits);
-  void keep_top_k();
+  double kth_largest_score();
   void keep_typical_p();
   void keep_top_p();
   void keep_until_sum_exceeds(double p);
@@ -70,7 +73,9 @@ class Sampler {
   std::optional<Dry> dry_;
   std::vector<double> dry_penalties_;  // [vocab], or empty if DRY is off
   std::span<const std::uint8_t> allowed_;
-  std::vector<Candidate> candidates_;  // remaining tokens, largest logit first after keep_top_k
+  std::vector<double> scores_;  // [vocab], minus infinity for excluded tokens
+  std::vector<double> largest_scores_;
+  std::vector<Candidate> candidates_;  // remaining tokens, largest logit first
   std::mt19937_64 random_;
 };
 

@@ -2,28 +2,23 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <memory>
 #include <optional>
 
-#include "runtime/chat/answer_parser.h"
-#include "runtime/chat/conversation_prompt.h"
 #include "runtime/generate/context_pool.h"
 #include "runtime/generate/scheduler.h"
-#include "runtime/tokenizer/files.h"
 #include "tools/batch/request.h"
 #include "tools/batch/request_lines.h"
 #include "tools/batch/response.h"
 #include "tools/batch/result_files.h"
-#include "tools/options/choose_tokenizer.h"
+#include "tools/openai/parallel_options.h"
+#include "tools/openai/request_error.h"
+#include "tools/openai/text_model.h"
 #include "tools/options/commands.h"
 #include "tools/options/find_template.h"
-#include "tools/options/generation_limits.h"
 #include "tools/options/generation_options.h"
-#include "tools/options/load_engine.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/progress.h"
@@ -37,61 +32,7 @@ struct BatchCommand : GenerationArguments {
   std::string output;
   std::string errors;
   std::string chat_template;
-  std::size_t parallel = 16;
-  std::optional<std::size_t> kv_memory_mb;
-};
-
-// Half of what the system says could be had without swapping.
-std::size_t default_kv_memory() {
-  std::ifstream file("/proc/meminfo");
-  std::string name, unit;
-  for (std::size_t kilobytes = 0; file >> name >> kilobytes; std::getline(file, unit)) {
-    if (name == "MemAvailable:") return kilobytes * 1024 / 2;
-  }
-  return std::size_t{1} << 30;
-}
-
-std::size_t kv_memory(const BatchCommand& command) {
-  if (command.kv_memory_mb) return *command.kv_memory_mb * 1'000'000;
-  const std::size_t bytes = default_kv_memory();
-  if (!command.run.quiet) {
-    note("keys and values may take {:.1f} GB, half of the memory that is free; --kv-memory sets another limit",
-         1e-9 * static_cast<double>(bytes));
-  }
-  return bytes;
-}
-
-// What all requests share.
-struct BatchModel {
-  explicit BatchModel(const BatchCommand& command)
-      : engine(load_engine(command.checkpoint, command.run)),
-        tokenizer_data(read_tokenizer(require_tokenizer_path(command.tokenizer, command.checkpoint.model))),
-        tokenizer(tokenizer_data),
-        chat_template(
-            template_or_family(command.chat_template, tokenizer_data, engine.model.config.family, command.run.quiet)),
-        positions(context_size(command.context, engine.model.config, command.run.quiet)),
-        end(end_tokens(engine, &tokenizer)),
-        tags(answer_tag_tokens(tokenizer)) {
-    if (!command.run.quiet) {
-      warn_of_misfit(tokenizer, engine.model.config);
-      print_assumed_end(engine, &tokenizer);
-    }
-  }
-
-  // Made for the first request with a grammar: few batches have one.
-  std::shared_ptr<const TokenTrie> token_trie() const {
-    if (!trie) trie = make_token_trie(tokenizer);
-    return trie;
-  }
-
-  Engine engine;
-  TokenizerData tokenizer_data;
-  Tokenizer tokenizer;
-  ChatTemplate chat_template;
-  std::size_t positions;  // of a text
-  std::vector<std::int32_t> end;
-  std::vector<std::int32_t> tags;                 // tokens of an answer's structure, which are part of its text
-  mutable std::shared_ptr<const TokenTrie> trie;  // null: not made yet
+  ParallelArguments parallel;
 };
 
 // One request from its line to its result.
@@ -99,60 +40,21 @@ struct Text {
   std::size_t index;  // of the request
   LineId id;
   Request request;
-  ThinkState thinks = ThinkState::none;
-  std::vector<std::int32_t> prompt{};
-  GenerateOptions options{};
-  std::size_t capacity = 0;
+  TextTask task;
   Context* context = nullptr;
   std::unique_ptr<Generation> generation{};
 };
 
-std::vector<std::int32_t> encode_prompt(const BatchModel& model, Text& text, std::time_t now) {
-  const Request& request = text.request;
-  if (!request.tokens.empty()) return request.tokens;
-  if (!request.chat) return model.tokenizer.encode(request.prompt);
-  const PromptSettings settings{.tools = request.tools, .think = request.think, .now = now};
-  const std::string prompt = render_prompt(model.chat_template, settings, request.messages, true);
-  text.thinks = think_state(prompt);
-  if (request.grammar && text.thinks == ThinkState::open) {
-    throw RequestError("response_format is for the answer, but the prompt starts a thought; turn thinking off",
-                       "response_format");
-  }
-  return model.tokenizer.encode_with_special(prompt);
-}
-
-// Throws RequestError.
-std::unique_ptr<Text> prepare(const BatchModel& model, const RequestLine& line, const RequestDefaults& defaults,
+// Each text without a seed of its own has another one, which does not depend on what runs beside it. Throws
+// RequestError.
+std::unique_ptr<Text> prepare(const TextModel& model, const RequestLine& line, const RequestDefaults& defaults,
                               std::time_t now) {
-  Request parsed = parse_request(line.text, defaults);
-  auto text =
-      std::make_unique<Text>(Text{.index = line.index, .id = line.id(parsed.custom_id), .request = std::move(parsed)});
-  Request& request = text->request;
-  // Each text without a seed of its own has another one, which does not depend on what runs beside it.
-  if (!request.has_seed) request.sampling.seed += line.index;
-  try {
-    text->prompt = encode_prompt(model, *text, now);
-    check_tokens(text->prompt, model.engine.model.config.vocab_size);
-    check(request.sampling);
-  } catch (const RequestError&) {
-    throw;
-  } catch (const Error& error) {
-    throw RequestError(error.what(), request.chat ? "messages" : "prompt");
-  }
-  if (text->prompt.empty() || text->prompt.size() >= model.positions) {
-    throw RequestError(fmt::format("the prompt has {} tokens, expected 1 to {}, one fewer than the context holds",
-                                   text->prompt.size(), model.positions - 1),
-                       request.chat ? "messages" : "prompt", "context_length_exceeded");
-  }
-  text->options.max_tokens = request.max_tokens;
-  text->options.end_tokens = model.end;
-  text->options.stop = request.stop;
-  if (request.chat) text->options.text_tokens = model.tags;
-  text->options.sampling = request.sampling;
-  text->options.grammar = request.grammar;
-  if (request.grammar) text->options.token_trie = model.token_trie();
-  text->capacity = std::min(model.positions, text->prompt.size() + request.max_tokens);
-  return text;
+  auto [request, custom_id] = parse_request(line.text, defaults);
+  std::vector<TextTask> tasks = model.tasks(request, request.sampling.seed + line.index, now);
+  return std::make_unique<Text>(Text{.index = line.index,
+                                     .id = line.id(std::move(custom_id)),
+                                     .request = std::move(request),
+                                     .task = std::move(tasks.front())});
 }
 
 // The lines of results wait here until those of all requests before them are written.
@@ -189,15 +91,15 @@ constexpr std::size_t most_waiting_bytes = std::size_t{16} << 20;
 
 class BatchRun {
  public:
-  BatchRun(const BatchCommand& command, const BatchModel& model, RequestLines& requests, RequestDefaults defaults,
+  BatchRun(const BatchCommand& command, const TextModel& model, RequestLines& requests, RequestDefaults defaults,
            ResultFiles& files, const std::atomic<bool>& interrupted)
       : model_(model),
         requests_(requests),
         defaults_(std::move(defaults)),
         interrupted_(interrupted),
-        forward_(model.engine.forward(batch_tokens, model.positions)),
-        scheduler_(forward_, command.parallel, std::numeric_limits<double>::infinity()),
-        pool_(model.engine.model.config, model.engine.kv_type, kv_memory(command)),
+        forward_(model.engine().forward(batch_tokens, model.positions())),
+        scheduler_(forward_, command.parallel.texts, std::numeric_limits<double>::infinity()),
+        pool_(model.engine().model.config, model.engine().kv_type, command.parallel.kv_memory(command.run.quiet)),
         results_(files),
         files_(files),
         progress_(std::string(translated("batch")), requests.size(), ProgressUnit::texts) {}
@@ -250,11 +152,11 @@ class BatchRun {
   // run gets its error.
   bool start(Text& text) {
     try {
-      text.context = pool_.acquire(text.prompt, text.capacity);
+      text.context = pool_.acquire(text.task.prompt, text.task.capacity);
       if (!text.context) return false;
       text.generation = std::make_unique<Generation>(
-          model_.engine.model, *text.context, &model_.tokenizer, text.prompt, text.options, [](std::string_view) {},
-          interrupted_);
+          model_.engine().model, *text.context, &model_.tokenizer(), text.task.prompt, text.task.options,
+          [](std::string_view) {}, interrupted_);
       scheduler_.add(*text.generation);
     } catch (const Error& error) {
       fail(text, error.what());
@@ -280,14 +182,10 @@ class BatchRun {
         return fail(*text, known.what());
       }
     }
-    const Generated result = text->generation->finish();
-    tokens_ += result.tokens.size();
-    const Message answer = text->request.grammar
-                               ? Message{.role = Role::assistant, .content = result.text}
-                               : parse_answer(result.text, text->thinks, tool_call_count(text->request.messages) + 1);
-    results_.add(text->index,
-                 response_line(text->id, defaults_.model_names.front(), text->request, result, answer,
-                               text->prompt.size(), std::time(nullptr)),
+    TextAnswer answer{.generated = text->generation->finish(), .message = {}};
+    tokens_ += answer.generated.tokens.size();
+    answer.message = answer_of(text->task, answer.generated.text, tool_call_count(text->request.messages) + 1);
+    results_.add(text->index, response_line(text->id, model_, text->request, text->task, answer, std::time(nullptr)),
                  false);
     pool_.release(text->context);
   }
@@ -302,7 +200,7 @@ class BatchRun {
                                      whole_seconds / 3600, whole_seconds / 60 % 60, whole_seconds % 60));
   }
 
-  const BatchModel& model_;
+  const TextModel& model_;
   RequestLines& requests_;
   RequestDefaults defaults_;
   const std::atomic<bool>& interrupted_;
@@ -320,11 +218,11 @@ class BatchRun {
 };
 
 RequestDefaults defaults_of(const BatchCommand& command) {
-  const std::filesystem::path model = model_path(command.checkpoint.model);
   return {.sampling = command.sampling.sampling(),
           .grammar = command.sampling.grammar(command.run.quiet),
           .max_tokens = command.max_tokens,
-          .model_names = {model.stem().string(), model.filename().string(), model.string(), "minimind"}};
+          .model_names = {},
+          .one_text = true};
 }
 
 int run_batch(const BatchCommand& command) {
@@ -342,7 +240,8 @@ int run_batch(const BatchCommand& command) {
   if (files.done() > 0 && !command.run.quiet) {
     note("{}: continuing after {} of {} requests", command.output, files.done(), requests.size());
   }
-  const BatchModel model(command);
+  const TextModel model(command, command.chat_template);
+  defaults.model_names = model.names();
   if (!command.sampling.seed && !command.run.quiet) {
     note("seed {} plus the number of requests before it, for a request without one", defaults.sampling.seed);
   }
@@ -371,13 +270,7 @@ Command add_batch(CLI::App& app) {
                       "JSONL file for the errors (default: the output's name and .errors)");
   options->add_to(*command, "at most N tokens per text, unless its request says");
   add_template(*command, options->chat_template);
-  command->add_option("--parallel", options->parallel, "generate up to N texts at once")
-      ->capture_default_str()
-      ->transform(whole_number(1, batch_tokens - 1));
-  command
-      ->add_option("--kv-memory", options->kv_memory_mb,
-                   "memory for the keys and values of all texts, in MB (default: half of what is free)")
-      ->transform(whole_number(1, 1 << 30));
+  options->parallel.add_to(*command);
   command->footer(
       "A request is a line of OpenAI's batch API, {\"custom_id\": ..., \"method\": \"POST\", \"url\": "
       "\"/v1/chat/completions\", \"body\": {...}}, or a body alone: {\"messages\": [...]} or {\"prompt\": ...}, text "

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/chat/chat_json.h"
-#include "runtime/chat/message_json.h"
 
 namespace minimind {
 namespace {
@@ -23,41 +22,20 @@ std::string line_of(const LineId& id, int status, ChatJson body) {
   return json_line(line) + "\n";
 }
 
-ChatJson choice_of(const Request& request, const Generated& result, const Message& answer) {
-  if (!request.chat) {
-    return {
-        {"index", 0}, {"text", result.text}, {"logprobs", nullptr}, {"finish_reason", name_of(result.finish_reason)}};
-  }
-  return {{"index", 0},
-          {"message", messages_json({answer}, false).at(0)},
-          {"logprobs", nullptr},
-          {"finish_reason", finish_reason_name(result.finish_reason, answer)}};
-}
-
 }  // namespace
 
-std::string response_line(const LineId& id, const std::string& model, const Request& request, const Generated& result,
-                          const Message& answer, std::size_t prompt_tokens, std::time_t now) {
+std::string response_line(const LineId& id, const TextModel& model, const Request& request, const TextTask& task,
+                          const TextAnswer& answer, std::time_t now) {
+  const Usage usage{.prompt_tokens = task.prompt.size(),
+                    .completion_tokens = answer.generated.tokens.size(),
+                    .cached_tokens = answer.generated.prompt_tokens_reused};
   return line_of(id, 200,
-                 {{"id", fmt::format("{}-{}", request.chat ? "chatcmpl" : "cmpl", id.number)},
-                  {"object", request.chat ? "chat.completion" : "text_completion"},
-                  {"created", now},
-                  {"model", model},
-                  {"choices", ChatJson::array({choice_of(request, result, answer)})},
-                  {"usage",
-                   {{"prompt_tokens", prompt_tokens},
-                    {"completion_tokens", result.tokens.size()},
-                    {"total_tokens", prompt_tokens + result.tokens.size()},
-                    {"prompt_tokens_details", {{"cached_tokens", result.prompt_tokens_reused}}}}}});
+                 answer_json(fmt::format("{}{}", id_prefix_of(request), id.number), model.names().front(), request,
+                             ChatJson::array({choice_json(model, request, task, answer, 0)}), usage, now));
 }
 
 std::string error_line(const LineId& id, const RequestError& error) {
-  return line_of(id, error.code() == "model_not_found" ? 404 : 400,
-                 {{"error",
-                   {{"message", error.what()},
-                    {"type", "invalid_request_error"},
-                    {"param", error.param().empty() ? ChatJson(nullptr) : ChatJson(error.param())},
-                    {"code", error.code()}}}});
+  return line_of(id, error.status(), ChatJson::parse(error_body(error)));
 }
 
 std::optional<LineId> request_of(std::string_view line) {

@@ -1,21 +1,19 @@
 #pragma once
 
-#include <cstddef>
 #include <ctime>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "runtime/chat/message.h"
-#include "runtime/generate/generate.h"
 #include "tools/batch/request.h"
+#include "tools/openai/answer_body.h"
+#include "tools/openai/request_error.h"
 
 namespace minimind {
 
 // The result of a request as a line of OpenAI's batch output, with a chat.completion or a text_completion as its body.
-// `answer` is the text of a chat, read as a message.
-std::string response_line(const LineId& id, const std::string& model, const Request& request, const Generated& result,
-                          const Message& answer, std::size_t prompt_tokens, std::time_t now);
+std::string response_line(const LineId& id, const TextModel& model, const Request& request, const TextTask& task,
+                          const TextAnswer& answer, std::time_t now);
 
 // The error of a request as a line of OpenAI's error file.
 std::string error_line(const LineId& id, const RequestError& error);

@@ -43,8 +43,8 @@ CommandLine::CommandLine()
   app_->set_version_flag("--version", MINIMIND_VERSION, "print the version");
   app_->footer("minimind help COMMAND shows the options of a command.");
   add_language(*app_);
-  for (const auto add : {add_generate, add_chat, add_batch, add_inspect, add_logits, add_compare, add_perplexity,
-                         add_tokenize, add_render, add_validate, add_convert, add_bench}) {
+  for (const auto add : {add_generate, add_chat, add_serve, add_batch, add_inspect, add_logits, add_compare,
+                         add_perplexity, add_tokenize, add_render, add_validate, add_convert, add_bench}) {
     Command run = add(*app_);
     CLI::App* command = app_->get_subcommands({}).back();
     add_language(*command);

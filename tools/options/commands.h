@@ -23,6 +23,7 @@ Command add_render(CLI::App& app);
 Command add_validate(CLI::App& app);
 Command add_convert(CLI::App& app);
 Command add_batch(CLI::App& app);
+Command add_serve(CLI::App& app);
 Command add_bench(CLI::App& app);
 
 }  // namespace minimind

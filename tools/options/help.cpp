@@ -72,6 +72,25 @@ constexpr std::array speed_options = {
     HelpOption{"--kv-memory", "MB"},
 };
 
+constexpr std::array server_options = {
+    HelpOption{"--host", "ADDRESS"},
+    HelpOption{"--port", "N"},
+    HelpOption{"--socket", "PATH"},
+    HelpOption{"--api-key-file", "FILE"},
+    HelpOption{"--no-api-key", ""},
+    HelpOption{"--allow-host", "NAME"},
+    HelpOption{"--cors", "ORIGIN"},
+    HelpOption{"--queue", "N"},
+    HelpOption{"--models-memory", "MB"},
+    HelpOption{"--drain", "SECONDS"},
+    HelpOption{"--header-timeout", "SECONDS"},
+    HelpOption{"--idle-timeout", "SECONDS"},
+    HelpOption{"--max-connections", "N"},
+    HelpOption{"--max-header", "KB"},
+    HelpOption{"--max-body", "MB"},
+    HelpOption{"--max-unread", "KB"},
+};
+
 constexpr std::array output_options = {
     HelpOption{"--json", ""},          HelpOption{"--errors", "FILE"},   HelpOption{"--quiet", ""},
     HelpOption{"--show-thinking", ""}, HelpOption{"--skip-special", ""}, HelpOption{"--tensors", ""},
@@ -81,7 +100,7 @@ constexpr std::array groups = {
     HelpGroup{"Common options", common_options},  HelpGroup{"Model", model_options},
     HelpGroup{"Prompt", prompt_options},          HelpGroup{"Sampling", sampling_options},
     HelpGroup{"Constraints", constraint_options}, HelpGroup{"Speed", speed_options},
-    HelpGroup{"Output", output_options},
+    HelpGroup{"Server", server_options},          HelpGroup{"Output", output_options},
 };
 
 constexpr std::array examples = {
@@ -123,6 +142,10 @@ constexpr std::array examples = {
                 "answer many requests"},
     HelpExample{"batch", "minimind batch prompts.jsonl -o texts.jsonl --parallel 32 --seed 1",
                 "more at once; the seed makes the run repeatable"},
+    HelpExample{"serve", "minimind serve -m out/full_sft_768.pth", "open the address that is printed in a browser"},
+    HelpExample{"serve", "minimind serve -m out/full_sft_768.pth --host 0.0.0.0 --api-key-file keys.txt",
+                "let other machines use it"},
+    HelpExample{"serve", "minimind serve -m out", "serve every checkpoint in a folder"},
     HelpExample{"bench", "minimind bench out/full_sft_768.pth", "measure the speed of a model"},
     HelpExample{"bench", "minimind bench out/full_sft_768.pth --type f16,q8_0 -t 1,2",
                 "compare types and numbers of threads"},

@@ -83,6 +83,15 @@ TEST(MessageJson, ReadsWhatOthersWrite) {
                                                                 {.name = "g", .arguments = "{}"}}));
 }
 
+TEST(MessageJson, ReadsContentInParts) {
+  const auto read = parse_conversation(
+      R"([{"role": "developer", "content": [{"type": "text", "text": "s"}]},
+          {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}])",
+      "chat.json");
+  EXPECT_EQ(read.messages,
+            (std::vector<Message>{{.role = Role::system, .content = "s"}, {.role = Role::user, .content = "a\nb"}}));
+}
+
 TEST(MessageJson, ErrorsNameTheInvalidMessage) {
   const auto expect = [](const std::string& json, const std::string& part) {
     const std::string message = error_of_conversation(json);
@@ -96,10 +105,13 @@ TEST(MessageJson, ErrorsNameTheInvalidMessage) {
   expect(R"({"messages": [], "model": "x"})", "'model'");
   expect("[1]", "messages[0] is");
   expect("[{}]", "messages[0] has no \"role\"");
-  expect(R"([{"role": "developer", "content": ""}])",
-         "messages[0].role: 'developer' is unknown, expected system, user, assistant or tool");
+  expect(R"([{"role": "nobody", "content": ""}])",
+         "messages[0].role: 'nobody' is unknown, expected system, user, assistant or tool");
   expect(R"([{"role": "user"}])", "no \"content\"");
-  expect(R"([{"role": "user", "content": [{"type": "text"}]}])", "messages[0].content is");
+  expect(R"([{"role": "user", "content": [{"type": "text"}]}])", "messages[0].content[0] has no \"text\"");
+  expect(R"([{"role": "user", "content": []}])", "messages[0].content is a list");
+  expect(R"([{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}])",
+         "content[0].type is 'image_url', expected \"text\"");
   expect(R"([{"role": "user", "content": "", "tool_calls": []}])", "'tool_calls'");
   expect(R"([{"role": "user", "content": "", "verbatim": "x"}])", "'verbatim'");
   expect(R"([{"role": "assistant", "content": ""}])", "messages[0], of the assistant");

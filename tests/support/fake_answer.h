@@ -1,0 +1,99 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/serve/http.h"
+
+namespace minimind {
+
+// Collects an answer, in place of a connection.
+class FakeAnswer : public HttpAnswer {
+ public:
+  void send(int status, std::string_view content_type, std::string body, const HttpHeaders& extra) override {
+    const std::lock_guard lock(mutex_);
+    status_ = status;
+    type_ = content_type;
+    body_ = std::move(body);
+    headers_ = extra;
+    end();
+  }
+  void start(std::string_view content_type) override {
+    const std::lock_guard lock(mutex_);
+    status_ = 200;
+    type_ = content_type;
+  }
+  void write(std::string piece) override {
+    const std::lock_guard lock(mutex_);
+    body_ += piece;
+    ++pieces_;
+    changed_.notify_all();
+  }
+  void finish() override {
+    const std::lock_guard lock(mutex_);
+    end();
+  }
+  const std::atomic<bool>& gone() const override { return gone_; }
+
+  void disconnect() { gone_ = true; }
+
+  // Waits for the end. Returns false if it does not come.
+  bool wait() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(60), [this] { return ended_; });
+  }
+  // Waits for a number of pieces.
+  bool wait_for_pieces(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(60), [&] { return pieces_ >= count; });
+  }
+
+  // After wait():
+  int status() const { return status_; }
+  const std::string& type() const { return type_; }
+  const std::string& body() const { return body_; }
+  const HttpHeaders& headers() const { return headers_; }
+  nlohmann::ordered_json json() const { return nlohmann::ordered_json::parse(body_); }
+
+  // The events of a stream, without the last, [DONE].
+  std::vector<nlohmann::ordered_json> events() const {
+    std::vector<nlohmann::ordered_json> events;
+    const std::string prefix = "data: ", end = "\n\n";
+    for (std::size_t at = 0; at < body_.size();) {
+      const std::size_t stop = body_.find(end, at);
+      const std::string event = body_.substr(at, stop - at);
+      if (!event.starts_with(prefix) || stop == std::string::npos) return {};
+      at = stop + end.size();
+      if (event == "data: [DONE]") {
+        has_done_ = at == body_.size();
+      } else {
+        events.push_back(nlohmann::ordered_json::parse(event.substr(prefix.size())));
+      }
+    }
+    return events;
+  }
+  bool has_done() const { return has_done_; }  // after events()
+
+ private:
+  void end() {
+    ended_ = true;
+    changed_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::atomic<bool> gone_ = false;
+  bool ended_ = false;
+  int status_ = 0;
+  std::size_t pieces_ = 0;
+  std::string type_, body_;
+  HttpHeaders headers_;
+  mutable bool has_done_ = false;
+};
+
+}  // namespace minimind

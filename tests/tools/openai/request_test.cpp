@@ -1,0 +1,120 @@
+#include "tools/openai/request.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/support/cases.h"
+#include "tools/openai/request_error.h"
+
+namespace minimind {
+namespace {
+
+using RequestJson = nlohmann::ordered_json;
+
+// A body that has every field.
+const RequestJson& full_chat() {
+  static const RequestJson body = RequestJson::parse(R"({
+      "model": "m", "messages": [{"role": "developer", "content": "s"},
+        {"role": "user", "content": [{"type": "text", "text": "a"}]},
+        {"role": "assistant", "content": null, "reasoning_content": "r",
+         "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{\"x\": 1}"}}]},
+        {"role": "tool", "tool_call_id": "c", "content": "1"}],
+      "max_tokens": 5, "max_completion_tokens": 6, "temperature": 0.5, "top_p": 0.5, "min_p": 0.1, "typical_p": 0.9,
+      "top_k": 5, "repeat_penalty": 1.1, "presence_penalty": 1, "frequency_penalty": -1, "dry_multiplier": 0.8,
+      "dry_base": 1.75, "dry_allowed_length": 2, "dry_penalty_last_n": 64, "dry_sequence_breakers": ["\n"],
+      "seed": -1, "logit_bias": {"5": -100}, "stop": ["a", "b"], "logprobs": true, "top_logprobs": 3,
+      "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties":
+        {"x": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"type": "integer"}}}}}],
+      "tool_choice": {"type": "function", "function": {"name": "f"}}, "parallel_tool_calls": false,
+      "reasoning_effort": "none", "open_thinking": false, "chat_template_kwargs": {"enable_thinking": false},
+      "n": 2, "stream": true, "stream_options": {"include_usage": true}, "user": "u", "store": false,
+      "metadata": {}, "modalities": ["text"], "verbosity": "medium", "service_tier": "auto"})");
+  return body;
+}
+
+const RequestJson& full_completion() {
+  static const RequestJson body = RequestJson::parse(R"({
+      "model": "m", "prompt": [[1, 2], [3]], "max_tokens": 0, "echo": true, "logprobs": 5, "n": 2, "best_of": 3,
+      "suffix": "", "stop": "x", "grammar": "root ::= \"a\"", "stream": false})");
+  return body;
+}
+
+RequestDefaults defaults() {
+  RequestDefaults defaults;
+  defaults.model_names = {"m"};
+  return defaults;
+}
+
+TEST(Request, ReadsEveryField) {
+  const Request chat = read_request(full_chat(), true, defaults());
+  EXPECT_EQ(chat.messages.size(), 4u);
+  EXPECT_EQ(chat.max_tokens, 6u);
+  EXPECT_EQ(chat.sampling.top_k, 5u);
+  EXPECT_EQ(chat.sampling.dry.multiplier, 0.8);
+  EXPECT_EQ(chat.sampling.seed, ~std::uint64_t{0});
+  EXPECT_EQ(chat.sampling.logit_bias.size(), 1u);
+  EXPECT_EQ(chat.stop, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(chat.logprobs, 3u);
+  EXPECT_EQ(chat.calls, CallRule::forced);
+  EXPECT_TRUE(chat.grammar);
+  EXPECT_EQ(chat.think, false);
+  EXPECT_EQ(chat.n, 2u);
+  EXPECT_TRUE(chat.stream && chat.include_usage);
+  const Request completion = read_request(full_completion(), false, defaults());
+  EXPECT_EQ(completion.prompts.size(), 2u);
+  EXPECT_EQ(completion.prompts[0].tokens, (std::vector<std::int32_t>{1, 2}));
+  EXPECT_EQ(completion.best_of, 3u);
+  EXPECT_TRUE(completion.echo);
+}
+
+TEST(Request, RejectsForABatchWhatIsManyTexts) {
+  RequestDefaults one = defaults();
+  one.one_text = true;
+  for (const char* const fields : {R"("n": 2)", R"("best_of": 2)", R"("stream": true)"}) {
+    const RequestJson body = RequestJson::parse(R"({"prompt": "a", )" + std::string(fields) + "}");
+    EXPECT_THROW(read_request(body, false, one), RequestError) << fields;
+  }
+  EXPECT_THROW(read_request({{"prompt", {"a", "b"}}}, false, one), RequestError);
+  const RequestJson tokens = RequestJson::parse(R"({"prompt": [1, 2], "custom_id": "c"})");
+  EXPECT_EQ(read_request(tokens, false, one).prompts.size(), 1u);
+}
+
+// Replaces a random value somewhere in the body by a value of another kind, of another size, or by none.
+void mutate(RequestJson& value, std::mt19937& random) {
+  if (value.is_structured() && !value.empty() && random() % 4 != 0) {
+    auto item = value.begin();
+    std::advance(item, static_cast<std::ptrdiff_t>(random() % value.size()));
+    return mutate(*item, random);
+  }
+  static const RequestJson others = RequestJson::parse(
+      R"([null, true, false, 0, -1, 1.5, 1e300, 18446744073709551615, "", "a", "none", "required", [], {}, [[]], [1], ["a"],
+          [{}], {"type": "function"}, {"type": "json_schema", "json_schema": {"schema": true}}, {"$ref": "#"}])");
+  value = others[random() % others.size()];
+}
+
+TEST(Request, RejectsRandomBodiesWithAnErrorOfTheirOwn) {
+  std::mt19937 random(1);
+  std::size_t rejected = 0;
+  for (unsigned i = 0; i < cases(3000); ++i) {
+    const bool chat = i % 2 == 0;
+    RequestJson body = chat ? full_chat() : full_completion();
+    for (std::size_t mutations = 1 + random() % 3; mutations > 0; --mutations) mutate(body, random);
+    if (!body.is_object()) continue;
+    try {
+      read_request(body, chat, defaults());
+    } catch (const RequestError& error) {
+      ++rejected;
+      EXPECT_TRUE(error.status() == 400 || error.status() == 404) << body;
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << error.what() << " for " << body;
+    }
+  }
+  EXPECT_GT(rejected, 0u);
+}
+
+}  // namespace
+}  // namespace minimind

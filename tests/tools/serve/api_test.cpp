@@ -1,0 +1,589 @@
+#include "tools/serve/api.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/generate/generate.h"
+#include "tests/support/fake_answer.h"
+#include "tests/support/temporary_folder.h"
+#include "tools/openai/request_error.h"
+
+namespace minimind {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+ModelShelf::Settings settings(std::size_t parallel = 8, std::size_t queue = 100) {
+  ModelShelf::Settings settings{.arguments = {},
+                                .chat_template = "",
+                                .limits = {.parallel = parallel, .kv_memory = std::size_t{64} << 20, .queue = queue},
+                                .models_memory = std::size_t{20} << 20};
+  settings.arguments.checkpoint.model = MINIMIND_SOURCE_DIR "/weights/demo/model.pth";
+  settings.arguments.run.quiet = true;
+  settings.arguments.run.threads = 1;
+  return settings;
+}
+
+const TextModel& demo_model() {
+  static const TextModel model(settings().arguments, "");
+  return model;
+}
+
+ApiOptions options() {
+  ApiOptions options;
+  options.defaults.max_tokens = 16;
+  options.seed = 7;
+  return options;
+}
+
+class ApiTest : public testing::Test {
+ protected:
+  std::shared_ptr<FakeAnswer> post(const std::string& path, const std::string& body) {
+    auto answer = std::make_shared<FakeAnswer>();
+    api.handle(
+        {.method = "POST", .path = path, .query = "", .headers = {{"content-type", "application/json"}}, .body = body},
+        answer);
+    return answer;
+  }
+  std::shared_ptr<FakeAnswer> post_and_wait(const std::string& path, const Json& body) {
+    auto answer = post(path, body.dump());
+    EXPECT_TRUE(answer->wait()) << body;
+    return answer;
+  }
+  std::shared_ptr<FakeAnswer> chat(Json body) {
+    if (!body.contains("messages")) body["messages"] = {{{"role", "user"}, {"content", "写一首五言绝句，题目：江上"}}};
+    return post_and_wait("/v1/chat/completions", body);
+  }
+  std::shared_ptr<FakeAnswer> complete(Json body) {
+    if (!body.contains("prompt")) body["prompt"] = "床前明月光，";
+    return post_and_wait("/v1/completions", body);
+  }
+  std::shared_ptr<FakeAnswer> get(const std::string& path) {
+    auto answer = std::make_shared<FakeAnswer>();
+    api.handle({.method = "GET", .path = path, .query = "", .headers = {}, .body = ""}, answer);
+    EXPECT_TRUE(answer->wait());
+    return answer;
+  }
+
+  ModelShelf models{settings()};
+  EngineThread& engine = models.only().engine;
+  Api api{models, options()};
+};
+
+// The text of a completion as generate() makes it.
+std::string text_alone(const std::string& prompt, std::uint64_t seed, std::size_t max_tokens) {
+  const TextModel& model = demo_model();
+  Request request{.prompts = {{.text = prompt}}, .max_tokens = max_tokens};
+  request.sampling.seed = seed;
+  request.has_seed = true;
+  const TextTask task = model.tasks(request, 0, 0).front();
+  Forward forward = model.engine().forward(64, model.positions());
+  Context context = model.engine().context(task.capacity);
+  const std::atomic<bool> never = false;
+  return generate(
+             forward, context, &model.tokenizer(), task.prompt, task.options, [](std::string_view) {}, never)
+      .text;
+}
+
+TEST_F(ApiTest, AnswersAChat) {
+  const auto answer = chat({{"seed", 3}});
+  ASSERT_EQ(answer->status(), 200) << answer->body();
+  EXPECT_EQ(answer->type(), "application/json");
+  const Json json = answer->json();
+  EXPECT_TRUE(json["id"].get<std::string>().starts_with("chatcmpl-"));
+  EXPECT_EQ(json["object"], "chat.completion");
+  EXPECT_EQ(json["model"], "model");
+  ASSERT_EQ(json["choices"].size(), 1u);
+  const Json& choice = json["choices"][0];
+  EXPECT_EQ(choice["message"]["role"], "assistant");
+  EXPECT_NE(choice["message"]["content"], "");
+  EXPECT_TRUE(choice["message"]["refusal"].is_null());
+  EXPECT_TRUE(choice["logprobs"].is_null());
+  EXPECT_EQ(json["usage"]["total_tokens"],
+            json["usage"]["prompt_tokens"].get<int>() + json["usage"]["completion_tokens"].get<int>());
+}
+
+TEST_F(ApiTest, StreamsTheSameChat) {
+  const Json whole = chat({{"seed", 3}})->json();
+  const auto answer = chat({{"seed", 3}, {"stream", true}, {"stream_options", {{"include_usage", true}}}});
+  EXPECT_EQ(answer->type(), "text/event-stream; charset=utf-8");
+  const std::vector<Json> events = answer->events();
+  ASSERT_GE(events.size(), 4u) << answer->body();
+  EXPECT_TRUE(answer->has_done());
+  EXPECT_EQ(events[0]["choices"][0]["delta"]["role"], "assistant");
+  std::string content;
+  for (const Json& event : events) {
+    EXPECT_EQ(event["object"], "chat.completion.chunk");
+    EXPECT_EQ(event["id"], events[0]["id"]);
+    EXPECT_TRUE(event.contains("usage"));
+    if (!event["choices"].empty()) content += event["choices"][0]["delta"].value("content", "");
+  }
+  EXPECT_EQ(content, whole["choices"][0]["message"]["content"]);
+  EXPECT_EQ(events[events.size() - 2]["choices"][0]["finish_reason"], whole["choices"][0]["finish_reason"]);
+  EXPECT_TRUE(events.back()["choices"].empty());
+  EXPECT_EQ(events.back()["usage"]["completion_tokens"], whole["usage"]["completion_tokens"]);
+}
+
+TEST_F(ApiTest, GivesTheTextOfGenerateUnderAnyLoad) {
+  std::vector<std::shared_ptr<FakeAnswer>> answers;
+  for (std::uint64_t seed = 0; seed < 24; ++seed) {
+    const Json body{{"prompt", seed % 2 == 0 ? "床前明月光，" : "江上"},
+                    {"seed", seed},
+                    {"max_tokens", 5 + seed},
+                    {"stream", seed % 3 == 0}};
+    answers.push_back(post("/v1/completions", body.dump()));
+    if (seed % 5 == 4) answers.push_back(post("/v1/completions", body.dump())), answers.back()->disconnect();
+  }
+  std::uint64_t seed = 0;
+  for (const auto& answer : answers) {
+    if (answer->gone()) continue;
+    ASSERT_TRUE(answer->wait());
+    std::string text;
+    if (seed % 3 == 0) {
+      for (const Json& event : answer->events()) text += event["choices"][0]["text"].get<std::string>();
+    } else {
+      text = answer->json()["choices"][0]["text"];
+    }
+    EXPECT_EQ(text, text_alone(seed % 2 == 0 ? "床前明月光，" : "江上", seed, 5 + seed)) << seed;
+    ++seed;
+  }
+}
+
+TEST_F(ApiTest, GivesSeveralChoicesForSeveralPrompts) {
+  const Json json = complete({{"prompt", {"床前明月光，", "江上"}}, {"n", 2}, {"seed", 5}})->json();
+  ASSERT_EQ(json["choices"].size(), 4u);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(json["choices"][i]["index"], i);
+    EXPECT_EQ(json["choices"][i]["text"], text_alone(i < 2 ? "床前明月光，" : "江上", 5 + i, 16));
+  }
+  const Json ids = complete({{"prompt", {{7, 8, 9}, {10, 11}}}})->json();
+  EXPECT_EQ(ids["choices"].size(), 2u);
+  EXPECT_EQ(ids["usage"]["prompt_tokens"], 5);
+}
+
+TEST_F(ApiTest, ChoosesTheBestTexts) {
+  const Json all = complete({{"n", 4}, {"seed", 5}, {"logprobs", 0}})->json();
+  std::vector<std::pair<double, std::string>> means;
+  for (const Json& choice : all["choices"]) {
+    double sum = 0;
+    for (const Json& logprob : choice["logprobs"]["token_logprobs"]) sum += logprob.get<double>();
+    means.emplace_back(sum / static_cast<double>(choice["logprobs"]["token_logprobs"].size()), choice["text"]);
+  }
+  std::sort(means.rbegin(), means.rend());
+  const Json best = complete({{"n", 2}, {"best_of", 4}, {"seed", 5}})->json();
+  ASSERT_EQ(best["choices"].size(), 2u);
+  EXPECT_EQ(best["choices"][0]["text"], means[0].second);
+  EXPECT_EQ(best["choices"][1]["text"], means[1].second);
+  EXPECT_TRUE(best["choices"][0]["logprobs"].is_null());
+  EXPECT_EQ(best["usage"]["completion_tokens"], all["usage"]["completion_tokens"]);
+}
+
+TEST_F(ApiTest, EchoesThePromptWithItsLogProbabilities) {
+  const Json json = complete({{"echo", true}, {"logprobs", 1}, {"max_tokens", 1}, {"temperature", 0}})->json();
+  const Json& choice = json["choices"][0];
+  const Json& logprobs = choice["logprobs"];
+  EXPECT_TRUE(choice["text"].get<std::string>().starts_with("床前明月光，"));
+  const std::size_t tokens = json["usage"]["prompt_tokens"].get<std::size_t>() + 1;
+  for (const char* const list : {"tokens", "token_logprobs", "top_logprobs", "text_offset"}) {
+    EXPECT_EQ(logprobs[list].size(), tokens) << list;
+  }
+  EXPECT_TRUE(logprobs["token_logprobs"][0].is_null());
+  EXPECT_TRUE(logprobs["top_logprobs"][0].is_null());
+  EXPECT_EQ(logprobs["text_offset"][0], 0);
+  std::string joined;
+  for (const Json& token : logprobs["tokens"]) joined += token.get<std::string>();
+  EXPECT_TRUE(joined.starts_with(choice["text"].get<std::string>()));
+  for (std::size_t i = 1; i < tokens; ++i) {
+    double largest = -INFINITY;
+    for (const auto& [token, logprob] : logprobs["top_logprobs"][i].items()) {
+      largest = std::max(largest, logprob.get<double>());
+    }
+    EXPECT_LE(logprobs["token_logprobs"][i].get<double>(), largest);
+    if (i + 1 < tokens) continue;
+    EXPECT_EQ(logprobs["token_logprobs"][i].get<double>(), largest) << "greedy";
+  }
+  const Json streamed =
+      complete({{"echo", true}, {"logprobs", 1}, {"max_tokens", 1}, {"temperature", 0}, {"stream", true}})->events();
+  std::string text;
+  Json token_logprobs = Json::array();
+  for (const Json& event : streamed) {
+    text += event["choices"][0]["text"].get<std::string>();
+    if (event["choices"][0]["logprobs"].is_null()) continue;
+    for (const Json& logprob : event["choices"][0]["logprobs"]["token_logprobs"]) token_logprobs.push_back(logprob);
+  }
+  EXPECT_EQ(text, choice["text"]);
+  EXPECT_EQ(token_logprobs, logprobs["token_logprobs"]);
+  const Json only = complete({{"echo", true}, {"logprobs", 0}, {"max_tokens", 0}})->json();
+  EXPECT_EQ(only["choices"][0]["text"], "床前明月光，");
+  EXPECT_EQ(only["choices"][0]["logprobs"]["tokens"].size(), tokens - 1);
+}
+
+TEST_F(ApiTest, GivesTheLogProbabilitiesOfAChat) {
+  const Json body{{"seed", 3}, {"logprobs", true}, {"top_logprobs", 3}};
+  const Json choice = chat(body)->json()["choices"][0];
+  std::string joined;
+  for (const Json& token : choice["logprobs"]["content"]) {
+    EXPECT_EQ(token["top_logprobs"].size(), 3u);
+    EXPECT_LE(token["logprob"].get<double>(), 0);
+    for (const Json& byte : token["bytes"]) joined += static_cast<char>(byte.get<int>());
+  }
+  EXPECT_EQ(joined, choice["message"]["content"]);
+  Json streaming = body;
+  streaming["stream"] = true;
+  Json content = Json::array();
+  for (const Json& event : chat(streaming)->events()) {
+    if (event["choices"][0]["logprobs"].is_null()) continue;
+    for (const Json& token : event["choices"][0]["logprobs"]["content"]) content.push_back(token);
+  }
+  EXPECT_EQ(content, choice["logprobs"]["content"]);
+}
+
+TEST_F(ApiTest, ForcesACallThatIsValid) {
+  const Json tools = Json::parse(R"([
+      {"type": "function", "function": {"name": "weather", "parameters": {"type": "object",
+       "properties": {"city": {"$ref": "#/$defs/city"}}, "required": ["city"],
+       "$defs": {"city": {"enum": ["北京", "上海"]}}}}},
+      {"type": "function", "function": {"name": "now"}}])");
+  std::set<std::string> ids;
+  for (const bool stream : {false, true}) {
+    const Json named{{"type", "function"}, {"function", {{"name", "weather"}}}};
+    for (const Json& choice : {named, Json("required")}) {
+      const auto answer = chat({{"tools", tools}, {"tool_choice", choice}, {"stream", stream}, {"max_tokens", 60}});
+      ASSERT_EQ(answer->status(), 200) << answer->body();
+      Json call;
+      if (stream) {
+        const std::vector<Json> events = answer->events();
+        for (const Json& event : events) {
+          const Json& delta = event["choices"][0]["delta"];
+          if (delta.contains("tool_calls")) call = delta["tool_calls"][0];
+        }
+        EXPECT_EQ(call["index"], 0) << answer->body();
+        EXPECT_EQ(events.back()["choices"][0]["finish_reason"], "tool_calls");
+      } else {
+        const Json its = answer->json()["choices"][0];
+        EXPECT_EQ(its["finish_reason"], "tool_calls") << its;
+        EXPECT_TRUE(its["message"]["content"].is_null());
+        call = its["message"]["tool_calls"][0];
+      }
+      EXPECT_TRUE(ids.insert(call["id"]).second) << call;
+      const Json arguments = Json::parse(call["function"]["arguments"].get<std::string>());
+      EXPECT_TRUE(choice == "required" || call["function"]["name"] == "weather") << call;
+      if (call["function"]["name"] == "weather") {
+        EXPECT_TRUE(arguments["city"] == "北京" || arguments["city"] == "上海") << arguments;
+      }
+    }
+  }
+}
+
+TEST_F(ApiTest, KeepsToAResponseFormat) {
+  const Json schema{{"type", "object"},
+                    {"properties", {{"n", {{"type", "integer"}, {"minimum", 1}, {"maximum", 9}}}}},
+                    {"required", {"n"}}};
+  const Json format{{"type", "json_schema"},
+                    {"json_schema", {{"name", "number"}, {"schema", schema}, {"strict", true}}}};
+  const Json choice = chat({{"response_format", format}})->json()["choices"][0];
+  const Json value = Json::parse(choice["message"]["content"].get<std::string>());
+  EXPECT_GE(value["n"].get<int>(), 1);
+  EXPECT_EQ(chat({{"grammar", R"(root ::= "yes" | "no")"}, {"stream", true}})->status(), 200);
+  const Json text = complete({{"grammar", R"(root ::= "yes" | "no")"}})->json()["choices"][0]["text"];
+  EXPECT_TRUE(text == "yes" || text == "no") << text;
+}
+
+TEST_F(ApiTest, EndsTheTextsOfAClientThatIsGone) {
+  auto answer =
+      post("/v1/completions", R"({"prompt": "江", "max_tokens": 400, "n": 8, "stream": true, "stop": ["\u0001"],
+                                           "logit_bias": {"2": -100}})");
+  ASSERT_TRUE(answer->wait_for_pieces(3));
+  answer->disconnect();
+  EXPECT_TRUE(engine.wait_until_idle(std::chrono::seconds(5)));
+  EXPECT_EQ(engine.counts().abandoned, 8u);
+}
+
+TEST_F(ApiTest, RejectsMoreThanTheQueueHolds) {
+  ModelShelf small_models(settings(1, 1));
+  Api small(small_models, options());
+  std::vector<std::shared_ptr<FakeAnswer>> answers;
+  for (std::size_t i = 0; i < 8; ++i) {
+    answers.push_back(std::make_shared<FakeAnswer>());
+    small.handle({.method = "POST",
+                  .path = "/v1/completions",
+                  .query = "",
+                  .headers = {{"content-type", "application/json"}},
+                  .body = R"({"prompt": "江", "max_tokens": 200, "logit_bias": {"2": -100}})"},
+                 answers.back());
+  }
+  std::size_t rejected = 0;
+  for (const auto& answer : answers) {
+    ASSERT_TRUE(answer->wait());
+    if (answer->status() == 200) continue;
+    EXPECT_EQ(answer->status(), 429);
+    EXPECT_EQ(answer->json()["error"]["type"], "rate_limit_error");
+    EXPECT_EQ(answer->headers(), (HttpHeaders{{"Retry-After", "1"}}));
+    ++rejected;
+  }
+  EXPECT_GE(rejected, 5u);
+  EXPECT_LT(rejected, 8u);
+}
+
+TEST_F(ApiTest, FinishesAnswersWhileItShutsDown) {
+  auto running = post("/v1/completions", R"({"prompt": "江", "max_tokens": 60})");
+  while (engine.counts().running + engine.counts().waiting + engine.counts().texts == 0) {
+    std::this_thread::yield();
+  }
+  api.drain();
+  EXPECT_EQ(complete({})->status(), 503);
+  EXPECT_EQ(get("/health")->status(), 503);
+  ASSERT_TRUE(running->wait());
+  EXPECT_EQ(running->status(), 200);
+}
+
+struct Wrong {
+  std::string path, body, param;
+  int status = 400;
+};
+
+TEST_F(ApiTest, NamesTheFieldThatIsWrong) {
+  const std::string chat_path = "/v1/chat/completions", path = "/v1/completions";
+  const std::string messages = R"("messages": [{"role": "user", "content": "a"}])";
+  const std::string tool = R"("tools": [{"type": "function", "function": {"name": "f"}}])";
+  const auto with = [&](const std::string& fields) { return "{" + messages + ", " + fields + "}"; };
+  const auto text = [&](const std::string& fields) { return R"({"prompt": "a", )" + fields + "}"; };
+  const std::vector<Wrong> cases{
+      {chat_path, "{}", "messages"},
+      {chat_path, R"({"messages": "a"})", "messages"},
+      {chat_path, R"({"messages": []})", "messages"},
+      {chat_path, R"({"messages": [{"role": "user"}]})", "messages"},
+      {chat_path, R"({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})", "messages"},
+      {chat_path, with(R"("model": "gpt-4")"), "model", 404},
+      {chat_path, with(R"("model": 4)"), "model"},
+      {chat_path, with(R"("temperature": "1")"), "temperature"},
+      {chat_path, with(R"("temperature": 1e-9)"), "temperature"},
+      {chat_path, with(R"("top_p": 1.5)"), "top_p"},
+      {chat_path, with(R"("repeat_penalty": 0)"), "repeat_penalty"},
+      {chat_path, with(R"("n": 0)"), "n"},
+      {chat_path, with(R"("n": 1.5)"), "n"},
+      {chat_path, with(R"("seed": "a")"), "seed"},
+      {chat_path, with(R"("stop": 3)"), "stop"},
+      {chat_path, with(R"("max_tokens": 0)"), "max_tokens"},
+      {chat_path, with(R"("max_completion_tokens": -1)"), "max_completion_tokens"},
+      {chat_path, with(R"("logit_bias": {"a": 1})"), "logit_bias"},
+      {chat_path, with(R"("logit_bias": {"999999": 1})"), "logit_bias"},
+      {chat_path, with(R"("logprobs": 1)"), "logprobs"},
+      {chat_path, with(R"("top_logprobs": 1)"), "top_logprobs"},
+      {chat_path, with(R"("logprobs": true, "top_logprobs": 21)"), "top_logprobs"},
+      {chat_path, with(R"("stream": "yes")"), "stream"},
+      {chat_path, with(R"("stream_options": {"include_usage": true})"), "stream_options"},
+      {chat_path, with(R"("stream": true, "stream_options": {"include_usage": 1})"), "stream_options.include_usage"},
+      {chat_path, with(R"("response_format": {"type": "xml"})"), "response_format"},
+      {chat_path, with(R"("tools": {})"), "tools"},
+      {chat_path, with(R"("tools": [{"type": "custom", "custom": {"name": "c"}}])"), "tools"},
+      {chat_path, with(R"("tool_choice": "required")"), "tool_choice"},
+      {chat_path, with(tool + R"(, "tool_choice": "always")"), "tool_choice"},
+      {chat_path, with(tool + R"(, "tool_choice": {"type": "function", "function": {"name": "g"}})"), "tool_choice"},
+      {chat_path, with(tool + R"(, "parallel_tool_calls": 1)"), "parallel_tool_calls"},
+      {chat_path, with(tool + R"(, "tool_choice": "required", "response_format": {"type": "json_object"})"),
+       "response_format"},
+      {chat_path, with(R"("functions": [])"), "functions"},
+      {chat_path, with(R"("modalities": ["audio"])"), "modalities"},
+      {chat_path, with(R"("reasoning_effort": "much")"), "reasoning_effort"},
+      {chat_path, with(R"("chat_template_kwargs": {"other": 1})"), "chat_template_kwargs.other"},
+      {chat_path, with(R"("grammar": "root ::= (")"), "grammar"},
+      {chat_path, with(R"("user": 1)"), "user"},
+      {chat_path, with(R"("best_of": 2)"), "best_of"},
+      {chat_path, with(R"("custom_id": "a")"), "custom_id"},
+      {chat_path, "[]", ""},
+      {chat_path, "{", ""},
+      {path, "{}", "prompt"},
+      {path, R"({"prompt": ""})", "prompt"},
+      {path, R"({"prompt": []})", "prompt"},
+      {path, R"({"prompt": ["a", 1]})", "prompt"},
+      {path, R"({"prompt": [1, "a"]})", "prompt"},
+      {path, R"({"prompt": [99999999]})", "prompt"},
+      {path, text(R"("logprobs": true)"), "logprobs"},
+      {path, text(R"("echo": "yes")"), "echo"},
+      {path, text(R"("suffix": "b")"), "suffix"},
+      {path, text(R"("n": 3, "best_of": 2)"), "best_of"},
+      {path, text(R"("best_of": 2, "stream": true)"), "best_of"},
+      {path, text(R"("dry_sequence_breakers": "a")"), "dry_sequence_breakers"},
+      {path, text(R"("max_tokens": 1000000000)"), "max_tokens"},
+      {"/tokenize", R"({"content": 1})", "content"},
+      {"/detokenize", R"({"tokens": [-1]})", "tokens"},
+  };
+  for (const Wrong& wrong : cases) {
+    const auto answer = post(wrong.path, wrong.body);
+    ASSERT_TRUE(answer->wait()) << wrong.body;
+    EXPECT_EQ(answer->status(), wrong.status) << wrong.body << "\n" << answer->body();
+    const Json error = answer->json()["error"];
+    EXPECT_EQ(error["type"], "invalid_request_error");
+    EXPECT_EQ(error["param"].is_null() ? "" : error["param"].get<std::string>(), wrong.param) << wrong.body << error;
+    EXPECT_TRUE(error.contains("message") && error.contains("code"));
+  }
+}
+
+TEST_F(ApiTest, RequiresJsonByItsContentType) {
+  for (const char* const type : {"", "text/plain", "application/x-www-form-urlencoded"}) {
+    const auto answer = std::make_shared<FakeAnswer>();
+    api.handle(
+        {.method = "POST", .path = "/v1/completions", .query = "", .headers = {{"content-type", type}}, .body = "{}"},
+        answer);
+    ASSERT_TRUE(answer->wait());
+    EXPECT_EQ(answer->status(), 415) << type;
+  }
+}
+
+TEST_F(ApiTest, ContinuesAnAnswer) {
+  const Json question{{"role", "user"}, {"content", "写一首五言绝句，题目：江上"}};
+  const Json whole = chat({{"temperature", 0}, {"max_tokens", 24}})->json()["choices"][0]["message"];
+  const Json part = chat({{"temperature", 0}, {"max_tokens", 8}})->json()["choices"][0]["message"];
+  Json body{{"messages", {question, {{"role", "assistant"}, {"content", part["content"]}}}},
+            {"temperature", 0},
+            {"max_tokens", 16},
+            {"add_generation_prompt", false},
+            {"continue_final_message", true}};
+  const Json rest = chat(body)->json()["choices"][0]["message"];
+  EXPECT_EQ(part["content"].get<std::string>() + rest["content"].get<std::string>(), whole["content"]);
+  body["add_generation_prompt"] = true;
+  EXPECT_EQ(chat(body)->json()["error"]["param"], "continue_final_message");
+  body.erase("continue_final_message");
+  EXPECT_EQ(chat(body)->json()["error"]["param"], "messages");
+}
+
+TEST_F(ApiTest, AcceptsFieldsThatChangeNothing) {
+  const Json plain = chat({{"seed", 3}})->json()["choices"];
+  const Json harmless{{"seed", 3},
+                      {"user", "u"},
+                      {"store", false},
+                      {"metadata", {{"a", "b"}}},
+                      {"service_tier", "auto"},
+                      {"parallel_tool_calls", true},
+                      {"n", nullptr},
+                      {"tools", nullptr},
+                      {"modalities", {"text"}},
+                      {"reasoning_effort", "none"},
+                      {"response_format", {{"type", "text"}}}};
+  EXPECT_EQ(chat(harmless)->json()["choices"], plain);
+}
+
+TEST_F(ApiTest, RollsOutAsSglangDoes) {
+  const Json prompts{{7, 8, 9}, {10, 11}};
+  const Json params{{"temperature", 0.8}, {"max_new_tokens", 12}, {"stop_token_ids", {2}}, {"sampling_seed", 5}};
+  const Json body{{"input_ids", prompts}, {"sampling_params", params}, {"return_logprob", true}};
+  const Json results = post_and_wait("/generate", body)->json();
+  ASSERT_EQ(results.size(), 2u);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Json& meta = results[i]["meta_info"];
+    const auto ids = results[i]["output_ids"].get<std::vector<std::int32_t>>();
+    EXPECT_EQ(meta["completion_tokens"], ids.size());
+    EXPECT_EQ(meta["prompt_tokens"], prompts[i].size());
+    ASSERT_EQ(meta["output_token_logprobs"].size(), ids.size());
+    // The log-probabilities are those of the untouched logits: as a completion with the same tokens echoes them.
+    Json whole = prompts[i];
+    for (std::size_t k = 0; k < ids.size(); ++k) {
+      EXPECT_EQ(meta["output_token_logprobs"][k][1], ids[k]);
+      whole.push_back(ids[k]);
+    }
+    const Json scored = complete({{"prompt", whole}, {"echo", true}, {"logprobs", 0}, {"max_tokens", 0}})->json();
+    const Json& logprobs = scored["choices"][0]["logprobs"]["token_logprobs"];
+    for (std::size_t k = 0; k < ids.size(); ++k) {
+      EXPECT_EQ(logprobs[prompts[i].size() + k], meta["output_token_logprobs"][k][0]);
+    }
+  }
+  EXPECT_EQ(post_and_wait("/generate", {{"input_ids", {7, 8}}, {"sampling_params", params}})
+                ->json()["meta_info"]["prompt_tokens"],
+            2);
+  EXPECT_EQ(post_and_wait("/generate", {{"input_ids", {7, 8}}, {"sampling_params", {{"tempreature", 1}}}})
+                ->json()["error"]["param"],
+            "sampling_params.tempreature");
+}
+
+TEST_F(ApiTest, KeepsItsWeightsIfTheFileIsBad) {
+  const Json before = complete({{"seed", 3}})->json()["choices"];
+  EXPECT_EQ(post_and_wait("/update_weights_from_disk", {{"model_path", "/nowhere"}})->status(), 400);
+  const std::string other = MINIMIND_SOURCE_DIR "/tests/golden/v3-dense/model.pth";
+  const auto rejected = post_and_wait("/update_weights_from_disk", {{"model_path", other}});
+  EXPECT_EQ(rejected->status(), 400);
+  EXPECT_NE(rejected->body().find("another shape"), std::string::npos) << rejected->body();
+  EXPECT_EQ(complete({{"seed", 3}})->json()["choices"], before);
+  const std::string same = MINIMIND_SOURCE_DIR "/weights/demo/model.pth";
+  EXPECT_EQ(post_and_wait("/update_weights_from_disk", {{"model_path", same}})->json()["success"], true);
+  EXPECT_EQ(post("/flush_cache", "")->wait(), true);
+  EXPECT_TRUE(engine.wait_until_idle(std::chrono::seconds(5)));
+  EXPECT_EQ(complete({{"seed", 3}})->json()["choices"], before);
+}
+
+TEST(ModelShelfTest, LoadsTheModelsOfAFolderAsTheyAreAskedFor) {
+  const TemporaryFolder folder;
+  const std::string demo = MINIMIND_SOURCE_DIR "/weights/demo/";
+  for (const char* const name : {"a.pth", "b.pth"})
+    std::filesystem::copy_file(demo + "model.pth", folder.path() + "/" + name);
+  for (const char* const name : {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja"}) {
+    if (std::filesystem::exists(demo + name)) std::filesystem::copy_file(demo + name, folder.path() + "/" + name);
+  }
+  ModelShelf::Settings of_folder = settings();
+  of_folder.arguments.checkpoint.model = folder.path();
+  of_folder.models_memory = 1;  // one model at a time
+  ModelShelf models(of_folder);
+  ASSERT_EQ(models.list().size(), 2u);
+  EXPECT_EQ(models.list()[0].context, 0u) << "none is loaded";
+  EXPECT_EQ(models.get("a").model.names(), std::vector<std::string>{"a"});
+  EXPECT_EQ(models.get("b").model.names(), std::vector<std::string>{"b"});
+  std::size_t loaded = 0;
+  for (const auto& model : models.list()) loaded += model.context > 0;
+  EXPECT_EQ(loaded, 1u);
+  EXPECT_THROW(models.get("c"), RequestError);
+  EXPECT_THROW(models.get("a:nothing"), RequestError);
+  EXPECT_THROW(models.only(), RequestError);
+  Api api(models, options());
+  auto answer = std::make_shared<FakeAnswer>();
+  api.handle({.method = "POST",
+              .path = "/v1/completions",
+              .query = "",
+              .headers = {{"content-type", "application/json"}},
+              .body = R"({"model": "a", "prompt": "江", "max_tokens": 3})"},
+             answer);
+  ASSERT_TRUE(answer->wait());
+  EXPECT_EQ(answer->json()["model"], "a") << answer->body();
+}
+
+TEST_F(ApiTest, TokenizesAndBack) {
+  const Json tokens = post_and_wait("/tokenize", {{"content", "床前明月光，"}})->json()["tokens"];
+  EXPECT_EQ(tokens, Json(demo_model().tokenizer().encode("床前明月光，")));
+  EXPECT_EQ(post_and_wait("/detokenize", {{"tokens", tokens}})->json()["content"], "床前明月光，");
+  const Json prompt =
+      post_and_wait("/apply-template", {{"messages", {{{"role", "user"}, {"content", "你好"}}}}})->json()["prompt"];
+  EXPECT_NE(prompt.get<std::string>().find("你好"), std::string::npos);
+}
+
+TEST_F(ApiTest, ListsTheModelAndItsHealth) {
+  const Json list = get("/v1/models")->json();
+  EXPECT_EQ(list["object"], "list");
+  EXPECT_EQ(list["data"][0]["id"], "model");
+  EXPECT_EQ(get("/v1/models/model")->json()["object"], "model");
+  EXPECT_EQ(get("/v1/models/other")->status(), 404);
+  EXPECT_EQ(get("/nowhere")->status(), 404);
+  EXPECT_EQ(get("/v1/completions")->status(), 405);
+  EXPECT_EQ(get("/v1/completions")->headers(), (HttpHeaders{{"Allow", "POST"}}));
+  EXPECT_EQ(get("/health")->json()["status"], "ok");
+}
+
+TEST_F(ApiTest, CountsForPrometheus) {
+  complete({{"max_tokens", 3}});
+  EXPECT_TRUE(engine.wait_until_idle(std::chrono::seconds(5)));
+  const std::string text = get("/metrics")->body();
+  for (const char* const line :
+       {"minimind_requests_total{route=\"/v1/completions\",status=\"200\"} 1\n", "minimind_generated_tokens_total 3\n",
+        "minimind_texts_running 0\n", "minimind_first_token_seconds_count 1\n", "minimind_texts_total 1\n"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << text;
+  }
+}
+
+}  // namespace
+}  // namespace minimind

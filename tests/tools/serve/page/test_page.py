@@ -1,0 +1,904 @@
+"""Tests the chat page in Chromium against a server whose answers are known, some of them hostile."""
+
+import json
+import pathlib
+import tempfile
+import time
+import unittest
+
+from selenium import webdriver
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select, WebDriverWait
+
+from fake_server import LONG, POEM, FakeServer
+
+POEM_QUESTION = '写一首七言绝句，题目：秋夜'
+
+
+def start_browser(language='en-US', downloads=None):
+    options = webdriver.ChromeOptions()
+    # A container has neither the namespaces of Chromium's sandbox nor a large /dev/shm.
+    for argument in ('--headless=new', '--no-sandbox', '--disable-dev-shm-usage', '--window-size=1280,900', f'--lang={language}'):
+        options.add_argument(argument)
+    options.binary_location = '/usr/bin/chromium'
+    options.add_experimental_option('prefs', {'intl.accept_languages': language, 'download.default_directory': downloads or ''})
+    options.set_capability('goog:loggingPrefs', {'browser': 'ALL', 'performance': 'ALL'})
+    return webdriver.Chrome(options=options, service=webdriver.ChromeService('/usr/bin/chromedriver'))
+
+
+class PageTest(unittest.TestCase):
+    language = 'en-US'
+
+    @classmethod
+    def setUpClass(cls):
+        cls.downloads = cls.enterClassContext(tempfile.TemporaryDirectory())
+        cls.browser = start_browser(cls.language, cls.downloads)
+        cls.addClassCleanup(cls.browser.quit)
+
+    # Each test has a server with its own port, which is an origin with empty storage.
+    def start_server(self):
+        server = FakeServer().start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        return server
+
+    def setUp(self):
+        self.server = self.start_server()
+        self.browser.get_log('performance')
+        self.browser.get_log('browser')
+        self.load()
+
+    def tearDown(self):
+        self.check_network()
+        problems = [entry['message'] for entry in self.browser.get_log('browser')
+                    if entry['level'] == 'SEVERE' and not self.is_expected(entry['message'])]
+        self.assertEqual(problems, [])
+
+    # Every request of the browser, also those that the policy blocked.
+    def check_network(self):
+        for entry in self.browser.get_log('performance'):
+            message = json.loads(entry['message'])['message']
+            if message['method'] == 'Network.requestWillBeSent':
+                url = message['params']['request']['url']
+                self.assertTrue(url.startswith((self.server.address, 'blob:' + self.server.address, 'data:,', 'chrome')), url)
+
+    # Chromium logs answers with an error status.
+    def is_expected(self, message):
+        return 'Failed to load resource' in message or 'ERR_INCOMPLETE_CHUNKED_ENCODING' in message
+
+    def load(self):
+        self.browser.get(self.server.address)
+        self.wait(lambda: self.find('#checkpoint-0 option:not([value=""])'))
+
+    # -- shorthand
+
+    def wait(self, condition, seconds=10):
+        return WebDriverWait(self.browser, seconds, 0.02).until(lambda _: condition())
+
+    def find(self, selector):
+        found = self.all(selector)
+        return found[0] if found else None
+
+    def all(self, selector):
+        return self.browser.find_elements(By.CSS_SELECTOR, selector)
+
+    def text(self, selector):
+        return self.find(selector).text
+
+    def click(self, selector):
+        self.wait(lambda: self.find(selector) and self.find(selector).is_displayed())
+        self.find(selector).click()
+
+    def script(self, text, *arguments):
+        return self.browser.execute_script(text, *arguments)
+
+    # Runs an async function body with names imported from a module of the page.
+    def module(self, path, text, *arguments):
+        result = self.browser.execute_async_script(
+            'const done = arguments[arguments.length - 1], given = [...arguments].slice(0, -1);'
+            f'import("/{path}").then(async (m) => {{ {text} }}).then((value) => done({{value}}), (error) => done({{error: String(error)}}));',
+            *arguments)
+        self.assertNotIn('error', result)
+        return result.get('value')
+
+    def focused(self):
+        return self.script('return document.activeElement.id || document.activeElement.getAttribute("aria-label")')
+
+    def idle(self):
+        return not self.find('#stop').is_displayed()
+
+    def send(self, text, wait=True):
+        box = self.find('#message')
+        box.send_keys(text, Keys.ENTER)
+        self.wait(lambda: any(node.text == text.strip() for node in self.all('.bubble')))
+        if wait:
+            self.wait(self.idle)
+
+    def answer(self):
+        return self.all('.answer > .markdown')[-1].text
+
+    # A button of a conversation in the list, which shows it when the pointer is there.
+    def item_button(self, index, label):
+        row = self.all('#conversation-list li')[index]
+        ActionChains(self.browser).move_to_element(row).perform()
+        return row.find_element(By.CSS_SELECTOR, f'[aria-label="{label}"]')
+
+
+class ChatTest(PageTest):
+    def test_types_and_streams(self):
+        self.server.delay = 0.02
+        self.send('think', wait=False)
+        self.wait(lambda: self.answer() == 'Then the answer 😀.')
+        self.wait(self.idle)
+        self.assertEqual(self.text('.speaker'), 'full_sft_768')
+        self.assertRegex(self.text('.statistics'), r'tokens/s\s+first token \d+\.\d+ s\s+\d+ of 8192 tokens of context')
+        body = self.server.requests[-1]
+        self.assertEqual(body['messages'], [{'role': 'user', 'content': 'think'}])
+        self.assertEqual(body['chat_template_kwargs'], {'open_thinking': False})
+        self.assertTrue(body['stream'] and body['stream_options']['include_usage'])
+        self.assertLessEqual(set(body), {'model', 'messages', 'stream', 'stream_options', 'chat_template_kwargs'})
+
+    def test_answer_appears_before_it_is_complete(self):
+        self.send('long', wait=False)
+        self.wait(lambda: 'word20' in self.answer())
+        self.assertNotIn('word399', self.answer())
+        self.assertFalse(self.idle())
+        self.wait(self.idle)
+        self.assertEqual(self.answer(), LONG)
+
+    def test_characters_cut_between_chunks_stay_whole(self):
+        self.send(POEM_QUESTION)
+        self.assertEqual(self.answer().replace('\n', ''), POEM.replace('\n', ''))
+        self.assertIn('央，\n一灯', self.answer())
+
+    def test_stop_keeps_the_text_and_continue_extends_it(self):
+        self.server.delay = 0.02
+        self.send('long', wait=False)
+        self.wait(lambda: 'word5' in self.answer())
+        self.click('#stop')
+        self.wait(self.idle)
+        self.wait(lambda: self.server.disconnects == 1)
+        self.assertEqual(self.focused(), 'message')
+        stopped = self.answer()
+        self.assertTrue(LONG.startswith(stopped))
+        self.assertIn('Stopped', self.text('.statistics'))
+        self.click('.continue')
+        self.wait(lambda: self.idle() and self.answer().endswith(' and its end.'))
+        self.assertTrue(self.answer().startswith(stopped))
+        body = self.server.requests[-1]
+        self.assertEqual(body['messages'][-1]['role'], 'assistant')
+        self.assertEqual(body['messages'][-1]['content'].strip(), stopped)
+        self.assertEqual((body['continue_final_message'], body['add_generation_prompt']), (True, False))
+
+    def test_continue_after_the_limit(self):
+        self.send('cut')
+        self.assertIn('limit of tokens', self.text('.statistics'))
+        self.click('.continue')
+        self.wait(lambda: self.answer() == 'A start and its end.')
+
+    def test_deleted_while_it_is_written_stays_deleted(self):
+        self.server.delay = 0.02
+        self.send('long', wait=False)
+        self.wait(lambda: 'word1' in self.answer())
+        self.item_button(0, 'Delete').click()
+        self.wait(self.idle)
+        self.wait(lambda: self.server.disconnects == 1)
+        self.load()
+        self.assertEqual(self.all('#conversation-list li'), [])
+
+    def test_new_chat_while_an_answer_is_written_keeps_both(self):
+        self.server.delay = 0.02
+        self.send('long', wait=False)
+        self.wait(lambda: 'word1' in self.answer())
+        self.click('#new-chat')
+        self.send('next')
+        self.assertEqual([node.text for node in self.all('#conversation-list .title')], ['next', 'long'])
+        self.all('#conversation-list .title')[1].click()
+        self.wait(lambda: 'word1' in self.answer())
+        self.assertIn('Stopped', self.text('.statistics'))
+
+    def test_escape_stops(self):
+        self.server.delay = 0.02
+        self.send('long', wait=False)
+        self.wait(lambda: 'word1' in self.answer())
+        self.find('#message').send_keys(Keys.ESCAPE)
+        self.wait(self.idle, 1)
+
+    def test_regenerate_replaces_and_undo_restores(self):
+        self.send('one')
+        self.send('two')
+        Select(self.find('#checkpoint-0')).select_by_visible_text('grpo_768')
+        self.all('[aria-label="Regenerate"]')[0].click()
+        self.wait(lambda: self.idle() and self.answer() == 'grpo_768: one')
+        self.assertEqual(len(self.all('.turn')), 1)
+        self.click('#notice button')
+        self.wait(lambda: len(self.all('.turn')) == 2)
+        self.assertEqual(self.answer(), 'full_sft_768: two')
+
+    # The button appears when the pointer is at the question.
+    def edit(self, index):
+        ActionChains(self.browser).move_to_element(self.all('.bubble')[index]).perform()
+        self.all('[aria-label="Edit and resend"]')[index].click()
+
+    def test_edit_and_resend(self):
+        self.send('one')
+        self.send('two')
+        self.edit(0)
+        self.assertEqual(self.focused(), 'Edited message')
+        editor = self.find('.editor textarea')
+        self.assertIn('dropped', self.text('.editor .note'))
+        editor.send_keys(Keys.END, ' again', Keys.ENTER)
+        self.wait(lambda: self.idle() and self.answer() == 'full_sft_768: one again')
+        self.assertEqual([node.text for node in self.all('.bubble')], ['one again'])
+        self.assertEqual(self.server.requests[-1]['messages'], [{'role': 'user', 'content': 'one again'}])
+
+    def test_editing_can_be_cancelled(self):
+        self.send('one')
+        self.edit(0)
+        self.find('.editor textarea').send_keys(' more', Keys.ESCAPE)
+        self.assertEqual(self.text('.bubble'), 'one')
+        self.assertEqual(self.focused(), 'Edit and resend')
+
+    def test_thinking_is_requested_and_folded(self):
+        self.click('#think')
+        self.send('think')
+        self.assertEqual(self.server.requests[-1]['chat_template_kwargs'], {'open_thinking': True})
+        thoughts = self.find('.thoughts')
+        self.assertIsNone(thoughts.get_attribute('open'))
+        self.assertEqual(thoughts.text, 'Thoughts')
+        thoughts.find_element(By.TAG_NAME, 'summary').click()
+        self.assertIn('First a thought.', thoughts.text)
+        self.load()
+        self.assertEqual(self.find('#think').get_attribute('aria-pressed'), 'true')
+        self.send('next')
+        self.assertEqual(self.server.requests[-1]['messages'][1], {
+            'role': 'assistant', 'content': 'Then the answer 😀.', 'reasoning_content': 'First a thought.'})
+
+    def test_tool_calls_wait_for_results(self):
+        self.click('#open-settings')
+        self.click('#tools-example')
+        self.assertEqual(self.text('#tools-state'), '1 tool.')
+        self.find('#tools').send_keys(Keys.END)
+        self.click('#close-settings')
+        self.send('weather?')
+        self.assertEqual(self.server.requests[-1]['tools'][0]['function']['name'], 'get_weather')
+        self.assertEqual(len(self.all('.call')), 2)
+        self.assertIn('"city": "北京"', self.all('.call pre')[0].text)
+        self.assertEqual(self.focused(), 'Result of get_weather')
+        self.assertEqual(len(self.server.requests), 1)  # nothing was executed
+        for box, result in zip(self.all('.call textarea'), ('21', '<b>30</b>')):
+            box.send_keys(result)
+        self.click('.calls .primary')
+        self.wait(lambda: self.idle() and self.answer() == 'It is 21, <b>30</b>')
+        call, *results = self.server.requests[-1]['messages'][1:]
+        self.assertEqual([c['id'] for c in call['tool_calls']], ['call_0', 'call_1'])
+        self.assertEqual(json.loads(call['tool_calls'][1]['function']['arguments']), {'city': '上海'})
+        self.assertEqual(results, [{'role': 'tool', 'tool_call_id': 'call_0', 'content': '21'},
+                                   {'role': 'tool', 'tool_call_id': 'call_1', 'content': '<b>30</b>'}])
+
+    def test_invalid_tools_are_reported_and_not_sent(self):
+        self.click('#open-settings')
+        self.find('#tools').send_keys('[{"type": "function"}]')
+        self.assertIn('Not used', self.text('#tools-state'))
+        self.send('hello')
+        self.assertNotIn('tools', self.server.requests[-1])
+
+    def test_two_checkpoints_answer_side_by_side(self):
+        self.click('#compare')
+        Select(self.find('#checkpoint-1')).select_by_visible_text('pretrain_768')
+        self.send('hello')
+        self.assertEqual([node.text for node in self.all('.speaker')], ['full_sft_768', 'pretrain_768'])
+        self.assertEqual([node.text for node in self.all('.answer > .markdown:nth-child(2)')],
+                         ['full_sft_768: hello', 'pretrain_768: hello'])
+        left, right = (node.rect for node in self.all('.lane'))
+        self.assertEqual(left['y'], right['y'])
+        self.assertLess(left['x'] + left['width'], right['x'])
+        self.send('again')
+        for body in self.server.requests[-2:]:
+            self.assertEqual(body['messages'][1], {'role': 'assistant', 'content': f'{body["model"]}: hello'})
+        self.click('#compare')
+        self.send('alone')
+        self.assertEqual(self.server.requests[-1]['messages'][3]['content'], 'full_sft_768: again')
+
+    def test_lora_is_part_of_the_model_name(self):
+        Select(self.find('#lora-0')).select_by_visible_text('medical')
+        self.send('hello')
+        self.assertEqual(self.server.requests[-1]['model'], 'full_sft_768:medical')
+        Select(self.find('#lora-0')).select_by_visible_text('no LoRA')
+        self.send('again')
+        self.assertEqual(self.server.requests[-1]['model'], 'full_sft_768')
+
+    def test_system_prompt_is_sent_first(self):
+        self.click('#open-settings')
+        self.find('#system').send_keys('Be brief.')
+        self.send('hello')
+        self.assertEqual(self.server.requests[-1]['messages'][0], {'role': 'system', 'content': 'Be brief.'})
+
+    def test_answer_is_copied(self):
+        self.send('think')
+        self.click('[aria-label="Copy the answer"]')
+        self.wait(lambda: self.find('.icon-button.done'))
+        self.find('#message').send_keys(Keys.CONTROL, 'v')
+        self.assertEqual(self.find('#message').get_attribute('value'), 'Then the answer 😀.')
+
+    def test_only_changed_sampling_is_sent_until_reset(self):
+        self.click('#open-settings')
+        self.assertEqual(self.find('#sampling-temperature').get_attribute('placeholder'), '0.7')  # the server's
+        self.assertEqual(self.find('#sampling-top_k').get_attribute('placeholder'), '50')
+        self.find('#sampling-temperature').send_keys('0.5')
+        self.find('#sampling-max_tokens').send_keys('64')
+        self.click('.more summary')
+        self.find('#sampling-stop').send_keys('END\n\nSTOP')
+        self.send('hello')
+        body = self.server.requests[-1]
+        self.assertEqual((body['temperature'], body['max_tokens'], body['stop']), (0.5, 64, ['END', 'STOP']))
+        self.assertNotIn('top_p', body)
+        self.find('#sampling-top_k').send_keys('-1')
+        self.assertIn('expected 0 to', self.text('#sampling-top_k-error'))
+        self.click('#reset-sampling')
+        self.send('again')
+        self.assertFalse({'temperature', 'max_tokens', 'stop', 'top_k'} & set(self.server.requests[-1]))
+
+
+class KeysTest(PageTest):
+    def test_enter_of_an_input_method_does_not_send(self):
+        box = self.find('#message')
+        box.click()
+        self.browser.execute_cdp_cmd('Input.imeSetComposition', {'text': 'qiuye', 'selectionStart': 5, 'selectionEnd': 5})
+        composing = self.script('''
+            const event = new KeyboardEvent('keydown', {key: 'Enter', isComposing: true, bubbles: true, cancelable: true});
+            return arguments[0].dispatchEvent(event);''', box)
+        self.assertTrue(composing)  # the default, which ends the composition, is not prevented
+        safari = self.script('''
+            return arguments[0].dispatchEvent(new KeyboardEvent('keydown',
+                {key: 'Enter', keyCode: 229, bubbles: true, cancelable: true}));''', box)
+        self.assertTrue(safari)
+        self.browser.execute_cdp_cmd('Input.insertText', {'text': '秋夜'})
+        self.assertEqual(self.server.requests, [])
+        self.assertEqual(box.get_attribute('value'), '秋夜')
+        box.send_keys(Keys.ENTER)
+        self.wait(lambda: self.server.requests)
+        self.assertEqual(self.server.requests[0]['messages'][0]['content'], '秋夜')
+
+    def test_shift_enter_starts_a_line(self):
+        box = self.find('#message')
+        box.send_keys('one')
+        ActionChains(self.browser).key_down(Keys.SHIFT).send_keys(Keys.ENTER).key_up(Keys.SHIFT).send_keys('two').perform()
+        self.assertEqual(box.get_attribute('value'), 'one\ntwo')
+        self.assertEqual(self.server.requests, [])
+
+    def press(self, *keys):
+        ActionChains(self.browser).send_keys(*keys).perform()
+
+    def tab_to(self, name, key=Keys.TAB):
+        for _ in range(60):
+            if self.focused() == name:
+                return
+            if key == Keys.TAB:
+                self.press(Keys.TAB)
+            else:
+                ActionChains(self.browser).key_down(Keys.SHIFT).send_keys(Keys.TAB).key_up(Keys.SHIFT).perform()
+        self.fail(f'{name} is not reached by Tab')
+
+    def test_everything_is_reached_by_keyboard(self):
+        self.assertEqual(self.focused(), 'message')
+        self.press('hello', Keys.ENTER)
+        self.wait(lambda: self.idle() and self.all('.answer'))
+        self.tab_to('Regenerate', 'back')
+        self.press(Keys.ENTER)
+        self.wait(lambda: len(self.server.requests) == 2)
+        self.wait(self.idle)
+        self.find('#message').send_keys('')
+        self.tab_to('open-settings', 'back')
+        self.press(Keys.ENTER)
+        self.wait(lambda: self.focused() == 'system')
+        self.press(Keys.ESCAPE)
+        self.wait(lambda: self.focused() == 'open-settings')
+        self.tab_to('chat-tab', 'back')
+        self.press(Keys.ARROW_RIGHT)
+        self.assertEqual(self.focused(), 'completion-tab')
+        self.assertTrue(self.find('#completion').is_displayed())
+        self.tab_to('prompt')
+        self.press('月')
+        ActionChains(self.browser).key_down(Keys.CONTROL).send_keys(Keys.ENTER).key_up(Keys.CONTROL).perform()
+        self.wait(lambda: len(self.all('.token')) == 11)
+        self.wait(lambda: self.find('#complete').is_displayed())
+        self.tab_to('月: 62%')
+        self.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+        self.assertEqual(self.focused(), '乌: 90%')
+        self.assertIn('91%', self.text('#token-details'))
+
+    def test_every_control_has_a_name(self):
+        self.click('#open-settings')
+        self.click('.more summary')
+        self.send('weather?')
+        unnamed = self.script('''
+            return [...document.querySelectorAll('button, input, textarea, select, a[href], summary')].filter((node) => {
+              const label = node.getAttribute('aria-label') || node.textContent.trim() || node.labels?.[0]?.textContent.trim();
+              return !label && node.type !== 'file';
+            }).map((node) => node.outerHTML);''')
+        self.assertEqual(unnamed, [])
+        ids = self.script('return [...document.querySelectorAll("[id]")].map((node) => node.id)')
+        self.assertEqual(len(ids), len(set(ids)))
+
+    def test_screen_readers_hear_the_answer_once(self):
+        self.script('''
+            window.spoken = [];
+            new MutationObserver(() => spoken.push(document.getElementById('announcer').textContent))
+                .observe(document.getElementById('announcer'), {childList: true});''')
+        self.send('think')
+        self.wait(lambda: len(self.script('return spoken')) == 2)
+        self.assertEqual(self.script('return spoken'), ['The model is answering.', 'Answer: Then the answer 😀.'])
+        self.assertEqual(self.script('return document.querySelector("#turns").closest("[aria-live], [role=log]")'), None)
+
+
+class ConversationsTest(PageTest):
+    def titles(self):
+        return [node.text for node in self.all('#conversation-list .title')]
+
+    def test_reload_finds_the_conversation(self):
+        self.send('first')
+        self.send('second')
+        self.load()
+        self.assertEqual([node.text for node in self.all('.bubble')], ['first', 'second'])
+        self.assertEqual(self.answer(), 'full_sft_768: second')
+        self.assertEqual(self.titles(), ['first'])
+        self.send('third')
+        self.assertEqual(len(self.server.requests[-1]['messages']), 5)
+
+    def test_reload_in_the_middle_keeps_the_text_so_far(self):
+        self.server.delay = 0.02
+        self.send('long', wait=False)
+        self.wait(lambda: 'word9' in self.answer())
+        self.load()
+        self.assertIn('word9', self.answer())
+        self.assertTrue(LONG.startswith(self.answer()))
+
+    def test_list_is_searched(self):
+        for text in ('apple', 'pear'):
+            self.send(text)
+            self.click('#new-chat')
+        self.assertEqual(self.titles(), ['pear', 'apple'])
+        self.find('#search').send_keys('SFT_768: APP')  # in the answer
+        self.assertEqual(self.titles(), ['apple'])
+        self.find('#search').send_keys('x')
+        self.assertEqual(self.titles(), [])
+        self.assertEqual(self.text('#list-note'), 'No conversation matches.')
+
+    def test_rename_delete_and_undo(self):
+        self.send('apple')
+        self.item_button(0, 'Rename').click()
+        self.find('#conversation-list input').send_keys('Fruit <b>', Keys.ENTER)
+        self.assertEqual(self.titles(), ['Fruit <b>'])
+        self.load()
+        self.assertEqual(self.titles(), ['Fruit <b>'])
+        self.item_button(0, 'Delete').click()
+        self.assertEqual(self.titles(), [])
+        self.assertEqual(self.all('.turn'), [])
+        self.click('#notice button')
+        self.wait(lambda: self.titles() == ['Fruit <b>'])
+        self.assertEqual(self.answer(), 'full_sft_768: apple')
+
+    def exported(self, name):
+        path = pathlib.Path(self.downloads, name)
+        self.wait(path.exists)
+        value = json.loads(path.read_text())
+        path.unlink()
+        return path, value
+
+    def test_export_and_import(self):
+        self.click('#open-settings')
+        self.find('#system').send_keys('Be brief.')
+        self.click('#close-settings')
+        self.click('#think')
+        self.send('think')
+        self.send('weather?')
+        for box in self.all('.call textarea'):
+            box.send_keys('21')
+        self.click('.calls .primary')
+        self.wait(lambda: self.idle() and self.answer() == 'It is 21, 21')
+        self.item_button(0, 'Export as JSON').click()
+        path, value = self.exported('think.json')
+        self.assertEqual([message['role'] for message in value['messages']],
+                         ['system', 'user', 'assistant', 'user', 'assistant', 'tool', 'tool', 'assistant'])
+        self.assertEqual(value['messages'][2]['reasoning_content'], 'First a thought.')
+        self.assertLessEqual(set().union(*value['messages']), {'role', 'content', 'reasoning_content', 'tool_calls', 'tool_call_id'})
+        self.item_button(0, 'Delete').click()
+        path.write_text(json.dumps(value))
+        self.find('#import-files').send_keys(str(path))
+        self.wait(lambda: self.titles() == ['think'])
+        self.assertEqual(self.text('#notice'), 'Imported 1 conversation.')
+        self.send('again')
+        sent = self.server.requests[-1]['messages']
+        self.assertEqual(sent[:-1], value['messages'])
+
+    def test_export_of_all_and_of_a_comparison(self):
+        self.click('#compare')
+        self.send('both')
+        self.click('#new-chat')
+        self.click('#compare')
+        self.send('one')
+        self.click('#export-all')
+        path, value = self.exported('minimind-conversations.json')
+        self.assertEqual([entry['title'] for entry in value], ['one', 'both'])
+        self.assertEqual(value[1]['compared_messages'][1]['content'], 'grpo_768: both')
+        path.write_text(json.dumps(value))
+        self.find('#import-files').send_keys(str(path))
+        self.wait(lambda: len(self.titles()) == 4)
+
+    def test_import_says_what_is_wrong(self):
+        for text, reason in (('{', 'not JSON'), ('{"a": 1}', 'no list of messages'), ('{"messages": [{"role": "wizard"}]}', 'message 1')):
+            path = pathlib.Path(self.downloads, 'bad.json')
+            path.write_text(text)
+            self.find('#import-files').send_keys(str(path))
+            self.wait(lambda: reason in self.text('#notice'))
+        self.assertEqual(self.titles(), [])
+
+    def test_minimind_data_is_imported(self):
+        path = pathlib.Path(self.downloads, 'data.json')
+        path.write_text('{"conversations": [{"role": "user", "content": "你好"}, {"role": "assistant", "content": "<img src=x onerror=alert(1)>"}]}')
+        self.find('#import-files').send_keys(str(path))
+        self.wait(lambda: self.titles() == ['你好'])
+        self.assertEqual(self.answer(), '<img src=x onerror=alert(1)>')
+
+    def test_corrupt_storage_is_ignored(self):
+        self.script('localStorage.setItem("minimind.conversation.x", "{\\"id\\": 1"); localStorage.setItem("minimind.current", "\\"x\\"");'
+                    'localStorage.setItem("minimind.conversation.y", "{\\"id\\": \\"y\\", \\"turns\\": [3]}");')
+        self.load()
+        self.assertEqual(self.titles(), [])
+        self.send('hello')
+        self.assertEqual(self.titles(), ['hello'])
+
+
+class HostileTest(PageTest):
+    ALLOWED = {'p', 'h3', 'h4', 'h5', 'h6', 'hr', 'blockquote', 'ul', 'ol', 'li', 'figure', 'figcaption', 'pre', 'code', 'span', 'button',
+               'svg', 'use', 'div', 'table', 'thead', 'tbody', 'tr', 'th', 'td', 'strong', 'em', 'del', 'a'}
+    ATTRIBUTES = {'class', 'dir', 'href', 'target', 'rel', 'title', 'tabindex', 'type', 'start', 'aria-hidden'}
+
+    def check_inert(self, selector):
+        found = self.script('''
+            const nodes = [...document.querySelectorAll(arguments[0] + ' *')];
+            return {hacked: window.hacked ?? null, tags: [...new Set(nodes.map((node) => node.localName))],
+                    attributes: [...new Set(nodes.flatMap((node) => node.getAttributeNames()))],
+                    links: nodes.filter((node) => node.localName === 'a').map((node) => [node.href, node.target, node.rel])};''', selector)
+        self.assertIsNone(found['hacked'])
+        self.assertLessEqual(set(found['tags']), self.ALLOWED)
+        self.assertLessEqual(set(found['attributes']), self.ATTRIBUTES)
+        for href, target, rel in found['links']:
+            self.assertRegex(href, '^https?://(good|bare|quote|other)\\.example/')
+            self.assertEqual(target, '_blank')
+            self.assertIn('noopener', rel)
+        return found
+
+    def test_model_output_is_inert(self):
+        self.send('hostile')
+        self.script('document.querySelector(".thoughts").open = true')
+        found = self.check_inert('.answer > .markdown')
+        self.check_inert('.thoughts .markdown')
+        self.assertEqual(len(found['links']), 6)
+        for text in ('<script>window.hacked = 1</script>', '<img src="x" onerror="window.hacked = 2">', '&lt;b&gt;', '<b>head</b>'):
+            self.assertIn(text, self.answer())
+        self.load()
+        self.check_inert('.answer > .markdown')
+        self.assertEqual(self.browser.current_url, self.server.address)
+
+    def test_links_open_only_when_confirmed(self):
+        self.send('hostile')
+        windows = len(self.browser.window_handles)
+        link = self.browser.find_element(By.LINK_TEXT, 'good')
+        link.click()
+        alert = self.browser.switch_to.alert
+        self.assertIn('https://good.example/a?b=c', alert.text)
+        alert.dismiss()
+        self.assertEqual(len(self.browser.window_handles), windows)
+
+    def test_tokens_of_a_continuation_are_inert(self):
+        self.click('#completion-tab')
+        self.find('#prompt').send_keys('hostile')
+        self.click('#complete')
+        self.wait(lambda: len(self.all('.token')) == 2)
+        self.all('.token')[0].click()
+        self.assertIsNone(self.script('return window.hacked ?? document.querySelector("#completion :is(img, script)")'))
+        self.assertIn('onerror', self.all('.token')[0].text)
+
+    def test_policy_blocks_what_the_page_does_not_do(self):
+        blocked = self.module('elements.js', '''
+            const result = {};
+            try { document.body.innerHTML = '<b>x</b>'; result.html = 'set'; } catch (error) { result.html = error.name; }
+            await fetch('http://other.example/').then(() => { result.fetch = 'sent'; }, (error) => { result.fetch = error.name; });
+            const script = document.createElement('script');
+            try { script.textContent = 'window.hacked = 1'; document.head.append(script); } catch {}
+            result.hacked = window.hacked ?? null;
+            return result;''')
+        self.assertEqual(blocked, {'html': 'TypeError', 'fetch': 'TypeError', 'hacked': None})
+        self.browser.get_log('browser')
+
+    def test_no_foreign_request(self):
+        self.send('hostile')
+        self.send('markdown')
+        origins = self.script('return performance.getEntriesByType("resource").map((entry) => new URL(entry.name).origin)')
+        self.assertEqual(set(origins), {self.server.address.rstrip('/')})
+        self.assertFalse([path for path in self.server.paths if 'x' == path.strip('/') or 'pixel' in path])
+
+
+class MarkdownTest(PageTest):
+    # Returns a compact form of the elements that a text becomes.
+    def shown(self, text):
+        return self.module('markdown.js', '''
+            const box = document.createElement('div');
+            m.showMarkdown(box, given[0]);
+            const shape = (node) => node.nodeType === 3 ? node.data : node.localName === 'button' ? '' :
+                `<${node.localName}>${[...node.childNodes].map(shape).join('')}</>`;
+            return [...box.childNodes].map(shape).join('');''', text)
+
+    def test_blocks(self):
+        cases = {
+            'a\nb\n\nc': '<p>a\nb</><p>c</>',
+            '# One\n###### Six ##': '<h3>One</><h6>Six</>',
+            '#no heading': '<p>#no heading</>',
+            '---': '<hr></>',
+            '> a\n> > b': '<blockquote><p>a</><blockquote><p>b</></></>',
+            '- a\n- b': '<ul><li><p>a</></><li><p>b</></></>',
+            '1. a\n   - b\n2. c': '<ol><li><p>a</><ul><li><p>b</></></></><li><p>c</></></>',
+            '```c\n<b>\n```\nx': '<figure><figcaption><span>c</></><pre><code><b></></></><p>x</>',
+            '```\nopen': '<figure><figcaption><span>code</></><pre><code>open</></></>',
+            '| a | b |\n|---|---|\n| `1` |': '<div><table><thead><tr><th>a</><th>b</></></><tbody><tr><td><code>1</></><td></></></></></>',
+            '<div>\n<b>x</b>': '<p><div>\n<b>x</b></>',
+        }
+        for text, expected in cases.items():
+            self.assertEqual(self.shown(text), expected, text)
+
+    def test_inline(self):
+        cases = {
+            '**a** *b* `c*d*` ~~e~~': '<strong>a</> <em>b</> <code>c*d*</> <del>e</>',
+            '先定**意境**，再求*声律*。': '先定<strong>意境</>，再求<em>声律</>。',
+            'snake_case_name 2 * 3 * 4': 'snake_case_name 2 * 3 * 4',
+            '**open and `open': '**open and `open',
+            '***both***': '<strong><em>both</></>',
+            '\\*plain\\* \\a': '*plain* \\a',
+            '[a] [b](https://x.example/)': '[a] <a>b</>',
+            '[x](javascript:alert(1))': '[x](javascript:alert(1))',
+            '[x](//other.example)': '[x](//other.example)',
+            'see https://x.example/a_b_c。': 'see <a>https://x.example/a_b_c</>。',
+            '![i](https://x.example/i.png)': '!<a>i</>',
+        }
+        for text, expected in cases.items():
+            self.assertEqual(self.shown(text), f'<p>{expected}</>', text)
+
+    def test_addresses(self):
+        safe = self.module('markdown.js', 'return given[0].map(m.safeAddress);', [
+            'https://x.example/', 'HTTP://X.example', 'javascript:alert(1)', ' java\nscript:alert(1)', 'data:text/html,x', 'file:///x',
+            'https://a@b.example/', '/path', 'x.example', 'blob:https://x.example/1', 'vbscript:x', ''])
+        self.assertEqual(safe, ['https://x.example/', 'http://x.example/'] + [None] * 10)
+
+    def test_hostile_text_takes_little_time(self):
+        texts = ['*' * 50000, '[' * 50000, '[a](' * 12000, '> ' * 25000, '# ' + ' ' * 50000 + 'x', '`' * 3 + ' ' * 50000 + '`', '_a' * 25000,
+                 '|' * 50000 + '\n' + '-|' * 25000, '- ' * 20000, '**a ' * 12000, '\n' * 50000, '|a\n|-' + ' ' * 50000 + 'x', 'http://' * 7000,
+                 '`a' * 25000, ('- a\n' + '  ' * 50) * 500, '~' * 50000, '* ' * 20000 + 'x', '1. ' * 15000, '``a`' * 12000]
+        for text in texts:
+            seconds = self.module('markdown.js', '''
+                const start = performance.now();
+                m.showMarkdown(document.createElement('div'), given[0]);
+                return (performance.now() - start) / 1000;''', text)
+            self.assertLess(seconds, 1, text[:20])
+
+    def test_unchanged_blocks_keep_their_elements(self):
+        self.assertTrue(self.module('markdown.js', '''
+            const box = document.createElement('div');
+            m.showMarkdown(box, 'one\\n\\ntw');
+            const first = box.firstChild;
+            m.showMarkdown(box, 'one\\n\\ntwo\\n\\n- three');
+            return box.firstChild === first && box.childNodes.length === 3 && box.childNodes[1].textContent === 'two';'''))
+
+    def test_events_survive_any_split(self):
+        text = 'data: {"a": 1}\n\n: comment\r\n\r\ndata:x\r\ndata: y\r\n\r\nevent: e\ndata: [DONE]\n\n'
+        for size in (1, 2, 3, 7, 100):
+            self.assertEqual(self.module('server.js', '''
+                const reader = new m.EventReader(), all = [];
+                for (let i = 0; i < given[0].length; i += given[1]) all.push(...reader.read(given[0].slice(i, i + given[1])));
+                return all;''', text, size), ['{"a": 1}', 'x\ny', '[DONE]'])
+
+
+class CompletionTest(PageTest):
+    def run_text(self, text='夜泊枫桥'):
+        self.click('#completion-tab')
+        self.find('#prompt').send_keys(text)
+        self.click('#complete')
+        self.wait(lambda: self.find('#complete').is_displayed() and len(self.all('.token')) == 11)
+
+    def test_tokens_show_their_probability(self):
+        self.run_text()
+        body = self.server.requests[-1]
+        self.assertEqual((body['prompt'], body['logprobs'], body['max_tokens']), ('夜泊枫桥', 5, 128))
+        texts = self.script('return [...document.querySelectorAll(".token")].map((node) => node.textContent)')
+        self.assertEqual(texts, ['月', '落', '乌', '啼', '，\n', ' <b>', '霜', '满', '天', '。', '<|im_end|>'])
+        ActionChains(self.browser).move_to_element(self.all('.token')[3]).perform()
+        self.wait(lambda: 'Probability 34%' in self.text('#token-details'))
+        self.assertEqual(len(self.all('#token-details li')), 5)
+        self.assertIn('Perplexity of these 12 tokens', self.text('#complete-statistics'))
+        colours = self.script('return [...document.querySelectorAll(".token")].map((node) => getComputedStyle(node).backgroundColor)')
+        self.assertNotEqual(colours[1], colours[3])
+
+    def test_an_alternative_continues_from_its_place(self):
+        self.run_text()
+        self.all('.token')[3].click()
+        self.find('#token-details button').click()
+        self.wait(lambda: self.find('#complete').is_displayed() and len(self.all('.token')) == 15)
+        self.assertEqual(self.server.requests[-1]['prompt'], '夜泊枫桥月落乌江')
+
+    def test_continues_further(self):
+        self.run_text()
+        self.click('#complete-more')
+        self.wait(lambda: self.find('#complete').is_displayed() and len(self.all('.token')) == 21)
+        self.assertEqual(self.server.requests[-1]['prompt'], '夜泊枫桥月落乌啼，\n <b>霜满天。')
+
+    def test_stop_and_clear(self):
+        self.server.delay = 0.2
+        self.click('#completion-tab')
+        self.find('#prompt').send_keys('x')
+        self.click('#complete')
+        self.wait(lambda: len(self.all('.token')) >= 2)
+        self.click('#complete-stop')
+        self.wait(lambda: self.find('#complete').is_displayed())
+        self.assertIn('Stopped', self.text('#complete-statistics'))
+        self.click('#complete-clear')
+        self.assertEqual(self.all('.token'), [])
+
+    def test_text_is_kept(self):
+        self.run_text('kept')
+        self.load()
+        self.click('#completion-tab')
+        self.assertEqual(self.find('#prompt').get_attribute('value'), 'kept')
+
+
+class ErrorTest(PageTest):
+    def test_errors_are_words(self):
+        for text, expected in (('reject', 'The server rejected the request: temperature is 9, <b>expected</b> 0 to 2'),
+                               ('busy', 'The server is busy. Try again in 7 s.'),
+                               ('break', 'The connection broke off. The text so far is kept.'),
+                               ('fail', 'The server failed: out of memory')):
+            self.send(text)
+            self.wait(lambda: self.all('.lane .error p') and self.all('.lane .error p')[-1].text == expected)
+        self.assertIn('half an answer', [node.text for node in self.all('.answer > .markdown')])
+
+    def test_failed_question_can_be_tried_again(self):
+        self.send('busy')
+        self.wait(lambda: self.find('.lane .error'))
+        self.click('.lane .error button')
+        self.wait(lambda: len(self.server.requests) == 2)
+        self.assertEqual(self.server.requests[1]['messages'], [{'role': 'user', 'content': 'busy'}])
+
+    def test_server_that_is_gone(self):
+        self.server.gone = True
+        self.send('hello')
+        self.wait(lambda: self.find('.lane .error') and 'does not answer' in self.text('.lane .error'))
+
+    def test_key_is_asked_for(self):
+        self.server.key = 'secret'
+        self.browser.get(self.server.address)
+        self.wait(lambda: self.find('#key-box').is_displayed())
+        self.find('#key').send_keys('wrong', Keys.ENTER)
+        self.wait(lambda: self.text('#key-error') == 'The server does not accept this key.')
+        self.find('#key').send_keys('secret', Keys.ENTER)
+        self.wait(lambda: not self.find('#key-box').is_displayed() and self.find('#checkpoint-0 option:not([value=""])'))
+        self.send('hello')
+        self.assertEqual(self.answer(), 'full_sft_768: hello')
+        self.assertNotIn('secret', self.script('return JSON.stringify(localStorage)'))
+
+    def test_key_box_can_be_left(self):
+        self.server.key = 'secret'
+        self.browser.get(self.server.address)
+        self.wait(lambda: self.find('#key-box').is_displayed())
+        self.click('#key-cancel')
+        self.wait(lambda: 'requires an API key' in self.text('#models-error'))
+
+
+class LookTest(PageTest):
+    def tearDown(self):
+        self.browser.set_window_size(1280, 900)
+        super().tearDown()
+
+    def test_language_switch(self):
+        self.assertEqual(self.text('#new-chat'), 'New chat')
+        self.click('#language')
+        self.assertEqual(self.text('#new-chat'), '新对话')
+        self.assertEqual(self.script('return document.documentElement.lang'), 'zh-CN')
+        self.load()
+        self.assertEqual(self.text('#new-chat'), '新对话')
+
+    def test_language_switch_while_an_answer_is_written(self):
+        self.server.delay = 0.02
+        self.send('long', wait=False)
+        self.wait(lambda: 'word3' in self.answer())
+        self.click('#language')
+        self.wait(lambda: 'word30' in self.answer())
+        self.assertEqual(self.all('.lane .actions'), [])
+        self.click('#stop')
+        self.wait(lambda: '已停止' in self.text('.statistics'))
+
+    def test_every_text_is_in_both_languages(self):
+        self.assertEqual(self.module('language.js', '''
+            const names = [...document.querySelectorAll('[data-text], [data-label], [data-hint]')]
+                .flatMap((node) => [node.dataset.text, node.dataset.label, node.dataset.hint]).filter((name) => name);
+            return names.map((name) => m.t(name)).filter((text) => !text);'''), [])
+
+    def test_themes(self):
+        paper = lambda: self.script('return getComputedStyle(document.body).backgroundColor')
+        self.browser.execute_cdp_cmd('Emulation.setEmulatedMedia', {'features': [{'name': 'prefers-color-scheme', 'value': 'dark'}]})
+        dark = paper()
+        self.click('#theme')
+        self.assertEqual(self.find('#theme').get_attribute('title'), 'Colours: light')
+        light = paper()
+        self.assertNotEqual(dark, light)
+        self.load()
+        self.assertEqual(paper(), light)
+        self.browser.execute_cdp_cmd('Emulation.setEmulatedMedia', {'features': []})
+
+    def test_nothing_overflows_on_any_width(self):
+        self.send('markdown')
+        self.send('hostile')
+        self.click('#compare')
+        self.send('weather?')
+        for width in (320, 390, 768, 1024, 1920):
+            self.browser.execute_cdp_cmd('Emulation.setDeviceMetricsOverride',
+                                         {'width': width, 'height': 800, 'deviceScaleFactor': 1, 'mobile': False})
+            for tab in ('#completion-tab', '#chat-tab'):
+                self.click(tab)
+                wide = self.script('''
+                    return [...document.querySelectorAll('#main *')].filter((node) => {
+                      const box = node.getBoundingClientRect();
+                      const scrolls = node.closest('.table, pre, .off-screen, .icon');
+                      return !scrolls && box.width > 0 && (box.right > innerWidth + 1 || box.left < -1);
+                    }).map((node) => node.id || node.className || node.localName);''')
+                self.assertEqual(wide, [], width)
+        self.browser.execute_cdp_cmd('Emulation.clearDeviceMetricsOverride', {})
+
+    def test_drawers_on_a_phone(self):
+        self.browser.execute_cdp_cmd('Emulation.setDeviceMetricsOverride',
+                                     {'width': 390, 'height': 800, 'deviceScaleFactor': 1, 'mobile': False})
+        self.wait(lambda: not self.find('#sidebar').is_displayed())
+        self.click('#open-sidebar')
+        self.assertEqual(self.focused(), 'close-sidebar')
+        self.assertTrue(self.script('return document.getElementById("main").inert'))
+        self.find('#close-sidebar').send_keys(Keys.ESCAPE)
+        self.assertFalse(self.find('#sidebar').is_displayed())
+        self.assertEqual(self.focused(), 'open-sidebar')
+        self.browser.execute_cdp_cmd('Emulation.clearDeviceMetricsOverride', {})
+
+    def test_contrast(self):
+        ratios = {}
+        for theme in ('light', 'dark'):
+            self.script('document.documentElement.dataset.theme = arguments[0]', theme)
+            ratios[theme] = self.script('''
+                const style = getComputedStyle(document.documentElement);
+                const colour = (name) => {
+                  const probe = document.body.appendChild(document.createElement('i'));
+                  probe.style.color = `var(--${name})`;
+                  const parts = getComputedStyle(probe).color.match(/[\\d.]+/g).slice(0, 3).map(Number);
+                  probe.remove();
+                  const linear = parts.map((part) => part / 255).map((part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+                  return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+                };
+                const ratio = (a, b) => (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+                const pairs = [['ink', 'paper'], ['ink', 'bubble'], ['ink-soft', 'paper'], ['ink-soft', 'sunken'], ['ink-soft', 'hover'],
+                               ['pine', 'paper'], ['pine', 'pine-soft'], ['on-pine', 'pine'], ['red', 'red-soft']];
+                return Object.fromEntries(pairs.map(([a, b]) => [`${a} on ${b}`, ratio(colour(a), colour(b))]));''')
+        for theme, pairs in ratios.items():
+            for pair, ratio in pairs.items():
+                self.assertGreaterEqual(ratio, 4.5, f'{pair}, {theme}')
+
+
+class ChineseTest(PageTest):
+    language = 'zh-CN'
+
+    def test_language_of_the_browser(self):
+        self.assertEqual(self.text('#new-chat'), '新对话')
+        self.assertEqual(self.find('#message').get_attribute('placeholder'), '输入消息')
+        self.send('busy')
+        self.wait(lambda: self.find('.lane .error') and self.text('.lane .error p') == '服务器繁忙，请在 7 秒后重试。')
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,124 @@
+"""Tests the chat page of `minimind serve` with the bundled model: the page and the program understand each other."""
+
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+from selenium.webdriver.common.keys import Keys
+
+from test_page import POEM_QUESTION, PageTest
+
+ROOT = pathlib.Path(__file__).resolve().parents[4]
+PROGRAM = os.environ.get('MINIMIND_PROGRAM', ROOT / 'minimind')
+
+
+class Program:
+    """`minimind serve` on a free port. The bundled model is tiny, so answers take a second."""
+
+    def __init__(self, *options):
+        self.log = tempfile.NamedTemporaryFile()
+        self.process = subprocess.Popen([PROGRAM, 'serve', '--port', '0', '--seed', '1', *options], stderr=self.log)
+        self.address = self.wait_for_address()
+
+    def wait_for_address(self):
+        for _ in range(600):
+            text = pathlib.Path(self.log.name).read_text()
+            if found := re.search(r' at (http://[0-9.:]+)\n', text):
+                return found[1] + '/'
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.05)
+        self.stop()
+        raise RuntimeError(f'minimind serve printed no address: {text}')
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(timeout=20)
+        self.log.close()
+
+
+class ServedPageTest(PageTest):
+    def start_server(self):
+        server = Program()
+        self.addCleanup(server.stop)
+        return server
+
+    def test_poem_is_streamed_and_found_again(self):
+        self.send(POEM_QUESTION)
+        poem = self.answer()
+        self.assertRegex(poem, r'^[\u4e00-\u9fff，。！？、\n ]{20,}$')
+        self.assertRegex(self.text('.statistics'), r'tokens/s\s+first token .*\s+\d+ of \d+ tokens of context')
+        self.load()
+        self.assertEqual(self.answer(), poem)
+        self.send('再写一首')
+        self.assertEqual(len(self.all('.turn')), 2)
+        self.assertEqual(self.all('.lane .error'), [])
+
+    def test_answer_at_the_limit_is_continued(self):
+        self.click('#open-settings')
+        self.find('#sampling-max_tokens').send_keys('6')
+        self.send(POEM_QUESTION)
+        start = self.answer()
+        self.click('.continue')
+        self.wait(lambda: self.idle() and len(self.answer()) > len(start))
+        self.assertTrue(self.answer().startswith(start))
+        self.assertEqual(self.all('.lane .error'), [])
+
+    def test_rejected_field_is_an_error_in_words(self):
+        message = self.module('server.js', """
+            try {
+              for await (const chunk of m.streamChunks('/v1/completions', {prompt: 'x', temperature: 'warm'})) return 'accepted';
+            } catch (error) { return error.message; }""")
+        self.assertRegex(message, 'The server rejected the request: temperature is')
+
+    def test_continuation_shows_probabilities(self):
+        self.click('#completion-tab')
+        self.find('#prompt').send_keys('夜泊枫桥')
+        self.click('#complete')
+        self.wait(lambda: self.find('#complete').is_displayed() and len(self.all('.token')) > 3)
+        self.all('.token')[2].click()
+        self.assertRegex(self.text('#token-details'), r'Probability (< )?[0-9.]+%')
+        self.assertGreaterEqual(len(self.all('#token-details li')), 5)
+        self.find('#token-details button').click()
+        self.wait(lambda: self.find('#complete').is_displayed() and len(self.all('.token')) > 2)
+        self.assertFalse(self.find('#complete-error').is_displayed())
+
+    def test_files_have_the_policy_and_are_not_sent_twice(self):
+        answer = urllib.request.urlopen(self.server.address)
+        policy = (ROOT / 'tools/serve/page/content_security_policy.txt').read_text().strip()
+        self.assertEqual(answer.headers['Content-Security-Policy'], policy)
+        self.assertEqual(answer.headers.get_all('X-Content-Type-Options'), ['nosniff'])
+        again = urllib.request.Request(self.server.address, headers={'If-None-Match': answer.headers['ETag']})
+        with self.assertRaises(urllib.error.HTTPError) as failure:
+            urllib.request.urlopen(again)
+        self.assertEqual(failure.exception.code, 304)
+
+
+class KeyTest(PageTest):
+    def start_server(self):
+        keys = pathlib.Path(self.downloads, 'keys.txt')
+        keys.write_text('secret\n')
+        server = Program('--api-key-file', str(keys))
+        self.addCleanup(server.stop)
+        return server
+
+    # The box appears first.
+    def load(self):
+        self.browser.get(self.server.address)
+
+    def test_key_is_asked_for(self):
+        self.wait(lambda: self.find('#key-box').is_displayed())
+        self.find('#key').send_keys('secret', Keys.ENTER)
+        self.wait(lambda: not self.find('#key-box').is_displayed() and self.find('#checkpoint-0 option:not([value=""])'))
+        self.send(POEM_QUESTION)
+        self.assertNotEqual(self.answer(), '')
+
+
+if __name__ == '__main__':
+    unittest.main()

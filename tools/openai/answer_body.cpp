@@ -1,0 +1,71 @@
+#include "tools/openai/answer_body.h"
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/chat/message_json.h"
+#include "tools/openai/logprobs.h"
+
+namespace minimind {
+namespace {
+
+ChatJson logprobs_of(const TextModel& model, const Request& request, const TextTask& task, const Generated& generated) {
+  if (!request.logprobs) return nullptr;
+  TokenPieces pieces(model.tokenizer(), task.options.text_tokens);
+  const auto scores = pieces.take_rest(generated.scores, generated.text.size());
+  if (request.chat) return chat_logprobs(model.tokenizer(), pieces, scores);
+  CompletionLogprobs logprobs(model.tokenizer());
+  if (request.echo) add_prompt(logprobs, task, generated.prompt_scores);
+  logprobs.add(scores);
+  return logprobs.take();
+}
+
+}  // namespace
+
+std::string_view object_name(const Request& request) {
+  return request.chat ? "chat.completion" : "text_completion";
+}
+
+std::string_view id_prefix_of(const Request& request) {
+  return request.chat ? "chatcmpl-" : "cmpl-";
+}
+
+std::string prompt_text(const TextModel& model, const TextPrompt& prompt) {
+  return prompt.tokens.empty() ? prompt.text : model.tokenizer().decode(prompt.tokens, false);
+}
+
+void add_prompt(CompletionLogprobs& logprobs, const TextTask& task, const std::vector<TokenScore>& scores) {
+  logprobs.add_first(task.prompt.front());
+  logprobs.add(scores);
+}
+
+ChatJson choice_json(const TextModel& model, const Request& request, const TextTask& task, const TextAnswer& answer,
+                     std::size_t index) {
+  const Generated& generated = answer.generated;
+  ChatJson logprobs = logprobs_of(model, request, task, generated);
+  if (!request.chat) {
+    const std::string before = request.echo ? prompt_text(model, request.prompts[index / request.n]) : "";
+    return {{"index", index},
+            {"text", before + generated.text},
+            {"logprobs", std::move(logprobs)},
+            {"finish_reason", name_of(generated.finish_reason)}};
+  }
+  return {{"index", index},
+          {"message", messages_json({answer.message}, false).at(0)},
+          {"logprobs", std::move(logprobs)},
+          {"finish_reason", finish_reason_name(generated.finish_reason, answer.message)}};
+}
+
+ChatJson usage_json(const Usage& usage) {
+  return {{"prompt_tokens", usage.prompt_tokens},
+          {"completion_tokens", usage.completion_tokens},
+          {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
+          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
+}
+
+ChatJson answer_json(const std::string& id, const std::string& model, const Request& request, ChatJson choices,
+                     const Usage& usage, std::time_t now) {
+  return {{"id", id},       {"object", object_name(request)}, {"created", now},
+          {"model", model}, {"choices", std::move(choices)},  {"usage", usage_json(usage)}};
+}
+
+}  // namespace minimind

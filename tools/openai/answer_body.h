@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <ctime>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/chat/chat_json.h"
+#include "runtime/chat/message.h"
+#include "runtime/generate/generate.h"
+#include "tools/openai/request.h"
+#include "tools/openai/text_model.h"
+
+namespace minimind {
+
+// What the object of a request's answers and its id start with.
+std::string_view object_name(const Request& request);   // "chat.completion" or "text_completion"
+std::string_view id_prefix_of(const Request& request);  // "chatcmpl-" or "cmpl-"
+
+// A generated text, read.
+struct TextAnswer {
+  Generated generated;
+  Message message;  // of a chat
+};
+
+// A choice of an answer.
+ChatJson choice_json(const TextModel& model, const Request& request, const TextTask& task, const TextAnswer& answer,
+                     std::size_t index);
+
+// The tokens of all texts of an answer.
+struct Usage {
+  std::size_t prompt_tokens = 0;
+  std::size_t completion_tokens = 0;
+  std::size_t cached_tokens = 0;  // of the prompts
+};
+ChatJson usage_json(const Usage& usage);
+
+// The whole answer.
+ChatJson answer_json(const std::string& id, const std::string& model, const Request& request, ChatJson choices,
+                     const Usage& usage, std::time_t now);
+
+// The text of a prompt, which `echo` puts before that of the completion.
+std::string prompt_text(const TextModel& model, const TextPrompt& prompt);
+
+// The logprobs of a prompt's tokens and, in the same lists, of those after it.
+class CompletionLogprobs;
+void add_prompt(CompletionLogprobs& logprobs, const TextTask& task, const std::vector<TokenScore>& scores);
+
+}  // namespace minimind

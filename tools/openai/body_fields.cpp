@@ -1,0 +1,87 @@
+#include "tools/openai/body_fields.h"
+
+#include <fmt/core.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tools/openai/request_error.h"
+#include "weights/io/quote.h"
+
+namespace minimind {
+namespace {
+
+std::string shown(const ChatJson& value) {
+  constexpr std::size_t longest = 200;
+  if (value.is_structured()) return std::string(kind_of(value));
+  const std::string text = json_line(value);
+  return text.size() <= longest ? text : std::string(kind_of(value));
+}
+
+}  // namespace
+
+BodyFields::BodyFields(const ChatJson& object, std::string prefix) : object_(object), prefix_(std::move(prefix)) {}
+
+const ChatJson* BodyFields::find(const std::string& name) {
+  known_.insert(name);
+  const auto field = object_.find(name);
+  return field == object_.end() || field->is_null() ? nullptr : &*field;
+}
+
+std::optional<double> BodyFields::number(const std::string& name, double least, double most) {
+  const ChatJson* const value = find(name);
+  if (!value) return std::nullopt;
+  const double number = value->is_number() ? value->get<double>() : NAN;
+  if (!(number >= least && number <= most)) fail(name, fmt::format("a number from {} to {}", least, most));
+  return number;
+}
+
+std::optional<std::uint64_t> BodyFields::whole(const std::string& name, std::uint64_t least, std::uint64_t most) {
+  const ChatJson* const value = find(name);
+  if (!value) return std::nullopt;
+  const bool in_range =
+      value->is_number_unsigned() && value->get<std::uint64_t>() >= least && value->get<std::uint64_t>() <= most;
+  if (!in_range) fail(name, fmt::format("a whole number from {} to {}", least, most));
+  return value->get<std::uint64_t>();
+}
+
+std::optional<bool> BodyFields::flag(const std::string& name) {
+  const ChatJson* const value = find(name);
+  if (!value) return std::nullopt;
+  if (!value->is_boolean()) fail(name, "true or false");
+  return value->get<bool>();
+}
+
+std::optional<std::string> BodyFields::text(const std::string& name) {
+  const ChatJson* const value = find(name);
+  if (!value) return std::nullopt;
+  if (!value->is_string()) fail(name, "a string");
+  return value->get<std::string>();
+}
+
+const ChatJson* BodyFields::object(const std::string& name) {
+  const ChatJson* const value = find(name);
+  if (value && !value->is_object()) fail(name, "an object");
+  return value;
+}
+
+void BodyFields::require(const std::string& name, const ChatJson& only) {
+  const ChatJson* const value = find(name);
+  if (value && *value != only) fail(name, json_line(only) + ", because anything else is not supported");
+}
+
+void BodyFields::reject_the_rest() const {
+  for (const auto& [name, value] : object_.items()) {
+    if (!known_.contains(name)) {
+      throw RequestError(fmt::format("{}{} is not a field that is supported", prefix_, quote(name)), prefix_ + name,
+                         "unsupported_parameter");
+    }
+  }
+}
+
+void BodyFields::fail(const std::string& name, const std::string& expected) const {
+  throw RequestError(fmt::format("{}{} is {}, expected {}", prefix_, name, shown(object_.at(name)), expected),
+                     prefix_ + name);
+}
+
+}  // namespace minimind

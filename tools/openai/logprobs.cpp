@@ -1,0 +1,104 @@
+#include "tools/openai/logprobs.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace minimind {
+namespace {
+
+std::size_t characters_in(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+// The text of a token for the older form: bytes that are not UTF-8 as OpenAI writes them, so that no two tokens are
+// alike.
+std::string spelled(std::string_view bytes) {
+  if (is_utf8(bytes)) return std::string(bytes);
+  std::string text = "bytes:";
+  for (const char c : bytes) text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  return text;
+}
+
+ChatJson chat_token(const Tokenizer& tokenizer, const ScoredToken& token) {
+  const std::string_view bytes = tokenizer.token_bytes(token.token);
+  ChatJson list = ChatJson::array();
+  for (const char c : bytes) list.push_back(static_cast<unsigned char>(c));
+  return {{"token", to_utf8_lossy(bytes)}, {"logprob", token.log_probability}, {"bytes", std::move(list)}};
+}
+
+}  // namespace
+
+bool TokenPieces::is_text(std::int32_t token) const {
+  return !tokenizer_.is_special(token) || std::ranges::find(text_tokens_, token) != text_tokens_.end();
+}
+
+void TokenPieces::read(std::span<const TokenScore> scores) {
+  while (starts_.size() < scores.size()) {
+    const std::int32_t token = scores[starts_.size()].token.token;
+    starts_.push_back(end_);
+    if (is_text(token)) end_ += utf8_.push(tokenizer_.token_bytes(token)).size();
+  }
+}
+
+std::span<const TokenScore> TokenPieces::take(std::span<const TokenScore> scores, std::size_t bytes) {
+  read(scores);
+  const std::size_t first = taken_;
+  while (taken_ < scores.size() && starts_[taken_] < bytes) ++taken_;
+  return scores.subspan(first, taken_ - first);
+}
+
+std::span<const TokenScore> TokenPieces::take_rest(std::span<const TokenScore> scores, std::size_t bytes) {
+  read(scores);
+  const bool was_cut = end_ > bytes;
+  return take(scores, was_cut ? bytes : end_ + 1);
+}
+
+ChatJson chat_logprobs(const Tokenizer& tokenizer, const TokenPieces& pieces, std::span<const TokenScore> scores) {
+  ChatJson content = ChatJson::array();
+  for (const TokenScore& score : scores) {
+    if (!pieces.is_text(score.token.token)) continue;
+    ChatJson token = chat_token(tokenizer, score.token);
+    token["top_logprobs"] = ChatJson::array();
+    for (const ScoredToken& other : score.top) token["top_logprobs"].push_back(chat_token(tokenizer, other));
+    content.push_back(std::move(token));
+  }
+  return {{"content", std::move(content)}, {"refusal", nullptr}};
+}
+
+void CompletionLogprobs::add_token(std::int32_t token) {
+  const std::string_view bytes = tokenizer_.token_bytes(token);
+  tokens_.push_back(spelled(bytes));
+  text_offset_.push_back(offset_);
+  offset_ += characters_in(utf8_.push(bytes));
+}
+
+void CompletionLogprobs::add_first(std::int32_t token) {
+  add_token(token);
+  token_logprobs_.push_back(nullptr);
+  top_logprobs_.push_back(nullptr);
+}
+
+void CompletionLogprobs::add(std::span<const TokenScore> scores) {
+  for (const TokenScore& score : scores) {
+    add_token(score.token.token);
+    token_logprobs_.push_back(score.token.log_probability);
+    ChatJson top = ChatJson::object();
+    const auto add_alternative = [&](const ScoredToken& token) {
+      top.emplace(spelled(tokenizer_.token_bytes(token.token)), token.log_probability);
+    };
+    std::ranges::for_each(score.top, add_alternative);
+    add_alternative(score.token);
+    top_logprobs_.push_back(std::move(top));
+  }
+}
+
+ChatJson CompletionLogprobs::take() {
+  return {{"tokens", std::exchange(tokens_, ChatJson::array())},
+          {"token_logprobs", std::exchange(token_logprobs_, ChatJson::array())},
+          {"top_logprobs", std::exchange(top_logprobs_, ChatJson::array())},
+          {"text_offset", std::exchange(text_offset_, ChatJson::array())}};
+}
+
+}  // namespace minimind

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstddef>
+#include <optional>
+
+namespace minimind {
+
+// The options of commands that generate many texts at once: --parallel and --kv-memory.
+struct ParallelArguments {
+  std::size_t texts = 16;
+  std::optional<std::size_t> kv_memory_mb;
+
+  void add_to(CLI::App& command);
+
+  // The bytes that the keys and values of all texts may take. Prints a notice about the default unless `quiet`.
+  std::size_t kv_memory(bool quiet) const;
+};
+
+}  // namespace minimind

@@ -1,0 +1,328 @@
+#include "tools/openai/request.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "runtime/chat/message_json.h"
+#include "runtime/grammar/gbnf.h"
+#include "runtime/grammar/json_schema.h"
+#include "tools/openai/body_fields.h"
+#include "tools/openai/request_error.h"
+#include "weights/io/quote.h"
+
+namespace minimind {
+namespace {
+
+constexpr std::uint64_t most_tokens = 1 << 30;
+constexpr std::size_t most_stops = 64;
+constexpr std::size_t most_texts_asked = 4096;
+
+std::vector<std::string> read_texts(BodyFields& body, const std::string& name, const ChatJson& value,
+                                    const std::string& expected) {
+  const ChatJson list = value.is_array() ? value : ChatJson::array({value});
+  std::vector<std::string> texts;
+  for (const ChatJson& text : list) {
+    if (!text.is_string() || text.get_ref<const std::string&>().empty()) body.fail(name, expected);
+    texts.push_back(text.get<std::string>());
+  }
+  return texts;
+}
+
+std::vector<std::string> read_stop(BodyFields& body) {
+  const ChatJson* const stop = body.find("stop");
+  if (!stop) return {};
+  auto texts = read_texts(body, "stop", *stop, "a string or a list of strings, none of them empty");
+  if (texts.size() > most_stops) body.fail("stop", fmt::format("at most {} strings", most_stops));
+  return texts;
+}
+
+std::vector<LogitBias> read_logit_bias(BodyFields& body) {
+  const ChatJson* const biases = body.find("logit_bias");
+  std::vector<LogitBias> result;
+  if (!biases) return result;
+  if (!biases->is_object()) body.fail("logit_bias", "an object of token ids and numbers");
+  for (const auto& [name, bias] : biases->items()) {
+    std::int32_t token = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), token);
+    const bool is_id = error == std::errc() && end == name.data() + name.size() && token >= 0;
+    const double value = bias.is_number() ? bias.get<double>() : NAN;
+    if (!is_id || !(std::abs(value) <= 100))
+      body.fail("logit_bias", "an object of token ids and numbers from -100 to 100");
+    result.push_back({token, value});
+  }
+  return result;
+}
+
+void read_dry(BodyFields& body, DryOptions& dry) {
+  dry.multiplier = body.number("dry_multiplier", 0, 1e6).value_or(dry.multiplier);
+  dry.base = body.number("dry_base", 1, 1e6).value_or(dry.base);
+  dry.allowed_length = body.whole("dry_allowed_length", 0, most_tokens).value_or(dry.allowed_length);
+  dry.penalty_last_n = body.whole("dry_penalty_last_n", 0, most_tokens).value_or(dry.penalty_last_n);
+  if (const ChatJson* const breakers = body.find("dry_sequence_breakers")) {
+    const std::string expected = "a list of strings, none of them empty";
+    if (!breakers->is_array()) body.fail("dry_sequence_breakers", expected);
+    dry.sequence_breakers = read_texts(body, "dry_sequence_breakers", *breakers, expected);
+  }
+}
+
+// OpenAI's seed is any integer of 64 bits.
+void read_seed(BodyFields& body, Request& request) {
+  const ChatJson* const seed = body.find("seed");
+  if (!seed) return;
+  if (!seed->is_number_integer()) body.fail("seed", "an integer of 64 bits");
+  request.sampling.seed =
+      seed->is_number_unsigned() ? seed->get<std::uint64_t>() : static_cast<std::uint64_t>(seed->get<std::int64_t>());
+  request.has_seed = true;
+}
+
+void read_sampling(BodyFields& body, Request& request) {
+  SamplingOptions& sampling = request.sampling;
+  sampling.temperature = body.number("temperature", 0, 100).value_or(sampling.temperature);
+  sampling.top_p = body.number("top_p", 0, 1).value_or(sampling.top_p);
+  if (sampling.top_p == 0) sampling.top_p = 1e-300;  // OpenAI's range includes 0, the most likely token alone
+  sampling.min_p = body.number("min_p", 0, 1).value_or(sampling.min_p);
+  sampling.typical_p = body.number("typical_p", 0, 1).value_or(sampling.typical_p);
+  sampling.top_k = body.whole("top_k", 0, most_tokens).value_or(sampling.top_k);
+  sampling.repeat_penalty = body.number("repeat_penalty", 0, 100).value_or(sampling.repeat_penalty);
+  sampling.presence_penalty = body.number("presence_penalty", -2, 2).value_or(sampling.presence_penalty);
+  sampling.frequency_penalty = body.number("frequency_penalty", -2, 2).value_or(sampling.frequency_penalty);
+  read_dry(body, sampling.dry);
+  read_seed(body, request);
+  if (auto biases = read_logit_bias(body); !biases.empty()) sampling.logit_bias = std::move(biases);
+}
+
+std::shared_ptr<const Grammar> read_json_schema(const ChatJson& format) {
+  BodyFields fields(format, "response_format.");
+  fields.find("type");
+  const ChatJson* const given = fields.object("json_schema");
+  fields.reject_the_rest();
+  BodyFields schema(*given, "response_format.json_schema.");
+  for (const char* const name : {"name", "description"}) schema.text(name);
+  schema.flag("strict");
+  schema.find("schema");
+  schema.reject_the_rest();
+  JsonSchemaOptions options;
+  options.closed = true;
+  return std::make_shared<Grammar>(
+      compile_json_schema(given->at("schema"), "response_format.json_schema.schema", options).grammar);
+}
+
+std::shared_ptr<const Grammar> read_response_format(BodyFields& body) {
+  const ChatJson* const format = body.find("response_format");
+  if (!format) return nullptr;
+  const ChatJson type = format->is_object() ? format->value("type", ChatJson()) : ChatJson();
+  if (type == "text") return nullptr;
+  if (type == "json_object") {
+    return std::make_shared<Grammar>(json_schema_grammar(ChatJson{{"type", "object"}}, "response_format"));
+  }
+  const bool has_schema = type == "json_schema" && format->contains("json_schema") &&
+                          format->at("json_schema").is_object() && format->at("json_schema").contains("schema");
+  if (!has_schema) {
+    body.fail("response_format", R"({"type": "text"}, {"type": "json_object"}, or {"type": "json_schema", )"
+                                 R"("json_schema": {"schema": ...}})");
+  }
+  return read_json_schema(*format);
+}
+
+// response_format and grammar; a forced call has its own grammar.
+void read_constraints(BodyFields& body, Request& request) {
+  const auto use = [&](std::shared_ptr<const Grammar> grammar, const std::string& param) {
+    if (!grammar) return;
+    if (!request.grammar_param.empty()) {
+      throw RequestError(
+          fmt::format("{} and {} both constrain the answer, expected one of them", request.grammar_param, param),
+          param);
+    }
+    request.grammar = std::move(grammar);
+    request.grammar_param = param;
+  };
+  try {
+    if (request.chat) use(read_response_format(body), "response_format");
+  } catch (const RequestError&) {
+    throw;
+  } catch (const Error& error) {
+    throw RequestError(error.what(), "response_format");
+  }
+  const auto grammar = body.text("grammar");
+  if (!grammar) return;
+  try {
+    use(std::make_shared<Grammar>(parse_grammar(*grammar, "grammar")), "grammar");
+  } catch (const RequestError&) {
+    throw;
+  } catch (const Error& error) {
+    throw RequestError(error.what(), "grammar");
+  }
+}
+
+void read_thinking(BodyFields& body, Request& request) {
+  if (const auto effort = body.text("reasoning_effort")) {
+    const auto efforts = {"none", "minimal", "low", "medium", "high", "xhigh", "max"};
+    if (std::ranges::count(efforts, *effort) == 0) {
+      body.fail("reasoning_effort", "none, minimal, low, medium, high, xhigh or max");
+    }
+    request.think = *effort != "none";
+  }
+  for (const char* const name : {"open_thinking", "enable_thinking"}) {
+    if (const auto think = body.flag(name)) request.think = think;
+  }
+  const ChatJson* const settings = body.object("chat_template_kwargs");
+  if (!settings) return;
+  BodyFields fields(*settings, "chat_template_kwargs.");
+  for (const char* const name : {"open_thinking", "enable_thinking"}) {
+    if (const auto think = fields.flag(name)) request.think = think;
+  }
+  fields.reject_the_rest();
+}
+
+// continue_final_message and add_generation_prompt, as vLLM has them.
+void read_continuation(BodyFields& body, Request& request) {
+  request.continues = body.flag("continue_final_message").value_or(false);
+  const bool new_answer = body.flag("add_generation_prompt").value_or(!request.continues);
+  if (new_answer == request.continues) {
+    const char* const param = request.continues ? "continue_final_message" : "add_generation_prompt";
+    throw RequestError("an answer is either new or continued: expected continue_final_message or add_generation_prompt",
+                       param);
+  }
+  const bool has_answer = !request.messages.empty() && request.messages.back().role == Role::assistant;
+  if (request.continues && (!has_answer || !request.messages.back().tool_calls.empty())) {
+    throw RequestError("continue_final_message requires that messages ends with an answer without calls",
+                       "continue_final_message");
+  }
+  if (!request.continues && (has_answer || request.messages.empty())) {
+    throw RequestError("messages ends with an answer, expected a message of the user or the result of a tool",
+                       "messages");
+  }
+}
+
+void read_chat(BodyFields& body, Request& request) {
+  const ChatJson* const messages = body.find("messages");
+  if (!messages)
+    throw RequestError("messages is missing, expected a list of messages", "messages", "missing_required_parameter");
+  if (!messages->is_array()) body.fail("messages", "a list of messages");
+  try {
+    request.messages = parse_conversation(json_line(*messages), "messages").messages;
+  } catch (const Error& error) {
+    throw RequestError(error.what(), "messages");
+  }
+  read_continuation(body, request);
+  ToolChoice choice = read_tools(body);
+  request.tools = std::move(choice.tools);
+  request.calls = choice.rule;
+  if (choice.grammar) {
+    request.grammar = std::move(choice.grammar);
+    request.grammar_param = "tool_choice";
+  }
+  read_thinking(body, request);
+  const bool wants_logprobs = body.flag("logprobs").value_or(false);
+  const auto top = body.whole("top_logprobs", 0, 20);
+  if (top && !wants_logprobs) {
+    throw RequestError("top_logprobs requires logprobs, but logprobs is not true", "top_logprobs");
+  }
+  if (wants_logprobs) request.logprobs = top.value_or(0);
+  body.require("modalities", ChatJson::array({"text"}));
+  body.require("verbosity", "medium");
+  body.object("prediction");  // predicted text changes the speed only
+}
+
+bool is_token(const ChatJson& value) {
+  return value.is_number_unsigned() && value.get<std::uint64_t>() <= INT32_MAX;
+}
+
+bool is_token_list(const ChatJson& value) {
+  return value.is_array() && !value.empty() && std::ranges::all_of(value, is_token);
+}
+
+TextPrompt prompt_of(const BodyFields& body, const ChatJson& value, bool one_text) {
+  if (value.is_string() && !value.get_ref<const std::string&>().empty()) return {.text = value.get<std::string>()};
+  if (is_token_list(value)) return {.tokens = value.get<std::vector<std::int32_t>>()};
+  if (value == "" || value.empty()) body.fail("prompt", "at least one token");
+  body.fail("prompt",
+            one_text ? "a string or a list of token ids" : "a string, a list of token ids, or a list of either");
+}
+
+void read_completion(BodyFields& body, Request& request, const RequestDefaults& defaults) {
+  const ChatJson* const prompt = body.find("prompt");
+  if (!prompt)
+    throw RequestError("prompt is missing, expected a string or a list of token ids", "prompt",
+                       "missing_required_parameter");
+  const bool several = !defaults.one_text && prompt->is_array() && !prompt->empty() && !is_token(prompt->front());
+  const ChatJson list = several ? *prompt : ChatJson::array({*prompt});
+  for (const ChatJson& item : list) request.prompts.push_back(prompt_of(body, item, defaults.one_text));
+  request.echo = body.flag("echo").value_or(false);
+  if (const auto top = body.whole("logprobs", 0, 20)) request.logprobs = *top;
+  body.require("suffix", "");
+}
+
+void read_counts(BodyFields& body, Request& request, const RequestDefaults& defaults) {
+  if (defaults.one_text) {
+    body.require("n", 1);
+    if (!request.chat) body.require("best_of", 1);
+    body.require("stream", false);
+    body.find("stream_options");
+    return;
+  }
+  request.n = body.whole("n", 1, 128).value_or(1);
+  request.best_of = request.n;
+  if (!request.chat) request.best_of = body.whole("best_of", request.n, 128).value_or(request.n);
+  if (request.best_of * std::max<std::size_t>(request.prompts.size(), 1) > most_texts_asked) {
+    throw RequestError(fmt::format("the request is for {} texts, expected at most {}",
+                                   request.best_of * request.prompts.size(), most_texts_asked),
+                       request.chat ? "n" : "prompt");
+  }
+  request.stream = body.flag("stream").value_or(false);
+  const ChatJson* const options = body.object("stream_options");
+  if (options && !request.stream) {
+    throw RequestError("stream_options requires stream, but stream is not true", "stream_options");
+  }
+  if (options) {
+    BodyFields fields(*options, "stream_options.");
+    request.include_usage = fields.flag("include_usage").value_or(false);
+    fields.flag("include_obfuscation");  // padding against eavesdroppers, which clients ignore
+    fields.reject_the_rest();
+  }
+  if (request.stream && request.best_of > request.n) {
+    throw RequestError("best_of chooses among whole texts, which a stream cannot; expected n or no stream", "best_of");
+  }
+}
+
+void accept_harmless(BodyFields& body, const RequestDefaults& defaults) {
+  for (const char* const name :
+       {"user", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"}) {
+    body.text(name);
+  }
+  body.flag("store");
+  body.object("metadata");
+  if (defaults.one_text) body.find("custom_id");
+}
+
+}  // namespace
+
+Request read_request(const ChatJson& object, bool chat, const RequestDefaults& defaults) {
+  BodyFields body(object);
+  Request request{
+      .chat = chat, .sampling = defaults.sampling, .max_tokens = defaults.max_tokens, .grammar = defaults.grammar};
+  if (const auto model = body.text("model")) {
+    if (std::ranges::count(defaults.model_names, *model) == 0) {
+      throw RequestError(fmt::format("model is {}, expected {}", quote(*model), quote(defaults.model_names.front())),
+                         "model", "model_not_found");
+    }
+    request.model = *model;
+  }
+  for (const char* const name : {"max_tokens", "max_completion_tokens"}) {
+    request.max_tokens = body.whole(name, chat ? 1 : 0, most_tokens).value_or(request.max_tokens);
+  }
+  read_sampling(body, request);
+  request.stop = read_stop(body);
+  chat ? read_chat(body, request) : read_completion(body, request, defaults);
+  read_constraints(body, request);
+  read_counts(body, request, defaults);
+  accept_harmless(body, defaults);
+  body.reject_the_rest();
+  return request;
+}
+
+}  // namespace minimind

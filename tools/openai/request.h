@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/chat/chat_json.h"
+#include "runtime/chat/message.h"
+#include "runtime/generate/sampling_options.h"
+#include "runtime/grammar/grammar.h"
+#include "tools/openai/tool_choice.h"
+
+namespace minimind {
+
+// What a request leaves open, and what it may ask for.
+struct RequestDefaults {
+  SamplingOptions sampling;
+  std::shared_ptr<const Grammar> grammar;  // null: none
+  std::size_t max_tokens = 512;
+  std::vector<std::string> model_names;  // that a request may ask for
+  bool one_text = false;                 // rejects n, best_of, several prompts and stream
+};
+
+// A prompt of a completion.
+struct TextPrompt {
+  std::string text{};                  // unless tokens are given
+  std::vector<std::int32_t> tokens{};  // if not empty
+};
+
+// The body of a request for one or more texts.
+struct Request {
+  bool chat = false;
+  std::string model{};                // as named; empty if it names none
+  std::vector<Message> messages{};    // of a chat
+  std::string tools{};                // of a chat, as parse_tools() returns them; empty for none
+  CallRule calls = CallRule::free;    // of a chat
+  bool continues = false;             // of a chat: the last message, an answer, is to be continued
+  std::optional<bool> think{};        // of a chat
+  std::vector<TextPrompt> prompts{};  // of a completion
+  bool echo = false;                  // of a completion: the text starts with the prompt
+  SamplingOptions sampling{};         // of the first text; the seed of text i is i more
+  bool has_seed = false;
+  std::size_t max_tokens = 0;
+  std::vector<std::string> stop{};
+  std::shared_ptr<const Grammar> grammar{};  // null: none
+  std::string grammar_param{};               // the field that has the grammar; empty if it is the default
+  std::optional<std::size_t> logprobs{};     // log-probabilities of the tokens, with so many alternatives each
+  std::size_t n = 1;                         // choices for each prompt
+  std::size_t best_of = 1;                   // texts for each prompt, of which the best n are the choices
+  bool stream = false;
+  bool include_usage = false;  // in a stream
+};
+
+// Reads the body of a chat completion or a completion. It may have what OpenAI's API has and changes the text or its
+// form: model, messages or prompt, max_tokens, max_completion_tokens, temperature, top_p, stop, seed, presence_penalty,
+// frequency_penalty, logit_bias, tools, tool_choice, parallel_tool_calls, response_format, reasoning_effort, logprobs,
+// top_logprobs, echo, n, best_of, stream, stream_options; besides top_k, min_p, typical_p, repeat_penalty, dry_*,
+// grammar, open_thinking and enable_thinking, also in chat_template_kwargs. Fields that change nothing, such as `user`,
+// `store` and `metadata`, are accepted. Throws RequestError for anything else and for values of another type or out of
+// range, naming the field.
+Request read_request(const ChatJson& body, bool chat, const RequestDefaults& defaults);
+
+}  // namespace minimind

@@ -1,0 +1,35 @@
+#include "tools/openai/request_error.h"
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "runtime/chat/chat_json.h"
+
+namespace minimind {
+namespace {
+
+std::string_view type_of(int status) {
+  if (status >= 500) return "server_error";
+  return status == 429 ? "rate_limit_error" : "invalid_request_error";
+}
+
+}  // namespace
+
+int RequestError::status() const {
+  static const std::map<std::string, int, std::less<>> statuses{
+      {"model_not_found", 404},        {"not_found", 404},    {"method_not_allowed", 405}, {"queue_full", 429},
+      {"unsupported_media_type", 415}, {"server_error", 500}, {"unavailable", 503},
+  };
+  const auto known = statuses.find(code_);
+  return known == statuses.end() ? 400 : known->second;
+}
+
+std::string error_body(const RequestError& error) {
+  return json_line({{"error",
+                     {{"message", error.what()},
+                      {"type", type_of(error.status())},
+                      {"param", error.param().empty() ? ChatJson(nullptr) : ChatJson(error.param())},
+                      {"code", error.code()}}}});
+}
+
+}  // namespace minimind

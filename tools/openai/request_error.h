@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "weights/io/error.h"
+
+namespace minimind {
+
+// What is wrong with one request. The other requests go on.
+class RequestError : public Error {
+ public:
+  // `param` is the field of the body, empty if it is not one field. `code` is as OpenAI's API has it.
+  RequestError(const std::string& message, std::string param, std::string code = "invalid_value")
+      : Error(message), param_(std::move(param)), code_(std::move(code)) {}
+
+  const std::string& param() const { return param_; }
+  const std::string& code() const { return code_; }
+
+  // The status of HTTP that the code stands for.
+  int status() const;
+
+ private:
+  std::string param_, code_;
+};
+
+// The body of an answer that is an error: {"error": {"message", "type", "param", "code"}}, on one line.
+std::string error_body(const RequestError& error);
+
+}  // namespace minimind

@@ -1,0 +1,191 @@
+#include "tools/openai/text_model.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <tuple>
+
+#include "runtime/chat/conversation_prompt.h"
+#include "tools/openai/request_error.h"
+#include "tools/options/choose_tokenizer.h"
+#include "tools/options/config_fields.h"
+#include "tools/options/find_template.h"
+#include "tools/options/generation_limits.h"
+
+namespace minimind {
+namespace {
+
+// What MiniMind's templates write before a call.
+constexpr std::string_view call_opening = "<tool_call>\n";
+
+std::vector<std::string> names_of(const std::string& given) {
+  const std::filesystem::path model = model_path(given);
+  return {model.stem().string(), model.filename().string(), model.string(), "minimind"};
+}
+
+// The bytes of the weights, as stored or as a type of about so many bits each.
+std::size_t bytes_in_memory(const Checkpoint& checkpoint, const std::string& type) {
+  std::size_t stored = 0;
+  for (const auto& [name, tensor] : checkpoint.tensors) stored += tensor.data.size();
+  const std::map<std::string, std::size_t> bits{{"f32", 32}, {"f16", 16}, {"bf16", 16}, {"q8_0", 9}};
+  const auto known = bits.find(type);
+  if (type.empty()) return stored;
+  return parameter_count(checkpoint) * (known == bits.end() ? 5 : known->second) / 8;
+}
+
+// Throws RequestError for a value out of its range, naming the field.
+void check_sampling(const SamplingOptions& sampling, std::size_t vocab_size) {
+  try {
+    check(sampling);
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    std::string field = message.substr(0, message.find(' '));
+    std::ranges::replace(field, '-', '_');
+    throw RequestError(message, field);
+  }
+  for (const LogitBias& bias : sampling.logit_bias) {
+    if (static_cast<std::size_t>(bias.token) < vocab_size) continue;
+    throw RequestError(fmt::format("logit_bias names token {}, expected ids from 0 to {}", bias.token, vocab_size - 1),
+                       "logit_bias");
+  }
+}
+
+}  // namespace
+
+TextModel::TextModel(const GenerationArguments& arguments, const std::string& chat_template, const std::string& name)
+    : checkpoint_options_(arguments.checkpoint),
+      run_options_(arguments.run),
+      engine_(load_engine(
+          arguments.checkpoint, arguments.run,
+          [this](const Checkpoint& checkpoint) { weight_bytes_ = bytes_in_memory(checkpoint, run_options_.type); })),
+      tokenizer_data_(read_tokenizer(require_tokenizer_path(arguments.tokenizer, arguments.checkpoint.model))),
+      tokenizer_(tokenizer_data_),
+      chat_template_(
+          template_or_family(chat_template, tokenizer_data_, engine_.model.config.family, arguments.run.quiet)),
+      positions_(context_size(arguments.context, engine_.model.config, arguments.run.quiet)),
+      end_(end_tokens(engine_, &tokenizer_)),
+      tags_(answer_tag_tokens(tokenizer_)),
+      names_(name.empty() ? names_of(arguments.checkpoint.model) : std::vector{name}) {
+  if (!arguments.run.quiet) {
+    warn_of_misfit(tokenizer_, engine_.model.config);
+    print_assumed_end(engine_, &tokenizer_);
+  }
+}
+
+Model TextModel::load_weights_of(const std::string& path) const {
+  const Checkpoint checkpoint = open_checkpoint(model_path(path), checkpoint_options_.open_options());
+  const Config& now = engine_.model.config;
+  const Config& next = checkpoint.config;
+  const auto shape = [](const Config& config) {
+    return std::tuple(config.vocab_size, config.hidden_size, config.num_hidden_layers, config.num_attention_heads,
+                      config.num_key_value_heads, config.head_dim, config.intermediate_size, config.num_experts,
+                      config.num_experts_per_tok, config.n_shared_experts, config.moe_intermediate_size);
+  };
+  if (shape(now) != shape(next)) {
+    throw Error(
+        fmt::format("{}: is a model of another shape ({} layers of {}), expected that of the running model ({} "
+                    "layers of {})",
+                    checkpoint.path, next.num_hidden_layers, next.hidden_size, now.num_hidden_layers, now.hidden_size));
+  }
+  return load_model(checkpoint, run_options_.weight_type(), engine_.threads, run_options_.compute);
+}
+
+std::shared_ptr<const TokenTrie> TextModel::token_trie() const {
+  const std::lock_guard lock(trie_mutex_);
+  if (!trie_) trie_ = make_token_trie(tokenizer_);
+  return trie_;
+}
+
+std::string TextModel::chat_prompt(const Request& request, std::time_t now) const {
+  PromptSettings settings{.tools = request.tools, .think = request.think, .now = now};
+  if (!request.continues) return render_prompt(chat_template_, settings, request.messages, true);
+  const Message& answer = request.messages.back();
+  settings.think = answer.reasoning.has_value();
+  std::string prompt =
+      render_prompt(chat_template_, settings, {request.messages.begin(), request.messages.end() - 1}, true);
+  if (answer.reasoning) {
+    if (think_state(prompt) != ThinkState::open) {
+      throw RequestError("the chat template has no thoughts, so that one cannot be continued",
+                         "continue_final_message");
+    }
+    prompt += *answer.reasoning;
+    if (!answer.content.empty()) prompt += "\n</think>\n\n";
+  }
+  return prompt + answer.content;
+}
+
+void TextModel::set_prompt(TextTask& task, const Request& request, const TextPrompt* prompt, std::time_t now) const {
+  if (prompt) {
+    task.prompt = prompt->tokens.empty() ? tokenizer_.encode(prompt->text) : prompt->tokens;
+    return;
+  }
+  const std::string text = chat_prompt(request, now);
+  task.thinks = think_state(text);
+  if (request.continues) {
+    const Message& answer = request.messages.back();
+    task.thinks = answer.reasoning && answer.content.empty() ? ThinkState::open : ThinkState::none;
+  }
+  if (request.grammar && task.thinks == ThinkState::open) {
+    const std::string& param = request.grammar_param.empty() ? "response_format" : request.grammar_param;
+    throw RequestError(fmt::format("{} is for the answer, but the prompt starts a thought; turn thinking off", param),
+                       param);
+  }
+  if (request.calls == CallRule::forced) task.opening = call_opening;
+  task.prompt = tokenizer_.encode_with_special(text + task.opening);
+}
+
+TextTask TextModel::task_of(const Request& request, const TextPrompt* prompt, std::time_t now) const {
+  const std::string param = request.chat ? "messages" : "prompt";
+  TextTask task;
+  try {
+    set_prompt(task, request, prompt, now);
+    check_tokens(task.prompt, engine_.model.config.vocab_size);
+  } catch (const RequestError&) {
+    throw;
+  } catch (const Error& error) {
+    throw RequestError(error.what(), param);
+  }
+  if (task.prompt.empty() || task.prompt.size() >= positions_) {
+    throw RequestError(fmt::format("the prompt has {} tokens, expected 1 to {}, one fewer than the context holds",
+                                   task.prompt.size(), positions_ - 1),
+                       param, "context_length_exceeded");
+  }
+  GenerateOptions& options = task.options;
+  options.max_tokens = request.max_tokens;
+  options.end_tokens = end_;
+  options.stop = request.stop;
+  if (request.calls == CallRule::single && !request.tools.empty()) options.stop.emplace_back(answer_tags.back());
+  if (request.chat) options.text_tokens = tags_;
+  options.sampling = request.sampling;
+  options.grammar = request.grammar;
+  if (request.grammar) options.token_trie = token_trie();
+  options.scores = request.logprobs;
+  if (request.best_of > request.n && !options.scores) options.scores = 0;
+  options.score_prompt = request.echo && request.logprobs;
+  task.capacity = std::min(positions_, task.prompt.size() + request.max_tokens);
+  task.plain = !request.chat || (request.grammar && request.calls != CallRule::forced);
+  return task;
+}
+
+std::vector<TextTask> TextModel::tasks(const Request& request, std::uint64_t seed, std::time_t now) const {
+  check_sampling(request.sampling, engine_.model.config.vocab_size);
+  std::vector<TextTask> tasks;
+  std::uint64_t next_seed = request.has_seed ? request.sampling.seed : seed;
+  for (std::size_t i = 0; i < (request.chat ? 1 : request.prompts.size()); ++i) {
+    const TextTask task = task_of(request, request.chat ? nullptr : &request.prompts[i], now);
+    for (std::size_t copy = 0; copy < request.best_of; ++copy) {
+      tasks.push_back(task);
+      tasks.back().options.sampling.seed = next_seed++;
+    }
+  }
+  return tasks;
+}
+
+Message answer_of(const TextTask& task, const std::string& text, std::size_t first_call) {
+  if (task.plain) return {.role = Role::assistant, .content = text};
+  return parse_answer(task.opening + text, task.thinks, first_call);
+}
+
+}  // namespace minimind

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/chat/answer_parser.h"
+#include "runtime/chat/chat_template.h"
+#include "runtime/chat/message.h"
+#include "runtime/generate/generate.h"
+#include "runtime/tokenizer/files.h"
+#include "runtime/tokenizer/tokenizer.h"
+#include "tools/openai/request.h"
+#include "tools/options/generation_options.h"
+#include "tools/options/load_engine.h"
+
+namespace minimind {
+
+// A text to generate: what Generation takes, and how its text becomes an answer.
+struct TextTask {
+  std::vector<std::int32_t> prompt{};
+  GenerateOptions options{};
+  std::size_t capacity = 0;  // of its context
+  ThinkState thinks = ThinkState::none;
+  std::string opening{};  // the start of the answer, which the prompt ends with
+  bool plain = false;     // the answer has neither thoughts nor calls
+};
+
+// A model with everything that requests for its texts need. Any number of threads may use it.
+class TextModel {
+ public:
+  // `name` is the only one of the model, if not empty. Prints notes to stderr unless the options say quiet.
+  TextModel(const GenerationArguments& arguments, const std::string& chat_template, const std::string& name = "");
+
+  const Engine& engine() const { return engine_; }
+  const Tokenizer& tokenizer() const { return tokenizer_; }
+  const ChatTemplate& chat_template() const { return chat_template_; }
+  std::size_t positions() const { return positions_; }  // of a text
+
+  // The names that requests may use: that of the file without and with its extension, its path, "minimind".
+  const std::vector<std::string>& names() const { return names_; }
+
+  // The memory that the weights take, about.
+  std::size_t weight_bytes() const { return weight_bytes_; }
+
+  // The texts of a request, best_of for each prompt, in order. A text without a seed of the request has `seed` plus its
+  // index. Throws RequestError if a prompt does not fit the context.
+  std::vector<TextTask> tasks(const Request& request, std::uint64_t seed, std::time_t now) const;
+
+  // Loads the weights of another checkpoint with the options of this model. Throws Error if it cannot be read or has
+  // another shape.
+  Model load_weights_of(const std::string& path) const;
+  // Replaces the weights. No thread may use the model meanwhile, and no context may be used afterwards.
+  void replace_weights(Model model) { engine_.model = std::move(model); }
+
+  // The prompt of a chat. A continued answer is at its end.
+  std::string chat_prompt(const Request& request, std::time_t now) const;
+
+ private:
+  TextTask task_of(const Request& request, const TextPrompt* prompt, std::time_t now) const;
+  void set_prompt(TextTask& task, const Request& request, const TextPrompt* prompt, std::time_t now) const;
+  std::shared_ptr<const TokenTrie> token_trie() const;
+
+  CheckpointOptions checkpoint_options_;
+  RunOptions run_options_;
+  std::size_t weight_bytes_ = 0;
+  Engine engine_;
+  TokenizerData tokenizer_data_;
+  Tokenizer tokenizer_;
+  ChatTemplate chat_template_;
+  std::size_t positions_;
+  std::vector<std::int32_t> end_;
+  std::vector<std::int32_t> tags_;  // tokens of an answer's structure, which are part of its text
+  std::vector<std::string> names_;
+  mutable std::mutex trie_mutex_;
+  mutable std::shared_ptr<const TokenTrie> trie_;  // null: not made yet, because few requests have a grammar
+};
+
+// Reads the text of an answer. Calls have the ids "call_N", from `first_call` on.
+Message answer_of(const TextTask& task, const std::string& text, std::size_t first_call);
+
+}  // namespace minimind

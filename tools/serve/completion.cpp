@@ -1,0 +1,242 @@
+#include "tools/serve/completion.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <utility>
+
+#include "runtime/chat/message_json.h"
+#include "tools/openai/request_error.h"
+#include "tools/openai/unique_id.h"
+
+namespace minimind {
+namespace {
+
+constexpr std::string_view event_type = "text/event-stream; charset=utf-8";
+
+double mean_log_probability(const Generated& generated) {
+  if (generated.scores.empty()) return 0;
+  const double sum =
+      std::accumulate(generated.scores.begin(), generated.scores.end(), 0.0,
+                      [](double so_far, const TokenScore& score) { return so_far + score.token.log_probability; });
+  return sum / static_cast<double>(generated.scores.size());
+}
+
+}  // namespace
+
+RequestError request_error_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const RequestError& known) {
+    return known;
+  } catch (const UsageError& known) {
+    return {known.what(), ""};
+  } catch (const std::exception& known) {
+    return {known.what(), "", "server_error"};
+  }
+}
+
+void send_error(HttpAnswer& answer, const RequestError& error) {
+  const bool is_temporary = error.status() == 429 || error.status() == 503;
+  answer.send(error.status(), json_type, error_body(error),
+              is_temporary ? HttpHeaders{{"Retry-After", "1"}} : HttpHeaders{});
+}
+
+Completion::Text::Text(const TextModel& model, std::shared_ptr<const TextTask> with_task)
+    : task(std::move(with_task)),
+      parser(task->thinks),
+      pieces(model.tokenizer(), task->options.text_tokens),
+      logprobs(model.tokenizer()) {
+  std::vector<AnswerEvent> none;
+  parser.push(task->opening, none);
+}
+
+Completion::Completion(const TextModel& model, Request request, std::shared_ptr<HttpAnswer> answer)
+    : model_(model),
+      request_(std::move(request)),
+      answer_(std::move(answer)),
+      now_(std::time(nullptr)),
+      id_(unique_id(id_prefix_of(request_))),
+      model_name_(request_.model.empty() ? model.names().front() : request_.model),
+      chunks_(id_, model_name_, request_, now_) {}
+
+void Completion::start(const TextModel& model, EngineThread& engine, Request request, std::uint64_t seed,
+                       std::shared_ptr<HttpAnswer> answer) {
+  const auto completion = std::make_shared<Completion>(model, std::move(request), std::move(answer));
+  std::vector<std::unique_ptr<TextJob>> jobs;
+  for (TextTask& task : model.tasks(completion->request_, seed, completion->now_)) {
+    const std::size_t index = jobs.size();
+    completion->texts_.emplace_back(model, std::make_shared<const TextTask>(std::move(task)));
+    jobs.push_back(std::make_unique<TextJob>(TextJob{
+        .task = completion->texts_.back().task,
+        .gone = &completion->answer_->gone(),
+        .on_text = [completion, index](std::string_view piece,
+                                       const Generation& generation) { completion->on_text(index, piece, generation); },
+        .on_end = [completion, index](
+                      Generated generated,
+                      const std::exception_ptr& error) { completion->on_end(index, std::move(generated), error); },
+    }));
+  }
+  engine.submit(std::move(jobs));
+}
+
+void Completion::on_text(std::size_t index, std::string_view piece, const Generation& generation) {
+  if (!request_.stream) return;
+  const std::lock_guard lock(mutex_);
+  if (failed_) return;
+  begin(index, generation.prompt_scores());
+  write_piece(index, piece, generation.scores());
+}
+
+void Completion::on_end(std::size_t index, Generated generated, const std::exception_ptr& error) {
+  const std::lock_guard lock(mutex_);
+  ++ended_;
+  if (failed_ || answer_->gone()) return;
+  if (error) return fail(error);
+  if (request_.stream) {
+    begin(index, generated.prompt_scores);
+    write_end(index, generated);
+  }
+  texts_[index].result.generated = std::move(generated);
+  if (ended_ == texts_.size()) finish();
+}
+
+// Starts the stream, and the part of a text in it.
+void Completion::begin(std::size_t index, const std::vector<TokenScore>& prompt_scores) {
+  Text& text = texts_[index];
+  if (!std::exchange(streaming_, true)) answer_->start(event_type);
+  if (std::exchange(text.has_begun, true)) return;
+  if (request_.chat) {
+    answer_->write(chunks_.delta(index, {{"role", "assistant"}, {"content", ""}, {"refusal", nullptr}}));
+  } else if (request_.echo) {
+    if (request_.logprobs) add_prompt(text.logprobs, *text.task, prompt_scores);
+    answer_->write(chunks_.text(index, prompt_text(model_, request_.prompts[index / request_.n]),
+                                request_.logprobs ? text.logprobs.take() : ChatJson(nullptr)));
+  }
+}
+
+void Completion::write_piece(std::size_t index, std::string_view piece, const std::vector<TokenScore>& scores) {
+  Text& text = texts_[index];
+  text.bytes += piece.size();
+  if (!request_.chat) {
+    if (request_.logprobs) text.logprobs.add(text.pieces.take(scores, text.bytes));
+    answer_->write(chunks_.text(index, piece, request_.logprobs ? text.logprobs.take() : ChatJson(nullptr)));
+    return;
+  }
+  std::vector<AnswerEvent> events;
+  if (text.task->plain) {
+    events.push_back({.kind = AnswerEvent::Kind::text, .text = std::string(piece), .call = {}});
+  } else {
+    text.parser.push(piece, events);
+  }
+  if (!events.empty()) write_events(index, std::move(events), text.pieces.take(scores, text.bytes));
+}
+
+// Writes the events of a chat; the scores are in the first of them.
+void Completion::write_events(std::size_t index, std::vector<AnswerEvent> events, std::span<const TokenScore> scores) {
+  Text& text = texts_[index];
+  std::string chunks;
+  for (AnswerEvent& event : events) {
+    ChatJson delta;
+    if (event.kind == AnswerEvent::Kind::tool_call) {
+      delta["tool_calls"] =
+          ChatJson::array({{{"index", text.calls++},
+                            {"id", unique_id("call_")},
+                            {"type", "function"},
+                            {"function", {{"name", event.call.name}, {"arguments", event.call.arguments}}}}});
+    } else {
+      delta[event.kind == AnswerEvent::Kind::thought ? "reasoning_content" : "content"] = std::move(event.text);
+    }
+    const bool has_scores = request_.logprobs && !scores.empty();
+    chunks += chunks_.delta(
+        index, std::move(delta),
+        has_scores ? chat_logprobs(model_.tokenizer(), text.pieces, std::exchange(scores, {})) : ChatJson(nullptr));
+  }
+  if (!chunks.empty()) answer_->write(std::move(chunks));
+}
+
+void Completion::write_end(std::size_t index, const Generated& generated) {
+  Text& text = texts_[index];
+  const std::span<const TokenScore> scores = request_.logprobs
+                                                 ? text.pieces.take_rest(generated.scores, generated.text.size())
+                                                 : std::span<const TokenScore>();
+  Message message;
+  if (request_.chat) {
+    std::vector<AnswerEvent> events;
+    if (!text.task->plain) text.parser.finish(events);
+    const bool has_text =
+        std::ranges::any_of(scores, [&](const TokenScore& score) { return text.pieces.is_text(score.token.token); });
+    if (events.empty() && has_text) events.emplace_back();
+    write_events(index, std::move(events), scores);
+    message.tool_calls.resize(text.calls);
+  } else if (!scores.empty()) {
+    text.logprobs.add(scores);
+    answer_->write(chunks_.text(index, "", text.logprobs.take()));
+  }
+  answer_->write(chunks_.end(index, finish_reason_name(generated.finish_reason, message)));
+}
+
+void Completion::fail(const std::exception_ptr& error) {
+  failed_ = true;
+  const RequestError known = request_error_of(error);
+  if (!streaming_) return send_error(*answer_, known);
+  answer_->write(AnswerChunks::error(error_body(known)));
+  answer_->finish();
+}
+
+void Completion::finish() {
+  if (request_.stream) {
+    if (request_.include_usage) answer_->write(chunks_.usage(usage()));
+    answer_->write(AnswerChunks::done());
+    answer_->finish();
+    return;
+  }
+  ChatJson choices = ChatJson::array();
+  for (const std::size_t text : chosen_texts()) choices.push_back(message_choice(text, choices.size()));
+  answer_->send(200, json_type, json_line(answer_json(id_, model_name_, request_, std::move(choices), usage(), now_)));
+}
+
+// The best n of the texts of each prompt; all of them in order unless there are more.
+std::vector<std::size_t> Completion::chosen_texts() const {
+  std::vector<std::size_t> chosen(texts_.size());
+  std::iota(chosen.begin(), chosen.end(), std::size_t{0});
+  if (request_.best_of == request_.n) return chosen;
+  std::vector<std::size_t> best;
+  for (std::size_t first = 0; first < texts_.size(); first += request_.best_of) {
+    const auto begin = chosen.begin() + static_cast<std::ptrdiff_t>(first);
+    std::stable_sort(begin, begin + static_cast<std::ptrdiff_t>(request_.best_of), [&](std::size_t a, std::size_t b) {
+      return mean_log_probability(texts_[a].result.generated) > mean_log_probability(texts_[b].result.generated);
+    });
+    best.insert(best.end(), begin, begin + static_cast<std::ptrdiff_t>(request_.n));
+  }
+  return best;
+}
+
+ChatJson Completion::message_choice(std::size_t index_of_text, std::size_t index) {
+  Text& text = texts_[index_of_text];
+  if (request_.chat) {
+    text.result.message = answer_of(*text.task, text.result.generated.text, 1);
+    for (ToolCall& call : text.result.message.tool_calls) call.id = unique_id("call_");
+  }
+  ChatJson choice = choice_json(model_, request_, *text.task, text.result, index);
+  if (request_.chat) {
+    ChatJson& message = choice["message"];
+    if (message.contains("tool_calls") && message["content"] == "") message["content"] = nullptr;
+    message["refusal"] = nullptr;
+  }
+  return choice;
+}
+
+Usage Completion::usage() const {
+  Usage usage;
+  for (std::size_t i = 0; i < texts_.size(); ++i) {
+    const Text& text = texts_[i];
+    usage.completion_tokens += text.result.generated.tokens.size();
+    if (i % request_.best_of != 0) continue;
+    usage.prompt_tokens += text.task->prompt.size();
+    usage.cached_tokens += text.result.generated.prompt_tokens_reused;
+  }
+  return usage;
+}
+
+}  // namespace minimind

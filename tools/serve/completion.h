@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/chat/answer_parser.h"
+#include "tools/openai/answer_body.h"
+#include "tools/openai/logprobs.h"
+#include "tools/openai/request.h"
+#include "tools/openai/text_model.h"
+#include "tools/serve/answer_chunks.h"
+#include "tools/serve/engine_thread.h"
+#include "tools/serve/http.h"
+
+namespace minimind {
+
+// One answer to a chat completion or a completion, from the request to its last byte: gives the texts to the engine and
+// writes what becomes of them, as a whole or as a stream.
+class Completion : public std::enable_shared_from_this<Completion> {
+ public:
+  // Starts the answer, which then lives as long as its texts. Texts without a seed of the request have `seed` and those
+  // after it. `model` must outlive it. Throws RequestError.
+  static void start(const TextModel& model, EngineThread& engine, Request request, std::uint64_t seed,
+                    std::shared_ptr<HttpAnswer> answer);
+
+  Completion(const TextModel& model, Request request, std::shared_ptr<HttpAnswer> answer);
+
+ private:
+  // One text and what a stream has of it.
+  struct Text {
+    explicit Text(const TextModel& model, std::shared_ptr<const TextTask> with_task);
+
+    std::shared_ptr<const TextTask> task;
+    AnswerParser parser;
+    TokenPieces pieces;
+    CompletionLogprobs logprobs;
+    bool has_begun = false;
+    std::size_t bytes = 0;  // of its text so far
+    std::size_t calls = 0;
+    TextAnswer result{};
+  };
+
+  void on_text(std::size_t index, std::string_view piece, const Generation& generation);
+  void on_end(std::size_t index, Generated generated, const std::exception_ptr& error);
+
+  void begin(std::size_t index, const std::vector<TokenScore>& prompt_scores);
+  void write_piece(std::size_t index, std::string_view piece, const std::vector<TokenScore>& scores);
+  void write_events(std::size_t index, std::vector<AnswerEvent> events, std::span<const TokenScore> scores);
+  void write_end(std::size_t index, const Generated& generated);
+  void fail(const std::exception_ptr& error);
+  void finish();
+  std::vector<std::size_t> chosen_texts() const;
+  ChatJson message_choice(std::size_t text, std::size_t index);
+  Usage usage() const;
+
+  const TextModel& model_;
+  const Request request_;
+  const std::shared_ptr<HttpAnswer> answer_;
+  const std::time_t now_;
+  const std::string id_, model_name_;
+  const AnswerChunks chunks_;
+
+  std::mutex mutex_;  // guards all below
+  std::vector<Text> texts_;
+  std::size_t ended_ = 0;
+  bool streaming_ = false;
+  bool failed_ = false;
+};
+
+inline constexpr std::string_view json_type = "application/json";
+
+// The error of a request for what was thrown while its text was generated.
+RequestError request_error_of(const std::exception_ptr& error);
+
+// Sends an error.
+void send_error(HttpAnswer& answer, const RequestError& error);
+
+}  // namespace minimind

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/serve/http_settings.h"
+
+namespace minimind {
+
+// The options of the HTTP server: where it listens, who may use it, and its limits.
+struct HttpArguments {
+  std::optional<std::string> host;
+  std::optional<std::uint16_t> port;
+  std::string socket;
+  std::string key_file;
+  bool no_key = false;
+  std::vector<std::string> allowed_hosts, cors_origins;
+  std::size_t drain, head_timeout, idle_timeout;  // seconds
+  std::size_t header_kb, body_mb, unsent_kb, connections;
+
+  // Sets the defaults, which are those of HttpSettings.
+  HttpArguments();
+
+  void add_to(CLI::App& command);
+
+  // Returns the settings; the server handles signals and has no log. Only --socket: no port. Throws UsageError for a
+  // key file together with --no-api-key, Error if the key file cannot be read.
+  HttpSettings settings() const;
+};
+
+}  // namespace minimind

@@ -1,0 +1,185 @@
+#include "tools/serve/model_shelf.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+#include "tools/openai/request_error.h"
+#include "tools/options/checkpoint_choice.h"
+#include "weights/checkpoint/list_checkpoints.h"
+#include "weights/io/quote.h"
+
+namespace minimind {
+namespace {
+
+// As MiniMind's own clients name every model.
+constexpr std::array<std::string_view, 3> usual_names{"minimind", "minimind-local", "minimind-local:latest"};
+
+bool is_usual_name(const std::string& name) {
+  return name.empty() || std::ranges::find(usual_names, name) != usual_names.end();
+}
+
+// The folder if the path is one with several checkpoints; empty if it is one model.
+std::string folder_of(const std::string& path) {
+  try {
+    model_path(path);
+    return "";
+  } catch (const ManyCheckpoints&) {
+    return path;
+  }
+}
+
+[[noreturn]] void fail_unknown(const std::string& name, const std::string& known) {
+  throw RequestError(fmt::format("model is {}, expected {}", quote(name), quote(known)), "model", "model_not_found");
+}
+
+}  // namespace
+
+ModelShelf::ModelShelf(Settings settings)
+    : settings_(std::move(settings)), folder_(folder_of(settings_.arguments.checkpoint.model)) {
+  if (folder_.empty()) {
+    loaded_.push_back({"", std::make_unique<ServedModel>(settings_.arguments, settings_.chat_template, "",
+                                                         settings_.limits, turns_)});
+  } else {
+    read_folder();
+  }
+}
+
+// Names are those of the files without their extensions, unless two of them are alike.
+void ModelShelf::read_folder() {
+  files_.clear();
+  loras_.clear();
+  const auto add = [](std::vector<File>& files, const ListedCheckpoint& checkpoint) {
+    const std::filesystem::path path(checkpoint.path);
+    const std::string stem = path.stem().string();
+    const bool taken = std::ranges::any_of(files, [&](const File& file) { return file.name == stem; });
+    files.push_back({taken ? path.filename().string() : stem, checkpoint.path, checkpoint.written});
+  };
+  for (const ListedCheckpoint& checkpoint : list_checkpoints(folder_)) {
+    if (checkpoint.is_lora) add(loras_, checkpoint);
+    if (checkpoint.is_model) add(files_, checkpoint);
+  }
+  const std::string lora_folder = (std::filesystem::path(folder_) / "lora").string();
+  if (!std::filesystem::is_directory(lora_folder)) return;
+  for (const ListedCheckpoint& checkpoint : list_checkpoints(lora_folder)) {
+    if (checkpoint.is_lora) add(loras_, checkpoint);
+  }
+}
+
+ServedModel& ModelShelf::only() {
+  if (!folder_.empty()) {
+    throw RequestError("the server has a folder of models, expected one model for this route", "", "not_found");
+  }
+  return *loaded_.front().served;
+}
+
+ServedModel& ModelShelf::get(const std::string& name) {
+  if (folder_.empty()) {
+    ServedModel& model = only();
+    const std::vector<std::string>& names = model.model.names();
+    if (!is_usual_name(name) && std::ranges::count(names, name) == 0) fail_unknown(name, names.front());
+    return model;
+  }
+  const bool is_usual = is_usual_name(name);
+  const auto named = [](const std::vector<File>& files, const std::string& its) {
+    return std::ranges::find(files, its, &File::name);
+  };
+  const std::size_t colon = is_usual ? std::string::npos : name.find(':');
+  const std::string base = name.substr(0, colon), lora = colon == std::string::npos ? "" : name.substr(colon + 1);
+  const auto is_known = [&] {
+    return is_usual ? !files_.empty()
+                    : named(files_, base) != files_.end() && (lora.empty() || named(loras_, lora) != loras_.end());
+  };
+  if (!is_known()) read_folder();
+  if (!is_known()) fail_unknown(name, files_.empty() ? "a checkpoint in " + folder_ : files_.front().name);
+  const File& file = is_usual ? files_.front() : *named(files_, base);
+  const std::string full_name = lora.empty() ? file.name : file.name + ":" + lora;
+  ServedModel* const loaded = find_loaded(full_name);
+  ServedModel& model = loaded ? *loaded : load(full_name, file, lora.empty() ? "" : named(loras_, lora)->path);
+  model.last_use = ++uses_;
+  return model;
+}
+
+ServedModel* ModelShelf::find_loaded(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find(loaded_, name, &Loaded::name);
+  return found == loaded_.end() ? nullptr : found->served.get();
+}
+
+ServedModel& ModelShelf::load(const std::string& name, const File& file, const std::string& lora) {
+  GenerationArguments arguments = settings_.arguments;
+  arguments.checkpoint.model = file.path;
+  if (!lora.empty()) arguments.checkpoint.loras.push_back(lora);
+  make_room(std::filesystem::is_regular_file(file.path) ? std::filesystem::file_size(file.path) : 0);
+  std::unique_ptr<ServedModel> served;
+  try {
+    served = std::make_unique<ServedModel>(arguments, settings_.chat_template, name, settings_.limits, turns_);
+  } catch (const Error& error) {
+    throw RequestError(error.what(), "model");
+  }
+  make_room(served->model.weight_bytes());
+  const std::lock_guard lock(mutex_);
+  if (draining_) served->engine.drain();
+  loaded_.push_back({name, std::move(served)});
+  return *loaded_.back().served;
+}
+
+// Drops models without texts, the least recently used first, until `bytes` more fit or none is left.
+void ModelShelf::make_room(std::size_t bytes) {
+  while (true) {
+    std::unique_ptr<ServedModel> dropped;
+    {
+      const std::lock_guard lock(mutex_);
+      std::size_t used = bytes;
+      auto oldest = loaded_.end();
+      for (auto model = loaded_.begin(); model != loaded_.end(); ++model) {
+        used += model->served->model.weight_bytes();
+        if (!model->served->engine.is_idle()) continue;
+        if (oldest == loaded_.end() || model->served->last_use < oldest->served->last_use) oldest = model;
+      }
+      if (used <= settings_.models_memory || oldest == loaded_.end()) return;
+      dropped = std::move(oldest->served);
+      loaded_.erase(oldest);
+      dropped_ += dropped->engine.counts();
+    }
+  }
+}
+
+std::vector<ModelShelf::Listed> ModelShelf::list() {
+  if (folder_.empty()) {
+    const TextModel& model = only().model;
+    return {{.name = model.names().front(), .created = 0, .loras = {}, .context = model.positions()}};
+  }
+  read_folder();
+  std::vector<std::string> loras;
+  for (const File& lora : loras_) loras.push_back(lora.name);
+  std::vector<Listed> models;
+  for (const File& file : files_) {
+    ServedModel* const loaded = find_loaded(file.name);
+    models.push_back({.name = file.name,
+                      .created = file.written,
+                      .loras = loras,
+                      .context = loaded ? loaded->model.positions() : 0});
+  }
+  return models;
+}
+
+EngineCounts ModelShelf::counts() const {
+  const std::lock_guard lock(mutex_);
+  EngineCounts counts = dropped_;
+  counts.kv_bytes = counts.kv_budget = 0;
+  for (const Loaded& model : loaded_) counts += model.served->engine.counts();
+  return counts;
+}
+
+void ModelShelf::drain() {
+  const std::lock_guard lock(mutex_);
+  draining_ = true;
+  for (const Loaded& model : loaded_) model.served->engine.drain();
+}
+
+}  // namespace minimind

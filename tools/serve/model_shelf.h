@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "tools/openai/text_model.h"
+#include "tools/options/generation_options.h"
+#include "tools/serve/engine_counts.h"
+#include "tools/serve/engine_thread.h"
+#include "tools/serve/step_turns.h"
+
+namespace minimind {
+
+// A loaded model and the thread that runs it.
+struct ServedModel {
+  ServedModel(const GenerationArguments& arguments, const std::string& chat_template, const std::string& name,
+              const EngineLimits& limits, StepTurns& turns)
+      : model(arguments, chat_template, name), engine(model, limits, turns) {}
+
+  TextModel model;
+  EngineThread engine;
+  std::uint64_t last_use = 0;
+};
+
+// The models that a server has: one file, or every checkpoint in a folder under its name, loaded when it is first
+// asked for. NAME:LORA is a model with a LoRA of the folder, or of its folder lora/, merged.
+class ModelShelf {
+ public:
+  struct Settings {
+    GenerationArguments arguments;  // the model is a file, or a folder of checkpoints
+    std::string chat_template;
+    EngineLimits limits;        // of each model
+    std::size_t models_memory;  // bytes of weights; models that are not in use make room for another one
+  };
+
+  // Loads a single model; a folder's are loaded later. Throws Error.
+  explicit ModelShelf(Settings settings);
+
+  // Returns the model that a request names; empty: the single model, or the newest of the folder. Loads it if it is not
+  // loaded. Valid while the engine has texts, and until the next call. One thread at a time may call it. Throws
+  // RequestError.
+  ServedModel& get(const std::string& name);
+
+  // Returns the single model. Throws RequestError if the server has a folder.
+  ServedModel& only();
+
+  struct Listed {
+    std::string name;
+    std::int64_t created = 0;        // seconds since 1970
+    std::vector<std::string> loras;  // names that may follow after a colon
+    std::size_t context = 0;         // positions; 0: not loaded yet
+  };
+  // Returns the models, the newest first, as they are in the folder now. One thread at a time may call it.
+  std::vector<Listed> list();
+
+  // What all engines have done. Any thread may call these.
+  EngineCounts counts() const;
+  void drain();
+
+ private:
+  struct File {
+    std::string name, path;
+    std::int64_t written = 0;
+  };
+  struct Loaded {
+    std::string name;
+    std::unique_ptr<ServedModel> served;
+  };
+
+  void read_folder();
+  ServedModel* find_loaded(const std::string& name);
+  ServedModel& load(const std::string& name, const File& file, const std::string& lora);
+  void make_room(std::size_t bytes);
+
+  const Settings settings_;
+  const std::string folder_;  // empty: a single model
+  StepTurns turns_;
+  std::vector<File> files_, loras_;
+  std::uint64_t uses_ = 0;
+
+  mutable std::mutex mutex_;  // guards all below
+  std::vector<Loaded> loaded_;
+  EngineCounts dropped_;  // of models that are not loaded any more
+  bool draining_ = false;
+};
+
+}  // namespace minimind

@@ -1,0 +1,280 @@
+// The chat: a conversation's turns, the box to write in, and the answers that are being written.
+
+import {streamAnswer} from './answer.js';
+import {keepConversation, loadConversation, messagesOf} from './conversations.js';
+import {announce, byId, element, fitHeight, iconButton, isSendKey, notify} from './elements.js';
+import {t} from './language.js';
+import {LaneView} from './message_view.js';
+import {read, write} from './storage.js';
+
+const SAVE_EVERY = 1000;  // milliseconds, while an answer is written
+
+export class Chat {
+  // `models` gives the chosen names and the context length of a name; `onkept` is called when the conversation has changed.
+  constructor(models, onkept) {
+    this.models = models;
+    this.onkept = onkept;
+    this.running = new Map();  // for each lane that is being written: {controller, turn_index}
+    this.views = [];           // for each turn, the views of its lanes
+    this.think = read('think') === true;
+    this.last_saved = 0;
+    this.connectComposer();
+  }
+
+  open(conversation) {
+    this.stop();
+    this.conversation = conversation;
+    this.render();
+    this.scrollToEnd();
+  }
+
+  isRunning() {
+    return this.running.size > 0;
+  }
+
+  stop() {
+    for (const {controller} of this.running.values()) controller.abort();
+    this.running.clear();
+    this.showRunning();
+  }
+
+  // -- the box to write in
+
+  connectComposer() {
+    const box = byId('message');
+    box.addEventListener('input', () => {
+      fitHeight(box);
+      this.showRunning();
+    });
+    box.addEventListener('keydown', (event) => {
+      if (!isSendKey(event)) return;
+      event.preventDefault();
+      this.sendBox();
+    });
+    byId('send').addEventListener('click', () => this.sendBox());
+    byId('stop').addEventListener('click', () => {
+      this.stop();
+      this.focusBox();
+    });
+    const think = byId('think');
+    think.setAttribute('aria-pressed', String(this.think));
+    think.addEventListener('click', () => {
+      this.think = !this.think;
+      think.setAttribute('aria-pressed', String(this.think));
+      write('think', this.think);
+    });
+  }
+
+  sendBox() {
+    const box = byId('message');
+    const text = box.value.trim();
+    if (text === '' || this.isRunning()) return;
+    box.value = '';
+    fitHeight(box);
+    this.send(text);
+    this.focusBox();
+  }
+
+  // Not on a touch screen, where the focus would bring up the keyboard over the answer.
+  focusBox() {
+    if (!matchMedia('(pointer: coarse)').matches) byId('message').focus();
+  }
+
+  send(question) {
+    const names = this.models.chosen();
+    this.conversation.models = names;
+    this.conversation.turns.push({question, lanes: names.map((model) => ({model, messages: []}))});
+    this.keep();
+    this.render();
+    this.scrollToEnd();
+    names.forEach((_, lane) => this.write(this.conversation.turns.length - 1, lane));
+  }
+
+  // -- writing an answer
+
+  // Writes the next message of a lane, or continues its last one.
+  async write(turn_index, lane_index, {continues = false} = {}) {
+    const {conversation} = this;
+    const turn = conversation.turns[turn_index];
+    const lane = turn.lanes[lane_index];
+    const messages = messagesOf(conversation, lane_index, conversation.turns.slice(0, turn_index + 1));
+    if (continues) messages.pop();
+    else lane.messages.push({role: 'assistant', content: ''});
+    const message = lane.messages.at(-1);
+    const controller = new AbortController();
+    this.running.set(lane_index, {controller, turn_index});
+    this.showRunning();
+    announce(t('answering'));
+    const request = {model: lane.model, messages, tools: conversation.tools, think: this.think};
+    let frame = 0;
+    const update = () => {
+      frame = 0;
+      // The view may have been replaced since the last call.
+      if (this.conversation === conversation) this.followEnd(() => this.views[turn_index]?.[lane_index]?.show({live: true}));
+      if (Date.now() - this.last_saved > SAVE_EVERY) this.save(conversation);
+    };
+    update();
+    try {
+      await streamAnswer(request, message, controller.signal, () => { frame ||= requestAnimationFrame(update); });
+    } catch (error) {
+      if (error.name !== 'AbortError') message.info = {...message.info, error: error.message};
+    }
+    cancelAnimationFrame(frame);
+    if (this.running.get(lane_index)?.controller === controller) this.running.delete(lane_index);
+    this.finish(conversation, message, () => this.views[turn_index][lane_index]);
+  }
+
+  finish(conversation, message, view) {
+    // A conversation that was deleted, or an answer that was replaced, while it was being written is kept nowhere.
+    const is_kept = conversation.turns.some((turn) => turn.lanes.some((lane) => lane.messages.includes(message))) &&
+      (this.conversation === conversation || loadConversation(conversation.id) !== null);
+    if (is_kept) this.keep(conversation);
+    if (this.conversation !== conversation || !is_kept) return;
+    this.followEnd(() => view().show({live: false}));
+    this.showRunning();
+    if (message.content) announce(t('answered', message.content));
+    if (message.tool_calls && byId('message').value === '') view().root.querySelector('.call textarea')?.focus();
+  }
+
+  keep(conversation = this.conversation) {
+    this.save(conversation);
+    this.onkept(conversation);
+  }
+
+  save(conversation) {
+    this.last_saved = Date.now();
+    conversation.changed = Date.now();
+    if (!keepConversation(conversation)) notify(t('storageFull'));
+  }
+
+  // -- what the user does with earlier messages
+
+  actionsOf(turn_index, lane_index) {
+    const lane = this.conversation.turns[turn_index].lanes[lane_index];
+    const whenIdle = (act) => (...values) => {
+      if (this.isRunning()) return;
+      act(...values);
+      this.focusBox();  // the button that had the focus is gone
+    };
+    const regenerate = () => {
+      this.dropAfter(turn_index, 'replaced');
+      lane.messages = [];
+      lane.model = this.models.chosen()[lane_index] ?? lane.model;
+      this.render();
+      this.write(turn_index, lane_index);
+    };
+    // Text that was written before an error is kept.
+    const retry = () => {
+      const last = lane.messages.at(-1);
+      const continues = last?.role === 'assistant' && Boolean(last.content || last.reasoning_content);
+      if (last?.role === 'assistant' && !continues) lane.messages.pop();
+      this.write(turn_index, lane_index, {continues});
+    };
+    return {
+      regenerate: whenIdle(regenerate),
+      continue: whenIdle(() => this.write(turn_index, lane_index, {continues: true})),
+      retry: whenIdle(retry),
+      sendResults: whenIdle((results) => {
+        const {tool_calls} = lane.messages.at(-1);
+        tool_calls.forEach((call, i) => lane.messages.push({role: 'tool', tool_call_id: call.id, content: results[i] ?? ''}));
+        this.write(turn_index, lane_index);
+      }),
+    };
+  }
+
+  resend(turn_index, question) {
+    this.dropAfter(turn_index - 1, 'dropped');
+    this.send(question);
+  }
+
+  // Drops the turns after this one and offers to undo everything that follows.
+  dropAfter(turn_index, text) {
+    const {conversation} = this;
+    const before = structuredClone(conversation.turns);
+    conversation.turns.length = turn_index + 1;
+    notify(t(text), t('undo'), () => {
+      if (this.conversation === conversation) this.stop();
+      conversation.turns = before;
+      this.keep(conversation);
+      if (this.conversation === conversation) this.render();
+    });
+  }
+
+  // -- showing
+
+  render() {
+    const {turns} = this.conversation;
+    this.views = turns.map((turn, turn_index) => turn.lanes.map((lane, lane_index) => {
+      const view = new LaneView(lane, lane.model || 'MiniMind', this.actionsOf(turn_index, lane_index), this.models.contextOf);
+      view.show({live: this.running.get(lane_index)?.turn_index === turn_index});
+      return view;
+    }));
+    byId('turns').replaceChildren(...turns.map((turn, turn_index) => element('section', {class: 'turn'},
+      turn.question !== null && this.questionElement(turn, turn_index),
+      element('div', {class: turn.lanes.length > 1 ? 'lanes compared' : 'lanes'},
+        ...this.views[turn_index].map((view) => view.root)))));
+    byId('turns').classList.toggle('wide', turns.some((turn) => turn.lanes.length > 1));
+    byId('welcome').hidden = turns.length > 0;
+    this.showRunning();
+  }
+
+  questionElement(turn, turn_index) {
+    const root = element('article', {class: 'question'});
+    const show = () => root.replaceChildren(
+      element('h2', {class: 'off-screen'}, t('you')),
+      element('div', {class: 'bubble', dir: 'auto'}, turn.question),
+      iconButton('edit', t('edit'), () => { if (!this.isRunning()) edit(); }));
+    const edit = () => {
+      const area = element('textarea', {'aria-label': t('editLabel'), rows: '1'});
+      area.value = turn.question;
+      const close = () => {
+        show();
+        root.querySelector('button').focus();
+      };
+      const send = () => {
+        if (area.value.trim() === '' || this.isRunning()) return;
+        this.resend(turn_index, area.value.trim());
+        this.focusBox();
+      };
+      area.addEventListener('input', () => fitHeight(area));
+      area.addEventListener('keydown', (event) => {
+        if (isSendKey(event)) send();
+        else if (event.key !== 'Escape' || event.isComposing) return;
+        else close();
+        event.preventDefault();
+        event.stopPropagation();
+      });
+      const is_last = turn_index === this.conversation.turns.length - 1;
+      root.replaceChildren(element('div', {class: 'editor'}, area, element('div', {class: 'row'},
+        !is_last && element('p', {class: 'note'}, t('editNote')),
+        element('button', {type: 'button', class: 'quiet', onclick: close}, t('cancel')),
+        element('button', {type: 'button', class: 'primary', onclick: send}, t('send')))));
+      fitHeight(area);
+      area.focus();
+    };
+    show();
+    return root;
+  }
+
+  showRunning() {
+    const running = this.isRunning();
+    if (!running && document.activeElement === byId('stop')) this.focusBox();
+    byId('stop').hidden = !running;
+    byId('send').hidden = running;
+    byId('send').disabled = byId('message').value.trim() === '';
+    byId('turns').classList.toggle('running', running);
+  }
+
+  scrollToEnd() {
+    const scroller = byId('chat-scroll');
+    scroller.scrollTop = scroller.scrollHeight;
+  }
+
+  // Changes what is shown; stays at the end if the end was in view.
+  followEnd(change) {
+    const scroller = byId('chat-scroll');
+    const at_end = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 60;
+    change();
+    if (at_end) this.scrollToEnd();
+  }
+}

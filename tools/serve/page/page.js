@@ -1,0 +1,220 @@
+// Starts the page and connects its parts.
+
+import {Chat} from './chat.js';
+import {Completion} from './completion.js';
+import {loadConversation, newConversation} from './conversations.js';
+import {byId, element} from './elements.js';
+import {isChinese, switchLanguage, t, translate} from './language.js';
+import {ModelChoice} from './model_choice.js';
+import {listModels} from './server.js';
+import {editTools, resetSampling, showDefaults, showSampling} from './settings.js';
+import {Sidebar} from './sidebar.js';
+import {read, write} from './storage.js';
+
+const narrow = matchMedia('(max-width: 60rem)');
+
+const models = new ModelChoice(() => showDefaults(models.detailsOf(models.chosen()[0]).defaults));
+const sidebar = new Sidebar((conversation) => open(conversation ?? newConversation(chat.conversation)));
+const chat = new Chat(models, (conversation) => {
+  write('current', chat.conversation.id);
+  sidebar.show(chat.conversation.id);
+  if (conversation === chat.conversation) showTitle();
+});
+const completion = new Completion(models);
+
+sidebar.onrename = (id, title) => {
+  const conversation = id === chat.conversation.id ? chat.conversation : loadConversation(id);
+  conversation.title = title;
+  chat.keep(conversation);
+};
+
+// -- conversations
+
+function open(conversation) {
+  chat.open(conversation);
+  models.choose(conversation.models.length > 0 ? conversation.models : models.names);
+  byId('system').value = conversation.system;
+  editTools(conversation.tools, (tools) => changeConversation({tools}));
+  write('current', conversation.id);
+  sidebar.show(conversation.id);
+  showTitle();
+  choosePanel('chat');
+  if (narrow.matches) toggleSidebar(false);
+  chat.focusBox();
+}
+
+function showTitle() {
+  const question = chat.conversation.title || chat.conversation.turns[0]?.question?.trim().slice(0, 60);
+  document.title = question ? `${question} · MiniMind` : 'MiniMind';
+}
+
+// A conversation without turns is not kept: it would only fill the list.
+function changeConversation(fields) {
+  Object.assign(chat.conversation, fields);
+  if (chat.conversation.turns.length > 0) chat.keep();
+}
+
+byId('new-chat').addEventListener('click', () => open(newConversation(chat.conversation)));
+byId('system').addEventListener('input', (event) => changeConversation({system: event.target.value}));
+for (const example of document.querySelectorAll('.examples button')) {
+  example.addEventListener('click', () => {
+    chat.focusBox();
+    chat.send(example.textContent);
+  });
+}
+
+// Another tab has changed something.
+addEventListener('storage', (event) => {
+  if (!event.key?.startsWith('minimind.conversation.') || chat.isRunning()) return;
+  const changed = event.key === `minimind.conversation.${chat.conversation.id}` && loadConversation(chat.conversation.id);
+  if (changed) chat.open(changed);
+  sidebar.show();
+});
+
+addEventListener('pagehide', () => {
+  if (chat.isRunning()) chat.keep();
+});
+
+// -- the two views
+
+const PANELS = ['chat', 'completion'];
+
+function choosePanel(chosen) {
+  for (const name of PANELS) {
+    byId(name).hidden = name !== chosen;
+    byId(`${name}-tab`).setAttribute('aria-selected', String(name === chosen));
+    byId(`${name}-tab`).tabIndex = name === chosen ? 0 : -1;
+  }
+  document.body.dataset.panel = chosen;
+}
+
+for (const name of PANELS) {
+  const tab = byId(`${name}-tab`);
+  tab.addEventListener('click', () => choosePanel(name));
+  tab.addEventListener('keydown', (event) => {
+    if (event.key !== 'ArrowLeft' && event.key !== 'ArrowRight') return;
+    const other = PANELS.find((panel) => panel !== name);
+    choosePanel(other);
+    byId(`${other}-tab`).focus();
+  });
+}
+
+// -- sidebar and settings: beside the view if there is room, else over it
+
+function toggleSidebar(shown) {
+  document.body.classList.toggle('sidebar-shown', shown);
+  byId('sidebar').inert = !shown;
+  if (!narrow.matches) write('sidebar', shown);
+  showShade();
+}
+
+function toggleSettings(shown) {
+  byId('settings').hidden = !shown;
+  document.body.classList.toggle('settings-shown', shown);
+  byId('open-settings').setAttribute('aria-expanded', String(shown));
+  showShade();
+}
+
+// What lies under the shade cannot be reached by keyboard either.
+function showShade() {
+  const sidebar_shown = document.body.classList.contains('sidebar-shown');
+  const settings_shown = !byId('settings').hidden;
+  const over = narrow.matches && (sidebar_shown || settings_shown);
+  byId('shade').hidden = !over;
+  byId('main').inert = over;
+}
+
+byId('open-sidebar').addEventListener('click', () => {
+  toggleSidebar(true);
+  byId('close-sidebar').focus();
+});
+byId('close-sidebar').addEventListener('click', () => {
+  toggleSidebar(false);
+  byId('open-sidebar').focus();
+});
+byId('open-settings').addEventListener('click', () => {
+  toggleSettings(byId('settings').hidden);
+  if (!byId('settings').hidden) byId('system').focus();
+});
+const closeSettings = () => {
+  toggleSettings(false);
+  byId('open-settings').focus();
+};
+byId('close-settings').addEventListener('click', closeSettings);
+byId('shade').addEventListener('click', () => {
+  toggleSettings(false);
+  toggleSidebar(false);
+});
+narrow.addEventListener('change', () => toggleSidebar(!narrow.matches));
+
+// Escape closes what lies over the view, then stops the answer.
+addEventListener('keydown', (event) => {
+  if (event.key !== 'Escape' || event.isComposing || byId('key-box').open) return;
+  if (!byId('settings').hidden && (narrow.matches || byId('settings').contains(document.activeElement))) closeSettings();
+  else if (narrow.matches && document.body.classList.contains('sidebar-shown')) byId('close-sidebar').click();
+  else if (chat.isRunning()) byId('stop').click();
+  else completion.stop();
+});
+
+// -- settings
+
+byId('reset-sampling').addEventListener('click', () => {
+  resetSampling();
+  byId('sampling-temperature').focus();
+});
+byId('key-cancel').addEventListener('click', () => byId('key-box').close('cancel'));
+
+const THEMES = ['auto', 'light', 'dark'];
+let theme = THEMES.includes(read('theme')) ? read('theme') : 'auto';
+
+function showTheme() {
+  document.documentElement.dataset.theme = theme;
+  const label = t({auto: 'themeAuto', light: 'themeLight', dark: 'themeDark'}[theme]);
+  byId('theme').setAttribute('aria-label', label);
+  byId('theme').title = label;
+}
+
+byId('theme').addEventListener('click', () => {
+  theme = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
+  write('theme', theme);
+  showTheme();
+});
+
+function showLanguage() {
+  document.documentElement.lang = isChinese() ? 'zh-CN' : 'en';
+  translate(document);
+  showTheme();
+  showSampling();
+}
+
+byId('language').addEventListener('click', () => {
+  switchLanguage();
+  showLanguage();
+  models.show();
+  chat.render();
+  editTools(chat.conversation.tools, (tools) => changeConversation({tools}));
+  completion.show();
+  completion.showState();
+  sidebar.show();
+});
+
+// -- the start
+
+async function loadModels() {
+  const banner = byId('models-error');
+  banner.hidden = true;
+  try {
+    models.setModels(await listModels());
+    showDefaults(models.detailsOf(models.chosen()[0]).defaults);
+  } catch (error) {
+    banner.querySelector('p').replaceWith(element('p', {}, error.message));
+    banner.hidden = false;
+    models.show();
+  }
+}
+
+byId('models-retry').addEventListener('click', loadModels);
+showLanguage();
+toggleSidebar(!narrow.matches && read('sidebar') !== false);
+open(loadConversation(read('current')) ?? newConversation());
+loadModels();

@@ -1,0 +1,35 @@
+// What the browser keeps for this page. A browser may refuse to keep anything: then reading gives null and writing false.
+
+export function read(name) {
+  try {
+    return JSON.parse(localStorage.getItem(`minimind.${name}`));
+  } catch {
+    return null;
+  }
+}
+
+export function write(name, value) {
+  try {
+    localStorage.setItem(`minimind.${name}`, JSON.stringify(value));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export function erase(name) {
+  try {
+    localStorage.removeItem(`minimind.${name}`);
+  } catch {
+    // Nothing was kept.
+  }
+}
+
+// Returns the names that start with the prefix.
+export function names(prefix) {
+  try {
+    return Object.keys(localStorage).filter((name) => name.startsWith(`minimind.${prefix}`)).map((name) => name.slice(9));
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,18 @@
+/* The bytes of the chat page: page_NAME and page_NAME_end for each file of page_list.h, and for its policy. */
+
+.macro page_file name, file
+.global page_\name
+.global page_\name\()_end
+.hidden page_\name
+.hidden page_\name\()_end
+page_\name:
+.incbin "tools/serve/page/\file"
+page_\name\()_end:
+.endm
+
+.section .rodata
+page_file content_security_policy, "content_security_policy.txt"
+#define PAGE_FILE(symbol, file, type) page_file symbol, file
+#include "tools/serve/page_list.h"
+
+.section .note.GNU-stack, "", %progbits

@@ -1,0 +1,22 @@
+/* The files of the chat page that the binary has: a symbol, the file in tools/serve/page, its content type.
+   page.cpp and page_bytes.S define PAGE_FILE and include this list. */
+
+PAGE_FILE(index, "index.html", "text/html; charset=utf-8")
+PAGE_FILE(page_css, "page.css", "text/css; charset=utf-8")
+PAGE_FILE(icon, "icon.svg", "image/svg+xml")
+PAGE_FILE(answer, "answer.js", "text/javascript; charset=utf-8")
+PAGE_FILE(chat, "chat.js", "text/javascript; charset=utf-8")
+PAGE_FILE(completion, "completion.js", "text/javascript; charset=utf-8")
+PAGE_FILE(conversations, "conversations.js", "text/javascript; charset=utf-8")
+PAGE_FILE(elements, "elements.js", "text/javascript; charset=utf-8")
+PAGE_FILE(key_box, "key_box.js", "text/javascript; charset=utf-8")
+PAGE_FILE(language, "language.js", "text/javascript; charset=utf-8")
+PAGE_FILE(markdown, "markdown.js", "text/javascript; charset=utf-8")
+PAGE_FILE(message_view, "message_view.js", "text/javascript; charset=utf-8")
+PAGE_FILE(model_choice, "model_choice.js", "text/javascript; charset=utf-8")
+PAGE_FILE(page, "page.js", "text/javascript; charset=utf-8")
+PAGE_FILE(server, "server.js", "text/javascript; charset=utf-8")
+PAGE_FILE(settings, "settings.js", "text/javascript; charset=utf-8")
+PAGE_FILE(sidebar, "sidebar.js", "text/javascript; charset=utf-8")
+PAGE_FILE(storage, "storage.js", "text/javascript; charset=utf-8")
+PAGE_FILE(tokens, "tokens.js", "text/javascript; charset=utf-8")
