@@ -127,8 +127,9 @@ void Api::handle(HttpRequest request, Answer answer) {
   const bool names_model = request.path.starts_with(model_path_prefix);
   const auto found = routes().find(names_model ? "/v1/models/{model}" : request.path);
   if (found == routes().end()) {
-    CountedAnswer counted(answer, answers_, "other");
-    return send_error(counted, RequestError(fmt::format("there is no route {}", quote(request.path)), "", "not_found"));
+    CountedAnswer unrouted(answer, answers_, "other");
+    return send_error(unrouted,
+                      RequestError(fmt::format("there is no route {}", quote(request.path)), "", "not_found"));
   }
   auto counted = std::make_shared<CountedAnswer>(std::move(answer), answers_, found->first);
   handle_route(found->first, found->second, std::move(request), std::move(counted));
