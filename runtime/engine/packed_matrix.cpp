@@ -4,49 +4,51 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
 
 #include "weights/io/error.h"
-#include "weights/tensor/block_formats.h"
 #include "weights/tensor/shape.h"
 
 namespace minimind {
 namespace {
 
+using kernels::Bf16Block;
 using kernels::block_cols;
 using kernels::group_cols;
+using kernels::Iq4NlBlock;
 using kernels::NibbleBlock;
 using kernels::panel_rows;
+using kernels::Q4Block;
 using kernels::Q8Block;
 
-// The quants of one row of a block, in the order of a stored block.
-void copy_quants(const Q8Block& block, std::size_t row, std::byte* out) {
-  for (std::size_t group = 0; group < block_cols / group_cols; ++group) {
-    std::memcpy(out + group * group_cols, block.quant[group][row], group_cols);
-  }
-}
-
-void copy_quants(const NibbleBlock& block, std::size_t row, std::byte* out) {
-  for (std::size_t group = 0; group < block_cols / group_cols / 2; ++group) {
-    std::memcpy(out + group * group_cols, block.nibbles[group][row], group_cols);
-  }
-}
-
-// Reads columns [32 * i, 32 * i + 32) of a row, or as many as the matrix has. `panel` is the row's panel, in which it
-// is row `row`.
 template <class Element>
-void read_block(const Element* panel, std::size_t row, std::size_t i, std::size_t cols, float* out) {
-  const std::size_t count = std::min(block_cols, cols - i * block_cols);
-  if constexpr (is_block_type(stored_type<Element>)) {
-    std::byte stored[block_shape(stored_type<Element>).bytes];
-    std::memcpy(stored, &panel[i].scale[row], sizeof panel[i].scale[row]);
-    copy_quants(panel[i], row, stored + sizeof panel[i].scale[row]);
-    dequantize(stored_type<Element>, stored, block_cols, out);
-  } else if constexpr (is_bf16_block<Element>) {
-    for (std::size_t c = 0; c < count; ++c) out[c] = to_f32(Bf16{panel[i].value[c / 2][row][c % 2]});
-  } else {
-    for (std::size_t c = 0; c < count; ++c) out[c] = to_f32(panel[(i * block_cols + c) * panel_rows + row]);
-  }
+float element(const Element* panel, std::size_t row, std::size_t col) {
+  return to_f32(panel[col * panel_rows + row]);
+}
+
+float element(const Bf16Block* panel, std::size_t row, std::size_t col) {
+  return to_f32(Bf16{panel[col / block_cols].value[col % block_cols / 2][row][col % 2]});
+}
+
+float element(const Q8Block* panel, std::size_t row, std::size_t col) {
+  const Q8Block& block = panel[col / block_cols];
+  return to_f32(F16{block.scale[row]}) *
+         static_cast<float>(block.quant[col % block_cols / group_cols][row][col % group_cols]);
+}
+
+int nibble(const NibbleBlock& block, std::size_t row, std::size_t col) {
+  constexpr std::size_t half = block_cols / 2;
+  const std::uint8_t both = block.nibbles[col % half / group_cols][row][col % group_cols];
+  return col < half ? both & 0x0F : both >> 4;
+}
+
+float element(const Q4Block* panel, std::size_t row, std::size_t col) {
+  const Q4Block& block = panel[col / block_cols];
+  return to_f32(F16{block.scale[row]}) * static_cast<float>(nibble(block, row, col % block_cols) - 8);
+}
+
+float element(const Iq4NlBlock* panel, std::size_t row, std::size_t col) {
+  const Iq4NlBlock& block = panel[col / block_cols];
+  return to_f32(F16{block.scale[row]}) * static_cast<float>(iq4_nl_codes[nibble(block, row, col % block_cols)]);
 }
 
 }  // namespace
@@ -75,9 +77,8 @@ std::size_t byte_size(const WeightMatrix& matrix) {
 void read_row(const WeightMatrix& matrix, std::size_t row, float* out) {
   std::visit(
       [&](const auto& packed) {
-        for (std::size_t i = 0; i < kernels::block_count(packed.cols()); ++i) {
-          read_block(packed.panel(row / panel_rows), row % panel_rows, i, packed.cols(), out + i * block_cols);
-        }
+        const auto* const panel = packed.panel(row / panel_rows);
+        for (std::size_t col = 0; col < packed.cols(); ++col) out[col] = element(panel, row % panel_rows, col);
       },
       matrix);
 }

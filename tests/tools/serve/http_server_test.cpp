@@ -715,6 +715,7 @@ int status_of_server(const std::string& socket, Act act) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::close(ready[0]);
+    std::signal(SIGHUP, SIG_DFL);  // a parent such as nohup may ignore it, which the server respects
     HttpSettings settings;
     settings.port = 0;
     settings.socket = socket;
