@@ -50,7 +50,7 @@ void Dry::accept(std::int32_t token) {
   if (tail_.size() >= longest_breaker_) tail_.erase(0, tail_.size() - longest_breaker_ + 1);
 }
 
-std::span<const Dry::Penalty> Dry::penalties() {
+std::span<const LogitBias> Dry::penalties() {
   penalties_.clear();
   const std::size_t count = std::min(tokens_.size(), options_.penalty_last_n);
   if (!options_.on() || count <= options_.allowed_length || since_breaker_ < options_.allowed_length) return penalties_;
@@ -68,7 +68,7 @@ std::span<const Dry::Penalty> Dry::penalties() {
     const bool breaks = !is_breaker_.empty() && is_breaker_[static_cast<std::size_t>(token)];
     if (!longest || breaks) continue;
     const double power = std::pow(options_.base, static_cast<double>(length - options_.allowed_length));
-    penalties_.push_back({token, std::min(options_.multiplier * power, largest_penalty)});
+    penalties_.push_back({token, -std::min(options_.multiplier * power, largest_penalty)});
   }
   return penalties_;
 }

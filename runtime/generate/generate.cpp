@@ -13,6 +13,7 @@
 #include "weights/io/error.h"
 
 namespace minimind {
+
 StopFilter::StopFilter(std::vector<std::string> stops) : stops_(std::move(stops)) {
   std::erase(stops_, "");
 }
@@ -50,8 +51,6 @@ std::string StopFilter::finish() {
 
 namespace {
 
-constexpr std::span<const std::uint8_t> nothing_excluded;
-
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -84,9 +83,18 @@ void check_options(const GenerateOptions& options, const Tokenizer* tokenizer) {
     throw UsageError("a grammar requires a tokenizer, but the model has no tokenizer", Setting::tokenizer);
 }
 
-TokenText token_text(const Tokenizer* tokenizer) {
-  if (!tokenizer) return {};
-  return [tokenizer](std::int32_t id) { return tokenizer->token_bytes(id); };
+// Throws UsageError if there are sequence breakers but no tokenizer, which knows the texts of the tokens.
+std::optional<Dry> make_dry(const DryOptions& options, const Tokenizer* tokenizer, std::size_t vocab_size) {
+  if (!options.on()) return std::nullopt;
+  if (options.sequence_breakers.empty()) return Dry(options, {});
+  if (!tokenizer) {
+    throw UsageError(
+        "the sequence breakers of DRY require a tokenizer, but the model has no tokenizer; give one, or no breakers",
+        Setting::tokenizer);
+  }
+  std::vector<std::string> texts(vocab_size);
+  for (std::size_t i = 0; i < vocab_size; ++i) texts[i] = tokenizer->token_bytes(static_cast<std::int32_t>(i));
+  return Dry(options, std::move(texts));
 }
 
 }  // namespace
@@ -122,11 +130,15 @@ Generation::Generation(const Model& model, Context& context, const Tokenizer* to
   check_prompt(prompt, vocab_size, context);
   check_options(options, tokenizer);
   end_tokens_ = all_end_tokens(options, tokenizer);
-  sampler_.emplace(options.sampling, vocab_size, token_text(tokenizer));
+  sampler_.emplace(options.sampling, vocab_size);
+  dry_ = make_dry(options.sampling.dry, tokenizer, vocab_size);
   stream_.emplace(tokenizer, options, std::move(on_text));
   tokens_.assign(prompt.begin(), prompt.end());
   prompt_size_ = prompt.size();
-  for (const std::int32_t token : prompt) sampler_->accept_prompt(token);
+  for (const std::int32_t token : prompt) {
+    sampler_->accept_prompt(token);
+    if (dry_) dry_->accept(token);
+  }
   if (options.grammar) {
     constraint_.emplace(options.grammar, options.token_trie ? options.token_trie : make_token_trie(*tokenizer),
                         *tokenizer, vocab_size, end_tokens_, room());
@@ -207,8 +219,11 @@ bool Generation::sample(std::span<const float> logits) {
   if (room() == 0) return end(FinishReason::length);
   if (interrupted_) return end(FinishReason::interrupted);
   if (constraint_ && constraint_->finished()) return end(FinishReason::stop);
-  const std::int32_t token = sampler_->sample(logits, constraint_ ? constraint_->allowed() : nothing_excluded);
+  const std::int32_t token =
+      sampler_->sample(logits, constraint_ ? constraint_->allowed() : std::span<const std::uint8_t>(),
+                       dry_ ? dry_->penalties() : std::span<const LogitBias>());
   sampler_->accept(token);
+  if (dry_) dry_->accept(token);
   tokens_.push_back(token);
   if (options_.scores) result_.scores.push_back(score_token(logits, token, *options_.scores));
   if (std::find(end_tokens_.begin(), end_tokens_.end(), token) != end_tokens_.end()) return end(FinishReason::stop);

@@ -13,6 +13,7 @@
 
 #include "runtime/engine/context.h"
 #include "runtime/engine/forward.h"
+#include "runtime/generate/dry.h"
 #include "runtime/generate/grammar_constraint.h"
 #include "runtime/generate/sampler.h"
 #include "runtime/generate/speculate.h"
@@ -171,6 +172,7 @@ class Generation {
   std::optional<Clock::time_point> decode_start_;  // when the prompt's logits were there
   std::vector<std::int32_t> end_tokens_;
   std::optional<Sampler> sampler_;
+  std::optional<Dry> dry_;
   std::optional<TextStream> stream_;
   std::vector<std::int32_t> tokens_;  // prompt and generated
   std::size_t prompt_size_ = 0;

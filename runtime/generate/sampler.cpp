@@ -6,8 +6,6 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <string>
-#include <utility>
 
 #include "weights/io/error.h"
 
@@ -31,19 +29,6 @@ std::vector<double> biases_by_token(const std::vector<LogitBias>& biases, std::s
   return by_token;
 }
 
-std::optional<Dry> make_dry(const DryOptions& options, std::size_t vocab_size, const TokenText& token_text) {
-  if (!options.on()) return std::nullopt;
-  if (options.sequence_breakers.empty()) return Dry(options, {});
-  if (!token_text) {
-    throw UsageError(
-        "the sequence breakers of DRY require a tokenizer, but the model has no tokenizer; give one, or no breakers",
-        Setting::tokenizer);
-  }
-  std::vector<std::string> texts(vocab_size);
-  for (std::size_t i = 0; i < vocab_size; ++i) texts[i] = token_text(static_cast<std::int32_t>(i));
-  return Dry(options, std::move(texts));
-}
-
 }  // namespace
 
 void check_finite(std::span<const float> logits) {
@@ -54,14 +39,12 @@ void check_finite(std::span<const float> logits) {
   }
 }
 
-Sampler::Sampler(const SamplingOptions& options, std::size_t vocab_size, const TokenText& token_text)
+Sampler::Sampler(const SamplingOptions& options, std::size_t vocab_size)
     : options_(options),
       seen_(vocab_size),
       generated_(vocab_size),
       bias_(biases_by_token(options.logit_bias, vocab_size)),
-      dry_(make_dry(options.dry, vocab_size, token_text)),
       random_(options.seed) {
-  if (dry_) dry_penalties_.resize(vocab_size);
   if (options.temperature != 0) {
     candidates_.reserve(vocab_size);
     scores_.resize(vocab_size);
@@ -71,7 +54,6 @@ Sampler::Sampler(const SamplingOptions& options, std::size_t vocab_size, const T
 
 void Sampler::accept_prompt(std::int32_t token) {
   seen_[static_cast<std::size_t>(token)] = true;
-  if (dry_) dry_->accept(token);
 }
 
 void Sampler::accept(std::int32_t token) {
@@ -79,13 +61,12 @@ void Sampler::accept(std::int32_t token) {
   ++generated_[static_cast<std::size_t>(token)];
 }
 
-std::int32_t Sampler::sample(std::span<const float> logits, std::span<const std::uint8_t> allowed) {
+std::int32_t Sampler::sample(std::span<const float> logits, std::span<const std::uint8_t> allowed,
+                             std::span<const LogitBias> penalties) {
   check_finite(logits);
   allowed_ = allowed;
-  if (dry_) {
-    std::fill(dry_penalties_.begin(), dry_penalties_.end(), 0);
-    for (const auto& [token, amount] : dry_->penalties()) dry_penalties_[static_cast<std::size_t>(token)] = amount;
-  }
+  penalties_.assign(penalties.empty() ? 0 : logits.size(), 0);
+  for (const auto& [token, bias] : penalties) penalties_[static_cast<std::size_t>(token)] = bias;
   if (options_.temperature == 0) return largest(logits);
   gather(logits);
   keep_typical_p();
@@ -108,7 +89,7 @@ double Sampler::score(std::size_t token, float logit) const {
   if (options_.temperature != 0) score /= options_.temperature;
   if (seen_[token]) score = score > 0 ? score / options_.repeat_penalty : score * options_.repeat_penalty;
   if (generated_[token] > 0) score -= options_.presence_penalty + generated_[token] * options_.frequency_penalty;
-  if (dry_) score -= dry_penalties_[token];
+  if (!penalties_.empty()) score += penalties_[token];
   return score;
 }
 

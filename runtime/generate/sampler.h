@@ -2,20 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <optional>
 #include <random>
 #include <span>
-#include <string_view>
 #include <vector>
 
-#include "runtime/generate/dry.h"
 #include "runtime/generate/sampling_options.h"
 
 namespace minimind {
-
-// The bytes of a token, valid while the tokenizer is.
-using TokenText = std::function<std::string_view(std::int32_t)>;
 
 // Throws Error if the logits have NaN or infinity, as those of corrupt weights do.
 void check_finite(std::span<const float> logits);
@@ -27,7 +20,7 @@ void check_finite(std::span<const float> logits);
 //   2. logits / temperature;
 //   3. repeat penalty, for every token of the prompt or generated: a positive logit is divided by it, a negative logit
 //      multiplied. Presence and frequency penalties follow with OpenAI's meaning: a generated token that has appeared
-//      n > 0 times loses presence + n * frequency. Then DRY's, over prompt and generated tokens;
+//      n > 0 times loses presence + n * frequency. Then the penalties of the caller, such as those of Dry, are added;
 //   4. top-k: logits below the k-th largest are dropped; logits equal to it stay;
 //   5. typical-p (Meister et al., arXiv:2202.00666): the smallest set whose sum exceeds p stays, in the order of the
 //      distance of -log(probability) from the entropy;
@@ -36,17 +29,18 @@ void check_finite(std::span<const float> logits);
 // Equal seeds and logits give equal tokens on every machine.
 class Sampler {
  public:
-  // `token_text` returns the bytes of a token for DRY's sequence breakers and may be empty. Throws UsageError if DRY is
-  // on with breakers but `token_text` is empty, or if a logit bias is for a token that is not in the vocabulary.
-  Sampler(const SamplingOptions& options, std::size_t vocab_size, const TokenText& token_text = {});
+  // Throws UsageError if a logit bias is for a token that is not in the vocabulary.
+  Sampler(const SamplingOptions& options, std::size_t vocab_size);
 
   // Records a token of the prompt or a generated token for the penalties.
   void accept_prompt(std::int32_t token);
   void accept(std::int32_t token);
 
   // Samples the next token among those with allowed[token] != 0; `allowed` [vocab] may be empty, which allows all.
-  // Throws Error if the logits have NaN or infinity, as those of corrupt weights do, and if no token is left.
-  std::int32_t sample(std::span<const float> logits, std::span<const std::uint8_t> allowed = {});
+  // `penalties` are at most one per token. Throws Error if the logits have NaN or infinity, as those of corrupt weights
+  // do, and if no token is left.
+  std::int32_t sample(std::span<const float> logits, std::span<const std::uint8_t> allowed = {},
+                      std::span<const LogitBias> penalties = {});
 
  private:
   struct Candidate {
@@ -70,8 +64,7 @@ class Sampler {
   std::vector<bool> seen_;                // [vocab], in the prompt or generated
   std::vector<std::uint32_t> generated_;  // [vocab], how often generated
   std::vector<double> bias_;              // [vocab], or empty if there is none
-  std::optional<Dry> dry_;
-  std::vector<double> dry_penalties_;  // [vocab], or empty if DRY is off
+  std::vector<double> penalties_;         // [vocab], those of the caller, or empty until there are some
   std::span<const std::uint8_t> allowed_;
   std::vector<double> scores_;  // [vocab], minus infinity for excluded tokens
   std::vector<double> largest_scores_;

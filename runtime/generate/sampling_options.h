@@ -2,9 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
-
-#include "runtime/generate/dry.h"
 
 namespace minimind {
 
@@ -12,6 +11,19 @@ namespace minimind {
 struct LogitBias {
   std::int32_t token;
   double bias;
+};
+
+// DRY, "don't repeat yourself" (text-generation-webui pull request 5677), with the defaults of llama.cpp. A token that
+// would continue a repetition loses multiplier * base ^ (n - allowed_length). n >= allowed_length is the number of
+// tokens at the end of the text that also precede an earlier occurrence of that token.
+struct DryOptions {
+  double multiplier = 0;                                             // 0: off
+  double base = 1.75;                                                // at least 1
+  std::size_t allowed_length = 2;                                    // shorter repetitions are not penalised
+  std::size_t penalty_last_n = 64;                                   // number of last tokens considered; 0: off
+  std::vector<std::string> sequence_breakers{"\n", ":", "\"", "*"};  // strings that end a repetition
+
+  bool on() const { return multiplier > 0 && penalty_last_n > 0; }
 };
 
 // MiniMind's defaults (eval_llm.py).

@@ -27,7 +27,7 @@ Penalties penalties_after(const DryOptions& options, const Tokens& tokens, const
   Dry dry(options, texts);
   for (const std::int32_t token : tokens) dry.accept(token);
   Penalties result;
-  for (const auto& [token, amount] : dry.penalties()) EXPECT_TRUE(result.emplace(token, amount).second) << token;
+  for (const auto& [token, bias] : dry.penalties()) EXPECT_TRUE(result.emplace(token, -bias).second) << token;
   return result;
 }
 

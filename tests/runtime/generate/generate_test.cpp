@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <atomic>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/tokenizer/files.h"
 #include "tests/support/golden_engine.h"
+#include "weights/io/error.h"
 
 namespace minimind {
 namespace {
@@ -149,6 +151,46 @@ TEST(Generate, TheProjectsOwnTokenizerSpellsTheGoldenTokens) {
   GenerateOptions options = greedy(8);
   options.stop = {result.text.substr(1, 3)};  // one character a token
   EXPECT_EQ(run(engine, options, &tokenizer).text, result.text.substr(0, 1));
+}
+
+// The options let 7 follow, if its bias is not outweighed.
+GenerateOptions repeating(std::vector<std::string> breakers) {
+  GenerateOptions options = greedy(1);
+  options.sampling.logit_bias = {{7, 1e4}};
+  options.sampling.dry.multiplier = 1e6;
+  options.sampling.dry.sequence_breakers = std::move(breakers);
+  return options;
+}
+
+TEST(Generate, DryPenalisesRepetitionsOfThePrompt) {
+  GoldenEngine engine(distinct_case);
+  Context context = engine.context();
+  EXPECT_EQ(run(engine, context, {1, 2, 8, 3, 1, 2}, repeating({})).tokens, Tokens{7});
+  EXPECT_NE(run(engine, context, {1, 2, 7, 3, 1, 2}, repeating({})).tokens, Tokens{7});
+}
+
+TEST(Generate, DryPenalisesRepetitionsOfWhatWasGenerated) {
+  GoldenEngine engine(distinct_case);
+  Context context = engine.context();
+  GenerateOptions options = repeating({});
+  options.sampling.dry.allowed_length = 1;
+  options.max_tokens = 2;
+  const Tokens tokens = run(engine, context, {8, 3}, options).tokens;
+  EXPECT_EQ(tokens, (Tokens{7, 7})) << "the first 7 has not followed a 7";
+  options.max_tokens = 3;
+  EXPECT_NE(run(engine, context, {8, 3}, options).tokens.back(), 7);
+}
+
+TEST(Generate, DryBreaksAtTheTextsOfTokens) {
+  GoldenEngine engine(distinct_case);
+  Context context = engine.context();
+  std::vector<std::string> texts = texts_of(engine.golden, {});
+  texts[2] = "a\nb";
+  const Tokenizer tokenizer = tokenizer_of(texts);
+  const Tokens prompt{1, 2, 7, 3, 1, 2};
+  EXPECT_EQ(run(engine, context, prompt, repeating({"\n"}), &tokenizer).tokens, Tokens{7});
+  EXPECT_NE(run(engine, context, prompt, repeating({"\r"}), &tokenizer).tokens, Tokens{7});
+  EXPECT_THROW(run(engine, context, prompt, repeating({"\n"})), UsageError) << "without a tokenizer";
 }
 
 TEST(Generate, PromptAndTextTogetherFillTheContextAndEndByLength) {

@@ -1,16 +1,15 @@
-// Which tokens a Sampler may draw at all: biases, what is allowed, typical-p, DRY in its place.
+// Which tokens a Sampler may draw at all: biases, what is allowed, typical-p, penalties of the caller.
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "runtime/generate/sampler.h"
-#include "runtime/tokenizer/files.h"
-#include "runtime/tokenizer/tokenizer.h"
 #include "tests/support/plain_sampling.h"
 #include "tests/support/temporary_file.h"
 #include "weights/io/error.h"
@@ -124,34 +123,18 @@ TEST(Sampler, TypicalPSurvivesProbabilitiesOfNothing) {
   EXPECT_EQ(drawn(options, {3e38f, -3e38f, 0}), (Drawn{0}));
 }
 
-TEST(Sampler, DryRunsWithThePenaltiesAndSeesThePrompt) {
+TEST(Sampler, PenaltiesOfTheCallerAreAddedAfterItsOwnForOneTokenOnly) {
   SamplingOptions options = plain_sampling();
   options.temperature = 0;
-  options.dry.multiplier = 10;
-  options.dry.sequence_breakers = {};
-  EXPECT_EQ(drawn(options, {0, 0, 5, 1}, {}, {0, 1, 2, 3, 0, 1}), (Drawn{3}));
-  Sampler sampler(options, 4);
-  for (const std::int32_t token : {0, 1, 2, 3, 0}) sampler.accept_prompt(token);
+  options.repeat_penalty = 2;
+  Sampler sampler(options, 3);
   sampler.accept(1);
-  EXPECT_EQ(sampler.sample(Floats{0, 0, 5, 1}), 3);
-  options.dry.multiplier = 0;
-  EXPECT_EQ(drawn(options, {0, 0, 5, 1}, {}, {0, 1, 2, 3, 0, 1}), (Drawn{2}));
-}
-
-TEST(Sampler, DryBreaksAtTheTextsOfTokens) {
-  const Tokenizer tokenizer = load_tokenizer(MINIMIND_SOURCE_DIR "/weights/demo");
-  const std::vector<std::int32_t> ids = tokenizer.encode("山水\n山水");
-  SamplingOptions options = plain_sampling();
-  options.temperature = 0;
-  options.dry.multiplier = 10;
-  options.dry.allowed_length = 1;
-  const std::int32_t newline = tokenizer.encode("\n").front();
-  Floats logits(tokenizer.vocab_size());
-  logits[static_cast<std::size_t>(newline)] = 1;
-  Sampler sampler(options, logits.size(), [&](std::int32_t id) { return tokenizer.token_bytes(id); });
-  for (const std::int32_t id : ids) sampler.accept(id);
-  EXPECT_EQ(sampler.sample(logits), newline) << "a breaker is never penalised";
-  EXPECT_THROW(Sampler(options, logits.size()), UsageError);
+  const Floats logits{0, 8, 3};
+  const LogitBias enough{1, -1.5}, not_enough{1, -0.5};
+  EXPECT_EQ(sampler.sample(logits), 1);
+  EXPECT_EQ(sampler.sample(logits, {}, std::span(&enough, 1)), 2) << "8 / 2 - 1.5 is less than 3";
+  EXPECT_EQ(sampler.sample(logits, {}, std::span(&not_enough, 1)), 1) << "8 / 2 - 0.5 is more than 3";
+  EXPECT_EQ(sampler.sample(logits), 1) << "they hold for one token";
 }
 
 TEST(SamplingOptions, RejectsPenaltiesAndBiasesOutOfRangeNamingThem) {
