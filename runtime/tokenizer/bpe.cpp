@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <queue>
 #include <tuple>
 
 #include "runtime/text/unicode.h"
@@ -57,15 +58,10 @@ namespace {
 constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 constexpr std::int32_t merged_away = -1;
 
-// Rank first, then position: the smallest entry is the next merge.
-std::uint64_t queue_entry(std::uint32_t rank, std::uint32_t position) {
-  return static_cast<std::uint64_t>(rank) << 32 | position;
-}
-
 }  // namespace
 
-// A word as a linked list, so that a merge is O(1), and the pending merges as a binary heap. An entry can be out of
-// date: it is valid only if the pair at its position still merges to its token.
+// A word as a linked list, so that a merge is O(1), and the pending merges by rank << 32 | position, the smallest
+// first. An entry can be out of date: it is valid only if the pair at its position still merges to its token.
 struct Bpe::Word {
   struct Symbol {
     std::int32_t id;  // or merged_away
@@ -74,19 +70,7 @@ struct Bpe::Word {
   };
 
   std::vector<Symbol> symbols;
-  std::vector<std::uint64_t> queue;
-
-  void push(std::uint32_t rank, std::uint32_t position) {
-    queue.push_back(queue_entry(rank, position));
-    std::push_heap(queue.begin(), queue.end(), std::greater<>());
-  }
-
-  std::uint64_t pop() {
-    std::pop_heap(queue.begin(), queue.end(), std::greater<>());
-    const std::uint64_t entry = queue.back();
-    queue.pop_back();
-    return entry;
-  }
+  std::priority_queue<std::uint64_t, std::vector<std::uint64_t>, std::greater<>> queue;
 };
 
 Bpe::Bpe(std::span<const BpeMerge> merges, std::size_t vocab_size) : first_rule_(vocab_size + 1) {
@@ -124,10 +108,8 @@ void Bpe::merge(std::vector<std::int32_t>& ids) const {
   word.symbols.reserve(size);
   for (std::uint32_t i = 0; i < size; ++i) {
     word.symbols.push_back({ids[i], i == 0 ? none : i - 1, i + 1 == size ? none : i + 1});
-    if (i + 1 == size) break;
-    if (const Rule* const rule = find(ids[i], ids[i + 1])) word.queue.push_back(queue_entry(rule->rank, i));
   }
-  std::make_heap(word.queue.begin(), word.queue.end(), std::greater<>());
+  for (std::uint32_t i = 0; i < size; ++i) queue_merge(word, i);
   merge_queued(word);
   ids.clear();
   for (const Word::Symbol& symbol : word.symbols) {
@@ -135,10 +117,18 @@ void Bpe::merge(std::vector<std::int32_t>& ids) const {
   }
 }
 
+// Queues the merge of the symbol at `position` with the next one, if there is a rule for it.
+void Bpe::queue_merge(Word& word, std::uint32_t position) const {
+  const Word::Symbol& left = word.symbols[position];
+  const Rule* const rule = left.next == none ? nullptr : find(left.id, word.symbols[left.next].id);
+  if (rule != nullptr) word.queue.push(static_cast<std::uint64_t>(rule->rank) << 32 | position);
+}
+
 void Bpe::merge_queued(Word& word) const {
   std::vector<Word::Symbol>& symbols = word.symbols;
   while (!word.queue.empty()) {
-    const std::uint64_t entry = word.pop();
+    const std::uint64_t entry = word.queue.top();
+    word.queue.pop();
     const auto position = static_cast<std::uint32_t>(entry);
     Word::Symbol& left = symbols[position];
     if (left.id == merged_away || left.next == none) continue;
@@ -148,14 +138,9 @@ void Bpe::merge_queued(Word& word) const {
     left.id = due->result;
     left.next = right.next;
     right.id = merged_away;
-    if (left.next != none) {
-      symbols[left.next].previous = position;
-      if (const Rule* const rule = find(left.id, symbols[left.next].id)) word.push(rule->rank, position);
-    }
-    if (left.previous != none) {
-      const Rule* const rule = find(symbols[left.previous].id, left.id);
-      if (rule != nullptr) word.push(rule->rank, left.previous);
-    }
+    if (left.next != none) symbols[left.next].previous = position;
+    queue_merge(word, position);
+    if (left.previous != none) queue_merge(word, left.previous);
   }
 }
 

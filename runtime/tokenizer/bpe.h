@@ -40,6 +40,7 @@ class Bpe {
   struct Word;
 
   const Rule* find(std::int32_t left, std::int32_t right) const;
+  void queue_merge(Word& word, std::uint32_t position) const;
   void merge_queued(Word& word) const;
 
   std::vector<std::uint32_t> first_rule_;  // [vocab_size + 1]: the rules of `left` start here and end at the next

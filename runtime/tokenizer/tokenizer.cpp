@@ -103,9 +103,8 @@ Tokenizer::Tokenizer(const TokenizerData& data)
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text) const {
   if (!is_utf8(text)) return encode(to_utf8_lossy(text));
-  std::vector<TextPiece> pieces;
+  std::vector<TextPiece> pieces, parts;
   literal_.split(text, pieces);
-  std::vector<TextPiece> parts;
   for (const TextPiece& piece : pieces) {
     if (piece.id) {
       parts.push_back(piece);
