@@ -10,6 +10,7 @@
 #include <span>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "runtime/chat/chat_json.h"
@@ -22,12 +23,13 @@
 #include "weights/io/output_file.h"
 #include "weights/io/quote.h"
 #include "weights/io/sha256.h"
+#include "weights/model/config_json.h"
 
 namespace minimind {
 namespace {
 
 constexpr std::string_view magic = "minimind session";
-constexpr std::uint32_t version = 2;
+constexpr std::uint32_t version = 3;
 constexpr std::size_t digest_size = 32;
 
 std::string describe(const RopeScaling& scaling) {
@@ -36,12 +38,21 @@ std::string describe(const RopeScaling& scaling) {
                      scaling.attention_factor);
 }
 
-// The fields that change the result but neither the names nor the shapes of the tensors.
+// Returns true for the hyper-parameters that never change the result: file formats may differ in them.
+bool is_irrelevant(std::string_view name) {
+  return name == "max_position_embeddings" || name == "tie_word_embeddings";
+}
+
+// The fields that may change the result.
 std::string describe(const Config& config) {
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {}\n", name_of(config.family), config.num_attention_heads,
-                     config.num_key_value_heads, config.head_dim, name_of(config.hidden_act), config.rms_norm_eps,
-                     config.rope_theta, config.rope_scaling ? describe(*config.rope_scaling) : "none",
-                     config.num_experts_per_tok, config.n_shared_experts, config.norm_topk_prob);
+  std::string text = fmt::format("{}\n{}\n{}\n", name_of(config.family), name_of(config.hidden_act),
+                                 config.rope_scaling ? describe(*config.rope_scaling) : "none");
+  for (const HyperParameter& parameter : hyper_parameters) {
+    if (is_irrelevant(parameter.name) || (parameter.of_experts && config.num_experts == 0)) continue;
+    std::visit([&](const auto& members) { text += fmt::format("{} {}\n", parameter.name, config.*members.config); },
+               parameter.members);
+  }
+  return text;
 }
 
 std::string type_text(WeightType type) {

@@ -26,7 +26,7 @@ ModelIdentity identify(const Checkpoint& checkpoint, WeightType type, Compute co
 
 // A conversation and its context. In the file, little-endian:
 //   "minimind session", 16 bytes
-//   u32 version, 2
+//   u32 version, 3
 //   u64 size of the header, and the header: JSON with the model's name and hash, type and shape of the cache, and the
 //     conversation
 //   u64 count of tokens, and the tokens, i32 each: of the last prompt and its answer

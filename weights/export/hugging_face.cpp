@@ -6,16 +6,18 @@
 #include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <variant>
 #include <vector>
 
 #include "weights/io/error.h"
 #include "weights/model/config.h"
+#include "weights/model/config_json.h"
 #include "weights/model/tensor_names.h"
 
 namespace minimind {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
 struct NetworkParts {
   bool gate, any_bias, all_biases;
@@ -100,17 +102,24 @@ void check_minimind_yarn(const Config& config) {
       Setting::rope_scaling);
 }
 
+// The configs of MiniMind v1 and v2 call the number of experts n_routed_experts.
+bool has_routed_experts(const Config& config) {
+  return config.family != Family::v3 && config.family != Family::qwen3_moe;
+}
+
+void put_hyper_parameters(Json& json, const Config& config) {
+  for (const HyperParameter& parameter : hyper_parameters) {
+    if (parameter.of_experts && config.num_experts == 0) continue;
+    const bool other = parameter.of_experts && !parameter.other_name.empty() && has_routed_experts(config);
+    const std::string name(other ? parameter.other_name : parameter.name);
+    std::visit([&](const auto& members) { json[name] = config.*members.config; }, parameter.members);
+  }
+}
+
 void put_minimind_fields(Json& json, const Config& config) {
   json["inference_rope_scaling"] = config.rope_scaling.has_value();
   json["use_moe"] = config.num_experts > 0;
-  if (config.num_experts == 0) return;
-  const bool v3 = config.family == Family::v3 || config.family == Family::qwen3_moe;
-  json["moe_intermediate_size"] = config.moe_intermediate_size;
-  json[v3 ? "num_experts" : "n_routed_experts"] = config.num_experts;
-  json["num_experts_per_tok"] = config.num_experts_per_tok;
-  json["n_shared_experts"] = config.n_shared_experts;
-  json["norm_topk_prob"] = config.norm_topk_prob;
-  json["scoring_func"] = "softmax";
+  if (config.num_experts > 0) json["scoring_func"] = "softmax";
 }
 
 void put_qwen3_moe_fields(Json& json, const Config& config, const StoredTensors& tensors) {
@@ -118,9 +127,6 @@ void put_qwen3_moe_fields(Json& json, const Config& config, const StoredTensors&
   for (std::size_t layer = 0; layer < config.num_hidden_layers; ++layer) {
     if (!is_mixture(tensors, layer)) dense_layers.push_back(layer);
   }
-  json["moe_intermediate_size"] = config.moe_intermediate_size;
-  json["num_experts"] = config.num_experts;
-  json["num_experts_per_tok"] = config.num_experts_per_tok;
   json["norm_topk_prob"] = normalizes_router(config);
   json["decoder_sparse_step"] = 1;
   json["mlp_only_layers"] = dense_layers;
@@ -140,22 +146,12 @@ std::string hf_config_json(const Config& config, const StoredTensors& tensors, s
   const bool minimind = model_type == "minimind";
   Json json{{"architectures", Json::array({architecture(model_type)})},
             {"model_type", model_type},
-            {"vocab_size", config.vocab_size},
-            {"hidden_size", config.hidden_size},
-            {"intermediate_size", config.intermediate_size},
-            {"num_hidden_layers", config.num_hidden_layers},
-            {"num_attention_heads", config.num_attention_heads},
-            {"num_key_value_heads", config.num_key_value_heads},
-            {"head_dim", config.head_dim},
             {"hidden_act", name_of(config.hidden_act)},
-            {"max_position_embeddings", config.max_position_embeddings},
-            {"rms_norm_eps", config.rms_norm_eps},
-            {"rope_theta", config.rope_theta},
             {"rope_scaling", config.rope_scaling ? rope_scaling_json(*config.rope_scaling) : Json()},
             {"attention_bias", false},
-            {"tie_word_embeddings", config.tie_word_embeddings},
             {"use_cache", true},
             {"torch_dtype", torch_name(dtype)}};
+  put_hyper_parameters(json, config);
   if (!config.eos_token_id.empty()) json["eos_token_id"] = token_ids(config.eos_token_id);
   if (network_parts(tensors).all_biases) json["mlp_bias"] = true;
   if (minimind) {

@@ -216,8 +216,8 @@ TEST_F(SessionFile, ACorruptByteAnywhereIsAnError) {
 TEST_F(SessionFile, OtherFilesAndVersionsAreReported) {
   EXPECT_NE(error_of("{\"messages\": []}").find("is not a session"), std::string::npos);
   std::string newer = bytes_;
-  newer[16] = 3;
-  EXPECT_NE(error_of(newer).find("version 3"), std::string::npos);
+  newer[16] = 4;
+  EXPECT_NE(error_of(newer).find("version 4"), std::string::npos);
   EXPECT_THROW(load_session(folder_.path() + "/none", identity_of(chat_), chat_.context), Error);
 }
 
