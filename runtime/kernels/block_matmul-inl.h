@@ -8,7 +8,7 @@
 
 #include "runtime/kernels/int8_dot-inl.h"
 #include "runtime/kernels/matmul-inl.h"
-#include "weights/tensor/block_formats.h"
+#include "weights/tensor/dtype.h"
 
 namespace minimind::kernels {
 namespace {

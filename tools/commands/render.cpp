@@ -7,6 +7,7 @@
 
 #include "runtime/chat/chat_template.h"
 #include "runtime/tokenizer/files.h"
+#include "tools/options/choose_tokenizer.h"
 #include "tools/options/commands.h"
 #include "tools/options/find_template.h"
 #include "tools/options/lines.h"

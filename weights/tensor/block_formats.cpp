@@ -407,6 +407,11 @@ void read_blocks(DType type, const std::byte* blocks, std::size_t count, float* 
 
 }  // namespace
 
+// The least squares of iq4_nl cannot require a scale above largest / 77.
+float scale_divisor(DType type) {
+  return type == DType::q8_0 ? 127.0f : type == DType::q4_0 ? 8.0f : 64.0f;
+}
+
 void quantize(DType type, const float* values, std::size_t count, std::byte* out) {
   switch (type) {
     case DType::q8_0:

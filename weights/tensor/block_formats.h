@@ -10,20 +10,13 @@ namespace minimind {
 // The block formats of GGUF: 32 or 256 consecutive values of a row share scales. Facts from ggml's ggml-common.h and
 // the `gguf` Python package.
 
-// iq4_nl: w = scale * iq4_nl_codes[quant], with 4-bit quants and one binary16 scale per 32 values. The codes are denser
-// around 0, as most weights are. Not inline: the kernels' objects would then export a symbol that the linker may share.
-constexpr std::int8_t iq4_nl_codes[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
-
 // Returns true if quantize can write this type.
 constexpr bool can_quantize(DType type) {
   return is_block_type(type) && is_weight_type(type);
 }
 
-// For a type that can_quantize: no scale exceeds the largest magnitude divided by this bound. The least squares of
-// iq4_nl cannot require a scale above largest / 77.
-constexpr float scale_divisor(DType type) {
-  return type == DType::q8_0 ? 127.0f : type == DType::q4_0 ? 8.0f : 64.0f;
-}
+// For a type that can_quantize: no scale exceeds the largest magnitude divided by this bound.
+float scale_divisor(DType type);
 
 // Decodes `count` values, a multiple of block_shape(type).elements, from blocks as they are in a GGUF file. Accepts any
 // block type, bit for bit as the `gguf` package reads it. Any bytes are valid: they may represent infinities and NaN.

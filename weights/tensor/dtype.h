@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <string_view>
 
@@ -127,6 +128,10 @@ constexpr bool is_float_type(DType type) {
 constexpr bool is_weight_type(DType type) {
   return row_of(type).is_weight_type;
 }
+
+// iq4_nl: w = scale * iq4_nl_codes[quant], with 4-bit quants and one binary16 scale per 32 values. The codes are denser
+// around 0, as most weights are. Not inline: the kernels' objects would then export a symbol that the linker may share.
+constexpr std::int8_t iq4_nl_codes[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 
 // Returns the bytes per value of a type that is not a block type.
 constexpr std::size_t size_of(DType type) {
