@@ -47,9 +47,7 @@ struct HeadPart {
   Range positions;  // of the rows' texts
 
   HeadPart(const HeadTile& of, const Batch::TilePart& part)
-      : tile(of),
-        rows{part.rows.begin * of.heads.size(), part.rows.end * of.heads.size()},
-        positions(part.positions) {}
+      : tile(of), rows{part.rows.begin * of.heads.size(), part.rows.end * of.heads.size()}, positions(part.positions) {}
   std::size_t seen(std::size_t row) const {
     return std::min(tile.seen(row), positions.end) - positions.begin;  // of the positions here
   }

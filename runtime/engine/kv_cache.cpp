@@ -103,7 +103,8 @@ std::vector<std::span<std::byte>> KvCache::filled_parts(std::size_t size) const 
   for (std::size_t head = 0; head < shape_.layers * shape_.kv_heads; ++head) {
     std::vector<std::vector<std::span<std::byte>>> arrays;  // of each part
     for (const Part& part : parts_) {
-      const Range positions = relative_to(part.positions.begin, intersection(part.positions, {part.positions.begin, size}));
+      const Range positions =
+          relative_to(part.positions.begin, intersection(part.positions, {part.positions.begin, size}));
       arrays.push_back(part.cells->parts(head / shape_.kv_heads, head % shape_.kv_heads, positions));
     }
     for (std::size_t i = 0; i < arrays.front().size(); ++i) {

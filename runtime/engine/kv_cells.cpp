@@ -83,8 +83,7 @@ std::vector<std::span<std::byte>> parts_of(const KvPanels<Element>& panels, Rang
 
 std::vector<std::span<std::byte>> parts_of(const KvPanels<std::int8_t>& panels, Range positions) {
   const std::size_t first = positions.begin, size = positions.size();
-  std::vector<std::span<std::byte>> parts{
-      bytes_of(&panels.key_block(first, 0), panel_count(size) * panels.blocks())};
+  std::vector<std::span<std::byte>> parts{bytes_of(&panels.key_block(first, 0), panel_count(size) * panels.blocks())};
   for (std::size_t panel = 0; panel < panel_count(panels.head_dim); ++panel) {
     I8Block* const values = panels.values + panel * panels.values_panel_stride() + first / block_cols;
     parts.push_back(bytes_of(values, block_count(size)));
@@ -129,11 +128,11 @@ KvCells::KvCells(const KvShape& shape, std::size_t capacity)
     memory_.reset(static_cast<std::byte*>(std::calloc(*bytes, 1)));
   }
   if (memory_) return;
-  throw Error(fmt::format("a context of {} positions requires {:.1f} GB for keys and values, which are unavailable; "
-                          "use a smaller context",
-                          capacity,
-                          1e-9 * static_cast<double>(shape.bytes_per_position()) * static_cast<double>(capacity)),
-              Setting::context);
+  throw Error(
+      fmt::format("a context of {} positions requires {:.1f} GB for keys and values, which are unavailable; "
+                  "use a smaller context",
+                  capacity, 1e-9 * static_cast<double>(shape.bytes_per_position()) * static_cast<double>(capacity)),
+      Setting::context);
 }
 
 template <class Element>

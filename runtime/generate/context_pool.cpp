@@ -86,8 +86,8 @@ ContextPool::Prefix ContextPool::best_prefix(std::span<const std::int32_t> promp
     const std::size_t size = context.common_prefix(prompt);
     if (size == 0) continue;
     // An idle context is continued in place if most of it is the prompt's prefix; else it stays for others.
-    const bool in_place = !entry.in_use && context.capacity() >= capacity && 2 * size > context.size() &&
-                          context.cache().is_own(size);
+    const bool in_place =
+        !entry.in_use && context.capacity() >= capacity && 2 * size > context.size() && context.cache().is_own(size);
     const std::size_t not_copied = in_place ? size : context.cache().shareable(size);
     const std::size_t worth = size + std::min(not_copied, worth_sharing);
     if (worth > best_worth) {

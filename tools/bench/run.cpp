@@ -128,7 +128,8 @@ class Bench {
       // fill_contexts() adds the others.
       using Cuts = std::initializer_list<std::size_t>;
       if (contexts.empty()) {
-        contexts.emplace_back(config, test.depth + test.tokens, kv_type, test.shared_prompt ? Cuts{test.depth} : Cuts{});
+        contexts.emplace_back(config, test.depth + test.tokens, kv_type,
+                              test.shared_prompt ? Cuts{test.depth} : Cuts{});
       }
       const bool prompt = test.kind == BenchKind::prompt;
       measured_.results.push_back(

@@ -157,7 +157,8 @@ TEST(KvCache, FilledPartsRestoreTheFilledPositions) {
     }
     for (std::size_t head = 0; head < 6; ++head) {
       const auto elements_of = [&](const KvCache& of) {
-        return std::visit([](const auto& panels) { return held(panels, size); }, of.parts()[0].cells->panels(head / 3, head % 3));
+        return std::visit([](const auto& panels) { return held(panels, size); },
+                          of.parts()[0].cells->panels(head / 3, head % 3));
       };
       EXPECT_EQ(elements_of(copy), elements_of(cache)) << name_of(type);
     }
