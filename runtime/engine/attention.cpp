@@ -30,32 +30,56 @@ void rotate_and_cache_key(const AttentionStep& step, std::size_t row, std::size_
 
 // The query heads `heads`, which share a kv head, of a tile of the batch. A row is one query of one head.
 struct HeadTile {
+  const Batch& batch;
   const Batch::Tile& tile;
   Range heads;
 
   std::size_t rows() const { return tile.rows.size() * heads.size(); }
-  std::size_t batch_row(std::size_t row) const { return tile.rows.begin + row / heads.size(); }
+  std::size_t batch_row(std::size_t row) const { return tile.rows[row / heads.size()]; }
   std::size_t head(std::size_t row) const { return heads.begin + row % heads.size(); }
-  std::size_t seen(std::size_t row) const { return tile.first_position + row / heads.size() + 1; }  // positions
-  std::size_t positions() const { return tile.first_position + tile.rows.size(); }  // that the last query sees
+  std::size_t seen(std::size_t row) const { return batch.rows()[batch_row(row)].position + 1; }  // positions
 };
 
-// scores = q Kᵀ, of all positions.
-template <class Element>
-void score(const kernels::Table& kernels, const HeadTile& tile, const KvPanels<Element>& panels,
-           const AttentionScratch& scratch) {
-  const Panels<Element> keys{panels.keys, kernels::panel_rows * panels.head_dim, tile.positions(), panels.head_dim};
-  matmul(kernels, keys, keys.all(), as_const(scratch.q.first(tile.rows())), scratch.scores.first(tile.rows()));
+// Rows of a HeadTile and the cells that they are multiplied with.
+struct HeadPart {
+  const HeadTile& tile;
+  Range rows;
+  Range positions;  // of the rows' texts
+
+  HeadPart(const HeadTile& of, const Batch::TilePart& part)
+      : tile(of), rows{part.rows.begin * of.heads.size(), part.rows.end * of.heads.size()}, positions(part.positions) {}
+  std::size_t seen(std::size_t row) const {
+    return std::min(tile.seen(row), positions.end) - positions.begin;  // of the positions here
+  }
+  std::size_t seen_by_all() const {
+    std::size_t least = positions.size();
+    for (std::size_t row = rows.begin; row < rows.end; ++row) least = std::min(least, seen(row));
+    return least;
+  }
+  bool continues() const { return positions.begin > 0; }
+};
+
+// The columns of a matrix from `first` on, for a product that writes less than whole rows.
+Matrix<float> from_column(Matrix<float> matrix, std::size_t first) {
+  return {matrix.data + first, matrix.rows, matrix.cols};
 }
 
-void score(const kernels::Table& kernels, const HeadTile& tile, const KvPanels<std::int8_t>& panels,
+// scores = q Kᵀ, of the part's positions.
+template <class Element>
+void score(const kernels::Table& kernels, const HeadPart& part, const KvPanels<Element>& panels,
            const AttentionScratch& scratch) {
-  for (std::size_t row = 0; row < tile.rows(); ++row) {
-    kernels.quantize(scratch.q.row(row), panels.head_dim, scratch.q_blocks.row(row));
-  }
-  const Panels<kernels::Q8Block> keys{panels.keys, panels.blocks(), tile.positions(),
+  const Panels<Element> keys{panels.keys, kernels::panel_rows * panels.head_dim, part.positions.size(),
+                             panels.head_dim};
+  matmul(kernels, keys, keys.all(), as_const(scratch.q.rows(part.rows)),
+         from_column(scratch.scores.rows(part.rows), part.positions.begin));
+}
+
+void score(const kernels::Table& kernels, const HeadPart& part, const KvPanels<std::int8_t>& panels,
+           const AttentionScratch& scratch) {
+  const Panels<kernels::Q8Block> keys{panels.keys, panels.blocks(), part.positions.size(),
                                       panels.blocks() * kernels::block_cols};
-  matmul(kernels, keys, keys.all(), as_const(scratch.q_blocks.first(tile.rows())), scratch.scores.first(tile.rows()));
+  matmul(kernels, keys, keys.all(), as_const(scratch.q_blocks.rows(part.rows)),
+         from_column(scratch.scores.rows(part.rows), part.positions.begin));
 }
 
 bool is_finite(float number) {
@@ -76,47 +100,49 @@ bool values_are_finite(const KvPanels<Element>& panels, std::size_t first, std::
   return true;
 }
 
-// out = scores V for some rows of the tile, over the first `positions` positions.
+// out += scores V for some rows, over the first `count` positions of the part; = if these are the text's first.
 template <class Element>
-void weigh_values(const kernels::Table& kernels, const KvPanels<Element>& panels, const AttentionScratch& scratch,
-                  Range rows, std::size_t positions) {
-  const Panels<Element> values{panels.values, panels.values_panel_stride(), panels.head_dim, positions};
-  matmul(kernels, values, values.all(), as_const(scratch.scores.rows(rows)), scratch.out.rows(rows));
+void weigh_values(const kernels::Table& kernels, const HeadPart& part, const KvPanels<Element>& panels,
+                  const AttentionScratch& scratch, Range rows, std::size_t count) {
+  const Panels<Element> values{panels.values, panels.values_panel_stride(), panels.head_dim, count};
+  const Matrix<float> scores = from_column(scratch.scores.rows(rows), part.positions.begin);
+  matmul(kernels, values, values.all(), as_const(scores), scratch.out.rows(rows), part.continues());
 }
 
-// out = scores V. A query's weights for the positions after its own are 0, which adds nothing to the sum unless a value
-// is infinite or NaN. Then each row is multiplied alone, with the positions that it sees.
+// A query's weights for the positions after its own are 0, which adds nothing to the sum unless a value is infinite or
+// NaN. Then each row is multiplied alone, with the positions that it sees.
 template <class Element>
-void mix(const kernels::Table& kernels, const HeadTile& tile, const KvPanels<Element>& panels,
+void mix(const kernels::Table& kernels, const HeadPart& part, const KvPanels<Element>& panels,
          const AttentionScratch& scratch) {
-  const std::size_t positions = tile.positions();
-  if (!values_are_finite(panels, tile.seen(0), positions)) {
-    for (std::size_t row = 0; row < tile.rows(); ++row) {
-      weigh_values(kernels, panels, scratch, {row, row + 1}, tile.seen(row));
+  const std::size_t count = part.positions.size();
+  if (!values_are_finite(panels, part.seen_by_all(), count)) {
+    for (std::size_t row = part.rows.begin; row < part.rows.end; ++row) {
+      weigh_values(kernels, part, panels, scratch, {row, row + 1}, part.seen(row));
     }
     return;
   }
-  for (std::size_t row = 0; row < tile.rows(); ++row) {
-    std::fill(scratch.scores.row(row) + tile.seen(row), scratch.scores.row(row) + positions, 0.0f);
+  for (std::size_t row = part.rows.begin; row < part.rows.end; ++row) {
+    float* const weights = scratch.scores.row(row) + part.positions.begin;
+    std::fill(weights + part.seen(row), weights + count, 0.0f);
   }
-  weigh_values(kernels, panels, scratch, {0, tile.rows()}, positions);
+  weigh_values(kernels, part, panels, scratch, part.rows, count);
 }
 
-void mix(const kernels::Table& kernels, const HeadTile& tile, const KvPanels<std::int8_t>& panels,
+void mix(const kernels::Table& kernels, const HeadPart& part, const KvPanels<std::int8_t>& panels,
          const AttentionScratch& scratch) {
-  const std::size_t position_blocks = kernels::block_count(tile.positions());
+  const std::size_t position_blocks = kernels::block_count(part.positions.size());
   for (std::size_t block = 0; block < panels.blocks(); ++block) {
-    for (std::size_t row = 0; row < tile.rows(); ++row) {
-      const std::size_t seen = tile.seen(row);
+    for (std::size_t row = part.rows.begin; row < part.rows.end; ++row) {
+      const std::size_t seen = part.seen(row);
+      const float* const scores = scratch.scores.row(row) + part.positions.begin;
       kernels::ActivationBlock* const weights = scratch.score_blocks.row(row);
-      kernels.quantize_scaled(scratch.scores.row(row), panels.value_scales_of(block), seen, weights);
+      kernels.quantize_scaled(scores, panels.value_scales_of(block), seen, weights);
       std::fill(weights + kernels::block_count(seen), weights + position_blocks, kernels::ActivationBlock{});
     }
     const Panels<kernels::I8Block> values{panels.values_of(block), panels.values_panel_stride(), panels.width(block),
                                           position_blocks * kernels::block_cols};
-    Matrix<float> out = scratch.out.first(tile.rows());
-    out.data += block * kernels::block_cols;
-    matmul(kernels, values, values.all(), as_const(scratch.score_blocks.first(tile.rows())), out);
+    matmul(kernels, values, values.all(), as_const(scratch.score_blocks.rows(part.rows)),
+           from_column(scratch.out.rows(part.rows), block * kernels::block_cols), part.continues());
   }
 }
 
@@ -124,15 +150,23 @@ void mix(const kernels::Table& kernels, const HeadTile& tile, const KvPanels<std
 void attend_tile(const AttentionStep& step, const HeadTile& tile, std::size_t kv_head,
                  const AttentionScratch& scratch) {
   const std::size_t head_dim = step.config.head_dim;
-  const KvCache::Panels panels = tile.tile.cache->panels(step.layer, kv_head);
   const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
+  const std::span<const Batch::TilePart> parts = step.batch.parts_of(tile.tile);
+  const bool quantized = parts.front().cells->shape().type == KvType::q8_0;
   for (std::size_t row = 0; row < tile.rows(); ++row) {
     const float* const q = step.q.row(tile.batch_row(row)) + tile.head(row) * head_dim;
     for (std::size_t i = 0; i < head_dim; ++i) scratch.q.row(row)[i] = scale * q[i];
+    if (quantized) step.kernels.quantize(scratch.q.row(row), head_dim, scratch.q_blocks.row(row));
   }
-  std::visit([&](const auto& of_type) { score(step.kernels, tile, of_type, scratch); }, panels);
+  const auto for_each_part = [&](const auto& use) {
+    for (const Batch::TilePart& part : parts) {
+      std::visit([&](const auto& panels) { use(HeadPart(tile, part), panels); },
+                 part.cells->panels(step.layer, kv_head));
+    }
+  };
+  for_each_part([&](const HeadPart& part, const auto& panels) { score(step.kernels, part, panels, scratch); });
   for (std::size_t row = 0; row < tile.rows(); ++row) step.kernels.softmax(scratch.scores.row(row), tile.seen(row));
-  std::visit([&](const auto& of_type) { mix(step.kernels, tile, of_type, scratch); }, panels);
+  for_each_part([&](const HeadPart& part, const auto& panels) { mix(step.kernels, part, panels, scratch); });
   for (std::size_t row = 0; row < tile.rows(); ++row) {
     std::copy_n(scratch.out.row(row), head_dim, step.out.row(tile.batch_row(row)) + tile.head(row) * head_dim);
   }
@@ -163,21 +197,25 @@ void attend(const AttentionStep& step, std::size_t first_query, const AttentionS
     const std::size_t kv_head = task / parts % kv_heads, first_head = kv_head * heads_per_kv;
     const Range part = share_of(heads_per_kv, task % parts, parts);
     const Range heads{first_head + part.begin, first_head + part.end};
-    attend_tile(step, {tiles[task / (kv_heads * parts)], heads}, kv_head, scratch);
+    attend_tile(step, {step.batch, tiles[task / (kv_heads * parts)], heads}, kv_head, scratch);
   }
 }
 
 void rotate_and_attend(const AttentionStep& step, const AttentionScratch& scratch, const Worker& worker) {
+  const std::span<const Batch::Tile> tiles = step.batch.tiles(0);
   const std::size_t kv_heads = step.config.num_key_value_heads;
   const std::size_t heads_per_kv = step.config.num_attention_heads / kv_heads;
-  for (std::size_t task = worker.index(); task < step.q.rows * kv_heads; task += worker.count()) {
-    const std::size_t row = task / kv_heads, kv_head = task % kv_heads;
+  for (std::size_t task = worker.index(); task < tiles.size() * kv_heads; task += worker.count()) {
+    const Batch::Tile& tile = tiles[task / kv_heads];
+    const std::size_t kv_head = task % kv_heads;
     const Range heads{kv_head * heads_per_kv, (kv_head + 1) * heads_per_kv};
     worker.begin(Operation::rope);
-    rotate_and_cache_key(step, row, kv_head);
-    for (std::size_t head = heads.begin; head < heads.end; ++head) rotate_query(step, row, head);
+    for (const std::size_t row : tile.rows) {
+      rotate_and_cache_key(step, row, kv_head);
+      for (std::size_t head = heads.begin; head < heads.end; ++head) rotate_query(step, row, head);
+    }
     worker.begin(Operation::attention);
-    attend_tile(step, {step.batch.tiles(0)[row], heads}, kv_head, scratch);
+    attend_tile(step, {step.batch, tile, heads}, kv_head, scratch);
   }
 }
 

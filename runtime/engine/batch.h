@@ -28,11 +28,17 @@ class Batch {
     std::size_t position;
     KvCache* cache;
   };
-  // Rows of one text, in order, whose queries attention multiplies together.
+  // Cells that some rows of a tile see: at least a position of them, and the last of these rows all of them.
+  struct TilePart {
+    Range rows;       // of the tile
+    Range positions;  // of the rows' texts
+    const KvCells* cells;
+  };
+  // Rows whose queries attention multiplies together: those of one text, in order, or of texts that have the same first
+  // cells. The parts of each row are in the order of their positions.
   struct Tile {
-    Range rows;
-    std::size_t first_position;
-    KvCache* cache;
+    std::span<const std::size_t> rows;  // of the batch
+    Range parts;
   };
 
   // For up to `max_tokens` rows in tiles of up to `tile_rows`.
@@ -49,16 +55,30 @@ class Batch {
   std::span<const Tile> tiles(std::size_t first) const {
     return std::span(tiles_).subspan(first == 0 ? 0 : requested_tiles_);
   }
+  std::span<const TilePart> parts_of(const Tile& tile) const {
+    return std::span(parts_).subspan(tile.parts.begin, tile.parts.size());
+  }
 
-  // Whether every piece is a single token. Then each row is a text and a tile.
+  // Whether every piece is a single token.
   bool single_tokens() const { return single_tokens_; }
 
  private:
-  void add(const Piece& piece, Range tokens);
+  // Consecutive rows of one text.
+  struct Strip {
+    Range rows;
+    const KvCache* cache;
+  };
+  void add_rows(const Piece& piece, Range tokens);
+  void add_tiles();
+  void add_tile(std::span<const Strip> strips);
+  void add_parts(const Tile& tile, Range rows, std::size_t first);
 
   std::size_t tile_rows_;
   std::vector<Row> rows_;
+  std::vector<Strip> strips_;       // of the rows that are in no tile yet
+  std::vector<std::size_t> order_;  // the rows in the order of the tiles
   std::vector<Tile> tiles_;
+  std::vector<TilePart> parts_;  // of all tiles
   std::size_t first_requested_ = 0;
   std::size_t requested_tiles_ = 0;  // the index of the first
   bool single_tokens_ = true;

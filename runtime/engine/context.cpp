@@ -9,8 +9,15 @@ std::size_t common_prefix(std::span<const std::int32_t> a, std::span<const std::
   return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
 
-Context::Context(const Config& config, std::size_t capacity, KvType type) : cache_(config, capacity, type) {
+Context::Context(const Config& config, std::size_t capacity, KvType type, std::initializer_list<std::size_t> cuts)
+    : cache_(config, capacity, type, cuts) {
   tokens_.reserve(capacity);
+}
+
+Context::Context(const Context& from, std::size_t size, std::size_t capacity, std::initializer_list<std::size_t> cuts)
+    : cache_(from.cache_, size, capacity, cuts) {
+  tokens_.reserve(capacity);
+  append(from.tokens().first(size));
 }
 
 void Context::append(std::span<const std::int32_t> tokens) {
@@ -18,16 +25,9 @@ void Context::append(std::span<const std::int32_t> tokens) {
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
 }
 
-void Context::copy_prefix(const Context& from, std::size_t size) {
-  assert(size <= from.size() && size <= capacity() && from.cache_.type() == cache_.type());
-  const auto source = from.cache_.filled_parts(size), target = cache_.filled_parts(size);
-  assert(source.size() == target.size());
-  for (std::size_t i = 0; i < source.size(); ++i) std::ranges::copy(source[i], target[i].begin());
-  tokens_.assign(from.tokens_.begin(), from.tokens_.begin() + static_cast<std::ptrdiff_t>(size));
-}
-
 void Context::rewind(std::size_t size) {
   assert(size <= tokens_.size());
+  cache_.make_own(size);
   tokens_.resize(size);
 }
 

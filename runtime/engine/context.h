@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <vector>
 
@@ -17,24 +18,27 @@ std::size_t common_prefix(std::span<const std::int32_t> a, std::span<const std::
 // the cache. The constructor allocates all memory.
 class Context {
  public:
-  // Throws Error as KvCache does.
-  Context(const Config& config, std::size_t capacity, KvType type = KvType::f32);
+  // Throws Error as KvCache does. `cuts`: see there.
+  Context(const Config& config, std::size_t capacity, KvType type = KvType::f32,
+          std::initializer_list<std::size_t> cuts = {});
+
+  // A context with the first `size` tokens of another one, which must fit. Their keys and values are shared as far as
+  // they are in whole parts of the other cache, else copied.
+  Context(const Context& from, std::size_t size, std::size_t capacity, std::initializer_list<std::size_t> cuts = {});
 
   std::size_t size() const { return tokens_.size(); }
   std::size_t capacity() const { return cache_.capacity(); }
   std::span<const std::int32_t> tokens() const { return tokens_; }
 
-  // The keys and values, to read or to write. size() tells how many positions are valid.
+  // The keys and values, to read or, from size() on, to write. size() tells how many positions are valid.
   KvCache& cache() { return cache_; }
+  const KvCache& cache() const { return cache_; }
 
   // Appends tokens, which must fit. Their keys and values must be in the cache, or the caller must write them next.
   void append(std::span<const std::int32_t> tokens);
 
-  // Replaces the contents with the first `size` tokens of another context of the same model and type, copying their
-  // keys and values; they must fit.
-  void copy_prefix(const Context& from, std::size_t size);
-
-  // Keeps only the first `size` tokens; there must be at least that many.
+  // Keeps only the first `size` tokens; there must be at least that many. Allocates memory, and throws Error as KvCache
+  // does, if another context has some of the others.
   void rewind(std::size_t size);
 
   // Returns the length of the longest common prefix with `prompt`, without the prompt's last token, whose logits are

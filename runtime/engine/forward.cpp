@@ -118,7 +118,8 @@ void Forward::attention_block(std::size_t index, Range rows, Worker& worker) {
   matmul(kernels_, attention.v_proj, n, step.v, worker);
   worker.barrier();
   const AttentionScratch& own = scratch_.attention[worker.index()];
-  const bool every_worker_has_a_head = worker.count() <= rows.size() * model_.config.num_key_value_heads;
+  const std::size_t tiles = batch_.tiles(rows.begin).size();
+  const bool every_worker_has_a_head = worker.count() <= tiles * model_.config.num_key_value_heads;
   if (batch_.single_tokens() && rows.size() == all.size() && every_worker_has_a_head) {
     rotate_and_attend(step, own, worker);
   } else {

@@ -1,173 +1,123 @@
 #include "runtime/engine/kv_cache.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
-#include <array>
-
-#include "weights/io/error.h"
-#include "weights/io/quote.h"
-#include "weights/tensor/shape.h"
+#include <cassert>
 
 namespace minimind {
 namespace {
 
-using kernels::block_cols;
-using kernels::block_count;
-using kernels::group_cols;
-using kernels::I8Block;
-using kernels::panel_count;
-using kernels::panel_rows;
-using kernels::Q8Block;
+// Positions of a part. A smaller one costs more time than texts save by sharing it.
+constexpr std::size_t smallest_part = 64;
 
-void round_to(const kernels::Table&, const float* x, std::size_t n, float* out) {
-  std::copy_n(x, n, out);
+KvShape shape_of(const Config& config, KvType type) {
+  return {type, config.num_hidden_layers, config.num_key_value_heads, config.head_dim};
 }
 
-void round_to(const kernels::Table& kernels, const float* x, std::size_t n, F16* out) {
-  kernels.round_to_f16(x, n, out);
+Range intersection(Range a, Range b) {
+  const std::size_t begin = std::max(a.begin, b.begin);
+  return {begin, std::max(begin, std::min(a.end, b.end))};
 }
 
-// NaN if it is too large for f16: an infinite scale could turn a key into a score of -inf, which softmax ignores.
-F16 rounded_scale(const kernels::Table& kernels, float scale) {
-  constexpr std::uint16_t infinity = 0x7C00, nan = 0x7E00;
-  F16 rounded;
-  kernels.round_to_f16(&scale, 1, &rounded);
-  return rounded.bits == infinity ? F16{nan} : rounded;
-}
-
-template <class Element>
-void put_in(const kernels::Table& kernels, const KvPanels<Element>& panels, std::size_t position, const float* key,
-            const float* value) {
-  for (std::size_t first = 0; first < panels.head_dim; first += panel_rows) {
-    const std::size_t count = std::min(panel_rows, panels.head_dim - first);
-    Element rounded[panel_rows];
-    round_to(kernels, key + first, count, rounded);
-    for (std::size_t i = 0; i < count; ++i) *panels.key(position, first + i) = rounded[i];
-    round_to(kernels, value + first, count, panels.value(position, first));
-  }
-}
-
-void put_in(const kernels::Table& kernels, const KvPanels<std::int8_t>& panels, std::size_t position, const float* key,
-            const float* value) {
-  for (std::size_t block = 0; block < panels.blocks(); ++block) {
-    const std::size_t first = block * block_cols, width = panels.width(block);
-    kernels::ActivationBlock rounded;
-    kernels.quantize(key + first, width, &rounded);
-    panels.key_block(position, block).scale[position % panel_rows] = rounded_scale(kernels, rounded.scale).bits;
-    for (std::size_t i = 0; i < block_cols; i += group_cols) {
-      std::copy_n(rounded.quant + i, group_cols, panels.key(position, first + i));
-    }
-    kernels.quantize(value + first, width, &rounded);
-    panels.value_scales_of(block)[position] = rounded_scale(kernels, rounded.scale);
-    for (std::size_t i = 0; i < width; ++i) *panels.value(position, first + i) = rounded.quant[i];
-  }
-}
-
-template <class Number>
-std::span<std::byte> bytes_of(Number* begin, std::size_t count) {
-  return std::as_writable_bytes(std::span(begin, count));
-}
-
-// The bytes of `size` positions.
-template <class Element>
-void add_filled_parts(const KvPanels<Element>& panels, std::size_t size, std::vector<std::span<std::byte>>& parts) {
-  parts.push_back(bytes_of(panels.keys, panel_count(size) * panels.head_dim * panel_rows));
-  for (std::size_t i = 0; i < panels.head_dim; i += panel_rows) {
-    parts.push_back(bytes_of(panels.value(0, i), size * panel_rows));
-  }
-}
-
-void add_filled_parts(const KvPanels<std::int8_t>& panels, std::size_t size, std::vector<std::span<std::byte>>& parts) {
-  parts.push_back(bytes_of(panels.keys, panel_count(size) * panels.blocks()));
-  for (std::size_t panel = 0; panel < panel_count(panels.head_dim); ++panel) {
-    parts.push_back(bytes_of(panels.values + panel * panels.values_panel_stride(), block_count(size)));
-  }
-  for (std::size_t block = 0; block < panels.blocks(); ++block) {
-    parts.push_back(bytes_of(panels.value_scales_of(block), size));
-  }
+Range relative_to(std::size_t first, Range positions) {
+  return {positions.begin - first, positions.end - first};
 }
 
 }  // namespace
 
-KvType parse_kv_type(const std::string& name) {
-  if (name == "f32") return KvType::f32;
-  if (name == "f16") return KvType::f16;
-  if (name == "q8_0") return KvType::q8_0;
-  throw UsageError(fmt::format("the KV cache type is {}, expected f32, f16 or q8_0", quote(name)), Setting::kv_type);
+KvCache::KvCache(const Config& config, std::size_t capacity, KvType type, std::initializer_list<std::size_t> cuts)
+    : shape_(shape_of(config, type)) {
+  add_parts(capacity, cuts);
 }
 
-std::size_t KvCache::bytes_per_position(const Config& config, KvType type) {
-  std::size_t of_a_head = 2 * config.head_dim * sizeof(float);
-  if (type == KvType::f16) of_a_head = 2 * config.head_dim * sizeof(F16);
-  if (type == KvType::q8_0) {
-    of_a_head = block_count(config.head_dim) * (sizeof(Q8Block) / panel_rows + sizeof(F16)) +
-                panel_count(config.head_dim) * (sizeof(I8Block) / block_cols);
+KvCache::KvCache(const KvCache& from, std::size_t size, std::size_t capacity, std::initializer_list<std::size_t> cuts)
+    : shape_(from.shape_) {
+  assert(size <= from.capacity() && size <= capacity);
+  const std::size_t shared = from.shareable(size);
+  for (const Part& part : from.parts_) {
+    if (part.positions.end <= shared) parts_.push_back(part);
   }
-  return config.num_hidden_layers * config.num_key_value_heads * of_a_head;
+  add_parts(capacity, cuts);
+  copy(from, {shared, size});
 }
 
-KvCache::KvCache(const Config& config, std::size_t capacity, KvType type)
-    : type_(type),
-      layers_(config.num_hidden_layers),
-      kv_heads_(config.num_key_value_heads),
-      head_dim_(config.head_dim),
-      capacity_(capacity),
-      positions_(block_count(capacity) * block_cols),
-      head_bytes_(0) {
-  // Values fill whole panels.
-  const std::size_t value_rows = panel_count(head_dim_) * panel_rows;
-  std::size_t position_bytes = (head_dim_ + value_rows) * (type == KvType::f32 ? sizeof(float) : sizeof(F16));
-  if (type == KvType::q8_0) {
-    position_bytes = block_count(head_dim_) * (sizeof(Q8Block) / panel_rows + sizeof(F16)) + value_rows;
+void KvCache::add_parts(std::size_t capacity, std::initializer_list<std::size_t> cuts) {
+  std::size_t first = parts_.empty() ? 0 : parts_.back().positions.end;
+  const auto add = [&](std::size_t end) {
+    parts_.push_back({{first, end}, std::make_shared<KvCells>(shape_, end - first)});
+    first = end;
+  };
+  for (const std::size_t cut : cuts) {
+    const std::size_t end = cut / kernels::block_cols * kernels::block_cols;
+    if (end >= first + smallest_part && end < capacity) add(end);
   }
-  const auto bytes = element_count(std::array{layers_, kv_heads_, positions_, position_bytes});
-  if (capacity <= positions_ && bytes) {
-    head_bytes_ = positions_ * position_bytes;
-    // calloc does not touch the pages, so a long context uses no memory until it is filled.
-    memory_.reset(static_cast<std::byte*>(std::calloc(*bytes, 1)));
+  if (first < capacity || parts_.empty()) add(capacity);
+}
+
+void KvCache::copy(const KvCache& from, Range positions) {
+  for (const Part& source : from.parts_) {
+    for (const Part& target : parts_) {
+      const Range both = intersection(intersection(source.positions, target.positions), positions);
+      for (std::size_t head = 0; head < shape_.layers * shape_.kv_heads && !both.empty(); ++head) {
+        const std::size_t layer = head / shape_.kv_heads, kv_head = head % shape_.kv_heads;
+        const auto read = source.cells->parts(layer, kv_head, relative_to(source.positions.begin, both));
+        const auto written = target.cells->parts(layer, kv_head, relative_to(target.positions.begin, both));
+        for (std::size_t i = 0; i < read.size(); ++i) std::ranges::copy(read[i], written[i].begin());
+      }
+    }
   }
-  if (memory_) return;
-  throw Error(fmt::format("a context of {} positions requires {:.1f} GB for keys and values, which are unavailable; "
-                          "use a smaller context",
-                          capacity,
-                          1e-9 * static_cast<double>(bytes_per_position(config, type)) * static_cast<double>(capacity)),
-              Setting::context);
 }
 
-template <class Element>
-KvPanels<Element> KvCache::panels_at(std::byte* head) const {
-  auto* const keys = reinterpret_cast<Element*>(head);
-  return {keys, keys + positions_ * head_dim_, head_dim_, positions_};
+const KvCache::Part& KvCache::part_of(std::size_t position) const {
+  assert(position < capacity());
+  return *std::ranges::find_if(parts_, [&](const Part& part) { return position < part.positions.end; });
 }
 
-template <>
-KvPanels<std::int8_t> KvCache::panels_at(std::byte* head) const {
-  auto* const keys = reinterpret_cast<Q8Block*>(head);
-  auto* const values = reinterpret_cast<I8Block*>(keys + positions_ / panel_rows * block_count(head_dim_));
-  auto* const scales = reinterpret_cast<F16*>(values + panel_count(head_dim_) * (positions_ / block_cols));
-  return {keys, values, scales, head_dim_, positions_};
+std::size_t KvCache::shareable(std::size_t size) const {
+  std::size_t shared = 0;
+  for (const Part& part : parts_) {
+    if (part.positions.end <= size && part.positions.end % kernels::block_cols == 0) shared = part.positions.end;
+  }
+  return shared;
 }
 
-KvCache::Panels KvCache::panels(std::size_t layer, std::size_t kv_head) const {
-  std::byte* const head = memory_.get() + (layer * kv_heads_ + kv_head) * head_bytes_;
-  if (type_ == KvType::f16) return panels_at<F16>(head);
-  if (type_ == KvType::q8_0) return panels_at<std::int8_t>(head);
-  return panels_at<float>(head);
+bool KvCache::is_own(std::size_t first) const {
+  return std::ranges::none_of(
+      parts_, [&](const Part& part) { return part.positions.end > first && part.cells.use_count() > 1; });
+}
+
+void KvCache::make_own(std::size_t first) {
+  if (is_own(first)) return;
+  KvCache own(*this, part_of(first).positions.begin, capacity());
+  own.copy(*this, {part_of(first).positions.begin, first});
+  *this = std::move(own);
 }
 
 void KvCache::put(const kernels::Table& kernels, std::size_t layer, std::size_t kv_head, std::size_t position,
                   const float* key, const float* value) {
-  std::visit([&](const auto& panels) { put_in(kernels, panels, position, key, value); }, panels(layer, kv_head));
+  const Part& part = part_of(position);
+  part.cells->put(kernels, layer, kv_head, position - part.positions.begin, key, value);
 }
 
 std::vector<std::span<std::byte>> KvCache::filled_parts(std::size_t size) const {
-  std::vector<std::span<std::byte>> parts;
-  for (std::size_t head = 0; head < layers_ * kv_heads_; ++head) {
-    std::visit([&](const auto& panels) { add_filled_parts(panels, size, parts); },
-               panels(head / kv_heads_, head % kv_heads_));
+  std::vector<std::span<std::byte>> filled;
+  for (std::size_t head = 0; head < shape_.layers * shape_.kv_heads; ++head) {
+    std::vector<std::vector<std::span<std::byte>>> arrays;  // of each part
+    for (const Part& part : parts_) {
+      const Range positions =
+          relative_to(part.positions.begin, intersection(part.positions, {part.positions.begin, size}));
+      arrays.push_back(part.cells->parts(head / shape_.kv_heads, head % shape_.kv_heads, positions));
+    }
+    for (std::size_t i = 0; i < arrays.front().size(); ++i) {
+      for (const auto& of_part : arrays) {
+        if (!of_part[i].empty()) filled.push_back(of_part[i]);
+      }
+    }
   }
-  return parts;
+  return filled;
+}
+
+std::size_t KvCache::bytes_per_position(const Config& config, KvType type) {
+  return shape_of(config, type).bytes_per_position();
 }
 
 }  // namespace minimind

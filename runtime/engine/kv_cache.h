@@ -1,136 +1,74 @@
 #pragma once
 
-#include <algorithm>
-#include <cassert>
 #include <cstddef>
-#include <cstdint>
-#include <cstdlib>
+#include <initializer_list>
 #include <memory>
 #include <span>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <variant>
 #include <vector>
 
+#include "runtime/engine/kv_cells.h"
+#include "runtime/engine/matrix.h"
 #include "runtime/kernels/kernels.h"
 #include "weights/model/config.h"
-#include "weights/tensor/dtype.h"
-#include "weights/tensor/half.h"
 
 namespace minimind {
 
-// The type of keys and values in the cache: exact, or rounded, in half or little more than a quarter of the memory.
-enum class KvType { f32, f16, q8_0 };
-
-constexpr std::string_view name_of(KvType type) {
-  return type == KvType::f32 ? "f32" : type == KvType::f16 ? "f16" : "q8_0";
-}
-
-// Parses "f32", "f16" or "q8_0". Throws UsageError for anything else.
-KvType parse_kv_type(const std::string& name);
-
-// The keys and values of one kv head of one layer, laid out as the weights of two products (see kernels::Matmul): q Kᵀ,
-// in which positions are rows, and scores V, in which positions are columns. Element is float or F16.
-template <class Element>
-struct KvPanels {
-  Element* keys;    // [positions / 16][head_dim][16 positions]
-  Element* values;  // [head_dim / 16, rounded up][positions][16 values of the head]
-  std::size_t head_dim;
-  std::size_t positions;  // the capacity: a multiple of 32
-
-  std::size_t values_panel_stride() const { return kernels::panel_rows * positions; }
-
-  // key() returns element i of a position's key; element i + 1 is panel_rows further. value() returns element i of its
-  // value; the elements up to the next multiple of panel_rows follow it.
-  Element* key(std::size_t position, std::size_t i) const {
-    return keys + (position / kernels::panel_rows * head_dim + i) * kernels::panel_rows +
-           position % kernels::panel_rows;
-  }
-  Element* value(std::size_t position, std::size_t i) const {
-    return values + i / kernels::panel_rows * values_panel_stride() + position * kernels::panel_rows +
-           i % kernels::panel_rows;
-  }
-};
-
-// In q8_0, for kernels::BlockMatmul. The key and the value of each position are rounded in blocks of 32 elements of the
-// head that share a scale. In scores V, where positions are columns, no block of weights can hold these scales, so they
-// are multiplied into the scores.
-template <>
-struct KvPanels<std::int8_t> {
-  kernels::Q8Block* keys;    // [positions / 16][blocks()], of 16 positions and 32 values of the head each
-  kernels::I8Block* values;  // [head_dim / 16, rounded up][positions / 32], of 16 values and 32 positions each
-  F16* value_scales;         // [blocks()][positions]
-  std::size_t head_dim;
-  std::size_t positions;  // the capacity: a multiple of 32
-
-  std::size_t blocks() const { return kernels::block_count(head_dim); }
-  std::size_t width(std::size_t block) const {
-    return std::min(kernels::block_cols, head_dim - block * kernels::block_cols);
-  }
-  std::size_t values_panel_stride() const { return positions / kernels::block_cols; }
-
-  kernels::Q8Block& key_block(std::size_t position, std::size_t block) const {
-    return keys[position / kernels::panel_rows * blocks() + block];
-  }
-  std::int8_t* key(std::size_t position, std::size_t i) const {
-    const std::size_t col = i % kernels::block_cols;
-    return &key_block(position, i / kernels::block_cols)
-                .quant[col / kernels::group_cols][position % kernels::panel_rows][col % kernels::group_cols];
-  }
-  kernels::I8Block* values_of(std::size_t block) const {
-    return values + block * (kernels::block_cols / kernels::panel_rows) * values_panel_stride();
-  }
-  std::int8_t* value(std::size_t position, std::size_t i) const {
-    const std::size_t panel = i / kernels::panel_rows, col = position % kernels::block_cols;
-    return &values[panel * values_panel_stride() + position / kernels::block_cols]
-                .quant[col / kernels::group_cols][i % kernels::panel_rows][col % kernels::group_cols];
-  }
-  F16* value_scales_of(std::size_t block) const { return value_scales + block * positions; }
-};
-
-// Memory for the keys (after RoPE) and values of every layer, for `capacity` positions. The system provides a page only
-// when one of its positions is first written.
+// The keys and values of one text, in parts. Several texts that start with the same tokens may have the same first
+// parts: these are in memory once, and attention reads them once for all of these texts in a batch. A part that several
+// caches have is never written.
 class KvCache {
  public:
-  // Throws Error with the required memory if it is unavailable.
-  KvCache(const Config& config, std::size_t capacity, KvType type = KvType::f32);
+  struct Part {
+    Range positions;  // of the text; the first is a multiple of 32
+    std::shared_ptr<KvCells> cells;
+  };
 
-  std::size_t capacity() const { return capacity_; }
-  KvType type() const { return type_; }
+  // `cuts`: positions at which a part ends, because other texts may start with the same tokens up to there. They are
+  // rounded down to multiples of 32, and those that would make a part of few positions are left out. Throws Error as
+  // KvCells does.
+  KvCache(const Config& config, std::size_t capacity, KvType type = KvType::f32,
+          std::initializer_list<std::size_t> cuts = {});
 
-  // Writes key and value, both [head_dim], of one position. In f16, values over 65504 become infinite. In q8_0 a step
-  // is the largest magnitude of a block / 127, rounded to f16. A value is off by half a step at most, plus the rounding
-  // of the step: 2^-11 of the value, more if the step is below 2^-14. A block becomes NaN as a whole if one of its
-  // values is not finite or is over 127 * 65504.
+  // A cache that has the first `size` positions of another one, which must fit: whole parts are shared, the rest is
+  // copied.
+  KvCache(const KvCache& from, std::size_t size, std::size_t capacity, std::initializer_list<std::size_t> cuts = {});
+  KvCache(KvCache&&) = default;
+  KvCache& operator=(KvCache&&) = default;
+
+  std::size_t capacity() const { return parts_.back().positions.end; }
+  KvType type() const { return shape_.type; }
+
+  // All parts, in order.
+  std::span<const Part> parts() const { return parts_; }
+  const Part& part_of(std::size_t position) const;
+
+  // Returns how many of the first `size` positions are in whole parts, which another cache would share.
+  std::size_t shareable(std::size_t size) const;
+
+  // Whether no other cache has positions from this one on.
+  bool is_own(std::size_t first) const;
+
+  // Allocates positions from `first` on anew, unless is_own(), so that they may be written. The values of earlier
+  // positions stay.
+  void make_own(std::size_t first);
+
+  // Writes a position, which must be its own, as KvCells does.
   void put(const kernels::Table& kernels, std::size_t layer, std::size_t kv_head, std::size_t position,
            const float* key, const float* value);
 
-  using Panels = std::variant<KvPanels<float>, KvPanels<F16>, KvPanels<std::int8_t>>;
-  Panels panels(std::size_t layer, std::size_t kv_head) const;
-
-  // Returns all memory of the first `size` positions, in whole panels and blocks, to store or restore them: for each
-  // layer and kv head the arrays of KvPanels, in their order.
+  // The memory of the first `size` positions, to save or to restore. One after the other the parts have the same bytes
+  // in a cache of any capacity and any division: for each layer and kv head the arrays of KvPanels, in their order.
   std::vector<std::span<std::byte>> filled_parts(std::size_t size) const;
 
   // Returns the bytes of one position's keys and values in all layers, which attending to it reads.
   static std::size_t bytes_per_position(const Config& config, KvType type);
 
  private:
-  struct Free {
-    void operator()(std::byte* data) const { std::free(data); }
-  };
-  template <class Element>
-  KvPanels<Element> panels_at(std::byte* head) const;
+  void add_parts(std::size_t capacity, std::initializer_list<std::size_t> cuts);
+  void copy(const KvCache& from, Range positions);
 
-  KvType type_;
-  std::size_t layers_;
-  std::size_t kv_heads_;
-  std::size_t head_dim_;
-  std::size_t capacity_;
-  std::size_t positions_;                    // capacity, rounded up to whole blocks of 32, which are also whole panels
-  std::size_t head_bytes_;                   // of one kv head of one layer
-  std::unique_ptr<std::byte, Free> memory_;  // [layers][kv_heads][the arrays of KvPanels]
+  KvShape shape_;
+  std::vector<Part> parts_;
 };
 
 }  // namespace minimind

@@ -91,19 +91,19 @@ struct Panels {
 };
 
 // Computes y[t] = matrix x[t] for every row t of y, for the columns of y that are rows of the given panels. x
-// is [T, cols], or [T, cols / 32] blocks for block types; y is [T, rows], or starts within longer rows of y.cols
-// values.
+// is [T, cols], or [T, cols / 32] blocks for block types; x and y may start within longer rows of x.cols and y.cols
+// values. If `continues`, y is the sum over earlier columns, to which this adds.
 template <class Element>
 void matmul(const kernels::Table& kernels, const Panels<Element>& matrix, Range panels, Matrix<const float> x,
-            Matrix<float> y) {
+            Matrix<float> y, bool continues = false) {
   kernels.matmul(kernels::Matmul<Element>{matrix.data, matrix.stride, matrix.rows, matrix.cols, panels.begin,
-                                          panels.end, x.data, x.cols, y.rows, y.data, y.cols});
+                                          panels.end, x.data, x.cols, y.rows, y.data, y.cols, continues});
 }
 template <class Block>
 void matmul(const kernels::Table& kernels, const Panels<Block>& matrix, Range panels,
-            Matrix<const kernels::ActivationBlock> x, Matrix<float> y) {
+            Matrix<const kernels::ActivationBlock> x, Matrix<float> y, bool continues = false) {
   kernels.matmul(kernels::BlockMatmul<Block>{matrix.data, matrix.stride, matrix.rows, matrix.cols, panels.begin,
-                                             panels.end, x.data, x.cols, y.rows, y.data, y.cols});
+                                             panels.end, x.data, x.cols, y.rows, y.data, y.cols, continues});
 }
 
 inline void matmul(const kernels::Table& kernels, const Panels<kernels::Bf16Block>& matrix, Range panels,

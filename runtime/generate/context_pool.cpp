@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <initializer_list>
 #include <tuple>
 #include <utility>
 
@@ -14,6 +15,9 @@ namespace {
 
 // Tokens of a prefix. While a text waits for fewer, more is lost than is gained.
 constexpr std::size_t worth_waiting = 64;
+
+// Tokens of a prefix that a text may rather compute again than copy what it could share with other texts.
+constexpr std::size_t worth_sharing = 64;
 
 }  // namespace
 
@@ -28,45 +32,68 @@ Context* ContextPool::acquire(std::span<const std::int32_t> prompt, std::size_t 
                     capacity, 1e-6 * static_cast<double>(bytes_of(capacity)), 1e-6 * static_cast<double>(budget_)));
   }
   if (is_being_computed(prompt)) return nullptr;
-  const Prefix prefix = longest_prefix(prompt);
-  Context* const source = prefix.entry ? prefix.entry->context.get() : nullptr;
-  // An idle context is continued in place if most of it is the prompt's prefix; else it stays for others.
-  if (source && !prefix.entry->in_use && source->capacity() >= capacity && 2 * prefix.size > source->size()) {
-    prefix.entry->in_use = true;
-    prefix.entry->prompt.assign(prompt.begin(), prompt.end());
-    source->rewind(prefix.size);
-    return source;
+  Prefix prefix = best_prefix(prompt, capacity);
+  if (prefix.in_place) {
+    Entry& entry = *entry_of(prefix.context);
+    entry.in_use = true;
+    entry.prompt.assign(prompt.begin(), prompt.end());
+    prefix.context->rewind(prefix.size);
+    return prefix.context;
   }
-  if (!make_room(bytes_of(capacity), source)) return nullptr;
-  auto context = std::make_unique<Context>(config_, capacity, type_);
-  if (std::ranges::any_of(entries_, [&](const Entry& entry) { return entry.context.get() == source; })) {
-    context->copy_prefix(*source, prefix.size);
-  }
-  bytes_ += bytes_of(capacity);
+  if (!make_room(capacity, prefix)) return nullptr;
+  using Cuts = std::initializer_list<std::size_t>;
+  const std::size_t last = prompt.empty() ? 0 : prompt.size() - 1;
+  auto context = prefix.context
+                     ? std::make_unique<Context>(*prefix.context, prefix.size, capacity, Cuts{prefix.size, last})
+                     : std::make_unique<Context>(config_, capacity, type_, Cuts{last});
   entries_.push_back({std::move(context), true, 0, {prompt.begin(), prompt.end()}});
   return entries_.back().context.get();
 }
 
 void ContextPool::release(Context* context) {
-  const auto entry = std::ranges::find(entries_, context, [](const Entry& of) { return of.context.get(); });
+  const auto entry = entry_of(context);
   assert(entry != entries_.end() && entry->in_use);
   entry->in_use = false;
   entry->last_use = ++uses_;
 }
 
 void ContextPool::clear() {
-  for (const Entry& entry : entries_) {
-    if (!entry.in_use) bytes_ -= bytes_of(entry.context->capacity());
-  }
   std::erase_if(entries_, [](const Entry& entry) { return !entry.in_use; });
 }
 
-ContextPool::Prefix ContextPool::longest_prefix(std::span<const std::int32_t> prompt) {
+std::size_t ContextPool::bytes() const {
+  std::vector<const KvCells*> all;
+  for (const Entry& entry : entries_) {
+    for (const KvCache::Part& part : entry.context->cache().parts()) all.push_back(part.cells.get());
+  }
+  std::ranges::sort(all);
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  std::size_t capacity = 0;
+  for (const KvCells* const cells : all) capacity += cells->capacity();
+  return bytes_of(capacity);
+}
+
+std::vector<ContextPool::Entry>::iterator ContextPool::entry_of(const Context* context) {
+  return std::ranges::find(entries_, context, [](const Entry& entry) { return entry.context.get(); });
+}
+
+// The longest prefix, or one that is a little shorter, if it need not be copied.
+ContextPool::Prefix ContextPool::best_prefix(std::span<const std::int32_t> prompt, std::size_t capacity) {
   Prefix best;
-  for (Entry& entry : entries_) {
-    const std::size_t size = entry.context->common_prefix(prompt);
-    const bool idle_of_same_size = size > 0 && size == best.size && best.entry->in_use && !entry.in_use;
-    if (size > best.size || idle_of_same_size) best = {&entry, size};
+  std::size_t best_worth = 0;
+  for (const Entry& entry : entries_) {
+    Context& context = *entry.context;
+    const std::size_t size = context.common_prefix(prompt);
+    if (size == 0) continue;
+    // An idle context is continued in place if most of it is the prompt's prefix; else it stays for others.
+    const bool in_place =
+        !entry.in_use && context.capacity() >= capacity && 2 * size > context.size() && context.cache().is_own(size);
+    const std::size_t not_copied = in_place ? size : context.cache().shareable(size);
+    const std::size_t worth = size + std::min(not_copied, worth_sharing);
+    if (worth > best_worth) {
+      best = {&context, size, in_place};
+      best_worth = worth;
+    }
   }
   return best;
 }
@@ -88,17 +115,19 @@ bool ContextPool::is_being_computed(std::span<const std::int32_t> prompt) const 
   return to_come >= computed + worth_waiting;
 }
 
-// Drops contexts that are not in use, the least recently used first and `kept` last, until there is room.
-bool ContextPool::make_room(std::size_t bytes, const Context* kept) {
-  while (bytes_ + bytes > budget_) {
+// Drops contexts that are not in use, the least recently used first and that of the prefix last, until there is room
+// for a text that starts with the prefix.
+bool ContextPool::make_room(std::size_t capacity, Prefix& prefix) {
+  while (true) {
+    const std::size_t shared = prefix.context ? prefix.context->cache().shareable(prefix.size) : 0;
+    if (bytes() + bytes_of(capacity - shared) <= budget_) return true;
     const auto oldest = std::ranges::min_element(entries_, {}, [&](const Entry& entry) {
-      return std::tuple(entry.in_use, entry.context.get() == kept, entry.last_use);
+      return std::tuple(entry.in_use, entry.context.get() == prefix.context, entry.last_use);
     });
     if (oldest == entries_.end() || oldest->in_use) return false;
-    bytes_ -= bytes_of(oldest->context->capacity());
+    if (oldest->context.get() == prefix.context) prefix = {};
     entries_.erase(oldest);
   }
-  return true;
 }
 
 }  // namespace minimind

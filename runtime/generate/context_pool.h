@@ -12,7 +12,8 @@ namespace minimind {
 
 // Contexts of many texts under one budget of memory. A context that is released stays, so that a later prompt which
 // starts with the same tokens (a system message, examples, an earlier turn) need not compute them again; the least
-// recently used ones make room for new texts.
+// recently used ones make room for new texts. Texts that start with the same tokens share the memory of these, which
+// counts once: all texts of one prompt, or, of prompts with a common start, all but the first.
 class ContextPool {
  public:
   // `budget` in bytes of keys and values.
@@ -28,7 +29,7 @@ class ContextPool {
   // Drops all contexts that are not in use, as after the model's weights have changed.
   void clear();
 
-  std::size_t bytes() const { return bytes_; }  // of all contexts
+  std::size_t bytes() const;  // of all contexts, shared ones once
 
  private:
   struct Entry {
@@ -37,20 +38,21 @@ class ContextPool {
     std::uint64_t last_use;
     std::vector<std::int32_t> prompt;  // that it was acquired for
   };
-  std::size_t bytes_of(std::size_t capacity) const { return capacity * bytes_per_position_; }
   struct Prefix {
-    Entry* entry = nullptr;  // null: no context has any of it
+    Context* context = nullptr;  // null: no context has any of it
     std::size_t size = 0;
+    bool in_place = false;  // the context can be continued, rather than one that starts with a part of it
   };
-  Prefix longest_prefix(std::span<const std::int32_t> prompt);
+  std::size_t bytes_of(std::size_t capacity) const { return capacity * bytes_per_position_; }
+  Prefix best_prefix(std::span<const std::int32_t> prompt, std::size_t capacity);
   bool is_being_computed(std::span<const std::int32_t> prompt) const;
-  bool make_room(std::size_t bytes, const Context* kept);
+  bool make_room(std::size_t capacity, Prefix& prefix);
+  std::vector<Entry>::iterator entry_of(const Context* context);
 
   const Config& config_;
   KvType type_;
   std::size_t bytes_per_position_;
   std::size_t budget_;
-  std::size_t bytes_ = 0;
   std::uint64_t uses_ = 0;
   std::vector<Entry> entries_;
 };

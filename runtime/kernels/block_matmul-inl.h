@@ -105,12 +105,9 @@ inline void BlockTile<Block>::multiply(const BlockMatmul<Block>& m, std::size_t 
   const Block* const weights = m.panels + first_panel * m.panel_stride;
   const ActivationBlock* const x = m.x + first_token * m.x_stride;
   const Prefetcher<prefetch, panels, sizeof(Block), 16384> prefetcher(blocks, m.panel_stride);
+  float* const y = m.y + first_token * m.y_stride + row;
   Column total[panels][tokens];
-  for (auto& of_panel : total) {
-    for (Column& column : of_panel) {
-      for (std::size_t p = 0; p < parts; ++p) column.part[p] = Floats(0.0f);
-    }
-  }
+  start_sums(m, row, y, total);
   std::size_t before_fetch = tile.index;  // blocks until this tile fetches one of its part
   for (std::size_t b = 0; b < blocks; ++b) {
     if (prefetch == Prefetch::ahead || before_fetch == 0) {
@@ -144,7 +141,6 @@ inline void BlockTile<Block>::multiply(const BlockMatmul<Block>& m, std::size_t 
       }
     }
   }
-  float* const y = m.y + first_token * m.y_stride + row;
   for (std::size_t i = 0; i < panels; ++i) {
     const std::size_t at = i * panel_rows;
     for (std::size_t t = 0; t < tokens; ++t) store_rows(y + t * m.y_stride + at, m.rows - row - at, total[i][t]);

@@ -63,6 +63,7 @@ struct Matmul {
   std::size_t tokens;  // 1 at least
   float* y;            // [tokens][y_stride]; only the requested rows are written
   std::size_t y_stride;
+  bool continues = false;  // y has the sum over earlier columns, to which this adds; else it is only written
 };
 
 // 32 columns of a row of activations, rounded to 8 bits: |x - scale * quant| <= scale / 2.
@@ -85,6 +86,7 @@ struct BlockMatmul {
   std::size_t tokens;  // 1 at least
   float* y;            // [tokens][y_stride]; only the requested rows are written
   std::size_t y_stride;
+  bool continues = false;  // as in Matmul
 };
 
 // The same product of bf16 with bf16. Sums are f32. Values below the smallest normal float count as 0, before and after

@@ -46,6 +46,26 @@ inline void store_rows(float* y, std::size_t rows, const Column& sum) {
   std::memcpy(y, padded, rows * sizeof(float));
 }
 
+// Loads up to 16 rows of y.
+inline Column load_rows(const float* y, std::size_t rows) {
+  if (rows >= panel_rows) return load_column(y);
+  float padded[panel_rows] = {};
+  std::memcpy(padded, y, rows * sizeof(float));
+  return load_column(padded);
+}
+
+// Starts a tile's sums, of tokens whose rows of y are at `y`: at 0, or at the sums over earlier columns.
+template <std::size_t panels, std::size_t tokens, class M>
+inline void start_sums(const M& m, std::size_t row, const float* y, Column (&sum)[panels][tokens]) {
+  for (std::size_t i = 0; i < panels; ++i) {
+    for (std::size_t t = 0; t < tokens; ++t) {
+      for (std::size_t p = 0; p < parts; ++p) sum[i][t].part[p] = Floats(0.0f);
+      const std::size_t at = i * panel_rows;
+      if (m.continues) sum[i][t] = load_rows(y + t * m.y_stride + at, m.rows - row - at);
+    }
+  }
+}
+
 // Accumulators, one column of weights and one broadcast must fit in the 32 registers of AVX-512 and NEON or the 16 of
 // the others.
 template <class Encoding>
@@ -82,12 +102,9 @@ inline void FloatTile<Encoding>::multiply(const Matmul<typename Encoding::Elemen
   const typename Encoding::Stored* weights[panels];
   for (std::size_t i = 0; i < panels; ++i) weights[i] = panel_of<Encoding>(m, first_panel + i);
   const float* const x = m.x + first_token * m.x_stride;
+  float* const y = m.y + first_token * m.y_stride + row;
   Column sum[panels][tokens];
-  for (auto& of_panel : sum) {
-    for (Column& column : of_panel) {
-      for (std::size_t p = 0; p < parts; ++p) column.part[p] = Floats(0.0f);
-    }
-  }
+  start_sums(m, row, y, sum);
   const Prefetcher<prefetch, panels, panel_rows * sizeof *weights[0]> prefetcher(m.cols, m.panel_stride / panel_rows);
   for (std::size_t col = 0; col < m.cols; ++col) {
     // The next tokens.
@@ -108,7 +125,6 @@ inline void FloatTile<Encoding>::multiply(const Matmul<typename Encoding::Elemen
       }
     }
   }
-  float* const y = m.y + first_token * m.y_stride + row;
   for (std::size_t i = 0; i < panels; ++i) {
     const std::size_t at = i * panel_rows;
     for (std::size_t t = 0; t < tokens; ++t) store_rows(y + t * m.y_stride + at, m.rows - row - at, sum[i][t]);

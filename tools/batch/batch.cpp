@@ -152,7 +152,7 @@ class BatchRun {
   // run gets its error.
   bool start(Text& text) {
     try {
-      text.context = pool_.acquire(text.task.prompt, text.task.capacity);
+      text.context = pool_.acquire(text.task.reusable(), text.task.capacity);
       if (!text.context) return false;
       text.generation = std::make_unique<Generation>(
           model_.engine().model, *text.context, &model_.tokenizer(), text.task.prompt, text.task.options,

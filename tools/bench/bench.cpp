@@ -30,6 +30,7 @@ struct BenchOptions {
   std::size_t decoded = 128;
   std::string depths = "0";
   std::string texts = "1";
+  bool shared_prompt = false;
   std::optional<std::string> threads;
   std::string types;
   Compute compute = Compute::f32;
@@ -48,8 +49,18 @@ std::vector<BenchTest> tests_of(const BenchOptions& options) {
   }
   for (const std::size_t depth : parse_counts(options.depths, "--depth", 0, most)) {
     for (const std::size_t texts : parse_counts(options.texts, "--parallel", 1, batch_tokens)) {
-      if (options.decoded > 0) tests.push_back({BenchKind::decode, options.decoded, depth, texts});
+      if (options.decoded == 0) continue;
+      tests.push_back({BenchKind::decode, options.decoded, depth, texts});
+      if (options.shared_prompt && depth > 0 && texts > 1) {
+        tests.push_back({BenchKind::decode, options.decoded, depth, texts, true});
+      }
     }
+  }
+  if (options.shared_prompt && std::ranges::none_of(tests, &BenchTest::shared_prompt)) {
+    throw UsageError(
+        fmt::format("--shared-prompt needs a prompt and several texts, found --depth {} and --parallel {}; give for "
+                    "example --depth 1024 --parallel 8",
+                    quote(options.depths), quote(options.texts)));
   }
   if (tests.empty()) throw UsageError("--prompt and --decode are both 0, expected a test; give one of them");
   return tests;
@@ -169,6 +180,8 @@ Command add_bench(CLI::App& app) {
   command->add_option("--parallel", options->texts, "numbers of texts to decode together, e.g. 1,2,4,8,16")
       ->type_name("N,...")
       ->capture_default_str();
+  command->add_flag("--shared-prompt", options->shared_prompt,
+                    "also decode texts that share the keys and values of --depth");
   command
       ->add_option("-t,--threads", options->threads,
                    "numbers of threads, e.g. 1,2 (default: the physical cores available to this process; fewer for a "

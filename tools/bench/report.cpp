@@ -51,7 +51,7 @@ double work_per_second(const BenchResult& result) {
 std::string line_of(const BenchReport& report, const BenchResult& result) {
   const Spread speed = spread_of(result.tokens_per_second);
   const auto fraction = fraction_reached(report, result);
-  std::string line = fmt::format("{:<7} {:>7}  {:<24} {:>10.1f} {:>10.1f} {:>10.1f}", result.type, result.threads,
+  std::string line = fmt::format("{:<7} {:>7}  {:<32} {:>10.1f} {:>10.1f} {:>10.1f}", result.type, result.threads,
                                  name_of(result.test), speed.median, speed.least, speed.most);
   if (result.test.texts > 1) {
     return line + fmt::format(" {:>8.1f} for each text\n", speed.median / static_cast<double>(result.test.texts));
@@ -99,6 +99,7 @@ Json json_of(const BenchReport& report, const BenchResult& result) {
             {"tokens", result.test.tokens},
             {"depth", result.test.depth},
             {"texts", result.test.texts},
+            {"shared_prompt", result.test.shared_prompt},
             {"kv_type", name_of(result.kv_type)},
             {"weight_bytes", result.weight_bytes}};
   if (prompt) {
@@ -120,7 +121,7 @@ std::string name_of(const BenchTest& test) {
   if (test.kind == BenchKind::prompt) return fmt::format("prompt {}", test.tokens);
   const std::string texts = test.texts == 1 ? "" : fmt::format("{} x ", test.texts);
   const std::string depth = test.depth == 0 ? "" : fmt::format(" after {}", test.depth);
-  return fmt::format("{}decode {}{}", texts, test.tokens, depth);
+  return fmt::format("{}decode {}{}{}", texts, test.tokens, depth, test.shared_prompt ? " shared" : "");
 }
 
 std::optional<double> fraction_reached(const BenchReport& report, const BenchResult& result) {
@@ -142,10 +143,13 @@ std::string to_text(const BenchReport& report) {
                       report.machine.empty() ? "" : report.machine + ", ", report.cores, report.cores == 1 ? "" : "s",
                       report.kernels, report.repetitions, report.repetitions == 1 ? "" : "s",
                       report.complete ? "" : "; interrupted");
-  text += fmt::format("{:<7} {:>7}  {:<24} {:>10} {:>10} {:>10} {:>8} {:<8}{:>7}\n", "type", "threads", "test",
+  text += fmt::format("{:<7} {:>7}  {:<32} {:>10} {:>10} {:>10} {:>8} {:<8}{:>7}\n", "type", "threads", "test",
                       "tokens/s", "least", "most", "rate", "", "reached");
   for (const BenchResult& result : report.results) {
     if (!result.tokens_per_second.empty()) text += line_of(report, result);
+  }
+  if (std::ranges::any_of(report.results, [](const BenchResult& result) { return result.test.shared_prompt; })) {
+    text += "\nshared: the texts begin with one prompt, whose keys and values they share; else each has its own.\n";
   }
   text +=
       "\nTokens/s are medians, of all texts together. rate: the weights and cache that decode reads, or the arithmetic "

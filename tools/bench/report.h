@@ -13,15 +13,16 @@ namespace minimind {
 enum class BenchKind { prompt, decode };
 
 // A test: a prompt of `tokens` tokens with the logits of the last, or `tokens` tokens of each of `texts` texts, decoded
-// together after `depth` others.
+// together after `depth` others, which each text has for itself or all have in the same memory.
 struct BenchTest {
   BenchKind kind;
   std::size_t tokens;
   std::size_t depth = 0;
   std::size_t texts = 1;
+  bool shared_prompt = false;
 };
 
-// "prompt 512", "decode 128", "decode 128 after 1024", "8 x decode 128 after 1024"
+// "prompt 512", "decode 128", "decode 128 after 1024", "8 x decode 128 after 1024", "8 x decode 128 after 1024 shared"
 std::string name_of(const BenchTest& test);
 
 enum class LimitKind { reading_weights, reading_cache, multiply_add, multiply_add_int8, multiply_add_bf16 };

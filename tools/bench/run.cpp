@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <random>
 #include <span>
@@ -99,7 +100,7 @@ class Bench {
   std::size_t total_tokens(std::size_t models) const {
     const std::size_t times = models * plan_.threads.size() * plan_.repetitions;
     std::size_t tokens = 0;
-    for (const BenchTest& test : plan_.tests) tokens += test.depth + test.tokens + times * test.texts * test.tokens;
+    for (const BenchTest& test : plan_.tests) tokens += test.depth + (times + 1) * test.texts * test.tokens;
     return tokens;
   }
 
@@ -123,7 +124,13 @@ class Bench {
     for (std::size_t i = 0; i < plan_.tests.size(); ++i) {
       const BenchTest& test = plan_.tests[i];
       std::vector<Context>& contexts = contexts_[{kv_type, i}];
-      while (contexts.size() < test.texts) contexts.emplace_back(config, test.depth + test.tokens, kv_type);
+      contexts.reserve(test.texts);
+      // fill_contexts() adds the others.
+      using Cuts = std::initializer_list<std::size_t>;
+      if (contexts.empty()) {
+        contexts.emplace_back(config, test.depth + test.tokens, kv_type,
+                              test.shared_prompt ? Cuts{test.depth} : Cuts{});
+      }
       const bool prompt = test.kind == BenchKind::prompt;
       measured_.results.push_back(
           {.type = model.type,
@@ -163,14 +170,21 @@ class Bench {
   void fill_contexts() {
     Forward& forward = setups_.front().forward;
     for (auto& [key, contexts] : contexts_) {
-      Context& first = contexts.front();
-      while (first.size() < first.capacity() && !interrupted_) {
-        const std::size_t count = std::min(forward.max_tokens(), first.capacity() - first.size());
-        forward.run(first, std::span(tokens_).subspan(first.size(), count), {});
-        done_ += count;
-        progress_.show(done_, "filling contexts");
+      const BenchTest& test = plan_.tests[key.second];
+      fill(forward, contexts.front());
+      for (std::size_t i = 1; i < test.texts && !interrupted_; ++i) {
+        contexts.emplace_back(contexts.front(), test.depth, contexts.front().capacity());
+        fill(forward, contexts.back());
       }
-      for (std::size_t i = 1; i < contexts.size(); ++i) contexts[i].copy_prefix(first, first.size());
+    }
+  }
+
+  void fill(Forward& forward, Context& context) {
+    while (context.size() < context.capacity() && !interrupted_) {
+      const std::size_t count = std::min(forward.max_tokens(), context.capacity() - context.size());
+      forward.run(context, std::span(tokens_).subspan(context.size(), count), {});
+      done_ += count;
+      progress_.show(done_, "filling contexts");
     }
   }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +31,11 @@ struct TextTask {
   ThinkState thinks = ThinkState::none;
   std::string opening{};  // the start of the answer, which the prompt ends with
   bool plain = false;     // the answer has neither thoughts nor calls
+
+  // The part of the prompt that need not be computed again if another text had it: nothing if it is to be scored.
+  std::span<const std::int32_t> reusable() const {
+    return options.scores && options.score_prompt ? std::span<const std::int32_t>() : prompt;
+  }
 };
 
 // A model with everything that requests for its texts need. Any number of threads may use it.

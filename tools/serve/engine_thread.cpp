@@ -193,7 +193,7 @@ void EngineThread::start_waiting() {
 bool EngineThread::start(Running& text) {
   const TextTask& task = *text.job->task;
   try {
-    text.context = pool_.acquire(task.prompt, task.capacity);
+    text.context = pool_.acquire(task.reusable(), task.capacity);
     if (!text.context) return false;
     const std::atomic<bool>& gone = text.job->gone ? *text.job->gone : never;
     text.generation = std::make_unique<Generation>(

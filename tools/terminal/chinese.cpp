@@ -313,6 +313,7 @@ constexpr std::array texts = {
     Translation{"prompt lengths in tokens, e.g. 16,512; 0: none", "提示词长度，以词元计，如 16,512；0：不测"},
     Translation{"number of tokens to decode; 0: none", "解码的词元数；0：不测"},
     Translation{"numbers of texts to decode together, e.g. 1,2,4,8,16", "同时解码的文本数，如 1,2,4,8,16"},
+    Translation{"also decode texts that share the keys and values of --depth", "另测共享 --depth 部分键和值的文本"},
     Translation{"tokens in the KV cache before decoding, e.g. 0,1024", "解码前 KV 缓存中的词元数，如 0,1024"},
     Translation{"numbers of threads, e.g. 1,2 (default: the physical cores available to this process; fewer for a "
                 "tiny model)",

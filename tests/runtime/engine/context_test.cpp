@@ -63,6 +63,40 @@ TEST_F(ContextTest, RewindsTokensAndCacheTogether) {
   EXPECT_EQ(logits_after(context_, {7, 8}), logits_after(fresh, {1, 2, 7, 8}));
 }
 
+TEST_F(ContextTest, AContextThatStartsWithAnotherOneSharesItsWholeParts) {
+  Forward forward(model_, kernels::choose(), 1, 120, 120);
+  Tokens text(110);
+  for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<std::int32_t>(i * 7 % golden_.vocab);
+  for (const KvType type : {KvType::f32, KvType::f16, KvType::q8_0}) {
+    const auto next_logits = [&](Context& context) {
+      std::vector<float> logits(golden_.vocab);
+      forward.run(context, std::span(text).subspan(context.size()), {logits.data(), 1, logits.size()});
+      return logits;
+    };
+    Context first(model_.config, 120, type, {100});
+    EXPECT_TRUE(first.cache().is_own(0));
+    const std::vector<float> expected = next_logits(first);
+    Context second(first, 105, 120);
+    EXPECT_EQ(second.size(), 105u);
+    EXPECT_FALSE(second.cache().is_own(95)) << "positions 0 to 95 are shared";
+    EXPECT_TRUE(second.cache().is_own(96));
+    EXPECT_EQ(next_logits(second), expected);
+
+    // Neither disturbs the other when it writes what they shared.
+    second.rewind(70);
+    EXPECT_TRUE(second.cache().is_own(0));
+    forward.run(second, Tokens(50, 1), {});
+    first.rewind(108);
+    EXPECT_EQ(next_logits(first), expected);
+    Context third(first, 105, 120);
+    first.rewind(40);
+    forward.run(first, Tokens(80, 1), {});
+    EXPECT_EQ(next_logits(third), expected);
+    Context fourth(second, 70, 120);
+    EXPECT_EQ(next_logits(fourth), expected) << "70 positions stayed when the second was rewound";
+  }
+}
+
 TEST_F(ContextTest, FindsTheCommonPrefixWithAPromptShortOfItsLastToken) {
   struct Case {
     Tokens prompt;

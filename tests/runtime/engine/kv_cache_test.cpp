@@ -60,7 +60,7 @@ TEST(KvCache, KeysHavePositionsAsRowsAndValuesAsColumns) {
       EXPECT_EQ(as_float(panels.values[i / 16 * 16 * positions + position * 16 + i % 16]), -want);
     };
     for (const auto& [layer, kv_head] : {std::pair{0u, 1u}, {1u, 2u}}) {
-      const KvCache::Panels panels = cache.panels(layer, kv_head);
+      const KvCells::Panels panels = cache.parts()[0].cells->panels(layer, kv_head);
       for (std::size_t position = 0; position < capacity; ++position) {
         for (std::size_t i = 0; i < config.head_dim; ++i) {
           if (type == KvType::f32) check(std::get<KvPanels<float>>(panels), position, i);
@@ -81,7 +81,7 @@ TEST(KvCache, Q8_0RoundsBlocksOf32ValuesWithOneScale) {
     config.head_dim = head_dim;
     KvCache cache(config, capacity, KvType::q8_0);
     for (std::size_t position = 0; position < capacity; ++position) put(cache, 1, 2, position, head_dim);
-    const auto panels = std::get<KvPanels<std::int8_t>>(cache.panels(1, 2));
+    const auto panels = std::get<KvPanels<std::int8_t>>(cache.parts()[0].cells->panels(1, 2));
     const std::size_t blocks = (head_dim + 31) / 32;
     for (std::size_t position = 0; position < capacity; ++position) {
       for (std::size_t i = 0; i < head_dim; ++i) {
@@ -113,7 +113,7 @@ TEST(KvCache, Q8_0BlockWithATooLargeValueIsNan) {
     std::vector<float> key(40, 1.0f), value = key;
     key[39] = value[3] = bad;
     cache.put(kernels::choose(), 0, 0, 4, key.data(), value.data());
-    const auto panels = std::get<KvPanels<std::int8_t>>(cache.panels(0, 0));
+    const auto panels = std::get<KvPanels<std::int8_t>>(cache.parts()[0].cells->panels(0, 0));
     EXPECT_FALSE(std::isnan(to_f32(F16{panels.key_block(4, 0).scale[4]})));
     EXPECT_TRUE(std::isnan(to_f32(F16{panels.key_block(4, 1).scale[4]})));
     EXPECT_TRUE(std::isnan(to_f32(panels.value_scales_of(0)[4])));
@@ -157,7 +157,8 @@ TEST(KvCache, FilledPartsRestoreTheFilledPositions) {
     }
     for (std::size_t head = 0; head < 6; ++head) {
       const auto elements_of = [&](const KvCache& of) {
-        return std::visit([](const auto& panels) { return held(panels, size); }, of.panels(head / 3, head % 3));
+        return std::visit([](const auto& panels) { return held(panels, size); },
+                          of.parts()[0].cells->panels(head / 3, head % 3));
       };
       EXPECT_EQ(elements_of(copy), elements_of(cache)) << name_of(type);
     }

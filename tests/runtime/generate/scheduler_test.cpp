@@ -349,5 +349,77 @@ TEST_F(ContextPoolTest, DropsTheLeastRecentlyUsedAndNothingInUse) {
   EXPECT_THROW(pool.acquire(Tokens{1}, 31), Error);
 }
 
+TEST_F(ContextPoolTest, TextsOfOnePromptShareItsMemoryWhichCountsOnce) {
+  const Tokens prompt(100, 3);
+  Forward forward(engine_.model, kernels::choose(), 1, 128, 160);
+  ContextPool pool(engine_.model.config, KvType::f32, bytes(160 + 2 * (160 - 96)));
+  Context* const first = pool.acquire(prompt, 160);
+  forward.run(*first, prompt, {});
+  Context* const second = pool.acquire(prompt, 160);
+  ASSERT_NE(second, nullptr);
+  EXPECT_EQ(second->size(), 99u);
+  EXPECT_EQ(pool.bytes(), bytes(160 + 160 - 96));
+  Context* const third = pool.acquire(prompt, 160);
+  EXPECT_EQ(third->cache().parts()[0].cells, first->cache().parts()[0].cells);
+  EXPECT_EQ(pool.bytes(), bytes(160 + 2 * (160 - 96)));
+  EXPECT_EQ(pool.acquire(Tokens{1}, 1), nullptr) << "the budget is used up";
+  pool.release(first);
+  pool.release(second);
+  ASSERT_NE(pool.acquire(Tokens{1}, 64), nullptr);
+  EXPECT_EQ(pool.bytes(), bytes(160 + 2 * 64)) << "what the third text shares stays when the first is dropped";
+  pool.release(third);
+  pool.clear();
+  EXPECT_EQ(pool.bytes(), bytes(64));
+}
+
+TEST_F(ContextPoolTest, TextsWithACommonStartShareACopyOfIt) {
+  Tokens prompt(300, 3), second_prompt = prompt, third_prompt = prompt;
+  prompt[200] = 4;
+  second_prompt[200] = 5;
+  third_prompt[200] = 6;
+  Forward forward(engine_.model, kernels::choose(), 1, 300, 400);
+  ContextPool pool(engine_.model.config, KvType::q8_0, 1 << 30);
+  Context* const first = pool.acquire(prompt, 400);
+  forward.run(*first, prompt, {});
+  Context* const second = pool.acquire(second_prompt, 400);
+  EXPECT_EQ(second->size(), 200u);
+  EXPECT_NE(second->cache().parts()[0].cells, first->cache().parts()[0].cells);
+  Context* const third = pool.acquire(third_prompt, 400);
+  EXPECT_EQ(third->size(), 200u);
+  EXPECT_EQ(third->cache().parts()[0].cells, second->cache().parts()[0].cells);
+  EXPECT_EQ(third->cache().parts()[0].positions.end, 192u);
+}
+
+TEST_F(ContextPoolTest, AContextThatOthersShareIsNotContinuedInPlace) {
+  const Tokens prompt(100, 3);
+  Tokens other(prompt);
+  other[80] = 4;
+  Forward forward(engine_.model, kernels::choose(), 1, 128, 160);
+  ContextPool pool(engine_.model.config, KvType::f32, bytes(1000));
+  Context* const first = pool.acquire(prompt, 120);
+  forward.run(*first, prompt, {});
+  Context* const second = pool.acquire(prompt, 120);
+  pool.release(first);
+  Context* const third = pool.acquire(other, 120);
+  EXPECT_NE(third, first) << "80 positions are less than what the second text shares";
+  EXPECT_EQ(third->size(), 80u);
+  EXPECT_EQ(pool.acquire(prompt, 120), first) << "99 positions are more";
+  EXPECT_EQ(first->cache().parts()[0].cells, second->cache().parts()[0].cells);
+}
+
+// A text that shares may need the memory that what it shares keeps from being dropped.
+TEST_F(ContextPoolTest, DropsAPrefixRatherThanNeverStarting) {
+  const Tokens prompt(100, 3);
+  Forward forward(engine_.model, kernels::choose(), 1, 128, 300);
+  ContextPool pool(engine_.model.config, KvType::f32, bytes(300));
+  Context* const first = pool.acquire(prompt, 200);
+  forward.run(*first, prompt, {});
+  pool.release(first);
+  Context* const second = pool.acquire(prompt, 300);
+  ASSERT_NE(second, nullptr);
+  EXPECT_EQ(second->size(), 0u);
+  EXPECT_EQ(pool.bytes(), bytes(300));
+}
+
 }  // namespace
 }  // namespace minimind

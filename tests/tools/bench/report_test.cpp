@@ -78,10 +78,10 @@ TEST(BenchReport, TextHasALineForEachResultAndLimit) {
   EXPECT_EQ(text.substr(0, text.find("\n\n")),
             "model.pth: v3, 63.91 M parameters\nSome CPU, 2 cores, avx2 kernels; 3 repetitions, in turns");
   for (const char* line :
-       {"type    threads  test                       tokens/s      least       most     rate         reached\n",
-        "q8_0          2  prompt 512                    500.0      400.0      600.0     50.0 GFLOP/s     50%\n",
-        "q8_0          2  prompt 512                    500.0      400.0      600.0     50.0 GOP/s       20%\n",
-        "q8_0          2  decode 128 after 1024         100.0       90.0      110.0     10.0 GB/s        50%\n",
+       {"type    threads  test                               tokens/s      least       most     rate         reached\n",
+        "q8_0          2  prompt 512                            500.0      400.0      600.0     50.0 GFLOP/s     50%\n",
+        "q8_0          2  prompt 512                            500.0      400.0      600.0     50.0 GOP/s       20%\n",
+        "q8_0          2  decode 128 after 1024                 100.0       90.0      110.0     10.0 GB/s        50%\n",
         "              2  reading 200.0 MB, like the weights     20.0 GB/s (10.0 to 40.0)\n",
         "              2  reading 16.0 MB, half the cache      100.0 GB/s (100.0 to 100.0)\n",
         "              2  f32 multiply-add in registers        100.0 GFLOP/s (100.0 to 100.0)\n",
@@ -95,7 +95,7 @@ TEST(BenchReport, GivesTheSpeedOfAllTextsAndOfEach) {
   report.results[1].test.texts = 4;
   EXPECT_FALSE(fraction_reached(report, report.results[1]));
   const std::string text = to_text(report);
-  EXPECT_NE(text.find("4 x decode 128 after 1024      100.0       90.0      110.0     25.0 for each text\n"),
+  EXPECT_NE(text.find("4 x decode 128 after 1024             100.0       90.0      110.0     25.0 for each text\n"),
             std::string::npos)
       << text;
   EXPECT_EQ(to_json(report)["results"][1]["texts"], 4);
