@@ -317,6 +317,7 @@ Request read_request(const ChatJson& object, bool chat, const RequestDefaults& d
   }
   read_sampling(body, request);
   request.stop = read_stop(body);
+  request.ignore_eos = body.flag("ignore_eos").value_or(false);
   chat ? read_chat(body, request) : read_completion(body, request, defaults);
   read_constraints(body, request);
   read_counts(body, request, defaults);

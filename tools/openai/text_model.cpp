@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "runtime/chat/conversation_prompt.h"
+#include "runtime/engine/thread_team.h"
 #include "tools/openai/request_error.h"
 #include "tools/options/choose_tokenizer.h"
 #include "tools/options/config_fields.h"
@@ -68,6 +69,7 @@ TextModel::TextModel(const GenerationArguments& arguments, const std::string& ch
       end_(end_tokens(engine_, &tokenizer_)),
       tags_(answer_tag_tokens(tokenizer_)),
       names_(name.empty() ? names_of(arguments.checkpoint.model) : std::vector{name}) {
+  end_team();  // of loading; another thread runs the model
   if (!arguments.run.quiet) {
     warn_of_misfit(tokenizer_, engine_.model.config);
     print_assumed_end(engine_, &tokenizer_);
@@ -89,7 +91,9 @@ Model TextModel::load_weights_of(const std::string& path) const {
                     "layers of {})",
                     checkpoint.path, next.num_hidden_layers, next.hidden_size, now.num_hidden_layers, now.hidden_size));
   }
-  return load_model(checkpoint, run_options_.weight_type(), engine_.threads, run_options_.compute);
+  Model model = load_model(checkpoint, run_options_.weight_type(), engine_.threads, run_options_.compute);
+  end_team();
+  return model;
 }
 
 std::shared_ptr<const TokenTrie> TextModel::token_trie() const {
@@ -154,7 +158,7 @@ TextTask TextModel::task_of(const Request& request, const TextPrompt* prompt, st
   }
   GenerateOptions& options = task.options;
   options.max_tokens = request.max_tokens;
-  options.end_tokens = end_;
+  if (!request.ignore_eos) options.end_tokens = end_;
   options.stop = request.stop;
   if (request.calls == CallRule::single && !request.tools.empty()) options.stop.emplace_back(answer_tags.back());
   if (request.chat) options.text_tokens = tags_;
