@@ -22,6 +22,13 @@ double mean_log_probability(const Generated& generated) {
   return sum / static_cast<double>(generated.scores.size());
 }
 
+ChatJson call_delta(std::size_t index, const ToolCall& call) {
+  return {{"tool_calls", ChatJson::array({{{"index", index},
+                                           {"id", unique_id("call_")},
+                                           {"type", "function"},
+                                           {"function", {{"name", call.name}, {"arguments", call.arguments}}}}})}};
+}
+
 }  // namespace
 
 RequestError request_error_of(const std::exception_ptr& error) {
@@ -110,7 +117,7 @@ void Completion::begin(std::size_t index, const std::vector<TokenScore>& prompt_
     answer_->write(chunks_.delta(index, {{"role", "assistant"}, {"content", ""}, {"refusal", nullptr}}));
   } else if (request_.echo) {
     if (request_.logprobs) add_prompt(text.logprobs, *text.task, prompt_scores);
-    answer_->write(chunks_.text(index, prompt_text(model_, request_.prompts[index / request_.n]),
+    answer_->write(chunks_.text(index, "text", prompt_text(model_, request_.prompts[index / request_.n]),
                                 request_.logprobs ? text.logprobs.take() : ChatJson(nullptr)));
   }
 }
@@ -120,7 +127,7 @@ void Completion::write_piece(std::size_t index, std::string_view piece, const st
   text.bytes += piece.size();
   if (!request_.chat) {
     if (request_.logprobs) text.logprobs.add(text.pieces.take(scores, text.bytes));
-    answer_->write(chunks_.text(index, piece, request_.logprobs ? text.logprobs.take() : ChatJson(nullptr)));
+    answer_->write(chunks_.text(index, "text", piece, request_.logprobs ? text.logprobs.take() : ChatJson(nullptr)));
     return;
   }
   std::vector<AnswerEvent> events;
@@ -129,28 +136,24 @@ void Completion::write_piece(std::size_t index, std::string_view piece, const st
   } else {
     text.parser.push(piece, events);
   }
-  if (!events.empty()) write_events(index, std::move(events), text.pieces.take(scores, text.bytes));
+  if (!events.empty()) write_events(index, events, text.pieces.take(scores, text.bytes));
 }
 
 // Writes the events of a chat; the scores are in the first of them.
-void Completion::write_events(std::size_t index, std::vector<AnswerEvent> events, std::span<const TokenScore> scores) {
+void Completion::write_events(std::size_t index, const std::vector<AnswerEvent>& events,
+                              std::span<const TokenScore> scores) {
   Text& text = texts_[index];
   std::string chunks;
-  for (AnswerEvent& event : events) {
-    ChatJson delta;
-    if (event.kind == AnswerEvent::Kind::tool_call) {
-      delta["tool_calls"] =
-          ChatJson::array({{{"index", text.calls++},
-                            {"id", unique_id("call_")},
-                            {"type", "function"},
-                            {"function", {{"name", event.call.name}, {"arguments", event.call.arguments}}}}});
-    } else {
-      delta[event.kind == AnswerEvent::Kind::thought ? "reasoning_content" : "content"] = std::move(event.text);
-    }
+  for (const AnswerEvent& event : events) {
     const bool has_scores = request_.logprobs && !scores.empty();
-    chunks += chunks_.delta(
-        index, std::move(delta),
-        has_scores ? chat_logprobs(model_.tokenizer(), text.pieces, std::exchange(scores, {})) : ChatJson(nullptr));
+    const ChatJson logprobs =
+        has_scores ? chat_logprobs(model_.tokenizer(), text.pieces, std::exchange(scores, {})) : ChatJson(nullptr);
+    if (event.kind == AnswerEvent::Kind::tool_call) {
+      chunks += chunks_.delta(index, call_delta(text.calls++, event.call), logprobs);
+    } else {
+      const bool is_thought = event.kind == AnswerEvent::Kind::thought;
+      chunks += chunks_.text(index, is_thought ? "reasoning_content" : "content", event.text, logprobs);
+    }
   }
   if (!chunks.empty()) answer_->write(std::move(chunks));
 }
@@ -171,7 +174,7 @@ void Completion::write_end(std::size_t index, const Generated& generated) {
     message.tool_calls.resize(text.calls);
   } else if (!scores.empty()) {
     text.logprobs.add(scores);
-    answer_->write(chunks_.text(index, "", text.logprobs.take()));
+    answer_->write(chunks_.text(index, "text", "", text.logprobs.take()));
   }
   answer_->write(chunks_.end(index, finish_reason_name(generated.finish_reason, message)));
 }
