@@ -44,15 +44,11 @@ WITH_tools/chat := tools/openai tools/batch tools/bench
 WITH_tools/options := tools/terminal
 WITH_weights/io := weights/model weights/torch
 SHARING := $(WITH_tools/chat) $(WITH_tools/options) $(WITH_weights/io)
-# Boost takes long to compile: the HTTP server is a unit apart from the rest of its room, which changes more often.
-HTTP := tools/serve/http
-FILES_$(HTTP) := $(filter-out %_options.cpp,$(wildcard $(HTTP)*.cpp))
-FILES_tools/serve := $(filter-out $(FILES_$(HTTP)),$(wildcard tools/serve/*.cpp))
-LONGEST := tools/commands tools/chat runtime/grammar tools/options runtime/tokenizer
+LONGEST := tools/commands tools/chat tools/http runtime/grammar tools/options runtime/tokenizer
 KERNELS := $(ISAS:%=runtime/kernels/%)
-UNITS := $(KERNELS) $(LONGEST) $(HTTP) runtime/kernels/kernels $(filter-out runtime/kernels $(LONGEST) $(SHARING),$(ROOMS))
+UNITS := $(KERNELS) $(LONGEST) runtime/kernels/kernels $(filter-out runtime/kernels $(LONGEST) $(SHARING),$(ROOMS))
 TEST_UNITS := $(foreach room,$(ROOMS:%=tests/%),$(if $(wildcard $(room)/*.cpp),$(room)))
-ROOM_UNITS := $(filter $(ROOMS) $(HTTP),$(UNITS)) $(TEST_UNITS)
+ROOM_UNITS := $(filter $(ROOMS),$(UNITS)) $(TEST_UNITS)
 FORMATTED := $(foreach folder,$(ROOMS) $(ROOMS:%=tests/%) tests/support tests/fuzz,$(wildcard $(folder)/*.h $(folder)/*.cpp))
 
 # The chat page, whose bytes the assembler puts into the program.
@@ -113,7 +109,7 @@ $(PAGE): tools/serve/page_bytes.S $(wildcard tools/serve/page/*) Makefile
 # Rewritten only if a file was added or removed.
 $(ROOM_UNITS:%=$(BUILD)/%.cpp): $(BUILD)/%.cpp: FORCE
 	@mkdir -p $(@D)
-	@printf '#include "%s"\n' $(sort $(or $(FILES_$*),$(wildcard $(patsubst %,%/*.cpp,$* $(WITH_$*))))) > $@.new
+	@printf '#include "%s"\n' $(sort $(wildcard $(patsubst %,%/*.cpp,$* $(WITH_$*)))) > $@.new
 	@cmp -s $@.new $@ || cp $@.new $@
 FORCE:
 
@@ -126,7 +122,7 @@ OPTIMIZE_KERNELS := -O3 -fno-tree-ter
 # These rooms run for milliseconds, and tests run once: compiling them faster saves more than faster code. Those that read
 # many lines or long files, or write every token, get a little more than the others.
 READING_ROOMS := weights/io runtime/jinja runtime/chat tools/serve
-QUICK_ROOMS := $(HTTP) $(filter-out weights/tensor $(READING_ROOMS),$(filter tools tools/% weights/%,$(ROOMS)))
+QUICK_ROOMS := $(filter-out weights/tensor $(READING_ROOMS),$(filter tools tools/% weights/%,$(ROOMS)))
 $(READING_ROOMS:%=$(BUILD)/%.o): OPTIMIZE := -O1
 QUICK_OBJECTS := $(QUICK_ROOMS:%=$(BUILD)/%.o) $(TEST_OBJECTS)
 $(QUICK_OBJECTS): OPTIMIZE := -Og

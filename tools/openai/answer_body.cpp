@@ -1,7 +1,9 @@
 #include "tools/openai/answer_body.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "runtime/chat/answer_parser.h"
 #include "runtime/chat/message_json.h"
 #include "tools/openai/logprobs.h"
 
@@ -59,7 +61,17 @@ ChatJson usage_json(const Usage& usage) {
   return {{"prompt_tokens", usage.prompt_tokens},
           {"completion_tokens", usage.completion_tokens},
           {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
-          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
+          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}},
+          {"completion_tokens_details", {{"reasoning_tokens", usage.thought_tokens}}}};
+}
+
+std::size_t thought_tokens(const TextModel& model, const TextTask& task, const std::vector<std::int32_t>& tokens) {
+  const auto start = model.tokenizer().id_of(answer_tags[0]), end = model.tokenizer().id_of(answer_tags[1]);
+  if (task.plain || !end) return 0;
+  const bool starts = start && !tokens.empty() && tokens.front() == *start;
+  if (task.thinks != ThinkState::open && !starts) return 0;
+  const auto found = std::ranges::find(tokens, *end);
+  return static_cast<std::size_t>(found - tokens.begin()) + (found == tokens.end() ? 0 : 1);
 }
 
 ChatJson answer_json(const std::string& id, const std::string& model, const Request& request, ChatJson choices,

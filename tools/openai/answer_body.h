@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <ctime>
 #include <string>
 #include <string_view>
@@ -33,8 +34,12 @@ struct Usage {
   std::size_t prompt_tokens = 0;
   std::size_t completion_tokens = 0;
   std::size_t cached_tokens = 0;  // of the prompts
+  std::size_t thought_tokens = 0;  // of completion_tokens
 };
 ChatJson usage_json(const Usage& usage);
+
+// Returns how many of the generated tokens are a thought at the start of the answer, with its tags.
+std::size_t thought_tokens(const TextModel& model, const TextTask& task, const std::vector<std::int32_t>& tokens);
 
 // The whole answer.
 ChatJson answer_json(const std::string& id, const std::string& model, const Request& request, ChatJson choices,

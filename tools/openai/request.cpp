@@ -11,6 +11,7 @@
 #include "runtime/grammar/gbnf.h"
 #include "runtime/grammar/json_schema.h"
 #include "tools/openai/body_fields.h"
+#include "tools/openai/closed_json.h"
 #include "tools/openai/request_error.h"
 #include "weights/io/quote.h"
 
@@ -105,10 +106,7 @@ std::shared_ptr<const Grammar> read_json_schema(const ChatJson& format) {
   schema.flag("strict");
   schema.find("schema");
   schema.reject_the_rest();
-  JsonSchemaOptions options;
-  options.closed = true;
-  return std::make_shared<Grammar>(
-      compile_json_schema(given->at("schema"), "response_format.json_schema.schema", options).grammar);
+  return closed_json_grammar(given->at("schema"), "response_format.json_schema.schema");
 }
 
 std::shared_ptr<const Grammar> read_response_format(BodyFields& body) {
@@ -212,9 +210,11 @@ void read_chat(BodyFields& body, Request& request) {
   ToolChoice choice = read_tools(body);
   request.tools = std::move(choice.tools);
   request.calls = choice.rule;
-  if (choice.grammar) {
+  if (is_forced(choice.rule)) {
     request.grammar = std::move(choice.grammar);
     request.grammar_param = "tool_choice";
+  } else {
+    request.call_grammar = std::move(choice.grammar);
   }
   read_thinking(body, request);
   const bool wants_logprobs = body.flag("logprobs").value_or(false);

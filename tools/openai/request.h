@@ -37,6 +37,7 @@ struct Request {
   std::vector<Message> messages{};    // of a chat
   std::string tools{};                // of a chat, as parse_tools() returns them; empty for none
   CallRule calls = CallRule::free;    // of a chat
+  std::shared_ptr<const Grammar> call_grammar{};  // of calls that are not forced; null: none
   bool continues = false;             // of a chat: the last message, an answer, is to be continued
   std::optional<bool> think{};        // of a chat
   std::vector<TextPrompt> prompts{};  // of a completion

@@ -136,8 +136,24 @@ void TextModel::set_prompt(TextTask& task, const Request& request, const TextPro
     throw RequestError(fmt::format("{} is for the answer, but the prompt starts a thought; turn thinking off", param),
                        param);
   }
-  if (request.calls == CallRule::forced) task.opening = call_opening;
+  if (is_forced(request.calls)) task.opening = call_opening;
   task.prompt = tokenizer_.encode_with_special(text + task.opening);
+}
+
+// The tokens around a call. `is_free`: the model decides whether it makes one.
+GrammarMarks TextModel::call_marks(bool is_free) const {
+  GrammarMarks marks{.open = tokenizer_.encode_with_special(is_free ? call_opening : "\n" + std::string(call_opening)),
+                     .close = tokenizer_.encode_with_special("\n</tool_call>"),
+                     .anything_outside = is_free,
+                     .starts_open = !is_free};
+  const bool has_mark = tokenizer_.token_bytes(marks.open.front()) == answer_tags[2];
+  if (is_free && !has_mark) {
+    throw RequestError(
+        "tools: strict requires a tokenizer with the token <tool_call>, which this model does not have; omit strict, or "
+        "set tool_choice to required",
+        "tools");
+  }
+  return marks;
 }
 
 TextTask TextModel::task_of(const Request& request, const TextPrompt* prompt, std::time_t now) const {
@@ -163,13 +179,16 @@ TextTask TextModel::task_of(const Request& request, const TextPrompt* prompt, st
   if (request.calls == CallRule::single && !request.tools.empty()) options.stop.emplace_back(answer_tags.back());
   if (request.chat) options.text_tokens = tags_;
   options.sampling = request.sampling;
-  options.grammar = request.grammar;
-  if (request.grammar) options.token_trie = token_trie();
+  options.grammar = request.grammar ? request.grammar : request.call_grammar;
+  if (options.grammar) options.token_trie = token_trie();
+  if (request.calls == CallRule::forced || (!request.grammar && request.call_grammar)) {
+    options.grammar_marks = call_marks(!is_forced(request.calls));
+  }
   options.scores = request.logprobs;
   if (request.best_of > request.n && !options.scores) options.scores = 0;
   options.score_prompt = request.echo && request.logprobs;
   task.capacity = std::min(positions_, task.prompt.size() + request.max_tokens);
-  task.plain = !request.chat || (request.grammar && request.calls != CallRule::forced);
+  task.plain = !request.chat || (request.grammar && !is_forced(request.calls));
   return task;
 }
 

@@ -65,6 +65,7 @@ class TextModel {
  private:
   TextTask task_of(const Request& request, const TextPrompt* prompt, std::time_t now) const;
   void set_prompt(TextTask& task, const Request& request, const TextPrompt* prompt, std::time_t now) const;
+  GrammarMarks call_marks(bool is_free) const;
   std::shared_ptr<const TokenTrie> token_trie() const;
 
   CheckpointOptions checkpoint_options_;

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "runtime/chat/chat_json.h"
+#include "tools/http/http.h"
 #include "tools/openai/request.h"
 #include "tools/openai/text_model.h"
 #include "tools/serve/engine_thread.h"
-#include "tools/serve/http.h"
 #include "tools/serve/model_shelf.h"
 #include "tools/serve/task_thread.h"
 

@@ -235,6 +235,7 @@ Usage Completion::usage() const {
   for (std::size_t i = 0; i < texts_.size(); ++i) {
     const Text& text = texts_[i];
     usage.completion_tokens += text.result.generated.tokens.size();
+    usage.thought_tokens += thought_tokens(model_, *text.task, text.result.generated.tokens);
     if (i % request_.best_of != 0) continue;
     usage.prompt_tokens += text.task->prompt.size();
     usage.cached_tokens += text.result.generated.prompt_tokens_reused;

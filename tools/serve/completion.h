@@ -11,13 +11,14 @@
 #include <vector>
 
 #include "runtime/chat/answer_parser.h"
+#include "tools/http/http.h"
 #include "tools/openai/answer_body.h"
 #include "tools/openai/logprobs.h"
 #include "tools/openai/request.h"
+#include "tools/openai/request_error.h"
 #include "tools/openai/text_model.h"
 #include "tools/serve/answer_chunks.h"
 #include "tools/serve/engine_thread.h"
-#include "tools/serve/http.h"
 
 namespace minimind {
 

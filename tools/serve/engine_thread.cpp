@@ -157,8 +157,8 @@ void EngineThread::run() {
   idle_.notify_all();
 }
 
-// Sleeps until there is something to do; calls `after_rest` if the team has ended meanwhile. Returns false if the engine
-// stops and nothing runs.
+// Sleeps until there is something to do; calls `after_rest` if the team has ended meanwhile. Returns false if the
+// engine stops and nothing runs.
 bool EngineThread::take_work(const std::function<void()>& after_rest) {
   std::unique_lock lock(mutex_);
   note_load();

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <chrono>
 
+#include "tools/http/keys.h"
+#include "tools/http/target.h"
 #include "tools/options/option_checks.h"
-#include "tools/serve/http_keys.h"
-#include "tools/serve/http_target.h"
 #include "weights/io/error.h"
 #include "weights/io/quote.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/serve/http_settings.h"
+#include "tools/http/settings.h"
 
 namespace minimind {
 

@@ -3,13 +3,13 @@
 #include <string>
 #include <vector>
 
+#include "tools/http/server.h"
 #include "tools/openai/parallel_options.h"
 #include "tools/options/commands.h"
 #include "tools/options/find_template.h"
 #include "tools/options/generation_options.h"
 #include "tools/serve/api.h"
 #include "tools/serve/http_options.h"
-#include "tools/serve/http_server.h"
 #include "tools/serve/model_shelf.h"
 #include "tools/serve/page.h"
 #include "tools/terminal/note.h"

@@ -10,12 +10,12 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/serve/http.h"
-#include "tools/serve/http_access.h"
-#include "tools/serve/http_answer.h"
-#include "tools/serve/http_loop.h"
-#include "tools/serve/http_reader.h"
-#include "tools/serve/http_settings.h"
+#include "tools/http/access.h"
+#include "tools/http/answer.h"
+#include "tools/http/http.h"
+#include "tools/http/loop.h"
+#include "tools/http/reader.h"
+#include "tools/http/settings.h"
 
 namespace minimind {
 

@@ -1,4 +1,4 @@
-#include "tools/serve/http_answer.h"
+#include "tools/http/answer.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "tools/serve/http_access.h"
+#include "tools/http/access.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "tools/serve/http_target.h"
+#include "tools/http/target.h"
 #include "weights/io/quote.h"
 #include "weights/io/suggestion.h"
 

@@ -3,10 +3,10 @@
 #include <optional>
 #include <string>
 
-#include "tools/serve/http.h"
-#include "tools/serve/http_failure.h"
-#include "tools/serve/http_keys.h"
-#include "tools/serve/http_settings.h"
+#include "tools/http/failure.h"
+#include "tools/http/http.h"
+#include "tools/http/keys.h"
+#include "tools/http/settings.h"
 
 namespace minimind {
 

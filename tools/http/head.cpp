@@ -1,4 +1,4 @@
-#include "tools/serve/http_head.h"
+#include "tools/http/head.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <ctime>
 #include <stdexcept>
 
-#include "tools/serve/http_failure.h"
+#include "tools/http/failure.h"
 #include "weights/io/suggestion.h"
 
 namespace minimind {

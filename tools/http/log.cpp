@@ -1,4 +1,4 @@
-#include "tools/serve/http_log.h"
+#include "tools/http/log.h"
 
 #include <fmt/format.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-#include "tools/serve/http_reader.h"
+#include "tools/http/reader.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "tools/serve/http_target.h"
+#include "tools/http/target.h"
 #include "weights/io/suggestion.h"
 
 namespace minimind {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string_view>
 
-#include "tools/serve/http.h"
-#include "tools/serve/http_failure.h"
+#include "tools/http/failure.h"
+#include "tools/http/http.h"
 
 namespace minimind {
 

@@ -1,4 +1,4 @@
-#include "tools/serve/http_server.h"
+#include "tools/http/server.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

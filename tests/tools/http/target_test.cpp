@@ -1,11 +1,11 @@
-#include "tools/serve/http_target.h"
+#include "tools/http/target.h"
 
 #include <gtest/gtest.h>
 
 #include <optional>
 #include <string>
 
-#include "tools/serve/http_failure.h"
+#include "tools/http/failure.h"
 
 namespace minimind {
 namespace {

@@ -1,10 +1,10 @@
-#include "tools/serve/http_target.h"
+#include "tools/http/target.h"
 
 #include <arpa/inet.h>
 
 #include <algorithm>
 
-#include "tools/serve/http_failure.h"
+#include "tools/http/failure.h"
 #include "weights/io/suggestion.h"
 
 namespace minimind {

@@ -1,4 +1,4 @@
-#include "tools/serve/http_reader.h"
+#include "tools/http/reader.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "tools/serve/http_server.h"
+#include "tools/http/server.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -18,10 +18,10 @@
 #include <unordered_map>
 #include <utility>
 
-#include "tools/serve/http_access.h"
-#include "tools/serve/http_connection.h"
-#include "tools/serve/http_listener.h"
-#include "tools/serve/http_loop.h"
+#include "tools/http/access.h"
+#include "tools/http/connection.h"
+#include "tools/http/listener.h"
+#include "tools/http/loop.h"
 #include "weights/io/error.h"
 #include "weights/io/quote.h"
 

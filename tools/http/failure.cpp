@@ -1,4 +1,4 @@
-#include "tools/serve/http_failure.h"
+#include "tools/http/failure.h"
 
 #include <fmt/format.h>
 

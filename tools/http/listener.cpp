@@ -1,4 +1,4 @@
-#include "tools/serve/http_listener.h"
+#include "tools/http/listener.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 #include <memory>
 #include <utility>
 
-#include "tools/serve/http_target.h"
+#include "tools/http/target.h"
 #include "weights/io/error.h"
 #include "weights/io/quote.h"
 

@@ -1,4 +1,4 @@
-#include "tools/serve/http_access.h"
+#include "tools/http/access.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "tools/serve/http_keys.h"
+#include "tools/http/keys.h"
 
 #include <fmt/format.h>
 #include <openssl/crypto.h>

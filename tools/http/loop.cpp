@@ -1,4 +1,4 @@
-#include "tools/serve/http_loop.h"
+#include "tools/http/loop.h"
 
 #include <boost/asio/post.hpp>
 #include <utility>

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/serve/http_log.h"
-#include "tools/serve/http_reader.h"
+#include "tools/http/log.h"
+#include "tools/http/reader.h"
 
 namespace minimind {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/serve/http.h"
-#include "tools/serve/http_settings.h"
+#include "tools/http/http.h"
+#include "tools/http/settings.h"
 
 namespace minimind {
 

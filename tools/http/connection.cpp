@@ -1,4 +1,4 @@
-#include "tools/serve/http_connection.h"
+#include "tools/http/connection.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -9,7 +9,7 @@
 #include <exception>
 #include <utility>
 
-#include "tools/serve/http_head.h"
+#include "tools/http/head.h"
 #include "weights/io/quote.h"
 
 namespace minimind {
