@@ -12,6 +12,9 @@ import statistics
 import time
 
 
+LAST_CHUNK = b"\r\n0\r\n\r\n"
+
+
 @dataclasses.dataclass
 class Answer:
     """A streamed answer: when it was requested, and what arrived when."""
@@ -68,48 +71,47 @@ def request(path: str, body: dict) -> bytes:
 
 
 class Client:
-    """One after the other, asks its requests and reads their answers, on one connection."""
+    """One after the other, asks its requests and reads their answers, each on a new connection."""
 
     def __init__(self, port: int, requests: list[bytes]):
-        self.requests, self.answers = iter(requests), []
-        self.socket = socket.create_connection(("127.0.0.1", port))
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.port, self.requests, self.answers = port, iter(requests), []
 
-    def ask(self) -> bool:
+    def ask(self, selector: selectors.BaseSelector) -> bool:
         """Returns false if there are no more requests."""
         data = next(self.requests, None)
         if data is None:
             return False
+        self.tail = b""
         self.answers.append(Answer(time.perf_counter()))
+        self.socket = socket.create_connection(("127.0.0.1", self.port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.sendall(data)
+        selector.register(self.socket, selectors.EVENT_READ, self)
         return True
 
-    def read(self) -> bool:
+    def read(self, selector: selectors.BaseSelector) -> bool:
         """Returns false if the last answer has ended."""
         piece = self.socket.recv(1 << 16)
-        if not piece:
-            raise RuntimeError("the server closed the connection")
-        pieces = self.answers[-1].pieces
-        pieces.append((time.perf_counter(), piece))
-        if not piece.endswith(b"\r\n0\r\n\r\n") and piece != b"0\r\n\r\n" and not piece.startswith(b"HTTP/1.1 4"):
+        if not piece or piece.startswith((b"HTTP/1.1 4", b"HTTP/1.1 5")):
+            raise RuntimeError(f"the server rejects a request or closes the connection: {piece.decode()}")
+        self.answers[-1].pieces.append((time.perf_counter(), piece))
+        self.tail = (self.tail + piece)[-len(LAST_CHUNK) :]
+        if self.tail != LAST_CHUNK:
             return True
-        return self.ask()
+        selector.unregister(self.socket)
+        self.socket.close()
+        return self.ask(selector)
 
 
 def run(port: int, path: str, bodies: list[list[dict]]) -> list[list[Answer]]:
     """Sends the requests of each client, all clients at once. Returns the answers of each."""
     clients = [Client(port, [request(path, body) for body in of_client]) for of_client in bodies]
     with selectors.EpollSelector() as selector:
-        running = sum(client.ask() for client in clients)
-        for client in clients:
-            selector.register(client.socket, selectors.EVENT_READ, client)
+        running = sum(client.ask(selector) for client in clients)
         while running:
             for key, _ in selector.select():
-                if not key.data.read():
-                    selector.unregister(key.fileobj)
+                if not key.data.read(selector):
                     running -= 1
-    for client in clients:
-        client.socket.close()
     return [client.answers for client in clients]
 
 

@@ -33,7 +33,7 @@ ChatJson choice_json(const TextModel& model, const Request& request, const TextT
 struct Usage {
   std::size_t prompt_tokens = 0;
   std::size_t completion_tokens = 0;
-  std::size_t cached_tokens = 0;  // of the prompts
+  std::size_t cached_tokens = 0;   // of the prompts
   std::size_t thought_tokens = 0;  // of completion_tokens
 };
 ChatJson usage_json(const Usage& usage);

@@ -21,9 +21,19 @@ namespace {
 // What MiniMind's templates write before a call.
 constexpr std::string_view call_opening = "<tool_call>\n";
 
+// The name that a person knows the model by. Files of every model have the usual names, so that their folder has the
+// model's.
+std::string name_of(const std::filesystem::path& model) {
+  const std::string stem = model.stem().string(), folder = model.parent_path().filename().string();
+  const bool is_usual = stem == "model" || stem == "pytorch_model";
+  if (!is_usual || folder.empty() || folder == ".") return stem;
+  return folder == "demo" ? "minimind-poet" : folder;
+}
+
 std::vector<std::string> names_of(const std::string& given) {
-  const std::filesystem::path model = model_path(given);
-  return {model.stem().string(), model.filename().string(), model.string(), "minimind"};
+  std::filesystem::path model = model_path(given);
+  if (!model.has_filename()) model = model.parent_path();  // "out/"
+  return {name_of(model), model.stem().string(), model.filename().string(), model.string(), "minimind"};
 }
 
 // The bytes of the weights, as stored or as a type of about so many bits each.
@@ -149,7 +159,8 @@ GrammarMarks TextModel::call_marks(bool is_free) const {
   const bool has_mark = tokenizer_.token_bytes(marks.open.front()) == answer_tags[2];
   if (is_free && !has_mark) {
     throw RequestError(
-        "tools: strict requires a tokenizer with the token <tool_call>, which this model does not have; omit strict, or "
+        "tools: strict requires a tokenizer with the token <tool_call>, which this model does not have; omit strict, "
+        "or "
         "set tool_choice to required",
         "tools");
   }
@@ -167,9 +178,15 @@ TextTask TextModel::task_of(const Request& request, const TextPrompt* prompt, st
   } catch (const Error& error) {
     throw RequestError(error.what(), param);
   }
-  if (task.prompt.empty() || task.prompt.size() >= positions_) {
+  const std::size_t positions = request.context.value_or(positions_);
+  if (positions > positions_) {
+    throw RequestError(fmt::format("options.num_ctx is {}, expected at most {}, the context of the server's --ctx-size",
+                                   positions, positions_),
+                       "options.num_ctx");
+  }
+  if (task.prompt.empty() || task.prompt.size() >= positions) {
     throw RequestError(fmt::format("the prompt has {} tokens, expected 1 to {}, one fewer than the context holds",
-                                   task.prompt.size(), positions_ - 1),
+                                   task.prompt.size(), positions - 1),
                        param, "context_length_exceeded");
   }
   GenerateOptions& options = task.options;
@@ -187,7 +204,7 @@ TextTask TextModel::task_of(const Request& request, const TextPrompt* prompt, st
   options.scores = request.logprobs;
   if (request.best_of > request.n && !options.scores) options.scores = 0;
   options.score_prompt = request.echo && request.logprobs;
-  task.capacity = std::min(positions_, task.prompt.size() + request.max_tokens);
+  task.capacity = std::min(positions, task.prompt.size() + request.max_tokens);
   task.plain = !request.chat || (request.grammar && !is_forced(request.calls));
   return task;
 }

@@ -43,7 +43,8 @@ class TextModel {
   const ChatTemplate& chat_template() const { return chat_template_; }
   std::size_t positions() const { return positions_; }  // of a text
 
-  // The names that requests may use: that of the file without and with its extension, its path, "minimind".
+  // The names that requests may use: its own, that of the file without and with its extension, its path,
+  // "minimind".
   const std::vector<std::string>& names() const { return names_; }
 
   // The memory that the weights take, about.

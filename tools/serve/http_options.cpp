@@ -95,6 +95,10 @@ void HttpArguments::add_to(CLI::App& command) {
              "streamed output kept for a slow client, in KB; the client is dropped if there is more");
 }
 
+bool HttpArguments::is_local() const {
+  return (!host || is_local_host(*host)) && allowed_hosts.empty() && cors_origins.empty();
+}
+
 HttpSettings HttpArguments::settings() const {
   if (no_key && !key_file.empty()) {
     throw UsageError("--no-api-key contradicts --api-key-file; omit one of them");
