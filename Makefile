@@ -68,7 +68,7 @@ help:
 	@echo 'make install PREFIX=  install into PREFIX (default $(PREFIX)): bin/minimind and share/minimind'
 	@echo 'make sanitize         run the tests under the address and undefined-behaviour sanitizers'
 	@echo 'make fuzz             fuzz the readers of checkpoints, LoRA, config.json, tokenizers, sessions, templates,'
-	@echo '                      grammars, JSON Schema and its patterns, and HTTP for FUZZ_SECONDS=60 each (needs clang)'
+	@echo '                      grammars, JSON Schema and its patterns, HTTP and bodies of requests for FUZZ_SECONDS=60 each'
 	@echo 'make format           format the sources with clang-format'
 	@echo 'make reference        set up PyTorch under build/, rewrite tests/golden and test the reference'
 	@echo 'make poet DATA=       set up PyTorch under build/, train the bundled model on the poems in DATA, write weights/demo'
@@ -221,8 +221,11 @@ SEEDS_json_pattern := tests/fuzz/json_pattern/*
 SEEDS_json_schema := tests/fuzz/json_schema/*
 SEEDS_lora := tests/golden/*/lora.pth
 SEEDS_pth := tests/golden/*/model.pth
+SEEDS_request_body := tests/fuzz/request_body/*
 SEEDS_safetensors := tests/golden/*/*.safetensors
 SEEDS_tokenizer := tests/golden_tokenizer/tokenizer.json tests/fuzz/tokenizer/small.json
+# The units of the rooms of tools that are fuzzed, with those that they need.
+FUZZED_TOOLS := tools/http tools/chat tools/options
 FUZZ_OPTIONS_jinja := -max_len=2000
 FUZZ_OPTIONS_json_pattern := -max_len=200
 fuzz: $(BUILD)/minimind
@@ -242,7 +245,7 @@ fuzz: $(BUILD)/minimind
 	$(foreach name,$(FUZZ),build/fuzz/$(name)_fuzz -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 $(FUZZ_OPTIONS_$(name)) \
 		build/fuzz/corpus/$(name) build/fuzz/seeds/$(name) &&) true
 
-$(BUILD)/rooms.a: $(filter-out $(BUILD)/tools% $(BUILD)/runtime/kernels/%,$(OBJECTS)) $(BUILD)/$(HTTP).o $(KERNEL_OBJECTS)
+$(BUILD)/rooms.a: $(filter-out $(BUILD)/tools% $(BUILD)/runtime/kernels/%,$(OBJECTS)) $(FUZZED_TOOLS:%=$(BUILD)/%.o) $(KERNEL_OBJECTS)
 	@rm -f $@ && ar rcs $@ $^
 
 .SECONDARY: $(FUZZ:%=$(BUILD)/tests/fuzz/%_fuzz.o)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "runtime/chat/answer_parser.h"
 #include "runtime/chat/message_json.h"
@@ -21,7 +22,30 @@ ChatJson logprobs_of(const TextModel& model, const Request& request, const TextT
   return logprobs.take();
 }
 
+double mean_log_probability(const Generated& generated) {
+  if (generated.scores.empty()) return 0;
+  const double sum =
+      std::accumulate(generated.scores.begin(), generated.scores.end(), 0.0,
+                      [](double so_far, const TokenScore& score) { return so_far + score.token.log_probability; });
+  return sum / static_cast<double>(generated.scores.size());
+}
+
 }  // namespace
+
+std::vector<std::size_t> chosen_texts(const Request& request, const std::vector<const Generated*>& texts) {
+  std::vector<std::size_t> chosen(texts.size());
+  std::iota(chosen.begin(), chosen.end(), std::size_t{0});
+  if (request.best_of == request.n) return chosen;
+  std::vector<std::size_t> best;
+  for (std::size_t first = 0; first < texts.size(); first += request.best_of) {
+    const auto begin = chosen.begin() + static_cast<std::ptrdiff_t>(first);
+    std::stable_sort(begin, begin + static_cast<std::ptrdiff_t>(request.best_of), [&](std::size_t a, std::size_t b) {
+      return mean_log_probability(*texts[a]) > mean_log_probability(*texts[b]);
+    });
+    best.insert(best.end(), begin, begin + static_cast<std::ptrdiff_t>(request.n));
+  }
+  return best;
+}
 
 std::string_view object_name(const Request& request) {
   return request.chat ? "chat.completion" : "text_completion";

@@ -236,12 +236,12 @@ bool is_token_list(const ChatJson& value) {
   return value.is_array() && !value.empty() && std::ranges::all_of(value, is_token);
 }
 
-TextPrompt prompt_of(const BodyFields& body, const ChatJson& value, bool one_text) {
+TextPrompt prompt_of(const BodyFields& body, const ChatJson& value, bool one_prompt) {
   if (value.is_string() && !value.get_ref<const std::string&>().empty()) return {.text = value.get<std::string>()};
   if (is_token_list(value)) return {.tokens = value.get<std::vector<std::int32_t>>()};
   if (value == "" || value.empty()) body.fail("prompt", "at least one token");
   body.fail("prompt",
-            one_text ? "a string or a list of token ids" : "a string, a list of token ids, or a list of either");
+            one_prompt ? "a string or a list of token ids" : "a string, a list of token ids, or a list of either");
 }
 
 void read_completion(BodyFields& body, Request& request, const RequestDefaults& defaults) {
@@ -249,25 +249,23 @@ void read_completion(BodyFields& body, Request& request, const RequestDefaults& 
   if (!prompt)
     throw RequestError("prompt is missing, expected a string or a list of token ids", "prompt",
                        "missing_required_parameter");
-  const bool several = !defaults.one_text && prompt->is_array() && !prompt->empty() && !is_token(prompt->front());
+  const bool several = !defaults.one_prompt && prompt->is_array() && !prompt->empty() && !is_token(prompt->front());
   const ChatJson list = several ? *prompt : ChatJson::array({*prompt});
-  for (const ChatJson& item : list) request.prompts.push_back(prompt_of(body, item, defaults.one_text));
+  for (const ChatJson& item : list) request.prompts.push_back(prompt_of(body, item, defaults.one_prompt));
   request.echo = body.flag("echo").value_or(false);
   if (const auto top = body.whole("logprobs", 0, 20)) request.logprobs = *top;
   body.require("suffix", "");
 }
 
 void read_counts(BodyFields& body, Request& request, const RequestDefaults& defaults) {
-  if (defaults.one_text) {
-    body.require("n", 1);
-    if (!request.chat) body.require("best_of", 1);
+  request.n = body.whole("n", 1, 128).value_or(1);
+  request.best_of = request.n;
+  if (!request.chat) request.best_of = body.whole("best_of", request.n, 128).value_or(request.n);
+  if (defaults.one_prompt) {
     body.require("stream", false);
     body.find("stream_options");
     return;
   }
-  request.n = body.whole("n", 1, 128).value_or(1);
-  request.best_of = request.n;
-  if (!request.chat) request.best_of = body.whole("best_of", request.n, 128).value_or(request.n);
   if (request.best_of * std::max<std::size_t>(request.prompts.size(), 1) > most_texts_asked) {
     throw RequestError(fmt::format("the request is for {} texts, expected at most {}",
                                    request.best_of * request.prompts.size(), most_texts_asked),
@@ -296,7 +294,7 @@ void accept_harmless(BodyFields& body, const RequestDefaults& defaults) {
   }
   body.flag("store");
   body.object("metadata");
-  if (defaults.one_text) body.find("custom_id");
+  if (defaults.one_prompt) body.find("custom_id");
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ struct RequestDefaults {
   std::shared_ptr<const Grammar> grammar;  // null: none
   std::size_t max_tokens = 512;
   std::vector<std::string> model_names;  // that a request may ask for
-  bool one_text = false;                 // rejects n, best_of, several prompts and stream
+  bool one_prompt = false;               // rejects several prompts and stream
 };
 
 // A prompt of a completion.

@@ -156,6 +156,8 @@ GrammarMarks TextModel::call_marks(bool is_free) const {
                      .close = tokenizer_.encode_with_special("\n</tool_call>"),
                      .anything_outside = is_free,
                      .starts_open = !is_free};
+  check_tokens(marks.open, engine_.model.config.vocab_size);
+  check_tokens(marks.close, engine_.model.config.vocab_size);
   const bool has_mark = tokenizer_.token_bytes(marks.open.front()) == answer_tags[2];
   if (is_free && !has_mark) {
     throw RequestError(

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <utility>
 
 #include "runtime/chat/message_json.h"
@@ -13,14 +12,6 @@ namespace minimind {
 namespace {
 
 constexpr std::string_view event_type = "text/event-stream; charset=utf-8";
-
-double mean_log_probability(const Generated& generated) {
-  if (generated.scores.empty()) return 0;
-  const double sum =
-      std::accumulate(generated.scores.begin(), generated.scores.end(), 0.0,
-                      [](double so_far, const TokenScore& score) { return so_far + score.token.log_probability; });
-  return sum / static_cast<double>(generated.scores.size());
-}
 
 ChatJson call_delta(std::size_t index, const ToolCall& call) {
   return {{"tool_calls", ChatJson::array({{{"index", index},
@@ -195,24 +186,10 @@ void Completion::finish() {
     return;
   }
   ChatJson choices = ChatJson::array();
-  for (const std::size_t text : chosen_texts()) choices.push_back(message_choice(text, choices.size()));
+  std::vector<const Generated*> texts;
+  for (const Text& text : texts_) texts.push_back(&text.result.generated);
+  for (const std::size_t text : chosen_texts(request_, texts)) choices.push_back(message_choice(text, choices.size()));
   answer_->send(200, json_type, json_line(answer_json(id_, model_name_, request_, std::move(choices), usage(), now_)));
-}
-
-// The best n of the texts of each prompt; all of them in order unless there are more.
-std::vector<std::size_t> Completion::chosen_texts() const {
-  std::vector<std::size_t> chosen(texts_.size());
-  std::iota(chosen.begin(), chosen.end(), std::size_t{0});
-  if (request_.best_of == request_.n) return chosen;
-  std::vector<std::size_t> best;
-  for (std::size_t first = 0; first < texts_.size(); first += request_.best_of) {
-    const auto begin = chosen.begin() + static_cast<std::ptrdiff_t>(first);
-    std::stable_sort(begin, begin + static_cast<std::ptrdiff_t>(request_.best_of), [&](std::size_t a, std::size_t b) {
-      return mean_log_probability(texts_[a].result.generated) > mean_log_probability(texts_[b].result.generated);
-    });
-    best.insert(best.end(), begin, begin + static_cast<std::ptrdiff_t>(request_.n));
-  }
-  return best;
 }
 
 ChatJson Completion::message_choice(std::size_t index_of_text, std::size_t index) {

@@ -57,7 +57,6 @@ class Completion : public std::enable_shared_from_this<Completion> {
   void write_end(std::size_t index, const Generated& generated);
   void fail(const std::exception_ptr& error);
   void finish();
-  std::vector<std::size_t> chosen_texts() const;
   ChatJson message_choice(std::size_t text, std::size_t index);
   Usage usage() const;
 

@@ -192,11 +192,12 @@ void EngineThread::end_abandoned() {
 
 void EngineThread::start_waiting() {
   std::size_t still_waiting = 0;
+  const std::size_t running = running_.size();
   while (still_waiting < waiting_.size() && !scheduler_.full() && !stopping_) {
     auto text = std::make_unique<Running>(std::move(waiting_[still_waiting]));
     if (!start(*text)) {
       waiting_[still_waiting] = std::move(*text);
-      if (waiting_[still_waiting].passed >= most_passed) return;
+      if (waiting_[still_waiting].passed >= most_passed) break;
       ++still_waiting;
       continue;
     }
@@ -204,6 +205,9 @@ void EngineThread::start_waiting() {
     for (std::size_t i = 0; i < still_waiting; ++i) ++waiting_[i].passed;
     if (text->generation) running_.push_back(std::move(text));
   }
+  if (running_.size() == running) return;
+  const std::lock_guard lock(mutex_);
+  note_load();
 }
 
 // Returns false if the text has to wait. One that can never run ends with its error.
