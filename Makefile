@@ -44,15 +44,11 @@ WITH_tools/chat := tools/openai tools/batch tools/bench
 WITH_tools/options := tools/terminal
 WITH_weights/io := weights/model weights/torch
 SHARING := $(WITH_tools/chat) $(WITH_tools/options) $(WITH_weights/io)
-# Boost takes long to compile: the HTTP server is a unit apart from the rest of its room, which changes more often.
-HTTP := tools/serve/http
-FILES_$(HTTP) := $(filter-out %_options.cpp,$(wildcard $(HTTP)*.cpp))
-FILES_tools/serve := $(filter-out $(FILES_$(HTTP)),$(wildcard tools/serve/*.cpp))
-LONGEST := tools/commands tools/chat runtime/grammar tools/options runtime/tokenizer
+LONGEST := tools/commands tools/chat tools/http runtime/grammar tools/options runtime/tokenizer
 KERNELS := $(ISAS:%=runtime/kernels/%)
-UNITS := $(KERNELS) $(LONGEST) $(HTTP) runtime/kernels/kernels $(filter-out runtime/kernels $(LONGEST) $(SHARING),$(ROOMS))
+UNITS := $(KERNELS) $(LONGEST) runtime/kernels/kernels $(filter-out runtime/kernels $(LONGEST) $(SHARING),$(ROOMS))
 TEST_UNITS := $(foreach room,$(ROOMS:%=tests/%),$(if $(wildcard $(room)/*.cpp),$(room)))
-ROOM_UNITS := $(filter $(ROOMS) $(HTTP),$(UNITS)) $(TEST_UNITS)
+ROOM_UNITS := $(filter $(ROOMS),$(UNITS)) $(TEST_UNITS)
 FORMATTED := $(foreach folder,$(ROOMS) $(ROOMS:%=tests/%) tests/support tests/fuzz,$(wildcard $(folder)/*.h $(folder)/*.cpp))
 
 # The chat page, whose bytes the assembler puts into the program.
@@ -72,7 +68,7 @@ help:
 	@echo 'make install PREFIX=  install into PREFIX (default $(PREFIX)): bin/minimind and share/minimind'
 	@echo 'make sanitize         run the tests under the address and undefined-behaviour sanitizers'
 	@echo 'make fuzz             fuzz the readers of checkpoints, LoRA, config.json, tokenizers, sessions, templates,'
-	@echo '                      grammars, JSON Schema and its patterns, and HTTP for FUZZ_SECONDS=60 each (needs clang)'
+	@echo '                      grammars, JSON Schema and its patterns, HTTP and bodies of requests for FUZZ_SECONDS=60 each'
 	@echo 'make format           format the sources with clang-format'
 	@echo 'make reference        set up PyTorch under build/, rewrite tests/golden and test the reference'
 	@echo 'make poet DATA=       set up PyTorch under build/, train the bundled model on the poems in DATA, write weights/demo'
@@ -113,7 +109,7 @@ $(PAGE): tools/serve/page_bytes.S $(wildcard tools/serve/page/*) Makefile
 # Rewritten only if a file was added or removed.
 $(ROOM_UNITS:%=$(BUILD)/%.cpp): $(BUILD)/%.cpp: FORCE
 	@mkdir -p $(@D)
-	@printf '#include "%s"\n' $(sort $(or $(FILES_$*),$(wildcard $(patsubst %,%/*.cpp,$* $(WITH_$*))))) > $@.new
+	@printf '#include "%s"\n' $(sort $(wildcard $(patsubst %,%/*.cpp,$* $(WITH_$*)))) > $@.new
 	@cmp -s $@.new $@ || cp $@.new $@
 FORCE:
 
@@ -126,7 +122,7 @@ OPTIMIZE_KERNELS := -O3 -fno-tree-ter
 # These rooms run for milliseconds, and tests run once: compiling them faster saves more than faster code. Those that read
 # many lines or long files, or write every token, get a little more than the others.
 READING_ROOMS := weights/io runtime/jinja runtime/chat tools/serve
-QUICK_ROOMS := $(HTTP) $(filter-out weights/tensor $(READING_ROOMS),$(filter tools tools/% weights/%,$(ROOMS)))
+QUICK_ROOMS := $(filter-out weights/tensor $(READING_ROOMS),$(filter tools tools/% weights/%,$(ROOMS)))
 $(READING_ROOMS:%=$(BUILD)/%.o): OPTIMIZE := -O1
 QUICK_OBJECTS := $(QUICK_ROOMS:%=$(BUILD)/%.o) $(TEST_OBJECTS)
 $(QUICK_OBJECTS): OPTIMIZE := -Og
@@ -225,8 +221,11 @@ SEEDS_json_pattern := tests/fuzz/json_pattern/*
 SEEDS_json_schema := tests/fuzz/json_schema/*
 SEEDS_lora := tests/golden/*/lora.pth
 SEEDS_pth := tests/golden/*/model.pth
+SEEDS_request_body := tests/fuzz/request_body/*
 SEEDS_safetensors := tests/golden/*/*.safetensors
 SEEDS_tokenizer := tests/golden_tokenizer/tokenizer.json tests/fuzz/tokenizer/small.json
+# The units of the rooms of tools that are fuzzed, with those that they need.
+FUZZED_TOOLS := tools/http tools/chat tools/options
 FUZZ_OPTIONS_jinja := -max_len=2000
 FUZZ_OPTIONS_json_pattern := -max_len=200
 fuzz: $(BUILD)/minimind
@@ -246,7 +245,7 @@ fuzz: $(BUILD)/minimind
 	$(foreach name,$(FUZZ),build/fuzz/$(name)_fuzz -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 $(FUZZ_OPTIONS_$(name)) \
 		build/fuzz/corpus/$(name) build/fuzz/seeds/$(name) &&) true
 
-$(BUILD)/rooms.a: $(filter-out $(BUILD)/tools% $(BUILD)/runtime/kernels/%,$(OBJECTS)) $(BUILD)/$(HTTP).o $(KERNEL_OBJECTS)
+$(BUILD)/rooms.a: $(filter-out $(BUILD)/tools% $(BUILD)/runtime/kernels/%,$(OBJECTS)) $(FUZZED_TOOLS:%=$(BUILD)/%.o) $(KERNEL_OBJECTS)
 	@rm -f $@ && ar rcs $@ $^
 
 .SECONDARY: $(FUZZ:%=$(BUILD)/tests/fuzz/%_fuzz.o)

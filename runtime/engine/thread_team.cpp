@@ -71,4 +71,8 @@ std::size_t default_threads() {
   return threads;
 }
 
+void end_team() {
+  omp_pause_resource_all(omp_pause_soft);
+}
+
 }  // namespace minimind

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "runtime/generate/grammar_constraint.h"
+#include "runtime/generate/marked_constraint.h"
 #include "runtime/text/utf8.h"
 #include "weights/io/error.h"
 
@@ -141,7 +141,7 @@ Generation::Generation(const Model& model, Context& context, const Tokenizer* to
   }
   if (options.grammar) {
     constraint_.emplace(options.grammar, options.token_trie ? options.token_trie : make_token_trie(*tokenizer),
-                        *tokenizer, vocab_size, end_tokens_, room());
+                        *tokenizer, vocab_size, end_tokens_, room(), options.grammar_marks);
   }
   context_.rewind(scores_prompt() ? 0 : context_.common_prefix(tokens_));
   result_.prompt_tokens_reused = context_.size();

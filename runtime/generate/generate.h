@@ -14,7 +14,7 @@
 #include "runtime/engine/context.h"
 #include "runtime/engine/forward.h"
 #include "runtime/generate/dry.h"
-#include "runtime/generate/grammar_constraint.h"
+#include "runtime/generate/marked_constraint.h"
 #include "runtime/generate/sampler.h"
 #include "runtime/generate/speculate.h"
 #include "runtime/generate/token_score.h"
@@ -53,6 +53,7 @@ struct GenerateOptions {
   std::vector<std::int32_t> text_tokens;  // special tokens that are part of the text all the same
   SamplingOptions sampling;
   std::shared_ptr<const Grammar> grammar;  // what the text has to conform to; null: nothing
+  std::optional<GrammarMarks> grammar_marks{};  // only what is between these conforms; std::nullopt: all of the text
   // make_token_trie(tokenizer), to share it among the texts of a grammar; null: each text makes its own.
   std::shared_ptr<const TokenTrie> token_trie;
   Drafter* drafter = nullptr;         // guesses tokens, which changes nothing but the speed; null: none
@@ -176,7 +177,7 @@ class Generation {
   std::optional<TextStream> stream_;
   std::vector<std::int32_t> tokens_;  // prompt and generated
   std::size_t prompt_size_ = 0;
-  std::optional<GrammarConstraint> constraint_;
+  std::optional<MarkedConstraint> constraint_;
   std::span<const std::int32_t> drafts_;  // after the last token of the text
   std::vector<std::int32_t> batch_;       // the last token and the drafts
   bool ended_ = false;

@@ -37,6 +37,11 @@ void GrammarConstraint::accept(std::int32_t token, std::size_t tokens_left) {
   update(tokens_left);
 }
 
+void GrammarConstraint::restart(std::size_t tokens_left) {
+  state_.restart();
+  update(tokens_left);
+}
+
 bool GrammarConstraint::conforms(std::string_view text) const {
   GrammarState state(grammar_);
   return state.advance(text) && state.may_end();

@@ -35,6 +35,12 @@ class GrammarConstraint {
   // Throws Error if the text is not complete and no token of the vocabulary continues it, and as GrammarState does.
   void accept(std::int32_t token, std::size_t tokens_left);
 
+  // Returns to the start of the text.
+  void restart(std::size_t tokens_left);
+
+  // Returns the length of the shortest text that completes the text so far.
+  std::uint64_t bytes_to_end() const { return state_.bytes_to_end(); }
+
   // Returns true if the text so far is one of the grammar's and no token can follow.
   bool finished() const { return finished_; }
 

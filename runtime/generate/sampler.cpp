@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -29,10 +30,33 @@ std::vector<double> biases_by_token(const std::vector<LogitBias>& biases, std::s
   return by_token;
 }
 
+// The index of the first of the largest values.
+std::int32_t first_largest(std::span<const float> values) {
+  constexpr std::size_t lanes = 16;
+  std::array<float, lanes> largest;
+  largest.fill(-std::numeric_limits<float>::infinity());
+  std::size_t i = 0;
+  for (; i + lanes <= values.size(); i += lanes) {
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      largest[lane] = values[i + lane] > largest[lane] ? values[i + lane] : largest[lane];
+    }
+  }
+  for (; i < values.size(); ++i) largest[0] = std::max(largest[0], values[i]);
+  return static_cast<std::int32_t>(std::ranges::find(values, std::ranges::max(largest)) - values.begin());
+}
+
 }  // namespace
 
 void check_finite(std::span<const float> logits) {
-  if (!std::all_of(logits.begin(), logits.end(), [](float logit) { return std::isfinite(logit); })) {
+  // 0 * x is NaN for NaN and infinity, which sums keep. Several sums, so that they are computed side by side.
+  constexpr std::size_t lanes = 16;
+  std::array<float, lanes> sums{};
+  std::size_t i = 0;
+  for (; i + lanes <= logits.size(); i += lanes) {
+    for (std::size_t lane = 0; lane < lanes; ++lane) sums[lane] += 0 * logits[i + lane];
+  }
+  for (; i < logits.size(); ++i) sums[0] += 0 * logits[i];
+  if (!std::all_of(sums.begin(), sums.end(), [](float sum) { return sum == 0; })) {
     throw Error(
         "the logits have NaN or infinity, expected finite values: the checkpoint's weights are corrupt or have "
         "overflowed");
@@ -93,7 +117,14 @@ double Sampler::score(std::size_t token, float logit) const {
   return score;
 }
 
+// Whether the scores are the logits, divided by the temperature.
+bool Sampler::is_plain() const {
+  return allowed_.empty() && bias_.empty() && penalties_.empty() && options_.repeat_penalty == 1 && options_.presence_penalty == 0 &&
+         options_.frequency_penalty == 0;
+}
+
 std::int32_t Sampler::largest(std::span<const float> logits) const {
+  if (is_plain()) return first_largest(logits);
   double largest = -std::numeric_limits<double>::infinity();
   std::int32_t token = -1;
   for (std::size_t i = 0; i < logits.size(); ++i) {
@@ -112,14 +143,16 @@ bool Sampler::before(const Candidate& a, const Candidate& b) {
 
 // The tokens that top-k keeps, which are few: gathering all of them takes longer than everything else.
 void Sampler::gather(std::span<const float> logits) {
-  for (std::size_t i = 0; i < logits.size(); ++i) scores_[i] = score(i, logits[i]);
+  // Dividing floats as doubles keeps their order, so that it can wait until few tokens are left.
+  const bool is_plain = this->is_plain();
+  for (std::size_t i = 0; i < logits.size(); ++i) scores_[i] = is_plain ? logits[i] : score(i, logits[i]);
   const bool limited = options_.top_k > 0 && options_.top_k < logits.size();
   const double least = limited ? kth_largest_score() : -std::numeric_limits<double>::infinity();
   candidates_.clear();
   for (std::size_t i = 0; i < scores_.size(); ++i) {
-    if (scores_[i] >= least && std::isfinite(scores_[i])) {
-      candidates_.push_back({static_cast<std::int32_t>(i), scores_[i], 0});
-    }
+    if (scores_[i] < least) continue;
+    const double its = is_plain ? scores_[i] / options_.temperature : scores_[i];
+    if (std::isfinite(its)) candidates_.push_back({static_cast<std::int32_t>(i), its, 0});
   }
   if (candidates_.empty()) fail_none_left();
   std::sort(candidates_.begin(), candidates_.end(), before);

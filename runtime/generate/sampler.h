@@ -50,6 +50,7 @@ class Sampler {
   };
   static bool before(const Candidate& a, const Candidate& b);
   double score(std::size_t token, float logit) const;
+  bool is_plain() const;
   std::int32_t largest(std::span<const float> logits) const;
   void gather(std::span<const float> logits);
   double kth_largest_score();

@@ -6,10 +6,10 @@
 #include <string>
 #include <string_view>
 
-#include "tools/serve/http_access.h"
-#include "tools/serve/http_reader.h"
-#include "tools/serve/http_settings.h"
-#include "tools/serve/http_target.h"
+#include "tools/http/access.h"
+#include "tools/http/reader.h"
+#include "tools/http/settings.h"
+#include "tools/http/target.h"
 
 namespace {
 

@@ -7,3 +7,7 @@ inline int omp_get_num_threads() {
 inline int omp_get_thread_num() {
   return 0;
 }
+enum omp_pause_resource_t { omp_pause_soft };
+inline int omp_pause_resource_all(omp_pause_resource_t) {
+  return 0;
+}

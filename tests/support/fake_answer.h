@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/serve/http.h"
+#include "tools/http/http.h"
 
 namespace minimind {
 

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <limits>
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "runtime/generate/context_pool.h"
 #include "runtime/generate/scheduler.h"
@@ -36,25 +39,42 @@ struct BatchCommand : GenerationArguments {
 };
 
 // One request from its line to its result.
-struct Text {
+struct OpenRequest {
   std::size_t index;  // of the request
   LineId id;
   Request request;
-  TextTask task;
+  std::vector<TextTask> tasks;
+  std::vector<TextAnswer> answers;  // [tasks]
+  std::size_t ended = 0;            // texts
+  bool failed = false;
+};
+
+// One of the texts of a request.
+struct Text {
+  std::shared_ptr<OpenRequest> open;
+  std::size_t index;  // of the text
   Context* context = nullptr;
   std::unique_ptr<Generation> generation{};
+
+  const TextTask& task() const { return open->tasks[index]; }
 };
 
 // Each text without a seed of its own has another one, which does not depend on what runs beside it. Throws
 // RequestError.
-std::unique_ptr<Text> prepare(const TextModel& model, const RequestLine& line, const RequestDefaults& defaults,
-                              std::time_t now) {
+std::shared_ptr<OpenRequest> prepare(const TextModel& model, const RequestLine& line, const RequestDefaults& defaults,
+                                     std::time_t now) {
   auto [request, custom_id] = parse_request(line.text, defaults);
   std::vector<TextTask> tasks = model.tasks(request, request.sampling.seed + line.index, now);
-  return std::make_unique<Text>(Text{.index = line.index,
-                                     .id = line.id(std::move(custom_id)),
-                                     .request = std::move(request),
-                                     .task = std::move(tasks.front())});
+  // The other texts of a request must not have the seeds of the next requests.
+  for (std::size_t i = 0; i < tasks.size() && !request.has_seed; ++i) {
+    tasks[i].options.sampling.seed = request.sampling.seed + line.index + (std::uint64_t{i} << 32);
+  }
+  const std::size_t texts = tasks.size();
+  return std::make_shared<OpenRequest>(OpenRequest{.index = line.index,
+                                                   .id = line.id(std::move(custom_id)),
+                                                   .request = std::move(request),
+                                                   .tasks = std::move(tasks),
+                                                   .answers = std::vector<TextAnswer>(texts)});
 }
 
 // The lines of results wait here until those of all requests before them are written.
@@ -128,11 +148,11 @@ class BatchRun {
   // Starts as many requests as there are places and memory for.
   void fill() {
     while (!interrupted_ && !scheduler_.full() && results_.bytes() < most_waiting_bytes) {
-      if (!waiting_ && !read_request()) return;
-      if (!waiting_) continue;
-      if (!start(*waiting_)) return;
-      if (waiting_->generation) texts_.push_back(std::move(waiting_));
-      waiting_.reset();
+      if (waiting_.empty() && !read_request()) return;
+      if (waiting_.empty()) continue;
+      if (!start(*waiting_.front())) return;
+      if (waiting_.front()->generation) texts_.push_back(std::move(waiting_.front()));
+      waiting_.pop_front();
     }
   }
 
@@ -141,7 +161,10 @@ class BatchRun {
     const std::optional<RequestLine> line = requests_.next();
     if (!line) return false;
     try {
-      waiting_ = prepare(model_, *line, defaults_, now_);
+      const std::shared_ptr<OpenRequest> open = prepare(model_, *line, defaults_, now_);
+      for (std::size_t i = 0; i < open->tasks.size(); ++i) {
+        waiting_.push_back(std::make_unique<Text>(Text{.open = open, .index = i}));
+      }
     } catch (const RequestError& error) {
       results_.add(line->index, error_line(line->id(), error), true);
     }
@@ -152,10 +175,10 @@ class BatchRun {
   // run gets its error.
   bool start(Text& text) {
     try {
-      text.context = pool_.acquire(text.task.reusable(), text.task.capacity);
+      text.context = pool_.acquire(text.task().reusable(), text.task().capacity);
       if (!text.context) return false;
       text.generation = std::make_unique<Generation>(
-          model_.engine().model, *text.context, &model_.tokenizer(), text.task.prompt, text.task.options,
+          model_.engine().model, *text.context, &model_.tokenizer(), text.task().prompt, text.task().options,
           [](std::string_view) {}, interrupted_);
       scheduler_.add(*text.generation);
     } catch (const Error& error) {
@@ -165,7 +188,10 @@ class BatchRun {
   }
 
   void fail(Text& text, const std::string& message) {
-    results_.add(text.index, error_line(text.id, RequestError(message, "")), true);
+    OpenRequest& open = *text.open;
+    if (!std::exchange(open.failed, true)) {
+      results_.add(open.index, error_line(open.id, RequestError(message, "")), true);
+    }
     if (text.context) pool_.release(text.context);
     text.generation.reset();
   }
@@ -182,12 +208,16 @@ class BatchRun {
         return fail(*text, known.what());
       }
     }
-    TextAnswer answer{.generated = text->generation->finish(), .message = {}};
+    OpenRequest& open = *text->open;
+    TextAnswer& answer = open.answers[text->index];
+    answer.generated = text->generation->finish();
     tokens_ += answer.generated.tokens.size();
-    answer.message = answer_of(text->task, answer.generated.text, tool_call_count(text->request.messages) + 1);
-    results_.add(text->index, response_line(text->id, model_, text->request, text->task, answer, std::time(nullptr)),
-                 false);
+    answer.message = answer_of(text->task(), answer.generated.text, tool_call_count(open.request.messages) + 1);
     pool_.release(text->context);
+    if (++open.ended < open.tasks.size() || open.failed) return;
+    results_.add(open.index,
+                 response_line(open.id, model_, open.request, open.tasks.front(), open.answers, std::time(nullptr)),
+                 false);
   }
 
   void show_progress(std::size_t done_before) {
@@ -210,7 +240,7 @@ class BatchRun {
   ContextPool pool_;
   OrderedResults results_;
   ResultFiles& files_;
-  std::unique_ptr<Text> waiting_;  // for memory
+  std::deque<std::unique_ptr<Text>> waiting_;  // for memory: the texts of one request
   std::vector<std::unique_ptr<Text>> texts_;
   std::size_t tokens_ = 0;
   const Clock::time_point start_ = Clock::now();
@@ -222,7 +252,7 @@ RequestDefaults defaults_of(const BatchCommand& command) {
           .grammar = command.sampling.grammar(command.run.quiet),
           .max_tokens = command.max_tokens,
           .model_names = {},
-          .one_text = true};
+          .one_prompt = true};
 }
 
 int run_batch(const BatchCommand& command) {

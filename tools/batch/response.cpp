@@ -25,13 +25,21 @@ std::string line_of(const LineId& id, int status, ChatJson body) {
 }  // namespace
 
 std::string response_line(const LineId& id, const TextModel& model, const Request& request, const TextTask& task,
-                          const TextAnswer& answer, std::time_t now) {
-  const Usage usage{.prompt_tokens = task.prompt.size(),
-                    .completion_tokens = answer.generated.tokens.size(),
-                    .cached_tokens = answer.generated.prompt_tokens_reused};
+                          const std::vector<TextAnswer>& answers, std::time_t now) {
+  Usage usage{.prompt_tokens = task.prompt.size(), .cached_tokens = answers.front().generated.prompt_tokens_reused};
+  std::vector<const Generated*> texts;
+  for (const TextAnswer& answer : answers) {
+    usage.completion_tokens += answer.generated.tokens.size();
+    usage.thought_tokens += thought_tokens(model, task, answer.generated.tokens);
+    texts.push_back(&answer.generated);
+  }
+  ChatJson choices = ChatJson::array();
+  for (const std::size_t text : chosen_texts(request, texts)) {
+    choices.push_back(choice_json(model, request, task, answers[text], choices.size()));
+  }
   return line_of(id, 200,
                  answer_json(fmt::format("{}{}", id_prefix_of(request), id.number), model.names().front(), request,
-                             ChatJson::array({choice_json(model, request, task, answer, 0)}), usage, now));
+                             std::move(choices), usage, now));
 }
 
 std::string error_line(const LineId& id, const RequestError& error) {

@@ -1,7 +1,10 @@
 #include "tools/openai/answer_body.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
+#include "runtime/chat/answer_parser.h"
 #include "runtime/chat/message_json.h"
 #include "tools/openai/logprobs.h"
 
@@ -19,7 +22,30 @@ ChatJson logprobs_of(const TextModel& model, const Request& request, const TextT
   return logprobs.take();
 }
 
+double mean_log_probability(const Generated& generated) {
+  if (generated.scores.empty()) return 0;
+  const double sum =
+      std::accumulate(generated.scores.begin(), generated.scores.end(), 0.0,
+                      [](double so_far, const TokenScore& score) { return so_far + score.token.log_probability; });
+  return sum / static_cast<double>(generated.scores.size());
+}
+
 }  // namespace
+
+std::vector<std::size_t> chosen_texts(const Request& request, const std::vector<const Generated*>& texts) {
+  std::vector<std::size_t> chosen(texts.size());
+  std::iota(chosen.begin(), chosen.end(), std::size_t{0});
+  if (request.best_of == request.n) return chosen;
+  std::vector<std::size_t> best;
+  for (std::size_t first = 0; first < texts.size(); first += request.best_of) {
+    const auto begin = chosen.begin() + static_cast<std::ptrdiff_t>(first);
+    std::stable_sort(begin, begin + static_cast<std::ptrdiff_t>(request.best_of), [&](std::size_t a, std::size_t b) {
+      return mean_log_probability(*texts[a]) > mean_log_probability(*texts[b]);
+    });
+    best.insert(best.end(), begin, begin + static_cast<std::ptrdiff_t>(request.n));
+  }
+  return best;
+}
 
 std::string_view object_name(const Request& request) {
   return request.chat ? "chat.completion" : "text_completion";
@@ -59,7 +85,17 @@ ChatJson usage_json(const Usage& usage) {
   return {{"prompt_tokens", usage.prompt_tokens},
           {"completion_tokens", usage.completion_tokens},
           {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
-          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
+          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}},
+          {"completion_tokens_details", {{"reasoning_tokens", usage.thought_tokens}}}};
+}
+
+std::size_t thought_tokens(const TextModel& model, const TextTask& task, const std::vector<std::int32_t>& tokens) {
+  const auto start = model.tokenizer().id_of(answer_tags[0]), end = model.tokenizer().id_of(answer_tags[1]);
+  if (task.plain || !end) return 0;
+  const bool starts = start && !tokens.empty() && tokens.front() == *start;
+  if (task.thinks != ThinkState::open && !starts) return 0;
+  const auto found = std::ranges::find(tokens, *end);
+  return static_cast<std::size_t>(found - tokens.begin()) + (found == tokens.end() ? 0 : 1);
 }
 
 ChatJson answer_json(const std::string& id, const std::string& model, const Request& request, ChatJson choices,

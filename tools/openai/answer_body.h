@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <ctime>
 #include <string>
 #include <string_view>
@@ -28,13 +29,21 @@ struct TextAnswer {
 ChatJson choice_json(const TextModel& model, const Request& request, const TextTask& task, const TextAnswer& answer,
                      std::size_t index);
 
+// Returns the indices of the texts that are the choices of a request, of all its texts in the order of its tasks: all, or
+// of each prompt the n with the largest mean log-probability per token, the best first.
+std::vector<std::size_t> chosen_texts(const Request& request, const std::vector<const Generated*>& texts);
+
 // The tokens of all texts of an answer.
 struct Usage {
   std::size_t prompt_tokens = 0;
   std::size_t completion_tokens = 0;
-  std::size_t cached_tokens = 0;  // of the prompts
+  std::size_t cached_tokens = 0;   // of the prompts
+  std::size_t thought_tokens = 0;  // of completion_tokens
 };
 ChatJson usage_json(const Usage& usage);
+
+// Returns how many of the generated tokens are a thought at the start of the answer, with its tags.
+std::size_t thought_tokens(const TextModel& model, const TextTask& task, const std::vector<std::int32_t>& tokens);
 
 // The whole answer.
 ChatJson answer_json(const std::string& id, const std::string& model, const Request& request, ChatJson choices,

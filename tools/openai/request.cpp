@@ -11,6 +11,7 @@
 #include "runtime/grammar/gbnf.h"
 #include "runtime/grammar/json_schema.h"
 #include "tools/openai/body_fields.h"
+#include "tools/openai/closed_json.h"
 #include "tools/openai/request_error.h"
 #include "weights/io/quote.h"
 
@@ -105,10 +106,7 @@ std::shared_ptr<const Grammar> read_json_schema(const ChatJson& format) {
   schema.flag("strict");
   schema.find("schema");
   schema.reject_the_rest();
-  JsonSchemaOptions options;
-  options.closed = true;
-  return std::make_shared<Grammar>(
-      compile_json_schema(given->at("schema"), "response_format.json_schema.schema", options).grammar);
+  return closed_json_grammar(given->at("schema"), "response_format.json_schema.schema");
 }
 
 std::shared_ptr<const Grammar> read_response_format(BodyFields& body) {
@@ -212,9 +210,11 @@ void read_chat(BodyFields& body, Request& request) {
   ToolChoice choice = read_tools(body);
   request.tools = std::move(choice.tools);
   request.calls = choice.rule;
-  if (choice.grammar) {
+  if (is_forced(choice.rule)) {
     request.grammar = std::move(choice.grammar);
     request.grammar_param = "tool_choice";
+  } else {
+    request.call_grammar = std::move(choice.grammar);
   }
   read_thinking(body, request);
   const bool wants_logprobs = body.flag("logprobs").value_or(false);
@@ -236,12 +236,12 @@ bool is_token_list(const ChatJson& value) {
   return value.is_array() && !value.empty() && std::ranges::all_of(value, is_token);
 }
 
-TextPrompt prompt_of(const BodyFields& body, const ChatJson& value, bool one_text) {
+TextPrompt prompt_of(const BodyFields& body, const ChatJson& value, bool one_prompt) {
   if (value.is_string() && !value.get_ref<const std::string&>().empty()) return {.text = value.get<std::string>()};
   if (is_token_list(value)) return {.tokens = value.get<std::vector<std::int32_t>>()};
   if (value == "" || value.empty()) body.fail("prompt", "at least one token");
   body.fail("prompt",
-            one_text ? "a string or a list of token ids" : "a string, a list of token ids, or a list of either");
+            one_prompt ? "a string or a list of token ids" : "a string, a list of token ids, or a list of either");
 }
 
 void read_completion(BodyFields& body, Request& request, const RequestDefaults& defaults) {
@@ -249,25 +249,23 @@ void read_completion(BodyFields& body, Request& request, const RequestDefaults& 
   if (!prompt)
     throw RequestError("prompt is missing, expected a string or a list of token ids", "prompt",
                        "missing_required_parameter");
-  const bool several = !defaults.one_text && prompt->is_array() && !prompt->empty() && !is_token(prompt->front());
+  const bool several = !defaults.one_prompt && prompt->is_array() && !prompt->empty() && !is_token(prompt->front());
   const ChatJson list = several ? *prompt : ChatJson::array({*prompt});
-  for (const ChatJson& item : list) request.prompts.push_back(prompt_of(body, item, defaults.one_text));
+  for (const ChatJson& item : list) request.prompts.push_back(prompt_of(body, item, defaults.one_prompt));
   request.echo = body.flag("echo").value_or(false);
   if (const auto top = body.whole("logprobs", 0, 20)) request.logprobs = *top;
   body.require("suffix", "");
 }
 
 void read_counts(BodyFields& body, Request& request, const RequestDefaults& defaults) {
-  if (defaults.one_text) {
-    body.require("n", 1);
-    if (!request.chat) body.require("best_of", 1);
+  request.n = body.whole("n", 1, 128).value_or(1);
+  request.best_of = request.n;
+  if (!request.chat) request.best_of = body.whole("best_of", request.n, 128).value_or(request.n);
+  if (defaults.one_prompt) {
     body.require("stream", false);
     body.find("stream_options");
     return;
   }
-  request.n = body.whole("n", 1, 128).value_or(1);
-  request.best_of = request.n;
-  if (!request.chat) request.best_of = body.whole("best_of", request.n, 128).value_or(request.n);
   if (request.best_of * std::max<std::size_t>(request.prompts.size(), 1) > most_texts_asked) {
     throw RequestError(fmt::format("the request is for {} texts, expected at most {}",
                                    request.best_of * request.prompts.size(), most_texts_asked),
@@ -296,7 +294,7 @@ void accept_harmless(BodyFields& body, const RequestDefaults& defaults) {
   }
   body.flag("store");
   body.object("metadata");
-  if (defaults.one_text) body.find("custom_id");
+  if (defaults.one_prompt) body.find("custom_id");
 }
 
 }  // namespace
@@ -317,6 +315,7 @@ Request read_request(const ChatJson& object, bool chat, const RequestDefaults& d
   }
   read_sampling(body, request);
   request.stop = read_stop(body);
+  request.ignore_eos = body.flag("ignore_eos").value_or(false);
   chat ? read_chat(body, request) : read_completion(body, request, defaults);
   read_constraints(body, request);
   read_counts(body, request, defaults);

@@ -21,7 +21,7 @@ struct RequestDefaults {
   std::shared_ptr<const Grammar> grammar;  // null: none
   std::size_t max_tokens = 512;
   std::vector<std::string> model_names;  // that a request may ask for
-  bool one_text = false;                 // rejects n, best_of, several prompts and stream
+  bool one_prompt = false;               // rejects several prompts and stream
 };
 
 // A prompt of a completion.
@@ -33,18 +33,21 @@ struct TextPrompt {
 // The body of a request for one or more texts.
 struct Request {
   bool chat = false;
-  std::string model{};                // as named; empty if it names none
-  std::vector<Message> messages{};    // of a chat
-  std::string tools{};                // of a chat, as parse_tools() returns them; empty for none
-  CallRule calls = CallRule::free;    // of a chat
-  bool continues = false;             // of a chat: the last message, an answer, is to be continued
-  std::optional<bool> think{};        // of a chat
-  std::vector<TextPrompt> prompts{};  // of a completion
-  bool echo = false;                  // of a completion: the text starts with the prompt
-  SamplingOptions sampling{};         // of the first text; the seed of text i is i more
+  std::string model{};                            // as named; empty if it names none
+  std::vector<Message> messages{};                // of a chat
+  std::string tools{};                            // of a chat, as parse_tools() returns them; empty for none
+  CallRule calls = CallRule::free;                // of a chat
+  std::shared_ptr<const Grammar> call_grammar{};  // of calls that are not forced; null: none
+  bool continues = false;                         // of a chat: the last message, an answer, is to be continued
+  std::optional<bool> think{};                    // of a chat
+  std::vector<TextPrompt> prompts{};              // of a completion
+  bool echo = false;                              // of a completion: the text starts with the prompt
+  SamplingOptions sampling{};                     // of the first text; the seed of text i is i more
   bool has_seed = false;
   std::size_t max_tokens = 0;
+  std::optional<std::size_t> context{};  // positions for prompt and answer; std::nullopt: all that the model has
   std::vector<std::string> stop{};
+  bool ignore_eos = false;                   // end tokens do not end the text
   std::shared_ptr<const Grammar> grammar{};  // null: none
   std::string grammar_param{};               // the field that has the grammar; empty if it is the default
   std::optional<std::size_t> logprobs{};     // log-probabilities of the tokens, with so many alternatives each
@@ -58,9 +61,9 @@ struct Request {
 // form: model, messages or prompt, max_tokens, max_completion_tokens, temperature, top_p, stop, seed, presence_penalty,
 // frequency_penalty, logit_bias, tools, tool_choice, parallel_tool_calls, response_format, reasoning_effort, logprobs,
 // top_logprobs, echo, n, best_of, stream, stream_options; besides top_k, min_p, typical_p, repeat_penalty, dry_*,
-// grammar, open_thinking and enable_thinking, also in chat_template_kwargs. Fields that change nothing, such as `user`,
-// `store` and `metadata`, are accepted. Throws RequestError for anything else and for values of another type or out of
-// range, naming the field.
+// grammar, ignore_eos, open_thinking and enable_thinking, also in chat_template_kwargs. Fields that change nothing,
+// such as `user`, `store` and `metadata`, are accepted. Throws RequestError for anything else and for values of another
+// type or out of range, naming the field.
 Request read_request(const ChatJson& body, bool chat, const RequestDefaults& defaults);
 
 }  // namespace minimind

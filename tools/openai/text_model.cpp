@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "runtime/chat/conversation_prompt.h"
+#include "runtime/engine/thread_team.h"
 #include "tools/openai/request_error.h"
 #include "tools/options/choose_tokenizer.h"
 #include "tools/options/config_fields.h"
@@ -20,9 +21,19 @@ namespace {
 // What MiniMind's templates write before a call.
 constexpr std::string_view call_opening = "<tool_call>\n";
 
+// The name that a person knows the model by. Files of every model have the usual names, so that their folder has the
+// model's.
+std::string name_of(const std::filesystem::path& model) {
+  const std::string stem = model.stem().string(), folder = model.parent_path().filename().string();
+  const bool is_usual = stem == "model" || stem == "pytorch_model";
+  if (!is_usual || folder.empty() || folder == ".") return stem;
+  return folder == "demo" ? "minimind-poet" : folder;
+}
+
 std::vector<std::string> names_of(const std::string& given) {
-  const std::filesystem::path model = model_path(given);
-  return {model.stem().string(), model.filename().string(), model.string(), "minimind"};
+  std::filesystem::path model = model_path(given);
+  if (!model.has_filename()) model = model.parent_path();  // "out/"
+  return {name_of(model), model.stem().string(), model.filename().string(), model.string(), "minimind"};
 }
 
 // The bytes of the weights, as stored or as a type of about so many bits each.
@@ -68,6 +79,7 @@ TextModel::TextModel(const GenerationArguments& arguments, const std::string& ch
       end_(end_tokens(engine_, &tokenizer_)),
       tags_(answer_tag_tokens(tokenizer_)),
       names_(name.empty() ? names_of(arguments.checkpoint.model) : std::vector{name}) {
+  end_team();  // of loading; another thread runs the model
   if (!arguments.run.quiet) {
     warn_of_misfit(tokenizer_, engine_.model.config);
     print_assumed_end(engine_, &tokenizer_);
@@ -89,7 +101,9 @@ Model TextModel::load_weights_of(const std::string& path) const {
                     "layers of {})",
                     checkpoint.path, next.num_hidden_layers, next.hidden_size, now.num_hidden_layers, now.hidden_size));
   }
-  return load_model(checkpoint, run_options_.weight_type(), engine_.threads, run_options_.compute);
+  Model model = load_model(checkpoint, run_options_.weight_type(), engine_.threads, run_options_.compute);
+  end_team();
+  return model;
 }
 
 std::shared_ptr<const TokenTrie> TextModel::token_trie() const {
@@ -132,8 +146,27 @@ void TextModel::set_prompt(TextTask& task, const Request& request, const TextPro
     throw RequestError(fmt::format("{} is for the answer, but the prompt starts a thought; turn thinking off", param),
                        param);
   }
-  if (request.calls == CallRule::forced) task.opening = call_opening;
+  if (is_forced(request.calls)) task.opening = call_opening;
   task.prompt = tokenizer_.encode_with_special(text + task.opening);
+}
+
+// The tokens around a call. `is_free`: the model decides whether it makes one.
+GrammarMarks TextModel::call_marks(bool is_free) const {
+  GrammarMarks marks{.open = tokenizer_.encode_with_special(is_free ? call_opening : "\n" + std::string(call_opening)),
+                     .close = tokenizer_.encode_with_special("\n</tool_call>"),
+                     .anything_outside = is_free,
+                     .starts_open = !is_free};
+  check_tokens(marks.open, engine_.model.config.vocab_size);
+  check_tokens(marks.close, engine_.model.config.vocab_size);
+  const bool has_mark = tokenizer_.token_bytes(marks.open.front()) == answer_tags[2];
+  if (is_free && !has_mark) {
+    throw RequestError(
+        "tools: strict requires a tokenizer with the token <tool_call>, which this model does not have; omit strict, "
+        "or "
+        "set tool_choice to required",
+        "tools");
+  }
+  return marks;
 }
 
 TextTask TextModel::task_of(const Request& request, const TextPrompt* prompt, std::time_t now) const {
@@ -147,25 +180,34 @@ TextTask TextModel::task_of(const Request& request, const TextPrompt* prompt, st
   } catch (const Error& error) {
     throw RequestError(error.what(), param);
   }
-  if (task.prompt.empty() || task.prompt.size() >= positions_) {
+  const std::size_t positions = request.context.value_or(positions_);
+  if (positions > positions_) {
+    throw RequestError(fmt::format("options.num_ctx is {}, expected at most {}, the context of the server's --ctx-size",
+                                   positions, positions_),
+                       "options.num_ctx");
+  }
+  if (task.prompt.empty() || task.prompt.size() >= positions) {
     throw RequestError(fmt::format("the prompt has {} tokens, expected 1 to {}, one fewer than the context holds",
-                                   task.prompt.size(), positions_ - 1),
+                                   task.prompt.size(), positions - 1),
                        param, "context_length_exceeded");
   }
   GenerateOptions& options = task.options;
   options.max_tokens = request.max_tokens;
-  options.end_tokens = end_;
+  if (!request.ignore_eos) options.end_tokens = end_;
   options.stop = request.stop;
   if (request.calls == CallRule::single && !request.tools.empty()) options.stop.emplace_back(answer_tags.back());
   if (request.chat) options.text_tokens = tags_;
   options.sampling = request.sampling;
-  options.grammar = request.grammar;
-  if (request.grammar) options.token_trie = token_trie();
+  options.grammar = request.grammar ? request.grammar : request.call_grammar;
+  if (options.grammar) options.token_trie = token_trie();
+  if (request.calls == CallRule::forced || (!request.grammar && request.call_grammar)) {
+    options.grammar_marks = call_marks(!is_forced(request.calls));
+  }
   options.scores = request.logprobs;
   if (request.best_of > request.n && !options.scores) options.scores = 0;
   options.score_prompt = request.echo && request.logprobs;
-  task.capacity = std::min(positions_, task.prompt.size() + request.max_tokens);
-  task.plain = !request.chat || (request.grammar && request.calls != CallRule::forced);
+  task.capacity = std::min(positions, task.prompt.size() + request.max_tokens);
+  task.plain = !request.chat || (request.grammar && !is_forced(request.calls));
   return task;
 }
 

@@ -49,7 +49,8 @@ class TextModel {
   const ChatTemplate& chat_template() const { return chat_template_; }
   std::size_t positions() const { return positions_; }  // of a text
 
-  // The names that requests may use: that of the file without and with its extension, its path, "minimind".
+  // The names that requests may use: its own, that of the file without and with its extension, its path,
+  // "minimind".
   const std::vector<std::string>& names() const { return names_; }
 
   // The memory that the weights take, about.
@@ -71,6 +72,7 @@ class TextModel {
  private:
   TextTask task_of(const Request& request, const TextPrompt* prompt, std::time_t now) const;
   void set_prompt(TextTask& task, const Request& request, const TextPrompt* prompt, std::time_t now) const;
+  GrammarMarks call_marks(bool is_free) const;
   std::shared_ptr<const TokenTrie> token_trie() const;
 
   CheckpointOptions checkpoint_options_;

@@ -2,11 +2,12 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "runtime/chat/message_json.h"
-#include "runtime/grammar/json_schema.h"
+#include "tools/openai/closed_json.h"
 #include "tools/openai/request_error.h"
 #include "weights/io/quote.h"
 
@@ -25,10 +26,21 @@ void move_references(ChatJson& schema, const std::string& place) {
   }
 }
 
-// The schema of a call of the function: {"name": ..., "arguments": ...}.
-ChatJson call_schema(const ChatJson& function, const std::string& place) {
+// Whether the calls of a function are valid by its schema, also if the model decides whether to call it.
+bool is_strict(const ChatJson& function) {
+  const auto strict = function.find("strict");
+  if (strict == function.end() || strict->is_null()) return false;
+  if (strict->is_boolean()) return strict->get<bool>();
+  throw RequestError(fmt::format("tools: strict of {} is {}, expected true or false",
+                                 quote(function.at("name").get<std::string>()), kind_of(*strict)),
+                     "tools");
+}
+
+// The schema of a call of the function: {"name": ..., "arguments": ...}. The arguments are any unless `checked`.
+ChatJson call_schema(const ChatJson& function, const std::string& place, bool checked) {
   ChatJson parameters = ChatJson{{"type", "object"}};
-  const auto given = function.find("parameters");
+  const auto given = checked ? function.find("parameters") : function.end();
+  if (!checked) parameters["additionalProperties"] = true;
   if (given != function.end() && !given->is_null() && !given->empty()) parameters = *given;
   // A call's arguments are an object, even if the schema does not say it.
   if (!parameters.contains("type") && !parameters.contains("$ref")) parameters["type"] = "object";
@@ -52,22 +64,22 @@ std::optional<std::string> named_function(const ChatJson& choice) {
   return name != function->end() && name->is_string() ? std::optional(name->get<std::string>()) : std::nullopt;
 }
 
-// Throws RequestError if no tool has the name.
-std::shared_ptr<const Grammar> call_grammar(const ChatJson& tools, const std::optional<std::string>& name) {
+// The grammar of a call, of the named function if there is a name; of strict functions if not `forced`. Throws
+// RequestError if no tool has the name.
+std::shared_ptr<const Grammar> call_grammar(const ChatJson& tools, const std::optional<std::string>& name,
+                                            bool forced) {
   ChatJson calls = ChatJson::array();
   for (const ChatJson& tool : tools) {
     const ChatJson& function = function_of(tool);
     if (name && function.at("name") != *name) continue;
-    calls.push_back(call_schema(function, fmt::format("/anyOf/{}", calls.size())));
+    calls.push_back(call_schema(function, fmt::format("/anyOf/{}", calls.size()), forced || is_strict(function)));
   }
   if (calls.empty()) {
     const std::string wanted = name ? quote(*name) : "a function";
     throw RequestError(fmt::format("tool_choice requires {}, but tools does not have it", wanted), "tool_choice");
   }
   try {
-    JsonSchemaOptions options;
-    options.closed = true;
-    return std::make_shared<Grammar>(compile_json_schema(ChatJson{{"anyOf", calls}}, "tools", options).grammar);
+    return closed_json_grammar(ChatJson{{"anyOf", calls}}, "tools");
   } catch (const Error& error) {
     throw RequestError(error.what(), "tools");
   }
@@ -94,10 +106,11 @@ ToolChoice read_tools(BodyFields& body) {
     }
     if (tools->empty() || (choice && *choice == "none")) result.tools.clear();
   }
-  if (!forced) return result;
-  if (!tools) throw RequestError("tool_choice requires a call, but tools is missing", "tool_choice");
-  result.rule = CallRule::forced;
-  result.grammar = call_grammar(*tools, named);
+  if (forced && !tools) throw RequestError("tool_choice requires a call, but tools is missing", "tool_choice");
+  if (forced) result.rule = one_call || named ? CallRule::forced_one : CallRule::forced;
+  const auto strict = [](const ChatJson& tool) { return is_strict(function_of(tool)); };
+  const bool any_strict = tools && std::ranges::count_if(*tools, strict) > 0;  // checks all
+  if (forced || (any_strict && !result.tools.empty())) result.grammar = call_grammar(*tools, named, forced);
   return result;
 }
 

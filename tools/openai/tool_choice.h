@@ -10,19 +10,25 @@ namespace minimind {
 
 // What a tool_choice requires.
 enum class CallRule {
-  free,    // the model decides
-  single,  // the model decides, but at most one call
-  forced,  // the answer is one call
+  free,        // the model decides
+  single,      // the model decides, but at most one call
+  forced,      // the answer is one or more calls
+  forced_one,  // the answer is one call
 };
+
+constexpr bool is_forced(CallRule rule) {
+  return rule == CallRule::forced || rule == CallRule::forced_one;
+}
 
 struct ToolChoice {
   std::string tools{};  // as parse_tools() returns them; empty for none
   CallRule rule = CallRule::free;
-  std::shared_ptr<const Grammar> grammar{};  // of a forced call; else null
+  std::shared_ptr<const Grammar> grammar{};  // of each call; null: none, if calls are free and no function is strict
 };
 
-// Reads tools, tool_choice and parallel_tool_calls. With tool_choice "required", or a function by name, the grammar is
-// that of a call whose arguments are valid by the function's schema. Throws RequestError.
+// Reads tools, tool_choice and parallel_tool_calls. With tool_choice "required", or a function by name, every call is
+// valid by the function's schema, else that of a function with `strict`. A function by name is called once. Throws
+// RequestError.
 ToolChoice read_tools(BodyFields& body);
 
 }  // namespace minimind

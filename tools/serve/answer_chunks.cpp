@@ -15,17 +15,23 @@ AnswerChunks::AnswerChunks(const std::string& id, const std::string& model, cons
   head_.back() = ',';
 }
 
-std::string AnswerChunks::chunk(const ChatJson& choice) const {
-  return fmt::format("data: {} \"choices\": [{}]{}}}\n\n", head_, json_line(choice),
-                     include_usage_ ? ", \"usage\": null" : "");
+std::string AnswerChunks::chunk(std::string_view choice) const {
+  return fmt::format("data: {} \"choices\": [{}]{}}}\n\n", head_, choice, include_usage_ ? ", \"usage\": null" : "");
 }
 
-std::string AnswerChunks::delta(std::size_t index, ChatJson delta, const ChatJson& logprobs) const {
-  return chunk({{"index", index}, {"delta", std::move(delta)}, {"logprobs", logprobs}, {"finish_reason", nullptr}});
+std::string AnswerChunks::delta(std::size_t index, const ChatJson& delta, const ChatJson& logprobs) const {
+  return chunk(json_line({{"index", index}, {"delta", delta}, {"logprobs", logprobs}, {"finish_reason", nullptr}}));
 }
 
-std::string AnswerChunks::text(std::size_t index, std::string_view text, const ChatJson& logprobs) const {
-  return chunk({{"index", index}, {"text", text}, {"logprobs", logprobs}, {"finish_reason", nullptr}});
+// Nearly every token comes here, and the model waits for it: no objects are made.
+std::string AnswerChunks::text(std::size_t index, std::string_view field, std::string_view text,
+                               const ChatJson& logprobs) const {
+  const std::string value = json_line(ChatJson(text));
+  const std::string scores = logprobs.is_null() ? "null" : json_line(logprobs);
+  return chunk(chat_ ? fmt::format(R"({{"index": {}, "delta": {{"{}": {}}}, "logprobs": {}, "finish_reason": null}})",
+                                   index, field, value, scores)
+                     : fmt::format(R"({{"index": {}, "{}": {}, "logprobs": {}, "finish_reason": null}})", index, field,
+                                   value, scores));
 }
 
 std::string AnswerChunks::end(std::size_t index, std::string_view finish_reason) const {
@@ -37,7 +43,7 @@ std::string AnswerChunks::end(std::size_t index, std::string_view finish_reason)
   }
   choice["logprobs"] = nullptr;
   choice["finish_reason"] = finish_reason;
-  return chunk(choice);
+  return chunk(json_line(choice));
 }
 
 std::string AnswerChunks::usage(const Usage& usage) const {

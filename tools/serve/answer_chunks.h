@@ -17,9 +17,12 @@ class AnswerChunks {
  public:
   AnswerChunks(const std::string& id, const std::string& model, const Request& request, std::time_t now);
 
-  // A chunk with one choice. `delta` is a chat's: {"content": ...}; a completion's choice has its text instead.
-  std::string delta(std::size_t index, ChatJson delta, const ChatJson& logprobs = {}) const;
-  std::string text(std::size_t index, std::string_view text, const ChatJson& logprobs = {}) const;
+  // A chunk with one choice of a chat.
+  std::string delta(std::size_t index, const ChatJson& delta, const ChatJson& logprobs = {}) const;
+
+  // A chunk with a piece of text of a choice: in the field of a chat's delta, or of a completion's choice.
+  std::string text(std::size_t index, std::string_view field, std::string_view text,
+                   const ChatJson& logprobs = {}) const;
 
   // The last chunk of a choice.
   std::string end(std::size_t index, std::string_view finish_reason) const;
@@ -31,7 +34,7 @@ class AnswerChunks {
   static std::string done();
 
  private:
-  std::string chunk(const ChatJson& choice) const;
+  std::string chunk(std::string_view choice) const;
 
   bool chat_;
   bool include_usage_;

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -46,8 +47,9 @@ class CountedAnswer : public HttpAnswer {
 
 // A page of another origin cannot send this type without asking first. A request without a body needs none.
 bool has_json(const HttpRequest& request) {
+  if (request.body.empty()) return true;
   const auto field = request.headers.find("content-type");
-  if (field == request.headers.end()) return request.body.empty();
+  if (field == request.headers.end()) return false;
   std::string type = field->second.substr(0, field->second.find_first_of("; \t"));
   std::ranges::transform(type, type.begin(),
                          [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
@@ -116,6 +118,10 @@ const std::map<std::string, Api::Route, std::less<>>& Api::routes() {
       {"/generate", {"POST", &Api::generate}},
       {"/update_weights_from_disk", {"POST", &Api::update_weights}},
       {"/flush_cache", {"POST", &Api::flush_cache}},
+      {"/api/chat", {"POST", &Api::ollama_chat}},
+      {"/api/generate", {"POST", &Api::ollama_generate}},
+      {"/api/tags", {"GET", &Api::ollama_models}},
+      {"/api/version", {"GET", &Api::ollama_version, true}},
       {"/health", {"GET", &Api::health, true}},
       {"/metrics", {"GET", &Api::metrics, true}},
   };
@@ -299,6 +305,24 @@ void Api::generate(const HttpRequest& request, const Answer& answer) {
   start_rollout(served.model, served.engine, read_body(request), next_seed(1), answer);
 }
 
+// Throws RequestError if the client may not name the path.
+void Api::check_weights_path(const std::string& path) const {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  const fs::path real = fs::weakly_canonical(path, failed);  // without links that lead out of the folder
+  const auto contains = [&](const std::string& folder) {
+    const fs::path inside = real.lexically_relative(fs::weakly_canonical(folder, failed));
+    return !inside.empty() && *inside.begin() != "..";
+  };
+  if (std::ranges::any_of(options_.weights_folders, contains)) return;
+  if (options_.weights_folders.empty() && options_.any_weights) return;
+  throw RequestError(fmt::format("model_path is {}, expected a path in {}", quote(path),
+                                 options_.weights_folders.empty()
+                                     ? "the folder of --weights-from, which the server was started without"
+                                     : "a folder of --weights-from"),
+                     "model_path", "permission_denied");
+}
+
 // Running texts end with the old weights, which stay if the file is bad. The others start with the new ones.
 void Api::update_weights(const HttpRequest& request, const Answer& answer) {
   const ChatJson body = read_body(request);
@@ -310,6 +334,7 @@ void Api::update_weights(const HttpRequest& request, const Answer& answer) {
   for (const char* const name : {"abort_all_requests", "is_async"}) fields.require(name, false);
   for (const char* const name : {"flush_cache", "torch_empty_cache", "recapture_cuda_graph"}) fields.flag(name);
   fields.reject_the_rest();
+  check_weights_path(*path);
   ServedModel& served = models_.only();
   try {
     Model model = served.model.load_weights_of(*path);
@@ -330,6 +355,33 @@ void Api::update_weights(const HttpRequest& request, const Answer& answer) {
 void Api::flush_cache(const HttpRequest&, const Answer& answer) {
   models_.only().engine.run_between_steps([](ContextPool& pool) { pool.clear(); }, false);
   send_json(*answer, {{"success", true}, {"message", "the cache is empty"}});
+}
+
+void Api::ollama(const HttpRequest& request, const Answer& answer, OllamaRoute route) {
+  try {
+    const ChatJson body = read_body(request);
+    ServedModel& served = models_.get(ollama_model_name(body));
+    start_ollama(route, served.model, served.engine, body, options_.defaults, next_seed(1), answer);
+  } catch (...) {
+    const RequestError error = request_error_of(std::current_exception());
+    answer->send(error.status(), json_type, ollama_error_body(error), {});
+  }
+}
+
+void Api::ollama_chat(const HttpRequest& request, const Answer& answer) {
+  ollama(request, answer, OllamaRoute::chat);
+}
+
+void Api::ollama_generate(const HttpRequest& request, const Answer& answer) {
+  ollama(request, answer, OllamaRoute::generate);
+}
+
+void Api::ollama_models(const HttpRequest&, const Answer& answer) {
+  send_json(*answer, ollama_tags(models_.list(), started_));
+}
+
+void Api::ollama_version(const HttpRequest&, const Answer& answer) {
+  send_json(*answer, {{"version", MINIMIND_VERSION}});
 }
 
 void Api::health(const HttpRequest&, const Answer& answer) {

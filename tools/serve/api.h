@@ -13,11 +13,12 @@
 #include <vector>
 
 #include "runtime/chat/chat_json.h"
+#include "tools/http/http.h"
 #include "tools/openai/request.h"
 #include "tools/openai/text_model.h"
 #include "tools/serve/engine_thread.h"
-#include "tools/serve/http.h"
 #include "tools/serve/model_shelf.h"
+#include "tools/serve/ollama.h"
 #include "tools/serve/task_thread.h"
 
 namespace minimind {
@@ -39,6 +40,9 @@ struct ApiOptions {
   RequestDefaults defaults;
   std::optional<std::uint64_t> seed;  // of requests without one, plus the number of texts before; std::nullopt: random
   std::size_t requests = 256;         // that may wait to be read
+  // Where new weights may come from: checkpoints in these folders, or any that the server can read.
+  std::vector<std::string> weights_folders{};
+  bool any_weights = false;
 };
 
 // The routes of the server: what each answers.
@@ -70,9 +74,15 @@ class Api {
   void tokenize(const HttpRequest& request, const Answer& answer);
   void detokenize(const HttpRequest& request, const Answer& answer);
   void apply_template(const HttpRequest& request, const Answer& answer);
+  void ollama(const HttpRequest& request, const Answer& answer, OllamaRoute route);
+  void ollama_chat(const HttpRequest& request, const Answer& answer);
+  void ollama_generate(const HttpRequest& request, const Answer& answer);
+  void ollama_models(const HttpRequest& request, const Answer& answer);
+  void ollama_version(const HttpRequest& request, const Answer& answer);
   void health(const HttpRequest& request, const Answer& answer);
   void metrics(const HttpRequest& request, const Answer& answer);
   void generate(const HttpRequest& request, const Answer& answer);
+  void check_weights_path(const std::string& path) const;
   void update_weights(const HttpRequest& request, const Answer& answer);
   void flush_cache(const HttpRequest& request, const Answer& answer);
   void one_model(const HttpRequest& request, const Answer& answer);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <utility>
 
 #include "runtime/chat/message_json.h"
@@ -14,12 +13,11 @@ namespace {
 
 constexpr std::string_view event_type = "text/event-stream; charset=utf-8";
 
-double mean_log_probability(const Generated& generated) {
-  if (generated.scores.empty()) return 0;
-  const double sum =
-      std::accumulate(generated.scores.begin(), generated.scores.end(), 0.0,
-                      [](double so_far, const TokenScore& score) { return so_far + score.token.log_probability; });
-  return sum / static_cast<double>(generated.scores.size());
+ChatJson call_delta(std::size_t index, const ToolCall& call) {
+  return {{"tool_calls", ChatJson::array({{{"index", index},
+                                           {"id", unique_id("call_")},
+                                           {"type", "function"},
+                                           {"function", {{"name", call.name}, {"arguments", call.arguments}}}}})}};
 }
 
 }  // namespace
@@ -110,7 +108,7 @@ void Completion::begin(std::size_t index, const std::vector<TokenScore>& prompt_
     answer_->write(chunks_.delta(index, {{"role", "assistant"}, {"content", ""}, {"refusal", nullptr}}));
   } else if (request_.echo) {
     if (request_.logprobs) add_prompt(text.logprobs, *text.task, prompt_scores);
-    answer_->write(chunks_.text(index, prompt_text(model_, request_.prompts[index / request_.n]),
+    answer_->write(chunks_.text(index, "text", prompt_text(model_, request_.prompts[index / request_.n]),
                                 request_.logprobs ? text.logprobs.take() : ChatJson(nullptr)));
   }
 }
@@ -120,7 +118,7 @@ void Completion::write_piece(std::size_t index, std::string_view piece, const st
   text.bytes += piece.size();
   if (!request_.chat) {
     if (request_.logprobs) text.logprobs.add(text.pieces.take(scores, text.bytes));
-    answer_->write(chunks_.text(index, piece, request_.logprobs ? text.logprobs.take() : ChatJson(nullptr)));
+    answer_->write(chunks_.text(index, "text", piece, request_.logprobs ? text.logprobs.take() : ChatJson(nullptr)));
     return;
   }
   std::vector<AnswerEvent> events;
@@ -129,28 +127,24 @@ void Completion::write_piece(std::size_t index, std::string_view piece, const st
   } else {
     text.parser.push(piece, events);
   }
-  if (!events.empty()) write_events(index, std::move(events), text.pieces.take(scores, text.bytes));
+  if (!events.empty()) write_events(index, events, text.pieces.take(scores, text.bytes));
 }
 
 // Writes the events of a chat; the scores are in the first of them.
-void Completion::write_events(std::size_t index, std::vector<AnswerEvent> events, std::span<const TokenScore> scores) {
+void Completion::write_events(std::size_t index, const std::vector<AnswerEvent>& events,
+                              std::span<const TokenScore> scores) {
   Text& text = texts_[index];
   std::string chunks;
-  for (AnswerEvent& event : events) {
-    ChatJson delta;
-    if (event.kind == AnswerEvent::Kind::tool_call) {
-      delta["tool_calls"] =
-          ChatJson::array({{{"index", text.calls++},
-                            {"id", unique_id("call_")},
-                            {"type", "function"},
-                            {"function", {{"name", event.call.name}, {"arguments", event.call.arguments}}}}});
-    } else {
-      delta[event.kind == AnswerEvent::Kind::thought ? "reasoning_content" : "content"] = std::move(event.text);
-    }
+  for (const AnswerEvent& event : events) {
     const bool has_scores = request_.logprobs && !scores.empty();
-    chunks += chunks_.delta(
-        index, std::move(delta),
-        has_scores ? chat_logprobs(model_.tokenizer(), text.pieces, std::exchange(scores, {})) : ChatJson(nullptr));
+    const ChatJson logprobs =
+        has_scores ? chat_logprobs(model_.tokenizer(), text.pieces, std::exchange(scores, {})) : ChatJson(nullptr);
+    if (event.kind == AnswerEvent::Kind::tool_call) {
+      chunks += chunks_.delta(index, call_delta(text.calls++, event.call), logprobs);
+    } else {
+      const bool is_thought = event.kind == AnswerEvent::Kind::thought;
+      chunks += chunks_.text(index, is_thought ? "reasoning_content" : "content", event.text, logprobs);
+    }
   }
   if (!chunks.empty()) answer_->write(std::move(chunks));
 }
@@ -171,7 +165,7 @@ void Completion::write_end(std::size_t index, const Generated& generated) {
     message.tool_calls.resize(text.calls);
   } else if (!scores.empty()) {
     text.logprobs.add(scores);
-    answer_->write(chunks_.text(index, "", text.logprobs.take()));
+    answer_->write(chunks_.text(index, "text", "", text.logprobs.take()));
   }
   answer_->write(chunks_.end(index, finish_reason_name(generated.finish_reason, message)));
 }
@@ -192,24 +186,10 @@ void Completion::finish() {
     return;
   }
   ChatJson choices = ChatJson::array();
-  for (const std::size_t text : chosen_texts()) choices.push_back(message_choice(text, choices.size()));
+  std::vector<const Generated*> texts;
+  for (const Text& text : texts_) texts.push_back(&text.result.generated);
+  for (const std::size_t text : chosen_texts(request_, texts)) choices.push_back(message_choice(text, choices.size()));
   answer_->send(200, json_type, json_line(answer_json(id_, model_name_, request_, std::move(choices), usage(), now_)));
-}
-
-// The best n of the texts of each prompt; all of them in order unless there are more.
-std::vector<std::size_t> Completion::chosen_texts() const {
-  std::vector<std::size_t> chosen(texts_.size());
-  std::iota(chosen.begin(), chosen.end(), std::size_t{0});
-  if (request_.best_of == request_.n) return chosen;
-  std::vector<std::size_t> best;
-  for (std::size_t first = 0; first < texts_.size(); first += request_.best_of) {
-    const auto begin = chosen.begin() + static_cast<std::ptrdiff_t>(first);
-    std::stable_sort(begin, begin + static_cast<std::ptrdiff_t>(request_.best_of), [&](std::size_t a, std::size_t b) {
-      return mean_log_probability(texts_[a].result.generated) > mean_log_probability(texts_[b].result.generated);
-    });
-    best.insert(best.end(), begin, begin + static_cast<std::ptrdiff_t>(request_.n));
-  }
-  return best;
 }
 
 ChatJson Completion::message_choice(std::size_t index_of_text, std::size_t index) {
@@ -232,6 +212,7 @@ Usage Completion::usage() const {
   for (std::size_t i = 0; i < texts_.size(); ++i) {
     const Text& text = texts_[i];
     usage.completion_tokens += text.result.generated.tokens.size();
+    usage.thought_tokens += thought_tokens(model_, *text.task, text.result.generated.tokens);
     if (i % request_.best_of != 0) continue;
     usage.prompt_tokens += text.task->prompt.size();
     usage.cached_tokens += text.result.generated.prompt_tokens_reused;

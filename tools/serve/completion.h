@@ -11,13 +11,14 @@
 #include <vector>
 
 #include "runtime/chat/answer_parser.h"
+#include "tools/http/http.h"
 #include "tools/openai/answer_body.h"
 #include "tools/openai/logprobs.h"
 #include "tools/openai/request.h"
+#include "tools/openai/request_error.h"
 #include "tools/openai/text_model.h"
 #include "tools/serve/answer_chunks.h"
 #include "tools/serve/engine_thread.h"
-#include "tools/serve/http.h"
 
 namespace minimind {
 
@@ -52,11 +53,10 @@ class Completion : public std::enable_shared_from_this<Completion> {
 
   void begin(std::size_t index, const std::vector<TokenScore>& prompt_scores);
   void write_piece(std::size_t index, std::string_view piece, const std::vector<TokenScore>& scores);
-  void write_events(std::size_t index, std::vector<AnswerEvent> events, std::span<const TokenScore> scores);
+  void write_events(std::size_t index, const std::vector<AnswerEvent>& events, std::span<const TokenScore> scores);
   void write_end(std::size_t index, const Generated& generated);
   void fail(const std::exception_ptr& error);
   void finish();
-  std::vector<std::size_t> chosen_texts() const;
   ChatJson message_choice(std::size_t text, std::size_t index);
   Usage usage() const;
 

@@ -24,15 +24,22 @@ std::size_t step_tokens(const EngineLimits& limits) {
 
 const std::atomic<bool> never = false;
 
-// Gives each thread of the engine a core of its own if it uses all of them. The scheduler of the system otherwise tends
-// to wake a thread on the core of the thread that wakes it, where both then wait for each other.
-void spread_threads(std::size_t threads) {
+// An engine without texts for so long ends its threads but one, because another engine may run.
+constexpr std::chrono::seconds longest_rest{1};
+
+std::vector<int> allowed_cores() {
   cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return {};
   std::vector<int> cores;
   for (int core = 0; core < CPU_SETSIZE; ++core) {
     if (CPU_ISSET(core, &allowed)) cores.push_back(core);
   }
+  return cores;
+}
+
+// Gives each thread of the engine one of the cores if it uses all of them. The scheduler of the system otherwise tends
+// to wake a thread on the core of the thread that wakes it, where both then wait for each other.
+void spread_threads(std::size_t threads, const std::vector<int>& cores) {
   if (cores.size() != threads) return;
   run_team(threads, [&](Worker& worker) {
     cpu_set_t own;
@@ -136,8 +143,9 @@ EngineCounts EngineThread::counts() const {
 }
 
 void EngineThread::run() {
-  spread_threads(forward_.threads());
-  while (take_work()) {
+  const std::vector<int> cores = allowed_cores();  // before this thread has one core
+  spread_threads(forward_.threads(), cores);
+  while (take_work([&] { spread_threads(forward_.threads(), cores); })) {
     end_abandoned();
     if (!run_action()) start_waiting();
     step();
@@ -149,12 +157,21 @@ void EngineThread::run() {
   idle_.notify_all();
 }
 
-// Sleeps until there is something to do. Returns false if the engine stops and nothing runs.
-bool EngineThread::take_work() {
+// Sleeps until there is something to do; calls `after_rest` if the team has ended meanwhile. Returns false if the
+// engine stops and nothing runs.
+bool EngineThread::take_work(const std::function<void()>& after_rest) {
   std::unique_lock lock(mutex_);
   note_load();
-  wake_.wait(lock,
-             [this] { return stopping_ || action_ || !submitted_.empty() || !waiting_.empty() || !running_.empty(); });
+  const auto has_work = [this] {
+    return stopping_ || action_ || !submitted_.empty() || !waiting_.empty() || !running_.empty();
+  };
+  if (!wake_.wait_for(lock, longest_rest, has_work)) {
+    end_team();
+    wake_.wait(lock, has_work);
+    lock.unlock();
+    after_rest();
+    lock.lock();
+  }
   std::ranges::move(submitted_, std::back_inserter(waiting_));
   submitted_.clear();
   return !stopping_ || !running_.empty();
@@ -175,11 +192,12 @@ void EngineThread::end_abandoned() {
 
 void EngineThread::start_waiting() {
   std::size_t still_waiting = 0;
+  const std::size_t running = running_.size();
   while (still_waiting < waiting_.size() && !scheduler_.full() && !stopping_) {
     auto text = std::make_unique<Running>(std::move(waiting_[still_waiting]));
     if (!start(*text)) {
       waiting_[still_waiting] = std::move(*text);
-      if (waiting_[still_waiting].passed >= most_passed) return;
+      if (waiting_[still_waiting].passed >= most_passed) break;
       ++still_waiting;
       continue;
     }
@@ -187,6 +205,9 @@ void EngineThread::start_waiting() {
     for (std::size_t i = 0; i < still_waiting; ++i) ++waiting_[i].passed;
     if (text->generation) running_.push_back(std::move(text));
   }
+  if (running_.size() == running) return;
+  const std::lock_guard lock(mutex_);
+  note_load();
 }
 
 // Returns false if the text has to wait. One that can never run ends with its error.

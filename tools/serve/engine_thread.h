@@ -84,7 +84,7 @@ class EngineThread {
   };
 
   void run();
-  bool take_work();
+  bool take_work(const std::function<void()>& after_rest);
   void end_abandoned();
   void start_waiting();
   bool start(Running& text);

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <chrono>
 
+#include "tools/http/keys.h"
+#include "tools/http/target.h"
 #include "tools/options/option_checks.h"
-#include "tools/serve/http_keys.h"
-#include "tools/serve/http_target.h"
 #include "weights/io/error.h"
 #include "weights/io/quote.h"
 
@@ -93,6 +93,10 @@ void HttpArguments::add_to(CLI::App& command) {
   add_number(command, "--max-body", body_mb, "MB", 1, 4096, "largest body of a request, in MB");
   add_number(command, "--max-unread", unsent_kb, "KB", 1, 1024 * 1024,
              "streamed output kept for a slow client, in KB; the client is dropped if there is more");
+}
+
+bool HttpArguments::is_local() const {
+  return (!host || is_local_host(*host)) && allowed_hosts.empty() && cors_origins.empty();
 }
 
 HttpSettings HttpArguments::settings() const {

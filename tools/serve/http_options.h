@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/serve/http_settings.h"
+#include "tools/http/settings.h"
 
 namespace minimind {
 
@@ -30,6 +30,9 @@ struct HttpArguments {
   // Returns the settings; the server handles signals and has no log. Only --socket: no port. Throws UsageError for a
   // key file together with --no-api-key, Error if the key file cannot be read.
   HttpSettings settings() const;
+
+  // Returns true if only programs on this machine reach the server, without a proxy.
+  bool is_local() const;
 };
 
 }  // namespace minimind

@@ -57,7 +57,7 @@ void ModelShelf::read_folder() {
     const std::filesystem::path path(checkpoint.path);
     const std::string stem = path.stem().string();
     const bool taken = std::ranges::any_of(files, [&](const File& file) { return file.name == stem; });
-    files.push_back({taken ? path.filename().string() : stem, checkpoint.path, checkpoint.written});
+    files.push_back({taken ? path.filename().string() : stem, checkpoint.path, checkpoint.written, checkpoint.bytes});
   };
   for (const ListedCheckpoint& checkpoint : list_checkpoints(folder_)) {
     if (checkpoint.is_lora) add(loras_, checkpoint);
@@ -152,7 +152,11 @@ void ModelShelf::make_room(std::size_t bytes) {
 std::vector<ModelShelf::Listed> ModelShelf::list() {
   if (folder_.empty()) {
     const TextModel& model = only().model;
-    return {{.name = model.names().front(), .created = 0, .loras = {}, .context = model.positions()}};
+    return {{.name = model.names().front(),
+             .created = 0,
+             .loras = {},
+             .context = model.positions(),
+             .bytes = model.weight_bytes()}};
   }
   read_folder();
   std::vector<std::string> loras;
@@ -163,7 +167,8 @@ std::vector<ModelShelf::Listed> ModelShelf::list() {
     models.push_back({.name = file.name,
                       .created = file.written,
                       .loras = loras,
-                      .context = loaded ? loaded->model.positions() : 0});
+                      .context = loaded ? loaded->model.positions() : 0,
+                      .bytes = file.bytes});
   }
   return models;
 }

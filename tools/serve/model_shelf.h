@@ -53,6 +53,7 @@ class ModelShelf {
     std::int64_t created = 0;        // seconds since 1970
     std::vector<std::string> loras;  // names that may follow after a colon
     std::size_t context = 0;         // positions; 0: not loaded yet
+    std::uintmax_t bytes = 0;        // of the weights
   };
   // Returns the models, the newest first, as they are in the folder now. One thread at a time may call it.
   std::vector<Listed> list();
@@ -65,6 +66,7 @@ class ModelShelf {
   struct File {
     std::string name, path;
     std::int64_t written = 0;
+    std::uintmax_t bytes = 0;
   };
   struct Loaded {
     std::string name;

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "tools/serve/http.h"
+#include "tools/http/http.h"
 
 namespace minimind {
 

@@ -24,7 +24,6 @@ constexpr std::size_t most_texts_of_rollout = 65536;
 struct RolloutRequest {
   Request texts;
   std::vector<std::int32_t> stop_tokens;
-  bool ignore_eos = false;
   bool is_list = false;  // the answer is a list
   bool with_texts = false;
 };
@@ -74,7 +73,7 @@ void read_sampling_params(const ChatJson& object, RolloutRequest& request) {
   }
   request.texts.max_tokens = fields.whole("max_new_tokens", 0, most_tokens).value_or(128);
   request.texts.n = request.texts.best_of = fields.whole("n", 1, 1024).value_or(1);
-  request.ignore_eos = fields.flag("ignore_eos").value_or(false);
+  request.texts.ignore_eos = fields.flag("ignore_eos").value_or(false);
   if (const ChatJson* const ids = fields.find("stop_token_ids")) {
     if (!is_id_list(*ids)) fields.fail("stop_token_ids", "a list of ids");
     request.stop_tokens = ids->get<std::vector<std::int32_t>>();
@@ -124,7 +123,6 @@ class Rollout {
     std::vector<std::unique_ptr<TextJob>> jobs;
     for (TextTask& task : rollout->model_.tasks(rollout->request_.texts, seed, 0)) {
       std::vector<std::int32_t>& ends = task.options.end_tokens;
-      if (rollout->request_.ignore_eos) ends.clear();
       ends.insert(ends.end(), rollout->request_.stop_tokens.begin(), rollout->request_.stop_tokens.end());
       const std::size_t index = jobs.size();
       rollout->prompt_tokens_.push_back(task.prompt.size());

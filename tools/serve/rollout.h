@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "runtime/chat/chat_json.h"
+#include "tools/http/http.h"
 #include "tools/openai/text_model.h"
 #include "tools/serve/engine_thread.h"
-#include "tools/serve/http.h"
 
 namespace minimind {
 

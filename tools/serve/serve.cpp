@@ -3,13 +3,13 @@
 #include <string>
 #include <vector>
 
+#include "tools/http/server.h"
 #include "tools/openai/parallel_options.h"
 #include "tools/options/commands.h"
 #include "tools/options/find_template.h"
 #include "tools/options/generation_options.h"
 #include "tools/serve/api.h"
 #include "tools/serve/http_options.h"
-#include "tools/serve/http_server.h"
 #include "tools/serve/model_shelf.h"
 #include "tools/serve/page.h"
 #include "tools/terminal/note.h"
@@ -25,6 +25,7 @@ struct ServeCommand : GenerationArguments {
   ParallelArguments parallel;
   std::size_t queue = 128;
   std::size_t models_memory_mb = 2000;
+  std::vector<std::string> weights_folders;
   HttpArguments http;
 };
 
@@ -43,7 +44,9 @@ ApiOptions api_options(const ServeCommand& command) {
                        .max_tokens = command.max_tokens,
                        .model_names = {}},
           .seed = command.sampling.seed,
-          .requests = command.parallel.texts + command.queue};
+          .requests = command.parallel.texts + command.queue,
+          .weights_folders = command.weights_folders,
+          .any_weights = command.http.is_local()};
 }
 
 HttpSettings http_settings(const ServeCommand& command) {
@@ -96,6 +99,12 @@ Command add_serve(CLI::App& app) {
                    "memory for the weights of a folder's models, in MB; those not in use make room")
       ->capture_default_str()
       ->transform(whole_number(1, 1 << 30));
+  command
+      ->add_option("--weights-from", options->weights_folders,
+                   "folder that /update_weights_from_disk may load from; repeatable (default: any if only this machine "
+                   "reaches the server, else none)")
+      ->type_name("FOLDER")
+      ->check(CLI::ExistingDirectory);
   options->http.add_to(*command);
   command->footer(
       "Programs for OpenAI's API work with the base URL that is printed, followed by /v1. The sampling options are for "

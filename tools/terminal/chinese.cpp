@@ -76,6 +76,9 @@ constexpr std::array texts = {
         "时，正在生成的回答会先完成。"},
     Translation{"serving at {}", "服务地址：{}"},
     Translation{"serve every checkpoint in a folder", "为文件夹中的每个检查点提供服务"},
+    Translation{"folder that /update_weights_from_disk may load from; repeatable (default: any if only this machine "
+                "reaches the server, else none)",
+                "允许 /update_weights_from_disk 加载的文件夹；可重复（默认：仅本机可访问时不限，否则一律不允许）"},
     Translation{"memory for the weights of a folder's models, in MB; those not in use make room",
                 "文件夹中各模型的权重可用的内存，单位 MB；不在使用的模型会让出内存"},
     Translation{"stopped before the end of all answers", "已停止，部分回答尚未完成"},

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,8 @@ class Batch : public Cli {
     std::ofstream file(path("in.jsonl"));
     for (std::size_t i = 0; i < count; ++i) {
       BatchJson body{{"max_tokens", 1 + i * 7 % 23}, {"temperature", 0.9}};
-      if (i % 11 == 5) body["n"] = 2;
+      if (i % 7 == 3) body["n"] = 3;
+      if (i % 11 == 5) body["n"] = 0;
       if (i % 3 == 0) {
         body["messages"] = {{{"role", "user"}, {"content", "写一首五言绝句，题目：江上"}}};
         file << BatchJson{{"custom_id", "chat " + std::to_string(i)},
@@ -75,6 +77,34 @@ TEST_F(Batch, WritesTheSameTextsInOrderForAnyParallel) {
   EXPECT_EQ(errors[0]["response"]["status_code"], 400);
   EXPECT_EQ(errors[0]["response"]["body"]["error"]["param"], "n");
   EXPECT_EQ(lines("out32.errors"), errors);
+}
+
+TEST_F(Batch, GivesSeveralChoicesAndTheBest) {
+  std::ofstream(path("in.jsonl")) << R"({"prompt": "床前明月光，", "max_tokens": 12, "seed": 8, "n": 3})"
+                                  << "\n"
+                                  << R"({"prompt": "床前明月光，", "max_tokens": 12, "seed": 8, "n": 1, "best_of": 3})"
+                                  << "\n"
+                                  << R"({"prompt": "床前明月光，", "max_tokens": 12, "n": 2})"
+                                  << "\n"
+                                  << R"({"prompt": "床前明月光，", "max_tokens": 12})"
+                                  << "\n";
+  ASSERT_EQ(run(call("results")).status, 0);
+  const std::vector<BatchJson> results = lines("results");
+  ASSERT_EQ(results.size(), 4u);
+  const auto body = [&](std::size_t i) { return results[i]["response"]["body"]; };
+  const auto text = [&](std::size_t i, std::size_t choice) { return body(i)["choices"].at(choice)["text"]; };
+  std::set<std::string> texts;
+  for (int i = 0; i < 3; ++i) {
+    const Outcome alone = run("generate --raw -q -n 12 --seed " + std::to_string(8 + i) + " -p 床前明月光，" + demo);
+    EXPECT_EQ(text(0, static_cast<std::size_t>(i)), alone.out);
+    texts.insert(alone.out);
+  }
+  EXPECT_EQ(body(0)["usage"]["completion_tokens"], 36);
+  EXPECT_EQ(body(1)["choices"].size(), 1u);
+  EXPECT_EQ(texts.count(text(1, 0)), 1u);
+  EXPECT_EQ(body(1)["usage"]["completion_tokens"], 36);
+  EXPECT_EQ(body(2)["choices"].size(), 2u);
+  EXPECT_NE(text(2, 1), text(3, 0)) << "a request has the seeds of the next one";
 }
 
 TEST_F(Batch, GivesTheTextThatGenerateGives) {
@@ -252,7 +282,7 @@ TEST_F(Batch, NamesTheFieldThatIsWrong) {
       {R"({"prompt": "a", "logit_bias": {"x": 1}})", "logit_bias"},
       {R"({"prompt": "a", "model": "gpt-4"})", "model"},
       {R"({"prompt": "a", "echo": 1})", "echo"},
-      {R"({"prompt": "a", "best_of": 2})", "best_of"},
+      {R"({"prompt": "a", "n": 3, "best_of": 2})", "best_of"},
       {R"({"prompt": ["a", "b"]})", "prompt"},
       {R"({"prompt": "a", "stream": true})", "stream"},
       {R"({"prompt": "a", "tempreature": 1})", "tempreature"},

@@ -59,7 +59,7 @@ TEST(Request, ReadsEveryField) {
   EXPECT_EQ(chat.sampling.logit_bias.size(), 1u);
   EXPECT_EQ(chat.stop, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(chat.logprobs, 3u);
-  EXPECT_EQ(chat.calls, CallRule::forced);
+  EXPECT_EQ(chat.calls, CallRule::forced_one);
   EXPECT_TRUE(chat.grammar);
   EXPECT_EQ(chat.think, false);
   EXPECT_EQ(chat.n, 2u);
@@ -71,13 +71,12 @@ TEST(Request, ReadsEveryField) {
   EXPECT_TRUE(completion.echo);
 }
 
-TEST(Request, RejectsForABatchWhatIsManyTexts) {
+TEST(Request, RejectsForABatchWhatItsLinesCannotHave) {
   RequestDefaults one = defaults();
-  one.one_text = true;
-  for (const char* const fields : {R"("n": 2)", R"("best_of": 2)", R"("stream": true)"}) {
-    const RequestJson body = RequestJson::parse(R"({"prompt": "a", )" + std::string(fields) + "}");
-    EXPECT_THROW(read_request(body, false, one), RequestError) << fields;
-  }
+  one.one_prompt = true;
+  EXPECT_THROW(read_request({{"prompt", "a"}, {"stream", true}}, false, one), RequestError);
+  const RequestJson several = RequestJson::parse(R"({"prompt": "a", "n": 2, "best_of": 3})");
+  EXPECT_EQ(read_request(several, false, one).best_of, 3u);
   EXPECT_THROW(read_request({{"prompt", {"a", "b"}}}, false, one), RequestError);
   const RequestJson tokens = RequestJson::parse(R"({"prompt": [1, 2], "custom_id": "c"})");
   EXPECT_EQ(read_request(tokens, false, one).prompts.size(), 1u);

@@ -6,12 +6,14 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "runtime/generate/generate.h"
+#include "tests/support/cases.h"
 #include "tests/support/fake_answer.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/openai/request_error.h"
@@ -41,6 +43,7 @@ ApiOptions options() {
   ApiOptions options;
   options.defaults.max_tokens = 16;
   options.seed = 7;
+  options.any_weights = true;
   return options;
 }
 
@@ -100,7 +103,7 @@ TEST_F(ApiTest, AnswersAChat) {
   const Json json = answer->json();
   EXPECT_TRUE(json["id"].get<std::string>().starts_with("chatcmpl-"));
   EXPECT_EQ(json["object"], "chat.completion");
-  EXPECT_EQ(json["model"], "model");
+  EXPECT_EQ(json["model"], "minimind-poet");
   ASSERT_EQ(json["choices"].size(), 1u);
   const Json& choice = json["choices"][0];
   EXPECT_EQ(choice["message"]["role"], "assistant");
@@ -256,7 +259,11 @@ TEST_F(ApiTest, ForcesACallThatIsValid) {
   for (const bool stream : {false, true}) {
     const Json named{{"type", "function"}, {"function", {{"name", "weather"}}}};
     for (const Json& choice : {named, Json("required")}) {
-      const auto answer = chat({{"tools", tools}, {"tool_choice", choice}, {"stream", stream}, {"max_tokens", 60}});
+      const auto answer = chat({{"tools", tools},
+                                {"tool_choice", choice},
+                                {"parallel_tool_calls", false},
+                                {"stream", stream},
+                                {"max_tokens", 60}});
       ASSERT_EQ(answer->status(), 200) << answer->body();
       Json call;
       if (stream) {
@@ -281,6 +288,62 @@ TEST_F(ApiTest, ForcesACallThatIsValid) {
       }
     }
   }
+}
+
+const char* const weather_tool = R"([{"type": "function", "function": {"name": "weather", "strict": true,
+    "parameters": {"type": "object", "properties": {"city": {"enum": ["北京", "上海"]}}, "required": ["city"],
+                   "additionalProperties": false}}}])";
+
+// Checks that the calls are valid by the schema above, and returns how many there are.
+std::size_t check_calls(const Json& message) {
+  if (!message.contains("tool_calls")) return 0;
+  for (const Json& call : message["tool_calls"]) {
+    const Json arguments = Json::parse(call["function"]["arguments"].get<std::string>());
+    EXPECT_EQ(arguments.size(), 1u) << call;
+    EXPECT_TRUE(arguments["city"] == "北京" || arguments["city"] == "上海") << call;
+  }
+  return message["tool_calls"].size();
+}
+
+TEST_F(ApiTest, RequiresOneOrMoreCallsOrExactlyOne) {
+  const Json tools = Json::parse(weather_tool);
+  std::size_t most = 0;
+  for (int seed = 0; seed < 6; ++seed) {
+    Json body{{"tools", tools}, {"tool_choice", "required"}, {"seed", seed}, {"max_tokens", 150}};
+    const Json several = chat(body)->json()["choices"][0];
+    const std::size_t calls = check_calls(several["message"]);
+    EXPECT_GE(calls, 1u) << several;
+    EXPECT_TRUE(several["message"]["content"].is_null()) << several;
+    most = std::max(most, calls);
+    body["parallel_tool_calls"] = false;
+    const Json single = chat(body)->json()["choices"][0];
+    EXPECT_EQ(check_calls(single["message"]), 1u) << single;
+    EXPECT_EQ(single["finish_reason"], "tool_calls");
+  }
+  EXPECT_GT(most, 1u);
+}
+
+TEST_F(ApiTest, KeepsCallsOfAStrictFunctionValidIfTheModelMakesThem) {
+  const std::int32_t mark = *demo_model().tokenizer().id_of("<tool_call>");
+  Json body{{"tools", Json::parse(weather_tool)}, {"seed", 1}, {"max_tokens", 60}};
+  EXPECT_EQ(check_calls(chat(body)->json()["choices"][0]["message"]), 0u);
+  body["logit_bias"] = {{std::to_string(mark), 100}};
+  EXPECT_EQ(check_calls(chat(body)->json()["choices"][0]["message"]), 1u);
+  body["tools"][0]["function"]["strict"] = "yes";
+  EXPECT_EQ(chat(body)->json()["error"]["param"], "tools");
+}
+
+TEST_F(ApiTest, CountsTheTokensOfThoughts) {
+  const Json usage = chat({{"max_tokens", 8}})->json()["usage"];
+  EXPECT_EQ(usage["completion_tokens_details"]["reasoning_tokens"], 0);
+  const std::string mark = std::to_string(*demo_model().tokenizer().id_of("<think>"));
+  const Json thinking = chat({{"max_tokens", 8}, {"logit_bias", {{mark, 100}}}})->json()["usage"];
+  EXPECT_EQ(thinking["completion_tokens_details"]["reasoning_tokens"], 8) << thinking;
+}
+
+TEST_F(ApiTest, GoesOnAfterAnEndTokenIfItIsIgnored) {
+  const Json usage = chat({{"max_tokens", 200}, {"ignore_eos", true}})->json()["usage"];
+  EXPECT_EQ(usage["completion_tokens"], 200);
 }
 
 TEST_F(ApiTest, KeepsToAResponseFormat) {
@@ -343,6 +406,44 @@ TEST_F(ApiTest, FinishesAnswersWhileItShutsDown) {
   EXPECT_EQ(get("/health")->status(), 503);
   ASSERT_TRUE(running->wait());
   EXPECT_EQ(running->status(), 200);
+}
+
+// Replaces a random value somewhere in the body.
+void mutate(Json& value, std::mt19937& random) {
+  if (value.is_structured() && !value.empty() && random() % 4 != 0) {
+    auto item = value.begin();
+    std::advance(item, static_cast<std::ptrdiff_t>(random() % value.size()));
+    return mutate(*item, random);
+  }
+  static const Json others = Json::parse(
+      R"([null, true, false, 0, -1, 1.5, 1e300, 18446744073709551615, "", "a", "json", [], {}, [[]], [1], ["a"], [{}]])");
+  value = others[random() % others.size()];
+}
+
+TEST_F(ApiTest, NeverFailsByItselfWhateverTheBody) {
+  const std::vector<std::pair<std::string, Json>> bodies{
+      {"/api/chat", Json::parse(R"({"model": "minimind", "messages": [{"role": "user", "content": "a", "images": []},
+          {"role": "assistant", "content": "", "thinking": "t", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]},
+          {"role": "tool", "tool_name": "f", "content": "1"}], "tools": [{"type": "function", "function": {"name": "f"}}],
+          "stream": false, "think": false, "format": "", "options": {"num_predict": 2, "stop": ["a"], "seed": 1, "top_k": 4,
+          "num_ctx": 200, "repeat_last_n": -1}})")},
+      {"/api/generate", Json::parse(R"({"model": "minimind", "prompt": "a", "system": "s", "raw": false, "stream": true,
+          "format": {"type": "object"}, "keep_alive": "5m", "options": {"num_predict": 2, "temperature": 0}})")},
+      {"/generate", Json::parse(R"({"input_ids": [[7, 8], [9]], "return_logprob": true, "sampling_params":
+          {"temperature": 0.8, "max_new_tokens": 2, "stop_token_ids": [2], "n": 2, "stop": "x"}})")},
+      {"/tokenize", Json::parse(R"({"content": "a", "add_special": true, "with_pieces": true})")},
+      {"/detokenize", Json::parse(R"({"tokens": [1, 2]})")},
+      {"/apply-template", Json::parse(R"({"messages": [{"role": "user", "content": "a"}]})")}};
+  std::mt19937 random(1);
+  for (const auto& [path, whole] : bodies) {
+    ASSERT_EQ(post_and_wait(path, whole)->status(), 200) << path << post_and_wait(path, whole)->body();
+    for (unsigned i = 0; i < cases(60); ++i) {
+      Json body = whole;
+      mutate(body, random);
+      const auto answer = post_and_wait(path, body);
+      EXPECT_TRUE(answer->status() < 500) << path << body << answer->body();
+    }
+  }
 }
 
 struct Wrong {
@@ -429,6 +530,7 @@ TEST_F(ApiTest, NamesTheFieldThatIsWrong) {
 }
 
 TEST_F(ApiTest, RequiresJsonByItsContentType) {
+  EXPECT_EQ(post("/flush_cache", "")->wait(), true);
   for (const char* const type : {"", "text/plain", "application/x-www-form-urlencoded"}) {
     const auto answer = std::make_shared<FakeAnswer>();
     api.handle(
@@ -519,6 +621,36 @@ TEST_F(ApiTest, KeepsItsWeightsIfTheFileIsBad) {
   EXPECT_EQ(complete({{"seed", 3}})->json()["choices"], before);
 }
 
+TEST_F(ApiTest, LoadsWeightsOnlyFromItsFolders) {
+  const TemporaryFolder folder;
+  const std::string demo = MINIMIND_SOURCE_DIR "/weights/demo/model.pth", inside = folder.path() + "/new.pth",
+                    link = folder.path() + "/link.pth";
+  std::filesystem::copy_file(demo, inside);
+  std::filesystem::create_symlink(demo, link);
+  ApiOptions limited = options();
+  limited.weights_folders = {folder.path()};
+  limited.any_weights = true;
+  ApiOptions none = options();
+  none.any_weights = false;
+  const auto status = [&](const ApiOptions& its, const std::string& path) {
+    Api own(models, its);
+    const auto answer = std::make_shared<FakeAnswer>();
+    own.handle({.method = "POST",
+                .path = "/update_weights_from_disk",
+                .query = "",
+                .headers = {{"content-type", "application/json"}},
+                .body = Json{{"model_path", path}}.dump()},
+               answer);
+    EXPECT_TRUE(answer->wait());
+    return answer->status();
+  };
+  EXPECT_EQ(status(limited, inside), 200);
+  EXPECT_EQ(status(limited, demo), 403);
+  EXPECT_EQ(status(limited, link), 403) << "the link leads out of the folder";
+  EXPECT_EQ(status(limited, folder.path() + "/../x.pth"), 403);
+  EXPECT_EQ(status(none, demo), 403);
+}
+
 TEST(ModelShelfTest, LoadsTheModelsOfAFolderAsTheyAreAskedFor) {
   const TemporaryFolder folder;
   const std::string demo = MINIMIND_SOURCE_DIR "/weights/demo/";
@@ -553,6 +685,34 @@ TEST(ModelShelfTest, LoadsTheModelsOfAFolderAsTheyAreAskedFor) {
   EXPECT_EQ(answer->json()["model"], "a") << answer->body();
 }
 
+TEST(ModelShelfTest, MergesALoraOfTheFolder) {
+  const TemporaryFolder folder;
+  const std::string golden = MINIMIND_SOURCE_DIR "/tests/golden/v3-lora/";
+  std::filesystem::create_directory(folder.path() + "/lora");
+  std::filesystem::copy_file(golden + "model.pth", folder.path() + "/base.pth");
+  std::filesystem::copy_file(golden + "lora.pth", folder.path() + "/lora/style.pth");
+  ModelShelf::Settings of_folder = settings();
+  of_folder.arguments.tokenizer = MINIMIND_SOURCE_DIR "/tests/golden_tokenizer";
+  GenerationArguments merged = of_folder.arguments;
+  merged.checkpoint.model = golden + "model.pth";
+  merged.checkpoint.loras.push_back(golden + "lora.pth");
+  of_folder.arguments.checkpoint.model = folder.path();
+  ModelShelf models(of_folder);
+  EXPECT_EQ(models.list().at(0).loras, std::vector<std::string>{"style"});
+  const auto logits = [](const TextModel& model) {
+    Forward forward = model.engine().forward(8, 16);
+    Context context = model.engine().context(16);
+    const std::vector<std::int32_t> tokens{3, 1, 4, 1, 5};
+    std::vector<float> values(model.engine().model.config.vocab_size);
+    const Piece piece{&context, tokens, 1};
+    forward.run(std::span(&piece, 1), {values.data(), 1, values.size()});
+    return values;
+  };
+  const std::vector<float> with_lora = logits(models.get("base:style").model);
+  EXPECT_EQ(with_lora, logits(TextModel(merged, "")));
+  EXPECT_NE(with_lora, logits(models.get("base").model));
+}
+
 TEST_F(ApiTest, TokenizesAndBack) {
   const Json tokens = post_and_wait("/tokenize", {{"content", "床前明月光，"}})->json()["tokens"];
   EXPECT_EQ(tokens, Json(demo_model().tokenizer().encode("床前明月光，")));
@@ -565,8 +725,8 @@ TEST_F(ApiTest, TokenizesAndBack) {
 TEST_F(ApiTest, ListsTheModelAndItsHealth) {
   const Json list = get("/v1/models")->json();
   EXPECT_EQ(list["object"], "list");
-  EXPECT_EQ(list["data"][0]["id"], "model");
-  EXPECT_EQ(get("/v1/models/model")->json()["object"], "model");
+  EXPECT_EQ(list["data"][0]["id"], "minimind-poet");
+  EXPECT_EQ(get("/v1/models/minimind-poet")->json()["object"], "model");
   EXPECT_EQ(get("/v1/models/other")->status(), 404);
   EXPECT_EQ(get("/nowhere")->status(), 404);
   EXPECT_EQ(get("/v1/completions")->status(), 405);

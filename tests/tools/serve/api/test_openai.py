@@ -169,8 +169,8 @@ class OpenAiTest(unittest.TestCase):
         self.assertEqual(caught.exception.code, 'context_length_exceeded')
 
     def test_lists_models(self):
-        self.assertEqual([model.id for model in self.client.models.list()], ['model'])
-        self.assertEqual(self.client.models.retrieve('model').id, 'model')
+        self.assertEqual([model.id for model in self.client.models.list()], ['minimind-poet'])
+        self.assertEqual(self.client.models.retrieve('minimind-poet').id, 'minimind-poet')
 
     def test_frees_the_place_of_a_client_that_disconnects(self):
         stream = self.chat(stream=True, max_tokens=2000, logit_bias={'2': -100})

@@ -1,0 +1,28 @@
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "runtime/chat/chat_json.h"
+#include "tools/openai/request.h"
+#include "tools/openai/request_error.h"
+
+// Reads the input as the body of a chat completion, or of a completion if the first byte is odd, as the server does with
+// one that is UTF-8. Anything but a RequestError is a bug: it would be answered with status 500.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace minimind;
+  if (size == 0) return 0;
+  const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
+  ChatJson body;
+  try {
+    body = parse_chat_json(bytes, "the body");
+  } catch (const Error&) {
+    return 0;
+  }
+  if (!body.is_object()) return 0;
+  try {
+    read_request(body, data[0] % 2 == 0, {.model_names = {"m"}});
+  } catch (const RequestError&) {
+  }
+  return 0;
+}

@@ -1,0 +1,826 @@
+#include "tools/http/server.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/cases.h"
+#include "tests/support/http_client.h"
+#include "tests/support/temporary_folder.h"
+#include "weights/io/error.h"
+
+namespace minimind {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+// A server with a few routes, on a thread.
+class TestServer {
+ public:
+  explicit TestServer(HttpSettings settings = {}) {
+    settings.port = 0;
+    settings.log = [this](const std::string& line) {
+      const std::lock_guard lock(mutex_);
+      log_.push_back(line);
+    };
+    server_.emplace(std::move(settings), [this](HttpRequest request, const std::shared_ptr<HttpAnswer>& answer) {
+      handle(std::move(request), answer);
+    });
+    thread_ = std::thread([this] { all_ended_ = server_->run(); });
+  }
+  TestServer(const TestServer&) = delete;
+  TestServer& operator=(const TestServer&) = delete;
+  ~TestServer() {
+    if (server_) server_->stop_now();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  HttpServer& operator*() { return *server_; }
+  HttpClient connect(int receive_buffer = 0) { return HttpClient(server_->port(), receive_buffer); }
+  HttpReply ask(std::string_view request) { return connect().ask(request); }
+
+  // Returns the answer of the next request for /hold.
+  std::shared_ptr<HttpAnswer> held() {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, 10s, [this] { return !held_.empty(); }));
+    if (held_.empty()) return nullptr;
+    auto answer = held_.front();
+    held_.erase(held_.begin());
+    return answer;
+  }
+
+  // Waits for run() to return; returns what it returned.
+  bool join() {
+    thread_.join();
+    return all_ended_;
+  }
+  void destroy() { server_.reset(); }
+
+  std::vector<std::string> log() {
+    const std::lock_guard lock(mutex_);
+    return log_;
+  }
+
+ private:
+  void handle(HttpRequest request, const std::shared_ptr<HttpAnswer>& answer) {
+    if (request.path == "/echo") {
+      answer->send(200, "text/plain", request.method + " " + request.query + " " + request.body, {{"X-Extra", "1"}});
+    } else if (request.path == "/pieces") {
+      answer->start("text/event-stream");
+      for (const char* piece : {"a", "", "bc"}) answer->write(piece);
+      answer->finish();
+    } else if (request.path == "/hold") {
+      const std::lock_guard lock(mutex_);
+      held_.push_back(answer);
+      changed_.notify_all();
+    } else if (request.path == "/throw") {
+      throw std::runtime_error("secret");
+    } else if (request.path == "/bad-field") {
+      answer->send(200, "text/plain", "", {{"X", "a\r\nb"}});
+    } else if (request.path != "/forget") {
+      answer->send(404, "application/json", "{}");
+    }
+  }
+
+  std::optional<HttpServer> server_;
+  std::thread thread_;
+  std::atomic<bool> all_ended_{false};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::shared_ptr<HttpAnswer>> held_;
+  std::vector<std::string> log_;
+};
+
+std::string http_get(const std::string& target, const std::string& fields = "") {
+  return "GET " + target + " HTTP/1.1\r\nHost: localhost\r\n" + fields + "\r\n";
+}
+
+std::string http_post(const std::string& target, const std::string& body, const std::string& fields = "") {
+  return fmt::format("POST {} HTTP/1.1\r\nHost: localhost\r\n{}Content-Length: {}\r\n\r\n{}", target, fields,
+                     body.size(), body);
+}
+
+template <class Condition>
+bool becomes_true(Condition condition, std::chrono::milliseconds within = 10s) {
+  const auto end = Clock::now() + within;
+  while (Clock::now() < end) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(1ms);
+  }
+  return condition();
+}
+
+// Each failure is in the shape of OpenAI's errors, and the connection closes after it.
+void expect_http_failure(HttpClient client, const std::string& request, int status) {
+  const HttpReply reply = client.ask(request);
+  EXPECT_EQ(reply.status, status) << request;
+  EXPECT_TRUE(reply.is_complete);
+  EXPECT_EQ(reply.headers.at("Content-Type"), "application/json");
+  for (const char* field : {R"({"error": {"message": ")", R"(", "type": ")", R"(", "param": null, "code": ")"}) {
+    EXPECT_NE(reply.body.find(field), std::string::npos) << reply.body;
+  }
+  EXPECT_EQ(reply.headers.at("Connection"), "close");
+  EXPECT_TRUE(client.is_closed());
+}
+
+TEST(HttpServer, AnswersRequests) {
+  TestServer server;
+  HttpClient client = server.connect();
+  const HttpReply reply = client.ask(http_post("/echo?a=b", "body"));
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.body, "POST a=b body");
+  EXPECT_EQ(reply.headers.at("Content-Type"), "text/plain");
+  EXPECT_EQ(reply.headers.at("X-Extra"), "1");
+  EXPECT_EQ(reply.headers.at("X-Content-Type-Options"), "nosniff");
+  EXPECT_TRUE(reply.headers.contains("Date"));
+  EXPECT_FALSE(reply.headers.contains("Access-Control-Allow-Origin"));
+  EXPECT_EQ(client.ask(http_get("/echo")).body, "GET  ");  // the connection is kept
+  EXPECT_EQ(client.ask(http_get("/nowhere")).status, 404);
+}
+
+TEST(HttpServer, StreamsPieces) {
+  TestServer server;
+  HttpClient client = server.connect();
+  const HttpReply reply = client.ask(http_get("/pieces"));
+  EXPECT_EQ(reply.body, "abc");
+  EXPECT_EQ(reply.headers.at("Transfer-Encoding"), "chunked");
+  EXPECT_EQ(client.ask(http_get("/pieces")).body, "abc");
+}
+
+TEST(HttpServer, SendsPiecesAsTheyAreWritten) {
+  TestServer server;
+  HttpClient client = server.connect();
+  client.send(http_get("/hold"));
+  const auto answer = server.held();
+  answer->start("text/event-stream");
+  std::string expected;
+  for (int i = 0; i < 20; ++i) {
+    answer->write("piece " + std::to_string(i));
+    while (client.received().find("piece " + std::to_string(i) + "\r\n") == std::string::npos) {
+      ASSERT_TRUE(client.receive(5s));
+    }
+    expected += "piece " + std::to_string(i);
+  }
+  answer->finish();
+  EXPECT_EQ(client.read().body, expected);
+}
+
+TEST(HttpServer, AnswersHttp10UntilItCloses) {
+  TestServer server;
+  HttpClient client = server.connect();
+  const HttpReply reply = client.ask("GET /pieces HTTP/1.0\r\n\r\n");
+  EXPECT_EQ(reply.body, "abc");
+  EXPECT_FALSE(reply.headers.contains("Transfer-Encoding"));
+  EXPECT_TRUE(client.is_closed());
+  HttpClient kept = server.connect();
+  EXPECT_EQ(kept.ask("GET /echo HTTP/1.0\r\nConnection: keep-alive\r\n\r\n").headers.at("Connection"), "keep-alive");
+  EXPECT_EQ(kept.ask("GET /echo HTTP/1.0\r\n\r\n").status, 200);
+  EXPECT_TRUE(kept.is_closed());
+}
+
+TEST(HttpServer, ClosesWhenAsked) {
+  TestServer server;
+  HttpClient client = server.connect();
+  EXPECT_EQ(client.ask(http_get("/echo", "Connection: close\r\n")).headers.at("Connection"), "close");
+  EXPECT_TRUE(client.is_closed());
+}
+
+TEST(HttpServer, AnswersHeadWithoutABody) {
+  TestServer server;
+  HttpClient client = server.connect();
+  const HttpReply reply = client.ask("HEAD /echo?q HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.headers.at("Content-Length"), "6");  // that of GET
+  EXPECT_EQ(client.ask("HEAD /pieces HTTP/1.1\r\nHost: localhost\r\n\r\n").status, 200);
+  EXPECT_EQ(client.ask("HEAD /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n").status, 404);
+  EXPECT_EQ(client.ask(http_get("/echo")).body, "GET  ");
+}
+
+TEST(HttpServer, ReadsChunkedBodies) {
+  TestServer server;
+  HttpClient client = server.connect();
+  const std::string head = "POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
+  EXPECT_EQ(client.ask(head + "3\r\nabc\r\n2;x\r\nde\r\n0\r\nT: u\r\n\r\n").body, "POST  abcde");
+  const std::string bytes = head + "3\r\nabc\r\n0\r\n\r\n";
+  for (const char byte : bytes) ASSERT_TRUE(client.send(std::string(1, byte)));
+  EXPECT_EQ(client.read().body, "POST  abc");
+}
+
+TEST(HttpServer, ContinuesOnceTheHeadIsAccepted) {
+  HttpSettings settings;
+  settings.request.body = 100;
+  TestServer server(settings);
+  HttpClient client = server.connect();
+  client.send("POST /echo HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n");
+  EXPECT_EQ(client.read().status, 100);
+  EXPECT_EQ(client.ask("abc").body, "POST  abc");
+  EXPECT_EQ(client.ask(http_post("/echo", "d", "Expect: 100-continue\r\n")).body, "POST  d");  // it did not wait
+  const std::string large =
+      "POST /echo HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 101\r\n\r\n";
+  expect_http_failure(server.connect(), large, 413);
+}
+
+TEST(HttpServer, PipelinedRequestsAreAnsweredInOrder) {
+  TestServer server;
+  HttpClient client = server.connect();
+  std::string requests = http_get("/hold");
+  for (int i = 0; i < 100; ++i) requests += http_post("/echo", std::to_string(i)) + http_get("/pieces");
+  client.send(requests + requests);
+  for (int round = 0; round < 2; ++round) {
+    server.held()->send(200, "text/plain", "held");
+    EXPECT_EQ(client.read().body, "held");
+    for (int i = 0; i < 100; ++i) {
+      ASSERT_EQ(client.read().body, "POST  " + std::to_string(i));
+      ASSERT_EQ(client.read().body, "abc");
+    }
+  }
+}
+
+// More than the server reads ahead.
+TEST(HttpServer, ManyPipelinedBytesWait) {
+  TestServer server;
+  HttpClient client = server.connect();
+  const std::string body(100'000, 'x');
+  std::thread sender([&] {
+    client.send(http_get("/hold"));
+    for (int i = 0; i < 50; ++i) client.send(http_post("/echo", body));
+  });
+  std::this_thread::sleep_for(100ms);
+  server.held()->send(200, "text/plain", "held");
+  EXPECT_EQ(client.read().body, "held");
+  for (int i = 0; i < 50; ++i) EXPECT_TRUE(client.read().body == "POST  " + body);
+  sender.join();
+}
+
+TEST(HttpServer, RejectsMalformedRequests) {
+  TestServer server;
+  expect_http_failure(server.connect(), "nonsense\r\n\r\n", 400);
+  expect_http_failure(server.connect(), "GET / HTTP/1.1\r\n\r\n", 400);  // no Host
+  expect_http_failure(server.connect(), http_get("/", "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n"), 400);
+  expect_http_failure(server.connect(), http_get("/", "Host: localhost\r\n"), 400);
+  expect_http_failure(server.connect(), "GET / HTTP/2.0\r\n\r\n", 505);
+  expect_http_failure(server.connect(), "GET / HTTP/1.1\n", 400);  // at once, without the rest
+  expect_http_failure(server.connect(), http_post("/echo", "", "Transfer-Encoding: chunked\r\n"), 400);
+}
+
+// What follows a malformed request is not read as another one.
+TEST(HttpServer, SmuggledRequestsAreNotAnswered) {
+  TestServer server;
+  HttpClient client = server.connect();
+  client.send(
+      "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" +
+      http_get("/hold"));
+  EXPECT_EQ(client.read().status, 400);
+  EXPECT_EQ(client.read().status, 0);
+  EXPECT_EQ(server.log().size(), 1u);
+}
+
+TEST(HttpServer, HoldsItsLimits) {
+  HttpSettings settings;
+  settings.request = {.head = 2000, .fields = 10, .body = 1000};
+  TestServer server(settings);
+  expect_http_failure(server.connect(), http_get("/" + std::string(3000, 'a')), 414);
+  expect_http_failure(server.connect(), http_get("/", "A: " + std::string(3000, 'a') + "\r\n"), 431);
+  expect_http_failure(server.connect(), http_post("/echo", std::string(1001, 'a')), 413);
+  EXPECT_EQ(server.ask(http_post("/echo", std::string(1000, 'a'))).status, 200);
+  // The client receives the status although it is still sending.
+  expect_http_failure(server.connect(), http_post("/echo", std::string(3'000'000, 'a')), 413);
+}
+
+TEST(HttpServer, BodiesShareALimit) {
+  HttpSettings settings;
+  settings.body_memory = 100'000;
+  TestServer server(settings);
+  HttpClient first = server.connect();
+  const std::string body(60'000, 'a');
+  first.send(http_post("/echo", body).substr(0, 59'000));
+  ASSERT_TRUE(becomes_true([&] { return (*server).connections() == 1; }));
+  std::this_thread::sleep_for(50ms);
+  const HttpReply reply = server.ask(http_post("/echo", body));
+  EXPECT_EQ(reply.status, 503);
+  EXPECT_EQ(reply.headers.at("Retry-After"), "1");
+  first.close();
+  EXPECT_TRUE(becomes_true([&] { return server.ask(http_post("/echo", body)).status == 200; }));
+}
+
+TEST(HttpServer, SlowRequestsTimeOut) {
+  HttpSettings settings;
+  settings.head_timeout = 300ms;
+  settings.body_timeout = 300ms;
+  settings.idle_timeout = 300ms;
+  TestServer server(settings);
+  HttpClient silent = server.connect(), slow_head = server.connect(), slow_body = server.connect(),
+             idle = server.connect();
+  slow_head.send("GET / HTTP/1.1\r\nHo");
+  slow_body.send(http_post("/echo", "abc").substr(0, 60));
+  EXPECT_EQ(idle.ask(http_get("/echo")).status, 200);
+  for (int i = 0; i < 6; ++i) {  // bytes do not extend the time
+    std::this_thread::sleep_for(100ms);
+    slow_head.send("x");
+  }
+  EXPECT_EQ(slow_head.read().status, 408);
+  EXPECT_EQ(slow_body.read().status, 408);
+  EXPECT_TRUE(slow_head.is_closed());
+  EXPECT_TRUE(silent.is_closed());
+  EXPECT_TRUE(idle.is_closed());
+  EXPECT_EQ(silent.received() + idle.received(), "");
+  slow_head.close();
+  slow_body.close();
+  EXPECT_TRUE(becomes_true([&] { return (*server).connections() == 0; }));
+}
+
+TEST(HttpServer, TooManyConnectionsAreToldSo) {
+  HttpSettings settings;
+  settings.connections = 3;
+  TestServer server(settings);
+  std::vector<HttpClient> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.push_back(server.connect());
+    EXPECT_EQ(clients.back().ask(http_get("/echo")).status, 200);
+  }
+  HttpClient refused = server.connect();
+  const HttpReply reply = refused.read();
+  EXPECT_EQ(reply.status, 503);
+  EXPECT_EQ(reply.headers.at("Retry-After"), "1");
+  EXPECT_NE(reply.body.find("too_many_connections"), std::string::npos);
+  EXPECT_TRUE(refused.is_closed());
+  refused.close();
+  clients.pop_back();
+  EXPECT_TRUE(becomes_true([&] { return server.ask(http_get("/echo")).status == 200; }));
+}
+
+TEST(HttpServer, ChecksHostKeyAndOrigin) {
+  HttpSettings settings;
+  settings.keys = {"key"};
+  settings.public_paths = {"/pieces"};
+  settings.cors_origins = {"https://example.org"};
+  TestServer server(settings);
+  expect_http_failure(server.connect(), "GET /echo HTTP/1.1\r\nHost: evil.example\r\n\r\n", 403);
+  expect_http_failure(server.connect(), http_get("/echo"), 401);
+  expect_http_failure(server.connect(), http_get("/echo", "Authorization: Bearer wrong\r\n"), 401);
+  EXPECT_EQ(server.ask(http_get("/echo", "Authorization: Bearer wrong\r\n")).headers.at("WWW-Authenticate"), "Bearer");
+  EXPECT_EQ(server.ask(http_get("/pieces")).status, 200);
+
+  const HttpReply allowed =
+      server.ask(http_get("/echo", "Authorization: Bearer key\r\nOrigin: https://example.org\r\n"));
+  EXPECT_EQ(allowed.status, 200);
+  EXPECT_EQ(allowed.headers.at("Access-Control-Allow-Origin"), "https://example.org");
+  // A page can read the error, too.
+  EXPECT_EQ(server.ask(http_get("/echo", "Origin: https://example.org\r\n")).headers.at("Access-Control-Allow-Origin"),
+            "https://example.org");
+  EXPECT_EQ(
+      server.ask(http_get("/pieces", "Origin: https://example.org\r\n")).headers.at("Access-Control-Allow-Origin"),
+      "https://example.org");
+  EXPECT_FALSE(server.ask(http_get("/pieces", "Origin: https://evil.example\r\n"))
+                   .headers.contains("Access-Control-Allow-Origin"));
+
+  const std::string question = "OPTIONS /echo HTTP/1.1\r\nHost: localhost\r\nAccess-Control-Request-Method: POST\r\n";
+  const HttpReply preflight = server.ask(question + "Origin: https://example.org\r\n\r\n");
+  EXPECT_EQ(preflight.status, 204);
+  EXPECT_EQ(preflight.headers.at("Access-Control-Allow-Methods"), "GET, HEAD, POST");
+  EXPECT_EQ(server.ask(question + "Origin: https://evil.example\r\n\r\n").status, 403);
+  EXPECT_EQ(server.ask("OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n").status, 204);
+}
+
+TEST(HttpServer, HandlersThatFailGiveStatus500) {
+  TestServer server;
+  HttpClient client = server.connect();
+  const HttpReply thrown = client.ask(http_get("/throw"));
+  EXPECT_EQ(thrown.status, 500);
+  EXPECT_EQ(thrown.body.find("secret"), std::string::npos);
+  EXPECT_EQ(client.ask(http_get("/forget")).status, 500);
+  EXPECT_TRUE(server.connect().ask(http_get("/bad-field")).status == 0);
+  EXPECT_EQ(server.ask(http_get("/echo")).status, 200);
+}
+
+TEST(HttpServer, AnUnfinishedAnswerIsVisiblyIncomplete) {
+  TestServer server;
+  HttpClient client = server.connect();
+  client.send(http_get("/hold"));
+  auto answer = server.held();
+  answer->start("text/plain");
+  answer->write("half");
+  answer.reset();
+  const HttpReply reply = client.read();
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_FALSE(reply.is_complete);
+  EXPECT_TRUE(client.is_closed());
+}
+
+// Before, while and after pieces are written, with and without requests in the pipeline.
+TEST(HttpServer, ADisconnectIsNoticedWithin50Milliseconds) {
+  TestServer server;
+  for (int way = 0; way < 10; ++way) {
+    HttpClient client = server.connect();
+    client.send(http_get("/hold"));
+    if (way == 8) client.send(http_get("/echo"));
+    if (way == 9) client.send(http_post("/echo", std::string(150'000, 'a')));
+    const auto answer = server.held();
+    if (way % 4 >= 2) {
+      answer->start("text/plain");
+      answer->write("piece");
+    }
+    std::this_thread::sleep_for(30ms);
+    EXPECT_FALSE(answer->gone());
+    if (way % 2 == 0) {
+      client.close();
+    } else {
+      client.reset();
+    }
+    EXPECT_TRUE(becomes_true([&] { return answer->gone().load(); }, 50ms)) << way;
+    answer->write("lost");
+  }
+  EXPECT_TRUE(becomes_true([&] { return (*server).connections() == 0; }));
+}
+
+// A client may end its own side after its requests.
+TEST(HttpServer, AHalfClosedClientIsStillAnswered) {
+  TestServer server;
+  HttpClient client = server.connect();
+  client.send(http_get("/echo") + http_get("/pieces"));
+  client.end_sending();
+  EXPECT_EQ(client.read().body, "GET  ");
+  EXPECT_EQ(client.read().body, "abc");
+  EXPECT_TRUE(client.is_closed());
+}
+
+TEST(HttpServer, AHalfClosedClientDoesNotKeepItsPlace) {
+  TestServer server;
+  HttpClient client = server.connect();
+  client.send(http_get("/hold"));
+  client.end_sending();
+  const auto answer = server.held();
+  EXPECT_TRUE(becomes_true([&] { return answer->gone().load(); }, 50ms));
+  EXPECT_TRUE(client.is_closed(3s));
+  EXPECT_TRUE(becomes_true([&] { return (*server).connections() == 0; }));
+}
+
+// Slow readers are dropped with a bounded buffer, and others are served meanwhile.
+TEST(HttpServer, SlowReadersAreDropped) {
+  HttpSettings settings;
+  settings.unsent = 50'000;
+  TestServer server(settings);
+  std::vector<HttpClient> slow;
+  std::vector<std::shared_ptr<HttpAnswer>> answers;
+  const std::size_t count = cases(300);
+  for (std::size_t i = 0; i < count; ++i) {
+    slow.push_back(server.connect(4096));
+    slow.back().send(http_get("/hold"));
+    answers.push_back(server.held());
+    answers.back()->start("text/event-stream");
+  }
+  HttpClient quick = server.connect();
+  const std::string piece(10'000, 'x');
+  std::size_t written = 0, dropped = 0;
+  while (dropped < count && written < 1000) {
+    dropped = 0;
+    for (const auto& answer : answers) {
+      answer->write(piece);
+      dropped += answer->gone() ? 1 : 0;
+    }
+    ++written;
+    ASSERT_EQ(quick.ask(http_get("/echo")).status, 200);
+  }
+  EXPECT_EQ(dropped, count);
+  EXPECT_TRUE(becomes_true([&] { return (*server).connections() == 1; }));
+  const std::vector<std::string> lines = server.log();
+  EXPECT_EQ(std::count_if(lines.begin(), lines.end(), [](const auto& line) { return line.ends_with(" too slow"); }),
+            static_cast<std::ptrdiff_t>(count));
+}
+
+TEST(HttpServer, AStalledReaderIsDropped) {
+  HttpSettings settings;
+  settings.stall_timeout = 200ms;
+  TestServer server(settings);
+  HttpClient client = server.connect(4096);
+  client.send(http_get("/hold"));
+  const auto answer = server.held();
+  answer->send(200, "text/plain", std::string(20'000'000, 'x'));
+  EXPECT_TRUE(becomes_true([&] { return answer->gone().load(); }));
+  EXPECT_TRUE(becomes_true([&] { return (*server).connections() == 0; }));
+}
+
+TEST(HttpServer, WholeAnswersMayBeLarge) {
+  TestServer server;
+  HttpClient client = server.connect();
+  client.send(http_get("/hold") + http_get("/echo"));
+  const std::string body(20'000'000, 'x');
+  server.held()->send(200, "text/plain", body);
+  EXPECT_TRUE(client.read().body == body);
+  EXPECT_EQ(client.read().body, "GET  ");
+}
+
+TEST(HttpServer, AnswersFromManyThreads) {
+  TestServer server;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 16; ++i) {
+    threads.emplace_back([&, i] {
+      HttpClient client = server.connect();
+      for (int round = 0; round < 20; ++round) {
+        client.send(http_get("/hold"));
+        const auto answer = server.held();  // perhaps that of another client
+        answer->start("text/plain");
+        for (int piece = 0; piece < 20; ++piece) answer->write(std::to_string(i));
+        answer->finish();
+        const HttpReply reply = client.read();
+        EXPECT_TRUE(reply.is_complete);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(HttpServer, StopLetsAnswersEnd) {
+  TestServer server;
+  HttpClient running = server.connect(), idle = server.connect(), partial = server.connect();
+  running.send(http_get("/hold") + http_get("/echo"));
+  const auto answer = server.held();
+  EXPECT_EQ(idle.ask(http_get("/echo")).status, 200);
+  partial.send("GET / HTTP/1.1\r\nHo");
+  std::this_thread::sleep_for(30ms);
+  const std::uint16_t port = (*server).port();
+  (*server).stop();
+  EXPECT_TRUE(idle.is_closed());
+  const HttpReply reply = partial.read();
+  EXPECT_EQ(reply.status, 503);
+  EXPECT_EQ(reply.headers.at("Retry-After"), "1");
+  EXPECT_TRUE(becomes_true([&] {
+    try {
+      return !HttpClient(port).send("");
+    } catch (const std::runtime_error&) {
+      return true;
+    }
+  }));
+  EXPECT_FALSE(answer->gone());
+  answer->start("text/plain");
+  answer->write("end");
+  answer->finish();
+  EXPECT_EQ(running.read().body, "end");
+  EXPECT_EQ(running.read().status, 0);  // the request after it is not answered
+  EXPECT_TRUE(server.join());
+}
+
+TEST(HttpServer, StopEndsAtTheTimeLimit) {
+  HttpSettings settings;
+  settings.drain = 200ms;
+  TestServer server(settings);
+  HttpClient client = server.connect();
+  client.send(http_get("/hold"));
+  const auto answer = server.held();
+  const auto start = Clock::now();
+  (*server).stop();
+  EXPECT_FALSE(server.join());
+  EXPECT_GE(Clock::now() - start, 150ms);
+  EXPECT_LT(Clock::now() - start, 5s);
+  EXPECT_TRUE(answer->gone());
+  answer->send(200, "text/plain", "too late");
+  EXPECT_TRUE(client.is_closed());
+}
+
+TEST(HttpServer, AnswersMayOutliveTheServer) {
+  TestServer server;
+  HttpClient client = server.connect();
+  client.send(http_get("/hold") + http_get("/hold"));
+  const auto answer = server.held();
+  (*server).stop_now();
+  EXPECT_FALSE(server.join());
+  server.destroy();
+  EXPECT_TRUE(answer->gone());
+  answer->start("text/plain");
+  answer->write("x");
+  answer->finish();
+}
+
+TEST(HttpServer, LogsWithoutContents) {
+  TestServer server;
+  HttpClient client = server.connect();
+  client.ask(http_post("/echo?key=secret", "secret", "Authorization: Bearer secret\r\nX: secret\r\n"));
+  client.send(http_get("/hold"));
+  const auto answer = server.held();
+  client.close();
+  EXPECT_TRUE(becomes_true([&] { return answer->gone().load(); }));
+  server.ask("nonsense\r\n\r\n");
+  ASSERT_TRUE(becomes_true([&] { return server.log().size() == 3; }));
+  const std::vector<std::string> log = server.log();
+  EXPECT_NE(log[0].find(" POST /echo 200 "), std::string::npos) << log[0];
+  EXPECT_TRUE(std::any_of(log.begin(), log.end(), [](const auto& line) {
+    return line.find(" GET /hold - 0 ") != std::string::npos && line.ends_with(" disconnected");
+  }));
+  EXPECT_TRUE(std::any_of(log.begin(), log.end(),
+                          [](const auto& line) { return line.find(" - - 400 ") != std::string::npos; }));
+  for (const std::string& line : log) EXPECT_EQ(line.find("secret"), std::string::npos) << line;
+}
+
+TEST(HttpServer, APortInUseIsNamed) {
+  TestServer first;
+  HttpSettings settings;
+  settings.port = (*first).port();
+  const std::string error = error_of([&] { HttpServer second(settings, {}); });
+  EXPECT_NE(error.find("127.0.0.1:" + std::to_string(settings.port) + " is in use"), std::string::npos) << error;
+  EXPECT_NE(error.find("--port"), std::string::npos) << error;
+}
+
+TEST(HttpServer, APortCanBeUsedAgainAtOnce) {
+  std::uint16_t port = 0;
+  for (int round = 0; round < 3; ++round) {
+    HttpSettings settings;
+    settings.port = port;
+    HttpServer server(settings, [](const HttpRequest&, const std::shared_ptr<HttpAnswer>& answer) {
+      answer->send(200, "text/plain", "");
+    });
+    port = server.port();
+    std::thread thread([&] { server.run(); });
+    HttpClient client(port);
+    EXPECT_EQ(client.ask(http_get("/")).status, 200);
+    server.stop();
+    thread.join();
+  }
+}
+
+TEST(HttpServer, OtherMachinesNeedAKey) {
+  HttpSettings settings;
+  settings.port = 0;
+  settings.host = "0.0.0.0";
+  const std::string error = error_of([&] { HttpServer server(settings, {}); });
+  EXPECT_NE(error.find("--api-key-file"), std::string::npos) << error;
+  settings.allow_no_key = true;
+  EXPECT_EQ(error_of([&] { HttpServer server(settings, {}); }), "");
+  settings.allow_no_key = false;
+  settings.keys = {"key"};
+  EXPECT_EQ(error_of([&] { HttpServer server(settings, {}); }), "");
+  settings.host = "no-such-name.invalid";
+  EXPECT_NE(error_of([&] { HttpServer server(settings, {}); }).find("no-such-name.invalid"), std::string::npos);
+}
+
+TEST(HttpServer, ListensOnAUnixSocket) {
+  const TemporaryFolder folder;
+  HttpSettings settings;
+  settings.host = "";
+  settings.socket = folder.path() + "/socket";
+  {
+    TestServer server(settings);
+    EXPECT_EQ((*server).addresses(), std::vector<std::string>{"unix:" + settings.socket});
+    HttpClient client(settings.socket);
+    EXPECT_EQ(client.ask("GET /echo HTTP/1.1\r\nHost: anything\r\n\r\n").status, 200);
+    struct stat file {};
+    ASSERT_EQ(::stat(settings.socket.c_str(), &file), 0);
+    EXPECT_EQ(file.st_mode & 0777, 0600u);
+    const std::string error = error_of([&] { HttpServer second(settings, {}); });
+    EXPECT_NE(error.find("in use by another server"), std::string::npos) << error;
+    EXPECT_EQ(HttpClient(settings.socket).ask(http_get("/echo")).status, 200);
+  }
+  EXPECT_FALSE(std::filesystem::exists(settings.socket));
+}
+
+TEST(HttpServer, ReplacesAStaleUnixSocketAndNothingElse) {
+  const TemporaryFolder folder;
+  HttpSettings settings;
+  settings.host = "";
+  settings.socket = folder.path() + "/socket";
+  const int stale = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, settings.socket.c_str(), sizeof(address.sun_path) - 1);
+  ASSERT_EQ(::bind(stale, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  ::close(stale);
+  {
+    TestServer server(settings);
+    EXPECT_EQ(HttpClient(settings.socket).ask(http_get("/echo")).status, 200);
+  }
+  settings.socket = folder.write("file", "content");
+  EXPECT_NE(error_of([&] { HttpServer server(settings, {}); }).find("is not a socket"), std::string::npos);
+  EXPECT_EQ(read_whole_file(settings.socket), "content");
+  settings.socket = folder.path() + "/" + std::string(200, 'a');
+  EXPECT_NE(error_of([&] { HttpServer server(settings, {}); }).find("--socket"), std::string::npos);
+}
+
+// Runs a server in another process, which handles signals; returns its exit status after `act`.
+template <class Act>
+int status_of_server(const std::string& socket, Act act) {
+  int ready[2];
+  EXPECT_EQ(::pipe(ready), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(ready[0]);
+    std::signal(SIGHUP, SIG_DFL);  // a parent such as nohup may ignore it, which the server respects
+    HttpSettings settings;
+    settings.port = 0;
+    settings.socket = socket;
+    settings.handle_signals = true;
+    int status = 2;
+    {
+      std::vector<std::shared_ptr<HttpAnswer>> held;
+      HttpServer server(settings, [&](const HttpRequest& request, std::shared_ptr<HttpAnswer> answer) {
+        if (request.path == "/hold") return held.push_back(std::move(answer));
+        answer->send(200, "text/plain", "");
+      });
+      const std::uint16_t port = server.port();
+      std::thread([&ready, port] { [[maybe_unused]] const auto n = ::write(ready[1], &port, sizeof(port)); }).join();
+      status = server.run() ? 0 : 1;
+    }
+    ::_exit(status);
+  }
+  ::close(ready[1]);
+  std::uint16_t port = 0;
+  EXPECT_EQ(::read(ready[0], &port, sizeof(port)), static_cast<ssize_t>(sizeof(port)));
+  ::close(ready[0]);
+  act(child, port);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+TEST(HttpServer, ASignalStopsItAndASecondOneEndsItAtOnce) {
+  const TemporaryFolder folder;
+  const std::string socket = folder.path() + "/socket";
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    EXPECT_EQ(status_of_server(socket,
+                               [&](pid_t child, std::uint16_t port) {
+                                 HttpClient client(port);
+                                 EXPECT_EQ(client.ask(http_get("/")).status, 200);
+                                 ::kill(child, SIGPIPE);
+                                 EXPECT_EQ(client.ask(http_get("/")).status, 200);
+                                 ::kill(child, signal);
+                                 EXPECT_TRUE(client.is_closed());
+                               }),
+              0);
+    EXPECT_FALSE(std::filesystem::exists(socket));
+  }
+  EXPECT_EQ(status_of_server(socket,
+                             [&](pid_t child, std::uint16_t port) {
+                               HttpClient client(port), other(port);
+                               client.send(http_get("/hold"));
+                               EXPECT_EQ(other.ask(http_get("/")).status, 200);
+                               ::kill(child, SIGTERM);
+                               EXPECT_TRUE(other.is_closed());
+                               EXPECT_FALSE(client.is_closed(100ms));
+                               ::kill(child, SIGTERM);
+                               EXPECT_TRUE(client.is_closed());
+                             }),
+            1);
+  EXPECT_FALSE(std::filesystem::exists(socket));
+}
+
+TEST(HttpServer, StartsAgainAfterKill) {
+  const TemporaryFolder folder;
+  const std::string socket = folder.path() + "/socket";
+  EXPECT_EQ(status_of_server(socket, [&](pid_t child, std::uint16_t) { ::kill(child, SIGKILL); }), 128 + SIGKILL);
+  EXPECT_TRUE(std::filesystem::exists(socket));
+  EXPECT_EQ(status_of_server(socket,
+                             [&](pid_t child, std::uint16_t) {
+                               EXPECT_EQ(HttpClient(socket).ask(http_get("/")).status, 200);
+                               ::kill(child, SIGTERM);
+                             }),
+            0);
+}
+
+// Random bytes, cut anywhere: each connection ends with an answer or a close, and the server goes on.
+TEST(HttpServer, SurvivesMalformedRequests) {
+  HttpSettings settings;
+  settings.head_timeout = settings.body_timeout = settings.idle_timeout = 500ms;
+  TestServer server(settings);
+  const std::vector<std::string> seeds = {
+      http_get("/echo", "Connection: close\r\n"),
+      http_post("/echo", "{\"a\": 1}", "Expect: 100-continue\r\n"),
+      "POST /pieces HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nT: u\r\n\r\n",
+  };
+  std::mt19937 random(2);
+  const auto below = [&](std::size_t count) { return random() % count; };
+  for (unsigned i = 0; i < cases(2000); ++i) {
+    std::string bytes = seeds[below(seeds.size())] + seeds[below(seeds.size())];
+    for (std::size_t changes = 1 + below(4); changes > 0; --changes) {
+      const std::size_t at = below(bytes.size());
+      if (below(2) == 0) {
+        bytes[at] = static_cast<char>(below(256));
+      } else {
+        bytes.erase(at, below(10));
+      }
+      if (bytes.empty()) bytes = "x";
+    }
+    HttpClient client = server.connect();
+    const std::size_t cut = below(bytes.size());
+    client.send(std::string_view(bytes).substr(0, cut));
+    client.send(std::string_view(bytes).substr(cut));
+    if (below(8) == 0) continue;  // disconnects
+    client.end_sending();
+    ASSERT_TRUE(client.is_closed()) << bytes;
+  }
+  EXPECT_EQ(server.ask(http_get("/echo")).status, 200);
+  EXPECT_TRUE(becomes_true([&] { return (*server).connections() == 0; }));
+}
+
+}  // namespace
+}  // namespace minimind

@@ -1,0 +1,85 @@
+"""Trains against `minimind serve` as the rollout engine of MiniMind's trainers does with SGLang.
+
+Each step: /health, /generate for all prompts with log-probabilities, new weights in a Hugging Face folder that is always the
+same, /update_weights_from_disk, /flush_cache without a body.
+"""
+
+import json
+import pathlib
+import subprocess
+import tempfile
+import unittest
+import urllib.error
+import urllib.request
+
+from test_openai import DEMO, PROGRAM, Server
+
+PROMPTS = [[1, 319, 273, 10, 434, 645], [1, 319, 273, 10, 1222, 555, 508]]
+GENERATIONS = 4
+
+
+class RolloutTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        cls.shared = cls.folder / 'sglang_ckpt'
+        cls.shared.mkdir()
+        cls.server = Server('--weights-from', str(cls.folder))
+        cls.addClassCleanup(cls.server.stop)
+
+    def post(self, path, body=None):
+        """The status and the answer, as text."""
+        data = b'' if body is None else json.dumps(body).encode()
+        fields = {'Content-Type': 'application/json'} if data else {}
+        request = urllib.request.Request(self.server.address + path, data, fields, method='POST')
+        try:
+            with urllib.request.urlopen(request) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def rollout(self, temperature=0.8):
+        status, text = self.post('/generate', {
+            'input_ids': [ids for ids in PROMPTS for _ in range(GENERATIONS)],
+            'sampling_params': {'temperature': temperature, 'max_new_tokens': 16, 'stop_token_ids': [2]},
+            'return_logprob': True})
+        self.assertEqual(status, 200, text)
+        return json.loads(text)
+
+    def save_weights(self):
+        """Writes what save_pretrained(safe_serialization=False) leaves: the weights and config.json."""
+        subprocess.run([PROGRAM, 'convert', '-q', '--force', DEMO, str(self.folder / 'hf') + '/'], check=True)
+        subprocess.run([PROGRAM, 'convert', '-q', '--force', DEMO, str(self.folder / 'state.pth')], check=True)
+        (self.folder / 'state.pth').rename(self.shared / 'pytorch_model.bin')
+        (self.shared / 'config.json').write_text((self.folder / 'hf' / 'config.json').read_text())
+
+    def test_rolls_out_updates_and_rolls_out_again(self):
+        with urllib.request.urlopen(self.server.address + '/health') as answer:
+            self.assertEqual(answer.status, 200)
+        for _ in range(2):
+            results = self.rollout()
+            self.assertEqual(len(results), len(PROMPTS) * GENERATIONS)
+            for result in results:
+                scores = result['meta_info']['output_token_logprobs']
+                self.assertEqual([score[1] for score in scores], result['output_ids'])
+                self.assertTrue(all(score[0] <= 0 for score in scores))
+            self.assertGreater(len({tuple(result['output_ids']) for result in results}), 1)
+            self.save_weights()
+            status, text = self.post('/update_weights_from_disk', {'model_path': str(self.shared)})
+            self.assertEqual(status, 200, text)
+            self.assertTrue(json.loads(text)['success'])
+            self.assertEqual(self.post('/flush_cache')[0], 200)
+
+    def test_takes_no_weights_from_elsewhere(self):
+        link = self.folder / 'link.pth'
+        link.symlink_to(DEMO)
+        for path in (DEMO, str(link), str(self.folder / '..' / 'x.pth'), str(self.folder) + '2/x.pth'):
+            status, text = self.post('/update_weights_from_disk', {'model_path': path})
+            self.assertEqual(status, 403, path)
+            self.assertEqual(json.loads(text)['error']['param'], 'model_path')
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,131 @@
+#include "tools/http/access.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "tools/http/target.h"
+#include "weights/io/quote.h"
+#include "weights/io/suggestion.h"
+
+namespace minimind {
+namespace {
+
+const std::string* field(const HttpRequest& request, const char* name) {
+  const auto found = request.headers.find(name);
+  return found == request.headers.end() ? nullptr : &found->second;
+}
+
+bool contains(const std::vector<std::string>& values, const std::string& value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+// Returns the key of "Bearer KEY"; empty if the field has another form.
+std::string_view bearer_key(std::string_view authorization) {
+  constexpr std::string_view scheme = "bearer ";
+  if (lower_case(authorization.substr(0, scheme.size())) != scheme) return {};
+  const std::size_t start = authorization.find_first_not_of(' ', scheme.size());
+  return start == std::string_view::npos ? std::string_view() : authorization.substr(start);
+}
+
+std::string machine_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? lower_case(name.data()) : "";
+}
+
+bool changes_something(const HttpRequest& request) {
+  return request.method != "GET" && request.method != "OPTIONS";
+}
+
+}  // namespace
+
+HttpAccess::HttpAccess(const HttpSettings& settings)
+    : settings_(settings), keys_(settings.keys), machine_(machine_name()) {}
+
+std::optional<HttpFailure> HttpAccess::reject(const HttpAccessRequest& access) const {
+  if (auto failure = reject_host(access)) return failure;
+  const HttpRequest& request = access.request;
+  if (request.method == "OPTIONS") return std::nullopt;
+  const std::string* site = field(request, "sec-fetch-site");
+  const std::string* origin = field(request, "origin");
+  const bool from_elsewhere = site && *site != "same-origin" && *site != "none";
+  if (from_elsewhere && changes_something(request) && !(origin && allows_origin(*origin))) {
+    return HttpFailure{403, "origin_not_allowed",
+                       "request: comes from a web page of another origin; to allow it, start the server with "
+                       "--cors ORIGIN"};
+  }
+  if (keys_.empty() || is_public(request)) return std::nullopt;
+  const std::string* authorization = field(request, "authorization");
+  if (!authorization) {
+    return HttpFailure{401, "missing_api_key", "request: has no API key, expected 'Authorization: Bearer KEY'"};
+  }
+  if (keys_.contains(bearer_key(*authorization))) return std::nullopt;
+  return HttpFailure{401, "invalid_api_key", "request: incorrect API key, expected 'Authorization: Bearer KEY'"};
+}
+
+std::optional<HttpFailure> HttpAccess::reject_host(const HttpAccessRequest& access) const {
+  const std::string* host = field(access.request, "host");
+  if (!host && access.is_http_1_1) {
+    return HttpFailure{400, "missing_host", "request: has no Host field, which HTTP/1.1 requires"};
+  }
+  if (host) {
+    if (auto failure = reject_name(*host, access.checks_host && !(host->empty() && access.authority))) return failure;
+  }
+  return access.authority ? reject_name(*access.authority, access.checks_host) : std::nullopt;
+}
+
+std::optional<HttpFailure> HttpAccess::reject_name(const std::string& authority, bool checks_host) const {
+  const auto name = host_name(authority);
+  if (!name) return HttpFailure{400, "malformed_host", "request: malformed Host, expected NAME or NAME:PORT"};
+  if (!checks_host || is_local_host(*name)) return std::nullopt;
+  if (!name->empty() && (*name == machine_ || *name == lower_case(settings_.host))) return std::nullopt;
+  if (contains(settings_.allowed_hosts, *name)) return std::nullopt;
+  return HttpFailure{403, "host_not_allowed",
+                     fmt::format("request: Host is {}, expected localhost or an address of this machine; to allow it, "
+                                 "start the server with --allow-host NAME",
+                                 quote(*name))};
+}
+
+bool HttpAccess::is_public(const HttpRequest& request) const {
+  return request.method == "GET" && contains(settings_.public_paths, request.path);
+}
+
+bool HttpAccess::allows_origin(const std::string& origin) const {
+  return contains(settings_.cors_origins, origin) || contains(settings_.cors_origins, "*");
+}
+
+HttpHeaders HttpAccess::cors_headers(const HttpRequest& request) const {
+  if (settings_.cors_origins.empty()) return {};
+  HttpHeaders headers;
+  const bool any = contains(settings_.cors_origins, "*");
+  const std::string* origin = field(request, "origin");
+  if (origin && allows_origin(*origin)) {
+    headers.emplace_back("Access-Control-Allow-Origin", any ? "*" : *origin);
+    headers.emplace_back("Access-Control-Expose-Headers", "Retry-After");
+  }
+  if (!any) headers.emplace_back("Vary", "Origin");
+  return headers;
+}
+
+std::optional<HttpFailure> HttpAccess::answer_options(const HttpRequest& request, HttpHeaders& headers) const {
+  headers.emplace_back("Allow", "GET, HEAD, POST, OPTIONS");
+  const std::string* origin = field(request, "origin");
+  if (!origin || !field(request, "access-control-request-method")) return std::nullopt;
+  if (!allows_origin(*origin)) {
+    return HttpFailure{403, "origin_not_allowed",
+                       "request: comes from a web page of another origin; to allow it, start the server with "
+                       "--cors ORIGIN"};
+  }
+  headers.emplace_back("Access-Control-Allow-Methods", "GET, HEAD, POST");
+  headers.emplace_back("Access-Control-Max-Age", "600");
+  const std::string* wanted = field(request, "access-control-request-headers");
+  if (wanted && is_field_name_list(*wanted)) headers.emplace_back("Access-Control-Allow-Headers", *wanted);
+  if (field(request, "access-control-request-private-network")) {
+    headers.emplace_back("Access-Control-Allow-Private-Network", "true");
+  }
+  return std::nullopt;
+}
+
+}  // namespace minimind

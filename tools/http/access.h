@@ -1,0 +1,51 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "tools/http/failure.h"
+#include "tools/http/http.h"
+#include "tools/http/keys.h"
+#include "tools/http/settings.h"
+
+namespace minimind {
+
+// The head of a request with the facts that decide who may use the server.
+struct HttpAccessRequest {
+  const HttpRequest& request;
+  const std::optional<std::string>& authority;  // of the target
+  bool is_http_1_1;
+  bool checks_host;  // whether the client reached an address that only this machine reaches
+};
+
+// Decides who may use a server.
+class HttpAccess {
+ public:
+  // Keeps a reference to the settings.
+  explicit HttpAccess(const HttpSettings& settings);
+  explicit HttpAccess(HttpSettings&&) = delete;
+
+  // Returns why the request is rejected; std::nullopt if it is allowed.
+  // - A page of another site can make its name resolve to 127.0.0.1. Its requests then carry that name in Host.
+  // - A page of another origin can send simple requests without permission. Browsers mark them with Sec-Fetch-Site.
+  std::optional<HttpFailure> reject(const HttpAccessRequest& access) const;
+
+  // Returns the header fields that let the page that sent the request read the answer.
+  HttpHeaders cors_headers(const HttpRequest& request) const;
+
+  // Returns the answer to OPTIONS, which may be a browser's question before a request of another origin. Status 204, or
+  // a failure if the origin is not allowed.
+  std::optional<HttpFailure> answer_options(const HttpRequest& request, HttpHeaders& headers) const;
+
+ private:
+  std::optional<HttpFailure> reject_host(const HttpAccessRequest& access) const;
+  std::optional<HttpFailure> reject_name(const std::string& authority, bool checks_host) const;
+  bool is_public(const HttpRequest& request) const;
+  bool allows_origin(const std::string& origin) const;
+
+  const HttpSettings& settings_;
+  HttpKeys keys_;
+  std::string machine_;  // the name of this machine, which no page of another site can have
+};
+
+}  // namespace minimind

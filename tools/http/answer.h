@@ -1,0 +1,64 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "tools/http/http.h"
+
+namespace minimind {
+
+// What a handler has given for the answer of one request, until the thread of the connections takes it. Bounded: the
+// answer of a client that reads too slowly is dropped.
+class HttpAnswerBuffer {
+ public:
+  enum class Phase { none, whole, pieces, finished, abandoned };
+
+  // What was given since the last take().
+  struct Taken {
+    Phase phase = Phase::none;
+    int status = 200;
+    std::string content_type;
+    HttpHeaders extra;
+    std::string bytes;
+    bool overflowed = false;
+  };
+
+  // `notify` is called on the caller's thread when there is something to take.
+  HttpAnswerBuffer(std::size_t limit, std::function<void()> notify) : limit_(limit), notify_(std::move(notify)) {}
+
+  // On the handler's threads.
+  void send(int status, std::string_view content_type, std::string body, const HttpHeaders& extra);
+  void start(std::string_view content_type);
+  void write(std::string piece);
+  void finish();
+  void abandon();
+
+  // On the thread of the connections.
+  Taken take();
+  // Tells that `bytes` of the pieces have been sent.
+  void note_sent(std::size_t bytes);
+  void set_gone() { gone_ = true; }
+
+  const std::atomic<bool>& gone() const { return gone_; }
+
+ private:
+  // Notifies unless that is already under way. Consumes the lock.
+  void notify(std::unique_lock<std::mutex> lock);
+
+  const std::size_t limit_;
+  const std::function<void()> notify_;
+  std::atomic<bool> gone_{false};
+  std::mutex mutex_;
+  Taken given_;
+  std::size_t unsent_ = 0;  // bytes of pieces given and not yet sent
+  bool notified_ = false;
+};
+
+// Returns the interface of the buffer for a handler; when it is destroyed without an end, the answer is abandoned.
+std::shared_ptr<HttpAnswer> make_http_answer(std::shared_ptr<HttpAnswerBuffer> buffer);
+
+}  // namespace minimind

@@ -1,0 +1,441 @@
+#include "tools/http/connection.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <exception>
+#include <utility>
+
+#include "tools/http/head.h"
+#include "weights/io/quote.h"
+
+namespace minimind {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t largest_read_ahead = std::size_t{64} << 10;  // bytes of requests that are not yet due
+constexpr std::size_t body_step = std::size_t{16} << 10;           // bytes, within each body_timeout
+constexpr auto linger_time = 2s;
+constexpr auto short_linger_time = 200ms;  // while the server stops
+constexpr auto grace = 250ms;              // for the answer of a client that sends nothing more, and may be gone
+
+}  // namespace
+
+void HttpWakeup::post(std::weak_ptr<HttpConnection> connection) {
+  const std::lock_guard lock(mutex_);
+  if (!loop_) return;
+  post_to(*loop_, [connection = std::move(connection)] {
+    if (const auto found = connection.lock()) found->on_answer();
+  });
+}
+
+void HttpWakeup::close() {
+  const std::lock_guard lock(mutex_);
+  loop_ = nullptr;
+}
+
+HttpConnection::HttpConnection(HttpShared& shared, int descriptor, std::string client, bool checks_host)
+    : shared_(shared),
+      descriptor_(shared.loop, descriptor),
+      client_(std::move(client)),
+      checks_host_(checks_host),
+      deadline_(Clock::now() + shared.settings.head_timeout),
+      progress_(Clock::now()),
+      reader_(std::make_unique<HttpReader>(shared.settings.request)) {}
+
+void HttpConnection::start() {
+  wait_to_read();
+}
+
+void HttpConnection::refuse() {
+  guarded([this] {
+    fail({503, "too_many_connections", "server: has too many connections; try again later"}, {{"Retry-After", "1"}});
+  });
+}
+
+// Nothing that one client causes, such as memory that runs out, ends the others.
+void HttpConnection::guarded(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const std::exception&) {
+    drop("failed");
+  }
+}
+
+void HttpConnection::wait_to_read() {
+  if (is(State::closed) || is_reading_ || is_ended_) return;
+  if (is_full()) return shared_.on_full();
+  is_reading_ = true;
+  when_ready(descriptor_, HttpDescriptor::wait_read, [self = shared_from_this()] {
+    self->is_reading_ = false;
+    self->guarded([&] { self->on_readable(); });
+  });
+}
+
+void HttpConnection::wait_to_write() {
+  if (is(State::closed) || is_writing_) return;
+  is_writing_ = true;
+  when_ready(descriptor_, HttpDescriptor::wait_write, [self = shared_from_this()] {
+    self->is_writing_ = false;
+    self->guarded([&] { self->flush(); });
+  });
+}
+
+void HttpConnection::on_readable() {
+  if (is(State::closed)) return;
+  std::vector<char>& scratch = shared_.scratch;
+  const ssize_t count = ::recv(descriptor_.native_handle(), scratch.data(), scratch.size(), MSG_DONTWAIT);
+  if (count < 0 && errno != EAGAIN && errno != EINTR) return drop("disconnected");
+  if (count == 0) return on_end_of_input();
+  if (count > 0 && !is(State::lingering) && !is(State::closing)) {
+    in_.append(scratch.data(), static_cast<std::size_t>(count));
+    process();
+  }
+  wait_to_read();
+}
+
+void HttpConnection::on_end_of_input() {
+  is_ended_ = true;
+  switch (state_) {
+    case State::answering:
+      return set_gone();
+    case State::closing:  // the answer is still being sent
+      return;
+    default:
+      return close();
+  }
+}
+
+// Marks the answer as pointless. One that is ready at once is still sent: the client may have ended only its own side.
+void HttpConnection::set_gone() {
+  answer_->set_gone();
+  deadline_ = std::min(deadline_, Clock::now() + grace);
+}
+
+void HttpConnection::process() {
+  while (is(State::head) || is(State::body)) {
+    const std::size_t consumed = reader_->read(rest());
+    in_at_ += consumed;
+    if (reader_->state() == HttpReader::State::failed) return fail(reader_->failure());
+    if (!count_body()) return;
+    if (reader_->state() == HttpReader::State::ready) {
+      if (!accept_head()) return;
+      continue;
+    }
+    if (reader_->state() == HttpReader::State::done) return dispatch();
+    if (is_ended_) return close();
+    in_.erase(0, std::exchange(in_at_, 0));
+    set_reading_deadline(consumed);
+    if (is(State::body) && in_.empty() && std::exchange(awaits_continue_, false)) {
+      append("HTTP/1.1 100 Continue\r\n\r\n");
+      flush();
+    }
+    return;
+  }
+}
+
+void HttpConnection::set_reading_deadline(std::size_t consumed) {
+  if (is(State::head)) {
+    if (!in_.empty() && !std::exchange(has_begun_, true)) deadline_ = Clock::now() + shared_.settings.head_timeout;
+    return;
+  }
+  since_deadline_ += consumed;
+  if (since_deadline_ < body_step) return;
+  since_deadline_ = 0;
+  deadline_ = Clock::now() + shared_.settings.body_timeout;
+}
+
+// Checks a complete head; returns false if the request is rejected.
+bool HttpConnection::accept_head() {
+  has_begun_ = true;
+  is_logged_ = false;
+  began_ = std::chrono::system_clock::now();
+  request_time_ = Clock::now();
+  const HttpRequest& request = reader_->request();
+  is_http_1_1_ = reader_->is_http_1_1();
+  is_head_ = reader_->is_head();
+  method_ = is_head_ ? "HEAD" : request.method;
+  path_ = reader_->logged_path();
+  closes_ = !reader_->keeps_alive();
+  cors_ = shared_.access.cors_headers(request);
+  if (shared_.stopping) {
+    fail({503, "server_stopping", "server: is stopping; try again later"}, {{"Retry-After", "1"}});
+    return false;
+  }
+  if (const auto failure = shared_.access.reject({request, reader_->authority(), is_http_1_1_, checks_host_})) {
+    const bool lacks_key = failure->status == 401;
+    fail(*failure, lacks_key ? HttpHeaders{{"WWW-Authenticate", "Bearer"}} : HttpHeaders{});
+    return false;
+  }
+  state_ = State::body;
+  since_deadline_ = 0;
+  deadline_ = Clock::now() + shared_.settings.body_timeout;
+  awaits_continue_ = reader_->expects_continue();
+  return true;
+}
+
+// Counts the body in the memory for all bodies; returns false if that is used up.
+bool HttpConnection::count_body() {
+  const std::size_t size = reader_->request().body.size();
+  shared_.body_bytes += size - counted_body_;
+  counted_body_ = size;
+  if (shared_.body_bytes <= shared_.settings.body_memory) return true;
+  fail({503, "too_many_bodies", "server: receives too many large requests; try again later"}, {{"Retry-After", "1"}});
+  return false;
+}
+
+void HttpConnection::dispatch() {
+  state_ = State::answering;
+  deadline_ = Time::max();
+  shared_.body_bytes -= std::exchange(counted_body_, 0);
+  in_.erase(0, std::exchange(in_at_, 0));
+  status_ = 0;
+  sent_body_ = 0;
+  is_answered_ = false;
+  unsent_pieces_ = 0;
+  answer_ = std::make_shared<HttpAnswerBuffer>(
+      shared_.settings.unsent, [wakeup = shared_.wakeup, self = weak_from_this()] { wakeup->post(self); });
+  if (is_ended_) set_gone();
+  call_handler(make_http_answer(answer_));
+}
+
+void HttpConnection::call_handler(const std::shared_ptr<HttpAnswer>& answer) {
+  HttpRequest& request = reader_->request();
+  if (request.method == "OPTIONS") {
+    HttpHeaders fields;
+    if (const auto failure = shared_.access.answer_options(request, fields)) {
+      return answer->send(failure->status, "application/json", http_error_body(*failure), fields);
+    }
+    return answer->send(204, "", "", fields);
+  }
+  try {
+    shared_.handler(std::move(request), answer);
+  } catch (const std::exception&) {
+    answer->send(500, "application/json", http_error_body({500, "internal_error", "server: internal error"}));
+  }
+}
+
+void HttpConnection::on_answer() {
+  guarded([this] {
+    if (!is(State::answering) || is_answered_) return;
+    const HttpAnswerBuffer::Taken taken = answer_->take();
+    if (taken.overflowed) return drop("too slow");
+    switch (taken.phase) {
+      case HttpAnswerBuffer::Phase::none:
+        return;
+      case HttpAnswerBuffer::Phase::whole:
+        send_whole(taken);
+        break;
+      case HttpAnswerBuffer::Phase::pieces:
+      case HttpAnswerBuffer::Phase::finished:
+        send_pieces(taken);
+        break;
+      case HttpAnswerBuffer::Phase::abandoned:
+        send_pieces(taken);
+        return on_abandoned();
+    }
+    flush();
+  });
+}
+
+void HttpConnection::send_whole(const HttpAnswerBuffer::Taken& taken) {
+  status_ = taken.status;
+  closes_ = closes_ || shared_.stopping || is_ended_;
+  HttpHeaders fields = taken.extra;
+  fields.insert(fields.end(), cors_.begin(), cors_.end());
+  append(http_head({taken.status, taken.content_type, taken.bytes.size(), is_http_1_1_, closes_}, fields));
+  const bool has_no_body = is_head_ || taken.status == 204 || taken.status == 304;
+  if (!has_no_body) {
+    append(taken.bytes);
+    sent_body_ = taken.bytes.size();
+  }
+  is_answered_ = true;
+}
+
+void HttpConnection::send_pieces(const HttpAnswerBuffer::Taken& taken) {
+  const bool is_started = taken.phase != HttpAnswerBuffer::Phase::abandoned || !taken.content_type.empty();
+  if (!is_started) return;
+  if (status_ == 0) {
+    status_ = taken.status;
+    closes_ = closes_ || shared_.stopping || is_ended_ || !is_http_1_1_;
+    append(http_head({taken.status, taken.content_type, std::nullopt, is_http_1_1_, closes_}, cors_));
+  }
+  if (!taken.bytes.empty()) {
+    if (is_head_) {
+      answer_->note_sent(taken.bytes.size());
+    } else {
+      append(is_http_1_1_ ? http_chunk(taken.bytes) : taken.bytes);
+      unsent_pieces_ += taken.bytes.size();
+      sent_body_ += taken.bytes.size();
+    }
+  }
+  if (taken.phase != HttpAnswerBuffer::Phase::finished) return;
+  if (is_http_1_1_ && !is_head_) append(last_http_chunk);
+  is_answered_ = true;
+}
+
+// The handler gave no answer, or not all of it.
+void HttpConnection::on_abandoned() {
+  if (answer_->gone()) return drop("disconnected");
+  if (status_ == 0) return fail({500, "internal_error", "server: gave no answer"});
+  // In HTTP/1.1 the missing last chunk tells the client; in HTTP/1.0 only a reset does.
+  if (!is_http_1_1_) return drop("incomplete");
+  log("incomplete");
+  state_ = State::closing;
+  deadline_ = Time::max();
+  flush();
+}
+
+void HttpConnection::append(std::string_view bytes) {
+  if (out_at_ == out_.size()) progress_ = Clock::now();
+  if (out_at_ > largest_read_ahead) out_.erase(0, std::exchange(out_at_, 0));
+  out_ += bytes;
+}
+
+void HttpConnection::flush() {
+  while (!is(State::closed) && out_at_ < out_.size()) {
+    const ssize_t count =
+        ::send(descriptor_.native_handle(), out_.data() + out_at_, out_.size() - out_at_, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN) return wait_to_write();
+    if (count < 0) return drop("disconnected");
+    out_at_ += static_cast<std::size_t>(count);
+    progress_ = Clock::now();
+    const std::size_t pieces = std::min(unsent_pieces_, static_cast<std::size_t>(count));
+    if (pieces > 0) answer_->note_sent(pieces);
+    unsent_pieces_ -= pieces;
+  }
+  if (is(State::closed)) return;
+  out_.clear();
+  out_.shrink_to_fit();
+  out_at_ = 0;
+  if (is(State::answering) && is_answered_) return finish_answer();
+  if (is(State::closing)) linger();
+}
+
+void HttpConnection::finish_answer() {
+  log("");
+  answer_.reset();
+  if (closes_ || shared_.stopping) return linger();
+  begin_request();
+  process();
+  wait_to_read();
+}
+
+void HttpConnection::begin_request() {
+  reader_ = std::make_unique<HttpReader>(shared_.settings.request);
+  state_ = State::head;
+  has_begun_ = awaits_continue_ = is_head_ = false;
+  cors_.clear();
+  method_.clear();
+  path_.clear();
+  deadline_ = Clock::now() + shared_.settings.idle_timeout;
+  if (in_.empty()) in_.shrink_to_fit();
+}
+
+// Sends a failure as the last answer.
+void HttpConnection::fail(const HttpFailure& failure, HttpHeaders fields) {
+  if (is(State::closing) || is(State::lingering) || is(State::closed)) return;
+  if (std::exchange(is_logged_, false)) {
+    began_ = std::chrono::system_clock::now();
+    request_time_ = Clock::now();
+  }
+  if (method_.empty()) {
+    is_head_ = reader_->is_head();
+    method_ = is_head_ ? "HEAD" : reader_->request().method;
+    path_ = reader_->logged_path();
+  }
+  const std::string body = http_error_body(failure);
+  fields.insert(fields.end(), cors_.begin(), cors_.end());
+  append(http_head({failure.status, "application/json", body.size(), true, true}, fields));
+  status_ = failure.status;
+  sent_body_ = 0;
+  if (!is_head_) {
+    append(body);
+    sent_body_ = body.size();
+  }
+  log("");
+  shared_.body_bytes -= std::exchange(counted_body_, 0);
+  reader_ = nullptr;
+  in_.clear();
+  in_at_ = 0;
+  state_ = State::closing;
+  deadline_ = Time::max();  // the stall timeout applies
+  flush();
+}
+
+void HttpConnection::stop() {
+  guarded([this] {
+    if (is(State::head) && !has_begun_ && in_.empty()) {
+      on_readable();  // a request may have arrived
+      if (is(State::head) && !has_begun_ && in_.empty()) return close();
+    }
+    if (is(State::head) || is(State::body)) {
+      return fail({503, "server_stopping", "server: is stopping; try again later"}, {{"Retry-After", "1"}});
+    }
+    closes_ = true;
+    if (is(State::lingering)) deadline_ = Clock::now() + short_linger_time;
+  });
+}
+
+void HttpConnection::check_time(Time now) {
+  guarded([this, now] {
+    if (is(State::closed)) return;
+    if (out_at_ < out_.size() && now - progress_ > shared_.settings.stall_timeout) return drop("too slow");
+    if (now > deadline_) return on_deadline();
+    if (!is_full() || is_reading_) return;
+    pollfd waiting{descriptor_.native_handle(), POLLRDHUP, 0};
+    if (::poll(&waiting, 1, 0) == 1 && !answer_->gone()) set_gone();
+  });
+}
+
+void HttpConnection::on_deadline() {
+  const bool is_idle = is(State::head) && !has_begun_;
+  if (is(State::answering)) return drop("disconnected");
+  if (is_idle || is(State::lingering)) return close();
+  fail({408, "request_timeout", "request: is incomplete after the time limit; send it faster"});
+}
+
+bool HttpConnection::is_full() const {
+  return is(State::answering) && in_.size() >= largest_read_ahead;
+}
+
+void HttpConnection::drop(std::string_view remark) {
+  if (is(State::closed)) return;
+  log(remark);
+  const struct ::linger reset { 1, 0 };  // the kernel forgets what the client has not taken
+  ::setsockopt(descriptor_.native_handle(), SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+  close();
+}
+
+void HttpConnection::linger() {
+  if (is_ended_) return close();
+  ::shutdown(descriptor_.native_handle(), SHUT_WR);
+  state_ = State::lingering;
+  deadline_ = Clock::now() + (shared_.stopping ? short_linger_time : linger_time);
+  wait_to_read();
+}
+
+void HttpConnection::close() {
+  if (is(State::closed)) return;
+  log("disconnected");
+  if (answer_) answer_->set_gone();
+  state_ = State::closed;
+  shared_.body_bytes -= std::exchange(counted_body_, 0);
+  boost::system::error_code ignored;
+  descriptor_.close(ignored);
+  shared_.on_close(*this);
+}
+
+void HttpConnection::log(std::string_view remark) {
+  if (std::exchange(is_logged_, true) || !shared_.settings.log) return;
+  shared_.settings.log(
+      http_log_line({began_, client_, method_, path_, status_, sent_body_, Clock::now() - request_time_, remark}));
+}
+
+}  // namespace minimind

@@ -1,0 +1,145 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/http/access.h"
+#include "tools/http/answer.h"
+#include "tools/http/http.h"
+#include "tools/http/loop.h"
+#include "tools/http/reader.h"
+#include "tools/http/settings.h"
+
+namespace minimind {
+
+class HttpConnection;
+
+// The way from the threads of handlers to that of the connections; does nothing once the server has ended.
+class HttpWakeup {
+ public:
+  explicit HttpWakeup(HttpLoop& loop) : loop_(&loop) {}
+
+  // Makes the thread of the connections look at the answer of the connection.
+  void post(std::weak_ptr<HttpConnection> connection);
+  void close();
+
+ private:
+  std::mutex mutex_;
+  HttpLoop* loop_;
+};
+
+// What the connections of a server share. Only the thread of the connections uses it, except `wakeup`.
+struct HttpShared {
+  const HttpSettings& settings;
+  const HttpAccess& access;
+  const HttpHandler& handler;
+  HttpLoop& loop;
+  std::shared_ptr<HttpWakeup> wakeup;
+  std::function<void(HttpConnection&)> on_close;
+  std::function<void()> on_full;  // a connection waits for is_full() to end
+  bool stopping = false;
+  std::size_t body_bytes = 0;  // of all bodies that are being received
+  std::vector<char> scratch = std::vector<char>(std::size_t{64} << 10);
+};
+
+// One client: reads its requests one after the other, and sends their answers in order. While an answer is computed it
+// continues to read, because that is how it learns that the client has disconnected.
+class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  // Takes the descriptor. `checks_host`: as in HttpAccessRequest.
+  HttpConnection(HttpShared& shared, int descriptor, std::string client, bool checks_host);
+
+  void start();
+  // Answers with status 503, because there are too many connections.
+  void refuse();
+  // Closes the connection after the answer that is under way, or now if there is none.
+  void stop();
+  // Closes the connection at once, without the rest of the answer.
+  void drop(std::string_view remark);
+  // Looks at what the handler has given.
+  void on_answer();
+  // Acts on timeouts.
+  void check_time(Time now);
+  // Whether so much is read ahead that the connection waits for its answer before it reads more.
+  bool is_full() const;
+  bool is_answering() const { return is(State::answering); }
+
+ private:
+  enum class State {
+    head,       // reads a head, or is idle
+    body,       // reads a body
+    answering,  // the handler has the request
+    closing,    // sends the last answer
+    lingering,  // has sent everything; reads and forgets, so that the client receives the answer before a reset
+    closed,
+  };
+
+  void guarded(const std::function<void()>& action);
+  void wait_to_read();
+  void wait_to_write();
+  void on_readable();
+  void on_end_of_input();
+  void process();
+  bool accept_head();
+  bool count_body();
+  void set_reading_deadline(std::size_t consumed);
+  void dispatch();
+  void call_handler(const std::shared_ptr<HttpAnswer>& answer);
+  void send_whole(const HttpAnswerBuffer::Taken& taken);
+  void send_pieces(const HttpAnswerBuffer::Taken& taken);
+  void on_abandoned();
+  void append(std::string_view bytes);
+  void flush();
+  void finish_answer();
+  void begin_request();
+  void fail(const HttpFailure& failure, HttpHeaders fields = {});
+  void on_deadline();
+  void set_gone();
+  void linger();
+  void close();
+  void log(std::string_view remark);
+  std::string_view rest() const { return std::string_view(in_).substr(in_at_); }
+  bool is(State state) const { return state_ == state; }
+
+  HttpShared& shared_;
+  HttpDescriptor descriptor_;
+  const std::string client_;
+  const bool checks_host_;
+  State state_ = State::head;
+  Time deadline_, progress_;                                         // progress_: when output could last be sent
+  bool is_reading_ = false, is_writing_ = false, is_ended_ = false;  // is_ended_: the client sends nothing more
+
+  std::string in_;  // received and not yet consumed, from in_at_ on
+  std::size_t in_at_ = 0;
+  std::unique_ptr<HttpReader> reader_;
+  bool has_begun_ = false;          // some of the request has arrived
+  bool awaits_continue_ = false;    // the client sends the body only after status 100
+  std::size_t counted_body_ = 0;    // bytes of the body in HttpShared::body_bytes
+  std::size_t since_deadline_ = 0;  // bytes of the body since its deadline was set
+
+  std::string out_;  // to be sent, from out_at_ on
+  std::size_t out_at_ = 0;
+  std::size_t unsent_pieces_ = 0;  // bytes of pieces in out_
+
+  std::shared_ptr<HttpAnswerBuffer> answer_;
+  std::chrono::system_clock::time_point began_;
+  Time request_time_;
+  HttpHeaders cors_;
+  std::string method_, path_;  // for the log
+  int status_ = 0;
+  std::size_t sent_body_ = 0;
+  bool is_http_1_1_ = true, is_head_ = false, closes_ = false;
+  bool is_answered_ = false;  // out_ has the end of the answer
+  bool is_logged_ = true;
+};
+
+}  // namespace minimind

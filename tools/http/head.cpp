@@ -1,0 +1,66 @@
+#include "tools/http/head.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <stdexcept>
+
+#include "tools/http/failure.h"
+#include "weights/io/suggestion.h"
+
+namespace minimind {
+namespace {
+
+// Returns the time as HTTP writes it, in English regardless of the locale: "Sun, 06 Nov 1994 08:49:37 GMT".
+std::string date() {
+  constexpr std::array days = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+  constexpr std::array months = {"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  return fmt::format("{}, {:02} {} {:04} {:02}:{:02}:{:02} GMT", days[static_cast<std::size_t>(parts.tm_wday)],
+                     parts.tm_mday, months[static_cast<std::size_t>(parts.tm_mon)], parts.tm_year + 1900, parts.tm_hour,
+                     parts.tm_min, parts.tm_sec);
+}
+
+void append(std::string& text, std::string_view name, std::string_view value) {
+  const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
+  if (std::any_of(name.begin(), name.end(), is_control) || std::any_of(value.begin(), value.end(), is_control)) {
+    throw std::logic_error("a header field of an answer has a control character");
+  }
+  text += fmt::format("{}: {}\r\n", name, value);
+}
+
+bool has(const HttpHeaders& fields, std::string_view name) {
+  return std::any_of(fields.begin(), fields.end(),
+                     [name](const auto& field) { return lower_case(field.first) == name; });
+}
+
+}  // namespace
+
+std::string http_head(const HttpHead& head, const HttpHeaders& fields) {
+  std::string text = fmt::format("HTTP/1.1 {} {}\r\n", head.status, http_reason(head.status));
+  append(text, "Date", date());
+  const bool has_no_body = head.status == 204 || head.status == 304;
+  if (!head.content_type.empty()) append(text, "Content-Type", head.content_type);
+  if (head.length && !has_no_body) append(text, "Content-Length", std::to_string(*head.length));
+  if (!head.length && head.is_http_1_1) append(text, "Transfer-Encoding", "chunked");
+  if (!head.length) append(text, "X-Accel-Buffering", "no");  // so that nginx passes each piece on at once
+  if (!has(fields, "cache-control")) append(text, "Cache-Control", head.length ? "no-store" : "no-cache");
+  append(text, "X-Content-Type-Options", "nosniff");
+  if (head.closes) {
+    append(text, "Connection", "close");
+  } else if (!head.is_http_1_1) {
+    append(text, "Connection", "keep-alive");
+  }
+  for (const auto& [name, value] : fields) append(text, name, value);
+  return text + "\r\n";
+}
+
+std::string http_chunk(std::string_view piece) {
+  return fmt::format("{:x}\r\n{}\r\n", piece.size(), piece);
+}
+
+}  // namespace minimind

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/http/log.h"
+#include "tools/http/reader.h"
+
+namespace minimind {
+
+// Where an HTTP server listens, who may use it, and its limits.
+struct HttpSettings {
+  std::string host = "127.0.0.1";  // empty: no port, only the socket
+  std::uint16_t port = 8998;       // that of MiniMind's own server; 0: a free one
+  std::string socket;              // the path of a unix socket; empty: none
+
+  std::vector<std::string> keys;          // one of them must be sent as "Authorization: Bearer KEY"; empty: none needed
+  bool allow_no_key = false;              // listen on an address that other machines reach, without keys
+  std::vector<std::string> public_paths;  // GET needs no key: the page, which asks for the key, and /health
+  std::vector<std::string> allowed_hosts;  // names in the Host field besides the local ones
+  std::vector<std::string> cors_origins;   // web pages that may call the server; "*": any
+
+  HttpReaderLimits request;
+  std::size_t body_memory = std::size_t{256} << 20;  // bytes of all bodies that are being received
+  std::size_t connections = 4096;
+  std::size_t unsent = std::size_t{512} << 10;      // bytes of an answer in pieces that a client has not read yet
+  std::chrono::milliseconds head_timeout{10'000};   // from the first byte of a request, or the start of the connection
+  std::chrono::milliseconds body_timeout{30'000};   // for each 16 KB of a body
+  std::chrono::milliseconds idle_timeout{75'000};   // between requests
+  std::chrono::milliseconds stall_timeout{30'000};  // while the client takes none of the answer
+  std::chrono::milliseconds drain{30'000};          // for running answers, once the server stops
+
+  HttpLog log;  // empty: none
+  // run() ends at SIGTERM, SIGINT and SIGHUP as after stop(), and at a second one as after stop_now(). SIGPIPE is
+  // ignored.
+  bool handle_signals = false;
+};
+
+}  // namespace minimind

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "runtime/chat/chat_json.h"
+#include "runtime/grammar/grammar.h"
+
+namespace minimind {
+
+// Returns the grammar of JSON with only the properties that the schema names, in their order, as OpenAI's structured
+// outputs have it. Throws Error, whose message starts with `source`.
+std::shared_ptr<const Grammar> closed_json_grammar(const ChatJson& schema, const std::string& source);
+
+}  // namespace minimind

@@ -1,0 +1,384 @@
+#include "tools/serve/ollama.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "runtime/chat/answer_parser.h"
+#include "runtime/chat/message_json.h"
+#include "runtime/grammar/json_schema.h"
+#include "tools/openai/body_fields.h"
+#include "tools/openai/closed_json.h"
+#include "tools/openai/tool_choice.h"
+#include "tools/serve/completion.h"
+#include "weights/io/sha256.h"
+
+namespace minimind {
+namespace {
+
+constexpr std::string_view lines_type = "application/x-ndjson";
+constexpr std::int64_t largest_count = 1 << 30;
+using Clock = std::chrono::steady_clock;
+
+struct OllamaRequest {
+  Request text;
+  std::string model;
+  bool stream = true;
+  bool only_loads = false;  // there is nothing to answer
+};
+
+std::string time_text(std::chrono::system_clock::time_point time) {
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  const auto fraction =
+      std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count() % 1000000;
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", parts.tm_year + 1900, parts.tm_mon + 1,
+                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, fraction);
+}
+
+// -1 and -2 are Ollama's words for no limit but the context.
+std::optional<std::int64_t> integer(BodyFields& fields, const char* name, std::int64_t least) {
+  const ChatJson* const value = fields.find(name);
+  if (!value) return std::nullopt;
+  const bool fits =
+      value->is_number_integer() && value->get<std::int64_t>() >= least && value->get<std::int64_t>() <= largest_count;
+  if (!fits) fields.fail(name, fmt::format("a whole number from {} to {}", least, largest_count));
+  return value->get<std::int64_t>();
+}
+
+void read_penalties(BodyFields& fields, SamplingOptions& sampling) {
+  sampling.repeat_penalty = fields.number("repeat_penalty", 0, 100).value_or(sampling.repeat_penalty);
+  sampling.presence_penalty = fields.number("presence_penalty", -2, 2).value_or(sampling.presence_penalty);
+  sampling.frequency_penalty = fields.number("frequency_penalty", -2, 2).value_or(sampling.frequency_penalty);
+  const auto last = integer(fields, "repeat_last_n", -1);
+  const bool penalizes =
+      sampling.repeat_penalty != 1 || sampling.presence_penalty != 0 || sampling.frequency_penalty != 0;
+  if (last && *last >= 0 && penalizes) {
+    fields.fail("repeat_last_n", "-1, because penalties are for the whole text");
+  }
+}
+
+void read_options(const ChatJson& object, Request& request) {
+  BodyFields fields(object, "options.");
+  SamplingOptions& sampling = request.sampling;
+  sampling.temperature = fields.number("temperature", 0, 100).value_or(sampling.temperature);
+  if (const auto top_p = fields.number("top_p", 0, 1)) sampling.top_p = std::max(*top_p, 1e-300);
+  sampling.min_p = fields.number("min_p", 0, 1).value_or(sampling.min_p);
+  sampling.typical_p = fields.number("typical_p", 0, 1).value_or(sampling.typical_p);
+  sampling.top_k = fields.whole("top_k", 0, largest_count).value_or(sampling.top_k);
+  read_penalties(fields, sampling);
+  if (const auto seed = integer(fields, "seed", -largest_count)) {
+    sampling.seed = static_cast<std::uint64_t>(*seed);
+    request.has_seed = true;
+  }
+  if (const auto count = integer(fields, "num_predict", -2)) {
+    request.max_tokens = static_cast<std::size_t>(*count < 0 ? largest_count : *count);
+  }
+  if (const auto context = fields.whole("num_ctx", 1, largest_count)) request.context = *context;
+  if (const ChatJson* const stop = fields.find("stop")) {
+    for (const ChatJson& text : stop->is_array() ? *stop : ChatJson::array({*stop})) {
+      if (!text.is_string() || text == "") fields.fail("stop", "a string or a list of strings, none of them empty");
+      request.stop.push_back(text.get<std::string>());
+    }
+  }
+  fields.require("mirostat", 0);
+  fields.require("tfs_z", 1);
+  fields.require("penalize_newline", true);
+  // Of the machine, or without effect here: prompts are never cut, and mirostat is off.
+  for (const char* const name : {"num_keep", "num_batch", "num_gpu", "main_gpu", "num_thread", "numa", "use_mmap",
+                                 "use_mlock", "low_vram", "mirostat_tau", "mirostat_eta"}) {
+    fields.find(name);
+  }
+  fields.reject_the_rest();
+}
+
+void read_format(BodyFields& body, Request& request) {
+  const ChatJson* const format = body.find("format");
+  if (!format || *format == "") return;
+  if (*format != "json" && !format->is_object()) body.fail("format", R"("json" or a JSON Schema)");
+  try {
+    request.grammar = format->is_object()
+                          ? closed_json_grammar(*format, "format")
+                          : std::make_shared<Grammar>(json_schema_grammar(ChatJson{{"type", "object"}}, "format"));
+  } catch (const Error& error) {
+    throw RequestError(error.what(), "format");
+  }
+  request.grammar_param = "format";
+}
+
+void read_think(BodyFields& body, Request& request) {
+  const ChatJson* const think = body.find("think");
+  if (!think) return;
+  const bool is_level = *think == "low" || *think == "medium" || *think == "high";
+  if (!think->is_boolean() && !is_level) body.fail("think", R"(true, false, "low", "medium" or "high")");
+  request.think = is_level || *think == true;
+}
+
+// A message in the form of OpenAI's API.
+ChatJson openai_message(const ChatJson& message, std::size_t number) {
+  if (!message.is_object()) {
+    throw RequestError(fmt::format("messages: message {} is {}, expected an object", number, kind_of(message)),
+                       "messages");
+  }
+  ChatJson result = ChatJson::object();
+  for (const auto& [key, value] : message.items()) {
+    if (key == "images" && (value.is_null() || value.empty())) continue;
+    if (key == "thinking") {
+      if (value != "") result["reasoning_content"] = value;
+    } else if (key == "tool_name") {
+      result["name"] = value;
+    } else {
+      result[key] = value;
+    }
+  }
+  const auto calls = result.find("tool_calls");
+  if (calls == result.end() || !calls->is_array()) return result;
+  for (ChatJson& call : *calls) {
+    if (!call.is_object()) continue;
+    if (!call.contains("type")) call["type"] = "function";
+    if (call.contains("function") && call["function"].is_object()) call["function"].erase("index");
+  }
+  return result;
+}
+
+void read_chat(BodyFields& body, OllamaRequest& request) {
+  const ChatJson* const given = body.find("messages");
+  if (given && !given->is_array()) body.fail("messages", "a list of messages");
+  request.only_loads = !given || given->empty();
+  ChatJson messages = ChatJson::array();
+  if (given) {
+    for (const ChatJson& message : *given) messages.push_back(openai_message(message, messages.size() + 1));
+  }
+  ChatJson tools = ChatJson::object();
+  if (const ChatJson* const list = body.find("tools")) tools["tools"] = *list;
+  BodyFields fields(tools);
+  ToolChoice choice = read_tools(fields);
+  request.text.tools = std::move(choice.tools);
+  request.text.call_grammar = std::move(choice.grammar);
+  if (request.only_loads) return;
+  try {
+    request.text.messages = parse_conversation(json_line(messages), "messages").messages;
+  } catch (const Error& error) {
+    throw RequestError(error.what(), "messages");
+  }
+  const Message& last = request.text.messages.back();
+  request.text.continues = last.role == Role::assistant;
+  if (request.text.continues && !last.tool_calls.empty()) {
+    throw RequestError("messages ends with a call, expected its result", "messages");
+  }
+}
+
+void read_prompt(BodyFields& body, OllamaRequest& request, const Tokenizer& tokenizer) {
+  const std::string prompt = body.text("prompt").value_or("");
+  const auto system = body.text("system");
+  const bool is_raw = body.flag("raw").value_or(false);
+  request.only_loads = prompt.empty();
+  for (const char* const name : {"suffix", "template"}) body.require(name, "");
+  for (const char* const name : {"images", "context"}) body.require(name, ChatJson::array());
+  request.text.chat = !is_raw;
+  if (is_raw) {
+    if (system && !system->empty()) body.fail("system", "nothing, because a raw prompt has it");
+    if (!prompt.empty()) request.text.prompts.push_back({.tokens = tokenizer.encode_with_special(prompt)});
+    return;
+  }
+  if (system && !system->empty()) request.text.messages.push_back({.role = Role::system, .content = *system});
+  request.text.messages.push_back({.role = Role::user, .content = prompt});
+}
+
+OllamaRequest read_ollama(OllamaRoute route, const ChatJson& object, const RequestDefaults& defaults,
+                          const TextModel& model) {
+  BodyFields body(object);
+  OllamaRequest request{.text = {.chat = true,
+                                 .sampling = defaults.sampling,
+                                 .max_tokens = defaults.max_tokens,
+                                 .grammar = defaults.grammar},
+                        .model = body.text("model").value_or("")};
+  if (request.model.empty()) {
+    throw RequestError("model is missing, expected a name that /api/tags lists", "model", "missing_required_parameter");
+  }
+  request.stream = body.flag("stream").value_or(true);
+  if (const ChatJson* const options = body.object("options")) read_options(*options, request.text);
+  read_format(body, request.text);
+  read_think(body, request.text);
+  route == OllamaRoute::chat ? read_chat(body, request) : read_prompt(body, request, model.tokenizer());
+  body.find("keep_alive");  // models stay until others need the memory
+  body.reject_the_rest();
+  return request;
+}
+
+// The answer to one request, line by line.
+class OllamaAnswer {
+ public:
+  OllamaAnswer(OllamaRoute route, const TextModel& model, OllamaRequest request, std::shared_ptr<HttpAnswer> answer)
+      : route_(route), model_(model), request_(std::move(request)), answer_(std::move(answer)) {}
+
+  static void start(const std::shared_ptr<OllamaAnswer>& own, EngineThread& engine, std::uint64_t seed) {
+    if (own->request_.only_loads) {
+      return own->answer_->send(200, json_type, json_line(own->line("", {{"done", true}, {"done_reason", "load"}})));
+    }
+    own->task_ = std::make_shared<const TextTask>(
+        std::move(own->model_.tasks(own->request_.text, seed, std::time(nullptr)).front()));
+    own->parser_.emplace(own->task_->thinks);
+    std::vector<std::unique_ptr<TextJob>> jobs;
+    jobs.push_back(std::make_unique<TextJob>(TextJob{
+        .task = own->task_,
+        .gone = &own->answer_->gone(),
+        .on_text = [own](std::string_view piece, const Generation&) { own->on_text(piece); },
+        .on_end = [own](Generated generated,
+                        const std::exception_ptr& error) { own->on_end(std::move(generated), error); },
+    }));
+    engine.submit(std::move(jobs));
+  }
+
+ private:
+  // A line with a piece of text and further fields.
+  ChatJson line(std::string_view text, const ChatJson& fields, const std::string& thought = "",
+                const ChatJson& calls = {}) const {
+    ChatJson line{{"model", request_.model}, {"created_at", time_text(std::chrono::system_clock::now())}};
+    ChatJson message{{"role", "assistant"}, {"content", text}};
+    if (route_ == OllamaRoute::generate) {
+      line["response"] = text;
+      if (!thought.empty()) line["thinking"] = thought;
+    } else {
+      if (!thought.empty()) message["thinking"] = thought;
+      if (!calls.is_null()) message["tool_calls"] = calls;
+      line["message"] = std::move(message);
+    }
+    line.update(fields);
+    return line;
+  }
+
+  static ChatJson calls_json(const std::vector<ToolCall>& calls) {
+    ChatJson list = ChatJson::array();
+    for (const ToolCall& call : calls) {
+      list.push_back({{"function", {{"name", call.name}, {"arguments", ChatJson::parse(call.arguments)}}}});
+    }
+    return list.empty() ? ChatJson(nullptr) : list;
+  }
+
+  void write(const ChatJson& line) {
+    if (!std::exchange(streaming_, true)) answer_->start(lines_type);
+    answer_->write(json_line(line) + "\n");
+  }
+
+  void write_events(const std::vector<AnswerEvent>& events) {
+    for (const AnswerEvent& event : events) {
+      if (event.kind == AnswerEvent::Kind::tool_call) {
+        write(line("", {{"done", false}}, "", calls_json({event.call})));
+      } else if (event.kind == AnswerEvent::Kind::thought) {
+        write(line("", {{"done", false}}, event.text));
+      } else {
+        write(line(event.text, {{"done", false}}));
+      }
+    }
+  }
+
+  void on_text(std::string_view piece) {
+    if (!request_.stream) return;
+    if (task_->plain) return write(line(piece, {{"done", false}}));
+    std::vector<AnswerEvent> events;
+    parser_->push(piece, events);
+    write_events(events);
+  }
+
+  void on_end(Generated generated, const std::exception_ptr& error) {
+    if (answer_->gone()) return;
+    if (error) return fail(request_error_of(error));
+    const ChatJson end = end_fields(generated);
+    if (request_.stream) {
+      std::vector<AnswerEvent> events;
+      if (!task_->plain) parser_->finish(events);
+      write_events(events);
+      write(line("", end));
+      return answer_->finish();
+    }
+    const Message message = answer_of(*task_, generated.text, 1);
+    answer_->send(
+        200, json_type,
+        json_line(line(message.content, end, message.reasoning.value_or(""), calls_json(message.tool_calls))));
+  }
+
+  void fail(const RequestError& error) {
+    if (!streaming_) return answer_->send(error.status(), json_type, ollama_error_body(error), {});
+    answer_->write(ollama_error_body(error) + "\n");
+    answer_->finish();
+  }
+
+  ChatJson end_fields(const Generated& generated) const {
+    const auto nanoseconds = [](double seconds) { return static_cast<std::int64_t>(1e9 * seconds); };
+    return {{"done", true},
+            {"done_reason", name_of(generated.finish_reason)},
+            {"total_duration", nanoseconds(std::chrono::duration<double>(Clock::now() - began_).count())},
+            {"load_duration", 0},
+            {"prompt_eval_count", task_->prompt.size()},
+            {"prompt_eval_duration", nanoseconds(generated.prompt_seconds)},
+            {"eval_count", generated.tokens.size()},
+            {"eval_duration", nanoseconds(generated.decode_seconds)}};
+  }
+
+  const OllamaRoute route_;
+  const TextModel& model_;
+  const OllamaRequest request_;
+  const std::shared_ptr<HttpAnswer> answer_;
+  const Clock::time_point began_ = Clock::now();
+  std::shared_ptr<const TextTask> task_;
+  std::optional<AnswerParser> parser_;
+  bool streaming_ = false;
+};
+
+}  // namespace
+
+namespace {
+
+std::string digest_of(const std::string& text) {
+  Sha256 hash;
+  hash.update(std::as_bytes(std::span(text)));
+  return hash.hex_digest();
+}
+
+}  // namespace
+
+void start_ollama(OllamaRoute route, const TextModel& model, EngineThread& engine, const ChatJson& body,
+                  const RequestDefaults& defaults, std::uint64_t seed, std::shared_ptr<HttpAnswer> answer) {
+  OllamaRequest request = read_ollama(route, body, defaults, model);
+  OllamaAnswer::start(std::make_shared<OllamaAnswer>(route, model, std::move(request), std::move(answer)), engine,
+                      seed);
+}
+
+std::string ollama_model_name(const ChatJson& body) {
+  constexpr std::string_view tag = ":latest";
+  const auto model = body.find("model");
+  std::string name = model != body.end() && model->is_string() ? model->get<std::string>() : "";
+  if (name.ends_with(tag)) name.resize(name.size() - tag.size());
+  return name;
+}
+
+// Ollama's own client prints the start of the digest, which here tells models and their versions apart.
+ChatJson ollama_tags(const std::vector<ModelShelf::Listed>& models, std::time_t started) {
+  ChatJson list = ChatJson::array();
+  for (const ModelShelf::Listed& model : models) {
+    const auto written =
+        std::chrono::system_clock::from_time_t(model.created > 0 ? static_cast<std::time_t>(model.created) : started);
+    list.push_back({{"name", model.name},
+                    {"model", model.name},
+                    {"modified_at", time_text(written)},
+                    {"size", model.bytes},
+                    {"digest", digest_of(fmt::format("{} {}", model.name, model.created))},
+                    {"details", {{"format", ""}, {"family", "minimind"}}}});
+  }
+  return {{"models", std::move(list)}};
+}
+
+std::string ollama_error_body(const RequestError& error) {
+  return json_line(ChatJson{{"error", error.what()}});
+}
+
+}  // namespace minimind

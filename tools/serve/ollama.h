@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/chat/chat_json.h"
+#include "tools/http/http.h"
+#include "tools/openai/request.h"
+#include "tools/openai/request_error.h"
+#include "tools/openai/text_model.h"
+#include "tools/serve/engine_thread.h"
+#include "tools/serve/model_shelf.h"
+
+namespace minimind {
+
+// Ollama's routes, for programs that know no other API. Errors are {"error": MESSAGE}.
+
+// Which of its two routes for texts a request is for.
+enum class OllamaRoute { chat, generate };
+
+// Answers POST /api/chat or /api/generate, in lines of JSON unless `stream` is false. A text without a seed of the
+// request has `seed`. `model` must outlive the answer. Throws RequestError for a field that would change the text and
+// is not supported, naming it as Ollama does.
+void start_ollama(OllamaRoute route, const TextModel& model, EngineThread& engine, const ChatJson& body,
+                  const RequestDefaults& defaults, std::uint64_t seed, std::shared_ptr<HttpAnswer> answer);
+
+// The name of the model in a request's body, without Ollama's tag "latest".
+std::string ollama_model_name(const ChatJson& body);
+
+// The answer to GET /api/tags; `started` is the time of a model that has none.
+ChatJson ollama_tags(const std::vector<ModelShelf::Listed>& models, std::time_t started);
+
+std::string ollama_error_body(const RequestError& error);
+
+}  // namespace minimind
