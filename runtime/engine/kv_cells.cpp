@@ -7,7 +7,6 @@
 #include <cassert>
 
 #include "weights/io/error.h"
-#include "weights/io/quote.h"
 #include "weights/tensor/shape.h"
 
 namespace minimind {
@@ -95,13 +94,6 @@ std::vector<std::span<std::byte>> parts_of(const KvPanels<std::int8_t>& panels, 
 }
 
 }  // namespace
-
-KvType parse_kv_type(const std::string& name) {
-  if (name == "f32") return KvType::f32;
-  if (name == "f16") return KvType::f16;
-  if (name == "q8_0") return KvType::q8_0;
-  throw UsageError(fmt::format("the KV cache type is {}, expected f32, f16 or q8_0", quote(name)), Setting::kv_type);
-}
 
 std::size_t KvShape::bytes_per_position() const {
   std::size_t of_a_head = 2 * head_dim * sizeof(float);

@@ -22,13 +22,11 @@ namespace minimind {
 
 // The type of keys and values in the cache: exact, or rounded, in half or little more than a quarter of the memory.
 enum class KvType { f32, f16, q8_0 };
+inline constexpr KvType kv_types[] = {KvType::f32, KvType::f16, KvType::q8_0};
 
 constexpr std::string_view name_of(KvType type) {
   return type == KvType::f32 ? "f32" : type == KvType::f16 ? "f16" : "q8_0";
 }
-
-// Parses "f32", "f16" or "q8_0". Throws UsageError for anything else.
-KvType parse_kv_type(const std::string& name);
 
 // The keys and values of one kv head of one layer, laid out as the weights of two products (see kernels::Matmul): q Kᵀ,
 // in which positions are rows, and scores V, in which positions are columns. Element is float or F16.

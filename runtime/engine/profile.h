@@ -4,8 +4,6 @@
 #include <chrono>
 #include <cstddef>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 namespace minimind {
@@ -27,8 +25,6 @@ enum class Operation {
   barrier_wait
 };
 inline constexpr std::size_t operation_count = 12;
-
-std::string_view name_of(Operation operation);
 
 // The time of one thread, by operation. Aligned, so that threads share no cache line.
 class alignas(64) ThreadProfile {
@@ -105,10 +101,5 @@ class ProfiledPass {
   std::size_t tokens_;
   ThreadProfile::Clock::time_point start_;
 };
-
-// Returns a table with one row per operation: microseconds per token (the mean over the threads), share of the total,
-// and microseconds per token of each thread. Time outside every operation is the start and end of the team. Lines end
-// with a newline; empty if nothing was profiled.
-std::string to_table(const Profile& profile);
 
 }  // namespace minimind

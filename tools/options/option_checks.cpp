@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 
+#include "runtime/engine/kv_cache.h"
 #include "weights/io/error.h"
 #include "weights/io/quote.h"
 #include "weights/io/suggestion.h"
@@ -136,9 +137,13 @@ void require_two_files(const std::string& option, const std::string& path, const
   throw UsageError(fmt::format("{} and {} are both {}; name two different files", option, other_option, path));
 }
 
-const std::vector<std::string>& kv_types() {
-  static const std::vector<std::string> types{"f32", "f16", "q8_0"};
-  return types;
+const std::vector<std::string>& kv_type_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const KvType type : kv_types) all.emplace_back(name_of(type));
+    return all;
+  }();
+  return names;
 }
 
 }  // namespace minimind

@@ -37,6 +37,6 @@ void require_two_files(const std::string& option, const std::string& path, const
                        const std::string& other_path);
 
 // The types of keys and values.
-const std::vector<std::string>& kv_types();
+const std::vector<std::string>& kv_type_names();
 
 }  // namespace minimind

@@ -3,11 +3,13 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <iostream>
 #include <iterator>
 
+#include "runtime/engine/kv_cache.h"
 #include "runtime/text/utf8.h"
 #include "tools/options/checkpoint_choice.h"
 #include "tools/terminal/note.h"
@@ -64,9 +66,12 @@ void add_model(CLI::App& command, std::string& model, const std::string& descrip
 void add_kv_type(CLI::App& command, std::optional<KvType>& type) {
   command
       .add_option_function<std::string>(
-          "--kv-type", [&type](const std::string& name) { type = parse_kv_type(name); },
+          "--kv-type",
+          [&type](const std::string& name) {
+            type = *std::ranges::find(kv_types, name, [](KvType one) { return name_of(one); });
+          },
           "type of the KV cache: f32, f16 or q8_0 (default: f16 if the weights are quantised, otherwise f32)")
-      ->transform(type_name(kv_types()));
+      ->transform(type_name(kv_type_names()));
 }
 
 void add_compute(CLI::App& command, Compute& compute) {

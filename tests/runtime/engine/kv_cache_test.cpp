@@ -165,13 +165,6 @@ TEST(KvCache, FilledPartsRestoreTheFilledPositions) {
   }
 }
 
-TEST(KvCache, ParsesTheNamesOfItsTypes) {
-  for (const KvType type : {KvType::f32, KvType::f16, KvType::q8_0}) {
-    EXPECT_EQ(parse_kv_type(std::string(name_of(type))), type);
-  }
-  EXPECT_THROW(parse_kv_type("q4_0"), UsageError);
-}
-
 TEST(KvCache, ErrorNamesTheMemoryOfAHugeContext) {
   for (const KvType type : {KvType::f32, KvType::f16, KvType::q8_0}) {
     for (const std::size_t capacity : {std::size_t{1} << 50, std::size_t{1} << 62, ~std::size_t{0}}) {

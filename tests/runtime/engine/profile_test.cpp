@@ -73,7 +73,7 @@ TEST(Profile, AForwardPassChargesEveryOperation) {
       ASSERT_EQ(passes->threads.size(), threads);
       for (const ThreadProfile& thread : passes->threads) {
         for (std::size_t i = 0; i < operation_count; ++i) {
-          EXPECT_GT(thread.seconds(static_cast<Operation>(i)), 0) << name_of(static_cast<Operation>(i));
+          EXPECT_GT(thread.seconds(static_cast<Operation>(i)), 0) << i;
         }
         EXPECT_LE(total(thread), passes->seconds);
       }
@@ -94,26 +94,6 @@ TEST(Profile, DoesNotChangeTheLogits) {
     forward.run(context, std::span(golden.tokens).first(8), {results.back().data(), 8, model.config.vocab_size});
   }
   EXPECT_EQ(results[0], results[1]);
-}
-
-TEST(ProfileTable, HasARowPerOperationUsed) {
-  Profile profile(2);
-  EXPECT_EQ(to_table(profile), "");
-  {
-    const ProfiledPass pass(&profile, 1);
-    for (ThreadProfile& thread : pass.threads()) {
-      thread.start();
-      thread.enter(Operation::gate_up);
-      thread.enter(Operation::down);
-    }
-  }
-  const std::string table = to_table(profile);
-  EXPECT_EQ(table.find("prompt"), std::string::npos) << table;
-  EXPECT_EQ(table.substr(0, table.find('\n')), "decode: 1 token in 1 pass");
-  for (const char* part : {"us/token", "share", "thread 1", "thread 2", "gate, up", "start and end", "100.0%"}) {
-    EXPECT_NE(table.find(part), std::string::npos) << part << "\n" << table;
-  }
-  EXPECT_EQ(table.find("attention"), std::string::npos) << table;
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ TEST(OptionChecks, AnUnknownTypeListsTheTypes) {
     EXPECT_THROW(parse_type_name("--type", bad, weight_type_names()), UsageError) << bad;
   }
   try {
-    parse_type_name("--kv-type", "bf16", kv_types());
+    parse_type_name("--kv-type", "bf16", kv_type_names());
     ADD_FAILURE();
   } catch (const UsageError& error) {
     EXPECT_STREQ(error.what(), "--kv-type: 'bf16' is unknown, expected f32, f16 or q8_0; did you mean f16?");
