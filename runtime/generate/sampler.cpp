@@ -30,6 +30,24 @@ std::vector<double> biases_by_token(const std::vector<LogitBias>& biases, std::s
   return by_token;
 }
 
+// Calls `use` with the index of every value from `first` on that is at least `least`, which becomes what `use` returns.
+// Few values are, so that most are compared in blocks.
+template <class Value, class Use>
+void for_each_at_least(std::span<const Value> values, std::size_t first, Value least, Use use) {
+  constexpr std::size_t lanes = 16;
+  const auto use_if_large = [&](std::size_t i) {
+    if (values[i] >= least) least = use(i);
+  };
+  std::size_t i = first;
+  for (; i + lanes <= values.size(); i += lanes) {
+    std::uint32_t found = 0;
+    for (std::size_t lane = 0; lane < lanes; ++lane) found |= values[i + lane] >= least ? 1u : 0u;
+    if (found == 0) continue;
+    for (std::size_t lane = 0; lane < lanes; ++lane) use_if_large(i + lane);
+  }
+  for (; i < values.size(); ++i) use_if_large(i);
+}
+
 // The index of the first of the largest values.
 std::int32_t first_largest(std::span<const float> values) {
   constexpr std::size_t lanes = 16;
@@ -73,6 +91,7 @@ Sampler::Sampler(const SamplingOptions& options, std::size_t vocab_size)
     candidates_.reserve(vocab_size);
     scores_.resize(vocab_size);
     largest_scores_.reserve(std::min(options.top_k, vocab_size));
+    largest_logits_.reserve(std::min(options.top_k, vocab_size));
   }
 }
 
@@ -143,33 +162,43 @@ bool Sampler::before(const Candidate& a, const Candidate& b) {
 
 // The tokens that top-k keeps, which are few: gathering all of them takes longer than everything else.
 void Sampler::gather(std::span<const float> logits) {
-  // Dividing floats as doubles keeps their order, so that it can wait until few tokens are left.
-  const bool is_plain = this->is_plain();
-  for (std::size_t i = 0; i < logits.size(); ++i) scores_[i] = is_plain ? logits[i] : score(i, logits[i]);
-  const bool limited = options_.top_k > 0 && options_.top_k < logits.size();
-  const double least = limited ? kth_largest_score() : -std::numeric_limits<double>::infinity();
   candidates_.clear();
-  for (std::size_t i = 0; i < scores_.size(); ++i) {
-    if (scores_[i] < least) continue;
-    const double its = is_plain ? scores_[i] / options_.temperature : scores_[i];
-    if (std::isfinite(its)) candidates_.push_back({static_cast<std::int32_t>(i), its, 0});
+  const auto add = [&](std::size_t token, double score) {
+    if (std::isfinite(score)) candidates_.push_back({static_cast<std::int32_t>(token), score, 0});
+  };
+  const bool limited = options_.top_k > 0 && options_.top_k < logits.size();
+  if (is_plain()) {
+    // Dividing floats as doubles keeps their order, so that it can wait until few tokens are left.
+    const float least = limited ? kth_largest(logits, largest_logits_) : -std::numeric_limits<float>::infinity();
+    for_each_at_least(logits, 0, least, [&](std::size_t token) {
+      add(token, logits[token] / options_.temperature);
+      return least;
+    });
+  } else {
+    for (std::size_t i = 0; i < logits.size(); ++i) scores_[i] = score(i, logits[i]);
+    const std::span<const double> scores(scores_);
+    const double least = limited ? kth_largest(scores, largest_scores_) : -std::numeric_limits<double>::infinity();
+    for_each_at_least(scores, 0, least, [&](std::size_t token) {
+      add(token, scores[token]);
+      return least;
+    });
   }
   if (candidates_.empty()) fail_none_left();
   std::sort(candidates_.begin(), candidates_.end(), before);
 }
 
-// The k-th largest score, by a heap of the k largest so far, whose first is the smallest of them.
-double Sampler::kth_largest_score() {
+// Returns the k-th largest value, by a heap of the k largest so far, whose first is the smallest of them.
+template <class Value>
+Value Sampler::kth_largest(std::span<const Value> values, std::vector<Value>& heap) {
   const std::size_t k = options_.top_k;
-  std::vector<double>& heap = largest_scores_;
-  heap.assign(scores_.begin(), scores_.begin() + static_cast<std::ptrdiff_t>(k));
+  heap.assign(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(k));
   std::make_heap(heap.begin(), heap.end(), std::greater<>());
-  for (std::size_t i = k; i < scores_.size(); ++i) {
-    if (scores_[i] <= heap.front()) continue;
+  for_each_at_least(values, k, heap.front(), [&](std::size_t i) {
     std::pop_heap(heap.begin(), heap.end(), std::greater<>());
-    heap.back() = scores_[i];
+    heap.back() = values[i];
     std::push_heap(heap.begin(), heap.end(), std::greater<>());
-  }
+    return heap.front();
+  });
   return heap.front();
 }
 
