@@ -24,6 +24,8 @@ SHAPES = ["3", "2-small", "2", "3-moe", "2-moe"]
 FLOATS = ["f32", "f16", "bf16"]
 TYPES = FLOATS + ["q8_0", "q4_0", "iq4_nl"]
 IK_LLAMA_CPP = ["ik_llama.cpp"] if importlib.util.find_spec("ik_llama_cpp") else []
+# compile_ik_llama_cpp.sh leaves this file.
+IK_IS_NATIVE = (Path(sys.prefix) / "ik_llama.cpp" / "installed").exists()
 ENGINES = [OURS, "llama.cpp", *IK_LLAMA_CPP, "PyTorch"]
 
 
@@ -117,7 +119,9 @@ def can_run(engine: str, dtype: str) -> bool:
 def caption(options: argparse.Namespace, machine: dict, versions: dict[str, str], not_loaded: list[str]) -> str:
     peers = {
         "llama.cpp": "llama.cpp as in llama-cpp-python {}, compiled for this machine, with flash attention",
-        "ik_llama.cpp": "ik_llama.cpp as in PyPI's wheel of ik-llama-cpp-python {}, compiled for AVX2, weights repacked",
+        "ik_llama.cpp": "ik_llama.cpp as in ik-llama-cpp-python {}, " + (
+            "compiled for this machine by clang 19" if IK_IS_NATIVE else "PyPI's wheel compiled for AVX2"
+        ) + ", weights repacked",
         "PyTorch": "PyTorch {}, eager, with a preallocated cache, in the type or in f32, whichever is faster",
     }
     weights = "" if options.models else " Random weights in the shapes of MiniMind's models."
