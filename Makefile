@@ -277,7 +277,8 @@ poet: minimind
 	build/poet-venv/bin/pip install -q -r tools/demo/requirements.txt
 	build/poet-venv/bin/python tools/demo/train.py --data '$(DATA)' --work build/poet --out weights/demo
 
-# The first run compiles llama.cpp for this machine, which takes minutes. ik_llama.cpp comes compiled for AVX2.
+# The first run compiles llama.cpp for this machine, which takes minutes. ik_llama.cpp comes compiled for AVX2; with clang-19 its
+# arithmetic is compiled for this machine, too.
 # BENCH_PEERS='--models out/full_sft_768.pth --depths 0,1024' are options of bench_peers.py; --help lists them.
 # GCC 12 removes parts of the tile configuration in llama.cpp's code for AMX, which then faults, unless these flags forbid it.
 bench-peers: minimind
@@ -286,6 +287,8 @@ bench-peers: minimind
 		build/peers-venv/bin/pip install -q --no-binary llama-cpp-python -r tools/bench_peers/requirements.txt
 	build/peers-venv/bin/pip install -q --only-binary :all: ik-llama-cpp-python==0.1.5 || \
 		echo 'ik_llama.cpp has no wheel for this Python or machine and is skipped'
+	test ! -d build/peers-venv/lib/python3*/site-packages/ik_llama_cpp || test -e build/peers-venv/ik_llama.cpp/installed || \
+		tools/bench_peers/compile_ik_llama_cpp.sh build/peers-venv || echo 'ik_llama.cpp stays as compiled for AVX2'
 	build/peers-venv/bin/python -m unittest discover -q -s tools/bench_peers
 	build/peers-venv/bin/python tools/bench_peers/bench_peers.py $(BENCH_PEERS)
 

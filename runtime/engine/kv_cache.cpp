@@ -6,9 +6,6 @@
 namespace minimind {
 namespace {
 
-// Positions of a part. A smaller one costs more time than texts save by sharing it.
-constexpr std::size_t smallest_part = 64;
-
 KvShape shape_of(const Config& config, KvType type) {
   return {type, config.num_hidden_layers, config.num_key_value_heads, config.head_dim};
 }

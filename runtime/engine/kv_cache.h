@@ -23,6 +23,9 @@ class KvCache {
     std::shared_ptr<KvCells> cells;
   };
 
+  // Positions of a part that texts may share. To share a smaller one costs more time than it saves.
+  static constexpr std::size_t smallest_part = 64;
+
   // `cuts`: positions at which a part ends, because other texts may start with the same tokens up to there. They are
   // rounded down to multiples of 32, and those that would make a part of few positions are left out. Throws Error as
   // KvCells does.

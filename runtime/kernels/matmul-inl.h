@@ -11,8 +11,6 @@
 namespace minimind::kernels {
 namespace {
 
-constexpr std::size_t line_floats = 64 / sizeof(float);  // in a cache line
-
 // How a value is stored, and how 16 of them are loaded.
 struct F32Encoding {
   using Element = float;
@@ -71,7 +69,7 @@ inline void start_sums(const M& m, std::size_t row, const float* y, Column (&sum
 template <class Encoding>
 struct FloatTile {
 #if defined(__AVX512F__)
-  static constexpr std::size_t most_panels = 2, most_tokens = 12;
+  static constexpr std::size_t most_panels = 2, most_tokens = 14;
 #elif defined(__AVX2__)
   static constexpr std::size_t most_panels = 1, most_tokens = 6;
 #elif defined(__aarch64__)
@@ -81,7 +79,7 @@ struct FloatTile {
 #endif
   // With few tokens, several panels hide the latency of fma and share the values read of x.
   static constexpr std::size_t panels_for(std::size_t tokens) {
-    constexpr std::size_t target_sums = parts == 1 ? 24 : parts == 2 ? 8 : 4, most = 4;
+    constexpr std::size_t target_sums = parts == 1 ? 28 : parts == 2 ? 8 : 4, most = 4;
     const std::size_t wanted = target_sums / (tokens * parts);
     return wanted < 1 ? 1 : wanted > most ? most : wanted;
   }
@@ -106,24 +104,28 @@ inline void FloatTile<Encoding>::multiply(const Matmul<typename Encoding::Elemen
   Column sum[panels][tokens];
   start_sums(m, row, y, sum);
   const Prefetcher<prefetch, panels, panel_rows * sizeof *weights[0]> prefetcher(m.cols, m.panel_stride / panel_rows);
+  constexpr std::size_t stored_columns = 64 / (panel_rows * sizeof *weights[0]);
+  constexpr std::size_t columns_per_line = stored_columns > 0 ? stored_columns : 1;
+  // A pointer to every third row of x, and a distance: more pointers would not be in registers.
+  const std::size_t stride = m.x_stride;
+  const float* x_rows[(tokens + 2) / 3];
+  for (std::size_t i = 0; i < (tokens + 2) / 3; ++i) x_rows[i] = x + 3 * i * stride;
   for (std::size_t col = 0; col < m.cols; ++col) {
-    // The next tokens.
-    if (prefetch != Prefetch::ahead && col % line_floats == 0) {
-      for (std::size_t t = 0; t < tokens; ++t) __builtin_prefetch(x + (t + tokens) * m.x_stride + col);
-    }
     Column w[panels];
     for (std::size_t i = 0; i < panels; ++i) {
-      prefetcher.fetch(weights[i] + col * panel_rows, col);
-      w[i] = Encoding::load(weights[i] + col * panel_rows);
+      if (col % columns_per_line == 0) prefetcher.fetch(weights[i], col);
+      w[i] = Encoding::load(weights[i]);
+      weights[i] += panel_rows;
     }
     for (std::size_t t = 0; t < tokens; ++t) {
-      const Floats value(x[t * m.x_stride + col]);
+      const Floats value(x_rows[t / 3][t % 3 * stride]);
       for (std::size_t i = 0; i < panels; ++i) {
         for (std::size_t p = 0; p < parts; ++p) {
           sum[i][t].part[p] = xsimd::fma(value, w[i].part[p], sum[i][t].part[p]);
         }
       }
     }
+    for (const float*& of_three : x_rows) ++of_three;
   }
   for (std::size_t i = 0; i < panels; ++i) {
     const std::size_t at = i * panel_rows;
@@ -131,9 +133,24 @@ inline void FloatTile<Encoding>::multiply(const Matmul<typename Encoding::Elemen
   }
 }
 
+// How many columns are multiplied at once, so that a tile's part of x stays in the first cache beside the weights.
+inline std::size_t columns_at_once(std::size_t tokens, std::size_t cols) {
+  constexpr std::size_t first_cache_part = 16384 / sizeof(float), few = 256;
+  return tokens * cols <= first_cache_part || cols < 2 * few ? cols : few;
+}
+
 template <class Encoding>
 void matmul(const Matmul<typename Encoding::Element>& m) noexcept {
-  multiply_in_tiles<FloatTile<Encoding>>(m);
+  Matmul<typename Encoding::Element> block = m;
+  std::size_t first = 0;
+  do {
+    block.cols = columns_at_once(m.tokens, m.cols - first);
+    block.panels = m.panels + first * panel_rows;
+    block.x = m.x + first;
+    block.continues = m.continues || first > 0;
+    multiply_in_tiles<FloatTile<Encoding>>(block);
+    first += block.cols;
+  } while (first < m.cols);
 }
 
 }  // namespace

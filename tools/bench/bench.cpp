@@ -51,16 +51,16 @@ std::vector<BenchTest> tests_of(const BenchOptions& options) {
     for (const std::size_t texts : parse_counts(options.texts, "--parallel", 1, batch_tokens)) {
       if (options.decoded == 0) continue;
       tests.push_back({BenchKind::decode, options.decoded, depth, texts});
-      if (options.shared_prompt && depth > 0 && texts > 1) {
+      if (options.shared_prompt && depth >= KvCache::smallest_part && texts > 1) {
         tests.push_back({BenchKind::decode, options.decoded, depth, texts, true});
       }
     }
   }
   if (options.shared_prompt && std::ranges::none_of(tests, &BenchTest::shared_prompt)) {
     throw UsageError(
-        fmt::format("--shared-prompt needs a prompt and several texts, found --depth {} and --parallel {}; give for "
-                    "example --depth 1024 --parallel 8",
-                    quote(options.depths), quote(options.texts)));
+        fmt::format("--shared-prompt needs several texts and at least {} tokens before them, found --parallel {} and "
+                    "--depth {}; give for example --parallel 8 --depth 1024",
+                    KvCache::smallest_part, quote(options.texts), quote(options.depths)));
   }
   if (tests.empty()) throw UsageError("--prompt and --decode are both 0, expected a test; give one of them");
   return tests;

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 from peer import CANNOT_LOAD, counts
-from table import OURS, Measurements, faster, json_text, markdown, results, with_kept
+from table import OURS, Measurements, beside_shared, faster, json_text, markdown, results, with_kept
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -24,6 +24,8 @@ SHAPES = ["3", "2-small", "2", "3-moe", "2-moe"]
 FLOATS = ["f32", "f16", "bf16"]
 TYPES = FLOATS + ["q8_0", "q4_0", "iq4_nl"]
 IK_LLAMA_CPP = ["ik_llama.cpp"] if importlib.util.find_spec("ik_llama_cpp") else []
+# compile_ik_llama_cpp.sh leaves this file.
+IK_IS_NATIVE = (Path(sys.prefix) / "ik_llama.cpp" / "installed").exists()
 ENGINES = [OURS, "llama.cpp", *IK_LLAMA_CPP, "PyTorch"]
 
 
@@ -80,9 +82,16 @@ class Engines:
     def minimind(self, gguf: Path) -> list[dict]:
         o = self.options
         depths = ",".join(str(depth) for depth in o.depths)
+        shared = ["--shared-prompt"] if o.shared_prompt else []
         printed = run(o.program, "bench", "--json", "-q", "-m", gguf, "-t", o.threads, "-p", o.prompt, "-n", o.decode,
-                      "-d", depths, "-r", o.repetitions, *parallel(o))
+                      "-d", depths, "-r", o.repetitions, *parallel(o), *shared)
         return json.loads(printed)["results"]
+
+    def shared_tests(self) -> list[dict]:
+        """Returns our tests of texts that share a prompt."""
+        o = self.options
+        return [{"test": "decode", "tokens": o.decode, "depth": depth, "texts": texts, "shared_prompt": True}
+                for depth in o.depths for texts in o.parallel or [] if o.shared_prompt and depth >= 64 and texts > 1]
 
     def peer(self, engine: str, program: str, *arguments: object) -> list[dict]:
         o = self.options
@@ -91,7 +100,7 @@ class Engines:
                       "--decode", o.decode, "--depths", depths, "--repetitions", o.repetitions, *parallel(o))
         report = json.loads(printed)
         self.versions[engine] = report["version"]
-        return report["results"]
+        return beside_shared(report["results"], self.shared_tests())
 
     def measure(self, engine: str, gguf: Path, folder: Path, dtype: str) -> list[dict]:
         if engine == OURS:
@@ -110,7 +119,9 @@ def can_run(engine: str, dtype: str) -> bool:
 def caption(options: argparse.Namespace, machine: dict, versions: dict[str, str], not_loaded: list[str]) -> str:
     peers = {
         "llama.cpp": "llama.cpp as in llama-cpp-python {}, compiled for this machine, with flash attention",
-        "ik_llama.cpp": "ik_llama.cpp as in PyPI's wheel of ik-llama-cpp-python {}, compiled for AVX2, weights repacked",
+        "ik_llama.cpp": "ik_llama.cpp as in ik-llama-cpp-python {}, " + (
+            "compiled for this machine by clang 19" if IK_IS_NATIVE else "PyPI's wheel compiled for AVX2"
+        ) + ", weights repacked",
         "PyTorch": "PyTorch {}, eager, with a preallocated cache, in the type or in f32, whichever is faster",
     }
     weights = "" if options.models else " Random weights in the shapes of MiniMind's models."
@@ -155,6 +166,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--decode", type=int, default=128)
     parser.add_argument("--depths", type=counts, default=[0], help="tokens in the KV cache before decoding, e.g. 0,1024")
     parser.add_argument("--parallel", type=counts, help="numbers of texts to decode at once, e.g. 1,8,32; no prompts")
+    parser.add_argument("--shared-prompt", action="store_true",
+                        help="with --parallel and --depths from 64 on: minimind also with one prompt for all texts")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--repetitions", type=int, default=2, help="repetitions per round")
     parser.add_argument("--program", type=Path, default=ROOT / "minimind")

@@ -33,7 +33,16 @@ class Measurements:
 def name_of(result: dict) -> str:
     depth = f" after {result['depth']:,}" if result["depth"] else ""
     texts = f"{result['texts']} x " if result.get("texts", 1) > 1 else ""
-    return f"{texts}{result['test']} {result['tokens']:,}{depth}"
+    shared = " shared" if result.get("shared_prompt") else ""
+    return f"{texts}{result['test']} {result['tokens']:,}{depth}{shared}"
+
+
+def beside_shared(peer: list[dict], ours: list[dict]) -> list[dict]:
+    """Returns a peer's results, and them again for each of our tests in which the texts share a prompt: a peer has one way."""
+    def same(test: dict) -> tuple:
+        return test["test"], test["tokens"], test["depth"], test.get("texts", 1)
+    shared = [same(test) for test in ours if test.get("shared_prompt")]
+    return peer + [result | {"shared_prompt": True} for result in peer if same(result) in shared]
 
 
 def faster(first: list[dict], *others: list[dict]) -> list[dict]:

@@ -1,6 +1,6 @@
 import unittest
 
-from table import Measurements, faster, markdown, name_of, ratio_to_best_peer, results, speed
+from table import Measurements, beside_shared, faster, markdown, name_of, ratio_to_best_peer, results, speed
 
 
 def result(test: str, tokens: int, depth: int, *samples: float) -> dict:
@@ -11,6 +11,12 @@ class Table(unittest.TestCase):
     def test_names_have_the_form_of_minimind_bench(self):
         self.assertEqual(name_of(result("prompt", 512, 0)), "prompt 512")
         self.assertEqual(name_of(result("decode", 128, 1024)), "decode 128 after 1,024")
+
+    def test_a_peer_has_the_same_speed_beside_both_ways_to_hold_a_prompt(self):
+        peer = [result("decode", 16, 1024, 5.0) | {"texts": texts} for texts in (1, 8)]
+        ours = [result("decode", 16, 1024) | {"texts": 8, "shared_prompt": True}]
+        self.assertEqual([name_of(each) for each in beside_shared(peer, ours)],
+                         ["decode 16 after 1,024", "8 x decode 16 after 1,024", "8 x decode 16 after 1,024 shared"])
 
     def test_the_ratio_is_to_the_fastest_peer(self):
         self.assertEqual(ratio_to_best_peer({"minimind": 30, "slow": 10, "fast": 20}), 1.5)

@@ -60,6 +60,20 @@ TEST_F(Cli, BenchDecodesManyTextsTogether) {
   EXPECT_NE(text.find(" for each text\n"), std::string::npos) << text;
 }
 
+TEST_F(Cli, BenchDecodesTextsThatShareAPromptBesideThoseThatDoNot) {
+  const Outcome outcome = run("bench -r 1 -p 0 -n 3 -d 20,70 --parallel 1,3 --shared-prompt --json -q" + demo);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  std::multiset<std::string> tests;
+  const auto json = nlohmann::json::parse(outcome.out);
+  for (const auto& result : json["results"]) {
+    tests.insert(result["depth"].dump() + " " + result["texts"].dump() + " " + result["shared_prompt"].dump());
+  }
+  EXPECT_EQ(tests, (std::multiset<std::string>{"20 1 false", "20 3 false", "70 1 false", "70 3 false", "70 3 true"}));
+  const std::string text = run("bench -r 1 -p 0 -n 3 -d 70 --parallel 3 --shared-prompt" + demo).out;
+  EXPECT_NE(text.find("3 x decode 3 after 70 shared"), std::string::npos) << text;
+  EXPECT_NE(text.find("shared: the texts begin with one prompt"), std::string::npos) << text;
+}
+
 TEST_F(Cli, BenchUsesTheRequestedKvType) {
   for (const char* type : {"f32", "f16", "q8_0"}) {
     const Outcome outcome = run(quick + " -d 40 --json -q --kv-type " + type + demo);
@@ -80,9 +94,27 @@ TEST_F(Cli, BenchOmitsTestsOfZeroTokens) {
 }
 
 TEST_F(Cli, BenchRejectsWrongValuesInOneLine) {
-  for (const char* arguments : {"-p 0 -n 0", "-p x", "-p -1", "-p 1,,2", "-p 2000000", "-n -1", "-d 1,1",
-                                "--parallel 0", "--parallel 2,2", "--parallel 1000", "-t 0", "-t 1,2,", "-t 2000",
-                                "-r 0", "--type f17", "--type f16,", "--type f16,f16", "--type f16,FP16"}) {
+  for (const char* arguments : {"-p 0 -n 0",
+                                "-p x",
+                                "-p -1",
+                                "-p 1,,2",
+                                "-p 2000000",
+                                "-n -1",
+                                "-d 1,1",
+                                "--parallel 0",
+                                "--parallel 2,2",
+                                "--shared-prompt",
+                                "--shared-prompt -d 1024",
+                                "--shared-prompt -d 20 --parallel 2",
+                                "--parallel 1000",
+                                "-t 0",
+                                "-t 1,2,",
+                                "-t 2000",
+                                "-r 0",
+                                "--type f17",
+                                "--type f16,",
+                                "--type f16,f16",
+                                "--type f16,FP16"}) {
     const Outcome outcome = run("bench " + std::string(arguments) + demo);
     EXPECT_EQ(outcome.status, 2) << arguments;
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << arguments << ": " << outcome.err;
