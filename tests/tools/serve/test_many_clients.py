@@ -137,6 +137,38 @@ class ManyClientsTest(unittest.TestCase):
         self.assertLess(time.monotonic() - start, 20)  # those texts are not generated to their ends
         self.assert_all_gone(before)
 
+    def test_streams_that_nobody_reads(self):
+        server = self.server = Server('--parallel', '32', '--queue', '2000', '--max-unread', '16')
+        for clean in (server.process.stderr.close, server.process.wait, server.process.kill):
+            self.addCleanup(clean)
+        before, memory = server.descriptors(), server.memory()
+        clients = []
+        for _ in range(CLIENTS):
+            clients.append(server.connect(receive_buffer=4096))
+            clients[-1].sendall(request('POST', '/v1/chat/completions', chat(
+                stream=True, max_tokens=1000, ignore_eos=True, logprobs=True, top_logprobs=20)))
+        end, most = time.monotonic() + 300, 0
+        while self.count('texts_running') + self.count('texts_waiting') > 0:
+            self.assertLess(time.monotonic(), end)
+            most = max(most, server.memory())
+            time.sleep(0.2)
+        self.assertLess(most - memory, 600)
+        self.assertEqual(self.count('abandoned_texts_total'), CLIENTS)
+        self.assert_serves()
+        # Each was dropped, not answered to its end: reading what has arrived ends in a reset.
+        with self.assertRaises(ConnectionResetError):
+            read_all(clients[0])
+        for client in clients:
+            client.close()
+        self.assert_all_gone(before)
+
+    def count(self, name):
+        """Returns a number of /metrics, which answers at once."""
+        start = time.monotonic()
+        answer = self.server.ask('GET', '/metrics')[1].decode()
+        self.assertLess(time.monotonic() - start, 1)
+        return int(re.search(rf'^minimind_{name} (\d+)', answer, re.M)[1])
+
     def test_sigterm_lets_a_stream_end(self):
         with self.server.connect() as client:
             client.sendall(request('POST', '/v1/chat/completions', chat(stream=True, max_tokens=200)))
