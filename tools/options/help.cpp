@@ -66,10 +66,10 @@ constexpr std::array constraint_options = {
 };
 
 constexpr std::array speed_options = {
-    HelpOption{"--threads", "N"},    HelpOption{"--type", "TYPE"},     HelpOption{"--embedding-type", "TYPE"},
-    HelpOption{"--compute", "TYPE"}, HelpOption{"--kv-type", "TYPE"},  HelpOption{"--speculate", "N"},
-    HelpOption{"--draft", "MODEL"},  HelpOption{"--repetitions", "N"}, HelpOption{"--parallel", "N"},
-    HelpOption{"--kv-memory", "MB"},
+    HelpOption{"--threads", "N"},      HelpOption{"--type", "TYPE"},     HelpOption{"--embedding-type", "TYPE"},
+    HelpOption{"--compute", "TYPE"},   HelpOption{"--kv-type", "TYPE"},  HelpOption{"--speculate", "N"},
+    HelpOption{"--draft", "MODEL"},    HelpOption{"--repetitions", "N"}, HelpOption{"--parallel", "N"},
+    HelpOption{"--shared-prompt", ""}, HelpOption{"--kv-memory", "MB"},
 };
 
 constexpr std::array server_options = {

@@ -196,11 +196,13 @@ void read_prompt(BodyFields& body, OllamaRequest& request, const Tokenizer& toke
 OllamaRequest read_ollama(OllamaRoute route, const ChatJson& object, const RequestDefaults& defaults,
                           const TextModel& model) {
   BodyFields body(object);
+  // Not in the braces of `request`: if this throws, GCC 12 destroys what the braces have built twice.
+  std::string name = body.text("model").value_or("");
   OllamaRequest request{.text = {.chat = true,
                                  .sampling = defaults.sampling,
                                  .max_tokens = defaults.max_tokens,
                                  .grammar = defaults.grammar},
-                        .model = body.text("model").value_or("")};
+                        .model = std::move(name)};
   if (request.model.empty()) {
     throw RequestError("model is missing, expected a name that /api/tags lists", "model", "missing_required_parameter");
   }
