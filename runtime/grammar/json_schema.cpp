@@ -48,7 +48,7 @@ JsonSchemaGrammar compile_json_schema(const SchemaJson& schema, const std::strin
       throw SchemaError(fmt::format("{}: {} is not supported", source, result.ignored.front()));
     }
     result.grammar.rules_source =
-        std::make_shared<SchemaRulesSource>(std::move(nodes), SchemaStyle{options.closed, options.any_space});
+        std::make_shared<SchemaRulesSource>(std::move(nodes), SchemaStyle{options.closed, options.any_spelling});
     return result;
   } catch (const SchemaError&) {
     throw;

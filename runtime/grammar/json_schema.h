@@ -16,7 +16,7 @@ struct JsonSchemaOptions {
   bool closed = false;
   // Any white space between the parts of a text. Otherwise none, one space after a comma or colon, or a line end with
   // up to 64 spaces of indent, so that a model cannot write spaces for ever.
-  bool any_space = false;
+  bool any_spelling = false;
   // Rejects keywords and formats that would be ignored.
   bool strict = false;
   // Further documents by the URI that a $ref has for them. Nothing is ever fetched.

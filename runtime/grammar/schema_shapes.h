@@ -91,7 +91,7 @@ struct SchemaStyle {
   // schema's order; whole numbers have digits only.
   bool closed = false;
   // Any white space between the parts of a text; otherwise none, one space, or a line end with an indent.
-  bool any_space = false;
+  bool any_spelling = false;
 };
 
 class SchemaShapes {
@@ -140,6 +140,7 @@ class SchemaShapes {
   // Bytes up to the closing bracket, included; no_text if nothing leads there.
   std::uint64_t rest_of_object(const ObjectCase& object, const ObjectProgress& progress);
   std::uint64_t rest_of_array(const ArrayCase& array, const ArrayProgress& progress);
+  std::vector<std::uint64_t> rests_with_each(const ObjectCase& object, const ObjectProgress& progress);
   bool may_close(const ObjectCase& object, const ObjectProgress& progress) const;
   bool may_close(const ArrayCase& array, const ArrayProgress& progress) const;
   std::vector<ItemChoice> next_items(const ArrayCase& array, const ArrayProgress& progress);

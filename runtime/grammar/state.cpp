@@ -1,6 +1,8 @@
 #include "runtime/grammar/state.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <functional>
 #include <utility>
 
@@ -77,29 +79,6 @@ void GrammarItemSet::clear() {
   keys_.clear();
 }
 
-TokenTrie::TokenTrie(std::vector<std::pair<std::string_view, std::int32_t>> texts) {
-  std::sort(texts.begin(), texts.end());
-  std::vector<std::uint32_t> path;  // the nodes of the previous text
-  std::string_view before;
-  const auto close = [&](std::size_t depth) {
-    for (; path.size() > depth; path.pop_back()) nodes[path.back()].after = static_cast<std::uint32_t>(nodes.size());
-  };
-  for (const auto& [text, token] : texts) {
-    const auto shared = std::mismatch(text.begin(), text.end(), before.begin(), before.end()).first - text.begin();
-    close(static_cast<std::size_t>(shared));
-    for (std::size_t i = path.size(); i < text.size(); ++i) {
-      path.push_back(static_cast<std::uint32_t>(nodes.size()));
-      nodes.push_back({static_cast<std::uint8_t>(text[i]), static_cast<std::uint32_t>(i + 1), 0,
-                       static_cast<std::uint32_t>(tokens.size()), 0});
-    }
-    ++nodes[path.back()].token_count;
-    tokens.push_back(token);
-    longest = std::max(longest, text.size());
-    before = text;
-  }
-  close(0);
-}
-
 namespace {
 
 using Kind = Grammar::Symbol::Kind;
@@ -113,9 +92,18 @@ constexpr std::size_t max_items_looked_at = std::size_t{8} << 20;
 // The limit of symbols of rules that are made one by one.
 constexpr std::size_t max_made_symbols = std::size_t{4} << 20;
 
-constexpr std::size_t max_mask_bytes = std::size_t{8} << 20;
-
 constexpr std::uint32_t not_made = ~0u;
+
+template <class Action>
+void for_each_byte(const ByteSet& set, Action action) {
+  static_assert(sizeof(ByteSet) == 4 * sizeof(std::uint64_t));
+  const auto words = std::bit_cast<std::array<std::uint64_t, 4>>(set);
+  for (std::size_t word = 0; word < words.size(); ++word) {
+    for (std::uint64_t left = words[word]; left != 0; left &= left - 1) {
+      action(64 * word + static_cast<std::size_t>(std::countr_zero(left)));
+    }
+  }
+}
 
 constexpr std::greater<> smallest_first;
 
@@ -234,24 +222,26 @@ bool GrammarState::allows(std::string_view bytes) {
 
 GrammarState::Position GrammarState::follow(std::string_view bytes) {
   Position position{current_, scope_};
+  const std::size_t before = text_.size();
+  if (rules_) text_.resize(before + bytes.size());
   for (std::size_t i = 0; i < bytes.size() && position.state != dead; ++i) {
-    position = step(position, static_cast<std::uint8_t>(bytes[i]));
+    position = step(position, static_cast<std::uint8_t>(bytes[i]), before + i);
   }
   return position;
 }
 
-// Appends the byte to text_ if the grammar makes its rules.
-GrammarState::Position GrammarState::step(Position from, std::uint8_t byte) {
+// Writes the byte to text_ if the grammar makes its rules.
+GrammarState::Position GrammarState::step(Position from, std::uint8_t byte, std::size_t at) {
   const Move move = next(from.state, byte);
   if (move == dead) return {dead, from.scope};
-  if (rules_) text_ += static_cast<char>(byte);
+  if (rules_) text_[at] = static_cast<char>(byte);
   if (move >> event_shift == 0) return {move, from.scope};
-  return after_event(from, byte, move);
+  return after_event(from, byte, at, move);
 }
 
-GrammarState::Position GrammarState::after_event(Position from, std::uint8_t byte, Move move) {
+GrammarState::Position GrammarState::after_event(Position from, std::uint8_t byte, std::size_t at, Move move) {
   Position to{state_of(move), from.scope};
-  const std::size_t end = text_.size();
+  const std::size_t end = at + 1;
   const unsigned code = move >> event_shift;
   const auto event = static_cast<JsonEvent>(code & 7);
   const bool distinct = (code & 8) != 0;
@@ -268,14 +258,14 @@ GrammarState::Position GrammarState::after_event(Position from, std::uint8_t byt
       break;
     case JsonEvent::name_closes:
       memory_decided_ = true;
-      to.scope = memory_.add_name(from.scope, text.substr(0, end - 1));
+      to.scope = memory_.add_name(from.scope, text.substr(0, at));
       if (to.scope == JsonMemory::repeated) to.state = dead;
       break;
     case JsonEvent::item_ends:
     case JsonEvent::array_closes:
       if (distinct) {
         memory_decided_ = true;
-        const JsonMemory::Scope with = memory_.add_item(from.scope, text.substr(0, end - 1));
+        const JsonMemory::Scope with = memory_.add_item(from.scope, text.substr(0, at));
         if (with == JsonMemory::repeated) {
           to.state = state_without_distinct(from.state, byte);
         } else {
@@ -299,69 +289,10 @@ bool GrammarState::must_end() const {
   return may_end() && states_[current_].size() == 1;
 }
 
-void GrammarState::mark_allowed(const TokenTrie& trie, std::span<std::uint8_t> allowed,
-                                std::uint64_t most_bytes_to_end) {
-  begin_step();
-  if (mark_known(trie, allowed, most_bytes_to_end)) return;
-  const std::size_t before = text_.size();
-  const JsonMemory::Mark mark = memory_.mark();
-  bool limited = false;
-  std::uint64_t most = 0;
-  memory_decided_ = false;
-  marked_.clear();
-  path_.resize(trie.longest + 1);
-  path_[0] = {current_, scope_};
-  for (std::size_t i = 0; i < trie.nodes.size();) {
-    const TokenTrie::Node& node = trie.nodes[i];
-    if (rules_) text_.resize(before + node.depth - 1);
-    const Position to = step(path_[node.depth - 1], node.byte);
-    if (to.state == dead) {
-      i = node.after;
-      continue;
-    }
-    path_[node.depth] = to;
-    ++i;
-    if (node.token_count == 0) continue;
-    const std::uint64_t bytes = bytes_to_end_[to.state];
-    limited = limited || bytes > most_bytes_to_end;
-    if (bytes > most_bytes_to_end) continue;
-    most = std::max(most, bytes);
-    marked_.insert(marked_.end(), trie.tokens.begin() + node.first_token,
-                   trie.tokens.begin() + node.first_token + node.token_count);
-  }
-  text_.resize(before);
-  memory_.forget(mark);
-  for (const std::int32_t token : marked_) allowed[static_cast<std::size_t>(token)] = 1;
-  if (!limited && !memory_decided_) keep_mask(marked_, allowed.size(), most);
-}
-
-// Marks the tokens if those of this state are known.
-bool GrammarState::mark_known(const TokenTrie& trie, std::span<std::uint8_t> allowed, std::uint64_t most_bytes_to_end) {
-  if (masks_trie_ != &trie) masks_.clear();
-  masks_trie_ = &trie;
-  const auto known = masks_.find(current_);
-  if (known == masks_.end() || known->second.most_bytes_to_end > most_bytes_to_end ||
-      known->second.allowed.size() != allowed.size()) {
-    return false;
-  }
-  for (std::size_t i = 0; i < allowed.size(); ++i) allowed[i] |= known->second.allowed[i];
-  return true;
-}
-
-void GrammarState::keep_mask(std::span<const std::int32_t> tokens, std::size_t vocabulary, std::uint64_t most) {
-  if ((masks_.size() + 1) * vocabulary > max_mask_bytes) masks_.clear();
-  const auto [place, first_visit] = masks_.try_emplace(current_);
-  if (first_visit) return;  // most states are never met again
-  KnownMask& mask = place->second;
-  mask.allowed.assign(vocabulary, 0);
-  mask.most_bytes_to_end = most;
-  for (const std::int32_t token : tokens) mask.allowed[static_cast<std::size_t>(token)] = 1;
-}
-
 GrammarState::Move GrammarState::work_out(State state, std::uint8_t byte_class) {
   unsigned event = 0;
   bool distinct = false;
-  std::vector<GrammarItem> kernel;
+  kernel_.clear();
   const std::uint8_t byte = tables().class_bytes[byte_class];
   ByteSet alike = ByteSet().set();  // bytes that every item treats as this one
   for (const GrammarItem& item : states_[state]) {
@@ -370,29 +301,34 @@ GrammarState::Move GrammarState::work_out(State state, std::uint8_t byte_class) 
     const ByteSet& set = tables().byte_sets[symbol.index];
     alike &= set.test(byte) ? set : ~set;
     if (!set.test(byte)) continue;
-    kernel.push_back({item.symbol + 1, item.frame});
+    kernel_.push_back({item.symbol + 1, item.frame});
     if (!rules_) continue;
     event = static_cast<unsigned>(uses_[symbol.index].event);
     distinct = distinct || uses_[symbol.index].distinct;
   }
   work_ += states_[state].size();
-  Move result = kernel.empty() ? dead : state_after(kernel);
+  Move result = kernel_.empty() ? dead : state_after(kernel_);
   if (result != dead) result |= (event | (distinct ? 8u : 0u)) << event_shift;
-  for (std::size_t other = 0; other < classes_; ++other) {
-    if (alike.test(tables().class_bytes[other])) transitions_[state * classes_ + other] = result;
+  Move* const row = transitions_.data() + state * classes_;
+  if (rules_) {
+    for_each_byte(alike, [&](std::size_t other) { row[other] = result; });
+  } else {
+    for (std::size_t other = 0; other < classes_; ++other) {
+      if (alike.test(tables().class_bytes[other])) row[other] = result;
+    }
   }
   return result;
 }
 
 // The state after a byte that ends an item, for the readings in which items may be repeated.
 GrammarState::State GrammarState::state_without_distinct(State state, std::uint8_t byte) {
-  std::vector<GrammarItem> kernel;
+  kernel_.clear();
   for (const GrammarItem& item : states_[state]) {
     const Grammar::Symbol symbol = tables().symbols[item.symbol];
     const bool follows = symbol.kind == Kind::bytes && tables().byte_sets[symbol.index].test(byte);
-    if (follows && !uses_[symbol.index].distinct) kernel.push_back({item.symbol + 1, item.frame});
+    if (follows && !uses_[symbol.index].distinct) kernel_.push_back({item.symbol + 1, item.frame});
   }
-  return kernel.empty() ? dead : state_after(kernel);
+  return kernel_.empty() ? dead : state_after(kernel_);
 }
 
 // The items of `kernel` are sorted, as those of a state are.
@@ -487,10 +423,25 @@ void GrammarState::run_calls() {
 GrammarState::State GrammarState::finish_closure() {
   sort_unique(found_);
   const State state = states_.intern(found_);
-  if (state == bytes_to_end_.size()) bytes_to_end_.push_back(bytes_to_end(found_));
-  transitions_.resize(states_.size() * classes_, unknown);
+  if (state == bytes_to_end_.size()) {
+    bytes_to_end_.push_back(bytes_to_end(found_));
+    begin_transitions();
+  }
   if (entries() > 2 * max_entries) fail_too_ambiguous();
   return state;
+}
+
+// Adds a row to transitions_. All bytes that no item takes lead nowhere.
+void GrammarState::begin_transitions() {
+  transitions_.resize(states_.size() * classes_, rules_ ? dead : unknown);
+  if (!rules_) return;
+  Move* const row = transitions_.data() + transitions_.size() - classes_;
+  ByteSet taken;
+  for (const GrammarItem& item : found_) {
+    const Grammar::Symbol symbol = tables().symbols[item.symbol];
+    if (symbol.kind == Kind::bytes) taken |= tables().byte_sets[symbol.index];
+  }
+  for_each_byte(taken, [&](std::size_t byte) { row[byte] = unknown; });
 }
 
 std::uint32_t GrammarState::intern_frame(std::span<const GrammarItem> returns) {
@@ -546,6 +497,8 @@ void GrammarState::forget_all_but_current() {
   }
   renumber(items);
   masks_.clear();
+  mask_wanted_.clear();
+  plain_next_.clear();
   states_.clear();
   bytes_to_end_.clear();
   kernels_.clear();

@@ -15,6 +15,7 @@
 
 #include "runtime/grammar/grammar.h"
 #include "runtime/grammar/json_memory.h"
+#include "runtime/grammar/token_trie.h"
 
 namespace minimind {
 
@@ -62,24 +63,6 @@ class GrammarItemSet {
   static constexpr std::uint64_t none = ~std::uint64_t{0};
   std::vector<std::uint64_t> slots_ = std::vector<std::uint64_t>(64, none);  // open addressing; a power of two
   std::vector<std::uint64_t> keys_;
-};
-
-// A trie of token texts in depth-first order, so that one pass visits every text: a node, then its children.
-struct TokenTrie {
-  struct Node {
-    std::uint8_t byte;
-    std::uint32_t depth;        // 1 for the first byte of a text
-    std::uint32_t after;        // the first node after this node's descendants
-    std::uint32_t first_token;  // in `tokens`
-    std::uint32_t token_count;  // of the tokens that end here
-  };
-
-  // Texts must not be empty; several tokens may have equal texts.
-  explicit TokenTrie(std::vector<std::pair<std::string_view, std::int32_t>> texts);
-
-  std::vector<Node> nodes;
-  std::vector<std::int32_t> tokens;
-  std::size_t longest = 0;  // bytes in the longest text
 };
 
 // The position of a text in a grammar, byte by byte.
@@ -135,8 +118,8 @@ class GrammarState {
     return known != unknown ? known : work_out(state, byte_class);
   }
   Position follow(std::string_view bytes);
-  Position step(Position from, std::uint8_t byte);
-  Position after_event(Position from, std::uint8_t byte, Move move);
+  Position step(Position from, std::uint8_t byte, std::size_t at);
+  Position after_event(Position from, std::uint8_t byte, std::size_t at, Move move);
   Move work_out(State state, std::uint8_t byte_class);
   State state_without_distinct(State state, std::uint8_t byte);
   State state_after(std::span<const GrammarItem> kernel);
@@ -147,6 +130,7 @@ class GrammarState {
   void call(GrammarItem item, std::uint32_t rule);
   void run_calls();
   State finish_closure();
+  void begin_transitions();
 
   void begin_step();
   void forget_all_but_current();
@@ -192,20 +176,34 @@ class GrammarState {
     std::vector<std::uint8_t> allowed;
     std::uint64_t most_bytes_to_end = 0;  // of the states that the tokens lead to
   };
+  // The mask that is being worked out.
+  struct Mask {
+    std::span<std::uint8_t> allowed;
+    std::uint64_t limit = 0;  // of bytes_to_end()
+    bool limited = false;     // it decided
+    std::uint64_t most = 0;   // bytes_to_end() of an allowed token
+  };
   bool mark_known(const TokenTrie& trie, std::span<std::uint8_t> allowed, std::uint64_t most_bytes_to_end);
-  void keep_mask(std::span<const std::int32_t> tokens, std::size_t vocabulary, std::uint64_t most);
+  void mark_part(const TokenTrie::Part& part, std::size_t text_end, bool plain);
+  void mark_tokens(std::span<const std::int32_t> tokens);
+  bool takes_plain(State state, std::size_t count);
+  State plain_next(State state);
+  State common_next(State state, std::string_view bytes);
   std::unordered_map<State, KnownMask> masks_;
+  std::vector<bool> mask_wanted_;  // [states], by mark_allowed()
   const TokenTrie* masks_trie_ = nullptr;
+  Mask mask_;
+  std::vector<std::uint8_t> kept_mask_;
   bool memory_decided_ = false;
-  std::vector<std::int32_t> marked_;
+  std::vector<State> plain_next_;  // [states], after any plain character; dead if there are several
+  std::vector<Position> path_;     // [depth of a trie]
 
   // The closure in progress.
-  std::vector<GrammarItem> pending_, found_;
+  std::vector<GrammarItem> kernel_, pending_, found_;
   std::vector<std::vector<GrammarItem>> callers_;                // [rules], frames in progress
   std::vector<std::pair<std::uint32_t, std::uint32_t>> called_;  // heap of (rank, rule)
   GrammarItemSet visited_;
-  std::size_t work_ = 0;        // in this step
-  std::vector<Position> path_;  // [depth of a trie]
+  std::size_t work_ = 0;  // in this step
 };
 
 }  // namespace minimind

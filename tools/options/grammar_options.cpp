@@ -14,7 +14,7 @@ namespace {
 JsonSchemaOptions schema_options(const GrammarArguments& arguments, bool generated) {
   JsonSchemaOptions options;
   options.closed = generated && !arguments.open_schema;
-  options.any_space = !generated;
+  options.any_spelling = !generated;
   options.strict = arguments.strict_schema;
   for (const std::string& reference : arguments.schema_references) {
     const std::size_t equals = reference.rfind('=');

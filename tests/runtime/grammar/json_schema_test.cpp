@@ -69,7 +69,7 @@ TEST(JsonSchema, WhitespaceIsLimitedUnlessAnyIsAllowed) {
   const Texts unusual = {R"({"a" :[]})", R"({"a":[ 1]})", " {}", "{\t}", "{}\n", "{\r\n}", "{\"a\":\n[]}"};
   expect_schema_matches({schema, usual, unusual});
   JsonSchemaOptions any;
-  any.any_space = true;
+  any.any_spelling = true;
   expect_schema_matches({schema, usual, {}}, any);
   expect_schema_matches({schema, unusual, {"{ \"a b\" x}", "{\v}"}}, any);
 }
