@@ -31,6 +31,10 @@ class GrammarRules {
     ByteSet bytes;
     JsonEvent event = JsonEvent::none;  // of each of the bytes
     bool distinct = false;              // the item that ends here must differ from those before it
+    // If first in an alternative: the rule takes so many plain characters of a string (token_trie.h), whatever they are,
+    // and the shortest rest of the text becomes longer by at most so many bytes.
+    std::uint16_t plain_run = 0;
+    std::uint32_t plain_bytes = 0;
   };
   using Sequence = std::vector<Symbol>;
 
@@ -39,6 +43,8 @@ class GrammarRules {
     std::uint32_t rank = 0;          // more than that of every rule that can start with this one
     std::uint64_t bytes_to_end = 0;  // of its shortest text
   };
+
+  static constexpr std::uint16_t any_run = 0xFFFF;  // any number of plain characters
 
   virtual ~GrammarRules() = default;
   virtual std::uint32_t root() = 0;

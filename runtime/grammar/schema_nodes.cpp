@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/grammar/token_trie.h"
 #include "weights/io/quote.h"
 
 namespace minimind {
@@ -21,6 +22,7 @@ AutomatonId Automata::add(Automaton automaton) {
   }
   automata_.push_back(std::move(automaton));
   bytes_.emplace_back();
+  plain_bytes_.emplace_back();
   return static_cast<AutomatonId>(automata_.size() - 1);
 }
 
@@ -41,6 +43,18 @@ AutomatonId Automata::complement(AutomatonId a) {
 const std::vector<std::uint64_t>& Automata::bytes(AutomatonId id) {
   if (bytes_[id].empty()) bytes_[id] = automata_[id].bytes_to_accept();
   return bytes_[id];
+}
+
+const std::vector<std::uint64_t>& Automata::plain_bytes(AutomatonId id) {
+  std::vector<std::uint64_t>& result = plain_bytes_[id];
+  if (!result.empty()) return result;
+  const std::vector<bool> closed = automata_[id].states_closed_under(TokenTrie::plain_code_points());
+  std::uint64_t most = 0;
+  for (std::size_t state = 0; state < closed.size(); ++state) {
+    if (closed[state]) most = std::max(most, bytes(id)[state]);
+  }
+  for (const bool is_closed : closed) result.push_back(is_closed ? most : no_plain);
+  return result;
 }
 
 SchemaNodes::SchemaNodes(const std::string& source) : source_(source) {

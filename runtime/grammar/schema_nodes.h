@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -57,11 +58,15 @@ class Automata {
   const Automaton& operator[](AutomatonId id) const { return automata_[id]; }
   // Returns Automaton::bytes_to_accept() of an automaton.
   const std::vector<std::uint64_t>& bytes(AutomatonId id);
+  // Returns, for each state, the most bytes() of a state that plain characters (token_trie.h) lead to, if all of their
+  // texts lead to one; otherwise no_plain.
+  const std::vector<std::uint64_t>& plain_bytes(AutomatonId id);
+  static constexpr std::uint64_t no_plain = ~std::uint64_t{0};
 
  private:
   std::deque<Automaton> automata_;  // references stay valid
-  std::deque<std::vector<std::uint64_t>> bytes_;
-  std::map<std::string, AutomatonId> by_key_;
+  std::deque<std::vector<std::uint64_t>> bytes_, plain_bytes_;
+  std::unordered_map<std::string, AutomatonId> by_key_;
   std::size_t states_ = 0;  // of all
 };
 

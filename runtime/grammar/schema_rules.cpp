@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "runtime/grammar/json_characters.h"
+#include "runtime/grammar/token_trie.h"
 
 namespace minimind {
 
@@ -103,6 +104,7 @@ class SchemaRules : public GrammarRules {
   Symbol space(Space where) { return use({Kind::space, static_cast<std::uint32_t>(where)}); }
   Symbol value(ShapeId shape) { return use({Kind::value, shape}); }
   std::uint32_t set_of(const CodePoints& set);
+  void set_plain_run(std::vector<Sequence>& alternatives, const Rule& rest);
   void add_character(std::vector<Sequence>& alternatives, const CodePoints& set, const Rule& rest);
 
   std::uint32_t string_of(const StringCase& string);
@@ -190,6 +192,25 @@ std::uint32_t SchemaRules::set_of(const CodePoints& set) {
   const auto [place, added] = set_ids_.try_emplace(std::move(key), static_cast<std::uint32_t>(sets_.size()));
   if (added) sets_.push_back(set);
   return place->second;
+}
+
+// Tells how many plain characters the rest of a string takes.
+void SchemaRules::set_plain_run(std::vector<Sequence>& alternatives, const Rule& rest) {
+  std::uint16_t run = any_run;
+  std::uint64_t bytes = 0;
+  if (rest.kind == Kind::lengths) {
+    if (rest.b != 0) run = static_cast<std::uint16_t>(std::min<std::uint32_t>(rest.b - 1, any_run - 1));
+  } else {
+    const std::uint64_t most = shapes_.automata().plain_bytes(rest.a)[rest.b];
+    if (most == Automata::no_plain) return;
+    bytes = most - std::min(most, shapes_.automata().bytes(rest.a)[rest.b]);
+  }
+  for (Sequence& alternative : alternatives) {
+    Symbol& first = alternative.front();
+    if (first.is_rule) continue;
+    first.plain_run = run;
+    first.plain_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, ~std::uint32_t{0}));
+  }
 }
 
 // Adds a character of the set and the rest. The characters of one byte, which most are, need no rules of their own, and
@@ -520,6 +541,7 @@ std::vector<GrammarRules::Sequence> SchemaRules::rest_of_text(const Rule& rule) 
   if (automaton.accepts_at(rule.b)) {
     result.push_back({byte('"', name ? JsonEvent::name_closes : JsonEvent::none)});
   }
+  set_plain_run(result, rule);
   return result;
 }
 
@@ -529,6 +551,7 @@ std::vector<GrammarRules::Sequence> SchemaRules::rest_of_lengths(const Rule& rul
   if (rule.b == 1) return result;
   const Rule rest{Kind::lengths, rule.a == 0 ? 0 : rule.a - 1, rule.b == 0 ? 0 : rule.b - 1};
   add_character(result, CodePoints::all(), rest);
+  set_plain_run(result, rule);
   return result;
 }
 

@@ -138,6 +138,7 @@ void GrammarState::begin_rules() {
   }
   made_.symbols.push_back({Kind::accept, 0});
   made_.bytes_to_end.push_back(0);
+  plain_runs_.push_back({0, 0});
   made_.root = rules_->root();
   meet(made_.root);
 }
@@ -162,8 +163,10 @@ void GrammarState::make(std::uint32_t rule) {
       if (symbol.is_rule) meet(symbol.rule);
       made_.symbols.push_back(symbol.is_rule ? Grammar::Symbol{Kind::rule, symbol.rule}
                                              : Grammar::Symbol{Kind::bytes, set_of(symbol)});
+      plain_runs_.push_back({symbol.plain_run, symbol.plain_bytes});
     }
     made_.symbols.push_back({Kind::end, 0});
+    plain_runs_.push_back({0, 0});
     made_.bytes_to_end.resize(made_.symbols.size());
     std::uint64_t bytes = 0;
     std::size_t at = made_.symbols.size() - 1;

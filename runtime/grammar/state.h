@@ -156,6 +156,11 @@ class GrammarState {
   std::map<std::tuple<std::uint32_t, JsonEvent, bool>, std::uint32_t> set_uses_;
   std::unordered_map<ByteSet, std::uint32_t> set_ids_;
   std::vector<SetUse> uses_;  // [byte sets of made_]
+  struct PlainRun {
+    std::uint16_t characters;
+    std::uint32_t bytes;
+  };
+  std::vector<PlainRun> plain_runs_;  // [symbols of made_]
   std::string text_;          // so far, if the grammar makes its rules
   JsonMemory memory_;
   JsonMemory::Scope scope_ = 0;
@@ -187,6 +192,7 @@ class GrammarState {
   void mark_part(const TokenTrie::Part& part, std::size_t text_end, bool plain);
   void mark_tokens(std::span<const std::int32_t> tokens);
   bool takes_plain(State state, std::size_t count);
+  bool runs_plain(State state, std::size_t count);
   State plain_next(State state);
   State common_next(State state, std::string_view bytes);
   std::unordered_map<State, KnownMask> masks_;

@@ -8,6 +8,9 @@ namespace {
 
 constexpr std::size_t max_mask_bytes = std::size_t{8} << 20;
 
+// In a string of limited length, every character leads to another state.
+constexpr std::size_t most_followed = 16;
+
 // Sets each flag of `into` that `from` has.
 void merge(std::span<const std::uint8_t> from, std::span<std::uint8_t> into) {
   std::size_t i = 0;
@@ -68,7 +71,13 @@ void GrammarState::mark_part(const TokenTrie::Part& part, std::size_t text_end, 
   if (plain && takes_plain(current_, part.height)) return mark_tokens(tokens);
   for (std::size_t i = 0; i < part.nodes.size();) {
     const TokenTrie::Node& node = part.nodes[i];
-    const Position to = step(path_[node.depth - 1], node.byte, text_end + node.depth - 1);
+    const Position from = path_[node.depth - 1];
+    const Move known = transitions_[from.state * classes_ + tables().byte_class[node.byte]];
+    if (known == dead) {
+      i = node.after;
+      continue;
+    }
+    const Position to = step(from, node.byte, text_end + node.depth - 1);
     if (to.state == dead) {
       i = node.after;
       continue;
@@ -96,18 +105,34 @@ void GrammarState::mark_tokens(std::span<const std::int32_t> tokens) {
   for (const std::int32_t token : tokens) mask_.allowed[static_cast<std::size_t>(token)] = 1;
 }
 
-// Returns true if the state takes every plain text of at most so many characters and may end in time after it.
+// Returns true if the state certainly takes every plain text of at most so many characters and may end in time after
+// it.
 bool GrammarState::takes_plain(State state, std::size_t count) {
+  if (rules_) return runs_plain(state, count);
   std::uint64_t most = bytes_to_end_[state];
-  for (State before = dead; count > 0 && state != before; --count) {
-    before = state;
-    state = plain_next(state);
-    if (state == dead) return false;
+  for (std::size_t taken = 0; taken < count; ++taken) {
+    const State after = plain_next(state);
+    if (after == state) break;
+    if (after == dead || taken == most_followed) return false;
+    state = after;
     most = std::max(most, bytes_to_end_[state]);
   }
   if (most > mask_.limit) return false;
   mask_.most = std::max(mask_.most, most);
   return true;
+}
+
+// As takes_plain(), by what the rules say of their symbols.
+bool GrammarState::runs_plain(State state, std::size_t count) {
+  for (const GrammarItem& item : states_[state]) {
+    const PlainRun& run = plain_runs_[item.symbol];
+    if (run.characters < count || count == 0) continue;
+    const std::uint64_t bytes = tables().bytes_to_end[item.symbol] + frame_bytes_to_end_[item.frame] + run.bytes;
+    if (bytes > mask_.limit) continue;
+    mask_.most = std::max(mask_.most, bytes);
+    return true;
+  }
+  return false;
 }
 
 // Returns the state after a plain character, if it is the same for all of them.

@@ -1,22 +1,14 @@
 #include "runtime/grammar/token_trie.h"
 
 #include <algorithm>
-#include <optional>
-
-#include "runtime/grammar/code_points.h"
 
 namespace minimind {
 namespace {
 
 using Texts = std::vector<std::pair<std::string_view, std::int32_t>>;
 
-// Longer tokens are rare, and a string of limited length would have to be followed far to allow them at once.
-constexpr std::size_t most_plain_characters = 16;
-
-// The number of characters of a plain text; std::nullopt for another one.
-std::optional<std::size_t> plain_length(std::string_view text) {
-  std::size_t length = 0;
-  for (std::size_t at = 0; at < text.size(); ++length) {
+bool is_plain(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
     const auto fits = [&](const std::vector<std::string>& character) {
       if (at + character.size() > text.size()) return false;
       for (std::size_t i = 0; i < character.size(); ++i) {
@@ -26,10 +18,10 @@ std::optional<std::size_t> plain_length(std::string_view text) {
     };
     const auto& characters = TokenTrie::plain_characters();
     const auto character = std::find_if(characters.begin(), characters.end(), fits);
-    if (character == characters.end()) return std::nullopt;
+    if (character == characters.end()) return false;
     at += character->size();
   }
-  return length;
+  return true;
 }
 
 bool starts_character(char byte) {
@@ -68,11 +60,16 @@ TokenTrie::Part trie_of(const Texts& texts) {
 
 }  // namespace
 
+const CodePoints& TokenTrie::plain_code_points() {
+  static const CodePoints plain =
+      CodePoints(0x20, last_code_point).without(CodePoints(0x7F, 0x7F).add('"').add('\\').add(0x2028, 0x2029));
+  return plain;
+}
+
 const std::vector<std::vector<std::string>>& TokenTrie::plain_characters() {
   static const auto characters = [] {
-    const CodePoints plain = CodePoints(0x20, last_code_point).without(CodePoints(0x7F, 0x7F).add('"').add('\\'));
     std::vector<std::vector<std::string>> result;
-    for (const std::vector<ByteSet>& sequence : utf8_sequences(plain)) {
+    for (const std::vector<ByteSet>& sequence : utf8_sequences(plain_code_points())) {
       result.emplace_back();
       for (const ByteSet& set : sequence) {
         result.back().emplace_back();
@@ -90,8 +87,7 @@ TokenTrie::TokenTrie(Texts texts) {
   std::sort(texts.begin(), texts.end());
   Texts plain, rest;
   for (const auto& text : texts) {
-    const bool is_plain = plain_length(text.first).value_or(most_plain_characters + 1) <= most_plain_characters;
-    (is_plain ? plain : rest).push_back(text);
+    (is_plain(text.first) ? plain : rest).push_back(text);
     longest_ = std::max(longest_, text.first.size());
   }
   plain_ = trie_of(plain);

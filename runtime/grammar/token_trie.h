@@ -7,11 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/grammar/code_points.h"
+
 namespace minimind {
 
 // The texts of tokens as tries, so that texts with a common beginning share its work.
 //
-// Most tokens are plain: whole characters, none of them a quote, a backslash or a control character. Grammars usually
+// Most tokens are plain: whole characters, none of them a quote, a backslash, a control or an end of a line. Grammars usually
 // take either all of them, inside a string, or few. They have a trie of their own, of which a whole branch is allowed
 // at once if its state takes any plain text.
 class TokenTrie {
@@ -38,7 +40,8 @@ class TokenTrie {
   const Part& rest() const { return rest_; }
   std::size_t longest() const { return longest_; }  // bytes in the longest text
 
-  // The characters of plain texts: for each kind, the bytes that may come first, second and so on.
+  // The characters of plain texts, and as bytes: for each kind, those that may come first, second and so on.
+  static const CodePoints& plain_code_points();
   static const std::vector<std::vector<std::string>>& plain_characters();
 
  private:
