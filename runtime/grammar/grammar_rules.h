@@ -1,10 +1,12 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "runtime/grammar/code_points.h"
+#include "runtime/grammar/token_trie.h"
 
 namespace minimind {
 
@@ -25,16 +27,21 @@ enum class JsonEvent : std::uint8_t {
 // numbered from 0 in the order in which they are first mentioned.
 class GrammarRules {
  public:
+  // Texts of a kind with so many characters, after which the shortest rest of the whole text is longer by at most so many
+  // bytes.
+  struct TextRun {
+    static constexpr std::uint16_t any = 0xFFFF;  // any number of characters
+    std::uint16_t characters = 0;
+    std::uint32_t bytes = 0;
+  };
   struct Symbol {
     bool is_rule = false;
     std::uint32_t rule = 0;
     ByteSet bytes;
     JsonEvent event = JsonEvent::none;  // of each of the bytes
     bool distinct = false;              // the item that ends here must differ from those before it
-    // If first in an alternative: the rule takes so many plain characters of a string (token_trie.h), whatever they are,
-    // and the shortest rest of the text becomes longer by at most so many bytes.
-    std::uint16_t plain_run = 0;
-    std::uint32_t plain_bytes = 0;
+    // If first in an alternative: the texts that the rule takes, whatever they are.
+    std::array<TextRun, text_kinds> runs{};
   };
   using Sequence = std::vector<Symbol>;
 
@@ -43,8 +50,6 @@ class GrammarRules {
     std::uint32_t rank = 0;          // more than that of every rule that can start with this one
     std::uint64_t bytes_to_end = 0;  // of its shortest text
   };
-
-  static constexpr std::uint16_t any_run = 0xFFFF;  // any number of plain characters
 
   virtual ~GrammarRules() = default;
   virtual std::uint32_t root() = 0;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "runtime/grammar/token_trie.h"
 #include "weights/io/quote.h"
 
 namespace minimind {
@@ -22,7 +21,7 @@ AutomatonId Automata::add(Automaton automaton) {
   }
   automata_.push_back(std::move(automaton));
   bytes_.emplace_back();
-  plain_bytes_.emplace_back();
+  bytes_after_.emplace_back();
   return static_cast<AutomatonId>(automata_.size() - 1);
 }
 
@@ -45,15 +44,15 @@ const std::vector<std::uint64_t>& Automata::bytes(AutomatonId id) {
   return bytes_[id];
 }
 
-const std::vector<std::uint64_t>& Automata::plain_bytes(AutomatonId id) {
-  std::vector<std::uint64_t>& result = plain_bytes_[id];
+const std::vector<std::uint64_t>& Automata::bytes_after(AutomatonId id, TextKind kind) {
+  std::vector<std::uint64_t>& result = bytes_after_[id][static_cast<std::size_t>(kind)];
   if (!result.empty()) return result;
-  const std::vector<bool> closed = automata_[id].states_closed_under(TokenTrie::plain_code_points());
+  const std::vector<bool> closed = automata_[id].states_closed_under(characters_of(kind));
   std::uint64_t most = 0;
   for (std::size_t state = 0; state < closed.size(); ++state) {
     if (closed[state]) most = std::max(most, bytes(id)[state]);
   }
-  for (const bool is_closed : closed) result.push_back(is_closed ? most : no_plain);
+  for (const bool is_closed : closed) result.push_back(is_closed ? most : not_closed);
   return result;
 }
 

@@ -15,6 +15,7 @@
 
 #include "runtime/grammar/automaton.h"
 #include "runtime/grammar/json_numbers.h"
+#include "runtime/grammar/token_trie.h"
 #include "weights/io/error.h"
 
 namespace minimind {
@@ -58,14 +59,15 @@ class Automata {
   const Automaton& operator[](AutomatonId id) const { return automata_[id]; }
   // Returns Automaton::bytes_to_accept() of an automaton.
   const std::vector<std::uint64_t>& bytes(AutomatonId id);
-  // Returns, for each state, the most bytes() of a state that plain characters (token_trie.h) lead to, if all of their
-  // texts lead to one; otherwise no_plain.
-  const std::vector<std::uint64_t>& plain_bytes(AutomatonId id);
-  static constexpr std::uint64_t no_plain = ~std::uint64_t{0};
+  // Returns, for each state, the most bytes() of a state that texts of the kind lead to, if all of them lead to one;
+  // otherwise not_closed.
+  const std::vector<std::uint64_t>& bytes_after(AutomatonId id, TextKind kind);
+  static constexpr std::uint64_t not_closed = ~std::uint64_t{0};
 
  private:
   std::deque<Automaton> automata_;  // references stay valid
-  std::deque<std::vector<std::uint64_t>> bytes_, plain_bytes_;
+  std::deque<std::vector<std::uint64_t>> bytes_;
+  std::deque<std::array<std::vector<std::uint64_t>, text_kinds>> bytes_after_;
   std::unordered_map<std::string, AutomatonId> by_key_;
   std::size_t states_ = 0;  // of all
 };

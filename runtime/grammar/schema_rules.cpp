@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "runtime/grammar/json_characters.h"
-#include "runtime/grammar/token_trie.h"
 
 namespace minimind {
 
@@ -104,7 +103,7 @@ class SchemaRules : public GrammarRules {
   Symbol space(Space where) { return use({Kind::space, static_cast<std::uint32_t>(where)}); }
   Symbol value(ShapeId shape) { return use({Kind::value, shape}); }
   std::uint32_t set_of(const CodePoints& set);
-  void set_plain_run(std::vector<Sequence>& alternatives, const Rule& rest);
+  void set_runs(std::vector<Sequence>& alternatives, const Rule& rest);
   void add_character(std::vector<Sequence>& alternatives, const CodePoints& set, const Rule& rest);
 
   std::uint32_t string_of(const StringCase& string);
@@ -171,6 +170,7 @@ SchemaRulesSource::SchemaRulesSource(std::unique_ptr<SchemaNodes> nodes, const S
     root_ = shapes_.shape_of({nodes_->root(), nodes_->add(std::move(of_types))});
   }
   if (shapes_.bytes(root_) >= no_text) nodes_->fail(nodes_->root(), "no value is valid by this schema");
+  if (!style.any_spelling) shapes_.leave_out_what_is_too_complex();
 }
 
 std::unique_ptr<GrammarRules> SchemaRulesSource::start() const {
@@ -194,23 +194,22 @@ std::uint32_t SchemaRules::set_of(const CodePoints& set) {
   return place->second;
 }
 
-// Tells how many plain characters the rest of a string takes.
-void SchemaRules::set_plain_run(std::vector<Sequence>& alternatives, const Rule& rest) {
-  std::uint16_t run = any_run;
-  std::uint64_t bytes = 0;
-  if (rest.kind == Kind::lengths) {
-    if (rest.b != 0) run = static_cast<std::uint16_t>(std::min<std::uint32_t>(rest.b - 1, any_run - 1));
-  } else {
-    const std::uint64_t most = shapes_.automata().plain_bytes(rest.a)[rest.b];
-    if (most == Automata::no_plain) return;
-    bytes = most - std::min(most, shapes_.automata().bytes(rest.a)[rest.b]);
+// Tells which texts the rest of a string takes, whatever they are.
+void SchemaRules::set_runs(std::vector<Sequence>& alternatives, const Rule& rest) {
+  std::array<TextRun, text_kinds> runs;
+  for (std::size_t kind = 0; kind < text_kinds; ++kind) {
+    TextRun& run = runs[kind];
+    run.characters = TextRun::any;
+    if (rest.kind == Kind::lengths) {
+      if (rest.b != 0) run.characters = static_cast<std::uint16_t>(std::min<std::uint32_t>(rest.b, TextRun::any) - 1);
+      continue;
+    }
+    const std::uint64_t most = shapes_.automata().bytes_after(rest.a, static_cast<TextKind>(kind))[rest.b];
+    const std::uint64_t bytes = shapes_.automata().bytes(rest.a)[rest.b];
+    if (most == Automata::not_closed) run.characters = 0;
+    run.bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(most - std::min(most, bytes), ~std::uint32_t{0}));
   }
-  for (Sequence& alternative : alternatives) {
-    Symbol& first = alternative.front();
-    if (first.is_rule) continue;
-    first.plain_run = run;
-    first.plain_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, ~std::uint32_t{0}));
-  }
+  for (Sequence& alternative : alternatives) alternative.front().runs = runs;
 }
 
 // Adds a character of the set and the rest. The characters of one byte, which most are, need no rules of their own, and
@@ -541,7 +540,7 @@ std::vector<GrammarRules::Sequence> SchemaRules::rest_of_text(const Rule& rule) 
   if (automaton.accepts_at(rule.b)) {
     result.push_back({byte('"', name ? JsonEvent::name_closes : JsonEvent::none)});
   }
-  set_plain_run(result, rule);
+  set_runs(result, rule);
   return result;
 }
 
@@ -551,7 +550,7 @@ std::vector<GrammarRules::Sequence> SchemaRules::rest_of_lengths(const Rule& rul
   if (rule.b == 1) return result;
   const Rule rest{Kind::lengths, rule.a == 0 ? 0 : rule.a - 1, rule.b == 0 ? 0 : rule.b - 1};
   add_character(result, CodePoints::all(), rest);
-  set_plain_run(result, rule);
+  set_runs(result, rule);
   return result;
 }
 

@@ -62,10 +62,11 @@ ShapeId SchemaShapes::shape_of(std::vector<NodeId> nodes) {
 const ShapeCases& SchemaShapes::cases(ShapeId shape) {
   if (!cases_[shape]) {
     in_progress_.insert(shape);
-    const AtEnd end{[&] { in_progress_.erase(shape); }};
-    const std::size_t outer_branches = std::exchange(branches_, 0);
+    const AtEnd end{[&, outer_branches = std::exchange(branches_, 0)] {
+      in_progress_.erase(shape);
+      branches_ = outer_branches;
+    }};
     cases_[shape] = work_out(shape);
-    branches_ = outer_branches;
   }
   return *cases_[shape];
 }
@@ -615,6 +616,16 @@ std::uint64_t SchemaShapes::known_bytes(ShapeId shape) {
 }
 
 std::uint64_t SchemaShapes::compute_bytes(ShapeId shape) {
+  if (!leaves_out_) return bytes_of_cases(shape);
+  try {
+    return bytes_of_cases(shape);
+  } catch (const Error&) {
+    cases_[shape] = ShapeCases();
+    return no_text;
+  }
+}
+
+std::uint64_t SchemaShapes::bytes_of_cases(ShapeId shape) {
   const ShapeCases& all = cases(shape);
   std::uint64_t shortest = no_text;
   const auto take = [&](std::uint64_t bytes) { shortest = std::min(shortest, bytes); };

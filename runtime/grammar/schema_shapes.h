@@ -103,6 +103,10 @@ class SchemaShapes {
   // The bytes of the shortest text of a value; no_text if there is none.
   std::uint64_t bytes(ShapeId shape);
 
+  // From now on, a value whose conditions are too complex has no text, so that it is left out, and a text that has begun
+  // can always be ended. Otherwise the functions here throw Error for it.
+  void leave_out_what_is_too_complex() { leaves_out_ = true; }
+
   const SchemaStyle& style() const { return style_; }
   SchemaNodes& nodes() { return nodes_; }
   Automata& automata() { return nodes_.automata(); }
@@ -184,12 +188,14 @@ class SchemaShapes {
   std::uint64_t known_bytes(ShapeId shape);
   std::uint64_t solve(ShapeId shape);
   std::uint64_t compute_bytes(ShapeId shape);
+  std::uint64_t bytes_of_cases(ShapeId shape);
   std::uint64_t member_bytes(std::uint64_t name_bytes, ShapeId value);
   std::uint64_t cheapest_some(const ObjectCase& object, const ObjectProgress& progress, std::size_t some);
   std::uint64_t cheapest_others(const ObjectCase& object);
 
   SchemaNodes& nodes_;
   SchemaStyle style_;
+  bool leaves_out_ = false;
   std::map<std::vector<NodeId>, ShapeId> ids_;
   std::deque<std::vector<NodeId>> shapes_;
   std::deque<std::optional<ShapeCases>> cases_;

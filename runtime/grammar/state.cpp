@@ -138,7 +138,7 @@ void GrammarState::begin_rules() {
   }
   made_.symbols.push_back({Kind::accept, 0});
   made_.bytes_to_end.push_back(0);
-  plain_runs_.push_back({0, 0});
+  runs_.emplace_back();
   made_.root = rules_->root();
   meet(made_.root);
 }
@@ -163,10 +163,10 @@ void GrammarState::make(std::uint32_t rule) {
       if (symbol.is_rule) meet(symbol.rule);
       made_.symbols.push_back(symbol.is_rule ? Grammar::Symbol{Kind::rule, symbol.rule}
                                              : Grammar::Symbol{Kind::bytes, set_of(symbol)});
-      plain_runs_.push_back({symbol.plain_run, symbol.plain_bytes});
+      runs_.push_back(symbol.runs);
     }
     made_.symbols.push_back({Kind::end, 0});
-    plain_runs_.push_back({0, 0});
+    runs_.emplace_back();
     made_.bytes_to_end.resize(made_.symbols.size());
     std::uint64_t bytes = 0;
     std::size_t at = made_.symbols.size() - 1;
@@ -501,7 +501,7 @@ void GrammarState::forget_all_but_current() {
   renumber(items);
   masks_.clear();
   mask_wanted_.clear();
-  plain_next_.clear();
+  for (std::vector<State>& known : next_of_all_) known.clear();
   states_.clear();
   bytes_to_end_.clear();
   kernels_.clear();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -156,11 +157,7 @@ class GrammarState {
   std::map<std::tuple<std::uint32_t, JsonEvent, bool>, std::uint32_t> set_uses_;
   std::unordered_map<ByteSet, std::uint32_t> set_ids_;
   std::vector<SetUse> uses_;  // [byte sets of made_]
-  struct PlainRun {
-    std::uint16_t characters;
-    std::uint32_t bytes;
-  };
-  std::vector<PlainRun> plain_runs_;  // [symbols of made_]
+  std::vector<std::array<GrammarRules::TextRun, text_kinds>> runs_;  // [symbols of made_]
   std::string text_;          // so far, if the grammar makes its rules
   JsonMemory memory_;
   JsonMemory::Scope scope_ = 0;
@@ -189,11 +186,10 @@ class GrammarState {
     std::uint64_t most = 0;   // bytes_to_end() of an allowed token
   };
   bool mark_known(const TokenTrie& trie, std::span<std::uint8_t> allowed, std::uint64_t most_bytes_to_end);
-  void mark_part(const TokenTrie::Part& part, std::size_t text_end, bool plain);
-  void mark_tokens(std::span<const std::int32_t> tokens);
-  bool takes_plain(State state, std::size_t count);
-  bool runs_plain(State state, std::size_t count);
-  State plain_next(State state);
+  void mark_part(const TokenTrie::Part& part, std::size_t text_end);
+  bool takes_all(State state, TextKind kind, std::size_t count);
+  bool rules_take_all(State state, TextKind kind, std::size_t count);
+  State next_of_all(State state, TextKind kind);
   State common_next(State state, std::string_view bytes);
   std::unordered_map<State, KnownMask> masks_;
   std::vector<bool> mask_wanted_;  // [states], by mark_allowed()
@@ -201,7 +197,7 @@ class GrammarState {
   Mask mask_;
   std::vector<std::uint8_t> kept_mask_;
   bool memory_decided_ = false;
-  std::vector<State> plain_next_;  // [states], after any plain character; dead if there are several
+  std::array<std::vector<State>, text_kinds> next_of_all_;  // [states], after any character; dead if there are several
   std::vector<Position> path_;     // [depth of a trie]
 
   // The closure in progress.

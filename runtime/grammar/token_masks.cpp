@@ -14,13 +14,13 @@ constexpr std::size_t most_followed = 16;
 // Sets each flag of `into` that `from` has.
 void merge(std::span<const std::uint8_t> from, std::span<std::uint8_t> into) {
   std::size_t i = 0;
-  for (std::uint64_t a = 0, b = 0; i + sizeof(a) <= into.size(); i += sizeof(a)) {
+  for (std::uint64_t a = 0, b = 0; i + sizeof(a) <= from.size(); i += sizeof(a)) {
     std::memcpy(&a, from.data() + i, sizeof(a));
     std::memcpy(&b, into.data() + i, sizeof(b));
     b |= a;
     std::memcpy(into.data() + i, &b, sizeof(b));
   }
-  for (; i < into.size(); ++i) into[i] |= from[i];
+  for (; i < from.size(); ++i) into[i] |= from[i];
 }
 
 }  // namespace
@@ -41,8 +41,7 @@ void GrammarState::mark_allowed(const TokenTrie& trie, std::span<std::uint8_t> a
   memory_decided_ = false;
   path_.resize(trie.longest() + 1);
   path_[0] = {current_, scope_};
-  mark_part(trie.plain(), before, true);
-  mark_part(trie.rest(), before, false);
+  for (const TokenTrie::Part& part : trie.parts()) mark_part(part, before);
   text_.resize(before);
   memory_.forget(mark);
   if (first_visit) return;
@@ -65,10 +64,12 @@ bool GrammarState::mark_known(const TokenTrie& trie, std::span<std::uint8_t> all
   return true;
 }
 
-// Follows the texts of a trie. A branch of plain texts is marked at once where its state takes all of them.
-void GrammarState::mark_part(const TokenTrie::Part& part, std::size_t text_end, bool plain) {
-  const std::span<const std::int32_t> tokens = part.tokens;
-  if (plain && takes_plain(current_, part.height)) return mark_tokens(tokens);
+// Follows the texts of a trie. A branch of it is marked at once where its state takes all texts of their kind.
+void GrammarState::mark_part(const TokenTrie::Part& part, std::size_t text_end) {
+  const auto mark = [&](std::size_t from, std::size_t to) {
+    for (; from < to; ++from) mask_.allowed[static_cast<std::size_t>(part.tokens[from])] = 1;
+  };
+  if (takes_all(current_, part.kind, part.height)) return merge(part.mask, mask_.allowed);
   for (std::size_t i = 0; i < part.nodes.size();) {
     const TokenTrie::Node& node = part.nodes[i];
     const Position from = path_[node.depth - 1];
@@ -82,9 +83,8 @@ void GrammarState::mark_part(const TokenTrie::Part& part, std::size_t text_end, 
       i = node.after;
       continue;
     }
-    if (plain && node.height > 0 && takes_plain(to.state, node.height)) {
-      const std::size_t end = node.after < part.nodes.size() ? part.nodes[node.after].first_token : tokens.size();
-      mark_tokens(tokens.subspan(node.first_token, end - node.first_token));
+    if (takes_all(to.state, part.kind, node.height)) {
+      mark(node.first_token, node.after < part.nodes.size() ? part.nodes[node.after].first_token : part.tokens.size());
       i = node.after;
       continue;
     }
@@ -96,22 +96,19 @@ void GrammarState::mark_part(const TokenTrie::Part& part, std::size_t text_end, 
       mask_.limited = true;
     } else {
       mask_.most = std::max(mask_.most, bytes);
-      mark_tokens(tokens.subspan(node.first_token, node.token_count));
+      mark(node.first_token, node.first_token + node.token_count);
     }
   }
 }
 
-void GrammarState::mark_tokens(std::span<const std::int32_t> tokens) {
-  for (const std::int32_t token : tokens) mask_.allowed[static_cast<std::size_t>(token)] = 1;
-}
-
-// Returns true if the state certainly takes every plain text of at most so many characters and may end in time after
-// it.
-bool GrammarState::takes_plain(State state, std::size_t count) {
-  if (rules_) return runs_plain(state, count);
+// Returns true if the state certainly takes every text of the kind with at most so many characters and may end in time
+// after it.
+bool GrammarState::takes_all(State state, TextKind kind, std::size_t count) {
+  if (kind == TextKind::other || count == 0) return false;
+  if (rules_) return rules_take_all(state, kind, count);
   std::uint64_t most = bytes_to_end_[state];
   for (std::size_t taken = 0; taken < count; ++taken) {
-    const State after = plain_next(state);
+    const State after = next_of_all(state, kind);
     if (after == state) break;
     if (after == dead || taken == most_followed) return false;
     state = after;
@@ -122,11 +119,11 @@ bool GrammarState::takes_plain(State state, std::size_t count) {
   return true;
 }
 
-// As takes_plain(), by what the rules say of their symbols.
-bool GrammarState::runs_plain(State state, std::size_t count) {
+// As takes_all(), by what the rules say of their symbols.
+bool GrammarState::rules_take_all(State state, TextKind kind, std::size_t count) {
   for (const GrammarItem& item : states_[state]) {
-    const PlainRun& run = plain_runs_[item.symbol];
-    if (run.characters < count || count == 0) continue;
+    const GrammarRules::TextRun& run = runs_[item.symbol][static_cast<std::size_t>(kind)];
+    if (run.characters < count) continue;
     const std::uint64_t bytes = tables().bytes_to_end[item.symbol] + frame_bytes_to_end_[item.frame] + run.bytes;
     if (bytes > mask_.limit) continue;
     mask_.most = std::max(mask_.most, bytes);
@@ -135,20 +132,20 @@ bool GrammarState::runs_plain(State state, std::size_t count) {
   return false;
 }
 
-// Returns the state after a plain character, if it is the same for all of them.
-GrammarState::State GrammarState::plain_next(State state) {
-  if (plain_next_.size() <= state) plain_next_.resize(states_.size(), unknown);
-  if (plain_next_[state] != unknown) return plain_next_[state];
+// Returns the state after any character of the kind, if it is the same for all of them.
+GrammarState::State GrammarState::next_of_all(State state, TextKind kind) {
+  std::vector<State>& known = next_of_all_[static_cast<std::size_t>(kind)];
+  if (known.size() <= state) known.resize(states_.size(), unknown);
+  if (known[state] != unknown) return known[state];
   State result = unknown;
-  for (const std::vector<std::string>& character : TokenTrie::plain_characters()) {
+  for (const std::vector<std::string>& character : character_bytes_of(kind)) {
     State at = state;
     for (std::size_t i = 0; i < character.size() && at != dead; ++i) at = common_next(at, character[i]);
     if (result == unknown) result = at;
     if (at != result) result = dead;
     if (result == dead) break;
   }
-  if (plain_next_.size() <= state) plain_next_.resize(states_.size(), unknown);
-  return plain_next_[state] = result;
+  return known[state] = result;
 }
 
 // Returns the state after any of the bytes, if it is the same for all of them and the byte means nothing else.

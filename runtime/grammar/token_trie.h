@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -11,11 +12,19 @@
 
 namespace minimind {
 
-// The texts of tokens as tries, so that texts with a common beginning share its work.
-//
-// Most tokens are plain: whole characters, none of them a quote, a backslash, a control or an end of a line. Grammars usually
-// take either all of them, inside a string, or few. They have a trie of their own, of which a whole branch is allowed
-// at once if its state takes any plain text.
+// Texts that grammars usually take either all of or few of, inside a string.
+enum class TextKind : std::uint8_t {
+  word,   // ASCII letters and digits
+  plain,  // whole characters, none of them a quote, a backslash, a control or an end of a line
+  other,
+};
+constexpr std::size_t text_kinds = 2;  // apart from `other`
+const CodePoints& characters_of(TextKind kind);
+// The characters as bytes: for each of a few sets, those that may come first, second and so on.
+const std::vector<std::vector<std::string>>& character_bytes_of(TextKind kind);
+
+// The texts of tokens as tries, so that texts with a common beginning share its work. Most tokens are words or plain.
+// They have tries of their own, of which a whole branch is allowed at once if its state takes any such text.
 class TokenTrie {
  public:
   // In depth-first order, so that one pass visits every text: a node, then its children.
@@ -28,24 +37,21 @@ class TokenTrie {
     std::uint32_t token_count;  // of the tokens that end here
   };
   struct Part {
+    TextKind kind;
     std::vector<Node> nodes;
     std::vector<std::int32_t> tokens;
-    std::uint16_t height = 0;  // the most characters of a text
+    std::uint16_t height = 0;        // the most characters of a text
+    std::vector<std::uint8_t> mask;  // 1 for each of the tokens, by its id
   };
 
   // Texts must not be empty; several tokens may have equal texts.
   explicit TokenTrie(std::vector<std::pair<std::string_view, std::int32_t>> texts);
 
-  const Part& plain() const { return plain_; }
-  const Part& rest() const { return rest_; }
+  const std::array<Part, text_kinds + 1>& parts() const { return parts_; }
   std::size_t longest() const { return longest_; }  // bytes in the longest text
 
-  // The characters of plain texts, and as bytes: for each kind, those that may come first, second and so on.
-  static const CodePoints& plain_code_points();
-  static const std::vector<std::vector<std::string>>& plain_characters();
-
  private:
-  Part plain_, rest_;
+  std::array<Part, text_kinds + 1> parts_;
   std::size_t longest_ = 0;
 };
 
