@@ -82,9 +82,9 @@ JsonTypes SchemaNodes::types_meant(NodeId id) const {
     const bool decided = node.types != all_types || !node.any_of.empty() || !node.one_of.empty() ||
                          !node.none_of.empty() || !node.ifs.empty();
     if (decided) return all_types;
-    const bool object = !node.properties.empty() || !node.patterns.empty() || node.additional || !node.names.empty() ||
+    const bool object = !node.properties.empty() || !node.patterns.empty() || node.additional || node.unevaluated || !node.names.empty() ||
                         !node.required.empty() || node.min_properties > 0 || node.max_properties;
-    const bool array = !node.prefix.empty() || node.items || node.min_items > 0 || node.max_items || node.unique ||
+    const bool array = !node.prefix.empty() || node.items || node.unevaluated_items || node.min_items > 0 || node.max_items || node.unique ||
                        !node.contains.empty();
     const bool string = !node.strings.empty() || node.min_length > 0 || node.max_length;
     const bool number = !node.numbers.empty() || !node.from.empty() || !node.to.empty();
@@ -122,7 +122,8 @@ NodeId SchemaNodes::without_logic(NodeId id) {
   if (known != without_logic_.end()) return known->second;
   SchemaNode node = nodes_[id];
   const bool has_logic = !node.all_of.empty() || !node.none_of.empty() || !node.any_of.empty() ||
-                         !node.one_of.empty() || !node.ifs.empty() || !node.dependent.empty();
+                         !node.one_of.empty() || !node.ifs.empty() || !node.dependent.empty() || node.unevaluated ||
+                         node.unevaluated_items;
   if (!has_logic) return without_logic_[id] = id;
   node.all_of.clear();
   node.none_of.clear();
@@ -130,6 +131,8 @@ NodeId SchemaNodes::without_logic(NodeId id) {
   node.one_of.clear();
   node.ifs.clear();
   node.dependent.clear();
+  node.unevaluated.reset();
+  node.unevaluated_items.reset();
   return without_logic_[id] = add(std::move(node));
 }
 
@@ -166,6 +169,10 @@ NodeId SchemaNodes::requiring(const std::string& property) {
 const std::vector<NodeId>& SchemaNodes::negation(NodeId id) {
   const auto known = negations_.find(id);
   if (known != negations_.end()) return known->second;
+  if (nodes_[id].unevaluated || nodes_[id].unevaluated_items) {
+    fail(id, "unevaluatedProperties and unevaluatedItems are not supported where they must not hold: within not, if or "
+             "alternatives that overlap");
+  }
   std::vector<NodeId> result;
   negate_values(id, result);
   negate_arrays(id, result);

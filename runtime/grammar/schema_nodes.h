@@ -90,7 +90,8 @@ struct SchemaNode {
     std::optional<NodeId> then, otherwise;
   };
 
-  std::string pointer;  // where it is, for messages
+  std::string pointer;    // where it is, for messages
+  bool evaluates = false;  // it was read as a schema: its keywords count for unevaluatedProperties and unevaluatedItems
   JsonTypes types = all_types;
   bool whole = false;     // a number is whole
   bool fraction = false;  // a number is not whole
@@ -105,12 +106,13 @@ struct SchemaNode {
   std::optional<NodeId> items;  // after the prefix
   std::size_t min_items = 0;
   std::optional<std::size_t> max_items;
+  std::optional<NodeId> unevaluated_items;
   bool unique = false;
   std::vector<Contains> contains;
 
   std::vector<std::pair<std::string, NodeId>> properties;
   std::vector<std::pair<AutomatonId, NodeId>> patterns;
-  std::optional<NodeId> additional;
+  std::optional<NodeId> additional, unevaluated;
   std::vector<NodeId> names;  // of strings, that all names of properties fulfil
   std::vector<std::string> required;
   std::size_t min_properties = 0;

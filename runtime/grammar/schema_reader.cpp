@@ -267,6 +267,7 @@ std::size_t SchemaReader::start_resource(const SchemaJson& value, std::size_t ou
       resource.uri = uri;
       resource.root = &value;
       resource.anchors.clear();
+      resource.dynamic.clear();
       if (const auto draft = draft_of(text("$schema"))) resource.draft = *draft;
       own = resources_.size();
       resources_.push_back(std::move(resource));
@@ -275,9 +276,10 @@ std::size_t SchemaReader::start_resource(const SchemaJson& value, std::size_t ou
     by_uri_.try_emplace(uri, own);
   }
   if (hash + 1 < id.size() && !hidden) resources_[own].anchors.try_emplace(id.substr(hash + 1), &value);
-  if (!text("$dynamicAnchor").empty()) ++dynamic_anchors_[text("$dynamicAnchor")];
+  if (!text("$dynamicAnchor").empty()) resources_[own].dynamic.insert(text("$dynamicAnchor"));
   // $recursiveRef is always "#".
-  if (value.contains("$recursiveAnchor") && value["$recursiveAnchor"] == true) ++dynamic_anchors_[""];
+  const bool recursive = value.contains("$recursiveAnchor") && value["$recursiveAnchor"] == true;
+  if (recursive && resources_[own].root == &value) resources_[own].dynamic.insert("");
   for (const char* key : {"$anchor", "$dynamicAnchor"}) {
     if (!text(key).empty()) resources_[own].anchors.try_emplace(text(key), &value);
   }
@@ -329,6 +331,7 @@ NodeId SchemaReader::node_of(const SchemaJson& schema, const Place& place) {
 
 void SchemaReader::fill(NodeId id, const SchemaJson& schema, const Place& place) {
   SchemaNode node = nodes_.nodes_[id];
+  node.evaluates = true;
   const bool only_reference = schema.contains("$ref") && place.resource->draft < SchemaDraft::draft2019;
   if (only_reference) {
     if (!schema["$ref"].is_string()) fail(place.at("$ref"), "expected a text");
@@ -583,7 +586,9 @@ void SchemaReader::read_arrays(const SchemaJson& schema, const Place& place, Sch
   const char* const rest = old_form ? "additionalItems" : "items";
   if (const SchemaJson* const value = KEYWORD(prefix)) node.prefix = schemas(*value, place.at(prefix));
   if (const SchemaJson* const value = KEYWORD(rest)) node.items = node_of(*value, place.at(rest));
-  if (KEYWORD("unevaluatedItems") != nullptr) fail(place.at("unevaluatedItems"), "is not supported");
+  if (const SchemaJson* const value = KEYWORD("unevaluatedItems")) {
+    node.unevaluated_items = node_of(*value, place.at("unevaluatedItems"));
+  }
 }
 
 void SchemaReader::read_contains(const SchemaJson& schema, const Place& place, SchemaNode& node) {
@@ -621,7 +626,9 @@ void SchemaReader::read_objects(const SchemaJson& schema, const Place& place, Sc
   if (const SchemaJson* const value = KEYWORD("required")) node.required = names(*value, place.at("required"));
   node.min_properties = count(schema, place, "minProperties").value_or(0);
   node.max_properties = count(schema, place, "maxProperties");
-  if (KEYWORD("unevaluatedProperties") != nullptr) fail(place.at("unevaluatedProperties"), "is not supported");
+  if (const SchemaJson* const value = KEYWORD("unevaluatedProperties")) {
+    node.unevaluated = node_of(*value, place.at("unevaluatedProperties"));
+  }
 }
 
 void SchemaReader::read_dependencies(const SchemaJson& schema, const Place& place, SchemaNode& node) {
@@ -648,8 +655,8 @@ void SchemaReader::read_logic(const SchemaJson& schema, const Place& place, Sche
     if (reference == nullptr) continue;
     if (!reference->is_string()) fail(place.at(keyword), "expected a text");
     const std::string uri = reference->get<std::string>();
-    if (keyword != "$ref") check_dynamic(uri, place.at(keyword));
-    node.all_of.push_back(resolve(uri, place.at(keyword)));
+    const Place at = place.at(keyword);
+    node.all_of.push_back(keyword == "$ref" ? resolve(uri, at) : resolve_dynamic(uri, at));
   }
   if (const SchemaJson* const parts = KEYWORD("allOf")) {
     const std::vector<NodeId> all = schemas(*parts, place.at("allOf"));
@@ -663,38 +670,54 @@ void SchemaReader::read_logic(const SchemaJson& schema, const Place& place, Sche
   SchemaNode::If part{node_of(*condition, place.at("if")), std::nullopt, std::nullopt};
   if (const SchemaJson* const then = KEYWORD("then")) part.then = node_of(*then, place.at("then"));
   if (const SchemaJson* const otherwise = KEYWORD("else")) part.otherwise = node_of(*otherwise, place.at("else"));
-  if (part.then || part.otherwise) node.ifs.push_back(part);
+  node.ifs.push_back(part);
 }
 
 #undef KEYWORD
 
-// A dynamic reference is a plain one if nothing else can be its target.
-void SchemaReader::check_dynamic(const std::string& reference, const Place& place) const {
+namespace {
+
+std::string fragment_of(const std::string& reference) {
   const std::size_t hash = std::min(reference.find('#'), reference.size());
-  const std::string anchor = reference.substr(std::min(hash + 1, reference.size()));
-  const auto known = dynamic_anchors_.find(anchor);
-  if (known != dynamic_anchors_.end() && known->second > 1) {
-    fail(place, fmt::format("is not supported, because {} has several targets", quote(reference)));
+  return hash < reference.size() ? percent_decoded(reference.substr(hash + 1)) : "";
+}
+
+}  // namespace
+
+const SchemaReader::Resource& SchemaReader::resource_named(const std::string& reference, const Place& place) const {
+  const std::string uri = reference.substr(0, reference.find('#'));
+  if (uri.empty()) return *place.resource;
+  const auto known = by_uri_.find(resolve_uri(place.resource->uri, uri));
+  if (known == by_uri_.end()) {
+    fail(place, fmt::format("refers to {}, which is not in the file; give its file for this URI", quote(reference)));
   }
+  return resources_[known->second];
 }
 
 NodeId SchemaReader::resolve(const std::string& reference, const Place& place) {
-  const std::size_t hash = std::min(reference.find('#'), reference.size());
-  const std::string file = reference.substr(0, hash);
-  const std::string fragment = hash < reference.size() ? percent_decoded(reference.substr(hash + 1)) : "";
-  const Resource* resource = place.resource;
-  if (!file.empty()) {
-    const auto known = by_uri_.find(resolve_uri(resource->uri, file));
-    if (known == by_uri_.end()) {
-      fail(place, fmt::format("refers to {}, which is not in the file; give its file for this URI", quote(reference)));
-    }
-    resource = &resources_[known->second];
-  }
+  const Resource* const resource = &resource_named(reference, place);
+  const std::string fragment = fragment_of(reference);
   const SchemaJson* target = find(*resource, fragment);
   // Many schemas have an id within that their references ignore.
-  if (target == nullptr && file.empty()) target = find(resources_.front(), fragment);
+  if (target == nullptr && resource == place.resource) target = find(resources_.front(), fragment);
   if (target == nullptr) fail(place, fmt::format("refers to {}, which does not exist", quote(reference)));
   return node_of(*target, {resource, "#" + fragment});
+}
+
+// The target of a dynamic reference is the anchor of this name in the first resource with one that a value is checked
+// by. That is the document, if it has one, because every value is checked by it first.
+NodeId SchemaReader::resolve_dynamic(const std::string& reference, const Place& place) {
+  const Resource& resource = resource_named(reference, place);
+  const std::string anchor = fragment_of(reference);
+  if (!resource.dynamic.contains(anchor)) return resolve(reference, place);
+  const auto has = [&](const Resource& other) { return other.dynamic.contains(anchor); };
+  const Resource& document = resources_.front();
+  if (has(document)) return node_of(*find(document, anchor), {&document, "#" + anchor});
+  if (std::count_if(resources_.begin(), resources_.end(), has) > 1) {
+    fail(place, fmt::format("is not supported, because {} has several targets, none of them in the document itself",
+                            quote(reference)));
+  }
+  return resolve(reference, place);
 }
 
 const SchemaJson* SchemaReader::find(const Resource& resource, const std::string& fragment) const {

@@ -132,6 +132,7 @@ bool SchemaShapes::add(JsonType type, Branch& branch, NodeId id) {
   const SchemaNode& node = nodes_[id];
   if ((node.types & bit_of(type)) == 0) return false;
   branch.nodes.push_back(id);
+  if (node.unevaluated || node.unevaluated_items) decide_all(branch);
   if (type == JsonType::object && !add_object(branch, node)) return false;
   for (const NodeId part : node.all_of) {
     if (!add(type, branch, part)) return false;
@@ -150,6 +151,7 @@ bool SchemaShapes::add_object(Branch& branch, const SchemaNode& node) {
 
 bool SchemaShapes::add_choices(JsonType type, Branch& branch, const SchemaNode& node) {
   for (const std::vector<NodeId>& parts : node.any_of) branch.choices.push_back(parts);
+  if (branch.decides_all) decide_parts(branch, node);
   branch.one_ofs.insert(branch.one_ofs.end(), node.one_of.begin(), node.one_of.end());
   for (const NodeId part : node.none_of) {
     if (branch.in.contains(part)) return false;
@@ -173,6 +175,79 @@ bool SchemaShapes::add_choices(JsonType type, Branch& branch, const SchemaNode& 
   }
   for (const auto& [name, schema] : node.dependent) if_present(name, {schema});
   return true;
+}
+
+// What is evaluated depends on all alternatives that hold, not on one of them.
+void SchemaShapes::decide_all(Branch& branch) {
+  if (std::exchange(branch.decides_all, true)) return;
+  for (const NodeId id : branch.nodes) {
+    if (id != branch.nodes.back()) decide_parts(branch, nodes_[id]);
+  }
+}
+
+void SchemaShapes::decide_parts(Branch& branch, const SchemaNode& node) {
+  for (const std::vector<NodeId>& parts : node.any_of) {
+    for (const NodeId part : parts) {
+      if (nodes_[part].evaluates) branch.choices.push_back({part, nodes_.inverse(part)});
+    }
+  }
+}
+
+// Says of each schema with unevaluatedProperties or unevaluatedItems what these keywords mean in a branch, as a schema
+// with additionalProperties or items.
+void SchemaShapes::add_unevaluated(std::vector<NodeId>& branch) {
+  const std::vector<NodeId> nodes = branch;
+  for (const NodeId id : nodes) {
+    if (!nodes_[id].unevaluated && !nodes_[id].unevaluated_items) continue;
+    Evaluated evaluated;
+    evaluated.for_items = nodes_[id].unevaluated_items.has_value();
+    evaluate(nodes, id, evaluated);
+    branch.push_back(rest_of(evaluated, nodes_[id]));
+  }
+}
+
+// Adds what the schema and those of the branch that it applies to the same value evaluate.
+void SchemaShapes::evaluate(const std::vector<NodeId>& branch, NodeId id, Evaluated& evaluated) {
+  const bool first = evaluated.nodes.empty();
+  const SchemaNode& node = nodes_[id];
+  const bool holds = std::find(branch.begin(), branch.end(), id) != branch.end();
+  if (!holds || !node.evaluates || !evaluated.nodes.insert(id).second) return;
+  if (!node.contains.empty() && evaluated.for_items) {
+    nodes_.fail(id, "contains is not supported together with unevaluatedItems");
+  }
+  for (const auto& [name, value] : node.properties) evaluated.properties.insert(name);
+  for (const auto& [names, value] : node.patterns) evaluated.patterns.insert(names);
+  evaluated.items = std::max(evaluated.items, node.prefix.size());
+  evaluated.all_properties = evaluated.all_properties || node.additional || (node.unevaluated && !first);
+  evaluated.all_items = evaluated.all_items || node.items || (node.unevaluated_items && !first);
+  const auto all = [&](const std::vector<NodeId>& parts) {
+    for (const NodeId part : parts) evaluate(branch, part, evaluated);
+  };
+  all(node.all_of);
+  for (const std::vector<NodeId>& parts : node.any_of) all(parts);
+  for (const std::vector<NodeId>& parts : node.one_of) all(parts);
+  for (const SchemaNode::If& part : node.ifs) {
+    const bool condition = std::find(branch.begin(), branch.end(), part.condition) != branch.end();
+    if (condition) evaluate(branch, part.condition, evaluated);
+    const std::optional<NodeId>& then = condition ? part.then : part.otherwise;
+    if (then) evaluate(branch, *then, evaluated);
+  }
+  for (const auto& [name, schema] : node.dependent) evaluate(branch, schema, evaluated);
+}
+
+NodeId SchemaShapes::rest_of(const Evaluated& evaluated, const SchemaNode& node) {
+  SchemaNode rest;
+  rest.pointer = node.pointer;
+  if (node.unevaluated && !evaluated.all_properties) {
+    for (const std::string& name : evaluated.properties) rest.properties.emplace_back(name, nodes_.always());
+    for (const AutomatonId names : evaluated.patterns) rest.patterns.emplace_back(names, nodes_.always());
+    rest.additional = node.unevaluated;
+  }
+  if (node.unevaluated_items && !evaluated.all_items) {
+    rest.prefix.assign(evaluated.items, nodes_.always());
+    rest.items = node.unevaluated_items;
+  }
+  return nodes_.add(std::move(rest));
 }
 
 // The alternatives of oneOf that are possible, each with the opposite of those that it does not exclude by itself.
@@ -232,6 +307,9 @@ ShapeCases SchemaShapes::work_out(ShapeId shape) {
     const bool possible = std::all_of(nodes.begin(), nodes.end(), [&](NodeId id) { return add(type, start, id); });
     if (possible) expand(type, std::move(start), branches);
     if (branches.empty()) continue;
+    if (type == JsonType::object || type == JsonType::array) {
+      for (std::vector<NodeId>& branch : branches) add_unevaluated(branch);
+    }
     switch (type) {
       case JsonType::null:
         cases.null = true;

@@ -159,12 +159,27 @@ class SchemaShapes {
     std::vector<std::vector<NodeId>> choices;  // one of each must hold
     std::vector<std::vector<NodeId>> one_ofs;  // exactly one of each
     std::set<std::string> required, forbidden;
+    bool decides_all = false;  // for each alternative of anyOf, whether it holds
+  };
+  // What the schemas of a branch evaluate that belong to one of them.
+  struct Evaluated {
+    std::set<NodeId> nodes;
+    std::set<std::string> properties;
+    std::set<AutomatonId> patterns;
+    std::size_t items = 0;
+    bool for_items = false;  // they are asked for
+    bool all_properties = false, all_items = false;
   };
 
   void expand(JsonType type, Branch branch, std::vector<std::vector<NodeId>>& result);
   bool add(JsonType type, Branch& branch, NodeId id);
   bool add_object(Branch& branch, const SchemaNode& node);
   bool add_choices(JsonType type, Branch& branch, const SchemaNode& node);
+  void decide_all(Branch& branch);
+  void decide_parts(Branch& branch, const SchemaNode& node);
+  void add_unevaluated(std::vector<NodeId>& branch);
+  void evaluate(const std::vector<NodeId>& branch, NodeId id, Evaluated& evaluated);
+  NodeId rest_of(const Evaluated& evaluated, const SchemaNode& node);
   bool settle(JsonType type, Branch& branch);
   bool contradicts(const Branch& branch);
   std::vector<NodeId> exclusive(const std::vector<NodeId>& parts, const Branch& branch);
