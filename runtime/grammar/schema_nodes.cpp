@@ -99,6 +99,11 @@ JsonTypes SchemaNodes::types_meant(NodeId id) const {
   return meant == 0 ? all_types : meant;
 }
 
+bool SchemaNodes::has_unevaluated() const {
+  return std::any_of(nodes_.begin(), nodes_.end(),
+                     [](const SchemaNode& node) { return node.unevaluated || node.unevaluated_items; });
+}
+
 SchemaNode SchemaNodes::like(NodeId id, JsonTypes types) const {
   SchemaNode node;
   node.pointer = nodes_[id].pointer;

@@ -152,6 +152,8 @@ class SchemaNodes {
   NodeId without_logic(NodeId id);
   NodeId forbidding(const std::string& property);
   NodeId requiring(const std::string& property);
+  // Returns true if a schema has unevaluatedProperties or unevaluatedItems.
+  bool has_unevaluated() const;
   NodeId never() const { return never_; }
   NodeId always() const { return always_; }
 

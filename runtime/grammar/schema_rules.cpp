@@ -170,6 +170,8 @@ SchemaRulesSource::SchemaRulesSource(std::unique_ptr<SchemaNodes> nodes, const S
     root_ = shapes_.shape_of({nodes_->root(), nodes_->add(std::move(of_types))});
   }
   if (shapes_.bytes(root_) >= no_text) nodes_->fail(nodes_->root(), "no value is valid by this schema");
+  // What is not supported of them shows in the cases only.
+  if (nodes_->has_unevaluated()) shapes_.explore(root_);
   if (!style.any_spelling) shapes_.leave_out_what_is_too_complex();
 }
 

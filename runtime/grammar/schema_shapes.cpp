@@ -71,6 +71,26 @@ const ShapeCases& SchemaShapes::cases(ShapeId shape) {
   return *cases_[shape];
 }
 
+void SchemaShapes::explore(ShapeId root) {
+  std::vector<ShapeId> pending{root};
+  std::set<ShapeId> known{root};
+  const auto add = [&](ShapeId shape) {
+    if (known.insert(shape).second) pending.push_back(shape);
+  };
+  while (!pending.empty()) {
+    const ShapeId shape = pending.back();
+    pending.pop_back();
+    for (const ObjectCase* object : cases(shape).objects) {
+      for (const ObjectCase::Property& property : object->properties) add(property.shape);
+      for (const ObjectCase::Others& others : object->others) add(others.shape);
+    }
+    for (const ArrayCase* array : cases(shape).arrays) {
+      for (const std::vector<NodeId>& item : array->prefix) add(shape_of(item));
+      add(shape_of(array->rest));
+    }
+  }
+}
+
 // Branches: the conditions of one type, without alternatives.
 
 void SchemaShapes::charge(NodeId id) {

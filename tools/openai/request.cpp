@@ -104,9 +104,11 @@ std::shared_ptr<const Grammar> read_json_schema(const ChatJson& format) {
   for (const char* const name : {"name", "description"}) schema.text(name);
   schema.flag("strict");
   schema.find("schema");
+  // Ours: properties that the schema does not name are allowed, too, and any order.
+  const bool open = schema.flag("open").value_or(false);
   schema.reject_the_rest();
   JsonSchemaOptions options;
-  options.closed = true;
+  options.closed = !open;
   return std::make_shared<Grammar>(
       compile_json_schema(given->at("schema"), "response_format.json_schema.schema", options).grammar);
 }

@@ -1,5 +1,6 @@
 #include "runtime/grammar/json_schema.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -446,6 +447,59 @@ TEST(JsonSchema, ReferencesFollowIdsAndAnchors) {
   expect_schema_matches({R"({"$ref":"http://x.example/other.json#/$defs/n"})", {"1"}, {"null"}}, options);
 }
 
+TEST(JsonSchema, WhatAlternativesEvaluateDependsOnWhichHold) {
+  expect_schema_matches(std::vector<SchemaCase>{
+      {R"({"type":"object","allOf":[{"properties":{"a":{}}}],"properties":{"b":{}},"unevaluatedProperties":false})",
+       {"{}", R"({"a":1,"b":2})"},
+       {R"({"c":1})"}},
+      {R"({"type":"object","anyOf":[{"properties":{"a":{"const":1}},"required":["a"]},
+           {"properties":{"b":{"const":1}},"required":["b"]}],"unevaluatedProperties":false})",
+       {R"({"a":1})", R"({"b":1})", R"({"a":1,"b":1})"},
+       {"{}", R"({"a":1,"b":2})", R"({"a":1,"c":2})"}},
+      {R"({"type":"object","if":{"properties":{"k":{"const":1}},"required":["k"]},"then":{"properties":{"a":{}}},
+           "else":{"patternProperties":{"^x":{}}},"unevaluatedProperties":{"type":"null"}})",
+       {R"({"k":1,"a":1})", R"({"xy":1,"k":null})", R"({"z":null})"},
+       {R"({"k":2})", R"({"k":1,"x":1})"}},
+      {R"({"$defs":{"p":{"properties":{"a":{}}}},"allOf":[{"unevaluatedProperties":false},{"$ref":"#/$defs/p"}],
+           "type":"object"})",
+       {"{}"},
+       {R"({"a":1})"}},
+      {R"({"type":"array","allOf":[{"prefixItems":[{"const":1}]}],"unevaluatedItems":{"const":2}})",
+       {"[]", "[1]", "[1,2,2]"},
+       {"[2]", "[1,1]"}},
+  });
+}
+
+TEST(JsonSchema, DynamicReferencesLeadToTheDocument) {
+  expect_schema_matches(std::vector<SchemaCase>{
+      {R"({"$id":"strict","$dynamicAnchor":"node","$ref":"tree","unevaluatedProperties":false,
+           "$defs":{"tree":{"$id":"tree","$dynamicAnchor":"node","type":"object","properties":{
+             "data":true,"children":{"type":"array","items":{"$dynamicRef":"#node"}}}}}})",
+       {R"({"children":[{"data":1}]})"},
+       {R"({"daat":1})", R"({"children":[{"daat":1}]})"}},
+      {R"({"$schema":"https://json-schema.org/draft/2019-09/schema","$id":"strict","$recursiveAnchor":true,"$ref":"tree",
+           "$defs":{"tree":{"$id":"tree","$recursiveAnchor":true,"type":"array","items":{"$recursiveRef":"#"}}},
+           "maxItems":1})",
+       {"[]", "[[[]]]"},
+       {"[[],[]]", "[[[],[]]]"}},
+  });
+}
+
+// The branches of such a value are too many to tell apart.
+TEST(JsonSchema, WhatIsTooComplexIsLeftOutOfATextOrRejectedBeforeIt) {
+  std::string parts;
+  for (int i = 0; i < 14; ++i) {
+    parts += fmt::format(R"({}{{"anyOf":[{{"required":["a{}"]}},{{"required":["b{}"]}}]}})", i == 0 ? "" : ",", i, i);
+  }
+  const std::string complex = R"({"type":"object","allOf":[)" + parts + "]}";
+  EXPECT_NE(error_of([&] { json_schema_grammar(Json::parse(complex), "s.json"); }).find("too many combinations"),
+            std::string::npos);
+  GrammarState state = state_of_schema(R"({"type":"object","properties":{"a":)" + complex + R"(,"b":{"const":1}}})");
+  ASSERT_TRUE(state.advance("{\""));
+  EXPECT_FALSE(state.allows("a\""));
+  EXPECT_TRUE(state.allows("b\":1}"));
+}
+
 TEST(JsonSchema, OptionalPropertiesWithoutValuesAreLeftOut) {
   expect_schema_matches(std::vector<SchemaCase>{
       {R"({"properties":{"a":{"type":"string","minLength":3,"maxLength":2},"b":{"enum":["x"],"minLength":2}}})",
@@ -473,7 +527,11 @@ TEST(JsonSchema, InvalidSchemasAreRejectedNamingTheKeyword) {
       {R"({"$ref":"other.json#/a"})", "#/$ref: refers to 'other.json#/a', which is not in the file"},
       {R"({"items":{"$ref":"#/nothing/here"}})", "#/items/$ref: refers to '#/nothing/here', which does not exist"},
       {R"({"items":{"$ref":"#/title"},"title":"t"})", "#/title: is string, expected a schema"},
-      {R"({"unevaluatedProperties":false})", "#/unevaluatedProperties: is not supported"},
+      {R"({"not":{"unevaluatedProperties":false}})", "#/not: unevaluatedProperties and unevaluatedItems are not"},
+      {R"({"contains":{},"unevaluatedItems":false})", "#: contains is not supported together with unevaluatedItems"},
+      {R"({"$ref":"b","$defs":{"b":{"$id":"b","$dynamicAnchor":"x","items":{"$dynamicRef":"#x"}},
+           "c":{"$id":"c","$dynamicAnchor":"x"}}})",
+       "is not supported, because '#x' has several targets"},
       {R"j({"pattern":"(a"})j", "#/pattern: the pattern '(a' at byte 3: a group is not closed"},
       {R"j({"pattern":"a)"})j", "at byte 2: a group is not opened"},
       {R"j({"pattern":"(?<=a)b"})j", "at byte 2: this group is not supported"},
