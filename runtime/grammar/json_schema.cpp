@@ -61,12 +61,4 @@ JsonSchemaGrammar compile_json_schema_file(const std::string& path, const JsonSc
   return compile_json_schema(read_schema_file(path), path, options);
 }
 
-Grammar json_schema_grammar(const SchemaJson& schema, const std::string& source) {
-  return compile_json_schema(schema, source).grammar;
-}
-
-Grammar load_json_schema(const std::string& path) {
-  return compile_json_schema_file(path).grammar;
-}
-
 }  // namespace minimind

@@ -361,24 +361,19 @@ void SchemaReader::note_ignored(const SchemaJson& schema, const Place& place) {
   }
 }
 
-namespace {
-
-// The keyword's value, or null if the draft does not have it.
-const SchemaJson* value_of(const SchemaJson& schema, const char* name, SchemaDraft draft, bool stated) {
+// The value of a keyword, or null if it is missing or the draft does not have it.
+const SchemaJson* SchemaReader::value_of(const SchemaJson& schema, const Place& place, std::string_view name) {
   const auto found = schema.find(name);
   if (found == schema.end()) return nullptr;
   const Keyword* const keyword = keyword_of(name);
+  const SchemaDraft draft = place.resource->draft;
   const bool known = keyword == nullptr || (keyword->first <= draft && draft <= keyword->last);
-  return known || (!stated && keyword->first <= keyword->last) ? &*found : nullptr;
+  // Without $schema, older spellings are read as well.
+  return known || (!place.resource->draft_stated && keyword->first <= keyword->last) ? &*found : nullptr;
 }
 
-}  // namespace
-
-// The value of a keyword, or null if it is missing.
-#define KEYWORD(name) value_of(schema, name, place.resource->draft, place.resource->draft_stated)
-
 std::optional<std::size_t> SchemaReader::count(const SchemaJson& schema, const Place& place, const char* keyword) {
-  const SchemaJson* const value = KEYWORD(keyword);
+  const SchemaJson* const value = value_of(schema, place, keyword);
   if (value == nullptr) return std::nullopt;
   const bool whole = value->is_number() && value->get<double>() >= 0 && value->get<double>() < 1e15 &&
                      value->get<double>() == std::floor(value->get<double>());
@@ -414,7 +409,7 @@ AutomatonId SchemaReader::pattern(const std::string& pattern, const Place& place
 }
 
 void SchemaReader::read_types(const SchemaJson& schema, const Place& place, SchemaNode& node) {
-  const SchemaJson* const type = KEYWORD("type");
+  const SchemaJson* const type = value_of(schema, place, "type");
   if (type == nullptr) return;
   static constexpr std::array<std::string_view, 6> type_names{"object", "array", "string", "number", "boolean", "null"};
   node.types = 0;
@@ -505,8 +500,8 @@ NodeId SchemaReader::constant(const SchemaJson& value, const Place& place) {
 }
 
 void SchemaReader::read_constants(const SchemaJson& schema, const Place& place, SchemaNode& node) {
-  if (const SchemaJson* const value = KEYWORD("const")) node.all_of.push_back(constant(*value, place.at("const")));
-  const SchemaJson* const values = KEYWORD("enum");
+  if (const SchemaJson* const value = value_of(schema, place, "const")) node.all_of.push_back(constant(*value, place.at("const")));
+  const SchemaJson* const values = value_of(schema, place, "enum");
   if (values == nullptr) return;
   const Place at = place.at("enum");
   if (!values->is_array()) fail(at, fmt::format("is {}, expected an array of constants", values->type_name()));
@@ -530,8 +525,8 @@ void SchemaReader::read_constants(const SchemaJson& schema, const Place& place, 
 // In draft 4, exclusiveMinimum and exclusiveMaximum are flags.
 void SchemaReader::read_bound(const SchemaJson& schema, const Place& place, const char* inclusive,
                               const char* exclusive, std::vector<NumberBound>& bounds) {
-  const SchemaJson* const bound = KEYWORD(inclusive);
-  const SchemaJson* const sharp = KEYWORD(exclusive);
+  const SchemaJson* const bound = value_of(schema, place, inclusive);
+  const SchemaJson* const sharp = value_of(schema, place, exclusive);
   const bool flag = sharp != nullptr && sharp->is_boolean();
   if (bound != nullptr) bounds.push_back({decimal(*bound, place.at(inclusive)), flag && sharp->get<bool>()});
   if (sharp != nullptr && !flag) bounds.push_back({decimal(*sharp, place.at(exclusive)), true});
@@ -540,7 +535,7 @@ void SchemaReader::read_bound(const SchemaJson& schema, const Place& place, cons
 void SchemaReader::read_numbers(const SchemaJson& schema, const Place& place, SchemaNode& node) {
   read_bound(schema, place, "minimum", "exclusiveMinimum", node.from);
   read_bound(schema, place, "maximum", "exclusiveMaximum", node.to);
-  const SchemaJson* const divisor = KEYWORD("multipleOf");
+  const SchemaJson* const divisor = value_of(schema, place, "multipleOf");
   if (divisor == nullptr) return;
   const Place at = place.at("multipleOf");
   Decimal value = decimal(*divisor, at);
@@ -559,7 +554,7 @@ void SchemaReader::read_numbers(const SchemaJson& schema, const Place& place, Sc
 void SchemaReader::read_strings(const SchemaJson& schema, const Place& place, SchemaNode& node) {
   node.min_length = count(schema, place, "minLength").value_or(0);
   node.max_length = count(schema, place, "maxLength");
-  if (const SchemaJson* const text = KEYWORD("pattern")) {
+  if (const SchemaJson* const text = value_of(schema, place, "pattern")) {
     if (!text->is_string()) fail(place.at("pattern"), "expected a text");
     node.strings.push_back(pattern(text->get<std::string>(), place.at("pattern")));
   }
@@ -576,23 +571,23 @@ void SchemaReader::read_strings(const SchemaJson& schema, const Place& place, Sc
 void SchemaReader::read_arrays(const SchemaJson& schema, const Place& place, SchemaNode& node) {
   node.min_items = count(schema, place, "minItems").value_or(0);
   node.max_items = count(schema, place, "maxItems");
-  if (const SchemaJson* const unique = KEYWORD("uniqueItems")) {
+  if (const SchemaJson* const unique = value_of(schema, place, "uniqueItems")) {
     if (!unique->is_boolean()) fail(place.at("uniqueItems"), "expected true or false");
     node.unique = unique->get<bool>();
   }
-  const SchemaJson* const items = KEYWORD("items");
+  const SchemaJson* const items = value_of(schema, place, "items");
   const bool old_form = items != nullptr && items->is_array();
   const char* const prefix = old_form ? "items" : "prefixItems";
   const char* const rest = old_form ? "additionalItems" : "items";
-  if (const SchemaJson* const value = KEYWORD(prefix)) node.prefix = schemas(*value, place.at(prefix));
-  if (const SchemaJson* const value = KEYWORD(rest)) node.items = node_of(*value, place.at(rest));
-  if (const SchemaJson* const value = KEYWORD("unevaluatedItems")) {
+  if (const SchemaJson* const value = value_of(schema, place, prefix)) node.prefix = schemas(*value, place.at(prefix));
+  if (const SchemaJson* const value = value_of(schema, place, rest)) node.items = node_of(*value, place.at(rest));
+  if (const SchemaJson* const value = value_of(schema, place, "unevaluatedItems")) {
     node.unevaluated_items = node_of(*value, place.at("unevaluatedItems"));
   }
 }
 
 void SchemaReader::read_contains(const SchemaJson& schema, const Place& place, SchemaNode& node) {
-  const SchemaJson* const item = KEYWORD("contains");
+  const SchemaJson* const item = value_of(schema, place, "contains");
   if (item == nullptr) return;
   node.contains.push_back({node_of(*item, place.at("contains")), 0, count(schema, place, "minContains").value_or(1),
                            count(schema, place, "maxContains")});
@@ -600,7 +595,7 @@ void SchemaReader::read_contains(const SchemaJson& schema, const Place& place, S
 
 void SchemaReader::read_objects(const SchemaJson& schema, const Place& place, SchemaNode& node) {
   const auto object = [&](const char* keyword) -> const SchemaJson* {
-    const SchemaJson* const value = KEYWORD(keyword);
+    const SchemaJson* const value = value_of(schema, place, keyword);
     if (value != nullptr && !value->is_object()) {
       fail(place.at(keyword), fmt::format("is {}, expected an object of schemas", value->type_name()));
     }
@@ -617,23 +612,23 @@ void SchemaReader::read_objects(const SchemaJson& schema, const Place& place, Sc
       node.patterns.emplace_back(pattern(text, at), node_of(value, at));
     }
   }
-  if (const SchemaJson* const value = KEYWORD("additionalProperties")) {
+  if (const SchemaJson* const value = value_of(schema, place, "additionalProperties")) {
     node.additional = node_of(*value, place.at("additionalProperties"));
   }
-  if (const SchemaJson* const value = KEYWORD("propertyNames")) {
+  if (const SchemaJson* const value = value_of(schema, place, "propertyNames")) {
     node.names.push_back(node_of(*value, place.at("propertyNames")));
   }
-  if (const SchemaJson* const value = KEYWORD("required")) node.required = names(*value, place.at("required"));
+  if (const SchemaJson* const value = value_of(schema, place, "required")) node.required = names(*value, place.at("required"));
   node.min_properties = count(schema, place, "minProperties").value_or(0);
   node.max_properties = count(schema, place, "maxProperties");
-  if (const SchemaJson* const value = KEYWORD("unevaluatedProperties")) {
+  if (const SchemaJson* const value = value_of(schema, place, "unevaluatedProperties")) {
     node.unevaluated = node_of(*value, place.at("unevaluatedProperties"));
   }
 }
 
 void SchemaReader::read_dependencies(const SchemaJson& schema, const Place& place, SchemaNode& node) {
   for (const char* keyword : {"dependencies", "dependentRequired", "dependentSchemas"}) {
-    const SchemaJson* const value = KEYWORD(keyword);
+    const SchemaJson* const value = value_of(schema, place, keyword);
     if (value == nullptr) continue;
     const Place at = place.at(keyword);
     if (!value->is_object()) fail(at, fmt::format("is {}, expected an object", value->type_name()));
@@ -651,29 +646,27 @@ void SchemaReader::read_dependencies(const SchemaJson& schema, const Place& plac
 
 void SchemaReader::read_logic(const SchemaJson& schema, const Place& place, SchemaNode& node) {
   for (const std::string keyword : {"$ref", "$dynamicRef", "$recursiveRef"}) {
-    const SchemaJson* const reference = KEYWORD(keyword.c_str());
+    const SchemaJson* const reference = value_of(schema, place, keyword.c_str());
     if (reference == nullptr) continue;
     if (!reference->is_string()) fail(place.at(keyword), "expected a text");
     const std::string uri = reference->get<std::string>();
     const Place at = place.at(keyword);
     node.all_of.push_back(keyword == "$ref" ? resolve(uri, at) : resolve_dynamic(uri, at));
   }
-  if (const SchemaJson* const parts = KEYWORD("allOf")) {
+  if (const SchemaJson* const parts = value_of(schema, place, "allOf")) {
     const std::vector<NodeId> all = schemas(*parts, place.at("allOf"));
     node.all_of.insert(node.all_of.end(), all.begin(), all.end());
   }
-  if (const SchemaJson* const parts = KEYWORD("anyOf")) node.any_of.push_back(schemas(*parts, place.at("anyOf")));
-  if (const SchemaJson* const parts = KEYWORD("oneOf")) node.one_of.push_back(schemas(*parts, place.at("oneOf")));
-  if (const SchemaJson* const part = KEYWORD("not")) node.none_of.push_back(node_of(*part, place.at("not")));
-  const SchemaJson* const condition = KEYWORD("if");
+  if (const SchemaJson* const parts = value_of(schema, place, "anyOf")) node.any_of.push_back(schemas(*parts, place.at("anyOf")));
+  if (const SchemaJson* const parts = value_of(schema, place, "oneOf")) node.one_of.push_back(schemas(*parts, place.at("oneOf")));
+  if (const SchemaJson* const part = value_of(schema, place, "not")) node.none_of.push_back(node_of(*part, place.at("not")));
+  const SchemaJson* const condition = value_of(schema, place, "if");
   if (condition == nullptr) return;
   SchemaNode::If part{node_of(*condition, place.at("if")), std::nullopt, std::nullopt};
-  if (const SchemaJson* const then = KEYWORD("then")) part.then = node_of(*then, place.at("then"));
-  if (const SchemaJson* const otherwise = KEYWORD("else")) part.otherwise = node_of(*otherwise, place.at("else"));
+  if (const SchemaJson* const then = value_of(schema, place, "then")) part.then = node_of(*then, place.at("then"));
+  if (const SchemaJson* const otherwise = value_of(schema, place, "else")) part.otherwise = node_of(*otherwise, place.at("else"));
   node.ifs.push_back(part);
 }
-
-#undef KEYWORD
 
 namespace {
 

@@ -69,6 +69,7 @@ class SchemaReader {
   void note_ignored(const SchemaJson& schema, const Place& place);
   void ignore(std::string what);
 
+  static const SchemaJson* value_of(const SchemaJson& schema, const Place& place, std::string_view name);
   std::optional<std::size_t> count(const SchemaJson& schema, const Place& place, const char* keyword);
   std::vector<std::string> names(const SchemaJson& value, const Place& place);
   std::vector<NodeId> schemas(const SchemaJson& value, const Place& place);

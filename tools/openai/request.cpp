@@ -119,7 +119,7 @@ std::shared_ptr<const Grammar> read_response_format(BodyFields& body) {
   const ChatJson type = format->is_object() ? format->value("type", ChatJson()) : ChatJson();
   if (type == "text") return nullptr;
   if (type == "json_object") {
-    return std::make_shared<Grammar>(json_schema_grammar(ChatJson{{"type", "object"}}, "response_format"));
+    return std::make_shared<Grammar>(compile_json_schema(ChatJson{{"type", "object"}}, "response_format").grammar);
   }
   const bool has_schema = type == "json_schema" && format->contains("json_schema") &&
                           format->at("json_schema").is_object() && format->at("json_schema").contains("schema");
