@@ -27,8 +27,8 @@ enum class JsonEvent : std::uint8_t {
 // numbered from 0 in the order in which they are first mentioned.
 class GrammarRules {
  public:
-  // Texts of a kind with so many characters, after which the shortest rest of the whole text is longer by at most so many
-  // bytes.
+  // Texts of a kind with so many characters, after which the shortest rest of the whole text is longer by at most so
+  // many bytes.
   struct TextRun {
     static constexpr std::uint16_t any = 0xFFFF;  // any number of characters
     std::uint16_t characters = 0;

@@ -33,10 +33,11 @@ struct JsonSchemaGrammar {
 // Returns the grammar of JSON texts that are valid by a JSON Schema of draft 4, 6, 7, 2019-09 or 2020-12, as $schema
 // says. Without $schema it is 2020-12, and older spellings are read as well.
 //
-// Every keyword of these drafts is supported, except for what README.md in this folder lists, which is rejected. Formats are checked: date, time, date-time, duration, email, hostname,
-// ipv4, ipv6, uri, uri-reference, iri, iri-reference, uri-template, uuid, json-pointer, relative-json-pointer, regex.
-// Patterns are those of pattern.h. `nullable` adds null where no $schema is given. Every other keyword and format says
-// nothing about what is valid, and is ignored.
+// Every keyword of these drafts is supported, except for what README.md in this folder lists, which is rejected.
+// Formats are checked: date, time, date-time, duration, email, hostname, ipv4, ipv6, uri, uri-reference, iri,
+// iri-reference, uri-template, uuid, json-pointer, relative-json-pointer, regex. Patterns are those of pattern.h.
+// `nullable` adds null where no $schema is given. Every other keyword and format says nothing about what is valid, and
+// is ignored.
 //
 // A text of the grammar is always valid. A valid text is always in the grammar, except for these choices:
 // - An object has no name twice.

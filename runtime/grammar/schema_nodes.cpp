@@ -82,10 +82,10 @@ JsonTypes SchemaNodes::types_meant(NodeId id) const {
     const bool decided = node.types != all_types || !node.any_of.empty() || !node.one_of.empty() ||
                          !node.none_of.empty() || !node.ifs.empty();
     if (decided) return all_types;
-    const bool object = !node.properties.empty() || !node.patterns.empty() || node.additional || node.unevaluated || !node.names.empty() ||
-                        !node.required.empty() || node.min_properties > 0 || node.max_properties;
-    const bool array = !node.prefix.empty() || node.items || node.unevaluated_items || node.min_items > 0 || node.max_items || node.unique ||
-                       !node.contains.empty();
+    const bool object = !node.properties.empty() || !node.patterns.empty() || node.additional || node.unevaluated ||
+                        !node.names.empty() || !node.required.empty() || node.min_properties > 0 || node.max_properties;
+    const bool array = !node.prefix.empty() || node.items || node.unevaluated_items || node.min_items > 0 ||
+                       node.max_items || node.unique || !node.contains.empty();
     const bool string = !node.strings.empty() || node.min_length > 0 || node.max_length;
     const bool number = !node.numbers.empty() || !node.from.empty() || !node.to.empty();
     if (object) meant |= bit_of(JsonType::object);
@@ -175,8 +175,9 @@ const std::vector<NodeId>& SchemaNodes::negation(NodeId id) {
   const auto known = negations_.find(id);
   if (known != negations_.end()) return known->second;
   if (nodes_[id].unevaluated || nodes_[id].unevaluated_items) {
-    fail(id, "unevaluatedProperties and unevaluatedItems are not supported where they must not hold: within not, if or "
-             "alternatives that overlap");
+    fail(id,
+         "unevaluatedProperties and unevaluatedItems are not supported where they must not hold: within not, if or "
+         "alternatives that overlap");
   }
   std::vector<NodeId> result;
   negate_values(id, result);

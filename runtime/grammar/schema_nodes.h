@@ -90,7 +90,7 @@ struct SchemaNode {
     std::optional<NodeId> then, otherwise;
   };
 
-  std::string pointer;    // where it is, for messages
+  std::string pointer;     // where it is, for messages
   bool evaluates = false;  // it was read as a schema: its keywords count for unevaluatedProperties and unevaluatedItems
   JsonTypes types = all_types;
   bool whole = false;     // a number is whole

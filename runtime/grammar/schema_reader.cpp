@@ -500,7 +500,8 @@ NodeId SchemaReader::constant(const SchemaJson& value, const Place& place) {
 }
 
 void SchemaReader::read_constants(const SchemaJson& schema, const Place& place, SchemaNode& node) {
-  if (const SchemaJson* const value = value_of(schema, place, "const")) node.all_of.push_back(constant(*value, place.at("const")));
+  if (const SchemaJson* const value = value_of(schema, place, "const"))
+    node.all_of.push_back(constant(*value, place.at("const")));
   const SchemaJson* const values = value_of(schema, place, "enum");
   if (values == nullptr) return;
   const Place at = place.at("enum");
@@ -618,7 +619,8 @@ void SchemaReader::read_objects(const SchemaJson& schema, const Place& place, Sc
   if (const SchemaJson* const value = value_of(schema, place, "propertyNames")) {
     node.names.push_back(node_of(*value, place.at("propertyNames")));
   }
-  if (const SchemaJson* const value = value_of(schema, place, "required")) node.required = names(*value, place.at("required"));
+  if (const SchemaJson* const value = value_of(schema, place, "required"))
+    node.required = names(*value, place.at("required"));
   node.min_properties = count(schema, place, "minProperties").value_or(0);
   node.max_properties = count(schema, place, "maxProperties");
   if (const SchemaJson* const value = value_of(schema, place, "unevaluatedProperties")) {
@@ -657,14 +659,18 @@ void SchemaReader::read_logic(const SchemaJson& schema, const Place& place, Sche
     const std::vector<NodeId> all = schemas(*parts, place.at("allOf"));
     node.all_of.insert(node.all_of.end(), all.begin(), all.end());
   }
-  if (const SchemaJson* const parts = value_of(schema, place, "anyOf")) node.any_of.push_back(schemas(*parts, place.at("anyOf")));
-  if (const SchemaJson* const parts = value_of(schema, place, "oneOf")) node.one_of.push_back(schemas(*parts, place.at("oneOf")));
-  if (const SchemaJson* const part = value_of(schema, place, "not")) node.none_of.push_back(node_of(*part, place.at("not")));
+  if (const SchemaJson* const parts = value_of(schema, place, "anyOf"))
+    node.any_of.push_back(schemas(*parts, place.at("anyOf")));
+  if (const SchemaJson* const parts = value_of(schema, place, "oneOf"))
+    node.one_of.push_back(schemas(*parts, place.at("oneOf")));
+  if (const SchemaJson* const part = value_of(schema, place, "not"))
+    node.none_of.push_back(node_of(*part, place.at("not")));
   const SchemaJson* const condition = value_of(schema, place, "if");
   if (condition == nullptr) return;
   SchemaNode::If part{node_of(*condition, place.at("if")), std::nullopt, std::nullopt};
   if (const SchemaJson* const then = value_of(schema, place, "then")) part.then = node_of(*then, place.at("then"));
-  if (const SchemaJson* const otherwise = value_of(schema, place, "else")) part.otherwise = node_of(*otherwise, place.at("else"));
+  if (const SchemaJson* const otherwise = value_of(schema, place, "else"))
+    part.otherwise = node_of(*otherwise, place.at("else"));
   node.ifs.push_back(part);
 }
 

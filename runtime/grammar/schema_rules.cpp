@@ -298,8 +298,8 @@ GrammarRules::Facts SchemaRules::facts(std::uint32_t id) {
   const Rule rule = rules_[id];
   static constexpr std::array<std::uint32_t, 17> ranks{0, 5, 6, 3, 4, 4, 4, 4, 4, 5, 6, 1, 1, 2, 4, 1, 1};
   Facts facts{false, ranks[static_cast<std::size_t>(rule.kind)], bytes_of(rule)};
-  facts.nullable =
-      rule.kind == Kind::space || rule.kind == Kind::indent || (rule.kind == Kind::number && shapes_.automata()[rule.a].accepts_at(rule.b));
+  facts.nullable = rule.kind == Kind::space || rule.kind == Kind::indent ||
+                   (rule.kind == Kind::number && shapes_.automata()[rule.a].accepts_at(rule.b));
   return facts;
 }
 

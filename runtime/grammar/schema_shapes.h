@@ -105,8 +105,8 @@ class SchemaShapes {
 
   // Works out the cases of a value and of all that it is made of.
   void explore(ShapeId root);
-  // From now on, a value whose conditions are too complex has no text, so that it is left out, and a text that has begun
-  // can always be ended. Otherwise the functions here throw Error for it.
+  // From now on, a value whose conditions are too complex has no text, so that it is left out, and a text that has
+  // begun can always be ended. Otherwise the functions here throw Error for it.
   void leave_out_what_is_too_complex() { leaves_out_ = true; }
 
   const SchemaStyle& style() const { return style_; }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -15,56 +14,11 @@
 #include <vector>
 
 #include "runtime/grammar/grammar.h"
+#include "runtime/grammar/grammar_items.h"
 #include "runtime/grammar/json_memory.h"
 #include "runtime/grammar/token_trie.h"
 
 namespace minimind {
-
-// A position in a grammar's symbols, and the frame to return to at the end of its rule.
-struct GrammarItem {
-  std::uint32_t symbol;
-  std::uint32_t frame;
-
-  auto operator<=>(const GrammarItem&) const = default;
-};
-
-// Lists of items, each stored once under a number, so that lists are equal if their numbers are.
-class GrammarItemLists {
- public:
-  // `items` must be sorted and without duplicates.
-  std::uint32_t intern(std::span<const GrammarItem> items);
-
-  std::span<const GrammarItem> operator[](std::uint32_t list) const {
-    return {items_.data() + begins_[list], begins_[list + 1] - begins_[list]};
-  }
-  std::size_t size() const { return begins_.size() - 1; }
-  std::size_t items() const { return items_.size(); }
-  void clear();
-
- private:
-  void grow();
-  std::size_t slot_of(std::span<const GrammarItem> items) const;
-
-  std::vector<GrammarItem> items_;
-  std::vector<std::size_t> begins_{0};
-  std::vector<std::uint32_t> slots_ = std::vector<std::uint32_t>(64, none);  // open addressing; a power of two
-  static constexpr std::uint32_t none = ~0u;
-};
-
-// A set of items that is emptied often.
-class GrammarItemSet {
- public:
-  // Adds an item; returns true if it is new.
-  bool insert(GrammarItem item);
-  void clear();
-
- private:
-  void place(std::uint64_t key);
-
-  static constexpr std::uint64_t none = ~std::uint64_t{0};
-  std::vector<std::uint64_t> slots_ = std::vector<std::uint64_t>(64, none);  // open addressing; a power of two
-  std::vector<std::uint64_t> keys_;
-};
 
 // The position of a text in a grammar, byte by byte.
 //
@@ -156,9 +110,9 @@ class GrammarState {
   };
   std::map<std::tuple<std::uint32_t, JsonEvent, bool>, std::uint32_t> set_uses_;
   std::unordered_map<ByteSet, std::uint32_t> set_ids_;
-  std::vector<SetUse> uses_;  // [byte sets of made_]
+  std::vector<SetUse> uses_;                                         // [byte sets of made_]
   std::vector<std::array<GrammarRules::TextRun, text_kinds>> runs_;  // [symbols of made_]
-  std::string text_;          // so far, if the grammar makes its rules
+  std::string text_;                                                 // so far, if the grammar makes its rules
   JsonMemory memory_;
   JsonMemory::Scope scope_ = 0;
   std::uint32_t accept_ = 0;  // the symbol
@@ -198,7 +152,7 @@ class GrammarState {
   std::vector<std::uint8_t> kept_mask_;
   bool memory_decided_ = false;
   std::array<std::vector<State>, text_kinds> next_of_all_;  // [states], after any character; dead if there are several
-  std::vector<Position> path_;     // [depth of a trie]
+  std::vector<Position> path_;                              // [depth of a trie]
 
   // The closure in progress.
   std::vector<GrammarItem> kernel_, pending_, found_;

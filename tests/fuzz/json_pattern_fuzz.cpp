@@ -9,8 +9,8 @@
 #include "runtime/grammar/state.h"
 #include "weights/io/error.h"
 
-// Reads the input as a regular expression of a string, with and without lengths, and of names, and follows texts through
-// its grammar.
+// Reads the input as a regular expression of a string, with and without lengths, and of names, and follows texts
+// through its grammar.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace minimind;
   try {

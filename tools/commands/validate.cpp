@@ -124,7 +124,8 @@ std::string expected_text(GrammarState& state) {
         if (!set[c]) continue;
         const std::vector<std::string> texts = c == '"' ? quoted_texts(state) : std::vector<std::string>();
         list.insert(list.end(), texts.begin(), texts.end());
-        if (texts.empty()) list.push_back(c >= 0x80 ? "a character beyond ASCII" : quote(forced_text(state, static_cast<char>(c))));
+        if (texts.empty())
+          list.push_back(c >= 0x80 ? "a character beyond ASCII" : quote(forced_text(state, static_cast<char>(c))));
         if (c >= 0x80) break;
       }
     }

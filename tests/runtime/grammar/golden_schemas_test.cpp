@@ -21,8 +21,7 @@ TEST(GoldenSchemas, AreJudgedAsJsonschemaJudges) {
     for (const bool closed : {false, true}) {
       JsonSchemaOptions options;
       options.closed = closed;
-      GrammarState state(
-          std::make_shared<const Grammar>(compile_json_schema(golden["schema"], name, options).grammar));
+      GrammarState state(std::make_shared<const Grammar>(compile_json_schema(golden["schema"], name, options).grammar));
       const auto accepts = [&](const std::string& text) {
         state.restart();
         return state.advance(text) && state.may_end();

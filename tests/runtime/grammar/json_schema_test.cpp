@@ -492,8 +492,9 @@ TEST(JsonSchema, WhatIsTooComplexIsLeftOutOfATextOrRejectedBeforeIt) {
     parts += fmt::format(R"({}{{"anyOf":[{{"required":["a{}"]}},{{"required":["b{}"]}}]}})", i == 0 ? "" : ",", i, i);
   }
   const std::string complex = R"({"type":"object","allOf":[)" + parts + "]}";
-  EXPECT_NE(error_of([&] { compile_json_schema(Json::parse(complex), "s.json").grammar; }).find("too many combinations"),
-            std::string::npos);
+  EXPECT_NE(
+      error_of([&] { compile_json_schema(Json::parse(complex), "s.json").grammar; }).find("too many combinations"),
+      std::string::npos);
   GrammarState state = state_of_schema(R"({"type":"object","properties":{"a":)" + complex + R"(,"b":{"const":1}}})");
   ASSERT_TRUE(state.advance("{\""));
   EXPECT_FALSE(state.allows("a\""));
@@ -554,7 +555,8 @@ TEST(JsonSchema, InvalidSchemasAreRejectedNamingTheKeyword) {
       {"[]", "s.json: #: expected a schema"},
   };
   for (const auto& [schema, wanted] : cases) {
-    const std::string error = error_of([&, text = schema] { compile_json_schema(Json::parse(text), "s.json").grammar; });
+    const std::string error =
+        error_of([&, text = schema] { compile_json_schema(Json::parse(text), "s.json").grammar; });
     EXPECT_NE(error.find(wanted), std::string::npos) << schema.substr(0, 200) << "\n" << error;
     EXPECT_TRUE(error.starts_with("s.json: ")) << error;
   }
@@ -580,17 +582,23 @@ TEST(JsonSchema, FilesAreReadAndCheckedFirst) {
   GrammarState state(std::make_shared<const Grammar>(compile_json_schema_file(good.path()).grammar));
   EXPECT_TRUE(state.allows(R"({"b":1,"a":2})"));
   const TemporaryFile broken("{\"type\":");
-  EXPECT_NE(error_of([&] { compile_json_schema_file(broken.path()).grammar; }).find("is not valid JSON at byte"), std::string::npos);
+  EXPECT_NE(error_of([&] { compile_json_schema_file(broken.path()).grammar; }).find("is not valid JSON at byte"),
+            std::string::npos);
   std::string nested = "{}";
   for (int i = 0; i < 101; ++i) nested = R"({"items":)" + nested + "}";
   const TemporaryFile deep(nested);
-  EXPECT_NE(error_of([&] { compile_json_schema_file(deep.path()).grammar; }).find("is nested too deeply, expected at most 100"),
+  EXPECT_NE(error_of([&] {
+              compile_json_schema_file(deep.path()).grammar;
+            }).find("is nested too deeply, expected at most 100"),
             std::string::npos);
   const TemporaryFile deepest(std::string(500'000, '['));
-  EXPECT_NE(error_of([&] { compile_json_schema_file(deepest.path()).grammar; }).find("is nested too deeply, expected at most 100"),
+  EXPECT_NE(error_of([&] {
+              compile_json_schema_file(deepest.path()).grammar;
+            }).find("is nested too deeply, expected at most 100"),
             std::string::npos);
   const TemporaryFile large(std::string((std::size_t{1} << 20) + 1, ' '));
-  EXPECT_NE(error_of([&] { compile_json_schema_file(large.path()).grammar; }).find("expected at most 1048576"), std::string::npos);
+  EXPECT_NE(error_of([&] { compile_json_schema_file(large.path()).grammar; }).find("expected at most 1048576"),
+            std::string::npos);
 }
 
 }  // namespace

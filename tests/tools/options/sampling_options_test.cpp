@@ -62,7 +62,8 @@ TEST_F(ConstrainedCli, UsageErrorsDifferFromFileErrors) {
     EXPECT_NE(outcome.err.find(message), std::string::npos) << options << "\n" << outcome.err;
   };
   expect("--grammar " + path("g.gbnf"), 1, "g.gbnf:1:10: there is no rule 'x'");
-  expect("--json-schema " + path("s.json"), 1, "s.json: #/not: unevaluatedProperties and unevaluatedItems are not supported where");
+  expect("--json-schema " + path("s.json"), 1,
+         "s.json: #/not: unevaluatedProperties and unevaluatedItems are not supported where");
   expect("--json-schema " + path("o.json") + " --strict-schema", 1, "o.json: tyep is not supported");
   expect("--json-schema " + path("o.json"), 0, "o.json: ignored, because they say nothing about what is valid: tyep");
   expect("--json-schema " + path("o.json") + " --schema-ref x", 2, "--schema-ref is 'x', expected URI=FILE");
