@@ -37,7 +37,8 @@ struct Mismatch {
   std::string found, expected;
 };
 
-// Returns a text that must follow `byte`, as far as only one byte may follow each.
+// Returns a text that must follow `byte`, as far as only one byte may follow each. Escapes are left out: they spell a
+// character that is there anyway.
 std::string forced_text(GrammarState& state, char byte) {
   constexpr std::size_t longest = 24;
   std::string text(1, byte);
@@ -45,7 +46,7 @@ std::string forced_text(GrammarState& state, char byte) {
     char next = 0;
     int count = 0;
     for (int c = 0; c < 256 && count < 2; ++c) {
-      if (!state.allows(text + static_cast<char>(c))) continue;
+      if (c == '\\' || !state.allows(text + static_cast<char>(c))) continue;
       next = static_cast<char>(c);
       ++count;
     }
@@ -102,6 +103,10 @@ std::string expected_text(GrammarState& state) {
     const char byte = static_cast<char>(c);
     set[c] = c != 0x7F && state.allows({&byte, 1});
     count += set[c] ? 1 : 0;
+  }
+  if (count > 1 && set['\\']) {
+    set['\\'] = false;
+    --count;
   }
   const auto all = [&](char first, char last) {
     return std::all_of(set.begin() + first, set.begin() + last + 1, [](bool in) { return in; });

@@ -41,10 +41,9 @@ TEST_F(ValidateCli, ReportsWhereATextStopsConforming) {
   EXPECT_NE(validate("{\"name\":1}").err.find("expected '\"'"), std::string::npos);
   EXPECT_NE(validate("{\"name\": \"a").err.find("expected another character of a string"), std::string::npos);
   const std::string closed = validate("{\"nmae\": 1}", "--closed-schema").err;
-  EXPECT_NE(closed.find("found 'mae\": 1}', expected"), std::string::npos) << closed;
-  EXPECT_NE(validate("{\"age\": x}").err.find("expected a digit"), std::string::npos);
-  EXPECT_NE(validate("{1}", "--closed-schema").err.find("1:2: found '1}', expected \"age\" or \"name\""),
-            std::string::npos);
+  EXPECT_NE(closed.find("found 'mae\": 1}', expected 'ame\"'"), std::string::npos) << closed;
+  EXPECT_NE(validate("{\"age\": x}").err.find("expected a number"), std::string::npos);
+  EXPECT_NE(validate("{1}", "--closed-schema").err.find("1:2: found '1}', expected \"name\""), std::string::npos);
   const auto json = nlohmann::json::parse(validate("[]", "--json").out);
   EXPECT_EQ(json["conforms"], false);
   EXPECT_EQ(json["column"], 1);
