@@ -234,6 +234,37 @@ std::vector<std::uint64_t> Automaton::bytes_to_accept() const {
   return bytes;
 }
 
+std::vector<bool> Automaton::states_closed_under(const CodePoints& characters) const {
+  const auto overlaps = [&](const Edge& edge) {
+    const auto& ranges = characters.ranges();
+    const auto range = std::lower_bound(ranges.begin(), ranges.end(), edge.first,
+                                        [](const CodePoints::Range& r, char32_t c) { return r.last < c; });
+    return range != ranges.end() && range->first <= edge.last;
+  };
+  std::vector<std::vector<State>> before(states());
+  std::vector<bool> closed(states());
+  std::vector<State> open;
+  for (State state = 0; state < states(); ++state) {
+    CodePoints covered;
+    for (auto [edge, end] = edges(state); edge != end; ++edge) {
+      covered.add(edge->first, edge->last);
+      if (overlaps(*edge)) before[edge->to].push_back(state);
+    }
+    closed[state] = characters.without(covered).empty();
+    if (!closed[state]) open.push_back(state);
+  }
+  while (!open.empty()) {
+    const State state = open.back();
+    open.pop_back();
+    for (const State from : before[state]) {
+      if (!closed[from]) continue;
+      closed[from] = false;
+      open.push_back(from);
+    }
+  }
+  return closed;
+}
+
 Automaton Automaton::complement() const {
   Draft draft;
   if (empty()) return everything();

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "runtime/grammar/code_points.h"
+#include "runtime/grammar/token_trie.h"
 
 namespace minimind {
 
@@ -25,12 +27,21 @@ enum class JsonEvent : std::uint8_t {
 // numbered from 0 in the order in which they are first mentioned.
 class GrammarRules {
  public:
+  // Texts of a kind with so many characters, after which the shortest rest of the whole text is longer by at most so
+  // many bytes.
+  struct TextRun {
+    static constexpr std::uint16_t any = 0xFFFF;  // any number of characters
+    std::uint16_t characters = 0;
+    std::uint32_t bytes = 0;
+  };
   struct Symbol {
     bool is_rule = false;
     std::uint32_t rule = 0;
     ByteSet bytes;
     JsonEvent event = JsonEvent::none;  // of each of the bytes
     bool distinct = false;              // the item that ends here must differ from those before it
+    // If first in an alternative: the texts that the rule takes, whatever they are.
+    std::array<TextRun, text_kinds> runs{};
   };
   using Sequence = std::vector<Symbol>;
 

@@ -94,7 +94,7 @@ std::vector<std::vector<ByteSet>> json_character_spellings(const CodePoints& set
   const CodePoints needs_escape = CodePoints(0, 0x1F).add('"').add('\\');
   std::vector<Spelling> result = utf8_sequences(set.without(needs_escape));
   ByteSet letters;
-  CodePoints rest = every_escape ? set : set.without(needs_escape.complement());
+  CodePoints rest = every_escape ? set : set.without(CodePoints(needs_escape).add(0x80, last_code_point).complement());
   for (const auto& [letter, character] : letter_escapes) {
     if (!rest.contains(character)) continue;
     letters.set(static_cast<unsigned char>(letter));

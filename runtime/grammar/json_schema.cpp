@@ -48,7 +48,7 @@ JsonSchemaGrammar compile_json_schema(const SchemaJson& schema, const std::strin
       throw SchemaError(fmt::format("{}: {} is not supported", source, result.ignored.front()));
     }
     result.grammar.rules_source =
-        std::make_shared<SchemaRulesSource>(std::move(nodes), SchemaStyle{options.closed, options.any_space});
+        std::make_shared<SchemaRulesSource>(std::move(nodes), SchemaStyle{options.closed, options.any_spelling});
     return result;
   } catch (const SchemaError&) {
     throw;
@@ -59,14 +59,6 @@ JsonSchemaGrammar compile_json_schema(const SchemaJson& schema, const std::strin
 
 JsonSchemaGrammar compile_json_schema_file(const std::string& path, const JsonSchemaOptions& options) {
   return compile_json_schema(read_schema_file(path), path, options);
-}
-
-Grammar json_schema_grammar(const SchemaJson& schema, const std::string& source) {
-  return compile_json_schema(schema, source).grammar;
-}
-
-Grammar load_json_schema(const std::string& path) {
-  return compile_json_schema_file(path).grammar;
 }
 
 }  // namespace minimind

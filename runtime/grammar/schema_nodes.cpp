@@ -21,6 +21,7 @@ AutomatonId Automata::add(Automaton automaton) {
   }
   automata_.push_back(std::move(automaton));
   bytes_.emplace_back();
+  bytes_after_.emplace_back();
   return static_cast<AutomatonId>(automata_.size() - 1);
 }
 
@@ -41,6 +42,18 @@ AutomatonId Automata::complement(AutomatonId a) {
 const std::vector<std::uint64_t>& Automata::bytes(AutomatonId id) {
   if (bytes_[id].empty()) bytes_[id] = automata_[id].bytes_to_accept();
   return bytes_[id];
+}
+
+const std::vector<std::uint64_t>& Automata::bytes_after(AutomatonId id, TextKind kind) {
+  std::vector<std::uint64_t>& result = bytes_after_[id][static_cast<std::size_t>(kind)];
+  if (!result.empty()) return result;
+  const std::vector<bool> closed = automata_[id].states_closed_under(characters_of(kind));
+  std::uint64_t most = 0;
+  for (std::size_t state = 0; state < closed.size(); ++state) {
+    if (closed[state]) most = std::max(most, bytes(id)[state]);
+  }
+  for (const bool is_closed : closed) result.push_back(is_closed ? most : not_closed);
+  return result;
 }
 
 SchemaNodes::SchemaNodes(const std::string& source) : source_(source) {
@@ -69,10 +82,10 @@ JsonTypes SchemaNodes::types_meant(NodeId id) const {
     const bool decided = node.types != all_types || !node.any_of.empty() || !node.one_of.empty() ||
                          !node.none_of.empty() || !node.ifs.empty();
     if (decided) return all_types;
-    const bool object = !node.properties.empty() || !node.patterns.empty() || node.additional || !node.names.empty() ||
-                        !node.required.empty() || node.min_properties > 0 || node.max_properties;
-    const bool array = !node.prefix.empty() || node.items || node.min_items > 0 || node.max_items || node.unique ||
-                       !node.contains.empty();
+    const bool object = !node.properties.empty() || !node.patterns.empty() || node.additional || node.unevaluated ||
+                        !node.names.empty() || !node.required.empty() || node.min_properties > 0 || node.max_properties;
+    const bool array = !node.prefix.empty() || node.items || node.unevaluated_items || node.min_items > 0 ||
+                       node.max_items || node.unique || !node.contains.empty();
     const bool string = !node.strings.empty() || node.min_length > 0 || node.max_length;
     const bool number = !node.numbers.empty() || !node.from.empty() || !node.to.empty();
     if (object) meant |= bit_of(JsonType::object);
@@ -84,6 +97,11 @@ JsonTypes SchemaNodes::types_meant(NodeId id) const {
     }
   }
   return meant == 0 ? all_types : meant;
+}
+
+bool SchemaNodes::has_unevaluated() const {
+  return std::any_of(nodes_.begin(), nodes_.end(),
+                     [](const SchemaNode& node) { return node.unevaluated || node.unevaluated_items; });
 }
 
 SchemaNode SchemaNodes::like(NodeId id, JsonTypes types) const {
@@ -109,7 +127,8 @@ NodeId SchemaNodes::without_logic(NodeId id) {
   if (known != without_logic_.end()) return known->second;
   SchemaNode node = nodes_[id];
   const bool has_logic = !node.all_of.empty() || !node.none_of.empty() || !node.any_of.empty() ||
-                         !node.one_of.empty() || !node.ifs.empty() || !node.dependent.empty();
+                         !node.one_of.empty() || !node.ifs.empty() || !node.dependent.empty() || node.unevaluated ||
+                         node.unevaluated_items;
   if (!has_logic) return without_logic_[id] = id;
   node.all_of.clear();
   node.none_of.clear();
@@ -117,6 +136,8 @@ NodeId SchemaNodes::without_logic(NodeId id) {
   node.one_of.clear();
   node.ifs.clear();
   node.dependent.clear();
+  node.unevaluated.reset();
+  node.unevaluated_items.reset();
   return without_logic_[id] = add(std::move(node));
 }
 
@@ -153,6 +174,11 @@ NodeId SchemaNodes::requiring(const std::string& property) {
 const std::vector<NodeId>& SchemaNodes::negation(NodeId id) {
   const auto known = negations_.find(id);
   if (known != negations_.end()) return known->second;
+  if (nodes_[id].unevaluated || nodes_[id].unevaluated_items) {
+    fail(id,
+         "unevaluatedProperties and unevaluatedItems are not supported where they must not hold: within not, if or "
+         "alternatives that overlap");
+  }
   std::vector<NodeId> result;
   negate_values(id, result);
   negate_arrays(id, result);

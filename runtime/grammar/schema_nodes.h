@@ -9,11 +9,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "runtime/grammar/automaton.h"
 #include "runtime/grammar/json_numbers.h"
+#include "runtime/grammar/token_trie.h"
 #include "weights/io/error.h"
 
 namespace minimind {
@@ -57,11 +59,16 @@ class Automata {
   const Automaton& operator[](AutomatonId id) const { return automata_[id]; }
   // Returns Automaton::bytes_to_accept() of an automaton.
   const std::vector<std::uint64_t>& bytes(AutomatonId id);
+  // Returns, for each state, the most bytes() of a state that texts of the kind lead to, if all of them lead to one;
+  // otherwise not_closed.
+  const std::vector<std::uint64_t>& bytes_after(AutomatonId id, TextKind kind);
+  static constexpr std::uint64_t not_closed = ~std::uint64_t{0};
 
  private:
   std::deque<Automaton> automata_;  // references stay valid
   std::deque<std::vector<std::uint64_t>> bytes_;
-  std::map<std::string, AutomatonId> by_key_;
+  std::deque<std::array<std::vector<std::uint64_t>, text_kinds>> bytes_after_;
+  std::unordered_map<std::string, AutomatonId> by_key_;
   std::size_t states_ = 0;  // of all
 };
 
@@ -83,7 +90,8 @@ struct SchemaNode {
     std::optional<NodeId> then, otherwise;
   };
 
-  std::string pointer;  // where it is, for messages
+  std::string pointer;     // where it is, for messages
+  bool evaluates = false;  // it was read as a schema: its keywords count for unevaluatedProperties and unevaluatedItems
   JsonTypes types = all_types;
   bool whole = false;     // a number is whole
   bool fraction = false;  // a number is not whole
@@ -98,12 +106,13 @@ struct SchemaNode {
   std::optional<NodeId> items;  // after the prefix
   std::size_t min_items = 0;
   std::optional<std::size_t> max_items;
+  std::optional<NodeId> unevaluated_items;
   bool unique = false;
   std::vector<Contains> contains;
 
   std::vector<std::pair<std::string, NodeId>> properties;
   std::vector<std::pair<AutomatonId, NodeId>> patterns;
-  std::optional<NodeId> additional;
+  std::optional<NodeId> additional, unevaluated;
   std::vector<NodeId> names;  // of strings, that all names of properties fulfil
   std::vector<std::string> required;
   std::size_t min_properties = 0;
@@ -143,6 +152,8 @@ class SchemaNodes {
   NodeId without_logic(NodeId id);
   NodeId forbidding(const std::string& property);
   NodeId requiring(const std::string& property);
+  // Returns true if a schema has unevaluatedProperties or unevaluatedItems.
+  bool has_unevaluated() const;
   NodeId never() const { return never_; }
   NodeId always() const { return always_; }
 

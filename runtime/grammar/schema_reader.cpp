@@ -267,6 +267,7 @@ std::size_t SchemaReader::start_resource(const SchemaJson& value, std::size_t ou
       resource.uri = uri;
       resource.root = &value;
       resource.anchors.clear();
+      resource.dynamic.clear();
       if (const auto draft = draft_of(text("$schema"))) resource.draft = *draft;
       own = resources_.size();
       resources_.push_back(std::move(resource));
@@ -275,9 +276,10 @@ std::size_t SchemaReader::start_resource(const SchemaJson& value, std::size_t ou
     by_uri_.try_emplace(uri, own);
   }
   if (hash + 1 < id.size() && !hidden) resources_[own].anchors.try_emplace(id.substr(hash + 1), &value);
-  if (!text("$dynamicAnchor").empty()) ++dynamic_anchors_[text("$dynamicAnchor")];
+  if (!text("$dynamicAnchor").empty()) resources_[own].dynamic.insert(text("$dynamicAnchor"));
   // $recursiveRef is always "#".
-  if (value.contains("$recursiveAnchor") && value["$recursiveAnchor"] == true) ++dynamic_anchors_[""];
+  const bool recursive = value.contains("$recursiveAnchor") && value["$recursiveAnchor"] == true;
+  if (recursive && resources_[own].root == &value) resources_[own].dynamic.insert("");
   for (const char* key : {"$anchor", "$dynamicAnchor"}) {
     if (!text(key).empty()) resources_[own].anchors.try_emplace(text(key), &value);
   }
@@ -329,6 +331,7 @@ NodeId SchemaReader::node_of(const SchemaJson& schema, const Place& place) {
 
 void SchemaReader::fill(NodeId id, const SchemaJson& schema, const Place& place) {
   SchemaNode node = nodes_.nodes_[id];
+  node.evaluates = true;
   const bool only_reference = schema.contains("$ref") && place.resource->draft < SchemaDraft::draft2019;
   if (only_reference) {
     if (!schema["$ref"].is_string()) fail(place.at("$ref"), "expected a text");
@@ -358,24 +361,19 @@ void SchemaReader::note_ignored(const SchemaJson& schema, const Place& place) {
   }
 }
 
-namespace {
-
-// The keyword's value, or null if the draft does not have it.
-const SchemaJson* value_of(const SchemaJson& schema, const char* name, SchemaDraft draft, bool stated) {
+// The value of a keyword, or null if it is missing or the draft does not have it.
+const SchemaJson* SchemaReader::value_of(const SchemaJson& schema, const Place& place, std::string_view name) {
   const auto found = schema.find(name);
   if (found == schema.end()) return nullptr;
   const Keyword* const keyword = keyword_of(name);
+  const SchemaDraft draft = place.resource->draft;
   const bool known = keyword == nullptr || (keyword->first <= draft && draft <= keyword->last);
-  return known || (!stated && keyword->first <= keyword->last) ? &*found : nullptr;
+  // Without $schema, older spellings are read as well.
+  return known || (!place.resource->draft_stated && keyword->first <= keyword->last) ? &*found : nullptr;
 }
 
-}  // namespace
-
-// The value of a keyword, or null if it is missing.
-#define KEYWORD(name) value_of(schema, name, place.resource->draft, place.resource->draft_stated)
-
 std::optional<std::size_t> SchemaReader::count(const SchemaJson& schema, const Place& place, const char* keyword) {
-  const SchemaJson* const value = KEYWORD(keyword);
+  const SchemaJson* const value = value_of(schema, place, keyword);
   if (value == nullptr) return std::nullopt;
   const bool whole = value->is_number() && value->get<double>() >= 0 && value->get<double>() < 1e15 &&
                      value->get<double>() == std::floor(value->get<double>());
@@ -411,7 +409,7 @@ AutomatonId SchemaReader::pattern(const std::string& pattern, const Place& place
 }
 
 void SchemaReader::read_types(const SchemaJson& schema, const Place& place, SchemaNode& node) {
-  const SchemaJson* const type = KEYWORD("type");
+  const SchemaJson* const type = value_of(schema, place, "type");
   if (type == nullptr) return;
   static constexpr std::array<std::string_view, 6> type_names{"object", "array", "string", "number", "boolean", "null"};
   node.types = 0;
@@ -502,8 +500,9 @@ NodeId SchemaReader::constant(const SchemaJson& value, const Place& place) {
 }
 
 void SchemaReader::read_constants(const SchemaJson& schema, const Place& place, SchemaNode& node) {
-  if (const SchemaJson* const value = KEYWORD("const")) node.all_of.push_back(constant(*value, place.at("const")));
-  const SchemaJson* const values = KEYWORD("enum");
+  if (const SchemaJson* const value = value_of(schema, place, "const"))
+    node.all_of.push_back(constant(*value, place.at("const")));
+  const SchemaJson* const values = value_of(schema, place, "enum");
   if (values == nullptr) return;
   const Place at = place.at("enum");
   if (!values->is_array()) fail(at, fmt::format("is {}, expected an array of constants", values->type_name()));
@@ -527,8 +526,8 @@ void SchemaReader::read_constants(const SchemaJson& schema, const Place& place, 
 // In draft 4, exclusiveMinimum and exclusiveMaximum are flags.
 void SchemaReader::read_bound(const SchemaJson& schema, const Place& place, const char* inclusive,
                               const char* exclusive, std::vector<NumberBound>& bounds) {
-  const SchemaJson* const bound = KEYWORD(inclusive);
-  const SchemaJson* const sharp = KEYWORD(exclusive);
+  const SchemaJson* const bound = value_of(schema, place, inclusive);
+  const SchemaJson* const sharp = value_of(schema, place, exclusive);
   const bool flag = sharp != nullptr && sharp->is_boolean();
   if (bound != nullptr) bounds.push_back({decimal(*bound, place.at(inclusive)), flag && sharp->get<bool>()});
   if (sharp != nullptr && !flag) bounds.push_back({decimal(*sharp, place.at(exclusive)), true});
@@ -537,7 +536,7 @@ void SchemaReader::read_bound(const SchemaJson& schema, const Place& place, cons
 void SchemaReader::read_numbers(const SchemaJson& schema, const Place& place, SchemaNode& node) {
   read_bound(schema, place, "minimum", "exclusiveMinimum", node.from);
   read_bound(schema, place, "maximum", "exclusiveMaximum", node.to);
-  const SchemaJson* const divisor = KEYWORD("multipleOf");
+  const SchemaJson* const divisor = value_of(schema, place, "multipleOf");
   if (divisor == nullptr) return;
   const Place at = place.at("multipleOf");
   Decimal value = decimal(*divisor, at);
@@ -556,7 +555,7 @@ void SchemaReader::read_numbers(const SchemaJson& schema, const Place& place, Sc
 void SchemaReader::read_strings(const SchemaJson& schema, const Place& place, SchemaNode& node) {
   node.min_length = count(schema, place, "minLength").value_or(0);
   node.max_length = count(schema, place, "maxLength");
-  if (const SchemaJson* const text = KEYWORD("pattern")) {
+  if (const SchemaJson* const text = value_of(schema, place, "pattern")) {
     if (!text->is_string()) fail(place.at("pattern"), "expected a text");
     node.strings.push_back(pattern(text->get<std::string>(), place.at("pattern")));
   }
@@ -573,21 +572,23 @@ void SchemaReader::read_strings(const SchemaJson& schema, const Place& place, Sc
 void SchemaReader::read_arrays(const SchemaJson& schema, const Place& place, SchemaNode& node) {
   node.min_items = count(schema, place, "minItems").value_or(0);
   node.max_items = count(schema, place, "maxItems");
-  if (const SchemaJson* const unique = KEYWORD("uniqueItems")) {
+  if (const SchemaJson* const unique = value_of(schema, place, "uniqueItems")) {
     if (!unique->is_boolean()) fail(place.at("uniqueItems"), "expected true or false");
     node.unique = unique->get<bool>();
   }
-  const SchemaJson* const items = KEYWORD("items");
+  const SchemaJson* const items = value_of(schema, place, "items");
   const bool old_form = items != nullptr && items->is_array();
   const char* const prefix = old_form ? "items" : "prefixItems";
   const char* const rest = old_form ? "additionalItems" : "items";
-  if (const SchemaJson* const value = KEYWORD(prefix)) node.prefix = schemas(*value, place.at(prefix));
-  if (const SchemaJson* const value = KEYWORD(rest)) node.items = node_of(*value, place.at(rest));
-  if (KEYWORD("unevaluatedItems") != nullptr) fail(place.at("unevaluatedItems"), "is not supported");
+  if (const SchemaJson* const value = value_of(schema, place, prefix)) node.prefix = schemas(*value, place.at(prefix));
+  if (const SchemaJson* const value = value_of(schema, place, rest)) node.items = node_of(*value, place.at(rest));
+  if (const SchemaJson* const value = value_of(schema, place, "unevaluatedItems")) {
+    node.unevaluated_items = node_of(*value, place.at("unevaluatedItems"));
+  }
 }
 
 void SchemaReader::read_contains(const SchemaJson& schema, const Place& place, SchemaNode& node) {
-  const SchemaJson* const item = KEYWORD("contains");
+  const SchemaJson* const item = value_of(schema, place, "contains");
   if (item == nullptr) return;
   node.contains.push_back({node_of(*item, place.at("contains")), 0, count(schema, place, "minContains").value_or(1),
                            count(schema, place, "maxContains")});
@@ -595,7 +596,7 @@ void SchemaReader::read_contains(const SchemaJson& schema, const Place& place, S
 
 void SchemaReader::read_objects(const SchemaJson& schema, const Place& place, SchemaNode& node) {
   const auto object = [&](const char* keyword) -> const SchemaJson* {
-    const SchemaJson* const value = KEYWORD(keyword);
+    const SchemaJson* const value = value_of(schema, place, keyword);
     if (value != nullptr && !value->is_object()) {
       fail(place.at(keyword), fmt::format("is {}, expected an object of schemas", value->type_name()));
     }
@@ -612,21 +613,24 @@ void SchemaReader::read_objects(const SchemaJson& schema, const Place& place, Sc
       node.patterns.emplace_back(pattern(text, at), node_of(value, at));
     }
   }
-  if (const SchemaJson* const value = KEYWORD("additionalProperties")) {
+  if (const SchemaJson* const value = value_of(schema, place, "additionalProperties")) {
     node.additional = node_of(*value, place.at("additionalProperties"));
   }
-  if (const SchemaJson* const value = KEYWORD("propertyNames")) {
+  if (const SchemaJson* const value = value_of(schema, place, "propertyNames")) {
     node.names.push_back(node_of(*value, place.at("propertyNames")));
   }
-  if (const SchemaJson* const value = KEYWORD("required")) node.required = names(*value, place.at("required"));
+  if (const SchemaJson* const value = value_of(schema, place, "required"))
+    node.required = names(*value, place.at("required"));
   node.min_properties = count(schema, place, "minProperties").value_or(0);
   node.max_properties = count(schema, place, "maxProperties");
-  if (KEYWORD("unevaluatedProperties") != nullptr) fail(place.at("unevaluatedProperties"), "is not supported");
+  if (const SchemaJson* const value = value_of(schema, place, "unevaluatedProperties")) {
+    node.unevaluated = node_of(*value, place.at("unevaluatedProperties"));
+  }
 }
 
 void SchemaReader::read_dependencies(const SchemaJson& schema, const Place& place, SchemaNode& node) {
   for (const char* keyword : {"dependencies", "dependentRequired", "dependentSchemas"}) {
-    const SchemaJson* const value = KEYWORD(keyword);
+    const SchemaJson* const value = value_of(schema, place, keyword);
     if (value == nullptr) continue;
     const Place at = place.at(keyword);
     if (!value->is_object()) fail(at, fmt::format("is {}, expected an object", value->type_name()));
@@ -644,57 +648,75 @@ void SchemaReader::read_dependencies(const SchemaJson& schema, const Place& plac
 
 void SchemaReader::read_logic(const SchemaJson& schema, const Place& place, SchemaNode& node) {
   for (const std::string keyword : {"$ref", "$dynamicRef", "$recursiveRef"}) {
-    const SchemaJson* const reference = KEYWORD(keyword.c_str());
+    const SchemaJson* const reference = value_of(schema, place, keyword.c_str());
     if (reference == nullptr) continue;
     if (!reference->is_string()) fail(place.at(keyword), "expected a text");
     const std::string uri = reference->get<std::string>();
-    if (keyword != "$ref") check_dynamic(uri, place.at(keyword));
-    node.all_of.push_back(resolve(uri, place.at(keyword)));
+    const Place at = place.at(keyword);
+    node.all_of.push_back(keyword == "$ref" ? resolve(uri, at) : resolve_dynamic(uri, at));
   }
-  if (const SchemaJson* const parts = KEYWORD("allOf")) {
+  if (const SchemaJson* const parts = value_of(schema, place, "allOf")) {
     const std::vector<NodeId> all = schemas(*parts, place.at("allOf"));
     node.all_of.insert(node.all_of.end(), all.begin(), all.end());
   }
-  if (const SchemaJson* const parts = KEYWORD("anyOf")) node.any_of.push_back(schemas(*parts, place.at("anyOf")));
-  if (const SchemaJson* const parts = KEYWORD("oneOf")) node.one_of.push_back(schemas(*parts, place.at("oneOf")));
-  if (const SchemaJson* const part = KEYWORD("not")) node.none_of.push_back(node_of(*part, place.at("not")));
-  const SchemaJson* const condition = KEYWORD("if");
+  if (const SchemaJson* const parts = value_of(schema, place, "anyOf"))
+    node.any_of.push_back(schemas(*parts, place.at("anyOf")));
+  if (const SchemaJson* const parts = value_of(schema, place, "oneOf"))
+    node.one_of.push_back(schemas(*parts, place.at("oneOf")));
+  if (const SchemaJson* const part = value_of(schema, place, "not"))
+    node.none_of.push_back(node_of(*part, place.at("not")));
+  const SchemaJson* const condition = value_of(schema, place, "if");
   if (condition == nullptr) return;
   SchemaNode::If part{node_of(*condition, place.at("if")), std::nullopt, std::nullopt};
-  if (const SchemaJson* const then = KEYWORD("then")) part.then = node_of(*then, place.at("then"));
-  if (const SchemaJson* const otherwise = KEYWORD("else")) part.otherwise = node_of(*otherwise, place.at("else"));
-  if (part.then || part.otherwise) node.ifs.push_back(part);
+  if (const SchemaJson* const then = value_of(schema, place, "then")) part.then = node_of(*then, place.at("then"));
+  if (const SchemaJson* const otherwise = value_of(schema, place, "else"))
+    part.otherwise = node_of(*otherwise, place.at("else"));
+  node.ifs.push_back(part);
 }
 
-#undef KEYWORD
+namespace {
 
-// A dynamic reference is a plain one if nothing else can be its target.
-void SchemaReader::check_dynamic(const std::string& reference, const Place& place) const {
+std::string fragment_of(const std::string& reference) {
   const std::size_t hash = std::min(reference.find('#'), reference.size());
-  const std::string anchor = reference.substr(std::min(hash + 1, reference.size()));
-  const auto known = dynamic_anchors_.find(anchor);
-  if (known != dynamic_anchors_.end() && known->second > 1) {
-    fail(place, fmt::format("is not supported, because {} has several targets", quote(reference)));
+  return hash < reference.size() ? percent_decoded(reference.substr(hash + 1)) : "";
+}
+
+}  // namespace
+
+const SchemaReader::Resource& SchemaReader::resource_named(const std::string& reference, const Place& place) const {
+  const std::string uri = reference.substr(0, reference.find('#'));
+  if (uri.empty()) return *place.resource;
+  const auto known = by_uri_.find(resolve_uri(place.resource->uri, uri));
+  if (known == by_uri_.end()) {
+    fail(place, fmt::format("refers to {}, which is not in the file; give its file for this URI", quote(reference)));
   }
+  return resources_[known->second];
 }
 
 NodeId SchemaReader::resolve(const std::string& reference, const Place& place) {
-  const std::size_t hash = std::min(reference.find('#'), reference.size());
-  const std::string file = reference.substr(0, hash);
-  const std::string fragment = hash < reference.size() ? percent_decoded(reference.substr(hash + 1)) : "";
-  const Resource* resource = place.resource;
-  if (!file.empty()) {
-    const auto known = by_uri_.find(resolve_uri(resource->uri, file));
-    if (known == by_uri_.end()) {
-      fail(place, fmt::format("refers to {}, which is not in the file; give its file for this URI", quote(reference)));
-    }
-    resource = &resources_[known->second];
-  }
+  const Resource* const resource = &resource_named(reference, place);
+  const std::string fragment = fragment_of(reference);
   const SchemaJson* target = find(*resource, fragment);
   // Many schemas have an id within that their references ignore.
-  if (target == nullptr && file.empty()) target = find(resources_.front(), fragment);
+  if (target == nullptr && resource == place.resource) target = find(resources_.front(), fragment);
   if (target == nullptr) fail(place, fmt::format("refers to {}, which does not exist", quote(reference)));
   return node_of(*target, {resource, "#" + fragment});
+}
+
+// The target of a dynamic reference is the anchor of this name in the first resource with one that a value is checked
+// by. That is the document, if it has one, because every value is checked by it first.
+NodeId SchemaReader::resolve_dynamic(const std::string& reference, const Place& place) {
+  const Resource& resource = resource_named(reference, place);
+  const std::string anchor = fragment_of(reference);
+  if (!resource.dynamic.contains(anchor)) return resolve(reference, place);
+  const auto has = [&](const Resource& other) { return other.dynamic.contains(anchor); };
+  const Resource& document = resources_.front();
+  if (has(document)) return node_of(*find(document, anchor), {&document, "#" + anchor});
+  if (std::count_if(resources_.begin(), resources_.end(), has) > 1) {
+    fail(place, fmt::format("is not supported, because {} has several targets, none of them in the document itself",
+                            quote(reference)));
+  }
+  return resolve(reference, place);
 }
 
 const SchemaJson* SchemaReader::find(const Resource& resource, const std::string& fragment) const {

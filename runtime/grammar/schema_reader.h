@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -29,6 +30,7 @@ class SchemaReader {
     SchemaDraft draft = SchemaDraft::draft2020;
     bool draft_stated = false;
     std::map<std::string, const SchemaJson*> anchors;
+    std::set<std::string> dynamic;  // anchors that $dynamicRef follows; "" if its $recursiveAnchor is true
   };
 
   // A place in a document, for messages.
@@ -48,8 +50,9 @@ class SchemaReader {
 
   NodeId node_of(const SchemaJson& schema, const Place& place);
   void fill(NodeId id, const SchemaJson& schema, const Place& place);
-  void check_dynamic(const std::string& reference, const Place& place) const;
   NodeId resolve(const std::string& reference, const Place& place);
+  NodeId resolve_dynamic(const std::string& reference, const Place& place);
+  const Resource& resource_named(const std::string& reference, const Place& place) const;
   const SchemaJson* find(const Resource& resource, const std::string& fragment) const;
 
   void read_types(const SchemaJson& schema, const Place& place, SchemaNode& node);
@@ -66,6 +69,7 @@ class SchemaReader {
   void note_ignored(const SchemaJson& schema, const Place& place);
   void ignore(std::string what);
 
+  static const SchemaJson* value_of(const SchemaJson& schema, const Place& place, std::string_view name);
   std::optional<std::size_t> count(const SchemaJson& schema, const Place& place, const char* keyword);
   std::vector<std::string> names(const SchemaJson& value, const Place& place);
   std::vector<NodeId> schemas(const SchemaJson& value, const Place& place);
@@ -79,7 +83,6 @@ class SchemaReader {
   std::string source_;
   std::vector<Resource> resources_;  // complete before anything is read
   std::map<std::string, std::size_t> by_uri_;
-  std::map<std::string, int> dynamic_anchors_;  // how many there are of each name
   std::unordered_map<const SchemaJson*, std::size_t> resource_roots_;
   std::unordered_map<const SchemaJson*, NodeId> known_;
   struct Unread {

@@ -28,12 +28,14 @@ class SchemaRules : public GrammarRules {
   enum class Kind : std::uint8_t {
     document,
     space,         // between the parts of a text; a is a Space
+    indent,        // at most a spaces
     value,         // of the shape a
     text,          // the rest of a string: from state b of the automaton a; its quote included
     name,          // likewise, of the name of a property
     lengths,       // the rest of a string of a to b - 1 characters (0: any number)
     bounded,       // the rest of a string of strings_[a], from state b, after c characters
     number,        // the rest of a number: from state b of the automaton a
+    unplain,       // a character of sets_[a] and the rule b
     character,     // of sets_[a]
     object_start,  // after the brace, of objects_[a]
     object_next,   // after a member
@@ -61,6 +63,7 @@ class SchemaRules : public GrammarRules {
     struct Node {
       std::uint32_t begin, end;  // in `order`
       std::uint32_t depth;
+      std::uint64_t bytes;  // of a text, up to here
       std::vector<std::pair<char32_t, std::uint32_t>> children;
     };
     std::vector<std::u32string> names;  // [properties]
@@ -99,19 +102,22 @@ class SchemaRules : public GrammarRules {
   Symbol use(const Rule& rule) { return this->rule(id_of(rule)); }
   Symbol space(Space where) { return use({Kind::space, static_cast<std::uint32_t>(where)}); }
   Symbol value(ShapeId shape) { return use({Kind::value, shape}); }
-  Symbol characters(const CodePoints& set, bool every_escape);
+  std::uint32_t set_of(const CodePoints& set);
+  void set_runs(std::vector<Sequence>& alternatives, const Rule& rest);
+  void add_character(std::vector<Sequence>& alternatives, const CodePoints& set, const Rule& rest);
 
   std::uint32_t string_of(const StringCase& string);
   std::uint32_t object_of(const ObjectCase* what, SchemaShapes::ObjectProgress progress);
   std::uint32_t array_of(const ArrayCase* what, SchemaShapes::ArrayProgress progress);
   const Trie& trie_of(const ObjectCase* what);
-  static std::uint32_t add_trie_node(Trie& trie, std::uint32_t begin, std::uint32_t end, std::uint32_t depth);
+  static std::uint32_t add_trie_node(Trie& trie, const Trie::Node& node);
   void work_out_members(Object& object);
   std::vector<OtherMember> other_members(std::uint32_t object);
   std::uint64_t shortest_member(std::uint32_t object);
   std::uint64_t shortest_named(std::uint32_t object, std::uint32_t node);
   std::uint64_t bytes_of(const Rule& rule);
 
+  std::vector<Sequence> spellings(const CodePoints& set) const;
   std::vector<Sequence> spaces(Space where);
   std::vector<Sequence> values(ShapeId shape);
   std::vector<Sequence> rest_of_text(const Rule& rule);
@@ -135,14 +141,22 @@ class SchemaRules : public GrammarRules {
   std::deque<Array> arrays_;
   std::map<std::pair<const ArrayCase*, SchemaShapes::ArrayProgress>, std::uint32_t> array_ids_;
   std::map<const ObjectCase*, Trie> tries_;
-  std::vector<std::pair<CodePoints, bool>> sets_;
-  std::map<std::pair<std::vector<std::pair<char32_t, char32_t>>, bool>, std::uint32_t> set_ids_;
+  std::vector<CodePoints> sets_;
+  std::map<std::vector<std::pair<char32_t, char32_t>>, std::uint32_t> set_ids_;
 };
 
 namespace {
 
 constexpr std::size_t most_rules = 4'000'000;
-constexpr int longest_indent = 64;
+constexpr std::uint32_t longest_indent = 64;
+
+std::uint64_t shortest_character(const CodePoints& set) {
+  std::uint64_t shortest = no_text;
+  for (const CodePoints::Range& range : set.ranges()) {
+    shortest = std::min(shortest, json_bytes_of(range.first, range.last));
+  }
+  return shortest;
+}
 
 }  // namespace
 
@@ -156,6 +170,9 @@ SchemaRulesSource::SchemaRulesSource(std::unique_ptr<SchemaNodes> nodes, const S
     root_ = shapes_.shape_of({nodes_->root(), nodes_->add(std::move(of_types))});
   }
   if (shapes_.bytes(root_) >= no_text) nodes_->fail(nodes_->root(), "no value is valid by this schema");
+  // What is not supported of them shows in the cases only.
+  if (nodes_->has_unevaluated()) shapes_.explore(root_);
+  if (!style.any_spelling) shapes_.leave_out_what_is_too_complex();
 }
 
 std::unique_ptr<GrammarRules> SchemaRulesSource::start() const {
@@ -171,13 +188,52 @@ std::uint32_t SchemaRules::id_of(const Rule& rule) {
   return place->second;
 }
 
-GrammarRules::Symbol SchemaRules::characters(const CodePoints& set, bool every_escape) {
+std::uint32_t SchemaRules::set_of(const CodePoints& set) {
   std::vector<std::pair<char32_t, char32_t>> key;
   for (const CodePoints::Range& range : set.ranges()) key.emplace_back(range.first, range.last);
-  const auto [place, added] =
-      set_ids_.try_emplace({std::move(key), every_escape}, static_cast<std::uint32_t>(sets_.size()));
-  if (added) sets_.emplace_back(set, every_escape);
-  return use({Kind::character, place->second});
+  const auto [place, added] = set_ids_.try_emplace(std::move(key), static_cast<std::uint32_t>(sets_.size()));
+  if (added) sets_.push_back(set);
+  return place->second;
+}
+
+// Tells which texts the rest of a string takes, whatever they are.
+void SchemaRules::set_runs(std::vector<Sequence>& alternatives, const Rule& rest) {
+  std::array<TextRun, text_kinds> runs;
+  for (std::size_t kind = 0; kind < text_kinds; ++kind) {
+    TextRun& run = runs[kind];
+    run.characters = TextRun::any;
+    if (rest.kind == Kind::lengths) {
+      if (rest.b != 0) run.characters = static_cast<std::uint16_t>(std::min<std::uint32_t>(rest.b, TextRun::any) - 1);
+      continue;
+    }
+    const std::uint64_t most = shapes_.automata().bytes_after(rest.a, static_cast<TextKind>(kind))[rest.b];
+    const std::uint64_t bytes = shapes_.automata().bytes(rest.a)[rest.b];
+    if (most == Automata::not_closed) run.characters = 0;
+    run.bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(most - std::min(most, bytes), ~std::uint32_t{0}));
+  }
+  for (Sequence& alternative : alternatives) alternative.front().runs = runs;
+}
+
+// Adds a character of the set and the rest. The characters of one byte, which most are, need no rules of their own, and
+// the others have one that all ways to the same rest share.
+void SchemaRules::add_character(std::vector<Sequence>& alternatives, const CodePoints& set, const Rule& rest) {
+  ByteSet plain;
+  CodePoints others = set;
+  if (!style_.any_spelling) {
+    others = CodePoints();
+    for (const CodePoints::Range& range : set.ranges()) {
+      for (char32_t c = range.first; c <= std::min<char32_t>(range.last, 0x7F); ++c) {
+        if (c < ' ' || c == '"' || c == '\\') {
+          others.add(c);
+        } else {
+          plain.set(c);
+        }
+      }
+      if (range.last >= 0x80) others.add(std::max<char32_t>(range.first, 0x80), range.last);
+    }
+  }
+  if (plain.any()) alternatives.push_back({bytes(plain), use(rest)});
+  if (!others.empty()) alternatives.push_back({use({Kind::unplain, set_of(others), id_of(rest)})});
 }
 
 std::uint32_t SchemaRules::string_of(const StringCase& string) {
@@ -208,54 +264,42 @@ const SchemaRules::Trie& SchemaRules::trie_of(const ObjectCase* what) {
   }
   std::sort(trie.order.begin(), trie.order.end(),
             [&](std::uint32_t a, std::uint32_t b) { return trie.names[a] < trie.names[b]; });
-  add_trie_node(trie, 0, static_cast<std::uint32_t>(trie.order.size()), 0);
+  add_trie_node(trie, {0, static_cast<std::uint32_t>(trie.order.size()), 0, 0, {}});
   return trie;
 }
 
-std::uint32_t SchemaRules::add_trie_node(Trie& trie, std::uint32_t begin, std::uint32_t end, std::uint32_t depth) {
+std::uint32_t SchemaRules::add_trie_node(Trie& trie, const Trie::Node& node) {
   const auto id = static_cast<std::uint32_t>(trie.nodes.size());
-  trie.nodes.push_back({begin, end, depth, {}});
-  for (std::uint32_t from = begin; from < end;) {
+  trie.nodes.push_back(node);
+  for (std::uint32_t from = node.begin; from < node.end;) {
     const std::u32string& name = trie.names[trie.order[from]];
-    if (name.size() == depth) {
+    if (name.size() == node.depth) {
       ++from;
       continue;
     }
+    const char32_t next = name[node.depth];
     std::uint32_t to = from + 1;
-    while (to < end && trie.names[trie.order[to]][depth] == name[depth]) ++to;
-    const char32_t next = name[depth];
-    const std::uint32_t child = add_trie_node(trie, from, to, depth + 1);
+    while (to < node.end && trie.names[trie.order[to]][node.depth] == next) ++to;
+    const std::uint32_t child =
+        add_trie_node(trie, {from, to, node.depth + 1, node.bytes + json_bytes_of(next, next), {}});
     trie.nodes[id].children.emplace_back(next, child);
     from = to;
   }
   return id;
 }
 
-// The bytes of the value of each property and all that follows; no_text for one that may not come next.
 void SchemaRules::work_out_members(Object& object) {
   if (!object.members.empty() || object.what->properties.empty()) return;
-  const ObjectCase& what = *object.what;
-  std::vector<std::uint64_t> members(what.properties.size(), no_text);
-  SchemaShapes::ObjectProgress after = object.progress;
-  for (std::size_t i = object.progress.next; i < what.properties.size(); ++i) {
-    if (object.progress.seen[i]) continue;
-    const std::uint64_t value = shapes_.bytes(what.properties[i].shape);
-    if (value >= no_text) continue;
-    after.seen[i] = true;
-    if (style_.closed) after.next = i + 1;
-    members[i] = std::min(value + shapes_.rest_of_object(what, after), no_text);
-    after.seen[i] = false;
-  }
-  object.members = std::move(members);
+  object.members = shapes_.rests_with_each(*object.what, object.progress);
 }
 
 GrammarRules::Facts SchemaRules::facts(std::uint32_t id) {
   const std::lock_guard lock(source_.mutex_);
   const Rule rule = rules_[id];
-  static constexpr std::array<std::uint32_t, 15> ranks{0, 5, 3, 4, 4, 4, 4, 4, 5, 1, 1, 2, 4, 1, 1};
+  static constexpr std::array<std::uint32_t, 17> ranks{0, 5, 6, 3, 4, 4, 4, 4, 4, 5, 6, 1, 1, 2, 4, 1, 1};
   Facts facts{false, ranks[static_cast<std::size_t>(rule.kind)], bytes_of(rule)};
-  facts.nullable =
-      rule.kind == Kind::space || (rule.kind == Kind::number && shapes_.automata()[rule.a].accepts_at(rule.b));
+  facts.nullable = rule.kind == Kind::space || rule.kind == Kind::indent ||
+                   (rule.kind == Kind::number && shapes_.automata()[rule.a].accepts_at(rule.b));
   return facts;
 }
 
@@ -264,6 +308,7 @@ std::uint64_t SchemaRules::bytes_of(const Rule& rule) {
     case Kind::document:
       return shapes_.bytes(source_.root_);
     case Kind::space:
+    case Kind::indent:
       return 0;
     case Kind::value:
       return shapes_.bytes(rule.a);
@@ -276,13 +321,10 @@ std::uint64_t SchemaRules::bytes_of(const Rule& rule) {
       return std::min(shapes_.bounded(strings_[rule.a]).bytes(rule.b, rule.c) + 1, no_text);
     case Kind::number:
       return shapes_.automata().bytes(rule.a)[rule.b];
-    case Kind::character: {
-      std::uint64_t shortest = no_text;
-      for (const CodePoints::Range& range : sets_[rule.a].first.ranges()) {
-        shortest = std::min(shortest, json_bytes_of(range.first, range.last));
-      }
-      return shortest;
-    }
+    case Kind::unplain:
+      return std::min(shortest_character(sets_[rule.a]) + bytes_of(rules_[rule.b]), no_text);
+    case Kind::character:
+      return shortest_character(sets_[rule.a]);
     case Kind::object_start:
     case Kind::object_next:
       return shapes_.rest_of_object(*objects_[rule.a].what, objects_[rule.a].progress);
@@ -306,10 +348,9 @@ std::uint64_t SchemaRules::shortest_named(std::uint32_t object, std::uint32_t no
   for (std::uint32_t i = at.begin; i < at.end; ++i) {
     const std::uint32_t property = trie.order[i];
     if (state.members[property] >= no_text) continue;
-    std::uint64_t bytes = state.members[property] + 2;  // the quote and the colon
-    for (std::size_t k = at.depth; k < trie.names[property].size(); ++k) {
-      bytes += json_bytes_of(trie.names[property][k], trie.names[property][k]);
-    }
+    // The rest of the name, the quote and the colon.
+    const std::uint64_t rest_of_name = state.what->properties[property].name_bytes - at.bytes;
+    const std::uint64_t bytes = state.members[property] + rest_of_name + 2;
     shortest = std::min(shortest, bytes);
   }
   return shortest;
@@ -384,6 +425,9 @@ std::vector<GrammarRules::Sequence> SchemaRules::alternatives(std::uint32_t id) 
       return {{space(Space::before), value(source_.root_), space(Space::before)}};
     case Kind::space:
       return spaces(static_cast<Space>(rule.a));
+    case Kind::indent:
+      if (rule.a == 0) return {{}};
+      return {{}, {byte(' '), use({Kind::indent, rule.a - 1})}};
     case Kind::value:
       return values(rule.a);
     case Kind::text:
@@ -395,14 +439,10 @@ std::vector<GrammarRules::Sequence> SchemaRules::alternatives(std::uint32_t id) 
       return rest_of_bounded(rule);
     case Kind::number:
       return rest_of_number(rule);
-    case Kind::character: {
-      std::vector<Sequence> result;
-      for (const std::vector<ByteSet>& spelling : json_character_spellings(sets_[rule.a].first, sets_[rule.a].second)) {
-        result.emplace_back();
-        for (const ByteSet& set : spelling) result.back().push_back(bytes(set));
-      }
-      return result;
-    }
+    case Kind::unplain:
+      return {{use({Kind::character, rule.a}), this->rule(rule.b)}};
+    case Kind::character:
+      return spellings(sets_[rule.a]);
     case Kind::object_start:
     case Kind::object_next: {
       const Object& object = objects_[rule.a];
@@ -430,9 +470,18 @@ std::vector<GrammarRules::Sequence> SchemaRules::alternatives(std::uint32_t id) 
   return rest_of_array(rule);
 }
 
+std::vector<GrammarRules::Sequence> SchemaRules::spellings(const CodePoints& set) const {
+  std::vector<Sequence> result;
+  for (const std::vector<ByteSet>& spelling : json_character_spellings(set, style_.any_spelling)) {
+    result.emplace_back();
+    for (const ByteSet& byte_set : spelling) result.back().push_back(bytes(byte_set));
+  }
+  return result;
+}
+
 std::vector<GrammarRules::Sequence> SchemaRules::spaces(Space where) {
   std::vector<Sequence> result{{}};
-  if (style_.any_space) {
+  if (style_.any_spelling) {
     ByteSet set;
     for (const char c : std::string_view(" \t\n\r")) set.set(static_cast<unsigned char>(c));
     result.push_back({bytes(set), space(where)});
@@ -440,13 +489,7 @@ std::vector<GrammarRules::Sequence> SchemaRules::spaces(Space where) {
   }
   if (where == Space::after_comma || where == Space::after_colon) result.push_back({byte(' ')});
   if (where == Space::inside || where == Space::after_comma) {
-    // A line end, and up to longest_indent spaces.
-    Sequence line{byte('\n')};
-    result.push_back(line);
-    for (int i = 0; i < longest_indent; ++i) {
-      line.push_back(byte(' '));
-      result.push_back(line);
-    }
+    result.push_back({byte('\n'), use({Kind::indent, longest_indent})});
   }
   return result;
 }
@@ -494,11 +537,12 @@ std::vector<GrammarRules::Sequence> SchemaRules::rest_of_text(const Rule& rule) 
   for (auto [edge, end] = automaton.edges(rule.b); edge != end; ++edge)
     by_target[edge->to].add(edge->first, edge->last);
   for (const auto& [target, set] : by_target) {
-    result.push_back({characters(set, !style_.closed), use({rule.kind, rule.a, target})});
+    add_character(result, set, {rule.kind, rule.a, target});
   }
   if (automaton.accepts_at(rule.b)) {
     result.push_back({byte('"', name ? JsonEvent::name_closes : JsonEvent::none)});
   }
+  set_runs(result, rule);
   return result;
 }
 
@@ -507,7 +551,8 @@ std::vector<GrammarRules::Sequence> SchemaRules::rest_of_lengths(const Rule& rul
   if (rule.a == 0) result.push_back({byte('"')});
   if (rule.b == 1) return result;
   const Rule rest{Kind::lengths, rule.a == 0 ? 0 : rule.a - 1, rule.b == 0 ? 0 : rule.b - 1};
-  result.push_back({characters(CodePoints::all(), true), use(rest)});
+  add_character(result, CodePoints::all(), rest);
+  set_runs(result, rule);
   return result;
 }
 
@@ -521,7 +566,7 @@ std::vector<GrammarRules::Sequence> SchemaRules::rest_of_bounded(const Rule& rul
     if (lengths.bytes(edge->to, rule.c + 1) < no_text) by_target[edge->to].add(edge->first, edge->last);
   }
   for (const auto& [target, set] : by_target) {
-    result.push_back({characters(set, !style_.closed), use({Kind::bounded, rule.a, target, rule.c + 1})});
+    add_character(result, set, {Kind::bounded, rule.a, target, rule.c + 1});
   }
   if (automaton.accepts_at(rule.b) && rule.c >= string.min) result.push_back({byte('"')});
   return result;
@@ -566,7 +611,7 @@ std::vector<GrammarRules::Sequence> SchemaRules::rest_of_named(const Rule& rule)
   const Trie::Node& node = trie.nodes[rule.b];
   for (const auto& [next, child] : node.children) {
     if (shortest_named(rule.a, child) >= no_text) continue;
-    result.push_back({characters(CodePoints().add(next), !style_.closed), use({Kind::named, rule.a, child})});
+    add_character(result, CodePoints(next, next), {Kind::named, rule.a, child});
   }
   if (node.begin == node.end) return result;
   const std::uint32_t property = trie.order[node.begin];

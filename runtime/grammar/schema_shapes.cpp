@@ -62,12 +62,33 @@ ShapeId SchemaShapes::shape_of(std::vector<NodeId> nodes) {
 const ShapeCases& SchemaShapes::cases(ShapeId shape) {
   if (!cases_[shape]) {
     in_progress_.insert(shape);
-    const AtEnd end{[&] { in_progress_.erase(shape); }};
-    const std::size_t outer_branches = std::exchange(branches_, 0);
+    const AtEnd end{[&, outer_branches = std::exchange(branches_, 0)] {
+      in_progress_.erase(shape);
+      branches_ = outer_branches;
+    }};
     cases_[shape] = work_out(shape);
-    branches_ = outer_branches;
   }
   return *cases_[shape];
+}
+
+void SchemaShapes::explore(ShapeId root) {
+  std::vector<ShapeId> pending{root};
+  std::set<ShapeId> known{root};
+  const auto add = [&](ShapeId shape) {
+    if (known.insert(shape).second) pending.push_back(shape);
+  };
+  while (!pending.empty()) {
+    const ShapeId shape = pending.back();
+    pending.pop_back();
+    for (const ObjectCase* object : cases(shape).objects) {
+      for (const ObjectCase::Property& property : object->properties) add(property.shape);
+      for (const ObjectCase::Others& others : object->others) add(others.shape);
+    }
+    for (const ArrayCase* array : cases(shape).arrays) {
+      for (const std::vector<NodeId>& item : array->prefix) add(shape_of(item));
+      add(shape_of(array->rest));
+    }
+  }
 }
 
 // Branches: the conditions of one type, without alternatives.
@@ -131,6 +152,7 @@ bool SchemaShapes::add(JsonType type, Branch& branch, NodeId id) {
   const SchemaNode& node = nodes_[id];
   if ((node.types & bit_of(type)) == 0) return false;
   branch.nodes.push_back(id);
+  if (node.unevaluated || node.unevaluated_items) decide_all(branch);
   if (type == JsonType::object && !add_object(branch, node)) return false;
   for (const NodeId part : node.all_of) {
     if (!add(type, branch, part)) return false;
@@ -149,6 +171,7 @@ bool SchemaShapes::add_object(Branch& branch, const SchemaNode& node) {
 
 bool SchemaShapes::add_choices(JsonType type, Branch& branch, const SchemaNode& node) {
   for (const std::vector<NodeId>& parts : node.any_of) branch.choices.push_back(parts);
+  if (branch.decides_all) decide_parts(branch, node);
   branch.one_ofs.insert(branch.one_ofs.end(), node.one_of.begin(), node.one_of.end());
   for (const NodeId part : node.none_of) {
     if (branch.in.contains(part)) return false;
@@ -172,6 +195,79 @@ bool SchemaShapes::add_choices(JsonType type, Branch& branch, const SchemaNode& 
   }
   for (const auto& [name, schema] : node.dependent) if_present(name, {schema});
   return true;
+}
+
+// What is evaluated depends on all alternatives that hold, not on one of them.
+void SchemaShapes::decide_all(Branch& branch) {
+  if (std::exchange(branch.decides_all, true)) return;
+  for (const NodeId id : branch.nodes) {
+    if (id != branch.nodes.back()) decide_parts(branch, nodes_[id]);
+  }
+}
+
+void SchemaShapes::decide_parts(Branch& branch, const SchemaNode& node) {
+  for (const std::vector<NodeId>& parts : node.any_of) {
+    for (const NodeId part : parts) {
+      if (nodes_[part].evaluates) branch.choices.push_back({part, nodes_.inverse(part)});
+    }
+  }
+}
+
+// Says of each schema with unevaluatedProperties or unevaluatedItems what these keywords mean in a branch, as a schema
+// with additionalProperties or items.
+void SchemaShapes::add_unevaluated(std::vector<NodeId>& branch) {
+  const std::vector<NodeId> nodes = branch;
+  for (const NodeId id : nodes) {
+    if (!nodes_[id].unevaluated && !nodes_[id].unevaluated_items) continue;
+    Evaluated evaluated;
+    evaluated.for_items = nodes_[id].unevaluated_items.has_value();
+    evaluate(nodes, id, evaluated);
+    branch.push_back(rest_of(evaluated, nodes_[id]));
+  }
+}
+
+// Adds what the schema and those of the branch that it applies to the same value evaluate.
+void SchemaShapes::evaluate(const std::vector<NodeId>& branch, NodeId id, Evaluated& evaluated) {
+  const bool first = evaluated.nodes.empty();
+  const SchemaNode& node = nodes_[id];
+  const bool holds = std::find(branch.begin(), branch.end(), id) != branch.end();
+  if (!holds || !node.evaluates || !evaluated.nodes.insert(id).second) return;
+  if (!node.contains.empty() && evaluated.for_items) {
+    nodes_.fail(id, "contains is not supported together with unevaluatedItems");
+  }
+  for (const auto& [name, value] : node.properties) evaluated.properties.insert(name);
+  for (const auto& [names, value] : node.patterns) evaluated.patterns.insert(names);
+  evaluated.items = std::max(evaluated.items, node.prefix.size());
+  evaluated.all_properties = evaluated.all_properties || node.additional || (node.unevaluated && !first);
+  evaluated.all_items = evaluated.all_items || node.items || (node.unevaluated_items && !first);
+  const auto all = [&](const std::vector<NodeId>& parts) {
+    for (const NodeId part : parts) evaluate(branch, part, evaluated);
+  };
+  all(node.all_of);
+  for (const std::vector<NodeId>& parts : node.any_of) all(parts);
+  for (const std::vector<NodeId>& parts : node.one_of) all(parts);
+  for (const SchemaNode::If& part : node.ifs) {
+    const bool condition = std::find(branch.begin(), branch.end(), part.condition) != branch.end();
+    if (condition) evaluate(branch, part.condition, evaluated);
+    const std::optional<NodeId>& then = condition ? part.then : part.otherwise;
+    if (then) evaluate(branch, *then, evaluated);
+  }
+  for (const auto& [name, schema] : node.dependent) evaluate(branch, schema, evaluated);
+}
+
+NodeId SchemaShapes::rest_of(const Evaluated& evaluated, const SchemaNode& node) {
+  SchemaNode rest;
+  rest.pointer = node.pointer;
+  if (node.unevaluated && !evaluated.all_properties) {
+    for (const std::string& name : evaluated.properties) rest.properties.emplace_back(name, nodes_.always());
+    for (const AutomatonId names : evaluated.patterns) rest.patterns.emplace_back(names, nodes_.always());
+    rest.additional = node.unevaluated;
+  }
+  if (node.unevaluated_items && !evaluated.all_items) {
+    rest.prefix.assign(evaluated.items, nodes_.always());
+    rest.items = node.unevaluated_items;
+  }
+  return nodes_.add(std::move(rest));
 }
 
 // The alternatives of oneOf that are possible, each with the opposite of those that it does not exclude by itself.
@@ -231,6 +327,9 @@ ShapeCases SchemaShapes::work_out(ShapeId shape) {
     const bool possible = std::all_of(nodes.begin(), nodes.end(), [&](NodeId id) { return add(type, start, id); });
     if (possible) expand(type, std::move(start), branches);
     if (branches.empty()) continue;
+    if (type == JsonType::object || type == JsonType::array) {
+      for (std::vector<NodeId>& branch : branches) add_unevaluated(branch);
+    }
     switch (type) {
       case JsonType::null:
         cases.null = true;
@@ -615,6 +714,16 @@ std::uint64_t SchemaShapes::known_bytes(ShapeId shape) {
 }
 
 std::uint64_t SchemaShapes::compute_bytes(ShapeId shape) {
+  if (!leaves_out_) return bytes_of_cases(shape);
+  try {
+    return bytes_of_cases(shape);
+  } catch (const Error&) {
+    cases_[shape] = ShapeCases();
+    return no_text;
+  }
+}
+
+std::uint64_t SchemaShapes::bytes_of_cases(ShapeId shape) {
   const ShapeCases& all = cases(shape);
   std::uint64_t shortest = no_text;
   const auto take = [&](std::uint64_t bytes) { shortest = std::min(shortest, bytes); };
@@ -729,6 +838,41 @@ std::uint64_t SchemaShapes::rest_of_object(const ObjectCase& object, const Objec
   // Each member has a comma, of which the first one of an object takes none.
   const bool first = count == 0 && bytes > 0;
   return added(bytes, first ? 0 : 1);
+}
+
+// The bytes of the value of each property and all that follows it, as member_bytes() and rest_of_object() have them;
+// no_text for one that may not come next.
+std::vector<std::uint64_t> SchemaShapes::rests_with_each(const ObjectCase& object, const ObjectProgress& progress) {
+  std::vector<std::uint64_t> rests(object.properties.size(), no_text);
+  // Without other conditions, what is missing is all that follows.
+  std::size_t missing = 0, first_missing = object.properties.size();
+  std::uint64_t missing_bytes = 1;
+  for (std::size_t i = object.properties.size(); i-- > 0;) {
+    const ObjectCase::Property& property = object.properties[i];
+    if (!property.required || progress.seen[i]) continue;
+    ++missing;
+    first_missing = i;
+    missing_bytes = added(missing_bytes, member_bytes(property.name_bytes, property.shape));
+  }
+  const std::size_t count = progress.count();
+  const bool plain = object.some.empty() && !object.max && count + missing >= object.min;
+  ObjectProgress after = progress;
+  for (std::size_t i = progress.next; i < object.properties.size(); ++i) {
+    const ObjectCase::Property& property = object.properties[i];
+    if (progress.seen[i] || (style_.closed && i > first_missing)) continue;
+    const std::uint64_t value = bytes(property.shape);
+    if (value >= no_text) continue;
+    if (plain && missing_bytes < no_text) {
+      const std::uint64_t own = property.required ? member_bytes(property.name_bytes, property.shape) : 0;
+      rests[i] = added(value, missing_bytes - own);
+      continue;
+    }
+    after.seen[i] = true;
+    after.next = style_.closed ? i + 1 : 0;
+    rests[i] = added(value, rest_of_object(object, after));
+    after.seen[i] = false;
+  }
+  return rests;
 }
 
 bool SchemaShapes::may_close(const ArrayCase& array, const ArrayProgress& progress) const {

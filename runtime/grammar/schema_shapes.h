@@ -91,7 +91,7 @@ struct SchemaStyle {
   // schema's order; whole numbers have digits only.
   bool closed = false;
   // Any white space between the parts of a text; otherwise none, one space, or a line end with an indent.
-  bool any_space = false;
+  bool any_spelling = false;
 };
 
 class SchemaShapes {
@@ -102,6 +102,12 @@ class SchemaShapes {
   const ShapeCases& cases(ShapeId shape);
   // The bytes of the shortest text of a value; no_text if there is none.
   std::uint64_t bytes(ShapeId shape);
+
+  // Works out the cases of a value and of all that it is made of.
+  void explore(ShapeId root);
+  // From now on, a value whose conditions are too complex has no text, so that it is left out, and a text that has
+  // begun can always be ended. Otherwise the functions here throw Error for it.
+  void leave_out_what_is_too_complex() { leaves_out_ = true; }
 
   const SchemaStyle& style() const { return style_; }
   SchemaNodes& nodes() { return nodes_; }
@@ -140,6 +146,7 @@ class SchemaShapes {
   // Bytes up to the closing bracket, included; no_text if nothing leads there.
   std::uint64_t rest_of_object(const ObjectCase& object, const ObjectProgress& progress);
   std::uint64_t rest_of_array(const ArrayCase& array, const ArrayProgress& progress);
+  std::vector<std::uint64_t> rests_with_each(const ObjectCase& object, const ObjectProgress& progress);
   bool may_close(const ObjectCase& object, const ObjectProgress& progress) const;
   bool may_close(const ArrayCase& array, const ArrayProgress& progress) const;
   std::vector<ItemChoice> next_items(const ArrayCase& array, const ArrayProgress& progress);
@@ -154,12 +161,27 @@ class SchemaShapes {
     std::vector<std::vector<NodeId>> choices;  // one of each must hold
     std::vector<std::vector<NodeId>> one_ofs;  // exactly one of each
     std::set<std::string> required, forbidden;
+    bool decides_all = false;  // for each alternative of anyOf, whether it holds
+  };
+  // What the schemas of a branch evaluate that belong to one of them.
+  struct Evaluated {
+    std::set<NodeId> nodes;
+    std::set<std::string> properties;
+    std::set<AutomatonId> patterns;
+    std::size_t items = 0;
+    bool for_items = false;  // they are asked for
+    bool all_properties = false, all_items = false;
   };
 
   void expand(JsonType type, Branch branch, std::vector<std::vector<NodeId>>& result);
   bool add(JsonType type, Branch& branch, NodeId id);
   bool add_object(Branch& branch, const SchemaNode& node);
   bool add_choices(JsonType type, Branch& branch, const SchemaNode& node);
+  void decide_all(Branch& branch);
+  void decide_parts(Branch& branch, const SchemaNode& node);
+  void add_unevaluated(std::vector<NodeId>& branch);
+  void evaluate(const std::vector<NodeId>& branch, NodeId id, Evaluated& evaluated);
+  NodeId rest_of(const Evaluated& evaluated, const SchemaNode& node);
   bool settle(JsonType type, Branch& branch);
   bool contradicts(const Branch& branch);
   std::vector<NodeId> exclusive(const std::vector<NodeId>& parts, const Branch& branch);
@@ -183,12 +205,14 @@ class SchemaShapes {
   std::uint64_t known_bytes(ShapeId shape);
   std::uint64_t solve(ShapeId shape);
   std::uint64_t compute_bytes(ShapeId shape);
+  std::uint64_t bytes_of_cases(ShapeId shape);
   std::uint64_t member_bytes(std::uint64_t name_bytes, ShapeId value);
   std::uint64_t cheapest_some(const ObjectCase& object, const ObjectProgress& progress, std::size_t some);
   std::uint64_t cheapest_others(const ObjectCase& object);
 
   SchemaNodes& nodes_;
   SchemaStyle style_;
+  bool leaves_out_ = false;
   std::map<std::vector<NodeId>, ShapeId> ids_;
   std::deque<std::vector<NodeId>> shapes_;
   std::deque<std::optional<ShapeCases>> cases_;

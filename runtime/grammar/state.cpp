@@ -1,105 +1,15 @@
 #include "runtime/grammar/state.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
 #include <functional>
 #include <utility>
 
 #include "weights/io/error.h"
 
 namespace minimind {
-namespace {
-
-std::uint64_t mixed(std::uint64_t value) {
-  value *= 0x9E3779B97F4A7C15u;
-  return value ^ value >> 29;
-}
-
-std::uint64_t hash(std::span<const GrammarItem> items) {
-  std::uint64_t value = items.size();
-  for (const GrammarItem& item : items) value = mixed(value ^ (std::uint64_t{item.symbol} << 32 | item.frame));
-  return value;
-}
-
-}  // namespace
-
-std::size_t GrammarItemLists::slot_of(std::span<const GrammarItem> items) const {
-  std::size_t slot = hash(items) & (slots_.size() - 1);
-  while (slots_[slot] != none && !std::ranges::equal((*this)[slots_[slot]], items)) {
-    slot = (slot + 1) & (slots_.size() - 1);
-  }
-  return slot;
-}
-
-std::uint32_t GrammarItemLists::intern(std::span<const GrammarItem> items) {
-  const std::size_t slot = slot_of(items);
-  if (slots_[slot] != none) return slots_[slot];
-  const auto list = static_cast<std::uint32_t>(size());
-  slots_[slot] = list;
-  items_.insert(items_.end(), items.begin(), items.end());
-  begins_.push_back(items_.size());
-  if (2 * size() > slots_.size()) grow();
-  return list;
-}
-
-void GrammarItemLists::grow() {
-  slots_.assign(2 * slots_.size(), none);
-  for (std::uint32_t list = 0; list < size(); ++list) slots_[slot_of((*this)[list])] = list;
-}
-
-void GrammarItemLists::clear() {
-  *this = GrammarItemLists();
-}
-
-bool GrammarItemSet::insert(GrammarItem item) {
-  const std::uint64_t key = std::uint64_t{item.symbol} << 32 | item.frame;
-  std::size_t slot = mixed(key) & (slots_.size() - 1);
-  for (; slots_[slot] != none; slot = (slot + 1) & (slots_.size() - 1)) {
-    if (slots_[slot] == key) return false;
-  }
-  slots_[slot] = key;
-  keys_.push_back(key);
-  if (2 * keys_.size() > slots_.size()) {
-    slots_.assign(2 * slots_.size(), none);
-    for (const std::uint64_t known : keys_) place(known);
-  }
-  return true;
-}
-
-void GrammarItemSet::place(std::uint64_t key) {
-  std::size_t slot = mixed(key) & (slots_.size() - 1);
-  while (slots_[slot] != none) slot = (slot + 1) & (slots_.size() - 1);
-  slots_[slot] = key;
-}
-
-void GrammarItemSet::clear() {
-  if (slots_.size() > 1024 && 32 * keys_.size() < slots_.size()) slots_.resize(64);
-  std::fill(slots_.begin(), slots_.end(), none);
-  keys_.clear();
-}
-
-TokenTrie::TokenTrie(std::vector<std::pair<std::string_view, std::int32_t>> texts) {
-  std::sort(texts.begin(), texts.end());
-  std::vector<std::uint32_t> path;  // the nodes of the previous text
-  std::string_view before;
-  const auto close = [&](std::size_t depth) {
-    for (; path.size() > depth; path.pop_back()) nodes[path.back()].after = static_cast<std::uint32_t>(nodes.size());
-  };
-  for (const auto& [text, token] : texts) {
-    const auto shared = std::mismatch(text.begin(), text.end(), before.begin(), before.end()).first - text.begin();
-    close(static_cast<std::size_t>(shared));
-    for (std::size_t i = path.size(); i < text.size(); ++i) {
-      path.push_back(static_cast<std::uint32_t>(nodes.size()));
-      nodes.push_back({static_cast<std::uint8_t>(text[i]), static_cast<std::uint32_t>(i + 1), 0,
-                       static_cast<std::uint32_t>(tokens.size()), 0});
-    }
-    ++nodes[path.back()].token_count;
-    tokens.push_back(token);
-    longest = std::max(longest, text.size());
-    before = text;
-  }
-  close(0);
-}
-
 namespace {
 
 using Kind = Grammar::Symbol::Kind;
@@ -115,7 +25,33 @@ constexpr std::size_t max_made_symbols = std::size_t{4} << 20;
 
 constexpr std::size_t max_mask_bytes = std::size_t{8} << 20;
 
+// In a string of limited length, every character leads to another state.
+constexpr std::size_t most_followed = 16;
+
+// Sets each flag of `into` that `from` has.
+void merge(std::span<const std::uint8_t> from, std::span<std::uint8_t> into) {
+  std::size_t i = 0;
+  for (std::uint64_t a = 0, b = 0; i + sizeof(a) <= from.size(); i += sizeof(a)) {
+    std::memcpy(&a, from.data() + i, sizeof(a));
+    std::memcpy(&b, into.data() + i, sizeof(b));
+    b |= a;
+    std::memcpy(into.data() + i, &b, sizeof(b));
+  }
+  for (; i < from.size(); ++i) into[i] |= from[i];
+}
+
 constexpr std::uint32_t not_made = ~0u;
+
+template <class Action>
+void for_each_byte(const ByteSet& set, Action action) {
+  static_assert(sizeof(ByteSet) == 4 * sizeof(std::uint64_t));
+  const auto words = std::bit_cast<std::array<std::uint64_t, 4>>(set);
+  for (std::size_t word = 0; word < words.size(); ++word) {
+    for (std::uint64_t left = words[word]; left != 0; left &= left - 1) {
+      action(64 * word + static_cast<std::size_t>(std::countr_zero(left)));
+    }
+  }
+}
 
 constexpr std::greater<> smallest_first;
 
@@ -150,6 +86,7 @@ void GrammarState::begin_rules() {
   }
   made_.symbols.push_back({Kind::accept, 0});
   made_.bytes_to_end.push_back(0);
+  runs_.emplace_back();
   made_.root = rules_->root();
   meet(made_.root);
 }
@@ -174,8 +111,10 @@ void GrammarState::make(std::uint32_t rule) {
       if (symbol.is_rule) meet(symbol.rule);
       made_.symbols.push_back(symbol.is_rule ? Grammar::Symbol{Kind::rule, symbol.rule}
                                              : Grammar::Symbol{Kind::bytes, set_of(symbol)});
+      runs_.push_back(symbol.runs);
     }
     made_.symbols.push_back({Kind::end, 0});
+    runs_.emplace_back();
     made_.bytes_to_end.resize(made_.symbols.size());
     std::uint64_t bytes = 0;
     std::size_t at = made_.symbols.size() - 1;
@@ -234,24 +173,26 @@ bool GrammarState::allows(std::string_view bytes) {
 
 GrammarState::Position GrammarState::follow(std::string_view bytes) {
   Position position{current_, scope_};
+  const std::size_t before = text_.size();
+  if (rules_) text_.resize(before + bytes.size());
   for (std::size_t i = 0; i < bytes.size() && position.state != dead; ++i) {
-    position = step(position, static_cast<std::uint8_t>(bytes[i]));
+    position = step(position, static_cast<std::uint8_t>(bytes[i]), before + i);
   }
   return position;
 }
 
-// Appends the byte to text_ if the grammar makes its rules.
-GrammarState::Position GrammarState::step(Position from, std::uint8_t byte) {
+// Writes the byte to text_ if the grammar makes its rules.
+GrammarState::Position GrammarState::step(Position from, std::uint8_t byte, std::size_t at) {
   const Move move = next(from.state, byte);
   if (move == dead) return {dead, from.scope};
-  if (rules_) text_ += static_cast<char>(byte);
+  if (rules_) text_[at] = static_cast<char>(byte);
   if (move >> event_shift == 0) return {move, from.scope};
-  return after_event(from, byte, move);
+  return after_event(from, byte, at, move);
 }
 
-GrammarState::Position GrammarState::after_event(Position from, std::uint8_t byte, Move move) {
+GrammarState::Position GrammarState::after_event(Position from, std::uint8_t byte, std::size_t at, Move move) {
   Position to{state_of(move), from.scope};
-  const std::size_t end = text_.size();
+  const std::size_t end = at + 1;
   const unsigned code = move >> event_shift;
   const auto event = static_cast<JsonEvent>(code & 7);
   const bool distinct = (code & 8) != 0;
@@ -268,14 +209,14 @@ GrammarState::Position GrammarState::after_event(Position from, std::uint8_t byt
       break;
     case JsonEvent::name_closes:
       memory_decided_ = true;
-      to.scope = memory_.add_name(from.scope, text.substr(0, end - 1));
+      to.scope = memory_.add_name(from.scope, text.substr(0, at));
       if (to.scope == JsonMemory::repeated) to.state = dead;
       break;
     case JsonEvent::item_ends:
     case JsonEvent::array_closes:
       if (distinct) {
         memory_decided_ = true;
-        const JsonMemory::Scope with = memory_.add_item(from.scope, text.substr(0, end - 1));
+        const JsonMemory::Scope with = memory_.add_item(from.scope, text.substr(0, at));
         if (with == JsonMemory::repeated) {
           to.state = state_without_distinct(from.state, byte);
         } else {
@@ -305,34 +246,24 @@ void GrammarState::mark_allowed(const TokenTrie& trie, std::span<std::uint8_t> a
   if (mark_known(trie, allowed, most_bytes_to_end)) return;
   const std::size_t before = text_.size();
   const JsonMemory::Mark mark = memory_.mark();
-  bool limited = false;
-  std::uint64_t most = 0;
+  if (rules_) text_.resize(before + trie.longest());
+  // Most states are never met again: only at a second visit are the tokens kept.
+  if (mask_wanted_.size() <= current_) mask_wanted_.resize(states_.size());
+  const bool first_visit = !mask_wanted_[current_];
+  mask_wanted_[current_] = true;
+  if (!first_visit) kept_mask_.assign(allowed.size(), 0);
+  mask_ = {first_visit ? allowed : std::span<std::uint8_t>(kept_mask_), most_bytes_to_end};
   memory_decided_ = false;
-  marked_.clear();
-  path_.resize(trie.longest + 1);
+  path_.resize(trie.longest() + 1);
   path_[0] = {current_, scope_};
-  for (std::size_t i = 0; i < trie.nodes.size();) {
-    const TokenTrie::Node& node = trie.nodes[i];
-    if (rules_) text_.resize(before + node.depth - 1);
-    const Position to = step(path_[node.depth - 1], node.byte);
-    if (to.state == dead) {
-      i = node.after;
-      continue;
-    }
-    path_[node.depth] = to;
-    ++i;
-    if (node.token_count == 0) continue;
-    const std::uint64_t bytes = bytes_to_end_[to.state];
-    limited = limited || bytes > most_bytes_to_end;
-    if (bytes > most_bytes_to_end) continue;
-    most = std::max(most, bytes);
-    marked_.insert(marked_.end(), trie.tokens.begin() + node.first_token,
-                   trie.tokens.begin() + node.first_token + node.token_count);
-  }
+  for (const TokenTrie::Part& part : trie.parts()) mark_part(part, before);
   text_.resize(before);
   memory_.forget(mark);
-  for (const std::int32_t token : marked_) allowed[static_cast<std::size_t>(token)] = 1;
-  if (!limited && !memory_decided_) keep_mask(marked_, allowed.size(), most);
+  if (first_visit) return;
+  merge(kept_mask_, allowed);
+  if (mask_.limited || memory_decided_) return;
+  if ((masks_.size() + 1) * allowed.size() > max_mask_bytes) masks_.clear();
+  masks_[current_] = {kept_mask_, mask_.most};
 }
 
 // Marks the tokens if those of this state are known.
@@ -344,24 +275,109 @@ bool GrammarState::mark_known(const TokenTrie& trie, std::span<std::uint8_t> all
       known->second.allowed.size() != allowed.size()) {
     return false;
   }
-  for (std::size_t i = 0; i < allowed.size(); ++i) allowed[i] |= known->second.allowed[i];
+  merge(known->second.allowed, allowed);
   return true;
 }
 
-void GrammarState::keep_mask(std::span<const std::int32_t> tokens, std::size_t vocabulary, std::uint64_t most) {
-  if ((masks_.size() + 1) * vocabulary > max_mask_bytes) masks_.clear();
-  const auto [place, first_visit] = masks_.try_emplace(current_);
-  if (first_visit) return;  // most states are never met again
-  KnownMask& mask = place->second;
-  mask.allowed.assign(vocabulary, 0);
-  mask.most_bytes_to_end = most;
-  for (const std::int32_t token : tokens) mask.allowed[static_cast<std::size_t>(token)] = 1;
+// Follows the texts of a trie. A branch of it is marked at once where its state takes all texts of their kind.
+void GrammarState::mark_part(const TokenTrie::Part& part, std::size_t text_end) {
+  const auto mark = [&](std::size_t from, std::size_t to) {
+    for (; from < to; ++from) mask_.allowed[static_cast<std::size_t>(part.tokens[from])] = 1;
+  };
+  if (takes_all(current_, part.kind, part.height)) return merge(part.mask, mask_.allowed);
+  for (std::size_t i = 0; i < part.nodes.size();) {
+    const TokenTrie::Node& node = part.nodes[i];
+    const Position from = path_[node.depth - 1];
+    const Move known = transitions_[from.state * classes_ + tables().byte_class[node.byte]];
+    if (known == dead) {
+      i = node.after;
+      continue;
+    }
+    const Position to = step(from, node.byte, text_end + node.depth - 1);
+    if (to.state == dead) {
+      i = node.after;
+      continue;
+    }
+    if (takes_all(to.state, part.kind, node.height)) {
+      mark(node.first_token, node.after < part.nodes.size() ? part.nodes[node.after].first_token : part.tokens.size());
+      i = node.after;
+      continue;
+    }
+    path_[node.depth] = to;
+    ++i;
+    if (node.token_count == 0) continue;
+    const std::uint64_t bytes = bytes_to_end_[to.state];
+    if (bytes > mask_.limit) {
+      mask_.limited = true;
+    } else {
+      mask_.most = std::max(mask_.most, bytes);
+      mark(node.first_token, node.first_token + node.token_count);
+    }
+  }
+}
+
+// Returns true if the state certainly takes every text of the kind with at most so many characters and may end in time
+// after it.
+bool GrammarState::takes_all(State state, TextKind kind, std::size_t count) {
+  if (kind == TextKind::other || count == 0) return false;
+  if (rules_) return rules_take_all(state, kind, count);
+  std::uint64_t most = bytes_to_end_[state];
+  for (std::size_t taken = 0; taken < count; ++taken) {
+    const State after = next_of_all(state, kind);
+    if (after == state) break;
+    if (after == dead || taken == most_followed) return false;
+    state = after;
+    most = std::max(most, bytes_to_end_[state]);
+  }
+  if (most > mask_.limit) return false;
+  mask_.most = std::max(mask_.most, most);
+  return true;
+}
+
+// As takes_all(), by what the rules say of their symbols.
+bool GrammarState::rules_take_all(State state, TextKind kind, std::size_t count) {
+  for (const GrammarItem& item : states_[state]) {
+    const GrammarRules::TextRun& run = runs_[item.symbol][static_cast<std::size_t>(kind)];
+    if (run.characters < count) continue;
+    const std::uint64_t bytes = tables().bytes_to_end[item.symbol] + frame_bytes_to_end_[item.frame] + run.bytes;
+    if (bytes > mask_.limit) continue;
+    mask_.most = std::max(mask_.most, bytes);
+    return true;
+  }
+  return false;
+}
+
+// Returns the state after any character of the kind, if it is the same for all of them.
+GrammarState::State GrammarState::next_of_all(State state, TextKind kind) {
+  std::vector<State>& known = next_of_all_[static_cast<std::size_t>(kind)];
+  if (known.size() <= state) known.resize(states_.size(), unknown);
+  if (known[state] != unknown) return known[state];
+  State result = unknown;
+  for (const std::vector<std::string>& character : character_bytes_of(kind)) {
+    State at = state;
+    for (std::size_t i = 0; i < character.size() && at != dead; ++i) at = common_next(at, character[i]);
+    if (result == unknown) result = at;
+    if (at != result) result = dead;
+    if (result == dead) break;
+  }
+  return known[state] = result;
+}
+
+// Returns the state after any of the bytes, if it is the same for all of them and the byte means nothing else.
+GrammarState::State GrammarState::common_next(State state, std::string_view bytes) {
+  State common = unknown;
+  for (const char byte : bytes) {
+    const Move move = next(state, static_cast<std::uint8_t>(byte));
+    if (move == dead || move >> event_shift != 0 || (common != unknown && move != common)) return dead;
+    common = move;
+  }
+  return common;
 }
 
 GrammarState::Move GrammarState::work_out(State state, std::uint8_t byte_class) {
   unsigned event = 0;
   bool distinct = false;
-  std::vector<GrammarItem> kernel;
+  kernel_.clear();
   const std::uint8_t byte = tables().class_bytes[byte_class];
   ByteSet alike = ByteSet().set();  // bytes that every item treats as this one
   for (const GrammarItem& item : states_[state]) {
@@ -370,29 +386,34 @@ GrammarState::Move GrammarState::work_out(State state, std::uint8_t byte_class) 
     const ByteSet& set = tables().byte_sets[symbol.index];
     alike &= set.test(byte) ? set : ~set;
     if (!set.test(byte)) continue;
-    kernel.push_back({item.symbol + 1, item.frame});
+    kernel_.push_back({item.symbol + 1, item.frame});
     if (!rules_) continue;
     event = static_cast<unsigned>(uses_[symbol.index].event);
     distinct = distinct || uses_[symbol.index].distinct;
   }
   work_ += states_[state].size();
-  Move result = kernel.empty() ? dead : state_after(kernel);
+  Move result = kernel_.empty() ? dead : state_after(kernel_);
   if (result != dead) result |= (event | (distinct ? 8u : 0u)) << event_shift;
-  for (std::size_t other = 0; other < classes_; ++other) {
-    if (alike.test(tables().class_bytes[other])) transitions_[state * classes_ + other] = result;
+  Move* const row = transitions_.data() + state * classes_;
+  if (rules_) {
+    for_each_byte(alike, [&](std::size_t other) { row[other] = result; });
+  } else {
+    for (std::size_t other = 0; other < classes_; ++other) {
+      if (alike.test(tables().class_bytes[other])) row[other] = result;
+    }
   }
   return result;
 }
 
 // The state after a byte that ends an item, for the readings in which items may be repeated.
 GrammarState::State GrammarState::state_without_distinct(State state, std::uint8_t byte) {
-  std::vector<GrammarItem> kernel;
+  kernel_.clear();
   for (const GrammarItem& item : states_[state]) {
     const Grammar::Symbol symbol = tables().symbols[item.symbol];
     const bool follows = symbol.kind == Kind::bytes && tables().byte_sets[symbol.index].test(byte);
-    if (follows && !uses_[symbol.index].distinct) kernel.push_back({item.symbol + 1, item.frame});
+    if (follows && !uses_[symbol.index].distinct) kernel_.push_back({item.symbol + 1, item.frame});
   }
-  return kernel.empty() ? dead : state_after(kernel);
+  return kernel_.empty() ? dead : state_after(kernel_);
 }
 
 // The items of `kernel` are sorted, as those of a state are.
@@ -487,10 +508,25 @@ void GrammarState::run_calls() {
 GrammarState::State GrammarState::finish_closure() {
   sort_unique(found_);
   const State state = states_.intern(found_);
-  if (state == bytes_to_end_.size()) bytes_to_end_.push_back(bytes_to_end(found_));
-  transitions_.resize(states_.size() * classes_, unknown);
+  if (state == bytes_to_end_.size()) {
+    bytes_to_end_.push_back(bytes_to_end(found_));
+    begin_transitions();
+  }
   if (entries() > 2 * max_entries) fail_too_ambiguous();
   return state;
+}
+
+// Adds a row to transitions_. All bytes that no item takes lead nowhere.
+void GrammarState::begin_transitions() {
+  transitions_.resize(states_.size() * classes_, rules_ ? dead : unknown);
+  if (!rules_) return;
+  Move* const row = transitions_.data() + transitions_.size() - classes_;
+  ByteSet taken;
+  for (const GrammarItem& item : found_) {
+    const Grammar::Symbol symbol = tables().symbols[item.symbol];
+    if (symbol.kind == Kind::bytes) taken |= tables().byte_sets[symbol.index];
+  }
+  for_each_byte(taken, [&](std::size_t byte) { row[byte] = unknown; });
 }
 
 std::uint32_t GrammarState::intern_frame(std::span<const GrammarItem> returns) {
@@ -546,6 +582,8 @@ void GrammarState::forget_all_but_current() {
   }
   renumber(items);
   masks_.clear();
+  mask_wanted_.clear();
+  for (std::vector<State>& known : next_of_all_) known.clear();
   states_.clear();
   bytes_to_end_.clear();
   kernels_.clear();

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <compare>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -14,73 +14,11 @@
 #include <vector>
 
 #include "runtime/grammar/grammar.h"
+#include "runtime/grammar/grammar_items.h"
 #include "runtime/grammar/json_memory.h"
+#include "runtime/grammar/token_trie.h"
 
 namespace minimind {
-
-// A position in a grammar's symbols, and the frame to return to at the end of its rule.
-struct GrammarItem {
-  std::uint32_t symbol;
-  std::uint32_t frame;
-
-  auto operator<=>(const GrammarItem&) const = default;
-};
-
-// Lists of items, each stored once under a number, so that lists are equal if their numbers are.
-class GrammarItemLists {
- public:
-  // `items` must be sorted and without duplicates.
-  std::uint32_t intern(std::span<const GrammarItem> items);
-
-  std::span<const GrammarItem> operator[](std::uint32_t list) const {
-    return {items_.data() + begins_[list], begins_[list + 1] - begins_[list]};
-  }
-  std::size_t size() const { return begins_.size() - 1; }
-  std::size_t items() const { return items_.size(); }
-  void clear();
-
- private:
-  void grow();
-  std::size_t slot_of(std::span<const GrammarItem> items) const;
-
-  std::vector<GrammarItem> items_;
-  std::vector<std::size_t> begins_{0};
-  std::vector<std::uint32_t> slots_ = std::vector<std::uint32_t>(64, none);  // open addressing; a power of two
-  static constexpr std::uint32_t none = ~0u;
-};
-
-// A set of items that is emptied often.
-class GrammarItemSet {
- public:
-  // Adds an item; returns true if it is new.
-  bool insert(GrammarItem item);
-  void clear();
-
- private:
-  void place(std::uint64_t key);
-
-  static constexpr std::uint64_t none = ~std::uint64_t{0};
-  std::vector<std::uint64_t> slots_ = std::vector<std::uint64_t>(64, none);  // open addressing; a power of two
-  std::vector<std::uint64_t> keys_;
-};
-
-// A trie of token texts in depth-first order, so that one pass visits every text: a node, then its children.
-struct TokenTrie {
-  struct Node {
-    std::uint8_t byte;
-    std::uint32_t depth;        // 1 for the first byte of a text
-    std::uint32_t after;        // the first node after this node's descendants
-    std::uint32_t first_token;  // in `tokens`
-    std::uint32_t token_count;  // of the tokens that end here
-  };
-
-  // Texts must not be empty; several tokens may have equal texts.
-  explicit TokenTrie(std::vector<std::pair<std::string_view, std::int32_t>> texts);
-
-  std::vector<Node> nodes;
-  std::vector<std::int32_t> tokens;
-  std::size_t longest = 0;  // bytes in the longest text
-};
 
 // The position of a text in a grammar, byte by byte.
 //
@@ -135,8 +73,8 @@ class GrammarState {
     return known != unknown ? known : work_out(state, byte_class);
   }
   Position follow(std::string_view bytes);
-  Position step(Position from, std::uint8_t byte);
-  Position after_event(Position from, std::uint8_t byte, Move move);
+  Position step(Position from, std::uint8_t byte, std::size_t at);
+  Position after_event(Position from, std::uint8_t byte, std::size_t at, Move move);
   Move work_out(State state, std::uint8_t byte_class);
   State state_without_distinct(State state, std::uint8_t byte);
   State state_after(std::span<const GrammarItem> kernel);
@@ -147,6 +85,7 @@ class GrammarState {
   void call(GrammarItem item, std::uint32_t rule);
   void run_calls();
   State finish_closure();
+  void begin_transitions();
 
   void begin_step();
   void forget_all_but_current();
@@ -171,8 +110,9 @@ class GrammarState {
   };
   std::map<std::tuple<std::uint32_t, JsonEvent, bool>, std::uint32_t> set_uses_;
   std::unordered_map<ByteSet, std::uint32_t> set_ids_;
-  std::vector<SetUse> uses_;  // [byte sets of made_]
-  std::string text_;          // so far, if the grammar makes its rules
+  std::vector<SetUse> uses_;                                         // [byte sets of made_]
+  std::vector<std::array<GrammarRules::TextRun, text_kinds>> runs_;  // [symbols of made_]
+  std::string text_;                                                 // so far, if the grammar makes its rules
   JsonMemory memory_;
   JsonMemory::Scope scope_ = 0;
   std::uint32_t accept_ = 0;  // the symbol
@@ -192,20 +132,34 @@ class GrammarState {
     std::vector<std::uint8_t> allowed;
     std::uint64_t most_bytes_to_end = 0;  // of the states that the tokens lead to
   };
+  // The mask that is being worked out.
+  struct Mask {
+    std::span<std::uint8_t> allowed;
+    std::uint64_t limit = 0;  // of bytes_to_end()
+    bool limited = false;     // it decided
+    std::uint64_t most = 0;   // bytes_to_end() of an allowed token
+  };
   bool mark_known(const TokenTrie& trie, std::span<std::uint8_t> allowed, std::uint64_t most_bytes_to_end);
-  void keep_mask(std::span<const std::int32_t> tokens, std::size_t vocabulary, std::uint64_t most);
+  void mark_part(const TokenTrie::Part& part, std::size_t text_end);
+  bool takes_all(State state, TextKind kind, std::size_t count);
+  bool rules_take_all(State state, TextKind kind, std::size_t count);
+  State next_of_all(State state, TextKind kind);
+  State common_next(State state, std::string_view bytes);
   std::unordered_map<State, KnownMask> masks_;
+  std::vector<bool> mask_wanted_;  // [states], by mark_allowed()
   const TokenTrie* masks_trie_ = nullptr;
+  Mask mask_;
+  std::vector<std::uint8_t> kept_mask_;
   bool memory_decided_ = false;
-  std::vector<std::int32_t> marked_;
+  std::array<std::vector<State>, text_kinds> next_of_all_;  // [states], after any character; dead if there are several
+  std::vector<Position> path_;                              // [depth of a trie]
 
   // The closure in progress.
-  std::vector<GrammarItem> pending_, found_;
+  std::vector<GrammarItem> kernel_, pending_, found_;
   std::vector<std::vector<GrammarItem>> callers_;                // [rules], frames in progress
   std::vector<std::pair<std::uint32_t, std::uint32_t>> called_;  // heap of (rank, rule)
   GrammarItemSet visited_;
-  std::size_t work_ = 0;        // in this step
-  std::vector<Position> path_;  // [depth of a trie]
+  std::size_t work_ = 0;  // in this step
 };
 
 }  // namespace minimind

@@ -9,14 +9,25 @@
 #include "runtime/grammar/state.h"
 #include "weights/io/error.h"
 
-// Reads the input as the regular expression of a JSON Schema, and follows a text through its grammar.
+// Reads the input as a regular expression of a string, with and without lengths, and of names, and follows texts
+// through its grammar.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace minimind;
   try {
     const std::string pattern(reinterpret_cast<const char*>(data), size);
-    const nlohmann::ordered_json schema{{"type", "string"}, {"pattern", pattern}};
-    GrammarState state(std::make_shared<const Grammar>(json_schema_grammar(schema, "fuzz")));
-    for (const char byte : std::string_view("\"aab-12 \\n你\"")) state.advance({&byte, 1});
+    using Json = nlohmann::ordered_json;
+    for (const Json& schema : {Json{{"type", "string"}, {"pattern", pattern}},
+                               Json{{"pattern", pattern}, {"minLength", 2}, {"maxLength", 30}},
+                               Json{{"patternProperties", {{pattern, false}}}}}) {
+      for (const bool any_spelling : {false, true}) {
+        JsonSchemaOptions options;
+        options.any_spelling = any_spelling;
+        GrammarState state(std::make_shared<const Grammar>(compile_json_schema(schema, "fuzz", options).grammar));
+        for (const char byte : std::string_view("\"aab-12 \\n你\"")) state.advance({&byte, 1});
+        state.restart();
+        for (const char byte : std::string_view("{\"aab-12 \\n你\":1}")) state.advance({&byte, 1});
+      }
+    }
   } catch (const Error&) {
   }
   return 0;

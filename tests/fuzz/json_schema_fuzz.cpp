@@ -1,5 +1,7 @@
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -8,12 +10,40 @@
 #include "runtime/grammar/state.h"
 #include "tests/support/read_bytes.h"
 
-// Reads the input as a JSON Schema, and follows a text through its grammar.
+// Reads the input as a JSON Schema in each style, and follows texts through its grammar: one that exists, and the
+// shortest one, which must end.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace minimind;
   read_bytes_at_path(data, size, [](const std::string& path) {
-    GrammarState state(std::make_shared<const Grammar>(load_json_schema(path)));
-    for (const char byte : std::string_view("{\"a\": [1.5, \"你\", null]}")) state.advance({&byte, 1});
+    for (const bool closed : {false, true}) {
+      JsonSchemaOptions options;
+      options.closed = closed;
+      options.any_spelling = !closed;
+      GrammarState state(std::make_shared<const Grammar>(compile_json_schema_file(path, options).grammar));
+      const TokenTrie trie({{"{\"a\": [", 0}, {"a", 1}, {"\"", 2}, {"\\u00e9", 3}, {"1.5", 4}, {"}", 5}});
+      std::array<std::uint8_t, 6> allowed{};
+      for (const char byte : std::string_view("{\"a\": [1.5, \"你\", null]}")) {
+        state.advance({&byte, 1});
+        state.mark_allowed(trie, allowed);
+      }
+      std::string text;
+      for (int i = 0; i < 60; ++i) {
+        std::uint64_t least = ~std::uint64_t{0};
+        char best = 0;
+        for (int c = 0; c < 256; ++c) {
+          const char byte = static_cast<char>(c);
+          state.restart();
+          if (!state.advance(text + byte) || state.bytes_to_end() >= least) continue;
+          least = state.bytes_to_end();
+          best = byte;
+        }
+        state.restart();
+        state.advance(text);
+        if (state.may_end()) break;
+        if (least == ~std::uint64_t{0}) std::abort();
+        text += best;
+      }
+    }
   });
   return 0;
 }

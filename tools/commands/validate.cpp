@@ -37,7 +37,8 @@ struct Mismatch {
   std::string found, expected;
 };
 
-// Returns a text that must follow `byte`, as far as only one byte may follow each.
+// Returns a text that must follow `byte`, as far as only one byte may follow each. Escapes are left out: they spell a
+// character that is there anyway.
 std::string forced_text(GrammarState& state, char byte) {
   constexpr std::size_t longest = 24;
   std::string text(1, byte);
@@ -45,7 +46,7 @@ std::string forced_text(GrammarState& state, char byte) {
     char next = 0;
     int count = 0;
     for (int c = 0; c < 256 && count < 2; ++c) {
-      if (!state.allows(text + static_cast<char>(c))) continue;
+      if (c == '\\' || !state.allows(text + static_cast<char>(c))) continue;
       next = static_cast<char>(c);
       ++count;
     }
@@ -55,31 +56,84 @@ std::string forced_text(GrammarState& state, char byte) {
   return text;
 }
 
-// Lists what may follow.
-std::string expected_text(GrammarState& state) {
-  constexpr std::size_t most_listed = 6;
-  std::vector<std::string> list;
-  std::size_t printable = 0;
-  bool more = false, digits = true;
-  for (char c = '0'; c <= '9'; ++c) digits = digits && state.allows({&c, 1});
-  if (digits) list.emplace_back("a digit");
-  for (int c = 0; c < 256; ++c) {
-    const char byte = static_cast<char>(c);
-    const bool digit = c >= '0' && c <= '9';
-    if ((digits && digit) || !state.allows({&byte, 1})) continue;
-    if (c <= ' ' || c >= 0x7F) {
-      more = more || c > ' ';
-      continue;
-    }
-    if (++printable > most_listed) {
-      more = true;
-    } else {
-      list.push_back(quote(forced_text(state, byte)));
+// Lists the texts between two quotes that may follow; none if there are more than a few. Escapes are left out.
+std::vector<std::string> quoted_texts(GrammarState& state) {
+  constexpr std::size_t most_texts = 8, longest = 48, most_looked_at = 400;
+  std::vector<std::string> pending{"\""}, found;
+  for (std::size_t i = 0; i < pending.size(); ++i) {
+    if (pending.size() > most_looked_at || pending[i].size() > longest) return {};
+    for (int c = ' '; c < 256; ++c) {
+      const char byte = static_cast<char>(c);
+      if (byte == '\\' || !state.allows(pending[i] + byte)) continue;
+      (byte == '"' ? found : pending).push_back(pending[i] + byte);
+      if (found.size() > most_texts || pending.size() > most_looked_at) return {};
     }
   }
-  if (more) {
-    std::erase_if(list, [](const std::string& item) { return item != "'\"'" && item != "'\\\\'"; });
-    list.insert(list.begin(), "another character");
+  return found;
+}
+
+// The characters of a set as in a regular expression: [0-9a-f].
+std::string set_text(const std::vector<bool>& set) {
+  std::string ranges;
+  bool beyond = false;
+  for (std::size_t c = 0; c < set.size(); ++c) {
+    if (!set[c]) continue;
+    if (c >= 0x80) {
+      beyond = true;
+      continue;
+    }
+    std::size_t last = c;
+    while (last + 1 < 0x7F && set[last + 1]) ++last;
+    ranges += static_cast<char>(c);
+    if (last > c + 1) ranges += '-';
+    if (last > c) ranges += static_cast<char>(last);
+    c = last;
+  }
+  const std::string text = ranges.empty() ? "" : "one of [" + ranges + "]";
+  if (!beyond) return text;
+  return text.empty() ? "a character beyond ASCII" : text + " or beyond ASCII";
+}
+
+// Names what may follow: words and property names whole, if they are few.
+std::string expected_text(GrammarState& state) {
+  constexpr std::size_t most_listed = 6;
+  std::vector<bool> set(256);
+  std::size_t count = 0;
+  for (std::size_t c = '!'; c < set.size(); ++c) {
+    const char byte = static_cast<char>(c);
+    set[c] = c != 0x7F && state.allows({&byte, 1});
+    count += set[c] ? 1 : 0;
+  }
+  if (count > 1 && set['\\']) {
+    set['\\'] = false;
+    --count;
+  }
+  const auto all = [&](char first, char last) {
+    return std::all_of(set.begin() + first, set.begin() + last + 1, [](bool in) { return in; });
+  };
+  std::vector<std::string> list;
+  const bool in_string = all('a', 'z') && all('A', 'Z') && all('0', '9') && set['"'];
+  const bool digits = all('0', '9'), number = digits && set['-'] && !in_string;
+  if (in_string) {
+    list = {"another character of a string", "its closing '\"'"};
+  } else {
+    if (number) list.emplace_back("a number");
+    if (digits && !number) list.emplace_back("a digit");
+    if (digits) std::fill(set.begin() + '0', set.begin() + '9' + 1, false);
+    if (number) set['-'] = false;
+    count = static_cast<std::size_t>(std::count(set.begin(), set.end(), true));
+    if (count > most_listed) {
+      list.push_back(set_text(set));
+    } else {
+      for (std::size_t c = 0; c < set.size(); ++c) {
+        if (!set[c]) continue;
+        const std::vector<std::string> texts = c == '"' ? quoted_texts(state) : std::vector<std::string>();
+        list.insert(list.end(), texts.begin(), texts.end());
+        if (texts.empty())
+          list.push_back(c >= 0x80 ? "a character beyond ASCII" : quote(forced_text(state, static_cast<char>(c))));
+        if (c >= 0x80) break;
+      }
+    }
   }
   if (state.may_end()) list.emplace_back("the end of the text");
   if (list.empty()) return "nothing";

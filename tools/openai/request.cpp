@@ -105,8 +105,15 @@ std::shared_ptr<const Grammar> read_json_schema(const ChatJson& format) {
   for (const char* const name : {"name", "description"}) schema.text(name);
   schema.flag("strict");
   schema.find("schema");
+  // Ours: properties that the schema does not name are allowed, too, and any order.
+  const bool open = schema.flag("open").value_or(false);
   schema.reject_the_rest();
-  return closed_json_grammar(given->at("schema"), "response_format.json_schema.schema");
+  const ChatJson& json_schema = given->at("schema");
+  const std::string source = "response_format.json_schema.schema";
+  if (!open) return closed_json_grammar(json_schema, source);
+  JsonSchemaOptions options;
+  options.closed = false;
+  return std::make_shared<Grammar>(compile_json_schema(json_schema, source, options).grammar);
 }
 
 std::shared_ptr<const Grammar> read_response_format(BodyFields& body) {
@@ -115,7 +122,7 @@ std::shared_ptr<const Grammar> read_response_format(BodyFields& body) {
   const ChatJson type = format->is_object() ? format->value("type", ChatJson()) : ChatJson();
   if (type == "text") return nullptr;
   if (type == "json_object") {
-    return std::make_shared<Grammar>(json_schema_grammar(ChatJson{{"type", "object"}}, "response_format"));
+    return std::make_shared<Grammar>(compile_json_schema(ChatJson{{"type", "object"}}, "response_format").grammar);
   }
   const bool has_schema = type == "json_schema" && format->contains("json_schema") &&
                           format->at("json_schema").is_object() && format->at("json_schema").contains("schema");

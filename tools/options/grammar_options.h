@@ -14,10 +14,11 @@ struct GrammarArguments {
   std::string grammar_file;
   std::string json_schema_file;
   bool strict_schema = false;
-  bool open_schema = false;
+  bool open_schema = false, closed_schema = false;
   std::vector<std::string> schema_references;  // URI=FILE
 
-  // Adds them for a text that is generated, or for one that is checked.
+  // Adds them for a text that is generated, which is closed unless open_schema is given, or for one that is checked, which
+  // is open unless closed_schema is given.
   void add_to(CLI::App& command, bool generated);
 
   // Loads the grammar of a text to generate or to check; null if no file is given. Notes what is ignored of a schema,

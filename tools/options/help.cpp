@@ -60,9 +60,10 @@ constexpr std::array sampling_options = {
 };
 
 constexpr std::array constraint_options = {
-    HelpOption{"--stop", "TEXT"},           HelpOption{"--ignore-eos", ""},        HelpOption{"--json-schema", "FILE"},
-    HelpOption{"--grammar", "FILE"},        HelpOption{"--open-schema", ""},       HelpOption{"--strict-schema", ""},
-    HelpOption{"--schema-ref", "URI=FILE"}, HelpOption{"--logit-bias", "ID+BIAS"}, HelpOption{"--tolerance", "X"},
+    HelpOption{"--stop", "TEXT"},      HelpOption{"--ignore-eos", ""},         HelpOption{"--json-schema", "FILE"},
+    HelpOption{"--grammar", "FILE"},   HelpOption{"--open-schema", ""},        HelpOption{"--closed-schema", ""},
+    HelpOption{"--strict-schema", ""}, HelpOption{"--schema-ref", "URI=FILE"}, HelpOption{"--logit-bias", "ID+BIAS"},
+    HelpOption{"--tolerance", "X"},
 };
 
 constexpr std::array speed_options = {

@@ -105,9 +105,10 @@ void read_format(BodyFields& body, Request& request) {
   if (!format || *format == "") return;
   if (*format != "json" && !format->is_object()) body.fail("format", R"("json" or a JSON Schema)");
   try {
-    request.grammar = format->is_object()
-                          ? closed_json_grammar(*format, "format")
-                          : std::make_shared<Grammar>(json_schema_grammar(ChatJson{{"type", "object"}}, "format"));
+    request.grammar =
+        format->is_object()
+            ? closed_json_grammar(*format, "format")
+            : std::make_shared<Grammar>(compile_json_schema(ChatJson{{"type", "object"}}, "format").grammar);
   } catch (const Error& error) {
     throw RequestError(error.what(), "format");
   }

@@ -54,7 +54,7 @@ class ConstrainedGenerate : public testing::Test {
 TEST_F(ConstrainedGenerate, RandomSchemasGiveValidJson) {
   for (unsigned seed = 0; seed < cases(200); ++seed) {
     const Json schema = RandomSchema(seed).make();
-    GenerateOptions with_schema = options(250, json_schema_grammar(schema, "random"));
+    GenerateOptions with_schema = options(250, compile_json_schema(schema, "random").grammar);
     with_schema.sampling.seed = seed;
     // The hotter, the farther from what the model would write.
     with_schema.sampling.temperature = seed % 3 == 0 ? 0.85 : seed % 3 == 1 ? 3 : 100;

@@ -227,7 +227,7 @@ TEST(RandomJsonSchema, AcceptsExactlyTheValidValues) {
     for (int i = 0; i < 20; ++i) values.push_back(random.value());
     std::shared_ptr<const Grammar> grammar;
     try {
-      grammar = std::make_shared<const Grammar>(json_schema_grammar(schema, "random"));
+      grammar = std::make_shared<const Grammar>(compile_json_schema(schema, "random").grammar);
     } catch (const Error& error) {
       ASSERT_NE(std::string(error.what()).find("no value is valid"), std::string::npos) << schema << error.what();
     }
@@ -252,7 +252,7 @@ TEST(RandomJsonSchema, RandomTextsEndAndAreValid) {
     const SchemaValue schema = random.schema();
     std::shared_ptr<const Grammar> grammar;
     try {
-      grammar = std::make_shared<const Grammar>(json_schema_grammar(schema, "random"));
+      grammar = std::make_shared<const Grammar>(compile_json_schema(schema, "random").grammar);
     } catch (const Error&) {
       continue;
     }

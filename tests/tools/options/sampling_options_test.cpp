@@ -54,7 +54,7 @@ TEST_F(ConstrainedCli, ReportsATruncatedText) {
 
 TEST_F(ConstrainedCli, UsageErrorsDifferFromFileErrors) {
   std::ofstream(path("g.gbnf")) << "root ::= x";
-  std::ofstream(path("s.json")) << R"({"unevaluatedItems":false})";
+  std::ofstream(path("s.json")) << R"({"not":{"unevaluatedItems":false}})";
   std::ofstream(path("o.json")) << R"({"tyep":"string"})";
   const auto expect = [&](const std::string& options, int status, const std::string& message) {
     const Outcome outcome = run("generate -p 山 -n 1" + demo + " " + options);
@@ -62,11 +62,13 @@ TEST_F(ConstrainedCli, UsageErrorsDifferFromFileErrors) {
     EXPECT_NE(outcome.err.find(message), std::string::npos) << options << "\n" << outcome.err;
   };
   expect("--grammar " + path("g.gbnf"), 1, "g.gbnf:1:10: there is no rule 'x'");
-  expect("--json-schema " + path("s.json"), 1, "s.json: #/unevaluatedItems: is not supported");
+  expect("--json-schema " + path("s.json"), 1,
+         "s.json: #/not: unevaluatedProperties and unevaluatedItems are not supported where");
   expect("--json-schema " + path("o.json") + " --strict-schema", 1, "o.json: tyep is not supported");
   expect("--json-schema " + path("o.json"), 0, "o.json: ignored, because they say nothing about what is valid: tyep");
   expect("--json-schema " + path("o.json") + " --schema-ref x", 2, "--schema-ref is 'x', expected URI=FILE");
   expect("--open-schema", 2, "are for --json-schema");
+  expect("--json-schema " + path("o.json") + " --open-schema --closed", 2, "give either --open-schema or");
   expect("--grammar a --json-schema b", 2, "give either --grammar or --json-schema");
   expect("--grammar " + path("missing"), 1, "missing");
   expect("--logit-bias 5", 2, "--logit-bias is '5'");

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/grammar/code_points.h"
+
+namespace minimind {
+
+// Texts that grammars usually take either all of or few of, inside a string.
+enum class TextKind : std::uint8_t {
+  word,   // ASCII letters and digits
+  plain,  // whole characters, none of them a quote, a backslash, a control or an end of a line
+  other,
+};
+constexpr std::size_t text_kinds = 2;  // apart from `other`
+const CodePoints& characters_of(TextKind kind);
+// The characters as bytes: for each of a few sets, those that may come first, second and so on.
+const std::vector<std::vector<std::string>>& character_bytes_of(TextKind kind);
+
+// The texts of tokens as tries, so that texts with a common beginning share its work. Most tokens are words or plain.
+// They have tries of their own, of which a whole branch is allowed at once if its state takes any such text.
+class TokenTrie {
+ public:
+  // In depth-first order, so that one pass visits every text: a node, then its children.
+  struct Node {
+    std::uint8_t byte;
+    std::uint16_t height;       // the most characters that begin after it
+    std::uint32_t depth;        // 1 for the first byte of a text
+    std::uint32_t after;        // the first node after this node's descendants
+    std::uint32_t first_token;  // in `tokens`; those of the descendants follow
+    std::uint32_t token_count;  // of the tokens that end here
+  };
+  struct Part {
+    TextKind kind;
+    std::vector<Node> nodes;
+    std::vector<std::int32_t> tokens;
+    std::uint16_t height = 0;        // the most characters of a text
+    std::vector<std::uint8_t> mask;  // 1 for each of the tokens, by its id
+  };
+
+  // Texts must not be empty; several tokens may have equal texts.
+  explicit TokenTrie(std::vector<std::pair<std::string_view, std::int32_t>> texts);
+
+  const std::array<Part, text_kinds + 1>& parts() const { return parts_; }
+  std::size_t longest() const { return longest_; }  // bytes in the longest text
+
+ private:
+  std::array<Part, text_kinds + 1> parts_;
+  std::size_t longest_ = 0;
+};
+
+}  // namespace minimind
