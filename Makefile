@@ -16,6 +16,9 @@ SERVE_TEST_PACKAGES := python3-venv chromium chromium-driver
 BUILD ?= build/release
 OPTIMIZE ?= -O2
 CXXFLAGS := -std=c++20 -fopenmp -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Werror
+# The program and the library are linked from the same objects. Only what runtime/api/minimind.h declares can be seen from outside
+# of the library, so that hardly any call or address takes a detour.
+CXXFLAGS += -fPIC -fvisibility=hidden -fno-semantic-interposition
 # GCC collects its garbage only above this many KiB: collecting it earlier takes a tenth of the time.
 CXXFLAGS += --param ggc-min-heapsize=1000000
 CPPFLAGS := -I. -MMD -MP -DMINIMIND_VERSION='"$(VERSION)"' -DMINIMIND_SOURCE_DIR='"$(CURDIR)"'
@@ -55,9 +58,11 @@ FORMATTED := $(foreach folder,$(ROOMS) $(ROOMS:%=tests/%) tests/support tests/fu
 PAGE := $(BUILD)/tools/serve/page_bytes.o
 
 OBJECTS := $(UNITS:%=$(BUILD)/%.o) $(PAGE)
+ABI := $(shell sed -n 's/^\#define MINIMIND_ABI //p' runtime/api/minimind.h)
+LIBRARY := $(BUILD)/libminimind.so.$(ABI)
 TEST_OBJECTS := $(TEST_UNITS:%=$(BUILD)/%.o)
 
-.PHONY: all help demo poet test test-serve check run-tests install clean format sanitize fuzz reference bench-peers packages test-packages
+.PHONY: all lib help demo poet test test-serve check run-tests install clean format sanitize fuzz reference bench-peers packages test-packages
 all: minimind
 
 help:
@@ -65,7 +70,9 @@ help:
 	@echo 'make demo             install missing packages, build, and let the bundled model write a poem'
 	@echo 'make test             install missing packages, build, and run every test'
 	@echo 'make test-serve       install missing packages, set up selenium and openai under build/, and test the server'
-	@echo 'make install PREFIX=  install into PREFIX (default $(PREFIX)): bin/minimind and share/minimind'
+	@echo 'make lib              build the C interface, $(LIBRARY)'
+	@echo 'make install PREFIX=  install into PREFIX (default $(PREFIX)): bin/minimind, share/minimind, lib/libminimind.so,'
+	@echo '                      include/minimind.h and lib/pkgconfig/minimind.pc'
 	@echo 'make sanitize         run the tests under the address and undefined-behaviour sanitizers'
 	@echo 'make fuzz             fuzz the readers of checkpoints, LoRA, config.json, tokenizers, sessions, templates,'
 	@echo '                      grammars, JSON Schema and its patterns, HTTP and bodies of requests for FUZZ_SECONDS=60 each'
@@ -81,9 +88,17 @@ QUIET := $(if $(V),,@)
 # Of a template that several units contain, the linker takes the first: not one of a unit that was compiled quickly.
 in_link_order = $(filter-out $(QUICK_OBJECTS),$^) $(filter $(QUICK_OBJECTS),$^)
 
-minimind $(BUILD)/minimind: $(OBJECTS)
+minimind $(BUILD)/minimind: $(filter-out $(BUILD)/runtime/api.o,$(OBJECTS))
 	@echo 'LINK $@'
 	$(QUIET)$(CXX) $(CXXFLAGS) $(LDFLAGS) $(in_link_order) $(LDLIBS) -o $@
+
+# The C interface, with the name that programs which are linked to it ask for.
+lib: $(LIBRARY)
+$(LIBRARY): $(filter $(BUILD)/weights/% $(BUILD)/runtime/%,$(OBJECTS)) runtime/api/exported.map
+	@echo 'LINK $@'
+	$(QUIET)$(CXX) $(CXXFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(notdir $@) -Wl,--version-script=runtime/api/exported.map \
+		$(filter %.o,$(in_link_order)) $(LDLIBS) -o $@
+	@ln -sfn $(notdir $@) $(@D)/libminimind.so
 
 $(BUILD)/minimind_tests: $(TEST_OBJECTS) $(filter-out $(BUILD)/tools.o,$(OBJECTS))
 	@echo 'LINK $@'
@@ -171,11 +186,12 @@ demo: packages
 test: test-packages
 	@$(MAKE) --no-print-directory check
 
-check: minimind $(BUILD)/minimind_tests
+check: minimind $(BUILD)/minimind_tests $(LIBRARY)
 ifneq ($(words $(ISAS)),1)
 	tests/one_symbol.sh $(KERNELS:%=$(BUILD)/%.o)
 endif
 	$(BUILD)/minimind_tests --gtest_brief=1
+	tests/runtime/api/library_checks.sh $(LIBRARY) ./minimind
 	tests/shared_checks.sh ./minimind
 	python3 tests/check_layers.py tests/layers.txt
 	python3 -m unittest discover -q -s tests
@@ -253,8 +269,14 @@ $(BUILD)/%_fuzz: $(BUILD)/tests/fuzz/%_fuzz.o $(BUILD)/rooms.a
 	@echo 'LINK $@'
 	$(QUIET)$(CXX) $(subst fuzzer-no-link,fuzzer,$(SANITIZE)) $^ $(LDLIBS) -o $@
 
-install: minimind
+install: minimind $(LIBRARY)
 	install -D minimind $(DESTDIR)$(PREFIX)/bin/minimind
+	install -D -m 644 $(LIBRARY) $(DESTDIR)$(PREFIX)/lib/$(notdir $(LIBRARY))
+	ln -sfn $(notdir $(LIBRARY)) $(DESTDIR)$(PREFIX)/lib/libminimind.so
+	install -D -m 644 runtime/api/minimind.h $(DESTDIR)$(PREFIX)/include/minimind.h
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' runtime/api/minimind.pc.in \
+		> $(DESTDIR)$(PREFIX)/lib/pkgconfig/minimind.pc
 	install -d $(DESTDIR)$(PREFIX)/share/minimind/demo
 	install -m 644 weights/demo/* $(DESTDIR)$(PREFIX)/share/minimind/demo
 
