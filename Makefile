@@ -62,7 +62,7 @@ ABI := $(shell sed -n 's/^\#define MINIMIND_ABI //p' runtime/api/minimind.h)
 LIBRARY := $(BUILD)/libminimind.so.$(ABI)
 TEST_OBJECTS := $(TEST_UNITS:%=$(BUILD)/%.o)
 
-.PHONY: all lib help demo poet test test-serve check run-tests install clean format sanitize fuzz reference bench-peers packages test-packages
+.PHONY: all lib wheel test-python help demo poet test test-serve check run-tests install clean format sanitize fuzz reference bench-peers packages test-packages
 all: minimind
 
 help:
@@ -73,6 +73,8 @@ help:
 	@echo 'make lib              build the C interface, $(LIBRARY)'
 	@echo 'make install PREFIX=  install into PREFIX (default $(PREFIX)): bin/minimind, share/minimind, lib/libminimind.so,'
 	@echo '                      include/minimind.h and lib/pkgconfig/minimind.pc'
+	@echo 'make wheel            build the package for Python, build/wheel/*.whl'
+	@echo 'make test-python      build the wheel, install it under build/ and test it'
 	@echo 'make sanitize         run the tests under the address and undefined-behaviour sanitizers'
 	@echo 'make fuzz             fuzz the readers of checkpoints, LoRA, config.json, tokenizers, sessions, templates,'
 	@echo '                      grammars, JSON Schema and its patterns, HTTP and bodies of requests for FUZZ_SECONDS=60 each'
@@ -196,6 +198,28 @@ endif
 	python3 tests/check_layers.py tests/layers.txt
 	python3 -m unittest discover -q -s tests
 	python3 -m unittest discover -q -s tools/bench_peers
+
+# The package for Python with the libraries that it needs, for systems with the C library of this one or a later one.
+WHEEL := build/wheel
+WHEEL_VENV := build/wheel-venv
+wheel: $(LIBRARY)
+	$(call create_venv,$(WHEEL_VENV))
+	$(WHEEL_VENV)/bin/pip install -q -r tools/python/requirements.txt
+	rm -rf $(WHEEL) && mkdir -p $(WHEEL)/source
+	cp -r tools/python/minimind_cpp tools/python/setup.py tools/python/pyproject.toml tools/python/README.md $(WHEEL)/source
+	echo $(VERSION) > $(WHEEL)/source/VERSION
+	cp $(LIBRARY) $(WHEEL)/source/minimind_cpp
+	strip --strip-unneeded $(WHEEL)/source/minimind_cpp/$(notdir $(LIBRARY))
+	$(WHEEL_VENV)/bin/python -m build -q --wheel --outdir $(WHEEL)/plain $(WHEEL)/source
+	PATH="$(CURDIR)/$(WHEEL_VENV)/bin:$$PATH" $(WHEEL_VENV)/bin/auditwheel repair --wheel-dir $(WHEEL) $(WHEEL)/plain/*.whl
+	@ls $(WHEEL)/*.whl
+
+# The tests run with the wheel, as a user installs it.
+PYTHON_VENV := build/python-venv
+test-python: minimind wheel
+	$(call create_venv,$(PYTHON_VENV))
+	$(PYTHON_VENV)/bin/pip install -q --force-reinstall $(WHEEL)/*.whl
+	$(PYTHON_VENV)/bin/python -m unittest discover -s tools/python/tests
 
 # A packaged Chromium and its driver: selenium must not fetch others.
 test-serve: minimind
