@@ -270,17 +270,17 @@ void check_session(const SessionContext& session, const TextQueue& queue) {
   }
 }
 
-minimind_status open_session(minimind_model& model, std::size_t capacity, minimind_session*& session) {
-  return model.failures.guard([&] {
-    const LoadedModel& loaded = model.state->loaded;
-    if (capacity > loaded.positions()) {
-      throw UsageError(
-          fmt::format("capacity is {}, expected at most the context length, {}", capacity, loaded.positions()));
-    }
-    Context context(loaded.config(), capacity > 0 ? capacity : loaded.positions(), loaded.kv_type());
-    auto shared = std::make_shared<SessionContext>(SessionContext{.context = std::move(context)});
-    session = new minimind_session{.failures = {}, .state = model.state, .session = std::move(shared)};
-  });
+std::unique_ptr<minimind_session> open_session(minimind_model& model, std::size_t capacity) {
+  const LoadedModel& loaded = model.state->loaded;
+  if (capacity > loaded.positions()) {
+    throw UsageError(
+        fmt::format("capacity is {}, expected at most the context length, {}", capacity, loaded.positions()));
+  }
+  Context context(loaded.config(), capacity > 0 ? capacity : loaded.positions(), loaded.kv_type());
+  auto session = std::make_unique<minimind_session>();
+  session->state = model.state;
+  session->session = std::make_shared<SessionContext>(SessionContext{.context = std::move(context)});
+  return session;
 }
 
 // Runs ids in batches, between which other threads have their turn. Calls use(first, logits) after each: the logits of
@@ -674,10 +674,10 @@ const char* minimind_generation_error(const minimind_generation* generation) {
 }
 
 minimind_status minimind_session_open(minimind_model* model, size_t capacity, minimind_session** session) {
-  if (!model) return MINIMIND_BAD_ARGUMENT;
-  return guarded(model, [&] { required(session, "session") = nullptr; }) == MINIMIND_OK
-             ? open_session(*model, capacity, *session)
-             : MINIMIND_BAD_ARGUMENT;
+  return guarded(model, [&] {
+    required(session, "session") = nullptr;
+    *session = open_session(*model, capacity).release();
+  });
 }
 
 minimind_status minimind_session_run(minimind_session* session, const int32_t* ids, size_t count, size_t rows,

@@ -272,7 +272,9 @@ class Lifetime(unittest.TestCase):
 
     def run_script(self, script, **options):
         return subprocess.run(
-            [sys.executable, "-c", f"from minimind_cpp import Model\nmodel = Model({str(DEMO)!r})\n{script}"],
+            # Later versions of Python warn of every fork of a process with threads.
+            [sys.executable, "-W", "ignore::DeprecationWarning", "-c",
+             f"from minimind_cpp import Model\nmodel = Model({str(DEMO)!r})\n{script}"],
             capture_output=True, text=True, timeout=60, **options,
         )  # fmt: skip
 
