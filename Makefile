@@ -16,6 +16,9 @@ SERVE_TEST_PACKAGES := python3-venv chromium chromium-driver
 BUILD ?= build/release
 OPTIMIZE ?= -O2
 CXXFLAGS := -std=c++20 -fopenmp -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Werror
+# The program and the library are linked from the same objects. Only what runtime/api/minimind.h declares can be seen from outside
+# of the library, so that hardly any call or address takes a detour.
+CXXFLAGS += -fPIC -fvisibility=hidden -fno-semantic-interposition
 # GCC collects its garbage only above this many KiB: collecting it earlier takes a tenth of the time.
 CXXFLAGS += --param ggc-min-heapsize=1000000
 CPPFLAGS := -I. -MMD -MP -DMINIMIND_VERSION='"$(VERSION)"' -DMINIMIND_SOURCE_DIR='"$(CURDIR)"'
@@ -55,9 +58,11 @@ FORMATTED := $(foreach folder,$(ROOMS) $(ROOMS:%=tests/%) tests/support tests/fu
 PAGE := $(BUILD)/tools/serve/page_bytes.o
 
 OBJECTS := $(UNITS:%=$(BUILD)/%.o) $(PAGE)
+ABI := $(shell sed -n 's/^\#define MINIMIND_ABI //p' runtime/api/minimind.h)
+LIBRARY := $(BUILD)/libminimind.so.$(ABI)
 TEST_OBJECTS := $(TEST_UNITS:%=$(BUILD)/%.o)
 
-.PHONY: all help demo poet test test-serve check run-tests install clean format sanitize fuzz reference bench-peers packages test-packages
+.PHONY: all lib wheel test-python help demo poet test test-serve check run-tests install clean format sanitize fuzz reference bench-peers packages test-packages
 all: minimind
 
 help:
@@ -65,7 +70,11 @@ help:
 	@echo 'make demo             install missing packages, build, and let the bundled model write a poem'
 	@echo 'make test             install missing packages, build, and run every test'
 	@echo 'make test-serve       install missing packages, set up selenium and openai under build/, and test the server'
-	@echo 'make install PREFIX=  install into PREFIX (default $(PREFIX)): bin/minimind and share/minimind'
+	@echo 'make lib              build the C interface, $(LIBRARY)'
+	@echo 'make install PREFIX=  install into PREFIX (default $(PREFIX)): bin/minimind, share/minimind, lib/libminimind.so,'
+	@echo '                      include/minimind.h and lib/pkgconfig/minimind.pc'
+	@echo 'make wheel            build the package for Python, build/wheel/*.whl'
+	@echo 'make test-python      build the wheel, install it under build/ and test it'
 	@echo 'make sanitize         run the tests under the address and undefined-behaviour sanitizers'
 	@echo 'make fuzz             fuzz the readers of checkpoints, LoRA, config.json, tokenizers, sessions, templates,'
 	@echo '                      grammars, JSON Schema and its patterns, HTTP and bodies of requests for FUZZ_SECONDS=60 each'
@@ -81,9 +90,17 @@ QUIET := $(if $(V),,@)
 # Of a template that several units contain, the linker takes the first: not one of a unit that was compiled quickly.
 in_link_order = $(filter-out $(QUICK_OBJECTS),$^) $(filter $(QUICK_OBJECTS),$^)
 
-minimind $(BUILD)/minimind: $(OBJECTS)
+minimind $(BUILD)/minimind: $(filter-out $(BUILD)/runtime/api.o,$(OBJECTS))
 	@echo 'LINK $@'
 	$(QUIET)$(CXX) $(CXXFLAGS) $(LDFLAGS) $(in_link_order) $(LDLIBS) -o $@
+
+# The C interface, with the name that programs which are linked to it ask for.
+lib: $(LIBRARY)
+$(LIBRARY): $(filter $(BUILD)/weights/% $(BUILD)/runtime/%,$(OBJECTS)) runtime/api/exported.map
+	@echo 'LINK $@'
+	$(QUIET)$(CXX) $(CXXFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(notdir $@) -Wl,--version-script=runtime/api/exported.map \
+		$(filter %.o,$(in_link_order)) $(LDLIBS) -o $@
+	@ln -sfn $(notdir $@) $(@D)/libminimind.so
 
 $(BUILD)/minimind_tests: $(TEST_OBJECTS) $(filter-out $(BUILD)/tools.o,$(OBJECTS))
 	@echo 'LINK $@'
@@ -171,15 +188,38 @@ demo: packages
 test: test-packages
 	@$(MAKE) --no-print-directory check
 
-check: minimind $(BUILD)/minimind_tests
+check: minimind $(BUILD)/minimind_tests $(LIBRARY)
 ifneq ($(words $(ISAS)),1)
 	tests/one_symbol.sh $(KERNELS:%=$(BUILD)/%.o)
 endif
 	$(BUILD)/minimind_tests --gtest_brief=1
+	tests/runtime/api/library_checks.sh $(LIBRARY) ./minimind
 	tests/shared_checks.sh ./minimind
 	python3 tests/check_layers.py tests/layers.txt
 	python3 -m unittest discover -q -s tests
 	python3 -m unittest discover -q -s tools/bench_peers
+
+# The package for Python with the libraries that it needs, for systems with the C library of this one or a later one.
+WHEEL := build/wheel
+WHEEL_VENV := build/wheel-venv
+wheel: $(LIBRARY)
+	$(call create_venv,$(WHEEL_VENV))
+	$(WHEEL_VENV)/bin/pip install -q -r tools/python/requirements.txt
+	rm -rf $(WHEEL) && mkdir -p $(WHEEL)/source
+	cp -r tools/python/minimind_cpp tools/python/setup.py tools/python/pyproject.toml tools/python/README.md $(WHEEL)/source
+	echo $(VERSION) > $(WHEEL)/source/VERSION
+	cp $(LIBRARY) $(WHEEL)/source/minimind_cpp
+	strip --strip-unneeded $(WHEEL)/source/minimind_cpp/$(notdir $(LIBRARY))
+	$(WHEEL_VENV)/bin/python -m build -q --wheel --outdir $(WHEEL)/plain $(WHEEL)/source
+	PATH="$(CURDIR)/$(WHEEL_VENV)/bin:$$PATH" $(WHEEL_VENV)/bin/auditwheel repair --wheel-dir $(WHEEL) $(WHEEL)/plain/*.whl
+	@ls $(WHEEL)/*.whl
+
+# The tests run with the wheel, as a user installs it.
+PYTHON_VENV := build/python-venv
+test-python: minimind wheel
+	$(call create_venv,$(PYTHON_VENV))
+	$(PYTHON_VENV)/bin/pip install -q --force-reinstall $(WHEEL)/*.whl
+	$(PYTHON_VENV)/bin/python -m unittest discover -s tools/python/tests
 
 # A packaged Chromium and its driver: selenium must not fetch others.
 test-serve: minimind
@@ -253,8 +293,14 @@ $(BUILD)/%_fuzz: $(BUILD)/tests/fuzz/%_fuzz.o $(BUILD)/rooms.a
 	@echo 'LINK $@'
 	$(QUIET)$(CXX) $(subst fuzzer-no-link,fuzzer,$(SANITIZE)) $^ $(LDLIBS) -o $@
 
-install: minimind
+install: minimind $(LIBRARY)
 	install -D minimind $(DESTDIR)$(PREFIX)/bin/minimind
+	install -D -m 644 $(LIBRARY) $(DESTDIR)$(PREFIX)/lib/$(notdir $(LIBRARY))
+	ln -sfn $(notdir $(LIBRARY)) $(DESTDIR)$(PREFIX)/lib/libminimind.so
+	install -D -m 644 runtime/api/minimind.h $(DESTDIR)$(PREFIX)/include/minimind.h
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' runtime/api/minimind.pc.in \
+		> $(DESTDIR)$(PREFIX)/lib/pkgconfig/minimind.pc
 	install -d $(DESTDIR)$(PREFIX)/share/minimind/demo
 	install -m 644 weights/demo/* $(DESTDIR)$(PREFIX)/share/minimind/demo
 

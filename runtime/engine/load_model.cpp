@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/engine/thread_team.h"
 #include "weights/io/error.h"
 #include "weights/model/tensor_names.h"
 #include "weights/tensor/stored_numbers.h"
@@ -165,6 +166,13 @@ class Loader {
 };
 
 }  // namespace
+
+std::size_t suitable_threads(const Checkpoint& checkpoint) {
+  constexpr std::size_t bytes_worth_a_thread = std::size_t{4} << 20;
+  std::size_t bytes = 0;
+  for (const auto& [name, tensor] : checkpoint.tensors) bytes += tensor.data.size();
+  return std::clamp<std::size_t>(bytes / bytes_worth_a_thread, 1, default_threads());
+}
 
 KvType suitable_kv_type(const Model& model) {
   const bool rounded = std::any_of(model.layers.begin(), model.layers.end(), [](const Layer& layer) {

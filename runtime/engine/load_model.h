@@ -13,6 +13,10 @@ namespace minimind {
 // to 8 bits, since a rounding to 11 bits is small in comparison.
 KvType suitable_kv_type(const Model& model);
 
+// Returns the default number of threads. A thread is worth its synchronisation only if it reads some megabytes of
+// weights per token.
+std::size_t suitable_threads(const Checkpoint& checkpoint);
+
 // Lays the checkpoint's weights out for the kernels. Norms and routers are kept as f32, the matrices as `type`; with
 // Compute::bf16, all matrices must be f16 or bf16 then, and are bf16. Throws UsageError with
 // Setting::arithmetic, naming the first that is neither. The checkpoint's files may be released afterwards; reading

@@ -246,6 +246,14 @@ void Generation::draft(std::size_t most) {
   result_.drafted += drafts_.size();
 }
 
+std::vector<std::int32_t> end_tokens(const Config& config, bool eos_was_assumed, const Tokenizer* tokenizer) {
+  std::vector<std::int32_t> tokens = config.eos_token_id;
+  if (!tokenizer || !tokenizer->eos_id()) return tokens;
+  if (eos_was_assumed) tokens.clear();
+  tokens.push_back(*tokenizer->eos_id());
+  return tokens;
+}
+
 Generated generate(Forward& forward, Context& context, const Tokenizer* tokenizer, std::span<const std::int32_t> prompt,
                    const GenerateOptions& options, const TextCallback& on_text, const std::atomic<bool>& interrupted) {
   assert(!options.drafter || options.draft_tokens < forward.max_tokens());

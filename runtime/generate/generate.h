@@ -142,6 +142,9 @@ class Generation {
   const std::vector<TokenScore>& scores() const { return result_.scores; }
   const std::vector<TokenScore>& prompt_scores() const { return result_.prompt_scores; }
 
+  // The tokens generated so far.
+  std::span<const std::int32_t> generated() const { return std::span(tokens_).subspan(prompt_size_); }
+
   // How many tokens have been run.
   std::size_t position() const { return context_.size(); }
 
@@ -183,6 +186,10 @@ class Generation {
   bool ended_ = false;
   Generated result_;
 };
+
+// Returns the tokens that end a text: those of the config and of the tokenizer, which may be null. One that was only
+// assumed for the config counts if the tokenizer names none.
+std::vector<std::int32_t> end_tokens(const Config& config, bool eos_was_assumed, const Tokenizer* tokenizer);
 
 // Continues the prompt until an end token, a stop string, max_tokens, or until prompt and text together fill the
 // context's capacity (both `length`), or until `interrupted` is set. `tokenizer` may be null: then there is no text.

@@ -131,6 +131,11 @@ std::vector<std::int32_t> Tokenizer::encode_with_special(std::string_view text) 
   return ids;
 }
 
+std::vector<std::int32_t> Tokenizer::encode_prompt(std::string_view text) const {
+  if (!bos_id_ || text.starts_with(token_text(*bos_id_))) return encode_with_special(text);
+  return encode_with_special(token_text(*bos_id_) + std::string(text));
+}
+
 // Words repeat: the ids of a repeated word are copied from its earlier position in `ids`.
 void Tokenizer::encode_text(std::string_view text, std::vector<std::int32_t>& ids) const {
   constexpr std::size_t max_remembered = 1 << 16;

@@ -34,6 +34,10 @@ class Tokenizer {
   // add_special_tokens is False. MiniMind's own post-processors add nothing.
   std::vector<std::int32_t> encode_with_special(std::string_view text) const;
 
+  // Returns the ids of a prompt as MiniMind's scripts continue a text, tokenizer(bos_token + text): bos_token is added
+  // if there is one and the text does not start with it.
+  std::vector<std::int32_t> encode_prompt(std::string_view text) const;
+
   // The post-processor's ids before a text, and after it.
   const std::vector<std::int32_t>& before_text() const { return before_text_; }
   const std::vector<std::int32_t>& after_text() const { return after_text_; }

@@ -61,26 +61,21 @@ void tell_of_added(const Tokenizer& tokenizer, std::span<const std::int32_t> bef
   }
 }
 
-// Returns the ids of tokenizer(bos_token + text), as MiniMind's scripts continue a text, or of tokenizer(text) if the
-// text starts with bos_token.
-std::vector<std::int32_t> encode_prompt(const Tokenizer& tokenizer, const std::string& text, bool quiet) {
+void tell_of_bos(const Tokenizer& tokenizer, const std::string& text) {
   std::vector<std::int32_t> before = tokenizer.before_text();
   const auto bos = tokenizer.bos_id();
-  const std::string& bos_text = bos ? tokenizer.token_text(*bos) : text;
-  const bool adds_bos = bos && !text.starts_with(bos_text);
-  if (adds_bos) before.push_back(*bos);
-  if (!quiet) {
-    if (!bos) note("the tokenizer has no bos_token: nothing is added before the text");
-    tell_of_added(tokenizer, before);
-  }
-  return tokenizer.encode_with_special(adds_bos ? bos_text + text : text);
+  if (!bos) note("the tokenizer has no bos_token: nothing is added before the text");
+  if (bos && !text.starts_with(tokenizer.token_text(*bos))) before.push_back(*bos);
+  tell_of_added(tokenizer, before);
 }
 
 std::vector<std::int32_t> read_prompt(const GenerateCommand& options, const Tokenizer* tokenizer) {
   if (options.tokens) return *options.tokens;
   const std::string text = options.text.read();
   if (text.empty()) throw Error("the prompt is empty, expected text to continue");
-  return options.raw ? tokenizer->encode(text) : encode_prompt(*tokenizer, text, options.run.quiet);
+  if (options.raw) return tokenizer->encode(text);
+  if (!options.run.quiet) tell_of_bos(*tokenizer, text);
+  return tokenizer->encode_prompt(text);
 }
 
 void print_json(const std::vector<std::int32_t>& prompt, const Generated& result, const GenerateOptions& options,

@@ -1,15 +1,12 @@
 #include "tools/options/generation_limits.h"
 
+#include "runtime/generate/generate.h"
 #include "tools/terminal/note.h"
 
 namespace minimind {
 
 std::vector<std::int32_t> end_tokens(const Engine& engine, const Tokenizer* tokenizer) {
-  std::vector<std::int32_t> tokens = engine.model.config.eos_token_id;
-  if (!tokenizer || !tokenizer->eos_id()) return tokens;
-  if (engine.eos_was_assumed) tokens.clear();
-  tokens.push_back(*tokenizer->eos_id());
-  return tokens;
+  return end_tokens(engine.model.config, engine.eos_was_assumed, tokenizer);
 }
 
 void print_assumed_end(const Engine& engine, const Tokenizer* tokenizer) {

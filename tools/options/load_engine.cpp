@@ -41,13 +41,6 @@ void print_compute_note(const kernels::Table& kernels) {
   if (kernels.bf16) note("{} multiplies bf16: activations and f16 weights are rounded to bf16", kernels.bf16->name);
 }
 
-std::size_t suitable_threads(const Checkpoint& checkpoint) {
-  constexpr std::size_t bytes_worth_a_thread = std::size_t{4} << 20;
-  std::size_t bytes = 0;
-  for (const auto& [name, tensor] : checkpoint.tensors) bytes += tensor.data.size();
-  return std::clamp<std::size_t>(bytes / bytes_worth_a_thread, 1, default_threads());
-}
-
 void print_notes(const Checkpoint& checkpoint, const std::string& given) {
   if (!given.empty() && given != checkpoint.path) note("{}: assumed its only checkpoint, {}", given, checkpoint.path);
   note("{}: {}, {:.2f} M parameters, {}", checkpoint.path, name_of(checkpoint.config.family),

@@ -37,10 +37,6 @@ const kernels::Table& choose_kernels(Compute compute);
 // Prints to stderr what these kernels round, if they have products of bf16.
 void print_compute_note(const kernels::Table& kernels);
 
-// Returns the default number of threads. A thread is worth its synchronisation only if it reads some megabytes of
-// weights per token.
-std::size_t suitable_threads(const Checkpoint& checkpoint);
-
 // Prints to stderr what a checkpoint is and which values were assumed. `given` is the model that the user named.
 void print_notes(const Checkpoint& checkpoint, const std::string& given);
 

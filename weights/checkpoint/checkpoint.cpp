@@ -182,6 +182,20 @@ Checkpoint open_checkpoint(const std::string& path, const OpenOptions& options) 
   return checkpoint;
 }
 
+Checkpoint checkpoint_of(StoredTensors stored, const Config& config, const std::string& source) {
+  Source weights = from_state_dict(std::move(stored), "memory", source);
+  Checkpoint checkpoint;
+  checkpoint.path = source;
+  checkpoint.format = std::move(weights.format);
+  checkpoint.config = config;
+  checkpoint.tensors = std::move(weights.canonical.tensors);
+  checkpoint.skipped = std::move(weights.canonical.skipped);
+  if (config.tie_word_embeddings) checkpoint.tensors.erase("lm_head.weight");
+  check_tensors(checkpoint.tensors, config, source);
+  add_loras(checkpoint, weights.lora, {});
+  return checkpoint;
+}
+
 bool is_gguf(const std::string& path) {
   std::error_code ignored;
   if (!fs::is_regular_file(path, ignored)) return false;

@@ -39,6 +39,11 @@ struct Checkpoint {
 // checkpoint is a complete MiniMind text model.
 Checkpoint open_checkpoint(const std::string& path, const OpenOptions& options);
 
+// Returns a checkpoint of weights in memory, under the names of any generation, with a config that is known already.
+// `source` is their origin in messages. An unmerged LoRA among them is merged. Throws Error unless they are exactly the
+// weights of such a model. The tensors' data must live until they are no longer read.
+Checkpoint checkpoint_of(StoredTensors stored, const Config& config, const std::string& source);
+
 // Returns true if the file exists and starts with GGUF's magic.
 bool is_gguf(const std::string& path);
 

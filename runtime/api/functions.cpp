@@ -1,0 +1,771 @@
+#include "runtime/api/minimind.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/api/failures.h"
+#include "runtime/api/loaded_model.h"
+#include "runtime/api/structures.h"
+#include "runtime/api/text_queue.h"
+#include "runtime/chat/answer_parser.h"
+#include "runtime/chat/chat_json.h"
+#include "runtime/chat/chat_template.h"
+#include "runtime/chat/conversation.h"
+#include "runtime/chat/conversation_prompt.h"
+#include "runtime/chat/message_json.h"
+#include "runtime/chat/session_file.h"
+#include "runtime/engine/context.h"
+#include "runtime/engine/forward.h"
+#include "runtime/engine/kv_cache.h"
+#include "runtime/generate/generate.h"
+#include "runtime/generate/sampling_options.h"
+#include "runtime/generate/token_score.h"
+#include "runtime/grammar/gbnf.h"
+#include "runtime/grammar/json_schema.h"
+#include "runtime/text/utf8.h"
+#include "weights/checkpoint/checkpoint.h"
+#include "weights/io/error.h"
+
+namespace minimind {
+
+// A model with the texts that it writes. What computes holds the mutex.
+struct ModelState {
+  ModelState(const std::string& path, const minimind_model_options& options)
+      : loaded(path, options),
+        queue(loaded, options.parallel, options.kv_memory > 0 ? options.kv_memory : KvCache::default_budget()) {}
+
+  std::mutex mutex;
+  LoadedModel loaded;
+  TextQueue queue;
+};
+
+}  // namespace minimind
+
+using namespace minimind;
+
+struct minimind_model {
+  Failures failures;
+  std::shared_ptr<ModelState> state;
+};
+
+struct minimind_session {
+  Failures failures;
+  std::shared_ptr<ModelState> state;
+  std::shared_ptr<SessionContext> session;
+};
+
+struct minimind_generation {
+  Failures failures;
+  std::shared_ptr<ModelState> state;
+  std::shared_ptr<QueuedText> text;
+  std::string notes;
+  std::size_t top_count = 0;
+  // Of the last poll.
+  std::string piece;
+  std::vector<std::int32_t> ids, top_ids;
+  std::vector<double> log_probabilities, top_log_probabilities;
+};
+
+struct minimind_answer {
+  Failures failures;
+  AnswerParser parser;
+  std::size_t calls = 0;
+  std::string json;
+};
+
+namespace {
+
+constexpr const char* no_handle = "the handle is NULL, expected one that was opened";
+
+template <class Handle, class Work>
+minimind_status guarded(Handle* handle, Work&& work) noexcept {
+  return handle ? handle->failures.guard(work) : MINIMIND_BAD_ARGUMENT;
+}
+
+template <class Handle>
+const char* message_of_handle(const Handle* handle) noexcept {
+  return handle ? handle->failures.message() : no_handle;
+}
+
+// Calls work(). If it fails and one of the files that it reads does not exist, that is the status.
+template <class Work>
+void reading(const std::vector<std::string>& files, Work&& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    for (const std::string& file : files) {
+      std::error_code ignored;
+      if (!std::filesystem::exists(file, ignored)) throw Failure(MINIMIND_NOT_FOUND, error.what());
+    }
+    throw;
+  }
+}
+
+minimind_model_options default_options() {
+  minimind_model_options options{};
+  options.size = sizeof options;
+  options.parallel = 16;
+  return options;
+}
+
+minimind_request default_request_values() {
+  const SamplingOptions sampling;
+  minimind_request request{};
+  request.size = sizeof request;
+  request.max_tokens = 512;
+  request.temperature = sampling.temperature;
+  request.top_p = sampling.top_p;
+  request.min_p = sampling.min_p;
+  request.typical_p = sampling.typical_p;
+  request.top_k = sampling.top_k;
+  request.repeat_penalty = sampling.repeat_penalty;
+  request.presence_penalty = sampling.presence_penalty;
+  request.frequency_penalty = sampling.frequency_penalty;
+  request.dry_multiplier = sampling.dry.multiplier;
+  request.dry_base = sampling.dry.base;
+  request.dry_allowed_length = sampling.dry.allowed_length;
+  request.dry_penalty_last_n = sampling.dry.penalty_last_n;
+  return request;
+}
+
+template <class Structure>
+void fill_defaults(Structure defaults, Structure* structure, std::size_t size) {
+  if (!structure || size < sizeof(std::size_t)) return;
+  defaults.size = size;  // a larger one is refused where it is used
+  std::memset(static_cast<void*>(structure), 0, size);
+  std::memcpy(static_cast<void*>(structure), &defaults, std::min(size, sizeof defaults));
+}
+
+std::vector<std::string> files_of(const std::string& path, const minimind_model_options& options) {
+  std::vector<std::string> files{path};
+  for (const char* const file : {options.tokenizer, options.config, options.chat_template}) {
+    if (file) files.emplace_back(file);
+  }
+  for (std::size_t i = 0; i < options.lora_count; ++i) files.push_back(parse_lora_argument(options.loras[i]).path);
+  return files;
+}
+
+void check_options(const minimind_model_options& options) {
+  if (options.parallel < 1 || options.parallel >= batch_tokens) {
+    throw UsageError(fmt::format("parallel is {}, expected 1 to {}", options.parallel, batch_tokens - 1));
+  }
+  if (options.threads > 1024) throw UsageError(fmt::format("threads is {}, expected 0 to 1024", options.threads));
+  for (const char* const lora : input(options.loras, options.lora_count, "loras")) required(lora, "a name of loras");
+}
+
+// ---- Prompts and options of a text ----
+
+SamplingOptions sampling_of(const minimind_request& request, std::size_t vocab_size) {
+  SamplingOptions sampling;
+  sampling.temperature = request.temperature;
+  sampling.top_k = request.top_k;
+  sampling.typical_p = request.typical_p;
+  sampling.top_p = request.top_p;
+  sampling.min_p = request.min_p;
+  sampling.repeat_penalty = request.repeat_penalty;
+  sampling.presence_penalty = request.presence_penalty;
+  sampling.frequency_penalty = request.frequency_penalty;
+  sampling.dry.multiplier = request.dry_multiplier;
+  sampling.dry.base = request.dry_base;
+  sampling.dry.allowed_length = request.dry_allowed_length;
+  sampling.dry.penalty_last_n = request.dry_penalty_last_n;
+  sampling.seed = request.seed;
+  for (const auto& [token, bias] : input(request.logit_bias, request.logit_bias_count, "logit_bias")) {
+    if (token < 0 || static_cast<std::size_t>(token) >= vocab_size) {
+      throw UsageError(fmt::format("logit_bias names token {}, expected ids from 0 to {}", token, vocab_size - 1));
+    }
+    if (std::isnan(bias) || bias == std::numeric_limits<double>::infinity()) {
+      throw UsageError(fmt::format("logit_bias of token {} is {}, expected a number or minus infinity", token, bias));
+    }
+    sampling.logit_bias.push_back({token, bias});
+  }
+  check(sampling);
+  return sampling;
+}
+
+std::shared_ptr<const Grammar> grammar_of(const minimind_request& request, std::string& notes) {
+  if (request.grammar && request.json_schema) throw UsageError("give either a grammar or a JSON Schema, not both");
+  if (request.grammar) {
+    return std::make_shared<const Grammar>(
+        parse_grammar(input_text(request.grammar, request.grammar_size, "grammar"), "the grammar"));
+  }
+  if (!request.json_schema) return nullptr;
+  const std::string source = "the JSON Schema";
+  const ChatJson schema =
+      parse_chat_json(input_text(request.json_schema, request.json_schema_size, "json_schema"), source);
+  JsonSchemaGrammar made = compile_json_schema(schema, source, {.closed = true, .references = {}});
+  for (const std::string& keyword : made.ignored) {
+    notes +=
+        fmt::format("{}{}: ignored, because it says nothing about what is valid", notes.empty() ? "" : "\n", keyword);
+  }
+  return std::make_shared<const Grammar>(std::move(made.grammar));
+}
+
+std::vector<std::string> stop_strings(const minimind_request& request) {
+  std::vector<std::string> stops;
+  for (const char* const stop : input(request.stop, request.stop_count, "stop")) {
+    const std::string text = &required(stop, "a string of stop");
+    if (text.empty()) throw UsageError("a stop string is empty, expected text");
+    if (!is_utf8(text)) throw UsageError("a stop string is not UTF-8");
+    stops.push_back(text);
+  }
+  return stops;
+}
+
+std::vector<std::int32_t> prompt_of(const minimind_request& request, const LoadedModel& loaded) {
+  if (request.ids && request.text) throw UsageError("the prompt is given twice, as ids and as text; give one of them");
+  if (!request.ids && !request.text) throw UsageError("the prompt is missing, expected ids or text");
+  if (request.text) return loaded.tokenizer().encode_prompt({request.text, request.text_size});
+  return {request.ids, request.ids + request.id_count};
+}
+
+std::shared_ptr<QueuedText> text_of(const minimind_request& request, const LoadedModel& loaded, std::string& notes) {
+  auto text = std::make_shared<QueuedText>();
+  text->prompt = prompt_of(request, loaded);
+  const std::size_t positions = request.session ? request.session->session->context.capacity() : loaded.positions();
+  const std::size_t room = positions - std::min(positions, text->prompt.size());
+  text->capacity = text->prompt.size() + std::min(request.max_tokens, room);
+  GenerateOptions& options = text->options;
+  options.max_tokens = request.max_tokens;
+  if (!request.ignore_eos) options.end_tokens = loaded.end_tokens();
+  options.stop = stop_strings(request);
+  if (request.chat) options.text_tokens = loaded.tag_tokens();
+  options.sampling = sampling_of(request, loaded.config().vocab_size);
+  options.grammar = grammar_of(request, notes);
+  if (options.grammar || !options.stop.empty() || options.sampling.dry.on()) loaded.tokenizer();
+  if (request.top_count > loaded.config().vocab_size) {
+    throw UsageError(fmt::format("top_count is {}, expected at most the vocabulary's {}", request.top_count,
+                                 loaded.config().vocab_size));
+  }
+  if (request.log_probabilities) options.scores = request.top_count;
+  if (request.session) text->session = request.session->session;
+  return text;
+}
+
+// ---- Sessions and logits ----
+
+// Throws Failure if a session cannot be used now.
+void check_session(const SessionContext& session, const TextQueue& queue) {
+  if (session.in_use) {
+    throw Failure(MINIMIND_BUSY, "the session is used by a text that is being written; finish or release it first");
+  }
+  if (session.context.size() > 0 && session.weights != queue.weights()) {
+    throw Failure(MINIMIND_BUSY,
+                  "the weights were replaced after the session's tokens were computed; rewind the session to 0");
+  }
+}
+
+std::unique_ptr<minimind_session> open_session(minimind_model& model, std::size_t capacity) {
+  const LoadedModel& loaded = model.state->loaded;
+  if (capacity > loaded.positions()) {
+    throw UsageError(
+        fmt::format("capacity is {}, expected at most the context length, {}", capacity, loaded.positions()));
+  }
+  Context context(loaded.config(), capacity > 0 ? capacity : loaded.positions(), loaded.kv_type());
+  auto session = std::make_unique<minimind_session>();
+  session->state = model.state;
+  session->session = std::make_shared<SessionContext>(SessionContext{.context = std::move(context)});
+  return session;
+}
+
+// Runs ids in batches, between which other threads have their turn. Calls use(first, logits) after each: the logits of
+// those of its tokens that are among the last `rows`, and the index of the first of them.
+template <class Use>
+void run_ids(ModelState& state, Context& context, std::span<const std::int32_t> ids, std::size_t rows, Use&& use) {
+  const std::size_t vocab_size = state.loaded.config().vocab_size;
+  const std::size_t unseen = ids.size() - rows;
+  std::vector<float> storage(std::min(rows, batch_tokens) * vocab_size);
+  std::optional<std::size_t> weights;
+  for (std::size_t done = 0; done < ids.size();) {
+    const std::size_t count = std::min(batch_tokens, ids.size() - done);
+    const std::size_t wanted = done + count - std::clamp(unseen, done, done + count);
+    const Matrix<float> logits{storage.data(), wanted, vocab_size};
+    {
+      const std::lock_guard lock(state.mutex);
+      if (weights.value_or(state.queue.weights()) != state.queue.weights()) {
+        throw Failure(MINIMIND_BUSY, "the weights were replaced while these tokens were computed; call again");
+      }
+      weights = state.queue.weights();
+      state.queue.forward().run(context, ids.subspan(done, count), logits);
+    }
+    use(done + count - wanted, as_const(logits));
+    done += count;
+  }
+}
+
+void check_ids(const LoadedModel& loaded, std::span<const std::int32_t> ids) {
+  if (ids.empty() || ids.size() > loaded.positions()) {
+    throw Failure(MINIMIND_BAD_INPUT,
+                  fmt::format("there are {} ids, expected 1 to {}", ids.size(), loaded.positions()));
+  }
+  check_tokens(ids, loaded.config().vocab_size);
+}
+
+void check_proceed(minimind_proceed proceed, void* data, std::size_t done) {
+  if (proceed && proceed(data, done) == 0) throw Failure(MINIMIND_INTERRUPTED, "interrupted by the caller's function");
+}
+
+void run_session(minimind_session& handle, std::span<const std::int32_t> ids, std::size_t rows, float* logits,
+                 std::size_t capacity) {
+  ModelState& state = *handle.state;
+  SessionContext& session = *handle.session;
+  const LoadedModel& loaded = state.loaded;
+  check_ids(loaded, ids);
+  if (rows > ids.size()) throw UsageError(fmt::format("rows is {}, expected at most the {} ids", rows, ids.size()));
+  const std::size_t vocab_size = loaded.config().vocab_size;
+  if (rows > 0) required(logits, "logits");
+  check_room(capacity, rows * vocab_size);
+  std::size_t before = 0;
+  {
+    const std::lock_guard lock(state.mutex);
+    check_session(session, state.queue);
+    before = session.context.size();
+    const std::size_t room = session.context.capacity() - before;
+    if (ids.size() > room) {
+      throw Failure(
+          MINIMIND_BAD_INPUT,
+          fmt::format("there are {} ids, expected at most {}, the room that the session has left", ids.size(), room));
+    }
+    session.in_use = true;
+    session.weights = state.queue.weights();
+  }
+  const std::size_t unseen = ids.size() - rows;
+  try {
+    run_ids(state, session.context, ids, rows, [&](std::size_t first, Matrix<const float> batch) {
+      std::copy_n(batch.data, batch.rows * vocab_size, logits + (first - unseen) * vocab_size);
+    });
+  } catch (...) {
+    const std::lock_guard lock(state.mutex);
+    session.context.rewind(before);
+    session.in_use = false;
+    throw;
+  }
+  const std::lock_guard lock(state.mutex);
+  session.in_use = false;
+}
+
+// ---- What a poll returns ----
+
+void take_scores(minimind_generation& handle, std::span<const TokenScore> scores) {
+  handle.log_probabilities.clear();
+  handle.top_ids.clear();
+  handle.top_log_probabilities.clear();
+  for (const TokenScore& score : scores) {
+    handle.log_probabilities.push_back(score.token.log_probability);
+    for (const ScoredToken& top : score.top) {
+      handle.top_ids.push_back(top.token);
+      handle.top_log_probabilities.push_back(top.log_probability);
+    }
+  }
+}
+
+minimind_finish finish_of(const QueuedText& text) {
+  if (!text.ended) return MINIMIND_RUNNING;
+  if (text.error) return MINIMIND_FAILED;
+  switch (text.result.finish_reason) {
+    case FinishReason::stop:
+      return MINIMIND_STOP;
+    case FinishReason::length:
+      return MINIMIND_LENGTH;
+    case FinishReason::interrupted:
+      break;
+  }
+  return MINIMIND_CANCELLED;
+}
+
+void poll(minimind_generation& handle, minimind_output* given) {
+  const std::lock_guard lock(handle.state->mutex);
+  QueuedText& text = *handle.text;
+  std::span<const std::int32_t> generated = text.result.tokens;
+  std::span<const TokenScore> scores = text.result.scores;
+  if (text.generation) {
+    generated = text.generation->generated();
+    scores = text.generation->scores();
+  }
+  const auto fresh = generated.subspan(text.taken_tokens);
+  handle.ids.assign(fresh.begin(), fresh.end());
+  const bool scored = text.options.scores.has_value();
+  // A token that made the text fail may have no score.
+  take_scores(handle, scored ? scores.subspan(std::min(text.taken_tokens, scores.size())) : scores.first(0));
+  if (scored) handle.ids.resize(handle.log_probabilities.size());
+  handle.piece = std::exchange(text.text, {});
+  text.taken_tokens += handle.ids.size();
+  const bool has_news = !handle.piece.empty() || !handle.ids.empty();
+  const minimind_finish finish = finish_of(text);
+  minimind_output output{};
+  output.text = handle.piece.data();
+  output.text_size = handle.piece.size();
+  output.ids = handle.ids.data();
+  output.id_count = handle.ids.size();
+  if (scored) {
+    output.log_probabilities = handle.log_probabilities.data();
+    output.top_ids = handle.top_ids.data();
+    output.top_log_probabilities = handle.top_log_probabilities.data();
+    output.top_count = handle.top_count;
+  }
+  output.finish = finish == MINIMIND_FAILED && has_news ? MINIMIND_RUNNING : finish;
+  output.conforms = text.result.conforms;
+  output.prompt_tokens = text.prompt.size();
+  output.prompt_tokens_reused = text.result.prompt_tokens_reused;
+  output.notes = handle.notes.c_str();
+  write_structure(output, given, "minimind_output");
+  if (output.finish == MINIMIND_FAILED) std::rethrow_exception(text.error);
+}
+
+ChatJson delta_of(const AnswerEvent& event, std::size_t& calls) {
+  switch (event.kind) {
+    case AnswerEvent::Kind::thought:
+      return {{"reasoning_content", event.text}};
+    case AnswerEvent::Kind::tool_call:
+      break;
+    case AnswerEvent::Kind::text:
+    case AnswerEvent::Kind::not_a_call:
+      return {{"content", event.text}};
+  }
+  const std::size_t index = calls++;
+  const ChatJson function{{"name", event.call.name}, {"arguments", event.call.arguments}};
+  const ChatJson call{
+      {"index", index}, {"id", fmt::format("call_{}", calls)}, {"type", "function"}, {"function", function}};
+  return {{"tool_calls", ChatJson::array({call})}};
+}
+
+}  // namespace
+
+// ---- The functions of the header, in its order ----
+
+int minimind_abi() {
+  return MINIMIND_ABI;
+}
+
+const char* minimind_version() {
+  return MINIMIND_VERSION;
+}
+
+void minimind_default_model_options(minimind_model_options* options, size_t size) {
+  fill_defaults(default_options(), options, size);
+}
+
+minimind_status minimind_open(const char* path, const minimind_model_options* options, minimind_model** model,
+                              minimind_error* error) {
+  try {
+    required(model, "model") = nullptr;
+    const std::string file = &required(path, "path");
+    const minimind_model_options read = read_structure(options, default_options(), "minimind_model_options");
+    check_options(read);
+    reading(files_of(file, read),
+            [&] { *model = new minimind_model{.failures = {}, .state = std::make_shared<ModelState>(file, read)}; });
+    return MINIMIND_OK;
+  } catch (...) {
+    return report(std::current_exception(), error);
+  }
+}
+
+void minimind_close(minimind_model* model) {
+  delete model;
+}
+
+const char* minimind_model_error(const minimind_model* model) {
+  return message_of_handle(model);
+}
+
+minimind_status minimind_get_facts(const minimind_model* model, minimind_facts* given) {
+  return guarded(model, [&] {
+    const std::lock_guard lock(model->state->mutex);
+    const LoadedModel& loaded = model->state->loaded;
+    const Config& config = loaded.config();
+    minimind_facts facts{};
+    facts.family = loaded.family().c_str();
+    facts.path = loaded.path().c_str();
+    facts.kv_type = loaded.kv_type_name().c_str();
+    facts.kernels = loaded.kernels().name;
+    facts.notes = loaded.notes().c_str();
+    facts.vocab_size = config.vocab_size;
+    facts.hidden_size = config.hidden_size;
+    facts.layers = config.num_hidden_layers;
+    facts.heads = config.num_attention_heads;
+    facts.kv_heads = config.num_key_value_heads;
+    facts.head_dim = config.head_dim;
+    facts.experts = config.num_experts;
+    facts.parameters = loaded.parameters();
+    facts.context_length = loaded.positions();
+    facts.threads = loaded.threads();
+    facts.has_tokenizer = loaded.optional_tokenizer() != nullptr;
+    write_structure(facts, given, "minimind_facts");
+  });
+}
+
+minimind_status minimind_reload(minimind_model* model, const char* path) {
+  return guarded(model, [&] {
+    const std::string file = &required(path, "path");
+    const std::lock_guard lock(model->state->mutex);
+    reading({file}, [&] { model->state->queue.replace_weights([&] { model->state->loaded.reload(file); }); });
+  });
+}
+
+minimind_status minimind_load_tensors(minimind_model* model, const minimind_tensor* tensors, size_t count) {
+  return guarded(model, [&] {
+    const auto given = input(tensors, count, "tensors");
+    for (const minimind_tensor& tensor : given) {
+      input(tensor.shape, tensor.rank, "the shape of a tensor");
+      input(static_cast<const char*>(tensor.data), tensor.bytes, "the data of a tensor");
+    }
+    const std::lock_guard lock(model->state->mutex);
+    model->state->queue.replace_weights([&] { model->state->loaded.load_tensors(given); });
+  });
+}
+
+minimind_status minimind_encode(const minimind_model* model, const char* text, size_t text_size,
+                                minimind_encoding encoding, int32_t* ids, size_t capacity, size_t* count) {
+  return guarded(model, [&] {
+    const std::string_view given = input_text(text, text_size, "text");
+    const Tokenizer& tokenizer = model->state->loaded.tokenizer();
+    switch (static_cast<int>(encoding)) {
+      case MINIMIND_ENCODE_TEXT:
+        return output(tokenizer.encode(given), ids, capacity, count);
+      case MINIMIND_ENCODE_SPECIAL:
+        return output(tokenizer.encode_with_special(given), ids, capacity, count);
+      case MINIMIND_ENCODE_PROMPT:
+        return output(tokenizer.encode_prompt(given), ids, capacity, count);
+    }
+    throw UsageError(fmt::format("encoding is {}, expected one of minimind_encoding", static_cast<int>(encoding)));
+  });
+}
+
+minimind_status minimind_decode(const minimind_model* model, const int32_t* ids, size_t id_count, int skip_special,
+                                char* text, size_t capacity, size_t* count) {
+  return guarded(model, [&] {
+    const auto given = input(ids, id_count, "ids");
+    output(model->state->loaded.tokenizer().decode(given, skip_special != 0), text, capacity, count);
+  });
+}
+
+minimind_status minimind_render(const minimind_model* model, const char* json, size_t json_size, char* text,
+                                size_t capacity, size_t* count) {
+  return guarded(model, [&] {
+    const ChatInput conversation = parse_chat_input(input_text(json, json_size, "json"), "the conversation");
+    output(model->state->loaded.chat_template().render(conversation, std::time(nullptr)), text, capacity, count);
+  });
+}
+
+minimind_status minimind_chat_prompt(const minimind_model* model, const char* messages, size_t messages_size,
+                                     const char* tools, size_t tools_size, int thinking, char* text, size_t capacity,
+                                     size_t* count) {
+  return guarded(model, [&] {
+    if (thinking < -1 || thinking > 1) throw UsageError(fmt::format("thinking is {}, expected -1, 0 or 1", thinking));
+    const SavedConversation conversation =
+        parse_conversation(input_text(messages, messages_size, "messages"), "messages");
+    PromptSettings settings{.tools = conversation.tools, .think = std::nullopt, .now = std::time(nullptr)};
+    if (tools) settings.tools = parse_tools(input_text(tools, tools_size, "tools"), "tools");
+    if (thinking >= 0) settings.think = thinking == 1;
+    output(render_prompt(model->state->loaded.chat_template(), settings, conversation.messages, true), text, capacity,
+           count);
+  });
+}
+
+minimind_status minimind_logits(minimind_model* model, const int32_t* ids, size_t count, float* logits, size_t capacity,
+                                minimind_proceed proceed, void* data) {
+  return guarded(model, [&] {
+    const auto given = input(ids, count, "ids");
+    const LoadedModel& loaded = model->state->loaded;
+    check_ids(loaded, given);
+    const std::size_t vocab_size = loaded.config().vocab_size;
+    check_room(capacity, count * vocab_size);
+    required(logits, "logits");
+    Context context(loaded.config(), count, loaded.kv_type());
+    run_ids(*model->state, context, given, count, [&](std::size_t first, Matrix<const float> batch) {
+      std::copy_n(batch.data, batch.rows * vocab_size, logits + first * vocab_size);
+      check_proceed(proceed, data, first + batch.rows);
+    });
+  });
+}
+
+minimind_status minimind_score(minimind_model* model, const int32_t* ids, size_t count, double* log_probabilities,
+                               size_t capacity, minimind_proceed proceed, void* data) {
+  return guarded(model, [&] {
+    const auto given = input(ids, count, "ids");
+    const LoadedModel& loaded = model->state->loaded;
+    check_ids(loaded, given);
+    check_room(capacity, count - 1);
+    if (count == 1) return;
+    required(log_probabilities, "log_probabilities");
+    Context context(loaded.config(), count, loaded.kv_type());
+    run_ids(*model->state, context, given.first(count - 1), count - 1,
+            [&](std::size_t first, Matrix<const float> batch) {
+              for (std::size_t row = 0; row < batch.rows; ++row) {
+                log_probabilities[first + row] =
+                    score_token({batch.row(row), batch.cols}, given[first + row + 1], 0).token.log_probability;
+              }
+              check_proceed(proceed, data, first + batch.rows);
+            });
+  });
+}
+
+void minimind_default_request(minimind_request* request, size_t size) {
+  fill_defaults(default_request_values(), request, size);
+}
+
+minimind_status minimind_submit(minimind_model* model, const minimind_request* request,
+                                minimind_generation** generation) {
+  return guarded(model, [&] {
+    required(generation, "generation") = nullptr;
+    const minimind_request read =
+        read_structure(&required(request, "request"), default_request_values(), "minimind_request");
+    if (read.session && read.session->state != model->state) {
+      throw UsageError("the session is one of another model, expected one of this model");
+    }
+    auto handle = std::make_unique<minimind_generation>();
+    handle->state = model->state;
+    handle->text = text_of(read, model->state->loaded, handle->notes);
+    handle->top_count = read.top_count;
+    const std::lock_guard lock(model->state->mutex);
+    TextQueue& queue = model->state->queue;
+    if (handle->text->session) {
+      check_session(*handle->text->session, queue);
+      handle->text->session->weights = queue.weights();
+    }
+    if (handle->text->options.grammar) handle->text->options.token_trie = model->state->loaded.token_trie();
+    queue.submit(handle->text);
+    *generation = handle.release();
+  });
+}
+
+minimind_status minimind_step(minimind_model* model, size_t* texts) {
+  return guarded(model, [&] {
+    const std::lock_guard lock(model->state->mutex);
+    const std::size_t left = model->state->queue.step();
+    if (texts) *texts = left;
+  });
+}
+
+minimind_status minimind_poll(minimind_generation* generation, minimind_output* given) {
+  return guarded(generation, [&] { poll(*generation, given); });
+}
+
+void minimind_cancel(minimind_generation* generation) {
+  if (generation) generation->text->cancelled = true;
+}
+
+void minimind_release(minimind_generation* generation) {
+  if (!generation) return;
+  generation->failures.guard([&] {
+    const std::lock_guard lock(generation->state->mutex);
+    generation->state->queue.remove(*generation->text);
+  });
+  delete generation;
+}
+
+const char* minimind_generation_error(const minimind_generation* generation) {
+  return message_of_handle(generation);
+}
+
+minimind_status minimind_session_open(minimind_model* model, size_t capacity, minimind_session** session) {
+  return guarded(model, [&] {
+    required(session, "session") = nullptr;
+    *session = open_session(*model, capacity).release();
+  });
+}
+
+minimind_status minimind_session_run(minimind_session* session, const int32_t* ids, size_t count, size_t rows,
+                                     float* logits, size_t capacity) {
+  return guarded(session, [&] { run_session(*session, input(ids, count, "ids"), rows, logits, capacity); });
+}
+
+minimind_status minimind_session_ids(const minimind_session* session, int32_t* ids, size_t capacity, size_t* count) {
+  return guarded(session, [&] {
+    const std::lock_guard lock(session->state->mutex);
+    output(session->session->context.tokens(), ids, capacity, count);
+  });
+}
+
+minimind_status minimind_session_rewind(minimind_session* session, size_t count) {
+  return guarded(session, [&] {
+    const std::lock_guard lock(session->state->mutex);
+    Context& context = session->session->context;
+    if (count > context.size()) {
+      throw UsageError(fmt::format("count is {}, expected at most the session's {} tokens", count, context.size()));
+    }
+    if (count > 0) check_session(*session->session, session->state->queue);
+    if (session->session->in_use) check_session(*session->session, session->state->queue);
+    context.rewind(count);
+  });
+}
+
+minimind_status minimind_session_save(minimind_session* session, const char* path) {
+  return guarded(session, [&] {
+    const std::string file = &required(path, "path");
+    const std::lock_guard lock(session->state->mutex);
+    check_session(*session->session, session->state->queue);
+    Context& context = session->session->context;
+    ConversationState conversation;
+    conversation.tokens.assign(context.tokens().begin(), context.tokens().end());
+    save_session(file, session->state->loaded.identity(), conversation, context);
+  });
+}
+
+minimind_status minimind_session_load(minimind_session* session, const char* path) {
+  return guarded(session, [&] {
+    const std::string file = &required(path, "path");
+    const std::lock_guard lock(session->state->mutex);
+    SessionContext& own = *session->session;
+    if (own.in_use) check_session(own, session->state->queue);
+    reading({file}, [&] { load_session(file, session->state->loaded.identity(), own.context); });
+    own.weights = session->state->queue.weights();
+  });
+}
+
+void minimind_session_close(minimind_session* session) {
+  delete session;
+}
+
+const char* minimind_session_error(const minimind_session* session) {
+  return message_of_handle(session);
+}
+
+minimind_status minimind_answer_open(const char* prompt, size_t prompt_size, minimind_answer** answer,
+                                     minimind_error* error) {
+  try {
+    required(answer, "answer") = nullptr;
+    const ThinkState state = think_state(input_text(prompt, prompt_size, "prompt"));
+    *answer = new minimind_answer{.failures = {}, .parser = AnswerParser(state), .calls = 0, .json = {}};
+    return MINIMIND_OK;
+  } catch (...) {
+    return report(std::current_exception(), error);
+  }
+}
+
+minimind_status minimind_answer_push(minimind_answer* answer, const char* text, size_t text_size, int last,
+                                     const char** json, size_t* json_size) {
+  return guarded(answer, [&] {
+    std::vector<AnswerEvent> events;
+    answer->parser.push(input_text(text, text_size, "text"), events);
+    if (last) answer->parser.finish(events);
+    ChatJson deltas = ChatJson::array();
+    for (const AnswerEvent& event : events) deltas.push_back(delta_of(event, answer->calls));
+    answer->json = json_line(deltas);
+    required(json, "json") = answer->json.c_str();
+    if (json_size) *json_size = answer->json.size();
+  });
+}
+
+void minimind_answer_close(minimind_answer* answer) {
+  delete answer;
+}
+
+const char* minimind_answer_error(const minimind_answer* answer) {
+  return message_of_handle(answer);
+}

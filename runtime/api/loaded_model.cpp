@@ -1,0 +1,231 @@
+#include "runtime/api/loaded_model.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "runtime/api/failures.h"
+#include "runtime/chat/conversation_prompt.h"
+#include "runtime/engine/thread_team.h"
+#include "runtime/generate/generate.h"
+#include "runtime/tokenizer/files.h"
+#include "runtime/tokenizer/tokenizer_data.h"
+#include "runtime/tokenizer/tokenizer_generation.h"
+#include "weights/io/error.h"
+#include "weights/io/quote.h"
+#include "weights/io/text_file.h"
+#include "weights/tensor/weight_types.h"
+
+namespace minimind {
+namespace {
+
+std::string text_or_empty(const char* text) {
+  return text ? text : "";
+}
+
+Compute parse_compute(const std::string& name) {
+  if (name.empty() || name == "f32") return Compute::f32;
+  if (name == "bf16") return Compute::bf16;
+  throw UsageError(fmt::format("compute is {}, expected f32 or bf16", quote(name)));
+}
+
+WeightType parse_type(const std::string& name) {
+  return name.empty() ? WeightType() : parse_weight_type(name);
+}
+
+KvType parse_kv_type(const std::string& name) {
+  for (const KvType type : kv_types) {
+    if (name == minimind::name_of(type)) return type;
+  }
+  throw UsageError(fmt::format("kv_type is {}, expected f32, f16 or q8_0", quote(name)));
+}
+
+OpenOptions open_options_of(const minimind_model_options& given) {
+  OpenOptions options;
+  if (given.heads > 0) options.overrides.heads = given.heads;
+  if (given.kv_heads > 0) options.overrides.kv_heads = given.kv_heads;
+  if (given.experts_per_token > 0) options.overrides.experts_per_token = given.experts_per_token;
+  const std::string scaling = text_or_empty(given.rope_scaling);
+  if (!scaling.empty() && scaling != "yarn" && scaling != "none") {
+    throw UsageError(fmt::format("rope_scaling is {}, expected none or yarn", quote(scaling)));
+  }
+  if (!scaling.empty()) options.overrides.yarn = scaling == "yarn";
+  if (given.config) options.config_path = given.config;
+  for (std::size_t i = 0; i < given.lora_count; ++i) options.loras.push_back(parse_lora_argument(given.loras[i]));
+  return options;
+}
+
+const kernels::Table& kernels_for(Compute compute) {
+  try {
+    const kernels::Table& best = kernels::choose();
+    if (compute == Compute::f32) return best;
+    if (const kernels::Table* const products = kernels::with_bf16(best)) return *products;
+  } catch (const std::runtime_error& error) {
+    throw UsageError(error.what());
+  }
+  throw UsageError("compute is bf16, but the processor has no products of bf16 or MINIMIND_ISA excludes them; use f32");
+}
+
+auto shape_of(const Config& config) {
+  return std::tuple(config.vocab_size, config.hidden_size, config.num_hidden_layers, config.num_attention_heads,
+                    config.num_key_value_heads, config.head_dim, config.intermediate_size, config.num_experts,
+                    config.num_experts_per_tok, config.n_shared_experts, config.moe_intermediate_size);
+}
+
+std::size_t count_parameters(const Checkpoint& checkpoint) {
+  std::size_t parameters = 0;
+  for (const auto& [name, tensor] : checkpoint.tensors) {
+    std::size_t values = 1;
+    for (const std::size_t size : tensor.shape) values *= size;
+    parameters += values;
+  }
+  return parameters;
+}
+
+StoredTensor stored_tensor_of(const minimind_tensor& given) {
+  const std::string name = text_or_empty(given.name), type = text_or_empty(given.type);
+  StoredTensor tensor;
+  if (type != "f32" && type != "f16" && type != "bf16") {
+    throw UsageError(fmt::format("{}: its type is {}, expected f32, f16 or bf16", quote(name), quote(type)));
+  }
+  tensor.dtype = parse_weight_type(type);
+  std::size_t bytes = type == "f32" ? 4 : 2;
+  for (std::size_t i = 0; i < given.rank; ++i) {
+    if (__builtin_mul_overflow(bytes, given.shape[i], &bytes)) {
+      throw UsageError(fmt::format("{}: its shape has more values than memory can have", quote(name)));
+    }
+    tensor.shape.push_back(given.shape[i]);
+  }
+  if (bytes != given.bytes) {
+    throw UsageError(fmt::format("{}: has {} bytes, expected {} for {} of shape {}", quote(name), given.bytes, bytes,
+                                 type, shape_text(tensor.shape)));
+  }
+  tensor.data = {static_cast<const std::byte*>(given.data), given.bytes};
+  tensor.file = "memory";
+  // The caller owns the data until it is packed.
+  tensor.copy = std::make_shared<const std::vector<std::byte>>();
+  return tensor;
+}
+
+}  // namespace
+
+LoadedModel::LoadedModel(const std::string& path, const minimind_model_options& options)
+    : LoadedModel(open_checkpoint(path, open_options_of(options)), open_options_of(options), options) {}
+
+LoadedModel::LoadedModel(const Checkpoint& checkpoint, OpenOptions open_options, const minimind_model_options& options)
+    : path_(checkpoint.path),
+      open_options_(std::move(open_options)),
+      type_(parse_type(text_or_empty(options.type))),
+      compute_(parse_compute(text_or_empty(options.compute))),
+      session_files_(options.session_files != 0),
+      kernels_(kernels_for(compute_)),
+      threads_(options.threads > 0 ? options.threads : suitable_threads(checkpoint)),
+      model_(load_model(checkpoint, type_, threads_, compute_)) {
+  kv_type_ = options.kv_type ? parse_kv_type(options.kv_type) : suitable_kv_type(model_);
+  kv_type_name_ = name_of(kv_type_);
+  family_ = name_of(config().family);
+  parameters_ = count_parameters(checkpoint);
+  positions_ = options.context_length > 0 ? options.context_length : config().max_position_embeddings;
+  const auto found = options.tokenizer ? std::optional<std::string>(options.tokenizer) : find_tokenizer(path_);
+  if (found) read_tokenizer_at(*found, options.chat_template);
+  const bool eos_was_assumed = checkpoint.sources.at("eos_token_id").kind == ConfigSource::Kind::assumed;
+  end_tokens_ = minimind::end_tokens(config(), eos_was_assumed, optional_tokenizer());
+  end_team();  // of loading; another thread may run the model
+  if (session_files_) identity_ = identify(checkpoint, type_, compute_);
+  note_all(checkpoint);
+}
+
+void LoadedModel::read_tokenizer_at(const std::string& path, const char* template_path) {
+  const TokenizerData data = read_tokenizer(path);
+  tokenizer_.emplace(data);
+  if (template_path) {
+    chat_template_.emplace(read_text_file(template_path), template_path, special_tokens_of(data));
+  } else {
+    chat_template_ = ChatTemplate::of_tokenizer(data);
+  }
+  if (!chat_template_) chat_template_ = ChatTemplate::of_family(config().family, special_tokens_of(data));
+  tag_tokens_ = answer_tag_tokens(*tokenizer_);
+}
+
+void LoadedModel::note_all(const Checkpoint& checkpoint) {
+  notes_.clear();
+  const auto add = [this](const std::string& line) { notes_ += (notes_.empty() ? "" : "\n") + line; };
+  for (const LoraMerge& lora : checkpoint.loras) {
+    add(fmt::format("{}: merged into {} tensors, kept as f32", lora.path, lora.changed.size()));
+    if (!lora.without_experts.empty()) {
+      add(fmt::format("{}: its matrices of experts were omitted, because the model is dense", lora.path));
+    }
+  }
+  for (const std::string& fallback : model_.type_fallbacks) add("kept " + fallback);
+  if (positions_ > config().max_position_embeddings) {
+    add(fmt::format("a context of {} positions exceeds the model's {}", positions_, config().max_position_embeddings));
+  }
+  if (!tokenizer_) {
+    add(fmt::format("{}: has no tokenizer", path_));
+  } else if (const auto misfit = tokenizer_misfit(*tokenizer_, config())) {
+    add(fmt::format("{}: {}; text will be nonsense, so name the model's own tokenizer", tokenizer_->source(), *misfit));
+  }
+}
+
+const Tokenizer& LoadedModel::tokenizer() const {
+  if (tokenizer_) return *tokenizer_;
+  throw Failure(MINIMIND_NO_TOKENIZER,
+                fmt::format("{}: has no tokenizer, expected a tokenizer.json in its folder, or in model/ or "
+                            "model/minimind_tokenizer/ there or one folder up; name one as the tokenizer",
+                            path_));
+}
+
+const ChatTemplate& LoadedModel::chat_template() const {
+  tokenizer();
+  return *chat_template_;
+}
+
+std::shared_ptr<const TokenTrie> LoadedModel::token_trie() {
+  if (!token_trie_) token_trie_ = make_token_trie(tokenizer());
+  return token_trie_;
+}
+
+const ModelIdentity& LoadedModel::identity() const {
+  if (identity_) return *identity_;
+  throw Failure(MINIMIND_BAD_ARGUMENT, "session files need the hash of the weights; open the model with session_files");
+}
+
+void LoadedModel::reload(const std::string& path) {
+  const Checkpoint checkpoint = open_checkpoint(path, open_options_);
+  replace(checkpoint);
+}
+
+void LoadedModel::load_tensors(std::span<const minimind_tensor> tensors) {
+  StoredTensors stored;
+  for (const minimind_tensor& tensor : tensors) {
+    if (!stored.emplace(text_or_empty(tensor.name), stored_tensor_of(tensor)).second) {
+      throw UsageError(fmt::format("{}: is given twice, expected once", quote(text_or_empty(tensor.name))));
+    }
+  }
+  replace(checkpoint_of(std::move(stored), config(), "the tensors in memory"));
+}
+
+void LoadedModel::replace(const Checkpoint& checkpoint) {
+  if (shape_of(checkpoint.config) != shape_of(config())) {
+    throw Error(
+        fmt::format("{}: is a model of another shape ({} layers of {}), expected that of the loaded model ({} "
+                    "layers of {})",
+                    checkpoint.path, checkpoint.config.num_hidden_layers, checkpoint.config.hidden_size,
+                    config().num_hidden_layers, config().hidden_size));
+  }
+  Model next = load_model(checkpoint, type_, threads_, compute_);
+  end_team();  // of loading; another thread may run the model
+  if (session_files_) identity_ = identify(checkpoint, type_, compute_);
+  model_ = std::move(next);
+  path_ = checkpoint.path;
+  family_ = name_of(config().family);
+  parameters_ = count_parameters(checkpoint);
+  note_all(checkpoint);
+}
+
+}  // namespace minimind

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/api/minimind.h"
+#include "runtime/chat/chat_template.h"
+#include "runtime/chat/session_file.h"
+#include "runtime/engine/kv_cache.h"
+#include "runtime/engine/load_model.h"
+#include "runtime/engine/model.h"
+#include "runtime/engine/pack.h"
+#include "runtime/grammar/state.h"
+#include "runtime/kernels/kernels.h"
+#include "runtime/tokenizer/tokenizer.h"
+#include "weights/checkpoint/checkpoint.h"
+
+namespace minimind {
+
+// A model with all that does not change while it runs: tokenizer, chat template and the options it was opened with.
+class LoadedModel {
+ public:
+  // Throws as open_checkpoint(), load_model() and read_tokenizer() do.
+  LoadedModel(const std::string& path, const minimind_model_options& options);
+
+  const Model& model() const { return model_; }
+  const Config& config() const { return model_.config; }
+  const kernels::Table& kernels() const { return kernels_; }
+  std::size_t threads() const { return threads_; }
+  KvType kv_type() const { return kv_type_; }
+  std::size_t positions() const { return positions_; }
+  std::size_t parameters() const { return parameters_; }
+  const std::string& path() const { return path_; }
+  const std::string& family() const { return family_; }
+  const std::string& kv_type_name() const { return kv_type_name_; }
+  const std::string& notes() const { return notes_; }
+
+  // The tokenizer, which may be missing, and the chat template. tokenizer() and chat_template() throw Failure then.
+  const Tokenizer* optional_tokenizer() const { return tokenizer_ ? &*tokenizer_ : nullptr; }
+  const Tokenizer& tokenizer() const;
+  const ChatTemplate& chat_template() const;
+
+  // The tokens that end a text, and those of an answer's structure, which are part of its text.
+  const std::vector<std::int32_t>& end_tokens() const { return end_tokens_; }
+  const std::vector<std::int32_t>& tag_tokens() const { return tag_tokens_; }
+
+  // That of the tokenizer, for grammars.
+  std::shared_ptr<const TokenTrie> token_trie();
+
+  // Identifies the weights for session files. Throws Failure unless opened with session_files.
+  const ModelIdentity& identity() const;
+
+  // Replaces the weights. No thread may use the model meanwhile, and no context may be used afterwards. Throws Error if
+  // the weights are those of another shape, and as the constructor does; then nothing has changed.
+  void reload(const std::string& path);
+  void load_tensors(std::span<const minimind_tensor> tensors);
+
+ private:
+  LoadedModel(const Checkpoint& checkpoint, OpenOptions open_options, const minimind_model_options& options);
+  void read_tokenizer_at(const std::string& path, const char* template_path);
+  void replace(const Checkpoint& checkpoint);
+  void note_all(const Checkpoint& checkpoint);
+
+  std::string path_;
+  OpenOptions open_options_;
+  WeightType type_;
+  Compute compute_;
+  bool session_files_;
+  const kernels::Table& kernels_;
+  std::size_t threads_;
+  Model model_;
+  std::size_t parameters_ = 0;
+  KvType kv_type_ = KvType::f32;
+  std::size_t positions_ = 0;
+  std::string family_, kv_type_name_, notes_;
+  std::optional<Tokenizer> tokenizer_;
+  std::optional<ChatTemplate> chat_template_;
+  std::vector<std::int32_t> end_tokens_, tag_tokens_;
+  std::shared_ptr<const TokenTrie> token_trie_;
+  std::optional<ModelIdentity> identity_;
+};
+
+}  // namespace minimind

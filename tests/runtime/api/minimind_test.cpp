@@ -1,0 +1,504 @@
+#include "runtime/api/minimind.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "tests/support/golden.h"
+#include "tests/support/golden_engine.h"
+#include "tests/support/temporary_folder.h"
+
+namespace minimind {
+namespace {
+
+const std::string demo_model = MINIMIND_SOURCE_DIR "/weights/demo/model.pth";
+
+struct Close {
+  void operator()(minimind_model* model) const { minimind_close(model); }
+  void operator()(minimind_session* session) const { minimind_session_close(session); }
+  void operator()(minimind_generation* generation) const { minimind_release(generation); }
+};
+using ModelHandle = std::unique_ptr<minimind_model, Close>;
+using SessionHandle = std::unique_ptr<minimind_session, Close>;
+using GenerationHandle = std::unique_ptr<minimind_generation, Close>;
+
+minimind_model_options options() {
+  minimind_model_options options;
+  minimind_default_model_options(&options, sizeof options);
+  return options;
+}
+
+ModelHandle open_model(const std::string& path, const minimind_model_options& given = options()) {
+  minimind_model* model = nullptr;
+  minimind_error error{};
+  EXPECT_EQ(minimind_open(path.c_str(), &given, &model, &error), MINIMIND_OK) << error.message;
+  return ModelHandle(model);
+}
+
+SessionHandle open_session_of(const ModelHandle& model, std::size_t capacity) {
+  minimind_session* session = nullptr;
+  EXPECT_EQ(minimind_session_open(model.get(), capacity, &session), MINIMIND_OK);
+  return SessionHandle(session);
+}
+
+// A request for tokens by the largest logit.
+minimind_request greedy_request(const Tokens& prompt, std::size_t max_tokens) {
+  minimind_request request;
+  minimind_default_request(&request, sizeof request);
+  request.ids = prompt.data();
+  request.id_count = prompt.size();
+  request.max_tokens = max_tokens;
+  request.temperature = 0;
+  request.ignore_eos = 1;
+  return request;
+}
+
+GenerationHandle submit(const ModelHandle& model, const minimind_request& request) {
+  minimind_generation* generation = nullptr;
+  EXPECT_EQ(minimind_submit(model.get(), &request, &generation), MINIMIND_OK) << minimind_model_error(model.get());
+  return GenerationHandle(generation);
+}
+
+// All that a text wrote.
+struct Written {
+  Tokens ids;
+  std::string text;
+  std::vector<double> log_probabilities;
+  minimind_finish finish = MINIMIND_RUNNING;
+  int conforms = 0;
+};
+
+void poll_into(Written& written, const GenerationHandle& generation) {
+  minimind_output output;
+  output.size = sizeof output;
+  ASSERT_EQ(minimind_poll(generation.get(), &output), MINIMIND_OK) << minimind_generation_error(generation.get());
+  written.ids.insert(written.ids.end(), output.ids, output.ids + output.id_count);
+  written.text.append(output.text, output.text_size);
+  if (output.log_probabilities) {
+    written.log_probabilities.insert(written.log_probabilities.end(), output.log_probabilities,
+                                     output.log_probabilities + output.id_count);
+  }
+  written.finish = output.finish;
+  written.conforms = output.conforms;
+}
+
+std::vector<Written> run_all(const ModelHandle& model, const std::vector<GenerationHandle>& texts) {
+  std::vector<Written> written(texts.size());
+  std::size_t left = texts.size();
+  while (left > 0) {
+    EXPECT_EQ(minimind_step(model.get(), &left), MINIMIND_OK) << minimind_model_error(model.get());
+    for (std::size_t i = 0; i < texts.size(); ++i) poll_into(written[i], texts[i]);
+  }
+  return written;
+}
+
+Written run_one(const ModelHandle& model, const minimind_request& request) {
+  std::vector<GenerationHandle> texts;
+  texts.push_back(submit(model, request));
+  return run_all(model, texts).front();
+}
+
+std::vector<float> logits_of(const ModelHandle& model, const Tokens& ids, std::size_t vocab) {
+  std::vector<float> logits(ids.size() * vocab);
+  EXPECT_EQ(minimind_logits(model.get(), ids.data(), ids.size(), logits.data(), logits.size(), nullptr, nullptr),
+            MINIMIND_OK)
+      << minimind_model_error(model.get());
+  return logits;
+}
+
+TEST(CInterface, HasTheAbiOfItsHeader) {
+  EXPECT_EQ(minimind_abi(), MINIMIND_ABI);
+  EXPECT_STREQ(minimind_version(), MINIMIND_VERSION);
+}
+
+TEST(CInterface, GivesThePyTorchLogitsOfEachGenerationAndOfALora) {
+  for (const char* const name : {"v1-dense", "v2-dense", "v3-dense", "v3-moe", "v3-lora"}) {
+    const GoldenCase golden = load_golden(name);
+    minimind_model_options given = options();
+    const char* const lora = golden.lora_path ? golden.lora_path->c_str() : nullptr;
+    given.loras = &lora;
+    given.lora_count = golden.lora_path ? 1 : 0;
+    const ModelHandle model = open_model(golden.model_path, given);
+    const std::vector<float> logits = logits_of(model, golden.tokens, golden.vocab);
+    float worst = 0;
+    for (std::size_t i = 0; i < logits.size(); ++i) worst = std::max(worst, std::abs(logits[i] - golden.logits[i]));
+    EXPECT_LT(worst, 2e-4) << name;
+  }
+}
+
+TEST(CInterface, SaysWhatTheModelIs) {
+  const ModelHandle model = open_model(demo_model);
+  minimind_facts facts;
+  facts.size = sizeof facts;
+  ASSERT_EQ(minimind_get_facts(model.get(), &facts), MINIMIND_OK);
+  EXPECT_STREQ(facts.family, "v3");
+  EXPECT_EQ(facts.vocab_size, 6400u);
+  EXPECT_EQ(facts.path, demo_model);
+  EXPECT_EQ(facts.has_tokenizer, 1);
+  EXPECT_GT(facts.parameters, 1'000'000u);
+}
+
+TEST(CInterface, WritesManyTextsTogetherAsEachAlone) {
+  const GoldenCase golden = load_golden("v3-dense");
+  const ModelHandle model = open_model(golden.model_path);
+  const Tokens prompt(golden.tokens.begin(), golden.tokens.begin() + static_cast<std::ptrdiff_t>(golden.prompt_len));
+  std::vector<Tokens> prompts;
+  for (std::size_t i = 0; i < 20; ++i)
+    prompts.emplace_back(prompt.begin(), prompt.end() - static_cast<std::ptrdiff_t>(i % 3));
+  std::vector<GenerationHandle> texts;
+  for (const Tokens& ids : prompts) texts.push_back(submit(model, greedy_request(ids, golden.greedy.size())));
+  const std::vector<Written> together = run_all(model, texts);
+  EXPECT_EQ(together.front().ids, golden.greedy);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const Written alone = run_one(model, greedy_request(prompts[i], golden.greedy.size()));
+    EXPECT_EQ(together[i].ids, alone.ids);
+    EXPECT_EQ(together[i].finish, MINIMIND_LENGTH);
+  }
+}
+
+TEST(CInterface, ScoresEveryTokenAsItsLogitsSay) {
+  const GoldenCase golden = load_golden("v3-dense");
+  const ModelHandle model = open_model(golden.model_path);
+  std::vector<double> scores(golden.tokens.size() - 1);
+  ASSERT_EQ(minimind_score(model.get(), golden.tokens.data(), golden.tokens.size(), scores.data(), scores.size(),
+                           nullptr, nullptr),
+            MINIMIND_OK);
+  const std::vector<float> logits = logits_of(model, golden.tokens, golden.vocab);
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    const float* const row = &logits[i * golden.vocab];
+    double sum = 0;
+    for (std::size_t token = 0; token < golden.vocab; ++token) sum += std::exp(double{row[token]});
+    EXPECT_NEAR(scores[i], double{row[golden.tokens[i + 1]]} - std::log(sum), 1e-6);
+  }
+  const Tokens prompt(golden.tokens.begin(), golden.tokens.begin() + static_cast<std::ptrdiff_t>(golden.prompt_len));
+  minimind_request request = greedy_request(prompt, golden.greedy.size());
+  request.log_probabilities = 1;
+  const Written written = run_one(model, request);
+  ASSERT_EQ(written.log_probabilities.size(), golden.greedy.size());
+  for (std::size_t i = 0; i < golden.greedy.size() && golden.prompt_len - 1 + i < scores.size(); ++i) {
+    EXPECT_EQ(written.log_probabilities[i], scores[golden.prompt_len - 1 + i]);
+  }
+}
+
+TEST(CInterface, EncodesDecodesAndRenders) {
+  const ModelHandle model = open_model(demo_model);
+  const std::string text = "春天来了";
+  std::size_t count = 0;
+  EXPECT_EQ(minimind_encode(model.get(), text.data(), text.size(), MINIMIND_ENCODE_TEXT, nullptr, 0, &count),
+            MINIMIND_TOO_SMALL);
+  Tokens ids(count);
+  ASSERT_EQ(minimind_encode(model.get(), text.data(), text.size(), MINIMIND_ENCODE_TEXT, ids.data(), count, &count),
+            MINIMIND_OK);
+  std::string decoded(100, ' ');
+  ASSERT_EQ(minimind_decode(model.get(), ids.data(), ids.size(), 0, decoded.data(), decoded.size(), &count),
+            MINIMIND_OK);
+  EXPECT_EQ(decoded.substr(0, count), text);
+
+  const std::string messages = R"([{"role": "user", "content": "你好"}])";
+  const std::string conversation = R"({"messages": )" + messages + R"(, "add_generation_prompt": true})";
+  std::string rendered(4096, ' '), prompt(4096, ' ');
+  ASSERT_EQ(
+      minimind_render(model.get(), conversation.data(), conversation.size(), rendered.data(), rendered.size(), &count),
+      MINIMIND_OK);
+  rendered.resize(count);
+  ASSERT_EQ(minimind_chat_prompt(model.get(), messages.data(), messages.size(), nullptr, 0, -1, prompt.data(),
+                                 prompt.size(), &count),
+            MINIMIND_OK)
+      << minimind_model_error(model.get());
+  prompt.resize(count);
+  EXPECT_EQ(prompt, rendered);
+  EXPECT_NE(prompt.find("你好"), std::string::npos);
+}
+
+TEST(CInterface, KeepsATextWithinItsSchema) {
+  const ModelHandle model = open_model(demo_model);
+  const std::string schema = R"({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})";
+  minimind_request request;
+  minimind_default_request(&request, sizeof request);
+  request.text = "n";
+  request.text_size = 1;
+  request.json_schema = schema.data();
+  request.json_schema_size = schema.size();
+  request.max_tokens = 40;
+  const Written written = run_one(model, request);
+  EXPECT_TRUE(nlohmann::json::parse(written.text).at("n").is_number_integer()) << written.text;
+  EXPECT_EQ(written.conforms, 1);
+}
+
+TEST(CInterface, EndsACancelledTextAndDropsAReleasedOne) {
+  const GoldenCase golden = load_golden("v3-dense");
+  const ModelHandle model = open_model(golden.model_path);
+  const Tokens prompt{golden.tokens.front()};
+  const GenerationHandle cancelled = submit(model, greedy_request(prompt, 50));
+  GenerationHandle released = submit(model, greedy_request(prompt, 50));
+  std::size_t left = 0;
+  ASSERT_EQ(minimind_step(model.get(), &left), MINIMIND_OK);
+  EXPECT_EQ(left, 2u);
+  minimind_cancel(cancelled.get());
+  released.reset();
+  ASSERT_EQ(minimind_step(model.get(), &left), MINIMIND_OK);
+  EXPECT_EQ(left, 0u);
+  Written written;
+  poll_into(written, cancelled);
+  EXPECT_EQ(written.finish, MINIMIND_CANCELLED);
+}
+
+TEST(CInterface, ReplacesWeightsFromAFileAndFromMemory) {
+  const GoldenCase golden = load_golden("v3-dense"), other = load_golden("v3-fp32");
+  const ModelHandle model = open_model(golden.model_path);
+  const std::vector<float> before = logits_of(model, golden.tokens, golden.vocab);
+  const GenerationHandle running = submit(model, greedy_request({golden.tokens.front()}, 5));
+  EXPECT_EQ(minimind_reload(model.get(), other.model_path.c_str()), MINIMIND_BUSY);
+  std::size_t left = 1;
+  while (left > 0) ASSERT_EQ(minimind_step(model.get(), &left), MINIMIND_OK);
+
+  ASSERT_EQ(minimind_reload(model.get(), other.model_path.c_str()), MINIMIND_OK) << minimind_model_error(model.get());
+  EXPECT_NE(logits_of(model, golden.tokens, golden.vocab), before);
+
+  const Checkpoint checkpoint = open_checkpoint(golden.model_path, {});
+  std::vector<minimind_tensor> tensors;
+  for (const auto& [name, tensor] : checkpoint.tensors) {
+    tensors.push_back({.name = name.c_str(),
+                       .type = tensor.dtype == DType::f32 ? "f32" : "f16",
+                       .shape = tensor.shape.data(),
+                       .rank = tensor.shape.size(),
+                       .data = tensor.data.data(),
+                       .bytes = tensor.data.size()});
+  }
+  ASSERT_EQ(minimind_load_tensors(model.get(), tensors.data(), tensors.size()), MINIMIND_OK)
+      << minimind_model_error(model.get());
+  EXPECT_EQ(logits_of(model, golden.tokens, golden.vocab), before);
+
+  tensors.pop_back();
+  EXPECT_EQ(minimind_load_tensors(model.get(), tensors.data(), tensors.size()), MINIMIND_BAD_INPUT);
+  EXPECT_EQ(logits_of(model, golden.tokens, golden.vocab), before);
+}
+
+TEST(CInterface, SavesASessionAndContinuesItElsewhere) {
+  const GoldenCase golden = load_golden("v3-dense");
+  minimind_model_options given = options();
+  given.session_files = 1;
+  const ModelHandle model = open_model(golden.model_path, given);
+  const SessionHandle session = open_session_of(model, golden.tokens.size());
+  const std::size_t half = golden.tokens.size() / 2;
+  ASSERT_EQ(minimind_session_run(session.get(), golden.tokens.data(), half, 0, nullptr, 0), MINIMIND_OK);
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/half.session";
+  ASSERT_EQ(minimind_session_save(session.get(), path.c_str()), MINIMIND_OK) << minimind_session_error(session.get());
+
+  const ModelHandle again = open_model(golden.model_path, given);
+  const SessionHandle loaded = open_session_of(again, golden.tokens.size());
+  ASSERT_EQ(minimind_session_load(loaded.get(), path.c_str()), MINIMIND_OK) << minimind_session_error(loaded.get());
+  Tokens ids(half);
+  std::size_t count = 0;
+  ASSERT_EQ(minimind_session_ids(loaded.get(), ids.data(), ids.size(), &count), MINIMIND_OK);
+  EXPECT_TRUE(std::equal(ids.begin(), ids.end(), golden.tokens.begin()));
+  const std::size_t rest = golden.tokens.size() - half;
+  std::vector<float> logits(rest * golden.vocab);
+  ASSERT_EQ(minimind_session_run(loaded.get(), golden.tokens.data() + half, rest, rest, logits.data(), logits.size()),
+            MINIMIND_OK);
+  const std::vector<float> whole = logits_of(model, golden.tokens, golden.vocab);
+  EXPECT_TRUE(
+      std::equal(logits.begin(), logits.end(), whole.begin() + static_cast<std::ptrdiff_t>(half * golden.vocab)));
+
+  const ModelHandle other = open_model(load_golden("v3-fp32").model_path, given);
+  const SessionHandle wrong = open_session_of(other, golden.tokens.size());
+  EXPECT_EQ(minimind_session_load(wrong.get(), path.c_str()), MINIMIND_BAD_INPUT);
+  EXPECT_EQ(minimind_session_load(wrong.get(), (path + ".missing").c_str()), MINIMIND_NOT_FOUND);
+}
+
+TEST(CInterface, WritesATextInASessionAndKeepsItsTokens) {
+  const GoldenCase golden = load_golden("v3-dense");
+  const ModelHandle model = open_model(golden.model_path);
+  SessionHandle session = open_session_of(model, golden.tokens.size());
+  const Tokens prompt(golden.tokens.begin(), golden.tokens.begin() + static_cast<std::ptrdiff_t>(golden.prompt_len));
+  minimind_request request = greedy_request(prompt, golden.greedy.size());
+  request.session = session.get();
+  const GenerationHandle first = submit(model, request);
+  EXPECT_EQ(minimind_session_rewind(session.get(), 0), MINIMIND_BUSY);
+  minimind_generation* second = nullptr;
+  EXPECT_EQ(minimind_submit(model.get(), &request, &second), MINIMIND_BUSY);
+  std::size_t left = 1;
+  while (left > 0) ASSERT_EQ(minimind_step(model.get(), &left), MINIMIND_OK);
+  Written written;
+  poll_into(written, first);
+  EXPECT_EQ(written.ids, golden.greedy);
+  std::size_t count = 0;
+  minimind_session_ids(session.get(), nullptr, 0, &count);
+  EXPECT_GE(count, golden.prompt_len);
+  ASSERT_EQ(minimind_reload(model.get(), golden.model_path.c_str()), MINIMIND_OK);
+  EXPECT_EQ(minimind_session_run(session.get(), prompt.data(), 1, 0, nullptr, 0), MINIMIND_BUSY);
+  EXPECT_EQ(minimind_session_rewind(session.get(), 0), MINIMIND_OK);
+  EXPECT_EQ(minimind_session_run(session.get(), prompt.data(), 1, 0, nullptr, 0), MINIMIND_OK);
+}
+
+TEST(CInterface, SplitsAnAnswerIntoOpenAisDeltas) {
+  const std::string prompt = "<|im_start|>assistant\n<think>\n";
+  minimind_answer* answer = nullptr;
+  ASSERT_EQ(minimind_answer_open(prompt.data(), prompt.size(), &answer, nullptr), MINIMIND_OK);
+  const std::string text = "hm\n</think>\n\nyes<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>";
+  const char* json = nullptr;
+  std::string thought, content;
+  nlohmann::json call;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    ASSERT_EQ(minimind_answer_push(answer, &text[i], 1, i + 1 == text.size(), &json, nullptr), MINIMIND_OK);
+    for (const auto& delta : nlohmann::json::parse(json)) {
+      thought += delta.value("reasoning_content", "");
+      content += delta.value("content", "");
+      if (delta.contains("tool_calls")) call = delta["tool_calls"][0];
+    }
+  }
+  minimind_answer_close(answer);
+  EXPECT_EQ(thought, "hm");
+  EXPECT_EQ(content, "yes");
+  EXPECT_EQ(call.at("function").at("name"), "f");
+  EXPECT_EQ(call.at("function").at("arguments"), R"({"a": 1})");
+  EXPECT_EQ(call.at("id"), "call_1");
+}
+
+TEST(CInterface, InterruptsLogitsWhenTheCallersFunctionSaysSo) {
+  const GoldenCase golden = load_golden("v3-dense");
+  const ModelHandle model = open_model(golden.model_path);
+  std::vector<float> logits(golden.tokens.size() * golden.vocab);
+  const auto stop = [](void*, std::size_t) { return 0; };
+  EXPECT_EQ(minimind_logits(model.get(), golden.tokens.data(), golden.tokens.size(), logits.data(), logits.size(), stop,
+                            nullptr),
+            MINIMIND_INTERRUPTED);
+}
+
+TEST(CInterface, MayBeUsedByManyThreads) {
+  const GoldenCase golden = load_golden("v3-dense");
+  const ModelHandle model = open_model(golden.model_path);
+  const Tokens prompt(golden.tokens.begin(), golden.tokens.begin() + static_cast<std::ptrdiff_t>(golden.prompt_len));
+  std::vector<Written> written(4);
+  std::vector<std::thread> threads;
+  for (Written& own : written) {
+    threads.emplace_back([&] {
+      const GenerationHandle text = submit(model, greedy_request(prompt, golden.greedy.size()));
+      while (own.finish == MINIMIND_RUNNING) {
+        minimind_step(model.get(), nullptr);
+        poll_into(own, text);
+      }
+      EXPECT_EQ(minimind_reload(model.get(), ""), MINIMIND_NOT_FOUND);
+      EXPECT_STRNE(minimind_model_error(model.get()), "");
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const Written& own : written) EXPECT_EQ(own.ids, golden.greedy);
+}
+
+TEST(CInterface, KeepsWhatAGenerationNeedsAfterItsModelIsClosed) {
+  const GoldenCase golden = load_golden("v3-dense");
+  ModelHandle model = open_model(golden.model_path);
+  const GenerationHandle text = submit(model, greedy_request({golden.tokens.front()}, 5));
+  minimind_step(model.get(), nullptr);
+  model.reset();
+  Written written;
+  poll_into(written, text);
+  EXPECT_EQ(written.ids.size(), 1u);
+}
+
+// What opening says; the file is named.
+minimind_status open_status(const std::string& path, const minimind_model_options& given, std::string& message) {
+  minimind_model* model = nullptr;
+  minimind_error error{};
+  const minimind_status status = minimind_open(path.c_str(), &given, &model, &error);
+  EXPECT_EQ(model, nullptr);
+  message = error.message;
+  return status;
+}
+
+TEST(CInterface, SaysWhyAModelCannotBeOpened) {
+  std::string message;
+  EXPECT_EQ(open_status("/nowhere/model.pth", options(), message), MINIMIND_NOT_FOUND);
+  EXPECT_NE(message.find("/nowhere/model.pth"), std::string::npos) << message;
+  EXPECT_EQ(open_status(MINIMIND_SOURCE_DIR "/Makefile", options(), message), MINIMIND_BAD_INPUT);
+  minimind_model_options given = options();
+  given.type = "int3";
+  EXPECT_EQ(open_status(demo_model, given, message), MINIMIND_BAD_ARGUMENT);
+  EXPECT_NE(message.find("int3"), std::string::npos) << message;
+  given = options();
+  given.size = 1000;
+  EXPECT_EQ(open_status(demo_model, given, message), MINIMIND_BAD_ARGUMENT);
+  given = options();
+  given.parallel = 0;
+  EXPECT_EQ(open_status(demo_model, given, message), MINIMIND_BAD_ARGUMENT);
+  minimind_model* model = nullptr;
+  EXPECT_EQ(minimind_open(nullptr, nullptr, &model, nullptr), MINIMIND_BAD_ARGUMENT);
+  EXPECT_EQ(minimind_open(demo_model.c_str(), nullptr, nullptr, nullptr), MINIMIND_BAD_ARGUMENT);
+}
+
+// The status of a request after `change`.
+template <class Change>
+minimind_status submit_status(const ModelHandle& model, Change change) {
+  static const Tokens prompt{1, 2, 3};
+  minimind_request request = greedy_request(prompt, 5);
+  change(request);
+  minimind_generation* generation = nullptr;
+  const minimind_status status = minimind_submit(model.get(), &request, &generation);
+  EXPECT_EQ(generation == nullptr, status != MINIMIND_OK);
+  if (status != MINIMIND_OK) {
+    EXPECT_STRNE(minimind_model_error(model.get()), "");
+  }
+  minimind_release(generation);
+  return status;
+}
+
+TEST(CInterface, RejectsWrongRequests) {
+  const GoldenCase golden = load_golden("v3-dense");
+  const TemporaryFolder folder;
+  const std::string alone = folder.path() + "/model.pth";
+  std::filesystem::copy_file(golden.model_path, alone);
+  const ModelHandle model = open_model(alone);
+  using Request = minimind_request;
+  static constexpr std::int32_t outside = 1 << 20;
+  static constexpr minimind_logit_bias bias{outside, 1};
+  EXPECT_EQ(submit_status(model, [](Request&) {}), MINIMIND_OK);
+  EXPECT_EQ(submit_status(model, [](Request& r) { r.id_count = 0; }), MINIMIND_BAD_INPUT);
+  EXPECT_EQ(submit_status(model, [](Request& r) { r.ids = nullptr; }), MINIMIND_BAD_ARGUMENT);
+  EXPECT_EQ(submit_status(model, [](Request& r) { r.ids = &outside, r.id_count = 1; }), MINIMIND_BAD_INPUT);
+  EXPECT_EQ(submit_status(model, [](Request& r) { r.text = "a"; }), MINIMIND_BAD_ARGUMENT);
+  EXPECT_EQ(submit_status(model, [](Request& r) { r.ids = nullptr, r.text = "a", r.text_size = 1; }),
+            MINIMIND_NO_TOKENIZER);
+  EXPECT_EQ(submit_status(model, [](Request& r) { r.top_p = 2; }), MINIMIND_BAD_ARGUMENT);
+  EXPECT_EQ(submit_status(model, [](Request& r) { r.temperature = NAN; }), MINIMIND_BAD_ARGUMENT);
+  EXPECT_EQ(submit_status(model, [](Request& r) { r.logit_bias = &bias, r.logit_bias_count = 1; }),
+            MINIMIND_BAD_ARGUMENT);
+  EXPECT_EQ(submit_status(model, [](Request& r) { r.stop_count = 1; }), MINIMIND_BAD_ARGUMENT);
+  EXPECT_EQ(submit_status(model, [](Request& r) { r.grammar = "root = ", r.grammar_size = 7; }), MINIMIND_BAD_INPUT);
+  EXPECT_EQ(submit_status(model, [](Request& r) { r.json_schema = "{", r.json_schema_size = 1; }), MINIMIND_BAD_INPUT);
+  EXPECT_EQ(submit_status(model, [](Request& r) { r.size = 0; }), MINIMIND_BAD_ARGUMENT);
+  EXPECT_EQ(submit_status(model, [](Request& r) { r.max_tokens = SIZE_MAX; }), MINIMIND_OK);
+}
+
+TEST(CInterface, SurvivesNullHandlesAndArrays) {
+  std::size_t count = 0;
+  EXPECT_EQ(minimind_step(nullptr, nullptr), MINIMIND_BAD_ARGUMENT);
+  EXPECT_EQ(minimind_poll(nullptr, nullptr), MINIMIND_BAD_ARGUMENT);
+  EXPECT_EQ(minimind_session_save(nullptr, nullptr), MINIMIND_BAD_ARGUMENT);
+  EXPECT_STRNE(minimind_model_error(nullptr), "");
+  minimind_close(nullptr);
+  minimind_release(nullptr);
+  minimind_cancel(nullptr);
+  minimind_session_close(nullptr);
+  minimind_answer_close(nullptr);
+  const ModelHandle model = open_model(demo_model);
+  EXPECT_EQ(minimind_encode(model.get(), nullptr, 3, MINIMIND_ENCODE_TEXT, nullptr, 0, &count), MINIMIND_BAD_ARGUMENT);
+  EXPECT_EQ(minimind_logits(model.get(), nullptr, 3, nullptr, 0, nullptr, nullptr), MINIMIND_BAD_ARGUMENT);
+  EXPECT_EQ(minimind_submit(model.get(), nullptr, nullptr), MINIMIND_BAD_ARGUMENT);
+  EXPECT_EQ(minimind_load_tensors(model.get(), nullptr, 2), MINIMIND_BAD_ARGUMENT);
+  EXPECT_EQ(minimind_get_facts(model.get(), nullptr), MINIMIND_BAD_ARGUMENT);
+}
+
+}  // namespace
+}  // namespace minimind

@@ -1,0 +1,14 @@
+"""MiniMind's language models on a CPU: text, chats, logits, scores and rollouts, by the engine of minimind.cpp.
+
+    from minimind_cpp import Model
+
+    model = Model("out/full_sft_768.pth")
+    print(model.generate("秦始皇的功绩包括"))
+"""
+
+from minimind_cpp._library import version
+from minimind_cpp.model import Completion, Model
+from minimind_cpp.tokenizer import Tokenizer
+
+__version__ = version()
+__all__ = ["Completion", "Model", "Tokenizer"]

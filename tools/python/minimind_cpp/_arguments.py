@@ -1,0 +1,141 @@
+"""Python's values as those of the library. A wrong type is a TypeError, a wrong value a ValueError."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import operator
+import os
+from typing import Any, Mapping, Optional, Sequence, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from minimind_cpp import _library as c
+
+Ids = Union[Sequence[int], npt.NDArray[np.integer]]
+
+
+def text_bytes(value: object, name: str) -> bytes:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is of type {type(value).__name__}, expected str")
+    return value.encode()
+
+
+def path_bytes(value: object, name: str) -> bytes:
+    if not isinstance(value, (str, os.PathLike)):
+        raise TypeError(f"{name} is of type {type(value).__name__}, expected str or a path")
+    path = os.fsencode(value)
+    if b"\0" in path:
+        raise ValueError(f"{name} has a NUL character, expected the path of a file")
+    return path
+
+
+def count(value: object, name: str, least: int = 0, most: int = 2**63 - 1) -> int:
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{name} is of type {type(value).__name__}, expected int") from None
+    if not least <= number <= most:
+        raise ValueError(f"{name} is {number}, expected {least} to {most}")
+    return number
+
+
+def number(value: object, name: str) -> float:
+    try:
+        if isinstance(value, str):
+            raise TypeError
+        return float(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{name} is of type {type(value).__name__}, expected float") from None
+
+
+def id_array(ids: Ids, name: str) -> npt.NDArray[np.int32]:
+    """int32 [T], contiguous."""
+    array = np.asarray(ids)
+    if array.ndim == 0:
+        raise TypeError(f"{name} is of type {type(ids).__name__}, expected a list or array of token ids")
+    if array.size == 0 and array.ndim == 1:
+        return np.empty(0, np.int32)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name} has elements of type {array.dtype}, expected token ids, which are int")
+    if array.ndim != 1:
+        raise ValueError(f"{name} is of shape {array.shape}, expected one dimension")
+    limits = np.iinfo(np.int32)
+    if array.min() < limits.min or array.max() > limits.max:
+        raise ValueError(f"{name} has ids beyond {limits.max}, expected ids of the vocabulary")
+    return np.ascontiguousarray(array, np.int32)
+
+
+def pointer(array: npt.NDArray[Any], element: Any) -> Any:
+    return array.ctypes.data_as(ctypes.POINTER(element))
+
+
+def json_bytes(value: object, name: str) -> bytes:
+    try:
+        return json.dumps(value, ensure_ascii=False).encode()
+    except TypeError as error:
+        raise TypeError(f"{name} cannot be written as JSON: {error}") from None
+
+
+def strings(values: Sequence[bytes]) -> Any:
+    return (ctypes.c_char_p * len(values))(*values)
+
+
+NUMBERS = (
+    "temperature", "top_p", "min_p", "typical_p", "repeat_penalty", "presence_penalty", "frequency_penalty",
+    "dry_multiplier", "dry_base",
+)  # fmt: skip
+COUNTS = ("max_tokens", "top_k", "dry_allowed_length", "dry_penalty_last_n")
+OTHERS = ("logit_bias", "stop", "grammar", "json_schema", "ignore_eos", "seed")
+
+
+def fill_bias(request: c.Request, biases: Mapping[int, float]) -> None:
+    if not isinstance(biases, Mapping):
+        raise TypeError(f"logit_bias is of type {type(biases).__name__}, expected a dict of token ids and numbers")
+    entries = [
+        c.LogitBias(count(token, "a token of logit_bias", most=2**31 - 1), number(bias, "logit_bias"))
+        for token, bias in biases.items()
+    ]
+    request.logit_bias = (c.LogitBias * len(entries))(*entries)
+    request.logit_bias_count = len(entries)
+
+
+def fill_stop(request: c.Request, stop: Union[str, Sequence[str]]) -> None:
+    texts = [text_bytes(text, "stop") for text in ([stop] if isinstance(stop, str) else stop)]
+    if any(b"\0" in text for text in texts):
+        raise ValueError("stop has a NUL character, expected text without")
+    request.stop = strings(texts)
+    request.stop_count = len(texts)
+
+
+def fill_grammar(request: c.Request, grammar: Optional[str], json_schema: Any) -> None:
+    if grammar is not None:
+        request.grammar = text_bytes(grammar, "grammar")
+        request.grammar_size = len(request.grammar)
+    if json_schema is not None:
+        schema = json_schema.encode() if isinstance(json_schema, str) else json_bytes(json_schema, "json_schema")
+        request.json_schema = schema
+        request.json_schema_size = len(schema)
+
+
+def request_of(options: Mapping[str, Any], seed: int) -> c.Request:
+    """The request for these options, without a prompt."""
+    request = c.Request()
+    c.library.minimind_default_request(ctypes.byref(request), ctypes.sizeof(request))
+    for name, value in options.items():
+        if name in NUMBERS:
+            setattr(request, name, number(value, name))
+        elif name in COUNTS:
+            setattr(request, name, count(value, name))
+        elif name not in OTHERS:
+            known = ", ".join(sorted(NUMBERS + COUNTS + OTHERS))
+            raise TypeError(f"{name} is not an option of a text, expected one of {known}")
+    if options.get("logit_bias"):
+        fill_bias(request, options["logit_bias"])
+    if options.get("stop"):
+        fill_stop(request, options["stop"])
+    fill_grammar(request, options.get("grammar"), options.get("json_schema"))
+    request.ignore_eos = bool(options.get("ignore_eos"))
+    request.seed = seed
+    return request

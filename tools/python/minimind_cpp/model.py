@@ -1,0 +1,546 @@
+"""A model, and the texts that it writes."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import ctypes
+import json
+import logging
+import os
+import secrets
+import threading
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Deque,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Union,
+    overload,
+)
+
+import numpy as np
+import numpy.typing as npt
+
+from minimind_cpp import _library as c
+from minimind_cpp._arguments import Ids, count, id_array, json_bytes, path_bytes, pointer, request_of, strings, text_bytes
+from minimind_cpp._tensors import tensors_of
+from minimind_cpp.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    Prompt = Union[str, Ids]
+    Path = Union[str, "os.PathLike[str]"]
+
+logger = logging.getLogger("minimind_cpp")
+
+
+class Completion(NamedTuple):
+    """A sampled text as token ids."""
+
+    ids: npt.NDArray[np.int32]  # [T], as sampled, with the token that ended the text
+    log_probabilities: Optional[npt.NDArray[np.float64]]  # [T], base e, of the untouched logits; None unless requested
+    finish_reason: str  # "stop", "length" or "cancelled"
+
+
+class Model:
+    """A checkpoint of MiniMind: .pth, .pt, .bin, .safetensors, .gguf or a Hugging Face folder.
+
+        with Model("out/full_sft_768.pth", lora=["lora_medical_768.pth:0.8"], type="q8_0") as model:
+            print(model.generate("秦始皇的功绩包括"))
+
+    lora: "FILE" or "FILE:SCALE". type: how the weights are held, "f32", "f16", "bf16", "q8_0", "q4_0" or "iq4_nl"; as stored
+    unless given, which is exact. kv_type: of keys and values, "f32", "f16" or "q8_0". parallel: how many texts are written at
+    once; others wait. kv_memory: bytes that keys and values of all texts may take; half of the free memory unless given.
+
+    `generate`, `generate_batch`, `chat` and `rollout` share the options of a text: max_tokens (512), temperature (0.85; 0 takes
+    the largest logit), top_k (50), top_p (0.95), min_p, typical_p, repeat_penalty, presence_penalty, frequency_penalty,
+    dry_multiplier, dry_base, dry_allowed_length, dry_penalty_last_n, logit_bias ({id: bias}), stop (text or texts), grammar
+    (GBNF), json_schema (text or dict), ignore_eos and seed. Equal seeds give equal texts; without one it is random. Text i of
+    several has the seed plus i.
+
+    Any number of threads may use a model. It cannot cross a fork. Memory is freed by close(), at the end of `with`, or with
+    the last reference.
+    """
+
+    def __init__(
+        self,
+        path: "Path",
+        *,
+        lora: Iterable[str] = (),
+        type: Optional[str] = None,
+        kv_type: Optional[str] = None,
+        compute: Optional[str] = None,
+        tokenizer: Optional["Path"] = None,
+        config: Optional["Path"] = None,
+        chat_template: Optional["Path"] = None,
+        rope_scaling: Optional[str] = None,
+        heads: Optional[int] = None,
+        kv_heads: Optional[int] = None,
+        experts_per_token: Optional[int] = None,
+        threads: Optional[int] = None,
+        context_length: Optional[int] = None,
+        parallel: int = 16,
+        kv_memory: Optional[int] = None,
+    ) -> None:
+        self._pointer = ctypes.c_void_p()
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._users = 0
+        self._closed = False
+        self._parallel = count(parallel, "parallel", 1, 255)
+        options = c.ModelOptions()
+        c.library.minimind_default_model_options(ctypes.byref(options), ctypes.sizeof(options))
+        names = [path_bytes(name, "lora") for name in ([lora] if isinstance(lora, str) else lora)]
+        options.loras, options.lora_count = strings(names), len(names)
+        texts = {"type": type, "kv_type": kv_type, "compute": compute, "rope_scaling": rope_scaling}
+        paths = {"tokenizer": tokenizer, "config": config, "chat_template": chat_template}
+        counts = {
+            "heads": heads, "kv_heads": kv_heads, "experts_per_token": experts_per_token, "threads": threads,
+            "context_length": context_length, "parallel": parallel, "kv_memory": kv_memory,
+        }  # fmt: skip
+        for name, text in texts.items():
+            if text is not None:
+                setattr(options, name, text_bytes(text, name))
+        for name, file in paths.items():
+            if file is not None:
+                setattr(options, name, path_bytes(file, name))
+        for name, value in counts.items():
+            if value is not None:
+                setattr(options, name, count(value, name, 1))
+        error = c.Error()
+        status = c.library.minimind_open(
+            path_bytes(path, "path"), ctypes.byref(options), ctypes.byref(self._pointer), ctypes.byref(error)
+        )
+        if status != c.OK:
+            raise c.exception_of(status, error.message)
+        facts = self._facts()
+        self.family: str = facts.family.decode()
+        self.vocab_size: int = facts.vocab_size
+        self.hidden_size: int = facts.hidden_size
+        self.layers: int = facts.layers
+        self.parameters: int = facts.parameters
+        self.context_length: int = facts.context_length
+        self.threads: int = facts.threads
+        self._log_notes(facts)
+
+    # ---- Lifetime ----
+
+    def close(self) -> None:
+        """Frees the memory, once calls of other threads have returned. Later calls raise ValueError."""
+        if self._process != os.getpid():
+            return
+        with self._lock:
+            self._closed = True
+            is_last = self._users == 0
+        if is_last:
+            self._free()
+
+    def __enter__(self) -> "Model":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_lock", None) is not None:
+            self.close()
+
+    def __repr__(self) -> str:
+        return f"<minimind_cpp.Model {self.family}, {self.parameters / 1e6:.2f} M parameters>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Model cannot be pickled or copied; open it in each process")
+
+    def _free(self) -> None:
+        pointer, self._pointer = self._pointer, ctypes.c_void_p()
+        c.library.minimind_close(pointer)
+
+    @contextlib.contextmanager
+    def _use(self) -> Iterator[ctypes.c_void_p]:
+        """The handle, which is not freed meanwhile."""
+        if self._process != os.getpid():
+            raise RuntimeError("a Model cannot cross a fork; open it in the child, or start children with spawn")
+        with self._lock:
+            if self._closed:
+                raise ValueError("the model is closed, expected an open one")
+            self._users += 1
+        try:
+            yield self._pointer
+        finally:
+            with self._lock:
+                self._users -= 1
+                is_last = self._closed and self._users == 0
+            if is_last:
+                self._free()
+
+    def _check(self, status: int) -> None:
+        if status != c.OK:
+            raise c.exception_of(status, c.library.minimind_model_error(self._pointer))
+
+    def _facts(self) -> c.Facts:
+        facts = c.Facts()
+        with self._use() as model:
+            self._check(c.library.minimind_get_facts(model, ctypes.byref(facts)))
+        return facts
+
+    def _log_notes(self, facts: c.Facts) -> None:
+        for note in facts.notes.decode("utf-8", "replace").splitlines():
+            logger.info("%s", note)
+
+    def _text(self, write: Callable[[Any, Any, int, Any], int], capacity: int) -> str:
+        """What write(model, buffer, capacity, size) writes, which is called again if the buffer was too small."""
+        size = ctypes.c_size_t()
+        with self._use() as model:
+            while True:
+                buffer = ctypes.create_string_buffer(max(capacity, 1))
+                status = write(model, buffer, capacity, ctypes.byref(size))
+                if status != c.TOO_SMALL:
+                    break
+                capacity = size.value
+            self._check(status)
+        return buffer.raw[: size.value].decode()
+
+    # ---- Text ----
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer and the chat template. It keeps the model in memory, not the other way round."""
+        return Tokenizer(self)
+
+    @overload
+    def generate(self, prompt: "Prompt", *, stream: "Literal[False]" = False, **options: Any) -> str: ...
+    @overload
+    def generate(self, prompt: "Prompt", *, stream: "Literal[True]", **options: Any) -> Iterator[str]: ...
+    def generate(self, prompt: "Prompt", *, stream: bool = False, **options: Any) -> Union[str, Iterator[str]]:
+        """Continues a text, after bos_token as MiniMind's scripts do, or ids, to which nothing is added.
+
+        With `stream`, an iterator of pieces of text. To leave it early drops the text.
+        """
+        self.tokenizer.encode("")  # text needs one
+        text = self._submit(self._prompt(prompt), options)
+        pieces = (piece for piece, _, _ in self._run(text))
+        return pieces if stream else "".join(pieces)
+
+    def generate_batch(self, prompts: Iterable["Prompt"], **options: Any) -> List[str]:
+        """Continues many texts at once, each as `generate` would alone. The texts in the order of their prompts."""
+        if isinstance(prompts, str):
+            raise TypeError("prompts is of type str, expected a list of prompts")
+        self.tokenizer.encode("")
+        return [written.text for written in self._run_many([self._prompt(prompt) for prompt in prompts], options)]
+
+    @overload
+    def chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Optional[Sequence[Mapping[str, Any]]] = None,
+        thinking: Optional[bool] = None,
+        stream: "Literal[False]" = False,
+        **options: Any,
+    ) -> Dict[str, Any]: ...
+    @overload
+    def chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Optional[Sequence[Mapping[str, Any]]] = None,
+        thinking: Optional[bool] = None,
+        stream: "Literal[True]",
+        **options: Any,
+    ) -> Iterator[Dict[str, Any]]: ...
+    def chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Optional[Sequence[Mapping[str, Any]]] = None,
+        thinking: Optional[bool] = None,
+        stream: bool = False,
+        **options: Any,
+    ) -> Union[Dict[str, Any], Iterator[Dict[str, Any]]]:
+        """Answers OpenAI's messages: {"role": "assistant", "content": ..., "reasoning_content": ..., "tool_calls": [...]}.
+
+        The last two are there if the model wrote some. With `stream`, an iterator of OpenAI's deltas. thinking: on, off,
+        or as the chat template decides.
+        """
+        prompt = self._chat_prompt(messages, tools, thinking)
+        plain = options.get("grammar") is not None or options.get("json_schema") is not None
+        if plain and prompt.rstrip().endswith("<think>"):
+            raise ValueError("the grammar is for the answer, but the prompt starts a thought; give thinking=False")
+        text = self._submit(id_array(self.tokenizer.encode(prompt), "ids"), options, chat=True)
+        deltas = self._plain_deltas(text) if plain else self._deltas(text, prompt)
+        return deltas if stream else _message_of(deltas)
+
+    def _chat_prompt(self, messages: Any, tools: Any, thinking: Optional[bool]) -> str:
+        conversation = json_bytes(messages, "messages")
+        functions = json_bytes(tools, "tools") if tools else None
+
+        def write(model: Any, buffer: Any, capacity: int, size: Any) -> int:
+            return c.library.minimind_chat_prompt(
+                model, conversation, len(conversation), functions, len(functions or b""),
+                -1 if thinking is None else int(bool(thinking)), buffer, capacity, size,
+            )  # fmt: skip
+
+        return self._text(write, 2 * len(conversation) + 2 * len(functions or b"") + 4096)
+
+    def _plain_deltas(self, text: "_Text") -> Iterator[Dict[str, Any]]:
+        for piece, _, _ in self._run(text):
+            if piece:
+                yield {"content": piece}
+
+    def _deltas(self, text: "_Text", prompt: str) -> Iterator[Dict[str, Any]]:
+        with _Answer(prompt) as answer:
+            for piece, _, _ in self._run(text):
+                yield from answer.push(piece)
+            yield from answer.push("", last=True)
+
+    # ---- Numbers ----
+
+    def logits(self, ids: Ids) -> npt.NDArray[np.float32]:
+        """The logits after each of the ids, float32 [T, vocab_size]."""
+        array = id_array(ids, "ids")
+        logits = np.empty((len(array), self.vocab_size), np.float32)
+        self._compute(c.library.minimind_logits, array, logits, ctypes.c_float)
+        return logits
+
+    def score(self, text: "Prompt") -> npt.NDArray[np.float64]:
+        """The log-probability (base e) of each token of a text after those before it, float64 [T].
+
+        A text follows bos_token, so that its first token has one as well. The first of given ids has none: NaN.
+        """
+        ids = self._prompt(text)
+        scores = np.full(len(ids), np.nan)
+        self._compute(c.library.minimind_score, ids, scores[1:], ctypes.c_double)
+        if not isinstance(text, str):
+            return scores
+        return scores[len(ids) - len(self.tokenizer.encode(text)) :]
+
+    def rollout(
+        self, prompt_ids: Union[Ids, Sequence[Ids]], n: int = 1, logprobs: bool = False, **options: Any
+    ) -> Union[List[Completion], List[List[Completion]]]:
+        """Samples n texts for a prompt of ids [T], or for each of several prompts: [n] or [prompts][n] Completions.
+
+        Their log-probabilities are those of the untouched logits, as a trainer computes them: temperature, top_p and top_k
+        do not change them, so that temperature=1, top_p=1, top_k=0 samples by exactly these.
+        """
+        count(n, "n", 1)
+        several = len(prompt_ids) > 0 and np.ndim(prompt_ids[0]) > 0
+        prompts = [id_array(ids, "prompt_ids") for ids in (prompt_ids if several else [prompt_ids])]  # type: ignore[arg-type]
+        texts = [prompt for prompt in prompts for _ in range(n)]
+        written = [text.completion(logprobs) for text in self._run_many(texts, options, logprobs)]
+        groups = [written[i : i + n] for i in range(0, len(written), n)]
+        return groups if several else groups[0]
+
+    def reload(self, path: "Path") -> None:
+        """Replaces the weights by those of another checkpoint of the same shape, opened with the same options.
+
+        Raises RuntimeError while texts are being written.
+        """
+        with self._use() as model:
+            self._check(c.library.minimind_reload(model, path_bytes(path, "path")))
+        self._log_notes(self._facts())
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Replaces the weights by those of a state dict of PyTorch tensors or numpy arrays, without a file in between.
+
+        float32, float16 or bfloat16, under any of MiniMind's names. LoRA files that the model was opened with are not
+        added again. Raises RuntimeError while texts are being written.
+        """
+        tensors, owners = tensors_of(state_dict)
+        with self._use() as model:
+            self._check(c.library.minimind_load_tensors(model, tensors, len(tensors)))
+        del owners
+
+    def _compute(self, function: Any, ids: npt.NDArray[np.int32], output: npt.NDArray[Any], element: Any) -> None:
+        """Calls minimind_logits or minimind_score on another thread, so that this one can be interrupted by Ctrl-C."""
+        stop = threading.Event()
+        proceed = c.PROCEED(lambda _data, _done: not stop.is_set())
+        failures: List[BaseException] = []
+
+        def compute() -> None:
+            try:
+                with self._use() as model:
+                    self._check(
+                        function(
+                            model, pointer(ids, ctypes.c_int32), len(ids), pointer(output, element), output.size, proceed, None
+                        )
+                    )
+            except BaseException as error:
+                failures.append(error)
+
+        thread = threading.Thread(target=compute, name="minimind_cpp")
+        thread.start()
+        try:
+            thread.join()
+        except BaseException:
+            stop.set()
+            thread.join()
+            raise
+        if failures:
+            raise failures[0]
+
+    # ---- Texts that are being written ----
+
+    def _prompt(self, prompt: "Prompt") -> npt.NDArray[np.int32]:
+        return id_array(self.tokenizer.encode_prompt(prompt) if isinstance(prompt, str) else prompt, "prompt")
+
+    def _submit(
+        self, ids: npt.NDArray[np.int32], options: Mapping[str, Any], index: int = 0, chat: bool = False, logprobs: bool = False
+    ) -> "_Text":
+        seed = options.get("seed")
+        seed = secrets.randbits(63) if seed is None else count(seed, "seed", 0, 2**64 - 1)
+        request = request_of(options, (seed + index) % 2**64)
+        request.ids, request.id_count = pointer(ids, ctypes.c_int32), len(ids)
+        request.chat, request.log_probabilities = chat, logprobs
+        text = _Text(self)
+        with self._use() as model:
+            self._check(c.library.minimind_submit(model, ctypes.byref(request), ctypes.byref(text.pointer)))
+        return text
+
+    def _run(self, text: "_Text") -> Iterator[Any]:
+        """Steps until the text has ended. Yields what is new: (text, ids, log-probabilities)."""
+        try:
+            while text.finish == c.RUNNING:
+                self._step()
+                yield text.poll()
+        finally:
+            text.release()
+
+    def _run_many(
+        self, prompts: Sequence[npt.NDArray[np.int32]], options: Mapping[str, Any], logprobs: bool = False
+    ) -> List["_Written"]:
+        """Writes texts for all prompts, of which only as many are submitted as keep the model busy."""
+        written: List[_Written] = [_Written() for _ in prompts]
+        if options.get("seed") is None:
+            options = {**options, "seed": secrets.randbits(63)}
+        waiting: Deque[int] = collections.deque(range(len(prompts)))
+        running: Dict[int, _Text] = {}
+        try:
+            while waiting or running:
+                while waiting and len(running) < 2 * self._parallel:
+                    index = waiting.popleft()
+                    running[index] = self._submit(prompts[index], options, index, logprobs=logprobs)
+                self._step()
+                for index, text in list(running.items()):
+                    written[index].add(*text.poll())
+                    if text.finish != c.RUNNING:
+                        written[index].finish_reason = c.FINISH_REASONS[text.finish]
+                        text.release()
+                        del running[index]
+        finally:
+            for text in running.values():
+                text.release()
+        return written
+
+    def _step(self) -> None:
+        with self._use() as model:
+            self._check(c.library.minimind_step(model, None))
+
+
+class _Written:
+    """All that a text wrote."""
+
+    def __init__(self) -> None:
+        self.pieces: List[str] = []
+        self.ids: List[int] = []
+        self.log_probabilities: List[float] = []
+        self.finish_reason = ""
+
+    def add(self, piece: str, ids: List[int], log_probabilities: List[float]) -> None:
+        self.pieces.append(piece)
+        self.ids += ids
+        self.log_probabilities += log_probabilities
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+    def completion(self, logprobs: bool) -> Completion:
+        scores = np.array(self.log_probabilities, np.float64) if logprobs else None
+        return Completion(np.array(self.ids, np.int32), scores, self.finish_reason)
+
+
+class _Text:
+    """A generation of the library."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.pointer = ctypes.c_void_p()
+        self.finish = c.RUNNING
+        self.told = False
+
+    def poll(self) -> Any:
+        output = c.Output()
+        with self.model._use():
+            status = c.library.minimind_poll(self.pointer, ctypes.byref(output))
+            if status != c.OK:
+                raise c.exception_of(status, c.library.minimind_generation_error(self.pointer))
+            self._log_notes(output)
+            self.finish = output.finish
+            text = ctypes.string_at(output.text, output.text_size).decode() if output.text_size else ""
+            scores = output.log_probabilities[: output.id_count] if output.log_probabilities else []
+            return text, output.ids[: output.id_count], scores
+
+    def _log_notes(self, output: c.Output) -> None:
+        if not self.told and output.notes:
+            logger.warning("%s", output.notes.decode("utf-8", "replace"))
+        self.told = True
+
+    def release(self) -> None:
+        pointer, self.pointer = self.pointer, ctypes.c_void_p()
+        if pointer and self.model._process == os.getpid():
+            c.library.minimind_release(pointer)
+
+    def __del__(self) -> None:
+        self.release()
+
+
+class _Answer:
+    """The reader of a chat's answer."""
+
+    def __init__(self, prompt: str) -> None:
+        self.pointer = ctypes.c_void_p()
+        text, error = prompt.encode(), c.Error()
+        status = c.library.minimind_answer_open(text, len(text), ctypes.byref(self.pointer), ctypes.byref(error))
+        if status != c.OK:
+            raise c.exception_of(status, error.message)
+
+    def push(self, piece: str, last: bool = False) -> List[Dict[str, Any]]:
+        text, deltas, size = piece.encode(), ctypes.c_char_p(), ctypes.c_size_t()
+        status = c.library.minimind_answer_push(
+            self.pointer, text, len(text), last, ctypes.byref(deltas), ctypes.byref(size)
+        )
+        if status != c.OK:
+            raise c.exception_of(status, c.library.minimind_answer_error(self.pointer))
+        return json.loads(deltas.value or b"[]")
+
+    def __enter__(self) -> "_Answer":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        c.library.minimind_answer_close(self.pointer)
+
+
+def _message_of(deltas: Iterable[Mapping[str, Any]]) -> Dict[str, Any]:
+    """The message that OpenAI's deltas add up to."""
+    texts: Dict[str, List[str]] = {"content": [], "reasoning_content": []}
+    calls: List[Dict[str, Any]] = []
+    for delta in deltas:
+        for name, pieces in texts.items():
+            pieces.append(delta.get(name, ""))
+        calls += [{key: value for key, value in call.items() if key != "index"} for call in delta.get("tool_calls", ())]
+    message: Dict[str, Any] = {"role": "assistant", "content": "".join(texts["content"])}
+    if any(texts["reasoning_content"]):
+        message["reasoning_content"] = "".join(texts["reasoning_content"])
+    if calls:
+        message["tool_calls"] = calls
+    return message

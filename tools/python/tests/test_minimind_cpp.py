@@ -1,0 +1,316 @@
+"""Tests of the package against the program and the golden data. Run: make test-python"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import pathlib
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+import numpy as np
+
+from minimind_cpp import Completion, Model
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+DEMO = ROOT / "weights" / "demo" / "model.pth"
+GOLDEN = ROOT / "tests" / "golden"
+PROGRAM = os.environ.get("MINIMIND_PROGRAM", str(ROOT / "minimind"))
+MESSAGES = [{"role": "user", "content": "写一首七言绝句，题目：秋夜"}]
+
+
+def golden(name):
+    case = json.loads((GOLDEN / name / "case.json").read_text())
+    return GOLDEN / name / "model.pth", case, np.load(GOLDEN / name / "logits.npy")
+
+
+def program(*arguments):
+    return subprocess.run([PROGRAM, *arguments], check=True, capture_output=True).stdout.decode()
+
+
+class Demo(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.model = Model(DEMO)
+
+    def test_greedy_text_is_that_of_the_program(self):
+        expected = program("generate", "-q", "--greedy", "-n", "40", "-m", str(DEMO), "-p", "春天")
+        self.assertEqual(self.model.generate("春天", temperature=0, max_tokens=40), expected)
+        pieces = list(self.model.generate("春天", temperature=0, max_tokens=40, stream=True))
+        self.assertEqual("".join(pieces), expected)
+        self.assertGreater(len(pieces), 1)
+
+    def test_a_seed_gives_the_text_of_the_program(self):
+        expected = program("generate", "-q", "--seed", "7", "-n", "40", "-m", str(DEMO), "-p", "春天")
+        self.assertEqual(self.model.generate("春天", seed=7, max_tokens=40), expected)
+
+    def test_an_answer_is_that_of_the_program(self):
+        expected = program("chat", "-q", "--greedy", "-m", str(DEMO), "-p", MESSAGES[0]["content"])
+        answer = self.model.chat(MESSAGES, temperature=0)
+        self.assertEqual(answer["role"], "assistant")
+        self.assertEqual(answer["content"], expected.rstrip("\n"))
+        deltas = list(self.model.chat(MESSAGES, temperature=0, stream=True))
+        self.assertEqual("".join(delta["content"] for delta in deltas), answer["content"])
+
+    def test_a_batch_keeps_the_order_and_the_text_of_each(self):
+        prompts = ["春天", "秋天", "山"] * 20
+        alone = {prompt: self.model.generate(prompt, temperature=0, max_tokens=12) for prompt in set(prompts)}
+        self.assertEqual(
+            self.model.generate_batch(prompts, temperature=0, max_tokens=12), [alone[prompt] for prompt in prompts]
+        )
+        self.assertEqual(self.model.generate_batch([]), [])
+
+    def test_text_conforms_to_a_schema(self):
+        schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+        text = self.model.generate("n", json_schema=schema, max_tokens=40, seed=1)
+        self.assertIsInstance(json.loads(text)["n"], int)
+
+    def test_the_tokenizer(self):
+        tokenizer = self.model.tokenizer
+        ids = tokenizer.encode("春天来了")
+        self.assertEqual(",".join(map(str, ids)), program("tokenize", "-m", str(DEMO), "-p", "春天来了").strip())
+        self.assertEqual(tokenizer.decode(ids), "春天来了")
+        self.assertEqual(tokenizer.decode([]), "")
+        text = tokenizer.apply_chat_template(MESSAGES, add_generation_prompt=True, tokenize=False)
+        self.assertIn(MESSAGES[0]["content"], text)
+        self.assertEqual(tokenizer.apply_chat_template(MESSAGES, add_generation_prompt=True), tokenizer.encode(text))
+
+    def test_scores_are_those_of_the_logits(self):
+        scores = self.model.score("春天来了")
+        self.assertEqual(len(scores), len(self.model.tokenizer.encode("春天来了")))
+        ids = self.model.tokenizer.encode_prompt("春天来了")
+        logits = self.model.logits(ids).astype(np.float64)
+        expected = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+        np.testing.assert_allclose(scores, [expected[i, ids[i + 1]] for i in range(len(ids) - 1)][-len(scores) :], atol=1e-5)
+        self.assertTrue(np.isnan(self.model.score(ids)[0]))
+
+    def test_rollouts_have_the_log_probabilities_of_their_tokens(self):
+        prompt = self.model.tokenizer.encode("春天")
+        completions = self.model.rollout(prompt, n=4, logprobs=True, max_tokens=10, seed=3)
+        self.assertEqual(len(completions), 4)
+        self.assertEqual(len({tuple(completion.ids) for completion in completions}), 4)
+        for completion in completions:
+            self.assertIsInstance(completion, Completion)
+            scores = self.model.score([*prompt, *completion.ids])[len(prompt) :]
+            np.testing.assert_array_equal(completion.log_probabilities, scores)
+        nested = self.model.rollout([prompt, prompt[:1]], n=2, max_tokens=3)
+        self.assertEqual([len(group) for group in nested], [2, 2])
+        self.assertIsNone(nested[0][0].log_probabilities)
+
+    def test_wrong_arguments_raise_what_they_are(self):
+        model = self.model
+        for error, call in [
+            (TypeError, lambda: model.generate(3)),
+            (TypeError, lambda: model.generate("a", max_token=3)),
+            (TypeError, lambda: model.generate("a", max_tokens="3")),
+            (TypeError, lambda: model.generate("a", temperature="warm")),
+            (TypeError, lambda: model.logits([1.5])),
+            (TypeError, lambda: model.logits("ab")),
+            (TypeError, lambda: model.tokenizer.encode(b"bytes")),
+            (TypeError, lambda: model.generate_batch("one text")),
+            (TypeError, lambda: model.chat([{"role": "user", "content": object()}])),
+            (TypeError, lambda: model.load_state_dict({"a": np.zeros(3, np.int64)})),
+            (TypeError, lambda: pickle.dumps(model)),
+            (ValueError, lambda: model.generate("a", max_tokens=-1)),
+            (ValueError, lambda: model.generate("a", top_p=2)),
+            (ValueError, lambda: model.generate("a", stop=[""])),
+            (ValueError, lambda: model.generate("a", grammar="root = ")),
+            (ValueError, lambda: model.logits([])),
+            (ValueError, lambda: model.logits([[1, 2]])),
+            (ValueError, lambda: model.logits([1 << 40])),
+            (ValueError, lambda: model.logits([model.vocab_size])),
+            (ValueError, lambda: model.logits([-1])),
+            (ValueError, lambda: model.chat([{"role": "nobody", "content": "a"}])),
+            (ValueError, lambda: model.rollout([1], n=0)),
+            (ValueError, lambda: model.load_state_dict({"a": np.zeros(3, np.float32)})),
+        ]:
+            with self.subTest(error=error), self.assertRaises(error) as caught:
+                call()
+            self.assertNotEqual(str(caught.exception), "")
+
+    def test_threads_share_a_model(self):
+        expected = self.model.generate("春天", temperature=0, max_tokens=20)
+        texts = []
+        threads = [
+            threading.Thread(target=lambda: texts.append(self.model.generate("春天", temperature=0, max_tokens=20)))
+            for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(texts, [expected] * 4)
+
+    def test_an_iterator_left_early_drops_its_text(self):
+        iterator = self.model.generate("春天", ignore_eos=True, stream=True)
+        next(iterator)
+        del iterator
+        gc.collect()
+        self.model.reload(DEMO)  # refused while texts are being written
+
+
+class Weights(unittest.TestCase):
+    def test_logits_are_those_of_pytorch(self):
+        for name in ("v1-dense", "v2-dense", "v3-dense", "v3-moe"):
+            path, case, logits = golden(name)
+            with self.subTest(name), Model(path) as model:
+                self.assertLess(np.abs(model.logits(case["tokens"]) - logits).max(), 2e-4)
+                self.assertEqual(model.logits(case["tokens"]).dtype, np.float32)
+
+    def test_a_lora_and_a_type(self):
+        path, case, logits = golden("v3-lora")
+        with Model(path, lora=[str(path.with_name("lora.pth"))]) as model:
+            self.assertLess(np.abs(model.logits(case["tokens"]) - logits).max(), 2e-4)
+        with Model(path, lora=[f"{path.with_name('lora.pth')}:0.5"], type="f32", threads=1) as model:
+            self.assertGreater(np.abs(model.logits(case["tokens"]) - logits).max(), 1e-3)
+
+    def test_weights_are_replaced_from_a_file_and_from_memory(self):
+        path, case, logits = golden("v3-dense")
+        other, _, other_logits = golden("v3-fp32")
+        with Model(path) as model:
+            before = model.logits(case["tokens"])
+            model.reload(other)
+            after = model.logits(case["tokens"])
+            self.assertGreater(np.abs(after - before).max(), 1e-3)
+            model.reload(path)
+            np.testing.assert_array_equal(model.logits(case["tokens"]), before)
+            text = model.rollout(case["tokens"][:3], max_tokens=5)  # a finished text is no obstacle
+            self.assertEqual(len(text), 1)
+            with self.assertRaises(FileNotFoundError):
+                model.reload("/nowhere/model.pth")
+            with self.assertRaises(ValueError):
+                model.load_state_dict({"model.norm.weight": np.ones(8, np.float32)})
+            np.testing.assert_array_equal(model.logits(case["tokens"]), before)
+
+    def test_a_state_dict_of_pytorch(self):
+        try:
+            import torch
+        except ImportError:
+            self.skipTest("PyTorch is not installed")
+        path, case, logits = golden("v3-dense")
+        other, _, _ = golden("v3-fp32")
+        with Model(other) as model:
+            model.load_state_dict(torch.load(path, map_location="cpu"))
+            self.assertLess(np.abs(model.logits(case["tokens"]) - logits).max(), 2e-4)
+
+    def test_two_models_live_side_by_side(self):
+        path, case, logits = golden("v3-dense")
+        with Model(path) as first, Model(path) as second:
+            first.close()
+            self.assertLess(np.abs(second.logits(case["tokens"]) - logits).max(), 2e-4)
+
+    def test_memory_is_freed(self):
+        def resident():
+            return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+        def use():
+            model = Model(DEMO, type="f32")
+            model.generate("春天", max_tokens=3)
+
+        use()
+        before = resident()
+        for _ in range(5):
+            use()
+        self.assertLess(resident() - before, 40 << 20)
+
+
+class Lifetime(unittest.TestCase):
+    def test_missing_files(self):
+        for call in (
+            lambda: Model("/nowhere/model.pth"),
+            lambda: Model(DEMO, lora="/nowhere/lora.pth"),
+            lambda: Model(DEMO, tokenizer="/nowhere/tokenizer.json"),
+        ):
+            with self.assertRaisesRegex(FileNotFoundError, "/nowhere"):
+                call()
+
+    def test_wrong_options(self):
+        with self.assertRaisesRegex(ValueError, "int3"):
+            Model(DEMO, type="int3")
+        with self.assertRaisesRegex(ValueError, "parallel"):
+            Model(DEMO, parallel=0)
+        with self.assertRaises(TypeError):
+            Model(3)
+        with self.assertRaises(TypeError):
+            Model(DEMO, type=8)
+        with tempfile.NamedTemporaryFile(suffix=".pth") as file:
+            file.write(b"not a checkpoint" * 10)
+            file.flush()
+            with self.assertRaisesRegex(ValueError, file.name):
+                Model(file.name)
+
+    def test_a_model_without_a_tokenizer(self):
+        path, case, _ = golden("v3-dense")
+        with tempfile.TemporaryDirectory() as folder:
+            alone = pathlib.Path(folder, "model.pth")
+            alone.write_bytes(path.read_bytes())
+            with Model(alone) as model:
+                for call in (lambda: model.generate("a"), lambda: model.generate([1]), lambda: model.tokenizer.decode([1])):
+                    with self.assertRaisesRegex(ValueError, "tokenizer"):
+                        call()
+                prompt = case["tokens"][: case["prompt_len"]]
+                (completion,) = model.rollout(prompt, temperature=0, max_tokens=len(case["greedy"]), ignore_eos=True)
+                self.assertEqual(completion.ids.tolist(), case["greedy"])
+                self.assertEqual(completion.finish_reason, "length")
+
+    def test_a_closed_model(self):
+        model = Model(DEMO)
+        iterator = model.generate("春天", stream=True)
+        next(iterator)
+        model.close()
+        model.close()
+        for call in (lambda: model.generate("a"), lambda: next(iterator), lambda: model.tokenizer.encode("a")):
+            with self.assertRaisesRegex(ValueError, "closed"):
+                call()
+
+    def run_script(self, script, **options):
+        return subprocess.run(
+            # Later versions of Python warn of every fork of a process with threads.
+            [sys.executable, "-W", "ignore::DeprecationWarning", "-c",
+             f"from minimind_cpp import Model\nmodel = Model({str(DEMO)!r})\n{script}"],
+            capture_output=True, text=True, timeout=60, **options,
+        )  # fmt: skip
+
+    def test_a_fork_says_that_a_model_cannot_cross_it(self):
+        done = self.run_script(
+            "import os\nmodel.generate('a', max_tokens=2)\n"
+            "pid = os.fork()\n"
+            "if pid == 0:\n"
+            "    try:\n        model.generate('a')\n"
+            "    except RuntimeError as error:\n        os._exit(7 if 'fork' in str(error) else 1)\n"
+            "    os._exit(1)\n"
+            "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), len(model.generate('a', max_tokens=2)) > 0)\n"
+        )
+        self.assertEqual((done.stdout.split(), done.stderr), (["7", "True"], ""))
+
+    def interrupted(self, call):
+        process = subprocess.Popen(
+            [sys.executable, "-c", f"from minimind_cpp import Model\nmodel = Model({str(DEMO)!r}, parallel=2)\n"
+             f"print('ready', flush=True)\ntry:\n    {call}\nexcept KeyboardInterrupt:\n    print('interrupted')\n"
+             "print(len(model.generate('a', max_tokens=2)) > 0)"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual((out, err), ("interrupted\nTrue\n", ""))
+
+    def test_ctrl_c_interrupts_texts_and_logits(self):
+        self.interrupted("model.generate_batch(['a'] * 100000, ignore_eos=True)")
+        self.interrupted("while True: model.logits([1] * model.context_length)")
+
+    def test_nothing_is_printed(self):
+        done = self.run_script("model.generate('a', max_tokens=2)")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+
+if __name__ == "__main__":
+    unittest.main()
