@@ -102,9 +102,9 @@ void run_team(std::size_t threads, Body&& body, std::span<ThreadProfile> profile
 // its cgroup's CPU quota. At least 1; computed once.
 std::size_t default_threads();
 
-// Ends the threads that run_team() keeps for its next call on this thread. OpenMP makes waiting threads sleep at once if
-// there are more threads than cores, and each step of a model then starts late: a thread that will not run a team for a
-// while must not keep one while another thread does.
+// Ends the threads that run_team() keeps for its next call on this thread. OpenMP makes waiting threads sleep at once
+// if there are more threads than cores, and each step of a model then starts late: a thread that will not run a team
+// for a while must not keep one while another thread does.
 void end_team();
 
 }  // namespace minimind

@@ -52,7 +52,7 @@ struct GenerateOptions {
   std::vector<std::string> stop;          // any of them ends the text and is not part of it
   std::vector<std::int32_t> text_tokens;  // special tokens that are part of the text all the same
   SamplingOptions sampling;
-  std::shared_ptr<const Grammar> grammar;  // what the text has to conform to; null: nothing
+  std::shared_ptr<const Grammar> grammar;       // what the text has to conform to; null: nothing
   std::optional<GrammarMarks> grammar_marks{};  // only what is between these conforms; std::nullopt: all of the text
   // make_token_trie(tokenizer), to share it among the texts of a grammar; null: each text makes its own.
   std::shared_ptr<const TokenTrie> token_trie;

@@ -74,21 +74,14 @@ constexpr std::array speed_options = {
 };
 
 constexpr std::array server_options = {
-    HelpOption{"--host", "ADDRESS"},
-    HelpOption{"--port", "N"},
-    HelpOption{"--socket", "PATH"},
-    HelpOption{"--api-key-file", "FILE"},
-    HelpOption{"--no-api-key", ""},
-    HelpOption{"--allow-host", "NAME"},
-    HelpOption{"--cors", "ORIGIN"},
-    HelpOption{"--queue", "N"},
-    HelpOption{"--models-memory", "MB"},
-    HelpOption{"--drain", "SECONDS"},
-    HelpOption{"--header-timeout", "SECONDS"},
-    HelpOption{"--idle-timeout", "SECONDS"},
-    HelpOption{"--max-connections", "N"},
-    HelpOption{"--max-header", "KB"},
-    HelpOption{"--max-body", "MB"},
+    HelpOption{"--host", "ADDRESS"},         HelpOption{"--port", "N"},
+    HelpOption{"--socket", "PATH"},          HelpOption{"--api-key-file", "FILE"},
+    HelpOption{"--no-api-key", ""},          HelpOption{"--allow-host", "NAME"},
+    HelpOption{"--cors", "ORIGIN"},          HelpOption{"--queue", "N"},
+    HelpOption{"--models-memory", "MB"},     HelpOption{"--weights-from", "FOLDER"},
+    HelpOption{"--drain", "SECONDS"},        HelpOption{"--header-timeout", "SECONDS"},
+    HelpOption{"--idle-timeout", "SECONDS"}, HelpOption{"--max-connections", "N"},
+    HelpOption{"--max-header", "KB"},        HelpOption{"--max-body", "MB"},
     HelpOption{"--max-unread", "KB"},
 };
 

@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <system_error>
 
 #include "runtime/engine/kv_cache.h"
 #include "weights/io/error.h"
@@ -64,6 +65,12 @@ std::string canonical_type(const std::string& given) {
 
 std::string not_empty(const std::string& value) {
   return value.empty() ? "the value is empty; omit the option" : "";
+}
+
+std::string a_folder(const std::string& path) {
+  std::error_code unreadable;
+  if (std::filesystem::is_directory(path, unreadable)) return "";
+  return fmt::format("{} is not a folder, expected one that exists", quote(path));
 }
 
 std::string a_number(const std::string& value) {

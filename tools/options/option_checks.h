@@ -12,6 +12,9 @@ namespace minimind {
 
 std::string not_empty(const std::string& value);
 
+// Accepts the path of an existing folder.
+std::string a_folder(const std::string& path);
+
 // A finite number in decimal notation, such as 0.85 or 2e-4.
 std::string a_number(const std::string& value);
 std::string not_negative(const std::string& value);

@@ -8,6 +8,7 @@
 #include "tools/options/commands.h"
 #include "tools/options/find_template.h"
 #include "tools/options/generation_options.h"
+#include "tools/options/option_checks.h"
 #include "tools/serve/api.h"
 #include "tools/serve/http_options.h"
 #include "tools/serve/model_shelf.h"
@@ -104,7 +105,7 @@ Command add_serve(CLI::App& app) {
                    "folder that /update_weights_from_disk may load from; repeatable (default: any if only this machine "
                    "reaches the server, else none)")
       ->type_name("FOLDER")
-      ->check(CLI::ExistingDirectory);
+      ->check(a_folder);
   options->http.add_to(*command);
   command->footer(
       "Programs for OpenAI's API work with the base URL that is printed, followed by /v1. The sampling options are for "

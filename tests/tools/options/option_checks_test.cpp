@@ -15,6 +15,12 @@ std::string complaint_about(const CLI::Validator& check, std::string value) {
   return check(value);
 }
 
+TEST(OptionChecks, AFolderExists) {
+  EXPECT_EQ(a_folder("/"), "");
+  EXPECT_EQ(a_folder("/no such folder"), "'/no such folder' is not a folder, expected one that exists");
+  EXPECT_NE(a_folder(MINIMIND_SOURCE_DIR "/Makefile"), "");
+}
+
 TEST(OptionChecks, AWholeNumberIsDecimalDigits) {
   const CLI::Validator check = whole_number(0, 1000);
   for (std::string value : {"0", "010", "1000"}) {
