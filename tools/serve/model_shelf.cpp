@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <iterator>
 #include <string_view>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "tools/openai/request_error.h"
 #include "tools/options/checkpoint_choice.h"
@@ -23,11 +26,21 @@ bool is_usual_name(const std::string& name) {
   return name.empty() || std::ranges::find(usual_names, name) != usual_names.end();
 }
 
-// The folder if the path is one with several checkpoints; empty if it is one model.
+// The LoRAs in the folder and in its folder "lora", where MiniMind's trainers write them.
+std::vector<ListedCheckpoint> loras_of(const std::string& folder) {
+  std::vector<ListedCheckpoint> loras = list_checkpoints(folder);
+  const std::filesystem::path own = std::filesystem::path(folder) / "lora";
+  if (std::error_code unreadable; std::filesystem::is_directory(own, unreadable)) {
+    std::ranges::move(list_checkpoints(own.string()), std::back_inserter(loras));
+  }
+  std::erase_if(loras, [](const ListedCheckpoint& checkpoint) { return !checkpoint.is_lora; });
+  return loras;
+}
+
+// The folder if the path is one with several checkpoints, or with one and LoRAs; empty if it is one model.
 std::string folder_of(const std::string& path) {
   try {
-    model_path(path);
-    return "";
+    return model_path(path) == path || loras_of(path).empty() ? "" : path;
   } catch (const ManyCheckpoints&) {
     return path;
   }
@@ -60,14 +73,9 @@ void ModelShelf::read_folder() {
     files.push_back({taken ? path.filename().string() : stem, checkpoint.path, checkpoint.written, checkpoint.bytes});
   };
   for (const ListedCheckpoint& checkpoint : list_checkpoints(folder_)) {
-    if (checkpoint.is_lora) add(loras_, checkpoint);
     if (checkpoint.is_model) add(files_, checkpoint);
   }
-  const std::string lora_folder = (std::filesystem::path(folder_) / "lora").string();
-  if (!std::filesystem::is_directory(lora_folder)) return;
-  for (const ListedCheckpoint& checkpoint : list_checkpoints(lora_folder)) {
-    if (checkpoint.is_lora) add(loras_, checkpoint);
-  }
+  for (const ListedCheckpoint& lora : loras_of(folder_)) add(loras_, lora);
 }
 
 ServedModel& ModelShelf::only() {
