@@ -1,14 +1,19 @@
 #include <cstddef>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
 #include "runtime/chat/chat_json.h"
-#include "tools/openai/request.h"
-#include "tools/openai/request_error.h"
+// The files that read bodies, because their room's unit has everything that loads models, too.
+#include "tools/openai/body_fields.cpp"
+#include "tools/openai/closed_json.cpp"
+#include "tools/openai/request.cpp"
+#include "tools/openai/request_error.cpp"
+#include "tools/openai/tool_choice.cpp"
 
-// Reads the input as the body of a chat completion, or of a completion if the first byte is odd, as the server does with
-// one that is UTF-8. Anything but a RequestError is a bug: it would be answered with status 500.
+// Reads the input as the body of a chat completion, or of a completion if the first byte is odd, as the server does
+// with one that is UTF-8. Anything but a RequestError is a bug: it would be answered with status 500.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace minimind;
   if (size == 0) return 0;
