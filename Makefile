@@ -283,7 +283,16 @@ fuzz: $(BUILD)/minimind
 	$(foreach name,$(FUZZ),build/fuzz/$(name)_fuzz -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 $(FUZZ_OPTIONS_$(name)) \
 		build/fuzz/corpus/$(name) build/fuzz/seeds/$(name) &&) true
 
-$(BUILD)/rooms.a: $(filter-out $(BUILD)/tools% $(BUILD)/runtime/kernels/%,$(OBJECTS)) $(BUILD)/tools/http.o $(KERNEL_OBJECTS)
+# The part of tools/openai that reads bodies of requests; the rest of the room loads models.
+REQUEST_BODIES := body_fields closed_json request request_error tool_choice
+$(BUILD)/request_bodies.cpp: Makefile
+	@mkdir -p $(@D)
+	@printf '#include "tools/openai/%s.cpp"\n' $(REQUEST_BODIES) > $@
+
+$(BUILD)/request_bodies.o: $(BUILD)/request_bodies.cpp Makefile
+	$(compile)
+
+$(BUILD)/rooms.a: $(filter-out $(BUILD)/tools% $(BUILD)/runtime/kernels/%,$(OBJECTS)) $(BUILD)/tools/http.o $(BUILD)/request_bodies.o $(KERNEL_OBJECTS)
 	@rm -f $@ && ar rcs $@ $^
 
 .SECONDARY: $(FUZZ:%=$(BUILD)/tests/fuzz/%_fuzz.o)

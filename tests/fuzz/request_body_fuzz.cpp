@@ -5,12 +5,8 @@
 #include <string_view>
 
 #include "runtime/chat/chat_json.h"
-// The files that read bodies, because their room's unit has everything that loads models, too.
-#include "tools/openai/body_fields.cpp"
-#include "tools/openai/closed_json.cpp"
-#include "tools/openai/request.cpp"
-#include "tools/openai/request_error.cpp"
-#include "tools/openai/tool_choice.cpp"
+#include "tools/openai/request.h"
+#include "tools/openai/request_error.h"
 
 // Reads the input as the body of a chat completion, or of a completion if the first byte is odd, as the server does
 // with one that is UTF-8. Anything but a RequestError is a bug: it would be answered with status 500.
