@@ -264,8 +264,6 @@ SEEDS_pth := tests/golden/*/model.pth
 SEEDS_request_body := tests/fuzz/request_body/*
 SEEDS_safetensors := tests/golden/*/*.safetensors
 SEEDS_tokenizer := tests/golden_tokenizer/tokenizer.json tests/fuzz/tokenizer/small.json
-# The units of the rooms of tools that are fuzzed, with those that they need.
-FUZZED_TOOLS := tools/http tools/chat tools/options
 FUZZ_OPTIONS_jinja := -max_len=2000
 FUZZ_OPTIONS_json_pattern := -max_len=200
 fuzz: $(BUILD)/minimind
@@ -285,7 +283,16 @@ fuzz: $(BUILD)/minimind
 	$(foreach name,$(FUZZ),build/fuzz/$(name)_fuzz -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 $(FUZZ_OPTIONS_$(name)) \
 		build/fuzz/corpus/$(name) build/fuzz/seeds/$(name) &&) true
 
-$(BUILD)/rooms.a: $(filter-out $(BUILD)/tools% $(BUILD)/runtime/kernels/%,$(OBJECTS)) $(FUZZED_TOOLS:%=$(BUILD)/%.o) $(KERNEL_OBJECTS)
+# The part of tools/openai that reads bodies of requests; the rest of the room loads models.
+REQUEST_BODIES := body_fields closed_json request request_error tool_choice
+$(BUILD)/request_bodies.cpp: Makefile
+	@mkdir -p $(@D)
+	@printf '#include "tools/openai/%s.cpp"\n' $(REQUEST_BODIES) > $@
+
+$(BUILD)/request_bodies.o: $(BUILD)/request_bodies.cpp Makefile
+	$(compile)
+
+$(BUILD)/rooms.a: $(filter-out $(BUILD)/tools% $(BUILD)/runtime/kernels/%,$(OBJECTS)) $(BUILD)/tools/http.o $(BUILD)/request_bodies.o $(KERNEL_OBJECTS)
 	@rm -f $@ && ar rcs $@ $^
 
 .SECONDARY: $(FUZZ:%=$(BUILD)/tests/fuzz/%_fuzz.o)

@@ -1,5 +1,6 @@
 #include <cstddef>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
@@ -7,8 +8,8 @@
 #include "tools/openai/request.h"
 #include "tools/openai/request_error.h"
 
-// Reads the input as the body of a chat completion, or of a completion if the first byte is odd, as the server does with
-// one that is UTF-8. Anything but a RequestError is a bug: it would be answered with status 500.
+// Reads the input as the body of a chat completion, or of a completion if the first byte is odd, as the server does
+// with one that is UTF-8. Anything but a RequestError is a bug: it would be answered with status 500.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace minimind;
   if (size == 0) return 0;
