@@ -39,6 +39,7 @@ constexpr std::array texts = {
     Translation{"MODEL", "模型"},
     Translation{"TEXT", "文本"},
     Translation{"FILE", "文件"},
+    Translation{"FOLDER", "文件夹"},
     Translation{"MB", "MB"},
     Translation{"PATH", "路径"},
     Translation{"PATH[:SCALE]", "路径[:系数]"},
