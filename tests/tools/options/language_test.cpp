@@ -43,6 +43,8 @@ class LiteralReader {
     const char c = source_[at_];
     if (source_.compare(at_, 2, "//") == 0) {
       at_ = std::min(source_.find('\n', at_), source_.size());
+    } else if (source_.compare(at_, 2, "/*") == 0) {
+      at_ = std::min(source_.find("*/", at_), source_.size() - 2) + 2;
     } else if (c == '\'') {
       for (++at_; source_[at_] != '\''; ++at_) at_ += source_[at_] == '\\';
       ++at_;
