@@ -259,11 +259,16 @@ std::shared_ptr<QueuedText> text_of(const minimind_request& request, const Loade
 
 // ---- Sessions and logits ----
 
-// Throws Failure if a session cannot be used now.
-void check_session(const SessionContext& session, const TextQueue& queue) {
+// Throws Failure if something uses the session.
+void check_unused(const SessionContext& session) {
   if (session.in_use) {
     throw Failure(MINIMIND_BUSY, "the session is used by a text that is being written; finish or release it first");
   }
+}
+
+// Throws Failure if a session cannot be used now.
+void check_session(const SessionContext& session, const TextQueue& queue) {
+  check_unused(session);
   if (session.context.size() > 0 && session.weights != queue.weights()) {
     throw Failure(MINIMIND_BUSY,
                   "the weights were replaced after the session's tokens were computed; rewind the session to 0");
@@ -699,8 +704,8 @@ minimind_status minimind_session_rewind(minimind_session* session, size_t count)
     if (count > context.size()) {
       throw UsageError(fmt::format("count is {}, expected at most the session's {} tokens", count, context.size()));
     }
+    check_unused(*session->session);
     if (count > 0) check_session(*session->session, session->state->queue);
-    if (session->session->in_use) check_session(*session->session, session->state->queue);
     context.rewind(count);
   });
 }
@@ -722,7 +727,7 @@ minimind_status minimind_session_load(minimind_session* session, const char* pat
     const std::string file = &required(path, "path");
     const std::lock_guard lock(session->state->mutex);
     SessionContext& own = *session->session;
-    if (own.in_use) check_session(own, session->state->queue);
+    check_unused(own);
     reading({file}, [&] { load_session(file, session->state->loaded.identity(), own.context); });
     own.weights = session->state->queue.weights();
   });

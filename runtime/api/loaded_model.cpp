@@ -6,7 +6,6 @@
 #include <cstring>
 #include <stdexcept>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 #include "runtime/api/failures.h"
@@ -69,12 +68,6 @@ const kernels::Table& kernels_for(Compute compute) {
     throw UsageError(error.what());
   }
   throw UsageError("compute is bf16, but the processor has no products of bf16 or MINIMIND_ISA excludes them; use f32");
-}
-
-auto shape_of(const Config& config) {
-  return std::tuple(config.vocab_size, config.hidden_size, config.num_hidden_layers, config.num_attention_heads,
-                    config.num_key_value_heads, config.head_dim, config.intermediate_size, config.num_experts,
-                    config.num_experts_per_tok, config.n_shared_experts, config.moe_intermediate_size);
 }
 
 std::size_t count_parameters(const Checkpoint& checkpoint) {
@@ -211,15 +204,7 @@ void LoadedModel::load_tensors(std::span<const minimind_tensor> tensors) {
 }
 
 void LoadedModel::replace(const Checkpoint& checkpoint) {
-  if (shape_of(checkpoint.config) != shape_of(config())) {
-    throw Error(
-        fmt::format("{}: is a model of another shape ({} layers of {}), expected that of the loaded model ({} "
-                    "layers of {})",
-                    checkpoint.path, checkpoint.config.num_hidden_layers, checkpoint.config.hidden_size,
-                    config().num_hidden_layers, config().hidden_size));
-  }
-  Model next = load_model(checkpoint, type_, threads_, compute_);
-  end_team();  // of loading; another thread may run the model
+  Model next = load_replacement(model_, checkpoint, type_, threads_, compute_);
   if (session_files_) identity_ = identify(checkpoint, type_, compute_);
   model_ = std::move(next);
   path_ = checkpoint.path;

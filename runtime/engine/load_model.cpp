@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "runtime/engine/thread_team.h"
@@ -165,6 +166,12 @@ class Loader {
   TypeFallbacks type_fallbacks_;
 };
 
+auto shape_of(const Config& config) {
+  return std::tuple(config.vocab_size, config.hidden_size, config.num_hidden_layers, config.num_attention_heads,
+                    config.num_key_value_heads, config.head_dim, config.intermediate_size, config.num_experts,
+                    config.num_experts_per_tok, config.n_shared_experts, config.moe_intermediate_size);
+}
+
 }  // namespace
 
 std::size_t suitable_threads(const Checkpoint& checkpoint) {
@@ -183,6 +190,21 @@ KvType suitable_kv_type(const Model& model) {
 
 Model load_model(const Checkpoint& checkpoint, WeightType type, std::size_t threads, Compute compute) {
   return Loader(checkpoint, type, threads, compute).load();
+}
+
+Model load_replacement(const Model& running, const Checkpoint& checkpoint, WeightType type, std::size_t threads,
+                       Compute compute) {
+  const Config& now = running.config;
+  const Config& next = checkpoint.config;
+  if (shape_of(now) != shape_of(next)) {
+    throw Error(
+        fmt::format("{}: is a model of another shape ({} layers of {}), expected that of the running model ({} "
+                    "layers of {})",
+                    checkpoint.path, next.num_hidden_layers, next.hidden_size, now.num_hidden_layers, now.hidden_size));
+  }
+  Model model = load_model(checkpoint, type, threads, compute);
+  end_team();
+  return model;
 }
 
 }  // namespace minimind

@@ -23,4 +23,9 @@ std::size_t suitable_threads(const Checkpoint& checkpoint);
 // them again would be slow.
 Model load_model(const Checkpoint& checkpoint, WeightType type, std::size_t threads, Compute compute = Compute::f32);
 
+// The same for weights that are to replace those of `running`. Throws Error if the checkpoint has another shape. Keeps
+// no team, because another thread may run the model: see end_team().
+Model load_replacement(const Model& running, const Checkpoint& checkpoint, WeightType type, std::size_t threads,
+                       Compute compute);
+
 }  // namespace minimind

@@ -138,8 +138,8 @@ double Sampler::score(std::size_t token, float logit) const {
 
 // Whether the scores are the logits, divided by the temperature.
 bool Sampler::is_plain() const {
-  return allowed_.empty() && bias_.empty() && penalties_.empty() && options_.repeat_penalty == 1 && options_.presence_penalty == 0 &&
-         options_.frequency_penalty == 0;
+  return allowed_.empty() && bias_.empty() && penalties_.empty() && options_.repeat_penalty == 1 &&
+         options_.presence_penalty == 0 && options_.frequency_penalty == 0;
 }
 
 std::int32_t Sampler::largest(std::span<const float> logits) const {

@@ -29,8 +29,8 @@ struct TextAnswer {
 ChatJson choice_json(const TextModel& model, const Request& request, const TextTask& task, const TextAnswer& answer,
                      std::size_t index);
 
-// Returns the indices of the texts that are the choices of a request, of all its texts in the order of its tasks: all, or
-// of each prompt the n with the largest mean log-probability per token, the best first.
+// Returns the indices of the texts that are the choices of a request, of all its texts in the order of its tasks: all,
+// or of each prompt the n with the largest mean log-probability per token, the best first.
 std::vector<std::size_t> chosen_texts(const Request& request, const std::vector<const Generated*>& texts);
 
 // The tokens of all texts of an answer.

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <tuple>
 
 #include "runtime/chat/conversation_prompt.h"
 #include "runtime/engine/thread_team.h"
@@ -88,22 +87,7 @@ TextModel::TextModel(const GenerationArguments& arguments, const std::string& ch
 
 Model TextModel::load_weights_of(const std::string& path) const {
   const Checkpoint checkpoint = open_checkpoint(model_path(path), checkpoint_options_.open_options());
-  const Config& now = engine_.model.config;
-  const Config& next = checkpoint.config;
-  const auto shape = [](const Config& config) {
-    return std::tuple(config.vocab_size, config.hidden_size, config.num_hidden_layers, config.num_attention_heads,
-                      config.num_key_value_heads, config.head_dim, config.intermediate_size, config.num_experts,
-                      config.num_experts_per_tok, config.n_shared_experts, config.moe_intermediate_size);
-  };
-  if (shape(now) != shape(next)) {
-    throw Error(
-        fmt::format("{}: is a model of another shape ({} layers of {}), expected that of the running model ({} "
-                    "layers of {})",
-                    checkpoint.path, next.num_hidden_layers, next.hidden_size, now.num_hidden_layers, now.hidden_size));
-  }
-  Model model = load_model(checkpoint, run_options_.weight_type(), engine_.threads, run_options_.compute);
-  end_team();
-  return model;
+  return load_replacement(engine_.model, checkpoint, run_options_.weight_type(), engine_.threads, run_options_.compute);
 }
 
 std::shared_ptr<const TokenTrie> TextModel::token_trie() const {

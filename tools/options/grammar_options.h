@@ -17,8 +17,8 @@ struct GrammarArguments {
   bool open_schema = false, closed_schema = false;
   std::vector<std::string> schema_references;  // URI=FILE
 
-  // Adds them for a text that is generated, which is closed unless open_schema is given, or for one that is checked, which
-  // is open unless closed_schema is given.
+  // Adds them for a text that is generated, which is closed unless open_schema is given, or for one that is checked,
+  // which is open unless closed_schema is given.
   void add_to(CLI::App& command, bool generated);
 
   // Loads the grammar of a text to generate or to check; null if no file is given. Notes what is ignored of a schema,

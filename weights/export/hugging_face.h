@@ -19,8 +19,8 @@ struct HfModelType {
 // q_proj and k_proj then must be in the halves order of RopeLayout. `tensors` are under their canonical names.
 HfModelType hf_model_type(const Config& config, const StoredTensors& tensors);
 
-// Returns the text of config.json for such a class, its keys sorted, as transformers writes them. `dtype` is the type of
-// the stored weights: f32, f16 or bf16. Throws Error for a RoPE scaling that neither transformers nor MiniMind can
+// Returns the text of config.json for such a class, its keys sorted, as transformers writes them. `dtype` is the type
+// of the stored weights: f32, f16 or bf16. Throws Error for a RoPE scaling that neither transformers nor MiniMind can
 // express.
 std::string hf_config_json(const Config& config, const StoredTensors& tensors, std::string_view model_type,
                            DType dtype);
