@@ -1,3 +1,10 @@
+// Products by AVX512_VNNI, for the table of AVX-512.
+
 #define MINIMIND_ARCH xsimd::avx512bw
-#define MINIMIND_TABLE avx512vnni
-#include "runtime/kernels/kernels-inl.h"
+#include "runtime/kernels/block_matmul-inl.h"
+
+namespace minimind::kernels {
+
+const Int8Products avx512vnni = int8_products;
+
+}  // namespace minimind::kernels

@@ -170,10 +170,7 @@ const Table MINIMIND_TABLE = {
     .matmul_f32 = matmul<F32Encoding>,
     .matmul_f16 = matmul<F16Encoding>,
     .matmul_bf16 = matmul<Bf16Encoding>,
-    .matmul_q8_0 = block_matmul<Q8Block>,
-    .matmul_q4_0 = block_matmul<Q4Block>,
-    .matmul_iq4_nl = block_matmul<Iq4NlBlock>,
-    .matmul_i8 = block_matmul<I8Block>,
+    .int8 = int8_products,
     .quantize = quantize,
     .quantize_scaled = quantize_scaled,
     .rms_norm = rms_norm,
@@ -188,8 +185,6 @@ const Table MINIMIND_TABLE = {
     .read = read,
     .multiply_add = multiply_add,
     .multiply_adds_per_round = chains * lanes,
-    .multiply_add_int8 = multiply_add_int8,
-    .int8_multiply_adds_per_round = int8_steps * int8_chains * panel_rows * group_cols,
 };
 
 }  // namespace minimind::kernels

@@ -11,6 +11,22 @@
 
 namespace minimind::kernels {
 
+namespace {
+
+#if defined(__x86_64__)
+const Table& avx512_with_vnni() {
+  static const Table table = [] {
+    Table copy = avx512;
+    copy.name = "avx512vnni";
+    copy.int8 = avx512vnni;
+    return copy;
+  }();
+  return table;
+}
+#endif
+
+}  // namespace
+
 // The compiler's check, unlike xsimd's, also tests that the operating system saves the wide registers.
 TableList runnable() {
   TableList list{};
@@ -20,7 +36,9 @@ TableList runnable() {
                           __builtin_cpu_supports("avx512cd");
   const bool has_avx2 =
       __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
-  if (has_avx512 && has_avx2 && __builtin_cpu_supports("avx512vnni")) list.tables[list.count++] = &avx512vnni;
+  if (has_avx512 && has_avx2 && __builtin_cpu_supports("avx512vnni")) {
+    list.tables[list.count++] = &avx512_with_vnni();
+  }
   if (has_avx512 && has_avx2) list.tables[list.count++] = &avx512;
   if (has_avx2) list.tables[list.count++] = &avx2;
   list.tables[list.count++] = &sse2;
@@ -72,7 +90,7 @@ bool may_use_tiles() {
 Bf16List runnable_bf16() {
   Bf16List list{};
 #if defined(__x86_64__)
-  if (runnable().tables[0] != &avx512vnni || !__builtin_cpu_supports("avx512bf16")) return list;
+  if (runnable().tables[0] != &avx512_with_vnni() || !__builtin_cpu_supports("avx512bf16")) return list;
   if (__builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16") && may_use_tiles()) {
     list.products[list.count++] = &amxbf16;
   }

@@ -118,6 +118,18 @@ struct Bf16Products {
 
 enum class Activation { silu, sigmoid, relu, gelu, gelu_tanh, linear };
 
+// Products of block-quantised weights with 8-bit activations, which an instruction set may add to the table of another.
+struct Int8Products {
+  void (*matmul_q8_0)(const BlockMatmul<Q8Block>&) noexcept;
+  void (*matmul_q4_0)(const BlockMatmul<Q4Block>&) noexcept;
+  void (*matmul_iq4_nl)(const BlockMatmul<Iq4NlBlock>&) noexcept;
+  void (*matmul_i8)(const BlockMatmul<I8Block>&) noexcept;
+
+  // As Table::multiply_add(), with 8-bit integers, 1 times `factor`, in the fastest way of this instruction set.
+  float (*multiply_add)(std::int8_t factor, std::size_t rounds) noexcept;
+  std::size_t multiply_adds_per_round;
+};
+
 // Every inner loop of the engine, compiled once per instruction set. All are single-threaded and noexcept. Pointers
 // need no alignment, and lengths may be any number unless stated.
 struct Table {
@@ -126,10 +138,7 @@ struct Table {
   void (*matmul_f32)(const Matmul<float>&) noexcept;
   void (*matmul_f16)(const Matmul<F16>&) noexcept;
   void (*matmul_bf16)(const Matmul<Bf16>&) noexcept;
-  void (*matmul_q8_0)(const BlockMatmul<Q8Block>&) noexcept;
-  void (*matmul_q4_0)(const BlockMatmul<Q4Block>&) noexcept;
-  void (*matmul_iq4_nl)(const BlockMatmul<Iq4NlBlock>&) noexcept;
-  void (*matmul_i8)(const BlockMatmul<I8Block>&) noexcept;
+  Int8Products int8;
 
   // Rounds n values to 8 bits, halves to even; the last block is padded with zeros.
   void (*quantize)(const float* x, std::size_t n, ActivationBlock* out) noexcept;
@@ -159,28 +168,26 @@ struct Table {
 
   const Bf16Products* bf16;  // nullptr except in tables of with_bf16()
 
-  // The limits of the machine, as a reference for measurements. read() adds n floats. The others multiply and add in
-  // registers only, the stated number of times per round: multiply_add() with f32; multiply_add_int8() with 8-bit
-  // integers, 1 times `factor`, in the fastest way of this instruction set. All return a sum, so that no compiler omits
-  // the work.
+  // The limits of the machine, as a reference for measurements. read() adds n floats; multiply_add() multiplies and
+  // adds in registers only, the stated number of times per round. Both return a sum, so that no compiler omits the
+  // work.
   float (*read)(const float* x, std::size_t n) noexcept;
   float (*multiply_add)(float factor, float addend, std::size_t rounds) noexcept;
   std::size_t multiply_adds_per_round;
-  float (*multiply_add_int8)(std::int8_t factor, std::size_t rounds) noexcept;
-  std::size_t int8_multiply_adds_per_round;
 
   // The products of all encodings under one name.
   void matmul(const Matmul<float>& m) const noexcept { matmul_f32(m); }
   void matmul(const Matmul<F16>& m) const noexcept { matmul_f16(m); }
   void matmul(const Matmul<Bf16>& m) const noexcept { matmul_bf16(m); }
-  void matmul(const BlockMatmul<Q8Block>& m) const noexcept { matmul_q8_0(m); }
-  void matmul(const BlockMatmul<Q4Block>& m) const noexcept { matmul_q4_0(m); }
-  void matmul(const BlockMatmul<Iq4NlBlock>& m) const noexcept { matmul_iq4_nl(m); }
-  void matmul(const BlockMatmul<I8Block>& m) const noexcept { matmul_i8(m); }
+  void matmul(const BlockMatmul<Q8Block>& m) const noexcept { int8.matmul_q8_0(m); }
+  void matmul(const BlockMatmul<Q4Block>& m) const noexcept { int8.matmul_q4_0(m); }
+  void matmul(const BlockMatmul<Iq4NlBlock>& m) const noexcept { int8.matmul_iq4_nl(m); }
+  void matmul(const BlockMatmul<I8Block>& m) const noexcept { int8.matmul_i8(m); }
 };
 
 #if defined(__x86_64__)
-extern const Table sse2, avx2, avx512, avx512vnni;
+extern const Table sse2, avx2, avx512;
+extern const Int8Products avx512vnni;
 extern const Bf16Products avx512bf16, amxbf16;
 #elif defined(__aarch64__)
 extern const Table neon;

@@ -1,5 +1,7 @@
-// Included by kernels-inl.h only, after block_matmul-inl.h: the peak speed of memory and arithmetic units, for
+// Included by kernels-inl.h only: the peak speed of memory and of arithmetic in f32, for
 // `minimind bench`.
+
+#include "runtime/kernels/simd-inl.h"
 
 namespace minimind::kernels {
 namespace {
@@ -35,55 +37,6 @@ float multiply_add(float factor, float addend, std::size_t rounds) noexcept {
     for (std::size_t chain = 0; chain < chains; ++chain) sums[chain] = xsimd::fma(sums[chain], by, plus);
   }
   return sum_of(sums);
-}
-
-// Independent sums of a panel's rows, also to hide latency: one register each with VNNI, four or eight without. And as
-// many steps as fit in the 16 bits of a sum: 64 * 2 * 127 < 2^15.
-#if defined(__AVX512VNNI__)
-constexpr std::size_t int8_chains = 12;
-#else
-constexpr std::size_t int8_chains = 2;
-#endif
-constexpr std::size_t int8_steps = 64;
-
-// Hides from the compiler that the weights do not change; otherwise it would multiply with them once.
-inline void forget(Group& weights) {
-#if defined(__AVX512VNNI__)
-  asm("" : "+v"(weights));
-#else
-  for (auto& row : weights.rows) {
-#if defined(__aarch64__)
-    asm("" : "+w"(row));
-#else
-    asm("" : "+x"(row));
-#endif
-  }
-#endif
-}
-
-// UnsignedDot requires the fewest instructions per product.
-float multiply_add_int8(std::int8_t factor, std::size_t rounds) noexcept {
-  std::int8_t ones[panel_rows * group_cols], activations[group_cols];
-  std::memset(ones, 1, sizeof ones);
-  std::memset(activations, factor, sizeof activations);
-  Group weights = load_group(ones);
-  Floats total(0.0f);
-  for (std::size_t round = 0; round < rounds; ++round) {
-    UnsignedDot::Sums sums[int8_chains];
-    for (auto& sum : sums) sum = UnsignedDot::start(0);
-#pragma GCC unroll 8  // otherwise every step moves the sums between registers
-    for (std::size_t step = 0; step < int8_steps; ++step) {
-      for (auto& sum : sums) {
-        forget(weights);
-        UnsignedDot::add(sum, weights, activations);
-      }
-    }
-    for (const auto& sum : sums) {
-      const Column column = UnsignedDot::finish(sum);
-      for (std::size_t p = 0; p < parts; ++p) total = total + column.part[p];
-    }
-  }
-  return sum_of(total);
 }
 
 }  // namespace

@@ -32,9 +32,9 @@ TEST(Limits, MultiplyAddDoesTheStatedOperations) {
 
 TEST(Limits, MultiplyAddInt8DoesTheStatedOperations) {
   for (const kernels::Table* table : tables()) {
-    const auto products = static_cast<float>(3 * table->int8_multiply_adds_per_round);
+    const auto products = static_cast<float>(3 * table->int8.multiply_adds_per_round);
     for (const int factor : {0, 1, 2, -127, 127}) {
-      EXPECT_EQ(table->multiply_add_int8(static_cast<std::int8_t>(factor), 3), static_cast<float>(factor) * products)
+      EXPECT_EQ(table->int8.multiply_add(static_cast<std::int8_t>(factor), 3), static_cast<float>(factor) * products)
           << table->name;
     }
   }
