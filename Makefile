@@ -46,7 +46,8 @@ ROOMS := $(shell sed -n 's/^\([a-z][a-z_/]*\):.*/\1/p' tests/layers.txt)
 WITH_tools/chat := tools/openai tools/batch tools/bench
 WITH_tools/options := tools/terminal
 WITH_weights/io := weights/model weights/torch
-SHARING := $(WITH_tools/chat) $(WITH_tools/options) $(WITH_weights/io)
+WITH_weights/checkpoint := weights/gguf weights/huggingface weights/export
+SHARING := $(foreach room,tools/chat tools/options weights/io weights/checkpoint,$(WITH_$(room)))
 LONGEST := tools/commands tools/chat tools/http runtime/grammar tools/options runtime/tokenizer
 KERNELS := $(ISAS:%=runtime/kernels/%)
 UNITS := $(KERNELS) $(LONGEST) runtime/kernels/kernels $(filter-out runtime/kernels $(LONGEST) $(SHARING),$(ROOMS))

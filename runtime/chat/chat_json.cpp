@@ -9,6 +9,7 @@
 
 #include "runtime/text/python_float.h"
 #include "weights/io/error.h"
+#include "weights/io/json_fields.h"
 
 namespace minimind {
 namespace {
@@ -82,7 +83,7 @@ class ChatJsonWriter {
   std::string take() { return std::move(text_); }
 
  private:
-  void write_plain(const ChatJson& value) { text_ += value.dump(-1, ' ', false, ChatJson::error_handler_t::replace); }
+  void write_plain(const ChatJson& value) { text_ += dump_json(value, -1, InvalidUtf8::replace); }
 
   void write_items(const ChatJson& value) {
     text_ += value.is_array() ? '[' : '{';

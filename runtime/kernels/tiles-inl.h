@@ -71,19 +71,35 @@ inline void multiply_in_one_tile(const M& m, std::size_t& panel) {
 }
 
 // Divides the tokens evenly among as few tiles as hold them, because a tile of few tokens costs almost as much as a
-// full one.
-template <class Tile, std::size_t panels, class M>
-inline void multiply_in_several_tiles(const M& m, std::size_t& panel) {
-  const std::size_t tiles = (m.tokens + Tile::most_tokens - 1) / Tile::most_tokens;
+// full one. Calls use(tile, first token, its tokens as a constant) for each tile.
+template <class Tile, class Use>
+inline void for_each_tile(std::size_t tokens, const Use& use) {
+  const std::size_t tiles = (tokens + Tile::most_tokens - 1) / Tile::most_tokens;
+  for (std::size_t i = 0; i < tiles; ++i) {
+    const std::size_t first = tokens * i / tiles, last = tokens * (i + 1) / tiles;
+    with_constant<(Tile::most_tokens + 1) / 2, Tile::most_tokens>(last - first, [&](auto count) {
+      use(TileIndex{i, tiles}, first, count);
+    });
+  }
+}
+
+template <class Tile, class M>
+inline void multiply_in_several_tiles(const M& m, std::size_t panel) {
+  constexpr std::size_t panels = Tile::most_panels;
   for (; panel + panels <= m.last_panel; panel += panels) {
-    for (std::size_t i = 0; i < tiles; ++i) {
-      const std::size_t first = m.tokens * i / tiles, last = m.tokens * (i + 1) / tiles;
-      with_constant<(Tile::most_tokens + 1) / 2, Tile::most_tokens>(last - first, [&](auto tokens) {
-        if (i == 0 || Tile::all_prefetch) {
-          Tile::template multiply<panels, tokens, Prefetch::next_panels>(m, panel, first, {i, tiles});
-        } else {
-          Tile::template multiply<panels, tokens, Prefetch::none>(m, panel, first, {i, tiles});
-        }
+    for_each_tile<Tile>(m.tokens, [&](TileIndex tile, std::size_t first, auto tokens) {
+      if (tile.index == 0 || Tile::all_prefetch) {
+        Tile::template multiply<panels, tokens, Prefetch::next_panels>(m, panel, first, tile);
+      } else {
+        Tile::template multiply<panels, tokens, Prefetch::none>(m, panel, first, tile);
+      }
+    });
+  }
+  // The last panels use the functions of tokens that fit in one tile: the program is smaller.
+  if constexpr (panels > 1) {
+    for (; panel < m.last_panel; ++panel) {
+      for_each_tile<Tile>(m.tokens, [&](TileIndex, std::size_t first, auto tokens) {
+        Tile::template multiply<1, tokens, Prefetch::ahead>(m, panel, first, {0, 1});
       });
     }
   }
@@ -104,8 +120,7 @@ inline void multiply_in_tiles(const M& m) {
       multiply_in_one_tile<Tile, 1, tokens>(m, panel);
     });
   } else {
-    multiply_in_several_tiles<Tile, Tile::most_panels>(m, panel);
-    multiply_in_several_tiles<Tile, 1>(m, panel);
+    multiply_in_several_tiles<Tile>(m, panel);
   }
 }
 

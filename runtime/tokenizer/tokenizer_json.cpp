@@ -363,7 +363,7 @@ std::string vocab_text(const TokenizerData& data) {
   std::string text = "{";
   for (const auto& [token, id] : vocab) {
     text += text.size() > 1 ? ",\n      " : "\n      ";
-    text += OrderedJson(token).dump() + ": " + std::to_string(id);
+    text += dump_json(OrderedJson(token)) + ": " + std::to_string(id);
   }
   return text + "\n    }";
 }
@@ -379,7 +379,7 @@ std::string merges_text(const TokenizerData& data) {
   std::string text = "[";
   for (const auto& [left, right] : data.merges) {
     text += text.size() > 1 ? ",\n      " : "\n      ";
-    text += (joined ? OrderedJson(left + ' ' + right) : OrderedJson({left, right})).dump();
+    text += dump_json(joined ? OrderedJson(left + ' ' + right) : OrderedJson({left, right}));
   }
   return text + "\n    ]";
 }
@@ -405,7 +405,7 @@ std::string tokenizer_json(const TokenizerData& data) {
                               {"fuse_unk", data.fuse_unk},
                               {"byte_fallback", false},
                               {"ignore_merges", data.ignore_merges}}}};
-  std::string text = file.dump(indent);
+  std::string text = dump_json(file, indent);
   text.resize(text.size() - std::string_view("\n  }\n}").size());
   return text + ",\n    \"vocab\": " + vocab_text(data) + ",\n    \"merges\": " + merges_text(data) + "\n  }\n}\n";
 }
@@ -428,7 +428,7 @@ std::string tokenizer_config_json(const TokenizerData& data) {
                               {"unk_token", or_null(data.config_unk_token)},
                               {"additional_special_tokens", std::move(other_special)},
                               {"chat_template", chat_template_of(data)}};
-  return config.dump(indent) + '\n';
+  return dump_json(config, indent) + '\n';
 }
 
 }  // namespace minimind

@@ -289,19 +289,17 @@ int run_batch(const BatchCommand& command) {
 
 }  // namespace
 
-Command add_batch(CLI::App& app) {
+Command add_batch(CLI::App& command) {
   auto options = std::make_shared<BatchCommand>();
-  CLI::App* command = app.add_subcommand("batch", "generate many texts at once, from a file of requests");
-  command->add_option("IN", options->input, "JSONL file of requests, one per line")->required()->check(not_empty);
-  command->add_option("-o,--output", options->output, "JSONL file for the results, in the order of the requests")
+  command.add_option("IN", options->input, "JSONL file of requests, one per line")->required()->check(not_empty);
+  command.add_option("-o,--output", options->output, "JSONL file for the results, in the order of the requests")
       ->required()
       ->check(not_empty);
-  command->add_option("--errors", options->errors,
-                      "JSONL file for the errors (default: the output's name and .errors)");
-  options->add_to(*command, "at most N tokens per text, unless its request says");
-  add_template(*command, options->chat_template);
-  options->parallel.add_to(*command);
-  command->footer(
+  command.add_option("--errors", options->errors, "JSONL file for the errors (default: the output's name and .errors)");
+  options->add_to(command, "at most N tokens per text, unless its request says");
+  add_template(command, options->chat_template);
+  options->parallel.add_to(command);
+  command.footer(
       "A request is a line of OpenAI's batch API, {\"custom_id\": ..., \"method\": \"POST\", \"url\": "
       "\"/v1/chat/completions\", \"body\": {...}}, or a body alone: {\"messages\": [...]} or {\"prompt\": ...}, text "
       "or "

@@ -18,6 +18,7 @@
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/note.h"
 #include "weights/io/error.h"
+#include "weights/io/json_fields.h"
 #include "weights/io/quote.h"
 #include "weights/tensor/weight_types.h"
 
@@ -151,7 +152,7 @@ int run_bench_command(const BenchOptions& options) {
                            .results = measured.results,
                            .limits = measured.limits};
   if (options.json) {
-    fmt::print("{}\n", to_json(report).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    fmt::print("{}\n", dump_json(to_json(report), -1, InvalidUtf8::replace));
   } else {
     fmt::print("{}", to_text(report));
   }
@@ -165,39 +166,38 @@ int run_bench_command(const BenchOptions& options) {
 
 }  // namespace
 
-Command add_bench(CLI::App& app) {
+Command add_bench(CLI::App& command) {
   auto options = std::make_shared<BenchOptions>();
-  CLI::App* command = app.add_subcommand("bench", "measure the speed of prompts and decoding");
-  options->checkpoint.add_to(*command);
-  command->add_option("-p,--prompt", options->prompts, "prompt lengths in tokens, e.g. 16,512; 0: none")
+  options->checkpoint.add_to(command);
+  command.add_option("-p,--prompt", options->prompts, "prompt lengths in tokens, e.g. 16,512; 0: none")
       ->type_name("N,...")
       ->capture_default_str();
-  command->add_option("-n,--decode", options->decoded, "number of tokens to decode; 0: none")
+  command.add_option("-n,--decode", options->decoded, "number of tokens to decode; 0: none")
       ->capture_default_str()
       ->transform(whole_number(0, 1 << 20));
-  command->add_option("-d,--depth", options->depths, "tokens in the KV cache before decoding, e.g. 0,1024")
+  command.add_option("-d,--depth", options->depths, "tokens in the KV cache before decoding, e.g. 0,1024")
       ->capture_default_str();
-  command->add_option("--parallel", options->texts, "numbers of texts to decode together, e.g. 1,2,4,8,16")
+  command.add_option("--parallel", options->texts, "numbers of texts to decode together, e.g. 1,2,4,8,16")
       ->type_name("N,...")
       ->capture_default_str();
-  command->add_flag("--shared-prompt", options->shared_prompt,
-                    "also decode texts that share the keys and values of --depth");
+  command.add_flag("--shared-prompt", options->shared_prompt,
+                   "also decode texts that share the keys and values of --depth");
   command
-      ->add_option("-t,--threads", options->threads,
-                   "numbers of threads, e.g. 1,2 (default: the physical cores available to this process; fewer for a "
-                   "tiny model)")
+      .add_option("-t,--threads", options->threads,
+                  "numbers of threads, e.g. 1,2 (default: the physical cores available to this process; fewer for a "
+                  "tiny model)")
       ->type_name("N,...");
   command
-      ->add_option("--type", options->types,
-                   "types of the weights in memory, e.g. f16,q8_0: {weight types} (default: as stored)")
+      .add_option("--type", options->types,
+                  "types of the weights in memory, e.g. f16,q8_0: {weight types} (default: as stored)")
       ->type_name("TYPE,...");
-  add_compute(*command, options->compute);
-  add_kv_type(*command, options->kv_type);
-  command->add_option("-r,--repetitions", options->repetitions, "number of repetitions")
+  add_compute(command, options->compute);
+  add_kv_type(command, options->kv_type);
+  command.add_option("-r,--repetitions", options->repetitions, "number of repetitions")
       ->capture_default_str()
       ->transform(whole_number(1, 10000));
-  command->add_flag("--json", options->json, "print one JSON object");
-  command->add_flag("-q,--quiet", options->quiet, "print only errors to stderr");
+  command.add_flag("--json", options->json, "print one JSON object");
+  command.add_flag("-q,--quiet", options->quiet, "print only errors to stderr");
   return [options] { return run_bench_command(*options); };
 }
 

@@ -10,6 +10,7 @@
 #include "tools/terminal/language.h"
 #include "weights/io/error.h"
 #include "weights/io/file_lock.h"
+#include "weights/io/json_fields.h"
 #include "weights/io/output_file.h"
 #include "weights/io/quote.h"
 
@@ -182,7 +183,7 @@ void ChatActions::tool(const std::string& result) {
   if (calls.empty()) {
     const std::string& tools = conversation_.state().tools;
     notices_.show(tools.empty() ? localized("(no tools; declare them with --tools FILE)")
-                                : nlohmann::ordered_json::parse(tools).dump(2));
+                                : dump_json(nlohmann::ordered_json::parse(tools), 2));
   }
 }
 

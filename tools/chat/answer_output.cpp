@@ -10,6 +10,7 @@
 #include "tools/options/generation_report.h"
 #include "tools/terminal/standard_output.h"
 #include "tools/terminal/terminal.h"
+#include "weights/io/json_fields.h"
 
 namespace minimind {
 
@@ -115,7 +116,7 @@ std::string answer_json(const Answer& answer) {
   if (stats.drafted_tokens > 0) {
     json["speculation"] = speculation_json(stats.drafted_tokens, stats.accepted_tokens);
   }
-  return json.dump();
+  return dump_json(json);
 }
 
 }  // namespace minimind

@@ -104,10 +104,9 @@ int run_chat(ChatOptions options) {
 
 }  // namespace
 
-Command add_chat(CLI::App& app) {
+Command add_chat(CLI::App& command) {
   auto options = std::make_shared<ChatOptions>();
-  CLI::App* command = app.add_subcommand("chat", "talk with a model through its chat template");
-  options->add_to(*command);
+  options->add_to(command);
   return [options] { return run_chat(*options); };
 }
 

@@ -12,6 +12,7 @@
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/note.h"
 #include "weights/io/error.h"
+#include "weights/io/json_fields.h"
 
 namespace minimind {
 namespace {
@@ -75,7 +76,7 @@ void print_comparison(const Comparison& result, const CompareOptions& options) {
                                       {"top1_agreement", agreement},
                                       {"tolerance", options.tolerance},
                                       {"passed", passed}};
-    fmt::print("{}\n", json.dump());
+    fmt::print("{}\n", dump_json(json));
     return;
   }
   fmt::print("max difference {:.3g}, at token {} and vocabulary entry {}\n", result.max_difference, result.max_token,
@@ -107,18 +108,17 @@ int run_compare(const CompareOptions& options) {
 
 }  // namespace
 
-Command add_compare(CLI::App& app) {
+Command add_compare(CLI::App& command) {
   auto options = std::make_shared<CompareOptions>();
-  CLI::App* command = app.add_subcommand("compare", "compare logits of given tokens with a reference");
-  options->checkpoint.add_to(*command);
-  options->tokens.add_to(*command);
-  command->add_option("--reference", options->reference, ".npy file with the reference: float32 [tokens, vocabulary]")
+  options->checkpoint.add_to(command);
+  options->tokens.add_to(command);
+  command.add_option("--reference", options->reference, ".npy file with the reference: float32 [tokens, vocabulary]")
       ->required();
-  command->add_option("--tolerance", options->tolerance, "exit with 1 if the max difference is larger")
+  command.add_option("--tolerance", options->tolerance, "exit with 1 if the max difference is larger")
       ->capture_default_str()
       ->check(not_negative);
-  command->add_flag("--json", options->json, "print one JSON object");
-  options->run.add_to(*command);
+  command.add_flag("--json", options->json, "print one JSON object");
+  options->run.add_to(command);
   return [options] { return run_compare(*options); };
 }
 

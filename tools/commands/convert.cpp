@@ -290,30 +290,29 @@ int run_convert(const ConvertOptions& options) {
 
 }  // namespace
 
-Command add_convert(CLI::App& app) {
+Command add_convert(CLI::App& command) {
   auto options = std::make_shared<ConvertOptions>();
-  CLI::App* command = app.add_subcommand("convert", "write a checkpoint as GGUF, a Hugging Face folder or a .pth");
-  command->add_option("IN", options->in, "a .pth, .pt, .bin, .safetensors or .gguf file, or a folder")->required();
+  command.add_option("IN", options->in, "a .pth, .pt, .bin, .safetensors or .gguf file, or a folder")->required();
   command
-      ->add_option("OUT", options->out,
-                   "output: a .gguf, a .pth in MiniMind's naming, or a folder, whose name ends with /")
+      .add_option("OUT", options->out,
+                  "output: a .gguf, a .pth in MiniMind's naming, or a folder, whose name ends with /")
       ->required();
   command
-      ->add_option("--type", options->type,
-                   "type of the matrices: {float types}; for a .gguf also {block types} (default: as stored)")
+      .add_option("--type", options->type,
+                  "type of the matrices: {float types}; for a .gguf also {block types} (default: as stored)")
       ->transform(type_name(weight_type_names()));
   command
-      ->add_option("--embedding-type", options->embedding_type,
-                   "type of the token embedding and the output matrix (default: as --type)")
+      .add_option("--embedding-type", options->embedding_type,
+                  "type of the token embedding and the output matrix (default: as --type)")
       ->transform(type_name(weight_type_names()));
-  add_tokenizer(*command, options->tokenizer);
-  command->add_flag("--force", options->force, "replace existing files");
-  options->checkpoint.add_reading_options(*command);
+  add_tokenizer(command, options->tokenizer);
+  command.add_flag("--force", options->force, "replace existing files");
+  options->checkpoint.add_reading_options(command);
   command
-      ->add_option("-t,--threads", options->threads,
-                   "number of threads (default: the physical cores available to this process)")
+      .add_option("-t,--threads", options->threads,
+                  "number of threads (default: the physical cores available to this process)")
       ->transform(whole_number(1, 1024));
-  command->add_flag("-q,--quiet", options->quiet, "print only errors to stderr");
+  command.add_flag("-q,--quiet", options->quiet, "print only errors to stderr");
   return [options] { return run_convert(*options); };
 }
 

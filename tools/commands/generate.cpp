@@ -20,6 +20,7 @@
 #include "tools/terminal/note.h"
 #include "tools/terminal/standard_output.h"
 #include "weights/io/error.h"
+#include "weights/io/json_fields.h"
 #include "weights/io/quote.h"
 
 namespace minimind {
@@ -95,7 +96,7 @@ void print_json(const std::vector<std::int32_t>& prompt, const Generated& result
   if (options.drafter) {
     json["speculation"] = speculation_json(result.drafted, result.accepted);
   }
-  fmt::print("{}\n", json.dump());
+  fmt::print("{}\n", dump_json(json));
 }
 
 // Returns why the text ended before the grammar was complete.
@@ -186,19 +187,18 @@ int run_generate(const GenerateCommand& options) {
 
 }  // namespace
 
-Command add_generate(CLI::App& app) {
+Command add_generate(CLI::App& command) {
   auto options = std::make_shared<GenerateCommand>();
-  CLI::App* command = app.add_subcommand("generate", "continue a text");
-  options->add_to(*command, "generate at most N tokens", 0);
-  options->text.add_to(*command);
-  command->add_flag("--raw", options->raw,
-                    "continue the text alone (default: bos_token and the text, as MiniMind's eval_llm.py does)");
-  command->add_option_function<std::string>(
+  options->add_to(command, "generate at most N tokens", 0);
+  options->text.add_to(command);
+  command.add_flag("--raw", options->raw,
+                   "continue the text alone (default: bos_token and the text, as MiniMind's eval_llm.py does)");
+  command.add_option_function<std::string>(
       "--tokens", [options](const std::string& tokens) { options->tokens = parse_token_ids(tokens, "--tokens"); },
       "prompt as token ids, e.g. 1,2,3; nothing is added");
-  options->speculation.add_to(*command);
-  options->end.add_to(*command);
-  command->add_flag("--json", options->json, "print one JSON object at the end");
+  options->speculation.add_to(command);
+  options->end.add_to(command);
+  command.add_flag("--json", options->json, "print one JSON object at the end");
   return [options] { return run_generate(*options); };
 }
 

@@ -12,6 +12,7 @@
 #include "tools/options/options.h"
 #include "weights/checkpoint/weights_hash.h"
 #include "weights/gguf/metadata.h"
+#include "weights/io/json_fields.h"
 #include "weights/io/quote.h"
 
 namespace minimind {
@@ -90,7 +91,7 @@ void print_json(const Checkpoint& checkpoint, const std::optional<Tokenizer>& to
                          {"lora_changed", checkpoint.lora_changed},
                          {"tokenizer", tokenizer ? to_json(*tokenizer, checkpoint.config) : OrderedJson(nullptr)},
                          {"tensors", tensors}};
-  fmt::print("{}\n", json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace));
+  fmt::print("{}\n", dump_json(json, -1, InvalidUtf8::replace));
 }
 
 void print_list(const char* label, const std::vector<std::string>& names) {
@@ -132,7 +133,7 @@ void print_text(const Checkpoint& checkpoint, const std::optional<Tokenizer>& to
              1e-6 * static_cast<double>(parameter_count(checkpoint)), stored_types(checkpoint));
   fmt::print("sha256 of the weights as f32: {}\n\n", weights_sha256(checkpoint.tensors));
   for (const ConfigField& field : config_fields(checkpoint)) {
-    const std::string value = field.value.is_string() ? field.value.get<std::string>() : field.value.dump();
+    const std::string value = field.value.is_string() ? field.value.get<std::string>() : dump_json(field.value);
     fmt::print("  {:<24}{:<12}  {}\n", field.name, value, field.source);
   }
   for (const std::string& line : lora_notes(checkpoint)) fmt::print("\n{}\n", line);
@@ -159,13 +160,12 @@ int run_inspect(const InspectOptions& options) {
 
 }  // namespace
 
-Command add_inspect(CLI::App& app) {
+Command add_inspect(CLI::App& command) {
   auto options = std::make_shared<InspectOptions>();
-  CLI::App* command = app.add_subcommand("inspect", "show what is in a checkpoint, and where each value comes from");
-  options->checkpoint.add_to(*command);
-  add_tokenizer(*command, options->tokenizer);
-  CLI::Option* const json = command->add_flag("--json", options->json, "print one JSON object");
-  command->add_flag("--tensors", options->tensors, "list every tensor, also those of equal layers")->excludes(json);
+  options->checkpoint.add_to(command);
+  add_tokenizer(command, options->tokenizer);
+  CLI::Option* const json = command.add_flag("--json", options->json, "print one JSON object");
+  command.add_flag("--tensors", options->tensors, "list every tensor, also those of equal layers")->excludes(json);
   return [options] { return run_inspect(*options); };
 }
 

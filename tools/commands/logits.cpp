@@ -32,13 +32,12 @@ int run_logits(const LogitsOptions& options) {
 
 }  // namespace
 
-Command add_logits(CLI::App& app) {
+Command add_logits(CLI::App& command) {
   auto options = std::make_shared<LogitsOptions>();
-  CLI::App* command = app.add_subcommand("logits", "write the logits of given tokens to a .npy file");
-  options->checkpoint.add_to(*command);
-  options->tokens.add_to(*command);
-  command->add_option("-o,--output", options->output, ".npy file to write: float32 [tokens, vocabulary]")->required();
-  options->run.add_to(*command);
+  options->checkpoint.add_to(command);
+  options->tokens.add_to(command);
+  command.add_option("-o,--output", options->output, ".npy file to write: float32 [tokens, vocabulary]")->required();
+  options->run.add_to(command);
   return [options] { return run_logits(*options); };
 }
 

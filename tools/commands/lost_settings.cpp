@@ -5,6 +5,7 @@
 #include "tools/options/config_fields.h"
 #include "tools/terminal/language.h"
 #include "weights/io/error.h"
+#include "weights/io/json_fields.h"
 #include "weights/model/infer_config.h"
 
 namespace minimind {
@@ -30,7 +31,7 @@ std::vector<std::string> lost_settings(const Checkpoint& checkpoint) {
     const auto meant = config_fields(checkpoint);
     for (std::size_t i = 0; i < meant.size(); ++i) {
       if (meant[i].name == "family" || meant[i].value == kept[i].value) continue;
-      lost.push_back(localized("{} is {}, not {}", meant[i].name, meant[i].value.dump(), kept[i].value.dump()));
+      lost.push_back(localized("{} is {}, not {}", meant[i].name, dump_json(meant[i].value), dump_json(kept[i].value)));
     }
   } catch (const Error& error) {
     lost.emplace_back(error.what());

@@ -2,10 +2,12 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <regex>
+#include <optional>
 #include <utility>
 
 #include "weights/io/error.h"
@@ -23,6 +25,31 @@ namespace fs = std::filesystem;
 bool can_be_replaced(const std::string& path) {
   std::error_code failed;
   return !fs::exists(path, failed) || fs::is_regular_file(path, failed);
+}
+
+// Reads a number of at most 15 digits, and the spaces before it, from the start of `text`.
+std::optional<std::size_t> take_size(std::string_view& text) {
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  std::size_t size = 0;
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  if (digits == 0 || digits > 15) return std::nullopt;
+  std::from_chars(text.data(), text.data() + digits, size);
+  text.remove_prefix(digits);
+  return size;
+}
+
+// Reads a shape of two dimensions, as Python prints a tuple.
+std::optional<std::pair<std::size_t, std::size_t>> shape_in(std::string_view header) {
+  constexpr std::string_view key = "'shape': (";
+  const std::size_t at = header.find(key);
+  if (at == std::string_view::npos) return std::nullopt;
+  header.remove_prefix(at + key.size());
+  const auto rows = take_size(header);
+  if (!rows || !header.starts_with(',')) return std::nullopt;
+  header.remove_prefix(1);
+  const auto cols = take_size(header);
+  if (!cols || !(header.starts_with(')') || header.starts_with(",)"))) return std::nullopt;
+  return std::pair(*rows, *cols);
 }
 
 }  // namespace
@@ -94,15 +121,14 @@ NpyReader::NpyReader(const std::string& path) : file_(open_input(path)) {
   const std::size_t length = byte(8) | byte(9) << 8 | (version_1 ? 0 : byte(10) << 16 | byte(11) << 24);
   if (length > bytes.size() - start) throw Error(fmt::format("{}: is truncated inside its header", path));
   const std::string header(reinterpret_cast<const char*>(bytes.data()) + start, std::min<std::size_t>(length, 1000));
-  static const std::regex shape(R"('shape': *\((\d{1,15}), *(\d{1,15}),? *\))");
-  std::smatch match;
+  const auto shape = shape_in(header);
   if (header.find("'<f4'") == std::string::npos || header.find("'fortran_order': False") == std::string::npos ||
-      !std::regex_search(header, match, shape)) {
+      !shape) {
     throw Error(fmt::format("{}: has {}, expected float32 ('<f4') in C order with the shape (tokens, vocabulary)", path,
                             quote(header.substr(0, header.find_last_not_of(" \n") + 1))));
   }
-  rows_ = std::stoull(match[1]);
-  cols_ = std::stoull(match[2]);
+  rows_ = shape->first;
+  cols_ = shape->second;
   const auto count = checked_product(rows_, cols_);
   const auto size = count ? checked_product(*count, sizeof(float)) : std::nullopt;
   if (!size || *size != bytes.size() - start - length) {

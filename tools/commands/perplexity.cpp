@@ -21,6 +21,7 @@
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/note.h"
 #include "weights/io/error.h"
+#include "weights/io/json_fields.h"
 #include "weights/io/mistaken_file.h"
 #include "weights/io/quote.h"
 
@@ -247,7 +248,7 @@ void print_json(const Result& result) {
     against["top1_agreement"] = result.per_token(static_cast<double>(scores.agreeing));
     against["top1_agreeing"] = scores.agreeing;
   }
-  fmt::print("{}\n", json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace));
+  fmt::print("{}\n", dump_json(json, -1, InvalidUtf8::replace));
 }
 
 void print_scores(const Result& result, double nats) {
@@ -309,37 +310,35 @@ int run_perplexity(const PerplexityOptions& options) {
 
 }  // namespace
 
-Command add_perplexity(CLI::App& app) {
+Command add_perplexity(CLI::App& command) {
   auto options = std::make_shared<PerplexityOptions>();
-  CLI::App* command =
-      app.add_subcommand("perplexity", "perplexity of a text, used verbatim, and divergence from another model");
-  options->checkpoint.add_to(*command);
-  add_tokenizer(*command, options->tokenizer);
-  options->text.add_to(*command);
-  command->add_flag("--jsonl", options->jsonl,
-                    "one JSON value per line, each scored on its own: a string; {\"prompt\": ..., \"text\": ...}, of "
-                    "which only the text is scored; or MiniMind's data, {\"text\": ...}, {\"conversations\": [...]} or "
-                    "{\"chosen\": [...], \"rejected\": [...]}, of which only the assistant's turns are scored");
-  command->add_flag("--all-turns", options->all_turns, "score every turn of a conversation");
-  options->tokens.add_to(*command);
+  options->checkpoint.add_to(command);
+  add_tokenizer(command, options->tokenizer);
+  options->text.add_to(command);
+  command.add_flag("--jsonl", options->jsonl,
+                   "one JSON value per line, each scored on its own: a string; {\"prompt\": ..., \"text\": ...}, of "
+                   "which only the text is scored; or MiniMind's data, {\"text\": ...}, {\"conversations\": [...]} or "
+                   "{\"chosen\": [...], \"rejected\": [...]}, of which only the assistant's turns are scored");
+  command.add_flag("--all-turns", options->all_turns, "score every turn of a conversation");
+  options->tokens.add_to(command);
   command
-      ->add_option("-c,--ctx-size", options->window,
-                   "window size in tokens; each window has a separate context (default: 512, or the model's if "
-                   "smaller; MiniMind's data whole)")
+      .add_option("-c,--ctx-size", options->window,
+                  "window size in tokens; each window has a separate context (default: 512, or the model's if "
+                  "smaller; MiniMind's data whole)")
       ->transform(whole_number(2, 1 << 30));
   command
-      ->add_option(
+      .add_option(
           "--stride", options->stride,
           "tokens from the start of one window to the next; only new tokens are scored (default: half a window)")
       ->transform(whole_number(1, 1 << 30));
-  command->add_option(
+  command.add_option(
       "--against", options->against,
       "second checkpoint, run as stored without --lora, --type, --compute and --config; prints its perplexity, "
       "KL(against || model) and top-1 agreement");
-  command->add_flag("--json", options->json, "print one JSON object");
-  options->run.add_to(*command);
-  return [options, command] {
-    options->has_tokens = command->count("--tokens") + command->count("--tokens-file") > 0;
+  command.add_flag("--json", options->json, "print one JSON object");
+  options->run.add_to(command);
+  return [options, &command] {
+    options->has_tokens = command.count("--tokens") + command.count("--tokens-file") > 0;
     return run_perplexity(*options);
   };
 }

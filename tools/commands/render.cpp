@@ -15,6 +15,7 @@
 #include "tools/terminal/note.h"
 #include "weights/checkpoint/checkpoint.h"
 #include "weights/io/error.h"
+#include "weights/io/json_fields.h"
 #include "weights/io/mistaken_file.h"
 
 namespace minimind {
@@ -66,7 +67,7 @@ int run_render(const RenderOptions& options) {
     const std::string place = place_of_line(file, number);
     const ChatInput conversation = parse_chat_input(line, place);
     try {
-      fmt::print("{}\n", nlohmann::json(chat_template.render(conversation, now)).dump());
+      fmt::print("{}\n", dump_json(nlohmann::json(chat_template.render(conversation, now))));
     } catch (const Error& error) {
       throw Error(fmt::format("{}: {}", place, error.what()));
     }
@@ -76,16 +77,15 @@ int run_render(const RenderOptions& options) {
 
 }  // namespace
 
-Command add_render(CLI::App& app) {
+Command add_render(CLI::App& command) {
   auto options = std::make_shared<RenderOptions>();
-  CLI::App* command = app.add_subcommand("render", "turn a conversation into the prompt, with the chat template");
-  add_model(*command, options->model, "checkpoint whose chat template is used (default: the demo)");
-  add_tokenizer(*command, options->tokenizer);
-  add_template(*command, options->chat_template);
-  options->text.add_to(*command);
-  command->add_flag("--jsonl", options->jsonl,
-                    "one conversation per line in, one prompt per line out, as a JSON string");
-  command->footer(
+  add_model(command, options->model, "checkpoint whose chat template is used (default: the demo)");
+  add_tokenizer(command, options->tokenizer);
+  add_template(command, options->chat_template);
+  options->text.add_to(command);
+  command.add_flag("--jsonl", options->jsonl,
+                   "one conversation per line in, one prompt per line out, as a JSON string");
+  command.footer(
       "A conversation is a JSON object: {\"messages\": [{\"role\": \"user\", \"content\": \"...\"}], \"tools\": "
       "[...], \"add_generation_prompt\": true, \"open_thinking\": true}. Only messages is required; other names are "
       "variables of the template. MiniMind's data, {\"conversations\": [...]} with the tools in a system message, is "

@@ -65,8 +65,8 @@ std::string convert_line(const Tokenizer& tokenizer, const TokenizeOptions& opti
   if (!fits) {
     throw Error(fmt::format("{}: is {}, expected {}", source, describe(json), wanted));
   }
-  if (!options.decode) return Json(encode(tokenizer, options, json.get_ref<const std::string&>())).dump();
-  return Json(decode(tokenizer, json.get<std::vector<std::int32_t>>(), options.skip_special)).dump();
+  if (!options.decode) return dump_json(Json(encode(tokenizer, options, json.get_ref<const std::string&>())));
+  return dump_json(Json(decode(tokenizer, json.get<std::vector<std::int32_t>>(), options.skip_special)));
 }
 
 int run_tokenize(const TokenizeOptions& options) {
@@ -89,17 +89,16 @@ int run_tokenize(const TokenizeOptions& options) {
 
 }  // namespace
 
-Command add_tokenize(CLI::App& app) {
+Command add_tokenize(CLI::App& command) {
   auto options = std::make_shared<TokenizeOptions>();
-  CLI::App* command = app.add_subcommand("tokenize", "text to token ids, and back with --decode");
-  add_model(*command, options->model, "checkpoint whose tokenizer is used (default: the demo)");
-  add_tokenizer(*command, options->tokenizer);
-  options->text.add_to(*command);
-  command->add_flag("--add-special", options->add_special,
-                    "add what the tokenizer's post-processor puts around a text (default: the ids of the text alone)");
-  command->add_flag("--decode", options->decode, "turn token ids into text");
-  command->add_flag("--skip-special", options->skip_special, "omit special tokens from the text");
-  command->add_flag("--jsonl", options->jsonl, "each line is a JSON string, or with --decode an array of ids");
+  add_model(command, options->model, "checkpoint whose tokenizer is used (default: the demo)");
+  add_tokenizer(command, options->tokenizer);
+  options->text.add_to(command);
+  command.add_flag("--add-special", options->add_special,
+                   "add what the tokenizer's post-processor puts around a text (default: the ids of the text alone)");
+  command.add_flag("--decode", options->decode, "turn token ids into text");
+  command.add_flag("--skip-special", options->skip_special, "omit special tokens from the text");
+  command.add_flag("--jsonl", options->jsonl, "each line is a JSON string, or with --decode an array of ids");
   return [options] { return run_tokenize(*options); };
 }
 

@@ -15,6 +15,7 @@
 #include "tools/options/options.h"
 #include "tools/terminal/note.h"
 #include "weights/io/error.h"
+#include "weights/io/json_fields.h"
 #include "weights/io/quote.h"
 #include "weights/io/text_file.h"
 
@@ -179,7 +180,7 @@ bool validate_lines(GrammarState& state, const std::string& input) {
   for_each_line(input, [&](const std::string& line, std::size_t) {
     const auto mismatch = first_mismatch(state, line);
     all = all && !mismatch;
-    fmt::print("{}\n", json_of(mismatch).dump());
+    fmt::print("{}\n", dump_json(json_of(mismatch)));
   });
   return all;
 }
@@ -192,7 +193,7 @@ int run_validate(const ValidateOptions& options) {
   if (options.jsonl) return validate_lines(state, input) ? 0 : 1;
   const auto mismatch = first_mismatch(state, input);
   if (options.json) {
-    fmt::print("{}\n", json_of(mismatch).dump());
+    fmt::print("{}\n", dump_json(json_of(mismatch)));
   } else if (mismatch) {
     throw Error(fmt::format("{}:{}:{}: found {}, expected {}", options.file.empty() ? "standard input" : options.file,
                             mismatch->line, mismatch->column, mismatch->found, mismatch->expected));
@@ -204,15 +205,13 @@ int run_validate(const ValidateOptions& options) {
 
 }  // namespace
 
-Command add_validate(CLI::App& app) {
+Command add_validate(CLI::App& command) {
   auto options = std::make_shared<ValidateOptions>();
-  CLI::App* command =
-      app.add_subcommand("validate", "whether a text conforms to a JSON Schema or grammar, and where not");
-  options->grammar.add_to(*command, false);
-  command->add_option("FILE", options->file, "file with the text (default: standard input)");
-  command->add_flag("--jsonl", options->jsonl, "each line is a text; print a JSON object for each");
-  command->add_flag("--json", options->json, "print a JSON object");
-  command->add_flag("-q,--quiet", options->quiet, "print only errors to stderr");
+  options->grammar.add_to(command, false);
+  command.add_option("FILE", options->file, "file with the text (default: standard input)");
+  command.add_flag("--jsonl", options->jsonl, "each line is a text; print a JSON object for each");
+  command.add_flag("--json", options->json, "print a JSON object");
+  command.add_flag("-q,--quiet", options->quiet, "print only errors to stderr");
   return [options] { return run_validate(*options); };
 }
 

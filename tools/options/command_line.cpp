@@ -16,6 +16,27 @@
 namespace minimind {
 namespace {
 
+struct NamedCommand {
+  const char *name, *description;
+  Command (*add_options)(CLI::App& command);
+};
+
+constexpr NamedCommand all_commands[] = {
+    {"generate", "continue a text", add_generate},
+    {"chat", "talk with a model through its chat template", add_chat},
+    {"serve", "serve the OpenAI API, and a page to talk to the model", add_serve},
+    {"batch", "generate many texts at once, from a file of requests", add_batch},
+    {"inspect", "show what is in a checkpoint, and where each value comes from", add_inspect},
+    {"logits", "write the logits of given tokens to a .npy file", add_logits},
+    {"compare", "compare logits of given tokens with a reference", add_compare},
+    {"perplexity", "perplexity of a text, used verbatim, and divergence from another model", add_perplexity},
+    {"tokenize", "text to token ids, and back with --decode", add_tokenize},
+    {"render", "turn a conversation into the prompt, with the chat template", add_render},
+    {"validate", "whether a text conforms to a JSON Schema or grammar, and where not", add_validate},
+    {"convert", "write a checkpoint as GGUF, a Hugging Face folder or a .pth", add_convert},
+    {"bench", "measure the speed of prompts and decoding", add_bench},
+};
+
 // Returns the --help call to name in a usage error.
 std::string call_for_help(const CLI::App& app) {
   const auto given = app.get_subcommands();
@@ -43,10 +64,9 @@ CommandLine::CommandLine()
   app_->set_version_flag("--version", MINIMIND_VERSION, "print the version");
   app_->footer("minimind help COMMAND shows the options of a command.");
   add_language(*app_);
-  for (const auto add : {add_generate, add_chat, add_serve, add_batch, add_inspect, add_logits, add_compare,
-                         add_perplexity, add_tokenize, add_render, add_validate, add_convert, add_bench}) {
-    Command run = add(*app_);
-    CLI::App* command = app_->get_subcommands({}).back();
+  for (const NamedCommand& named : all_commands) {
+    CLI::App* command = app_->add_subcommand(named.name, named.description);
+    Command run = named.add_options(*command);
     add_language(*command);
     commands_.emplace_back(command, std::move(run));
   }

@@ -8,22 +8,22 @@ class App;
 
 namespace minimind {
 
-// Each function adds one command with its options to `app`. After the command line has been parsed, the returned
+// Each function adds the options of one command to `command`. After the command line has been parsed, the returned
 // function runs the command and returns the exit status; it throws Error and UsageError.
 using Command = std::function<int()>;
 
-Command add_generate(CLI::App& app);
-Command add_chat(CLI::App& app);
-Command add_inspect(CLI::App& app);
-Command add_logits(CLI::App& app);
-Command add_compare(CLI::App& app);
-Command add_perplexity(CLI::App& app);
-Command add_tokenize(CLI::App& app);
-Command add_render(CLI::App& app);
-Command add_validate(CLI::App& app);
-Command add_convert(CLI::App& app);
-Command add_batch(CLI::App& app);
-Command add_serve(CLI::App& app);
-Command add_bench(CLI::App& app);
+Command add_generate(CLI::App& command);
+Command add_chat(CLI::App& command);
+Command add_inspect(CLI::App& command);
+Command add_logits(CLI::App& command);
+Command add_compare(CLI::App& command);
+Command add_perplexity(CLI::App& command);
+Command add_tokenize(CLI::App& command);
+Command add_render(CLI::App& command);
+Command add_validate(CLI::App& command);
+Command add_convert(CLI::App& command);
+Command add_batch(CLI::App& command);
+Command add_serve(CLI::App& command);
+Command add_bench(CLI::App& command);
 
 }  // namespace minimind

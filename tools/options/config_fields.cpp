@@ -8,6 +8,7 @@
 
 #include "tools/options/setting_options.h"
 #include "tools/terminal/language.h"
+#include "weights/io/json_fields.h"
 #include "weights/model/config_json.h"
 
 namespace minimind {
@@ -79,7 +80,7 @@ std::string assumptions(const Checkpoint& checkpoint) {
     if (!assumed || !may_be_otherwise(field.name)) continue;
     std::string& fields = by_reason[source->second.detail];
     fields += fmt::format("{}{} {}", fields.empty() ? "" : ", ", field.name,
-                          field.value.is_string() ? field.value.get<std::string>() : field.value.dump());
+                          field.value.is_string() ? field.value.get<std::string>() : dump_json(field.value));
   }
   std::string text;
   for (const auto& [reason, fields] : by_reason)

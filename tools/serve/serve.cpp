@@ -86,28 +86,27 @@ int run_serve(const ServeCommand& command) {
 
 }  // namespace
 
-Command add_serve(CLI::App& app) {
+Command add_serve(CLI::App& command) {
   auto options = std::make_shared<ServeCommand>();
-  CLI::App* command = app.add_subcommand("serve", "serve the OpenAI API, and a page to talk to the model");
-  options->add_to(*command, "at most N tokens per text, unless its request says");
-  add_template(*command, options->chat_template);
-  options->parallel.add_to(*command);
-  command->add_option("--queue", options->queue, "let up to N texts wait; further requests get status 429")
+  options->add_to(command, "at most N tokens per text, unless its request says");
+  add_template(command, options->chat_template);
+  options->parallel.add_to(command);
+  command.add_option("--queue", options->queue, "let up to N texts wait; further requests get status 429")
       ->capture_default_str()
       ->transform(whole_number(0, 1 << 20));
   command
-      ->add_option("--models-memory", options->models_memory_mb,
-                   "memory for the weights of a folder's models, in MB; those not in use make room")
+      .add_option("--models-memory", options->models_memory_mb,
+                  "memory for the weights of a folder's models, in MB; those not in use make room")
       ->capture_default_str()
       ->transform(whole_number(1, 1 << 30));
   command
-      ->add_option("--weights-from", options->weights_folders,
-                   "folder that /update_weights_from_disk may load from; repeatable (default: any if only this machine "
-                   "reaches the server, else none)")
+      .add_option("--weights-from", options->weights_folders,
+                  "folder that /update_weights_from_disk may load from; repeatable (default: any if only this machine "
+                  "reaches the server, else none)")
       ->type_name("FOLDER")
       ->check(a_folder);
-  options->http.add_to(*command);
-  command->footer(
+  options->http.add_to(command);
+  command.footer(
       "Programs for OpenAI's API work with the base URL that is printed, followed by /v1. The sampling options are for "
       "requests that do not say. SIGTERM and Ctrl-C let running answers end.");
   return [options] { return run_serve(*options); };

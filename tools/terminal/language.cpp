@@ -5,11 +5,9 @@
 #include <locale.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
-#include <iterator>
-#include <regex>
 #include <unordered_map>
+#include <vector>
 
 #include "weights/io/suggestion.h"
 
@@ -41,19 +39,20 @@ bool has_utf8_characters(const std::string& locale) {
   return utf8;
 }
 
-// Returns a regex for the results of fmt::format with this pattern; each {} is a group.
-std::regex regex_of(std::string_view pattern) {
-  std::string text;
-  for (std::size_t at = 0; at < pattern.size(); ++at) {
-    if (pattern.substr(at).starts_with("{}")) {
-      text += "(.+?)";
-      ++at;
-    } else {
-      if (std::ispunct(static_cast<unsigned char>(pattern[at]))) text += '\\';
-      text += pattern[at];
-    }
+// Whether `text` can be a result of fmt::format with this pattern. `parts` receives what stands for each {}: at least
+// one character, as few as possible.
+bool matches(std::string_view text, std::string_view pattern, std::vector<std::string_view>& parts) {
+  const std::size_t gap = pattern.find("{}");
+  if (gap == std::string_view::npos) return text == pattern;
+  if (!text.starts_with(pattern.substr(0, gap))) return false;
+  text.remove_prefix(gap);
+  pattern.remove_prefix(gap + 2);
+  for (std::size_t length = 1; length <= text.size(); ++length) {
+    parts.push_back(text.substr(0, length));
+    if (matches(text.substr(length), pattern, parts)) return true;
+    parts.pop_back();
   }
-  return std::regex(text);
+  return false;
 }
 
 }  // namespace
@@ -97,13 +96,11 @@ std::string translated_sentence(std::string_view english) {
   std::string sentence(english);
   if (in_force == Language::english) return sentence;
   for (const Translation& translation : sentence_translations()) {
-    std::smatch match;
-    if (!std::regex_match(sentence, match, regex_of(translation.english))) continue;
-    fmt::dynamic_format_arg_store<fmt::format_context> parts;
-    for (auto part = std::next(match.begin()); part != match.end(); ++part) {
-      parts.push_back(translated_sentence(part->str()));
-    }
-    return fmt::vformat({translation.chinese.data(), translation.chinese.size()}, parts);
+    std::vector<std::string_view> parts;
+    if (!matches(sentence, translation.english, parts)) continue;
+    fmt::dynamic_format_arg_store<fmt::format_context> arguments;
+    for (const std::string_view part : parts) arguments.push_back(translated_sentence(part));
+    return fmt::vformat({translation.chinese.data(), translation.chinese.size()}, arguments);
   }
   return sentence;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "weights/io/error.h"
+#include "weights/io/json_fields.h"
 #include "weights/model/config.h"
 #include "weights/model/config_json.h"
 #include "weights/model/tensor_names.h"
@@ -159,7 +160,7 @@ std::string hf_config_json(const Config& config, const StoredTensors& tensors, s
     put_minimind_fields(json, config);
   }
   if (model_type == "qwen3_moe") put_qwen3_moe_fields(json, config, tensors);
-  return json.dump(2) + "\n";
+  return dump_json(json, 2) + "\n";
 }
 
 }  // namespace minimind

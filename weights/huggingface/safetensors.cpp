@@ -23,8 +23,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::uint64_t largest_header_of_format = 100'000'000;
-constexpr std::uint64_t largest_header = 32 << 20;
+constexpr std::uint64_t largest_json_header_of_format = 100'000'000;
+constexpr std::uint64_t largest_json_header = 32 << 20;
 // {"name": {"shape": [...]}}
 constexpr int deepest_nesting = 3;
 
@@ -155,7 +155,7 @@ std::string header_of(const std::vector<const OutputTensor*>& tensors) {
     header[tensor->name] = {{"dtype", dtype_name(*tensor)}, {"shape", tensor->shape}, {"data_offsets", {begin, end}}};
     begin = end;
   }
-  std::string text = header.dump();
+  std::string text = dump_json(header);
   text.append((header_alignment - text.size() % header_alignment) % header_alignment, ' ');
   return text;
 }
@@ -166,15 +166,15 @@ bool looks_like_safetensors(std::span<const std::byte> bytes) {
   if (bytes.size() <= sizeof(std::uint64_t)) return false;
   ByteReader reader(bytes, {});
   const auto size = reader.read<std::uint64_t>();
-  return size >= 2 && size <= largest_header_of_format && reader.read<char>() == '{';
+  return size >= 2 && size <= largest_json_header_of_format && reader.read<char>() == '{';
 }
 
 StoredTensors read_safetensors(std::shared_ptr<const MappedFile> file) {
   const std::string& path = file->path();
   ByteReader reader(file->bytes(), path + ": safetensors header");
   const auto header_size = reader.read<std::uint64_t>();
-  if (header_size > largest_header) {
-    fail(path, fmt::format("the safetensors header has {} bytes, more than {}", header_size, largest_header));
+  if (header_size > largest_json_header) {
+    fail(path, fmt::format("the safetensors header has {} bytes, more than {}", header_size, largest_json_header));
   }
   const std::string_view text = reader.take_text(header_size);
   if (!text.starts_with('{')) fail(path, "the safetensors header does not start with '{'; the file is corrupt");

@@ -41,6 +41,15 @@ Json parse_json(std::string_view text, const std::string& source, int most_level
 template Json parse_json(std::string_view, const std::string&, int, std::string_view);
 template nlohmann::ordered_json parse_json(std::string_view, const std::string&, int, std::string_view);
 
+template <class Json>
+std::string dump_json(const Json& value, int indent, InvalidUtf8 invalid) {
+  using Handler = typename Json::error_handler_t;
+  return value.dump(indent, ' ', false, invalid == InvalidUtf8::refuse ? Handler::strict : Handler::replace);
+}
+
+template std::string dump_json(const Json&, int, InvalidUtf8);
+template std::string dump_json(const nlohmann::ordered_json&, int, InvalidUtf8);
+
 Json parse_json_object(std::string_view text, const std::string& source) {
   Json json = parse_json<Json>(text, source, max_depth, "a JSON object");
   if (!json.is_object()) throw Error(fmt::format("{}: is {}, expected a JSON object", source, describe(json)));
