@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/generate/sampling_options.h"
+#include "runtime/generate/sampler.h"
 
 namespace minimind {
 

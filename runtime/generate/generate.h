@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,16 +14,35 @@
 
 #include "runtime/engine/context.h"
 #include "runtime/engine/forward.h"
+#include "runtime/generate/constraint.h"
 #include "runtime/generate/dry.h"
-#include "runtime/generate/marked_constraint.h"
 #include "runtime/generate/sampler.h"
 #include "runtime/generate/speculate.h"
-#include "runtime/generate/token_score.h"
 #include "runtime/grammar/grammar.h"
 #include "runtime/text/utf8.h"
 #include "runtime/tokenizer/tokenizer.h"
 
 namespace minimind {
+
+struct ScoredToken {
+  std::int32_t token;
+  double log_probability;  // in nats
+
+  bool operator==(const ScoredToken&) const = default;
+};
+
+// A token of a text and how likely the model found it there: by the softmax of the untouched logits, before any step of
+// sampling.
+struct TokenScore {
+  ScoredToken token;
+  std::vector<ScoredToken> top;  // the most likely tokens, the most likely first, of equals the smallest id
+
+  bool operator==(const TokenScore&) const = default;
+};
+
+// Scores `token` by the logits [vocab] after which it came, with up to `top` alternatives. Throws Error if the logits
+// have NaN or infinity.
+TokenScore score_token(std::span<const float> logits, std::int32_t token, std::size_t top);
 
 // Watches a stream of text for stop strings. Text that may be the beginning of one is held back until it is known not
 // to be, so that nothing of a stop string is ever let through.

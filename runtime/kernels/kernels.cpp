@@ -23,7 +23,23 @@ const Table& avx512_with_vnni() {
   }();
   return table;
 }
+
+// Asks Linux, once, for the 8 KB of tiles in the state of every thread.
+bool may_use_tiles() {
+#if defined(__linux__)
+  constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  static const bool permitted = syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+  return permitted;
+#else
+  return false;
 #endif
+}
+#endif
+
+std::string lower_case(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return text;
+}
 
 }  // namespace
 
@@ -48,15 +64,6 @@ TableList runnable() {
   return list;
 }
 
-namespace {
-
-std::string lower_case(std::string text) {
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return text;
-}
-
-}  // namespace
-
 const Table& choose() {
   const TableList list = runnable();
   const char* forced = std::getenv("MINIMIND_ISA");
@@ -69,23 +76,6 @@ const Table& choose() {
   throw std::runtime_error("MINIMIND_ISA is \"" + std::string(forced).substr(0, 40) +
                            "\", expected one that this build and machine can run: " + names);
 }
-
-namespace {
-
-#if defined(__x86_64__)
-// Asks Linux, once, for the 8 KB of tiles in the state of every thread.
-bool may_use_tiles() {
-#if defined(__linux__)
-  constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
-  static const bool permitted = syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
-  return permitted;
-#else
-  return false;
-#endif
-}
-#endif
-
-}  // namespace
 
 Bf16List runnable_bf16() {
   Bf16List list{};

@@ -71,10 +71,4 @@ struct TokenizerData {
   bool operator==(const TokenizerData&) const = default;
 };
 
-// Returns a token's spelling in the file; std::nullopt if the id has no token.
-std::optional<std::string> token_text(const TokenizerData& data, std::int32_t id);
-
-// Returns true if the post-processor's ids are only the token `name`, such as bos_token.
-bool is_just(const TokenizerData& data, const std::vector<std::int32_t>& ids, const std::optional<std::string>& name);
-
 }  // namespace minimind

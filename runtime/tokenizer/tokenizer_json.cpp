@@ -276,6 +276,20 @@ void read_template_files(const fs::path& folder, TokenizerData& data) {
 
 }  // namespace
 
+std::optional<std::string> token_text(const TokenizerData& data, std::int32_t id) {
+  for (const AddedToken& token : data.added_tokens) {
+    if (token.id == id) return token.content;
+  }
+  for (const auto& [text, token_id] : data.vocab) {
+    if (token_id == id) return text;
+  }
+  return std::nullopt;
+}
+
+bool is_just(const TokenizerData& data, const std::vector<std::int32_t>& ids, const std::optional<std::string>& name) {
+  return name && ids.size() == 1 && token_text(data, ids.front()) == name;
+}
+
 TokenizerData read_tokenizer_json(const std::string& path) {
   std::error_code ignored;  // if the status is unavailable, opening the file reports why
   const fs::path file = fs::is_directory(path, ignored) ? fs::path(path) / "tokenizer.json" : fs::path(path);

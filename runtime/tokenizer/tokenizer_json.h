@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/tokenizer/tokenizer_data.h"
 
@@ -30,5 +33,11 @@ std::string tokenizer_json(const TokenizerData& data);
 
 // Returns tokenizer_config.json, for AutoTokenizer of transformers.
 std::string tokenizer_config_json(const TokenizerData& data);
+
+// Returns a token's spelling in the file; std::nullopt if the id has no token.
+std::optional<std::string> token_text(const TokenizerData& data, std::int32_t id);
+
+// Returns true if the post-processor's ids are only the token `name`, such as bos_token.
+bool is_just(const TokenizerData& data, const std::vector<std::int32_t>& ids, const std::optional<std::string>& name);
 
 }  // namespace minimind

@@ -43,8 +43,8 @@ template nlohmann::ordered_json parse_json(std::string_view, const std::string&,
 
 template <class Json>
 std::string dump_json(const Json& value, int indent, InvalidUtf8 invalid) {
-  using Handler = typename Json::error_handler_t;
-  return value.dump(indent, ' ', false, invalid == InvalidUtf8::refuse ? Handler::strict : Handler::replace);
+  using Errors = typename Json::error_handler_t;
+  return value.dump(indent, ' ', false, invalid == InvalidUtf8::refuse ? Errors::strict : Errors::replace);
 }
 
 template std::string dump_json(const Json&, int, InvalidUtf8);
@@ -99,13 +99,11 @@ std::string JsonFields::text(std::string_view key) const {
 
 std::vector<std::size_t> JsonFields::sizes(std::string_view key) const {
   const Json& value = get(key);
-  std::vector<std::size_t> sizes;
-  if (!value.is_array()) fail(key, "an array of whole numbers, 0 or more each");
-  for (const Json& size : value) {
-    if (!size.is_number_unsigned()) fail(key, "an array of whole numbers, 0 or more each");
-    sizes.push_back(size.get<std::size_t>());
+  const auto is_size = [](const Json& size) { return size.is_number_unsigned(); };
+  if (!value.is_array() || !std::all_of(value.begin(), value.end(), is_size)) {
+    fail(key, "an array of whole numbers, 0 or more each");
   }
-  return sizes;
+  return value.get<std::vector<std::size_t>>();
 }
 
 // Returns the first of `names` that is present and not null, or an empty name.
@@ -143,8 +141,7 @@ std::optional<double> JsonFields::optional_positive(Names names) const {
 std::optional<bool> JsonFields::optional_flag(Names names) const {
   const std::string_view key = find(names);
   if (key.empty()) return std::nullopt;
-  if (!get(key).is_boolean()) fail(key, "true or false");
-  return get(key).get<bool>();
+  return flag(key);
 }
 
 std::optional<std::string> JsonFields::optional_text(Names names) const {

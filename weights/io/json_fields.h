@@ -20,8 +20,7 @@ Json parse_json(std::string_view text, const std::string& source, int most_level
 enum class InvalidUtf8 { refuse, replace };
 
 // Returns an nlohmann::json or nlohmann::ordered_json as text, on one line or with `indent` spaces per level. Text that
-// is not UTF-8 throws nlohmann's type_error or is replaced by U+FFFD. Only this function and parse_json() should
-// compile nlohmann's printer and parser, which takes long.
+// is not UTF-8 throws nlohmann's type_error or is replaced by U+FFFD.
 template <class Json>
 std::string dump_json(const Json& value, int indent = -1, InvalidUtf8 invalid = InvalidUtf8::refuse);
 

@@ -1,4 +1,4 @@
-#include "runtime/generate/grammar_constraint.h"
+#include "runtime/generate/constraint.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/generate/marked_constraint.h"
+#include "runtime/generate/constraint.h"
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/generate/grammar_constraint.h"
+#include "runtime/generate/constraint.h"
 #include "runtime/grammar/json_schema.h"
 #include "runtime/grammar/state.h"
 #include "runtime/tokenizer/files.h"

@@ -2,7 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -58,6 +60,56 @@ class GrammarConstraint {
   std::size_t vocab_size_;
   GrammarState state_;
   std::vector<std::uint8_t> allowed_;  // of all ids that the model or the tokenizer has
+  bool finished_ = false;
+};
+
+// Where texts of a grammar are in what a model writes: between tokens that mark their start and end, as calls of
+// functions are. The grammar's texts must end by themselves, as JSON objects do.
+struct GrammarMarks {
+  std::vector<std::int32_t> open, close;  // neither is empty
+  // The model may write anything outside of the marks. Otherwise it may only open another text, or end.
+  bool anything_outside = false;
+  bool starts_open = false;  // the prompt ends with `open`
+};
+
+// The tokens that keep what a model writes within a grammar: all of it, or every text between marks.
+class MarkedConstraint {
+ public:
+  // As GrammarConstraint has them; without `marks` it is the same. With marks and without end tokens, a text ends after
+  // the first text of the grammar unless anything may follow.
+  MarkedConstraint(std::shared_ptr<const Grammar> grammar, std::shared_ptr<const TokenTrie> trie,
+                   const Tokenizer& tokenizer, std::size_t vocab_size, std::span<const std::int32_t> end_tokens,
+                   std::size_t tokens_left, std::optional<GrammarMarks> marks);
+
+  // Returns [vocab], 1 for every token that may come next, or nothing if every token may. Valid until accept().
+  std::span<const std::uint8_t> allowed() const;
+
+  // Takes the next token, which must be allowed and not an end token, and the number of tokens that may follow it.
+  // Throws Error as GrammarConstraint does.
+  void accept(std::int32_t token, std::size_t tokens_left);
+
+  // Returns true if the text is complete and no token can follow.
+  bool finished() const { return finished_; }
+
+  // Returns true if `text`, which is that of all tokens taken, is complete.
+  bool conforms(std::string_view text) const;
+
+ private:
+  enum class Place { outside, mark, text };
+
+  void go_outside(std::size_t tokens_left);
+  void expect_mark(std::span<const std::int32_t> rest, Place next);
+  void allow_only(std::int32_t token);
+
+  const std::optional<GrammarMarks> marks_;
+  const std::vector<std::int32_t> end_tokens_;
+  GrammarConstraint constraint_;
+  std::size_t shortest_;  // tokens from `open` to the end of the shortest text, at most
+  Place place_ = Place::text;
+  std::deque<std::int32_t> mark_;  // what is left of a mark
+  Place after_mark_ = Place::text;
+  std::vector<std::uint8_t> allowed_;  // in a mark and outside of marks
+  bool all_allowed_ = false;
   bool finished_ = false;
 };
 

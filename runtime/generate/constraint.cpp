@@ -1,9 +1,72 @@
-#include "runtime/generate/marked_constraint.h"
+#include "runtime/generate/constraint.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
+#include "weights/io/error.h"
+
 namespace minimind {
+
+std::shared_ptr<const TokenTrie> make_token_trie(const Tokenizer& tokenizer) {
+  std::vector<std::pair<std::string_view, std::int32_t>> texts;
+  for (std::size_t i = 0; i < tokenizer.vocab_size(); ++i) {
+    const auto token = static_cast<std::int32_t>(i);
+    const std::string_view text = tokenizer.token_bytes(token);
+    if (!text.empty() && !tokenizer.is_special(token)) texts.emplace_back(text, token);
+  }
+  return std::make_shared<const TokenTrie>(std::move(texts));
+}
+
+GrammarConstraint::GrammarConstraint(std::shared_ptr<const Grammar> grammar, std::shared_ptr<const TokenTrie> trie,
+                                     const Tokenizer& tokenizer, std::size_t vocab_size,
+                                     std::span<const std::int32_t> end_tokens, std::size_t tokens_left)
+    : grammar_(std::move(grammar)),
+      trie_(std::move(trie)),
+      tokenizer_(tokenizer),
+      end_tokens_(end_tokens.begin(), end_tokens.end()),
+      vocab_size_(vocab_size),
+      state_(grammar_),
+      allowed_(std::max(vocab_size, tokenizer.vocab_size())) {
+  std::erase_if(end_tokens_, [&](std::int32_t token) { return static_cast<std::size_t>(token) >= vocab_size; });
+  update(tokens_left);
+}
+
+void GrammarConstraint::accept(std::int32_t token, std::size_t tokens_left) {
+  if (!state_.advance(tokenizer_.token_bytes(token))) throw std::logic_error("a token that the grammar does not allow");
+  update(tokens_left);
+}
+
+void GrammarConstraint::restart(std::size_t tokens_left) {
+  state_.restart();
+  update(tokens_left);
+}
+
+bool GrammarConstraint::conforms(std::string_view text) const {
+  GrammarState state(grammar_);
+  return state.advance(text) && state.may_end();
+}
+
+// Returns true if any token is allowed.
+bool GrammarConstraint::mark_allowed(std::uint64_t most_bytes_to_end) {
+  state_.mark_allowed(*trie_, allowed_, most_bytes_to_end);
+  for (const std::int32_t token : end_tokens_) allowed_[static_cast<std::size_t>(token)] = 0;
+  return std::ranges::find(allowed(), 1) != allowed().end();
+}
+
+void GrammarConstraint::update(std::size_t tokens_left) {
+  std::fill(allowed_.begin(), allowed_.end(), 0);
+  finished_ = state_.must_end();
+  if (tokens_left == 0) return;
+  const bool in_time = state_.bytes_to_end() <= tokens_left;
+  finished_ = !(in_time && mark_allowed(tokens_left - 1));
+  if (finished_ && !state_.may_end()) finished_ = !mark_allowed(Grammar::longest_text);
+  if (state_.may_end()) {
+    for (const std::int32_t token : end_tokens_) allowed_[static_cast<std::size_t>(token)] = 1;
+  } else if (finished_) {
+    throw Error("no token of the vocabulary continues the text as the grammar requires");
+  }
+}
 
 MarkedConstraint::MarkedConstraint(std::shared_ptr<const Grammar> grammar, std::shared_ptr<const TokenTrie> trie,
                                    const Tokenizer& tokenizer, std::size_t vocab_size,
