@@ -15,6 +15,7 @@
 #include "runtime/text/utf8.h"
 #include "runtime/tokenizer/llama_cpp_differences.h"
 #include "runtime/tokenizer/tokenizer.h"
+#include "runtime/tokenizer/tokenizer_json.h"
 #include "weights/io/error.h"
 #include "weights/io/quote.h"
 
