@@ -128,6 +128,10 @@ class Model:
         self.vocab_size: int = facts.vocab_size
         self.hidden_size: int = facts.hidden_size
         self.layers: int = facts.layers
+        self.heads: int = facts.heads
+        self.kv_heads: int = facts.kv_heads
+        self.head_dim: int = facts.head_dim
+        self.experts: int = facts.experts
         self.parameters: int = facts.parameters
         self.context_length: int = facts.context_length
         self.threads: int = facts.threads
