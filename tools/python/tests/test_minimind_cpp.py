@@ -67,6 +67,32 @@ class Demo(unittest.TestCase):
         )
         self.assertEqual(self.model.generate_batch([]), [])
 
+    def test_a_batch_of_requests_has_options_of_each_and_results_in_order(self):
+        requests = [{"prompt": "春天", "temperature": 0}, {"messages": MESSAGES, "seed": 5, "max_tokens": 20}]
+        requests += [{"prompt": "山", "seed": i} for i in range(40)]
+        results = list(self.model.batch(iter(requests), max_tokens=12))
+        expected = self.model.generate("春天", temperature=0, max_tokens=12)
+        self.assertEqual(results[0]["text"], expected)
+        self.assertEqual(results[0]["finish_reason"], "length")
+        self.assertEqual(results[0]["prompt_tokens"], len(self.model.tokenizer.encode_prompt("春天")))
+        self.assertEqual(results[0]["tokens"], 12)
+        self.assertEqual(results[1]["message"], self.model.chat(MESSAGES, seed=5, max_tokens=20))
+        self.assertEqual(results[20]["text"], self.model.generate("山", seed=18, max_tokens=12))
+        self.assertEqual(list(self.model.batch([])), [])
+
+    def test_a_batch_keeps_the_error_of_a_request(self):
+        requests = [{"prompt": "a", "top_p": 2}, {}, {"prompt": 3}, {"messages": [{"role": "nobody"}]}, 7, {"prompt": "a"}]
+        results = list(self.model.batch(requests, max_tokens=2))
+        self.assertEqual([list(result) == ["error"] for result in results], [True] * 5 + [False])
+        self.assertIn("top_p", results[0]["error"].replace("-", "_"))
+
+    def test_a_batch_that_is_left_early_drops_its_texts(self):
+        iterator = self.model.batch({"prompt": "山"} for _ in range(100000))
+        next(iterator)
+        del iterator
+        gc.collect()
+        self.model.reload(DEMO)
+
     def test_text_conforms_to_a_schema(self):
         schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
         text = self.model.generate("n", json_schema=schema, max_tokens=40, seed=1)
