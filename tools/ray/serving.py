@@ -21,10 +21,11 @@ from typing import Any, AsyncIterator, Dict
 import aiohttp
 from ray import serve
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 START_SECONDS, DRAIN_SECONDS = 300, 60
 QUEUE_OF_RAY = 10_000  # requests per replica: the server's own queue is shorter and answers with 429
+OF_ONE_SERVER = ("/update_weights_from_disk", "/flush_cache")  # the other replicas would keep their weights
 PER_CONNECTION = ("connection", "content-length", "host", "keep-alive", "transfer-encoding", "date", "server")
 
 
@@ -73,6 +74,8 @@ class Replica:
     async def __call__(self, request: Request) -> Response:
         if not self.ready.is_set():
             await self.check_health()
+        if request.url.path in OF_ONE_SERVER:
+            return JSONResponse({"error": {"message": f"{request.url.path} is for one server; deploy again instead"}}, 403)
         path = request.url.path + ("?" + request.url.query if request.url.query else "")
         answer = await self.session().request(
             request.method, path, data=await request.body(), headers=per_message(request.headers), allow_redirects=False
