@@ -6,8 +6,10 @@ import contextlib
 import importlib.util
 import io
 import json
+import os
 import pathlib
 import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -16,11 +18,17 @@ from unittest import mock
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "tools" / "python" / "examples"
 GOLDEN = ROOT / "tests" / "golden"
+DEMO = str(ROOT / "weights" / "demo" / "model.pth")
+PROGRAM = os.environ.get("MINIMIND_PROGRAM", str(ROOT / "minimind"))
 REFERENCE = ROOT.parent / "shared" / "reference" / "checkpoints"
 sys.path.insert(0, str(EXAMPLES))
 
 MISSING = [name for name in ("torch", "transformers", "safetensors") if importlib.util.find_spec(name) is None]
 needs_pytorch = unittest.skipIf(MISSING, f"not installed: {', '.join(MISSING)}; run make test-examples")
+
+
+def program(*arguments):
+    return subprocess.run([PROGRAM, *map(str, arguments)], check=True, capture_output=True).stdout.decode()
 
 
 def checkpoint_of(folder):
@@ -129,6 +137,59 @@ class Rollouts(unittest.TestCase):
         torch.manual_seed(3)
         other = engine.rollout(prompts, mask, num_generations=3, max_new_tokens=7, temperature=1)
         self.assertNotEqual(other.completion_ids.tolist(), result.completion_ids.tolist())
+
+
+class Perplexity(unittest.TestCase):
+    def test_it_is_that_of_the_program(self):
+        from perplexity import perplexity
+
+        from minimind_cpp import Model
+
+        model = Model(DEMO)
+        for name in ("pretrain", "sft"):
+            data = ROOT / "tests" / "golden_dataset" / f"{name}.jsonl"
+            expected = json.loads(program("perplexity", "-q", "-m", DEMO, "--jsonl", "-f", data, "--json"))
+            tokens, nats = perplexity(model, data.open(encoding="utf-8"))
+            self.assertEqual(tokens, expected["tokens"])
+            self.assertAlmostEqual(nats, expected["nats_per_token"], delta=1e-6)
+
+
+@unittest.skipIf(importlib.util.find_spec("lm_eval") is None, "not installed: lm_eval; run make test-examples")
+class Harness(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        from harness import MiniMindLM
+        from lm_eval.api.instance import Instance
+
+        from minimind_cpp import Model
+
+        cls.model = Model(DEMO)
+        cls.harness = MiniMindLM(cls.model)
+        cls.request = staticmethod(lambda kind, *arguments: Instance(kind, {}, arguments, 0))
+
+    def test_sums_are_those_of_perplexity(self):
+        texts = ["床前明月光，疑是地上霜。", "River, moon: 江上", "山" * 3000]
+        totals = self.harness.loglikelihood_rolling([self.request("loglikelihood_rolling", text) for text in texts])
+        for text, total in zip(texts[:2], totals):
+            ids = ",".join(map(str, self.model.tokenizer.encode_prompt(text)))
+            expected = json.loads(program("perplexity", "-q", "-m", DEMO, "--json", "--tokens", ids))
+            self.assertAlmostEqual(-total, expected["nats_per_token"] * expected["tokens"], delta=1e-4)
+        self.assertLess(totals[2], 0)
+
+    def test_a_continuation_has_its_sum_and_is_greedy_or_not(self):
+        greedy = self.model.generate(self.model.tokenizer.encode("床前"), temperature=0, max_tokens=4)
+        requests = [self.request("loglikelihood", "床前", text) for text in (greedy, "，三二一零。")]
+        (total, is_greedy), (other, other_is_greedy) = self.harness.loglikelihood(requests)
+        self.assertEqual((is_greedy, other_is_greedy), (True, False))
+        self.assertGreater(total, other)
+        ids, before = self.model.tokenizer.encode("床前" + greedy), len(self.model.tokenizer.encode("床前"))
+        self.assertAlmostEqual(total, float(self.model.score(ids)[before:].sum()), delta=1e-4)
+
+    def test_texts_end_at_the_strings_of_a_task(self):
+        options = {"until": ["，"], "max_gen_toks": 20}
+        (text,) = self.harness.generate_until([self.request("generate_until", "床前", options)])
+        prompt = self.model.tokenizer.encode("床前")
+        self.assertEqual(text, self.model.generate(prompt, temperature=0, max_tokens=20, stop="，"))
 
 
 if __name__ == "__main__":

@@ -42,6 +42,7 @@ def seconds(port: int, tokens: int) -> float:
 def measure_serving(options: argparse.Namespace, threads: int) -> None:
     command = [options.program, "serve", "-q", "-m", options.model, "--port", "18001", "-t", str(threads)]
     direct = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    start_ray(threads)
     serve.start(http_options={"host": "127.0.0.1", "port": 18002})
     serve.run(serving.app({"model": options.model, "program": options.program, "threads": str(threads)}))
     times = {(port, tokens): [] for port in (18001, 18002) for tokens in (1, TOKENS)}
@@ -54,55 +55,70 @@ def measure_serving(options: argparse.Namespace, threads: int) -> None:
         print(f"{name:<15} request {1e3 * one[port]:7.2f} ms   token {1e6 * token:8.1f} us")
     direct.terminate()
     serve.shutdown()
+    ray.shutdown()
+
+
+def write_requests(path: str, count: int) -> None:
+    titles = "山居 秋夜 春雨 江雪 松风 月夜 落花 古寺".split()
+    with open(path, "w") as file:
+        for i in range(count):
+            body = {"prompt": f"{titles[i % 8]}{i}", "max_tokens": 100, "ignore_eos": True, "seed": i}
+            file.write(json.dumps({"custom_id": f"r{i}", "method": "POST", "url": "/v1/completions", "body": body}) + "\n")
 
 
 def measure_batch(options: argparse.Namespace, threads: int) -> None:
-    titles = "山居 秋夜 春雨 江雪 松风 月夜 落花 古寺".split()
     with tempfile.TemporaryDirectory() as folder:
-        source, target = (str(pathlib.Path(folder, name)) for name in ("in.jsonl", "out.jsonl"))
-        with open(source, "w") as file:
-            for i in range(options.rows):
-                body = {"prompt": f"{titles[i % 8]}{i}", "max_tokens": 100, "ignore_eos": True, "seed": i}
-                file.write(json.dumps({"custom_id": f"r{i}", "method": "POST", "url": "/v1/completions", "body": body}) + "\n")
-        empty = str(pathlib.Path(folder, "empty.jsonl"))
-        pathlib.Path(empty).write_text("".join(open(source).readlines()[:1]))
-        for round_ in range(options.rounds):
-            took = {}
-            for input_ in (empty, source):
-                pathlib.Path(target).unlink(missing_ok=True)
-                start = time.perf_counter()
-                command = [options.program, "batch", input_, "-q", "-m", options.model, "-o", target, "-t", str(threads)]
-                subprocess.run(command, check=True, capture_output=True)
-                took[input_] = time.perf_counter() - start
-            ours = 100 * (options.rows - 1) / (took[source] - took[empty])
-            spent = []
-            for input_ in (empty, source):
-                start = time.perf_counter()
-                lines = list(batch.lines_of(batch.answer(
-                    batch.read(input_, 1), options.model, threads=threads, batch_rows=options.rows
-                )))  # fmt: skip
-                spent.append(time.perf_counter() - start)
-            assert len(lines) == options.rows and not any('"error"' in line for line in lines), lines[0]
-            rays = 100 * (options.rows - 1) / (spent[1] - spent[0])
-            print(f"minimind batch {ours:8.0f} tokens/s   batch.py {rays:8.0f} tokens/s   ratio {rays / ours:.2f}   "
-                  f"to start Ray's workers {spent[0]:.1f} s", flush=True)  # fmt: skip
+        one, all_, output = (str(pathlib.Path(folder, name)) for name in ("one.jsonl", "all.jsonl", "out.jsonl"))
+        write_requests(one, 1)
+        write_requests(all_, options.rows)
+
+        def by_program(source: str) -> float:
+            pathlib.Path(output).unlink(missing_ok=True)
+            command = [options.program, "batch", source, "-q", "-m", options.model, "-o", output, "-t", str(threads)]
+            command += ["--tokenizer", options.tokenizer] if options.tokenizer else []
+            start = time.perf_counter()
+            subprocess.run(command, check=True, capture_output=True)
+            return time.perf_counter() - start
+
+        def by_ray(source: str) -> float:
+            start = time.perf_counter()
+            results = batch.answer(
+                batch.read(source, 1), options.model, threads=threads, batch_rows=options.rows,
+                model_options={"tokenizer": options.tokenizer},
+            )  # fmt: skip
+            assert not any('"error"' in line for line in batch.lines_of(results))
+            return time.perf_counter() - start
+
+        for _ in range(options.rounds):
+            tokens = 100 * (options.rows - 1)
+            program = tokens / (by_program(all_) - by_program(one))
+            start_ray(threads)
+            startup = by_ray(one)
+            ours = tokens / (by_ray(all_) - startup)
+            print(f"minimind batch {program:8.0f} tokens/s   batch.py {ours:8.0f} tokens/s   ratio {ours / program:.2f}   "
+                  f"to start Ray's workers {startup:.1f} s", flush=True)  # fmt: skip
+            ray.shutdown()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default=str(ROOT / "weights" / "demo" / "model.pth"))
-    parser.add_argument("--program", default=str(ROOT / "minimind"))
-    parser.add_argument("--rows", type=int, default=600)
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--only", choices=("serving", "batch"))
-    options = parser.parse_args()
-    threads = len(os.sched_getaffinity(0))
+def start_ray(threads: int) -> None:
     paths = [str(HERE.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     ray.init(
         num_cpus=threads, log_to_driver=False, include_dashboard=False, logging_level="warning",
         runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(path for path in paths if path)}},
     )  # fmt: skip
     ray.data.DataContext.get_current().enable_progress_bars = False
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default=str(ROOT / "weights" / "demo" / "model.pth"))
+    parser.add_argument("--tokenizer")
+    parser.add_argument("--program", default=str(ROOT / "minimind"))
+    parser.add_argument("--rows", type=int, default=600)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--only", choices=("serving", "batch"))
+    options = parser.parse_args()
+    threads = len(os.sched_getaffinity(0))
     if options.only != "batch":
         measure_serving(options, threads)
     if options.only != "serving":
