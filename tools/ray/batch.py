@@ -38,12 +38,18 @@ class Worker:
 
     def __call__(self, table: pa.Table) -> Dict[str, List[str]]:
         requests = [read_request(row, self.seed) for row in table.to_pylist()]
-        results = self.model.batch((body if body is not None else {} for _, body, _ in requests), **self.options)
+        results = self.model.batch((self.with_ids(body or {}) for _, body, _ in requests), **self.options)
         lines = [
             {"custom_id": custom_id, **({"error": error} if error else result)}
             for (custom_id, _, error), result in zip(requests, results)
         ]
         return {"line": [json.dumps(line, ensure_ascii=False) for line in lines]}
+
+    def with_ids(self, body: Dict[str, Any]) -> Dict[str, Any]:
+        """A text to complete is continued as it is, as OpenAI's API does, without the bos_token of Model.generate."""
+        if not isinstance(body.get("prompt"), str):
+            return body
+        return {**body, "prompt": self.model.tokenizer.encode(body["prompt"], add_special_tokens=False)}
 
 
 def read_request(row: Dict[str, Any], seed: int) -> Tuple[Optional[str], Optional[Dict[str, Any]], str]:
@@ -121,6 +127,7 @@ def main() -> None:
     parser.add_argument("--temperature", type=float, default=0.85)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    os.environ.setdefault("RAY_worker_niceness", "0")  # of a cluster that starts here; see README.md
     ray.data.DataContext.get_current().execution_options.preserve_order = True
     results = answer(
         read(options.input, options.workers), os.path.abspath(options.model), workers=options.workers, threads=options.threads,

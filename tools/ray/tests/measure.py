@@ -118,6 +118,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--only", choices=("serving", "batch"))
     options = parser.parse_args()
+    os.environ.setdefault("RAY_worker_niceness", "0")
     threads = len(os.sched_getaffinity(0))
     if options.only != "batch":
         measure_serving(options, threads)

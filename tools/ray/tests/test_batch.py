@@ -123,7 +123,8 @@ class Batch(unittest.TestCase):
             self.assertIn(word, result.get("error", ""))
 
     def test_parquet_in_and_out(self):
-        rows = [{"custom_id": row["custom_id"], **row["body"]} for row in requests(12)]
+        columns = {"prompt": None, "messages": None}
+        rows = [{"custom_id": row["custom_id"], **columns, **row["body"]} for row in requests(12)]
         source, target = (str(pathlib.Path(self.folder.name, name)) for name in ("in.parquet", "out"))
         pyarrow.parquet.write_table(pa.Table.from_pylist(rows), source)
         batch.write(batch.answer(batch.read(source, 1), DEMO, temperature=0), target)

@@ -28,9 +28,7 @@ def request(method, path, body=None):
     connection = http.client.HTTPConnection("127.0.0.1", PORT, timeout=120)
     data = json.dumps(body) if body is not None else None
     connection.request(method, path, data, {"Content-Type": "application/json"} if data else {})
-    answer = connection.getresponse()
-    connection.close()  # once the answer has been read
-    return answer
+    return connection.getresponse()
 
 
 def completion(**fields):
