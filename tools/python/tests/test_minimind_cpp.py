@@ -143,6 +143,10 @@ class Demo(unittest.TestCase):
             (TypeError, lambda: model.generate_batch("one text")),
             (TypeError, lambda: model.chat([{"role": "user", "content": object()}])),
             (TypeError, lambda: model.load_state_dict({"a": np.zeros(3, np.int64)})),
+            (TypeError, lambda: model.load_state_dict([1])),
+            (TypeError, lambda: model.load_state_dict({1: np.zeros(3, np.float32)})),
+            (TypeError, lambda: model.rollout(None)),
+            (TypeError, lambda: model.rollout(np.array(3))),
             (TypeError, lambda: pickle.dumps(model)),
             (ValueError, lambda: model.generate("a", max_tokens=-1)),
             (ValueError, lambda: model.generate("a", top_p=2)),
@@ -295,6 +299,38 @@ class Lifetime(unittest.TestCase):
         for call in (lambda: model.generate("a"), lambda: next(iterator), lambda: model.tokenizer.encode("a")):
             with self.assertRaisesRegex(ValueError, "closed"):
                 call()
+
+    def test_a_library_that_is_another_is_an_import_error(self):
+        with tempfile.TemporaryDirectory() as folder:
+            source, library = pathlib.Path(folder, "library.c"), pathlib.Path(folder, "library.so")
+            source.write_text("int minimind_abi(void) { return 7; }\n")
+            try:
+                subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+            except FileNotFoundError:
+                self.skipTest("there is no C compiler")
+            for path, word in ((library, "its ABI is 7, expected 1"), (source, "cannot be used"), ("/nowhere.so", "cannot be used")):
+                done = subprocess.run(
+                    [sys.executable, "-c", "import minimind_cpp"], env={**os.environ, "MINIMIND_LIBRARY": str(path)},
+                    capture_output=True, text=True,
+                )  # fmt: skip
+                self.assertEqual(done.returncode, 1)
+                self.assertRegex(done.stderr, f"ImportError: {path}: .*{word}")
+
+    def test_closing_a_model_in_use_ends_the_texts_of_other_threads(self):
+        model, errors = Model(DEMO), []
+
+        def write():
+            try:
+                model.generate_batch(["a"] * 500, ignore_eos=True)
+            except ValueError as error:
+                errors.append(str(error))
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        time.sleep(0.2)
+        model.close()
+        thread.join()
+        self.assertIn("closed", errors[0])
 
     def run_script(self, script, **options):
         return subprocess.run(
