@@ -76,6 +76,9 @@ help:
 	@echo '                      include/minimind.h and lib/pkgconfig/minimind.pc'
 	@echo 'make wheel            build the package for Python, build/wheel/*.whl'
 	@echo 'make test-python      build the wheel, install it under build/ and test it'
+	@echo 'make test-examples    the same with PyTorch, transformers and lm_eval, for tools/python/examples'
+	@echo 'make test-ray         the same with Ray, for tools/ray'
+	@echo 'make test-replicas    install nginx, and test tools/replicas'
 	@echo 'make sanitize         run the tests under the address and undefined-behaviour sanitizers'
 	@echo 'make fuzz             fuzz the readers of checkpoints, LoRA, config.json, tokenizers, sessions, templates,'
 	@echo '                      grammars, JSON Schema and its patterns, HTTP and bodies of requests for FUZZ_SECONDS=60 each'
@@ -221,6 +224,28 @@ test-python: minimind wheel
 	$(call create_venv,$(PYTHON_VENV))
 	$(PYTHON_VENV)/bin/pip install -q --force-reinstall $(WHEEL)/*.whl
 	$(PYTHON_VENV)/bin/python -m unittest discover -s tools/python/tests
+
+# Its own environment, because PyTorch is large.
+EXAMPLES_VENV := build/examples-venv
+test-examples: minimind wheel
+	$(call create_venv,$(EXAMPLES_VENV))
+	$(EXAMPLES_VENV)/bin/pip install -q -r tools/python/examples/requirements.txt
+	$(EXAMPLES_VENV)/bin/pip install -q --force-reinstall --no-deps $(WHEEL)/*.whl
+	$(EXAMPLES_VENV)/bin/python -m unittest discover -s tools/python/tests -p 'test_examples.py'
+
+RAY_VENV := build/ray-venv
+test-ray: minimind wheel
+	$(call create_venv,$(RAY_VENV))
+	$(RAY_VENV)/bin/pip install -q -r tools/ray/requirements.txt
+	$(RAY_VENV)/bin/pip install -q --force-reinstall --no-deps $(WHEEL)/*.whl
+	$(RAY_VENV)/bin/python -W ignore -m unittest discover -s tools/ray/tests
+
+REPLICAS_VENV := build/replicas-venv
+test-replicas: minimind
+	$(call install_packages,nginx-light)
+	$(call create_venv,$(REPLICAS_VENV))
+	$(REPLICAS_VENV)/bin/pip install -q -r tools/replicas/requirements.txt
+	$(REPLICAS_VENV)/bin/python -W ignore -m unittest discover -s tools/replicas
 
 # A packaged Chromium and its driver: selenium must not fetch others.
 test-serve: minimind

@@ -202,6 +202,11 @@ bool Sampler::before(const Candidate& a, const Candidate& b) {
   return a.logit > b.logit || (a.logit == b.logit && a.token < b.token);
 }
 
+// Whether steps after top-k need the largest first. To sort a whole vocabulary takes longer than everything else.
+bool Sampler::ranks() const {
+  return options_.typical_p < 1 || options_.top_p < 1 || options_.min_p > 0;
+}
+
 // The tokens that top-k keeps, which are few: gathering all of them takes longer than everything else.
 void Sampler::gather(std::span<const float> logits) {
   candidates_.clear();
@@ -226,7 +231,7 @@ void Sampler::gather(std::span<const float> logits) {
     });
   }
   if (candidates_.empty()) fail_none_left();
-  std::sort(candidates_.begin(), candidates_.end(), before);
+  if (limited || ranks()) std::sort(candidates_.begin(), candidates_.end(), before);
 }
 
 // Returns the k-th largest value, by a heap of the k largest so far, whose first is the smallest of them.
@@ -280,9 +285,10 @@ void Sampler::keep_min_p() {
 }
 
 void Sampler::softmax() {
+  const double largest = std::ranges::max(candidates_, {}, &Candidate::logit).logit;
   double sum = 0;
   for (Candidate& candidate : candidates_) {
-    candidate.probability = std::exp(candidate.logit - candidates_.front().logit);
+    candidate.probability = std::exp(candidate.logit - largest);
     sum += candidate.probability;
   }
   for (Candidate& candidate : candidates_) candidate.probability /= sum;

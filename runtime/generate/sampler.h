@@ -88,6 +88,7 @@ class Sampler {
   double score(std::size_t token, float logit) const;
   bool is_plain() const;
   std::int32_t largest(std::span<const float> logits) const;
+  bool ranks() const;
   void gather(std::span<const float> logits);
   template <class Value>
   Value kth_largest(std::span<const Value> values, std::vector<Value>& heap);
@@ -107,7 +108,7 @@ class Sampler {
   std::vector<double> scores_;          // [vocab], minus infinity for excluded tokens
   std::vector<double> largest_scores_;  // kth_largest's heaps
   std::vector<float> largest_logits_;
-  std::vector<Candidate> candidates_;  // remaining tokens, largest logit first
+  std::vector<Candidate> candidates_;  // remaining tokens; the largest logit first, if there is a step that drops some
   std::mt19937_64 random_;
 };
 

@@ -96,14 +96,15 @@ def config_from(family: str, raw: dict, *, gated_mlp: bool = True, mlp_bias: boo
     )
 
 
-def read_tensors(folder: Path) -> State:
-    """Returns every tensor of the checkpoint in the folder as stored, without wrappers and prefixes."""
+def read_tensors(checkpoint: Path) -> State:
+    """Returns every tensor of a file, or of the checkpoint in a folder, as stored, without wrappers and prefixes."""
+    files = [checkpoint]
+    if checkpoint.is_dir():
+        files = [checkpoint / name for name in ("model.pth", "pytorch_model.bin") if (checkpoint / name).exists()]
+        files += sorted(checkpoint.glob("*.safetensors"))
     state: State = {}
-    for path in sorted(folder.glob("*.safetensors")):
-        state |= load_file(path)
-    for path in (folder / "model.pth", folder / "pytorch_model.bin"):
-        if path.exists():
-            state |= torch.load(path, weights_only=True)
+    for path in files:
+        state |= load_file(path) if path.suffix == ".safetensors" else torch.load(path, weights_only=True)
     if "optimizer" in state:  # a resume file
         state = state["model"]
     return {name.removeprefix("module.").removeprefix("_orig_mod."): tensor for name, tensor in state.items()}
@@ -135,10 +136,11 @@ def add_lora(state: State, lora: State) -> State:
     return result
 
 
-def twin_of(folder: Path, case: dict) -> MiniMind:
-    """Returns the twin of the checkpoint in a case folder, in float32, with its LoRA merged."""
-    family, state = case["family"], split_fused_experts(read_tensors(folder))
+def twin_of(checkpoint: Path, case: dict) -> MiniMind:
+    """Returns the twin of the checkpoint in a file or a case folder, in float32, with its LoRA merged."""
+    family, state = case["family"], split_fused_experts(read_tensors(checkpoint))
     if "lora" in case:
+        folder = checkpoint if checkpoint.is_dir() else checkpoint.parent
         state = add_lora(state, torch.load(folder / case["lora"], weights_only=True))
     gated = any(".gate_proj." in name or ".w3." in name for name in state)
     bias = any(name.endswith(".bias") for name in state)
@@ -151,7 +153,7 @@ def twin_of(folder: Path, case: dict) -> MiniMind:
         state.setdefault(head, state[embedding])
     unknown = sorted(set(state) - set(names))
     if unknown:
-        raise ValueError(f"{folder}: the twin has no tensor {unknown[0]}")
+        raise ValueError(f"{checkpoint}: the twin has no tensor {unknown[0]}")
     model.load_state_dict({name: state[saved].float() for saved, name in names.items()})
     return model.eval()
 

@@ -37,6 +37,8 @@ def tensors_of(state_dict: Mapping[str, Any]) -> Tuple[Any, List[Any]]:
     owners: List[Any] = []
     tensors: List[c.Tensor] = []
     for name, given in state_dict.items():
+        if not isinstance(name, str):
+            raise TypeError(f"a name of state_dict is of type {type(name).__name__}, expected str")
         tensor, data = _contiguous(name, given)
         shape = (ctypes.c_size_t * len(tensor.shape))(*tensor.shape)
         type_of_values = _type_of(name, tensor)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import collections
 import contextlib
 import ctypes
+import functools
+import itertools
 import json
 import logging
 import os
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     Path = Union[str, "os.PathLike[str]"]
 
 logger = logging.getLogger("minimind_cpp")
+
+MOST_STEPS_WITHOUT_POLL = 16
 
 
 class Completion(NamedTuple):
@@ -128,6 +132,10 @@ class Model:
         self.vocab_size: int = facts.vocab_size
         self.hidden_size: int = facts.hidden_size
         self.layers: int = facts.layers
+        self.heads: int = facts.heads
+        self.kv_heads: int = facts.kv_heads
+        self.head_dim: int = facts.head_dim
+        self.experts: int = facts.experts
         self.parameters: int = facts.parameters
         self.context_length: int = facts.context_length
         self.threads: int = facts.threads
@@ -236,7 +244,37 @@ class Model:
         if isinstance(prompts, str):
             raise TypeError("prompts is of type str, expected a list of prompts")
         self.tokenizer.encode("")
-        return [written.text for written in self._run_many([self._prompt(prompt) for prompt in prompts], options)]
+        ids = [self._prompt(prompt) for prompt in prompts]
+        options = _with_seed(options)
+        return [
+            written.text
+            for written in self._run_many(functools.partial(self._submit, each, options, i) for i, each in enumerate(ids))
+        ]
+
+    def batch(self, requests: Iterable[Mapping[str, Any]], **options: Any) -> Iterator[Dict[str, Any]]:
+        """Answers many requests at once, each with options of its own. Yields the results in the order of the requests.
+
+        A request is {"prompt": text or ids, ...} or {"messages": [...], "tools": [...], "thinking": ..., ...} with options of a
+        text; `options` are those of requests that do not say. A result is {"text": ...}, or {"message": ...} for messages, with
+        finish_reason, prompt_tokens and tokens; {"error": ...} for a request that cannot be answered. Requests are read as
+        texts end, so that there may be any number of them.
+        """
+        self.tokenizer.encode("")
+        options = _with_seed(options)
+        submits = (functools.partial(self._submit_request, request, options, i) for i, request in enumerate(requests))
+        return (written.result() for written in self._run_many(submits, keep_errors=True))
+
+    def _submit_request(self, request: Mapping[str, Any], options: Mapping[str, Any], index: int) -> "_Text":
+        if not isinstance(request, Mapping):
+            raise TypeError(f"the request is of type {type(request).__name__}, expected a dict")
+        given = dict(request)
+        if ("prompt" in given) == ("messages" in given):
+            raise ValueError("the request has " + ("both" if "prompt" in given else "none") + ", expected prompt or messages")
+        index = 0 if "seed" in given else index
+        if "prompt" in given:
+            return self._submit(self._prompt(given.pop("prompt")), {**options, **given}, index)
+        messages, tools, thinking = given.pop("messages"), given.pop("tools", None), given.pop("thinking", None)
+        return self._submit_chat(messages, tools, thinking, {**options, **given}, index)
 
     @overload
     def chat(
@@ -272,13 +310,20 @@ class Model:
         The last two are there if the model wrote some. With `stream`, an iterator of OpenAI's deltas. thinking: on, off,
         or as the chat template decides.
         """
+        text = self._submit_chat(messages, tools, thinking, options)
+        deltas = self._deltas(text)
+        return deltas if stream else _message_of(deltas)
+
+    def _submit_chat(
+        self, messages: Any, tools: Any, thinking: Optional[bool], options: Mapping[str, Any], index: int = 0
+    ) -> "_Text":
         prompt = self._chat_prompt(messages, tools, thinking)
         plain = options.get("grammar") is not None or options.get("json_schema") is not None
         if plain and prompt.rstrip().endswith("<think>"):
             raise ValueError("the grammar is for the answer, but the prompt starts a thought; give thinking=False")
-        text = self._submit(id_array(self.tokenizer.encode(prompt), "ids"), options, chat=True)
-        deltas = self._plain_deltas(text) if plain else self._deltas(text, prompt)
-        return deltas if stream else _message_of(deltas)
+        text = self._submit(id_array(self.tokenizer.encode(prompt), "ids"), options, index, chat=True)
+        text.answer = _PlainAnswer() if plain else _Answer(prompt)
+        return text
 
     def _chat_prompt(self, messages: Any, tools: Any, thinking: Optional[bool]) -> str:
         conversation = json_bytes(messages, "messages")
@@ -292,16 +337,11 @@ class Model:
 
         return self._text(write, 2 * len(conversation) + 2 * len(functions or b"") + 4096)
 
-    def _plain_deltas(self, text: "_Text") -> Iterator[Dict[str, Any]]:
+    def _deltas(self, text: "_Text") -> Iterator[Dict[str, Any]]:
+        assert text.answer is not None
         for piece, _, _ in self._run(text):
-            if piece:
-                yield {"content": piece}
-
-    def _deltas(self, text: "_Text", prompt: str) -> Iterator[Dict[str, Any]]:
-        with _Answer(prompt) as answer:
-            for piece, _, _ in self._run(text):
-                yield from answer.push(piece)
-            yield from answer.push("", last=True)
+            yield from text.answer.push(piece)
+        yield from text.answer.push("", last=True)
 
     # ---- Numbers ----
 
@@ -336,7 +376,9 @@ class Model:
         several = len(prompt_ids) > 0 and np.ndim(prompt_ids[0]) > 0
         prompts = [id_array(ids, "prompt_ids") for ids in (prompt_ids if several else [prompt_ids])]  # type: ignore[arg-type]
         texts = [prompt for prompt in prompts for _ in range(n)]
-        written = [text.completion(logprobs) for text in self._run_many(texts, options, logprobs)]
+        options = _with_seed(options)
+        submits = (functools.partial(self._submit, ids, options, i, logprobs=logprobs) for i, ids in enumerate(texts))
+        written = [text.completion(logprobs) for text in self._run_many(submits)]
         groups = [written[i : i + n] for i in range(0, len(written), n)]
         return groups if several else groups[0]
 
@@ -415,31 +457,40 @@ class Model:
         finally:
             text.release()
 
-    def _run_many(
-        self, prompts: Sequence[npt.NDArray[np.int32]], options: Mapping[str, Any], logprobs: bool = False
-    ) -> List["_Written"]:
-        """Writes texts for all prompts, of which only as many are submitted as keep the model busy."""
-        written: List[_Written] = [_Written() for _ in prompts]
-        if options.get("seed") is None:
-            options = {**options, "seed": secrets.randbits(63)}
-        waiting: Deque[int] = collections.deque(range(len(prompts)))
-        running: Dict[int, _Text] = {}
+    def _run_many(self, submits: Iterable[Callable[[], "_Text"]], keep_errors: bool = False) -> Iterator["_Written"]:
+        """Yields what all texts wrote, in their order. Only as many are submitted at once as keep the model busy.
+
+        With keep_errors, a text that fails has an error; otherwise it is raised.
+        """
+        waiting = iter(submits)
+        unyielded: Deque[_Written] = collections.deque()
+        running: List[_Written] = []
         try:
-            while waiting or running:
-                while waiting and len(running) < 2 * self._parallel:
-                    index = waiting.popleft()
-                    running[index] = self._submit(prompts[index], options, index, logprobs=logprobs)
-                self._step()
-                for index, text in list(running.items()):
-                    written[index].add(*text.poll())
-                    if text.finish != c.RUNNING:
-                        written[index].finish_reason = c.FINISH_REASONS[text.finish]
-                        text.release()
-                        del running[index]
+            while True:
+                for submit in itertools.islice(waiting, 2 * self._parallel - len(running)):
+                    written = _Written(keep_errors)
+                    unyielded.append(written)
+                    running += [written] if written.start(submit) else []
+                if not unyielded:
+                    return
+                if running:
+                    self._step_until_one_ends(len(running))
+                running = [written for written in running if not written.poll()]
+                while unyielded and unyielded[0].ended:
+                    yield unyielded.popleft()
         finally:
-            for text in running.values():
-                text.release()
-        return written
+            for written in running:
+                written.release()
+
+    def _step_until_one_ends(self, running: int) -> None:
+        """Steps until the model writes fewer texts, or for some steps: to poll each text after each step takes longer."""
+        texts = ctypes.c_size_t()
+        for _ in range(MOST_STEPS_WITHOUT_POLL):
+            with self._use() as model:
+                self._check(c.library.minimind_step(model, ctypes.byref(texts)))
+            if texts.value < running:
+                return
+            running = texts.value
 
     def _step(self) -> None:
         with self._use() as model:
@@ -447,18 +498,59 @@ class Model:
 
 
 class _Written:
-    """All that a text wrote."""
+    """All that a text wrote, or why it failed."""
 
-    def __init__(self) -> None:
+    def __init__(self, keep_error: bool) -> None:
+        self.keep_error = keep_error
+        self.text_of_library: Optional[_Text] = None
         self.pieces: List[str] = []
         self.ids: List[int] = []
         self.log_probabilities: List[float] = []
         self.finish_reason = ""
+        self.error = ""
+        self.prompt_tokens = 0
+        self.message: Optional[Dict[str, Any]] = None
 
-    def add(self, piece: str, ids: List[int], log_probabilities: List[float]) -> None:
-        self.pieces.append(piece)
-        self.ids += ids
-        self.log_probabilities += log_probabilities
+    def start(self, submit: Callable[[], "_Text"]) -> bool:
+        """Whether the text is running."""
+        with self._kept_error():
+            self.text_of_library = submit()
+        return not self.ended
+
+    def poll(self) -> bool:
+        """Whether the text has ended."""
+        text = self.text_of_library
+        assert text is not None
+        with self._kept_error():
+            piece, ids, log_probabilities = text.poll()
+            self.pieces.append(piece)
+            self.ids += ids
+            self.log_probabilities += log_probabilities
+            self.prompt_tokens = text.prompt_tokens
+            self.finish_reason = c.FINISH_REASONS.get(text.finish, "")
+            if self.finish_reason and text.answer is not None:
+                self.message = _message_of(text.answer.push(self.text, last=True))
+        if self.ended:
+            self.release()
+        return self.ended
+
+    @contextlib.contextmanager
+    def _kept_error(self) -> Iterator[None]:
+        try:
+            yield
+        except (TypeError, ValueError) as error:
+            if not self.keep_error:
+                raise
+            self.error = str(error)
+
+    def release(self) -> None:
+        text, self.text_of_library = self.text_of_library, None
+        if text is not None:
+            text.release()
+
+    @property
+    def ended(self) -> bool:
+        return bool(self.finish_reason or self.error)
 
     @property
     def text(self) -> str:
@@ -468,6 +560,15 @@ class _Written:
         scores = np.array(self.log_probabilities, np.float64) if logprobs else None
         return Completion(np.array(self.ids, np.int32), scores, self.finish_reason)
 
+    def result(self) -> Dict[str, Any]:
+        """As Model.batch yields it."""
+        if self.error:
+            return {"error": self.error}
+        written: Dict[str, Any] = {"text": self.text} if self.message is None else {"message": self.message}
+        return {
+            **written, "finish_reason": self.finish_reason, "prompt_tokens": self.prompt_tokens, "tokens": len(self.ids),
+        }  # fmt: skip
+
 
 class _Text:
     """A generation of the library."""
@@ -476,6 +577,8 @@ class _Text:
         self.model = model
         self.pointer = ctypes.c_void_p()
         self.finish = c.RUNNING
+        self.prompt_tokens = 0
+        self.answer: Union[_Answer, _PlainAnswer, None] = None  # of a chat
         self.told = False
 
     def poll(self) -> Any:
@@ -485,7 +588,7 @@ class _Text:
             if status != c.OK:
                 raise c.exception_of(status, c.library.minimind_generation_error(self.pointer))
             self._log_notes(output)
-            self.finish = output.finish
+            self.finish, self.prompt_tokens = output.finish, output.prompt_tokens
             text = ctypes.string_at(output.text, output.text_size).decode() if output.text_size else ""
             scores = output.log_probabilities[: output.id_count] if output.log_probabilities else []
             return text, output.ids[: output.id_count], scores
@@ -523,11 +626,20 @@ class _Answer:
             raise c.exception_of(status, c.library.minimind_answer_error(self.pointer))
         return json.loads(deltas.value or b"[]")
 
-    def __enter__(self) -> "_Answer":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
+    def __del__(self) -> None:
         c.library.minimind_answer_close(self.pointer)
+
+
+class _PlainAnswer:
+    """The reader of an answer that conforms to a grammar, which has no thoughts and calls."""
+
+    def push(self, piece: str, last: bool = False) -> List[Dict[str, Any]]:
+        return [{"content": piece}] if piece else []
+
+
+def _with_seed(options: Mapping[str, Any]) -> Dict[str, Any]:
+    """The options with a seed, from which those of several texts are counted."""
+    return {**options, "seed": secrets.randbits(63)} if options.get("seed") is None else dict(options)
 
 
 def _message_of(deltas: Iterable[Mapping[str, Any]]) -> Dict[str, Any]:

@@ -67,6 +67,32 @@ class Demo(unittest.TestCase):
         )
         self.assertEqual(self.model.generate_batch([]), [])
 
+    def test_a_batch_of_requests_has_options_of_each_and_results_in_order(self):
+        requests = [{"prompt": "春天", "temperature": 0}, {"messages": MESSAGES, "seed": 5, "max_tokens": 20}]
+        requests += [{"prompt": "山", "seed": i} for i in range(40)]
+        results = list(self.model.batch(iter(requests), max_tokens=12))
+        expected = self.model.generate("春天", temperature=0, max_tokens=12)
+        self.assertEqual(results[0]["text"], expected)
+        self.assertEqual(results[0]["finish_reason"], "length")
+        self.assertEqual(results[0]["prompt_tokens"], len(self.model.tokenizer.encode_prompt("春天")))
+        self.assertEqual(results[0]["tokens"], 12)
+        self.assertEqual(results[1]["message"], self.model.chat(MESSAGES, seed=5, max_tokens=20))
+        self.assertEqual(results[20]["text"], self.model.generate("山", seed=18, max_tokens=12))
+        self.assertEqual(list(self.model.batch([])), [])
+
+    def test_a_batch_keeps_the_error_of_a_request(self):
+        requests = [{"prompt": "a", "top_p": 2}, {}, {"prompt": 3}, {"messages": [{"role": "nobody"}]}, 7, {"prompt": "a"}]
+        results = list(self.model.batch(requests, max_tokens=2))
+        self.assertEqual([list(result) == ["error"] for result in results], [True] * 5 + [False])
+        self.assertIn("top_p", results[0]["error"].replace("-", "_"))
+
+    def test_a_batch_that_is_left_early_drops_its_texts(self):
+        iterator = self.model.batch({"prompt": "山"} for _ in range(100000))
+        next(iterator)
+        del iterator
+        gc.collect()
+        self.model.reload(DEMO)
+
     def test_text_conforms_to_a_schema(self):
         schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
         text = self.model.generate("n", json_schema=schema, max_tokens=40, seed=1)
@@ -117,6 +143,10 @@ class Demo(unittest.TestCase):
             (TypeError, lambda: model.generate_batch("one text")),
             (TypeError, lambda: model.chat([{"role": "user", "content": object()}])),
             (TypeError, lambda: model.load_state_dict({"a": np.zeros(3, np.int64)})),
+            (TypeError, lambda: model.load_state_dict([1])),
+            (TypeError, lambda: model.load_state_dict({1: np.zeros(3, np.float32)})),
+            (TypeError, lambda: model.rollout(None)),
+            (TypeError, lambda: model.rollout(np.array(3))),
             (TypeError, lambda: pickle.dumps(model)),
             (ValueError, lambda: model.generate("a", max_tokens=-1)),
             (ValueError, lambda: model.generate("a", top_p=2)),
@@ -269,6 +299,38 @@ class Lifetime(unittest.TestCase):
         for call in (lambda: model.generate("a"), lambda: next(iterator), lambda: model.tokenizer.encode("a")):
             with self.assertRaisesRegex(ValueError, "closed"):
                 call()
+
+    def test_a_library_that_is_another_is_an_import_error(self):
+        with tempfile.TemporaryDirectory() as folder:
+            source, library = pathlib.Path(folder, "library.c"), pathlib.Path(folder, "library.so")
+            source.write_text("int minimind_abi(void) { return 7; }\n")
+            try:
+                subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+            except FileNotFoundError:
+                self.skipTest("there is no C compiler")
+            for path, word in ((library, "its ABI is 7, expected 1"), (source, "cannot be used"), ("/nowhere.so", "cannot be used")):
+                done = subprocess.run(
+                    [sys.executable, "-c", "import minimind_cpp"], env={**os.environ, "MINIMIND_LIBRARY": str(path)},
+                    capture_output=True, text=True,
+                )  # fmt: skip
+                self.assertEqual(done.returncode, 1)
+                self.assertRegex(done.stderr, f"ImportError: {path}: .*{word}")
+
+    def test_closing_a_model_in_use_ends_the_texts_of_other_threads(self):
+        model, errors = Model(DEMO), []
+
+        def write():
+            try:
+                model.generate_batch(["a"] * 500, ignore_eos=True)
+            except ValueError as error:
+                errors.append(str(error))
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        time.sleep(0.2)
+        model.close()
+        thread.join()
+        self.assertIn("closed", errors[0])
 
     def run_script(self, script, **options):
         return subprocess.run(

@@ -1,0 +1,171 @@
+"""Tests of nginx.conf and kubernetes.yaml with two replicas on this machine. Run: make test-replicas"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+import kubernetes_validate
+import yaml
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+DEMO = str(ROOT / "weights" / "demo" / "model.pth")
+PROGRAM = os.environ.get("MINIMIND_PROGRAM", str(ROOT / "minimind"))
+NGINX = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin")
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def request(port, method, path, body=None, headers=None):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    data = json.dumps(body) if body is not None else None
+    connection.request(method, path, data, {"Content-Type": "application/json", **(headers or {})})
+    return connection.getresponse()
+
+
+def wait_until_healthy(port):
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            if request(port, "GET", "/health").status == 200:
+                return
+        except OSError:
+            pass
+        assert time.monotonic() < deadline, "not healthy after 30 s"
+        time.sleep(0.05)
+
+
+class Replicas(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def start_replica(self, port, *options):
+        command = [PROGRAM, "serve", "-q", "-m", DEMO, "--port", str(port), "--threads", "1", *options]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        self.addCleanup(lambda: (process.kill(), process.wait()))
+        wait_until_healthy(port)
+        return process
+
+    def texts_of(self, port):
+        """How many texts a replica has written."""
+        return int(re.search(r"^minimind_texts_total (\d+)$", request(port, "GET", "/metrics").read().decode(), re.M)[1])
+
+
+@unittest.skipIf(NGINX is None, "nginx is not installed: apt install nginx-light")
+class Nginx(Replicas):
+    def setUp(self):
+        super().setUp()
+        self.port, *self.replicas = free_port(), free_port(), free_port()
+        config = (HERE / "nginx.conf").read_text()
+        for written, port in ((8100, self.port), (8101, self.replicas[0]), (8102, self.replicas[1])):
+            config = re.sub(rf"\b{written}\b", str(port), config)
+        file = pathlib.Path(self.folder.name, "nginx.conf")
+        file.write_text("pid nginx.pid;\nerror_log error.log;\ndaemon off;\n" + config)
+        self.processes = [self.start_replica(port) for port in self.replicas]
+        nginx = subprocess.Popen([NGINX, "-p", self.folder.name, "-c", str(file)], stderr=subprocess.DEVNULL)
+        self.addCleanup(lambda: (nginx.terminate(), nginx.wait()))
+        wait_until_healthy(self.port)
+
+    def stream(self, tokens):
+        body = {"prompt": "春天", "max_tokens": tokens, "stream": True, "ignore_eos": True, "temperature": 0}
+        return request(self.port, "POST", "/v1/completions", body)
+
+    def test_streams_are_not_buffered(self):
+        answer, arrivals = self.stream(400), []
+        while line := answer.readline():
+            if line.startswith(b"data: {"):
+                arrivals.append(time.monotonic())
+        first, last = arrivals[0], arrivals[-1]
+        self.assertGreater(last - first, 0.01)
+        self.assertGreater(sum(first < arrival < last - 0.2 * (last - first) for arrival in arrivals), len(arrivals) / 4)
+
+    def test_a_replica_that_ends_and_returns_fails_no_request(self):
+        outcomes, stop = [], threading.Event()
+
+        def ask():
+            while not stop.is_set():
+                answer = self.stream(60)
+                outcomes.append((answer.status, answer.read().rstrip().endswith(b"data: [DONE]")))
+
+        clients = [threading.Thread(target=ask) for _ in range(4)]
+        for client in clients:
+            client.start()
+        time.sleep(1)
+        self.processes[0].send_signal(signal.SIGTERM)
+        self.assertEqual(self.processes[0].wait(30), 0)
+        time.sleep(1)
+        before = len(outcomes)
+        self.start_replica(self.replicas[0])
+        time.sleep(7)  # past fail_timeout
+        stop.set()
+        for client in clients:
+            client.join()
+        self.assertEqual(set(outcomes), {(200, True)})
+        self.assertGreater(before, 4)
+        self.assertGreater(self.texts_of(self.replicas[0]), 0, "the replica that returned takes requests")
+
+    def test_weights_cannot_be_replaced_through_it(self):
+        self.assertEqual(request(self.port, "POST", "/update_weights_from_disk", {"model_path": DEMO}).status, 403)
+
+    def test_errors_of_the_replicas_pass_through(self):
+        answer = request(self.port, "POST", "/v1/completions", {"prompt": "a", "top_p": 3})
+        self.assertEqual(answer.status, 400)
+        self.assertIn("top_p", json.loads(answer.read())["error"]["message"])
+
+
+class Kubernetes(Replicas):
+    def setUp(self):
+        super().setUp()
+        self.manifests = list(yaml.safe_load_all((HERE / "kubernetes.yaml").read_text()))
+        self.pod = next(each for each in self.manifests if each["kind"] == "Deployment")["spec"]["template"]["spec"]
+        (self.container,) = self.pod["containers"]
+
+    def test_the_manifest_is_valid(self):
+        for manifest in self.manifests:
+            kubernetes_validate.validate(manifest, "1.32", strict=True)
+
+    def test_the_time_to_end_is_enough(self):
+        drain = int(next(arg for arg in self.container["args"] if arg.startswith("--drain=")).split("=")[1])
+        pause = self.container["lifecycle"]["preStop"]["sleep"]["seconds"]
+        self.assertGreater(self.pod["terminationGracePeriodSeconds"], drain + pause)
+
+    def test_the_container_runs_is_probed_and_drains(self):
+        port, keys = free_port(), pathlib.Path(self.folder.name, "keys")
+        keys.write_text(next(each for each in self.manifests if each["kind"] == "Secret")["stringData"]["keys"])
+        changed = {"--model": DEMO, "--port": str(port), "--api-key-file": str(keys), "--threads": "1"}
+        arguments = [argument.split("=", 1) for argument in self.container["args"]]
+        command = [PROGRAM, *self.container["command"][1:]]
+        command += [f"{name}={changed.get(name, value)}" for name, value in arguments]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(lambda: (process.kill(), process.wait()))
+        wait_until_healthy(port)
+        probe = self.container["readinessProbe"]["httpGet"]["path"]
+        self.assertEqual(request(port, "GET", probe, headers={"Host": f"10.1.2.3:{port}"}).status, 200)
+        body = {"prompt": "春天", "max_tokens": 300, "stream": True, "ignore_eos": True}
+        self.assertEqual(request(port, "POST", "/v1/completions", body).status, 401)
+        answer = request(port, "POST", "/v1/completions", body, {"Authorization": "Bearer change-this-key"})
+        answer.readline()
+        process.send_signal(signal.SIGTERM)
+        self.assertTrue(answer.read().rstrip().endswith(b"data: [DONE]"))
+        self.assertEqual(process.wait(30), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
