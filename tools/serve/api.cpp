@@ -63,6 +63,8 @@ ChatJson read_body(const HttpRequest& request) {
   ChatJson body;
   try {
     body = parse_chat_json(request.body, "the body");
+  } catch (const LargeInteger& error) {
+    throw RequestError(error.what(), error.field());
   } catch (const Error& error) {
     throw RequestError(error.what(), "", "invalid_json");
   }

@@ -500,6 +500,8 @@ TEST_F(ApiTest, NamesTheFieldThatIsWrong) {
       {chat_path, with(R"("user": 1)"), "user"},
       {chat_path, with(R"("best_of": 2)"), "best_of"},
       {chat_path, with(R"("custom_id": "a")"), "custom_id"},
+      {chat_path, with(R"("n": 1180591620717411303424)"), "n"},
+      {chat_path, with(R"("metadata": {"a": 1180591620717411303424}, "n": 1)"), "metadata"},
       {chat_path, "[]", ""},
       {chat_path, "{", ""},
       {path, "{}", "prompt"},
@@ -565,6 +567,7 @@ TEST_F(ApiTest, AcceptsFieldsThatChangeNothing) {
                       {"store", false},
                       {"metadata", {{"a", "b"}}},
                       {"service_tier", "auto"},
+                      {"prompt_cache_options", {{"ttl", "1h"}}},
                       {"parallel_tool_calls", true},
                       {"n", nullptr},
                       {"tools", nullptr},
@@ -732,6 +735,13 @@ TEST_F(ApiTest, ListsTheModelAndItsHealth) {
   EXPECT_EQ(get("/v1/completions")->status(), 405);
   EXPECT_EQ(get("/v1/completions")->headers(), (HttpHeaders{{"Allow", "POST"}}));
   EXPECT_EQ(get("/health")->json()["status"], "ok");
+}
+
+TEST_F(ApiTest, TakesTheNamesThatMiniMindsOwnClientsSend) {
+  for (const char* const name : {"minimind", "minimind-local:latest", "jingyaogong/minimind-3:latest"}) {
+    EXPECT_EQ(complete({{"model", name}, {"max_tokens", 1}})->status(), 200) << name;
+  }
+  EXPECT_EQ(complete({{"model", "minimind-local:other"}, {"max_tokens", 1}})->status(), 404);
 }
 
 TEST_F(ApiTest, CountsForPrometheus) {
