@@ -55,7 +55,7 @@ class Server:
                        "--no-ui"]
         begin = time.perf_counter()
         self.process = subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.DEVNULL)
+                                        stderr=None if engine == OURS else subprocess.DEVNULL)  # llama.cpp logs every answer
         self.wait_for_first_answer()
         self.start_seconds = time.perf_counter() - begin
 
