@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,24 +15,11 @@
 #include "tools/http/loop.h"
 #include "tools/http/reader.h"
 #include "tools/http/settings.h"
+#include "tools/http/wakeup.h"
 
 namespace minimind {
 
 class HttpConnection;
-
-// The way from the threads of handlers to that of the connections; does nothing once the server has ended.
-class HttpWakeup {
- public:
-  explicit HttpWakeup(HttpLoop& loop) : loop_(&loop) {}
-
-  // Makes the thread of the connections look at the answer of the connection.
-  void post(std::weak_ptr<HttpConnection> connection);
-  void close();
-
- private:
-  std::mutex mutex_;
-  HttpLoop* loop_;
-};
 
 // What the connections of a server share. Only the thread of the connections uses it, except `wakeup`.
 struct HttpShared {
