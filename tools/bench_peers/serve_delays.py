@@ -2,17 +2,14 @@
 
 "health": the time of GET /health on a new connection, while as many clients as the server runs at once stream texts, and while
 long prompts come in, too. "freed": the time from a client's disconnect until no text of its own runs, by /metrics, in the middle
-of its answer and in the middle of its prompt, alone and next to other clients. Prints a Markdown table and writes --json.
-Needs only Python.
+of its answer and in the middle of its prompt, alone and next to other clients. Prints a Markdown table. Needs only Python.
 """
 
 import argparse
-import json
 import multiprocessing
 import random
 import re
 import socket
-import statistics
 import time
 from pathlib import Path
 
@@ -22,6 +19,7 @@ import serve_peers
 PARALLEL = 16
 PROMPT = 6000  # tokens of a long prompt
 INTERVAL = 0.02  # seconds between requests of /health
+BEGIN, END = "<!-- serve_delays.py writes from here -->\n", "<!-- to here, serve_delays.py -->\n"
 
 
 def ask(port: int, path: str) -> tuple[float, bytes]:
@@ -133,7 +131,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=multiprocessing.cpu_count())
     parser.add_argument("--seconds", type=float, default=10, help="of each measurement of /health")
     parser.add_argument("--disconnects", type=int, default=40)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--page", type=Path, help="replace the table between the markers of this page")
     return parser.parse_args()
 
 
@@ -142,9 +140,9 @@ def main() -> None:
     report = {"models": {}}
     for gguf in options.models:
         report["models"][gguf.stem] = measure(options, gguf)
-    if options.json:
-        options.json.write_text(json.dumps(report, indent=1) + "\n")
     print(table(report))
+    if options.page:
+        options.page.write_text(serve_peers.between(options.page.read_text(), BEGIN, table(report) + "\n", END))
 
 
 if __name__ == "__main__":

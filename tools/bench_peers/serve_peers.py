@@ -224,10 +224,15 @@ def section(report: dict) -> str:
         f"cores. Random weights in the shapes of MiniMind's models.", ""])
 
 
+def between(page: str, begin: str, text: str, end: str) -> str:
+    """Returns the page with the text between its markers."""
+    if begin not in page or end not in page:
+        sys.exit(f"the page has no markers {begin.strip()} and {end.strip()}; add them where the tables belong")
+    return page.partition(begin)[0] + begin + text + end + page.partition(end)[2]
+
+
 def updated(page: str, report: dict) -> str:
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return before + BEGIN + section(report) + END + after
+    return between(page, BEGIN, section(report), END)
 
 
 def parse_arguments() -> argparse.Namespace:
