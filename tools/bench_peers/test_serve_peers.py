@@ -52,6 +52,13 @@ class ServePeersTest(unittest.TestCase):
         self.assertNotIn("old", new)
         self.assertEqual(serve_peers.updated(new, REPORT), new)
 
+    def test_the_readme_has_both_servers_in_both_languages(self):
+        page = "".join(begin + end for begin, end in serve_peers.README_MARKERS)
+        new = serve_peers.updated_readme(page, REPORT)
+        self.assertEqual(new.count("| MiniMind-3 q8_0 | 900 / 300 |"), 2)
+        self.assertIn("1 client |", new)
+        self.assertIn("1 个客户端 |", new)
+
     def test_a_page_without_markers_is_refused(self):
         with self.assertRaisesRegex(SystemExit, "markers"):
             serve_peers.updated("a page", REPORT)

@@ -517,7 +517,12 @@ TEST_F(ApiTest, NamesTheFieldThatIsWrong) {
       {path, text(R"("best_of": 2, "stream": true)"), "best_of"},
       {path, text(R"("dry_sequence_breakers": "a")"), "dry_sequence_breakers"},
       {path, text(R"("max_tokens": 1000000000)"), "max_tokens"},
+      {chat_path, with(R"("tools": [{"type": "function", "function": {}}])"), "tools"},
       {"/tokenize", R"({"content": 1})", "content"},
+      {"/generate", R"({"input_ids": [[7], [99999999]]})", "input_ids"},
+      {"/generate", R"({"input_ids": [7], "stream": true})", "stream"},
+      {"/update_weights_from_disk", R"({"model_path": ""})", "model_path"},
+      {"/flush_cache", R"({"all": true})", "all"},
       {"/detokenize", R"({"tokens": [-1]})", "tokens"},
   };
   for (const Wrong& wrong : cases) {
@@ -541,6 +546,15 @@ TEST_F(ApiTest, RequiresJsonByItsContentType) {
     ASSERT_TRUE(answer->wait());
     EXPECT_EQ(answer->status(), 415) << type;
   }
+  const auto answer = std::make_shared<FakeAnswer>();
+  api.handle({.method = "POST",
+              .path = "/v1/completions",
+              .query = "",
+              .headers = {{"content-type", "application/json"}, {"content-encoding", "gzip"}},
+              .body = "\x1f\x8b"},
+             answer);
+  ASSERT_TRUE(answer->wait());
+  EXPECT_EQ(answer->status(), 415) << answer->body();
 }
 
 TEST_F(ApiTest, ContinuesAnAnswer) {
