@@ -37,7 +37,7 @@ struct HttpShared {
 
 // One client: reads its requests one after the other, and sends their answers in order. While an answer is computed it
 // continues to read, because that is how it learns that the client has disconnected.
-class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
+class HttpConnection final : public HttpAnswered, public std::enable_shared_from_this<HttpConnection> {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
@@ -51,8 +51,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void stop();
   // Closes the connection at once, without the rest of the answer.
   void drop(std::string_view remark);
-  // Looks at what the handler has given.
-  void on_answer();
+  void on_answer() override;
   // Acts on timeouts.
   void check_time(Time now);
   // Whether so much is read ahead that the connection waits for its answer before it reads more.

@@ -3,8 +3,6 @@
 #include <chrono>
 #include <utility>
 
-#include "tools/http/connection.h"
-
 namespace minimind {
 namespace {
 
@@ -12,7 +10,7 @@ constexpr std::chrono::milliseconds rest_time{2};
 
 }  // namespace
 
-void HttpWakeup::post(std::weak_ptr<HttpConnection> connection, bool at_once) {
+void HttpWakeup::post(std::weak_ptr<HttpAnswered> connection, bool at_once) {
   const std::lock_guard lock(mutex_);
   if (!loop_) return;
   waiting_.push_back(std::move(connection));
@@ -31,7 +29,7 @@ void HttpWakeup::close() {
 
 // On the thread of the connections, as the functions below.
 void HttpWakeup::look() {
-  std::vector<std::weak_ptr<HttpConnection>> connections;
+  std::vector<std::weak_ptr<HttpAnswered>> connections;
   bool rests = false;
   {
     const std::lock_guard lock(mutex_);
