@@ -34,7 +34,10 @@ class JsonCheck : public nlohmann::json_sax<ChatJson> {
   }
   bool string(string_t&) override { return true; }
   bool binary(binary_t&) override { return false; }
-  bool key(string_t&) override { return true; }
+  bool key(string_t& name) override {
+    if (depth_ == 1) field_ = name;
+    return true;
+  }
   bool start_object(std::size_t) override { return enter(); }
   bool start_array(std::size_t) override { return enter(); }
   bool end_object() override { return leave(); }
@@ -46,7 +49,8 @@ class JsonCheck : public nlohmann::json_sax<ChatJson> {
 
  private:
   [[noreturn]] void fail_large(const std::string& digits) const {
-    throw Error(fmt::format("{}: the integer {} does not fit in 64 bits", source_, digits.substr(0, 40)));
+    throw LargeInteger(fmt::format("{}: the integer {} does not fit in 64 bits", source_, digits.substr(0, 40)),
+                       field_);
   }
 
   bool enter() {
@@ -63,6 +67,7 @@ class JsonCheck : public nlohmann::json_sax<ChatJson> {
 
   const std::string& source_;
   std::size_t depth_ = 0;
+  std::string field_;
 };
 
 // nlohmann's dump() on one line has no spaces, and formats floats with other digits.

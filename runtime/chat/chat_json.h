@@ -4,8 +4,10 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "runtime/jinja/value.h"
+#include "weights/io/error.h"
 
 namespace minimind {
 
@@ -14,8 +16,18 @@ using ChatJson = nlohmann::ordered_json;
 
 inline constexpr std::size_t max_chat_json_size = std::size_t{16} << 20;
 
+// An integer of more than 64 bits, in the field of the outermost object, if the text is one.
+class LargeInteger : public Error {
+ public:
+  LargeInteger(const std::string& message, std::string field) : Error(message), field_(std::move(field)) {}
+  const std::string& field() const { return field_; }
+
+ private:
+  std::string field_;
+};
+
 // Parses a JSON text; of a repeated key the last value is kept. Throws Error, which starts with `source`, if the text
-// is not JSON, is longer than max_chat_json_size, is nested over 150 deep or has an integer of more than 64 bits.
+// is not JSON, is longer than max_chat_json_size or is nested over 150 deep, and LargeInteger.
 ChatJson parse_chat_json(std::string_view text, const std::string& source);
 
 // Returns the kind of a value for messages, such as "a string".

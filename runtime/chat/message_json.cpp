@@ -286,7 +286,7 @@ std::string conversation_json(const SavedConversation& conversation) {
 
 std::string parse_tools(std::string_view json, const std::string& source) {
   const ChatJson value = parse_chat_json(json, source);
-  if (!value.is_object()) return json_line(read_tools(value, source + ": the file"));
+  if (!value.is_object()) return json_line(read_tools(value, source + ": tools"));
   const Fields fields(value, source + ": the file");
   fields.allow_only({"tools"});
   const ChatJson* const tools = fields.find("tools");

@@ -56,27 +56,34 @@ std::vector<double> biases_by_token(const std::vector<LogitBias>& biases, std::s
   return by_token;
 }
 
-// Calls `use` with the index of every value from `first` on that is at least `least`, which becomes what `use` returns.
-// Few values are, so that most are compared in blocks.
+constexpr std::size_t lanes = 16;  // of a block of values, which are compared side by side
+
+template <class Value>
+Value largest_of_block(const Value* block) {
+  std::array<Value, lanes / 2> largest;
+  for (std::size_t lane = 0; lane < lanes / 2; ++lane) largest[lane] = std::max(block[lane], block[lane + lanes / 2]);
+  return std::ranges::max(largest);
+}
+
+// Calls `use` with the index of every value that is at least `least`. Few are, so that most are compared in blocks.
 template <class Value, class Use>
-void for_each_at_least(std::span<const Value> values, std::size_t first, Value least, Use use) {
-  constexpr std::size_t lanes = 16;
-  const auto use_if_large = [&](std::size_t i) {
-    if (values[i] >= least) least = use(i);
-  };
-  std::size_t i = first;
+void for_each_at_least(std::span<const Value> values, Value least, Use use) {
+  std::size_t i = 0;
   for (; i + lanes <= values.size(); i += lanes) {
     std::uint32_t found = 0;
     for (std::size_t lane = 0; lane < lanes; ++lane) found |= values[i + lane] >= least ? 1u : 0u;
     if (found == 0) continue;
-    for (std::size_t lane = 0; lane < lanes; ++lane) use_if_large(i + lane);
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      if (values[i + lane] >= least) use(i + lane);
+    }
   }
-  for (; i < values.size(); ++i) use_if_large(i);
+  for (; i < values.size(); ++i) {
+    if (values[i] >= least) use(i);
+  }
 }
 
 // The index of the first of the largest values.
 std::int32_t first_largest(std::span<const float> values) {
-  constexpr std::size_t lanes = 16;
   std::array<float, lanes> largest;
   largest.fill(-std::numeric_limits<float>::infinity());
   std::size_t i = 0;
@@ -109,7 +116,6 @@ void check(const SamplingOptions& options) {
 
 void check_finite(std::span<const float> logits) {
   // 0 * x is NaN for NaN and infinity, which sums keep. Several sums, so that they are computed side by side.
-  constexpr std::size_t lanes = 16;
   std::array<float, lanes> sums{};
   std::size_t i = 0;
   for (; i + lanes <= logits.size(); i += lanes) {
@@ -132,8 +138,8 @@ Sampler::Sampler(const SamplingOptions& options, std::size_t vocab_size)
   if (options.temperature != 0) {
     candidates_.reserve(vocab_size);
     scores_.resize(vocab_size);
-    largest_scores_.reserve(std::min(options.top_k, vocab_size));
-    largest_logits_.reserve(std::min(options.top_k, vocab_size));
+    large_scores_.reserve(vocab_size);
+    large_logits_.reserve(vocab_size);
   }
 }
 
@@ -216,37 +222,33 @@ void Sampler::gather(std::span<const float> logits) {
   const bool limited = options_.top_k > 0 && options_.top_k < logits.size();
   if (is_plain()) {
     // Dividing floats as doubles keeps their order, so that it can wait until few tokens are left.
-    const float least = limited ? kth_largest(logits, largest_logits_) : -std::numeric_limits<float>::infinity();
-    for_each_at_least(logits, 0, least, [&](std::size_t token) {
-      add(token, logits[token] / options_.temperature);
-      return least;
-    });
+    const float least = limited ? kth_largest(logits, large_logits_) : -std::numeric_limits<float>::infinity();
+    for_each_at_least(logits, least, [&](std::size_t token) { add(token, logits[token] / options_.temperature); });
   } else {
     for (std::size_t i = 0; i < logits.size(); ++i) scores_[i] = score(i, logits[i]);
     const std::span<const double> scores(scores_);
-    const double least = limited ? kth_largest(scores, largest_scores_) : -std::numeric_limits<double>::infinity();
-    for_each_at_least(scores, 0, least, [&](std::size_t token) {
-      add(token, scores[token]);
-      return least;
-    });
+    const double least = limited ? kth_largest(scores, large_scores_) : -std::numeric_limits<double>::infinity();
+    for_each_at_least(scores, least, [&](std::size_t token) { add(token, scores[token]); });
   }
   if (candidates_.empty()) fail_none_left();
   if (limited || ranks()) std::sort(candidates_.begin(), candidates_.end(), before);
 }
 
-// Returns the k-th largest value, by a heap of the k largest so far, whose first is the smallest of them.
+// Returns the k-th largest value. The k-th largest of the blocks' largest values is no larger, and few values are that
+// large.
 template <class Value>
-Value Sampler::kth_largest(std::span<const Value> values, std::vector<Value>& heap) {
-  const std::size_t k = options_.top_k;
-  heap.assign(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(k));
-  std::make_heap(heap.begin(), heap.end(), std::greater<>());
-  for_each_at_least(values, k, heap.front(), [&](std::size_t i) {
-    std::pop_heap(heap.begin(), heap.end(), std::greater<>());
-    heap.back() = values[i];
-    std::push_heap(heap.begin(), heap.end(), std::greater<>());
-    return heap.front();
-  });
-  return heap.front();
+Value Sampler::kth_largest(std::span<const Value> values, std::vector<Value>& large) {
+  const auto kth_of_large = [&] {
+    const auto kth = large.begin() + static_cast<std::ptrdiff_t>(options_.top_k - 1);
+    std::nth_element(large.begin(), kth, large.end(), std::greater<>());
+    return *kth;
+  };
+  large.clear();
+  for (std::size_t i = 0; i + lanes <= values.size(); i += lanes) large.push_back(largest_of_block(&values[i]));
+  const Value least = large.size() < options_.top_k ? -std::numeric_limits<Value>::infinity() : kth_of_large();
+  large.clear();
+  for_each_at_least(values, least, [&](std::size_t i) { large.push_back(values[i]); });
+  return kth_of_large();
 }
 
 void Sampler::keep_typical_p() {

@@ -91,7 +91,7 @@ class Sampler {
   bool ranks() const;
   void gather(std::span<const float> logits);
   template <class Value>
-  Value kth_largest(std::span<const Value> values, std::vector<Value>& heap);
+  Value kth_largest(std::span<const Value> values, std::vector<Value>& large);
   void keep_typical_p();
   void keep_top_p();
   void keep_until_sum_exceeds(double p);
@@ -105,9 +105,9 @@ class Sampler {
   std::vector<double> bias_;              // [vocab], or empty if there is none
   std::vector<double> penalties_;         // [vocab], those of the caller, or empty until there are some
   std::span<const std::uint8_t> allowed_;
-  std::vector<double> scores_;          // [vocab], minus infinity for excluded tokens
-  std::vector<double> largest_scores_;  // kth_largest's heaps
-  std::vector<float> largest_logits_;
+  std::vector<double> scores_;        // [vocab], minus infinity for excluded tokens
+  std::vector<double> large_scores_;  // of kth_largest
+  std::vector<float> large_logits_;
   std::vector<Candidate> candidates_;  // remaining tokens; the largest logit first, if there is a step that drops some
   std::mt19937_64 random_;
 };

@@ -39,14 +39,15 @@ void Scheduler::remove(Generation& text) {
   std::erase(texts_, &text);
 }
 
-std::vector<Scheduler::Ended> Scheduler::step() {
+std::vector<Scheduler::Ended> Scheduler::step(std::size_t prompt_tokens) {
+  work_ = {};
   std::vector<Ended> ended;
   for (Generation* const text : texts_) {
     if (text->ended()) ended.push_back({text, nullptr});
   }
   if (ended.empty() && !texts_.empty()) {
     const double start = clock_();
-    std::vector<Share> shares = choose();
+    std::vector<Share> shares = choose(prompt_tokens);
     std::vector<Piece> pieces;
     std::size_t rows = 0;
     for (Share& share : shares) {
@@ -68,12 +69,11 @@ std::vector<Scheduler::Ended> Scheduler::step() {
 }
 
 // The texts that are decoded, each with as many drafts as leave the batch cheap, then prompts.
-std::vector<Scheduler::Share> Scheduler::choose() {
+std::vector<Scheduler::Share> Scheduler::choose(std::size_t prompt_tokens) {
   std::vector<Share> shares;
   const auto decoded =
       static_cast<std::size_t>(std::ranges::count_if(texts_, [](Generation* text) { return !text->in_prompt(); }));
   std::size_t room = forward_.max_tokens();
-  work_ = {};
   for (Generation* const text : texts_) {
     if (text->in_prompt()) continue;
     const Piece piece = text->next(std::max<std::size_t>(1, cheap_rows / decoded));
@@ -81,7 +81,7 @@ std::vector<Scheduler::Share> Scheduler::choose() {
     work_.add_decoded(text->position(), piece.tokens.size());
     shares.push_back({.text = text, .piece = piece, .error = nullptr});
   }
-  add_prompts(shares, room);
+  add_prompts(shares, std::min(room, prompt_tokens));
   return shares;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <vector>
@@ -40,8 +41,12 @@ class Scheduler {
   // Drops a text that has not ended.
   void remove(Generation& text);
 
-  // Runs one step and returns the texts that have ended. Nothing if there are none.
-  std::vector<Ended> step();
+  // Runs one step, with at most `prompt_tokens` of prompts, and returns the texts that have ended. Nothing if there are
+  // none.
+  std::vector<Ended> step(std::size_t prompt_tokens = SIZE_MAX);
+
+  // What the last step ran.
+  const StepWork& work() const { return work_; }
 
  private:
   // A text and what it has in a step.
@@ -52,7 +57,7 @@ class Scheduler {
     std::exception_ptr error;
   };
   static double steady_seconds();
-  std::vector<Share> choose();
+  std::vector<Share> choose(std::size_t prompt_tokens);
   void add_prompts(std::vector<Share>& shares, std::size_t room);
   bool paced() const;
   void take(std::vector<Share>& shares);

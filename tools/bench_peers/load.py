@@ -4,6 +4,7 @@ One process with one thread holds all clients on raw sockets, and looks at what 
 every microsecond that it takes is missing on the servers' cores. Needs only Python.
 """
 
+import contextlib
 import dataclasses
 import json
 import selectors
@@ -74,7 +75,11 @@ class Client:
     """One after the other, asks its requests and reads their answers, each on a new connection."""
 
     def __init__(self, port: int, requests: list[bytes]):
-        self.port, self.requests, self.answers = port, iter(requests), []
+        self.port, self.requests, self.answers, self.socket = port, iter(requests), [], None
+
+    def close(self) -> None:
+        if self.socket:
+            self.socket.close()
 
     def ask(self, selector: selectors.BaseSelector) -> bool:
         """Returns false if there are no more requests."""
@@ -106,7 +111,9 @@ class Client:
 def run(port: int, path: str, bodies: list[list[dict]]) -> list[list[Answer]]:
     """Sends the requests of each client, all clients at once. Returns the answers of each."""
     clients = [Client(port, [request(path, body) for body in of_client]) for of_client in bodies]
-    with selectors.EpollSelector() as selector:
+    with selectors.EpollSelector() as selector, contextlib.ExitStack() as sockets:
+        for client in clients:
+            sockets.callback(client.close)
         running = sum(client.ask(selector) for client in clients)
         while running:
             for key, _ in selector.select():

@@ -33,6 +33,8 @@ MOST_DISTURBED = 0.04  # of the processor time of a test, by other programs
 LONGEST_WAIT = 60  # seconds, for other programs to end
 SAMPLING = {"temperature": 0.85, "top_p": 0.95, "top_k": 50, "min_p": 0, "ignore_eos": True}
 BEGIN, END = "<!-- serve_peers.py writes from here -->\n", "<!-- to here, serve_peers.py -->\n"
+README_MARKERS = [(f"<!-- serve_peers.py writes {language} from here -->\n", f"<!-- to here, {language} -->\n")
+                  for language in ("English", "Chinese")]
 
 
 def free_port() -> int:
@@ -55,7 +57,7 @@ class Server:
                        "--no-ui"]
         begin = time.perf_counter()
         self.process = subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.DEVNULL)
+                                        stderr=None if engine == OURS else subprocess.DEVNULL)  # llama.cpp logs every answer
         self.wait_for_first_answer()
         self.start_seconds = time.perf_counter() - begin
 
@@ -214,20 +216,52 @@ def table(report: dict) -> str:
     return "\n".join(lines)
 
 
+def counted(count: int, word: str) -> str:
+    return f"{count} {word}" + ("" if count == 1 else "s")
+
+
 def section(report: dict) -> str:
     machine = report["machine"]
+    rounds = "One round" if report["rounds"] == 1 else f"Medians of {report['rounds']} rounds, servers in turns"
     return "\n".join([
         table(report), "",
         f"{machine['machine'] or 'Unnamed processor'}, {machine['cores']} cores, {report['threads']} threads, {report['date']}; "
         f"minimind's {machine['kernels']} kernels. Each answer has {report['tokens']} tokens, each client sends "
-        f"{report['requests']} requests. Medians of {report['rounds']} rounds, servers in turns. The clients run on the same "
-        f"cores. Random weights in the shapes of MiniMind's models.", ""])
+        f"{counted(report['requests'], 'request')}. {rounds}. The clients run on the same cores. "
+        f"Random weights in the shapes of MiniMind's models.", ""])
+
+
+def between(page: str, begin: str, text: str, end: str) -> str:
+    """Returns the page with the text between its markers."""
+    if begin not in page or end not in page:
+        sys.exit(f"the page has no markers {begin.strip()} and {end.strip()}; add them where the tables belong")
+    return page.partition(begin)[0] + begin + text + end + page.partition(end)[2]
 
 
 def updated(page: str, report: dict) -> str:
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return before + BEGIN + section(report) + END + after
+    return between(page, BEGIN, section(report), END)
+
+
+def short_table(report: dict, chinese: bool) -> str:
+    """Returns the README's table: tokens per second of both servers with short prompts."""
+    tests = next(iter(report["models"].values()))[OURS]["tests"]
+    clients = [test.removesuffix(" short") for test in tests if test.endswith(" short")]
+    heading = "短提示词流式，tokens/s：`minimind serve` / llama.cpp 的服务器" if chinese else \
+        "streams of short prompts, tokens/s: `minimind serve` / llama.cpp's server"
+    lines = [f"| {heading} | " + " | ".join([clients[0] + (" 个客户端" if chinese else " client"), *clients[1:]]) + " |",
+             "|---" * (len(clients) + 1) + "|"]
+    for model, result in report["models"].items():
+        speeds = [[result[engine]["tests"][f"{count} short"]["tokens_per_second"] for engine in (OURS, LLAMA)]
+                  for count in clients]
+        lines.append(f"| MiniMind-{model.replace('-', ' ')} | " + " | ".join(f"{ours:,.0f} / {theirs:,.0f}"
+                                                                           for ours, theirs in speeds) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def updated_readme(page: str, report: dict) -> str:
+    for chinese, (begin, end) in zip((False, True), README_MARKERS):
+        page = between(page, begin, short_table(report, chinese), end)
+    return page
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -242,6 +276,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=Path, help="write the medians to this file; other models in it are kept")
     parser.add_argument("--page", type=Path, help="replace the tables between the markers of this page; without models, from --json")
+    parser.add_argument("--readme", type=Path, help="replace the tables between the markers of the README, as --page")
     return parser.parse_args()
 
 
@@ -263,6 +298,8 @@ def main() -> None:
     print(section(report))
     if options.page:
         options.page.write_text(updated(options.page.read_text(), report))
+    if options.readme:
+        options.readme.write_text(updated_readme(options.readme.read_text(), report))
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ void HttpAnswerBuffer::write(std::string piece) {
     unsent_ += piece.size();
     given_.bytes += piece;
   }
-  notify(std::move(lock));
+  notify(std::move(lock), given_.overflowed);
 }
 
 void HttpAnswerBuffer::finish() {
@@ -86,10 +86,10 @@ void HttpAnswerBuffer::note_sent(std::size_t bytes) {
   unsent_ -= bytes;
 }
 
-void HttpAnswerBuffer::notify(std::unique_lock<std::mutex> lock) {
+void HttpAnswerBuffer::notify(std::unique_lock<std::mutex> lock, bool at_once) {
   const bool first = !std::exchange(notified_, true);
   lock.unlock();
-  if (first) notify_();
+  if (first || at_once) notify_(at_once);
 }
 
 std::shared_ptr<HttpAnswer> make_http_answer(std::shared_ptr<HttpAnswerBuffer> buffer) {

@@ -27,8 +27,10 @@ class HttpAnswerBuffer {
     bool overflowed = false;
   };
 
-  // `notify` is called on the caller's thread when there is something to take.
-  HttpAnswerBuffer(std::size_t limit, std::function<void()> notify) : limit_(limit), notify_(std::move(notify)) {}
+  // `notify` is called on the caller's thread when there is something to take: at once, or, if it is false, a piece of
+  // a stream.
+  HttpAnswerBuffer(std::size_t limit, std::function<void(bool at_once)> notify)
+      : limit_(limit), notify_(std::move(notify)) {}
 
   // On the handler's threads.
   void send(int status, std::string_view content_type, std::string body, const HttpHeaders& extra);
@@ -47,10 +49,10 @@ class HttpAnswerBuffer {
 
  private:
   // Notifies unless that is already under way. Consumes the lock.
-  void notify(std::unique_lock<std::mutex> lock);
+  void notify(std::unique_lock<std::mutex> lock, bool at_once = true);
 
   const std::size_t limit_;
-  const std::function<void()> notify_;
+  const std::function<void(bool at_once)> notify_;
   std::atomic<bool> gone_{false};
   std::mutex mutex_;
   Taken given_;

@@ -26,19 +26,6 @@ constexpr auto grace = 250ms;              // for the answer of a client that se
 
 }  // namespace
 
-void HttpWakeup::post(std::weak_ptr<HttpConnection> connection) {
-  const std::lock_guard lock(mutex_);
-  if (!loop_) return;
-  post_to(*loop_, [connection = std::move(connection)] {
-    if (const auto found = connection.lock()) found->on_answer();
-  });
-}
-
-void HttpWakeup::close() {
-  const std::lock_guard lock(mutex_);
-  loop_ = nullptr;
-}
-
 HttpConnection::HttpConnection(HttpShared& shared, int descriptor, std::string client, bool checks_host)
     : shared_(shared),
       descriptor_(shared.loop, descriptor),
@@ -199,7 +186,8 @@ void HttpConnection::dispatch() {
   is_answered_ = false;
   unsent_pieces_ = 0;
   answer_ = std::make_shared<HttpAnswerBuffer>(
-      shared_.settings.unsent, [wakeup = shared_.wakeup, self = weak_from_this()] { wakeup->post(self); });
+      shared_.settings.unsent,
+      [wakeup = shared_.wakeup, self = weak_from_this()](bool at_once) { wakeup->post(self, at_once); });
   if (is_ended_) set_gone();
   call_handler(make_http_answer(answer_));
 }

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,24 +15,11 @@
 #include "tools/http/loop.h"
 #include "tools/http/reader.h"
 #include "tools/http/settings.h"
+#include "tools/http/wakeup.h"
 
 namespace minimind {
 
 class HttpConnection;
-
-// The way from the threads of handlers to that of the connections; does nothing once the server has ended.
-class HttpWakeup {
- public:
-  explicit HttpWakeup(HttpLoop& loop) : loop_(&loop) {}
-
-  // Makes the thread of the connections look at the answer of the connection.
-  void post(std::weak_ptr<HttpConnection> connection);
-  void close();
-
- private:
-  std::mutex mutex_;
-  HttpLoop* loop_;
-};
 
 // What the connections of a server share. Only the thread of the connections uses it, except `wakeup`.
 struct HttpShared {
@@ -51,7 +37,7 @@ struct HttpShared {
 
 // One client: reads its requests one after the other, and sends their answers in order. While an answer is computed it
 // continues to read, because that is how it learns that the client has disconnected.
-class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
+class HttpConnection final : public HttpAnswered, public std::enable_shared_from_this<HttpConnection> {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
@@ -65,8 +51,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void stop();
   // Closes the connection at once, without the rest of the answer.
   void drop(std::string_view remark);
-  // Looks at what the handler has given.
-  void on_answer();
+  void on_answer() override;
   // Acts on timeouts.
   void check_time(Time now);
   // Whether so much is read ahead that the connection waits for its answer before it reads more.

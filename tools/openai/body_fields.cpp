@@ -39,8 +39,8 @@ std::optional<double> BodyFields::number(const std::string& name, double least, 
 std::optional<std::uint64_t> BodyFields::whole(const std::string& name, std::uint64_t least, std::uint64_t most) {
   const ChatJson* const value = find(name);
   if (!value) return std::nullopt;
-  const bool in_range =
-      value->is_number_unsigned() && value->get<std::uint64_t>() >= least && value->get<std::uint64_t>() <= most;
+  const bool is_whole = value->is_number_integer() && *value >= 0;  // also -0
+  const bool in_range = is_whole && value->get<std::uint64_t>() >= least && value->get<std::uint64_t>() <= most;
   if (!in_range) fail(name, fmt::format("a whole number from {} to {}", least, most));
   return value->get<std::uint64_t>();
 }

@@ -300,7 +300,7 @@ void accept_harmless(BodyFields& body, const RequestDefaults& defaults) {
     body.text(name);
   }
   body.flag("store");
-  body.object("metadata");
+  for (const char* const name : {"metadata", "prompt_cache_options"}) body.object(name);
   if (defaults.one_prompt) body.find("custom_id");
 }
 

@@ -146,8 +146,7 @@ GrammarMarks TextModel::call_marks(bool is_free) const {
   if (is_free && !has_mark) {
     throw RequestError(
         "tools: strict requires a tokenizer with the token <tool_call>, which this model does not have; omit strict, "
-        "or "
-        "set tool_choice to required",
+        "or set tool_choice to required",
         "tools");
   }
   return marks;

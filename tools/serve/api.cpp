@@ -56,6 +56,15 @@ bool has_json(const HttpRequest& request) {
   return type == json_type;
 }
 
+// Throws RequestError if the body is compressed.
+void check_coding(const HttpRequest& request) {
+  const auto coding = request.headers.find("content-encoding");
+  if (coding == request.headers.end() || coding->second == "identity") return;
+  throw RequestError(
+      fmt::format("the content encoding is {}, expected a body that is not compressed", quote(coding->second)), "",
+      "unsupported_media_type");
+}
+
 ChatJson read_body(const HttpRequest& request) {
   if (const auto at = first_not_utf8(request.body)) {
     throw RequestError(fmt::format("the body is not UTF-8 at byte {}", *at), "", "invalid_json");
@@ -63,6 +72,8 @@ ChatJson read_body(const HttpRequest& request) {
   ChatJson body;
   try {
     body = parse_chat_json(request.body, "the body");
+  } catch (const LargeInteger& error) {
+    throw RequestError(error.what(), error.field());
   } catch (const Error& error) {
     throw RequestError(error.what(), "", "invalid_json");
   }
@@ -161,6 +172,7 @@ void Api::handle_route(const std::string& name, const Route& route, HttpRequest 
 
 void Api::run(const Route& route, const HttpRequest& request, const Answer& answer) {
   try {
+    check_coding(request);
     (this->*route.handle)(request, answer);
   } catch (...) {
     send_error(*answer, request_error_of(std::current_exception()));
@@ -328,8 +340,10 @@ void Api::update_weights(const HttpRequest& request, const Answer& answer) {
   const ChatJson body = read_body(request);
   BodyFields fields(body);
   const auto path = fields.text("model_path");
-  if (!path)
-    throw RequestError("model_path is missing, expected a checkpoint", "model_path", "missing_required_parameter");
+  if (path.value_or("").empty()) {
+    throw RequestError("model_path is missing or empty, expected a checkpoint", "model_path",
+                       "missing_required_parameter");
+  }
   for (const char* const name : {"load_format", "weight_version"}) fields.text(name);
   for (const char* const name : {"abort_all_requests", "is_async"}) fields.require(name, false);
   for (const char* const name : {"flush_cache", "torch_empty_cache", "recapture_cuda_graph"}) fields.flag(name);
@@ -352,7 +366,8 @@ void Api::update_weights(const HttpRequest& request, const Answer& answer) {
   send_json(*answer, {{"success", true}, {"message", "the weights are those of " + *path}, {"num_paused_requests", 0}});
 }
 
-void Api::flush_cache(const HttpRequest&, const Answer& answer) {
+void Api::flush_cache(const HttpRequest& request, const Answer& answer) {
+  if (!request.body.empty()) BodyFields(read_body(request)).reject_the_rest();
   models_.only().engine.run_between_steps([](ContextPool& pool) { pool.clear(); }, false);
   send_json(*answer, {{"success", true}, {"message", "the cache is empty"}});
 }

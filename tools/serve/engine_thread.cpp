@@ -16,11 +16,14 @@ namespace {
 // A text that so many others have passed is next.
 constexpr std::size_t most_passed = 16;
 
-// Tokens that a step runs at most. A prompt alone takes steps of so many, and only between them a client that is gone
-// is noticed.
+// Tokens that a step runs at most.
 std::size_t step_tokens(const EngineLimits& limits) {
   return std::max<std::size_t>(batch_tokens / 2, limits.parallel + 1);
 }
+
+// Seconds of a step with prompts: a client that is gone is to be noticed within 50 ms.
+constexpr double longest_prompt_step = 0.032;
+constexpr std::size_t least_prompt_tokens = 8;
 
 const std::atomic<bool> never = false;
 
@@ -65,6 +68,7 @@ EngineThread::EngineThread(const TextModel& model, const EngineLimits& limits, S
       turns_(turns),
       forward_(model.engine().forward(step_tokens(limits), model.positions())),
       scheduler_(forward_, limits.parallel),
+      prompt_limit_(longest_prompt_step, least_prompt_tokens, forward_.max_tokens()),
       pool_(model.engine().model.config, model.engine().kv_type, limits.kv_memory) {
   counts_.kv_budget = limits.kv_memory;
   thread_ = thread_without_signals([this] { run(); });
@@ -233,17 +237,22 @@ bool EngineThread::start(Running& text) {
 
 void EngineThread::step() {
   if (running_.empty()) return;
+  const auto seconds_since = [](Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
   const auto start = Clock::now();
   std::vector<Scheduler::Ended> ended;
   try {
     const StepTurn turn(turns_);
-    if (!stopping_) ended = scheduler_.step();
+    const auto turn_start = Clock::now();
+    if (!stopping_) ended = scheduler_.step(prompt_limit_.tokens());
+    prompt_limit_.learn(scheduler_.work().tokens, seconds_since(turn_start));
   } catch (...) {
     return end_all(std::current_exception());
   }
   {
     const std::lock_guard lock(mutex_);
-    counts_.step_seconds.add(std::chrono::duration<double>(Clock::now() - start).count());
+    counts_.step_seconds.add(seconds_since(start));
     for (const auto& text : running_) note_first_token(*text);
   }
   for (const auto& [generation, error] : ended) {

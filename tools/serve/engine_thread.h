@@ -18,6 +18,7 @@
 #include "runtime/generate/scheduler.h"
 #include "tools/openai/text_model.h"
 #include "tools/serve/engine_counts.h"
+#include "tools/serve/prompt_limit.h"
 #include "tools/serve/step_turns.h"
 
 namespace minimind {
@@ -101,6 +102,7 @@ class EngineThread {
   StepTurns& turns_;
   Forward forward_;
   Scheduler scheduler_;
+  PromptLimit prompt_limit_;
   ContextPool pool_;
   // Of the engine's thread.
   std::deque<Running> waiting_;

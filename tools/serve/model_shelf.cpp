@@ -20,7 +20,8 @@ namespace minimind {
 namespace {
 
 // As MiniMind's own clients name every model.
-constexpr std::array<std::string_view, 3> usual_names{"minimind", "minimind-local", "minimind-local:latest"};
+constexpr std::array<std::string_view, 5> usual_names{"minimind", "minimind-local", "minimind-local:latest",
+                                                      "jingyaogong/minimind-3", "jingyaogong/minimind-3:latest"};
 
 bool is_usual_name(const std::string& name) {
   return name.empty() || std::ranges::find(usual_names, name) != usual_names.end();

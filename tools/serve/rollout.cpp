@@ -121,7 +121,7 @@ class Rollout {
 
   static void start(const std::shared_ptr<Rollout>& rollout, EngineThread& engine, std::uint64_t seed) {
     std::vector<std::unique_ptr<TextJob>> jobs;
-    for (TextTask& task : rollout->model_.tasks(rollout->request_.texts, seed, 0)) {
+    for (TextTask& task : rollout->tasks(seed)) {
       std::vector<std::int32_t>& ends = task.options.end_tokens;
       ends.insert(ends.end(), rollout->request_.stop_tokens.begin(), rollout->request_.stop_tokens.end());
       const std::size_t index = jobs.size();
@@ -140,6 +140,16 @@ class Rollout {
   }
 
  private:
+  std::vector<TextTask> tasks(std::uint64_t seed) const {
+    try {
+      return model_.tasks(request_.texts, seed, 0);
+    } catch (const RequestError& error) {
+      if (error.param() != "prompt") throw;
+      throw RequestError(error.what(), request_.texts.prompts.front().tokens.empty() ? "text" : "input_ids",
+                         error.code());
+    }
+  }
+
   void on_end(std::size_t index, Generated generated, const std::exception_ptr& error) {
     const std::lock_guard lock(mutex_);
     ++ended_;

@@ -242,6 +242,26 @@ TEST(Scheduler, DraftsOnlyWhileFewTextsAreDecoded) {
   }
 }
 
+TEST(Scheduler, RunsNoMoreTokensOfPromptsThanAllowed) {
+  GoldenEngine engine(distinct_case, 16);
+  const std::atomic<bool> never = false;
+  Scheduler scheduler(engine.forward, 2, no_limit);
+  std::vector<Job> jobs(2);
+  for (Job& job : jobs) {
+    job.options = greedy(4);
+    job.context = std::make_unique<Context>(engine.context());
+    job.generation = std::make_unique<Generation>(engine.model, *job.context, nullptr, Tokens{1, 2, 3, 4}, job.options,
+                                                  silent, never);
+    scheduler.add(*job.generation);
+  }
+  std::vector<std::size_t> tokens;
+  while (jobs[1].generation->in_prompt()) {
+    scheduler.step(3);
+    tokens.push_back(scheduler.work().tokens);
+  }
+  EXPECT_EQ(tokens, (std::vector<std::size_t>{3, 3, 2}));
+}
+
 TEST(Scheduler, AnErrorEndsTheTextItHappensToAlone) {
   GoldenEngine engine(distinct_case, 16);
   const std::atomic<bool> never = false;

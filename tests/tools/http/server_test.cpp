@@ -178,6 +178,28 @@ TEST(HttpServer, SendsPiecesAsTheyAreWritten) {
   EXPECT_EQ(client.read().body, expected);
 }
 
+TEST(HttpServer, PiecesInQuickSuccessionAreSentTogether) {
+  TestServer server;
+  HttpClient client = server.connect();
+  client.send(http_get("/hold"));
+  const auto answer = server.held();
+  answer->start("text/event-stream");
+  constexpr std::size_t pieces = 200;
+  for (std::size_t i = 0; i < pieces; ++i) {
+    answer->write("~");
+    std::this_thread::sleep_for(100us);
+  }
+  while (std::ranges::count(client.received(), '~') < static_cast<std::ptrdiff_t>(pieces)) {
+    ASSERT_TRUE(client.receive(5s)) << "pieces wait for others";
+  }
+  std::size_t chunks = 0;
+  const std::string& received = client.received();
+  for (std::size_t at = 0; (at = received.find("~\r\n", at)) != std::string::npos; ++at) ++chunks;
+  EXPECT_LT(chunks, pieces / 2);
+  answer->finish();
+  EXPECT_EQ(client.read().body, std::string(pieces, '~'));
+}
+
 TEST(HttpServer, AnswersHttp10UntilItCloses) {
   TestServer server;
   HttpClient client = server.connect();

@@ -500,6 +500,8 @@ TEST_F(ApiTest, NamesTheFieldThatIsWrong) {
       {chat_path, with(R"("user": 1)"), "user"},
       {chat_path, with(R"("best_of": 2)"), "best_of"},
       {chat_path, with(R"("custom_id": "a")"), "custom_id"},
+      {chat_path, with(R"("n": 1180591620717411303424)"), "n"},
+      {chat_path, with(R"("metadata": {"a": 1180591620717411303424}, "n": 1)"), "metadata"},
       {chat_path, "[]", ""},
       {chat_path, "{", ""},
       {path, "{}", "prompt"},
@@ -515,7 +517,12 @@ TEST_F(ApiTest, NamesTheFieldThatIsWrong) {
       {path, text(R"("best_of": 2, "stream": true)"), "best_of"},
       {path, text(R"("dry_sequence_breakers": "a")"), "dry_sequence_breakers"},
       {path, text(R"("max_tokens": 1000000000)"), "max_tokens"},
+      {chat_path, with(R"("tools": [{"type": "function", "function": {}}])"), "tools"},
       {"/tokenize", R"({"content": 1})", "content"},
+      {"/generate", R"({"input_ids": [[7], [99999999]]})", "input_ids"},
+      {"/generate", R"({"input_ids": [7], "stream": true})", "stream"},
+      {"/update_weights_from_disk", R"({"model_path": ""})", "model_path"},
+      {"/flush_cache", R"({"all": true})", "all"},
       {"/detokenize", R"({"tokens": [-1]})", "tokens"},
   };
   for (const Wrong& wrong : cases) {
@@ -539,6 +546,15 @@ TEST_F(ApiTest, RequiresJsonByItsContentType) {
     ASSERT_TRUE(answer->wait());
     EXPECT_EQ(answer->status(), 415) << type;
   }
+  const auto answer = std::make_shared<FakeAnswer>();
+  api.handle({.method = "POST",
+              .path = "/v1/completions",
+              .query = "",
+              .headers = {{"content-type", "application/json"}, {"content-encoding", "gzip"}},
+              .body = "\x1f\x8b"},
+             answer);
+  ASSERT_TRUE(answer->wait());
+  EXPECT_EQ(answer->status(), 415) << answer->body();
 }
 
 TEST_F(ApiTest, ContinuesAnAnswer) {
@@ -565,6 +581,7 @@ TEST_F(ApiTest, AcceptsFieldsThatChangeNothing) {
                       {"store", false},
                       {"metadata", {{"a", "b"}}},
                       {"service_tier", "auto"},
+                      {"prompt_cache_options", {{"ttl", "1h"}}},
                       {"parallel_tool_calls", true},
                       {"n", nullptr},
                       {"tools", nullptr},
@@ -732,6 +749,13 @@ TEST_F(ApiTest, ListsTheModelAndItsHealth) {
   EXPECT_EQ(get("/v1/completions")->status(), 405);
   EXPECT_EQ(get("/v1/completions")->headers(), (HttpHeaders{{"Allow", "POST"}}));
   EXPECT_EQ(get("/health")->json()["status"], "ok");
+}
+
+TEST_F(ApiTest, TakesTheNamesThatMiniMindsOwnClientsSend) {
+  for (const char* const name : {"minimind", "minimind-local:latest", "jingyaogong/minimind-3:latest"}) {
+    EXPECT_EQ(complete({{"model", name}, {"max_tokens", 1}})->status(), 200) << name;
+  }
+  EXPECT_EQ(complete({{"model", "minimind-local:other"}, {"max_tokens", 1}})->status(), 404);
 }
 
 TEST_F(ApiTest, CountsForPrometheus) {

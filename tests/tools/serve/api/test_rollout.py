@@ -1,7 +1,8 @@
 """Trains against `minimind serve` as the rollout engine of MiniMind's trainers does with SGLang.
 
-Each step: /health, /generate for all prompts with log-probabilities, new weights in a Hugging Face folder that is always the
-same, /update_weights_from_disk, /flush_cache without a body.
+Follows SGLangRolloutEngine in trainer/rollout_engine.py of MiniMind's commit d65ef2c. Each step: /health, /generate for all
+prompts with log-probabilities, new weights in a Hugging Face folder that is always the same, /update_weights_from_disk,
+/flush_cache without a body.
 """
 
 import json
@@ -40,10 +41,10 @@ class RolloutTest(unittest.TestCase):
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
 
-    def rollout(self, temperature=0.8):
+    def rollout(self, temperature=0.8, tokens=16):
         status, text = self.post('/generate', {
             'input_ids': [ids for ids in PROMPTS for _ in range(GENERATIONS)],
-            'sampling_params': {'temperature': temperature, 'max_new_tokens': 16, 'stop_token_ids': [2]},
+            'sampling_params': {'temperature': temperature, 'max_new_tokens': tokens, 'stop_token_ids': [2]},
             'return_logprob': True})
         self.assertEqual(status, 200, text)
         return json.loads(text)
@@ -71,6 +72,28 @@ class RolloutTest(unittest.TestCase):
             self.assertEqual(status, 200, text)
             self.assertTrue(json.loads(text)['success'])
             self.assertEqual(self.post('/flush_cache')[0], 200)
+
+    def test_ends_with_the_end_token_and_its_log_probability(self):
+        """The trainer's mask of a text ends at the first end token, which the engine therefore has to return."""
+        ended = 0
+        for result in self.rollout(tokens=200):
+            meta = result['meta_info']
+            ids, scores = meta.get('output_ids', result['output_ids']), meta['output_token_logprobs']
+            self.assertEqual(len(ids), len(scores))
+            if meta['finish_reason']['type'] == 'stop':
+                self.assertEqual(ids.index(2), len(ids) - 1)
+                ended += 1
+        self.assertGreater(ended, 0)
+
+    def test_keeps_its_weights_if_the_new_ones_are_cut_off(self):
+        before = [result['output_ids'] for result in self.rollout(temperature=0)]
+        self.save_weights()
+        with open(self.shared / 'pytorch_model.bin', 'r+b') as weights:
+            weights.truncate(1000)
+        status, text = self.post('/update_weights_from_disk', {'model_path': str(self.shared)})
+        self.assertEqual(status, 400, text)
+        self.assertIn('pytorch_model.bin', json.loads(text)['error']['message'])
+        self.assertEqual([result['output_ids'] for result in self.rollout(temperature=0)], before)
 
     def test_takes_no_weights_from_elsewhere(self):
         link = self.folder / 'link.pth'
