@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -27,7 +28,7 @@ struct Grammar {
     Kind kind;
     std::uint32_t index = 0;
 
-    bool operator==(const Symbol&) const = default;
+    auto operator<=>(const Symbol&) const = default;
   };
 
   struct Rule {
@@ -46,6 +47,14 @@ struct Grammar {
   std::vector<Rule> rules;
   std::uint32_t root = 0;
   std::vector<ByteSet> byte_sets;
+
+  // Paths of positions: what may follow one may follow all before it on its path, in equal frames. Empty if all paths
+  // are short. A grammar of many optional parts has long ones, and states would be as long without them.
+  struct Place {
+    std::uint32_t path = 0;   // 0: none
+    std::uint32_t place = 0;  // on the path
+  };
+  std::vector<Place> places;  // [symbols]
 
   // Bytes that every set treats alike share a class; class_bytes has one byte of each class.
   std::array<std::uint8_t, 256> byte_class{};

@@ -5,6 +5,8 @@
 #include <bit>
 #include <cstring>
 #include <functional>
+#include <iterator>
+#include <tuple>
 #include <utility>
 
 #include "weights/io/error.h"
@@ -41,6 +43,13 @@ void merge(std::span<const std::uint8_t> from, std::span<std::uint8_t> into) {
 }
 
 constexpr std::uint32_t not_made = ~0u;
+constexpr std::uint32_t dropped = ~0u;  // in place of a symbol
+
+// Frames with fewer returns are not worth comparing.
+constexpr std::size_t large_frame = 16;
+
+// In place of a symbol, where what is visited is a frame: for a rule, or for the end of any.
+constexpr std::uint32_t is_use = 1u << 31, any_end = is_use - 1;
 
 template <class Action>
 void for_each_byte(const ByteSet& set, Action action) {
@@ -74,6 +83,7 @@ GrammarState::GrammarState(std::shared_ptr<const Grammar> grammar)
   accept_ = rules_ ? 0 : static_cast<std::uint32_t>(tables().symbols.size() - 1);
   classes_ = tables().class_bytes.size();
   callers_.resize(tables().rules.size());
+  entered_.resize(tables().rules.size());
   intern_frame({});
   restart();
 }
@@ -98,6 +108,7 @@ void GrammarState::meet(std::uint32_t rule) {
     made_.rules.push_back({not_made, 0, facts.nullable, facts.rank});
     rule_bytes_.push_back(facts.bytes_to_end);
     callers_.emplace_back();
+    entered_.emplace_back();
   }
 }
 
@@ -417,7 +428,8 @@ GrammarState::State GrammarState::state_without_distinct(State state, std::uint8
 }
 
 // The items of `kernel` are sorted, as those of a state are.
-GrammarState::State GrammarState::state_after(std::span<const GrammarItem> kernel) {
+GrammarState::State GrammarState::state_after(std::vector<GrammarItem>& kernel) {
+  drop_narrower(kernel);
   const std::uint32_t id = kernels_.intern(kernel);
   if (id < kernel_states_.size()) return kernel_states_[id];
   begin_closure();
@@ -438,6 +450,7 @@ GrammarState::State GrammarState::initial_state() {
 }
 
 void GrammarState::begin_closure() {
+  ++closures_;
   visited_.clear();
   found_.clear();
 }
@@ -456,11 +469,11 @@ void GrammarState::visit(GrammarItem item) {
       case Kind::accept:
         found_.push_back(item);
         break;
-      case Kind::end: {
-        const std::span<const GrammarItem> returns = frames_[item.frame];
-        pending_.insert(pending_.end(), returns.begin(), returns.end());
+      case Kind::end:
+        for_new_returns(item.frame, any_end, [&](std::span<const GrammarItem> returns) {
+          pending_.insert(pending_.end(), returns.begin(), returns.end());
+        });
         break;
-      }
       case Kind::rule:
         call(item, symbol.index);
         if (tables().rules[symbol.index].nullable) pending_.push_back({item.symbol + 1, item.frame});
@@ -472,30 +485,45 @@ void GrammarState::visit(GrammarItem item) {
 // Adds a caller to the frame of a rule. A call at the end of an alternative returns directly to its own rule's return,
 // so that repetitions do not accumulate frames.
 void GrammarState::call(GrammarItem item, std::uint32_t rule) {
+  const bool last = tables().symbols[item.symbol + 1].kind == Kind::end;
+  // R ::= x R with an empty x calls R again: nothing new.
+  if (last && entered_[rule].closure == closures_ && entered_[rule].frame == item.frame) return;
   std::vector<GrammarItem>& callers = callers_[rule];
   if (callers.empty()) {
     called_.emplace_back(tables().rules[rule].rank, rule);
     std::push_heap(called_.begin(), called_.end(), smallest_first);
   }
-  if (tables().symbols[item.symbol + 1].kind != Kind::end) {
-    callers.push_back({item.symbol + 1, item.frame});
+  if (!last) {
+    const GrammarItem after{item.symbol + 1, item.frame};
+    if (callers.empty() || !is_wider(callers.back(), after)) callers.push_back(after);
   } else {
-    const std::span<const GrammarItem> returns = frames_[item.frame];
-    callers.insert(callers.end(), returns.begin(), returns.end());
-    work_ += returns.size();
+    for_new_returns(item.frame, rule, [&](std::span<const GrammarItem> returns) {
+      callers.insert(callers.end(), returns.begin(), returns.end());
+      work_ += returns.size();
+    });
   }
 }
 
-// In the order of ranks, no rule is called again after its alternatives have been entered, so its frame is complete. (R
-// ::= x R with an empty x calls R again with an equal frame: nothing new is visited.)
+// Calls `use` with the returns of a frame, except those of large frames that had their turn in this closure already.
+template <class Use>
+void GrammarState::for_new_returns(std::uint32_t frame, std::uint32_t use_id, Use use) {
+  while (frames_[frame].size() >= large_frame) {
+    if (!visited_.insert({use_id | is_use, frame})) return;
+    const auto growth = growths_.find(frame);
+    if (growth == growths_.end()) break;
+    use(std::span<const GrammarItem>(growth->second.rest));
+    frame = growth->second.part;
+  }
+  use(frames_[frame]);
+}
+
+// In the order of ranks, no rule is called again after its alternatives have been entered, so its frame is complete.
 void GrammarState::run_calls() {
   while (!called_.empty()) {
     std::pop_heap(called_.begin(), called_.end(), smallest_first);
     const std::uint32_t id = called_.back().second;
     called_.pop_back();
-    sort_unique(callers_[id]);
-    const std::uint32_t frame = intern_frame(callers_[id]);
-    callers_[id].clear();
+    const std::uint32_t frame = frame_of_callers(id);
     if (tables().rules[id].first_alternative == not_made) make(id);
     const Grammar::Rule& rule = tables().rules[id];
     for (std::uint32_t i = 0; i < rule.alternatives; ++i) {
@@ -503,6 +531,16 @@ void GrammarState::run_calls() {
     }
     if (entries() > 2 * max_entries) fail_too_ambiguous();
   }
+}
+
+std::uint32_t GrammarState::frame_of_callers(std::uint32_t rule) {
+  std::vector<GrammarItem>& callers = callers_[rule];
+  sort_unique(callers);
+  drop_narrower(callers);
+  const std::uint32_t frame = intern_frame(callers, entered_[rule].frame);
+  callers.clear();
+  entered_[rule] = {closures_, frame};
+  return frame;
 }
 
 GrammarState::State GrammarState::finish_closure() {
@@ -529,12 +567,75 @@ void GrammarState::begin_transitions() {
   for_each_byte(taken, [&](std::size_t byte) { row[byte] = unknown; });
 }
 
-std::uint32_t GrammarState::intern_frame(std::span<const GrammarItem> returns) {
+// `part` is a frame whose returns the new one may have, all of them.
+std::uint32_t GrammarState::intern_frame(std::span<const GrammarItem> returns, std::uint32_t part) {
   const std::uint32_t frame = frames_.intern(returns);
   if (frame == frame_bytes_to_end_.size()) {
     frame_bytes_to_end_.push_back(returns.empty() ? 0 : bytes_to_end(returns));
+    if (!tables().places.empty()) add_widths(returns);
+    const std::span<const GrammarItem> before = frames_[part];
+    if (before.size() >= large_frame && std::ranges::includes(returns, before)) {
+      Growth& growth = growths_[frame];
+      growth.part = part;
+      std::ranges::set_difference(returns, before, std::back_inserter(growth.rest));
+    }
   }
   return frame;
+}
+
+// A frame with one return is narrower than one that returns to an earlier place of the same path, or to the same place
+// in a frame that is wider.
+void GrammarState::add_widths(std::span<const GrammarItem> returns) {
+  std::array<Width, 2>& its = widths_.emplace_back();
+  if (returns.size() != 1) return;
+  const GrammarItem to = returns.front();
+  const auto family = [&](std::uint64_t kind, std::uint64_t a, std::uint64_t b) {
+    return families_.try_emplace(kind << 63 | a << 32 | b, static_cast<std::uint32_t>(families_.size() + 1))
+        .first->second;
+  };
+  const Grammar::Place place = tables().places[to.symbol];
+  if (place.path != 0) its[0] = {family(0, place.path, to.frame), place.place};
+  for (const Width& outer : widths_[to.frame]) {
+    if (outer.family != 0) its[1] = {family(1, to.symbol, outer.family), outer.place};
+  }
+}
+
+bool GrammarState::is_wider(GrammarItem a, GrammarItem b) const {
+  if (tables().places.empty() || a.frame != b.frame) return false;
+  const Grammar::Place& first = tables().places[a.symbol];
+  const Grammar::Place& second = tables().places[b.symbol];
+  return first.path != 0 && first.path == second.path && first.place <= second.place;
+}
+
+// Removes items that allow nothing that others do not. `items` are sorted.
+void GrammarState::drop_narrower(std::vector<GrammarItem>& items) {
+  if (tables().places.empty()) return;
+  const auto drop = [&](auto width_of) {
+    if (items.size() < 2) return;
+    candidates_.clear();
+    for (std::uint32_t i = 0; i < items.size(); ++i) {
+      const auto [family, place] = width_of(items[i]);
+      if (family != 0) candidates_.push_back({family, place, i});
+    }
+    std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
+      return std::tie(a.family, a.place) < std::tie(b.family, b.place);
+    });
+    for (std::size_t i = 1; i < candidates_.size(); ++i) {
+      if (candidates_[i].family == candidates_[i - 1].family) items[candidates_[i].item].symbol = dropped;
+    }
+    std::erase_if(items, [](const GrammarItem& item) { return item.symbol == dropped; });
+  };
+  using Wide = std::pair<std::uint64_t, std::uint32_t>;
+  drop([&](const GrammarItem& item) {
+    const Grammar::Place place = tables().places[item.symbol];
+    return Wide{place.path == 0 ? 0 : std::uint64_t{place.path} << 32 | item.frame, place.place};
+  });
+  for (std::size_t i = 0; i < 2; ++i) {
+    drop([&](const GrammarItem& item) {
+      const Width width = widths_[item.frame][i];
+      return Wide{width.family == 0 ? 0 : std::uint64_t{item.symbol} << 32 | width.family, width.place};
+    });
+  }
 }
 
 std::uint64_t GrammarState::bytes_to_end(std::span<const GrammarItem> items) const {
@@ -561,6 +662,10 @@ void GrammarState::begin_step() {
 void GrammarState::forget_all_but_current() {
   const GrammarItemLists old_frames = std::exchange(frames_, {});
   frame_bytes_to_end_.clear();
+  widths_.clear();
+  growths_.clear();
+  std::fill(entered_.begin(), entered_.end(), Entered());
+  families_.clear();
   std::vector<GrammarItem> items(states_[current_].begin(), states_[current_].end());
   std::vector<bool> needed(old_frames.size());
   needed[0] = true;

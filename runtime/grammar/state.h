@@ -77,7 +77,7 @@ class GrammarState {
   Position after_event(Position from, std::uint8_t byte, std::size_t at, Move move);
   Move work_out(State state, std::uint8_t byte_class);
   State state_without_distinct(State state, std::uint8_t byte);
-  State state_after(std::span<const GrammarItem> kernel);
+  State state_after(std::vector<GrammarItem>& kernel);
   State initial_state();
 
   void begin_closure();
@@ -90,7 +90,13 @@ class GrammarState {
   void begin_step();
   void forget_all_but_current();
   std::size_t entries() const;
-  std::uint32_t intern_frame(std::span<const GrammarItem> returns);
+  std::uint32_t intern_frame(std::span<const GrammarItem> returns, std::uint32_t part = 0);
+  std::uint32_t frame_of_callers(std::uint32_t rule);
+  template <class Use>
+  void for_new_returns(std::uint32_t frame, std::uint32_t use_id, Use use);
+  void add_widths(std::span<const GrammarItem> returns);
+  bool is_wider(GrammarItem a, GrammarItem b) const;
+  void drop_narrower(std::vector<GrammarItem>& items);
   std::uint64_t bytes_to_end(std::span<const GrammarItem> items) const;
 
   // The tables of the grammar, or those of the rules that were made so far.
@@ -120,11 +126,30 @@ class GrammarState {
 
   GrammarItemLists frames_;  // return positions of rules: the items after their callers. Frame 0 is empty.
   std::vector<std::uint64_t> frame_bytes_to_end_;  // [frames], of the shortest text from the return to the end
-  GrammarItemLists states_;                        // items before bytes or at `accept`
-  std::vector<std::uint64_t> bytes_to_end_;        // [states]
-  GrammarItemLists kernels_;                       // items directly after a byte
-  std::vector<State> kernel_states_;               // [kernels], the state of each
-  std::vector<Move> transitions_;                  // [states, classes]
+  // Large frames as an earlier one, all of whose returns they have, and the rest of their returns.
+  struct Growth {
+    std::uint32_t part = 0;
+    std::vector<GrammarItem> rest;
+  };
+  std::unordered_map<std::uint32_t, Growth> growths_;  // by frame
+  // Frames of a family differ in how much they allow: all that follows one of them may follow those of lower places. A
+  // frame may be in two families.
+  struct Width {
+    std::uint32_t family = 0;  // 0: none
+    std::uint32_t place = 0;
+  };
+  std::vector<std::array<Width, 2>> widths_;  // [frames], if the grammar has paths
+  std::unordered_map<std::uint64_t, std::uint32_t> families_;
+  struct Candidate {
+    std::uint64_t family;
+    std::uint32_t place, item;
+  };
+  std::vector<Candidate> candidates_;
+  GrammarItemLists states_;                  // items before bytes or at `accept`
+  std::vector<std::uint64_t> bytes_to_end_;  // [states]
+  GrammarItemLists kernels_;                 // items directly after a byte
+  std::vector<State> kernel_states_;         // [kernels], the state of each
+  std::vector<Move> transitions_;            // [states, classes]
   State current_ = 0;
 
   // The tokens that may follow a state, if neither names and items so far nor a limit decided on any.
@@ -156,7 +181,13 @@ class GrammarState {
 
   // The closure in progress.
   std::vector<GrammarItem> kernel_, pending_, found_;
-  std::vector<std::vector<GrammarItem>> callers_;                // [rules], frames in progress
+  std::vector<std::vector<GrammarItem>> callers_;  // [rules], frames in progress
+  struct Entered {
+    std::uint64_t closure = 0;
+    std::uint32_t frame = 0;
+  };
+  std::vector<Entered> entered_;  // [rules], the last time
+  std::uint64_t closures_ = 0;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> called_;  // heap of (rank, rule)
   GrammarItemSet visited_;
   std::size_t work_ = 0;  // in this step
