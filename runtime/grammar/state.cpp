@@ -25,7 +25,7 @@ constexpr std::size_t max_items_looked_at = std::size_t{8} << 20;
 // The limit of symbols of rules that are made one by one.
 constexpr std::size_t max_made_symbols = std::size_t{4} << 20;
 
-constexpr std::size_t max_mask_bytes = std::size_t{8} << 20;
+constexpr std::size_t max_mask_bytes = std::size_t{16} << 20;
 
 // In a string of limited length, every character leads to another state.
 constexpr std::size_t most_followed = 16;
@@ -193,7 +193,7 @@ GrammarState::Position GrammarState::follow(std::string_view bytes) {
 }
 
 // Writes the byte to text_ if the grammar makes its rules.
-GrammarState::Position GrammarState::step(Position from, std::uint8_t byte, std::size_t at) {
+inline GrammarState::Position GrammarState::step(Position from, std::uint8_t byte, std::size_t at) {
   const Move move = next(from.state, byte);
   if (move == dead) return {dead, from.scope};
   if (rules_) text_[at] = static_cast<char>(byte);
@@ -254,7 +254,8 @@ bool GrammarState::must_end() const {
 void GrammarState::mark_allowed(const TokenTrie& trie, std::span<std::uint8_t> allowed,
                                 std::uint64_t most_bytes_to_end) {
   begin_step();
-  if (mark_known(trie, allowed, most_bytes_to_end)) return;
+  const std::size_t known = mark_known(trie, allowed, most_bytes_to_end);
+  if (known == trie.parts().size()) return;
   const std::size_t before = text_.size();
   const JsonMemory::Mark mark = memory_.mark();
   if (rules_) text_.resize(before + trie.longest());
@@ -262,59 +263,93 @@ void GrammarState::mark_allowed(const TokenTrie& trie, std::span<std::uint8_t> a
   if (mask_wanted_.size() <= current_) mask_wanted_.resize(states_.size());
   const bool first_visit = !mask_wanted_[current_];
   mask_wanted_[current_] = true;
-  if (!first_visit) kept_mask_.assign(allowed.size(), 0);
-  mask_ = {first_visit ? allowed : std::span<std::uint8_t>(kept_mask_), most_bytes_to_end};
+  mask_ = {allowed, most_bytes_to_end};
   memory_decided_ = false;
   path_.resize(trie.longest() + 1);
   path_[0] = {current_, scope_};
-  for (const TokenTrie::Part& part : trie.parts()) mark_part(part, before);
+  text_end_ = before;
+  mark_parts(trie, known, allowed, !first_visit && known == 0);
   text_.resize(before);
   memory_.forget(mark);
-  if (first_visit) return;
-  merge(kept_mask_, allowed);
-  if (mask_.limited || memory_decided_) return;
-  if ((masks_.size() + 1) * allowed.size() > max_mask_bytes) masks_.clear();
-  masks_[current_] = {kept_mask_, mask_.most};
 }
 
-// Marks the tokens if those of this state are known.
-bool GrammarState::mark_known(const TokenTrie& trie, std::span<std::uint8_t> allowed, std::uint64_t most_bytes_to_end) {
+// Marks the tokens of this state that are known, and returns in how many parts of the trie they are.
+std::size_t GrammarState::mark_known(const TokenTrie& trie, std::span<std::uint8_t> allowed,
+                                     std::uint64_t most_bytes_to_end) {
   if (masks_trie_ != &trie) masks_.clear();
   masks_trie_ = &trie;
   const auto known = masks_.find(current_);
   if (known == masks_.end() || known->second.most_bytes_to_end > most_bytes_to_end ||
       known->second.allowed.size() != allowed.size()) {
-    return false;
+    return 0;
   }
   merge(known->second.allowed, allowed);
+  return known->second.parts;
+}
+
+// Marks the tokens of the trie's parts from `first` on. Those that follow names and items are in the last part, so that
+// the others can be kept wherever the former cannot.
+void GrammarState::mark_parts(const TokenTrie& trie, std::size_t first, std::span<std::uint8_t> allowed, bool keep) {
+  if (keep) {
+    kept_mask_.assign(allowed.size(), 0);
+    mask_.allowed = kept_mask_;
+    if ((masks_.size() + 1) * allowed.size() > max_mask_bytes) masks_.clear();
+  }
+  const auto& parts = trie.parts();
+  std::size_t whole = text_kinds;  // the parts before it are taken whole
+  while (whole > first && !takes_all(current_, parts[whole - 1].kind, parts[whole - 1].height_so_far)) --whole;
+  if (whole > first) merge(parts[whole - 1].mask, mask_.allowed);
+  for (std::size_t i = first; i < parts.size(); ++i) {
+    if (i >= whole) mark_part(parts[i]);
+    const bool lasts = keep && !mask_.limited && !memory_decided_;
+    // Keeping takes a copy: only before the last part and after it.
+    if (lasts && i + 2 >= parts.size()) masks_[current_] = {kept_mask_, mask_.most, i + 1};
+  }
+  if (keep) merge(kept_mask_, allowed);
+}
+
+// Returns true if the state certainly takes every text of the kind with at most so many characters and may end in time
+// after it.
+inline bool GrammarState::takes_all(State state, TextKind kind, std::size_t count) {
+  if (kind == TextKind::other || count == 0) return false;
+  if (!rules_) return follows_all(state, kind, count);
+  const StateRun& run = state_runs_[state][static_cast<std::size_t>(kind)];
+  if (run.characters < count || run.bytes > mask_.limit) return false;
+  mask_.most = std::max(mask_.most, run.bytes);
   return true;
 }
 
 // Follows the texts of a trie. A branch of it is marked at once where its state takes all texts of their kind.
-void GrammarState::mark_part(const TokenTrie::Part& part, std::size_t text_end) {
+void GrammarState::mark_part(const TokenTrie::Part& part) {
+  if (mark_by_length(part)) return;
+  // Bytes may alias anything, so that what the loop reads is in variables of its own.
+  std::uint8_t* const allowed = mask_.allowed.data();
+  const std::int32_t* const tokens = part.tokens.data();
+  const TokenTrie::Node* const nodes = part.nodes.data();
+  const auto count = static_cast<std::uint32_t>(part.nodes.size());
+  Position* const path = path_.data();
   const auto mark = [&](std::size_t from, std::size_t to) {
-    for (; from < to; ++from) mask_.allowed[static_cast<std::size_t>(part.tokens[from])] = 1;
+    for (; from < to; ++from) allowed[static_cast<std::size_t>(tokens[from])] = 1;
   };
-  if (takes_all(current_, part.kind, part.height)) return merge(part.mask, mask_.allowed);
-  for (std::size_t i = 0; i < part.nodes.size();) {
-    const TokenTrie::Node& node = part.nodes[i];
-    const Position from = path_[node.depth - 1];
+  for (std::uint32_t i = 0; i < count;) {
+    const TokenTrie::Node& node = nodes[i];
+    const Position from = path[node.depth - 1];
     const Move known = transitions_[from.state * classes_ + tables().byte_class[node.byte]];
     if (known == dead) {
       i = node.after;
       continue;
     }
-    const Position to = step(from, node.byte, text_end + node.depth - 1);
+    if (node.starts_character && takes_all(from.state, part.kind, node.height + std::size_t{1})) {
+      mark(node.first_token, node.after < count ? nodes[node.after].first_token : part.tokens.size());
+      i = node.after;
+      continue;
+    }
+    const Position to = step(from, node.byte, text_end_ + node.depth - 1);
     if (to.state == dead) {
       i = node.after;
       continue;
     }
-    if (takes_all(to.state, part.kind, node.height)) {
-      mark(node.first_token, node.after < part.nodes.size() ? part.nodes[node.after].first_token : part.tokens.size());
-      i = node.after;
-      continue;
-    }
-    path_[node.depth] = to;
+    path[node.depth] = to;
     ++i;
     if (node.token_count == 0) continue;
     const std::uint64_t bytes = bytes_to_end_[to.state];
@@ -327,11 +362,7 @@ void GrammarState::mark_part(const TokenTrie::Part& part, std::size_t text_end) 
   }
 }
 
-// Returns true if the state certainly takes every text of the kind with at most so many characters and may end in time
-// after it.
-bool GrammarState::takes_all(State state, TextKind kind, std::size_t count) {
-  if (kind == TextKind::other || count == 0) return false;
-  if (rules_) return rules_take_all(state, kind, count);
+bool GrammarState::follows_all(State state, TextKind kind, std::size_t count) {
   std::uint64_t most = bytes_to_end_[state];
   for (std::size_t taken = 0; taken < count; ++taken) {
     const State after = next_of_all(state, kind);
@@ -345,17 +376,36 @@ bool GrammarState::takes_all(State state, TextKind kind, std::size_t count) {
   return true;
 }
 
-// As takes_all(), by what the rules say of their symbols.
-bool GrammarState::rules_take_all(State state, TextKind kind, std::size_t count) {
-  for (const GrammarItem& item : states_[state]) {
-    const GrammarRules::TextRun& run = runs_[item.symbol][static_cast<std::size_t>(kind)];
-    if (run.characters < count) continue;
-    const std::uint64_t bytes = tables().bytes_to_end[item.symbol] + frame_bytes_to_end_[item.frame] + run.bytes;
-    if (bytes > mask_.limit) continue;
-    mask_.most = std::max(mask_.most, bytes);
-    return true;
+// Where all characters of the kind lead to the same state, up to a number of them and no further, as in a string of
+// limited length, the tokens of at most so many are those that follow.
+bool GrammarState::mark_by_length(const TokenTrie::Part& part) {
+  if (part.kind == TextKind::other || part.height == 0) return false;
+  if (rules_ && state_runs_[current_][static_cast<std::size_t>(part.kind)].characters == 0) return false;
+  std::size_t length = 0;
+  std::uint64_t most = 0;
+  for (State state = current_; length < part.height; ++length) {
+    const State after = next_of_all(state, part.kind);
+    if (after == dead) {
+      if (!takes_none(state, part.kind)) return false;
+      break;
+    }
+    state = after;
+    most = std::max(most, bytes_to_end_[state]);
   }
-  return false;
+  if (most > mask_.limit) return false;
+  mask_.most = std::max(mask_.most, most);
+  std::uint8_t* const allowed = mask_.allowed.data();
+  for (std::size_t i = 0; i < part.of_length[length]; ++i) allowed[static_cast<std::size_t>(part.by_length[i])] = 1;
+  return true;
+}
+
+bool GrammarState::takes_none(State state, TextKind kind) {
+  for (const std::vector<std::string>& character : character_bytes_of(kind)) {
+    for (const char byte : character.front()) {
+      if (next(state, static_cast<std::uint8_t>(byte)) != dead) return false;
+    }
+  }
+  return true;
 }
 
 // Returns the state after any character of the kind, if it is the same for all of them.
@@ -565,6 +615,21 @@ void GrammarState::begin_transitions() {
     if (symbol.kind == Kind::bytes) taken |= tables().byte_sets[symbol.index];
   }
   for_each_byte(taken, [&](std::size_t byte) { row[byte] = unknown; });
+  begin_runs();
+}
+
+// Keeps the longest texts of each kind that an item of found_ takes.
+void GrammarState::begin_runs() {
+  auto& runs = state_runs_.emplace_back();
+  for (const GrammarItem& item : found_) {
+    const std::uint64_t bytes = tables().bytes_to_end[item.symbol] + frame_bytes_to_end_[item.frame];
+    for (std::size_t kind = 0; kind < text_kinds; ++kind) {
+      const GrammarRules::TextRun& run = runs_[item.symbol][kind];
+      const bool longer = run.characters > runs[kind].characters;
+      const bool shorter_end = run.characters == runs[kind].characters && bytes + run.bytes < runs[kind].bytes;
+      if (longer || shorter_end) runs[kind] = {run.characters, bytes + run.bytes};
+    }
+  }
 }
 
 // `part` is a frame whose returns the new one may have, all of them.
@@ -691,6 +756,7 @@ void GrammarState::forget_all_but_current() {
   for (std::vector<State>& known : next_of_all_) known.clear();
   states_.clear();
   bytes_to_end_.clear();
+  state_runs_.clear();
   kernels_.clear();
   kernel_states_.clear();
   transitions_.clear();

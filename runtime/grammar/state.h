@@ -147,15 +147,23 @@ class GrammarState {
   std::vector<Candidate> candidates_;
   GrammarItemLists states_;                  // items before bytes or at `accept`
   std::vector<std::uint64_t> bytes_to_end_;  // [states]
-  GrammarItemLists kernels_;                 // items directly after a byte
-  std::vector<State> kernel_states_;         // [kernels], the state of each
-  std::vector<Move> transitions_;            // [states, classes]
+  // Texts that a state takes whatever they are, by what the rules say, and bytes_to_end() after them.
+  struct StateRun {
+    std::size_t characters = 0;
+    std::uint64_t bytes = 0;
+  };
+  std::vector<std::array<StateRun, text_kinds>> state_runs_;  // [states], if the grammar makes its rules
+  void begin_runs();
+  GrammarItemLists kernels_;          // items directly after a byte
+  std::vector<State> kernel_states_;  // [kernels], the state of each
+  std::vector<Move> transitions_;     // [states, classes]
   State current_ = 0;
 
   // The tokens that may follow a state, if neither names and items so far nor a limit decided on any.
   struct KnownMask {
     std::vector<std::uint8_t> allowed;
     std::uint64_t most_bytes_to_end = 0;  // of the states that the tokens lead to
+    std::size_t parts = 0;                // of the trie, the first of which it is about
   };
   // The mask that is being worked out.
   struct Mask {
@@ -164,10 +172,13 @@ class GrammarState {
     bool limited = false;     // it decided
     std::uint64_t most = 0;   // bytes_to_end() of an allowed token
   };
-  bool mark_known(const TokenTrie& trie, std::span<std::uint8_t> allowed, std::uint64_t most_bytes_to_end);
-  void mark_part(const TokenTrie::Part& part, std::size_t text_end);
+  std::size_t mark_known(const TokenTrie& trie, std::span<std::uint8_t> allowed, std::uint64_t most_bytes_to_end);
+  void mark_parts(const TokenTrie& trie, std::size_t first, std::span<std::uint8_t> allowed, bool keep);
+  void mark_part(const TokenTrie::Part& part);
   bool takes_all(State state, TextKind kind, std::size_t count);
-  bool rules_take_all(State state, TextKind kind, std::size_t count);
+  bool follows_all(State state, TextKind kind, std::size_t count);
+  bool mark_by_length(const TokenTrie::Part& part);
+  bool takes_none(State state, TextKind kind);
   State next_of_all(State state, TextKind kind);
   State common_next(State state, std::string_view bytes);
   std::unordered_map<State, KnownMask> masks_;
@@ -177,6 +188,7 @@ class GrammarState {
   std::vector<std::uint8_t> kept_mask_;
   bool memory_decided_ = false;
   std::array<std::vector<State>, text_kinds> next_of_all_;  // [states], after any character; dead if there are several
+  std::size_t text_end_ = 0;                                // before the texts of a trie
   std::vector<Position> path_;                              // [depth of a trie]
 
   // The closure in progress.
