@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "runtime/grammar/automaton.h"
-#include "runtime/grammar/json_numbers.h"
+#include "runtime/grammar/json_texts.h"
 #include "runtime/grammar/token_trie.h"
 #include "weights/io/error.h"
 

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "runtime/grammar/json_characters.h"
+#include "runtime/grammar/json_texts.h"
 
 namespace minimind {
 
