@@ -234,7 +234,7 @@ std::vector<std::uint64_t> Automaton::bytes_to_accept() const {
   return bytes;
 }
 
-std::vector<bool> Automaton::states_closed_under(const CodePoints& characters) const {
+std::vector<std::uint32_t> Automaton::characters_taken(const CodePoints& characters) const {
   const auto overlaps = [&](const Edge& edge) {
     const auto& ranges = characters.ranges();
     const auto range = std::lower_bound(ranges.begin(), ranges.end(), edge.first,
@@ -242,27 +242,27 @@ std::vector<bool> Automaton::states_closed_under(const CodePoints& characters) c
     return range != ranges.end() && range->first <= edge.last;
   };
   std::vector<std::vector<State>> before(states());
-  std::vector<bool> closed(states());
-  std::vector<State> open;
+  std::vector<std::uint32_t> taken(states(), any_number);
+  std::vector<State> pending;
   for (State state = 0; state < states(); ++state) {
     CodePoints covered;
     for (auto [edge, end] = edges(state); edge != end; ++edge) {
       covered.add(edge->first, edge->last);
       if (overlaps(*edge)) before[edge->to].push_back(state);
     }
-    closed[state] = characters.without(covered).empty();
-    if (!closed[state]) open.push_back(state);
+    if (characters.without(covered).empty()) continue;
+    taken[state] = 0;
+    pending.push_back(state);
   }
-  while (!open.empty()) {
-    const State state = open.back();
-    open.pop_back();
-    for (const State from : before[state]) {
-      if (!closed[from]) continue;
-      closed[from] = false;
-      open.push_back(from);
+  // The nearest states that do not take all of them, breadth first.
+  for (std::size_t i = 0; i < pending.size(); ++i) {
+    for (const State from : before[pending[i]]) {
+      if (taken[from] != any_number) continue;
+      taken[from] = taken[pending[i]] + 1;
+      pending.push_back(from);
     }
   }
-  return closed;
+  return taken;
 }
 
 Automaton Automaton::complement() const {

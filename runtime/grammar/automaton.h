@@ -63,8 +63,9 @@ class Automaton {
   // Returns, for each state, the fewest bytes inside a JSON string that lead to an accepting one.
   std::vector<std::uint64_t> bytes_to_accept() const;
 
-  // Returns, for each state, whether every text of these characters leads from it to a state.
-  std::vector<bool> states_closed_under(const CodePoints& characters) const;
+  // Returns, for each state, the most of these characters that it takes whatever they are, or any_number.
+  std::vector<std::uint32_t> characters_taken(const CodePoints& characters) const;
+  static constexpr std::uint32_t any_number = ~0u;
 
   Automaton complement() const;
   friend Automaton operator&(const Automaton& a, const Automaton& b);

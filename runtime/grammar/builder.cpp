@@ -16,6 +16,9 @@ namespace {
 
 using Kind = Grammar::Symbol::Kind;
 
+// Of repetitions of a repetition that become one: more of them would make too many rules.
+constexpr std::size_t most_multiplied = 10'000;
+
 // Equivalence classes of bytes: bytes in the same sets share a class.
 void classify_bytes(Grammar& grammar) {
   std::size_t classes = 1;
@@ -75,24 +78,48 @@ GrammarBuilder::Sequence GrammarBuilder::characters(const CodePoints& set) {
     for (const ByteSet& byte_set : sequences.front()) alternatives.push_back(bytes(byte_set));
     return concatenate(alternatives);
   }
-  std::vector<std::pair<char32_t, char32_t>> key;
-  for (const CodePoints::Range& range : set.ranges()) key.emplace_back(range.first, range.last);
-  const auto known = character_rules_.find(key);
-  if (known != character_rules_.end()) return reference(known->second);
   for (const std::vector<ByteSet>& sequence : sequences) {
     std::vector<Sequence> parts;
     for (const ByteSet& byte_set : sequence) parts.push_back(bytes(byte_set));
     alternatives.push_back(concatenate(parts));
   }
-  const RuleId rule = made_up(std::move(alternatives));
-  character_rules_.emplace(std::move(key), rule);
-  return reference(rule);
+  return reference(made_up(alternatives));
 }
 
 GrammarBuilder::Sequence GrammarBuilder::concatenate(const std::vector<Sequence>& parts) {
   Sequence result;
-  for (const Sequence& part : parts) result.insert(result.end(), part.begin(), part.end());
+  for (const Sequence& part : parts) append(result, part);
   return result;
+}
+
+void GrammarBuilder::append(Sequence& sequence, const Sequence& part) {
+  for (const Grammar::Symbol symbol : part) append_symbol(sequence, symbol);
+}
+
+// A symbol after repetitions of it goes before them, so that they meet the next ones.
+void GrammarBuilder::append_symbol(Sequence& sequence, Grammar::Symbol symbol) {
+  const Repetition* const last = sequence.empty() ? nullptr : repetition(sequence.back());
+  if (last != nullptr && last->repeated == symbol) {
+    sequence.insert(sequence.end() - 1, symbol);
+    return;
+  }
+  const Repetition* const next = repetition(symbol);
+  const bool alike = last != nullptr && next != nullptr && last->repeated == next->repeated;
+  if (!alike) {
+    sequence.push_back(symbol);
+  } else if (!last->max || !next->max) {
+    sequence.back() = repeated(last->repeated, std::nullopt);
+  } else if (*last->max + *next->max <= max_repetitions) {
+    sequence.back() = repeated(last->repeated, *last->max + *next->max);
+  } else {
+    sequence.push_back(symbol);
+  }
+}
+
+const GrammarBuilder::Repetition* GrammarBuilder::repetition(Grammar::Symbol symbol) const {
+  if (symbol.kind != Kind::rule) return nullptr;
+  const auto found = repetitions_.find(symbol.index);
+  return found == repetitions_.end() ? nullptr : &found->second;
 }
 
 GrammarBuilder::Sequence GrammarBuilder::choice(const std::vector<Sequence>& alternatives) {
@@ -103,7 +130,7 @@ GrammarBuilder::Sequence GrammarBuilder::group(const Sequence& sequence) {
   return sequence.size() == 1 ? sequence : reference(made_up({sequence}));
 }
 
-// x{2,} is x x R with R ::= x R | nothing; x{2,4} is x x R1 with R1 ::= x R2 | nothing, R2 ::= x | nothing.
+// x{2,} is x x R with R ::= x R | nothing; x{2,4} is x x R2 with R2 ::= x R1 | nothing, R1 ::= x | nothing.
 GrammarBuilder::Sequence GrammarBuilder::repeat(const Sequence& sequence, std::size_t min,
                                                 std::optional<std::size_t> max) {
   if (max && *max < min) throw Error(fmt::format("a repetition of at least {} and at most {}", min, *max));
@@ -112,20 +139,75 @@ GrammarBuilder::Sequence GrammarBuilder::repeat(const Sequence& sequence, std::s
         fmt::format("a repetition of {}, expected at most {}", std::max(min, max.value_or(0)), max_repetitions));
   }
   if (sequence.empty() || max == std::size_t{0}) return {};
-  const Sequence once = group(sequence);
+  Grammar::Symbol once = group(sequence).front();
+  if (const Repetition* const inner = repetition(once)) {
+    const Repetition of = *inner;
+    if (!max || !of.max) return {repeated(of.repeated, std::nullopt)};
+    if (*max == 1 || *of.max <= most_multiplied / *max) {
+      return {repeated(of.repeated, *of.max * *max)};
+    }
+  }
+  if (const auto rest = without_empty(once)) {
+    once = *rest;
+    min = 0;
+  }
   charge(min);
-  Sequence result;
-  for (std::size_t i = 0; i < min; ++i) result.push_back(once.front());
+  Sequence result(min, once);
   if (!max) {
-    const RuleId rest = made_up({});
-    define(rest, {concatenate({once, reference(rest)}), {}});
-    result.push_back(reference(rest).front());
+    result.push_back(repeated(once, std::nullopt));
   } else if (*max > min) {
-    Sequence rest;
-    for (std::size_t i = min; i < *max; ++i) rest = reference(made_up({concatenate({once, rest}), {}}));
-    result.push_back(rest.front());
+    result.push_back(repeated(once, *max - min));
   }
   return result;
+}
+
+// Returns the same without the empty text, if it has that and a few repetitions only: (x? y?) is (x y? | y). Where it
+// is repeated, the empty text would make many readings of each text.
+std::optional<Grammar::Symbol> GrammarBuilder::without_empty(Grammar::Symbol symbol) {
+  constexpr std::size_t most_parts = 8, most_alternatives = 64;
+  const bool made = symbol.kind == Kind::rule && rules_[symbol.index].name.empty();
+  if (!made || repetition(symbol) != nullptr) return std::nullopt;
+  bool had_empty = false;
+  std::vector<Sequence> result;
+  const std::vector<Sequence> alternatives = rules_[symbol.index].alternatives;
+  for (const Sequence& alternative : alternatives) {
+    const bool may_be_empty = std::all_of(alternative.begin(), alternative.end(),
+                                          [&](Grammar::Symbol part) { return repetition(part) != nullptr; });
+    had_empty = had_empty || may_be_empty;
+    if (!may_be_empty) result.push_back(alternative);
+    if (may_be_empty && alternative.size() > most_parts) return std::nullopt;
+    for (std::size_t i = 0; may_be_empty && i < alternative.size(); ++i) {
+      const Repetition part = *repetition(alternative[i]);
+      Sequence rest{part.repeated};
+      if (!part.max) append_symbol(rest, alternative[i]);
+      if (part.max && *part.max > 1) append_symbol(rest, repeated(part.repeated, *part.max - 1));
+      append(rest, Sequence(alternative.begin() + static_cast<std::ptrdiff_t>(i) + 1, alternative.end()));
+      result.push_back(std::move(rest));
+    }
+    if (result.size() > most_alternatives) return std::nullopt;
+  }
+  if (!had_empty || result.empty()) return std::nullopt;
+  return group(choice(result)).front();
+}
+
+Grammar::Symbol GrammarBuilder::repeated(Grammar::Symbol symbol, std::optional<std::size_t> max) {
+  if (!max) {
+    const auto known = unlimited_.find(symbol);
+    if (known != unlimited_.end()) return reference(known->second).front();
+    const RuleId rest = declare("");
+    define(rest, {{symbol, reference(rest).front()}, {}});
+    unlimited_.emplace(symbol, rest);
+    repetitions_.emplace(rest, Repetition{symbol, std::nullopt});
+    return reference(rest).front();
+  }
+  std::vector<RuleId>& chain = limited_[symbol];
+  while (chain.size() < *max) {
+    Sequence one_more{symbol};
+    if (!chain.empty()) one_more.push_back(reference(chain.back()).front());
+    chain.push_back(made_up({std::move(one_more), {}}));
+    repetitions_.emplace(chain.back(), Repetition{symbol, chain.size()});
+  }
+  return reference(chain[*max - 1]).front();
 }
 
 GrammarBuilder::RuleId GrammarBuilder::declare(std::string name) {
@@ -139,9 +221,12 @@ void GrammarBuilder::define(RuleId rule, const std::vector<Sequence>& alternativ
   rules_[rule].alternatives = alternatives;
 }
 
-GrammarBuilder::RuleId GrammarBuilder::made_up(std::vector<Sequence> alternatives) {
+GrammarBuilder::RuleId GrammarBuilder::made_up(const std::vector<Sequence>& alternatives) {
+  const auto known = made_up_.find(alternatives);
+  if (known != made_up_.end()) return known->second;
   const RuleId rule = declare("");
   define(rule, alternatives);
+  made_up_.emplace(alternatives, rule);
   return rule;
 }
 
@@ -200,6 +285,12 @@ Grammar GrammarBuilder::build(RuleId root) {
                     "write it with * or + or the recursion at the end",
                     quote(*recursive)));
   }
+  std::vector<bool> limited;
+  for (const RuleId rule : kept) {
+    const auto found = repetitions_.find(rule);
+    limited.push_back(found != repetitions_.end() && found->second.max);
+  }
+  find_paths(grammar, limited);
   return grammar;
 }
 
@@ -322,6 +413,55 @@ std::optional<std::string> rank_rules(Grammar& grammar, const std::vector<std::s
   std::vector<bool> left(firsts.size(), true);
   for (const std::uint32_t rule : ranked) left[rule] = false;
   return name_on_cycle(firsts, left, names);
+}
+
+namespace {
+
+constexpr std::uint32_t shortest_path = 16;  // that is worth the work of comparing positions
+
+// Returns a position that allows nothing that `at` does not, in the same frame; 0 if none is known.
+std::uint32_t narrower_position(const Grammar& grammar, const std::vector<bool>& limited,
+                                const std::vector<bool>& taken, std::uint32_t at) {
+  const Grammar::Symbol symbol = grammar.symbols[at];
+  if (symbol.kind != Kind::rule) return 0;
+  const Grammar::Rule& rule = grammar.rules[symbol.index];
+  const bool last = grammar.symbols[at + 1].kind == Kind::end;
+  // x{0,4} after x{0,5}.
+  if (last && limited[symbol.index]) {
+    const std::uint32_t next = grammar.alternatives[rule.first_alternative] + 1;
+    return taken[next] ? 0 : next;
+  }
+  for (std::uint32_t i = 0; last && i < rule.alternatives; ++i) {
+    const std::uint32_t first = grammar.alternatives[rule.first_alternative + i];
+    if (grammar.symbols[first].kind == Kind::rule && !taken[first]) return first;
+  }
+  return rule.nullable && !taken[at + 1] ? at + 1 : 0;
+}
+
+}  // namespace
+
+void find_paths(Grammar& grammar, const std::vector<bool>& limited) {
+  const auto count = static_cast<std::uint32_t>(grammar.symbols.size());
+  std::vector<bool> taken(count);
+  taken[0] = true;
+  std::vector<std::uint32_t> next(count);
+  for (std::uint32_t at = 0; at < count; ++at) {
+    next[at] = narrower_position(grammar, limited, taken, at);
+    if (next[at] != 0) taken[next[at]] = true;
+  }
+  std::vector<Grammar::Place> places(count);
+  std::uint32_t paths = 0, longest = 0;
+  for (std::uint32_t start = 0; start < count; ++start) {
+    if (next[start] == 0 || (taken[start] && start != 0)) continue;
+    ++paths;
+    std::uint32_t length = 0;
+    for (std::uint32_t at = start;; at = next[at]) {
+      places[at] = {paths, length++};
+      if (next[at] == 0) break;
+    }
+    longest = std::max(longest, length);
+  }
+  if (longest >= shortest_path) grammar.places = std::move(places);
 }
 
 }  // namespace minimind

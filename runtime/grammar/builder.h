@@ -31,8 +31,10 @@ class GrammarBuilder {
   Sequence characters(const CodePoints& set);
 
   // Return a sequence, an alternative (of at least one), and `sequence` repeated from `min` to `max` times (without
-  // limit if `max` is unset). Throw Error if max < min or either is over max_repetitions.
-  static Sequence concatenate(const std::vector<Sequence>& parts);
+  // limit if `max` is unset). Throw Error if max < min or either is over max_repetitions. Repetitions of the same next
+  // to each other, or of each other, become one: x? x* is x*, because the readings of each text would be many.
+  Sequence concatenate(const std::vector<Sequence>& parts);
+  void append(Sequence& sequence, const Sequence& part);
   Sequence choice(const std::vector<Sequence>& alternatives);
   Sequence repeat(const Sequence& sequence, std::size_t min, std::optional<std::size_t> max);
   // Returns an equivalent single symbol, for cheap use in several places.
@@ -54,8 +56,18 @@ class GrammarBuilder {
     std::vector<Sequence> alternatives;
   };
 
+  // A rule that repeats a symbol from 0 to `max` times, without limit if that is unset.
+  struct Repetition {
+    Grammar::Symbol repeated;
+    std::optional<std::size_t> max;
+  };
+
   Sequence bytes(const ByteSet& set);
-  RuleId made_up(std::vector<Sequence> alternatives);
+  void append_symbol(Sequence& sequence, Grammar::Symbol symbol);
+  const Repetition* repetition(Grammar::Symbol symbol) const;
+  Grammar::Symbol repeated(Grammar::Symbol symbol, std::optional<std::size_t> max);
+  std::optional<Grammar::Symbol> without_empty(Grammar::Symbol symbol);
+  RuleId made_up(const std::vector<Sequence>& alternatives);
   void charge(std::size_t symbols);
   std::vector<RuleId> reachable_from(RuleId root) const;
   Grammar flatten(const std::vector<RuleId>& kept, RuleId root) const;
@@ -63,7 +75,10 @@ class GrammarBuilder {
   std::vector<Definition> rules_;
   std::vector<ByteSet> byte_sets_;
   std::unordered_map<ByteSet, std::uint32_t> byte_set_ids_;
-  std::map<std::vector<std::pair<char32_t, char32_t>>, RuleId> character_rules_;
+  std::map<std::vector<Sequence>, RuleId> made_up_;         // by their alternatives: none is made twice
+  std::map<Grammar::Symbol, RuleId> unlimited_;             // repetitions of a symbol
+  std::map<Grammar::Symbol, std::vector<RuleId>> limited_;  // those from 0 to 1 time, to 2, ...
+  std::unordered_map<RuleId, Repetition> repetitions_;
   std::size_t symbols_ = 0;
 };
 
@@ -76,5 +91,9 @@ std::optional<std::string> measure_rules(Grammar& grammar, const std::vector<std
 // Sets Rule::rank, or returns the name of a left-recursive rule. A rule R ::= x R with an x that may be empty is not
 // left recursive: it derives R from R and nothing else.
 std::optional<std::string> rank_rules(Grammar& grammar, const std::vector<std::string>& names);
+
+// Sets Grammar::places. `limited` [rules] are those that repeat a symbol from 0 to some number of times and have two
+// alternatives: the symbol and a rule of one repetition less, if any are left, and nothing.
+void find_paths(Grammar& grammar, const std::vector<bool>& limited);
 
 }  // namespace minimind

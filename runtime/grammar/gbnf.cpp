@@ -183,7 +183,7 @@ class GrammarParser {
       if (!item) return sequence;
       reader_.skip_space(nesting > 0);
       while (reader_.located(begin, [&] { return parse_repetition(*item); })) reader_.skip_space(nesting > 0);
-      sequence.insert(sequence.end(), item->begin(), item->end());
+      builder_.append(sequence, *item);
     }
   }
 

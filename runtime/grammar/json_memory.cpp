@@ -4,9 +4,13 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "weights/io/error.h"
+#include "weights/io/json_fields.h"
+
 namespace minimind {
 namespace {
 
+constexpr int most_levels = 1000;
 constexpr double exact_integers = 9007199254740992;  // a double has all whole numbers below it
 
 // Makes equal numbers of equal type.
@@ -17,6 +21,18 @@ void normalize_numbers(nlohmann::json& value) {
   if (!value.is_number_float()) return;
   const double number = value.get<double>();
   if (std::abs(number) < exact_integers && number == std::floor(number)) value = static_cast<std::int64_t>(number);
+}
+
+// Returns a text that equal values share; of what is not JSON, the text itself.
+std::string canonical(std::string_view text) {
+  nlohmann::json value;
+  try {
+    value = parse_json<nlohmann::json>(text, "item", most_levels, "a JSON value");
+  } catch (const Error&) {
+    return std::string(text);
+  }
+  normalize_numbers(value);
+  return dump_json(value, -1, InvalidUtf8::replace);
 }
 
 }  // namespace
@@ -52,16 +68,12 @@ JsonMemory::Scope JsonMemory::add(Scope scope, std::string text) {
 JsonMemory::Scope JsonMemory::add_name(Scope scope, std::string_view text) {
   const std::string name(text.substr(scopes_[scope].begin));
   if (name.find('\\') == std::string::npos) return add(scope, name);
-  const nlohmann::json value = nlohmann::json::parse("\"" + name + "\"", nullptr, false);
-  return add(scope, value.is_string() ? value.get<std::string>() : name);
+  const std::string quoted = canonical("\"" + name + "\"");
+  return add(scope, quoted.substr(1, quoted.size() - 2));
 }
 
 JsonMemory::Scope JsonMemory::add_item(Scope scope, std::string_view text) {
-  const std::string_view item = text.substr(scopes_[scope].begin);
-  nlohmann::json value = nlohmann::json::parse(item.begin(), item.end(), nullptr, false);
-  if (value.is_discarded()) return add(scope, std::string(item));
-  normalize_numbers(value);
-  return add(scope, value.dump());
+  return add(scope, canonical(text.substr(scopes_[scope].begin)));
 }
 
 }  // namespace minimind

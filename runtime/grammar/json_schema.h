@@ -44,7 +44,10 @@ struct JsonSchemaGrammar {
 // - Surrogates are in pairs. Numbers have at most 40 digits on either side of the point and exponents of two digits.
 //   With bounds other than 0, multipleOf or an enumeration they have no exponent; with an exclusive bound or multipleOf
 //   at most 15 digits, because a double does not tell more of them apart.
-// - Formats are a little stricter: no leap second with an offset, no xn-- label in a host name, no deeply nested regex.
+// - Formats are always checked. They are a little stricter: no leap second with an offset, no label of a host name with
+// --
+//   as its third and fourth character (as xn-- has), in a regex no named groups, look-around and deep nesting.
+// - Keywords count whatever vocabulary a metaschema has.
 // - Where uniqueItems must not hold, as within `not`, arrays with repeated items are not told apart and rejected.
 // - Combinations of alternatives are limited in number. Beyond that the schema is rejected with an Error; a part of it
 //   that may be left out is left out, so that a text that has begun can be ended, or with any_spelling, which is for

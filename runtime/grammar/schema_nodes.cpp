@@ -21,7 +21,7 @@ AutomatonId Automata::add(Automaton automaton) {
   }
   automata_.push_back(std::move(automaton));
   bytes_.emplace_back();
-  bytes_after_.emplace_back();
+  runs_.emplace_back();
   return static_cast<AutomatonId>(automata_.size() - 1);
 }
 
@@ -44,15 +44,18 @@ const std::vector<std::uint64_t>& Automata::bytes(AutomatonId id) {
   return bytes_[id];
 }
 
-const std::vector<std::uint64_t>& Automata::bytes_after(AutomatonId id, TextKind kind) {
-  std::vector<std::uint64_t>& result = bytes_after_[id][static_cast<std::size_t>(kind)];
+const std::vector<Automata::Run>& Automata::runs(AutomatonId id, TextKind kind) {
+  std::vector<Run>& result = runs_[id][static_cast<std::size_t>(kind)];
   if (!result.empty()) return result;
-  const std::vector<bool> closed = automata_[id].states_closed_under(characters_of(kind));
-  std::uint64_t most = 0;
-  for (std::size_t state = 0; state < closed.size(); ++state) {
-    if (closed[state]) most = std::max(most, bytes(id)[state]);
+  const std::vector<std::uint32_t> taken = automata_[id].characters_taken(characters_of(kind));
+  std::uint64_t most = 0, most_endless = 0;
+  for (std::size_t state = 0; state < taken.size(); ++state) {
+    most = std::max(most, bytes(id)[state]);
+    if (taken[state] == Automaton::any_number) most_endless = std::max(most_endless, bytes(id)[state]);
   }
-  for (const bool is_closed : closed) result.push_back(is_closed ? most : not_closed);
+  for (const std::uint32_t count : taken) {
+    result.push_back({count, count == Automaton::any_number ? most_endless : most});
+  }
   return result;
 }
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "runtime/grammar/automaton.h"
-#include "runtime/grammar/json_numbers.h"
+#include "runtime/grammar/json_texts.h"
 #include "runtime/grammar/token_trie.h"
 #include "weights/io/error.h"
 
@@ -59,15 +59,17 @@ class Automata {
   const Automaton& operator[](AutomatonId id) const { return automata_[id]; }
   // Returns Automaton::bytes_to_accept() of an automaton.
   const std::vector<std::uint64_t>& bytes(AutomatonId id);
-  // Returns, for each state, the most bytes() of a state that texts of the kind lead to, if all of them lead to one;
-  // otherwise not_closed.
-  const std::vector<std::uint64_t>& bytes_after(AutomatonId id, TextKind kind);
-  static constexpr std::uint64_t not_closed = ~std::uint64_t{0};
+  // Texts of a kind that a state takes whatever they are.
+  struct Run {
+    std::uint32_t characters = 0;  // at most so many, or Automaton::any_number
+    std::uint64_t bytes = 0;       // bytes() of the state after them, at most
+  };
+  const std::vector<Run>& runs(AutomatonId id, TextKind kind);  // [states]
 
  private:
   std::deque<Automaton> automata_;  // references stay valid
   std::deque<std::vector<std::uint64_t>> bytes_;
-  std::deque<std::array<std::vector<std::uint64_t>, text_kinds>> bytes_after_;
+  std::deque<std::array<std::vector<Run>, text_kinds>> runs_;
   std::unordered_map<std::string, AutomatonId> by_key_;
   std::size_t states_ = 0;  // of all
 };

@@ -96,6 +96,11 @@ const Keyword* keyword_of(std::string_view name) {
   return keyword == keywords.end() ? nullptr : keyword;
 }
 
+template <class... Texts>
+bool is_one_of(std::string_view text, Texts... texts) {
+  return ((text == texts) || ...);
+}
+
 std::optional<SchemaDraft> draft_of(std::string_view uri) {
   const auto has = [&](std::string_view part) { return uri.find(part) != std::string_view::npos; };
   if (has("draft-03") || has("draft-04")) return SchemaDraft::draft4;
@@ -225,21 +230,31 @@ SchemaReader::SchemaReader(SchemaNodes& nodes, const SchemaJson& document, const
     by_uri_[resource.uri] = resources_.size();
     resources_.push_back(resource);
     const std::size_t own = resources_.size() - 1;
-    find_resources(*json, own, 0);
+    find_resources(*json, own);
   }
 }
 
-// Finds the parts with an $id and the anchors. An $id as a value of `enum` and so on is not one.
-void SchemaReader::find_resources(const SchemaJson& value, std::size_t resource, int depth) {
-  if (depth > most_levels_read) return;
-  if (value.is_array()) {
-    for (const SchemaJson& element : value) find_resources(element, resource, depth + 1);
-  }
-  if (!value.is_object()) return;
-  resource = start_resource(value, resource);
-  for (const auto& [key, element] : value.items()) {
-    if (key == "enum" || key == "const" || key == "default" || key == "examples") continue;
-    find_resources(element, resource, depth + 1);
+// Finds the parts with an $id and the anchors: first those of schemas, and then those in keywords that are unknown,
+// which may refer to themselves but do not replace others. An $id as a value of `enum` and so on is not one.
+void SchemaReader::find_resources(const SchemaJson& document, std::size_t own) {
+  std::vector<Unsearched> pending{{&document, own, 0, false}}, unknown;
+  while (!pending.empty() || !unknown.empty()) {
+    if (pending.empty()) pending.swap(unknown);
+    const Unsearched next = pending.back();
+    pending.pop_back();
+    const SchemaJson& value = *next.value;
+    if (next.depth > most_levels_read || !value.is_structured()) continue;
+    const std::size_t resource =
+        value.is_object() && !next.named ? start_resource(value, next.resource) : next.resource;
+    // In order, so that of equal ones the first counts.
+    for (auto element = value.rbegin(); element != value.rend(); ++element) {
+      const std::string_view key = value.is_object() && !next.named ? std::string_view(element.key()) : "";
+      if (is_one_of(key, "enum", "const", "default", "examples")) continue;
+      const bool names =
+          is_one_of(key, "properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions");
+      const bool is_known = key.empty() || names || key == "contentSchema" || keyword_of(key) != nullptr;
+      (is_known ? pending : unknown).push_back({&*element, resource, next.depth + 1, names});
+    }
   }
 }
 
@@ -696,11 +711,15 @@ const SchemaReader::Resource& SchemaReader::resource_named(const std::string& re
 NodeId SchemaReader::resolve(const std::string& reference, const Place& place) {
   const Resource* const resource = &resource_named(reference, place);
   const std::string fragment = fragment_of(reference);
-  const SchemaJson* target = find(*resource, fragment);
+  Place found{resource, "#"};
+  const SchemaJson* target = find(found, fragment);
   // Many schemas have an id within that their references ignore.
-  if (target == nullptr && resource == place.resource) target = find(resources_.front(), fragment);
+  if (target == nullptr && resource == place.resource) {
+    found = {resources_.data(), "#"};
+    target = find(found, fragment);
+  }
   if (target == nullptr) fail(place, fmt::format("refers to {}, which does not exist", quote(reference)));
-  return node_of(*target, {resource, "#" + fragment});
+  return node_of(*target, found);
 }
 
 // The target of a dynamic reference is the anchor of this name in the first resource with one that a value is checked
@@ -711,7 +730,8 @@ NodeId SchemaReader::resolve_dynamic(const std::string& reference, const Place& 
   if (!resource.dynamic.contains(anchor)) return resolve(reference, place);
   const auto has = [&](const Resource& other) { return other.dynamic.contains(anchor); };
   const Resource& document = resources_.front();
-  if (has(document)) return node_of(*find(document, anchor), {&document, "#" + anchor});
+  Place found{&document, "#"};
+  if (has(document)) return node_of(*find(found, anchor), found);
   if (std::count_if(resources_.begin(), resources_.end(), has) > 1) {
     fail(place, fmt::format("is not supported, because {} has several targets, none of them in the document itself",
                             quote(reference)));
@@ -719,7 +739,10 @@ NodeId SchemaReader::resolve_dynamic(const std::string& reference, const Place& 
   return resolve(reference, place);
 }
 
-const SchemaJson* SchemaReader::find(const Resource& resource, const std::string& fragment) const {
+// `place` is the root of a resource, and becomes the place of what is found, which may be in a resource within that.
+const SchemaJson* SchemaReader::find(Place& place, const std::string& fragment) const {
+  const Resource& resource = *place.resource;
+  place.pointer += fragment;
   if (fragment.empty()) return resource.root;
   if (!fragment.starts_with('/')) {
     const auto anchor = resource.anchors.find(fragment);
@@ -737,6 +760,8 @@ const SchemaJson* SchemaReader::find(const Resource& resource, const std::string
     } else {
       return nullptr;
     }
+    const auto inner = resource_roots_.find(at);
+    if (inner != resource_roots_.end()) place = {&resources_[inner->second], "#" + fragment.substr(end)};
     from = end + 1;
   }
   return at;

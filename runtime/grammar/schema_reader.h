@@ -44,7 +44,15 @@ class SchemaReader {
 
   using Read = void (SchemaReader::*)(const SchemaJson& schema, const Place& place, SchemaNode& node);
 
-  void find_resources(const SchemaJson& value, std::size_t resource, int depth);
+  // A part of a document that may have an $id.
+  struct Unsearched {
+    const SchemaJson* value;
+    std::size_t resource;
+    int depth;
+    bool named;  // its values are schemas by their names
+  };
+
+  void find_resources(const SchemaJson& document, std::size_t own);
   std::size_t start_resource(const SchemaJson& value, std::size_t outer);
   const Resource& resource_of(const SchemaJson& schema, const Resource& otherwise) const;
 
@@ -53,7 +61,7 @@ class SchemaReader {
   NodeId resolve(const std::string& reference, const Place& place);
   NodeId resolve_dynamic(const std::string& reference, const Place& place);
   const Resource& resource_named(const std::string& reference, const Place& place) const;
-  const SchemaJson* find(const Resource& resource, const std::string& fragment) const;
+  const SchemaJson* find(Place& place, const std::string& fragment) const;
 
   void read_types(const SchemaJson& schema, const Place& place, SchemaNode& node);
   void read_constants(const SchemaJson& schema, const Place& place, SchemaNode& node);

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "runtime/grammar/json_characters.h"
+#include "runtime/grammar/json_texts.h"
 
 namespace minimind {
 
@@ -104,6 +104,7 @@ class SchemaRules : public GrammarRules {
   Symbol value(ShapeId shape) { return use({Kind::value, shape}); }
   std::uint32_t set_of(const CodePoints& set);
   void set_runs(std::vector<Sequence>& alternatives, const Rule& rest);
+  TextRun run_of(const Rule& rest, TextKind kind);
   void add_character(std::vector<Sequence>& alternatives, const CodePoints& set, const Rule& rest);
 
   std::uint32_t string_of(const StringCase& string);
@@ -199,19 +200,25 @@ std::uint32_t SchemaRules::set_of(const CodePoints& set) {
 // Tells which texts the rest of a string takes, whatever they are.
 void SchemaRules::set_runs(std::vector<Sequence>& alternatives, const Rule& rest) {
   std::array<TextRun, text_kinds> runs;
-  for (std::size_t kind = 0; kind < text_kinds; ++kind) {
-    TextRun& run = runs[kind];
-    run.characters = TextRun::any;
-    if (rest.kind == Kind::lengths) {
-      if (rest.b != 0) run.characters = static_cast<std::uint16_t>(std::min<std::uint32_t>(rest.b, TextRun::any) - 1);
-      continue;
-    }
-    const std::uint64_t most = shapes_.automata().bytes_after(rest.a, static_cast<TextKind>(kind))[rest.b];
-    const std::uint64_t bytes = shapes_.automata().bytes(rest.a)[rest.b];
-    if (most == Automata::not_closed) run.characters = 0;
-    run.bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(most - std::min(most, bytes), ~std::uint32_t{0}));
-  }
+  for (std::size_t kind = 0; kind < text_kinds; ++kind) runs[kind] = run_of(rest, static_cast<TextKind>(kind));
   for (Sequence& alternative : alternatives) alternative.front().runs = runs;
+}
+
+GrammarRules::TextRun SchemaRules::run_of(const Rule& rest, TextKind kind) {
+  const auto run = [](std::size_t characters, std::uint64_t bytes, std::uint64_t bytes_before) {
+    return TextRun{static_cast<std::uint16_t>(std::min<std::size_t>(characters, TextRun::any)),
+                   static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes - std::min(bytes, bytes_before), ~0U))};
+  };
+  if (rest.kind == Kind::lengths) return run(rest.b == 0 ? TextRun::any : rest.b - 1, 0, 0);
+  if (rest.kind != Kind::bounded) {
+    const Automata::Run& its = shapes_.automata().runs(rest.a, kind)[rest.b];
+    return run(its.characters, its.bytes, shapes_.automata().bytes(rest.a)[rest.b]);
+  }
+  const BoundedStrings& lengths = shapes_.bounded(strings_[rest.a]);
+  if (rest.c >= lengths.safe_length()) return {};
+  const Automata::Run& its = shapes_.automata().runs(*strings_[rest.a].automaton, kind)[rest.b];
+  return run(std::min<std::size_t>(its.characters, lengths.safe_length() - rest.c), lengths.most_bytes(),
+             lengths.bytes(rest.b, rest.c));
 }
 
 // Adds a character of the set and the rest. The characters of one byte, which most are, need no rules of their own, and
@@ -569,6 +576,7 @@ std::vector<GrammarRules::Sequence> SchemaRules::rest_of_bounded(const Rule& rul
     add_character(result, set, {Kind::bounded, rule.a, target, rule.c + 1});
   }
   if (automaton.accepts_at(rule.b) && rule.c >= string.min) result.push_back({byte('"')});
+  set_runs(result, rule);
   return result;
 }
 

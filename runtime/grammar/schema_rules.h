@@ -3,7 +3,7 @@
 #include <memory>
 #include <mutex>
 
-#include "runtime/grammar/grammar_rules.h"
+#include "runtime/grammar/grammar.h"
 #include "runtime/grammar/schema_shapes.h"
 
 namespace minimind {

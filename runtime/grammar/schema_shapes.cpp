@@ -420,6 +420,20 @@ BoundedStrings::BoundedStrings(const Automaton& automaton, std::size_t min, std:
   for (std::size_t i = 0; i < shortest_.size(); ++i) {
     if (i % (max + 1) != 0) shortest_[i] = std::min(shortest_[i], shortest_[i - 1]);
   }
+  find_safe_length(automaton.states());
+}
+
+void BoundedStrings::find_safe_length(std::size_t states) {
+  constexpr std::size_t longest_min = 32;  // bytes() takes longer below it
+  if (min_ > longest_min) return;
+  for (std::size_t length = 0; length <= max_; ++length) {
+    for (Automaton::State state = 0; state < states; ++state) {
+      const std::uint64_t rest = bytes(state, length);
+      if (rest >= no_text) return;
+      most_bytes_ = std::max(most_bytes_, rest);
+    }
+    safe_length_ = length;
+  }
 }
 
 std::uint64_t BoundedStrings::bytes(Automaton::State state, std::size_t length) const {

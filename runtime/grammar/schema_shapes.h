@@ -37,8 +37,16 @@ class BoundedStrings {
   // The fewest bytes that complete a string of `length` characters so far; no_text if nothing does.
   std::uint64_t bytes(Automaton::State state, std::size_t length) const;
 
+  // Up to this length every state leads to an end, after at most most_bytes() bytes.
+  std::size_t safe_length() const { return safe_length_; }
+  std::uint64_t most_bytes() const { return most_bytes_; }
+
  private:
+  void find_safe_length(std::size_t states);
+
   std::size_t min_, max_;
+  std::size_t safe_length_ = 0;
+  std::uint64_t most_bytes_ = 0;
   std::vector<std::uint32_t> bytes_;     // [states, lengths], of exactly so many further characters
   std::vector<std::uint32_t> shortest_;  // likewise, of at most so many
 };

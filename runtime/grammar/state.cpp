@@ -5,6 +5,8 @@
 #include <bit>
 #include <cstring>
 #include <functional>
+#include <iterator>
+#include <tuple>
 #include <utility>
 
 #include "weights/io/error.h"
@@ -23,7 +25,7 @@ constexpr std::size_t max_items_looked_at = std::size_t{8} << 20;
 // The limit of symbols of rules that are made one by one.
 constexpr std::size_t max_made_symbols = std::size_t{4} << 20;
 
-constexpr std::size_t max_mask_bytes = std::size_t{8} << 20;
+constexpr std::size_t max_mask_bytes = std::size_t{16} << 20;
 
 // In a string of limited length, every character leads to another state.
 constexpr std::size_t most_followed = 16;
@@ -41,6 +43,13 @@ void merge(std::span<const std::uint8_t> from, std::span<std::uint8_t> into) {
 }
 
 constexpr std::uint32_t not_made = ~0u;
+constexpr std::uint32_t dropped = ~0u;  // in place of a symbol
+
+// Frames with fewer returns are not worth comparing.
+constexpr std::size_t large_frame = 16;
+
+// In place of a symbol, where what is visited is a frame: for a rule, or for the end of any.
+constexpr std::uint32_t is_use = 1u << 31, any_end = is_use - 1;
 
 template <class Action>
 void for_each_byte(const ByteSet& set, Action action) {
@@ -74,6 +83,7 @@ GrammarState::GrammarState(std::shared_ptr<const Grammar> grammar)
   accept_ = rules_ ? 0 : static_cast<std::uint32_t>(tables().symbols.size() - 1);
   classes_ = tables().class_bytes.size();
   callers_.resize(tables().rules.size());
+  entered_.resize(tables().rules.size());
   intern_frame({});
   restart();
 }
@@ -98,6 +108,7 @@ void GrammarState::meet(std::uint32_t rule) {
     made_.rules.push_back({not_made, 0, facts.nullable, facts.rank});
     rule_bytes_.push_back(facts.bytes_to_end);
     callers_.emplace_back();
+    entered_.emplace_back();
   }
 }
 
@@ -182,7 +193,7 @@ GrammarState::Position GrammarState::follow(std::string_view bytes) {
 }
 
 // Writes the byte to text_ if the grammar makes its rules.
-GrammarState::Position GrammarState::step(Position from, std::uint8_t byte, std::size_t at) {
+inline GrammarState::Position GrammarState::step(Position from, std::uint8_t byte, std::size_t at) {
   const Move move = next(from.state, byte);
   if (move == dead) return {dead, from.scope};
   if (rules_) text_[at] = static_cast<char>(byte);
@@ -243,7 +254,8 @@ bool GrammarState::must_end() const {
 void GrammarState::mark_allowed(const TokenTrie& trie, std::span<std::uint8_t> allowed,
                                 std::uint64_t most_bytes_to_end) {
   begin_step();
-  if (mark_known(trie, allowed, most_bytes_to_end)) return;
+  const std::size_t known = mark_known(trie, allowed, most_bytes_to_end);
+  if (known == trie.parts().size()) return;
   const std::size_t before = text_.size();
   const JsonMemory::Mark mark = memory_.mark();
   if (rules_) text_.resize(before + trie.longest());
@@ -251,59 +263,93 @@ void GrammarState::mark_allowed(const TokenTrie& trie, std::span<std::uint8_t> a
   if (mask_wanted_.size() <= current_) mask_wanted_.resize(states_.size());
   const bool first_visit = !mask_wanted_[current_];
   mask_wanted_[current_] = true;
-  if (!first_visit) kept_mask_.assign(allowed.size(), 0);
-  mask_ = {first_visit ? allowed : std::span<std::uint8_t>(kept_mask_), most_bytes_to_end};
+  mask_ = {allowed, most_bytes_to_end};
   memory_decided_ = false;
   path_.resize(trie.longest() + 1);
   path_[0] = {current_, scope_};
-  for (const TokenTrie::Part& part : trie.parts()) mark_part(part, before);
+  text_end_ = before;
+  mark_parts(trie, known, allowed, !first_visit && known == 0);
   text_.resize(before);
   memory_.forget(mark);
-  if (first_visit) return;
-  merge(kept_mask_, allowed);
-  if (mask_.limited || memory_decided_) return;
-  if ((masks_.size() + 1) * allowed.size() > max_mask_bytes) masks_.clear();
-  masks_[current_] = {kept_mask_, mask_.most};
 }
 
-// Marks the tokens if those of this state are known.
-bool GrammarState::mark_known(const TokenTrie& trie, std::span<std::uint8_t> allowed, std::uint64_t most_bytes_to_end) {
+// Marks the tokens of this state that are known, and returns in how many parts of the trie they are.
+std::size_t GrammarState::mark_known(const TokenTrie& trie, std::span<std::uint8_t> allowed,
+                                     std::uint64_t most_bytes_to_end) {
   if (masks_trie_ != &trie) masks_.clear();
   masks_trie_ = &trie;
   const auto known = masks_.find(current_);
   if (known == masks_.end() || known->second.most_bytes_to_end > most_bytes_to_end ||
       known->second.allowed.size() != allowed.size()) {
-    return false;
+    return 0;
   }
   merge(known->second.allowed, allowed);
+  return known->second.parts;
+}
+
+// Marks the tokens of the trie's parts from `first` on. Those that follow names and items are in the last part, so that
+// the others can be kept wherever the former cannot.
+void GrammarState::mark_parts(const TokenTrie& trie, std::size_t first, std::span<std::uint8_t> allowed, bool keep) {
+  if (keep) {
+    kept_mask_.assign(allowed.size(), 0);
+    mask_.allowed = kept_mask_;
+    if ((masks_.size() + 1) * allowed.size() > max_mask_bytes) masks_.clear();
+  }
+  const auto& parts = trie.parts();
+  std::size_t whole = text_kinds;  // the parts before it are taken whole
+  while (whole > first && !takes_all(current_, parts[whole - 1].kind, parts[whole - 1].height_so_far)) --whole;
+  if (whole > first) merge(parts[whole - 1].mask, mask_.allowed);
+  for (std::size_t i = first; i < parts.size(); ++i) {
+    if (i >= whole) mark_part(parts[i]);
+    const bool lasts = keep && !mask_.limited && !memory_decided_;
+    // Keeping takes a copy: only before the last part and after it.
+    if (lasts && i + 2 >= parts.size()) masks_[current_] = {kept_mask_, mask_.most, i + 1};
+  }
+  if (keep) merge(kept_mask_, allowed);
+}
+
+// Returns true if the state certainly takes every text of the kind with at most so many characters and may end in time
+// after it.
+inline bool GrammarState::takes_all(State state, TextKind kind, std::size_t count) {
+  if (kind == TextKind::other || count == 0) return false;
+  if (!rules_) return follows_all(state, kind, count);
+  const StateRun& run = state_runs_[state][static_cast<std::size_t>(kind)];
+  if (run.characters < count || run.bytes > mask_.limit) return false;
+  mask_.most = std::max(mask_.most, run.bytes);
   return true;
 }
 
 // Follows the texts of a trie. A branch of it is marked at once where its state takes all texts of their kind.
-void GrammarState::mark_part(const TokenTrie::Part& part, std::size_t text_end) {
+void GrammarState::mark_part(const TokenTrie::Part& part) {
+  if (mark_by_length(part)) return;
+  // Bytes may alias anything, so that what the loop reads is in variables of its own.
+  std::uint8_t* const allowed = mask_.allowed.data();
+  const std::int32_t* const tokens = part.tokens.data();
+  const TokenTrie::Node* const nodes = part.nodes.data();
+  const auto count = static_cast<std::uint32_t>(part.nodes.size());
+  Position* const path = path_.data();
   const auto mark = [&](std::size_t from, std::size_t to) {
-    for (; from < to; ++from) mask_.allowed[static_cast<std::size_t>(part.tokens[from])] = 1;
+    for (; from < to; ++from) allowed[static_cast<std::size_t>(tokens[from])] = 1;
   };
-  if (takes_all(current_, part.kind, part.height)) return merge(part.mask, mask_.allowed);
-  for (std::size_t i = 0; i < part.nodes.size();) {
-    const TokenTrie::Node& node = part.nodes[i];
-    const Position from = path_[node.depth - 1];
+  for (std::uint32_t i = 0; i < count;) {
+    const TokenTrie::Node& node = nodes[i];
+    const Position from = path[node.depth - 1];
     const Move known = transitions_[from.state * classes_ + tables().byte_class[node.byte]];
     if (known == dead) {
       i = node.after;
       continue;
     }
-    const Position to = step(from, node.byte, text_end + node.depth - 1);
+    if (node.starts_character && takes_all(from.state, part.kind, node.height + std::size_t{1})) {
+      mark(node.first_token, node.after < count ? nodes[node.after].first_token : part.tokens.size());
+      i = node.after;
+      continue;
+    }
+    const Position to = step(from, node.byte, text_end_ + node.depth - 1);
     if (to.state == dead) {
       i = node.after;
       continue;
     }
-    if (takes_all(to.state, part.kind, node.height)) {
-      mark(node.first_token, node.after < part.nodes.size() ? part.nodes[node.after].first_token : part.tokens.size());
-      i = node.after;
-      continue;
-    }
-    path_[node.depth] = to;
+    path[node.depth] = to;
     ++i;
     if (node.token_count == 0) continue;
     const std::uint64_t bytes = bytes_to_end_[to.state];
@@ -316,11 +362,7 @@ void GrammarState::mark_part(const TokenTrie::Part& part, std::size_t text_end) 
   }
 }
 
-// Returns true if the state certainly takes every text of the kind with at most so many characters and may end in time
-// after it.
-bool GrammarState::takes_all(State state, TextKind kind, std::size_t count) {
-  if (kind == TextKind::other || count == 0) return false;
-  if (rules_) return rules_take_all(state, kind, count);
+bool GrammarState::follows_all(State state, TextKind kind, std::size_t count) {
   std::uint64_t most = bytes_to_end_[state];
   for (std::size_t taken = 0; taken < count; ++taken) {
     const State after = next_of_all(state, kind);
@@ -334,17 +376,36 @@ bool GrammarState::takes_all(State state, TextKind kind, std::size_t count) {
   return true;
 }
 
-// As takes_all(), by what the rules say of their symbols.
-bool GrammarState::rules_take_all(State state, TextKind kind, std::size_t count) {
-  for (const GrammarItem& item : states_[state]) {
-    const GrammarRules::TextRun& run = runs_[item.symbol][static_cast<std::size_t>(kind)];
-    if (run.characters < count) continue;
-    const std::uint64_t bytes = tables().bytes_to_end[item.symbol] + frame_bytes_to_end_[item.frame] + run.bytes;
-    if (bytes > mask_.limit) continue;
-    mask_.most = std::max(mask_.most, bytes);
-    return true;
+// Where all characters of the kind lead to the same state, up to a number of them and no further, as in a string of
+// limited length, the tokens of at most so many are those that follow.
+bool GrammarState::mark_by_length(const TokenTrie::Part& part) {
+  if (part.kind == TextKind::other || part.height == 0) return false;
+  if (rules_ && state_runs_[current_][static_cast<std::size_t>(part.kind)].characters == 0) return false;
+  std::size_t length = 0;
+  std::uint64_t most = 0;
+  for (State state = current_; length < part.height; ++length) {
+    const State after = next_of_all(state, part.kind);
+    if (after == dead) {
+      if (!takes_none(state, part.kind)) return false;
+      break;
+    }
+    state = after;
+    most = std::max(most, bytes_to_end_[state]);
   }
-  return false;
+  if (most > mask_.limit) return false;
+  mask_.most = std::max(mask_.most, most);
+  std::uint8_t* const allowed = mask_.allowed.data();
+  for (std::size_t i = 0; i < part.of_length[length]; ++i) allowed[static_cast<std::size_t>(part.by_length[i])] = 1;
+  return true;
+}
+
+bool GrammarState::takes_none(State state, TextKind kind) {
+  for (const std::vector<std::string>& character : character_bytes_of(kind)) {
+    for (const char byte : character.front()) {
+      if (next(state, static_cast<std::uint8_t>(byte)) != dead) return false;
+    }
+  }
+  return true;
 }
 
 // Returns the state after any character of the kind, if it is the same for all of them.
@@ -417,7 +478,8 @@ GrammarState::State GrammarState::state_without_distinct(State state, std::uint8
 }
 
 // The items of `kernel` are sorted, as those of a state are.
-GrammarState::State GrammarState::state_after(std::span<const GrammarItem> kernel) {
+GrammarState::State GrammarState::state_after(std::vector<GrammarItem>& kernel) {
+  drop_narrower(kernel);
   const std::uint32_t id = kernels_.intern(kernel);
   if (id < kernel_states_.size()) return kernel_states_[id];
   begin_closure();
@@ -438,6 +500,7 @@ GrammarState::State GrammarState::initial_state() {
 }
 
 void GrammarState::begin_closure() {
+  ++closures_;
   visited_.clear();
   found_.clear();
 }
@@ -456,11 +519,11 @@ void GrammarState::visit(GrammarItem item) {
       case Kind::accept:
         found_.push_back(item);
         break;
-      case Kind::end: {
-        const std::span<const GrammarItem> returns = frames_[item.frame];
-        pending_.insert(pending_.end(), returns.begin(), returns.end());
+      case Kind::end:
+        for_new_returns(item.frame, any_end, [&](std::span<const GrammarItem> returns) {
+          pending_.insert(pending_.end(), returns.begin(), returns.end());
+        });
         break;
-      }
       case Kind::rule:
         call(item, symbol.index);
         if (tables().rules[symbol.index].nullable) pending_.push_back({item.symbol + 1, item.frame});
@@ -472,30 +535,45 @@ void GrammarState::visit(GrammarItem item) {
 // Adds a caller to the frame of a rule. A call at the end of an alternative returns directly to its own rule's return,
 // so that repetitions do not accumulate frames.
 void GrammarState::call(GrammarItem item, std::uint32_t rule) {
+  const bool last = tables().symbols[item.symbol + 1].kind == Kind::end;
+  // R ::= x R with an empty x calls R again: nothing new.
+  if (last && entered_[rule].closure == closures_ && entered_[rule].frame == item.frame) return;
   std::vector<GrammarItem>& callers = callers_[rule];
   if (callers.empty()) {
     called_.emplace_back(tables().rules[rule].rank, rule);
     std::push_heap(called_.begin(), called_.end(), smallest_first);
   }
-  if (tables().symbols[item.symbol + 1].kind != Kind::end) {
-    callers.push_back({item.symbol + 1, item.frame});
+  if (!last) {
+    const GrammarItem after{item.symbol + 1, item.frame};
+    if (callers.empty() || !is_wider(callers.back(), after)) callers.push_back(after);
   } else {
-    const std::span<const GrammarItem> returns = frames_[item.frame];
-    callers.insert(callers.end(), returns.begin(), returns.end());
-    work_ += returns.size();
+    for_new_returns(item.frame, rule, [&](std::span<const GrammarItem> returns) {
+      callers.insert(callers.end(), returns.begin(), returns.end());
+      work_ += returns.size();
+    });
   }
 }
 
-// In the order of ranks, no rule is called again after its alternatives have been entered, so its frame is complete. (R
-// ::= x R with an empty x calls R again with an equal frame: nothing new is visited.)
+// Calls `use` with the returns of a frame, except those of large frames that had their turn in this closure already.
+template <class Use>
+void GrammarState::for_new_returns(std::uint32_t frame, std::uint32_t use_id, Use use) {
+  while (frames_[frame].size() >= large_frame) {
+    if (!visited_.insert({use_id | is_use, frame})) return;
+    const auto growth = growths_.find(frame);
+    if (growth == growths_.end()) break;
+    use(std::span<const GrammarItem>(growth->second.rest));
+    frame = growth->second.part;
+  }
+  use(frames_[frame]);
+}
+
+// In the order of ranks, no rule is called again after its alternatives have been entered, so its frame is complete.
 void GrammarState::run_calls() {
   while (!called_.empty()) {
     std::pop_heap(called_.begin(), called_.end(), smallest_first);
     const std::uint32_t id = called_.back().second;
     called_.pop_back();
-    sort_unique(callers_[id]);
-    const std::uint32_t frame = intern_frame(callers_[id]);
-    callers_[id].clear();
+    const std::uint32_t frame = frame_of_callers(id);
     if (tables().rules[id].first_alternative == not_made) make(id);
     const Grammar::Rule& rule = tables().rules[id];
     for (std::uint32_t i = 0; i < rule.alternatives; ++i) {
@@ -503,6 +581,16 @@ void GrammarState::run_calls() {
     }
     if (entries() > 2 * max_entries) fail_too_ambiguous();
   }
+}
+
+std::uint32_t GrammarState::frame_of_callers(std::uint32_t rule) {
+  std::vector<GrammarItem>& callers = callers_[rule];
+  sort_unique(callers);
+  drop_narrower(callers);
+  const std::uint32_t frame = intern_frame(callers, entered_[rule].frame);
+  callers.clear();
+  entered_[rule] = {closures_, frame};
+  return frame;
 }
 
 GrammarState::State GrammarState::finish_closure() {
@@ -527,14 +615,92 @@ void GrammarState::begin_transitions() {
     if (symbol.kind == Kind::bytes) taken |= tables().byte_sets[symbol.index];
   }
   for_each_byte(taken, [&](std::size_t byte) { row[byte] = unknown; });
+  begin_runs();
 }
 
-std::uint32_t GrammarState::intern_frame(std::span<const GrammarItem> returns) {
+// Keeps the longest texts of each kind that an item of found_ takes.
+void GrammarState::begin_runs() {
+  auto& runs = state_runs_.emplace_back();
+  for (const GrammarItem& item : found_) {
+    const std::uint64_t bytes = tables().bytes_to_end[item.symbol] + frame_bytes_to_end_[item.frame];
+    for (std::size_t kind = 0; kind < text_kinds; ++kind) {
+      const GrammarRules::TextRun& run = runs_[item.symbol][kind];
+      const bool longer = run.characters > runs[kind].characters;
+      const bool shorter_end = run.characters == runs[kind].characters && bytes + run.bytes < runs[kind].bytes;
+      if (longer || shorter_end) runs[kind] = {run.characters, bytes + run.bytes};
+    }
+  }
+}
+
+// `part` is a frame whose returns the new one may have, all of them.
+std::uint32_t GrammarState::intern_frame(std::span<const GrammarItem> returns, std::uint32_t part) {
   const std::uint32_t frame = frames_.intern(returns);
   if (frame == frame_bytes_to_end_.size()) {
     frame_bytes_to_end_.push_back(returns.empty() ? 0 : bytes_to_end(returns));
+    if (!tables().places.empty()) add_widths(returns);
+    const std::span<const GrammarItem> before = frames_[part];
+    if (before.size() >= large_frame && std::ranges::includes(returns, before)) {
+      Growth& growth = growths_[frame];
+      growth.part = part;
+      std::ranges::set_difference(returns, before, std::back_inserter(growth.rest));
+    }
   }
   return frame;
+}
+
+// A frame with one return is narrower than one that returns to an earlier place of the same path, or to the same place
+// in a frame that is wider.
+void GrammarState::add_widths(std::span<const GrammarItem> returns) {
+  std::array<Width, 2>& its = widths_.emplace_back();
+  if (returns.size() != 1) return;
+  const GrammarItem to = returns.front();
+  const auto family = [&](std::uint64_t kind, std::uint64_t a, std::uint64_t b) {
+    return families_.try_emplace(kind << 63 | a << 32 | b, static_cast<std::uint32_t>(families_.size() + 1))
+        .first->second;
+  };
+  const Grammar::Place place = tables().places[to.symbol];
+  if (place.path != 0) its[0] = {family(0, place.path, to.frame), place.place};
+  for (const Width& outer : widths_[to.frame]) {
+    if (outer.family != 0) its[1] = {family(1, to.symbol, outer.family), outer.place};
+  }
+}
+
+bool GrammarState::is_wider(GrammarItem a, GrammarItem b) const {
+  if (tables().places.empty() || a.frame != b.frame) return false;
+  const Grammar::Place& first = tables().places[a.symbol];
+  const Grammar::Place& second = tables().places[b.symbol];
+  return first.path != 0 && first.path == second.path && first.place <= second.place;
+}
+
+// Removes items that allow nothing that others do not. `items` are sorted.
+void GrammarState::drop_narrower(std::vector<GrammarItem>& items) {
+  if (tables().places.empty()) return;
+  const auto drop = [&](auto width_of) {
+    if (items.size() < 2) return;
+    candidates_.clear();
+    for (std::uint32_t i = 0; i < items.size(); ++i) {
+      const auto [family, place] = width_of(items[i]);
+      if (family != 0) candidates_.push_back({family, place, i});
+    }
+    std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
+      return std::tie(a.family, a.place) < std::tie(b.family, b.place);
+    });
+    for (std::size_t i = 1; i < candidates_.size(); ++i) {
+      if (candidates_[i].family == candidates_[i - 1].family) items[candidates_[i].item].symbol = dropped;
+    }
+    std::erase_if(items, [](const GrammarItem& item) { return item.symbol == dropped; });
+  };
+  using Wide = std::pair<std::uint64_t, std::uint32_t>;
+  drop([&](const GrammarItem& item) {
+    const Grammar::Place place = tables().places[item.symbol];
+    return Wide{place.path == 0 ? 0 : std::uint64_t{place.path} << 32 | item.frame, place.place};
+  });
+  for (std::size_t i = 0; i < 2; ++i) {
+    drop([&](const GrammarItem& item) {
+      const Width width = widths_[item.frame][i];
+      return Wide{width.family == 0 ? 0 : std::uint64_t{item.symbol} << 32 | width.family, width.place};
+    });
+  }
 }
 
 std::uint64_t GrammarState::bytes_to_end(std::span<const GrammarItem> items) const {
@@ -561,6 +727,10 @@ void GrammarState::begin_step() {
 void GrammarState::forget_all_but_current() {
   const GrammarItemLists old_frames = std::exchange(frames_, {});
   frame_bytes_to_end_.clear();
+  widths_.clear();
+  growths_.clear();
+  std::fill(entered_.begin(), entered_.end(), Entered());
+  families_.clear();
   std::vector<GrammarItem> items(states_[current_].begin(), states_[current_].end());
   std::vector<bool> needed(old_frames.size());
   needed[0] = true;
@@ -586,6 +756,7 @@ void GrammarState::forget_all_but_current() {
   for (std::vector<State>& known : next_of_all_) known.clear();
   states_.clear();
   bytes_to_end_.clear();
+  state_runs_.clear();
   kernels_.clear();
   kernel_states_.clear();
   transitions_.clear();

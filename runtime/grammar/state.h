@@ -77,7 +77,7 @@ class GrammarState {
   Position after_event(Position from, std::uint8_t byte, std::size_t at, Move move);
   Move work_out(State state, std::uint8_t byte_class);
   State state_without_distinct(State state, std::uint8_t byte);
-  State state_after(std::span<const GrammarItem> kernel);
+  State state_after(std::vector<GrammarItem>& kernel);
   State initial_state();
 
   void begin_closure();
@@ -90,7 +90,13 @@ class GrammarState {
   void begin_step();
   void forget_all_but_current();
   std::size_t entries() const;
-  std::uint32_t intern_frame(std::span<const GrammarItem> returns);
+  std::uint32_t intern_frame(std::span<const GrammarItem> returns, std::uint32_t part = 0);
+  std::uint32_t frame_of_callers(std::uint32_t rule);
+  template <class Use>
+  void for_new_returns(std::uint32_t frame, std::uint32_t use_id, Use use);
+  void add_widths(std::span<const GrammarItem> returns);
+  bool is_wider(GrammarItem a, GrammarItem b) const;
+  void drop_narrower(std::vector<GrammarItem>& items);
   std::uint64_t bytes_to_end(std::span<const GrammarItem> items) const;
 
   // The tables of the grammar, or those of the rules that were made so far.
@@ -120,17 +126,44 @@ class GrammarState {
 
   GrammarItemLists frames_;  // return positions of rules: the items after their callers. Frame 0 is empty.
   std::vector<std::uint64_t> frame_bytes_to_end_;  // [frames], of the shortest text from the return to the end
-  GrammarItemLists states_;                        // items before bytes or at `accept`
-  std::vector<std::uint64_t> bytes_to_end_;        // [states]
-  GrammarItemLists kernels_;                       // items directly after a byte
-  std::vector<State> kernel_states_;               // [kernels], the state of each
-  std::vector<Move> transitions_;                  // [states, classes]
+  // Large frames as an earlier one, all of whose returns they have, and the rest of their returns.
+  struct Growth {
+    std::uint32_t part = 0;
+    std::vector<GrammarItem> rest;
+  };
+  std::unordered_map<std::uint32_t, Growth> growths_;  // by frame
+  // Frames of a family differ in how much they allow: all that follows one of them may follow those of lower places. A
+  // frame may be in two families.
+  struct Width {
+    std::uint32_t family = 0;  // 0: none
+    std::uint32_t place = 0;
+  };
+  std::vector<std::array<Width, 2>> widths_;  // [frames], if the grammar has paths
+  std::unordered_map<std::uint64_t, std::uint32_t> families_;
+  struct Candidate {
+    std::uint64_t family;
+    std::uint32_t place, item;
+  };
+  std::vector<Candidate> candidates_;
+  GrammarItemLists states_;                  // items before bytes or at `accept`
+  std::vector<std::uint64_t> bytes_to_end_;  // [states]
+  // Texts that a state takes whatever they are, by what the rules say, and bytes_to_end() after them.
+  struct StateRun {
+    std::size_t characters = 0;
+    std::uint64_t bytes = 0;
+  };
+  std::vector<std::array<StateRun, text_kinds>> state_runs_;  // [states], if the grammar makes its rules
+  void begin_runs();
+  GrammarItemLists kernels_;          // items directly after a byte
+  std::vector<State> kernel_states_;  // [kernels], the state of each
+  std::vector<Move> transitions_;     // [states, classes]
   State current_ = 0;
 
   // The tokens that may follow a state, if neither names and items so far nor a limit decided on any.
   struct KnownMask {
     std::vector<std::uint8_t> allowed;
     std::uint64_t most_bytes_to_end = 0;  // of the states that the tokens lead to
+    std::size_t parts = 0;                // of the trie, the first of which it is about
   };
   // The mask that is being worked out.
   struct Mask {
@@ -139,10 +172,13 @@ class GrammarState {
     bool limited = false;     // it decided
     std::uint64_t most = 0;   // bytes_to_end() of an allowed token
   };
-  bool mark_known(const TokenTrie& trie, std::span<std::uint8_t> allowed, std::uint64_t most_bytes_to_end);
-  void mark_part(const TokenTrie::Part& part, std::size_t text_end);
+  std::size_t mark_known(const TokenTrie& trie, std::span<std::uint8_t> allowed, std::uint64_t most_bytes_to_end);
+  void mark_parts(const TokenTrie& trie, std::size_t first, std::span<std::uint8_t> allowed, bool keep);
+  void mark_part(const TokenTrie::Part& part);
   bool takes_all(State state, TextKind kind, std::size_t count);
-  bool rules_take_all(State state, TextKind kind, std::size_t count);
+  bool follows_all(State state, TextKind kind, std::size_t count);
+  bool mark_by_length(const TokenTrie::Part& part);
+  bool takes_none(State state, TextKind kind);
   State next_of_all(State state, TextKind kind);
   State common_next(State state, std::string_view bytes);
   std::unordered_map<State, KnownMask> masks_;
@@ -152,11 +188,18 @@ class GrammarState {
   std::vector<std::uint8_t> kept_mask_;
   bool memory_decided_ = false;
   std::array<std::vector<State>, text_kinds> next_of_all_;  // [states], after any character; dead if there are several
+  std::size_t text_end_ = 0;                                // before the texts of a trie
   std::vector<Position> path_;                              // [depth of a trie]
 
   // The closure in progress.
   std::vector<GrammarItem> kernel_, pending_, found_;
-  std::vector<std::vector<GrammarItem>> callers_;                // [rules], frames in progress
+  std::vector<std::vector<GrammarItem>> callers_;  // [rules], frames in progress
+  struct Entered {
+    std::uint64_t closure = 0;
+    std::uint32_t frame = 0;
+  };
+  std::vector<Entered> entered_;  // [rules], the last time
+  std::uint64_t closures_ = 0;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> called_;  // heap of (rank, rule)
   GrammarItemSet visited_;
   std::size_t work_ = 0;  // in this step

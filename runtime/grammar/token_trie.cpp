@@ -25,12 +25,25 @@ bool is_of_kind(std::string_view text, TextKind kind) {
 }
 
 TextKind kind_of(std::string_view text) {
-  if (is_of_kind(text, TextKind::word)) return TextKind::word;
-  return is_of_kind(text, TextKind::plain) ? TextKind::plain : TextKind::other;
+  for (const TextKind kind : {TextKind::lower, TextKind::word, TextKind::plain}) {
+    if (is_of_kind(text, kind)) return kind;
+  }
+  return TextKind::other;
 }
 
 bool starts_character(char byte) {
   return (static_cast<std::uint8_t>(byte) & 0xC0) != 0x80;
+}
+
+void sort_by_length(TokenTrie::Part& part, const Texts& texts) {
+  std::vector<std::vector<std::int32_t>> tokens(std::size_t{part.height} + 1);
+  for (const auto& [text, token] : texts) {
+    tokens[static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_character))].push_back(token);
+  }
+  for (const std::vector<std::int32_t>& of_this : tokens) {
+    part.by_length.insert(part.by_length.end(), of_this.begin(), of_this.end());
+    part.of_length.push_back(part.by_length.size());
+  }
 }
 
 TokenTrie::Part trie_of(TextKind kind, const Texts& texts) {
@@ -47,8 +60,8 @@ TokenTrie::Part trie_of(TextKind kind, const Texts& texts) {
     close(static_cast<std::size_t>(shared));
     for (std::size_t i = path.size(); i < text.size(); ++i) {
       path.push_back(static_cast<std::uint32_t>(nodes.size()));
-      nodes.push_back({static_cast<std::uint8_t>(text[i]), 0, static_cast<std::uint32_t>(i + 1), 0,
-                       static_cast<std::uint32_t>(part.tokens.size()), 0});
+      nodes.push_back({static_cast<std::uint8_t>(text[i]), starts_character(text[i]), 0,
+                       static_cast<std::uint32_t>(i + 1), 0, static_cast<std::uint32_t>(part.tokens.size()), 0});
     }
     ++nodes[path.back()].token_count;
     part.tokens.push_back(token);
@@ -63,22 +76,25 @@ TokenTrie::Part trie_of(TextKind kind, const Texts& texts) {
     before = text;
   }
   close(0);
+  sort_by_length(part, texts);
   return part;
 }
 
 }  // namespace
 
 const CodePoints& characters_of(TextKind kind) {
-  static const CodePoints word = CodePoints('0', '9').add('A', 'Z').add('a', 'z');
+  static const CodePoints lower = CodePoints('0', '9').add('a', 'z'), word = CodePoints(lower).add('A', 'Z');
   static const CodePoints plain =
       CodePoints(0x20, last_code_point).without(CodePoints(0x7F, 0x7F).add('"').add('\\').add(0x2028, 0x2029));
-  return kind == TextKind::word ? word : plain;
+  static const std::array<const CodePoints*, text_kinds> all{&lower, &word, &plain};
+  return *all[static_cast<std::size_t>(kind)];
 }
 
 const std::vector<std::vector<std::string>>& character_bytes_of(TextKind kind) {
-  static const auto bytes_of = [](const CodePoints& characters) {
-    std::vector<std::vector<std::string>> result;
-    for (const std::vector<ByteSet>& sequence : utf8_sequences(characters)) {
+  using Characters = std::vector<std::vector<std::string>>;
+  static const auto bytes_of = [](TextKind of) {
+    Characters result;
+    for (const std::vector<ByteSet>& sequence : utf8_sequences(characters_of(of))) {
       result.emplace_back();
       for (const ByteSet& set : sequence) {
         result.back().emplace_back();
@@ -89,8 +105,9 @@ const std::vector<std::vector<std::string>>& character_bytes_of(TextKind kind) {
     }
     return result;
   };
-  static const auto word = bytes_of(characters_of(TextKind::word)), plain = bytes_of(characters_of(TextKind::plain));
-  return kind == TextKind::word ? word : plain;
+  static const std::array<Characters, text_kinds> all{bytes_of(TextKind::lower), bytes_of(TextKind::word),
+                                                      bytes_of(TextKind::plain)};
+  return all[static_cast<std::size_t>(kind)];
 }
 
 TokenTrie::TokenTrie(Texts texts) {
@@ -101,7 +118,13 @@ TokenTrie::TokenTrie(Texts texts) {
     longest_ = std::max(longest_, text.first.size());
   }
   for (std::size_t kind = 0; kind < parts_.size(); ++kind) {
-    parts_[kind] = trie_of(static_cast<TextKind>(kind), by_kind[kind]);
+    Part& part = parts_[kind] = trie_of(static_cast<TextKind>(kind), by_kind[kind]);
+    part.height_so_far = part.height;
+    if (kind == 0) continue;
+    const Part& before = parts_[kind - 1];
+    part.height_so_far = std::max(part.height, before.height_so_far);
+    part.mask.resize(std::max(part.mask.size(), before.mask.size()));
+    for (std::size_t token = 0; token < before.mask.size(); ++token) part.mask[token] |= before.mask[token];
   }
 }
 

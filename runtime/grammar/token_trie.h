@@ -14,22 +14,24 @@ namespace minimind {
 
 // Texts that grammars usually take either all of or few of, inside a string.
 enum class TextKind : std::uint8_t {
+  lower,  // a-z, digits
   word,   // ASCII letters and digits
   plain,  // whole characters, none of them a quote, a backslash, a control or an end of a line
   other,
 };
-constexpr std::size_t text_kinds = 2;  // apart from `other`
+constexpr std::size_t text_kinds = 3;  // apart from `other`
 const CodePoints& characters_of(TextKind kind);
 // The characters as bytes: for each of a few sets, those that may come first, second and so on.
 const std::vector<std::vector<std::string>>& character_bytes_of(TextKind kind);
 
 // The texts of tokens as tries, so that texts with a common beginning share its work. Most tokens are words or plain.
-// They have tries of their own, of which a whole branch is allowed at once if its state takes any such text.
+// Each kind has a trie of its own, of which a whole branch is allowed at once if its state takes any such text.
 class TokenTrie {
  public:
   // In depth-first order, so that one pass visits every text: a node, then its children.
   struct Node {
     std::uint8_t byte;
+    bool starts_character;
     std::uint16_t height;       // the most characters that begin after it
     std::uint32_t depth;        // 1 for the first byte of a text
     std::uint32_t after;        // the first node after this node's descendants
@@ -40,8 +42,13 @@ class TokenTrie {
     TextKind kind;
     std::vector<Node> nodes;
     std::vector<std::int32_t> tokens;
-    std::uint16_t height = 0;        // the most characters of a text
+    std::uint16_t height = 0;  // the most characters of a text
+    // Of this part and those before it, whose texts are of this kind, too.
+    std::uint16_t height_so_far = 0;
     std::vector<std::uint8_t> mask;  // 1 for each of the tokens, by its id
+    // The tokens by their number of characters: those of at most n are the first of_length[n].
+    std::vector<std::int32_t> by_length;
+    std::vector<std::size_t> of_length;  // [height + 1]
   };
 
   // Texts must not be empty; several tokens may have equal texts.

@@ -1,6 +1,6 @@
 """Writes cases.jsonl: schemas as Pydantic and Zod write them, with values and whether jsonschema finds them valid.
 
-python3 -m venv /tmp/v && /tmp/v/bin/pip install pydantic jsonschema[format] && /tmp/v/bin/python tests/golden_schemas/write.py
+See README.md for the command.
 """
 
 import dataclasses

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <ctime>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -193,6 +194,49 @@ TEST(Grammar, ManyReadingsOfATextCostLittle) {
   EXPECT_TRUE(matches(stars, a));
   GrammarState catalan = state_of_gbnf("root ::= \"a\" root root | \"a\"");
   EXPECT_TRUE(matches(catalan, std::string(301, 'a')));
+}
+
+std::string repeated(std::string_view text, int count) {
+  std::string result;
+  for (int i = 0; i < count; ++i) result += text;
+  return result;
+}
+
+// Each took over ten seconds when states listed every reading.
+TEST(Grammar, ManyOptionalPartsCostLittle) {
+  const clock_t start = clock();
+  for (const std::string& grammar : {
+           "root ::= " + repeated("\"a\"? ", 10'000),
+           "root ::= " + repeated("\"a\"? \"b\"? ", 5000),
+           "root ::= " + repeated("x? y? ", 3000) + "\nx ::= \"a\"\ny ::= \"a\" | \"b\"",
+           "root ::= (\"a\"? \"b\"?){0,10000}"s,
+           "root ::= (\"a\" | \"b\"?){0,10000}"s,
+           "root ::= ((\"a\" | \"aa\"){0,50}){0,100}"s,
+       }) {
+    GrammarState state = state_of_gbnf(grammar);
+    for (int i = 0; i < 5000; ++i) ASSERT_TRUE(state.advance("a")) << grammar.substr(0, 60);
+    EXPECT_TRUE(state.may_end()) << grammar.substr(0, 60);
+  }
+  GrammarState trees = state_of_gbnf("root ::= \"a\" | \"a\" root | \"a\" root root");
+  for (int i = 0; i < 1200; ++i) ASSERT_TRUE(trees.advance("a"));
+  EXPECT_TRUE(trees.may_end());
+  EXPECT_LT((clock() - start) / CLOCKS_PER_SEC, 10);
+}
+
+TEST(Grammar, RepetitionsNextToEachOtherBecomeOne) {
+  for (const GbnfCase& c : std::vector<GbnfCase>{
+           {"root ::= \"a\"? \"a\"? \"a\"?", {"", "a", "aaa"}, {"aaaa"}},
+           {"root ::= \"a\"? \"a\" \"a\"?", {"a", "aa", "aaa"}, {"", "aaaa"}},
+           {"root ::= \"a\"* \"ab\" \"b\"{2,3}", {"abbb", "aaabbbb"}, {"bbb", "abb", "abbbbb"}},
+           {"root ::= (\"a\"?){2,3} \"b\"", {"b", "aaab"}, {"aaaab"}},
+           {"root ::= (\"a\"{0,2}){2,3}", {"", "aaaaaa"}, {"aaaaaaa"}},
+           {"root ::= (\"a\"{2,3})?", {"", "aa", "aaa"}, {"a", "aaaa"}},
+           {"root ::= (\"a\"* \"b\"?){2}", {"", "b", "aabaab", "bb"}, {"bbb"}},
+           {"root ::= (\"a\"+)? (\"a\"*)?", {"", "aaaa"}, {"b"}},
+           {"root ::= (\"a\" | \"b\"?){2,2}", {"", "a", "ab", "bb"}, {"abb"}},
+       }) {
+    expect_gbnf_matches(c);
+  }
 }
 
 TEST(Grammar, AmbiguityThatOutgrowsMemoryIsAnErrorAndNotACrash) {

@@ -4,8 +4,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/grammar/automaton.h"
+#include "runtime/grammar/code_points.h"
 
 namespace minimind {
 
@@ -51,5 +53,10 @@ std::optional<Automaton> multiples_of(const Decimal& divisor);
 
 // The texts of exactly this number: without an exponent where that is short, and as `spelling` has it.
 Automaton numbers_equal(const Decimal& value, std::string_view spelling);
+
+// Returns the spellings of a character of the set inside a JSON string, each as the sets of its bytes. With
+// `every_escape` also those that are not needed, such as \u0061 for a; otherwise those of Python's json.dumps: as it
+// is, or escaped if it must be or is beyond ASCII.
+std::vector<std::vector<ByteSet>> json_character_spellings(const CodePoints& set, bool every_escape);
 
 }  // namespace minimind

@@ -1,0 +1,113 @@
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/grammar/gbnf.h"
+#include "runtime/grammar/json_schema.h"
+#include "runtime/grammar/state.h"
+#include "runtime/grammar/token_trie.h"
+
+namespace minimind {
+namespace {
+
+// Short and long tokens of every kind, and those that end a string.
+std::vector<std::string> vocabulary() {
+  std::vector<std::string> texts{"\"",   "\",",  "\":",  "\"}",  "\"]",  "a\"",     "Ab\",\"", "{\"", "}",
+                                 "]",    ",",    ":",    ", \"", "\\n",  "\\u00e9", "\n",      "1",   "12",
+                                 "-1.5", "e+3",  "@",    "a@b.", ".com", "/",       "//",      "你",  "你好世界",
+                                 "é",    "\xE4", "\xBD", "😀",    "true", "null,",   "[1,2",    "a b", " A"};
+  for (const std::string_view word : {"a", "z", "9", "A", "aB1", "-", "_", "a-b", "天", " "}) {
+    std::string text;
+    for (int i = 0; i < 40; ++i) {
+      text += word;
+      if (i < 6 || i > 37) texts.push_back(text);
+    }
+  }
+  return texts;
+}
+
+struct MaskCase {
+  std::string schema, text;
+};
+
+class MaskTest : public testing::Test {
+ protected:
+  MaskTest() : texts_(vocabulary()), trie_(named()) {}
+
+  std::vector<std::pair<std::string_view, std::int32_t>> named() const {
+    std::vector<std::pair<std::string_view, std::int32_t>> result;
+    for (std::size_t i = 0; i < texts_.size(); ++i) result.emplace_back(texts_[i], static_cast<std::int32_t>(i));
+    return result;
+  }
+
+  // Each position is visited a few times, because masks are kept.
+  void expect_masks(const std::shared_ptr<const Grammar>& grammar, const std::string& text) {
+    GrammarState state(grammar), other(grammar);
+    for (std::size_t at = 0; at <= text.size(); ++at) {
+      for (const std::uint64_t spare :
+           {Grammar::longest_text, std::uint64_t{3}, std::uint64_t{0}, Grammar::longest_text}) {
+        state.restart();
+        ASSERT_TRUE(state.advance(text.substr(0, at))) << text.substr(0, at);
+        const std::uint64_t limit = spare == Grammar::longest_text ? spare : state.bytes_to_end() + spare;
+        std::vector<std::uint8_t> allowed(texts_.size());
+        state.mark_allowed(trie_, allowed, limit);
+        for (std::size_t token = 0; token < texts_.size(); ++token) {
+          other.restart();
+          const bool follows = other.advance(text.substr(0, at) + texts_[token]) && other.bytes_to_end() <= limit;
+          ASSERT_EQ(allowed[token] != 0, follows)
+              << text.substr(0, at) << " then " << texts_[token] << ", limit " << limit;
+        }
+      }
+    }
+  }
+
+  std::vector<std::string> texts_;
+  TokenTrie trie_;
+};
+
+TEST_F(MaskTest, AllowTheTokensThatCanFollow) {
+  for (
+      const MaskCase& c : {
+          MaskCase{R"({"type": "string"})", R"("aB天 1")"},
+          MaskCase{R"({"type": "string", "maxLength": 8})", R"("aB天 12-")"},
+          MaskCase{R"({"type": "string", "minLength": 2, "maxLength": 41})", R"("aB天 12-")"},
+          MaskCase{R"({"type": "string", "pattern": "^[a-z0-9_-]*$"})", R"("ab-9")"},
+          MaskCase{R"({"type": "string", "pattern": "^[a-z0-9]{3,12}$"})", R"("abc9")"},
+          MaskCase{R"({"type": "string", "pattern": "^[a-z]*-[A-Za-z]*$", "maxLength": 9})", R"("ab-cdEf")"},
+          MaskCase{R"({"type": "string", "pattern": "^(/[^/]+)+$"})", R"("/ab/天")"},
+          MaskCase{R"({"type": "string", "format": "email"})", R"("a.b@c.de")"},
+          MaskCase{R"({"type": "string", "not": {"enum": ["aa", "天天"]}, "maxLength": 6})", R"("aa天")"},
+          MaskCase{
+              R"({"properties": {"a": {"type": "string", "maxLength": 3}}, "additionalProperties": {"type": "number"}})",
+              R"({"a":"b","ab":1.5})"},
+          MaskCase{R"({"type": "array", "uniqueItems": true, "items": {"type": "integer"}})", R"([1,12,-1])"},
+          MaskCase{R"({"anyOf": [{"type": "string", "maxLength": 3}, {"type": "string", "pattern": "^a"}]})",
+                   R"("abc1")"},
+      }) {
+    for (const bool closed : {true, false}) {
+      JsonSchemaOptions options;
+      options.closed = closed;
+      const auto schema = nlohmann::ordered_json::parse(c.schema);
+      SCOPED_TRACE(c.schema + (closed ? " closed" : " open"));
+      expect_masks(std::make_shared<const Grammar>(compile_json_schema(schema, "s", options).grammar), c.text);
+    }
+  }
+  for (const MaskCase& c : {
+           MaskCase{"root ::= \"\\\"\" [^\"]{0,7} \"\\\"\"", "\"aB天 12"},
+           MaskCase{"root ::= [a-z0-9]{2,30} | [A-Z]*", "ab9"},
+           MaskCase{"root ::= ([a-z] | \"-\"? [0-9]){0,20} \"天\"", "a-9"},
+       }) {
+    SCOPED_TRACE(c.schema);
+    expect_masks(std::make_shared<const Grammar>(parse_grammar(c.schema, "g")), c.text);
+  }
+}
+
+}  // namespace
+}  // namespace minimind
