@@ -48,7 +48,7 @@ WITH_tools/options := tools/terminal
 WITH_weights/io := weights/model weights/torch
 WITH_weights/checkpoint := weights/gguf weights/huggingface weights/export
 SHARING := $(foreach room,tools/chat tools/options weights/io weights/checkpoint,$(WITH_$(room)))
-LONGEST := tools/commands tools/chat tools/http runtime/grammar tools/options runtime/tokenizer
+LONGEST := tools/commands tools/chat tools/serve tools/options weights/io weights/checkpoint runtime/json_schema runtime/tokenizer
 KERNELS := $(ISAS:%=runtime/kernels/%)
 UNITS := $(KERNELS) $(LONGEST) runtime/kernels/kernels $(filter-out runtime/kernels $(LONGEST) $(SHARING),$(ROOMS))
 TEST_UNITS := $(foreach room,$(ROOMS:%=tests/%),$(if $(wildcard $(room)/*.cpp),$(room)))

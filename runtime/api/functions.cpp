@@ -35,7 +35,7 @@
 #include "runtime/generate/generate.h"
 #include "runtime/generate/sampler.h"
 #include "runtime/grammar/gbnf.h"
-#include "runtime/grammar/json_schema.h"
+#include "runtime/json_schema/json_schema.h"
 #include "runtime/text/utf8.h"
 #include "weights/checkpoint/checkpoint.h"
 #include "weights/io/error.h"

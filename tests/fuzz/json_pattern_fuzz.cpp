@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/grammar/json_schema.h"
 #include "runtime/grammar/state.h"
+#include "runtime/json_schema/json_schema.h"
 #include "weights/io/error.h"
 
 // Reads the input as a regular expression of a string, with and without lengths, and of names, and follows texts

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/grammar/json_schema.h"
 #include "runtime/grammar/state.h"
+#include "runtime/json_schema/json_schema.h"
 #include "tests/support/read_bytes.h"
 
 // Reads the input as a JSON Schema in each style, and follows texts through its grammar: one that exists, and the

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/grammar/json_schema.h"
+#include "runtime/json_schema/json_schema.h"
 
 namespace minimind {
 

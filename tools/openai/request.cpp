@@ -9,7 +9,7 @@
 
 #include "runtime/chat/message_json.h"
 #include "runtime/grammar/gbnf.h"
-#include "runtime/grammar/json_schema.h"
+#include "runtime/json_schema/json_schema.h"
 #include "tools/openai/body_fields.h"
 #include "tools/openai/closed_json.h"
 #include "tools/openai/request_error.h"

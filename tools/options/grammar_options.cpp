@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 
 #include "runtime/grammar/gbnf.h"
-#include "runtime/grammar/json_schema.h"
+#include "runtime/json_schema/json_schema.h"
 #include "tools/terminal/note.h"
 #include "weights/io/error.h"
 #include "weights/io/quote.h"

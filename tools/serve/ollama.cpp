@@ -13,7 +13,7 @@
 
 #include "runtime/chat/answer_parser.h"
 #include "runtime/chat/message_json.h"
-#include "runtime/grammar/json_schema.h"
+#include "runtime/json_schema/json_schema.h"
 #include "tools/openai/body_fields.h"
 #include "tools/openai/closed_json.h"
 #include "tools/openai/tool_choice.h"

@@ -8,7 +8,7 @@
 #include "runtime/engine/load_model.h"
 #include "runtime/generate/generate.h"
 #include "runtime/grammar/gbnf.h"
-#include "runtime/grammar/json_schema.h"
+#include "runtime/json_schema/json_schema.h"
 #include "runtime/tokenizer/files.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "tests/runtime/generate/random_schema.h"

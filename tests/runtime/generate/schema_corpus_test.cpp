@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "runtime/generate/constraint.h"
-#include "runtime/grammar/json_schema.h"
 #include "runtime/grammar/state.h"
+#include "runtime/json_schema/json_schema.h"
 #include "runtime/tokenizer/files.h"
 #include "weights/io/error.h"
 

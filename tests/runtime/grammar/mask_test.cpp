@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "runtime/grammar/gbnf.h"
-#include "runtime/grammar/json_schema.h"
 #include "runtime/grammar/state.h"
 #include "runtime/grammar/token_trie.h"
+#include "runtime/json_schema/json_schema.h"
 
 namespace minimind {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/grammar/automaton.h"
+#include "runtime/json_schema/automaton.h"
 
 namespace minimind {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/grammar/schema_nodes.h"
+#include "runtime/json_schema/schema_nodes.h"
 
 namespace minimind {
 

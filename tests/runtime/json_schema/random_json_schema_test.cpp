@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/grammar/json_schema.h"
 #include "runtime/grammar/state.h"
+#include "runtime/json_schema/json_schema.h"
 #include "tests/support/cases.h"
 #include "weights/io/error.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/grammar/pattern.h"
+#include "runtime/json_schema/pattern.h"
 
 #include <fmt/core.h>
 #include <utf8proc.h>

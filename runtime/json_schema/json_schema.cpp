@@ -1,4 +1,4 @@
-#include "runtime/grammar/json_schema.h"
+#include "runtime/json_schema/json_schema.h"
 
 #include <fmt/core.h>
 
@@ -7,9 +7,9 @@
 #include <span>
 #include <utility>
 
-#include "runtime/grammar/schema_nodes.h"
-#include "runtime/grammar/schema_reader.h"
-#include "runtime/grammar/schema_rules.h"
+#include "runtime/json_schema/schema_nodes.h"
+#include "runtime/json_schema/schema_reader.h"
+#include "runtime/json_schema/schema_rules.h"
 #include "weights/io/error.h"
 #include "weights/io/json_fields.h"
 #include "weights/io/mistaken_file.h"

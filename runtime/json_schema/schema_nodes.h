@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/grammar/automaton.h"
-#include "runtime/grammar/json_texts.h"
 #include "runtime/grammar/token_trie.h"
+#include "runtime/json_schema/automaton.h"
+#include "runtime/json_schema/json_texts.h"
 #include "weights/io/error.h"
 
 namespace minimind {

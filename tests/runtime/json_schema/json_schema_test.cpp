@@ -1,4 +1,4 @@
-#include "runtime/grammar/json_schema.h"
+#include "runtime/json_schema/json_schema.h"
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>

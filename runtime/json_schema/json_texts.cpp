@@ -1,4 +1,4 @@
-#include "runtime/grammar/json_texts.h"
+#include "runtime/json_schema/json_texts.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/grammar/pattern.h"
+#include "runtime/json_schema/pattern.h"
 
 namespace minimind {
 namespace {

@@ -1,11 +1,11 @@
-#include "runtime/grammar/schema_reader.h"
+#include "runtime/json_schema/schema_reader.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/grammar/pattern.h"
+#include "runtime/json_schema/pattern.h"
 #include "weights/io/quote.h"
 
 namespace minimind {

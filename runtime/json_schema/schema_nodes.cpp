@@ -1,4 +1,4 @@
-#include "runtime/grammar/schema_nodes.h"
+#include "runtime/json_schema/schema_nodes.h"
 
 #include <fmt/core.h>
 

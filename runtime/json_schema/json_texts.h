@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/grammar/automaton.h"
 #include "runtime/grammar/code_points.h"
+#include "runtime/json_schema/automaton.h"
 
 namespace minimind {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/grammar/json_schema.h"
 #include "runtime/grammar/state.h"
+#include "runtime/json_schema/json_schema.h"
 #include "weights/io/error.h"
 
 namespace minimind {

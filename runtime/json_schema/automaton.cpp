@@ -1,4 +1,4 @@
-#include "runtime/grammar/automaton.h"
+#include "runtime/json_schema/automaton.h"
 
 #include <fmt/core.h>
 

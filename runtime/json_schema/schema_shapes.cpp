@@ -1,4 +1,4 @@
-#include "runtime/grammar/schema_shapes.h"
+#include "runtime/json_schema/schema_shapes.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "runtime/grammar/schema_rules.h"
+#include "runtime/json_schema/schema_rules.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "runtime/grammar/json_texts.h"
+#include "runtime/json_schema/json_texts.h"
 
 namespace minimind {
 

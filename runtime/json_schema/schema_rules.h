@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "runtime/grammar/grammar.h"
-#include "runtime/grammar/schema_shapes.h"
+#include "runtime/json_schema/schema_shapes.h"
 
 namespace minimind {
 
