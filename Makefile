@@ -142,7 +142,7 @@ OPTIMIZE_KERNELS := -O3 -fno-tree-ter
 
 # These rooms run for milliseconds, and tests run once: compiling them faster saves more than faster code. Those that read
 # many lines or long files, or write every token, get a little more than the others.
-READING_ROOMS := weights/io runtime/jinja runtime/chat tools/serve
+READING_ROOMS := weights/io runtime/jinja runtime/chat runtime/json_schema tools/serve
 QUICK_ROOMS := $(filter-out weights/tensor $(READING_ROOMS),$(filter tools tools/% weights/%,$(ROOMS)))
 $(READING_ROOMS:%=$(BUILD)/%.o): OPTIMIZE := -O1
 QUICK_OBJECTS := $(QUICK_ROOMS:%=$(BUILD)/%.o) $(TEST_OBJECTS)

@@ -70,8 +70,9 @@ Automaton::Automaton(const Draft& draft) {
   if (!live[0]) return;
   std::vector<State> number(count, no_state), order{0};
   number[0] = 0;
+  std::vector<Edge> edges;
   for (std::size_t i = 0; i < order.size(); ++i) {
-    std::vector<Edge> edges;
+    edges.clear();
     for (Edge edge : draft.edges[order[i]]) {
       if (!live[edge.to]) continue;
       if (number[edge.to] == no_state) {

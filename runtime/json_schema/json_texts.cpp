@@ -161,10 +161,20 @@ Automaton whole_text(const std::string& pattern) {
 }
 
 // Numbers without an exponent with at most this many digits after leading zeros.
-Automaton of_digits_at_most(std::size_t count) {
+Automaton make_of_digits_at_most(std::size_t count) {
   const std::string most = std::to_string(count);
   // The look-ahead counts the digits: a point and the zeros before the first other digit are free.
   return whole_text("-?(?=[0.]*(?:[0-9]\\.?){0," + most + "}$)(?:0|[1-9][0-9]*)(?:\\.[0-9]{1," + most + "})?");
+}
+
+// Made once: a schema with many numbers needs them often.
+const Automaton& of_number_digits() {
+  static const Automaton automaton = make_of_digits_at_most(most_number_digits);
+  return automaton;
+}
+const Automaton& of_exact_digits() {
+  static const Automaton automaton = make_of_digits_at_most(most_exact_digits);
+  return automaton;
 }
 
 Automaton beyond(const NumberBound& bound, bool above) {
@@ -185,7 +195,7 @@ Automaton beyond(const NumberBound& bound, bool above) {
       });
   if (!bound.exclusive) return result & numbers(NumberTexts::plain);
   // Digits that a double does not keep could round a number to the bound.
-  return result & of_digits_at_most(bound.value.is_zero() ? most_number_digits : most_exact_digits);
+  return result & (bound.value.is_zero() ? of_number_digits() : of_exact_digits());
 }
 
 // The numbers with an exponent on one side of zero.
@@ -235,7 +245,9 @@ std::optional<Decimal> decimal_of(std::string_view number) {
   return decimal;
 }
 
-Automaton numbers(NumberTexts texts) {
+namespace {
+
+Automaton make_numbers(NumberTexts texts) {
   const std::string fraction = fraction_pattern("[0-9]");
   switch (texts) {
     case NumberTexts::any:
@@ -250,10 +262,31 @@ Automaton numbers(NumberTexts texts) {
   return whole_text("-?" + whole_pattern());
 }
 
+template <NumberTexts texts>
+const Automaton& numbers_of() {
+  static const Automaton automaton = make_numbers(texts);
+  return automaton;
+}
+
+}  // namespace
+
+const Automaton& numbers(NumberTexts texts) {
+  switch (texts) {
+    case NumberTexts::any:
+      return numbers_of<NumberTexts::any>();
+    case NumberTexts::integer:
+      return numbers_of<NumberTexts::integer>();
+    case NumberTexts::plain:
+      return numbers_of<NumberTexts::plain>();
+    case NumberTexts::plain_integer:
+      break;
+  }
+  return numbers_of<NumberTexts::plain_integer>();
+}
+
 Automaton fractions() {
   // A fraction beyond the digits of a double would round to a whole number.
-  return whole_text("-?" + whole_pattern() + "(?=\\.0*[1-9])" + fraction_pattern("[0-9]")) &
-         of_digits_at_most(most_exact_digits);
+  return whole_text("-?" + whole_pattern() + "(?=\\.0*[1-9])" + fraction_pattern("[0-9]")) & of_exact_digits();
 }
 
 Automaton numbers_from(const NumberBound& bound) {
@@ -307,7 +340,7 @@ std::optional<Automaton> multiples_of(const Decimal& divisor) {
     for (; state.decimals < decimals; ++state.decimals) state.remainder = state.remainder * 10 % modulus;
     return state.remainder == 0;
   };
-  return explore(Division(), step, accepts) & of_digits_at_most(most_exact_digits);
+  return explore(Division(), step, accepts) & of_exact_digits();
 }
 
 Automaton numbers_equal(const Decimal& value, std::string_view spelling) {

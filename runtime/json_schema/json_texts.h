@@ -34,7 +34,7 @@ enum class NumberTexts : std::uint8_t {
   plain,    // without an exponent
   plain_integer,  // digits only
 };
-Automaton numbers(NumberTexts texts);
+const Automaton& numbers(NumberTexts texts);  // valid for good
 
 // Numbers that are not whole.
 Automaton fractions();

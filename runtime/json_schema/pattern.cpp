@@ -581,16 +581,23 @@ class PatternBuilder {
     return result;
   }
 
+  // The threads after a character, not closed.
   std::vector<Thread> step(const std::vector<Thread>& threads, char32_t character) {
-    std::set<Thread> closed;
+    std::vector<Thread> next;
     for (const Thread& thread : threads) {
       for (const auto& [set, to] : positions_[thread.position].edges) {
         charge(1);
         if (!set.contains(character)) continue;
-        if (auto conditions = after(thread.conditions, character)) close({to, std::move(*conditions)}, false, closed);
+        if (auto conditions = after(thread.conditions, character)) next.push_back({to, std::move(*conditions)});
       }
     }
-    return kept(closed);
+    return next;
+  }
+
+  std::vector<Thread> closed(const std::vector<Thread>& threads, bool at_start) {
+    std::set<Thread> reached;
+    for (const Thread& thread : threads) close(thread, at_start, reached);
+    return kept(reached);
   }
 
   Automaton determinize(Position start, bool at_start) {
@@ -608,20 +615,25 @@ class PatternBuilder {
       }
       return place->second;
     };
-    std::set<Thread> closed;
-    close({start, {}}, at_start, closed);
-    number(kept(closed));
+    number(closed({{start, {}}}, at_start));
     for (std::size_t i = 0; i < sets.size(); ++i) {
       const std::vector<Thread> threads = sets[i];
       const std::vector<char32_t> points = cuts(threads);
+      // Many ranges lead to the same threads, which are closed once.
+      std::map<std::vector<Thread>, std::optional<Automaton::State>> reached;
       for (std::size_t k = 0; k < points.size(); ++k) {
         const char32_t last = k + 1 < points.size() ? points[k + 1] - 1 : last_code_point;
         if (points[k] > last_code_point) break;
-        std::vector<Thread> next = step(threads, points[k]);
-        if (next.empty()) continue;
-        const Automaton::State to = number(std::move(next));
+        const auto [place, added] = reached.try_emplace(step(threads, points[k]));
+        if (added) {
+          std::vector<Thread> next = closed(place->first, false);
+          if (!next.empty()) place->second = number(std::move(next));
+        }
+        if (!place->second) continue;
         const CodePoints scalars(points[k], last);
-        for (const CodePoints::Range& range : scalars.ranges()) draft.edges[i].push_back({range.first, range.last, to});
+        for (const CodePoints::Range& range : scalars.ranges()) {
+          draft.edges[i].push_back({range.first, range.last, *place->second});
+        }
       }
     }
     return Automaton(draft);
