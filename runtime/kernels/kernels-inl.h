@@ -80,7 +80,8 @@ inline float largest(const float* x, std::size_t n) {
   return largest_of(most);
 }
 
-void softmax(float* x, std::size_t n) noexcept {
+// Flattened, as activate(), because a function of xsimd that is not inlined is visible to the linker.
+[[gnu::flatten]] void softmax(float* x, std::size_t n) noexcept {
   const Floats most(largest(x, n));
   Floats sum(0.0f);
   std::size_t i = 0;
@@ -143,7 +144,7 @@ inline void activate_with(float* gate, const float* up, std::size_t n, Function 
   }
 }
 
-void activate(Activation activation, float* gate, const float* up, std::size_t n) noexcept {
+[[gnu::flatten]] void activate(Activation activation, float* gate, const float* up, std::size_t n) noexcept {
   switch (activation) {
     case Activation::silu:
       return activate_with(gate, up, n, [](Floats x) { return x * sigmoid(x); });
