@@ -218,6 +218,13 @@ wheel: $(LIBRARY)
 	PATH="$(CURDIR)/$(WHEEL_VENV)/bin:$$PATH" $(WHEEL_VENV)/bin/auditwheel repair --wheel-dir $(WHEEL) $(WHEEL)/plain/*.whl
 	@ls $(WHEEL)/*.whl
 
+# Creates one in $(1) with the packages of the file $(2) and the wheel.
+define create_wheel_venv
+	$(call create_venv,$(1))
+	$(1)/bin/pip install -q -r $(2)
+	$(1)/bin/pip install -q --force-reinstall --no-deps $(WHEEL)/*.whl
+endef
+
 # The tests run with the wheel, as a user installs it.
 PYTHON_VENV := build/python-venv
 test-python: minimind wheel
@@ -228,16 +235,12 @@ test-python: minimind wheel
 # Its own environment, because PyTorch is large.
 EXAMPLES_VENV := build/examples-venv
 test-examples: minimind wheel
-	$(call create_venv,$(EXAMPLES_VENV))
-	$(EXAMPLES_VENV)/bin/pip install -q -r tools/python/examples/requirements.txt
-	$(EXAMPLES_VENV)/bin/pip install -q --force-reinstall --no-deps $(WHEEL)/*.whl
+	$(call create_wheel_venv,$(EXAMPLES_VENV),tools/python/examples/requirements.txt)
 	$(EXAMPLES_VENV)/bin/python -m unittest discover -s tools/python/tests -p 'test_examples.py'
 
 RAY_VENV := build/ray-venv
 test-ray: minimind wheel
-	$(call create_venv,$(RAY_VENV))
-	$(RAY_VENV)/bin/pip install -q -r tools/ray/requirements.txt
-	$(RAY_VENV)/bin/pip install -q --force-reinstall --no-deps $(WHEEL)/*.whl
+	$(call create_wheel_venv,$(RAY_VENV),tools/ray/requirements.txt)
 	$(RAY_VENV)/bin/python -W ignore -m unittest discover -s tools/ray/tests
 
 REPLICAS_VENV := build/replicas-venv

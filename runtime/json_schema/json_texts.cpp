@@ -245,43 +245,26 @@ std::optional<Decimal> decimal_of(std::string_view number) {
   return decimal;
 }
 
-namespace {
-
-Automaton make_numbers(NumberTexts texts) {
-  const std::string fraction = fraction_pattern("[0-9]");
-  switch (texts) {
-    case NumberTexts::any:
-      return whole_text("-?" + whole_pattern() + fraction + "?(?:[eE][+-]?[0-9]{1,2})?");
-    case NumberTexts::integer:
-      return whole_text("-?" + whole_pattern() + fraction_pattern("0") + "?(?:[eE]\\+?[0-9]{1,2})?");
-    case NumberTexts::plain:
-      return whole_text("-?" + whole_pattern() + fraction + "?");
-    case NumberTexts::plain_integer:
-      break;
-  }
-  return whole_text("-?" + whole_pattern());
-}
-
-template <NumberTexts texts>
-const Automaton& numbers_of() {
-  static const Automaton automaton = make_numbers(texts);
-  return automaton;
-}
-
-}  // namespace
-
 const Automaton& numbers(NumberTexts texts) {
+  const auto make = [](const std::string& rest) { return whole_text("-?" + whole_pattern() + rest); };
   switch (texts) {
-    case NumberTexts::any:
-      return numbers_of<NumberTexts::any>();
-    case NumberTexts::integer:
-      return numbers_of<NumberTexts::integer>();
-    case NumberTexts::plain:
-      return numbers_of<NumberTexts::plain>();
+    case NumberTexts::any: {
+      static const Automaton automaton = make(fraction_pattern("[0-9]") + "?(?:[eE][+-]?[0-9]{1,2})?");
+      return automaton;
+    }
+    case NumberTexts::integer: {
+      static const Automaton automaton = make(fraction_pattern("0") + "?(?:[eE]\\+?[0-9]{1,2})?");
+      return automaton;
+    }
+    case NumberTexts::plain: {
+      static const Automaton automaton = make(fraction_pattern("[0-9]") + "?");
+      return automaton;
+    }
     case NumberTexts::plain_integer:
       break;
   }
-  return numbers_of<NumberTexts::plain_integer>();
+  static const Automaton automaton = make("");
+  return automaton;
 }
 
 Automaton fractions() {

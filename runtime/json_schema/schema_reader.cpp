@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "runtime/json_schema/pattern.h"
+#include "weights/io/json_fields.h"
 #include "weights/io/quote.h"
 
 namespace minimind {
@@ -460,7 +461,7 @@ void SchemaReader::read_types(const SchemaJson& schema, const Place& place, Sche
 
 Decimal SchemaReader::decimal(const SchemaJson& value, const Place& place) const {
   if (!value.is_number()) fail(place, fmt::format("is {}, expected a number", value.type_name()));
-  const auto decimal = decimal_of(value.dump());
+  const auto decimal = decimal_of(dump_json(value));
   if (!decimal) fail(place, "is too large");
   return *decimal;
 }

@@ -9,6 +9,7 @@
 #include "tests/support/golden.h"
 #include "tests/support/golden_model.h"
 #include "tests/support/tables.h"
+#include "tests/support/text_alone.h"
 #include "weights/io/error.h"
 
 namespace minimind {
@@ -18,18 +19,12 @@ constexpr std::size_t longest = 24;  // tokens of a text
 constexpr std::size_t texts = 5;
 constexpr std::size_t max_tokens = 40;  // of a batch
 
-struct Text {
-  std::vector<std::int32_t> tokens;
-  std::vector<float> logits;  // [longest, vocab], of the text alone
-  Context context;
-};
-
-std::vector<Text> random_texts(const Model& model, Forward& forward, KvType kv_type, std::mt19937& random) {
+std::vector<TextAlone> random_texts(const Model& model, Forward& forward, KvType kv_type, std::mt19937& random) {
   const std::size_t vocab = model.config.vocab_size;
-  std::vector<Text> all;
+  std::vector<TextAlone> all;
   for (std::size_t i = 0; i < texts; ++i) {
-    Text text{std::vector<std::int32_t>(longest), std::vector<float>(longest * vocab),
-              Context(model.config, longest, kv_type)};
+    TextAlone text{std::vector<std::int32_t>(longest), std::vector<float>(longest * vocab),
+                   Context(model.config, longest, kv_type)};
     for (std::int32_t& token : text.tokens) token = static_cast<std::int32_t>(random() % vocab);
     forward.run(text.context, text.tokens, {text.logits.data(), longest, vocab});
     text.context.rewind(0);
@@ -39,12 +34,12 @@ std::vector<Text> random_texts(const Model& model, Forward& forward, KvType kv_t
 }
 
 // Moves random texts: forward by a random number of tokens, most often one, or back to an earlier position.
-std::vector<Piece> random_pieces(std::vector<Text>& all, std::mt19937& random) {
+std::vector<Piece> random_pieces(std::vector<TextAlone>& all, std::mt19937& random) {
   std::vector<Piece> pieces;
   std::shuffle(all.begin(), all.end(), random);
   std::size_t room = max_tokens;
   const bool decode = random() % 2 == 0;
-  for (Text& text : all) {
+  for (TextAlone& text : all) {
     if (random() % 4 == 0 || room == 0) continue;
     if (text.context.size() == longest || random() % 5 == 0) text.context.rewind(random() % (text.context.size() + 1));
     if (text.context.size() == longest) continue;
@@ -62,22 +57,13 @@ void expect_logits_of_single_texts(const Model& model, const kernels::Table& tab
   std::mt19937 random(seed);
   const std::size_t vocab = model.config.vocab_size;
   Forward forward(model, table, threads, max_tokens, longest);
-  std::vector<Text> all = random_texts(model, forward, kv_type, random);
+  std::vector<TextAlone> all = random_texts(model, forward, kv_type, random);
   for (int step = 0; step < 12; ++step) {
     const std::vector<Piece> pieces = random_pieces(all, random);
     if (pieces.empty()) continue;
-    std::size_t rows = 0;
-    std::vector<float> expected;
-    for (const Piece& piece : pieces) {
-      rows += piece.logit_rows;
-      const Text& text = *std::ranges::find(all, piece.context, [](const Text& of) { return &of.context; });
-      const std::size_t end = piece.context->size() + piece.tokens.size();
-      expected.insert(expected.end(),
-                      text.logits.begin() + static_cast<std::ptrdiff_t>((end - piece.logit_rows) * vocab),
-                      text.logits.begin() + static_cast<std::ptrdiff_t>(end * vocab));
-    }
-    std::vector<float> logits(rows * vocab);
-    forward.run(pieces, {logits.data(), rows, vocab});
+    const std::vector<float> expected = logits_alone(all, pieces, vocab);
+    std::vector<float> logits(expected.size());
+    forward.run(pieces, {logits.data(), logits.size() / vocab, vocab});
     ASSERT_EQ(logits, expected) << table.name << ", " << threads << " threads, " << name_of(kv_type) << ", step "
                                 << step;
   }

@@ -10,6 +10,7 @@
 #include "tests/support/golden.h"
 #include "tests/support/golden_model.h"
 #include "tests/support/tables.h"
+#include "tests/support/text_alone.h"
 
 namespace minimind {
 namespace {
@@ -18,19 +19,13 @@ constexpr std::size_t family_positions = 170;  // tokens of a text
 constexpr std::size_t family_size = 7;
 constexpr std::size_t family_batch = 60;  // of a batch
 
-struct FamilyText {
-  std::vector<std::int32_t> tokens;
-  std::vector<float> logits;  // [family_positions, vocab], of the text alone
-  Context context;
-};
-
 // Each text starts like an earlier one.
-std::vector<FamilyText> random_family(const Model& model, Forward& forward, KvType kv_type, std::mt19937& random) {
+std::vector<TextAlone> random_family(const Model& model, Forward& forward, KvType kv_type, std::mt19937& random) {
   const std::size_t vocab = model.config.vocab_size;
-  std::vector<FamilyText> all;
+  std::vector<TextAlone> all;
   for (std::size_t i = 0; i < family_size; ++i) {
-    FamilyText text{std::vector<std::int32_t>(family_positions), std::vector<float>(family_positions * vocab),
-                    Context(model.config, family_positions, kv_type, {64 + random() % 80})};
+    TextAlone text{std::vector<std::int32_t>(family_positions), std::vector<float>(family_positions * vocab),
+                   Context(model.config, family_positions, kv_type, {64 + random() % 80})};
     for (std::int32_t& token : text.tokens) token = static_cast<std::int32_t>(random() % vocab);
     if (i > 0) {
       const std::vector<std::int32_t>& like = all[random() % i].tokens;
@@ -48,25 +43,25 @@ std::vector<FamilyText> random_family(const Model& model, Forward& forward, KvTy
   return all;
 }
 
-std::size_t common_size(const FamilyText& text, const FamilyText& other) {
+std::size_t common_size(const TextAlone& text, const TextAlone& other) {
   return &text == &other ? 0 : std::min(common_prefix(text.tokens, other.tokens), other.context.size());
 }
 
 // Starts a text again from what another one has of it, most often all of that.
-void fork(FamilyText& text, const std::vector<FamilyText>& all, std::mt19937& random) {
-  const FamilyText& from =
-      *std::ranges::max_element(all, {}, [&](const FamilyText& other) { return common_size(text, other); });
+void fork(TextAlone& text, const std::vector<TextAlone>& all, std::mt19937& random) {
+  const TextAlone& from =
+      *std::ranges::max_element(all, {}, [&](const TextAlone& other) { return common_size(text, other); });
   const std::size_t common = common_size(text, from);
   const std::size_t size = random() % 6 == 0 ? random() % (common + 1) : common;
   text.context = Context(from.context, size, family_positions, {size, 64 + random() % 100});
 }
 
 // Moves random texts: forward, most often by one token, or back, at times to before what they share.
-std::vector<Piece> random_family_pieces(std::vector<FamilyText>& all, std::mt19937& random) {
+std::vector<Piece> random_family_pieces(std::vector<TextAlone>& all, std::mt19937& random) {
   std::vector<Piece> pieces;
   std::size_t room = family_batch;
   const bool decode = random() % 2 == 0;
-  for (FamilyText& text : all) {
+  for (TextAlone& text : all) {
     if (room == 0 || random() % 5 == 0) continue;
     const std::size_t size = text.context.size();
     if (random() % 8 == 0)
@@ -86,29 +81,20 @@ void expect_logits_of_a_family_alone(const Model& model, const kernels::Table& t
   std::mt19937 random(seed);
   const std::size_t vocab = model.config.vocab_size;
   Forward forward(model, table, threads, family_batch, family_positions);
-  std::vector<FamilyText> all = random_family(model, forward, kv_type, random);
+  std::vector<TextAlone> all = random_family(model, forward, kv_type, random);
   forward.run(all[0].context, std::span(all[0].tokens).first(family_batch), {});
   forward.run(all[0].context, std::span(all[0].tokens).subspan(family_batch, family_batch), {});
   std::size_t shared = 0;
   for (int step = 0; step < 25; ++step) {
-    for (FamilyText& text : all) {
+    for (TextAlone& text : all) {
       if ((step == 0 && &text != &all[0]) || random() % 6 == 0) fork(text, all, random);
     }
-    for (const FamilyText& text : all) shared += !text.context.cache().is_own(0);
+    for (const TextAlone& text : all) shared += !text.context.cache().is_own(0);
     const std::vector<Piece> pieces = random_family_pieces(all, random);
     if (pieces.empty()) continue;
-    std::size_t rows = 0;
-    std::vector<float> expected;
-    for (const Piece& piece : pieces) {
-      rows += piece.logit_rows;
-      const FamilyText& text = *std::ranges::find(all, piece.context, [](const FamilyText& of) { return &of.context; });
-      const std::size_t end = piece.context->size() + piece.tokens.size();
-      expected.insert(expected.end(),
-                      text.logits.begin() + static_cast<std::ptrdiff_t>((end - piece.logit_rows) * vocab),
-                      text.logits.begin() + static_cast<std::ptrdiff_t>(end * vocab));
-    }
-    std::vector<float> logits(rows * vocab);
-    forward.run(pieces, {logits.data(), rows, vocab});
+    const std::vector<float> expected = logits_alone(all, pieces, vocab);
+    std::vector<float> logits(expected.size());
+    forward.run(pieces, {logits.data(), logits.size() / vocab, vocab});
     ASSERT_EQ(logits, expected) << table.name << ", " << threads << " threads, " << name_of(kv_type) << ", seed "
                                 << seed << ", step " << step;
   }

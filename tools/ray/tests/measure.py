@@ -19,10 +19,9 @@ import tempfile
 import time
 
 import ray
+from cluster import DEMO, HERE, ROOT, start_cluster
 from ray import serve
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[2]
 sys.path.insert(0, str(HERE.parent))
 import batch  # noqa: E402
 import serving  # noqa: E402
@@ -101,17 +100,13 @@ def measure_batch(options: argparse.Namespace, threads: int) -> None:
 
 
 def start_ray(threads: int) -> None:
-    paths = [str(HERE.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    ray.init(
-        num_cpus=threads, log_to_driver=False, include_dashboard=False, logging_level="warning",
-        runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(path for path in paths if path)}},
-    )  # fmt: skip
+    start_cluster(threads, include_dashboard=False, logging_level="warning")
     ray.data.DataContext.get_current().enable_progress_bars = False
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default=str(ROOT / "weights" / "demo" / "model.pth"))
+    parser.add_argument("--model", default=DEMO)
     parser.add_argument("--tokenizer")
     parser.add_argument("--program", default=str(ROOT / "minimind"))
     parser.add_argument("--rows", type=int, default=600)

@@ -16,11 +16,9 @@ import unittest
 import pyarrow as pa
 import pyarrow.parquet
 import ray
+from cluster import DEMO, HERE, ROOT, start_cluster
 from ray.util.state import list_actors
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[2]
-DEMO = str(ROOT / "weights" / "demo" / "model.pth")
 PROGRAM = os.environ.get("MINIMIND_PROGRAM", str(ROOT / "minimind"))
 sys.path.insert(0, str(HERE.parent))
 import batch  # noqa: E402
@@ -43,12 +41,7 @@ def text_of(result):
 class Batch(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        # Children import this folder's batch.py.
-        paths = [str(HERE.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-        ray.init(
-            num_cpus=4, log_to_driver=False, include_dashboard=True,
-            runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(path for path in paths if path)}},
-        )  # fmt: skip
+        start_cluster(4, include_dashboard=True)
         context = ray.data.DataContext.get_current()
         context.execution_options.preserve_order = True
         context.enable_progress_bars = False

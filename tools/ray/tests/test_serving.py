@@ -13,11 +13,9 @@ import time
 import unittest
 
 import ray
+from cluster import DEMO, HERE, ROOT, start_cluster
 from ray import serve
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[2]
-DEMO = str(ROOT / "weights" / "demo" / "model.pth")
 PROGRAM = os.environ.get("MINIMIND_PROGRAM", str(ROOT / "minimind"))
 PORT = 18000
 sys.path.insert(0, str(HERE.parent))
@@ -42,11 +40,7 @@ def text_of(answer):
 class Serve(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        paths = [str(HERE.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-        ray.init(
-            num_cpus=8, log_to_driver=False, include_dashboard=False,
-            runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(path for path in paths if path)}},
-        )  # fmt: skip
+        start_cluster(8, include_dashboard=False)
         serve.start(http_options={"host": "127.0.0.1", "port": PORT})
 
     @classmethod

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 import unittest
+import urllib.error
 import urllib.request
 
 import openai
@@ -50,6 +51,17 @@ class Server:
     def client(self, strict=True):
         return openai.OpenAI(base_url=self.address + '/v1', api_key='none', max_retries=0,
                              _strict_response_validation=strict)
+
+    def post(self, path, body=None):
+        """The status and the text of the answer to a JSON body, or to none."""
+        data = b'' if body is None else json.dumps(body).encode()
+        fields = {'Content-Type': 'application/json'} if data else {}
+        request = urllib.request.Request(self.address + path, data, fields, method='POST')
+        try:
+            with urllib.request.urlopen(request) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
 
     def stop(self, by=signal.SIGTERM):
         self.process.send_signal(by)

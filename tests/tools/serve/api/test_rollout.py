@@ -10,7 +10,6 @@ import pathlib
 import subprocess
 import tempfile
 import unittest
-import urllib.error
 import urllib.request
 
 from test_openai import DEMO, PROGRAM, Server
@@ -30,19 +29,8 @@ class RolloutTest(unittest.TestCase):
         cls.server = Server('--weights-from', str(cls.folder))
         cls.addClassCleanup(cls.server.stop)
 
-    def post(self, path, body=None):
-        """The status and the answer, as text."""
-        data = b'' if body is None else json.dumps(body).encode()
-        fields = {'Content-Type': 'application/json'} if data else {}
-        request = urllib.request.Request(self.server.address + path, data, fields, method='POST')
-        try:
-            with urllib.request.urlopen(request) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode()
-
     def rollout(self, temperature=0.8, tokens=16):
-        status, text = self.post('/generate', {
+        status, text = self.server.post('/generate', {
             'input_ids': [ids for ids in PROMPTS for _ in range(GENERATIONS)],
             'sampling_params': {'temperature': temperature, 'max_new_tokens': tokens, 'stop_token_ids': [2]},
             'return_logprob': True})
@@ -68,10 +56,10 @@ class RolloutTest(unittest.TestCase):
                 self.assertTrue(all(score[0] <= 0 for score in scores))
             self.assertGreater(len({tuple(result['output_ids']) for result in results}), 1)
             self.save_weights()
-            status, text = self.post('/update_weights_from_disk', {'model_path': str(self.shared)})
+            status, text = self.server.post('/update_weights_from_disk', {'model_path': str(self.shared)})
             self.assertEqual(status, 200, text)
             self.assertTrue(json.loads(text)['success'])
-            self.assertEqual(self.post('/flush_cache')[0], 200)
+            self.assertEqual(self.server.post('/flush_cache')[0], 200)
 
     def test_ends_with_the_end_token_and_its_log_probability(self):
         """The trainer's mask of a text ends at the first end token, which the engine therefore has to return."""
@@ -90,7 +78,7 @@ class RolloutTest(unittest.TestCase):
         self.save_weights()
         with open(self.shared / 'pytorch_model.bin', 'r+b') as weights:
             weights.truncate(1000)
-        status, text = self.post('/update_weights_from_disk', {'model_path': str(self.shared)})
+        status, text = self.server.post('/update_weights_from_disk', {'model_path': str(self.shared)})
         self.assertEqual(status, 400, text)
         self.assertIn('pytorch_model.bin', json.loads(text)['error']['message'])
         self.assertEqual([result['output_ids'] for result in self.rollout(temperature=0)], before)
@@ -99,7 +87,7 @@ class RolloutTest(unittest.TestCase):
         link = self.folder / 'link.pth'
         link.symlink_to(DEMO)
         for path in (DEMO, str(link), str(self.folder / '..' / 'x.pth'), str(self.folder) + '2/x.pth'):
-            status, text = self.post('/update_weights_from_disk', {'model_path': path})
+            status, text = self.server.post('/update_weights_from_disk', {'model_path': path})
             self.assertEqual(status, 403, path)
             self.assertEqual(json.loads(text)['error']['param'], 'model_path')
 

@@ -8,7 +8,6 @@ import json
 import os
 import pathlib
 import unittest
-import urllib.error
 import urllib.request
 
 import jsonschema
@@ -124,28 +123,18 @@ class SchemaTest(unittest.TestCase):
         cls.server = Server()
         cls.addClassCleanup(cls.server.stop)
 
-    def post(self, path, body):
-        """The status and the text of the answer."""
-        request = urllib.request.Request(self.server.address + path, json.dumps(body).encode(),
-                                         {'Content-Type': 'application/json'})
-        try:
-            with urllib.request.urlopen(request) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode()
-
     def check(self, name, value):
         errors = [f'{error.json_path}: {error.message}' for error in self.schemas[name].iter_errors(value)]
         self.assertEqual(errors, [], f'{name}: {json.dumps(value, ensure_ascii=False)}')
 
     def answer_to(self, path, body):
-        status, text = self.post(path, body)
+        status, text = self.server.post(path, body)
         self.assertEqual(status, 200, text)
         return json.loads(text)
 
     def chunks_of(self, path, body):
         """The chunks of the stream, which all have the same id and time."""
-        status, text = self.post(path, {**body, 'stream': True})
+        status, text = self.server.post(path, {**body, 'stream': True})
         self.assertEqual(status, 200, text)
         events = text.split('\n\n')
         self.assertEqual(events[-2:], ['data: [DONE]', ''])
@@ -192,7 +181,7 @@ class SchemaTest(unittest.TestCase):
     def test_errors_conform(self):
         for status, path, body in ((400, '/v1/chat/completions', {}), (404, '/v1/nothing', {}), (405, '/v1/models', {}),
                                    (400, '/v1/completions', []), (404, '/v1/completions', {'model': 'x', 'prompt': 'a'})):
-            found, text = self.post(path, body)
+            found, text = self.server.post(path, body)
             self.assertEqual(found, status)
             self.check('Error', json.loads(text)['error'])
 
@@ -212,7 +201,7 @@ class SchemaTest(unittest.TestCase):
             for name in names | ours:
                 for value in values:
                     with self.subTest(path=path, name=name, value=value):
-                        status, answer = self.post(path, {**body, name: value})
+                        status, answer = self.server.post(path, {**body, name: value})
                         if status == 200:
                             continue
                         self.assertIn(status, (400, 404 if name == 'model' else 400), answer)
