@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/chat/message_json.h"
+#include "tests/support/cases.h"
 #include "tests/support/cli.h"
 #include "weights/io/error.h"
 
@@ -94,12 +95,12 @@ TEST_F(TrainingText, OfAConversationTheAssistantsTurnsAreScored) {
 
 TEST_F(TrainingText, OfAnyLengthIsReadInOneContext) {
   std::string answer;
-  for (int i = 0; i < 400; ++i) answer += "白云深处";
+  for (int i = 0; i < cases(400); ++i) answer += "白云深处";
   const Json conversation{
       {"conversations", {{{"role", "user"}, {"content", "a"}}, {{"role", "assistant"}, {"content", answer}}}}};
   const Json json = scores(write("long.jsonl", conversation.dump()));
-  EXPECT_GT(json["tokens"], 600);
-  EXPECT_GT(json["ctx_size"], 2000);
+  EXPECT_GT(json["tokens"], cases(600));
+  EXPECT_GT(json["ctx_size"], cases(2000));
 }
 
 TEST_F(TrainingText, ErrorsNameTheLine) {

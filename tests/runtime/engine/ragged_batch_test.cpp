@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/engine/forward.h"
+#include "tests/support/cases.h"
 #include "tests/support/golden.h"
 #include "tests/support/golden_model.h"
 #include "tests/support/tables.h"
@@ -58,7 +59,7 @@ void expect_logits_of_single_texts(const Model& model, const kernels::Table& tab
   const std::size_t vocab = model.config.vocab_size;
   Forward forward(model, table, threads, max_tokens, longest);
   std::vector<TextAlone> all = random_texts(model, forward, kv_type, random);
-  for (int step = 0; step < 12; ++step) {
+  for (unsigned step = 0; step < cases(12); ++step) {
     const std::vector<Piece> pieces = random_pieces(all, random);
     if (pieces.empty()) continue;
     const std::vector<float> expected = logits_alone(all, pieces, vocab);

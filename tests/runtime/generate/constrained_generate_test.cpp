@@ -52,7 +52,7 @@ class ConstrainedGenerate : public testing::Test {
 };
 
 TEST_F(ConstrainedGenerate, RandomSchemasGiveValidJson) {
-  for (unsigned seed = 0; seed < cases(200); ++seed) {
+  for (unsigned seed = 0; seed < cases(200, 16); ++seed) {
     const Json schema = RandomSchema(seed).make();
     GenerateOptions with_schema = options(250, compile_json_schema(schema, "random").grammar);
     with_schema.sampling.seed = seed;

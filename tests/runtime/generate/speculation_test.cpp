@@ -163,14 +163,14 @@ class DemoSpeculation : public testing::Test {
 };
 
 TEST_F(DemoSpeculation, ItsPoemsAreTheSame) {
-  expect_the_same(at_most(60));
-  GenerateOptions options = at_most(60);
+  expect_the_same(at_most(cases(60, 2)));
+  GenerateOptions options = at_most(cases(60, 2));
   options.end_tokens = {*tokenizer_.eos_id()};
   expect_the_same(options);
 }
 
 TEST_F(DemoSpeculation, PenaltiesAndBiasesCountEveryToken) {
-  GenerateOptions options = at_most(40);
+  GenerateOptions options = at_most(cases(40, 2));
   options.sampling.repeat_penalty = 1.3;
   options.sampling.presence_penalty = 0.5;
   options.sampling.frequency_penalty = 0.7;
@@ -181,7 +181,7 @@ TEST_F(DemoSpeculation, PenaltiesAndBiasesCountEveryToken) {
 }
 
 TEST_F(DemoSpeculation, DryKnowsWhatWasSaid) {
-  GenerateOptions options = at_most(40);
+  GenerateOptions options = at_most(cases(40, 2));
   options.sampling.dry.multiplier = 0.8;
   options.sampling.dry.allowed_length = 1;
   expect_the_same(options);
@@ -189,7 +189,7 @@ TEST_F(DemoSpeculation, DryKnowsWhatWasSaid) {
 
 TEST_F(DemoSpeculation, AGrammarIsKeptTo) {
   for (const char* grammar : {"root ::= ([一-龥]{5} [，。]){6}", "root ::= .*", "root ::= \"空山\" [^人]*"}) {
-    GenerateOptions options = at_most(40);
+    GenerateOptions options = at_most(cases(40, 2));
     options.end_tokens = {*tokenizer_.eos_id()};
     options.grammar = std::make_shared<const Grammar>(parse_grammar(grammar, "g"));
     expect_the_same(options);
@@ -197,7 +197,7 @@ TEST_F(DemoSpeculation, AGrammarIsKeptTo) {
 }
 
 TEST_F(DemoSpeculation, StopStringsEndAtTheSameToken) {
-  GenerateOptions options = at_most(60);
+  GenerateOptions options = at_most(cases(60, 2));
   options.stop = {"。\n", "，秋"};
   expect_the_same(options);
 }

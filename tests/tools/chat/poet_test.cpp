@@ -3,9 +3,11 @@
 #include <fmt/core.h>
 
 #include <array>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "tests/support/cases.h"
 #include "tests/support/cli.h"
 
 namespace minimind {
@@ -46,9 +48,10 @@ bool has_form(std::string_view poem, const Form& form) {
 TEST_F(Poet, KeepsTheRequestedForm) {
   constexpr std::array forms{Form{"五言绝句", 2, 5}, Form{"七言绝句", 2, 7}, Form{"五言律诗", 4, 5},
                              Form{"七律", 4, 7}};
+  constexpr std::array titles{"山居", "秋夜", "送友人", "梅花", "登高", "春雨", "月下", "人工智能"};
   int poems = 0, formed = 0;
   for (const Form& form : forms) {
-    for (const char* title : {"山居", "秋夜", "送友人", "梅花", "登高", "春雨", "月下", "人工智能"}) {
+    for (const char* title : std::span(titles).first(cases(titles.size()))) {
       const std::string poem = answer(fmt::format("写一首{}，题目：{}", form.name, title), ++poems);
       EXPECT_EQ(poem.find("\xEF\xBF\xBD"), std::string::npos) << "a broken character in " << poem;
       formed += has_form(poem, form);

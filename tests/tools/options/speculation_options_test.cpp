@@ -1,3 +1,4 @@
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -5,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/support/cases.h"
 #include "tests/support/cli.h"
 
 namespace minimind {
@@ -15,9 +17,10 @@ using Json = nlohmann::json;
 const std::string quoted_poem = " -p '五言绝句《山居》\n空山新雨后，天气晚来秋。\n空山新雨后，天气晚来秋。\n空山新雨'";
 
 TEST_F(Cli, SpeculationDoesNotChangeTheText) {
-  for (const std::string how : {"--greedy --ignore-eos -n 80", "--seed 3 -n 80", "--seed 4 --repeat-penalty 1.2 -n 80",
+  const std::string length = fmt::format(" -n {} ", cases(80));
+  for (const std::string how : {"--greedy --ignore-eos", "--seed 3", "--seed 4 --repeat-penalty 1.2",
                                 "--seed 5 --dry-multiplier 1 --stop 。 -c 60"}) {
-    const std::string call = "generate " + how + demo + quoted_poem;
+    const std::string call = "generate " + how + length + demo + quoted_poem;
     const Outcome plain = run(call);
     ASSERT_EQ(plain.status, 0) << plain.err;
     ASSERT_FALSE(plain.out.empty());
