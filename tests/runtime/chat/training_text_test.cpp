@@ -95,7 +95,7 @@ TEST_F(TrainingText, OfAConversationTheAssistantsTurnsAreScored) {
 
 TEST_F(TrainingText, OfAnyLengthIsReadInOneContext) {
   std::string answer;
-  for (int i = 0; i < cases(400); ++i) answer += "白云深处";
+  for (unsigned i = 0; i < cases(400); ++i) answer += "白云深处";
   const Json conversation{
       {"conversations", {{{"role", "user"}, {"content", "a"}}, {{"role", "assistant"}, {"content", answer}}}}};
   const Json json = scores(write("long.jsonl", conversation.dump()));
