@@ -1,9 +1,11 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 
 #include "tests/support/cases.h"
@@ -18,8 +20,9 @@ const std::string quoted_poem = " -p '五言绝句《山居》\n空山新雨后�
 
 TEST_F(Cli, SpeculationDoesNotChangeTheText) {
   const std::string length = fmt::format(" -n {} ", cases(80));
-  for (const std::string how : {"--greedy --ignore-eos", "--seed 3", "--seed 4 --repeat-penalty 1.2",
-                                "--seed 5 --dry-multiplier 1 --stop 。 -c 60"}) {
+  constexpr std::array ways{"--seed 4 --repeat-penalty 1.2", "--seed 5 --dry-multiplier 1 --stop 。 -c 60",
+                            "--greedy --ignore-eos", "--seed 3"};
+  for (const std::string how : std::span(ways).first(cases(ways.size(), 2))) {
     const std::string call = "generate " + how + length + demo + quoted_poem;
     const Outcome plain = run(call);
     ASSERT_EQ(plain.status, 0) << plain.err;

@@ -308,7 +308,7 @@ std::size_t check_calls(const Json& message) {
 TEST_F(ApiTest, RequiresOneOrMoreCallsOrExactlyOne) {
   const Json tools = Json::parse(weather_tool);
   std::size_t most = 0;
-  for (int seed = 0; seed < 6; ++seed) {
+  for (unsigned seed = 0; seed < cases(6, 2); ++seed) {
     Json body{{"tools", tools}, {"tool_choice", "required"}, {"seed", seed}, {"max_tokens", 150}};
     const Json several = chat(body)->json()["choices"][0];
     const std::size_t calls = check_calls(several["message"]);
