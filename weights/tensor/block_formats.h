@@ -8,24 +8,20 @@
 namespace minimind {
 
 // The block formats of GGUF: 32 or 256 consecutive values of a row share scales. Facts from ggml's ggml-common.h and
-// the `gguf` Python package.
+// the `gguf` Python package. Where a block has its fields: block_codes.h; which integers a quantiser chooses:
+// choose_codes.h.
 
 // Returns true if quantize can write this type.
 constexpr bool can_quantize(DType type) {
   return is_block_type(type) && is_weight_type(type);
 }
 
-// For a type that can_quantize: no scale exceeds the largest magnitude divided by this bound.
-float scale_divisor(DType type);
-
 // Decodes `count` values, a multiple of block_shape(type).elements, from blocks as they are in a GGUF file. Accepts any
 // block type, bit for bit as the `gguf` package reads it. Any bytes are valid: they may represent infinities and NaN.
 void dequantize(DType type, const std::byte* blocks, std::size_t count, float* out);
 
-// Encodes values as blocks, for a type that can_quantize. q8_0 and q4_0 are bit for bit those of the `gguf` package;
-// iq4_nl uses the scale of the smallest squared error among eight trials. The result is equal on every machine. Values
-// must be finite, and their scales (about the largest magnitude / 127, / 8, / 127) must fit a binary16: see can_encode
-// in output_tensor.h.
+// Encodes values as blocks, for a type that can_quantize, as choose_codes chooses them. Values must be finite, and
+// their scales (see scale_divisor) must fit a binary16: see can_encode in output_tensor.h.
 void quantize(DType type, const float* values, std::size_t count, std::byte* out);
 
 }  // namespace minimind

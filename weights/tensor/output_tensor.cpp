@@ -18,6 +18,7 @@
 #include "weights/io/held_signals.h"
 #include "weights/io/quote.h"
 #include "weights/tensor/block_formats.h"
+#include "weights/tensor/choose_codes.h"
 #include "weights/tensor/half.h"
 #include "weights/tensor/shape.h"
 #include "weights/tensor/stored_numbers.h"

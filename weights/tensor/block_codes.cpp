@@ -1,0 +1,280 @@
+#include "weights/tensor/block_codes.h"
+
+#include <array>
+#include <cstring>
+
+namespace minimind {
+namespace {
+
+using Byte = std::uint8_t;
+
+// Integers [first, first + count) of an array have these bits in successive bytes of the block: `bits` bits from bit
+// `shift` of each byte on are bits `above` and up of one integer. Facts from ggml's ggml-common.h.
+struct BitRun {
+  std::size_t first, count, byte;
+  int shift, bits, above = 0;
+};
+
+constexpr std::size_t no_field = ~std::size_t{0};
+
+// Where a block has its fields. An integer is stored plus `bias`; a code with a book, as its index.
+struct Layout {
+  CodeRanges ranges;
+  std::size_t scale_byte, minimum_byte;
+  bool minimum_is_added;  // stored with the opposite sign
+  int code_bias, scale_bias;
+  std::span<const BitRun> codes, scales = {}, minima = {};
+};
+
+template <std::size_t... counts>
+constexpr auto joined(const std::array<BitRun, counts>&... lists) {
+  std::array<BitRun, (counts + ...)> all{};
+  std::size_t i = 0;
+  const auto append = [&](const auto& list) {
+    for (const BitRun& run : list) all[i++] = run;
+  };
+  (append(lists), ...);
+  return all;
+}
+
+constexpr std::array<BitRun, 1> bytes_at(std::size_t at) {
+  return {{{0, 32, at, 0, 8}}};
+}
+
+// 32 values: value i has the low half of byte i, value i + 16 the high half.
+constexpr std::array<BitRun, 2> nibbles_at(std::size_t at, std::size_t first = 0) {
+  return {{{first, 16, at, 0, 4}, {first + 16, 16, at, 4, 4}}};
+}
+
+// The fifth bits of 32 values, those of 8 values in a byte.
+constexpr std::array<BitRun, 32> fifth_bits_at(std::size_t at) {
+  std::array<BitRun, 32> runs{};
+  for (std::size_t i = 0; i < 32; ++i) runs[i] = {i, 1, at + i / 8, static_cast<int>(i % 8), 1, 4};
+  return runs;
+}
+
+// 256 values, each of whose 32 bytes are shared by 8 / bits successive lots of 32 values, the first of them lowest.
+template <int bits>
+constexpr std::array<BitRun, 8> lots_at(std::size_t at, int above = 0) {
+  std::array<BitRun, 8> runs{};
+  constexpr std::size_t sharing = 8 / bits;
+  for (std::size_t lot = 0; lot < 8; ++lot) {
+    runs[lot] = {32 * lot, 32, at + lot / sharing * 32, static_cast<int>(lot % sharing) * bits, bits, above};
+  }
+  return runs;
+}
+
+// q6_k's low halves: in each half of the block, lots 0 and 1 have the low halves of 64 bytes, lots 2 and 3 the high
+// ones.
+constexpr std::array<BitRun, 8> wide_nibbles_at(std::size_t at) {
+  std::array<BitRun, 8> runs{};
+  for (std::size_t lot = 0; lot < 8; ++lot) {
+    runs[lot] = {32 * lot, 32, at + lot / 4 * 64 + lot % 2 * 32, lot % 4 < 2 ? 0 : 4, 4};
+  }
+  return runs;
+}
+
+constexpr std::array<BitRun, 16> nibbles_of_parts_at(std::size_t at) {
+  std::array<BitRun, 16> runs{};
+  for (std::size_t part = 0; part < 8; ++part) {
+    const auto [low, high] = nibbles_at(at + 16 * part, 32 * part);
+    runs[2 * part] = low;
+    runs[2 * part + 1] = high;
+  }
+  return runs;
+}
+
+// iq4_xs's scales: the high pairs of four share a byte, the low halves of two.
+constexpr std::array<BitRun, 16> iq4_xs_scales_at(std::size_t pairs, std::size_t halves) {
+  std::array<BitRun, 16> runs{};
+  for (std::size_t part = 0; part < 8; ++part) {
+    runs[2 * part] = {part, 1, halves + part / 2, static_cast<int>(part % 2) * 4, 4};
+    runs[2 * part + 1] = {part, 1, pairs + part / 4, static_cast<int>(part % 4) * 2, 2, 4};
+  }
+  return runs;
+}
+
+constexpr auto q8_0_codes = bytes_at(2);
+constexpr auto q4_0_codes = nibbles_at(2);
+constexpr auto q4_1_codes = nibbles_at(4);
+constexpr auto q5_0_codes = joined(nibbles_at(6), fifth_bits_at(2));
+constexpr auto q5_1_codes = joined(nibbles_at(8), fifth_bits_at(4));
+constexpr auto q2_k_codes = lots_at<2>(16);
+constexpr auto q3_k_codes = joined(lots_at<2>(32), lots_at<1>(0, 2));
+constexpr auto q4_k_codes = lots_at<4>(16);
+constexpr auto q5_k_codes = joined(lots_at<4>(48), lots_at<1>(16, 4));
+constexpr auto q6_k_codes = joined(wide_nibbles_at(0), lots_at<2>(128, 4));
+constexpr auto iq4_xs_codes = nibbles_of_parts_at(8);
+constexpr auto tq2_0_codes = lots_at<2>(0);
+
+constexpr BitRun q2_k_scales[] = {{0, 16, 0, 0, 4}};
+constexpr BitRun q2_k_minima[] = {{0, 16, 0, 4, 4}};
+constexpr BitRun q3_k_scales[] = {{0, 8, 96, 0, 4},     {8, 8, 96, 4, 4},     {0, 4, 104, 0, 2, 4},
+                                  {4, 4, 104, 2, 2, 4}, {8, 4, 104, 4, 2, 4}, {12, 4, 104, 6, 2, 4}};
+// q4_k and q5_k: the 6 bits of the first four parts are together; those of the last four are a half of 4 more bytes and
+// the high 2 bits of the bytes before.
+constexpr BitRun q4_k_scales[] = {{0, 4, 4, 0, 6}, {4, 4, 12, 0, 4}, {4, 4, 4, 6, 2, 4}};
+constexpr BitRun q4_k_minima[] = {{0, 4, 8, 0, 6}, {4, 4, 12, 4, 4}, {4, 4, 8, 6, 2, 4}};
+constexpr BitRun q6_k_scales[] = {{0, 16, 192, 0, 8}};
+constexpr auto iq4_xs_scales = iq4_xs_scales_at(2, 4);
+
+constexpr IntegerRange always_one{1, 1}, none{0, 0};
+
+constexpr Layout q8_0_layout{{32, {-128, 127}, always_one, none}, 0, no_field, false, 0, 0, q8_0_codes};
+constexpr Layout q4_0_layout{{32, {-8, 7}, always_one, none}, 0, no_field, false, 8, 0, q4_0_codes};
+constexpr Layout q4_1_layout{{32, {0, 15}, always_one, always_one}, 0, 2, true, 0, 0, q4_1_codes};
+constexpr Layout q5_0_layout{{32, {-16, 15}, always_one, none}, 0, no_field, false, 16, 0, q5_0_codes};
+constexpr Layout q5_1_layout{{32, {0, 31}, always_one, always_one}, 0, 2, true, 0, 0, q5_1_codes};
+constexpr Layout iq4_nl_layout{{32, {-127, 113}, always_one, none, iq4_nl_codes}, 0, no_field, false, 0, 0, q4_0_codes};
+constexpr Layout q2_k_layout{{16, {0, 3}, {0, 15}, {0, 15}}, 80, 82, false, 0, 0, q2_k_codes, q2_k_scales, q2_k_minima};
+constexpr Layout q3_k_layout{{16, {-4, 3}, {-32, 31}, none}, 108, no_field, false, 4, 32, q3_k_codes, q3_k_scales};
+constexpr Layout q4_k_layout{{32, {0, 15}, {0, 63}, {0, 63}}, 0, 2, false, 0, 0, q4_k_codes, q4_k_scales, q4_k_minima};
+constexpr Layout q5_k_layout{{32, {0, 31}, {0, 63}, {0, 63}}, 0, 2, false, 0, 0, q5_k_codes, q4_k_scales, q4_k_minima};
+constexpr Layout q6_k_layout{{16, {-32, 31}, {-128, 127}, none}, 208, no_field, false, 32, 0, q6_k_codes, q6_k_scales};
+constexpr Layout iq4_xs_layout{
+    {32, {-127, 113}, {-32, 31}, none, iq4_nl_codes}, 0, no_field, false, 0, 32, iq4_xs_codes, iq4_xs_scales};
+constexpr Layout tq2_0_layout{{256, {-1, 2}, always_one, none}, 64, no_field, false, 1, 0, tq2_0_codes};
+
+const Layout* layout_of(DType type) {
+  switch (type) {
+    case DType::q8_0:
+      return &q8_0_layout;
+    case DType::q4_0:
+      return &q4_0_layout;
+    case DType::q4_1:
+      return &q4_1_layout;
+    case DType::q5_0:
+      return &q5_0_layout;
+    case DType::q5_1:
+      return &q5_1_layout;
+    case DType::iq4_nl:
+      return &iq4_nl_layout;
+    case DType::q2_k:
+      return &q2_k_layout;
+    case DType::q3_k:
+      return &q3_k_layout;
+    case DType::q4_k:
+      return &q4_k_layout;
+    case DType::q5_k:
+      return &q5_k_layout;
+    case DType::q6_k:
+      return &q6_k_layout;
+    case DType::iq4_xs:
+      return &iq4_xs_layout;
+    case DType::tq2_0:
+      return &tq2_0_layout;
+    default:
+      return nullptr;
+  }
+}
+
+// The index of each code in iq4_nl_codes, the only book, at the code's own byte.
+constexpr std::array<Byte, 256> book_indices = [] {
+  std::array<Byte, 256> indices{};
+  for (std::size_t i = 0; i < std::size(iq4_nl_codes); ++i) {
+    indices[static_cast<Byte>(iq4_nl_codes[i])] = static_cast<Byte>(i);
+  }
+  return indices;
+}();
+
+void put_runs(std::span<const BitRun> runs, const Byte* integers, Byte* block) {
+  for (const BitRun& run : runs) {
+    const unsigned mask = (1u << run.bits) - 1;
+    for (std::size_t i = 0; i < run.count; ++i) {
+      const unsigned bits = (integers[run.first + i] >> run.above) & mask;
+      block[run.byte + i] = static_cast<Byte>(block[run.byte + i] | bits << run.shift);
+    }
+  }
+}
+
+// Adds the bits to `integers`, which start as 0.
+void get_runs(std::span<const BitRun> runs, const Byte* block, Byte* integers) {
+  for (const BitRun& run : runs) {
+    const unsigned mask = (1u << run.bits) - 1;
+    for (std::size_t i = 0; i < run.count; ++i) {
+      const unsigned bits = (block[run.byte + i] >> run.shift) & mask;
+      integers[run.first + i] = static_cast<Byte>(integers[run.first + i] | bits << run.above);
+    }
+  }
+}
+
+constexpr std::uint16_t f16_sign = 0x8000;
+
+}  // namespace
+
+bool has_block_codes(DType type) {
+  return layout_of(type) != nullptr;
+}
+
+CodeRanges code_ranges(DType type) {
+  return layout_of(type)->ranges;
+}
+
+void pack_block(DType type, const BlockCodes& codes, std::byte* out) {
+  const Layout& layout = *layout_of(type);
+  const BlockShape shape = block_shape(type);
+  Byte* block = reinterpret_cast<Byte*>(out);
+  std::memset(block, 0, shape.bytes);
+  Byte integers[BlockCodes::most_values];
+  if (layout.ranges.book.empty()) {
+    for (std::size_t i = 0; i < shape.elements; ++i) integers[i] = static_cast<Byte>(codes.codes[i] + layout.code_bias);
+  } else {
+    for (std::size_t i = 0; i < shape.elements; ++i) integers[i] = book_indices[static_cast<Byte>(codes.codes[i])];
+  }
+  put_runs(layout.codes, integers, block);
+  if (!layout.scales.empty()) {
+    const std::size_t parts = shape.elements / layout.ranges.part;
+    for (std::size_t p = 0; p < parts; ++p) integers[p] = static_cast<Byte>(codes.part_scales[p] + layout.scale_bias);
+    put_runs(layout.scales, integers, block);
+    put_runs(layout.minima, codes.part_minima, block);
+  }
+  std::memcpy(block + layout.scale_byte, &codes.scale, sizeof codes.scale);
+  if (layout.minimum_byte == no_field) return;
+  const F16 minimum{static_cast<std::uint16_t>(codes.minimum.bits ^ (layout.minimum_is_added ? f16_sign : 0))};
+  std::memcpy(block + layout.minimum_byte, &minimum, sizeof minimum);
+}
+
+void unpack_block(DType type, const std::byte* from, BlockCodes& out) {
+  const Layout& layout = *layout_of(type);
+  const std::size_t elements = block_shape(type).elements, parts = elements / layout.ranges.part;
+  const Byte* block = reinterpret_cast<const Byte*>(from);
+  Byte integers[BlockCodes::most_values];
+  std::memset(integers, 0, elements);
+  get_runs(layout.codes, block, integers);
+  if (layout.ranges.book.empty()) {
+    for (std::size_t i = 0; i < elements; ++i) out.codes[i] = static_cast<std::int8_t>(integers[i] - layout.code_bias);
+  } else {
+    for (std::size_t i = 0; i < elements; ++i) out.codes[i] = layout.ranges.book[integers[i]];
+  }
+  if (layout.scales.empty()) {
+    out.part_scales[0] = 1;
+    out.part_minima[0] = static_cast<Byte>(layout.ranges.minima.lowest);
+  } else {
+    std::memset(integers, 0, parts);
+    get_runs(layout.scales, block, integers);
+    for (std::size_t p = 0; p < parts; ++p) {
+      out.part_scales[p] = static_cast<std::int8_t>(integers[p] - layout.scale_bias);
+    }
+    std::memset(out.part_minima, 0, parts);
+    get_runs(layout.minima, block, out.part_minima);
+  }
+  std::memcpy(&out.scale, block + layout.scale_byte, sizeof out.scale);
+  out.minimum = {};
+  if (layout.minimum_byte == no_field) return;
+  std::memcpy(&out.minimum, block + layout.minimum_byte, sizeof out.minimum);
+  if (layout.minimum_is_added) out.minimum.bits ^= f16_sign;
+}
+
+void values_of(DType type, const BlockCodes& codes, float* out) {
+  const std::size_t elements = block_shape(type).elements, part = layout_of(type)->ranges.part;
+  const float scale = to_f32(codes.scale), minimum = to_f32(codes.minimum);
+  for (std::size_t first = 0, p = 0; first < elements; first += part, ++p) {
+    const float part_scale = scale * static_cast<float>(codes.part_scales[p]);
+    const float part_minimum = minimum * static_cast<float>(codes.part_minima[p]);
+    for (std::size_t i = first; i < first + part; ++i) {
+      out[i] = part_scale * static_cast<float>(codes.codes[i]) - part_minimum;
+    }
+  }
+}
+
+}  // namespace minimind

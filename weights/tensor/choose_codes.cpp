@@ -1,0 +1,168 @@
+#include "weights/tensor/choose_codes.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+#include "weights/io/error.h"
+#include "weights/tensor/half.h"
+
+namespace minimind {
+namespace {
+
+constexpr std::size_t block_size = 32;
+
+// A scale whose inverse overflows is 0 as a binary16, so the codes do not matter; 0 keeps them defined.
+float inverse_of(float scale) {
+  const float inverse = scale == 0 ? 0 : 1.0f / scale;
+  return std::isfinite(inverse) ? inverse : 0;
+}
+
+// Fills in what a type without integer scales has.
+void set_scale(F16 scale, BlockCodes& out) {
+  out.scale = scale;
+  out.minimum = {};
+  out.part_scales[0] = 1;
+  out.part_minima[0] = 0;
+}
+
+// Returns the value of largest magnitude; of equals, the first.
+float extreme_of(const float* values) {
+  float highest = values[0], lowest = values[0];
+#pragma omp simd reduction(max : highest) reduction(min : lowest)
+  for (std::size_t i = 0; i < block_size; ++i) {
+    highest = std::max(highest, values[i]);
+    lowest = std::min(lowest, values[i]);
+  }
+  if (highest != -lowest) return highest > -lowest ? highest : lowest;
+  return *std::find_if(values, values + block_size, [&](float value) { return std::fabs(value) == highest; });
+}
+
+void choose_q8_0(const float* values, BlockCodes& out) {
+  const float scale = std::fabs(extreme_of(values)) / 127.0f;
+  const float inverse = inverse_of(scale);
+  set_scale(to_f16(scale), out);
+#pragma omp simd
+  for (std::size_t i = 0; i < block_size; ++i) {
+    // Truncates instead of std::round, which would be a call for each value: the remainder is exact.
+    const float scaled = std::clamp(values[i] * inverse, -127.0f, 127.0f);
+    const int whole = static_cast<int>(scaled);
+    const float rest = scaled - static_cast<float>(whole);
+    out.codes[i] = static_cast<std::int8_t>(whole + (rest >= 0.5f) - (rest <= -0.5f));
+  }
+}
+
+// The value of largest magnitude becomes exactly -8, so its sign is that of the scale.
+void choose_q4_0(const float* values, BlockCodes& out) {
+  const float scale = extreme_of(values) / -8.0f;
+  const float inverse = inverse_of(scale);
+  set_scale(to_f16(scale), out);
+#pragma omp simd
+  for (std::size_t i = 0; i < block_size; ++i) {
+    const int quant = static_cast<int>(std::clamp(values[i] * inverse + 8.5f, 0.0f, 15.0f));
+    out.codes[i] = static_cast<std::int8_t>(quant - 8);
+  }
+}
+
+// A register of integers of any x86-64 or 64-bit ARM machine. GCC compiles such vectors to faster code than loops with
+// 15 comparisons.
+constexpr std::size_t lanes = 8;
+using Vector = std::int16_t __attribute__((vector_size(lanes * sizeof(std::int16_t))));
+
+// `doubled` are twice the values, rounded down. Returns the nearest codes, minus the first code: the sum of the steps
+// between codes k and k + 1 for all k whose midpoint the value is not below. All midpoints are multiples of 1/2.
+template <std::size_t... k>
+Vector steps_to_codes(Vector doubled, std::index_sequence<k...>) {
+  return (((doubled >= std::int16_t{iq4_nl_codes[k] + iq4_nl_codes[k + 1]}) &
+           std::int16_t{iq4_nl_codes[k + 1] - iq4_nl_codes[k]}) +
+          ...);
+}
+
+void find_codes(const std::int16_t (&doubled)[block_size], std::int16_t (&codes)[block_size]) {
+  constexpr auto middles = std::make_index_sequence<std::size(iq4_nl_codes) - 1>();
+  for (std::size_t i = 0; i < block_size; i += lanes) {
+    Vector vector;
+    std::memcpy(&vector, doubled + i, sizeof vector);
+    vector = steps_to_codes(vector, middles);
+    std::memcpy(codes + i, &vector, sizeof vector);
+  }
+}
+
+// Trial codes of the value of largest magnitude, around the last codes of either sign: clipping it, or leaving the last
+// code unused, can lower the error.
+constexpr int tried_extremes[] = {-136, -127, -118, -109, 96, 104, 112, 120};
+
+// Returns the scale of the smallest squared error. Codes are chosen for each trial scale, then the scale for these
+// codes. Integer sums do not depend on their order.
+float best_iq4_nl_scale(const float* values) {
+  constexpr float one = 32767;  // the largest magnitude as a 16-bit number
+  const float extreme = extreme_of(values);
+  const float inverse = inverse_of(extreme / one);
+  std::int16_t numbers[block_size];
+#pragma omp simd
+  for (std::size_t i = 0; i < block_size; ++i) numbers[i] = static_cast<std::int16_t>(values[i] * inverse);
+  double best_gain = 0, best_scale = 0;
+  for (const int tried : tried_extremes) {
+    std::int16_t doubled[block_size], codes[block_size];
+#pragma omp simd
+    for (std::size_t i = 0; i < block_size; ++i) doubled[i] = static_cast<std::int16_t>(numbers[i] * (4 * tried) >> 16);
+    find_codes(doubled, codes);
+    std::int32_t products = 0, squares = 0;
+#pragma omp simd reduction(+ : products, squares)
+    for (std::size_t i = 0; i < block_size; ++i) {
+      const std::int16_t code = static_cast<std::int16_t>(codes[i] + iq4_nl_codes[0]);
+      products += numbers[i] * code;
+      squares += code * code;
+    }
+    // |numbers - scale * codes|^2 is smallest at scale = products / squares, and smaller than |numbers|^2 by the gain.
+    const double scale = static_cast<double>(products) / squares;
+    const double gain = scale * products;
+    if (gain > best_gain) {
+      best_gain = gain;
+      best_scale = scale;
+    }
+  }
+  return static_cast<float>(best_scale * extreme / one);
+}
+
+void choose_iq4_nl(const float* values, BlockCodes& out) {
+  const F16 scale = to_f16(best_iq4_nl_scale(values));
+  const float inverse = inverse_of(to_f32(scale));
+  set_scale(scale, out);
+  std::int16_t doubled[block_size], codes[block_size];
+#pragma omp simd
+  for (std::size_t i = 0; i < block_size; ++i) {
+    constexpr int below_all = -4096;  // conversion truncates, which rounds down from here on
+    const float scaled = std::clamp(2 * inverse * values[i], -1000.0f, 1000.0f);
+    doubled[i] = static_cast<std::int16_t>(static_cast<int>(scaled - below_all) + below_all);
+  }
+  find_codes(doubled, codes);
+#pragma omp simd
+  for (std::size_t i = 0; i < block_size; ++i) out.codes[i] = static_cast<std::int8_t>(codes[i] + iq4_nl_codes[0]);
+}
+
+}  // namespace
+
+void choose_codes(DType type, const float* values, BlockCodes& out) {
+  switch (type) {
+    case DType::q8_0:
+      return choose_q8_0(values, out);
+    case DType::q4_0:
+      return choose_q4_0(values, out);
+    case DType::iq4_nl:
+      return choose_iq4_nl(values, out);
+    default:
+      throw Error(fmt::format("{} cannot be written", name_of(type)));
+  }
+}
+
+// The least squares of iq4_nl cannot require a scale above largest / 77.
+float scale_divisor(DType type) {
+  return type == DType::q8_0 ? 127.0f : type == DType::q4_0 ? 8.0f : 64.0f;
+}
+
+}  // namespace minimind
