@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstring>
+#include <utility>
 
 namespace minimind {
 namespace {
@@ -19,11 +20,13 @@ constexpr std::size_t no_field = ~std::size_t{0};
 
 // Where a block has its fields. An integer is stored plus `bias`; a code with a book, as its index.
 struct Layout {
+  DType type;
   CodeRanges ranges;
   std::size_t scale_byte, minimum_byte;
   bool minimum_is_added;  // stored with the opposite sign
   int code_bias, scale_bias;
   std::span<const BitRun> codes, scales = {}, minima = {};
+  BlockShape block = block_shape(type);
 };
 
 template <std::size_t... counts>
@@ -120,53 +123,27 @@ constexpr auto iq4_xs_scales = iq4_xs_scales_at(2, 4);
 
 constexpr IntegerRange always_one{1, 1}, none{0, 0};
 
-constexpr Layout q8_0_layout{{32, {-128, 127}, always_one, none}, 0, no_field, false, 0, 0, q8_0_codes};
-constexpr Layout q4_0_layout{{32, {-8, 7}, always_one, none}, 0, no_field, false, 8, 0, q4_0_codes};
-constexpr Layout q4_1_layout{{32, {0, 15}, always_one, always_one}, 0, 2, true, 0, 0, q4_1_codes};
-constexpr Layout q5_0_layout{{32, {-16, 15}, always_one, none}, 0, no_field, false, 16, 0, q5_0_codes};
-constexpr Layout q5_1_layout{{32, {0, 31}, always_one, always_one}, 0, 2, true, 0, 0, q5_1_codes};
-constexpr Layout iq4_nl_layout{{32, {-127, 113}, always_one, none, iq4_nl_codes}, 0, no_field, false, 0, 0, q4_0_codes};
-constexpr Layout q2_k_layout{{16, {0, 3}, {0, 15}, {0, 15}}, 80, 82, false, 0, 0, q2_k_codes, q2_k_scales, q2_k_minima};
-constexpr Layout q3_k_layout{{16, {-4, 3}, {-32, 31}, none}, 108, no_field, false, 4, 32, q3_k_codes, q3_k_scales};
-constexpr Layout q4_k_layout{{32, {0, 15}, {0, 63}, {0, 63}}, 0, 2, false, 0, 0, q4_k_codes, q4_k_scales, q4_k_minima};
-constexpr Layout q5_k_layout{{32, {0, 31}, {0, 63}, {0, 63}}, 0, 2, false, 0, 0, q5_k_codes, q4_k_scales, q4_k_minima};
-constexpr Layout q6_k_layout{{16, {-32, 31}, {-128, 127}, none}, 208, no_field, false, 32, 0, q6_k_codes, q6_k_scales};
+constexpr Layout q8_0_layout{DType::q8_0, {32, {-128, 127}, always_one, none}, 0, no_field, false, 0, 0, q8_0_codes};
+constexpr Layout q4_0_layout{DType::q4_0, {32, {-8, 7}, always_one, none}, 0, no_field, false, 8, 0, q4_0_codes};
+constexpr Layout q4_1_layout{DType::q4_1, {32, {0, 15}, always_one, always_one}, 0, 2, true, 0, 0, q4_1_codes};
+constexpr Layout q5_0_layout{DType::q5_0, {32, {-16, 15}, always_one, none}, 0, no_field, false, 16, 0, q5_0_codes};
+constexpr Layout q5_1_layout{DType::q5_1, {32, {0, 31}, always_one, always_one}, 0, 2, true, 0, 0, q5_1_codes};
+constexpr Layout iq4_nl_layout{
+    DType::iq4_nl, {32, {-127, 113}, always_one, none, iq4_nl_codes}, 0, no_field, false, 0, 0, q4_0_codes};
+constexpr Layout q2_k_layout{DType::q2_k, {16, {0, 3}, {0, 15}, {0, 15}}, 80, 82, false, 0, 0, q2_k_codes, q2_k_scales,
+                             q2_k_minima};
+constexpr Layout q3_k_layout{DType::q3_k, {16, {-4, 3}, {-32, 31}, none}, 108, no_field, false, 4, 32, q3_k_codes,
+                             q3_k_scales};
+constexpr Layout q4_k_layout{DType::q4_k, {32, {0, 15}, {0, 63}, {0, 63}}, 0, 2, false, 0, 0, q4_k_codes, q4_k_scales,
+                             q4_k_minima};
+constexpr Layout q5_k_layout{DType::q5_k, {32, {0, 31}, {0, 63}, {0, 63}}, 0, 2, false, 0, 0, q5_k_codes, q4_k_scales,
+                             q4_k_minima};
+constexpr Layout q6_k_layout{DType::q6_k, {16, {-32, 31}, {-128, 127}, none}, 208, no_field, false, 32, 0, q6_k_codes,
+                             q6_k_scales};
 constexpr Layout iq4_xs_layout{
-    {32, {-127, 113}, {-32, 31}, none, iq4_nl_codes}, 0, no_field, false, 0, 32, iq4_xs_codes, iq4_xs_scales};
-constexpr Layout tq2_0_layout{{256, {-1, 2}, always_one, none}, 64, no_field, false, 1, 0, tq2_0_codes};
-
-const Layout* layout_of(DType type) {
-  switch (type) {
-    case DType::q8_0:
-      return &q8_0_layout;
-    case DType::q4_0:
-      return &q4_0_layout;
-    case DType::q4_1:
-      return &q4_1_layout;
-    case DType::q5_0:
-      return &q5_0_layout;
-    case DType::q5_1:
-      return &q5_1_layout;
-    case DType::iq4_nl:
-      return &iq4_nl_layout;
-    case DType::q2_k:
-      return &q2_k_layout;
-    case DType::q3_k:
-      return &q3_k_layout;
-    case DType::q4_k:
-      return &q4_k_layout;
-    case DType::q5_k:
-      return &q5_k_layout;
-    case DType::q6_k:
-      return &q6_k_layout;
-    case DType::iq4_xs:
-      return &iq4_xs_layout;
-    case DType::tq2_0:
-      return &tq2_0_layout;
-    default:
-      return nullptr;
-  }
-}
+    DType::iq4_xs, {32, {-127, 113}, {-32, 31}, none, iq4_nl_codes}, 0, no_field, false, 0, 32, iq4_xs_codes,
+    iq4_xs_scales};
+constexpr Layout tq2_0_layout{DType::tq2_0, {256, {-1, 2}, always_one, none}, 64, no_field, false, 1, 0, tq2_0_codes};
 
 // The index of each code in iq4_nl_codes, the only book, at the code's own byte.
 constexpr std::array<Byte, 256> book_indices = [] {
@@ -177,104 +154,146 @@ constexpr std::array<Byte, 256> book_indices = [] {
   return indices;
 }();
 
-void put_runs(std::span<const BitRun> runs, const Byte* integers, Byte* block) {
-  for (const BitRun& run : runs) {
-    const unsigned mask = (1u << run.bits) - 1;
-    for (std::size_t i = 0; i < run.count; ++i) {
-      const unsigned bits = (integers[run.first + i] >> run.above) & mask;
-      block[run.byte + i] = static_cast<Byte>(block[run.byte + i] | bits << run.shift);
-    }
+template <BitRun run>
+void put_run(const Byte* integers, Byte* block) {
+  constexpr unsigned mask = (1u << run.bits) - 1;
+  for (std::size_t i = 0; i < run.count; ++i) {
+    const unsigned bits = (integers[run.first + i] >> run.above) & mask;
+    block[run.byte + i] = static_cast<Byte>(block[run.byte + i] | bits << run.shift);
   }
 }
 
 // Adds the bits to `integers`, which start as 0.
-void get_runs(std::span<const BitRun> runs, const Byte* block, Byte* integers) {
-  for (const BitRun& run : runs) {
-    const unsigned mask = (1u << run.bits) - 1;
-    for (std::size_t i = 0; i < run.count; ++i) {
-      const unsigned bits = (block[run.byte + i] >> run.shift) & mask;
-      integers[run.first + i] = static_cast<Byte>(integers[run.first + i] | bits << run.above);
-    }
+template <BitRun run>
+void get_run(const Byte* block, Byte* integers) {
+  constexpr unsigned mask = (1u << run.bits) - 1;
+  for (std::size_t i = 0; i < run.count; ++i) {
+    const unsigned bits = (block[run.byte + i] >> run.shift) & mask;
+    integers[run.first + i] = static_cast<Byte>(integers[run.first + i] | bits << run.above);
   }
+}
+
+// All runs of a list. As template arguments, they are constants of unrolled loops.
+template <const Layout& layout, std::span<const BitRun> Layout::*list>
+void put_runs(const Byte* integers, Byte* block) {
+  [&]<std::size_t... i>(std::index_sequence<i...>) {
+    (put_run<(layout.*list)[i]>(integers, block), ...);
+  }
+  (std::make_index_sequence<(layout.*list).size()>());
+}
+
+template <const Layout& layout, std::span<const BitRun> Layout::*list>
+void get_runs(const Byte* block, Byte* integers) {
+  [&]<std::size_t... i>(std::index_sequence<i...>) {
+    (get_run<(layout.*list)[i]>(block, integers), ...);
+  }
+  (std::make_index_sequence<(layout.*list).size()>());
 }
 
 constexpr std::uint16_t f16_sign = 0x8000;
 
-}  // namespace
-
-bool has_block_codes(DType type) {
-  return layout_of(type) != nullptr;
-}
-
-CodeRanges code_ranges(DType type) {
-  return layout_of(type)->ranges;
-}
-
-void pack_block(DType type, const BlockCodes& codes, std::byte* out) {
-  const Layout& layout = *layout_of(type);
-  const BlockShape shape = block_shape(type);
-  Byte* block = reinterpret_cast<Byte*>(out);
-  std::memset(block, 0, shape.bytes);
-  Byte integers[BlockCodes::most_values];
-  if (layout.ranges.book.empty()) {
-    for (std::size_t i = 0; i < shape.elements; ++i) integers[i] = static_cast<Byte>(codes.codes[i] + layout.code_bias);
-  } else {
-    for (std::size_t i = 0; i < shape.elements; ++i) integers[i] = book_indices[static_cast<Byte>(codes.codes[i])];
+template <const Layout& layout>
+void pack(const BlockCodes& codes, Byte* block) {
+  constexpr std::size_t elements = layout.block.elements, parts = elements / layout.ranges.part;
+  std::memset(block, 0, layout.block.bytes);
+  Byte integers[elements];
+  for (std::size_t i = 0; i < elements; ++i) {
+    if constexpr (layout.ranges.book.empty()) {
+      integers[i] = static_cast<Byte>(codes.codes[i] + layout.code_bias);
+    } else {
+      integers[i] = book_indices[static_cast<Byte>(codes.codes[i])];
+    }
   }
-  put_runs(layout.codes, integers, block);
-  if (!layout.scales.empty()) {
-    const std::size_t parts = shape.elements / layout.ranges.part;
+  put_runs<layout, &Layout::codes>(integers, block);
+  if constexpr (!layout.scales.empty()) {
     for (std::size_t p = 0; p < parts; ++p) integers[p] = static_cast<Byte>(codes.part_scales[p] + layout.scale_bias);
-    put_runs(layout.scales, integers, block);
-    put_runs(layout.minima, codes.part_minima, block);
+    put_runs<layout, &Layout::scales>(integers, block);
+    put_runs<layout, &Layout::minima>(codes.part_minima, block);
   }
   std::memcpy(block + layout.scale_byte, &codes.scale, sizeof codes.scale);
-  if (layout.minimum_byte == no_field) return;
-  const F16 minimum{static_cast<std::uint16_t>(codes.minimum.bits ^ (layout.minimum_is_added ? f16_sign : 0))};
-  std::memcpy(block + layout.minimum_byte, &minimum, sizeof minimum);
+  if constexpr (layout.minimum_byte != no_field) {
+    const F16 minimum{static_cast<std::uint16_t>(codes.minimum.bits ^ (layout.minimum_is_added ? f16_sign : 0))};
+    std::memcpy(block + layout.minimum_byte, &minimum, sizeof minimum);
+  }
 }
 
-void unpack_block(DType type, const std::byte* from, BlockCodes& out) {
-  const Layout& layout = *layout_of(type);
-  const std::size_t elements = block_shape(type).elements, parts = elements / layout.ranges.part;
-  const Byte* block = reinterpret_cast<const Byte*>(from);
-  Byte integers[BlockCodes::most_values];
-  std::memset(integers, 0, elements);
-  get_runs(layout.codes, block, integers);
-  if (layout.ranges.book.empty()) {
-    for (std::size_t i = 0; i < elements; ++i) out.codes[i] = static_cast<std::int8_t>(integers[i] - layout.code_bias);
-  } else {
-    for (std::size_t i = 0; i < elements; ++i) out.codes[i] = layout.ranges.book[integers[i]];
+template <const Layout& layout>
+void unpack(const Byte* block, BlockCodes& out) {
+  constexpr std::size_t elements = layout.block.elements, parts = elements / layout.ranges.part;
+  Byte integers[elements] = {};
+  get_runs<layout, &Layout::codes>(block, integers);
+  for (std::size_t i = 0; i < elements; ++i) {
+    if constexpr (layout.ranges.book.empty()) {
+      out.codes[i] = static_cast<std::int8_t>(integers[i] - layout.code_bias);
+    } else {
+      out.codes[i] = layout.ranges.book[integers[i]];
+    }
   }
-  if (layout.scales.empty()) {
+  if constexpr (layout.scales.empty()) {
     out.part_scales[0] = 1;
     out.part_minima[0] = static_cast<Byte>(layout.ranges.minima.lowest);
   } else {
-    std::memset(integers, 0, parts);
-    get_runs(layout.scales, block, integers);
-    for (std::size_t p = 0; p < parts; ++p) {
-      out.part_scales[p] = static_cast<std::int8_t>(integers[p] - layout.scale_bias);
-    }
+    Byte scales[parts] = {};
+    get_runs<layout, &Layout::scales>(block, scales);
+    for (std::size_t p = 0; p < parts; ++p)
+      out.part_scales[p] = static_cast<std::int8_t>(scales[p] - layout.scale_bias);
     std::memset(out.part_minima, 0, parts);
-    get_runs(layout.minima, block, out.part_minima);
+    get_runs<layout, &Layout::minima>(block, out.part_minima);
   }
   std::memcpy(&out.scale, block + layout.scale_byte, sizeof out.scale);
   out.minimum = {};
-  if (layout.minimum_byte == no_field) return;
-  std::memcpy(&out.minimum, block + layout.minimum_byte, sizeof out.minimum);
-  if (layout.minimum_is_added) out.minimum.bits ^= f16_sign;
+  if constexpr (layout.minimum_byte != no_field) {
+    std::memcpy(&out.minimum, block + layout.minimum_byte, sizeof out.minimum);
+    if (layout.minimum_is_added) out.minimum.bits ^= f16_sign;
+  }
 }
 
-void values_of(DType type, const BlockCodes& codes, float* out) {
-  const std::size_t elements = block_shape(type).elements, part = layout_of(type)->ranges.part;
+template <const Layout& layout>
+void compute_values(const BlockCodes& codes, float* out) {
+  constexpr std::size_t part = layout.ranges.part;
   const float scale = to_f32(codes.scale), minimum = to_f32(codes.minimum);
-  for (std::size_t first = 0, p = 0; first < elements; first += part, ++p) {
+  for (std::size_t p = 0; p < layout.block.elements / part; ++p) {
     const float part_scale = scale * static_cast<float>(codes.part_scales[p]);
     const float part_minimum = minimum * static_cast<float>(codes.part_minima[p]);
-    for (std::size_t i = first; i < first + part; ++i) {
+    for (std::size_t i = part * p; i < part * (p + 1); ++i) {
       out[i] = part_scale * static_cast<float>(codes.codes[i]) - part_minimum;
     }
   }
+}
+
+// Calls use.template operator()<layout>() with the layout of the type; returns false if it has none.
+template <class Use>
+bool with_layout(DType type, Use use) {
+  const auto choose = [&]<const Layout&... layouts>() {
+    return ((type == layouts.type && (use.template operator()<layouts>(), true)) || ...);
+  };
+  return choose
+      .template operator()<q8_0_layout, q4_0_layout, q4_1_layout, q5_0_layout, q5_1_layout, iq4_nl_layout, q2_k_layout,
+                           q3_k_layout, q4_k_layout, q5_k_layout, q6_k_layout, iq4_xs_layout, tq2_0_layout>();
+}
+
+}  // namespace
+
+bool has_block_codes(DType type) {
+  return with_layout(type, []<const Layout&>() {});
+}
+
+CodeRanges code_ranges(DType type) {
+  CodeRanges ranges{};
+  with_layout(type, [&]<const Layout & layout>() { ranges = layout.ranges; });
+  return ranges;
+}
+
+void pack_block(DType type, const BlockCodes& codes, std::byte* out) {
+  with_layout(type, [&]<const Layout & layout>() { pack<layout>(codes, reinterpret_cast<Byte*>(out)); });
+}
+
+void unpack_block(DType type, const std::byte* block, BlockCodes& out) {
+  with_layout(type, [&]<const Layout & layout>() { unpack<layout>(reinterpret_cast<const Byte*>(block), out); });
+}
+
+void values_of(DType type, const BlockCodes& codes, float* out) {
+  with_layout(type, [&]<const Layout & layout>() { compute_values<layout>(codes, out); });
 }
 
 }  // namespace minimind
