@@ -116,8 +116,9 @@ void pack_rows(const StoredTensor& tensor, std::size_t first_row, std::size_t la
 
 DType packed_type(const StoredTensor& tensor, WeightType type, std::size_t threads) {
   if (!is_float_type(tensor.dtype) && !is_block_type(tensor.dtype)) reject_stored_type(tensor);
-  const DType as_stored = is_weight_type(tensor.dtype) ? tensor.dtype : DType::f32;
+  const DType as_stored = has_kernel(tensor.dtype) ? tensor.dtype : DType::f32;
   if (!type) return as_stored;
+  if (!has_kernel(*type)) throw Error(fmt::format("matrices cannot be multiplied as {}", name_of(*type)));
   return type_or_fallback(*type, as_stored, tensor.shape[1],
                           [&](DType wanted) { return can_encode(tensor, wanted, threads); });
 }

@@ -1,25 +1,35 @@
-"""Records blocks quantised and dequantised by the `gguf` package.
+"""Records blocks quantised by the `gguf` package and llama.cpp, and dequantised by the package.
 
-    python tests/golden_quantize/generate.py        (pip install gguf==0.19.0 numpy)
+    python tests/golden_quantize/generate.py        (pip install gguf==0.19.0 llama-cpp-python==0.3.36 numpy)
 
-Writes three files:
-blocks.jsonl, quantised: {name, values, q8_0, q4_0, iq4_nl}, 32 values and their blocks as hex;
+Writes five files:
+blocks.jsonl, quantised: {name, values, q8_0, q4_0, q4_1, q5_0, q5_1, iq4_nl}, 32 values and their blocks as hex;
+k_blocks.jsonl, quantised: {name, values, q4_k, q5_k, q6_k}, 256 values and their blocks as hex;
+many_quantised.jsonl: {type, sha256} of many_values as blocks. The test generates the same values.
 stored.jsonl, dequantised: {type, blocks, values}, with the float32 values as hex;
 many.jsonl: {type, sha256} of the float32 values of enough blocks to use every vector of the code books of the IQ types. NaN
 counts as 0, because NumPy does not keep its bits. The test generates the same bytes.
 
-The package cannot write iq4_nl: its records follow the description in weights/tensor/block_formats.cpp with NumPy.
+The package cannot write iq4_nl: its records follow the description in weights/tensor/choose_codes.cpp with NumPy. Nor
+can it write the k-quants: their records are llama.cpp's, without an importance matrix. On x86-64 its quantisers are
+compiled without fused products and sums, which would change them.
 """
 
+import ctypes
 import hashlib
 import json
 import pathlib
 
+import llama_cpp
 import numpy as np
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
-from gguf.quants import IQ4_NL, Q4_0, Q8_0, dequantize
+from gguf.quants import IQ4_NL, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, dequantize
 
 HERE = pathlib.Path(__file__).parent
+
+QUANTISERS = {"q8_0": Q8_0, "q4_0": Q4_0, "q4_1": Q4_1, "q5_0": Q5_0, "q5_1": Q5_1}
+K_QUANTS = ("q4_k", "q5_k", "q6_k")
+GGML = ctypes.CDLL(str(next(pathlib.Path(llama_cpp.__file__).parent.glob("lib/libggml-base.*"))))
 
 CODES = np.array(IQ4_NL.kvalues)
 TRIED_EXTREMES = (-136, -127, -118, -109, 96, 104, 112, 120)
@@ -99,6 +109,44 @@ def quantize_iq4_nl(block):
     return scale.tobytes() + (quants[:16] | quants[16:] << 4).astype(np.uint8).tobytes()
 
 
+def quantize_k(kind, values):
+    """Returns llama.cpp's blocks of the values."""
+    number = GGMLQuantizationType[kind.upper()]
+    size, stored = GGML_QUANT_SIZES[number]
+    values = np.ascontiguousarray(values, np.float32).reshape(-1)
+    out = np.zeros(values.size // size * stored, np.uint8)
+    GGML.ggml_quantize_chunk.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p] + [ctypes.c_int64] * 3 + [ctypes.c_void_p]
+    GGML.ggml_quantize_chunk.restype = ctypes.c_size_t
+    assert GGML.ggml_quantize_chunk(number, values.ctypes.data, out.ctypes.data, 0, 1, values.size, None) == out.size
+    return out.tobytes()
+
+
+def k_blocks():
+    """Yields 256 values each, such that parts of a block differ."""
+    random = np.random.default_rng(3)
+    normal = np.round(random.standard_normal(256) * 64) / 64
+    parts = np.arange(256) // 32
+    yield "weights", normal / 32
+    yield "parts of different size", normal * 2.0**-parts
+    yield "zero", np.zeros(256)
+    yield "negative zero", np.full(256, -0.0)
+    yield "some parts zero", normal * (parts % 2)
+    yield "one huge value", np.where(np.arange(256) == 77, -20000.0, normal)
+    yield "one value", np.where(np.arange(256) == 255, 0.75, 0)
+    yield "equal values", np.full(256, 0.25)
+    yield "equal negative values", np.full(256, -0.25)
+    yield "only positive", np.abs(normal) + 1
+    yield "only negative", -np.abs(normal) - 1
+    yield "ties", np.arange(256) % 31 / 2 - 7.5
+    yield "extremes of both signs", np.where(np.arange(256) % 2, 3.0, -3.0)
+    yield "largest scales", normal / np.abs(normal).max() * 1e6
+    yield "subnormal scales", normal * 2.0**-20
+    yield "scales below binary16", normal * 2.0**-40
+    yield "below what q6_k counts as zero", normal * 2.0**-52
+    yield "subnormal values", normal * 2.0**-130
+    yield "subnormal values of one part", np.where(parts == 3, normal * 2.0**-135, normal)
+
+
 def stored_blocks(kind, random):
     """Returns random blocks, one for each scale: no infinities and no NaN, whose bits NumPy does not keep."""
     size = GGML_QUANT_SIZES[GGMLQuantizationType[kind]][1]
@@ -123,15 +171,40 @@ def many_bytes(count):
     return np.frombuffer(bytes(drawn), np.uint8)
 
 
+def many_values(blocks, size):
+    """Returns blocks of about normal, sparse, positive and outlying values, whole numbers times powers of two."""
+    drawn = many_bytes(5 * blocks * size).reshape(blocks, size, 5).astype(np.int64)
+    numbers = drawn[:, :, :4].sum(axis=2) - 510
+    kinds = np.arange(blocks) % 4
+    numbers[kinds == 1] *= drawn[kinds == 1][:, :, 4] < 64
+    numbers[kinds == 2] += 510
+    numbers[kinds == 3, 5] *= 64
+    exponents = np.arange(blocks) // 4 % 40 - 37
+    return np.ldexp(numbers.astype(np.float32), exponents[:, None].astype(np.int32)).astype(np.float32)
+
+
 def main():
     with open(HERE / "blocks.jsonl", "w") as file:
         for name, values in blocks():
             block = np.asarray(values, np.float32).reshape(1, 32)
             line = {"name": name, "values": [float(value) for value in block[0]]}
-            for kind, quantiser in (("q8_0", Q8_0), ("q4_0", Q4_0)):
+            for kind, quantiser in QUANTISERS.items():
                 line[kind] = quantiser.quantize_blocks(block).tobytes().hex()
             line["iq4_nl"] = quantize_iq4_nl(block[0]).hex()
             file.write(json.dumps(line) + "\n")
+    with open(HERE / "k_blocks.jsonl", "w") as file:
+        for name, values in k_blocks():
+            values = np.asarray(values, np.float32)
+            line = {"name": name, "values": [float(value) for value in values]}
+            line |= {kind: quantize_k(kind, values).hex() for kind in K_QUANTS}
+            file.write(json.dumps(line) + "\n")
+    with open(HERE / "many_quantised.jsonl", "w") as file:
+        for kind, quantiser in QUANTISERS.items():
+            stored = quantiser.quantize_blocks(many_values(2000, 32)).tobytes()
+            file.write(json.dumps({"type": kind, "sha256": hashlib.sha256(stored).hexdigest()}) + "\n")
+        for kind in K_QUANTS:
+            stored = quantize_k(kind, many_values(1000, 256))
+            file.write(json.dumps({"type": kind, "sha256": hashlib.sha256(stored).hexdigest()}) + "\n")
     random = np.random.default_rng(2)
     with open(HERE / "stored.jsonl", "w") as file:
         for kind in SCALES:

@@ -13,7 +13,20 @@ namespace minimind {
 
 // Returns true if quantize can write this type.
 constexpr bool can_quantize(DType type) {
-  return is_block_type(type) && is_weight_type(type);
+  switch (type) {
+    case DType::q8_0:
+    case DType::q4_0:
+    case DType::q4_1:
+    case DType::q5_0:
+    case DType::q5_1:
+    case DType::iq4_nl:
+    case DType::q4_k:
+    case DType::q5_k:
+    case DType::q6_k:
+      return true;
+    default:
+      return false;
+  }
 }
 
 // Decodes `count` values, a multiple of block_shape(type).elements, from blocks as they are in a GGUF file. Accepts any

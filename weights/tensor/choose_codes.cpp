@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "weights/io/error.h"
+#include "weights/tensor/choose_k_codes.h"
 #include "weights/tensor/half.h"
 
 namespace minimind {
@@ -30,16 +31,27 @@ void set_scale(F16 scale, BlockCodes& out) {
   out.part_minima[0] = 0;
 }
 
-// Returns the value of largest magnitude; of equals, the first.
-float extreme_of(const float* values) {
+struct Bounds {
+  float lowest, highest;
+};
+
+// A bound of 0 has any sign: which of equal numbers is found depends on the machine.
+Bounds bounds_of(const float* values) {
   float highest = values[0], lowest = values[0];
 #pragma omp simd reduction(max : highest) reduction(min : lowest)
   for (std::size_t i = 0; i < block_size; ++i) {
     highest = std::max(highest, values[i]);
     lowest = std::min(lowest, values[i]);
   }
+  return {lowest, highest};
+}
+
+// Returns the value of largest magnitude; of equals, the first.
+float extreme_of(const float* values) {
+  const auto [lowest, highest] = bounds_of(values);
   if (highest != -lowest) return highest > -lowest ? highest : lowest;
-  return *std::find_if(values, values + block_size, [&](float value) { return std::fabs(value) == highest; });
+  return *std::find_if(values, values + block_size,
+                       [largest = highest](float value) { return std::fabs(value) == largest; });
 }
 
 void choose_q8_0(const float* values, BlockCodes& out) {
@@ -56,15 +68,34 @@ void choose_q8_0(const float* values, BlockCodes& out) {
   }
 }
 
-// The value of largest magnitude becomes exactly -8, so its sign is that of the scale.
-void choose_q4_0(const float* values, BlockCodes& out) {
-  const float scale = extreme_of(values) / -8.0f;
+// q4_0 and q5_0: the value of largest magnitude becomes exactly -centre, so its sign is that of the scale.
+template <int centre>
+void choose_centred(const float* values, BlockCodes& out) {
+  const float scale = extreme_of(values) / static_cast<float>(-centre);
   const float inverse = inverse_of(scale);
   set_scale(to_f16(scale), out);
 #pragma omp simd
   for (std::size_t i = 0; i < block_size; ++i) {
-    const int quant = static_cast<int>(std::clamp(values[i] * inverse + 8.5f, 0.0f, 15.0f));
-    out.codes[i] = static_cast<std::int8_t>(quant - 8);
+    constexpr float to_round = centre + 0.5f, highest = 2 * centre - 1;
+    const int quant = static_cast<int>(std::clamp(values[i] * inverse + to_round, 0.0f, highest));
+    out.codes[i] = static_cast<std::int8_t>(quant - centre);
+  }
+}
+
+// q4_1 and q5_1: the lowest value becomes code 0 and the highest one the highest code.
+template <int highest_code>
+void choose_above_minimum(const float* values, BlockCodes& out) {
+  const Bounds bounds = bounds_of(values);
+  const float lowest = *std::find(values, values + block_size, bounds.lowest);  // the first zero, with its sign
+  const float scale = (bounds.highest - lowest) / highest_code;
+  const float inverse = inverse_of(scale);
+  set_scale(to_f16(scale), out);
+  out.minimum = to_f16(-lowest);
+  out.part_minima[0] = 1;
+#pragma omp simd
+  for (std::size_t i = 0; i < block_size; ++i) {
+    const int code = static_cast<int>(std::min((values[i] - lowest) * inverse + 0.5f, float{highest_code}));
+    out.codes[i] = static_cast<std::int8_t>(code);
   }
 }
 
@@ -152,17 +183,49 @@ void choose_codes(DType type, const float* values, BlockCodes& out) {
     case DType::q8_0:
       return choose_q8_0(values, out);
     case DType::q4_0:
-      return choose_q4_0(values, out);
+      return choose_centred<8>(values, out);
+    case DType::q5_0:
+      return choose_centred<16>(values, out);
+    case DType::q4_1:
+      return choose_above_minimum<15>(values, out);
+    case DType::q5_1:
+      return choose_above_minimum<31>(values, out);
     case DType::iq4_nl:
       return choose_iq4_nl(values, out);
+    case DType::q4_k:
+      return choose_q4_k(values, out);
+    case DType::q5_k:
+      return choose_q5_k(values, out);
+    case DType::q6_k:
+      return choose_q6_k(values, out);
     default:
       throw Error(fmt::format("{} cannot be written", name_of(type)));
   }
 }
 
-// The least squares of iq4_nl cannot require a scale above largest / 77.
 float scale_divisor(DType type) {
-  return type == DType::q8_0 ? 127.0f : type == DType::q4_0 ? 8.0f : 64.0f;
+  switch (type) {
+    case DType::q8_0:
+      return 127;
+    case DType::q4_0:
+      return 8;
+    case DType::q5_0:
+      return 16;
+    case DType::q4_1:
+    case DType::q5_1:
+      return 1;  // the minimum is one of the values
+    case DType::iq4_nl:
+      return 64;  // its least squares cannot require a scale above largest / 77
+    case DType::q4_k:
+    case DType::q5_k:
+      // A minimum is 63 steps of the binary16. The fit's error is not above that of codes from the lowest value to the
+      // highest one, which keeps its minimum below four times the largest magnitude.
+      return 16;
+    default:
+      // q6_k: values are rounded to codes that are at least two thirds of them, by a scale that makes the largest one
+      // at least 31; the scale of its part becomes 128.
+      return 2048;
+  }
 }
 
 }  // namespace minimind

@@ -51,12 +51,13 @@ struct BlockShape {
   std::size_t bytes;
 };
 
-// One row per DType, in their order: its name, its block shape, and whether it is a weight type, see is_weight_type.
+// One row per DType, in their order: its name, its block shape, and whether matrices are multiplied as it, see
+// has_kernel.
 struct DTypeRow {
   DType type;
   std::string_view name;
   BlockShape block;
-  bool is_weight_type = false;
+  bool has_kernel = false;
 };
 inline constexpr DTypeRow dtype_rows[] = {
     {DType::f32, "f32", {1, 4}, true},
@@ -123,10 +124,10 @@ constexpr bool is_float_type(DType type) {
   return type == DType::f32 || type == DType::f16 || type == DType::bf16;
 }
 
-// Returns true for the types that matrices can be converted to and multiplied as: the float types and the block types
-// that quantize writes and the kernels have.
-constexpr bool is_weight_type(DType type) {
-  return row_of(type).is_weight_type;
+// Returns true for the types that the kernels multiply matrices as: these stay in memory as they are stored. The
+// matrices of other types are kept as f32.
+constexpr bool has_kernel(DType type) {
+  return row_of(type).has_kernel;
 }
 
 // iq4_nl: w = scale * iq4_nl_codes[quant], with 4-bit quants and one binary16 scale per 32 values. The codes are denser

@@ -225,6 +225,20 @@ bool always_fits(DType from, DType to) {
   return to == from || to == DType::f32 || (to == DType::bf16 && (from == DType::f16 || is_block_type(from)));
 }
 
+// Returns the type of 32 values that llama.cpp writes where 256 do not divide the columns; for other types the same.
+DType with_shorter_blocks(DType type) {
+  switch (type) {
+    case DType::q4_k:
+      return DType::q5_0;
+    case DType::q5_k:
+      return DType::q5_1;
+    case DType::q6_k:
+      return DType::q8_0;
+    default:
+      return type;
+  }
+}
+
 float rounded_to(DType type, float value) {
   if (type == DType::f16) return to_f32(to_f16(value));
   if (type == DType::bf16) return to_f32(to_bf16(value));
@@ -255,14 +269,16 @@ DType most_common_type(const std::vector<OutputTensor>& tensors) {
 
 DType type_or_fallback(DType wanted, DType lossless, std::size_t cols, const std::function<bool(DType)>& fits) {
   if (fits(wanted)) return wanted;
-  const bool whole_blocks = cols % block_shape(wanted).elements == 0;
-  return !whole_blocks && fits(DType::f16) ? DType::f16 : lossless;
+  if (cols % block_shape(wanted).elements == 0) return lossless;
+  const DType shorter = with_shorter_blocks(wanted);
+  if (shorter != wanted && fits(shorter)) return shorter;
+  return fits(DType::f16) ? DType::f16 : lossless;
 }
 
 bool can_encode(const StoredTensor& source, DType dtype, std::size_t threads) {
   if (source.dtype == dtype) return true;
   const bool readable = is_float_type(source.dtype) || is_block_type(source.dtype);
-  const bool writable = is_weight_type(dtype);
+  const bool writable = is_float_type(dtype) || can_quantize(dtype);
   const auto [rows, cols] = rows_of(source.shape);
   if (!readable || !writable || cols % block_shape(dtype).elements != 0) return false;
   if (always_fits(source.dtype, dtype)) return true;

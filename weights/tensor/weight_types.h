@@ -7,6 +7,9 @@
 
 namespace minimind {
 
+// Returns true for the types that matrices can be converted to: the float types and those that quantize writes.
+bool is_weight_type(DType type);
+
 // Returns the names of all weight types, in the order of DType.
 std::vector<std::string> weight_type_names();
 

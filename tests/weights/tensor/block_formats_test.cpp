@@ -24,7 +24,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr DType written_types[] = {DType::q8_0, DType::q4_0, DType::iq4_nl};
+constexpr DType written_types[] = {DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::iq4_nl};
+constexpr DType k_quants[] = {DType::q4_k, DType::q5_k, DType::q6_k};
 constexpr DType block_types[] = {DType::q8_0,   DType::q4_0,    DType::q4_1,  DType::q5_0,    DType::q5_1,
                                  DType::q4_k,   DType::q5_k,    DType::q6_k,  DType::iq4_nl,  DType::q2_k,
                                  DType::q3_k,   DType::iq4_xs,  DType::iq3_s, DType::iq3_xxs, DType::iq2_s,
@@ -118,6 +119,57 @@ TEST(Quantize, EveryTypeIsBitEqualToTheRecord) {
   }
 }
 
+// The bytes of tests/golden_quantize/generate.py's many_bytes.
+std::vector<std::byte> many_bytes(std::size_t count) {
+  std::uint32_t state = 1;
+  std::vector<std::byte> drawn(count);
+  for (std::byte& byte : drawn) {
+    state = state * 1664525 + 1013904223;
+    byte = static_cast<std::byte>(state >> 24);
+  }
+  return drawn;
+}
+
+TEST(Quantize, TheKQuantsAreByteEqualToLlamaCpps) {
+  EXPECT_GE(golden_lines("k_blocks.jsonl").size(), 19u);
+  for (const Json& golden : golden_lines("k_blocks.jsonl")) {
+    for (const DType type : k_quants) {
+      EXPECT_EQ(hex(quantized(type, golden.at("values"))), golden.at(name_of(type)))
+          << golden.at("name") << " as " << name_of(type);
+    }
+  }
+}
+
+// The values of tests/golden_quantize/generate.py's many_values.
+std::vector<float> many_values(std::size_t blocks, std::size_t size) {
+  const std::vector<std::byte> drawn = many_bytes(5 * blocks * size);
+  std::vector<float> values(blocks * size);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t block = i / size, kind = block % 4;
+    int number = -510;
+    for (std::size_t k = 0; k < 4; ++k) number += std::to_integer<int>(drawn[5 * i + k]);
+    if (kind == 1 && std::to_integer<int>(drawn[5 * i + 4]) >= 64) number = 0;
+    if (kind == 2) number += 510;
+    if (kind == 3 && i % size == 5) number *= 64;
+    values[i] = std::ldexp(static_cast<float>(number), static_cast<int>(block / 4 % 40) - 37);
+  }
+  return values;
+}
+
+TEST(Quantize, ManyBlocksAreThoseOfTheReferences) {
+  const std::vector<Json> all = golden_lines("many_quantised.jsonl");
+  EXPECT_EQ(all.size(), std::size(written_types) - 1 + std::size(k_quants)) << "all but iq4_nl";
+  for (const Json& golden : all) {
+    const auto type = std::find_if(std::begin(block_types), std::end(block_types),
+                                   [&](DType candidate) { return name_of(candidate) == golden.at("type"); });
+    ASSERT_NE(type, std::end(block_types)) << golden.at("type");
+    const std::size_t size = block_shape(*type).elements;
+    Sha256 sha256;
+    sha256.update(quantized(*type, many_values(size == 32 ? 2000 : 1000, size)));
+    EXPECT_EQ(sha256.hex_digest(), golden.at("sha256")) << name_of(*type);
+  }
+}
+
 TEST(Quantize, ManyBlocksAreOneAfterTheOther) {
   for (const DType type : written_types) {
     std::vector<float> values;
@@ -144,17 +196,6 @@ TEST(Dequantize, EveryTypeIsBitEqualToTheGgufPackage) {
       ASSERT_EQ(std::bit_cast<std::uint32_t>(values[i]), bits) << name_of(*type) << " " << i << ": " << values[i];
     }
   }
-}
-
-// The bytes of tests/golden_quantize/generate.py's many_bytes.
-std::vector<std::byte> many_bytes(std::size_t count) {
-  std::uint32_t state = 1;
-  std::vector<std::byte> drawn(count);
-  for (std::byte& byte : drawn) {
-    state = state * 1664525 + 1013904223;
-    byte = static_cast<std::byte>(state >> 24);
-  }
-  return drawn;
 }
 
 TEST(Dequantize, EveryVectorOfTheCodeBooksIsThatOfTheGgufPackage) {
@@ -187,7 +228,7 @@ TEST(Dequantize, AcceptsAnyBytes) {
 TEST(Quantize, RejectsUnsupportedTypes) {
   std::byte bytes[256];
   float values[256] = {};
-  EXPECT_NE(error_of([&] { quantize(DType::q4_k, values, 256, bytes); }).find("q4_k"), std::string::npos);
+  EXPECT_NE(error_of([&] { quantize(DType::q3_k, values, 256, bytes); }).find("q3_k"), std::string::npos);
   EXPECT_NE(error_of([&] { dequantize(DType::f16, bytes, 32, values); }).find("f16"), std::string::npos);
 }
 

@@ -244,7 +244,35 @@ TEST(CanEncode, LetsNoScaleOfIq4NlBecomeInfinite) {
   }
 }
 
+// The largest numbers that can_encode lets pass, in patterns that make scales and minima large.
+TEST(CanEncode, LetsNoScaleOfTheTypesWithMinimaAndTheKQuantsBecomeInfinite) {
+  const struct {
+    DType type;
+    float divisor;
+  } bounds[] = {{DType::q5_0, 16}, {DType::q4_1, 1},  {DType::q5_1, 1},
+                {DType::q4_k, 16}, {DType::q5_k, 16}, {DType::q6_k, 2048}};
+  for (const auto& [type, divisor] : bounds) {
+    const float largest = 65519.0f * divisor;
+    EXPECT_FALSE(fits(std::vector<float>(256, 65520.0f * divisor), DType::f32, type)) << name_of(type);
+    for (const float sign : {1.0f, -1.0f}) {
+      for (const int pattern : {1, 2, 3, 8, 31, 32}) {
+        for (const float others : {0.0f, 0.01f, 0.3f, 0.999f, 1.0f, -0.01f, -0.3f, -1.0f}) {
+          std::vector<float> values(256, sign * others * largest);
+          for (std::size_t i = 0; i < 256; i += pattern) values[i] = sign * largest;
+          ASSERT_TRUE(fits(values, DType::f32, type)) << name_of(type);
+          const auto back = to_floats(as_type(type, f32_tensor({256}, values)));
+          for (std::size_t i = 0; i < 256; ++i) {
+            ASSERT_NEAR(back[i], values[i], 0.2f * largest) << name_of(type) << " " << pattern << " " << others;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(CanEncode, RequiresRowsOfWholeBlocks) {
+  EXPECT_FALSE(can_encode(zeros({2, 352}), DType::q4_k, 1));
+  EXPECT_TRUE(can_encode(zeros({2, 512}), DType::q4_k, 1));
   EXPECT_TRUE(can_encode(zeros({3, 64}), DType::q8_0, 1));
   EXPECT_FALSE(can_encode(zeros({64, 48}), DType::q8_0, 1));
   EXPECT_FALSE(can_encode(zeros({}), DType::q8_0, 1));
@@ -255,7 +283,27 @@ TEST(CanEncode, KnowsWhatCannotBeReadOrWritten) {
   EXPECT_FALSE(can_encode(zeros({32}, DType::i64), DType::f32, 1));
   EXPECT_TRUE(can_encode(zeros({32}, DType::i64), DType::i64, 1));
   EXPECT_FALSE(can_encode(zeros({32}), DType::i64, 1));
-  EXPECT_FALSE(can_encode(zeros({256}), DType::q6_k, 1));
+  EXPECT_FALSE(can_encode(zeros({256}), DType::q3_k, 1));
+}
+
+DType fallback_of(DType wanted, std::size_t cols) {
+  return type_or_fallback(wanted, DType::f32, cols, [&](DType type) { return cols % block_shape(type).elements == 0; });
+}
+
+TEST(TypeOrFallback, GivesRowsThatAreNotWholeBlocksOf256TheTypeOf32ThatLlamaCppGivesThem) {
+  EXPECT_EQ(fallback_of(DType::q4_k, 512), DType::q4_k);
+  EXPECT_EQ(fallback_of(DType::q4_k, 352), DType::q5_0);
+  EXPECT_EQ(fallback_of(DType::q5_k, 352), DType::q5_1);
+  EXPECT_EQ(fallback_of(DType::q6_k, 352), DType::q8_0);
+  for (const DType wanted : {DType::q4_k, DType::q5_k, DType::q6_k, DType::q5_0, DType::q8_0}) {
+    EXPECT_EQ(fallback_of(wanted, 53), DType::f16) << name_of(wanted);
+  }
+}
+
+TEST(TypeOrFallback, IsLosslessIfTheValuesDoNotFit) {
+  const auto floats_fit = [](DType type) { return type == DType::f32; };
+  EXPECT_EQ(type_or_fallback(DType::q4_k, DType::bf16, 256, floats_fit), DType::bf16);
+  EXPECT_EQ(type_or_fallback(DType::q4_k, DType::bf16, 32, floats_fit), DType::bf16);
 }
 
 }  // namespace

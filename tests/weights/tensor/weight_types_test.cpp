@@ -12,15 +12,17 @@ namespace minimind {
 namespace {
 
 TEST(WeightTypes, AreFloatsAndTheBlockTypesThatCanBeWritten) {
-  const std::vector<std::string> expected{"f32", "f16", "bf16", "q8_0", "q4_0", "iq4_nl"};
+  const std::vector<std::string> expected{"f32",  "f16",  "bf16", "q8_0", "q4_0", "q4_1",
+                                          "q5_0", "q5_1", "q4_k", "q5_k", "q6_k", "iq4_nl"};
   EXPECT_EQ(weight_type_names(), expected);
 }
 
 TEST(WeightTypes, AreParsedByName) {
   for (const std::string& name : weight_type_names()) EXPECT_EQ(name_of(parse_weight_type(name)), name);
-  for (const char* other : {"q4_k", "q4_1", "i8", "F16", ""}) EXPECT_THROW(parse_weight_type(other), UsageError);
-  EXPECT_EQ(error_of([] { parse_weight_type("q4_1"); }),
-            "the weight type is 'q4_1', expected f32, f16, bf16, q8_0, q4_0 or iq4_nl");
+  for (const char* other : {"q3_k", "iq4_xs", "i8", "F16", ""}) EXPECT_THROW(parse_weight_type(other), UsageError);
+  EXPECT_EQ(error_of([] { parse_weight_type("q4_3"); }),
+            "the weight type is 'q4_3', expected f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q4_k, q5_k, q6_k or "
+            "iq4_nl");
 }
 
 }  // namespace
