@@ -9,6 +9,7 @@
 #include <utility>
 #include <variant>
 
+#include "runtime/engine/block_rows.h"
 #include "runtime/engine/thread_team.h"
 #include "weights/io/error.h"
 #include "weights/tensor/block_formats.h"
@@ -20,42 +21,22 @@ namespace {
 
 using kernels::Bf16Block;
 using kernels::block_cols;
-using kernels::group_cols;
-using kernels::NibbleBlock;
 using kernels::panel_rows;
-using kernels::Q8Block;
 
 constexpr std::size_t row_bytes(DType type, std::size_t cols) {
   const BlockShape block = block_shape(type);
   return cols / block.elements * block.bytes;
 }
 
-// A stored block: one row's part of a kernel's block of 16 rows.
-void put_block(const std::byte* block, std::size_t row, Q8Block& out) {
-  out.scale[row] = load_element<std::uint16_t>(block, 0);
-  block += sizeof out.scale[row];
-  for (std::size_t group = 0; group < block_cols / group_cols; ++group) {
-    std::memcpy(out.quant[group][row], block + group * group_cols, group_cols);
-  }
-}
-
-void put_block(const std::byte* block, std::size_t row, NibbleBlock& out) {
-  out.scale[row] = load_element<std::uint16_t>(block, 0);
-  block += sizeof out.scale[row];
-  for (std::size_t group = 0; group < block_cols / group_cols / 2; ++group) {
-    std::memcpy(out.nibbles[group][row], block + group * group_cols, group_cols);
-  }
-}
-
 // Writes up to 16 rows, stored in the encoding of Element and `row_size` bytes apart, into their panel.
 template <class Element>
 void lay_out(const std::byte* source, std::size_t row_size, std::size_t rows, std::size_t cols, Element* out) {
   if constexpr (is_block_type(stored_type<Element>)) {
-    constexpr std::size_t block_size = block_shape(stored_type<Element>).bytes;
-    static_assert(block_size * panel_rows == sizeof(Element));
+    constexpr BlockShape block_size = block_shape(stored_type<Element>);
+    static_assert(10 * sizeof(Element) <= 11 * block_size.bytes * panel_rows);
     for (std::size_t row = 0; row < rows; ++row) {
-      for (std::size_t block = 0; block < cols / block_cols; ++block) {
-        put_block(source + row * row_size + block * block_size, row, out[block]);
+      for (std::size_t block = 0; block < cols / block_size.elements; ++block) {
+        put_block(source + row * row_size + block * block_size.bytes, row, out[block]);
       }
     }
   } else if constexpr (is_bf16_block<Element>) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "runtime/engine/block_rows.h"
 #include "weights/io/error.h"
 #include "weights/tensor/shape.h"
 
@@ -13,12 +14,7 @@ namespace {
 
 using kernels::Bf16Block;
 using kernels::block_cols;
-using kernels::group_cols;
-using kernels::Iq4NlBlock;
-using kernels::NibbleBlock;
 using kernels::panel_rows;
-using kernels::Q4Block;
-using kernels::Q8Block;
 
 template <class Element>
 float element(const Element* panel, std::size_t row, std::size_t col) {
@@ -27,28 +23,6 @@ float element(const Element* panel, std::size_t row, std::size_t col) {
 
 float element(const Bf16Block* panel, std::size_t row, std::size_t col) {
   return to_f32(Bf16{panel[col / block_cols].value[col % block_cols / 2][row][col % 2]});
-}
-
-float element(const Q8Block* panel, std::size_t row, std::size_t col) {
-  const Q8Block& block = panel[col / block_cols];
-  return to_f32(F16{block.scale[row]}) *
-         static_cast<float>(block.quant[col % block_cols / group_cols][row][col % group_cols]);
-}
-
-int nibble(const NibbleBlock& block, std::size_t row, std::size_t col) {
-  constexpr std::size_t half = block_cols / 2;
-  const std::uint8_t both = block.nibbles[col % half / group_cols][row][col % group_cols];
-  return col < half ? both & 0x0F : both >> 4;
-}
-
-float element(const Q4Block* panel, std::size_t row, std::size_t col) {
-  const Q4Block& block = panel[col / block_cols];
-  return to_f32(F16{block.scale[row]}) * static_cast<float>(nibble(block, row, col % block_cols) - 8);
-}
-
-float element(const Iq4NlBlock* panel, std::size_t row, std::size_t col) {
-  const Iq4NlBlock& block = panel[col / block_cols];
-  return to_f32(F16{block.scale[row]}) * static_cast<float>(iq4_nl_codes[nibble(block, row, col % block_cols)]);
 }
 
 }  // namespace
@@ -76,9 +50,16 @@ std::size_t byte_size(const WeightMatrix& matrix) {
 
 void read_row(const WeightMatrix& matrix, std::size_t row, float* out) {
   std::visit(
-      [&](const auto& packed) {
-        const auto* const panel = packed.panel(row / panel_rows);
-        for (std::size_t col = 0; col < packed.cols(); ++col) out[col] = element(panel, row % panel_rows, col);
+      [&]<class Element>(const PackedMatrix<Element>& packed) {
+        const Element* const panel = packed.panel(row / panel_rows);
+        constexpr std::size_t block_size = block_shape(stored_type<Element>).elements;
+        if constexpr (block_size > 1) {
+          for (std::size_t i = 0; i < packed.elements_per_panel(); ++i, out += block_size) {
+            read_block(panel[i], row % panel_rows, out);
+          }
+        } else {
+          for (std::size_t col = 0; col < packed.cols(); ++col) out[col] = element(panel, row % panel_rows, col);
+        }
       },
       matrix);
 }

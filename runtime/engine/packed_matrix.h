@@ -30,6 +30,24 @@ template <>
 inline constexpr DType stored_type<kernels::Q4Block> = DType::q4_0;
 template <>
 inline constexpr DType stored_type<kernels::Iq4NlBlock> = DType::iq4_nl;
+template <>
+inline constexpr DType stored_type<kernels::Q41Block> = DType::q4_1;
+template <>
+inline constexpr DType stored_type<kernels::Q50Block> = DType::q5_0;
+template <>
+inline constexpr DType stored_type<kernels::Q51Block> = DType::q5_1;
+template <>
+inline constexpr DType stored_type<kernels::Q4KBlock> = DType::q4_k;
+template <>
+inline constexpr DType stored_type<kernels::Q5KBlock> = DType::q5_k;
+template <>
+inline constexpr DType stored_type<kernels::Q6KBlock> = DType::q6_k;
+template <>
+inline constexpr DType stored_type<kernels::Q2KBlock> = DType::q2_k;
+template <>
+inline constexpr DType stored_type<kernels::Q3KBlock> = DType::q3_k;
+template <>
+inline constexpr DType stored_type<kernels::Iq4XsBlock> = DType::iq4_xs;
 
 // Whether products with these weights take activations rounded to bf16.
 template <class Element>
@@ -39,7 +57,8 @@ inline constexpr bool is_bf16_block = std::is_same_v<Element, kernels::Bf16Block
 template <class Element>
 constexpr std::size_t elements_of(std::size_t cols) {
   if (is_bf16_block<Element>) return kernels::block_count(cols);
-  return is_block_type(stored_type<Element>) ? cols / kernels::block_cols : cols * kernels::panel_rows;
+  constexpr std::size_t block_size = block_shape(stored_type<Element>).elements;
+  return block_size > 1 ? cols / block_size : cols * kernels::panel_rows;
 }
 
 // Allocates the panels of a matrix; see the constructor of PackedMatrix.
@@ -47,7 +66,7 @@ std::shared_ptr<std::byte> take_panels(std::size_t rows, std::size_t cols, std::
                                        std::size_t element_size, HugePageArena& memory);
 
 // A weight matrix laid out for the kernels: panels of 16 rows, in which the 16 values of each column (or, for block
-// types and Bf16Block, the blocks of each 32 columns) are contiguous. Padding rows in the last panel are zero. 64-byte
+// types and Bf16Block, the blocks of each 32 or 256 columns) are contiguous. Padding rows in the last panel are zero. 64-byte
 // aligned.
 template <class Element>
 class PackedMatrix {
@@ -115,7 +134,10 @@ inline void matmul(const kernels::Table& kernels, const Panels<kernels::Bf16Bloc
 
 using WeightMatrix =
     std::variant<PackedMatrix<float>, PackedMatrix<F16>, PackedMatrix<Bf16>, PackedMatrix<kernels::Bf16Block>,
-                 PackedMatrix<kernels::Q8Block>, PackedMatrix<kernels::Q4Block>, PackedMatrix<kernels::Iq4NlBlock>>;
+                 PackedMatrix<kernels::Q8Block>, PackedMatrix<kernels::Q4Block>, PackedMatrix<kernels::Iq4NlBlock>,
+                 PackedMatrix<kernels::Q41Block>, PackedMatrix<kernels::Q50Block>, PackedMatrix<kernels::Q51Block>,
+                 PackedMatrix<kernels::Q4KBlock>, PackedMatrix<kernels::Q5KBlock>, PackedMatrix<kernels::Q6KBlock>,
+                 PackedMatrix<kernels::Q2KBlock>, PackedMatrix<kernels::Q3KBlock>, PackedMatrix<kernels::Iq4XsBlock>>;
 
 std::size_t rows(const WeightMatrix& matrix);
 std::size_t cols(const WeightMatrix& matrix);

@@ -10,12 +10,11 @@
 #include "runtime/kernels/int8_dot-inl.h"
 #include "runtime/kernels/kernels.h"
 #include "runtime/kernels/matmul-inl.h"
+#include "runtime/kernels/part_matmul-inl.h"
 #include "weights/tensor/dtype.h"
 
 namespace minimind::kernels {
 namespace {
-
-constexpr std::size_t groups = block_cols / group_cols;
 
 inline Group load_weights(const Q8Block& block, std::size_t group) {
   return load_group(block.quant[group]);
@@ -42,15 +41,13 @@ template <class Block>
 struct DotOf {
   using Type = SignedDot;
 };
-#if defined(__AVX512VNNI__)
 template <>
 struct DotOf<Iq4NlBlock> {
   using Type = CodeDot;
 };
-#endif
 template <>
 struct DotOf<Q4Block> {
-  using Type = UnsignedDot;
+  using Type = UnsignedDot<4, 8>;
 };
 
 // The factors of a block's sums: the scales of weights and activations.
@@ -174,7 +171,8 @@ inline ActivationBlock rounded(const Column (&halves)[2]) {
     for (std::size_t p = 0; p < parts; ++p) scaled.part[p] = halves[i].part[p] * by;
     store_int8(scaled, out.quant + i * panel_rows);
   }
-  out.sum = sum_of(out.quant);
+  out.low_sum = sum_of_half(out.quant);
+  out.sum = static_cast<std::int16_t>(out.low_sum + sum_of_half(out.quant + block_cols / 2));
   return out;
 }
 
@@ -185,12 +183,6 @@ inline void quantize(const float* x, std::size_t n, ActivationBlock* out) noexce
   float padded[block_cols] = {};
   std::memcpy(padded, x, n * sizeof(float));
   *out = rounded({load_column(padded), load_column(padded + panel_rows)});
-}
-
-inline Column product(const Column& a, const Column& b) {
-  Column result;
-  for (std::size_t p = 0; p < parts; ++p) result.part[p] = a.part[p] * b.part[p];
-  return result;
 }
 
 inline void quantize_scaled(const float* x, const F16* scale, std::size_t n, ActivationBlock* out) noexcept {
@@ -232,7 +224,8 @@ inline void forget(Group& weights) {
 #endif
 }
 
-// UnsignedDot requires the fewest instructions per product.
+// Unsigned weights require the fewest instructions per product.
+using FastestDot = UnsignedDot<1, 0>;
 float multiply_add_int8(std::int8_t factor, std::size_t rounds) noexcept {
   std::int8_t ones[panel_rows * group_cols], activations[group_cols];
   std::memset(ones, 1, sizeof ones);
@@ -240,17 +233,17 @@ float multiply_add_int8(std::int8_t factor, std::size_t rounds) noexcept {
   Group weights = load_group(ones);
   Floats total(0.0f);
   for (std::size_t round = 0; round < rounds; ++round) {
-    UnsignedDot::Sums sums[int8_chains];
-    for (auto& sum : sums) sum = UnsignedDot::start(0);
+    FastestDot::Sums sums[int8_chains];
+    for (auto& sum : sums) sum = FastestDot::start(0);
 #pragma GCC unroll 8  // otherwise every step moves the sums between registers
     for (std::size_t step = 0; step < int8_steps; ++step) {
       for (auto& sum : sums) {
         forget(weights);
-        UnsignedDot::add(sum, weights, activations);
+        FastestDot::add(sum, weights, activations);
       }
     }
     for (const auto& sum : sums) {
-      const Column column = UnsignedDot::finish(sum);
+      const Column column = FastestDot::finish(sum);
       for (std::size_t p = 0; p < parts; ++p) total = total + column.part[p];
     }
   }
@@ -261,6 +254,15 @@ constexpr Int8Products int8_products = {
     .matmul_q8_0 = block_matmul<Q8Block>,
     .matmul_q4_0 = block_matmul<Q4Block>,
     .matmul_iq4_nl = block_matmul<Iq4NlBlock>,
+    .matmul_q4_1 = part_matmul<Q41Block>,
+    .matmul_q5_0 = part_matmul<Q50Block>,
+    .matmul_q5_1 = part_matmul<Q51Block>,
+    .matmul_q4_k = part_matmul<Q4KBlock>,
+    .matmul_q5_k = part_matmul<Q5KBlock>,
+    .matmul_q6_k = part_matmul<Q6KBlock>,
+    .matmul_q2_k = part_matmul<Q2KBlock>,
+    .matmul_q3_k = part_matmul<Q3KBlock>,
+    .matmul_iq4_xs = part_matmul<Iq4XsBlock>,
     .matmul_i8 = block_matmul<I8Block>,
     .multiply_add = multiply_add_int8,
     .multiply_adds_per_round = int8_steps * int8_chains * panel_rows * group_cols,

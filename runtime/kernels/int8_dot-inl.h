@@ -1,21 +1,26 @@
 #pragma once
 
-// Included by block_matmul-inl.h only: 8-bit integer arithmetic of each instruction set. For the 16 rows of a panel,
+// Included by the products of block types only: 8-bit integer arithmetic of each instruction set. For the 16 rows of a panel,
 // the products of four columns with four activations are added exactly, in `Sums` of 32 bits per row.
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include "runtime/kernels/simd-inl.h"
 
 namespace minimind::kernels {
 namespace {
 
+constexpr std::size_t groups = block_cols / group_cols;
+
 // Each kind of dot product below has
-//   start(sum)               sums of 0, given the sum of the activations of the block
+//   start(sum)               sums of 0, given the sum of the activations of the block or part
 //   add(sums, weights, four) sums += weights * the four activations
+//   most_groups              how many groups may be added before flush(sums)
 //   finish(sums)             as floats
-// SignedDot takes weights from -128 to 127; UnsignedDot takes nibbles from 0 to 15, which represent nibble - 8;
-// CodeDot, which only VNNI has, takes results of look_up().
+// SignedDot takes weights from -128 to 127; UnsignedDot<bits, bias> takes unsigned quants of so many bits, at most 6,
+// which represent quant - bias; CodeDot takes results of look_up(); StripDot takes weights plus `strip_offset`.
 
 inline std::int32_t four_of(const std::int8_t* activations) {
   std::int32_t four;
@@ -30,6 +35,16 @@ using Group = __m512i;
 
 inline Group load_group(const void* at) {
   return _mm512_loadu_si512(at);
+}
+
+inline void store_group(Group group, void* at) {
+  _mm512_storeu_si512(at, group);
+}
+
+// Calls use(register, ...) for the registers of the groups.
+template <class Use, class... Groups>
+inline void for_registers(const Use& use, Groups&... registers) {
+  use(registers...);
 }
 
 template <bool high>
@@ -54,15 +69,20 @@ struct BiasedDot {
   static void add(Sums& sums, Group weights, const std::int8_t* four) {
     sums = _mm512_dpbusd_epi32(sums, weights, _mm512_set1_epi32(four_of(four)));
   }
+  static constexpr std::size_t most_groups = groups;
+  static void flush(Sums&) {}
   static Column finish(Sums sums) { return {{_mm512_cvtepi32_ps(sums)}}; }
 };
 using CodeDot = BiasedDot<128>;
+using StripDot = CodeDot;
+constexpr int strip_offset = 128;
 struct SignedDot : CodeDot {
   static void add(Sums& sums, Group weights, const std::int8_t* four) {
     CodeDot::add(sums, _mm512_xor_si512(weights, _mm512_set1_epi8(-128)), four);
   }
 };
-using UnsignedDot = BiasedDot<8>;
+template <int bits, int bias>
+using UnsignedDot = BiasedDot<bias>;
 
 #elif defined(__AVX2__)
 
@@ -73,6 +93,12 @@ struct Group {
 inline Group load_group(const void* at) {
   const __m256i* bytes = static_cast<const __m256i*>(at);
   return {{_mm256_loadu_si256(bytes), _mm256_loadu_si256(bytes + 1)}};
+}
+
+inline void store_group(const Group& group, void* at) {
+  __m256i* bytes = static_cast<__m256i*>(at);
+  _mm256_storeu_si256(bytes, group.rows[0]);
+  _mm256_storeu_si256(bytes + 1, group.rows[1]);
 }
 
 template <bool high>
@@ -115,29 +141,39 @@ struct SignedDot {
       sums.rows[i] = _mm256_add_epi32(sums.rows[i], _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
     }
   }
+  static constexpr std::size_t most_groups = groups;
+  static void flush(Sums&) {}
   static Column finish(const Sums& sums) { return to_floats(sums); }
 };
 
-// A block has 32 products of at most 15 * 127; each sum takes half of them and fits in 16 bits.
+// A sum of 16 bits takes two products of each group.
+template <int bits, int bias>
 struct UnsignedDot {
   struct Sums {
-    Halves pairs;  // 16 bits each
+    Halves pairs;   // 16 bits each
+    Halves totals;  // of the pairs before the last flush
     std::int32_t sum;
   };
-  static Sums start(std::int32_t sum) { return {SignedDot::start(0), sum}; }
+  static constexpr std::size_t most_groups = 32767 / (2 * ((1 << bits) - 1) * 127);
+  static Sums start(std::int32_t sum) { return {SignedDot::start(0), SignedDot::start(0), sum}; }
   static void add(Sums& sums, const Group& weights, const std::int8_t* four) {
     const __m256i activations = _mm256_set1_epi32(four_of(four));
     for (int i = 0; i < 2; ++i) {
       sums.pairs.rows[i] = _mm256_add_epi16(sums.pairs.rows[i], _mm256_maddubs_epi16(weights.rows[i], activations));
     }
   }
-  static Column finish(const Sums& sums) {
-    Halves total;
-    const __m256i bias = _mm256_set1_epi32(8 * sums.sum);
+  static void flush(Sums& sums) {
     for (int i = 0; i < 2; ++i) {
-      total.rows[i] = _mm256_sub_epi32(_mm256_madd_epi16(sums.pairs.rows[i], _mm256_set1_epi16(1)), bias);
+      sums.totals.rows[i] =
+          _mm256_add_epi32(sums.totals.rows[i], _mm256_madd_epi16(sums.pairs.rows[i], _mm256_set1_epi16(1)));
     }
-    return to_floats(total);
+    sums.pairs = SignedDot::start(0);
+  }
+  static Column finish(Sums sums) {
+    flush(sums);
+    const __m256i of_bias = _mm256_set1_epi32(bias * sums.sum);
+    for (__m256i& total : sums.totals.rows) total = _mm256_sub_epi32(total, of_bias);
+    return to_floats(sums.totals);
   }
 };
 
@@ -151,6 +187,10 @@ inline Group load_group(const void* at) {
   Group group;
   for (int i = 0; i < 4; ++i) group.rows[i] = _mm_loadu_si128(static_cast<const __m128i*>(at) + i);
   return group;
+}
+
+inline void store_group(const Group& group, void* at) {
+  for (int i = 0; i < 4; ++i) _mm_storeu_si128(static_cast<__m128i*>(at) + i, group.rows[i]);
 }
 
 template <bool high>
@@ -200,6 +240,8 @@ struct BiasedDot {
       sums.pairs[2 * i + 1] = _mm_add_epi32(sums.pairs[2 * i + 1], _mm_madd_epi16(high, activations));
     }
   }
+  static constexpr std::size_t most_groups = groups;
+  static void flush(Sums&) {}
   static Column finish(const Sums& sums) {
     Column column;
     for (std::size_t i = 0; i < 4; ++i) {
@@ -212,7 +254,8 @@ struct BiasedDot {
   }
 };
 using SignedDot = BiasedDot<0>;
-using UnsignedDot = BiasedDot<8>;
+template <int bits, int bias>
+using UnsignedDot = BiasedDot<bias>;
 
 #elif defined(__aarch64__)
 
@@ -224,6 +267,10 @@ inline Group load_group(const void* at) {
   Group group;
   for (int i = 0; i < 4; ++i) group.rows[i] = vld1q_s8(static_cast<const std::int8_t*>(at) + 16 * i);
   return group;
+}
+
+inline void store_group(const Group& group, void* at) {
+  for (int i = 0; i < 4; ++i) vst1q_s8(static_cast<std::int8_t*>(at) + 16 * i, group.rows[i]);
 }
 
 template <bool high>
@@ -264,6 +311,8 @@ struct BiasedDot {
       sums.pairs[2 * i + 1] = vpadalq_s16(sums.pairs[2 * i + 1], vmull_s8(vget_high_s8(w), activations));
     }
   }
+  static constexpr std::size_t most_groups = groups;
+  static void flush(Sums&) {}
   static Column finish(const Sums& sums) {
     Column column;
     for (std::size_t i = 0; i < 4; ++i) {
@@ -273,20 +322,58 @@ struct BiasedDot {
   }
 };
 using SignedDot = BiasedDot<0>;
-using UnsignedDot = BiasedDot<8>;
+template <int bits, int bias>
+using UnsignedDot = BiasedDot<bias>;
 
 #endif
 
-inline std::int32_t sum_of(const std::int8_t (&quants)[block_cols]) {
-#if defined(__SSE2__)
-  const __m128i* const halves = reinterpret_cast<const __m128i*>(quants);
-  // psadbw adds unsigned bytes, so each byte gets a bias of 128.
-  const __m128i bias = _mm_set1_epi8(-128), zero = _mm_setzero_si128();
-  const __m128i sums = _mm_add_epi32(_mm_sad_epu8(_mm_xor_si128(_mm_loadu_si128(halves), bias), zero),
-                                     _mm_sad_epu8(_mm_xor_si128(_mm_loadu_si128(halves + 1), bias), zero));
-  return _mm_cvtsi128_si32(sums) + _mm_extract_epi16(sums, 4) - 128 * static_cast<std::int32_t>(block_cols);
+#if !defined(__AVX512VNNI__)
+using CodeDot = SignedDot;
+using StripDot = SignedDot;
+constexpr int strip_offset = 0;
+
+// Calls use(register, ...) for each register of the first group and those at its place in the others.
+template <class Use, class... Groups>
+inline void for_registers(const Use& use, Group& first, Groups&... others) {
+  for (std::size_t i = 0; i < std::size(first.rows); ++i) use(first.rows[i], others.rows[i]...);
+}
+#endif
+
+// 16 signed bytes, of any instruction set.
+typedef std::int8_t Bytes __attribute__((vector_size(panel_rows)));
+
+inline Bytes load_bytes(const void* at) {
+  Bytes bytes;
+  __builtin_memcpy(&bytes, at, sizeof bytes);
+  return bytes;
+}
+
+inline Column to_floats(Bytes bytes) {
+#if defined(__AVX512F__)
+  return {{_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32((__m128i)bytes))}};
+#elif defined(__AVX2__)
+  const __m128i low = (__m128i)bytes, high = _mm_unpackhi_epi64(low, low);
+  return {{_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(low)), _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(high))}};
+#elif defined(__SSE2__)
+  const __m128i all = (__m128i)bytes, low = _mm_unpacklo_epi8(all, all), high = _mm_unpackhi_epi8(all, all);
+  const auto widen = [](__m128i four_times) { return _mm_cvtepi32_ps(_mm_srai_epi32(four_times, 24)); };
+  return {{widen(_mm_unpacklo_epi16(low, low)), widen(_mm_unpackhi_epi16(low, low)),
+           widen(_mm_unpacklo_epi16(high, high)), widen(_mm_unpackhi_epi16(high, high))}};
 #elif defined(__aarch64__)
-  return vaddlvq_s8(vld1q_s8(quants)) + vaddlvq_s8(vld1q_s8(quants + 16));
+  const int16x8_t low = vmovl_s8(vget_low_s8((int8x16_t)bytes)), high = vmovl_s8(vget_high_s8((int8x16_t)bytes));
+  return {{vcvtq_f32_s32(vmovl_s16(vget_low_s16(low))), vcvtq_f32_s32(vmovl_s16(vget_high_s16(low))),
+           vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))), vcvtq_f32_s32(vmovl_s16(vget_high_s16(high)))}};
+#endif
+}
+
+inline std::int16_t sum_of_half(const std::int8_t* quants) {
+#if defined(__SSE2__)
+  // psadbw adds unsigned bytes, so each byte gets a bias of 128.
+  const __m128i biased = _mm_xor_si128(_mm_loadu_si128(reinterpret_cast<const __m128i*>(quants)), _mm_set1_epi8(-128));
+  const __m128i sums = _mm_sad_epu8(biased, _mm_setzero_si128());
+  return static_cast<std::int16_t>(_mm_cvtsi128_si32(sums) + _mm_extract_epi16(sums, 4) - 128 * 16);
+#elif defined(__aarch64__)
+  return vaddlvq_s8(vld1q_s8(quants));
 #endif
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace minimind {
 
@@ -44,6 +45,104 @@ struct I8Block {                     // w = quant; the activations include the c
   std::int8_t quant[block_cols / group_cols][panel_rows][group_cols];
 };
 
+// The other block types of GGUF: parts of 16 or 32 columns with
+//   w = scale * part_scale * (quant - centre) - minimum * part_minimum
+// The factors that a type does not have count as 1, its minimum as 0. A block has 32 columns, or 256 whose parts have
+// integers of their own.
+
+// `bits` bits (1, 2 or 4) of the quants of 32 columns: those of group g are bits g * bits % 8 and up of bytes[g * bits / 8].
+template <std::size_t bits>
+struct BitPlane {
+  std::uint8_t bytes[bits][panel_rows][group_cols];
+};
+template <std::size_t low_bits, std::size_t high_bits>
+struct PlaneQuants {
+  static constexpr int bits = low_bits + high_bits;
+  BitPlane<low_bits> low;
+  BitPlane<high_bits> high;
+};
+template <std::size_t low_bits>
+struct PlaneQuants<low_bits, 0> {
+  static constexpr int bits = low_bits;
+  BitPlane<low_bits> low;
+};
+
+struct Q41Block {
+  static constexpr int centre = 0;
+  std::uint16_t scale[panel_rows], minimum[panel_rows];  // binary16, as in all these blocks
+  PlaneQuants<4, 0> quants[1];
+};
+struct Q50Block {
+  static constexpr int centre = 16;
+  std::uint16_t scale[panel_rows];
+  PlaneQuants<4, 1> quants[1];
+};
+struct Q51Block {
+  static constexpr int centre = 0;
+  std::uint16_t scale[panel_rows], minimum[panel_rows];
+  PlaneQuants<4, 1> quants[1];
+};
+struct Q2KBlock {
+  static constexpr int centre = 0;
+  std::uint16_t scale[panel_rows], minimum[panel_rows];
+  std::uint8_t part_scale_and_minimum[16][panel_rows];  // low and high nibble
+  PlaneQuants<2, 0> quants[8];
+};
+struct Q3KBlock {
+  static constexpr int centre = 4;
+  std::uint16_t scale[panel_rows];
+  std::int8_t part_scale[16][panel_rows];
+  PlaneQuants<2, 1> quants[8];
+};
+struct Q4KBlock {
+  static constexpr int centre = 0;
+  std::uint16_t scale[panel_rows], minimum[panel_rows];
+  std::int8_t part_scale[8][panel_rows], part_minimum[8][panel_rows];
+  PlaneQuants<4, 0> quants[8];
+};
+struct Q5KBlock {
+  static constexpr int centre = 0;
+  std::uint16_t scale[panel_rows], minimum[panel_rows];
+  std::int8_t part_scale[8][panel_rows], part_minimum[8][panel_rows];
+  PlaneQuants<4, 1> quants[8];
+};
+struct Q6KBlock {
+  static constexpr int centre = 32;
+  std::uint16_t scale[panel_rows];
+  std::int8_t part_scale[16][panel_rows];
+  PlaneQuants<4, 2> quants[8];
+};
+struct Iq4XsBlock {  // w = scale * part_scale * iq4_nl_codes[quant]
+  std::uint16_t scale[panel_rows];
+  std::int8_t part_scale[8][panel_rows];
+  PlaneQuants<4, 0> quants[8];
+};
+
+// What such a block type has.
+template <class Block>
+concept PartBlock = requires(const Block& block) { block.quants; };
+template <class Block>
+concept HasMinima = requires(const Block& block) { block.minimum; };
+template <class Block>
+concept HasScalesOfParts = requires(const Block& block) { block.part_scale; };
+template <class Block>
+concept HasMinimaOfParts = requires(const Block& block) { block.part_minimum; };
+template <class Block>
+concept HasNibblesOfParts = requires(const Block& block) { block.part_scale_and_minimum; };
+template <class Block>
+concept HasCodes = std::is_same_v<Block, Iq4XsBlock>;
+
+// How many times 32 columns it has, and the parts of 32 columns: one or two.
+template <PartBlock Block>
+inline constexpr std::size_t blocks_of_32 = std::extent_v<decltype(Block::quants)>;
+template <class Block>
+inline constexpr std::size_t parts_of_32 = 1;
+template <HasScalesOfParts Block>
+inline constexpr std::size_t parts_of_32<Block> = std::extent_v<decltype(Block::part_scale)> / blocks_of_32<Block>;
+template <HasNibblesOfParts Block>
+inline constexpr std::size_t parts_of_32<Block> =
+    std::extent_v<decltype(Block::part_scale_and_minimum)> / blocks_of_32<Block>;
+
 // bf16 weights for products of bf16: two columns of a row are contiguous, because one instruction multiplies and adds
 // two. The last block of a panel is padded with zeros.
 struct Bf16Block {
@@ -69,17 +168,18 @@ struct Matmul {
 // 32 columns of a row of activations, rounded to 8 bits: |x - scale * quant| <= scale / 2.
 struct ActivationBlock {
   float scale;                    // max |x| / 127; 0 if max |x| is below 1e-30; NaN if an x is not finite
-  std::int32_t sum;               // of quant
+  std::int16_t sum;               // of quant
+  std::int16_t low_sum;           // of its first half
   std::int8_t quant[block_cols];  // -127 to 127
 };
 
-// The same product for block types. The sum of products of a block is an exact integer, so that instruction sets differ
-// at most by the rounding of one float product and sum per block.
+// The same product for block types. The sum of products of a block, or of a part, is an exact integer, so that
+// instruction sets differ at most by the rounding of a few float products and sums per block.
 template <class W>
 struct BlockMatmul {
-  const W* panels;           // [ceil(rows / 16)][cols / 32]
-  std::size_t panel_stride;  // blocks from one panel to the next, at least cols / 32
-  std::size_t rows, cols;    // cols is a multiple of 32
+  const W* panels;           // [ceil(rows / 16)][cols / columns of a block]
+  std::size_t panel_stride;  // blocks from one panel to the next
+  std::size_t rows, cols;    // cols is a multiple of a block's
   std::size_t first_panel, last_panel;
   const ActivationBlock* x;  // [tokens][x_stride]
   std::size_t x_stride;
@@ -123,6 +223,15 @@ struct Int8Products {
   void (*matmul_q8_0)(const BlockMatmul<Q8Block>&) noexcept;
   void (*matmul_q4_0)(const BlockMatmul<Q4Block>&) noexcept;
   void (*matmul_iq4_nl)(const BlockMatmul<Iq4NlBlock>&) noexcept;
+  void (*matmul_q4_1)(const BlockMatmul<Q41Block>&) noexcept;
+  void (*matmul_q5_0)(const BlockMatmul<Q50Block>&) noexcept;
+  void (*matmul_q5_1)(const BlockMatmul<Q51Block>&) noexcept;
+  void (*matmul_q4_k)(const BlockMatmul<Q4KBlock>&) noexcept;
+  void (*matmul_q5_k)(const BlockMatmul<Q5KBlock>&) noexcept;
+  void (*matmul_q6_k)(const BlockMatmul<Q6KBlock>&) noexcept;
+  void (*matmul_q2_k)(const BlockMatmul<Q2KBlock>&) noexcept;
+  void (*matmul_q3_k)(const BlockMatmul<Q3KBlock>&) noexcept;
+  void (*matmul_iq4_xs)(const BlockMatmul<Iq4XsBlock>&) noexcept;
   void (*matmul_i8)(const BlockMatmul<I8Block>&) noexcept;
 
   // As Table::multiply_add(), with 8-bit integers, 1 times `factor`, in the fastest way of this instruction set.
@@ -182,6 +291,15 @@ struct Table {
   void matmul(const BlockMatmul<Q8Block>& m) const noexcept { int8.matmul_q8_0(m); }
   void matmul(const BlockMatmul<Q4Block>& m) const noexcept { int8.matmul_q4_0(m); }
   void matmul(const BlockMatmul<Iq4NlBlock>& m) const noexcept { int8.matmul_iq4_nl(m); }
+  void matmul(const BlockMatmul<Q41Block>& m) const noexcept { int8.matmul_q4_1(m); }
+  void matmul(const BlockMatmul<Q50Block>& m) const noexcept { int8.matmul_q5_0(m); }
+  void matmul(const BlockMatmul<Q51Block>& m) const noexcept { int8.matmul_q5_1(m); }
+  void matmul(const BlockMatmul<Q4KBlock>& m) const noexcept { int8.matmul_q4_k(m); }
+  void matmul(const BlockMatmul<Q5KBlock>& m) const noexcept { int8.matmul_q5_k(m); }
+  void matmul(const BlockMatmul<Q6KBlock>& m) const noexcept { int8.matmul_q6_k(m); }
+  void matmul(const BlockMatmul<Q2KBlock>& m) const noexcept { int8.matmul_q2_k(m); }
+  void matmul(const BlockMatmul<Q3KBlock>& m) const noexcept { int8.matmul_q3_k(m); }
+  void matmul(const BlockMatmul<Iq4XsBlock>& m) const noexcept { int8.matmul_iq4_xs(m); }
   void matmul(const BlockMatmul<I8Block>& m) const noexcept { int8.matmul_i8(m); }
 };
 
