@@ -23,9 +23,11 @@ class TypeFallbacks {
       count(packed, fmt::format("exact, but larger than {}; q8_0 or iq4_nl is smaller", name_of(tensor.dtype)), name);
     } else if (packed != *type) {
       const std::string_view requested = name_of(*type);
-      const bool whole_blocks = tensor.shape[1] % block_shape(*type).elements == 0;
-      const std::string reason = whole_blocks ? fmt::format("values too large for {}, or not finite", requested)
-                                              : fmt::format("{} requires a multiple of 32 columns", requested);
+      const std::size_t block_size = block_shape(*type).elements;
+      const bool whole_blocks = tensor.shape[1] % block_size == 0;
+      const std::string reason = whole_blocks
+                                     ? fmt::format("values too large for {}, or not finite", requested)
+                                     : fmt::format("{} requires a multiple of {} columns", requested, block_size);
       count(packed, reason, name);
     }
   }

@@ -524,7 +524,7 @@ constexpr std::array sentences = {
     Translation{"{} as {}: {}", "{} 存为 {}：{}"},
     Translation{"exact, but larger than {}; q8_0 or iq4_nl is smaller", "精确，但比 {} 大；q8_0 或 iq4_nl 更小"},
     Translation{"values too large for {}, or not finite", "数值超出 {} 的范围，或不是有限值"},
-    Translation{"{} requires a multiple of 32 columns", "{} 要求列数是 32 的倍数"},
+    Translation{"{} requires a multiple of {} columns", "{} 要求列数是 {} 的倍数"},
     Translation{"its {} columns are not a multiple of {}", "其 {} 列不是 {} 的倍数"},
     Translation{"it has values that {} cannot represent", "含有 {} 无法表示的数值"},
 

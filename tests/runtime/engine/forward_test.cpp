@@ -8,7 +8,10 @@
 #include "runtime/engine/load_model.h"
 #include "tests/support/golden.h"
 #include "tests/support/golden_model.h"
+#include "tests/support/random_blocks.h"
+#include "tests/support/stored.h"
 #include "tests/support/tables.h"
+#include "tests/support/temporary_file.h"
 #include "weights/checkpoint/checkpoint.h"
 #include "weights/tensor/block_formats.h"
 #include "weights/tensor/shape.h"
@@ -151,6 +154,64 @@ TEST_P(EveryGoldenCase, BlockWeightsRoundActivationsTo8Bits) {
       const std::vector<float> exact = logits_of(floats, golden.tokens, 7, *table, 1);
       const std::vector<float> rounded = logits_of(blocks, golden.tokens, 7, *table, 1, suitable_kv_type(blocks));
       EXPECT_LT(rms_difference(rounded, exact), bound * spread(exact)) << table->name << ", " << name_of(type);
+    }
+  }
+}
+
+// A model of 256 columns everywhere, whose matrices have random blocks.
+Checkpoint checkpoint_of_blocks(DType type) {
+  SmallModel small;
+  small.vocab = 64;
+  small.hidden = 256;
+  small.q_rows = 256;
+  small.k_rows = 128;
+  small.q_norm = 64;
+  small.ffn = 512;
+  const TemporaryFile file(safetensors_bytes(small.tensors()));
+  Checkpoint checkpoint = open_checkpoint(file.path(), {});
+  unsigned seed = 0;
+  for (auto& [name, tensor] : checkpoint.tensors) {
+    tensor = tensor.shape.size() == 2
+                 ? random_blocks(type, tensor.shape[0], tensor.shape[1], ++seed, 0.3f)
+                 : f32_tensor(tensor.shape, std::vector<float>(size_of_shape(tensor.shape), 1.0f));
+  }
+  return checkpoint;
+}
+
+std::vector<std::int32_t> some_tokens(std::size_t count, std::size_t vocab) {
+  std::vector<std::int32_t> tokens(count);
+  for (std::size_t i = 0; i < count; ++i) tokens[i] = static_cast<std::int32_t>(7 * i * i % vocab);
+  return tokens;
+}
+
+// The same bound for the types of which parts have scales, also if their minima are larger than their values.
+TEST(Forward, PartsOfBlocksRoundActivationsTo8Bits) {
+  const std::vector<std::int32_t> tokens = some_tokens(19, 64);
+  for (const DType type : part_types) {
+    const Checkpoint stored = checkpoint_of_blocks(type);
+    const Model blocks = load_model(stored, std::nullopt, 1);
+    EXPECT_TRUE(blocks.type_fallbacks.empty()) << blocks.type_fallbacks.front();
+    const Model floats = load_model(stored, DType::f32, 1);
+    const double bound = 3 * 0.006 * std::sqrt(7.0 * static_cast<double>(blocks.layers.size()) + 1);
+    for (const kernels::Table* table : tables()) {
+      const std::vector<float> exact = logits_of(floats, tokens, 7, *table, 1);
+      const std::vector<float> rounded = logits_of(blocks, tokens, 7, *table, 1, suitable_kv_type(blocks));
+      EXPECT_GT(rms_difference(rounded, exact), 0) << table->name << ", " << name_of(type);
+      EXPECT_LT(rms_difference(rounded, exact), bound * spread(exact)) << table->name << ", " << name_of(type);
+    }
+  }
+}
+
+TEST(Forward, PartsOfBlocksGiveTheSameBitsInAnyBatchesAndWithAnyThreads) {
+  const std::vector<std::int32_t> tokens = some_tokens(11, 64);
+  for (const DType type : part_types) {
+    const Model model = load_model(checkpoint_of_blocks(type), std::nullopt, 1);
+    for (const kernels::Table* table : tables()) {
+      const std::vector<float> one_pass = logits_of(model, tokens, tokens.size(), *table, 1);
+      for (const std::size_t batch : {1u, 2u, 7u}) {
+        EXPECT_EQ(logits_of(model, tokens, batch, *table, batch), one_pass)
+            << name_of(type) << ", " << table->name << ", batches of " << batch;
+      }
     }
   }
 }

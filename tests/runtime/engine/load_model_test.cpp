@@ -64,10 +64,10 @@ TEST(TypeFallbacks, NamesBlockTypesWithoutAKernel) {
   Checkpoint checkpoint = small_checkpoint(64);
   for (const std::string layer : {"0", "1"}) {
     StoredTensor& tensor = checkpoint.tensors.at("model.layers." + layer + ".self_attn.o_proj.weight");
-    tensor = make_tensor(DType::q4_k, {256, 256}, std::string(256 * 144, '\1'));
+    tensor = make_tensor(DType::iq3_s, {256, 256}, std::string(256 * 110, '\1'));
   }
   EXPECT_EQ(load_model(checkpoint, std::nullopt, 1).type_fallbacks,
-            Lines{"2 tensors (first: model.layers.0.self_attn.o_proj.weight) as f32: exact, but larger than q4_k; "
+            Lines{"2 tensors (first: model.layers.0.self_attn.o_proj.weight) as f32: exact, but larger than iq3_s; "
                   "q8_0 or iq4_nl is smaller"});
   EXPECT_EQ(load_model(checkpoint, DType::q8_0, 1).type_fallbacks, Lines{});
 }

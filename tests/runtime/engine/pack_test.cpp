@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/random_blocks.h"
 #include "tests/support/stored.h"
 #include "tests/support/temporary_file.h"
 #include "weights/io/error.h"
@@ -93,18 +95,31 @@ const std::byte* data_of(const WeightMatrix& matrix) {
 }
 
 TEST(PackedMatrix, KeepsTheBitsOfTypesWithAKernel) {
-  for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0, DType::iq4_nl}) {
-    const StoredTensor tensor = random_bytes(type, {37, 96}, 1);
-    EXPECT_EQ(packed_type(tensor, std::nullopt, 1), type);
+  for (const DTypeRow& type : dtype_rows) {
+    if (!has_kernel(type.type)) continue;
+    const std::size_t columns = type.block.elements == 256 ? 512 : 96;
+    const StoredTensor tensor = random_bytes(type.type, {37, columns}, 1);
+    EXPECT_EQ(packed_type(tensor, std::nullopt, 1), type.type);
     const WeightMatrix matrix = pack(tensor, std::nullopt, 1);
-    expect_same_bits(all_rows(matrix), to_floats(tensor), std::string(name_of(type)));
-    // 48 rows, the last panel's padding included, take as many bytes as in a file.
-    EXPECT_EQ(bytes_of(matrix), 48 * 96 / block_shape(type).elements * block_shape(type).bytes) << name_of(type);
+    expect_same_bits(all_rows(matrix), to_floats(tensor), std::string(type.name));
+  }
+}
+
+// Of 48 rows, the last panel's padding included.
+TEST(PackedMatrix, TakesAsManyBytesAsAFileOrOneMoreForEachSixBitInteger) {
+  for (const DTypeRow& type : dtype_rows) {
+    if (!has_kernel(type.type)) continue;
+    const std::size_t in_file = 48 * 512 / type.block.elements * type.block.bytes;
+    const std::size_t packed = bytes_of(pack(random_bytes(type.type, {37, 512}, 1), std::nullopt, 1));
+    const bool six_bits = type.type == DType::q3_k || type.type == DType::q4_k || type.type == DType::q5_k ||
+                          type.type == DType::iq4_xs;
+    EXPECT_GE(packed, in_file) << type.name;
+    EXPECT_LE(25 * packed, (six_bits ? 26 : 25) * in_file) << type.name;
   }
 }
 
 TEST(PackedMatrix, ConvertsOtherBlockTypesToTheSameFloats) {
-  for (const DType type : {DType::q4_1, DType::q5_0, DType::q5_1, DType::q4_k, DType::q5_k, DType::q6_k}) {
+  for (const DType type : {DType::iq3_s, DType::iq2_xs, DType::iq1_m, DType::tq1_0, DType::mxfp4, DType::nvfp4}) {
     const StoredTensor tensor = random_bytes(type, {21, 512}, 2);
     EXPECT_EQ(packed_type(tensor, std::nullopt, 1), DType::f32) << name_of(type);
     expect_same_bits(all_rows(pack(tensor, std::nullopt, 1)), to_floats(tensor), std::string(name_of(type)));
@@ -159,6 +174,11 @@ TEST(PackedMatrix, PaddingRowsAreZero) {
       for (std::size_t i = 0; i < bytes_of(matrix); ++i) zeros += data_of(matrix)[i] == std::byte{0};
       EXPECT_GE(zeros, 15 * lane_bytes) << name_of(from) << " as " << name_of(type);
     }
+  }
+  for (const DType type : part_types) {
+    const WeightMatrix matrix = pack(random_bytes(type, {1, 256}, 8), std::nullopt, 1);
+    const std::size_t zeros = std::count(data_of(matrix), data_of(matrix) + bytes_of(matrix), std::byte{0});
+    EXPECT_GE(zeros, 15 * bytes_of(matrix) / 16) << name_of(type);
   }
 }
 

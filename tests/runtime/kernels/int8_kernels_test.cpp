@@ -32,16 +32,18 @@ TEST_P(Int8Kernels, QuantizeRoundsToTheNearestOf255Steps) {
   GetParam()->quantize(x.data(), x.size(), blocks.data());
   for (std::size_t b = 0; b < 3; ++b) {
     float largest = 0;
-    std::int32_t sum = 0;
+    std::int32_t sum = 0, low_sum = 0;
     for (std::size_t i = 0; i < 32; ++i) {
       const float value = x[32 * b + i];
       largest = std::max(largest, std::fabs(value));
       sum += blocks[b].quant[i];
+      if (i < 16) low_sum += blocks[b].quant[i];
       // Half a step, and the rounding of the quotient, of at most 127.
       EXPECT_NEAR(blocks[b].quant[i] * blocks[b].scale, value, (0.5 + 127 * 2 * epsilon) * blocks[b].scale);
     }
     EXPECT_EQ(blocks[b].scale, largest / 127);
     EXPECT_EQ(blocks[b].sum, sum);
+    EXPECT_EQ(blocks[b].low_sum, low_sum);
   }
 }
 
@@ -67,7 +69,7 @@ TEST_P(Int8Kernels, QuantizeTurnsTinyBlocksIntoZeros) {
 }
 
 bool equal(const ActivationBlock& a, const ActivationBlock& b) {
-  return a.scale == b.scale && a.sum == b.sum && std::ranges::equal(a.quant, b.quant);
+  return a.scale == b.scale && a.sum == b.sum && a.low_sum == b.low_sum && std::ranges::equal(a.quant, b.quant);
 }
 
 TEST_P(Int8Kernels, QuantizePadsTheLastBlockWithZeros) {

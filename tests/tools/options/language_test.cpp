@@ -227,8 +227,8 @@ TEST(Language, SentencesAreTranslatedPartByPart) {
   EXPECT_EQ(translated_sentence("a.weight as f16: its 53 columns are not a multiple of 32"),
             "a.weight 存为 f16：其 53 列不是 32 的倍数");
   EXPECT_EQ(
-      translated_sentence("2 tensors (first: a.b) as f32: exact, but larger than q4_k; q8_0 or iq4_nl is smaller"),
-      "2 个张量（首个：a.b）存为 f32：精确，但比 q4_k 大；q8_0 或 iq4_nl 更小");
+      translated_sentence("2 tensors (first: a.b) as f32: exact, but larger than iq3_s; q8_0 or iq4_nl is smaller"),
+      "2 个张量（首个：a.b）存为 f32：精确，但比 iq3_s 大；q8_0 或 iq4_nl 更小");
   EXPECT_EQ(translated_sentence("no note has this"), "no note has this");
   set_language(Language::english);
 }

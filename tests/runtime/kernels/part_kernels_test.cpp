@@ -1,0 +1,160 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "runtime/engine/pack.h"
+#include "tests/runtime/kernels/products.h"
+#include "tests/runtime/kernels/random_floats.h"
+#include "tests/support/random_blocks.h"
+#include "tests/support/tables.h"
+
+namespace minimind {
+namespace {
+
+class PartKernels : public testing::TestWithParam<const kernels::Table*> {
+ protected:
+  const kernels::Table& table() const { return *GetParam(); }
+};
+
+INSTANTIATE_TEST_SUITE_P(EveryTable, PartKernels, testing::ValuesIn(tables()),
+                         [](const auto& parameter) { return parameter.param->name; });
+
+// Returns `blocks` blocks of 32 columns, or the next whole blocks of 256.
+std::size_t whole_blocks(DType type, std::size_t blocks) {
+  const std::size_t size = block_shape(type).elements;
+  return (32 * blocks + size - 1) / size * size;
+}
+
+TEST_P(PartKernels, MatmulOfEveryTypeAgreesWithDoublePrecision) {
+  struct PartSize {
+    std::size_t rows, blocks, tokens;
+  };
+  for (const DType type : part_types) {
+    for (const PartSize size : {PartSize{1, 1, 1}, {16, 7, 2}, {33, 8, 3}, {100, 9, 1}, {49, 19, 9}, {130, 24, 17}}) {
+      const StoredTensor tensor = random_blocks(type, size.rows, whole_blocks(type, size.blocks), 31);
+      const WeightMatrix minima = pack(minima_of_blocks(tensor), {}, 1);
+      const std::vector<float> x = random_floats(size.tokens * tensor.shape[1], 32);
+      SCOPED_TRACE(name_of(type));
+      expect_product(table(), pack(tensor, {}, 1), x, &minima);
+    }
+  }
+}
+
+// 83 rows are an odd number of panels, whose last one is not full; 608 columns an odd number of strips.
+TEST_P(PartKernels, MatmulOfABatchEqualsSingleTokens) {
+  constexpr std::size_t rows = 83, most = 13;
+  for (const DType type : part_types) {
+    const WeightMatrix matrix = pack(random_blocks(type, rows, whole_blocks(type, 19), 33), {}, 1);
+    const std::size_t columns = cols(matrix);
+    const std::vector<float> x = random_floats(most * columns, 34);
+    for (std::size_t tokens = 2; tokens <= most; ++tokens) {
+      const std::vector<float> batch = product(table(), matrix, {x.begin(), x.begin() + tokens * columns});
+      for (const std::size_t t : {std::size_t{0}, tokens / 2, tokens - 1}) {
+        const std::vector<float> alone = product(table(), matrix, {&x[t * columns], &x[t * columns] + columns});
+        ASSERT_TRUE(std::equal(alone.begin(), alone.end(), &batch[t * rows]))
+            << name_of(type) << ", token " << t << " of " << tokens;
+      }
+    }
+  }
+}
+
+// The products of one sign of all codes, scales and activations, without a minimum: sums of integers, times a power of
+// two, which floats represent exactly.
+TEST_P(PartKernels, SumsOfTheLargestIntegersDoNotSaturate) {
+  constexpr std::size_t rows = 16, columns = 256;
+  for (const DType type : part_types) {
+    const CodeRanges ranges = code_ranges(type);
+    for (const int code : {ranges.codes.lowest, ranges.codes.highest}) {
+      for (const int scale : {ranges.scales.lowest, ranges.scales.highest}) {
+        BlockCodes codes{};
+        codes.scale = to_f16(1);
+        std::fill(std::begin(codes.part_scales), std::end(codes.part_scales), static_cast<std::int8_t>(scale));
+        std::fill(std::begin(codes.part_minima), std::end(codes.part_minima), static_cast<std::uint8_t>(1));
+        std::fill(std::begin(codes.codes), std::end(codes.codes), static_cast<std::int8_t>(code));
+        const WeightMatrix matrix = pack(matrix_of_blocks(type, rows, columns, [&] { return codes; }), {}, 1);
+        for (const float x : {-127.0f, 127.0f}) {
+          for (const std::size_t tokens : {1u, 2u}) {
+            const std::vector<float> y = product(table(), matrix, std::vector<float>(tokens * columns, x));
+            const float expected = x * static_cast<float>(code * scale) * columns;
+            EXPECT_EQ(y, std::vector<float>(tokens * rows, expected)) << name_of(type) << ", " << code << " x " << scale;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(PartKernels, RowsWithAScaleThatIsNotFiniteHaveNoFiniteProduct) {
+  for (const DType type : part_types) {
+    for (const F16 scale : {F16{0x7C00}, F16{0xFC00}, F16{0x7E01}}) {
+      std::mt19937 random(35);
+      std::size_t row = 0;
+      const StoredTensor tensor = matrix_of_blocks(type, 20, 256, [&] {
+        BlockCodes codes = random_codes(type, random, 1);
+        if (row++ / (256 / block_shape(type).elements) == 17) codes.scale = scale;
+        return codes;
+      });
+      const WeightMatrix matrix = pack(tensor, {}, 1);
+      for (const std::size_t tokens : {1u, 3u}) {
+        const std::vector<float> y = product(table(), matrix, random_floats(tokens * 256, 36));
+        for (std::size_t i = 0; i < y.size(); ++i) {
+          EXPECT_EQ(std::isfinite(y[i]), i % 20 != 17) << name_of(type) << ", row " << i % 20;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(PartKernels, MatmulWritesOnlyTheRequestedPanels) {
+  constexpr std::size_t rows = 70;
+  for (const DType type : part_types) {
+    const WeightMatrix matrix = pack(random_blocks(type, rows, 256, 37), {}, 1);
+    const std::vector<float> x = random_floats(3 * 256, 38);
+    for (const std::size_t tokens : {1u, 3u}) {
+      const Input input(table(), matrix, {x.begin(), x.begin() + tokens * 256});
+      for (const Range panels : {Range{1, 2}, {1, 3}, {1, 4}, {2, 5}}) {
+        std::vector<float> y(tokens * rows, 77.0f);
+        matmul(table(), matrix, panels, input.activations(), Matrix<float>{y.data(), tokens, rows});
+        for (std::size_t i = 0; i < y.size(); ++i) {
+          const std::size_t panel = i % rows / 16;
+          EXPECT_EQ(y[i] == 77.0f, panel < panels.begin || panel >= panels.end) << name_of(type) << ", " << i;
+        }
+      }
+    }
+  }
+}
+
+// The columns of a product in two steps of whole strips are added in the same order.
+TEST_P(PartKernels, ContinuesASum) {
+  constexpr std::size_t rows = 40, columns = 768, first = 256, tokens = 3;
+  for (const DType type : part_types) {
+    const WeightMatrix matrix = pack(random_blocks(type, rows, columns, 39), {}, 1);
+    const std::vector<float> x = random_floats(tokens * columns, 40);
+    const std::vector<float> expected = product(table(), matrix, x);
+    std::visit(
+        [&]<class Element>(const PackedMatrix<Element>& packed) {
+          if constexpr (kernels::PartBlock<Element>) {
+            const Input input(table(), matrix, x);
+            const auto blocks = input.activations().quantized;
+            for (const std::size_t count : {std::size_t{1}, tokens}) {
+              std::vector<float> y(count * rows, NAN);
+              kernels::BlockMatmul<Element> m{packed.data(), packed.elements_per_panel(), rows, first, 0,
+                                              packed.panels(), blocks.data, blocks.cols, count, y.data(), rows};
+              table().matmul(m);
+              m.panels += elements_of<Element>(first);
+              m.x += first / kernels::block_cols;
+              m.cols = columns - first;
+              m.continues = true;
+              table().matmul(m);
+              EXPECT_TRUE(std::equal(y.begin(), y.end(), expected.begin())) << name_of(type) << ", " << count;
+            }
+          }
+        },
+        matrix);
+  }
+}
+
+}  // namespace
+}  // namespace minimind
