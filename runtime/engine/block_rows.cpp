@@ -6,7 +6,7 @@
 #include <cstring>
 #include <iterator>
 
-#include "runtime/engine/packed_matrix.h"
+#include "runtime/engine/stored_type.h"
 #include "weights/tensor/block_codes.h"
 #include "weights/tensor/dtype.h"
 #include "weights/tensor/half.h"
@@ -98,7 +98,7 @@ void read_quants(const kernels::PlaneQuants<low_bits, high_bits>& planes, std::s
 }
 
 template <PartBlock Block>
-constexpr std::size_t part_count = kernels::blocks_of_32<Block> * kernels::parts_of_32<Block>;
+constexpr std::size_t part_count = kernels::blocks_of_32<Block>* kernels::parts_of_32<Block>;
 
 // Computes 32 values from the codes of both halves of a row's nibbles.
 template <class CodeOf>
@@ -138,11 +138,13 @@ void read_block(const Q8Block& block, std::size_t row, float* out) {
 }
 
 void read_block(const Q4Block& block, std::size_t row, float* out) {
-  read_nibbles(block, row, [](int nibble) { return nibble - 8; }, out);
+  read_nibbles(
+      block, row, [](int nibble) { return nibble - 8; }, out);
 }
 
 void read_block(const Iq4NlBlock& block, std::size_t row, float* out) {
-  read_nibbles(block, row, [](int nibble) { return iq4_nl_codes[nibble]; }, out);
+  read_nibbles(
+      block, row, [](int nibble) { return iq4_nl_codes[nibble]; }, out);
 }
 
 template <PartBlock Block>
@@ -197,8 +199,8 @@ void read_block(const Block& block, std::size_t row, float* out) {
   values_of(stored_type<Block>, codes, out);
 }
 
-#define MINIMIND_PART_BLOCK(Block)                                                   \
-  template void put_block(const std::byte*, std::size_t, kernels::Block&);           \
+#define MINIMIND_PART_BLOCK(Block)                                         \
+  template void put_block(const std::byte*, std::size_t, kernels::Block&); \
   template void read_block(const kernels::Block&, std::size_t, float*);
 MINIMIND_PART_BLOCK(Q41Block)
 MINIMIND_PART_BLOCK(Q50Block)

@@ -99,7 +99,7 @@ DType packed_type(const StoredTensor& tensor, WeightType type, std::size_t threa
   if (!is_float_type(tensor.dtype) && !is_block_type(tensor.dtype)) reject_stored_type(tensor);
   const DType as_stored = has_kernel(tensor.dtype) ? tensor.dtype : DType::f32;
   if (!type) return as_stored;
-  if (!has_kernel(*type)) throw Error(fmt::format("matrices cannot be multiplied as {}", name_of(*type)));
+  assert(has_kernel(*type));
   return type_or_fallback(*type, as_stored, tensor.shape[1],
                           [&](DType wanted) { return can_encode(tensor, wanted, threads); });
 }

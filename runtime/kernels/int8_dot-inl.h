@@ -1,7 +1,7 @@
 #pragma once
 
-// Included by the products of block types only: 8-bit integer arithmetic of each instruction set. For the 16 rows of a panel,
-// the products of four columns with four activations are added exactly, in `Sums` of 32 bits per row.
+// Included by the products of block types only: 8-bit integer arithmetic of each instruction set. For the 16 rows of a
+// panel, the products of four columns with four activations are added exactly, in `Sums` of 32 bits per row.
 
 #include <cstddef>
 #include <cstdint>

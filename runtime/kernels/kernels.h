@@ -50,7 +50,8 @@ struct I8Block {                     // w = quant; the activations include the c
 // The factors that a type does not have count as 1, its minimum as 0. A block has 32 columns, or 256 whose parts have
 // integers of their own.
 
-// `bits` bits (1, 2 or 4) of the quants of 32 columns: those of group g are bits g * bits % 8 and up of bytes[g * bits / 8].
+// `bits` bits (1, 2 or 4) of the quants of 32 columns: those of group g are bits g * bits % 8 and up of bytes[g * bits
+// / 8].
 template <std::size_t bits>
 struct BitPlane {
   std::uint8_t bytes[bits][panel_rows][group_cols];
@@ -120,15 +121,25 @@ struct Iq4XsBlock {  // w = scale * part_scale * iq4_nl_codes[quant]
 
 // What such a block type has.
 template <class Block>
-concept PartBlock = requires(const Block& block) { block.quants; };
+concept PartBlock = requires(const Block& block) {
+  block.quants;
+};
 template <class Block>
-concept HasMinima = requires(const Block& block) { block.minimum; };
+concept HasMinima = requires(const Block& block) {
+  block.minimum;
+};
 template <class Block>
-concept HasScalesOfParts = requires(const Block& block) { block.part_scale; };
+concept HasScalesOfParts = requires(const Block& block) {
+  block.part_scale;
+};
 template <class Block>
-concept HasMinimaOfParts = requires(const Block& block) { block.part_minimum; };
+concept HasMinimaOfParts = requires(const Block& block) {
+  block.part_minimum;
+};
 template <class Block>
-concept HasNibblesOfParts = requires(const Block& block) { block.part_scale_and_minimum; };
+concept HasNibblesOfParts = requires(const Block& block) {
+  block.part_scale_and_minimum;
+};
 template <class Block>
 concept HasCodes = std::is_same_v<Block, Iq4XsBlock>;
 

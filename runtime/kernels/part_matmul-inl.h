@@ -1,10 +1,11 @@
 #pragma once
 
-// Included by block_matmul-inl.h only: products of block types whose quants are bit planes, in parts of 16 or 32 columns
-// that have a scale and perhaps a minimum each. Products of up to 256 columns, a strip, are added by themselves: first
-// the minima, then the parts in order, one fma each, then their sum to that of the strips before. For a single token
-// the quants are taken from their planes in registers. For several, a strip is unpacked once, and one function for many
-// types multiplies it. The order is the same, so that a batch gives bit for bit the results of single tokens.
+// Included by block_matmul-inl.h only: products of block types whose quants are bit planes, in parts of 16 or 32
+// columns that have a scale and perhaps a minimum each. Products of up to 256 columns, a strip, are added by
+// themselves: first the minima, then the parts in order, one fma each, then their sum to that of the strips before. For
+// a single token the quants are taken from their planes in registers. For several, a strip is unpacked once, and one
+// function for many types multiplies it. The order is the same, so that a batch gives bit for bit the results of single
+// tokens.
 
 #include <type_traits>
 
@@ -101,8 +102,7 @@ inline Column part_scale(const Block& block, const Column& scale, std::size_t p)
 template <class Block>
 inline Column part_minimum(const Block& block, std::size_t p) {
   if constexpr (HasMinimaOfParts<Block>) return to_floats(load_bytes(block.part_minimum[p]));
-  if constexpr (HasNibblesOfParts<Block>)
-    return to_floats((load_bytes(block.part_scale_and_minimum[p]) >> 4) & 0x0F);
+  if constexpr (HasNibblesOfParts<Block>) return to_floats((load_bytes(block.part_scale_and_minimum[p]) >> 4) & 0x0F);
   return load_f16(block.minimum);
 }
 
@@ -296,7 +296,8 @@ template <bool has_minima, std::size_t tokens, class AnyStrip>
 inline void multiply_tile(const AnyStrip (&strips)[strip_panels], std::size_t blocks, const ActivationBlock* x,
                           std::size_t x_stride, const StripOutput& out) {
   Column sums[strip_panels][tokens];
-  multiply_strips<StripDot, has_minima>(strips, blocks, x, x_stride, [](std::size_t) {}, sums);
+  multiply_strips<StripDot, has_minima>(
+      strips, blocks, x, x_stride, [](std::size_t) {}, sums);
   for (std::size_t i = 0; i < strip_panels; ++i) {
     for (std::size_t t = 0; t < tokens; ++t) {
       float* const y = out.y + t * out.y_stride + i * panel_rows;

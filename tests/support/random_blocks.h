@@ -33,8 +33,8 @@ inline BlockCodes random_codes(DType type, std::mt19937& random, float largest) 
   const std::size_t elements = block_shape(type).elements;
   for (std::size_t part = 0; part < elements / ranges.part; ++part) {
     codes.part_scales[part] = static_cast<std::int8_t>(any_of(ranges.scales));
-    codes.part_minima[part] = static_cast<std::uint8_t>(codes.part_scales[part] * ranges.minima.highest /
-                                                        std::max(1, ranges.scales.highest));
+    codes.part_minima[part] =
+        static_cast<std::uint8_t>(codes.part_scales[part] * ranges.minima.highest / std::max(1, ranges.scales.highest));
   }
   for (std::size_t i = 0; i < elements; ++i) {
     const int code = ranges.book.empty() ? any_of(ranges.codes) : ranges.book[random() % ranges.book.size()];

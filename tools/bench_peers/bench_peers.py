@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 SHAPES = ["3", "2-small", "2", "3-moe", "2-moe"]
 FLOATS = ["f32", "f16", "bf16"]
-TYPES = FLOATS + ["q8_0", "q4_0", "iq4_nl"]
+TYPES = FLOATS + ["q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q5_k", "q6_k", "iq4_nl"]
 IK_LLAMA_CPP = ["ik_llama.cpp"] if importlib.util.find_spec("ik_llama_cpp") else []
 # compile_ik_llama_cpp.sh leaves this file.
 IK_IS_NATIVE = (Path(sys.prefix) / "ik_llama.cpp" / "installed").exists()

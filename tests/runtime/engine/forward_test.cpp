@@ -171,9 +171,8 @@ Checkpoint checkpoint_of_blocks(DType type) {
   Checkpoint checkpoint = open_checkpoint(file.path(), {});
   unsigned seed = 0;
   for (auto& [name, tensor] : checkpoint.tensors) {
-    tensor = tensor.shape.size() == 2
-                 ? random_blocks(type, tensor.shape[0], tensor.shape[1], ++seed, 0.3f)
-                 : f32_tensor(tensor.shape, std::vector<float>(size_of_shape(tensor.shape), 1.0f));
+    tensor = tensor.shape.size() == 2 ? random_blocks(type, tensor.shape[0], tensor.shape[1], ++seed, 0.3f)
+                                      : f32_tensor(tensor.shape, std::vector<float>(size_of_shape(tensor.shape), 1.0f));
   }
   return checkpoint;
 }

@@ -111,8 +111,8 @@ TEST(PackedMatrix, TakesAsManyBytesAsAFileOrOneMoreForEachSixBitInteger) {
     if (!has_kernel(type.type)) continue;
     const std::size_t in_file = 48 * 512 / type.block.elements * type.block.bytes;
     const std::size_t packed = bytes_of(pack(random_bytes(type.type, {37, 512}, 1), std::nullopt, 1));
-    const bool six_bits = type.type == DType::q3_k || type.type == DType::q4_k || type.type == DType::q5_k ||
-                          type.type == DType::iq4_xs;
+    const bool six_bits =
+        type.type == DType::q3_k || type.type == DType::q4_k || type.type == DType::q5_k || type.type == DType::iq4_xs;
     EXPECT_GE(packed, in_file) << type.name;
     EXPECT_LE(25 * packed, (six_bits ? 26 : 25) * in_file) << type.name;
   }

@@ -78,7 +78,8 @@ TEST_P(PartKernels, SumsOfTheLargestIntegersDoNotSaturate) {
           for (const std::size_t tokens : {1u, 2u}) {
             const std::vector<float> y = product(table(), matrix, std::vector<float>(tokens * columns, x));
             const float expected = x * static_cast<float>(code * scale) * columns;
-            EXPECT_EQ(y, std::vector<float>(tokens * rows, expected)) << name_of(type) << ", " << code << " x " << scale;
+            EXPECT_EQ(y, std::vector<float>(tokens * rows, expected))
+                << name_of(type) << ", " << code << " x " << scale;
           }
         }
       }
@@ -140,8 +141,17 @@ TEST_P(PartKernels, ContinuesASum) {
             const auto blocks = input.activations().quantized;
             for (const std::size_t count : {std::size_t{1}, tokens}) {
               std::vector<float> y(count * rows, NAN);
-              kernels::BlockMatmul<Element> m{packed.data(), packed.elements_per_panel(), rows, first, 0,
-                                              packed.panels(), blocks.data, blocks.cols, count, y.data(), rows};
+              kernels::BlockMatmul<Element> m{packed.data(),
+                                              packed.elements_per_panel(),
+                                              rows,
+                                              first,
+                                              0,
+                                              packed.panels(),
+                                              blocks.data,
+                                              blocks.cols,
+                                              count,
+                                              y.data(),
+                                              rows};
               table().matmul(m);
               m.panels += elements_of<Element>(first);
               m.x += first / kernels::block_cols;

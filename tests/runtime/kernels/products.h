@@ -46,7 +46,8 @@ class Input {
   Activations activations_;
 };
 
-inline std::vector<float> product(const kernels::Table& table, const WeightMatrix& matrix, const std::vector<float>& x) {
+inline std::vector<float> product(const kernels::Table& table, const WeightMatrix& matrix,
+                                  const std::vector<float>& x) {
   const std::size_t tokens = x.size() / cols(matrix);
   std::vector<float> y(tokens * rows(matrix), NAN);
   const Range panels{0, kernels::panel_count(rows(matrix))};
@@ -56,8 +57,9 @@ inline std::vector<float> product(const kernels::Table& table, const WeightMatri
 
 // Bound for the rounded input: |fl(sum) - sum| <= n epsilon sum |w x| for n products added one by one (Higham, Accuracy
 // and Stability of Numerical Algorithms, section 3.1), with three more roundings for weights and activations of blocks,
-// which are rounded products themselves. A weight that is a difference counts as the sum of its terms: `minima` has those
-// that are subtracted. For the exact input, add each weight times the most that rounding to 8 bits moved its activation.
+// which are rounded products themselves. A weight that is a difference counts as the sum of its terms: `minima` has
+// those that are subtracted. For the exact input, add each weight times the most that rounding to 8 bits moved its
+// activation.
 inline void expect_product(const kernels::Table& table, const WeightMatrix& matrix, const std::vector<float>& x,
                            const WeightMatrix* minima = nullptr) {
   const Input input(table, matrix, x);
