@@ -14,6 +14,7 @@
 #include "weights/gguf/metadata.h"
 #include "weights/io/json_fields.h"
 #include "weights/io/quote.h"
+#include "weights/tensor/shape.h"
 
 namespace minimind {
 namespace {
@@ -68,6 +69,22 @@ OrderedJson to_json(const GgufValue& value) {
   return std::visit([&](const auto& data) { return to_json(data, value); }, value.data);
 }
 
+double bits_per_weight(DType type) {
+  const BlockShape block = block_shape(type);
+  return 8 * static_cast<double>(block.bytes) / static_cast<double>(block.elements);
+}
+
+// Over all tensors; 0 if there are none.
+double bits_per_weight(const Checkpoint& checkpoint) {
+  double bits = 0, weights = 0;
+  for (const auto& [name, tensor] : checkpoint.tensors) {
+    const auto count = static_cast<double>(element_count(tensor.shape).value());
+    bits += count * bits_per_weight(tensor.dtype);
+    weights += count;
+  }
+  return weights == 0 ? 0 : bits / weights;
+}
+
 void print_json(const Checkpoint& checkpoint, const std::optional<Tokenizer>& tokenizer) {
   OrderedJson config, sources, tensors = OrderedJson::array(), metadata = OrderedJson::object();
   for (const ConfigField& field : config_fields(checkpoint)) {
@@ -75,13 +92,17 @@ void print_json(const Checkpoint& checkpoint, const std::optional<Tokenizer>& to
     sources[field.name] = field.source;
   }
   for (const auto& [name, tensor] : checkpoint.tensors) {
-    tensors.push_back({{"name", name}, {"type", name_of(tensor.dtype)}, {"shape", tensor.shape}});
+    tensors.push_back({{"name", name},
+                       {"type", name_of(tensor.dtype)},
+                       {"bits_per_weight", bits_per_weight(tensor.dtype)},
+                       {"shape", tensor.shape}});
   }
   for (const auto& [key, value] : checkpoint.metadata.entries()) metadata[key] = to_json(value);
   const OrderedJson json{{"path", checkpoint.path},
                          {"format", checkpoint.format},
                          {"parameters", parameter_count(checkpoint)},
                          {"types", stored_types(checkpoint)},
+                         {"bits_per_weight", bits_per_weight(checkpoint)},
                          {"sha256", weights_sha256(checkpoint.tensors)},
                          {"config", config},
                          {"sources", sources},
@@ -109,17 +130,19 @@ void print_metadata(const GgufMetadata& metadata) {
 }
 
 void print_tensor(const std::string& name, DType dtype, const std::vector<std::size_t>& shape) {
-  fmt::print("  {:<56}  {:<8}{}\n", name, name_of(dtype), shape_text(shape));
+  fmt::print("  {:<56}  {:<8}{:>7.4g}  {}\n", name, name_of(dtype), bits_per_weight(dtype), shape_text(shape));
 }
 
 void print_tensors(const Checkpoint& checkpoint, bool every_one) {
   if (every_one) {
-    fmt::print("\ntensors, by their Hugging Face names\n");
+    fmt::print("\ntensors, by their Hugging Face names, with the bits per weight\n");
     for (const auto& [name, tensor] : checkpoint.tensors) print_tensor(name, tensor.dtype, tensor.shape);
     print_list("changed by LoRA and kept as f32", checkpoint.lora_changed);
     return;
   }
-  fmt::print("\ntensors, by their Hugging Face names; equal layers on one line, --tensors lists all\n");
+  fmt::print(
+      "\ntensors, by their Hugging Face names, with the bits per weight; equal layers on one line, --tensors lists "
+      "all\n");
   for (const FoldedTensors& fold : fold_tensors(checkpoint.tensors)) print_tensor(fold.name, fold.dtype, fold.shape);
   StoredTensors changed;
   for (const std::string& name : checkpoint.lora_changed) changed.emplace(name, checkpoint.tensors.at(name));
@@ -129,8 +152,9 @@ void print_tensors(const Checkpoint& checkpoint, bool every_one) {
 }
 
 void print_text(const Checkpoint& checkpoint, const std::optional<Tokenizer>& tokenizer, bool every_tensor) {
-  fmt::print("{}: {}, {:.2f} M parameters, {}\n", checkpoint.path, checkpoint.format,
-             1e-6 * static_cast<double>(parameter_count(checkpoint)), stored_types(checkpoint));
+  fmt::print("{}: {}, {:.2f} M parameters, {}, {:.4g} bits per weight\n", checkpoint.path, checkpoint.format,
+             1e-6 * static_cast<double>(parameter_count(checkpoint)), stored_types(checkpoint),
+             bits_per_weight(checkpoint));
   fmt::print("sha256 of the weights as f32: {}\n\n", weights_sha256(checkpoint.tensors));
   for (const ConfigField& field : config_fields(checkpoint)) {
     const std::string value = field.value.is_string() ? field.value.get<std::string>() : dump_json(field.value);

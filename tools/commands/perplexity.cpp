@@ -12,6 +12,7 @@
 #include "runtime/chat/chat_template.h"
 #include "runtime/tokenizer/files.h"
 #include "runtime/tokenizer/tokenizer.h"
+#include "tools/commands/mean_interval.h"
 #include "tools/commands/score_tokens.h"
 #include "tools/commands/scored_texts.h"
 #include "tools/options/choose_tokenizer.h"
@@ -64,6 +65,7 @@ struct Result {
   std::optional<std::size_t> bytes;  // of the text of the scored tokens; std::nullopt if unknown
   WindowSize windows;
   std::optional<std::string> against;
+  std::optional<Interval> kl_interval;  // of the mean KL; std::nullopt if there are too few texts and windows
 
   bool complete() const { return scores.tokens == tokens; }
   double per_token(double sum) const { return sum / static_cast<double>(scores.tokens); }
@@ -220,6 +222,24 @@ GroupScore score_of(TokenUse use, const ScoredTexts& texts, const std::vector<Wi
   return group;
 }
 
+// Sums the KL of the texts; of the windows if there are too few texts for an interval. Each window has its own context,
+// but the KL of tokens of one text depend on each other.
+std::vector<GroupSum> kl_groups(const ScoredTexts& texts, const std::vector<Window>& windows,
+                                const TokenScores& scores) {
+  const bool by_text = texts.ends.size() >= fewest_groups;
+  std::vector<GroupSum> groups(by_text ? texts.ends.size() : windows.size());
+  std::size_t scored = 0;
+  for (std::size_t w = 0; w < windows.size(); ++w) {
+    const auto text = std::upper_bound(texts.ends.begin(), texts.ends.end(), windows[w].begin);
+    GroupSum& group = groups[by_text ? static_cast<std::size_t>(text - texts.ends.begin()) : w];
+    for_each_scored(texts, {windows[w]}, scores.tokens - scored, [&](std::size_t) {
+      group.sum += scores.kl[scored++];
+      ++group.count;
+    });
+  }
+  return groups;
+}
+
 OrderedJson scores_json(const Result& result, double nats) {
   const auto bits = result.bits_per_byte(nats);
   return {{"nats_per_token", result.per_token(nats)},
@@ -244,6 +264,8 @@ void print_json(const Result& result) {
     OrderedJson& against = json["against"] = {{"path", *result.against}};
     against.update(scores_json(result, scores.against_nats));
     against["mean_kl"] = result.mean_kl();
+    against["mean_kl_95"] =
+        result.kl_interval ? OrderedJson{result.kl_interval->low, result.kl_interval->high} : OrderedJson(nullptr);
     against["kl_99th_percentile"] = quantile(scores.kl, 0.99);
     against["top1_agreement"] = result.per_token(static_cast<double>(scores.agreeing));
     against["top1_agreeing"] = scores.agreeing;
@@ -274,6 +296,12 @@ void print_text(const Result& result) {
   fmt::print("\nagainst {}\n", *result.against);
   print_scores(result, scores.against_nats);
   fmt::print("mean KL             {:.6g} nats per token, KL(against || model)\n", result.mean_kl());
+  if (const auto& interval = result.kl_interval) {
+    fmt::print("95 % interval       {:.6g} to {:.6g}, from texts or windows as independent groups\n", interval->low,
+               interval->high);
+  } else {
+    fmt::print("95 % interval       unknown, which takes at least {} texts or windows\n", fewest_groups);
+  }
   fmt::print("99th percentile KL  {:.6g} nats\n", quantile(scores.kl, 0.99));
   fmt::print("top-1 agreement     {:.2f} %, {} of {}\n", 100 * result.per_token(static_cast<double>(scores.agreeing)),
              scores.agreeing, scores.tokens);
@@ -302,7 +330,8 @@ int run_perplexity(const PerplexityOptions& options) {
                       scored_tokens(windows, scored),
                       bytes_of(texts, windows, scores.tokens, tokenizer),
                       size,
-                      options.against};
+                      options.against,
+                      against ? interval_of_mean(kl_groups(texts, windows, scores)) : std::nullopt};
   if (!result.complete()) note("interrupted after {} of {} tokens", scores.tokens, result.tokens);
   if (scores.tokens > 0) options.json ? print_json(result) : print_text(result);
   return result.complete() ? 0 : interrupted_status();
@@ -334,7 +363,7 @@ Command add_perplexity(CLI::App& command) {
   command.add_option(
       "--against", options->against,
       "second checkpoint, run as stored without --lora, --type, --compute and --config; prints its perplexity, "
-      "KL(against || model) and top-1 agreement");
+      "KL(against || model) with the 95 % interval of its mean, and top-1 agreement");
   command.add_flag("--json", options->json, "print one JSON object");
   options->run.add_to(command);
   return [options, &command] {

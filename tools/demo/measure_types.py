@@ -1,5 +1,7 @@
 """Prints the table of TYPES.md, the cost of each type: python tools/demo/measure_types.py --poems DATA/poems_val.jsonl.xz
 
+With --out, also writes the numbers as JSON, from which types_chart.py draws.
+
 Converts the demo to each type. `minimind perplexity` compares it with the demo itself, on poems kept out of training, each
 after its question. The speed is that of greedy generation, the median of runs in turns. Needs only Python.
 """
@@ -15,13 +17,21 @@ from poems import read_poems
 from prompts import chat_text, plain_question, scored_line
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+PROGRAM = ROOT / "minimind"
+DEMO = ROOT / "weights" / "demo" / "model.pth"
 # Options of `convert`.
 TYPES = {
     "f32": ["--type", "f32"],
     "f16": ["--type", "f16"],
     "bf16": ["--type", "bf16"],
     "q8_0": ["--type", "q8_0"],
+    "q6_k": ["--type", "q6_k"],
+    "q5_1": ["--type", "q5_1"],
+    "q5_k": ["--type", "q5_k"],
+    "q5_0": ["--type", "q5_0"],
     "iq4_nl, embedding q8_0": ["--type", "iq4_nl", "--embedding-type", "q8_0"],
+    "q4_1": ["--type", "q4_1"],
+    "q4_k": ["--type", "q4_k"],
     "iq4_nl": ["--type", "iq4_nl"],
     "q4_0": ["--type", "q4_0"],
 }
@@ -45,6 +55,18 @@ def quality(program: Path, converted: Path, model: Path, texts: Path) -> dict:
                           "--against", model, "--jsonl", "-f", texts))
 
 
+def write_scored_poems(path: Path, source: Path, count: int) -> None:
+    poems = read_poems(source)[:count]
+    path.write_text("".join(scored_line(plain_question(poem), poem) for poem in poems))
+
+
+def file_numbers(converted: Path, measured: dict, speeds: list[float]) -> dict:
+    """Returns what a JSON file of types_chart.py has of a file."""
+    divergence = {name: measured["against"][name] for name in ("mean_kl", "mean_kl_95", "kl_99th_percentile", "top1_agreement")}
+    return {"bytes": converted.stat().st_size, "perplexity": measured["perplexity"], **divergence,
+            "tokens_per_second": statistics.median(speeds) if speeds else None}
+
+
 def speed(program: Path, converted: Path, model: Path) -> float:
     tokenizer = model.parent / "tokenizer.json"
     generated = run(program, "generate", "-q", "--json", "-m", converted, "--tokenizer", tokenizer, "--greedy",
@@ -62,17 +84,17 @@ def row(dtype: str, size: int, measured: dict, speeds: list[float]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--poems", type=Path, required=True, help="poems_val.jsonl.xz")
-    parser.add_argument("--program", type=Path, default=ROOT / "minimind")
-    parser.add_argument("--model", type=Path, default=ROOT / "weights" / "demo" / "model.pth")
+    parser.add_argument("--program", type=Path, default=PROGRAM)
+    parser.add_argument("--model", type=Path, default=DEMO)
     parser.add_argument("--count", type=int, default=1000, help="number of poems")
     parser.add_argument("--runs", type=int, default=5, help="number of measurements of each speed")
+    parser.add_argument("--out", type=Path, help="JSON file to write")
     options = parser.parse_args()
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         texts = folder / "poems.jsonl"
-        poems = read_poems(options.poems)[: options.count]
-        texts.write_text("".join(scored_line(plain_question(poem), poem) for poem in poems))
+        write_scored_poems(texts, options.poems, options.count)
         models = {dtype: convert(options.program, options.model, folder, dtype) for dtype in TYPES}
         measured = {dtype: quality(options.program, models[dtype], options.model, texts) for dtype in TYPES}
         speeds = {dtype: [] for dtype in TYPES}
@@ -81,12 +103,16 @@ def main() -> None:
                 speeds[dtype].append(speed(options.program, models[dtype], options.model))
 
         tokens = measured["f16"]["tokens"]
-        print(f"Perplexity and KL divergence (nats per token, from the stored weights) on {len(poems)} poems kept out of "
+        print(f"Perplexity and KL divergence (nats per token, from the stored weights) on {options.count} poems kept out of "
               f"training, {tokens} tokens; generated tokens per second, the median of {options.runs} runs.\n")
         print("| type | file | perplexity | mean KL | 99th percentile | same top-1 token | tokens/s |")
         print("|---|---|---|---|---|---|---|")
         for dtype in TYPES:
             print(row(dtype, models[dtype].stat().st_size, measured[dtype], speeds[dtype]))
+        if options.out:
+            files = [{"type": dtype} | file_numbers(models[dtype], measured[dtype], speeds[dtype]) for dtype in TYPES]
+            options.out.write_text(json.dumps({"poems": options.count, "tokens": tokens, "files": files}, indent=1) + "\n")
+
 
 
 if __name__ == "__main__":

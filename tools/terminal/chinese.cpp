@@ -287,10 +287,9 @@ constexpr std::array texts = {
                 "相邻窗口起点的间隔，以词元计；只对新词元评分（默认：半个窗口）"},
     Translation{
         "second checkpoint, run as stored without --lora, --type, --compute and --config; prints its perplexity, "
-        "KL(against || model) and top-1 agreement",
+        "KL(against || model) with the 95 % interval of its mean, and top-1 agreement",
         "第二个检查点，按文件原样运行，不受 --lora、--type、--compute、--config 影响；输出其困惑度、KL(against || "
-        "model) 和 "
-        "top-1 一致率"},
+        "model) 及其均值的 95 % 置信区间，和 top-1 一致率"},
     Translation{"checkpoint whose tokenizer is used (default: the demo)", "使用此检查点的分词器（默认：演示模型）"},
     Translation{"add what the tokenizer's post-processor puts around a text (default: the ids of the text alone)",
                 "加上分词器的后处理器在文本前后添加的词元（默认：只输出文本本身的 id）"},

@@ -124,6 +124,33 @@ TEST_F(Perplexity, AgainstAModelGivesKlAndAgreement) {
               kl[below] + (rank - std::floor(rank)) * (kl[below + 1] - kl[below]), 1e-12);
 }
 
+// Each text is a group, and so is each window of a text.
+TEST_F(Perplexity, AgainstHasAnIntervalOfTheMeanIfThereAreEnoughTextsOrWindows) {
+  const std::string model = MINIMIND_SOURCE_DIR "/weights/demo/model.pth";
+  const std::string options = " -m " + model + " --type q4_0 --against " + model;
+  const auto against = [&](const std::string& arguments) { return json_of(arguments + options)["against"]; };
+  std::string lines, text;
+  for (const char* line : {"山居", "秋夜", "春日", "江上", "床前明月光", "白日依山尽", "夜泊", "送友人", "雪", "梅花"}) {
+    lines += Json(std::string("五言绝句《") + line + "》").dump() + "\n";
+    text += line;
+  }
+  std::ofstream(path("jsonl")) << lines;
+  std::ofstream(path("text")) << text;
+  const std::string few = lines.substr(lines.find('\n') + 1);
+  std::ofstream(path("few")) << few;
+  for (const std::string& arguments : {"--jsonl -f " + path("jsonl"), "-c 4 --stride 2 -f " + path("text")}) {
+    const Json found = against(arguments);
+    EXPECT_LT(found["mean_kl_95"][0], found["mean_kl"]) << arguments;
+    EXPECT_GT(found["mean_kl_95"][1], found["mean_kl"]) << arguments;
+    const Outcome shown = run("perplexity -q " + arguments + options);
+    EXPECT_NE(shown.out.find("\n95 % interval       0.0"), std::string::npos) << shown.out;
+  }
+  EXPECT_EQ(against("--jsonl -f " + path("few"))["mean_kl_95"], nullptr);
+  EXPECT_EQ(against("-f " + path("text"))["mean_kl_95"], nullptr);
+  EXPECT_NE(run("perplexity -q -f " + path("text") + options).out.find("at least 10 texts or windows"),
+            std::string::npos);
+}
+
 TEST_F(Perplexity, TypeDoesNotApplyToTheSecondModel) {
   const std::string model = MINIMIND_SOURCE_DIR "/weights/demo/model.pth", text = " -p 五言绝句《山居》 -m " + model;
   const Json same = json_of(text + " --against " + model);
