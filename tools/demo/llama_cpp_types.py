@@ -47,6 +47,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=300, help="number of poems kept out (default: 300)")
     parser.add_argument("--calibration", type=int, default=2000, help="number of poems to calibrate with (default: 2000)")
     parser.add_argument("--context", type=int, default=512, help="tokens of a piece of the calibration text (default: 512)")
+    parser.add_argument("--matrix", type=Path, help="importance matrix of an earlier call, which --keep left in its folder")
     parser.add_argument("--runs", type=int, default=5, help="number of measurements of each speed here (default: 5)")
     parser.add_argument("--keep", type=Path, help="write the files into this folder and keep them")
     options = parser.parse_args()
@@ -54,13 +55,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = options.keep or Path(name)
         folder.mkdir(parents=True, exist_ok=True)
-        source, matrix = folder / "demo-f16.gguf", folder / "imatrix.gguf"
+        source, matrix = folder / "demo-f16.gguf", options.matrix or folder / "imatrix.gguf"
         texts, calibration = folder / "poems.jsonl", folder / "calibration.txt"
         write_scored_poems(texts, options.data / "poems_val.jsonl.xz", options.count)
-        write_calibration(calibration, options.data, options.calibration)
         run(options.program, "convert", "-q", "--force", "--type", "f16", options.model, source)
-        run(options.programs / "llama-imatrix", "-m", source, "-f", calibration, "-o", matrix, "-c", options.context,
-            "--parse-special", "--no-ppl", "-t", 2)
+        if not options.matrix:
+            write_calibration(calibration, options.data, options.calibration)
+            run(options.programs / "llama-imatrix", "-m", source, "-f", calibration, "-o", matrix, "-c", options.context,
+                "--parse-special", "--no-ppl", "-t", 2)
         rows = []
         for kind in TYPES:
             for importance in (False, True):

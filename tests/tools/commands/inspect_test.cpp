@@ -41,6 +41,27 @@ TEST_F(Inspect, ListsEveryTensorWithItsTypeAndShape) {
   }
 }
 
+// A vector of 32-bit values counts, too.
+TEST_F(Inspect, ShowsTheBitsPerWeightOfEachTensorAndOfAll) {
+  ASSERT_EQ(run("convert -q " MINIMIND_SOURCE_DIR "/weights/demo/model.pth " + path("q.gguf") + " --type q4_k").status,
+            0);
+  const auto json = nlohmann::json::parse(run("inspect --json -m " + path("q.gguf")).out);
+  double bits = 0, weights = 0;
+  for (const auto& tensor : json["tensors"]) {
+    const std::string type = tensor["type"];
+    EXPECT_EQ(tensor["bits_per_weight"], type == "q4_k" ? 4.5 : type == "q5_0" ? 5.5 : 32) << tensor["name"] << type;
+    double count = 1;
+    for (const double size : tensor["shape"]) count *= size;
+    bits += count * tensor["bits_per_weight"].get<double>();
+    weights += count;
+  }
+  EXPECT_DOUBLE_EQ(json["bits_per_weight"], bits / weights);
+  const std::string text = run("inspect -m " + path("q.gguf")).out;
+  EXPECT_NE(text.find(fmt::format("{:.4g} bits per weight\n", bits / weights)), std::string::npos) << text;
+  EXPECT_NE(text.find(" q4_k        4.5  ["), std::string::npos) << text;
+  EXPECT_NE(text.find(" q5_0        5.5  ["), std::string::npos) << text;
+}
+
 TEST_F(Inspect, FoldsEqualLayersAndExperts) {
   const std::string text = run("inspect -m " + load_golden("v3-moe").model_path).out;
   const Checkpoint checkpoint = open_checkpoint(load_golden("v3-moe").model_path, {});
