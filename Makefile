@@ -206,6 +206,7 @@ endif
 	python3 tests/check_layers.py tests/layers.txt
 	python3 -m unittest discover -q -s tests
 	python3 -m unittest discover -q -s tools/bench_peers
+	python3 -m unittest discover -q -s tools/demo
 
 # The package for Python with the libraries that it needs, for systems with the C library of this one or a later one.
 WHEEL := build/wheel

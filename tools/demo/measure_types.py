@@ -110,7 +110,7 @@ def main() -> None:
         for dtype in TYPES:
             print(row(dtype, models[dtype].stat().st_size, measured[dtype], speeds[dtype]))
         if options.out:
-            files = [{"type": dtype} | file_numbers(models[dtype], measured[dtype], speeds[dtype]) for dtype in TYPES]
+            files = [{"type": dtype, "calibrated": "--calibrate" in TYPES[dtype]} | file_numbers(models[dtype], measured[dtype], speeds[dtype]) for dtype in TYPES]
             options.out.write_text(json.dumps({"poems": options.count, "tokens": tokens, "files": files}, indent=1) + "\n")
 
 
