@@ -9,6 +9,7 @@
 #include "runtime/tokenizer/files.h"
 #include "runtime/tokenizer/tokenizer_gguf.h"
 #include "runtime/tokenizer/tokenizer_json.h"
+#include "tools/commands/chosen_types.h"
 #include "tools/commands/files_read.h"
 #include "tools/commands/lost_settings.h"
 #include "tools/commands/output_folder.h"
@@ -16,6 +17,7 @@
 #include "tools/options/commands.h"
 #include "tools/options/config_fields.h"
 #include "tools/options/load_engine.h"
+#include "tools/options/option_checks.h"
 #include "tools/options/options.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/language.h"
@@ -42,8 +44,14 @@ struct ConvertOptions {
   std::string in, out;
   CheckpointOptions checkpoint;
   std::string type, embedding_type, tokenizer;
+  TypeChoosing choosing;
   std::optional<std::size_t> threads;
   bool force = false, quiet = false;
+
+  // Whether types are chosen by more than --type, or matrices quantised with a text.
+  bool chooses() const {
+    return !choosing.text.empty() || choosing.size || choosing.bits || !choosing.plan.empty();
+  }
 };
 
 enum class OutputKind { gguf, pth, folder };
@@ -150,22 +158,59 @@ struct Written {
 };
 
 // Each of the functions below writes one kind of output.
-Written write_gguf_file(const Conversion& conversion) {
-  const std::string& out = conversion.options.out;
+
+// The file with these types, and in what other programs will read its tokenizer differently.
+GgufExport export_with_tokenizer(const Conversion& conversion, const Checkpoint& checkpoint, const WantedTypes& types,
+                                 std::vector<std::string>& differences) {
   GgufExport model =
-      export_gguf(conversion.checkpoint, conversion.types, fs::path(out).stem().string(), conversion.threads);
+      export_gguf(checkpoint, types, fs::path(conversion.options.out).stem().string(), conversion.threads);
   if (conversion.tokenizer) {
-    conversion.say("other programs will differ:",
-                   set_tokenizer(model.metadata, tokenizer_of(conversion), conversion.checkpoint.config.vocab_size));
+    differences = set_tokenizer(model.metadata, tokenizer_of(conversion), checkpoint.config.vocab_size);
   } else {
     model.metadata.set_string("tokenizer.ggml.model", "no_vocab");
+  }
+  return model;
+}
+
+ChosenTypes chosen_types(const Conversion& conversion) {
+  const ConvertOptions& options = conversion.options;
+  constexpr std::size_t steps = 1000;
+  std::optional<Progress> bar;
+  if (!options.quiet) bar.emplace(std::string(translated("calibrate")), steps, ProgressUnit::share);
+  const ChoosingWork work{
+      .checkpoint = conversion.checkpoint,
+      .types = conversion.types,
+      .tokenizer = conversion.tokenizer ? conversion.tokenizer->source : "",
+      .threads = conversion.threads,
+      .quiet = options.quiet,
+      .exported =
+          [&](const Checkpoint& checkpoint, const WantedTypes& types) {
+            std::vector<std::string> differences;
+            return export_with_tokenizer(conversion, checkpoint, types, differences);
+          },
+      .progress =
+          [&, &interrupted = watch_interrupts()](std::size_t done, std::size_t total) {
+            if (interrupted) throw Interrupted();
+            if (bar) bar->show(std::min(steps, done * steps / total));
+          }};
+  return choose_types(options.choosing, work);
+}
+
+Written write_gguf_file(const Conversion& conversion) {
+  const std::string& out = conversion.options.out;
+  check_not_read(out, conversion.read);
+  const ChosenTypes chosen =
+      conversion.options.chooses() ? chosen_types(conversion) : ChosenTypes{conversion.checkpoint, conversion.types};
+  std::vector<std::string> differences;
+  const GgufExport model = export_with_tokenizer(conversion, chosen.checkpoint, chosen.types, differences);
+  conversion.say("other programs will differ:", differences);
+  if (!conversion.tokenizer) {
     conversion.say("the model has no tokenizer, so the file has none;", {"name one with --tokenizer"});
   }
   if (!model.only_ours_because.empty()) {
     conversion.say("only minimind can read this file:", {model.only_ours_because});
   }
   conversion.say("written", model.exceptions);
-  check_not_read(out, conversion.read);
   WatchedWriting writing(conversion, model.tensors);
   OutputFile file(out, writing.watch());
   write_gguf(file, model.metadata, model.tensors, conversion.threads);
@@ -254,11 +299,38 @@ std::uintmax_t total_size(const std::vector<std::string>& files) {
   return size;
 }
 
+// Checks the options that choose types before anything is read.
+void check_choosing(const ConvertOptions& options, OutputKind kind) {
+  if (!options.chooses()) return;
+  const TypeChoosing& choosing = options.choosing;
+  const bool chosen = choosing.size || choosing.bits || !choosing.plan.empty();
+  if (kind != OutputKind::gguf) {
+    throw UsageError(fmt::format("{}: --calibrate, --size, --bits and --plan are for a .gguf; name one as output",
+                                 options.out));
+  }
+  if (int(choosing.size.has_value()) + int(choosing.bits.has_value()) + int(!choosing.plan.empty()) > 1) {
+    throw UsageError("--size, --bits and --plan each choose all types; give one of them");
+  }
+  if (choosing.bits && !(*choosing.bits >= 1 && *choosing.bits <= 16)) {
+    throw UsageError(fmt::format("--bits is {}, expected 1 to 16 bits per weight", *choosing.bits));
+  }
+  if (chosen && !(options.type.empty() && options.embedding_type.empty())) {
+    throw UsageError("--type and --embedding-type are given with --size, --bits or --plan, which choose types; omit one");
+  }
+  if ((choosing.size || choosing.bits) && choosing.text.empty()) {
+    throw UsageError("--size and --bits choose types by what a text shows; name the text with --calibrate");
+  }
+  if (!choosing.text.empty() && !chosen && options.type.empty()) {
+    throw UsageError("--calibrate quantises, but no type is given; add --type iq4_nl, --size, --bits or --plan");
+  }
+}
+
 int run_convert(const ConvertOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   const OutputKind kind = output_kind(options.out);
   const WantedTypes types{.matrices = parse_type("--type", options.type, kind),
                           .embedding = parse_type("--embedding-type", options.embedding_type, kind)};
+  check_choosing(options, kind);
   check_output(options, kind);
   watch_interrupts();
   std::signal(SIGXFSZ, SIG_IGN);  // exceeding a file size limit is then an error, and partial files are removed
@@ -305,6 +377,19 @@ Command add_convert(CLI::App& command) {
       .add_option("--embedding-type", options->embedding_type,
                   "type of the token embedding and the output matrix (default: as --type)")
       ->transform(type_name(weight_type_names()));
+  command.add_option("--calibrate", options->choosing.text,
+                     "quantise with knowledge of the inputs on this text: MiniMind's data (.jsonl) or plain text");
+  command
+      .add_option_function<std::string>(
+          "--size", [options](const std::string& size) { options->choosing.size = parse_size(size); },
+          "choose the types of matrices so that the file has at most this size, e.g. 3.2MB; needs --calibrate")
+      ->type_name("SIZE");
+  command
+      .add_option("--bits", options->choosing.bits,
+                  "choose the types of matrices so that they have this many bits per weight; needs --calibrate")
+      ->check(a_number);
+  command.add_option("--plan", options->choosing.plan,
+                     "take the types of matrices from this file, as --size and --bits print them");
   add_tokenizer(command, options->tokenizer);
   command.add_flag("--force", options->force, "replace existing files");
   options->checkpoint.add_reading_options(command);

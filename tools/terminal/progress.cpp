@@ -39,7 +39,8 @@ std::string progress_line(std::string_view label, std::size_t done, std::size_t 
                           std::string_view suffix, std::size_t columns) {
   const double fraction =
       done < total ? static_cast<double>(done) / static_cast<double>(total) : 1;  // a total of 0 is complete
-  const std::string count = fmt::format("{}% {}", static_cast<int>(100 * fraction), amount(done, total, unit));
+  std::string count = fmt::format("{}%", static_cast<int>(100 * fraction));
+  if (unit != ProgressUnit::share) count += ' ' + amount(done, total, unit);
   const std::string end = suffix.empty() ? count : fmt::format("{} {}", count, suffix);
   const std::size_t around_bar = columns_in(label) + columns_in(end) + 4;  // two spaces, two brackets
   if (around_bar + narrowest_bar <= columns) {

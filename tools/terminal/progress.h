@@ -7,7 +7,7 @@
 
 namespace minimind {
 
-enum class ProgressUnit { tokens, bytes, texts };
+enum class ProgressUnit { tokens, bytes, texts, share };  // share: only the percentage is shown
 
 // Returns a line such as "logits [=====>      ] 45% 12 of 27 tokens", followed by `suffix`, of at most `columns`
 // columns. If it does not fit, the bar is omitted first, then the suffix. Bytes are shown in MB.

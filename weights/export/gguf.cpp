@@ -127,7 +127,8 @@ class TensorList {
   }
 
   void add_chosen(OutputTensor tensor, std::optional<DType> wanted) {
-    chooser_.choose(tensor, wanted);
+    const auto named = types_.by_name.find(tensor.name);
+    chooser_.choose(tensor, named == types_.by_name.end() ? wanted : named->second);
     tensors.push_back(std::move(tensor));
   }
 

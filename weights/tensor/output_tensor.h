@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -56,11 +57,12 @@ void encode_values(DType dtype, const float* values, std::size_t count, std::byt
 void encode(const OutputTensor& tensor, std::size_t threads,
             const std::function<void(std::span<const std::byte>)>& use);
 
-// The requested types of matrices and, if different, of the token embedding and the output matrix. std::nullopt keeps
-// the stored types.
+// The requested types of matrices and, if different, of the token embedding and the output matrix, and of matrices by
+// their names in the file. std::nullopt keeps the stored types.
 struct WantedTypes {
   std::optional<DType> matrices;
   std::optional<DType> embedding;
+  std::map<std::string, DType> by_name = {};  // has precedence
 };
 
 // Chooses the encoding of each matrix of a file to write, and records deviations from the request.

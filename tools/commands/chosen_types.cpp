@@ -1,0 +1,323 @@
+#include "tools/commands/chosen_types.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "runtime/calibrate/calibration.h"
+#include "runtime/calibrate/type_plan.h"
+#include "runtime/chat/chat_template.h"
+#include "runtime/tokenizer/files.h"
+#include "runtime/tokenizer/tokenizer.h"
+#include "tools/options/lines.h"
+#include "tools/terminal/note.h"
+#include "weights/gguf/writer.h"
+#include "weights/io/error.h"
+#include "weights/io/mistaken_file.h"
+#include "weights/io/quote.h"
+#include "weights/io/text_file.h"
+#include "weights/tensor/shape.h"
+#include "weights/tensor/weight_types.h"
+
+namespace minimind {
+namespace {
+
+constexpr std::size_t most_tokens = 16384;  // of the calibration text that are read
+constexpr std::size_t window_tokens = 512;  // a longer text is read in windows of this length
+
+// Types of a mix, which any reader of GGUF knows. The k-quants require rows of a multiple of 256.
+constexpr std::array mixed_types = {DType::q3_k,   DType::iq4_xs, DType::q4_k, DType::iq4_nl, DType::q4_1,
+                                    DType::q5_k, DType::q5_0,   DType::q5_1, DType::q6_k,   DType::q8_0};
+
+// A tensor of the file and the names of the checkpoint's matrices that it consists of.
+struct FileTensor {
+  const OutputTensor* output;
+  std::vector<std::string> matrices;
+};
+
+// Returns the tensors of the file that are stored as a block type if all matrices shall be.
+std::vector<FileTensor> quantizable_tensors(const Checkpoint& checkpoint, const std::vector<OutputTensor>& outputs) {
+  std::map<const StoredTensor*, std::string> names;
+  for (const auto& [name, tensor] : checkpoint.tensors) names[&tensor] = name;
+  std::vector<FileTensor> tensors;
+  for (const OutputTensor& output : outputs) {
+    if (!is_block_type(output.dtype)) continue;
+    FileTensor tensor{&output, {}};
+    for (const StoredTensor* source : output.sources) tensor.matrices.push_back(names.at(source));
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+bool fits(const FileTensor& tensor, DType type) {
+  return std::all_of(tensor.output->sources.begin(), tensor.output->sources.end(),
+                     [&](const StoredTensor* source) { return can_calibrate(type, source->shape.back()); });
+}
+
+std::size_t padded_bytes(const FileTensor& tensor, DType type) {
+  constexpr std::size_t alignment = 32;
+  const std::size_t bytes = byte_count(tensor.output->shape, type).value();
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+// Texts at even distances in the file, as many as most_tokens allow.
+class CalibrationTextReader {
+ public:
+  CalibrationTextReader(const std::string& path, const Checkpoint& checkpoint, const std::string& tokenizer_path)
+      : path_(path),
+        config_(checkpoint.config),
+        data_(read_tokenizer(tokenizer_path)),
+        tokenizer_(data_),
+        window_(std::min(window_tokens, config_.max_position_embeddings)) {}
+
+  CalibrationText read() {
+    const std::string text = read_text_file(path_);
+    check_not_mistaken(text, path_);
+    if (path_.ends_with(".jsonl")) {
+      read_lines(text);
+    } else {
+      read_plain(text);
+    }
+    if (std::none_of(text_.predicted.begin(), text_.predicted.end(), [](bool predicted) { return predicted; })) {
+      throw Error(fmt::format("{}: has no token to predict, expected a text of {} tokens or more", path_, most_tokens));
+    }
+    for (const std::int32_t token : text_.tokens) {
+      if (static_cast<std::size_t>(token) >= config_.vocab_size) {
+        throw Error(fmt::format("{}: has token {}, expected ids below the model's {}; the tokenizer {} is of another "
+                                "model",
+                                path_, token, config_.vocab_size, data_.source));
+      }
+    }
+    return std::move(text_);
+  }
+
+ private:
+  bool full() const { return text_.tokens.size() >= most_tokens; }
+
+  // Adds a text in windows. `uses` is empty if every token is predicted.
+  void add(std::span<const std::int32_t> tokens, std::span<const TokenUse> uses) {
+    for (std::size_t begin = 0; begin + 1 < tokens.size() && !full(); begin += window_) {
+      const std::size_t end = std::min(tokens.size(), begin + window_);
+      for (std::size_t i = begin; i < end; ++i) {
+        text_.tokens.push_back(tokens[i]);
+        text_.predicted.push_back(i > begin && (uses.empty() || uses[i] != TokenUse::read));
+      }
+      text_.ends.push_back(text_.tokens.size());
+    }
+  }
+
+  // Multiples of the golden ratio, modulo 1, are spread evenly for any number of them (Weyl 1916).
+  template <class Use>
+  void spread(std::size_t count, const Use& use) {
+    std::vector<bool> used(count, false);
+    double at = 0.5;
+    for (std::size_t i = 0; i < 4 * count && !full(); ++i) {
+      const std::size_t index = std::min(count - 1, static_cast<std::size_t>(at * static_cast<double>(count)));
+      at += 0.6180339887498949;
+      at -= std::floor(at);
+      if (used[index]) continue;
+      used[index] = true;
+      use(index);
+    }
+  }
+
+  void read_lines(const std::string& text) {
+    std::vector<std::pair<std::string, std::size_t>> lines;
+    for_each_line(text, [&](const std::string& line, std::size_t number) { lines.emplace_back(line, number); });
+    std::optional<ChatTemplate> chat_template;
+    const TrainingTextOptions training{config_.family, false, [&]() -> const ChatTemplate& {
+                                         if (!chat_template) chat_template = ChatTemplate::of_tokenizer(data_);
+                                         if (!chat_template) {
+                                           chat_template.emplace(
+                                               ChatTemplate::of_family(config_.family, special_tokens_of(data_)));
+                                         }
+                                         return *chat_template;
+                                       }};
+    spread(lines.size(), [&](std::size_t i) {
+      ScoredTexts read;
+      add_line(read, lines[i].first, place_of_line(path_, lines[i].second), tokenizer_, training);
+      std::size_t begin = 0;
+      for (const std::size_t end : read.ends) {
+        add(std::span(read.tokens).subspan(begin, end - begin), std::span(read.uses).subspan(begin, end - begin));
+        begin = end;
+      }
+    });
+  }
+
+  void read_plain(const std::string& text) {
+    const std::vector<std::int32_t> tokens = tokenizer_.encode(text);
+    spread((tokens.size() + window_ - 1) / window_, [&](std::size_t i) {
+      const std::size_t begin = i * window_;
+      add(std::span(tokens).subspan(begin, std::min(window_, tokens.size() - begin)), {});
+    });
+  }
+
+  const std::string& path_;
+  const Config& config_;
+  TokenizerData data_;
+  Tokenizer tokenizer_;
+  std::size_t window_;
+  CalibrationText text_;
+};
+
+class Choosing {
+ public:
+  Choosing(const TypeChoosing& options, const ChoosingWork& work)
+      : options_(options),
+        work_(work),
+        exported_(work.exported(work.checkpoint, all_quantized())),
+        tensors_(quantizable_tensors(work.checkpoint, exported_.tensors)) {}
+
+  ChosenTypes run() {
+    ChosenTypes result{work_.checkpoint, work_.types};
+    if (!options_.plan.empty()) read_plan(result.types);
+    if (!options_.text.empty()) measure_text();
+    if (options_.size || options_.bits) choose(result.types);
+    if (calibration_) quantize(result);
+    return result;
+  }
+
+ private:
+  WantedTypes all_quantized() const {
+    WantedTypes types = work_.types;
+    if (options_.size || options_.bits || !options_.plan.empty()) types = {.matrices = DType::q8_0, .embedding = {}};
+    return types;
+  }
+
+  void read_plan(WantedTypes& types) {
+    types.by_name = parse_type_plan(read_text_file(options_.plan), options_.plan);
+    std::set<std::string> known;
+    for (const OutputTensor& output : exported_.tensors) known.insert(output.name);
+    for (const auto& [name, type] : types.by_name) {
+      if (!known.contains(name)) {
+        throw Error(fmt::format("{}: {} is not a tensor of the file, expected one such as {}", options_.plan,
+                                quote(name), exported_.tensors.front().name));
+      }
+      const bool supported = is_float_type(type) || has_calibration(type);
+      if (!supported || (options_.text.empty() && !is_writable(type))) {
+        throw Error(fmt::format("{}: {} is {}, expected a type that {} can be written as", options_.plan, name,
+                                name_of(type), options_.text.empty() ? "without --calibrate weights" : "weights"));
+      }
+    }
+  }
+
+  static bool has_calibration(DType type) { return can_calibrate(type, block_shape(type).elements); }
+  static bool is_writable(DType type) { return is_float_type(type) || is_weight_type(type); }
+
+  void measure_text() {
+    if (work_.tokenizer.empty()) {
+      throw UsageError("--calibrate requires a tokenizer, and the model has none; name one with --tokenizer");
+    }
+    const CalibrationText text = CalibrationTextReader(options_.text, work_.checkpoint, work_.tokenizer).read();
+    calibration_.emplace(work_.checkpoint, text, work_.threads,
+                         [&](std::size_t done, std::size_t total) { work_.progress(done, 2 * total); });
+    if (work_.quiet) return;
+    const double chance = std::log(static_cast<double>(work_.checkpoint.config.vocab_size));
+    if (calibration_->nats_per_token() > chance) {
+      note("{}: the model predicts it with {:.2f} nats per token, no better than chance ({:.2f}); it may be of another "
+           "language or tokenizer",
+           options_.text, calibration_->nats_per_token(), chance);
+    }
+    const Calibration::Coverage least = calibration_->least_coverage();
+    if (least.tokens < least.cols) {
+      note("{}: {} tokens reach {}, which has {} columns; the others are estimated. A text of {} tokens or more is better",
+           options_.text, least.tokens, least.matrix, least.cols,
+           std::min(most_tokens, text.tokens.size() * least.cols / std::max<std::size_t>(least.tokens, 1) + 1));
+    }
+  }
+
+  // The bytes of the file that are not those of the tensors to choose types for.
+  std::size_t fixed_bytes() const {
+    std::size_t bytes = gguf_header(exported_.metadata, exported_.tensors).size();
+    for (const OutputTensor& output : exported_.tensors) {
+      bytes += (byte_count(output) + 31) / 32 * 32;
+    }
+    for (const FileTensor& tensor : tensors_) bytes -= padded_bytes(tensor, tensor.output->dtype);
+    return bytes;
+  }
+
+  void choose(WantedTypes& types) {
+    std::vector<PlannedTensor> plan;
+    std::size_t weights = 0;
+    for (const FileTensor& tensor : tensors_) {
+      PlannedTensor planned{tensor.output->name, element_count(tensor.output->shape).value(), {}, 0};
+      for (const DType type : mixed_types) {
+        if (!fits(tensor, type)) continue;
+        double loss = 0;
+        for (const std::string& matrix : tensor.matrices) loss += calibration_->loss(matrix, type);
+        planned.choices.push_back({type, padded_bytes(tensor, type), loss});
+      }
+      weights += planned.weights;
+      plan.push_back(std::move(planned));
+      work_.progress(2 * tensors_.size() + plan.size(), 4 * tensors_.size());
+    }
+    const std::size_t fixed = fixed_bytes();
+    const std::size_t budget = options_.size ? *options_.size - std::min(*options_.size, fixed)
+                                             : static_cast<std::size_t>(*options_.bits * static_cast<double>(weights) / 8);
+    if (!choose_types(plan, budget)) {
+      std::size_t least = 0;
+      for (const PlannedTensor& tensor : plan) least += tensor.choice().bytes;
+      throw Error(options_.size
+                      ? fmt::format("--size {} is too small, expected {} or more, of which {} are not weights of matrices",
+                                    *options_.size, fixed + least, fixed)
+                      : fmt::format("--bits {} is too small, expected {:.3f} or more", *options_.bits,
+                                    8.0 * static_cast<double>(least) / static_cast<double>(weights) + 0.0005));
+    }
+    for (const PlannedTensor& tensor : plan) types.by_name[tensor.name] = tensor.choice().type;
+    fmt::print("{}", type_plan_text(plan));
+  }
+
+  DType type_of(const FileTensor& tensor, const WantedTypes& types) const {
+    const auto named = types.by_name.find(tensor.output->name);
+    return named == types.by_name.end() ? tensor.output->dtype : named->second;
+  }
+
+  void quantize(ChosenTypes& result) {
+    std::size_t done = 0;
+    for (const FileTensor& tensor : tensors_) {
+      const DType type = type_of(tensor, result.types);
+      for (const std::string& matrix : tensor.matrices) {
+        StoredTensor& stored = result.checkpoint.tensors.at(matrix);
+        if (stored.dtype == work_.checkpoint.tensors.at(matrix).dtype && stored.dtype != type &&
+            can_calibrate(type, stored.shape.back())) {
+          stored = calibration_->quantize(matrix, type);
+          calibration_->forget(matrix);
+        }
+      }
+      work_.progress(3 * tensors_.size() + ++done, 4 * tensors_.size());
+    }
+  }
+
+  const TypeChoosing& options_;
+  const ChoosingWork& work_;
+  GgufExport exported_;
+  std::vector<FileTensor> tensors_;
+  std::optional<Calibration> calibration_;
+};
+
+}  // namespace
+
+std::size_t parse_size(const std::string& text) {
+  double number = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string unit(end, text.data() + text.size() - end);
+  const std::map<std::string, double> units{{"", 1}, {"B", 1}, {"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}};
+  const auto found = units.find(unit);
+  if (failed != std::errc() || found == units.end() || !(number > 0) || number * found->second > 1e15) {
+    throw UsageError(fmt::format("--size is {}, expected a number of bytes such as 3.2MB or 650kB", quote(text)));
+  }
+  return static_cast<std::size_t>(number * found->second);
+}
+
+ChosenTypes choose_types(const TypeChoosing& options, const ChoosingWork& work) {
+  return Choosing(options, work).run();
+}
+
+}  // namespace minimind
