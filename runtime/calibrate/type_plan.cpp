@@ -3,7 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <limits>
 #include <sstream>
+#include <utility>
 
 #include "weights/io/error.h"
 #include "weights/io/quote.h"
@@ -29,44 +33,61 @@ void keep_useful(std::vector<TypeChoice>& choices) {
   choices = std::move(useful);
 }
 
-// A change of one tensor to a larger type.
-struct Upgrade {
-  PlannedTensor* tensor = nullptr;
-  std::size_t to = 0;
-  double gain = 0;  // of loss
-};
+// Chooses exactly, except that the bytes beyond the smallest types are rounded up to whole units: dynamic programming
+// over the units left.
+void choose_in_units(std::vector<PlannedTensor>& tensors, std::size_t budget) {
+  constexpr std::size_t most_units = 50000;
+  const std::size_t left = budget - bytes_of(tensors), unit = left / most_units + 1, units = left / unit;
+  const auto units_of = [&](const PlannedTensor& tensor, std::size_t choice) {
+    return (tensor.choices[choice].bytes - tensor.choices.front().bytes + unit - 1) / unit;
+  };
+  std::vector<double> loss(units + 1);  // of the tensors so far, within so many units
+  std::vector<std::vector<std::uint8_t>> chosen;
+  for (const PlannedTensor& tensor : tensors) {
+    std::vector<double> with(units + 1, std::numeric_limits<double>::infinity());
+    std::vector<std::uint8_t> choices(units + 1);
+    for (std::size_t choice = 0; choice < tensor.choices.size(); ++choice) {
+      for (std::size_t most = units_of(tensor, choice), all = most; all <= units; ++all) {
+        const double sum = loss[all - most] + tensor.choices[choice].loss;
+        if (sum >= with[all]) continue;
+        with[all] = sum;
+        choices[all] = static_cast<std::uint8_t>(choice);
+      }
+    }
+    loss = std::move(with);
+    chosen.push_back(std::move(choices));
+  }
+  std::size_t rest = units;
+  for (std::size_t i = tensors.size(); i-- > 0;) {
+    tensors[i].chosen = chosen[i][rest];
+    rest -= units_of(tensors[i], tensors[i].chosen);
+  }
+}
 
-// Returns the upgrade of at most `bytes` with the largest gain per byte, or with `any`, the largest gain.
-Upgrade best_upgrade(std::vector<PlannedTensor>& tensors, std::size_t bytes) {
-  Upgrade best;
-  double best_rate = 0;
+// Takes larger types with the bytes that are left by rounding to units.
+void fill_up(std::vector<PlannedTensor>& tensors, std::size_t budget) {
+  std::size_t left = budget - bytes_of(tensors);
   for (PlannedTensor& tensor : tensors) {
-    for (std::size_t to = tensor.chosen + 1; to < tensor.choices.size(); ++to) {
-      const std::size_t more = tensor.choices[to].bytes - tensor.choice().bytes;
-      const double gain = tensor.choice().loss - tensor.choices[to].loss;
-      if (more > bytes || gain <= best_rate * static_cast<double>(more)) continue;
-      best_rate = gain / static_cast<double>(more);
-      best = {&tensor, to, gain};
+    while (tensor.chosen + 1 < tensor.choices.size()) {
+      const std::size_t more = tensor.choices[tensor.chosen + 1].bytes - tensor.choice().bytes;
+      if (more > left) break;
+      left -= more;
+      ++tensor.chosen;
     }
   }
-  return best;
 }
 
 }  // namespace
 
-// Takes the upgrade that gains most per byte until none fits: the lower convex hull of sizes and losses, then what is
-// left is filled.
 bool choose_types(std::vector<PlannedTensor>& tensors, std::size_t budget) {
   for (PlannedTensor& tensor : tensors) {
     keep_useful(tensor.choices);
     tensor.chosen = 0;
   }
   if (bytes_of(tensors) > budget) return false;
-  while (true) {
-    const Upgrade upgrade = best_upgrade(tensors, budget - bytes_of(tensors));
-    if (!upgrade.tensor) return true;
-    upgrade.tensor->chosen = upgrade.to;
-  }
+  choose_in_units(tensors, budget);
+  fill_up(tensors, budget);
+  return true;
 }
 
 std::string type_plan_text(const std::vector<PlannedTensor>& tensors) {

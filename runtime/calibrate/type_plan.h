@@ -26,8 +26,8 @@ struct PlannedTensor {
   const TypeChoice& choice() const { return choices[chosen]; }
 };
 
-// Chooses types whose bytes are at most `budget` in sum, so that the sum of the losses is small. Returns false if even
-// the smallest types have more.
+// Chooses types whose bytes are at most `budget` in sum, so that the sum of the losses is least, but for a few bytes.
+// Returns false if even the smallest types have more. Drops choices that one of the same size or less beats.
 bool choose_types(std::vector<PlannedTensor>& tensors, std::size_t budget);
 
 // The plan as text: one line for each tensor with its name, type, bits per weight and loss, which parse_type_plan reads.
