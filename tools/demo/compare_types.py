@@ -70,7 +70,7 @@ def unweighted(x: Tensor) -> Tensor:
     return torch.ones_like(x)
 
 
-TRIES = [-136, -127, -118, -109, 96, 104, 112, 120]  # those of weights/tensor/block_formats.cpp
+TRIES = [-136, -127, -118, -109, 96, 104, 112, 120]  # those of weights/tensor/choose_codes.cpp
 MANY_TRIES = [sign * tried for sign in (-1, 1) for tried in range(80, 151)]
 EVEN_TRIES = [sign * tried for sign in (-1, 1) for tried in (6.8, 7.4, 8.0, 8.6)]
 TYPES: list[tuple[str, float, Quantize]] = [

@@ -1,3 +1,4 @@
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -6,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/cli.h"
+#include "weights/checkpoint/checkpoint.h"
 
 namespace minimind {
 namespace {
@@ -260,6 +262,23 @@ TEST_F(Convert, NamesTheTensorsKeptAsAnotherType) {
   EXPECT_NE(outcome.err.find("blk.0.ffn_down.weight as f16: its 53 columns are not a multiple of 32"),
             std::string::npos)
       << outcome.err;
+}
+
+// 416 columns are 13 blocks of 32.
+TEST_F(Convert, WritesKQuantsAndNamesTheTensorsOfOtherWidths) {
+  const struct { const char *type, *other; } types[] = {{"q4_k", "q5_0"}, {"q5_k", "q5_1"}, {"q6_k", "q8_0"}};
+  for (const auto& [type, other] : types) {
+    const std::string out = path(std::string(type) + ".gguf");
+    const Outcome outcome = convert(MINIMIND_SOURCE_DIR "/weights/demo/model.pth", out, std::string("--type ") + type);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_NE(
+        outcome.err.find(fmt::format("blk.0.ffn_down.weight as {}: its 416 columns are not a multiple of 256", other)),
+        std::string::npos)
+        << outcome.err;
+    const StoredTensors tensors = open_checkpoint(out, {}).tensors;
+    EXPECT_EQ(name_of(tensors.at("model.layers.0.mlp.up_proj.weight").dtype), type);
+    EXPECT_EQ(name_of(tensors.at("model.layers.0.mlp.down_proj.weight").dtype), other);
+  }
 }
 
 TEST_F(Convert, ReportsAMissingTokenizer) {
