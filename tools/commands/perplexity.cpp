@@ -57,6 +57,13 @@ struct GroupScore {
   double per_token() const { return nats / static_cast<double>(tokens); }
 };
 
+// The KL of the texts, or of the windows if there are too few texts for an interval. Each window has its own context,
+// but the KL of the tokens of one text depend on each other.
+struct KlGroups {
+  std::vector<GroupSum> sums;
+  bool are_texts = true;
+};
+
 // The result to print.
 struct Result {
   TokenScores scores;
@@ -65,7 +72,7 @@ struct Result {
   std::optional<std::size_t> bytes;  // of the text of the scored tokens; std::nullopt if unknown
   WindowSize windows;
   std::optional<std::string> against;
-  std::optional<Interval> kl_interval;  // of the mean KL; std::nullopt if there are too few texts and windows
+  KlGroups kl_groups;  // without a second model none
 
   bool complete() const { return scores.tokens == tokens; }
   double per_token(double sum) const { return sum / static_cast<double>(scores.tokens); }
@@ -222,16 +229,13 @@ GroupScore score_of(TokenUse use, const ScoredTexts& texts, const std::vector<Wi
   return group;
 }
 
-// Sums the KL of the texts; of the windows if there are too few texts for an interval. Each window has its own context,
-// but the KL of tokens of one text depend on each other.
-std::vector<GroupSum> kl_groups(const ScoredTexts& texts, const std::vector<Window>& windows,
-                                const TokenScores& scores) {
-  const bool by_text = texts.ends.size() >= fewest_groups;
-  std::vector<GroupSum> groups(by_text ? texts.ends.size() : windows.size());
+KlGroups kl_groups_of(const ScoredTexts& texts, const std::vector<Window>& windows, const TokenScores& scores) {
+  KlGroups groups{{}, texts.ends.size() >= fewest_groups};
+  groups.sums.resize(groups.are_texts ? texts.ends.size() : windows.size());
   std::size_t scored = 0;
   for (std::size_t w = 0; w < windows.size(); ++w) {
     const auto text = std::upper_bound(texts.ends.begin(), texts.ends.end(), windows[w].begin);
-    GroupSum& group = groups[by_text ? static_cast<std::size_t>(text - texts.ends.begin()) : w];
+    GroupSum& group = groups.sums[groups.are_texts ? static_cast<std::size_t>(text - texts.ends.begin()) : w];
     for_each_scored(texts, {windows[w]}, scores.tokens - scored, [&](std::size_t) {
       group.sum += scores.kl[scored++];
       ++group.count;
@@ -264,8 +268,10 @@ void print_json(const Result& result) {
     OrderedJson& against = json["against"] = {{"path", *result.against}};
     against.update(scores_json(result, scores.against_nats));
     against["mean_kl"] = result.mean_kl();
-    against["mean_kl_95"] =
-        result.kl_interval ? OrderedJson{result.kl_interval->low, result.kl_interval->high} : OrderedJson(nullptr);
+    const auto interval = interval_of_mean(result.kl_groups.sums);
+    against["mean_kl_95"] = interval ? OrderedJson{interval->low, interval->high} : OrderedJson(nullptr);
+    against["mean_kl_95_groups"] = {{"are", result.kl_groups.are_texts ? "texts" : "windows"},
+                                    {"count", result.kl_groups.sums.size()}};
     against["kl_99th_percentile"] = quantile(scores.kl, 0.99);
     against["top1_agreement"] = result.per_token(static_cast<double>(scores.agreeing));
     against["top1_agreeing"] = scores.agreeing;
@@ -296,11 +302,11 @@ void print_text(const Result& result) {
   fmt::print("\nagainst {}\n", *result.against);
   print_scores(result, scores.against_nats);
   fmt::print("mean KL             {:.6g} nats per token, KL(against || model)\n", result.mean_kl());
-  if (const auto& interval = result.kl_interval) {
-    fmt::print("95 % interval       {:.6g} to {:.6g}, from texts or windows as independent groups\n", interval->low,
-               interval->high);
+  if (const auto interval = interval_of_mean(result.kl_groups.sums)) {
+    fmt::print("95 % interval       {:.6g} to {:.6g}, from {} {} as independent observations\n", interval->low,
+               interval->high, result.kl_groups.sums.size(), result.kl_groups.are_texts ? "texts" : "windows");
   } else {
-    fmt::print("95 % interval       unknown, which takes at least {} texts or windows\n", fewest_groups);
+    fmt::print("95 % interval       unknown: requires at least {} texts or windows\n", fewest_groups);
   }
   fmt::print("99th percentile KL  {:.6g} nats\n", quantile(scores.kl, 0.99));
   fmt::print("top-1 agreement     {:.2f} %, {} of {}\n", 100 * result.per_token(static_cast<double>(scores.agreeing)),
@@ -331,7 +337,7 @@ int run_perplexity(const PerplexityOptions& options) {
                       bytes_of(texts, windows, scores.tokens, tokenizer),
                       size,
                       options.against,
-                      against ? interval_of_mean(kl_groups(texts, windows, scores)) : std::nullopt};
+                      against ? kl_groups_of(texts, windows, scores) : KlGroups{}};
   if (!result.complete()) note("interrupted after {} of {} tokens", scores.tokens, result.tokens);
   if (scores.tokens > 0) options.json ? print_json(result) : print_text(result);
   return result.complete() ? 0 : interrupted_status();

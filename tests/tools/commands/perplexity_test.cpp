@@ -130,7 +130,8 @@ TEST_F(Perplexity, AgainstHasAnIntervalOfTheMeanIfThereAreEnoughTextsOrWindows) 
   const std::string options = " -m " + model + " --type q4_0 --against " + model;
   const auto against = [&](const std::string& arguments) { return json_of(arguments + options)["against"]; };
   std::string lines, text;
-  for (const char* line : {"山居", "秋夜", "春日", "江上", "床前明月光", "白日依山尽", "夜泊", "送友人", "雪", "梅花"}) {
+  for (const char* line :
+       {"山居", "秋夜", "春日", "江上", "床前明月光", "白日依山尽", "夜泊", "送友人", "雪", "梅花"}) {
     lines += Json(std::string("五言绝句《") + line + "》").dump() + "\n";
     text += line;
   }
@@ -138,11 +139,16 @@ TEST_F(Perplexity, AgainstHasAnIntervalOfTheMeanIfThereAreEnoughTextsOrWindows) 
   std::ofstream(path("text")) << text;
   const std::string few = lines.substr(lines.find('\n') + 1);
   std::ofstream(path("few")) << few;
-  for (const std::string& arguments : {"--jsonl -f " + path("jsonl"), "-c 4 --stride 2 -f " + path("text")}) {
+  const std::pair<std::string, std::string> enough[] = {{"--jsonl -f " + path("jsonl"), "texts"},
+                                                        {"-c 4 --stride 2 -f " + path("text"), "windows"}};
+  for (const auto& [arguments, groups] : enough) {
     const Json found = against(arguments);
     EXPECT_LT(found["mean_kl_95"][0], found["mean_kl"]) << arguments;
     EXPECT_GT(found["mean_kl_95"][1], found["mean_kl"]) << arguments;
+    EXPECT_EQ(found["mean_kl_95_groups"]["are"], groups);
+    EXPECT_GE(found["mean_kl_95_groups"]["count"], 10);
     const Outcome shown = run("perplexity -q " + arguments + options);
+    EXPECT_NE(shown.out.find(' ' + groups + " as independent observations"), std::string::npos) << shown.out;
     EXPECT_NE(shown.out.find("\n95 % interval       0.0"), std::string::npos) << shown.out;
   }
   EXPECT_EQ(against("--jsonl -f " + path("few"))["mean_kl_95"], nullptr);
