@@ -173,6 +173,7 @@ inline ActivationBlock rounded(const Column (&halves)[2]) {
   }
   out.low_sum = sum_of_half(out.quant);
   out.sum = static_cast<std::int16_t>(out.low_sum + sum_of_half(out.quant + block_cols / 2));
+  out.scaled_sum = out.scale * static_cast<float>(out.sum);
   return out;
 }
 

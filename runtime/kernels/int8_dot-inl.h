@@ -20,7 +20,8 @@ constexpr std::size_t groups = block_cols / group_cols;
 //   most_groups              how many groups may be added before flush(sums)
 //   finish(sums)             as floats
 // SignedDot takes weights from -128 to 127; UnsignedDot<bits, bias> takes unsigned quants of so many bits, at most 6,
-// which represent quant - bias; CodeDot takes results of look_up(); StripDot takes weights plus `strip_offset`.
+// which represent quant - bias; CodeDot takes results of look_up(). StripDot, with another start(), takes the weights
+// of strips.
 
 inline std::int32_t four_of(const std::int8_t* activations) {
   std::int32_t four;
@@ -62,8 +63,9 @@ inline Group look_up(const std::int8_t (&codes)[16], Group nibbles) {
 
 // vpdpbusd multiplies unsigned by signed integers. `bias` makes the weights unsigned; start() subtracts bias times the
 // sum of the activations.
-template <int bias>
+template <int weight_bias>
 struct BiasedDot {
+  static constexpr int bias = weight_bias;
   using Sums = __m512i;
   static Sums start(std::int32_t sum) { return _mm512_set1_epi32(-bias * sum); }
   static void add(Sums& sums, Group weights, const std::int8_t* four) {
@@ -74,8 +76,6 @@ struct BiasedDot {
   static Column finish(Sums sums) { return {{_mm512_cvtepi32_ps(sums)}}; }
 };
 using CodeDot = BiasedDot<128>;
-using StripDot = CodeDot;
-constexpr int strip_offset = 128;
 struct SignedDot : CodeDot {
   static void add(Sums& sums, Group weights, const std::int8_t* four) {
     CodeDot::add(sums, _mm512_xor_si512(weights, _mm512_set1_epi8(-128)), four);
@@ -83,6 +83,14 @@ struct SignedDot : CodeDot {
 };
 template <int bits, int bias>
 using UnsignedDot = BiasedDot<bias>;
+struct StripDot : CodeDot {
+  // `factors`, two of 16 bits, of the sum of the activations and that of the first half: minus the bias, or 0.
+  static Sums start(const ActivationBlock& x, std::int32_t factors) {
+    std::int32_t both;
+    __builtin_memcpy(&both, &x.sum, sizeof both);
+    return _mm512_madd_epi16(_mm512_set1_epi32(both), _mm512_set1_epi32(factors));
+  }
+};
 
 #elif defined(__AVX2__)
 
@@ -329,8 +337,9 @@ using UnsignedDot = BiasedDot<bias>;
 
 #if !defined(__AVX512VNNI__)
 using CodeDot = SignedDot;
-using StripDot = SignedDot;
-constexpr int strip_offset = 0;
+struct StripDot : SignedDot {
+  static Sums start(const ActivationBlock&, std::int32_t) { return SignedDot::start(0); }
+};
 
 // Calls use(register, ...) for each register of the first group and those at its place in the others.
 template <class Use, class... Groups>

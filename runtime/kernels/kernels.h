@@ -114,6 +114,7 @@ struct Q6KBlock {
   PlaneQuants<4, 2> quants[8];
 };
 struct Iq4XsBlock {  // w = scale * part_scale * iq4_nl_codes[quant]
+  static constexpr int centre = 0;
   std::uint16_t scale[panel_rows];
   std::int8_t part_scale[8][panel_rows];
   PlaneQuants<4, 0> quants[8];
@@ -179,6 +180,7 @@ struct Matmul {
 // 32 columns of a row of activations, rounded to 8 bits: |x - scale * quant| <= scale / 2.
 struct ActivationBlock {
   float scale;                    // max |x| / 127; 0 if max |x| is below 1e-30; NaN if an x is not finite
+  float scaled_sum;               // scale * sum
   std::int16_t sum;               // of quant
   std::int16_t low_sum;           // of its first half
   std::int8_t quant[block_cols];  // -127 to 127

@@ -122,169 +122,150 @@ inline std::int32_t part_sum(const ActivationBlock& x, std::size_t part) {
   return part == 0 ? x.low_sum : x.sum - x.low_sum;
 }
 
-// The columns of a panel that are added by themselves, as a block has them: a block of 256, or several of 32.
+// The same times their scale: what a minimum is multiplied by.
+template <std::size_t part_count>
+inline float scaled_part_sum(const ActivationBlock& x, std::size_t part) {
+  if constexpr (part_count == 1) return x.scaled_sum;
+  return x.scale * static_cast<float>(part_sum<part_count>(x, part));
+}
+
+// The factors with which StripDot::start() subtracts `bias` times part_sum().
+constexpr std::int32_t bias_factors(int bias, std::size_t part_count, std::size_t part) {
+  const int of_sum = part_count == 1 || part == 1 ? -bias : 0, of_low_sum = part_count == 1 ? 0
+                                                                            : part == 0     ? -bias
+                                                                                            : bias;
+  return (of_sum & 0xFFFF) | of_low_sum * 0x10000;
+}
+
+template <class Dot, std::size_t part_count>
+inline typename Dot::Sums start_part(const ActivationBlock& x, std::size_t part) {
+#if defined(__AVX512VNNI__)
+  return StripDot::start(x, bias_factors(Dot::bias, part_count, part));
+#else
+  return Dot::start(part_sum<part_count>(x, part));
+#endif
+}
+
+// The weights of up to 256 columns of a panel, as its blocks have them: one of 256, or several of 32.
 template <class Block>
 class PackedStrip {
  public:
-  static constexpr std::size_t blocks_of_32 = kernels::blocks_of_32<Block>, part_count = parts_of_32<Block>;
+  static constexpr std::size_t part_count = parts_of_32<Block>;
 
   explicit PackedStrip(const Block* first) : first_(first) {}
 
-  const Block& block(std::size_t i) const { return first_[i / blocks_of_32]; }
-  Group weights(std::size_t i, std::size_t group) const { return load_weights(block(i), i % blocks_of_32, group); }
+  // Of the 32 columns i.
+  Group weights(std::size_t i, std::size_t group) const {
+    return load_weights(block(i), i % blocks_of_32<Block>, group);
+  }
   Column scale(std::size_t i, std::size_t part) const {
-    return part_scale(block(i), load_f16(block(i).scale), i % blocks_of_32 * part_count + part);
+    return part_scale(block(i), load_f16(block(i).scale), i % blocks_of_32<Block> * part_count + part);
   }
   Column minimum(std::size_t i, std::size_t part) const {
-    return part_minimum(block(i), i % blocks_of_32 * part_count + part);
+    return part_minimum(block(i), i % blocks_of_32<Block> * part_count + part);
   }
   Column minima_factor() const { return kernels::minima_factor(*first_); }
 
  private:
+  const Block& block(std::size_t i) const { return first_[i / blocks_of_32<Block>]; }
+
   const Block* first_;
 };
 
-// The same with a byte for each quant.
-template <std::size_t parts_of_32>
-struct Strip {
-  static constexpr std::size_t part_count = parts_of_32;
-
-  std::uint8_t quants[strip_blocks][groups][panel_rows][group_cols];  // as StripDot takes them
-  float scales[strip_blocks][part_count][panel_rows];
-  float minima[strip_blocks][part_count][panel_rows];
-  float factor[panel_rows];
-
-  Group weights(std::size_t i, std::size_t group) const { return load_group(quants[i][group]); }
-  Column scale(std::size_t i, std::size_t part) const { return load_column(scales[i][part]); }
-  Column minimum(std::size_t i, std::size_t part) const { return load_column(minima[i][part]); }
-  Column minima_factor() const { return load_column(factor); }
-};
-
-// Adds up the first `blocks` blocks of 32 columns of strips of some panels, multiplied by those of some tokens.
-template <class Dot, bool has_minima, std::size_t panels, std::size_t tokens, class AnyStrip, class EachBlock>
-inline void multiply_strips(const AnyStrip (&strips)[panels], std::size_t blocks, const ActivationBlock* x,
-                            std::size_t x_stride, const EachBlock& each_block, Column (&sums)[panels][tokens]) {
-  constexpr std::size_t part_count = AnyStrip::part_count, part_groups = groups / part_count;
-  for (auto& of_panel : sums) {
-    for (Column& sum : of_panel) sum = zero_column();
+inline void add_product(Column& sum, const Column& product, const Column& scale, float activation_scale) {
+  const Floats factor(activation_scale);
+  for (std::size_t p = 0; p < parts; ++p) {
+    sum.part[p] = xsimd::fma(product.part[p], scale.part[p] * factor, sum.part[p]);
   }
-  if constexpr (has_minima) {
+}
+
+// The products of `blocks` blocks of 32 columns.
+template <class Block, class EachBlock>
+inline Column multiply_strip(const PackedStrip<Block>& strip, std::size_t blocks, const ActivationBlock* x,
+                             const EachBlock& each_block) {
+  using Dot = typename PartDot<Block>::Type;
+  constexpr std::size_t part_count = parts_of_32<Block>, part_groups = groups / part_count;
+  Column sum = zero_column();
+  if constexpr (HasMinima<Block>) {
     for (std::size_t b = 0; b < blocks; ++b) {
       for (std::size_t part = 0; part < part_count; ++part) {
-        for (std::size_t t = 0; t < tokens; ++t) {
-          const ActivationBlock& activations = x[t * x_stride + b];
-          const Floats sum(activations.scale * static_cast<float>(part_sum<part_count>(activations, part)));
-          for (std::size_t i = 0; i < panels; ++i) add_scaled(sums[i][t], strips[i].minimum(b, part), sum);
-        }
+        add_scaled(sum, strip.minimum(b, part), Floats(scaled_part_sum<part_count>(x[b], part)));
       }
     }
-    for (std::size_t i = 0; i < panels; ++i) {
-      const Column factor = strips[i].minima_factor();
-      for (Column& sum : sums[i]) sum = product(sum, factor);
-    }
+    sum = product(sum, strip.minima_factor());
   }
   for (std::size_t b = 0; b < blocks; ++b) {
     each_block(b);
     for (std::size_t part = 0; part < part_count; ++part) {
-      typename Dot::Sums products[panels][tokens];
-      for (std::size_t t = 0; t < tokens; ++t) {
-        for (std::size_t i = 0; i < panels; ++i) {
-          products[i][t] = Dot::start(part_sum<part_count>(x[t * x_stride + b], part));
-        }
-      }
+      typename Dot::Sums products = start_part<Dot, part_count>(x[b], part);
 #pragma GCC unroll 8
-      for (std::size_t group = 0; group < part_groups; ++group) {
-        for (std::size_t i = 0; i < panels; ++i) {
-          const Group w = strips[i].weights(b, part * part_groups + group);
-          for (std::size_t t = 0; t < tokens; ++t) {
-            if (group > 0 && group % Dot::most_groups == 0) Dot::flush(products[i][t]);
-            Dot::add(products[i][t], w, x[t * x_stride + b].quant + (part * part_groups + group) * group_cols);
-          }
-        }
+      for (std::size_t i = 0; i < part_groups; ++i) {
+        const std::size_t group = part * part_groups + i;
+        if (i > 0 && i % Dot::most_groups == 0) Dot::flush(products);
+        Dot::add(products, strip.weights(b, group), x[b].quant + group * group_cols);
       }
-      for (std::size_t i = 0; i < panels; ++i) {
-        const Column scale = strips[i].scale(b, part);
-        for (std::size_t t = 0; t < tokens; ++t) {
-          const Floats activation_scale(x[t * x_stride + b].scale);
-          const Column product = Dot::finish(products[i][t]);
-          for (std::size_t p = 0; p < parts; ++p) {
-            sums[i][t].part[p] = xsimd::fma(product.part[p], scale.part[p] * activation_scale, sums[i][t].part[p]);
-          }
-        }
-      }
+      add_product(sum, Dot::finish(products), strip.scale(b, part), x[b].scale);
     }
   }
+  return sum;
+}
+
+// Prefetches as many bytes as block b of 32 columns has, of the blocks at `ahead`.
+template <class Block>
+inline void prefetch_block(const Block* ahead, std::size_t b) {
+  constexpr std::size_t bytes = sizeof(Block) / blocks_of_32<Block>;
+  const char* const at = reinterpret_cast<const char*>(ahead) + b * bytes;
+  for (std::size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line);
 }
 
 // A single token: weights are used once, as they are packed.
 template <class Block>
 inline void multiply_single(const BlockMatmul<Block>& m, std::size_t panel) {
-  constexpr std::size_t blocks_of_32 = kernels::blocks_of_32<Block>, strip_elements = strip_blocks / blocks_of_32;
-  constexpr std::size_t distance = 16384, bytes_of_32 = sizeof(Block) / blocks_of_32;
+  constexpr std::size_t strip_elements = strip_blocks / blocks_of_32<Block>;
+  constexpr std::size_t lead = 16384 / sizeof(Block);  // how many blocks ahead are prefetched
   const Block* const weights = m.panels + panel * m.panel_stride;
-  const std::size_t row = panel * panel_rows, elements = m.cols / (blocks_of_32 * block_cols);
+  const std::size_t row = panel * panel_rows, elements = m.cols / (blocks_of_32<Block> * block_cols);
   Column total = m.continues ? load_rows(m.y + row, m.rows - row) : zero_column();
   for (std::size_t first = 0; first < elements; first += strip_elements) {
-    const std::size_t blocks = smaller(strip_elements, elements - first) * blocks_of_32;
-    const PackedStrip<Block> strips[] = {PackedStrip<Block>(weights + first)};
-    const char* const ahead = reinterpret_cast<const char*>(weights + first) + distance;
-    const auto prefetch = [&](std::size_t b) {
-      for (std::size_t line = 0; line < bytes_of_32; line += 64) __builtin_prefetch(ahead + b * bytes_of_32 + line);
-    };
-    Column sums[1][1];
-    multiply_strips<typename PartDot<Block>::Type, HasMinima<Block>>(strips, blocks, m.x + first * blocks_of_32, 0,
-                                                                     prefetch, sums);
-    for (std::size_t p = 0; p < parts; ++p) total.part[p] = total.part[p] + sums[0][0].part[p];
+    const auto prefetch = [&](std::size_t b) { prefetch_block(weights + first + lead, b); };
+    const std::size_t blocks = smaller(strip_elements, elements - first) * blocks_of_32<Block>;
+    const Column sum =
+        multiply_strip(PackedStrip<Block>(weights + first), blocks, m.x + first * blocks_of_32<Block>, prefetch);
+    for (std::size_t p = 0; p < parts; ++p) total.part[p] = total.part[p] + sum.part[p];
   }
   store_rows(m.y + row, m.rows - row, total);
 }
 
-template <class Block>
-inline void unpack(const Block* from, std::size_t blocks, Strip<parts_of_32<Block>>& strip) {
-  constexpr std::size_t part_count = parts_of_32<Block>;
-  const PackedStrip<Block> packed(from);
-  const auto store = [](const Column& column, float* at) {
-    for (std::size_t p = 0; p < parts; ++p) column.part[p].store_unaligned(at + p * lanes);
-  };
-  for (std::size_t b = 0; b < blocks; ++b) {
-#pragma GCC unroll 8
-    for (std::size_t group = 0; group < groups; ++group) {
-      Group weights = packed.weights(b, group);
-      if constexpr (!HasCodes<Block>) {
-        constexpr int offset = strip_offset - Block::centre;
-        for_registers(
-            [](auto& bytes) {
-              typedef std::int8_t Integers __attribute__((vector_size(sizeof bytes)));
-              bytes = (std::remove_reference_t<decltype(bytes)>)((Integers)bytes + static_cast<std::int8_t>(offset));
-            },
-            weights);
-      }
-      store_group(weights, strip.quants[b][group]);
-    }
-    for (std::size_t part = 0; part < part_count; ++part) {
-      store(packed.scale(b, part), strip.scales[b][part]);
-      if constexpr (HasMinima<Block>) store(packed.minimum(b, part), strip.minima[b][part]);
-    }
-  }
-  if constexpr (HasMinima<Block>) store(packed.minima_factor(), strip.factor);
-}
-
-// A tile's size: its sums and their totals must fit in registers.
+// How many panels and tokens are multiplied at once: their sums must fit in registers. If one tile holds all tokens, it
+// may have more: several tiles would load the weights again.
 #if defined(__AVX512VNNI__)
-constexpr std::size_t strip_panels = 2, strip_tokens = 5;
+constexpr std::size_t strip_panels = 2, strip_tokens = 5, strip_tokens_alone = 8;
 #elif defined(__AVX2__)
-constexpr std::size_t strip_panels = 1, strip_tokens = 4;
+constexpr std::size_t strip_panels = 1, strip_tokens = 4, strip_tokens_alone = 4;
 #elif defined(__aarch64__)
-constexpr std::size_t strip_panels = 1, strip_tokens = 2;
+constexpr std::size_t strip_panels = 1, strip_tokens = 2, strip_tokens_alone = 2;
 #else
-constexpr std::size_t strip_panels = 1, strip_tokens = 1;
+constexpr std::size_t strip_panels = 1, strip_tokens = 1, strip_tokens_alone = 1;
 #endif
+constexpr bool has_single = strip_tokens > 1;  // a tile of one token would cost as much
 
 struct StripTile {
   static constexpr std::size_t most_tokens = strip_tokens;
 };
 
-// Where the products of strips go: rows[i] of panel i, to be written or added to.
+// The weights of up to 256 columns of each panel with a byte for each quant, for all types. Blocks of 32 columns with
+// one part have it as their second one.
+struct Strips {
+  std::uint8_t quants[strip_panels][strip_blocks][groups][panel_rows][group_cols];
+  float scales[strip_panels][strip_blocks][2][panel_rows];
+  float minima[strip_panels][strip_blocks][2][panel_rows];
+  float minima_factor[strip_panels][panel_rows];
+  std::size_t blocks;
+  bool two_parts, has_minima;
+  std::int32_t bias_factors[2];  // of the parts; see StripDot
+};
+
+// Where their products go: rows[i] of panel i, to be written or added to.
 struct StripOutput {
   float* y;  // [tokens][y_stride]
   std::size_t y_stride;
@@ -292,34 +273,131 @@ struct StripOutput {
   bool continues;
 };
 
-template <bool has_minima, std::size_t tokens, class AnyStrip>
-inline void multiply_tile(const AnyStrip (&strips)[strip_panels], std::size_t blocks, const ActivationBlock* x,
-                          std::size_t x_stride, const StripOutput& out) {
-  Column sums[strip_panels][tokens];
-  multiply_strips<StripDot, has_minima>(
-      strips, blocks, x, x_stride, [](std::size_t) {}, sums);
-  for (std::size_t i = 0; i < strip_panels; ++i) {
-    for (std::size_t t = 0; t < tokens; ++t) {
-      float* const y = out.y + t * out.y_stride + i * panel_rows;
-      Column total = out.continues ? load_rows(y, out.rows[i]) : zero_column();
-      for (std::size_t p = 0; p < parts; ++p) total.part[p] = total.part[p] + sums[i][t].part[p];
-      store_rows(y, out.rows[i], total);
+inline void store_column(const Column& column, float* at) {
+  for (std::size_t p = 0; p < parts; ++p) column.part[p].store_unaligned(at + p * lanes);
+}
+
+// Meanwhile the blocks at `ahead` are prefetched.
+template <class Block>
+inline void unpack(const PackedStrip<Block>& packed, const Block* ahead, std::size_t panel, Strips& strips) {
+  constexpr std::size_t part_count = parts_of_32<Block>;
+  for (std::size_t b = 0; b < strips.blocks; ++b) {
+    prefetch_block(ahead, b);
+#pragma GCC unroll 8
+    for (std::size_t group = 0; group < groups; ++group) {
+      Group weights = packed.weights(b, group);
+#if !defined(__AVX512VNNI__)  // which subtracts the centre from the sums
+      if constexpr (Block::centre != 0) {
+        for_registers(
+            [](auto& bytes) {
+              typedef std::int8_t Integers __attribute__((vector_size(sizeof bytes)));
+              const Integers centred = (Integers)bytes - static_cast<std::int8_t>(Block::centre);
+              bytes = (std::remove_reference_t<decltype(bytes)>)centred;
+            },
+            weights);
+      }
+#endif
+      store_group(weights, strips.quants[panel][b][group]);
+    }
+    for (std::size_t part = 0; part < part_count; ++part) {
+      const std::size_t at = part + 2 - part_count;
+      store_column(packed.scale(b, part), strips.scales[panel][b][at]);
+      if constexpr (HasMinima<Block>) store_column(packed.minimum(b, part), strips.minima[panel][b][at]);
+    }
+  }
+  if constexpr (HasMinima<Block>) store_column(packed.minima_factor(), strips.minima_factor[panel]);
+}
+
+// The sums that a tile starts with.
+inline Column minima_sum(const Strips& strips, std::size_t panel, const ActivationBlock* x) {
+  Column sum = zero_column();
+  if (!strips.has_minima) return sum;
+  for (std::size_t b = 0; b < strips.blocks; ++b) {
+    const auto& minima = strips.minima[panel][b];
+    if (strips.two_parts) {
+      add_scaled(sum, load_column(minima[0]), Floats(scaled_part_sum<2>(x[b], 0)));
+      add_scaled(sum, load_column(minima[1]), Floats(scaled_part_sum<2>(x[b], 1)));
+    } else {
+      add_scaled(sum, load_column(minima[1]), Floats(scaled_part_sum<1>(x[b], 0)));
+    }
+  }
+  return product(sum, load_column(strips.minima_factor[panel]));
+}
+
+// Half of 32 columns.
+template <std::size_t tokens>
+inline void add_half(const Strips& strips, std::size_t b, std::size_t half, const ActivationBlock* x,
+                     std::size_t x_stride, StripDot::Sums (&products)[strip_panels][tokens]) {
+#pragma GCC unroll 4
+  for (std::size_t i = 0; i < groups / 2; ++i) {
+    const std::size_t group = half * groups / 2 + i;
+    for (std::size_t panel = 0; panel < strip_panels; ++panel) {
+      const Group w = load_group(strips.quants[panel][b][group]);
+      for (std::size_t t = 0; t < tokens; ++t) {
+        StripDot::add(products[panel][t], w, x[t * x_stride + b].quant + group * group_cols);
+      }
     }
   }
 }
 
-// Not inlined: all types with such strips share it.
-template <bool has_minima, class AnyStrip>
-[[gnu::noinline]] void multiply_tokens(const AnyStrip (&strips)[strip_panels], std::size_t blocks,
-                                       const ActivationBlock* x, std::size_t x_stride, std::size_t tokens,
-                                       StripOutput out) {
-  float* const y = out.y;
+template <std::size_t tokens>
+inline void start_part(const Strips& strips, std::size_t b, std::size_t part, const ActivationBlock* x,
+                       std::size_t x_stride, StripDot::Sums (&products)[strip_panels][tokens]) {
+  for (std::size_t t = 0; t < tokens; ++t) {
+    const StripDot::Sums start = StripDot::start(x[t * x_stride + b], strips.bias_factors[part]);
+    for (auto& of_panel : products) of_panel[t] = start;
+  }
+}
+
+template <std::size_t tokens>
+inline void finish_part(const Strips& strips, std::size_t b, std::size_t part, const ActivationBlock* x,
+                        std::size_t x_stride, const StripDot::Sums (&products)[strip_panels][tokens],
+                        Column (&sums)[strip_panels][tokens]) {
+  for (std::size_t panel = 0; panel < strip_panels; ++panel) {
+    const Column scale = load_column(strips.scales[panel][b][part]);
+    for (std::size_t t = 0; t < tokens; ++t) {
+      add_product(sums[panel][t], StripDot::finish(products[panel][t]), scale, x[t * x_stride + b].scale);
+    }
+  }
+}
+
+template <std::size_t tokens>
+void multiply_tile(const Strips& strips, const ActivationBlock* x, std::size_t x_stride, const StripOutput& out) {
+  Column sums[strip_panels][tokens];
+  for (std::size_t panel = 0; panel < strip_panels; ++panel) {
+    for (std::size_t t = 0; t < tokens; ++t) sums[panel][t] = minima_sum(strips, panel, x + t * x_stride);
+  }
+  for (std::size_t b = 0; b < strips.blocks; ++b) {
+    StripDot::Sums products[strip_panels][tokens];
+    start_part(strips, b, strips.two_parts ? 0 : 1, x, x_stride, products);
+    add_half(strips, b, 0, x, x_stride, products);
+    if (strips.two_parts) {
+      finish_part(strips, b, 0, x, x_stride, products, sums);
+      start_part(strips, b, 1, x, x_stride, products);
+    }
+    add_half(strips, b, 1, x, x_stride, products);
+    finish_part(strips, b, 1, x, x_stride, products, sums);
+  }
+  for (std::size_t panel = 0; panel < strip_panels; ++panel) {
+    for (std::size_t t = 0; t < tokens; ++t) {
+      float* const y = out.y + t * out.y_stride + panel * panel_rows;
+      Column total = out.continues ? load_rows(y, out.rows[panel]) : zero_column();
+      for (std::size_t p = 0; p < parts; ++p) total.part[p] = total.part[p] + sums[panel][t].part[p];
+      store_rows(y, out.rows[panel], total);
+    }
+  }
+}
+
+// Not inlined: all types share it.
+[[gnu::noinline]] void multiply_tokens(const Strips& strips, const ActivationBlock* x, std::size_t x_stride,
+                                       std::size_t tokens, const StripOutput& all) {
   const auto multiply = [&](std::size_t first, auto count) {
-    out.y = y + first * out.y_stride;
-    multiply_tile<has_minima, count>(strips, blocks, x + first * x_stride, x_stride, out);
+    StripOutput out = all;
+    out.y += first * out.y_stride;
+    multiply_tile<count>(strips, x + first * x_stride, x_stride, out);
   };
-  if (tokens <= strip_tokens) {
-    with_constant<smaller(2, strip_tokens), strip_tokens>(tokens, [&](auto count) { multiply(0, count); });
+  if (tokens <= strip_tokens_alone) {
+    with_constant<has_single ? 2 : 1, strip_tokens_alone>(tokens, [&](auto count) { multiply(0, count); });
   } else {
     for_each_tile<StripTile>(tokens, [&](TileIndex, std::size_t first, auto count) { multiply(first, count); });
   }
@@ -328,20 +406,28 @@ template <bool has_minima, class AnyStrip>
 // Several tokens: weights are unpacked once.
 template <class Block>
 inline void multiply_batch(const BlockMatmul<Block>& m) {
-  constexpr std::size_t blocks_of_32 = kernels::blocks_of_32<Block>, strip_elements = strip_blocks / blocks_of_32;
-  const std::size_t elements = m.cols / (blocks_of_32 * block_cols);
-  alignas(64) Strip<parts_of_32<Block>> strips[strip_panels];
+  constexpr std::size_t part_count = parts_of_32<Block>, strip_elements = strip_blocks / blocks_of_32<Block>;
+  constexpr int bias = HasCodes<Block> ? 128 : Block::centre;
+  constexpr std::size_t lead = 2 * strip_elements;  // how many blocks ahead are prefetched
+  const std::size_t elements = m.cols / (blocks_of_32<Block> * block_cols);
+  alignas(64) Strips strips;
+  strips.two_parts = part_count == 2;
+  strips.has_minima = HasMinima<Block>;
+  strips.bias_factors[0] = bias_factors(bias, part_count, 0);
+  strips.bias_factors[1] = bias_factors(bias, part_count, 1);
   for (std::size_t panel = m.first_panel; panel < m.last_panel; panel += strip_panels) {
     StripOutput out{m.y + panel * panel_rows, m.y_stride, {}, m.continues};
     const std::size_t count = smaller(strip_panels, m.last_panel - panel);
     for (std::size_t i = 0; i < count; ++i) out.rows[i] = smaller(panel_rows, m.rows - (panel + i) * panel_rows);
     for (std::size_t first = 0; first < elements; first += strip_elements) {
-      const std::size_t blocks = smaller(strip_elements, elements - first) * blocks_of_32;
+      strips.blocks = smaller(strip_elements, elements - first) * blocks_of_32<Block>;
       // Without another panel the last one is multiplied twice and written once.
       for (std::size_t i = 0; i < strip_panels; ++i) {
-        unpack(m.panels + (panel + smaller(i, count - 1)) * m.panel_stride + first, blocks, strips[i]);
+        const Block* const weights = m.panels + (panel + smaller(i, count - 1)) * m.panel_stride + first;
+        const Block* const in_next_panels = weights + strip_panels * m.panel_stride - elements;
+        unpack(PackedStrip<Block>(weights), (first + lead < elements ? weights : in_next_panels) + lead, i, strips);
       }
-      multiply_tokens<HasMinima<Block>>(strips, blocks, m.x + first * blocks_of_32, m.x_stride, m.tokens, out);
+      multiply_tokens(strips, m.x + first * blocks_of_32<Block>, m.x_stride, m.tokens, out);
       out.continues = true;
     }
   }
@@ -349,8 +435,10 @@ inline void multiply_batch(const BlockMatmul<Block>& m) {
 
 template <class Block>
 void part_matmul(const BlockMatmul<Block>& m) noexcept {
-  if (m.tokens > 1) return multiply_batch(m);
-  for (std::size_t panel = m.first_panel; panel < m.last_panel; ++panel) multiply_single(m, panel);
+  if (m.tokens > 1 || !has_single) return multiply_batch(m);
+  if constexpr (has_single) {
+    for (std::size_t panel = m.first_panel; panel < m.last_panel; ++panel) multiply_single(m, panel);
+  }
 }
 
 }  // namespace

@@ -91,7 +91,7 @@ std::vector<float> attended(const TestAttention& test, KvType type, std::size_t 
                            .out = {out.data(), test.tokens, q_cols}};
   run_team(workers, [&](Worker& worker) {
     const AttentionScratch scratch(config, positions);
-    const kernels::ActivationBlock stale{NAN, 0, 0, {}};
+    const kernels::ActivationBlock stale{NAN, NAN, 0, 0, {}};
     const std::size_t rows = attention_tile_rows(config);
     std::fill(scratch.scores.row(0), scratch.scores.row(rows), NAN);
     std::fill(scratch.q_blocks.row(0), scratch.q_blocks.row(rows), stale);

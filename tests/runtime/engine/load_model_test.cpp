@@ -47,6 +47,16 @@ TEST(TypeFallbacks, HasOneLinePerReason) {
   EXPECT_TRUE(std::holds_alternative<PackedMatrix<kernels::Iq4NlBlock>>(model.layers[1].attention.o_proj));
 }
 
+// As llama.cpp's quantiser: blocks of 32 values with about as many bits.
+TEST(TypeFallbacks, AreShorterBlocksIf256DoNotDivideTheColumns) {
+  const Model model = load_model(small_checkpoint(64), DType::q4_k, 2);
+  EXPECT_EQ(model.type_fallbacks, Lines{"2 tensors (first: model.layers.0.mlp.down_proj.weight) as q5_0: q4_k requires "
+                                        "a multiple of 256 columns"});
+  EXPECT_TRUE(
+      std::holds_alternative<PackedMatrix<kernels::Q50Block>>(std::get<FeedForward>(model.layers[1].mlp).down_proj));
+  EXPECT_TRUE(std::holds_alternative<PackedMatrix<kernels::Q4KBlock>>(model.layers[1].attention.o_proj));
+}
+
 TEST(TypeFallbacks, NamesTheMatrixWithTooLargeValues) {
   Checkpoint checkpoint = small_checkpoint(64);
   std::vector<float> values(256 * 256, 1.0f);

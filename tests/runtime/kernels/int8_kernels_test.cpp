@@ -44,6 +44,7 @@ TEST_P(Int8Kernels, QuantizeRoundsToTheNearestOf255Steps) {
     EXPECT_EQ(blocks[b].scale, largest / 127);
     EXPECT_EQ(blocks[b].sum, sum);
     EXPECT_EQ(blocks[b].low_sum, low_sum);
+    EXPECT_EQ(blocks[b].scaled_sum, blocks[b].scale * static_cast<float>(sum));
   }
 }
 
@@ -69,7 +70,8 @@ TEST_P(Int8Kernels, QuantizeTurnsTinyBlocksIntoZeros) {
 }
 
 bool equal(const ActivationBlock& a, const ActivationBlock& b) {
-  return a.scale == b.scale && a.sum == b.sum && a.low_sum == b.low_sum && std::ranges::equal(a.quant, b.quant);
+  return a.scale == b.scale && a.sum == b.sum && a.low_sum == b.low_sum && a.scaled_sum == b.scaled_sum &&
+         std::ranges::equal(a.quant, b.quant);
 }
 
 TEST_P(Int8Kernels, QuantizePadsTheLastBlockWithZeros) {
