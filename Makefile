@@ -50,7 +50,7 @@ WITH_weights/checkpoint := weights/gguf weights/huggingface weights/export
 SHARING := $(foreach room,tools/chat tools/options weights/io weights/checkpoint,$(WITH_$(room)))
 LONGEST := tools/commands tools/chat tools/serve tools/options weights/io weights/checkpoint runtime/json_schema runtime/tokenizer
 KERNELS := $(ISAS:%=runtime/kernels/%)
-UNITS := $(KERNELS) $(LONGEST) runtime/kernels/kernels $(filter-out runtime/kernels $(LONGEST) $(SHARING),$(ROOMS))
+UNITS := $(KERNELS) $(LONGEST) runtime/kernels/instruction_sets $(filter-out runtime/kernels $(LONGEST) $(SHARING),$(ROOMS))
 TEST_UNITS := $(foreach room,$(ROOMS:%=tests/%),$(if $(wildcard $(room)/*.cpp),$(room)))
 ROOM_UNITS := $(filter $(ROOMS),$(UNITS)) $(TEST_UNITS)
 FORMATTED := $(foreach folder,$(ROOMS) $(ROOMS:%=tests/%) tests/support tests/fuzz,$(wildcard $(folder)/*.h $(folder)/*.cpp))

@@ -12,6 +12,7 @@
 #include "runtime/chat/conversation_prompt.h"
 #include "runtime/engine/thread_team.h"
 #include "runtime/generate/generate.h"
+#include "runtime/kernels/instruction_sets.h"
 #include "runtime/tokenizer/files.h"
 #include "runtime/tokenizer/tokenizer_data.h"
 #include "runtime/tokenizer/tokenizer_generation.h"

@@ -6,14 +6,16 @@
 #include <atomic>
 #include <cassert>
 #include <cstring>
+#include <memory>
 #include <utility>
 #include <variant>
 
-#include "runtime/engine/block_rows.h"
+#include "runtime/engine/put_block.h"
 #include "runtime/engine/thread_team.h"
 #include "weights/io/error.h"
 #include "weights/tensor/block_formats.h"
 #include "weights/tensor/output_tensor.h"
+#include "weights/tensor/shape.h"
 #include "weights/tensor/stored_numbers.h"
 
 namespace minimind {
@@ -26,6 +28,17 @@ using kernels::panel_rows;
 constexpr std::size_t row_bytes(DType type, std::size_t cols) {
   const BlockShape block = block_shape(type);
   return cols / block.elements * block.bytes;
+}
+
+// Returns an uninitialised matrix. Throws Error if rows x cols overflows, std::bad_alloc if memory is unavailable.
+template <class Element>
+PackedMatrix<Element> allocate_matrix(std::size_t rows, std::size_t cols, HugePageArena& memory) {
+  const auto elements = checked_product(kernels::panel_count(rows), elements_of<Element>(cols));
+  const auto size = elements ? checked_product(*elements, sizeof(Element)) : std::nullopt;
+  if (!size || cols > SIZE_MAX / panel_rows)
+    throw Error(fmt::format("a matrix of {} x {} values is too large", rows, cols));
+  const std::shared_ptr<std::byte> bytes = memory.take(*size);
+  return {rows, cols, {bytes, reinterpret_cast<Element*>(bytes.get())}};
 }
 
 // Writes up to 16 rows, stored in the encoding of Element and `row_size` bytes apart, into their panel.
@@ -107,7 +120,7 @@ DType packed_type(const StoredTensor& tensor, WeightType type, std::size_t threa
 template <class Element>
 WeightMatrix Packer::add_as(const StoredTensor& tensor) {
   constexpr std::size_t rows_per_job = 16 * panel_rows;
-  PackedMatrix<Element> packed(tensor.shape[0], tensor.shape[1], memory_);
+  auto packed = allocate_matrix<Element>(tensor.shape[0], tensor.shape[1], memory_);
   for (std::size_t first = 0; first < packed.rows(); first += rows_per_job) {
     const std::size_t last = std::min(first + rows_per_job, packed.rows());
     jobs_.push_back([&tensor, first, last, out = packed.panel(first / panel_rows)] {

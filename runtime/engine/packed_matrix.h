@@ -4,17 +4,26 @@
 #include <cstddef>
 #include <memory>
 #include <type_traits>
+#include <utility>
 #include <variant>
 
-#include "runtime/engine/huge_page_arena.h"
 #include "runtime/engine/matrix.h"
-#include "runtime/engine/stored_type.h"
 #include "runtime/engine/thread_team.h"
 #include "runtime/kernels/kernels.h"
 #include "weights/tensor/dtype.h"
 #include "weights/tensor/half.h"
 
 namespace minimind {
+
+// The encoding that a panel's elements have in files.
+template <class Element>
+inline constexpr DType stored_type = Element::stored_type;
+template <>
+inline constexpr DType stored_type<float> = DType::f32;
+template <>
+inline constexpr DType stored_type<F16> = DType::f16;
+template <>
+inline constexpr DType stored_type<Bf16> = DType::bf16;
 
 // Whether products with these weights take activations rounded to bf16.
 template <class Element>
@@ -28,10 +37,6 @@ constexpr std::size_t elements_of(std::size_t cols) {
   return block_size > 1 ? cols / block_size : cols * kernels::panel_rows;
 }
 
-// Allocates the panels of a matrix; see the constructor of PackedMatrix.
-std::shared_ptr<std::byte> take_panels(std::size_t rows, std::size_t cols, std::size_t elements_per_panel,
-                                       std::size_t element_size, HugePageArena& memory);
-
 // A weight matrix laid out for the kernels: panels of 16 rows, in which the 16 values of each column (or, for block
 // types and Bf16Block, the blocks of each 32 or 256 columns) are contiguous. Padding rows in the last panel are zero.
 // 64-byte aligned.
@@ -40,13 +45,9 @@ class PackedMatrix {
  public:
   using element_type = Element;
 
-  // Allocates from `memory`, uninitialised. Throws Error if rows x cols overflows, std::bad_alloc if memory is
-  // unavailable.
-  PackedMatrix(std::size_t rows, std::size_t cols, HugePageArena& memory)
-      : rows_(rows), cols_(cols), elements_per_panel_(elements_of<Element>(cols)) {
-    const std::shared_ptr<std::byte> bytes = take_panels(rows, cols, elements_per_panel_, sizeof(Element), memory);
-    data_ = {bytes, reinterpret_cast<Element*>(bytes.get())};
-  }
+  // A matrix whose panels are, or will be, at `data`.
+  PackedMatrix(std::size_t rows, std::size_t cols, std::shared_ptr<Element> data)
+      : rows_(rows), cols_(cols), elements_per_panel_(elements_of<Element>(cols)), data_(std::move(data)) {}
 
   std::size_t rows() const { return rows_; }
   std::size_t cols() const { return cols_; }

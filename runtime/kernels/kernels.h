@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "weights/tensor/dtype.h"
+
 namespace minimind {
 
 struct F16;
@@ -31,7 +33,8 @@ constexpr std::size_t block_count(std::size_t cols) {
   return cols / block_cols + (cols % block_cols != 0);
 }
 
-struct Q8Block {                    // w = scale * quant
+struct Q8Block {  // w = scale * quant
+  static constexpr DType stored_type = DType::q8_0;
   std::uint16_t scale[panel_rows];  // binary16
   std::int8_t quant[block_cols / group_cols][panel_rows][group_cols];
 };
@@ -39,9 +42,14 @@ struct NibbleBlock {                // column c < 16 is in the low halves of nib
   std::uint16_t scale[panel_rows];  // binary16
   std::uint8_t nibbles[block_cols / group_cols / 2][panel_rows][group_cols];
 };
-struct Q4Block : NibbleBlock {};     // w = scale * (nibble - 8)
-struct Iq4NlBlock : NibbleBlock {};  // w = scale * iq4_nl_codes[nibble]
-struct I8Block {                     // w = quant; the activations include the columns' scales, if any
+struct Q4Block : NibbleBlock {  // w = scale * (nibble - 8)
+  static constexpr DType stored_type = DType::q4_0;
+  static constexpr int centre = 8;
+};
+struct Iq4NlBlock : NibbleBlock {  // w = scale * iq4_nl_codes[nibble]
+  static constexpr DType stored_type = DType::iq4_nl;
+};
+struct I8Block {  // w = quant; the activations include the columns' scales, if any
   std::int8_t quant[block_cols / group_cols][panel_rows][group_cols];
 };
 
@@ -69,51 +77,60 @@ struct PlaneQuants<low_bits, 0> {
 };
 
 struct Q41Block {
+  static constexpr DType stored_type = DType::q4_1;
   static constexpr int centre = 0;
   std::uint16_t scale[panel_rows], minimum[panel_rows];  // binary16, as in all these blocks
   PlaneQuants<4, 0> quants[1];
 };
 struct Q50Block {
+  static constexpr DType stored_type = DType::q5_0;
   static constexpr int centre = 16;
   std::uint16_t scale[panel_rows];
   PlaneQuants<4, 1> quants[1];
 };
 struct Q51Block {
+  static constexpr DType stored_type = DType::q5_1;
   static constexpr int centre = 0;
   std::uint16_t scale[panel_rows], minimum[panel_rows];
   PlaneQuants<4, 1> quants[1];
 };
 struct Q2KBlock {
+  static constexpr DType stored_type = DType::q2_k;
   static constexpr int centre = 0;
   std::uint16_t scale[panel_rows], minimum[panel_rows];
   std::uint8_t part_scale_and_minimum[16][panel_rows];  // low and high nibble
   PlaneQuants<2, 0> quants[8];
 };
 struct Q3KBlock {
+  static constexpr DType stored_type = DType::q3_k;
   static constexpr int centre = 4;
   std::uint16_t scale[panel_rows];
   std::int8_t part_scale[16][panel_rows];
   PlaneQuants<2, 1> quants[8];
 };
 struct Q4KBlock {
+  static constexpr DType stored_type = DType::q4_k;
   static constexpr int centre = 0;
   std::uint16_t scale[panel_rows], minimum[panel_rows];
   std::int8_t part_scale[8][panel_rows], part_minimum[8][panel_rows];
   PlaneQuants<4, 0> quants[8];
 };
 struct Q5KBlock {
+  static constexpr DType stored_type = DType::q5_k;
   static constexpr int centre = 0;
   std::uint16_t scale[panel_rows], minimum[panel_rows];
   std::int8_t part_scale[8][panel_rows], part_minimum[8][panel_rows];
   PlaneQuants<4, 1> quants[8];
 };
 struct Q6KBlock {
+  static constexpr DType stored_type = DType::q6_k;
   static constexpr int centre = 32;
   std::uint16_t scale[panel_rows];
   std::int8_t part_scale[16][panel_rows];
   PlaneQuants<4, 2> quants[8];
 };
 struct Iq4XsBlock {  // w = scale * part_scale * iq4_nl_codes[quant]
+  static constexpr DType stored_type = DType::iq4_xs;
   static constexpr int centre = 0;
   std::uint16_t scale[panel_rows];
   std::int8_t part_scale[8][panel_rows];
@@ -142,7 +159,7 @@ concept HasNibblesOfParts = requires(const Block& block) {
   block.part_scale_and_minimum;
 };
 template <class Block>
-concept HasCodes = std::is_same_v<Block, Iq4XsBlock>;
+concept HasCodes = std::is_same_v<Block, Iq4NlBlock> || std::is_same_v<Block, Iq4XsBlock>;
 
 // How many times 32 columns it has, and the parts of 32 columns: one or two.
 template <PartBlock Block>
@@ -158,6 +175,7 @@ inline constexpr std::size_t parts_of_32<Block> =
 // bf16 weights for products of bf16: two columns of a row are contiguous, because one instruction multiplies and adds
 // two. The last block of a panel is padded with zeros.
 struct Bf16Block {
+  static constexpr DType stored_type = DType::bf16;
   std::uint16_t value[block_cols / 2][panel_rows][2];
 };
 
@@ -288,7 +306,7 @@ struct Table {
   void (*add)(float* x, const float* y, std::size_t n) noexcept;                      // x += y
   void (*add_scaled)(float* x, const float* y, float scale, std::size_t n) noexcept;  // x += scale * y
 
-  const Bf16Products* bf16;  // nullptr except in tables of with_bf16()
+  const Bf16Products* bf16;  // nullptr except in tables of with_bf16(), instruction_sets.h
 
   // The limits of the machine, as a reference for measurements. read() adds n floats; multiply_add() multiplies and
   // adds in registers only, the stated number of times per round. Both return a sum, so that no compiler omits the
@@ -323,27 +341,6 @@ extern const Bf16Products avx512bf16, amxbf16;
 #elif defined(__aarch64__)
 extern const Table neon;
 #endif
-
-// Returns the tables of this build that this machine can run, best first. Never empty.
-struct TableList {
-  const Table* tables[4];
-  std::size_t count;
-};
-TableList runnable();
-
-// Returns the best of them, or the one that the environment variable MINIMIND_ISA names. Throws std::runtime_error,
-// listing the available ones, if that name is unknown or cannot run here.
-const Table& choose();
-
-// Returns the products of bf16 that this machine can run, best first. May be empty.
-struct Bf16List {
-  const Bf16Products* products[2];
-  std::size_t count;
-};
-Bf16List runnable_bf16();
-
-// Returns `table` with the best of them, or nullptr if there are none or `table` is not the best for this machine.
-const Table* with_bf16(const Table& table);
 
 }  // namespace kernels
 }  // namespace minimind

@@ -8,6 +8,7 @@
 #include "runtime/engine/context.h"
 #include "runtime/engine/load_model.h"
 #include "runtime/generate/generate.h"
+#include "runtime/kernels/instruction_sets.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "runtime/tokenizer/vocabulary.h"
 #include "tests/support/golden.h"

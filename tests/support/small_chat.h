@@ -11,6 +11,7 @@
 #include "runtime/engine/forward.h"
 #include "runtime/engine/load_model.h"
 #include "runtime/grammar/gbnf.h"
+#include "runtime/kernels/instruction_sets.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "runtime/tokenizer/vocabulary.h"
 #include "tests/support/stored.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "runtime/kernels/instruction_sets.h"
 #include "tools/options/config_fields.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/note.h"

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "runtime/chat/conversation.h"
+#include "runtime/kernels/instruction_sets.h"
 #include "runtime/tokenizer/files.h"
 #include "tests/support/cases.h"
 #include "tests/support/golden_tokenizer.h"

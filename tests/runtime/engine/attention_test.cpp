@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/kernels/instruction_sets.h"
 #include "runtime/kernels/kernels.h"
 #include "tests/support/epsilon.h"
 #include "tests/support/tables.h"
@@ -47,8 +48,7 @@ TestAttention random_attention(std::size_t head_dim, std::size_t heads, std::siz
 }
 
 Attention without_norms() {
-  HugePageArena memory;
-  const PackedMatrix<float> nothing(0, 0, memory);
+  const PackedMatrix<float> nothing(0, 0, nullptr);
   return {nothing, nothing, nothing, nothing, {}, {}};
 }
 

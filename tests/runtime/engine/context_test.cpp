@@ -1,4 +1,5 @@
 #include "runtime/engine/context.h"
+#include "runtime/kernels/instruction_sets.h"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "runtime/engine/pack.h"
-#include "runtime/kernels/kernels.h"
+#include "runtime/kernels/instruction_sets.h"
 #include "tests/support/epsilon.h"
 
 namespace minimind {
@@ -116,8 +116,7 @@ std::vector<double> moe_of(const TestMoe& test, const std::vector<double>& x) {
 
 // A model of one layer that has only the feed-forward half.
 Model model_with(const MixtureOfExperts& moe, const Sizes& sizes) {
-  HugePageArena memory;
-  const PackedMatrix<float> nothing(0, 0, memory);
+  const PackedMatrix<float> nothing(0, 0, nullptr);
   Model model{
       .config = {}, .rope = {}, .embed_tokens = nothing, .layers = {}, .norm = {}, .lm_head = {}, .type_fallbacks = {}};
   model.config.hidden_size = sizes.hidden;

@@ -1,4 +1,5 @@
 #include "runtime/engine/kv_cache.h"
+#include "runtime/kernels/instruction_sets.h"
 
 #include <gtest/gtest.h>
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/engine/forward.h"
+#include "runtime/kernels/instruction_sets.h"
 #include "tests/support/cases.h"
 #include "tests/support/golden.h"
 #include "tests/support/golden_model.h"

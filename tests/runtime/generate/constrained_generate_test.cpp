@@ -9,6 +9,7 @@
 #include "runtime/generate/generate.h"
 #include "runtime/grammar/gbnf.h"
 #include "runtime/json_schema/json_schema.h"
+#include "runtime/kernels/instruction_sets.h"
 #include "runtime/tokenizer/files.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "tests/runtime/generate/random_schema.h"

@@ -1,4 +1,5 @@
 #include "runtime/generate/speculate.h"
+#include "runtime/kernels/instruction_sets.h"
 
 #include <gtest/gtest.h>
 

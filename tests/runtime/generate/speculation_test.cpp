@@ -12,6 +12,7 @@
 
 #include "runtime/generate/speculate.h"
 #include "runtime/grammar/gbnf.h"
+#include "runtime/kernels/instruction_sets.h"
 #include "runtime/tokenizer/files.h"
 #include "tests/support/cases.h"
 #include "tests/support/golden_engine.h"

@@ -1,4 +1,5 @@
 #include "runtime/kernels/kernels.h"
+#include "runtime/kernels/instruction_sets.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
 #include "tools/bench/limits.h"
+#include "runtime/kernels/instruction_sets.h"
 
 #include <gtest/gtest.h>
 

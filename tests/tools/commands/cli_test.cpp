@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/kernels/instruction_sets.h"
 #include "tests/support/cli.h"
 #include "tests/support/tables.h"
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "runtime/kernels/kernels.h"
+#include "runtime/kernels/instruction_sets.h"
 #include "tests/support/cli.h"
 
 namespace minimind {

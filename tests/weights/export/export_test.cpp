@@ -4,6 +4,7 @@
 
 #include "runtime/engine/forward.h"
 #include "runtime/engine/load_model.h"
+#include "runtime/kernels/instruction_sets.h"
 #include "tests/support/golden.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/written_file.h"

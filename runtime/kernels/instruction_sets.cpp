@@ -1,3 +1,5 @@
+#include "runtime/kernels/instruction_sets.h"
+
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -6,8 +8,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
-
-#include "runtime/kernels/kernels.h"
 
 namespace minimind::kernels {
 
