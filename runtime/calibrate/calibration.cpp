@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/calibrate/quantize_rows.h"
+#include "runtime/kernels/instruction_sets.h"
 #include "weights/io/error.h"
 #include "weights/tensor/block_codes.h"
 #include "weights/tensor/shape.h"

@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "runtime/kernels/instruction_sets.h"
 #include "tests/support/golden.h"
 #include "weights/checkpoint/checkpoint.h"
 #include "weights/model/tensor_names.h"

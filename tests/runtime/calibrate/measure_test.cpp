@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "runtime/calibrate/calibration.h"
+#include "runtime/kernels/instruction_sets.h"
 #include "tests/support/golden.h"
 #include "tests/support/temporary_file.h"
 

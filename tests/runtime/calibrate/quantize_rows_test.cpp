@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "runtime/kernels/instruction_sets.h"
 #include "weights/tensor/block_codes.h"
 #include "weights/tensor/block_formats.h"
 
