@@ -43,7 +43,8 @@ inline Group shift_bits(const BitPlane<bits>& plane, std::size_t group, int to) 
 template <class Register>
 inline Register bit_mask(std::size_t bits, std::size_t from) {
   typedef std::uint8_t AllBytes __attribute__((vector_size(sizeof(Register))));
-  return (Register)(AllBytes{} + static_cast<std::uint8_t>(((1 << bits) - 1) << from));
+  const auto byte = static_cast<std::uint8_t>(((1 << bits) - 1) << from);
+  return (Register)(AllBytes{} + byte);
 }
 
 template <std::size_t low_bits, std::size_t high_bits>

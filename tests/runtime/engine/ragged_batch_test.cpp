@@ -92,7 +92,8 @@ TEST(RaggedBatches, HasTheBitsOfEachTextAloneInEveryType) {
   for (const char* const name : {"v2-dense", "v2-moe", "v3-moe"}) {
     const GoldenCase golden = load_golden(name);
     std::uint32_t seed = 100;
-    for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0, DType::iq4_nl}) {
+    for (const DType type :
+         {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0, DType::iq4_nl, DType::q4_1, DType::q5_0}) {
       const Model model = load_golden_model(golden, type);
       for (const kernels::Table* table : tables()) {
         for (const std::size_t threads : {1u, 3u}) {
