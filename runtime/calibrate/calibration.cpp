@@ -19,7 +19,8 @@ namespace minimind {
 namespace {
 
 constexpr double damping = 0.01;
-constexpr int rounds = 2;  // of coordinate descent
+constexpr double damping_of_few_tokens = 1.0;  // times columns / tokens
+constexpr int rounds = 2;                      // of coordinate descent
 constexpr std::size_t sampled_rows = 64;
 
 // An expert that fewer tokens reach than this many times its columns also takes after the inputs of the others.
@@ -91,16 +92,20 @@ void Calibration::share_among_experts() {
 }
 
 Calibration::Coverage Calibration::least_coverage() const {
-  return std::min_element(coverage_.begin(), coverage_.end(), [](const auto& a, const auto& b) {
-           return a.second.tokens * b.second.cols < b.second.tokens * a.second.cols;
-         })->second;
+  return std::min_element(coverage_.begin(), coverage_.end(),
+                          [](const auto& a, const auto& b) {
+                            return a.second.tokens * b.second.cols < b.second.tokens * a.second.cols;
+                          })
+      ->second;
 }
 
 const ErrorMetric& Calibration::metric(const std::string& matrix) {
   std::unique_ptr<ErrorMetric>& made = metrics_[matrix];
   if (!made) {
     SecondMoments& moments = moments_.at(matrix);
-    made = std::make_unique<ErrorMetric>(moments, damping, threads_);
+    const double tokens = static_cast<double>(std::max<std::size_t>(moments.tokens, 1));
+    const double unseen = damping_of_few_tokens * static_cast<double>(moments.cols) / tokens;
+    made = std::make_unique<ErrorMetric>(moments, damping + unseen, threads_);
     moments.inputs = {};
   }
   return *made;

@@ -25,8 +25,9 @@ class ErrorMetric {
   float at(std::size_t row, std::size_t col) const;
   const DenseMatrix& matrix() const { return matrix_; }
 
-  // H = (U + I) diag(pivots) (U + I)ᵀ with U [cols, cols] strictly upper triangular. So e H eᵀ is the sum over columns k
-  // of pivots[k] * (e[k] + sum over i < k of e[i] U[i][k])²: when column k is rounded, the errors before it are known.
+  // H = (U + I) diag(pivots) (U + I)ᵀ with U [cols, cols] strictly upper triangular. So e H eᵀ is the sum over columns
+  // k of pivots[k] * (e[k] + sum over i < k of e[i] U[i][k])²: when column k is rounded, the errors before it are
+  // known.
   float feedback(std::size_t row, std::size_t col) const;
   const DenseMatrix& transposed_feedback() const { return transposed_feedback_; }
   const std::vector<float>& pivots() const { return pivots_; }
@@ -38,8 +39,8 @@ class ErrorMetric {
   std::vector<float> pivots_;
 };
 
-// Replaces the upper triangle of the symmetric positive definite `matrix` [n, n], row-major, by U above the diagonal and
-// the pivots on it, as ErrorMetric states.
+// Replaces the upper triangle of the symmetric positive definite `matrix` [n, n], row-major, by U above the diagonal
+// and the pivots on it, as ErrorMetric states.
 void factor_from_the_end(std::vector<double>& matrix, std::size_t n, std::size_t threads);
 
 }  // namespace minimind

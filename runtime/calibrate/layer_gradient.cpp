@@ -59,7 +59,8 @@ Activated activated(HiddenAct act, float x) {
       return {x * below, below + x * density};
     }
     case HiddenAct::gelu_tanh: {
-      constexpr float root = 2 * std::numbers::inv_sqrtpi_v<float> * std::numbers::sqrt2_v<float> / 2, cubic = 0.044715f;
+      constexpr float root = 2 * std::numbers::inv_sqrtpi_v<float> * std::numbers::sqrt2_v<float> / 2,
+                      cubic = 0.044715f;
       const float t = std::tanh(root * (x + cubic * x * x * x));
       return {0.5f * x * (1 + t), 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * root * (1 + 3 * cubic * x * x)};
     }
@@ -221,8 +222,7 @@ Values LayerGradient::product(const DenseMatrix& matrix, const Values& x) const 
 Values LayerGradient::normed(Matrix<const float> x, const Values& weight) const {
   Values y(x.rows * x.cols);
   for (std::size_t t = 0; t < x.rows; ++t) {
-    kernels_.rms_norm(x.row(t), weight.data(), x.cols, static_cast<float>(config_.rms_norm_eps),
-                      y.data() + t * x.cols);
+    kernels_.rms_norm(x.row(t), weight.data(), x.cols, static_cast<float>(config_.rms_norm_eps), y.data() + t * x.cols);
   }
   return y;
 }
@@ -296,7 +296,9 @@ LayerGradient::State LayerGradient::run(std::span<const std::size_t> lengths, Ma
   state.q_raw = product(q_.forward, *state.normed);
   state.k_raw = product(k_.forward, *state.normed);
   state.v = product(v_.forward, *state.normed);
-  const auto per_head = [&](const Values& rows) { return Matrix<const float>{rows.data(), rows.size() / head_dim, head_dim}; };
+  const auto per_head = [&](const Values& rows) {
+    return Matrix<const float>{rows.data(), rows.size() / head_dim, head_dim};
+  };
   state.q = q_norm_.empty() ? state.q_raw : normed(per_head(state.q_raw), q_norm_);
   state.k = k_norm_.empty() ? state.k_raw : normed(per_head(state.k_raw), k_norm_);
   rotate(lengths, state.q, heads, false);

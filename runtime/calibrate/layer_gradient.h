@@ -66,7 +66,7 @@ class LayerGradient {
   Rope rope_;
   TrainableMatrix q_, k_, v_, o_;
   Values input_norm_, post_norm_, q_norm_, k_norm_;
-  DenseMatrix router_;  // without rows in a dense layer
+  DenseMatrix router_;                         // without rows in a dense layer
   std::vector<TrainableFeedForward> experts_;  // the only FFN of a dense layer; the routed ones, then the shared ones
 };
 

@@ -19,8 +19,8 @@ namespace {
 
 using Values = std::vector<float>;
 
-constexpr std::size_t chunk_tokens = 256;   // computed at once by a thread, unless a single text is longer
-constexpr std::size_t slab_tokens = 2048;   // whose observations are in memory at once
+constexpr std::size_t chunk_tokens = 256;  // computed at once by a thread, unless a single text is longer
+constexpr std::size_t slab_tokens = 2048;  // whose observations are in memory at once
 constexpr const char* embedding_name = "model.embed_tokens.weight";
 constexpr const char* head_name = "lm_head.weight";
 
@@ -104,9 +104,10 @@ class Measuring {
 
   void check_finite(const Values& values, const std::string& where) const {
     if (std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); })) return;
-    throw Error(fmt::format("{}: {} are not finite on the calibration text, expected numbers; the weights may be "
-                            "corrupt, `inspect` the model",
-                            checkpoint_.path, where));
+    throw Error(
+        fmt::format("{}: {} are not finite on the calibration text, expected numbers; the weights may be "
+                    "corrupt, `inspect` the model",
+                    checkpoint_.path, where));
   }
 
   void forward(std::size_t index) {
@@ -129,7 +130,8 @@ class Measuring {
       std::vector<std::vector<Observation>> observed(last - first);
       in_parallel(last - first, threads_, [&](std::size_t i) { work(chunks_[first + i], observed[i]); });
       for (const auto& of_chunk : observed) {
-        for (const Observation& observation : of_chunk) result_.matrices[observation.matrix].prepare(observation);
+        for (const Observation& observation : of_chunk)
+          result_.matrices[observation.matrix].prepare(observation, scratch_);
       }
       run_team(threads_, [&](Worker& worker) {
         for (const auto& of_chunk : observed) {

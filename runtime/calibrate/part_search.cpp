@@ -184,8 +184,14 @@ std::vector<PartScales> likely_scales(const CodeRanges& ranges, bool has_minimum
   std::vector<PartScales> all;
   if (has_minimum) {
     const float range = grid.highest - grid.lowest;
-    for (const auto& [cut_low, cut_high] : {std::pair{0.0f, 0.0f}, {1.0f, 1.0f}, {2.0f, 0.0f}, {0.0f, 2.0f},
-                                            {2.0f, 2.0f}, {4.0f, 1.0f}, {1.0f, 4.0f}, {3.0f, 3.0f}}) {
+    for (const auto& [cut_low, cut_high] : {std::pair{0.0f, 0.0f},
+                                            {1.0f, 1.0f},
+                                            {2.0f, 0.0f},
+                                            {0.0f, 2.0f},
+                                            {2.0f, 2.0f},
+                                            {4.0f, 1.0f},
+                                            {1.0f, 4.0f},
+                                            {3.0f, 3.0f}}) {
       PartScales scales;
       for (std::size_t i = 0; i < lanes; ++i) {
         float low = extremes.lowest[i], high = extremes.highest[i];

@@ -45,8 +45,8 @@ void compute_cost(const PartProblem& problem, PartChoice& choice);
 void keep_cheaper(PartChoice& best, const PartChoice& other, std::size_t length);
 
 // Returns scales worth trying, without regard to how a file stores them: the largest value is a little below, at or
-// above the end of the codes' range, and the scale is then the best one for the codes of plain rounding. Minima are 0 if
-// the type has none, and at least 0 if `positive_minimum`.
+// above the end of the codes' range, and the scale is then the best one for the codes of plain rounding. Minima are 0
+// if the type has none, and at least 0 if `positive_minimum`.
 std::vector<PartScales> likely_scales(const CodeRanges& ranges, bool has_minimum, bool positive_minimum,
                                       const PartProblem& problem);
 

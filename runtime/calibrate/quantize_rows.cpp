@@ -40,7 +40,7 @@ struct BlockType {
 
 // The metric within each part, with all others fixed.
 struct PartMetric {
-  std::vector<float> inverse;                                       // of H, [length, length]
+  std::vector<float> inverse;  // of H, [length, length]
   std::array<std::array<float, most_part_values>, most_part_values> feedback{};
   std::array<float, most_part_values> pivots{};
 };
@@ -116,8 +116,8 @@ class Strip {
     for (std::size_t row = 0; row < rows_.rows; ++row) {
       double sum = 0;
       for (std::size_t col = 0; col < rows_.cols; ++col) {
-        sum += static_cast<double>(errors_[row * rows_.cols + col]) *
-               static_cast<double>(weighed[row * rows_.cols + col]);
+        sum +=
+            static_cast<double>(errors_[row * rows_.cols + col]) * static_cast<double>(weighed[row * rows_.cols + col]);
       }
       errors[row] = static_cast<float>(sum);
     }
@@ -214,8 +214,7 @@ class Strip {
   }
 
   // The scales that the parts' integers next to these scales give.
-  std::vector<PartScales> integer_neighbours(const PartScales& around, std::size_t row, std::size_t first,
-                                             int reach) {
+  std::vector<PartScales> integer_neighbours(const PartScales& around, std::size_t row, std::size_t first, int reach) {
     const IntegerRange scales = type_.ranges.scales, minima = type_.ranges.minima;
     const int minimum_reach = type_.has_minimum ? 1 : 0;
     std::vector<PartScales> all;
@@ -274,8 +273,8 @@ class Strip {
     }
   }
 
-  // products_ is what H times the errors is in this part: half the slope of the cost. Its best values, without rounding,
-  // are the present ones plus the inverse of the part's H times that.
+  // products_ is what H times the errors is in this part: half the slope of the cost. Its best values, without
+  // rounding, are the present ones plus the inverse of the part's H times that.
   void improve(std::size_t row, std::size_t first) {
     const PartMetric& metric = part_metrics_[first / type_.part];
     const std::size_t in_block = first % type_.shape.elements, n = type_.part;

@@ -8,9 +8,13 @@ namespace minimind {
 
 using kernels::panel_rows;
 
-void SecondMoments::prepare(const Observation& observation) {
+void SecondMoments::prepare(const Observation& observation, Scratch& scratch) {
+  const std::size_t count = observation.weights.size(), width = observation.inputs->size() / count;
+  const std::size_t padded = kernels::panel_count(width) * panel_rows * count;
+  if (scratch.panels.size() < padded) scratch.panels.resize(padded);
+  if (scratch.columns.size() < padded) scratch.columns.resize(padded);
   if (cols > 0) return;
-  cols = observation.inputs->size() / observation.weights.size();
+  cols = width;
   inputs.resize(cols * cols);
   row_weights.resize(observation.row_weights.size());
 }
@@ -20,8 +24,6 @@ void SecondMoments::add(const kernels::Table& kernels, const Observation& observ
   const std::size_t count = observation.weights.size();
   const float* const x = observation.inputs->data();
   if (worker.index() == 0) {
-    scratch.panels.resize(kernels::panel_count(cols) * panel_rows * count);
-    scratch.columns.resize(cols * count);
     tokens += count;
     for (std::size_t r = 0; r < row_weights.size(); ++r) row_weights[r] += observation.row_weights[r];
   }

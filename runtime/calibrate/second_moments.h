@@ -22,21 +22,22 @@ struct Observation {
 //
 //   1/2 sum over rows r of row_weights[r] / sum(row_weights) * D[r] inputs D[r]ᵀ,
 //
-// the Fisher information of the matrix in which inputs and the gradients of the rows are taken to be independent, except
-// that a token counts by the squared norm of its gradient.
+// the Fisher information of the matrix in which inputs and the gradients of the rows are taken to be independent,
+// except that a token counts by the squared norm of its gradient.
 struct SecondMoments {
   std::size_t cols = 0, tokens = 0;
   std::vector<float> inputs;        // [cols, cols]: sum of weight x xᵀ; until finish() only on and below the diagonal
   std::vector<double> row_weights;  // [rows]
 
-  // Makes room for a first observation.
-  void prepare(const Observation& observation);
-
-  // The worker's share: adds the observation. The result does not depend on the number of workers. `scratch` is shared
-  // by all workers; every worker must have returned before the next call.
+  // Of add(), shared by all workers.
   struct Scratch {
     std::vector<float> panels, columns;
   };
+
+  // Allocates what add() needs for this observation.
+  void prepare(const Observation& observation, Scratch& scratch);
+
+  // The worker's share: adds the observation. The result does not depend on the number of workers.
   void add(const kernels::Table& kernels, const Observation& observation, Scratch& scratch, Worker& worker);
 
   // Copies what is below the diagonal to above it.

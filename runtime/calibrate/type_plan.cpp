@@ -118,23 +118,24 @@ std::map<std::string, DType> parse_type_plan(const std::string& text, const std:
     std::string tensor, type;
     if (!(words >> tensor)) continue;
     if (!(words >> type)) {
-      throw Error(fmt::format("{} is {}, expected a tensor and its type, e.g. blk.0.attn_q.weight q5_0", place,
-                              quote(line)));
+      throw Error(
+          fmt::format("{} is {}, expected a tensor and its type, e.g. blk.0.attn_q.weight q5_0", place, quote(line)));
     }
-    const auto row = std::find_if(std::begin(dtype_rows), std::end(dtype_rows),
-                                  [&](const DTypeRow& of) { return of.name == type; });
+    const auto row =
+        std::find_if(std::begin(dtype_rows), std::end(dtype_rows), [&](const DTypeRow& of) { return of.name == type; });
     if (row == std::end(dtype_rows)) {
-      throw Error(fmt::format("{}: the type of {} is {}, expected e.g. f16, q8_0, q6_k or iq4_nl", place, tensor,
-                              quote(type)));
+      throw Error(
+          fmt::format("{}: the type of {} is {}, expected e.g. f16, q8_0, q6_k or iq4_nl", place, tensor, quote(type)));
     }
     if (!plan.emplace(tensor, row->type).second) {
       throw Error(fmt::format("{}: {} is repeated, expected one line per tensor; remove one", place, tensor));
     }
   }
   if (plan.empty()) {
-    throw Error(fmt::format("{}: has no tensors, expected lines of a tensor and its type; "
-                            "`convert --size` prints such a plan",
-                            name));
+    throw Error(
+        fmt::format("{}: has no tensors, expected lines of a tensor and its type; "
+                    "`convert --size` prints such a plan",
+                    name));
   }
   return plan;
 }

@@ -30,7 +30,8 @@ struct PlannedTensor {
 // Returns false if even the smallest types have more. Drops choices that one of the same size or less beats.
 bool choose_types(std::vector<PlannedTensor>& tensors, std::size_t budget);
 
-// The plan as text: one line for each tensor with its name, type, bits per weight and loss, which parse_type_plan reads.
+// The plan as text: one line for each tensor with its name, type, bits per weight and loss, which parse_type_plan
+// reads.
 std::string type_plan_text(const std::vector<PlannedTensor>& tensors);
 
 // Reads lines of a tensor's name and its type. Ignores further columns, empty lines and what follows '#'. Throws Error

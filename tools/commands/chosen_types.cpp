@@ -33,7 +33,7 @@ constexpr std::size_t most_tokens = 16384;  // of the calibration text that are 
 constexpr std::size_t window_tokens = 512;  // a longer text is read in windows of this length
 
 // Types of a mix, which any reader of GGUF knows. The k-quants require rows of a multiple of 256.
-constexpr std::array mixed_types = {DType::q3_k,   DType::iq4_xs, DType::q4_k, DType::iq4_nl, DType::q4_1,
+constexpr std::array mixed_types = {DType::q3_k, DType::iq4_xs, DType::q4_k, DType::iq4_nl, DType::q4_1,
                                     DType::q5_k, DType::q5_0,   DType::q5_1, DType::q6_k,   DType::q8_0};
 
 // A tensor of the file and the names of the checkpoint's matrices that it consists of.
@@ -90,9 +90,10 @@ class CalibrationTextReader {
     }
     for (const std::int32_t token : text_.tokens) {
       if (static_cast<std::size_t>(token) >= config_.vocab_size) {
-        throw Error(fmt::format("{}: has token {}, expected ids below the model's {}; the tokenizer {} is of another "
-                                "model",
-                                path_, token, config_.vocab_size, data_.source));
+        throw Error(
+            fmt::format("{}: has token {}, expected ids below the model's {}; the tokenizer {} is of another "
+                        "model",
+                        path_, token, config_.vocab_size, data_.source));
       }
     }
     return std::move(text_);
@@ -132,14 +133,14 @@ class CalibrationTextReader {
     std::vector<std::pair<std::string, std::size_t>> lines;
     for_each_line(text, [&](const std::string& line, std::size_t number) { lines.emplace_back(line, number); });
     std::optional<ChatTemplate> chat_template;
-    const TrainingTextOptions training{config_.family, false, [&]() -> const ChatTemplate& {
-                                         if (!chat_template) chat_template = ChatTemplate::of_tokenizer(data_);
-                                         if (!chat_template) {
-                                           chat_template.emplace(
-                                               ChatTemplate::of_family(config_.family, special_tokens_of(data_)));
-                                         }
-                                         return *chat_template;
-                                       }};
+    const TrainingTextOptions training{
+        config_.family, false, [&]() -> const ChatTemplate& {
+          if (!chat_template) chat_template = ChatTemplate::of_tokenizer(data_);
+          if (!chat_template) {
+            chat_template.emplace(ChatTemplate::of_family(config_.family, special_tokens_of(data_)));
+          }
+          return *chat_template;
+        }};
     spread(lines.size(), [&](std::size_t i) {
       ScoredTexts read;
       add_line(read, lines[i].first, place_of_line(path_, lines[i].second), tokenizer_, training);
@@ -177,6 +178,10 @@ class Choosing {
 
   ChosenTypes run() {
     ChosenTypes result{work_.checkpoint, work_.types};
+    if (tensors_.empty()) {
+      throw UsageError(
+          "--calibrate quantises, but no matrix of the file has a block type; choose one, e.g. --type iq4_nl");
+    }
     if (!options_.plan.empty()) read_plan(result.types);
     if (!options_.text.empty()) measure_text();
     if (options_.size || options_.bits) choose(result.types);
@@ -200,16 +205,14 @@ class Choosing {
         throw Error(fmt::format("{}: {} is not a tensor of the file, expected one such as {}", options_.plan,
                                 quote(name), exported_.tensors.front().name));
       }
-      const bool supported = is_float_type(type) || has_calibration(type);
-      if (!supported || (options_.text.empty() && !is_writable(type))) {
-        throw Error(fmt::format("{}: {} is {}, expected a type that {} can be written as", options_.plan, name,
-                                name_of(type), options_.text.empty() ? "without --calibrate weights" : "weights"));
-      }
+      if (is_float_type(type) || (options_.text.empty() ? is_weight_type(type) : has_calibration(type))) continue;
+      throw Error(fmt::format("{}: {} is {}, expected a type that {} writes; {}", options_.plan, name, name_of(type),
+                              options_.text.empty() ? "convert without --calibrate" : "convert",
+                              has_calibration(type) ? "add --calibrate" : "choose e.g. q8_0, q6_k or iq4_nl"));
     }
   }
 
   static bool has_calibration(DType type) { return can_calibrate(type, block_shape(type).elements); }
-  static bool is_writable(DType type) { return is_float_type(type) || is_weight_type(type); }
 
   void measure_text() {
     if (work_.tokenizer.empty()) {
@@ -221,15 +224,19 @@ class Choosing {
     if (work_.quiet) return;
     const double chance = std::log(static_cast<double>(work_.checkpoint.config.vocab_size));
     if (calibration_->nats_per_token() > chance) {
-      note("{}: the model predicts it with {:.2f} nats per token, no better than chance ({:.2f}); it may be of another "
-           "language or tokenizer",
-           options_.text, calibration_->nats_per_token(), chance);
+      note(
+          "{}: the model predicts it with {:.2f} nats per token, no better than chance ({:.2f}); it may be of another "
+          "language or tokenizer",
+          options_.text, calibration_->nats_per_token(), chance);
     }
     const Calibration::Coverage least = calibration_->least_coverage();
     if (least.tokens < least.cols) {
-      note("{}: {} tokens reach {}, which has {} columns; the others are estimated. A text of {} tokens or more is better",
-           options_.text, least.tokens, least.matrix, least.cols,
-           std::min(most_tokens, text.tokens.size() * least.cols / std::max<std::size_t>(least.tokens, 1) + 1));
+      note(
+          "{}: {} tokens reach {}, which has {} columns, too few to determine its errors; they are damped. A text of "
+          "{} tokens "
+          "or more is better",
+          options_.text, least.tokens, least.matrix, least.cols,
+          std::min(most_tokens, text.tokens.size() * least.cols / std::max<std::size_t>(least.tokens, 1) + 1));
     }
   }
 
@@ -259,15 +266,16 @@ class Choosing {
       work_.progress(2 * tensors_.size() + plan.size(), 4 * tensors_.size());
     }
     const std::size_t fixed = fixed_bytes();
-    const std::size_t budget = options_.size ? *options_.size - std::min(*options_.size, fixed)
-                                             : static_cast<std::size_t>(*options_.bits * static_cast<double>(weights) / 8);
+    const std::size_t budget = options_.size
+                                   ? *options_.size - std::min(*options_.size, fixed)
+                                   : static_cast<std::size_t>(*options_.bits * static_cast<double>(weights) / 8);
     if (!choose_types(plan, budget)) {
       std::size_t least = 0;
       for (const PlannedTensor& tensor : plan) least += tensor.choice().bytes;
       throw Error(options_.size
-                      ? fmt::format("--size {} is too small, expected {} or more, of which {} are not weights of matrices",
+                      ? fmt::format("--size is {} bytes, expected {} or more, of which {} are not weights of matrices",
                                     *options_.size, fixed + least, fixed)
-                      : fmt::format("--bits {} is too small, expected {:.3f} or more", *options_.bits,
+                      : fmt::format("--bits is {}, expected {:.3f} or more", *options_.bits,
                                     8.0 * static_cast<double>(least) / static_cast<double>(weights) + 0.0005));
     }
     for (const PlannedTensor& tensor : plan) types.by_name[tensor.name] = tensor.choice().type;

@@ -49,9 +49,7 @@ struct ConvertOptions {
   bool force = false, quiet = false;
 
   // Whether types are chosen by more than --type, or matrices quantised with a text.
-  bool chooses() const {
-    return !choosing.text.empty() || choosing.size || choosing.bits || !choosing.plan.empty();
-  }
+  bool chooses() const { return !choosing.text.empty() || choosing.size || choosing.bits || !choosing.plan.empty(); }
 };
 
 enum class OutputKind { gguf, pth, folder };
@@ -177,22 +175,21 @@ ChosenTypes chosen_types(const Conversion& conversion) {
   constexpr std::size_t steps = 1000;
   std::optional<Progress> bar;
   if (!options.quiet) bar.emplace(std::string(translated("calibrate")), steps, ProgressUnit::share);
-  const ChoosingWork work{
-      .checkpoint = conversion.checkpoint,
-      .types = conversion.types,
-      .tokenizer = conversion.tokenizer ? conversion.tokenizer->source : "",
-      .threads = conversion.threads,
-      .quiet = options.quiet,
-      .exported =
-          [&](const Checkpoint& checkpoint, const WantedTypes& types) {
-            std::vector<std::string> differences;
-            return export_with_tokenizer(conversion, checkpoint, types, differences);
-          },
-      .progress =
-          [&, &interrupted = watch_interrupts()](std::size_t done, std::size_t total) {
-            if (interrupted) throw Interrupted();
-            if (bar) bar->show(std::min(steps, done * steps / total));
-          }};
+  const ChoosingWork work{.checkpoint = conversion.checkpoint,
+                          .types = conversion.types,
+                          .tokenizer = conversion.tokenizer ? conversion.tokenizer->source : "",
+                          .threads = conversion.threads,
+                          .quiet = options.quiet,
+                          .exported =
+                              [&](const Checkpoint& checkpoint, const WantedTypes& types) {
+                                std::vector<std::string> differences;
+                                return export_with_tokenizer(conversion, checkpoint, types, differences);
+                              },
+                          .progress =
+                              [&, &interrupted = watch_interrupts()](std::size_t done, std::size_t total) {
+                                if (interrupted) throw Interrupted();
+                                if (bar) bar->show(std::min(steps, done * steps / total));
+                              }};
   return choose_types(options.choosing, work);
 }
 
@@ -305,8 +302,8 @@ void check_choosing(const ConvertOptions& options, OutputKind kind) {
   const TypeChoosing& choosing = options.choosing;
   const bool chosen = choosing.size || choosing.bits || !choosing.plan.empty();
   if (kind != OutputKind::gguf) {
-    throw UsageError(fmt::format("{}: --calibrate, --size, --bits and --plan are for a .gguf; name one as output",
-                                 options.out));
+    throw UsageError(
+        fmt::format("{}: --calibrate, --size, --bits and --plan are for a .gguf; name one as output", options.out));
   }
   if (int(choosing.size.has_value()) + int(choosing.bits.has_value()) + int(!choosing.plan.empty()) > 1) {
     throw UsageError("--size, --bits and --plan each choose all types; give one of them");
@@ -315,7 +312,8 @@ void check_choosing(const ConvertOptions& options, OutputKind kind) {
     throw UsageError(fmt::format("--bits is {}, expected 1 to 16 bits per weight", *choosing.bits));
   }
   if (chosen && !(options.type.empty() && options.embedding_type.empty())) {
-    throw UsageError("--type and --embedding-type are given with --size, --bits or --plan, which choose types; omit one");
+    throw UsageError(
+        "--type and --embedding-type are given with --size, --bits or --plan, which choose types; omit one");
   }
   if ((choosing.size || choosing.bits) && choosing.text.empty()) {
     throw UsageError("--size and --bits choose types by what a text shows; name the text with --calibrate");

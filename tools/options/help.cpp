@@ -67,10 +67,11 @@ constexpr std::array constraint_options = {
 };
 
 constexpr std::array speed_options = {
-    HelpOption{"--threads", "N"},      HelpOption{"--type", "TYPE"},     HelpOption{"--embedding-type", "TYPE"},
-    HelpOption{"--compute", "TYPE"},   HelpOption{"--kv-type", "TYPE"},  HelpOption{"--speculate", "N"},
-    HelpOption{"--draft", "MODEL"},    HelpOption{"--repetitions", "N"}, HelpOption{"--parallel", "N"},
-    HelpOption{"--shared-prompt", ""}, HelpOption{"--kv-memory", "MB"},
+    HelpOption{"--threads", "N"},      HelpOption{"--type", "TYPE"},      HelpOption{"--embedding-type", "TYPE"},
+    HelpOption{"--calibrate", "FILE"}, HelpOption{"--size", "SIZE"},      HelpOption{"--bits", "N"},
+    HelpOption{"--plan", "FILE"},      HelpOption{"--compute", "TYPE"},   HelpOption{"--kv-type", "TYPE"},
+    HelpOption{"--speculate", "N"},    HelpOption{"--draft", "MODEL"},    HelpOption{"--repetitions", "N"},
+    HelpOption{"--parallel", "N"},     HelpOption{"--shared-prompt", ""}, HelpOption{"--kv-memory", "MB"},
 };
 
 constexpr std::array server_options = {
@@ -132,6 +133,8 @@ constexpr std::array examples = {
                 "try another chat template on many conversations"},
     HelpExample{"convert", "minimind convert out/full_sft_768.pth minimind.gguf --type q8_0", "quantise for llama.cpp"},
     HelpExample{"convert", "minimind convert out/full_sft_768.pth minimind-hf/", "write a folder for transformers"},
+    HelpExample{"convert", "minimind convert out/full_sft_768.pth small.gguf --size 40MB --calibrate sft.jsonl",
+                "the best mix of types in 40 MB"},
     HelpExample{"batch", "minimind batch requests.jsonl -o results.jsonl -m out/full_sft_768.pth",
                 "answer many requests"},
     HelpExample{"batch", "minimind batch prompts.jsonl -o texts.jsonl --parallel 32 --seed 1",

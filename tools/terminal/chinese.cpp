@@ -317,6 +317,25 @@ constexpr std::array texts = {
                 "矩阵的类型：{float types}；.gguf 还可用 {block types}（默认：与文件相同）"},
     Translation{"type of the token embedding and the output matrix (default: as --type)",
                 "词嵌入和输出矩阵的类型（默认：同 --type）"},
+    Translation{"quantise with knowledge of the inputs on this text: MiniMind's data (.jsonl) or plain text",
+                "按此文本上的输入校准量化：MiniMind 的数据（.jsonl）或纯文本"},
+    Translation{"choose the types of matrices so that the file has at most this size, e.g. 3.2MB; needs --calibrate",
+                "选择各矩阵的类型，使文件不超过此大小，如 3.2MB；需要 --calibrate"},
+    Translation{"choose the types of matrices so that they have this many bits per weight; needs --calibrate",
+                "选择各矩阵的类型，使每个权重平均不超过此位数；需要 --calibrate"},
+    Translation{"take the types of matrices from this file, as --size and --bits print them",
+                "从此文件读取各矩阵的类型，格式同 --size 和 --bits 的输出"},
+    Translation{"the best mix of types in 40 MB", "40 MB 以内的最佳类型组合"},
+    Translation{"calibrate", "校准"},
+    Translation{"SIZE", "大小"},
+    Translation{
+        "{}: the model predicts it with {:.2f} nats per token, no better than chance ({:.2f}); it may be of another "
+        "language or tokenizer",
+        "{}：模型预测此文本为每词元 {:.2f} 奈特，不优于随机（{:.2f}）；文本可能属于其他语言或分词器"},
+    Translation{
+        "{}: {} tokens reach {}, which has {} columns, too few to determine its errors; they are damped. A text of {} "
+        "tokens or more is better",
+        "{}：{} 个词元到达 {}，它有 {} 列，不足以确定；宜用 {} 个词元以上的文本"},
     Translation{"replace existing files", "覆盖已有文件"},
     Translation{"prompt lengths in tokens, e.g. 16,512; 0: none", "提示词长度，以词元计，如 16,512；0：不测"},
     Translation{"number of tokens to decode; 0: none", "解码的词元数；0：不测"},

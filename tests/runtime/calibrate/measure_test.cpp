@@ -71,9 +71,8 @@ TEST(Measure, RejectsTokensOutsideTheVocabulary) {
   const Checkpoint checkpoint = golden_checkpoint(false);
   CalibrationText text = text_of(checkpoint, 40);
   text.tokens[5] = static_cast<std::int32_t>(checkpoint.config.vocab_size);
-  const std::string message = error_of([&] {
-    measure(checkpoint, text, kernels::choose(), 1, [](std::size_t, std::size_t) {});
-  });
+  const std::string message =
+      error_of([&] { measure(checkpoint, text, kernels::choose(), 1, [](std::size_t, std::size_t) {}); });
   EXPECT_NE(message.find("is not in the model's vocabulary"), std::string::npos) << message;
 }
 

@@ -127,7 +127,8 @@ TEST(ErrorMetric, FactorsTheMoments) {
   for (std::size_t i = 0; i < 80; ++i) {
     for (std::size_t j = 0; j < 80; ++j) {
       double product = 0;
-      for (std::size_t k = 0; k < 80; ++k) product += upper(i, k) * static_cast<double>(metric.pivots()[k]) * upper(j, k);
+      for (std::size_t k = 0; k < 80; ++k)
+        product += upper(i, k) * static_cast<double>(metric.pivots()[k]) * upper(j, k);
       ASSERT_NEAR(product, static_cast<double>(metric.at(i, j)), 1e-4) << i << ' ' << j;
     }
   }

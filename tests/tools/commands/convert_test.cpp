@@ -303,5 +303,106 @@ TEST_F(Convert, ConfigIsRejectedForAGguf) {
   EXPECT_NE(outcome.err.find("--config"), std::string::npos) << outcome.err;
 }
 
+// Lines of poems to calibrate with, or to measure.
+std::string poem_lines(bool to_measure) {
+  const std::vector<std::string> poems =
+      to_measure ? std::vector<std::string>{"白日依山尽，黄河入海流。\n欲穷千里目，更上一层楼。",
+                                            "红豆生南国，春来发几枝。\n愿君多采撷，此物最相思。"}
+                 : std::vector<std::string>{"床前明月光，疑是地上霜。\n举头望明月，低头思故乡。",
+                                            "空山不见人，但闻人语响。\n返景入深林，复照青苔上。",
+                                            "千山鸟飞绝，万径人踪灭。\n孤舟蓑笠翁，独钓寒江雪。",
+                                            "松下问童子，言师采药去。\n只在此山中，云深不知处。",
+                                            "春眠不觉晓，处处闻啼鸟。\n夜来风雨声，花落知多少。",
+                                            "月落乌啼霜满天，江枫渔火对愁眠。\n姑苏城外寒山寺，夜半钟声到客船。"};
+  std::string lines;
+  for (const std::string& poem : poems) {
+    lines += nlohmann::json{{"prompt", "<|im_start|>user\n写一首诗<|im_end|>\n<|im_start|>assistant\n"}, {"text", poem}}
+                 .dump() +
+             "\n";
+  }
+  return lines;
+}
+
+class CalibratedConvert : public Convert {
+ protected:
+  CalibratedConvert() {
+    std::ofstream(path("text.jsonl")) << poem_lines(false);
+    std::ofstream(path("kept.jsonl")) << poem_lines(true);
+  }
+
+  double kl(const std::string& name) const {
+    const std::string demo = MINIMIND_SOURCE_DIR "/weights/demo";
+    return nlohmann::json::parse(run("perplexity -q --json -m " + path(name) + " --against " + demo_model +
+                                     " --tokenizer " + demo + " --jsonl -f " + path("kept.jsonl"))
+                                     .out)
+        .at("against")
+        .at("mean_kl");
+  }
+
+  std::string text() const { return " -q --calibrate " + path("text.jsonl"); }
+};
+
+TEST_F(CalibratedConvert, LosesLessThanPlainRounding) {
+  ASSERT_EQ(convert(demo_model, path("plain.gguf"), "-q --type iq4_nl").status, 0);
+  const Outcome outcome = convert(demo_model, path("calibrated.gguf"), "--type iq4_nl" + text());
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(fs::file_size(path("calibrated.gguf")), fs::file_size(path("plain.gguf")));
+  EXPECT_LT(kl("calibrated.gguf"), kl("plain.gguf"));
+}
+
+TEST_F(CalibratedConvert, KeepsTheSizeAndPrintsAPlanThatRepeatsTheFile) {
+  const Outcome first = convert(demo_model, path("a.gguf"), "--size 3MB" + text());
+  ASSERT_EQ(first.status, 0) << first.err;
+  EXPECT_LE(fs::file_size(path("a.gguf")), 3'000'000u);
+  EXPECT_GT(fs::file_size(path("a.gguf")), 2'980'000u);
+  std::ofstream(path("plan.txt")) << first.out;
+  const Outcome second = convert(demo_model, path("b.gguf"), "-t 1 --plan " + path("plan.txt") + text());
+  ASSERT_EQ(second.status, 0) << second.err;
+  EXPECT_EQ(fs::file_size(path("a.gguf")), fs::file_size(path("b.gguf")));
+  const auto hash = [&](const char* name) {
+    return nlohmann::json::parse(run("inspect --json -m " + path(name)).out).at("sha256").get<std::string>();
+  };
+  EXPECT_EQ(hash("a.gguf"), hash("b.gguf"));
+}
+
+TEST_F(CalibratedConvert, RejectsWhatItCannotDoAndLeavesNothing) {
+  std::ofstream(path("plan.txt")) << "blk.0.attn_q.weight q8_0\nblk.9.attn_q.weight q8_0\n";
+  std::ofstream(path("q3.txt")) << "blk.0.attn_q.weight q3_k\n";
+  std::ofstream(path("empty.jsonl")) << "";
+  struct Case {
+    std::string options;
+    int status;
+    std::string message;
+  };
+  const std::vector<Case> cases{
+      {"--size 1MB" + text(), 1, "--size is 1000000 bytes, expected "},
+      {"--bits 2" + text(), 1, "--bits is 2, expected "},
+      {"--bits 17" + text(), 2, "--bits is 17, expected 1 to 16 bits per weight"},
+      {"--size 3MiB" + text(), 2, "--size is '3MiB', expected a number of bytes"},
+      {"--size 3MB", 2, "name the text with --calibrate"},
+      {text(), 2, "--calibrate quantises, but no type is given"},
+      {"--type f16" + text(), 2, "no matrix of the file has a block type"},
+      {"--type q8_0 --size 3MB" + text(), 2, "omit one"},
+      {"--size 3MB --bits 5" + text(), 2, "give one of them"},
+      {"--plan " + path("plan.txt"), 1, "plan.txt: 'blk.9.attn_q.weight' is not a tensor of the file"},
+      {"--plan " + path("q3.txt"), 1, "blk.0.attn_q.weight is q3_k"},
+      {"--type q8_0 --calibrate " + path("empty.jsonl"), 1, "has no token to predict"},
+      {"--type q8_0 --calibrate " + path("none.jsonl"), 1, "none.jsonl: cannot be"},
+  };
+  for (const Case& of : cases) {
+    const Outcome outcome = convert(demo_model, path("out.gguf"), of.options);
+    EXPECT_EQ(outcome.status, of.status) << of.options << outcome.err;
+    EXPECT_NE(outcome.err.find(of.message), std::string::npos) << of.options << outcome.err;
+    EXPECT_FALSE(fs::exists(path("out.gguf"))) << of.options;
+  }
+  EXPECT_EQ(convert(demo_model, path("out.pth"), "--type f16" + text()).status, 2);
+}
+
+TEST_F(CalibratedConvert, SaysHowMuchTextIsNeeded) {
+  const Outcome outcome = convert(demo_model, path("a.gguf"), "--type q8_0 --calibrate " + path("text.jsonl"));
+  EXPECT_NE(outcome.err.find("which has 416 columns, too few to determine its errors"), std::string::npos)
+      << outcome.err;
+}
+
 }  // namespace
 }  // namespace minimind
