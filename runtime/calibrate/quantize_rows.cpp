@@ -94,8 +94,8 @@ class Strip {
       add_feedback(first, type_.part);
       for_each_group([&](std::size_t row) {
         const PartProblem problem = problem_in_order(row, first, 0);
-        PartChoice best = cheapest(problem, likely(problem), row, first);
-        if (type_.integer_scales) best = cheapest(problem, integer_neighbours(best.scales, row, first, 1), row, first);
+        PartChoice best = cheapest(problem, likely(problem));
+        if (type_.integer_scales) best = cheapest(problem, integer_neighbours(best.scales, row, first, 1));
         store(best, row, first);
       });
     }
@@ -178,8 +178,7 @@ class Strip {
     return all;
   }
 
-  PartChoice cheapest(const PartProblem& problem, const std::vector<PartScales>& candidates, std::size_t,
-                      std::size_t) const {
+  PartChoice cheapest(const PartProblem& problem, const std::vector<PartScales>& candidates) const {
     PartChoice best{}, tried{};
     best.cost.fill(INFINITY);
     for (const PartScales& scales : candidates) {
@@ -197,7 +196,7 @@ class Strip {
       Lanes scale{}, minimum{};
       for (std::size_t part = 0; part < type_.parts; ++part) {
         const PartProblem problem = problem_in_order(row, first + part * type_.part, part * type_.part);
-        const PartScales best = cheapest(problem, likely(problem), row, first).scales;
+        const PartScales best = cheapest(problem, likely(problem)).scales;
         for (std::size_t i = 0; i < lanes; ++i) {
           if (std::fabs(best.scale[i]) > std::fabs(scale[i])) scale[i] = best.scale[i];
           minimum[i] = std::max(minimum[i], best.minimum[i]);
@@ -298,7 +297,7 @@ class Strip {
       candidates = likely(problem);
       candidates.push_back(present.scales);
     }
-    keep_cheaper(present, cheapest(problem, candidates, row, first), n);
+    keep_cheaper(present, cheapest(problem, candidates), n);
     store(present, row, first);
   }
 

@@ -282,20 +282,22 @@ class Choosing {
     fmt::print("{}", type_plan_text(plan));
   }
 
-  DType type_of(const FileTensor& tensor, const WantedTypes& types) const {
+  // std::nullopt: as stored, because the plan does not name it.
+  std::optional<DType> type_of(const FileTensor& tensor, const WantedTypes& types) const {
     const auto named = types.by_name.find(tensor.output->name);
-    return named == types.by_name.end() ? tensor.output->dtype : named->second;
+    if (named != types.by_name.end()) return named->second;
+    return options_.plan.empty() ? std::optional(tensor.output->dtype) : std::nullopt;
   }
 
   void quantize(ChosenTypes& result) {
     std::size_t done = 0;
     for (const FileTensor& tensor : tensors_) {
-      const DType type = type_of(tensor, result.types);
+      const std::optional<DType> type = type_of(tensor, result.types);
       for (const std::string& matrix : tensor.matrices) {
         StoredTensor& stored = result.checkpoint.tensors.at(matrix);
-        if (stored.dtype == work_.checkpoint.tensors.at(matrix).dtype && stored.dtype != type &&
-            can_calibrate(type, stored.shape.back())) {
-          stored = calibration_->quantize(matrix, type);
+        if (type && stored.dtype == work_.checkpoint.tensors.at(matrix).dtype && stored.dtype != *type &&
+            can_calibrate(*type, stored.shape.back())) {
+          stored = calibration_->quantize(matrix, *type);
           calibration_->forget(matrix);
         }
       }
