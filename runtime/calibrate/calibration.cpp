@@ -20,7 +20,7 @@ namespace {
 
 constexpr double damping = 0.01;
 constexpr double damping_of_few_tokens = 1.0;  // times columns / tokens
-constexpr int rounds = 2;                      // of coordinate descent
+constexpr int rounds = 4;                      // of coordinate descent
 constexpr std::size_t sampled_rows = 64;
 
 // An expert that fewer tokens reach than this many times its columns also takes after the inputs of the others.

@@ -29,7 +29,7 @@
 namespace minimind {
 namespace {
 
-constexpr std::size_t most_tokens = 16384;  // of the calibration text that are read
+constexpr std::size_t most_tokens = 32768;  // of the calibration text that are read
 constexpr std::size_t window_tokens = 512;  // a longer text is read in windows of this length
 
 // Types of a mix, which any reader of GGUF knows. The k-quants require rows of a multiple of 256.

@@ -57,7 +57,7 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         source, matrix = folder / "demo-f16.gguf", options.matrix or folder / "imatrix.gguf"
         texts, calibration = folder / "poems.jsonl", folder / "calibration.txt"
-        write_scored_poems(texts, options.data / "poems_val.jsonl.xz", options.count)
+        write_scored_poems(texts, read_poems(options.data / "poems_val.jsonl.xz")[: options.count])
         run(options.program, "convert", "-q", "--force", "--type", "f16", options.model, source)
         if not options.matrix:
             write_calibration(calibration, options.data, options.calibration)

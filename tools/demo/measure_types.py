@@ -1,6 +1,6 @@
-"""Prints the table of TYPES.md, the cost of each type: python tools/demo/measure_types.py --poems DATA/poems_val.jsonl.xz
+"""Prints the table of TYPES.md, the cost of each type: python tools/demo/measure_types.py --data DATA
 
-With --out, also writes the numbers as JSON, from which types_chart.py draws.
+DATA is that of train.py: files are calibrated on poems of its training data and measured on those kept out. With --out, also writes the numbers as JSON, from which types_chart.py draws.
 
 Converts the demo to each type. `minimind perplexity` compares it with the demo itself, on poems kept out of training, each
 after its question. The speed is that of greedy generation, the median of runs in turns. Needs only Python.
@@ -8,12 +8,13 @@ after its question. The speed is that of greedy generation, the median of runs i
 
 import argparse
 import json
+import random
 import statistics
 import subprocess
 import tempfile
 from pathlib import Path
 
-from poems import read_poems
+from poems import Poem, read_poems
 from prompts import chat_text, plain_question, scored_line
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -34,7 +35,13 @@ TYPES = {
     "q4_k": ["--type", "q4_k"],
     "iq4_nl": ["--type", "iq4_nl"],
     "q4_0": ["--type", "q4_0"],
+    "iq4_nl, calibrated": ["--type", "iq4_nl", "--calibrate"],
+    "2.67 MB, calibrated": ["--size", "2.67MB", "--calibrate"],
+    "3.2 MB, calibrated": ["--size", "3.2MB", "--calibrate"],
+    "3.5 MB, calibrated": ["--size", "3.5MB", "--calibrate"],
+    "4.0 MB, calibrated": ["--size", "4.0MB", "--calibrate"],
 }
+CALIBRATION_POEMS, SEED = 2000, 1
 PROMPT = chat_text("写一首五言律诗，题目：秋夜")
 TOKENS = 1000  # generated per run
 
@@ -43,9 +50,10 @@ def run(*command: object) -> str:
     return subprocess.run([str(part) for part in command], check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def convert(program: Path, model: Path, folder: Path, dtype: str) -> Path:
+def convert(program: Path, model: Path, folder: Path, calibration: Path, dtype: str) -> Path:
     converted = folder / f"demo-{dtype}.gguf"
-    run(program, "convert", "-q", model, converted, *TYPES[dtype])
+    text = [calibration] if "--calibrate" in TYPES[dtype] else []
+    run(program, "convert", "-q", model, converted, *TYPES[dtype], *text)
     return converted
 
 
@@ -55,8 +63,7 @@ def quality(program: Path, converted: Path, model: Path, texts: Path) -> dict:
                           "--against", model, "--jsonl", "-f", texts))
 
 
-def write_scored_poems(path: Path, source: Path, count: int) -> None:
-    poems = read_poems(source)[:count]
+def write_scored_poems(path: Path, poems: list[Poem]) -> None:
     path.write_text("".join(scored_line(plain_question(poem), poem) for poem in poems))
 
 
@@ -83,7 +90,7 @@ def row(dtype: str, size: int, measured: dict, speeds: list[float]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--poems", type=Path, required=True, help="poems_val.jsonl.xz")
+    parser.add_argument("--data", type=Path, required=True, help="folder of the poems")
     parser.add_argument("--program", type=Path, default=PROGRAM)
     parser.add_argument("--model", type=Path, default=DEMO)
     parser.add_argument("--count", type=int, default=1000, help="number of poems")
@@ -93,9 +100,11 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        texts = folder / "poems.jsonl"
-        write_scored_poems(texts, options.poems, options.count)
-        models = {dtype: convert(options.program, options.model, folder, dtype) for dtype in TYPES}
+        texts, calibration = folder / "poems.jsonl", folder / "calibration.jsonl"
+        write_scored_poems(texts, read_poems(options.data / "poems_val.jsonl.xz")[: options.count])
+        trained = read_poems(options.data / "poems_train.jsonl.xz")
+        write_scored_poems(calibration, random.Random(SEED).sample(trained, CALIBRATION_POEMS))
+        models = {dtype: convert(options.program, options.model, folder, calibration, dtype) for dtype in TYPES}
         measured = {dtype: quality(options.program, models[dtype], options.model, texts) for dtype in TYPES}
         speeds = {dtype: [] for dtype in TYPES}
         for _ in range(options.runs):
@@ -110,9 +119,9 @@ def main() -> None:
         for dtype in TYPES:
             print(row(dtype, models[dtype].stat().st_size, measured[dtype], speeds[dtype]))
         if options.out:
-            files = [{"type": dtype, "calibrated": "--calibrate" in TYPES[dtype]} | file_numbers(models[dtype], measured[dtype], speeds[dtype]) for dtype in TYPES]
+            files = [{"type": dtype, "calibrated": "--calibrate" in TYPES[dtype]}
+                     | file_numbers(models[dtype], measured[dtype], speeds[dtype]) for dtype in TYPES]
             options.out.write_text(json.dumps({"poems": options.count, "tokens": tokens, "files": files}, indent=1) + "\n")
-
 
 
 if __name__ == "__main__":

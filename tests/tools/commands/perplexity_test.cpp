@@ -130,7 +130,8 @@ TEST_F(Perplexity, AgainstHasAnIntervalOfTheMeanIfThereAreEnoughTextsOrWindows) 
   const std::string options = " -m " + model + " --type q4_0 --against " + model;
   const auto against = [&](const std::string& arguments) { return json_of(arguments + options)["against"]; };
   std::string lines, text;
-  for (const char* line : {"山居", "秋夜", "春日", "江上", "床前明月光", "白日依山尽", "夜泊", "送友人", "雪", "梅花"}) {
+  for (const char* line :
+       {"山居", "秋夜", "春日", "江上", "床前明月光", "白日依山尽", "夜泊", "送友人", "雪", "梅花"}) {
     lines += Json(std::string("五言绝句《") + line + "》").dump() + "\n";
     text += line;
   }

@@ -322,12 +322,18 @@ TEST_F(LanguageCli, HelpListsTheTypesOfWeights) {
   };
   for (const char* command : {"generate", "chat", "bench", "logits"}) {
     const std::string call = std::string(command) + " --help";
-    EXPECT_NE(joined(english(call).out).find("q8_0,q4_0,q4_1,q5_0,q5_1,q4_k,q5_k,q6_koriq4_nl(default"), std::string::npos) << call;
-    EXPECT_NE(joined(chinese(call).out).find("q8_0、q4_0、q4_1、q5_0、q5_1、q4_k、q5_k、q6_k或iq4_nl（默认"), std::string::npos) << call;
+    EXPECT_NE(joined(english(call).out).find("q8_0,q4_0,q4_1,q5_0,q5_1,q4_k,q5_k,q6_koriq4_nl(default"),
+              std::string::npos)
+        << call;
+    EXPECT_NE(joined(chinese(call).out).find("q8_0、q4_0、q4_1、q5_0、q5_1、q4_k、q5_k、q6_k或iq4_nl（默认"),
+              std::string::npos)
+        << call;
   }
-  EXPECT_NE(joined(english("convert --help").out).find("f32,f16orbf16;fora.ggufalsoq8_0,q4_0,q4_1,q5_0,q5_1,q4_k,q5_k,q6_koriq4_nl"),
+  EXPECT_NE(joined(english("convert --help").out)
+                .find("f32,f16orbf16;fora.ggufalsoq8_0,q4_0,q4_1,q5_0,q5_1,q4_k,q5_k,q6_koriq4_nl"),
             std::string::npos);
-  EXPECT_NE(joined(chinese("convert --help").out).find("f32、f16或bf16；.gguf还可用q8_0、q4_0、q4_1、q5_0、q5_1、q4_k、q5_k、q6_k或iq4_nl"),
+  EXPECT_NE(joined(chinese("convert --help").out)
+                .find("f32、f16或bf16；.gguf还可用q8_0、q4_0、q4_1、q5_0、q5_1、q4_k、q5_k、q6_k或iq4_nl"),
             std::string::npos);
 }
 
