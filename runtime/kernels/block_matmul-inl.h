@@ -151,56 +151,6 @@ void block_matmul(const BlockMatmul<Block>& m) noexcept {
   multiply_in_tiles<BlockTile<Block>>(m);
 }
 
-static_assert(block_cols == 2 * panel_rows);
-
-inline ActivationBlock rounded(const Column (&halves)[2]) {
-  Floats most(0.0f), nothing(0.0f);
-  for (const Column& column : halves) {
-    for (std::size_t p = 0; p < parts; ++p) {
-      most = xsimd::max(most, xsimd::abs(column.part[p]));
-      nothing = xsimd::fma(column.part[p], Floats(0.0f), nothing);  // NaN if a value is not finite
-    }
-  }
-  const float largest_value = largest_of(most);
-  const bool tiny = largest_value < 1e-30f;
-  ActivationBlock out;
-  out.scale = (tiny ? 0.0f : largest_value / 127.0f) + sum_of(nothing);
-  const Floats by(tiny ? 0.0f : 127.0f / largest_value);
-  for (std::size_t i = 0; i < 2; ++i) {
-    Column scaled;
-    for (std::size_t p = 0; p < parts; ++p) scaled.part[p] = halves[i].part[p] * by;
-    store_int8(scaled, out.quant + i * panel_rows);
-  }
-  out.low_sum = sum_of_half(out.quant);
-  out.sum = static_cast<std::int16_t>(out.low_sum + sum_of_half(out.quant + block_cols / 2));
-  out.scaled_sum = out.scale * static_cast<float>(out.sum);
-  return out;
-}
-
-inline void quantize(const float* x, std::size_t n, ActivationBlock* out) noexcept {
-  for (; n >= block_cols; n -= block_cols, x += block_cols)
-    *out++ = rounded({load_column(x), load_column(x + panel_rows)});
-  if (n == 0) return;
-  float padded[block_cols] = {};
-  std::memcpy(padded, x, n * sizeof(float));
-  *out = rounded({load_column(padded), load_column(padded + panel_rows)});
-}
-
-inline void quantize_scaled(const float* x, const F16* scale, std::size_t n, ActivationBlock* out) noexcept {
-  const auto block_of = [](const float* values, const std::uint16_t* scales) {
-    return rounded({product(load_column(values), load_f16(scales)),
-                    product(load_column(values + panel_rows), load_f16(scales + panel_rows))});
-  };
-  const auto* scales = reinterpret_cast<const std::uint16_t*>(scale);
-  for (; n >= block_cols; n -= block_cols, x += block_cols, scales += block_cols) *out++ = block_of(x, scales);
-  if (n == 0) return;
-  float padded[block_cols] = {};
-  std::uint16_t padded_scales[block_cols] = {};
-  std::memcpy(padded, x, n * sizeof(float));
-  std::memcpy(padded_scales, scales, n * sizeof(std::uint16_t));
-  *out = block_of(padded, padded_scales);
-}
-
 // For the peak speed of 8-bit products: independent sums of a panel's rows, which hide latency, one register each with
 // VNNI, four or eight without. And as many steps as fit in the 16 bits of a sum: 64 * 2 * 127 < 2^15.
 #if defined(__AVX512VNNI__)

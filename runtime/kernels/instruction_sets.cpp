@@ -14,13 +14,20 @@ namespace minimind::kernels {
 namespace {
 
 #if defined(__x86_64__)
+Table avx512_with(const Int8Products& products, const char* name) {
+  Table copy = avx512;
+  copy.name = name;
+  copy.int8 = products;
+  return copy;
+}
+
+const Table& avx512_with_avx2() {
+  static const Table table = avx512_with(avx2.int8, "avx512");
+  return table;
+}
+
 const Table& avx512_with_vnni() {
-  static const Table table = [] {
-    Table copy = avx512;
-    copy.name = "avx512vnni";
-    copy.int8 = avx512vnni;
-    return copy;
-  }();
+  static const Table table = avx512_with(avx512vnni, "avx512vnni");
   return table;
 }
 
@@ -55,7 +62,7 @@ TableList runnable() {
   if (has_avx512 && has_avx2 && __builtin_cpu_supports("avx512vnni")) {
     list.tables[list.count++] = &avx512_with_vnni();
   }
-  if (has_avx512 && has_avx2) list.tables[list.count++] = &avx512;
+  if (has_avx512 && has_avx2) list.tables[list.count++] = &avx512_with_avx2();
   if (has_avx2) list.tables[list.count++] = &avx2;
   list.tables[list.count++] = &sse2;
 #elif defined(__aarch64__)

@@ -129,11 +129,7 @@ struct Halves {
 
 inline Column to_floats(const Halves& sums) {
   const __m256 low = _mm256_cvtepi32_ps(sums.rows[0]), high = _mm256_cvtepi32_ps(sums.rows[1]);
-#if defined(__AVX512F__)
-  return {{_mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1)}};
-#else
   return {{low, high}};
-#endif
 }
 
 // vpmaddubsw multiplies unsigned by signed integers and saturates at 16 bits: the signs of the weights move to the
@@ -372,38 +368,6 @@ inline Column to_floats(Bytes bytes) {
   const int16x8_t low = vmovl_s8(vget_low_s8((int8x16_t)bytes)), high = vmovl_s8(vget_high_s8((int8x16_t)bytes));
   return {{vcvtq_f32_s32(vmovl_s16(vget_low_s16(low))), vcvtq_f32_s32(vmovl_s16(vget_high_s16(low))),
            vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))), vcvtq_f32_s32(vmovl_s16(vget_high_s16(high)))}};
-#endif
-}
-
-inline std::int16_t sum_of_half(const std::int8_t* quants) {
-#if defined(__SSE2__)
-  // psadbw adds unsigned bytes, so each byte gets a bias of 128.
-  const __m128i biased = _mm_xor_si128(_mm_loadu_si128(reinterpret_cast<const __m128i*>(quants)), _mm_set1_epi8(-128));
-  const __m128i sums = _mm_sad_epu8(biased, _mm_setzero_si128());
-  return static_cast<std::int16_t>(_mm_cvtsi128_si32(sums) + _mm_extract_epi16(sums, 4) - 128 * 16);
-#elif defined(__aarch64__)
-  return vaddlvq_s8(vld1q_s8(quants));
-#endif
-}
-
-// Rounds 16 floats to 8-bit integers, halves to even; their magnitude must be at most 127.
-inline void store_int8(const Column& x, std::int8_t* out) {
-#if defined(__AVX512F__)
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x.part[0])));
-#elif defined(__AVX2__)
-  const __m256i words =
-      _mm256_permute4x64_epi64(_mm256_packs_epi32(_mm256_cvtps_epi32(x.part[0]), _mm256_cvtps_epi32(x.part[1])), 0xD8);
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(out),
-                   _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
-#elif defined(__SSE2__)
-  const __m128i low = _mm_packs_epi32(_mm_cvtps_epi32(x.part[0]), _mm_cvtps_epi32(x.part[1]));
-  const __m128i high = _mm_packs_epi32(_mm_cvtps_epi32(x.part[2]), _mm_cvtps_epi32(x.part[3]));
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm_packs_epi16(low, high));
-#elif defined(__aarch64__)
-  int16x4_t words[4];
-  for (int i = 0; i < 4; ++i) words[i] = vqmovn_s32(vcvtnq_s32_f32(x.part[i]));
-  vst1q_s8(out,
-           vcombine_s8(vqmovn_s16(vcombine_s16(words[0], words[1])), vqmovn_s16(vcombine_s16(words[2], words[3]))));
 #endif
 }
 

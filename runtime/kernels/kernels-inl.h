@@ -5,11 +5,14 @@
 #include <cstring>
 #include <xsimd/xsimd.hpp>
 
-#include "runtime/kernels/block_matmul-inl.h"
 #include "runtime/kernels/kernels.h"
 #include "runtime/kernels/matmul-inl.h"
+#include "runtime/kernels/quantize-inl.h"
 #include "runtime/kernels/roofline-inl.h"
 #include "runtime/kernels/simd-inl.h"
+#if !defined(__AVX512F__)
+#include "runtime/kernels/block_matmul-inl.h"
+#endif
 
 namespace minimind::kernels {
 namespace {
@@ -171,7 +174,11 @@ const Table MINIMIND_TABLE = {
     .matmul_f32 = matmul<F32Encoding>,
     .matmul_f16 = matmul<F16Encoding>,
     .matmul_bf16 = matmul<Bf16Encoding>,
+#if !defined(__AVX512F__)
     .int8 = int8_products,
+#else
+    .int8 = {},  // instruction_sets.cpp adds those of AVX2 or VNNI
+#endif
     .quantize = quantize,
     .quantize_scaled = quantize_scaled,
     .rms_norm = rms_norm,

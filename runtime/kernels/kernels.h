@@ -335,7 +335,7 @@ struct Table {
 };
 
 #if defined(__x86_64__)
-extern const Table sse2, avx2, avx512;
+extern const Table sse2, avx2, avx512;  // avx512 without int8 products; see runnable() in instruction_sets.h
 extern const Int8Products avx512vnni;
 extern const Bf16Products avx512bf16, amxbf16;
 #elif defined(__aarch64__)

@@ -84,12 +84,6 @@ struct PartDot<Block> {
   using Type = CodeDot;
 };
 
-inline Column product(const Column& a, const Column& b) {
-  Column result;
-  for (std::size_t p = 0; p < parts; ++p) result.part[p] = a.part[p] * b.part[p];
-  return result;
-}
-
 inline void add_scaled(Column& sum, const Column& column, Floats factor) {
   for (std::size_t p = 0; p < parts; ++p) sum.part[p] = xsimd::fma(column.part[p], factor, sum.part[p]);
 }

@@ -152,5 +152,11 @@ inline void store_f16(const Column& x, std::uint16_t* out) {
 
 #endif
 
+inline Column product(const Column& a, const Column& b) {
+  Column result;
+  for (std::size_t p = 0; p < parts; ++p) result.part[p] = a.part[p] * b.part[p];
+  return result;
+}
+
 }  // namespace
 }  // namespace minimind::kernels
