@@ -8,7 +8,6 @@
 
 #include "runtime/engine/forward.h"
 #include "runtime/kernels/instruction_sets.h"
-#include "tests/support/cases.h"
 #include "tests/support/golden.h"
 #include "tests/support/golden_model.h"
 #include "tests/support/tables.h"
@@ -87,7 +86,7 @@ void expect_logits_of_a_family_alone(const Model& model, const kernels::Table& t
   forward.run(all[0].context, std::span(all[0].tokens).first(family_batch), {});
   forward.run(all[0].context, std::span(all[0].tokens).subspan(family_batch, family_batch), {});
   std::size_t shared = 0;
-  for (unsigned step = 0; step < cases(25); ++step) {
+  for (int step = 0; step < 25; ++step) {
     for (TextAlone& text : all) {
       if ((step == 0 && &text != &all[0]) || random() % 6 == 0) fork(text, all, random);
     }
