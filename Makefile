@@ -47,7 +47,8 @@ WITH_tools/chat := tools/openai tools/batch tools/bench
 WITH_tools/options := tools/terminal
 WITH_weights/io := weights/model weights/torch
 WITH_weights/checkpoint := weights/gguf weights/huggingface weights/export
-SHARING := $(foreach room,tools/chat tools/options weights/io weights/checkpoint,$(WITH_$(room)))
+WITH_runtime/json_schema := runtime/grammar
+SHARING := $(foreach room,tools/chat tools/options weights/io weights/checkpoint runtime/json_schema,$(WITH_$(room)))
 LONGEST := tools/commands tools/chat tools/serve tools/options weights/io weights/checkpoint runtime/json_schema runtime/tokenizer
 KERNELS := $(ISAS:%=runtime/kernels/%)
 UNITS := $(KERNELS) $(LONGEST) runtime/kernels/instruction_sets $(filter-out runtime/kernels $(LONGEST) $(SHARING),$(ROOMS))
@@ -141,9 +142,9 @@ $(KERNELS:%=$(BUILD)/%.o): UNIT_FLAGS = $(OPTIMIZE_KERNELS) -fno-exceptions $(IS
 OPTIMIZE_KERNELS := -O3 -fno-tree-ter
 
 # These rooms run for milliseconds, and tests run once: compiling them faster saves more than faster code. Those that read
-# many lines or long files, or write every token, get a little more than the others.
-READING_ROOMS := weights/io runtime/jinja runtime/chat runtime/json_schema tools/serve
-QUICK_ROOMS := $(filter-out weights/tensor $(READING_ROOMS),$(filter tools tools/% weights/%,$(ROOMS)))
+# many lines or long files, or work on every token, get a little more than the others.
+READING_ROOMS := weights/io runtime/jinja runtime/json_schema runtime/tokenizer tools/serve
+QUICK_ROOMS := $(filter-out weights/tensor $(READING_ROOMS),$(filter tools tools/% weights/% runtime/chat,$(ROOMS)))
 $(READING_ROOMS:%=$(BUILD)/%.o): OPTIMIZE := -O1
 QUICK_OBJECTS := $(QUICK_ROOMS:%=$(BUILD)/%.o) $(TEST_OBJECTS)
 $(QUICK_OBJECTS): OPTIMIZE := -Og

@@ -296,8 +296,6 @@ Grammar GrammarBuilder::build(RuleId root) {
 
 namespace {
 
-using Kind = Grammar::Symbol::Kind;
-
 std::uint64_t sum(std::uint64_t a, std::uint64_t b) {
   return std::min(a + b, Grammar::longest_text);
 }
