@@ -11,7 +11,7 @@
 
 namespace minimind {
 
-// A failure with a status of its own.
+// A failure with its status.
 class Failure : public Error {
  public:
   Failure(minimind_status status, const std::string& message) : Error(message), status_(status) {}

@@ -145,7 +145,7 @@ minimind_request default_request_values() {
 template <class Structure>
 void fill_defaults(Structure defaults, Structure* structure, std::size_t size) {
   if (!structure || size < sizeof(std::size_t)) return;
-  defaults.size = size;  // a larger one is refused where it is used
+  defaults.size = size;  // a larger one is rejected where it is used
   std::memset(static_cast<void*>(structure), 0, size);
   std::memcpy(static_cast<void*>(structure), &defaults, std::min(size, sizeof defaults));
 }

@@ -14,7 +14,7 @@
 namespace minimind {
 namespace {
 
-// A text that so many others have passed is next.
+// A text that this many others have passed is next.
 constexpr std::size_t most_passed_texts = 16;
 
 }  // namespace

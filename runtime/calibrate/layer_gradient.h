@@ -36,7 +36,7 @@ class LayerGradient {
   void forward(std::span<const std::size_t> lengths, Matrix<const float> x, Matrix<float> out) const;
 
   // Replaces the gradient of the loss at the outputs by that at the inputs x, and appends an observation of every
-  // matrix that these texts reach. The gradient through the router's choice and weights is left out.
+  // matrix that these texts reach. The gradient through the router's choice and weights is omitted.
   void backward(std::span<const std::size_t> lengths, Matrix<const float> x, Matrix<float> gradient,
                 std::vector<Observation>& observations) const;
 

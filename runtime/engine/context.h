@@ -30,7 +30,7 @@ class Context {
   std::size_t capacity() const { return cache_.capacity(); }
   std::span<const std::int32_t> tokens() const { return tokens_; }
 
-  // The keys and values, to read or, from size() on, to write. size() tells how many positions are valid.
+  // The keys and values, to read or, from size() on, to write. size() positions are valid.
   KvCache& cache() { return cache_; }
   const KvCache& cache() const { return cache_; }
 

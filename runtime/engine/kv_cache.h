@@ -27,7 +27,7 @@ class KvCache {
   static constexpr std::size_t smallest_part = 64;
 
   // `cuts`: positions at which a part ends, because other texts may start with the same tokens up to there. They are
-  // rounded down to multiples of 32, and those that would make a part of few positions are left out. Throws Error as
+  // rounded down to multiples of 32, and those that would make a part of few positions are omitted. Throws Error as
   // KvCells does.
   KvCache(const Config& config, std::size_t capacity, KvType type = KvType::f32,
           std::initializer_list<std::size_t> cuts = {});
@@ -51,7 +51,7 @@ class KvCache {
   // Whether no other cache has positions from this one on.
   bool is_own(std::size_t first) const;
 
-  // Allocates positions from `first` on anew, unless is_own(), so that they may be written. The values of earlier
+  // Allocates positions from `first` on again, unless is_own(), so that they may be written. The values of earlier
   // positions stay.
   void make_own(std::size_t first);
 

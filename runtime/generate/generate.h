@@ -44,7 +44,7 @@ struct TokenScore {
 // have NaN or infinity.
 TokenScore score_token(std::span<const float> logits, std::int32_t token, std::size_t top);
 
-// Watches a stream of text for stop strings. Text that may be the beginning of one is held back until it is known not
+// Watches a stream of text for stop strings. Text that may be the start of one is held back until it is known not
 // to be, so that nothing of a stop string is ever let through.
 class StopFilter {
  public:
@@ -67,7 +67,7 @@ class StopFilter {
 };
 
 struct GenerateOptions {
-  std::size_t max_tokens = 0;             // at most so many are generated
+  std::size_t max_tokens = 0;             // the most that are generated
   std::vector<std::int32_t> end_tokens;   // any of them ends the text; empty to ignore the end of text
   std::vector<std::string> stop;          // any of them ends the text and is not part of it
   std::vector<std::int32_t> text_tokens;  // special tokens that are part of the text all the same
@@ -77,8 +77,8 @@ struct GenerateOptions {
   // make_token_trie(tokenizer), to share it among the texts of a grammar; null: each text makes its own.
   std::shared_ptr<const TokenTrie> token_trie;
   Drafter* drafter = nullptr;         // guesses tokens, which changes nothing but the speed; null: none
-  std::size_t draft_tokens = 0;       // at most so many are drafted at once; fewer than forward.max_tokens()
-  std::optional<std::size_t> scores;  // score every token, with so many alternatives; std::nullopt: none
+  std::size_t draft_tokens = 0;       // the most that are drafted at once; fewer than forward.max_tokens()
+  std::optional<std::size_t> scores;  // score every token, with this many alternatives; std::nullopt: none
   bool score_prompt = false;          // if there are scores, also those of the prompt, which computes all of it
 };
 
@@ -214,8 +214,8 @@ std::vector<std::int32_t> end_tokens(const Config& config, bool eos_was_assumed,
 // Continues the prompt until an end token, a stop string, max_tokens, or until prompt and text together fill the
 // context's capacity (both `length`), or until `interrupted` is set. `tokenizer` may be null: then there is no text.
 // `prompt` is all of it: what the context has in common with it is kept and not computed again, which changes nothing
-// in the result; the rest of the context is forgotten. Afterwards the context begins what prompt and generated tokens
-// are together: often without the last token, whose logits nobody needed, and with less where it was interrupted.
+// in the result; the rest of the context is forgotten. Afterwards the context has the prompt and the generated tokens:
+// often all but the last, whose logits are not needed; less after an interrupt.
 // With a grammar, only tokens that some text of the grammar continues with are sampled, end tokens only where it may
 // end, and the text ends (`stop`) when nothing can follow: what is generated always begins a text of the grammar, and
 // is one where max_tokens and the capacity leave room for it, see GrammarConstraint. With a drafter, the last token and

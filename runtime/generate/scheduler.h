@@ -13,7 +13,7 @@
 namespace minimind {
 
 // Generates many texts at once, so that weights are read once for all of them. A step runs one batch: the next token of
-// every text that is past its prompt, then a part of the prompts of the others, in the order in which they were added.
+// every text whose prompt is done, then a part of the prompts of the others, in the order in which they were added.
 // While texts are being decoded, prompts get no more tokens per step than keep the step within a multiple of a step
 // without prompts, see StepPace, so that a long prompt never stops the other texts. The bytes of a text depend neither
 // on the others nor on the clock.

@@ -15,7 +15,7 @@ constexpr double too_vague = 0.1;  // for the time of a step without prompts
 // the processor.
 constexpr double most_deviations = 2;
 
-// What is known no longer holds after so many much longer steps in a row, or one that is much shorter.
+// The known pace no longer holds after this many much longer steps in a row, or one that is much shorter.
 constexpr std::size_t most_long_steps = 3;
 constexpr double much_longer = 3, much_shorter = -4;  // standard deviations
 
@@ -66,7 +66,7 @@ std::size_t StepPace::tokens(const StepWork& work, std::size_t position, std::si
 
 void StepPace::learn(const StepWork& work, double seconds) {
   last_had_prompts_ = work.tokens > 0;
-  if (work.rows == 0) return;  // nobody waits, and the costs of large batches are others
+  if (work.rows == 0) return;  // no text waits, and the costs of large batches are others
   const Vector x = features(work);
   if (!started_ || surprises(x, seconds)) start(seconds);
   update(x, seconds);

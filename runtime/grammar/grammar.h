@@ -29,8 +29,8 @@ enum class JsonEvent : std::uint8_t {
 // numbered from 0 in the order in which they are first mentioned.
 class GrammarRules {
  public:
-  // Texts of a kind with so many characters, after which the shortest rest of the whole text is longer by at most so
-  // many bytes.
+  // All texts of a kind with at most `characters` characters, after which the shortest rest of the whole text is longer
+  // by at most `bytes`.
   struct TextRun {
     static constexpr std::uint16_t any = 0xFFFF;  // any number of characters
     std::uint16_t characters = 0;
@@ -42,7 +42,7 @@ class GrammarRules {
     ByteSet bytes;
     JsonEvent event = JsonEvent::none;  // of each of the bytes
     bool distinct = false;              // the item that ends here must differ from those before it
-    // If first in an alternative: the texts that the rule takes, whatever they are.
+    // If first in an alternative: the texts of each kind all of which the rule takes.
     std::array<TextRun, text_kinds> runs{};
   };
   using Sequence = std::vector<Symbol>;

@@ -43,12 +43,12 @@ void merge(std::span<const std::uint8_t> from, std::span<std::uint8_t> into) {
 }
 
 constexpr std::uint32_t not_made = ~0u;
-constexpr std::uint32_t dropped = ~0u;  // in place of a symbol
+constexpr std::uint32_t dropped = ~0u;  // instead of a symbol
 
 // Frames with fewer returns are not worth comparing.
 constexpr std::size_t large_frame = 16;
 
-// In place of a symbol, where what is visited is a frame: for a rule, or for the end of any.
+// Instead of a symbol, if a frame is visited: for a rule, or for the end of any rule.
 constexpr std::uint32_t is_use = 1u << 31, any_end = is_use - 1;
 
 template <class Action>
@@ -308,7 +308,7 @@ void GrammarState::mark_parts(const TokenTrie& trie, std::size_t first, std::spa
   if (keep) merge(kept_mask_, allowed);
 }
 
-// Returns true if the state certainly takes every text of the kind with at most so many characters and may end in time
+// Returns true if the state certainly takes every text of the kind with at most `count` characters and may end in time
 // after it.
 inline bool GrammarState::takes_all(State state, TextKind kind, std::size_t count) {
   if (kind == TextKind::other || count == 0) return false;
@@ -322,7 +322,7 @@ inline bool GrammarState::takes_all(State state, TextKind kind, std::size_t coun
 // Follows the texts of a trie. A branch of it is marked at once where its state takes all texts of their kind.
 void GrammarState::mark_part(const TokenTrie::Part& part) {
   if (mark_by_length(part)) return;
-  // Bytes may alias anything, so that what the loop reads is in variables of its own.
+  // Bytes may alias anything, so that what the loop reads is in separate variables.
   std::uint8_t* const allowed = mask_.allowed.data();
   const std::int32_t* const tokens = part.tokens.data();
   const TokenTrie::Node* const nodes = part.nodes.data();
@@ -376,8 +376,8 @@ bool GrammarState::follows_all(State state, TextKind kind, std::size_t count) {
   return true;
 }
 
-// Where all characters of the kind lead to the same state, up to a number of them and no further, as in a string of
-// limited length, the tokens of at most so many are those that follow.
+// If all characters of the kind lead to the same state, up to a number of them, as in a string of limited length, the
+// tokens that follow are those of at most this number of characters.
 bool GrammarState::mark_by_length(const TokenTrie::Part& part) {
   if (part.kind == TextKind::other || part.height == 0) return false;
   if (rules_ && state_runs_[current_][static_cast<std::size_t>(part.kind)].characters == 0) return false;

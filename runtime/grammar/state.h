@@ -147,7 +147,8 @@ class GrammarState {
   std::vector<Candidate> candidates_;
   GrammarItemLists states_;                  // items before bytes or at `accept`
   std::vector<std::uint64_t> bytes_to_end_;  // [states]
-  // Texts that a state takes whatever they are, by what the rules say, and bytes_to_end() after them.
+  // A state takes all texts of at most `characters` characters of a kind, with bytes_to_end() of at most `bytes` after
+  // them, as its rules report.
   struct StateRun {
     std::size_t characters = 0;
     std::uint64_t bytes = 0;

@@ -24,8 +24,8 @@ const CodePoints& characters_of(TextKind kind);
 // The characters as bytes: for each of a few sets, those that may come first, second and so on.
 const std::vector<std::vector<std::string>>& character_bytes_of(TextKind kind);
 
-// The texts of tokens as tries, so that texts with a common beginning share its work. Most tokens are words or plain.
-// Each kind has a trie of its own, of which a whole branch is allowed at once if its state takes any such text.
+// The texts of tokens as tries, so that texts with a common prefix share its work. Most tokens are words or plain.
+// Each kind has a separate trie, of which a whole branch is allowed at once if its state takes any such text.
 class TokenTrie {
  public:
   // In depth-first order, so that one pass visits every text: a node, then its children.

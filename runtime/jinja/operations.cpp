@@ -107,7 +107,7 @@ Value repeated(Context& context, const std::string& text, std::int64_t wanted) {
 
 // If one text is markup, the other is escaped, as in markupsafe.
 Value joined_texts(Context& context, const Text& left, const Text& right) {
-  constexpr std::size_t max_escaped = 5;  // bytes in place of one
+  constexpr std::size_t max_escaped = 5;  // bytes instead of one
   const bool is_markup = left.markup || right.markup;
   context.budget.make((is_markup ? max_escaped : 1) * (left.bytes.size() + right.bytes.size()));
   const auto escaped = [&](const Text& part) {

@@ -63,7 +63,7 @@ class Automaton {
   // Returns, for each state, the fewest bytes inside a JSON string that lead to an accepting one.
   std::vector<std::uint64_t> bytes_to_accept() const;
 
-  // Returns, for each state, the most of these characters that it takes whatever they are, or any_number.
+  // Returns, for each state, up to how many of these characters it takes every text, or any_number.
   std::vector<std::uint32_t> characters_taken(const CodePoints& characters) const;
   static constexpr std::uint32_t any_number = ~0u;
 

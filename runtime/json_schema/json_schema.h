@@ -14,8 +14,8 @@ struct JsonSchemaOptions {
   // only the properties that keywords name, in their order, and others where the schema has a keyword for them. Its
   // whole numbers have digits only, and a text of a schema without a type is of the types that it has keywords for.
   bool closed = false;
-  // Any white space between the parts of a text, and any escape of a character. Otherwise a text is written as Python's
-  // json.dumps writes it: without white space, with one space after commas and colons, or with line ends and indents of
+  // Any whitespace between the parts of a text, and any escape of a character. Otherwise a text is written as Python's
+  // json.dumps writes it: without whitespace, with one space after commas and colons, or with line ends and indents of
   // at most 64 spaces; characters are escaped where they must be, or beyond ASCII.
   bool any_spelling = false;
   // Rejects keywords and formats that would be ignored.
@@ -44,13 +44,12 @@ struct JsonSchemaGrammar {
 // - Surrogates are in pairs. Numbers have at most 40 digits on either side of the point and exponents of two digits.
 //   With bounds other than 0, multipleOf or an enumeration they have no exponent; with an exclusive bound or multipleOf
 //   at most 15 digits, because a double does not tell more of them apart.
-// - Formats are always checked. They are a little stricter: no leap second with an offset, no label of a host name with
-// --
-//   as its third and fourth character (as xn-- has), in a regex no named groups, look-around and deep nesting.
-// - Keywords count whatever vocabulary a metaschema has.
-// - Where uniqueItems must not hold, as within `not`, arrays with repeated items are not told apart and rejected.
+// - Formats are always checked. They are a little stricter: no leap second with an offset; no label of a host name with
+//   hyphens as its third and fourth character (as xn-- has); in a regex no named groups, look-around and deep nesting.
+// - Keywords count regardless of a metaschema's vocabularies.
+// - If uniqueItems must not hold, as within `not`, arrays with repeated items are not distinguished and are rejected.
 // - Combinations of alternatives are limited in number. Beyond that the schema is rejected with an Error; a part of it
-//   that may be left out is left out, so that a text that has begun can be ended, or with any_spelling, which is for
+//   that may be omitted is omitted, so that a text that was started can be ended, or with any_spelling, which is for
 //   texts that exist already, it is an Error of GrammarState when a text has the part.
 // - What `options` restrict.
 //

@@ -59,9 +59,9 @@ class Automata {
   const Automaton& operator[](AutomatonId id) const { return automata_[id]; }
   // Returns Automaton::bytes_to_accept() of an automaton.
   const std::vector<std::uint64_t>& bytes(AutomatonId id);
-  // Texts of a kind that a state takes whatever they are.
+  // A state takes every text of a kind up to this length.
   struct Run {
-    std::uint32_t characters = 0;  // at most so many, or Automaton::any_number
+    std::uint32_t characters = 0;  // the length, or Automaton::any_number
     std::uint64_t bytes = 0;       // bytes() of the state after them, at most
   };
   const std::vector<Run>& runs(AutomatonId id, TextKind kind);  // [states]

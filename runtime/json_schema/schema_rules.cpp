@@ -31,7 +31,7 @@ class SchemaRules : public GrammarRules {
     indent,        // at most a spaces
     value,         // of the shape a
     text,          // the rest of a string: from state b of the automaton a; its quote included
-    name,          // likewise, of the name of a property
+    name,          // the rest of a property's name: from state b of the automaton a; its quote included
     lengths,       // the rest of a string of a to b - 1 characters (0: any number)
     bounded,       // the rest of a string of strings_[a], from state b, after c characters
     number,        // the rest of a number: from state b of the automaton a
@@ -197,7 +197,7 @@ std::uint32_t SchemaRules::set_of(const CodePoints& set) {
   return place->second;
 }
 
-// Tells which texts the rest of a string takes, whatever they are.
+// Returns up to which length the rest of a string takes every text of the kind.
 void SchemaRules::set_runs(std::vector<Sequence>& alternatives, const Rule& rest) {
   std::array<TextRun, text_kinds> runs;
   for (std::size_t kind = 0; kind < text_kinds; ++kind) runs[kind] = run_of(rest, static_cast<TextKind>(kind));

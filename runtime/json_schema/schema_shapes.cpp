@@ -15,7 +15,7 @@ constexpr std::size_t most_shapes = 200'000;
 constexpr std::size_t most_product_states = 4096;  // of a pattern and the lengths next to it
 constexpr std::size_t most_bounded = 16'000'000;   // states and lengths, where the product would be larger
 constexpr std::size_t most_conditions = 12;        // on some property of an object
-constexpr std::size_t most_values = 64;            // that an array of distinct items tells apart beforehand
+constexpr std::size_t most_values = 64;            // that an array of distinct items distinguishes beforehand
 constexpr std::size_t most_counted_items = 4096;   // of an array with `contains`
 
 std::vector<NodeId> sorted(std::vector<NodeId> nodes) {
@@ -943,7 +943,7 @@ std::uint64_t SchemaShapes::rest_of_values(const ArrayCase& array, const ArrayPr
   return bytes;
 }
 
-// The items that may come next. Counts beyond what can matter are not told apart.
+// The items that may come next. Counts beyond what can matter are not distinguished.
 std::vector<SchemaShapes::ItemChoice> SchemaShapes::next_items(const ArrayCase& array, const ArrayProgress& progress) {
   std::vector<ItemChoice> choices;
   if (array.max && progress.count >= *array.max) return choices;

@@ -28,7 +28,7 @@ struct StringCase {
   auto operator<=>(const StringCase&) const = default;
 };
 
-// The strings of an automaton with at most so many characters, where the automaton of both would be too large.
+// The strings of an automaton with `min` to `max` characters, if the automaton of both conditions would be too large.
 class BoundedStrings {
  public:
   // Throws Error if there are too many states and lengths.
@@ -47,8 +47,8 @@ class BoundedStrings {
   std::size_t min_, max_;
   std::size_t safe_length_ = 0;
   std::uint64_t most_bytes_ = 0;
-  std::vector<std::uint32_t> bytes_;     // [states, lengths], of exactly so many further characters
-  std::vector<std::uint32_t> shortest_;  // likewise, of at most so many
+  std::vector<std::uint32_t> bytes_;     // [states, lengths], with exactly this many more characters
+  std::vector<std::uint32_t> shortest_;  // [states, lengths], with at most this many more
 };
 
 // An object has properties of these names, and others by the first class that has the name.
@@ -98,7 +98,7 @@ struct SchemaStyle {
   // Properties that no keyword names are allowed only where the schema has a keyword for them; properties come in the
   // schema's order; whole numbers have digits only.
   bool closed = false;
-  // Any white space between the parts of a text; otherwise none, one space, or a line end with an indent.
+  // Any whitespace between the parts of a text; otherwise none, one space, or a line end with an indent.
   bool any_spelling = false;
 };
 
@@ -113,8 +113,8 @@ class SchemaShapes {
 
   // Works out the cases of a value and of all that it is made of.
   void explore(ShapeId root);
-  // From now on, a value whose conditions are too complex has no text, so that it is left out, and a text that has
-  // begun can always be ended. Otherwise the functions here throw Error for it.
+  // From now on, a value whose conditions are too complex has no text, so that it is omitted, and a text that was
+  // started can always be ended. Otherwise the functions here throw Error for it.
   void leave_out_what_is_too_complex() { leaves_out_ = true; }
 
   const SchemaStyle& style() const { return style_; }
@@ -177,7 +177,7 @@ class SchemaShapes {
     std::set<std::string> properties;
     std::set<AutomatonId> patterns;
     std::size_t items = 0;
-    bool for_items = false;  // they are asked for
+    bool for_items = false;  // they are requested
     bool all_properties = false, all_items = false;
   };
 

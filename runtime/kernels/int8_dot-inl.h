@@ -19,7 +19,7 @@ constexpr std::size_t groups = block_cols / group_cols;
 //   add(sums, weights, four) sums += weights * the four activations
 //   most_groups              how many groups may be added before flush(sums)
 //   finish(sums)             as floats
-// SignedDot takes weights from -128 to 127; UnsignedDot<bits, bias> takes unsigned quants of so many bits, at most 6,
+// SignedDot takes weights from -128 to 127; UnsignedDot<bits, bias> takes unsigned quants of `bits` bits, at most 6,
 // which represent quant - bias; CodeDot takes results of look_up(). StripDot, with another start(), takes the weights
 // of strips.
 

@@ -12,7 +12,7 @@
 
 namespace minimind {
 
-// Collects an answer, in place of a connection.
+// Collects an answer, instead of a connection.
 class FakeAnswer : public HttpAnswer {
  public:
   void send(int status, std::string_view content_type, std::string body, const HttpHeaders& extra) override {

@@ -59,8 +59,7 @@ struct Text {
   const TextTask& task() const { return open->tasks[index]; }
 };
 
-// Each text without a seed of its own has another one, which does not depend on what runs beside it. Throws
-// RequestError.
+// A text whose request has no seed gets one that does not depend on the other requests. Throws RequestError.
 std::shared_ptr<OpenRequest> prepare(const TextModel& model, const RequestLine& line, const RequestDefaults& defaults,
                                      std::time_t now) {
   auto [request, custom_id] = parse_request(line.text, defaults);

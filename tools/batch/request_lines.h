@@ -9,7 +9,7 @@
 
 namespace minimind {
 
-// A request as it stands in the input.
+// A request as it is in the input.
 struct RequestLine {
   std::size_t index = 0;   // of the request
   std::size_t number = 0;  // of its line, from 1

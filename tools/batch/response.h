@@ -13,7 +13,7 @@
 namespace minimind {
 
 // The result of a request as a line of OpenAI's batch output, with a chat.completion or a text_completion as its body.
-// `answers` are those of all texts of the request, whose tasks are equal but for their seeds.
+// `answers` are those of all texts of the request, whose tasks are equal except for their seeds.
 std::string response_line(const LineId& id, const TextModel& model, const Request& request, const TextTask& task,
                           const std::vector<TextAnswer>& answers, std::time_t now);
 

@@ -38,7 +38,7 @@ struct Mismatch {
   std::string found, expected;
 };
 
-// Returns a text that must follow `byte`, as far as only one byte may follow each. Escapes are left out: they spell a
+// Returns a text that must follow `byte`, as far as only one byte may follow each. Escapes are omitted: they spell a
 // character that is there anyway.
 std::string forced_text(GrammarState& state, char byte) {
   constexpr std::size_t longest = 24;
@@ -57,7 +57,7 @@ std::string forced_text(GrammarState& state, char byte) {
   return text;
 }
 
-// Lists the texts between two quotes that may follow; none if there are more than a few. Escapes are left out.
+// Lists the texts between two quotes that may follow; none if there are more than a few. Escapes are omitted.
 std::vector<std::string> quoted_texts(GrammarState& state) {
   constexpr std::size_t most_texts = 8, longest = 48, most_looked_at = 400;
   std::vector<std::string> pending{"\""}, found;

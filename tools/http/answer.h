@@ -41,7 +41,7 @@ class HttpAnswerBuffer {
 
   // On the thread of the connections.
   Taken take();
-  // Tells that `bytes` of the pieces have been sent.
+  // Notes that `bytes` of the pieces have been sent.
   void note_sent(std::size_t bytes);
   void set_gone() { gone_ = true; }
 

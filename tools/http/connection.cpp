@@ -271,7 +271,7 @@ void HttpConnection::send_pieces(const HttpAnswerBuffer::Taken& taken) {
 void HttpConnection::on_abandoned() {
   if (answer_->gone()) return drop("disconnected");
   if (status_ == 0) return fail({500, "internal_error", "server: gave no answer"});
-  // In HTTP/1.1 the missing last chunk tells the client; in HTTP/1.0 only a reset does.
+  // In HTTP/1.1 the missing last chunk shows it to the client; in HTTP/1.0 only a reset does.
   if (!is_http_1_1_) return drop("incomplete");
   log("incomplete");
   state_ = State::closing;

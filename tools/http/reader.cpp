@@ -67,7 +67,7 @@ HttpFailure failure_of(const error_code& error) {
 
 }  // namespace
 
-// A search for the end of a head that goes on where the last one ended, and rejects line ends other than CR LF.
+// A search for the end of a head that continues at the end of the last one, and rejects line ends other than CR LF.
 class HttpHeadScan {
  public:
   // Returns the size of the head if `input` has all of it.

@@ -34,7 +34,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto usual_tick = 100ms;
 constexpr auto short_tick = 20ms;              // while a client that disconnects is found only by asking
-constexpr std::size_t refused_at_once = 64;    // connections over the limit that are told why
+constexpr std::size_t refused_at_once = 64;    // connections over the limit that get the reason
 constexpr std::size_t spare_descriptors = 64;  // for everything else that the program opens
 constexpr int accepted_at_once = 64;
 constexpr int send_buffer = 128 << 10;  // bytes in the kernel for one client, which doubles them
@@ -138,7 +138,7 @@ class HttpServer::Server {
 
  private:
   void handle_signals() {
-    std::signal(SIGPIPE, SIG_IGN);  // a standard error that nobody reads any more is no reason to end
+    std::signal(SIGPIPE, SIG_IGN);  // if standard error is closed, the server continues
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
       if (signal != SIGHUP || !is_ignored(signal)) signals_.add(signal);
     }

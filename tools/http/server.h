@@ -28,7 +28,7 @@ class HttpServer {
   std::uint16_t port() const;
 
   // Serves until stop() and the end of all answers under way, or until stop_now(). Returns true if all of them ended,
-  // false if some were cut off.
+  // false if some were truncated.
   bool run();
 
   // Stops listening, rejects requests that are not yet complete with status 503, and lets running answers end within

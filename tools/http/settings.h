@@ -20,7 +20,7 @@ struct HttpSettings {
   std::vector<std::string> keys;          // one of them must be sent as "Authorization: Bearer KEY"; empty: none needed
   bool allow_no_key = false;              // listen on an address that other machines reach, without keys
   std::vector<std::string> public_paths;  // GET needs no key: the page, which asks for the key, and /health
-  std::vector<std::string> allowed_hosts;  // names in the Host field besides the local ones
+  std::vector<std::string> allowed_hosts;  // further names in the Host field, next to the local ones
   std::vector<std::string> cors_origins;   // web pages that may call the server; "*": any
 
   HttpReaderLimits request;

@@ -105,7 +105,7 @@ std::shared_ptr<const Grammar> read_json_schema(const ChatJson& format) {
   for (const char* const name : {"name", "description"}) schema.text(name);
   schema.flag("strict");
   schema.find("schema");
-  // Ours: properties that the schema does not name are allowed, too, and any order.
+  // As an extension, properties that the schema does not name are allowed, too, and any order.
   const bool open = schema.flag("open").value_or(false);
   schema.reject_the_rest();
   const ChatJson& json_schema = given->at("schema");

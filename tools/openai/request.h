@@ -50,7 +50,7 @@ struct Request {
   bool ignore_eos = false;                   // end tokens do not end the text
   std::shared_ptr<const Grammar> grammar{};  // null: none
   std::string grammar_param{};               // the field that has the grammar; empty if it is the default
-  std::optional<std::size_t> logprobs{};     // log-probabilities of the tokens, with so many alternatives each
+  std::optional<std::size_t> logprobs{};     // log-probabilities of the tokens, with this many alternatives each
   std::size_t n = 1;                         // choices for each prompt
   std::size_t best_of = 1;                   // texts for each prompt, of which the best n are the choices
   bool stream = false;
@@ -60,7 +60,7 @@ struct Request {
 // Reads the body of a chat completion or a completion. It may have what OpenAI's API has and changes the text or its
 // form: model, messages or prompt, max_tokens, max_completion_tokens, temperature, top_p, stop, seed, presence_penalty,
 // frequency_penalty, logit_bias, tools, tool_choice, parallel_tool_calls, response_format, reasoning_effort, logprobs,
-// top_logprobs, echo, n, best_of, stream, stream_options; besides top_k, min_p, typical_p, repeat_penalty, dry_*,
+// top_logprobs, echo, n, best_of, stream, stream_options; and top_k, min_p, typical_p, repeat_penalty, dry_*,
 // grammar, ignore_eos, open_thinking and enable_thinking, also in chat_template_kwargs. Fields that change nothing,
 // such as `user`, `store` and `metadata`, are accepted. Throws RequestError for anything else and for values of another
 // type or out of range, naming the field.

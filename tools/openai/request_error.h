@@ -17,7 +17,7 @@ class RequestError : public Error {
   const std::string& param() const { return param_; }
   const std::string& code() const { return code_; }
 
-  // The status of HTTP that the code stands for.
+  // The HTTP status of the code.
   int status() const;
 
  private:

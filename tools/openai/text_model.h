@@ -30,7 +30,7 @@ struct TextTask {
   std::size_t capacity = 0;  // of its context
   ThinkState thinks = ThinkState::none;
   std::string opening{};  // the start of the answer, which the prompt ends with
-  bool plain = false;     // the answer has neither thoughts nor calls
+  bool plain = false;     // the answer has neither thinking nor calls
 
   // The part of the prompt that need not be computed again if another text had it: nothing if it is to be scored.
   std::span<const std::int32_t> reusable() const {

@@ -13,7 +13,7 @@
 namespace minimind {
 namespace {
 
-// A text that so many others have passed is next.
+// A text that this many others have passed is next.
 constexpr std::size_t most_passed = 16;
 
 // Tokens that a step runs at most.

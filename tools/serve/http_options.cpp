@@ -69,14 +69,14 @@ void HttpArguments::add_to(CLI::App& command) {
       ->transform(whole_number(0, 65535));
   command
       .add_option("--socket", socket,
-                  "unix socket to listen on, in place of a port, or also if --host or --port is given")
+                  "unix socket to listen on, instead of a port, or also if --host or --port is given")
       ->type_name("PATH")
       ->check(not_empty);
   command.add_option("--api-key-file", key_file, "file of the keys that clients may use, one per line")
       ->type_name("FILE")
       ->check(not_empty);
   command.add_flag("--no-api-key", no_key, "let other machines use the server without a key");
-  command.add_option("--allow-host", allowed_hosts, "name of this server besides localhost, for a proxy; repeatable")
+  command.add_option("--allow-host", allowed_hosts, "name of this server next to localhost, for a proxy; repeatable")
       ->type_name("NAME")
       ->transform(CLI::Validator(a_host_name, ""));
   command.add_option("--cors", cors_origins, "origin whose web pages may use the server; repeatable")

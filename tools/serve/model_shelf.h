@@ -27,7 +27,7 @@ struct ServedModel {
 };
 
 // The models that a server has: one file, or every checkpoint in a folder under its name, loaded when it is first
-// asked for. NAME:LORA is a model with a LoRA of the folder, or of its folder lora/, merged.
+// requested. NAME:LORA is a model with a LoRA of the folder, or of its folder lora/, merged.
 class ModelShelf {
  public:
   struct Settings {

@@ -15,7 +15,7 @@ class PromptLimit {
 
   std::size_t tokens() const { return tokens_; }
 
-  // Learns from a step that has run with so many tokens of prompts. One that other programs have delayed halves the
+  // Learns from a step that has run with `tokens` tokens of prompts. One that other programs have delayed halves the
   // limit at most; only steps that use it up raise it.
   void learn(std::size_t tokens, double seconds) {
     if (tokens == 0 || (seconds <= longest_ && tokens < tokens_)) return;

@@ -21,7 +21,7 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
 
-  // Tells the kernel that `part` of the file is no longer needed, so that a loaded model is not resident twice. Only
+  // Advises the kernel that `part` of the file is no longer needed, so that a loaded model is not resident twice. Only
   // whole pages are released; reading them again is slow, but correct.
   void release(std::span<const std::byte> part) const noexcept;
 

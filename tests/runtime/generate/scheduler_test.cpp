@@ -351,7 +351,7 @@ TEST_F(ContextPoolTest, WaitsForAPrefixThatAnotherTextIsComputing) {
   Context* const failed = pool.acquire(fresh, 120);
   EXPECT_EQ(pool.acquire(fresh, 120), nullptr);
   pool.release(failed);
-  EXPECT_NE(pool.acquire(fresh, 120), nullptr) << "nobody computes it any more";
+  EXPECT_NE(pool.acquire(fresh, 120), nullptr) << "no text computes it any more";
 }
 
 TEST_F(ContextPoolTest, DropsTheLeastRecentlyUsedAndNothingInUse) {

@@ -233,7 +233,7 @@ TEST(Speculation, NothingIsDraftedThatCouldNotBeTaken) {
   ASSERT_EQ(std::count(engine.golden.greedy.begin(), engine.golden.greedy.begin() + 5, 0), 0);
   AskedDrafter drafter;
   comparison.run(greedy(5), &drafter, 3);
-  EXPECT_EQ(drafter.asked, (std::vector<std::size_t>{3, 2, 1})) << "the fifth token comes behind the fourth";
+  EXPECT_EQ(drafter.asked, (std::vector<std::size_t>{3, 2, 1})) << "the fifth token comes after the fourth";
 }
 
 TEST(Speculation, AModelAgreesWithItself) {

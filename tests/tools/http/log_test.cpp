@@ -35,7 +35,7 @@ TEST(HttpLog, EscapesAndShortensPaths) {
   EXPECT_LT(line.size(), 300u);
 }
 
-// Standard error is a pipe that nobody reads.
+// Standard error is a pipe without a reader.
 TEST(HttpLog, NeverBlocks) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);

@@ -158,7 +158,7 @@ std::vector<float> many_values(std::size_t blocks, std::size_t size) {
 
 TEST(Quantize, ManyBlocksAreThoseOfTheReferences) {
   const std::vector<Json> all = golden_lines("many_quantised.jsonl");
-  EXPECT_EQ(all.size(), std::size(written_types) - 1 + std::size(k_quants)) << "all but iq4_nl";
+  EXPECT_EQ(all.size(), std::size(written_types) - 1 + std::size(k_quants)) << "all except iq4_nl";
   for (const Json& golden : all) {
     const auto type = std::find_if(std::begin(block_types), std::end(block_types),
                                    [&](DType candidate) { return name_of(candidate) == golden.at("type"); });
