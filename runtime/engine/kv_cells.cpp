@@ -12,6 +12,10 @@
 namespace minimind {
 namespace {
 
+// A cache line. A row of a panel that two pages have would be read before its second page is written, which makes the
+// system provide that page twice and interrupt the other threads.
+constexpr std::size_t cells_alignment = 64;
+
 using kernels::block_cols;
 using kernels::block_count;
 using kernels::group_cols;
@@ -117,7 +121,10 @@ KvCells::KvCells(const KvShape& shape, std::size_t capacity)
   if (capacity <= positions_ && bytes) {
     head_bytes_ = positions_ * position_bytes;
     // calloc does not touch the pages, so a long context uses no memory until it is filled.
-    memory_.reset(static_cast<std::byte*>(std::calloc(*bytes, 1)));
+    std::size_t size = *bytes + cells_alignment;
+    memory_.reset(static_cast<std::byte*>(size > *bytes ? std::calloc(size, 1) : nullptr));
+    void* begin = memory_.get();
+    cells_ = static_cast<std::byte*>(std::align(cells_alignment, *bytes, begin, size));
   }
   if (memory_) return;
   throw Error(
@@ -143,7 +150,7 @@ KvPanels<std::int8_t> KvCells::panels_at(std::byte* head) const {
 }
 
 KvCells::Panels KvCells::panels(std::size_t layer, std::size_t kv_head) const {
-  std::byte* const head = memory_.get() + (layer * shape_.kv_heads + kv_head) * head_bytes_;
+  std::byte* const head = cells_ + (layer * shape_.kv_heads + kv_head) * head_bytes_;
   if (shape_.type == KvType::f16) return panels_at<F16>(head);
   if (shape_.type == KvType::q8_0) return panels_at<std::int8_t>(head);
   return panels_at<float>(head);

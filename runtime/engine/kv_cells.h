@@ -133,7 +133,8 @@ class KvCells {
   std::size_t capacity_;
   std::size_t positions_;                    // capacity, rounded up to whole blocks of 32, which are also whole panels
   std::size_t head_bytes_;                   // of one kv head of one layer
-  std::unique_ptr<std::byte, Free> memory_;  // [layers][kv_heads][the arrays of KvPanels]
+  std::unique_ptr<std::byte, Free> memory_;  // has the cells, and room to align them
+  std::byte* cells_ = nullptr;               // [layers][kv_heads][the arrays of KvPanels]
 };
 
 }  // namespace minimind

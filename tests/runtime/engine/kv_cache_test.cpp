@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "weights/io/error.h"
@@ -137,6 +139,18 @@ std::vector<float> held(const KvPanels<Element>& panels, std::size_t size) {
     }
   }
   return elements;
+}
+
+// A row of a panel in two cache lines takes longer to read, and one in two pages makes the system provide one of them
+// twice.
+TEST(KvCache, PanelsStartAtCacheLines) {
+  for (const KvType type : kv_types) {
+    for (const std::size_t capacity : {1, 40, 3000}) {
+      const KvCache cache(small_config(), capacity, type);
+      const KvCells::Panels panels = cache.parts().front().cells->panels(0, 0);
+      std::visit([](const auto& of) { EXPECT_EQ(reinterpret_cast<std::uintptr_t>(of.keys) % 64, 0u); }, panels);
+    }
+  }
 }
 
 TEST(KvCache, FilledPartsRestoreTheFilledPositions) {
