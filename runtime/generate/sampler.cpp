@@ -56,29 +56,23 @@ std::vector<double> biases_by_token(const std::vector<LogitBias>& biases, std::s
   return by_token;
 }
 
-constexpr std::size_t lanes = 16;  // of a block of values, which are compared side by side
+// Values are compared side by side, in chunks of rows of as many.
+constexpr std::size_t lanes = 16, chunk_rows = 16, chunk_size = lanes * chunk_rows;
 
+// Returns the largest value of each column of each chunk. Values after the last whole chunk are in none.
 template <class Value>
-Value largest_of_block(const Value* block) {
-  std::array<Value, lanes / 2> largest;
-  for (std::size_t lane = 0; lane < lanes / 2; ++lane) largest[lane] = std::max(block[lane], block[lane + lanes / 2]);
-  return std::ranges::max(largest);
-}
-
-// Calls `use` with the index of every value that is at least `least`. Few are, so that most are compared in blocks.
-template <class Value, class Use>
-void for_each_at_least(std::span<const Value> values, Value least, Use use) {
-  std::size_t i = 0;
-  for (; i + lanes <= values.size(); i += lanes) {
-    std::uint32_t found = 0;
-    for (std::size_t lane = 0; lane < lanes; ++lane) found |= values[i + lane] >= least ? 1u : 0u;
-    if (found == 0) continue;
-    for (std::size_t lane = 0; lane < lanes; ++lane) {
-      if (values[i + lane] >= least) use(i + lane);
+void find_column_maxima(std::span<const Value> values, std::vector<Value>& maxima) {
+  maxima.clear();
+  for (std::size_t i = 0; i + chunk_size <= values.size(); i += chunk_size) {
+    std::array<Value, lanes> largest;
+    std::copy_n(&values[i], lanes, largest.begin());
+    for (std::size_t row = 1; row < chunk_rows; ++row) {
+      const Value* const of_row = &values[i + row * lanes];
+      for (std::size_t lane = 0; lane < lanes; ++lane) {
+        largest[lane] = of_row[lane] > largest[lane] ? of_row[lane] : largest[lane];
+      }
     }
-  }
-  for (; i < values.size(); ++i) {
-    if (values[i] >= least) use(i);
+    maxima.insert(maxima.end(), largest.begin(), largest.end());
   }
 }
 
@@ -138,8 +132,6 @@ Sampler::Sampler(const SamplingOptions& options, std::size_t vocab_size)
   if (options.temperature != 0) {
     candidates_.reserve(vocab_size);
     scores_.resize(vocab_size);
-    large_scores_.reserve(vocab_size);
-    large_logits_.reserve(vocab_size);
   }
 }
 
@@ -219,36 +211,56 @@ void Sampler::gather(std::span<const float> logits) {
   const auto add = [&](std::size_t token, double score) {
     if (std::isfinite(score)) candidates_.push_back({static_cast<std::int32_t>(token), score, 0});
   };
-  const bool limited = options_.top_k > 0 && options_.top_k < logits.size();
-  if (is_plain()) {
-    // Dividing floats as doubles keeps their order, so that it can wait until few tokens are left.
-    const float least = limited ? kth_largest(logits, large_logits_) : -std::numeric_limits<float>::infinity();
-    for_each_at_least(logits, least, [&](std::size_t token) { add(token, logits[token] / options_.temperature); });
+  // Dividing floats as doubles keeps their order, so that it can wait until few tokens are left.
+  const bool plain = is_plain();
+  const auto plain_score = [&](std::size_t token) { return logits[token] / options_.temperature; };
+  for (std::size_t i = 0; !plain && i < logits.size(); ++i) scores_[i] = score(i, logits[i]);
+  if (options_.top_k == 0 || options_.top_k >= logits.size()) {
+    for (std::size_t i = 0; i < logits.size(); ++i) add(i, plain ? plain_score(i) : scores_[i]);
+    if (ranks()) std::sort(candidates_.begin(), candidates_.end(), before);
   } else {
-    for (std::size_t i = 0; i < logits.size(); ++i) scores_[i] = score(i, logits[i]);
-    const std::span<const double> scores(scores_);
-    const double least = limited ? kth_largest(scores, large_scores_) : -std::numeric_limits<double>::infinity();
-    for_each_at_least(scores, least, [&](std::size_t token) { add(token, scores[token]); });
+    if (plain) {
+      for_each_large(logits, large_logits_, [&](std::size_t token) { add(token, plain_score(token)); });
+    } else {
+      const std::span<const double> scores(scores_);
+      for_each_large(scores, large_scores_, [&](std::size_t token) { add(token, scores[token]); });
+    }
+    keep_top_k();
   }
   if (candidates_.empty()) fail_none_left();
-  if (limited || ranks()) std::sort(candidates_.begin(), candidates_.end(), before);
 }
 
-// Returns the k-th largest value. The k-th largest of the blocks' largest values is no larger, and few values are that
-// large.
-template <class Value>
-Value Sampler::kth_largest(std::span<const Value> values, std::vector<Value>& large) {
-  const auto kth_of_large = [&] {
-    const auto kth = large.begin() + static_cast<std::ptrdiff_t>(options_.top_k - 1);
-    std::nth_element(large.begin(), kth, large.end(), std::greater<>());
-    return *kth;
+// Calls `use` with the indices of the top_k largest values, of all that equal the last of these, and of few others: all
+// that reach the top_k-th largest of the columns' maxima, which is no larger, and which few columns reach.
+template <class Value, class Use>
+void Sampler::for_each_large(std::span<const Value> values, LargeValues<Value>& scratch, Use use) const {
+  std::vector<Value>& maxima = scratch.maxima;
+  find_column_maxima(values, maxima);
+  Value least = -std::numeric_limits<Value>::infinity();
+  if (maxima.size() >= options_.top_k) {
+    scratch.ordered = maxima;
+    const auto last = scratch.ordered.begin() + static_cast<std::ptrdiff_t>(options_.top_k - 1);
+    std::nth_element(scratch.ordered.begin(), last, scratch.ordered.end(), std::greater<>());
+    least = *last;
+  }
+  const auto use_if_large = [&](std::size_t i) {
+    if (values[i] >= least) use(i);
   };
-  large.clear();
-  for (std::size_t i = 0; i + lanes <= values.size(); i += lanes) large.push_back(largest_of_block(&values[i]));
-  const Value least = large.size() < options_.top_k ? -std::numeric_limits<Value>::infinity() : kth_of_large();
-  large.clear();
-  for_each_at_least(values, least, [&](std::size_t i) { large.push_back(values[i]); });
-  return kth_of_large();
+  for (std::size_t column = 0; column < maxima.size(); ++column) {
+    if (maxima[column] < least) continue;
+    const std::size_t first = column / lanes * chunk_size + column % lanes;
+    for (std::size_t row = 0; row < chunk_rows; ++row) use_if_large(first + row * lanes);
+  }
+  for (std::size_t i = values.size() / chunk_size * chunk_size; i < values.size(); ++i) use_if_large(i);
+}
+
+void Sampler::keep_top_k() {
+  if (candidates_.size() > options_.top_k) {
+    const auto last = candidates_.begin() + static_cast<std::ptrdiff_t>(options_.top_k - 1);
+    std::nth_element(candidates_.begin(), last, candidates_.end(), before);
+    std::erase_if(candidates_, [least = last->logit](const Candidate& candidate) { return candidate.logit < least; });
+  }
+  std::sort(candidates_.begin(), candidates_.end(), before);
 }
 
 void Sampler::keep_typical_p() {

@@ -90,8 +90,14 @@ class Sampler {
   std::int32_t largest(std::span<const float> logits) const;
   bool ranks() const;
   void gather(std::span<const float> logits);
+  // Memory to find the largest values.
   template <class Value>
-  Value kth_largest(std::span<const Value> values, std::vector<Value>& large);
+  struct LargeValues {
+    std::vector<Value> maxima, ordered;
+  };
+  template <class Value, class Use>
+  void for_each_large(std::span<const Value> values, LargeValues<Value>& scratch, Use use) const;
+  void keep_top_k();
   void keep_typical_p();
   void keep_top_p();
   void keep_until_sum_exceeds(double p);
@@ -105,9 +111,9 @@ class Sampler {
   std::vector<double> bias_;              // [vocab], or empty if there is none
   std::vector<double> penalties_;         // [vocab], those of the caller, or empty until there are some
   std::span<const std::uint8_t> allowed_;
-  std::vector<double> scores_;        // [vocab], minus infinity for excluded tokens
-  std::vector<double> large_scores_;  // of kth_largest
-  std::vector<float> large_logits_;
+  std::vector<double> scores_;  // [vocab], minus infinity for excluded tokens
+  LargeValues<double> large_scores_;
+  LargeValues<float> large_logits_;
   std::vector<Candidate> candidates_;  // remaining tokens; the largest logit first, if there is a step that drops some
   std::mt19937_64 random_;
 };

@@ -2,8 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <functional>
 #include <limits>
+#include <numeric>
+#include <random>
 #include <set>
 #include <span>
 #include <string>
@@ -39,6 +44,52 @@ TEST(Sampler, DrawsOnlyWhatIsAllowedAndCutsAmongThat) {
   options.temperature = 0;
   EXPECT_EQ(drawn(options, logits, {0, 0, 0, 1, 1}), (Drawn{3}));
   EXPECT_EQ(drawn(options, logits), (Drawn{0}));
+}
+
+// The draws of a sampler with top-k alone, from the definition.
+std::vector<std::int32_t> drawn_by_definition(const SamplingOptions& options, const Floats& logits, std::size_t count) {
+  std::vector<std::int32_t> tokens(logits.size());
+  std::iota(tokens.begin(), tokens.end(), 0);
+  const auto logit = [&](std::int32_t token) { return logits[static_cast<std::size_t>(token)]; };
+  std::ranges::stable_sort(tokens, std::greater<>(), logit);
+  const float least = logit(tokens[std::min(options.top_k, tokens.size()) - 1]);
+  std::erase_if(tokens, [&](std::int32_t token) { return logit(token) < least; });
+  std::vector<double> weights;
+  for (const std::int32_t token : tokens) weights.push_back(std::exp(double{logit(token)} - double{logit(tokens[0])}));
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  std::mt19937_64 random(options.seed);
+  std::vector<std::int32_t> drawn;
+  while (drawn.size() < count) {
+    double left = static_cast<double>(random() >> 11) * 0x1p-53;
+    std::size_t i = 0;
+    while (i + 1 < tokens.size() && (left -= weights[i] / sum) >= 0) ++i;
+    drawn.push_back(tokens[i]);
+  }
+  return drawn;
+}
+
+TEST(Sampler, TopKOfLargeVocabulariesIsThatOfItsDefinition) {
+  std::mt19937 random(3);
+  for (const std::size_t vocab_size : {5, 255, 256, 257, 300, 6400}) {
+    for (const std::size_t top_k : {1, 4, 15, 50, 500}) {
+      if (top_k >= vocab_size) continue;
+      Floats logits(vocab_size);
+      // Many are equal, also to the k-th.
+      for (float& logit : logits) logit = static_cast<float>(random() % 64) / 8 + (random() % 40 == 0 ? 3.0f : 0.0f);
+      SamplingOptions options = plain_sampling();
+      options.top_k = top_k;
+      options.seed = random();
+      const std::vector<std::int32_t> expected = drawn_by_definition(options, logits, 50);
+      // A bias of 0 changes no score.
+      for (const std::vector<LogitBias>& biases : {std::vector<LogitBias>{}, std::vector<LogitBias>{{0, 0}}}) {
+        options.logit_bias = biases;
+        Sampler sampler(options, vocab_size);
+        std::vector<std::int32_t> tokens;
+        while (tokens.size() < 50) tokens.push_back(sampler.sample(logits));
+        EXPECT_EQ(tokens, expected) << vocab_size << " tokens, top-k " << top_k << ", biases " << biases.size();
+      }
+    }
+  }
 }
 
 TEST(Sampler, WhatIsAllAllowedIsDrawnAsIfNothingWasSaid) {
