@@ -6,7 +6,7 @@
 namespace minimind {
 namespace {
 
-constexpr std::chrono::milliseconds rest_time{2};
+constexpr std::chrono::milliseconds rest_time{4};
 
 }  // namespace
 

@@ -17,7 +17,7 @@ class HttpAnswered {
 };
 
 // The way from the threads of handlers to that of the connections; does nothing once the server has ended. Pieces of
-// streams wait until earlier ones were sent 2 ms ago, so that the thread wakes up once for all streams, and takes
+// streams wait until earlier ones were sent 4 ms ago, so that the thread wakes up once for all streams, and takes
 // little of the processors from the threads that write them.
 class HttpWakeup : public std::enable_shared_from_this<HttpWakeup> {
  public:
