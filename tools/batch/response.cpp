@@ -43,7 +43,7 @@ std::string response_line(const LineId& id, const TextModel& model, const Reques
 }
 
 std::string error_line(const LineId& id, const RequestError& error) {
-  return line_of(id, error.status(), ChatJson::parse(error_body(error)));
+  return line_of(id, error.status(), error_json(error));
 }
 
 std::optional<LineId> request_of(std::string_view line) {

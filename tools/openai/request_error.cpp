@@ -3,8 +3,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "runtime/chat/chat_json.h"
-
 namespace minimind {
 namespace {
 
@@ -25,12 +23,16 @@ int RequestError::status() const {
   return known == statuses.end() ? 400 : known->second;
 }
 
+ChatJson error_json(const RequestError& error) {
+  return {{"error",
+           {{"message", error.what()},
+            {"type", type_of(error.status())},
+            {"param", error.param().empty() ? ChatJson(nullptr) : ChatJson(error.param())},
+            {"code", error.code()}}}};
+}
+
 std::string error_body(const RequestError& error) {
-  return json_line({{"error",
-                     {{"message", error.what()},
-                      {"type", type_of(error.status())},
-                      {"param", error.param().empty() ? ChatJson(nullptr) : ChatJson(error.param())},
-                      {"code", error.code()}}}});
+  return json_line(error_json(error));
 }
 
 }  // namespace minimind

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/chat/chat_json.h"
 #include "weights/io/error.h"
 
 namespace minimind {
@@ -24,7 +25,10 @@ class RequestError : public Error {
   std::string param_, code_;
 };
 
-// The body of an answer that is an error: {"error": {"message", "type", "param", "code"}}, on one line.
+// The body of an answer that is an error: {"error": {"message", "type", "param", "code"}}.
+ChatJson error_json(const RequestError& error);
+
+// The same on one line.
 std::string error_body(const RequestError& error);
 
 }  // namespace minimind
