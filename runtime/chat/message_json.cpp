@@ -42,10 +42,11 @@ class Fields {
     return *std::move(value);
   }
 
-  // Unknown fields are rejected, because saving would lose them.
+  // Unknown fields are rejected, because saving would lose them. Answers of other servers have empty annotations.
   void allow_only(std::initializer_list<std::string_view> keys) const {
     for (const auto& [key, value] : object_.items()) {
-      if (value.is_null() || std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
+      const bool is_empty = value.is_null() || (key == "annotations" && value == ChatJson::array());
+      if (is_empty || std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
       throw Error(fmt::format("{} has the unknown key {}, expected a known one; remove it", where_, quote(key)));
     }
   }

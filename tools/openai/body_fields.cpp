@@ -72,7 +72,7 @@ void BodyFields::require(const std::string& name, const ChatJson& only) {
 
 void BodyFields::reject_the_rest() const {
   for (const auto& [name, value] : object_.items()) {
-    if (!known_.contains(name)) {
+    if (!value.is_null() && !known_.contains(name)) {
       throw RequestError(fmt::format("{}{} is not a field that is supported", prefix_, quote(name)), prefix_ + name,
                          "unsupported_parameter");
     }

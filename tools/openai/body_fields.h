@@ -30,7 +30,7 @@ class BodyFields {
   // Rejects every value but this one, because others would ask for what is not supported.
   void require(const std::string& name, const ChatJson& only);
 
-  // Throws RequestError if the object has fields that none of the calls so far has named.
+  // Throws RequestError if the object has fields that none of the calls so far has named and that are not null.
   void reject_the_rest() const;
 
   [[noreturn]] void fail(const std::string& name, const std::string& expected) const;

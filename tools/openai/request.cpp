@@ -82,7 +82,7 @@ void read_seed(BodyFields& body, Request& request) {
 
 void read_sampling(BodyFields& body, Request& request) {
   SamplingOptions& sampling = request.sampling;
-  sampling.temperature = body.number("temperature", 0, 100).value_or(sampling.temperature);
+  sampling.temperature = body.number("temperature", 0, 2).value_or(sampling.temperature);
   sampling.top_p = body.number("top_p", 0, 1).value_or(sampling.top_p);
   if (sampling.top_p == 0) sampling.top_p = 1e-300;  // OpenAI's range includes 0, the most likely token alone
   sampling.min_p = body.number("min_p", 0, 1).value_or(sampling.min_p);
@@ -120,6 +120,11 @@ std::shared_ptr<const Grammar> read_response_format(BodyFields& body) {
   const ChatJson* const format = body.find("response_format");
   if (!format) return nullptr;
   const ChatJson type = format->is_object() ? format->value("type", ChatJson()) : ChatJson();
+  if (type == "text" || type == "json_object") {
+    BodyFields fields(*format, "response_format.");
+    fields.find("type");
+    fields.reject_the_rest();
+  }
   if (type == "text") return nullptr;
   if (type == "json_object") {
     return std::make_shared<Grammar>(compile_json_schema(ChatJson{{"type", "object"}}, "response_format").grammar);
@@ -197,9 +202,11 @@ void read_continuation(BodyFields& body, Request& request) {
     throw RequestError("continue_final_message requires that messages ends with an answer without calls",
                        "continue_final_message");
   }
-  if (!request.continues && (has_answer || request.messages.empty())) {
-    throw RequestError("messages ends with an answer, expected a message of the user or the result of a tool",
-                       "messages");
+  if (!request.continues && has_answer) {
+    throw RequestError(
+        "messages ends with an answer, expected a message of the user or the result of a tool; set "
+        "continue_final_message to true to continue the answer",
+        "messages");
   }
 }
 
@@ -208,6 +215,7 @@ void read_chat(BodyFields& body, Request& request) {
   if (!messages)
     throw RequestError("messages is missing, expected a list of messages", "messages", "missing_required_parameter");
   if (!messages->is_array()) body.fail("messages", "a list of messages");
+  if (messages->empty()) throw RequestError("messages is empty, expected at least one message", "messages");
   try {
     request.messages = parse_conversation(json_line(*messages), "messages").messages;
   } catch (const Error& error) {
@@ -294,13 +302,33 @@ void read_counts(BodyFields& body, Request& request, const RequestDefaults& defa
   }
 }
 
+// max_completion_tokens is OpenAI's newer name.
+void read_max_tokens(BodyFields& body, Request& request) {
+  const std::uint64_t least = request.chat ? 1 : 0;
+  const auto older = body.whole("max_tokens", least, most_tokens);
+  const auto newer = body.whole("max_completion_tokens", least, most_tokens);
+  if (older && newer && *older != *newer) {
+    throw RequestError(
+        fmt::format("max_tokens is {}, but max_completion_tokens is {}, expected one of them", *older, *newer),
+        "max_tokens");
+  }
+  request.max_tokens = newer.value_or(older.value_or(request.max_tokens));
+}
+
+void accept_metadata(BodyFields& body) {
+  const ChatJson* const metadata = body.object("metadata");
+  const auto is_text = [](const ChatJson& value) { return value.is_string(); };
+  if (metadata && !std::ranges::all_of(*metadata, is_text)) body.fail("metadata", "an object of strings");
+}
+
 void accept_harmless(BodyFields& body, const RequestDefaults& defaults) {
   for (const char* const name :
        {"user", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"}) {
     body.text(name);
   }
   body.flag("store");
-  for (const char* const name : {"metadata", "prompt_cache_options"}) body.object(name);
+  accept_metadata(body);
+  body.object("prompt_cache_options");
   if (defaults.one_prompt) body.find("custom_id");
 }
 
@@ -317,9 +345,7 @@ Request read_request(const ChatJson& object, bool chat, const RequestDefaults& d
     }
     request.model = *model;
   }
-  for (const char* const name : {"max_tokens", "max_completion_tokens"}) {
-    request.max_tokens = body.whole(name, chat ? 1 : 0, most_tokens).value_or(request.max_tokens);
-  }
+  read_max_tokens(body, request);
   read_sampling(body, request);
   request.stop = read_stop(body);
   request.ignore_eos = body.flag("ignore_eos").value_or(false);

@@ -187,6 +187,10 @@ void Api::drain() {
 // A model of another type than a string is the reader's to reject.
 ServedModel& Api::model_of(const ChatJson& body) {
   const auto name = body.find("model");
+  if (name != body.end() && *name == "") {
+    throw RequestError("model is \"\", expected one of those that /v1/models lists, or no model", "model",
+                       "model_not_found");
+  }
   return models_.get(name != body.end() && name->is_string() ? name->get<std::string>() : "");
 }
 

@@ -23,7 +23,7 @@ const RequestJson& full_chat() {
         {"role": "assistant", "content": null, "reasoning_content": "r",
          "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{\"x\": 1}"}}]},
         {"role": "tool", "tool_call_id": "c", "content": "1"}],
-      "max_tokens": 5, "max_completion_tokens": 6, "temperature": 0.5, "top_p": 0.5, "min_p": 0.1, "typical_p": 0.9,
+      "max_tokens": 6, "max_completion_tokens": 6, "temperature": 0.5, "top_p": 0.5, "min_p": 0.1, "typical_p": 0.9,
       "top_k": 5, "repeat_penalty": 1.1, "presence_penalty": 1, "frequency_penalty": -1, "dry_multiplier": 0.8,
       "dry_base": 1.75, "dry_allowed_length": 2, "dry_penalty_last_n": 64, "dry_sequence_breakers": ["\n"],
       "seed": -1, "logit_bias": {"5": -100}, "stop": ["a", "b"], "logprobs": true, "top_logprobs": 3,
@@ -69,6 +69,20 @@ TEST(Request, ReadsEveryField) {
   EXPECT_EQ(completion.prompts[0].tokens, (std::vector<std::int32_t>{1, 2}));
   EXPECT_EQ(completion.best_of, 3u);
   EXPECT_TRUE(completion.echo);
+}
+
+TEST(Request, FieldsThatAreNullCountAsMissing) {
+  RequestJson body = full_chat();
+  for (const char* const name : {"audio", "functions", "function_call", "web_search_options", "max_tokens"}) {
+    body[name] = nullptr;
+  }
+  EXPECT_EQ(read_request(body, true, defaults()).max_tokens, 6u);
+}
+
+TEST(Request, TakesMessagesWithTheEmptyAnnotationsOfOtherServers) {
+  RequestJson body = full_chat();
+  body["messages"][2]["annotations"] = RequestJson::array();
+  EXPECT_EQ(read_request(body, true, defaults()).messages.size(), 4u);
 }
 
 TEST(Request, RejectsForABatchWhatItsLinesCannotHave) {
