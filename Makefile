@@ -28,7 +28,7 @@ LDLIBS := -lcrypto -lfmt -lutf8proc -lz
 ifeq ($(shell uname -m),aarch64)
 ISAS := neon
 else
-ISAS := avx512vnni avx512 avx2 sse2 amxbf16 avx512bf16
+ISAS := avx512vnni avx512 avx2 sse2 amxbf16 avx512bf16 amxint8
 endif
 ISA_FLAGS_avx2 := -mavx2 -mfma -mf16c
 ISA_FLAGS_avx512 := $(ISA_FLAGS_avx2) -mavx512f -mavx512bw -mavx512cd -mavx512dq -mavx512vl
@@ -37,6 +37,7 @@ ISA_FLAGS_avx512 += -Wno-uninitialized -Wno-maybe-uninitialized
 ISA_FLAGS_avx512vnni := $(ISA_FLAGS_avx512) -mavx512vnni
 ISA_FLAGS_avx512bf16 := $(ISA_FLAGS_avx512) -mavx512bf16
 ISA_FLAGS_amxbf16 := $(ISA_FLAGS_avx512bf16) -mamx-tile -mamx-bf16
+ISA_FLAGS_amxint8 := $(ISA_FLAGS_avx512) -mamx-tile -mamx-int8
 
 # The rooms of the code, from tests/layers.txt: a new file needs no line here. Each room is compiled as one unit that includes
 # its .cpp files, because reading the headers takes longer than compiling the code. For the same reason a few rooms share the

@@ -3,33 +3,18 @@
 // total runs over the blocks in order, regardless of the other tokens. A single token is multiplied by AVX-512 with the
 // same roundings, because that reads weights from memory faster.
 
+#include "runtime/kernels/amx-inl.h"
 #include "runtime/kernels/bf16-inl.h"
 #include "runtime/kernels/tiles-inl.h"
 
 namespace minimind::kernels {
 namespace {
 
-constexpr std::size_t most_rows = 16;  // of a tile
-constexpr long line = 64;              // bytes of a tile's row
-
-// The operand of LDTILECFG.
-struct alignas(64) TileShapes {
-  std::uint8_t palette = 1;
-  std::uint8_t start_row = 0;
-  std::uint8_t reserved[14] = {};
-  std::uint16_t row_bytes[16] = {};
-  std::uint8_t rows[16] = {};
-};
-
 // Tiles 0 to 3 are sums and 4 and 5 are activations, of `tokens` rows each; 6 and 7 are weights.
 void configure(std::size_t tokens) {
   TileShapes shapes;
-  for (std::size_t tile = 0; tile < 8; ++tile) {
-    shapes.row_bytes[tile] = line;
-    shapes.rows[tile] = static_cast<std::uint8_t>(tile < 6 ? tokens : most_rows);
-  }
-  asm volatile("" : : "r"(&shapes) : "memory");  // GCC 12 takes only 8 bytes for the operand, and omits the others
-  _tile_loadconfig(&shapes);
+  for (std::size_t tile = 0; tile < 8; ++tile) shapes.set(tile, tile < 6 ? tokens : tile_rows, tile_line);
+  configure(shapes);
 }
 
 // Stores a tile of sums: `tokens` tokens from `token` on, rows of one panel. Tiles are numbered by constants.
@@ -38,9 +23,9 @@ inline void store_tile(const Bf16Matmul& m, std::size_t panel, std::size_t token
   const std::size_t row = panel * panel_rows;
   float* const y = m.y + token * m.y_stride + row;
   const bool whole = m.rows - row >= panel_rows;
-  alignas(64) float padded[most_rows][panel_rows];
+  alignas(64) float padded[tile_rows][panel_rows];
   float* const to = whole ? y : padded[0];
-  const long stride = whole ? static_cast<long>(m.y_stride * sizeof(float)) : line;
+  const long stride = whole ? static_cast<long>(m.y_stride * sizeof(float)) : tile_line;
   if constexpr (tile == 0) _tile_stored(0, to, stride);
   if constexpr (tile == 1) _tile_stored(1, to, stride);
   if constexpr (tile == 2) _tile_stored(2, to, stride);
@@ -72,7 +57,7 @@ class FlushSubnormals {
 template <std::size_t panels>
 inline void multiply_one(const Bf16Matmul& m, std::size_t panel) {
   constexpr std::size_t pairs = block_cols / 2;
-  const Prefetcher<Prefetch::ahead, panels, line> prefetcher(m.blocks * pairs, m.blocks * pairs);
+  const Prefetcher<Prefetch::ahead, panels, tile_line> prefetcher(m.blocks * pairs, m.blocks * pairs);
   const Bf16Block* w = m.panels + panel * m.blocks;
   const Bf16* x = m.x;
   const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xFFFF0000));
@@ -122,17 +107,17 @@ inline void multiply_few(const Bf16Matmul& m, std::size_t panel) {
   for (std::size_t b = 0; b < m.blocks; ++b, ++w, x += block_cols) {
     prefetcher.fetch(w, b);
     _tile_loadd(4, x, x_line);
-    _tile_loadd(6, w, line);
+    _tile_loadd(6, w, tile_line);
     _tile_dpbf16ps(0, 4, 6);
     if constexpr (panels > 1) {
       prefetcher.fetch(w + m.blocks, b);
-      _tile_loadd(7, w + m.blocks, line);
+      _tile_loadd(7, w + m.blocks, tile_line);
       _tile_dpbf16ps(1, 4, 7);
       prefetcher.fetch(w + 2 * m.blocks, b);
-      _tile_loadd(6, w + 2 * m.blocks, line);
+      _tile_loadd(6, w + 2 * m.blocks, tile_line);
       _tile_dpbf16ps(2, 4, 6);
       prefetcher.fetch(w + 3 * m.blocks, b);
-      _tile_loadd(7, w + 3 * m.blocks, line);
+      _tile_loadd(7, w + 3 * m.blocks, tile_line);
       _tile_dpbf16ps(3, 4, 7);
     }
   }
@@ -154,33 +139,33 @@ inline void multiply_many(const Bf16Matmul& m, std::size_t panel, std::size_t to
   clear_sums();
   for (std::size_t b = 0; b < m.blocks; ++b, ++w, x += block_cols, other_x += block_cols) {
     for (std::size_t i = 0; i < panels; ++i) prefetcher.fetch(w + i * m.blocks, b);
-    _tile_loadd(6, w, line);
+    _tile_loadd(6, w, tile_line);
     _tile_loadd(4, x, x_line);
     _tile_dpbf16ps(0, 4, 6);
     _tile_loadd(5, other_x, x_line);
     _tile_dpbf16ps(2, 5, 6);
     if constexpr (panels > 1) {
-      _tile_loadd(7, w + m.blocks, line);
+      _tile_loadd(7, w + m.blocks, tile_line);
       _tile_dpbf16ps(1, 4, 7);
       _tile_dpbf16ps(3, 5, 7);
     }
   }
-  store_tile<0>(m, panel, token, most_rows);
-  store_tile<2>(m, panel, other_token, most_rows);
+  store_tile<0>(m, panel, token, tile_rows);
+  store_tile<2>(m, panel, other_token, tile_rows);
   if constexpr (panels > 1) {
-    store_tile<1>(m, panel + 1, token, most_rows);
-    store_tile<3>(m, panel + 1, other_token, most_rows);
+    store_tile<1>(m, panel + 1, token, tile_rows);
+    store_tile<3>(m, panel + 1, other_token, tile_rows);
   }
 }
 
 // The last tiles end at the last token. They repeat tokens of those before, which gives the same bits.
 template <std::size_t panels>
 inline void multiply_all_tokens(const Bf16Matmul& m, std::size_t& panel) {
-  const std::size_t last = m.tokens - most_rows;
+  const std::size_t last = m.tokens - tile_rows;
   for (; panel + panels <= m.last_panel; panel += panels) {
-    multiply_many<panels, Prefetch::next_panels>(m, panel, 0, last < most_rows ? last : most_rows);
-    for (std::size_t token = 2 * most_rows; token < m.tokens; token += 2 * most_rows) {
-      const std::size_t other = token + most_rows;
+    multiply_many<panels, Prefetch::next_panels>(m, panel, 0, last < tile_rows ? last : tile_rows);
+    for (std::size_t token = 2 * tile_rows; token < m.tokens; token += 2 * tile_rows) {
+      const std::size_t other = token + tile_rows;
       multiply_many<panels, Prefetch::none>(m, panel, token < last ? token : last, other < last ? other : last);
     }
   }
@@ -189,8 +174,8 @@ inline void multiply_all_tokens(const Bf16Matmul& m, std::size_t& panel) {
 void matmul(const Bf16Matmul& m) noexcept {
   if (m.tokens == 1) return matmul_one(m);
   std::size_t panel = m.first_panel;
-  configure(m.tokens < most_rows ? m.tokens : most_rows);
-  if (m.tokens <= most_rows) {
+  configure(m.tokens < tile_rows ? m.tokens : tile_rows);
+  if (m.tokens <= tile_rows) {
     for (; panel + 4 <= m.last_panel; panel += 4) multiply_few<4>(m, panel);
     for (; panel < m.last_panel; ++panel) multiply_few<1>(m, panel);
   } else {
@@ -201,19 +186,19 @@ void matmul(const Bf16Matmul& m) noexcept {
 }
 
 float multiply_add(std::size_t rounds) noexcept {
-  alignas(64) static const Bf16 zeros[most_rows * block_cols] = {};
-  configure(most_rows);
+  alignas(64) static const Bf16 zeros[tile_rows * block_cols] = {};
+  configure(tile_rows);
   clear_sums();
-  _tile_loadd(4, zeros, line);
-  _tile_loadd(6, zeros, line);
+  _tile_loadd(4, zeros, tile_line);
+  _tile_loadd(6, zeros, tile_line);
   for (std::size_t round = 0; round < rounds; ++round) {
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(1, 4, 6);
     _tile_dpbf16ps(2, 4, 6);
     _tile_dpbf16ps(3, 4, 6);
   }
-  alignas(64) float total[most_rows][panel_rows];
-  _tile_stored(0, total, line);
+  alignas(64) float total[tile_rows][panel_rows];
+  _tile_stored(0, total, tile_line);
   _tile_release();
   return total[0][0];
 }
@@ -225,7 +210,7 @@ const Bf16Products amxbf16 = {
     .matmul = matmul,
     .round = round_to_bf16,
     .multiply_add = multiply_add,
-    .multiply_adds_per_round = 4 * most_rows * panel_rows * block_cols,
+    .multiply_adds_per_round = 4 * tile_rows * panel_rows * block_cols,
 };
 
 }  // namespace minimind::kernels

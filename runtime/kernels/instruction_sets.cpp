@@ -31,6 +31,20 @@ const Table& avx512_with_vnni() {
   return table;
 }
 
+const Table& avx512_with_amx() {
+  static const Table table = [] {
+    Int8Products products = avx512vnni;
+    products.matmul_q8_0 = amxint8.matmul_q8_0;
+    products.matmul_q4_0 = amxint8.matmul_q4_0;
+    products.matmul_iq4_nl = amxint8.matmul_iq4_nl;
+    products.matmul_i8 = amxint8.matmul_i8;
+    products.multiply_add = amxint8.multiply_add;
+    products.multiply_adds_per_round = amxint8.multiply_adds_per_round;
+    return avx512_with(products, "amxint8");
+  }();
+  return table;
+}
+
 // Asks Linux, once, for the 8 KB of tiles in the state of every thread.
 bool may_use_tiles() {
 #if defined(__linux__)
@@ -60,6 +74,9 @@ TableList runnable() {
   const bool has_avx2 =
       __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
   if (has_avx512 && has_avx2 && __builtin_cpu_supports("avx512vnni")) {
+    if (__builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-int8") && may_use_tiles()) {
+      list.tables[list.count++] = &avx512_with_amx();
+    }
     list.tables[list.count++] = &avx512_with_vnni();
   }
   if (has_avx512 && has_avx2) list.tables[list.count++] = &avx512_with_avx2();
@@ -87,7 +104,9 @@ const Table& choose() {
 Bf16List runnable_bf16() {
   Bf16List list{};
 #if defined(__x86_64__)
-  if (runnable().tables[0] != &avx512_with_vnni() || !__builtin_cpu_supports("avx512bf16")) return list;
+  const Table* const best = runnable().tables[0];
+  if (best != &avx512_with_amx() && best != &avx512_with_vnni()) return list;
+  if (!__builtin_cpu_supports("avx512bf16")) return list;
   if (__builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16") && may_use_tiles()) {
     list.products[list.count++] = &amxbf16;
   }

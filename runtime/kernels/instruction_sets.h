@@ -10,7 +10,7 @@ namespace minimind::kernels {
 
 // Returns the tables of this build that this machine can run, best first. Never empty.
 struct TableList {
-  const Table* tables[4];
+  const Table* tables[5];
   std::size_t count;
 };
 TableList runnable();

@@ -335,8 +335,8 @@ struct Table {
 };
 
 #if defined(__x86_64__)
-extern const Table sse2, avx2, avx512;  // avx512 without int8 products; see runnable() in instruction_sets.h
-extern const Int8Products avx512vnni;
+extern const Table sse2, avx2, avx512;          // avx512 without int8 products; see runnable() in instruction_sets.h
+extern const Int8Products avx512vnni, amxint8;  // amxint8 lacks products, for which avx512vnni's are taken
 extern const Bf16Products avx512bf16, amxbf16;
 #elif defined(__aarch64__)
 extern const Table neon;

@@ -20,10 +20,6 @@ namespace {
 
 constexpr std::size_t strip_blocks = 8;  // of 32 columns
 
-constexpr std::size_t smaller(std::size_t a, std::size_t b) {
-  return a < b ? a : b;
-}
-
 // Moves the bits of one group of a plane to bit `to` of each byte, with other bits around them.
 template <std::size_t bits>
 inline Group shift_bits(const BitPlane<bits>& plane, std::size_t group, int to) {

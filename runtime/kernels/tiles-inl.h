@@ -9,6 +9,10 @@
 namespace minimind::kernels {
 namespace {
 
+constexpr std::size_t smaller(std::size_t a, std::size_t b) {
+  return a < b ? a : b;
+}
+
 // Which weights a tile prefetches while it multiplies. The hardware follows a stream only to the end of its page; with
 // this prefetch, weights arrive as fast as any loop can read them.
 enum class Prefetch {

@@ -8,9 +8,11 @@
 #include <cstdlib>
 #include <limits>
 #include <stdexcept>
+#include <variant>
 #include <vector>
 
 #include "runtime/engine/pack.h"
+#include "runtime/engine/packed_matrix.h"
 #include "tests/runtime/kernels/products.h"
 #include "tests/runtime/kernels/random_floats.h"
 #include "tests/support/epsilon.h"
@@ -119,6 +121,42 @@ TEST_P(Kernels, MatmulOfABatchEqualsSingleTokens) {
         ASSERT_TRUE(std::equal(alone.begin(), alone.end(), &batch[t * rows])) << "token " << t << " of " << tokens;
       }
     }
+  }
+}
+
+// More than any kernel multiplies at once.
+TEST_P(Kernels, ManyTokensOfManyColumnsEqualSingleTokens) {
+  constexpr std::size_t rows = 41, cols = 1120, tokens = 131;
+  const std::vector<float> w = random_floats(rows * cols, 7), x = random_floats(tokens * cols, 8);
+  for (const DType type : {DType::f16, DType::q8_0, DType::q4_0, DType::iq4_nl}) {
+    const WeightMatrix matrix = pack(stored(w, rows, cols, DType::f32), type, 1);
+    const std::vector<float> batch = product(table(), matrix, x);
+    for (std::size_t t = 0; t < tokens; ++t) {
+      const std::vector<float> alone = product(table(), matrix, {&x[t * cols], &x[t * cols] + cols});
+      ASSERT_TRUE(std::equal(alone.begin(), alone.end(), &batch[t * rows])) << name_of(type) << ", token " << t;
+    }
+  }
+}
+
+TEST_P(Kernels, ASumOfBlocksIsContinued) {
+  constexpr std::size_t rows = 41, cols = 1120, first_cols = 64, most = 70;
+  const std::vector<float> w = random_floats(rows * cols, 9), x = random_floats(most * cols, 10);
+  const WeightMatrix matrix = pack(stored(w, rows, cols, DType::f32), DType::q8_0, 1);
+  const auto& packed = std::get<PackedMatrix<kernels::Q8Block>>(matrix);
+  for (const std::size_t tokens : {1, 9, 15, 17, 70}) {
+    const std::vector<float> inputs(x.begin(), x.begin() + tokens * cols);
+    const Input input(table(), matrix, inputs);
+    const Matrix<const kernels::ActivationBlock> blocks = input.activations().quantized;
+    std::vector<float> y(tokens * rows);
+    const auto add = [&](std::size_t first, std::size_t count, bool continues) {
+      const Panels<kernels::Q8Block> panels{packed.data() + first / 32, packed.elements_per_panel(), rows, count};
+      matmul(table(), panels, panels.all(),
+             Matrix<const kernels::ActivationBlock>{blocks.data + first / 32, tokens, blocks.cols},
+             Matrix<float>{y.data(), tokens, rows}, continues);
+    };
+    add(0, first_cols, false);
+    add(first_cols, cols - first_cols, true);
+    EXPECT_EQ(y, product(table(), matrix, inputs)) << tokens << " tokens";
   }
 }
 

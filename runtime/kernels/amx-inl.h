@@ -1,0 +1,41 @@
+#pragma once
+
+// Included by the products of AMX only: the shapes of its tiles.
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace minimind::kernels {
+namespace {
+
+constexpr std::size_t tile_rows = 16;  // at most
+constexpr long tile_line = 64;         // bytes of a tile's row, at most
+
+// The operand of LDTILECFG.
+struct alignas(64) TileShapes {
+  std::uint8_t palette = 1;
+  std::uint8_t start_row = 0;
+  std::uint8_t reserved[14] = {};
+  std::uint16_t row_bytes[16] = {};
+  std::uint8_t rows[16] = {};
+
+  void set(std::size_t tile, std::size_t height, std::size_t bytes) {
+    rows[tile] = static_cast<std::uint8_t>(height);
+    row_bytes[tile] = static_cast<std::uint16_t>(bytes);
+  }
+};
+
+inline void configure(const TileShapes& shapes) {
+  asm volatile("" : : "r"(&shapes) : "memory");  // GCC 12 takes only 8 bytes for the operand, and omits the others
+  _tile_loadconfig(&shapes);
+}
+
+// GCC 12 does not know that a tile's instructions read memory, so what they read must be written before this.
+inline void finish_writing() {
+  asm volatile("" : : : "memory");
+}
+
+}  // namespace
+}  // namespace minimind::kernels
