@@ -218,11 +218,11 @@ inline Column multiply_strip(const PackedStrip<Block>& strip, std::size_t blocks
   return sum;
 }
 
-// Prefetches as many bytes as block b of 32 columns has, of the blocks at `ahead`.
+// The bytes of 32 columns.
 template <class Block>
-inline void prefetch_block(const Block* ahead, std::size_t b) {
-  constexpr std::size_t bytes = sizeof(Block) / blocks_of_32<Block>;
-  const char* const at = reinterpret_cast<const char*>(ahead) + b * bytes;
+inline constexpr std::size_t bytes_of_32 = sizeof(Block) / blocks_of_32<Block>;
+
+inline void prefetch(const char* at, std::size_t bytes) {
   for (std::size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line);
 }
 
@@ -235,10 +235,11 @@ inline void multiply_single(const BlockMatmul<Block>& m, std::size_t panel) {
   const std::size_t row = panel * panel_rows, elements = m.cols / (blocks_of_32<Block> * block_cols);
   Column total = m.continues ? load_rows(m.y + row, m.rows - row) : zero_column();
   for (std::size_t first = 0; first < elements; first += strip_elements) {
-    const auto prefetch = [&](std::size_t b) { prefetch_block(weights + first + lead, b); };
+    const char* const ahead = reinterpret_cast<const char*>(weights + first + lead);
+    const auto prefetch_block = [&](std::size_t b) { prefetch(ahead + b * bytes_of_32<Block>, bytes_of_32<Block>); };
     const std::size_t blocks = smaller(strip_elements, elements - first) * blocks_of_32<Block>;
     const Column sum =
-        multiply_strip(PackedStrip<Block>(weights + first), blocks, m.x + first * blocks_of_32<Block>, prefetch);
+        multiply_strip(PackedStrip<Block>(weights + first), blocks, m.x + first * blocks_of_32<Block>, prefetch_block);
     for (std::size_t p = 0; p < parts; ++p) total.part[p] = total.part[p] + sum.part[p];
   }
   store_rows(m.y + row, m.rows - row, total);
@@ -269,6 +270,8 @@ struct Strips {
   float minima[strip_panels][strip_blocks][2][panel_rows];
   float minima_factor[strip_panels][panel_rows];
   std::size_t blocks;
+  const char* ahead[strip_panels];  // to be prefetched meanwhile
+  std::size_t ahead_bytes;          // for each block of 32 columns
   bool two_parts, has_minima;
   std::int32_t bias_factors[2];  // of the parts; see StripDot
 };
@@ -279,18 +282,17 @@ struct StripOutput {
   std::size_t y_stride;
   std::size_t rows[strip_panels];  // 16, or less at the end of a matrix
   bool continues;
+  bool first_tile;  // the one that prefetches
 };
 
 inline void store_column(const Column& column, float* at) {
   for (std::size_t p = 0; p < parts; ++p) column.part[p].store_unaligned(at + p * lanes);
 }
 
-// Meanwhile the blocks at `ahead` are prefetched.
 template <class Block>
-inline void unpack(const PackedStrip<Block>& packed, const Block* ahead, std::size_t panel, Strips& strips) {
+inline void unpack(const PackedStrip<Block>& packed, std::size_t panel, Strips& strips) {
   constexpr std::size_t part_count = parts_of_32<Block>;
   for (std::size_t b = 0; b < strips.blocks; ++b) {
-    prefetch_block(ahead, b);
 #pragma GCC unroll 8
     for (std::size_t group = 0; group < groups; ++group) {
       Group weights = packed.weights(b, group);
@@ -376,6 +378,9 @@ void multiply_tile(const Strips& strips, const ActivationBlock* x, std::size_t x
     for (std::size_t t = 0; t < tokens; ++t) sums[panel][t] = minima_sum(strips, panel, x + t * x_stride);
   }
   for (std::size_t b = 0; b < strips.blocks; ++b) {
+    if (out.first_tile) {
+      for (const char* const ahead : strips.ahead) prefetch(ahead + b * strips.ahead_bytes, strips.ahead_bytes);
+    }
     StripDot::Sums products[strip_panels][tokens];
     start_part(strips, b, strips.two_parts ? 0 : 1, x, x_stride, products);
     add_half(strips, b, 0, x, x_stride, products);
@@ -402,6 +407,7 @@ void multiply_tile(const Strips& strips, const ActivationBlock* x, std::size_t x
   const auto multiply = [&](std::size_t first, auto count) {
     StripOutput out = all;
     out.y += first * out.y_stride;
+    out.first_tile = first == 0;
     multiply_tile<count>(strips, x + first * x_stride, x_stride, out);
   };
   if (tokens <= strip_tokens_alone) {
@@ -423,8 +429,9 @@ inline void multiply_batch(const BlockMatmul<Block>& m) {
   strips.has_minima = HasMinima<Block>;
   strips.bias_factors[0] = bias_factors(bias, part_count, 0);
   strips.bias_factors[1] = bias_factors(bias, part_count, 1);
+  strips.ahead_bytes = bytes_of_32<Block>;
   for (std::size_t panel = m.first_panel; panel < m.last_panel; panel += strip_panels) {
-    StripOutput out{m.y + panel * panel_rows, m.y_stride, {}, m.continues};
+    StripOutput out{m.y + panel * panel_rows, m.y_stride, {}, m.continues, true};
     const std::size_t count = smaller(strip_panels, m.last_panel - panel);
     for (std::size_t i = 0; i < count; ++i) out.rows[i] = smaller(panel_rows, m.rows - (panel + i) * panel_rows);
     for (std::size_t first = 0; first < elements; first += strip_elements) {
@@ -433,7 +440,8 @@ inline void multiply_batch(const BlockMatmul<Block>& m) {
       for (std::size_t i = 0; i < strip_panels; ++i) {
         const Block* const weights = m.panels + (panel + smaller(i, count - 1)) * m.panel_stride + first;
         const Block* const in_next_panels = weights + strip_panels * m.panel_stride - elements;
-        unpack(PackedStrip<Block>(weights), (first + lead < elements ? weights : in_next_panels) + lead, i, strips);
+        strips.ahead[i] = reinterpret_cast<const char*>((first + lead < elements ? weights : in_next_panels) + lead);
+        unpack(PackedStrip<Block>(weights), i, strips);
       }
       multiply_tokens(strips, m.x + first * blocks_of_32<Block>, m.x_stride, m.tokens, out);
       out.continues = true;
