@@ -19,17 +19,17 @@ constexpr std::size_t max_depth = 150;
 // Throws Error for rejected JSON; nlohmann's parser does not recurse.
 class JsonCheck : public nlohmann::json_sax<ChatJson> {
  public:
-  explicit JsonCheck(const std::string& source) : source_(source) {}
+  JsonCheck(const std::string& source, LargeIntegers large) : source_(source), large_(large) {}
 
   bool null() override { return true; }
   bool boolean(bool) override { return true; }
   bool number_integer(number_integer_t) override { return true; }
   bool number_unsigned(number_unsigned_t value) override {
-    if (value > static_cast<number_unsigned_t>(INT64_MAX)) fail_large(std::to_string(value));
+    if (value > static_cast<number_unsigned_t>(INT64_MAX)) check_large(std::to_string(value));
     return true;
   }
   bool number_float(number_float_t, const string_t& digits) override {
-    if (digits.find_first_of(".eE") == string_t::npos) fail_large(digits);
+    if (digits.find_first_of(".eE") == string_t::npos) check_large(digits);
     return true;
   }
   bool string(string_t&) override { return true; }
@@ -48,7 +48,8 @@ class JsonCheck : public nlohmann::json_sax<ChatJson> {
   }
 
  private:
-  [[noreturn]] void fail_large(const std::string& digits) const {
+  void check_large(const std::string& digits) const {
+    if (large_ == LargeIntegers::rounded) return;
     throw LargeInteger(fmt::format("{}: the integer {} does not fit in 64 bits", source_, digits.substr(0, 40)),
                        field_);
   }
@@ -66,6 +67,7 @@ class JsonCheck : public nlohmann::json_sax<ChatJson> {
   }
 
   const std::string& source_;
+  const LargeIntegers large_;
   std::size_t depth_ = 0;
   std::string field_;
 };
@@ -129,7 +131,9 @@ jinja::Value value_of(const ChatJson& json, jinja::Budget& budget) {
     case ChatJson::value_t::boolean:
       return json.get<bool>();
     case ChatJson::value_t::number_integer:
+      return json.get<std::int64_t>();
     case ChatJson::value_t::number_unsigned:
+      if (json.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX)) return json.get<double>();
       return json.get<std::int64_t>();
     case ChatJson::value_t::number_float:
       return json.get<double>();
@@ -152,11 +156,11 @@ jinja::Value value_of(const ChatJson& json, jinja::Budget& budget) {
 
 }  // namespace
 
-ChatJson parse_chat_json(std::string_view text, const std::string& source) {
+ChatJson parse_chat_json(std::string_view text, const std::string& source, LargeIntegers large) {
   if (text.size() > max_chat_json_size) {
     throw Error(fmt::format("{}: is {} bytes long, expected at most {}", source, text.size(), max_chat_json_size));
   }
-  JsonCheck check(source);
+  JsonCheck check(source, large);
   ChatJson::sax_parse(text.begin(), text.end(), &check);
   return ChatJson::parse(text.begin(), text.end());
 }

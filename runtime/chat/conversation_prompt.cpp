@@ -35,7 +35,8 @@ std::string render(const ChatTemplate& chat_template, const PromptSettings& sett
 
 // Returns true if an object would lose the spelling of the arguments: spaces, digits, repeated keys.
 bool spelled_otherwise(const ToolCall& call) {
-  return json_line(parse_chat_json(call.arguments, "the arguments of a call")) != call.arguments;
+  return json_line(parse_chat_json(call.arguments, "the arguments of a call", LargeIntegers::rounded)) !=
+         call.arguments;
 }
 
 // Templates get objects. MiniMind's templates and many others write a string unchanged, which keeps the spelling; these

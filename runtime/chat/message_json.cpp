@@ -91,7 +91,7 @@ ToolCall read_call(const ChatJson& value, const std::string& where) {
   if (!arguments) return call;
   call.arguments = arguments->is_string() ? arguments->get<std::string>() : json_line(*arguments);
   const std::string place = fields.where() + ".arguments";
-  const ChatJson parsed = parse_chat_json(call.arguments, place);
+  const ChatJson parsed = parse_chat_json(call.arguments, place, LargeIntegers::rounded);
   if (!parsed.is_object()) throw Error(fmt::format("{} is {}, expected a JSON object", place, kind_of(parsed)));
   return call;
 }
@@ -153,7 +153,8 @@ ChatJson call_json(const ToolCall& call, Arguments arguments) {
   json["type"] = "function";
   json["function"]["name"] = call.name;
   json["function"]["arguments"] =
-      text ? ChatJson(call.arguments) : parse_chat_json(call.arguments, "the arguments of a call");
+      text ? ChatJson(call.arguments)
+           : parse_chat_json(call.arguments, "the arguments of a call", LargeIntegers::rounded);
   return json;
 }
 

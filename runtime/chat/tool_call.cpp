@@ -43,7 +43,7 @@ std::string_view trimmed(std::string_view text) {
 
 // Returns the content of a JSON string; std::nullopt if the text is another value.
 std::optional<std::string> text_of(std::string_view json) {
-  const ChatJson value = parse_chat_json(json, "a string");
+  const ChatJson value = parse_chat_json(json, "a string", LargeIntegers::rounded);
   return value.is_string() ? std::optional(value.get<std::string>()) : std::nullopt;
 }
 
@@ -65,7 +65,7 @@ std::vector<std::pair<std::string, std::string_view>> members_of(std::string_vie
 
 std::optional<ToolCall> parse_tool_call(std::string_view json) {
   try {
-    if (!parse_chat_json(json, "the call").is_object()) return std::nullopt;
+    if (!parse_chat_json(json, "the call", LargeIntegers::rounded).is_object()) return std::nullopt;
     ToolCall call;
     for (const auto& [key, text] : members_of(json)) {
       if (key == "name" && call.name.empty()) {
@@ -73,7 +73,7 @@ std::optional<ToolCall> parse_tool_call(std::string_view json) {
         if (call.name.empty()) return std::nullopt;
       } else if ((key == "arguments" || key == "parameters") && call.arguments.empty()) {
         call.arguments = text_of(text).value_or(std::string(text));
-        if (!parse_chat_json(call.arguments, "the arguments").is_object()) return std::nullopt;
+        if (!parse_chat_json(call.arguments, "the arguments", LargeIntegers::rounded).is_object()) return std::nullopt;
       } else {
         return std::nullopt;
       }

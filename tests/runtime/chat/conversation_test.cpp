@@ -243,7 +243,7 @@ TEST(Conversation, CallsThatAreSpelledInTheModelsOwnWayStayLikeThat) {
 }
 
 TEST(Conversation, ArgumentsOfASavedConversationKeepTheirSpelling) {
-  const std::string arguments = R"({"a":1.50, "a": -0,"b":"\\u5317"})";
+  const std::string arguments = R"({"a":1.50, "a": -0,"b":"\\u5317", "c": 100000000000000000000})";
   ConversationState state;
   state.messages = {{.role = Role::user, .content = "?"},
                     {.role = Role::assistant, .tool_calls = {{.id = "1", .name = "f", .arguments = arguments}}}};
@@ -263,7 +263,7 @@ TEST(Conversation, ArgumentsOfASavedConversationKeepTheirSpelling) {
       2048, plain());
   chat.conversation.restore(state);
   chat.conversation.give_results({"1"}, {}, chat.interrupted);
-  EXPECT_TRUE(text_in(chat).starts_with(R"(?{"a": 0, "b": "\\u5317"}1)")) << text_in(chat);
+  EXPECT_TRUE(text_in(chat).starts_with(R"(?{"a": 0, "b": "\\u5317", "c": 1e+20}1)")) << text_in(chat);
 }
 
 TEST(Conversation, OpenTagsAreNotClosed) {
