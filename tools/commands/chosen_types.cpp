@@ -13,14 +13,10 @@
 
 #include "runtime/calibrate/calibration.h"
 #include "runtime/calibrate/type_plan.h"
-#include "runtime/chat/chat_template.h"
-#include "runtime/tokenizer/files.h"
-#include "runtime/tokenizer/tokenizer.h"
-#include "tools/options/lines.h"
+#include "tools/commands/calibration_text.h"
 #include "tools/terminal/note.h"
 #include "weights/gguf/writer.h"
 #include "weights/io/error.h"
-#include "weights/io/mistaken_file.h"
 #include "weights/io/quote.h"
 #include "weights/io/text_file.h"
 #include "weights/tensor/shape.h"
@@ -30,7 +26,6 @@ namespace minimind {
 namespace {
 
 constexpr std::size_t most_tokens = 32768;  // of the calibration text that are read
-constexpr std::size_t window_tokens = 512;  // a longer text is read in windows of this length
 
 // Types of a mix, which any reader of GGUF knows. The k-quants require rows of a multiple of 256.
 constexpr std::array mixed_types = {DType::q3_k, DType::iq4_xs, DType::q4_k, DType::iq4_nl, DType::q4_1,
@@ -66,107 +61,6 @@ std::size_t padded_bytes(const FileTensor& tensor, DType type) {
   const std::size_t bytes = byte_count(tensor.output->shape, type).value();
   return (bytes + alignment - 1) / alignment * alignment;
 }
-
-// Texts at even distances in the file, as many as most_tokens allow.
-class CalibrationTextReader {
- public:
-  CalibrationTextReader(const std::string& path, const Checkpoint& checkpoint, const std::string& tokenizer_path)
-      : path_(path),
-        config_(checkpoint.config),
-        data_(read_tokenizer(tokenizer_path)),
-        tokenizer_(data_),
-        window_(std::min(window_tokens, config_.max_position_embeddings)) {}
-
-  CalibrationText read() {
-    const std::string text = read_text_file(path_);
-    check_not_mistaken(text, path_);
-    if (path_.ends_with(".jsonl")) {
-      read_lines(text);
-    } else {
-      read_plain(text);
-    }
-    if (std::none_of(text_.predicted.begin(), text_.predicted.end(), [](bool predicted) { return predicted; })) {
-      throw Error(fmt::format("{}: has no token to predict, expected a text of {} tokens or more", path_, most_tokens));
-    }
-    for (const std::int32_t token : text_.tokens) {
-      if (static_cast<std::size_t>(token) >= config_.vocab_size) {
-        throw Error(
-            fmt::format("{}: has token {}, expected ids below the model's {}; the tokenizer {} is of another "
-                        "model",
-                        path_, token, config_.vocab_size, data_.source));
-      }
-    }
-    return std::move(text_);
-  }
-
- private:
-  bool full() const { return text_.tokens.size() >= most_tokens; }
-
-  // Adds a text in windows. `uses` is empty if every token is predicted.
-  void add(std::span<const std::int32_t> tokens, std::span<const TokenUse> uses) {
-    for (std::size_t begin = 0; begin + 1 < tokens.size() && !full(); begin += window_) {
-      const std::size_t end = std::min(tokens.size(), begin + window_);
-      for (std::size_t i = begin; i < end; ++i) {
-        text_.tokens.push_back(tokens[i]);
-        text_.predicted.push_back(i > begin && (uses.empty() || uses[i] != TokenUse::read));
-      }
-      text_.ends.push_back(text_.tokens.size());
-    }
-  }
-
-  // Multiples of the golden ratio, modulo 1, are spread evenly for any number of them (Weyl 1916).
-  template <class Use>
-  void spread(std::size_t count, const Use& use) {
-    std::vector<bool> used(count, false);
-    double at = 0.5;
-    for (std::size_t i = 0; i < 4 * count && !full(); ++i) {
-      const std::size_t index = std::min(count - 1, static_cast<std::size_t>(at * static_cast<double>(count)));
-      at += 0.6180339887498949;
-      at -= std::floor(at);
-      if (used[index]) continue;
-      used[index] = true;
-      use(index);
-    }
-  }
-
-  void read_lines(const std::string& text) {
-    std::vector<std::pair<std::string, std::size_t>> lines;
-    for_each_line(text, [&](const std::string& line, std::size_t number) { lines.emplace_back(line, number); });
-    std::optional<ChatTemplate> chat_template;
-    const TrainingTextOptions training{
-        config_.family, false, [&]() -> const ChatTemplate& {
-          if (!chat_template) chat_template = ChatTemplate::of_tokenizer(data_);
-          if (!chat_template) {
-            chat_template.emplace(ChatTemplate::of_family(config_.family, special_tokens_of(data_)));
-          }
-          return *chat_template;
-        }};
-    spread(lines.size(), [&](std::size_t i) {
-      ScoredTexts read;
-      add_line(read, lines[i].first, place_of_line(path_, lines[i].second), tokenizer_, training);
-      std::size_t begin = 0;
-      for (const std::size_t end : read.ends) {
-        add(std::span(read.tokens).subspan(begin, end - begin), std::span(read.uses).subspan(begin, end - begin));
-        begin = end;
-      }
-    });
-  }
-
-  void read_plain(const std::string& text) {
-    const std::vector<std::int32_t> tokens = tokenizer_.encode(text);
-    spread((tokens.size() + window_ - 1) / window_, [&](std::size_t i) {
-      const std::size_t begin = i * window_;
-      add(std::span(tokens).subspan(begin, std::min(window_, tokens.size() - begin)), {});
-    });
-  }
-
-  const std::string& path_;
-  const Config& config_;
-  TokenizerData data_;
-  Tokenizer tokenizer_;
-  std::size_t window_;
-  CalibrationText text_;
-};
 
 class Choosing {
  public:
@@ -218,10 +112,21 @@ class Choosing {
     if (work_.tokenizer.empty()) {
       throw UsageError("--calibrate requires a tokenizer, and the model has none; name one with --tokenizer");
     }
-    const CalibrationText text = CalibrationTextReader(options_.text, work_.checkpoint, work_.tokenizer).read();
-    calibration_.emplace(work_.checkpoint, text, work_.threads,
+    const ReadCalibrationText read =
+        read_calibration_text(options_.text, work_.checkpoint.config, work_.tokenizer, most_tokens);
+    calibration_.emplace(work_.checkpoint, read.text, work_.threads,
                          [&](std::size_t done, std::size_t total) { work_.progress(done, 2 * total); });
-    if (work_.quiet) return;
+    if (!work_.quiet) note_weaknesses(read);
+  }
+
+  void note_weaknesses(const ReadCalibrationText& read) const {
+    const std::size_t tokens = read.text.tokens.size();
+    if (2 * read.split_characters > tokens) {
+      note(
+          "{}: {} of {} tokens are parts of characters, so the tokenizer hardly knows this text; it may be of another "
+          "language or tokenizer",
+          options_.text, read.split_characters, tokens);
+    }
     const double chance = std::log(static_cast<double>(work_.checkpoint.config.vocab_size));
     if (calibration_->nats_per_token() > chance) {
       note(
@@ -236,7 +141,7 @@ class Choosing {
           "{} tokens "
           "or more is better",
           options_.text, least.tokens, least.matrix, least.cols,
-          std::min(most_tokens, text.tokens.size() * least.cols / std::max<std::size_t>(least.tokens, 1) + 1));
+          std::min(most_tokens, tokens * least.cols / std::max<std::size_t>(least.tokens, 1) + 1));
     }
   }
 

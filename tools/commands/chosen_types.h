@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 
-#include "tools/commands/scored_texts.h"
 #include "weights/checkpoint/checkpoint.h"
 #include "weights/export/gguf.h"
 #include "weights/tensor/output_tensor.h"

@@ -93,7 +93,7 @@ class Labels:
 def names(found: list[dict], x: Axis, y: Axis) -> list[str]:
     """Names every file once: one with an importance matrix is next to the one without."""
     labels = Labels([(x(point["megabytes"]), y(point["kl"])) for point in found])
-    return [labels.place(x(point["megabytes"]), y(point["kl"]), point["type"], SERIES[point["series"]])
+    return [labels.place(x(point["megabytes"]), y(point["kl"]), point["type"].removesuffix(", calibrated"), SERIES[point["series"]])
             for point in sorted(found, key=lambda point: list(SERIES).index(point["series"])) if point["series"] != IMPORTANCE]
 
 

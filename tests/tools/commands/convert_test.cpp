@@ -328,7 +328,7 @@ std::string poem_lines(bool to_measure) {
 }
 
 // A model with random weights, of which a step of conversion takes milliseconds, and its tokenizer.
-void write_small_model(const std::string& folder) {
+void write_small_model(const std::string& folder, float norm_of_layer_1 = 1) {
   SmallModel shape;
   shape.vocab = 426;
   shape.hidden = shape.q_rows = 64;
@@ -339,7 +339,8 @@ void write_small_model(const std::string& folder) {
   std::normal_distribution<float> normal;
   StoredTensors tensors;
   for (const auto& [name, tensor] : shape.tensors()) {
-    std::vector<float> values(size_of_shape(tensor.shape), 1.0f);  // of a norm
+    const bool given = name == "model.layers.1.input_layernorm.weight";
+    std::vector<float> values(size_of_shape(tensor.shape), given ? norm_of_layer_1 : 1.0f);  // of a norm
     if (tensor.shape.size() == 2) {
       for (float& value : values) value = normal(random) / std::sqrt(static_cast<float>(tensor.shape[1]));
     }
@@ -425,6 +426,33 @@ TEST_F(CalibratedConvert, RejectsWhatItCannotDoAndLeavesNothing) {
     EXPECT_FALSE(fs::exists(path("out.gguf"))) << of.options;
   }
   EXPECT_EQ(convert(model, path("out.pth"), "--type f16" + text()).status, 2);
+}
+
+TEST_F(CalibratedConvert, NotesATextThatTheTokenizerHardlyKnows) {
+  const std::string command = "-t 1 --type q8_0 --force --calibrate ";
+  const Outcome outcome = convert(model, path("a.gguf"), command + path("text.jsonl"));
+  EXPECT_NE(outcome.err.find("tokens are parts of characters"), std::string::npos) << outcome.err;
+  std::ofstream(path("known.txt")) << "Words that are written with letters.";
+  const Outcome known = convert(model, path("a.gguf"), command + path("known.txt"));
+  EXPECT_EQ(known.status, 0) << known.err;
+  EXPECT_EQ(known.err.find("tokens are parts of characters"), std::string::npos) << known.err;
+}
+
+TEST_F(CalibratedConvert, LeavesNothingIfActivationsAreNotFinite) {
+  write_small_model(path("broken"), std::nanf(""));
+  const Outcome outcome = convert(path("broken"), path("a.gguf"), "--size 80kB" + text());
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_NE(outcome.err.find("the outputs of layer 1 are not finite on the calibration text"), std::string::npos)
+      << outcome.err;
+  EXPECT_EQ(left_behind(), std::vector<std::string>({"broken", "kept.jsonl", "model", "text.jsonl"}));
+}
+
+TEST_F(CalibratedConvert, LeavesNoPartialFileOnAFullDisk) {
+  const Outcome outcome = run("convert " + model + " " + path("a.gguf") + " --size 80kB" + text(), "ulimit -f 60;");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find("a.gguf"), std::string::npos) << outcome.err;
+  EXPECT_EQ(left_behind(), std::vector<std::string>({"kept.jsonl", "model", "text.jsonl"}));
 }
 
 TEST_F(CalibratedConvert, SaysHowMuchTextIsNeeded) {

@@ -1,0 +1,62 @@
+#include "tools/commands/calibration_text.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/support/golden_tokenizer.h"
+#include "tests/support/temporary_folder.h"
+
+namespace minimind {
+namespace {
+
+class CalibrationTextFile : public testing::Test {
+ protected:
+  CalibrationTextFile() {
+    config_.vocab_size = 430;
+    config_.max_position_embeddings = 1000;
+  }
+
+  ReadCalibrationText read(const std::string& path, std::size_t most_tokens) const {
+    return read_calibration_text(path, config_, own_tokenizer, most_tokens);
+  }
+
+  TemporaryFolder folder_;
+  Config config_;
+};
+
+TEST_F(CalibrationTextFile, TakesLinesFromAllPartsOfTheFile) {
+  std::string lines;
+  for (int i = 0; i < 1000; ++i) lines += R"({"text": ")" + std::string(i < 500 ? "a" : "b") + "\"}\n\n";
+  const std::string path = folder_.write("text.jsonl", lines);
+  const ReadCalibrationText all = read(path, 100);
+  EXPECT_GE(all.text.tokens.size(), 100u);
+  EXPECT_LT(all.text.tokens.size(), 110u);
+  const std::int32_t a = read(folder_.write("a.txt", "aa"), 9).text.tokens.front();
+  const auto first_half = std::count(all.text.tokens.begin(), all.text.tokens.end(), a);
+  EXPECT_NEAR(static_cast<double>(first_half), static_cast<double>(all.text.ends.size()) / 2, 2);
+}
+
+TEST_F(CalibrationTextFile, ReadsPartsOfAFileTooLongForOthers) {
+  std::string text;
+  while (text.size() < std::size_t{70} << 20) text += "Words of a long text.\n";
+  const ReadCalibrationText parts = read(folder_.write("text.txt", text), 2000);
+  EXPECT_GE(parts.text.tokens.size(), 2000u);
+  EXPECT_LT(parts.text.tokens.size(), 2600u);
+  EXPECT_EQ(parts.split_characters, 0u);
+}
+
+TEST_F(CalibrationTextFile, CountsTokensThatArePartsOfCharacters) {
+  const ReadCalibrationText text = read(folder_.write("text.txt", "龘靐齉"), 100);
+  EXPECT_EQ(text.split_characters, text.text.tokens.size());
+  EXPECT_GE(text.split_characters, 6u);
+}
+
+TEST_F(CalibrationTextFile, RejectsTokensOutsideTheVocabulary) {
+  config_.vocab_size = 10;
+  const std::string message = error_of([&] { read(folder_.write("text.txt", "Some words"), 100); });
+  EXPECT_NE(message.find("expected ids below the model's 10; the tokenizer"), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace minimind
