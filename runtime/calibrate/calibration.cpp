@@ -70,6 +70,7 @@ void Calibration::share_among_experts() {
   for (const auto& [kind, names] : kinds) {
     const std::size_t cols = checkpoint_.tensors.at(names.front()).shape[1];
     std::vector<float> all(cols * cols);
+    std::size_t all_tokens = 0;
     for (const std::string& name : names) {
       SecondMoments& moments = moments_[name];
       if (moments.cols == 0) {  // no token has reached it
@@ -78,6 +79,7 @@ void Calibration::share_among_experts() {
         moments.row_weights.resize(checkpoint_.tensors.at(name).shape[0]);
         coverage_[name] = {name, 0, cols};
       }
+      all_tokens += moments.tokens;
       for (std::size_t i = 0; i < all.size(); ++i) all[i] += moments.inputs[i] / static_cast<float>(names.size());
     }
     if (kind.second.starts_with("down")) continue;
@@ -87,6 +89,7 @@ void Calibration::share_among_experts() {
       if (moments.tokens >= floor) continue;
       const float share = 1 - static_cast<float>(moments.tokens) / static_cast<float>(floor);
       for (std::size_t i = 0; i < all.size(); ++i) moments.inputs[i] += share * all[i];
+      moments.tokens += static_cast<std::size_t>(share * static_cast<float>(all_tokens / names.size()));
     }
   }
 }

@@ -57,15 +57,15 @@ class TextBytes {
   std::string read_;
 };
 
-struct Passage {
+struct Line {
   std::size_t begin, length;
-  std::size_t number;  // of a line
+  std::size_t number;
 };
 
-std::vector<Passage> lines_of(const TextBytes& bytes) {
+std::vector<Line> lines_of(const TextBytes& bytes) {
   constexpr std::size_t released_bytes = std::size_t{1} << 26;
   const std::string_view text = bytes.all();
-  std::vector<Passage> lines;
+  std::vector<Line> lines;
   std::size_t number = 0, released = 0;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
@@ -79,17 +79,10 @@ std::vector<Passage> lines_of(const TextBytes& bytes) {
   return lines;
 }
 
-// Passages of plain text that end at the end of a character.
-std::vector<Passage> passages_of(std::string_view text) {
-  const auto within_character = [&](std::size_t at) { return (static_cast<unsigned char>(text[at]) & 0xC0u) == 0x80u; };
-  std::vector<Passage> passages;
-  for (std::size_t begin = 0; begin < text.size();) {
-    std::size_t end = std::min(text.size(), begin + passage_bytes);
-    while (end < text.size() && within_character(end)) ++end;
-    passages.push_back({begin, end - begin, 0});
-    begin = end;
-  }
-  return passages;
+// Returns the first character that starts at this byte or later.
+std::size_t next_character(std::string_view text, std::size_t at) {
+  while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0u) == 0x80u) ++at;
+  return std::min(at, text.size());
 }
 
 class CalibrationTextReader {
@@ -108,9 +101,7 @@ class CalibrationTextReader {
     if (path_.ends_with(".jsonl")) {
       read_lines(bytes);
     } else {
-      spread(passages_of(bytes.all()), [&](const Passage& passage) {
-        add(tokenizer_.encode(bytes.all().substr(passage.begin, passage.length)), {});
-      });
+      read_plain(bytes.all());
     }
     check();
     return std::move(result_);
@@ -149,8 +140,7 @@ class CalibrationTextReader {
 
   // Multiples of the golden ratio, modulo 1, are spread evenly for any number of them (Weyl 1916).
   template <class Use>
-  void spread(const std::vector<Passage>& passages, const Use& use) {
-    const std::size_t count = passages.size();
+  void spread(std::size_t count, const Use& use) {
     std::vector<bool> used(count, false);
     double at = 0.5;
     for (std::size_t i = 0; i < 4 * count && !full(); ++i) {
@@ -159,8 +149,15 @@ class CalibrationTextReader {
       at -= std::floor(at);
       if (used[index]) continue;
       used[index] = true;
-      use(passages[index]);
+      use(index);
     }
+  }
+
+  void read_plain(std::string_view text) {
+    spread((text.size() + passage_bytes - 1) / passage_bytes, [&](std::size_t i) {
+      const std::size_t begin = next_character(text, i * passage_bytes);
+      add(tokenizer_.encode(text.substr(begin, next_character(text, (i + 1) * passage_bytes) - begin)), {});
+    });
   }
 
   void read_lines(const TextBytes& bytes) {
@@ -173,7 +170,9 @@ class CalibrationTextReader {
           }
           return *chat_template;
         }};
-    spread(lines_of(bytes), [&](const Passage& line) {
+    const std::vector<Line> lines = lines_of(bytes);
+    spread(lines.size(), [&](std::size_t i) {
+      const Line& line = lines[i];
       ScoredTexts read;
       add_line(read, std::string(bytes.all().substr(line.begin, line.length)), place_of_line(path_, line.number),
                tokenizer_, training);

@@ -9,6 +9,8 @@
 #include "runtime/kernels/instruction_sets.h"
 #include "tests/support/golden.h"
 #include "tests/support/temporary_file.h"
+#include "weights/tensor/block_formats.h"
+#include "weights/tensor/stored_numbers.h"
 
 namespace minimind {
 namespace {
@@ -91,6 +93,55 @@ TEST(Calibration, QuantisesExpertsThatNoTokenReaches) {
     EXPECT_TRUE(std::isfinite(calibration.loss(name, DType::q8_0))) << name;
     EXPECT_EQ(calibration.quantize(name, DType::q8_0).dtype, DType::q8_0) << name;
   }
+}
+
+// e H eᵀ of a matrix and its quantised form, summed over the rows.
+double weighed_error(const StoredTensor& exact, const StoredTensor& quantised, const std::vector<float>& moments) {
+  const std::vector<float> a = to_floats(exact), b = to_floats(quantised);
+  const std::size_t cols = exact.shape[1];
+  double sum = 0;
+  for (std::size_t row = 0; row < exact.shape[0]; ++row) {
+    const auto error = [&](std::size_t i) { return static_cast<double>(a[row * cols + i] - b[row * cols + i]); };
+    for (std::size_t i = 0; i < cols; ++i) {
+      for (std::size_t j = 0; j < cols; ++j) sum += error(i) * error(j) * static_cast<double>(moments[i * cols + j]);
+    }
+  }
+  return sum;
+}
+
+TEST(Calibration, ExpertsThatNoTokenReachesTakeAfterTheOthers) {
+  const Checkpoint checkpoint = open_checkpoint(load_golden("v3-moe").model_path, {});
+  CalibrationText text = text_of(checkpoint, 400);
+  for (std::size_t i = 0; i < 400; ++i) text.tokens[i] = i % 20 < 10 ? 5 : 9;  // these reach some experts only
+  const Measurement measurement = measure(checkpoint, text, kernels::choose(), 1, [](std::size_t, std::size_t) {});
+  Calibration calibration(checkpoint, text, 1, [](std::size_t, std::size_t) {});
+  std::size_t compared = 0;
+  for (const char* layer : {"model.layers.0.mlp.experts.", "model.layers.1.mlp.experts."}) {
+    std::vector<float> moments(32 * 32);
+    std::vector<std::string> unreached;
+    for (int expert = 0; expert < 4; ++expert) {
+      const std::string name = layer + std::to_string(expert) + ".up_proj.weight";
+      const auto found = measurement.matrices.find(name);
+      if (found == measurement.matrices.end()) {
+        unreached.push_back(name);
+        continue;
+      }
+      for (std::size_t i = 0; i < moments.size(); ++i) moments[i] += found->second.inputs[i];
+    }
+    for (const std::string& name : unreached) {
+      const StoredTensor& exact = checkpoint.tensors.at(name);
+      std::vector<std::byte> plain(exact.shape[0] * block_shape(DType::iq4_nl).bytes);
+      const std::vector<float> values = to_floats(exact);
+      quantize(DType::iq4_nl, values.data(), values.size(), plain.data());
+      StoredTensor rounded = calibration.quantize(name, DType::iq4_nl);
+      const double error = weighed_error(exact, rounded, moments);
+      rounded.copy = std::make_shared<const std::vector<std::byte>>(plain);
+      rounded.data = *rounded.copy;
+      EXPECT_LT(error, 0.2 * weighed_error(exact, rounded, moments)) << name;
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 0u);
 }
 
 }  // namespace
