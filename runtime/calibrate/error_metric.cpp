@@ -1,7 +1,10 @@
 #include "runtime/calibrate/error_metric.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <span>
+#include <utility>
 
 #include "runtime/calibrate/parallel.h"
 
@@ -11,6 +14,38 @@ namespace {
 using kernels::panel_rows;
 
 constexpr std::size_t block_columns = 32;  // factored at once
+
+// Sorts the columns [begin, end) in groups of sizes[0], each of which is sorted in groups of sizes[1], and so on.
+void sort_groups(const std::vector<float>& moments, std::size_t cols, std::span<const std::size_t> sizes,
+                 std::size_t begin, std::size_t end, std::vector<std::size_t>& sorted) {
+  if (sizes.empty()) {
+    for (std::size_t col = begin; col < end; ++col) sorted.push_back(col);
+    return;
+  }
+  const std::size_t size = sizes.front();
+  std::vector<std::pair<double, std::size_t>> groups;  // minus the sum of the diagonal, and the first column
+  for (std::size_t first = begin; first < end; first += size) {
+    groups.emplace_back(0, first);
+    for (std::size_t col = first; col < std::min(end, first + size); ++col) {
+      groups.back().first -= static_cast<double>(moments[col * cols + col]);
+    }
+  }
+  // A shorter group stays last, so that groups start at multiples of their size.
+  const bool short_last = (end - begin) % size != 0;
+  std::sort(groups.begin(), groups.end() - short_last);
+  for (const auto& [sum, first] : groups) {
+    sort_groups(moments, cols, sizes.subspan(1), first, std::min(end, first + size), sorted);
+  }
+}
+
+// Blocks of 256 columns exist only if they divide the columns.
+std::vector<std::size_t> order_of(const SecondMoments& moments) {
+  constexpr std::array<std::size_t, 3> sizes{256, 32, 16};
+  const bool divided = moments.cols % sizes[0] == 0;
+  std::vector<std::size_t> sorted;
+  sort_groups(moments.inputs, moments.cols, std::span(sizes).subspan(divided ? 0 : 1), 0, moments.cols, sorted);
+  return sorted;
+}
 
 double dot(const double* a, const double* b, std::size_t n) {
   double sum = 0;
@@ -60,14 +95,17 @@ void factor_from_the_end(std::vector<double>& matrix, std::size_t n, std::size_t
 }
 
 ErrorMetric::ErrorMetric(const SecondMoments& moments, double damping, std::size_t threads)
-    : cols_(moments.cols), pivots_(moments.cols) {
+    : cols_(moments.cols), columns_(order_of(moments)), pivots_(moments.cols) {
   const std::size_t n = cols_;
   double trace = 0;
   for (std::size_t i = 0; i < n; ++i) trace += static_cast<double>(moments.inputs[i * n + i]);
   const bool known = trace > 0;
   if (known) unit_ = trace / static_cast<double>(n);
   std::vector<double> factored(n * n);
-  for (std::size_t i = 0; i < n * n; ++i) factored[i] = known ? static_cast<double>(moments.inputs[i]) / unit_ : 0;
+  for (std::size_t i = 0; known && i < n; ++i) {
+    const float* const row = &moments.inputs[columns_[i] * n];
+    for (std::size_t j = 0; j < n; ++j) factored[i * n + j] = static_cast<double>(row[columns_[j]]) / unit_;
+  }
   for (std::size_t i = 0; i < n; ++i) factored[i * n + i] += known ? damping : 1;
   std::vector<float> values(factored.begin(), factored.end());
   matrix_ = DenseMatrix(values.data(), n, n);

@@ -11,6 +11,10 @@ namespace minimind {
 // How much the error e [cols] of a row of a weight matrix matters: e H eᵀ. H is the second moment of the matrix's
 // inputs, with a part of its mean diagonal added to every element of the diagonal ("damping"), and scaled so that this
 // mean is 1 before damping.
+//
+// Columns are in the order in which they are rounded, columns()[k] is the k-th. Those with the largest diagonal of H
+// come first, because their errors have the most columns after them to make up for them; 256 columns that start at a
+// multiple of 256 stay together, and so do 32 of these, and 16.
 class ErrorMetric {
  public:
   // Factors H on `threads` threads; the result does not depend on their number. Moments without any weight give the
@@ -18,6 +22,7 @@ class ErrorMetric {
   ErrorMetric(const SecondMoments& moments, double damping, std::size_t threads);
 
   std::size_t cols() const { return cols_; }
+  const std::vector<std::size_t>& columns() const { return columns_; }
 
   // Multiplies e H eᵀ to the unit of the moments.
   double unit() const { return unit_; }
@@ -34,6 +39,7 @@ class ErrorMetric {
 
  private:
   std::size_t cols_;
+  std::vector<std::size_t> columns_;
   double unit_ = 1;
   DenseMatrix matrix_, transposed_feedback_;
   std::vector<float> pivots_;

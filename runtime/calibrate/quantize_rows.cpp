@@ -73,7 +73,7 @@ PartMetric part_metric(const ErrorMetric& metric, std::size_t first, std::size_t
   return result;
 }
 
-// Up to strip_rows rows on one thread.
+// Up to strip_rows rows on one thread. Columns, and the parts of a block, are in the order of the metric.
 class Strip {
  public:
   Strip(const BlockType& type, Matrix<const float> rows, const ErrorMetric& metric,
@@ -110,7 +110,12 @@ class Strip {
   }
 
   void finish(std::byte* out, float* errors) {
-    for (std::size_t i = 0; i < blocks_.size(); ++i) pack_block(type_.type, blocks_[i], out + i * type_.shape.bytes);
+    const std::size_t blocks = rows_.cols / type_.shape.elements;
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+      const std::size_t first = i % blocks * type_.shape.elements;
+      const std::size_t at = i / blocks * blocks + metric_.columns()[first] / type_.shape.elements;
+      pack_block(type_.type, in_stored_order(blocks_[i], first), out + at * type_.shape.bytes);
+    }
     std::vector<float> weighed(errors_.size());
     metric_.matrix().multiply(kernels_, error_matrix(), {weighed.data(), rows_.rows, rows_.cols});
     for (std::size_t row = 0; row < rows_.rows; ++row) {
@@ -124,6 +129,19 @@ class Strip {
   }
 
  private:
+  // The block whose columns are those from `first` on.
+  BlockCodes in_stored_order(const BlockCodes& codes, std::size_t first) const {
+    BlockCodes result = codes;
+    const auto stored = [&](std::size_t k) { return metric_.columns()[first + k] % type_.shape.elements; };
+    for (std::size_t k = 0; k < type_.shape.elements; ++k) result.codes[stored(k)] = codes.codes[k];
+    for (std::size_t part = 0; part < type_.parts; ++part) {
+      const std::size_t to = stored(part * type_.part) / type_.part;
+      result.part_scales[to] = codes.part_scales[part];
+      result.part_minima[to] = codes.part_minima[part];
+    }
+    return result;
+  }
+
   Matrix<const float> error_matrix() const { return {errors_.data(), rows_.rows, rows_.cols}; }
 
   // products_ [rows, count] = these panels times the first `cols` columns of the errors.
@@ -325,7 +343,11 @@ QuantizedRows quantize_rows(DType dtype, Matrix<const float> rows, const ErrorMe
   QuantizedRows result{std::vector<std::byte>(rows.rows * row_bytes), std::vector<float>(rows.rows)};
   in_parallel((rows.rows + strip_rows - 1) / strip_rows, threads, [&](std::size_t i) {
     const Range range{i * strip_rows, std::min(rows.rows, (i + 1) * strip_rows)};
-    Strip strip(type, rows.row_range(range), metric, part_metrics, kernels);
+    std::vector<float> ordered;
+    for (std::size_t row = range.begin; row < range.end; ++row) {
+      for (const std::size_t col : metric.columns()) ordered.push_back(rows.row(row)[col]);
+    }
+    Strip strip(type, {ordered.data(), range.end - range.begin, rows.cols}, metric, part_metrics, kernels);
     strip.round_in_order();
     for (int round = 0; round < rounds; ++round) strip.improve_each_part();
     strip.finish(result.blocks.data() + range.begin * row_bytes, result.errors.data() + range.begin);

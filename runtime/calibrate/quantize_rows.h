@@ -17,10 +17,10 @@ struct QuantizedRows {
 
 // Quantises rows of a weight matrix so that e H eᵀ is small. `type` must have_block_codes with rows of whole blocks.
 //
-// First, the columns are rounded in order, each after the errors of those before it are added as far as it can make up
-// for them (Frantar et al. 2022, arXiv:2210.17323). The scales of a part of a block are those, of about ten, that cost
-// least after this rounding. Then `rounds` times, each part is chosen again, given all others: coordinate descent.
-// The result is equal for any number of threads.
+// First, the columns are rounded in the order of the metric, each after the errors of those before it are added as far
+// as it can make up for them (Frantar et al. 2022, arXiv:2210.17323). The scales of a part of a block are those, of
+// about ten, that cost least after this rounding. Then `rounds` times, each part is chosen again, given all others:
+// coordinate descent. The result is equal for any number of threads.
 QuantizedRows quantize_rows(DType type, Matrix<const float> rows, const ErrorMetric& metric, int rounds,
                             const kernels::Table& kernels, std::size_t threads);
 

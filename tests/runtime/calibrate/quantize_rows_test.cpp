@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "runtime/kernels/instruction_sets.h"
@@ -41,7 +42,7 @@ SecondMoments correlated_moments(std::size_t cols) {
 class QuantizeRows : public testing::Test {
  protected:
   // Two blocks of the k-quants, and rows that do not fill the last vector.
-  static constexpr std::size_t rows = 20, cols = 512;
+  static constexpr std::size_t rows = 12, cols = 512;
 
   QuantizeRows() : values_(rows * cols) {
     std::mt19937 random(4);
@@ -58,13 +59,14 @@ class QuantizeRows : public testing::Test {
     Values errors(values_.size());
     dequantize(type, blocks.data(), errors.size(), errors.data());
     for (std::size_t i = 0; i < errors.size(); ++i) errors[i] = values_[i] - errors[i];
+    const auto error = [&](std::size_t row, std::size_t k) {
+      return static_cast<double>(errors[row * cols + metric_.columns()[k]]);
+    };
     double sum = 0;
     for (std::size_t i = 0; i < cols; ++i) {
       for (std::size_t j = 0; j <= i; ++j) {
         double product = 0;
-        for (std::size_t row = 0; row < rows; ++row) {
-          product += static_cast<double>(errors[row * cols + i]) * static_cast<double>(errors[row * cols + j]);
-        }
+        for (std::size_t row = 0; row < rows; ++row) product += error(row, i) * error(row, j);
         sum += (i == j ? 1 : 2) * product * static_cast<double>(metric_.at(i, j));
       }
     }
@@ -131,6 +133,23 @@ TEST(ErrorMetric, FactorsTheMoments) {
       for (std::size_t k = 0; k < 80; ++k)
         product += upper(i, k) * static_cast<double>(metric.pivots()[k]) * upper(j, k);
       ASSERT_NEAR(product, static_cast<double>(metric.at(i, j)), 1e-4) << i << ' ' << j;
+    }
+  }
+}
+
+TEST(ErrorMetric, StartsWithTheLargestDiagonalAndKeepsBlocksTogether) {
+  for (const std::size_t cols : {512u, 416u, 80u}) {
+    SecondMoments moments = correlated_moments(cols);
+    moments.inputs[40 * cols + 40] += 1e6f;
+    const std::vector<std::size_t> columns = ErrorMetric(moments, 0.01, 1).columns();
+    EXPECT_EQ(columns.front(), 32u) << cols;
+    std::vector<std::size_t> sorted = columns;
+    std::sort(sorted.begin(), sorted.end());
+    for (std::size_t i = 0; i < cols; ++i) EXPECT_EQ(sorted[i], i) << cols;
+    const std::size_t block = cols % 256 == 0 ? 256 : 32;
+    for (std::size_t i = 0; i < cols; ++i) EXPECT_EQ(columns[i] / block, columns[i / block * block] / block) << cols;
+    if (cols == 416) {
+      EXPECT_FALSE(std::is_sorted(columns.begin(), columns.end()));
     }
   }
 }
