@@ -100,26 +100,19 @@ std::vector<std::span<std::byte>> parts_of(const KvPanels<std::int8_t>& panels, 
 }  // namespace
 
 std::size_t KvShape::bytes_per_position() const {
-  std::size_t of_a_head = 2 * head_dim * sizeof(float);
-  if (type == KvType::f16) of_a_head = 2 * head_dim * sizeof(F16);
+  const std::size_t value_rows = panel_count(head_dim) * panel_rows;  // values fill whole panels
+  std::size_t of_a_head = (head_dim + value_rows) * (type == KvType::f32 ? sizeof(float) : sizeof(F16));
   if (type == KvType::q8_0) {
-    of_a_head = block_count(head_dim) * (sizeof(Q8Block) / panel_rows + sizeof(F16)) +
-                panel_count(head_dim) * (sizeof(I8Block) / block_cols);
+    of_a_head = block_count(head_dim) * (sizeof(Q8Block) / panel_rows + sizeof(F16)) + value_rows;
   }
   return layers * kv_heads * of_a_head;
 }
 
 KvCells::KvCells(const KvShape& shape, std::size_t capacity)
     : shape_(shape), capacity_(capacity), positions_(block_count(capacity) * block_cols), head_bytes_(0) {
-  // Values fill whole panels.
-  const std::size_t head_dim = shape.head_dim, value_rows = panel_count(head_dim) * panel_rows;
-  std::size_t position_bytes = (head_dim + value_rows) * (shape.type == KvType::f32 ? sizeof(float) : sizeof(F16));
-  if (shape.type == KvType::q8_0) {
-    position_bytes = block_count(head_dim) * (sizeof(Q8Block) / panel_rows + sizeof(F16)) + value_rows;
-  }
-  const auto bytes = element_count(std::array{shape.layers, shape.kv_heads, positions_, position_bytes});
+  const auto bytes = element_count(std::array{positions_, shape.bytes_per_position()});
   if (capacity <= positions_ && bytes) {
-    head_bytes_ = positions_ * position_bytes;
+    head_bytes_ = *bytes / (shape.layers * shape.kv_heads);
     // calloc does not touch the pages, so a long context uses no memory until it is filled.
     std::size_t size = *bytes + cells_alignment;
     memory_.reset(static_cast<std::byte*>(size > *bytes ? std::calloc(size, 1) : nullptr));
