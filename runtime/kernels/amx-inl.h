@@ -32,9 +32,10 @@ inline void configure(const TileShapes& shapes) {
   _tile_loadconfig(&shapes);
 }
 
-// GCC 12 does not know that a tile's instructions read memory, so what they read must be written before this.
-inline void finish_writing() {
-  asm volatile("" : : : "memory");
+// GCC 12 does not know that a tile's instructions read memory. This tells it that the next one reads these bytes.
+template <std::size_t bytes>
+inline void will_read(const void* at) {
+  asm volatile("" : : "m"(*static_cast<const char(*)[bytes]>(at)));
 }
 
 }  // namespace

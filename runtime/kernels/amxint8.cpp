@@ -32,8 +32,9 @@ struct alignas(64) WeightStrip {
   std::int8_t unpacked[strip_blocks][groups][panel_rows][group_cols];
 };
 
-void copy_tokens(const ActivationBlock* x, std::size_t x_stride, std::size_t tokens, std::size_t blocks,
-                 TokenStrip& strip) {
+// noipa: GCC 12 with -O1 would omit the calls, as if the strip was never read.
+[[gnu::noipa]] void copy_tokens(const ActivationBlock* x, std::size_t x_stride, std::size_t tokens, std::size_t blocks,
+                                TokenStrip& strip) {
   for (std::size_t t = 0; t < tokens; ++t) {
     for (std::size_t b = 0; b < blocks; ++b) {
       const ActivationBlock& block = x[t * x_stride + b];
@@ -72,9 +73,9 @@ inline void unpack_quants(const Block& block, std::int8_t (&out)[groups][panel_r
   }
 }
 
-// Bytes stay where they are: to copy them to aligned memory takes longer than it saves.
+// noipa: as above. Bytes stay where they are: to copy them to aligned memory takes longer than it saves.
 template <class Block>
-void unpack(const Block* blocks, std::size_t count, WeightStrip& strip) {
+[[gnu::noipa]] void unpack(const Block* blocks, std::size_t count, WeightStrip& strip) {
   for (std::size_t b = 0; b < count; ++b) _mm512_store_ps(strip.scale[b], scale_of(blocks[b]));
   if constexpr (requires { blocks->quant; }) {
     strip.quants = reinterpret_cast<const char*>(blocks->quant);
@@ -112,8 +113,11 @@ void configure() {
 }
 
 inline void load_tiles(const WeightStrip& weights, const TokenStrip& x, std::size_t b) {
+  const char* const quants = weights.quants + b * weights.quant_stride;
+  will_read<sizeof x.quant[b]>(x.quant[b]);
   _tile_loadd(1, x.quant[b], block_cols);
-  _tile_loadd(2, weights.quants + b * weights.quant_stride, tile_line);
+  will_read<groups * tile_line>(quants);
+  _tile_loadd(2, quants, tile_line);
 }
 
 inline void multiply_tiles() {
@@ -193,7 +197,6 @@ void multiply_part(const BlockMatmul<Block>& m, const Part& blocks, const Part& 
   for (std::size_t panel = m.first_panel; panel < m.last_panel; ++panel) {
     const Block* const first = m.panels + panel * m.panel_stride + blocks.first;
     unpack(first, blocks.size, weights);
-    finish_writing();
     const Ahead ahead{reinterpret_cast<const char*>(first + m.panel_stride), sizeof(Block), tiles};
     const std::size_t rows = smaller(panel_rows, m.rows - panel * panel_rows);
     float* const y = m.y + tokens.first * m.y_stride + panel * panel_rows;
@@ -228,7 +231,6 @@ float multiply_add(std::int8_t factor, std::size_t rounds) noexcept {
   alignas(64) std::int8_t ones[tile_rows * tile_cols], factors[tile_rows * tile_cols];
   std::memset(ones, 1, sizeof ones);
   std::memset(factors, factor, sizeof factors);
-  finish_writing();
   TileShapes shapes;
   for (std::size_t tile = 0; tile < 6; ++tile) shapes.set(tile, tile_rows, tile_line);
   configure(shapes);
@@ -236,7 +238,9 @@ float multiply_add(std::int8_t factor, std::size_t rounds) noexcept {
   _tile_zero(1);
   _tile_zero(2);
   _tile_zero(3);
+  will_read<sizeof factors>(factors);
   _tile_loadd(4, factors, tile_line);
+  will_read<sizeof ones>(ones);
   _tile_loadd(5, ones, tile_line);
   for (std::size_t round = 0; round < rounds; ++round) {
     _tile_dpbssd(0, 4, 5);

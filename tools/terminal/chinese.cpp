@@ -329,6 +329,10 @@ constexpr std::array texts = {
     Translation{"calibrate", "校准"},
     Translation{"SIZE", "大小"},
     Translation{
+        "{}: {} of {} tokens are parts of characters, so the tokenizer hardly knows this text; it may be of another "
+        "language or tokenizer",
+        "{}：{}/{} 个词元只是字符的一部分，此分词器几乎不认识这段文本；文本可能属于其他语言或分词器"},
+    Translation{
         "{}: the model predicts it with {:.2f} nats per token, no better than chance ({:.2f}); it may be of another "
         "language or tokenizer",
         "{}：模型预测此文本为每词元 {:.2f} 奈特，不优于随机（{:.2f}）；文本可能属于其他语言或分词器"},
