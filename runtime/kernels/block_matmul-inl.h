@@ -135,7 +135,7 @@ inline void BlockTile<Block>::multiply(const BlockMatmul<Block>& m, std::size_t 
         const Floats activation_scale(x[t * m.x_stride + b].scale);
         const Column sum = Dot::finish(sums[i][t]);
         for (std::size_t p = 0; p < parts; ++p) {
-          total[i][t].part[p] = xsimd::fma(sum.part[p], scale.times(activation_scale, p), total[i][t].part[p]);
+          total[i][t].part[p] = fma(sum.part[p], scale.times(activation_scale, p), total[i][t].part[p]);
         }
       }
     }

@@ -41,8 +41,8 @@ inline void update(float* x, const float* y, std::size_t n, Function f) {
 inline float dot(const float* x, const float* y, std::size_t n) {
   Floats sum(0.0f);
   std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) sum = xsimd::fma(load(x + i), load(y + i), sum);
-  if (i < n) sum = xsimd::fma(load_tail(x + i, n - i, 0), load_tail(y + i, n - i, 0), sum);
+  for (; i + lanes <= n; i += lanes) sum = fma(load(x + i), load(y + i), sum);
+  if (i < n) sum = fma(load_tail(x + i, n - i, 0), load_tail(y + i, n - i, 0), sum);
   return sum_of(sum);
 }
 
@@ -109,7 +109,7 @@ void add(float* x, const float* y, std::size_t n) noexcept {
 
 void add_scaled(float* x, const float* y, float scale, std::size_t n) noexcept {
   const Floats factor(scale);
-  update(x, y, n, [&](Floats a, Floats b) { return xsimd::fma(factor, b, a); });
+  update(x, y, n, [&](Floats a, Floats b) { return fma(factor, b, a); });
 }
 
 void round_to_f16(const float* x, std::size_t n, F16* out) noexcept {

@@ -121,7 +121,7 @@ inline void FloatTile<Encoding>::multiply(const Matmul<typename Encoding::Elemen
       const Floats value(x_rows[t / 3][t % 3 * stride]);
       for (std::size_t i = 0; i < panels; ++i) {
         for (std::size_t p = 0; p < parts; ++p) {
-          sum[i][t].part[p] = xsimd::fma(value, w[i].part[p], sum[i][t].part[p]);
+          sum[i][t].part[p] = fma(value, w[i].part[p], sum[i][t].part[p]);
         }
       }
     }

@@ -81,7 +81,7 @@ struct PartDot<Block> {
 };
 
 inline void add_scaled(Column& sum, const Column& column, Floats factor) {
-  for (std::size_t p = 0; p < parts; ++p) sum.part[p] = xsimd::fma(column.part[p], factor, sum.part[p]);
+  for (std::size_t p = 0; p < parts; ++p) sum.part[p] = fma(column.part[p], factor, sum.part[p]);
 }
 
 inline Column zero_column() {
@@ -183,7 +183,7 @@ class PackedStrip {
 inline void add_product(Column& sum, const Column& product, const Column& scale, float activation_scale) {
   const Floats factor(activation_scale);
   for (std::size_t p = 0; p < parts; ++p) {
-    sum.part[p] = xsimd::fma(product.part[p], scale.part[p] * factor, sum.part[p]);
+    sum.part[p] = fma(product.part[p], scale.part[p] * factor, sum.part[p]);
   }
 }
 

@@ -50,7 +50,7 @@ inline ActivationBlock rounded(const Column (&halves)[2]) {
   for (const Column& column : halves) {
     for (std::size_t p = 0; p < parts; ++p) {
       most = xsimd::max(most, xsimd::abs(column.part[p]));
-      nothing = xsimd::fma(column.part[p], Floats(0.0f), nothing);  // NaN if a value is not finite
+      nothing = fma(column.part[p], Floats(0.0f), nothing);  // NaN if a value is not finite
     }
   }
   const float largest_value = largest_of(most);

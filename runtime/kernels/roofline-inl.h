@@ -34,7 +34,7 @@ float multiply_add(float factor, float addend, std::size_t rounds) noexcept {
   // All different; otherwise the compiler computes one of them and copies it.
   for (std::size_t chain = 0; chain < chains; ++chain) sums[chain] = Floats(static_cast<float>(chain));
   for (std::size_t round = 0; round < rounds; ++round) {
-    for (std::size_t chain = 0; chain < chains; ++chain) sums[chain] = xsimd::fma(sums[chain], by, plus);
+    for (std::size_t chain = 0; chain < chains; ++chain) sums[chain] = fma(sums[chain], by, plus);
   }
   return sum_of(sums);
 }

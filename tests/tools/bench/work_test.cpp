@@ -69,15 +69,17 @@ TEST(BenchWork, DecodeReadsThePositionsBeforeIt) {
   Config config;
   config.num_hidden_layers = 2;
   config.num_key_value_heads = 3;
-  config.head_dim = 4;
-  const double position = 2 * 2 * 3 * 4 * sizeof(float);
+  config.head_dim = 16;
+  const double position = 2 * 2 * 3 * 16 * sizeof(float);
   EXPECT_EQ(KvCache::bytes_per_position(config, KvType::f32), position);
   EXPECT_EQ(KvCache::bytes_per_position(config, KvType::f16), position / 2);
   // A row of a block of keys, a column of a panel of values, and a scale of the values.
   EXPECT_EQ(KvCache::bytes_per_position(config, KvType::q8_0), 2 * 3 * (34 + 16 + 2));
   config.head_dim = 80;
   EXPECT_EQ(KvCache::bytes_per_position(config, KvType::q8_0), 2 * 3 * (3 * 34 + 5 * 16 + 3 * 2));
-  config.head_dim = 4;
+  config.head_dim = 4;  // values fill whole panels of 16
+  EXPECT_EQ(KvCache::bytes_per_position(config, KvType::f16), 2 * 3 * (4 + 16) * 2);
+  config.head_dim = 16;
   EXPECT_EQ(cache_bytes_per_token(config, KvType::f32, 0, 1), 2 * position);  // read one, write one
   EXPECT_EQ(cache_bytes_per_token(config, KvType::f32, 100, 3), (101 + 102 + 103) / 3.0 * position + position);
 }
