@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "runtime/calibrate/parallel.h"
+#include "weights/io/parallel.h"
 
 namespace minimind {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "runtime/calibrate/dense_matrix.h"
 #include "runtime/calibrate/layer_gradient.h"
-#include "runtime/calibrate/parallel.h"
 #include "runtime/engine/forward.h"
 #include "weights/io/error.h"
+#include "weights/io/parallel.h"
 #include "weights/tensor/stored_numbers.h"
 
 namespace minimind {

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <optional>
 
-#include "runtime/calibrate/parallel.h"
 #include "runtime/calibrate/part_search.h"
+#include "weights/io/parallel.h"
 #include "weights/tensor/block_codes.h"
 #include "weights/tensor/half.h"
 

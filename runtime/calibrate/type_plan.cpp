@@ -41,7 +41,7 @@ void choose_in_units(std::vector<PlannedTensor>& tensors, std::size_t budget) {
   const auto units_of = [&](const PlannedTensor& tensor, std::size_t choice) {
     return (tensor.choices[choice].bytes - tensor.choices.front().bytes + unit - 1) / unit;
   };
-  std::vector<double> loss(units + 1);  // of the tensors so far, within so many units
+  std::vector<double> loss(units + 1);  // [units], of the tensors so far
   std::vector<std::vector<std::uint8_t>> chosen;
   for (const PlannedTensor& tensor : tensors) {
     std::vector<double> with(units + 1, std::numeric_limits<double>::infinity());

@@ -32,6 +32,14 @@ inline void configure(const TileShapes& shapes) {
   _tile_loadconfig(&shapes);
 }
 
+// Of tiles 0 to 3.
+inline void clear_sums() {
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+}
+
 // GCC 12 does not know that a tile's instructions read memory. This tells it that the next one reads these bytes.
 template <std::size_t bytes>
 inline void will_read(const void* at) {

@@ -34,13 +34,6 @@ inline void store_tile(const Bf16Matmul& m, std::size_t panel, std::size_t token
   for (std::size_t t = 0; t < tokens; ++t) store_rows(y + t * m.y_stride, m.rows - row, _mm512_load_ps(padded[t]));
 }
 
-inline void clear_sums() {
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
-}
-
 // Flushes subnormal values to 0 while it lives, as AMX does.
 class FlushSubnormals {
  public:

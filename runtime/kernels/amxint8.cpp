@@ -172,18 +172,6 @@ void multiply(const WeightStrip& weights, const TokenStrip& x, std::size_t block
   }
 }
 
-// Part `i` of `count` parts of `size`, which differ by one at most.
-struct Part {
-  std::size_t first, size;
-};
-inline Part part_of(std::size_t size, std::size_t i, std::size_t count) {
-  const std::size_t first = size * i / count;
-  return {first, size * (i + 1) / count - first};
-}
-constexpr std::size_t parts_for(std::size_t size, std::size_t most) {
-  return (size + most - 1) / most;
-}
-
 template <class Block>
 void multiply_part(const BlockMatmul<Block>& m, const Part& blocks, const Part& tokens) {
   WeightStrip weights;
@@ -234,10 +222,7 @@ float multiply_add(std::int8_t factor, std::size_t rounds) noexcept {
   TileShapes shapes;
   for (std::size_t tile = 0; tile < 6; ++tile) shapes.set(tile, tile_rows, tile_line);
   configure(shapes);
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
+  clear_sums();
   will_read<sizeof factors>(factors);
   _tile_loadd(4, factors, tile_line);
   will_read<sizeof ones>(ones);

@@ -14,6 +14,20 @@ namespace minimind::kernels {
 namespace {
 
 #if defined(__x86_64__)
+// The compiler's checks, unlike xsimd's, also test that the operating system saves the wide registers.
+bool has_avx2() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+}
+
+bool has_avx512() {
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd");
+}
+
+bool has_vnni() {
+  return has_avx512() && __builtin_cpu_supports("avx512vnni");
+}
+
 Table avx512_with(const Int8Products& products, const char* name) {
   Table copy = avx512;
   copy.name = name;
@@ -46,8 +60,9 @@ const Table& avx512_with_amx() {
 }
 
 // Asks Linux, once, for the 8 KB of tiles in the state of every thread.
-bool may_use_tiles() {
+bool has_tiles() {
 #if defined(__linux__)
+  if (!__builtin_cpu_supports("amx-tile")) return false;
   constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
   static const bool permitted = syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
   return permitted;
@@ -64,23 +79,17 @@ std::string lower_case(std::string text) {
 
 }  // namespace
 
-// The compiler's check, unlike xsimd's, also tests that the operating system saves the wide registers.
 TableList runnable() {
   TableList list{};
 #if defined(__x86_64__)
-  const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-                          __builtin_cpu_supports("avx512cd");
-  const bool has_avx2 =
-      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
-  if (has_avx512 && has_avx2 && __builtin_cpu_supports("avx512vnni")) {
-    if (__builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-int8") && may_use_tiles()) {
+  if (has_vnni()) {
+    if (has_tiles() && __builtin_cpu_supports("amx-int8")) {
       list.tables[list.count++] = &avx512_with_amx();
     }
     list.tables[list.count++] = &avx512_with_vnni();
   }
-  if (has_avx512 && has_avx2) list.tables[list.count++] = &avx512_with_avx2();
-  if (has_avx2) list.tables[list.count++] = &avx2;
+  if (has_avx512()) list.tables[list.count++] = &avx512_with_avx2();
+  if (has_avx2()) list.tables[list.count++] = &avx2;
   list.tables[list.count++] = &sse2;
 #elif defined(__aarch64__)
   list.tables[list.count++] = &neon;
@@ -104,12 +113,8 @@ const Table& choose() {
 Bf16List runnable_bf16() {
   Bf16List list{};
 #if defined(__x86_64__)
-  const Table* const best = runnable().tables[0];
-  if (best != &avx512_with_amx() && best != &avx512_with_vnni()) return list;
-  if (!__builtin_cpu_supports("avx512bf16")) return list;
-  if (__builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16") && may_use_tiles()) {
-    list.products[list.count++] = &amxbf16;
-  }
+  if (!has_vnni() || !__builtin_cpu_supports("avx512bf16")) return list;
+  if (has_tiles() && __builtin_cpu_supports("amx-bf16")) list.products[list.count++] = &amxbf16;
   list.products[list.count++] = &avx512bf16;
 #endif
   return list;

@@ -74,15 +74,27 @@ inline void multiply_in_one_tile(const M& m, std::size_t& panel) {
   }
 }
 
+// Part `i` of `count` parts of `size`, which differ by one at most.
+struct Part {
+  std::size_t first, size;
+};
+inline Part part_of(std::size_t size, std::size_t i, std::size_t count) {
+  const std::size_t first = size * i / count;
+  return {first, size * (i + 1) / count - first};
+}
+constexpr std::size_t parts_for(std::size_t size, std::size_t most) {
+  return (size + most - 1) / most;
+}
+
 // Divides the tokens evenly among as few tiles as hold them, because a tile of few tokens costs almost as much as a
 // full one. Calls use(tile, first token, its tokens as a constant) for each tile.
 template <class Tile, class Use>
 inline void for_each_tile(std::size_t tokens, const Use& use) {
-  const std::size_t tiles = (tokens + Tile::most_tokens - 1) / Tile::most_tokens;
+  const std::size_t tiles = parts_for(tokens, Tile::most_tokens);
   for (std::size_t i = 0; i < tiles; ++i) {
-    const std::size_t first = tokens * i / tiles, last = tokens * (i + 1) / tiles;
-    with_constant<(Tile::most_tokens + 1) / 2, Tile::most_tokens>(last - first, [&](auto count) {
-      use(TileIndex{i, tiles}, first, count);
+    const Part part = part_of(tokens, i, tiles);
+    with_constant<(Tile::most_tokens + 1) / 2, Tile::most_tokens>(part.size, [&](auto count) {
+      use(TileIndex{i, tiles}, part.first, count);
     });
   }
 }

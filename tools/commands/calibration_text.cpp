@@ -47,7 +47,7 @@ class TextBytes {
                  : read_;
   }
 
-  // Tells that `part` is not needed for now.
+  // Advises the kernel that `part` is not needed for now.
   void release(std::string_view part) const {
     if (file_) file_->release(std::as_bytes(std::span(part)));
   }

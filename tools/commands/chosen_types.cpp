@@ -15,6 +15,7 @@
 #include "runtime/calibrate/type_plan.h"
 #include "tools/commands/calibration_text.h"
 #include "tools/terminal/note.h"
+#include "weights/gguf/format.h"
 #include "weights/gguf/writer.h"
 #include "weights/io/error.h"
 #include "weights/io/quote.h"
@@ -57,9 +58,7 @@ bool fits(const FileTensor& tensor, DType type) {
 }
 
 std::size_t padded_bytes(const FileTensor& tensor, DType type) {
-  constexpr std::size_t alignment = 32;
-  const std::size_t bytes = byte_count(tensor.output->shape, type).value();
-  return (bytes + alignment - 1) / alignment * alignment;
+  return gguf_padded(byte_count(tensor.output->shape, type).value(), gguf_default_alignment);
 }
 
 class Choosing {
@@ -148,9 +147,8 @@ class Choosing {
   // The bytes of the file that are not those of the tensors to choose types for.
   std::size_t fixed_bytes() const {
     std::size_t bytes = gguf_header(exported_.metadata, exported_.tensors).size();
-    for (const OutputTensor& output : exported_.tensors) {
-      bytes += (byte_count(output) + 31) / 32 * 32;
-    }
+    for (const OutputTensor& output : exported_.tensors)
+      bytes += gguf_padded(byte_count(output), gguf_default_alignment);
     for (const FileTensor& tensor : tensors_) bytes -= padded_bytes(tensor, tensor.output->dtype);
     return bytes;
   }

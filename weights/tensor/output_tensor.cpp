@@ -8,14 +8,13 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <exception>
 #include <limits>
 #include <map>
 #include <optional>
 #include <type_traits>
 
 #include "weights/io/error.h"
-#include "weights/io/held_signals.h"
+#include "weights/io/parallel.h"
 #include "weights/io/quote.h"
 #include "weights/tensor/block_formats.h"
 #include "weights/tensor/choose_codes.h"
@@ -41,33 +40,11 @@ Rows rows_of(const std::vector<std::size_t>& shape) {
   return {cols == 0 ? 0 : elements / cols, cols};
 }
 
-// Calls work(part) for each part on `threads` threads; rethrows an exception of any thread.
-template <class Work>
-void run_parts(std::size_t parts, std::size_t threads, const Work& work) {
-  std::exception_ptr failure;
-  std::optional<HeldSignals> held(std::in_place);  // until the other threads have started
-#pragma omp parallel num_threads(static_cast <int>(threads))
-  {
-#pragma omp master
-    held.reset();
-#pragma omp for schedule(dynamic)
-    for (std::size_t part = 0; part < parts; ++part) {
-      try {
-        work(part);
-      } catch (...) {
-#pragma omp critical(minimind_encode_failure)
-        if (!failure) failure = std::current_exception();
-      }
-    }
-  }
-  if (failure) std::rethrow_exception(failure);
-}
-
 // Calls work(first, last) for ranges that together are [0, count).
 template <class Work>
 void run_ranges(std::size_t count, std::size_t threads, const Work& work) {
   const std::size_t parts = std::min(count, threads * parts_per_thread);
-  run_parts(parts, threads, [&](std::size_t part) { work(count * part / parts, count * (part + 1) / parts); });
+  in_parallel(parts, threads, [&](std::size_t part) { work(count * part / parts, count * (part + 1) / parts); });
 }
 
 void release(const StoredTensor& source) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <exception>
 #include <optional>
+#include <utility>
 
 #include "weights/io/held_signals.h"
 
@@ -22,7 +23,7 @@ void in_parallel(std::size_t count, std::size_t threads, const Work& work) {
       try {
         work(i);
       } catch (...) {
-#pragma omp critical(minimind_calibrate_failure)
+#pragma omp critical(minimind_parallel_failure)
         if (!failure) failure = std::current_exception();
       }
     }
