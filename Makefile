@@ -136,8 +136,10 @@ $(ROOM_UNITS:%=$(BUILD)/%.cpp): $(BUILD)/%.cpp: FORCE
 	@cmp -s $@.new $@ || cp $@.new $@
 FORCE:
 
-# Without exceptions, unwinding leaves no weak symbol in the kernels.
-$(KERNELS:%=$(BUILD)/%.o): UNIT_FLAGS = $(OPTIMIZE_KERNELS) -fno-exceptions $(ISA_FLAGS_$(basename $(notdir $@)))
+# Without exceptions, unwinding leaves no weak symbol in the kernels. Under the sanitizers, marking each register of a tile as out
+# of scope would take most of the time of compiling and running them.
+$(KERNELS:%=$(BUILD)/%.o): UNIT_FLAGS = $(OPTIMIZE_KERNELS) -fno-exceptions $(ISA_FLAGS_$(basename $(notdir $@))) \
+	$(if $(SANITIZE),-fno-sanitize-address-use-after-scope)
 # Without -fno-tree-ter GCC 12 computes all products of a block before it adds them, which needs more registers than there
 # are.
 OPTIMIZE_KERNELS := -O3 -fno-tree-ter
@@ -271,13 +273,13 @@ test-serve: minimind
 # in between, GCC warns falsely about uninitialised values in the standard library.
 sanitize: test-packages
 	@$(MAKE) --no-print-directory BUILD=build/sanitize OPTIMIZE=-Og OPTIMIZE_KERNELS=-O1 run-tests \
+		CORES="$$(python3 -c 'import os; print(*sorted(os.sched_getaffinity(0)))')" \
 		SANITIZE='-g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined \
 		-Wno-maybe-uninitialized -Wno-uninitialized' \
 		LDFLAGS='-fsanitize=address,undefined'
 
 # The program finds the demo model next to itself, as ./minimind does. Each core runs its part of the tests: threads that wait for
 # each other would take twice as long on cores that several parts share.
-CORES = $(shell python3 -c 'import os; print(*sorted(os.sched_getaffinity(0)))')
 run-tests: $(CORES:%=run-on-core-%)
 run-on-core-%: $(BUILD)/minimind_tests $(BUILD)/minimind
 	@mkdir -p $(BUILD)/weights && ln -sfn $(CURDIR)/weights/demo $(BUILD)/weights/demo
