@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/generate/sampler.h"
+#include "runtime/generate/sampling_options.h"
 
 namespace minimind {
 

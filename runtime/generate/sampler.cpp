@@ -5,43 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
 #include <limits>
 
 #include "weights/io/error.h"
 
 namespace minimind {
-
 namespace {
-
-void require(bool fits, const char* option, double value, const char* wanted) {
-  if (!fits) throw UsageError(fmt::format("{} is {}, expected {}", option, value, wanted));
-}
-
-void check(const DryOptions& dry) {
-  require(dry.multiplier >= 0 && dry.multiplier <= 1e6, "dry-multiplier", dry.multiplier, "0 to 1e6");
-  require(dry.base >= 1 && dry.base <= 1e6, "dry-base", dry.base, "1 to 1e6");
-  const auto& breakers = dry.sequence_breakers;
-  if (std::find(breakers.begin(), breakers.end(), "") != breakers.end()) {
-    throw UsageError("dry-sequence-breaker is empty, expected a string");
-  }
-}
-
-void check(std::vector<LogitBias> biases) {
-  for (const LogitBias& bias : biases) {
-    const bool bans = bias.bias == -std::numeric_limits<double>::infinity();
-    require(bans || std::fabs(bias.bias) <= 1e6, "logit-bias", bias.bias, "-1e6 to 1e6, or -inf");
-  }
-  const auto before = [](const LogitBias& a, const LogitBias& b) { return a.token < b.token; };
-  const auto same = [](const LogitBias& a, const LogitBias& b) { return a.token == b.token; };
-  std::sort(biases.begin(), biases.end(), before);
-  const auto twice = std::adjacent_find(biases.begin(), biases.end(), same);
-  if (twice != biases.end()) throw UsageError(fmt::format("logit-bias of token {} is repeated", twice->token));
-}
-
-[[noreturn]] void fail_none_left() {
-  throw Error("no token is left to sample: the logit bias or the grammar excludes all of them");
-}
 
 std::vector<double> biases_by_token(const std::vector<LogitBias>& biases, std::size_t vocab_size) {
   if (biases.empty()) return {};
@@ -56,64 +25,14 @@ std::vector<double> biases_by_token(const std::vector<LogitBias>& biases, std::s
   return by_token;
 }
 
-// Values are compared side by side, in chunks of rows of as many.
-constexpr std::size_t lanes = 16, chunk_rows = 16, chunk_size = lanes * chunk_rows;
-
-// Returns the largest value of each column of each chunk. Values after the last whole chunk are in none.
-template <class Value>
-void find_column_maxima(std::span<const Value> values, std::vector<Value>& maxima) {
-  maxima.clear();
-  for (std::size_t i = 0; i + chunk_size <= values.size(); i += chunk_size) {
-    std::array<Value, lanes> largest;
-    std::copy_n(&values[i], lanes, largest.begin());
-    for (std::size_t row = 1; row < chunk_rows; ++row) {
-      const Value* const of_row = &values[i + row * lanes];
-      for (std::size_t lane = 0; lane < lanes; ++lane) {
-        largest[lane] = of_row[lane] > largest[lane] ? of_row[lane] : largest[lane];
-      }
-    }
-    maxima.insert(maxima.end(), largest.begin(), largest.end());
-  }
-}
-
-// The index of the first of the largest values.
-std::int32_t first_largest(std::span<const float> values) {
-  std::array<float, lanes> largest;
-  largest.fill(-std::numeric_limits<float>::infinity());
-  std::size_t i = 0;
-  for (; i + lanes <= values.size(); i += lanes) {
-    for (std::size_t lane = 0; lane < lanes; ++lane) {
-      largest[lane] = values[i + lane] > largest[lane] ? values[i + lane] : largest[lane];
-    }
-  }
-  for (; i < values.size(); ++i) largest[0] = std::max(largest[0], values[i]);
-  return static_cast<std::int32_t>(std::ranges::find(values, std::ranges::max(largest)) - values.begin());
-}
-
 }  // namespace
-
-void check(const SamplingOptions& options) {
-  // With these limits no finite logit can overflow a double.
-  const auto factor = [](double value) { return value >= 1e-6 && value <= 1e6; };
-  const auto term = [](double value) { return std::fabs(value) <= 1e6; };
-  require(options.temperature == 0 || factor(options.temperature), "temperature", options.temperature,
-          "0, or 1e-6 to 1e6");
-  require(options.typical_p > 0 && options.typical_p <= 1, "typical-p", options.typical_p, "more than 0 and at most 1");
-  require(options.top_p > 0 && options.top_p <= 1, "top-p", options.top_p, "more than 0 and at most 1");
-  require(options.min_p >= 0 && options.min_p <= 1, "min-p", options.min_p, "0 to 1");
-  require(factor(options.repeat_penalty), "repeat-penalty", options.repeat_penalty, "1e-6 to 1e6");
-  require(term(options.presence_penalty), "presence-penalty", options.presence_penalty, "-1e6 to 1e6");
-  require(term(options.frequency_penalty), "frequency-penalty", options.frequency_penalty, "-1e6 to 1e6");
-  check(options.dry);
-  check(options.logit_bias);
-}
 
 void check_finite(std::span<const float> logits) {
   // 0 * x is NaN for NaN and infinity, which sums keep. Several sums, so that they are computed side by side.
-  std::array<float, lanes> sums{};
+  std::array<float, 16> sums{};
   std::size_t i = 0;
-  for (; i + lanes <= logits.size(); i += lanes) {
-    for (std::size_t lane = 0; lane < lanes; ++lane) sums[lane] += 0 * logits[i + lane];
+  for (; i + sums.size() <= logits.size(); i += sums.size()) {
+    for (std::size_t lane = 0; lane < sums.size(); ++lane) sums[lane] += 0 * logits[i + lane];
   }
   for (; i < logits.size(); ++i) sums[0] += 0 * logits[i];
   if (!std::all_of(sums.begin(), sums.end(), [](float sum) { return sum == 0; })) {
@@ -128,12 +47,7 @@ Sampler::Sampler(const SamplingOptions& options, std::size_t vocab_size)
       seen_(vocab_size),
       generated_(vocab_size),
       bias_(biases_by_token(options.logit_bias, vocab_size)),
-      random_(options.seed) {
-  if (options.temperature != 0) {
-    candidates_.reserve(vocab_size);
-    scores_.resize(vocab_size);
-  }
-}
+      random_(options.seed) {}
 
 void Sampler::accept_prompt(std::int32_t token) {
   seen_[static_cast<std::size_t>(token)] = true;
@@ -150,8 +64,11 @@ std::int32_t Sampler::sample(std::span<const float> logits, std::span<const std:
   allowed_ = allowed;
   penalties_.assign(penalties.empty() ? 0 : logits.size(), 0);
   for (const auto& [token, bias] : penalties) penalties_[static_cast<std::size_t>(token)] = bias;
-  if (options_.temperature == 0) return largest(logits);
-  gather(logits);
+  if (options_.temperature == 0) {
+    gather(logits, 1);
+    return candidates_.front().token;
+  }
+  gather(logits, options_.top_k);
   keep_typical_p();
   keep_top_p();
   keep_min_p();
@@ -182,20 +99,6 @@ bool Sampler::is_plain() const {
          options_.presence_penalty == 0 && options_.frequency_penalty == 0;
 }
 
-std::int32_t Sampler::largest(std::span<const float> logits) const {
-  if (is_plain()) return first_largest(logits);
-  double largest = -std::numeric_limits<double>::infinity();
-  std::int32_t token = -1;
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    const double its = score(i, logits[i]);
-    if (its <= largest) continue;
-    largest = its;
-    token = static_cast<std::int32_t>(i);
-  }
-  if (token < 0) fail_none_left();
-  return token;
-}
-
 bool Sampler::before(const Candidate& a, const Candidate& b) {
   return a.logit > b.logit || (a.logit == b.logit && a.token < b.token);
 }
@@ -205,62 +108,33 @@ bool Sampler::ranks() const {
   return options_.typical_p < 1 || options_.top_p < 1 || options_.min_p > 0;
 }
 
-// The tokens that top-k keeps, which are few: gathering all of them takes longer than everything else.
-void Sampler::gather(std::span<const float> logits) {
+// Sets candidates_ to the tokens of the k largest scores, and to all that equal the last of these; to all if k is 0.
+void Sampler::gather(std::span<const float> logits, std::size_t k) {
   candidates_.clear();
-  const auto add = [&](std::size_t token, double score) {
-    if (std::isfinite(score)) candidates_.push_back({static_cast<std::int32_t>(token), score, 0});
+  const auto add = [&](std::size_t token) {
+    const double its = score(token, logits[token]);
+    if (std::isfinite(its)) candidates_.push_back({static_cast<std::int32_t>(token), its, 0});
   };
-  // Dividing floats as doubles keeps their order, so that it can wait until few tokens are left.
-  const bool plain = is_plain();
-  const auto plain_score = [&](std::size_t token) { return logits[token] / options_.temperature; };
-  for (std::size_t i = 0; !plain && i < logits.size(); ++i) scores_[i] = score(i, logits[i]);
-  if (options_.top_k == 0 || options_.top_k >= logits.size()) {
-    for (std::size_t i = 0; i < logits.size(); ++i) add(i, plain ? plain_score(i) : scores_[i]);
-    if (ranks()) std::sort(candidates_.begin(), candidates_.end(), before);
+  const bool some = k != 0 && k < logits.size();
+  if (!some) {
+    for (std::size_t token = 0; token < logits.size(); ++token) add(token);
   } else {
-    if (plain) {
-      for_each_large(logits, large_logits_, [&](std::size_t token) { add(token, plain_score(token)); });
-    } else {
-      const std::span<const double> scores(scores_);
-      for_each_large(scores, large_scores_, [&](std::size_t token) { add(token, scores[token]); });
+    // Rounding to float, and dividing by the temperature, never put two scores into the opposite order.
+    if (!is_plain()) {
+      scores_.resize(logits.size());
+      for (std::size_t i = 0; i < logits.size(); ++i) scores_[i] = static_cast<float>(score(i, logits[i]));
     }
-    keep_top_k();
+    std::ranges::for_each(large_values_.find(is_plain() ? logits : scores_, k), add);
   }
-  if (candidates_.empty()) fail_none_left();
-}
-
-// Calls `use` with the indices of the top_k largest values, of all that equal the last of these, and of few others: all
-// that reach the top_k-th largest of the columns' maxima, which is no larger, and which few columns reach.
-template <class Value, class Use>
-void Sampler::for_each_large(std::span<const Value> values, LargeValues<Value>& scratch, Use use) const {
-  std::vector<Value>& maxima = scratch.maxima;
-  find_column_maxima(values, maxima);
-  Value least = -std::numeric_limits<Value>::infinity();
-  if (maxima.size() >= options_.top_k) {
-    scratch.ordered = maxima;
-    const auto last = scratch.ordered.begin() + static_cast<std::ptrdiff_t>(options_.top_k - 1);
-    std::nth_element(scratch.ordered.begin(), last, scratch.ordered.end(), std::greater<>());
-    least = *last;
+  if (candidates_.empty()) {
+    throw Error("no token is left to sample: the logit bias or the grammar excludes all of them");
   }
-  const auto use_if_large = [&](std::size_t i) {
-    if (values[i] >= least) use(i);
-  };
-  for (std::size_t column = 0; column < maxima.size(); ++column) {
-    if (maxima[column] < least) continue;
-    const std::size_t first = column / lanes * chunk_size + column % lanes;
-    for (std::size_t row = 0; row < chunk_rows; ++row) use_if_large(first + row * lanes);
-  }
-  for (std::size_t i = values.size() / chunk_size * chunk_size; i < values.size(); ++i) use_if_large(i);
-}
-
-void Sampler::keep_top_k() {
-  if (candidates_.size() > options_.top_k) {
-    const auto last = candidates_.begin() + static_cast<std::ptrdiff_t>(options_.top_k - 1);
+  if (some && candidates_.size() > k) {
+    const auto last = candidates_.begin() + static_cast<std::ptrdiff_t>(k - 1);
     std::nth_element(candidates_.begin(), last, candidates_.end(), before);
     std::erase_if(candidates_, [least = last->logit](const Candidate& candidate) { return candidate.logit < least; });
   }
-  std::sort(candidates_.begin(), candidates_.end(), before);
+  if (some || ranks()) std::sort(candidates_.begin(), candidates_.end(), before);
 }
 
 void Sampler::keep_typical_p() {

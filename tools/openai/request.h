@@ -9,7 +9,7 @@
 
 #include "runtime/chat/chat_json.h"
 #include "runtime/chat/message.h"
-#include "runtime/generate/sampler.h"
+#include "runtime/generate/sampling_options.h"
 #include "runtime/grammar/grammar.h"
 #include "tools/openai/tool_choice.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/generate/sampler.h"
+#include "runtime/generate/sampling_options.h"
 #include "tools/options/grammar_options.h"
 
 namespace minimind {

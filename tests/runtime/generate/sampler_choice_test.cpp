@@ -130,6 +130,17 @@ TEST(Sampler, ABiasIsAddedBeforeTheTemperature) {
   EXPECT_NEAR(zeros, draws * p, 5 * std::sqrt(draws * p * (1 - p))) << "five standard deviations";
 }
 
+TEST(Sampler, ScoresThatOnlyADoubleTellsApartAre) {
+  SamplingOptions options = plain_sampling();
+  options.logit_bias = {{1, 1e-12}, {400, 2e-12}};
+  const Floats logits(600, 7);
+  options.temperature = 0;
+  EXPECT_EQ(drawn(options, logits), (Drawn{400}));
+  options.temperature = 1;
+  options.top_k = 2;
+  EXPECT_EQ(drawn(options, logits), (Drawn{1, 400}));
+}
+
 TEST(Sampler, ABiasOfMinusInfinityBans) {
   SamplingOptions options = plain_sampling();
   options.logit_bias = {{0, -HUGE_VAL}};
