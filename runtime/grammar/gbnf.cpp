@@ -13,8 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/grammar/builder.h"
-#include "runtime/grammar/code_points.h"
+#include "runtime/text/code_points.h"
 #include "runtime/text/utf8.h"
 #include "weights/io/error.h"
 #include "weights/io/mistaken_file.h"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/grammar/code_points.h"
+#include "runtime/text/code_points.h"
 
 namespace minimind {
 

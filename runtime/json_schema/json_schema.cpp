@@ -2,14 +2,25 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
+#include "runtime/grammar/grammar.h"
+#include "runtime/json_schema/json_texts.h"
 #include "runtime/json_schema/schema_nodes.h"
 #include "runtime/json_schema/schema_reader.h"
-#include "runtime/json_schema/schema_rules.h"
+#include "runtime/json_schema/schema_shapes.h"
 #include "weights/io/error.h"
 #include "weights/io/json_fields.h"
 #include "weights/io/mistaken_file.h"
@@ -17,6 +28,661 @@
 
 namespace minimind {
 namespace {
+
+// A schema as rules of a grammar.
+class SchemaRulesSource : public GrammarRulesSource {
+ public:
+  // Throws SchemaError if no value is valid by the schema.
+  SchemaRulesSource(std::unique_ptr<SchemaNodes> nodes, const SchemaStyle& style);
+
+  std::unique_ptr<GrammarRules> start() const override;
+
+ private:
+  friend class SchemaRules;
+
+  // Worked out as far as texts needed it.
+  mutable std::mutex mutex_;
+  std::unique_ptr<SchemaNodes> nodes_;
+  mutable SchemaShapes shapes_;
+  ShapeId root_;
+};
+
+// The rules for one text.
+class SchemaRules : public GrammarRules {
+ public:
+  explicit SchemaRules(const SchemaRulesSource& source)
+      : source_(source), shapes_(source.shapes_), style_(source.shapes_.style()) {}
+
+  std::uint32_t root() override { return id_of({Kind::document}); }
+  Facts facts(std::uint32_t rule) override;
+  std::vector<Sequence> alternatives(std::uint32_t rule) override;
+
+ private:
+  enum class Kind : std::uint8_t {
+    document,
+    space,         // between the parts of a text; a is a Space
+    indent,        // at most a spaces
+    value,         // of the shape a
+    text,          // the rest of a string: from state b of the automaton a; its quote included
+    name,          // the rest of a property's name: from state b of the automaton a; its quote included
+    lengths,       // the rest of a string of a to b - 1 characters (0: any number)
+    bounded,       // the rest of a string of strings_[a], from state b, after c characters
+    number,        // the rest of a number: from state b of the automaton a
+    unplain,       // a character of sets_[a] and the rule b
+    character,     // of sets_[a]
+    object_start,  // after the brace, of objects_[a]
+    object_next,   // after a member
+    member,        // a member and all that follows
+    named,         // the rest of a member's name in the trie: from node b, of objects_[a]
+    array_start,   // after the bracket, of arrays_[a]
+    array_next,    // after an item
+  };
+  enum class Space : std::uint32_t { inside, after_comma, after_colon, before };
+
+  struct Rule {
+    Kind kind = Kind::document;
+    std::uint32_t a = 0, b = 0, c = 0;
+    bool operator==(const Rule&) const = default;
+  };
+  struct HashRule {
+    std::size_t operator()(const Rule& rule) const {
+      const std::uint64_t key = (std::uint64_t{rule.a} << 32 | rule.b) * 0x9E3779B97F4A7C15u;
+      return (key ^ key >> 29) * 31 + static_cast<std::size_t>(rule.kind) + rule.c * 0x2545F4914F6CDD1Du;
+    }
+  };
+
+  // The names of an object's properties, as a trie over their sorted list.
+  struct Trie {
+    struct Node {
+      std::uint32_t begin, end;  // in `order`
+      std::uint32_t depth;
+      std::uint64_t bytes;  // of a text, up to here
+      std::vector<std::pair<char32_t, std::uint32_t>> children;
+    };
+    std::vector<std::u32string> names;  // [properties]
+    std::vector<std::uint32_t> order;
+    std::vector<Node> nodes;
+  };
+
+  // An object being written.
+  struct Object {
+    const ObjectCase* what;
+    SchemaShapes::ObjectProgress progress;
+    std::vector<std::uint64_t> members;  // [properties], the bytes of the value and the rest; empty if not worked out
+  };
+  struct Array {
+    const ArrayCase* what;
+    SchemaShapes::ArrayProgress progress;
+  };
+  struct OtherMember {
+    AutomatonId names;
+    ShapeId value;
+    std::uint32_t after;  // in objects_
+  };
+
+  static Symbol rule(std::uint32_t id) { return {true, id, {}}; }
+  static Symbol bytes(const ByteSet& set, JsonEvent event = JsonEvent::none) { return {false, 0, set, event}; }
+  static Symbol byte(char c, JsonEvent event = JsonEvent::none) {
+    return bytes(ByteSet().set(static_cast<unsigned char>(c)), event);
+  }
+  static Sequence literal(std::string_view text) {
+    Sequence result;
+    for (const char c : text) result.push_back(byte(c));
+    return result;
+  }
+
+  std::uint32_t id_of(const Rule& rule);
+  Symbol use(const Rule& rule) { return this->rule(id_of(rule)); }
+  Symbol space(Space where) { return use({Kind::space, static_cast<std::uint32_t>(where)}); }
+  Symbol value(ShapeId shape) { return use({Kind::value, shape}); }
+  std::uint32_t set_of(const CodePoints& set);
+  void set_runs(std::vector<Sequence>& alternatives, const Rule& rest);
+  TextRun run_of(const Rule& rest, TextKind kind);
+  void add_character(std::vector<Sequence>& alternatives, const CodePoints& set, const Rule& rest);
+
+  std::uint32_t string_of(const StringCase& string);
+  std::uint32_t object_of(const ObjectCase* what, SchemaShapes::ObjectProgress progress);
+  std::uint32_t array_of(const ArrayCase* what, SchemaShapes::ArrayProgress progress);
+  const Trie& trie_of(const ObjectCase* what);
+  static std::uint32_t add_trie_node(Trie& trie, const Trie::Node& node);
+  void work_out_members(Object& object);
+  std::vector<OtherMember> other_members(std::uint32_t object);
+  std::uint64_t shortest_member(std::uint32_t object);
+  std::uint64_t shortest_named(std::uint32_t object, std::uint32_t node);
+  std::uint64_t bytes_of(const Rule& rule);
+
+  std::vector<Sequence> spellings(const CodePoints& set) const;
+  std::vector<Sequence> spaces(Space where);
+  std::vector<Sequence> values(ShapeId shape);
+  std::vector<Sequence> rest_of_text(const Rule& rule);
+  std::vector<Sequence> rest_of_lengths(const Rule& rule);
+  std::vector<Sequence> rest_of_bounded(const Rule& rule);
+  std::vector<Sequence> rest_of_number(const Rule& rule);
+  std::vector<Sequence> members(std::uint32_t object);
+  std::vector<Sequence> rest_of_named(const Rule& rule);
+  std::vector<Sequence> rest_of_array(const Rule& rule);
+  void add_value_of_member(Sequence& sequence, ShapeId shape, std::uint32_t after);
+
+  const SchemaRulesSource& source_;
+  SchemaShapes& shapes_;
+  const SchemaStyle style_;
+  std::vector<Rule> rules_;
+  std::unordered_map<Rule, std::uint32_t, HashRule> ids_;
+  std::vector<StringCase> strings_;
+  std::map<StringCase, std::uint32_t> string_ids_;
+  std::deque<Object> objects_;
+  std::map<std::pair<const ObjectCase*, SchemaShapes::ObjectProgress>, std::uint32_t> object_ids_;
+  std::deque<Array> arrays_;
+  std::map<std::pair<const ArrayCase*, SchemaShapes::ArrayProgress>, std::uint32_t> array_ids_;
+  std::map<const ObjectCase*, Trie> tries_;
+  std::vector<CodePoints> sets_;
+  std::map<std::vector<std::pair<char32_t, char32_t>>, std::uint32_t> set_ids_;
+};
+
+constexpr std::size_t most_rules = 4'000'000;
+constexpr std::uint32_t longest_indent = 64;
+
+std::uint64_t shortest_character(const CodePoints& set) {
+  std::uint64_t shortest = no_text;
+  for (const CodePoints::Range& range : set.ranges()) {
+    shortest = std::min(shortest, json_bytes_of(range.first, range.last));
+  }
+  return shortest;
+}
+
+SchemaRulesSource::SchemaRulesSource(std::unique_ptr<SchemaNodes> nodes, const SchemaStyle& style)
+    : nodes_(std::move(nodes)), shapes_(*nodes_, style), root_(shapes_.shape_of({nodes_->root()})) {
+  const JsonTypes meant = nodes_->types_meant(nodes_->root());
+  if (style.closed && meant != all_types) {
+    SchemaNode of_types;
+    of_types.pointer = "#";
+    of_types.types = meant;
+    root_ = shapes_.shape_of({nodes_->root(), nodes_->add(std::move(of_types))});
+  }
+  if (shapes_.bytes(root_) >= no_text) nodes_->fail(nodes_->root(), "no value is valid by this schema");
+  // What is not supported of them shows in the cases only.
+  if (nodes_->has_unevaluated()) shapes_.explore(root_);
+  if (!style.any_spelling) shapes_.leave_out_what_is_too_complex();
+}
+
+std::unique_ptr<GrammarRules> SchemaRulesSource::start() const {
+  return std::make_unique<SchemaRules>(*this);
+}
+
+std::uint32_t SchemaRules::id_of(const Rule& rule) {
+  const auto [place, added] = ids_.try_emplace(rule, static_cast<std::uint32_t>(rules_.size()));
+  if (added) {
+    if (rules_.size() == most_rules) throw Error("the text needs too many rules of its schema; shorten it");
+    rules_.push_back(rule);
+  }
+  return place->second;
+}
+
+std::uint32_t SchemaRules::set_of(const CodePoints& set) {
+  std::vector<std::pair<char32_t, char32_t>> key;
+  for (const CodePoints::Range& range : set.ranges()) key.emplace_back(range.first, range.last);
+  const auto [place, added] = set_ids_.try_emplace(std::move(key), static_cast<std::uint32_t>(sets_.size()));
+  if (added) sets_.push_back(set);
+  return place->second;
+}
+
+// Returns up to which length the rest of a string takes every text of the kind.
+void SchemaRules::set_runs(std::vector<Sequence>& alternatives, const Rule& rest) {
+  std::array<TextRun, text_kinds> runs;
+  for (std::size_t kind = 0; kind < text_kinds; ++kind) runs[kind] = run_of(rest, static_cast<TextKind>(kind));
+  for (Sequence& alternative : alternatives) alternative.front().runs = runs;
+}
+
+GrammarRules::TextRun SchemaRules::run_of(const Rule& rest, TextKind kind) {
+  const auto run = [](std::size_t characters, std::uint64_t bytes, std::uint64_t bytes_before) {
+    return TextRun{static_cast<std::uint16_t>(std::min<std::size_t>(characters, TextRun::any)),
+                   static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes - std::min(bytes, bytes_before), ~0U))};
+  };
+  if (rest.kind == Kind::lengths) return run(rest.b == 0 ? TextRun::any : rest.b - 1, 0, 0);
+  if (rest.kind != Kind::bounded) {
+    const Automata::Run& its = shapes_.automata().runs(rest.a, kind)[rest.b];
+    return run(its.characters, its.bytes, shapes_.automata().bytes(rest.a)[rest.b]);
+  }
+  const BoundedStrings& lengths = shapes_.bounded(strings_[rest.a]);
+  if (rest.c >= lengths.safe_length()) return {};
+  const Automata::Run& its = shapes_.automata().runs(*strings_[rest.a].automaton, kind)[rest.b];
+  return run(std::min<std::size_t>(its.characters, lengths.safe_length() - rest.c), lengths.most_bytes(),
+             lengths.bytes(rest.b, rest.c));
+}
+
+// Adds a character of the set and the rest. The characters of one byte, which most are, need no rules of their own, and
+// the others have one that all ways to the same rest share.
+void SchemaRules::add_character(std::vector<Sequence>& alternatives, const CodePoints& set, const Rule& rest) {
+  ByteSet plain;
+  CodePoints others = set;
+  if (!style_.any_spelling) {
+    others = CodePoints();
+    for (const CodePoints::Range& range : set.ranges()) {
+      for (char32_t c = range.first; c <= std::min<char32_t>(range.last, 0x7F); ++c) {
+        if (c < ' ' || c == '"' || c == '\\') {
+          others.add(c);
+        } else {
+          plain.set(c);
+        }
+      }
+      if (range.last >= 0x80) others.add(std::max<char32_t>(range.first, 0x80), range.last);
+    }
+  }
+  if (plain.any()) alternatives.push_back({bytes(plain), use(rest)});
+  if (!others.empty()) alternatives.push_back({use({Kind::unplain, set_of(others), id_of(rest)})});
+}
+
+std::uint32_t SchemaRules::string_of(const StringCase& string) {
+  const auto [place, added] = string_ids_.try_emplace(string, static_cast<std::uint32_t>(strings_.size()));
+  if (added) strings_.push_back(string);
+  return place->second;
+}
+
+std::uint32_t SchemaRules::object_of(const ObjectCase* what, SchemaShapes::ObjectProgress progress) {
+  const auto [place, added] = object_ids_.try_emplace({what, progress}, static_cast<std::uint32_t>(objects_.size()));
+  if (added) objects_.push_back({what, std::move(progress), {}});
+  return place->second;
+}
+
+std::uint32_t SchemaRules::array_of(const ArrayCase* what, SchemaShapes::ArrayProgress progress) {
+  const auto [place, added] = array_ids_.try_emplace({what, progress}, static_cast<std::uint32_t>(arrays_.size()));
+  if (added) arrays_.push_back({what, std::move(progress)});
+  return place->second;
+}
+
+const SchemaRules::Trie& SchemaRules::trie_of(const ObjectCase* what) {
+  const auto [place, added] = tries_.try_emplace(what);
+  Trie& trie = place->second;
+  if (!added) return trie;
+  for (const ObjectCase::Property& property : what->properties) {
+    trie.order.push_back(static_cast<std::uint32_t>(trie.names.size()));
+    trie.names.push_back(code_points_of(property.name));
+  }
+  std::sort(trie.order.begin(), trie.order.end(),
+            [&](std::uint32_t a, std::uint32_t b) { return trie.names[a] < trie.names[b]; });
+  add_trie_node(trie, {0, static_cast<std::uint32_t>(trie.order.size()), 0, 0, {}});
+  return trie;
+}
+
+std::uint32_t SchemaRules::add_trie_node(Trie& trie, const Trie::Node& node) {
+  const auto id = static_cast<std::uint32_t>(trie.nodes.size());
+  trie.nodes.push_back(node);
+  for (std::uint32_t from = node.begin; from < node.end;) {
+    const std::u32string& name = trie.names[trie.order[from]];
+    if (name.size() == node.depth) {
+      ++from;
+      continue;
+    }
+    const char32_t next = name[node.depth];
+    std::uint32_t to = from + 1;
+    while (to < node.end && trie.names[trie.order[to]][node.depth] == next) ++to;
+    const std::uint32_t child =
+        add_trie_node(trie, {from, to, node.depth + 1, node.bytes + json_bytes_of(next, next), {}});
+    trie.nodes[id].children.emplace_back(next, child);
+    from = to;
+  }
+  return id;
+}
+
+void SchemaRules::work_out_members(Object& object) {
+  if (!object.members.empty() || object.what->properties.empty()) return;
+  object.members = shapes_.rests_with_each(*object.what, object.progress);
+}
+
+GrammarRules::Facts SchemaRules::facts(std::uint32_t id) {
+  const std::lock_guard lock(source_.mutex_);
+  const Rule rule = rules_[id];
+  static constexpr std::array<std::uint32_t, 17> ranks{0, 5, 6, 3, 4, 4, 4, 4, 4, 5, 6, 1, 1, 2, 4, 1, 1};
+  Facts facts{false, ranks[static_cast<std::size_t>(rule.kind)], bytes_of(rule)};
+  facts.nullable = rule.kind == Kind::space || rule.kind == Kind::indent ||
+                   (rule.kind == Kind::number && shapes_.automata()[rule.a].accepts_at(rule.b));
+  return facts;
+}
+
+std::uint64_t SchemaRules::bytes_of(const Rule& rule) {
+  switch (rule.kind) {
+    case Kind::document:
+      return shapes_.bytes(source_.root_);
+    case Kind::space:
+    case Kind::indent:
+      return 0;
+    case Kind::value:
+      return shapes_.bytes(rule.a);
+    case Kind::text:
+    case Kind::name:
+      return shapes_.automata().bytes(rule.a)[rule.b] + 1;
+    case Kind::lengths:
+      return std::uint64_t{rule.a} + 1;
+    case Kind::bounded:
+      return std::min(shapes_.bounded(strings_[rule.a]).bytes(rule.b, rule.c) + 1, no_text);
+    case Kind::number:
+      return shapes_.automata().bytes(rule.a)[rule.b];
+    case Kind::unplain:
+      return std::min(shortest_character(sets_[rule.a]) + bytes_of(rules_[rule.b]), no_text);
+    case Kind::character:
+      return shortest_character(sets_[rule.a]);
+    case Kind::object_start:
+    case Kind::object_next:
+      return shapes_.rest_of_object(*objects_[rule.a].what, objects_[rule.a].progress);
+    case Kind::member:
+      return shortest_member(rule.a);
+    case Kind::named:
+      return shortest_named(rule.a, rule.b);
+    case Kind::array_start:
+    case Kind::array_next:
+      break;
+  }
+  return shapes_.rest_of_array(*arrays_[rule.a].what, arrays_[rule.a].progress);
+}
+
+std::uint64_t SchemaRules::shortest_named(std::uint32_t object, std::uint32_t node) {
+  Object& state = objects_[object];
+  work_out_members(state);
+  const Trie& trie = trie_of(state.what);
+  const Trie::Node& at = trie.nodes[node];
+  std::uint64_t shortest = no_text;
+  for (std::uint32_t i = at.begin; i < at.end; ++i) {
+    const std::uint32_t property = trie.order[i];
+    if (state.members[property] >= no_text) continue;
+    // The rest of the name, the quote and the colon.
+    const std::uint64_t rest_of_name = state.what->properties[property].name_bytes - at.bytes;
+    const std::uint64_t bytes = state.members[property] + rest_of_name + 2;
+    shortest = std::min(shortest, bytes);
+  }
+  return shortest;
+}
+
+std::uint64_t SchemaRules::shortest_member(std::uint32_t object) {
+  std::uint64_t shortest = no_text;
+  if (!objects_[object].what->properties.empty()) shortest = shortest_named(object, 0) + 1;
+  for (const OtherMember& other : other_members(object)) {
+    const std::uint64_t name = shapes_.automata().bytes(other.names).front() + 3;  // two quotes and the colon
+    const Object& after = objects_[other.after];
+    shortest =
+        std::min(shortest, name + shapes_.bytes(other.value) + shapes_.rest_of_object(*after.what, after.progress));
+  }
+  return std::min(shortest, no_text);
+}
+
+// The members of an object that its trie does not have: of other names, and those that fulfil a condition on some
+// property.
+std::vector<SchemaRules::OtherMember> SchemaRules::other_members(std::uint32_t object) {
+  std::vector<OtherMember> result;
+  const Object state = objects_[object];
+  const ObjectCase& what = *state.what;
+  const auto add = [&](AutomatonId names, std::vector<NodeId> value, std::uint32_t chosen,
+                       SchemaShapes::ObjectProgress after) {
+    for (std::size_t i = 0; i < what.some.size(); ++i) {
+      if ((chosen >> i & 1) != 0) value.push_back(what.some[i].value);
+    }
+    after.some |= chosen;
+    const ShapeId shape = shapes_.shape_of(std::move(value));
+    if (shapes_.bytes(shape) >= no_text || shapes_.rest_of_object(what, after) >= no_text) return;
+    result.push_back({names, shape, object_of(&what, std::move(after))});
+  };
+  if (what.max && state.progress.count() >= *what.max) return result;
+  const std::uint32_t open = ((1U << what.some.size()) - 1) & ~state.progress.some;
+  for (const ObjectCase::Others& others : what.others) {
+    SchemaShapes::ObjectProgress after = state.progress;
+    // The count matters up to the limits only, and whether a comma follows.
+    const std::size_t most = what.max ? *what.max : std::max(what.min, std::size_t{1});
+    after.others = std::min(after.others + 1, most);
+    if (style_.closed) after.next = what.properties.size();
+    const std::uint32_t possible = others.some & open;
+    for (std::uint32_t chosen = possible;; chosen = (chosen - 1) & possible) {
+      add(others.names, others.value, chosen, after);
+      if (chosen == 0) break;
+    }
+  }
+  for (std::size_t i = state.progress.next; open != 0 && i < what.properties.size(); ++i) {
+    if (state.progress.seen[i]) continue;
+    const std::u32string name = code_points_of(what.properties[i].name);
+    std::uint32_t possible = 0;
+    for (std::size_t k = 0; k < what.some.size(); ++k) {
+      if ((open >> k & 1) != 0 && shapes_.automata()[what.some[k].names].accepts(name)) possible |= 1U << k;
+    }
+    SchemaShapes::ObjectProgress after = state.progress;
+    after.seen[i] = true;
+    if (style_.closed) after.next = i + 1;
+    const AutomatonId names =
+        shapes_.automata().cached("name " + what.properties[i].name, [&] { return Automaton::of_texts({name}); });
+    for (std::uint32_t chosen = possible; chosen != 0; chosen = (chosen - 1) & possible) {
+      add(names, what.properties[i].value, chosen, after);
+    }
+  }
+  return result;
+}
+
+std::vector<GrammarRules::Sequence> SchemaRules::alternatives(std::uint32_t id) {
+  const std::lock_guard lock(source_.mutex_);
+  const Rule rule = rules_[id];
+  switch (rule.kind) {
+    case Kind::document:
+      return {{space(Space::before), value(source_.root_), space(Space::before)}};
+    case Kind::space:
+      return spaces(static_cast<Space>(rule.a));
+    case Kind::indent:
+      if (rule.a == 0) return {{}};
+      return {{}, {byte(' '), use({Kind::indent, rule.a - 1})}};
+    case Kind::value:
+      return values(rule.a);
+    case Kind::text:
+    case Kind::name:
+      return rest_of_text(rule);
+    case Kind::lengths:
+      return rest_of_lengths(rule);
+    case Kind::bounded:
+      return rest_of_bounded(rule);
+    case Kind::number:
+      return rest_of_number(rule);
+    case Kind::unplain:
+      return {{use({Kind::character, rule.a}), this->rule(rule.b)}};
+    case Kind::character:
+      return spellings(sets_[rule.a]);
+    case Kind::object_start:
+    case Kind::object_next: {
+      const Object& object = objects_[rule.a];
+      std::vector<Sequence> result;
+      if (shapes_.may_close(*object.what, object.progress)) {
+        result.push_back({space(Space::inside), byte('}', JsonEvent::object_closes)});
+      }
+      if (shortest_member(rule.a) >= no_text) return result;
+      const Symbol member = use({Kind::member, rule.a});
+      if (rule.kind == Kind::object_start) {
+        result.push_back({space(Space::inside), member});
+      } else {
+        result.push_back({space(Space::before), byte(','), space(Space::after_comma), member});
+      }
+      return result;
+    }
+    case Kind::member:
+      return members(rule.a);
+    case Kind::named:
+      return rest_of_named(rule);
+    case Kind::array_start:
+    case Kind::array_next:
+      break;
+  }
+  return rest_of_array(rule);
+}
+
+std::vector<GrammarRules::Sequence> SchemaRules::spellings(const CodePoints& set) const {
+  std::vector<Sequence> result;
+  for (const std::vector<ByteSet>& spelling : json_character_spellings(set, style_.any_spelling)) {
+    result.emplace_back();
+    for (const ByteSet& byte_set : spelling) result.back().push_back(bytes(byte_set));
+  }
+  return result;
+}
+
+std::vector<GrammarRules::Sequence> SchemaRules::spaces(Space where) {
+  std::vector<Sequence> result{{}};
+  if (style_.any_spelling) {
+    ByteSet set;
+    for (const char c : std::string_view(" \t\n\r")) set.set(static_cast<unsigned char>(c));
+    result.push_back({bytes(set), space(where)});
+    return result;
+  }
+  if (where == Space::after_comma || where == Space::after_colon) result.push_back({byte(' ')});
+  if (where == Space::inside || where == Space::after_comma) {
+    result.push_back({byte('\n'), use({Kind::indent, longest_indent})});
+  }
+  return result;
+}
+
+std::vector<GrammarRules::Sequence> SchemaRules::values(ShapeId shape) {
+  const ShapeCases& cases = shapes_.cases(shape);
+  std::vector<Sequence> result;
+  if (cases.null) result.push_back(literal("null"));
+  if (cases.true_too) result.push_back(literal("true"));
+  if (cases.false_too) result.push_back(literal("false"));
+  if (cases.number) result.push_back({use({Kind::number, *cases.number, 0})});
+  if (cases.string) {
+    const StringCase& string = *cases.string;
+    const auto limit = static_cast<std::uint32_t>(std::min<std::size_t>(string.max.value_or(~0U), ~0U - 1) + 1);
+    const auto min = static_cast<std::uint32_t>(std::min<std::size_t>(string.min, ~0U - 1));
+    Rule rest{Kind::lengths, min, string.max ? limit : 0};
+    if (string.automaton && string.max) {
+      rest = {Kind::bounded, string_of(string)};
+    } else if (string.automaton) {
+      rest = {Kind::text, *string.automaton};
+    }
+    result.push_back({byte('"'), use(rest)});
+  }
+  for (const ObjectCase* what : cases.objects) {
+    SchemaShapes::ObjectProgress start;
+    start.seen.resize(what->properties.size());
+    if (shapes_.rest_of_object(*what, start) >= no_text) continue;
+    result.push_back(
+        {byte('{', JsonEvent::object_opens), use({Kind::object_start, object_of(what, std::move(start))})});
+  }
+  for (const ArrayCase* what : cases.arrays) {
+    SchemaShapes::ArrayProgress start;
+    start.contains.resize(what->contains.size());
+    if (shapes_.rest_of_array(*what, start) >= no_text) continue;
+    result.push_back({byte('[', JsonEvent::array_opens), use({Kind::array_start, array_of(what, std::move(start))})});
+  }
+  return result;
+}
+
+std::vector<GrammarRules::Sequence> SchemaRules::rest_of_text(const Rule& rule) {
+  const bool name = rule.kind == Kind::name;
+  const Automaton& automaton = shapes_.automata()[rule.a];
+  std::vector<Sequence> result;
+  std::map<Automaton::State, CodePoints> by_target;
+  for (auto [edge, end] = automaton.edges(rule.b); edge != end; ++edge)
+    by_target[edge->to].add(edge->first, edge->last);
+  for (const auto& [target, set] : by_target) {
+    add_character(result, set, {rule.kind, rule.a, target});
+  }
+  if (automaton.accepts_at(rule.b)) {
+    result.push_back({byte('"', name ? JsonEvent::name_closes : JsonEvent::none)});
+  }
+  set_runs(result, rule);
+  return result;
+}
+
+std::vector<GrammarRules::Sequence> SchemaRules::rest_of_lengths(const Rule& rule) {
+  std::vector<Sequence> result;
+  if (rule.a == 0) result.push_back({byte('"')});
+  if (rule.b == 1) return result;
+  const Rule rest{Kind::lengths, rule.a == 0 ? 0 : rule.a - 1, rule.b == 0 ? 0 : rule.b - 1};
+  add_character(result, CodePoints::all(), rest);
+  set_runs(result, rule);
+  return result;
+}
+
+std::vector<GrammarRules::Sequence> SchemaRules::rest_of_bounded(const Rule& rule) {
+  const StringCase string = strings_[rule.a];
+  const Automaton& automaton = shapes_.automata()[*string.automaton];
+  const BoundedStrings& lengths = shapes_.bounded(string);
+  std::vector<Sequence> result;
+  std::map<Automaton::State, CodePoints> by_target;
+  for (auto [edge, end] = automaton.edges(rule.b); edge != end; ++edge) {
+    if (lengths.bytes(edge->to, rule.c + 1) < no_text) by_target[edge->to].add(edge->first, edge->last);
+  }
+  for (const auto& [target, set] : by_target) {
+    add_character(result, set, {Kind::bounded, rule.a, target, rule.c + 1});
+  }
+  if (automaton.accepts_at(rule.b) && rule.c >= string.min) result.push_back({byte('"')});
+  set_runs(result, rule);
+  return result;
+}
+
+std::vector<GrammarRules::Sequence> SchemaRules::rest_of_number(const Rule& rule) {
+  const Automaton& automaton = shapes_.automata()[rule.a];
+  std::vector<Sequence> result;
+  std::map<Automaton::State, ByteSet> by_target;
+  for (auto [edge, end] = automaton.edges(rule.b); edge != end; ++edge) {
+    for (char32_t c = edge->first; c <= edge->last; ++c) by_target[edge->to].set(c);
+  }
+  for (const auto& [target, set] : by_target) result.push_back({bytes(set), use({Kind::number, rule.a, target})});
+  if (automaton.accepts_at(rule.b)) result.emplace_back();
+  return result;
+}
+
+void SchemaRules::add_value_of_member(Sequence& sequence, ShapeId shape, std::uint32_t after) {
+  for (const Symbol& symbol :
+       {space(Space::before), byte(':'), space(Space::after_colon), value(shape), use({Kind::object_next, after})}) {
+    sequence.push_back(symbol);
+  }
+}
+
+std::vector<GrammarRules::Sequence> SchemaRules::members(std::uint32_t object) {
+  std::vector<Sequence> result;
+  const Symbol quote = byte('"', JsonEvent::name_opens);
+  if (!objects_[object].what->properties.empty() && shortest_named(object, 0) < no_text) {
+    result.push_back({quote, use({Kind::named, object, 0})});
+  }
+  for (const OtherMember& other : other_members(object)) {
+    Sequence sequence{quote, use({Kind::name, other.names, 0})};
+    add_value_of_member(sequence, other.value, other.after);
+    result.push_back(std::move(sequence));
+  }
+  return result;
+}
+
+std::vector<GrammarRules::Sequence> SchemaRules::rest_of_named(const Rule& rule) {
+  std::vector<Sequence> result;
+  const Trie& trie = trie_of(objects_[rule.a].what);
+  const Trie::Node& node = trie.nodes[rule.b];
+  for (const auto& [next, child] : node.children) {
+    if (shortest_named(rule.a, child) >= no_text) continue;
+    add_character(result, CodePoints(next, next), {Kind::named, rule.a, child});
+  }
+  if (node.begin == node.end) return result;
+  const std::uint32_t property = trie.order[node.begin];
+  const Object& object = objects_[rule.a];
+  if (trie.names[property].size() != node.depth || object.members[property] >= no_text) return result;
+  SchemaShapes::ObjectProgress after = object.progress;
+  after.seen[property] = true;
+  if (style_.closed) after.next = property + 1;
+  Sequence sequence{byte('"', JsonEvent::name_closes)};
+  add_value_of_member(sequence, object.what->properties[property].shape, object_of(object.what, std::move(after)));
+  result.push_back(std::move(sequence));
+  return result;
+}
+
+std::vector<GrammarRules::Sequence> SchemaRules::rest_of_array(const Rule& rule) {
+  const Array array = arrays_[rule.a];
+  const bool start = rule.kind == Kind::array_start;
+  Symbol comma = byte(',', JsonEvent::item_ends), bracket = byte(']', JsonEvent::array_closes);
+  comma.distinct = bracket.distinct = array.what->unique && !start;
+  std::vector<Sequence> result;
+  if (shapes_.may_close(*array.what, array.progress)) result.push_back({space(Space::inside), bracket});
+  for (SchemaShapes::ItemChoice& choice : shapes_.next_items(*array.what, array.progress)) {
+    if (shapes_.bytes(choice.shape) >= no_text) continue;
+    if (shapes_.rest_of_array(*array.what, choice.after) >= no_text) continue;
+    const Symbol item = value(choice.shape);
+    const Symbol next = use({Kind::array_next, array_of(array.what, std::move(choice.after))});
+    if (start) {
+      result.push_back({space(Space::inside), item, next});
+    } else {
+      result.push_back({space(Space::before), comma, space(Space::after_comma), item, next});
+    }
+  }
+  return result;
+}
 
 constexpr std::size_t max_schema_size = std::size_t{1} << 20;
 constexpr int max_file_depth = 100;

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/grammar/code_points.h"
 #include "runtime/json_schema/automaton.h"
+#include "runtime/text/code_points.h"
 
 namespace minimind {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/grammar/builder.h"
+#include "runtime/grammar/grammar.h"
 #include "runtime/grammar/state.h"
 #include "tests/support/temporary_file.h"
 #include "weights/io/error.h"

@@ -1,4 +1,4 @@
-#include "runtime/grammar/builder.h"
+#include "runtime/grammar/grammar.h"
 
 #include <fmt/core.h>
 

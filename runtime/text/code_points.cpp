@@ -1,4 +1,4 @@
-#include "runtime/grammar/code_points.h"
+#include "runtime/text/code_points.h"
 
 #include <algorithm>
 #include <array>
