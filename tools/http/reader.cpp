@@ -24,6 +24,9 @@ using boost::beast::string_view;
 constexpr std::array single_fields = {"authorization", "content-length", "content-type",     "expect",
                                       "host",          "origin",         "transfer-encoding"};
 
+// The shortest chunked body. Beast ends the program if less of it is given twice.
+constexpr std::string_view empty_chunked_body = "0\r\n\r\n";
+
 [[noreturn]] void reject(std::string message) {
   throw HttpFailure{400, "malformed_request", std::move(message)};
 }
@@ -135,13 +138,19 @@ class HttpReader::Parser final : public http::basic_parser<true> {
     std::size_t consumed = 0;
     while (!is_done() && consumed < input.size()) {
       const std::string_view window = input.substr(consumed, limits.head + 1);
+      if (chunked() && !has_chunk_ && window.size() < empty_chunked_body.size()) {
+        check_line_ends(window);
+        break;
+      }
       error_code error;
       const std::size_t used = put(boost::asio::buffer(window.data(), window.size()), error);
       consumed += used;
       if (error == http::error::need_more) {
         // Only the first line of a chunk and the trailer wait for their ends.
         if (used == 0 && window.size() > limits.head) throw head_of_chunk_too_large();
-        if (window.size() <= limits.head) break;
+        if (window.size() > limits.head) continue;
+        check_line_ends(input.substr(consumed));
+        break;
       } else if (error == http::error::body_limit) {
         throw too_large();
       } else if (error) {
@@ -168,6 +177,13 @@ class HttpReader::Parser final : public http::basic_parser<true> {
   HttpFailure head_of_chunk_too_large() const {
     return {431, "header_too_large",
             fmt::format("request body: the first line of a chunk or the trailer is over {} bytes", limits.head)};
+  }
+
+  // Beast would wait for the end of a line that has ended in another way.
+  static void check_line_ends(std::string_view lines) {
+    for (std::size_t at = lines.find('\n'); at < lines.size(); at = lines.find('\n', at + 1)) {
+      if (at == 0 || lines[at - 1] != '\r') reject("request body: has a line feed without a carriage return");
+    }
   }
 
   void parse_head(std::string_view head) {
@@ -227,6 +243,7 @@ class HttpReader::Parser final : public http::basic_parser<true> {
   }
 
   void on_chunk_header_impl(std::uint64_t size, string_view extensions, error_code& error) override {
+    has_chunk_ = true;
     if (size > limits.body - request.body.size()) {
       error = http::error::body_limit;
     } else if (std::any_of(extensions.begin(), extensions.end(), is_control)) {
@@ -249,6 +266,7 @@ class HttpReader::Parser final : public http::basic_parser<true> {
   void on_finish_impl(error_code&) override {}
 
   HttpHeadScan scan_;
+  bool has_chunk_ = false;
   std::string target_;
   std::string repeated_;  // the name of a repeated field that must be single
 };

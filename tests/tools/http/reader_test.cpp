@@ -146,12 +146,27 @@ TEST(HttpReader, RejectsMalformedRequestLines) {
   }
 }
 
+TEST(HttpReader, ReadsChunkedBodiesThatArriveInPieces) {
+  for (const char* body : {"0\r\n\r\n", "0;a=b\r\n\r\n", "00\r\nA: b\r\n\r\n", "1\r\na\r\n0\r\n\r\n",
+                           "3\r\nabc\r\n2\r\nde\r\n000\r\nA: b\r\nC: d\r\n\r\n"}) {
+    const std::string request = chunked_post(body);
+    const ReadOutcome whole = read_request(request);
+    EXPECT_EQ(whole.state, ReaderState::done) << body;
+    for (std::size_t step = 1; step < request.size(); ++step) EXPECT_EQ(read_request(request, step), whole) << step;
+  }
+}
+
 TEST(HttpReader, RejectsMalformedChunks) {
   for (const char* body :
        {"x\r\n", "\r\n", "-1\r\n", "+1\r\n", " 1\r\na\r\n", "0x1\r\na\r\n", "1\na\r\n0\r\n\r\n", "1\r\nab\r\n",
         "1\r\na\n0\r\n\r\n", "1;\x01\r\na\r\n", "1;a=\"\n\"\r\na\r\n", "1 a\r\na\r\n", "ffffffffffffffffff\r\n",
         "0\r\nA b\r\n\r\n", "0\r\nContent-Length: 1\r\n\r\n", "0\r\nTransfer-Encoding: chunked\r\n\r\n", "1\ra\r\n"}) {
     EXPECT_EQ(read_request(chunked_post(body) + "0\r\n\r\n").status, 400) << body;
+  }
+  // These have no line end that could still follow.
+  for (const char* body : {"1\na\n0\n\n", "1\r\na\n", "1\r\na\r\n0\n\n", "0\r\nA: b\n\n", "0\r\nA: b\n"}) {
+    EXPECT_EQ(read_request(chunked_post(body)).status, 400) << body;
+    EXPECT_EQ(read_request(chunked_post(body), 1).status, 400) << body;
   }
 }
 
