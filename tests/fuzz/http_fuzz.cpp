@@ -37,7 +37,7 @@ Outcome read(std::string_view bytes, std::size_t step) {
     if (reader.state() != HttpReader::State::ready) continue;
     if (!access.reject({reader.request(), reader.authority(), reader.is_http_1_1(), true})) {
       HttpHeaders headers = access.cors_headers(reader.request());
-      access.answer_options(reader.request(), headers);
+      if (HttpAccess::is_preflight(reader.request())) access.answer_preflight(reader.request(), headers);
     }
     consumed += reader.read(bytes.substr(consumed, arrived - consumed));
   }

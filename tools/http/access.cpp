@@ -109,11 +109,12 @@ HttpHeaders HttpAccess::cors_headers(const HttpRequest& request) const {
   return headers;
 }
 
-std::optional<HttpFailure> HttpAccess::answer_options(const HttpRequest& request, HttpHeaders& headers) const {
-  headers.emplace_back("Allow", "GET, HEAD, POST, OPTIONS");
-  const std::string* origin = field(request, "origin");
-  if (!origin || !field(request, "access-control-request-method")) return std::nullopt;
-  if (!allows_origin(*origin)) {
+bool HttpAccess::is_preflight(const HttpRequest& request) {
+  return request.method == "OPTIONS" && field(request, "origin") && field(request, "access-control-request-method");
+}
+
+std::optional<HttpFailure> HttpAccess::answer_preflight(const HttpRequest& request, HttpHeaders& headers) const {
+  if (!allows_origin(*field(request, "origin"))) {
     return HttpFailure{403, "origin_not_allowed",
                        "request: comes from a web page of another origin; to allow it, start the server with "
                        "--cors ORIGIN"};

@@ -33,9 +33,11 @@ class HttpAccess {
   // Returns the header fields that let the page that sent the request read the answer.
   HttpHeaders cors_headers(const HttpRequest& request) const;
 
-  // Returns the answer to OPTIONS, which may be a browser's question before a request of another origin. Status 204, or
-  // a failure if the origin is not allowed.
-  std::optional<HttpFailure> answer_options(const HttpRequest& request, HttpHeaders& headers) const;
+  // Whether OPTIONS is a browser's question before a request of another origin.
+  static bool is_preflight(const HttpRequest& request);
+
+  // Returns the answer to a preflight: status 204 with these fields, or a failure if the origin is not allowed.
+  std::optional<HttpFailure> answer_preflight(const HttpRequest& request, HttpHeaders& headers) const;
 
  private:
   std::optional<HttpFailure> reject_host(const HttpAccessRequest& access) const;

@@ -194,9 +194,9 @@ void HttpConnection::dispatch() {
 
 void HttpConnection::call_handler(const std::shared_ptr<HttpAnswer>& answer) {
   HttpRequest& request = reader_->request();
-  if (request.method == "OPTIONS") {
+  if (HttpAccess::is_preflight(request)) {
     HttpHeaders fields;
-    if (const auto failure = shared_.access.answer_options(request, fields)) {
+    if (const auto failure = shared_.access.answer_preflight(request, fields)) {
       return answer->send(failure->status, "application/json", http_error_body(*failure), fields);
     }
     return answer->send(204, "", "", fields);

@@ -98,6 +98,21 @@ ChatJson defaults_json(const RequestDefaults& defaults) {
           {"max_tokens", defaults.max_tokens}};
 }
 
+// Answers OPTIONS.
+void send_methods(const std::string& methods, HttpAnswer& answer) {
+  answer.send(204, "", "", {{"Allow", methods + ", OPTIONS"}});
+}
+
+// Answers a request by another method than that of its route.
+void reject_method(const HttpRequest& request, const std::string& expected, HttpAnswer& answer) {
+  const std::string methods = expected == "GET" ? "GET, HEAD" : expected;
+  if (request.method == "OPTIONS") return send_methods(methods, answer);
+  const RequestError error(
+      fmt::format("the method is {}, expected {} for {}", quote(request.method), expected, request.path), "",
+      "method_not_allowed");
+  answer.send(error.status(), json_type, error_body(error), {{"Allow", methods + ", OPTIONS"}});
+}
+
 void send_json(HttpAnswer& answer, const ChatJson& json) {
   answer.send(200, json_type, json_line(json));
 }
@@ -145,20 +160,17 @@ void Api::handle(HttpRequest request, Answer answer) {
   const auto found = routes().find(names_model ? "/v1/models/{model}" : request.path);
   if (found == routes().end()) {
     CountedAnswer unrouted(answer, answers_, "other");
+    if (find_page_file(request.path)) return reject_method(request, "GET", unrouted);
+    if (request.method == "OPTIONS" && request.path == "*") return send_methods("GET, HEAD, POST", unrouted);
     return send_error(unrouted,
                       RequestError(fmt::format("there is no route {}", quote(request.path)), "", "not_found"));
   }
   auto counted = std::make_shared<CountedAnswer>(std::move(answer), answers_, found->first);
-  handle_route(found->first, found->second, std::move(request), std::move(counted));
+  handle_route(found->second, std::move(request), std::move(counted));
 }
 
-void Api::handle_route(const std::string& name, const Route& route, HttpRequest request, Answer answer) {
-  if (request.method != route.method) {
-    const RequestError error(
-        fmt::format("the method is {}, expected {} for {}", quote(request.method), route.method, name), "",
-        "method_not_allowed");
-    return answer->send(error.status(), json_type, error_body(error), {{"Allow", route.method}});
-  }
+void Api::handle_route(const Route& route, HttpRequest request, Answer answer) {
+  if (request.method != route.method) return reject_method(request, route.method, *answer);
   if (request.method == "POST" && !has_json(request)) {
     return send_error(*answer, RequestError("the content type is not application/json, expected it for a body of JSON",
                                             "", "unsupported_media_type"));

@@ -86,7 +86,7 @@ class Api {
   void update_weights(const HttpRequest& request, const Answer& answer);
   void flush_cache(const HttpRequest& request, const Answer& answer);
   void one_model(const HttpRequest& request, const Answer& answer);
-  void handle_route(const std::string& name, const Route& route, HttpRequest request, Answer answer);
+  void handle_route(const Route& route, HttpRequest request, Answer answer);
   ServedModel& model_of(const ChatJson& body);
   Request read(const ChatJson& body, bool chat) const;
   ChatJson model_json(const ModelShelf::Listed& model) const;

@@ -124,7 +124,7 @@ TEST(HttpAccess, AnswersPreflights) {
   HttpSettings settings;
   settings.cors_origins = {"https://example.org"};
   const auto ask = [&](const std::string& origin, HttpHeaders& headers) {
-    return HttpAccess(settings).answer_options(
+    return HttpAccess(settings).answer_preflight(
         access_request("OPTIONS", "/v1/x",
                        {{"origin", origin},
                         {"access-control-request-method", "POST"},

@@ -755,8 +755,25 @@ TEST_F(ApiTest, ListsTheModelAndItsHealth) {
   EXPECT_EQ(get("/v1/models/other")->status(), 404);
   EXPECT_EQ(get("/nowhere")->status(), 404);
   EXPECT_EQ(get("/v1/completions")->status(), 405);
-  EXPECT_EQ(get("/v1/completions")->headers(), (HttpHeaders{{"Allow", "POST"}}));
+  EXPECT_EQ(get("/v1/completions")->headers(), (HttpHeaders{{"Allow", "POST, OPTIONS"}}));
   EXPECT_EQ(get("/health")->json()["status"], "ok");
+}
+
+TEST_F(ApiTest, NamesTheMethodsOfEveryPath) {
+  const auto ask = [&](const std::string& method, const std::string& path) {
+    auto answer = std::make_shared<FakeAnswer>();
+    api.handle({.method = method, .path = path, .query = "", .headers = {}, .body = ""}, answer);
+    EXPECT_TRUE(answer->wait());
+    const HttpHeaders& headers = answer->headers();
+    return std::to_string(answer->status()) + ' ' + (headers.empty() ? "" : headers.front().second);
+  };
+  for (const char* const path : {"/", "/page.js", "/v1/models", "/v1/models/minimind-poet", "/health"}) {
+    EXPECT_EQ(ask("OPTIONS", path), "204 GET, HEAD, OPTIONS") << path;
+    EXPECT_EQ(ask("PUT", path), "405 GET, HEAD, OPTIONS") << path;
+  }
+  EXPECT_EQ(ask("OPTIONS", "/v1/chat/completions"), "204 POST, OPTIONS");
+  EXPECT_EQ(ask("OPTIONS", "*"), "204 GET, HEAD, POST, OPTIONS");
+  EXPECT_EQ(ask("OPTIONS", "/nowhere"), "404 ");
 }
 
 TEST_F(ApiTest, TakesTheNamesThatMiniMindsOwnClientsSend) {
