@@ -46,6 +46,17 @@ void AnswerParser::push(std::string_view text, Events& events) {
   while (leave(events)) continue;
 }
 
+bool AnswerParser::take_cut_call(Events& events) {
+  if (place_ != Place::call || parse_tool_call(held_)) return false;
+  const auto call = parse_cut_tool_call(held_);
+  if (!call) return false;
+  held_.clear();
+  place_ = Place::text;
+  behind_call_ = true;
+  events.push_back({.kind = Kind::tool_call, .text = "", .call = *call});
+  return true;
+}
+
 void AnswerParser::finish(Events& events) {
   while (place_ == Place::call) {
     take_call(held_.size(), events);

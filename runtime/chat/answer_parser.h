@@ -62,6 +62,11 @@ class AnswerParser {
   // Appends the text that is certain by now to `events`.
   void push(std::string_view text, std::vector<AnswerEvent>& events);
 
+  // If the answer is in the middle of a call whose name is complete, adds the call with the characters of its arguments
+  // so far, and returns true: a call that a limit cut off. Without it, finish() makes the call text. Only finish() may
+  // follow.
+  bool take_cut_call(std::vector<AnswerEvent>& events);
+
   // Ends the answer.
   void finish(std::vector<AnswerEvent>& events);
 

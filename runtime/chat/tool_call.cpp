@@ -61,6 +61,50 @@ std::vector<std::pair<std::string, std::string_view>> members_of(std::string_vie
   return members;
 }
 
+// The start of a JSON object, which may end anywhere.
+class ObjectStart {
+ public:
+  explicit ObjectStart(std::string_view text) : rest_(text) {}
+
+  std::string_view rest() const { return trimmed(rest_).empty() ? std::string_view() : rest_; }
+
+  bool take(char c) {
+    skip_spaces();
+    if (!rest_.starts_with(c)) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+  // std::nullopt if the string is incomplete, which stays the rest.
+  std::optional<std::string> take_string() {
+    skip_spaces();
+    if (!rest_.starts_with('"')) return std::nullopt;
+    std::size_t end = 1;
+    while (end < rest_.size() && rest_[end] != '"') end += rest_[end] == '\\' ? 2 : 1;
+    if (end >= rest_.size()) return std::nullopt;
+    auto text = text_of(rest_.substr(0, end + 1));
+    rest_.remove_prefix(end + 1);
+    return text;
+  }
+  void skip_spaces() { rest_.remove_prefix(std::min(rest_.find_first_not_of(json_spaces), rest_.size())); }
+
+ private:
+  std::string_view rest_;
+};
+
+// Reads the arguments after the name; false if there is something else. They stay empty if the text ends before them.
+bool read_cut_arguments(ObjectStart& object, std::string& arguments) {
+  if (!object.take(',')) return object.rest().empty();
+  const auto key = object.take_string();
+  if (!key) return object.rest().empty() || object.rest().starts_with('"');
+  if (*key != "arguments" && *key != "parameters") return false;
+  if (!object.take(':')) return object.rest().empty();
+  object.skip_spaces();
+  const std::string_view rest = object.rest();
+  if (rest.empty()) return true;
+  arguments = rest.substr(0, std::min(end_of_value(rest, 0), rest.size()));
+  return rest.front() == '{';
+}
+
 }  // namespace
 
 std::optional<ToolCall> parse_tool_call(std::string_view json) {
@@ -83,6 +127,19 @@ std::optional<ToolCall> parse_tool_call(std::string_view json) {
     return call;
   } catch (const Error&) {
     return std::nullopt;  // models may write invalid JSON; the user sees it as text
+  }
+}
+
+std::optional<ToolCall> parse_cut_tool_call(std::string_view json) {
+  try {
+    ObjectStart object(json);
+    if (!object.take('{') || object.take_string() != "name" || !object.take(':')) return std::nullopt;
+    ToolCall call;
+    call.name = object.take_string().value_or("");
+    if (call.name.empty() || !read_cut_arguments(object, call.arguments)) return std::nullopt;
+    return call;
+  } catch (const Error&) {
+    return std::nullopt;
   }
 }
 

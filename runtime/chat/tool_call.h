@@ -15,4 +15,8 @@ namespace minimind {
 // because no chat template can use them.
 std::optional<ToolCall> parse_tool_call(std::string_view json);
 
+// Parses the start of a call that starts with the name: the arguments are their characters so far, which may be none.
+// std::nullopt if the name is incomplete, or if the text starts no such call.
+std::optional<ToolCall> parse_cut_tool_call(std::string_view json);
+
 }  // namespace minimind

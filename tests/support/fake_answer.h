@@ -53,6 +53,11 @@ class FakeAnswer : public HttpAnswer {
     return changed_.wait_for(lock, std::chrono::seconds(60), [&] { return pieces_ >= count; });
   }
 
+  bool has_ended() const {
+    const std::lock_guard lock(mutex_);
+    return ended_;
+  }
+
   // After wait():
   int status() const { return status_; }
   const std::string& type() const { return type_; }
@@ -85,7 +90,7 @@ class FakeAnswer : public HttpAnswer {
     changed_.notify_all();
   }
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::atomic<bool> gone_ = false;
   bool ended_ = false;

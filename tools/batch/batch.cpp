@@ -211,7 +211,7 @@ class BatchRun {
     TextAnswer& answer = open.answers[text->index];
     answer.generated = text->generation->finish();
     tokens_ += answer.generated.tokens.size();
-    answer.message = answer_of(text->task(), answer.generated.text, tool_call_count(open.request.messages) + 1);
+    read_message(answer, text->task(), tool_call_count(open.request.messages) + 1);
     pool_.release(text->context);
     if (++open.ended < open.tasks.size() || open.failed) return;
     results_.add(open.index,

@@ -32,6 +32,41 @@ double mean_log_probability(const Generated& generated) {
 
 }  // namespace
 
+bool finish_answer(const TextTask& task, FinishReason reason, AnswerParser& parser, std::vector<AnswerEvent>& events) {
+  const bool is_cut = (task.forced || reason == FinishReason::length) && parser.take_cut_call(events);
+  const std::size_t known = events.size();
+  parser.finish(events);
+  if (!task.forced) return is_cut;
+  // All text of a forced answer is the start of a call.
+  const auto is_call_start = [](const AnswerEvent& event) { return event.kind == AnswerEvent::Kind::not_a_call; };
+  const auto end = events.begin() + static_cast<std::ptrdiff_t>(known);
+  const bool has_start = std::any_of(end, events.end(), is_call_start);
+  std::erase_if(events, [](const AnswerEvent& event) { return event.kind != AnswerEvent::Kind::tool_call; });
+  if (!has_start || task.only_function.empty()) return is_cut;
+  events.push_back({.kind = AnswerEvent::Kind::tool_call,
+                    .text = "",
+                    .call = {.id = "", .name = task.only_function, .arguments = ""}});
+  return true;
+}
+
+void read_message(TextAnswer& answer, const TextTask& task, std::size_t first_call) {
+  answer.message = {.role = Role::assistant};
+  if (task.plain) {
+    answer.message.content = answer.generated.text;
+    return;
+  }
+  AnswerParser parser(task.thinks);
+  std::vector<AnswerEvent> events;
+  parser.push(task.opening + answer.generated.text, events);
+  answer.has_cut_call = finish_answer(task, answer.generated.finish_reason, parser, events);
+  for (AnswerEvent& event : events) add_event(event, answer.message, first_call);
+}
+
+std::string_view finish_reason_of(const TextAnswer& answer) {
+  const FinishReason reason = answer.generated.finish_reason;
+  return answer.has_cut_call ? name_of(reason) : finish_reason_name(reason, answer.message);
+}
+
 std::vector<std::size_t> chosen_texts(const Request& request, const std::vector<const Generated*>& texts) {
   std::vector<std::size_t> chosen(texts.size());
   std::iota(chosen.begin(), chosen.end(), std::size_t{0});
@@ -78,7 +113,7 @@ ChatJson choice_json(const TextModel& model, const Request& request, const TextT
   return {{"index", index},
           {"message", messages_json({answer.message}, false).at(0)},
           {"logprobs", std::move(logprobs)},
-          {"finish_reason", finish_reason_name(generated.finish_reason, answer.message)}};
+          {"finish_reason", finish_reason_of(answer)}};
 }
 
 ChatJson usage_json(const Usage& usage) {

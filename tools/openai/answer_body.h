@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/chat/answer_parser.h"
 #include "runtime/chat/chat_json.h"
 #include "runtime/chat/message.h"
 #include "runtime/generate/generate.h"
@@ -22,8 +23,19 @@ std::string_view id_prefix_of(const Request& request);  // "chatcmpl-" or "cmpl-
 // A generated text, read.
 struct TextAnswer {
   Generated generated;
-  Message message;  // of a chat
+  Message message;            // of a chat
+  bool has_cut_call = false;  // the last call is incomplete, because a limit or a stop string ended the text in it
 };
+
+// Ends the answer of a chat, and returns whether its last call is incomplete: that call has the arguments as far as
+// they go. A forced call whose name is incomplete, too, has the name of the only function that may be called, or is
+// dropped.
+bool finish_answer(const TextTask& task, FinishReason reason, AnswerParser& parser, std::vector<AnswerEvent>& events);
+
+// Reads the message of a chat. Its calls have the ids "call_N", from `first_call` on.
+void read_message(TextAnswer& answer, const TextTask& task, std::size_t first_call);
+
+std::string_view finish_reason_of(const TextAnswer& answer);
 
 // A choice of an answer.
 ChatJson choice_json(const TextModel& model, const Request& request, const TextTask& task, const TextAnswer& answer,

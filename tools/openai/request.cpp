@@ -225,6 +225,7 @@ void read_chat(BodyFields& body, Request& request) {
   ToolChoice choice = read_tools(body);
   request.tools = std::move(choice.tools);
   request.calls = choice.rule;
+  request.only_function = std::move(choice.only_function);
   if (is_forced(choice.rule)) {
     request.grammar = std::move(choice.grammar);
     request.grammar_param = "tool_choice";

@@ -37,6 +37,7 @@ struct Request {
   std::vector<Message> messages{};                // of a chat
   std::string tools{};                            // of a chat, as parse_tools() returns them; empty for none
   CallRule calls = CallRule::free;                // of a chat
+  std::string only_function{};                    // of a chat: that forced calls are of; empty if there are several
   std::shared_ptr<const Grammar> call_grammar{};  // of calls that are not forced; null: none
   bool continues = false;                         // of a chat: the last message, an answer, is to be continued
   std::optional<bool> think{};                    // of a chat

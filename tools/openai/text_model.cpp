@@ -190,6 +190,8 @@ TextTask TextModel::task_of(const Request& request, const TextPrompt* prompt, st
   if (request.best_of > request.n && !options.scores) options.scores = 0;
   options.score_prompt = request.echo && request.logprobs;
   task.capacity = std::min(positions, task.prompt.size() + request.max_tokens);
+  task.forced = is_forced(request.calls);
+  task.only_function = request.only_function;
   task.plain = !request.chat || (request.grammar && !is_forced(request.calls));
   return task;
 }

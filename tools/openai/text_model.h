@@ -29,8 +29,10 @@ struct TextTask {
   GenerateOptions options{};
   std::size_t capacity = 0;  // of its context
   ThinkState thinks = ThinkState::none;
-  std::string opening{};  // the start of the answer, which the prompt ends with
-  bool plain = false;     // the answer has neither thinking nor calls
+  std::string opening{};        // the start of the answer, which the prompt ends with
+  bool plain = false;           // the answer has neither thinking nor calls
+  bool forced = false;          // the answer is calls alone
+  std::string only_function{};  // of a forced answer, that all calls are of; empty if there are several
 
   // The part of the prompt that need not be computed again if another text had it: nothing if it is to be scored.
   std::span<const std::int32_t> reusable() const {

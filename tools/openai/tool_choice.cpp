@@ -108,6 +108,8 @@ ToolChoice read_tools(BodyFields& body) {
   }
   if (forced && !tools) throw RequestError("tool_choice requires a call, but tools is missing", "tool_choice");
   if (forced) result.rule = one_call || named ? CallRule::forced_one : CallRule::forced;
+  if (named) result.only_function = *named;
+  if (forced && tools->size() == 1) result.only_function = function_of(tools->front()).at("name").get<std::string>();
   const auto strict = [](const ChatJson& tool) { return is_strict(function_of(tool)); };
   const bool any_strict = tools && std::ranges::count_if(*tools, strict) > 0;  // checks all
   if (forced || (any_strict && !result.tools.empty())) result.grammar = call_grammar(*tools, named, forced);

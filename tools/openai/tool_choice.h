@@ -23,6 +23,7 @@ constexpr bool is_forced(CallRule rule) {
 struct ToolChoice {
   std::string tools{};  // as parse_tools() returns them; empty for none
   CallRule rule = CallRule::free;
+  std::string only_function{};               // that forced calls are of; empty if there are several
   std::shared_ptr<const Grammar> grammar{};  // of each call; null: none, if calls are free and no function is strict
 };
 

@@ -91,11 +91,11 @@ void Completion::on_end(std::size_t index, Generated generated, const std::excep
   ++ended_;
   if (failed_ || answer_->gone()) return;
   if (error) return fail(error);
-  if (request_.stream) {
-    begin(index, generated.prompt_scores);
-    write_end(index, generated);
-  }
   texts_[index].result.generated = std::move(generated);
+  if (request_.stream) {
+    begin(index, texts_[index].result.generated.prompt_scores);
+    write_end(index);
+  }
   if (ended_ == texts_.size()) finish();
 }
 
@@ -149,25 +149,27 @@ void Completion::write_events(std::size_t index, const std::vector<AnswerEvent>&
   if (!chunks.empty()) answer_->write(std::move(chunks));
 }
 
-void Completion::write_end(std::size_t index, const Generated& generated) {
+void Completion::write_end(std::size_t index) {
   Text& text = texts_[index];
+  const Generated& generated = text.result.generated;
   const std::span<const TokenScore> scores = request_.logprobs
                                                  ? text.pieces.take_rest(generated.scores, generated.text.size())
                                                  : std::span<const TokenScore>();
-  Message message;
   if (request_.chat) {
     std::vector<AnswerEvent> events;
-    if (!text.task->plain) text.parser.finish(events);
+    if (!text.task->plain) {
+      text.result.has_cut_call = finish_answer(*text.task, generated.finish_reason, text.parser, events);
+    }
     const bool has_text =
         std::ranges::any_of(scores, [&](const TokenScore& score) { return text.pieces.is_text(score.token.token); });
     if (events.empty() && has_text) events.emplace_back();
     write_events(index, std::move(events), scores);
-    message.tool_calls.resize(text.calls);
+    text.result.message.tool_calls.resize(text.calls);
   } else if (!scores.empty()) {
     text.logprobs.add(scores);
     answer_->write(chunks_.text(index, "text", "", text.logprobs.take()));
   }
-  answer_->write(chunks_.end(index, finish_reason_name(generated.finish_reason, message)));
+  answer_->write(chunks_.end(index, finish_reason_of(text.result)));
 }
 
 void Completion::fail(const std::exception_ptr& error) {
@@ -195,7 +197,7 @@ void Completion::finish() {
 ChatJson Completion::message_choice(std::size_t index_of_text, std::size_t index) {
   Text& text = texts_[index_of_text];
   if (request_.chat) {
-    text.result.message = answer_of(*text.task, text.result.generated.text, 1);
+    read_message(text.result, *text.task, 1);
     for (ToolCall& call : text.result.message.tool_calls) call.id = unique_id("call_");
   }
   ChatJson choice = choice_json(model_, request_, *text.task, text.result, index);

@@ -54,7 +54,7 @@ class Completion : public std::enable_shared_from_this<Completion> {
   void begin(std::size_t index, const std::vector<TokenScore>& prompt_scores);
   void write_piece(std::size_t index, std::string_view piece, const std::vector<TokenScore>& scores);
   void write_events(std::size_t index, const std::vector<AnswerEvent>& events, std::span<const TokenScore> scores);
-  void write_end(std::size_t index, const Generated& generated);
+  void write_end(std::size_t index);
   void fail(const std::exception_ptr& error);
   void finish();
   ChatJson message_choice(std::size_t text, std::size_t index);

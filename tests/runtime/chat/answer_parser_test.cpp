@@ -57,6 +57,47 @@ void expect(const std::string& text, const Events& wanted, ThinkState state = Th
   }
 }
 
+// The events if the text ends for another reason than the model's.
+Events cut(const std::string& text) {
+  AnswerParser parser(ThinkState::none);
+  Events events;
+  parser.push(text, events);
+  const std::size_t before = events.size();
+  const bool is_cut = parser.take_cut_call(events);
+  EXPECT_EQ(is_cut, events.size() > before) << text;
+  parser.finish(events);
+  return joined(events);
+}
+
+TEST(AnswerParser, KeepsTheArgumentsOfACallThatIsCutOff) {
+  const std::string arguments = R"({"a": [1, {"b": "}\"</tool_call>"}], "c": "\\"})";
+  const std::string start = R"(<tool_call>
+{"name": "f", "arguments": )";
+  const std::string whole = start + arguments + "}\n</tool_call>";
+  const std::size_t name_end = whole.find("f\"") + 2;
+  for (std::size_t size = 0; size <= whole.size(); ++size) {
+    const std::string text = whole.substr(0, size);
+    if (size < std::string("<tool_call>").size()) {
+      EXPECT_EQ(cut(text), text.empty() ? Events{} : Events{answer(text)});
+    } else if (size < name_end) {
+      EXPECT_EQ(cut(text), Events{no_call(text)});
+    } else {
+      const std::size_t some = size < start.size() ? 0 : std::min(size - start.size(), arguments.size());
+      EXPECT_EQ(cut(text), Events{call("f", arguments.substr(0, some))}) << text;
+    }
+  }
+}
+
+TEST(AnswerParser, AStartOfAnotherFormIsText) {
+  for (const char* const body :
+       {"", "{", "[", R"({"name": "")", R"({"name": 1)", R"({"nam": "f")", R"({"name": "f", "args": {)",
+        R"({"name": "f", "arguments": [)", R"({"name": "f", "arguments": "{\"a)", R"({"name": "f"; )",
+        R"({"name": "\ud800", "arguments": {)", R"({"name": "f\)"}) {
+    const std::string text = std::string("a <tool_call>") + body;
+    EXPECT_EQ(cut(text), (Events{answer("a"), no_call(" <tool_call>" + std::string(body))})) << text;
+  }
+}
+
 TEST(AnswerParser, PlainTextIsExact) {
   expect("", {});
   expect("\n 你好。\n\n  Hello < 3 \n", {answer("\n 你好。\n\n  Hello < 3 \n")});
