@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <iterator>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -47,9 +49,12 @@ std::string folder_of(const std::string& path) {
   }
 }
 
-[[noreturn]] void fail_unknown(const std::string& name, const std::string& known) {
-  throw RequestError(fmt::format("model is {}, expected {}", quote(name), quote(known)), "model", "model_not_found");
+[[noreturn]] void fail_unknown(const std::string& name, const std::string& expected) {
+  throw RequestError(fmt::format("model is {}, expected {}", quote(name), expected), "model", "model_not_found");
 }
+
+// How often a model that another one waits for is asked whether its texts have ended.
+constexpr std::chrono::milliseconds idle_check(5);
 
 }  // namespace
 
@@ -90,7 +95,7 @@ ServedModel& ModelShelf::get(const std::string& name) {
   if (folder_.empty()) {
     ServedModel& model = only();
     const std::vector<std::string>& names = model.model.names();
-    if (!is_usual_name(name) && std::ranges::count(names, name) == 0) fail_unknown(name, names.front());
+    if (!is_usual_name(name) && std::ranges::count(names, name) == 0) fail_unknown(name, quote(names.front()));
     return model;
   }
   const bool is_usual = is_usual_name(name);
@@ -104,7 +109,10 @@ ServedModel& ModelShelf::get(const std::string& name) {
                     : named(files_, base) != files_.end() && (lora.empty() || named(loras_, lora) != loras_.end());
   };
   if (!is_known()) read_folder();
-  if (!is_known()) fail_unknown(name, files_.empty() ? "a checkpoint in " + folder_ : files_.front().name);
+  if (!is_known()) {
+    fail_unknown(name, files_.empty() ? "a checkpoint in " + quote(folder_) + ", which has none"
+                                      : "one of those that /v1/models lists, such as " + quote(files_.front().name));
+  }
   const File& file = is_usual ? files_.front() : *named(files_, base);
   const std::string full_name = lora.empty() ? file.name : file.name + ":" + lora;
   ServedModel* const loaded = find_loaded(full_name);
@@ -130,32 +138,49 @@ ServedModel& ModelShelf::load(const std::string& name, const File& file, const s
   } catch (const Error& error) {
     throw RequestError(error.what(), "model");
   }
-  make_room(served->model.weight_bytes());
+  const std::size_t bytes = served->model.weight_bytes();
+  if (bytes > settings_.models_memory) {
+    throw RequestError(fmt::format("model is {}, which takes {:.1f} MB, expected at most the {:.1f} MB of the server's "
+                                   "--models-memory",
+                                   quote(name), 1e-6 * static_cast<double>(bytes),
+                                   1e-6 * static_cast<double>(settings_.models_memory)),
+                       "model");
+  }
+  make_room(bytes);
   const std::lock_guard lock(mutex_);
   if (draining_) served->engine.drain();
   loaded_.push_back({name, std::move(served)});
   return *loaded_.back().served;
 }
 
-// Drops models without texts, the least recently used first, until `bytes` more fit or none is left.
+// Drops models, the least recently used first, until `bytes` more fit or none is left. Waits for texts to end: no other
+// request is read meanwhile, so that they do.
 void ModelShelf::make_room(std::size_t bytes) {
-  while (true) {
-    std::unique_ptr<ServedModel> dropped;
-    {
-      const std::lock_guard lock(mutex_);
-      std::size_t used = bytes;
-      auto oldest = loaded_.end();
-      for (auto model = loaded_.begin(); model != loaded_.end(); ++model) {
-        used += model->served->model.weight_bytes();
-        if (!model->served->engine.is_idle()) continue;
-        if (oldest == loaded_.end() || model->served->last_use < oldest->served->last_use) oldest = model;
-      }
-      if (used <= settings_.models_memory || oldest == loaded_.end()) return;
-      dropped = std::move(oldest->served);
-      loaded_.erase(oldest);
-      dropped_ += dropped->engine.counts();
-    }
+  while (!has_room(bytes)) {
+    if (!drop_idle()) std::this_thread::sleep_for(idle_check);
   }
+}
+
+bool ModelShelf::has_room(std::size_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  for (const Loaded& model : loaded_) bytes += model.served->model.weight_bytes();
+  return loaded_.empty() || bytes <= settings_.models_memory;
+}
+
+// Drops the least recently used of the models without texts; false if there is none.
+bool ModelShelf::drop_idle() {
+  std::unique_ptr<ServedModel> dropped;
+  const std::lock_guard lock(mutex_);
+  auto oldest = loaded_.end();
+  for (auto model = loaded_.begin(); model != loaded_.end(); ++model) {
+    if (!model->served->engine.is_idle()) continue;
+    if (oldest == loaded_.end() || model->served->last_use < oldest->served->last_use) oldest = model;
+  }
+  if (oldest == loaded_.end()) return false;
+  dropped = std::move(oldest->served);
+  loaded_.erase(oldest);
+  dropped_ += dropped->engine.counts();
+  return true;
 }
 
 std::vector<ModelShelf::Listed> ModelShelf::list() {

@@ -34,7 +34,7 @@ class ModelShelf {
     GenerationArguments arguments;  // the model is a file, or a folder of checkpoints
     std::string chat_template;
     EngineLimits limits;        // of each model
-    std::size_t models_memory;  // bytes of weights; models that are not in use make room for another one
+    std::size_t models_memory;  // most bytes of weights; models make room for another one when their texts have ended
   };
 
   // Loads a single model; a folder's are loaded later. Throws Error.
@@ -77,6 +77,8 @@ class ModelShelf {
   ServedModel* find_loaded(const std::string& name);
   ServedModel& load(const std::string& name, const File& file, const std::string& lora);
   void make_room(std::size_t bytes);
+  bool has_room(std::size_t bytes) const;
+  bool drop_idle();
 
   const Settings settings_;
   const std::string folder_;  // empty: a single model

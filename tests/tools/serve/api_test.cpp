@@ -754,18 +754,37 @@ TEST_F(ApiTest, LoadsWeightsOnlyFromItsFolders) {
   EXPECT_EQ(status(none, demo), 403);
 }
 
-TEST(ModelShelfTest, LoadsTheModelsOfAFolderAsTheyAreAskedFor) {
-  const TemporaryFolder folder;
+constexpr std::size_t one_demo = 10'000'000;  // bytes: room for the demo model once
+
+// A server of copies of the demo model, which are written to the folder.
+ModelShelf::Settings settings_of(const TemporaryFolder& folder, const std::vector<std::string>& files,
+                                 std::size_t models_memory) {
   const std::string demo = MINIMIND_SOURCE_DIR "/weights/demo/";
-  for (const char* const name : {"a.pth", "b.pth"})
-    std::filesystem::copy_file(demo + "model.pth", folder.path() + "/" + name);
+  for (const std::string& name : files) std::filesystem::copy_file(demo + "model.pth", folder.path() + "/" + name);
   for (const char* const name : {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja"}) {
     if (std::filesystem::exists(demo + name)) std::filesystem::copy_file(demo + name, folder.path() + "/" + name);
   }
   ModelShelf::Settings of_folder = settings();
   of_folder.arguments.checkpoint.model = folder.path();
-  of_folder.models_memory = 1;  // one model at a time
-  ModelShelf models(of_folder);
+  of_folder.models_memory = models_memory;
+  return of_folder;
+}
+
+std::shared_ptr<FakeAnswer> complete_with(Api& api, Json body) {
+  body["prompt"] = "江";
+  auto answer = std::make_shared<FakeAnswer>();
+  api.handle({.method = "POST",
+              .path = "/v1/completions",
+              .query = "",
+              .headers = {{"content-type", "application/json"}},
+              .body = body.dump()},
+             answer);
+  return answer;
+}
+
+TEST(ModelShelfTest, LoadsTheModelsOfAFolderAsTheyAreAskedFor) {
+  const TemporaryFolder folder;
+  ModelShelf models(settings_of(folder, {"a.pth", "b.pth"}, one_demo));
   ASSERT_EQ(models.list().size(), 2u);
   EXPECT_EQ(models.list()[0].context, 0u) << "none is loaded";
   EXPECT_EQ(models.get("a").model.names(), std::vector<std::string>{"a"});
@@ -777,15 +796,35 @@ TEST(ModelShelfTest, LoadsTheModelsOfAFolderAsTheyAreAskedFor) {
   EXPECT_THROW(models.get("a:nothing"), RequestError);
   EXPECT_THROW(models.only(), RequestError);
   Api api(models, options());
-  auto answer = std::make_shared<FakeAnswer>();
-  api.handle({.method = "POST",
-              .path = "/v1/completions",
-              .query = "",
-              .headers = {{"content-type", "application/json"}},
-              .body = R"({"model": "a", "prompt": "江", "max_tokens": 3})"},
-             answer);
+  const auto answer = complete_with(api, {{"model", "a"}, {"max_tokens", 3}});
   ASSERT_TRUE(answer->wait());
   EXPECT_EQ(answer->json()["model"], "a") << answer->body();
+}
+
+TEST(ModelShelfTest, WaitsForTextsThatUseTheMemory) {
+  const TemporaryFolder folder;
+  ModelShelf models(settings_of(folder, {"a.pth", "b.pth"}, one_demo));
+  Api api(models, options());
+  const Json longer{{"model", "a"}, {"max_tokens", 200}, {"ignore_eos", true}, {"stream", true}};
+  const auto first = complete_with(api, longer);
+  ASSERT_TRUE(first->wait_for_pieces(2));
+  const auto second = complete_with(api, {{"model", "b"}, {"max_tokens", 2}});
+  ASSERT_TRUE(second->wait());
+  EXPECT_EQ(second->status(), 200) << second->body();
+  EXPECT_TRUE(first->has_ended());
+  EXPECT_EQ(first->events().back()["choices"][0]["finish_reason"], "length");
+}
+
+TEST(ModelShelfTest, RejectsAModelThatIsLargerThanItsMemory) {
+  const TemporaryFolder folder;
+  ModelShelf models(settings_of(folder, {"a.pth", "b.pth"}, 1'000'000));
+  Api api(models, options());
+  const auto answer = complete_with(api, {{"model", "a"}});
+  ASSERT_TRUE(answer->wait());
+  EXPECT_EQ(answer->status(), 400) << answer->body();
+  const auto message = answer->json()["error"]["message"].get<std::string>();
+  EXPECT_NE(message.find("8.7 MB, expected at most the 1.0 MB of the server's --models-memory"), std::string::npos)
+      << message;
 }
 
 TEST(ModelShelfTest, MergesALoraOfTheFolder) {
