@@ -201,7 +201,7 @@ class OpenAiTest(unittest.TestCase):
 
 class ShutdownTest(unittest.TestCase):
     def test_finishes_running_answers(self):
-        server = Server()
+        server = Server('--drain', '300')
         stream = server.client().chat.completions.create(model='minimind', messages=QUESTION, max_tokens=1000, seed=1,
                                                          logit_bias={'2': -100}, stream=True)
         first = next(iter(stream))

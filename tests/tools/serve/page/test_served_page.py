@@ -39,7 +39,7 @@ class Program:
 
     def stop(self):
         self.process.terminate()
-        self.process.wait(timeout=20)
+        self.process.wait(timeout=60)
         self.log.close()
 
 
