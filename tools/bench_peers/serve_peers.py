@@ -153,7 +153,7 @@ def decoding(answers: list[load.Answer], tokens: int) -> float:
 
 def bench(options: argparse.Namespace, gguf: Path) -> float:
     printed = subprocess.run([options.program, "bench", "--json", "-q", "-m", gguf, "-t", str(options.threads), "-p", "0", "-n",
-                              str(options.tokens), "-r", "3"], stdout=subprocess.PIPE, text=True, check=True).stdout
+                              str(options.tokens), "-d", str(SHORT), "-r", "3"], stdout=subprocess.PIPE, text=True, check=True).stdout
     return statistics.median(json.loads(printed)["results"][0]["tokens_per_second"]["samples"])
 
 
