@@ -37,7 +37,7 @@ ISA_FLAGS_avx512 += -Wno-uninitialized -Wno-maybe-uninitialized
 ISA_FLAGS_avx512vnni := $(ISA_FLAGS_avx512) -mavx512vnni
 ISA_FLAGS_avx512bf16 := $(ISA_FLAGS_avx512) -mavx512bf16
 ISA_FLAGS_amxbf16 := $(ISA_FLAGS_avx512bf16) -mamx-tile -mamx-bf16
-ISA_FLAGS_amxint8 := $(ISA_FLAGS_avx512) -mamx-tile -mamx-int8
+ISA_FLAGS_amxint8 := $(ISA_FLAGS_avx512vnni) -mamx-tile -mamx-int8
 
 # The rooms of the code, from tests/layers.txt: a new file needs no line here. Each room is compiled as one unit that includes
 # its .cpp files, because reading the headers takes longer than compiling the code. For the same reason a few rooms share the

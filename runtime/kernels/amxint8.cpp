@@ -14,14 +14,20 @@ namespace {
 
 // Weights and activations of a strip are next to each other and in the first two caches while they are multiplied.
 constexpr std::size_t strip_blocks = 32, most_tiles = 4;
-constexpr std::size_t least_tokens = 10;  // AVX512_VNNI is as fast for fewer
+constexpr std::size_t least_tokens = 9;  // AVX512_VNNI is as fast for fewer
+
+// A tile of a few tokens costs more than half of a full one. So AVX512_VNNI multiplies one or two that full tiles leave
+// over, in the same pass as the last tile.
+constexpr std::size_t most_left_over = 2;
 
 constexpr std::size_t groups = block_cols / group_cols;
 
-// Up to 16 tokens. What is in the rows of tokens that it does not have is multiplied, but never used.
+// Up to 16 tokens of a tile, and those left over. What is in the rows of tokens that a tile does not have is
+// multiplied, but never used.
 struct alignas(64) TokenStrip {
-  std::int8_t quant[strip_blocks][tile_rows][block_cols];
-  float scale[strip_blocks][tile_rows];
+  std::int8_t quant[strip_blocks][tile_rows + most_left_over][block_cols];
+  float scale[strip_blocks][tile_rows + most_left_over];
+  std::int32_t sum[strip_blocks][tile_rows + most_left_over];  // of the quants
 };
 
 // Of one panel.
@@ -32,7 +38,8 @@ struct alignas(64) WeightStrip {
   std::int8_t unpacked[strip_blocks][groups][panel_rows][group_cols];
 };
 
-// noipa: GCC 12 with -O1 would omit the calls, as if the strip was never read.
+// An odd number of tokens is followed by one whose products are 0, since multiply() adds two. noipa: GCC 12 with -O1
+// would omit the calls, as if the strip was never read.
 [[gnu::noipa]] void copy_tokens(const ActivationBlock* x, std::size_t x_stride, std::size_t tokens, std::size_t blocks,
                                 TokenStrip& strip) {
   for (std::size_t t = 0; t < tokens; ++t) {
@@ -40,8 +47,10 @@ struct alignas(64) WeightStrip {
       const ActivationBlock& block = x[t * x_stride + b];
       std::memcpy(strip.quant[b][t], block.quant, sizeof block.quant);
       strip.scale[b][t] = block.scale;
+      strip.sum[b][t] = block.sum;
     }
   }
+  for (std::size_t b = 0; tokens % 2 > 0 && b < blocks; ++b) strip.scale[b][tokens] = 0;
 }
 
 template <class Block>
@@ -104,17 +113,17 @@ struct Output {
 };
 
 // Tiles: 0 is sums, 1 is activations, 2 is weights.
-void configure() {
+void configure(std::size_t tokens) {
   TileShapes shapes;
-  shapes.set(0, tile_rows, tile_line);
-  shapes.set(1, tile_rows, block_cols);
+  shapes.set(0, tokens, tile_line);
+  shapes.set(1, tokens, block_cols);
   shapes.set(2, groups, tile_line);
   configure(shapes);
 }
 
 inline void load_tiles(const WeightStrip& weights, const TokenStrip& x, std::size_t b) {
   const char* const quants = weights.quants + b * weights.quant_stride;
-  will_read<sizeof x.quant[b]>(x.quant[b]);
+  will_read<tile_rows * block_cols>(x.quant[b]);
   _tile_loadd(1, x.quant[b], block_cols);
   will_read<groups * tile_line>(quants);
   _tile_loadd(2, quants, tile_line);
@@ -127,13 +136,43 @@ inline void multiply_tiles() {
 
 using Sums = std::int32_t[tile_rows][panel_rows];
 
+inline __m512 add_product(__m512i sums, __m512 weight_scale, float scale, __m512 total) {
+  return _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums), _mm512_mul_ps(weight_scale, _mm512_set1_ps(scale)), total);
+}
+
+// The sums of a tile's tokens.
 template <std::size_t tokens>
-inline void add_block(const Sums& sums, const float* weight_scales, const float* scales, __m512 (&total)[tokens]) {
-  const __m512 weight_scale = _mm512_load_ps(weight_scales);
+inline void add_block(const Sums& sums, const WeightStrip& weights, const TokenStrip& x, std::size_t b,
+                      __m512 (&total)[tokens]) {
+  const __m512 weight_scale = _mm512_load_ps(weights.scale[b]);
+  constexpr std::size_t in_tile = smaller(tokens, tile_rows);
 #pragma GCC unroll 16
-  for (std::size_t t = 0; t < tokens; ++t) {
-    const __m512 scale = _mm512_mul_ps(weight_scale, _mm512_set1_ps(scales[t]));
-    total[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_load_si512(sums[t])), scale, total[t]);
+  for (std::size_t t = 0; t < in_tile; ++t) {
+    total[t] = add_product(_mm512_load_si512(sums[t]), weight_scale, x.scale[b][t], total[t]);
+  }
+}
+
+// The sums of the tokens left over. The instruction multiplies unsigned by signed integers.
+template <std::size_t tokens>
+inline void multiply_left_over(const WeightStrip& weights, const TokenStrip& x, std::size_t b,
+                               __m512 (&total)[tokens]) {
+  constexpr int bias = 128;
+  constexpr std::size_t count = tokens - tile_rows;
+  __m512i sums[count];
+  for (std::size_t i = 0; i < count; ++i) sums[i] = _mm512_set1_epi32(-bias * x.sum[b][tile_rows + i]);
+  const char* const quants = weights.quants + b * weights.quant_stride;
+#pragma GCC unroll 8
+  for (std::size_t group = 0; group < groups; ++group) {
+    const __m512i w = _mm512_xor_si512(_mm512_loadu_si512(quants + group * tile_line), _mm512_set1_epi8(-bias));
+    for (std::size_t i = 0; i < count; ++i) {
+      std::int32_t four;
+      std::memcpy(&four, x.quant[b][tile_rows + i] + group * group_cols, sizeof four);
+      sums[i] = _mm512_dpbusd_epi32(sums[i], w, _mm512_set1_epi32(four));
+    }
+  }
+  const __m512 weight_scale = _mm512_load_ps(weights.scale[b]);
+  for (std::size_t i = 0; i < count; ++i) {
+    total[tile_rows + i] = add_product(sums[i], weight_scale, x.scale[b][tile_rows + i], total[tile_rows + i]);
   }
 }
 
@@ -143,11 +182,10 @@ template <std::size_t tokens>
 void multiply(const WeightStrip& weights, const TokenStrip& x, std::size_t blocks, const Output& out, Ahead ahead,
               std::size_t tile) {
   __m512 total[tokens];
-#pragma GCC unroll 16
+#pragma GCC unroll 20
   for (std::size_t t = 0; t < tokens; ++t) {
     const bool starts_at_y = out.continues && t < out.tokens;
     total[t] = starts_at_y ? _mm512_maskz_loadu_ps(out.rows, out.y + t * out.y_stride) : _mm512_setzero_ps();
-    __builtin_prefetch(out.y + smaller(t, out.tokens - 1) * out.y_stride, 1);
   }
   alignas(64) Sums sums[2];
   load_tiles(weights, x, 0);
@@ -163,37 +201,65 @@ void multiply(const WeightStrip& weights, const TokenStrip& x, std::size_t block
       before_fetch = ahead.tiles;
     }
     --before_fetch;
-    if (b > 0) add_block(sums[(b - 1) % 2], weights.scale[b - 1], x.scale[b - 1], total);
+    if constexpr (tokens > tile_rows) multiply_left_over(weights, x, b, total);
+    if (b > 0) add_block(sums[(b - 1) % 2], weights, x, b - 1, total);
   }
-  add_block(sums[(blocks - 1) % 2], weights.scale[blocks - 1], x.scale[blocks - 1], total);
-#pragma GCC unroll 16
+  add_block(sums[(blocks - 1) % 2], weights, x, blocks - 1, total);
+#pragma GCC unroll 20
   for (std::size_t t = 0; t < tokens; ++t) {
     if (t < out.tokens) _mm512_mask_storeu_ps(out.y + t * out.y_stride, out.rows, total[t]);
   }
 }
 
+// The division of tokens among tiles: nearly evenly, or full tiles and a few tokens left over, which the last one
+// takes.
+struct Tiles {
+  std::size_t count, tokens, left_over;
+
+  explicit Tiles(std::size_t all) : count(all / tile_rows), tokens(all), left_over(all % tile_rows) {
+    if (count > 0 && left_over <= most_left_over) {
+      tokens = count * tile_rows;
+    } else {
+      count = parts_for(all, tile_rows);
+      left_over = 0;
+    }
+  }
+  std::size_t rows() const { return parts_for(tokens, count); }
+  Part part(std::size_t tile) const {
+    Part part = part_of(tokens, tile, count);
+    if (tile + 1 == count) part.size += left_over;
+    return part;
+  }
+};
+
 template <class Block>
 void multiply_part(const BlockMatmul<Block>& m, const Part& blocks, const Part& tokens) {
   WeightStrip weights;
   TokenStrip strips[most_tiles];
-  const std::size_t tiles = parts_for(tokens.size, tile_rows);
+  const Tiles tiles(tokens.size);
+  configure(tiles.rows());
   const ActivationBlock* const x = m.x + tokens.first * m.x_stride + blocks.first;
-  for (std::size_t tile = 0; tile < tiles; ++tile) {
-    const Part of_tile = part_of(tokens.size, tile, tiles);
+  for (std::size_t tile = 0; tile < tiles.count; ++tile) {
+    const Part of_tile = tiles.part(tile);
     copy_tokens(x + of_tile.first * m.x_stride, m.x_stride, of_tile.size, blocks.size, strips[tile]);
   }
   for (std::size_t panel = m.first_panel; panel < m.last_panel; ++panel) {
     const Block* const first = m.panels + panel * m.panel_stride + blocks.first;
     unpack(first, blocks.size, weights);
-    const Ahead ahead{reinterpret_cast<const char*>(first + m.panel_stride), sizeof(Block), tiles};
+    const Ahead ahead{reinterpret_cast<const char*>(first + m.panel_stride), sizeof(Block), tiles.count};
     const std::size_t rows = smaller(panel_rows, m.rows - panel * panel_rows);
     float* const y = m.y + tokens.first * m.y_stride + panel * panel_rows;
-    for (std::size_t tile = 0; tile < tiles; ++tile) {
-      const Part of_tile = part_of(tokens.size, tile, tiles);
+    for (std::size_t tile = 0; tile < tiles.count; ++tile) {
+      const Part of_tile = tiles.part(tile);
       const Output out{y + of_tile.first * m.y_stride, m.y_stride, of_tile.size,
                        static_cast<__mmask16>((1u << rows) - 1), m.continues || blocks.first > 0};
-      const auto use = of_tile.size <= 8 ? multiply<8> : of_tile.size <= 12 ? multiply<12> : multiply<16>;
-      use(weights, strips[tile], blocks.size, out, ahead, tile);
+      const auto use = [&](auto count) { multiply<count>(weights, strips[tile], blocks.size, out, ahead, tile); };
+      if (of_tile.size > tile_rows) {
+        with_constant<tile_rows + 1, tile_rows + most_left_over>(of_tile.size, use);
+      } else {
+        with_constant<(least_tokens + 1) / 2, tile_rows / 2>(
+            (of_tile.size + 1) / 2, [&](auto half) { use(std::integral_constant<std::size_t, 2 * half>()); });
+      }
     }
   }
 }
@@ -202,9 +268,9 @@ void multiply_part(const BlockMatmul<Block>& m, const Part& blocks, const Part& 
 template <class Block, auto few>
 void matmul(const BlockMatmul<Block>& m) noexcept {
   if (m.tokens < least_tokens) return (avx512vnni.*few)(m);
-  configure();
   const std::size_t blocks = m.cols / block_cols;
-  const std::size_t strips = parts_for(blocks, strip_blocks), chunks = parts_for(m.tokens, most_tiles * tile_rows);
+  const std::size_t strips = parts_for(blocks, strip_blocks),
+                    chunks = parts_for(m.tokens, most_tiles * tile_rows + most_left_over);
   for (std::size_t strip = 0; strip < strips; ++strip) {
     for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
       multiply_part(m, part_of(blocks, strip, strips), part_of(m.tokens, chunk, chunks));

@@ -148,8 +148,18 @@ Int8Product int8_product(const BlockSize& size, const kernels::Table& table) {
 }
 
 TEST_P(Int8Kernels, MatmulAgreesWithDoublePrecision) {
-  for (const BlockSize size :
-       {BlockSize{1, 1, 1}, {16, 1, 1}, {33, 1, 2}, {40, 3, 7}, {32, 22, 12}, {100, 1, 27}, {24, 17, 25}}) {
+  for (const BlockSize size : {BlockSize{1, 1, 1},
+                               {16, 1, 1},
+                               {33, 1, 2},
+                               {40, 3, 7},
+                               {32, 22, 12},
+                               {100, 1, 27},
+                               {24, 17, 25},
+                               {24, 2, 9},
+                               {40, 33, 17},
+                               {32, 3, 18},
+                               {16, 1, 65},
+                               {33, 2, 67}}) {
     const Int8Product product = int8_product(size, *GetParam());
     const std::vector<float> y = product.run(*GetParam(), 0, size.tokens);
     for (std::size_t t = 0; t < size.tokens; ++t) {
