@@ -133,10 +133,14 @@ inline void FloatTile<Encoding>::multiply(const Matmul<typename Encoding::Elemen
   }
 }
 
-// How many columns are multiplied at once, so that a tile's part of x stays in the first cache beside the weights.
+// How many columns are multiplied at once, so that a tile's part of x stays in the first cache next to the weights.
+// Weights of f32 that are used once arrive so slowly that the second cache is fast enough for x, and in one piece they
+// arrive faster.
+template <class Encoding>
 inline std::size_t columns_at_once(std::size_t tokens, std::size_t cols) {
-  constexpr std::size_t first_cache_part = 16384 / sizeof(float), few = 256;
-  return tokens * cols <= first_cache_part || cols < 2 * few ? cols : few;
+  constexpr std::size_t first_cache_part = 16384 / sizeof(float), second_cache_part = 131072 / sizeof(float), few = 256;
+  const bool used_once = sizeof(typename Encoding::Stored) == 4 && tokens <= FloatTile<Encoding>::most_tokens_alone;
+  return tokens * cols <= (used_once ? second_cache_part : first_cache_part) || cols < 2 * few ? cols : few;
 }
 
 template <class Encoding>
@@ -144,7 +148,7 @@ void matmul(const Matmul<typename Encoding::Element>& m) noexcept {
   Matmul<typename Encoding::Element> block = m;
   std::size_t first = 0;
   do {
-    block.cols = columns_at_once(m.tokens, m.cols - first);
+    block.cols = columns_at_once<Encoding>(m.tokens, m.cols - first);
     block.panels = m.panels + first * panel_rows;
     block.x = m.x + first;
     block.continues = m.continues || first > 0;
