@@ -13,8 +13,8 @@
 namespace minimind {
 namespace {
 
-// Tokens of a prefix. While a text waits for fewer, more is lost than is gained.
-constexpr std::size_t worth_waiting = 64;
+// Tokens of a prefix. To compute fewer again takes less time than the step that a text waits.
+constexpr std::size_t worth_waiting = 32;
 
 // Tokens of a prefix that a text may rather compute again than copy what it could share with other texts.
 constexpr std::size_t worth_sharing = 64;

@@ -330,21 +330,21 @@ TEST_F(ContextPoolTest, StartsFromTheLongestPrefixOfAnyContext) {
 TEST_F(ContextPoolTest, WaitsForAPrefixThatAnotherTextIsComputing) {
   ContextPool pool(engine_.model.config, KvType::f32, bytes(10000));
   Tokens prompt(100, 3), other(100, 3), unlike(100, 3);
-  other[80] = 4;
-  unlike[40] = 4;
+  other[40] = 4;
+  unlike[24] = 4;
   Forward forward(engine_.model, kernels::choose(), 1, 16, 120);
   Context* const first = pool.acquire(prompt, 120);
-  EXPECT_EQ(pool.acquire(other, 120), nullptr) << "the first will have 80 tokens of it";
+  EXPECT_EQ(pool.acquire(other, 120), nullptr) << "the first will have 40 tokens of it";
   Context* const unrelated = pool.acquire(unlike, 120);
-  ASSERT_NE(unrelated, nullptr) << "40 tokens are not worth waiting for";
+  ASSERT_NE(unrelated, nullptr) << "24 tokens are not worth waiting for";
   EXPECT_EQ(unrelated->size(), 0u);
-  while (first->size() < 80) {
+  while (first->size() < 40) {
     EXPECT_EQ(pool.acquire(other, 120), nullptr);
     forward.run(*first, Tokens(8, 3), {});
   }
   Context* const second = pool.acquire(other, 120);
   ASSERT_NE(second, nullptr);
-  EXPECT_EQ(second->size(), 80u);
+  EXPECT_EQ(second->size(), 40u);
   pool.release(first);
   pool.release(second);
   Tokens fresh(100, 5);
