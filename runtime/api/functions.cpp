@@ -573,12 +573,17 @@ minimind_status minimind_chat_prompt(const minimind_model* model, const char* me
     if (thinking < -1 || thinking > 1) throw UsageError(fmt::format("thinking is {}, expected -1, 0 or 1", thinking));
     const SavedConversation conversation =
         parse_conversation(input_text(messages, messages_size, "messages"), "messages");
+    if (conversation.messages.empty()) throw Error("messages is empty, expected at least one message");
     PromptSettings settings{.tools = conversation.tools, .think = std::nullopt, .now = std::time(nullptr)};
     if (tools) settings.tools = parse_tools(input_text(tools, tools_size, "tools"), "tools");
     if (thinking >= 0) settings.think = thinking == 1;
     output(render_prompt(model->state->loaded.chat_template(), settings, conversation.messages, true), text, capacity,
            count);
   });
+}
+
+int minimind_proceed_until_set(void* data, size_t) {
+  return *static_cast<const volatile int*>(data) == 0;
 }
 
 minimind_status minimind_logits(minimind_model* model, const int32_t* ids, size_t count, float* logits, size_t capacity,

@@ -28,14 +28,15 @@ std::string text_or_empty(const char* text) {
   return text ? text : "";
 }
 
-Compute parse_compute(const std::string& name) {
-  if (name.empty() || name == "f32") return Compute::f32;
+Compute parse_compute(const char* given) {
+  const std::string name = given ? given : "f32";
+  if (name == "f32") return Compute::f32;
   if (name == "bf16") return Compute::bf16;
   throw UsageError(fmt::format("compute is {}, expected f32 or bf16", quote(name)));
 }
 
-WeightType parse_type(const std::string& name) {
-  return name.empty() ? WeightType() : parse_weight_type(name);
+WeightType parse_type(const char* name) {
+  return name ? parse_weight_type(name) : WeightType();
 }
 
 KvType parse_kv_type(const std::string& name) {
@@ -45,16 +46,17 @@ KvType parse_kv_type(const std::string& name) {
   throw UsageError(fmt::format("kv_type is {}, expected f32, f16 or q8_0", quote(name)));
 }
 
+bool is_yarn(const std::string& scaling) {
+  if (scaling == "yarn" || scaling == "none") return scaling == "yarn";
+  throw UsageError(fmt::format("rope_scaling is {}, expected none or yarn", quote(scaling)));
+}
+
 OpenOptions open_options_of(const minimind_model_options& given) {
   OpenOptions options;
   if (given.heads > 0) options.overrides.heads = given.heads;
   if (given.kv_heads > 0) options.overrides.kv_heads = given.kv_heads;
   if (given.experts_per_token > 0) options.overrides.experts_per_token = given.experts_per_token;
-  const std::string scaling = text_or_empty(given.rope_scaling);
-  if (!scaling.empty() && scaling != "yarn" && scaling != "none") {
-    throw UsageError(fmt::format("rope_scaling is {}, expected none or yarn", quote(scaling)));
-  }
-  if (!scaling.empty()) options.overrides.yarn = scaling == "yarn";
+  if (given.rope_scaling) options.overrides.yarn = is_yarn(given.rope_scaling);
   if (given.config) options.config_path = given.config;
   for (std::size_t i = 0; i < given.lora_count; ++i) options.loras.push_back(parse_lora_argument(given.loras[i]));
   return options;
@@ -114,8 +116,8 @@ LoadedModel::LoadedModel(const std::string& path, const minimind_model_options& 
 LoadedModel::LoadedModel(const Checkpoint& checkpoint, OpenOptions open_options, const minimind_model_options& options)
     : path_(checkpoint.path),
       open_options_(std::move(open_options)),
-      type_(parse_type(text_or_empty(options.type))),
-      compute_(parse_compute(text_or_empty(options.compute))),
+      type_(parse_type(options.type)),
+      compute_(parse_compute(options.compute)),
       session_files_(options.session_files != 0),
       kernels_(kernels_for(compute_)),
       threads_(options.threads > 0 ? options.threads : suitable_threads(checkpoint)),

@@ -165,8 +165,12 @@ MINIMIND_API minimind_status minimind_chat_prompt(const minimind_model* model, c
 /* ---- Logits and scores ---- */
 
 /* Called on the calling thread after each batch of tokens; a result of 0 ends the work with MINIMIND_INTERRUPTED. It
- * may use other handles and this one. */
+ * may use other handles and this one. It must return: no exception and no end of the thread may leave it. */
 typedef int (*minimind_proceed)(void* data, size_t tokens_done);
+
+/* A minimind_proceed whose data is a `volatile int*`, which another thread or a signal handler sets: the work ends once
+ * it is not 0. For languages whose own functions are better not called from here. */
+MINIMIND_API int minimind_proceed_until_set(void* data, size_t tokens_done);
 
 /* The logits after each of the ids, [count][vocab_size]: capacity is in floats. `proceed` may be NULL. */
 MINIMIND_API minimind_status minimind_logits(minimind_model* model, const int32_t* ids, size_t count, float* logits,

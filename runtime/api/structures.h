@@ -20,12 +20,13 @@ template <class Structure>
 Structure read_structure(const Structure* given, const Structure& defaults, const char* name) {
   Structure read = defaults;
   if (!given) return read;
-  if (given->size < 2 * sizeof(std::size_t) || given->size > sizeof(Structure)) {
+  constexpr std::size_t least = 2 * sizeof(std::size_t);
+  if (given->size < least || given->size > sizeof(Structure)) {
     throw Failure(
         MINIMIND_BAD_ARGUMENT,
-        fmt::format("{}.size is {}, expected at most {}; fill it with minimind_default_..., and use a library that is "
+        fmt::format("{}.size is {}, expected {} to {}; fill it with minimind_default_..., and use a library that is "
                     "as new as the header",
-                    name, given->size, sizeof(Structure)));
+                    name, given->size, least, sizeof(Structure)));
   }
   std::memcpy(&read, given, given->size);
   return read;

@@ -266,7 +266,7 @@ SavedConversation conversation_of_data(const Fields& fields, const ChatJson& lis
 SavedConversation parse_conversation(std::string_view json, const std::string& source) {
   const ChatJson value = parse_chat_json(json, source);
   if (value.is_array()) return {.messages = read_messages(value, false, source), .tools = ""};
-  const Fields fields(value, source + ": the file");
+  const Fields fields(value, source + ": the JSON");
   const ChatJson* const messages = fields.find("messages");
   if (const ChatJson* const data = fields.find("conversations"); data && !messages) {
     return conversation_of_data(fields, *data, source);
@@ -289,7 +289,7 @@ std::string conversation_json(const SavedConversation& conversation) {
 std::string parse_tools(std::string_view json, const std::string& source) {
   const ChatJson value = parse_chat_json(json, source);
   if (!value.is_object()) return json_line(read_tools(value, source + ": tools"));
-  const Fields fields(value, source + ": the file");
+  const Fields fields(value, source + ": the JSON");
   fields.allow_only({"tools"});
   const ChatJson* const tools = fields.find("tools");
   if (!tools) throw Error(fmt::format("{}: has no \"tools\"", source));

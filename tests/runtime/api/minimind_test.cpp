@@ -76,6 +76,7 @@ struct Written {
   std::vector<double> log_probabilities;
   minimind_finish finish = MINIMIND_RUNNING;
   int conforms = 0;
+  std::size_t prompt_tokens_reused = 0;
 };
 
 void poll_into(Written& written, const GenerationHandle& generation) {
@@ -90,6 +91,7 @@ void poll_into(Written& written, const GenerationHandle& generation) {
   }
   written.finish = output.finish;
   written.conforms = output.conforms;
+  written.prompt_tokens_reused = output.prompt_tokens_reused;
 }
 
 std::vector<Written> run_all(const ModelHandle& model, const std::vector<GenerationHandle>& texts) {
@@ -166,6 +168,16 @@ TEST(CInterface, WritesManyTextsTogetherAsEachAlone) {
   }
 }
 
+TEST(CInterface, ComputesThePromptOfAGroupOnce) {
+  const ModelHandle model = open_model(demo_model);
+  const Tokens prompt(40, 5);
+  std::vector<GenerationHandle> texts;
+  for (std::size_t i = 0; i < 4; ++i) texts.push_back(submit(model, greedy_request(prompt, 3)));
+  const std::vector<Written> written = run_all(model, texts);
+  const auto reused = [](const Written& text) { return text.prompt_tokens_reused == 39; };
+  EXPECT_EQ(std::count_if(written.begin(), written.end(), reused), 3);
+}
+
 TEST(CInterface, ScoresEveryTokenAsItsLogitsSay) {
   const GoldenCase golden = load_golden("v3-dense");
   const ModelHandle model = open_model(golden.model_path);
@@ -218,6 +230,9 @@ TEST(CInterface, EncodesDecodesAndRenders) {
   prompt.resize(count);
   EXPECT_EQ(prompt, rendered);
   EXPECT_NE(prompt.find("你好"), std::string::npos);
+  EXPECT_EQ(minimind_chat_prompt(model.get(), "[]", 2, nullptr, 0, -1, prompt.data(), prompt.size(), &count),
+            MINIMIND_BAD_INPUT);
+  EXPECT_STREQ(minimind_model_error(model.get()), "messages is empty, expected at least one message");
 }
 
 TEST(CInterface, KeepsATextWithinItsSchema) {
@@ -376,6 +391,20 @@ TEST(CInterface, InterruptsLogitsWhenTheCallersFunctionSaysSo) {
             MINIMIND_INTERRUPTED);
 }
 
+TEST(CInterface, EndsAScoreOnceAFlagIsSet) {
+  const ModelHandle model = open_model(demo_model);
+  const Tokens ids(2000, 5);
+  std::vector<double> scores(ids.size() - 1);
+  volatile int flag = 0;
+  const auto score = [&] {
+    return minimind_score(model.get(), ids.data(), ids.size(), scores.data(), scores.size(), minimind_proceed_until_set,
+                          const_cast<int*>(&flag));
+  };
+  EXPECT_EQ(score(), MINIMIND_OK);
+  flag = 1;
+  EXPECT_EQ(score(), MINIMIND_INTERRUPTED);
+}
+
 TEST(CInterface, MayBeUsedByManyThreads) {
   const GoldenCase golden = load_golden("v3-dense");
   const ModelHandle model = open_model(golden.model_path);
@@ -427,6 +456,12 @@ TEST(CInterface, SaysWhyAModelCannotBeOpened) {
   given.type = "int3";
   EXPECT_EQ(open_status(demo_model, given, message), MINIMIND_BAD_ARGUMENT);
   EXPECT_NE(message.find("int3"), std::string::npos) << message;
+  for (const auto option : {&minimind_model_options::type, &minimind_model_options::kv_type,
+                            &minimind_model_options::compute, &minimind_model_options::rope_scaling}) {
+    given = options();
+    given.*option = "";
+    EXPECT_EQ(open_status(demo_model, given, message), MINIMIND_BAD_ARGUMENT) << "only NULL is none";
+  }
   given = options();
   given.size = 1000;
   EXPECT_EQ(open_status(demo_model, given, message), MINIMIND_BAD_ARGUMENT);
