@@ -238,6 +238,7 @@ endef
 PYTHON_VENV := build/python-venv
 test-python: minimind wheel
 	$(call create_venv,$(PYTHON_VENV))
+	$(PYTHON_VENV)/bin/pip install -q -r tools/python/tests/requirements.txt
 	$(PYTHON_VENV)/bin/pip install -q --force-reinstall $(WHEEL)/*.whl
 	$(PYTHON_VENV)/bin/python -m unittest discover -s tools/python/tests
 
@@ -345,7 +346,7 @@ install: minimind $(LIBRARY)
 	ln -sfn $(notdir $(LIBRARY)) $(DESTDIR)$(PREFIX)/lib/libminimind.so
 	install -D -m 644 runtime/api/minimind.h $(DESTDIR)$(PREFIX)/include/minimind.h
 	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
-	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' runtime/api/minimind.pc.in \
+	sed 's|@PREFIX@|$(abspath $(PREFIX))|; s|@VERSION@|$(VERSION)|' runtime/api/minimind.pc.in \
 		> $(DESTDIR)$(PREFIX)/lib/pkgconfig/minimind.pc
 	install -d $(DESTDIR)$(PREFIX)/share/minimind/demo
 	install -m 644 weights/demo/* $(DESTDIR)$(PREFIX)/share/minimind/demo

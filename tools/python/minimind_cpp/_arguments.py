@@ -6,7 +6,7 @@ import ctypes
 import json
 import operator
 import os
-from typing import Any, Mapping, Optional, Sequence, Union
+from typing import Any, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,26 @@ Ids = Union[Sequence[int], npt.NDArray[np.integer]]
 def text_bytes(value: object, name: str) -> bytes:
     if not isinstance(value, str):
         raise TypeError(f"{name} is of type {type(value).__name__}, expected str")
-    return value.encode()
+    try:
+        return value.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{name} has half of a surrogate pair at character {error.start}, expected Unicode text") from None
+
+
+def name_bytes(value: object, name: str) -> bytes:
+    """Of text that ends at a NUL."""
+    text = text_bytes(value, name)
+    if b"\0" in text:
+        raise ValueError(f"{name} has a NUL character, expected text without")
+    return text
+
+
+def elements(values: Any, name: str, expected: str) -> Iterable[Any]:
+    try:
+        found: Iterable[Any] = iter(values)
+        return found
+    except TypeError:
+        raise TypeError(f"{name} is of type {type(values).__name__}, expected {expected}") from None
 
 
 def path_bytes(value: object, name: str) -> bytes:
@@ -52,7 +71,10 @@ def number(value: object, name: str) -> float:
 
 def id_array(ids: Ids, name: str) -> npt.NDArray[np.int32]:
     """int32 [T], contiguous."""
-    array = np.asarray(ids)
+    try:
+        array = np.asarray(ids)
+    except ValueError:
+        raise ValueError(f"{name} has lists of different lengths, expected one list of token ids") from None
     if array.ndim == 0:
         raise TypeError(f"{name} is of type {type(ids).__name__}, expected a list or array of token ids")
     if array.size == 0 and array.ndim == 1:
@@ -67,15 +89,34 @@ def id_array(ids: Ids, name: str) -> npt.NDArray[np.int32]:
     return np.ascontiguousarray(array, np.int32)
 
 
+def id_arrays(ids: Any, name: str) -> Tuple[List[npt.NDArray[np.int32]], bool]:
+    """The arrays of one prompt or of several, and whether they are several."""
+    try:
+        several = len(ids) > 0 and np.ndim(ids[0]) > 0
+    except (TypeError, KeyError):
+        expected = "a list or array of token ids, or a list of these"
+        raise TypeError(f"{name} is of type {type(ids).__name__}, expected {expected}") from None
+    return [id_array(each, name) for each in (ids if several else [ids])], several
+
+
 def pointer(array: npt.NDArray[Any], element: Any) -> Any:
     return array.ctypes.data_as(ctypes.POINTER(element))
 
 
 def json_bytes(value: object, name: str) -> bytes:
     try:
-        return json.dumps(value, ensure_ascii=False).encode()
+        return text_bytes(json.dumps(value, ensure_ascii=False), name)
     except TypeError as error:
         raise TypeError(f"{name} cannot be written as JSON: {error}") from None
+
+
+def messages_bytes(messages: object) -> bytes:
+    if not isinstance(messages, (list, tuple)):
+        raise TypeError(f"messages is of type {type(messages).__name__}, expected a list of dicts")
+    for i, message in enumerate(messages):
+        if not isinstance(message, Mapping):
+            raise TypeError(f"messages[{i}] is of type {type(message).__name__}, expected a dict")
+    return json_bytes(messages, "messages")
 
 
 def strings(values: Sequence[bytes]) -> Any:
@@ -102,9 +143,8 @@ def fill_bias(request: c.Request, biases: Mapping[int, float]) -> None:
 
 
 def fill_stop(request: c.Request, stop: Union[str, Sequence[str]]) -> None:
-    texts = [text_bytes(text, "stop") for text in ([stop] if isinstance(stop, str) else stop)]
-    if any(b"\0" in text for text in texts):
-        raise ValueError("stop has a NUL character, expected text without")
+    stops = [stop] if isinstance(stop, str) else elements(stop, "stop", "text or a list of texts")
+    texts = [name_bytes(text, "stop") for text in stops]
     request.stop = strings(texts)
     request.stop_count = len(texts)
 
@@ -114,7 +154,8 @@ def fill_grammar(request: c.Request, grammar: Optional[str], json_schema: Any) -
         request.grammar = text_bytes(grammar, "grammar")
         request.grammar_size = len(request.grammar)
     if json_schema is not None:
-        schema = json_schema.encode() if isinstance(json_schema, str) else json_bytes(json_schema, "json_schema")
+        is_text = isinstance(json_schema, str)
+        schema = text_bytes(json_schema, "json_schema") if is_text else json_bytes(json_schema, "json_schema")
         request.json_schema = schema
         request.json_schema_size = len(schema)
 
@@ -131,9 +172,9 @@ def request_of(options: Mapping[str, Any], seed: int) -> c.Request:
         elif name not in OTHERS:
             known = ", ".join(sorted(NUMBERS + COUNTS + OTHERS))
             raise TypeError(f"{name} is not an option of a text, expected one of {known}")
-    if options.get("logit_bias"):
+    if options.get("logit_bias") is not None:
         fill_bias(request, options["logit_bias"])
-    if options.get("stop"):
+    if options.get("stop") is not None:
         fill_stop(request, options["stop"])
     fill_grammar(request, options.get("grammar"), options.get("json_schema"))
     request.ignore_eos = bool(options.get("ignore_eos"))

@@ -170,6 +170,7 @@ SIGNATURES = {
         c_int,
         [c_void_p, c_char_p, c_size_t, c_char_p, c_size_t, c_int, c_char_p, c_size_t, POINTER(c_size_t)],
     ),
+    "proceed_until_set": (c_int, [c_void_p, c_size_t]),
     "logits": (c_int, [c_void_p, POINTER(c_int32), c_size_t, POINTER(c_float), c_size_t, PROCEED, c_void_p]),
     "score": (c_int, [c_void_p, POINTER(c_int32), c_size_t, POINTER(c_double), c_size_t, PROCEED, c_void_p]),
     "default_request": (None, [POINTER(Request), c_size_t]),
@@ -210,7 +211,10 @@ def _load() -> ctypes.CDLL:
         raise ImportError(f"{path}: its ABI is {found}, expected {ABI}; install the library and this package from one version")
     library.minimind_version.restype = c_char_p
     for name, (result, arguments) in SIGNATURES.items():
-        function = getattr(library, f"minimind_{name}")
+        try:
+            function = getattr(library, f"minimind_{name}")
+        except AttributeError as error:
+            raise ImportError(f"{path}: is older than this package ({error}); install both from one version") from error
         function.restype = result
         function.argtypes = arguments
     return library
@@ -218,10 +222,15 @@ def _load() -> ctypes.CDLL:
 
 library = _load()
 
+# Ends logits and scores once a c_int is not 0. A function of Python there would need the GIL, and a thread that asks for it
+# while the interpreter ends is ended inside of the library, which crashes.
+PROCEED_UNTIL_SET = PROCEED(("minimind_proceed_until_set", library))
+
 
 def version() -> str:
     """The version of the library, such as "0.1.0"."""
-    return library.minimind_version().decode()
+    written: bytes = library.minimind_version()
+    return written.decode()
 
 
 def exception_of(status: int, message: bytes) -> BaseException:

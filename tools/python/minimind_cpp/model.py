@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import secrets
+import sys
 import threading
 from typing import (
     TYPE_CHECKING,
@@ -33,7 +34,20 @@ import numpy as np
 import numpy.typing as npt
 
 from minimind_cpp import _library as c
-from minimind_cpp._arguments import Ids, count, id_array, json_bytes, path_bytes, pointer, request_of, strings, text_bytes
+from minimind_cpp._arguments import (
+    Ids,
+    count,
+    elements,
+    id_array,
+    id_arrays,
+    json_bytes,
+    messages_bytes,
+    name_bytes,
+    path_bytes,
+    pointer,
+    request_of,
+    strings,
+)
 from minimind_cpp._tensors import tensors_of
 from minimind_cpp.tokenizer import Tokenizer
 
@@ -104,7 +118,8 @@ class Model:
         self._parallel = count(parallel, "parallel", 1, 255)
         options = c.ModelOptions()
         c.library.minimind_default_model_options(ctypes.byref(options), ctypes.sizeof(options))
-        names = [path_bytes(name, "lora") for name in ([lora] if isinstance(lora, str) else lora)]
+        files = [lora] if isinstance(lora, str) else elements(lora, "lora", 'a list of "FILE" or "FILE:SCALE"')
+        names = [path_bytes(name, "lora") for name in files]
         options.loras, options.lora_count = strings(names), len(names)
         texts = {"type": type, "kv_type": kv_type, "compute": compute, "rope_scaling": rope_scaling}
         paths = {"tokenizer": tokenizer, "config": config, "chat_template": chat_template}
@@ -114,7 +129,7 @@ class Model:
         }  # fmt: skip
         for name, text in texts.items():
             if text is not None:
-                setattr(options, name, text_bytes(text, name))
+                setattr(options, name, name_bytes(text, name))
         for name, file in paths.items():
             if file is not None:
                 setattr(options, name, path_bytes(file, name))
@@ -159,12 +174,14 @@ class Model:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def __del__(self) -> None:
-        if getattr(self, "_lock", None) is not None:
+    # When the interpreter ends, modules are already empty, and the memory goes with the process.
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if getattr(self, "_lock", None) is not None and not is_finalizing():
             self.close()
 
     def __repr__(self) -> str:
-        return f"<minimind_cpp.Model {self.family}, {self.parameters / 1e6:.2f} M parameters>"
+        state = ", closed" if self._closed else ""
+        return f"<minimind_cpp.Model {self.family}, {self.parameters / 1e6:.2f} M parameters{state}>"
 
     def __reduce__(self) -> Any:
         raise TypeError("a Model cannot be pickled or copied; open it in each process")
@@ -229,6 +246,8 @@ class Model:
     def generate(self, prompt: "Prompt", *, stream: "Literal[False]" = False, **options: Any) -> str: ...
     @overload
     def generate(self, prompt: "Prompt", *, stream: "Literal[True]", **options: Any) -> Iterator[str]: ...
+    @overload
+    def generate(self, prompt: "Prompt", *, stream: bool, **options: Any) -> Union[str, Iterator[str]]: ...
     def generate(self, prompt: "Prompt", *, stream: bool = False, **options: Any) -> Union[str, Iterator[str]]:
         """Continues a text, after bos_token as MiniMind's scripts do, or ids, to which nothing is added.
 
@@ -244,7 +263,7 @@ class Model:
         if isinstance(prompts, str):
             raise TypeError("prompts is of type str, expected a list of prompts")
         self.tokenizer.encode("")
-        ids = [self._prompt(prompt) for prompt in prompts]
+        ids = [self._prompt(prompt) for prompt in elements(prompts, "prompts", "a list of prompts")]
         options = _with_seed(options)
         return [
             written.text
@@ -261,7 +280,8 @@ class Model:
         """
         self.tokenizer.encode("")
         options = _with_seed(options)
-        submits = (functools.partial(self._submit_request, request, options, i) for i, request in enumerate(requests))
+        numbered = enumerate(elements(requests, "requests", "a list of dicts"))
+        submits = (functools.partial(self._submit_request, request, options, i) for i, request in numbered)
         return (written.result() for written in self._run_many(submits, keep_errors=True))
 
     def _submit_request(self, request: Mapping[str, Any], options: Mapping[str, Any], index: int) -> "_Text":
@@ -296,6 +316,16 @@ class Model:
         stream: "Literal[True]",
         **options: Any,
     ) -> Iterator[Dict[str, Any]]: ...
+    @overload
+    def chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Optional[Sequence[Mapping[str, Any]]] = None,
+        thinking: Optional[bool] = None,
+        stream: bool,
+        **options: Any,
+    ) -> Union[Dict[str, Any], Iterator[Dict[str, Any]]]: ...
     def chat(
         self,
         messages: Sequence[Mapping[str, Any]],
@@ -326,10 +356,10 @@ class Model:
         return text
 
     def _chat_prompt(self, messages: Any, tools: Any, thinking: Optional[bool]) -> str:
-        conversation = json_bytes(messages, "messages")
+        conversation = messages_bytes(messages)
         functions = json_bytes(tools, "tools") if tools else None
 
-        def write(model: Any, buffer: Any, capacity: int, size: Any) -> int:
+        def write(model: Any, buffer: Any, capacity: int, size: Any) -> Any:
             return c.library.minimind_chat_prompt(
                 model, conversation, len(conversation), functions, len(functions or b""),
                 -1 if thinking is None else int(bool(thinking)), buffer, capacity, size,
@@ -364,6 +394,12 @@ class Model:
             return scores
         return scores[len(ids) - len(self.tokenizer.encode(text)) :]
 
+    @overload
+    def rollout(self, prompt_ids: Ids, n: int = 1, logprobs: bool = False, **options: Any) -> List[Completion]: ...
+    @overload
+    def rollout(
+        self, prompt_ids: Sequence[Ids], n: int = 1, logprobs: bool = False, **options: Any
+    ) -> List[List[Completion]]: ...
     def rollout(
         self, prompt_ids: Union[Ids, Sequence[Ids]], n: int = 1, logprobs: bool = False, **options: Any
     ) -> Union[List[Completion], List[List[Completion]]]:
@@ -373,8 +409,7 @@ class Model:
         do not change them, so that temperature=1, top_p=1, top_k=0 samples by exactly these.
         """
         count(n, "n", 1)
-        several = len(prompt_ids) > 0 and np.ndim(prompt_ids[0]) > 0
-        prompts = [id_array(ids, "prompt_ids") for ids in (prompt_ids if several else [prompt_ids])]  # type: ignore[arg-type]
+        prompts, several = id_arrays(prompt_ids, "prompt_ids")
         texts = [prompt for prompt in prompts for _ in range(n)]
         options = _with_seed(options)
         submits = (functools.partial(self._submit, ids, options, i, logprobs=logprobs) for i, ids in enumerate(texts))
@@ -404,18 +439,17 @@ class Model:
 
     def _compute(self, function: Any, ids: npt.NDArray[np.int32], output: npt.NDArray[Any], element: Any) -> None:
         """Calls minimind_logits or minimind_score on another thread, so that this one can be interrupted by Ctrl-C."""
-        stop = threading.Event()
-        proceed = c.PROCEED(lambda _data, _done: not stop.is_set())
+        stop = ctypes.c_int(0)
         failures: List[BaseException] = []
 
         def compute() -> None:
             try:
                 with self._use() as model:
-                    self._check(
-                        function(
-                            model, pointer(ids, ctypes.c_int32), len(ids), pointer(output, element), output.size, proceed, None
-                        )
-                    )
+                    status = function(
+                        model, pointer(ids, ctypes.c_int32), len(ids), pointer(output, element), output.size,
+                        c.PROCEED_UNTIL_SET, ctypes.byref(stop),
+                    )  # fmt: skip
+                    self._check(status)
             except BaseException as error:
                 failures.append(error)
 
@@ -424,7 +458,7 @@ class Model:
         try:
             thread.join()
         except BaseException:
-            stop.set()
+            stop.value = 1
             thread.join()
             raise
         if failures:
@@ -603,8 +637,9 @@ class _Text:
         if pointer and self.model._process == os.getpid():
             c.library.minimind_release(pointer)
 
-    def __del__(self) -> None:
-        self.release()
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not is_finalizing():
+            self.release()
 
 
 class _Answer:
@@ -624,10 +659,12 @@ class _Answer:
         )
         if status != c.OK:
             raise c.exception_of(status, c.library.minimind_answer_error(self.pointer))
-        return json.loads(deltas.value or b"[]")
+        read: List[Dict[str, Any]] = json.loads(deltas.value or b"[]")
+        return read
 
-    def __del__(self) -> None:
-        c.library.minimind_answer_close(self.pointer)
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not is_finalizing():
+            c.library.minimind_answer_close(self.pointer)
 
 
 class _PlainAnswer:

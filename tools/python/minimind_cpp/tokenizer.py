@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Union, overload
 
 import numpy as np
 
 from minimind_cpp import _library as c
-from minimind_cpp._arguments import Ids, id_array, json_bytes, pointer, text_bytes
+from minimind_cpp._arguments import Ids, id_array, json_bytes, messages_bytes, pointer, text_bytes
 
 if TYPE_CHECKING:
+    from typing import Literal
+
     from minimind_cpp.model import Model
+
+    Messages = Sequence[Mapping[str, Any]]
+    Tools = Optional[Sequence[Mapping[str, Any]]]
 
 
 class Tokenizer:
@@ -22,27 +27,55 @@ class Tokenizer:
 
     def encode(self, text: str, add_special_tokens: bool = True) -> List[int]:
         """The ids of a text, with what the tokenizer's post-processor adds, which for MiniMind's own is nothing."""
-        return self._encode(text_bytes(text, "text"), c.ENCODE_SPECIAL if add_special_tokens else c.ENCODE_TEXT).tolist()
+        return self._encode(text_bytes(text, "text"), c.ENCODE_SPECIAL if add_special_tokens else c.ENCODE_TEXT)
 
     def encode_prompt(self, text: str) -> List[int]:
         """The ids of bos_token and the text, as MiniMind's scripts and `Model.generate` continue a text."""
-        return self._encode(text_bytes(text, "text"), c.ENCODE_PROMPT).tolist()
+        return self._encode(text_bytes(text, "text"), c.ENCODE_PROMPT)
 
     def decode(self, ids: Ids, skip_special_tokens: bool = False) -> str:
         """The text of ids. Ids without a token are omitted."""
         array = id_array(ids, "ids")
 
-        def write(model: Any, buffer: Any, capacity: int, size: Any) -> int:
+        def write(model: Any, buffer: Any, capacity: int, size: Any) -> Any:
             return c.library.minimind_decode(
                 model, pointer(array, ctypes.c_int32), len(array), skip_special_tokens, buffer, capacity, size
             )
 
         return self._model._text(write, 16 * len(array) + 64)
 
+    @overload
     def apply_chat_template(
         self,
-        messages: Sequence[Mapping[str, Any]],
-        tools: Optional[Sequence[Mapping[str, Any]]] = None,
+        messages: "Messages",
+        tools: "Tools" = None,
+        add_generation_prompt: bool = False,
+        tokenize: "Literal[True]" = True,
+        **variables: Any,
+    ) -> List[int]: ...
+    @overload
+    def apply_chat_template(
+        self,
+        messages: "Messages",
+        tools: "Tools" = None,
+        add_generation_prompt: bool = False,
+        *,
+        tokenize: "Literal[False]",
+        **variables: Any,
+    ) -> str: ...
+    @overload
+    def apply_chat_template(
+        self,
+        messages: "Messages",
+        tools: "Tools" = None,
+        add_generation_prompt: bool = False,
+        tokenize: bool = True,
+        **variables: Any,
+    ) -> Union[str, List[int]]: ...
+    def apply_chat_template(
+        self,
+        messages: "Messages",
+        tools: "Tools" = None,
         add_generation_prompt: bool = False,
         tokenize: bool = True,
         **variables: Any,
@@ -51,18 +84,19 @@ class Tokenizer:
 
         `variables` are those of the template, such as MiniMind's open_thinking=True.
         """
-        conversation = {"messages": messages, "add_generation_prompt": add_generation_prompt, **variables}
+        messages_bytes(messages)  # for the error of a wrong type
+        conversation: Dict[str, Any] = {"messages": messages, "add_generation_prompt": add_generation_prompt, **variables}
         if tools is not None:
             conversation["tools"] = tools
-        json = json_bytes(conversation, "messages")
+        json = json_bytes(conversation, "the conversation")
 
-        def write(model: Any, buffer: Any, capacity: int, size: Any) -> int:
+        def write(model: Any, buffer: Any, capacity: int, size: Any) -> Any:
             return c.library.minimind_render(model, json, len(json), buffer, capacity, size)
 
         text = self._model._text(write, 2 * len(json) + 4096)
         return self.encode(text, add_special_tokens=False) if tokenize else text
 
-    def _encode(self, text: bytes, encoding: int) -> "np.ndarray[Any, np.dtype[np.int32]]":
+    def _encode(self, text: bytes, encoding: int) -> List[int]:
         ids = np.empty(3 * len(text) + 64, np.int32)  # more than there can be, also of bytes that are not UTF-8
         size = ctypes.c_size_t()
         with self._model._use() as model:
@@ -71,4 +105,5 @@ class Tokenizer:
                     model, text, len(text), encoding, pointer(ids, ctypes.c_int32), len(ids), ctypes.byref(size)
                 )
             )
-        return ids[: size.value].copy()
+        encoded: List[int] = ids[: size.value].tolist()
+        return encoded

@@ -1,0 +1,31 @@
+"""Checks the types of the package and of a program that uses it, as `mypy --strict` does. Run: make test-python"""
+
+import pathlib
+import subprocess
+import sys
+import unittest
+
+try:
+    import mypy
+except ImportError:
+    mypy = None
+
+PROGRAM = pathlib.Path(__file__).with_name("typed_program.py")
+
+
+@unittest.skipIf(mypy is None, "mypy is not installed")
+class Types(unittest.TestCase):
+    def check(self, *arguments):
+        command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", "/dev/null", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_a_program_needs_no_casts(self):
+        self.check(str(PROGRAM))
+
+    def test_the_package_is_typed(self):
+        self.check("-p", "minimind_cpp")
+
+
+if __name__ == "__main__":
+    unittest.main()
