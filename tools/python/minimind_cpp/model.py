@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("minimind_cpp")
 
-MOST_STEPS_WITHOUT_POLL = 16
+MOST_STEPS_WITHOUT_POLL = 64
 
 
 class Completion(NamedTuple):
