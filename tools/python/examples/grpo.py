@@ -3,7 +3,8 @@
 Each step samples a group of completions for one prompt, rewards a completion by its share of even token ids, and makes one
 step of the optimizer. The new weights go to minimind_cpp by load_state_dict. With --compare, PyTorch's generate() samples a
 group of the same size, too, and the time of both is printed: a rollout is the completions with the log-probability of each
-token under the policy. Those of minimind_cpp are always compared with PyTorch's of the same tokens.
+token under the policy. All completions then have --tokens tokens, so that both do the same work. The log-probabilities of
+minimind_cpp are always compared with PyTorch's of the same tokens.
 
 --minimind CHECKOUT trains the class of MiniMind's source tree with its own generate(); otherwise the class is that of
 transformers to which MiniMind exports its models.
@@ -47,8 +48,9 @@ def pytorch_rollout(policy: torch.nn.Module, prompt: Tensor, group: int, tokens:
     ids = prompt.repeat(group, 1)
     with torch.no_grad():
         written = policy.generate(
-            input_ids=ids, attention_mask=torch.ones_like(ids), max_new_tokens=tokens, do_sample=True, **SAMPLING
-        )
+            input_ids=ids, attention_mask=torch.ones_like(ids), max_new_tokens=tokens, do_sample=True, eos_token_id=None,
+            **SAMPLING,
+        )  # fmt: skip
         return log_probabilities(policy, written, len(prompt))
 
 
@@ -71,7 +73,9 @@ def train(
         start = time.perf_counter()
         model.load_state_dict(policy.state_dict())
         loaded = time.perf_counter()
-        completions = model.rollout(prompt.numpy(), n=group, logprobs=True, max_tokens=tokens, seed=step * group, **SAMPLING)
+        completions = model.rollout(
+            prompt.numpy(), n=group, logprobs=True, max_tokens=tokens, seed=step * group, ignore_eos=compare, **SAMPLING
+        )
         rolled_out = time.perf_counter()
         if compare:
             pytorch_rollout(policy, prompt, group, tokens)
