@@ -533,12 +533,12 @@ minimind_status minimind_load_tensors(minimind_model* model, const minimind_tens
   });
 }
 
-minimind_status minimind_encode(const minimind_model* model, const char* text, size_t text_size,
-                                minimind_encoding encoding, int32_t* ids, size_t capacity, size_t* count) {
+minimind_status minimind_encode(const minimind_model* model, const char* text, size_t text_size, int encoding,
+                                int32_t* ids, size_t capacity, size_t* count) {
   return guarded(model, [&] {
     const std::string_view given = input_text(text, text_size, "text");
     const Tokenizer& tokenizer = model->state->loaded.tokenizer();
-    switch (static_cast<int>(encoding)) {
+    switch (encoding) {
       case MINIMIND_ENCODE_TEXT:
         return output(tokenizer.encode(given), ids, capacity, count);
       case MINIMIND_ENCODE_SPECIAL:
@@ -546,7 +546,7 @@ minimind_status minimind_encode(const minimind_model* model, const char* text, s
       case MINIMIND_ENCODE_PROMPT:
         return output(tokenizer.encode_prompt(given), ids, capacity, count);
     }
-    throw UsageError(fmt::format("encoding is {}, expected one of minimind_encoding", static_cast<int>(encoding)));
+    throw UsageError(fmt::format("encoding is {}, expected one of minimind_encoding", encoding));
   });
 }
 

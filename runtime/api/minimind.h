@@ -143,8 +143,9 @@ typedef enum minimind_encoding {
   MINIMIND_ENCODE_PROMPT = 2   /* the same after bos_token, as MiniMind's scripts continue a text */
 } minimind_encoding;
 
+/* encoding: a minimind_encoding. */
 MINIMIND_API minimind_status minimind_encode(const minimind_model* model, const char* text, size_t text_size,
-                                             minimind_encoding encoding, int32_t* ids, size_t capacity, size_t* count);
+                                             int encoding, int32_t* ids, size_t capacity, size_t* count);
 
 /* Writes no NUL. Ids without a token are omitted, bytes that form no character become U+FFFD. */
 MINIMIND_API minimind_status minimind_decode(const minimind_model* model, const int32_t* ids, size_t id_count,

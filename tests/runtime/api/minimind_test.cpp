@@ -529,6 +529,7 @@ TEST(CInterface, SurvivesNullHandlesAndArrays) {
   minimind_answer_close(nullptr);
   const ModelHandle model = open_model(demo_model);
   EXPECT_EQ(minimind_encode(model.get(), nullptr, 3, MINIMIND_ENCODE_TEXT, nullptr, 0, &count), MINIMIND_BAD_ARGUMENT);
+  EXPECT_EQ(minimind_encode(model.get(), "a", 1, 9, nullptr, 0, &count), MINIMIND_BAD_ARGUMENT);
   EXPECT_EQ(minimind_logits(model.get(), nullptr, 3, nullptr, 0, nullptr, nullptr), MINIMIND_BAD_ARGUMENT);
   EXPECT_EQ(minimind_submit(model.get(), nullptr, nullptr), MINIMIND_BAD_ARGUMENT);
   EXPECT_EQ(minimind_load_tensors(model.get(), nullptr, 2), MINIMIND_BAD_ARGUMENT);
