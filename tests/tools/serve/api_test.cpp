@@ -337,7 +337,8 @@ TEST_F(ApiTest, KeepsTheArgumentsOfAForcedCallThatIsCutOff) {
   const Json body{
       {"tools", Json::parse(weather_tool)}, {"tool_choice", "required"}, {"parallel_tool_calls", false}, {"seed", 1}};
   std::set<std::string> found;
-  for (unsigned tokens = 1; tokens < 60; tokens += cases(1u, 4u)) {
+  constexpr unsigned most = 60;
+  for (unsigned tokens = 1; tokens < most; tokens += most / cases(most)) {
     const Json cut = calls_of(*chat(body | Json{{"max_tokens", tokens}}), false);
     EXPECT_EQ(calls_of(*chat(body | Json{{"max_tokens", tokens}, {"stream", true}}), true), cut);
     EXPECT_EQ(cut["content"], "");
@@ -387,8 +388,9 @@ TEST_F(ApiTest, RequiresOneOrMoreCallsOrExactlyOne) {
   for (unsigned seed = 0; seed < cases(6, 2); ++seed) {
     Json body{{"tools", tools}, {"tool_choice", "required"}, {"seed", seed}, {"max_tokens", 150}};
     Json several = chat(body)->json()["choices"][0];
-    if (several["finish_reason"] == "length")
+    if (several["finish_reason"] == "length") {
       several["message"]["tool_calls"].erase(several["message"]["tool_calls"].size() - 1);
+    }
     const std::size_t calls = check_calls(several["message"]);
     EXPECT_GE(calls, 1u) << several;
     EXPECT_TRUE(several["message"]["content"].is_null()) << several;
