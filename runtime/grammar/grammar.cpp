@@ -43,6 +43,174 @@ void classify_bytes(Grammar& grammar) {
   }
 }
 
+// Time and memory of the analyses of a grammar are proportional to its size.
+
+std::uint64_t sum(std::uint64_t a, std::uint64_t b) {
+  return std::min(a + b, Grammar::longest_text);
+}
+
+template <class Use>
+void for_each_alternative(const Grammar& grammar, Use use) {
+  for (std::uint32_t rule = 0; rule < grammar.rules.size(); ++rule) {
+    const Grammar::Rule& its = grammar.rules[rule];
+    for (std::uint32_t i = 0; i < its.alternatives; ++i) {
+      use(rule, its.first_alternative + i, &grammar.symbols[grammar.alternatives[its.first_alternative + i]]);
+    }
+  }
+}
+
+// Computes the length of the shortest text of each rule, infinite if there is none: Knuth's generalisation of
+// Dijkstra's algorithm.
+std::vector<std::optional<std::uint64_t>> shortest_texts(const Grammar& grammar) {
+  std::vector<std::optional<std::uint64_t>> shortest(grammar.rules.size());
+  std::vector<std::size_t> missing(grammar.alternatives.size());
+  std::vector<std::uint64_t> length(grammar.alternatives.size());
+  std::vector<std::uint32_t> rule_of(grammar.alternatives.size());
+  std::vector<std::vector<std::uint32_t>> used_by(grammar.rules.size());
+  using Entry = std::pair<std::uint64_t, std::uint32_t>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> known;
+  for_each_alternative(grammar, [&](std::uint32_t rule, std::uint32_t alternative, const Grammar::Symbol* symbol) {
+    rule_of[alternative] = rule;
+    for (; symbol->kind != Kind::end; ++symbol) {
+      if (symbol->kind == Kind::bytes) {
+        length[alternative] = sum(length[alternative], 1);
+      } else {
+        used_by[symbol->index].push_back(alternative);
+        ++missing[alternative];
+      }
+    }
+    if (missing[alternative] == 0) known.emplace(length[alternative], rule);
+  });
+  while (!known.empty()) {
+    const auto [its_length, rule] = known.top();
+    known.pop();
+    if (shortest[rule]) continue;
+    shortest[rule] = its_length;
+    for (const std::uint32_t alternative : used_by[rule]) {
+      length[alternative] = sum(length[alternative], its_length);
+      if (--missing[alternative] == 0) known.emplace(length[alternative], rule_of[alternative]);
+    }
+  }
+  return shortest;
+}
+
+// Returns for each rule the rules that can start it.
+std::vector<std::vector<std::uint32_t>> first_rules(const Grammar& grammar) {
+  std::vector<std::vector<std::uint32_t>> firsts(grammar.rules.size());
+  for_each_alternative(grammar, [&](std::uint32_t rule, std::uint32_t, const Grammar::Symbol* const begin) {
+    for (const Grammar::Symbol* symbol = begin; symbol->kind == Kind::rule; ++symbol) {
+      const bool repeats = symbol->index == rule && symbol != begin && symbol[1].kind == Kind::end;
+      if (!repeats) firsts[rule].push_back(symbol->index);
+      if (!grammar.rules[symbol->index].nullable) break;
+    }
+  });
+  return firsts;
+}
+
+// Returns a named rule on a cycle, given rules each of which starts another.
+std::string name_on_cycle(const std::vector<std::vector<std::uint32_t>>& firsts, const std::vector<bool>& left,
+                          const std::vector<std::string>& names) {
+  std::vector<std::uint32_t> caller(firsts.size());
+  std::uint32_t rule = 0;
+  for (std::uint32_t from = 0; from < firsts.size(); ++from) {
+    if (!left[from]) continue;
+    for (const std::uint32_t to : firsts[from]) caller[to] = from;
+    rule = from;
+  }
+  for (std::size_t i = 0; i < firsts.size(); ++i) rule = caller[rule];  // the rule is then on the cycle
+  for (std::size_t i = 0; i < firsts.size() && names[rule].empty(); ++i) rule = caller[rule];
+  return names[rule];
+}
+
+// Sets Rule::nullable and Grammar::bytes_to_end, or returns the name of a rule that can never be finished: the first
+// with a name. `names` [rules] are empty for rules without a name.
+std::optional<std::string> measure_rules(Grammar& grammar, const std::vector<std::string>& names) {
+  const std::vector<std::optional<std::uint64_t>> shortest = shortest_texts(grammar);
+  for (std::size_t rule = 0; rule < shortest.size(); ++rule) {
+    if (!shortest[rule] && !names[rule].empty()) return names[rule];
+    grammar.rules[rule].nullable = shortest[rule] == std::uint64_t{0};
+  }
+  grammar.bytes_to_end.assign(grammar.symbols.size(), 0);
+  for (std::size_t i = grammar.symbols.size(); i-- > 0;) {
+    const Grammar::Symbol symbol = grammar.symbols[i];
+    if (symbol.kind == Kind::end || symbol.kind == Kind::accept) continue;
+    const std::uint64_t its = symbol.kind == Kind::bytes ? 1 : shortest[symbol.index].value_or(Grammar::longest_text);
+    grammar.bytes_to_end[i] = sum(its, grammar.bytes_to_end[i + 1]);
+  }
+  return std::nullopt;
+}
+
+// Sets Rule::rank, or returns the name of a left-recursive rule. A rule R ::= x R with an x that may be empty is not
+// left recursive: it derives R from R and nothing else.
+std::optional<std::string> rank_rules(Grammar& grammar, const std::vector<std::string>& names) {
+  const std::vector<std::vector<std::uint32_t>> firsts = first_rules(grammar);
+  std::vector<std::size_t> callers(firsts.size());
+  for (const std::vector<std::uint32_t>& called : firsts) {
+    for (const std::uint32_t rule : called) ++callers[rule];
+  }
+  std::vector<std::uint32_t> ranked;
+  for (std::uint32_t rule = 0; rule < firsts.size(); ++rule) {
+    if (callers[rule] == 0) ranked.push_back(rule);
+  }
+  for (std::size_t i = 0; i < ranked.size(); ++i) {
+    grammar.rules[ranked[i]].rank = static_cast<std::uint32_t>(i);
+    for (const std::uint32_t rule : firsts[ranked[i]]) {
+      if (--callers[rule] == 0) ranked.push_back(rule);
+    }
+  }
+  if (ranked.size() == firsts.size()) return std::nullopt;
+  std::vector<bool> left(firsts.size(), true);
+  for (const std::uint32_t rule : ranked) left[rule] = false;
+  return name_on_cycle(firsts, left, names);
+}
+
+constexpr std::uint32_t shortest_path = 16;  // that is worth the work of comparing positions
+
+// Returns a position that allows nothing that `at` does not, in the same frame; 0 if none is known.
+std::uint32_t narrower_position(const Grammar& grammar, const std::vector<bool>& limited,
+                                const std::vector<bool>& taken, std::uint32_t at) {
+  const Grammar::Symbol symbol = grammar.symbols[at];
+  if (symbol.kind != Kind::rule) return 0;
+  const Grammar::Rule& rule = grammar.rules[symbol.index];
+  const bool last = grammar.symbols[at + 1].kind == Kind::end;
+  // x{0,4} after x{0,5}.
+  if (last && limited[symbol.index]) {
+    const std::uint32_t next = grammar.alternatives[rule.first_alternative] + 1;
+    return taken[next] ? 0 : next;
+  }
+  for (std::uint32_t i = 0; last && i < rule.alternatives; ++i) {
+    const std::uint32_t first = grammar.alternatives[rule.first_alternative + i];
+    if (grammar.symbols[first].kind == Kind::rule && !taken[first]) return first;
+  }
+  return rule.nullable && !taken[at + 1] ? at + 1 : 0;
+}
+
+// Sets Grammar::places. `limited` [rules] are those that repeat a symbol from 0 to some number of times and have two
+// alternatives: the symbol and a rule of one repetition less, if any are left, and nothing.
+void find_paths(Grammar& grammar, const std::vector<bool>& limited) {
+  const auto count = static_cast<std::uint32_t>(grammar.symbols.size());
+  std::vector<bool> taken(count);
+  taken[0] = true;
+  std::vector<std::uint32_t> next(count);
+  for (std::uint32_t at = 0; at < count; ++at) {
+    next[at] = narrower_position(grammar, limited, taken, at);
+    if (next[at] != 0) taken[next[at]] = true;
+  }
+  std::vector<Grammar::Place> places(count);
+  std::uint32_t paths = 0, longest = 0;
+  for (std::uint32_t start = 0; start < count; ++start) {
+    if (next[start] == 0 || (taken[start] && start != 0)) continue;
+    ++paths;
+    std::uint32_t length = 0;
+    for (std::uint32_t at = start;; at = next[at]) {
+      places[at] = {paths, length++};
+      if (next[at] == 0) break;
+    }
+    longest = std::max(longest, length);
+  }
+  if (longest >= shortest_path) grammar.places = std::move(places);
+}
+
 }  // namespace
 
 void GrammarBuilder::charge(std::size_t symbols) {
@@ -292,174 +460,6 @@ Grammar GrammarBuilder::build(RuleId root) {
   }
   find_paths(grammar, limited);
   return grammar;
-}
-
-namespace {
-
-std::uint64_t sum(std::uint64_t a, std::uint64_t b) {
-  return std::min(a + b, Grammar::longest_text);
-}
-
-template <class Use>
-void for_each_alternative(const Grammar& grammar, Use use) {
-  for (std::uint32_t rule = 0; rule < grammar.rules.size(); ++rule) {
-    const Grammar::Rule& its = grammar.rules[rule];
-    for (std::uint32_t i = 0; i < its.alternatives; ++i) {
-      use(rule, its.first_alternative + i, &grammar.symbols[grammar.alternatives[its.first_alternative + i]]);
-    }
-  }
-}
-
-// Computes the length of the shortest text of each rule, infinite if there is none: Knuth's generalisation of
-// Dijkstra's algorithm.
-std::vector<std::optional<std::uint64_t>> shortest_texts(const Grammar& grammar) {
-  std::vector<std::optional<std::uint64_t>> shortest(grammar.rules.size());
-  std::vector<std::size_t> missing(grammar.alternatives.size());
-  std::vector<std::uint64_t> length(grammar.alternatives.size());
-  std::vector<std::uint32_t> rule_of(grammar.alternatives.size());
-  std::vector<std::vector<std::uint32_t>> used_by(grammar.rules.size());
-  using Entry = std::pair<std::uint64_t, std::uint32_t>;
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> known;
-  for_each_alternative(grammar, [&](std::uint32_t rule, std::uint32_t alternative, const Grammar::Symbol* symbol) {
-    rule_of[alternative] = rule;
-    for (; symbol->kind != Kind::end; ++symbol) {
-      if (symbol->kind == Kind::bytes) {
-        length[alternative] = sum(length[alternative], 1);
-      } else {
-        used_by[symbol->index].push_back(alternative);
-        ++missing[alternative];
-      }
-    }
-    if (missing[alternative] == 0) known.emplace(length[alternative], rule);
-  });
-  while (!known.empty()) {
-    const auto [its_length, rule] = known.top();
-    known.pop();
-    if (shortest[rule]) continue;
-    shortest[rule] = its_length;
-    for (const std::uint32_t alternative : used_by[rule]) {
-      length[alternative] = sum(length[alternative], its_length);
-      if (--missing[alternative] == 0) known.emplace(length[alternative], rule_of[alternative]);
-    }
-  }
-  return shortest;
-}
-
-// Returns for each rule the rules that can start it.
-std::vector<std::vector<std::uint32_t>> first_rules(const Grammar& grammar) {
-  std::vector<std::vector<std::uint32_t>> firsts(grammar.rules.size());
-  for_each_alternative(grammar, [&](std::uint32_t rule, std::uint32_t, const Grammar::Symbol* const begin) {
-    for (const Grammar::Symbol* symbol = begin; symbol->kind == Kind::rule; ++symbol) {
-      const bool repeats = symbol->index == rule && symbol != begin && symbol[1].kind == Kind::end;
-      if (!repeats) firsts[rule].push_back(symbol->index);
-      if (!grammar.rules[symbol->index].nullable) break;
-    }
-  });
-  return firsts;
-}
-
-// Returns a named rule on a cycle, given rules each of which starts another.
-std::string name_on_cycle(const std::vector<std::vector<std::uint32_t>>& firsts, const std::vector<bool>& left,
-                          const std::vector<std::string>& names) {
-  std::vector<std::uint32_t> caller(firsts.size());
-  std::uint32_t rule = 0;
-  for (std::uint32_t from = 0; from < firsts.size(); ++from) {
-    if (!left[from]) continue;
-    for (const std::uint32_t to : firsts[from]) caller[to] = from;
-    rule = from;
-  }
-  for (std::size_t i = 0; i < firsts.size(); ++i) rule = caller[rule];  // the rule is then on the cycle
-  for (std::size_t i = 0; i < firsts.size() && names[rule].empty(); ++i) rule = caller[rule];
-  return names[rule];
-}
-
-}  // namespace
-
-std::optional<std::string> measure_rules(Grammar& grammar, const std::vector<std::string>& names) {
-  const std::vector<std::optional<std::uint64_t>> shortest = shortest_texts(grammar);
-  for (std::size_t rule = 0; rule < shortest.size(); ++rule) {
-    if (!shortest[rule] && !names[rule].empty()) return names[rule];
-    grammar.rules[rule].nullable = shortest[rule] == std::uint64_t{0};
-  }
-  grammar.bytes_to_end.assign(grammar.symbols.size(), 0);
-  for (std::size_t i = grammar.symbols.size(); i-- > 0;) {
-    const Grammar::Symbol symbol = grammar.symbols[i];
-    if (symbol.kind == Kind::end || symbol.kind == Kind::accept) continue;
-    const std::uint64_t its = symbol.kind == Kind::bytes ? 1 : shortest[symbol.index].value_or(Grammar::longest_text);
-    grammar.bytes_to_end[i] = sum(its, grammar.bytes_to_end[i + 1]);
-  }
-  return std::nullopt;
-}
-
-std::optional<std::string> rank_rules(Grammar& grammar, const std::vector<std::string>& names) {
-  const std::vector<std::vector<std::uint32_t>> firsts = first_rules(grammar);
-  std::vector<std::size_t> callers(firsts.size());
-  for (const std::vector<std::uint32_t>& called : firsts) {
-    for (const std::uint32_t rule : called) ++callers[rule];
-  }
-  std::vector<std::uint32_t> ranked;
-  for (std::uint32_t rule = 0; rule < firsts.size(); ++rule) {
-    if (callers[rule] == 0) ranked.push_back(rule);
-  }
-  for (std::size_t i = 0; i < ranked.size(); ++i) {
-    grammar.rules[ranked[i]].rank = static_cast<std::uint32_t>(i);
-    for (const std::uint32_t rule : firsts[ranked[i]]) {
-      if (--callers[rule] == 0) ranked.push_back(rule);
-    }
-  }
-  if (ranked.size() == firsts.size()) return std::nullopt;
-  std::vector<bool> left(firsts.size(), true);
-  for (const std::uint32_t rule : ranked) left[rule] = false;
-  return name_on_cycle(firsts, left, names);
-}
-
-namespace {
-
-constexpr std::uint32_t shortest_path = 16;  // that is worth the work of comparing positions
-
-// Returns a position that allows nothing that `at` does not, in the same frame; 0 if none is known.
-std::uint32_t narrower_position(const Grammar& grammar, const std::vector<bool>& limited,
-                                const std::vector<bool>& taken, std::uint32_t at) {
-  const Grammar::Symbol symbol = grammar.symbols[at];
-  if (symbol.kind != Kind::rule) return 0;
-  const Grammar::Rule& rule = grammar.rules[symbol.index];
-  const bool last = grammar.symbols[at + 1].kind == Kind::end;
-  // x{0,4} after x{0,5}.
-  if (last && limited[symbol.index]) {
-    const std::uint32_t next = grammar.alternatives[rule.first_alternative] + 1;
-    return taken[next] ? 0 : next;
-  }
-  for (std::uint32_t i = 0; last && i < rule.alternatives; ++i) {
-    const std::uint32_t first = grammar.alternatives[rule.first_alternative + i];
-    if (grammar.symbols[first].kind == Kind::rule && !taken[first]) return first;
-  }
-  return rule.nullable && !taken[at + 1] ? at + 1 : 0;
-}
-
-}  // namespace
-
-void find_paths(Grammar& grammar, const std::vector<bool>& limited) {
-  const auto count = static_cast<std::uint32_t>(grammar.symbols.size());
-  std::vector<bool> taken(count);
-  taken[0] = true;
-  std::vector<std::uint32_t> next(count);
-  for (std::uint32_t at = 0; at < count; ++at) {
-    next[at] = narrower_position(grammar, limited, taken, at);
-    if (next[at] != 0) taken[next[at]] = true;
-  }
-  std::vector<Grammar::Place> places(count);
-  std::uint32_t paths = 0, longest = 0;
-  for (std::uint32_t start = 0; start < count; ++start) {
-    if (next[start] == 0 || (taken[start] && start != 0)) continue;
-    ++paths;
-    std::uint32_t length = 0;
-    for (std::uint32_t at = start;; at = next[at]) {
-      places[at] = {paths, length++};
-      if (next[at] == 0) break;
-    }
-    longest = std::max(longest, length);
-  }
-  if (longest >= shortest_path) grammar.places = std::move(places);
 }
 
 }  // namespace minimind

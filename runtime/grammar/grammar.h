@@ -192,18 +192,4 @@ class GrammarBuilder {
   std::size_t symbols_ = 0;
 };
 
-// Analyses of a grammar. Time and memory are proportional to its size.
-
-// Sets Rule::nullable and Grammar::bytes_to_end, or returns the name of a rule that can never be finished: the first
-// with a name. `names` [rules] are empty for rules without a name.
-std::optional<std::string> measure_rules(Grammar& grammar, const std::vector<std::string>& names);
-
-// Sets Rule::rank, or returns the name of a left-recursive rule. A rule R ::= x R with an x that may be empty is not
-// left recursive: it derives R from R and nothing else.
-std::optional<std::string> rank_rules(Grammar& grammar, const std::vector<std::string>& names);
-
-// Sets Grammar::places. `limited` [rules] are those that repeat a symbol from 0 to some number of times and have two
-// alternatives: the symbol and a rule of one repetition less, if any are left, and nothing.
-void find_paths(Grammar& grammar, const std::vector<bool>& limited);
-
 }  // namespace minimind
