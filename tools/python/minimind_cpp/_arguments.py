@@ -110,13 +110,12 @@ def json_bytes(value: object, name: str) -> bytes:
         raise TypeError(f"{name} cannot be written as JSON: {error}") from None
 
 
-def messages_bytes(messages: object) -> bytes:
+def check_messages(messages: object) -> None:
     if not isinstance(messages, (list, tuple)):
         raise TypeError(f"messages is of type {type(messages).__name__}, expected a list of dicts")
     for i, message in enumerate(messages):
         if not isinstance(message, Mapping):
             raise TypeError(f"messages[{i}] is of type {type(message).__name__}, expected a dict")
-    return json_bytes(messages, "messages")
 
 
 def strings(values: Sequence[bytes]) -> Any:

@@ -36,12 +36,12 @@ import numpy.typing as npt
 from minimind_cpp import _library as c
 from minimind_cpp._arguments import (
     Ids,
+    check_messages,
     count,
     elements,
     id_array,
     id_arrays,
     json_bytes,
-    messages_bytes,
     name_bytes,
     path_bytes,
     pointer,
@@ -356,7 +356,8 @@ class Model:
         return text
 
     def _chat_prompt(self, messages: Any, tools: Any, thinking: Optional[bool]) -> str:
-        conversation = messages_bytes(messages)
+        check_messages(messages)
+        conversation = json_bytes(messages, "messages")
         functions = json_bytes(tools, "tools") if tools else None
 
         def write(model: Any, buffer: Any, capacity: int, size: Any) -> Any:

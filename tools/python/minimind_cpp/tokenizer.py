@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, 
 import numpy as np
 
 from minimind_cpp import _library as c
-from minimind_cpp._arguments import Ids, id_array, json_bytes, messages_bytes, pointer, text_bytes
+from minimind_cpp._arguments import Ids, check_messages, id_array, json_bytes, pointer, text_bytes
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -84,7 +84,7 @@ class Tokenizer:
 
         `variables` are those of the template, such as MiniMind's open_thinking=True.
         """
-        messages_bytes(messages)  # for the error of a wrong type
+        check_messages(messages)
         conversation: Dict[str, Any] = {"messages": messages, "add_generation_prompt": add_generation_prompt, **variables}
         if tools is not None:
             conversation["tools"] = tools
