@@ -290,9 +290,10 @@ run-on-core-%: $(BUILD)/minimind_tests $(BUILD)/minimind
 
 # Each tests/fuzz/NAME_fuzz.cpp is a libFuzzer target; it starts from the files of SEEDS_NAME and from those that are
 # written below. Needs clang and its runtime: apt install clang libclang-rt-14-dev. The kernels, which read no files, are
-# those of ./minimind.
+# those of ./minimind. FUZZ='http gbnf' fuzzes only these.
 FUZZ_SECONDS ?= 60
-FUZZ := $(patsubst tests/fuzz/%_fuzz.cpp,%,$(wildcard tests/fuzz/*_fuzz.cpp))
+FUZZ_TARGETS := $(patsubst tests/fuzz/%_fuzz.cpp,%,$(wildcard tests/fuzz/*_fuzz.cpp))
+FUZZ := $(FUZZ_TARGETS)
 SEEDS_config := tests/golden/*/config.json
 SEEDS_gbnf := tests/fuzz/gbnf/*
 SEEDS_gguf := tests/golden_gguf/*.gguf
@@ -310,7 +311,7 @@ fuzz: $(BUILD)/minimind
 	@$(MAKE) --no-print-directory BUILD=build/fuzz CXX=clang++ OPTIMIZE=-O1 $(FUZZ:%=build/fuzz/%_fuzz) \
 		KERNEL_OBJECTS='$(filter $(BUILD)/runtime/kernels/%,$(OBJECTS))' \
 		CXXFLAGS='-std=c++20 -isystem tests/fuzz' SANITIZE='-g1 -fsanitize=fuzzer-no-link,address,undefined'
-	@rm -rf build/fuzz/seeds && mkdir -p $(FUZZ:%=build/fuzz/seeds/%) $(FUZZ:%=build/fuzz/corpus/%)
+	@rm -rf build/fuzz/seeds && mkdir -p $(FUZZ_TARGETS:%=build/fuzz/seeds/%) $(FUZZ:%=build/fuzz/corpus/%)
 	@for case in v1-moe v2-yarn v3-moe; do \
 		$(BUILD)/minimind convert -q tests/golden/$$case/model.pth build/fuzz/seeds/gguf/$$case.gguf || exit; done
 	@$(BUILD)/minimind convert -q --tokenizer tests/fuzz/tokenizer/small.json tests/golden/v3-dense/model.pth \
