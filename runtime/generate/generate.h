@@ -155,6 +155,9 @@ class Generation {
   // Whether nothing is left to run. Ends the text once `interrupted` is set.
   bool ended();
 
+  // How many tokens of the prompt have to be run: all that were not in the context.
+  std::size_t prompt_tokens() const { return prompt_size_ - result_.prompt_tokens_reused; }
+
   // Whether tokens of the prompt are left to run.
   bool in_prompt() const { return context_.size() < prompt_size_ && tokens_.size() == prompt_size_; }
 

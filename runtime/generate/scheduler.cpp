@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cassert>
 #include <chrono>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -59,7 +60,8 @@ std::vector<Scheduler::Ended> Scheduler::step(std::size_t prompt_tokens) {
     logits_.resize(std::max(logits_.size(), rows * vocab_size));
     forward_.run(pieces, {logits_.data(), rows, vocab_size});
     take(shares);
-    if (paced()) pace_.learn(work_, clock_() - start);
+    const double seconds = clock_() - start;
+    if (paced() && !runs_short_prompts_) pace_.learn(work_, seconds);
     for (const Share& share : shares) {
       if (share.error || share.text->ended()) ended.push_back({share.text, share.error});
     }
@@ -86,13 +88,20 @@ std::vector<Scheduler::Share> Scheduler::choose(std::size_t prompt_tokens) {
 }
 
 void Scheduler::add_prompts(std::vector<Share>& shares, std::size_t room) {
-  const bool limited = paced() && !shares.empty();
-  for (Generation* const text : texts_) {
-    if (!text->in_prompt()) continue;
-    const std::size_t most = limited ? pace_.tokens(work_, text->position(), room) : room;
+  std::vector<Generation*> prompts;
+  std::ranges::copy_if(texts_, std::back_inserter(prompts), [](Generation* text) { return text->in_prompt(); });
+  const bool delays_others = paced() && !shares.empty();
+  const auto is_short = [this](const Generation* text) { return text->prompt_tokens() <= forward_.max_tokens(); };
+  const bool all_short = std::ranges::all_of(prompts, is_short), any_short = std::ranges::any_of(prompts, is_short);
+  runs_short_prompts_ = delays_others && any_short && (all_short || !runs_short_prompts_);
+  if (delays_others) {
+    std::erase_if(prompts, [&](const Generation* text) { return is_short(text) != runs_short_prompts_; });
+  }
+  for (Generation* const text : prompts) {
+    const std::size_t left = room - work_.tokens;
+    const std::size_t most = delays_others && !runs_short_prompts_ ? pace_.tokens(work_, text->position(), left) : left;
     if (most == 0) break;
     const Piece piece = text->next(most);
-    room -= piece.tokens.size();
     work_.add_prompt(text->position(), piece.tokens.size());
     shares.push_back({.text = text, .piece = piece, .error = nullptr});
   }

@@ -13,17 +13,21 @@
 namespace minimind {
 
 // Generates many texts at once, so that weights are read once for all of them. A step runs one batch: the next token of
-// every text whose prompt is done, then a part of the prompts of the others, in the order in which they were added.
-// While texts are being decoded, prompts get no more tokens per step than keep the step within a multiple of a step
-// without prompts, see StepPace, so that a long prompt never stops the other texts. The bytes of a text depend neither
-// on the others nor on the clock.
+// every text whose prompt is done, then tokens of the prompts of the others, in the order in which they were added.
+//
+// While texts are being decoded, a prompt that needs several steps gets no more tokens per step than keep the step
+// within a multiple of a step without prompts, see StepPace: a long prompt never stops the other texts. A prompt that
+// one step has room for is short: it runs at once and delays the other texts once. To spread the short prompts of many
+// texts that start together would waste most of their time on steps with few texts. Steps with short prompts and steps
+// with parts of long ones take turns if there are both. The bytes of a text depend neither on the others nor on the
+// clock.
 class Scheduler {
  public:
   using Clock = std::function<double()>;  // seconds since some moment
 
-  // For up to `max_texts` texts at once, fewer than forward.max_tokens(). A step with prompts should take at most
-  // `longest_step` times as long as one without; infinity is best for the time of all texts together. `forward` must
-  // outlive this.
+  // For up to `max_texts` texts at once, fewer than forward.max_tokens(). A step with parts of long prompts should take
+  // at most `longest_step` times as long as one without prompts; infinity is best for the time of all texts together.
+  // `forward` must outlive this.
   Scheduler(Forward& forward, std::size_t max_texts, double longest_step = 2, Clock clock = steady_seconds);
 
   // A text that has ended, and why if it failed: what Generation::take threw, of which the other texts know nothing.
@@ -69,7 +73,8 @@ class Scheduler {
   std::vector<Generation*> texts_;  // in the order in which they were added
   std::vector<float> logits_;       // [rows of a step, vocab]
   StepPace pace_;
-  StepWork work_;  // of the step
+  StepWork work_;                    // of the step
+  bool runs_short_prompts_ = false;  // the step, next to texts that are decoded
 };
 
 }  // namespace minimind

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -208,6 +210,88 @@ TEST(Scheduler, KeepsGapsShortWhileLongPromptsComeIn) {
   EXPECT_LT(of_tiny.prompt_steps, 2u * 2 * 2000);
   EXPECT_LT(of_large.prompt_steps, 2u * 4 * 20);
   EXPECT_LT(of_deep.prompt_steps, 2u * 4 * 440);
+}
+
+// Texts on a simulated machine, where a step without prompts takes 1 and a token of a prompt 0.01. One text is decoded
+// throughout.
+class SimulatedTexts {
+ public:
+  SimulatedTexts() {
+    add(1, 200);
+    for (int i = 0; i < 10; ++i) step();
+  }
+
+  // Adds a text with a prompt of `prompt` tokens, which generates `tokens`.
+  Generation& add(std::size_t prompt, std::size_t tokens) {
+    Job& job = jobs_.emplace_back();
+    job.options = greedy(tokens);
+    job.context = std::make_unique<Context>(engine_.model.config, prompt + tokens);
+    job.generation = std::make_unique<Generation>(engine_.model, *job.context, nullptr, Tokens(prompt, 2), job.options,
+                                                  silent, never_);
+    scheduler_.add(*job.generation);
+    return *job.generation;
+  }
+
+  // Returns how long the step took.
+  double step() {
+    const double before = seconds_;
+    scheduler_.step();
+    EXPECT_EQ(ticks_ % 2, 0u);
+    return seconds_ - before;
+  }
+
+  const StepWork& work() const { return scheduler_.work(); }
+
+ private:
+  // The scheduler reads the clock before a step and after it.
+  double read_clock() {
+    if (++ticks_ % 2 == 0) seconds_ += 1 + 0.01 * static_cast<double>(work().tokens);
+    return seconds_;
+  }
+
+  const std::atomic<bool> never_ = false;
+  GoldenEngine engine_{distinct_case, 1};
+  Forward forward_{engine_.model, kernels::choose(), 1, 128, 4000};
+  std::size_t ticks_ = 0;
+  double seconds_ = 0;
+  std::deque<Job> jobs_;
+  Scheduler scheduler_{forward_, 16, 2, [this] { return read_clock(); }};
+};
+
+TEST(Scheduler, RunsShortPromptsAtOnceNextToTexts) {
+  SimulatedTexts texts;
+  for (const std::size_t size : {40u, 40u, 40u, 10u}) texts.add(size, 4);
+  texts.step();
+  EXPECT_EQ(texts.work().tokens, 127u) << "all that one step has room for";
+  EXPECT_EQ(texts.work().rows, 1u);
+  texts.step();
+  EXPECT_EQ(texts.work().tokens, 3u);
+  EXPECT_EQ(texts.work().rows, 4u);
+}
+
+TEST(Scheduler, ShortPromptsAndPartsOfALongPromptTakeTurns) {
+  SimulatedTexts texts;
+  const Generation& long_prompt = texts.add(2000, 1);
+  const Generation* short_prompt = nullptr;
+  std::size_t steps = 0, short_steps = 0, waiting = 0;
+  for (; long_prompt.in_prompt() && steps < 190; ++steps) {
+    if (!short_prompt || !short_prompt->in_prompt()) {
+      short_prompt = &texts.add(24, 1);
+      waiting = 0;
+    }
+    const std::size_t before = long_prompt.position();
+    const double seconds = texts.step();
+    if (long_prompt.position() == before) {
+      short_steps += short_prompt->in_prompt() ? 0 : 1;
+      EXPECT_LT(seconds, 1.25);
+    } else {
+      EXPECT_LT(seconds, 3);
+    }
+    EXPECT_LE(++waiting, 3u) << "steps until a short prompt is done";
+  }
+  EXPECT_FALSE(long_prompt.in_prompt());
+  EXPECT_LT(steps, 150u) << "of which the long prompt takes 20 at least";
+  EXPECT_GT(short_steps, steps / 3);
 }
 
 // Drafts as many tokens as it may.
