@@ -64,6 +64,11 @@ void check_sampling(const SamplingOptions& sampling, std::size_t vocab_size) {
 
 }  // namespace
 
+std::size_t weight_bytes_of(const GenerationArguments& arguments) {
+  const CheckpointOptions& options = arguments.checkpoint;
+  return bytes_in_memory(open_checkpoint(model_path(options.model), options.open_options()), arguments.run.type);
+}
+
 TextModel::TextModel(const GenerationArguments& arguments, const std::string& chat_template, const std::string& name)
     : checkpoint_options_(arguments.checkpoint),
       run_options_(arguments.run),

@@ -92,6 +92,10 @@ class TextModel {
   mutable std::shared_ptr<const TokenTrie> trie_;  // null: not made yet, because few requests have a grammar
 };
 
+// Returns the memory that the weights of a model would take, about, without loading it. Throws Error if it cannot be
+// read.
+std::size_t weight_bytes_of(const GenerationArguments& arguments);
+
 // Reads the text of an answer. Calls have the ids "call_N", from `first_call` on.
 Message answer_of(const TextTask& task, const std::string& text, std::size_t first_call);
 

@@ -186,6 +186,8 @@ void Api::run(const Route& route, const HttpRequest& request, const Answer& answ
   try {
     check_coding(request);
     (this->*route.handle)(request, answer);
+  } catch (const ClientGone&) {
+    return;
   } catch (...) {
     send_error(*answer, request_error_of(std::current_exception()));
   }
@@ -197,13 +199,13 @@ void Api::drain() {
 }
 
 // A model of another type than a string is the reader's to reject.
-ServedModel& Api::model_of(const ChatJson& body) {
+ServedModel& Api::model_of(const ChatJson& body, const Answer& answer) {
   const auto name = body.find("model");
   if (name != body.end() && *name == "") {
     throw RequestError("model is \"\", expected one of those that /v1/models lists, or no model", "model",
                        "model_not_found");
   }
-  return models_.get(name != body.end() && name->is_string() ? name->get<std::string>() : "");
+  return models_.get(name != body.end() && name->is_string() ? name->get<std::string>() : "", answer->gone());
 }
 
 Request Api::read(const ChatJson& body, bool chat) const {
@@ -215,7 +217,7 @@ Request Api::read(const ChatJson& body, bool chat) const {
 
 void Api::complete(const HttpRequest& http, const Answer& answer, bool chat) {
   const ChatJson body = read_body(http);
-  ServedModel& served = model_of(body);
+  ServedModel& served = model_of(body, answer);
   Request request = read(body, chat);
   const std::size_t texts = request.best_of * std::max<std::size_t>(request.prompts.size(), 1);
   const std::uint64_t seed = next_seed(texts);
@@ -269,7 +271,7 @@ void Api::one_model(const HttpRequest& request, const Answer& answer) {
 // As llama.cpp's server has it.
 void Api::tokenize(const HttpRequest& request, const Answer& answer) {
   const ChatJson body = read_body(request);
-  const TextModel& model = model_of(body).model;
+  const TextModel& model = model_of(body, answer).model;
   BodyFields fields(body);
   fields.text("model");
   const auto content = fields.text("content");
@@ -297,7 +299,7 @@ void Api::tokenize(const HttpRequest& request, const Answer& answer) {
 
 void Api::detokenize(const HttpRequest& request, const Answer& answer) {
   const ChatJson body = read_body(request);
-  const Tokenizer& tokenizer = model_of(body).model.tokenizer();
+  const Tokenizer& tokenizer = model_of(body, answer).model.tokenizer();
   BodyFields fields(body);
   fields.text("model");
   const ChatJson* const tokens = fields.find("tokens");
@@ -317,7 +319,7 @@ void Api::detokenize(const HttpRequest& request, const Answer& answer) {
 // Takes the body of a chat completion.
 void Api::apply_template(const HttpRequest& request, const Answer& answer) {
   const ChatJson body = read_body(request);
-  const TextModel& model = model_of(body).model;
+  const TextModel& model = model_of(body, answer).model;
   const Request chat = read(body, true);
   try {
     send_json(*answer, {{"prompt", model.chat_prompt(chat, std::time(nullptr))}});
@@ -391,8 +393,10 @@ void Api::flush_cache(const HttpRequest& request, const Answer& answer) {
 void Api::ollama(const HttpRequest& request, const Answer& answer, OllamaRoute route) {
   try {
     const ChatJson body = read_body(request);
-    ServedModel& served = models_.get(ollama_model_name(body));
+    ServedModel& served = models_.get(ollama_model_name(body), answer->gone());
     start_ollama(route, served.model, served.engine, body, options_.defaults, next_seed(1), answer);
+  } catch (const ClientGone&) {
+    throw;
   } catch (...) {
     const RequestError error = request_error_of(std::current_exception());
     answer->send(error.status(), json_type, ollama_error_body(error), {});

@@ -87,7 +87,7 @@ class Api {
   void flush_cache(const HttpRequest& request, const Answer& answer);
   void one_model(const HttpRequest& request, const Answer& answer);
   void handle_route(const Route& route, HttpRequest request, Answer answer);
-  ServedModel& model_of(const ChatJson& body);
+  ServedModel& model_of(const ChatJson& body, const Answer& answer);
   Request read(const ChatJson& body, bool chat) const;
   ChatJson model_json(const ModelShelf::Listed& model) const;
   std::uint64_t next_seed(std::size_t texts);

@@ -62,10 +62,12 @@ bool is_gone(const TextJob& job) {
 
 }  // namespace
 
-EngineThread::EngineThread(const TextModel& model, const EngineLimits& limits, StepTurns& turns)
+EngineThread::EngineThread(const TextModel& model, const EngineLimits& limits, StepTurns& turns,
+                           std::function<void()> on_idle)
     : model_(model),
       limits_(limits),
       turns_(turns),
+      on_idle_(std::move(on_idle)),
       forward_(model.engine().forward(step_tokens(limits), model.positions())),
       scheduler_(forward_, limits.parallel),
       prompt_limit_(longest_prompt_step, least_prompt_tokens, forward_.max_tokens()),
@@ -300,8 +302,12 @@ void EngineThread::end(Running& text, std::exception_ptr error) {
   if (text.job->on_end) text.job->on_end(std::move(generated), std::move(error));
   text.generation.reset();
   text.job.reset();
-  const std::lock_guard lock(mutex_);
-  if (--texts_ == 0) idle_.notify_all();
+  {
+    const std::lock_guard lock(mutex_);
+    if (--texts_ > 0) return;
+    idle_.notify_all();
+  }
+  on_idle_();
 }
 
 // Returns true if there is an action, run now or as soon as no text runs.

@@ -46,8 +46,8 @@ struct EngineLimits {
 // that wait for memory or for a prefix.
 class EngineThread {
  public:
-  // `model` and `turns` must outlive this.
-  EngineThread(const TextModel& model, const EngineLimits& limits, StepTurns& turns);
+  // `model` and `turns` must outlive this. `on_idle` is called on the engine's thread when the last text has ended.
+  EngineThread(const TextModel& model, const EngineLimits& limits, StepTurns& turns, std::function<void()> on_idle);
   EngineThread(const EngineThread&) = delete;
   EngineThread& operator=(const EngineThread&) = delete;
   // Interrupts all texts, whose ends are still reported.
@@ -100,6 +100,7 @@ class EngineThread {
   const TextModel& model_;
   const EngineLimits limits_;
   StepTurns& turns_;
+  const std::function<void()> on_idle_;
   Forward forward_;
   Scheduler scheduler_;
   PromptLimit prompt_limit_;

@@ -9,7 +9,6 @@
 #include <iterator>
 #include <string_view>
 #include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -53,16 +52,21 @@ std::string folder_of(const std::string& path) {
   throw RequestError(fmt::format("model is {}, expected {}", quote(name), expected), "model", "model_not_found");
 }
 
-// How often a model that another one waits for is asked whether its texts have ended.
-constexpr std::chrono::milliseconds idle_check(5);
+// A client that is gone is noticed within this time.
+constexpr std::chrono::milliseconds gone_check(20);
+
+std::string megabytes(std::size_t bytes) {
+  return fmt::format("{:.1f} MB", 1e-6 * static_cast<double>(bytes));
+}
 
 }  // namespace
+
+const std::atomic<bool> ModelShelf::never_gone = false;
 
 ModelShelf::ModelShelf(Settings settings)
     : settings_(std::move(settings)), folder_(folder_of(settings_.arguments.checkpoint.model)) {
   if (folder_.empty()) {
-    loaded_.push_back({"", std::make_unique<ServedModel>(settings_.arguments, settings_.chat_template, "",
-                                                         settings_.limits, turns_)});
+    loaded_.push_back({"", start(settings_.arguments, "")});
   } else {
     read_folder();
   }
@@ -91,7 +95,7 @@ ServedModel& ModelShelf::only() {
   return *loaded_.front().served;
 }
 
-ServedModel& ModelShelf::get(const std::string& name) {
+ServedModel& ModelShelf::get(const std::string& name, const std::atomic<bool>& gone) {
   if (folder_.empty()) {
     ServedModel& model = only();
     const std::vector<std::string>& names = model.model.names();
@@ -116,7 +120,7 @@ ServedModel& ModelShelf::get(const std::string& name) {
   const File& file = is_usual ? files_.front() : *named(files_, base);
   const std::string full_name = lora.empty() ? file.name : file.name + ":" + lora;
   ServedModel* const loaded = find_loaded(full_name);
-  ServedModel& model = loaded ? *loaded : load(full_name, file, lora.empty() ? "" : named(loras_, lora)->path);
+  ServedModel& model = loaded ? *loaded : load(full_name, file, lora.empty() ? "" : named(loras_, lora)->path, gone);
   model.last_use = ++uses_;
   return model;
 }
@@ -127,60 +131,75 @@ ServedModel* ModelShelf::find_loaded(const std::string& name) {
   return found == loaded_.end() ? nullptr : found->served.get();
 }
 
-ServedModel& ModelShelf::load(const std::string& name, const File& file, const std::string& lora) {
+ServedModel& ModelShelf::load(const std::string& name, const File& file, const std::string& lora,
+                              const std::atomic<bool>& gone) {
   GenerationArguments arguments = settings_.arguments;
   arguments.checkpoint.model = file.path;
   if (!lora.empty()) arguments.checkpoint.loras.push_back(lora);
-  make_room(std::filesystem::is_regular_file(file.path) ? std::filesystem::file_size(file.path) : 0);
   std::unique_ptr<ServedModel> served;
   try {
-    served = std::make_unique<ServedModel>(arguments, settings_.chat_template, name, settings_.limits, turns_);
+    const std::size_t bytes = weight_bytes_of(arguments);
+    if (bytes > settings_.models_memory) {
+      throw RequestError(
+          fmt::format("model is {}, which takes {}, expected at most the {} of the server's --models-memory",
+                      quote(name), megabytes(bytes), megabytes(settings_.models_memory)),
+          "model");
+    }
+    make_room(bytes, gone);
+    served = start(arguments, name);
+  } catch (const RequestError&) {
+    throw;
   } catch (const Error& error) {
     throw RequestError(error.what(), "model");
   }
-  const std::size_t bytes = served->model.weight_bytes();
-  if (bytes > settings_.models_memory) {
-    throw RequestError(fmt::format("model is {}, which takes {:.1f} MB, expected at most the {:.1f} MB of the server's "
-                                   "--models-memory",
-                                   quote(name), 1e-6 * static_cast<double>(bytes),
-                                   1e-6 * static_cast<double>(settings_.models_memory)),
-                       "model");
-  }
-  make_room(bytes);
   const std::lock_guard lock(mutex_);
   if (draining_) served->engine.drain();
   loaded_.push_back({name, std::move(served)});
   return *loaded_.back().served;
 }
 
-// Drops models, the least recently used first, until `bytes` more fit or none is left. Waits for texts to end: no other
-// request is read meanwhile, so that they do.
-void ModelShelf::make_room(std::size_t bytes) {
+std::unique_ptr<ServedModel> ModelShelf::start(const GenerationArguments& arguments, const std::string& name) {
+  const auto on_idle = [this] {
+    const std::lock_guard lock(mutex_);
+    idle_.notify_all();
+  };
+  return std::make_unique<ServedModel>(arguments, settings_.chat_template, name, settings_.limits, turns_, on_idle);
+}
+
+// Drops models, the least recently used first, until `bytes` more fit. Waits for texts to end: no other request is read
+// meanwhile, so that they do.
+void ModelShelf::make_room(std::size_t bytes, const std::atomic<bool>& gone) {
+  std::unique_lock lock(mutex_);
   while (!has_room(bytes)) {
-    if (!drop_idle()) std::this_thread::sleep_for(idle_check);
+    std::unique_ptr<ServedModel> dropped = take_idle();
+    if (!dropped) {
+      if (gone) throw ClientGone();
+      idle_.wait_for(lock, gone_check);
+      continue;
+    }
+    lock.unlock();  // its engine may still be about to say that it is idle
+    dropped.reset();
+    lock.lock();
   }
 }
 
 bool ModelShelf::has_room(std::size_t bytes) const {
-  const std::lock_guard lock(mutex_);
   for (const Loaded& model : loaded_) bytes += model.served->model.weight_bytes();
-  return loaded_.empty() || bytes <= settings_.models_memory;
+  return bytes <= settings_.models_memory;
 }
 
-// Drops the least recently used of the models without texts; false if there is none.
-bool ModelShelf::drop_idle() {
-  std::unique_ptr<ServedModel> dropped;
-  const std::lock_guard lock(mutex_);
+// Takes the least recently used of the models without texts from the shelf; null if there is none.
+std::unique_ptr<ServedModel> ModelShelf::take_idle() {
   auto oldest = loaded_.end();
   for (auto model = loaded_.begin(); model != loaded_.end(); ++model) {
     if (!model->served->engine.is_idle()) continue;
     if (oldest == loaded_.end() || model->served->last_use < oldest->served->last_use) oldest = model;
   }
-  if (oldest == loaded_.end()) return false;
-  dropped = std::move(oldest->served);
+  if (oldest == loaded_.end()) return nullptr;
+  std::unique_ptr<ServedModel> taken = std::move(oldest->served);
   loaded_.erase(oldest);
-  dropped_ += dropped->engine.counts();
-  return true;
+  dropped_ += taken->engine.counts();
+  return taken;
 }
 
 std::vector<ModelShelf::Listed> ModelShelf::list() {

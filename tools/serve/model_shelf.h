@@ -1,10 +1,14 @@
 #pragma once
 
+#include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/openai/text_model.h"
@@ -18,13 +22,16 @@ namespace minimind {
 // A loaded model and the thread that runs it.
 struct ServedModel {
   ServedModel(const GenerationArguments& arguments, const std::string& chat_template, const std::string& name,
-              const EngineLimits& limits, StepTurns& turns)
-      : model(arguments, chat_template, name), engine(model, limits, turns) {}
+              const EngineLimits& limits, StepTurns& turns, std::function<void()> on_idle)
+      : model(arguments, chat_template, name), engine(model, limits, turns, std::move(on_idle)) {}
 
   TextModel model;
   EngineThread engine;
   std::uint64_t last_use = 0;
 };
+
+// Thrown to a request that waits for a model when its client is gone: nobody gets its answer.
+struct ClientGone {};
 
 // The models that a server has: one file, or every checkpoint in a folder under its name, loaded when it is first
 // requested. NAME:LORA is a model with a LoRA of the folder, or of its folder lora/, merged.
@@ -42,8 +49,8 @@ class ModelShelf {
 
   // Returns the model that a request names; empty: the single model, or the newest of the folder. Loads it if it is not
   // loaded. Valid while the engine has texts, and until the next call. One thread at a time may call it. Throws
-  // RequestError.
-  ServedModel& get(const std::string& name);
+  // RequestError, and ClientGone if `gone` is set while it waits for memory.
+  ServedModel& get(const std::string& name, const std::atomic<bool>& gone = never_gone);
 
   // Returns the single model. Throws RequestError if the server has a folder.
   ServedModel& only();
@@ -75,10 +82,14 @@ class ModelShelf {
 
   void read_folder();
   ServedModel* find_loaded(const std::string& name);
-  ServedModel& load(const std::string& name, const File& file, const std::string& lora);
-  void make_room(std::size_t bytes);
+  ServedModel& load(const std::string& name, const File& file, const std::string& lora, const std::atomic<bool>& gone);
+  std::unique_ptr<ServedModel> start(const GenerationArguments& arguments, const std::string& name);
+  void make_room(std::size_t bytes, const std::atomic<bool>& gone);
+  // With mutex_ locked:
   bool has_room(std::size_t bytes) const;
-  bool drop_idle();
+  std::unique_ptr<ServedModel> take_idle();
+
+  static const std::atomic<bool> never_gone;
 
   const Settings settings_;
   const std::string folder_;  // empty: a single model
@@ -86,7 +97,8 @@ class ModelShelf {
   std::vector<File> files_, loras_;
   std::uint64_t uses_ = 0;
 
-  mutable std::mutex mutex_;  // guards all below
+  mutable std::mutex mutex_;      // guards all below
+  std::condition_variable idle_;  // an engine has no texts any more
   std::vector<Loaded> loaded_;
   EngineCounts dropped_;  // of models that are not loaded any more
   bool draining_ = false;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <memory>
@@ -827,6 +828,37 @@ TEST(ModelShelfTest, RejectsAModelThatIsLargerThanItsMemory) {
   const auto message = answer->json()["error"]["message"].get<std::string>();
   EXPECT_NE(message.find("8.7 MB, expected at most the 1.0 MB of the server's --models-memory"), std::string::npos)
       << message;
+}
+
+TEST(ModelShelfTest, DropsNoModelForOneThatIsTooLarge) {
+  const TemporaryFolder folder;
+  const std::string golden = MINIMIND_SOURCE_DIR "/tests/golden/v3-dense/model.pth";
+  std::filesystem::copy_file(golden, folder.path() + "/small.pth");
+  ModelShelf::Settings of_folder = settings_of(folder, {"large.pth"}, 1'000'000);
+  of_folder.arguments.tokenizer = MINIMIND_SOURCE_DIR "/tests/golden_tokenizer";
+  ModelShelf models(of_folder);
+  models.get("small");
+  EXPECT_THROW(models.get("large"), RequestError);
+  for (const ModelShelf::Listed& model : models.list()) EXPECT_EQ(model.context > 0, model.name == "small");
+}
+
+TEST(ModelShelfTest, ARequestThatWaitsForMemoryEndsWithItsClient) {
+  const TemporaryFolder folder;
+  ModelShelf models(settings_of(folder, {"a.pth", "b.pth"}, one_demo));
+  Api api(models, options());
+  const Json long_text{{"model", "a"}, {"max_tokens", 4000}, {"ignore_eos", true}, {"stream", true}};
+  const auto first = complete_with(api, long_text);
+  ASSERT_TRUE(first->wait_for_pieces(2));
+  const auto waiting = complete_with(api, {{"model", "b"}});
+  const auto next = complete_with(api, {{"model", "a"}, {"max_tokens", 1}});
+  std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  EXPECT_FALSE(next->has_ended()) << "requests are read in order";
+  waiting->disconnect();
+  ASSERT_TRUE(next->wait());
+  EXPECT_EQ(next->status(), 200) << next->body();
+  EXPECT_FALSE(first->has_ended()) << "which has the memory";
+  EXPECT_FALSE(waiting->has_ended()) << "an answer that nobody gets";
+  first->disconnect();
 }
 
 TEST(ModelShelfTest, MergesALoraOfTheFolder) {
