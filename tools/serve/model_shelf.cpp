@@ -14,6 +14,8 @@
 
 #include "tools/openai/request_error.h"
 #include "tools/options/checkpoint_choice.h"
+#include "tools/terminal/language.h"
+#include "tools/terminal/note.h"
 #include "weights/checkpoint/list_checkpoints.h"
 #include "weights/io/quote.h"
 
@@ -28,21 +30,23 @@ bool is_usual_name(const std::string& name) {
   return name.empty() || std::ranges::find(usual_names, name) != usual_names.end();
 }
 
-// The LoRAs in the folder and in its folder "lora", where MiniMind's trainers write them.
-std::vector<ListedCheckpoint> loras_of(const std::string& folder) {
-  std::vector<ListedCheckpoint> loras = list_checkpoints(folder);
+// The checkpoints in the folder's folder "lora", where MiniMind's trainers write LoRAs.
+std::vector<ListedCheckpoint> list_lora_folder(const std::string& folder) {
   const std::filesystem::path own = std::filesystem::path(folder) / "lora";
-  if (std::error_code unreadable; std::filesystem::is_directory(own, unreadable)) {
-    std::ranges::move(list_checkpoints(own.string()), std::back_inserter(loras));
-  }
-  std::erase_if(loras, [](const ListedCheckpoint& checkpoint) { return !checkpoint.is_lora; });
-  return loras;
+  std::error_code unreadable;
+  return std::filesystem::is_directory(own, unreadable) ? list_checkpoints(own.string())
+                                                        : std::vector<ListedCheckpoint>();
+}
+
+bool has_loras(const std::string& folder) {
+  return std::ranges::any_of(list_checkpoints(folder), &ListedCheckpoint::is_lora) ||
+         std::ranges::any_of(list_lora_folder(folder), &ListedCheckpoint::is_lora);
 }
 
 // The folder if the path is one with several checkpoints, or with one and LoRAs; empty if it is one model.
 std::string folder_of(const std::string& path) {
   try {
-    return model_path(path) == path || loras_of(path).empty() ? "" : path;
+    return model_path(path) == path || !has_loras(path) ? "" : path;
   } catch (const ManyCheckpoints&) {
     return path;
   }
@@ -69,6 +73,10 @@ ModelShelf::ModelShelf(Settings settings)
     loaded_.push_back({"", start(settings_.arguments, "")});
   } else {
     read_folder();
+    if (settings_.arguments.run.quiet) return;
+    for (const File& file : unreadable_) {
+      note("not served: {}; replace the file or move it out of the folder", translated_sentence(file.problem));
+    }
   }
 }
 
@@ -76,16 +84,20 @@ ModelShelf::ModelShelf(Settings settings)
 void ModelShelf::read_folder() {
   files_.clear();
   loras_.clear();
+  unreadable_.clear();
   const auto add = [](std::vector<File>& files, const ListedCheckpoint& checkpoint) {
     const std::filesystem::path path(checkpoint.path);
     const std::string stem = path.stem().string();
     const bool taken = std::ranges::any_of(files, [&](const File& file) { return file.name == stem; });
-    files.push_back({taken ? path.filename().string() : stem, checkpoint.path, checkpoint.written, checkpoint.bytes});
+    files.push_back({taken ? path.filename().string() : stem, checkpoint.path, checkpoint.written, checkpoint.bytes,
+                     checkpoint.problem});
   };
   for (const ListedCheckpoint& checkpoint : list_checkpoints(folder_)) {
-    if (checkpoint.is_model) add(files_, checkpoint);
+    add(checkpoint.is_model ? files_ : (checkpoint.is_lora ? loras_ : unreadable_), checkpoint);
   }
-  for (const ListedCheckpoint& lora : loras_of(folder_)) add(loras_, lora);
+  for (const ListedCheckpoint& checkpoint : list_lora_folder(folder_)) {
+    if (!checkpoint.is_model) add(checkpoint.is_lora ? loras_ : unreadable_, checkpoint);
+  }
 }
 
 ServedModel& ModelShelf::only() {
@@ -114,6 +126,9 @@ ServedModel& ModelShelf::get(const std::string& name, const std::atomic<bool>& g
   };
   if (!is_known()) read_folder();
   if (!is_known()) {
+    if (const auto file = named(unreadable_, base); file != unreadable_.end()) {
+      throw RequestError(fmt::format("model is {}, which cannot be read: {}", quote(name), file->problem), "model");
+    }
     fail_unknown(name, files_.empty() ? "a checkpoint in " + quote(folder_) + ", which has none"
                                       : "one of those that /v1/models lists, such as " + quote(files_.front().name));
   }

@@ -74,6 +74,7 @@ class ModelShelf {
     std::string name, path;
     std::int64_t written = 0;
     std::uintmax_t bytes = 0;
+    std::string problem{};  // why it cannot be read
   };
   struct Loaded {
     std::string name;
@@ -94,7 +95,7 @@ class ModelShelf {
   const Settings settings_;
   const std::string folder_;  // empty: a single model
   StepTurns turns_;
-  std::vector<File> files_, loras_;
+  std::vector<File> files_, loras_, unreadable_;
   std::uint64_t uses_ = 0;
 
   mutable std::mutex mutex_;      // guards all below

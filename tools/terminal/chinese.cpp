@@ -75,6 +75,8 @@ constexpr std::array texts = {
         "使用 OpenAI API 的程序把 base URL 设为所显示的地址加 /v1 即可。采样选项用于未指定的请求。收到 SIGTERM 或 "
         "Ctrl-C "
         "时，正在生成的回答会先完成。"},
+    Translation{"not served: {}; replace the file or move it out of the folder",
+                "未列入模型：{}；请替换该文件，或将其移出文件夹"},
     Translation{"serving at {}", "服务地址：{}"},
     Translation{"serve every checkpoint in a folder", "为文件夹中的每个检查点提供服务"},
     Translation{"folder that /update_weights_from_disk may load from; repeatable (default: any if only this machine "

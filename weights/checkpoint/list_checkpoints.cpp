@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <optional>
 #include <tuple>
 
 #include "weights/checkpoint/checkpoint.h"
@@ -49,19 +48,20 @@ bool is_lora(const std::string& path) {
   }
 }
 
-// std::nullopt if it cannot be read as a model.
-std::optional<std::string> describe(const std::string& path) {
+void describe_model(ListedCheckpoint& found) {
   try {
-    const Checkpoint checkpoint = open_checkpoint(path, {});
+    const Checkpoint checkpoint = open_checkpoint(found.path, {});
     double parameters = 0;
     for (const auto& [name, tensor] : checkpoint.tensors) {
       double elements = 1;
       for (const std::size_t size : tensor.shape) elements *= static_cast<double>(size);
       parameters += elements;
     }
-    return fmt::format("{}, {:.2f} M parameters", name_of(checkpoint.config.family), 1e-6 * parameters);
-  } catch (const Error&) {
-    return std::nullopt;
+    found.is_model = true;
+    found.description = fmt::format("{}, {:.2f} M parameters", name_of(checkpoint.config.family), 1e-6 * parameters);
+  } catch (const Error& error) {
+    found.description = "cannot be read as a model";
+    found.problem = error.what();
   }
 }
 
@@ -75,9 +75,11 @@ ListedCheckpoint listed(const fs::path& path) {
   }
   std::error_code ignored;
   found.is_lora = !fs::is_directory(path, ignored) && is_lora(found.path);
-  const auto description = found.is_lora ? std::optional<std::string>("LoRA") : describe(found.path);
-  found.is_model = !found.is_lora && description;
-  found.description = description.value_or("cannot be read as a model");
+  if (found.is_lora) {
+    found.description = "LoRA";
+  } else {
+    describe_model(found);
+  }
   return found;
 }
 

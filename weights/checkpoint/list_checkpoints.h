@@ -14,6 +14,7 @@ struct ListedCheckpoint {
   bool is_lora = false;       // has only LoRA matrices
   bool is_model = false;      // can be read as a model without further options
   std::string description{};  // "v3, 63.91 M parameters", "LoRA", or that it cannot be read as a model
+  std::string problem{};      // why it cannot; empty for a model or a LoRA
 };
 
 // Returns the checkpoints directly in `folder`, newest first: .pth, .pt, .bin, .safetensors and .gguf files, and

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -18,6 +19,7 @@
 #include "tests/support/fake_answer.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/openai/request_error.h"
+#include "tools/terminal/language.h"
 
 namespace minimind {
 namespace {
@@ -828,6 +830,49 @@ TEST(ModelShelfTest, RejectsAModelThatIsLargerThanItsMemory) {
   const auto message = answer->json()["error"]["message"].get<std::string>();
   EXPECT_NE(message.find("8.7 MB, expected at most the 1.0 MB of the server's --models-memory"), std::string::npos)
       << message;
+}
+
+// Sets the language of notes, and that of before at the end.
+class InLanguage {
+ public:
+  explicit InLanguage(Language wanted) : before_(language()) { set_language(wanted); }
+  InLanguage(const InLanguage&) = delete;
+  InLanguage& operator=(const InLanguage&) = delete;
+  ~InLanguage() { set_language(before_); }
+
+ private:
+  const Language before_;
+};
+
+TEST(ModelShelfTest, NamesFilesThatCannotBeRead) {
+  const TemporaryFolder folder;
+  ModelShelf::Settings of_folder = settings_of(folder, {"a.pth", "b.pth", "cut.pth"}, one_demo);
+  std::filesystem::resize_file(folder.path() + "/cut.pth", 500'000);
+  std::filesystem::create_directory(folder.path() + "/lora");
+  std::ofstream(folder.path() + "/lora/style.pth") << "no LoRA";
+  of_folder.arguments.run.quiet = false;
+  const auto notes = [&](Language language) {
+    const InLanguage in(language);
+    testing::internal::CaptureStderr();
+    const ModelShelf models(of_folder);
+    return testing::internal::GetCapturedStderr();
+  };
+  const std::string english = notes(Language::english), chinese = notes(Language::chinese);
+  for (const char* const expected :
+       {"/cut.pth: is truncated: ", "/lora/style.pth: ", "; replace the file or move it out of the folder\n"}) {
+    EXPECT_NE(english.find(expected), std::string::npos) << expected << ": " << english;
+  }
+  EXPECT_NE(chinese.find("/cut.pth: is truncated: "), std::string::npos) << chinese;
+  EXPECT_NE(chinese.find("；请替换该文件，或将其移出文件夹\n"), std::string::npos) << chinese;
+
+  of_folder.arguments.run.quiet = true;
+  ModelShelf models(of_folder);
+  EXPECT_EQ(models.list().size(), 2u);
+  Api api(models, options());
+  const auto answer = complete_with(api, {{"model", "cut"}});
+  ASSERT_TRUE(answer->wait());
+  EXPECT_EQ(answer->status(), 400);
+  EXPECT_NE(answer->body().find("which cannot be read: "), std::string::npos) << answer->body();
 }
 
 TEST(ModelShelfTest, DropsNoModelForOneThatIsTooLarge) {
