@@ -15,7 +15,7 @@ struct Bf16Tile {
   static constexpr std::size_t panels_for(std::size_t tokens) { return tokens >= 12 ? 2 : tokens >= 6 ? 3 : 4; }
 
   static constexpr std::size_t most_tokens_alone = most_tokens;
-  static constexpr bool all_prefetch = false;
+  static constexpr std::size_t prefetching_tiles = 1;
 
   template <std::size_t panels, std::size_t tokens, Prefetch prefetch>
   static void multiply(const Bf16Matmul& m, std::size_t first_panel, std::size_t first_token, TileIndex);

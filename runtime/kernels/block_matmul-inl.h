@@ -4,6 +4,7 @@
 // exact integer. Blocks are added in order, one fma each, regardless of the tile, so that a batch gives bit for bit the
 // results of single tokens.
 
+#include <cstdint>
 #include <cstring>
 #include <type_traits>
 
@@ -83,7 +84,7 @@ struct BlockTile {
   static constexpr std::size_t most_tokens_alone = most_tokens;
 #endif
   // Memory would be idle while a tile without prefetch multiplies.
-  static constexpr bool all_prefetch = true;
+  static constexpr std::size_t prefetching_tiles = SIZE_MAX;
 
   // A single token waits for memory, which delivers one panel after the other fastest. Nibbles take more instructions
   // per byte, whose latency a second panel hides.
@@ -105,8 +106,9 @@ inline void BlockTile<Block>::multiply(const BlockMatmul<Block>& m, std::size_t 
   const ActivationBlock* const x = m.x + first_token * m.x_stride;
   const Prefetcher<prefetch, panels, sizeof(Block), 16384> prefetcher(blocks, m.panel_stride);
   float* const y = m.y + first_token * m.y_stride + row;
+  TileRows<panels, tokens, BlockMatmul<Block>> rows(m, row, y);
   Column total[panels][tokens];
-  start_sums(m, row, y, total);
+  rows.load_into(total);
   std::size_t before_fetch = tile.index;  // blocks until this tile fetches one of its part
   for (std::size_t b = 0; b < blocks; ++b) {
     if (prefetch == Prefetch::ahead || before_fetch == 0) {
@@ -140,10 +142,7 @@ inline void BlockTile<Block>::multiply(const BlockMatmul<Block>& m, std::size_t 
       }
     }
   }
-  for (std::size_t i = 0; i < panels; ++i) {
-    const std::size_t at = i * panel_rows;
-    for (std::size_t t = 0; t < tokens; ++t) store_rows(y + t * m.y_stride + at, m.rows - row - at, total[i][t]);
-  }
+  rows.store(total);
 }
 
 template <class Block>

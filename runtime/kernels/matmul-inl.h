@@ -52,17 +52,57 @@ inline Column load_rows(const float* y, std::size_t rows) {
   return load_column(padded);
 }
 
-// Starts a tile's sums, of tokens whose rows of y are at `y`: at 0, or at the sums over earlier columns.
+// The rows of y of a tile's panels, or a copy of them if y has fewer rows, so that every sum is loaded and stored
+// whole.
 template <std::size_t panels, std::size_t tokens, class M>
-inline void start_sums(const M& m, std::size_t row, const float* y, Column (&sum)[panels][tokens]) {
-  for (std::size_t i = 0; i < panels; ++i) {
+class TileRows {
+ public:
+  // For tokens whose rows of y, from `row` on, are at `y`.
+  TileRows(const M& m, std::size_t row, float* y)
+      : y_(y), y_stride_(m.y_stride), rows_(smaller(m.rows - row, width)), continues_(m.continues) {
+    if (rows_ == width) return;
+    at_ = copy_;
+    stride_ = width;
+    if (!continues_) return;
+    for (std::size_t t = 0; t < tokens; ++t) std::memcpy(copy_ + t * width, y_ + t * y_stride_, rows_ * sizeof(float));
+  }
+
+  // The sums start at 0, or at those over earlier columns.
+  void load_into(Column (&sum)[panels][tokens]) const {
+#pragma GCC unroll 32
     for (std::size_t t = 0; t < tokens; ++t) {
-      for (std::size_t p = 0; p < parts; ++p) sum[i][t].part[p] = Floats(0.0f);
-      const std::size_t at = i * panel_rows;
-      if (m.continues) sum[i][t] = load_rows(y + t * m.y_stride + at, m.rows - row - at);
+#pragma GCC unroll 4
+      for (std::size_t i = 0; i < panels; ++i) {
+        for (std::size_t p = 0; p < parts; ++p) {
+          sum[i][t].part[p] = continues_ ? load(at_ + t * stride_ + i * panel_rows + p * lanes) : Floats(0.0f);
+        }
+      }
     }
   }
-}
+
+  void store(const Column (&sum)[panels][tokens]) {
+#pragma GCC unroll 32
+    for (std::size_t t = 0; t < tokens; ++t) {
+#pragma GCC unroll 4
+      for (std::size_t i = 0; i < panels; ++i) {
+        for (std::size_t p = 0; p < parts; ++p) {
+          sum[i][t].part[p].store_unaligned(at_ + t * stride_ + i * panel_rows + p * lanes);
+        }
+      }
+    }
+    if (rows_ == width) return;
+    for (std::size_t t = 0; t < tokens; ++t) std::memcpy(y_ + t * y_stride_, copy_ + t * width, rows_ * sizeof(float));
+  }
+
+ private:
+  static constexpr std::size_t width = panels * panel_rows;
+  float* y_;
+  std::size_t y_stride_, rows_;
+  bool continues_;
+  float* at_ = y_;
+  std::size_t stride_ = y_stride_;
+  float copy_[tokens * width];
+};
 
 // Accumulators, one column of weights and one broadcast must fit in the 32 registers of AVX-512 and NEON or the 16 of
 // the others.
@@ -85,40 +125,51 @@ struct FloatTile {
   }
 
   static constexpr std::size_t most_tokens_alone = most_tokens;
-  static constexpr bool all_prefetch = false;
+  // Each of the first tiles fetches one of the next panels. If the first one fetched them all, memory would be idle
+  // while the others multiply; parts of each panel arrive slower than whole panels.
+  static constexpr std::size_t prefetching_tiles = most_panels;
 
   template <std::size_t panels, std::size_t tokens, Prefetch prefetch>
   static void multiply(const Matmul<typename Encoding::Element>& m, std::size_t first_panel, std::size_t first_token,
-                       TileIndex);
+                       TileIndex tile);
 };
 
 template <class Encoding>
 template <std::size_t panels, std::size_t tokens, Prefetch prefetch>
 inline void FloatTile<Encoding>::multiply(const Matmul<typename Encoding::Element>& m, std::size_t first_panel,
-                                          std::size_t first_token, TileIndex) {
+                                          std::size_t first_token, TileIndex tile) {
   const std::size_t row = first_panel * panel_rows;
-  const typename Encoding::Stored* weights[panels];
-  for (std::size_t i = 0; i < panels; ++i) weights[i] = panel_of<Encoding>(m, first_panel + i);
+  const typename Encoding::Stored* weights = panel_of<Encoding>(m, first_panel);
   const float* const x = m.x + first_token * m.x_stride;
   float* const y = m.y + first_token * m.y_stride + row;
+  TileRows<panels, tokens, Matmul<typename Encoding::Element>> rows(m, row, y);
   Column sum[panels][tokens];
-  start_sums(m, row, y, sum);
-  const Prefetcher<prefetch, panels, panel_rows * sizeof *weights[0]> prefetcher(m.cols, m.panel_stride / panel_rows);
-  constexpr std::size_t stored_columns = 64 / (panel_rows * sizeof *weights[0]);
+  rows.load_into(sum);
+  const Prefetcher<prefetch, panels, panel_rows * sizeof *weights> prefetcher(m.cols, m.panel_stride / panel_rows);
+  constexpr std::size_t stored_columns = 64 / (panel_rows * sizeof *weights);
   constexpr std::size_t columns_per_line = stored_columns > 0 ? stored_columns : 1;
   // A pointer to every third row of x, and a distance: more pointers would not be in registers.
   const std::size_t stride = m.x_stride;
   const float* x_rows[(tokens + 2) / 3];
   for (std::size_t i = 0; i < (tokens + 2) / 3; ++i) x_rows[i] = x + 3 * i * stride;
+  constexpr bool fetches_one = prefetch == Prefetch::next_panels;
   for (std::size_t col = 0; col < m.cols; ++col) {
-    Column w[panels];
-    for (std::size_t i = 0; i < panels; ++i) {
-      if (col % columns_per_line == 0) prefetcher.fetch(weights[i], col);
-      w[i] = Encoding::load(weights[i]);
-      weights[i] += panel_rows;
+    if (col % columns_per_line == 0) {
+#pragma GCC unroll 4
+      for (std::size_t i = 0; i < (fetches_one ? 1 : panels); ++i) {
+        prefetcher.fetch(weights + (fetches_one ? tile.index : i) * m.panel_stride, col);
+      }
     }
+    Column w[panels];
+#pragma GCC unroll 4
+    for (std::size_t i = 0; i < panels; ++i) {
+      w[i] = Encoding::load(weights + i * m.panel_stride);
+    }
+    weights += panel_rows;
+#pragma GCC unroll 32
     for (std::size_t t = 0; t < tokens; ++t) {
       const Floats value(x_rows[t / 3][t % 3 * stride]);
+#pragma GCC unroll 4
       for (std::size_t i = 0; i < panels; ++i) {
         for (std::size_t p = 0; p < parts; ++p) {
           sum[i][t].part[p] = fma(value, w[i].part[p], sum[i][t].part[p]);
@@ -127,10 +178,7 @@ inline void FloatTile<Encoding>::multiply(const Matmul<typename Encoding::Elemen
     }
     for (const float*& of_three : x_rows) ++of_three;
   }
-  for (std::size_t i = 0; i < panels; ++i) {
-    const std::size_t at = i * panel_rows;
-    for (std::size_t t = 0; t < tokens; ++t) store_rows(y + t * m.y_stride + at, m.rows - row - at, sum[i][t]);
-  }
+  rows.store(sum);
 }
 
 // How many columns are multiplied at once, so that a tile's part of x stays in the first cache next to the weights.
@@ -138,7 +186,7 @@ inline void FloatTile<Encoding>::multiply(const Matmul<typename Encoding::Elemen
 // arrive faster.
 template <class Encoding>
 inline std::size_t columns_at_once(std::size_t tokens, std::size_t cols) {
-  constexpr std::size_t first_cache_part = 16384 / sizeof(float), second_cache_part = 131072 / sizeof(float), few = 256;
+  constexpr std::size_t first_cache_part = 24576 / sizeof(float), second_cache_part = 131072 / sizeof(float), few = 256;
   const bool used_once = sizeof(typename Encoding::Stored) == 4 && tokens <= FloatTile<Encoding>::most_tokens_alone;
   return tokens * cols <= (used_once ? second_cache_part : first_cache_part) || cols < 2 * few ? cols : few;
 }

@@ -104,7 +104,7 @@ inline void multiply_in_several_tiles(const M& m, std::size_t panel) {
   constexpr std::size_t panels = Tile::most_panels;
   for (; panel + panels <= m.last_panel; panel += panels) {
     for_each_tile<Tile>(m.tokens, [&](TileIndex tile, std::size_t first, auto tokens) {
-      if (tile.index == 0 || Tile::all_prefetch) {
+      if (tile.index < Tile::prefetching_tiles) {
         Tile::template multiply<panels, tokens, Prefetch::next_panels>(m, panel, first, tile);
       } else {
         Tile::template multiply<panels, tokens, Prefetch::none>(m, panel, first, tile);
@@ -123,7 +123,7 @@ inline void multiply_in_several_tiles(const M& m, std::size_t panel) {
 
 // Computes the product m. `Tile` has
 //   most_panels, most_tokens   its size if several tiles hold the tokens
-//   all_prefetch               whether all of these fetch a part of the next panels, or the first one fetches them
+//   prefetching_tiles          how many of these fetch a part of the next panels
 //   most_tokens_alone          how many tokens one tile may hold if it holds all
 //   panels_for(tokens)         its panels then
 //   multiply<panels, tokens, prefetch>(m, panel, token, index)   computes y for the tile that starts there
