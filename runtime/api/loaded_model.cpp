@@ -121,7 +121,7 @@ LoadedModel::LoadedModel(const Checkpoint& checkpoint, OpenOptions open_options,
       session_files_(options.session_files != 0),
       kernels_(kernels_for(compute_)),
       threads_(options.threads > 0 ? options.threads : suitable_threads(checkpoint)),
-      model_(load_model(checkpoint, type_, threads_, compute_)) {
+      model_(load_model(checkpoint, type_, threads_, compute_, memory_)) {
   kv_type_ = options.kv_type ? parse_kv_type(options.kv_type) : suitable_kv_type(model_);
   kv_type_name_ = name_of(kv_type_);
   family_ = name_of(config().family);
@@ -207,9 +207,13 @@ void LoadedModel::load_tensors(std::span<const minimind_tensor> tensors) {
 }
 
 void LoadedModel::replace(const Checkpoint& checkpoint) {
-  Model next = load_replacement(model_, checkpoint, type_, threads_, compute_);
-  if (session_files_) identity_ = identify(checkpoint, type_, compute_);
-  model_ = std::move(next);
+  std::optional<ModelIdentity> identity;
+  if (session_files_) identity = identify(checkpoint, type_, compute_);
+  HugePageArena memory = memory_.again();
+  model_ = load_replacement(model_, checkpoint, type_, threads_, compute_, memory);
+  memory_ = std::move(memory);
+  memory_.free_unused();
+  identity_ = std::move(identity);
   path_ = checkpoint.path;
   family_ = name_of(config().family);
   parameters_ = count_parameters(checkpoint);

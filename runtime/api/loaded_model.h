@@ -11,6 +11,7 @@
 #include "runtime/api/minimind.h"
 #include "runtime/chat/chat_template.h"
 #include "runtime/chat/session_file.h"
+#include "runtime/engine/huge_page_arena.h"
 #include "runtime/engine/kv_cache.h"
 #include "runtime/engine/load_model.h"
 #include "runtime/engine/model.h"
@@ -73,6 +74,7 @@ class LoadedModel {
   bool session_files_;
   const kernels::Table& kernels_;
   std::size_t threads_;
+  HugePageArena memory_;  // of the model's matrices
   Model model_;
   std::size_t parameters_ = 0;
   KvType kv_type_ = KvType::f32;

@@ -26,15 +26,32 @@ std::shared_ptr<std::byte> map_chunk(std::size_t size) {
 
 }  // namespace
 
+HugePageArena HugePageArena::again() const {
+  HugePageArena arena;
+  arena.unused_ = chunks_;
+  return arena;
+}
+
+HugePageArena::Chunk HugePageArena::next_chunk(std::size_t least) {
+  const auto found = std::ranges::find_if(unused_, [least](const Chunk& chunk) { return chunk.size >= least; });
+  if (found == unused_.end()) {
+    const std::size_t size = std::max(usual_chunk, (least + huge_page - 1) / huge_page * huge_page);
+    return {map_chunk(size), size};
+  }
+  const Chunk chunk = *found;
+  unused_.erase(found);
+  return chunk;
+}
+
 std::shared_ptr<std::byte> HugePageArena::take(std::size_t size) {
   if (size > SIZE_MAX / 2) throw std::bad_alloc();
   const std::size_t aligned = (size + alignment - 1) / alignment * alignment;
-  if (!chunk_ || aligned > chunk_size_ - used_) {
-    chunk_size_ = std::max(usual_chunk, (aligned + huge_page - 1) / huge_page * huge_page);
-    chunk_ = map_chunk(chunk_size_);
+  if (chunks_.empty() || aligned > chunks_.back().size - used_) {
+    chunks_.push_back(next_chunk(aligned));
     used_ = 0;
   }
-  std::shared_ptr<std::byte> piece(chunk_, chunk_.get() + used_);
+  const std::shared_ptr<std::byte>& chunk = chunks_.back().memory;
+  std::shared_ptr<std::byte> piece(chunk, chunk.get() + used_);
   used_ += aligned;
   return piece;
 }

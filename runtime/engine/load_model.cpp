@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "runtime/engine/huge_page_arena.h"
 #include "runtime/engine/thread_team.h"
 #include "weights/io/error.h"
 #include "weights/model/tensor_names.h"
@@ -65,8 +66,8 @@ class TypeFallbacks {
 
 class Loader {
  public:
-  Loader(const Checkpoint& checkpoint, WeightType type, std::size_t threads, Compute compute)
-      : checkpoint_(checkpoint), type_(type), threads_(threads), compute_(compute) {}
+  Loader(const Checkpoint& checkpoint, WeightType type, std::size_t threads, Compute compute, HugePageArena& memory)
+      : checkpoint_(checkpoint), type_(type), threads_(threads), compute_(compute), packer_(memory) {}
 
   Model load() {
     const Config& config = checkpoint_.config;
@@ -191,11 +192,17 @@ KvType suitable_kv_type(const Model& model) {
 }
 
 Model load_model(const Checkpoint& checkpoint, WeightType type, std::size_t threads, Compute compute) {
-  return Loader(checkpoint, type, threads, compute).load();
+  HugePageArena memory;
+  return load_model(checkpoint, type, threads, compute, memory);
+}
+
+Model load_model(const Checkpoint& checkpoint, WeightType type, std::size_t threads, Compute compute,
+                 HugePageArena& memory) {
+  return Loader(checkpoint, type, threads, compute, memory).load();
 }
 
 Model load_replacement(const Model& running, const Checkpoint& checkpoint, WeightType type, std::size_t threads,
-                       Compute compute) {
+                       Compute compute, HugePageArena& memory) {
   const Config& now = running.config;
   const Config& next = checkpoint.config;
   if (shape_of(now) != shape_of(next)) {
@@ -204,7 +211,7 @@ Model load_replacement(const Model& running, const Checkpoint& checkpoint, Weigh
                     "layers of {})",
                     checkpoint.path, next.num_hidden_layers, next.hidden_size, now.num_hidden_layers, now.hidden_size));
   }
-  Model model = load_model(checkpoint, type, threads, compute);
+  Model model = load_model(checkpoint, type, threads, compute, memory);
   end_team();
   return model;
 }

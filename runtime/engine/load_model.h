@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "runtime/engine/huge_page_arena.h"
 #include "runtime/engine/kv_cache.h"
 #include "runtime/engine/model.h"
 #include "runtime/engine/pack.h"
@@ -23,9 +24,13 @@ std::size_t suitable_threads(const Checkpoint& checkpoint);
 // them again would be slow.
 Model load_model(const Checkpoint& checkpoint, WeightType type, std::size_t threads, Compute compute = Compute::f32);
 
+// The same with the matrices in `memory`. Nothing is written there before it is certain that the model can be loaded.
+Model load_model(const Checkpoint& checkpoint, WeightType type, std::size_t threads, Compute compute,
+                 HugePageArena& memory);
+
 // The same for weights that are to replace those of `running`. Throws Error if the checkpoint has another shape. Keeps
 // no team, because another thread may run the model: see end_team().
 Model load_replacement(const Model& running, const Checkpoint& checkpoint, WeightType type, std::size_t threads,
-                       Compute compute);
+                       Compute compute, HugePageArena& memory);
 
 }  // namespace minimind

@@ -154,7 +154,8 @@ void Packer::finish(std::size_t threads) {
 }
 
 WeightMatrix pack(const StoredTensor& tensor, WeightType type, std::size_t threads, Compute compute) {
-  Packer packer;
+  HugePageArena memory;
+  Packer packer(memory);
   WeightMatrix matrix = packer.add(tensor, packed_type(tensor, type, threads), compute);
   packer.finish(threads);
   return matrix;

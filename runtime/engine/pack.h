@@ -28,6 +28,9 @@ DType packed_type(const StoredTensor& tensor, WeightType type, std::size_t threa
 // that one team of threads shares the work of a whole model.
 class Packer {
  public:
+  // The matrices are in `memory`, which must live as long as the packer.
+  explicit Packer(HugePageArena& memory) : memory_(memory) {}
+
   // Returns the matrix that finish() will fill from `tensor` [rows, cols], which must live until then. `packed` must be
   // able to represent its values, see packed_type. If `packed` is the stored type, every value stays bit for bit the
   // same. With Compute::bf16, `packed` must be f16 or bf16, and the matrix is bf16 in any case.
@@ -40,7 +43,7 @@ class Packer {
   template <class Element>
   WeightMatrix add_as(const StoredTensor& tensor);
 
-  HugePageArena memory_;
+  HugePageArena& memory_;
   std::vector<std::function<void()>> jobs_;
 };
 

@@ -33,5 +33,28 @@ TEST(HugePageArena, ThrowsIfNoMachineHasTheMemory) {
   EXPECT_NE(memory.take(16), nullptr) << "and can be used again";
 }
 
+TEST(HugePageArena, AgainGivesTheSameMemoryAndMoreIfThatIsTooSmall) {
+  HugePageArena memory;
+  const std::shared_ptr<std::byte> first = memory.take(1000), second = memory.take(std::size_t{40} << 20);
+  HugePageArena again = memory.again();
+  EXPECT_EQ(again.take(1000), first);
+  EXPECT_EQ(again.take(std::size_t{40} << 20), second);
+  const std::shared_ptr<std::byte> third = again.take(std::size_t{40} << 20);
+  EXPECT_NE(third, first);
+  EXPECT_NE(third, second);
+}
+
+TEST(HugePageArena, FreesMemoryOfThePreviousOneThatIsNotTaken) {
+  HugePageArena memory;
+  const std::weak_ptr<std::byte> first = memory.take(1000), second = memory.take(std::size_t{40} << 20);
+  HugePageArena again = memory.again();
+  memory = {};
+  const std::shared_ptr<std::byte> piece = again.take(1000);
+  EXPECT_FALSE(second.expired());
+  again.free_unused();
+  EXPECT_FALSE(first.expired());
+  EXPECT_TRUE(second.expired());
+}
+
 }  // namespace
 }  // namespace minimind

@@ -5,8 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "runtime/engine/huge_page_arena.h"
+#include "runtime/engine/model.h"
+#include "runtime/engine/packed_matrix.h"
 #include "tests/support/stored.h"
 #include "tests/support/temporary_file.h"
+#include "weights/io/error.h"
 
 namespace minimind {
 namespace {
@@ -125,6 +129,34 @@ TEST(Model, NormsAndRoutersOfBlockTypesAreReadAsFloats) {
   std::vector<float> row(32);
   read_row(router, 1, row.data());
   EXPECT_EQ(row, std::vector<float>(32, 1.0f));
+}
+
+std::vector<float> first_embedding(const Model& model) {
+  std::vector<float> row(model.config.hidden_size);
+  read_row(model.embed_tokens, 0, row.data());
+  return row;
+}
+
+TEST(LoadReplacement, WritesToTheMemoryOfTheRunningModelOnlyIfItSucceeds) {
+  const Checkpoint checkpoint = small_checkpoint(64);
+  HugePageArena memory;
+  const Model running = load_model(checkpoint, std::nullopt, 2, Compute::f32, memory);
+  const std::vector<float> before = first_embedding(running);
+  Checkpoint next = small_checkpoint(64);
+  StoredTensor& embeddings = next.tensors.at("model.embed_tokens.weight");
+  embeddings = f32_tensor(embeddings.shape, std::vector<float>(size_of_shape(embeddings.shape), 2.0f));
+
+  Checkpoint incomplete = next;
+  incomplete.tensors.erase("model.layers.1.mlp.down_proj.weight");
+  HugePageArena again = memory.again();
+  EXPECT_THROW(load_replacement(running, incomplete, std::nullopt, 2, Compute::f32, again), Error);
+  EXPECT_EQ(first_embedding(running), before);
+
+  again = memory.again();
+  const Model replacement = load_replacement(running, next, std::nullopt, 2, Compute::f32, again);
+  EXPECT_EQ(first_embedding(replacement), std::vector<float>(256, 2.0f));
+  EXPECT_EQ(std::get<PackedMatrix<float>>(replacement.embed_tokens).data(),
+            std::get<PackedMatrix<float>>(running.embed_tokens).data());
 }
 
 }  // namespace
