@@ -201,14 +201,4 @@ void add_event(AnswerEvent& event, Message& message, std::size_t& next_call) {
   }
 }
 
-Message parse_answer(std::string_view text, ThinkState state, std::size_t first_call) {
-  AnswerParser parser(state);
-  std::vector<AnswerEvent> events;
-  parser.push(text, events);
-  parser.finish(events);
-  Message message{.role = Role::assistant};
-  for (AnswerEvent& event : events) add_event(event, message, first_call);
-  return message;
-}
-
 }  // namespace minimind

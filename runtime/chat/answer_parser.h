@@ -99,7 +99,4 @@ class AnswerParser {
   bool broken_ = false;  // a string has a character that JSON strings exclude
 };
 
-// The message of a whole answer, whose first call is number `first_call`.
-Message parse_answer(std::string_view text, ThinkState state, std::size_t first_call);
-
 }  // namespace minimind

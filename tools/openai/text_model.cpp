@@ -217,9 +217,4 @@ std::vector<TextTask> TextModel::tasks(const Request& request, std::uint64_t see
   return tasks;
 }
 
-Message answer_of(const TextTask& task, const std::string& text, std::size_t first_call) {
-  if (task.plain) return {.role = Role::assistant, .content = text};
-  return parse_answer(task.opening + text, task.thinks, first_call);
-}
-
 }  // namespace minimind

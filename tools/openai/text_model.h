@@ -96,7 +96,4 @@ class TextModel {
 // read.
 std::size_t weight_bytes_of(const GenerationArguments& arguments);
 
-// Reads the text of an answer. Calls have the ids "call_N", from `first_call` on.
-Message answer_of(const TextTask& task, const std::string& text, std::size_t first_call);
-
 }  // namespace minimind

@@ -285,25 +285,31 @@ class OllamaAnswer {
   }
 
   void on_text(std::string_view piece) {
-    if (!request_.stream) return;
-    if (task_->plain) return write(line(piece, {{"done", false}}));
+    if (request_.stream) write_events(read(piece));
+  }
+
+  std::vector<AnswerEvent> read(std::string_view text) {
+    if (task_->plain) return {{.kind = AnswerEvent::Kind::text, .text = std::string(text), .call = {}}};
     std::vector<AnswerEvent> events;
-    parser_->push(piece, events);
-    write_events(events);
+    parser_->push(text, events);
+    return events;
   }
 
   void on_end(Generated generated, const std::exception_ptr& error) {
     if (answer_->gone()) return;
     if (error) return fail(request_error_of(error));
     const ChatJson end = end_fields(generated);
+    std::vector<AnswerEvent> events;
+    if (!request_.stream) events = read(generated.text);
+    if (!task_->plain) parser_->finish(events);
     if (request_.stream) {
-      std::vector<AnswerEvent> events;
-      if (!task_->plain) parser_->finish(events);
       write_events(events);
       write(line("", end));
       return answer_->finish();
     }
-    const Message message = answer_of(*task_, generated.text, 1);
+    Message message{.role = Role::assistant};
+    std::size_t next_call = 1;
+    for (AnswerEvent& event : events) add_event(event, message, next_call);
     answer_->send(
         200, json_type,
         json_line(line(message.content, end, message.reasoning.value_or(""), calls_json(message.tool_calls))));
