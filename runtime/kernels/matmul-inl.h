@@ -104,6 +104,9 @@ class TileRows {
   float copy_[tokens * width];
 };
 
+// How many bytes ahead in each of several panels of f32, which are read as fast as memory gives them.
+constexpr std::size_t distance_in_f32_panel = 2048;
+
 // Accumulators, one column of weights and one broadcast must fit in the 32 registers of AVX-512 and NEON or the 16 of
 // the others.
 template <class Encoding>
@@ -145,8 +148,11 @@ inline void FloatTile<Encoding>::multiply(const Matmul<typename Encoding::Elemen
   TileRows<panels, tokens, Matmul<typename Encoding::Element>> rows(m, row, y);
   Column sum[panels][tokens];
   rows.load_into(sum);
-  const Prefetcher<prefetch, panels, panel_rows * sizeof *weights> prefetcher(m.cols, m.panel_stride / panel_rows);
-  constexpr std::size_t stored_columns = 64 / (panel_rows * sizeof *weights);
+  constexpr std::size_t stored_size = sizeof *weights;
+  constexpr std::size_t distance = stored_size == 4 && panels > 1 ? panels * distance_in_f32_panel : prefetch_distance;
+  const Prefetcher<prefetch, panels, panel_rows * stored_size, distance> prefetcher(m.cols,
+                                                                                    m.panel_stride / panel_rows);
+  constexpr std::size_t stored_columns = 64 / (panel_rows * stored_size);
   constexpr std::size_t columns_per_line = stored_columns > 0 ? stored_columns : 1;
   // A pointer to every third row of x, and a distance: more pointers would not be in registers.
   const std::size_t stride = m.x_stride;
