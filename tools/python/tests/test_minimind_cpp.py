@@ -371,12 +371,16 @@ class Lifetime(unittest.TestCase):
         self.assertEqual((done.stdout.split(), done.stderr), (["7", "True"], ""))
 
     def interrupted(self, call):
+        # A shell that runs the tests in the background ignores SIGINT, and so would its children.
+        script = (
+            "import signal\nfrom minimind_cpp import Model\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+            f"model = Model({str(DEMO)!r}, parallel=2)\nprint('ready', flush=True)\n"
+            f"try:\n    {call}\nexcept KeyboardInterrupt:\n    print('interrupted')\n"
+            "print(len(model.generate('a', max_tokens=2)) > 0)"
+        )
         process = subprocess.Popen(
-            [sys.executable, "-c", f"from minimind_cpp import Model\nmodel = Model({str(DEMO)!r}, parallel=2)\n"
-             f"print('ready', flush=True)\ntry:\n    {call}\nexcept KeyboardInterrupt:\n    print('interrupted')\n"
-             "print(len(model.generate('a', max_tokens=2)) > 0)"],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         self.assertEqual(process.stdout.readline(), "ready\n")
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
