@@ -381,6 +381,7 @@ class Lifetime(unittest.TestCase):
         process = subprocess.Popen(
             [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
+        self.addCleanup(process.kill)
         self.assertEqual(process.stdout.readline(), "ready\n")
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
