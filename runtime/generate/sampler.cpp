@@ -111,10 +111,8 @@ bool Sampler::ranks() const {
 // Sets candidates_ to the tokens of the k largest scores, and to all that equal the last of these; to all if k is 0.
 void Sampler::gather(std::span<const float> logits, std::size_t k) {
   candidates_.clear();
-  const bool plain = is_plain();
-  const double temperature = options_.temperature != 0 ? options_.temperature : 1;
   const auto add = [&](std::size_t token) {
-    const double its = plain ? logits[token] / temperature : score(token, logits[token]);
+    const double its = score(token, logits[token]);
     if (std::isfinite(its)) candidates_.push_back({static_cast<std::int32_t>(token), its, 0});
   };
   const bool some = k != 0 && k < logits.size();
@@ -122,11 +120,11 @@ void Sampler::gather(std::span<const float> logits, std::size_t k) {
     for (std::size_t token = 0; token < logits.size(); ++token) add(token);
   } else {
     // Rounding to float, and dividing by the temperature, never put two scores into the opposite order.
-    if (!plain) {
+    if (!is_plain()) {
       scores_.resize(logits.size());
       for (std::size_t i = 0; i < logits.size(); ++i) scores_[i] = static_cast<float>(score(i, logits[i]));
     }
-    std::ranges::for_each(large_values_.find(plain ? logits : scores_, k), add);
+    std::ranges::for_each(large_values_.find(is_plain() ? logits : scores_, k), add);
   }
   if (candidates_.empty()) {
     throw Error("no token is left to sample: the logit bias or the grammar excludes all of them");
