@@ -53,12 +53,12 @@ inline Column load_rows(const float* y, std::size_t rows) {
 }
 
 // The rows of y of a tile's panels, or a copy of them if y has fewer rows, so that every sum is loaded and stored
-// whole.
+// whole. Always inlined: sums that are passed to a function would be in memory during the whole product.
 template <std::size_t panels, std::size_t tokens, class M>
 class TileRows {
  public:
   // For tokens whose rows of y, from `row` on, are at `y`.
-  TileRows(const M& m, std::size_t row, float* y)
+  [[gnu::always_inline]] TileRows(const M& m, std::size_t row, float* y)
       : y_(y), y_stride_(m.y_stride), rows_(smaller(m.rows - row, width)), continues_(m.continues) {
     if (rows_ == width) return;
     at_ = copy_;
@@ -68,7 +68,7 @@ class TileRows {
   }
 
   // The sums start at 0, or at those over earlier columns.
-  void load_into(Column (&sum)[panels][tokens]) const {
+  [[gnu::always_inline]] void load_into(Column (&sum)[panels][tokens]) const {
 #pragma GCC unroll 32
     for (std::size_t t = 0; t < tokens; ++t) {
 #pragma GCC unroll 4
@@ -80,7 +80,7 @@ class TileRows {
     }
   }
 
-  void store(const Column (&sum)[panels][tokens]) {
+  [[gnu::always_inline]] void store(const Column (&sum)[panels][tokens]) {
 #pragma GCC unroll 32
     for (std::size_t t = 0; t < tokens; ++t) {
 #pragma GCC unroll 4
