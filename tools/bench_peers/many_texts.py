@@ -1,16 +1,21 @@
-"""Writes RESULTS.md's table of many texts: python3 tools/bench_peers/many_texts.py
+"""Writes the tables of many texts in RESULTS.md and the README: python3 tools/bench_peers/many_texts.py
 
-Reads many_texts.json and replaces what RESULTS.md, both in this folder, has between the two markers. Needs only Python.
+Reads many_texts.json, in this folder, and replaces what the pages have between their markers. Needs only Python.
 """
 
 import json
 from pathlib import Path
 
-from table import OURS, ratio_to_best_peer, speed
+from table import OURS, between, ratio_to_best_peer, speed
 
 HERE = Path(__file__).resolve().parent
-RESULTS, PAGE = HERE / "many_texts.json", HERE / "RESULTS.md"
+RESULTS, PAGE, README = HERE / "many_texts.json", HERE / "RESULTS.md", HERE.parent.parent / "README.md"
 BEGIN, END = "<!-- many_texts.py writes from here -->\n", "<!-- to here -->\n"
+README_MARKERS = [(f"<!-- many_texts.py writes {language} from here -->\n", f"<!-- to here, many texts, {language} -->\n")
+                  for language in ("English", "Chinese")]
+README_ROWS = [("3", "q8_0"), ("3", "q4_0"), ("3", "f16"), ("3-moe", "q8_0")]
+README_TESTS = ["decode 16 after 16", *(f"{texts} x decode 16 after 16" for texts in (8, 16, 32)),
+                "8 x decode 16 after 1,024 shared"]
 
 
 def texts_of(test: str) -> tuple[int, str]:
@@ -54,10 +59,31 @@ def section(report: dict) -> str:
 
 
 def updated(page: str, report: dict) -> str:
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return before + BEGIN + section(report) + END + after
+    return between(page, BEGIN, section(report), END)
+
+
+def short_table(report: dict, chinese: bool) -> str:
+    """Returns the README's table: tokens per second of minimind and the best peer."""
+    medians = {(row["model"], row["type"], row["test"]): row["medians"] for row in report["results"]}
+    heading = ["多段文本同时解码，合计 tokens/s：minimind / 最快的对手", "1 段", "8", "16", "32", "8 段，在共有的 1,024 个 token 之后"] \
+        if chinese else ["texts decoded at once, tokens/s of all: minimind / best peer", "1 text", "8", "16", "32",
+                         "8 after 1,024 tokens that they share"]
+    lines = [f"| {' | '.join(heading)} |", "|---" * len(heading) + "|"]
+    for model, dtype in README_ROWS:
+        speeds = [medians[model, dtype, test] for test in README_TESTS]
+        cells = [f"{speed(each[OURS])} / {speed(max(peer for engine, peer in each.items() if engine != OURS))}"
+                 for each in speeds]
+        lines.append(f"| MiniMind-{model} {dtype} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def updated_readme(page: str, report: dict) -> str:
+    for chinese, (begin, end) in zip((False, True), README_MARKERS):
+        page = between(page, begin, short_table(report, chinese), end)
+    return page
 
 
 if __name__ == "__main__":
-    PAGE.write_text(updated(PAGE.read_text(), json.loads(RESULTS.read_text())))
+    measured = json.loads(RESULTS.read_text())
+    PAGE.write_text(updated(PAGE.read_text(), measured))
+    README.write_text(updated_readme(README.read_text(), measured))

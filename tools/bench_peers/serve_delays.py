@@ -15,6 +15,7 @@ from pathlib import Path
 
 import load
 import serve_peers
+from table import between
 
 PARALLEL = 16
 PROMPT = 6000  # tokens of a long prompt
@@ -142,7 +143,7 @@ def main() -> None:
         report["models"][gguf.stem] = measure(options, gguf)
     print(table(report))
     if options.page:
-        options.page.write_text(serve_peers.between(options.page.read_text(), BEGIN, table(report) + "\n", END))
+        options.page.write_text(between(options.page.read_text(), BEGIN, table(report) + "\n", END))
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import load
 from peer import counts
+from table import between
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -200,9 +201,9 @@ def table(report: dict) -> str:
             theirs = result[LLAMA]["tests"][test]
             speeds = [each["tokens_per_second"] for each in (ours, theirs)]
             first = [f"{each['first_ms']['p50']:,.1f} / {each['first_ms']['p99']:,.1f}" for each in (ours, theirs)]
-            between = [f"{each['between_ms']['p50']:.2f} / {each['between_ms']['p99']:.1f}" for each in (ours, theirs)]
+            gaps = [f"{each['between_ms']['p50']:.2f} / {each['between_ms']['p99']:.1f}" for each in (ours, theirs)]
             lines.append(f"| {model} | {test} | {speeds[0]:,.0f} | {speeds[1]:,.0f} | **{speeds[0] / speeds[1]:.2f}** | "
-                         f"{first[0]} | {first[1]} | {between[0]} | {between[1]} |")
+                         f"{first[0]} | {first[1]} | {gaps[0]} | {gaps[1]} |")
     lines += ["", "| model | start to first answer, s | | peak memory, MB | | one client / `bench` |", "|---|---|---|---|---|---|",
               "| | minimind | llama.cpp | minimind | llama.cpp | minimind |"]
     for model, result in report["models"].items():
@@ -229,13 +230,6 @@ def section(report: dict) -> str:
         f"minimind's {machine['kernels']} kernels. Each answer has {report['tokens']} tokens, each client sends "
         f"{counted(report['requests'], 'request')}. {rounds}. The clients run on the same cores. "
         f"Random weights in the shapes of MiniMind's models.", ""])
-
-
-def between(page: str, begin: str, text: str, end: str) -> str:
-    """Returns the page with the text between its markers."""
-    if begin not in page or end not in page:
-        sys.exit(f"the page has no markers {begin.strip()} and {end.strip()}; add them where the tables belong")
-    return page.partition(begin)[0] + begin + text + end + page.partition(end)[2]
 
 
 def updated(page: str, report: dict) -> str:

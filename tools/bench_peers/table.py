@@ -1,7 +1,8 @@
-"""The measurements, as a Markdown table and as JSON. Needs only Python."""
+"""The measurements, as a Markdown table and as JSON, and pages that have tables. Needs only Python."""
 
 import json
 import statistics
+import sys
 from collections import defaultdict
 from dataclasses import dataclass, field
 
@@ -109,3 +110,10 @@ def markdown(measurements: Measurements, engines: list[str]) -> str:
         cells += ["" if ratio is None else f"{ratio:.2f}"]
         lines.append(f"| {row.model} {row.dtype} | {row.test} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def between(page: str, begin: str, text: str, end: str) -> str:
+    """Returns the page with the text between its markers."""
+    if begin not in page or end not in page:
+        sys.exit(f"the page has no markers {begin.strip()} and {end.strip()}; add them where the tables belong")
+    return page.partition(begin)[0] + begin + text + end + page.partition(end)[2]

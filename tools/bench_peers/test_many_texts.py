@@ -5,7 +5,7 @@ import json
 import types
 import unittest
 
-from many_texts import BEGIN, END, PAGE, RESULTS, table, texts_of, updated
+from many_texts import BEGIN, END, PAGE, README, RESULTS, table, texts_of, updated, updated_readme
 from peer import fill, measure_many
 from table import json_text, name_of, with_kept
 
@@ -83,10 +83,11 @@ class ManyTexts(unittest.TestCase):
         with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()):
             with_kept(report("B", "decode 2", 2), both)
 
-    def test_the_page_has_the_table_of_the_committed_measurements(self):
-        page = PAGE.read_text()
+    def test_the_pages_have_the_tables_of_the_committed_measurements(self):
+        page, readme, measured = PAGE.read_text(), README.read_text(), json.loads(RESULTS.read_text())
         self.assertLess(page.index(BEGIN), page.index(END))
-        self.assertEqual(page, updated(page, json.loads(RESULTS.read_text())), "run python3 tools/bench_peers/many_texts.py")
+        self.assertEqual(page, updated(page, measured), "run python3 tools/bench_peers/many_texts.py")
+        self.assertEqual(readme, updated_readme(readme, measured), "run python3 tools/bench_peers/many_texts.py")
 
 
 if __name__ == "__main__":
