@@ -6,7 +6,7 @@ Reads many_texts.json, in this folder, and replaces what the pages have between 
 import json
 from pathlib import Path
 
-from table import OURS, between, ratio_to_best_peer, speed
+from table import OURS, best_peer, between, in_both_languages, ratio_to_best_peer, speed
 
 HERE = Path(__file__).resolve().parent
 RESULTS, PAGE, README = HERE / "many_texts.json", HERE / "RESULTS.md", HERE.parent.parent / "README.md"
@@ -71,16 +71,13 @@ def short_table(report: dict, chinese: bool) -> str:
     lines = [f"| {' | '.join(heading)} |", "|---" * len(heading) + "|"]
     for model, dtype in README_ROWS:
         speeds = [medians[model, dtype, test] for test in README_TESTS]
-        cells = [f"{speed(each[OURS])} / {speed(max(peer for engine, peer in each.items() if engine != OURS))}"
-                 for each in speeds]
+        cells = [f"{speed(each[OURS])} / {speed(best_peer(each))}" for each in speeds]
         lines.append(f"| MiniMind-{model} {dtype} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
 def updated_readme(page: str, report: dict) -> str:
-    for chinese, (begin, end) in zip((False, True), README_MARKERS):
-        page = between(page, begin, short_table(report, chinese), end)
-    return page
+    return in_both_languages(page, README_MARKERS, lambda chinese: short_table(report, chinese))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import load
 from peer import counts
-from table import between
+from table import between, in_both_languages
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -253,9 +253,7 @@ def short_table(report: dict, chinese: bool) -> str:
 
 
 def updated_readme(page: str, report: dict) -> str:
-    for chinese, (begin, end) in zip((False, True), README_MARKERS):
-        page = between(page, begin, short_table(report, chinese), end)
-    return page
+    return in_both_languages(page, README_MARKERS, lambda chinese: short_table(report, chinese))
 
 
 def parse_arguments() -> argparse.Namespace:

@@ -2,8 +2,8 @@
 
 import json
 import statistics
-import sys
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 OURS = "minimind"
@@ -52,10 +52,15 @@ def faster(first: list[dict], *others: list[dict]) -> list[dict]:
             for same in zip(first, *others, strict=True)]
 
 
+def best_peer(medians: dict[str, float]) -> float | None:
+    """Returns the highest median of a peer; None if there is none."""
+    return max((median for engine, median in medians.items() if engine != OURS), default=None)
+
+
 def ratio_to_best_peer(medians: dict[str, float]) -> float | None:
     """Returns our median divided by the best peer's; None if either is missing."""
-    peers = [median for engine, median in medians.items() if engine != OURS]
-    return medians[OURS] / max(peers) if peers and OURS in medians else None
+    best = best_peer(medians)
+    return medians[OURS] / best if best is not None and OURS in medians else None
 
 
 def speed(median: float | None) -> str:
@@ -115,5 +120,12 @@ def markdown(measurements: Measurements, engines: list[str]) -> str:
 def between(page: str, begin: str, text: str, end: str) -> str:
     """Returns the page with the text between its markers."""
     if begin not in page or end not in page:
-        sys.exit(f"the page has no markers {begin.strip()} and {end.strip()}; add them where the tables belong")
+        raise SystemExit(f"the page has no markers {begin.strip()} and {end.strip()}; add them where the tables belong")
     return page.partition(begin)[0] + begin + text + end + page.partition(end)[2]
+
+
+def in_both_languages(page: str, markers: list[tuple[str, str]], text: Callable[[bool], str]) -> str:
+    """Returns the page with text(chinese) between the markers of English and between those of Chinese."""
+    for chinese, (begin, end) in zip((False, True), markers, strict=True):
+        page = between(page, begin, text(chinese), end)
+    return page
