@@ -402,7 +402,8 @@ std::vector<std::string> SchemaReader::names(const SchemaJson& value, const Plac
   if (!value.is_array()) fail(place, fmt::format("is {}, expected an array of names", value.type_name()));
   for (const SchemaJson& name : value) {
     if (!name.is_string()) fail(place, "expected an array of names");
-    if (std::find(result.begin(), result.end(), name) == result.end()) result.push_back(name.get<std::string>());
+    const auto& text = name.get_ref<const std::string&>();
+    if (std::find(result.begin(), result.end(), text) == result.end()) result.push_back(text);
   }
   return result;
 }
@@ -435,10 +436,11 @@ void SchemaReader::read_types(const SchemaJson& schema, const Place& place, Sche
       node.types |= bit_of(JsonType::number);
       return;
     }
-    const auto* const known = std::find(type_names.begin(), type_names.end(), name);
+    const std::string* const text = name.get_ptr<const std::string*>();
+    const auto* const known = text ? std::find(type_names.begin(), type_names.end(), *text) : type_names.end();
     if (known == type_names.end()) {
       fail(place.at("type"), fmt::format("is {}, expected object, array, string, number, integer, boolean or null",
-                                         name.is_string() ? quote(name.get<std::string>()) : name.type_name()));
+                                         text ? quote(*text) : name.type_name()));
     }
     node.types |= static_cast<JsonTypes>(1U << static_cast<unsigned>(known - type_names.begin()));
     any_number = any_number || name == "number";

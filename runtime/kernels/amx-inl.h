@@ -40,7 +40,15 @@ inline void clear_sums() {
   _tile_zero(3);
 }
 
-// GCC 12 does not know that a tile's instructions read memory. This tells it that the next one reads these bytes.
+// GCC 12 does not know that a tile's instructions read memory. A function that writes what they read must be opaque to
+// its callers: with -O1 the calls would be omitted. clang knows it, and has no such attribute.
+#if defined(__clang__)
+#define WRITES_FOR_TILES
+#else
+#define WRITES_FOR_TILES [[gnu::noipa]]
+#endif
+
+// Tells GCC that the next instruction of a tile reads these bytes.
 template <std::size_t bytes>
 inline void will_read(const void* at) {
   asm volatile("" : : "m"(*static_cast<const char(*)[bytes]>(at)));

@@ -38,10 +38,9 @@ struct alignas(64) WeightStrip {
   std::int8_t unpacked[strip_blocks][groups][panel_rows][group_cols];
 };
 
-// An odd number of tokens is followed by one whose products are 0, since multiply() adds two. noipa: GCC 12 with -O1
-// would omit the calls, as if the strip was never read.
-[[gnu::noipa]] void copy_tokens(const ActivationBlock* x, std::size_t x_stride, std::size_t tokens, std::size_t blocks,
-                                TokenStrip& strip) {
+// An odd number of tokens is followed by one whose products are 0, since multiply() adds two.
+WRITES_FOR_TILES void copy_tokens(const ActivationBlock* x, std::size_t x_stride, std::size_t tokens,
+                                  std::size_t blocks, TokenStrip& strip) {
   for (std::size_t t = 0; t < tokens; ++t) {
     for (std::size_t b = 0; b < blocks; ++b) {
       const ActivationBlock& block = x[t * x_stride + b];
@@ -82,9 +81,9 @@ inline void unpack_quants(const Block& block, std::int8_t (&out)[groups][panel_r
   }
 }
 
-// noipa: as above. Bytes stay where they are: to copy them to aligned memory takes longer than it saves.
+// Bytes stay where they are: to copy them to aligned memory takes longer than it saves.
 template <class Block>
-[[gnu::noipa]] void unpack(const Block* blocks, std::size_t count, WeightStrip& strip) {
+WRITES_FOR_TILES void unpack(const Block* blocks, std::size_t count, WeightStrip& strip) {
   for (std::size_t b = 0; b < count; ++b) _mm512_store_ps(strip.scale[b], scale_of(blocks[b]));
   if constexpr (requires { blocks->quant; }) {
     strip.quants = reinterpret_cast<const char*>(blocks->quant);

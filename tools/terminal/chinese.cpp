@@ -1,12 +1,10 @@
-#include <array>
-
 #include "tools/terminal/language.h"
 
 namespace minimind {
 namespace {
 
 // In order of their use. Placeholders are numbered if their order differs in Chinese.
-constexpr std::array texts = {
+constexpr Translation texts[] = {
     // Help: its own words
     Translation{"{}:", "{}："},
     Translation{"{} {}", "{}{}"},
@@ -540,7 +538,7 @@ constexpr std::array texts = {
 };
 
 // More specific patterns come first.
-constexpr std::array sentences = {
+constexpr Translation sentences[] = {
     Translation{"what {} uses", "{} 的惯用值"},
 
     // Types
