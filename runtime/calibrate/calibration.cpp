@@ -18,9 +18,9 @@
 namespace minimind {
 namespace {
 
-constexpr double damping = 0.01;
+constexpr double least_damping = 0.01;
 constexpr double damping_of_few_tokens = 1.0;  // times columns / tokens
-constexpr int rounds = 4;                      // of coordinate descent
+constexpr int descent_rounds = 4;              // of coordinate descent
 constexpr std::size_t sampled_rows = 64;
 
 // An expert that fewer tokens reach than this many times its columns also takes after the inputs of the others.
@@ -108,7 +108,7 @@ const ErrorMetric& Calibration::metric(const std::string& matrix) {
     SecondMoments& moments = moments_.at(matrix);
     const double tokens = static_cast<double>(std::max<std::size_t>(moments.tokens, 1));
     const double unseen = damping_of_few_tokens * static_cast<double>(moments.cols) / tokens;
-    made = std::make_unique<ErrorMetric>(moments, damping + unseen, threads_);
+    made = std::make_unique<ErrorMetric>(moments, least_damping + unseen, threads_);
     moments.inputs = {};
   }
   return *made;
@@ -137,7 +137,7 @@ StoredTensor Calibration::quantize(const std::string& matrix, DType type) {
   const StoredTensor& tensor = checkpoint_.tensors.at(matrix);
   const std::vector<float> values = finite_values(tensor, matrix);
   QuantizedRows quantized = quantize_rows(type, {values.data(), tensor.shape[0], tensor.shape[1]}, metric(matrix),
-                                          rounds, kernels_, threads_);
+                                          descent_rounds, kernels_, threads_);
   if (!std::all_of(quantized.errors.begin(), quantized.errors.end(), [](float x) { return std::isfinite(x); })) {
     throw Error(fmt::format("{}: {} has values too large for {}, expected magnitudes whose scale is a binary16",
                             tensor.file, matrix, name_of(type)));

@@ -231,18 +231,18 @@ std::vector<Value> items_to_filter(Context& context, const Value& subject) {
   return subject.truth() ? items_of(context, subject) : std::vector<Value>();
 }
 
-const Builtin& filter_named(const Value& name) {
+const Builtin* filter_named(const Value& name) {
   const std::string& text = string_argument(name, "the name of a filter");
   const Builtin* const filter = find_filter(text);
   if (!filter) throw Failure(no_filter(text));
-  return *filter;
+  return filter;
 }
 
-const Builtin& test_named(const Value& name) {
+const Builtin* test_named(const Value& name) {
   const std::string& text = string_argument(name, "the name of a test");
   const Builtin* const test = find_test(text);
   if (!test) throw Failure(no_test(text));
-  return *test;
+  return test;
 }
 
 // Removes and returns the first positional argument.
@@ -261,8 +261,8 @@ Value map(Context& context, const Value& subject, const Arguments& arguments) {
   }
   if (arguments.positional.empty()) throw Failure("'map' takes the name of a filter or attribute= alone");
   Arguments rest = arguments;
-  const Builtin& filter = filter_named(take_first(rest));
-  for (Value& item : items) item = run_builtin(context, filter, item, rest);
+  const Builtin* const filter = filter_named(take_first(rest));
+  for (Value& item : items) item = run_builtin(context, *filter, item, rest);
   return iterator_over(context, std::move(items));
 }
 
@@ -271,7 +271,7 @@ Value choose(Context& context, const Value& subject, const Arguments& arguments)
   Arguments rest = arguments;
   if (of_attribute && rest.positional.empty()) throw Failure("the name of an attribute is missing");
   const Value attribute = of_attribute ? take_first(rest) : Value();
-  const Builtin* const test = rest.positional.empty() ? nullptr : &test_named(take_first(rest));
+  const Builtin* const test = rest.positional.empty() ? nullptr : test_named(take_first(rest));
   std::vector<Value> chosen;
   for (Value& item : items_to_filter(context, subject)) {
     const Value part = of_attribute ? follow(context, item, attribute) : item;

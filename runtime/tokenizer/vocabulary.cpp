@@ -85,8 +85,10 @@ Vocabulary::Vocabulary(const TokenizerData& data) {
 
 void Vocabulary::add_model_tokens(const TokenizerData& data) {
   model_ids_.reserve(data.vocab.size());
-  for (const auto& [text, id] : data.vocab) {
-    const auto where = [&, &text = text] { return fmt::format("{}: model.vocab: token {}", data.source, quote(text)); };
+  for (const auto& entry : data.vocab) {
+    const std::string& text = entry.first;
+    const std::int32_t id = entry.second;
+    const auto where = [&] { return fmt::format("{}: model.vocab: token {}", data.source, quote(text)); };
     if (id < 0 || id >= max_vocab_size) check_range(id, where());
     Token& token = place(id);
     if (token.exists) {
@@ -122,8 +124,8 @@ void Vocabulary::add_added_tokens(const TokenizerData& data) {
 }
 
 const Vocabulary::Token& Vocabulary::token(std::int32_t id) const {
-  static const Token none;
-  return id >= 0 && static_cast<std::size_t>(id) < tokens_.size() ? tokens_[static_cast<std::size_t>(id)] : none;
+  static const Token no_token;
+  return id >= 0 && static_cast<std::size_t>(id) < tokens_.size() ? tokens_[static_cast<std::size_t>(id)] : no_token;
 }
 
 Vocabulary::Token& Vocabulary::place(std::int32_t id) {

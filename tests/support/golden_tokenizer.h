@@ -18,12 +18,11 @@ inline const std::string reference_tokenizers = MINIMIND_SOURCE_DIR "/../shared/
 
 // Checks `tokenizer` against each line {text or null, ids, decoded, decoded_skip_special} of Hugging Face tokenizers.
 inline void expect_golden(const Tokenizer& tokenizer, const std::string& path) {
-  using Json = nlohmann::json;
   std::ifstream file(path);
   std::string line;
   int lines = 0;
   while (std::getline(file, line)) {
-    const Json golden = Json::parse(line);
+    const nlohmann::json golden = nlohmann::json::parse(line);
     const auto ids = golden.at("ids").get<std::vector<std::int32_t>>();
     if (golden.contains("text") && !golden["text"].is_null()) {
       ASSERT_EQ(tokenizer.encode(golden["text"].get<std::string>()), ids) << path << ": " << line;

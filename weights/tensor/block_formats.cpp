@@ -86,7 +86,7 @@ void read_blocks(DType type, const std::byte* blocks, std::size_t count, float* 
 
 void read_codes(DType type, const std::byte* blocks, std::size_t count, float* out) {
   const BlockShape shape = block_shape(type);
-  BlockCodes codes;
+  BlockCodes codes{};
   for (std::size_t i = 0; i < count; i += shape.elements, blocks += shape.bytes) {
     unpack_block(type, blocks, codes);
     values_of(type, codes, out + i);

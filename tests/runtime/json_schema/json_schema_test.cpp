@@ -181,7 +181,7 @@ TEST(JsonSchema, IntegersKeepToTheirBounds) {
                         {exclusive ? "exclusiveMinimum" : "minimum", low},
                         {exclusive ? "exclusiveMaximum" : "maximum", high}};
       if (exclusive && low == high) {
-        EXPECT_THROW(compile_json_schema(schema, "s.json").grammar, Error);
+        EXPECT_THROW(compile_json_schema(schema, "s.json"), Error);
         continue;
       }
       GrammarState state = state_of_schema(schema.dump(), closed());
@@ -503,9 +503,8 @@ TEST(JsonSchema, WhatIsTooComplexIsLeftOutOfATextOrRejectedBeforeIt) {
     parts += fmt::format(R"({}{{"anyOf":[{{"required":["a{}"]}},{{"required":["b{}"]}}]}})", i == 0 ? "" : ",", i, i);
   }
   const std::string complex = R"({"type":"object","allOf":[)" + parts + "]}";
-  EXPECT_NE(
-      error_of([&] { compile_json_schema(Json::parse(complex), "s.json").grammar; }).find("too many combinations"),
-      std::string::npos);
+  EXPECT_NE(error_of([&] { compile_json_schema(Json::parse(complex), "s.json"); }).find("too many combinations"),
+            std::string::npos);
   GrammarState state = state_of_schema(R"({"type":"object","properties":{"a":)" + complex + R"(,"b":{"const":1}}})");
   ASSERT_TRUE(state.advance("{\""));
   EXPECT_FALSE(state.allows("a\""));
@@ -566,8 +565,7 @@ TEST(JsonSchema, InvalidSchemasAreRejectedNamingTheKeyword) {
       {"[]", "s.json: #: expected a schema"},
   };
   for (const auto& [schema, wanted] : cases) {
-    const std::string error =
-        error_of([&, text = schema] { compile_json_schema(Json::parse(text), "s.json").grammar; });
+    const std::string error = error_of([&, text = schema] { compile_json_schema(Json::parse(text), "s.json"); });
     EXPECT_NE(error.find(wanted), std::string::npos) << schema.substr(0, 200) << "\n" << error;
     EXPECT_TRUE(error.starts_with("s.json: ")) << error;
   }
@@ -593,7 +591,7 @@ TEST(JsonSchema, FilesAreReadAndCheckedFirst) {
   GrammarState state(std::make_shared<const Grammar>(compile_json_schema_file(good.path()).grammar));
   EXPECT_TRUE(state.allows(R"({"b":1,"a":2})"));
   const TemporaryFile broken("{\"type\":");
-  EXPECT_NE(error_of([&] { compile_json_schema_file(broken.path()).grammar; }).find("is not valid JSON at byte"),
+  EXPECT_NE(error_of([&] { compile_json_schema_file(broken.path()); }).find("is not valid JSON at byte"),
             std::string::npos);
   std::string nested = "{}";
   for (int i = 0; i < 101; ++i) nested = R"({"items":)" + nested + "}";
@@ -608,7 +606,7 @@ TEST(JsonSchema, FilesAreReadAndCheckedFirst) {
             }).find("is nested too deeply, expected at most 100"),
             std::string::npos);
   const TemporaryFile large(std::string((std::size_t{1} << 20) + 1, ' '));
-  EXPECT_NE(error_of([&] { compile_json_schema_file(large.path()).grammar; }).find("expected at most 1048576"),
+  EXPECT_NE(error_of([&] { compile_json_schema_file(large.path()); }).find("expected at most 1048576"),
             std::string::npos);
 }
 
