@@ -9,7 +9,7 @@ ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += --jobs=$(JOBS)
 endif
 
-BUILD_PACKAGES := g++ libboost-dev libcli11-dev libfmt-dev libssl-dev libutf8proc-dev libxsimd-dev nlohmann-json3-dev zlib1g-dev
+BUILD_PACKAGES := libboost-dev libcli11-dev libfmt-dev libssl-dev libutf8proc-dev libxsimd-dev nlohmann-json3-dev zlib1g-dev
 TEST_PACKAGES := libgtest-dev python3
 SERVE_TEST_PACKAGES := python3-venv chromium chromium-driver
 
@@ -18,14 +18,15 @@ OPTIMIZE ?= -O2
 # Those of the flags in $(1) that the compiler knows.
 known_flags = $(foreach flag,$(1),$(shell $(CXX) -Werror $(flag) -x c++ -c /dev/null -o /dev/null 2> /dev/null && echo '$(flag)'))
 
-# `make check` and continuous integration set WERROR=-Werror: a warning of another compiler stops nobody who builds the program.
+# `make check` and continuous integration set it to -Werror: a warning of another compiler stops nobody who builds the program.
 WERROR :=
 CXXFLAGS := -std=c++20 -fopenmp -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
 # The program and the library are linked from the same objects. Only what runtime/api/minimind.h declares can be seen from outside
 # of the library, so that hardly any call or address takes a detour.
 CXXFLAGS += -fPIC -fvisibility=hidden -fno-semantic-interposition
 # GCC collects its garbage only above this many KiB: collecting it earlier takes a tenth of the time.
-CXXFLAGS += $(call known_flags,--param=ggc-min-heapsize=1000000)
+# clang would name each loop that is not faster with vectors.
+CXXFLAGS += $(call known_flags,--param=ggc-min-heapsize=1000000 -Wno-pass-failed)
 CPPFLAGS := -I. -MMD -MP -DMINIMIND_VERSION='"$(VERSION)"' -DMINIMIND_SOURCE_DIR='"$(CURDIR)"'
 LDLIBS := -lcrypto -lfmt -lutf8proc -lz
 
@@ -70,13 +71,16 @@ ABI := $(shell sed -n 's/^\#define MINIMIND_ABI //p' runtime/api/minimind.h)
 LIBRARY := $(BUILD)/libminimind.so.$(ABI)
 TEST_OBJECTS := $(TEST_UNITS:%=$(BUILD)/%.o)
 
-.PHONY: all lib wheel test-python help demo poet test test-serve check run-tests install clean format sanitize fuzz reference bench-peers packages test-packages
+.PHONY: all lib wheel test-python help demo poet test test-serve check test-everything test-systems run-tests install clean format sanitize fuzz reference bench-peers packages test-packages
 all: minimind
 
 help:
-	@echo 'make                  build ./minimind (needs: $(BUILD_PACKAGES))'
+	@echo 'make                  build ./minimind'
+	@echo 'make packages         install the compiler and the libraries with apt: $(CXX) $(BUILD_PACKAGES)'
 	@echo 'make demo             install missing packages, build, and let the bundled model write a poem'
 	@echo 'make test             install missing packages, build, and run every test'
+	@echo 'make check            the same without installing packages, and warnings are errors'
+	@echo 'make test-systems     as root: make demo and make test in new minimal systems of the Debian releases in SYSTEMS'
 	@echo 'make test-serve       install missing packages, set up selenium and openai under build/, and test the server'
 	@echo 'make lib              build the C interface, $(LIBRARY)'
 	@echo 'make install PREFIX=  install into PREFIX (default $(PREFIX)): bin/minimind, share/minimind, lib/libminimind.so,'
@@ -128,7 +132,7 @@ COMPILER := $(BUILD)/compiler
 $(COMPILER): FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(CXX) $(CXXFLAGS) $(OPTIMIZE) $(SANITIZE)' > $@.new
-	@cmp -s $@.new $@ || cp $@.new $@
+	@cmp -s $@.new $@ || { tools/packages.sh check $(CXX) $(BUILD_PACKAGES) && cp $@.new $@; }
 
 $(BUILD)/%.o: %.cpp Makefile $(COMPILER)
 	$(compile)
@@ -173,17 +177,7 @@ $(TEST_OBJECTS): UNIT_FLAGS = $(if $(SANITIZE),-fno-sanitize=undefined -fno-sani
 $(BUILD)/weights/tensor.o: UNIT_FLAGS = -ffp-contract=off $(if $(filter avx2,$(ISAS)),-mno-mmx)
 $(BUILD)/weights/tensor.o: OPTIMIZE := -O3
 
-# Installs the missing Debian packages of $(1) and names them.
-define install_packages
-	@missing=$$(for package in $(1); do dpkg-query -W -f='$${Status}\n' $$package 2>/dev/null | \
-		grep -q '^install ok installed' || printf '%s ' $$package; done); \
-	if [ -n "$$missing" ]; then \
-		echo "Installing missing Debian packages: $$missing"; \
-		root=$$([ "$$(id -u)" = 0 ] || echo sudo); \
-		$$root apt-get update -qq && \
-		$$root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
-	fi
-endef
+install_packages = @tools/packages.sh install $(CXX) $(1)
 
 # Creates a virtual environment for Python in $(1), unless it exists.
 define create_venv
@@ -210,9 +204,13 @@ demo: packages
 	@echo "Your own model: ./minimind inspect out/full_sft_768.pth"
 
 test: test-packages
-	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory test-everything
 
-check: minimind $(BUILD)/minimind_tests $(LIBRARY)
+# The same for those who change the code, who want to see every warning.
+check:
+	@$(MAKE) --no-print-directory WERROR=-Werror test-everything
+
+test-everything: minimind $(BUILD)/minimind_tests $(LIBRARY)
 ifneq ($(words $(ISAS)),1)
 	tests/one_symbol.sh $(KERNELS:%=$(BUILD)/%.o)
 endif
@@ -223,6 +221,11 @@ endif
 	python3 -m unittest discover -q -s tests
 	python3 -m unittest discover -q -s tools/bench_peers
 	python3 -m unittest discover -q -s tools/demo
+
+# SYSTEMS='bookworm:g++-11 sid:clang++-23' are releases with other compilers than their own.
+SYSTEMS := bookworm trixie sid
+test-systems:
+	@tests/systems.sh build/systems $(SYSTEMS)
 
 # The package for Python with the libraries that it needs, for systems with the C library of this one or a later one.
 WHEEL := build/wheel

@@ -83,13 +83,13 @@ Language language() {
 
 std::string_view translated(std::string_view english) {
   if (in_force == Language::english) return english;
-  static const auto texts = [] {
+  static const auto chinese_of = [] {
     std::unordered_map<std::string_view, std::string_view> map;
     for (const Translation& translation : translations()) map.emplace(translation.english, translation.chinese);
     return map;
   }();
-  const auto found = texts.find(english);
-  return found == texts.end() ? english : found->second;
+  const auto found = chinese_of.find(english);
+  return found == chinese_of.end() ? english : found->second;
 }
 
 std::string translated_sentence(std::string_view english) {

@@ -261,11 +261,12 @@ bool can_encode(const StoredTensor& source, DType dtype, std::size_t threads) {
   if (always_fits(source.dtype, dtype)) return true;
   std::atomic<bool> fits{true};
   // As in encode: only block types are worth the threads.
-  run_ranges(rows, is_block_type(source.dtype) ? threads : 1, [&, cols = cols](std::size_t first, std::size_t last) {
-    for (std::size_t row = first; row < last && fits; ++row) {
-      if (!can_hold(dtype, row_magnitudes(source, row, cols))) fits = false;
-    }
-  });
+  run_ranges(rows, is_block_type(source.dtype) ? threads : 1,
+             [&, row_size = cols](std::size_t first, std::size_t last) {
+               for (std::size_t row = first; row < last && fits; ++row) {
+                 if (!can_hold(dtype, row_magnitudes(source, row, row_size))) fits = false;
+               }
+             });
   release(source);
   return fits;
 }
