@@ -109,6 +109,8 @@ void print_json(const Checkpoint& checkpoint, const std::optional<Tokenizer>& to
                          {"metadata", metadata},
                          {"skipped_buffers", checkpoint.skipped},
                          {"unused_settings", checkpoint.unused_settings},
+                         {"code_not_read", checkpoint.code_not_read},
+                         {"code_edited", checkpoint.code_edited},
                          {"lora_changed", checkpoint.lora_changed},
                          {"tokenizer", tokenizer ? to_json(*tokenizer, checkpoint.config) : OrderedJson(nullptr)},
                          {"tensors", tensors}};
@@ -160,7 +162,7 @@ void print_text(const Checkpoint& checkpoint, const std::optional<Tokenizer>& to
     const std::string value = field.value.is_string() ? field.value.get<std::string>() : dump_json(field.value);
     fmt::print("  {:<24}{:<12}  {}\n", field.name, value, field.source);
   }
-  for (const std::string& line : lora_notes(checkpoint)) fmt::print("\n{}\n", line);
+  for (const std::string& line : checkpoint_notes(checkpoint)) fmt::print("\n{}\n", line);
   if (tokenizer) {
     fmt::print("\ntokenizer {}: {}\n", tokenizer->source(), described(*tokenizer));
     if (const auto misfit = tokenizer_misfit(*tokenizer, checkpoint.config)) fmt::print("  but {}\n", *misfit);

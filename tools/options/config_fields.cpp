@@ -1,6 +1,7 @@
 #include "tools/options/config_fields.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -32,9 +33,10 @@ std::size_t numbers_in(const StoredTensor& tensor) {
   return tensor.data.size() / block.bytes * block.elements;
 }
 
-// All other fields that tensors do not show are constants of each MiniMind generation.
-bool may_be_otherwise(std::string_view field) {
-  return field == "num_attention_heads" || field == "num_key_value_heads" || field == "num_experts_per_tok";
+// Returns true for an assumed field that changes the logits of a model that was trained with another value. Every
+// tokenizer of MiniMind has the same eos_token_id, and positions past the assumed ones are computed, too.
+bool changes_logits(std::string_view field) {
+  return field != "eos_token_id" && field != "max_position_embeddings";
 }
 
 std::string rank_text(const LoraMerge& merge) {
@@ -66,6 +68,7 @@ std::vector<ConfigField> config_fields(const Checkpoint& checkpoint) {
   add("family", name_of(config.family));
   add_all(false);
   add("hidden_act", name_of(config.hidden_act));
+  add("is_causal", true);
   add("rope_scaling", rope_scaling_value(config.rope_scaling));
   add("eos_token_id", config.eos_token_id);
   if (config.num_experts > 0) add_all(true);
@@ -77,7 +80,7 @@ std::string assumptions(const Checkpoint& checkpoint) {
   for (const ConfigField& field : config_fields(checkpoint)) {
     const auto source = checkpoint.sources.find(field.name);
     const bool assumed = source != checkpoint.sources.end() && source->second.kind == ConfigSource::Kind::assumed;
-    if (!assumed || !may_be_otherwise(field.name)) continue;
+    if (!assumed || !changes_logits(field.name)) continue;
     std::string& fields = by_reason[source->second.detail];
     fields += fmt::format("{}{} {}", fields.empty() ? "" : ", ", field.name,
                           field.value.is_string() ? field.value.get<std::string>() : dump_json(field.value));
@@ -88,8 +91,15 @@ std::string assumptions(const Checkpoint& checkpoint) {
   return text;
 }
 
-std::vector<std::string> lora_notes(const Checkpoint& checkpoint) {
+std::vector<std::string> checkpoint_notes(const Checkpoint& checkpoint) {
   std::vector<std::string> notes;
+  for (const std::string& setting : checkpoint.code_not_read) {
+    notes.push_back(localized("{} in MiniMind's code is not a literal and is not read", setting));
+  }
+  if (!checkpoint.code_edited.empty()) {
+    notes.push_back(localized("equations edited in MiniMind's code: {}; those of its own versions are computed",
+                              fmt::join(checkpoint.code_edited, ", ")));
+  }
   if (const auto& own = checkpoint.own_lora) {
     if (!own->changed.empty()) {
       notes.push_back(localized("the checkpoint's own LoRA of {} merged into {} (first: {}), kept as f32",

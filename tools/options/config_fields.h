@@ -18,12 +18,12 @@ struct ConfigField {
 // Returns all fields that apply to this checkpoint: those of experts only if it has some.
 std::vector<ConfigField> config_fields(const Checkpoint& checkpoint);
 
-// Returns the assumed fields that may differ in a model of the same shapes, such as "what v2 uses: num_attention_heads
-// 8, num_key_value_heads 2". Empty if there are none.
+// Returns the assumed fields that may differ in a model of the same tensors, such as "what v2 uses: rope_theta 1000000,
+// rms_norm_eps 1e-05". Empty if there are none.
 std::string assumptions(const Checkpoint& checkpoint);
 
-// Returns the notes on merged LoRAs, one line each.
-std::vector<std::string> lora_notes(const Checkpoint& checkpoint);
+// Returns notes on merged LoRAs and on what MiniMind's code next to the checkpoint has changed, one line each.
+std::vector<std::string> checkpoint_notes(const Checkpoint& checkpoint);
 
 // Returns the number of weights.
 std::size_t parameter_count(const Checkpoint& checkpoint);

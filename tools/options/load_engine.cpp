@@ -49,7 +49,7 @@ void print_notes(const Checkpoint& checkpoint, const std::string& given) {
   if (const std::string assumed = assumptions(checkpoint); !assumed.empty()) {
     note("assumed {}", assumed);
   }
-  for (const std::string& line : lora_notes(checkpoint)) note("{}", line);
+  for (const std::string& line : checkpoint_notes(checkpoint)) note("{}", line);
 }
 
 Engine load_engine(const CheckpointOptions& checkpoint_options, const RunOptions& run,

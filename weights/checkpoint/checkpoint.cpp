@@ -16,6 +16,7 @@
 #include "weights/io/quote.h"
 #include "weights/io/text_file.h"
 #include "weights/model/check_tensors.h"
+#include "weights/model/python_config.h"
 #include "weights/model/tensor_names.h"
 #include "weights/torch/pth.h"
 
@@ -23,6 +24,8 @@ namespace minimind {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::size_t largest_python_file = 1 << 20;
 
 // The contents of a file or folder, before they are checked against each other.
 struct Source {
@@ -73,7 +76,8 @@ Source read_source(const std::string& path) {
                           shown_text(file->bytes())));
 }
 
-// A .pth is alone in MiniMind's out/ folder; the files of a Hugging Face export belong to the config next to them.
+// The files of a Hugging Face export belong to the config next to them; next to a .pth, a config.json of something else
+// may be.
 std::optional<StatedConfig> stated_config(const std::string& path, const OpenOptions& options) {
   if (options.config_path) {
     StatedConfig stated = parse_config_json(read_text_file(*options.config_path), *options.config_path);
@@ -84,7 +88,8 @@ std::optional<StatedConfig> stated_config(const std::string& path, const OpenOpt
   if (is_folder(path)) return read_folder_config(path);
   const fs::path file(path);
   const bool exported = file.extension() == ".safetensors" || file.extension() == ".bin";
-  return exported ? read_folder_config(file.parent_path().empty() ? "." : file.parent_path().string()) : std::nullopt;
+  auto stated = read_folder_config(file.parent_path().empty() ? "." : file.parent_path().string());
+  return stated && (exported || stated->settings > 0) ? std::move(stated) : std::nullopt;
 }
 
 // Keys of the config that do not change what a model of this family computes.
@@ -134,23 +139,62 @@ fs::path named_parent(const fs::path& folder) {
   return path.parent_path();
 }
 
-// In search order: next to the checkpoint, then where MiniMind's trees have the tokenizer, if the checkpoint is in out/
-// or in the tree's own folder. If the checkpoint is a link, its target's places follow.
-std::vector<fs::path> tokenizer_candidates(const std::string& checkpoint_path) {
+// The folders of a checkpoint, and for each the folders model/ of MiniMind's trees that it may be in, out/ or the
+// tree's own folder; in search order. If the checkpoint is a link, its target's places follow.
+struct Surroundings {
+  fs::path folder;
+  std::vector<fs::path> model_folders;
+};
+
+std::vector<Surroundings> surroundings(const std::string& checkpoint_path) {
   const fs::path path(checkpoint_path);
   std::error_code failed;
   const fs::path target = fs::canonical(path, failed);
-  std::vector<fs::path> candidates;
+  std::vector<Surroundings> places;
   for (const fs::path& checkpoint : {path, target}) {
     if (checkpoint.empty()) continue;  // the file does not exist
     const fs::path folder = is_folder(checkpoint_path) ? checkpoint : checkpoint.parent_path();
-    candidates.push_back(folder / "tokenizer.json");
-    for (const fs::path& tree : {folder / "..", named_parent(folder), folder}) {
-      candidates.push_back(tree / "model" / "tokenizer.json");
-      candidates.push_back(tree / "model" / "minimind_tokenizer" / "tokenizer.json");
+    places.push_back({folder, {folder / ".." / "model", named_parent(folder) / "model", folder / "model"}});
+  }
+  return places;
+}
+
+// The path without x/.., unless x is a link, so that x/.. is another folder.
+std::string shorter(const fs::path& path) {
+  std::error_code failed;
+  const fs::path normal = path.lexically_normal();
+  return fs::equivalent(normal, path, failed) ? normal.string() : path.string();
+}
+
+bool has_file(const fs::path& path) {
+  std::error_code failed;
+  return fs::exists(path, failed);
+}
+
+PythonFile read_python(const fs::path& path) {
+  const std::string name = shorter(path);
+  std::string text = read_text_file(name);
+  if (text.size() > largest_python_file) {
+    throw Error(
+        fmt::format("{}: is {} bytes, expected at most {} of MiniMind's code", name, text.size(), largest_python_file));
+  }
+  return {name, std::move(text)};
+}
+
+// The code of the tree that the checkpoint is in, if it is of the checkpoint's generation.
+std::optional<PythonConfig> find_python_config(const std::string& checkpoint_path, const CanonicalTensors& canonical) {
+  for (const Surroundings& place : surroundings(checkpoint_path)) {
+    for (const fs::path& folder : place.model_folders) {
+      if (const fs::path code = folder / "model_minimind.py"; has_file(code)) {
+        if (auto config = read_python_config(read_python(code), nullptr, canonical)) return config;
+      }
+      const fs::path code = folder / "LMConfig.py", equations = folder / "model.py";
+      if (!has_file(code)) continue;
+      const auto model = has_file(equations) ? std::optional(read_python(equations)) : std::nullopt;
+      if (auto config = read_python_config(read_python(code), model ? &*model : nullptr, canonical)) return config;
     }
   }
-  return candidates;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -161,7 +205,18 @@ Checkpoint open_checkpoint(const std::string& path, const OpenOptions& options) 
     throw UsageError(fmt::format("{}: states every hyper-parameter itself; omit the config", path), Setting::config);
   }
   const auto beside = source.stated ? std::nullopt : stated_config(path, options);
-  const auto& stated = beside ? beside : source.stated;
+  auto stated = beside ? beside : source.stated;
+  // A GGUF and a folder state everything themselves.
+  const bool alone =
+      !source.stated && !is_folder(path) && (!stated || stated->model_type.value_or("minimind") == "minimind");
+  auto python = alone ? find_python_config(path, source.canonical) : std::nullopt;
+  if (python) {
+    if (!stated) {
+      stated.emplace();
+      stated->source = python->stated.source;
+    }
+    add_missing(*stated, python->stated);
+  }
   InferredConfig inferred = infer_config(source.canonical, stated, options.overrides, path);
   std::vector<std::string> unused = unused_settings(stated, inferred.config.family);
   Checkpoint checkpoint{.path = path,
@@ -173,6 +228,8 @@ Checkpoint open_checkpoint(const std::string& path, const OpenOptions& options) 
                         .metadata = std::move(source.metadata),
                         .skipped = std::move(source.canonical.skipped),
                         .unused_settings = std::move(unused),
+                        .code_not_read = python ? std::move(python->not_read) : std::vector<std::string>(),
+                        .code_edited = python ? std::move(python->edited) : std::vector<std::string>(),
                         .lora_changed = {},
                         .own_lora = {},
                         .loras = {}};
@@ -208,11 +265,17 @@ std::optional<std::string> find_tokenizer(const std::string& checkpoint_path) {
   if (is_gguf(checkpoint_path) && holds_tokenizer(read_gguf(open_input(checkpoint_path)).metadata)) {
     return checkpoint_path;
   }
-  for (const fs::path& candidate : tokenizer_candidates(checkpoint_path)) {
-    std::error_code failed;
-    if (!fs::is_regular_file(candidate, failed)) continue;
-    const fs::path shorter = candidate.lexically_normal();  // if a folder is a link, x/.. is another folder
-    return fs::equivalent(shorter, candidate, failed) ? shorter.string() : candidate.string();
+  for (const Surroundings& place : surroundings(checkpoint_path)) {
+    std::vector<fs::path> folders{place.folder};
+    for (const fs::path& model : place.model_folders) {
+      folders.push_back(model);
+      folders.push_back(model / "minimind_tokenizer");
+    }
+    for (const fs::path& folder : folders) {
+      std::error_code failed;
+      const fs::path candidate = folder / "tokenizer.json";
+      if (fs::is_regular_file(candidate, failed)) return shorter(candidate);
+    }
   }
   return std::nullopt;
 }

@@ -29,9 +29,13 @@ struct Checkpoint {
   GgufMetadata metadata;                     // of a GGUF; empty for other formats
   std::vector<std::string> skipped;          // saved buffers that are computed here instead
   std::vector<std::string> unused_settings;  // keys of the config that do not change what is computed
-  std::vector<std::string> lora_changed;     // tensors that a LoRA changed; they are kept as f32
-  std::optional<LoraMerge> own_lora;         // of the checkpoint's own unmerged LoRA
-  std::vector<LoraMerge> loras;              // one for each of OpenOptions::loras, in order
+  std::vector<std::string>
+      code_not_read;  // settings in MiniMind's code that are not literals: "rope_theta (FILE:LINE)"
+  std::vector<std::string>
+      code_edited;  // classes of the equations that no version of MiniMind's has: "Attention (FILE:LINE)"
+  std::vector<std::string> lora_changed;  // tensors that a LoRA changed; they are kept as f32
+  std::optional<LoraMerge> own_lora;      // of the checkpoint's own unmerged LoRA
+  std::vector<LoraMerge> loras;           // one for each of OpenOptions::loras, in order
 };
 
 // Opens a checkpoint; other rooms read checkpoints only through this function. Detects .pth, .pt, .bin, .safetensors

@@ -90,7 +90,10 @@ void reject_partial_rotary(const JsonFields& fields) {
   if (factor && *factor != 1.0) fields.fail("partial_rotary_factor", "1: RoPE over the whole head");
 }
 
-void reject_unsupported(const JsonFields& fields, bool minimind) {
+void reject_unsupported(const JsonFields& fields, const StatedConfig& stated, bool minimind) {
+  if (!stated.is_causal.value_or(true)) {
+    fields.fail("is_causal", "true: dLM, whose tokens see those after them, is not supported");
+  }
   if (fields.optional_flag({"use_sliding_window"}).value_or(false)) {
     fields.fail("use_sliding_window", "false: sliding-window attention is not supported");
   }
@@ -158,15 +161,45 @@ StatedConfig parse_config_json(const std::string& text, const std::string& sourc
   if (stated.ffn_dim_multiplier.value_or(1) > 1000) fields.fail("ffn_dim_multiplier", "at most 1000");
   stated.max_seq_len = fields.optional_size({"max_seq_len"}, largest_size);
   stated.use_moe = fields.optional_flag({"use_moe"});
+  stated.is_causal = fields.optional_flag({"is_causal"});
   stated.inference_rope_scaling = fields.optional_flag({"inference_rope_scaling"});
   if (const auto act = fields.optional_text({"hidden_act"})) stated.hidden_act = parse_hidden_act(*act, source);
   stated.eos_token_id = parse_token_ids(fields, "eos_token_id");
   read_rope(fields, minimind, stated);
-  reject_unsupported(fields, minimind);
+  reject_unsupported(fields, stated, minimind);
   const std::vector<std::string> unused = fields.unused();
   stated.settings = object.size() - unused.size();
   stated.unused.insert(stated.unused.end(), unused.begin(), unused.end());
   return stated;
+}
+
+void add_missing(StatedConfig& stated, const StatedConfig& other) {
+  const auto add = [&](std::string_view name, auto member) {
+    if (stated.*member || !(other.*member)) return;
+    stated.*member = other.*member;
+    const auto place = other.places.find(name);
+    stated.places.insert_or_assign(std::string(name), place == other.places.end() ? other.source : place->second);
+  };
+  const bool no_size = !stated.intermediate_size && !stated.intermediate_size_is_null;
+  for (const HyperParameter& parameter : hyper_parameters) {
+    std::visit([&](const auto& members) { add(parameter.name, members.stated); }, parameter.members);
+  }
+  if (no_size) {
+    stated.intermediate_size_is_null = other.intermediate_size_is_null;
+    stated.multiple_of = other.multiple_of;
+    stated.ffn_dim_multiplier = other.ffn_dim_multiplier;
+  }
+  add("model_type", &StatedConfig::model_type);
+  add("max_position_embeddings", &StatedConfig::max_seq_len);
+  add("hidden_act", &StatedConfig::hidden_act);
+  add("is_causal", &StatedConfig::is_causal);
+  if (!stated.inference_rope_scaling) add("rope_scaling", &StatedConfig::rope_scaling);
+  add("inference_rope_scaling", &StatedConfig::inference_rope_scaling);
+  if (stated.eos_token_id.empty() && !other.eos_token_id.empty()) {
+    stated.eos_token_id = other.eos_token_id;
+    const auto place = other.places.find("eos_token_id");
+    stated.places.insert_or_assign("eos_token_id", place == other.places.end() ? other.source : place->second);
+  }
 }
 
 std::size_t default_intermediate_size(std::size_t hidden_size, std::size_t multiple_of,

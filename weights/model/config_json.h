@@ -1,6 +1,8 @@
 #pragma once
 
 #include <array>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +17,8 @@ namespace minimind {
 // Hugging Face's names and those of MiniMind's first LMConfig (dim, n_layers, n_heads, ...) are equivalent.
 struct StatedConfig {
   std::string source;  // for messages: the path of the file, or "the metadata of" a path
+  // The places of fields, by Hugging Face's name, that are stated elsewhere than in `source`.
+  std::map<std::string, std::string, std::less<>> places;
   std::optional<std::string> model_type;
   std::optional<Family> family;  // by a GGUF's architecture or our own metadata
 
@@ -23,7 +27,7 @@ struct StatedConfig {
   std::optional<std::size_t> max_seq_len;  // the positions of a family that has_lm_config; unused by others
   std::optional<std::size_t> num_experts, num_experts_per_tok, n_shared_experts;
   std::optional<double> rms_norm_eps, rope_theta;
-  std::optional<bool> tie_word_embeddings, norm_topk_prob, use_moe, inference_rope_scaling;
+  std::optional<bool> tie_word_embeddings, norm_topk_prob, use_moe, inference_rope_scaling, is_causal;
   std::optional<HiddenAct> hidden_act;
   std::optional<RopeScaling> rope_scaling;
   std::vector<std::int32_t> eos_token_id;
@@ -99,6 +103,9 @@ constexpr bool has_lm_config(Family family) {
 // of the wrong type or range. Unsupported settings that change the computation also throw Error, which names the
 // setting.
 StatedConfig parse_config_json(const std::string& text, const std::string& source);
+
+// Adds to `stated` what only `other` states, with its places.
+void add_missing(StatedConfig& stated, const StatedConfig& other);
 
 // Returns the intermediate_size of MiniMind v1 and v2 if it is null: int(2 * 4d / 3), times ffn_dim_multiplier if
 // given, rounded up to a multiple. 512 -> 1408.

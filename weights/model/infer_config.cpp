@@ -56,8 +56,13 @@ ConfigSource from_tensors(std::string place) {
   return {ConfigSource::Kind::tensors, std::move(place)};
 }
 
-ConfigSource from_config(const StatedConfig& stated) {
-  return {ConfigSource::Kind::config, stated.source};
+const std::string& place_of(const StatedConfig& stated, std::string_view name) {
+  const auto place = stated.places.find(name);
+  return place == stated.places.end() ? stated.source : place->second;
+}
+
+ConfigSource from_config(const StatedConfig& stated, std::string_view name) {
+  return {ConfigSource::Kind::config, place_of(stated, name)};
 }
 
 ConfigSource assumed(std::string reason) {
@@ -107,17 +112,18 @@ void agree(const std::string& name, std::size_t value, std::optional<std::size_t
   const auto given = requested ? requested : stated;
   if (!given) return;
   if (*given != value) {
-    throw Error(fmt::format("{}: {} is {} {}, expected {} by the {}", path, name, *given,
-                            requested ? "as requested" : "in " + config.source, value, heads.sources[name].detail),
-                requested ? Setting::heads : Setting::none);
+    throw Error(
+        fmt::format("{}: {} is {} {}, expected {} by the {}", path, name, *given,
+                    requested ? "as requested" : "in " + place_of(config, name), value, heads.sources[name].detail),
+        requested ? Setting::heads : Setting::none);
   }
-  heads.sources[name] = requested ? requested_by_caller : from_config(config);
+  heads.sources[name] = requested ? requested_by_caller : from_config(config, name);
 }
 
 void check(const Heads& heads, const StatedConfig& stated, const std::string& path) {
   if (stated.head_dim && *stated.head_dim != heads.head_dim) {
-    throw Error(fmt::format("{}: head_dim is {} in {}, expected {} by the {}", path, *stated.head_dim, stated.source,
-                            heads.head_dim, heads.sources.at("head_dim").detail));
+    throw Error(fmt::format("{}: head_dim is {} in {}, expected {} by the {}", path, *stated.head_dim,
+                            place_of(stated, "head_dim"), heads.head_dim, heads.sources.at("head_dim").detail));
   }
   if (heads.head_dim % 2 != 0) {
     throw Error(fmt::format("{}: head_dim is {} ({} heads), expected an even number, as RoPE requires; state the "
@@ -177,6 +183,7 @@ class Inference {
     feed_forward();
     experts();
     constants();
+    causality();
     rope_scaling();
     tied_embeddings();
     return {std::move(config_), std::move(sources_)};
@@ -202,7 +209,7 @@ class Inference {
             std::optional<std::size_t> stated) {
     if (stated && *stated != value) {
       throw Error(fmt::format("{}: {} is {} in {}, expected {} by the {}; use this checkpoint's own config", path_,
-                              name, *stated, stated_.source, value, where));
+                              name, *stated, place_of(stated_, name), value, where));
     }
     field = value;
     sources_[name] = from_tensors(where);
@@ -213,7 +220,7 @@ class Inference {
   void chosen(Value& field, const std::string& name, const std::optional<Value>& stated, Value fallback,
               const std::string& why) {
     field = stated.value_or(fallback);
-    sources_[name] = stated ? from_config(stated_) : assumed(why);
+    sources_[name] = stated ? from_config(stated_, name) : assumed(why);
   }
 
   // Counts the distinct numbers N in names "<prefix>N.", which must be 0, 1, ... without a gap.
@@ -261,7 +268,7 @@ class Inference {
     const std::string type = stated_.model_type.value_or("minimind");
     if (stated_.family) {
       config_.family = *stated_.family;
-      sources_["family"] = from_config(stated_);
+      sources_["family"] = from_config(stated_, "family");
       if (q_norm == has_q_norm(config_.family)) return;
       throw Error(fmt::format("{}: {} says {}, but self_attn.q_norm is {}", path_, stated_.source,
                               name_of(config_.family), q_norm ? "there" : "missing"));
@@ -416,7 +423,8 @@ class Inference {
       throw Error(
           fmt::format("{}: num_experts_per_tok is {} {}, expected 1 to {}, the number of experts", path_,
                       config_.num_experts_per_tok,
-                      overrides_.experts_per_token ? "as requested" : "in " + stated_.source, config_.num_experts),
+                      overrides_.experts_per_token ? "as requested" : "in " + place_of(stated_, "num_experts_per_tok"),
+                      config_.num_experts),
           Setting::experts);
     }
     // The default is false in transformers' Qwen3MoeConfig, true in MiniMind.
@@ -436,25 +444,34 @@ class Inference {
     chosen(config_.max_position_embeddings, "max_position_embeddings", stated_positions(),
            usual.max_position_embeddings, habit(config_.family));
     if (config_.max_position_embeddings == 0) {
-      throw Error(fmt::format("{}: max_position_embeddings is 0 in {}", path_, stated_.source));
+      throw Error(
+          fmt::format("{}: max_position_embeddings is 0 in {}", path_, place_of(stated_, "max_position_embeddings")));
     }
     config_.eos_token_id = stated_.eos_token_id;
-    sources_["eos_token_id"] = from_config(stated_);
+    sources_["eos_token_id"] = from_config(stated_, "eos_token_id");
     if (config_.eos_token_id.empty()) {
       config_.eos_token_id = {2};
       sources_["eos_token_id"] = assumed("what every MiniMind tokenizer uses");
     }
   }
 
+  // Only MiniMind's code says so.
+  void causality() {
+    const bool alone = !stated_.family && stated_.settings == 0;
+    sources_["is_causal"] = stated_.is_causal ? from_config(stated_, "is_causal")
+                            : alone           ? assumed(habit(config_.family))
+                                    : ConfigSource{ConfigSource::Kind::usual, "unless its code says otherwise"};
+  }
+
   void rope_scaling() {
     config_.rope_scaling = stated_.rope_scaling;
-    sources_["rope_scaling"] =
-        stated_.rope_scaling ? from_config(stated_) : ConfigSource{ConfigSource::Kind::usual, "off unless requested"};
+    sources_["rope_scaling"] = stated_.rope_scaling ? from_config(stated_, "rope_scaling")
+                                                    : ConfigSource{ConfigSource::Kind::usual, "off unless requested"};
     if (stated_.inference_rope_scaling) {
       const bool on = *stated_.inference_rope_scaling;
       config_.rope_scaling = on ? stated_.rope_scaling.value_or(RopeScaling{}) : std::optional<RopeScaling>{};
-      sources_["rope_scaling"] = {ConfigSource::Kind::config,
-                                  fmt::format("inference_rope_scaling in {}", stated_.source)};
+      sources_["rope_scaling"] = {ConfigSource::Kind::config, fmt::format("inference_rope_scaling in {}",
+                                                                          place_of(stated_, "inference_rope_scaling"))};
     }
     if (overrides_.yarn) {
       const bool already = config_.rope_scaling && config_.rope_scaling->kind == RopeScaling::Kind::yarn;
@@ -507,7 +524,7 @@ class Inference {
       throw Error(
           fmt::format("{}: tie_word_embeddings is true in {}, but lm_head.weight is not embed_tokens.weight; "
                       "set it to false if lm_head is meant",
-                      path_, stated_.source));
+                      path_, place_of(stated_, "tie_word_embeddings")));
     }
     if (!head && !stated_.tie_word_embeddings.value_or(true)) {
       throw Error(fmt::format("{}: tie_word_embeddings is false in {}, but tensor lm_head.weight is missing", path_,

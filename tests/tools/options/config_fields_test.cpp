@@ -108,7 +108,7 @@ TEST(Assumptions, AreOnlyFieldsThatMayDiffer) {
 
 TEST(LoraNotes, NameRanksAndUnusedParts) {
   Checkpoint checkpoint;
-  EXPECT_TRUE(lora_notes(checkpoint).empty());
+  EXPECT_TRUE(checkpoint_notes(checkpoint).empty());
   checkpoint.own_lora = LoraMerge{.path = "m.pth", .changed = {"a", "b"}, .smallest_rank = 4, .largest_rank = 8};
   checkpoint.loras.push_back({.path = "l.pth",
                               .changed = {"a"},
@@ -116,7 +116,7 @@ TEST(LoraNotes, NameRanksAndUnusedParts) {
                               .largest_rank = 8,
                               .without_experts = {"x"},
                               .base_tensors = 9});
-  const std::vector<std::string> notes = lora_notes(checkpoint);
+  const std::vector<std::string> notes = checkpoint_notes(checkpoint);
   ASSERT_EQ(notes.size(), 4u);
   EXPECT_EQ(notes[0], "the checkpoint's own LoRA of ranks 4 to 8 merged into 2 tensors (first: a), kept as f32");
   EXPECT_EQ(notes[1], "LoRA of rank 8 merged into 1 tensor (first: a), kept as f32");

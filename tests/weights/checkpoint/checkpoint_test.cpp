@@ -193,14 +193,14 @@ TEST(Checkpoint, ALoraInsteadOfAModelIsReported) {
   expect_in(open_error(*load_golden("v3-lora").lora_path), {"lora.pth"});
 }
 
-TEST(Checkpoint, AnExportTakesTheConfigNextToItAndAPthDoesNot) {
+TEST(Checkpoint, EveryFormatTakesTheConfigNextToIt) {
   const TemporaryFolder folder;
   folder.write("config.json", R"({"rope_theta": 5e5})");
   const std::string bytes = safetensors_bytes(SmallModel{}.tensors());
   EXPECT_EQ(open_checkpoint(folder.write("model.safetensors", bytes), {}).config.rope_theta, 5e5);
   EXPECT_EQ(open_checkpoint(folder.write("model.bin", bytes), {}).config.rope_theta, 5e5);
   EXPECT_EQ(open_checkpoint(folder.path(), {}).config.rope_theta, 5e5);
-  EXPECT_EQ(open_checkpoint(folder.write("model.pth", bytes), {}).config.rope_theta, 1e6);
+  EXPECT_EQ(open_checkpoint(folder.write("model.pth", bytes), {}).config.rope_theta, 5e5);
 }
 
 TEST(Checkpoint, AConfigThatIsGivenReplacesTheOneNextToIt) {
@@ -227,6 +227,54 @@ TEST(Checkpoint, FindsTheTokenizerNextToItOrInMiniMindsTree) {
   const std::string beside = folder.write("out/tokenizer.json", "{}");
   EXPECT_EQ(find_tokenizer(model), beside);
   EXPECT_EQ(find_tokenizer(folder.path() + "/out"), beside);
+}
+
+// A MiniMind tree with a checkpoint and code in the manner of MiniMind's.
+struct Tree {
+  explicit Tree(const std::string& code) {
+    folder.write("model/model_minimind.py", code);
+    std::filesystem::create_directory(folder.path() + "/out");
+    checkpoint = folder.path() + "/out/full_sft.pth";
+    std::filesystem::copy_file(load_golden("v3-dense").model_path, checkpoint);
+  }
+
+  TemporaryFolder folder;
+  std::string checkpoint;
+};
+
+constexpr const char* code_of_v3 =
+    "class MiniMindConfig:\n    def __init__(self, **kwargs):\n        self.rope_theta = 1e4\n"
+    "        self.rms_norm_eps = 1e-5\nclass Attention:\n    q_norm = 1\n";
+
+TEST(Checkpoint, SettingsOfItsTreesCodeAreItsOwn) {
+  const Tree tree(code_of_v3);
+  const Checkpoint checkpoint = open_checkpoint(tree.checkpoint, {});
+  EXPECT_EQ(checkpoint.config.rope_theta, 1e4);
+  EXPECT_EQ(checkpoint.config.rms_norm_eps, 1e-5);
+  EXPECT_EQ(checkpoint.sources.at("rope_theta").detail, tree.folder.path() + "/model/model_minimind.py:3");
+  EXPECT_EQ(checkpoint.sources.at("hidden_act").kind, ConfigSource::Kind::assumed);
+  EXPECT_EQ(checkpoint.code_edited.size(), 1u);
+}
+
+TEST(Checkpoint, AConfigNextToAPthComesBeforeTheTreesCode) {
+  const Tree tree(code_of_v3);
+  const std::string config = tree.folder.write("out/config.json", R"({"rope_theta": 5000})");
+  const Checkpoint checkpoint = open_checkpoint(tree.checkpoint, {});
+  EXPECT_EQ(checkpoint.config.rope_theta, 5000);
+  EXPECT_EQ(checkpoint.sources.at("rope_theta").detail, config);
+  EXPECT_EQ(checkpoint.config.rms_norm_eps, 1e-5) << "from the code: the config does not say it";
+  tree.folder.write("out/config.json", R"({"learning_rate": 1})");
+  EXPECT_EQ(open_checkpoint(tree.checkpoint, {}).config.rope_theta, 1e4) << "a config of something else";
+}
+
+TEST(Checkpoint, CodeThatDisagreesWithTheTensorsIsAnErrorThatNamesBoth) {
+  const Tree tree(
+      std::string(code_of_v3)
+          .insert(std::string(code_of_v3).find("class Attention"), "        self.num_key_value_heads = 5\n"));
+  const std::string error = error_of([&] { open_checkpoint(tree.checkpoint, {}); });
+  EXPECT_NE(error.find("num_key_value_heads is 5 in " + tree.folder.path() + "/model/model_minimind.py:5"),
+            std::string::npos)
+      << error;
 }
 
 TEST(FindTokenizer, InTheTreesOfTheFirstGenerations) {

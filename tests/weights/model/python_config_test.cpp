@@ -1,0 +1,191 @@
+#include "weights/model/python_config.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/support/stored.h"
+#include "tests/support/temporary_file.h"
+#include "weights/model/python_text.h"
+
+namespace minimind {
+namespace {
+
+CanonicalTensors canonical(const SmallModel& model) {
+  return to_canonical_names(model.tensors(), "test.pth");
+}
+
+// Code in the manner of MiniMind's third generation. `settings` are statements of __init__, `attention` of Attention's.
+std::string code(const std::string& settings, const std::string& attention = "self.q_norm = 1") {
+  return "class MiniMindConfig(PretrainedConfig):\n"
+         "    model_type = \"minimind\"\n"
+         "    def __init__(self, hidden_size=768, num_hidden_layers=8, use_moe=False, **kwargs):\n"
+         "        super().__init__(**kwargs)\n"
+         "        self.hidden_size = hidden_size\n" +
+         settings +
+         "\n"
+         "class Attention(nn.Module):\n"
+         "    def __init__(self, config):\n"
+         "        " +
+         attention + "\n";
+}
+
+std::optional<PythonConfig> read(const std::string& text, const SmallModel& model = {}) {
+  return read_python_config({"m.py", text}, nullptr, canonical(model));
+}
+
+std::optional<nlohmann::json> value_of(const std::string& expression, const python::Values& values = {}) {
+  const auto statements = python::read_statements(expression);
+  return statements.size() == 1 ? python::evaluate(statements[0].tokens, values) : std::nullopt;
+}
+
+TEST(PythonExpression, LiteralsAndArithmeticHavePythonsValues) {
+  EXPECT_EQ(value_of("1_000_000"), 1000000);
+  EXPECT_EQ(value_of("0x10"), 16);
+  EXPECT_EQ(value_of("1e-5"), 1e-5);
+  EXPECT_EQ(value_of("-2 ** 2"), -4);
+  EXPECT_EQ(value_of("2 ** 3 ** 2"), 512);
+  EXPECT_EQ(value_of("2 ** -1"), 0.5);
+  EXPECT_EQ(value_of("7 // 2 + -7 // 2 + -7 % 3"), 1);
+  EXPECT_EQ(value_of("7 / 2"), 3.5);
+  EXPECT_EQ(value_of("'a' if not True else None or \"b\""), "b");
+  EXPECT_EQ(value_of("math.ceil(768 * math.pi / 64) * 64"), 2432);
+  EXPECT_EQ(value_of("int(2 * 4 * 512 / 3)"), 1365);
+  EXPECT_EQ(value_of("kwargs.get('x', d // h,)", {{"d", 512}, {"h", 8}}), 64);
+  EXPECT_EQ(value_of("{'type': 'yarn', \"factor\": 16}"), (nlohmann::json{{"type", "yarn"}, {"factor", 16}}));
+  EXPECT_EQ(value_of("self.a is not None and self.a > 2", {{"self.a", 3}}), true);
+}
+
+TEST(PythonExpression, AnythingElseHasNoValue) {
+  for (const char* expression :
+       {"THETA", "f(1)",      "x[0]", "1 +",     "(1",          "1 // 0", "1 / 0",         "f'{x}'",
+        "b'a'",  "lambda: 1", "1 2",  "2 ** 99", "9 ** 9 ** 9", "[1]",    "math.sqrt(-1)", "int('x')",
+        "-'a'",  "{1: 2}",    "1j",   ""}) {
+    EXPECT_EQ(value_of(expression), std::nullopt) << expression;
+  }
+  EXPECT_EQ(value_of(std::string(100000, '(')), std::nullopt);
+  EXPECT_EQ(value_of(std::string(100000, '-') + "1"), std::nullopt);
+}
+
+TEST(PythonText, StatementsSpanBracketsAndContinuedLines) {
+  const auto statements =
+      python::read_statements("a = [1,  # one\n  2]\nb = 1 + \\\n  2; c = '''x\n# y'''\n  d = \"\\\"#\" # e");
+  ASSERT_EQ(statements.size(), 4u);
+  EXPECT_EQ(statements[0].tokens.size(), 7u);
+  EXPECT_EQ(statements[1].tokens.size(), 5u);
+  EXPECT_EQ(statements[2].tokens[2].text, "x\n# y");
+  EXPECT_EQ(statements[3].indent, 2u);
+  EXPECT_EQ(statements[3].tokens[0].line, 6u);
+  EXPECT_EQ(statements[3].tokens[2].text, "\"#");
+}
+
+TEST(PythonConfig, ReadsEveryWayToWriteADefault) {
+  const auto config =
+      read(code("        self.rope_theta = kwargs.get(\"rope_theta\", 1e4)\n"
+                "        self.rms_norm_eps: float = 1e-5\n"
+                "        self.hidden_act = 'gelu'; self.norm_topk_prob = False\n"
+                "        self.num_attention_heads = kwargs.pop('num_attention_heads', self.hidden_size // 4)\n"));
+  ASSERT_TRUE(config);
+  EXPECT_EQ(config->stated.rope_theta, 1e4);
+  EXPECT_EQ(config->stated.places.at("rope_theta"), "m.py:6");
+  EXPECT_EQ(config->stated.rms_norm_eps, 1e-5);
+  EXPECT_EQ(config->stated.hidden_act, HiddenAct::gelu);
+  EXPECT_EQ(config->stated.norm_topk_prob, false);
+  EXPECT_EQ(config->stated.num_attention_heads, SmallModel{}.hidden / 4) << "by the tensors' hidden_size";
+  EXPECT_FALSE(config->stated.hidden_size) << "trainers pass it";
+  EXPECT_TRUE(config->not_read.empty());
+}
+
+TEST(PythonConfig, ParametersStateTheirOwnLine) {
+  const auto config = read_python_config({"m.py",
+                                          "class MiniMindConfig:\n"
+                                          "    def __init__(\n"
+                                          "            self,\n"
+                                          "            rope_theta: int = 1e5,\n"
+                                          "            **kwargs\n"
+                                          "    ):\n"
+                                          "        self.rope_theta = rope_theta\n"},
+                                         nullptr, canonical(v2_by_habit()));
+  ASSERT_TRUE(config);
+  EXPECT_EQ(config->stated.rope_theta, 1e5);
+  EXPECT_EQ(config->stated.places.at("rope_theta"), "m.py:4");
+}
+
+TEST(PythonConfig, NamesWhatIsNotALiteral) {
+  const auto config =
+      read(code("        self.rope_theta = THETA\n"
+                "        self.rms_norm_eps = 1e-6\n"
+                "        if use_moe: self.rms_norm_eps = 1e-5\n"
+                "        if use_moe:\n"
+                "            self.hidden_act = 'gelu'\n"));
+  ASSERT_TRUE(config);
+  EXPECT_FALSE(config->stated.rope_theta || config->stated.rms_norm_eps || config->stated.hidden_act);
+  EXPECT_EQ(config->not_read,
+            (std::vector<std::string>{"hidden_act (m.py:10)", "rms_norm_eps (m.py:8)", "rope_theta (m.py:6)"}));
+}
+
+TEST(PythonConfig, IsOfItsOwnGenerationOnly) {
+  EXPECT_FALSE(read(code("        self.rms_norm_eps = 1e-6\n"), v2_by_habit())) << "v3's code, v2's tensors";
+  EXPECT_FALSE(read(code("        self.rms_norm_eps = 1e-6\n", "pass"))) << "v2's code, v3's tensors";
+  EXPECT_FALSE(read(code("        self.rms_norm_eps = 1e-6\n"), small_v1()));
+  EXPECT_FALSE(read("x = 1\n"));
+  const std::string lm_config =
+      "class LMConfig:\n"
+      "    def __init__(self, dim=512, n_heads=16, n_kv_heads=8, norm_eps=1e-4):\n"
+      "        self.n_heads = n_heads\n"
+      "        self.n_kv_heads = n_kv_heads\n"
+      "        self.norm_eps = norm_eps\n";
+  const auto config = read(lm_config, small_v1());
+  ASSERT_TRUE(config);
+  EXPECT_EQ(config->stated.family, Family::v1);
+  EXPECT_EQ(config->stated.rms_norm_eps, 1e-4);
+  EXPECT_EQ(config->stated.places.at("rms_norm_eps"), "m.py:2");
+  SmallModel early = small_v1();
+  early.k_rows = 8;
+  EXPECT_FALSE(read(lm_config, early)) << "4 to 1";
+}
+
+TEST(PythonConfig, ThetaOfTheFirstGenerationIsAFunctionsDefault) {
+  const PythonFile config{"LMConfig.py",
+                          "class LMConfig:\n"
+                          "    def __init__(self, n_heads=16, n_kv_heads=8):\n"
+                          "        self.n_heads, self.n_kv_heads = n_heads, n_kv_heads\n"
+                          "        self.n_heads = n_heads\n"
+                          "        self.n_kv_heads = n_kv_heads\n"};
+  const PythonFile model{"model.py",
+                         "def precompute_pos_cis(dim: int, end: int, theta: float = 5000.0):\n    return 1\n"};
+  const auto read = read_python_config(config, &model, canonical(small_v1()));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->stated.rope_theta, 5000);
+  EXPECT_EQ(read->stated.places.at("rope_theta"), "model.py:1");
+}
+
+TEST(PythonConfig, RejectsAModelThatIsNotCausal) {
+  const std::string error =
+      error_of([] { read(code("        self.x = 1\n", "self.is_causal = False; self.q_norm = 1")); });
+  EXPECT_NE(error.find("m.py: is_causal is false, expected true: dLM"), std::string::npos) << error;
+  const std::string by_config = error_of([] {
+    read(code("        self.is_causal = kwargs.get('is_causal', False)\n",
+              "self.is_causal = config.is_causal; self.q_norm = 1"));
+  });
+  EXPECT_NE(by_config.find("dLM"), std::string::npos) << by_config;
+  EXPECT_EQ(read(code("        self.x = 1\n"))->stated.is_causal, true);
+}
+
+TEST(PythonConfig, NamesEquationsThatNoVersionHas) {
+  const auto edited = read(code("        self.x = 1\n"))->edited;
+  ASSERT_EQ(edited.size(), 1u) << "this test's Attention";
+  EXPECT_EQ(edited[0], "Attention (m.py:8)");
+}
+
+TEST(PythonText, LayoutAndCommentsMakeNoDifference) {
+  const auto spelled = [](const std::string& text) {
+    return python::spelling(*python::find_definition(python::read_statements(text), "f"));
+  };
+  EXPECT_EQ(spelled("def f(x):\n  \"\"\"doc\"\"\"\n  return (x +  # why\n    1)\n"),
+            spelled("def f( x ):\n\n    return (x + 1)\n"));
+  EXPECT_NE(spelled("def f(x):\n  return x + 1\n"), spelled("def f(x):\n  return x + 2\n"));
+}
+
+}  // namespace
+}  // namespace minimind

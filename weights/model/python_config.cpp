@@ -1,0 +1,286 @@
+#include "weights/model/python_config.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <utility>
+
+#include "weights/io/json_fields.h"
+#include "weights/io/sha256.h"
+#include "weights/model/known_equations.h"
+#include "weights/model/python_text.h"
+
+namespace minimind {
+namespace {
+
+using Json = nlohmann::json;
+using python::Definition;
+using python::Statement;
+using python::Token;
+using python::Values;
+
+// Trainers pass these, or tensors show them: their defaults say nothing about a checkpoint.
+constexpr std::string_view passed_by_trainers[] = {"hidden_size", "dim", "num_hidden_layers", "n_layers", "use_moe"};
+
+// Settings of config.json that are not hyper_parameters.
+constexpr std::string_view other_settings[] = {
+    "model_type",   "multiple_of",  "ffn_dim_multiplier", "max_seq_len", "hidden_act",    "inference_rope_scaling",
+    "eos_token_id", "rope_scaling", "scoring_func",       "is_causal",   "attention_bias"};
+
+constexpr std::string_view equations_of_models[] = {"RMSNorm",
+                                                    "precompute_freqs_cis",
+                                                    "precompute_pos_cis",
+                                                    "apply_rotary_pos_emb",
+                                                    "apply_rotary_emb",
+                                                    "repeat_kv",
+                                                    "Attention",
+                                                    "FeedForward",
+                                                    "MoEGate",
+                                                    "MOEFeedForward",
+                                                    "MiniMindBlock",
+                                                    "TransformerBlock",
+                                                    "MiniMindModel"};
+
+template <std::size_t size>
+bool is_one_of(std::string_view name, const std::string_view (&names)[size]) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+bool is_setting(std::string_view name) {
+  if (is_one_of(name, passed_by_trainers)) return false;
+  return is_one_of(name, other_settings) ||
+         std::any_of(hyper_parameters.begin(), hyper_parameters.end(), [&](const HyperParameter& parameter) {
+           return name == parameter.name || (!name.empty() && name == parameter.other_name);
+         });
+}
+
+struct Value {
+  std::optional<Json> json;  // none: not evaluated
+  std::size_t line;
+};
+
+using Settings = std::map<std::string, Value, std::less<>>;
+
+// `name = value` or `name: type = value`; `value` is empty if there is none.
+struct Assignment {
+  std::span<const Token> name, value;
+};
+
+Assignment assignment_of(std::span<const Token> tokens) {
+  const auto sides = python::split(tokens, "=");
+  const auto name = python::split(sides[0], ":")[0];
+  return {name, sides.size() == 2 ? sides[1] : std::span<const Token>()};
+}
+
+// The defaults of the parameters of `def f(x: int = 1, **kwargs):`.
+Settings defaults_of(const Definition& function, const Values& known) {
+  const std::span<const Token> head = function.head->tokens;
+  const auto is = [](std::string_view text) { return [text](const Token& token) { return token.text == text; }; };
+  const auto open = std::find_if(head.begin(), head.end(), is("("));
+  const auto close = std::find_if(head.rbegin(), head.rend(), is(")")).base();
+  Settings defaults;
+  if (open == head.end() || close <= open + 1) return defaults;
+  for (const auto parameter : python::split(std::span(open + 1, close - 1), ",")) {
+    const Assignment assignment = assignment_of(parameter);
+    if (assignment.name.size() != 1 || assignment.value.empty()) continue;
+    const Token& name = assignment.name[0];
+    defaults.insert_or_assign(name.text, Value{python::evaluate(assignment.value, known), name.line});
+  }
+  return defaults;
+}
+
+// The attributes of a configuration class, or of another class whose arguments are known.
+class Attributes {
+ public:
+  Attributes(const Definition& definition, Values arguments) : known_(std::move(arguments)) {
+    if (definition.body.empty()) return;
+    const std::size_t indent = definition.body.front().indent;
+    for (const Statement& statement : definition.body) {
+      const Assignment assignment = assignment_of(statement.tokens);
+      if (statement.indent != indent || assignment.name.size() != 1 || assignment.value.empty()) continue;
+      set(assignment.name[0].text, assignment.value, assignment.name[0].line);
+    }
+    if (const auto init = python::find_definition(definition.body, "__init__")) run(*init);
+  }
+
+  const Settings& values() const { return values_; }
+
+ private:
+  void set(const std::string& name, std::span<const Token> expression, std::size_t line) {
+    std::optional<Json> value = python::evaluate(expression, known_);
+    // The default of a parameter says where a reader would change it.
+    if (expression.size() == 1) {
+      if (const auto parameter = parameter_lines_.find(expression[0].text); parameter != parameter_lines_.end()) {
+        line = parameter->second;
+      }
+    }
+    if (value) {
+      known_["self." + name] = *value;
+    } else {
+      known_.erase("self." + name);
+    }
+    values_[name] = {std::move(value), line};
+  }
+
+  void run(const Definition& init) {
+    for (auto& [name, parameter] : defaults_of(init, known_)) {
+      parameter_lines_[name] = parameter.line;
+      if (parameter.json && !known_.contains(name)) known_[name] = std::move(*parameter.json);
+    }
+    if (init.body.empty()) return;
+    const std::size_t indent = init.body.front().indent;
+    for (const Statement& statement : init.body) {
+      const std::vector<Token>& tokens = statement.tokens;
+      for (std::size_t i = 0; i + 3 < tokens.size(); ++i) {
+        const bool attribute = tokens[i].text == "self" && tokens[i + 1].text == ".";
+        const bool assigned = attribute && (tokens[i + 3].text == "=" || tokens[i + 3].text == ":");
+        if (!assigned) continue;
+        const Assignment assignment = assignment_of(std::span(tokens).subspan(i));
+        // A value that depends on a condition is not guessed.
+        const bool always = i == 0 && statement.indent == indent;
+        set(tokens[i + 2].text, always ? assignment.value : std::span<const Token>(), tokens[i].line);
+        break;
+      }
+    }
+  }
+
+  Values known_;
+  std::map<std::string, std::size_t, std::less<>> parameter_lines_;
+  Settings values_;
+};
+
+// Adds the attribute is_causal of the class Attention, whose argument is the configuration.
+void add_causality(const std::optional<Definition>& attention, Settings& settings) {
+  if (!attention) return;
+  Values arguments;
+  for (const auto& [name, value] : settings) {
+    for (const char* config : {"config.", "args."}) {
+      if (value.json) arguments[config + name] = *value.json;
+    }
+  }
+  const Attributes attributes(*attention, std::move(arguments));
+  const auto found = attributes.values().find("is_causal");
+  // Code without this switch is causal.
+  settings.insert_or_assign("is_causal", found != attributes.values().end()
+                                             ? found->second
+                                             : Value{Json(true), attention->head->tokens.front().line});
+}
+
+// v1's LMConfig has no rope_theta: it is the default of a function.
+void add_theta(std::span<const Statement> model, Settings& settings) {
+  const auto function = python::find_definition(model, "precompute_pos_cis");
+  if (!function || settings.contains("rope_theta")) return;
+  Settings defaults = defaults_of(*function, {});
+  if (const auto theta = defaults.find("theta"); theta != defaults.end()) settings["rope_theta"] = theta->second;
+}
+
+bool mentions(const Definition& definition, std::string_view name) {
+  return std::any_of(definition.body.begin(), definition.body.end(), [&](const Statement& statement) {
+    return std::any_of(statement.tokens.begin(), statement.tokens.end(),
+                       [&](const Token& token) { return token.text == name; });
+  });
+}
+
+std::vector<std::string> edited_equations(std::span<const Statement> statements, const std::string& path) {
+  std::vector<std::string> edited;
+  for (const std::string_view name : equations_of_models) {
+    const auto definition = python::find_definition(statements, name);
+    if (!definition) continue;
+    const std::string spelling = python::spelling(*definition);
+    Sha256 sha256;
+    sha256.update(std::as_bytes(std::span(spelling)));
+    const std::string digest = sha256.hex_digest().substr(0, known_equations[0].size());
+    if (std::find(std::begin(known_equations), std::end(known_equations), digest) == std::end(known_equations)) {
+      edited.push_back(fmt::format("{} ({}:{})", name, path, definition->head->tokens.front().line));
+    }
+  }
+  return edited;
+}
+
+// Hugging Face's name of a setting.
+std::string usual_name(const std::string& name) {
+  const auto parameter = std::find_if(hyper_parameters.begin(), hyper_parameters.end(),
+                                      [&](const HyperParameter& one) { return name == one.other_name; });
+  return parameter == hyper_parameters.end() ? name : std::string(parameter->name);
+}
+
+// The generation whose code this is.
+Family family_of(bool lm_config, const Settings& settings, const std::optional<Definition>& attention) {
+  if (lm_config) return settings.contains("rope_theta") ? Family::v2_early : Family::v1;
+  return attention && mentions(*attention, "q_norm") ? Family::v3 : Family::v2;
+}
+
+std::size_t rows_of(const CanonicalTensors& canonical, const char* projection) {
+  const auto tensor = canonical.tensors.find(layer_tensor(0, projection));
+  return tensor == canonical.tensors.end() || tensor->second.shape.empty() ? 0 : tensor->second.shape[0];
+}
+
+// Names and q_norm tell the generations apart, but for the first two, whose numbers of heads must agree.
+bool fits(Family family, const Settings& settings, const CanonicalTensors& canonical) {
+  const bool v1_names = canonical.style == NamingStyle::v1;
+  if (v1_names != has_lm_config(family)) return false;
+  if (!v1_names) return has_q_norm(family) == canonical.tensors.contains(layer_tensor(0, "self_attn.q_norm.weight"));
+  const auto heads = [&](const char* name) {
+    const auto found = settings.find(name);
+    const bool known = found != settings.end() && found->second.json && found->second.json->is_number_integer();
+    return known ? found->second.json->get<std::int64_t>() : 0;
+  };
+  const auto q_rows = static_cast<double>(rows_of(canonical, "self_attn.q_proj.weight"));
+  const auto k_rows = static_cast<double>(rows_of(canonical, "self_attn.k_proj.weight"));
+  return q_rows * static_cast<double>(heads("n_kv_heads")) == k_rows * static_cast<double>(heads("n_heads"));
+}
+
+}  // namespace
+
+std::optional<PythonConfig> read_python_config(const PythonFile& config, const PythonFile* equations,
+                                               const CanonicalTensors& canonical) {
+  const std::vector<Statement> statements = python::read_statements(config.text);
+  auto config_class = python::find_definition(statements, "MiniMindConfig");
+  const bool lm_config = !config_class;
+  if (lm_config) config_class = python::find_definition(statements, "LMConfig");
+  const auto embedding = canonical.tensors.find("model.embed_tokens.weight");
+  if (!config_class || embedding == canonical.tensors.end() || embedding->second.shape.size() != 2) return std::nullopt;
+
+  const std::vector<Statement> others = equations ? python::read_statements(equations->text) : std::vector<Statement>();
+  const auto& model = equations ? others : statements;
+  const std::string& model_path = equations ? equations->path : config.path;
+  const auto attention = python::find_definition(model, "Attention");
+
+  const std::size_t hidden_size = embedding->second.shape[1];
+  Settings settings = Attributes(*config_class, {{"hidden_size", hidden_size}, {"dim", hidden_size}}).values();
+  const Family family = family_of(lm_config, settings, attention);
+  if (!fits(family, settings, canonical)) return std::nullopt;
+  const bool theta_in_config = settings.contains("rope_theta");
+  if (lm_config) add_theta(model, settings);
+  add_causality(attention, settings);
+
+  PythonConfig result;
+  Json json = Json::object();
+  std::map<std::string, std::string, std::less<>> places;
+  for (const auto& [name, value] : settings) {
+    if (!is_setting(name)) continue;
+    const bool in_model = name == "is_causal" || (name == "rope_theta" && !theta_in_config);
+    const std::string place = fmt::format("{}:{}", in_model ? model_path : config.path, value.line);
+    if (value.json) {
+      json[name] = *value.json;
+      places[usual_name(name)] = place;
+    } else {
+      result.not_read.push_back(fmt::format("{} ({})", name, place));
+    }
+  }
+  result.stated = parse_config_json(dump_json(json, -1, InvalidUtf8::replace), config.path);
+  if (lm_config) {
+    result.stated.family = family;
+    places["family"] = config.path;
+  }
+  result.stated.places = std::move(places);
+  result.stated.unused.clear();
+  result.edited = edited_equations(model, model_path);
+  return result;
+}
+
+}  // namespace minimind
