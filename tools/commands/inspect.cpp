@@ -108,6 +108,7 @@ void print_json(const Checkpoint& checkpoint, const std::optional<Tokenizer>& to
                          {"sources", sources},
                          {"metadata", metadata},
                          {"skipped_buffers", checkpoint.skipped},
+                         {"other_modalities", checkpoint.other_modalities},
                          {"unused_settings", checkpoint.unused_settings},
                          {"code_not_read", checkpoint.code_not_read},
                          {"code_edited", checkpoint.code_edited},

@@ -13,7 +13,8 @@ namespace {
 
 // Returns the config with which the checkpoint would be read back.
 Checkpoint read_back(const Checkpoint& checkpoint) {
-  CanonicalTensors canonical{.tensors = checkpoint.tensors, .style = NamingStyle::hugging_face, .skipped = {}};
+  CanonicalTensors canonical{
+      .tensors = checkpoint.tensors, .style = NamingStyle::hugging_face, .skipped = {}, .other_modalities = {}};
   if (rope_layout(checkpoint.config.family) == RopeLayout::adjacent_pairs) canonical.style = NamingStyle::v1;
   InferredConfig inferred = infer_config(canonical, std::nullopt, {}, "it");
   Checkpoint result;

@@ -93,6 +93,10 @@ std::string assumptions(const Checkpoint& checkpoint) {
 
 std::vector<std::string> checkpoint_notes(const Checkpoint& checkpoint) {
   std::vector<std::string> notes;
+  for (const auto& [part, tensors] : checkpoint.other_modalities) {
+    notes.push_back(
+        localized("text only: the {} of {} are not read", counted(tensors, "{} tensor", "{} tensors"), part));
+  }
   for (const std::string& setting : checkpoint.code_not_read) {
     notes.push_back(localized("{} in MiniMind's code is not a literal and is not read", setting));
   }

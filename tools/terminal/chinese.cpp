@@ -374,6 +374,7 @@ constexpr Translation texts[] = {
     Translation{"the checkpoint's own LoRA of {} merged into {} (first: {}), kept as f32",
                 "检查点自带的 LoRA（{}）已合并到 {}（首个：{}），以 f32 存放"},
     Translation{"LoRA of {} merged into {} (first: {}), kept as f32", "LoRA（{}）已合并到 {}（首个：{}），以 f32 存放"},
+    Translation{"text only: the {} of {} are not read", "只运行文本部分：{} 属于 {}，未读取"},
     Translation{"{} in MiniMind's code is not a literal and is not read", "MiniMind 代码中的 {} 不是字面量，未读取"},
     Translation{"equations edited in MiniMind's code: {}; those of its own versions are computed",
                 "MiniMind 代码中的公式已改动：{}；仍按其原有版本计算"},

@@ -227,6 +227,7 @@ Checkpoint open_checkpoint(const std::string& path, const OpenOptions& options) 
                         .vector_type = source.vector_type,
                         .metadata = std::move(source.metadata),
                         .skipped = std::move(source.canonical.skipped),
+                        .other_modalities = std::move(source.canonical.other_modalities),
                         .unused_settings = std::move(unused),
                         .code_not_read = python ? std::move(python->not_read) : std::vector<std::string>(),
                         .code_edited = python ? std::move(python->edited) : std::vector<std::string>(),
@@ -247,6 +248,7 @@ Checkpoint checkpoint_of(StoredTensors stored, const Config& config, const std::
   checkpoint.config = config;
   checkpoint.tensors = std::move(weights.canonical.tensors);
   checkpoint.skipped = std::move(weights.canonical.skipped);
+  checkpoint.other_modalities = std::move(weights.canonical.other_modalities);
   if (config.tie_word_embeddings) checkpoint.tensors.erase("lm_head.weight");
   check_tensors(checkpoint.tensors, config, source);
   add_loras(checkpoint, weights.lora, {});

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,11 +25,12 @@ struct Checkpoint {
   std::string format;  // "torch.save", "safetensors, 2 shards", ...
   Config config;
   ConfigSources sources;
-  StoredTensors tensors;                     // under Hugging Face's names; no lm_head.weight if embeddings are tied
-  std::optional<DType> vector_type;          // of norms and routers before a GGUF widened them, if not f32
-  GgufMetadata metadata;                     // of a GGUF; empty for other formats
-  std::vector<std::string> skipped;          // saved buffers that are computed here instead
-  std::vector<std::string> unused_settings;  // keys of the config that do not change what is computed
+  StoredTensors tensors;             // under Hugging Face's names; no lm_head.weight if embeddings are tied
+  std::optional<DType> vector_type;  // of norms and routers before a GGUF widened them, if not f32
+  GgufMetadata metadata;             // of a GGUF; empty for other formats
+  std::vector<std::string> skipped;  // saved buffers that are computed here instead
+  std::map<std::string, std::size_t> other_modalities;  // numbers of tensors of MiniMind-V and -O that are not read
+  std::vector<std::string> unused_settings;             // keys of the config that do not change what is computed
   std::vector<std::string>
       code_not_read;  // settings in MiniMind's code that are not literals: "rope_theta (FILE:LINE)"
   std::vector<std::string>

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 
 #include "weights/io/error.h"
@@ -73,12 +74,17 @@ bool is_saved_buffer(std::string_view name) {
   });
 }
 
+// Returns the part of MiniMind-V or MiniMind-O that a tensor belongs to, empty if it is the language model.
+std::string_view other_modality(std::string_view bare) {
+  static constexpr std::array<std::string_view, 5> parts{"audio_encoder", "audio_proj", "talker", "vision_encoder",
+                                                         "vision_proj"};
+  if (bare.starts_with("model.")) bare.remove_prefix(6);
+  const auto* const part = std::find(parts.begin(), parts.end(), bare.substr(0, bare.find('.')));
+  return part == parts.end() ? std::string_view() : *part;
+}
+
 void reject_relatives(const StoredTensors& stored, const std::string& path) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 9> tells{{
-      {"audio_", "MiniMind-O (speech)"},
-      {"talker", "MiniMind-O (speech)"},
-      {"codec_", "MiniMind-O (speech)"},
-      {"vision_", "MiniMind-V (images)"},
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 5> tells{{
       {"linear_attn", "MiniMind Linear (linear attention)"},
       {"time_embed", "MiniMind dLM (diffusion)"},
       {"timestep_embed", "MiniMind dLM (diffusion)"},
@@ -173,8 +179,15 @@ bool is_mixture(const StoredTensors& tensors, std::size_t layer) {
 }
 
 CanonicalTensors to_canonical_names(StoredTensors stored, const std::string& path) {
+  std::map<std::string, std::size_t> other_modalities;
+  std::erase_if(stored, [&](const auto& entry) {
+    const std::string_view part = other_modality(without_wrappers(entry.first));
+    if (!part.empty()) ++other_modalities[std::string(part)];
+    return !part.empty();
+  });
   reject_relatives(stored, path);
   CanonicalTensors result;
+  result.other_modalities = std::move(other_modalities);
   for (auto& [stored_name, tensor] : stored) {
     if (is_saved_buffer(stored_name)) {
       result.skipped.push_back(stored_name);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,14 +21,17 @@ struct CanonicalTensors {
   NamingStyle style = NamingStyle::hugging_face;
   // Buffers that some versions saved next to the weights and that we compute instead: masks, RoPE tables.
   std::vector<std::string> skipped;
+  // The numbers of tensors of the other parts of MiniMind-V and MiniMind-O, such as vision_proj, which are not kept.
+  std::map<std::string, std::size_t> other_modalities;
 };
 
 // Converts the tensors of a checkpoint to canonical names:
 //   - `module.` (DDP) and `_orig_mod.` (torch.compile) prefixes are removed;
 //   - v1 names become Hugging Face names; a w1/w2 FFN without w3 becomes up_proj/down_proj;
 //   - fused experts (mlp.experts.gate_up_proj [E, 2F, d], down_proj [E, d, F]) are split into one matrix each;
-//   - saved buffers are moved to `skipped`.
-// Throws Error, naming the family, for multimodal and other relatives of MiniMind, and for two tensors with equal
+//   - saved buffers are moved to `skipped`;
+//   - of MiniMind-V and MiniMind-O, the language model is kept, which is MiniMind-3.
+// Throws Error, naming the family, for other relatives of MiniMind, and for two tensors with equal
 // canonical names. Keeps unknown names, which check_tensors rejects.
 CanonicalTensors to_canonical_names(StoredTensors stored, const std::string& path);
 

@@ -202,12 +202,22 @@ TEST(Families, ANameThatOnlyEndsLikeABufferIsKept) {
   EXPECT_EQ(canonical_names_of(with({}, "model.unmask", {2})), Names{"model.unmask"});
 }
 
+TEST(Families, TheLanguageModelOfMiniMindVAndOIsKept) {
+  StoredTensors stored = SmallModel{}.tensors();
+  for (const char* name :
+       {"model.vision_encoder.embeddings.weight", "vision_proj.mlp.0.weight", "vision_proj.mlp.0.bias",
+        "module.audio_proj.mlp.1.weight", "_orig_mod.talker.layers.0.self_attn.q_proj.weight"}) {
+    stored.emplace(name, zeros({2, 2}));
+  }
+  const CanonicalTensors canonical = to_canonical_names(stored, "test.pth");
+  EXPECT_EQ(names_of(canonical.tensors), canonical_names_of(SmallModel{}.tensors()));
+  EXPECT_EQ(canonical.other_modalities,
+            (std::map<std::string, std::size_t>{
+                {"audio_proj", 1}, {"talker", 1}, {"vision_encoder", 1}, {"vision_proj", 2}}));
+}
+
 TEST(Families, RelativesAreRejectedNamingThem) {
   const std::vector<std::pair<std::string, std::string>> relatives{
-      {"model.vision_encoder.embeddings.weight", "MiniMind-V"},
-      {"vision_proj.weight", "MiniMind-V"},
-      {"model.audio_proj.weight", "MiniMind-O"},
-      {"talker.layers.0.weight", "MiniMind-O"},
       {"model.layers.0.linear_attn.q_proj.weight", "Linear"},
       {"model.time_embed.weight", "dLM"},
   };
