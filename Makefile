@@ -26,7 +26,7 @@ CXXFLAGS := -std=c++20 -fopenmp -Wall -Wextra -Wshadow -Wconversion -Wno-sign-co
 CXXFLAGS += -fPIC -fvisibility=hidden -fno-semantic-interposition
 # GCC collects its garbage only above this many KiB: collecting it earlier takes a tenth of the time.
 # clang would name each loop that is not faster with vectors.
-CXXFLAGS += $(call known_flags,--param=ggc-min-heapsize=1000000 -Wno-pass-failed)
+CXXFLAGS += $(call known_flags,--param=ggc-min-heapsize=1000000 $(if $(call known_flags,-Wpass-failed),-Wno-pass-failed))
 CPPFLAGS := -I. -MMD -MP -DMINIMIND_VERSION='"$(VERSION)"' -DMINIMIND_SOURCE_DIR='"$(CURDIR)"'
 LDLIBS := -lcrypto -lfmt -lutf8proc -lz
 

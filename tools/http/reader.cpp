@@ -242,6 +242,9 @@ class HttpReader::Parser final : public http::basic_parser<true> {
     entry->second += ", " + std::string(view(value));
   }
 
+  // Later versions of Beast have this for the fields of the trailer, which earlier ones pass to on_field_impl.
+  void on_trailer_field_impl(http::field, string_view, string_view, error_code&) {}
+
   void on_chunk_header_impl(std::uint64_t size, string_view extensions, error_code& error) override {
     has_chunk_ = true;
     if (size > limits.body - request.body.size()) {

@@ -11,7 +11,7 @@
 namespace minimind {
 namespace {
 
-CanonicalTensors canonical(const SmallModel& model) {
+CanonicalTensors canonical_tensors(const SmallModel& model) {
   return to_canonical_names(model.tensors(), "test.pth");
 }
 
@@ -31,7 +31,7 @@ std::string code(const std::string& settings, const std::string& attention = "se
 }
 
 std::optional<PythonConfig> read(const std::string& text, const SmallModel& model = {}) {
-  return read_python_config({"m.py", text}, nullptr, canonical(model));
+  return read_python_config({"m.py", text}, nullptr, canonical_tensors(model));
 }
 
 std::optional<nlohmann::json> value_of(const std::string& expression, const python::Values& values = {}) {
@@ -105,7 +105,7 @@ TEST(PythonConfig, ParametersStateTheirOwnLine) {
                                           "            **kwargs\n"
                                           "    ):\n"
                                           "        self.rope_theta = rope_theta\n"},
-                                         nullptr, canonical(v2_by_habit()));
+                                         nullptr, canonical_tensors(v2_by_habit()));
   ASSERT_TRUE(config);
   EXPECT_EQ(config->stated.rope_theta, 1e5);
   EXPECT_EQ(config->stated.places.at("rope_theta"), "m.py:4");
@@ -154,7 +154,7 @@ TEST(PythonConfig, ThetaOfTheFirstGenerationIsAFunctionsDefault) {
                           "        self.n_kv_heads = n_kv_heads\n"};
   const PythonFile model{"model.py",
                          "def precompute_pos_cis(dim: int, end: int, theta: float = 5000.0):\n    return 1\n"};
-  const auto read = read_python_config(config, &model, canonical(small_v1()));
+  const auto read = read_python_config(config, &model, canonical_tensors(small_v1()));
   ASSERT_TRUE(read);
   EXPECT_EQ(read->stated.rope_theta, 5000);
   EXPECT_EQ(read->stated.places.at("rope_theta"), "model.py:1");
