@@ -59,10 +59,10 @@ std::string type_text(WeightType type) {
   return type ? std::string(name_of(*type)) : "as stored";
 }
 
-// Writes and hashes.
+// Writes and hashes. A conversation is its owner's alone.
 class SessionWriter {
  public:
-  explicit SessionWriter(const std::string& path) : file_(path) {}
+  explicit SessionWriter(const std::string& path) : file_(path, {}, OutputFile::Readers::owner) {}
 
   void write(std::span<const std::byte> bytes) {
     hash_.update(bytes);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,7 +43,8 @@ std::string output_target(const std::string& path) {
   return failed ? path : canonical.string();
 }
 
-OutputFile::OutputFile(std::string path, Watch watch) : path_(std::move(path)), watch_(std::move(watch)) {
+OutputFile::OutputFile(std::string path, Watch watch, Readers readers)
+    : path_(std::move(path)), watch_(std::move(watch)), readers_(readers) {
   check_target(path_);
   final_path_ = output_target(path_);
   buffer_.reserve(piece);
@@ -53,7 +55,8 @@ OutputFile::OutputFile(std::string path, Watch watch) : path_(std::move(path)), 
 // Returns false if the name is taken, or if another process removed the file before it was locked.
 bool OutputFile::open_part() {
   temporary_path_ = part_path(final_path_);
-  descriptor_ = ::open(temporary_path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  const mode_t mode = readers_ == Readers::owner ? 0600 : 0666;
+  descriptor_ = ::open(temporary_path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   if (descriptor_ < 0) {
     if (errno == EEXIST || errno == EINTR) return false;
     if (errno == EACCES || errno == EPERM || errno == EROFS) {
@@ -62,6 +65,7 @@ bool OutputFile::open_part() {
     }
     fail(errno);
   }
+  if (readers_ == Readers::owner) ::fchmod(descriptor_, mode);  // a umask may have taken the owner's rights
   if (lock_part(descriptor_)) return true;
   ::close(std::exchange(descriptor_, -1));
   ::unlink(temporary_path_.c_str());

@@ -16,15 +16,16 @@ std::string output_target(const std::string& path);
 // (".NAME.PID-N.part") and renamed by commit(). Without commit(), the temporary file is removed and an existing file of
 // that name is unchanged. Temporary files of killed processes are removed when the file is written again. If the name
 // is a link to a file, that file is replaced and the link stays. Its permissions are those that the umask gives any new
-// file.
+// file, or of its owner alone.
 class OutputFile {
  public:
   // Called about every megabyte with the number of bytes written so far. An exception from it ends the writing.
   using Watch = std::function<void(std::uint64_t)>;
+  enum class Readers { as_umask, owner };
 
   // Throws Error, naming the path and the reason, if the folder does not exist or is read-only, and if the path exists
   // and is not a file.
-  explicit OutputFile(std::string path, Watch watch = {});
+  explicit OutputFile(std::string path, Watch watch = {}, Readers readers = Readers::as_umask);
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
   ~OutputFile();
@@ -55,6 +56,7 @@ class OutputFile {
   std::string final_path_;  // with links resolved
   std::string temporary_path_;
   Watch watch_;
+  const Readers readers_;
   int descriptor_ = -1;  // locked, see part_files.h
   bool finished_ = false;
   std::uint64_t size_ = 0;

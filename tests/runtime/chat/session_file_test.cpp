@@ -254,6 +254,11 @@ TEST_F(SessionFile, ForgedSizesAreErrors) {
   EXPECT_NE(forged(tokens + 8, 0xFFFFFFFF).find("vocabulary"), std::string::npos);
 }
 
+TEST_F(SessionFile, IsReadableByItsOwnerAlone) {
+  using std::filesystem::perms;
+  EXPECT_EQ(std::filesystem::status(path_).permissions(), perms::owner_read | perms::owner_write);
+}
+
 TEST_F(SessionFile, WhatCannotBeWrittenLeavesTheOldFile) {
   EXPECT_THROW(save_session(folder_.path() + "/none/chat.session", identity_of(chat_), chat_.conversation.state(),
                             chat_.context),

@@ -194,6 +194,27 @@ TEST(OutputFile, HasThePermissionsOfAnyNewFile) {
   }
 }
 
+TEST(OutputFile, OfItsOwnerAloneHasNoOtherReaderAtAnyTime) {
+  const TemporaryFolder folder;
+  const auto mode_of = [](const std::string& path) {
+    struct stat status {};
+    return ::stat(path.c_str(), &status) == 0 ? status.st_mode & 0777u : 0u;
+  };
+  for (const mode_t mask : {0000u, 0022u, 0277u}) {
+    const std::string path = folder.write("out", "before");  // that others may read
+    const mode_t before = ::umask(mask);
+    OutputFile file(path, {}, OutputFile::Readers::owner);
+    ::umask(before);
+    std::string part;
+    for (const auto& entry : fs::directory_iterator(folder.path())) {
+      if (entry.path().extension() == ".part") part = entry.path().string();
+    }
+    EXPECT_EQ(mode_of(part), 0600u) << part;
+    file.commit();
+    EXPECT_EQ(mode_of(path), 0600u);
+  }
+}
+
 TEST(OutputFile, ReplacesTheFileThatALinkLeadsTo) {
   const TemporaryFolder folder;
   const std::string target = folder.write("elsewhere/target", "before");
