@@ -15,8 +15,9 @@ SERVE_TEST_PACKAGES := python3-venv chromium chromium-driver
 
 BUILD ?= build/release
 OPTIMIZE ?= -O2
-# Those of the flags in $(1) that the compiler knows.
-known_flags = $(foreach flag,$(1),$(shell $(CXX) -Werror $(flag) -x c++ -c /dev/null -o /dev/null 2> /dev/null && echo '$(flag)'))
+# Those of the flags in $(1) that the compiler knows, and the C library: it warns of a level of _FORTIFY_SOURCE that it lacks.
+known_flags = $(foreach flag,$(1),$(shell $(CXX) -Werror -O2 -U_FORTIFY_SOURCE -include features.h $(flag) -x c++ -c /dev/null \
+	-o /dev/null 2> /dev/null && echo '$(flag)'))
 
 # `make check` and continuous integration set it to -Werror: a warning of another compiler stops nobody who builds the program.
 WERROR :=
@@ -27,6 +28,15 @@ CXXFLAGS += -fPIC -fvisibility=hidden -fno-semantic-interposition
 # GCC collects its garbage only above this many KiB: collecting it earlier takes a tenth of the time.
 # clang would name each loop that is not faster with vectors.
 CXXFLAGS += $(call known_flags,--param=ggc-min-heapsize=1000000 $(if $(call known_flags,-Wpass-failed),-Wno-pass-failed))
+# An error in memory that a hostile file or request finds must end the program, not run what they say: tests/hardening.sh checks
+# the result. The sanitizers find such errors themselves. The kernels have fixed ranges, checked before, and no time to lose.
+ifndef SANITIZE
+BRANCH_PROTECTION := $(call known_flags,-fcf-protection -mbranch-protection=standard)
+FORTIFY := $(firstword $(call known_flags,-D_FORTIFY_SOURCE=3 -D_FORTIFY_SOURCE=2))
+CXXFLAGS += $(BRANCH_PROTECTION) $(call known_flags,-fstack-protector-strong) $(if $(FORTIFY),-U_FORTIFY_SOURCE $(FORTIFY))
+UNCHECKED := -fno-stack-protector -U_FORTIFY_SOURCE
+HARDENED_LINK := -Wl,-z,relro,-z,now,-z,noexecstack
+endif
 CPPFLAGS := -I. -MMD -MP -DMINIMIND_VERSION='"$(VERSION)"' -DMINIMIND_SOURCE_DIR='"$(CURDIR)"'
 LDLIBS := -lcrypto -lfmt -lutf8proc -lz
 
@@ -107,13 +117,13 @@ in_link_order = $(filter-out $(QUICK_OBJECTS),$^) $(filter $(QUICK_OBJECTS),$^)
 
 minimind $(BUILD)/minimind: $(filter-out $(BUILD)/runtime/api.o,$(OBJECTS))
 	@echo 'LINK $@'
-	$(QUIET)$(CXX) $(CXXFLAGS) $(LDFLAGS) $(in_link_order) $(LDLIBS) -o $@
+	$(QUIET)$(CXX) $(CXXFLAGS) $(LDFLAGS) $(HARDENED_LINK) -pie $(in_link_order) $(LDLIBS) -o $@
 
 # The C interface, with the name that programs which are linked to it ask for.
 lib: $(LIBRARY)
 $(LIBRARY): $(filter $(BUILD)/weights/% $(BUILD)/runtime/%,$(OBJECTS)) runtime/api/exported.map
 	@echo 'LINK $@'
-	$(QUIET)$(CXX) $(CXXFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(notdir $@) -Wl,--version-script=runtime/api/exported.map \
+	$(QUIET)$(CXX) $(CXXFLAGS) $(LDFLAGS) $(HARDENED_LINK) -shared -Wl,-soname,$(notdir $@) -Wl,--version-script=runtime/api/exported.map \
 		$(filter %.o,$(in_link_order)) $(LDLIBS) -o $@
 	@ln -sfn $(notdir $@) $(@D)/libminimind.so
 
@@ -143,7 +153,7 @@ $(ROOM_UNITS:%=$(BUILD)/%.o): $(BUILD)/%.o: $(BUILD)/%.cpp Makefile $(COMPILER)
 $(PAGE): tools/serve/page_bytes.S $(wildcard tools/serve/page/*) Makefile
 	@mkdir -p $(@D)
 	@echo 'AS tools/serve/page_bytes'
-	$(QUIET)$(CXX) $(CPPFLAGS) -c $< -o $@
+	$(QUIET)$(CXX) $(CPPFLAGS) $(BRANCH_PROTECTION) -c $< -o $@
 
 # Rewritten only if a file was added or removed.
 $(ROOM_UNITS:%=$(BUILD)/%.cpp): $(BUILD)/%.cpp: FORCE
@@ -154,7 +164,7 @@ FORCE:
 
 # Without exceptions, unwinding leaves no weak symbol in the kernels. Under the sanitizers, marking each register of a tile as out
 # of scope would take most of the time of compiling and running them.
-$(KERNELS:%=$(BUILD)/%.o): UNIT_FLAGS = $(OPTIMIZE_KERNELS) -fno-exceptions $(ISA_FLAGS_$(basename $(notdir $@))) \
+$(KERNELS:%=$(BUILD)/%.o): UNIT_FLAGS = $(OPTIMIZE_KERNELS) $(UNCHECKED) -fno-exceptions $(ISA_FLAGS_$(basename $(notdir $@))) \
 	$(if $(SANITIZE),-fno-sanitize-address-use-after-scope)
 # Without -fno-tree-ter GCC 12 computes all products of a block before it adds them, which needs more registers than there
 # are.
@@ -215,6 +225,7 @@ ifneq ($(words $(ISAS)),1)
 	tests/one_symbol.sh $(KERNELS:%=$(BUILD)/%.o)
 endif
 	$(BUILD)/minimind_tests --gtest_brief=1
+	tests/hardening.sh ./minimind $(LIBRARY)
 	tests/runtime/api/library_checks.sh $(LIBRARY) ./minimind
 	tests/shared_checks.sh ./minimind
 	python3 tests/check_layers.py tests/layers.txt

@@ -1,0 +1,26 @@
+#!/bin/sh
+# hardening.sh FILE...: each program or library is protected as the Makefile asks for: its addresses are random, its stack cannot
+# be executed, its tables of functions are read-only once it runs, and its code has checks of the stack, of the sizes of buffers
+# and of the targets of jumps.
+set -eu
+
+lacks() {
+  echo "$file: lacks $1" >&2
+  exit 1
+}
+
+for file in "$@"; do
+  readelf --wide --file-header "$file" | grep -q 'Type: *DYN' || lacks 'position independence'
+  readelf --wide --program-headers "$file" | grep -q 'GNU_RELRO' || lacks 'RELRO'
+  readelf --wide --program-headers "$file" | grep 'GNU_STACK' | grep -q ' RW ' || lacks 'a stack without code'
+  readelf --wide --dynamic "$file" | grep -q 'BIND_NOW\|Flags:.* NOW' || lacks 'BIND_NOW'
+  symbols=$(nm --dynamic --undefined-only "$file")
+  echo "$symbols" | grep -q '__stack_chk_' || lacks 'checks of the stack'
+  echo "$symbols" | grep -v '__stack_chk_' | grep -q '_chk@' || lacks 'checks of the sizes of buffers'
+  case $(uname -m) in
+    x86_64) landing='endbr64' ;;
+    aarch64) landing='bti\|paciasp' ;;
+    *) continue ;;
+  esac
+  objdump --disassemble --no-show-raw-insn --section=.text "$file" | grep -q -m 1 "$landing" || lacks 'marked targets of jumps'
+done
