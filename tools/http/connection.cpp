@@ -166,12 +166,13 @@ bool HttpConnection::accept_head() {
   return true;
 }
 
-// Counts the body in the memory for all bodies; returns false if that is used up.
+// Counts the body in the memory for all bodies; returns false if that is used up. A small body fits all the same:
+// clients that send large ones slowly must not keep all others from asking.
 bool HttpConnection::count_body() {
   const std::size_t size = reader_->request().body.size();
   shared_.body_bytes += size - counted_body_;
   counted_body_ = size;
-  if (shared_.body_bytes <= shared_.settings.body_memory) return true;
+  if (shared_.body_bytes <= shared_.settings.body_memory || size <= body_step) return true;
   fail({503, "too_many_bodies", "server: receives too many large requests; try again later"}, {{"Retry-After", "1"}});
   return false;
 }

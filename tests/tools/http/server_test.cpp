@@ -334,6 +334,10 @@ TEST(HttpServer, BodiesShareALimit) {
   const HttpReply reply = server.ask(http_post("/echo", body));
   EXPECT_EQ(reply.status, 503);
   EXPECT_EQ(reply.headers.at("Retry-After"), "1");
+  HttpClient second = server.connect();
+  second.send(http_post("/echo", body).substr(0, 41'000));
+  EXPECT_TRUE(becomes_true([&] { return server.ask(http_post("/echo", std::string(20'000, 'a'))).status == 503; }));
+  EXPECT_EQ(server.ask(http_post("/echo", std::string(10'000, 'a'))).status, 200) << "a small body always fits";
   first.close();
   EXPECT_TRUE(becomes_true([&] { return server.ask(http_post("/echo", body)).status == 200; }));
 }
