@@ -122,7 +122,7 @@ TEST_F(Batch, ContinuesAfterTheWholeLinesOfABatchThatWasKilled) {
   ASSERT_EQ(run(call("whole")).status, 0);
   for (const char* const seconds : {"0.1", "0.3", "0.3", "0.5"}) {
     // The shell waits for the program's end, until which its files are locked.
-    std::system(
+    [[maybe_unused]] const int shell = std::system(
         (program() + " " + call("results") + " 2> /dev/null & sleep " + seconds + "; kill -KILL $!; wait $!").c_str());
     std::ofstream(path("results"), std::ios::app) << R"({"id": "batch_req_)";  // what a crash leaves
   }
