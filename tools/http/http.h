@@ -22,7 +22,7 @@ struct HttpRequest {
   std::string body;
 };
 
-// The answer to one request. Any thread may call its functions, one at a time; they never block. If it is destroyed
+// The answer to one request. Any thread may call its functions; they never block. If it is destroyed
 // without an answer, the server sends status 500; if it is destroyed between start() and finish(), the server closes
 // the connection, so that the client sees that the answer is incomplete.
 class HttpAnswer {

@@ -243,6 +243,7 @@ class HttpServer::Server {
     listeners_.clear();
     stop_by_ = Clock::now() + settings_.drain;
     for (const auto& connection : all_connections()) connection->stop();
+    if (settings_.on_stop) settings_.on_stop();
     if (connections_.empty()) return loop_.stop();
     tick_within(std::min<Clock::duration>(usual_tick, settings_.drain));
   }

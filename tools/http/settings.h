@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,9 @@ struct HttpSettings {
   std::chrono::milliseconds drain{30'000};          // for running answers, once the server stops
 
   HttpLog log;  // empty: none
+  // Called once, on the thread of the connections, when the server begins to stop: what is not yet answered and need
+  // not be, the handler can then reject.
+  std::function<void()> on_stop;
   // run() ends at SIGTERM, SIGINT and SIGHUP as after stop(), and at a second one as after stop_now(). SIGPIPE is
   // ignored.
   bool handle_signals = false;

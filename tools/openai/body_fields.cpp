@@ -11,6 +11,8 @@
 namespace minimind {
 namespace {
 
+constexpr std::size_t most_short_texts = 64, longest_short_text = 1000;
+
 std::string shown(const ChatJson& value) {
   constexpr std::size_t longest = 200;
   if (value.is_structured()) return std::string(kind_of(value));
@@ -57,6 +59,23 @@ std::optional<std::string> BodyFields::text(const std::string& name) {
   if (!value) return std::nullopt;
   if (!value->is_string()) fail(name, "a string");
   return value->get<std::string>();
+}
+
+std::vector<std::string> BodyFields::short_texts(const std::string& name) {
+  const ChatJson* const value = find(name);
+  if (!value) return {};
+  const std::size_t count = value->is_array() ? value->size() : 1;
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < count && count <= most_short_texts; ++i) {
+    const ChatJson& text = value->is_array() ? (*value)[i] : *value;
+    const bool fits = text.is_string() && !text.get_ref<const std::string&>().empty() &&
+                      text.get_ref<const std::string&>().size() <= longest_short_text;
+    if (!fits) break;
+    texts.push_back(text.get<std::string>());
+  }
+  if (texts.size() == count) return texts;
+  fail(name, fmt::format("a string or a list of at most {} strings, none of them empty or over {} bytes",
+                         most_short_texts, longest_short_text));
 }
 
 const ChatJson* BodyFields::object(const std::string& name) {

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/chat/chat_json.h"
 
@@ -24,6 +25,9 @@ class BodyFields {
   std::optional<std::uint64_t> whole(const std::string& name, std::uint64_t least, std::uint64_t most);
   std::optional<bool> flag(const std::string& name);
   std::optional<std::string> text(const std::string& name);
+  // A string or a list of them, at most 64, none of them empty or over 1000 bytes: each token of a text is compared
+  // with all of them.
+  std::vector<std::string> short_texts(const std::string& name);
   // An object, whose fields the caller reads.
   const ChatJson* object(const std::string& name);
 

@@ -19,27 +19,7 @@ namespace minimind {
 namespace {
 
 constexpr std::uint64_t most_tokens = 1 << 30;
-constexpr std::size_t most_stops = 64;
 constexpr std::size_t most_texts_asked = 4096;
-
-std::vector<std::string> read_texts(BodyFields& body, const std::string& name, const ChatJson& value,
-                                    const std::string& expected) {
-  const ChatJson list = value.is_array() ? value : ChatJson::array({value});
-  std::vector<std::string> texts;
-  for (const ChatJson& text : list) {
-    if (!text.is_string() || text.get_ref<const std::string&>().empty()) body.fail(name, expected);
-    texts.push_back(text.get<std::string>());
-  }
-  return texts;
-}
-
-std::vector<std::string> read_stop(BodyFields& body) {
-  const ChatJson* const stop = body.find("stop");
-  if (!stop) return {};
-  auto texts = read_texts(body, "stop", *stop, "a string or a list of strings, none of them empty");
-  if (texts.size() > most_stops) body.fail("stop", fmt::format("at most {} strings", most_stops));
-  return texts;
-}
 
 std::vector<LogitBias> read_logit_bias(BodyFields& body) {
   const ChatJson* const biases = body.find("logit_bias");
@@ -49,7 +29,7 @@ std::vector<LogitBias> read_logit_bias(BodyFields& body) {
   for (const auto& [name, bias] : biases->items()) {
     std::int32_t token = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), token);
-    const bool is_id = error == std::errc() && end == name.data() + name.size() && token >= 0;
+    const bool is_id = error == std::errc() && token >= 0 && name == std::to_string(token);
     const double value = bias.is_number() ? bias.get<double>() : NAN;
     if (!is_id || !(std::abs(value) <= 100))
       body.fail("logit_bias", "an object of token ids and numbers from -100 to 100");
@@ -64,9 +44,8 @@ void read_dry(BodyFields& body, DryOptions& dry) {
   dry.allowed_length = body.whole("dry_allowed_length", 0, most_tokens).value_or(dry.allowed_length);
   dry.penalty_last_n = body.whole("dry_penalty_last_n", 0, most_tokens).value_or(dry.penalty_last_n);
   if (const ChatJson* const breakers = body.find("dry_sequence_breakers")) {
-    const std::string expected = "a list of strings, none of them empty";
-    if (!breakers->is_array()) body.fail("dry_sequence_breakers", expected);
-    dry.sequence_breakers = read_texts(body, "dry_sequence_breakers", *breakers, expected);
+    if (!breakers->is_array()) body.fail("dry_sequence_breakers", "a list of strings");
+    dry.sequence_breakers = body.short_texts("dry_sequence_breakers");
   }
 }
 
@@ -266,8 +245,9 @@ void read_completion(BodyFields& body, Request& request, const RequestDefaults& 
     throw RequestError("prompt is missing, expected a string or a list of token ids", "prompt",
                        "missing_required_parameter");
   const bool several = !defaults.one_prompt && prompt->is_array() && !prompt->empty() && !is_token(prompt->front());
-  const ChatJson list = several ? *prompt : ChatJson::array({*prompt});
-  for (const ChatJson& item : list) request.prompts.push_back(prompt_of(body, item, defaults.one_prompt));
+  for (std::size_t i = 0; i < (several ? prompt->size() : 1); ++i) {
+    request.prompts.push_back(prompt_of(body, several ? (*prompt)[i] : *prompt, defaults.one_prompt));
+  }
   request.echo = body.flag("echo").value_or(false);
   if (const auto top = body.whole("logprobs", 0, 20)) request.logprobs = *top;
   body.require("suffix", "");
@@ -348,7 +328,7 @@ Request read_request(const ChatJson& object, bool chat, const RequestDefaults& d
   }
   read_max_tokens(body, request);
   read_sampling(body, request);
-  request.stop = read_stop(body);
+  request.stop = body.short_texts("stop");
   request.ignore_eos = body.flag("ignore_eos").value_or(false);
   chat ? read_chat(body, request) : read_completion(body, request, defaults);
   read_constraints(body, request);

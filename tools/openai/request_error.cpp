@@ -17,7 +17,7 @@ int RequestError::status() const {
   static const std::map<std::string, int, std::less<>> statuses{
       {"model_not_found", 404},    {"not_found", 404},   {"permission_denied", 403},
       {"method_not_allowed", 405}, {"queue_full", 429},  {"unsupported_media_type", 415},
-      {"server_error", 500},       {"unavailable", 503},
+      {"server_error", 500},       {"unavailable", 503}, {"text_too_large", 413},
   };
   const auto known = statuses.find(code_);
   return known == statuses.end() ? 400 : known->second;

@@ -45,6 +45,18 @@ std::size_t bytes_in_memory(const Checkpoint& checkpoint, const std::string& typ
   return parameter_count(checkpoint) * (known == bits.end() ? 5 : known->second) / 8;
 }
 
+// What the copies of a text for best_of may take in all.
+constexpr std::size_t most_copied_bytes = std::size_t{256} << 20;
+
+std::size_t bytes_of(const TextTask& task) {
+  std::size_t bytes = sizeof task + task.prompt.size() * sizeof task.prompt[0] +
+                      task.options.sampling.logit_bias.size() * sizeof(LogitBias);
+  for (const auto* const texts : {&task.options.stop, &task.options.sampling.dry.sequence_breakers}) {
+    for (const std::string& text : *texts) bytes += sizeof text + text.size();
+  }
+  return bytes;
+}
+
 // Throws RequestError for a value out of its range, naming the field.
 void check_sampling(const SamplingOptions& sampling, std::size_t vocab_size) {
   try {
@@ -207,8 +219,15 @@ std::vector<TextTask> TextModel::tasks(const Request& request, std::uint64_t see
   check_sampling(request.sampling, engine_.model.config.vocab_size);
   std::vector<TextTask> tasks;
   std::uint64_t next_seed = request.has_seed ? request.sampling.seed : seed;
+  std::size_t bytes = 0;
   for (std::size_t i = 0; i < (request.chat ? 1 : request.prompts.size()); ++i) {
     const TextTask task = task_of(request, request.chat ? nullptr : &request.prompts[i], now);
+    bytes += request.best_of * bytes_of(task);
+    if (bytes > most_copied_bytes) {
+      throw RequestError(fmt::format("the texts of the request take over {} bytes, expected fewer or shorter prompts",
+                                     most_copied_bytes),
+                         request.chat ? "messages" : "prompt");
+    }
     for (std::size_t copy = 0; copy < request.best_of; ++copy) {
       tasks.push_back(task);
       tasks.back().options.sampling.seed = next_seed++;

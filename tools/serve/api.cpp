@@ -13,13 +13,36 @@
 #include "tools/serve/completion.h"
 #include "tools/serve/metrics.h"
 #include "tools/serve/page.h"
+#include "tools/serve/request_body.h"
 #include "tools/serve/rollout.h"
 #include "weights/io/quote.h"
 
 namespace minimind {
+
+// A request whose body is read.
+struct ApiRequest {
+  std::string path;
+  bool has_body = false;
+  ChatJson body;
+};
+
 namespace {
 
 constexpr std::string_view model_path_prefix = "/v1/models/";
+
+// Requests with larger bodies wait for each other, so that a small one waits for at most one of them.
+constexpr std::size_t small_body = std::size_t{32} << 10;
+
+// A request that is being prepared when the server stops has so long to become a running text.
+constexpr std::chrono::milliseconds longest_preparation(15);
+
+RequestError being_shut_down() {
+  return {"the server is shutting down", "", "unavailable"};
+}
+
+RequestError too_many_waiting() {
+  return {"too many requests are waiting; try again later", "", "queue_full"};
+}
 
 // Counts the answer that it passes on.
 class CountedAnswer : public HttpAnswer {
@@ -28,11 +51,11 @@ class CountedAnswer : public HttpAnswer {
       : answer_(std::move(answer)), counts_(counts), route_(std::move(route)) {}
 
   void send(int status, std::string_view content_type, std::string body, const HttpHeaders& extra) override {
-    counts_.add(route_, status);
+    count(status);
     answer_->send(status, content_type, std::move(body), extra);
   }
   void start(std::string_view content_type) override {
-    counts_.add(route_, 200);
+    count(200);
     answer_->start(content_type);
   }
   void write(std::string piece) override { answer_->write(std::move(piece)); }
@@ -40,48 +63,16 @@ class CountedAnswer : public HttpAnswer {
   const std::atomic<bool>& gone() const override { return answer_->gone(); }
 
  private:
+  // Only the first answer is sent.
+  void count(int status) {
+    if (!counted_.exchange(true)) counts_.add(route_, status);
+  }
+
   const std::shared_ptr<HttpAnswer> answer_;
   AnswerCounts& counts_;
   const std::string route_;
+  std::atomic<bool> counted_ = false;
 };
-
-// A page of another origin cannot send this type without asking first. A request without a body needs none.
-bool has_json(const HttpRequest& request) {
-  if (request.body.empty()) return true;
-  const auto field = request.headers.find("content-type");
-  if (field == request.headers.end()) return false;
-  std::string type = field->second.substr(0, field->second.find_first_of("; \t"));
-  std::ranges::transform(type, type.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return type == json_type;
-}
-
-// Throws RequestError if the body is compressed.
-void check_coding(const HttpRequest& request) {
-  const auto coding = request.headers.find("content-encoding");
-  if (coding == request.headers.end() || coding->second == "identity") return;
-  throw RequestError(
-      fmt::format("the content encoding is {}, expected a body that is not compressed", quote(coding->second)), "",
-      "unsupported_media_type");
-}
-
-ChatJson read_body(const HttpRequest& request) {
-  if (const auto at = first_not_utf8(request.body)) {
-    throw RequestError(fmt::format("the body is not UTF-8 at byte {}", *at), "", "invalid_json");
-  }
-  ChatJson body;
-  try {
-    body = parse_chat_json(request.body, "the body");
-  } catch (const LargeInteger& error) {
-    throw RequestError(error.what(), error.field());
-  } catch (const Error& error) {
-    throw RequestError(error.what(), "", "invalid_json");
-  }
-  if (!body.is_object()) {
-    throw RequestError(fmt::format("the body is {}, expected a JSON object", kind_of(body)), "", "invalid_json");
-  }
-  return body;
-}
 
 // The values of fields that a request leaves out, for the page.
 ChatJson defaults_json(const RequestDefaults& defaults) {
@@ -113,6 +104,17 @@ void reject_method(const HttpRequest& request, const std::string& expected, Http
   answer.send(error.status(), json_type, error_body(error), {{"Allow", methods + ", OPTIONS"}});
 }
 
+// The text of a token; its bytes if it is only a part of a character.
+ChatJson piece_json(const Tokenizer& tokenizer, std::int32_t id) {
+  const std::string_view bytes = tokenizer.token_bytes(id);
+  ChatJson piece = ChatJson(std::string(bytes));
+  if (!is_utf8(bytes)) {
+    piece = ChatJson::array();
+    for (const char c : bytes) piece.push_back(static_cast<unsigned char>(c));
+  }
+  return {{"id", id}, {"piece", std::move(piece)}};
+}
+
 void send_json(HttpAnswer& answer, const ChatJson& json) {
   answer.send(200, json_type, json_line(json));
 }
@@ -130,7 +132,17 @@ AnswerCounts::Counts AnswerCounts::counts() const {
 }
 
 Api::Api(ModelShelf& models, ApiOptions options)
-    : models_(models), options_(std::move(options)), started_(std::time(nullptr)), tasks_(options_.requests) {}
+    : models_(models),
+      options_(std::move(options)),
+      weights_folders_(options_.weights_folders),
+      started_(std::time(nullptr)),
+      tasks_(options_.requests),
+      parsing_(options_.requests) {}
+
+Api::~Api() {
+  parsing_.stop();
+  tasks_.stop();
+}
 
 const std::map<std::string, Api::Route, std::less<>>& Api::routes() {
   static const std::map<std::string, Route, std::less<>> routes{
@@ -143,7 +155,7 @@ const std::map<std::string, Api::Route, std::less<>>& Api::routes() {
       {"/apply-template", {"POST", &Api::apply_template}},
       {"/generate", {"POST", &Api::generate}},
       {"/update_weights_from_disk", {"POST", &Api::update_weights}},
-      {"/flush_cache", {"POST", &Api::flush_cache}},
+      {"/flush_cache", {"POST", &Api::flush_cache, false, true}},
       {"/api/chat", {"POST", &Api::ollama_chat}},
       {"/api/generate", {"POST", &Api::ollama_generate}},
       {"/api/tags", {"GET", &Api::ollama_models}},
@@ -153,6 +165,46 @@ const std::map<std::string, Api::Route, std::less<>>& Api::routes() {
   };
   return routes;
 }
+
+class Api::Work {
+ public:
+  Work(Api& with_api, const Route& with_route, HttpRequest with_http, Answer with_answer)
+      : route(with_route),
+        http(std::move(with_http)),
+        answer(std::move(with_answer)),
+        api_(with_api),
+        bytes_(http.body.size()) {
+    const std::lock_guard lock(api_.mutex_);
+    place_ = api_.preparing_.insert(api_.preparing_.end(), this);
+    api_.waiting_bytes_ += bytes_;
+  }
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
+  ~Work() {
+    const std::lock_guard lock(api_.mutex_);
+    api_.preparing_.erase(place_);
+    api_.waiting_bytes_ -= bytes_;
+    if (api_.preparing_.empty()) api_.prepared_.notify_all();
+  }
+
+  // Whether there is room for the body of the request next to those that wait, or no other waits.
+  bool fits() const {
+    const std::lock_guard lock(api_.mutex_);
+    return api_.waiting_bytes_ <= api_.options_.waiting_bytes || api_.preparing_.size() == 1;
+  }
+
+  const Route& route;
+  HttpRequest http;  // until it is read
+  const Answer answer;
+  ApiRequest request{};
+  bool is_read = false;
+  std::atomic<bool> has_begun = false;
+
+ private:
+  Api& api_;
+  const std::size_t bytes_;
+  std::list<Work*>::iterator place_;
+};
 
 void Api::handle(HttpRequest request, Answer answer) {
   if (answer_page(request, *answer)) return answers_.add("page", 200);
@@ -171,31 +223,81 @@ void Api::handle(HttpRequest request, Answer answer) {
 
 void Api::handle_route(const Route& route, HttpRequest request, Answer answer) {
   if (request.method != route.method) return reject_method(request, route.method, *answer);
-  if (request.method == "POST" && !has_json(request)) {
+  if (request.method == "POST" && !has_json_type(request)) {
     return send_error(*answer, RequestError("the content type is not application/json, expected it for a body of JSON",
                                             "", "unsupported_media_type"));
   }
-  if (route.quick) return run(route, request, answer);
-  const bool posted = tasks_.post([this, &route, request = std::move(request), answer] {
-    if (!answer->gone()) run(route, request, answer);
-  });
-  if (!posted) send_error(*answer, RequestError("too many requests are waiting; try again later", "", "queue_full"));
+  if (route.quick) {
+    return guarded(*answer, [&] { (this->*route.handle)({.path = request.path, .body = {}}, answer); });
+  }
+  if (draining_) return send_error(*answer, being_shut_down());
+  const auto work = std::make_shared<Work>(*this, route, std::move(request), answer);
+  if (!post(work)) send_error(*answer, draining_ ? being_shut_down() : too_many_waiting());
 }
 
-void Api::run(const Route& route, const HttpRequest& request, const Answer& answer) {
+// Returns false if too many requests wait.
+bool Api::post(const std::shared_ptr<Work>& work) {
+  if (!work->fits()) return false;
+  const auto prepare = [this, work] {
+    read(work);
+    run(work);
+  };
+  if (work->http.body.size() <= small_body) return tasks_.post(prepare);
+  // One at a time, also because what is parsed takes several times the memory of its text.
+  return parsing_.post([this, work] {
+    read(work);
+    if (!work->is_read || tasks_.post_and_wait([this, work] { run(work); })) return;
+    send_error(*work->answer, too_many_waiting());
+  });
+}
+
+void Api::read(const std::shared_ptr<Work>& work) {
+  work->has_begun = true;
+  if (work->answer->gone()) return;
+  guarded(*work->answer, [&] {
+    work->request = {.path = work->http.path, .has_body = !work->http.body.empty(), .body = {}};
+    const bool expects_body = work->http.method == "POST" && (work->request.has_body || !work->route.may_be_empty);
+    if (expects_body) work->request.body = read_request_body(work->http, options_.text);
+    work->http = {};
+    work->is_read = true;
+  });
+}
+
+void Api::run(const std::shared_ptr<Work>& work) {
+  if (!work->is_read || work->answer->gone()) return;
+  guarded(*work->answer, [&] { (this->*work->route.handle)(work->request, work->answer); });
+}
+
+void Api::guarded(HttpAnswer& answer, const std::function<void()>& action) {
   try {
-    check_coding(request);
-    (this->*route.handle)(request, answer);
+    action();
   } catch (const ClientGone&) {
     return;
   } catch (...) {
-    send_error(*answer, request_error_of(std::current_exception()));
+    send_error(answer, request_error_of(std::current_exception()));
   }
 }
 
 void Api::drain() {
   draining_ = true;
   models_.drain();
+  for (const Answer& answer : answers_of_work(false)) send_error(*answer, being_shut_down());
+  parsing_.stop();
+  tasks_.stop();
+  {
+    std::unique_lock lock(mutex_);
+    prepared_.wait_for(lock, longest_preparation, [this] { return preparing_.empty(); });
+  }
+  for (const Answer& answer : answers_of_work(true)) send_error(*answer, being_shut_down());
+}
+
+std::vector<Api::Answer> Api::answers_of_work(bool with_begun) {
+  const std::lock_guard lock(mutex_);
+  std::vector<Answer> answers;
+  for (const Work* const work : preparing_) {
+    if (with_begun || !work->has_begun) answers.push_back(work->answer);
+  }
+  return answers;
 }
 
 // A model of another type than a string is the reader's to reject.
@@ -208,17 +310,16 @@ ServedModel& Api::model_of(const ChatJson& body, const Answer& answer) {
   return models_.get(name != body.end() && name->is_string() ? name->get<std::string>() : "", answer->gone());
 }
 
-Request Api::read(const ChatJson& body, bool chat) const {
+Request Api::request_of(const ChatJson& body, bool chat) const {
   RequestDefaults defaults = options_.defaults;
   const auto name = body.find("model");  // is known
   if (name != body.end() && name->is_string()) defaults.model_names = {name->get<std::string>()};
   return read_request(body, chat, defaults);
 }
 
-void Api::complete(const HttpRequest& http, const Answer& answer, bool chat) {
-  const ChatJson body = read_body(http);
-  ServedModel& served = model_of(body, answer);
-  Request request = read(body, chat);
+void Api::complete(const ApiRequest& given, const Answer& answer, bool chat) {
+  ServedModel& served = model_of(given.body, answer);
+  Request request = request_of(given.body, chat);
   const std::size_t texts = request.best_of * std::max<std::size_t>(request.prompts.size(), 1);
   const std::uint64_t seed = next_seed(texts);
   Completion::start(served.model, served.engine, std::move(request), seed, answer);
@@ -231,11 +332,11 @@ std::uint64_t Api::next_seed(std::size_t texts) {
   return seed;
 }
 
-void Api::chat_completions(const HttpRequest& request, const Answer& answer) {
+void Api::chat_completions(const ApiRequest& request, const Answer& answer) {
   complete(request, answer, true);
 }
 
-void Api::completions(const HttpRequest& request, const Answer& answer) {
+void Api::completions(const ApiRequest& request, const Answer& answer) {
   complete(request, answer, false);
 }
 
@@ -253,13 +354,13 @@ ChatJson Api::model_json(const ModelShelf::Listed& model) const {
   return json;
 }
 
-void Api::list_models(const HttpRequest&, const Answer& answer) {
+void Api::list_models(const ApiRequest&, const Answer& answer) {
   ChatJson list = ChatJson::array();
   for (const ModelShelf::Listed& model : models_.list()) list.push_back(model_json(model));
   send_json(*answer, {{"object", "list"}, {"data", std::move(list)}});
 }
 
-void Api::one_model(const HttpRequest& request, const Answer& answer) {
+void Api::one_model(const ApiRequest& request, const Answer& answer) {
   const std::string name = request.path.substr(model_path_prefix.size());
   for (const ModelShelf::Listed& model : models_.list()) {
     if (model.name == name) return send_json(*answer, model_json(model));
@@ -269,10 +370,9 @@ void Api::one_model(const HttpRequest& request, const Answer& answer) {
 }
 
 // As llama.cpp's server has it.
-void Api::tokenize(const HttpRequest& request, const Answer& answer) {
-  const ChatJson body = read_body(request);
-  const TextModel& model = model_of(body, answer).model;
-  BodyFields fields(body);
+void Api::tokenize(const ApiRequest& request, const Answer& answer) {
+  const TextModel& model = model_of(request.body, answer).model;
+  BodyFields fields(request.body);
   fields.text("model");
   const auto content = fields.text("content");
   if (!content) throw RequestError("content is missing, expected a string", "content", "missing_required_parameter");
@@ -280,27 +380,21 @@ void Api::tokenize(const HttpRequest& request, const Answer& answer) {
   const bool pieces = fields.flag("with_pieces").value_or(false);
   fields.reject_the_rest();
   const Tokenizer& tokenizer = model.tokenizer();
-  ChatJson tokens = ChatJson::array();
+  // As text, because a value for each of a million tokens takes ten times as long as encoding them.
+  std::vector<std::string> written(tokenizer.vocab_size());
+  std::string json = R"({"tokens": [)";
   for (const std::int32_t id : special ? tokenizer.encode_with_special(*content) : tokenizer.encode(*content)) {
-    if (!pieces) {
-      tokens.push_back(id);
-      continue;
-    }
-    const std::string_view bytes = tokenizer.token_bytes(id);
-    ChatJson piece = ChatJson(std::string(bytes));
-    if (!is_utf8(bytes)) {
-      piece = ChatJson::array();
-      for (const char c : bytes) piece.push_back(static_cast<unsigned char>(c));
-    }
-    tokens.push_back({{"id", id}, {"piece", std::move(piece)}});
+    std::string& text = written[static_cast<std::size_t>(id)];
+    if (text.empty()) text = pieces ? json_line(piece_json(tokenizer, id)) : std::to_string(id);
+    if (json.back() != '[') json += ", ";
+    json += text;
   }
-  send_json(*answer, {{"tokens", std::move(tokens)}});
+  answer->send(200, json_type, json + "]}");
 }
 
-void Api::detokenize(const HttpRequest& request, const Answer& answer) {
-  const ChatJson body = read_body(request);
-  const Tokenizer& tokenizer = model_of(body, answer).model.tokenizer();
-  BodyFields fields(body);
+void Api::detokenize(const ApiRequest& request, const Answer& answer) {
+  const Tokenizer& tokenizer = model_of(request.body, answer).model.tokenizer();
+  BodyFields fields(request.body);
   fields.text("model");
   const ChatJson* const tokens = fields.find("tokens");
   if (!tokens) throw RequestError("tokens is missing, expected a list of ids", "tokens", "missing_required_parameter");
@@ -308,6 +402,11 @@ void Api::detokenize(const HttpRequest& request, const Answer& answer) {
     return id.is_number_unsigned() && id.get<std::uint64_t>() < tokenizer.vocab_size() &&
            tokenizer.has(id.get<std::int32_t>());
   };
+  if (tokens->size() > options_.text) {
+    throw RequestError(fmt::format("tokens has {} ids, expected at most {}, the limit of the server's --max-text",
+                                   tokens->size(), options_.text),
+                       "tokens", "text_too_large");
+  }
   if (!tokens->is_array() || !std::ranges::all_of(*tokens, is_known)) {
     fields.fail("tokens", "a list of ids in the vocabulary");
   }
@@ -317,10 +416,9 @@ void Api::detokenize(const HttpRequest& request, const Answer& answer) {
 }
 
 // Takes the body of a chat completion.
-void Api::apply_template(const HttpRequest& request, const Answer& answer) {
-  const ChatJson body = read_body(request);
-  const TextModel& model = model_of(body, answer).model;
-  const Request chat = read(body, true);
+void Api::apply_template(const ApiRequest& request, const Answer& answer) {
+  const TextModel& model = model_of(request.body, answer).model;
+  const Request chat = request_of(request.body, true);
   try {
     send_json(*answer, {{"prompt", model.chat_prompt(chat, std::time(nullptr))}});
   } catch (const RequestError&) {
@@ -330,33 +428,25 @@ void Api::apply_template(const HttpRequest& request, const Answer& answer) {
   }
 }
 
-void Api::generate(const HttpRequest& request, const Answer& answer) {
+void Api::generate(const ApiRequest& request, const Answer& answer) {
   ServedModel& served = models_.only();
-  start_rollout(served.model, served.engine, read_body(request), next_seed(1), answer);
+  start_rollout(served.model, served.engine, request.body, next_seed(1), answer);
 }
 
-// Throws RequestError if the client may not name the path.
-void Api::check_weights_path(const std::string& path) const {
-  namespace fs = std::filesystem;
-  std::error_code failed;
-  const fs::path real = fs::weakly_canonical(path, failed);  // without links that lead out of the folder
-  const auto contains = [&](const std::string& folder) {
-    const fs::path inside = real.lexically_relative(fs::weakly_canonical(folder, failed));
-    return !inside.empty() && *inside.begin() != "..";
-  };
-  if (std::ranges::any_of(options_.weights_folders, contains)) return;
-  if (options_.weights_folders.empty() && options_.any_weights) return;
-  throw RequestError(fmt::format("model_path is {}, expected a path in {}", quote(path),
+// Returns the path of the checkpoint without links. Throws RequestError if the client may not name it.
+std::string Api::checkpoint_of(const std::string& path) const {
+  if (auto real = weights_folders_.resolve(path)) return *real;
+  throw RequestError(fmt::format("model_path is {}, expected a checkpoint {}", quote(path),
                                  options_.weights_folders.empty()
-                                     ? "the folder of --weights-from, which the server was started without"
-                                     : "a folder of --weights-from"),
+                                     ? "in a folder of --weights-from, which the server was started without"
+                                     : "in the folder of the served model, in the server's current folder, or in one "
+                                       "of the server's --weights-from"),
                      "model_path", "permission_denied");
 }
 
 // Running texts end with the old weights, which stay if the file is bad. The others start with the new ones.
-void Api::update_weights(const HttpRequest& request, const Answer& answer) {
-  const ChatJson body = read_body(request);
-  BodyFields fields(body);
+void Api::update_weights(const ApiRequest& request, const Answer& answer) {
+  BodyFields fields(request.body);
   const auto path = fields.text("model_path");
   if (path.value_or("").empty()) {
     throw RequestError("model_path is missing or empty, expected a checkpoint", "model_path",
@@ -366,35 +456,50 @@ void Api::update_weights(const HttpRequest& request, const Answer& answer) {
   for (const char* const name : {"abort_all_requests", "is_async"}) fields.require(name, false);
   for (const char* const name : {"flush_cache", "torch_empty_cache", "recapture_cuda_graph"}) fields.flag(name);
   fields.reject_the_rest();
-  check_weights_path(*path);
+  const std::string checkpoint = checkpoint_of(*path);
   ServedModel& served = models_.only();
+  std::optional<Model> model;
   try {
-    Model model = served.model.load_weights_of(*path);
-    served.engine.run_between_steps(
-        [&](ContextPool& pool) {
-          served.model.replace_weights(std::move(model));
-          pool.clear();
-        },
-        true);
-  } catch (const RequestError&) {
-    throw;
-  } catch (const Error& error) {
-    throw RequestError(error.what(), "model_path");
+    model = served.model.load_weights_of(checkpoint);
+  } catch (const std::exception& error) {
+    if (options_.log) options_.log(fmt::format("/update_weights_from_disk: {}", error.what()));
+    // The reason may quote the file.
+    throw RequestError(
+        fmt::format("model_path is {}, which cannot be loaded; the server's log has the reason", quote(*path)),
+        "model_path");
   }
+  wait_for_engine(
+      served.engine,
+      [&](ContextPool& pool) {
+        served.model.replace_weights(std::move(*model));
+        pool.clear();
+      },
+      true);
   send_json(*answer, {{"success", true}, {"message", "the weights are those of " + *path}, {"num_paused_requests", 0}});
 }
 
-void Api::flush_cache(const HttpRequest& request, const Answer& answer) {
-  if (!request.body.empty()) BodyFields(read_body(request)).reject_the_rest();
-  models_.only().engine.run_between_steps([](ContextPool& pool) { pool.clear(); }, false);
+void Api::wait_for_engine(EngineThread& engine, const EngineThread::Action& action, bool alone) {
+  waits_for_engine_ = true;
+  try {
+    engine.run_between_steps(action, alone);
+  } catch (...) {
+    waits_for_engine_ = false;
+    throw;
+  }
+  waits_for_engine_ = false;
+}
+
+void Api::flush_cache(const ApiRequest& request, const Answer& answer) {
+  if (request.has_body) BodyFields(request.body).reject_the_rest();
+  wait_for_engine(
+      models_.only().engine, [](ContextPool& pool) { pool.clear(); }, false);
   send_json(*answer, {{"success", true}, {"message", "the cache is empty"}});
 }
 
-void Api::ollama(const HttpRequest& request, const Answer& answer, OllamaRoute route) {
+void Api::ollama(const ApiRequest& request, const Answer& answer, OllamaRoute route) {
   try {
-    const ChatJson body = read_body(request);
-    ServedModel& served = models_.get(ollama_model_name(body), answer->gone());
-    start_ollama(route, served.model, served.engine, body, options_.defaults, next_seed(1), answer);
+    ServedModel& served = models_.get(ollama_model_name(request.body), answer->gone());
+    start_ollama(route, served.model, served.engine, request.body, options_.defaults, next_seed(1), answer);
   } catch (const ClientGone&) {
     throw;
   } catch (...) {
@@ -403,28 +508,42 @@ void Api::ollama(const HttpRequest& request, const Answer& answer, OllamaRoute r
   }
 }
 
-void Api::ollama_chat(const HttpRequest& request, const Answer& answer) {
+void Api::ollama_chat(const ApiRequest& request, const Answer& answer) {
   ollama(request, answer, OllamaRoute::chat);
 }
 
-void Api::ollama_generate(const HttpRequest& request, const Answer& answer) {
+void Api::ollama_generate(const ApiRequest& request, const Answer& answer) {
   ollama(request, answer, OllamaRoute::generate);
 }
 
-void Api::ollama_models(const HttpRequest&, const Answer& answer) {
+void Api::ollama_models(const ApiRequest&, const Answer& answer) {
   send_json(*answer, ollama_tags(models_.list(), started_));
 }
 
-void Api::ollama_version(const HttpRequest&, const Answer& answer) {
+void Api::ollama_version(const ApiRequest&, const Answer& answer) {
   send_json(*answer, {{"version", MINIMIND_VERSION}});
 }
 
-void Api::health(const HttpRequest&, const Answer& answer) {
-  if (draining_) return answer->send(503, json_type, R"({"status": "shutting down"})", {{"Retry-After", "1"}});
-  answer->send(200, json_type, R"({"status": "ok"})");
+// Returns what has made no progress for too long, in words; empty if nothing.
+std::string Api::stuck_reason() const {
+  using Seconds = std::chrono::duration<double>;
+  const auto longest = Seconds(options_.stuck_after);
+  if (const Seconds silent = models_.silent_for(); silent > longest) {
+    return fmt::format("the engine has made no step for {:.0f} s", silent.count());
+  }
+  const Seconds busy = tasks_.busy_for();
+  if (busy <= longest || waits_for_engine_ || models_.waits_for_room()) return "";
+  return fmt::format("a request has been read for {:.0f} s, and others wait for it", busy.count());
 }
 
-void Api::metrics(const HttpRequest&, const Answer& answer) {
+void Api::health(const ApiRequest&, const Answer& answer) {
+  if (draining_) return answer->send(503, json_type, R"({"status": "shutting down"})", {{"Retry-After", "1"}});
+  const std::string reason = stuck_reason();
+  if (reason.empty()) return answer->send(200, json_type, R"({"status": "ok"})");
+  answer->send(503, json_type, json_line({{"status", "stuck"}, {"reason", reason}}), {{"Retry-After", "1"}});
+}
+
+void Api::metrics(const ApiRequest&, const Answer& answer) {
   answer->send(200, "text/plain; version=0.0.4; charset=utf-8", metrics_text(answers_.counts(), models_.counts()));
 }
 

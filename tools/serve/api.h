@@ -1,9 +1,13 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
+#include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -20,6 +24,7 @@
 #include "tools/serve/model_shelf.h"
 #include "tools/serve/ollama.h"
 #include "tools/serve/task_thread.h"
+#include "tools/serve/weights_folders.h"
 
 namespace minimind {
 
@@ -40,65 +45,92 @@ struct ApiOptions {
   RequestDefaults defaults;
   std::optional<std::uint64_t> seed;  // of requests without one, plus the number of texts before; std::nullopt: random
   std::size_t requests = 256;         // that may wait to be read
-  // Where new weights may come from: checkpoints in these folders, or any that the server can read.
-  std::vector<std::string> weights_folders{};
-  bool any_weights = false;
+  std::size_t waiting_bytes = std::size_t{256} << 20;  // of their bodies
+  std::size_t text = std::size_t{512} << 10;           // most bytes of text in a body
+  std::vector<std::string> weights_folders{};          // that clients may name checkpoints in
+  std::chrono::milliseconds stuck_after{30'000};       // without progress; then /health fails
+  // Gets what only the operator may know: why a file that a client named cannot be read. Empty: nobody does.
+  std::function<void(const std::string&)> log{};
 };
+
+struct ApiRequest;
 
 // The routes of the server: what each answers.
 class Api {
  public:
   // `models` must outlive this.
   Api(ModelShelf& models, ApiOptions options);
+  Api(const Api&) = delete;
+  Api& operator=(const Api&) = delete;
+  // Waits for the request that is being prepared; those that wait get no answer.
+  ~Api();
 
   // Answers a request, now or later. Does not block, so that the thread of the connections may call it.
   void handle(HttpRequest request, std::shared_ptr<HttpAnswer> answer);
 
-  // Rejects new texts. The others come to their end.
+  // Rejects new texts, and those that are not yet prepared. The others come to their end.
   void drain();
 
  private:
   using Answer = std::shared_ptr<HttpAnswer>;
   struct Route {
     std::string method;
-    void (Api::*handle)(const HttpRequest&, const Answer&);
-    bool quick = false;  // answered on the calling thread
+    void (Api::*handle)(const ApiRequest&, const Answer&);
+    bool quick = false;         // answered on the calling thread
+    bool may_be_empty = false;  // the body
   };
   static const std::map<std::string, Route, std::less<>>& routes();
 
-  void run(const Route& route, const HttpRequest& request, const Answer& answer);
-  void complete(const HttpRequest& request, const Answer& answer, bool chat);
-  void chat_completions(const HttpRequest& request, const Answer& answer);
-  void completions(const HttpRequest& request, const Answer& answer);
-  void list_models(const HttpRequest& request, const Answer& answer);
-  void tokenize(const HttpRequest& request, const Answer& answer);
-  void detokenize(const HttpRequest& request, const Answer& answer);
-  void apply_template(const HttpRequest& request, const Answer& answer);
-  void ollama(const HttpRequest& request, const Answer& answer, OllamaRoute route);
-  void ollama_chat(const HttpRequest& request, const Answer& answer);
-  void ollama_generate(const HttpRequest& request, const Answer& answer);
-  void ollama_models(const HttpRequest& request, const Answer& answer);
-  void ollama_version(const HttpRequest& request, const Answer& answer);
-  void health(const HttpRequest& request, const Answer& answer);
-  void metrics(const HttpRequest& request, const Answer& answer);
-  void generate(const HttpRequest& request, const Answer& answer);
-  void check_weights_path(const std::string& path) const;
-  void update_weights(const HttpRequest& request, const Answer& answer);
-  void flush_cache(const HttpRequest& request, const Answer& answer);
-  void one_model(const HttpRequest& request, const Answer& answer);
+  // A request from its arrival until it is prepared: until the engine has its texts, or it is answered.
+  class Work;
+  void read(const std::shared_ptr<Work>& work);
+  void run(const std::shared_ptr<Work>& work);
+  bool post(const std::shared_ptr<Work>& work);
+  std::vector<Answer> answers_of_work(bool with_begun);
+  void guarded(HttpAnswer& answer, const std::function<void()>& action);
+  void complete(const ApiRequest& request, const Answer& answer, bool chat);
+  void chat_completions(const ApiRequest& request, const Answer& answer);
+  void completions(const ApiRequest& request, const Answer& answer);
+  void list_models(const ApiRequest& request, const Answer& answer);
+  void tokenize(const ApiRequest& request, const Answer& answer);
+  void detokenize(const ApiRequest& request, const Answer& answer);
+  void apply_template(const ApiRequest& request, const Answer& answer);
+  void ollama(const ApiRequest& request, const Answer& answer, OllamaRoute route);
+  void ollama_chat(const ApiRequest& request, const Answer& answer);
+  void ollama_generate(const ApiRequest& request, const Answer& answer);
+  void ollama_models(const ApiRequest& request, const Answer& answer);
+  void ollama_version(const ApiRequest& request, const Answer& answer);
+  void health(const ApiRequest& request, const Answer& answer);
+  void metrics(const ApiRequest& request, const Answer& answer);
+  void generate(const ApiRequest& request, const Answer& answer);
+  std::string checkpoint_of(const std::string& path) const;
+  void update_weights(const ApiRequest& request, const Answer& answer);
+  void flush_cache(const ApiRequest& request, const Answer& answer);
+  void one_model(const ApiRequest& request, const Answer& answer);
   void handle_route(const Route& route, HttpRequest request, Answer answer);
   ServedModel& model_of(const ChatJson& body, const Answer& answer);
-  Request read(const ChatJson& body, bool chat) const;
+  Request request_of(const ChatJson& body, bool chat) const;
+  void wait_for_engine(EngineThread& engine, const EngineThread::Action& action, bool alone);
+  std::string stuck_reason() const;
   ChatJson model_json(const ModelShelf::Listed& model) const;
   std::uint64_t next_seed(std::size_t texts);
 
   ModelShelf& models_;
   ApiOptions options_;
+  const WeightsFolders weights_folders_;
   const std::time_t started_;
   std::atomic<bool> draining_ = false;
   AnswerCounts answers_;
   std::uint64_t seeds_ = 0;  // given to texts; of the task thread
-  TaskThread tasks_;         // reads requests, which may take longer than connections can wait
+
+  std::mutex mutex_;  // guards all below, up to the threads
+  std::condition_variable prepared_;
+  std::list<Work*> preparing_;
+  std::size_t waiting_bytes_ = 0;  // of the bodies of all Work
+
+  std::atomic<bool> waits_for_engine_ = false;  // the task thread does, whose silence the engine then explains
+  TaskThread tasks_;    // prepares requests in order, which may take longer than connections can wait
+  TaskThread parsing_;  // parses large bodies and passes them to tasks_ one by one; destroyed first
 };
 
 }  // namespace minimind

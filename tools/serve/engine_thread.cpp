@@ -107,8 +107,9 @@ void EngineThread::submit(std::vector<std::unique_ptr<TextJob>> jobs) {
                                      texts_ - std::min(texts_, limits_.parallel), limits_.queue),
                          "", "queue_full");
     }
-    texts_ += jobs.size();
     const auto now = Clock::now();
+    if (!has_work()) progress_ = now;
+    texts_ += jobs.size();
     for (auto& job : jobs) submitted_.push_back({.job = std::move(job), .submitted = now});
   }
   wake_.notify_one();
@@ -133,12 +134,18 @@ void EngineThread::run_between_steps(const Action& action, bool alone) {
   std::unique_lock lock(mutex_);
   idle_.wait(lock, [this] { return !action_; });  // that of another thread
   if (stopping_) std::rethrow_exception(shutting_down());
+  if (!has_work()) progress_ = Clock::now();
   action_ = &action;
   action_is_alone_ = alone;
   action_error_ = nullptr;
   wake_.notify_one();
   idle_.wait(lock, [&] { return action_ != &action; });
   if (action_error_) std::rethrow_exception(std::exchange(action_error_, nullptr));
+}
+
+EngineThread::Clock::duration EngineThread::silent_for() const {
+  const std::lock_guard lock(mutex_);
+  return has_work() ? Clock::now() - progress_ : Clock::duration::zero();
 }
 
 EngineCounts EngineThread::counts() const {
@@ -178,6 +185,7 @@ bool EngineThread::take_work(const std::function<void()>& after_rest) {
     after_rest();
     lock.lock();
   }
+  progress_ = Clock::now();
   std::ranges::move(submitted_, std::back_inserter(waiting_));
   submitted_.clear();
   return !stopping_ || !running_.empty();

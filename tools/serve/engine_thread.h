@@ -73,8 +73,12 @@ class EngineThread {
 
   EngineCounts counts() const;
 
- private:
   using Clock = std::chrono::steady_clock;
+  // Returns for how long the engine has had texts or an action and has neither ended nor started a step; zero if it has
+  // nothing to do.
+  Clock::duration silent_for() const;
+
+ private:
   struct Running {
     std::unique_ptr<TextJob> job;
     Context* context = nullptr;
@@ -93,6 +97,7 @@ class EngineThread {
   void end_all(const std::exception_ptr& error);
   void end(Running& text, std::exception_ptr error);
   // With mutex_ locked:
+  bool has_work() const { return texts_ > 0 || action_; }
   void note_load();
   void note_first_token(Running& text);
   bool run_action();
@@ -118,6 +123,8 @@ class EngineThread {
   std::exception_ptr action_error_;
   std::size_t texts_ = 0;  // submitted and not ended
   bool draining_ = false;
+  Clock::time_point progress_ =
+      Clock::now();  // when work came to an engine that had none, and at each turn of its loop
   EngineCounts counts_;
 
   std::thread thread_;

@@ -127,7 +127,7 @@ ServedModel& ModelShelf::get(const std::string& name, const std::atomic<bool>& g
   if (!is_known()) read_folder();
   if (!is_known()) {
     if (const auto file = named(unreadable_, base); file != unreadable_.end()) {
-      throw RequestError(fmt::format("model is {}, which cannot be read: {}", quote(name), file->problem), "model");
+      fail_to_read(name, file->problem);
     }
     fail_unknown(name, files_.empty() ? "a checkpoint in " + quote(folder_) + ", which has none"
                                       : "one of those that /v1/models lists, such as " + quote(files_.front().name));
@@ -165,12 +165,19 @@ ServedModel& ModelShelf::load(const std::string& name, const File& file, const s
   } catch (const RequestError&) {
     throw;
   } catch (const Error& error) {
-    throw RequestError(error.what(), "model");
+    fail_to_read(name, error.what());
   }
   const std::lock_guard lock(mutex_);
   if (draining_) served->engine.drain();
   loaded_.push_back({name, std::move(served)});
   return *loaded_.back().served;
+}
+
+// The reason may quote the file, so that only the operator gets it.
+void ModelShelf::fail_to_read(const std::string& name, const std::string& reason) const {
+  if (settings_.log) settings_.log(reason);
+  throw RequestError(fmt::format("model is {}, which cannot be read; the server's log has the reason", quote(name)),
+                     "model");
 }
 
 std::unique_ptr<ServedModel> ModelShelf::start(const GenerationArguments& arguments, const std::string& name) {
@@ -184,11 +191,16 @@ std::unique_ptr<ServedModel> ModelShelf::start(const GenerationArguments& argume
 // Drops models, the least recently used first, until `bytes` more fit. Waits for texts to end: no other request is read
 // meanwhile, so that they do.
 void ModelShelf::make_room(std::size_t bytes, const std::atomic<bool>& gone) {
+  struct Waiting {
+    explicit Waiting(std::atomic<bool>& flag) : flag_(flag) { flag_ = true; }
+    ~Waiting() { flag_ = false; }
+    std::atomic<bool>& flag_;
+  } const waiting(waits_for_room_);
   std::unique_lock lock(mutex_);
   while (!has_room(bytes)) {
     std::unique_ptr<ServedModel> dropped = take_idle();
     if (!dropped) {
-      if (gone) throw ClientGone();
+      if (gone || draining_) throw ClientGone();
       idle_.wait_for(lock, gone_check);
       continue;
     }
@@ -247,6 +259,13 @@ EngineCounts ModelShelf::counts() const {
   counts.kv_bytes = counts.kv_budget = 0;
   for (const Loaded& model : loaded_) counts += model.served->engine.counts();
   return counts;
+}
+
+EngineThread::Clock::duration ModelShelf::silent_for() const {
+  const std::lock_guard lock(mutex_);
+  auto longest = EngineThread::Clock::duration::zero();
+  for (const Loaded& model : loaded_) longest = std::max(longest, model.served->engine.silent_for());
+  return longest;
 }
 
 void ModelShelf::drain() {

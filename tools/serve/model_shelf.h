@@ -42,6 +42,8 @@ class ModelShelf {
     std::string chat_template;
     EngineLimits limits;        // of each model
     std::size_t models_memory;  // most bytes of weights; models make room for another one when their texts have ended
+    // Gets what only the operator may know: why a file cannot be read. Empty: nobody does.
+    std::function<void(const std::string&)> log{};
   };
 
   // Loads a single model; a folder's are loaded later. Throws Error.
@@ -68,6 +70,10 @@ class ModelShelf {
   // What all engines have done. Any thread may call these.
   EngineCounts counts() const;
   void drain();
+  // The longest time for which an engine has work and has made no progress; zero if none has.
+  EngineThread::Clock::duration silent_for() const;
+  // Whether get() waits for texts to end.
+  bool waits_for_room() const { return waits_for_room_; }
 
  private:
   struct File {
@@ -85,6 +91,7 @@ class ModelShelf {
   ServedModel* find_loaded(const std::string& name);
   ServedModel& load(const std::string& name, const File& file, const std::string& lora, const std::atomic<bool>& gone);
   std::unique_ptr<ServedModel> start(const GenerationArguments& arguments, const std::string& name);
+  [[noreturn]] void fail_to_read(const std::string& name, const std::string& reason) const;
   void make_room(std::size_t bytes, const std::atomic<bool>& gone);
   // With mutex_ locked:
   bool has_room(std::size_t bytes) const;
@@ -97,6 +104,7 @@ class ModelShelf {
   StepTurns turns_;
   std::vector<File> files_, loras_, unreadable_;
   std::uint64_t uses_ = 0;
+  std::atomic<bool> waits_for_room_ = false;
 
   mutable std::mutex mutex_;      // guards all below
   std::condition_variable idle_;  // an engine has no texts any more

@@ -25,6 +25,7 @@ namespace {
 
 constexpr std::string_view lines_type = "application/x-ndjson";
 constexpr std::int64_t largest_count = 1 << 30;
+constexpr std::size_t most_message_fields = 100;
 using Clock = std::chrono::steady_clock;
 
 struct OllamaRequest {
@@ -83,12 +84,7 @@ void read_options(const ChatJson& object, Request& request) {
     request.max_tokens = static_cast<std::size_t>(*count < 0 ? largest_count : *count);
   }
   if (const auto context = fields.whole("num_ctx", 1, largest_count)) request.context = *context;
-  if (const ChatJson* const stop = fields.find("stop")) {
-    for (const ChatJson& text : stop->is_array() ? *stop : ChatJson::array({*stop})) {
-      if (!text.is_string() || text == "") fields.fail("stop", "a string or a list of strings, none of them empty");
-      request.stop.push_back(text.get<std::string>());
-    }
-  }
+  request.stop = fields.short_texts("stop");
   fields.require("mirostat", 0);
   fields.require("tfs_z", 1);
   fields.require("penalize_newline", true);
@@ -127,6 +123,11 @@ void read_think(BodyFields& body, Request& request) {
 ChatJson openai_message(const ChatJson& message, std::size_t number) {
   if (!message.is_object()) {
     throw RequestError(fmt::format("messages: message {} is {}, expected an object", number, kind_of(message)),
+                       "messages");
+  }
+  if (message.size() > most_message_fields) {
+    throw RequestError(fmt::format("messages: message {} has {} fields, expected at most {}", number, message.size(),
+                                   most_message_fields),
                        "messages");
   }
   ChatJson result = ChatJson::object();

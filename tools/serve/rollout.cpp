@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::uint64_t most_tokens = 1 << 30;
 constexpr std::size_t most_texts_of_rollout = 65536;
+constexpr std::size_t most_stop_tokens = 1000;  // with each of which every token is compared
 
 // What a rollout asks for beyond a completion.
 struct RolloutRequest {
@@ -46,8 +47,8 @@ void read_prompts(BodyFields& body, RolloutRequest& request) {
   const char* const name = ids ? "input_ids" : "text";
   const ChatJson& given = ids ? *ids : *text;
   request.is_list = given.is_array() && (text || given.empty() || !is_id(given.front()));
-  const ChatJson list = request.is_list ? given : ChatJson::array({given});
-  for (const ChatJson& prompt : list) {
+  for (std::size_t i = 0; i < (request.is_list ? given.size() : 1); ++i) {
+    const ChatJson& prompt = request.is_list ? given[i] : given;
     const bool fits = ids ? is_id_list(prompt) : prompt.is_string();
     if (!fits || prompt.empty()) body.fail(name, ids ? "a list of ids, or a list of such lists" : "a text, or a list");
     request.texts.prompts.push_back(ids ? TextPrompt{.tokens = prompt.get<std::vector<std::int32_t>>()}
@@ -75,15 +76,11 @@ void read_sampling_params(const ChatJson& object, RolloutRequest& request) {
   request.texts.n = request.texts.best_of = fields.whole("n", 1, 1024).value_or(1);
   request.texts.ignore_eos = fields.flag("ignore_eos").value_or(false);
   if (const ChatJson* const ids = fields.find("stop_token_ids")) {
-    if (!is_id_list(*ids)) fields.fail("stop_token_ids", "a list of ids");
+    const bool fits = is_id_list(*ids) && ids->size() <= most_stop_tokens;
+    if (!fits) fields.fail("stop_token_ids", fmt::format("a list of at most {} ids", most_stop_tokens));
     request.stop_tokens = ids->get<std::vector<std::int32_t>>();
   }
-  if (const ChatJson* const stop = fields.find("stop")) {
-    for (const ChatJson& text : stop->is_array() ? *stop : ChatJson::array({*stop})) {
-      if (!text.is_string() || text == "") fields.fail("stop", "a string or a list of strings, none of them empty");
-      request.texts.stop.push_back(text.get<std::string>());
-    }
-  }
+  request.texts.stop = fields.short_texts("stop");
   fields.require("skip_special_tokens", true);
   fields.flag("spaces_between_special_tokens");
   fields.require("no_stop_trim", false);

@@ -1,4 +1,7 @@
 #include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,11 +16,17 @@
 #include "tools/serve/http_options.h"
 #include "tools/serve/model_shelf.h"
 #include "tools/serve/page.h"
+#include "tools/serve/sandbox.h"
+#include "tools/serve/task_thread.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/standard_output.h"
+#include "tools/terminal/terminal_text.h"
+#include "weights/io/text_file.h"
 
 namespace minimind {
 namespace {
+
+namespace fs = std::filesystem;
 
 struct ServeCommand : GenerationArguments {
   ServeCommand() { max_tokens = 2048; }  // an answer with its thoughts, where batch has short texts
@@ -26,9 +35,79 @@ struct ServeCommand : GenerationArguments {
   ParallelArguments parallel;
   std::size_t queue = 128;
   std::size_t models_memory_mb = 2000;
+  std::size_t text_kb = 512;
+  std::size_t stuck_seconds = 30;
   std::vector<std::string> weights_folders;
+  bool no_sandbox = false;
   HttpArguments http;
 };
+
+// Why a file cannot be read is for the operator alone, also of a quiet server.
+void log_reason(const std::string& reason) {
+  note("{}", terminal_text(reason));
+}
+
+// The model as it is given, or the demo.
+std::string served_path(const ServeCommand& command) {
+  return command.checkpoint.model.empty() ? model_path("") : command.checkpoint.model;
+}
+
+std::string containing_folder(const std::string& path) {
+  if (is_folder(path)) return path;
+  const fs::path folder = fs::path(path).parent_path();
+  return folder.empty() ? "." : folder.string();
+}
+
+// Where clients may name checkpoints: if other machines reach the server, only where the command line says.
+std::vector<std::string> weights_folders(const ServeCommand& command) {
+  std::vector<std::string> folders = command.weights_folders;
+  if (!command.http.is_local()) return folders;
+  folders.push_back(containing_folder(served_path(command)));
+  std::error_code failed;
+  // A service is started in /, which is not a choice of anything.
+  if (const fs::path current = fs::current_path(failed); !failed && current != "/") folders.push_back(current.string());
+  return folders;
+}
+
+// What the server reads once it runs: models and what belongs to them, and files of the system for the number of cores,
+// the local time, names of hosts and random numbers.
+Sandbox sandbox_of(const ServeCommand& command) {
+  Sandbox sandbox{.readable = weights_folders(command), .socket_folders = {}};
+  const auto add = [&](const fs::path& path) { sandbox.readable.push_back(path.string()); };
+  const fs::path model = served_path(command), folder = containing_folder(model.string());
+  std::error_code failed;
+  for (const fs::path& own : {folder, fs::canonical(folder, failed), fs::canonical(model, failed).parent_path()}) {
+    add(own);
+    add(own / ".." / "model");  // in MiniMind's tree, the tokenizer is there
+    add(own / "lora");
+  }
+  for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end; entry.increment(failed)) {
+    if (fs::is_symlink(entry->symlink_status(failed))) add(entry->path());  // a rule is for what the link leads to
+  }
+  add(model);
+  for (const std::string& given : {command.tokenizer, command.chat_template, command.checkpoint.config}) add(given);
+  if (!command.tokenizer.empty()) add(containing_folder(command.tokenizer));
+  for (const LoraFile& lora : command.checkpoint.open_options().loras) add(lora.path);
+  for (const char* const path :
+       {"/proc/meminfo", "/sys/devices/system/cpu", "/sys/fs/cgroup/cpu.max", "/dev/urandom", "/etc/localtime",
+        "/usr/share/zoneinfo", "/etc/hosts", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/resolv.conf",
+        "/etc/gai.conf", "/etc/ld.so.cache", "/etc/ssl/openssl.cnf", "/lib", "/lib64", "/usr/lib"}) {
+    add(path);
+  }
+  if (!command.http.socket.empty()) sandbox.socket_folders.push_back(containing_folder(command.http.socket));
+  return sandbox;
+}
+
+void confine(const ServeCommand& command) {
+  if (command.no_sandbox) return;
+  const SandboxState state = enter_sandbox(sandbox_of(command));
+  if (command.run.quiet) return;
+  if (state.confined) {
+    note("confined by Landlock: reads the models and --weights-from, writes no file, runs no program");
+  } else {
+    note("not confined: {}", state.reason);
+  }
+}
 
 ModelShelf::Settings shelf_settings(const ServeCommand& command) {
   return {.arguments = command,
@@ -36,7 +115,8 @@ ModelShelf::Settings shelf_settings(const ServeCommand& command) {
           .limits = {.parallel = command.parallel.texts,
                      .kv_memory = command.parallel.kv_memory(command.run.quiet),
                      .queue = command.queue},
-          .models_memory = command.models_memory_mb * 1'000'000};
+          .models_memory = command.models_memory_mb * 1'000'000,
+          .log = log_reason};
 }
 
 ApiOptions api_options(const ServeCommand& command) {
@@ -46,8 +126,10 @@ ApiOptions api_options(const ServeCommand& command) {
                        .model_names = {}},
           .seed = command.sampling.seed,
           .requests = command.parallel.texts + command.queue,
-          .weights_folders = command.weights_folders,
-          .any_weights = command.http.is_local()};
+          .text = command.text_kb << 10,
+          .weights_folders = weights_folders(command),
+          .stuck_after = std::chrono::seconds(command.stuck_seconds),
+          .log = log_reason};
 }
 
 HttpSettings http_settings(const ServeCommand& command) {
@@ -70,17 +152,31 @@ void print_addresses(const std::vector<std::string>& addresses, bool quiet) {
   flush_output();
 }
 
+// Work that cannot be interrupted, such as reading a large request, must not delay the end of the program: nobody waits
+// for its result any more, and nothing is written.
+void end_soon() {
+  thread_without_signals([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(25));
+    std::_Exit(0);
+  }).detach();
+}
+
 int run_serve(const ServeCommand& command) {
   ApiOptions options = api_options(command);
   HttpSettings settings = http_settings(command);
-  ModelShelf models(shelf_settings(command));
+  ModelShelf::Settings shelf = shelf_settings(command);
+  confine(command);  // before any thread is there
+  ModelShelf models(std::move(shelf));
   Api api(models, std::move(options));
+  settings.on_stop = [&api] { api.drain(); };
   HttpServer server(std::move(settings), [&api](HttpRequest request, std::shared_ptr<HttpAnswer> answer) {
     api.handle(std::move(request), std::move(answer));
   });
   print_addresses(server.addresses(), command.run.quiet);
   const bool all_ended = server.run();
   if (!all_ended && !command.run.quiet) note("stopped before the end of all answers");
+  flush_output();
+  end_soon();
   return 0;
 }
 
@@ -100,11 +196,26 @@ Command add_serve(CLI::App& command) {
       ->capture_default_str()
       ->transform(whole_number(1, 1 << 30));
   command
-      .add_option("--weights-from", options->weights_folders,
-                  "folder that /update_weights_from_disk may load from; repeatable (default: any if only this machine "
-                  "reaches the server, else none)")
+      .add_option(
+          "--weights-from", options->weights_folders,
+          "folder that /update_weights_from_disk may load from, next to the model's and the current one if only "
+          "this machine reaches the server; repeatable")
       ->type_name("FOLDER")
       ->check(a_folder);
+  command
+      .add_option("--max-text", options->text_kb,
+                  "largest text of a request, in KB: its prompts, messages, tools and schemas together")
+      ->type_name("KB")
+      ->capture_default_str()
+      ->transform(whole_number(1, 4 * 1024 * 1024));
+  command
+      .add_option("--stuck-after", options->stuck_seconds,
+                  "time without any progress after which /health says that the server is stuck")
+      ->type_name("SECONDS")
+      ->capture_default_str()
+      ->transform(whole_number(1, 86400));
+  command.add_flag("--no-sandbox", options->no_sandbox,
+                   "keep the rights to read and write files and to run programs, which are given up after the start");
   options->http.add_to(command);
   command.footer(
       "Programs for OpenAI's API work with the base URL that is printed, followed by /v1. The sampling options are for "

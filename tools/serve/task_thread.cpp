@@ -1,6 +1,8 @@
 #include "tools/serve/task_thread.h"
 
 #include <csignal>
+#include <future>
+#include <memory>
 #include <utility>
 
 namespace minimind {
@@ -19,22 +21,44 @@ TaskThread::TaskThread(std::size_t most_waiting) : most_waiting_(most_waiting) {
 }
 
 TaskThread::~TaskThread() {
+  stop();
+  thread_.join();
+}
+
+void TaskThread::stop() {
+  std::deque<std::function<void()>> dropped;  // destroyed without the lock: they may hold the last of an answer
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
+    dropped.swap(tasks_);
   }
   wake_.notify_one();
-  thread_.join();
 }
 
 bool TaskThread::post(std::function<void()> task) {
   {
     const std::lock_guard lock(mutex_);
-    if (tasks_.size() >= most_waiting_) return false;
+    if (stopping_ || tasks_.size() >= most_waiting_) return false;
     tasks_.push_back(std::move(task));
   }
   wake_.notify_one();
   return true;
+}
+
+bool TaskThread::post_and_wait(std::function<void()> task) {
+  auto promise = std::make_shared<std::promise<void>>();
+  const std::future<void> ended = promise->get_future();
+  const bool posted = post([task = std::move(task), promise = std::move(promise)] {
+    task();
+    promise->set_value();
+  });
+  if (posted) ended.wait();  // also ends if the task is dropped
+  return posted;
+}
+
+TaskThread::Clock::duration TaskThread::busy_for() const {
+  const std::lock_guard lock(mutex_);
+  return is_busy_ ? Clock::now() - began_ : Clock::duration::zero();
 }
 
 void TaskThread::run() {
@@ -42,11 +66,15 @@ void TaskThread::run() {
   while (true) {
     wake_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
     if (tasks_.empty()) return;
-    const std::function<void()> task = std::move(tasks_.front());
+    std::function<void()> task = std::move(tasks_.front());
     tasks_.pop_front();
+    is_busy_ = true;
+    began_ = Clock::now();
     lock.unlock();
     task();
+    task = nullptr;
     lock.lock();
+    is_busy_ = false;
   }
 }
 

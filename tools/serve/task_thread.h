@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -15,24 +16,35 @@ std::thread thread_without_signals(const std::function<void()>& body);
 // A thread that runs what other threads give it, in order, and sleeps while there is nothing.
 class TaskThread {
  public:
+  using Clock = std::chrono::steady_clock;
+
   // Up to `most_waiting` tasks may wait.
   explicit TaskThread(std::size_t most_waiting);
   TaskThread(const TaskThread&) = delete;
   TaskThread& operator=(const TaskThread&) = delete;
-  // Runs all tasks that wait.
+  // Waits for the task that runs; those that wait are not run.
   ~TaskThread();
 
-  // Returns false if too many tasks wait. A task must not throw.
+  // Returns false if too many tasks wait, or after stop(). A task must not throw.
   bool post(std::function<void()> task);
+  // Returns when the task has run, or is not to be run any more.
+  bool post_and_wait(std::function<void()> task);
+
+  // Drops the tasks that wait.
+  void stop();
+
+  // Returns for how long the current task has been running; zero if none does.
+  Clock::duration busy_for() const;
 
  private:
   void run();
 
   const std::size_t most_waiting_;
-  std::mutex mutex_;  // guards all below
+  mutable std::mutex mutex_;  // guards all below
   std::condition_variable wake_;
   std::deque<std::function<void()>> tasks_;
-  bool stopping_ = false;
+  bool stopping_ = false, is_busy_ = false;
+  Clock::time_point began_;  // of the current task
   std::thread thread_;
 };
 

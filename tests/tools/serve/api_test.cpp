@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -46,7 +47,7 @@ ApiOptions options() {
   ApiOptions options;
   options.defaults.max_tokens = 16;
   options.seed = 7;
-  options.any_weights = true;
+  options.weights_folders = {MINIMIND_SOURCE_DIR "/weights", MINIMIND_SOURCE_DIR "/tests"};
   return options;
 }
 
@@ -714,13 +715,24 @@ TEST_F(ApiTest, RollsOutAsSglangDoes) {
             "sampling_params.tempreature");
 }
 
+HttpRequest json_request(const std::string& path, const std::string& body) {
+  return {.method = "POST", .path = path, .query = "", .headers = {{"content-type", "application/json"}}, .body = body};
+}
+
+// The answer of a server with these options to a request for the weights of the path.
+std::shared_ptr<FakeAnswer> update_weights(ModelShelf& models, const ApiOptions& options, const std::string& path) {
+  Api own(models, options);
+  const auto answer = std::make_shared<FakeAnswer>();
+  own.handle(json_request("/update_weights_from_disk", Json{{"model_path", path}}.dump()), answer);
+  EXPECT_TRUE(answer->wait());
+  return answer;
+}
+
 TEST_F(ApiTest, KeepsItsWeightsIfTheFileIsBad) {
   const Json before = complete({{"seed", 3}})->json()["choices"];
-  EXPECT_EQ(post_and_wait("/update_weights_from_disk", {{"model_path", "/nowhere"}})->status(), 400);
+  EXPECT_EQ(post_and_wait("/update_weights_from_disk", {{"model_path", "/nowhere"}})->status(), 403);
   const std::string other = MINIMIND_SOURCE_DIR "/tests/golden/v3-dense/model.pth";
-  const auto rejected = post_and_wait("/update_weights_from_disk", {{"model_path", other}});
-  EXPECT_EQ(rejected->status(), 400);
-  EXPECT_NE(rejected->body().find("another shape"), std::string::npos) << rejected->body();
+  EXPECT_EQ(post_and_wait("/update_weights_from_disk", {{"model_path", other}})->status(), 400);
   EXPECT_EQ(complete({{"seed", 3}})->json()["choices"], before);
   const std::string same = MINIMIND_SOURCE_DIR "/weights/demo/model.pth";
   EXPECT_EQ(post_and_wait("/update_weights_from_disk", {{"model_path", same}})->json()["success"], true);
@@ -737,26 +749,159 @@ TEST_F(ApiTest, LoadsWeightsOnlyFromItsFolders) {
   std::filesystem::create_symlink(demo, link);
   ApiOptions limited = options();
   limited.weights_folders = {folder.path()};
-  limited.any_weights = true;
   ApiOptions none = options();
-  none.any_weights = false;
+  none.weights_folders = {};
   const auto status = [&](const ApiOptions& its, const std::string& path) {
-    Api own(models, its);
-    const auto answer = std::make_shared<FakeAnswer>();
-    own.handle({.method = "POST",
-                .path = "/update_weights_from_disk",
-                .query = "",
-                .headers = {{"content-type", "application/json"}},
-                .body = Json{{"model_path", path}}.dump()},
-               answer);
-    EXPECT_TRUE(answer->wait());
-    return answer->status();
+    return update_weights(models, its, path)->status();
   };
   EXPECT_EQ(status(limited, inside), 200);
   EXPECT_EQ(status(limited, demo), 403);
   EXPECT_EQ(status(limited, link), 403) << "the link leads out of the folder";
   EXPECT_EQ(status(limited, folder.path() + "/../x.pth"), 403);
   EXPECT_EQ(status(none, demo), 403);
+}
+
+TEST_F(ApiTest, OnlyTheLogHasWhatIsInAFile) {
+  const TemporaryFolder folder;
+  const std::string secret = folder.write("note.txt", "the password is swordfish\n");
+  folder.write("hf/model.safetensors.index.json", R"({"weight_map": {"swordfish": 5}})");
+  folder.write("hf2/config.json", R"({"model_type": "swordfish"})");
+  std::filesystem::copy_file(MINIMIND_SOURCE_DIR "/weights/demo/model.pth", folder.path() + "/hf2/pytorch_model.bin");
+  std::vector<std::string> log;
+  ApiOptions limited = options();
+  limited.weights_folders = {folder.path()};
+  limited.log = [&](const std::string& line) { log.push_back(line); };
+  for (const std::string& path : {secret, folder.path() + "/hf", folder.path() + "/hf2"}) {
+    log.clear();
+    const auto answer = update_weights(models, limited, path);
+    EXPECT_EQ(answer->status(), 400) << path;
+    EXPECT_EQ(answer->body().find("swordfish"), std::string::npos) << answer->body();
+    ASSERT_EQ(log.size(), 1u) << path;
+    EXPECT_NE(log[0].find("swordfish"), std::string::npos) << log[0];
+  }
+}
+
+TEST_F(ApiTest, RejectsMoreTextThanItsLimitBeforeItIsRead) {
+  ApiOptions small = options();
+  small.text = 2000;
+  Api own(models, small);
+  const std::string longer(2001, 'x'), fitting(1500, 'x');
+  const auto status = [&](const std::string& path, const Json& body) {
+    const auto answer = std::make_shared<FakeAnswer>();
+    own.handle(json_request(path, body.dump()), answer);
+    EXPECT_TRUE(answer->wait());
+    if (answer->status() == 413) {
+      EXPECT_NE(answer->body().find("--max-text"), std::string::npos) << answer->body();
+    }
+    return answer->status();
+  };
+  const Json user{{{"role", "user"}, {"content", "a"}}};
+  EXPECT_EQ(status("/tokenize", {{"content", fitting}}), 200);
+  EXPECT_EQ(status("/tokenize", {{"content", longer}}), 413);
+  EXPECT_EQ(status("/detokenize", {{"tokens", std::vector<int>(2001, 7)}}), 413);
+  EXPECT_EQ(status("/v1/completions", {{"prompt", std::vector<std::string>(30, std::string(100, 'x'))}}), 413);
+  EXPECT_EQ(status("/v1/completions", {{"prompt", std::vector<int>(2001, 7)}, {"max_tokens", 1}}), 200) << "no text";
+  EXPECT_EQ(status("/v1/chat/completions", {{"messages", {{{"role", "user"}, {"content", longer}}}}}), 413);
+  EXPECT_EQ(status("/v1/chat/completions", {{"messages", user}, {"tools", Json::array({{{"a", longer}}})}}), 413);
+  EXPECT_EQ(status("/v1/chat/completions", {{"messages", user}, {"grammar", "root ::= \"" + longer + "\""}}), 413);
+  EXPECT_EQ(status("/v1/chat/completions", {{"messages", user}, {"a", std::vector<Json>(2001, Json::array())}}), 413);
+  EXPECT_EQ(status("/apply-template", {{"messages", {{{"role", "user"}, {"content", longer}}}}}), 413);
+  EXPECT_EQ(status("/generate", {{"text", longer}}), 413);
+  EXPECT_EQ(status("/api/generate", {{"model", "minimind"}, {"prompt", longer}}), 413);
+  EXPECT_EQ(status("/api/chat", {{"model", "minimind"}, {"messages", {{{"role", "user"}, {"content", longer}}}}}), 413);
+}
+
+TEST_F(ApiTest, ComparesEachTokenWithFewStrings) {
+  const std::vector<std::string> many(65, "x"), large{std::string(1001, 'x')};
+  const auto param = [&](const std::string& path, const Json& body) {
+    const auto answer = post_and_wait(path, body);
+    EXPECT_EQ(answer->status(), 400);
+    const Json error = answer->json()["error"];
+    return error.is_object() ? error["param"].get<std::string>() : error.get<std::string>();
+  };
+  for (const std::vector<std::string>& stop : {many, large}) {
+    EXPECT_EQ(param("/v1/completions", {{"prompt", "a"}, {"stop", stop}}), "stop");
+    EXPECT_EQ(param("/v1/completions", {{"prompt", "a"}, {"dry_sequence_breakers", stop}}), "dry_sequence_breakers");
+    EXPECT_EQ(param("/generate", {{"text", "a"}, {"sampling_params", {{"stop", stop}}}}), "sampling_params.stop");
+    EXPECT_NE(param("/api/generate", {{"model", "minimind"}, {"prompt", "a"}, {"options", {{"stop", stop}}}})
+                  .find("options.stop is a list"),
+              std::string::npos);
+  }
+  EXPECT_EQ(param("/generate", {{"text", "a"}, {"sampling_params", {{"stop_token_ids", std::vector<int>(1001, 5)}}}}),
+            "sampling_params.stop_token_ids");
+  EXPECT_EQ(param("/v1/completions", {{"prompt", "a"}, {"logit_bias", {{"05", 1}}}}), "logit_bias");
+}
+
+TEST_F(ApiTest, LimitsTheMemoryOfManyLongPrompts) {
+  Json body{{"input_ids", std::vector<std::vector<int>>(64, std::vector<int>(1500, 7))},
+            {"sampling_params", {{"n", 1024}, {"max_new_tokens", 1}}}};
+  const auto answer = post_and_wait("/generate", body);
+  EXPECT_EQ(answer->status(), 400);
+  EXPECT_NE(answer->body().find("expected fewer or shorter prompts"), std::string::npos) << answer->body();
+}
+
+TEST_F(ApiTest, HealthFailsWhileTheEngineMakesNoProgress) {
+  ApiOptions impatient = options();
+  impatient.stuck_after = std::chrono::milliseconds(20);
+  Api own(models, impatient);
+  const auto health = [&] {
+    const auto answer = std::make_shared<FakeAnswer>();
+    own.handle({.method = "GET", .path = "/health", .query = "", .headers = {}, .body = ""}, answer);
+    return answer;
+  };
+  EXPECT_EQ(health()->status(), 200);
+  std::promise<void> begun, go;
+  std::thread blocker([&] {
+    engine.run_between_steps(
+        [&](ContextPool&) {
+          begun.set_value();
+          go.get_future().wait();
+        },
+        false);
+  });
+  begun.get_future().wait();
+  while (health()->status() == 200) std::this_thread::yield();
+  const auto stuck = health();
+  EXPECT_EQ(stuck->status(), 503);
+  EXPECT_EQ(stuck->json()["status"], "stuck");
+  EXPECT_NE(stuck->json()["reason"].get<std::string>().find("the engine has made no step for"), std::string::npos);
+  go.set_value();
+  blocker.join();
+  EXPECT_EQ(health()->status(), 200);
+}
+
+TEST_F(ApiTest, ParsesLargeBodiesNextToSmallRequests) {
+  std::string ids = "7";
+  for (int i = 0; i < 7'000'000; ++i) ids += ",7";
+  const auto large = post("/detokenize", R"({"tokens": [)" + ids + "]}");
+  const auto small = post("/detokenize", R"({"tokens": [7]})");
+  ASSERT_TRUE(small->wait());
+  EXPECT_FALSE(large->has_ended());
+  ASSERT_TRUE(large->wait());
+  EXPECT_EQ(large->status(), 413);
+}
+
+TEST_F(ApiTest, RejectsWhatIsNotPreparedWhenItShutsDown) {
+  std::promise<void> begun, go;
+  std::thread blocker([&] {
+    engine.run_between_steps(
+        [&](ContextPool&) {
+          begun.set_value();
+          go.get_future().wait();
+        },
+        false);
+  });
+  begun.get_future().wait();
+  const auto current = post("/flush_cache", "");  // waits for the engine, and the others for it
+  const auto next = post("/v1/completions", R"({"prompt": "a"})");
+  const auto large = post("/tokenize", R"({"content": ")" + std::string(300'000, 'x') + R"("})");
+  api.drain();
+  for (const auto& answer : {current, next, large}) {
+    EXPECT_TRUE(answer->has_ended());
+    EXPECT_EQ(answer->status(), 503);
+  }
+  go.set_value();
+  blocker.join();
 }
 
 constexpr std::size_t one_demo = 10'000'000;  // bytes: room for the demo model once
@@ -866,13 +1011,17 @@ TEST(ModelShelfTest, NamesFilesThatCannotBeRead) {
   EXPECT_NE(chinese.find("；请替换该文件，或将其移出文件夹\n"), std::string::npos) << chinese;
 
   of_folder.arguments.run.quiet = true;
+  std::string log;
+  of_folder.log = [&](const std::string& line) { log += line; };
   ModelShelf models(of_folder);
   EXPECT_EQ(models.list().size(), 2u);
   Api api(models, options());
   const auto answer = complete_with(api, {{"model", "cut"}});
   ASSERT_TRUE(answer->wait());
   EXPECT_EQ(answer->status(), 400);
-  EXPECT_NE(answer->body().find("which cannot be read: "), std::string::npos) << answer->body();
+  EXPECT_NE(answer->body().find("which cannot be read; the server's log has the reason"), std::string::npos);
+  EXPECT_EQ(answer->body().find("truncated"), std::string::npos) << answer->body();
+  EXPECT_NE(log.find("/cut.pth: is truncated: "), std::string::npos) << log;
 }
 
 TEST(ModelShelfTest, DropsNoModelForOneThatIsTooLarge) {

@@ -43,9 +43,9 @@ def read_all(connection):
 class Server:
     def __init__(self, *options):
         self.process = subprocess.Popen([PROGRAM, 'serve', '--port', '0', *options], stderr=subprocess.PIPE)
-        self.lines = []
-        while not (found := re.search(rb'http://127\.0\.0\.1:(\d+)', self.next_line())):
-            pass
+        self.started = ''  # what it has printed so far
+        while not (found := re.search(rb'http://127\.0\.0\.1:(\d+)', line := self.next_line())):
+            self.started += line.decode()
         self.port = int(found[1])
         os.set_blocking(self.process.stderr.fileno(), False)
 

@@ -1,0 +1,128 @@
+"""Tests how `minimind serve` ends, whatever it is doing, and what it may do; `make test-serve` runs them.
+
+MINIMIND_PROGRAM names another program than ./minimind.
+"""
+
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import test_many_clients
+from test_many_clients import PROGRAM, ROOT, Server, chat, request
+
+DEMO = ROOT / 'weights' / 'demo'
+# The goal is 0.1 s. A machine that runs other tests at the same time may be slower, but what this test finds would take seconds.
+LONGEST = 1.0
+
+
+class EndingTest(unittest.TestCase):
+    def start(self, *options):
+        server = Server(*options)
+        self.addCleanup(server.process.kill)
+        return server
+
+    def ends(self, server, signals=1):
+        began = time.monotonic()
+        for _ in range(signals):
+            server.process.send_signal(signal.SIGTERM)
+        server.process.wait(timeout=20)
+        self.assertLess(time.monotonic() - began, LONGEST)
+
+    def send(self, server, *arguments):
+        connection = server.connect()
+        self.addCleanup(connection.close)
+        connection.sendall(request(*arguments))
+        return connection
+
+    def status(self, connection):
+        return int(test_many_clients.read_all(connection).split()[1])
+
+    def wait_until_busy(self, server):
+        """Waits until another request finds that it has to wait."""
+        for _ in range(1000):
+            with server.connect() as connection:
+                connection.settimeout(0.2)
+                connection.sendall(request('GET', '/v1/models'))
+                try:
+                    connection.recv(65536)
+                except TimeoutError:
+                    return
+        self.fail('the server is not busy')
+
+    def test_while_it_loads_a_model(self):
+        process = subprocess.Popen([PROGRAM, 'serve', '--port', '0'], stderr=subprocess.DEVNULL)
+        self.addCleanup(process.kill)
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=20)
+        self.assertLess(time.monotonic() - began, LONGEST)
+
+    def test_while_nobody_asks(self):
+        self.ends(self.start())
+
+    def test_while_it_prepares_a_request(self):
+        server = self.start('--max-text', '20000')
+        messages = [{'role': 'user', 'content': 'a'}] * 300_000  # which take seconds
+        large = [self.send(server, 'POST', '/apply-template', {'messages': messages}) for _ in range(3)]
+        self.wait_until_busy(server)
+        waiting = self.send(server, 'POST', '/v1/chat/completions', chat())
+        self.ends(server)
+        self.assertEqual(self.status(large[-1]), 503)
+        self.assertEqual(self.status(waiting), 503)
+
+    def test_while_it_waits_for_texts_to_take_new_weights(self):
+        server = self.start('--drain', '0')
+        running = self.send(server, 'POST', '/v1/completions',
+                            {'prompt': '江', 'max_tokens': 30000, 'ignore_eos': True, 'stream': True})
+        running.recv(100)
+        update = self.send(server, 'POST', '/update_weights_from_disk', {'model_path': str(DEMO / 'model.pth')})
+        self.wait_until_busy(server)
+        self.ends(server)
+        self.assertEqual(self.status(update), 503)
+
+    def test_at_the_second_signal_while_a_text_runs(self):
+        server = self.start()
+        running = self.send(server, 'POST', '/v1/completions',
+                            {'prompt': '江', 'max_tokens': 30000, 'ignore_eos': True, 'stream': True})
+        running.recv(100)
+        self.ends(server, signals=2)
+
+
+class RightsTest(unittest.TestCase):
+    def test_gives_up_rights_and_says_so(self):
+        process = subprocess.Popen([PROGRAM, 'serve', '--port', '0'], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        lines = []
+        while not lines or 'serving at' not in lines[-1]:
+            lines.append(process.stderr.readline())
+        for task in pathlib.Path(f'/proc/{process.pid}/task').iterdir():
+            self.assertIn('NoNewPrivs:\t1', (task / 'status').read_text())
+        self.assertIn('confined', ''.join(lines))
+
+    def test_reads_no_file_that_a_later_link_leads_to(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            shutil.copytree(DEMO, folder / 'models')
+            shutil.copy(DEMO / 'model.pth', folder / 'outside.pth')
+            shutil.copy(DEMO / 'model.pth', folder / 'models' / 'other.pth')
+            for option, status in (('--no-sandbox', 200), ('--queue=1', 404)):
+                server = Server('-m', str(folder / 'models'), option)
+                self.addCleanup(server.process.wait)
+                self.addCleanup(server.process.kill)
+                if 'not confined' in server.started:
+                    self.skipTest('the system has no Landlock: the sandbox is not tested')
+                (folder / 'models' / 'later.pth').symlink_to(folder / 'outside.pth')
+                self.assertEqual(server.ask('POST', '/v1/chat/completions', chat(model='other'))[0], 200)
+                found, text = server.ask('POST', '/v1/chat/completions', chat(model='later', max_tokens=1))
+                self.assertIn(found, (status, 400 if status == 404 else status), text)
+                (folder / 'models' / 'later.pth').unlink()
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,82 @@
+#include "tools/serve/request_body.h"
+
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "runtime/text/utf8.h"
+#include "tools/openai/request_error.h"
+#include "weights/io/error.h"
+#include "weights/io/quote.h"
+#include "weights/io/suggestion.h"
+
+namespace minimind {
+namespace {
+
+// Returns the bytes of all strings in JSON, and one for each list and object, because they take time, too. A \u with
+// its four digits counts as three bytes, the most that it stands for.
+std::size_t text_bytes(std::string_view json) {
+  std::size_t bytes = 0;
+  bool in_string = false;
+  for (std::size_t at = 0; at < json.size(); ++at) {
+    const char c = json[at];
+    if (c == '"') {
+      in_string = !in_string;
+    } else if (!in_string) {
+      bytes += c == '[' || c == '{' ? 1 : 0;
+    } else if (c != '\\') {
+      ++bytes;
+    } else {
+      const bool is_code = at + 1 < json.size() && json[at + 1] == 'u';
+      bytes += is_code ? 3 : 1;
+      at += is_code ? 5 : 1;
+    }
+  }
+  return bytes;
+}
+
+void check_coding(const HttpRequest& request) {
+  const auto coding = request.headers.find("content-encoding");
+  if (coding == request.headers.end() || coding->second == "identity") return;
+  throw RequestError(
+      fmt::format("the content encoding is {}, expected a body that is not compressed", quote(coding->second)), "",
+      "unsupported_media_type");
+}
+
+}  // namespace
+
+bool has_json_type(const HttpRequest& request) {
+  if (request.body.empty()) return true;
+  const auto field = request.headers.find("content-type");
+  return field != request.headers.end() &&
+         lower_case(field->second.substr(0, field->second.find_first_of("; \t"))) == "application/json";
+}
+
+ChatJson read_request_body(const HttpRequest& request, std::size_t most_text) {
+  check_coding(request);
+  if (const std::size_t bytes = text_bytes(request.body); bytes > most_text) {
+    throw RequestError(
+        fmt::format("the body has {} bytes of text, expected at most {}, the limit of the server's --max-text", bytes,
+                    most_text),
+        "", "text_too_large");
+  }
+  if (const auto at = first_not_utf8(request.body)) {
+    throw RequestError(fmt::format("the body is not UTF-8 at byte {}", *at), "", "invalid_json");
+  }
+  ChatJson body;
+  try {
+    body = parse_chat_json(request.body, "the body");
+  } catch (const LargeInteger& error) {
+    throw RequestError(error.what(), error.field());
+  } catch (const Error& error) {
+    throw RequestError(error.what(), "", "invalid_json");
+  }
+  if (!body.is_object()) {
+    throw RequestError(fmt::format("the body is {}, expected a JSON object", kind_of(body)), "", "invalid_json");
+  }
+  return body;
+}
+
+}  // namespace minimind
