@@ -137,11 +137,13 @@ define compile
 	$(QUIET)$(CXX) $(CPPFLAGS) $(CXXFLAGS) $(WERROR) $(OPTIMIZE) $(SANITIZE) $(UNIT_FLAGS) -c $< -o $@
 endef
 
-# Objects of two compilers do not mix: all are compiled again if this file changes.
+# Objects of two compilers do not mix: all are compiled again if this file changes. The flags are taken here, where OPTIMIZE is
+# not yet that of the object which is made first.
 COMPILER := $(BUILD)/compiler
+COMPILED_WITH := $(CXX) $(CXXFLAGS) $(OPTIMIZE) $(SANITIZE)
 $(COMPILER): FORCE
 	@mkdir -p $(@D)
-	@printf '%s\n' '$(CXX) $(CXXFLAGS) $(OPTIMIZE) $(SANITIZE)' > $@.new
+	@printf '%s\n' '$(COMPILED_WITH)' > $@.new
 	@cmp -s $@.new $@ || { tools/packages.sh check $(CXX) $(BUILD_PACKAGES) && cp $@.new $@; }
 
 $(BUILD)/%.o: %.cpp Makefile $(COMPILER)
