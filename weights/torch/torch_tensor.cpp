@@ -208,7 +208,11 @@ bool is_torch_tensor(const Value& value) {
 
 TorchTensorReader::TorchTensorReader(const Document& document, const StorageBytes& storages,
                                      std::shared_ptr<const MappedFile> file)
-    : document_(document), storages_(storages), file_(std::move(file)), copy_budget_(2 * file_->bytes().size()) {}
+    : document_(document),
+      storages_(storages),
+      file_(std::move(file)),
+      copy_budget_(2 * file_->bytes().size()),
+      size_budget_(4 * file_->bytes().size()) {}
 
 std::span<const std::byte> TorchTensorReader::find_storage(const StorageReference& reference,
                                                            const std::string& where) const {
@@ -237,16 +241,22 @@ StoredTensor TorchTensorReader::read(const Value& value, std::string_view name) 
   const std::size_t width = size_of(reference.dtype);
   const auto storage = find_storage(reference, where);
   const std::size_t elements = checked_element_count(layout, storage.size() / width, where);
+  const bool is_view = elements == 0 || is_contiguous(layout);
+  if (!is_view && elements > storage.size() / width) {
+    fail(where, fmt::format("is expanded to {} elements of a storage of {}; save tensor.contiguous() instead", elements,
+                            storage.size() / width));
+  }
+  // Tied weights share a storage, but a model needs memory for each tensor.
+  if (elements > size_budget_ / width) {
+    fail(where, "is one tensor too many that shares its storage with others; save clones of them");
+  }
+  size_budget_ -= elements * width;
 
   StoredTensor tensor{reference.dtype, layout.shape, {}, file_->path(), nullptr, nullptr};
-  if (elements == 0 || is_contiguous(layout)) {
+  if (is_view) {
     tensor.mapping = file_;
     tensor.data = storage.subspan(layout.offset * width, elements * width);
     return tensor;
-  }
-  if (elements > storage.size() / width) {
-    fail(where, fmt::format("is expanded to {} elements of a storage of {}; save tensor.contiguous() instead", elements,
-                            storage.size() / width));
   }
   if (elements * width > copy_budget_) {
     fail(where, "is one transposed view too many of a small file; save tensor.contiguous() instead");

@@ -56,6 +56,7 @@ class TorchTensorReader {
   const StorageBytes& storages_;
   std::shared_ptr<const MappedFile> file_;
   std::size_t copy_budget_;  // bytes that may still be copied
+  std::size_t size_budget_;  // bytes that further tensors may have, copied or not
 };
 
 }  // namespace minimind
