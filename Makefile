@@ -69,9 +69,9 @@ SHARING := $(foreach room,tools/chat tools/options weights/io weights/checkpoint
 LONGEST := tools/commands tools/chat tools/serve tools/options weights/io weights/checkpoint runtime/json_schema runtime/tokenizer
 KERNELS := $(ISAS:%=runtime/kernels/%)
 UNITS := $(KERNELS) $(LONGEST) runtime/kernels/instruction_sets $(filter-out runtime/kernels $(LONGEST) $(SHARING),$(ROOMS))
-TEST_UNITS := $(foreach room,$(ROOMS:%=tests/%),$(if $(wildcard $(room)/*.cpp),$(room)))
+TEST_UNITS := $(foreach room,$(ROOMS:%=tests/%) tests/attacks,$(if $(wildcard $(room)/*.cpp),$(room)))
 ROOM_UNITS := $(filter $(ROOMS),$(UNITS)) $(TEST_UNITS)
-FORMATTED := $(foreach folder,$(ROOMS) $(ROOMS:%=tests/%) tests/support tests/fuzz,$(wildcard $(folder)/*.h $(folder)/*.cpp))
+FORMATTED := $(foreach folder,$(ROOMS) $(ROOMS:%=tests/%) tests/support tests/fuzz tests/attacks,$(wildcard $(folder)/*.h $(folder)/*.cpp))
 
 # The chat page, whose bytes the assembler puts into the program.
 PAGE := $(BUILD)/tools/serve/page_bytes.o
