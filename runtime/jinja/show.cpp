@@ -177,7 +177,9 @@ Value formatted(const Value& format, const Value& arguments, Budget& budget) {
     }
     result += directive == "%s" ? shown(value, budget) : std::to_string(*value.integer());
   }
-  if (used < values.size()) throw Failure("the format has fewer places than there are arguments");
+  // As in Python, a value with items may be given for the names of a format, of which there may be none.
+  const bool has_items = !is_tuple && (arguments.list() || arguments.dict() || arguments.is_undefined());
+  if (used < values.size() && !has_items) throw Failure("the format has fewer places than there are arguments");
   return make_text(std::move(result), budget);
 }
 
