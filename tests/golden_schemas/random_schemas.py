@@ -156,38 +156,41 @@ def case(number, most):
         return None
 
 
+def disagreements(program, made):
+    """Yields what kind each is and the text, or the message if the program refuses the schema."""
+    texts = made["valid"] + made["invalid"]
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(made["schema"], file)
+        file.flush()
+        run = subprocess.run([program, "validate", "-q", "--json-schema", file.name, "--jsonl"], input="\n".join(texts) + "\n",
+                             capture_output=True, text=True)
+    if run.returncode not in (0, 1):
+        yield "crashed", run.stderr.strip()
+    verdicts = [json.loads(line)["conforms"] for line in run.stdout.split("\n") if line]
+    if len(verdicts) != len(texts):
+        # A schema by which nothing is valid is refused.
+        yield ("refused" if made["valid"] else "refused, nothing valid was found"), run.stderr.strip()
+        return
+    for i, (text, conforms) in enumerate(zip(texts, verdicts)):
+        if conforms != (i < len(made["valid"])):
+            yield ("accepted wrongly" if conforms else "rejected wrongly"), text
+
+
 def check(program, count):
     """Returns 1 if the program accepts an invalid text."""
     results = collections.Counter()
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-        for number in range(count):
-            golden_case = case(number, 60)
-            if golden_case is None:
-                continue
-            file.seek(0)
-            file.truncate()
-            json.dump(golden_case["schema"], file)
-            file.flush()
-            texts = golden_case["valid"] + golden_case["invalid"]
-            run = subprocess.run([program, "validate", "-q", "--json-schema", file.name, "--jsonl"], input="\n".join(texts) + "\n",
-                                 capture_output=True, text=True)
-            results["schemas"] += 1
-            verdicts = [json.loads(line)["conforms"] for line in run.stdout.splitlines()]
-            if len(verdicts) != len(texts):
-                # A schema by which nothing is valid is refused.
-                kind = "refused" if golden_case["valid"] else "refused, nothing valid was found"
-                results[kind] += 1
-                if golden_case["valid"]:
-                    print(kind, golden_case["name"], run.stderr.strip())
-                continue
-            for i, (text, conforms) in enumerate(zip(texts, verdicts)):
-                valid = i < len(golden_case["valid"])
-                results["texts"] += 1
-                if conforms != valid:
-                    results["accepted wrongly" if conforms else "rejected wrongly"] += 1
-                    print("accepted wrongly" if conforms else "rejected wrongly", json.dumps(golden_case["schema"]), text)
+    for number in range(count):
+        made = case(number, 60)
+        if made is None:
+            continue
+        results["schemas"] += 1
+        results["texts"] += len(made["valid"]) + len(made["invalid"])
+        for kind, text in disagreements(program, made):
+            results[kind] += 1
+            if kind != "refused, nothing valid was found":
+                print(kind, json.dumps(made["schema"]), text)
     print(dict(results))
-    return 1 if results["accepted wrongly"] else 0
+    return 1 if results["accepted wrongly"] or results["crashed"] else 0
 
 
 def main():
