@@ -76,7 +76,9 @@ FORMATTED := $(foreach folder,$(ROOMS) $(ROOMS:%=tests/%) tests/support tests/fu
 # The chat page, whose bytes the assembler puts into the program.
 PAGE := $(BUILD)/tools/serve/page_bytes.o
 
-OBJECTS := $(UNITS:%=$(BUILD)/%.o) $(PAGE)
+KERNEL_UNITS := $(KERNELS) runtime/kernels/instruction_sets
+KERNEL_OBJECTS := $(KERNEL_UNITS:%=$(BUILD)/%.o)
+OBJECTS := $(KERNEL_OBJECTS) $(patsubst %,$(BUILD)/%.o,$(filter-out $(KERNEL_UNITS),$(UNITS))) $(PAGE)
 ABI := $(shell sed -n 's/^\#define MINIMIND_ABI //p' runtime/api/minimind.h)
 LIBRARY := $(BUILD)/libminimind.so.$(ABI)
 TEST_OBJECTS := $(TEST_UNITS:%=$(BUILD)/%.o)
@@ -101,8 +103,9 @@ help:
 	@echo 'make test-ray         the same with Ray, for tools/ray'
 	@echo 'make test-replicas    install nginx, and test tools/replicas'
 	@echo 'make sanitize         run the tests under the address and undefined-behaviour sanitizers'
-	@echo 'make fuzz             fuzz the readers of checkpoints, LoRA, config.json, tokenizers, sessions, templates,'
-	@echo '                      grammars, JSON Schema and its patterns, HTTP and bodies of requests for FUZZ_SECONDS=60 each'
+	@echo 'make fuzz             fuzz everything that reads from outside, for FUZZ_SECONDS=60 each: see tests/fuzz/README.md'
+	@echo 'make fuzz-differential  compare templates, schemas and tokens with Python packages, for FUZZ_SECONDS=60 each'
+	@echo 'make coverage         which branches of the readers the tests and the inputs of make fuzz reach'
 	@echo 'make format           format the sources with clang-format'
 	@echo 'make reference        set up PyTorch under build/, rewrite tests/golden and test the reference'
 	@echo 'make poet DATA=       set up PyTorch under build/, train the bundled model on the poems in DATA, write weights/demo'
@@ -317,57 +320,84 @@ run-on-core-%: $(BUILD)/minimind_tests $(BUILD)/minimind
 		GTEST_SHARD_INDEX=$$part taskset -c $* $(BUILD)/minimind_tests --gtest_brief=1
 
 # Each tests/fuzz/NAME_fuzz.cpp is a libFuzzer target; it starts from the files of SEEDS_NAME and from those that are
-# written below. Needs clang and its runtime: apt install clang libclang-rt-14-dev. The kernels, which read no files, are
-# those of ./minimind. FUZZ='http gbnf' fuzzes only these.
+# written below. Needs clang and its runtime: apt install clang libclang-rt-14-dev. Of the kernels those are checked that every
+# machine of the architecture runs. FUZZ='http gbnf' fuzzes only these. An input that takes more than 5 seconds, or more than
+# FUZZ_MB_NAME MB with what the sanitizers take, is a fault.
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := $(patsubst tests/fuzz/%_fuzz.cpp,%,$(wildcard tests/fuzz/*_fuzz.cpp))
 FUZZ := $(FUZZ_TARGETS)
+FUZZ_ISA := $(if $(filter neon,$(ISAS)),neon,sse2)
+SEEDS_api := tests/fuzz/api/*
+SEEDS_batch_resume := tests/fuzz/batch_resume/*
 SEEDS_config := tests/golden/*/config.json
 SEEDS_gbnf := tests/fuzz/gbnf/*
-SEEDS_gguf := tests/golden_gguf/*.gguf
+SEEDS_gguf := tests/golden_gguf/*.gguf tests/fuzz/gguf/*
 SEEDS_http := tests/fuzz/http/*
 SEEDS_json_pattern := tests/fuzz/json_pattern/*
 SEEDS_json_schema := tests/fuzz/json_schema/*
+SEEDS_line_editor := tests/fuzz/line_editor/*
 SEEDS_lora := tests/golden/*/lora.pth
-SEEDS_pth := tests/golden/*/model.pth
+SEEDS_messages := tests/fuzz/messages/*
+SEEDS_npy := tests/golden/v3-dense/logits.npy tests/fuzz/npy/*
+SEEDS_pth := tests/golden/*/model.pth tests/fuzz/pth/*
 SEEDS_request_body := tests/fuzz/request_body/*
-SEEDS_safetensors := tests/golden/*/*.safetensors
-SEEDS_tokenizer := tests/golden_tokenizer/tokenizer.json tests/fuzz/tokenizer/small.json
-FUZZ_OPTIONS_jinja := -max_len=2000
+SEEDS_safetensors := tests/golden/*/*.safetensors tests/fuzz/safetensors/*
+SEEDS_session := tests/fuzz/session/*
+SEEDS_tokenizer := tests/golden_tokenizer/tokenizer.json tests/fuzz/tokenizer/*
+FUZZ_OPTIONS_jinja := -max_len=2000 -dict=tests/fuzz/jinja.dict
 FUZZ_OPTIONS_json_pattern := -max_len=200
-fuzz: $(BUILD)/minimind
-	@$(MAKE) --no-print-directory BUILD=build/fuzz CXX=clang++ OPTIMIZE=-O1 $(FUZZ:%=build/fuzz/%_fuzz) \
-		KERNEL_OBJECTS='$(filter $(BUILD)/runtime/kernels/%,$(OBJECTS))' \
-		CXXFLAGS='-std=c++20 -isystem tests/fuzz' SANITIZE='-g1 -fsanitize=fuzzer-no-link,address,undefined'
-	@rm -rf build/fuzz/seeds && mkdir -p $(FUZZ_TARGETS:%=build/fuzz/seeds/%) $(FUZZ:%=build/fuzz/corpus/%)
-	@for case in v1-moe v2-yarn v3-moe; do \
-		$(BUILD)/minimind convert -q tests/golden/$$case/model.pth build/fuzz/seeds/gguf/$$case.gguf || exit; done
-	@$(BUILD)/minimind convert -q --tokenizer tests/fuzz/tokenizer/small.json tests/golden/v3-dense/model.pth \
-		build/fuzz/seeds/tokenizer/small.gguf
-	@python3 -c 'import json, pathlib; [pathlib.Path("build/fuzz/seeds/jinja/%d" % i).write_text(json.loads(line)["template"]) \
-		for i, line in enumerate(open("tests/golden_jinja/cases.jsonl"))]'
-	@$(BUILD)/minimind chat -q --greedy -n 4 -p a --session build/fuzz/seeds/session/short \
-		-m tests/golden/v3-dense/model.pth --tokenizer tests/golden_tokenizer > build/fuzz/answer.txt
-	@$(foreach name,$(FUZZ),$(if $(SEEDS_$(name)),cp --parents $(SEEDS_$(name)) build/fuzz/seeds/$(name) &&)) true
-	$(foreach name,$(FUZZ),build/fuzz/$(name)_fuzz -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 $(FUZZ_OPTIONS_$(name)) \
-		build/fuzz/corpus/$(name) build/fuzz/seeds/$(name) &&) true
+FUZZ_OPTIONS_json_schema := -max_len=2000
+FUZZ_OPTIONS_gbnf := -max_len=2000
+FUZZ_OPTIONS_line_editor := -max_len=1000
+FUZZ_MB := 1024
+FUZZ_MB_json_schema := 2048
 
-# The part of tools/openai that reads bodies of requests; the rest of the room loads models.
-REQUEST_BODIES := body_fields closed_json request request_error tool_choice
-$(BUILD)/request_bodies.cpp: Makefile
-	@mkdir -p $(@D)
-	@printf '#include "tools/openai/%s.cpp"\n' $(REQUEST_BODIES) > $@
+# Each target is run from the folder of the project with the inputs that earlier runs found, in build/fuzz/corpus.
+fuzz: fuzz-seeds
+	@$(MAKE) --no-print-directory BUILD=build/fuzz $(FUZZ_BUILD) $(FUZZ:%=build/fuzz/%_fuzz) \
+		KERNEL_OBJECTS='build/fuzz/runtime/kernels/$(FUZZ_ISA).o $(filter-out %/$(FUZZ_ISA).o,$(KERNEL_OBJECTS))' \
+		SANITIZE='-g1 -D_GLIBCXX_ASSERTIONS -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined'
+	@mkdir -p $(FUZZ:%=build/fuzz/corpus/%)
+	$(foreach name,$(FUZZ),tests/fuzz/run.sh $(name) build/fuzz -max_total_time=$(FUZZ_SECONDS) -timeout=5 \
+		-rss_limit_mb=$(or $(FUZZ_MB_$(name)),$(FUZZ_MB)) $(FUZZ_OPTIONS_$(name)) &&) true
 
-$(BUILD)/request_bodies.o: $(BUILD)/request_bodies.cpp Makefile
-	$(compile)
+# How clang builds for both fuzzing and coverage.
+FUZZ_BUILD := CXX=clang++ OPTIMIZE=-O1 OPTIMIZE_KERNELS=-O1 CXXFLAGS='-std=c++20 -isystem tests/fuzz'
 
-$(BUILD)/rooms.a: $(filter-out $(BUILD)/tools% $(BUILD)/runtime/kernels/%,$(OBJECTS)) $(BUILD)/tools/http.o $(BUILD)/request_bodies.o $(KERNEL_OBJECTS)
+.PHONY: fuzz-seeds
+fuzz-seeds: $(BUILD)/minimind
+	@tests/fuzz/write_seeds.sh $(BUILD)/minimind build/fuzz/seeds
+	@$(foreach name,$(FUZZ_TARGETS),$(if $(wildcard $(SEEDS_$(name))),mkdir -p build/fuzz/seeds/$(name) && \
+		cp --parents $(wildcard $(SEEDS_$(name))) build/fuzz/seeds/$(name) &&)) true
+
+$(BUILD)/rooms.a: $(filter-out $(BUILD)/tools.o,$(OBJECTS))
 	@rm -f $@ && ar rcs $@ $^
 
 .SECONDARY: $(FUZZ:%=$(BUILD)/tests/fuzz/%_fuzz.o)
 $(BUILD)/%_fuzz: $(BUILD)/tests/fuzz/%_fuzz.o $(BUILD)/rooms.a
 	@echo 'LINK $@'
-	$(QUIET)$(CXX) $(subst fuzzer-no-link,fuzzer,$(SANITIZE)) $^ $(LDLIBS) -o $@
+	$(QUIET)$(CXX) $(SANITIZE) -fsanitize=fuzzer $^ $(LDLIBS) -o $@
+
+# Runs the tests of the rooms that read from outside and every input that fuzzing has found, and writes into
+# tests/fuzz/README.md which of the branches they reach. Needs llvm and what `make fuzz` needs.
+.PHONY: coverage
+COVERED_TESTS := $(filter-out $(addprefix tests/runtime/,kernels engine calibrate generate api) tests/tools/bench,$(TEST_UNITS))
+coverage: fuzz-seeds
+	@$(MAKE) --no-print-directory BUILD=build/coverage $(FUZZ_BUILD) TEST_UNITS='$(COVERED_TESTS)' \
+		KERNEL_OBJECTS='$(KERNEL_OBJECTS)' SANITIZE='-fprofile-instr-generate -fcoverage-mapping' \
+		LDFLAGS='-fprofile-instr-generate' \
+		build/coverage/minimind build/coverage/minimind_tests $(FUZZ_TARGETS:%=build/coverage/%_fuzz)
+	@mkdir -p build/coverage/weights && ln -sfn $(CURDIR)/weights/demo build/coverage/weights/demo
+	python3 tests/fuzz/coverage.py
+
+# The same questions to the program and to Python's jinja2, jsonschema and tokenizers, for FUZZ_SECONDS each.
+.PHONY: fuzz-differential
+DIFFERENTIAL_VENV := build/differential-venv
+fuzz-differential: minimind
+	$(call create_venv,$(DIFFERENTIAL_VENV))
+	$(DIFFERENTIAL_VENV)/bin/pip install -q -r tests/fuzz/differential/requirements.txt
+	$(foreach peer,templates schemas texts,$(DIFFERENTIAL_VENV)/bin/python tests/fuzz/differential/$(peer).py \
+		--program ./minimind --seconds $(FUZZ_SECONDS) --out build/fuzz/differential &&) true
 
 install: minimind $(LIBRARY)
 	install -D minimind $(DESTDIR)$(PREFIX)/bin/minimind
@@ -414,4 +444,4 @@ bench-peers: minimind
 	build/peers-venv/bin/python -m unittest discover -q -s tools/bench_peers
 	build/peers-venv/bin/python tools/bench_peers/bench_peers.py $(BENCH_PEERS)
 
--include $(patsubst %.o,%.d,$(OBJECTS) $(TEST_OBJECTS))
+-include $(patsubst %.o,%.d,$(OBJECTS) $(TEST_OBJECTS)) $(wildcard $(BUILD)/tests/fuzz/*.d)

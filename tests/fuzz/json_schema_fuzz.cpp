@@ -8,6 +8,7 @@
 
 #include "runtime/grammar/state.h"
 #include "runtime/json_schema/json_schema.h"
+#include "tests/fuzz/mutate_json.h"
 #include "tests/support/read_bytes.h"
 
 // Reads the input as a JSON Schema in each style, and follows texts through its grammar: one that exists, and the
@@ -46,4 +47,69 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
   });
   return 0;
+}
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
+                                               unsigned seed) {
+  constexpr std::string_view words[] = {"type",
+                                        "object",
+                                        "array",
+                                        "string",
+                                        "number",
+                                        "integer",
+                                        "boolean",
+                                        "null",
+                                        "properties",
+                                        "required",
+                                        "additionalProperties",
+                                        "patternProperties",
+                                        "propertyNames",
+                                        "minProperties",
+                                        "maxProperties",
+                                        "items",
+                                        "prefixItems",
+                                        "contains",
+                                        "minContains",
+                                        "maxContains",
+                                        "minItems",
+                                        "maxItems",
+                                        "uniqueItems",
+                                        "unevaluatedItems",
+                                        "unevaluatedProperties",
+                                        "enum",
+                                        "const",
+                                        "multipleOf",
+                                        "minimum",
+                                        "maximum",
+                                        "exclusiveMinimum",
+                                        "exclusiveMaximum",
+                                        "minLength",
+                                        "maxLength",
+                                        "pattern",
+                                        "format",
+                                        "date-time",
+                                        "uuid",
+                                        "ipv6",
+                                        "allOf",
+                                        "anyOf",
+                                        "oneOf",
+                                        "not",
+                                        "if",
+                                        "then",
+                                        "else",
+                                        "dependentSchemas",
+                                        "dependentRequired",
+                                        "$ref",
+                                        "$defs",
+                                        "#/$defs/a",
+                                        "#",
+                                        "$id",
+                                        "$anchor",
+                                        "$dynamicRef",
+                                        "$dynamicAnchor",
+                                        "$schema",
+                                        "definitions",
+                                        "^a+$",
+                                        "(a|b){2,9}"};
+  return minimind::mutate_json(data, size, max_size, seed, words);
 }

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "runtime/chat/chat_json.h"
+#include "tests/fuzz/mutate_json.h"
 #include "tools/openai/request.h"
 #include "tools/openai/request_error.h"
 
@@ -26,4 +27,61 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const RequestError&) {
   }
   return 0;
+}
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
+                                               unsigned seed) {
+  constexpr std::string_view words[] = {"model",
+                                        "messages",
+                                        "role",
+                                        "user",
+                                        "assistant",
+                                        "system",
+                                        "tool",
+                                        "content",
+                                        "type",
+                                        "text",
+                                        "image_url",
+                                        "prompt",
+                                        "stream",
+                                        "stream_options",
+                                        "include_usage",
+                                        "max_tokens",
+                                        "max_completion_tokens",
+                                        "temperature",
+                                        "top_p",
+                                        "n",
+                                        "best_of",
+                                        "stop",
+                                        "seed",
+                                        "logprobs",
+                                        "top_logprobs",
+                                        "logit_bias",
+                                        "tools",
+                                        "tool_choice",
+                                        "function",
+                                        "name",
+                                        "parameters",
+                                        "arguments",
+                                        "tool_calls",
+                                        "tool_call_id",
+                                        "id",
+                                        "response_format",
+                                        "json_schema",
+                                        "json_object",
+                                        "schema",
+                                        "strict",
+                                        "grammar",
+                                        "reasoning_effort",
+                                        "chat_template_kwargs",
+                                        "enable_thinking",
+                                        "open_thinking",
+                                        "metadata",
+                                        "user",
+                                        "echo",
+                                        "parallel_tool_calls",
+                                        "auto",
+                                        "required",
+                                        "none"};
+  return minimind::mutate_json(data, size, max_size, seed, words, 1);
 }
