@@ -5,8 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <latch>
 #include <set>
 #include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 namespace minimind {
 namespace {
@@ -46,6 +50,59 @@ std::size_t quota_cores() {
   return static_cast<std::size_t>(std::max(1.0, std::floor(quota / period)));
 }
 
+#ifndef _OPENMP
+// The threads that one thread keeps for its calls.
+class Team {
+ public:
+  explicit Team(std::size_t threads) {
+    const HeldSignals held;
+    try {
+      while (threads_.size() + 1 < threads) threads_.emplace_back([this, index = threads_.size() + 1] { work(index); });
+    } catch (const std::system_error&) {  // the system gives no more
+    }
+    barrier_.emplace(threads_.size() + 1);
+    started_.count_down();
+  }
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+  ~Team() {
+    call_ = nullptr;
+    barrier_->wait();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  void run(const TeamCall& call) {
+    call_ = &call;
+    barrier_->wait();
+    call(0, threads_.size() + 1, *barrier_);
+    barrier_->wait();
+  }
+
+ private:
+  void work(std::size_t index) {
+    started_.wait();
+    const std::size_t count = threads_.size() + 1;
+    while (true) {
+      barrier_->wait();
+      if (!call_) return;
+      (*call_)(index, count, *barrier_);
+      barrier_->wait();
+    }
+  }
+
+  std::vector<std::thread> threads_;
+  std::optional<Barrier> barrier_;
+  std::latch started_{1};
+  const TeamCall* call_ = nullptr;
+};
+
+struct KeptTeam {
+  std::size_t threads = 0;  // requested
+  std::optional<Team> team;
+};
+thread_local KeptTeam kept;
+#endif
+
 }  // namespace
 
 Barrier::Barrier(std::size_t count) : count_(count), spins_(count <= default_threads() ? spins_before_sleeping : 0) {}
@@ -71,8 +128,28 @@ std::size_t default_threads() {
   return threads;
 }
 
+#ifdef _OPENMP
+
 void end_team() {
   omp_pause_resource_all(omp_pause_soft);
 }
+
+#else
+
+void call_on_team(std::size_t threads, const TeamCall& call) {
+  if (kept.threads != threads) {
+    end_team();
+    kept.team.emplace(threads);
+    kept.threads = threads;
+  }
+  kept.team->run(call);
+}
+
+void end_team() {
+  kept.team.reset();
+  kept.threads = 0;
+}
+
+#endif
 
 }  // namespace minimind

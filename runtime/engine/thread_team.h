@@ -1,10 +1,13 @@
 #pragma once
 
+#ifdef _OPENMP
 #include <omp.h>
+#endif
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 
@@ -69,9 +72,17 @@ class Worker {
   ThreadProfile* profile_;
 };
 
-// Runs body(Worker&) on `threads` threads at once, in one OpenMP parallel region; `body` must not throw. The system may
-// give fewer threads than requested, so workers must use their count(). `profiles` has one per thread, or none. Only
-// the calling thread receives signals.
+#ifndef _OPENMP
+// Calls call(index, count, barrier of all) on `threads` threads at once, of which the calling one has index 0. The
+// system may give fewer. The others are kept for the next call on the calling thread, as OpenMP keeps its own.
+using TeamCall = std::function<void(std::size_t, std::size_t, Barrier&)>;
+void call_on_team(std::size_t threads, const TeamCall& call);
+#endif
+
+// Runs body(Worker&) on `threads` threads at once; `body` must not throw. The system may give fewer threads than
+// requested, so workers must use their count(). `profiles` has one per thread, or none. Only the calling thread
+// receives signals. The threads are those of OpenMP, or of the standard library if the compiler is not told to use
+// OpenMP: the thread sanitizer, which cannot see how the threads of OpenMP wait for each other, understands these.
 template <class Body>
 void run_team(std::size_t threads, Body&& body, std::span<ThreadProfile> profiles = {}) {
   if (threads <= 1) {
@@ -81,21 +92,26 @@ void run_team(std::size_t threads, Body&& body, std::span<ThreadProfile> profile
     alone.barrier();
     return;
   }
+  // After the last wait no thread spins in libgomp's barrier at the end of the region, which never sleeps.
+  const auto work = [&](std::size_t index, std::size_t count, Barrier& barrier) {
+    Worker worker(index, count, barrier, profiles.empty() ? nullptr : &profiles[index]);
+    body(worker);
+    worker.barrier();
+  };
+#ifdef _OPENMP
   std::optional<Barrier> barrier;
   std::optional<HeldSignals> held(std::in_place);  // until the other threads are started
-  // After this last wait no thread spins in libgomp's barrier at the end of the region, which never sleeps.
 #pragma omp parallel num_threads(static_cast <int>(threads))
   {
 #pragma omp master
     held.reset();
 #pragma omp single
     barrier.emplace(static_cast<std::size_t>(omp_get_num_threads()));
-    const auto index = static_cast<std::size_t>(omp_get_thread_num());
-    Worker worker(index, static_cast<std::size_t>(omp_get_num_threads()), *barrier,
-                  profiles.empty() ? nullptr : &profiles[index]);
-    body(worker);
-    worker.barrier();
+    work(static_cast<std::size_t>(omp_get_thread_num()), static_cast<std::size_t>(omp_get_num_threads()), *barrier);
   }
+#else
+  call_on_team(threads, work);
+#endif
 }
 
 // Returns the number of physical cores that this process may use, limited by its affinity mask and, in a container, by
