@@ -106,6 +106,8 @@ template <class Work>
 void reading(const std::vector<std::string>& files, Work&& work) {
   try {
     work();
+  } catch (const Failure&) {
+    throw;
   } catch (const Error& error) {
     for (const std::string& file : files) {
       std::error_code ignored;

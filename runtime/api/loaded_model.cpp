@@ -114,14 +114,16 @@ LoadedModel::LoadedModel(const std::string& path, const minimind_model_options& 
     : LoadedModel(open_checkpoint(path, open_options_of(options)), open_options_of(options), options) {}
 
 LoadedModel::LoadedModel(const Checkpoint& checkpoint, OpenOptions open_options, const minimind_model_options& options)
-    : path_(checkpoint.path),
+    : opened_(checkpoint.path),
+      path_(checkpoint.path),
       open_options_(std::move(open_options)),
       type_(parse_type(options.type)),
       compute_(parse_compute(options.compute)),
       session_files_(options.session_files != 0),
       kernels_(kernels_for(compute_)),
       threads_(options.threads > 0 ? options.threads : suitable_threads(checkpoint)),
-      model_(load_model(checkpoint, type_, threads_, compute_, memory_)) {
+      model_(load_model(checkpoint, type_, threads_, compute_, memory_)),
+      config_(model_.config) {
   kv_type_ = options.kv_type ? parse_kv_type(options.kv_type) : suitable_kv_type(model_);
   kv_type_name_ = name_of(kv_type_);
   family_ = name_of(config().family);
@@ -158,8 +160,9 @@ void LoadedModel::note_all(const Checkpoint& checkpoint) {
     }
   }
   for (const std::string& fallback : model_.type_fallbacks) add("kept " + fallback);
-  if (positions_ > config().max_position_embeddings) {
-    add(fmt::format("a context of {} positions exceeds the model's {}", positions_, config().max_position_embeddings));
+  const std::size_t most_positions = model_.config.max_position_embeddings;
+  if (positions_ > most_positions) {
+    add(fmt::format("a context of {} positions exceeds the model's {}", positions_, most_positions));
   }
   if (!tokenizer_) {
     add(fmt::format("{}: has no tokenizer", path_));
@@ -173,7 +176,7 @@ const Tokenizer& LoadedModel::tokenizer() const {
   throw Failure(MINIMIND_NO_TOKENIZER,
                 fmt::format("{}: has no tokenizer, expected a tokenizer.json in its folder, or in model/ or "
                             "model/minimind_tokenizer/ there or one folder up; name one as the tokenizer",
-                            path_));
+                            opened_));
 }
 
 const ChatTemplate& LoadedModel::chat_template() const {
@@ -203,7 +206,7 @@ void LoadedModel::load_tensors(std::span<const minimind_tensor> tensors) {
       throw UsageError(fmt::format("{}: is given twice, expected once", quote(text_or_empty(tensor.name))));
     }
   }
-  replace(checkpoint_of(std::move(stored), config(), "the tensors in memory"));
+  replace(checkpoint_of(std::move(stored), model_.config, "the tensors in memory"));
 }
 
 void LoadedModel::replace(const Checkpoint& checkpoint) {
@@ -215,7 +218,7 @@ void LoadedModel::replace(const Checkpoint& checkpoint) {
   memory_.free_unused();
   identity_ = std::move(identity);
   path_ = checkpoint.path;
-  family_ = name_of(config().family);
+  family_ = name_of(model_.config.family);
   parameters_ = count_parameters(checkpoint);
   note_all(checkpoint);
 }

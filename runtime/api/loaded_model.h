@@ -30,7 +30,8 @@ class LoadedModel {
   LoadedModel(const std::string& path, const minimind_model_options& options);
 
   const Model& model() const { return model_; }
-  const Config& config() const { return model_.config; }
+  // That of the first weights, whose shape all later ones have: threads may read it while weights are replaced.
+  const Config& config() const { return config_; }
   const kernels::Table& kernels() const { return kernels_; }
   std::size_t threads() const { return threads_; }
   KvType kv_type() const { return kv_type_; }
@@ -67,6 +68,7 @@ class LoadedModel {
   void replace(const Checkpoint& checkpoint);
   void note_all(const Checkpoint& checkpoint);
 
+  const std::string opened_;  // the path of the first weights
   std::string path_;
   OpenOptions open_options_;
   WeightType type_;
@@ -76,6 +78,7 @@ class LoadedModel {
   std::size_t threads_;
   HugePageArena memory_;  // of the model's matrices
   Model model_;
+  const Config config_;
   std::size_t parameters_ = 0;
   KvType kv_type_ = KvType::f32;
   std::size_t positions_ = 0;

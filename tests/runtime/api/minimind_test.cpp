@@ -14,109 +14,16 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/engine/kv_cache.h"
+#include "tests/support/c_interface.h"
 #include "tests/support/golden.h"
-#include "tests/support/golden_engine.h"
 #include "tests/support/temporary_folder.h"
+#include "weights/checkpoint/checkpoint.h"
 
 namespace minimind {
 namespace {
 
 const std::string demo_model = MINIMIND_SOURCE_DIR "/weights/demo/model.pth";
-
-struct Close {
-  void operator()(minimind_model* model) const { minimind_close(model); }
-  void operator()(minimind_session* session) const { minimind_session_close(session); }
-  void operator()(minimind_generation* generation) const { minimind_release(generation); }
-};
-using ModelHandle = std::unique_ptr<minimind_model, Close>;
-using SessionHandle = std::unique_ptr<minimind_session, Close>;
-using GenerationHandle = std::unique_ptr<minimind_generation, Close>;
-
-minimind_model_options options() {
-  minimind_model_options options;
-  minimind_default_model_options(&options, sizeof options);
-  return options;
-}
-
-ModelHandle open_model(const std::string& path, const minimind_model_options& given = options()) {
-  minimind_model* model = nullptr;
-  minimind_error error{};
-  EXPECT_EQ(minimind_open(path.c_str(), &given, &model, &error), MINIMIND_OK) << error.message;
-  return ModelHandle(model);
-}
-
-SessionHandle open_session_of(const ModelHandle& model, std::size_t capacity) {
-  minimind_session* session = nullptr;
-  EXPECT_EQ(minimind_session_open(model.get(), capacity, &session), MINIMIND_OK);
-  return SessionHandle(session);
-}
-
-// A request for tokens by the largest logit.
-minimind_request greedy_request(const Tokens& prompt, std::size_t max_tokens) {
-  minimind_request request;
-  minimind_default_request(&request, sizeof request);
-  request.ids = prompt.data();
-  request.id_count = prompt.size();
-  request.max_tokens = max_tokens;
-  request.temperature = 0;
-  request.ignore_eos = 1;
-  return request;
-}
-
-GenerationHandle submit(const ModelHandle& model, const minimind_request& request) {
-  minimind_generation* generation = nullptr;
-  EXPECT_EQ(minimind_submit(model.get(), &request, &generation), MINIMIND_OK) << minimind_model_error(model.get());
-  return GenerationHandle(generation);
-}
-
-// All that a text wrote.
-struct Written {
-  Tokens ids;
-  std::string text;
-  std::vector<double> log_probabilities;
-  minimind_finish finish = MINIMIND_RUNNING;
-  int conforms = 0;
-  std::size_t prompt_tokens_reused = 0;
-};
-
-void poll_into(Written& written, const GenerationHandle& generation) {
-  minimind_output output;
-  output.size = sizeof output;
-  ASSERT_EQ(minimind_poll(generation.get(), &output), MINIMIND_OK) << minimind_generation_error(generation.get());
-  written.ids.insert(written.ids.end(), output.ids, output.ids + output.id_count);
-  written.text.append(output.text, output.text_size);
-  if (output.log_probabilities) {
-    written.log_probabilities.insert(written.log_probabilities.end(), output.log_probabilities,
-                                     output.log_probabilities + output.id_count);
-  }
-  written.finish = output.finish;
-  written.conforms = output.conforms;
-  written.prompt_tokens_reused = output.prompt_tokens_reused;
-}
-
-std::vector<Written> run_all(const ModelHandle& model, const std::vector<GenerationHandle>& texts) {
-  std::vector<Written> written(texts.size());
-  std::size_t left = texts.size();
-  while (left > 0) {
-    EXPECT_EQ(minimind_step(model.get(), &left), MINIMIND_OK) << minimind_model_error(model.get());
-    for (std::size_t i = 0; i < texts.size(); ++i) poll_into(written[i], texts[i]);
-  }
-  return written;
-}
-
-Written run_one(const ModelHandle& model, const minimind_request& request) {
-  std::vector<GenerationHandle> texts;
-  texts.push_back(submit(model, request));
-  return run_all(model, texts).front();
-}
-
-std::vector<float> logits_of(const ModelHandle& model, const Tokens& ids, std::size_t vocab) {
-  std::vector<float> logits(ids.size() * vocab);
-  EXPECT_EQ(minimind_logits(model.get(), ids.data(), ids.size(), logits.data(), logits.size(), nullptr, nullptr),
-            MINIMIND_OK)
-      << minimind_model_error(model.get());
-  return logits;
-}
 
 TEST(CInterface, HasTheAbiOfItsHeader) {
   EXPECT_EQ(minimind_abi(), MINIMIND_ABI);
@@ -268,12 +175,57 @@ TEST(CInterface, EndsACancelledTextAndDropsAReleasedOne) {
   EXPECT_EQ(written.finish, MINIMIND_CANCELLED);
 }
 
+// Opens a model with keys and values for `positions` tokens of all texts.
+ModelHandle open_with_positions(const GoldenCase& golden, std::size_t positions) {
+  const Config config = open_checkpoint(golden.model_path, {}).config;
+  minimind_model_options given = options();
+  given.kv_memory = positions * KvCache::bytes_per_position(config, KvType::f32);
+  given.kv_type = "f32";
+  given.parallel = 2;
+  return open_model(golden.model_path, given);
+}
+
+TEST(CInterface, AReleasedTextLeavesItsMemoryToOthers) {
+  const GoldenCase golden = load_golden("v3-dense");
+  const ModelHandle model = open_with_positions(golden, 51);
+  const Tokens prompt{golden.tokens.front()};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const GenerationHandle text = submit(model, greedy_request(prompt, 50));
+    ASSERT_EQ(minimind_step(model.get(), nullptr), MINIMIND_OK);
+    Written written;
+    poll_into(written, text);
+    EXPECT_EQ(written.ids.size(), 1u) << i;
+  }
+}
+
+// While one small text or another has some of the memory, there is none for a large one.
+TEST(CInterface, ATextThatSixteenOthersHavePassedIsNext) {
+  constexpr std::size_t small = 6, count = 60, large = 1;
+  const GoldenCase golden = load_golden("v3-dense");
+  const ModelHandle model = open_with_positions(golden, 51);
+  const Tokens prompt{golden.tokens.front()};
+  std::vector<GenerationHandle> texts;
+  for (std::size_t i = 0; i < count; ++i) {
+    // The first is shorter, so that no two end in one step.
+    texts.push_back(submit(model, greedy_request(prompt, i == 0 ? small / 2 : i == large ? 50 : small)));
+  }
+  std::vector<Written> written(count);
+  std::size_t left = count;
+  while (written[large].ids.empty() && left > 0) {
+    ASSERT_EQ(minimind_step(model.get(), &left), MINIMIND_OK);
+    for (std::size_t i = 0; i < count; ++i) poll_into(written[i], texts[i]);
+  }
+  const auto has_ended = [](const Written& text) { return text.finish == MINIMIND_LENGTH; };
+  EXPECT_EQ(std::count_if(written.begin(), written.end(), has_ended), 17) << "the first, and the 16 that passed it";
+}
+
 TEST(CInterface, ReplacesWeightsFromAFileAndFromMemory) {
   const GoldenCase golden = load_golden("v3-dense"), other = load_golden("v3-fp32");
   const ModelHandle model = open_model(golden.model_path);
   const std::vector<float> before = logits_of(model, golden.tokens, golden.vocab);
   const GenerationHandle running = submit(model, greedy_request({golden.tokens.front()}, 5));
   EXPECT_EQ(minimind_reload(model.get(), other.model_path.c_str()), MINIMIND_BUSY);
+  EXPECT_EQ(minimind_reload(model.get(), "/nowhere"), MINIMIND_BUSY);
   std::size_t left = 1;
   while (left > 0) ASSERT_EQ(minimind_step(model.get(), &left), MINIMIND_OK);
 
@@ -418,7 +370,7 @@ TEST(CInterface, MayBeUsedByManyThreads) {
         minimind_step(model.get(), nullptr);
         poll_into(own, text);
       }
-      EXPECT_EQ(minimind_reload(model.get(), ""), MINIMIND_NOT_FOUND);
+      EXPECT_NE(minimind_reload(model.get(), ""), MINIMIND_OK);
       EXPECT_STRNE(minimind_model_error(model.get()), "");
     });
   }
