@@ -29,10 +29,11 @@ class FakeAnswer : public HttpAnswer {
     type_ = content_type;
   }
   void write(std::string piece) override {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     body_ += piece;
-    ++pieces_;
+    if (++pieces_ == last_piece_) gone_ = true;
     changed_.notify_all();
+    changed_.wait(lock, [this] { return !held_; });
   }
   void finish() override {
     const std::lock_guard lock(mutex_);
@@ -41,6 +42,16 @@ class FakeAnswer : public HttpAnswer {
   const std::atomic<bool>& gone() const override { return gone_; }
 
   void disconnect() { gone_ = true; }
+  // Disconnects with this piece of a stream.
+  void disconnect_at(std::size_t piece) { last_piece_ = piece; }
+
+  // Keeps the thread that writes the next piece of a stream, until release().
+  void hold() { held_ = true; }
+  void release() {
+    const std::lock_guard lock(mutex_);
+    held_ = false;
+    changed_.notify_all();
+  }
 
   // Waits for the end. Returns false if it does not come.
   bool wait() {
@@ -93,9 +104,9 @@ class FakeAnswer : public HttpAnswer {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::atomic<bool> gone_ = false;
-  bool ended_ = false;
+  bool ended_ = false, held_ = false;
   int status_ = 0;
-  std::size_t pieces_ = 0;
+  std::size_t pieces_ = 0, last_piece_ = 0;  // last_piece_: that the client takes; 0: all
   std::string type_, body_;
   HttpHeaders headers_;
   mutable bool has_done_ = false;

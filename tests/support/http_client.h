@@ -59,6 +59,14 @@ class HttpClient {
     return true;
   }
 
+  // Sends what the system takes. Returns how many bytes; 0 if it takes none within the time.
+  std::size_t send_some(std::string_view bytes, std::chrono::milliseconds within) {
+    pollfd waiting{socket_, POLLOUT, 0};
+    if (::poll(&waiting, 1, static_cast<int>(within.count())) != 1) return 0;
+    const ssize_t count = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    return count > 0 ? static_cast<std::size_t>(count) : 0;
+  }
+
   void end_sending() { ::shutdown(socket_, SHUT_WR); }
   void close() {
     if (socket_ >= 0) ::close(std::exchange(socket_, -1));

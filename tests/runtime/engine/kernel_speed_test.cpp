@@ -61,7 +61,7 @@ std::map<std::string, double> seconds_by_table(const WeightMatrix& matrix) {
 // Memory is the limit, and AVX2 reads weights as fast as memory delivers them. SSE2 has half the width and cannot
 // convert binary16.
 TEST(KernelSpeed, OlderInstructionSetsDecodeAlmostAsFast) {
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the sanitizers' checks take most of the time";
 #endif
   const StoredTensor stored = stored_matrix();

@@ -526,5 +526,21 @@ TEST_F(ContextPoolTest, DropsAPrefixRatherThanNeverStarting) {
   EXPECT_EQ(pool.bytes(), bytes(300));
 }
 
+// The context of the prefix is older than another one, either of which makes the room.
+TEST_F(ContextPoolTest, DropsThePrefixOfTheNewTextLast) {
+  const Tokens prompt(100, 3);
+  Forward forward(engine_.model, kernels::choose(), 1, 128, 200);
+  ContextPool pool(engine_.model.config, KvType::f32, bytes(300));
+  Context* const first = pool.acquire(prompt, 100);
+  forward.run(*first, prompt, {});
+  pool.release(first);
+  Context* const other = pool.acquire(Tokens{1, 2, 3}, 100);
+  run(*other, {1, 2, 3});
+  pool.release(other);
+  Context* const second = pool.acquire(prompt, 200);
+  ASSERT_NE(second, nullptr);
+  EXPECT_EQ(second->size(), 99u);
+}
+
 }  // namespace
 }  // namespace minimind

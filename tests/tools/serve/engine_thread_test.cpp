@@ -1,0 +1,258 @@
+#include "tools/serve/engine_thread.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "runtime/engine/kv_cache.h"
+#include "tools/openai/request_error.h"
+#include "weights/io/error.h"
+
+namespace minimind {
+namespace {
+
+using namespace std::chrono_literals;
+
+const TextModel& small_model() {
+  static const TextModel model = [] {
+    GenerationArguments arguments;
+    arguments.checkpoint.model = MINIMIND_SOURCE_DIR "/weights/demo/model.pth";
+    arguments.run.quiet = true;
+    arguments.run.threads = 1;
+    return TextModel(arguments, "");
+  }();
+  return model;
+}
+
+// The ends of texts, in order, and a hold on the engine's thread.
+class Events {
+ public:
+  struct End {
+    std::size_t number;
+    Generated generated;
+    std::string error;  // empty if there is none
+  };
+
+  void add(End end) {
+    const std::lock_guard lock(mutex_);
+    ends_.push_back(std::move(end));
+    changed_.notify_all();
+  }
+
+  // Waits for so many ends; fewer if they do not come.
+  std::vector<End> wait(std::size_t count, std::chrono::seconds longest = 20s) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, longest, [&] { return ends_.size() >= count; });
+    return ends_;
+  }
+  std::vector<End> now() { return wait(0); }
+
+  // On the engine's thread: says that it is held, and waits until release().
+  void hold() {
+    std::unique_lock lock(mutex_);
+    held_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return released_; });
+  }
+  void wait_until_held() {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, 20s, [this] { return held_; }));
+  }
+  void release() {
+    const std::lock_guard lock(mutex_);
+    released_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<End> ends_;
+  bool held_ = false, released_ = false;
+};
+
+class EngineThreadTest : public testing::Test {
+ protected:
+  static constexpr std::size_t prompt_tokens = 2;
+
+  // Bytes of keys and values of one text of `max_tokens`.
+  static std::size_t bytes_of(std::size_t max_tokens) {
+    const Engine& engine = small_model().engine();
+    return (prompt_tokens + max_tokens) * KvCache::bytes_per_position(engine.model.config, engine.kv_type);
+  }
+
+  EngineThread& start(const EngineLimits& limits) {
+    return engine_.emplace(small_model(), limits, turns_, [] {});
+  }
+
+  // A text that goes on to its limit. `change` may make it another.
+  std::unique_ptr<TextJob> job(
+      std::size_t number, std::size_t max_tokens, const std::function<void()>& on_text = {},
+      const std::function<void(TextTask&)>& change = [](TextTask&) {}) {
+    Request request{.prompts = {{.tokens = {7, static_cast<std::int32_t>(10 + number)}}}, .max_tokens = max_tokens};
+    request.ignore_eos = true;
+    TextTask task = small_model().tasks(request, number, 0).front();
+    change(task);
+    auto job = std::make_unique<TextJob>();
+    job->task = std::make_shared<const TextTask>(std::move(task));
+    if (on_text) job->on_text = [on_text](std::string_view, const Generation&) { on_text(); };
+    job->on_end = [this, number](Generated generated, const std::exception_ptr& error) {
+      events_.add({number, std::move(generated), message_of(error)});
+    };
+    return job;
+  }
+
+  static std::string message_of(const std::exception_ptr& error) {
+    try {
+      if (error) std::rethrow_exception(error);
+    } catch (const std::exception& known) {
+      return known.what();
+    }
+    return "";
+  }
+
+  static std::vector<std::unique_ptr<TextJob>> one(std::unique_ptr<TextJob> job) {
+    std::vector<std::unique_ptr<TextJob>> jobs;
+    jobs.push_back(std::move(job));
+    return jobs;
+  }
+
+  StepTurns turns_;
+  Events events_;
+  std::atomic<bool> gone_{false};
+  std::optional<EngineThread> engine_;  // ends before what its texts use
+};
+
+TEST_F(EngineThreadTest, EndsARunningTextWhoseClientIsGone) {
+  EngineThread& engine = start({.parallel = 2, .kv_memory = bytes_of(1000), .queue = 4});
+  auto text = job(0, 1000, [this] { gone_ = true; });
+  text->gone = &gone_;
+  engine.submit(one(std::move(text)));
+  const auto ends = events_.wait(1);
+  ASSERT_EQ(ends.size(), 1u);
+  EXPECT_EQ(ends[0].generated.finish_reason, FinishReason::interrupted);
+  EXPECT_LT(ends[0].generated.tokens.size(), 10u);
+  EXPECT_EQ(ends[0].error, "");
+  EXPECT_EQ(engine.counts().abandoned, 1u);
+}
+
+// The text that waits for the place would otherwise notice only when it has it.
+TEST_F(EngineThreadTest, EndsAWaitingTextWhoseClientIsGoneWhileAnotherRuns) {
+  EngineThread& engine = start({.parallel = 1, .kv_memory = bytes_of(1000), .queue = 4});
+  engine.submit(one(job(0, 50, [this] { events_.hold(); })));
+  auto waiting = job(1, 50);
+  waiting->gone = &gone_;
+  engine.submit(one(std::move(waiting)));
+  events_.wait_until_held();
+  gone_ = true;
+  events_.release();
+  const auto ends = events_.wait(2);
+  ASSERT_EQ(ends.size(), 2u);
+  EXPECT_EQ(ends[0].number, 1u);
+  EXPECT_TRUE(ends[0].generated.tokens.empty());
+  EXPECT_EQ(ends[1].generated.tokens.size(), 50u);
+}
+
+// Each has all of the memory, and the queue holds none besides it.
+TEST_F(EngineThreadTest, ReleasesThePlaceOfEveryTextThatEnds) {
+  EngineThread& engine = start({.parallel = 1, .kv_memory = bytes_of(100), .queue = 1});
+  for (std::size_t i = 0; i < 6; ++i) {
+    const bool leaves = i % 3 == 1, fails = i % 3 == 2;
+    gone_ = false;
+    auto text = job(i, 100, [this, leaves, fails] {
+      if (leaves) gone_ = true;
+      if (fails) throw Error("failed");
+    });
+    text->gone = &gone_;
+    ASSERT_NO_THROW(engine.submit(one(std::move(text)))) << i;
+    ASSERT_EQ(events_.wait(i + 1).size(), i + 1);
+    ASSERT_TRUE(engine.wait_until_idle(20s)) << i;
+  }
+  EXPECT_EQ(engine.counts().texts, 6u);
+  EXPECT_EQ(engine.counts().abandoned, 2u);
+}
+
+TEST_F(EngineThreadTest, AcceptsTextsForItsPlacesAndItsQueueAndNoMore) {
+  EngineThread& engine = start({.parallel = 2, .kv_memory = bytes_of(1000), .queue = 3});
+  engine.submit(one(job(0, 20, [this] { events_.hold(); })));
+  events_.wait_until_held();
+  for (std::size_t i = 1; i < 5; ++i) ASSERT_NO_THROW(engine.submit(one(job(i, 2)))) << i;
+  try {
+    engine.submit(one(job(5, 2)));
+    ADD_FAILURE() << "a text more than there is room for";
+  } catch (const RequestError& error) {
+    EXPECT_EQ(error.status(), 429) << error.what();
+  }
+  events_.release();
+  EXPECT_EQ(events_.wait(5).size(), 5u);
+}
+
+// While one small text or another has some of the memory, there is none for a large one.
+TEST_F(EngineThreadTest, ATextThatSixteenOthersHavePassedIsNext) {
+  constexpr std::size_t small = 6, texts = 60, large_number = 1;
+  EngineThread& engine = start({.parallel = 2, .kv_memory = bytes_of(500), .queue = texts});
+  std::vector<std::unique_ptr<TextJob>> jobs;
+  for (std::size_t i = 0; i < texts; ++i) {
+    // The first is shorter, so that no two end in one step.
+    const std::size_t length = i == 0 ? small / 2 : i == large_number ? 500 : small;
+    jobs.push_back(job(i, length));
+  }
+  engine.submit(std::move(jobs));
+  const auto ends = events_.wait(texts);
+  ASSERT_EQ(ends.size(), texts);
+  const auto large = std::ranges::find(ends, large_number, &Events::End::number);
+  EXPECT_EQ(large - ends.begin(), 17) << "the first, and the sixteen that passed it";
+}
+
+TEST_F(EngineThreadTest, ReportsTheErrorThatEndsAText) {
+  EngineThread& engine = start({.parallel = 3, .kv_memory = bytes_of(1000), .queue = 4});
+  const auto nothing_allowed = [](TextTask& task) {
+    for (std::size_t id = 0; id < small_model().engine().model.config.vocab_size; ++id) {
+      task.options.sampling.logit_bias.push_back(
+          {static_cast<std::int32_t>(id), -std::numeric_limits<double>::infinity()});
+    }
+  };
+  std::vector<std::unique_ptr<TextJob>> jobs;
+  jobs.push_back(job(0, 5, {}, nothing_allowed));                           // fails in a step
+  jobs.push_back(job(1, 5, {}, [](TextTask& task) { task.prompt = {}; }));  // fails at its start
+  jobs.push_back(job(2, 5));
+  engine.submit(std::move(jobs));
+  auto ends = events_.wait(3);
+  ASSERT_EQ(ends.size(), 3u);
+  std::ranges::sort(ends, {}, &Events::End::number);
+  EXPECT_NE(ends[0].error.find("no token is left to sample"), std::string::npos) << ends[0].error;
+  EXPECT_NE(ends[1].error.find("the prompt is empty"), std::string::npos) << ends[1].error;
+  EXPECT_EQ(ends[2].error, "");
+  EXPECT_EQ(ends[2].generated.tokens.size(), 5u);
+}
+
+TEST_F(EngineThreadTest, ReportsItsEndToTextsThatRunAndThatWait) {
+  EngineThread& engine = start({.parallel = 1, .kv_memory = bytes_of(1000), .queue = 4});
+  engine.submit(one(job(0, 500, [this] { events_.hold(); })));
+  engine.submit(one(job(1, 5)));
+  events_.wait_until_held();
+  std::thread stopper([this] { engine_.reset(); });
+  events_.release();
+  stopper.join();
+  const auto ends = events_.now();
+  ASSERT_EQ(ends.size(), 2u);
+  for (const auto& end : ends) EXPECT_EQ(end.error, "the server is shutting down") << end.number;
+}
+
+}  // namespace
+}  // namespace minimind
