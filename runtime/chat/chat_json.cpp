@@ -14,7 +14,7 @@
 namespace minimind {
 namespace {
 
-constexpr std::size_t max_depth = 150;
+constexpr int max_depth = 150;
 
 // Throws Error for rejected JSON; nlohmann's parser does not recurse.
 class JsonCheck : public nlohmann::json_sax<ChatJson> {
@@ -162,7 +162,7 @@ ChatJson parse_chat_json(std::string_view text, const std::string& source, Large
   }
   JsonCheck check(source, large);
   ChatJson::sax_parse(text.begin(), text.end(), &check);
-  return ChatJson::parse(text.begin(), text.end());
+  return parse_json<ChatJson>(text, source, max_depth, "a JSON text");
 }
 
 std::string_view kind_of(const ChatJson& value) {

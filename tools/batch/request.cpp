@@ -50,7 +50,11 @@ Request read_line(const ChatJson& line, const RequestDefaults& defaults) {
 }  // namespace
 
 std::optional<std::string> custom_id_of(std::string_view line) {
-  return custom_id_in(ChatJson::parse(line, nullptr, false));
+  try {
+    return custom_id_in(parse_chat_json(line, "the line", LargeIntegers::rounded));
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 ParsedLine parse_request(std::string_view line, const RequestDefaults& defaults) {

@@ -6,11 +6,14 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/chat/chat_json.h"
+#include "weights/io/error.h"
+#include "weights/io/json_fields.h"
 
 namespace minimind {
 namespace {
 
 constexpr std::string_view id_prefix = "batch_req_";
+constexpr int deepest_line = 150;
 
 std::string line_of(const LineId& id, int status, ChatJson body) {
   const ChatJson line{
@@ -47,7 +50,12 @@ std::string error_line(const LineId& id, const RequestError& error) {
 }
 
 std::optional<LineId> request_of(std::string_view line) {
-  const auto object = ChatJson::parse(line, nullptr, false);
+  ChatJson object;
+  try {
+    object = parse_json<ChatJson>(line, "the line", deepest_line, "an answer");
+  } catch (const Error&) {
+    return std::nullopt;
+  }
   const auto text_of = [&](const char* name) {
     return object.is_object() && object.contains(name) && object.at(name).is_string()
                ? object.at(name).get<std::string>()

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "weights/io/error.h"
+#include "weights/io/json_builder.h"
 #include "weights/io/mistaken_file.h"
 #include "weights/io/quote.h"
 
@@ -19,27 +20,25 @@ using Json = nlohmann::json;
 constexpr std::size_t max_file_size = std::size_t{64} << 20;
 constexpr int max_depth = 16;
 
+// What the values of a text may take.
+constexpr std::size_t most_memory(std::string_view text) {
+  return (std::size_t{64} << 20) + 4 * text.size();
+}
+
 }  // namespace
 
 template <class Json>
 Json parse_json(std::string_view text, const std::string& source, int most_levels, std::string_view wanted) {
-  const auto limit_depth = [&](int depth, typename Json::parse_event_t, Json&) {
-    if (depth > most_levels)
-      throw Error(fmt::format("{}: is nested too deeply, expected at most {} levels", source, most_levels));
-    return true;
-  };
-  try {
-    return Json::parse(text, limit_depth);
-  } catch (const typename Json::parse_error& error) {
-    throw Error(fmt::format("{}: is not valid JSON at byte {} of {}, expected {}; mend it or copy it again", source,
-                            std::min(error.byte, text.size()), text.size(), wanted));
-  } catch (const typename Json::out_of_range&) {
-    throw Error(fmt::format("{}: holds a number that is too large for a double, expected a finite number", source));
-  }
+  return JsonBuilder<Json>(text, source, {most_levels, most_memory(text), wanted}).build();
 }
 
 template Json parse_json(std::string_view, const std::string&, int, std::string_view);
 template nlohmann::ordered_json parse_json(std::string_view, const std::string&, int, std::string_view);
+
+void read_json_members(std::string_view text, const std::string& source, int most_levels,
+                       const std::function<void(const std::string& name, const Json& value)>& use) {
+  JsonBuilder<Json>(text, source, {most_levels, most_memory(text), "a JSON object", false}, use).build();
+}
 
 template <class Json>
 std::string dump_json(const Json& value, int indent, InvalidUtf8 invalid) {

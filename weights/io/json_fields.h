@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <initializer_list>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -11,11 +12,17 @@
 
 namespace minimind {
 
-// Parses `text` as nlohmann::json or nlohmann::ordered_json. Throws Error, starting with `source`, if `text` is not
-// JSON or is nested over `most_levels` deep: the parser does not recurse, but printing, comparing and copying its
-// values does. The message names `wanted`, such as "a JSON object".
+// Parses `text` as nlohmann::json or nlohmann::ordered_json, in time linear in its size; of a repeated key the last
+// value is kept. Throws Error, starting with `source`, if `text` is not JSON or is nested over `most_levels` deep: the
+// parser does not recurse, but printing, comparing and copying its values does. Throws Error, too, if the values would
+// take more memory than 64 MiB and four times the text. The message names `wanted`, such as "a JSON object".
 template <class Json>
 Json parse_json(std::string_view text, const std::string& source, int most_levels, std::string_view wanted);
+
+// Parses an object in the same way, and calls use(name, value) with each member instead of keeping it; the same name
+// may come again. A key that is repeated inside of a member throws Error.
+void read_json_members(std::string_view text, const std::string& source, int most_levels,
+                       const std::function<void(const std::string& name, const nlohmann::json& value)>& use);
 
 enum class InvalidUtf8 { refuse, replace };
 
