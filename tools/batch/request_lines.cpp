@@ -22,12 +22,14 @@ LineId RequestLine::id(std::optional<std::string> custom_id) const {
   return {number, custom_id ? std::move(*custom_id) : fmt::format("line-{}", number)};
 }
 
-RequestLines::RequestLines(std::string path) : path_(std::move(path)), file_(path_, std::ios::in | std::ios::binary) {
-  if (!file_ || is_folder(path_)) {
-    throw Error(
-        fmt::format("{}: cannot be read: {}{}", path_, std::strerror(file_ ? EISDIR : errno), advice_on_home(path_)));
+RequestLines::RequestLines(std::string path) : path_(std::move(path)) {
+  std::error_code failed;
+  if (fs::is_regular_file(path_, failed)) {
+    file_.open(path_, std::ios::in | std::ios::binary);
+    if (!file_) throw Error(fmt::format("{}: cannot be read: {}", path_, std::strerror(errno)));
+  } else {
+    copy_to_temporary_file();
   }
-  if (!fs::is_regular_file(path_)) copy_to_temporary_file();
   while (read_line()) ++size_;
   if (size_ == 0) throw Error(fmt::format("{}: is empty, expected a request per line", path_));
   line_.index = size_;
@@ -41,7 +43,7 @@ void RequestLines::copy_to_temporary_file() {
   ::close(descriptor);
   std::fstream copy(name, std::ios::in | std::ios::out | std::ios::binary);
   ::unlink(name.c_str());
-  for (std::string line; std::getline(file_, line);) copy << line << '\n';
+  read_pieces_or_pipe(path_, [&](std::string_view part) { copy << part; });
   if (!copy.flush()) throw Error(fmt::format("{}: cannot hold all of {}: {}", name, path_, std::strerror(errno)));
   file_ = std::move(copy);
   file_.seekg(0);
@@ -49,7 +51,7 @@ void RequestLines::copy_to_temporary_file() {
 
 bool RequestLines::read_line() {
   do {
-    if (!std::getline(file_, line_.text)) return false;
+    if (!minimind::read_line(file_, line_.text, path_)) return false;
     ++line_.number;
   } while (is_empty_line(line_.text));
   return true;

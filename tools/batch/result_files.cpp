@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "tools/batch/response.h"
+#include "tools/options/lines.h"
 #include "weights/io/error.h"
 #include "weights/io/output_file.h"
 #include "weights/io/quote.h"
@@ -45,7 +46,7 @@ class Lines {
   void read_line() {
     id_.reset();
     std::string line;
-    if (!std::getline(file_, line) || file_.eof()) return;  // without a line feed it is not whole
+    if (!minimind::read_line(file_, line, path_) || file_.eof()) return;  // without a line feed it is not whole
     end_ = at_ + line.size() + 1;
     ++number_;
     id_ = request_of(line);
@@ -81,7 +82,7 @@ LineFile::~LineFile() {
 }
 
 void LineFile::open(int flags) {
-  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC | flags, 0666);
+  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags, 0666);
   if (!exists() && (errno != ENOENT || flags != 0)) fail(path_, errno);
   struct stat status {};
   if (exists() && (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode))) {

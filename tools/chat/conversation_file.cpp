@@ -14,7 +14,7 @@
 namespace minimind {
 
 ConversationState read_conversation(const std::string& path) {
-  const std::string text = read_text_file(path);
+  const std::string text = read_text_or_pipe(path);
   if (is_session(text)) {
     throw Error(fmt::format("{}: is a session, expected a conversation in JSON; continue it with --session", path));
   }

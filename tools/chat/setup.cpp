@@ -87,7 +87,7 @@ void ChatSetup::begin() {
     conversation_.restore(load_session(options_.session, *identity_, context_));
   }
   if (!options_.load.empty()) conversation_.restore(read_conversation(options_.load));
-  if (!options_.tools.empty()) conversation_.set_tools(parse_tools(read_text_file(options_.tools), options_.tools));
+  if (!options_.tools.empty()) conversation_.set_tools(parse_tools(read_text_or_pipe(options_.tools), options_.tools));
   if (options_.system) conversation_.set_system(options_.system);
   if (options_.think) conversation_.set_think(options_.think);
   if (options_.run.quiet) return;

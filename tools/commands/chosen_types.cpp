@@ -90,7 +90,7 @@ class Choosing {
   }
 
   void read_plan(WantedTypes& types) {
-    types.by_name = parse_type_plan(read_text_file(options_.plan), options_.plan);
+    types.by_name = parse_type_plan(read_text_or_pipe(options_.plan), options_.plan);
     std::set<std::string> known;
     for (const OutputTensor& output : exported_.tensors) known.insert(output.name);
     for (const auto& [name, type] : types.by_name) {

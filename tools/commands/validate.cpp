@@ -188,7 +188,7 @@ bool validate_lines(GrammarState& state, const std::string& input) {
 int run_validate(const ValidateOptions& options) {
   const auto grammar = options.grammar.load(false, options.quiet);
   if (!grammar) throw UsageError("nothing to validate against; give --json-schema FILE or --grammar FILE");
-  const std::string input = options.file.empty() ? read_standard_input() : read_text_file(options.file);
+  const std::string input = options.file.empty() ? read_standard_input() : read_text_or_pipe(options.file);
   GrammarState state(grammar);
   if (options.jsonl) return validate_lines(state, input) ? 0 : 1;
   const auto mismatch = first_mismatch(state, input);

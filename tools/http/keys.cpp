@@ -40,7 +40,7 @@ bool HttpKeys::contains(std::string_view given) const {
 }
 
 std::vector<std::string> read_http_keys(const std::string& path) {
-  const std::string text = read_text_file(path, std::size_t{1} << 20);
+  const std::string text = read_text_or_pipe(path, std::size_t{1} << 20);
   std::vector<std::string> keys;
   std::size_t number = 0;
   for (std::size_t at = 0; at < text.size(); ++number) {

@@ -13,7 +13,7 @@ void add_template(CLI::App& command, std::string& path) {
 std::optional<FoundTemplate> find_template(const std::string& given, const TokenizerData* tokenizer) {
   if (!given.empty()) {
     SpecialTokens special = tokenizer ? special_tokens_of(*tokenizer) : SpecialTokens();
-    const std::string source = read_text_file(given);
+    const std::string source = read_text_or_pipe(given);
     check_not_mistaken(source, given);
     return FoundTemplate{ChatTemplate(source, given, std::move(special)), given};
   }

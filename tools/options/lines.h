@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <istream>
 #include <string>
 #include <string_view>
+
+#include "weights/io/error.h"
 
 namespace minimind {
 
@@ -25,6 +28,23 @@ void for_each_line(const std::string& text, Use use) {
     if (!is_empty_line(line)) use(line, number);
     at = end + 1;
   }
+}
+
+// Reads a line as std::getline does. Throws Error, naming the file, if it is over 256 MiB: a line must fit in memory.
+inline bool read_line(std::istream& in, std::string& line, const std::string& path) {
+  constexpr std::size_t longest = std::size_t{256} << 20;
+  line.clear();
+  char piece[4096];
+  while (in.getline(piece, sizeof piece).fail() && in.gcount() == sizeof piece - 1) {
+    line.append(piece, sizeof piece - 1);
+    in.clear();
+    if (line.size() > longest) {
+      throw Error(fmt::format("{}: has a line of over {} bytes, expected a record in each line", path, longest));
+    }
+  }
+  if (in.fail()) return !line.empty();
+  line.append(piece, static_cast<std::size_t>(in.gcount()) - (in.eof() ? 0 : 1));
+  return true;
 }
 
 // Returns the name of line `number` in messages. The input is standard input if `file` is empty.

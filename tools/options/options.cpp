@@ -114,7 +114,8 @@ void TokenOptions::add_to(CLI::App& command) {
 std::vector<std::int32_t> TokenOptions::read() const {
   if (tokens.empty() == tokens_file.empty()) throw UsageError("give token ids with either --tokens or --tokens-file");
   const bool in_file = tokens.empty();
-  const auto ids = parse_token_ids(in_file ? read_text_file(tokens_file) : tokens, in_file ? tokens_file : "--tokens");
+  const auto ids =
+      parse_token_ids(in_file ? read_text_or_pipe(tokens_file) : tokens, in_file ? tokens_file : "--tokens");
   if (ids.empty())
     throw UsageError(
         fmt::format("{}: has no token ids, expected some, e.g. 1,2,3", in_file ? tokens_file : "--tokens"));
@@ -135,7 +136,7 @@ void TextOptions::add_to(CLI::App& command) {
 
 std::string TextOptions::read() const {
   const std::string source = has_prompt ? "--prompt" : file.empty() ? "standard input" : file;
-  const std::string text = has_prompt ? prompt : file.empty() ? read_standard_input() : read_text_file(file);
+  const std::string text = has_prompt ? prompt : file.empty() ? read_standard_input() : read_text_or_pipe(file);
   if (const auto at = first_not_utf8(text)) {
     throw Error(fmt::format("{}: is not UTF-8: byte {:#04x} at offset {}; convert it, as with iconv -f GBK -t UTF-8",
                             source, static_cast<unsigned char>(text[*at]), *at));

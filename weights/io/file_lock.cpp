@@ -13,11 +13,13 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <utility>
 
 #include "weights/io/error.h"
 #include "weights/io/output_file.h"
 #include "weights/io/quote.h"
+#include "weights/io/text_file.h"
 
 namespace minimind {
 namespace {
@@ -52,9 +54,13 @@ std::string command_of(const std::string& process) {
 
 // Returns the holder that the lock file names: the first word is a process, the second its machine.
 std::string holder_in(const std::string& lock_path) {
-  std::ifstream file(lock_path);
   std::string process, host;
-  file >> process >> host;
+  try {
+    std::istringstream words(read_text_file(lock_path, 4096));
+    words >> process >> host;
+  } catch (const Error&) {
+    // It was removed or replaced meanwhile.
+  }
   if (process.empty() || process.find_first_not_of("0123456789") != std::string::npos) return "another process";
   if (host != host_name()) return fmt::format("process {} on {}", process, quote(host));
   if (process == std::to_string(::getpid())) return "this process";
@@ -83,7 +89,7 @@ FileLock::~FileLock() {
 
 // Returns false if the holder removed the lock file meanwhile.
 bool FileLock::take() {
-  descriptor_ = ::open(lock_path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+  descriptor_ = ::open(lock_path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
   if (descriptor_ < 0 && errno == EINTR) return false;
   if (descriptor_ < 0) fail(errno);
   const bool locked = ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
