@@ -101,10 +101,9 @@ StoredTensor stored_tensor_of(const minimind_tensor& given) {
     throw UsageError(fmt::format("{}: has {} bytes, expected {} for {} of shape {}", quote(name), given.bytes, bytes,
                                  type, shape_text(tensor.shape)));
   }
-  tensor.data = {static_cast<const std::byte*>(given.data), given.bytes};
+  // The caller keeps the data until it is packed.
+  tensor.data = StoredBytes({static_cast<const std::byte*>(given.data), given.bytes}, nullptr);
   tensor.file = "memory";
-  // The caller owns the data until it is packed.
-  tensor.copy = std::make_shared<const std::vector<std::byte>>();
   return tensor;
 }
 
@@ -212,7 +211,11 @@ void LoadedModel::load_tensors(std::span<const minimind_tensor> tensors) {
 void LoadedModel::replace(const Checkpoint& checkpoint) {
   std::optional<ModelIdentity> identity;
   if (session_files_) identity = identify(checkpoint, type_, compute_);
-  HugePageArena memory = memory_.again();
+  // A file may turn out to be unreadable when a part of it is packed already: the running model stays as it is then.
+  const auto& tensors = checkpoint.tensors;
+  const bool in_memory =
+      std::none_of(tensors.begin(), tensors.end(), [](const auto& t) { return t.second.data.file(); });
+  HugePageArena memory = in_memory ? memory_.again() : HugePageArena();
   model_ = load_replacement(model_, checkpoint, type_, threads_, compute_, memory);
   memory_ = std::move(memory);
   memory_.free_unused();

@@ -142,10 +142,7 @@ StoredTensor Calibration::quantize(const std::string& matrix, DType type) {
     throw Error(fmt::format("{}: {} has values too large for {}, expected magnitudes whose scale is a binary16",
                             tensor.file, matrix, name_of(type)));
   }
-  StoredTensor result{.dtype = type, .shape = tensor.shape, .data = {}, .file = tensor.file, .mapping = {}, .copy = {}};
-  result.copy = std::make_shared<const std::vector<std::byte>>(std::move(quantized.blocks));
-  result.data = *result.copy;
-  return result;
+  return {.dtype = type, .shape = tensor.shape, .data = StoredBytes(std::move(quantized.blocks)), .file = tensor.file};
 }
 
 void Calibration::forget(const std::string& matrix) {

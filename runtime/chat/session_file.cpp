@@ -187,8 +187,7 @@ std::vector<std::int32_t> read_tokens(ByteReader& reader, std::size_t vocab_size
     reader.fail(fmt::format("{} tokens are announced, expected no more than the file has; the file is corrupt", count));
   }
   std::vector<std::int32_t> tokens(static_cast<std::size_t>(count));
-  const auto bytes = reader.take(count * sizeof(std::int32_t));
-  if (!bytes.empty()) std::memcpy(tokens.data(), bytes.data(), bytes.size());
+  reader.read_into(std::as_writable_bytes(std::span(tokens)));
   try {
     check_tokens(tokens, vocab_size);
   } catch (const Error& error) {
@@ -197,15 +196,26 @@ std::vector<std::int32_t> read_tokens(ByteReader& reader, std::size_t vocab_size
   return tokens;
 }
 
-void check_digest(std::span<const std::byte> bytes, const std::string& path) {
+// A session's cache fills the context at most; its text takes far less than the rest.
+void check_size(const InputFile& file, const ModelIdentity& model, const Context& context) {
+  constexpr std::size_t most_text = std::size_t{64} << 20;
+  const std::size_t of_cache = context.capacity() * KvCache::bytes_per_position(model.config, context.cache().type());
+  if (file.size() <= most_text + of_cache) return;
+  throw Error(fmt::format("{}: is {} bytes long, expected at most {} for a context of {}; use a longer context",
+                          file.path(), file.size(), most_text + of_cache, context.capacity()),
+              Setting::context);
+}
+
+void check_digest(const InputFile& file) {
+  constexpr std::size_t piece = std::size_t{1} << 16;
+  ByteReader reader(file, {0, file.size()}, file.path());
   Sha256 hash;
-  hash.update(bytes.first(bytes.size() - digest_size));
-  const auto digest = hash.digest();
-  if (std::ranges::equal(digest, bytes.last(digest_size))) return;
+  while (reader.remaining() > digest_size) hash.update(reader.take(std::min(piece, reader.remaining() - digest_size)));
+  if (std::ranges::equal(hash.digest(), reader.take(digest_size))) return;
   throw Error(
       fmt::format("{}: is corrupt or truncated: its checksum does not match its content; start a new session under "
                   "another name, or remove this file",
-                  path));
+                  file.path()));
 }
 
 // Reads the cache's part of the file directly into the cache.
@@ -219,9 +229,11 @@ void fill(Context& context, std::span<const std::int32_t> tokens, ByteReader& re
   }
   context.rewind(0);
   context.append(tokens);
-  for (const auto part : parts) {
-    const auto bytes = reader.take(part.size());
-    std::copy(bytes.begin(), bytes.end(), part.begin());
+  try {
+    for (const auto part : parts) reader.read_into(part);
+  } catch (const Error&) {
+    context.rewind(0);
+    throw;
   }
 }
 
@@ -264,16 +276,20 @@ void save_session(const std::string& path, const ModelIdentity& model, const Con
 
 ConversationState load_session(const std::string& path, const ModelIdentity& model, Context& context) {
   const auto file = open_input(path);
-  const std::span<const std::byte> bytes = file->bytes();
-  ByteReader reader(bytes.first(bytes.size() - std::min(bytes.size(), digest_size)), path);
+  ByteReader reader(*file, {0, file->size() - std::min(file->size(), digest_size)}, path);
   if (reader.remaining() < magic.size() || reader.take_text(magic.size()) != magic) {
     throw Error(fmt::format("{}: is not a session of minimind, expected \"{}\" at its start", path, magic));
   }
   if (const auto found = reader.read<std::uint32_t>(); found != version) {
     reader.fail(fmt::format("is of version {}, expected {}", found, version));
   }
-  check_digest(bytes, path);
-  const Header header(reader.take_text(reader.read<std::uint64_t>()), path);
+  check_size(*file, model, context);
+  check_digest(*file);
+  const auto header_size = reader.read<std::uint64_t>();
+  if (header_size > max_chat_json_size) {
+    reader.fail(fmt::format("its header has {} bytes, expected at most {}", header_size, max_chat_json_size));
+  }
+  const Header header(reader.take_text(header_size), path);
   check_model(header, path, model, context);
   ConversationState state = read_conversation(header, path);
   state.tokens = read_tokens(reader, model.config.vocab_size, path);

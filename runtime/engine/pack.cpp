@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cassert>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <utility>
 #include <variant>
@@ -69,10 +70,11 @@ void lay_out(const std::byte* source, std::size_t row_size, std::size_t rows, st
   }
 }
 
-// Up to 16 rows from `row` on of a tensor in another encoding, a few columns at a time: this runs on every thread and
-// must not fail for lack of memory.
+// Converts up to 16 rows of a tensor in another encoding, which start at `source` and are `source_size` bytes apart, a
+// few columns at a time.
 template <class Element>
-void convert_panel(const StoredTensor& tensor, std::size_t row, std::size_t rows, Element* out) {
+void convert_panel(const StoredTensor& tensor, const std::byte* source, std::size_t source_size, std::size_t rows,
+                   Element* out) {
   constexpr std::size_t most_cols = 256;  // whole blocks of any type
   constexpr std::size_t row_size = row_bytes(stored_type<Element>, most_cols);
   const std::size_t cols = tensor.shape[1];
@@ -81,28 +83,28 @@ void convert_panel(const StoredTensor& tensor, std::size_t row, std::size_t rows
   for (std::size_t first = 0; first < cols; first += most_cols, out += elements_of<Element>(most_cols)) {
     const std::size_t count = std::min(most_cols, cols - first);
     for (std::size_t i = 0; i < rows; ++i) {
-      read_floats(tensor, (row + i) * cols + first, count, values);
+      convert_to_floats(tensor, source + i * source_size + row_bytes(tensor.dtype, first), count, values);
       encode_values(stored_type<Element>, values, count, converted + i * row_size);
     }
     lay_out(converted, row_size, rows, count, out);
   }
 }
 
-// Writes rows [first_row, last_row) of a stored matrix into their panels. first_row must start a panel.
+// Writes rows [first_row, last_row) of a stored matrix into their panels. first_row must start a panel. Rows in a file
+// are read to `buffer`, a panel at a time, so that they are still in the cache when they are laid out.
 template <class Element>
-void pack_rows(const StoredTensor& tensor, std::size_t first_row, std::size_t last_row, Element* out) {
+void pack_rows(const StoredTensor& tensor, std::size_t first_row, std::size_t last_row, Element* out,
+               std::vector<std::byte>& buffer) {
   const std::size_t cols = tensor.shape[1], row_size = row_bytes(tensor.dtype, cols);
   for (std::size_t row = first_row; row < last_row; row += panel_rows, out += elements_of<Element>(cols)) {
     const std::size_t rows = std::min(panel_rows, last_row - row);
     if (rows < panel_rows) std::memset(static_cast<void*>(out), 0, elements_of<Element>(cols) * sizeof(Element));
+    const std::byte* const source = tensor.data.read(row * row_size, rows * row_size, buffer);
     if (tensor.dtype == stored_type<Element>) {
-      lay_out(tensor.data.data() + row * row_size, row_size, rows, cols, out);
+      lay_out(source, row_size, rows, cols, out);
     } else {
-      convert_panel(tensor, row, rows, out);
+      convert_panel(tensor, source, row_size, rows, out);
     }
-  }
-  if (tensor.mapping) {
-    tensor.mapping->release(tensor.data.subspan(first_row * row_size, (last_row - first_row) * row_size));
   }
 }
 
@@ -123,8 +125,8 @@ WeightMatrix Packer::add_as(const StoredTensor& tensor) {
   auto packed = allocate_matrix<Element>(tensor.shape[0], tensor.shape[1], memory_);
   for (std::size_t first = 0; first < packed.rows(); first += rows_per_job) {
     const std::size_t last = std::min(first + rows_per_job, packed.rows());
-    jobs_.push_back([&tensor, first, last, out = packed.panel(first / panel_rows)] {
-      pack_rows<Element>(tensor, first, last, out);
+    jobs_.push_back([&tensor, first, last, out = packed.panel(first / panel_rows)](std::vector<std::byte>& buffer) {
+      pack_rows<Element>(tensor, first, last, out, buffer);
     });
   }
   return packed;
@@ -147,10 +149,19 @@ WeightMatrix Packer::add(const StoredTensor& tensor, DType packed, Compute compu
 
 void Packer::finish(std::size_t threads) {
   std::atomic<std::size_t> next{0};
+  std::exception_ptr failure;
   run_team(threads, [&](Worker&) {
-    for (std::size_t i = next++; i < jobs_.size(); i = next++) jobs_[i]();
+    try {
+      std::vector<std::byte> buffer;
+      for (std::size_t i = next++; i < jobs_.size(); i = next++) jobs_[i](buffer);
+    } catch (...) {
+#pragma omp critical(minimind_pack_failure)
+      if (!failure) failure = std::current_exception();
+      next = jobs_.size();
+    }
   });
   jobs_.clear();
+  if (failure) std::rethrow_exception(failure);
 }
 
 WeightMatrix pack(const StoredTensor& tensor, WeightType type, std::size_t threads, Compute compute) {

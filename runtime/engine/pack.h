@@ -36,7 +36,7 @@ class Packer {
   // same. With Compute::bf16, `packed` must be f16 or bf16, and the matrix is bf16 in any case.
   WeightMatrix add(const StoredTensor& tensor, DType packed, Compute compute = Compute::f32);
 
-  // Fills all matrices added, on `threads` threads, and releases the files' pages.
+  // Fills all matrices added, on `threads` threads. Throws Error if a tensor cannot be read.
   void finish(std::size_t threads);
 
  private:
@@ -44,7 +44,7 @@ class Packer {
   WeightMatrix add_as(const StoredTensor& tensor);
 
   HugePageArena& memory_;
-  std::vector<std::function<void()>> jobs_;
+  std::vector<std::function<void(std::vector<std::byte>& buffer)>> jobs_;
 };
 
 // Lays out one matrix as the type that packed_type returns.

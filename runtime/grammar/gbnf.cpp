@@ -348,12 +348,7 @@ Grammar parse_grammar(std::string_view text, const std::string& source) {
 }
 
 Grammar load_grammar(const std::string& path) {
-  const auto file = open_input(path);
-  const std::span<const std::byte> bytes = file->bytes();
-  if (bytes.size() > max_gbnf_size) {
-    throw Error(fmt::format("{}: is {} bytes long, expected at most {}", path, bytes.size(), max_gbnf_size));
-  }
-  return parse_grammar({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
+  return parse_grammar(open_input(path)->read_text(max_gbnf_size), path);
 }
 
 }  // namespace minimind

@@ -688,13 +688,7 @@ constexpr std::size_t max_schema_size = std::size_t{1} << 20;
 constexpr int max_file_depth = 100;
 
 SchemaJson read_schema_file(const std::string& path) {
-  const auto file = open_input(path);
-  const std::span<const std::byte> bytes = file->bytes();
-  if (bytes.size() > max_schema_size) {
-    throw Error(fmt::format("{}: is {} bytes long, expected at most {}", path, bytes.size(), max_schema_size));
-  }
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  return parse_json<SchemaJson>(text, path, max_file_depth, "a JSON Schema");
+  return parse_json<SchemaJson>(open_input(path)->read_text(max_schema_size), path, max_file_depth, "a JSON Schema");
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ TokenizerData read_tokenizer(const std::string& path) {
   check_path(path);
   if (is_folder(path)) return read_tokenizer_json(path);
   const auto file = open_input(path);
-  if (!looks_like_gguf(file->bytes())) return read_tokenizer_json(path);
+  if (!looks_like_gguf(file->start())) return read_tokenizer_json(path);
   return read_tokenizer_gguf(read_gguf(file).metadata, path);
 }
 

@@ -11,6 +11,9 @@
 
 namespace minimind {
 
+// Our own limit on the tokens, and on the merges, of a tokenizer: no model comes near it.
+inline constexpr std::size_t most_tokenizer_entries = std::size_t{1} << 20;
+
 // A token that is cut out of the text before splitting and merging, such as "<|im_start|>".
 struct AddedToken {
   std::int32_t id = 0;

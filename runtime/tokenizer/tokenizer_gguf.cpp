@@ -96,15 +96,12 @@ using Integers = std::vector<std::int64_t>;
 constexpr std::string_view way_out = "use the model's tokenizer.json";
 constexpr std::string_view corrupt = "the file is corrupt; copy or convert it again";
 
-// The limits of Vocabulary.
-constexpr std::size_t most_tokens = std::size_t{1} << 20;
-
 std::string describe_value(const GgufValue* value) {
   if (!value) return "nothing";
   if (!value->is_array()) return fmt::format("a value of type {}", name_of(value->type));
   const std::size_t size = std::visit(
       [](const auto& data) -> std::size_t {
-        if constexpr (requires { data.begin(); }) return data.size();
+        if constexpr (requires { data.size(); }) return data.size();
         return 0;
       },
       value->data);
@@ -151,12 +148,15 @@ class Fields {
   Integers integers(std::string_view key) const {
     const GgufValue* const value = metadata_.find(key);
     if (!value) return {};
-    if (const auto* const numbers = std::get_if<Integers>(&value->data)) return *numbers;
-    const auto* const numbers = std::get_if<std::vector<std::uint64_t>>(&value->data);
+    if (const auto* const numbers = std::get_if<GgufNumbers<std::int64_t>>(&value->data)) return numbers->widened();
+    const auto* const numbers = std::get_if<GgufNumbers<std::uint64_t>>(&value->data);
     if (!numbers) fail(key, describe_value(value), "an array of whole numbers");
     Integers result;
     result.reserve(numbers->size());
-    for (const std::uint64_t number : *numbers) result.push_back(number > INT64_MAX ? -1 : std::int64_t(number));
+    for (std::size_t i = 0; i < numbers->size(); ++i) {
+      const std::uint64_t number = (*numbers)[i];
+      result.push_back(number > INT64_MAX ? -1 : std::int64_t(number));
+    }
     return result;
   }
 
@@ -213,8 +213,9 @@ std::vector<TokenType> read_types(const Fields& fields, std::size_t tokens) {
 }
 
 void check_texts(const Fields& fields, const Texts& texts) {
-  if (texts.empty() || texts.size() > most_tokens) {
-    fields.fail(gguf_keys::tokens, fmt::format("{} tokens", texts.size()), fmt::format("1 to {}", most_tokens));
+  if (texts.empty() || texts.size() > most_tokenizer_entries) {
+    fields.fail(gguf_keys::tokens, fmt::format("{} tokens", texts.size()),
+                fmt::format("1 to {}", most_tokenizer_entries));
   }
   std::unordered_set<std::string_view> seen;
   seen.reserve(texts.size());
@@ -262,6 +263,10 @@ void read_merges(const Fields& fields, TokenizerData& data) {
   tokens.reserve(data.vocab.size());
   for (const auto& [text, id] : data.vocab) tokens.insert(text);
   const Texts& merges = fields.texts(gguf_keys::merges);
+  if (merges.size() > most_tokenizer_entries) {
+    fields.fail(gguf_keys::merges, fmt::format("{} merges", merges.size()),
+                fmt::format("at most {}", most_tokenizer_entries));
+  }
   data.merges.reserve(merges.size());
   for (const std::string& merge : merges) {
     const std::size_t space = std::min(merge.find(' '), merge.size());

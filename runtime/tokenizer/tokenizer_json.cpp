@@ -122,6 +122,8 @@ std::optional<std::int32_t> as_token_id(const Json& value) {
 void read_vocab(const JsonFields& model, TokenizerData& data) {
   const JsonFields vocab = model.object("vocab");
   const Json& tokens = model.get("vocab");
+  if (tokens.size() > most_tokenizer_entries)
+    model.fail("vocab", fmt::format("at most {} tokens", most_tokenizer_entries));
   data.vocab.reserve(tokens.size());
   for (const auto& [text, value] : tokens.items()) {
     const std::optional<std::int32_t> id = as_token_id(value);
@@ -144,6 +146,8 @@ std::optional<std::pair<std::string, std::string>> as_merge(const Json& value) {
 void read_merges(const JsonFields& model, TokenizerData& data) {
   const Json& merges = model.get("merges");
   if (!merges.is_array()) model.fail("merges", "an array of merges");
+  if (merges.size() > most_tokenizer_entries)
+    model.fail("merges", fmt::format("at most {} merges", most_tokenizer_entries));
   data.merges.reserve(merges.size());
   for (std::size_t i = 0; i < merges.size(); ++i) {
     // The first line of a merges.txt, which some exports copy and Hugging Face skips too.
@@ -255,9 +259,10 @@ void read_tokenizer_config(const std::string& path, TokenizerData& data) {
   read_chat_template(config, data);
 }
 
+constexpr std::size_t largest_template = std::size_t{16} << 20;
+
 std::string read_template_file(const std::string& path) {
-  const auto file = open_input(path);
-  const std::string text(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
+  std::string text = open_input(path)->read_text(largest_template);
   if (!is_utf8(text)) throw Error(fmt::format("{}: is not UTF-8, expected a Jinja template", path));
   return text;
 }

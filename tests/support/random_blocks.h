@@ -62,10 +62,11 @@ inline StoredTensor random_blocks(DType type, std::size_t rows, std::size_t cols
 // The same blocks with all codes 0: the values are the minima that are subtracted.
 inline StoredTensor minima_of_blocks(const StoredTensor& tensor) {
   const BlockShape shape = block_shape(tensor.dtype);
+  const std::vector<std::byte> bytes = tensor.data.read_all();
   std::size_t at = 0;
   return matrix_of_blocks(tensor.dtype, tensor.shape[0], tensor.shape[1], [&] {
     BlockCodes codes;
-    unpack_block(tensor.dtype, tensor.data.data() + at, codes);
+    unpack_block(tensor.dtype, bytes.data() + at, codes);
     std::fill_n(codes.codes, shape.elements, std::int8_t{0});
     at += shape.bytes;
     return codes;

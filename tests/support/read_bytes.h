@@ -9,7 +9,7 @@
 #include <string>
 
 #include "weights/io/error.h"
-#include "weights/io/mapped_file.h"
+#include "weights/io/input_file.h"
 
 namespace minimind {
 
@@ -25,10 +25,10 @@ void read_bytes_at_path(const std::uint8_t* data, std::size_t size, Reader reade
   ::close(descriptor);
 }
 
-// Gives `reader` the mapped file instead.
+// Gives `reader` the open file instead.
 template <typename Reader>
 void read_bytes(const std::uint8_t* data, std::size_t size, Reader reader) {
-  read_bytes_at_path(data, size, [&](const std::string& path) { reader(MappedFile::open(path)); });
+  read_bytes_at_path(data, size, [&](const std::string& path) { reader(InputFile::open(path)); });
 }
 
 }  // namespace minimind

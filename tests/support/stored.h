@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/support/little_endian.h"
+#include "tests/support/temporary_file.h"
 #include "tests/support/torch_archive.h"
 #include "weights/tensor/stored_tensor.h"
 
@@ -28,8 +29,10 @@ inline std::size_t size_of_shape(const Shape& shape) {
 
 inline StoredTensor make_tensor(DType dtype, const Shape& shape, const std::string& bytes) {
   const auto* first = reinterpret_cast<const std::byte*>(bytes.data());
-  auto copy = std::make_shared<std::vector<std::byte>>(first, first + bytes.size());
-  return {.dtype = dtype, .shape = shape, .data = *copy, .file = "memory", .mapping = nullptr, .copy = copy};
+  return {.dtype = dtype,
+          .shape = shape,
+          .data = StoredBytes(std::vector<std::byte>(first, first + bytes.size())),
+          .file = "memory"};
 }
 
 inline StoredTensor f32_tensor(const Shape& shape, const std::vector<float>& values) {
@@ -51,8 +54,9 @@ inline StoredTensor zeros(const Shape& shape, DType dtype = DType::f32) {
 
 inline std::vector<float> floats_of(const StoredTensor& tensor) {
   if (tensor.dtype != DType::f32) throw std::runtime_error("expected an f32 tensor");
-  std::vector<float> values(tensor.data.size() / sizeof(float));
-  std::memcpy(values.data(), tensor.data.data(), tensor.data.size());
+  const std::string bytes = as_string(tensor.data);
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
 }
 
@@ -144,7 +148,7 @@ inline std::string safetensors_bytes(const StoredTensors& tensors) {
                               : tensor.dtype == DType::i64 ? "I64"
                                                            : throw std::runtime_error("not written here");
     const std::size_t begin = data.size();
-    data.append(reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size());
+    data += as_string(tensor.data);
     header[name] = {{"dtype", dtype}, {"shape", tensor.shape}, {"data_offsets", {begin, data.size()}}};
   }
   const std::string text = header.dump();
@@ -167,8 +171,7 @@ inline std::string pth_bytes(const StoredTensors& tensors) {
     }
     entries.push_back(pickle_writer::text(name));
     entries.push_back(pickle_writer::tensor(fields));
-    storages.emplace_back(fields.key,
-                          std::string(reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size()));
+    storages.emplace_back(fields.key, as_string(tensor.data));
   }
   return torch_zip(pickle_writer::dict(entries), storages);
 }

@@ -13,9 +13,11 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "weights/io/error.h"
-#include "weights/io/mapped_file.h"
+#include "weights/io/input_file.h"
+#include "weights/tensor/stored_tensor.h"
 
 namespace minimind {
 
@@ -36,7 +38,7 @@ class TemporaryFile {
   void write(std::string_view content) const {
     std::ofstream(path_, std::ios::binary | std::ios::trunc).write(content.data(), std::ssize(content));
   }
-  std::shared_ptr<const MappedFile> map() const { return MappedFile::open(path_); }
+  std::shared_ptr<const InputFile> open() const { return InputFile::open(path_); }
 
  private:
   std::string path_;
@@ -55,6 +57,15 @@ inline std::span<const std::byte> as_bytes(std::string_view text) {
 
 inline std::string as_string(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+inline std::string as_string(const InputFile& file) {
+  return file.read_text(file.size());
+}
+
+inline std::string as_string(const StoredBytes& bytes) {
+  const std::vector<std::byte> all = bytes.read_all();
+  return {reinterpret_cast<const char*>(all.data()), all.size()};
 }
 
 // Returns the message of the Error that `action` throws; empty if it throws none.

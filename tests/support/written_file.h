@@ -9,20 +9,20 @@
 #include "tests/support/stored.h"
 #include "tests/support/temporary_file.h"
 #include "tests/support/temporary_folder.h"
-#include "weights/io/mapped_file.h"
+#include "weights/io/input_file.h"
 #include "weights/io/output_file.h"
 #include "weights/tensor/output_tensor.h"
 
 namespace minimind {
 
-// Maps the file that write(OutputFile&) writes. It stays readable after its name is removed.
+// Opens the file that write(OutputFile&) writes. It stays readable after its name is removed.
 template <class Write>
-std::shared_ptr<const MappedFile> written_file(const Write& write) {
+std::shared_ptr<const InputFile> written_file(const Write& write) {
   const TemporaryFolder folder;
   OutputFile file(folder.path() + "/written");
   write(file);
   file.commit();
-  return MappedFile::open(file.path());
+  return InputFile::open(file.path());
 }
 
 // Returns output tensors that are written unchanged, in the order of their names.

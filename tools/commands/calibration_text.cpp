@@ -19,7 +19,7 @@
 #include "tools/commands/scored_texts.h"
 #include "tools/options/lines.h"
 #include "weights/io/error.h"
-#include "weights/io/mapped_file.h"
+#include "weights/io/input_file.h"
 #include "weights/io/mistaken_file.h"
 #include "weights/io/text_file.h"
 
@@ -28,8 +28,9 @@ namespace {
 
 constexpr std::size_t window_tokens = 512;   // a longer text is read in windows of this length
 constexpr std::size_t passage_bytes = 1536;  // of plain text: about a window
+constexpr std::size_t longest_line = std::size_t{64} << 20;
 
-// The content of a file: mapped, so that what has been read can be released again, unless it is a pipe or empty.
+// The content of a file, which is read in pieces, or of a pipe.
 class TextBytes {
  public:
   explicit TextBytes(const std::string& path) {
@@ -37,24 +38,23 @@ class TextBytes {
     if (std::filesystem::is_regular_file(path, failed) && std::filesystem::file_size(path, failed) > 0) {
       file_ = open_input(path);
     } else {
-      read_ = read_text_file(path);
-      check_not_mistaken(read_, path);
+      text_ = read_text_or_pipe(path);
+      check_not_mistaken(text_, path);
     }
   }
 
-  std::string_view all() const {
-    return file_ ? std::string_view(reinterpret_cast<const char*>(file_->bytes().data()), file_->bytes().size())
-                 : read_;
-  }
+  std::size_t size() const { return file_ ? file_->size() : text_.size(); }
 
-  // Advises the kernel that `part` is not needed for now.
-  void release(std::string_view part) const {
-    if (file_) file_->release(std::as_bytes(std::span(part)));
+  std::string read(std::size_t begin, std::size_t length) const {
+    if (!file_) return text_.substr(begin, length);
+    std::string part(length, '\0');
+    file_->read(begin, std::as_writable_bytes(std::span(part)));
+    return part;
   }
 
  private:
-  std::shared_ptr<const MappedFile> file_;
-  std::string read_;
+  std::shared_ptr<const InputFile> file_;
+  std::string text_;
 };
 
 struct Line {
@@ -62,20 +62,34 @@ struct Line {
   std::size_t number;
 };
 
-std::vector<Line> lines_of(const TextBytes& bytes) {
-  constexpr std::size_t released_bytes = std::size_t{1} << 26;
-  const std::string_view text = bytes.all();
+// The lines that are not empty.
+std::vector<Line> lines_of(const TextBytes& bytes, const std::string& path) {
+  constexpr std::size_t piece = std::size_t{1} << 20;
   std::vector<Line> lines;
-  std::size_t number = 0, released = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    ++number;
-    if (!is_empty_line(text.substr(at, end - at))) lines.push_back({at, end - at, number});
-    at = end + 1;
-    if (at - released < released_bytes) continue;
-    bytes.release(text.substr(released, at - released));
-    released = at;
+  std::size_t number = 1, line_begin = 0;
+  char last = '\0';  // before the line feed
+  const auto end_line = [&](std::size_t end) {
+    const std::size_t length = end - line_begin;
+    if (length > longest_line) {
+      throw Error(
+          fmt::format("{}: has over {} bytes, expected a record of fewer", place_of_line(path, number), longest_line));
+    }
+    if (length > 1 || (length == 1 && last != '\r')) lines.push_back({line_begin, length, number});
+  };
+  for (std::size_t begin = 0; begin < bytes.size(); begin += piece) {
+    const std::string part = bytes.read(begin, std::min(piece, bytes.size() - begin));
+    for (std::size_t at = 0; at < part.size();) {
+      const std::size_t end = std::min(part.find('\n', at), part.size());
+      if (end > at) last = part[end - 1];
+      if (end == part.size()) break;
+      end_line(begin + end);
+      ++number;
+      at = end + 1;
+      line_begin = begin + at;
+    }
+    if (begin + part.size() - line_begin > longest_line) end_line(begin + part.size());
   }
+  end_line(bytes.size());
   return lines;
 }
 
@@ -101,7 +115,7 @@ class CalibrationTextReader {
     if (path_.ends_with(".jsonl")) {
       read_lines(bytes);
     } else {
-      read_plain(bytes.all());
+      read_plain(bytes);
     }
     check();
     return std::move(result_);
@@ -153,10 +167,13 @@ class CalibrationTextReader {
     }
   }
 
-  void read_plain(std::string_view text) {
-    spread((text.size() + passage_bytes - 1) / passage_bytes, [&](std::size_t i) {
-      const std::size_t begin = next_character(text, i * passage_bytes);
-      add(tokenizer_.encode(text.substr(begin, next_character(text, (i + 1) * passage_bytes) - begin)), {});
+  void read_plain(const TextBytes& bytes) {
+    constexpr std::size_t rest_of_character = 3;
+    spread((bytes.size() + passage_bytes - 1) / passage_bytes, [&](std::size_t i) {
+      const std::size_t at = i * passage_bytes;
+      const std::string text = bytes.read(at, std::min(passage_bytes + rest_of_character, bytes.size() - at));
+      const std::size_t begin = next_character(text, 0), end = next_character(text, passage_bytes);
+      add(tokenizer_.encode(std::string_view(text).substr(begin, end - begin)), {});
     });
   }
 
@@ -170,12 +187,11 @@ class CalibrationTextReader {
           }
           return *chat_template;
         }};
-    const std::vector<Line> lines = lines_of(bytes);
+    const std::vector<Line> lines = lines_of(bytes, path_);
     spread(lines.size(), [&](std::size_t i) {
       const Line& line = lines[i];
       ScoredTexts read;
-      add_line(read, std::string(bytes.all().substr(line.begin, line.length)), place_of_line(path_, line.number),
-               tokenizer_, training);
+      add_line(read, bytes.read(line.begin, line.length), place_of_line(path_, line.number), tokenizer_, training);
       std::size_t begin = 0;
       for (const std::size_t end : read.ends) {
         add(std::span(read.tokens).subspan(begin, end - begin), std::span(read.uses).subspan(begin, end - begin));

@@ -49,11 +49,17 @@ std::string described(const Tokenizer& tokenizer) {
   return text + (tokenizer.chat_template() ? ", with a chat template" : ", without a chat template");
 }
 
-// Long lists are described in words.
+constexpr std::size_t longest_list = 8;
+
+// Longer lists are described in words.
 template <class Element>
 OrderedJson to_json(const std::vector<Element>& list, const GgufValue& value) {
-  constexpr std::size_t longest_list = 8;
   return list.size() > longest_list ? OrderedJson(shown(value)) : OrderedJson(list);
+}
+
+template <class Wide>
+OrderedJson to_json(const GgufNumbers<Wide>& numbers, const GgufValue& value) {
+  return numbers.size() > longest_list ? OrderedJson(shown(value)) : OrderedJson(numbers.widened());
 }
 
 template <class Scalar>

@@ -1,5 +1,6 @@
 #include "tools/commands/npy.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -25,6 +26,14 @@ namespace fs = std::filesystem;
 bool can_be_replaced(const std::string& path) {
   std::error_code failed;
   return !fs::exists(path, failed) || fs::is_regular_file(path, failed);
+}
+
+// Opening a FIFO without readers fails instead of waiting for one. Writing waits for them. Null if it fails.
+std::FILE* open_to_write(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+  if (descriptor < 0) return nullptr;
+  ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
+  return ::fdopen(descriptor, "wb");
 }
 
 // Reads a number of at most 15 digits, and the spaces before it, from the start of `text`.
@@ -57,7 +66,7 @@ std::optional<std::pair<std::size_t, std::size_t>> shape_in(std::string_view hea
 NpyWriter::NpyWriter(std::string path)
     : path_(output_target(path)),
       temporary_(can_be_replaced(path_) ? part_path(path_) : path_),
-      file_(std::fopen(temporary_.c_str(), "wb")) {
+      file_(open_to_write(temporary_)) {
   if (!file_) fail();
   if (temporary_ == path_) return;
   lock_part(fileno(file_));
@@ -107,11 +116,13 @@ void NpyWriter::finish() {
 }
 
 void NpyWriter::fail() const {
-  throw Error(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)));
+  const bool no_reader = errno == ENXIO;
+  throw Error(fmt::format("{}: cannot be written: {}", path_,
+                          no_reader ? "no process reads this pipe; start the reader first" : std::strerror(errno)));
 }
 
 NpyReader::NpyReader(const std::string& path) : file_(open_input(path)) {
-  const auto bytes = file_->bytes();
+  const auto bytes = file_->start();
   const auto byte = [&](std::size_t i) { return static_cast<std::size_t>(bytes[i]); };
   if (bytes.size() < 12 || std::memcmp(bytes.data(), "\x93NUMPY", 6) != 0) {
     throw Error(fmt::format("{}: is not a .npy file", path));
@@ -119,8 +130,9 @@ NpyReader::NpyReader(const std::string& path) : file_(open_input(path)) {
   const bool version_1 = byte(6) == 1;
   const std::size_t start = version_1 ? 10 : 12;
   const std::size_t length = byte(8) | byte(9) << 8 | (version_1 ? 0 : byte(10) << 16 | byte(11) << 24);
-  if (length > bytes.size() - start) throw Error(fmt::format("{}: is truncated inside its header", path));
-  const std::string header(reinterpret_cast<const char*>(bytes.data()) + start, std::min<std::size_t>(length, 1000));
+  if (length > file_->size() - start) throw Error(fmt::format("{}: is truncated inside its header", path));
+  const auto header_bytes = bytes.subspan(start).first(std::min(length, bytes.size() - start));
+  const std::string header(reinterpret_cast<const char*>(header_bytes.data()), header_bytes.size());
   const auto shape = shape_in(header);
   if (header.find("'<f4'") == std::string::npos || header.find("'fortran_order': False") == std::string::npos ||
       !shape) {
@@ -131,17 +143,15 @@ NpyReader::NpyReader(const std::string& path) : file_(open_input(path)) {
   cols_ = shape->second;
   const auto count = checked_product(rows_, cols_);
   const auto size = count ? checked_product(*count, sizeof(float)) : std::nullopt;
-  if (!size || *size != bytes.size() - start - length) {
-    throw Error(fmt::format("{}: has {} bytes of data, expected {} x {} float32", path, bytes.size() - start - length,
+  if (!size || *size != file_->size() - start - length) {
+    throw Error(fmt::format("{}: has {} bytes of data, expected {} x {} float32", path, file_->size() - start - length,
                             rows_, cols_));
   }
-  data_ = bytes.data() + start + length;
+  data_ = start + length;
 }
 
-float NpyReader::at(std::size_t row, std::size_t col) const {
-  float value;
-  std::memcpy(&value, data_ + (row * cols_ + col) * sizeof(float), sizeof value);
-  return value;
+void NpyReader::read_row(std::size_t row, std::span<float> out) const {
+  file_->read(data_ + row * cols_ * sizeof(float), std::as_writable_bytes(out));
 }
 
 }  // namespace minimind

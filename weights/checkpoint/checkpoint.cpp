@@ -2,9 +2,7 @@
 
 #include <fmt/core.h>
 
-#include <array>
 #include <filesystem>
-#include <fstream>
 #include <utility>
 
 #include "weights/gguf/gguf_model.h"
@@ -37,7 +35,7 @@ struct Source {
   GgufMetadata metadata;
 };
 
-Source from_gguf(std::shared_ptr<const MappedFile> file) {
+Source from_gguf(std::shared_ptr<const InputFile> file) {
   GgufModel model = read_gguf_model(std::move(file));
   Source source;
   source.format = std::move(model.format);
@@ -67,20 +65,20 @@ Source read_source(const std::string& path) {
     return from_state_dict(std::move(folder.tensors), std::move(folder.format), path);
   }
   auto file = open_input(path);
-  if (looks_like_gguf(file->bytes())) return from_gguf(std::move(file));
-  if (looks_like_pth(file->bytes())) return from_state_dict(read_pth(std::move(file)), "torch.save", path);
-  if (looks_like_safetensors(file->bytes())) {
+  if (looks_like_gguf(file->start())) return from_gguf(std::move(file));
+  if (looks_like_pth(file->start())) return from_state_dict(read_pth(std::move(file)), "torch.save", path);
+  if (looks_like_safetensors(file->start())) {
     return from_state_dict(read_safetensors(std::move(file)), "safetensors", path);
   }
   throw Error(fmt::format("{}: is neither a torch.save file (.pth, .pt, .bin) nor safetensors nor GGUF{}", path,
-                          shown_text(file->bytes())));
+                          shown_text(file->start())));
 }
 
 // The files of a Hugging Face export belong to the config next to them; next to a .pth, a config.json of something else
 // may be.
 std::optional<StatedConfig> stated_config(const std::string& path, const OpenOptions& options) {
   if (options.config_path) {
-    StatedConfig stated = parse_config_json(read_text_file(*options.config_path), *options.config_path);
+    StatedConfig stated = parse_config_json(read_text_or_pipe(*options.config_path), *options.config_path);
     if (stated.settings == 0)
       throw Error(fmt::format("{}: states no hyper-parameter of a model", *options.config_path));
     return stated;
@@ -257,10 +255,8 @@ Checkpoint checkpoint_of(StoredTensors stored, const Config& config, const std::
 
 bool is_gguf(const std::string& path) {
   std::error_code ignored;
-  if (!fs::is_regular_file(path, ignored)) return false;
-  std::ifstream file(path, std::ios::binary);
-  std::array<char, 4> magic{};
-  return file.read(magic.data(), magic.size()) && looks_like_gguf(std::as_bytes(std::span(magic)));
+  if (!fs::is_regular_file(path, ignored) || fs::file_size(path, ignored) == 0) return false;
+  return looks_like_gguf(InputFile::open(path)->start());
 }
 
 std::optional<std::string> find_tokenizer(const std::string& checkpoint_path) {

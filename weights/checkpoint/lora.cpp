@@ -100,7 +100,7 @@ void check_shapes(const std::string& module, const LoraPair& pair, const StoredT
 // Sums in double: A and B are small, and each result is rounded once.
 StoredTensor merged(const StoredTensor& weight, const std::string& module, const LoraPair& pair, const LoraFile& lora) {
   const std::size_t rows = weight.shape[0], cols = weight.shape[1], rank = pair.a->shape[0];
-  auto bytes = std::make_shared<std::vector<std::byte>>(rows * cols * sizeof(float));
+  std::vector<std::byte> bytes(rows * cols * sizeof(float));
   const std::vector<float> a = finite_floats(*pair.a, module + ".lora.A.weight", lora.path);
   const std::vector<float> b = finite_floats(*pair.b, module + ".lora.B.weight", lora.path);
   const std::vector<float> w = to_floats(weight);
@@ -119,14 +119,12 @@ StoredTensor merged(const StoredTensor& weight, const std::string& module, const
                         "scale or another LoRA",
                         lora.path, module, lora.scale, sum[col], row));
       }
-      std::memcpy(bytes->data() + (row * cols + col) * sizeof(float), &value, sizeof value);
+      std::memcpy(bytes.data() + (row * cols + col) * sizeof(float), &value, sizeof value);
     }
   }
   StoredTensor result = weight;
   result.dtype = DType::f32;
-  result.data = *bytes;
-  result.copy = std::move(bytes);
-  result.mapping = nullptr;
+  result.data = StoredBytes(std::move(bytes));
   return result;
 }
 

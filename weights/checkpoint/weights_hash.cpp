@@ -31,7 +31,6 @@ std::string weights_sha256(const StoredTensors& tensors) {
       read_floats(tensor, first, part.size(), part.data());
       hash.update(std::as_bytes(part));
     }
-    if (tensor.mapping) tensor.mapping->release(tensor.data);
   }
   return hash.hex_digest();
 }

@@ -12,8 +12,8 @@ namespace minimind {
 // type that represents them exactly. A block type counts with its decoded values, a NaN with the bits of its
 // conversion.
 //
-// `tensors` must be f32, f16, bf16 or block types, as Checkpoint::tensors are; throws Error for any other type. Gives
-// mapped pages back after reading. The Python equivalent, for a v2 or v3 .pth whose lm_head is the embedding (v1's
+// `tensors` must be f32, f16, bf16 or block types, as Checkpoint::tensors are; throws Error for any other type. The
+// Python equivalent, for a v2 or v3 .pth whose lm_head is the embedding (v1's
 // tensors have Hugging Face's names here):
 //
 //   state = torch.load(path, map_location="cpu")

@@ -177,7 +177,7 @@ std::optional<DType> vector_type(const GgufMetadata& metadata, const std::string
 
 }  // namespace
 
-GgufModel read_gguf_model(std::shared_ptr<const MappedFile> file) {
+GgufModel read_gguf_model(std::shared_ptr<const InputFile> file) {
   const std::string path = file->path();
   GgufFile gguf = read_gguf(std::move(file));
   GgufModel model;

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "weights/gguf/metadata.h"
-#include "weights/io/mapped_file.h"
+#include "weights/io/input_file.h"
 #include "weights/model/config_json.h"
 #include "weights/tensor/dtype.h"
 #include "weights/tensor/stored_tensor.h"
@@ -24,6 +24,6 @@ struct GgufModel {
 // Reads GGUF files of `convert`, and the `llama`, `qwen3` and `qwen3moe` files of llama.cpp's converter and quantiser.
 // Throws Error as read_gguf does, and for an architecture that we do not compute. Also throws Error, naming the key,
 // for unsupported hyper-parameters that would change the computation.
-GgufModel read_gguf_model(std::shared_ptr<const MappedFile> file);
+GgufModel read_gguf_model(std::shared_ptr<const InputFile> file);
 
 }  // namespace minimind

@@ -37,15 +37,22 @@ std::string shown_data(const Scalar& scalar, GgufType type) {
   return shown_scalar(scalar, type);
 }
 
-template <class Element>
-std::string shown_data(const std::vector<Element>& list, GgufType type) {
+template <class List>
+std::string shown_list(const List& list, GgufType type) {
   if (list.size() > longest_list) return fmt::format("{} of {}", list.size(), name_of(type));
   std::string text;
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    const Element element = list[i];
-    text += (i > 0 ? ", " : "") + shown_scalar(element, type);
-  }
+  for (std::size_t i = 0; i < list.size(); ++i) text += (i > 0 ? ", " : "") + shown_scalar(list[i], type);
   return "[" + text + "]";
+}
+
+template <class Element>
+std::string shown_data(const std::vector<Element>& list, GgufType type) {
+  return shown_list(list, type);
+}
+
+template <class Wide>
+std::string shown_data(const GgufNumbers<Wide>& list, GgufType type) {
+  return shown_list(list, type);
 }
 
 }  // namespace
@@ -119,7 +126,7 @@ void GgufMetadata::set_strings(std::string key, std::vector<std::string> values)
 }
 
 void GgufMetadata::set_i32s(std::string key, const std::vector<std::int32_t>& values) {
-  set(std::move(key), {GgufType::i32, std::vector<std::int64_t>(values.begin(), values.end())});
+  set(std::move(key), {GgufType::i32, GgufNumbers<std::int64_t>(values)});
 }
 
 std::string shown(const GgufValue& value) {

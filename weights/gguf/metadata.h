@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -15,12 +17,44 @@ enum class GgufType : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, 
 // "u32", "string", ...
 std::string_view name_of(GgufType type);
 
-// One value of the metadata. Numbers are widened; `type` is the type in the file. For an array, `type` is the type of
-// its elements, which are in one of the vectors. Arrays of arrays are not supported.
+// The numbers of an array. They take the memory of the type that they have in the file, and are read as the widest
+// of their kind.
+template <class Wide>
+class GgufNumbers {
+  template <class... Number>
+  using Vectors = std::variant<std::vector<Number>...>;
+  using Unsigned = Vectors<std::uint64_t, std::uint8_t, std::uint16_t, std::uint32_t>;
+  using Signed = Vectors<std::int64_t, std::int8_t, std::int16_t, std::int32_t>;
+  using Real = Vectors<double, float>;
+  using Numbers = std::conditional_t<std::is_floating_point_v<Wide>, Real,
+                                     std::conditional_t<std::is_signed_v<Wide>, Signed, Unsigned>>;
+
+ public:
+  template <class Number>
+  requires std::is_constructible_v<Numbers, std::vector<Number>> GgufNumbers(std::vector<Number> numbers)
+      : numbers_(std::move(numbers)) {}
+
+  std::size_t size() const {
+    return std::visit([](const auto& numbers) { return numbers.size(); }, numbers_);
+  }
+  Wide operator[](std::size_t i) const {
+    return std::visit([&](const auto& numbers) { return Wide{numbers[i]}; }, numbers_);
+  }
+  std::vector<Wide> widened() const {
+    return std::visit([](const auto& numbers) { return std::vector<Wide>(numbers.begin(), numbers.end()); }, numbers_);
+  }
+  bool operator==(const GgufNumbers& other) const { return widened() == other.widened(); }
+
+ private:
+  Numbers numbers_;
+};
+
+// One value of the metadata. A number is widened; `type` is the type in the file. For an array, `type` is the type of
+// its elements. Arrays of arrays are not supported.
 struct GgufValue {
   using Data =
-      std::variant<std::uint64_t, std::int64_t, double, bool, std::string, std::vector<std::uint64_t>,
-                   std::vector<std::int64_t>, std::vector<double>, std::vector<bool>, std::vector<std::string>>;
+      std::variant<std::uint64_t, std::int64_t, double, bool, std::string, GgufNumbers<std::uint64_t>,
+                   GgufNumbers<std::int64_t>, GgufNumbers<double>, std::vector<bool>, std::vector<std::string>>;
   GgufType type = GgufType::u32;  // of the value, or of each element
   Data data;
 

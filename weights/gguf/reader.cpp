@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <bit>
 #include <optional>
+#include <span>
+#include <utility>
 
 #include "weights/gguf/format.h"
 #include "weights/io/byte_reader.h"
@@ -20,6 +22,7 @@ namespace {
 constexpr std::size_t largest_header = std::size_t{64} << 20;
 constexpr std::size_t most_keys = 4096;
 constexpr std::size_t most_tensors = 65536;
+constexpr std::size_t most_padding = std::size_t{1} << 20;  // at the end of the file
 
 // The smallest sizes. An empty name or string still has its length. A key is not empty and has a type and a value of at
 // least one byte. A tensor has a name, its number of dimensions, a type and an offset.
@@ -85,28 +88,37 @@ GgufValue::Data read_values(std::optional<std::size_t> count, ReadOne read_one) 
   return values;
 }
 
+// Reads one number, or an array of `count`, which keeps the width that they have in the file.
+template <typename Wide, typename Number>
+GgufValue::Data read_numbers(std::optional<std::size_t> count, ByteReader& reader) {
+  if (!count) return Wide{reader.read<Number>()};
+  std::vector<Number> numbers(*count);
+  reader.read_into(std::as_writable_bytes(std::span(numbers)));
+  return GgufNumbers<Wide>(std::move(numbers));
+}
+
 GgufValue::Data read_data(ByteReader& reader, GgufType type, std::optional<std::size_t> count, std::string_view what) {
   switch (type) {
     case GgufType::u8:
-      return read_values<std::uint64_t>(count, [&] { return reader.read<std::uint8_t>(); });
+      return read_numbers<std::uint64_t, std::uint8_t>(count, reader);
     case GgufType::u16:
-      return read_values<std::uint64_t>(count, [&] { return reader.read<std::uint16_t>(); });
+      return read_numbers<std::uint64_t, std::uint16_t>(count, reader);
     case GgufType::u32:
-      return read_values<std::uint64_t>(count, [&] { return reader.read<std::uint32_t>(); });
+      return read_numbers<std::uint64_t, std::uint32_t>(count, reader);
     case GgufType::u64:
-      return read_values<std::uint64_t>(count, [&] { return reader.read<std::uint64_t>(); });
+      return read_numbers<std::uint64_t, std::uint64_t>(count, reader);
     case GgufType::i8:
-      return read_values<std::int64_t>(count, [&] { return reader.read<std::int8_t>(); });
+      return read_numbers<std::int64_t, std::int8_t>(count, reader);
     case GgufType::i16:
-      return read_values<std::int64_t>(count, [&] { return reader.read<std::int16_t>(); });
+      return read_numbers<std::int64_t, std::int16_t>(count, reader);
     case GgufType::i32:
-      return read_values<std::int64_t>(count, [&] { return reader.read<std::int32_t>(); });
+      return read_numbers<std::int64_t, std::int32_t>(count, reader);
     case GgufType::i64:
-      return read_values<std::int64_t>(count, [&] { return reader.read<std::int64_t>(); });
+      return read_numbers<std::int64_t, std::int64_t>(count, reader);
     case GgufType::f32:
-      return read_values<double>(count, [&] { return reader.read<float>(); });
+      return read_numbers<double, float>(count, reader);
     case GgufType::f64:
-      return read_values<double>(count, [&] { return reader.read<double>(); });
+      return read_numbers<double, double>(count, reader);
     case GgufType::boolean:
       return read_values<bool>(count, [&] { return read_boolean(reader, what); });
     case GgufType::string:
@@ -236,9 +248,8 @@ ListedTensor read_listed_tensor(ByteReader& reader, std::size_t number, std::siz
 }
 
 // Tensors may be listed in any order. As in ggml, they fill the data without gaps, each padded to the alignment, so
-// that any missing or extra byte in the file is an error. Any number of zeros may follow, because some tools pad whole
-// files.
-void check_coverage(const std::vector<ListedTensor>& tensors, std::span<const std::byte> data, std::size_t alignment,
+// that any missing or extra byte in the file is an error. Some zeros may follow, because some tools pad whole files.
+void check_coverage(const std::vector<ListedTensor>& tensors, const StoredBytes& data, std::size_t alignment,
                     const ByteReader& reader) {
   const std::size_t data_size = data.size();
   std::vector<const ListedTensor*> by_offset;
@@ -262,28 +273,31 @@ void check_coverage(const std::vector<ListedTensor>& tensors, std::span<const st
     }
     covered = gguf_padded(covered + tensor->size, alignment);
   }
-  const auto behind = data.subspan(std::min(covered, data.size()));
-  if (std::any_of(behind.begin(), behind.end(), [](std::byte byte) { return byte != std::byte{0}; })) {
+  const std::size_t end = std::min(covered, data_size);
+  if (data_size - end > most_padding) {
+    reader.fail(fmt::format("{} bytes at the end of the file belong to no tensor, expected at most {} of padding; {}",
+                            data_size - end, most_padding, corrupt));
+  }
+  const std::vector<std::byte> padding = data.part(end, data_size - end).read_all();
+  if (std::any_of(padding.begin(), padding.end(), [](std::byte byte) { return byte != std::byte{0}; })) {
     reader.fail(fmt::format("{} bytes at the end of the file belong to no tensor and are not zeros, as padding is; {}",
-                            behind.size(), corrupt));
+                            padding.size(), corrupt));
   }
 }
 
 // Reads the tensors, after `reader` has read their list.
 StoredTensors locate(std::vector<ListedTensor> listed, std::size_t alignment, const ByteReader& reader,
-                     const std::shared_ptr<const MappedFile>& file) {
-  const auto bytes = file->bytes();
-  const std::size_t data_begin = std::min(gguf_padded(reader.position(), alignment), bytes.size());
-  const auto data = bytes.subspan(data_begin);
+                     const std::shared_ptr<const InputFile>& file) {
+  const std::size_t data_begin = std::min(gguf_padded(reader.position(), alignment), file->size());
+  const StoredBytes data(file, {data_begin, file->size() - data_begin});
   check_coverage(listed, data, alignment, reader);
   StoredTensors tensors;
   for (ListedTensor& tensor : listed) {
     StoredTensor stored;
     stored.dtype = tensor.dtype;
     stored.shape = std::move(tensor.shape);
-    stored.data = data.subspan(static_cast<std::size_t>(tensor.offset), tensor.size);
+    stored.data = data.part(static_cast<std::size_t>(tensor.offset), tensor.size);
     stored.file = file->path();
-    stored.mapping = file;
     if (tensors.contains(tensor.name)) {
       reader.fail(fmt::format("tensor {} is repeated; {}", quote(tensor.name), corrupt));
     }
@@ -303,12 +317,12 @@ bool looks_like_gguf(std::span<const std::byte> bytes) {
   return ByteReader(bytes, {}).take_text(gguf_magic.size()) == gguf_magic;
 }
 
-GgufFile read_gguf(std::shared_ptr<const MappedFile> file) {
-  if (!looks_like_gguf(file->bytes())) {
+GgufFile read_gguf(std::shared_ptr<const InputFile> file) {
+  if (!looks_like_gguf(file->start())) {
     throw Error(fmt::format("{}: does not start with 'GGUF'; the file is corrupt or not GGUF", file->path()));
   }
-  ByteReader reader(file->bytes(), file->path() + ": GGUF");
-  reader.take(gguf_magic.size());
+  ByteReader reader(*file, {0, file->size()}, file->path() + ": GGUF");
+  reader.skip(gguf_magic.size());
   GgufFile result;
   result.version = read_version(reader);
   const std::size_t tensor_count = read_count(reader, smallest_tensor, "the list of tensors");

@@ -118,12 +118,12 @@ class Settings {
   std::vector<std::uint64_t> whole_numbers(const GgufValue& value, const std::string& full_key,
                                            const char* wanted) const {
     if (const auto* number = std::get_if<std::uint64_t>(&value.data)) return {*number};
-    if (const auto* numbers = std::get_if<std::vector<std::uint64_t>>(&value.data)) return *numbers;
+    if (const auto* numbers = std::get_if<GgufNumbers<std::uint64_t>>(&value.data)) return numbers->widened();
     std::vector<std::int64_t> signed_numbers;
     if (const auto* number = std::get_if<std::int64_t>(&value.data)) {
       signed_numbers = {*number};
-    } else if (const auto* numbers = std::get_if<std::vector<std::int64_t>>(&value.data)) {
-      signed_numbers = *numbers;
+    } else if (const auto* numbers = std::get_if<GgufNumbers<std::int64_t>>(&value.data)) {
+      signed_numbers = numbers->widened();
     } else {
       fail(full_key, value, wanted);
     }

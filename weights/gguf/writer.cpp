@@ -44,7 +44,9 @@ void append_numbers(std::string& out, const GgufValue& value, std::string_view k
     append(out, stored);
   };
   if (!value.is_array()) return append_one(std::get<Wide>(value.data));
-  for (const Wide number : std::get<std::vector<Wide>>(value.data)) append_one(number);
+  using List = std::conditional_t<std::is_same_v<Wide, bool>, std::vector<bool>, GgufNumbers<Wide>>;
+  const auto& numbers = std::get<List>(value.data);
+  for (std::size_t i = 0; i < numbers.size(); ++i) append_one(numbers[i]);
 }
 
 void append_texts(std::string& out, const GgufValue& value) {

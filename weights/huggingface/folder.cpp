@@ -24,6 +24,9 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
+// Our own limit: each is open while tensors are read from it, and a process may have some 1000 files open.
+constexpr std::size_t most_shards = 256;
+
 constexpr std::array weight_names{"model.safetensors", "pytorch_model.bin"};
 
 std::string index_of(const std::string& name) {
@@ -37,7 +40,7 @@ bool is_there(const fs::path& path) {
 
 StoredTensors read_weights_file(const std::string& path) {
   auto file = open_input(path);
-  if (looks_like_safetensors(file->bytes())) return read_safetensors(std::move(file));
+  if (looks_like_safetensors(file->start())) return read_safetensors(std::move(file));
   return read_pth(std::move(file));
 }
 
@@ -63,6 +66,9 @@ StoredTensors read_shards(const fs::path& folder, const std::string& index_name,
   std::set<std::string> shards;
   for (const auto& [tensor, shard] : shard_of) shards.insert(shard);
   shard_count = shards.size();
+  if (shard_count > most_shards) {
+    throw Error(fmt::format("{}: lists {} files, expected at most {}", index_path, shard_count, most_shards));
+  }
   StoredTensors all;
   for (const std::string& shard : shards) {
     for (auto& [name, tensor] : read_weights_file((folder / shard).string())) {

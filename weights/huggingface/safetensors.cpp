@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -43,28 +42,6 @@ struct Offsets {
   throw Error(fmt::format("{}: {}", where, reason));
 }
 
-// The parser does not recurse. Nesting that is too deep and repeated names are rejected during parsing, because a
-// parsed object keeps only the last of two equal keys.
-Json parse_header(std::string_view text, const std::string& path) {
-  std::vector<std::set<std::string>> keys(deepest_nesting + 2);
-  const auto check = [&](int depth, Json::parse_event_t event, Json& value) {
-    if (event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start) {
-      if (depth >= deepest_nesting) fail(path, "the header is nested deeper than safetensors'; the file is corrupt");
-      keys[static_cast<std::size_t>(depth) + 1].clear();
-    }
-    if (event == Json::parse_event_t::key) {
-      const auto& name = value.get_ref<const std::string&>();
-      if (!keys[static_cast<std::size_t>(depth)].insert(name).second) {
-        fail(path, fmt::format("the header's entry {} is repeated", quote(name)));
-      }
-    }
-    return true;
-  };
-  Json header = Json::parse(text, check, /*allow_exceptions=*/false);
-  if (!header.is_object()) fail(path, "the header is not a JSON object; the file is corrupt or not safetensors");
-  return header;
-}
-
 DType read_dtype(const std::string& text, const std::string& where) {
   const auto* found =
       std::find_if(std::begin(dtypes), std::end(dtypes), [&](const auto& known) { return known.first == text; });
@@ -74,8 +51,7 @@ DType read_dtype(const std::string& text, const std::string& where) {
   return found->second;
 }
 
-StoredTensor read_entry(const Json& entry, std::span<const std::byte> data, const std::string& path,
-                        const std::string& name) {
+StoredTensor read_entry(const Json& entry, const StoredBytes& data, const std::string& path, const std::string& name) {
   const std::string tensor_name = fmt::format("tensor {}", quote(name));
   const std::string where = fmt::format("{}: {}", path, tensor_name);
   if (!entry.is_object() || entry.size() != 3) {
@@ -97,7 +73,8 @@ StoredTensor read_entry(const Json& entry, std::span<const std::byte> data, cons
     fail(where, fmt::format("its shape takes {} bytes of {} and data_offsets [{}, {}] hold {}; the file is corrupt",
                             size ? std::to_string(*size) : "too many", name_of(tensor.dtype), begin, end, end - begin));
   }
-  tensor.data = data.subspan(begin, end - begin);
+  tensor.data = data.part(begin, end - begin);
+  tensor.file = path;
   return tensor;
 }
 
@@ -108,10 +85,10 @@ void check_metadata(const Json& metadata, const std::string& path) {
 }
 
 // Every byte of the data must belong to exactly one tensor, so that a file cannot hide anything.
-void check_coverage(const StoredTensors& tensors, std::span<const std::byte> data, const std::string& path) {
+void check_coverage(const StoredTensors& tensors, const StoredBytes& data, const std::string& path) {
   std::vector<Offsets> parts;
   for (const auto& [name, tensor] : tensors) {
-    const auto begin = static_cast<std::size_t>(tensor.data.data() - data.data());
+    const std::size_t begin = tensor.data.offset() - data.offset();
     parts.push_back({begin, begin + tensor.data.size(), name});
   }
   std::sort(parts.begin(), parts.end(),
@@ -169,30 +146,35 @@ bool looks_like_safetensors(std::span<const std::byte> bytes) {
   return size >= 2 && size <= largest_json_header_of_format && reader.read<char>() == '{';
 }
 
-StoredTensors read_safetensors(std::shared_ptr<const MappedFile> file) {
+StoredTensors read_safetensors(std::shared_ptr<const InputFile> file) {
   const std::string& path = file->path();
-  ByteReader reader(file->bytes(), path + ": safetensors header");
+  ByteReader reader(*file, {0, file->size()}, path + ": safetensors header");
   const auto header_size = reader.read<std::uint64_t>();
   if (header_size > largest_json_header) {
     fail(path, fmt::format("the safetensors header has {} bytes, more than {}", header_size, largest_json_header));
   }
   const std::string_view text = reader.take_text(header_size);
   if (!text.starts_with('{')) fail(path, "the safetensors header does not start with '{'; the file is corrupt");
-  const Json header = parse_header(text, path);
-  const auto data = reader.take(reader.remaining());
+  const StoredBytes data(file, {reader.position(), reader.remaining()});
 
   StoredTensors tensors;
-  for (const auto& [name, entry] : header.items()) {
-    if (name == "__metadata__") {
-      check_metadata(entry, path);
-      continue;
+  bool has_metadata = false;
+  const auto use = [&](const std::string& name, const Json& entry) {
+    const bool is_metadata = name == "__metadata__";
+    if (is_metadata ? has_metadata : tensors.contains(name)) {
+      fail(path, fmt::format("the header's entry {} is repeated", quote(name)));
+    }
+    if (is_metadata) {
+      has_metadata = true;
+      return check_metadata(entry, path);
     }
     if (!is_tensor_name(name)) fail(path, fmt::format("{} is not a name for a tensor", quote(name)));
-    StoredTensor tensor = read_entry(entry, data, path, name);
-    tensor.file = path;
-    tensor.mapping = file;
-    tensors.emplace(name, std::move(tensor));
-  }
+    if (tensors.size() == largest_tensor_count) {
+      fail(path, fmt::format("has more than {} tensors", largest_tensor_count));
+    }
+    tensors.emplace(name, read_entry(entry, data, path, name));
+  };
+  read_json_members(text, path + ": the safetensors header", deepest_nesting, use);
   if (tensors.empty()) fail(path, "the safetensors file has no tensors");
   check_coverage(tensors, data, path);
   return tensors;

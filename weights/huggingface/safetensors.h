@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "weights/io/mapped_file.h"
+#include "weights/io/input_file.h"
 #include "weights/io/output_file.h"
 #include "weights/tensor/output_tensor.h"
 #include "weights/tensor/stored_tensor.h"
@@ -16,12 +16,12 @@ namespace minimind {
 // file's name.
 bool looks_like_safetensors(std::span<const std::byte> bytes);
 
-// Returns the tensors of one safetensors file, as views of the file. Checks `__metadata__` without returning it.
+// Returns the tensors of one safetensors file. Checks `__metadata__` without returning it.
 //
-// Throws Error for a header that is not the JSON of the format, repeats a name or is over 32 MiB (the format allows 100
-// MB; MiniMind's are below 100 KB). An element type outside DType, and data_offsets that do not fit the shape, also
-// throw Error. All data_offsets together must cover the data exactly, without overlap.
-StoredTensors read_safetensors(std::shared_ptr<const MappedFile> file);
+// Throws Error for a header that is not the JSON of the format, repeats a name, is over 32 MiB (the format allows 100
+// MB; MiniMind's are below 100 KB) or has more than 65536 tensors. An element type outside DType, and data_offsets that
+// do not fit the shape, also throw Error. All data_offsets together must cover the data exactly, without overlap.
+StoredTensors read_safetensors(std::shared_ptr<const InputFile> file);
 
 // Writes a .safetensors file with the metadata {"format": "pt"}, as transformers requires. Throws Error for a tensor
 // that is not f32, f16 or bf16. The caller must still commit the file.

@@ -56,12 +56,7 @@ Json parse_json_object(std::string_view text, const std::string& source) {
 }
 
 Json read_json_object(const std::string& path) {
-  const auto file = open_input(path);
-  const std::span<const std::byte> bytes = file->bytes();
-  if (bytes.size() > max_file_size) {
-    throw Error(fmt::format("{}: is {} bytes long, expected at most {}", path, bytes.size(), max_file_size));
-  }
-  return parse_json_object({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
+  return parse_json_object(open_input(path)->read_text(max_file_size), path);
 }
 
 JsonFields::JsonFields(const Json& object, std::string path, std::string name)

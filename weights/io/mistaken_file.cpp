@@ -94,6 +94,28 @@ std::string_view archive_format(std::string_view content) {
   return "";
 }
 
+// `start` are the first bytes of `size`.
+void check_not_mistaken(std::string_view start, std::size_t size, const std::string& path) {
+  if (is_git_lfs_pointer(start)) {
+    const std::string_view stated = line_of(start.substr(0, 1024), "\nsize ");
+    const bool known = !stated.empty() && stated.find_first_not_of("0123456789") == std::string_view::npos;
+    throw Error(
+        fmt::format("{}: is a Git LFS pointer of {} bytes, expected the file{} itself; run git lfs pull in "
+                    "its folder, or download the file itself",
+                    path, size, known ? fmt::format(" of {} bytes", stated) : ""));
+  }
+  if (is_web_page(start)) {
+    throw Error(fmt::format(
+        "{}: is a web page of {} bytes, saved instead of the file; download the file itself, as with its download "
+        "button or hf download",
+        path, size));
+  }
+  if (const std::string_view format = archive_format(start); !format.empty()) {
+    throw Error(
+        fmt::format("{}: is an archive ({}), expected the file itself; unpack it and name its content", path, format));
+  }
+}
+
 }  // namespace
 
 void check_path(const std::string& path) {
@@ -111,10 +133,11 @@ void check_path(const std::string& path) {
   throw Error(fmt::format("{}: cannot be opened: {}{}", path, reason, advice_on(path)));
 }
 
-std::shared_ptr<const MappedFile> open_input(const std::string& path) {
+std::shared_ptr<const InputFile> open_input(const std::string& path) {
   if (path.starts_with('~')) check_path(path);
-  auto file = MappedFile::open(path);
-  check_not_mistaken(file->bytes(), path);
+  auto file = InputFile::open(path);
+  const auto start = file->start();
+  check_not_mistaken({reinterpret_cast<const char*>(start.data()), start.size()}, file->size(), path);
   return file;
 }
 
@@ -126,38 +149,17 @@ std::string advice_on_home(const std::string& path) {
 }
 
 void check_not_mistaken(std::string_view content, const std::string& path) {
-  if (is_git_lfs_pointer(content)) {
-    const std::string_view size = line_of(content.substr(0, 1024), "\nsize ");
-    const bool known = !size.empty() && size.find_first_not_of("0123456789") == std::string_view::npos;
-    throw Error(
-        fmt::format("{}: is a Git LFS pointer of {} bytes, expected the file{} itself; run git lfs pull in "
-                    "its folder, or download the file itself",
-                    path, content.size(), known ? fmt::format(" of {} bytes", size) : ""));
-  }
-  if (is_web_page(content)) {
-    throw Error(fmt::format(
-        "{}: is a web page of {} bytes, saved instead of the file; download the file itself, as with its download "
-        "button or hf download",
-        path, content.size()));
-  }
-  if (const std::string_view format = archive_format(content); !format.empty()) {
-    throw Error(
-        fmt::format("{}: is an archive ({}), expected the file itself; unpack it and name its content", path, format));
-  }
+  check_not_mistaken(content, content.size(), path);
 }
 
-void check_not_mistaken(std::span<const std::byte> content, const std::string& path) {
-  check_not_mistaken(std::string_view(reinterpret_cast<const char*>(content.data()), content.size()), path);
-}
-
-std::string shown_text(std::span<const std::byte> content) {
+std::string shown_text(std::span<const std::byte> start) {
   constexpr std::size_t longest = 60;
-  const std::string_view all(reinterpret_cast<const char*>(content.data()), content.size());
-  const std::string_view start = all.substr(0, std::min(longest, all.find_first_of("\r\n")));
-  const bool is_text = !start.empty() && std::all_of(start.begin(), start.end(), [](char c) {
+  const std::string_view all(reinterpret_cast<const char*>(start.data()), start.size());
+  const std::string_view line = all.substr(0, std::min(longest, all.find_first_of("\r\n")));
+  const bool is_text = !line.empty() && std::all_of(line.begin(), line.end(), [](char c) {
     return std::isprint(static_cast<unsigned char>(c)) || static_cast<unsigned char>(c) >= 0x80;
   });
-  return is_text ? fmt::format(" and starts with {}", quote(start)) : "";
+  return is_text ? fmt::format(" and starts with {}", quote(line)) : "";
 }
 
 }  // namespace minimind

@@ -510,8 +510,7 @@ class Inference {
 
   // Compares values, as the bytes of one storage or of two.
   static bool same_data(const StoredTensor& a, const StoredTensor& b) {
-    if (a.dtype != b.dtype || a.shape != b.shape || a.data.size() != b.data.size()) return false;
-    return a.data.data() == b.data.data() || std::memcmp(a.data.data(), b.data.data(), a.data.size()) == 0;
+    return a.dtype == b.dtype && a.shape == b.shape && a.data.equals(b.data);
   }
 
   void tied_embeddings() {

@@ -26,6 +26,7 @@ namespace minimind {
 namespace {
 
 constexpr std::size_t chunk_bytes = std::size_t{4} << 20;
+constexpr std::size_t copied_bytes = std::size_t{1} << 20;  // at once, without a conversion
 constexpr std::size_t parts_per_thread = 4;  // more than one, so that a delayed thread does not delay the others
 
 // A tensor as rows of equal length.
@@ -47,10 +48,6 @@ void run_ranges(std::size_t count, std::size_t threads, const Work& work) {
   in_parallel(parts, threads, [&](std::size_t part) { work(count * part / parts, count * (part + 1) / parts); });
 }
 
-void release(const StoredTensor& source) {
-  if (source.mapping) source.mapping->release(source.data);
-}
-
 template <auto convert>
 void put_numbers(const float* values, std::size_t count, std::byte* out) {
 #pragma omp simd
@@ -65,6 +62,31 @@ struct Part {
   const StoredTensor* source;
   std::size_t first_row;
   Rows rows;
+};
+
+// The rows of a stored tensor, of which those near the last one are in memory.
+class RowWindow {
+ public:
+  // Returns row `row` of the `count` rows of `source`; valid until the next call.
+  const std::byte* row(const StoredTensor& source, std::size_t row, std::size_t count) {
+    const std::size_t size = source.data.size() / count;
+    if (&source != source_ || row < first_ || row >= end_) {
+      first_ = row;
+      end_ = std::min(count, row + std::max<std::size_t>(window_bytes / std::max<std::size_t>(size, 1), 1));
+      source_ = nullptr;
+      bytes_ = source.data.read(first_ * size, (end_ - first_) * size, buffer_);
+      source_ = &source;
+    }
+    return bytes_ + (row - first_) * size;
+  }
+
+ private:
+  static constexpr std::size_t window_bytes = std::size_t{1} << 18;
+
+  const StoredTensor* source_ = nullptr;
+  std::size_t first_ = 0, end_ = 0;
+  const std::byte* bytes_ = nullptr;
+  std::vector<std::byte> buffer_;
 };
 
 // The rows of an output tensor, each joined from its sources.
@@ -100,13 +122,14 @@ class RowEncoder {
   // Writes rows [first, last) to `out`.
   void encode(std::size_t first, std::size_t last, std::byte* out) const {
     std::vector<float> values(rows_.cols);
+    std::vector<RowWindow> windows(side_by_side() ? parts_.size() : 1);
     for (std::size_t i = first; i < last; ++i, out += row_bytes_) {
       const std::size_t row = tensor_.row_order.empty() ? i : tensor_.row_order[i];
       const std::span<const Part> parts = parts_of(row);
       if (std::all_of(parts.begin(), parts.end(), [&](const Part& part) { return is_wanted_type(part); })) {
-        copy_row(parts, row, out);
+        copy_row(parts, row, windows, out);
       } else {
-        convert_row(parts, row, values, out);
+        convert_row(parts, row, windows, values, out);
       }
     }
   }
@@ -129,19 +152,24 @@ class RowEncoder {
     return {std::prev(after), 1};
   }
 
-  static void copy_row(std::span<const Part> parts, std::size_t row, std::byte* out) {
-    for (const Part& part : parts) {
-      const std::size_t bytes = part.source->data.size() / part.rows.count;
-      std::memcpy(out, part.source->data.data() + (row - part.first_row) * bytes, bytes);
+  static const std::byte* row_of(const Part& part, std::size_t row, RowWindow& window) {
+    return window.row(*part.source, row - part.first_row, part.rows.count);
+  }
+
+  static void copy_row(std::span<const Part> parts, std::size_t row, std::span<RowWindow> windows, std::byte* out) {
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const std::size_t bytes = parts[i].source->data.size() / parts[i].rows.count;
+      std::memcpy(out, row_of(parts[i], row, windows[i]), bytes);
       out += bytes;
     }
   }
 
-  void convert_row(std::span<const Part> parts, std::size_t row, std::vector<float>& values, std::byte* out) const {
+  void convert_row(std::span<const Part> parts, std::size_t row, std::span<RowWindow> windows,
+                   std::vector<float>& values, std::byte* out) const {
     float* to = values.data();
-    for (const Part& part : parts) {
-      read_floats(*part.source, (row - part.first_row) * part.rows.cols, part.rows.cols, to);
-      to += part.rows.cols;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      convert_to_floats(*parts[i].source, row_of(parts[i], row, windows[i]), parts[i].rows.cols, to);
+      to += parts[i].rows.cols;
     }
     encode_values(tensor_.dtype, values.data(), values.size(), out);
   }
@@ -173,15 +201,14 @@ Magnitudes magnitudes_of(const std::byte* numbers, std::size_t count) {
   return {to_f32(std::bit_cast<Stored>(largest_finite)), largest < infinity};
 }
 
-Magnitudes row_magnitudes(const StoredTensor& source, std::size_t row, std::size_t cols) {
+// Of a row of `cols` values.
+Magnitudes row_magnitudes(const StoredTensor& source, const std::byte* row, std::size_t cols) {
   if (is_block_type(source.dtype)) {
     std::vector<float> values(cols);
-    read_floats(source, row * cols, cols, values.data());
+    convert_to_floats(source, row, cols, values.data());
     return magnitudes_of<float>(reinterpret_cast<const std::byte*>(values.data()), cols);
   }
-  return with_stored_type(source, [&]<class Stored>(Stored) {
-    return magnitudes_of<Stored>(source.data.data() + row * cols * sizeof(Stored), cols);
-  });
+  return with_stored_type(source, [&]<class Stored>(Stored) { return magnitudes_of<Stored>(row, cols); });
 }
 
 bool can_hold(DType dtype, const Magnitudes& found) {
@@ -262,12 +289,12 @@ bool can_encode(const StoredTensor& source, DType dtype, std::size_t threads) {
   std::atomic<bool> fits{true};
   // As in encode: only block types are worth the threads.
   run_ranges(rows, is_block_type(source.dtype) ? threads : 1,
-             [&, row_size = cols](std::size_t first, std::size_t last) {
+             [&, row_count = rows, row_size = cols](std::size_t first, std::size_t last) {
+               RowWindow window;
                for (std::size_t row = first; row < last && fits; ++row) {
-                 if (!can_hold(dtype, row_magnitudes(source, row, row_size))) fits = false;
+                 if (!can_hold(dtype, row_magnitudes(source, window.row(source, row, row_count), row_size))) fits = false;
                }
              });
-  release(source);
   return fits;
 }
 
@@ -289,7 +316,13 @@ void encode(const OutputTensor& tensor, std::size_t threads,
             const std::function<void(std::span<const std::byte>)>& use) {
   const RowEncoder encoder(tensor);
   if (encoder.is_stored_so()) {
-    for (const StoredTensor* source : tensor.sources) use(source->data);
+    std::vector<std::byte> buffer;
+    for (const StoredTensor* source : tensor.sources) {
+      for (std::size_t first = 0; first < source->data.size(); first += copied_bytes) {
+        const std::size_t count = std::min(copied_bytes, source->data.size() - first);
+        use({source->data.read(first, count, buffer), count});
+      }
+    }
   } else if (encoder.rows() > 0) {
     const std::size_t rows_per_chunk = std::clamp<std::size_t>(chunk_bytes / encoder.row_bytes(), 1, encoder.rows());
     std::vector<std::byte> chunk(rows_per_chunk * encoder.row_bytes());
@@ -303,7 +336,6 @@ void encode(const OutputTensor& tensor, std::size_t threads,
       use(std::span(chunk).first(count * encoder.row_bytes()));
     }
   }
-  for (const StoredTensor* source : tensor.sources) release(*source);
 }
 
 bool TypeChooser::fits(const OutputTensor& tensor, DType type) const {

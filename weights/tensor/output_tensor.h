@@ -52,7 +52,7 @@ DType type_or_fallback(DType wanted, DType lossless, std::size_t cols, const std
 void encode_values(DType dtype, const float* values, std::size_t count, std::byte* out);
 
 // Encodes the tensor, block types on `threads` threads, and calls use(bytes) with successive pieces. Copies rows that
-// are stored in the requested type bit for bit; rounds others from binary32. Gives mapped pages back after reading.
+// are stored in the requested type bit for bit; rounds others from binary32.
 // Throws Error, naming the tensor, if its sources do not match its shape.
 void encode(const OutputTensor& tensor, std::size_t threads,
             const std::function<void(std::span<const std::byte>)>& use);

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "weights/io/error.h"
 #include "weights/tensor/block_formats.h"
 #include "weights/tensor/shape.h"
@@ -13,15 +15,23 @@ void reject_stored_type(const StoredTensor& tensor) {
       fmt::format("{}: a tensor is stored as {}, expected f32, f16 or bf16", tensor.file, name_of(tensor.dtype)));
 }
 
-void read_floats(const StoredTensor& tensor, std::size_t first, std::size_t count, float* out) {
-  if (is_block_type(tensor.dtype)) {
-    const BlockShape block = block_shape(tensor.dtype);
-    dequantize(tensor.dtype, tensor.data.data() + first / block.elements * block.bytes, count, out);
-    return;
-  }
+void convert_to_floats(const StoredTensor& tensor, const std::byte* data, std::size_t count, float* out) {
+  if (is_block_type(tensor.dtype)) return dequantize(tensor.dtype, data, count, out);
   with_stored_type(tensor, [&]<class Stored>(Stored) {
-    for (std::size_t i = 0; i < count; ++i) out[i] = to_f32(load_element<Stored>(tensor.data.data(), first + i));
+    for (std::size_t i = 0; i < count; ++i) out[i] = to_f32(load_element<Stored>(data, i));
   });
+}
+
+void read_floats(const StoredTensor& tensor, std::size_t first, std::size_t count, float* out) {
+  constexpr std::size_t piece = 16384;  // whole blocks of any type, few enough for the cache
+  const BlockShape block = block_shape(tensor.dtype);
+  std::vector<std::byte> buffer;
+  for (std::size_t done = 0; done < count; done += piece) {
+    const std::size_t now = std::min(piece, count - done);
+    const std::byte* const data =
+        tensor.data.read((first + done) / block.elements * block.bytes, now / block.elements * block.bytes, buffer);
+    convert_to_floats(tensor, data, now, out + done);
+  }
 }
 
 std::vector<float> to_floats(const StoredTensor& tensor) {

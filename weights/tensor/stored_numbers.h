@@ -35,8 +35,12 @@ auto with_stored_type(const StoredTensor& tensor, Use use) {
   }
 }
 
-// Returns values [first, first + count) of an f32, f16, bf16 or block-type tensor as floats. For a block type, both
-// must be multiples of the block size.
+// Converts `count` values of an f32, f16, bf16 or block-type tensor that start at `data` to floats. For a block type,
+// they must be whole blocks.
+void convert_to_floats(const StoredTensor& tensor, const std::byte* data, std::size_t count, float* out);
+
+// Reads values [first, first + count) of such a tensor as floats. For a block type, both must be multiples of the block
+// size.
 void read_floats(const StoredTensor& tensor, std::size_t first, std::size_t count, float* out);
 
 // Returns all values of such a tensor, in order.

@@ -1,26 +1,13 @@
 #include "weights/tensor/tensor_rows.h"
 
 #include <cstring>
-#include <memory>
 #include <utility>
 
 namespace minimind {
-namespace {
-
-StoredTensor with_bytes(const StoredTensor& tensor, std::shared_ptr<const std::vector<std::byte>> bytes) {
-  StoredTensor result = tensor;
-  result.data = *bytes;
-  result.copy = std::move(bytes);
-  result.mapping = nullptr;
-  return result;
-}
-
-}  // namespace
-
 StoredTensor slice_rows(const StoredTensor& tensor, std::size_t first, std::size_t last) {
   StoredTensor part = tensor;
   const std::size_t bytes_per_row = tensor.data.size() / tensor.shape[0];
-  part.data = tensor.data.subspan(first * bytes_per_row, (last - first) * bytes_per_row);
+  part.data = tensor.data.part(first * bytes_per_row, (last - first) * bytes_per_row);
   part.shape[0] = last - first;
   if (part.shape.size() > 2 && part.shape[0] == 1) part.shape.erase(part.shape.begin());
   return part;
@@ -31,22 +18,27 @@ StoredTensor slice_columns(const StoredTensor& matrix, std::size_t first, std::s
   const std::size_t bytes_per_row = matrix.data.size() / matrix.shape[0];
   const std::size_t offset = first / block.elements * block.bytes;
   const std::size_t size = (last - first) / block.elements * block.bytes;
-  auto bytes = std::make_shared<std::vector<std::byte>>(matrix.shape[0] * size);
+  const std::vector<std::byte> all = matrix.data.read_all();
+  std::vector<std::byte> bytes(matrix.shape[0] * size);
   for (std::size_t row = 0; row < matrix.shape[0]; ++row) {
-    std::memcpy(bytes->data() + row * size, matrix.data.data() + row * bytes_per_row + offset, size);
+    std::memcpy(bytes.data() + row * size, all.data() + row * bytes_per_row + offset, size);
   }
-  StoredTensor part = with_bytes(matrix, std::move(bytes));
+  StoredTensor part = matrix;
+  part.data = StoredBytes(std::move(bytes));
   part.shape[1] = last - first;
   return part;
 }
 
 StoredTensor reorder_rows(const StoredTensor& matrix, std::span<const std::size_t> order) {
   const std::size_t bytes_per_row = matrix.data.size() / matrix.shape[0];
-  auto bytes = std::make_shared<std::vector<std::byte>>(order.size() * bytes_per_row);
+  const std::vector<std::byte> all = matrix.data.read_all();
+  std::vector<std::byte> bytes(order.size() * bytes_per_row);
   for (std::size_t row = 0; row < order.size(); ++row) {
-    std::memcpy(bytes->data() + row * bytes_per_row, matrix.data.data() + order[row] * bytes_per_row, bytes_per_row);
+    std::memcpy(bytes.data() + row * bytes_per_row, all.data() + order[row] * bytes_per_row, bytes_per_row);
   }
-  return with_bytes(matrix, std::move(bytes));
+  StoredTensor result = matrix;
+  result.data = StoredBytes(std::move(bytes));
+  return result;
 }
 
 std::vector<std::size_t> halves_to_adjacent_pairs(std::size_t rows, std::size_t head_dim) {

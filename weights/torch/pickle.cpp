@@ -169,14 +169,14 @@ T parse_number(std::string_view digits, const ByteReader& reader) {
 }
 
 // The text forms of protocol 0. It cannot express torch.save's storage references, so its escapes are not decoded.
-Text unescaped(std::string_view text, const ByteReader& reader) {
+std::string_view unescaped(std::string_view text, const ByteReader& reader) {
   if (text.find('\\') != std::string_view::npos) {
     reader.fail("corrupt or hostile pickle: an escape of protocol 0, which torch.save cannot write");
   }
-  return Text{text};
+  return text;
 }
 
-Text read_quoted_text(ByteReader& reader) {
+std::string_view read_quoted_text(ByteReader& reader) {
   const std::string_view text = reader.take_line();
   if (text.size() < 2 || (text.front() != '\'' && text.front() != '"') || text.back() != text.front()) {
     reader.fail(fmt::format("corrupt or hostile pickle: the string {} has no quotes", quote(text)));
@@ -199,8 +199,8 @@ std::int64_t read_long_decimal(ByteReader& reader) {
 
 // Two's complement of any size, the lowest byte first.
 Value read_long(std::uint64_t size, ByteReader& reader) {
+  if (size > sizeof(std::int64_t)) return reader.skip(size), BigInteger{};
   const std::string_view digits = reader.take_text(size);
-  if (digits.size() > sizeof(std::int64_t)) return BigInteger{digits};
   std::int64_t value = !digits.empty() && static_cast<signed char>(digits.back()) < 0 ? -1 : 0;
   std::memcpy(&value, digits.data(), digits.size());
   return value;
@@ -242,27 +242,20 @@ std::optional<Value> read_number(Op op, ByteReader& reader) {
   }
 }
 
-std::optional<Value> read_text(Op op, ByteReader& reader) {
+Value skip_bytes(std::uint64_t size, ByteReader& reader) {
+  reader.skip(size);
+  return Bytes{};
+}
+
+std::optional<Value> read_bytes(Op op, ByteReader& reader) {
   switch (op) {
-    case Op::STRING:
-      return read_quoted_text(reader);
-    case Op::UNICODE:
-      return unescaped(reader.take_line(), reader);
-    case Op::BINSTRING:
-    case Op::BINUNICODE:
-      return Text{reader.take_text(reader.read<std::uint32_t>())};
-    case Op::SHORT_BINSTRING:
-    case Op::SHORT_BINUNICODE:
-      return Text{reader.take_text(reader.read<std::uint8_t>())};
-    case Op::BINUNICODE8:
-      return Text{reader.take_text(reader.read<std::uint64_t>())};
     case Op::SHORT_BINBYTES:
-      return Bytes{reader.take_text(reader.read<std::uint8_t>())};
+      return skip_bytes(reader.read<std::uint8_t>(), reader);
     case Op::BINBYTES:
-      return Bytes{reader.take_text(reader.read<std::uint32_t>())};
+      return skip_bytes(reader.read<std::uint32_t>(), reader);
     case Op::BINBYTES8:
     case Op::BYTEARRAY8:
-      return Bytes{reader.take_text(reader.read<std::uint64_t>())};
+      return skip_bytes(reader.read<std::uint64_t>(), reader);
     default:
       return std::nullopt;
   }
@@ -273,27 +266,32 @@ std::uint64_t parse_index(std::string_view digits, const ByteReader& reader) {
   return parse_number<std::uint64_t>(digits, reader);
 }
 
-// Returns the value that `op` alone describes, its argument read from `reader`: None, a bool, a number, a string or
-// bytes. std::nullopt if `op` is not of this group.
+// Returns the value that `op` alone describes, its argument read from `reader`: None, a bool, a number or bytes.
+// std::nullopt if `op` is not of this group.
 std::optional<Value> read_scalar(Op op, ByteReader& reader) {
-  auto value = read_text(op, reader);
-  return value ? value : read_number(op, reader);
+  auto value = read_number(op, reader);
+  return value ? value : read_bytes(op, reader);
 }
 
 class Unpickler {
  public:
-  Unpickler(std::span<const std::byte> bytes, const std::string& where) : reader_(bytes, where) {}
+  explicit Unpickler(ByteReader& reader) : reader_(reader) {
+    document_.texts = std::make_unique<std::pmr::monotonic_buffer_resource>();
+  }
 
   Document run();
 
  private:
   // Each performs `op` and returns true if `op` belongs to its group of opcodes.
+  bool read_text(Op op);
   bool build_container(Op op);
   bool add_items(Op op);
   bool use_stack(Op op);
   bool use_memo(Op op);
   bool name_or_call(Op op);
 
+  Text kept(std::string_view text);
+  Text take_text(std::uint64_t size);
   void push(Id id);
   void add(Value value);
   Id pop();
@@ -320,13 +318,48 @@ class Unpickler {
     reader_.fail(fmt::format("corrupt or hostile pickle: {} (before offset {})", reason, reader_.position()));
   }
 
-  ByteReader reader_;
+  ByteReader& reader_;
   Document document_;
+  std::size_t text_size_ = 0;  // of all strings
   std::vector<Id> stack_;
   std::vector<std::size_t> marks_;  // heights of stack_
   std::vector<std::optional<Id>> memo_;
   std::size_t contained_items_ = 0;
 };
+
+// The reader keeps a text only until its next read.
+Text Unpickler::kept(std::string_view text) {
+  text_size_ += text.size();
+  if (text_size_ > most_text) fail(fmt::format("more than {} bytes of strings", most_text));
+  if (text.empty()) return {};
+  char* const copy = static_cast<char*>(document_.texts->allocate(text.size(), 1));
+  std::memcpy(copy, text.data(), text.size());
+  return {{copy, text.size()}};
+}
+
+Text Unpickler::take_text(std::uint64_t size) {
+  if (size > most_text) fail(fmt::format("a string of {} bytes, expected at most {}", size, most_text));
+  return kept(reader_.take_text(size));
+}
+
+bool Unpickler::read_text(Op op) {
+  switch (op) {
+    case Op::STRING:
+      return add(kept(read_quoted_text(reader_))), true;
+    case Op::UNICODE:
+      return add(kept(unescaped(reader_.take_line(), reader_))), true;
+    case Op::BINSTRING:
+    case Op::BINUNICODE:
+      return add(take_text(reader_.read<std::uint32_t>())), true;
+    case Op::SHORT_BINSTRING:
+    case Op::SHORT_BINUNICODE:
+      return add(take_text(reader_.read<std::uint8_t>())), true;
+    case Op::BINUNICODE8:
+      return add(take_text(reader_.read<std::uint64_t>())), true;
+    default:
+      return false;
+  }
+}
 
 void Unpickler::push(Id id) {
   if (stack_.size() >= most_values) fail(fmt::format("more than {} values on the stack", most_values));
@@ -501,7 +534,7 @@ bool Unpickler::use_memo(Op op) {
 bool Unpickler::name_or_call(Op op) {
   switch (op) {
     case Op::GLOBAL: {
-      const std::string_view module = reader_.take_line();
+      const std::string module(reader_.take_line());
       return add_global(module, reader_.take_line()), true;
     }
     case Op::STACK_GLOBAL: {
@@ -515,7 +548,7 @@ bool Unpickler::name_or_call(Op op) {
     case Op::OBJ: {
       std::vector<Id> items = pop_to_mark();
       if (op == Op::INST) {
-        const std::string_view module = reader_.take_line();
+        const std::string module(reader_.take_line());
         add_global(module, reader_.take_line());
         items.insert(items.begin(), pop());
       }
@@ -532,7 +565,7 @@ bool Unpickler::name_or_call(Op op) {
     case Op::BUILD:
       return build(), true;
     case Op::PERSID:
-      add(Text{reader_.take_line()});
+      add(kept(reader_.take_line()));
       return add(PersistentId{pop()}), true;
     case Op::BINPERSID:
       return add(PersistentId{pop()}), true;
@@ -607,12 +640,12 @@ Document Unpickler::run() {
     if (op == Op::STOP) break;
     if (auto scalar = read_scalar(op, reader_)) {
       add(std::move(*scalar));
-    } else if (!(use_memo(op) || use_stack(op) || build_container(op) || add_items(op) || name_or_call(op))) {
+    } else if (!(read_text(op) || use_memo(op) || use_stack(op) || build_container(op) || add_items(op) ||
+                 name_or_call(op))) {
       fail(fmt::format("byte {:#04x} at offset {} is not an opcode of plain data", static_cast<int>(op), offset));
     }
   }
   document_.top = pop();
-  document_.size_in_bytes = reader_.position();
   return std::move(document_);
 }
 
@@ -635,8 +668,8 @@ struct TypeName {
 
 }  // namespace
 
-Document unpickle(std::span<const std::byte> bytes, const std::string& where) {
-  return Unpickler(bytes, where).run();
+Document unpickle(ByteReader& reader) {
+  return Unpickler(reader).run();
 }
 
 std::string_view type_name(const Value& value) {

@@ -3,12 +3,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <span>
+#include <memory>
+#include <memory_resource>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "weights/io/byte_reader.h"
 
 // A reader of Python pickles that builds plain data and executes nothing. Each callable is looked up in an allow-list
 // (pickle.cpp) and, if listed, recorded as data. Any other callable throws Error naming it.
@@ -22,12 +25,8 @@ struct None {};
 struct Text {
   std::string_view text;  // as in the file: UTF-8 unless Python 2 wrote it
 };
-struct Bytes {
-  std::string_view bytes;
-};
-struct BigInteger {
-  std::string_view little_endian;  // two's complement, more than 8 bytes
-};
+struct Bytes {};       // not read, because weights have none
+struct BigInteger {};  // of more than 64 bits; not read
 struct List {
   std::vector<Id> items;
 };
@@ -59,25 +58,26 @@ using Value = std::variant<None, bool, std::int64_t, double, Text, Bytes, BigInt
                            PersistentId, Call>;
 
 // One pickle. State that BUILD sets on an object, such as the version record of a state dict, is dropped: it never has
-// weights. Strings point into the pickle's bytes, which must outlive the document.
+// weights.
 struct Document {
   std::deque<Value> values;
   Id top = 0;
-  std::size_t size_in_bytes = 0;  // of the pickle, up to and including STOP
+  std::unique_ptr<std::pmr::monotonic_buffer_resource> texts;  // what the strings of `values` point to
 
   const Value& at(Id id) const { return values[id]; }
 };
 
-// The limit on values, stack entries, marks and memo entries of one pickle, and on the items of all its containers
-// together. A checkpoint of MiniMind has some thousands of each; at these limits reading takes less than 1 GB. A value
-// or an item takes at least one byte of the pickle, so a small file is always cheap. Nesting is not limited: nothing
-// recurses.
-inline constexpr std::size_t most_values = std::size_t{1} << 23;
+// The limit on values, stack entries, marks and memo entries of one pickle, on the items of all its containers
+// together, and on the bytes of its strings. A checkpoint of MiniMind has some thousands of each; at these limits
+// reading takes less than 300 MB. A value or an item takes at least one byte of the pickle, so a small file is always
+// cheap. Nesting is not limited: nothing recurses.
+inline constexpr std::size_t most_values = std::size_t{1} << 21;
 inline constexpr std::size_t most_items = 2 * most_values;
+inline constexpr std::size_t most_text = std::size_t{1} << 26;
 
-// Reads the pickle (protocols 0 to 5) at the start of `bytes`; ignores bytes after STOP. Throws Error, starting with
-// `where`, for a pickle that is corrupt, is truncated, exceeds a limit or names a callable that is not allow-listed.
-Document unpickle(std::span<const std::byte> bytes, const std::string& where);
+// Reads a pickle (protocols 0 to 5), up to and including STOP. Throws Error, starting with the reader's prefix, for a
+// pickle that is corrupt, is truncated, exceeds a limit or names a callable that is not allow-listed.
+Document unpickle(ByteReader& reader);
 
 // Returns Python's name of a value's type, for messages: "dict", "int" ...; for a Call and a Global, their name.
 std::string_view type_name(const Value& value);

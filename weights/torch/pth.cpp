@@ -32,10 +32,10 @@ constexpr std::string_view empty_zip_magic = "PK\x05\x06";
 constexpr std::string_view legacy_magic = "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
 constexpr std::int64_t legacy_protocol = 1001;
 
-// The parts of a torch.save file: the pickled object and the bytes of its storages.
+// The parts of a torch.save file: the pickled object, and where its storages are.
 struct Archive {
   Document document;
-  StorageBytes storages;
+  StorageParts storages;
 };
 
 std::string_view as_text(std::span<const std::byte> bytes) {
@@ -55,9 +55,9 @@ bool looks_like_legacy(std::span<const std::byte> bytes) {
 // torch.save names the folder inside the archive after the file: `<prefix>/data.pkl`, `<prefix>/data/0`, ...
 std::string find_prefix(const ZipMembers& members, const std::string& path) {
   std::string prefix;
-  for (const auto& [name, bytes] : members) {
+  for (const auto& [name, place] : members) {
     const std::size_t slash = name.find('/');
-    if (slash == std::string_view::npos || name.substr(slash) != "/data.pkl") continue;
+    if (slash == std::string::npos || name.substr(slash) != "/data.pkl") continue;
     if (!prefix.empty())
       throw Error(fmt::format("{}: has two data.pkl members, expected one, as torch.save writes", path));
     prefix = name.substr(0, slash + 1);
@@ -70,33 +70,40 @@ std::string find_prefix(const ZipMembers& members, const std::string& path) {
   return prefix;
 }
 
-Archive open_zip(const MappedFile& file) {
-  const ZipMembers members = read_zip_directory(file.bytes(), file.path());
+void check_byte_order(const InputFile& file, FilePart place) {
+  constexpr std::size_t longest = 32;
+  ByteReader reader(file, {place.offset, std::min(place.size, longest)}, file.path() + ": byteorder");
+  const std::string_view order = reader.take_text(reader.remaining());
+  if (order == "little") return;
+  throw Error(fmt::format("{}: byte order is {}, expected 'little'; save it again on a little-endian machine",
+                          file.path(), quote(order)));
+}
+
+Archive open_zip(const InputFile& file) {
+  const ZipMembers members = read_zip_directory(file);
   const std::string prefix = find_prefix(members, file.path());
   Archive archive;
-  for (const auto& [name, bytes] : members) {
+  for (const auto& [name, place] : members) {
     if (!name.starts_with(prefix)) continue;
-    const std::string_view part = name.substr(prefix.size());
+    const std::string_view part = std::string_view(name).substr(prefix.size());
     if (part == "constants.pkl" || part.starts_with("code/")) {
       throw Error(
           fmt::format("{}: is a TorchScript program (it has {}), not weights; torch.save(model.state_dict(), ...)",
                       file.path(), quote(name)));
     }
-    if (part == "byteorder" && as_text(bytes) != "little") {
-      throw Error(fmt::format("{}: byte order is {}, expected 'little'; save it again on a little-endian machine",
-                              file.path(), quote(as_text(bytes))));
-    }
-    if (part.starts_with("data/")) archive.storages.emplace(part.substr(5), bytes);
+    if (part == "byteorder") check_byte_order(file, place);
+    if (part.starts_with("data/")) archive.storages.emplace(part.substr(5), place);
   }
-  archive.document = pickle::unpickle(members.at(prefix + "data.pkl"), file.path() + ": data.pkl");
+  ByteReader reader(file, members.at(prefix + "data.pkl"), file.path() + ": data.pkl");
+  archive.document = pickle::unpickle(reader);
   return archive;
 }
 
 // Reads the pickle of `part` at the position of `reader`.
-Document take_pickle(ByteReader& reader, const MappedFile& file, std::string_view part) {
-  Document document =
-      pickle::unpickle(file.bytes().subspan(reader.position()), fmt::format("{}: {}", file.path(), part));
-  reader.take(document.size_in_bytes);
+Document take_pickle(ByteReader& reader, const InputFile& file, std::string_view part) {
+  reader.set_where(fmt::format("{}: {}", file.path(), part));
+  Document document = pickle::unpickle(reader);
+  reader.set_where(file.path());
   return document;
 }
 
@@ -109,7 +116,7 @@ bool says_little_endian(const Document& system) {
          });
 }
 
-void check_legacy_header(ByteReader& reader, const MappedFile& file) {
+void check_legacy_header(ByteReader& reader, const InputFile& file) {
   take_pickle(reader, file, "legacy magic number");
   const Document protocol = take_pickle(reader, file, "legacy protocol version");
   const auto* version = std::get_if<std::int64_t>(&protocol.at(protocol.top));
@@ -122,8 +129,8 @@ void check_legacy_header(ByteReader& reader, const MappedFile& file) {
 }
 
 // The element size of every storage that the object refers to; the storages themselves do not state it.
-std::map<std::string_view, std::size_t> element_sizes(const Document& document, const std::string& path) {
-  std::map<std::string_view, std::size_t> sizes;
+std::map<std::string, std::size_t, std::less<>> element_sizes(const Document& document, const std::string& path) {
+  std::map<std::string, std::size_t, std::less<>> sizes;
   for (const Value& value : document.values) {
     const auto* id = std::get_if<pickle::PersistentId>(&value);
     if (id == nullptr) continue;
@@ -138,8 +145,8 @@ std::map<std::string_view, std::size_t> element_sizes(const Document& document, 
 
 // Five pickles (magic number, protocol version, system information, the object, the list of storage keys), then for
 // each key the number of elements and the elements.
-Archive open_legacy(const MappedFile& file) {
-  ByteReader reader(file.bytes(), file.path());
+Archive open_legacy(const InputFile& file) {
+  ByteReader reader(file, {0, file.size()}, file.path());
   check_legacy_header(reader, file);
   Archive archive;
   archive.document = take_pickle(reader, file, "object");
@@ -155,7 +162,9 @@ Archive open_legacy(const MappedFile& file) {
     const auto elements = reader.read<std::uint64_t>();
     const auto size = checked_product(elements, found->second);
     if (!size) reader.fail(fmt::format("storage {} cannot have {} elements", quote(key->text), elements));
-    if (!archive.storages.emplace(found->first, reader.take(*size)).second) {
+    const FilePart place{reader.position(), *size};
+    reader.skip(*size);
+    if (!archive.storages.emplace(found->first, place).second) {
       reader.fail(fmt::format("storage {} is repeated", quote(key->text)));
     }
   }
@@ -301,11 +310,11 @@ bool looks_like_pth(std::span<const std::byte> bytes) {
   return looks_like_zip(bytes) || looks_like_legacy(bytes);
 }
 
-StoredTensors read_pth(std::shared_ptr<const MappedFile> file) {
+StoredTensors read_pth(std::shared_ptr<const InputFile> file) {
   const std::string& path = file->path();
-  if (!looks_like_pth(file->bytes()))
-    throw Error(fmt::format("{}: was not written by torch.save{}", path, shown_text(file->bytes())));
-  const Archive archive = looks_like_zip(file->bytes()) ? open_zip(*file) : open_legacy(*file);
+  if (!looks_like_pth(file->start()))
+    throw Error(fmt::format("{}: was not written by torch.save{}", path, shown_text(file->start())));
+  const Archive archive = looks_like_zip(file->start()) ? open_zip(*file) : open_legacy(*file);
   const Dict& state = find_state_dict(archive.document, path);
   TorchTensorReader reader(archive.document, archive.storages, file);
   StoredTensors tensors;

@@ -27,6 +27,7 @@ using pickle::Value;
 
 // The largest number of dimensions of PyTorch's own operators.
 constexpr std::size_t most_dimensions = 64;
+constexpr std::size_t most_copied = std::size_t{4} << 30;
 
 constexpr std::pair<std::string_view, DType> storage_classes[] = {
     {"torch.FloatStorage", DType::f32},
@@ -151,25 +152,51 @@ bool is_contiguous(const Layout& layout) {
   return true;
 }
 
-// Copies the elements at `first` in row-major order of the shape.
-std::vector<std::byte> gather(const std::byte* first, const Layout& layout, std::size_t elements, std::size_t width) {
-  std::vector<std::size_t> sizes;
-  std::vector<std::size_t> steps;
-  for (std::size_t i = 0; i < layout.shape.size(); ++i) {
-    if (layout.shape[i] == 1) continue;
-    sizes.push_back(layout.shape[i]);
-    steps.push_back(layout.strides[i] * width);
+// The positions of the elements of a layout in row-major order of the shape, in elements from the first.
+class Positions {
+ public:
+  explicit Positions(const Layout& layout) {
+    for (std::size_t i = 0; i < layout.shape.size(); ++i) {
+      if (layout.shape[i] == 1) continue;
+      sizes_.push_back(layout.shape[i]);
+      steps_.push_back(layout.strides[i]);
+    }
+    index_.resize(sizes_.size());
   }
+
+  std::size_t next() {
+    const std::size_t here = position_;
+    for (std::size_t axis = sizes_.size(); axis-- > 0;) {
+      position_ += steps_[axis];
+      if (++index_[axis] < sizes_[axis]) break;
+      position_ -= steps_[axis] * sizes_[axis];
+      index_[axis] = 0;
+    }
+    return here;
+  }
+
+ private:
+  std::vector<std::size_t> sizes_, steps_, index_;
+  std::size_t position_ = 0;
+};
+
+// Copies the elements in row-major order of the shape. All that they span is read at once, unless they are so far apart
+// that reading each alone is less work.
+std::vector<std::byte> gather(const InputFile& file, FilePart storage, const Layout& layout, std::size_t elements,
+                              std::size_t width) {
+  constexpr std::size_t far_apart = 64;
+  const std::size_t first = storage.offset + layout.offset * width, spanned = reach(layout).value();
+  std::vector<std::byte> all(spanned / far_apart > elements ? 0 : spanned * width);
+  if (!all.empty()) file.read(first, all);
   std::vector<std::byte> result(elements * width);
-  std::vector<std::size_t> index(sizes.size(), 0);
-  std::size_t position = 0;  // bytes from first
+  Positions positions(layout);
   for (std::size_t i = 0; i < elements; ++i) {
-    std::memcpy(result.data() + i * width, first + position, width);
-    for (std::size_t axis = sizes.size(); axis-- > 0;) {
-      position += steps[axis];
-      if (++index[axis] < sizes[axis]) break;
-      position -= steps[axis] * sizes[axis];
-      index[axis] = 0;
+    const std::size_t at = positions.next() * width;
+    const auto element = std::span(result).subspan(i * width, width);
+    if (all.empty()) {
+      file.read(first + at, element);
+    } else {
+      std::memcpy(element.data(), all.data() + at, width);
     }
   }
   return result;
@@ -206,32 +233,31 @@ bool is_torch_tensor(const Value& value) {
   return call != nullptr && call->callable.starts_with("torch._utils._rebuild_");
 }
 
-TorchTensorReader::TorchTensorReader(const Document& document, const StorageBytes& storages,
-                                     std::shared_ptr<const MappedFile> file)
+TorchTensorReader::TorchTensorReader(const Document& document, const StorageParts& storages,
+                                     std::shared_ptr<const InputFile> file)
     : document_(document),
       storages_(storages),
       file_(std::move(file)),
-      copy_budget_(2 * file_->bytes().size()),
-      size_budget_(4 * file_->bytes().size()) {}
+      copy_budget_(std::min(2 * file_->size(), most_copied)),
+      size_budget_(4 * file_->size()) {}
 
-std::span<const std::byte> TorchTensorReader::find_storage(const StorageReference& reference,
-                                                           const std::string& where) const {
+FilePart TorchTensorReader::find_storage(const StorageReference& reference, const std::string& where) const {
   const auto found = storages_.find(reference.key);
   if (found == storages_.end()) {
     fail(where, fmt::format("its storage {} is not in the file; copy or download it again", quote(reference.key)));
   }
-  const std::span<const std::byte> bytes = found->second;
+  const FilePart storage = found->second;
   const std::size_t width = size_of(reference.dtype);
-  if (checked_product(reference.elements, width) != bytes.size()) {
+  if (checked_product(reference.elements, width) != storage.size) {
     fail(where, fmt::format("its storage {} should be {} elements of {} and has {} bytes; copy or download it again",
-                            quote(reference.key), reference.elements, name_of(reference.dtype), bytes.size()));
+                            quote(reference.key), reference.elements, name_of(reference.dtype), storage.size));
   }
-  if (!reference.view) return bytes;
+  if (!reference.view) return storage;
   const auto [offset, elements] = *reference.view;
   if (offset > reference.elements || elements > reference.elements - offset) {
     fail(where, fmt::format("it views {} elements at {} of a storage of {}", elements, offset, reference.elements));
   }
-  return bytes.subspan(offset * width, elements * width);
+  return {storage.offset + offset * width, elements * width};
 }
 
 StoredTensor TorchTensorReader::read(const Value& value, std::string_view name) {
@@ -239,12 +265,12 @@ StoredTensor TorchTensorReader::read(const Value& value, std::string_view name) 
   const Layout layout = read_layout(document_, value, where);
   const StorageReference reference = read_storage_reference(document_, layout.storage, where);
   const std::size_t width = size_of(reference.dtype);
-  const auto storage = find_storage(reference, where);
-  const std::size_t elements = checked_element_count(layout, storage.size() / width, where);
+  const FilePart storage = find_storage(reference, where);
+  const std::size_t elements = checked_element_count(layout, storage.size / width, where);
   const bool is_view = elements == 0 || is_contiguous(layout);
-  if (!is_view && elements > storage.size() / width) {
+  if (!is_view && elements > storage.size / width) {
     fail(where, fmt::format("is expanded to {} elements of a storage of {}; save tensor.contiguous() instead", elements,
-                            storage.size() / width));
+                            storage.size / width));
   }
   // Tied weights share a storage, but a model needs memory for each tensor.
   if (elements > size_budget_ / width) {
@@ -252,19 +278,16 @@ StoredTensor TorchTensorReader::read(const Value& value, std::string_view name) 
   }
   size_budget_ -= elements * width;
 
-  StoredTensor tensor{reference.dtype, layout.shape, {}, file_->path(), nullptr, nullptr};
+  StoredTensor tensor{reference.dtype, layout.shape, {}, file_->path()};
   if (is_view) {
-    tensor.mapping = file_;
-    tensor.data = storage.subspan(layout.offset * width, elements * width);
+    tensor.data = StoredBytes(file_, {storage.offset + layout.offset * width, elements * width});
     return tensor;
   }
-  if (elements * width > copy_budget_) {
-    fail(where, "is one transposed view too many of a small file; save tensor.contiguous() instead");
+  if (elements * width > copy_budget_ || reach(layout).value() > most_copied / width) {
+    fail(where, "is one transposed view too many of its file, or too long; save tensor.contiguous() instead");
   }
   copy_budget_ -= elements * width;
-  tensor.copy = std::make_shared<const std::vector<std::byte>>(
-      gather(storage.data() + layout.offset * width, layout, elements, width));
-  tensor.data = *tensor.copy;
+  tensor.data = StoredBytes(gather(*file_, storage, layout, elements, width));
   return tensor;
 }
 

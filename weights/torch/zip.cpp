@@ -26,6 +26,10 @@ constexpr std::size_t end_record_size = 22;
 constexpr std::size_t zip64_end_record_size = 56;
 constexpr std::size_t zip64_locator_size = 20;
 constexpr std::size_t longest_comment = 0xFFFF;
+constexpr std::size_t local_header_size = 30;
+// Our own limits, so that a file cannot take more memory and time than its weights justify.
+constexpr std::uint64_t largest_directory = std::uint64_t{32} << 20;
+constexpr std::uint64_t most_members = std::uint64_t{1} << 18;
 constexpr std::uint16_t zip64_extra_field = 0x0001;
 // A 16- or 32-bit field with all bits set means that the value is in the zip64 record.
 constexpr std::uint16_t in_zip64_short = 0xFFFF;
@@ -40,7 +44,7 @@ struct Directory {
 };
 
 struct CentralHeader {
-  std::string_view name;
+  std::string name;
   std::uint16_t flags;
   std::uint16_t method;
   std::uint64_t compressed_size;
@@ -50,7 +54,7 @@ struct CentralHeader {
 
 class ZipReader {
  public:
-  ZipReader(std::span<const std::byte> archive, const std::string& path) : archive_(archive), path_(path) {}
+  explicit ZipReader(const InputFile& archive) : archive_(archive), path_(archive.path()) {}
 
   ZipMembers read() const;
 
@@ -61,10 +65,10 @@ class ZipReader {
   std::optional<Directory> read_zip64_end_record(std::size_t end_record) const;
   CentralHeader read_central_header(ByteReader& reader) const;
   void read_zip64_extra(std::span<const std::byte> extra, CentralHeader& header) const;
-  std::span<const std::byte> locate(const CentralHeader& header, std::uint64_t limit) const;
+  FilePart locate(const CentralHeader& header, std::uint64_t limit) const;
   [[noreturn]] void fail(std::string_view reason) const { throw Error(fmt::format("{}: {}", path_, reason)); }
 
-  std::span<const std::byte> archive_;
+  const InputFile& archive_;
   const std::string& path_;
 };
 
@@ -73,21 +77,20 @@ ByteReader ZipReader::reader_at(std::uint64_t offset, std::uint64_t size, std::s
     fail(fmt::format("the {} should be {} bytes at offset {}, but the file has {}; copy or download it again", part,
                      size, offset, archive_.size()));
   }
-  return {archive_.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(size)),
-          fmt::format("{}: {}", path_, part)};
+  return {
+      archive_, {static_cast<std::size_t>(offset), static_cast<std::size_t>(size)}, fmt::format("{}: {}", path_, part)};
 }
 
 // The record is at the end of the file, followed only by a comment of stated length.
 std::size_t ZipReader::find_end_record() const {
-  if (archive_.size() >= end_record_size) {
-    const std::size_t last = archive_.size() - end_record_size;
-    const std::size_t first = last - std::min(last, longest_comment);
-    for (std::size_t at = last + 1; at-- > first;) {
-      ByteReader reader(archive_.subspan(at), {});
-      if (reader.read<std::uint32_t>() != end_record_signature) continue;
-      reader.take(16);
-      if (reader.read<std::uint16_t>() == reader.remaining()) return at;
-    }
+  std::vector<std::byte> end(std::min(archive_.size(), end_record_size + longest_comment));
+  const std::size_t offset = archive_.size() - end.size();
+  archive_.read(offset, end);
+  for (std::size_t at = end.size(); at-- > 0;) {
+    ByteReader reader(std::span<const std::byte>(end).subspan(at), {});
+    if (reader.remaining() < end_record_size || reader.read<std::uint32_t>() != end_record_signature) continue;
+    reader.take(16);
+    if (reader.read<std::uint16_t>() == reader.remaining()) return offset + at;
   }
   fail("is truncated: the zip archive has no end-of-directory record; copy or download it again");
 }
@@ -160,7 +163,7 @@ CentralHeader ZipReader::read_central_header(ByteReader& reader) const {
   header.local_header_offset = reader.read<std::uint32_t>();
   header.name = reader.take_text(name_size);
   read_zip64_extra(reader.take(extra_size), header);
-  reader.take(comment_size);
+  reader.skip(comment_size);
   return header;
 }
 
@@ -181,8 +184,8 @@ void ZipReader::read_zip64_extra(std::span<const std::byte> extra, CentralHeader
   }
 }
 
-// Returns the member's bytes, which must end before `limit`, where the directory starts.
-std::span<const std::byte> ZipReader::locate(const CentralHeader& header, std::uint64_t limit) const {
+// Returns where the member's bytes are. They must end before `limit`, where the directory starts.
+FilePart ZipReader::locate(const CentralHeader& header, std::uint64_t limit) const {
   const std::string part = fmt::format("zip member {}", quote(header.name));
   if ((header.flags & encrypted_flags) != 0) {
     fail(fmt::format("{} is encrypted; extract it and save the checkpoint again with torch.save", part));
@@ -202,7 +205,9 @@ std::span<const std::byte> ZipReader::locate(const CentralHeader& header, std::u
     fail(fmt::format("{} starts at offset {}, expected before the zip directory at {}; copy or download the file again",
                      part, header.local_header_offset, limit));
   }
-  ByteReader reader = reader_at(header.local_header_offset, limit - header.local_header_offset, part);
+  const std::uint64_t available = limit - header.local_header_offset;
+  ByteReader reader = reader_at(header.local_header_offset,
+                                std::min<std::uint64_t>(available, local_header_size + header.name.size()), part);
   if (reader.read<std::uint32_t>() != local_header) {
     fail(fmt::format("{} has no header at offset {}; copy or download the file again", part,
                      header.local_header_offset));
@@ -210,16 +215,24 @@ std::span<const std::byte> ZipReader::locate(const CentralHeader& header, std::u
   reader.take(22);  // the same fields as in the directory, which counts: here they may be zero
   const auto name_size = reader.read<std::uint16_t>();
   const auto extra_size = reader.read<std::uint16_t>();
-  const auto name = reader.take_text(name_size);
-  if (name != header.name) {
+  const auto name = reader.take_text(std::min<std::size_t>(name_size, reader.remaining()));
+  if (name_size != header.name.size() || name != header.name) {
     fail(fmt::format("{} is {} in its own header; copy or download the file again", part, quote(name)));
   }
-  reader.take(extra_size);
-  return reader.take(header.size);
+  const std::uint64_t before = local_header_size + name_size + extra_size;
+  if (before > available || header.size > available - before) {
+    fail(fmt::format("{}: {} bytes are left before the zip directory, expected {}; the file is corrupt or truncated",
+                     part, before > available ? 0 : available - before, header.size));
+  }
+  return {static_cast<std::size_t>(header.local_header_offset + before), static_cast<std::size_t>(header.size)};
 }
 
 ZipMembers ZipReader::read() const {
   const Directory directory = read_end_record();
+  if (directory.size > largest_directory || directory.member_count > most_members) {
+    fail(fmt::format("the zip directory has {} members and {} bytes, expected at most {} and {}",
+                     directory.member_count, directory.size, most_members, largest_directory));
+  }
   ByteReader reader = reader_at(directory.offset, directory.size, "zip directory");
   if (directory.member_count > directory.size / central_header_size) {
     fail(fmt::format("the zip directory of {} bytes cannot list {} members; copy or download the file again",
@@ -269,8 +282,8 @@ void put_description(std::string& out, std::uint32_t crc) {
 
 }  // namespace
 
-ZipMembers read_zip_directory(std::span<const std::byte> archive, const std::string& path) {
-  return ZipReader(archive, path).read();
+ZipMembers read_zip_directory(const InputFile& archive) {
+  return ZipReader(archive).read();
 }
 
 std::string ZipFileWriter::local_header(const Member& member) const {

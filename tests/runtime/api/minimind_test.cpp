@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <list>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -17,6 +19,8 @@
 #include "runtime/engine/kv_cache.h"
 #include "tests/support/c_interface.h"
 #include "tests/support/golden.h"
+#include "tests/support/golden_engine.h"
+#include "tests/support/temporary_file.h"
 #include "tests/support/temporary_folder.h"
 #include "weights/checkpoint/checkpoint.h"
 
@@ -230,21 +234,40 @@ TEST(CInterface, ReplacesWeightsFromAFileAndFromMemory) {
   while (left > 0) ASSERT_EQ(minimind_step(model.get(), &left), MINIMIND_OK);
 
   ASSERT_EQ(minimind_reload(model.get(), other.model_path.c_str()), MINIMIND_OK) << minimind_model_error(model.get());
-  EXPECT_NE(logits_of(model, golden.tokens, golden.vocab), before);
+  const std::vector<float> others = logits_of(model, golden.tokens, golden.vocab);
+  EXPECT_NE(others, before);
 
   const Checkpoint checkpoint = open_checkpoint(golden.model_path, {});
   std::vector<minimind_tensor> tensors;
+  std::list<std::vector<std::byte>> data;
   for (const auto& [name, tensor] : checkpoint.tensors) {
+    data.push_back(tensor.data.read_all());
     tensors.push_back({.name = name.c_str(),
                        .type = tensor.dtype == DType::f32 ? "f32" : "f16",
                        .shape = tensor.shape.data(),
                        .rank = tensor.shape.size(),
-                       .data = tensor.data.data(),
-                       .bytes = tensor.data.size()});
+                       .data = data.back().data(),
+                       .bytes = data.back().size()});
   }
   ASSERT_EQ(minimind_load_tensors(model.get(), tensors.data(), tensors.size()), MINIMIND_OK)
       << minimind_model_error(model.get());
   EXPECT_EQ(logits_of(model, golden.tokens, golden.vocab), before);
+
+  // A file that changes while it is read leaves the model as it was.
+  const TemporaryFile file(read_whole_file(other.model_path));
+  std::atomic<bool> done{false};
+  std::thread trainer([&, content = read_whole_file(other.model_path)] {
+    while (!done) file.write(content);
+  });
+  for (int i = 0; i < 100; ++i) {
+    const bool loaded = minimind_reload(model.get(), file.path().c_str()) == MINIMIND_OK;
+    const std::vector<float> logits = logits_of(model, golden.tokens, golden.vocab);
+    EXPECT_TRUE(loaded ? logits == others : logits == before) << minimind_model_error(model.get());
+    if (!loaded) continue;
+    ASSERT_EQ(minimind_load_tensors(model.get(), tensors.data(), tensors.size()), MINIMIND_OK);
+  }
+  done = true;
+  trainer.join();
 
   tensors.pop_back();
   EXPECT_EQ(minimind_load_tensors(model.get(), tensors.data(), tensors.size()), MINIMIND_BAD_INPUT);

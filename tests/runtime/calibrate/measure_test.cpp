@@ -63,8 +63,7 @@ TEST(Measure, NamesTheLayerWithNumbersThatAreNotFinite) {
   std::vector<float> values(checkpoint.config.hidden_size, std::numeric_limits<float>::quiet_NaN());
   const auto bytes = std::as_bytes(std::span(values));
   norm.dtype = DType::f32;
-  norm.copy = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
-  norm.data = *norm.copy;
+  norm.data = StoredBytes(std::vector<std::byte>(bytes.begin(), bytes.end()));
   const std::string message = error_of([&] { measured(checkpoint, 2); });
   EXPECT_NE(message.find("the outputs of layer 1 are not finite"), std::string::npos) << message;
 }
@@ -116,8 +115,7 @@ StoredTensor plainly_rounded(const StoredTensor& exact, DType type) {
   quantize(type, values.data(), values.size(), blocks.data());
   StoredTensor rounded = exact;
   rounded.dtype = type;
-  rounded.copy = std::make_shared<const std::vector<std::byte>>(std::move(blocks));
-  rounded.data = *rounded.copy;
+  rounded.data = StoredBytes(std::move(blocks));
   return rounded;
 }
 

@@ -27,15 +27,15 @@ struct TestMatrix {
 
 TestMatrix random_matrix(std::size_t rows, std::size_t cols, std::mt19937& random) {
   std::normal_distribution<float> normal(0, 1 / std::sqrt(static_cast<float>(cols)));
-  auto bytes = std::make_shared<std::vector<std::byte>>(rows * cols * sizeof(float));
+  std::vector<std::byte> bytes(rows * cols * sizeof(float));
   Rows values(rows, std::vector<double>(cols));
   for (std::size_t i = 0; i < rows * cols; ++i) {
     const float value = normal(random);
     values[i / cols][i % cols] = value;
-    std::memcpy(bytes->data() + i * sizeof value, &value, sizeof value);
+    std::memcpy(bytes.data() + i * sizeof value, &value, sizeof value);
   }
   const StoredTensor stored{
-      .dtype = DType::f32, .shape = {rows, cols}, .data = *bytes, .file = "test", .mapping = nullptr, .copy = bytes};
+      .dtype = DType::f32, .shape = {rows, cols}, .data = StoredBytes(std::move(bytes)), .file = "test"};
   return {std::move(values), pack(stored, std::nullopt, 1)};
 }
 

@@ -118,8 +118,7 @@ QuantizedCheckpoint quantized(const GoldenCase& golden, DType type) {
     auto& bytes = result.bytes.emplace_back(byte_count(tensor.shape, type).value());
     quantize(type, values.data(), values.size(), bytes.data());
     tensor.dtype = type;
-    tensor.data = bytes;
-    tensor.mapping = nullptr;  // otherwise these pages would be released
+    tensor.data = StoredBytes(bytes, nullptr);
   }
   return result;
 }

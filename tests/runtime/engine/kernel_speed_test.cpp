@@ -23,17 +23,13 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t large_rows = 26272, large_cols = 2432;
 
 StoredTensor stored_matrix() {
-  auto bytes = std::make_shared<std::vector<std::byte>>(large_rows * large_cols * sizeof(F16));
+  std::vector<std::byte> bytes(large_rows * large_cols * sizeof(F16));
   for (std::size_t i = 0; i < large_rows * large_cols; ++i) {
     const auto bits = static_cast<std::uint16_t>(0x3000 + 37 * i % 0x0800);
-    std::memcpy(bytes->data() + i * sizeof bits, &bits, sizeof bits);
+    std::memcpy(bytes.data() + i * sizeof bits, &bits, sizeof bits);
   }
-  return {.dtype = DType::f16,
-          .shape = {large_rows, large_cols},
-          .data = *bytes,
-          .file = "test",
-          .mapping = {},
-          .copy = bytes};
+  return {
+      .dtype = DType::f16, .shape = {large_rows, large_cols}, .data = StoredBytes(std::move(bytes)), .file = "test"};
 }
 
 // Returns the shortest time of a product with one token per table. Tables take turns, so that other load on the machine

@@ -159,5 +159,22 @@ TEST(LoadReplacement, WritesToTheMemoryOfTheRunningModelOnlyIfItSucceeds) {
             std::get<PackedMatrix<float>>(running.embed_tokens).data());
 }
 
+// Packing reads the file on several threads, none of which may end with an exception.
+TEST(LoadModel, AFileThatIsTruncatedMeanwhileIsAnErrorThatNamesIt) {
+  const TemporaryFile file(safetensors_bytes(SmallModel().tensors()));
+  const std::string content = read_whole_file(file.path());
+  for (const WeightType type : std::initializer_list<WeightType>{std::nullopt, DType::f16}) {
+    for (const std::size_t left : {content.size() - 1, content.size() / 2, std::size_t{0}}) {
+      file.write(content);
+      const Checkpoint checkpoint = open_checkpoint(file.path(), {});
+      file.write(content.substr(0, left));
+      for (const std::size_t threads : {1, 4}) {
+        EXPECT_EQ(error_of([&] { load_model(checkpoint, type, threads); }),
+                  file.path() + ": was changed while it was read; read it again when it is complete");
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace minimind

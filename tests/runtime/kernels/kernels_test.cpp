@@ -34,13 +34,13 @@ INSTANTIATE_TEST_SUITE_P(EveryTable, Kernels, testing::ValuesIn(tables()),
 
 // A stored row-major matrix of the given type.
 StoredTensor stored(const std::vector<float>& values, std::size_t rows, std::size_t cols, DType type) {
-  auto bytes = std::make_shared<std::vector<std::byte>>(rows * cols * size_of(type));
+  std::vector<std::byte> bytes(rows * cols * size_of(type));
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (type == DType::f32) std::memcpy(bytes->data() + 4 * i, &values[i], 4);
+    if (type == DType::f32) std::memcpy(bytes.data() + 4 * i, &values[i], 4);
     const std::uint16_t half = type == DType::f16 ? to_f16(values[i]).bits : to_bf16(values[i]).bits;
-    if (type != DType::f32) std::memcpy(bytes->data() + 2 * i, &half, 2);
+    if (type != DType::f32) std::memcpy(bytes.data() + 2 * i, &half, 2);
   }
-  return {.dtype = type, .shape = {rows, cols}, .data = *bytes, .file = "test", .mapping = nullptr, .copy = bytes};
+  return {.dtype = type, .shape = {rows, cols}, .data = StoredBytes(std::move(bytes)), .file = "test"};
 }
 
 struct Size {
@@ -176,13 +176,12 @@ TEST_P(Kernels, MatmulWritesOnlyTheRequestedPanels) {
 TEST_P(Kernels, HalfPrecisionWeightsAreConvertedExactly) {
   constexpr std::size_t rows = 65536;
   for (const DType type : {DType::f16, DType::bf16}) {
-    auto bytes = std::make_shared<std::vector<std::byte>>(2 * rows);
+    std::vector<std::byte> bytes(2 * rows);
     for (std::size_t i = 0; i < rows; ++i) {
       const auto bits = static_cast<std::uint16_t>(i);
-      std::memcpy(bytes->data() + 2 * i, &bits, 2);
+      std::memcpy(bytes.data() + 2 * i, &bits, 2);
     }
-    const StoredTensor all{
-        .dtype = type, .shape = {rows, 1}, .data = *bytes, .file = "test", .mapping = nullptr, .copy = bytes};
+    const StoredTensor all{.dtype = type, .shape = {rows, 1}, .data = StoredBytes(std::move(bytes)), .file = "test"};
     const std::vector<float> y = product(table(), pack(all, {}, 1), {1.0f});
     for (std::size_t i = 0; i < rows; ++i) {
       const auto bits = static_cast<std::uint16_t>(i);

@@ -63,6 +63,10 @@ const Data& get(const GgufMetadata& metadata, std::string_view key) {
   return std::get<Data>(value->data);
 }
 
+Integers integers(const GgufMetadata& metadata, std::string_view key) {
+  return get<GgufNumbers<std::int64_t>>(metadata, key).widened();
+}
+
 Strings sentences_of(const TokenizerData& data) {
   GgufMetadata metadata;
   return set_tokenizer(metadata, data, 300);
@@ -131,7 +135,7 @@ TEST(TokenizerGguf, WritesTheKeysThatLlamaCppReads) {
   EXPECT_EQ(tokens[' '], "Ġ");
   EXPECT_EQ(tokens[260], " 你");
   EXPECT_EQ(tokens[261], "[PAD261]");
-  const auto& types = get<Integers>(metadata, "tokenizer.ggml.token_type");
+  const auto types = integers(metadata, "tokenizer.ggml.token_type");
   EXPECT_EQ(Integers(types.begin() + 256, types.end()), (Integers{1, 1, 3, 3, 4, 5, 5}));
   EXPECT_EQ(metadata.find("tokenizer.ggml.token_type")->type, GgufType::i32);
   EXPECT_EQ(get<Strings>(metadata, "tokenizer.ggml.merges"), (Strings{"a b", "ab c"}));
@@ -380,7 +384,7 @@ TEST(TokenizerGguf, RejectsWrongTypesLengthsAndIds) {
 TEST(TokenizerGguf, AFileOfLlamaCppsConverterIsReadAsItsTypesSay) {
   GgufMetadata metadata = metadata_of(plain_data(), 262);
   metadata.set_bool("tokenizer.ggml.add_space_prefix", true);
-  auto types = get<Integers>(metadata, "tokenizer.ggml.token_type");
+  auto types = integers(metadata, "tokenizer.ggml.token_type");
   types[258] = 2;  // unknown
   metadata.set("tokenizer.ggml.token_type", {GgufType::i32, types});
   const Tokenizer tokenizer(read_tokenizer_gguf(metadata, "model.gguf"));

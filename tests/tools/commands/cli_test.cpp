@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -421,6 +422,54 @@ TEST_F(Cli, AnUnknownCommandIsNamed) {
   EXPECT_EQ(outcome.status, 2);
   EXPECT_NE(outcome.err.find("'chatter'"), std::string::npos) << outcome.err;
   EXPECT_NE(outcome.err.find("generate"), std::string::npos) << outcome.err;
+}
+
+// Opening a FIFO in the usual way waits for another process, for ever if none comes.
+TEST_F(Cli, AFifoUnderAnyNameEndsTheCommandAtOnce) {
+  const std::string fifo = path("fifo"), text = path("text");
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  std::ofstream(text) << "{\"prompt\": \"a\"}\n";
+  const std::string commands[] = {"inspect " + fifo,
+                                  "generate -f " + fifo,
+                                  "generate -p a -m " + fifo,
+                                  "generate -p a --config " + fifo,
+                                  "generate -p a --lora " + fifo,
+                                  "generate -p a --tokenizer " + fifo,
+                                  "generate -p a --json-schema " + fifo,
+                                  "generate -p a --grammar " + fifo,
+                                  "generate -p a --draft " + fifo,
+                                  "chat -p a --session " + fifo,
+                                  "chat -p a --tools " + fifo,
+                                  "chat -p a --chat-template " + fifo,
+                                  "tokenize -f " + fifo,
+                                  "render -f " + fifo,
+                                  "validate --json-schema " + fifo,
+                                  "validate --grammar " + fifo,
+                                  "perplexity -f " + fifo,
+                                  "logits --tokens-file " + fifo + " -o " + path("out.npy"),
+                                  "logits --tokens 1,2 -o " + fifo,
+                                  "compare --tokens 1,2 --reference " + fifo,
+                                  "convert " + fifo + " " + path("out.gguf"),
+                                  "convert " MINIMIND_SOURCE_DIR "/weights/demo/model.pth " + fifo,
+                                  "batch " + fifo + " -o " + path("out.jsonl"),
+                                  "batch " + text + " -o " + fifo,
+                                  "serve --port 0 -m " + fifo};
+  for (const std::string& command : commands) {
+    const Outcome outcome = run(command, "timeout 20");
+    EXPECT_TRUE(outcome.status == 1 || outcome.status == 2) << command << ": " << outcome.status;
+    EXPECT_NE(outcome.err.find(fifo), std::string::npos) << command << ": " << outcome.err;
+  }
+}
+
+TEST_F(Cli, TextsMayBePiped) {
+  const auto piped = [&](const std::string& text, const std::string& arguments) {
+    std::ofstream(path("text")) << text;
+    const std::string command = program() + " " + arguments + demo + " > " + path("piped");
+    EXPECT_EQ(std::system(("cat " + path("text") + " | " + command).c_str()), 0) << arguments;
+    return read_whole_file(path("piped"));
+  };
+  EXPECT_EQ(piped("春眠", "tokenize -f /dev/stdin"), run("tokenize -p 春眠" + demo).out);
+  EXPECT_NE(piped("{\"rope_theta\": 12345}", "inspect --config /dev/stdin").find("12345"), std::string::npos);
 }
 
 TEST_F(Cli, AMissingModelIsNamed) {

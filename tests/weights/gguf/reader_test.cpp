@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/peak_memory.h"
 #include "tests/support/read_bytes.h"
 #include "tests/support/temporary_file.h"
 #include "tests/weights/gguf/gguf_bytes.h"
@@ -20,12 +21,12 @@ namespace {
 using namespace std::string_literals;
 
 GgufFile read(const std::string& bytes) {
-  return read_gguf(TemporaryFile(bytes).map());
+  return read_gguf(TemporaryFile(bytes).open());
 }
 
 void expect_error(const std::string& bytes, std::string_view part) {
   const TemporaryFile file(bytes);
-  const std::string message = error_of([&] { read_gguf(file.map()); });
+  const std::string message = error_of([&] { read_gguf(file.open()); });
   EXPECT_TRUE(message.starts_with(file.path() + ": ")) << message;
   EXPECT_NE(message.find(part), std::string::npos) << message << "\nwanted: " << part;
   EXPECT_EQ(message.find('\n'), std::string::npos) << message;
@@ -240,6 +241,29 @@ TEST(Gguf, ZerosAtTheEndOfTheFileArePadding) {
   }
 }
 
+TEST(Gguf, PaddingOfMoreThanAMegabyteIsRejected) {
+  const std::string file = small_file().bytes();
+  EXPECT_NO_THROW(read(file + std::string(1 << 20, '\0')));
+  expect_error(file + std::string((1 << 20) + 1, '\0'),
+               "1048577 bytes at the end of the file belong to no tensor, expected at most 1048576 of padding");
+}
+
+TEST(Gguf, ArraysTakeAtMostFourTimesTheirSize) {
+  if (!can_measure_memory) GTEST_SKIP() << "the sanitizers keep memory";
+  constexpr std::size_t size = std::size_t{48} << 20;
+  const std::pair<std::uint32_t, std::string> elements[] = {
+      {0, "\x01"},        {3, std::string(2, '\x01')}, {6, std::string(4, '\0')},           {7, "\x01"},
+      {8, gguf_text("")}, {8, gguf_text("abcdef")},    {8, gguf_text(std::string(16, 'x'))}};
+  for (const auto& [type, element] : elements) {
+    std::string all;
+    all.reserve(size);
+    for (std::size_t count = size / element.size(); count > 0; --count) all += element;
+    const TemporaryFile file(GgufBytes().array("k", type, all.size() / element.size(), all).bytes());
+    all = {};
+    EXPECT_LT(peak_memory([&] { read_gguf(file.open()); }), size / 20 * 82) << type << " " << element.size();
+  }
+}
+
 TEST(Gguf, TensorsMayBeListedInAnyOrder) {
   GgufBytes file;
   file.tensor({.name = "b", .data = "bbbbbbbbbbbbbbbb", .offset = 32}).tensor({.name = "a", .offset = 0});
@@ -271,7 +295,7 @@ TEST(Gguf, EveryNumberWrittenAnywhereGivesAFileOrAnError) {
                                        UINT64_MAX - 31,
                                        UINT64_MAX};
   const std::string whole = small_file().bytes();
-  const auto check = [](std::shared_ptr<const MappedFile> file) {
+  const auto check = [](std::shared_ptr<const InputFile> file) {
     for (const auto& [name, tensor] : read_gguf(std::move(file)).tensors) {
       EXPECT_EQ(tensor.data.size(), byte_count(tensor.shape, tensor.dtype)) << name;
     }

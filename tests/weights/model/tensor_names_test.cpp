@@ -249,7 +249,7 @@ TEST(Families, UnknownNamesAreKept) {
 }
 
 StoredTensors stored_tensors(const GoldenCase& golden) {
-  return golden.model_path.ends_with(".pth") ? read_pth(MappedFile::open(golden.model_path))
+  return golden.model_path.ends_with(".pth") ? read_pth(InputFile::open(golden.model_path))
                                              : read_hf_folder(golden.folder).tensors;
 }
 

@@ -21,7 +21,8 @@ using pickle_writer::integer;
 using pickle_writer::text;
 
 Document load(const std::string& bytes) {
-  return pickle::unpickle(as_bytes(bytes), "x.pth");
+  ByteReader reader(as_bytes(bytes), "x.pth");
+  return pickle::unpickle(reader);
 }
 
 std::string error_for(const std::string& bytes) {
@@ -32,6 +33,11 @@ template <typename T>
 T top(const std::string& bytes) {
   const Document loaded = load(bytes);
   return std::get<T>(loaded.at(loaded.top));
+}
+
+std::string top_text(const std::string& bytes) {
+  const Document loaded = load(bytes);
+  return std::string(std::get<pickle::Text>(loaded.at(loaded.top)).text);
 }
 
 TEST(Pickle, ReadsEveryFormOfInteger) {
@@ -45,8 +51,8 @@ TEST(Pickle, ReadsEveryFormOfInteger) {
   EXPECT_EQ(top<std::int64_t>("\x8b\x02\x00\x00\x00\x00\x80."s), -32768);
 }
 
-TEST(Pickle, KeepsAnIntegerOfMoreThan64BitsAsItsBytes) {
-  EXPECT_EQ(top<pickle::BigInteger>("\x8a\x09" + std::string(9, '\x11') + ".").little_endian, std::string(9, '\x11'));
+TEST(Pickle, PassesOverIntegersOfMoreThan64Bits) {
+  EXPECT_NO_THROW(top<pickle::BigInteger>("\x8a\x09" + std::string(9, '\x11') + "."));
 }
 
 TEST(Pickle, ReadsEveryFormOfTheOtherScalars) {
@@ -56,17 +62,17 @@ TEST(Pickle, ReadsEveryFormOfTheOtherScalars) {
   EXPECT_FALSE(top<bool>("\x89."));
   EXPECT_EQ(top<double>("G\x3f\xf8\0\0\0\0\0\0."s), 1.5);
   EXPECT_EQ(top<double>("F-2.5e1\n."), -25.0);
-  EXPECT_EQ(top<pickle::Text>("S'a b'\n.").text, "a b");
-  EXPECT_EQ(top<pickle::Text>("Va b\n.").text, "a b");
-  EXPECT_EQ(top<pickle::Text>("U\x01x.").text, "x");
-  EXPECT_EQ(top<pickle::Text>("\x8c\x01x.").text, "x");
-  EXPECT_EQ(top<pickle::Text>("T\x01\0\0\0x."s).text, "x");
-  EXPECT_EQ(top<pickle::Text>("X\x01\0\0\0x."s).text, "x");
-  EXPECT_EQ(top<pickle::Text>("\x8d\x01\0\0\0\0\0\0\0x."s).text, "x");
-  EXPECT_EQ(top<pickle::Bytes>("C\x01x.").bytes, "x");
-  EXPECT_EQ(top<pickle::Bytes>("B\x01\0\0\0x."s).bytes, "x");
-  EXPECT_EQ(top<pickle::Bytes>("\x8e\x01\0\0\0\0\0\0\0x."s).bytes, "x");
-  EXPECT_EQ(top<pickle::Bytes>("\x96\x01\0\0\0\0\0\0\0x."s).bytes, "x");
+  EXPECT_EQ(top_text("S'a b'\n."), "a b");
+  EXPECT_EQ(top_text("Va b\n."), "a b");
+  EXPECT_EQ(top_text("U\x01x."), "x");
+  EXPECT_EQ(top_text("\x8c\x01x."), "x");
+  EXPECT_EQ(top_text("T\x01\0\0\0x."s), "x");
+  EXPECT_EQ(top_text("X\x01\0\0\0x."s), "x");
+  EXPECT_EQ(top_text("\x8d\x01\0\0\0\0\0\0\0x."s), "x");
+  EXPECT_NO_THROW(top<pickle::Bytes>("C\x01x."));
+  EXPECT_NO_THROW(top<pickle::Bytes>("B\x01\0\0\0x."s));
+  EXPECT_NO_THROW(top<pickle::Bytes>("\x8e\x01\0\0\0\0\0\0\0x."s));
+  EXPECT_NO_THROW(top<pickle::Bytes>("\x96\x01\0\0\0\0\0\0\0x."s));
 }
 
 TEST(Pickle, BuildsEveryContainer) {
@@ -121,8 +127,11 @@ TEST(Pickle, AcceptsTheFramesOfProtocol4) {
   EXPECT_EQ(top<std::int64_t>("\x80\x04\x95\x03\0\0\0\0\0\0\0K\x2a."s), 42);
 }
 
-TEST(Pickle, StopsAtStopAndSaysHowFarItRead) {
-  EXPECT_EQ(load("K\x01.and more").size_in_bytes, 3u);
+TEST(Pickle, LeavesTheReaderAfterStop) {
+  const std::string bytes = "K\x01.and more";
+  ByteReader reader(as_bytes(bytes), "x.pth");
+  pickle::unpickle(reader);
+  EXPECT_EQ(reader.position(), 3u);
 }
 
 TEST(Pickle, BuildsAnOrderedDictInBothWritings) {

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace minimind {
+
+// A regular file that is read piece by piece. It is not mapped: if another program truncates a mapped file, the next
+// access ends the process with SIGBUS. Any number of threads may read.
+class InputFile {
+ public:
+  // Throws Error if the file is missing, not a regular file or empty. Never waits, whatever has that name. For a file
+  // that the user names, see open_input in mistaken_file.h.
+  static std::shared_ptr<const InputFile> open(const std::string& path);
+
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+  ~InputFile();
+
+  const std::string& path() const { return path_; }
+  std::size_t size() const { return size_; }
+
+  // Returns the first bytes of the file, at most 1 KiB, which tell its format.
+  std::span<const std::byte> start() const { return start_; }
+
+  // Fills `out` with the bytes from `offset` on, which must be in the file. Throws Error if the disk fails, and if the
+  // file has another size or time of writing than when it was opened: its bytes may then be of two files.
+  void read(std::size_t offset, std::span<std::byte> out) const;
+
+  // Returns the whole file. Throws Error, too, if it is over `largest` bytes.
+  std::string read_text(std::size_t largest) const;
+
+ private:
+  InputFile(std::string path, int descriptor, const struct stat& status);
+
+  std::string path_;
+  int descriptor_;
+  std::size_t size_;
+  timespec written_;
+  std::vector<std::byte> start_;
+};
+
+// Where a part of a file is.
+struct FilePart {
+  std::size_t offset = 0;
+  std::size_t size = 0;
+};
+
+}  // namespace minimind
