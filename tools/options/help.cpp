@@ -83,7 +83,8 @@ constexpr std::array server_options = {
     HelpOption{"--drain", "SECONDS"},        HelpOption{"--header-timeout", "SECONDS"},
     HelpOption{"--idle-timeout", "SECONDS"}, HelpOption{"--max-connections", "N"},
     HelpOption{"--max-header", "KB"},        HelpOption{"--max-body", "MB"},
-    HelpOption{"--max-unread", "KB"},
+    HelpOption{"--max-unread", "KB"},        HelpOption{"--max-text", "KB"},
+    HelpOption{"--stuck-after", "SECONDS"},  HelpOption{"--no-sandbox", ""},
 };
 
 constexpr std::array output_options = {

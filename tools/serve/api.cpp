@@ -197,7 +197,7 @@ class Api::Work {
   HttpRequest http;  // until it is read
   const Answer answer;
   ApiRequest request{};
-  bool is_read = false;
+  bool is_read = false, has_run = false;
   std::atomic<bool> has_begun = false;
 
  private:
@@ -246,8 +246,9 @@ bool Api::post(const std::shared_ptr<Work>& work) {
   // One at a time, also because what is parsed takes several times the memory of its text.
   return parsing_.post([this, work] {
     read(work);
-    if (!work->is_read || tasks_.post_and_wait([this, work] { run(work); })) return;
-    send_error(*work->answer, too_many_waiting());
+    if (!work->is_read) return;
+    tasks_.post_and_wait([this, work] { run(work); });
+    if (!work->has_run) send_error(*work->answer, draining_ ? being_shut_down() : too_many_waiting());
   });
 }
 
@@ -264,6 +265,7 @@ void Api::read(const std::shared_ptr<Work>& work) {
 }
 
 void Api::run(const std::shared_ptr<Work>& work) {
+  work->has_run = true;
   if (!work->is_read || work->answer->gone()) return;
   guarded(*work->answer, [&] { (this->*work->route.handle)(work->request, work->answer); });
 }

@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -44,7 +45,9 @@ struct ServeCommand : GenerationArguments {
 
 // Why a file cannot be read is for the operator alone, also of a quiet server.
 void log_reason(const std::string& reason) {
-  note("{}", terminal_text(reason));
+  std::string line = terminal_text(reason);
+  std::ranges::replace(line, '\n', ' ');
+  note("{}", line);
 }
 
 // The model as it is given, or the demo.
@@ -76,7 +79,8 @@ Sandbox sandbox_of(const ServeCommand& command) {
   const auto add = [&](const fs::path& path) { sandbox.readable.push_back(path.string()); };
   const fs::path model = served_path(command), folder = containing_folder(model.string());
   std::error_code failed;
-  for (const fs::path& own : {folder, fs::canonical(folder, failed), fs::canonical(model, failed).parent_path()}) {
+  const fs::path real = fs::canonical(model, failed);
+  for (const fs::path& own : {folder, fs::canonical(folder, failed), fs::path(containing_folder(real.string()))}) {
     add(own);
     add(own / ".." / "model");  // in MiniMind's tree, the tokenizer is there
     add(own / "lora");

@@ -45,7 +45,7 @@ bool TaskThread::post(std::function<void()> task) {
   return true;
 }
 
-bool TaskThread::post_and_wait(std::function<void()> task) {
+void TaskThread::post_and_wait(std::function<void()> task) {
   auto promise = std::make_shared<std::promise<void>>();
   const std::future<void> ended = promise->get_future();
   const bool posted = post([task = std::move(task), promise = std::move(promise)] {
@@ -53,7 +53,6 @@ bool TaskThread::post_and_wait(std::function<void()> task) {
     promise->set_value();
   });
   if (posted) ended.wait();  // also ends if the task is dropped
-  return posted;
 }
 
 TaskThread::Clock::duration TaskThread::busy_for() const {

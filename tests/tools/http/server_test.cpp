@@ -345,6 +345,7 @@ TEST(HttpServer, BodiesShareALimit) {
   EXPECT_TRUE(becomes_true([&] { return server.ask(http_post("/echo", std::string(20'000, 'a'))).status == 503; }));
   EXPECT_EQ(server.ask(http_post("/echo", std::string(10'000, 'a'))).status, 200) << "a small body always fits";
   first.close();
+  second.close();
   EXPECT_TRUE(becomes_true([&] { return server.ask(http_post("/echo", body)).status == 200; }));
 }
 
@@ -612,6 +613,19 @@ TEST(HttpServer, StopLetsAnswersEnd) {
   EXPECT_EQ(running.read().body, "end");
   EXPECT_EQ(running.read().status, 0);  // the request after it is not answered
   EXPECT_TRUE(server.join());
+}
+
+TEST(HttpServer, StopAsksTheHandlerToRejectWhatItHasNotBegun) {
+  std::shared_ptr<HttpAnswer> waiting;
+  HttpSettings settings;
+  settings.on_stop = [&] { waiting->send(503, "text/plain", "stopping"); };
+  TestServer server(settings);
+  HttpClient client = server.connect();
+  client.send(http_get("/hold"));
+  waiting = server.held();
+  (*server).stop();
+  EXPECT_EQ(client.read().body, "stopping");
+  EXPECT_TRUE(server.join()) << "without waiting for the time limit";
 }
 
 TEST(HttpServer, StopEndsAtTheTimeLimit) {

@@ -25,10 +25,9 @@ class EndingTest(unittest.TestCase):
         self.addCleanup(server.process.kill)
         return server
 
-    def ends(self, server, signals=1):
+    def ends(self, server):
         began = time.monotonic()
-        for _ in range(signals):
-            server.process.send_signal(signal.SIGTERM)
+        server.process.send_signal(signal.SIGTERM)
         server.process.wait(timeout=20)
         self.assertLess(time.monotonic() - began, LONGEST)
 
@@ -89,7 +88,12 @@ class EndingTest(unittest.TestCase):
         running = self.send(server, 'POST', '/v1/completions',
                             {'prompt': '江', 'max_tokens': 30000, 'ignore_eos': True, 'stream': True})
         running.recv(100)
-        self.ends(server, signals=2)
+        server.process.send_signal(signal.SIGTERM)
+        with self.assertRaises(OSError):  # it has taken the signal when it takes no more connections
+            while True:
+                server.connect().close()
+        self.assertIsNone(server.process.poll())
+        self.ends(server)
 
 
 class RightsTest(unittest.TestCase):
@@ -104,6 +108,26 @@ class RightsTest(unittest.TestCase):
         for task in pathlib.Path(f'/proc/{process.pid}/task').iterdir():
             self.assertIn('NoNewPrivs:\t1', (task / 'status').read_text())
         self.assertIn('confined', ''.join(lines))
+
+    def test_writes_no_control_characters_of_clients_into_its_log(self):
+        with tempfile.TemporaryDirectory() as name:
+            bad = pathlib.Path(name) / 'a\x1b[2J\nforged.pth'
+            bad.write_text('no checkpoint')
+            server = Server('--weights-from', name)
+            self.addCleanup(server.process.wait)
+            self.addCleanup(server.process.kill)
+            body = request('POST', '/update_weights_from_disk', {'model_path': str(bad)}, Connection='close')
+            for sent in (body, b'GET /\x1b[2J%1b%0aforged HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n',
+                         b'GET /%1b[2J%0aforged HTTP/1.1\r\nHost: \xff\r\nX: \x9b\r\nConnection: close\r\n\r\n'):
+                with server.connect() as connection:
+                    connection.sendall(sent)
+                    test_many_clients.read_all(connection)
+            server.process.send_signal(signal.SIGTERM)
+            server.process.wait(timeout=20)
+            log = server.process.stderr.read()
+            self.assertIn(b'is neither a torch.save file', log)
+            self.assertNotRegex(log, rb'[\x00-\x09\x0b-\x1f\x7f\x80-\x9f]')
+            self.assertNotRegex(log, rb'(?m)^forged')
 
     def test_reads_no_file_that_a_later_link_leads_to(self):
         with tempfile.TemporaryDirectory() as name:

@@ -7,6 +7,7 @@ prompts with log-probabilities, new weights in a Hugging Face folder that is alw
 
 import json
 import pathlib
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -80,16 +81,27 @@ class RolloutTest(unittest.TestCase):
             weights.truncate(1000)
         status, text = self.server.post('/update_weights_from_disk', {'model_path': str(self.shared)})
         self.assertEqual(status, 400, text)
-        self.assertIn('pytorch_model.bin', json.loads(text)['error']['message'])
+        self.assertIn("the server's log has the reason", json.loads(text)['error']['message'])
         self.assertEqual([result['output_ids'] for result in self.rollout(temperature=0)], before)
 
     def test_takes_no_weights_from_elsewhere(self):
-        link = self.folder / 'link.pth'
-        link.symlink_to(DEMO)
-        for path in (DEMO, str(link), str(self.folder / '..' / 'x.pth'), str(self.folder) + '2/x.pth'):
-            status, text = self.server.post('/update_weights_from_disk', {'model_path': path})
-            self.assertEqual(status, 403, path)
-            self.assertEqual(json.loads(text)['error']['param'], 'model_path')
+        with tempfile.TemporaryDirectory() as elsewhere:
+            outside = pathlib.Path(elsewhere) / 'model.pth'
+            shutil.copy(DEMO, outside)
+            link, dangling = self.folder / 'link.pth', self.folder / 'dangling.pth'
+            link.symlink_to(outside)
+            dangling.symlink_to(outside.with_name('none.pth'))
+            answers = set()
+            for path in (outside, outside.with_name('none.pth'), link, dangling, self.folder / '..' / 'x.pth',
+                         str(self.folder) + '2/x.pth'):
+                status, text = self.server.post('/update_weights_from_disk', {'model_path': str(path)})
+                self.assertEqual(status, 403, path)
+                answers.add(json.loads(text)['error']['message'].replace(str(path), ''))
+            self.assertEqual(len(answers), 1, 'the answer does not tell whether a file exists')
+
+    def test_takes_the_weights_of_the_served_folder(self):
+        status, text = self.server.post('/update_weights_from_disk', {'model_path': DEMO})
+        self.assertEqual(status, 200, text)
 
 
 if __name__ == '__main__':
