@@ -471,14 +471,17 @@ TEST_F(ApiTest, RejectsMoreThanTheQueueHolds) {
   ask(running);
   ASSERT_TRUE(running->wait_for_pieces(1));
   ask(waiting);
-  for (std::size_t i = 0; i < 3; ++i) {
-    const auto rejected = ask(std::make_shared<FakeAnswer>());
-    ASSERT_TRUE(rejected->wait());
-    EXPECT_EQ(rejected->status(), 429);
-    EXPECT_EQ(rejected->json()["error"]["type"], "rate_limit_error");
-    EXPECT_EQ(rejected->headers(), (HttpHeaders{{"Retry-After", "1"}}));
-  }
+  std::vector<std::shared_ptr<FakeAnswer>> rejected;
+  for (std::size_t i = 0; i < 3; ++i) rejected.push_back(ask(std::make_shared<FakeAnswer>()));
+  const bool is_rejected = rejected.back()->wait();  // the engine has no room before release()
   running->release();
+  ASSERT_TRUE(is_rejected);
+  for (const auto& answer : rejected) {
+    ASSERT_TRUE(answer->wait());
+    EXPECT_EQ(answer->status(), 429);
+    EXPECT_EQ(answer->json()["error"]["type"], "rate_limit_error");
+    EXPECT_EQ(answer->headers(), (HttpHeaders{{"Retry-After", "1"}}));
+  }
   for (const auto& answer : {running, waiting}) {
     ASSERT_TRUE(answer->wait());
     EXPECT_EQ(answer->status(), 200);

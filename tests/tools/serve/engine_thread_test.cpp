@@ -90,6 +90,8 @@ class EngineThreadTest : public testing::Test {
  protected:
   static constexpr std::size_t prompt_tokens = 2;
 
+  ~EngineThreadTest() override { events_.release(); }
+
   // Bytes of keys and values of one text of `max_tokens`.
   static std::size_t bytes_of(std::size_t max_tokens) {
     const Engine& engine = small_model().engine();
