@@ -67,7 +67,7 @@ class JsonMutator {
       case 2:
         return dice_.number();
       case 3:
-        return -static_cast<std::int64_t>(dice_.number());
+        return static_cast<std::int64_t>(0 - dice_.number());
       case 4:
         return static_cast<double>(dice_.number()) / 10;
       case 5:
