@@ -58,12 +58,12 @@ bool is_setting(std::string_view name) {
          });
 }
 
-struct Value {
+struct StatedValue {
   std::optional<Json> json;  // none: not evaluated
   std::size_t line;
 };
 
-using Settings = std::map<std::string, Value, std::less<>>;
+using Settings = std::map<std::string, StatedValue, std::less<>>;
 
 // `name = value` or `name: type = value`; `value` is empty if there is none.
 struct Assignment {
@@ -88,7 +88,7 @@ Settings defaults_of(const Definition& function, const Values& known) {
     const Assignment assignment = assignment_of(parameter);
     if (assignment.name.size() != 1 || assignment.value.empty()) continue;
     const Token& name = assignment.name[0];
-    defaults.insert_or_assign(name.text, Value{python::evaluate(assignment.value, known), name.line});
+    defaults.insert_or_assign(name.text, StatedValue{python::evaluate(assignment.value, known), name.line});
   }
   return defaults;
 }
@@ -167,7 +167,7 @@ void add_causality(const std::optional<Definition>& attention, Settings& setting
   // Code without this switch is causal.
   settings.insert_or_assign("is_causal", found != attributes.values().end()
                                              ? found->second
-                                             : Value{Json(true), attention->head->tokens.front().line});
+                                             : StatedValue{Json(true), attention->head->tokens.front().line});
 }
 
 // v1's LMConfig has no rope_theta: it is the default of a function.
