@@ -147,7 +147,7 @@ COMPILED_WITH := $(CXX) $(CXXFLAGS) $(OPTIMIZE) $(SANITIZE)
 $(COMPILER): FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(COMPILED_WITH)' > $@.new
-	@cmp -s $@.new $@ || { tools/packages.sh check $(CXX) $(BUILD_PACKAGES) && cp $@.new $@; }
+	@cmp -s $@.new $@ || { OPENMP=$(filter -fopenmp,$(CXXFLAGS)) tools/packages.sh check $(CXX) $(BUILD_PACKAGES) && cp $@.new $@; }
 
 $(BUILD)/%.o: %.cpp Makefile $(COMPILER)
 	$(compile)
@@ -340,11 +340,13 @@ SEEDS_lora := tests/golden/*/lora.pth
 SEEDS_messages := tests/fuzz/messages/*
 SEEDS_npy := tests/golden/v3-dense/logits.npy tests/fuzz/npy/*
 SEEDS_pth := tests/golden/*/model.pth tests/fuzz/pth/*
+SEEDS_python_config := tests/fuzz/python_config/*
 SEEDS_request_body := tests/fuzz/request_body/*
 SEEDS_safetensors := tests/golden/*/*.safetensors tests/fuzz/safetensors/*
 SEEDS_session := tests/fuzz/session/*
 SEEDS_tokenizer := tests/golden_tokenizer/tokenizer.json tests/fuzz/tokenizer/*
 FUZZ_OPTIONS_jinja := -max_len=2000 -dict=tests/fuzz/jinja.dict
+FUZZ_OPTIONS_python_config := -max_len=3000 -dict=tests/fuzz/python_config.dict
 FUZZ_OPTIONS_json_pattern := -max_len=200
 FUZZ_OPTIONS_json_schema := -max_len=2000
 FUZZ_OPTIONS_gbnf := -max_len=2000
@@ -362,7 +364,7 @@ fuzz: fuzz-seeds
 		-rss_limit_mb=$(or $(FUZZ_MB_$(name)),$(FUZZ_MB)) $(FUZZ_OPTIONS_$(name)) &&) true
 
 # How clang builds for both fuzzing and coverage.
-FUZZ_BUILD := CXX=clang++ OPTIMIZE=-O1 OPTIMIZE_KERNELS=-O1 CXXFLAGS='-std=c++20 -isystem tests/fuzz'
+FUZZ_BUILD := CXX=clang++ OPTIMIZE=-O1 OPTIMIZE_KERNELS=-O1 CXXFLAGS='-std=c++20'
 
 .PHONY: fuzz-seeds
 fuzz-seeds: $(BUILD)/minimind

@@ -29,7 +29,8 @@ python3-venv venv-and-ensurepip-of-Python module ensurepip
 "
 case $compiler in
   clang++*)
-    set -- "clang${compiler#clang++}" "libomp${compiler#clang++}-dev" "$@"
+    [ -z "${OPENMP--fopenmp}" ] || set -- "libomp${compiler#clang++}-dev" "$@"  # fuzzing is without OpenMP
+    set -- "clang${compiler#clang++}" "$@"
     known_packages="$known_packages
 clang${compiler#clang++} $compiler command $compiler
 libomp${compiler#clang++}-dev OpenMP's-runtime-of-$compiler header omp.h" ;;

@@ -1,23 +1,24 @@
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tests/fuzz/mutate.h"
 #include "tests/support/little_endian.h"
 #include "tests/support/read_bytes.h"
 #include "tools/commands/npy.h"
 
-// Reads the input as a .npy file, and the numbers at its corners.
+// Reads the input as a .npy file, and its first and last row.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace minimind;
   read_bytes_at_path(data, size, [](const std::string& path) {
     const NpyReader array(path);
-    if (array.rows() == 0 || array.cols() == 0) return;
-    volatile float sum = array.at(0, 0);
-    sum = sum + array.at(array.rows() - 1, array.cols() - 1);
+    if (array.rows() == 0) return;
+    std::vector<float> row(array.cols());
+    array.read_row(0, row);
+    array.read_row(array.rows() - 1, row);
   });
   return 0;
 }

@@ -1,8 +1,6 @@
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,15 +25,12 @@ using namespace minimind;
 using Members = std::vector<std::pair<std::string, std::string>>;  // name and content
 
 std::optional<Members> members_of(std::string_view archive) {
-  Members members;
-  try {
-    const std::span bytes(reinterpret_cast<const std::byte*>(archive.data()), archive.size());
-    for (const auto& [name, content] : read_zip_directory(bytes, "")) {
-      members.emplace_back(name, std::string(reinterpret_cast<const char*>(content.data()), content.size()));
-    }
-  } catch (const std::exception&) {
-    return std::nullopt;
-  }
+  std::optional<Members> members;
+  read_bytes(reinterpret_cast<const std::uint8_t*>(archive.data()), archive.size(), [&](const auto& file) {
+    const ZipMembers parts = read_zip_directory(*file);
+    members.emplace();
+    for (const auto& [name, part] : parts) members->emplace_back(name, archive.substr(part.offset, part.size));
+  });
   return members;
 }
 
