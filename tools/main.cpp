@@ -2,7 +2,6 @@
 #include <exception>
 #include <new>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "tools/options/checkpoint_choice.h"
@@ -12,6 +11,7 @@
 #include "tools/terminal/language.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/standard_output.h"
+#include "tools/terminal/terminal_text.h"
 #include "weights/io/error.h"
 
 namespace {
@@ -20,10 +20,7 @@ constexpr int failure = 1;
 constexpr int usage_error = 2;
 
 // Prints the message on one line and returns `status`.
-int fail(std::string message, int status) {
-  for (char& c : message) {
-    if (c == '\n' || c == '\r') c = ' ';
-  }
+int fail(const std::string& message, int status) {
   minimind::note("{}", message);
   return status;
 }
@@ -36,11 +33,12 @@ int main(int argc, char** argv) {
     minimind::set_language(minimind::language_of_environment());
     minimind::CommandLine command_line;
     const int status = command_line.run(std::vector<std::string>(argv + (argc > 0), argv + argc));
-    minimind::flush_output();
+    minimind::finish_output();
     return status;
   } catch (const minimind::ManyCheckpoints& error) {
     fail(error.what(), usage_error);
-    for (const std::string& line : error.lines()) std::fputs(("  " + line + "\n").c_str(), stderr);
+    for (const std::string& line : error.lines())
+      std::fputs(("  " + minimind::terminal_line(line) + "\n").c_str(), stderr);
     return usage_error;
   } catch (const minimind::UsageError& error) {
     return fail(minimind::message_of(error), usage_error);
@@ -48,9 +46,6 @@ int main(int argc, char** argv) {
     return fail(minimind::message_of(error), failure);
   } catch (const std::bad_alloc&) {
     return fail("out of memory", failure);
-  } catch (const std::system_error& error) {
-    // Thrown by printing.
-    return fail(std::ferror(stdout) ? minimind::OutputFailure(error.code().value()).what() : error.what(), failure);
   } catch (const std::exception& error) {
     return fail(error.what(), failure);
   }

@@ -17,6 +17,7 @@
 #include "tools/options/profiling.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/note.h"
+#include "tools/terminal/standard_output.h"
 #include "weights/io/error.h"
 #include "weights/io/json_fields.h"
 #include "weights/io/quote.h"
@@ -152,9 +153,9 @@ int run_bench_command(const BenchOptions& options) {
                            .results = measured.results,
                            .limits = measured.limits};
   if (options.json) {
-    fmt::print("{}\n", dump_json(to_json(report), -1, InvalidUtf8::replace));
+    print_output("{}\n", dump_json(to_json(report), -1, InvalidUtf8::replace));
   } else {
-    fmt::print("{}", to_text(report));
+    print_output("{}", to_text(report));
   }
   for (const BenchProfile& profile : measured.profiles) {
     fmt::print(stderr, "\n{}\n", profile.name);

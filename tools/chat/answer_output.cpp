@@ -61,15 +61,14 @@ void TextOutput::end_part() {
 
 void TextOutput::write(std::string_view text, bool dim) {
   if (text.empty()) return;
-  const std::string shown = on_terminal_ ? styled(safe_.push(text), Style::dim, styles_ && dim) : std::string(text);
-  write_output(shown);
+  on_terminal_ ? write_sequences(styled(safe_.push(text), Style::dim, styles_ && dim)) : write_output(text);
   at_line_begin_ = text.ends_with('\n');
 }
 
 void TextOutput::call(const ToolCall& call) {
   if (!on_terminal_) return notices_.say("the model calls {}", call_text(call));
   begin(Part::call);
-  write_output(styled(terminal_text("→ " + call_text(call)), Style::call, styles_) + "\n");
+  write_sequences(styled(terminal_text("→ " + call_text(call)), Style::call, styles_) + "\n");
 }
 
 void TextOutput::finish(const Answer& answer) {

@@ -21,7 +21,7 @@ ChatNotices ChatNotices::for_scripts(bool quiet) {
 
 void ChatNotices::say_text(std::string_view text) const {
   if (quiet_) return;
-  if (for_scripts_) return note("{}", terminal_text(text));
+  if (for_scripts_) return note("{}", text);
   std::fputs((styled(localized("({})", terminal_text(text)), Style::dim, styles_) + "\n").c_str(), file_);
   std::fflush(file_);
 }
@@ -34,7 +34,7 @@ void ChatNotices::show(std::string_view lines) const {
 }
 
 void ChatNotices::complain(std::string_view text) const {
-  note("{}", terminal_text(text));
+  note("{}", text);
 }
 
 }  // namespace minimind

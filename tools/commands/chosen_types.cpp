@@ -15,6 +15,7 @@
 #include "runtime/calibrate/type_plan.h"
 #include "tools/commands/calibration_text.h"
 #include "tools/terminal/note.h"
+#include "tools/terminal/standard_output.h"
 #include "weights/gguf/format.h"
 #include "weights/gguf/writer.h"
 #include "weights/io/error.h"
@@ -182,7 +183,7 @@ class Choosing {
                                     8.0 * static_cast<double>(least) / static_cast<double>(weights) + 0.0005));
     }
     for (const PlannedTensor& tensor : plan) types.by_name[tensor.name] = tensor.choice().type;
-    fmt::print("{}", type_plan_text(plan));
+    print_output("{}", type_plan_text(plan));
   }
 
   // std::nullopt: as stored, because the plan does not name it.

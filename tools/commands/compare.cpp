@@ -11,6 +11,7 @@
 #include "tools/options/load_engine.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/note.h"
+#include "tools/terminal/standard_output.h"
 #include "weights/io/error.h"
 #include "weights/io/json_fields.h"
 
@@ -76,13 +77,13 @@ void print_comparison(const Comparison& result, const CompareOptions& options) {
                                       {"top1_agreement", agreement},
                                       {"tolerance", options.tolerance},
                                       {"passed", passed}};
-    fmt::print("{}\n", dump_json(json));
+    print_output("{}\n", dump_json(json));
     return;
   }
-  fmt::print("max difference {:.3g}, at token {} and vocabulary entry {}\n", result.max_difference, result.max_token,
-             result.max_entry);
-  fmt::print("mean KL divergence {:.3g} nats\ntop-1 agreement {}/{}\n", mean_kl, result.agreeing, result.tokens);
-  fmt::print("{} the tolerance of {:g}\n", passed ? "within" : "over", options.tolerance);
+  print_output("max difference {:.3g}, at token {} and vocabulary entry {}\n", result.max_difference, result.max_token,
+               result.max_entry);
+  print_output("mean KL divergence {:.3g} nats\ntop-1 agreement {}/{}\n", mean_kl, result.agreeing, result.tokens);
+  print_output("{} the tolerance of {:g}\n", passed ? "within" : "over", options.tolerance);
 }
 
 int run_compare(const CompareOptions& options) {

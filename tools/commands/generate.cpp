@@ -96,7 +96,7 @@ void print_json(const std::vector<std::int32_t>& prompt, const Generated& result
   if (options.drafter) {
     json["speculation"] = speculation_json(result.drafted, result.accepted);
   }
-  fmt::print("{}\n", dump_json(json));
+  print_output("{}\n", dump_json(json));
 }
 
 // Returns why the text ended before the grammar was complete.
@@ -127,10 +127,10 @@ void print_result(const GenerateCommand& command, const std::vector<std::int32_t
   if (command.json) {
     print_json(prompt, result, options, has_text, load_seconds);
   } else if (!has_text) {
-    for (std::size_t i = 0; i < result.tokens.size(); ++i) fmt::print("{}{}", i > 0 ? "," : "", result.tokens[i]);
-    fmt::print("\n");
+    for (std::size_t i = 0; i < result.tokens.size(); ++i) print_output("{}{}", i > 0 ? "," : "", result.tokens[i]);
+    print_output("\n");
   } else if (isatty(STDOUT_FILENO) && !result.text.ends_with('\n')) {
-    fmt::print("\n");
+    print_output("\n");
   }
   flush_output();
   if (!result.conforms && !command.run.quiet) {

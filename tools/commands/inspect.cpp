@@ -10,6 +10,7 @@
 #include "tools/options/commands.h"
 #include "tools/options/config_fields.h"
 #include "tools/options/options.h"
+#include "tools/terminal/standard_output.h"
 #include "weights/checkpoint/weights_hash.h"
 #include "weights/gguf/metadata.h"
 #include "weights/io/json_fields.h"
@@ -121,35 +122,35 @@ void print_json(const Checkpoint& checkpoint, const std::optional<Tokenizer>& to
                          {"lora_changed", checkpoint.lora_changed},
                          {"tokenizer", tokenizer ? to_json(*tokenizer, checkpoint.config) : OrderedJson(nullptr)},
                          {"tensors", tensors}};
-  fmt::print("{}\n", dump_json(json, -1, InvalidUtf8::replace));
+  print_output("{}\n", dump_json(json, -1, InvalidUtf8::replace));
 }
 
 void print_list(const char* label, const std::vector<std::string>& names) {
   if (names.empty()) return;
-  fmt::print("\n{}\n", label);
-  for (const std::string& name : names) fmt::print("  {}\n", quote(name));
+  print_output("\n{}\n", label);
+  for (const std::string& name : names) print_output("  {}\n", quote(name));
 }
 
 void print_metadata(const GgufMetadata& metadata) {
   if (metadata.entries().empty()) return;
-  fmt::print("\nmetadata of the file\n");
+  print_output("\nmetadata of the file\n");
   for (const auto& [key, value] : metadata.entries()) {
-    fmt::print("  {:<46}  {}\n", is_tensor_name(key) ? key : quote(key), shown(value));
+    print_output("  {:<46}  {}\n", is_tensor_name(key) ? key : quote(key), shown(value));
   }
 }
 
 void print_tensor(const std::string& name, DType dtype, const std::vector<std::size_t>& shape) {
-  fmt::print("  {:<56}  {:<8}{:>7.4g}  {}\n", name, name_of(dtype), bits_per_weight(dtype), shape_text(shape));
+  print_output("  {:<56}  {:<8}{:>7.4g}  {}\n", name, name_of(dtype), bits_per_weight(dtype), shape_text(shape));
 }
 
 void print_tensors(const Checkpoint& checkpoint, bool every_one) {
   if (every_one) {
-    fmt::print("\ntensors, by their Hugging Face names, with the bits per weight\n");
+    print_output("\ntensors, by their Hugging Face names, with the bits per weight\n");
     for (const auto& [name, tensor] : checkpoint.tensors) print_tensor(name, tensor.dtype, tensor.shape);
     print_list("changed by LoRA and kept as f32", checkpoint.lora_changed);
     return;
   }
-  fmt::print(
+  print_output(
       "\ntensors, by their Hugging Face names, with the bits per weight; equal layers on one line, --tensors lists "
       "all\n");
   for (const FoldedTensors& fold : fold_tensors(checkpoint.tensors)) print_tensor(fold.name, fold.dtype, fold.shape);
@@ -161,20 +162,20 @@ void print_tensors(const Checkpoint& checkpoint, bool every_one) {
 }
 
 void print_text(const Checkpoint& checkpoint, const std::optional<Tokenizer>& tokenizer, bool every_tensor) {
-  fmt::print("{}: {}, {:.2f} M parameters, {}, {:.4g} bits per weight\n", checkpoint.path, checkpoint.format,
-             1e-6 * static_cast<double>(parameter_count(checkpoint)), stored_types(checkpoint),
-             bits_per_weight(checkpoint));
-  fmt::print("sha256 of the weights as f32: {}\n\n", weights_sha256(checkpoint.tensors));
+  print_output("{}: {}, {:.2f} M parameters, {}, {:.4g} bits per weight\n", checkpoint.path, checkpoint.format,
+               1e-6 * static_cast<double>(parameter_count(checkpoint)), stored_types(checkpoint),
+               bits_per_weight(checkpoint));
+  print_output("sha256 of the weights as f32: {}\n\n", weights_sha256(checkpoint.tensors));
   for (const ConfigField& field : config_fields(checkpoint)) {
     const std::string value = field.value.is_string() ? field.value.get<std::string>() : dump_json(field.value);
-    fmt::print("  {:<24}{:<12}  {}\n", field.name, value, field.source);
+    print_output("  {:<24}{:<12}  {}\n", field.name, value, field.source);
   }
-  for (const std::string& line : checkpoint_notes(checkpoint)) fmt::print("\n{}\n", line);
+  for (const std::string& line : checkpoint_notes(checkpoint)) print_output("\n{}\n", line);
   if (tokenizer) {
-    fmt::print("\ntokenizer {}: {}\n", tokenizer->source(), described(*tokenizer));
-    if (const auto misfit = tokenizer_misfit(*tokenizer, checkpoint.config)) fmt::print("  but {}\n", *misfit);
+    print_output("\ntokenizer {}: {}\n", tokenizer->source(), described(*tokenizer));
+    if (const auto misfit = tokenizer_misfit(*tokenizer, checkpoint.config)) print_output("  but {}\n", *misfit);
   } else {
-    fmt::print("\nno tokenizer in the model, next to it, or in model/, ../model/ or minimind_tokenizer/ there\n");
+    print_output("\nno tokenizer in the model, next to it, or in model/, ../model/ or minimind_tokenizer/ there\n");
   }
   print_metadata(checkpoint.metadata);
   print_tensors(checkpoint, every_tensor);

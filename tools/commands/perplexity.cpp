@@ -21,6 +21,7 @@
 #include "tools/options/load_engine.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/note.h"
+#include "tools/terminal/standard_output.h"
 #include "weights/io/error.h"
 #include "weights/io/json_fields.h"
 #include "weights/io/mistaken_file.h"
@@ -276,41 +277,41 @@ void print_json(const Result& result) {
     against["top1_agreement"] = result.per_token(static_cast<double>(scores.agreeing));
     against["top1_agreeing"] = scores.agreeing;
   }
-  fmt::print("{}\n", dump_json(json, -1, InvalidUtf8::replace));
+  print_output("{}\n", dump_json(json, -1, InvalidUtf8::replace));
 }
 
 void print_scores(const Result& result, double nats) {
-  fmt::print("nats per token      {:.6f}\n", result.per_token(nats));
-  fmt::print("perplexity          {:.4f}\n", std::exp(result.per_token(nats)));
+  print_output("nats per token      {:.6f}\n", result.per_token(nats));
+  print_output("perplexity          {:.4f}\n", std::exp(result.per_token(nats)));
   if (const auto bits = result.bits_per_byte(nats)) {
-    fmt::print("bits per byte       {:.6f}, of the {} bytes of those tokens\n", *bits, *result.bytes);
+    print_output("bits per byte       {:.6f}, of the {} bytes of those tokens\n", *bits, *result.bytes);
   }
 }
 
 void print_text(const Result& result) {
   const TokenScores& scores = result.scores;
-  if (!result.complete()) fmt::print("partial: {} of {} tokens\n", scores.tokens, result.tokens);
-  fmt::print("tokens scored       {}, in windows of {}, one every {}\n", scores.tokens, result.windows.size,
-             result.windows.stride);
+  if (!result.complete()) print_output("partial: {} of {} tokens\n", scores.tokens, result.tokens);
+  print_output("tokens scored       {}, in windows of {}, one every {}\n", scores.tokens, result.windows.size,
+               result.windows.stride);
   print_scores(result, scores.nats);
   for (const auto& [name, group] : {std::pair("chosen", result.chosen), {"rejected", result.rejected}}) {
     if (group.tokens == 0) continue;
-    fmt::print("{:<18}  {} tokens, {:.6f} nats per token, perplexity {:.4f}\n", name, group.tokens, group.per_token(),
-               std::exp(group.per_token()));
+    print_output("{:<18}  {} tokens, {:.6f} nats per token, perplexity {:.4f}\n", name, group.tokens, group.per_token(),
+                 std::exp(group.per_token()));
   }
   if (!result.against) return;
-  fmt::print("\nagainst {}\n", *result.against);
+  print_output("\nagainst {}\n", *result.against);
   print_scores(result, scores.against_nats);
-  fmt::print("mean KL             {:.6g} nats per token, KL(against || model)\n", result.mean_kl());
+  print_output("mean KL             {:.6g} nats per token, KL(against || model)\n", result.mean_kl());
   if (const auto interval = interval_of_mean(result.kl_groups.sums)) {
-    fmt::print("95 % interval       {:.6g} to {:.6g}, from {} {} as independent observations\n", interval->low,
-               interval->high, result.kl_groups.sums.size(), result.kl_groups.are_texts ? "texts" : "windows");
+    print_output("95 % interval       {:.6g} to {:.6g}, from {} {} as independent observations\n", interval->low,
+                 interval->high, result.kl_groups.sums.size(), result.kl_groups.are_texts ? "texts" : "windows");
   } else {
-    fmt::print("95 % interval       unknown: requires at least {} texts or windows\n", fewest_groups);
+    print_output("95 % interval       unknown: requires at least {} texts or windows\n", fewest_groups);
   }
-  fmt::print("99th percentile KL  {:.6g} nats\n", quantile(scores.kl, 0.99));
-  fmt::print("top-1 agreement     {:.2f} %, {} of {}\n", 100 * result.per_token(static_cast<double>(scores.agreeing)),
-             scores.agreeing, scores.tokens);
+  print_output("99th percentile KL  {:.6g} nats\n", quantile(scores.kl, 0.99));
+  print_output("top-1 agreement     {:.2f} %, {} of {}\n", 100 * result.per_token(static_cast<double>(scores.agreeing)),
+               scores.agreeing, scores.tokens);
 }
 
 int run_perplexity(const PerplexityOptions& options) {

@@ -9,6 +9,7 @@
 #include "tools/options/lines.h"
 #include "tools/options/options.h"
 #include "tools/terminal/note.h"
+#include "tools/terminal/standard_output.h"
 #include "weights/io/error.h"
 #include "weights/io/json_fields.h"
 
@@ -77,12 +78,12 @@ int run_tokenize(const TokenizeOptions& options) {
   const std::string input = options.text.read();
   if (options.jsonl) {
     for_each_line(input, [&](const std::string& line, std::size_t number) {
-      fmt::print("{}\n", convert_line(tokenizer, options, line, number));
+      print_output("{}\n", convert_line(tokenizer, options, line, number));
     });
   } else if (options.decode) {
-    fmt::print("{}", decode(tokenizer, parse_token_ids(input, "the input"), options.skip_special));
+    print_output("{}", decode(tokenizer, parse_token_ids(input, "the input"), options.skip_special));
   } else {
-    fmt::print("{}\n", joined(encode(tokenizer, options, input)));
+    print_output("{}\n", joined(encode(tokenizer, options, input)));
   }
   return 0;
 }

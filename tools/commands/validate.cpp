@@ -14,6 +14,7 @@
 #include "tools/options/lines.h"
 #include "tools/options/options.h"
 #include "tools/terminal/note.h"
+#include "tools/terminal/standard_output.h"
 #include "weights/io/error.h"
 #include "weights/io/json_fields.h"
 #include "weights/io/quote.h"
@@ -180,7 +181,7 @@ bool validate_lines(GrammarState& state, const std::string& input) {
   for_each_line(input, [&](const std::string& line, std::size_t) {
     const auto mismatch = first_mismatch(state, line);
     all = all && !mismatch;
-    fmt::print("{}\n", dump_json(json_of(mismatch)));
+    print_output("{}\n", dump_json(json_of(mismatch)));
   });
   return all;
 }
@@ -193,7 +194,7 @@ int run_validate(const ValidateOptions& options) {
   if (options.jsonl) return validate_lines(state, input) ? 0 : 1;
   const auto mismatch = first_mismatch(state, input);
   if (options.json) {
-    fmt::print("{}\n", dump_json(json_of(mismatch)));
+    print_output("{}\n", dump_json(json_of(mismatch)));
   } else if (mismatch) {
     throw Error(fmt::format("{}:{}:{}: found {}, expected {}", options.file.empty() ? "standard input" : options.file,
                             mismatch->line, mismatch->column, mismatch->found, mismatch->expected));

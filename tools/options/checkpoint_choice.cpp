@@ -36,7 +36,7 @@ std::string line_of(const ListedCheckpoint& checkpoint) {
   if (checkpoint.is_lora) kind = localized("{}, to be added to a model with --lora", kind);
   if (checkpoint.path.ends_with("_resume.pth")) kind = localized("{}, saved to resume training", kind);
   return fmt::format("{}  {:>9.1f} MB  {}  {}", date_text(checkpoint.written),
-                     1e-6 * static_cast<double>(checkpoint.bytes), terminal_text(checkpoint.path), kind);
+                     1e-6 * static_cast<double>(checkpoint.bytes), checkpoint.path, kind);
 }
 
 std::vector<std::string> lines_of(const std::vector<ListedCheckpoint>& checkpoints) {
@@ -111,8 +111,10 @@ std::optional<int> choose_checkpoint(std::string& model, std::FILE* screen) {
   std::vector<ListedCheckpoint> models = list_checkpoints(model);
   models.erase(std::remove_if(models.begin(), models.end(), std::not_fn(is_model)), models.end());
   if (models.size() < 2) return std::nullopt;
-  fmt::print(screen, "{}\n", localized("{} has {} checkpoints, newest first:", terminal_text(model), models.size()));
-  for (std::size_t i = 0; i < models.size(); ++i) fmt::print(screen, "{:>4}  {}\n", i + 1, line_of(models[i]));
+  fmt::print(screen, "{}\n", terminal_line(localized("{} has {} checkpoints, newest first:", model, models.size())));
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    fmt::print(screen, "{:>4}  {}\n", i + 1, terminal_line(line_of(models[i])));
+  }
   while (true) {
     fmt::print(screen, "{} ", translated("number of the one to load (Enter: 1)>"));
     std::fflush(screen);

@@ -9,6 +9,7 @@
 
 #include "tools/terminal/language.h"
 #include "tools/terminal/terminal.h"
+#include "tools/terminal/terminal_text.h"
 #include "tools/terminal/text_columns.h"
 
 namespace minimind {

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 namespace minimind {
 namespace {
 
@@ -51,6 +53,12 @@ std::string terminal_text(std::string_view text) {
   TerminalText stream;
   std::string safe = stream.push(text);
   return safe += stream.finish();
+}
+
+std::string terminal_line(std::string_view text) {
+  std::string safe = terminal_text(text);
+  std::replace(safe.begin(), safe.end(), '\n', ' ');
+  return safe;
 }
 
 }  // namespace minimind

@@ -26,4 +26,7 @@ class TerminalText {
 // Makes a complete text safe.
 std::string terminal_text(std::string_view text);
 
+// Makes a text safe and one line: a space stands for each newline.
+std::string terminal_line(std::string_view text);
+
 }  // namespace minimind
