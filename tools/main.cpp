@@ -1,3 +1,4 @@
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -29,6 +30,7 @@ int fail(const std::string& message, int status) {
 
 int main(int argc, char** argv) {
   minimind::end_at_signals();
+  std::signal(SIGXFSZ, SIG_IGN);  // exceeding a file size limit is then an error, as a full disk is
   try {
     minimind::set_language(minimind::language_of_environment());
     minimind::CommandLine command_line;

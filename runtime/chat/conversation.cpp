@@ -8,6 +8,7 @@
 #include "runtime/chat/conversation_prompt.h"
 #include "runtime/chat/message_json.h"
 #include "runtime/text/utf8.h"
+#include "weights/io/cancel.h"
 #include "weights/io/error.h"
 
 namespace minimind {
@@ -143,7 +144,16 @@ Answer Conversation::regenerate(const AnswerListener& listener, const std::atomi
 
 Answer Conversation::answer(std::vector<Message> messages, const AnswerListener& listener,
                             const std::atomic<bool>& interrupted) {
-  const Prompt prompt = fit(messages);
+  Prompt prompt;
+  try {
+    const Cancellation cancellation(interrupted);
+    prompt = fit(messages);
+  } catch (const Cancelled&) {
+    Answer none;
+    none.finish_reason = FinishReason::interrupted;
+    none.withdrawn = true;
+    return none;
+  }
   const ThinkState thinks = think_state(prompt.text);
   if (options_.generate.grammar && thinks == ThinkState::open) {
     throw UsageError("a grammar or schema is for the answer, but the prompt starts a thought; turn thinking off");

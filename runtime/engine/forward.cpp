@@ -7,6 +7,7 @@
 #include "runtime/engine/attention.h"
 #include "runtime/engine/feed_forward.h"
 #include "runtime/engine/ops.h"
+#include "weights/io/cancel.h"
 #include "weights/io/error.h"
 
 namespace minimind {
@@ -60,6 +61,7 @@ void Forward::run(std::span<const Piece> pieces, Matrix<float> logits) {
   const Range all = batch_.all(), requested = batch_.requested();
   assert(!all.empty() && all.size() <= max_tokens_ && logits.rows == requested.size());
 
+  cancelled_ = false;
   const ProfiledPass pass(profile_, all.size());
   const auto body = [&](Worker& worker) {
     embed(model_, batch_.rows(), scratch_.x.rows(all), worker);
@@ -70,14 +72,14 @@ void Forward::run(std::span<const Piece> pieces, Matrix<float> logits) {
       // The last layer caches keys and values of every token, but only the requested rows are needed after it.
       const Range rows = i + 1 < model_.layers.size() ? all : requested;
       attention_block(i, rows, worker);
-      if (rows.empty()) return;
+      if (rows.empty() || cancelled_after_barrier(worker)) return;
       const Layer& layer = model_.layers[i];
       if (const auto* const ffn = std::get_if<FeedForward>(&layer.mlp)) {
         dense_block(layer, *ffn, rows, worker);
       } else {
         expert_block(layer, std::get<MixtureOfExperts>(layer.mlp), rows, worker);
       }
-      worker.barrier();
+      if (cancelled_after_barrier(worker)) return;
     }
 
     const WeightMatrix& output = model_.output();
@@ -87,7 +89,15 @@ void Forward::run(std::span<const Piece> pieces, Matrix<float> logits) {
     matmul(kernels_, output, n, logits, worker);
   };
   run_team(threads_, body, pass.threads());
+  if (cancelled_) throw Cancelled();
   for (const Piece& piece : pieces) piece.context->append(piece.tokens);
+}
+
+// Returns the same for all workers: whether the pass ends early.
+bool Forward::cancelled_after_barrier(Worker& worker) {
+  if (worker.index() == 0) cancelled_ = Cancellation::current();
+  worker.barrier();
+  return cancelled_;
 }
 
 // x += W_o attention(W_q n, W_k n, W_v n), n = norm(x), for `rows`; keys and values are cached for all rows.
@@ -136,7 +146,6 @@ void Forward::attention_block(std::size_t index, Range rows, Worker& worker) {
   const Matrix<float> product = scratch_.product.first(rows.size());
   matmul(kernels_, attention.o_proj, attended, product, worker);
   add(kernels_, as_const(product), scratch_.x.rows(rows), worker);
-  worker.barrier();
 }
 
 // x += W_down(act(W_gate n) * W_up n), n = norm(x)
@@ -242,10 +251,16 @@ Activations Forward::rounded(Matrix<const float> x, Roundings roundings, Range s
 
 void prefill(Forward& forward, Context& context, std::span<const std::int32_t> tokens, std::span<float> logits,
              const std::atomic<bool>& interrupted) {
-  for (std::size_t done = 0; done < tokens.size() && !interrupted;) {
+  const Cancellation cancellation(interrupted);
+  for (std::size_t done = 0; done < tokens.size();) {
     const std::size_t count = std::min(forward.max_tokens(), tokens.size() - done);
     const bool last = done + count == tokens.size();
-    forward.run(context, tokens.subspan(done, count), {logits.data(), last ? 1u : 0u, logits.size()});
+    try {
+      check_cancelled();
+      forward.run(context, tokens.subspan(done, count), {logits.data(), last ? 1u : 0u, logits.size()});
+    } catch (const Cancelled&) {
+      return;
+    }
     done += count;
   }
 }

@@ -34,7 +34,8 @@ class Forward {
           std::size_t max_positions);
 
   // Runs the tokens of all pieces and appends them to their contexts. Writes the requested logits in the order of the
-  // pieces: [sum of logit_rows, vocab_size]. Throws Error as check_tokens() does, before anything has changed.
+  // pieces: [sum of logit_rows, vocab_size]. Throws Error as check_tokens() does, before anything has changed, and
+  // Cancelled, twice in a layer, before the contexts have changed.
   void run(std::span<const Piece> pieces, Matrix<float> logits);
 
   // Runs a batch of one piece, with logits.rows as its logit_rows.
@@ -61,6 +62,7 @@ class Forward {
   };
   Share share(std::size_t rows, bool single, std::size_t rows_per_token, const Worker& worker) const;
 
+  bool cancelled_after_barrier(Worker& worker);
   void attention_block(std::size_t index, Range rows, Worker& worker);
   void dense_block(const Layer& layer, const FeedForward& ffn, Range rows, Worker& worker);
   void expert_block(const Layer& layer, const MixtureOfExperts& moe, Range rows, Worker& worker);
@@ -74,6 +76,7 @@ class Forward {
   std::size_t max_positions_;
   std::size_t slots_per_token_;
   Profile* profile_ = nullptr;
+  bool cancelled_ = false;  // decided by the first worker before a barrier, obeyed by all after it
   Batch batch_;
   Scratch scratch_;
 };

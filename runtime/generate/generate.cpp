@@ -13,6 +13,7 @@
 #include "runtime/generate/constraint.h"
 #include "runtime/generate/sampler.h"
 #include "runtime/text/utf8.h"
+#include "weights/io/cancel.h"
 #include "weights/io/error.h"
 
 namespace minimind {
@@ -285,12 +286,17 @@ Generated generate(Forward& forward, Context& context, const Tokenizer* tokenize
   Generation generation(forward.model(), context, tokenizer, prompt, options, on_text, interrupted);
   const std::size_t vocab_size = forward.model().config.vocab_size;
   std::vector<float> logits;
+  const Cancellation cancellation(interrupted);
   while (!generation.ended()) {
-    const Piece piece = generation.next(forward.max_tokens());
-    logits.resize(std::max(logits.size(), piece.logit_rows * vocab_size));
-    const Matrix<float> of_piece{logits.data(), piece.logit_rows, vocab_size};
-    forward.run(std::span(&piece, 1), of_piece);
-    generation.take(as_const(of_piece));
+    try {
+      const Piece piece = generation.next(forward.max_tokens());
+      logits.resize(std::max(logits.size(), piece.logit_rows * vocab_size));
+      const Matrix<float> of_piece{logits.data(), piece.logit_rows, vocab_size};
+      forward.run(std::span(&piece, 1), of_piece);
+      generation.take(as_const(of_piece));
+    } catch (const Cancelled&) {
+      // The text has ended.
+    }
   }
   return generation.finish();
 }

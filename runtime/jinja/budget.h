@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "weights/io/cancel.h"
+
 namespace minimind::jinja {
 
 // An error in a template or its input, without the position: the caller that runs the template adds it and throws
@@ -22,12 +24,13 @@ struct Limits {
 };
 
 // The rest of the limits. Every operation whose cost depends on its input pays here before it starts. If the rest is
-// too small, throws Failure naming the limit.
+// too small, throws Failure naming the limit. Throws Cancelled, too.
 class Budget {
  public:
   explicit Budget(const Limits& limits) : limits_(limits) {}
 
   void spend(std::size_t steps) {
+    check_cancelled();
     if (steps > limits_.steps - spent_) exceeded("steps", limits_.steps);
     spent_ += steps;
   }

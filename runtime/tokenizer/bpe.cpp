@@ -10,6 +10,7 @@
 
 #include "runtime/text/unicode.h"
 #include "runtime/text/utf8.h"
+#include "weights/io/cancel.h"
 #include "weights/io/error.h"
 
 namespace minimind {
@@ -127,6 +128,7 @@ void Bpe::queue_merge(Word& word, std::uint32_t position) const {
 void Bpe::merge_queued(Word& word) const {
   std::vector<Word::Symbol>& symbols = word.symbols;
   while (!word.queue.empty()) {
+    check_cancelled();
     const std::uint64_t entry = word.queue.top();
     word.queue.pop();
     const auto position = static_cast<std::uint32_t>(entry);

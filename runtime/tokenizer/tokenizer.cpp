@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/text/utf8.h"
+#include "weights/io/cancel.h"
 #include "weights/io/error.h"
 #include "weights/io/quote.h"
 
@@ -151,6 +152,7 @@ void Tokenizer::encode_text(std::string_view text, std::vector<std::int32_t>& id
     text = prefixed;
   }
   while (!text.empty()) {
+    check_cancelled();
     const std::string_view word = text.substr(0, use_regex_ ? gpt2_word_size(text) : text.size());
     text.remove_prefix(word.size());
     if (const auto found = seen.find(word); found != seen.end()) {

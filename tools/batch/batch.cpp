@@ -111,11 +111,10 @@ constexpr std::size_t most_waiting_bytes = std::size_t{16} << 20;
 class BatchRun {
  public:
   BatchRun(const BatchCommand& command, const TextModel& model, RequestLines& requests, RequestDefaults defaults,
-           ResultFiles& files, const std::atomic<bool>& interrupted)
+           ResultFiles& files)
       : model_(model),
         requests_(requests),
         defaults_(std::move(defaults)),
-        interrupted_(interrupted),
         forward_(model.engine().forward(batch_tokens, model.positions())),
         scheduler_(forward_, command.parallel.texts, std::numeric_limits<double>::infinity()),
         pool_(model.engine().model.config, model.engine().kv_type, command.parallel.kv_memory(command.run.quiet)),
@@ -129,7 +128,7 @@ class BatchRun {
   void run() {
     const std::size_t done_before = files_.done();
     auto synced = Clock::now();
-    while (!interrupted_ && files_.done() < requests_.size()) {
+    while (files_.done() < requests_.size()) {
       fill();
       for (const auto& [generation, error] : scheduler_.step()) finish(generation, error);
       if (Clock::now() - synced > std::chrono::seconds(1)) {
@@ -137,6 +136,7 @@ class BatchRun {
         synced = Clock::now();
       }
       show_progress(done_before);
+      message_.set(interrupted_now());
     }
     files_.sync();
   }
@@ -146,7 +146,7 @@ class BatchRun {
 
   // Starts as many requests as there are places and memory for.
   void fill() {
-    while (!interrupted_ && !scheduler_.full() && results_.bytes() < most_waiting_bytes) {
+    while (!scheduler_.full() && results_.bytes() < most_waiting_bytes) {
       if (waiting_.empty() && !read_request()) return;
       if (waiting_.empty()) continue;
       if (!start(*waiting_.front())) return;
@@ -178,7 +178,7 @@ class BatchRun {
       if (!text.context) return false;
       text.generation = std::make_unique<Generation>(
           model_.engine().model, *text.context, &model_.tokenizer(), text.task().prompt, text.task().options,
-          [](std::string_view) {}, interrupted_);
+          [](std::string_view) {}, never_interrupted_);
       scheduler_.add(*text.generation);
     } catch (const Error& error) {
       fail(text, error.what());
@@ -199,7 +199,6 @@ class BatchRun {
     const auto found = std::ranges::find(texts_, generation, [](const auto& text) { return text->generation.get(); });
     const std::unique_ptr<Text> text = std::move(*found);
     texts_.erase(found);
-    if (interrupted_) return;
     if (error) {
       try {
         std::rethrow_exception(error);
@@ -219,6 +218,11 @@ class BatchRun {
                  false);
   }
 
+  std::string interrupted_now() const {
+    return localized("interrupted after {} of {} requests; the same command continues", files_.done(),
+                     requests_.size());
+  }
+
   void show_progress(std::size_t done_before) {
     const std::size_t done = files_.done();
     const double left = done > done_before ? seconds() / static_cast<double>(done - done_before) *
@@ -232,7 +236,7 @@ class BatchRun {
   const TextModel& model_;
   RequestLines& requests_;
   RequestDefaults defaults_;
-  const std::atomic<bool>& interrupted_;
+  const std::atomic<bool> never_interrupted_ = false;
   const std::time_t now_ = std::time(nullptr);  // that templates see
   Forward forward_;
   Scheduler scheduler_;
@@ -244,6 +248,7 @@ class BatchRun {
   std::size_t tokens_ = 0;
   const Clock::time_point start_ = Clock::now();
   Progress progress_;
+  InterruptMessage message_{interrupted_now()};
 };
 
 RequestDefaults defaults_of(const BatchCommand& command) {
@@ -274,16 +279,14 @@ int run_batch(const BatchCommand& command) {
   if (!command.sampling.seed && !command.run.quiet) {
     note("seed {} plus the number of requests before it, for a request without one", defaults.sampling.seed);
   }
-  const std::atomic<bool>& interrupted = watch_interrupts();
-  BatchRun run(command, model, requests, std::move(defaults), files, interrupted);
+  BatchRun run(command, model, requests, std::move(defaults), files);
   run.run();
   if (!command.run.quiet) {
     note("{} of {} requests done; {} tokens at {:.0f}/s", files.done(), requests.size(), run.generated_tokens(),
          static_cast<double>(run.generated_tokens()) / run.seconds());
     if (files.errors() > 0) note("{}: has the errors of {} requests", errors, files.errors());
-    if (interrupted) note("interrupted; the same command continues");
   }
-  return interrupted ? interrupted_status() : 0;
+  return 0;
 }
 
 }  // namespace

@@ -141,7 +141,7 @@ int run_bench_command(const BenchOptions& options) {
 
   const std::vector<BenchModel> models = load_models(checkpoint, types, options.compute, options.quiet);
   const BenchPlan plan{tests, threads, options.repetitions, options.kv_type, profiling};
-  const BenchMeasurements measured = run_bench(models, kernels, plan, watch_interrupts());
+  const BenchMeasurements measured = run_bench(models, kernels, plan);
   const BenchReport report{.model = checkpoint.path,
                            .family = std::string(name_of(checkpoint.config.family)),
                            .parameters = parameter_count(checkpoint),

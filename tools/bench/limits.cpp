@@ -7,23 +7,26 @@
 #include <fstream>
 
 #include "runtime/engine/thread_team.h"
+#include "weights/io/cancel.h"
 
 namespace minimind {
 namespace {
 
-// Returns how many passes per second a team does. pass(worker) does one worker's share.
+// Returns how many passes per second a team does. pass(worker) does one worker's share. Throws Cancelled.
 template <class Pass>
 double passes_per_second(std::size_t threads, Pass pass) {
   using Clock = std::chrono::steady_clock;
   constexpr double long_enough = 0.05;  // seconds; much longer than starting a team
+  const std::atomic<bool>& cancelled = Cancellation::current();
   for (std::size_t passes = 1;; passes *= 2) {
     Clock::time_point start;
     run_team(threads, [&](Worker& worker) {
       pass(worker);
       worker.barrier();
       if (worker.index() == 0) start = Clock::now();
-      for (std::size_t i = 0; i < passes; ++i) pass(worker);
+      for (std::size_t i = 0; i < passes && !cancelled; ++i) pass(worker);
     });
+    check_cancelled();
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     if (seconds >= long_enough) return static_cast<double>(passes) / seconds;
   }
@@ -32,9 +35,13 @@ double passes_per_second(std::size_t threads, Pass pass) {
 }  // namespace
 
 double measure_reading(const kernels::Table& kernels, std::span<const float> buffer, std::size_t threads) {
+  constexpr std::size_t part = std::size_t{1} << 20;  // floats, which are read in less than a millisecond
+  const std::atomic<bool>& cancelled = Cancellation::current();
   return static_cast<double>(buffer.size_bytes()) * passes_per_second(threads, [&](const Worker& worker) {
            const Range share = worker.share(buffer.size());
-           kernels.read(buffer.data() + share.begin, share.end - share.begin);
+           for (std::size_t at = share.begin; at < share.end && !cancelled; at += part) {
+             kernels.read(buffer.data() + at, std::min(part, share.end - at));
+           }
          });
 }
 

@@ -15,8 +15,10 @@
 #include "tools/bench/limits.h"
 #include "tools/bench/work.h"
 #include "tools/options/load_engine.h"
+#include "tools/terminal/interrupt.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/progress.h"
+#include "weights/io/cancel.h"
 
 namespace minimind {
 namespace {
@@ -60,11 +62,9 @@ struct Setup {
 
 class Bench {
  public:
-  Bench(const std::vector<BenchModel>& models, const kernels::Table& kernels, const BenchPlan& plan,
-        const std::atomic<bool>& interrupted)
+  Bench(const std::vector<BenchModel>& models, const kernels::Table& kernels, const BenchPlan& plan)
       : kernels_(kernels),
         plan_(plan),
-        interrupted_(interrupted),
         positions_(longest_context(plan.tests)),
         vocab_size_(models.front().model.config.vocab_size),
         tokens_(random_tokens(positions_ + most_texts(plan.tests), vocab_size_)),
@@ -80,18 +80,15 @@ class Bench {
   }
 
   BenchMeasurements run() {
-    fill_contexts();
-    for (std::size_t repetition = 0; repetition < plan_.repetitions && !interrupted_; ++repetition) {
-      for (Setup& setup : setups_) {
-        for (const std::size_t index : setup.limits) {
-          BenchLimit& limit = measured_.limits[index];
-          const bool missing = limit.per_second.size() == repetition;
-          if (missing && !interrupted_) limit.per_second.push_back(measure(limit));
-        }
-        for (std::size_t i = 0; i < plan_.tests.size() && !interrupted_; ++i) measure(setup, i);
-      }
+    const WatchedInterrupts interrupts;
+    const Cancellation cancellation(interrupts.flag());
+    try {
+      fill_contexts();
+      for (std::size_t repetition = 0; repetition < plan_.repetitions; ++repetition) measure_all(repetition);
+      measured_.complete = true;
+    } catch (const Cancelled&) {
+      // The measurements so far are the result.
     }
-    measured_.complete = !interrupted_;
     std::ranges::stable_sort(measured_.limits, {}, &BenchLimit::kind);
     return std::move(measured_);
   }
@@ -165,6 +162,16 @@ class Bench {
                        name_of(result.test));
   }
 
+  void measure_all(std::size_t repetition) {
+    for (Setup& setup : setups_) {
+      for (const std::size_t index : setup.limits) {
+        BenchLimit& limit = measured_.limits[index];
+        if (limit.per_second.size() == repetition) limit.per_second.push_back(measure(limit));
+      }
+      for (std::size_t i = 0; i < plan_.tests.size(); ++i) measure(setup, i);
+    }
+  }
+
   // Fills every position, so that no measurement is the first to touch the memory. The speed of later tokens does not
   // depend on which tokens these are.
   void fill_contexts() {
@@ -172,7 +179,7 @@ class Bench {
     for (auto& [key, contexts] : contexts_) {
       const BenchTest& test = plan_.tests[key.second];
       fill(forward, contexts.front());
-      for (std::size_t i = 1; i < test.texts && !interrupted_; ++i) {
+      for (std::size_t i = 1; i < test.texts; ++i) {
         contexts.emplace_back(contexts.front(), test.depth, contexts.front().capacity());
         fill(forward, contexts.back());
       }
@@ -180,7 +187,7 @@ class Bench {
   }
 
   void fill(Forward& forward, Context& context) {
-    while (context.size() < context.capacity() && !interrupted_) {
+    while (context.size() < context.capacity()) {
       const std::size_t count = std::min(forward.max_tokens(), context.capacity() - context.size());
       forward.run(context, std::span(tokens_).subspan(context.size(), count), {});
       done_ += count;
@@ -209,7 +216,6 @@ class Bench {
     run_tokens(setup.forward, contexts, test);
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     setup.forward.set_profile(nullptr);
-    if (interrupted_) return;
     result.tokens_per_second.push_back(static_cast<double>(test.texts * test.tokens) / seconds);
     done_ += test.texts * test.tokens;
   }
@@ -221,11 +227,11 @@ class Bench {
     const std::span<const std::int32_t> tokens(tokens_);
     if (test.kind == BenchKind::prompt) {
       prefill(forward, contexts.front(), tokens.subspan(test.depth, test.tokens), {logits_.data(), vocab_size_},
-              interrupted_);
-      return;
+              Cancellation::current());
+      return check_cancelled();
     }
     std::vector<Piece> pieces(test.texts);
-    for (std::size_t i = 0; i < test.tokens && !interrupted_; ++i) {
+    for (std::size_t i = 0; i < test.tokens; ++i) {
       // Other tokens for each text, which other experts process.
       for (std::size_t t = 0; t < test.texts; ++t) pieces[t] = {&contexts[t], tokens.subspan(test.depth + i + t, 1), 1};
       forward.run(pieces, {logits_.data(), test.texts, vocab_size_});
@@ -234,7 +240,6 @@ class Bench {
 
   const kernels::Table& kernels_;
   const BenchPlan& plan_;
-  const std::atomic<bool>& interrupted_;
   std::size_t positions_;  // of the longest context
   std::size_t vocab_size_;
   std::vector<std::int32_t> tokens_;                                         // [positions + most texts]
@@ -249,9 +254,9 @@ class Bench {
 
 }  // namespace
 
-BenchMeasurements run_bench(const std::vector<BenchModel>& models, const kernels::Table& kernels, const BenchPlan& plan,
-                            const std::atomic<bool>& interrupted) {
-  return Bench(models, kernels, plan, interrupted).run();
+BenchMeasurements run_bench(const std::vector<BenchModel>& models, const kernels::Table& kernels,
+                            const BenchPlan& plan) {
+  return Bench(models, kernels, plan).run();
 }
 
 }  // namespace minimind

@@ -43,8 +43,8 @@ struct BenchMeasurements {
 
 // Measures in turns: each repetition measures everything once, so that a temporary slowdown of the machine affects all
 // tests alike. Uses random tokens. Before each measurement, a few untimed tokens bring the weights back into the
-// caches. Shows progress on a terminal. Ends early, with the results so far, once `interrupted` is set.
-BenchMeasurements run_bench(const std::vector<BenchModel>& models, const kernels::Table& kernels, const BenchPlan& plan,
-                            const std::atomic<bool>& interrupted);
+// caches. Shows progress on a terminal. A signal ends it early, with the results so far.
+BenchMeasurements run_bench(const std::vector<BenchModel>& models, const kernels::Table& kernels,
+                            const BenchPlan& plan);
 
 }  // namespace minimind

@@ -25,10 +25,15 @@ int status_after(const ChatActions& actions) {
   return actions.last_finish() == FinishReason::interrupted ? interrupted_status() : 0;
 }
 
+int end_interrupted() {
+  note("{}", translated("interrupted before the end"));
+  return interrupted_status();
+}
+
 // Sends the whole text, without its last newline, as one message.
 int chat_once(const ChatOptions& options, ChatActions& actions, const std::atomic<bool>& interrupted) {
   std::string text = options.text.read();
-  if (interrupted) return interrupted_status();
+  if (interrupted) return end_interrupted();
   if (text.ends_with('\n')) text.pop_back();
   if (text.ends_with('\r')) text.pop_back();
   if (text.empty() && !options.text.has_prompt) {
@@ -56,7 +61,7 @@ int chat_in_turns(std::istream& input, ChatActions& actions, const std::atomic<b
     }
     if (interrupted) return interrupted_status();
   }
-  if (interrupted) return interrupted_status();
+  if (interrupted) return end_interrupted();
   if (lines.open()) throw Error("the text ends inside a message, expected a \"\"\" or a line after a backslash");
   return 0;
 }
@@ -94,9 +99,9 @@ int run_chat(ChatOptions options) {
       throw;
     }
   } else {
-    const std::atomic<bool>& interrupted = watch_interrupts();
-    ChatActions actions(setup.conversation(), *output, notices, interrupted);
-    status = chat_with_script(options, actions, interrupted);
+    const WatchedInterrupts interrupts;
+    ChatActions actions(setup.conversation(), *output, notices, interrupts.flag());
+    status = chat_with_script(options, actions, interrupts.flag());
   }
   setup.keep();
   return status;

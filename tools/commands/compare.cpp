@@ -10,7 +10,7 @@
 #include "tools/options/commands.h"
 #include "tools/options/load_engine.h"
 #include "tools/terminal/interrupt.h"
-#include "tools/terminal/note.h"
+#include "tools/terminal/language.h"
 #include "tools/terminal/standard_output.h"
 #include "weights/io/error.h"
 #include "weights/io/json_fields.h"
@@ -95,14 +95,15 @@ int run_compare(const CompareOptions& options) {
                             reference.rows(), reference.cols(), tokens.size(), engine.model.config.vocab_size));
   }
   Comparer comparer(reference);
-  const bool completed = for_each_logits(engine, tokens, "compare", [&](std::size_t first, Matrix<const float> logits) {
-    for (std::size_t t = 0; t < logits.rows; ++t) comparer.compare_row(first + t, {logits.row(t), logits.cols});
-  });
   const Comparison& result = comparer.result();
-  if (!completed) {
-    note("interrupted after {} of {} tokens", result.tokens, tokens.size());
-    return interrupted_status();
-  }
+  const auto interrupted_now = [&] {
+    return localized("interrupted after {} of {} tokens", result.tokens, tokens.size());
+  };
+  InterruptMessage message(interrupted_now());
+  for_each_logits(engine, tokens, "compare", [&](std::size_t first, Matrix<const float> logits) {
+    for (std::size_t t = 0; t < logits.rows; ++t) comparer.compare_row(first + t, {logits.row(t), logits.cols});
+    message.set(interrupted_now());
+  });
   print_comparison(result, options);
   return result.max_difference <= options.tolerance ? 0 : 1;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <filesystem>
 #include <memory>
 
@@ -101,9 +100,6 @@ std::size_t total_bytes(const std::vector<OutputTensor>& tensors) {
   return total;
 }
 
-// Thrown during writing after Ctrl-C.
-struct Interrupted {};
-
 struct Conversion {
   const ConvertOptions& options;
   const Checkpoint& checkpoint;
@@ -118,7 +114,7 @@ struct Conversion {
   }
 };
 
-// Draws a progress bar unless --quiet, and stops writing after Ctrl-C.
+// Draws a progress bar unless --quiet.
 class WatchedWriting {
  public:
   WatchedWriting(const Conversion& conversion, const std::vector<OutputTensor>& tensors)
@@ -127,8 +123,7 @@ class WatchedWriting {
   }
 
   OutputFile::Watch watch() {
-    return [this, &interrupted = watch_interrupts()](std::uint64_t written) {
-      if (interrupted) throw Interrupted();
+    return [this](std::uint64_t written) {
       if (bar_) bar_->show(std::min<std::uint64_t>(written, total_));  // headers are not counted
     };
   }
@@ -186,8 +181,7 @@ ChosenTypes chosen_types(const Conversion& conversion) {
                                 return export_with_tokenizer(conversion, checkpoint, types, differences);
                               },
                           .progress =
-                              [&, &interrupted = watch_interrupts()](std::size_t done, std::size_t total) {
-                                if (interrupted) throw Interrupted();
+                              [&](std::size_t done, std::size_t total) {
                                 if (bar) bar->show(std::min(steps, done * steps / total));
                               }};
   return choose_types(options.choosing, work);
@@ -330,8 +324,7 @@ int run_convert(const ConvertOptions& options) {
                           .embedding = parse_type("--embedding-type", options.embedding_type, kind)};
   check_choosing(options, kind);
   check_output(options, kind);
-  watch_interrupts();
-  std::signal(SIGXFSZ, SIG_IGN);  // exceeding a file size limit is then an error, and partial files are removed
+  InterruptMessage message(localized("interrupted; {} was not written", options.out));
   const std::string in = model_path(options.in);
   const Checkpoint checkpoint = open_checkpoint(in, options.checkpoint.open_options());
   if (!options.quiet) print_notes(checkpoint, options.in);
@@ -344,13 +337,8 @@ int run_convert(const ConvertOptions& options) {
                               .tokenizer = tokenizer,
                               .read = files_read(in, options.checkpoint, checkpoint, tokenizer_path),
                               .threads = options.threads.value_or(default_threads())};
-  Written written;
-  try {
-    written = write_as(kind, conversion);
-  } catch (const Interrupted&) {
-    note("interrupted; {} was not written", options.out);
-    return interrupted_status();
-  }
+  const Written written = write_as(kind, conversion);
+  message.set(localized("interrupted; {} is written", options.out));
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   conversion.say(localized("{}:", options.out),
                  {localized("{}, {:.1f} MB, in {:.2f} s", written.description,

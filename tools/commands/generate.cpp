@@ -176,8 +176,9 @@ int run_generate(const GenerateCommand& options) {
     if (options.json) return;
     write_output(text);
   };
+  const WatchedInterrupts interrupts;
   const Generated result =
-      generate(forward, context, tokenizer ? &*tokenizer : nullptr, prompt, generate_options, show, watch_interrupts());
+      generate(forward, context, tokenizer ? &*tokenizer : nullptr, prompt, generate_options, show, interrupts.flag());
   print_result(options, prompt, result, generate_options, tokenizer.has_value(), load_time.count());
   if (profile) print_profile(*profile);
   const bool interrupted = result.finish_reason == FinishReason::interrupted;

@@ -4,7 +4,7 @@
 #include "tools/options/commands.h"
 #include "tools/options/load_engine.h"
 #include "tools/terminal/interrupt.h"
-#include "tools/terminal/note.h"
+#include "tools/terminal/language.h"
 
 namespace minimind {
 namespace {
@@ -17,15 +17,11 @@ struct LogitsOptions {
 };
 
 int run_logits(const LogitsOptions& options) {
+  const InterruptMessage message(localized("interrupted; {} was not written", options.output));
   const std::vector<std::int32_t> tokens = options.tokens.read();
   const Engine engine = load_engine(options.checkpoint, options.run);
   NpyWriter writer(options.output, tokens.size(), engine.model.config.vocab_size);
-  const bool completed =
-      for_each_logits(engine, tokens, "logits", [&](std::size_t, Matrix<const float> logits) { writer.write(logits); });
-  if (!completed) {
-    note("interrupted; {} was not written", options.output);
-    return interrupted_status();
-  }
+  for_each_logits(engine, tokens, "logits", [&](std::size_t, Matrix<const float> logits) { writer.write(logits); });
   writer.finish();
   return 0;
 }

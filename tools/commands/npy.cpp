@@ -64,9 +64,9 @@ std::optional<std::pair<std::size_t, std::size_t>> shape_in(std::string_view hea
 }  // namespace
 
 NpyWriter::NpyWriter(std::string path)
-    : path_(output_target(path)),
-      temporary_(can_be_replaced(path_) ? part_path(path_) : path_),
-      file_(open_to_write(temporary_)) {
+    : path_(output_target(path)), temporary_(can_be_replaced(path_) ? part_path(path_) : path_) {
+  if (temporary_ != path_) unfinished_.emplace(temporary_);
+  file_ = open_to_write(temporary_);
   if (!file_) fail();
   if (temporary_ == path_) return;
   lock_part(fileno(file_));

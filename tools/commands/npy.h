@@ -3,11 +3,13 @@
 #include <cstddef>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "runtime/engine/matrix.h"
 #include "weights/io/input_file.h"
+#include "weights/io/unfinished.h"
 
 namespace minimind {
 
@@ -29,8 +31,9 @@ class NpyWriter {
   [[noreturn]] void fail() const;
 
   std::string path_;
-  std::string temporary_;  // path_ itself if that is not a regular file
-  std::FILE* file_;
+  std::string temporary_;                 // path_ itself if that is not a regular file
+  std::optional<Unfinished> unfinished_;  // temporary_
+  std::FILE* file_ = nullptr;
 };
 
 // Reads a .npy file of little-endian float32 in C order with two dimensions. Throws Error for anything else.

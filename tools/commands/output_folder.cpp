@@ -8,7 +8,9 @@
 #include <span>
 
 #include "weights/io/error.h"
+#include "weights/io/held_signals.h"
 #include "weights/io/mistaken_file.h"
+#include "weights/io/part_files.h"
 
 namespace minimind {
 namespace {
@@ -46,9 +48,11 @@ OutputFolder::OutputFolder(std::string path, const std::vector<std::string>& nam
         fmt::format("{}: is a file, expected a folder to write to; name a .gguf or .pth to write one file", path_));
   }
   if (fs::is_directory(path_, failed)) {
+    for (const std::string& name : names) remove_stale_parts((fs::path(path_) / name).string());
     check_contents(path_, names, replace);
     return;
   }
+  unfinished_.emplace(path_);
   made_ = fs::create_directory(path_, failed);
   if (!made_)
     throw Error(fmt::format("{}: cannot create this folder: {}{}", path_, failed.message(), advice_on_home(path_)));
@@ -71,8 +75,10 @@ void OutputFolder::add_text(const std::string& name, const std::string& text) {
 
 void OutputFolder::commit() {
   for (const auto& file : files_) file->finish();
+  const HeldSignals held;  // all files or none
   for (const auto& file : files_) file->commit();
   committed_ = true;
+  unfinished_.reset();
 }
 
 }  // namespace minimind

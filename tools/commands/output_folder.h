@@ -1,10 +1,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "weights/io/output_file.h"
+#include "weights/io/unfinished.h"
 
 namespace minimind {
 
@@ -12,7 +14,8 @@ namespace minimind {
 // that fails, a newly created folder is removed.
 class OutputFolder {
  public:
-  // Throws Error if the folder exists and is not empty, unless `replace`. With `replace`, throws Error if it has other
+  // Removes what killed processes left of these files. Throws Error if the folder exists and is not empty, unless
+  // `replace`. With `replace`, throws Error if it has other
   // files of a model, which would be read along with the new ones.
   OutputFolder(std::string path, const std::vector<std::string>& names, bool replace);
   OutputFolder(const OutputFolder&) = delete;
@@ -28,6 +31,7 @@ class OutputFolder {
  private:
   std::string path_;
   bool made_ = false;
+  std::optional<Unfinished> unfinished_;  // path_, if made
   bool committed_ = false;
   std::vector<std::unique_ptr<OutputFile>> files_;
 };

@@ -330,11 +330,12 @@ int run_perplexity(const PerplexityOptions& options) {
   std::vector<bool> scored;
   for (const TokenUse use : texts.uses) scored.push_back(use != TokenUse::read);
 
+  const std::size_t total = scored_tokens(windows, scored);
   const TokenScores scores = score_tokens(model, second, texts.tokens, windows, scored);
   const Result result{scores,
                       score_of(TokenUse::chosen, texts, windows, scores),
                       score_of(TokenUse::rejected, texts, windows, scores),
-                      scored_tokens(windows, scored),
+                      total,
                       bytes_of(texts, windows, scores.tokens, tokenizer),
                       size,
                       options.against,

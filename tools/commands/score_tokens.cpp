@@ -11,6 +11,7 @@
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/progress.h"
+#include "weights/io/cancel.h"
 #include "weights/io/error.h"
 
 namespace minimind {
@@ -56,9 +57,9 @@ class Scorer {
     if (against) against_.emplace(*against, positions);
   }
 
-  // Calls proceed() after each batch; ends early and returns false if it returns false.
-  template <class Proceed>
-  bool score(const Window& window, Proceed proceed) {
+  // Calls show() after each batch. Throws Cancelled; the scores so far are then whole.
+  template <class Show>
+  void score(const Window& window, Show show) {
     model_.begin_window();
     if (against_) against_->begin_window();
     const std::size_t inputs_end = window.end - 1;  // nothing is scored after the last token
@@ -66,9 +67,8 @@ class Scorer {
       const std::size_t last = std::min(first + model_.max_tokens(), inputs_end);
       score_batch(first, last, last - std::clamp(window.first_scored - 1, first, last));
       first = last;
-      if (!proceed()) return false;
+      show();
     }
-    return true;
   }
 
   const TokenScores& scores() const { return scores_; }
@@ -80,6 +80,7 @@ class Scorer {
     const Matrix<const float> logits = model_.read(batch, rows);
     const Matrix<const float> against_logits = against_ ? against_->read(batch, rows) : Matrix<const float>{};
     for (std::size_t row = 0; row < rows; ++row) {
+      check_cancelled();
       const std::size_t token = last - rows + row + 1;
       if (!is_scored(scored_, token)) continue;
       distribution_.assign({logits.row(row), logits.cols});
@@ -143,15 +144,17 @@ TokenScores score_tokens(const Engine& model, const Engine* against, std::span<c
   for (const Window& window : windows) positions = std::max(positions, window.end - 1 - window.begin);
   Scorer scorer(model, against, tokens, scored, positions);
   Progress progress(std::string(translated("perplexity")), scored_tokens(windows, scored), ProgressUnit::tokens);
-  const std::atomic<bool>& interrupted = watch_interrupts();
-  const auto proceed = [&] {
+  const WatchedInterrupts interrupts;
+  const Cancellation cancellation(interrupts.flag());
+  const auto show = [&] {
     const TokenScores& scores = scorer.scores();
     const double so_far = std::exp(scores.nats / static_cast<double>(std::max<std::size_t>(scores.tokens, 1)));
     progress.show(scores.tokens, scores.tokens > 0 ? localized("perplexity {:.2f}", so_far) : "");
-    return !interrupted;
   };
-  for (const Window& window : windows) {
-    if (!scorer.score(window, proceed)) break;
+  try {
+    for (const Window& window : windows) scorer.score(window, show);
+  } catch (const Cancelled&) {
+    // The scores so far are the result.
   }
   return scorer.scores();
 }

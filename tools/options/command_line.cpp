@@ -8,6 +8,7 @@
 
 #include "tools/options/arguments.h"
 #include "tools/options/help.h"
+#include "tools/terminal/interrupt.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/standard_output.h"
 #include "weights/io/error.h"
@@ -91,7 +92,9 @@ int CommandLine::run(std::vector<std::string> arguments) {
     throw UsageError(fmt::format("{}; see {}", error.what(), call_for_help(*app_)));
   }
   for (const auto& [command, run] : commands_) {
-    if (command->parsed()) return run();
+    if (!command->parsed()) continue;
+    const InterruptMessage message(translated("interrupted before the end"));
+    return run();
   }
   write_output(app_->help());
   return 0;

@@ -7,7 +7,6 @@
 
 #include "runtime/kernels/instruction_sets.h"
 #include "tools/options/config_fields.h"
-#include "tools/terminal/interrupt.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/progress.h"
 #include "weights/io/error.h"
@@ -75,7 +74,7 @@ Engine load_engine(const CheckpointOptions& checkpoint_options, const RunOptions
   return engine;
 }
 
-bool for_each_logits(const Engine& engine, std::span<const std::int32_t> tokens, const std::string& label,
+void for_each_logits(const Engine& engine, std::span<const std::int32_t> tokens, const std::string& label,
                      const std::function<void(std::size_t, Matrix<const float>)>& use) {
   const Config& config = engine.model.config;
   check_tokens(tokens, config.vocab_size);
@@ -83,9 +82,7 @@ bool for_each_logits(const Engine& engine, std::span<const std::int32_t> tokens,
   Forward forward = engine.forward(tokens.size(), tokens.size());
   std::vector<float> storage(forward.max_tokens() * config.vocab_size);
   Progress progress(std::string(translated(label)), tokens.size(), ProgressUnit::tokens);
-  const std::atomic<bool>& interrupted = watch_interrupts();
   for (std::size_t done = 0; done < tokens.size();) {
-    if (interrupted) return false;
     const std::size_t count = std::min(forward.max_tokens(), tokens.size() - done);
     const Matrix<float> logits{storage.data(), count, config.vocab_size};
     forward.run(context, tokens.subspan(done, count), logits);
@@ -93,7 +90,6 @@ bool for_each_logits(const Engine& engine, std::span<const std::int32_t> tokens,
     done += count;
     progress.show(done);
   }
-  return true;
 }
 
 }  // namespace minimind

@@ -46,9 +46,8 @@ Engine load_engine(const CheckpointOptions& checkpoint, const RunOptions& run,
                    const std::function<void(const Checkpoint&)>& use = nullptr);
 
 // Runs all tokens in one context and calls use(first, logits) for each batch: the index of its first token, and logits
-// [batch, vocab_size]. Shows progress with `label` on a terminal. Returns false if Ctrl-C ended it early. Throws Error
-// for ids outside the vocabulary.
-bool for_each_logits(const Engine& engine, std::span<const std::int32_t> tokens, const std::string& label,
+// [batch, vocab_size]. Shows progress with `label` on a terminal. Throws Error for ids outside the vocabulary.
+void for_each_logits(const Engine& engine, std::span<const std::int32_t> tokens, const std::string& label,
                      const std::function<void(std::size_t, Matrix<const float>)>& use);
 
 }  // namespace minimind

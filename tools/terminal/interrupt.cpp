@@ -3,18 +3,36 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstring>
+#include <utility>
+
+#include "tools/terminal/note.h"
+#include "tools/terminal/progress.h"
+#include "weights/io/unfinished.h"
 
 namespace minimind {
 namespace {
 
 std::atomic<bool> watched{false}, interrupted{false};
 std::atomic<int> first_signal{SIGINT};
-static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+std::atomic<const char*> message{"minimind: interrupted before the end\n"};
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free &&
+              std::atomic<const char*>::is_always_lock_free);
+
+void print(const char* text) {
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, std::strlen(text));
+}
 
 void note_or_exit(int signal) {
-  if (!watched || interrupted) _exit(status_after_signal(signal));
-  first_signal = signal;
-  interrupted = true;
+  if (watched && !interrupted) {
+    first_signal = signal;
+    interrupted = true;
+    return;
+  }
+  if (Progress::is_shown()) print(Progress::clearing);
+  print(message);
+  remove_unfinished();
+  _exit(status_after_signal(signal));
 }
 
 }  // namespace
@@ -32,8 +50,30 @@ void end_at_signals() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) handle_signal(signal, note_or_exit);
 }
 
-const std::atomic<bool>& watch_interrupts() {
-  if (!watched.exchange(true)) end_at_signals();
+InterruptMessage::InterruptMessage(std::string_view text) : outer_(message) {
+  set(text);
+}
+
+InterruptMessage::~InterruptMessage() {
+  message = outer_;
+}
+
+void InterruptMessage::set(std::string_view text) {
+  std::string line = note_line(text);
+  message = line.c_str();
+  const std::string before = std::exchange(line_, std::move(line));
+  message = line_.c_str();
+}
+
+WatchedInterrupts::WatchedInterrupts() {
+  watched = true;
+}
+
+WatchedInterrupts::~WatchedInterrupts() {
+  watched = false;
+}
+
+const std::atomic<bool>& WatchedInterrupts::flag() const {
   return interrupted;
 }
 

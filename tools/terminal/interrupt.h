@@ -1,6 +1,8 @@
 #pragma once
 
 #include <atomic>
+#include <string>
+#include <string_view>
 
 namespace minimind {
 
@@ -13,11 +15,38 @@ constexpr int status_after_signal(int signal) {
 // nohup.
 void handle_signal(int signal, void (*handler)(int));
 
-// After this call SIGINT (Ctrl-C), SIGTERM and SIGHUP (the terminal closed) end the program with their status.
+// After this call SIGINT (Ctrl-C), SIGTERM and SIGHUP (the terminal closed) end the program with their status. The
+// handler does that itself, so it takes no time, whatever is running: it removes unfinished files
+// (weights/io/unfinished.h) and prints a line on stderr.
 void end_at_signals();
 
-// After the first call these signals set the returned flag instead; a second signal ends the program.
-const std::atomic<bool>& watch_interrupts();
+// That line while the object lives, such as "interrupted; a.gguf was not written". Objects must be made by the thread
+// that receives signals and destroyed in the opposite order.
+class InterruptMessage {
+ public:
+  explicit InterruptMessage(std::string_view text);
+  InterruptMessage(const InterruptMessage&) = delete;
+  InterruptMessage& operator=(const InterruptMessage&) = delete;
+  ~InterruptMessage();
+
+  void set(std::string_view text);
+
+ private:
+  const char* outer_;
+  std::string line_;
+};
+
+// Work that has a result even if it is interrupted. While the object lives these signals set a flag instead, which the
+// work must look at every few milliseconds. A second signal ends the program as above.
+class WatchedInterrupts {
+ public:
+  WatchedInterrupts();
+  WatchedInterrupts(const WatchedInterrupts&) = delete;
+  WatchedInterrupts& operator=(const WatchedInterrupts&) = delete;
+  ~WatchedInterrupts();
+
+  const std::atomic<bool>& flag() const;
+};
 
 // Returns the exit status for work that the flag ended.
 int interrupted_status();

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <utility>
 
@@ -18,6 +19,7 @@ namespace {
 constexpr std::size_t widest_bar = 40;
 constexpr std::size_t narrowest_bar = 8;
 constexpr std::chrono::milliseconds between_draws{50};
+std::atomic<bool> is_drawn{false};
 
 std::string amount(std::size_t done, std::size_t total, ProgressUnit unit) {
   if (unit == ProgressUnit::tokens) return localized("{} of {} tokens", done, total);
@@ -57,7 +59,13 @@ Progress::Progress(std::string label, std::size_t total, ProgressUnit unit)
     : label_(std::move(label)), total_(total), unit_(unit), on_terminal_(isatty(STDERR_FILENO) != 0) {}
 
 Progress::~Progress() {
-  if (on_terminal_) std::fputs("\r\x1b[K", stderr);
+  if (!on_terminal_) return;
+  std::fputs(clearing, stderr);
+  is_drawn = false;
+}
+
+bool Progress::is_shown() noexcept {
+  return is_drawn;
 }
 
 void Progress::show(std::size_t done, std::string_view suffix) {
@@ -65,8 +73,11 @@ void Progress::show(std::size_t done, std::string_view suffix) {
   const auto now = std::chrono::steady_clock::now();
   if (now < next_draw_) return;
   next_draw_ = now + between_draws;
+  is_drawn = true;
   std::fputs(
-      ("\r" + progress_line(label_, done, total_, unit_, suffix, screen_size(stderr).columns - 1) + "\x1b[K").c_str(),
+      ("\r" + terminal_line(progress_line(label_, done, total_, unit_, suffix, screen_size(stderr).columns - 1)) +
+       "\x1b[K")
+          .c_str(),
       stderr);
 }
 

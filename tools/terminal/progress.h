@@ -25,6 +25,10 @@ class Progress {
   // May be called often: it draws at most 20 times per second.
   void show(std::size_t done, std::string_view suffix = {});
 
+  // Whether a line is on the terminal, which these bytes clear. For handlers of signals.
+  static bool is_shown() noexcept;
+  static constexpr const char* clearing = "\r\x1b[K";
+
  private:
   std::string label_;
   std::size_t total_;

@@ -75,7 +75,10 @@ FileLock::FileLock(std::string path) : path_(std::move(path)), lock_path_(lock_p
   const std::string holder = fmt::format("{} {}\n", ::getpid(), host_name());
   const bool said = ::ftruncate(descriptor_, 0) == 0 &&
                     ::pwrite(descriptor_, holder.data(), holder.size(), 0) == static_cast<ssize_t>(holder.size());
-  if (said) return;
+  if (said) {
+    unfinished_.emplace(lock_path_);
+    return;
+  }
   const int error = errno;
   ::unlink(lock_path_.c_str());
   ::close(descriptor_);

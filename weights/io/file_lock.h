@@ -1,6 +1,9 @@
 #pragma once
 
+#include <optional>
 #include <string>
+
+#include "weights/io/unfinished.h"
 
 namespace minimind {
 
@@ -24,6 +27,7 @@ class FileLock {
   std::string path_;
   std::string lock_path_;
   int descriptor_ = -1;
+  std::optional<Unfinished> unfinished_;  // lock_path_
 };
 
 }  // namespace minimind

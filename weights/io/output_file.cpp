@@ -22,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t piece = std::size_t{1} << 20;
+constexpr std::uint64_t window = 8 * piece;
 
 void check_target(const std::string& path) {
   if (path.empty()) throw Error("the name of the file to write is empty");
@@ -55,6 +56,7 @@ OutputFile::OutputFile(std::string path, Watch watch, Readers readers)
 // Returns false if the name is taken, or if another process removed the file before it was locked.
 bool OutputFile::open_part() {
   temporary_path_ = part_path(final_path_);
+  unfinished_.emplace(temporary_path_);
   const mode_t mode = readers_ == Readers::owner ? 0600 : 0666;
   descriptor_ = ::open(temporary_path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   if (descriptor_ < 0) {
@@ -83,7 +85,7 @@ void OutputFile::write(std::span<const std::byte> bytes) {
     if (buffer_.empty() && bytes.size() >= piece) {
       write_at(size_ - bytes.size(), bytes.first(piece));
       bytes = bytes.subspan(piece);
-      if (watch_) watch_(size_ - bytes.size());
+      written_to(size_ - bytes.size());
       continue;
     }
     const auto part = bytes.first(std::min(bytes.size(), piece - buffer_.size()));
@@ -92,8 +94,22 @@ void OutputFile::write(std::span<const std::byte> bytes) {
     if (buffer_.size() < piece) continue;
     write_at(size_ - bytes.size() - buffer_.size(), buffer_);
     buffer_.clear();
-    if (watch_) watch_(size_ - bytes.size());
+    written_to(size_ - bytes.size());
   }
+}
+
+// Lets the disk write while the file grows. Otherwise it would write all at the end, in one call that no signal can
+// interrupt.
+void OutputFile::written_to(std::uint64_t end) {
+  if (watch_) watch_(end);
+  if (end - sent_ < window) return;
+  // Not every file system can do this; then it is only slower.
+  ::sync_file_range(descriptor_, static_cast<off_t>(sent_), window, SYNC_FILE_RANGE_WRITE);
+  if (sent_ >= window) {
+    ::sync_file_range(descriptor_, static_cast<off_t>(sent_ - window), window,
+                      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+  }
+  sent_ += window;
 }
 
 void OutputFile::rewrite(std::uint64_t offset, std::span<const std::byte> bytes) {
@@ -130,6 +146,7 @@ void OutputFile::commit() {
   if (!finished_) finish();
   if (std::rename(temporary_path_.c_str(), final_path_.c_str()) != 0) fail(errno);
   temporary_path_.clear();
+  unfinished_.reset();
   // Closed after renaming, because the descriptor holds the lock. fsync has already reported any error of closing.
   ::close(std::exchange(descriptor_, -1));
 }

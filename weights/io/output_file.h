@@ -3,9 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "weights/io/unfinished.h"
 
 namespace minimind {
 
@@ -49,17 +52,20 @@ class OutputFile {
  private:
   bool open_part();
   void flush();
+  void written_to(std::uint64_t end);
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
   [[noreturn]] void fail(int error) const;
 
   std::string path_;
   std::string final_path_;  // with links resolved
   std::string temporary_path_;
+  std::optional<Unfinished> unfinished_;  // temporary_path_
   Watch watch_;
   const Readers readers_;
   int descriptor_ = -1;  // locked, see part_files.h
   bool finished_ = false;
   std::uint64_t size_ = 0;
+  std::uint64_t sent_ = 0;         // bytes that the disk has begun to write
   std::vector<std::byte> buffer_;  // the last bytes, not yet in the file
 };
 

@@ -83,8 +83,10 @@ void remove_if_stale(const std::string& path, pid_t process) {
   const int descriptor = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0) return;
   struct stat status {};
+  // In containers many programs have the same number, one after the other. A part of this one is locked.
   const bool stale = ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == ::geteuid() &&
-                     !ran_at(process, status.st_mtime) && ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
+                     (process == ::getpid() || !ran_at(process, status.st_mtime)) &&
+                     ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
   if (stale) ::unlink(path.c_str());
   ::close(descriptor);
 }

@@ -15,8 +15,8 @@ std::string part_path(const std::string& path);
 bool lock_part(int descriptor);
 
 // Removes the parts of the file at `path` that killed processes left. Keeps a part that is locked, belongs to another
-// user, or is on a file system without locks. Also keeps a part if its process runs on this machine and ran when the
-// part was last written. Ignores parts that cannot be removed.
+// user, or is on a file system without locks. Also keeps a part if its process is another one that runs on this machine
+// and ran when the part was last written. Ignores parts that cannot be removed.
 void remove_stale_parts(const std::string& path);
 
 }  // namespace minimind

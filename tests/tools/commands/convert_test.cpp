@@ -1,8 +1,11 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -217,6 +220,20 @@ TEST_F(Convert, LeavesNoPartialFileAfterASignal) {
       EXPECT_TRUE(left.empty()) << signal << ": " << left.front();
     }
   }
+}
+
+TEST_F(Convert, RemovesWhatAKilledConversionLeftInAFolder) {
+  const pid_t killed = ::fork();
+  if (killed == 0) {
+    fs::create_directories(path("folder"));
+    std::ofstream(path("folder/.model.safetensors." + std::to_string(::getpid()) + "-0.part"));
+    ::kill(::getpid(), SIGKILL);
+  }
+  ::waitpid(killed, nullptr, 0);
+  ASSERT_EQ(std::distance(fs::directory_iterator(path("folder")), fs::directory_iterator()), 1);
+  const Outcome outcome = convert(demo_model, path("folder/"));
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  for (const auto& entry : fs::directory_iterator(path("folder"))) EXPECT_NE(entry.path().extension(), ".part");
 }
 
 TEST_F(Convert, RejectsNamesThatAreSurelyMistakes) {

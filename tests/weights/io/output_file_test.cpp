@@ -91,7 +91,7 @@ TEST(OutputFile, RemovesWhatKilledProcessesLeft) {
 
 TEST(OutputFile, RemovesNothingElse) {
   const TemporaryFolder folder;
-  const std::string dead = std::to_string(killed_after([] {})), alive = std::to_string(::getpid());
+  const std::string dead = std::to_string(killed_after([] {})), alive = std::to_string(::getppid());
   for (const std::string& name :
        std::vector<std::string>{".out." + alive + "-99999.part", ".out." + dead + "-.part", ".out." + dead + ".part",
                                 ".out.-" + dead + "-0.part", ".out." + dead + "-0.part2", ".out." + dead + "-0x.part",
@@ -110,12 +110,14 @@ TEST(OutputFile, RemovesNothingElse) {
   EXPECT_EQ(files_in(folder), before + 1);
 }
 
-TEST(OutputFile, RemovesWhatAProcessOfTheSameNumberLeftLongAgo) {
-  const TemporaryFolder folder;
-  const std::string path = folder.write(".out." + std::to_string(::getpid()) + "-99999.part", "old");
-  fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(24 * 365));
-  OutputFile{folder.path() + "/out"}.commit();
-  EXPECT_EQ(files_in(folder), 1u);
+TEST(OutputFile, RemovesWhatAProcessOfTheSameNumberLeft) {
+  for (const int days : {0, 365}) {
+    const TemporaryFolder folder;
+    const std::string path = folder.write(".out." + std::to_string(::getpid()) + "-99999.part", "old");
+    fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(24 * days));
+    OutputFile{folder.path() + "/out"}.commit();
+    EXPECT_EQ(files_in(folder), 1u);
+  }
 }
 
 // As a process of another machine does, whose number says nothing here.
