@@ -235,6 +235,17 @@ std::vector<std::int32_t> prompt_of(const minimind_request& request, const Loade
   return {request.ids, request.ids + request.id_count};
 }
 
+// `tools` may be null.
+MarkedText chat_prompt(const LoadedModel& loaded, std::string_view messages, std::string_view tools, int thinking) {
+  if (thinking < -1 || thinking > 1) throw UsageError(fmt::format("thinking is {}, expected -1, 0 or 1", thinking));
+  const SavedConversation conversation = parse_conversation(messages, "messages");
+  if (conversation.messages.empty()) throw Error("messages is empty, expected at least one message");
+  PromptSettings settings{.tools = conversation.tools, .think = std::nullopt, .now = std::time(nullptr)};
+  if (tools.data()) settings.tools = parse_tools(tools, "tools");
+  if (thinking >= 0) settings.think = thinking == 1;
+  return render_prompt(loaded.chat_template(), settings, conversation.messages, true);
+}
+
 std::shared_ptr<QueuedText> text_of(const minimind_request& request, const LoadedModel& loaded, std::string& notes) {
   auto text = std::make_shared<QueuedText>();
   text->prompt = prompt_of(request, loaded);
@@ -564,7 +575,7 @@ minimind_status minimind_render(const minimind_model* model, const char* json, s
                                 size_t capacity, size_t* count) {
   return guarded(model, [&] {
     const ChatInput conversation = parse_chat_input(input_text(json, json_size, "json"), "the conversation");
-    output(model->state->loaded.chat_template().render(conversation, std::time(nullptr)), text, capacity, count);
+    output(model->state->loaded.chat_template().render(conversation, std::time(nullptr)).bytes, text, capacity, count);
   });
 }
 
@@ -572,15 +583,23 @@ minimind_status minimind_chat_prompt(const minimind_model* model, const char* me
                                      const char* tools, size_t tools_size, int thinking, char* text, size_t capacity,
                                      size_t* count) {
   return guarded(model, [&] {
-    if (thinking < -1 || thinking > 1) throw UsageError(fmt::format("thinking is {}, expected -1, 0 or 1", thinking));
-    const SavedConversation conversation =
-        parse_conversation(input_text(messages, messages_size, "messages"), "messages");
-    if (conversation.messages.empty()) throw Error("messages is empty, expected at least one message");
-    PromptSettings settings{.tools = conversation.tools, .think = std::nullopt, .now = std::time(nullptr)};
-    if (tools) settings.tools = parse_tools(input_text(tools, tools_size, "tools"), "tools");
-    if (thinking >= 0) settings.think = thinking == 1;
-    output(render_prompt(model->state->loaded.chat_template(), settings, conversation.messages, true), text, capacity,
-           count);
+    const MarkedText prompt =
+        chat_prompt(model->state->loaded, input_text(messages, messages_size, "messages"),
+                    tools ? input_text(tools, tools_size, "tools") : std::string_view(), thinking);
+    output(prompt.bytes, text, capacity, count);
+  });
+}
+
+minimind_status minimind_chat_ids(const minimind_model* model, const char* messages, size_t messages_size,
+                                  const char* tools, size_t tools_size, int thinking, int plain_content, int32_t* ids,
+                                  size_t capacity, size_t* count) {
+  return guarded(model, [&] {
+    const LoadedModel& loaded = model->state->loaded;
+    const MarkedText prompt =
+        chat_prompt(loaded, input_text(messages, messages_size, "messages"),
+                    tools ? input_text(tools, tools_size, "tools") : std::string_view(), thinking);
+    const TextMarks marks = plain_content ? prompt.marks : TextMarks();
+    output(loaded.tokenizer().encode_with_special(prompt.bytes, marks), ids, capacity, count);
   });
 }
 

@@ -163,6 +163,12 @@ MINIMIND_API minimind_status minimind_chat_prompt(const minimind_model* model, c
                                                   size_t messages_size, const char* tools, size_t tools_size,
                                                   int thinking, char* text, size_t capacity, size_t* count);
 
+/* The same prompt as ids, as MINIMIND_ENCODE_SPECIAL. plain_content not 0: messages and tools are ordinary text, also
+ * where they spell control tokens, which then only the chat template writes. */
+MINIMIND_API minimind_status minimind_chat_ids(const minimind_model* model, const char* messages, size_t messages_size,
+                                               const char* tools, size_t tools_size, int thinking, int plain_content,
+                                               int32_t* ids, size_t capacity, size_t* count);
+
 /* ---- Logits and scores ---- */
 
 /* Called on the calling thread after each batch of tokens; a result of 0 ends the work with MINIMIND_INTERRUPTED. It

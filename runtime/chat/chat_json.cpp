@@ -138,7 +138,7 @@ jinja::Value value_of(const ChatJson& json, jinja::Budget& budget) {
     case ChatJson::value_t::number_float:
       return json.get<double>();
     case ChatJson::value_t::string:
-      return json.get_ref<const std::string&>();
+      return MarkedText::all(json.get<std::string>());
     case ChatJson::value_t::array: {
       std::vector<jinja::Value> items;
       for (const ChatJson& item : json) items.push_back(value_of(item, budget));
@@ -146,7 +146,7 @@ jinja::Value value_of(const ChatJson& json, jinja::Budget& budget) {
     }
     case ChatJson::value_t::object: {
       jinja::Dict dict;
-      for (const auto& item : json.items()) dict.set(item.key(), value_of(item.value(), budget));
+      for (const auto& item : json.items()) dict.set(MarkedText::all(item.key()), value_of(item.value(), budget));
       return jinja::make_dict(std::move(dict), budget);
     }
     default:

@@ -42,7 +42,8 @@ std::string_view kind_of(const ChatJson& value);
 std::string json_line(const ChatJson& value);
 std::string json_indented(const ChatJson& value);
 
-// Converts the value for a chat template.
+// Converts the value for a chat template. All its strings are marked, so that they can be told from the template's own
+// text in what it renders.
 jinja::Value template_value(const ChatJson& value);
 
 }  // namespace minimind

@@ -168,7 +168,7 @@ ChatTemplate ChatTemplate::of_family(Family family, SpecialTokens special_tokens
                       std::move(special_tokens));
 }
 
-std::string ChatTemplate::render(const ChatInput& input, std::time_t now) const {
+MarkedText ChatTemplate::render(const ChatInput& input, std::time_t now) const {
   jinja::Dict variables;
   for (const auto& [name, token] : special_tokens_) variables.set(name, token);
   variables.set("documents", jinja::None{});
@@ -177,7 +177,7 @@ std::string ChatTemplate::render(const ChatInput& input, std::time_t now) const 
   variables.set("tools", input.tools);
   variables.set("add_generation_prompt", input.add_generation_prompt);
   const bool uses_tools = tool_use_template_ && !input.tools.is_none();
-  return (uses_tools ? *tool_use_template_ : template_).render(variables, now);
+  return (uses_tools ? *tool_use_template_ : template_).render_marked(variables, now);
 }
 
 }  // namespace minimind

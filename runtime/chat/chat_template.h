@@ -45,8 +45,9 @@ class ChatTemplate {
 
   // Returns the prompt of transformers. The template's variables are messages, tools, documents (none),
   // add_generation_prompt, the special tokens and `variables`, which take precedence over special tokens of the same
-  // name. Throws Error as JinjaTemplate::render does.
-  std::string render(const ChatInput& input, std::time_t now) const;
+  // name. Throws Error as JinjaTemplate::render does. What comes from strings of the input is marked, as
+  // template_value() marks them: encoded with these marks, it has no control tokens.
+  MarkedText render(const ChatInput& input, std::time_t now) const;
 
  private:
   JinjaTemplate template_;

@@ -74,6 +74,28 @@ AnswerStats stats_of(const Generated& result, std::size_t prompt_tokens) {
           .decode_seconds = result.decode_seconds};
 }
 
+// Returns the text with the bytes of ordinary tokens marked. The other tokens of a text are the tags of an answer.
+MarkedText marked_text(const Generated& generated, const Tokenizer& tokenizer) {
+  const std::vector<std::int32_t> tags = answer_tag_tokens(tokenizer);
+  MarkedText text;
+  std::string ordinary;
+  const auto end_ordinary = [&] { text.append(MarkedText::all(to_utf8_lossy(std::exchange(ordinary, "")))); };
+  for (const std::int32_t token : generated.tokens) {
+    const bool is_tag = std::ranges::find(tags, token) != tags.end();
+    if (tokenizer.is_special(token) && !is_tag) continue;
+    if (!tokenizer.is_added(token)) {
+      ordinary += tokenizer.token_bytes(token);
+      continue;
+    }
+    end_ordinary();
+    text.append(tokenizer.token_bytes(token));
+  }
+  end_ordinary();
+  // A stop string has cut the end.
+  if (!text.bytes.starts_with(generated.text)) return MarkedText::all(generated.text);
+  return text.part(std::string_view(text.bytes).substr(0, generated.text.size()));
+}
+
 }  // namespace
 
 AnswerStats& AnswerStats::operator+=(const AnswerStats& other) {
@@ -154,7 +176,7 @@ Answer Conversation::answer(std::vector<Message> messages, const AnswerListener&
     none.withdrawn = true;
     return none;
   }
-  const ThinkState thinks = think_state(prompt.text);
+  const ThinkState thinks = think_state(prompt.text.bytes);
   if (options_.generate.grammar && thinks == ThinkState::open) {
     throw UsageError("a grammar or schema is for the answer, but the prompt starts a thought; turn thinking off");
   }
@@ -180,8 +202,13 @@ Answer Conversation::answer(std::vector<Message> messages, const AnswerListener&
   if (result.withdrawn) return result;
 
   messages.push_back(result.message);
-  messages.back().verbatim = verbatim_form(chat_template_, settings_of(state_),
-                                           without_turns(messages, prompt.left_out_turns), generated.text);
+  const auto verbatim =
+      verbatim_form(chat_template_, settings_of(state_), without_turns(messages, prompt.left_out_turns),
+                    marked_text(generated, tokenizer_), options_.plain_content ? &tokenizer_ : nullptr);
+  if (verbatim) {
+    messages.back().verbatim = verbatim->bytes;
+    messages.back().verbatim_plain = verbatim->marks;
+  }
   state_.messages = std::move(messages);
   if (prompt.dropped_turns > 0) state_.dropped_turns = prompt.left_out_turns;
   state_.answers += 1;
@@ -202,7 +229,8 @@ Conversation::Prompt Conversation::make_prompt(const std::vector<Message>& messa
   Prompt prompt;
   prompt.text = render_prompt(chat_template_, settings_of(state_), without_turns(messages, left_out_turns), true);
   // As in MiniMind's scripts, the tokenizer's post-processor adds tokens to the template's text.
-  prompt.tokens = tokenizer_.encode_with_special(prompt.text);
+  prompt.tokens =
+      tokenizer_.encode_with_special(prompt.text.bytes, options_.plain_content ? prompt.text.marks : TextMarks());
   prompt.left_out_turns = left_out_turns;
   return prompt;
 }

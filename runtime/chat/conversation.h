@@ -30,6 +30,9 @@ struct ConversationOptions {
   bool no_shift = false;  // throws Error if a conversation no longer fits, instead of dropping its oldest turns
   // Answers are plain text without tags, because JSON may have them in its strings.
   bool plain_answers = false;
+  // Messages, results and tools are ordinary text, also where they spell control tokens: only the chat template and the
+  // model write these. Otherwise as in transformers, where a user can write them, too.
+  bool plain_content = false;
 };
 
 // The state of a conversation without the model, complete enough to continue with it later.
@@ -153,7 +156,7 @@ class Conversation {
 
  private:
   struct Prompt {
-    std::string text;
+    MarkedText text;
     std::vector<std::int32_t> tokens;
     std::size_t left_out_turns = 0;  // the oldest turns, not in the prompt
     std::size_t dropped_turns = 0;   // of them, dropped for this prompt

@@ -19,8 +19,8 @@ Message follower(const Message& answer) {
   return {.role = Role::tool, .content = "?", .tool_call_id = call.id, .name = call.name};
 }
 
-std::string render(const ChatTemplate& chat_template, const PromptSettings& settings,
-                   const std::vector<Message>& messages, bool for_answer, Arguments arguments) {
+MarkedText render(const ChatTemplate& chat_template, const PromptSettings& settings,
+                  const std::vector<Message>& messages, bool for_answer, Arguments arguments) {
   ChatInput input;
   input.messages = template_messages(messages, arguments);
   if (!settings.tools.empty()) input.tools = template_value(parse_chat_json(settings.tools, "the tools"));
@@ -52,8 +52,8 @@ Arguments arguments_for(const ChatTemplate& chat_template, const PromptSettings&
       {.role = Role::assistant, .tool_calls = {{.id = "call_1", .name = "f", .arguments = R"({"a": 1})"}}},
       {.role = Role::tool, .content = "?", .tool_call_id = "call_1", .name = "f"}};
   try {
-    const bool alike = render(chat_template, settings, probe, false, Arguments::objects) ==
-                       render(chat_template, settings, probe, false, Arguments::texts);
+    const bool alike = render(chat_template, settings, probe, false, Arguments::objects).bytes ==
+                       render(chat_template, settings, probe, false, Arguments::texts).bytes;
     return alike ? Arguments::texts : Arguments::objects;
   } catch (const Error&) {
     return Arguments::objects;
@@ -64,7 +64,7 @@ Arguments arguments_for(const ChatTemplate& chat_template, const PromptSettings&
 bool differs(const ChatTemplate& chat_template, const PromptSettings& a, const PromptSettings& b) {
   const std::vector<Message> first = {{.role = Role::user, .content = "?"}};
   try {
-    return render_prompt(chat_template, a, first, true) != render_prompt(chat_template, b, first, true);
+    return render_prompt(chat_template, a, first, true).bytes != render_prompt(chat_template, b, first, true).bytes;
   } catch (const Error&) {
     return true;
   }
@@ -72,8 +72,8 @@ bool differs(const ChatTemplate& chat_template, const PromptSettings& a, const P
 
 }  // namespace
 
-std::string render_prompt(const ChatTemplate& chat_template, const PromptSettings& settings,
-                          const std::vector<Message>& messages, bool for_answer) {
+MarkedText render_prompt(const ChatTemplate& chat_template, const PromptSettings& settings,
+                         const std::vector<Message>& messages, bool for_answer) {
   return render(chat_template, settings, messages, for_answer, arguments_for(chat_template, settings, messages));
 }
 
@@ -115,20 +115,29 @@ std::vector<Message> without_turns(const std::vector<Message>& messages, std::si
   return left;
 }
 
-std::optional<std::string> verbatim_form(const ChatTemplate& chat_template, const PromptSettings& settings,
-                                         const std::vector<Message>& messages, const std::string& written) {
+std::optional<MarkedText> verbatim_form(const ChatTemplate& chat_template, const PromptSettings& settings,
+                                        const std::vector<Message>& messages, const MarkedText& written,
+                                        const Tokenizer* plain_content) {
   std::vector<Message> probe = messages;
   probe.push_back(follower(messages.back()));
-  const auto rendered = [&](const std::optional<std::string>& verbatim) -> std::optional<std::string> {
-    probe[messages.size() - 1].verbatim = verbatim;
+  Message& answer = probe[messages.size() - 1];
+  const auto rendered = [&]() -> std::optional<MarkedText> {
     try {
       return render_prompt(chat_template, settings, probe, false);
     } catch (const Error&) {
       return std::nullopt;  // the template requires other messages to follow: decided once they exist
     }
   };
-  const std::optional<std::string> as_written = rendered(written);
-  return as_written && as_written != rendered(std::nullopt) ? std::optional(written) : std::nullopt;
+  answer.verbatim.reset();
+  const std::optional<MarkedText> of_fields = rendered();
+  answer.verbatim = written.bytes;
+  answer.verbatim_plain = written.marks;
+  const std::optional<MarkedText> as_written = rendered();
+  if (!as_written) return std::nullopt;
+  const bool same_text = of_fields && of_fields->bytes == as_written->bytes;
+  const auto ids = [&](const MarkedText& text) { return plain_content->encode(text.bytes, text.marks); };
+  const bool same = same_text && (!plain_content || ids(*of_fields) == ids(*as_written));
+  return same ? std::nullopt : std::optional(written);
 }
 
 }  // namespace minimind

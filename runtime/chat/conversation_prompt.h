@@ -20,9 +20,10 @@ struct PromptSettings {
   std::time_t now = 0;
 };
 
-// Returns the prompt for an answer after the messages; without `for_answer`, only their text.
-std::string render_prompt(const ChatTemplate& chat_template, const PromptSettings& settings,
-                          const std::vector<Message>& messages, bool for_answer);
+// Returns the prompt for an answer after the messages; without `for_answer`, only their text. Marked as by
+// ChatTemplate::render().
+MarkedText render_prompt(const ChatTemplate& chat_template, const PromptSettings& settings,
+                         const std::vector<Message>& messages, bool for_answer);
 
 // Returns true if the setting changes the template's output: thinking, or tools. A template that rejects a lone message
 // of the user counts as changed.
@@ -40,8 +41,10 @@ std::vector<Message> without_turns(const std::vector<Message>& messages, std::si
 
 // Decides how the template gets the last message, an answer. The result is the verbatim text `written` of the model, as
 // in MiniMind's scripts. std::nullopt passes the message's fields, if the template makes the same text of them in the
-// middle of a conversation or rejects the verbatim text.
-std::optional<std::string> verbatim_form(const ChatTemplate& chat_template, const PromptSettings& settings,
-                                         const std::vector<Message>& messages, const std::string& written);
+// middle of a conversation or rejects the verbatim text. The ids decide instead of the text if `plain_content` is
+// given: the tokenizer of a conversation whose contents have no control tokens.
+std::optional<MarkedText> verbatim_form(const ChatTemplate& chat_template, const PromptSettings& settings,
+                                        const std::vector<Message>& messages, const MarkedText& written,
+                                        const Tokenizer* plain_content);
 
 }  // namespace minimind

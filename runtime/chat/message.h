@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/text/marked_text.h"
+
 namespace minimind {
 
 enum class Role { system, user, assistant, tool };
@@ -44,6 +46,7 @@ struct Message {
   // Of an assistant: the model's text with thinking, tags and calls, which the template gets as the content instead of
   // the fields above; see Conversation for when. Not saved as JSON.
   std::optional<std::string> verbatim{};
+  TextMarks verbatim_plain{};  // the bytes of it that are of ordinary tokens, not of tags
 
   bool operator==(const Message&) const = default;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -117,13 +118,32 @@ std::optional<std::string> read_content(const Fields& fields) {
   return joined;
 }
 
+// The marks of a text of `size` bytes: [begin, end, begin, end, ...].
+TextMarks read_marks(const Fields& fields, std::size_t size) {
+  constexpr const char* key = "verbatim_plain";
+  TextMarks marks;
+  const ChatJson* const list = fields.find(key);
+  if (!list) return marks;
+  std::size_t before = 0;
+  const auto follows = [&](const ChatJson& bound) {
+    return bound.is_number_unsigned() && bound.get<std::uint64_t>() >= before && bound.get<std::uint64_t>() <= size;
+  };
+  for (std::size_t i = 0; list->is_array() && i < list->size(); before = (*list)[i++].get<std::size_t>()) {
+    if (!follows((*list)[i])) fields.fail(key, *list, "positions in the text, in order");
+    if (i % 2 == 1) marks.add(before, (*list)[i].get<std::size_t>());
+  }
+  if (!list->is_array() || list->size() % 2 != 0) fields.fail(key, *list, "a list of pairs of positions");
+  return marks;
+}
+
 Message read_message(const ChatJson& value, bool exact, const std::string& where) {
   const Fields fields(value, where);
   Message message{.role = read_role(fields)};
   const bool answers = message.role == Role::assistant;
   if (answers && exact) {
-    fields.allow_only({"role", "content", "name", "reasoning_content", "tool_calls", "verbatim"});
+    fields.allow_only({"role", "content", "name", "reasoning_content", "tool_calls", "verbatim", "verbatim_plain"});
     message.verbatim = fields.text("verbatim");
+    message.verbatim_plain = read_marks(fields, message.verbatim.value_or("").size());
   } else if (answers) {
     fields.allow_only({"role", "content", "name", "reasoning_content", "tool_calls"});
   } else if (message.role == Role::tool) {
@@ -210,19 +230,28 @@ ChatJson messages_json(const std::vector<Message>& messages, bool exact) {
   ChatJson list = ChatJson::array();
   for (const Message& message : messages) {
     list.push_back(message_json(message, Arguments::texts));
-    if (exact && message.verbatim) list.back()["verbatim"] = *message.verbatim;
+    if (!exact || !message.verbatim) continue;
+    list.back()["verbatim"] = *message.verbatim;
+    for (const auto& [begin, end] : message.verbatim_plain.ranges()) {
+      for (const std::size_t bound : {begin, end}) list.back()["verbatim_plain"].push_back(bound);
+    }
   }
   return list;
 }
 
 jinja::Value template_messages(const std::vector<Message>& messages, Arguments arguments) {
-  ChatJson list = ChatJson::array();
+  jinja::Budget budget({.steps = SIZE_MAX, .depth = SIZE_MAX, .bytes = SIZE_MAX, .output = SIZE_MAX});
+  std::vector<jinja::Value> list;
   for (const Message& message : messages) {
-    const Message plain{
-        .role = message.role, .content = message.verbatim.value_or(std::string()), .name = message.name};
-    list.push_back(message_json(message.verbatim ? plain : message, arguments));
+    if (!message.verbatim) {
+      list.push_back(template_value(message_json(message, arguments)));
+      continue;
+    }
+    jinja::Dict fields = *template_value(message_json({.role = message.role, .name = message.name}, arguments)).dict();
+    fields.set("content", MarkedText(*message.verbatim, message.verbatim_plain));
+    list.push_back(jinja::make_dict(std::move(fields), budget));
   }
-  return template_value(list);
+  return jinja::make_list(std::move(list), budget);
 }
 
 void check_order(const std::vector<Message>& messages, const std::string& source) {

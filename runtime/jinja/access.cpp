@@ -43,9 +43,9 @@ bool is_sequence(const Value& value) {
   return value.text() || (value.list() && value.list()->is_sequence());
 }
 
-// Returns the bytes of a text whose parts are accessed.
-const std::string& divisible(const Value& text) {
-  return string_argument(text, "what a part is taken of");
+// Returns a text whose parts are accessed.
+const MarkedText& divisible(const Value& text) {
+  return marked_argument(text, "what a part is taken of");
 }
 
 // Returns the item, without searching the attributes; std::nullopt if there is none.
@@ -58,11 +58,12 @@ std::optional<Value> own_item(Context& context, const Value& subject, const Valu
   const auto index = is_sequence(subject) ? index_in(key, *size_of(subject)) : std::nullopt;
   if (!index) return std::nullopt;
   if (const List* const list = subject.list()) return list->items[*index];
-  const std::string_view bytes = divisible(subject);
-  if (subject.text()->is_ascii()) return make_text(std::string(bytes.substr(*index, 1)), context.budget);
+  const MarkedText& text = divisible(subject);
+  const std::string_view bytes = text.bytes;
+  if (subject.text()->is_ascii()) return make_text(text.part(bytes.substr(*index, 1)), context.budget);
   context.budget.scan(bytes.size());
   const std::string_view rest = bytes.substr(byte_of_character(bytes, *index));
-  return make_text(std::string(rest.substr(0, first_utf8(rest).size)), context.budget);
+  return make_text(text.part(rest.substr(0, first_utf8(rest).size)), context.budget);
 }
 
 std::int64_t clamp_bound(const Value* bound, std::int64_t if_absent, std::int64_t size, bool backwards) {
@@ -119,11 +120,12 @@ Value slice_of(Context& context, const Value& subject, const Value* start, const
   if (!is_sequence(subject)) throw Failure("cannot take a slice of " + subject.kind_name());
   const Part part = part_of(*size_of(subject), start, stop, step);
   if (subject.text()) {
-    std::string_view text = divisible(subject);
+    const MarkedText& whole = divisible(subject);
+    std::string_view text = whole.bytes;
     context.budget.scan(text.size());
     text.remove_prefix(byte_of_character(text, part.begin));
     text = text.substr(0, byte_of_character(text, part.count));
-    return make_text(part.reversed ? reversed(text) : std::string(text), context.budget);
+    return make_text(part.reversed ? reversed(whole, text) : whole.part(text), context.budget);
   }
   context.budget.make(part.count * sizeof(Value));
   const auto begin = subject.list()->items.begin() + static_cast<std::ptrdiff_t>(part.begin);

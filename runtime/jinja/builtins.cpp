@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <utility>
 
 #include "runtime/jinja/show.h"
 #include "runtime/jinja/text.h"
@@ -53,14 +54,14 @@ template <Ends ends>
 Value strip(Context& context, const Value& subject, const Arguments& arguments) {
   std::optional<std::string_view> set;
   if (arguments.given(0)) set = string_argument(*arguments.given(0), "what to strip");
-  const std::string text = text_argument(subject, context.budget);
-  return make_text(std::string(stripped(text, set, ends, context.budget)), context.budget);
+  const MarkedText text = text_argument(subject, context.budget);
+  return make_text(text.part(stripped(text.bytes, set, ends, context.budget)), context.budget);
 }
 
-template <std::string (*map)(std::string_view)>
+template <MarkedText (*map)(const MarkedText&)>
 Value mapped(Context& context, const Value& subject, const Arguments&) {
-  const std::string text = text_argument(subject, context.budget);
-  context.budget.map_case(text.size());
+  const MarkedText text = text_argument(subject, context.budget);
+  context.budget.map_case(text.bytes.size());
   return make_text(map(text), context.budget);
 }
 
@@ -68,11 +69,11 @@ Value split_text(Context& context, const Value& subject, const Arguments& argume
   std::optional<std::string_view> separator;
   if (arguments.given(0)) separator = string_argument(*arguments.given(0), "the separator");
   const std::int64_t limit = arguments.get(1) ? integer_argument(*arguments.get(1), "the number of cuts") : -1;
-  const std::string& text = string_argument(subject, "what to split");
-  context.budget.make(text.size());
+  const MarkedText& text = marked_argument(subject, "what to split");
+  context.budget.make(text.bytes.size());
   std::vector<Value> parts;
-  for (const std::string_view part : split(text, separator, limit, context.budget)) {
-    parts.push_back(make_text(std::string(part), context.budget));
+  for (const std::string_view part : split(text.bytes, separator, limit, context.budget)) {
+    parts.push_back(make_text(text.part(part), context.budget));
   }
   return make_list(std::move(parts), context.budget);
 }
@@ -91,19 +92,20 @@ Value has_affix(Context& context, const Value& subject, const Arguments& argumen
 }
 
 Value join_texts(Context& context, const Value& subject, const Arguments& arguments) {
-  const std::string& separator = string_argument(subject, "what to join with");
-  std::string result;
+  const MarkedText& separator = marked_argument(subject, "what to join with");
+  MarkedText result;
+  bool is_first = true;
   for (const Value& item : items_of(context, arguments.positional[0])) {
-    const std::string& piece = string_argument(item, "an item to join");
-    context.budget.make(piece.size() + separator.size());
-    result += piece + separator;
+    const MarkedText& piece = marked_argument(item, "an item to join");
+    context.budget.make(piece.bytes.size() + separator.bytes.size());
+    if (!std::exchange(is_first, false)) result.append(separator);
+    result.append(piece);
   }
-  result.resize(result.size() - std::min(result.size(), separator.size()));
   return make_text(std::move(result), context.budget);
 }
 
 // format(value, spec), with `d` as the only spec.
-std::string formatted_field(const Value& value, std::string_view spec, Budget& budget) {
+MarkedText formatted_field(const Value& value, std::string_view spec, Budget& budget) {
   if (spec.empty()) return shown(value, budget);
   if (spec == "d" && value.get_if<std::int64_t>()) return shown(value, budget);
   throw Failure("the format " + quote(spec) + " of " + value.kind_name() + " is not supported");
@@ -122,23 +124,24 @@ const Value& field_argument(const Arguments& arguments, std::string_view field, 
 }
 
 Value format_text(Context& context, const Value& subject, const Arguments& arguments) {
-  const std::string_view format = string_argument(subject, "a format");
+  const MarkedText& text = marked_argument(subject, "a format");
+  const std::string_view format = text.bytes;
   context.budget.make(format.size());
   std::size_t next = 0;
-  std::string result;
+  MarkedText result;
   for (std::size_t at = 0; at < format.size(); ++at) {
     const char c = format[at];
     if (c != '{' && c != '}') {
-      result += c;
+      result.append_part(text, format.substr(at, 1));
     } else if (at + 1 < format.size() && format[at + 1] == c) {
-      result += format[at++];
+      result.append_part(text, format.substr(at++, 1));
     } else {
       const std::size_t end = c == '{' ? format.find('}', at) : std::string_view::npos;
       if (end == std::string_view::npos) throw Failure("a format has an unmatched brace");
       const std::string_view field = format.substr(at + 1, end - at - 1);
       const std::size_t colon = std::min(field.find(':'), field.size());
       const std::string_view spec = field.substr(std::min(colon + 1, field.size()));
-      result += formatted_field(field_argument(arguments, field.substr(0, colon), next), spec, context.budget);
+      result.append(formatted_field(field_argument(arguments, field.substr(0, colon), next), spec, context.budget));
       at = end;
     }
   }
@@ -184,10 +187,10 @@ Value capitalize(Context& context, const Value& subject, const Arguments& argume
 
 Value replace(Context& context, const Value& subject, const Arguments& arguments) {
   const std::string& old_text = string_argument(arguments.positional[0], "what to replace");
-  const std::string& new_text = string_argument(arguments.positional[1], "what to replace it with");
+  const MarkedText& new_text = marked_argument(arguments.positional[1], "what to replace it with");
   const std::int64_t limit = arguments.given(2) ? integer_argument(*arguments.given(2), "the number of times") : -1;
-  const std::string text = text_argument(subject, context.budget);
-  context.budget.scan(text.size());
+  const MarkedText text = text_argument(subject, context.budget);
+  context.budget.scan(text.bytes.size());
   return make_text(replaced(text, old_text, new_text, limit, context.budget), context.budget);
 }
 
@@ -299,7 +302,7 @@ Value make_namespace(Context& context, const Value&, const Arguments& arguments)
 }
 
 Value raise_exception(Context& context, const Value&, const Arguments& arguments) {
-  throw Failure(shown(arguments.positional[0], context.budget));
+  throw Failure(shown(arguments.positional[0], context.budget).bytes);
 }
 
 // datetime.now().strftime(): local time, with an empty time zone, because Python's naive time has none.
@@ -320,7 +323,8 @@ std::string replace_python_directives(const std::string& format) {
 }
 
 Value strftime_now(Context& context, const Value&, const Arguments& arguments) {
-  const std::string& format = string_argument(arguments.positional[0], "the format of a time");
+  const MarkedText& text = marked_argument(arguments.positional[0], "the format of a time");
+  const std::string& format = text.bytes;
   constexpr std::size_t max_format = 1000;
   if (format.size() > max_format) throw Failure("the format of a time is longer than 1000 bytes");
   if (format.empty()) return Value("");
@@ -332,7 +336,8 @@ Value strftime_now(Context& context, const Value&, const Arguments& arguments) {
   if (size == 0) throw Failure("the time is too long to write");
   result.resize(size - 1);
   if (!is_utf8(result)) throw Failure("the time is not UTF-8 in this locale");
-  return make_text(std::move(result), context.budget);
+  return make_text(text.marks.empty() ? MarkedText(std::move(result)) : MarkedText::all(std::move(result)),
+                   context.budget);
 }
 
 }  // namespace

@@ -19,8 +19,8 @@ namespace minimind::jinja {
 namespace {
 
 Value title_case(Context& context, const Value& subject, const Arguments&) {
-  const std::string text = text_argument(subject, context.budget);
-  context.budget.map_case(text.size());
+  const MarkedText text = text_argument(subject, context.budget);
+  context.budget.map_case(text.bytes.size());
   return make_text(title_words(text), context.budget);
 }
 
@@ -41,14 +41,15 @@ std::string spaces(Context& context, const Value& width) {
 }
 
 Value indent(Context& context, const Value& subject, const Arguments& arguments) {
-  const std::string text = string_argument(subject, "what to indent") + "\n";
+  MarkedText text = marked_argument(subject, "what to indent");
+  text.append("\n");
   const std::string indentation = arguments.get(0) ? spaces(context, *arguments.get(0)) : "    ";
-  std::string result = arguments.flag(1) ? indentation : "";
+  MarkedText result(arguments.flag(1) ? indentation : "");
   bool is_first = true;
-  for (const std::string_view line : split_lines(text)) {
+  for (const std::string_view line : split_lines(text.bytes)) {
     context.budget.make(line.size() + indentation.size() + 1);
-    if (!std::exchange(is_first, false)) result += line.empty() ? "\n" : "\n" + indentation;
-    result += line;
+    if (!std::exchange(is_first, false)) result.append(line.empty() ? "\n" : "\n" + indentation);
+    result.append_part(text, line);
   }
   return make_text(std::move(result), context.budget);
 }
@@ -132,7 +133,10 @@ Value iterator_over(Context& context, std::vector<Value> items) {
 }
 
 Value reverse(Context& context, const Value& subject, const Arguments&) {
-  if (subject.text()) return make_text(reversed(string_argument(subject, "what to reverse")), context.budget);
+  if (subject.text()) {
+    const MarkedText& text = marked_argument(subject, "what to reverse");
+    return make_text(reversed(text, text.bytes), context.budget);
+  }
   std::vector<Value> items = items_of(context, subject);
   std::reverse(items.begin(), items.end());
   return size_of(subject) ? iterator_over(context, std::move(items)) : make_list(std::move(items), context.budget);
@@ -143,13 +147,13 @@ Value to_list(Context& context, const Value& subject, const Arguments&) {
 }
 
 Value join(Context& context, const Value& subject, const Arguments& arguments) {
-  const std::string separator = arguments.get(0) ? shown(*arguments.get(0), context.budget) : "";
-  std::string result;
+  const MarkedText separator = arguments.get(0) ? shown(*arguments.get(0), context.budget) : MarkedText();
+  MarkedText result;
   bool is_first = true;
   for (const Value& item : items_of(context, subject)) {
-    context.budget.make(separator.size());
-    if (!std::exchange(is_first, false)) result += separator;
-    result += shown(item, context.budget);
+    context.budget.make(separator.bytes.size());
+    if (!std::exchange(is_first, false)) result.append(separator);
+    result.append(shown(item, context.budget));
   }
   return make_text(std::move(result), context.budget);
 }

@@ -86,7 +86,7 @@ class Interpreter {
   Interpreter(const Template& parsed, const Dict& variables, Context& context, std::size_t& offset)
       : parsed_(parsed), variables_(variables), context_(context), offset_(offset), globals_(parsed.names.size()) {}
 
-  std::string run() {
+  MarkedText run() {
     return captured([&] { execute(parsed_.block.body, new_scope(&parsed_.block, nullptr)); });
   }
 
@@ -166,17 +166,22 @@ class Interpreter {
 
   // Statements.
 
-  void emit(std::string_view text) {
-    context_.budget.check_output(output_->size() + text.size());
-    context_.budget.make(text.size());
-    *output_ += text;
+  void emit(const MarkedText& text) {
+    context_.budget.check_output(output_->bytes.size() + text.bytes.size());
+    context_.budget.make(text.bytes.size());
+    output_->append(text);
+  }
+  void emit(std::string_view unmarked) {
+    context_.budget.check_output(output_->bytes.size() + unmarked.size());
+    context_.budget.make(unmarked.size());
+    output_->append(unmarked);
   }
 
   // Returns the text that `run` emits.
   template <class Run>
-  std::string captured(Run run) {
-    std::string text;
-    std::string* const outer_output = std::exchange(output_, &text);
+  MarkedText captured(Run run) {
+    MarkedText text;
+    MarkedText* const outer_output = std::exchange(output_, &text);
     run();
     output_ = outer_output;
     return text;
@@ -270,7 +275,7 @@ class Interpreter {
   Flow execute_captured(const Statement& statement, Scope& scope) {
     Scope& inside = new_scope(&statement.block, &scope);
     Flow flow = Flow::next;
-    std::string text = captured([&] { flow = execute(statement.block.body, inside); });
+    MarkedText text = captured([&] { flow = execute(statement.block.body, inside); });
     if (flow != Flow::next) return flow;  // the text so far is dropped
     const Value content = make_text(std::move(text), context_.budget);
     const Value* const outer_content = std::exchange(content_, &content);
@@ -280,7 +285,7 @@ class Interpreter {
       assign(*statement.target, result, scope);
     } else {
       if (!result.text()) throw Failure("the filters of a block give " + result.kind_name() + ", expected a string");
-      emit(result.text()->bytes);
+      emit(*result.text());
     }
     return Flow::next;
   }
@@ -447,13 +452,13 @@ class Interpreter {
   std::size_t& offset_;
   std::vector<std::optional<Value>> globals_;  // by id, when they have been looked up
   std::deque<Scope> scopes_;                   // never freed early: macros may outlive the call that made them
-  std::string* output_ = nullptr;
+  MarkedText* output_ = nullptr;
   const Value* content_ = nullptr;  // of the surrounding filter block or set block
 };
 
 }  // namespace
 
-std::string interpret(const Template& parsed, const Dict& variables, Context& context, std::size_t& offset) {
+MarkedText interpret(const Template& parsed, const Dict& variables, Context& context, std::size_t& offset) {
   return Interpreter(parsed, variables, context, offset).run();
 }
 

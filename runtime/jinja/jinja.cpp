@@ -42,7 +42,8 @@ JinjaTemplate::~JinjaTemplate() = default;
 JinjaTemplate::JinjaTemplate(JinjaTemplate&&) noexcept = default;
 JinjaTemplate& JinjaTemplate::operator=(JinjaTemplate&&) noexcept = default;
 
-std::string JinjaTemplate::render(const jinja::Dict& variables, std::time_t now, const jinja::Limits& limits) const {
+MarkedText JinjaTemplate::render_marked(const jinja::Dict& variables, std::time_t now,
+                                        const jinja::Limits& limits) const {
   jinja::Context context(limits, now);
   std::size_t offset = 0;
   try {

@@ -44,7 +44,11 @@ class JinjaTemplate {
 
   // Returns the text for these variables; `now` is the time of strftime_now, in local time. Throws Error, with line and
   // column, for every exception of Jinja2 (raise_exception among them), and if `limits` are exceeded.
-  std::string render(const jinja::Dict& variables, std::time_t now, const jinja::Limits& limits = {}) const;
+  std::string render(const jinja::Dict& variables, std::time_t now, const jinja::Limits& limits = {}) const {
+    return render_marked(variables, now, limits).bytes;
+  }
+  // The text with the marks of the parts that come from marked strings of the variables.
+  MarkedText render_marked(const jinja::Dict& variables, std::time_t now, const jinja::Limits& limits = {}) const;
 
  private:
   std::string name_;

@@ -35,7 +35,7 @@ std::vector<Value> items_of(Context& context, const Value& value) {
     std::swap(items, iterator->items);
   } else if (const Text* const text = value.text()) {
     for (const std::string_view character : characters_of(text->bytes)) {
-      items.push_back(make_text(std::string(character), context.budget));
+      items.push_back(make_text(text->part(character), context.budget));
     }
   } else if (const Dict* const dict = value.dict()) {
     for (const auto& [key, entry] : dict->entries()) items.push_back(key);
@@ -96,12 +96,13 @@ std::int64_t integer_operation(Operator op, std::int64_t a, std::int64_t b) {
   return result;
 }
 
-Value repeated(Context& context, const std::string& text, std::int64_t wanted) {
-  const std::size_t times = text.empty() ? 0 : static_cast<std::size_t>(std::max<std::int64_t>(wanted, 0));
-  context.budget.make(text.size(), times);
-  std::string result;
-  result.reserve(text.size() * times);
-  for (std::size_t i = 0; i < times; ++i) result += text;
+Value repeated(Context& context, const MarkedText& text, std::int64_t wanted) {
+  const std::size_t size = text.bytes.size();
+  const std::size_t times = size == 0 ? 0 : static_cast<std::size_t>(std::max<std::int64_t>(wanted, 0));
+  context.budget.make(size + text.marks.ranges().size() * sizeof(TextMarks::Range), times);
+  MarkedText result;
+  result.bytes.reserve(size * times);
+  for (std::size_t i = 0; i < times; ++i) result.append(text);
   return make_text(std::move(result), context.budget);
 }
 
@@ -110,10 +111,12 @@ Value joined_texts(Context& context, const Text& left, const Text& right) {
   constexpr std::size_t max_escaped = 5;  // bytes instead of one
   const bool is_markup = left.markup || right.markup;
   context.budget.make((is_markup ? max_escaped : 1) * (left.bytes.size() + right.bytes.size()));
-  const auto escaped = [&](const Text& part) {
-    return is_markup && !part.markup ? escaped_html(part.bytes) : part.bytes;
-  };
-  Text result(escaped(left) + escaped(right));
+  MarkedText joined;
+  for (const Text* const part : {&left, &right}) {
+    const MarkedText& own = *part;
+    joined.append(is_markup && !part->markup ? escaped_html(own) : own);
+  }
+  Text result(std::move(joined));
   result.markup = is_markup;
   return std::make_shared<const Text>(std::move(result));
 }
@@ -138,7 +141,7 @@ Value arithmetic(Context& context, Operator op, const Value& left, const Value& 
   }
   if (op == Operator::multiply && (left.text() || right.text()) && (left.integer() || right.integer())) {
     const Value& text = left.text() ? left : right;
-    return repeated(context, string_argument(text, "what to repeat"), *(left.text() ? right : left).integer());
+    return repeated(context, marked_argument(text, "what to repeat"), *(left.text() ? right : left).integer());
   }
   const char* const word = op == Operator::add        ? "add "
                            : op == Operator::subtract ? "subtract "
@@ -191,8 +194,11 @@ Value binary_operation(Context& context, Operator op, const Value& left, const V
       return contains(context, right, left);
     case Operator::not_in:
       return !contains(context, right, left);
-    case Operator::concatenate:
-      return make_text(shown(left, context.budget) + shown(right, context.budget), context.budget);
+    case Operator::concatenate: {
+      MarkedText joined = shown(left, context.budget);
+      joined.append(shown(right, context.budget));
+      return make_text(std::move(joined), context.budget);
+    }
     default:
       return arithmetic(context, op, left, right);
   }

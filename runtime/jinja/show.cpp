@@ -13,23 +13,26 @@
 namespace minimind::jinja {
 namespace {
 
-std::string json_text(std::string_view text, bool ensure_ascii) {
+MarkedText json_text(const MarkedText& whole, bool ensure_ascii) {
   constexpr std::string_view special = "\"\\\n\r\t\b\f";
   constexpr std::string_view letters = "\"\\nrtbf";
-  std::string result = "\"";
-  const auto add_unit = [&](unsigned unit) {
-    std::array<char, 16> escape;
-    std::snprintf(escape.data(), escape.size(), "\\u%04x", unit);
-    result += escape.data();
-  };
+  const std::string_view text = whole.bytes;
+  MarkedText result(std::string("\""));
   for (std::size_t at = 0; at < text.size();) {
     const Utf8Char character = first_utf8(text.substr(at));
+    const std::string_view part = text.substr(at, character.size);
+    const auto add_unit = [&](unsigned unit) {
+      std::array<char, 16> escape;
+      std::snprintf(escape.data(), escape.size(), "\\u%04x", unit);
+      result.append_instead(whole, part, escape.data());
+    };
     const auto c = static_cast<unsigned>(character.code_point);
     const std::size_t known = c < 0x80 ? special.find(static_cast<char>(c)) : std::string_view::npos;
     if (known != std::string_view::npos) {
-      result.append("\\").append(1, letters[known]);
+      const char escape[] = {'\\', letters[known]};
+      result.append_instead(whole, part, {escape, 2});
     } else if (c >= 0x20 && (!ensure_ascii || c < 0x7F)) {
-      result.append(text, at, character.size);
+      result.append_part(whole, part);
     } else if (c < 0x10000) {
       add_unit(c);
     } else {
@@ -38,7 +41,8 @@ std::string json_text(std::string_view text, bool ensure_ascii) {
     }
     at += character.size;
   }
-  return result + "\"";
+  result.append("\"");
+  return result;
 }
 
 // Writes a value as repr() does or, with a style, as json.dumps() does. Each piece is paid for before it is appended.
@@ -60,12 +64,12 @@ class Writer {
     }
   }
 
-  std::string take() { return std::move(text_); }
+  MarkedText take() { return std::move(text_); }
 
  private:
   void add(std::string_view piece) {
     budget_.make(piece.size());
-    text_ += piece;
+    text_.append(piece);
   }
 
   [[noreturn]] void reject(const Value& value) const {
@@ -84,7 +88,9 @@ class Writer {
   void write_text(const Text& text) {
     budget_.make(text.bytes.size());
     if (!json_ && text.markup) throw Failure("printing escaped text in a list or a mapping is not supported");
-    add(json_ ? json_text(text.bytes, json_->ensure_ascii) : quoted_text(text.bytes));
+    const MarkedText piece = json_ ? json_text(text, json_->ensure_ascii) : quoted_text(text);
+    budget_.make(piece.bytes.size());
+    text_.append(piece);
   }
 
   void write_list(const List& list, const Value& value) {
@@ -120,16 +126,16 @@ class Writer {
     if (!json_ || !json_->indent) return;
     add("\n");
     budget_.make(json_->indent->size(), level_);
-    for (std::size_t i = 0; i < level_; ++i) text_ += *json_->indent;
+    for (std::size_t i = 0; i < level_; ++i) text_.append(*json_->indent);
   }
 
   const JsonStyle* json_;
   Budget& budget_;
   std::size_t level_ = 0;
-  std::string text_;
+  MarkedText text_;
 };
 
-std::string written(const Value& value, const JsonStyle* json, Budget& budget) {
+MarkedText written(const Value& value, const JsonStyle* json, Budget& budget) {
   Writer writer(json, budget);
   writer.write(value);
   return writer.take();
@@ -137,37 +143,38 @@ std::string written(const Value& value, const JsonStyle* json, Budget& budget) {
 
 }  // namespace
 
-std::string shown(const Value& value, Budget& budget) {
+MarkedText shown(const Value& value, Budget& budget) {
   if (value.is_undefined()) return {};
   const Text* const text = value.text();
   if (!text) return written(value, nullptr, budget);
   budget.make(text->bytes.size());
-  return text->bytes;
+  return *text;
 }
 
-std::string text_argument(const Value& value, Budget& budget) {
-  return value.text() ? string_argument(value, "a text") : shown(value, budget);
+MarkedText text_argument(const Value& value, Budget& budget) {
+  return value.text() ? marked_argument(value, "a text") : shown(value, budget);
 }
 
-std::string to_json(const Value& value, const JsonStyle& style, Budget& budget) {
+MarkedText to_json(const Value& value, const JsonStyle& style, Budget& budget) {
   return written(value, &style, budget);
 }
 
 Value formatted(const Value& format, const Value& arguments, Budget& budget) {
-  const std::string_view text = string_argument(format, "a format");
+  const MarkedText& whole = marked_argument(format, "a format");
+  const std::string_view text = whole.bytes;
   const bool is_tuple = arguments.list() && arguments.list()->kind == List::Kind::tuple;
   const std::vector<Value> values = is_tuple ? arguments.list()->items : std::vector<Value>{arguments};
   std::size_t used = 0;
-  std::string result;
+  MarkedText result;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t percent = std::min(text.find('%', at), text.size());
     budget.make(percent - at);
-    result += text.substr(at, percent - at);
+    result.append_part(whole, text.substr(at, percent - at));
     if (percent == text.size()) break;
     const std::string_view directive = text.substr(percent, 2);
     at = percent + 2;
     if (directive == "%%") {
-      result += '%';
+      result.append_part(whole, directive.substr(0, 1));
       continue;
     }
     if (used == values.size()) throw Failure("the format has more places than there are arguments");
@@ -175,7 +182,7 @@ Value formatted(const Value& format, const Value& arguments, Budget& budget) {
     if (directive != "%s" && !(directive == "%d" && value.integer())) {
       throw Failure("only %s, %% and, for integers, %d are supported in a format");
     }
-    result += directive == "%s" ? shown(value, budget) : std::to_string(*value.integer());
+    result.append(directive == "%s" ? shown(value, budget) : MarkedText(std::to_string(*value.integer())));
   }
   // As in Python, a value with items may be given for the names of a format, of which there may be none.
   const bool has_items = !is_tuple && (arguments.list() || arguments.dict() || arguments.is_undefined());

@@ -9,10 +9,10 @@ namespace minimind::jinja {
 
 // Python's str(), the text of {{ value }}. Throws Failure for ranges, and for functions, loops, namespaces and
 // iterators, whose text in Python is an address.
-std::string shown(const Value& value, Budget& budget);
+MarkedText shown(const Value& value, Budget& budget);
 
 // Returns str() of the value. Throws Failure for escaped text, which would stay escaped in Python.
-std::string text_argument(const Value& value, Budget& budget);
+MarkedText text_argument(const Value& value, Budget& budget);
 
 struct JsonStyle {
   bool ensure_ascii = false;
@@ -22,7 +22,7 @@ struct JsonStyle {
 };
 
 // Python's json.dumps(). Throws Failure for values that JSON cannot represent.
-std::string to_json(const Value& value, const JsonStyle& style, Budget& budget);
+MarkedText to_json(const Value& value, const JsonStyle& style, Budget& budget);
 
 // `format % arguments`, with only Python's directives %s, %d and %%.
 Value formatted(const Value& format, const Value& arguments, Budget& budget);

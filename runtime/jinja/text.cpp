@@ -70,12 +70,12 @@ std::vector<std::string_view> characters_of(std::string_view text) {
   return characters;
 }
 
-std::string reversed(std::string_view text) {
-  std::string result;
-  while (!text.empty()) {
-    const std::size_t size = last_utf8(text).size;
-    result += text.substr(text.size() - size);
-    text.remove_suffix(size);
+MarkedText reversed(const MarkedText& text, std::string_view part) {
+  MarkedText result;
+  while (!part.empty()) {
+    const std::size_t size = last_utf8(part).size;
+    result.append_part(text, part.substr(part.size() - size));
+    part.remove_suffix(size);
   }
   return result;
 }
@@ -140,18 +140,21 @@ std::vector<std::string_view> split_lines(std::string_view text) {
   return lines;
 }
 
-std::string replaced(std::string_view text, std::string_view old_text, std::string_view new_text, std::int64_t limit,
-                     Budget& budget) {
+MarkedText replaced(const MarkedText& whole, std::string_view old_text, const MarkedText& new_text, std::int64_t limit,
+                    Budget& budget) {
   if (old_text.empty()) throw Failure("replacing an empty string is not supported");
-  std::string result;
+  const std::string_view text = whole.bytes;
+  MarkedText result;
   std::size_t at = 0;
   for (auto found = find_first(text, old_text); found && limit != 0; found = find_first(text, old_text, at), --limit) {
-    budget.make(*found - at + new_text.size());
-    result.append(text, at, *found - at).append(new_text);
+    budget.make(*found - at + new_text.bytes.size());
+    result.append_part(whole, text.substr(at, *found - at));
+    result.append(new_text);
     at = *found + old_text.size();
   }
   budget.make(text.size() - at);
-  return result.append(text, at);
+  result.append_part(whole, text.substr(at));
+  return result;
 }
 
 namespace {
@@ -176,40 +179,45 @@ bool is_printable(char32_t character) {
 
 }  // namespace
 
-std::string quoted_text(std::string_view text) {
+MarkedText quoted_text(const MarkedText& whole) {
+  const std::string_view text = whole.bytes;
   const bool has_single = text.find('\'') != std::string_view::npos;
   const char quote = has_single && text.find('"') == std::string_view::npos ? '"' : '\'';
-  std::string result(1, quote);
+  MarkedText result(std::string(1, quote));
   for (std::size_t at = 0; at < text.size();) {
     const Utf8Char character = first_utf8(text.substr(at));
+    const std::string_view part = text.substr(at, character.size);
     const char32_t c = character.code_point;
     if (c == '\n' || c == '\r' || c == '\t') {
-      result += c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t";
+      result.append_instead(whole, part, c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t");
     } else if (c == static_cast<unsigned char>(quote) || c == '\\') {
-      result.append("\\").append(1, static_cast<char>(c));
+      const char escape[] = {'\\', static_cast<char>(c)};
+      result.append_instead(whole, part, {escape, 2});
     } else if (is_printable(c)) {
-      result.append(text, at, character.size);
+      result.append_part(whole, part);
     } else {
       std::array<char, 16> escape;
       const char* const format = c < 0x100 ? "\\x%02x" : c < 0x10000 ? "\\u%04x" : "\\U%08x";
       std::snprintf(escape.data(), escape.size(), format, static_cast<unsigned>(c));
-      result += escape.data();
+      result.append_instead(whole, part, escape.data());
     }
     at += character.size;
   }
-  return result + quote;
+  result.append(std::string_view(&quote, 1));
+  return result;
 }
 
-std::string escaped_html(std::string_view text) {
+MarkedText escaped_html(const MarkedText& text) {
   constexpr std::string_view special = "&<>'\"";
   constexpr std::array<std::string_view, special.size()> entities = {"&amp;", "&lt;", "&gt;", "&#39;", "&#34;"};
-  std::string result;
-  for (const char c : text) {
-    const std::size_t known = special.find(c);
+  MarkedText result;
+  for (std::size_t at = 0; at < text.bytes.size(); ++at) {
+    const std::string_view part = std::string_view(text.bytes).substr(at, 1);
+    const std::size_t known = special.find(part[0]);
     if (known == std::string_view::npos) {
-      result += c;
+      result.append_part(text, part);
     } else {
-      result += entities[known];
+      result.append_instead(text, part, entities[known]);
     }
   }
   return result;
@@ -222,7 +230,7 @@ namespace {
 
 using CaseMap = utf8proc_int32_t (*)(utf8proc_int32_t);
 
-void append_mapped(std::string& text, char32_t c, CaseMap map) {
+std::string case_of(char32_t c, CaseMap map) {
   const auto character = static_cast<utf8proc_int32_t>(c);
   if (c >= 0x80) {
     constexpr char32_t capital_sigma = 0x3A3, small_dotless_i = 0x131, capital_sharp_s = 0x1E9E;
@@ -233,18 +241,22 @@ void append_mapped(std::string& text, char32_t c, CaseMap map) {
     if (count > 1 || is_digraph || c == capital_sigma || c == small_dotless_i || c == capital_sharp_s) {
       std::string shown;
       append_utf8(shown, c);
-      throw Failure("the case of " + quoted_text(shown) + " is not supported");
+      throw Failure("the case of " + quoted_text(MarkedText(shown)).bytes + " is not supported");
     }
   }
-  append_utf8(text, static_cast<char32_t>(map(character)));
+  std::string mapped;
+  append_utf8(mapped, static_cast<char32_t>(map(character)));
+  return mapped;
 }
 
 template <class Map>
-std::string case_mapped(std::string_view text, Map map_of) {
-  std::string result;
+MarkedText case_mapped(const MarkedText& whole, Map map_of) {
+  const std::string_view text = whole.bytes;
+  MarkedText result;
   for (std::size_t at = 0; at < text.size();) {
     const Utf8Char character = first_utf8(text.substr(at));
-    append_mapped(result, character.code_point, map_of(character.code_point));
+    result.append_instead(whole, text.substr(at, character.size),
+                          case_of(character.code_point, map_of(character.code_point)));
     at += character.size;
   }
   return result;
@@ -262,27 +274,27 @@ bool is_cased(char32_t c) {
 
 }  // namespace
 
-std::string upper(std::string_view text) {
+MarkedText upper(const MarkedText& text) {
   return case_mapped(text, [](char32_t) -> CaseMap { return utf8proc_toupper; });
 }
 
-std::string lower(std::string_view text) {
+MarkedText lower(const MarkedText& text) {
   return case_mapped(text, [](char32_t) -> CaseMap { return utf8proc_tolower; });
 }
 
-std::string capitalized(std::string_view text) {
+MarkedText capitalized(const MarkedText& text) {
   return case_mapped(text, [first = true](char32_t) mutable -> CaseMap {
     return std::exchange(first, false) ? utf8proc_toupper : utf8proc_tolower;
   });
 }
 
-std::string title(std::string_view text) {
+MarkedText title(const MarkedText& text) {
   return case_mapped(text, [in_word = false](char32_t c) mutable -> CaseMap {
     return std::exchange(in_word, is_cased(c)) ? utf8proc_tolower : utf8proc_toupper;
   });
 }
 
-std::string title_words(std::string_view text) {
+MarkedText title_words(const MarkedText& text) {
   return case_mapped(text, [in_word = false](char32_t c) mutable -> CaseMap {
     return std::exchange(in_word, !begins_word(c)) ? utf8proc_tolower : utf8proc_toupper;
   });

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/jinja/budget.h"
+#include "runtime/text/marked_text.h"
 
 namespace minimind::jinja {
 
@@ -21,8 +22,8 @@ std::size_t byte_of_character(std::string_view text, std::size_t index);
 // Returns each character of `text` as a string.
 std::vector<std::string_view> characters_of(std::string_view text);
 
-// Returns the characters in the opposite order.
-std::string reversed(std::string_view text);
+// Returns the characters in the opposite order. `part` is a part of `text`.
+MarkedText reversed(const MarkedText& text, std::string_view part);
 
 // str.isspace() of one character: White_Space and the four separators U+001C to U+001F.
 bool is_python_space(char32_t character);
@@ -43,20 +44,20 @@ std::vector<std::string_view> split(std::string_view text, const std::optional<s
 std::vector<std::string_view> split_lines(std::string_view text);
 
 // str.replace: at most `limit` times, any number if it is negative. Throws Failure for an empty `old_text`.
-std::string replaced(std::string_view text, std::string_view old_text, std::string_view new_text, std::int64_t limit,
-                     Budget& budget);
+MarkedText replaced(const MarkedText& whole, std::string_view old_text, const MarkedText& new_text, std::int64_t limit,
+                    Budget& budget);
 
 // Case mappings. Throw Failure for the few characters whose case is not one character or depends on its context.
-std::string upper(std::string_view text);
-std::string lower(std::string_view text);
-std::string capitalized(std::string_view text);  // str.capitalize
-std::string title(std::string_view text);        // str.title
-std::string title_words(std::string_view text);  // the filter, where words start only after spaces and brackets
+MarkedText upper(const MarkedText& text);
+MarkedText lower(const MarkedText& text);
+MarkedText capitalized(const MarkedText& text);  // str.capitalize
+MarkedText title(const MarkedText& text);        // str.title
+MarkedText title_words(const MarkedText& text);  // the filter, where words start only after spaces and brackets
 
 // repr() of a str.
-std::string quoted_text(std::string_view text);
+MarkedText quoted_text(const MarkedText& text);
 
 // Returns `text` with the five characters of HTML as entities, as markupsafe does.
-std::string escaped_html(std::string_view text);
+MarkedText escaped_html(const MarkedText& text);
 
 }  // namespace minimind::jinja

@@ -41,7 +41,7 @@ bool dicts_equal(const Dict& a, const Dict& b, Budget& budget) {
 
 }  // namespace
 
-Text::Text(std::string text) : bytes(std::move(text)), length(count_characters(bytes)) {}
+Text::Text(MarkedText text) : MarkedText(std::move(text)), length(count_characters(bytes)) {}
 
 Value Object::attribute(std::string_view name) {
   return make_undefined(kind_name() + " has no attribute " + quote(name));
@@ -133,9 +133,13 @@ Value make_list(std::vector<Value> items, Budget& budget, List::Kind kind) {
   return std::make_shared<const List>(std::move(list));
 }
 
-Value make_text(std::string text, Budget& budget) {
-  budget.make(sizeof(Text) + text.size());
+Value make_text(MarkedText text, Budget& budget) {
+  budget.make(sizeof(Text) + text.bytes.size() + text.marks.ranges().size() * sizeof(TextMarks::Range));
   return std::make_shared<const Text>(std::move(text));
+}
+
+Value make_text(std::string unmarked, Budget& budget) {
+  return make_text(MarkedText(std::move(unmarked)), budget);
 }
 
 Value make_dict(Dict dict, Budget& budget) {
@@ -182,12 +186,16 @@ std::int64_t integer_argument(const Value& value, std::string_view what) {
   return *number;
 }
 
-const std::string& string_argument(const Value& value, std::string_view what) {
+const MarkedText& marked_argument(const Value& value, std::string_view what) {
   require_defined(value);
   const Text* const text = value.text();
   if (!text) throw Failure(std::string(what) + " is " + value.kind_name() + ", expected a string");
   if (text->markup) throw Failure("working with escaped text is not supported");
-  return text->bytes;
+  return *text;
+}
+
+const std::string& string_argument(const Value& value, std::string_view what) {
+  return marked_argument(value, what).bytes;
 }
 
 }  // namespace minimind::jinja

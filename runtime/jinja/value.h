@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/jinja/budget.h"
+#include "runtime/text/marked_text.h"
 
 namespace minimind::jinja {
 
@@ -20,10 +21,10 @@ namespace minimind::jinja {
 
 class Value;
 
-// UTF-8, always well formed.
-struct Text {
-  explicit Text(std::string text);
-  std::string bytes;
+// UTF-8, always well formed. TextMarks follow their bytes through every operation; they never change what a template
+// does.
+struct Text : MarkedText {
+  explicit Text(MarkedText text);
   std::size_t length;   // in characters
   bool markup = false;  // the result of `safe`; joining it escapes the other text
   bool is_ascii() const { return length == bytes.size(); }
@@ -70,7 +71,8 @@ class Value {
   Value(DictRef dict) : data_(std::move(dict)) {}
   Value(MethodRef method) : data_(std::move(method)) {}
   Value(Object* object) : data_(object) {}
-  Value(std::string text) : data_(std::make_shared<const Text>(std::move(text))) {}
+  Value(MarkedText text) : data_(std::make_shared<const Text>(std::move(text))) {}
+  Value(std::string text) : Value(MarkedText(std::move(text))) {}
   Value(const char* text) : Value(std::string(text)) {}
   template <class T>
   Value(T*) = delete;  // would convert to true
@@ -159,7 +161,8 @@ struct Method {
 inline constexpr std::size_t max_value_depth = 200;
 
 Value make_list(std::vector<Value> items, Budget& budget, List::Kind kind = List::Kind::list);
-Value make_text(std::string text, Budget& budget);
+Value make_text(MarkedText text, Budget& budget);
+Value make_text(std::string unmarked, Budget& budget);
 Value make_dict(Dict dict, Budget& budget);
 // Returns undefined, with the given reason.
 Value make_undefined(std::string message);
@@ -176,6 +179,7 @@ void require_defined(const Value& value);
 // Return an argument that must be an integer or a string; `what` is its name in messages. Escaped text is rejected: it
 // would stay escaped in Python.
 std::int64_t integer_argument(const Value& value, std::string_view what);
+const MarkedText& marked_argument(const Value& value, std::string_view what);
 const std::string& string_argument(const Value& value, std::string_view what);
 
 }  // namespace minimind::jinja

@@ -102,15 +102,19 @@ Tokenizer::Tokenizer(const TokenizerData& data)
       pad_id_(find_named_id(data, vocabulary_, "pad_token", data.pad_token)),
       chat_template_(data.chat_template) {}
 
-std::vector<std::int32_t> Tokenizer::encode(std::string_view text) const {
-  if (!is_utf8(text)) return encode(to_utf8_lossy(text));
+std::vector<std::int32_t> Tokenizer::encode(std::string_view text, const TextMarks& marks) const {
+  if (!is_utf8(text)) {
+    const std::string whole = to_utf8_lossy(text);
+    return encode(whole, marks.empty() ? marks : MarkedText::all(whole).marks);
+  }
+  const Words words = marks.empty() ? Words::unmarked : Words::marked;
   std::vector<TextPiece> pieces, parts;
-  literal_.split(text, pieces);
+  literal_.split(text, pieces, marks);
   for (const TextPiece& piece : pieces) {
     if (piece.id) {
       parts.push_back(piece);
     } else {
-      normalized_.split(piece.text, parts);
+      normalized_.split(piece.text, parts, marks, static_cast<std::size_t>(piece.text.data() - text.data()));
     }
   }
   std::vector<std::int32_t> ids;
@@ -118,15 +122,15 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text) const {
     if (part.id) {
       ids.push_back(*part.id);
     } else {
-      encode_text(part.text, ids);
+      encode_text(part.text, words, ids);
     }
   }
   return ids;
 }
 
-std::vector<std::int32_t> Tokenizer::encode_with_special(std::string_view text) const {
+std::vector<std::int32_t> Tokenizer::encode_with_special(std::string_view text, const TextMarks& marks) const {
   std::vector<std::int32_t> ids = before_text_;
-  const std::vector<std::int32_t> of_text = encode(text);
+  const std::vector<std::int32_t> of_text = encode(text, marks);
   ids.insert(ids.end(), of_text.begin(), of_text.end());
   ids.insert(ids.end(), after_text_.begin(), after_text_.end());
   return ids;
@@ -138,7 +142,7 @@ std::vector<std::int32_t> Tokenizer::encode_prompt(std::string_view text) const 
 }
 
 // Words repeat: the ids of a repeated word are copied from its earlier position in `ids`.
-void Tokenizer::encode_text(std::string_view text, std::vector<std::int32_t>& ids) const {
+void Tokenizer::encode_text(std::string_view text, Words words, std::vector<std::int32_t>& ids) const {
   constexpr std::size_t max_remembered = 1 << 16;
   struct Range {
     std::size_t begin;
@@ -161,20 +165,22 @@ void Tokenizer::encode_text(std::string_view text, std::vector<std::int32_t>& id
       continue;
     }
     const std::size_t begin = ids.size();
-    encode_word(word, ids);
+    encode_word(word, words, ids);
     if (seen.size() < max_remembered) seen.emplace(word, Range{begin, ids.size() - begin});
   }
 }
 
-void Tokenizer::encode_word(std::string_view word, std::vector<std::int32_t>& ids) const {
+void Tokenizer::encode_word(std::string_view word, Words words, std::vector<std::int32_t>& ids) const {
+  const auto is_refused = [&](std::int32_t id) { return words == Words::marked && is_added(id); };
   if (ignore_merges_) {
-    if (const auto id = vocabulary_.model_id_of(to_byte_level(word))) {
+    if (const auto id = vocabulary_.model_id_of(to_byte_level(word)); id && !is_refused(*id)) {
       ids.push_back(*id);
       return;
     }
   }
   std::vector<std::int32_t> symbols = symbols_of(word);
   bpe_.merge(symbols);
+  if (std::any_of(symbols.begin(), symbols.end(), is_refused)) symbols = symbols_of(word);
   ids.insert(ids.end(), symbols.begin(), symbols.end());
 }
 

@@ -28,11 +28,12 @@ class Tokenizer {
 
   // Encodes text. Bytes that are not UTF-8 are encoded as the U+FFFD that represent them. As in Hugging Face, a byte
   // without a token is omitted if the file has no unk_token; MiniMind's vocabularies have all 256 bytes.
-  std::vector<std::int32_t> encode(std::string_view text) const;
+  // Marked bytes are ordinary text: they are part of no added token, whatever they spell.
+  std::vector<std::int32_t> encode(std::string_view text, const TextMarks& marks = {}) const;
 
   // Returns the ids of a text with the post-processor's tokens around it, as transformers does unless
   // add_special_tokens is False. MiniMind's own post-processors add nothing.
-  std::vector<std::int32_t> encode_with_special(std::string_view text) const;
+  std::vector<std::int32_t> encode_with_special(std::string_view text, const TextMarks& marks = {}) const;
 
   // Returns the ids of a prompt as MiniMind's scripts continue a text, tokenizer(bos_token + text): bos_token is added
   // if there is one and the text does not start with it.
@@ -48,6 +49,7 @@ class Tokenizer {
 
   bool has(std::int32_t id) const { return vocabulary_.has(id); }
   bool is_special(std::int32_t id) const { return vocabulary_.is_special(id); }
+  bool is_added(std::int32_t id) const { return vocabulary_.is_added(id); }
 
   // Returns the bytes that a token represents, empty if the token does not exist. They may end inside a character: see
   // Utf8Stream. A token with a character outside the byte-level alphabet represents its own UTF-8.
@@ -67,8 +69,11 @@ class Tokenizer {
   const std::optional<std::string>& chat_template() const { return chat_template_; }
 
  private:
-  void encode_text(std::string_view text, std::vector<std::int32_t>& ids) const;
-  void encode_word(std::string_view word, std::vector<std::int32_t>& ids) const;
+  // How text outside of added tokens becomes ids: `unmarked` as in Hugging Face, of which a word of the model may be an
+  // added token, `marked` without added tokens.
+  enum class Words { unmarked, marked };
+  void encode_text(std::string_view text, Words words, std::vector<std::int32_t>& ids) const;
+  void encode_word(std::string_view word, Words words, std::vector<std::int32_t>& ids) const;
   std::vector<std::int32_t> symbols_of(std::string_view word) const;
 
   std::string source_;

@@ -62,11 +62,13 @@ const AddedToken* AddedTokenSplitter::longest_at(std::string_view text) const {
 // As in Hugging Face tokenizers, the search continues at the end of the content, even if rstrip took more. Tokens of
 // whitespace can then match inside the whitespace that rstrip took. A token of which lstrip leaves nothing is dropped,
 // and the text resumes after the last match.
-void AddedTokenSplitter::split(std::string_view text, std::vector<TextPiece>& pieces) const {
+void AddedTokenSplitter::split(std::string_view text, std::vector<TextPiece>& pieces, const TextMarks& marks,
+                               std::size_t offset) const {
   std::size_t resume = 0;  // start of the text that belongs to no token
   for (std::size_t begin = 0; begin < text.size();) {
     const bool possible = begins_a_token_[static_cast<unsigned char>(text[begin])];
-    const AddedToken* const token = possible ? longest_at(text.substr(begin)) : nullptr;
+    const std::size_t unmarked = possible ? marks.first_from(offset + begin) - offset - begin : 0;
+    const AddedToken* const token = possible ? longest_at(text.substr(begin, unmarked)) : nullptr;
     if (token == nullptr) {
       ++begin;
       continue;

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/text/marked_text.h"
+
 namespace minimind {
 
 // Our own limit on the tokens, and on the merges, of a tokenizer: no model comes near it.
@@ -39,8 +41,10 @@ class AddedTokenSplitter {
   // The contents must be distinct and not empty.
   explicit AddedTokenSplitter(std::vector<AddedToken> tokens);
 
-  // Appends the pieces of `text`, which must be valid UTF-8, to `pieces`.
-  void split(std::string_view text, std::vector<TextPiece>& pieces) const;
+  // Appends the pieces of `text`, which must be valid UTF-8, to `pieces`. No token matches a marked byte: `marks` are
+  // those of a text in which this one is at `offset`.
+  void split(std::string_view text, std::vector<TextPiece>& pieces, const TextMarks& marks = {},
+             std::size_t offset = 0) const;
 
  private:
   const AddedToken* longest_at(std::string_view text) const;

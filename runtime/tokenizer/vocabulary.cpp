@@ -95,7 +95,7 @@ void Vocabulary::add_model_tokens(const TokenizerData& data) {
       throw Error(fmt::format("{}: found id {}, which {} has, expected a unique id", where(), id, quote(token.text)));
     }
     if (!model_ids_.emplace(text, id).second) throw Error(fmt::format("{}: is repeated, expected once", where()));
-    token = {text, from_byte_level(text).value_or(text), true, false};
+    token = {.text = text, .bytes = from_byte_level(text).value_or(text), .exists = true};
   }
 }
 
@@ -119,7 +119,11 @@ void Vocabulary::add_added_tokens(const TokenizerData& data) {
     if (token.exists && token.text != added.content) {
       throw Error(fmt::format("{}: found id {}, which {} has, expected a unique id", where, given, quote(token.text)));
     }
-    token = {added.content, from_byte_level(added.content).value_or(added.content), true, added.special};
+    token = {.text = added.content,
+             .bytes = from_byte_level(added.content).value_or(added.content),
+             .exists = true,
+             .special = added.special,
+             .added = true};
   }
 }
 

@@ -34,6 +34,7 @@ class Vocabulary {
 
   bool has(std::int32_t id) const { return token(id).exists; }
   bool is_special(std::int32_t id) const { return token(id).special; }
+  bool is_added(std::int32_t id) const { return token(id).added; }
 
   // The bytes that a token represents and its spelling in the file; empty if the token does not exist.
   const std::string& bytes_of(std::int32_t id) const { return token(id).bytes; }
@@ -50,6 +51,7 @@ class Vocabulary {
     std::string bytes;
     bool exists = false;
     bool special = false;
+    bool added = false;
   };
 
   void add_model_tokens(const TokenizerData& data);

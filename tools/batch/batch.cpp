@@ -35,6 +35,7 @@ struct BatchCommand : GenerationArguments {
   std::string output;
   std::string errors;
   std::string chat_template;
+  bool plain_content = false;
   ParallelArguments parallel;
 };
 
@@ -256,7 +257,8 @@ RequestDefaults defaults_of(const BatchCommand& command) {
           .grammar = command.sampling.grammar(command.run.quiet),
           .max_tokens = command.max_tokens,
           .model_names = {},
-          .one_prompt = true};
+          .one_prompt = true,
+          .plain_content = command.plain_content};
 }
 
 int run_batch(const BatchCommand& command) {
@@ -300,6 +302,7 @@ Command add_batch(CLI::App& command) {
   command.add_option("--errors", options->errors, "JSONL file for the errors (default: the output's name and .errors)");
   options->add_to(command, "at most N tokens per text, unless its request says");
   add_template(command, options->chat_template);
+  add_plain_content(command, options->plain_content);
   options->parallel.add_to(command);
   command.footer(
       "A request is a line of OpenAI's batch API, {\"custom_id\": ..., \"method\": \"POST\", \"url\": "

@@ -64,6 +64,7 @@ void add_input_options(CLI::App& command, ChatOptions& options) {
 void ChatOptions::add_to(CLI::App& command) {
   GenerationArguments::add_to(command, "at most N tokens per answer");
   add_template(command, chat_template);
+  add_plain_content(command, plain_content);
   add_input_options(command, *this);
   add_conversation_options(command, *this);
   speculation.add_to(command);

@@ -15,6 +15,7 @@ struct ChatOptions : GenerationArguments {
 
   TextOptions text;
   std::string chat_template;
+  bool plain_content = false;
   SpeculationArguments speculation;
   EndArguments end;
   std::optional<std::string> system;

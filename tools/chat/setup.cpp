@@ -69,6 +69,7 @@ ConversationOptions ChatSetup::conversation_options() const {
   options.history = options_.history;
   options.no_shift = options_.no_shift;
   options.plain_answers = !options_.sampling.constraint.json_schema_file.empty();
+  options.plain_content = options_.plain_content;
   options.generate.drafter = speculation_.drafter();
   if (!options_.end.ignore_eos) options.generate.end_tokens = end_tokens(engine_, &tokenizer_);
   return options;

@@ -7,12 +7,14 @@
 
 #include "runtime/chat/chat_template.h"
 #include "runtime/tokenizer/files.h"
+#include "runtime/tokenizer/tokenizer.h"
 #include "tools/options/choose_tokenizer.h"
 #include "tools/options/commands.h"
 #include "tools/options/find_template.h"
 #include "tools/options/lines.h"
 #include "tools/options/options.h"
 #include "tools/terminal/note.h"
+#include "tools/terminal/standard_output.h"
 #include "weights/checkpoint/checkpoint.h"
 #include "weights/io/error.h"
 #include "weights/io/json_fields.h"
@@ -27,6 +29,8 @@ struct RenderOptions {
   std::string chat_template;
   TextOptions text;
   bool jsonl = false;
+  bool ids = false;
+  bool plain_content = false;
 };
 
 std::optional<TokenizerData> read_tokenizer_of(const RenderOptions& options) {
@@ -37,8 +41,7 @@ std::optional<TokenizerData> read_tokenizer_of(const RenderOptions& options) {
 }
 
 // Returns the template given, the tokenizer's, or that of the model's family.
-ChatTemplate load_template(const RenderOptions& options) {
-  const auto tokenizer = read_tokenizer_of(options);
+ChatTemplate load_template(const RenderOptions& options, const std::optional<TokenizerData>& tokenizer) {
   if (auto found = find_template(options.chat_template, tokenizer ? &*tokenizer : nullptr)) {
     return std::move(found->chat_template);
   }
@@ -53,21 +56,53 @@ ChatTemplate load_template(const RenderOptions& options) {
   return ChatTemplate::of_family(family, tokenizer ? special_tokens_of(*tokenizer) : SpecialTokens());
 }
 
+// Turns conversations into prompts, as text or as ids.
+class Renderer {
+ public:
+  explicit Renderer(const RenderOptions& options) : Renderer(options, read_tokenizer_of(options)) {}
+
+  std::string text(const ChatInput& conversation) const { return template_.render(conversation, now_).bytes; }
+
+  std::vector<std::int32_t> ids(const ChatInput& conversation) const {
+    const MarkedText prompt = template_.render(conversation, now_);
+    return tokenizer_->encode_with_special(prompt.bytes, plain_content_ ? prompt.marks : TextMarks());
+  }
+
+ private:
+  Renderer(const RenderOptions& options, const std::optional<TokenizerData>& tokenizer)
+      : template_(load_template(options, tokenizer)), plain_content_(options.plain_content) {
+    if (!options.ids) return;
+    if (!tokenizer) throw UsageError("--ids requires a tokenizer; name it with --tokenizer, or a model with -m");
+    tokenizer_.emplace(*tokenizer);
+  }
+
+  ChatTemplate template_;
+  std::optional<Tokenizer> tokenizer_;  // for ids
+  bool plain_content_;
+  std::time_t now_ = std::time(nullptr);
+};
+
 int run_render(const RenderOptions& options) {
-  const ChatTemplate chat_template = load_template(options);
+  if (options.plain_content && !options.ids) {
+    throw UsageError("--plain-content changes the ids of the prompt, not its text; add --ids");
+  }
+  const Renderer renderer(options);
   const std::string& file = options.text.file;
   const std::string input = options.text.read();
   if (!file.empty()) check_not_mistaken(input, file);
-  const std::time_t now = std::time(nullptr);
   if (!options.jsonl) {
-    fmt::print("{}", chat_template.render(parse_chat_input(input, file.empty() ? "the input" : file), now));
+    const ChatInput conversation = parse_chat_input(input, file.empty() ? "the input" : file);
+    options.ids ? print_output("{}\n", fmt::join(renderer.ids(conversation), ","))
+                : put_output(renderer.text(conversation));
     return 0;
   }
   for_each_line(input, [&](const std::string& line, std::size_t number) {
     const std::string place = place_of_line(file, number);
     const ChatInput conversation = parse_chat_input(line, place);
     try {
-      fmt::print("{}\n", dump_json(nlohmann::json(chat_template.render(conversation, now))));
+      const nlohmann::json result =
+          options.ids ? nlohmann::json(renderer.ids(conversation)) : nlohmann::json(renderer.text(conversation));
+      print_output("{}\n", dump_json(result));
     } catch (const Error& error) {
       throw Error(fmt::format("{}: {}", place, error.what()));
     }
@@ -84,7 +119,9 @@ Command add_render(CLI::App& command) {
   add_template(command, options->chat_template);
   options->text.add_to(command);
   command.add_flag("--jsonl", options->jsonl,
-                   "one conversation per line in, one prompt per line out, as a JSON string");
+                   "one conversation per line in, one prompt per line out, as a JSON string or array of ids");
+  command.add_flag("--ids", options->ids, "print the token ids of the prompt instead of its text");
+  add_plain_content(command, options->plain_content);
   command.footer(
       "A conversation is a JSON object: {\"messages\": [{\"role\": \"user\", \"content\": \"...\"}], \"tools\": "
       "[...], \"add_generation_prompt\": true, \"open_thinking\": true}. Only messages is required; other names are "

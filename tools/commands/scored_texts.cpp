@@ -105,7 +105,7 @@ void add_conversation(ScoredTexts& texts, const ChatJson& list, const std::strin
   input.tools = template_value(conversation.tools);
   std::string prompt;
   try {
-    prompt = options.chat_template().render(input, std::time(nullptr));
+    prompt = options.chat_template().render(input, std::time(nullptr)).bytes;
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", name, error.what()));
   }

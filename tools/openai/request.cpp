@@ -212,6 +212,10 @@ void read_chat(BodyFields& body, Request& request) {
     request.call_grammar = std::move(choice.grammar);
   }
   read_thinking(body, request);
+  if (const auto plain = body.flag("plain_content")) {
+    if (request.plain_content && !*plain) body.fail("plain_content", "true, as for every request here");
+    request.plain_content = *plain;
+  }
   const bool wants_logprobs = body.flag("logprobs").value_or(false);
   const auto top = body.whole("top_logprobs", 0, 20);
   if (top && !wants_logprobs) {
@@ -317,8 +321,11 @@ void accept_harmless(BodyFields& body, const RequestDefaults& defaults) {
 
 Request read_request(const ChatJson& object, bool chat, const RequestDefaults& defaults) {
   BodyFields body(object);
-  Request request{
-      .chat = chat, .sampling = defaults.sampling, .max_tokens = defaults.max_tokens, .grammar = defaults.grammar};
+  Request request{.chat = chat,
+                  .plain_content = defaults.plain_content,
+                  .sampling = defaults.sampling,
+                  .max_tokens = defaults.max_tokens,
+                  .grammar = defaults.grammar};
   if (const auto model = body.text("model")) {
     if (std::ranges::count(defaults.model_names, *model) == 0) {
       throw RequestError(fmt::format("model is {}, expected {}", quote(*model), quote(defaults.model_names.front())),

@@ -22,6 +22,7 @@ struct RequestDefaults {
   std::size_t max_tokens = 512;
   std::vector<std::string> model_names;  // that a request may ask for
   bool one_prompt = false;               // rejects several prompts and stream
+  bool plain_content = false;            // of every chat
 };
 
 // A prompt of a completion.
@@ -41,6 +42,7 @@ struct Request {
   std::shared_ptr<const Grammar> call_grammar{};  // of calls that are not forced; null: none
   bool continues = false;                         // of a chat: the last message, an answer, is to be continued
   std::optional<bool> think{};                    // of a chat
+  bool plain_content = false;                     // of a chat: see ConversationOptions
   std::vector<TextPrompt> prompts{};              // of a completion
   bool echo = false;                              // of a completion: the text starts with the prompt
   SamplingOptions sampling{};                     // of the first text; the seed of text i is i more
@@ -62,9 +64,9 @@ struct Request {
 // form: model, messages or prompt, max_tokens, max_completion_tokens, temperature, top_p, stop, seed, presence_penalty,
 // frequency_penalty, logit_bias, tools, tool_choice, parallel_tool_calls, response_format, reasoning_effort, logprobs,
 // top_logprobs, echo, n, best_of, stream, stream_options; and top_k, min_p, typical_p, repeat_penalty, dry_*,
-// grammar, ignore_eos, open_thinking and enable_thinking, also in chat_template_kwargs. Fields that change nothing,
-// such as `user`, `store` and `metadata`, are accepted. Throws RequestError for anything else and for values of another
-// type or out of range, naming the field.
+// grammar, ignore_eos, plain_content, open_thinking and enable_thinking, also in chat_template_kwargs. Fields that
+// change nothing, such as `user`, `store` and `metadata`, are accepted. Throws RequestError for anything else and for
+// values of another type or out of range, naming the field.
 Request read_request(const ChatJson& body, bool chat, const RequestDefaults& defaults);
 
 }  // namespace minimind

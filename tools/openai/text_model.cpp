@@ -115,22 +115,23 @@ std::shared_ptr<const TokenTrie> TextModel::token_trie() const {
   return trie_;
 }
 
-std::string TextModel::chat_prompt(const Request& request, std::time_t now) const {
+MarkedText TextModel::chat_prompt(const Request& request, std::time_t now) const {
   PromptSettings settings{.tools = request.tools, .think = request.think, .now = now};
   if (!request.continues) return render_prompt(chat_template_, settings, request.messages, true);
   const Message& answer = request.messages.back();
   settings.think = answer.reasoning.has_value();
-  std::string prompt =
+  MarkedText prompt =
       render_prompt(chat_template_, settings, {request.messages.begin(), request.messages.end() - 1}, true);
   if (answer.reasoning) {
-    if (think_state(prompt) != ThinkState::open) {
+    if (think_state(prompt.bytes) != ThinkState::open) {
       throw RequestError("the chat template has no thoughts, so that one cannot be continued",
                          "continue_final_message");
     }
-    prompt += *answer.reasoning;
-    if (!answer.content.empty()) prompt += "\n</think>\n\n";
+    prompt.append(MarkedText::all(*answer.reasoning));
+    if (!answer.content.empty()) prompt.append("\n</think>\n\n");
   }
-  return prompt + answer.content;
+  prompt.append(MarkedText::all(answer.content));
+  return prompt;
 }
 
 void TextModel::set_prompt(TextTask& task, const Request& request, const TextPrompt* prompt, std::time_t now) const {
@@ -138,8 +139,8 @@ void TextModel::set_prompt(TextTask& task, const Request& request, const TextPro
     task.prompt = prompt->tokens.empty() ? tokenizer_.encode(prompt->text) : prompt->tokens;
     return;
   }
-  const std::string text = chat_prompt(request, now);
-  task.thinks = think_state(text);
+  MarkedText text = chat_prompt(request, now);
+  task.thinks = think_state(text.bytes);
   if (request.continues) {
     const Message& answer = request.messages.back();
     task.thinks = answer.reasoning && answer.content.empty() ? ThinkState::open : ThinkState::none;
@@ -150,7 +151,8 @@ void TextModel::set_prompt(TextTask& task, const Request& request, const TextPro
                        param);
   }
   if (is_forced(request.calls)) task.opening = call_opening;
-  task.prompt = tokenizer_.encode_with_special(text + task.opening);
+  text.append(task.opening);
+  task.prompt = tokenizer_.encode_with_special(text.bytes, request.plain_content ? text.marks : TextMarks());
 }
 
 // The tokens around a call. `is_free`: the model decides whether it makes one.

@@ -68,8 +68,8 @@ class TextModel {
   // Replaces the weights. No thread may use the model meanwhile, and no context may be used afterwards.
   void replace_weights(Model model) { engine_.model = std::move(model); }
 
-  // The prompt of a chat. A continued answer is at its end.
-  std::string chat_prompt(const Request& request, std::time_t now) const;
+  // The prompt of a chat, marked as by ChatTemplate::render(). A continued answer is at its end.
+  MarkedText chat_prompt(const Request& request, std::time_t now) const;
 
  private:
   TextTask task_of(const Request& request, const TextPrompt* prompt, std::time_t now) const;

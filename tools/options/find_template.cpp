@@ -10,6 +10,11 @@ void add_template(CLI::App& command, std::string& path) {
   command.add_option("--template", path, "Jinja file with the chat template (default: the checkpoint's)");
 }
 
+void add_plain_content(CLI::App& command, bool& plain_content) {
+  command.add_flag("--plain-content", plain_content,
+                   "messages and tools are ordinary text, also where they spell control tokens");
+}
+
 std::optional<FoundTemplate> find_template(const std::string& given, const TokenizerData* tokenizer) {
   if (!given.empty()) {
     SpecialTokens special = tokenizer ? special_tokens_of(*tokenizer) : SpecialTokens();

@@ -12,6 +12,9 @@ namespace minimind {
 // Adds --template.
 void add_template(CLI::App& command, std::string& path);
 
+// Adds --plain-content.
+void add_plain_content(CLI::App& command, bool& plain_content);
+
 struct FoundTemplate {
   ChatTemplate chat_template;
   std::string source;  // its origin, for messages

@@ -39,7 +39,7 @@ constexpr std::array prompt_options = {
     HelpOption{"--tool-result", ""}, HelpOption{"--tokens", "IDS"},   HelpOption{"--tokens-file", "FILE"},
     HelpOption{"--jsonl", ""},       HelpOption{"--depth", "N,..."},  HelpOption{"--stride", "N"},
     HelpOption{"--raw", ""},         HelpOption{"--history", "N"},    HelpOption{"--historys", "N"},
-    HelpOption{"--all-turns", ""},   HelpOption{"--add-special", ""},
+    HelpOption{"--all-turns", ""},   HelpOption{"--add-special", ""}, HelpOption{"--plain-content", ""},
 };
 
 constexpr std::array sampling_options = {
@@ -90,6 +90,7 @@ constexpr std::array server_options = {
 constexpr std::array output_options = {
     HelpOption{"--json", ""},          HelpOption{"--errors", "FILE"},   HelpOption{"--quiet", ""},
     HelpOption{"--show-thinking", ""}, HelpOption{"--skip-special", ""}, HelpOption{"--tensors", ""},
+    HelpOption{"--ids", ""},
 };
 
 constexpr std::array groups = {

@@ -422,7 +422,7 @@ void Api::apply_template(const ApiRequest& request, const Answer& answer) {
   const TextModel& model = model_of(request.body, answer).model;
   const Request chat = request_of(request.body, true);
   try {
-    send_json(*answer, {{"prompt", model.chat_prompt(chat, std::time(nullptr))}});
+    send_json(*answer, {{"prompt", model.chat_prompt(chat, std::time(nullptr)).bytes}});
   } catch (const RequestError&) {
     throw;
   } catch (const Error& error) {

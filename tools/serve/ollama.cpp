@@ -201,6 +201,7 @@ OllamaRequest read_ollama(OllamaRoute route, const ChatJson& object, const Reque
   // Not in the braces of `request`: if this throws, GCC 12 destroys what the braces have built twice.
   std::string name = body.text("model").value_or("");
   OllamaRequest request{.text = {.chat = true,
+                                 .plain_content = defaults.plain_content,
                                  .sampling = defaults.sampling,
                                  .max_tokens = defaults.max_tokens,
                                  .grammar = defaults.grammar},

@@ -33,6 +33,7 @@ struct ServeCommand : GenerationArguments {
   ServeCommand() { max_tokens = 2048; }  // an answer with its thoughts, where batch has short texts
 
   std::string chat_template;
+  bool plain_content = false;
   ParallelArguments parallel;
   std::size_t queue = 128;
   std::size_t models_memory_mb = 2000;
@@ -127,7 +128,8 @@ ApiOptions api_options(const ServeCommand& command) {
   return {.defaults = {.sampling = command.sampling.sampling(),
                        .grammar = command.sampling.grammar(command.run.quiet),
                        .max_tokens = command.max_tokens,
-                       .model_names = {}},
+                       .model_names = {},
+                       .plain_content = command.plain_content},
           .seed = command.sampling.seed,
           .requests = command.parallel.texts + command.queue,
           .text = command.text_kb << 10,
@@ -190,6 +192,7 @@ Command add_serve(CLI::App& command) {
   auto options = std::make_shared<ServeCommand>();
   options->add_to(command, "at most N tokens per text, unless its request says");
   add_template(command, options->chat_template);
+  add_plain_content(command, options->plain_content);
   options->parallel.add_to(command);
   command.add_option("--queue", options->queue, "let up to N texts wait; further requests get status 429")
       ->capture_default_str()

@@ -308,8 +308,11 @@ constexpr Translation texts[] = {
                 "每行一个 JSON 字符串；用 --decode 时每行一个 id 数组"},
     Translation{"checkpoint whose chat template is used (default: the demo)",
                 "使用此检查点的对话模板（默认：演示模型）"},
-    Translation{"one conversation per line in, one prompt per line out, as a JSON string",
-                "每行输入一个对话，每行输出一个提示词（JSON 字符串）"},
+    Translation{"one conversation per line in, one prompt per line out, as a JSON string or array of ids",
+                "每行输入一个对话，每行输出一个提示词（JSON 字符串或 id 数组）"},
+    Translation{"print the token ids of the prompt instead of its text", "输出提示词的词元 id，而不是文本"},
+    Translation{"messages and tools are ordinary text, also where they spell control tokens",
+                "消息和工具一律作为普通文本，即使其中写有控制词元"},
     Translation{"A conversation is a JSON object: {\"messages\": [{\"role\": \"user\", \"content\": \"...\"}], "
                 "\"tools\": [...], \"add_generation_prompt\": true, \"open_thinking\": true}. Only messages is "
                 "required; other names are variables of the template. MiniMind's data, {\"conversations\": [...]} with "

@@ -33,7 +33,7 @@ TEST(ChatTemplate, TheTemplatesOfOursWriteWhatMiniMindsWrite) {
                           : name == "v2" ? std::vector{Family::v2, Family::llama}
                                          : std::vector{Family::v3, Family::qwen3, Family::qwen3_moe};
     for (const Family family : families) {
-      EXPECT_EQ(ChatTemplate::of_family(family, {}).render(input, 0), golden.at("rendered").get<std::string>())
+      EXPECT_EQ(ChatTemplate::of_family(family, {}).render(input, 0).bytes, golden.at("rendered").get<std::string>())
           << name_of(family) << ": " << line;
     }
   }
@@ -43,12 +43,14 @@ TEST(ChatTemplate, TheTemplatesOfOursWriteWhatMiniMindsWrite) {
 TEST(ChatTemplate, GivesTheTemplateWhatTransformersGives) {
   const ChatTemplate shown("{{ [tools, documents, add_generation_prompt, bos_token, eos_token, pad_token, thinking] }}",
                            "test", {{"bos_token", "<s>"}, {"eos_token", "</s>"}});
-  EXPECT_EQ(shown.render(parse_chat_input(R"({"messages": []})", "test"), 0),
+  EXPECT_EQ(shown.render(parse_chat_input(R"({"messages": []})", "test"), 0).bytes,
             "[None, None, False, '<s>', '</s>', Undefined, Undefined]");
-  EXPECT_EQ(shown.render(parse_chat_input(R"({"messages": [], "tools": [{"a": 1}], "add_generation_prompt": true,
+  EXPECT_EQ(shown
+                .render(parse_chat_input(R"({"messages": [], "tools": [{"a": 1}], "add_generation_prompt": true,
                                               "thinking": null, "eos_token": "E"})",
-                                          "test"),
-                         0),
+                                         "test"),
+                        0)
+                .bytes,
             "[[{'a': 1}], None, True, '<s>', 'E', Undefined, None]");
 }
 
@@ -65,7 +67,7 @@ TEST(ChatTemplate, UsesTheTemplateNamedToolUseForTools) {
   tokenizer.chat_template = "default {{ eos_token }}";
   tokenizer.eos_token = "</s>";
   const auto rendered = [&](const std::string& input) {
-    return ChatTemplate::of_tokenizer(tokenizer)->render(parse_chat_input(input, "test"), 0);
+    return ChatTemplate::of_tokenizer(tokenizer)->render(parse_chat_input(input, "test"), 0).bytes;
   };
   EXPECT_EQ(rendered(R"({"messages": [], "tools": [{}]})"), "default </s>");
   tokenizer.tool_use_template = "tools {{ eos_token }}";

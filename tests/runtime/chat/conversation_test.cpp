@@ -158,7 +158,7 @@ TEST(Conversation, ThePromptIsWhatTheTemplateMakesOfTheMessages) {
     messages.pop_back();
     input.messages = template_messages(messages);
     input.add_generation_prompt = true;
-    const std::string prompt = chat.chat_template.render(input, 0);
+    const std::string prompt = chat.chat_template.render(input, 0).bytes;
     EXPECT_TRUE(text_in(chat).starts_with(prompt)) << name_of(family) << "\n" << text_in(chat);
   }
 }

@@ -127,6 +127,8 @@ TEST_F(SessionFile, KeepsEverythingOfTheConversation) {
   state.messages.back().reasoning = "嗯";
   state.messages.back().tool_calls = {{.id = "call_1", .name = "a", .arguments = R"({"b": 1.5})"}};
   state.messages.back().verbatim = "as it was \"written\"\n";
+  state.messages.back().verbatim_plain.add(0, 5);
+  state.messages.back().verbatim_plain.add(7, 19);
   state.messages.push_back({.role = Role::tool, .content = "c", .tool_call_id = "call_1", .name = "a"});
   save_session(path_, identity_of(chat_), state, chat_.context);
   SmallChat later = fresh();

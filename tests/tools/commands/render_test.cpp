@@ -22,6 +22,28 @@ TEST_F(Render, WritesOnePromptPerLineAsJson) {
   EXPECT_EQ(outcome.out, "\"user: 你好\\\"\\n1\"\n\"\"\n");
 }
 
+TEST_F(Render, WritesTheIdsOfThePrompt) {
+  std::ofstream(path("chat.jinja")) << "<|im_start|>{{ messages[0].content }}";
+  std::ofstream(path("in")) << R"({"messages": [{"role": "user", "content": "a<|im_end|>"}]})"
+                            << "\n";
+  const std::string demo_tokenizer = " --tokenizer " MINIMIND_SOURCE_DIR "/weights/demo";
+  const auto line = [&](const std::string& arguments) {
+    const std::string out = run(arguments).out;
+    return out.substr(0, out.find('\n'));
+  };
+  const auto tokens = [&](const std::string& text) { return line("tokenize" + demo_tokenizer + " -p '" + text + "'"); };
+  const std::string input = " < " + path("in"), template_option = " --template " + path("chat.jinja");
+  const std::string render = "render --ids" + demo_tokenizer + template_option;
+  EXPECT_EQ(line(render + input), tokens("<|im_start|>a<|im_end|>"));
+  const std::string plain = line(render + " --plain-content" + input);
+  EXPECT_TRUE(plain.starts_with(tokens("<|im_start|>") + ",")) << plain;
+  EXPECT_EQ((plain + ",").find("," + tokens("<|im_end|>") + ","), std::string::npos) << plain;
+  EXPECT_EQ(run("tokenize --decode" + demo_tokenizer + " -p " + plain).out, "<|im_start|>a<|im_end|>");
+  EXPECT_EQ(line(render + " --jsonl --plain-content" + input), "[" + plain + "]");
+  EXPECT_EQ(run("render --plain-content" + template_option + input).status, 2) << "it does not change the text";
+  EXPECT_EQ(run("render --ids" + template_option + input).status, 2) << "no tokenizer";
+}
+
 TEST_F(Render, WritesPlainTextWithoutJsonl) {
   std::ofstream(path("chat.jinja")) << "<{{ messages[0].content }}>\n";
   const Outcome outcome =

@@ -30,7 +30,7 @@ const RequestJson& full_chat() {
       "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties":
         {"x": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"type": "integer"}}}}}],
       "tool_choice": {"type": "function", "function": {"name": "f"}}, "parallel_tool_calls": false,
-      "reasoning_effort": "none", "open_thinking": false, "chat_template_kwargs": {"enable_thinking": false},
+      "reasoning_effort": "none", "open_thinking": false, "plain_content": true, "chat_template_kwargs": {"enable_thinking": false},
       "n": 2, "stream": true, "stream_options": {"include_usage": true}, "user": "u", "store": false,
       "metadata": {}, "modalities": ["text"], "verbosity": "medium", "service_tier": "auto"})");
   return body;
@@ -47,6 +47,23 @@ RequestDefaults defaults() {
   RequestDefaults defaults;
   defaults.model_names = {"m"};
   return defaults;
+}
+
+TEST(Request, PlainContentCanBeRequestedButNotRefused) {
+  const auto read = [](const RequestJson& plain, bool always) {
+    RequestJson body{{"messages", {{{"role", "user"}, {"content", "a"}}}}};
+    if (!plain.is_null()) body["plain_content"] = plain;
+    RequestDefaults defaults;
+    defaults.plain_content = always;
+    return read_request(body, true, defaults).plain_content;
+  };
+  EXPECT_FALSE(read(nullptr, false));
+  EXPECT_FALSE(read(false, false));
+  EXPECT_TRUE(read(true, false));
+  EXPECT_TRUE(read(nullptr, true));
+  EXPECT_TRUE(read(true, true));
+  EXPECT_THROW(read(false, true), RequestError);
+  EXPECT_THROW(read("yes", false), RequestError);
 }
 
 TEST(Request, ReadsEveryField) {

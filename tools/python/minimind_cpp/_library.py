@@ -170,6 +170,10 @@ SIGNATURES = {
         c_int,
         [c_void_p, c_char_p, c_size_t, c_char_p, c_size_t, c_int, c_char_p, c_size_t, POINTER(c_size_t)],
     ),
+    "chat_ids": (
+        c_int,
+        [c_void_p, c_char_p, c_size_t, c_char_p, c_size_t, c_int, c_int, POINTER(c_int32), c_size_t, POINTER(c_size_t)],
+    ),
     "proceed_until_set": (c_int, [c_void_p, c_size_t]),
     "logits": (c_int, [c_void_p, POINTER(c_int32), c_size_t, POINTER(c_float), c_size_t, PROCEED, c_void_p]),
     "score": (c_int, [c_void_p, POINTER(c_int32), c_size_t, POINTER(c_double), c_size_t, PROCEED, c_void_p]),

@@ -273,8 +273,8 @@ class Model:
     def batch(self, requests: Iterable[Mapping[str, Any]], **options: Any) -> Iterator[Dict[str, Any]]:
         """Answers many requests at once, each with options of its own. Yields the results in the order of the requests.
 
-        A request is {"prompt": text or ids, ...} or {"messages": [...], "tools": [...], "thinking": ..., ...} with options of a
-        text; `options` are those of requests that do not say. A result is {"text": ...}, or {"message": ...} for messages, with
+        A request is {"prompt": text or ids, ...} or {"messages": [...], "tools": [...], "thinking": ..., "plain_content": ...,
+        ...} with options of a text; `options` are those of requests that do not say. A result is {"text": ...}, or {"message": ...} for messages, with
         finish_reason, prompt_tokens and tokens; {"error": ...} for a request that cannot be answered. Requests are read as
         texts end, so that there may be any number of them.
         """
@@ -294,7 +294,8 @@ class Model:
         if "prompt" in given:
             return self._submit(self._prompt(given.pop("prompt")), {**options, **given}, index)
         messages, tools, thinking = given.pop("messages"), given.pop("tools", None), given.pop("thinking", None)
-        return self._submit_chat(messages, tools, thinking, {**options, **given}, index)
+        plain_content = given.pop("plain_content", False)
+        return self._submit_chat(messages, tools, thinking, plain_content, {**options, **given}, index)
 
     @overload
     def chat(
@@ -303,6 +304,7 @@ class Model:
         *,
         tools: Optional[Sequence[Mapping[str, Any]]] = None,
         thinking: Optional[bool] = None,
+        plain_content: bool = False,
         stream: "Literal[False]" = False,
         **options: Any,
     ) -> Dict[str, Any]: ...
@@ -313,6 +315,7 @@ class Model:
         *,
         tools: Optional[Sequence[Mapping[str, Any]]] = None,
         thinking: Optional[bool] = None,
+        plain_content: bool = False,
         stream: "Literal[True]",
         **options: Any,
     ) -> Iterator[Dict[str, Any]]: ...
@@ -323,6 +326,7 @@ class Model:
         *,
         tools: Optional[Sequence[Mapping[str, Any]]] = None,
         thinking: Optional[bool] = None,
+        plain_content: bool = False,
         stream: bool,
         **options: Any,
     ) -> Union[Dict[str, Any], Iterator[Dict[str, Any]]]: ...
@@ -332,41 +336,53 @@ class Model:
         *,
         tools: Optional[Sequence[Mapping[str, Any]]] = None,
         thinking: Optional[bool] = None,
+        plain_content: bool = False,
         stream: bool = False,
         **options: Any,
     ) -> Union[Dict[str, Any], Iterator[Dict[str, Any]]]:
         """Answers OpenAI's messages: {"role": "assistant", "content": ..., "reasoning_content": ..., "tool_calls": [...]}.
 
         The last two are there if the model wrote some. With `stream`, an iterator of OpenAI's deltas. thinking: on, off,
-        or as the chat template decides.
+        or as the chat template decides. plain_content: messages and tools are ordinary text, also where they spell control
+        tokens such as <|im_end|>, which otherwise a user can write, as in transformers.
         """
-        text = self._submit_chat(messages, tools, thinking, options)
+        text = self._submit_chat(messages, tools, thinking, plain_content, options)
         deltas = self._deltas(text)
         return deltas if stream else _message_of(deltas)
 
     def _submit_chat(
-        self, messages: Any, tools: Any, thinking: Optional[bool], options: Mapping[str, Any], index: int = 0
+        self,
+        messages: Any,
+        tools: Any,
+        thinking: Optional[bool],
+        plain_content: bool,
+        options: Mapping[str, Any],
+        index: int = 0,
     ) -> "_Text":
-        prompt = self._chat_prompt(messages, tools, thinking)
-        plain = options.get("grammar") is not None or options.get("json_schema") is not None
-        if plain and prompt.rstrip().endswith("<think>"):
-            raise ValueError("the grammar is for the answer, but the prompt starts a thought; give thinking=False")
-        text = self._submit(id_array(self.tokenizer.encode(prompt), "ids"), options, index, chat=True)
-        text.answer = _PlainAnswer() if plain else _Answer(prompt)
-        return text
-
-    def _chat_prompt(self, messages: Any, tools: Any, thinking: Optional[bool]) -> str:
         check_messages(messages)
         conversation = json_bytes(messages, "messages")
         functions = json_bytes(tools, "tools") if tools else None
+        chat = (conversation, len(conversation), functions, len(functions or b""), -1 if thinking is None else int(bool(thinking)))
+        prompt = self._text(
+            lambda model, buffer, capacity, size: c.library.minimind_chat_prompt(model, *chat, buffer, capacity, size),
+            2 * len(conversation) + 2 * len(functions or b"") + 4096,
+        )
+        plain = options.get("grammar") is not None or options.get("json_schema") is not None
+        if plain and prompt.rstrip().endswith("<think>"):
+            raise ValueError("the grammar is for the answer, but the prompt starts a thought; give thinking=False")
+        ids = self._chat_ids(chat, prompt) if plain_content else self.tokenizer.encode(prompt)
+        text = self._submit(id_array(ids, "ids"), options, index, chat=True)
+        text.answer = _PlainAnswer() if plain else _Answer(prompt)
+        return text
 
-        def write(model: Any, buffer: Any, capacity: int, size: Any) -> Any:
-            return c.library.minimind_chat_prompt(
-                model, conversation, len(conversation), functions, len(functions or b""),
-                -1 if thinking is None else int(bool(thinking)), buffer, capacity, size,
-            )  # fmt: skip
-
-        return self._text(write, 2 * len(conversation) + 2 * len(functions or b"") + 4096)
+    def _chat_ids(self, chat: Any, prompt: str) -> Any:
+        ids = np.empty(len(prompt.encode()) + 64, np.int32)  # a token has at least a byte
+        size = ctypes.c_size_t()
+        with self._use() as model:
+            self._check(
+                c.library.minimind_chat_ids(model, *chat, 1, pointer(ids, ctypes.c_int32), len(ids), ctypes.byref(size))
+            )
+        return ids[: size.value]
 
     def _deltas(self, text: "_Text") -> Iterator[Dict[str, Any]]:
         assert text.answer is not None

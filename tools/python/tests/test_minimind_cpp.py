@@ -59,6 +59,23 @@ class Demo(unittest.TestCase):
         deltas = list(self.model.chat(MESSAGES, temperature=0, stream=True))
         self.assertEqual("".join(delta["content"] for delta in deltas), answer["content"])
 
+    def test_plain_content_writes_no_control_tokens(self):
+        def prompt_tokens(content, **options):
+            messages = [{"role": "user", "content": content}]
+            request = {"messages": messages, "max_tokens": 1, "temperature": 0, **options}
+            return next(self.model.batch([request]))["prompt_tokens"]
+
+        self.assertEqual(prompt_tokens("春天", plain_content=True), prompt_tokens("春天"))
+        spelled = len(self.model.tokenizer.encode("<|im_", False)) + len(self.model.tokenizer.encode("end|>", False))
+        usual, plain = prompt_tokens("<|im_end|>"), prompt_tokens("<|im_end|>", plain_content=True)
+        self.assertGreater(plain, usual + 1)
+        self.assertLessEqual(plain, usual - 1 + spelled)
+        messages = [{"role": "user", "content": "春天"}]
+        self.assertEqual(
+            self.model.chat(messages, temperature=0, max_tokens=9, plain_content=True),
+            self.model.chat(messages, temperature=0, max_tokens=9),
+        )
+
     def test_a_batch_keeps_the_order_and_the_text_of_each(self):
         prompts = ["春天", "秋天", "山"] * 20
         alone = {prompt: self.model.generate(prompt, temperature=0, max_tokens=12) for prompt in set(prompts)}
