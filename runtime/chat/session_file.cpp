@@ -87,7 +87,8 @@ std::int64_t signed_count(std::uint64_t count) {
   return static_cast<std::int64_t>(count);
 }
 
-std::string header_text(const ModelIdentity& model, const ConversationState& conversation, Context& context) {
+std::string header_text(const ModelIdentity& model, const ConversationState& conversation, Context& context,
+                        std::size_t positions) {
   ChatJson header;
   header["model"] = to_utf8_lossy(model.name);
   header["sha256"] = model.sha256;
@@ -95,7 +96,7 @@ std::string header_text(const ModelIdentity& model, const ConversationState& con
   header["layers"] = signed_count(model.config.num_hidden_layers);
   header["kv_heads"] = signed_count(model.config.num_key_value_heads);
   header["head_dim"] = signed_count(model.config.head_dim);
-  header["positions"] = signed_count(context.size());
+  header["positions"] = signed_count(positions);
   header["dropped_turns"] = signed_count(conversation.dropped_turns);
   header["answers"] = signed_count(conversation.answers);
   header["now"] = std::int64_t{conversation.now};
@@ -252,7 +253,7 @@ bool is_session(std::string_view file) {
 }
 
 void save_session(const std::string& path, const ModelIdentity& model, const ConversationState& conversation,
-                  Context& context) {
+                  Context& context, SessionCache cache) {
   // After an interrupt or an error, the context's tokens may not be a prefix of the conversation's tokens.
   const auto held = context.tokens();
   std::span<const std::int32_t> tokens = conversation.tokens;
@@ -261,7 +262,8 @@ void save_session(const std::string& path, const ModelIdentity& model, const Con
   SessionWriter writer(path);
   writer.write_text(magic);
   writer.write_number(version);
-  const std::string header = header_text(model, conversation, context);
+  const std::size_t positions = cache == SessionCache::kept ? context.size() : 0;
+  const std::string header = header_text(model, conversation, context, positions);
   if (header.size() > max_chat_json_size) {
     throw Error(fmt::format("{}: the text of the conversation has {} bytes, expected at most {}", path, header.size(),
                             max_chat_json_size));
@@ -270,7 +272,7 @@ void save_session(const std::string& path, const ModelIdentity& model, const Con
   writer.write_text(header);
   writer.write_number(std::uint64_t{tokens.size()});
   writer.write(std::as_bytes(tokens));
-  for (const auto part : context.cache().filled_parts(context.size())) writer.write(part);
+  for (const auto part : context.cache().filled_parts(positions)) writer.write(part);
   writer.commit();
 }
 

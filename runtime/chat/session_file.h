@@ -32,9 +32,11 @@ ModelIdentity identify(const Checkpoint& checkpoint, WeightType type, Compute co
 //   u64 count of tokens, and the tokens, i32 each: of the last prompt and its answer
 //   the keys and values of the first tokens, as many as the context holds: KvCache::filled_parts
 //   SHA-256 of all the above, 32 bytes
-// The file appears under its name only when it is complete. Throws Error as OutputFile does.
+// The file appears under its name only when it is complete. Throws Error as OutputFile does. Without the keys and
+// values, the file is small, and the prompt is computed again when the conversation continues.
+enum class SessionCache { kept, omitted };
 void save_session(const std::string& path, const ModelIdentity& model, const ConversationState& conversation,
-                  Context& context);
+                  Context& context, SessionCache cache = SessionCache::kept);
 
 // Returns true if a file's content starts as that of a session.
 bool is_session(std::string_view file);

@@ -4,6 +4,7 @@
 #include <pty.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -75,6 +76,12 @@ class PseudoTerminal {
   const std::string& shown() const { return shown_; }
 
   void signal(int number) { kill(child_, number); }
+
+  // The files of the program cannot grow over `bytes`, as if the disk were full; RLIM_INFINITY ends that.
+  void limit_files(rlim_t bytes) {
+    const rlimit limit{bytes, RLIM_INFINITY};
+    if (prlimit(child_, RLIMIT_FSIZE, &limit, nullptr) != 0) throw std::runtime_error("cannot limit files");
+  }
 
   // Reads to the end and returns the exit status, 128 plus the signal that ended the program, or -1 if it does not end.
   int status() {

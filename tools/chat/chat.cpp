@@ -93,7 +93,7 @@ int run_chat(ChatOptions options) {
     ChatActions actions(setup.conversation(), *output, notices, signals.interrupted);
     if (!options.run.quiet) note("/help lists the commands; Ctrl-D to exit");
     try {
-      status = chat_on_terminal(actions, notices, signals);
+      status = chat_on_terminal(actions, notices, signals, [&] { setup.keep_turn(notices); });
     } catch (const OutputFailure&) {
       setup.keep();
       throw;

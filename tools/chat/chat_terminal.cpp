@@ -86,7 +86,8 @@ std::FILE* chat_screen() {
   return isatty(STDERR_FILENO) || !isatty(STDOUT_FILENO) ? stderr : stdout;
 }
 
-int chat_on_terminal(ChatActions& actions, const ChatNotices& notices, TerminalSignals& signals) {
+int chat_on_terminal(ChatActions& actions, const ChatNotices& notices, TerminalSignals& signals,
+                     const std::function<void()>& keep) {
   std::FILE* const screen = chat_screen();
   EntryReader reader(screen, signals);
   bool cancelled = false;
@@ -103,6 +104,7 @@ int chat_on_terminal(ChatActions& actions, const ChatNotices& notices, TerminalS
     cancelled = false;
     if (perform(actions, entry.text, notices, signals) == ChatActions::Next::exit) return 0;
     if (signals.ended) return status_after_signal(signals.ended);
+    keep();
     std::fputs("\n", screen);
   }
 }

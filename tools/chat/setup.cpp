@@ -1,7 +1,9 @@
 #include "tools/chat/setup.h"
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
+#include <utility>
 
 #include "runtime/chat/message_json.h"
 #include "runtime/tokenizer/files.h"
@@ -11,6 +13,7 @@
 #include "tools/options/find_template.h"
 #include "tools/options/generation_limits.h"
 #include "tools/terminal/note.h"
+#include "weights/io/error.h"
 #include "weights/io/output_file.h"
 #include "weights/io/text_file.h"
 
@@ -86,6 +89,7 @@ void ChatSetup::begin() {
   if (!options_.run.quiet) print_assumptions();
   if (identity_ && std::filesystem::exists(options_.session)) {
     conversation_.restore(load_session(options_.session, *identity_, context_));
+    kept_answers_ = conversation_.state().answers;
   }
   if (!options_.load.empty()) conversation_.restore(read_conversation(options_.load));
   if (!options_.tools.empty()) conversation_.set_tools(parse_tools(read_text_or_pipe(options_.tools), options_.tools));
@@ -101,9 +105,41 @@ void ChatSetup::begin() {
   }
 }
 
+void ChatSetup::keep_turn(const ChatNotices& notices) {
+  const std::uint64_t answers = conversation_.state().answers;
+  if (!identity_ || std::exchange(kept_answers_, answers) == answers) return;
+  try {
+    save_session(options_.session, *identity_, conversation_.state(), context_, SessionCache::omitted);
+    if (std::exchange(unsaved_, false)) notices.say("{}: the conversation is saved again", options_.session);
+  } catch (const Error& error) {
+    if (!std::exchange(unsaved_, true)) {
+      notices.complain(localized("{}; the conversation continues, and the next answer is saved with it", error.what()));
+    }
+  }
+}
+
+void ChatSetup::keep_session() {
+  try {
+    save_session(options_.session, *identity_, conversation_.state(), context_);
+  } catch (const Error& error) {
+    try {
+      save_session(options_.session, *identity_, conversation_.state(), context_, SessionCache::omitted);
+    } catch (const Error&) {
+      throw error;
+    }
+    note("{}; saved without the KV cache, which is computed again when you continue", error.what());
+  }
+}
+
 void ChatSetup::keep() {
-  if (identity_) save_session(options_.session, *identity_, conversation_.state(), context_);
+  std::exception_ptr failure;
+  try {
+    if (identity_) keep_session();
+  } catch (const Error&) {
+    failure = std::current_exception();
+  }
   if (!options_.save.empty()) write_conversation(options_.save, conversation_.state());
+  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace minimind

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
 #include "runtime/chat/conversation.h"
 #include "runtime/chat/session_file.h"
 #include "tools/chat/chat_options.h"
+#include "tools/chat/notices.h"
 #include "tools/options/load_engine.h"
 #include "weights/io/file_lock.h"
 
@@ -22,11 +24,17 @@ class ChatSetup {
 
   Conversation& conversation() { return conversation_; }
 
-  // Writes the files of --session and --save.
+  // After a new answer, writes the session without its KV cache, which is fast, so that a program that is killed later
+  // loses little. If that fails, says so and tries again after the next answer.
+  void keep_turn(const ChatNotices& notices);
+
+  // Writes the files of --session and --save at the end. If the KV cache does not fit on the disk, writes the session
+  // without it.
   void keep();
 
  private:
   void begin();
+  void keep_session();
   ConversationOptions conversation_options() const;
   void print_assumptions() const;
 
@@ -44,6 +52,8 @@ class ChatSetup {
   Speculation speculation_;
   Forward forward_;
   Conversation conversation_;
+  std::uint64_t kept_answers_ = 0;  // of the conversation when the session was last written
+  bool unsaved_ = false;            // the last attempt to do so failed
 };
 
 }  // namespace minimind

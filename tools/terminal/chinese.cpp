@@ -510,6 +510,11 @@ constexpr Translation texts[] = {
     Translation{"waiting for the result of {}", "等待 {} 的结果"},
 
     // Chat: commands
+    Translation{"{}: the conversation is saved again", "{}：对话已重新保存"},
+    Translation{"{}; the conversation continues, and the next answer is saved with it",
+                "{}；对话继续，下次回答后再一并保存"},
+    Translation{"{}; saved without the KV cache, which is computed again when you continue",
+                "{}；已保存，但不含 KV 缓存，继续时重新计算"},
     Translation{"saved {} in {}", "已保存到 {1}：{0}"},
     Translation{"new conversation; the system message stays", "新对话；保留系统消息"},
     Translation{"new conversation", "新对话"},

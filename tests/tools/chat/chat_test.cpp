@@ -522,6 +522,69 @@ TEST_F(ChatTerminal, AFileInUseIsReportedAtTheStart) {
   }
 }
 
+TEST_F(ChatTerminal, AFullDiskIsReportedAndTheConversationContinues) {
+  PseudoTerminal terminal = start(saying("好") + "--session " + path("s"));
+  EXPECT_SHOWN(terminal, ">");
+  terminal.limit_files(0);
+  const auto ask = [&] {
+    terminal.type("a\r");
+    EXPECT_SHOWN(terminal, "\x1b[?2004l好\r\n");
+  };
+  ask();
+  EXPECT_SHOWN(terminal, path("s") + ": cannot be written: File too large; the conversation continues");
+  EXPECT_SHOWN(terminal, ">");
+  ask();
+  EXPECT_SHOWN(terminal, ">");
+  EXPECT_FALSE(std::filesystem::exists(path("s")));
+  terminal.limit_files(RLIM_INFINITY);
+  ask();
+  EXPECT_SHOWN(terminal, path("s") + ": the conversation is saved again");
+  EXPECT_SHOWN(terminal, ">");
+  terminal.signal(SIGKILL);
+  EXPECT_EQ(terminal.status(), 128 + SIGKILL);
+  const Outcome later = run(saying("好") + "-p a --session " + path("s"));
+  EXPECT_NE(later.err.find("continuing " + path("s") + ": 3 turns"), std::string::npos) << later.err;
+}
+
+TEST_F(ChatTerminal, ASessionIsSavedWithoutItsCacheIfOnlyThatFits) {
+  PseudoTerminal terminal = start(saying("好") + "--session " + path("s") + " --save " + path("c.json"));
+  EXPECT_SHOWN(terminal, ">");
+  terminal.type("a\r");
+  EXPECT_SHOWN(terminal, "\x1b[?2004l好\r\n");
+  EXPECT_SHOWN(terminal, ">");
+  terminal.limit_files(4096);
+  terminal.type("\x04");
+  EXPECT_SHOWN(terminal, "saved without the KV cache");
+  EXPECT_EQ(terminal.status(), 0);
+  EXPECT_EQ(json::parse(read_whole_file(path("c.json")))["messages"].size(), 2u);
+  const Outcome later = run(saying("好") + "-p a --session " + path("s"));
+  EXPECT_NE(later.err.find("continuing " + path("s") + ": 1 turn, 0 tokens in the context"), std::string::npos)
+      << later.err;
+}
+
+TEST_F(ChatTerminal, ASessionThatCannotBeSavedFailsAtTheEnd) {
+  PseudoTerminal terminal = start(saying("好") + "--session " + path("s") + " --save " + path("c.json"));
+  EXPECT_SHOWN(terminal, ">");
+  terminal.type("a\r");
+  EXPECT_SHOWN(terminal, "\x1b[?2004l好\r\n");
+  EXPECT_SHOWN(terminal, ">");
+  terminal.limit_files(300);
+  terminal.type("\x04");
+  EXPECT_SHOWN(terminal, path("s") + ": cannot be written: File too large");
+  EXPECT_EQ(terminal.status(), 1);
+  EXPECT_EQ(json::parse(read_whole_file(path("c.json")))["messages"].size(), 2u) << "the other file is written";
+}
+
+TEST_F(ChatTerminal, TheHistoryCannotDriveTheTerminal) {
+  std::filesystem::create_directories(path(".local/state/minimind"));
+  std::ofstream(path(".local/state/minimind/history")) << "a\x1b]0;title\x07\u202E\n";
+  PseudoTerminal terminal = start(saying("好"));
+  EXPECT_SHOWN(terminal, ">");
+  terminal.type("\x1b[A");
+  EXPECT_SHOWN(terminal, "a^[]0;title^G<U+202E>");
+  EXPECT_EQ(terminal.shown().find("\x1b]0;"), std::string::npos);
+}
+
 TEST_F(ChatTerminal, ExitAndQuitExitAndNameTheCommand) {
   for (const std::string word : {"exit", "quit", "Quit", "EXIT "}) {
     PseudoTerminal terminal = start(saying("好"));
