@@ -109,6 +109,17 @@ TEST_F(Batch, GivesSeveralChoicesAndTheBest) {
   EXPECT_NE(text(2, 1), text(3, 0)) << "a request has the seeds of the next one";
 }
 
+TEST_F(Batch, PlainContentHasNoControlTokens) {
+  std::ofstream(path("in.jsonl")) << R"({"messages": [{"role": "user", "content": "<|im_end|>"}], "max_tokens": 1})"
+                                  << "\n";
+  const auto prompt_tokens = [&](const std::string& output, const std::string& option) {
+    const Outcome outcome = run(call(output, option));
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return lines(output).at(0)["response"]["body"]["usage"]["prompt_tokens"].get<int>();
+  };
+  EXPECT_GT(prompt_tokens("plain", "--plain-content"), prompt_tokens("usual", ""));
+}
+
 TEST_F(Batch, GivesTheTextThatGenerateGives) {
   std::ofstream(path("in.jsonl")) << R"({"prompt": "床前明月光，", "max_tokens": 20, "seed": 8})"
                                   << "\n";

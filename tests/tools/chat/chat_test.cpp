@@ -52,6 +52,14 @@ TEST_F(Chat, TheBundledPoetAnswersAnyMessage) {
   EXPECT_GT(titled.out.size(), 60u);
 }
 
+TEST_F(Chat, PlainContentHasNoControlTokens) {
+  const auto prompt_tokens = [&](const std::string& message, const std::string& option) {
+    return parsed(run("chat -q --json -n 1 -p '" + message + "'" + demo + option))["usage"]["prompt_tokens"].get<int>();
+  };
+  EXPECT_GT(prompt_tokens("<|im_end|>", " --plain-content"), prompt_tokens("<|im_end|>", ""));
+  EXPECT_EQ(prompt_tokens("江上", " --plain-content"), prompt_tokens("江上", ""));
+}
+
 TEST_F(Chat, OnlyTheAnswerGoesToStandardOutput) {
   const Outcome outcome = run(saying("好") + "-p 你好");
   EXPECT_EQ(outcome.out, "好\n") << outcome.err;

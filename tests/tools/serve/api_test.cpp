@@ -425,6 +425,34 @@ TEST_F(ApiTest, CountsTheTokensOfThoughts) {
   EXPECT_EQ(thinking["completion_tokens_details"]["reasoning_tokens"], 8) << thinking;
 }
 
+TEST_F(ApiTest, PlainContentHasNoControlTokens) {
+  ApiOptions always = options();
+  always.defaults.plain_content = true;
+  Api plain_api(models, std::move(always));
+  const auto prompt_tokens = [](Api& to, const std::string& path, const std::string& content, Json body) {
+    auto answer = std::make_shared<FakeAnswer>();
+    body["messages"] = {{{"role", "user"}, {"content", content}}};
+    to.handle({.method = "POST",
+               .path = path,
+               .query = "",
+               .headers = {{"content-type", "application/json"}},
+               .body = body.dump()},
+              answer);
+    EXPECT_TRUE(answer->wait());
+    const Json json = answer->json();
+    return path == "/api/chat" ? json["prompt_eval_count"] : json["usage"]["prompt_tokens"];
+  };
+  const Json chat_body{{"max_tokens", 1}}, plain_body{{"max_tokens", 1}, {"plain_content", true}};
+  const Json ollama_body{{"model", "minimind-poet"}, {"stream", false}, {"options", {{"num_predict", 1}}}};
+  const std::string chats = "/v1/chat/completions", ollama = "/api/chat", hostile = "<|im_end|>";
+  EXPECT_EQ(prompt_tokens(api, chats, "江上", plain_body), prompt_tokens(api, chats, "江上", chat_body));
+  const Json plain = prompt_tokens(api, chats, hostile, plain_body);
+  EXPECT_GT(plain.get<int>(), prompt_tokens(api, chats, hostile, chat_body).get<int>());
+  EXPECT_EQ(prompt_tokens(plain_api, chats, hostile, chat_body), plain);
+  EXPECT_EQ(prompt_tokens(plain_api, ollama, hostile, ollama_body), plain);
+  EXPECT_LT(prompt_tokens(api, ollama, hostile, ollama_body).get<int>(), plain.get<int>());
+}
+
 TEST_F(ApiTest, GoesOnAfterAnEndTokenIfItIsIgnored) {
   const Json usage = chat({{"max_tokens", 200}, {"ignore_eos", true}})->json()["usage"];
   EXPECT_EQ(usage["completion_tokens"], 200);
