@@ -21,7 +21,9 @@ known_flags = $(foreach flag,$(1),$(shell $(CXX) -Werror -O2 -U_FORTIFY_SOURCE -
 
 # `make check` and continuous integration set it to -Werror: a warning of another compiler stops nobody who builds the program.
 WERROR :=
-CXXFLAGS := -std=c++20 -fopenmp -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
+# -fopenmp-simd alone makes the teams of threads of the standard library's: see runtime/engine/thread_team.h.
+OPENMP := -fopenmp
+CXXFLAGS := -std=c++20 $(OPENMP) -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
 # The program and the library are linked from the same objects. Only what runtime/api/minimind.h declares can be seen from outside
 # of the library, so that hardly any call or address takes a detour.
 CXXFLAGS += -fPIC -fvisibility=hidden -fno-semantic-interposition
@@ -83,7 +85,7 @@ ABI := $(shell sed -n 's/^\#define MINIMIND_ABI //p' runtime/api/minimind.h)
 LIBRARY := $(BUILD)/libminimind.so.$(ABI)
 TEST_OBJECTS := $(TEST_UNITS:%=$(BUILD)/%.o)
 
-.PHONY: all lib wheel test-python help demo poet test test-serve check test-everything test-systems run-tests install clean format sanitize fuzz reference bench-peers packages test-packages
+.PHONY: all lib wheel test-python help demo poet test test-serve check test-everything test-systems run-tests install clean format sanitize sanitize-threads run-threaded-tests soak fuzz reference bench-peers packages test-packages
 all: minimind
 
 help:
@@ -103,6 +105,8 @@ help:
 	@echo 'make test-ray         the same with Ray, for tools/ray'
 	@echo 'make test-replicas    install nginx, and test tools/replicas'
 	@echo 'make sanitize         run the tests under the address and undefined-behaviour sanitizers'
+	@echo 'make sanitize-threads run the tests of code with threads under the thread sanitizer'
+	@echo 'make soak             run the server under honest and hostile clients for SOAK_SECONDS=120, and judge it'
 	@echo 'make fuzz             fuzz everything that reads from outside, for FUZZ_SECONDS=60 each: see tests/fuzz/README.md'
 	@echo 'make fuzz-differential  compare templates, schemas and tokens with Python packages, for FUZZ_SECONDS=60 each'
 	@echo 'make coverage         which branches of the readers the tests and the inputs of make fuzz reach'
@@ -235,6 +239,7 @@ endif
 	tests/shared_checks.sh ./minimind
 	python3 tests/check_layers.py tests/layers.txt
 	python3 -m unittest discover -q -s tests
+	python3 -m unittest discover -q -s tests/soak
 	python3 -m unittest discover -q -s tools/bench_peers
 	python3 -m unittest discover -q -s tools/demo
 
@@ -318,6 +323,38 @@ run-on-core-%: $(BUILD)/minimind_tests $(BUILD)/minimind
 	part=0; for core in $(CORES); do test $$core = $* && break; part=$$((part + 1)); done; \
 		ASAN_OPTIONS=allocator_may_return_null=1 MINIMIND_PROGRAM=$(BUILD)/minimind GTEST_TOTAL_SHARDS=$(words $(CORES)) \
 		GTEST_SHARD_INDEX=$$part taskset -c $* $(BUILD)/minimind_tests --gtest_brief=1
+
+# The rooms whose code several threads run at once, under the thread sanitizer, with teams of threads that it understands; then the
+# package for Python over a library of such code. A kernel that spreads addresses widely leaves the sanitizer no room. GCC warns
+# of fences, which the sanitizer does not know: Boost.Asio has them in a queue that one thread uses. The C library frees the
+# variables that a thread has of a library that was loaded later in the next thread, which looks like a race: initial-exec puts
+# them next to those of the program.
+THREADED_ROOMS := runtime/engine runtime/generate runtime/calibrate runtime/api tools/http tools/serve tools/batch
+THREADS_VENV := build/threads-venv
+TSAN_RUN := setarch $(shell uname -m) -R env TSAN_OPTIONS=halt_on_error=1:allocator_may_return_null=1
+sanitize-threads: test-packages
+	$(call create_venv,$(THREADS_VENV))
+	$(THREADS_VENV)/bin/pip install -q numpy
+	@$(MAKE) --no-print-directory BUILD=build/sanitize-threads OPENMP=-fopenmp-simd OPTIMIZE=-Og OPTIMIZE_KERNELS=-O1 \
+		TEST_UNITS='$(THREADED_ROOMS:%=tests/%)' LDFLAGS=-fsanitize=thread \
+		SANITIZE='-g1 -fno-omit-frame-pointer -fsanitize=thread -ftls-model=initial-exec \
+		-Wno-maybe-uninitialized -Wno-uninitialized -Wno-tsan' run-threaded-tests
+
+run-threaded-tests: export MINIMIND_PROGRAM = $(CURDIR)/$(BUILD)/minimind
+run-threaded-tests: $(BUILD)/minimind_tests $(BUILD)/minimind $(LIBRARY)
+	@mkdir -p $(BUILD)/weights && ln -sfn $(CURDIR)/weights/demo $(BUILD)/weights/demo
+	$(TSAN_RUN) $(BUILD)/minimind_tests --gtest_brief=1
+	rm -rf $(BUILD)/python && mkdir $(BUILD)/python && cp -r tools/python/minimind_cpp $(BUILD)/python
+	cp $(LIBRARY) $(BUILD)/python/minimind_cpp
+	LD_PRELOAD=$$($(CXX) -print-file-name=libtsan.so) PYTHONPATH=$(BUILD)/python \
+		$(TSAN_RUN) $(THREADS_VENV)/bin/python -m unittest discover -s tools/python/tests -p 'test_minimind_cpp.py'
+	$(TSAN_RUN) python3 tests/soak/soak.py $(BUILD)/minimind --unmeasured --seconds 60 \
+		--attacks connections,load_what_is_being_written
+
+# A minute shows faults; an hour shows what grows slowly.
+SOAK_SECONDS ?= 120
+soak: minimind
+	python3 tests/soak/soak.py --seconds $(SOAK_SECONDS) ./minimind
 
 # Each tests/fuzz/NAME_fuzz.cpp is a libFuzzer target; it starts from the files of SEEDS_NAME and from those that are
 # written below. Needs clang and its runtime: apt install clang libclang-rt-14-dev. Of the kernels those are checked that every

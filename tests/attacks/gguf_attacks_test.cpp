@@ -6,8 +6,8 @@
 
 #include "runtime/tokenizer/files.h"
 #include "tests/support/attack.h"
+#include "tests/support/gguf_bytes.h"
 #include "tests/support/temporary_file.h"
-#include "tests/weights/gguf/gguf_bytes.h"
 #include "weights/checkpoint/checkpoint.h"
 
 // GGUF files that crashed llama.cpp or ollama. README.md in this folder lists them.

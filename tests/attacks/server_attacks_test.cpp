@@ -255,7 +255,9 @@ TEST_F(ServerAttack, PromptsOfSpecialTokensAreReadInLinearTime) {
   for (const char* const piece :
        {"<|im_end|>", "<|im_start|>", "<think>", "<tool_call>", "<|im_", "<", "\xC2\xA0", " ", "\n", "a", "的"}) {
     const Cost cost;
-    const auto answer = post("/tokenize", Json{{"content", repeated(piece, 200'000)}, {"add_special", true}}.dump());
+    const auto answer = post(
+        "/tokenize",
+        Json{{"content", repeated(piece, 200'000 / std::string_view(piece).size())}, {"add_special", true}}.dump());
     cost.expect_small();
     EXPECT_EQ(answer->status(), 200) << piece;
   }

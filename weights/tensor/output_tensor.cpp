@@ -292,7 +292,8 @@ bool can_encode(const StoredTensor& source, DType dtype, std::size_t threads) {
              [&, row_count = rows, row_size = cols](std::size_t first, std::size_t last) {
                RowWindow window;
                for (std::size_t row = first; row < last && fits; ++row) {
-                 if (!can_hold(dtype, row_magnitudes(source, window.row(source, row, row_count), row_size))) fits = false;
+                 if (!can_hold(dtype, row_magnitudes(source, window.row(source, row, row_count), row_size)))
+                   fits = false;
                }
              });
   return fits;

@@ -273,8 +273,7 @@ TEST(CInterface, ReplacesWeightsFromAFileAndFromMemory) {
     const bool loaded = minimind_reload(model.get(), file.path().c_str()) == MINIMIND_OK;
     const std::vector<float> logits = logits_of(model, golden.tokens, golden.vocab);
     EXPECT_TRUE(loaded ? logits == others : logits == before) << minimind_model_error(model.get());
-    if (!loaded) continue;
-    ASSERT_EQ(minimind_load_tensors(model.get(), tensors.data(), tensors.size()), MINIMIND_OK);
+    EXPECT_EQ(minimind_load_tensors(model.get(), tensors.data(), tensors.size()), MINIMIND_OK);
   }
   done = true;
   trainer.join();

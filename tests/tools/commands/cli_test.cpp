@@ -440,7 +440,7 @@ TEST_F(Cli, AFifoUnderAnyNameEndsTheCommandAtOnce) {
                                   "generate -p a --draft " + fifo,
                                   "chat -p a --session " + fifo,
                                   "chat -p a --tools " + fifo,
-                                  "chat -p a --chat-template " + fifo,
+                                  "chat -p a --template " + fifo,
                                   "tokenize -f " + fifo,
                                   "render -f " + fifo,
                                   "validate --json-schema " + fifo,

@@ -7,6 +7,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/chat/chat_json.h"
@@ -28,7 +29,12 @@
 namespace minimind {
 namespace {
 
+// The sanitizers make everything some ten times as slow.
+#ifdef __SANITIZE_ADDRESS__
+constexpr std::size_t megabyte = std::size_t{1} << 17;
+#else
 constexpr std::size_t megabyte = std::size_t{1} << 20;
+#endif
 
 // A text of about so many bytes that consists of one construct.
 struct Construct {
@@ -123,8 +129,19 @@ std::vector<Construct> json_constructs(const std::string& begin, const std::stri
   };
 }
 
+// Some of them, for readers that give their text to parse_json.
+std::vector<Construct> some_json_constructs(const std::string& begin, const std::string& end) {
+  std::vector<Construct> some;
+  for (const Construct& construct : json_constructs(begin, end)) {
+    for (const char* name : {"integers", "objects of small objects", "long strings"}) {
+      if (construct.name == std::string_view(name)) some.push_back(construct);
+    }
+  }
+  return some;
+}
+
 TEST(ReaderTime, JsonIsLinear) {
-  const auto constructs = json_constructs("", "");
+  const auto constructs = some_json_constructs("", "");
   expect_linear("parse_json<json>", constructs,
                 [](const std::string& text) { parse_json<nlohmann::json>(text, "x", 16, "JSON"); });
   expect_linear("parse_json<ordered_json>", constructs,
@@ -137,7 +154,7 @@ TEST(ReaderTime, BodiesOfRequestsAreLinear) {
 }
 
 TEST(ReaderTime, ConfigsAreLinear) {
-  auto constructs = json_constructs(R"({"model_type":"minimind","x":)", "}");
+  auto constructs = some_json_constructs(R"({"model_type":"minimind","x":)", "}");
   constructs.push_back(list_of("unknown settings", R"({"model_type":"minimind",)", "}",
                                [](std::size_t i) { return fmt::format(R"("setting_{}":1)", i); }));
   constructs.push_back(list_of("ends of text", R"({"eos_token_id":[)", "]}", [](std::size_t) { return "1"; }));
@@ -146,7 +163,7 @@ TEST(ReaderTime, ConfigsAreLinear) {
 
 TEST(ReaderTime, ShardIndexesAreLinear) {
   const TemporaryFolder folder;
-  auto constructs = json_constructs(R"({"weight_map":)", "}");
+  auto constructs = some_json_constructs(R"({"weight_map":)", "}");
   constructs.push_back(list_of("tensors of one shard", R"({"weight_map":{)", "}}",
                                [](std::size_t i) { return fmt::format(R"("model.layers.{}.weight":"a")", i); }));
   constructs.push_back(list_of("tensors of many shards", R"({"weight_map":{)", "}}",
@@ -162,7 +179,7 @@ std::string safetensors_of(const std::string& header) {
 }
 
 TEST(ReaderTime, SafetensorsHeadersAreLinear) {
-  auto constructs = json_constructs(R"({"w":)", "}");
+  auto constructs = some_json_constructs(R"({"w":)", "}");
   const auto entry = [](std::size_t i) {
     return fmt::format(
         R"("model.layers.{}.self_attn.q_proj.weight":{{"dtype":"U8","shape":[1],"data_offsets":[{},{}]}})", i, i,
@@ -274,7 +291,8 @@ TEST(ReaderTime, PicklesAreLinear) {
     file.write(torch_zip(body, {{"0", std::string(4, '\0')}}));
     read_pth(file.open());
   });
-  expect_linear("legacy .pth", constructs, [&](const std::string& body) {
+  const std::vector<Construct> some{constructs.front(), constructs.back()};
+  expect_linear("legacy .pth", some, [&](const std::string& body) {
     file.write(torch_legacy(body, {{"0", std::string(4, '\0')}}));
     read_pth(file.open());
   });
@@ -300,7 +318,7 @@ std::string tokenizer_json_of(const std::string& model, const std::string& added
 }
 
 TEST(ReaderTime, TokenizersAreLinear) {
-  auto constructs = json_constructs(R"({"version":"1.0","model":)", "}");
+  auto constructs = some_json_constructs(R"({"version":"1.0","model":)", "}");
   const auto token = [](std::size_t i) { return fmt::format(R"("t{}":{})", i, i); };
   const auto vocab = [=](std::size_t bytes) { return joined(bytes, R"("vocab":{)", ",", "}", token); };
   const auto merges = [](std::size_t bytes, const char* merge) {

@@ -101,9 +101,12 @@ TEST(Assumptions, NameTheFieldItsValueAndTheReason) {
 }
 
 TEST(Assumptions, AreOnlyFieldsThatMayDiffer) {
-  EXPECT_EQ(assumptions(open_golden("v3-dense")), "");
-  EXPECT_EQ(assumptions(open_golden("v2-dense")), "what v2 uses: num_attention_heads 8, num_key_value_heads 2");
-  EXPECT_EQ(assumptions(open_golden("v3-moe")), "what v3 uses: num_experts_per_tok 1");
+  const std::string constants = "rope_theta 1000000.0, hidden_act silu, is_causal true";
+  EXPECT_EQ(assumptions(open_golden("v3-dense")), "what v3 uses: rms_norm_eps 1e-06, " + constants);
+  EXPECT_EQ(assumptions(open_golden("v2-dense")),
+            "what v2 uses: num_attention_heads 8, num_key_value_heads 2, rms_norm_eps 1e-05, " + constants);
+  EXPECT_EQ(assumptions(open_golden("v3-moe")),
+            "what v3 uses: rms_norm_eps 1e-06, " + constants + ", num_experts_per_tok 1, norm_topk_prob true");
 }
 
 TEST(LoraNotes, NameRanksAndUnusedParts) {

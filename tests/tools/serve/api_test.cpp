@@ -908,7 +908,7 @@ TEST_F(ApiTest, HealthFailsWhileTheEngineMakesNoProgress) {
 
 TEST_F(ApiTest, ParsesLargeBodiesNextToSmallRequests) {
   std::string ids = "7";
-  for (int i = 0; i < 7'000'000; ++i) ids += ",7";
+  for (int i = 0; i < 2'000'000; ++i) ids += ",7";
   const auto large = post("/detokenize", R"({"tokens": [)" + ids + "]}");
   const auto small = post("/detokenize", R"({"tokens": [7]})");
   ASSERT_TRUE(small->wait());

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/gguf_bytes.h"
 #include "tests/support/peak_memory.h"
 #include "tests/support/read_bytes.h"
 #include "tests/support/temporary_file.h"
-#include "tests/weights/gguf/gguf_bytes.h"
 #include "weights/io/error.h"
 #include "weights/tensor/shape.h"
 
