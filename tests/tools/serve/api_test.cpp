@@ -133,7 +133,7 @@ TEST_F(ApiTest, StreamsTheSameChat) {
     EXPECT_TRUE(event.contains("usage"));
     if (!event["choices"].empty()) content += event["choices"][0]["delta"].value("content", "");
   }
-  EXPECT_EQ(content, whole["choices"][0]["message"]["content"]);
+  EXPECT_EQ(content, whole["choices"][0]["message"]["content"].get<std::string>());
   EXPECT_EQ(events[events.size() - 2]["choices"][0]["finish_reason"], whole["choices"][0]["finish_reason"]);
   EXPECT_TRUE(events.back()["choices"].empty());
   EXPECT_EQ(events.back()["usage"]["completion_tokens"], whole["usage"]["completion_tokens"]);
