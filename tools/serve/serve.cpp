@@ -1,5 +1,4 @@
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -21,7 +20,6 @@
 #include "tools/serve/task_thread.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/standard_output.h"
-#include "tools/terminal/terminal_text.h"
 #include "weights/io/text_file.h"
 
 namespace minimind {
@@ -46,9 +44,7 @@ struct ServeCommand : GenerationArguments {
 
 // Why a file cannot be read is for the operator alone, also of a quiet server.
 void log_reason(const std::string& reason) {
-  std::string line = terminal_text(reason);
-  std::ranges::replace(line, '\n', ' ');
-  note("{}", line);
+  note("{}", reason);
 }
 
 // The model as it is given, or the demo.
@@ -76,15 +72,20 @@ std::vector<std::string> weights_folders(const ServeCommand& command) {
 // What the server reads once it runs: models and what belongs to them, and files of the system for the number of cores,
 // the local time, names of hosts and random numbers.
 Sandbox sandbox_of(const ServeCommand& command) {
-  Sandbox sandbox{.readable = weights_folders(command), .socket_folders = {}};
+  Sandbox sandbox;
   const auto add = [&](const fs::path& path) { sandbox.readable.push_back(path.string()); };
   const fs::path model = served_path(command), folder = containing_folder(model.string());
   std::error_code failed;
   const fs::path real = fs::canonical(model, failed);
+  std::vector<std::string> folders = weights_folders(command);
   for (const fs::path& own : {folder, fs::canonical(folder, failed), fs::path(containing_folder(real.string()))}) {
-    add(own);
-    add(own / ".." / "model");  // in MiniMind's tree, the tokenizer is there
+    folders.push_back(own.string());
     add(own / "lora");
+  }
+  for (const std::string& checkpoints : folders) {
+    add(checkpoints);
+    add(fs::path(checkpoints) / ".." /
+        "model");  // in MiniMind's tree, the tokenizer and the code with its settings are there
   }
   for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end; entry.increment(failed)) {
     if (fs::is_symlink(entry->symlink_status(failed))) add(entry->path());  // a rule is for what the link leads to

@@ -129,6 +129,21 @@ class RightsTest(unittest.TestCase):
             self.assertNotRegex(log, rb'[\x00-\x09\x0b-\x1f\x7f\x80-\x9f]')
             self.assertNotRegex(log, rb'(?m)^forged')
 
+    def test_reads_the_code_of_the_tree_of_a_weights_folder(self):
+        with tempfile.TemporaryDirectory() as name:
+            tree = pathlib.Path(name)
+            for folder in ('out', 'model'):
+                (tree / folder).mkdir()
+            shutil.copy(DEMO / 'model.pth', tree / 'out')
+            (tree / 'model' / 'model_minimind.py').write_text(
+                'class MiniMindConfig:\n    rope_theta = 1e6\nclass Attention:\n    q_norm = 1\n')
+            server = Server('--weights-from', str(tree / 'out'))
+            self.addCleanup(server.process.wait)
+            self.addCleanup(server.process.kill)
+            status, text = server.ask('POST', '/update_weights_from_disk',
+                                      {'model_path': str(tree / 'out' / 'model.pth')})
+            self.assertEqual(status, 200, text)
+
     def test_reads_no_file_that_a_later_link_leads_to(self):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
