@@ -93,7 +93,8 @@ void Forward::run(std::span<const Piece> pieces, Matrix<float> logits) {
   for (const Piece& piece : pieces) piece.context->append(piece.tokens);
 }
 
-// Returns the same for all workers: whether the pass ends early.
+// Returns the same for all workers: whether the pass ends early. Between two calls all workers must meet at another
+// barrier, as they do within each block: the first would otherwise decide anew while a slow one still reads.
 bool Forward::cancelled_after_barrier(Worker& worker) {
   if (worker.index() == 0) cancelled_ = Cancellation::current();
   worker.barrier();

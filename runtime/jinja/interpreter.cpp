@@ -167,14 +167,16 @@ class Interpreter {
   // Statements.
 
   void emit(const MarkedText& text) {
-    context_.budget.check_output(output_->bytes.size() + text.bytes.size());
-    context_.budget.make(text.bytes.size());
+    spend_output(text.bytes.size());
     output_->append(text);
   }
   void emit(std::string_view unmarked) {
-    context_.budget.check_output(output_->bytes.size() + unmarked.size());
-    context_.budget.make(unmarked.size());
+    spend_output(unmarked.size());
     output_->append(unmarked);
+  }
+  void spend_output(std::size_t size) {
+    context_.budget.check_output(output_->bytes.size() + size);
+    context_.budget.make(size);
   }
 
   // Returns the text that `run` emits.

@@ -1,19 +1,16 @@
 #include "tools/serve/task_thread.h"
 
-#include <csignal>
 #include <future>
 #include <memory>
 #include <utility>
 
+#include "weights/io/held_signals.h"
+
 namespace minimind {
 
 std::thread thread_without_signals(const std::function<void()>& body) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread(body);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
+  const HeldSignals held;
+  return std::thread(body);
 }
 
 TaskThread::TaskThread(std::size_t most_waiting) : most_waiting_(most_waiting) {

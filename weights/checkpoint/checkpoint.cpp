@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include "weights/gguf/gguf_model.h"
@@ -164,31 +165,24 @@ std::string shorter(const fs::path& path) {
   return fs::equivalent(normal, path, failed) ? normal.string() : path.string();
 }
 
-bool has_file(const fs::path& path) {
-  std::error_code failed;
-  return fs::exists(path, failed);
-}
-
 PythonFile read_python(const fs::path& path) {
   const std::string name = shorter(path);
-  std::string text = read_text_file(name);
-  if (text.size() > largest_python_file) {
-    throw Error(
-        fmt::format("{}: is {} bytes, expected at most {} of MiniMind's code", name, text.size(), largest_python_file));
-  }
-  return {name, std::move(text)};
+  return {name, read_text_file(name, largest_python_file)};
 }
 
 // The code of the tree that the checkpoint is in, if it is of the checkpoint's generation.
 std::optional<PythonConfig> find_python_config(const std::string& checkpoint_path, const CanonicalTensors& canonical) {
+  std::set<fs::path> known;  // most places are the same folder under another name
   for (const Surroundings& place : surroundings(checkpoint_path)) {
     for (const fs::path& folder : place.model_folders) {
-      if (const fs::path code = folder / "model_minimind.py"; has_file(code)) {
+      std::error_code failed;
+      if (!known.insert(fs::weakly_canonical(folder, failed)).second) continue;
+      if (const fs::path code = folder / "model_minimind.py"; is_there(code)) {
         if (auto config = read_python_config(read_python(code), nullptr, canonical)) return config;
       }
       const fs::path code = folder / "LMConfig.py", equations = folder / "model.py";
-      if (!has_file(code)) continue;
-      const auto model = has_file(equations) ? std::optional(read_python(equations)) : std::nullopt;
+      if (!is_there(code)) continue;
+      const auto model = is_there(equations) ? std::optional(read_python(equations)) : std::nullopt;
       if (auto config = read_python_config(read_python(code), model ? &*model : nullptr, canonical)) return config;
     }
   }

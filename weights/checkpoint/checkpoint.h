@@ -31,10 +31,9 @@ struct Checkpoint {
   std::vector<std::string> skipped;  // saved buffers that are computed here instead
   std::map<std::string, std::size_t> other_modalities;  // numbers of tensors of MiniMind-V and -O that are not read
   std::vector<std::string> unused_settings;             // keys of the config that do not change what is computed
-  std::vector<std::string>
-      code_not_read;  // settings in MiniMind's code that are not literals: "rope_theta (FILE:LINE)"
-  std::vector<std::string>
-      code_edited;  // classes of the equations that no version of MiniMind's has: "Attention (FILE:LINE)"
+  // Of MiniMind's code: settings that are not literals, and equations that no version of it has, each with its place,
+  // such as "rope_theta (FILE:LINE)".
+  std::vector<std::string> code_not_read, code_edited;
   std::vector<std::string> lora_changed;  // tensors that a LoRA changed; they are kept as f32
   std::optional<LoraMerge> own_lora;      // of the checkpoint's own unmerged LoRA
   std::vector<LoraMerge> loras;           // one for each of OpenOptions::loras, in order

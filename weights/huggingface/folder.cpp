@@ -33,11 +33,6 @@ std::string index_of(const std::string& name) {
   return name + ".index.json";
 }
 
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
-
 StoredTensors read_weights_file(const std::string& path) {
   auto file = open_input(path);
   if (looks_like_safetensors(file->start())) return read_safetensors(std::move(file));

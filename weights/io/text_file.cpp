@@ -89,6 +89,11 @@ bool is_folder(const std::string& path) {
   return std::filesystem::is_directory(path, ignored);
 }
 
+bool is_there(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
 std::string read_text_file(const std::string& path, std::size_t largest) {
   return TextFile(path, false).read(largest);
 }
