@@ -51,6 +51,35 @@ ApiOptions options() {
   return options;
 }
 
+// Keeps the engine's thread busy until it is released.
+class HeldEngine {
+ public:
+  explicit HeldEngine(EngineThread& engine)
+      : thread_([this, &engine] {
+          engine.run_between_steps(
+              [this](ContextPool&) {
+                begun_.set_value();
+                go_.get_future().wait();
+              },
+              false);
+        }) {
+    begun_.get_future().wait();
+  }
+  HeldEngine(const HeldEngine&) = delete;
+  HeldEngine& operator=(const HeldEngine&) = delete;
+  ~HeldEngine() { release(); }
+
+  void release() {
+    if (!thread_.joinable()) return;
+    go_.set_value();
+    thread_.join();
+  }
+
+ private:
+  std::promise<void> begun_, go_;
+  std::thread thread_;
+};
+
 class ApiTest : public testing::Test {
  protected:
   std::shared_ptr<FakeAnswer> post(const std::string& path, const std::string& body,
@@ -886,23 +915,13 @@ TEST_F(ApiTest, HealthFailsWhileTheEngineMakesNoProgress) {
     return answer;
   };
   EXPECT_EQ(health()->status(), 200);
-  std::promise<void> begun, go;
-  std::thread blocker([&] {
-    engine.run_between_steps(
-        [&](ContextPool&) {
-          begun.set_value();
-          go.get_future().wait();
-        },
-        false);
-  });
-  begun.get_future().wait();
+  HeldEngine held(engine);
   while (health()->status() == 200) std::this_thread::yield();
   const auto stuck = health();
   EXPECT_EQ(stuck->status(), 503);
   EXPECT_EQ(stuck->json()["status"], "stuck");
   EXPECT_NE(stuck->json()["reason"].get<std::string>().find("the engine has made no step for"), std::string::npos);
-  go.set_value();
-  blocker.join();
+  held.release();
   EXPECT_EQ(health()->status(), 200);
 }
 
@@ -918,16 +937,7 @@ TEST_F(ApiTest, ParsesLargeBodiesNextToSmallRequests) {
 }
 
 TEST_F(ApiTest, RejectsWhatIsNotPreparedWhenItShutsDown) {
-  std::promise<void> begun, go;
-  std::thread blocker([&] {
-    engine.run_between_steps(
-        [&](ContextPool&) {
-          begun.set_value();
-          go.get_future().wait();
-        },
-        false);
-  });
-  begun.get_future().wait();
+  HeldEngine held(engine);
   const auto current = post("/flush_cache", "");  // waits for the engine, and the others for it
   const auto next = post("/v1/completions", R"({"prompt": "a"})");
   const auto large = post("/tokenize", R"({"content": ")" + std::string(300'000, 'x') + R"("})");
@@ -936,8 +946,7 @@ TEST_F(ApiTest, RejectsWhatIsNotPreparedWhenItShutsDown) {
     EXPECT_TRUE(answer->has_ended());
     EXPECT_EQ(answer->status(), 503);
   }
-  go.set_value();
-  blocker.join();
+  held.release();
 }
 
 constexpr std::size_t one_demo = 10'000'000;  // bytes: room for the demo model once

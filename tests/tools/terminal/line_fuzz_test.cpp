@@ -3,10 +3,7 @@
 #include <cstdlib>
 #include <random>
 
-#include "tests/support/screen_model.h"
-#include "tools/terminal/line_edit.h"
-#include "tools/terminal/line_keys.h"
-#include "tools/terminal/line_screen.h"
+#include "tests/tools/terminal/typed_line.h"
 #include "tools/terminal/line_text.h"
 
 namespace minimind {
@@ -106,78 +103,49 @@ std::u32string expected(std::u32string_view text, std::size_t columns) {
 
 class Session {
  public:
-  explicit Session(unsigned seed) : random_(seed), columns_(80), rows_(24), screen_(columns_, rows_) {
-    edit_.remember("an earlier 句子 in 北京");
-    edit_.remember("two\nlines");
-    screen_.show("above\n");
-    edit_.begin("> ", true);
-    draw();
-  }
+  explicit Session(unsigned seed) : random_(seed) {}
 
   void step() {
     if (random_() % 8 == 0) {
-      columns_ = random_() % 3 == 0 ? 1 + random_() % 6 : 1 + random_() % 120;
-      rows_ = 1 + random_() % 60;
-      screen_.resize(columns_, rows_);
+      const std::size_t columns = random_() % 3 == 0 ? 1 + random_() % 6 : 1 + random_() % 120;
+      line_.resize(columns, 1 + random_() % 60);
     } else {
-      keys_.push(random_input(random_));
-      while (const auto key = keys_.next()) press(*key);
-      if (edit_.searching() && keys_.escape_waits()) press(keys_.take_escape());
+      line_.type(random_input(random_));
     }
-    draw();
     check();
   }
 
  private:
-  void press(const PressedKey& key) {
-    const LineAction action = edit_.press(key);
-    if (action == LineAction::enter || action == LineAction::end_of_input) {
-      edit_.remember(edit_.text());
-      edit_.move_to_end();
-      draw();
-      screen_.show(line_.finish());
-      edit_.begin("> ", true);
-    } else if (action == LineAction::list_words) {
-      screen_.show(line_.finish() + "/reset  /regenerate\n");
-    }
-  }
-
-  void draw() { screen_.show(line_.draw(edit_.view(), {columns_, rows_})); }
-
   void check() {
-    const LineView view = edit_.view();
-    const LineLayout layout = lay_out(view, columns_);
-    ASSERT_LT(layout.cursor_column, columns_);
+    const LineView view = line_.view();
+    const LineLayout layout = lay_out(view, line_.columns());
+    ASSERT_LT(layout.cursor_column, line_.columns());
     for (const LineRow& row : layout.rows) {
       std::size_t width = 0;
       for (const std::size_t w : row.widths) width += w;
-      ASSERT_LE(width, columns_);
+      ASSERT_LE(width, line_.columns());
     }
-    ASSERT_EQ(screen_.cursor_column(), layout.cursor_column);
-    if (layout.rows.size() > rows_) return check_part(layout);
-    const std::u32string prompt = expected(view.prompt, columns_), text = expected(view.text, columns_);
-    ASSERT_TRUE(screen_.text().ends_with(prompt + text)) << to_utf8(screen_.text());
+    ASSERT_EQ(line_.screen().cursor_column(), layout.cursor_column);
+    if (layout.rows.size() > line_.rows()) return check_part(layout);
+    const std::u32string prompt = expected(view.prompt, line_.columns()), text = expected(view.text, line_.columns());
+    ASSERT_TRUE(line_.screen().text().ends_with(prompt + text)) << to_utf8(line_.screen().text());
     // The text after the cursor is the same as on the screen.
     std::size_t at = 0;
     while (at < view.cursor) at += character_end(std::u32string_view(view.text).substr(at), 0);
-    const std::size_t after = expected(std::u32string_view(view.text).substr(at), columns_).size();
-    ASSERT_EQ(screen_.text().size() - screen_.text_before_cursor().size(), after)
+    const std::size_t after = expected(std::u32string_view(view.text).substr(at), line_.columns()).size();
+    ASSERT_EQ(line_.screen().text().size() - line_.screen().text_before_cursor().size(), after)
         << testing::PrintToString(to_utf8(view.text)) << " at " << view.cursor;
-    ASSERT_EQ(screen_.text().substr(0, 5), U"above");
+    ASSERT_EQ(line_.screen().text().substr(0, 5), U"above");
   }
 
   // A line larger than the screen fills it.
   void check_part(const LineLayout& layout) {
-    ASSERT_LT(screen_.cursor_row(), rows_);
-    ASSERT_LE(screen_.cursor_row(), layout.cursor_row);
+    ASSERT_LT(line_.screen().cursor_row(), line_.rows());
+    ASSERT_LE(line_.screen().cursor_row(), layout.cursor_row);
   }
 
   std::mt19937 random_;
-  std::size_t columns_, rows_;
-  ScreenModel screen_;
-  LineEdit edit_{{"/reset", "/regenerate", "/undo"}};
-  LineKeys keys_;
-  LineScreen line_{true};
+  TypedLine line_{"above\n"};
 };
 
 // MINIMIND_FUZZ_STEPS: the number of events instead of a small one.
