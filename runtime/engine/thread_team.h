@@ -103,8 +103,7 @@ void run_team(std::size_t threads, Body&& body, std::span<ThreadProfile> profile
   std::optional<HeldSignals> held(std::in_place);  // until the other threads are started
 #pragma omp parallel num_threads(static_cast <int>(threads))
   {
-#pragma omp master
-    held.reset();
+    if (omp_get_thread_num() == 0) held.reset();
 #pragma omp single
     barrier.emplace(static_cast<std::size_t>(omp_get_num_threads()));
     work(static_cast<std::size_t>(omp_get_thread_num()), static_cast<std::size_t>(omp_get_num_threads()), *barrier);
