@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/grammar/work.h"
 #include "runtime/text/code_points.h"
 #include "runtime/text/utf8.h"
 #include "weights/io/error.h"
@@ -344,6 +345,7 @@ class GrammarParser {
 }  // namespace
 
 Grammar parse_grammar(std::string_view text, const std::string& source) {
+  const WorkLimit limit(2 * GrammarBuilder::max_symbols, "the grammar");  // lets it be interrupted
   return GrammarParser(text, source).parse();
 }
 

@@ -8,6 +8,7 @@
 #include <queue>
 #include <utility>
 
+#include "runtime/grammar/work.h"
 #include "weights/io/error.h"
 #include "weights/io/quote.h"
 
@@ -166,9 +167,10 @@ std::optional<std::string> rank_rules(Grammar& grammar, const std::vector<std::s
 
 constexpr std::uint32_t shortest_path = 16;  // that is worth the work of comparing positions
 
-// Returns a position that allows nothing that `at` does not, in the same frame; 0 if none is known.
+// Returns a position that allows nothing that `at` does not, in the same frame; 0 if none is known. `tried` [rules] are
+// the alternatives that can be no such position any more.
 std::uint32_t narrower_position(const Grammar& grammar, const std::vector<bool>& limited,
-                                const std::vector<bool>& taken, std::uint32_t at) {
+                                const std::vector<bool>& taken, std::vector<std::uint32_t>& tried, std::uint32_t at) {
   const Grammar::Symbol symbol = grammar.symbols[at];
   if (symbol.kind != Kind::rule) return 0;
   const Grammar::Rule& rule = grammar.rules[symbol.index];
@@ -178,7 +180,7 @@ std::uint32_t narrower_position(const Grammar& grammar, const std::vector<bool>&
     const std::uint32_t next = grammar.alternatives[rule.first_alternative] + 1;
     return taken[next] ? 0 : next;
   }
-  for (std::uint32_t i = 0; last && i < rule.alternatives; ++i) {
+  for (std::uint32_t& i = tried[symbol.index]; last && i < rule.alternatives; ++i) {
     const std::uint32_t first = grammar.alternatives[rule.first_alternative + i];
     if (grammar.symbols[first].kind == Kind::rule && !taken[first]) return first;
   }
@@ -191,9 +193,9 @@ void find_paths(Grammar& grammar, const std::vector<bool>& limited) {
   const auto count = static_cast<std::uint32_t>(grammar.symbols.size());
   std::vector<bool> taken(count);
   taken[0] = true;
-  std::vector<std::uint32_t> next(count);
+  std::vector<std::uint32_t> next(count), tried(grammar.rules.size());
   for (std::uint32_t at = 0; at < count; ++at) {
-    next[at] = narrower_position(grammar, limited, taken, at);
+    next[at] = narrower_position(grammar, limited, taken, tried, at);
     if (next[at] != 0) taken[next[at]] = true;
   }
   std::vector<Grammar::Place> places(count);
@@ -214,6 +216,7 @@ void find_paths(Grammar& grammar, const std::vector<bool>& limited) {
 }  // namespace
 
 void GrammarBuilder::charge(std::size_t symbols) {
+  spend(symbols);
   if (symbols > max_symbols - symbols_) {
     throw Error(
         fmt::format("the grammar is too large, expected at most {} symbols with repetitions expanded; "

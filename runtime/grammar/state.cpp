@@ -1,5 +1,7 @@
 #include "runtime/grammar/state.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -9,6 +11,7 @@
 #include <tuple>
 #include <utility>
 
+#include "runtime/grammar/work.h"
 #include "weights/io/error.h"
 
 namespace minimind {
@@ -19,8 +22,9 @@ using Kind = Grammar::Symbol::Kind;
 // Limits in units of at most 8 bytes, over all tables: kept between steps, and added by one step.
 constexpr std::size_t max_entries = std::size_t{2} << 20;
 
-// The limit of items visited in one step, to bound its time.
-constexpr std::size_t max_items_looked_at = std::size_t{8} << 20;
+// The limit of work in one step, which is a byte or the tokens that may follow: of items that are visited and of rules
+// that are made.
+constexpr std::size_t max_step_work = std::size_t{1} << 20;
 
 // The limit of symbols of rules that are made one by one.
 constexpr std::size_t max_made_symbols = std::size_t{4} << 20;
@@ -70,9 +74,16 @@ void sort_unique(std::vector<GrammarItem>& items) {
 }
 
 [[noreturn]] void fail_too_ambiguous() {
-  throw Error(
+  throw TooMuchWork(
       "the grammar is too ambiguous, or nested too deeply, at this point of the text: its readings exceed the "
-      "memory or time limit; make it less ambiguous, or its alternatives fewer");
+      "memory limit; make it less ambiguous, or its alternatives fewer");
+}
+
+[[noreturn]] void fail_too_much_work() {
+  throw TooMuchWork(fmt::format(
+      "what may follow at this point of the text takes over {} steps to work out, expected at most that; make "
+      "the grammar or schema less ambiguous, or its alternatives fewer",
+      max_step_work));
 }
 
 std::uint64_t mixed(std::uint64_t value) {
@@ -179,6 +190,7 @@ void GrammarState::meet(std::uint32_t rule) {
 }
 
 void GrammarState::make(std::uint32_t rule) {
+  const WorkLimit limit(max_step_work - std::min(work_, max_step_work), "what may follow in the text");
   const std::vector<GrammarRules::Sequence> alternatives = rules_->alternatives(rule);
   made_.rules[rule].first_alternative = static_cast<std::uint32_t>(made_.alternatives.size());
   made_.rules[rule].alternatives = static_cast<std::uint32_t>(alternatives.size());
@@ -200,7 +212,7 @@ void GrammarState::make(std::uint32_t rule) {
       made_.bytes_to_end[--at] = std::min(bytes, Grammar::longest_text);
     }
   }
-  work_ += made_.rules[rule].alternatives;
+  work_ += made_.rules[rule].alternatives + limit.steps();
   if (made_.symbols.size() > max_made_symbols) fail_too_ambiguous();
 }
 
@@ -253,6 +265,7 @@ GrammarState::Position GrammarState::follow(std::string_view bytes) {
   const std::size_t before = text_.size();
   if (rules_) text_.resize(before + bytes.size());
   for (std::size_t i = 0; i < bytes.size() && position.state != dead; ++i) {
+    work_ = 0;
     position = step(position, static_cast<std::uint8_t>(bytes[i]), before + i);
   }
   return position;
@@ -577,7 +590,7 @@ void GrammarState::visit(GrammarItem item) {
   while (!pending_.empty()) {
     item = pending_.back();
     pending_.pop_back();
-    if (++work_ > max_items_looked_at) fail_too_ambiguous();
+    if (++work_ > max_step_work) fail_too_much_work();
     if (!visited_.insert(item)) continue;
     const Grammar::Symbol symbol = tables().symbols[item.symbol];
     switch (symbol.kind) {
@@ -640,7 +653,13 @@ void GrammarState::run_calls() {
     const std::uint32_t id = called_.back().second;
     called_.pop_back();
     const std::uint32_t frame = frame_of_callers(id);
-    if (tables().rules[id].first_alternative == not_made) make(id);
+    if (tables().rules[id].first_alternative == not_made) {
+      try {
+        make(id);
+      } catch (const TooMuchWork&) {
+        fail_too_much_work();
+      }
+    }
     const Grammar::Rule& rule = tables().rules[id];
     for (std::uint32_t i = 0; i < rule.alternatives; ++i) {
       visit({tables().alternatives[rule.first_alternative + i], frame});

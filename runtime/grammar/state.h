@@ -71,8 +71,9 @@ class GrammarItemSet {
 // All readings of an ambiguous text are followed at once, as in Earley's parser. Readings with equal expectations are
 // merged, so that their number is bounded by the grammar and the length of the text, never exponential in it. Results
 // are cached: if texts repeat, a byte costs one table lookup. Memory stays below about 100 MB. Every function that is
-// not const throws Error if a text is so ambiguous or so deeply nested that it would need more memory, or that one step
-// would take seconds. The state is unusable afterwards.
+// not const throws Error if a text is so ambiguous or so deeply nested that it would need more memory, or that a byte
+// of it, or the tokens that may follow, would take more than a number of steps of work, some tens of milliseconds. The
+// state is unusable afterwards.
 class GrammarState {
  public:
   explicit GrammarState(std::shared_ptr<const Grammar> grammar);

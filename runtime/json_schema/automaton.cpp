@@ -8,6 +8,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "runtime/grammar/work.h"
 #include "weights/io/error.h"
 
 namespace minimind {
@@ -40,6 +41,7 @@ void join_edges(std::vector<Automaton::Edge>& edges) {
 }  // namespace
 
 Automaton::State Automaton::Draft::add(bool accepts) {
+  spend(1);
   check_states(edges.size() + 1);
   edges.emplace_back();
   accepting.push_back(accepts);
@@ -82,6 +84,7 @@ Automaton::Automaton(const Draft& draft) {
       edge.to = number[edge.to];
       edges.push_back(edge);
     }
+    spend(1 + edges.size());
     std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.first < b.first; });
     join_edges(edges);
     edges_.insert(edges_.end(), edges.begin(), edges.end());
@@ -211,6 +214,7 @@ std::uint64_t json_bytes_of(char32_t first, char32_t last) {
 }
 
 std::vector<std::uint64_t> Automaton::bytes_to_accept() const {
+  spend(states() + edges_.size());
   std::vector<std::vector<std::pair<State, std::uint64_t>>> before(states());
   for (State state = 0; state < states(); ++state) {
     for (auto [edge, end] = edges(state); edge != end; ++edge) {
@@ -242,6 +246,7 @@ std::vector<std::uint32_t> Automaton::characters_taken(const CodePoints& charact
                                         [](const CodePoints::Range& r, char32_t c) { return r.last < c; });
     return range != ranges.end() && range->first <= edge.last;
   };
+  spend(states() + edges_.size());
   std::vector<std::vector<State>> before(states());
   std::vector<std::uint32_t> taken(states(), any_number);
   std::vector<State> pending;
@@ -324,6 +329,7 @@ Automaton Automaton::product(const Automaton& a, const Automaton& b, bool both_n
       if (x != x_end && x->last < at) ++x;
       if (y != y_end && y->last < at) ++y;
     }
+    spend(edges.size());
     join_edges(edges);
     draft.edges[i] = std::move(edges);
   }

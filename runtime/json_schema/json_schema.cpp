@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "runtime/grammar/grammar.h"
+#include "runtime/grammar/work.h"
 #include "runtime/json_schema/json_texts.h"
 #include "runtime/json_schema/schema_nodes.h"
 #include "runtime/json_schema/schema_reader.h"
@@ -144,7 +145,7 @@ class SchemaRules : public GrammarRules {
   std::uint32_t object_of(const ObjectCase* what, SchemaShapes::ObjectProgress progress);
   std::uint32_t array_of(const ArrayCase* what, SchemaShapes::ArrayProgress progress);
   const Trie& trie_of(const ObjectCase* what);
-  static std::uint32_t add_trie_node(Trie& trie, const Trie::Node& node);
+  static void add_children(Trie& trie, std::uint32_t node);
   void work_out_members(Object& object);
   std::vector<OtherMember> other_members(std::uint32_t object);
   std::uint64_t shortest_member(std::uint32_t object);
@@ -180,6 +181,8 @@ class SchemaRules : public GrammarRules {
 };
 
 constexpr std::size_t most_rules = 4'000'000;
+// Of what is worked out of a schema before its first text; the rest, if any, is worked out when a text needs it.
+constexpr std::size_t most_steps_beforehand = 5'000'000;
 constexpr std::uint32_t longest_indent = 64;
 
 std::uint64_t shortest_character(const CodePoints& set) {
@@ -203,6 +206,11 @@ SchemaRulesSource::SchemaRulesSource(std::unique_ptr<SchemaNodes> nodes, const S
   // What is not supported of them shows in the cases only.
   if (nodes_->has_unevaluated()) shapes_.explore(root_);
   if (!style.any_spelling) shapes_.leave_out_what_is_too_complex();
+  try {
+    const WorkLimit limit(most_steps_beforehand, "the schema");
+    shapes_.prepare(root_);
+  } catch (const TooMuchWork&) {
+  }
 }
 
 std::unique_ptr<GrammarRules> SchemaRulesSource::start() const {
@@ -280,6 +288,7 @@ std::uint32_t SchemaRules::string_of(const StringCase& string) {
 
 std::uint32_t SchemaRules::object_of(const ObjectCase* what, SchemaShapes::ObjectProgress progress) {
   const auto [place, added] = object_ids_.try_emplace({what, progress}, static_cast<std::uint32_t>(objects_.size()));
+  spend(1 + what->properties.size() / 64);
   if (added) objects_.push_back({what, std::move(progress), {}});
   return place->second;
 }
@@ -300,13 +309,14 @@ const SchemaRules::Trie& SchemaRules::trie_of(const ObjectCase* what) {
   }
   std::sort(trie.order.begin(), trie.order.end(),
             [&](std::uint32_t a, std::uint32_t b) { return trie.names[a] < trie.names[b]; });
-  add_trie_node(trie, {0, static_cast<std::uint32_t>(trie.order.size()), 0, 0, {}});
+  trie.nodes.push_back({0, static_cast<std::uint32_t>(trie.order.size()), 0, 0, {}});
+  for (std::uint32_t id = 0; id < trie.nodes.size(); ++id) add_children(trie, id);
   return trie;
 }
 
-std::uint32_t SchemaRules::add_trie_node(Trie& trie, const Trie::Node& node) {
-  const auto id = static_cast<std::uint32_t>(trie.nodes.size());
-  trie.nodes.push_back(node);
+void SchemaRules::add_children(Trie& trie, std::uint32_t id) {
+  const Trie::Node node = trie.nodes[id];
+  spend(1 + node.end - node.begin);
   for (std::uint32_t from = node.begin; from < node.end;) {
     const std::u32string& name = trie.names[trie.order[from]];
     if (name.size() == node.depth) {
@@ -316,12 +326,10 @@ std::uint32_t SchemaRules::add_trie_node(Trie& trie, const Trie::Node& node) {
     const char32_t next = name[node.depth];
     std::uint32_t to = from + 1;
     while (to < node.end && trie.names[trie.order[to]][node.depth] == next) ++to;
-    const std::uint32_t child =
-        add_trie_node(trie, {from, to, node.depth + 1, node.bytes + json_bytes_of(next, next), {}});
-    trie.nodes[id].children.emplace_back(next, child);
+    trie.nodes[id].children.emplace_back(next, static_cast<std::uint32_t>(trie.nodes.size()));
+    trie.nodes.push_back({from, to, node.depth + 1, node.bytes + json_bytes_of(next, next), {}});
     from = to;
   }
-  return id;
 }
 
 void SchemaRules::work_out_members(Object& object) {
@@ -380,6 +388,7 @@ std::uint64_t SchemaRules::shortest_named(std::uint32_t object, std::uint32_t no
   work_out_members(state);
   const Trie& trie = trie_of(state.what);
   const Trie::Node& at = trie.nodes[node];
+  spend(1 + at.end - at.begin);
   std::uint64_t shortest = no_text;
   for (std::uint32_t i = at.begin; i < at.end; ++i) {
     const std::uint32_t property = trie.order[i];
@@ -509,6 +518,7 @@ std::vector<GrammarRules::Sequence> SchemaRules::alternatives(std::uint32_t id) 
 std::vector<GrammarRules::Sequence> SchemaRules::spellings(const CodePoints& set) const {
   std::vector<Sequence> result;
   for (const std::vector<ByteSet>& spelling : json_character_spellings(set, style_.any_spelling)) {
+    spend(4 * spelling.size());
     result.emplace_back();
     for (const ByteSet& byte_set : spelling) result.back().push_back(bytes(byte_set));
   }
@@ -685,6 +695,7 @@ std::vector<GrammarRules::Sequence> SchemaRules::rest_of_array(const Rule& rule)
 }
 
 constexpr std::size_t max_schema_size = std::size_t{1} << 20;
+constexpr std::size_t most_compile_steps = 20'000'000;
 constexpr int max_file_depth = 100;
 
 SchemaJson read_schema_file(const std::string& path) {
@@ -698,6 +709,7 @@ JsonSchemaGrammar compile_json_schema(const SchemaJson& schema, const std::strin
   if (!schema.is_object() && !schema.is_boolean()) {
     throw SchemaError(fmt::format("{}: #: expected a schema: a JSON object", source));
   }
+  const WorkLimit limit(most_compile_steps, "the schema");
   std::map<std::string, SchemaJson> references;
   for (const auto& [uri, path] : options.references) references.emplace(uri, read_schema_file(path));
   try {
@@ -709,6 +721,7 @@ JsonSchemaGrammar compile_json_schema(const SchemaJson& schema, const std::strin
     }
     result.grammar.rules_source =
         std::make_shared<SchemaRulesSource>(std::move(nodes), SchemaStyle{options.closed, options.any_spelling});
+    result.steps = limit.steps();
     return result;
   } catch (const SchemaError&) {
     throw;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -28,6 +29,8 @@ struct JsonSchemaGrammar {
   Grammar grammar;
   // The keywords and formats that were ignored although their author may expect otherwise, each once.
   std::vector<std::string> ignored;
+  // That compiling took, see work.h of the grammar.
+  std::size_t steps = 0;
 };
 
 // Returns the grammar of JSON texts that are valid by a JSON Schema of draft 4, 6, 7, 2019-09 or 2020-12, as $schema
@@ -48,13 +51,14 @@ struct JsonSchemaGrammar {
 //   hyphens as its third and fourth character (as xn-- has); in a regex no named groups, look-around and deep nesting.
 // - Keywords count regardless of a metaschema's vocabularies.
 // - If uniqueItems must not hold, as within `not`, arrays with repeated items are not distinguished and are rejected.
-// - Combinations of alternatives are limited in number. Beyond that the schema is rejected with an Error; a part of it
+// - Combinations of alternatives are limited in number, and work on a value in steps (README.md). Beyond that the
+// schema is rejected with an Error; a part of it
 //   that may be omitted is omitted, so that a text that was started can be ended, or with any_spelling, which is for
 //   texts that exist already, it is an Error of GrammarState when a text has the part.
 // - What `options` restrict.
 //
 // The message of every Error starts with `source`, followed by the position as a JSON pointer. Also throws Error if no
-// value is valid.
+// value is valid, and TooMuchWork of work.h, and Cancelled.
 JsonSchemaGrammar compile_json_schema(const nlohmann::ordered_json& schema, const std::string& source,
                                       const JsonSchemaOptions& options = {});
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/grammar/work.h"
 #include "runtime/json_schema/pattern.h"
 
 namespace minimind {
@@ -34,6 +35,7 @@ Automaton explore(const State& start, Step step, Accepts accepts) {
   };
   number(start);
   for (std::size_t i = 0; i < states.size(); ++i) {
+    spend(12);
     for (const char c : std::string_view("-.0123456789")) {
       const State from = states[i];
       const std::optional<State> to = step(from, c);
@@ -93,7 +95,9 @@ class Comparator {
  public:
   explicit Comparator(const Decimal& bound) {
     const auto size = static_cast<int>(bound.digits.size());
-    const int whole = size + bound.exponent;  // digits before the point
+    // Digits before the point; one more than any number has is as many as a million more.
+    constexpr int beyond_all = static_cast<int>(most_number_digits) + 1;
+    const int whole = std::clamp(size + bound.exponent, -beyond_all, std::max(size, beyond_all));
     if (whole > 0) {
       whole_ = bound.digits.substr(0, static_cast<std::size_t>(std::min(whole, size)));
       if (whole > size) whole_.append(static_cast<std::size_t>(whole - size), '0');
@@ -156,7 +160,9 @@ std::string fraction_pattern(std::string_view digits) {
   return "(?:\\." + std::string(digits) + limited(digits) + ")";
 }
 
+// For the sets of texts that are made once, and parts of such.
 Automaton whole_text(const std::string& pattern) {
+  const UncountedWork once;
   return pattern_automaton("^" + pattern + "$");
 }
 
@@ -326,13 +332,120 @@ std::optional<Automaton> multiples_of(const Decimal& divisor) {
   return explore(Division(), step, accepts) & of_exact_digits();
 }
 
-Automaton numbers_equal(const Decimal& value, std::string_view spelling) {
+namespace {
+
+// The text without an exponent and without zeros at the end of a fraction; std::nullopt if it is too long.
+std::optional<std::string> plain_text(const Decimal& value) {
   const auto size = static_cast<int>(value.digits.size());
-  Automaton result = Automaton::of_texts({std::u32string(spelling.begin(), spelling.end())});
-  if (value.exponent > most_zeros || size + value.exponent < -most_zeros) return result;
-  NumberBound bound{value, false};
-  bound.exclusive = false;
-  return result | (beyond(bound, true) & beyond(bound, false));
+  const int whole = size + value.exponent, fraction = -value.exponent;
+  constexpr auto most = static_cast<int>(most_number_digits);
+  if (whole > most || fraction > most) return std::nullopt;
+  std::string digits = value.digits;
+  if (whole > size) digits.append(static_cast<std::size_t>(whole - size), '0');
+  if (whole < 1) digits.insert(0, static_cast<std::size_t>(1 - whole), '0');
+  if (fraction > 0) digits.insert(digits.size() - static_cast<std::size_t>(fraction), ".");
+  return (value.negative ? "-" : "") + digits;
+}
+
+// The texts of numbers as a trie. After a number without an exponent any zeros of a fraction follow, which those that
+// have nothing else after them share.
+class NumberTrie {
+ public:
+  void add(std::string text, bool zeros_follow) { texts_.emplace_back(std::move(text), zeros_follow); }
+
+  Automaton build() {
+    std::sort(texts_.begin(), texts_.end());
+    nodes_.emplace_back();
+    for (const auto& [text, zeros_follow] : texts_) insert(text, zeros_follow);
+    for (std::size_t node = 0; node < nodes_.size(); ++node) pass_zeros_on(nodes_[node]);
+    return emit();
+  }
+
+ private:
+  static constexpr std::size_t no_point = ~std::size_t{0};
+  struct Node {
+    std::vector<std::pair<char, std::size_t>> children;  // in order
+    bool accepts = false, zeros_follow = false;
+    std::size_t decimals = no_point;
+  };
+
+  // Texts are sorted: a shared prefix is that of the text before.
+  void insert(const std::string& text, bool zeros_follow) {
+    spend(1 + text.size());
+    std::size_t at = 0;
+    for (const char c : text) {
+      if (nodes_[at].children.empty() || nodes_[at].children.back().first != c) {
+        nodes_[at].children.emplace_back(c, nodes_.size());
+        const std::size_t decimals = nodes_[at].decimals;
+        nodes_.push_back({{}, false, false, c == '.' ? 0 : decimals == no_point ? no_point : decimals + 1});
+      }
+      at = nodes_[at].children.back().second;
+    }
+    nodes_[at].accepts = true;
+    nodes_[at].zeros_follow = nodes_[at].zeros_follow || zeros_follow;
+  }
+
+  // Children have larger numbers.
+  void pass_zeros_on(const Node& node) {
+    if (!node.zeros_follow || node.decimals == most_number_digits) return;
+    for (const auto& [c, child] : node.children) {
+      if (c != (node.decimals == no_point ? '.' : '0')) continue;
+      nodes_[child].zeros_follow = true;
+      nodes_[child].accepts = c == '0';
+    }
+  }
+
+  Automaton emit() {
+    Automaton::Draft draft;
+    std::vector<Automaton::State> states(nodes_.size());
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (node == 0 || !nodes_[node].children.empty()) states[node] = draft.add(nodes_[node].accepts);
+    }
+    // Those without children, by how many zeros may follow: the last is that of no zeros, before it is that of a point.
+    std::vector<Automaton::State> tails;
+    for (std::size_t decimals = 0; decimals <= most_number_digits; ++decimals) tails.push_back(draft.add(decimals > 0));
+    const Automaton::State whole = draft.add(true), end = draft.add(true);
+    for (std::size_t decimals = 0; decimals < most_number_digits; ++decimals) {
+      draft.edges[tails[decimals]].push_back({'0', '0', tails[decimals + 1]});
+    }
+    draft.edges[whole].push_back({'.', '.', tails[0]});
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      const Node& its = nodes_[node];
+      if (node > 0 && its.children.empty()) continue;
+      std::vector<Automaton::Edge>& edges = draft.edges[states[node]];
+      const bool in_fraction = its.decimals != no_point;
+      const char zero = in_fraction ? '0' : '.';
+      bool has_zero = false;
+      for (const auto& [c, child] : its.children) {
+        const Node& next = nodes_[child];
+        Automaton::State to = states[child];
+        if (next.children.empty())
+          to = !next.zeros_follow ? end : next.decimals == no_point ? whole : tails[next.decimals];
+        const auto character = static_cast<char32_t>(c);
+        edges.push_back({character, character, to});
+        has_zero = has_zero || c == zero;
+      }
+      const std::size_t after = in_fraction ? its.decimals + 1 : 0;
+      if (!its.zeros_follow || has_zero || after > most_number_digits) continue;
+      edges.push_back({static_cast<char32_t>(zero), static_cast<char32_t>(zero), tails[after]});
+    }
+    return Automaton(draft);
+  }
+
+  std::vector<std::pair<std::string, bool>> texts_;
+  std::vector<Node> nodes_;
+};
+
+}  // namespace
+
+Automaton numbers_equal(const std::vector<SpelledNumber>& numbers) {
+  NumberTrie trie;
+  for (const SpelledNumber& number : numbers) {
+    trie.add(number.spelling, false);
+    if (const auto text = plain_text(number.value)) trie.add(*text, true);
+    if (number.value.is_zero()) trie.add("-0", true);
+  }
+  return trie.build();
 }
 
 namespace {

@@ -51,8 +51,12 @@ Automaton numbers_to(const NumberBound& bound);
 // Multiples of a number above zero. std::nullopt if the divisor has too many digits.
 std::optional<Automaton> multiples_of(const Decimal& divisor);
 
-// The texts of exactly this number: without an exponent where that is short, and as `spelling` has it.
-Automaton numbers_equal(const Decimal& value, std::string_view spelling);
+// The texts of these numbers: without an exponent where that is short, and as `spelling` has each.
+struct SpelledNumber {
+  Decimal value;
+  std::string spelling;
+};
+Automaton numbers_equal(const std::vector<SpelledNumber>& numbers);
 
 // Returns the spellings of a character of the set inside a JSON string, each as the sets of its bytes. With
 // `every_escape` also those that are not needed, such as \u0061 for a; otherwise those of Python's json.dumps: as it

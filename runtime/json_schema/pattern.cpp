@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/grammar/work.h"
 #include "runtime/text/utf8.h"
 #include "weights/io/error.h"
 #include "weights/io/quote.h"
@@ -77,7 +78,7 @@ std::optional<CodePoints> class_of_escape(char letter) {
 }
 
 // The characters of a general category, such as Lu or L, by its short or long name.
-std::optional<CodePoints> characters_of_category(std::string_view name) {
+std::optional<CodePoints> make_category(std::string_view name) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 8> long_names{{{"Letter", "L"},
                                                                                             {"Uppercase_Letter", "Lu"},
                                                                                             {"Lowercase_Letter", "Ll"},
@@ -105,6 +106,19 @@ std::optional<CodePoints> characters_of_category(std::string_view name) {
   return CodePoints(std::move(ranges));
 }
 
+std::optional<CodePoints> characters_of_category(std::string_view name) {
+  static std::mutex mutex;
+  static std::map<std::string, std::optional<CodePoints>, std::less<>> made;
+  constexpr std::size_t longest_name = 32;
+  if (name.size() > longest_name) return std::nullopt;
+  const std::lock_guard lock(mutex);
+  const auto known = made.find(name);
+  if (known != made.end()) return known->second;
+  auto set = make_category(name);
+  if (set) made.emplace(name, set);
+  return set;
+}
+
 class PatternParser {
  public:
   explicit PatternParser(std::string_view pattern) : pattern_(pattern) {}
@@ -130,6 +144,7 @@ class PatternParser {
   }
 
   static Term characters(CodePoints set) {
+    spend(1 + set.ranges().size());
     Term term;
     term.kind = Term::Kind::characters;
     term.set = std::move(set);
@@ -261,25 +276,32 @@ class PatternParser {
   CodePoints parse_set() {
     take_if("[");
     const bool negated = take_if("^");
-    CodePoints set;
+    std::vector<CodePoints::Range> ranges;
+    const auto add = [&](const CodePoints& points) {
+      spend(points.ranges().size());
+      ranges.insert(ranges.end(), points.ranges().begin(), points.ranges().end());
+    };
     while (!take_if("]")) {
       if (at_end()) fail("a set is not closed");
       const CodePoints first = parse_set_member();
       if (!starts_with("-") || starts_with("-]") || !single(first)) {
-        set.add(first);
+        add(first);
         continue;
       }
       take_if("-");
       if (at_end()) fail("a set is not closed");
       const CodePoints last = parse_set_member();
       if (!single(last)) {
-        set.add(first).add('-').add(last);
+        add(first);
+        add(CodePoints('-', '-'));
+        add(last);
         continue;
       }
       const char32_t from = first.ranges().front().first, to = last.ranges().front().first;
       if (to < from) fail("a range ends before it starts");
-      set.add(from, to);
+      add(CodePoints(from, to));
     }
+    CodePoints set(std::move(ranges));
     return negated ? set.complement() : set;
   }
 
@@ -408,6 +430,7 @@ class PatternBuilder {
   };
 
   Position add() {
+    spend(1);
     if (positions_.size() == max_positions) throw Error("the pattern is too long; shorten its repetitions");
     positions_.emplace_back();
     return static_cast<Position>(positions_.size() - 1);
@@ -490,6 +513,7 @@ class PatternBuilder {
   }
 
   void charge(std::size_t steps) {
+    spend(steps);
     steps_ += steps;
     if (steps_ > max_steps) throw Error("the pattern is too complex; simplify it or shorten its repetitions");
   }
@@ -805,6 +829,7 @@ std::optional<Automaton> format_automaton(std::string_view format) {
   if (known != made.end()) return known->second;
   const auto pattern = pattern_of(format);
   if (!pattern) return std::nullopt;
+  const UncountedWork once;
   return made.emplace(format, pattern_automaton("^(?:" + *pattern + ")$")).first->second;
 }
 

@@ -4,19 +4,19 @@
 
 #include <algorithm>
 
+#include "runtime/grammar/work.h"
 #include "weights/io/quote.h"
 
 namespace minimind {
 namespace {
 
-constexpr std::size_t most_automaton_states = 1'000'000;  // of a schema in all
 constexpr std::size_t most_nodes = 1'000'000;
 
 }  // namespace
 
 AutomatonId Automata::add(Automaton automaton) {
   states_ += automaton.states();
-  if (states_ > most_automaton_states) {
+  if (states_ > most_states) {
     throw Error("the patterns and lengths of the schema are too complex together; simplify them");
   }
   automata_.push_back(std::move(automaton));
@@ -33,6 +33,20 @@ AutomatonId Automata::both(AutomatonId a, AutomatonId b) {
 AutomatonId Automata::either(AutomatonId a, AutomatonId b) {
   if (a == b) return a;
   return cached(fmt::format("| {} {}", std::min(a, b), std::max(a, b)), [&] { return automata_[a] | automata_[b]; });
+}
+
+// As a tree: a text is in as many unions as the number of automata can be halved.
+AutomatonId Automata::any_of(std::vector<AutomatonId> automata) {
+  std::sort(automata.begin(), automata.end());
+  automata.erase(std::unique(automata.begin(), automata.end()), automata.end());
+  while (automata.size() > 1) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < automata.size(); i += 2) {
+      automata[kept++] = i + 1 < automata.size() ? either(automata[i], automata[i + 1]) : automata[i];
+    }
+    automata.resize(kept);
+  }
+  return automata.front();
 }
 
 AutomatonId Automata::complement(AutomatonId a) {
@@ -59,6 +73,10 @@ const std::vector<Automata::Run>& Automata::runs(AutomatonId id, TextKind kind) 
   return result;
 }
 
+void Automata::prepare(AutomatonId id) {
+  for (const TextKind kind : {TextKind::lower, TextKind::word, TextKind::plain}) runs(id, kind);
+}
+
 SchemaNodes::SchemaNodes(const std::string& source) : source_(source) {
   SchemaNode nothing;
   nothing.types = 0;
@@ -68,18 +86,21 @@ SchemaNodes::SchemaNodes(const std::string& source) : source_(source) {
 }
 
 NodeId SchemaNodes::add(SchemaNode node) {
+  spend(1);
   if (nodes_.size() == most_nodes) throw Error("the schema is too complex: its combinations exceed the limit");
   nodes_.push_back(std::move(node));
   return static_cast<NodeId>(nodes_.size() - 1);
 }
 
 void SchemaNodes::fail(NodeId id, std::string_view reason) const {
-  throw SchemaError(fmt::format("{}: {}: {}", source_, nodes_[id].pointer, reason));
+  const std::string& pointer = nodes_[id].pointer;  // empty if the node stands for several
+  throw SchemaError(fmt::format("{}: {}: {}", source_, pointer.empty() ? "#" : pointer, reason));
 }
 
 JsonTypes SchemaNodes::types_meant(NodeId id) const {
   JsonTypes meant = 0;
   std::vector<NodeId> pending{id};
+  std::set<NodeId> known{id};
   for (std::size_t i = 0; i < pending.size(); ++i) {
     const SchemaNode& node = nodes_[pending[i]];
     const bool decided = node.types != all_types || !node.any_of.empty() || !node.one_of.empty() ||
@@ -96,7 +117,7 @@ JsonTypes SchemaNodes::types_meant(NodeId id) const {
     if (string) meant |= bit_of(JsonType::string);
     if (number) meant |= bit_of(JsonType::number);
     for (const NodeId part : node.all_of) {
-      if (std::find(pending.begin(), pending.end(), part) == pending.end()) pending.push_back(part);
+      if (known.insert(part).second) pending.push_back(part);
     }
   }
   return meant == 0 ? all_types : meant;
@@ -115,6 +136,7 @@ SchemaNode SchemaNodes::like(NodeId id, JsonTypes types) const {
 }
 
 NodeId SchemaNodes::all_of(std::vector<NodeId> nodes) {
+  spend(nodes.size());
   std::sort(nodes.begin(), nodes.end());
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   if (nodes.size() == 1) return nodes.front();
@@ -292,6 +314,7 @@ void SchemaNodes::negate_objects(NodeId id, std::vector<NodeId>& result) {
   AutomatonId others = automata_.cached("all strings", Automaton::everything);
   std::vector<std::u32string> named;
   for (const auto& [name, value] : node.properties) {
+    spend(1 + name.size());
     named.push_back(code_points_of(name));
     if (value == always_) continue;
     SchemaNode other = object();

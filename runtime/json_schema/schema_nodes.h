@@ -44,6 +44,8 @@ using AutomatonId = std::uint32_t;
 // Automata of strings and of the texts of numbers, under numbers.
 class Automata {
  public:
+  static constexpr std::size_t most_states = 1'000'000;  // of a schema in all
+
   AutomatonId add(Automaton automaton);
   // Returns the automaton of a text, made once by `make`.
   template <class Make>
@@ -54,9 +56,11 @@ class Automata {
   }
   AutomatonId both(AutomatonId a, AutomatonId b);
   AutomatonId either(AutomatonId a, AutomatonId b);
+  AutomatonId any_of(std::vector<AutomatonId> automata);  // at least one
   AutomatonId complement(AutomatonId a);
 
   const Automaton& operator[](AutomatonId id) const { return automata_[id]; }
+  std::size_t states() const { return states_; }  // of all
   // Returns Automaton::bytes_to_accept() of an automaton.
   const std::vector<std::uint64_t>& bytes(AutomatonId id);
   // A state takes every text of a kind up to this length.
@@ -65,6 +69,8 @@ class Automata {
     std::uint64_t bytes = 0;       // bytes() of the state after them, at most
   };
   const std::vector<Run>& runs(AutomatonId id, TextKind kind);  // [states]
+  // Works out both before they are needed.
+  void prepare(AutomatonId id);
 
  private:
   std::deque<Automaton> automata_;  // references stay valid

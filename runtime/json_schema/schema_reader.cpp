@@ -13,6 +13,7 @@ namespace minimind {
 namespace {
 
 constexpr int most_levels_read = 200;
+constexpr std::size_t longest_pointer = 1000;  // of those in messages, of which each schema has one
 
 // Keywords that say nothing about what is valid and that authors do not expect to.
 constexpr std::array<std::string_view, 22> plain_annotations{"$schema",
@@ -205,6 +206,9 @@ std::string resolve_uri(std::string_view base, std::string_view reference) {
 }
 
 SchemaReader::Place SchemaReader::Place::at(std::string_view key) const {
+  constexpr std::string_view cut = "/...";
+  if (pointer.size() + key.size() > longest_pointer)
+    return {resource, pointer.ends_with(cut) ? pointer : pointer + std::string(cut)};
   std::string escaped;
   for (const char c : key) {
     if (c == '~') {
@@ -308,8 +312,7 @@ void SchemaReader::fail(const Place& place, std::string_view reason) const {
 }
 
 void SchemaReader::ignore(std::string what) {
-  std::vector<std::string>& known = nodes_.ignored_;
-  if (std::find(known.begin(), known.end(), what) == known.end()) known.push_back(std::move(what));
+  if (known_ignored_.insert(what).second) nodes_.ignored_.push_back(std::move(what));
 }
 
 std::unique_ptr<SchemaNodes> read_schemas(const SchemaJson& document, const std::string& source,
@@ -400,10 +403,11 @@ std::optional<std::size_t> SchemaReader::count(const SchemaJson& schema, const P
 std::vector<std::string> SchemaReader::names(const SchemaJson& value, const Place& place) {
   std::vector<std::string> result;
   if (!value.is_array()) fail(place, fmt::format("is {}, expected an array of names", value.type_name()));
+  std::set<std::string_view> known;
   for (const SchemaJson& name : value) {
     if (!name.is_string()) fail(place, "expected an array of names");
     const auto& text = name.get_ref<const std::string&>();
-    if (std::find(result.begin(), result.end(), text) == result.end()) result.push_back(text);
+    if (known.insert(text).second) result.push_back(text);
   }
   return result;
 }
@@ -475,15 +479,14 @@ SchemaNode SchemaReader::scalars(const std::vector<const SchemaJson*>& values, c
   node.types = 0;
   node.true_too = node.false_too = false;
   std::vector<std::u32string> texts;
-  std::optional<Automaton> numbers;
+  std::vector<SpelledNumber> numbers;
   for (const SchemaJson* value : values) {
     if (value->is_string()) {
       node.types |= bit_of(JsonType::string);
       texts.push_back(code_points_of(value->get<std::string>()));
     } else if (value->is_number()) {
       node.types |= bit_of(JsonType::number);
-      const Automaton equal = numbers_equal(decimal(*value, place), value->dump());
-      numbers = numbers ? *numbers | equal : equal;
+      numbers.push_back({decimal(*value, place), value->dump()});
     } else if (value->is_boolean()) {
       node.types |= bit_of(JsonType::boolean);
       (value->get<bool>() ? node.true_too : node.false_too) = true;
@@ -492,7 +495,7 @@ SchemaNode SchemaReader::scalars(const std::vector<const SchemaJson*>& values, c
     }
   }
   if (!texts.empty()) node.strings.push_back(nodes_.automata_.add(Automaton::of_texts(std::move(texts))));
-  if (numbers) node.numbers.push_back(nodes_.automata_.add(std::move(*numbers)));
+  if (!numbers.empty()) node.numbers.push_back(nodes_.automata_.add(numbers_equal(numbers)));
   if (!node.true_too && !node.false_too) node.true_too = node.false_too = true;
   return node;
 }
@@ -742,10 +745,20 @@ NodeId SchemaReader::resolve_dynamic(const std::string& reference, const Place& 
   return resolve(reference, place);
 }
 
+// The value of a key; null if the object does not have it. Many references look into the same large objects.
+const SchemaJson* SchemaReader::member(const SchemaJson& object, const std::string& key) const {
+  auto& known = members_[&object];
+  if (known.empty()) {
+    for (auto member = object.begin(); member != object.end(); ++member) known.emplace(member.key(), &*member);
+  }
+  const auto found = known.find(key);
+  return found == known.end() ? nullptr : found->second;
+}
+
 // `place` is the root of a resource, and becomes the place of what is found, which may be in a resource within that.
 const SchemaJson* SchemaReader::find(Place& place, const std::string& fragment) const {
   const Resource& resource = *place.resource;
-  place.pointer += fragment;
+  place.pointer += fragment.size() > longest_pointer ? "/..." : fragment;
   if (fragment.empty()) return resource.root;
   if (!fragment.starts_with('/')) {
     const auto anchor = resource.anchors.find(fragment);
@@ -755,8 +768,9 @@ const SchemaJson* SchemaReader::find(Place& place, const std::string& fragment) 
   for (std::size_t from = 1; from <= fragment.size();) {
     const std::size_t end = std::min(fragment.find('/', from), fragment.size());
     const std::string key = unescaped_pointer(fragment.substr(from, end - from));
-    if (at->is_object() && at->contains(key)) {
-      at = &(*at)[key];
+    if (at->is_object()) {
+      at = member(*at, key);
+      if (at == nullptr) return nullptr;
     } else if (at->is_array() && !key.empty() && key.size() < 9 && std::all_of(key.begin(), key.end(), ::isdigit) &&
                std::stoul(key) < at->size()) {
       at = &(*at)[std::stoul(key)];

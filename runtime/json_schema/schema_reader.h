@@ -62,6 +62,7 @@ class SchemaReader {
   NodeId resolve_dynamic(const std::string& reference, const Place& place);
   const Resource& resource_named(const std::string& reference, const Place& place) const;
   const SchemaJson* find(Place& place, const std::string& fragment) const;
+  const SchemaJson* member(const SchemaJson& object, const std::string& key) const;
 
   void read_types(const SchemaJson& schema, const Place& place, SchemaNode& node);
   void read_constants(const SchemaJson& schema, const Place& place, SchemaNode& node);
@@ -93,6 +94,8 @@ class SchemaReader {
   std::map<std::string, std::size_t> by_uri_;
   std::unordered_map<const SchemaJson*, std::size_t> resource_roots_;
   std::unordered_map<const SchemaJson*, NodeId> known_;
+  mutable std::unordered_map<const SchemaJson*, std::unordered_map<std::string_view, const SchemaJson*>> members_;
+  std::set<std::string> known_ignored_;
   struct Unread {
     NodeId id;
     const SchemaJson* schema;

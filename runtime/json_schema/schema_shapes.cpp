@@ -1,8 +1,12 @@
 #include "runtime/json_schema/schema_shapes.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
+#include "runtime/grammar/work.h"
 #include "weights/io/quote.h"
 
 namespace minimind {
@@ -14,9 +18,15 @@ constexpr std::size_t most_nesting = 40;  // of questions whether two schemas ex
 constexpr std::size_t most_shapes = 200'000;
 constexpr std::size_t most_product_states = 4096;  // of a pattern and the lengths next to it
 constexpr std::size_t most_bounded = 16'000'000;   // states and lengths, where the product would be larger
-constexpr std::size_t most_conditions = 12;        // on some property of an object
-constexpr std::size_t most_values = 64;            // that an array of distinct items distinguishes beforehand
-constexpr std::size_t most_counted_items = 4096;   // of an array with `contains`
+constexpr std::size_t most_depth = 8'000;  // of alternatives within alternatives, and of references to references
+constexpr std::size_t most_value_steps = 4'000'000;     // of work on a value before the first text
+constexpr std::size_t most_late_value_steps = 500'000;  // likewise, when a text needs it
+constexpr std::size_t question_steps = 100;             // of the question whether two schemas exclude each other
+constexpr std::size_t ways_in_a_step = 8;               // of work, of those that are compared for a string's length
+constexpr std::size_t properties_in_a_step = 8;         // likewise, of those that are passed over
+constexpr std::size_t most_conditions = 12;             // on some property of an object
+constexpr std::size_t most_values = 64;                 // that an array of distinct items distinguishes beforehand
+constexpr std::size_t most_counted_items = 4096;        // of an array with `contains`
 
 std::vector<NodeId> sorted(std::vector<NodeId> nodes) {
   std::sort(nodes.begin(), nodes.end());
@@ -47,6 +57,7 @@ std::uint64_t text_bytes(std::u32string_view text) {
 
 ShapeId SchemaShapes::shape_of(std::vector<NodeId> nodes) {
   std::erase(nodes, nodes_.always());
+  spend(1 + nodes.size());
   nodes = sorted(std::move(nodes));
   const auto known = ids_.find(nodes);
   if (known != ids_.end()) return known->second;
@@ -61,9 +72,13 @@ ShapeId SchemaShapes::shape_of(std::vector<NodeId> nodes) {
 
 const ShapeCases& SchemaShapes::cases(ShapeId shape) {
   if (!cases_[shape]) {
-    in_progress_.insert(shape);
+    const std::size_t level = guessed_at_.size();
+    in_progress_.emplace(shape, level);
+    guessed_at_.emplace_back();
     const AtEnd end{[&, outer_branches = std::exchange(branches_, 0)] {
       in_progress_.erase(shape);
+      for (const ShapeId guessed : guessed_at_[level]) guesses_.erase(guessed);
+      guessed_at_.resize(level);
       branches_ = outer_branches;
     }};
     cases_[shape] = work_out(shape);
@@ -71,15 +86,16 @@ const ShapeCases& SchemaShapes::cases(ShapeId shape) {
   return *cases_[shape];
 }
 
-void SchemaShapes::explore(ShapeId root) {
+template <class Visit>
+void SchemaShapes::visit_parts(ShapeId root, Visit visit) {
   std::vector<ShapeId> pending{root};
   std::set<ShapeId> known{root};
   const auto add = [&](ShapeId shape) {
     if (known.insert(shape).second) pending.push_back(shape);
   };
-  while (!pending.empty()) {
-    const ShapeId shape = pending.back();
-    pending.pop_back();
+  for (std::size_t i = 0; i < pending.size(); ++i) {
+    const ShapeId shape = pending[i];
+    if (!visit(shape)) continue;
     for (const ObjectCase* object : cases(shape).objects) {
       for (const ObjectCase::Property& property : object->properties) add(property.shape);
       for (const ObjectCase::Others& others : object->others) add(others.shape);
@@ -91,6 +107,36 @@ void SchemaShapes::explore(ShapeId root) {
   }
 }
 
+void SchemaShapes::explore(ShapeId root) {
+  visit_parts(root, [&](ShapeId shape) {
+    cases(shape);
+    return true;
+  });
+}
+
+void SchemaShapes::prepare(ShapeId root) {
+  prepares_ = true;
+  const AtEnd end{[&] { prepares_ = false; }};
+  visit_parts(root, [&](ShapeId shape) {
+    // The rest of what a schema may have is left for what texts need.
+    if (shapes_.size() > most_shapes / 2 || all_branches_ > most_branches_in_all / 2) return false;
+    if (automata().states() > Automata::most_states / 2) return false;
+    try {
+      bytes(shape);
+      const ShapeCases& all = cases(shape);
+      if (all.string && all.string->automaton) automata().prepare(*all.string->automaton);
+      for (const ObjectCase* object : all.objects) {
+        for (const ObjectCase::Others& others : object->others) automata().prepare(others.names);
+      }
+      return true;
+    } catch (const TooMuchWork&) {
+      throw;
+    } catch (const Error&) {
+      return false;  // to be reported where a text has such a value
+    }
+  });
+}
+
 // Branches: the conditions of one type, without alternatives.
 
 void SchemaShapes::charge(NodeId id) {
@@ -99,7 +145,26 @@ void SchemaShapes::charge(NodeId id) {
   }
 }
 
-void SchemaShapes::expand(JsonType type, Branch branch, std::vector<std::vector<NodeId>>& result) {
+// One call within others, of which the stack has room for so many.
+class SchemaShapes::Depth {
+ public:
+  Depth(SchemaShapes& shapes, NodeId id) : shapes_(shapes) {
+    if (shapes.depth_ == most_depth) {
+      shapes.nodes_.fail(id,
+                         fmt::format("alternatives or references are nested over {} deep; nest them less", most_depth));
+    }
+    ++shapes_.depth_;
+  }
+  ~Depth() { --shapes_.depth_; }
+  Depth(const Depth&) = delete;
+  Depth& operator=(const Depth&) = delete;
+
+ private:
+  SchemaShapes& shapes_;
+};
+
+void SchemaShapes::expand(JsonType type, Branch branch, Branches& result) {
+  const Depth depth(*this, branch.nodes.empty() ? nodes_.root() : branch.nodes.front());
   do {
     if (!settle(type, branch)) return;
     if (branch.one_ofs.empty()) break;
@@ -109,7 +174,7 @@ void SchemaShapes::expand(JsonType type, Branch branch, std::vector<std::vector<
   } while (true);
   if (type == JsonType::object && !branch.choices.empty() && contradicts(branch)) return;
   if (branch.choices.empty()) {
-    if (std::find(result.begin(), result.end(), branch.nodes) == result.end()) result.push_back(branch.nodes);
+    if (result.known.insert(branch.nodes).second) result.all.push_back(branch.nodes);
     return;
   }
   const auto fewest = std::min_element(branch.choices.begin(), branch.choices.end(),
@@ -118,6 +183,7 @@ void SchemaShapes::expand(JsonType type, Branch branch, std::vector<std::vector<
   branch.choices.erase(fewest);
   for (const NodeId alternative : choice) {
     charge(alternative);
+    spend(branch.nodes.size() + branch.choices.size() + branch.required.size() + branch.forbidden.size());
     Branch with = branch;
     if (add(type, with, alternative)) expand(type, std::move(with), result);
   }
@@ -128,17 +194,16 @@ bool SchemaShapes::settle(JsonType type, Branch& branch) {
   for (bool changed = true; changed;) {
     changed = false;
     for (std::size_t i = 0; i < branch.choices.size(); ++i) {
-      std::vector<NodeId> choice = branch.choices[i];
+      std::vector<NodeId>& choice = branch.choices[i];
+      spend(1 + choice.size());
       std::erase_if(choice, [&](NodeId id) { return (nodes_[id].types & bit_of(type)) == 0; });
       const bool holds = std::any_of(choice.begin(), choice.end(),
                                      [&](NodeId id) { return id == nodes_.always() || branch.in.contains(id); });
       if (!holds && choice.empty()) return false;
-      if (!holds && choice.size() > 1) {
-        branch.choices[i] = std::move(choice);
-        continue;
-      }
+      if (!holds && choice.size() > 1) continue;
+      const NodeId only = holds ? nodes_.always() : choice.front();
       branch.choices.erase(branch.choices.begin() + static_cast<std::ptrdiff_t>(i));
-      if (!holds && !add(type, branch, choice.front())) return false;
+      if (!add(type, branch, only)) return false;
       changed = true;
       break;
     }
@@ -149,6 +214,7 @@ bool SchemaShapes::settle(JsonType type, Branch& branch) {
 // Adds a schema and all that it says at once. Returns false if nothing can be valid any more.
 bool SchemaShapes::add(JsonType type, Branch& branch, NodeId id) {
   if (id == nodes_.always() || !branch.in.insert(id).second) return true;
+  const Depth depth(*this, id);
   const SchemaNode& node = nodes_[id];
   if ((node.types & bit_of(type)) == 0) return false;
   branch.nodes.push_back(id);
@@ -161,6 +227,7 @@ bool SchemaShapes::add(JsonType type, Branch& branch, NodeId id) {
 }
 
 bool SchemaShapes::add_object(Branch& branch, const SchemaNode& node) {
+  spend(node.required.size() + node.properties.size() + branch.required.size());
   branch.required.insert(node.required.begin(), node.required.end());
   for (const auto& [name, value] : node.properties) {
     if (value == nodes_.never()) branch.forbidden.insert(name);
@@ -170,6 +237,7 @@ bool SchemaShapes::add_object(Branch& branch, const SchemaNode& node) {
 }
 
 bool SchemaShapes::add_choices(JsonType type, Branch& branch, const SchemaNode& node) {
+  spend(1 + node.any_of.size() + node.one_of.size() + node.none_of.size() + node.ifs.size());
   for (const std::vector<NodeId>& parts : node.any_of) branch.choices.push_back(parts);
   if (branch.decides_all) decide_parts(branch, node);
   branch.one_ofs.insert(branch.one_ofs.end(), node.one_of.begin(), node.one_of.end());
@@ -217,21 +285,23 @@ void SchemaShapes::decide_parts(Branch& branch, const SchemaNode& node) {
 // with additionalProperties or items.
 void SchemaShapes::add_unevaluated(std::vector<NodeId>& branch) {
   const std::vector<NodeId> nodes = branch;
+  const std::set<NodeId> all(nodes.begin(), nodes.end());
   for (const NodeId id : nodes) {
     if (!nodes_[id].unevaluated && !nodes_[id].unevaluated_items) continue;
     Evaluated evaluated;
     evaluated.for_items = nodes_[id].unevaluated_items.has_value();
-    evaluate(nodes, id, evaluated);
+    evaluate(all, id, evaluated);
     branch.push_back(rest_of(evaluated, nodes_[id]));
   }
 }
 
 // Adds what the schema and those of the branch that it applies to the same value evaluate.
-void SchemaShapes::evaluate(const std::vector<NodeId>& branch, NodeId id, Evaluated& evaluated) {
+void SchemaShapes::evaluate(const std::set<NodeId>& branch, NodeId id, Evaluated& evaluated) {
+  const Depth depth(*this, id);
+  spend(1);
   const bool first = evaluated.nodes.empty();
   const SchemaNode& node = nodes_[id];
-  const bool holds = std::find(branch.begin(), branch.end(), id) != branch.end();
-  if (!holds || !node.evaluates || !evaluated.nodes.insert(id).second) return;
+  if (!branch.contains(id) || !node.evaluates || !evaluated.nodes.insert(id).second) return;
   if (!node.contains.empty() && evaluated.for_items) {
     nodes_.fail(id, "contains is not supported together with unevaluatedItems");
   }
@@ -247,7 +317,7 @@ void SchemaShapes::evaluate(const std::vector<NodeId>& branch, NodeId id, Evalua
   for (const std::vector<NodeId>& parts : node.any_of) all(parts);
   for (const std::vector<NodeId>& parts : node.one_of) all(parts);
   for (const SchemaNode::If& part : node.ifs) {
-    const bool condition = std::find(branch.begin(), branch.end(), part.condition) != branch.end();
+    const bool condition = branch.contains(part.condition);
     if (condition) evaluate(branch, part.condition, evaluated);
     const std::optional<NodeId>& then = condition ? part.then : part.otherwise;
     if (then) evaluate(branch, *then, evaluated);
@@ -275,6 +345,7 @@ std::vector<NodeId> SchemaShapes::exclusive(const std::vector<NodeId>& parts, co
   std::vector<NodeId> context;
   for (const NodeId id : branch.nodes) context.push_back(nodes_.without_logic(id));
   const auto empty = [&](std::initializer_list<NodeId> with) {
+    spend(1 + context.size());
     std::vector<NodeId> nodes = context;
     nodes.insert(nodes.end(), with);
     return certainly_empty(std::move(nodes));
@@ -282,6 +353,10 @@ std::vector<NodeId> SchemaShapes::exclusive(const std::vector<NodeId>& parts, co
   std::vector<NodeId> possible, result;
   for (const NodeId part : parts) {
     if (!empty({part})) possible.push_back(part);
+  }
+  if (possible.size() * possible.size() / 2 > most_shapes) {
+    nodes_.fail(parts.front(), fmt::format("oneOf has {} alternatives that may hold, expected at most {}",
+                                           possible.size(), static_cast<std::size_t>(std::sqrt(2 * most_shapes))));
   }
   for (std::size_t i = 0; i < possible.size(); ++i) {
     std::vector<NodeId> all{possible[i]};
@@ -295,25 +370,26 @@ std::vector<NodeId> SchemaShapes::exclusive(const std::vector<NodeId>& parts, co
 
 // Returns true if a required property can certainly have no value.
 bool SchemaShapes::contradicts(const Branch& branch) {
-  for (const std::string& name : branch.required) {
-    std::vector<NodeId> value;
-    for (const NodeId id : branch.nodes) {
-      for (const auto& [property, schema] : nodes_[id].properties) {
-        if (property == name) value.push_back(schema);
-      }
+  std::map<std::string_view, std::vector<NodeId>> values;
+  for (const NodeId id : branch.nodes) {
+    spend(1 + nodes_[id].properties.size());
+    for (const auto& [property, schema] : nodes_[id].properties) {
+      if (branch.required.contains(property)) values[property].push_back(schema);
     }
-    if (value.size() > 1 && certainly_empty(std::move(value))) return true;
   }
-  return false;
+  return std::any_of(values.begin(), values.end(),
+                     [&](auto& value) { return value.second.size() > 1 && certainly_empty(value.second); });
 }
 
 bool SchemaShapes::certainly_empty(std::vector<NodeId> nodes) {
   const ShapeId shape = shape_of(std::move(nodes));
   if (bytes_[shape]) return *bytes_[shape] >= no_text;
+  if (guesses_.contains(shape)) return false;
   if (nesting_ >= most_nesting) return false;
+  spend(question_steps);
   ++nesting_;
   const AtEnd end{[&] { --nesting_; }};
-  return solve(shape) >= no_text && bytes_[shape].has_value();
+  return solve(shape) >= no_text;
 }
 
 // Cases
@@ -322,10 +398,11 @@ ShapeCases SchemaShapes::work_out(ShapeId shape) {
   ShapeCases cases;
   const std::vector<NodeId> nodes = shapes_[shape];
   for (const JsonType type : json_types) {
-    std::vector<std::vector<NodeId>> branches;
+    Branches expanded;
     Branch start;
     const bool possible = std::all_of(nodes.begin(), nodes.end(), [&](NodeId id) { return add(type, start, id); });
-    if (possible) expand(type, std::move(start), branches);
+    if (possible) expand(type, std::move(start), expanded);
+    std::vector<std::vector<NodeId>>& branches = expanded.all;
     if (branches.empty()) continue;
     if (type == JsonType::object || type == JsonType::array) {
       for (std::vector<NodeId>& branch : branches) add_unevaluated(branch);
@@ -396,38 +473,55 @@ const BoundedStrings& SchemaShapes::bounded(const StringCase& string) {
   return bounded_.emplace(string, BoundedStrings(automata()[*string.automaton], string.min, *string.max)).first->second;
 }
 
-BoundedStrings::BoundedStrings(const Automaton& automaton, std::size_t min, std::size_t max) : min_(min), max_(max) {
-  if (max >= most_bounded / (automaton.states() + 1)) {
+BoundedStrings::BoundedStrings(const Automaton& automaton, std::size_t min, std::size_t max)
+    : states_(automaton.states()), min_(min), max_(max) {
+  if (max >= most_bounded / (states_ + 1)) {
     throw Error("the pattern or format of a string is too complex for its maxLength; shorten the latter");
   }
   constexpr std::uint32_t none = ~0u;
-  bytes_.assign(automaton.states() * (max + 1), none);
+  // Many edges of a state lead to the same one.
+  struct Way {
+    Automaton::State to;
+    std::uint32_t bytes;
+  };
+  std::vector<std::vector<Way>> ways(states_);
+  std::size_t all_ways = 0;
+  for (Automaton::State state = 0; state < states_; ++state) {
+    std::map<Automaton::State, std::uint32_t> shortest;
+    for (auto [edge, end] = automaton.edges(state); edge != end; ++edge) {
+      const auto bytes = static_cast<std::uint32_t>(json_bytes_of(edge->first, edge->last));
+      const auto [place, added] = shortest.try_emplace(edge->to, bytes);
+      if (!added) place->second = std::min(place->second, bytes);
+    }
+    for (const auto& [to, bytes] : shortest) ways[state].push_back({to, bytes});
+    all_ways += ways[state].size();
+  }
+  bytes_.assign(states_ * (max + 1), none);
   for (std::size_t length = 0; length <= max; ++length) {
-    for (Automaton::State state = 0; state < automaton.states(); ++state) {
-      std::uint32_t& shortest = bytes_[state * (max + 1) + length];
+    spend((states_ + all_ways) / ways_in_a_step);
+    std::uint32_t* const now = bytes_.data() + length * states_;
+    for (Automaton::State state = 0; state < states_; ++state) {
       if (length == 0) {
-        if (automaton.accepts_at(state)) shortest = 0;
+        if (automaton.accepts_at(state)) now[state] = 0;
         continue;
       }
-      for (auto [edge, end] = automaton.edges(state); edge != end; ++edge) {
-        const std::uint32_t rest = bytes_[edge->to * (max + 1) + length - 1];
-        if (rest == none) continue;
-        shortest = std::min(shortest, rest + static_cast<std::uint32_t>(json_bytes_of(edge->first, edge->last)));
+      for (const Way& way : ways[state]) {
+        const std::uint32_t rest = (now - states_)[way.to];
+        if (rest != none) now[state] = std::min(now[state], rest + way.bytes);
       }
     }
   }
   shortest_ = bytes_;
-  for (std::size_t i = 0; i < shortest_.size(); ++i) {
-    if (i % (max + 1) != 0) shortest_[i] = std::min(shortest_[i], shortest_[i - 1]);
-  }
-  find_safe_length(automaton.states());
+  for (std::size_t i = states_; i < shortest_.size(); ++i)
+    shortest_[i] = std::min(shortest_[i], shortest_[i - states_]);
+  find_safe_length();
 }
 
-void BoundedStrings::find_safe_length(std::size_t states) {
+void BoundedStrings::find_safe_length() {
   constexpr std::size_t longest_min = 32;  // bytes() takes longer below it
   if (min_ > longest_min) return;
   for (std::size_t length = 0; length <= max_; ++length) {
-    for (Automaton::State state = 0; state < states; ++state) {
+    for (Automaton::State state = 0; state < states_; ++state) {
       const std::uint64_t rest = bytes(state, length);
       if (rest >= no_text) return;
       most_bytes_ = std::max(most_bytes_, rest);
@@ -437,32 +531,32 @@ void BoundedStrings::find_safe_length(std::size_t states) {
 }
 
 std::uint64_t BoundedStrings::bytes(Automaton::State state, std::size_t length) const {
-  const std::size_t begin = state * (max_ + 1);
   if (length > max_) return no_text;
   std::uint32_t shortest = ~0u;
   if (length >= min_) {
-    shortest = shortest_[begin + max_ - length];
+    shortest = shortest_[(max_ - length) * states_ + state];
   } else {
+    spend((max_ - min_) / ways_in_a_step);
     for (std::size_t more = min_ - length; length + more <= max_; ++more) {
-      shortest = std::min(shortest, bytes_[begin + more]);
+      shortest = std::min(shortest, bytes_[more * states_ + state]);
     }
   }
   return shortest == ~0u ? no_text : shortest;
 }
 
 std::optional<StringCase> SchemaShapes::string_case(const std::vector<std::vector<NodeId>>& branches) {
-  std::optional<StringCase> result;
+  std::set<StringCase> possible;
   for (const std::vector<NodeId>& branch : branches) {
     const StringCase next = string_of(branch);
     if (is_empty(next)) continue;
     if (!next.automaton && next.min == 0 && !next.max) return next;
-    if (!result) {
-      result = next;
-    } else if (*result != next) {
-      result = StringCase{automata().either(automaton_of(*result), automaton_of(next)), 0, std::nullopt};
-    }
+    possible.insert(next);
   }
-  return result;
+  if (possible.empty()) return std::nullopt;
+  if (possible.size() == 1) return *possible.begin();
+  std::vector<AutomatonId> parts;
+  for (const StringCase& string : possible) parts.push_back(automaton_of(string));
+  return StringCase{automata().any_of(std::move(parts)), 0, std::nullopt};
 }
 
 AutomatonId SchemaShapes::number_of(const std::vector<NodeId>& branch) {
@@ -494,34 +588,44 @@ AutomatonId SchemaShapes::number_of(const std::vector<NodeId>& branch) {
 }
 
 std::optional<AutomatonId> SchemaShapes::number_case(const std::vector<std::vector<NodeId>>& branches) {
-  std::optional<AutomatonId> result;
+  std::vector<AutomatonId> possible;
   for (const std::vector<NodeId>& branch : branches) {
     const AutomatonId next = number_of(branch);
-    if (automata()[next].empty()) continue;
-    result = result ? automata().either(*result, next) : next;
+    if (!automata()[next].empty()) possible.push_back(next);
   }
-  return result;
+  if (possible.empty()) return std::nullopt;
+  return automata().any_of(std::move(possible));
 }
 
-std::vector<NodeId> SchemaShapes::value_nodes(const std::vector<NodeId>& branch, const std::string& name) const {
-  std::vector<NodeId> value;
-  const std::u32string text = code_points_of(name);
+// The conditions on the value of each of these properties.
+std::vector<std::vector<NodeId>> SchemaShapes::value_nodes(const std::vector<NodeId>& branch,
+                                                           const std::vector<std::string>& names) {
+  std::unordered_map<std::string_view, std::size_t> places;
+  for (std::size_t i = 0; i < names.size(); ++i) places.emplace(names[i], i);
+  std::vector<std::vector<NodeId>> values(names.size());
   for (const NodeId id : branch) {
     const SchemaNode& node = nodes_[id];
-    bool named = false;
-    for (const auto& [property, schema] : node.properties) {
-      if (property != name) continue;
-      value.push_back(schema);
-      named = true;
+    std::vector<bool> named(names.size());
+    const auto add = [&](std::size_t place, NodeId schema) {
+      values[place].push_back(schema);
+      named[place] = true;
+    };
+    spend(node.properties.size());
+    for (const auto& [property, schema] : node.properties) add(places.at(property), schema);
+    for (const auto& [pattern, schema] : node.patterns) {
+      for (std::size_t i = 0; i < names.size(); ++i) {
+        spend(1 + names[i].size());
+        if (nodes_.automata()[pattern].accepts(code_points_of(names[i]))) add(i, schema);
+      }
     }
-    for (const auto& [names, schema] : node.patterns) {
-      if (!nodes_.automata()[names].accepts(text)) continue;
-      value.push_back(schema);
-      named = true;
+    if (!node.additional) continue;
+    spend(names.size());
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (!named[i]) values[i].push_back(*node.additional);
     }
-    if (!named && node.additional) value.push_back(*node.additional);
   }
-  return sorted(std::move(value));
+  for (std::vector<NodeId>& value : values) value = sorted(std::move(value));
+  return values;
 }
 
 // The names that propertyNames allows; std::nullopt if it is missing.
@@ -540,6 +644,7 @@ AutomatonId SchemaShapes::strings_of(std::vector<NodeId> nodes) {
 }
 
 void SchemaShapes::object_case(const std::vector<NodeId>& branch, ShapeCases& cases) {
+  for (const NodeId id : branch) spend(1 + nodes_[id].properties.size() + nodes_[id].required.size());
   ObjectCase object;
   std::vector<std::string> order;
   std::set<std::string> known, required;
@@ -567,11 +672,13 @@ void SchemaShapes::object_case(const std::vector<NodeId>& branch, ShapeCases& ca
     if (some.name) some.names = strings_of({*some.name});
   }
   const std::optional<AutomatonId> names = property_names(branch);
+  std::vector<std::vector<NodeId>> values = value_nodes(branch, order);
   std::vector<std::u32string> texts;
-  for (const std::string& name : order) {
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const std::string& name = order[i];
+    spend(1 + name.size());
     texts.push_back(code_points_of(name));
-    ObjectCase::Property property{name, value_nodes(branch, name), 0, required.contains(name),
-                                  text_bytes(texts.back())};
+    ObjectCase::Property property{name, std::move(values[i]), 0, required.contains(name), text_bytes(texts.back())};
     const bool never =
         std::find(property.value.begin(), property.value.end(), nodes_.never()) != property.value.end() ||
         (names && !automata()[*names].accepts(texts.back()));
@@ -604,6 +711,7 @@ void SchemaShapes::add_others(const std::vector<NodeId>& branch, AutomatonId nam
   for (const SchemaNode::SomeProperty& some : object.some) patterns.insert(some.names);
   std::vector<Class> classes{{names, {}}};
   for (const AutomatonId pattern : patterns) {
+    spend(classes.size() * patterns.size());
     std::vector<Class> split;
     for (Class& part : classes) {
       Class inside{automata().both(part.names, pattern), part.matched};
@@ -645,6 +753,7 @@ void SchemaShapes::add_others(const std::vector<NodeId>& branch, AutomatonId nam
 }
 
 void SchemaShapes::array_case(const std::vector<NodeId>& branch, ShapeCases& cases) {
+  spend(branch.size());
   ArrayCase array;
   std::size_t prefix = 0;
   for (const NodeId id : branch) {
@@ -658,6 +767,7 @@ void SchemaShapes::array_case(const std::vector<NodeId>& branch, ShapeCases& cas
   }
   array.rest = sorted(std::move(array.rest));
   for (std::size_t i = 0; i < prefix; ++i) {
+    spend(1 + branch.size());
     std::vector<NodeId> item;
     for (const NodeId id : branch) {
       const SchemaNode& node = nodes_[id];
@@ -685,10 +795,20 @@ void SchemaShapes::array_case(const std::vector<NodeId>& branch, ShapeCases& cas
 // The shortest texts
 
 std::uint64_t SchemaShapes::bytes(ShapeId shape) {
-  return bytes_[shape] ? *bytes_[shape] : solve(shape);
+  if (bytes_[shape]) return *bytes_[shape];
+  if (!leaves_out_ || !in_progress_.empty()) return solve(shape);
+  const WorkLimit limit(prepares_ ? most_value_steps : most_late_value_steps, "a value");
+  try {
+    return solve(shape);
+  } catch (const TooMuchWork&) {
+    if (!limit.exceeded()) throw;
+    cases_[shape] = ShapeCases();
+    return *(bytes_[shape] = no_text);
+  }
 }
 
-// Starts from no text for any shape, and works all of them out until nothing gets shorter.
+// Starts from no text for any shape. Those that a shape asked for come before it, and when one gets shorter all that
+// asked for it are worked out again.
 std::uint64_t SchemaShapes::solve(ShapeId shape) {
   Solution solution;
   Solution* const outer = std::exchange(solution_, &solution);
@@ -696,41 +816,57 @@ std::uint64_t SchemaShapes::solve(ShapeId shape) {
     solution_ = outer;
     array_rests_.clear();
   }};
-  known_bytes(shape);
-  for (bool changed = true; changed;) {
-    changed = false;
+  if (const std::uint64_t guess = known_bytes(shape); solution.parts.empty()) return guess;
+  while (!solution.pending.empty()) {
+    const std::size_t last = *solution.pending.rbegin();
+    solution.pending.erase(last);
+    solution.asking = last;
     array_rests_.clear();
-    const std::size_t known = solution.shapes.size();
-    for (std::size_t i = solution.shapes.size(); i-- > 0;) {
-      const ShapeId next = solution.shapes[i];
-      const std::uint64_t bytes = compute_bytes(next);
-      changed = changed || bytes < solution.bytes[next];
-      solution.bytes[next] = std::min(bytes, solution.bytes[next]);
+    const std::uint64_t bytes = compute_bytes(solution.parts[last].shape);
+    if (bytes >= solution.parts[last].bytes) continue;
+    solution.parts[last].bytes = bytes;
+    spend(solution.parts[last].users.size());
+    solution.pending.insert(solution.parts[last].users.begin(), solution.parts[last].users.end());
+  }
+  // What has no text even where those in progress are taken for empty ones never has one.
+  for (const Solution::Part& part : solution.parts) {
+    if (!solution.guessed || part.bytes >= no_text) {
+      bytes_[part.shape] = part.bytes;
+    } else if (guesses_.try_emplace(part.shape, Guess{part.bytes, *solution.guessed}).second) {
+      guessed_at_[*solution.guessed].push_back(part.shape);
     }
-    changed = changed || solution.shapes.size() > known;
   }
-  if (!solution.guessed) {
-    for (const auto& [known, bytes] : solution.bytes) bytes_[known] = bytes;
-  }
-  return solution.bytes[shape];
+  return solution.parts.front().bytes;
 }
 
 std::uint64_t SchemaShapes::known_bytes(ShapeId shape) {
   if (bytes_[shape]) return *bytes_[shape];
   if (solution_ == nullptr) return solve(shape);
-  if (in_progress_.contains(shape)) {
-    solution_->guessed = true;
-    return 0;
+  const auto guess = [&](std::uint64_t bytes, std::size_t level) {
+    solution_->guessed = std::max(solution_->guessed.value_or(level), level);
+    return bytes;
+  };
+  if (const auto place = in_progress_.find(shape); place != in_progress_.end()) return guess(0, place->second);
+  if (const auto known = guesses_.find(shape); known != guesses_.end()) {
+    return guess(known->second.bytes, known->second.level);
   }
-  const auto [place, is_new] = solution_->bytes.try_emplace(shape, no_text);
-  if (is_new) solution_->shapes.push_back(shape);
-  return place->second;
+  spend(1);
+  const auto [place, is_new] = solution_->places.try_emplace(shape, solution_->parts.size());
+  if (is_new) {
+    solution_->parts.push_back({shape, no_text, {}});
+    solution_->pending.insert(place->second);
+  }
+  Solution::Part& part = solution_->parts[place->second];
+  if (solution_->asking) part.users.insert(*solution_->asking);
+  return part.bytes;
 }
 
 std::uint64_t SchemaShapes::compute_bytes(ShapeId shape) {
   if (!leaves_out_) return bytes_of_cases(shape);
   try {
     return bytes_of_cases(shape);
+  } catch (const TooMuchWork&) {
+    throw;
   } catch (const Error&) {
     cases_[shape] = ShapeCases();
     return no_text;
@@ -784,6 +920,7 @@ std::uint64_t SchemaShapes::cheapest_others(const ObjectCase& object) {
 
 // The bytes that one more condition on some property adds.
 std::uint64_t SchemaShapes::cheapest_some(const ObjectCase& object, const ObjectProgress& progress, std::size_t some) {
+  spend(1 + object.properties.size() / properties_in_a_step);
   const SchemaNode::SomeProperty& wanted = object.some[some];
   std::uint64_t cheapest = no_text;
   const auto with = [&](std::vector<NodeId> value) {
@@ -806,6 +943,7 @@ std::uint64_t SchemaShapes::cheapest_some(const ObjectCase& object, const Object
 }
 
 bool SchemaShapes::may_close(const ObjectCase& object, const ObjectProgress& progress) const {
+  spend(1 + object.properties.size() / properties_in_a_step);
   if (progress.some + 1 != 1U << object.some.size() || progress.count() < object.min) return false;
   for (std::size_t i = 0; i < object.properties.size(); ++i) {
     if (object.properties[i].required && !progress.seen[i]) return false;
@@ -814,6 +952,7 @@ bool SchemaShapes::may_close(const ObjectCase& object, const ObjectProgress& pro
 }
 
 std::uint64_t SchemaShapes::rest_of_object(const ObjectCase& object, const ObjectProgress& progress) {
+  spend(1 + object.properties.size() / properties_in_a_step);
   const std::size_t count = progress.count();
   std::size_t missing = 0;
   std::uint64_t bytes = 0;
@@ -857,6 +996,7 @@ std::uint64_t SchemaShapes::rest_of_object(const ObjectCase& object, const Objec
 // The bytes of the value of each property and all that follows it, as member_bytes() and rest_of_object() have them;
 // no_text for one that may not come next.
 std::vector<std::uint64_t> SchemaShapes::rests_with_each(const ObjectCase& object, const ObjectProgress& progress) {
+  spend(1 + object.properties.size() / properties_in_a_step);
   std::vector<std::uint64_t> rests(object.properties.size(), no_text);
   // Without other conditions, what is missing is all that follows.
   std::size_t missing = 0, first_missing = object.properties.size();
@@ -869,13 +1009,14 @@ std::vector<std::uint64_t> SchemaShapes::rests_with_each(const ObjectCase& objec
     missing_bytes = added(missing_bytes, member_bytes(property.name_bytes, property.shape));
   }
   const std::size_t count = progress.count();
-  const bool plain = object.some.empty() && !object.max && count + missing >= object.min;
+  const bool plain = object.some.empty() && count + missing >= object.min;
   ObjectProgress after = progress;
   for (std::size_t i = progress.next; i < object.properties.size(); ++i) {
     const ObjectCase::Property& property = object.properties[i];
     if (progress.seen[i] || (style_.closed && i > first_missing)) continue;
     const std::uint64_t value = bytes(property.shape);
     if (value >= no_text) continue;
+    if (plain && object.max && count + missing + (property.required ? 0 : 1) > *object.max) continue;
     if (plain && missing_bytes < no_text) {
       const std::uint64_t own = property.required ? member_bytes(property.name_bytes, property.shape) : 0;
       rests[i] = added(value, missing_bytes - own);
@@ -970,6 +1111,7 @@ std::vector<SchemaShapes::ItemChoice> SchemaShapes::next_items(const ArrayCase& 
     if (progress.count < contains.from) continue;
     std::vector<Option> next;
     for (const Option& option : options) {
+      spend(1 + option.nodes.size() + option.after.contains.size());
       const std::uint32_t so_far = option.after.contains[i];
       const bool counts = so_far < contains.min || contains.max;
       if (contains.max ? so_far < *contains.max : so_far < contains.min) {
@@ -998,6 +1140,7 @@ std::uint64_t SchemaShapes::rest_of_array(const ArrayCase& array, const ArrayPro
   if (!few_values(array).empty()) return rest_of_values(array, progress);
   if (array.contains.empty()) {
     // One comma or bracket for each item.
+    spend(1 + std::min(array.min, array.prefix.size()));
     std::uint64_t bytes = comma;
     std::size_t at = progress.count;
     for (; at < array.min && at < array.prefix.size(); ++at) {
@@ -1008,6 +1151,7 @@ std::uint64_t SchemaShapes::rest_of_array(const ArrayCase& array, const ArrayPro
     if (each >= no_text || array.min - at > no_text / each) return no_text;
     return added(bytes, each * (array.min - at));
   }
+  spend(8 + progress.contains.size());
   const auto known = array_rests_.find({&array, progress});
   if (known != array_rests_.end()) return known->second;
   std::uint64_t shortest = no_text;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -42,13 +43,13 @@ class BoundedStrings {
   std::uint64_t most_bytes() const { return most_bytes_; }
 
  private:
-  void find_safe_length(std::size_t states);
+  void find_safe_length();
 
-  std::size_t min_, max_;
+  std::size_t states_, min_, max_;
   std::size_t safe_length_ = 0;
   std::uint64_t most_bytes_ = 0;
-  std::vector<std::uint32_t> bytes_;     // [states, lengths], with exactly this many more characters
-  std::vector<std::uint32_t> shortest_;  // [states, lengths], with at most this many more
+  std::vector<std::uint32_t> bytes_;     // [lengths, states], with exactly this many more characters
+  std::vector<std::uint32_t> shortest_;  // [lengths, states], with at most this many more
 };
 
 // An object has properties of these names, and others by the first class that has the name.
@@ -113,6 +114,8 @@ class SchemaShapes {
 
   // Works out the cases of a value and of all that it is made of.
   void explore(ShapeId root);
+  // Works out all that texts of the value will need, as far as it is not too complex.
+  void prepare(ShapeId root);
   // From now on, a value whose conditions are too complex has no text, so that it is omitted, and a text that was
   // started can always be ended. Otherwise the functions here throw Error for it.
   void leave_out_what_is_too_complex() { leaves_out_ = true; }
@@ -181,20 +184,28 @@ class SchemaShapes {
     bool all_properties = false, all_items = false;
   };
 
-  void expand(JsonType type, Branch branch, std::vector<std::vector<NodeId>>& result);
+  // The conditions of branches without alternatives, each once.
+  struct Branches {
+    std::vector<std::vector<NodeId>> all;
+    std::set<std::vector<NodeId>> known;
+  };
+  void expand(JsonType type, Branch branch, Branches& result);
   bool add(JsonType type, Branch& branch, NodeId id);
   bool add_object(Branch& branch, const SchemaNode& node);
   bool add_choices(JsonType type, Branch& branch, const SchemaNode& node);
   void decide_all(Branch& branch);
   void decide_parts(Branch& branch, const SchemaNode& node);
   void add_unevaluated(std::vector<NodeId>& branch);
-  void evaluate(const std::vector<NodeId>& branch, NodeId id, Evaluated& evaluated);
+  void evaluate(const std::set<NodeId>& branch, NodeId id, Evaluated& evaluated);
   NodeId rest_of(const Evaluated& evaluated, const SchemaNode& node);
   bool settle(JsonType type, Branch& branch);
   bool contradicts(const Branch& branch);
   std::vector<NodeId> exclusive(const std::vector<NodeId>& parts, const Branch& branch);
   bool certainly_empty(std::vector<NodeId> nodes);
+  class Depth;
   void charge(NodeId id);
+  template <class Visit>
+  void visit_parts(ShapeId root, Visit visit);
 
   ShapeCases work_out(ShapeId shape);
   std::optional<StringCase> string_case(const std::vector<std::vector<NodeId>>& branches);
@@ -205,7 +216,8 @@ class SchemaShapes {
   AutomatonId number_of(const std::vector<NodeId>& branch);
   void object_case(const std::vector<NodeId>& branch, ShapeCases& cases);
   void add_others(const std::vector<NodeId>& branch, AutomatonId names, ObjectCase& object);
-  std::vector<NodeId> value_nodes(const std::vector<NodeId>& branch, const std::string& name) const;
+  std::vector<std::vector<NodeId>> value_nodes(const std::vector<NodeId>& branch,
+                                               const std::vector<std::string>& names);
   AutomatonId strings_of(std::vector<NodeId> nodes);
   std::optional<AutomatonId> property_names(const std::vector<NodeId>& branch);
   void array_case(const std::vector<NodeId>& branch, ShapeCases& cases);
@@ -225,7 +237,15 @@ class SchemaShapes {
   std::deque<std::vector<NodeId>> shapes_;
   std::deque<std::optional<ShapeCases>> cases_;
   std::deque<std::optional<std::uint64_t>> bytes_;
-  std::set<ShapeId> in_progress_;  // of cases()
+  std::unordered_map<ShapeId, std::size_t> in_progress_;  // of cases(), with how many others are
+  // The bytes of values as if those in progress took none, at least as deep as that at `level`: they are valid until
+  // its end. What they are needed for are many questions whether two alternatives exclude each other.
+  struct Guess {
+    std::uint64_t bytes;
+    std::size_t level;
+  };
+  std::unordered_map<ShapeId, Guess> guesses_;
+  std::vector<std::vector<ShapeId>> guessed_at_;  // by level
   std::map<StringCase, BoundedStrings> bounded_;
   std::deque<ObjectCase> objects_;
   std::deque<ArrayCase> arrays_;
@@ -233,12 +253,21 @@ class SchemaShapes {
 
   // The shapes whose shortest texts depend on each other, and what is known of them so far.
   struct Solution {
-    std::vector<ShapeId> shapes;
-    std::map<ShapeId, std::uint64_t> bytes;
-    bool guessed = false;
+    struct Part {
+      ShapeId shape;
+      std::uint64_t bytes;
+      std::set<std::size_t> users;  // parts that it is a part of
+    };
+    std::vector<Part> parts;  // in the order in which they were asked for
+    std::unordered_map<ShapeId, std::size_t> places;
+    std::set<std::size_t> pending;
+    std::optional<std::size_t> asking;   // the part that is being worked out
+    std::optional<std::size_t> guessed;  // the level of the innermost of those in progress that it takes for empty
   };
   Solution* solution_ = nullptr;
   std::size_t nesting_ = 0;
+  std::size_t depth_ = 0;  // of calls within each other
+  bool prepares_ = false;
   std::size_t branches_ = 0, all_branches_ = 0;  // of the value that is being worked out, and of all
 };
 

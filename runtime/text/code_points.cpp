@@ -99,8 +99,9 @@ CodePoints CodePoints::without(const CodePoints& other) const {
 }
 
 bool CodePoints::contains(char32_t code_point) const {
-  return std::any_of(ranges_.begin(), ranges_.end(),
-                     [&](const Range& range) { return range.first <= code_point && code_point <= range.last; });
+  const auto range = std::lower_bound(ranges_.begin(), ranges_.end(), code_point,
+                                      [](const Range& its, char32_t point) { return its.last < point; });
+  return range != ranges_.end() && range->first <= code_point;
 }
 
 std::u32string code_points_of(std::string_view utf8) {

@@ -2,14 +2,15 @@
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/json_schema/json_schema.h"
+#include "runtime/json_schema/schema_cache.h"
 
 namespace minimind {
 
-std::shared_ptr<const Grammar> closed_json_grammar(const ChatJson& schema, const std::string& source) {
+std::shared_ptr<const Grammar> closed_json_grammar(const ChatJson& schema, const std::string& source, bool open) {
+  static JsonSchemaCache known;
   JsonSchemaOptions options;
-  options.closed = true;
-  return std::make_shared<Grammar>(compile_json_schema(schema, source, options).grammar);
+  options.closed = !open;
+  return known.grammar(schema, source, options);
 }
 
 }  // namespace minimind

@@ -9,7 +9,6 @@
 
 #include "runtime/chat/message_json.h"
 #include "runtime/grammar/gbnf.h"
-#include "runtime/json_schema/json_schema.h"
 #include "tools/openai/body_fields.h"
 #include "tools/openai/closed_json.h"
 #include "tools/openai/request_error.h"
@@ -89,10 +88,7 @@ std::shared_ptr<const Grammar> read_json_schema(const ChatJson& format) {
   schema.reject_the_rest();
   const ChatJson& json_schema = given->at("schema");
   const std::string source = "response_format.json_schema.schema";
-  if (!open) return closed_json_grammar(json_schema, source);
-  JsonSchemaOptions options;
-  options.closed = false;
-  return std::make_shared<Grammar>(compile_json_schema(json_schema, source, options).grammar);
+  return closed_json_grammar(json_schema, source, open);
 }
 
 std::shared_ptr<const Grammar> read_response_format(BodyFields& body) {
@@ -106,7 +102,7 @@ std::shared_ptr<const Grammar> read_response_format(BodyFields& body) {
   }
   if (type == "text") return nullptr;
   if (type == "json_object") {
-    return std::make_shared<Grammar>(compile_json_schema(ChatJson{{"type", "object"}}, "response_format").grammar);
+    return closed_json_grammar(ChatJson{{"type", "object"}}, "response_format", true);
   }
   const bool has_schema = type == "json_schema" && format->contains("json_schema") &&
                           format->at("json_schema").is_object() && format->at("json_schema").contains("schema");

@@ -15,6 +15,7 @@
 #include "tools/serve/page.h"
 #include "tools/serve/request_body.h"
 #include "tools/serve/rollout.h"
+#include "weights/io/cancel.h"
 #include "weights/io/quote.h"
 
 namespace minimind {
@@ -271,10 +272,13 @@ void Api::run(const std::shared_ptr<Work>& work) {
 }
 
 void Api::guarded(HttpAnswer& answer, const std::function<void()>& action) {
+  const Cancellation cancellation(draining_);
   try {
     action();
   } catch (const ClientGone&) {
     return;
+  } catch (const Cancelled&) {
+    send_error(answer, being_shut_down());
   } catch (...) {
     send_error(answer, request_error_of(std::current_exception()));
   }

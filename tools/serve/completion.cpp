@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/chat/message_json.h"
+#include "runtime/grammar/work.h"
 #include "tools/openai/request_error.h"
 #include "tools/openai/unique_id.h"
 
@@ -29,6 +30,8 @@ RequestError request_error_of(const std::exception_ptr& error) {
     return known;
   } catch (const UsageError& known) {
     return {known.what(), ""};
+  } catch (const TooMuchWork& known) {
+    return {known.what(), ""};  // of a grammar or schema of the request
   } catch (const std::exception& known) {
     return {known.what(), "", "server_error"};
   }

@@ -102,6 +102,16 @@ TEST(Request, TakesMessagesWithTheEmptyAnnotationsOfOtherServers) {
   EXPECT_EQ(read_request(body, true, defaults()).messages.size(), 4u);
 }
 
+TEST(Request, SharesTheGrammarOfTheSameSchema) {
+  const auto grammar = [](const RequestJson& schema) {
+    const RequestJson format{{"type", "json_schema"}, {"json_schema", {{"schema", schema}}}};
+    const RequestJson messages = RequestJson::parse(R"([{"role": "user", "content": "a"}])");
+    return read_request({{"messages", messages}, {"response_format", format}}, true, defaults()).grammar;
+  };
+  EXPECT_EQ(grammar({{"enum", {1, 2}}}), grammar({{"enum", {1, 2}}}));
+  EXPECT_NE(grammar({{"enum", {1, 2}}}), grammar({{"enum", {1, 3}}}));
+}
+
 TEST(Request, RejectsForABatchWhatItsLinesCannotHave) {
   RequestDefaults one = defaults();
   one.one_prompt = true;

@@ -1,5 +1,6 @@
 #include "tools/serve/api.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -13,6 +14,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "runtime/generate/generate.h"
@@ -255,7 +257,7 @@ TEST_F(ApiTest, EchoesThePromptWithItsLogProbabilities) {
     if (event["choices"][0]["logprobs"].is_null()) continue;
     for (const Json& logprob : event["choices"][0]["logprobs"]["token_logprobs"]) token_logprobs.push_back(logprob);
   }
-  EXPECT_EQ(text, choice["text"]);
+  EXPECT_EQ(choice["text"], text);
   EXPECT_EQ(token_logprobs, logprobs["token_logprobs"]);
   const Json only = complete({{"echo", true}, {"logprobs", 0}, {"max_tokens", 0}})->json();
   EXPECT_EQ(only["choices"][0]["text"], "床前明月光，");
@@ -271,7 +273,7 @@ TEST_F(ApiTest, GivesTheLogProbabilitiesOfAChat) {
     EXPECT_LE(token["logprob"].get<double>(), 0);
     for (const Json& byte : token["bytes"]) joined += static_cast<char>(byte.get<int>());
   }
-  EXPECT_EQ(joined, choice["message"]["content"]);
+  EXPECT_EQ(choice["message"]["content"], joined);
   Json streaming = body;
   streaming["stream"] = true;
   Json content = Json::array();
@@ -499,6 +501,31 @@ TEST_F(ApiTest, KeepsToAResponseFormat) {
   EXPECT_EQ(chat({{"grammar", R"(root ::= "yes" | "no")"}, {"stream", true}})->status(), 200);
   const Json text = complete({{"grammar", R"(root ::= "yes" | "no")"}})->json()["choices"][0]["text"];
   EXPECT_TRUE(text == "yes" || text == "no") << text;
+}
+
+Json format_of(Json schema) {
+  return {{"type", "json_schema"}, {"json_schema", {{"schema", std::move(schema)}}}};
+}
+
+TEST_F(ApiTest, EndsATextWhoseSchemaTakesTooMuchWorkOnItsTokens) {
+  std::string set;
+  for (unsigned c = 0x20000; c < 0x2F000; c += 2) set += fmt::format("\\u{{{:X}}}", c);
+  const auto answer = chat({{"response_format", format_of({{"type", "string"}, {"pattern", "^[" + set + "]*$"}})}});
+  EXPECT_EQ(answer->status(), 400);
+  EXPECT_NE(answer->body().find("steps to work out"), std::string::npos) << answer->body();
+  EXPECT_EQ(chat({{"response_format", format_of({{"const", 7}})}})->status(), 200);
+}
+
+TEST_F(ApiTest, WorksOutNoSchemasOnceItShutsDown) {
+  Json parts = Json::array();
+  for (int i = 0; i < 4000; ++i) parts.push_back({{"anyOf", {{{"minimum", i}}, {{"maximum", i}}}}});
+  const Json body{{"messages", {{{"role", "user"}, {"content", "a"}}}},
+                  {"response_format", format_of({{"allOf", parts}})}};
+  std::vector<std::shared_ptr<FakeAnswer>> answers;
+  for (int i = 0; i < 5; ++i) answers.push_back(post("/v1/chat/completions", body.dump()));
+  api.drain();
+  for (const auto& answer : answers) ASSERT_TRUE(answer->wait());
+  EXPECT_EQ(answers.back()->status(), 503) << answers.back()->body();
 }
 
 TEST_F(ApiTest, EndsTheTextsOfAClientThatIsGone) {

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <unordered_map>
+
+#include "runtime/grammar/grammar.h"
+#include "runtime/json_schema/json_schema.h"
+
+namespace minimind {
+
+// Compiled schemas by their content, for requests that have the same one again and again: the last ones used, as far as
+// their work and text stay within a limit. Texts share what is worked out of a schema. Any number of threads may use
+// it.
+class JsonSchemaCache {
+ public:
+  // Returns the grammar of compile_json_schema(), and throws as that does. Options with references are not kept.
+  std::shared_ptr<const Grammar> grammar(const nlohmann::ordered_json& schema, const std::string& source,
+                                         const JsonSchemaOptions& options);
+
+  std::size_t size() const;
+
+ private:
+  struct Entry {
+    std::string key;
+    std::shared_ptr<const Grammar> grammar;
+    std::size_t weight;
+  };
+
+  mutable std::mutex mutex_;
+  std::list<Entry> entries_;  // the last used first
+  std::unordered_map<std::string, std::list<Entry>::iterator> by_key_;
+  std::size_t weight_ = 0;
+};
+
+}  // namespace minimind

@@ -1,0 +1,435 @@
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <ctime>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "runtime/grammar/gbnf.h"
+#include "runtime/grammar/state.h"
+#include "runtime/grammar/token_trie.h"
+#include "runtime/grammar/work.h"
+#include "runtime/json_schema/json_schema.h"
+#include "runtime/json_schema/schema_cache.h"
+#include "weights/io/cancel.h"
+
+namespace minimind {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Make = std::function<Json(std::size_t size)>;
+
+// A schema of one construct, as large as `size` says.
+struct Construct {
+  std::string name;
+  std::size_t size;
+  Make make;
+};
+
+std::string name_of(std::size_t i, const char* start = "n") {
+  return start + std::to_string(i);
+}
+
+Json list(std::size_t size, const std::function<Json(std::size_t)>& element) {
+  Json result = Json::array();
+  for (std::size_t i = 0; i < size; ++i) result.push_back(element(i));
+  return result;
+}
+
+Json object(std::size_t size, const std::function<Json(std::size_t)>& value, const char* start = "n") {
+  Json result = Json::object();
+  // operator[] of an ordered object compares with every key before it.
+  auto& members = result.get_ref<Json::object_t&>();
+  for (std::size_t i = 0; i < size; ++i) members.Json::object_t::Container::emplace_back(name_of(i, start), value(i));
+  return result;
+}
+
+Json all_of(std::size_t size, const std::function<Json(std::size_t)>& part) {
+  return {{"allOf", list(size, part)}};
+}
+
+Json any_of(std::size_t size, const std::function<Json(std::size_t)>& part) {
+  return {{"anyOf", list(size, part)}};
+}
+
+Json one_of(std::size_t size, const std::function<Json(std::size_t)>& part) {
+  return {{"oneOf", list(size, part)}};
+}
+
+Json text(const std::string& pattern) {
+  return {{"type", "string"}, {"pattern", pattern}};
+}
+
+// Chains of definitions, each of which names the next one.
+Json chain(std::size_t size, const std::function<Json(const Json& next)>& link) {
+  Json schema{{"$ref", "#/$defs/n0"}};
+  schema["$defs"] = object(size, [&](std::size_t i) {
+    return i + 1 < size ? link({{"$ref", "#/$defs/" + name_of(i + 1)}}) : Json{{"type", "string"}};
+  });
+  return schema;
+}
+
+std::vector<Construct> constructs_of_values() {
+  const auto number = [](std::size_t i) { return Json(i * 7919 % 100'003); };
+  const auto constant = [](std::size_t i) { return Json{{"const", i}}; };
+  return {
+      {"enum of numbers", 5000,
+       [=](std::size_t n) {
+         return Json{{"enum", list(n, number)}};
+       }},
+      {"enum of fractions", 1000,
+       [](std::size_t n) {
+         return Json{{"enum", list(n, [](std::size_t i) { return Json(double(i) / 7); })}};
+       }},
+      {"enum of strings", 2000,
+       [](std::size_t n) {
+         return Json{{"enum", list(n, [](std::size_t i) { return Json(name_of(i)); })}};
+       }},
+      {"enum of objects", 500,
+       [](std::size_t n) {
+         return Json{{"enum", list(n, [](std::size_t i) { return Json{{"a", i}}; })}};
+       }},
+      {"not enum", 5000,
+       [=](std::size_t n) {
+         return Json{{"not", {{"enum", list(n, number)}}}};
+       }},
+      {"anyOf const", 100, [=](std::size_t n) { return any_of(n, constant); }},
+      {"anyOf const of many", 5000, [=](std::size_t n) { return any_of(n, constant); }},
+      {"allOf not const", 500,
+       [=](std::size_t n) { return all_of(n, [](std::size_t i) {
+                              return Json{{"not", {{"const", i}}}};
+                            }); }},
+      {"oneOf const of many", 1000, [=](std::size_t n) { return one_of(n, constant); }},
+      {"anyOf minimum", 50,
+       [](std::size_t n) {
+         return any_of(n, [](std::size_t i) { return Json{{"type", "number"}, {"minimum", static_cast<double>(i)}}; });
+       }},
+      {"large exponents", 50,
+       [](std::size_t n) {
+         const auto bound = [](std::size_t i) { return Json{{"minimum", std::stod("1e" + std::to_string(i % 300))}}; };
+         return Json{{"type", "object"}, {"properties", object(n, bound)}};
+       }},
+      {"allOf multipleOf", 20,
+       [](std::size_t n) { return all_of(n, [](std::size_t i) {
+                             return Json{{"multipleOf", i + 3}};
+                           }); }},
+      {"multipleOf of properties", 5,
+       [](std::size_t n) {
+         const auto multiple = [](std::size_t i) { return Json{{"type", "number"}, {"multipleOf", 1000 + i}}; };
+         return Json{{"type", "object"},
+                     {"required", list(n, [](std::size_t i) { return name_of(i); })},
+                     {"properties", object(n, multiple)}};
+       }},
+      {"maxLength next to a pattern", 20'000,
+       [](std::size_t n) {
+         return Json{{"type", "string"}, {"pattern", "^[a-z]+@[a-z]+$"}, {"maxLength", n}};
+       }},
+      {"minLength next to a pattern", 20'000,
+       [](std::size_t n) {
+         return Json{{"type", "string"}, {"pattern", "^[a-z]*$"}, {"minLength", n}, {"maxLength", 2 * n}};
+       }},
+  };
+}
+
+std::vector<Construct> constructs_of_patterns() {
+  const auto repeated = [](const std::string& part) {
+    return [=](std::size_t n) {
+      std::string pattern;
+      for (std::size_t i = 0; i < n; ++i) pattern += part;
+      return text(pattern);
+    };
+  };
+  return {
+      {"anyOf pattern", 25,
+       [](std::size_t n) { return any_of(n, [](std::size_t i) { return text(fmt::format("^[a-z]{{20}}x{}", i)); }); }},
+      {"allOf pattern", 100, [](std::size_t n) { return all_of(n, [](std::size_t i) { return text(name_of(i)); }); }},
+      {"repetition", 5000, [](std::size_t n) { return text(fmt::format("^(ab){{{}}}$", n)); }},
+      {"repetition of repetitions", 500, [](std::size_t n) { return text(fmt::format("^((a{{{}}})b){{{}}}$", n, n)); }},
+      {"ambiguous repetition", 2000, [](std::size_t n) { return text(fmt::format("^(a|ab|b){{0,{}}}$", n)); }},
+      {"exponential automaton", 10, [](std::size_t n) { return text(fmt::format("^.*a.{{{}}}$", n)); }},
+      {"look-ahead", 2000, [=](std::size_t n) { return repeated("(?=.*a.*b)")(n); }},
+      {"category", 2000, repeated("\\p{L}")},
+      {"words", 500,
+       [](std::size_t n) {
+         std::string pattern;
+         for (std::size_t i = 0; i < n; ++i) pattern += (i > 0 ? "|" : "") + name_of(i * 7919 % 100'003);
+         return text("^(" + pattern + ")$");
+       }},
+      {"set of many categories", 1000,
+       [](std::size_t n) {
+         std::string set;
+         for (std::size_t i = 0; i < n; ++i) set += "\\p{L}";
+         return text("[" + set + "]");
+       }},
+  };
+}
+
+std::vector<Construct> constructs_of_objects() {
+  const auto string = [](std::size_t) { return Json{{"type", "string"}}; };
+  const auto name = [](std::size_t i) { return Json(name_of(i)); };
+  return {
+      {"properties", 2000,
+       [=](std::size_t n) {
+         return Json{{"type", "object"}, {"properties", object(n, string)}};
+       }},
+      {"required", 2000,
+       [=](std::size_t n) {
+         return Json{{"type", "object"}, {"properties", object(n, string)}, {"required", list(n, name)}};
+       }},
+      {"maxProperties", 2000,
+       [=](std::size_t n) {
+         return Json{{"type", "object"}, {"properties", object(n, string)}, {"maxProperties", 5}};
+       }},
+      {"patternProperties", 500,
+       [=](std::size_t n) {
+         return Json{{"type", "object"}, {"patternProperties", object(n, string)}};
+       }},
+      {"properties and patternProperties", 500,
+       [=](std::size_t n) {
+         return Json{
+             {"type", "object"}, {"properties", object(n, string)}, {"patternProperties", object(n, string, "")}};
+       }},
+      {"propertyNames", 2000,
+       [=](std::size_t n) {
+         return Json{{"type", "object"}, {"propertyNames", {{"enum", list(n, name)}}}, {"minProperties", 2}};
+       }},
+      {"long name", 20'000,
+       [=](std::size_t n) {
+         return Json{{"properties", {{std::string(n, 'k'), {{"properties", object(n / 20, string)}}}}}};
+       }},
+      {"dependentRequired", 2000,
+       [=](std::size_t n) {
+         return Json{{"type", "object"},
+                     {"dependentRequired", object(n, [=](std::size_t i) { return Json{name_of(i, "b")}; })}};
+       }},
+      {"unevaluatedProperties", 50,
+       [=](std::size_t n) {
+         Json schema = all_of(n, [=](std::size_t i) { return Json{{"properties", {{name_of(i), string(i)}}}}; });
+         schema["unevaluatedProperties"] = false;
+         return schema;
+       }},
+      {"keywords that are ignored", 2000, [=](std::size_t n) { return object(n, string); }},
+      {"references", 2000, [](std::size_t n) { return chain(n, [](const Json& next) { return next; }); }},
+      {"references of references", 30'000,
+       [](std::size_t n) { return chain(n, [](const Json& next) { return next; }); }},
+      {"required references", 500,
+       [](std::size_t n) {
+         return chain(n, [](const Json& next) {
+           return Json{{"type", "object"}, {"required", {"a"}}, {"properties", {{"a", next}}}};
+         });
+       }},
+      {"allOf references", 2000,
+       [](std::size_t n) {
+         Json schema = all_of(n, [](std::size_t i) { return Json{{"$ref", "#/$defs/" + name_of(i)}}; });
+         schema["$defs"] = object(n, [](std::size_t) { return Json{{"minimum", 1}}; });
+         return schema;
+       }},
+  };
+}
+
+std::vector<Construct> constructs_of_alternatives() {
+  const auto required = [](std::size_t i) { return Json{{"type", "object"}, {"required", {name_of(i)}}}; };
+  return {
+      {"oneOf that overlap", 500, [=](std::size_t n) { return one_of(n, required); }},
+      {"oneOf with a discriminator", 1000,
+       [](std::size_t n) {
+         return one_of(n, [](std::size_t i) {
+           return Json{{"type", "object"}, {"properties", {{"k", {{"const", i}}}}}, {"required", {"k"}}};
+         });
+       }},
+      {"oneOf that are recursive", 4,
+       [](std::size_t n) {
+         Json schema{{"$ref", "#/$defs/r"}};
+         schema["$defs"]["r"] = one_of(n, [](std::size_t i) {
+           return Json{{"properties", {{"t", {{"$ref", "#/$defs/r"}}}, {name_of(i), {{"type", "string"}}}}},
+                       {"required", {name_of(i)}}};
+         });
+         return schema;
+       }},
+      {"anyOf in allOf", 500,
+       [=](std::size_t n) {
+         return all_of(n, [=](std::size_t i) { return Json{{"anyOf", {required(i), required(i + 1'000'000)}}}; });
+       }},
+      {"if", 500,
+       [=](std::size_t n) {
+         return all_of(n, [=](std::size_t i) { return Json{{"if", required(i)}, {"then", required(i + 1'000'000)}}; });
+       }},
+      {"contains", 100,
+       [](std::size_t n) {
+         return Json{{"type", "array"}, {"allOf", list(n, [](std::size_t i) {
+                                           return Json{{"contains", {{"const", i}}}};
+                                         })}};
+       }},
+      {"minContains", 1000,
+       [](std::size_t n) {
+         return Json{{"type", "array"}, {"allOf", list(3, [=](std::size_t i) {
+                                           return Json{{"contains", {{"const", i}}}, {"minContains", n}};
+                                         })}};
+       }},
+      {"uniqueItems", 2000,
+       [](std::size_t n) {
+         return Json{{"type", "array"},
+                     {"uniqueItems", true},
+                     {"minItems", 3},
+                     {"items", {{"enum", list(n, [](std::size_t i) { return Json(i); })}}}};
+       }},
+      {"prefixItems", 1000,
+       [](std::size_t n) {
+         return Json{{"type", "array"}, {"minItems", n}, {"prefixItems", list(n, [](std::size_t i) {
+                                                            return Json{{"const", i}};
+                                                          })}};
+       }},
+  };
+}
+
+double cpu_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+}
+
+// Returns the steps; 0 if the schema is rejected.
+std::size_t compile(const Json& schema) {
+  try {
+    return compile_json_schema(schema, "s").steps;
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
+class SchemaWork : public testing::TestWithParam<std::vector<Construct> (*)()> {};
+
+// Each is either linear or rejected soon. Without the sanitizers, what a slow machine takes is below a few seconds.
+TEST_P(SchemaWork, OfCompilingIsLinearOrRejectedSoon) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr double most_seconds = 60;
+#else
+  constexpr double most_seconds = 4;
+#endif
+  for (const Construct& construct : GetParam()()) {
+    std::size_t steps = 0;
+    for (const std::size_t factor : {1u, 4u}) {
+      const Json schema = construct.make(factor * construct.size);
+      const double start = cpu_seconds();
+      const std::size_t now = compile(schema);
+      EXPECT_LT(cpu_seconds() - start, most_seconds) << construct.name << ", " << factor << " times";
+      if (steps > 0 && now > 0) {
+        EXPECT_LT(static_cast<double>(now), 6 * static_cast<double>(steps))
+            << construct.name << ", " << factor << " times";
+      }
+      steps = now;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Values, SchemaWork, testing::Values(&constructs_of_values));
+INSTANTIATE_TEST_SUITE_P(Patterns, SchemaWork, testing::Values(&constructs_of_patterns));
+INSTANTIATE_TEST_SUITE_P(Objects, SchemaWork, testing::Values(&constructs_of_objects));
+INSTANTIATE_TEST_SUITE_P(Alternatives, SchemaWork, testing::Values(&constructs_of_alternatives));
+
+TEST(SchemaWorkLimit, AcceptsTwentyThousandNumbers) {
+  const Json schema{{"enum", list(20'000, [](std::size_t i) { return Json(i * 7919 % 1'000'003); })}};
+  GrammarState state(std::make_shared<const Grammar>(compile_json_schema(schema, "s").grammar));
+  EXPECT_TRUE(state.advance("7919"));
+  EXPECT_TRUE(state.may_end());
+  state.restart();
+  EXPECT_TRUE(state.advance("7919.00"));
+  EXPECT_TRUE(state.may_end());
+  EXPECT_FALSE(state.allows("1"));
+  state.restart();
+  EXPECT_FALSE(state.advance("-7919"));
+}
+
+TEST(SchemaNumbers, AreSpelledWithAnyZerosAtTheEndOfAFraction) {
+  const Json schema = Json::parse(R"({"enum": [0, 5, 5.003, -1.5, 120, 1e30, 1e-7, 1e300]})");
+  GrammarState state(std::make_shared<const Grammar>(compile_json_schema(schema, "s").grammar));
+  const auto accepts = [&](const std::string& number) {
+    state.restart();
+    return state.advance(number) && state.may_end();
+  };
+  const std::string zeros(30, '0');
+  for (const char* const number : {"0", "-0", "0.0", "-0.00", "5", "5.0", "5.00", "5.003", "5.0030", "-1.5", "-1.500",
+                                   "120", "120.0", "1e+30", "0.0000001", "1e-07", "1e+300"}) {
+    EXPECT_TRUE(accepts(number)) << number;
+  }
+  EXPECT_TRUE(accepts("1" + zeros));
+  EXPECT_TRUE(accepts("5." + zeros + zeros.substr(0, 10)));
+  EXPECT_FALSE(accepts("5." + zeros + zeros.substr(0, 11)));
+  for (const char* const number : {"", "-", "5.", "5.004", "5.0031", "-5", "1.5", "-1.", "12", "1200", "1e+31", "00"}) {
+    EXPECT_FALSE(accepts(number)) << number;
+  }
+}
+
+TEST(SchemaWorkLimit, IsStatedInTheErrorAndTheSameForEachCompilation) {
+  const Json schema = all_of(4000, [](std::size_t i) { return Json{{"anyOf", {{{"minimum", i}}, {{"maximum", i}}}}}; });
+  std::string errors[2];
+  for (std::string& error : errors) {
+    try {
+      compile_json_schema(schema, "s");
+    } catch (const Error& thrown) {
+      error = thrown.what();
+    }
+  }
+  EXPECT_NE(errors[0].find("s: the schema takes over 20000000 steps, expected at most that"), std::string::npos)
+      << errors[0];
+  EXPECT_EQ(errors[0], errors[1]);
+}
+
+TEST(SchemaWorkLimit, EndsTooMuchWorkOnTheTokensThatMayFollow) {
+  // A set of so many ranges is spelled in several ways each.
+  std::string set;
+  for (unsigned c = 0x20000; c < 0x2F000; c += 2) set += fmt::format("\\u{{{:X}}}", c);
+  GrammarState state(std::make_shared<const Grammar>(compile_json_schema(text("^[" + set + "]*$"), "s").grammar));
+  const TokenTrie trie({{"\"", 0}, {"\"a", 1}});
+  std::vector<std::uint8_t> allowed(2);
+  const double start = cpu_seconds();
+  try {
+    state.mark_allowed(trie, allowed);
+    FAIL() << "it was little work";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("takes over 1048576 steps to work out"), std::string::npos)
+        << error.what();
+  }
+  EXPECT_LT(cpu_seconds() - start, 4);
+}
+
+TEST(SchemaWorkLimit, IsInterrupted) {
+  std::atomic<bool> interrupted = true;
+  const Cancellation cancellation(interrupted);
+  const Json schema{{"enum", list(20'000, [](std::size_t i) { return Json(i); })}};
+  EXPECT_THROW(compile_json_schema(schema, "s"), Cancelled);
+  EXPECT_THROW(parse_grammar("root ::= \"a\"{9999}", "g"), Cancelled);
+  interrupted = false;
+  EXPECT_NO_THROW(compile_json_schema(schema, "s"));
+}
+
+TEST(JsonSchemaCache, KeepsSchemasByTheirContentAndOptions) {
+  JsonSchemaCache cache;
+  JsonSchemaOptions closed;
+  closed.closed = true;
+  const Json schema{{"type", "object"}, {"properties", {{"a", {{"type", "string"}}}}}};
+  const auto grammar = cache.grammar(schema, "s", {});
+  EXPECT_EQ(cache.grammar(Json::parse(schema.dump()), "s", {}), grammar);
+  EXPECT_NE(cache.grammar(schema, "s", closed), grammar);
+  EXPECT_NE(cache.grammar(schema, "t", {}), grammar);
+  EXPECT_NE(cache.grammar({{"type", "object"}}, "s", {}), grammar);
+  EXPECT_EQ(cache.size(), 4u);
+  EXPECT_THROW(cache.grammar(false, "s", {}), Error);
+  EXPECT_EQ(cache.size(), 4u);
+}
+
+TEST(JsonSchemaCache, IsBounded) {
+  JsonSchemaCache cache;
+  const auto first = cache.grammar({{"const", 0}}, "s", {});
+  for (int i = 1; i < 1000; ++i) cache.grammar({{"const", i}}, "s", {});
+  EXPECT_LE(cache.size(), 256u);
+  EXPECT_NE(cache.grammar({{"const", 0}}, "s", {}), first);
+}
+
+}  // namespace
+}  // namespace minimind
