@@ -751,7 +751,7 @@ TEST_F(ApiTest, ContinuesAnAnswer) {
             {"add_generation_prompt", false},
             {"continue_final_message", true}};
   const Json rest = chat(body)->json()["choices"][0]["message"];
-  EXPECT_EQ(part["content"].get<std::string>() + rest["content"].get<std::string>(), whole["content"]);
+  EXPECT_EQ(whole["content"], part["content"].get<std::string>() + rest["content"].get<std::string>());
   body["add_generation_prompt"] = true;
   EXPECT_EQ(chat(body)->json()["error"]["param"], "continue_final_message");
   body.erase("continue_final_message");
