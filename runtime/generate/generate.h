@@ -158,7 +158,8 @@ class Generation {
   // How many tokens of the prompt have to be run: all that were not in the context.
   std::size_t prompt_tokens() const { return prompt_size_ - result_.prompt_tokens_reused; }
 
-  // Whether tokens of the prompt are left to run.
+  // How many of them are left to run.
+  std::size_t prompt_tokens_left() const { return in_prompt() ? prompt_size_ - context_.size() : 0; }
   bool in_prompt() const { return context_.size() < prompt_size_ && tokens_.size() == prompt_size_; }
 
   // The scores so far, as Generated has them. A callback may read them: those of the tokens up to its text are there.

@@ -90,12 +90,17 @@ std::vector<Scheduler::Share> Scheduler::choose(std::size_t prompt_tokens) {
 void Scheduler::add_prompts(std::vector<Share>& shares, std::size_t room) {
   std::vector<Generation*> prompts;
   std::ranges::copy_if(texts_, std::back_inserter(prompts), [](Generation* text) { return text->in_prompt(); });
-  const bool delays_others = paced() && !shares.empty();
   const auto is_short = [this](const Generation* text) { return text->prompt_tokens() <= forward_.max_tokens(); };
   const bool all_short = std::ranges::all_of(prompts, is_short), any_short = std::ranges::any_of(prompts, is_short);
-  runs_short_prompts_ = delays_others && any_short && (all_short || !runs_short_prompts_);
-  if (delays_others) {
+  const bool delays_others = paced() && !shares.empty();
+  const bool take_turns = delays_others || (paced() && any_short && !all_short);
+  runs_short_prompts_ = take_turns && any_short && (all_short || !runs_short_prompts_);
+  if (take_turns) {
     std::erase_if(prompts, [&](const Generation* text) { return is_short(text) != runs_short_prompts_; });
+  }
+  if (paced() && !runs_short_prompts_ && prompts.size() > 1) {
+    runs_oldest_prompt_ = !runs_oldest_prompt_;
+    if (!runs_oldest_prompt_) std::ranges::stable_sort(prompts, {}, &Generation::prompt_tokens_left);
   }
   for (Generation* const text : prompts) {
     const std::size_t left = room - work_.tokens;

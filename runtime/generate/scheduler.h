@@ -13,14 +13,15 @@
 namespace minimind {
 
 // Generates many texts at once, so that weights are read once for all of them. A step runs one batch: the next token of
-// every text whose prompt is done, then tokens of the prompts of the others, in the order in which they were added.
+// every text whose prompt is done, then tokens of the prompts of the others.
 //
 // While texts are being decoded, a prompt that needs several steps gets no more tokens per step than keep the step
 // within a multiple of a step without prompts, see StepPace: a long prompt never stops the other texts. A prompt that
 // one step has room for is short: it runs at once and delays the other texts once. To spread the short prompts of many
 // texts that start together would waste most of their time on steps with few texts. Steps with short prompts and steps
-// with parts of long ones take turns if there are both. The bytes of a text depend neither on the others nor on the
-// clock.
+// with parts of long ones take turns if there are both, and so do, of several long prompts, the one that was added
+// first and the one that has the fewest tokens left: a prompt waits for no longer one. With an infinite limit, prompts
+// run in the order in which they were added. The bytes of a text depend neither on the others nor on the clock.
 class Scheduler {
  public:
   using Clock = std::function<double()>;  // seconds since some moment
@@ -74,7 +75,8 @@ class Scheduler {
   std::vector<float> logits_;       // [rows of a step, vocab]
   StepPace pace_;
   StepWork work_;                    // of the step
-  bool runs_short_prompts_ = false;  // the step, next to texts that are decoded
+  bool runs_short_prompts_ = false;  // the step, and no parts of long ones
+  bool runs_oldest_prompt_ = false;  // the step, of several long ones
 };
 
 }  // namespace minimind

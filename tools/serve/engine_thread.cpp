@@ -16,6 +16,9 @@ namespace {
 // A text that this many others have passed is next.
 constexpr std::size_t most_passed = 16;
 
+// Of requests with several: what waits takes memory.
+constexpr std::size_t most_texts = 65536;
+
 // Tokens that a step runs at most.
 std::size_t step_tokens(const EngineLimits& limits) {
   return std::max<std::size_t>(batch_tokens / 2, limits.parallel + 1);
@@ -101,16 +104,27 @@ void EngineThread::submit(std::vector<std::unique_ptr<TextJob>> jobs) {
   {
     const std::lock_guard lock(mutex_);
     if (draining_) std::rethrow_exception(shutting_down());
-    // The last request may have more texts than there is room for: else it could never be answered.
-    if (texts_ >= limits_.parallel + limits_.queue) {
-      throw RequestError(fmt::format("{} texts are waiting already, expected fewer than {}; try again later",
-                                     texts_ - std::min(texts_, limits_.parallel), limits_.queue),
+    if (requests_ >= limits_.parallel + limits_.queue) {
+      throw RequestError(fmt::format("{} requests are waiting already, expected fewer than {}; try again later",
+                                     requests_ - std::min(requests_, limits_.parallel), limits_.queue),
+                         "", "queue_full");
+    }
+    if (jobs.size() > 1 && texts_ + jobs.size() > most_texts) {
+      throw RequestError(fmt::format("{} texts are running or waiting already, expected at most {} with the {} of this "
+                                     "request; try again later, or ask for fewer",
+                                     texts_, most_texts, jobs.size()),
                          "", "queue_full");
     }
     const auto now = Clock::now();
     if (!has_work()) progress_ = now;
     texts_ += jobs.size();
-    for (auto& job : jobs) submitted_.push_back({.job = std::move(job), .submitted = now});
+    requests_ += jobs.empty() ? 0 : 1;
+    const auto texts_of_request = std::make_shared<std::size_t>(jobs.size());
+    std::size_t turn = 0;
+    for (auto& job : jobs) {
+      submitted_.push_back(
+          {.job = std::move(job), .submitted = now, .turn = turn++, .texts_of_request = texts_of_request});
+    }
   }
   wake_.notify_one();
 }
@@ -186,9 +200,19 @@ bool EngineThread::take_work(const std::function<void()>& after_rest) {
     lock.lock();
   }
   progress_ = Clock::now();
-  std::ranges::move(submitted_, std::back_inserter(waiting_));
-  submitted_.clear();
+  add_submitted();
   return !stopping_ || !running_.empty();
+}
+
+void EngineThread::add_submitted() {
+  const auto before = static_cast<std::ptrdiff_t>(waiting_.size());
+  for (Running& text : submitted_) {
+    text.turn += turn_;
+    waiting_.push_back(std::move(text));
+  }
+  submitted_.clear();
+  std::ranges::stable_sort(waiting_.begin() + before, waiting_.end(), {}, &Running::turn);
+  std::ranges::inplace_merge(waiting_, waiting_.begin() + before, {}, &Running::turn);
 }
 
 // Drops waiting texts that nobody waits for. Those that run end by themselves.
@@ -217,6 +241,7 @@ void EngineThread::start_waiting() {
     }
     waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(still_waiting));
     for (std::size_t i = 0; i < still_waiting; ++i) ++waiting_[i].passed;
+    turn_ = std::max(turn_, text->turn);
     if (text->generation) running_.push_back(std::move(text));
   }
   if (running_.size() == running) return;
@@ -312,6 +337,7 @@ void EngineThread::end(Running& text, std::exception_ptr error) {
   text.job.reset();
   {
     const std::lock_guard lock(mutex_);
+    if (--*text.texts_of_request == 0) --requests_;
     if (--texts_ > 0) return;
     idle_.notify_all();
   }

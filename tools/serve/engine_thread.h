@@ -38,11 +38,12 @@ struct TextJob {
 struct EngineLimits {
   std::size_t parallel;   // texts at once
   std::size_t kv_memory;  // bytes of keys and values
-  std::size_t queue;      // texts that wait
+  std::size_t queue;      // requests that wait
 };
 
 // The one thread that runs a model, for texts of any other thread. It runs steps of all texts together while there are
-// any, and sleeps while there are none. Texts start in the order in which they came, except that a text may pass others
+// any, and sleeps while there are none. Requests take turns: as many texts of a new request start as of one that came
+// before it, from then on. Otherwise texts start in the order in which they came, except that a text may pass others
 // that wait for memory or for a prefix.
 class EngineThread {
  public:
@@ -53,8 +54,8 @@ class EngineThread {
   // Interrupts all texts, whose ends are still reported.
   ~EngineThread();
 
-  // Adds the texts of a request, which become one of the last in the queue. Throws RequestError if the queue is full,
-  // after drain(), or if the memory for keys and values is too small for one of them.
+  // Adds the texts of a request. Throws RequestError if the queue is full, after drain(), if the memory for keys and
+  // values is too small for one of them, or if they and all that wait would be too many texts.
   void submit(std::vector<std::unique_ptr<TextJob>> jobs);
 
   // Rejects new texts from now on. The others come to their end.
@@ -84,12 +85,15 @@ class EngineThread {
     Context* context = nullptr;
     std::unique_ptr<Generation> generation{};
     Clock::time_point submitted{};
-    bool has_started = false;  // its first token is there
-    std::size_t passed = 0;    // texts that came later and started earlier
+    bool has_started = false;                         // its first token is there
+    std::size_t passed = 0;                           // texts that came later and started earlier
+    std::size_t turn = 0;                             // texts start in this order
+    std::shared_ptr<std::size_t> texts_of_request{};  // that have not ended; guarded by mutex_
   };
 
   void run();
   bool take_work(const std::function<void()>& after_rest);
+  void add_submitted();  // with mutex_ locked
   void end_abandoned();
   void start_waiting();
   bool start(Running& text);
@@ -111,7 +115,8 @@ class EngineThread {
   PromptLimit prompt_limit_;
   ContextPool pool_;
   // Of the engine's thread.
-  std::deque<Running> waiting_;
+  std::deque<Running> waiting_;  // by their turns
+  std::size_t turn_ = 0;         // the latest of those that started
   std::vector<std::unique_ptr<Running>> running_;
   std::atomic<bool> stopping_ = false;
 
@@ -121,7 +126,7 @@ class EngineThread {
   const Action* action_ = nullptr;
   bool action_is_alone_ = false;
   std::exception_ptr action_error_;
-  std::size_t texts_ = 0;  // submitted and not ended
+  std::size_t texts_ = 0, requests_ = 0;  // submitted and not ended
   bool draining_ = false;
   Clock::time_point progress_ =
       Clock::now();  // when work came to an engine that had none, and at each turn of its loop

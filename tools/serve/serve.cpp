@@ -195,7 +195,7 @@ Command add_serve(CLI::App& command) {
   add_template(command, options->chat_template);
   add_plain_content(command, options->plain_content);
   options->parallel.add_to(command);
-  command.add_option("--queue", options->queue, "let up to N texts wait; further requests get status 429")
+  command.add_option("--queue", options->queue, "let up to N requests wait; further ones get status 429")
       ->capture_default_str()
       ->transform(whole_number(0, 1 << 20));
   command

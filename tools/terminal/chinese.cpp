@@ -66,7 +66,7 @@ constexpr Translation texts[] = {
     Translation{"open the address that is printed in a browser", "用浏览器打开所显示的地址"},
     Translation{"let other machines use it", "允许其他机器使用"},
     Translation{"serve the OpenAI API, and a page to talk to the model", "提供 OpenAI API 和对话网页"},
-    Translation{"let up to N texts wait; further requests get status 429", "最多 N 段文本排队；更多请求返回 429"},
+    Translation{"let up to N requests wait; further ones get status 429", "最多 N 个请求排队；更多请求返回 429"},
     Translation{
         "Programs for OpenAI's API work with the base URL that is printed, followed by /v1. The sampling options are "
         "for requests that do not say. SIGTERM and Ctrl-C let running answers end.",

@@ -213,10 +213,11 @@ TEST(Scheduler, KeepsGapsShortWhileLongPromptsComeIn) {
 }
 
 // Texts on a simulated machine, where a step without prompts takes 1 and a token of a prompt 0.01. One text is decoded
-// throughout.
+// throughout, unless there are to be `prompts_only`.
 class SimulatedTexts {
  public:
-  SimulatedTexts() {
+  explicit SimulatedTexts(bool prompts_only = false) {
+    if (prompts_only) return;
     add(1, 200);
     for (int i = 0; i < 10; ++i) step();
   }
@@ -292,6 +293,41 @@ TEST(Scheduler, ShortPromptsAndPartsOfALongPromptTakeTurns) {
   EXPECT_FALSE(long_prompt.in_prompt());
   EXPECT_LT(steps, 150u) << "of which the long prompt takes 20 at least";
   EXPECT_GT(short_steps, steps / 3);
+}
+
+// Steps until the prompt is done.
+std::size_t steps_of(SimulatedTexts& texts, const Generation& prompt) {
+  std::size_t steps = 0;
+  for (; prompt.in_prompt() && steps < 1000; ++steps) texts.step();
+  return steps;
+}
+
+TEST(Scheduler, AShortPromptWaitsForNoLongOneWithoutOtherTexts) {
+  SimulatedTexts texts(true);
+  const Generation& long_prompt = texts.add(3000, 1);
+  texts.step();
+  const Generation& short_prompt = texts.add(24, 1);
+  EXPECT_LE(steps_of(texts, short_prompt), 2u);
+  EXPECT_TRUE(long_prompt.in_prompt());
+}
+
+TEST(Scheduler, APromptWaitsForNoLongerOneWhichStillComesToItsEnd) {
+  for (const bool prompts_only : {true, false}) {
+    SimulatedTexts texts(prompts_only);
+    const Generation& longest = texts.add(3900, 1);
+    texts.add(3800, 1);
+    texts.step();
+    const Generation& shorter = texts.add(600, 1);
+    SimulatedTexts without_others(prompts_only);
+    const std::size_t alone = steps_of(without_others, without_others.add(600, 1));
+    EXPECT_LE(steps_of(texts, shorter), 2 * alone + 2) << prompts_only;
+    EXPECT_TRUE(longest.in_prompt());
+    // Shorter ones that follow take every second step.
+    std::size_t steps = 0;
+    for (; longest.in_prompt() && steps < 150; steps += steps_of(texts, texts.add(300, 1))) {
+    }
+    EXPECT_FALSE(longest.in_prompt()) << prompts_only;
+  }
 }
 
 // Drafts as many tokens as it may.

@@ -204,6 +204,60 @@ TEST_F(EngineThreadTest, AcceptsTextsForItsPlacesAndItsQueueAndNoMore) {
   EXPECT_EQ(events_.wait(5).size(), 5u);
 }
 
+TEST_F(EngineThreadTest, ATextOfANewRequestIsNotBehindAllTextsOfALargeOne) {
+  constexpr std::size_t large = 100;
+  EngineThread& engine = start({.parallel = 1, .kv_memory = bytes_of(1000), .queue = 1});
+  std::vector<std::unique_ptr<TextJob>> jobs;
+  jobs.push_back(job(0, 20, [this] { events_.hold(); }));
+  for (std::size_t i = 1; i < large; ++i) jobs.push_back(job(i, 2));
+  engine.submit(std::move(jobs));
+  events_.wait_until_held();
+  ASSERT_NO_THROW(engine.submit(one(job(large, 2)))) << "one request waits, not 99";
+  events_.release();
+  const auto ends = events_.wait(large + 1);
+  ASSERT_EQ(ends.size(), large + 1);
+  EXPECT_LE(std::ranges::find(ends, large, &Events::End::number) - ends.begin(), 2);
+}
+
+TEST_F(EngineThreadTest, TwoLargeRequestsTakeTurns) {
+  constexpr std::size_t large = 40;
+  EngineThread& engine = start({.parallel = 1, .kv_memory = bytes_of(1000), .queue = 2});
+  engine.submit(one(job(0, 20, [this] { events_.hold(); })));
+  events_.wait_until_held();
+  for (std::size_t request = 0; request < 2; ++request) {
+    std::vector<std::unique_ptr<TextJob>> jobs;
+    for (std::size_t i = 0; i < large; ++i) jobs.push_back(job(1 + request * large + i, 2));
+    engine.submit(std::move(jobs));
+  }
+  events_.release();
+  const auto ends = events_.wait(1 + 2 * large);
+  ASSERT_EQ(ends.size(), 1 + 2 * large);
+  for (std::size_t i = 1; i < ends.size(); i += 2) {
+    EXPECT_NE(ends[i].number > large, ends[i + 1].number > large) << i;
+  }
+}
+
+TEST_F(EngineThreadTest, RefusesALargeRequestNextToAnotherButNotASmallOne) {
+  EngineThread& engine = start({.parallel = 1, .kv_memory = bytes_of(1000), .queue = 9});
+  engine.submit(one(job(0, 20, [this] { events_.hold(); })));
+  events_.wait_until_held();
+  gone_ = true;  // nobody waits for these
+  const auto many = [this, task = job(2, 2)->task](std::size_t count) {
+    std::vector<std::unique_ptr<TextJob>> jobs;
+    for (std::size_t i = 0; i < count; ++i) {
+      jobs.push_back(std::make_unique<TextJob>());
+      jobs.back()->task = task;
+      jobs.back()->gone = &gone_;
+    }
+    return jobs;
+  };
+  engine.submit(many(60'000));
+  EXPECT_THROW(engine.submit(many(6000)), RequestError);
+  EXPECT_NO_THROW(engine.submit(one(job(1, 2))));
+  events_.release();
+  EXPECT_EQ(events_.wait(2).size(), 2u);
+}
+
 // While one small text or another has some of the memory, there is none for a large one.
 TEST_F(EngineThreadTest, ATextThatSixteenOthersHavePassedIsNext) {
   constexpr std::size_t small = 6, texts = 60, large_number = 1;
