@@ -10,6 +10,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -17,7 +18,7 @@
 
 namespace minimind {
 
-// A program on a terminal of 80 by 24, where a test types and reads.
+// A program on a terminal of 80 by 24 with escape sequences, where a test types and reads.
 class PseudoTerminal {
  public:
   // `program` runs in a child process and returns its exit status.
@@ -27,6 +28,7 @@ class PseudoTerminal {
     if (child_ < 0) throw std::runtime_error("no pseudo-terminal");
     if (child_ == 0) {
       ::signal(SIGHUP, SIG_DFL);  // nohup ignores it
+      setenv("TERM", "xterm", 1);
       _exit(program());
     }
   }
