@@ -286,7 +286,8 @@ int run_batch(const BatchCommand& command) {
   if (!command.run.quiet) {
     note("{} of {} requests done; {} tokens at {:.0f}/s", files.done(), requests.size(), run.generated_tokens(),
          static_cast<double>(run.generated_tokens()) / run.seconds());
-    if (files.errors() > 0) note("{}: has the errors of {} requests", errors, files.errors());
+    if (files.errors() > 0)
+      note("{}: has the errors of {}", errors, counted(files.errors(), "{} request", "{} requests"));
   }
   return 0;
 }

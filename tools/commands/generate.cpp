@@ -113,11 +113,13 @@ std::string_view cut_short_by(const Generated& result, std::size_t max_tokens) {
 }
 
 void print_summary(const Generated& result, const GenerateOptions& options) {
+  const std::string_view by_itself = translated(options.stop.empty() ? "the model" : "the model or --stop");
   note("prompt: {} at {:.0f}/s; generated: {} at {:.0f}/s; ended by {}",
        counted(result.prompt_tokens_done, "{} token", "{} tokens"),
        per_second(result.prompt_tokens_done, result.prompt_seconds),
        counted(result.tokens.size(), "{} token", "{} tokens"),
-       per_second(result.decoded_tokens(), result.decode_seconds), translated(name_of(result.finish_reason)));
+       per_second(result.decoded_tokens(), result.decode_seconds),
+       result.finish_reason == FinishReason::stop ? by_itself : cut_short_by(result, options.max_tokens));
   if (options.drafter) note("speculation: {}", describe_drafts(result));
 }
 

@@ -51,6 +51,7 @@ The poets used the rhymes of their time, hence the second column of that row.
 | file | contents |
 |---|---|
 | model.pth | float16 state dict under MiniMind-3's names, `lm_head.weight` sharing the embedding's storage |
+| config.json | the shape, and what no tensor shows, under MiniMind's names |
 | tokenizer.json | byte-level BPE, {vocab_size} ids, MiniMind-3's added tokens at 0 to 35; a character of verse is one token |
 | tokenizer_config.json | names of the special tokens |
 | chat_template.jinja | ChatML; shows only the last question, as in training |

@@ -16,6 +16,7 @@ from card import card
 from curve import draw, read_log
 from measure_poems import measure
 from poems import CHARACTERS, common_characters, read_poems, readable
+from prompts import IM_END
 from task import BATCH, CONFIG, DECAY, MAX_POSITIONS, SEED, MiniMind, rows_of
 from tokenizer import save_tokenizer
 
@@ -35,11 +36,22 @@ def export_weights(work: Path, out: Path) -> int:
     return sum(weight.numel() for weight in model.parameters())
 
 
+def save_config(path: Path, tokenizer: Tokenizer) -> None:
+    """MiniMind's config.json, with what no tensor shows."""
+    shown = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim",
+             "intermediate_size", "rms_norm_eps", "rope_theta", "hidden_act", "tie_word_embeddings")
+    config = {"model_type": "minimind"} | {name: getattr(CONFIG, name) for name in shown}
+    config |= {"max_position_embeddings": MAX_POSITIONS, "rope_scaling": None, "is_causal": True}
+    config["eos_token_id"] = tokenizer.token_to_id(IM_END)
+    path.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+
+
 def export(data: Path, work: Path, program: Path, out: Path) -> None:
     here = Path(__file__).parent
     tokenizer = Tokenizer.from_file(str(work / "tokenizer.json"))
     out.mkdir(parents=True, exist_ok=True)
     parameters = export_weights(work, out / "model.pth")
+    save_config(out / "config.json", tokenizer)
     save_tokenizer(tokenizer, out, MAX_POSITIONS)
     shutil.copyfile(here / "DATA_LICENSE", out / "LICENSE")
     shutil.copyfile(here / "chat_template.jinja", out / "chat_template.jinja")

@@ -151,6 +151,7 @@ constexpr std::array examples = {
 };
 
 constexpr std::size_t label_columns = 30;
+constexpr std::size_t narrow_columns = 76, narrow_indent = 6;
 
 const HelpOption* find_option(const CLI::Option& option) {
   for (const HelpGroup& group : groups) {
@@ -179,9 +180,13 @@ std::string value_of(const CLI::Option& option, std::string_view usual) {
   return unnamed.contains(own) ? std::string(usual) : own;
 }
 
+// On a narrow screen the description is below its label: next to it, a word may have too little room.
 std::string entry(const std::string& label, const std::string& text, std::size_t columns) {
-  const std::string described = wrapped(text, columns, label_columns);
   const std::string first = "  " + label;
+  if (columns < narrow_columns) {
+    return first + '\n' + std::string(narrow_indent, ' ') + wrapped(text, columns, narrow_indent) + '\n';
+  }
+  const std::string described = wrapped(text, columns, label_columns);
   if (columns_in(first) + 2 <= label_columns) return padded(first, label_columns) + described + '\n';
   return first + '\n' + std::string(label_columns, ' ') + described + '\n';
 }
@@ -268,20 +273,21 @@ std::string groups_of(const CLI::App& command, std::size_t columns) {
   return others.empty() ? text : text + heading("Other options") + others;
 }
 
-std::string examples_of(const CLI::App& command) {
+std::string examples_of(const CLI::App& command, std::size_t columns) {
   std::string text;
   for (const HelpExample& example : examples) {
     if (example.command != command.get_name()) continue;
-    text += fmt::format("  {}\n      {}\n", example.call, translated(example.does));
+    text += fmt::format("  {}\n      {}\n", example.call, wrapped(translated(example.does), columns, narrow_indent));
   }
   return text.empty() ? "" : heading("Examples") + text;
 }
 
 std::string help_of(const CLI::App& command) {
   const std::size_t columns = screen_size(stdout).columns;
-  std::string text = wrapped(translated(command.get_description()), columns, 0) + "\n\n" + usage_of(command) + '\n';
+  std::string text = wrapped(translated(command.get_description()), columns, 0) + "\n\n" +
+                     wrapped(usage_of(command), columns, 4) + '\n';
   text += positionals_of(command, columns) + commands_of(command, columns) + groups_of(command, columns) +
-          examples_of(command);
+          examples_of(command, columns);
   if (!command.get_footer().empty()) text += '\n' + wrapped(translated(command.get_footer()), columns, 0) + '\n';
   return text;
 }

@@ -53,7 +53,8 @@ Source from_state_dict(StoredTensors stored, std::string format, const std::stri
   source.lora = take_lora(stored);
   if (stored.empty() && !source.lora.empty()) {
     throw Error(fmt::format(
-        "{}: is a LoRA without a model; load the model it was trained on and add this file as its LoRA", path));
+        "{}: is a LoRA without a model; load the model it was trained on with this file as its LoRA (--lora {})", path,
+        path));
   }
   source.canonical = to_canonical_names(std::move(stored), path);
   return source;

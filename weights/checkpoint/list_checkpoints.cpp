@@ -8,7 +8,9 @@
 #include <tuple>
 
 #include "weights/checkpoint/checkpoint.h"
+#include "weights/gguf/reader.h"
 #include "weights/huggingface/folder.h"
+#include "weights/huggingface/safetensors.h"
 #include "weights/io/error.h"
 #include "weights/io/mistaken_file.h"
 #include "weights/io/suggestion.h"
@@ -36,6 +38,16 @@ std::vector<fs::path> weight_files(const fs::path& path) {
     if (entry.is_regular_file(ignored) && has_suffix_of_a_model(entry.path())) files.push_back(entry.path());
   }
   return files;
+}
+
+// Other programs have files of these suffixes, too.
+bool starts_as_checkpoint(const fs::path& path) {
+  try {
+    const auto file = open_input(path.string());
+    return looks_like_gguf(file->start()) || looks_like_pth(file->start()) || looks_like_safetensors(file->start());
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 bool is_lora(const std::string& path) {
@@ -103,7 +115,9 @@ std::vector<std::string> folders_with_checkpoints(const std::string& folder) {
   std::vector<std::string> found;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    if (entry.is_directory(ignored) && !weight_files(entry.path()).empty()) found.push_back(entry.path().string());
+    if (!entry.is_directory(ignored)) continue;
+    const std::vector<fs::path> files = weight_files(entry.path());
+    if (std::any_of(files.begin(), files.end(), starts_as_checkpoint)) found.push_back(entry.path().string());
   }
   std::sort(found.begin(), found.end());
   return found;

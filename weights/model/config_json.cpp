@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -69,7 +70,8 @@ std::vector<std::int32_t> parse_token_ids(const JsonFields& fields, const char* 
   for (const Json& id : value.is_array() ? value : Json::array({value})) {
     if (id.is_number_integer() && id < 0) continue;
     if (!id.is_number_unsigned() || id.get<std::uint64_t>() > largest_size) fields.fail(key, "token ids");
-    ids.push_back(id.get<std::int32_t>());
+    const auto token = id.get<std::int32_t>();
+    if (std::find(ids.begin(), ids.end(), token) == ids.end()) ids.push_back(token);
   }
   return ids;
 }

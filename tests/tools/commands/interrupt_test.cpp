@@ -236,7 +236,7 @@ TEST_F(Interrupt, EndsTheWorkOfAModelWithItsResultSoFar) {
   std::string tokens = "5";
   for (int i = 0; i < 20'000; ++i) tokens += ",5";
   for (const auto& [arguments, message] : std::vector<std::pair<std::string, std::string>>{
-           {"generate" + model() + "-t 1 -c 30000 --tokens " + tokens, "ended by interrupted"},
+           {"generate" + model() + "-t 1 -c 30000 --tokens " + tokens, "ended by an interrupt"},
            {"perplexity" + model() + "-t 1 -c 2000 --tokens " + tokens, "interrupted after "},
            {"bench -r 1000 -t 1 -d 2000" + model(), "interrupted; the results so far are printed"}}) {
     expect_answers(arguments, {1.5, 2.5}, message);

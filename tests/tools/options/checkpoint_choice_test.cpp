@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <utime.h>
 
+#include <fstream>
+
 #include "tests/support/cli.h"
 #include "tests/support/pseudo_terminal.h"
 
@@ -91,6 +93,10 @@ TEST_F(CheckpointChoice, NoCheckpointIsAnError) {
   const Outcome empty = run("inspect -m " + path("tree/out"));
   EXPECT_EQ(empty.status, 1);
   EXPECT_NE(empty.err.find("without a checkpoint"), std::string::npos) << empty.err;
+  fs::create_directories(path("tree/bin"));
+  std::ofstream(path("tree/bin/valgrind.bin")) << "\x7f"
+                                                  "ELF";
+  EXPECT_EQ(run("inspect -m " + path("tree")).err.find("checkpoints are in"), std::string::npos);
   fs::copy(demo_model, path("tree/out/a.pth"));
   EXPECT_NE(run("inspect -m " + path("tree")).err.find("checkpoints are in " + path("tree/out")), std::string::npos);
   put(*load_golden("v3-lora").lora_path, "lora_identity.pth", 2022);

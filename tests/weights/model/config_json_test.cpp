@@ -225,6 +225,7 @@ TEST(StatedConfig, SharedExpertsMayBeTrueFalseOrANumber) {
 TEST(StatedConfig, EndOfTextIsOneIdOrAList) {
   EXPECT_EQ(parse(R"({"eos_token_id": 2})").eos_token_id, (std::vector<std::int32_t>{2}));
   EXPECT_EQ(parse(R"({"eos_token_id": [151645, 151643]})").eos_token_id, (std::vector<std::int32_t>{151645, 151643}));
+  EXPECT_EQ(parse(R"({"eos_token_id": [2, 0, 2]})").eos_token_id, (std::vector<std::int32_t>{2, 0})) << "each once";
   EXPECT_TRUE(parse(R"({"eos_token_id": []})").eos_token_id.empty());
   EXPECT_TRUE(parse(R"({"eos_token_id": -1})").eos_token_id.empty()) << "how some say that there is none";
   for (const char* bad : {"\"2\"", "2.0", "true", "[[2]]", "[null]", "{\"a\": 2}", "4294967298"}) {
