@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace minimind {
 namespace {
@@ -40,8 +41,26 @@ const ClassRange* find_added(char32_t code_point) {
   return range != added_since_unicode_15.end() && range->first <= code_point ? range : nullptr;
 }
 
+// Letters, numbers and marks that Unicode 17.0 added, which tokenizers 0.23.3 does not know and utf8proc 2.11 does.
+constexpr std::array<std::pair<char32_t, char32_t>, 27> added_since_unicode_16 = {
+    {{0x088F, 0x088F},   {0x0C5C, 0x0C5C},   {0x0CDC, 0x0CDC},   {0x1ACF, 0x1ADD},   {0x1AE0, 0x1AEB},
+     {0xA7CE, 0xA7CF},   {0xA7D2, 0xA7D2},   {0xA7D4, 0xA7D4},   {0xA7F1, 0xA7F1},   {0x10940, 0x10959},
+     {0x10EC5, 0x10EC7}, {0x10EFA, 0x10EFB}, {0x11B60, 0x11B67}, {0x11DB0, 0x11DDB}, {0x11DE0, 0x11DE9},
+     {0x16EA0, 0x16EB8}, {0x16EBB, 0x16ED3}, {0x16FF2, 0x16FF6}, {0x187F8, 0x187FF}, {0x18D09, 0x18D1E},
+     {0x18D80, 0x18DF2}, {0x1E6C0, 0x1E6DE}, {0x1E6E0, 0x1E6F5}, {0x1E6FE, 0x1E6FF}, {0x2B73A, 0x2B73F},
+     {0x2CEA2, 0x2CEAD}, {0x323B0, 0x33479}}};
+
+bool added_later(char32_t code_point) {
+  const auto* const range = std::lower_bound(added_since_unicode_16.begin(), added_since_unicode_16.end(), code_point,
+                                             [](const auto& r, char32_t c) { return r.second < c; });
+  return range != added_since_unicode_16.end() && range->first <= code_point;
+}
+
 utf8proc_category_t category_of(char32_t code_point) {
-  return utf8proc_category(static_cast<utf8proc_int32_t>(code_point));
+  const auto category = [](char32_t c) { return utf8proc_category(static_cast<utf8proc_int32_t>(c)); };
+  static const bool knows_unicode_17 = category(added_since_unicode_16.front().first) != UTF8PROC_CATEGORY_CN;
+  if (knows_unicode_17 && added_later(code_point)) return UTF8PROC_CATEGORY_CN;
+  return category(code_point);
 }
 
 CharClass class_from_tables(char32_t code_point) {

@@ -10,6 +10,7 @@
 #include "tools/options/commands.h"
 #include "tools/options/config_fields.h"
 #include "tools/options/options.h"
+#include "tools/terminal/language.h"
 #include "tools/terminal/standard_output.h"
 #include "weights/checkpoint/weights_hash.h"
 #include "weights/gguf/metadata.h"
@@ -43,11 +44,12 @@ OrderedJson to_json(const Tokenizer& tokenizer, const Config& model) {
 
 // Returns a text such as "6400 tokens, ends a text with 2 <|im_end|>, with a chat template".
 std::string described(const Tokenizer& tokenizer) {
-  std::string text = fmt::format("{} tokens", tokenizer.vocab_size());
+  std::string text = localized("{} tokens", tokenizer.vocab_size());
   if (const auto eos = tokenizer.eos_id()) {
-    text += fmt::format(", ends a text with {} {}", *eos, tokenizer.token_text(*eos));
+    text = localized("{}, ends a text with {} {}", text, *eos, tokenizer.token_text(*eos));
   }
-  return text + (tokenizer.chat_template() ? ", with a chat template" : ", without a chat template");
+  return tokenizer.chat_template() ? localized("{}, with a chat template", text)
+                                   : localized("{}, without a chat template", text);
 }
 
 constexpr std::size_t longest_list = 8;
@@ -125,7 +127,7 @@ void print_json(const Checkpoint& checkpoint, const std::optional<Tokenizer>& to
   print_output("{}\n", dump_json(json, -1, InvalidUtf8::replace));
 }
 
-void print_list(const char* label, const std::vector<std::string>& names) {
+void print_list(std::string_view label, const std::vector<std::string>& names) {
   if (names.empty()) return;
   print_output("\n{}\n", label);
   for (const std::string& name : names) print_output("  {}\n", quote(name));
@@ -133,7 +135,7 @@ void print_list(const char* label, const std::vector<std::string>& names) {
 
 void print_metadata(const GgufMetadata& metadata) {
   if (metadata.entries().empty()) return;
-  print_output("\nmetadata of the file\n");
+  print_output("\n{}\n", translated("metadata of the file"));
   for (const auto& [key, value] : metadata.entries()) {
     print_output("  {:<46}  {}\n", is_tensor_name(key) ? key : quote(key), shown(value));
   }
@@ -145,42 +147,44 @@ void print_tensor(const std::string& name, DType dtype, const std::vector<std::s
 
 void print_tensors(const Checkpoint& checkpoint, bool every_one) {
   if (every_one) {
-    print_output("\ntensors, by their Hugging Face names, with the bits per weight\n");
+    print_output("\n{}\n", translated("tensors, by their Hugging Face names, with the bits per weight"));
     for (const auto& [name, tensor] : checkpoint.tensors) print_tensor(name, tensor.dtype, tensor.shape);
-    print_list("changed by LoRA and kept as f32", checkpoint.lora_changed);
+    print_list(translated("changed by LoRA and kept as f32"), checkpoint.lora_changed);
     return;
   }
-  print_output(
-      "\ntensors, by their Hugging Face names, with the bits per weight; equal layers on one line, --tensors lists "
-      "all\n");
+  print_output("\n{}\n",
+               translated("tensors, by their Hugging Face names, with the bits per weight; equal layers on one "
+                          "line, --tensors lists all"));
   for (const FoldedTensors& fold : fold_tensors(checkpoint.tensors)) print_tensor(fold.name, fold.dtype, fold.shape);
   StoredTensors changed;
   for (const std::string& name : checkpoint.lora_changed) changed.emplace(name, checkpoint.tensors.at(name));
   std::vector<std::string> names;
   for (const FoldedTensors& fold : fold_tensors(changed)) names.push_back(fold.name);
-  print_list("changed by LoRA and kept as f32", names);
+  print_list(translated("changed by LoRA and kept as f32"), names);
 }
 
 void print_text(const Checkpoint& checkpoint, const std::optional<Tokenizer>& tokenizer, bool every_tensor) {
-  print_output("{}: {}, {:.2f} M parameters, {}, {:.4g} bits per weight\n", checkpoint.path, checkpoint.format,
-               1e-6 * static_cast<double>(parameter_count(checkpoint)), stored_types(checkpoint),
-               bits_per_weight(checkpoint));
-  print_output("sha256 of the weights as f32: {}\n\n", weights_sha256(checkpoint.tensors));
+  print_output("{}\n", localized("{}: {}, {:.2f} M parameters, {}, {:.4g} bits per weight", checkpoint.path,
+                                 checkpoint.format, 1e-6 * static_cast<double>(parameter_count(checkpoint)),
+                                 stored_types(checkpoint), bits_per_weight(checkpoint)));
+  print_output("{}\n\n", localized("sha256 of the weights as f32: {}", weights_sha256(checkpoint.tensors)));
   for (const ConfigField& field : config_fields(checkpoint)) {
     const std::string value = field.value.is_string() ? field.value.get<std::string>() : dump_json(field.value);
-    print_output("  {:<24}{:<12}  {}\n", field.name, value, field.source);
+    print_output("  {:<24}{:<12}  {}\n", field.name, value, translated_sentence(field.source));
   }
   for (const std::string& line : checkpoint_notes(checkpoint)) print_output("\n{}\n", line);
   if (tokenizer) {
-    print_output("\ntokenizer {}: {}\n", tokenizer->source(), described(*tokenizer));
-    if (const auto misfit = tokenizer_misfit(*tokenizer, checkpoint.config)) print_output("  but {}\n", *misfit);
+    print_output("\n{}\n", localized("tokenizer {}: {}", tokenizer->source(), described(*tokenizer)));
+    const auto misfit = tokenizer_misfit(*tokenizer, checkpoint.config);
+    if (misfit) print_output("  {}\n", localized("but {}", translated_sentence(*misfit)));
   } else {
-    print_output("\nno tokenizer in the model, next to it, or in model/, ../model/ or minimind_tokenizer/ there\n");
+    print_output("\n{}\n", translated("no tokenizer in the model, next to it, or in model/, ../model/ or "
+                                      "minimind_tokenizer/ there"));
   }
   print_metadata(checkpoint.metadata);
   print_tensors(checkpoint, every_tensor);
-  print_list("saved buffers, not read but computed", checkpoint.skipped);
-  print_list("settings that do not change what is computed", checkpoint.unused_settings);
+  print_list(translated("saved buffers, not read but computed"), checkpoint.skipped);
+  print_list(translated("settings that do not change what is computed"), checkpoint.unused_settings);
 }
 
 int run_inspect(const InspectOptions& options) {

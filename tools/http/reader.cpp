@@ -190,6 +190,8 @@ class HttpReader::Parser final : public http::basic_parser<true> {
     check_version(head);
     error_code error;
     const std::size_t consumed = put(boost::asio::buffer(head.data(), head.size()), error);
+    const std::string* const coding = field("transfer-encoding");
+    if (error == http::error::bad_transfer_encoding && coding) check_coding(*coding);
     if (error || consumed != head.size()) throw failure_of(error);
     is_head = request.method == "HEAD";
     HttpTarget target = parse_http_target(request.method, target_);
@@ -242,8 +244,12 @@ class HttpReader::Parser final : public http::basic_parser<true> {
     entry->second += ", " + std::string(view(value));
   }
 
-  // Later versions of Beast have this for the fields of the trailer, which earlier ones pass to on_field_impl.
-  void on_trailer_field_impl(http::field, string_view, string_view, error_code&) {}
+  // Later versions of Beast have this for the fields of the trailer, which earlier ones pass to on_field_impl, after
+  // they have rejected these two themselves.
+  void on_trailer_field_impl(http::field name, string_view, string_view, error_code& error) {
+    if (name == http::field::content_length) error = http::error::bad_content_length;
+    if (name == http::field::transfer_encoding) error = http::error::bad_transfer_encoding;
+  }
 
   void on_chunk_header_impl(std::uint64_t size, string_view extensions, error_code& error) override {
     has_chunk_ = true;

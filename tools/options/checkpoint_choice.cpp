@@ -107,14 +107,19 @@ std::string the_checkpoint_in(const std::string& path) {
 }
 
 std::optional<int> choose_checkpoint(std::string& model, std::FILE* screen) {
-  if (model.empty() || !means_many(model)) return std::nullopt;
-  std::vector<ListedCheckpoint> models = list_checkpoints(model);
+  const bool offers_demo = model.empty();
+  const std::string folder = offers_demo ? "out" : model;
+  if (!means_many(folder)) return std::nullopt;
+  std::vector<ListedCheckpoint> models = list_checkpoints(folder);
   models.erase(std::remove_if(models.begin(), models.end(), std::not_fn(is_model)), models.end());
-  if (models.size() < 2) return std::nullopt;
-  fmt::print(screen, "{}\n", terminal_line(localized("{} has {} checkpoints, newest first:", model, models.size())));
+  if (models.empty() || (models.size() == 1 && !offers_demo)) return std::nullopt;
+  const std::string count = counted(models.size(), "{} checkpoint", "{} checkpoints");
+  fmt::print(screen, "{}\n", terminal_line(localized("{} has {}, newest first:", folder, count)));
   for (std::size_t i = 0; i < models.size(); ++i) {
     fmt::print(screen, "{:>4}  {}\n", i + 1, terminal_line(line_of(models[i])));
   }
+  if (offers_demo) fmt::print(screen, "{:>4}  {}\n", models.size() + 1, translated("the bundled poet"));
+  const std::size_t choices = models.size() + (offers_demo ? 1 : 0);
   while (true) {
     fmt::print(screen, "{} ", translated("number of the one to load (Enter: 1)>"));
     std::fflush(screen);
@@ -123,13 +128,12 @@ std::optional<int> choose_checkpoint(std::string& model, std::FILE* screen) {
       std::fputs("\n", screen);
       return 0;
     }
-    if (const auto choice = parse_choice(*line, models.size())) {
-      model = models[*choice].path;
-      break;
+    if (const auto choice = parse_choice(*line, choices)) {
+      if (*choice < models.size()) model = models[*choice].path;
+      return std::nullopt;
     }
-    fmt::print(screen, "{}\n", localized("type a number from 1 to {}; Ctrl-D to exit", models.size()));
+    fmt::print(screen, "{}\n", localized("type a number from 1 to {}; Ctrl-D to exit", choices));
   }
-  return std::nullopt;
 }
 
 }  // namespace minimind

@@ -27,7 +27,9 @@ class ManyCheckpoints : public UsageError {
 std::string the_checkpoint_in(const std::string& path);
 
 // If `model` is a folder with several checkpoints, asks the user at the terminal to choose one and stores it in
-// `model`. Returns the exit status, 0, if the user exits with Ctrl-D, otherwise std::nullopt.
+// `model`. If `model` is empty and there is a folder `out`, as in MiniMind after a training, asks for one of its
+// checkpoints or the demo, for which `model` stays empty. Returns the exit status, 0, if the user exits with Ctrl-D,
+// otherwise std::nullopt.
 std::optional<int> choose_checkpoint(std::string& model, std::FILE* screen);
 
 }  // namespace minimind

@@ -51,8 +51,10 @@ void add_language(CLI::App& app) {
     if (!language) throw UsageError(fmt::format("--lang: {}", unknown_choice(name, names)));
     set_language(*language);
   };
+  // At once: CLI11 2.6 prints the help before it calls the functions of options.
   app.add_option_function<std::string>("--lang", set,
-                                       "language of help and notes: zh or en (default: that of the locale)");
+                                       "language of help and notes: zh or en (default: that of the locale)")
+      ->trigger_on_parse();
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ std::string source_text(std::string_view field, const ConfigSource& source) {
     case ConfigSource::Kind::caller:
       return fmt::format("{}{}", option_of_field(field), source.detail);
     case ConfigSource::Kind::assumed:
-      return "assumed: " + source.detail;
+      return fmt::format("assumed: {}", source.detail);
     default:
       return source.detail;
   }

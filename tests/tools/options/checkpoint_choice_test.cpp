@@ -39,10 +39,11 @@ class CheckpointChoice : public Cli {
     }
   }
 
-  PseudoTerminal chat(const std::string& arguments) const {
-    const std::string command = program() + " chat -q --greedy -n 3 " + arguments;
+  PseudoTerminal chat(const std::string& arguments, const std::string& before = "exec ",
+                      const std::string& quiet = "-q") const {
+    const std::string command = before + program() + " chat --greedy -n 3 " + quiet + " " + arguments;
     setenv("XDG_STATE_HOME", path("state").c_str(), 1);
-    return PseudoTerminal([&] { return execl("/bin/sh", "sh", "-c", ("exec " + command).c_str(), nullptr); });
+    return PseudoTerminal([&] { return execl("/bin/sh", "sh", "-c", command.c_str(), nullptr); });
   }
 };
 
@@ -138,6 +139,31 @@ TEST_F(CheckpointChoice, EnterChoosesTheNewest) {
   ASSERT_TRUE(terminal.wait_for("\x1b[1m> ")) << terminal.shown();
   terminal.type("/exit\r");
   EXPECT_EQ(terminal.status(), 0) << terminal.shown();
+}
+
+// In a checkout of MiniMind. A script gets the demo, as ever.
+TEST_F(CheckpointChoice, ChatWithoutAModelOffersThoseInOut) {
+  fs::create_directories(path("saved/out"));
+  put(demo_model, "out/mine.pth", 2021);
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
+    fs::copy(std::string(MINIMIND_SOURCE_DIR "/weights/demo/") + name, path("saved/out/") + name);
+  }
+  const std::string in_checkout = "cd " + path("saved") + " && exec ";
+  for (const auto& [typed, shown] :
+       {std::pair{"1\n", "out/mine.pth: v3"}, {"\n", "out/mine.pth: v3"}, {"2\n", "demo/model.pth: v3"}}) {
+    PseudoTerminal terminal = chat("", in_checkout, "");
+    ASSERT_TRUE(terminal.wait_for("out has 1 checkpoint, newest first:")) << terminal.shown();
+    ASSERT_TRUE(terminal.wait_for("1  ")) << terminal.shown();
+    ASSERT_TRUE(terminal.wait_for("out/mine.pth")) << terminal.shown();
+    ASSERT_TRUE(terminal.wait_for("2  the bundled poet")) << terminal.shown();
+    ASSERT_TRUE(terminal.wait_for("Enter: 1)> ")) << terminal.shown();
+    terminal.type(typed);
+    EXPECT_TRUE(terminal.wait_for(shown)) << typed << terminal.shown();
+    terminal.signal(SIGKILL);
+  }
+  const Outcome script = run("chat -p 春 -n 1 --greedy", in_checkout);
+  EXPECT_EQ(script.status, 0);
+  EXPECT_NE(script.err.find("demo/model.pth"), std::string::npos) << script.err;
 }
 
 TEST_F(CheckpointChoice, CtrlCAndCtrlDExit) {

@@ -365,11 +365,25 @@ TEST_F(LanguageCli, NotesAreChineseAndErrorsEnglish) {
   }
 }
 
+TEST_F(LanguageCli, InspectIsInChineseToTheLastSource) {
+  constexpr std::size_t column_of_sources = 40;
+  for (const char* const name : {"v1-dense", "v2-moe", "v3-dense", "v3-moe", "hf-llama"}) {
+    const std::string call = "inspect" + model_options(load_golden(name));
+    std::istringstream lines(chinese(call).out);
+    for (std::string line; std::getline(lines, line);) {
+      if (!line.starts_with("  ") || line.starts_with("  model.") || line.starts_with("  lm_head")) continue;
+      const std::string text = line.size() > column_of_sources ? line.substr(column_of_sources) : "";
+      const bool is_file = text.find(".json") != std::string::npos;
+      const bool has_chinese = std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
+      EXPECT_TRUE(text.empty() || is_file || has_chinese) << line;
+    }
+  }
+}
+
 TEST_F(LanguageCli, MachineOutputHasNoLanguage) {
   const std::string model = " -m " + load_golden("v3-dense").model_path;
-  for (const std::string& call :
-       {"inspect --json" + model, "perplexity --json --tokens 1,2,3,4" + model, "tokenize -p 山居" + demo,
-        "inspect" + model, "perplexity --tokens 1,2,3,4" + model}) {
+  for (const std::string& call : {"inspect --json" + model, "perplexity --json --tokens 1,2,3,4" + model,
+                                  "tokenize -p 山居" + demo, "perplexity --tokens 1,2,3,4" + model}) {
     EXPECT_EQ(chinese(call).out, english(call).out) << call;
   }
   const auto answer = [](const Outcome& outcome) {
