@@ -594,6 +594,7 @@ constexpr Translation sentences[] = {
     // Where a setting comes from
     Translation{"assumed: {}", "取默认：{}"},
     Translation{"self_attn.q_norm is present", "有 self_attn.q_norm"},
+    Translation{"tensor names, without self_attn.q_norm", "张量名称，没有 self_attn.q_norm"},
     Translation{"tensor names, rows of wq = {} x rows of wk", "张量名称，wq 的行数 = {} x wk 的行数"},
     Translation{"tensor names, rope_theta in {}", "张量名称，{} 中有 rope_theta"},
     Translation{"tensor names, no rope_theta in {}", "张量名称，{} 中没有 rope_theta"},
