@@ -91,27 +91,27 @@ std::string call_text(const ToolCall& call) {
 }
 
 std::string answer_json(const Answer& answer) {
-  using Json = nlohmann::ordered_json;
-  Json calls = Json::array();
+  ChatJson calls = ChatJson::array();
   for (const ToolCall& call : answer.message.tool_calls) {
     calls.push_back(
         {{"id", call.id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
   }
   const AnswerStats& stats = answer.stats;
-  Json json{{"content", answer.message.content},
-            {"reasoning_content", answer.message.reasoning ? Json(*answer.message.reasoning) : Json(nullptr)},
-            {"tool_calls", calls},
-            {"finish_reason", finish_reason_name(answer.finish_reason, answer.message)},
-            {"dropped_turns", answer.dropped_turns},
-            {"usage",
-             {{"prompt_tokens", stats.prompt_tokens},
-              {"reused", stats.reused_tokens},
-              {"completion_tokens", stats.generated_tokens}}},
-            {"timings",
-             {{"prompt_seconds", stats.prompt_seconds},
-              {"prompt_tokens_per_second", per_second(stats.computed_tokens, stats.prompt_seconds)},
-              {"decode_seconds", stats.decode_seconds},
-              {"decode_tokens_per_second", per_second(stats.decoded_tokens, stats.decode_seconds)}}}};
+  ChatJson json{
+      {"content", answer.message.content},
+      {"reasoning_content", answer.message.reasoning ? ChatJson(*answer.message.reasoning) : ChatJson(nullptr)},
+      {"tool_calls", calls},
+      {"finish_reason", finish_reason_name(answer.finish_reason, answer.message)},
+      {"dropped_turns", answer.dropped_turns},
+      {"usage",
+       {{"prompt_tokens", stats.prompt_tokens},
+        {"reused", stats.reused_tokens},
+        {"completion_tokens", stats.generated_tokens}}},
+      {"timings",
+       {{"prompt_seconds", stats.prompt_seconds},
+        {"prompt_tokens_per_second", per_second(stats.computed_tokens, stats.prompt_seconds)},
+        {"decode_seconds", stats.decode_seconds},
+        {"decode_tokens_per_second", per_second(stats.decoded_tokens, stats.decode_seconds)}}}};
   if (stats.drafted_tokens > 0) {
     json["speculation"] = speculation_json(stats.drafted_tokens, stats.accepted_tokens);
   }

@@ -2,8 +2,8 @@
 
     python tools/reference/known_equations.py FOLDER_OF_A_CLONE > weights/model/known_equations.h
 
-The digest of a class or function is the start of the SHA-256 of its tokens, one space after each, without comments and docstrings, as
-python::spelling in weights/model/python_text.h gives them.
+The digest of a class or function is the start of the SHA-256 of its tokens, one space after each, without comments, docstrings and the default of a
+parameter theta, as spelling_of_equations in weights/model/python_config.cpp gives them.
 """
 
 import hashlib
@@ -64,6 +64,7 @@ def main():
             version = subprocess.run([*git, "show", f"{commit}:{path}"], capture_output=True, text=True)
             for name, spelling in spellings(version.stdout).items() if version.returncode == 0 else ():
                 if name in equations():
+                    spelling = re.sub(r"(theta : float = )\S+", r"\1", spelling, count=1)  # is read as a setting
                     known.add(hashlib.sha256(spelling.encode()).hexdigest()[:DIGITS])
     newest = subprocess.check_output([*git, "log", "-1", "--format=%cs"], text=True).strip()
     print("#pragma once\n\n#include <string_view>\n\nnamespace minimind {\n")

@@ -185,12 +185,22 @@ bool mentions(const Definition& definition, std::string_view name) {
   });
 }
 
+// Without the default of a parameter `theta`, which is a setting and is read.
+std::string spelling_of_equations(const Definition& definition) {
+  constexpr std::string_view parameter = "theta : float = ";
+  std::string spelling = python::spelling(definition);
+  const std::size_t at = spelling.find(parameter);
+  if (at == std::string::npos) return spelling;
+  const std::size_t value = at + parameter.size();
+  return spelling.erase(value, spelling.find(' ', value) - value);
+}
+
 std::vector<std::string> edited_equations(std::span<const Statement> statements, const std::string& path) {
   std::vector<std::string> edited;
   for (const std::string_view name : equations_of_models) {
     const auto definition = python::find_definition(statements, name);
     if (!definition) continue;
-    const std::string spelling = python::spelling(*definition);
+    const std::string spelling = spelling_of_equations(*definition);
     Sha256 sha256;
     sha256.update(std::as_bytes(std::span(spelling)));
     const std::string digest = sha256.hex_digest().substr(0, known_equations[0].size());

@@ -9,10 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/golden_engine.h"
+
 namespace minimind {
 namespace {
 
-using Tokens = std::vector<std::int32_t>;
 using Penalties = std::map<std::int32_t, double>;
 
 DryOptions on(std::vector<std::string> breakers = {}) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/support/little_endian.h"
+#include "tests/support/stored.h"
 #include "tests/support/temporary_file.h"
 #include "weights/gguf/reader.h"
 #include "weights/tensor/shape.h"
@@ -18,7 +19,6 @@ namespace minimind {
 namespace {
 
 using namespace std::string_literals;
-using Shape = std::vector<std::size_t>;
 
 GgufFile read_golden(const std::string& name) {
   return read_gguf(InputFile::open(MINIMIND_SOURCE_DIR "/tests/golden_gguf/" + name));

@@ -26,11 +26,11 @@ using Json = nlohmann::json;
 
 constexpr DType written_types[] = {DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::iq4_nl};
 constexpr DType k_quants[] = {DType::q4_k, DType::q5_k, DType::q6_k};
-constexpr DType block_types[] = {DType::q8_0,   DType::q4_0,    DType::q4_1,  DType::q5_0,    DType::q5_1,
-                                 DType::q4_k,   DType::q5_k,    DType::q6_k,  DType::iq4_nl,  DType::q2_k,
-                                 DType::q3_k,   DType::iq4_xs,  DType::iq3_s, DType::iq3_xxs, DType::iq2_s,
-                                 DType::iq2_xs, DType::iq2_xxs, DType::iq1_m, DType::iq1_s,   DType::tq1_0,
-                                 DType::tq2_0,  DType::mxfp4,   DType::nvfp4};
+constexpr DType all_block_types[] = {DType::q8_0,   DType::q4_0,    DType::q4_1,  DType::q5_0,    DType::q5_1,
+                                     DType::q4_k,   DType::q5_k,    DType::q6_k,  DType::iq4_nl,  DType::q2_k,
+                                     DType::q3_k,   DType::iq4_xs,  DType::iq3_s, DType::iq3_xxs, DType::iq2_s,
+                                     DType::iq2_xs, DType::iq2_xxs, DType::iq1_m, DType::iq1_s,   DType::tq1_0,
+                                     DType::tq2_0,  DType::mxfp4,   DType::nvfp4};
 
 std::vector<Json> golden_lines(const std::string& file) {
   std::ifstream lines(MINIMIND_SOURCE_DIR "/tests/golden_quantize/" + file);
@@ -106,8 +106,8 @@ std::vector<float> normal_floats(std::size_t count, unsigned seed, float deviati
 
 TEST(Quantize, GoldenBlocksAreThere) {
   EXPECT_GE(golden_lines("blocks.jsonl").size(), 20u);
-  EXPECT_EQ(golden_lines("stored.jsonl").size(), std::size(block_types));
-  EXPECT_EQ(golden_lines("many.jsonl").size(), std::size(block_types));
+  EXPECT_EQ(golden_lines("stored.jsonl").size(), std::size(all_block_types));
+  EXPECT_EQ(golden_lines("many.jsonl").size(), std::size(all_block_types));
 }
 
 TEST(Quantize, EveryTypeIsBitEqualToTheRecord) {
@@ -160,10 +160,10 @@ TEST(Quantize, ManyBlocksAreThoseOfTheReferences) {
   const std::vector<Json> all = golden_lines("many_quantised.jsonl");
   EXPECT_EQ(all.size(), std::size(written_types) - 1 + std::size(k_quants)) << "all except iq4_nl";
   for (const Json& golden : all) {
-    const auto type = std::find_if(std::begin(block_types), std::end(block_types), [&](DType candidate) {
+    const auto type = std::find_if(std::begin(all_block_types), std::end(all_block_types), [&](DType candidate) {
       return name_of(candidate) == golden.at("type").get<std::string>();
     });
-    ASSERT_NE(type, std::end(block_types)) << golden.at("type");
+    ASSERT_NE(type, std::end(all_block_types)) << golden.at("type");
     const std::size_t size = block_shape(*type).elements;
     Sha256 sha256;
     sha256.update(quantized(*type, many_values(size == 32 ? 2000 : 1000, size)));
@@ -185,10 +185,10 @@ TEST(Quantize, ManyBlocksAreOneAfterTheOther) {
 
 TEST(Dequantize, EveryTypeIsBitEqualToTheGgufPackage) {
   for (const Json& golden : golden_lines("stored.jsonl")) {
-    const auto type = std::find_if(std::begin(block_types), std::end(block_types), [&](DType candidate) {
+    const auto type = std::find_if(std::begin(all_block_types), std::end(all_block_types), [&](DType candidate) {
       return name_of(candidate) == golden.at("type").get<std::string>();
     });
-    ASSERT_NE(type, std::end(block_types)) << golden.at("type");
+    ASSERT_NE(type, std::end(all_block_types)) << golden.at("type");
     const std::vector<float> values = dequantized(*type, from_hex(golden.at("blocks")));
     const std::vector<std::byte> wanted = from_hex(golden.at("values"));
     ASSERT_EQ(values.size() * sizeof(float), wanted.size()) << name_of(*type);
@@ -202,10 +202,10 @@ TEST(Dequantize, EveryTypeIsBitEqualToTheGgufPackage) {
 
 TEST(Dequantize, EveryVectorOfTheCodeBooksIsThatOfTheGgufPackage) {
   for (const Json& golden : golden_lines("many.jsonl")) {
-    const auto type = std::find_if(std::begin(block_types), std::end(block_types), [&](DType candidate) {
+    const auto type = std::find_if(std::begin(all_block_types), std::end(all_block_types), [&](DType candidate) {
       return name_of(candidate) == golden.at("type").get<std::string>();
     });
-    ASSERT_NE(type, std::end(block_types)) << golden.at("type");
+    ASSERT_NE(type, std::end(all_block_types)) << golden.at("type");
     std::vector<float> values = dequantized(*type, many_bytes(1000 * block_shape(*type).bytes));
     std::replace_if(
         values.begin(), values.end(), [](float value) { return std::isnan(value); }, 0.0f);
@@ -218,7 +218,7 @@ TEST(Dequantize, EveryVectorOfTheCodeBooksIsThatOfTheGgufPackage) {
 // Files may have any bytes. Infinite or NaN scales give values that are not finite, without undefined behaviour.
 TEST(Dequantize, AcceptsAnyBytes) {
   std::mt19937 random(3);
-  for (const DType type : block_types) {
+  for (const DType type : all_block_types) {
     std::vector<std::byte> blocks(64 * block_shape(type).bytes);
     for (std::byte& byte : blocks) byte = static_cast<std::byte>(random());
     EXPECT_EQ(dequantized(type, blocks).size(), 64 * block_shape(type).elements) << name_of(type);
