@@ -1,5 +1,6 @@
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "tests/support/read_bytes.h"
@@ -23,9 +24,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                              tensors_of("tests/golden/v3-dense/model.pth")};
   const PythonFile file{"fuzz.py", std::string(reinterpret_cast<const char*>(data), size)};
   for (const CanonicalTensors& canonical : tensors) {
-    for (const PythonFile* const equations : {static_cast<const PythonFile*>(nullptr), &file}) {
+    for (const auto& other : {std::optional<PythonFile>(), std::optional(file)}) {
       try {
-        read_python_config(file, equations, canonical);
+        read_python_config({.config = file, .equations = other, .trainer = other}, canonical);
       } catch (const Error&) {
       }
     }

@@ -84,8 +84,13 @@ Sandbox sandbox_of(const ServeCommand& command) {
   }
   for (const std::string& checkpoints : folders) {
     add(checkpoints);
-    add(fs::path(checkpoints) / ".." /
-        "model");  // in MiniMind's tree, the tokenizer and the code with its settings are there
+    // In MiniMind's tree, the tokenizer and the code with its settings are there.
+    const fs::path tree = fs::path(checkpoints) / "..";
+    for (const char* const code : {"model", "trainer"}) add(tree / code);
+    for (fs::directory_iterator entry(tree, failed), end; !failed && entry != end; entry.increment(failed)) {
+      if (entry->path().extension() == ".py") add(entry->path());
+    }
+    failed.clear();
   }
   for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end; entry.increment(failed)) {
     if (fs::is_symlink(entry->symlink_status(failed))) add(entry->path());  // a rule is for what the link leads to

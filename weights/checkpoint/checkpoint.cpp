@@ -171,6 +171,14 @@ PythonFile read_python(const fs::path& path) {
   return {name, read_text_file(name, largest_python_file)};
 }
 
+// The trainer, in the tree of this folder model/, that wrote the checkpoint.
+std::optional<PythonFile> find_trainer(const fs::path& model_folder, const std::string& checkpoint_path) {
+  for (const std::string& trainer : trainers_of(fs::path(checkpoint_path).filename().string())) {
+    if (const fs::path path = model_folder / ".." / trainer; is_there(path)) return read_python(path);
+  }
+  return std::nullopt;
+}
+
 // The code of the tree that the checkpoint is in, if it is of the checkpoint's generation.
 std::optional<PythonConfig> find_python_config(const std::string& checkpoint_path, const CanonicalTensors& canonical) {
   std::set<fs::path> known;  // most places are the same folder under another name
@@ -178,13 +186,12 @@ std::optional<PythonConfig> find_python_config(const std::string& checkpoint_pat
     for (const fs::path& folder : place.model_folders) {
       std::error_code failed;
       if (!known.insert(fs::weakly_canonical(folder, failed)).second) continue;
-      if (const fs::path code = folder / "model_minimind.py"; is_there(code)) {
-        if (auto config = read_python_config(read_python(code), nullptr, canonical)) return config;
+      for (const auto& [code, equations] : {std::pair{"model_minimind.py", ""}, {"LMConfig.py", "model.py"}}) {
+        if (!is_there(folder / code)) continue;
+        PythonTree tree{read_python(folder / code), std::nullopt, find_trainer(folder, checkpoint_path)};
+        if (*equations != 0 && is_there(folder / equations)) tree.equations = read_python(folder / equations);
+        if (auto config = read_python_config(tree, canonical)) return config;
       }
-      const fs::path code = folder / "LMConfig.py", equations = folder / "model.py";
-      if (!is_there(code)) continue;
-      const auto model = is_there(equations) ? std::optional(read_python(equations)) : std::nullopt;
-      if (auto config = read_python_config(read_python(code), model ? &*model : nullptr, canonical)) return config;
     }
   }
   return std::nullopt;

@@ -60,7 +60,7 @@ bool is_setting(std::string_view name) {
 
 struct StatedValue {
   std::optional<Json> json;  // none: not evaluated
-  std::size_t line;
+  std::string place;         // file and line
 };
 
 using Settings = std::map<std::string, StatedValue, std::less<>>;
@@ -76,33 +76,63 @@ Assignment assignment_of(std::span<const Token> tokens) {
   return {name, sides.size() == 2 ? sides[1] : std::span<const Token>()};
 }
 
+std::string place_in(const PythonFile& file, std::size_t line) {
+  return fmt::format("{}:{}", file.path, line);
+}
+
+// The values of `x: int = 1, y = 2, **kwargs`.
+Settings values_in(std::span<const Token> list, const Values& known, const PythonFile& file) {
+  Settings values;
+  for (const auto element : python::split(list, ",")) {
+    const Assignment assignment = assignment_of(element);
+    if (assignment.name.size() != 1 || assignment.value.empty()) continue;
+    const Token& name = assignment.name[0];
+    values.insert_or_assign(name.text,
+                            StatedValue{python::evaluate(assignment.value, known), place_in(file, name.line)});
+  }
+  return values;
+}
+
 // The defaults of the parameters of `def f(x: int = 1, **kwargs):`.
-Settings defaults_of(const Definition& function, const Values& known) {
+Settings defaults_of(const Definition& function, const Values& known, const PythonFile& file) {
   const std::span<const Token> head = function.head->tokens;
   const auto is = [](std::string_view text) { return [text](const Token& token) { return token.text == text; }; };
   const auto open = std::find_if(head.begin(), head.end(), is("("));
   const auto close = std::find_if(head.rbegin(), head.rend(), is(")")).base();
-  Settings defaults;
-  if (open == head.end() || close <= open + 1) return defaults;
-  for (const auto parameter : python::split(std::span(open + 1, close - 1), ",")) {
-    const Assignment assignment = assignment_of(parameter);
-    if (assignment.name.size() != 1 || assignment.value.empty()) continue;
-    const Token& name = assignment.name[0];
-    defaults.insert_or_assign(name.text, StatedValue{python::evaluate(assignment.value, known), name.line});
+  if (open == head.end() || close <= open + 1) return {};
+  return values_in(std::span(open + 1, close - 1), known, file);
+}
+
+// The keyword arguments of the first call of a class.
+Settings arguments_of_call(const PythonFile& file, std::string_view name) {
+  for (const Statement& statement : python::read_statements(file.text)) {
+    const std::span<const Token> tokens = statement.tokens;
+    for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
+      if (tokens[i].text != name || tokens[i + 1].text != "(" || (i > 0 && tokens[i - 1].text == "class")) continue;
+      std::size_t end = i + 2;
+      for (std::size_t depth = 1; end < tokens.size(); ++end) {
+        const std::string& text = tokens[end].text;
+        if (tokens[end].kind != Token::Kind::operation) continue;
+        if (text == "(" || text == "[" || text == "{") ++depth;
+        if ((text == ")" || text == "]" || text == "}") && --depth == 0) break;
+      }
+      return values_in(tokens.subspan(i + 2, end - i - 2), {}, file);
+    }
   }
-  return defaults;
+  return {};
 }
 
 // The attributes of a configuration class, or of another class whose arguments are known.
 class Attributes {
  public:
-  Attributes(const Definition& definition, Values arguments) : known_(std::move(arguments)) {
+  Attributes(const Definition& definition, Values arguments, const PythonFile& file)
+      : file_(file), known_(std::move(arguments)) {
     if (definition.body.empty()) return;
     const std::size_t indent = definition.body.front().indent;
     for (const Statement& statement : definition.body) {
       const Assignment assignment = assignment_of(statement.tokens);
       if (statement.indent != indent || assignment.name.size() != 1 || assignment.value.empty()) continue;
-      set(assignment.name[0].text, assignment.value, assignment.name[0].line);
+      set(assignment.name[0].text, assignment.value, place_in(file_, assignment.name[0].line));
     }
     if (const auto init = python::find_definition(definition.body, "__init__")) run(*init);
   }
@@ -110,25 +140,24 @@ class Attributes {
   const Settings& values() const { return values_; }
 
  private:
-  void set(const std::string& name, std::span<const Token> expression, std::size_t line) {
+  void set(const std::string& name, std::span<const Token> expression, std::string place) {
     std::optional<Json> value = python::evaluate(expression, known_);
     // The default of a parameter says where a reader would change it.
     if (expression.size() == 1) {
-      if (const auto parameter = parameter_lines_.find(expression[0].text); parameter != parameter_lines_.end()) {
-        line = parameter->second;
-      }
+      const auto parameter = places_of_parameters_.find(expression[0].text);
+      if (parameter != places_of_parameters_.end()) place = parameter->second;
     }
     if (value) {
       known_["self." + name] = *value;
     } else {
       known_.erase("self." + name);
     }
-    values_[name] = {std::move(value), line};
+    values_[name] = {std::move(value), std::move(place)};
   }
 
   void run(const Definition& init) {
-    for (auto& [name, parameter] : defaults_of(init, known_)) {
-      parameter_lines_[name] = parameter.line;
+    for (auto& [name, parameter] : defaults_of(init, known_, file_)) {
+      places_of_parameters_[name] = parameter.place;
       if (parameter.json && !known_.contains(name)) known_[name] = std::move(*parameter.json);
     }
     if (init.body.empty()) return;
@@ -142,19 +171,20 @@ class Attributes {
         const Assignment assignment = assignment_of(std::span(tokens).subspan(i));
         // A value that depends on a condition is not guessed.
         const bool always = i == 0 && statement.indent == indent;
-        set(tokens[i + 2].text, always ? assignment.value : std::span<const Token>(), tokens[i].line);
+        set(tokens[i + 2].text, always ? assignment.value : std::span<const Token>(), place_in(file_, tokens[i].line));
         break;
       }
     }
   }
 
+  const PythonFile& file_;
   Values known_;
-  std::map<std::string, std::size_t, std::less<>> parameter_lines_;
+  std::map<std::string, std::string, std::less<>> places_of_parameters_;
   Settings values_;
 };
 
 // Adds the attribute is_causal of the class Attention, whose argument is the configuration.
-void add_causality(const std::optional<Definition>& attention, Settings& settings) {
+void add_causality(const std::optional<Definition>& attention, const PythonFile& file, Settings& settings) {
   if (!attention) return;
   Values arguments;
   for (const auto& [name, value] : settings) {
@@ -162,19 +192,20 @@ void add_causality(const std::optional<Definition>& attention, Settings& setting
       if (value.json) arguments[config + name] = *value.json;
     }
   }
-  const Attributes attributes(*attention, std::move(arguments));
+  const Attributes attributes(*attention, std::move(arguments), file);
   const auto found = attributes.values().find("is_causal");
   // Code without this switch is causal.
-  settings.insert_or_assign("is_causal", found != attributes.values().end()
-                                             ? found->second
-                                             : StatedValue{Json(true), attention->head->tokens.front().line});
+  settings.insert_or_assign("is_causal",
+                            found != attributes.values().end()
+                                ? found->second
+                                : StatedValue{Json(true), place_in(file, attention->head->tokens.front().line)});
 }
 
 // v1's LMConfig has no rope_theta: it is the default of a function.
-void add_theta(std::span<const Statement> model, Settings& settings) {
+void add_theta(std::span<const Statement> model, const PythonFile& file, Settings& settings) {
   const auto function = python::find_definition(model, "precompute_pos_cis");
   if (!function || settings.contains("rope_theta")) return;
-  Settings defaults = defaults_of(*function, {});
+  Settings defaults = defaults_of(*function, {}, file);
   if (const auto theta = defaults.find("theta"); theta != defaults.end()) settings["rope_theta"] = theta->second;
 }
 
@@ -224,6 +255,20 @@ Family family_of(bool lm_config, const Settings& settings, const std::optional<D
   return attention && mentions(*attention, "q_norm") ? Family::v3 : Family::v2;
 }
 
+// What a call gives, as expressions of the class refer to it.
+Values values_of(const Settings& arguments) {
+  Values values;
+  for (const auto& [name, value] : arguments) {
+    values[name] = values["kwargs." + name] = value.json.value_or(Json(Json::value_t::discarded));
+  }
+  return values;
+}
+
+// Trainers pass the length of their samples as the length of the context, which changes no logit.
+bool is_length(std::string_view name) {
+  return name == "max_seq_len" || name == "max_position_embeddings";
+}
+
 std::size_t rows_of(const CanonicalTensors& canonical, const char* projection) {
   const auto tensor = canonical.tensors.find(layer_tensor(0, projection));
   return tensor == canonical.tensors.end() || tensor->second.shape.empty() ? 0 : tensor->second.shape[0];
@@ -246,51 +291,71 @@ bool fits(Family family, const Settings& settings, const CanonicalTensors& canon
 
 }  // namespace
 
-std::optional<PythonConfig> read_python_config(const PythonFile& config, const PythonFile* equations,
-                                               const CanonicalTensors& canonical) {
-  const std::vector<Statement> statements = python::read_statements(config.text);
+std::optional<PythonConfig> read_python_config(const PythonTree& tree, const CanonicalTensors& canonical) {
+  const std::vector<Statement> statements = python::read_statements(tree.config.text);
   auto config_class = python::find_definition(statements, "MiniMindConfig");
   const bool lm_config = !config_class;
   if (lm_config) config_class = python::find_definition(statements, "LMConfig");
   const auto embedding = canonical.tensors.find("model.embed_tokens.weight");
   if (!config_class || embedding == canonical.tensors.end() || embedding->second.shape.size() != 2) return std::nullopt;
 
-  const std::vector<Statement> others = equations ? python::read_statements(equations->text) : std::vector<Statement>();
-  const auto& model = equations ? others : statements;
-  const std::string& model_path = equations ? equations->path : config.path;
+  const PythonFile& model_file = tree.equations ? *tree.equations : tree.config;
+  const std::vector<Statement> model = python::read_statements(model_file.text);
   const auto attention = python::find_definition(model, "Attention");
 
+  Settings given;
+  if (tree.trainer) given = arguments_of_call(*tree.trainer, lm_config ? "LMConfig" : "MiniMindConfig");
+  std::erase_if(given, [](const auto& argument) { return is_length(argument.first); });
   const std::size_t hidden_size = embedding->second.shape[1];
-  Settings settings = Attributes(*config_class, {{"hidden_size", hidden_size}, {"dim", hidden_size}}).values();
+  Values arguments = values_of(given);
+  arguments["hidden_size"] = arguments["dim"] = hidden_size;
+  Settings settings = Attributes(*config_class, std::move(arguments), tree.config).values();
+  for (const auto& [name, value] : given) settings.insert_or_assign(name, value);
   const Family family = family_of(lm_config, settings, attention);
   if (!fits(family, settings, canonical)) return std::nullopt;
-  const bool theta_in_config = settings.contains("rope_theta");
-  if (lm_config) add_theta(model, settings);
-  add_causality(attention, settings);
+  if (lm_config) add_theta(model, model_file, settings);
+  add_causality(attention, model_file, settings);
 
   PythonConfig result;
   Json json = Json::object();
   std::map<std::string, std::string, std::less<>> places;
   for (const auto& [name, value] : settings) {
     if (!is_setting(name)) continue;
-    const bool in_model = name == "is_causal" || (name == "rope_theta" && !theta_in_config);
-    const std::string place = fmt::format("{}:{}", in_model ? model_path : config.path, value.line);
     if (value.json) {
       json[name] = *value.json;
-      places[usual_name(name)] = place;
+      places[usual_name(name)] = value.place;
     } else {
-      result.not_read.push_back(fmt::format("{} ({})", name, place));
+      result.not_read.push_back(fmt::format("{} ({})", name, value.place));
     }
   }
-  result.stated = parse_config_json(dump_json(json, -1, InvalidUtf8::replace), config.path);
+  result.stated = parse_config_json(dump_json(json, -1, InvalidUtf8::replace), tree.config.path);
   if (lm_config) {
     result.stated.family = family;
-    places["family"] = config.path;
+    places["family"] = tree.config.path;
   }
   result.stated.places = std::move(places);
   result.stated.unused.clear();
-  result.edited = edited_equations(model, model_path);
+  result.edited = edited_equations(model, model_file.path);
   return result;
+}
+
+std::vector<std::string> trainers_of(std::string_view checkpoint_name) {
+  // What these trainers write is not named like them.
+  static constexpr std::pair<std::string_view, std::string_view> other_names[] = {
+      {"rlhf", "dpo"}, {"full_dist", "distillation"}, {"reason", "distill_reason"}};
+  std::vector<std::string> paths;
+  std::string_view name = checkpoint_name.substr(0, checkpoint_name.find('.'));
+  while (!name.empty()) {
+    const auto* const other = std::find_if(std::begin(other_names), std::end(other_names),
+                                           [&](const auto& entry) { return entry.first == name; });
+    const std::string_view trainer = other == std::end(other_names) ? name : other->second;
+    paths.push_back(fmt::format("trainer/train_{}.py", trainer));
+    paths.push_back(fmt::format("train_{}.py", trainer));
+    for (int number = 0; number < 10; ++number) paths.push_back(fmt::format("{}-{}.py", number, trainer));
+    const std::size_t cut = name.rfind('_');
+    name = name.substr(0, cut == std::string_view::npos ? 0 : cut);
+  }
+  return paths;
 }
 
 }  // namespace minimind

@@ -26,13 +26,23 @@ struct PythonConfig {
   std::vector<std::string> edited;
 };
 
+// The files of one of MiniMind's trees.
+struct PythonTree {
+  PythonFile config;
+  std::optional<PythonFile> equations;  // the classes of the model, if they are in another file
+  std::optional<PythonFile> trainer;    // which made the checkpoint
+};
+
 // Reads the defaults of MiniMindConfig or LMConfig as text, without executing anything: literals of the parameters of
-// __init__, class attributes, `self.x = kwargs.get("x", 1e6)`, and arithmetic of these. Trainers pass the hidden size,
-// the number of layers and use_moe as arguments: their defaults do not count. `equations` is the file with the classes
-// of the model if it is another one. Returns std::nullopt if `config` has no such class, or if the code is of another
-// generation than the tensors. Throws Error for a value that config.json may not have either, and for a model that is
-// not causal.
-std::optional<PythonConfig> read_python_config(const PythonFile& config, const PythonFile* equations,
-                                               const CanonicalTensors& canonical);
+// __init__, class attributes, `self.x = kwargs.get("x", 1e6)`, and arithmetic of these. Instead of a default counts
+// what the trainer gives in its first call of the class, which is of the model that it trains. Trainers pass the hidden
+// size, the number of layers and use_moe from their command lines: these do not count. Returns std::nullopt if the
+// configuration has no such class, or if the code is of another generation than the tensors. Throws Error for a value
+// that config.json may not have either, and for a model that is not causal.
+std::optional<PythonConfig> read_python_config(const PythonTree& tree, const CanonicalTensors& canonical);
+
+// Returns the paths, relative to the folder of a tree, at which the trainer may be that wrote a checkpoint of this
+// name, such as full_sft_768.pth; the most likely first.
+std::vector<std::string> trainers_of(std::string_view checkpoint_name);
 
 }  // namespace minimind

@@ -361,6 +361,11 @@ class Evaluator {
     return result;
   }
 
+  static Json evaluated(const Json& value) {
+    if (value.is_discarded()) throw NotEvaluated();
+    return value;
+  }
+
   // A constant, a call or a known name, with dots.
   Json named() {
     std::string name = tokens_[at_++].text;
@@ -374,15 +379,16 @@ class Evaluator {
     if (take("(")) return call(name);
     const auto known = values_.find(name);
     if (known == values_.end()) throw NotEvaluated();
-    return known->second;
+    return evaluated(known->second);
   }
 
   Json call(const std::string& name) {
     Json argument = conditional();
     if (name == "kwargs.get" || name == "kwargs.pop") {
       Json fallback;
+      const auto given = argument.is_string() ? values_.find("kwargs." + argument.get<std::string>()) : values_.end();
       if (take(",") && !is(")")) fallback = conditional();
-      argument = std::move(fallback);
+      argument = given == values_.end() ? std::move(fallback) : evaluated(given->second);
     } else if (name == "math.ceil") {
       argument = integer(std::ceil(number(argument)));
     } else if (name == "math.floor") {

@@ -40,12 +40,13 @@ std::optional<Definition> find_definition(std::span<const Statement> statements,
 // Returns all tokens of a definition, one space between two, so that layout and comments make no difference.
 std::string spelling(const Definition& definition);
 
-// What an expression may refer to, by name: parameters as `x`, attributes as `self.x`.
+// What an expression may refer to, by name: parameters as `x`, attributes as `self.x`, keyword arguments as `kwargs.x`.
+// One that is given, but not evaluated, is Json's `discarded`.
 using Values = std::map<std::string, nlohmann::json, std::less<>>;
 
 // Returns the value of an expression of literals, arithmetic, comparisons, `a if b else c`, dict displays, math.ceil,
-// math.floor, math.sqrt, math.pi, int, float and `kwargs.get("x", default)`. Returns std::nullopt for anything else.
-// None is null.
+// math.floor, math.sqrt, math.pi, int, float and `kwargs.get("x", default)`, which is the default if `values` has no
+// kwargs.x. Returns std::nullopt for anything else. None is null.
 std::optional<nlohmann::json> evaluate(std::span<const Token> expression, const Values& values);
 
 // Returns the parts of `tokens` that a separator, outside of all brackets, divides.

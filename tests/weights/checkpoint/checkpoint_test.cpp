@@ -267,6 +267,18 @@ TEST(Checkpoint, AConfigNextToAPthComesBeforeTheTreesCode) {
   EXPECT_EQ(open_checkpoint(tree.checkpoint, {}).config.rope_theta, 1e4) << "a config of something else";
 }
 
+TEST(Checkpoint, ItsTrainersArgumentsComeBeforeTheDefaultsOfTheCode) {
+  const Tree tree(
+      std::string(code_of_v3).replace(std::string(code_of_v3).find("1e4"), 3, "kwargs.get('rope_theta', 1e4)"));
+  tree.folder.write("trainer/train_pretrain.py", "config = MiniMindConfig(rope_theta=7)\n");
+  EXPECT_EQ(open_checkpoint(tree.checkpoint, {}).config.rope_theta, 1e4) << "another trainer";
+  const std::string trainer =
+      tree.folder.write("trainer/train_full_sft.py", "config = MiniMindConfig(rope_theta=5e3)\n");
+  const Checkpoint checkpoint = open_checkpoint(tree.checkpoint, {});
+  EXPECT_EQ(checkpoint.config.rope_theta, 5e3);
+  EXPECT_EQ(checkpoint.sources.at("rope_theta").detail, trainer + ":1");
+}
+
 TEST(Checkpoint, CodeThatDisagreesWithTheTensorsIsAnErrorThatNamesBoth) {
   const Tree tree(
       std::string(code_of_v3)

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "tests/support/stored.h"
 #include "tests/support/temporary_file.h"
@@ -31,7 +33,7 @@ std::string code(const std::string& settings, const std::string& attention = "se
 }
 
 std::optional<PythonConfig> read(const std::string& text, const SmallModel& model = {}) {
-  return read_python_config({"m.py", text}, nullptr, canonical_tensors(model));
+  return read_python_config({.config = {"m.py", text}, .equations = {}, .trainer = {}}, canonical_tensors(model));
 }
 
 std::optional<nlohmann::json> value_of(const std::string& expression, const python::Values& values = {}) {
@@ -97,15 +99,15 @@ TEST(PythonConfig, ReadsEveryWayToWriteADefault) {
 }
 
 TEST(PythonConfig, ParametersStateTheirOwnLine) {
-  const auto config = read_python_config({"m.py",
-                                          "class MiniMindConfig:\n"
-                                          "    def __init__(\n"
-                                          "            self,\n"
-                                          "            rope_theta: int = 1e5,\n"
-                                          "            **kwargs\n"
-                                          "    ):\n"
-                                          "        self.rope_theta = rope_theta\n"},
-                                         nullptr, canonical_tensors(v2_by_habit()));
+  const auto config = read(
+      "class MiniMindConfig:\n"
+      "    def __init__(\n"
+      "            self,\n"
+      "            rope_theta: int = 1e5,\n"
+      "            **kwargs\n"
+      "    ):\n"
+      "        self.rope_theta = rope_theta\n",
+      v2_by_habit());
   ASSERT_TRUE(config);
   EXPECT_EQ(config->stated.rope_theta, 1e5);
   EXPECT_EQ(config->stated.places.at("rope_theta"), "m.py:4");
@@ -154,10 +156,52 @@ TEST(PythonConfig, ThetaOfTheFirstGenerationIsAFunctionsDefault) {
                           "        self.n_kv_heads = n_kv_heads\n"};
   const PythonFile model{"model.py",
                          "def precompute_pos_cis(dim: int, end: int, theta: float = 5000.0):\n    return 1\n"};
-  const auto read = read_python_config(config, &model, canonical_tensors(small_v1()));
+  const auto read =
+      read_python_config({.config = config, .equations = model, .trainer = {}}, canonical_tensors(small_v1()));
   ASSERT_TRUE(read);
   EXPECT_EQ(read->stated.rope_theta, 5000);
   EXPECT_EQ(read->stated.places.at("rope_theta"), "model.py:1");
+}
+
+// A default that a trainer does not use says nothing about its checkpoints.
+TEST(PythonConfig, TheTrainersArgumentsCountInsteadOfDefaults) {
+  const std::string settings =
+      "        self.rope_theta = kwargs.get('rope_theta', 1e6)\n"
+      "        self.rms_norm_eps = kwargs.get('rms_norm_eps', 1e-6)\n"
+      "        self.hidden_act = kwargs.get('hidden_act', 'silu')\n"
+      "        self.max_position_embeddings = kwargs.get('max_position_embeddings', 32768)\n";
+  const std::string trainer =
+      "class MiniMindConfigOfMine: pass\n"
+      "if __name__ == '__main__':\n"
+      "    student = MiniMindConfig(hidden_size=args.hidden_size, use_moe=bool(args.use_moe),\n"
+      "                             rope_theta=2 * 5000, hidden_act=args.act, max_position_embeddings=340)\n"
+      "    teacher = MiniMindConfig(rms_norm_eps=1e-3)\n";
+  const auto config =
+      read_python_config({.config = {"m.py", code(settings)}, .equations = {}, .trainer = PythonFile{"t.py", trainer}},
+                         canonical_tensors(SmallModel()));
+  ASSERT_TRUE(config);
+  EXPECT_EQ(config->stated.rope_theta, 10000);
+  EXPECT_EQ(config->stated.places.at("rope_theta"), "t.py:4");
+  EXPECT_EQ(config->stated.rms_norm_eps, 1e-6) << "the teacher is not saved";
+  EXPECT_EQ(config->stated.max_position_embeddings, 32768) << "the length of samples";
+  EXPECT_FALSE(config->stated.hidden_act);
+  EXPECT_EQ(config->not_read, (std::vector<std::string>{"hidden_act (t.py:4)"}));
+}
+
+TEST(PythonConfig, TrainersAreKnownByTheNamesOfTheirCheckpoints) {
+  const auto has = [](const std::string& checkpoint, const std::string& trainer) {
+    const auto paths = trainers_of(checkpoint);
+    return std::find(paths.begin(), paths.end(), trainer) != paths.end();
+  };
+  EXPECT_EQ(trainers_of("full_sft_768_moe.pth").front(), "trainer/train_full_sft_768_moe.py");
+  EXPECT_TRUE(has("full_sft_768_moe.pth", "trainer/train_full_sft.py"));
+  EXPECT_TRUE(has("pretrain_512.pth", "train_pretrain.py"));
+  EXPECT_TRUE(has("pretrain_512.pth", "1-pretrain.py"));
+  EXPECT_TRUE(has("rlhf_512.pth", "train_dpo.py"));
+  EXPECT_TRUE(has("full_dist_768.pth", "trainer/train_distillation.py"));
+  EXPECT_TRUE(has("reason_768.pth", "trainer/train_distill_reason.py"));
+  EXPECT_FALSE(has("full_sft_768.pth", "trainer/train_pretrain.py"));
+  EXPECT_TRUE(trainers_of(".pth").empty());
 }
 
 TEST(PythonConfig, RejectsAModelThatIsNotCausal) {
