@@ -42,7 +42,12 @@ inline void Bf16Tile::multiply(const Bf16Matmul& m, std::size_t first_panel, std
       for (std::size_t t = 0; t < tokens; ++t) {
         std::int32_t both;
         std::memcpy(&both, x + t * m.x_stride + b * block_cols + 2 * pair, sizeof both);
-        const auto value = (__m512bh)_mm512_set1_epi32(both);
+        __m512i value_bits = _mm512_set1_epi32(both);
+#if defined(__clang__) && __clang_major__ < 18
+        // Otherwise its pass VectorCombine calls itself until the stack ends.
+        asm("" : "+v"(value_bits));
+#endif
+        const auto value = (__m512bh)value_bits;
         for (std::size_t i = 0; i < panels; ++i) sum[i][t] = _mm512_dpbf16_ps(sum[i][t], w[i], value);
       }
     }

@@ -4,9 +4,12 @@
 #include <stdexcept>
 #include <string>
 
-#if defined(__x86_64__) && defined(__linux__)
+#if defined(__x86_64__)
+#include <cpuid.h>
+#if defined(__linux__)
 #include <sys/syscall.h>
 #include <unistd.h>
+#endif
 #endif
 
 namespace minimind::kernels {
@@ -14,9 +17,27 @@ namespace minimind::kernels {
 namespace {
 
 #if defined(__x86_64__)
+// Bits of CPUID (Intel's manual, volume 2A) for what clang 16 and 17 have no name.
+struct CpuidBits {
+  bool f16c = false, amx_bf16 = false, amx_tile = false, amx_int8 = false;
+};
+
+CpuidBits cpuid_bits() {
+  constexpr unsigned f16c = 1U << 29, amx_bf16 = 1U << 22, amx_tile = 1U << 24, amx_int8 = 1U << 25;
+  CpuidBits bits;
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (__get_cpuid(1, &eax, &ebx, &ecx, &edx)) bits.f16c = ecx & f16c;
+  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) {
+    bits.amx_bf16 = edx & amx_bf16;
+    bits.amx_tile = edx & amx_tile;
+    bits.amx_int8 = edx & amx_int8;
+  }
+  return bits;
+}
+
 // The compiler's checks, unlike xsimd's, also test that the operating system saves the wide registers.
 bool has_avx2() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && cpuid_bits().f16c;
 }
 
 bool has_avx512() {
@@ -62,7 +83,7 @@ const Table& avx512_with_amx() {
 // Asks Linux, once, for the 8 KB of tiles in the state of every thread.
 bool has_tiles() {
 #if defined(__linux__)
-  if (!__builtin_cpu_supports("amx-tile")) return false;
+  if (!cpuid_bits().amx_tile) return false;
   constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
   static const bool permitted = syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
   return permitted;
@@ -83,7 +104,7 @@ TableList runnable() {
   TableList list{};
 #if defined(__x86_64__)
   if (has_vnni()) {
-    if (has_tiles() && __builtin_cpu_supports("amx-int8")) {
+    if (has_tiles() && cpuid_bits().amx_int8) {
       list.tables[list.count++] = &avx512_with_amx();
     }
     list.tables[list.count++] = &avx512_with_vnni();
@@ -114,7 +135,7 @@ Bf16List runnable_bf16() {
   Bf16List list{};
 #if defined(__x86_64__)
   if (!has_vnni() || !__builtin_cpu_supports("avx512bf16")) return list;
-  if (has_tiles() && __builtin_cpu_supports("amx-bf16")) list.products[list.count++] = &amxbf16;
+  if (has_tiles() && cpuid_bits().amx_bf16) list.products[list.count++] = &amxbf16;
   list.products[list.count++] = &avx512bf16;
 #endif
   return list;

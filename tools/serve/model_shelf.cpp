@@ -38,15 +38,10 @@ std::vector<ListedCheckpoint> list_lora_folder(const std::string& folder) {
                                                         : std::vector<ListedCheckpoint>();
 }
 
-bool has_loras(const std::string& folder) {
-  return std::ranges::any_of(list_checkpoints(folder), &ListedCheckpoint::is_lora) ||
-         std::ranges::any_of(list_lora_folder(folder), &ListedCheckpoint::is_lora);
-}
-
-// The folder if the path is one with several checkpoints, or with one and LoRAs; empty if it is one model.
+// The folder if the path is one of checkpoints; empty if it is one model.
 std::string folder_of(const std::string& path) {
   try {
-    return model_path(path) == path || !has_loras(path) ? "" : path;
+    return path.empty() || model_path(path) == path ? "" : path;
   } catch (const ManyCheckpoints&) {
     return path;
   }
@@ -71,13 +66,19 @@ ModelShelf::ModelShelf(Settings settings)
     : settings_(std::move(settings)), folder_(folder_of(settings_.arguments.checkpoint.model)) {
   if (folder_.empty()) {
     loaded_.push_back({"", start(settings_.arguments, "")});
-  } else {
-    read_folder();
-    if (settings_.arguments.run.quiet) return;
+    return;
+  }
+  read_folder();
+  if (!settings_.arguments.run.quiet) {
     for (const File& file : unreadable_) {
       note("not served: {}; replace the file or move it out of the folder", translated_sentence(file.problem));
     }
   }
+  if (files_.size() != 1) return;
+  const File& file = files_.front();
+  GenerationArguments arguments = settings_.arguments;
+  arguments.checkpoint.model = file.path;
+  loaded_.push_back({file.name, start(arguments, file.name), file.files});
 }
 
 // Names are those of the files without their extensions, unless two of them are alike.
@@ -85,26 +86,36 @@ void ModelShelf::read_folder() {
   files_.clear();
   loras_.clear();
   unreadable_.clear();
+  folder_files_ = written_files(folder_);  // before they are opened: what is written meanwhile is seen the next time
   const auto add = [](std::vector<File>& files, const ListedCheckpoint& checkpoint) {
     const std::filesystem::path path(checkpoint.path);
     const std::string stem = path.stem().string();
     const bool taken = std::ranges::any_of(files, [&](const File& file) { return file.name == stem; });
     files.push_back({taken ? path.filename().string() : stem, checkpoint.path, checkpoint.written, checkpoint.bytes,
-                     checkpoint.problem});
+                     checkpoint.problem, written_files(checkpoint.path)});
   };
   for (const ListedCheckpoint& checkpoint : list_checkpoints(folder_)) {
-    add(checkpoint.is_model ? files_ : (checkpoint.is_lora ? loras_ : unreadable_), checkpoint);
+    // One that is being written stays a model if it is loaded.
+    const bool is_loaded = find_loaded(std::filesystem::path(checkpoint.path).stem().string()) != nullptr;
+    const bool is_model = checkpoint.is_model || (is_loaded && !checkpoint.is_lora);
+    add(is_model ? files_ : (checkpoint.is_lora ? loras_ : unreadable_), checkpoint);
   }
   for (const ListedCheckpoint& checkpoint : list_lora_folder(folder_)) {
     if (!checkpoint.is_model) add(checkpoint.is_lora ? loras_ : unreadable_, checkpoint);
   }
 }
 
+void ModelShelf::look_at_folder() {
+  if (written_files(folder_) != folder_files_) read_folder();
+}
+
 ServedModel& ModelShelf::only() {
-  if (!folder_.empty()) {
+  if (folder_.empty()) return *loaded_.front().served;
+  look_at_folder();
+  if (files_.size() != 1) {
     throw RequestError("the server has a folder of models, expected one model for this route", "", "not_found");
   }
-  return *loaded_.front().served;
+  return get("");
 }
 
 ServedModel& ModelShelf::get(const std::string& name, const std::atomic<bool>& gone) {
@@ -114,6 +125,8 @@ ServedModel& ModelShelf::get(const std::string& name, const std::atomic<bool>& g
     if (!is_usual_name(name) && std::ranges::count(names, name) == 0) fail_unknown(name, quote(names.front()));
     return model;
   }
+  drop_outdated();
+  look_at_folder();
   const bool is_usual = is_usual_name(name);
   const auto named = [](const std::vector<File>& files, const std::string& its) {
     return std::ranges::find(files, its, &File::name);
@@ -124,7 +137,6 @@ ServedModel& ModelShelf::get(const std::string& name, const std::atomic<bool>& g
     return is_usual ? !files_.empty()
                     : named(files_, base) != files_.end() && (lora.empty() || named(loras_, lora) != loras_.end());
   };
-  if (!is_known()) read_folder();
   if (!is_known()) {
     if (const auto file = named(unreadable_, base); file != unreadable_.end()) {
       fail_to_read(name, file->problem);
@@ -132,22 +144,60 @@ ServedModel& ModelShelf::get(const std::string& name, const std::atomic<bool>& g
     fail_unknown(name, files_.empty() ? "a checkpoint in " + quote(folder_) + ", which has none"
                                       : "one of those that /v1/models lists, such as " + quote(files_.front().name));
   }
-  const File& file = is_usual ? files_.front() : *named(files_, base);
-  const std::string full_name = lora.empty() ? file.name : file.name + ":" + lora;
-  ServedModel* const loaded = find_loaded(full_name);
-  ServedModel& model = loaded ? *loaded : load(full_name, file, lora.empty() ? "" : named(loras_, lora)->path, gone);
+  File file = is_usual ? files_.front() : *named(files_, base);
+  std::string lora_path;
+  if (!lora.empty()) {
+    const File& its = *named(loras_, lora);
+    file.name += ":" + lora;
+    file.files.insert(file.files.end(), its.files.begin(), its.files.end());
+    lora_path = its.path;
+  }
+  ServedModel& model = loaded_or_newer(file, lora_path, gone);
   model.last_use = ++uses_;
   return model;
 }
 
-ServedModel* ModelShelf::find_loaded(const std::string& name) {
-  const std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find(loaded_, name, &Loaded::name);
-  return found == loaded_.end() ? nullptr : found->served.get();
+ServedModel& ModelShelf::loaded_or_newer(const File& file, const std::string& lora, const std::atomic<bool>& gone) {
+  const Loaded* const loaded = find_loaded(file.name);
+  if (!loaded) return load(file, lora, gone);
+  if (loaded->files == file.files || loaded->refused == file.files) return *loaded->served;
+  const ServedModel* const old = loaded->served.get();
+  const auto find_old = [&] {
+    return std::ranges::find_if(loaded_, [&](const Loaded& model) { return model.served.get() == old; });
+  };
+  try {
+    ServedModel& newer = load(file, lora, gone);
+    const std::lock_guard lock(mutex_);
+    if (const auto outdated = find_old(); outdated != loaded_.end()) outdated->name.clear();
+    return newer;
+  } catch (const RequestError&) {  // it is not whole yet, or never will be
+    const auto current = find_old();
+    if (current == loaded_.end()) throw;
+    current->refused = file.files;
+    return *current->served;
+  }
 }
 
-ServedModel& ModelShelf::load(const std::string& name, const File& file, const std::string& lora,
-                              const std::atomic<bool>& gone) {
+// Models whose files were written anew, once their texts have ended.
+void ModelShelf::drop_outdated() {
+  std::vector<std::unique_ptr<ServedModel>> dropped;  // destroyed without the lock, which their engines take
+  const std::lock_guard lock(mutex_);
+  std::erase_if(loaded_, [&](Loaded& model) {
+    if (!model.name.empty() || !model.served->engine.is_idle()) return false;
+    dropped_ += model.served->engine.counts();
+    dropped.push_back(std::move(model.served));
+    return true;
+  });
+}
+
+ModelShelf::Loaded* ModelShelf::find_loaded(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find(loaded_, name, &Loaded::name);
+  return found == loaded_.end() ? nullptr : &*found;
+}
+
+ServedModel& ModelShelf::load(const File& file, const std::string& lora, const std::atomic<bool>& gone) {
+  const std::string& name = file.name;
   GenerationArguments arguments = settings_.arguments;
   arguments.checkpoint.model = file.path;
   if (!lora.empty()) arguments.checkpoint.loras.push_back(lora);
@@ -169,7 +219,7 @@ ServedModel& ModelShelf::load(const std::string& name, const File& file, const s
   }
   const std::lock_guard lock(mutex_);
   if (draining_) served->engine.drain();
-  loaded_.push_back({name, std::move(served)});
+  loaded_.push_back({name, std::move(served), file.files});
   return *loaded_.back().served;
 }
 
@@ -238,16 +288,16 @@ std::vector<ModelShelf::Listed> ModelShelf::list() {
              .context = model.positions(),
              .bytes = model.weight_bytes()}};
   }
-  read_folder();
+  look_at_folder();
   std::vector<std::string> loras;
   for (const File& lora : loras_) loras.push_back(lora.name);
   std::vector<Listed> models;
   for (const File& file : files_) {
-    ServedModel* const loaded = find_loaded(file.name);
+    const Loaded* const loaded = find_loaded(file.name);
     models.push_back({.name = file.name,
                       .created = file.written,
                       .loras = loras,
-                      .context = loaded ? loaded->model.positions() : 0,
+                      .context = loaded ? loaded->served->model.positions() : 0,
                       .bytes = file.bytes});
   }
   return models;

@@ -16,6 +16,7 @@
 #include "tools/serve/engine_counts.h"
 #include "tools/serve/engine_thread.h"
 #include "tools/serve/step_turns.h"
+#include "weights/checkpoint/list_checkpoints.h"
 
 namespace minimind {
 
@@ -34,7 +35,9 @@ struct ServedModel {
 struct ClientGone {};
 
 // The models that a server has: one file, or every checkpoint in a folder under its name, loaded when it is first
-// requested. NAME:LORA is a model with a LoRA of the folder, or of its folder lora/, merged.
+// requested. NAME:LORA is a model with a LoRA of the folder, or of its folder lora/, merged. The folder may change at
+// any time, as it does while a trainer saves to it: the next request gets what was added or written anew, once it can
+// be read from its beginning to its end. Texts that run end with the weights that they began with.
 class ModelShelf {
  public:
   struct Settings {
@@ -46,7 +49,7 @@ class ModelShelf {
     std::function<void(const std::string&)> log{};
   };
 
-  // Loads a single model; a folder's are loaded later. Throws Error.
+  // Loads a single model, or the only one of a folder; others are loaded later. Throws Error.
   explicit ModelShelf(Settings settings);
 
   // Returns the model that a request names; empty: the single model, or the newest of the folder. Loads it if it is not
@@ -54,7 +57,7 @@ class ModelShelf {
   // RequestError, and ClientGone if `gone` is set while it waits for memory.
   ServedModel& get(const std::string& name, const std::atomic<bool>& gone = never_gone);
 
-  // Returns the single model. Throws RequestError if the server has a folder.
+  // Returns the single model. Throws RequestError if the server has a folder with several.
   ServedModel& only();
 
   struct Listed {
@@ -80,16 +83,22 @@ class ModelShelf {
     std::string name, path;
     std::int64_t written = 0;
     std::uintmax_t bytes = 0;
-    std::string problem{};  // why it cannot be read
+    std::string problem{};             // why it cannot be read
+    std::vector<WrittenFile> files{};  // of which it consists
   };
   struct Loaded {
-    std::string name;
+    std::string name;  // empty, of a folder: texts still run with weights of which newer ones are loaded
     std::unique_ptr<ServedModel> served;
+    std::vector<WrittenFile> files{};    // that it was read from, of a folder
+    std::vector<WrittenFile> refused{};  // a later state of them that could not be read
   };
 
   void read_folder();
-  ServedModel* find_loaded(const std::string& name);
-  ServedModel& load(const std::string& name, const File& file, const std::string& lora, const std::atomic<bool>& gone);
+  void look_at_folder();
+  void drop_outdated();
+  ServedModel& loaded_or_newer(const File& file, const std::string& lora, const std::atomic<bool>& gone);
+  Loaded* find_loaded(const std::string& name);
+  ServedModel& load(const File& file, const std::string& lora, const std::atomic<bool>& gone);
   std::unique_ptr<ServedModel> start(const GenerationArguments& arguments, const std::string& name);
   [[noreturn]] void fail_to_read(const std::string& name, const std::string& reason) const;
   void make_room(std::size_t bytes, const std::atomic<bool>& gone);
@@ -103,6 +112,7 @@ class ModelShelf {
   const std::string folder_;  // empty: a single model
   StepTurns turns_;
   std::vector<File> files_, loras_, unreadable_;
+  std::vector<WrittenFile> folder_files_;  // when they were listed
   std::uint64_t uses_ = 0;
   std::atomic<bool> waits_for_room_ = false;
 

@@ -111,6 +111,25 @@ std::vector<ListedCheckpoint> list_checkpoints(const std::string& folder) {
   return found;
 }
 
+std::vector<WrittenFile> written_files(const std::string& path) {
+  std::vector<fs::path> files = weight_files(path);
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(path, ignored)) {
+    if (!entry.is_directory(ignored)) continue;
+    for (fs::path& file : weight_files(entry.path())) files.push_back(std::move(file));
+  }
+  std::vector<WrittenFile> written;
+  for (const fs::path& file : files) {
+    struct stat status {};
+    if (::stat(file.c_str(), &status) != 0) continue;
+    const auto seconds = static_cast<std::int64_t>(status.st_mtim.tv_sec);
+    written.push_back({file.string(), seconds * 1'000'000'000 + status.st_mtim.tv_nsec,
+                       static_cast<std::uintmax_t>(status.st_size), status.st_ino});
+  }
+  std::ranges::sort(written, {}, &WrittenFile::path);
+  return written;
+}
+
 std::vector<std::string> folders_with_checkpoints(const std::string& folder) {
   std::vector<std::string> found;
   std::error_code ignored;

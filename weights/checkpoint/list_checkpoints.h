@@ -21,6 +21,18 @@ struct ListedCheckpoint {
 // Hugging Face folders. Opens each one to find what it is.
 std::vector<ListedCheckpoint> list_checkpoints(const std::string& folder);
 
+// A file of weights as it is on disk: another one if it was written since.
+struct WrittenFile {
+  std::string path;
+  std::int64_t nanoseconds = 0;  // the time of the last write, since 1970
+  std::uintmax_t bytes = 0, inode = 0;
+  bool operator==(const WrittenFile&) const = default;
+};
+
+// Returns the files of a checkpoint, or those directly in a folder and in its folders that look like checkpoints,
+// sorted. Opens none. Equal results show that nothing was written, replaced, added or removed.
+std::vector<WrittenFile> written_files(const std::string& path);
+
 // Returns the folders in `folder` that have such files, sorted. In MiniMind's tree, out/ is such a folder.
 std::vector<std::string> folders_with_checkpoints(const std::string& folder);
 

@@ -1,8 +1,8 @@
 #!/bin/sh
-# library_checks.sh LIBRARY PROGRAM: the library shows its own functions only, and the example compiles as C11 without a warning,
+# library_checks.sh LIBRARY PROGRAM COMPILER: the library shows its own functions only, and the example compiles as C11 without a warning,
 # runs and writes what the program writes; the header compiles as C++.
 set -eu
-library=$1 program=$2
+library=$1 program=$2 compiler=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -23,10 +23,10 @@ mkdir "$work/include" "$work/lib"
 cp runtime/api/minimind.h "$work/include"
 cp "$library" "$work/lib/$name"
 ln -s "$name" "$work/lib/libminimind.so"
-gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -I"$work/include" runtime/api/example.c -L"$work/lib" -lminimind \
+"$compiler" -x c -std=c11 -Wall -Wextra -Wpedantic -Werror -I"$work/include" runtime/api/example.c -L"$work/lib" -lminimind \
   -Wl,-rpath,"$work/lib" -o "$work/example"
 for standard in c++11 c++20; do
-  g++ -x c++ -std=$standard -Wall -Wextra -Wpedantic -Werror -fsyntax-only "$work/include/minimind.h"
+  "$compiler" -x c++ -std=$standard -Wall -Wextra -Wpedantic -Werror -fsyntax-only "$work/include/minimind.h"
 done
 
 model=weights/demo/model.pth

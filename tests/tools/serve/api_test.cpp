@@ -1023,6 +1023,70 @@ TEST(ModelShelfTest, LoadsTheModelsOfAFolderAsTheyAreAskedFor) {
   EXPECT_EQ(answer->json()["model"], "a") << answer->body();
 }
 
+std::string greedy_text(Api& api, const std::string& model) {
+  const auto answer = complete_with(api, {{"model", model}, {"max_tokens", 24}, {"temperature", 0}});
+  EXPECT_TRUE(answer->wait());
+  return answer->status() == 200 ? answer->json()["choices"][0]["text"].get<std::string>() : answer->body();
+}
+
+TEST(ModelShelfTest, SeesWhatATrainerSavesAfterTheStart) {
+  const TemporaryFolder folder;
+  ModelShelf models(settings_of(folder, {"a.pth"}, 3 * one_demo));
+  EXPECT_EQ(models.list()[0].name, "a");
+  EXPECT_GT(models.list()[0].context, 0u) << "the only one is loaded at once";
+  EXPECT_EQ(models.only().model.names(), std::vector<std::string>{"a"});
+  EXPECT_THROW(models.get("b"), RequestError);
+  std::filesystem::last_write_time(folder.path() + "/a.pth",
+                                   std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  std::filesystem::copy_file(MINIMIND_SOURCE_DIR "/weights/demo/model.pth", folder.path() + "/b.pth");
+  EXPECT_EQ(models.get("").model.names(), std::vector<std::string>{"b"}) << "the newest";
+  EXPECT_EQ(models.list().size(), 2u);
+  EXPECT_THROW(models.only(), RequestError);
+  std::filesystem::remove(folder.path() + "/b.pth");
+  EXPECT_EQ(models.get("").model.names(), std::vector<std::string>{"a"});
+}
+
+TEST(ModelShelfTest, TakesACheckpointThatIsWrittenAnewOnceItIsWhole) {
+  const TemporaryFolder folder;
+  ModelShelf models(settings_of(folder, {"a.pth", "b.pth"}, 3 * one_demo));
+  Api api(models, options());
+  const std::string path = folder.path() + "/a.pth", old_text = greedy_text(api, "a");
+  std::string bytes = read_whole_file(path);
+  // The first layer's norms change places: other weights in a whole file.
+  for (std::size_t at = bytes.find("data/7"); at != std::string::npos; at = bytes.find("data/7", at))
+    bytes[at + 5] = '?';
+  for (std::size_t at = bytes.find("data/8"); at != std::string::npos; at = bytes.find("data/8", at))
+    bytes[at + 5] = '7';
+  for (std::size_t at = bytes.find("data/?"); at != std::string::npos; at = bytes.find("data/?", at))
+    bytes[at + 5] = '8';
+  const TemporaryFolder other;
+  ModelShelf::Settings of_new = settings_of(other, {}, one_demo);
+  std::ofstream(other.path() + "/a.pth", std::ios::binary) << bytes;
+  ModelShelf new_models(of_new);
+  Api new_api(new_models, options());
+  const std::string new_text = greedy_text(new_api, "a");
+  ASSERT_NE(new_text, old_text);
+
+  const Json longer{{"model", "a"}, {"max_tokens", 200}, {"ignore_eos", true}, {"temperature", 0}};
+  const auto alone = complete_with(api, longer);
+  ASSERT_TRUE(alone->wait());
+  Json streamed = longer;
+  streamed["stream"] = true;
+  const auto running = complete_with(api, streamed);
+  ASSERT_TRUE(running->wait_for_pieces(2));
+  std::ofstream(path, std::ios::binary) << bytes.substr(0, bytes.size() / 3);
+  EXPECT_EQ(greedy_text(api, "a"), old_text) << "while it is being written";
+  EXPECT_EQ(models.list().size(), 2u);
+  std::ofstream(path, std::ios::binary) << bytes;
+  EXPECT_EQ(greedy_text(api, "a"), new_text);
+  ASSERT_TRUE(running->wait());
+  std::string text;
+  for (const Json& event : running->events()) {
+    if (!event["choices"].empty()) text += event["choices"][0]["text"].get<std::string>();
+  }
+  EXPECT_EQ(text, alone->json()["choices"][0]["text"].get<std::string>()) << "ends as it began";
+}
+
 TEST(ModelShelfTest, WaitsForTextsThatUseTheMemory) {
   const TemporaryFolder folder;
   ModelShelf models(settings_of(folder, {"a.pth", "b.pth"}, one_demo));
