@@ -42,8 +42,12 @@ std::string thinking_is(std::optional<bool> think) {
 }  // namespace
 
 ChatActions::ChatActions(Conversation& conversation, AnswerOutput& output, const ChatNotices& notices,
-                         const std::atomic<bool>& interrupted)
-    : conversation_(conversation), output_(output), notices_(notices), interrupted_(interrupted) {}
+                         const std::atomic<bool>& interrupted, std::function<void()> reload)
+    : conversation_(conversation),
+      output_(output),
+      notices_(notices),
+      interrupted_(interrupted),
+      reload_(std::move(reload)) {}
 
 ChatActions::Next ChatActions::perform(const ChatEntry& entry) {
   last_finish_ = FinishReason::stop;
@@ -81,6 +85,9 @@ ChatActions::Next ChatActions::perform(const ChatCommand& command) {
       break;
     case ChatAction::load:
       load(command.argument);
+      break;
+    case ChatAction::reload:
+      reload_();
       break;
     case ChatAction::stats:
       notices_.show(chat_stats(conversation_));

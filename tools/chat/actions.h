@@ -17,9 +17,9 @@ class ChatActions {
  public:
   enum class Next { proceed, exit };
 
-  // All arguments must outlive this.
+  // All arguments must outlive this. `reload` loads the model's file again.
   ChatActions(Conversation& conversation, AnswerOutput& output, const ChatNotices& notices,
-              const std::atomic<bool>& interrupted);
+              const std::atomic<bool>& interrupted, std::function<void()> reload);
 
   // Throws UsageError and Error as Conversation does; the conversation is then unchanged.
   Next perform(const ChatEntry& entry);
@@ -50,6 +50,7 @@ class ChatActions {
   AnswerOutput& output_;
   const ChatNotices& notices_;
   const std::atomic<bool>& interrupted_;
+  const std::function<void()> reload_;
   std::vector<std::string> results_;  // of the first waiting calls
   std::optional<FinishReason> last_finish_;
 };

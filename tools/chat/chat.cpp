@@ -90,17 +90,20 @@ int run_chat(ChatOptions options) {
   int status = 0;
   if (interactive) {
     TerminalSignals& signals = watch_terminal_signals();
-    ChatActions actions(setup.conversation(), *output, notices, signals.interrupted);
+    ChatActions actions(setup.conversation(), *output, notices, signals.interrupted, [&] { setup.reload(notices); });
     if (!options.run.quiet) note("/help lists the commands; Ctrl-D to exit");
     try {
-      status = chat_on_terminal(actions, notices, signals, [&] { setup.keep_turn(notices); });
+      status = chat_on_terminal(actions, notices, signals, [&] {
+        setup.keep_turn(notices);
+        setup.look_at_file(notices);
+      });
     } catch (const OutputFailure&) {
       setup.keep();
       throw;
     }
   } else {
     const WatchedInterrupts interrupts;
-    ChatActions actions(setup.conversation(), *output, notices, interrupts.flag());
+    ChatActions actions(setup.conversation(), *output, notices, interrupts.flag(), [&] { setup.reload(notices); });
     status = chat_with_script(options, actions, interrupts.flag());
   }
   setup.keep();

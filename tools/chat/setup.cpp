@@ -50,6 +50,8 @@ ChatSetup::ChatSetup(const ChatOptions& options)
       session_lock_(locked_for_writing(options.session)),
       save_lock_(locked_for_writing(options.save)),
       generate_(generate_options(options)),
+      model_path_(model_path(options.checkpoint.model)),
+      files_(written_files(model_path_)),
       engine_(load_engine(options.checkpoint, options.run,
                           [&](const Checkpoint& checkpoint) {
                             if (options.session.empty()) return;
@@ -116,6 +118,26 @@ void ChatSetup::keep_turn(const ChatNotices& notices) {
       notices.complain(localized("{}; the conversation continues, and the next answer is saved with it", error.what()));
     }
   }
+}
+
+void ChatSetup::look_at_file(const ChatNotices& notices) {
+  std::vector<WrittenFile> files = written_files(model_path_);
+  if (files.empty() || files == files_) return;
+  files_ = std::move(files);
+  notices.say("{} was written anew; /reload loads it", model_path_);
+}
+
+void ChatSetup::reload(const ChatNotices& notices) {
+  std::vector<WrittenFile> files = written_files(model_path_);
+  const Checkpoint checkpoint = open_checkpoint(model_path_, options_.checkpoint.open_options());
+  HugePageArena memory;
+  Model model = load_replacement(engine_.model, checkpoint, options_.run.weight_type(), engine_.threads,
+                                 options_.run.compute, memory);
+  if (identity_) identity_ = identify(checkpoint, options_.run.weight_type(), options_.run.compute);
+  context_.rewind(0);
+  engine_.model = std::move(model);
+  files_ = std::move(files);
+  notices.say("loaded {} again; the conversation continues with its weights", model_path_);
 }
 
 void ChatSetup::keep_session() {

@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/chat/conversation.h"
 #include "runtime/chat/session_file.h"
 #include "tools/chat/chat_options.h"
 #include "tools/chat/notices.h"
 #include "tools/options/load_engine.h"
+#include "weights/checkpoint/list_checkpoints.h"
 #include "weights/io/file_lock.h"
 
 namespace minimind {
@@ -28,6 +30,13 @@ class ChatSetup {
   // loses little. If that fails, says so and tries again after the next answer.
   void keep_turn(const ChatNotices& notices);
 
+  // Says once if the model's file was written anew since it was loaded.
+  void look_at_file(const ChatNotices& notices);
+
+  // Loads the model's file again. The conversation continues with the new weights. If the file cannot be read, or its
+  // model has another shape, throws Error and keeps the old ones.
+  void reload(const ChatNotices& notices);
+
   // Writes the files of --session and --save at the end. If the KV cache does not fit on the disk, writes the session
   // without it.
   void keep();
@@ -44,6 +53,8 @@ class ChatSetup {
   std::optional<FileLock> save_lock_;
   GenerateOptions generate_;
   std::optional<ModelIdentity> identity_;  // of the model, if there is a session
+  const std::string model_path_;
+  std::vector<WrittenFile> files_;  // of the model when it was loaded, or since the user was told that they changed
   Engine engine_;
   TokenizerData tokenizer_data_;
   Tokenizer tokenizer_;

@@ -27,6 +27,7 @@ constexpr std::array commands = {
     ChatCommandInfo{"/tool", "[RESULT]", "return the result of a tool call to the model", ChatAction::tool},
     ChatCommandInfo{"/save", "FILE", "save the conversation as JSON", ChatAction::save},
     ChatCommandInfo{"/load", "FILE", "continue a saved conversation", ChatAction::load},
+    ChatCommandInfo{"/reload", "", "load the model's file again, if it was written anew", ChatAction::reload},
     ChatCommandInfo{"/stats", "", "tokens, reuse and speed", ChatAction::stats},
     ChatCommandInfo{"/exit", "", "exit; also /quit and Ctrl-D", ChatAction::exit},
     ChatCommandInfo{"/quit", "", "", ChatAction::exit},

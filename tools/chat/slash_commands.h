@@ -7,7 +7,7 @@
 
 namespace minimind {
 
-enum class ChatAction { help, reset, undo, regenerate, system, think, save, load, stats, tool, exit };
+enum class ChatAction { help, reset, undo, regenerate, system, think, save, load, stats, tool, reload, exit };
 
 // A command in /help.
 struct ChatCommandInfo {

@@ -200,12 +200,19 @@ byId('language').addEventListener('click', () => {
 
 // -- the start
 
+let shownModels = '';
+
+function showModels(list) {
+  shownModels = JSON.stringify(list);
+  models.setModels(list);
+  showDefaults(models.detailsOf(models.chosen()[0]).defaults);
+}
+
 async function loadModels() {
   const banner = byId('models-error');
   banner.hidden = true;
   try {
-    models.setModels(await listModels());
-    showDefaults(models.detailsOf(models.chosen()[0]).defaults);
+    showModels(await listModels());
   } catch (error) {
     banner.querySelector('p').replaceWith(element('p', {}, error.message));
     banner.hidden = false;
@@ -213,6 +220,21 @@ async function loadModels() {
   }
 }
 
+// A trainer may save checkpoints into the server's folder. The list stays as it is while the user chooses from it.
+const MODELS_EVERY = 10_000;  // milliseconds
+
+async function followModels() {
+  if (document.hidden || byId('models').contains(document.activeElement)) return;
+  try {
+    const list = await listModels();
+    if (JSON.stringify(list) !== shownModels) showModels(list);
+  } catch {
+    // The next request shows what is wrong.
+  }
+}
+
+setInterval(followModels, MODELS_EVERY);
+document.addEventListener('visibilitychange', followModels);
 byId('models-retry').addEventListener('click', loadModels);
 showLanguage();
 toggleSidebar(!narrow.matches && read('sidebar') !== false);

@@ -310,6 +310,11 @@ class ChatTest(PageTest):
         self.send('again')
         self.assertEqual(self.server.requests[-1]['model'], 'full_sft_768')
 
+    def test_the_list_follows_the_folder_of_the_server(self):
+        self.server.models = [*self.server.models, {'id': 'saved_later', 'object': 'model'}]
+        self.driver.execute_script("document.dispatchEvent(new Event('visibilitychange'))")
+        self.wait(lambda: 'saved_later' in self.text('#model-0'))
+
     def test_system_prompt_is_sent_first(self):
         self.click('#open-settings')
         self.find('#system').send_keys('Be brief.')
