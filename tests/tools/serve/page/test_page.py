@@ -312,8 +312,8 @@ class ChatTest(PageTest):
 
     def test_the_list_follows_the_folder_of_the_server(self):
         self.server.models = [*self.server.models, {'id': 'saved_later', 'object': 'model'}]
-        self.driver.execute_script("document.dispatchEvent(new Event('visibilitychange'))")
-        self.wait(lambda: 'saved_later' in self.text('#model-0'))
+        self.browser.execute_script("document.dispatchEvent(new Event('visibilitychange'))")
+        self.wait(lambda: self.all('#checkpoint-0 option[value="saved_later"]'))
 
     def test_system_prompt_is_sent_first(self):
         self.click('#open-settings')
