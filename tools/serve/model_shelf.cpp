@@ -78,7 +78,8 @@ ModelShelf::ModelShelf(Settings settings)
   const File& file = files_.front();
   GenerationArguments arguments = settings_.arguments;
   arguments.checkpoint.model = file.path;
-  loaded_.push_back({file.name, start(arguments, file.name), file.files});
+  only_ = file.name;
+  loaded_.push_back({only_, start(arguments, only_), file.files});
 }
 
 // Names are those of the files without their extensions, unless two of them are alike.
@@ -111,11 +112,13 @@ void ModelShelf::look_at_folder() {
 
 ServedModel& ModelShelf::only() {
   if (folder_.empty()) return *loaded_.front().served;
-  look_at_folder();
-  if (files_.size() != 1) {
+  if (only_.empty()) {
     throw RequestError("the server has a folder of models, expected one model for this route", "", "not_found");
   }
-  return get("");
+  if (!find_loaded(only_)) get(only_);
+  Loaded& loaded = *find_loaded(only_);
+  loaded.has_given_weights = true;
+  return *loaded.served;
 }
 
 ServedModel& ModelShelf::get(const std::string& name, const std::atomic<bool>& gone) {
@@ -160,7 +163,7 @@ ServedModel& ModelShelf::get(const std::string& name, const std::atomic<bool>& g
 ServedModel& ModelShelf::loaded_or_newer(const File& file, const std::string& lora, const std::atomic<bool>& gone) {
   const Loaded* const loaded = find_loaded(file.name);
   if (!loaded) return load(file, lora, gone);
-  if (loaded->files == file.files || loaded->refused == file.files) return *loaded->served;
+  if (loaded->files == file.files || loaded->refused == file.files || loaded->has_given_weights) return *loaded->served;
   const ServedModel* const old = loaded->served.get();
   const auto find_old = [&] {
     return std::ranges::find_if(loaded_, [&](const Loaded& model) { return model.served.get() == old; });
@@ -251,6 +254,10 @@ void ModelShelf::make_room(std::size_t bytes, const std::atomic<bool>& gone) {
     std::unique_ptr<ServedModel> dropped = take_idle();
     if (!dropped) {
       if (gone || draining_) throw ClientGone();
+      if (std::ranges::all_of(loaded_, [](const Loaded& model) { return model.served->engine.is_idle(); })) {
+        throw RequestError("the model that /update_weights_from_disk changes leaves too little of --models-memory",
+                           "model");
+      }
       idle_.wait_for(lock, gone_check);
       continue;
     }
@@ -269,7 +276,7 @@ bool ModelShelf::has_room(std::size_t bytes) const {
 std::unique_ptr<ServedModel> ModelShelf::take_idle() {
   auto oldest = loaded_.end();
   for (auto model = loaded_.begin(); model != loaded_.end(); ++model) {
-    if (!model->served->engine.is_idle()) continue;
+    if (!model->served->engine.is_idle() || model->has_given_weights) continue;
     if (oldest == loaded_.end() || model->served->last_use < oldest->served->last_use) oldest = model;
   }
   if (oldest == loaded_.end()) return nullptr;

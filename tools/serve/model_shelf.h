@@ -57,7 +57,9 @@ class ModelShelf {
   // RequestError, and ClientGone if `gone` is set while it waits for memory.
   ServedModel& get(const std::string& name, const std::atomic<bool>& gone = never_gone);
 
-  // Returns the single model. Throws RequestError if the server has a folder with several.
+  // Returns the single model, or that which was alone in the folder at the start. From then on its weights are those
+  // that the caller gives it: files that are written later do not change them. Throws RequestError if the folder had
+  // several.
   ServedModel& only();
 
   struct Listed {
@@ -91,6 +93,7 @@ class ModelShelf {
     std::unique_ptr<ServedModel> served;
     std::vector<WrittenFile> files{};    // that it was read from, of a folder
     std::vector<WrittenFile> refused{};  // a later state of them that could not be read
+    bool has_given_weights = false;      // or may get them: see only()
   };
 
   void read_folder();
@@ -111,6 +114,7 @@ class ModelShelf {
   const Settings settings_;
   const std::string folder_;  // empty: a single model
   StepTurns turns_;
+  std::string only_;  // the name of the model that was alone in the folder; empty if there were several
   std::vector<File> files_, loras_, unreadable_;
   std::vector<WrittenFile> folder_files_;  // when they were listed
   std::uint64_t uses_ = 0;

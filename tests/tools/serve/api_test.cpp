@@ -1041,9 +1041,23 @@ TEST(ModelShelfTest, SeesWhatATrainerSavesAfterTheStart) {
   std::filesystem::copy_file(MINIMIND_SOURCE_DIR "/weights/demo/model.pth", folder.path() + "/b.pth");
   EXPECT_EQ(models.get("").model.names(), std::vector<std::string>{"b"}) << "the newest";
   EXPECT_EQ(models.list().size(), 2u);
-  EXPECT_THROW(models.only(), RequestError);
+  EXPECT_EQ(models.only().model.names(), std::vector<std::string>{"a"}) << "a trainer's rollouts stay with theirs";
   std::filesystem::remove(folder.path() + "/b.pth");
   EXPECT_EQ(models.get("").model.names(), std::vector<std::string>{"a"});
+}
+
+// A trainer whose rollouts give the model new weights may save to the same folder, under any name.
+TEST(ModelShelfTest, WeightsThatWereGivenStayAndAreNotDropped) {
+  const TemporaryFolder folder;
+  ModelShelf models(settings_of(folder, {"a.pth"}, one_demo));
+  const ServedModel* const served = &models.only();
+  const std::string demo = MINIMIND_SOURCE_DIR "/weights/demo/model.pth";
+  std::filesystem::copy_file(demo, folder.path() + "/a.pth", std::filesystem::copy_options::overwrite_existing);
+  EXPECT_EQ(&models.get("a"), served);
+  EXPECT_EQ(&models.only(), served);
+  std::filesystem::copy_file(demo, folder.path() + "/b.pth");
+  EXPECT_THROW(models.get("b"), RequestError) << "there is memory for one";
+  EXPECT_EQ(&models.only(), served);
 }
 
 TEST(ModelShelfTest, TakesACheckpointThatIsWrittenAnewOnceItIsWhole) {
