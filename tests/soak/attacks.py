@@ -147,6 +147,18 @@ def huge_prompt(target):
     return target.post('/v1/completions', body)
 
 
+def prompt_that_fills_the_context(target):
+    """Accepted, and computed for seconds: other prompts must not wait for it."""
+    word = target.random.choice(['a', 'b', 'c'])  # of which some have a prefix in the cache
+    return target.post('/v1/completions', {'prompt': f'{word}\n' * 9_000, 'max_tokens': 1})
+
+
+def many_texts_in_a_request(target):
+    """Other requests take turns with its texts."""
+    return target.post('/generate', {'input_ids': [[target.random.randrange(100, 6000)] for _ in range(2_000)],
+                                     'sampling_params': {'max_new_tokens': 1}})
+
+
 def many_messages(target):
     count = target.random.choice([100, 10_000])
     tools = [{'type': 'function', 'function': {'name': f'f{i}', 'parameters': {'type': 'object'}}} for i in range(count // 10)]
@@ -275,7 +287,8 @@ def many_connections(target):
 
 GROUPS = {
     'bodies': [metadata_of_90000_objects, nested_arrays, enum_of_20000_integers, schema_with_slow_masks, grammar_that_repeats,
-               huge_tokenize, huge_prompt, many_messages, odd_values],
+               huge_tokenize, huge_prompt, prompt_that_fills_the_context, many_texts_in_a_request, many_messages,
+               odd_values],
     'files': [name_a_file, load_what_is_being_written],
     'connections': [slow_body, slow_header, half_closed, disconnect_in_a_stream, disconnect_in_a_prompt, unread_stream,
                     random_bytes, pipelined_garbage, many_connections],
