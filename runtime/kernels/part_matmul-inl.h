@@ -334,9 +334,9 @@ inline Column minima_sum(const Strips& strips, std::size_t panel, const Activati
   return product(sum, load_column(strips.minima_factor[panel]));
 }
 
-// Half of 32 columns.
+// Half of 32 columns. Always inlined, as the two below, so that the products stay in registers.
 template <std::size_t tokens>
-inline void add_half(const Strips& strips, std::size_t b, std::size_t half, const ActivationBlock* x,
+[[gnu::always_inline]] inline void add_half(const Strips& strips, std::size_t b, std::size_t half, const ActivationBlock* x,
                      std::size_t x_stride, StripDot::Sums (&products)[strip_panels][tokens]) {
 #pragma GCC unroll 4
   for (std::size_t i = 0; i < groups / 2; ++i) {
@@ -351,7 +351,7 @@ inline void add_half(const Strips& strips, std::size_t b, std::size_t half, cons
 }
 
 template <std::size_t tokens>
-inline void start_part(const Strips& strips, std::size_t b, std::size_t part, const ActivationBlock* x,
+[[gnu::always_inline]] inline void start_part(const Strips& strips, std::size_t b, std::size_t part, const ActivationBlock* x,
                        std::size_t x_stride, StripDot::Sums (&products)[strip_panels][tokens]) {
   for (std::size_t t = 0; t < tokens; ++t) {
     const StripDot::Sums start = StripDot::start(x[t * x_stride + b], strips.bias_factors[part]);
@@ -360,7 +360,7 @@ inline void start_part(const Strips& strips, std::size_t b, std::size_t part, co
 }
 
 template <std::size_t tokens>
-inline void finish_part(const Strips& strips, std::size_t b, std::size_t part, const ActivationBlock* x,
+[[gnu::always_inline]] inline void finish_part(const Strips& strips, std::size_t b, std::size_t part, const ActivationBlock* x,
                         std::size_t x_stride, const StripDot::Sums (&products)[strip_panels][tokens],
                         Column (&sums)[strip_panels][tokens]) {
   for (std::size_t panel = 0; panel < strip_panels; ++panel) {
