@@ -219,9 +219,9 @@ demo: packages
 	@echo
 	./minimind chat -q --seed $(TODAY) -p '写一首七言绝句，题目：$(TITLE)'
 	@echo
-	@echo "Another poem:   ./minimind chat -p '以“秋夜”为题写一首五言律诗'"
-	@echo "A conversation: ./minimind chat"
-	@echo "Your own model: ./minimind inspect out/full_sft_768.pth"
+	@echo "Another poem 再来一首:     ./minimind chat -p '以“秋夜”为题写一首五言律诗'"
+	@echo "A conversation 对话:       ./minimind chat"
+	@echo "Your own model 自己的模型: ./minimind chat out/full_sft_768.pth"
 
 test: test-packages
 	@$(MAKE) --no-print-directory test-everything
