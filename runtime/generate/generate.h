@@ -160,6 +160,8 @@ class Generation {
 
   // How many of them are left to run.
   std::size_t prompt_tokens_left() const { return in_prompt() ? prompt_size_ - context_.size() : 0; }
+
+  // Whether any are.
   bool in_prompt() const { return context_.size() < prompt_size_ && tokens_.size() == prompt_size_; }
 
   // The scores so far, as Generated has them. A callback may read them: those of the tokens up to its text are there.

@@ -52,9 +52,9 @@ struct JsonSchemaGrammar {
 // - Keywords count regardless of a metaschema's vocabularies.
 // - If uniqueItems must not hold, as within `not`, arrays with repeated items are not distinguished and are rejected.
 // - Combinations of alternatives are limited in number, and work on a value in steps (README.md). Beyond that the
-// schema is rejected with an Error; a part of it
-//   that may be omitted is omitted, so that a text that was started can be ended, or with any_spelling, which is for
-//   texts that exist already, it is an Error of GrammarState when a text has the part.
+//   schema is rejected with an Error; a part of it that may be omitted is omitted, so that a text that was started can
+//   be ended, or with any_spelling, which is for texts that exist already, it is an Error of GrammarState when a text
+//   has the part.
 // - What `options` restrict.
 //
 // The message of every Error starts with `source`, followed by the position as a JSON pointer. Also throws Error if no

@@ -597,9 +597,10 @@ std::optional<AutomatonId> SchemaShapes::number_case(const std::vector<std::vect
   return automata().any_of(std::move(possible));
 }
 
-// The conditions on the value of each of these properties.
+// The conditions on the value of each of these properties, whose names are also given as code points.
 std::vector<std::vector<NodeId>> SchemaShapes::value_nodes(const std::vector<NodeId>& branch,
-                                                           const std::vector<std::string>& names) {
+                                                           const std::vector<std::string>& names,
+                                                           const std::vector<std::u32string>& texts) {
   std::unordered_map<std::string_view, std::size_t> places;
   for (std::size_t i = 0; i < names.size(); ++i) places.emplace(names[i], i);
   std::vector<std::vector<NodeId>> values(names.size());
@@ -615,7 +616,7 @@ std::vector<std::vector<NodeId>> SchemaShapes::value_nodes(const std::vector<Nod
     for (const auto& [pattern, schema] : node.patterns) {
       for (std::size_t i = 0; i < names.size(); ++i) {
         spend(1 + names[i].size());
-        if (nodes_.automata()[pattern].accepts(code_points_of(names[i]))) add(i, schema);
+        if (nodes_.automata()[pattern].accepts(texts[i])) add(i, schema);
       }
     }
     if (!node.additional) continue;
@@ -672,16 +673,18 @@ void SchemaShapes::object_case(const std::vector<NodeId>& branch, ShapeCases& ca
     if (some.name) some.names = strings_of({*some.name});
   }
   const std::optional<AutomatonId> names = property_names(branch);
-  std::vector<std::vector<NodeId>> values = value_nodes(branch, order);
   std::vector<std::u32string> texts;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const std::string& name = order[i];
+  for (const std::string& name : order) {
     spend(1 + name.size());
     texts.push_back(code_points_of(name));
-    ObjectCase::Property property{name, std::move(values[i]), 0, required.contains(name), text_bytes(texts.back())};
+  }
+  std::vector<std::vector<NodeId>> values = value_nodes(branch, order, texts);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const std::string& name = order[i];
+    ObjectCase::Property property{name, std::move(values[i]), 0, required.contains(name), text_bytes(texts[i])};
     const bool never =
         std::find(property.value.begin(), property.value.end(), nodes_.never()) != property.value.end() ||
-        (names && !automata()[*names].accepts(texts.back()));
+        (names && !automata()[*names].accepts(texts[i]));
     if (never && property.required) return;
     if (never) continue;
     property.shape = shape_of(property.value);

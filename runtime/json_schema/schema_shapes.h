@@ -216,8 +216,8 @@ class SchemaShapes {
   AutomatonId number_of(const std::vector<NodeId>& branch);
   void object_case(const std::vector<NodeId>& branch, ShapeCases& cases);
   void add_others(const std::vector<NodeId>& branch, AutomatonId names, ObjectCase& object);
-  std::vector<std::vector<NodeId>> value_nodes(const std::vector<NodeId>& branch,
-                                               const std::vector<std::string>& names);
+  std::vector<std::vector<NodeId>> value_nodes(const std::vector<NodeId>& branch, const std::vector<std::string>& names,
+                                               const std::vector<std::u32string>& texts);
   AutomatonId strings_of(std::vector<NodeId> nodes);
   std::optional<AutomatonId> property_names(const std::vector<NodeId>& branch);
   void array_case(const std::vector<NodeId>& branch, ShapeCases& cases);

@@ -53,10 +53,7 @@ ChatSetup::ChatSetup(const ChatOptions& options)
       model_path_(model_path(options.checkpoint.model)),
       files_(written_files(model_path_)),
       engine_(load_engine(options.checkpoint, options.run,
-                          [&](const Checkpoint& checkpoint) {
-                            if (options.session.empty()) return;
-                            identity_ = identify(checkpoint, options.run.weight_type(), options.run.compute);
-                          })),
+                          [&](const Checkpoint& checkpoint) { note_identity(checkpoint); })),
       tokenizer_data_(read_tokenizer(require_tokenizer_path(options.tokenizer, options.checkpoint.model))),
       tokenizer_(tokenizer_data_),
       chat_template_(
@@ -120,6 +117,11 @@ void ChatSetup::keep_turn(const ChatNotices& notices) {
   }
 }
 
+void ChatSetup::note_identity(const Checkpoint& checkpoint) {
+  if (options_.session.empty()) return;
+  identity_ = identify(checkpoint, options_.run.weight_type(), options_.run.compute);
+}
+
 void ChatSetup::look_at_file(const ChatNotices& notices) {
   std::vector<WrittenFile> files = written_files(model_path_);
   if (files.empty() || files == files_) return;
@@ -129,11 +131,8 @@ void ChatSetup::look_at_file(const ChatNotices& notices) {
 
 void ChatSetup::reload(const ChatNotices& notices) {
   std::vector<WrittenFile> files = written_files(model_path_);
-  const Checkpoint checkpoint = open_checkpoint(model_path_, options_.checkpoint.open_options());
-  HugePageArena memory;
-  Model model = load_replacement(engine_.model, checkpoint, options_.run.weight_type(), engine_.threads,
-                                 options_.run.compute, memory);
-  if (identity_) identity_ = identify(checkpoint, options_.run.weight_type(), options_.run.compute);
+  Model model = load_new_weights(engine_, model_path_, options_.checkpoint, options_.run,
+                                 [&](const Checkpoint& checkpoint) { note_identity(checkpoint); });
   context_.rewind(0);
   engine_.model = std::move(model);
   files_ = std::move(files);

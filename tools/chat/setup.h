@@ -43,6 +43,7 @@ class ChatSetup {
 
  private:
   void begin();
+  void note_identity(const Checkpoint& checkpoint);
   void keep_session();
   ConversationOptions conversation_options() const;
   void print_assumptions() const;

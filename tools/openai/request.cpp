@@ -10,8 +10,8 @@
 #include "runtime/chat/message_json.h"
 #include "runtime/grammar/gbnf.h"
 #include "tools/openai/body_fields.h"
-#include "tools/openai/closed_json.h"
 #include "tools/openai/request_error.h"
+#include "tools/openai/schema_grammar.h"
 #include "weights/io/quote.h"
 
 namespace minimind {
@@ -88,7 +88,7 @@ std::shared_ptr<const Grammar> read_json_schema(const ChatJson& format) {
   schema.reject_the_rest();
   const ChatJson& json_schema = given->at("schema");
   const std::string source = "response_format.json_schema.schema";
-  return closed_json_grammar(json_schema, source, open);
+  return schema_grammar(json_schema, source, open);
 }
 
 std::shared_ptr<const Grammar> read_response_format(BodyFields& body) {
@@ -102,7 +102,7 @@ std::shared_ptr<const Grammar> read_response_format(BodyFields& body) {
   }
   if (type == "text") return nullptr;
   if (type == "json_object") {
-    return closed_json_grammar(ChatJson{{"type", "object"}}, "response_format", true);
+    return schema_grammar(ChatJson{{"type", "object"}}, "response_format", true);
   }
   const bool has_schema = type == "json_schema" && format->contains("json_schema") &&
                           format->at("json_schema").is_object() && format->at("json_schema").contains("schema");

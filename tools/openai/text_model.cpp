@@ -103,10 +103,7 @@ TextModel::TextModel(const GenerationArguments& arguments, const std::string& ch
 }
 
 Model TextModel::load_weights_of(const std::string& path) const {
-  const Checkpoint checkpoint = open_checkpoint(model_path(path), checkpoint_options_.open_options());
-  HugePageArena memory;  // not that of the running model, which answers meanwhile
-  return load_replacement(engine_.model, checkpoint, run_options_.weight_type(), engine_.threads, run_options_.compute,
-                          memory);
+  return load_new_weights(engine_, path, checkpoint_options_, run_options_);
 }
 
 std::shared_ptr<const TokenTrie> TextModel::token_trie() const {

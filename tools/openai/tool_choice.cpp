@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "runtime/chat/message_json.h"
-#include "tools/openai/closed_json.h"
 #include "tools/openai/request_error.h"
+#include "tools/openai/schema_grammar.h"
 #include "weights/io/quote.h"
 
 namespace minimind {
@@ -79,7 +79,7 @@ std::shared_ptr<const Grammar> call_grammar(const ChatJson& tools, const std::op
     throw RequestError(fmt::format("tool_choice requires {}, but tools does not have it", wanted), "tool_choice");
   }
   try {
-    return closed_json_grammar(ChatJson{{"anyOf", calls}}, "tools");
+    return schema_grammar(ChatJson{{"anyOf", calls}}, "tools");
   } catch (const Error& error) {
     throw RequestError(error.what(), "tools");
   }

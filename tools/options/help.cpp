@@ -182,13 +182,11 @@ std::string value_of(const CLI::Option& option, std::string_view usual) {
 
 // On a narrow screen the description is below its label: next to it, a word may have too little room.
 std::string entry(const std::string& label, const std::string& text, std::size_t columns) {
-  const std::string first = "  " + label;
-  if (columns < narrow_columns) {
-    return first + '\n' + std::string(narrow_indent, ' ') + wrapped(text, columns, narrow_indent) + '\n';
-  }
-  const std::string described = wrapped(text, columns, label_columns);
-  if (columns_in(first) + 2 <= label_columns) return padded(first, label_columns) + described + '\n';
-  return first + '\n' + std::string(label_columns, ' ') + described + '\n';
+  const bool narrow = columns < narrow_columns;
+  const std::size_t indent = narrow ? narrow_indent : label_columns;
+  const std::string first = "  " + label, described = wrapped(text, columns, indent);
+  if (!narrow && columns_in(first) + 2 <= indent) return padded(first, indent) + described + '\n';
+  return first + '\n' + std::string(indent, ' ') + described + '\n';
 }
 
 // Returns "a, b or c".

@@ -74,6 +74,15 @@ Engine load_engine(const CheckpointOptions& checkpoint_options, const RunOptions
   return engine;
 }
 
+Model load_new_weights(const Engine& running, const std::string& path, const CheckpointOptions& checkpoint_options,
+                       const RunOptions& run, const std::function<void(const Checkpoint&)>& use) {
+  const Checkpoint checkpoint = open_checkpoint(model_path(path), checkpoint_options.open_options());
+  HugePageArena memory;  // not that of the running model
+  Model model = load_replacement(running.model, checkpoint, run.weight_type(), running.threads, run.compute, memory);
+  if (use) use(checkpoint);
+  return model;
+}
+
 void for_each_logits(const Engine& engine, std::span<const std::int32_t> tokens, const std::string& label,
                      const std::function<void(std::size_t, Matrix<const float>)>& use) {
   const Config& config = engine.model.config;

@@ -45,6 +45,11 @@ void print_notes(const Checkpoint& checkpoint, const std::string& given);
 Engine load_engine(const CheckpointOptions& checkpoint, const RunOptions& run,
                    const std::function<void(const Checkpoint&)>& use = nullptr);
 
+// Loads the checkpoint at `path` as load_engine() does, for weights that replace those of `running`, which may run
+// meanwhile. Throws Error if its model has another shape.
+Model load_new_weights(const Engine& running, const std::string& path, const CheckpointOptions& checkpoint,
+                       const RunOptions& run, const std::function<void(const Checkpoint&)>& use = nullptr);
+
 // Runs all tokens in one context and calls use(first, logits) for each batch: the index of its first token, and logits
 // [batch, vocab_size]. Shows progress with `label` on a terminal. Throws Error for ids outside the vocabulary.
 void for_each_logits(const Engine& engine, std::span<const std::int32_t> tokens, const std::string& label,

@@ -136,11 +136,10 @@ ServedModel& ModelShelf::get(const std::string& name, const std::atomic<bool>& g
   };
   const std::size_t colon = is_usual ? std::string::npos : name.find(':');
   const std::string base = name.substr(0, colon), lora = colon == std::string::npos ? "" : name.substr(colon + 1);
-  const auto is_known = [&] {
-    return is_usual ? !files_.empty()
-                    : named(files_, base) != files_.end() && (lora.empty() || named(loras_, lora) != loras_.end());
-  };
-  if (!is_known()) {
+  const bool is_known =
+      is_usual ? !files_.empty()
+               : named(files_, base) != files_.end() && (lora.empty() || named(loras_, lora) != loras_.end());
+  if (!is_known) {
     if (const auto file = named(unreadable_, base); file != unreadable_.end()) {
       fail_to_read(name, file->problem);
     }
@@ -164,18 +163,11 @@ ServedModel& ModelShelf::loaded_or_newer(const File& file, const std::string& lo
   const Loaded* const loaded = find_loaded(file.name);
   if (!loaded) return load(file, lora, gone);
   if (loaded->files == file.files || loaded->refused == file.files || loaded->has_given_weights) return *loaded->served;
-  const ServedModel* const old = loaded->served.get();
-  const auto find_old = [&] {
-    return std::ranges::find_if(loaded_, [&](const Loaded& model) { return model.served.get() == old; });
-  };
   try {
-    ServedModel& newer = load(file, lora, gone);
-    const std::lock_guard lock(mutex_);
-    if (const auto outdated = find_old(); outdated != loaded_.end()) outdated->name.clear();
-    return newer;
+    return load(file, lora, gone);
   } catch (const RequestError&) {  // it is not whole yet, or never will be
-    const auto current = find_old();
-    if (current == loaded_.end()) throw;
+    Loaded* const current = find_loaded(file.name);
+    if (!current) throw;
     current->refused = file.files;
     return *current->served;
   }
@@ -185,12 +177,9 @@ ServedModel& ModelShelf::loaded_or_newer(const File& file, const std::string& lo
 void ModelShelf::drop_outdated() {
   std::vector<std::unique_ptr<ServedModel>> dropped;  // destroyed without the lock, which their engines take
   const std::lock_guard lock(mutex_);
-  std::erase_if(loaded_, [&](Loaded& model) {
-    if (!model.name.empty() || !model.served->engine.is_idle()) return false;
-    dropped_ += model.served->engine.counts();
-    dropped.push_back(std::move(model.served));
-    return true;
-  });
+  for (std::size_t i = loaded_.size(); i-- > 0;) {
+    if (loaded_[i].name.empty() && loaded_[i].served->engine.is_idle()) dropped.push_back(take(i));
+  }
 }
 
 ModelShelf::Loaded* ModelShelf::find_loaded(const std::string& name) {
@@ -222,6 +211,8 @@ ServedModel& ModelShelf::load(const File& file, const std::string& lora, const s
   }
   const std::lock_guard lock(mutex_);
   if (draining_) served->engine.drain();
+  const auto outdated = std::ranges::find(loaded_, name, &Loaded::name);
+  if (outdated != loaded_.end()) outdated->name.clear();
   loaded_.push_back({name, std::move(served), file.files});
   return *loaded_.back().served;
 }
@@ -279,9 +270,13 @@ std::unique_ptr<ServedModel> ModelShelf::take_idle() {
     if (!model->served->engine.is_idle() || model->has_given_weights) continue;
     if (oldest == loaded_.end() || model->served->last_use < oldest->served->last_use) oldest = model;
   }
-  if (oldest == loaded_.end()) return nullptr;
-  std::unique_ptr<ServedModel> taken = std::move(oldest->served);
-  loaded_.erase(oldest);
+  return oldest == loaded_.end() ? nullptr : take(static_cast<std::size_t>(oldest - loaded_.begin()));
+}
+
+// Takes a model from the shelf, where its counts stay.
+std::unique_ptr<ServedModel> ModelShelf::take(std::size_t index) {
+  std::unique_ptr<ServedModel> taken = std::move(loaded_[index].served);
+  loaded_.erase(loaded_.begin() + static_cast<std::ptrdiff_t>(index));
   dropped_ += taken->engine.counts();
   return taken;
 }

@@ -108,6 +108,7 @@ class ModelShelf {
   // With mutex_ locked:
   bool has_room(std::size_t bytes) const;
   std::unique_ptr<ServedModel> take_idle();
+  std::unique_ptr<ServedModel> take(std::size_t index);
 
   static const std::atomic<bool> never_gone;
 

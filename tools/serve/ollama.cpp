@@ -15,7 +15,7 @@
 #include "runtime/chat/message_json.h"
 #include "runtime/json_schema/json_schema.h"
 #include "tools/openai/body_fields.h"
-#include "tools/openai/closed_json.h"
+#include "tools/openai/schema_grammar.h"
 #include "tools/openai/tool_choice.h"
 #include "tools/serve/completion.h"
 #include "weights/io/sha256.h"
@@ -103,7 +103,7 @@ void read_format(BodyFields& body, Request& request) {
   try {
     request.grammar =
         format->is_object()
-            ? closed_json_grammar(*format, "format")
+            ? schema_grammar(*format, "format")
             : std::make_shared<Grammar>(compile_json_schema(ChatJson{{"type", "object"}}, "format").grammar);
   } catch (const Error& error) {
     throw RequestError(error.what(), "format");

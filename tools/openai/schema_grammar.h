@@ -11,7 +11,6 @@ namespace minimind {
 // Returns the grammar of JSON with only the properties that the schema names, in their order, as OpenAI's structured
 // outputs have it; or, `open`, with others and in any order. Requests with the same schema share it. Throws Error,
 // whose message starts with `source`, and Cancelled.
-std::shared_ptr<const Grammar> closed_json_grammar(const ChatJson& schema, const std::string& source,
-                                                   bool open = false);
+std::shared_ptr<const Grammar> schema_grammar(const ChatJson& schema, const std::string& source, bool open = false);
 
 }  // namespace minimind

@@ -1,4 +1,4 @@
-#include "tools/openai/closed_json.h"
+#include "tools/openai/schema_grammar.h"
 
 #include <nlohmann/json.hpp>
 
@@ -6,7 +6,7 @@
 
 namespace minimind {
 
-std::shared_ptr<const Grammar> closed_json_grammar(const ChatJson& schema, const std::string& source, bool open) {
+std::shared_ptr<const Grammar> schema_grammar(const ChatJson& schema, const std::string& source, bool open) {
   static JsonSchemaCache known;
   JsonSchemaOptions options;
   options.closed = !open;
