@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numbers>
@@ -17,14 +16,13 @@
 #include "tools/commands/scored_texts.h"
 #include "tools/options/choose_tokenizer.h"
 #include "tools/options/commands.h"
-#include "tools/options/lines.h"
+#include "tools/options/find_template.h"
 #include "tools/options/load_engine.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/standard_output.h"
 #include "weights/io/error.h"
 #include "weights/io/json_fields.h"
-#include "weights/io/mistaken_file.h"
 #include "weights/io/quote.h"
 
 namespace minimind {
@@ -44,10 +42,6 @@ struct PerplexityOptions {
   std::optional<std::string> against;
   std::optional<std::size_t> window, stride;
   bool json = false;
-};
-
-struct WindowSize {
-  std::size_t size, stride;
 };
 
 // The score of the chosen or of the rejected answers.
@@ -92,13 +86,13 @@ void check_call(const PerplexityOptions& options) {
   if (options.all_turns && !options.jsonl) throw UsageError("--all-turns is for --jsonl; omit it or give both");
 }
 
-// The defaults depend on the model with the fewest positions. MiniMind's data is read whole if the model allows.
+// The defaults depend on the model with the fewest positions.
 WindowSize choose_windows(const PerplexityOptions& options, const Engine& model, const Engine* against,
-                          bool training_data) {
-  const std::size_t usual = training_data ? SIZE_MAX : 512;
+                          const ScoredTexts& texts) {
   const std::size_t positions = std::min(model.model.config.max_position_embeddings,
                                          against ? against->model.config.max_position_embeddings : SIZE_MAX);
-  const std::size_t size = options.window.value_or(std::clamp<std::size_t>(positions, 2, usual));
+  const WindowSize usual = usual_windows(texts, positions);
+  const std::size_t size = options.window.value_or(usual.size);
   const std::size_t stride = options.stride.value_or(size / 2);
   if (stride > size) {
     throw UsageError(fmt::format("--stride {} would skip tokens between windows of {} (--ctx-size); give at most {}",
@@ -137,14 +131,6 @@ Engine load_against(const PerplexityOptions& options, const Engine& model, const
   return engine;
 }
 
-// Returns the tokenizer's template, or that of the model's family.
-ChatTemplate template_of(const PerplexityOptions& options, Family family) {
-  const TokenizerData data = read_tokenizer(require_tokenizer_path(options.tokenizer, options.checkpoint.model));
-  if (auto own = ChatTemplate::of_tokenizer(data)) return std::move(*own);
-  if (!options.run.quiet) note("{}: has no chat template; using that of family {}", data.source, name_of(family));
-  return ChatTemplate::of_family(family, special_tokens_of(data));
-}
-
 ScoredTexts read_texts(const PerplexityOptions& options, const std::optional<Tokenizer>& tokenizer, Family family) {
   ScoredTexts texts;
   if (!options.jsonl) {
@@ -152,43 +138,18 @@ ScoredTexts read_texts(const PerplexityOptions& options, const std::optional<Tok
     return texts;
   }
   std::optional<ChatTemplate> chat_template;
-  const TrainingTextOptions training{family, options.all_turns, [&]() -> const ChatTemplate& {
-                                       if (!chat_template) chat_template.emplace(template_of(options, family));
-                                       return *chat_template;
-                                     }};
-  const std::string& file = options.text.file;
-  const std::string input = options.text.read();
-  if (!file.empty()) check_not_mistaken(input, file);
-  for_each_line(input, [&](const std::string& line, std::size_t number) {
-    add_line(texts, line, place_of_line(file, number), *tokenizer, training);
-  });
-  if (texts.ends.empty()) {
-    throw Error(fmt::format("{}: is empty, expected one line of JSON per text; name the file of texts",
-                            file.empty() ? "the input" : file));
-  }
+  const auto its_template = [&]() -> const ChatTemplate& {
+    if (!chat_template) {
+      const auto data = read_tokenizer(require_tokenizer_path(options.tokenizer, options.checkpoint.model));
+      chat_template.emplace(template_or_family("", data, family, options.run.quiet));
+    }
+    return *chat_template;
+  };
+  texts = read_lines(options.text.read(), options.text.file, *tokenizer, {family, options.all_turns, its_template});
   if (options.all_turns && !texts.conversations) {
     throw UsageError("--all-turns is for conversations, but the input has none; omit it");
   }
   return texts;
-}
-
-// Windows over each text, without texts that have nothing to score.
-std::vector<Window> windows_over(const ScoredTexts& texts, WindowSize size) {
-  const auto is_scored = [](TokenUse use) { return use != TokenUse::read; };
-  std::vector<Window> windows;
-  std::size_t begin = 0;
-  for (const std::size_t end : texts.ends) {
-    const auto first = texts.uses.begin() + std::ptrdiff_t(begin), last = texts.uses.begin() + std::ptrdiff_t(end);
-    const auto first_scored = static_cast<std::size_t>(std::find_if(first, last, is_scored) - texts.uses.begin());
-    const auto trailing = std::find_if(std::make_reverse_iterator(last), std::make_reverse_iterator(first), is_scored);
-    for (Window window : sliding_windows(begin, static_cast<std::size_t>(trailing.base() - texts.uses.begin()),
-                                         size.size, size.stride)) {
-      window.first_scored = std::max(window.first_scored, first_scored);
-      if (window.first_scored < window.end) windows.push_back(window);
-    }
-    begin = end;
-  }
-  return windows;
 }
 
 // Calls use(i) with the index of each of the first `count` tokens scored.
@@ -325,17 +286,14 @@ int run_perplexity(const PerplexityOptions& options) {
   if (options.against) against.emplace(load_against(options, model, tokenizer));
   const Engine* second = against ? &*against : nullptr;
   const ScoredTexts texts = read_texts(options, tokenizer, model.model.config.family);
-  const WindowSize size = choose_windows(options, model, second, texts.training_data);
+  const WindowSize size = choose_windows(options, model, second, texts);
   const std::vector<Window> windows = windows_over(texts, size);
-  std::vector<bool> scored;
-  for (const TokenUse use : texts.uses) scored.push_back(use != TokenUse::read);
-
-  const std::size_t total = scored_tokens(windows, scored);
+  const std::vector<bool> scored = are_scored(texts);
   const TokenScores scores = score_tokens(model, second, texts.tokens, windows, scored);
   const Result result{scores,
                       score_of(TokenUse::chosen, texts, windows, scores),
                       score_of(TokenUse::rejected, texts, windows, scores),
-                      total,
+                      scored_tokens(windows, scored),
                       bytes_of(texts, windows, scores.tokens, tokenizer),
                       size,
                       options.against,

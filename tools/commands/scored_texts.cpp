@@ -3,11 +3,15 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "runtime/chat/chat_json.h"
 #include "runtime/chat/training_conversation.h"
+#include "tools/options/lines.h"
 #include "weights/io/error.h"
+#include "weights/io/mistaken_file.h"
 
 namespace minimind {
 namespace {
@@ -172,6 +176,49 @@ void add_line(ScoredTexts& texts, const std::string& line, const std::string& na
                     name));
   }
   texts.training_data = true;
+}
+
+ScoredTexts read_lines(const std::string& contents, const std::string& file, const Tokenizer& tokenizer,
+                       const TrainingTextOptions& options) {
+  if (!file.empty()) check_not_mistaken(contents, file);
+  ScoredTexts texts;
+  for_each_line(contents, [&](const std::string& line, std::size_t number) {
+    add_line(texts, line, place_of_line(file, number), tokenizer, options);
+  });
+  if (texts.ends.empty()) {
+    throw Error(fmt::format("{}: is empty, expected one line of JSON per text; name the file of texts",
+                            file.empty() ? "the input" : file));
+  }
+  return texts;
+}
+
+std::vector<bool> are_scored(const ScoredTexts& texts) {
+  std::vector<bool> scored;
+  for (const TokenUse use : texts.uses) scored.push_back(use != TokenUse::read);
+  return scored;
+}
+
+WindowSize usual_windows(const ScoredTexts& texts, std::size_t positions) {
+  const std::size_t size = std::clamp<std::size_t>(positions, 2, texts.training_data ? SIZE_MAX : 512);
+  return {size, size / 2};
+}
+
+std::vector<Window> windows_over(const ScoredTexts& texts, WindowSize size) {
+  const auto is_scored = [](TokenUse use) { return use != TokenUse::read; };
+  std::vector<Window> windows;
+  std::size_t begin = 0;
+  for (const std::size_t end : texts.ends) {
+    const auto first = texts.uses.begin() + std::ptrdiff_t(begin), last = texts.uses.begin() + std::ptrdiff_t(end);
+    const auto first_scored = static_cast<std::size_t>(std::find_if(first, last, is_scored) - texts.uses.begin());
+    const auto trailing = std::find_if(std::make_reverse_iterator(last), std::make_reverse_iterator(first), is_scored);
+    for (Window window : sliding_windows(begin, static_cast<std::size_t>(trailing.base() - texts.uses.begin()),
+                                         size.size, size.stride)) {
+      window.first_scored = std::max(window.first_scored, first_scored);
+      if (window.first_scored < window.end) windows.push_back(window);
+    }
+    begin = end;
+  }
+  return windows;
 }
 
 }  // namespace minimind

@@ -10,6 +10,7 @@
 
 #include "runtime/chat/chat_template.h"
 #include "runtime/tokenizer/tokenizer.h"
+#include "tools/commands/score_tokens.h"
 #include "weights/model/config.h"
 
 namespace minimind {
@@ -47,5 +48,23 @@ void add_text(ScoredTexts& texts, std::span<const std::int32_t> tokens, const st
 // fields are ignored. Throws Error starting with `name` for anything else.
 void add_line(ScoredTexts& texts, const std::string& line, const std::string& name, const Tokenizer& tokenizer,
               const TrainingTextOptions& options);
+
+// Adds each line of the contents of `file`, or of standard input if that is empty. Also throws Error if there is none.
+ScoredTexts read_lines(const std::string& contents, const std::string& file, const Tokenizer& tokenizer,
+                       const TrainingTextOptions& options);
+
+// Returns which tokens are scored, as score_tokens() takes it.
+std::vector<bool> are_scored(const ScoredTexts& texts);
+
+struct WindowSize {
+  std::size_t size, stride;
+};
+
+// Returns the windows for a model with so many positions, if the user says nothing: lines of MiniMind's data whole if
+// the model allows, others of 512 tokens, one every half.
+WindowSize usual_windows(const ScoredTexts& texts, std::size_t positions);
+
+// Returns windows over each text, as sliding_windows() does, without those that have nothing to score.
+std::vector<Window> windows_over(const ScoredTexts& texts, WindowSize size);
 
 }  // namespace minimind

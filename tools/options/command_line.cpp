@@ -35,6 +35,7 @@ constexpr NamedCommand all_commands[] = {
     {"render", "turn a conversation into the prompt, with the chat template", add_render},
     {"validate", "whether a text conforms to a JSON Schema or grammar, and where not", add_validate},
     {"convert", "write a checkpoint as GGUF, a Hugging Face folder or a .pth", add_convert},
+    {"watch", "show how the checkpoints of a folder grow while a trainer writes them", add_watch},
     {"bench", "measure the speed of prompts and decoding", add_bench},
 };
 

@@ -24,6 +24,7 @@ Command add_validate(CLI::App& command);
 Command add_convert(CLI::App& command);
 Command add_batch(CLI::App& command);
 Command add_serve(CLI::App& command);
+Command add_watch(CLI::App& command);
 Command add_bench(CLI::App& command);
 
 }  // namespace minimind

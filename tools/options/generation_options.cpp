@@ -7,7 +7,12 @@
 namespace minimind {
 
 void GenerationArguments::add_to(CLI::App& command, const std::string& limit, std::size_t least_tokens) {
-  checkpoint.add_to(command);
+  add_checkpoint(command, checkpoint.model);
+  add_reading_options(command, limit, least_tokens);
+}
+
+void GenerationArguments::add_reading_options(CLI::App& command, const std::string& limit, std::size_t least_tokens) {
+  checkpoint.add_reading_options(command);
   add_tokenizer(command, tokenizer);
   command.add_option("-n,--max-tokens", max_tokens, limit)
       ->capture_default_str()

@@ -22,6 +22,8 @@ struct GenerationArguments {
 
   // Adds them. `limit` is the help of --max-tokens, which is at least `least_tokens`.
   void add_to(CLI::App& command, const std::string& limit, std::size_t least_tokens = 1);
+  // Adds all except --model, for a command that names its checkpoints in another way.
+  void add_reading_options(CLI::App& command, const std::string& limit, std::size_t least_tokens = 1);
 };
 
 // Where a text ends: --stop and --ignore-eos.

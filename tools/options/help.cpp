@@ -90,7 +90,7 @@ constexpr std::array server_options = {
 constexpr std::array output_options = {
     HelpOption{"--json", ""},          HelpOption{"--errors", "FILE"},   HelpOption{"--quiet", ""},
     HelpOption{"--show-thinking", ""}, HelpOption{"--skip-special", ""}, HelpOption{"--tensors", ""},
-    HelpOption{"--ids", ""},
+    HelpOption{"--ids", ""},           HelpOption{"--once", ""},
 };
 
 constexpr std::array groups = {
@@ -124,6 +124,8 @@ constexpr std::array examples = {
                 "measure the perplexity of a text"},
     HelpExample{"perplexity", "minimind perplexity q4.gguf -f text.txt --against out/full_sft_768.pth",
                 "compare a quantised model with the original"},
+    HelpExample{"watch", "minimind watch out", "an answer of each checkpoint, as a trainer writes it"},
+    HelpExample{"watch", "minimind watch out -f sft_valid.jsonl -p 你好", "its loss on held-out data, too"},
     HelpExample{"tokenize", "minimind tokenize out/full_sft_768.pth -p 你好", "turn a text into token ids"},
     HelpExample{"tokenize", "minimind tokenize --decode -p 1,320,402", "turn token ids into a text"},
     HelpExample{"validate", "minimind validate --json-schema person.json answer.json",

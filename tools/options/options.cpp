@@ -24,7 +24,7 @@ namespace minimind {
 namespace fs = std::filesystem;
 
 void CheckpointOptions::add_to(CLI::App& command) {
-  add_model(command, model, "a .pth, .pt, .bin, .safetensors or .gguf file, or a folder (default: the demo)");
+  add_checkpoint(command, model);
   add_reading_options(command);
 }
 
@@ -61,6 +61,10 @@ void add_model(CLI::App& command, std::string& model, const std::string& descrip
   };
   command.add_option_function<std::string>("-m,--model", set, description)->check(not_empty);
   command.add_option_function<std::string>("MODEL", set, "model file or folder, as with --model")->check(not_empty);
+}
+
+void add_checkpoint(CLI::App& command, std::string& model) {
+  add_model(command, model, "a .pth, .pt, .bin, .safetensors or .gguf file, or a folder (default: the demo)");
 }
 
 void add_kv_type(CLI::App& command, std::optional<KvType>& type) {

@@ -31,6 +31,9 @@ struct CheckpointOptions {
 // Adds -m, --model and MODEL. Parsing throws UsageError if they contradict each other.
 void add_model(CLI::App& command, std::string& model, const std::string& description);
 
+// The same for a checkpoint, without which the command takes the demo.
+void add_checkpoint(CLI::App& command, std::string& model);
+
 // Adds --kv-type.
 void add_kv_type(CLI::App& command, std::optional<KvType>& type);
 

@@ -1,20 +1,14 @@
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tests/support/cli.h"
 #include "tests/support/pseudo_terminal.h"
+#include "tests/support/running.h"
 
 namespace minimind {
 namespace {
@@ -58,74 +52,6 @@ void write_large_model(const std::string& path) {
   file.close();
   fs::resize_file(path, sizeof length + text.size() + size);
 }
-
-// A running program whose output goes to files.
-class Running {
- public:
-  Running(const std::string& arguments, const std::string& out, const std::string& err) {
-    const std::string command = "exec " + program() + " " + arguments;
-    child_ = fork();
-    if (child_ != 0) return;
-    const int input = open("/dev/null", O_RDONLY), output = open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666),
-              errors = open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    dup2(input, STDIN_FILENO);
-    dup2(output, STDOUT_FILENO);
-    dup2(errors, STDERR_FILENO);
-    execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
-    _exit(127);
-  }
-  Running(const Running&) = delete;
-  Running& operator=(const Running&) = delete;
-  ~Running() {
-    if (child_ <= 0) return;
-    kill(child_, SIGKILL);
-    waitpid(child_, nullptr, 0);
-  }
-
-  // Waits until the program has used so much time of processors, or meets another condition. Returns false if it ends
-  // before.
-  bool reach(double seconds) const {
-    return reach([&] { return used() >= seconds; });
-  }
-  bool reach(const std::function<bool()>& condition) const {
-    while (!condition()) {
-      siginfo_t ended{};
-      if (waitid(P_PID, static_cast<id_t>(child_), &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid != 0) {
-        return false;
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return true;
-  }
-
-  // Sends the signal. Returns the exit status, and the seconds until the program ended.
-  std::pair<int, double> interrupt(int signal) {
-    const auto start = std::chrono::steady_clock::now();
-    kill(child_, signal);
-    int status = 0;
-    waitpid(std::exchange(child_, -1), &status, 0);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status),
-            std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
-  }
-
-  // man 5 proc: fields 14 and 15 are the ticks in user and in kernel mode; the name in field 2 may have spaces.
-  double used() const {
-    std::ifstream file("/proc/" + std::to_string(child_) + "/stat");
-    std::string line;
-    std::getline(file, line);
-    if (line.find("(minimind)") == std::string::npos) return 0;  // still the shell
-    std::istringstream fields(line.substr(line.rfind(')') + 2));
-    std::string field;
-    double ticks = 0;
-    for (int number = 3; number <= 15 && fields >> field; ++number) {
-      if (number >= 14) ticks += std::stod(field);
-    }
-    return ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
-  }
-
- private:
-  pid_t child_ = -1;
-};
 
 class Interrupt : public Cli {
  protected:

@@ -1,0 +1,260 @@
+#include <fmt/core.h>
+
+#include <array>
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <ranges>
+#include <thread>
+
+#include "runtime/chat/conversation_prompt.h"
+#include "runtime/generate/generate.h"
+#include "runtime/tokenizer/files.h"
+#include "tools/commands/score_tokens.h"
+#include "tools/commands/scored_texts.h"
+#include "tools/options/choose_tokenizer.h"
+#include "tools/options/commands.h"
+#include "tools/options/find_template.h"
+#include "tools/options/generation_limits.h"
+#include "tools/options/generation_options.h"
+#include "tools/options/load_engine.h"
+#include "tools/terminal/interrupt.h"
+#include "tools/terminal/note.h"
+#include "tools/terminal/standard_output.h"
+#include "weights/checkpoint/list_checkpoints.h"
+#include "weights/io/error.h"
+#include "weights/io/text_file.h"
+
+namespace minimind {
+namespace {
+
+namespace fs = std::filesystem;
+
+// How often the folder is looked at.
+constexpr std::chrono::milliseconds pause(500);
+
+// A file that cannot be read is taken for one that is still being written until it has not grown for so long.
+constexpr std::chrono::seconds patience(5);
+
+struct WatchOptions : GenerationArguments {
+  std::string prompt = "你有什么特长？";  // the first of eval_llm.py
+  std::string held_out;
+  bool once = false;
+
+  WatchOptions() { max_tokens = 128; }
+};
+
+// Checks the options before anything is loaded.
+void check_call(const WatchOptions& options) {
+  const std::string& folder = options.checkpoint.model;
+  if (folder.empty()) {
+    throw UsageError("no folder is named, expected the one that the trainer saves to, as in minimind watch out");
+  }
+  if (!is_folder(folder)) {
+    throw Error(fmt::format("{}: {}, expected the folder that the trainer saves to", folder,
+                            fs::exists(folder) ? "is a file" : "does not exist"));
+  }
+  if (options.prompt.empty()) throw UsageError("--prompt is empty, expected a text to answer");
+}
+
+// Returns a time such as "10:37:05", in the time zone of the machine.
+std::string time_text(std::int64_t seconds) {
+  const std::time_t time = seconds;
+  std::tm local{};
+  std::array<char, 16> text{};
+  localtime_r(&time, &local);
+  return {text.data(), std::strftime(text.data(), text.size(), "%H:%M:%S", &local)};
+}
+
+bool may_grow(const std::vector<WrittenFile>& files) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::ranges::any_of(
+      files, [&](const WrittenFile& file) { return now - std::chrono::nanoseconds(file.nanoseconds) < patience; });
+}
+
+// A checkpoint as it is now, with all that reads and writes its text.
+struct Loaded {
+  Loaded(const WatchOptions& options, const CheckpointOptions& checkpoint, const RunOptions& run)
+      : engine(load_engine(checkpoint, run)),
+        data(read_tokenizer(require_tokenizer_path(options.tokenizer, checkpoint.model))),
+        tokenizer(data),
+        chat_template(template_or_family("", data, engine.model.config.family, run.quiet)) {
+    if (!run.quiet) warn_of_misfit(tokenizer, engine.model.config);
+  }
+
+  Engine engine;
+  TokenizerData data;
+  Tokenizer tokenizer;
+  ChatTemplate chat_template;
+};
+
+// As MiniMind's eval_llm.py tells a model that was only pretrained, which knows no conversations.
+bool continues_text(const std::string& path) {
+  return fs::path(path).filename().string().starts_with("pretrain");
+}
+
+std::string interrupted_after(std::size_t shown) {
+  return localized("interrupted; {}", counted(shown, "{} checkpoint was shown", "{} checkpoints were shown"));
+}
+
+class Watch {
+ public:
+  explicit Watch(const WatchOptions& options)
+      : options_(options), held_out_(options.held_out.empty() ? "" : TextOptions{.file = options.held_out}.read()) {
+    generate_.sampling = options.sampling.sampling();
+    generate_.grammar = options.sampling.grammar(options.run.quiet);
+    generate_.max_tokens = options.max_tokens;
+    if (!options.sampling.seed && generate_.sampling.temperature > 0 && !options.run.quiet) {
+      note("seed {}, the same for every checkpoint", generate_.sampling.seed);
+    }
+  }
+
+  // Shows what was written since the last call, the oldest first. Returns false after an interrupt.
+  bool look() {
+    const std::vector<WrittenFile> files = written_files(options_.checkpoint.model);
+    if (files == files_ && !waits_) return true;
+    files_ = files;
+    waits_ = false;
+    for (const ListedCheckpoint& found : std::views::reverse(list_checkpoints(options_.checkpoint.model))) {
+      if (!consider(found)) return false;
+    }
+    return true;
+  }
+
+  std::size_t shown() const { return shown_; }
+
+ private:
+  bool consider(const ListedCheckpoint& found) {
+    const std::vector<WrittenFile> files = written_files(found.path);
+    if (const auto seen = seen_.find(found.path); seen != seen_.end() && seen->second == files) return true;
+    try {
+      if (found.is_lora) {
+        note("{}: is a LoRA; name it with --lora to watch models with it", found.path);
+      } else if (!found.problem.empty()) {
+        throw Error(found.problem);
+      } else if (!show(found)) {
+        return false;
+      }
+    } catch (const Error& error) {
+      if (!options_.once && may_grow(files)) {
+        waits_ = true;
+        return true;
+      }
+      note("{}", error.what());
+    }
+    seen_[found.path] = files;
+    return true;
+  }
+
+  // Returns false after an interrupt.
+  bool show(const ListedCheckpoint& found) {
+    CheckpointOptions checkpoint = options_.checkpoint;
+    checkpoint.model = found.path;
+    RunOptions run = options_.run;
+    run.quiet = run.quiet || losses_.contains(found.path);
+    const Loaded loaded(options_, checkpoint, run);
+    std::string line = fmt::format("{}  {}", time_text(found.written), fs::path(found.path).filename().string());
+    std::optional<double>& before = losses_[found.path];
+    if (!options_.held_out.empty()) {
+      const std::optional<double> loss = loss_of(loaded);
+      if (!loss) return false;
+      line += fmt::format("  loss {:.4f}", *loss);
+      if (before) line += fmt::format(", was {:.4f}", *before);
+      before = loss;
+    }
+    print_output("{}\n> {}\n", line, options_.prompt);
+    flush_output();
+    const bool complete = answer(loaded, continues_text(found.path));
+    shown_ += complete;
+    message_.set(interrupted_after(shown_));
+    print_output("\n\n");
+    flush_output();
+    return complete;
+  }
+
+  // Nats per token; std::nullopt after an interrupt.
+  std::optional<double> loss_of(const Loaded& loaded) const {
+    ScoredTexts texts;
+    if (options_.held_out.ends_with(".jsonl")) {
+      const Config& config = loaded.engine.model.config;
+      texts = read_lines(held_out_, options_.held_out, loaded.tokenizer,
+                         {config.family, false, [&]() -> const ChatTemplate& { return loaded.chat_template; }});
+    } else {
+      add_text(texts, loaded.tokenizer.encode(held_out_), options_.held_out);
+    }
+    const std::size_t positions = loaded.engine.model.config.max_position_embeddings;
+    const std::vector<Window> windows = windows_over(texts, usual_windows(texts, positions));
+    const std::vector<bool> scored = are_scored(texts);
+    const TokenScores scores = score_tokens(loaded.engine, nullptr, texts.tokens, windows, scored);
+    if (scores.tokens < scored_tokens(windows, scored)) return std::nullopt;
+    return scores.nats / static_cast<double>(scores.tokens);
+  }
+
+  // Returns false after an interrupt.
+  bool answer(const Loaded& loaded, bool continues) {
+    const Engine& engine = loaded.engine;
+    const Tokenizer& tokenizer = loaded.tokenizer;
+    std::vector<std::int32_t> prompt;
+    generate_.text_tokens.clear();
+    if (continues) {
+      prompt = tokenizer.encode_prompt(options_.prompt);
+    } else {
+      const std::vector<Message> messages{{.role = Role::user, .content = options_.prompt}};
+      prompt = tokenizer.encode(render_prompt(loaded.chat_template, {.now = std::time(nullptr)}, messages, true).bytes);
+      generate_.text_tokens = answer_tag_tokens(tokenizer);
+    }
+    generate_.end_tokens = end_tokens(engine, &tokenizer);
+    const std::size_t positions = context_size(options_.context, engine.model.config, options_.run.quiet);
+    Context context = engine.context(std::min(positions, prompt.size() + options_.max_tokens));
+    Forward forward = engine.forward(prompt.size(), context.capacity());
+    const WatchedInterrupts interrupts;
+    const Generated result = generate(forward, context, &tokenizer, prompt, generate_, write_output, interrupts.flag());
+    return result.finish_reason != FinishReason::interrupted;
+  }
+
+  const WatchOptions& options_;
+  const std::string held_out_;  // the contents
+  GenerateOptions generate_;    // with one seed for all, so that only the weights differ
+  std::vector<WrittenFile> files_;
+  bool waits_ = false;                                    // for a file that may still be written
+  std::map<std::string, std::vector<WrittenFile>> seen_;  // of each checkpoint, when it was shown or refused
+  std::map<std::string, std::optional<double>> losses_;   // of each that was shown
+  std::size_t shown_ = 0;
+  InterruptMessage message_{interrupted_after(0)};
+};
+
+int run_watch(const WatchOptions& options) {
+  check_call(options);
+  Watch watch(options);
+  const std::string& folder = options.checkpoint.model;
+  if (!options.run.quiet && !options.once) note("watching {}; Ctrl-C ends", folder);
+  while (watch.look()) {
+    if (options.once) {
+      if (watch.shown() == 0) throw Error(fmt::format("{}: has no checkpoint that can be shown", folder));
+      return 0;
+    }
+    std::this_thread::sleep_for(pause);
+  }
+  note("{}", interrupted_after(watch.shown()));
+  return interrupted_status();
+}
+
+}  // namespace
+
+Command add_watch(CLI::App& command) {
+  auto options = std::make_shared<WatchOptions>();
+  add_model(command, options->checkpoint.model, "the folder that a trainer saves to, such as out (required)");
+  options->add_reading_options(command, "generate at most N tokens");
+  command
+      .add_option("-p,--prompt", options->prompt,
+                  "what each checkpoint answers, or continues if its name starts with pretrain")
+      ->capture_default_str();
+  command.add_option("-f,--file", options->held_out,
+                     "print the loss on this text, in nats per token; a .jsonl is read as by perplexity --jsonl");
+  command.add_flag("--once", options->once, "show what is in the folder, and end");
+  return [options] { return run_watch(*options); };
+}
+
+}  // namespace minimind
