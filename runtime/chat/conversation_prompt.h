@@ -15,8 +15,8 @@ namespace minimind {
 
 // The chat template's input from a conversation, except the messages.
 struct PromptSettings {
-  std::string tools;          // as parse_tools() returns them; empty for none
-  std::optional<bool> think;  // see Conversation::set_think
+  std::string tools{};          // as parse_tools() returns them; empty for none
+  std::optional<bool> think{};  // see Conversation::set_think
   std::time_t now = 0;
 };
 

@@ -66,7 +66,7 @@ struct TokenOptions {
 
 // Text given with -p, in a file, or on standard input if neither is given; used verbatim.
 struct TextOptions {
-  std::string prompt;
+  std::string prompt{};
   bool has_prompt = false;
   std::string file;
 
