@@ -86,7 +86,7 @@ ABI := $(shell sed -n 's/^\#define MINIMIND_ABI //p' runtime/api/minimind.h)
 LIBRARY := $(BUILD)/libminimind.so.$(ABI)
 TEST_OBJECTS := $(TEST_UNITS:%=$(BUILD)/%.o)
 
-.PHONY: all lib wheel test-python help demo poet test test-serve check test-everything test-systems run-tests install clean format sanitize sanitize-threads run-threaded-tests soak fuzz reference bench-peers packages test-packages
+.PHONY: all lib wheel test-python help demo poet test test-serve test-deploy check test-everything test-systems run-tests install clean format sanitize sanitize-threads run-threaded-tests soak fuzz reference bench-peers packages test-packages
 all: minimind
 
 help:
@@ -103,6 +103,7 @@ help:
 	@echo 'make wheel            build the package for Python, build/wheel/*.whl'
 	@echo 'make test-python      build the wheel, install it under build/ and test it'
 	@echo 'make test-examples    the same with PyTorch, transformers and lm_eval, for tools/python/examples'
+	@echo 'make test-deploy      run the steps of tools/commands/DEPLOY.md with transformers, and with llama-server if it is on PATH'
 	@echo 'make test-ray         the same with Ray, for tools/ray'
 	@echo 'make test-replicas    install nginx, and test tools/replicas'
 	@echo 'make sanitize         run the tests under the address and undefined-behaviour sanitizers'
@@ -461,6 +462,14 @@ reference:
 	build/reference-venv/bin/pip install -q -r tools/reference/requirements.txt
 	build/reference-venv/bin/python tools/reference/write_golden.py
 	build/reference-venv/bin/python -m unittest discover -s tools/reference
+
+# Go is for Ollama's templates. llama.cpp is no package.
+test-deploy: minimind
+	$(call install_packages,golang-go)
+	$(call create_venv,build/reference-venv)
+	build/reference-venv/bin/pip install -q -r tools/reference/requirements.txt
+	@command -v llama-server > /dev/null || echo 'llama-server is not on PATH: its step is skipped'
+	build/reference-venv/bin/python -m unittest discover -s tests/tools/commands
 
 # Takes about two hours; see tools/demo/README.md.
 poet: minimind

@@ -23,6 +23,7 @@ nlohmann-json3-dev nlohmann-json header nlohmann/json.hpp
 zlib1g-dev zlib header zlib.h
 chromium Chromium command chromium
 chromium-driver ChromeDriver command chromedriver
+golang-go Go command go
 nginx-light nginx command nginx
 python3 Python command python3
 python3-venv venv-and-ensurepip-of-Python module ensurepip
