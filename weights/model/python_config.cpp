@@ -45,6 +45,9 @@ constexpr std::string_view equations_of_models[] = {"RMSNorm",
                                                     "TransformerBlock",
                                                     "MiniMindModel"};
 
+// Of torch.nn.functional, of those that parse_hidden_act() reads.
+constexpr std::string_view activations_of_torch[] = {"silu", "sigmoid", "relu", "gelu"};
+
 template <std::size_t size>
 bool is_one_of(std::string_view name, const std::string_view (&names)[size]) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
@@ -216,30 +219,57 @@ bool mentions(const Definition& definition, std::string_view name) {
   });
 }
 
-// Without the default of a parameter `theta`, which is a setting and is read.
+// The activation in `F.silu(`, which is how code whose configuration has no hidden_act spells it.
+const Token* activation_of(const Definition& definition) {
+  for (const Statement& statement : definition.body) {
+    const std::vector<Token>& tokens = statement.tokens;
+    for (std::size_t i = 0; i + 3 < tokens.size(); ++i) {
+      const std::string& name = tokens[i + 2].text;
+      const bool is_call = tokens[i].text == "F" && tokens[i + 1].text == "." && tokens[i + 3].text == "(";
+      if (is_call && is_one_of(name, activations_of_torch)) return &tokens[i + 2];
+    }
+  }
+  return nullptr;
+}
+
+// Without what is a setting, and is read: the default of a parameter `theta`, and the activation.
 std::string spelling_of_equations(const Definition& definition) {
-  constexpr std::string_view parameter = "theta : float = ";
   std::string spelling = python::spelling(definition);
+  if (const Token* const activation = activation_of(definition)) {
+    const std::string call = "F . ";
+    spelling.replace(spelling.find(call + activation->text) + call.size(), activation->text.size(), "silu");
+  }
+  constexpr std::string_view parameter = "theta : float = ";
   const std::size_t at = spelling.find(parameter);
   if (at == std::string::npos) return spelling;
   const std::size_t value = at + parameter.size();
   return spelling.erase(value, spelling.find(' ', value) - value);
 }
 
+bool is_known(const Definition& equations) {
+  const std::string spelling = spelling_of_equations(equations);
+  Sha256 sha256;
+  sha256.update(std::as_bytes(std::span(spelling)));
+  const std::string digest = sha256.hex_digest().substr(0, known_equations[0].size());
+  return std::find(std::begin(known_equations), std::end(known_equations), digest) != std::end(known_equations);
+}
+
 std::vector<std::string> edited_equations(std::span<const Statement> statements, const std::string& path) {
   std::vector<std::string> edited;
   for (const std::string_view name : equations_of_models) {
     const auto definition = python::find_definition(statements, name);
-    if (!definition) continue;
-    const std::string spelling = spelling_of_equations(*definition);
-    Sha256 sha256;
-    sha256.update(std::as_bytes(std::span(spelling)));
-    const std::string digest = sha256.hex_digest().substr(0, known_equations[0].size());
-    if (std::find(std::begin(known_equations), std::end(known_equations), digest) == std::end(known_equations)) {
-      edited.push_back(fmt::format("{} ({}:{})", name, path, definition->head->tokens.front().line));
-    }
+    if (!definition || is_known(*definition)) continue;
+    edited.push_back(fmt::format("{} ({}:{})", name, path, definition->head->tokens.front().line));
   }
   return edited;
+}
+
+// LMConfig has no hidden_act: the class FeedForward calls it.
+void add_activation(std::span<const Statement> model, const PythonFile& file, Settings& settings) {
+  const auto network = python::find_definition(model, "FeedForward");
+  const Token* const activation = network && is_known(*network) ? activation_of(*network) : nullptr;
+  if (!activation || settings.contains("hidden_act")) return;
+  settings["hidden_act"] = {Json(activation->text), place_in(file, activation->line)};
 }
 
 // Hugging Face's name of a setting.
@@ -314,6 +344,7 @@ std::optional<PythonConfig> read_python_config(const PythonTree& tree, const Can
   const Family family = family_of(lm_config, settings, attention);
   if (!fits(family, settings, canonical)) return std::nullopt;
   if (lm_config) add_theta(model, model_file, settings);
+  if (lm_config) add_activation(model, model_file, settings);
   add_causality(attention, model_file, settings);
 
   PythonConfig result;

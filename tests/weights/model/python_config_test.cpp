@@ -163,6 +163,41 @@ TEST(PythonConfig, ThetaOfTheFirstGenerationIsAFunctionsDefault) {
   EXPECT_EQ(read->stated.places.at("rope_theta"), "model.py:1");
 }
 
+// It is a literal of the class FeedForward, whose equations are known with any activation of torch.nn.functional.
+TEST(PythonConfig, TheActivationOfTheFirstGenerationsIsACall) {
+  const PythonFile config{"LMConfig.py",
+                          "class LMConfig:\n"
+                          "    def __init__(self, n_heads=16, n_kv_heads=8):\n"
+                          "        self.n_heads = n_heads\n"
+                          "        self.n_kv_heads = n_kv_heads\n"};
+  const auto read = [&](const std::string& call, const std::string& product = " * ") {
+    const std::string model =
+        "class FeedForward(nn.Module):\n"
+        "    def __init__(self, dim: int, hidden_dim: int, multiple_of: int, dropout: float):\n"
+        "        super().__init__()\n"
+        "        if hidden_dim is None:\n"
+        "            hidden_dim = 4 * dim\n"
+        "            hidden_dim = int(2 * hidden_dim / 3)\n"
+        "            hidden_dim = multiple_of * ((hidden_dim + multiple_of - 1) // multiple_of)\n"
+        "        self.w1 = nn.Linear(dim, hidden_dim, bias=False)\n"
+        "        self.w2 = nn.Linear(hidden_dim, dim, bias=False)\n"
+        "        self.w3 = nn.Linear(dim, hidden_dim, bias=False)\n"
+        "        self.dropout = nn.Dropout(dropout)\n"
+        "    def forward(self, x):\n"
+        "        return self.dropout(self.w2(F." +
+        call + "(self.w1(x))" + product + "self.w3(x)))\n";
+    return read_python_config({.config = config, .equations = PythonFile{"model.py", model}, .trainer = {}},
+                              canonical_tensors(small_v1()));
+  };
+  EXPECT_EQ(read("silu")->stated.hidden_act, HiddenAct::silu);
+  EXPECT_EQ(read("gelu")->stated.hidden_act, HiddenAct::gelu);
+  EXPECT_EQ(read("gelu")->stated.places.at("hidden_act"), "model.py:13");
+  EXPECT_TRUE(read("gelu")->edited.empty());
+  EXPECT_FALSE(read("tanh")->stated.hidden_act);
+  EXPECT_EQ(read("tanh")->edited, std::vector<std::string>{"FeedForward (model.py:1)"});
+  EXPECT_FALSE(read("gelu", " + ")->stated.hidden_act) << "other equations, which are not computed";
+}
+
 // A default that a trainer does not use says nothing about its checkpoints.
 TEST(PythonConfig, TheTrainersArgumentsCountInsteadOfDefaults) {
   const std::string settings =
