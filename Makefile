@@ -136,9 +136,13 @@ $(LIBRARY): $(filter $(BUILD)/weights/% $(BUILD)/runtime/%,$(OBJECTS)) runtime/a
 		$(filter %.o,$(in_link_order)) $(LDLIBS) -o $@
 	@ln -sfn $(notdir $@) $(@D)/libminimind.so
 
+# Debian's GoogleTest is an archive that the newest compiler of a release made: an older one's own C++ library lacks some of what
+# it calls. The library that programs run with has it.
+GTEST_LIBS = -lgtest -lgtest_main $(filter /%,$(shell $(CXX) -print-file-name=libstdc++.so.6))
+
 $(BUILD)/minimind_tests: $(TEST_OBJECTS) $(filter-out $(BUILD)/tools.o,$(OBJECTS))
 	@echo 'LINK $@'
-	$(QUIET)$(CXX) $(CXXFLAGS) $(LDFLAGS) $(in_link_order) $(LDLIBS) -lgtest -lgtest_main -o $@
+	$(QUIET)$(CXX) $(CXXFLAGS) $(LDFLAGS) $(in_link_order) $(LDLIBS) $(GTEST_LIBS) -o $@
 
 define compile
 	@mkdir -p $(@D)

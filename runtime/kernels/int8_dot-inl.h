@@ -12,6 +12,14 @@
 namespace minimind::kernels {
 namespace {
 
+// Ends a group of products. clang otherwise loads the activations of several groups first, for which there are too few
+// registers; GCC does not, and is slower with it.
+inline void load_nothing_ahead() {
+#if defined(__clang__)
+  asm volatile("" ::: "memory");
+#endif
+}
+
 constexpr std::size_t groups = block_cols / group_cols;
 
 // Each kind of dot product below has
