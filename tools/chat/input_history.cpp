@@ -6,12 +6,14 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <span>
 #include <system_error>
 #include <utility>
 
 #include "runtime/text/utf8.h"
 #include "tools/options/lines.h"
 #include "weights/io/error.h"
+#include "weights/io/output_file.h"
 #include "weights/io/text_file.h"
 
 namespace minimind {
@@ -43,25 +45,28 @@ std::string unescaped(std::string_view line) {
   return entry;
 }
 
-// Opens a regular file and creates missing folders; returns -1 if that fails. Never blocks, not even on a pipe.
-int open_for_writing(const fs::path& path, int flags) {
+// Appends to a regular file in one call, so that simultaneous conversations do not mix their lines, and creates missing
+// folders. Never blocks, not even on a pipe.
+void append_line(const fs::path& path, const std::string& line) {
   std::error_code failed;
   fs::create_directories(path.parent_path(), failed);
-  const int file = open(path.c_str(), flags | O_CREAT | O_WRONLY | O_CLOEXEC | O_NONBLOCK, S_IRUSR | S_IWUSR);
+  const int file = open(path.c_str(), O_APPEND | O_CREAT | O_WRONLY | O_CLOEXEC | O_NONBLOCK, S_IRUSR | S_IWUSR);
+  if (file < 0) return;
   struct stat status {};
-  if (file >= 0 && (fstat(file, &status) != 0 || !S_ISREG(status.st_mode))) {
-    close(file);
-    return -1;
+  if (fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
+    [[maybe_unused]] const ssize_t written = write(file, line.data(), line.size());
   }
-  return file;
+  close(file);
 }
 
-// Writes in one call, so that simultaneous conversations do not mix their lines.
-void write_lines(const std::string& path, int flags, const std::string& lines) {
-  const int file = open_for_writing(path, flags);
-  if (file < 0) return;
-  [[maybe_unused]] const ssize_t written = write(file, lines.data(), lines.size());
-  close(file);
+// The old lines stay if the new ones cannot be written.
+void replace_lines(const std::string& path, const std::string& lines) {
+  try {
+    OutputFile file(path, {}, OutputFile::Readers::owner);
+    file.write(std::as_bytes(std::span(lines)));
+    file.commit();
+  } catch (const Error&) {
+  }
 }
 
 }  // namespace
@@ -94,13 +99,13 @@ InputHistory::InputHistory(std::string path) : path_(std::move(path)) {
   if (lines <= 2 * most_entries) return;
   std::string kept;
   for (const std::string& entry : entries_) kept += escaped(entry);
-  write_lines(path_, O_TRUNC, kept);
+  replace_lines(path_, kept);
 }
 
 void InputHistory::add(const std::string& entry) {
   if (entry.empty() || entry.size() > longest_entry || (!entries_.empty() && entries_.back() == entry)) return;
   entries_.push_back(entry);
-  if (!path_.empty()) write_lines(path_, O_APPEND, escaped(entry));
+  if (!path_.empty()) append_line(path_, escaped(entry));
 }
 
 }  // namespace minimind
