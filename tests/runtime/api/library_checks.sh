@@ -23,7 +23,7 @@ mkdir "$work/include" "$work/lib"
 cp runtime/api/minimind.h "$work/include"
 cp "$library" "$work/lib/$name"
 ln -s "$name" "$work/lib/libminimind.so"
-"$compiler" -x c -std=c11 -Wall -Wextra -Wpedantic -Werror -I"$work/include" runtime/api/example.c -L"$work/lib" -lminimind \
+"$compiler" -x c -std=c11 -Wall -Wextra -Wpedantic -Werror -I"$work/include" runtime/api/example.c -L"$work/lib" -lminimind -Wl,--allow-shlib-undefined \
   -Wl,-rpath,"$work/lib" -o "$work/example"
 for standard in c++11 c++20; do
   "$compiler" -x c++ -std=$standard -Wall -Wextra -Wpedantic -Werror -fsyntax-only "$work/include/minimind.h"
