@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 
-#include <array>
 #include <chrono>
 #include <ctime>
 #include <filesystem>
@@ -14,6 +13,7 @@
 #include "runtime/tokenizer/files.h"
 #include "tools/commands/score_tokens.h"
 #include "tools/commands/scored_texts.h"
+#include "tools/options/checkpoint_choice.h"
 #include "tools/options/choose_tokenizer.h"
 #include "tools/options/commands.h"
 #include "tools/options/find_template.h"
@@ -57,15 +57,6 @@ void check_call(const WatchOptions& options) {
                             fs::exists(folder) ? "is a file" : "does not exist"));
   }
   if (options.prompt.empty()) throw UsageError("--prompt is empty, expected a text to answer");
-}
-
-// Returns a time such as "10:37:05", in the time zone of the machine.
-std::string time_text(std::int64_t seconds) {
-  const std::time_t time = seconds;
-  std::tm local{};
-  std::array<char, 16> text{};
-  localtime_r(&time, &local);
-  return {text.data(), std::strftime(text.data(), text.size(), "%H:%M:%S", &local)};
 }
 
 bool may_grow(const std::vector<WrittenFile>& files) {
@@ -131,7 +122,8 @@ class Watch {
     if (const auto seen = seen_.find(found.path); seen != seen_.end() && seen->second == files) return true;
     try {
       if (found.is_lora) {
-        note("{}: is a LoRA; name it with --lora to watch models with it", found.path);
+        if (options_.checkpoint.loras.empty())
+          note("{}: is a LoRA; name it with --lora to watch models with it", found.path);
       } else if (!found.problem.empty()) {
         throw Error(found.problem);
       } else if (!show(found)) {
@@ -142,7 +134,8 @@ class Watch {
         waits_ = true;
         return true;
       }
-      note("{}", error.what());
+      const std::string message = error.what();
+      note("{}", message.starts_with(found.path) ? message : found.path + ": " + message);
     }
     seen_[found.path] = files;
     return true;
@@ -155,7 +148,8 @@ class Watch {
     RunOptions run = options_.run;
     run.quiet = run.quiet || losses_.contains(found.path);
     const Loaded loaded(options_, checkpoint, run);
-    std::string line = fmt::format("{}  {}", time_text(found.written), fs::path(found.path).filename().string());
+    std::string line =
+        fmt::format("{}  {}", local_time(found.written, "%H:%M:%S"), fs::path(found.path).filename().string());
     std::optional<double>& before = losses_[found.path];
     if (!options_.held_out.empty()) {
       const std::optional<double> loss = loss_of(loaded);

@@ -22,20 +22,11 @@ bool is_model(const ListedCheckpoint& checkpoint) {
   return !checkpoint.is_lora;
 }
 
-// Returns a date such as "2026-11-22 10:37", in the time zone of the machine.
-std::string date_text(std::int64_t seconds) {
-  const std::time_t time = seconds;
-  std::tm local{};
-  std::array<char, 32> text{};
-  localtime_r(&time, &local);
-  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M", &local)};
-}
-
 std::string line_of(const ListedCheckpoint& checkpoint) {
   std::string kind = checkpoint.description;
   if (checkpoint.is_lora) kind = localized("{}, to be added to a model with --lora", kind);
   if (checkpoint.path.ends_with("_resume.pth")) kind = localized("{}, saved to resume training", kind);
-  return fmt::format("{}  {:>9.1f} MB  {}  {}", date_text(checkpoint.written),
+  return fmt::format("{}  {:>9.1f} MB  {}  {}", local_time(checkpoint.written, "%Y-%m-%d %H:%M"),
                      1e-6 * static_cast<double>(checkpoint.bytes), checkpoint.path, kind);
 }
 
@@ -82,6 +73,14 @@ std::optional<std::size_t> parse_choice(const std::string& text, std::size_t cou
 }
 
 }  // namespace
+
+std::string local_time(std::int64_t seconds, const char* format) {
+  const std::time_t time = seconds;
+  std::tm local{};
+  std::array<char, 32> text{};
+  localtime_r(&time, &local);
+  return {text.data(), std::strftime(text.data(), text.size(), format, &local)};
+}
 
 std::string the_checkpoint_in(const std::string& path) {
   if (!means_many(path)) return path;
