@@ -1137,34 +1137,61 @@ std::vector<SchemaShapes::ItemChoice> SchemaShapes::next_items(const ArrayCase& 
   return choices;
 }
 
-std::uint64_t SchemaShapes::rest_of_array(const ArrayCase& array, const ArrayProgress& progress) {
+// As rest_of_array(), if no other progress has to be looked at first.
+std::optional<std::uint64_t> SchemaShapes::known_rest(const ArrayCase& array, const ArrayProgress& progress) {
   if (may_close(array, progress)) return 1;
-  const std::uint64_t comma = progress.count > 0 ? 1 : 0;
   if (!few_values(array).empty()) return rest_of_values(array, progress);
-  if (array.contains.empty()) {
-    // One comma or bracket for each item.
-    spend(1 + std::min(array.min, array.prefix.size()));
-    std::uint64_t bytes = comma;
-    std::size_t at = progress.count;
-    for (; at < array.min && at < array.prefix.size(); ++at) {
-      bytes = added(bytes, added(1, known_bytes(shape_of(array.prefix[at]))));
+  if (!array.contains.empty()) {
+    spend(8 + progress.contains.size());
+    const auto known = array_rests_.find({&array, progress});
+    return known == array_rests_.end() ? std::nullopt : std::optional(known->second);
+  }
+  // One comma or bracket for each item.
+  spend(1 + std::min(array.min, array.prefix.size()));
+  std::uint64_t bytes = progress.count > 0 ? 1 : 0;
+  std::size_t at = progress.count;
+  for (; at < array.min && at < array.prefix.size(); ++at) {
+    bytes = added(bytes, added(1, known_bytes(shape_of(array.prefix[at]))));
+  }
+  if (at == array.min) return bytes;
+  const std::uint64_t each = known_bytes(shape_of(array.rest)) + 1;
+  if (each >= no_text || array.min - at > no_text / each) return no_text;
+  return added(bytes, each * (array.min - at));
+}
+
+// An array may have to have thousands of items, so that what is being looked at is kept here and not as calls.
+std::uint64_t SchemaShapes::rest_of_array(const ArrayCase& array, const ArrayProgress& progress) {
+  if (const auto known = known_rest(array, progress)) return *known;
+  struct Open {
+    ArrayProgress progress;
+    std::vector<ItemChoice> choices;
+    std::size_t next = 0;
+    std::uint64_t shortest = no_text;
+  };
+  std::vector<Open> open;
+  open.push_back({progress, next_items(array, progress)});
+  while (true) {
+    Open& last = open.back();
+    if (last.next == last.choices.size()) {
+      const std::uint64_t shortest = array_rests_[{&array, last.progress}] = last.shortest;
+      open.pop_back();
+      if (open.empty()) return shortest;
+      continue;  // with the choice that led here, whose rest is known now
     }
-    if (at == array.min) return bytes;
-    const std::uint64_t each = known_bytes(shape_of(array.rest)) + 1;
-    if (each >= no_text || array.min - at > no_text / each) return no_text;
-    return added(bytes, each * (array.min - at));
-  }
-  spend(8 + progress.contains.size());
-  const auto known = array_rests_.find({&array, progress});
-  if (known != array_rests_.end()) return known->second;
-  std::uint64_t shortest = no_text;
-  for (const ItemChoice& choice : next_items(array, progress)) {
-    if (choice.after == progress) continue;
+    const ItemChoice& choice = last.choices[last.next];
     const std::uint64_t value = known_bytes(choice.shape);
-    if (value >= no_text) continue;
-    shortest = std::min(shortest, added(comma + value, rest_of_array(array, choice.after)));
+    if (choice.after != last.progress && value < no_text) {
+      const auto rest = known_rest(array, choice.after);
+      if (!rest) {
+        ArrayProgress after = choice.after;
+        std::vector<ItemChoice> choices = next_items(array, after);
+        open.push_back({std::move(after), std::move(choices)});
+        continue;
+      }
+      last.shortest = std::min(last.shortest, added((last.progress.count > 0 ? 1 : 0) + value, *rest));
+    }
+    ++last.next;
   }
-  return array_rests_[{&array, progress}] = shortest;
 }
 
 }  // namespace minimind

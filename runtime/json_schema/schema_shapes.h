@@ -164,6 +164,7 @@ class SchemaShapes {
 
  private:
   const std::vector<NodeId>& few_values(const ArrayCase& array);
+  std::optional<std::uint64_t> known_rest(const ArrayCase& array, const ArrayProgress& progress);
   std::uint64_t rest_of_values(const ArrayCase& array, const ArrayProgress& progress);
 
   struct Branch {
