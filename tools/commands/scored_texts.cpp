@@ -127,8 +127,7 @@ void add_conversation(ScoredTexts& texts, const ChatJson& list, const std::strin
   const std::vector<bool> mask = assistant_mask(tokens, tokenizer.encode(marks.bos_text + "assistant\n"),
                                                 tokenizer.encode(marks.eos_text + "\n"), is_late ? 1 : 0);
   if (std::find(mask.begin(), mask.end(), true) == mask.end()) {
-    throw Error(fmt::format("{} has no turn that starts with {}assistant, expected one; --all-turns scores all turns",
-                            name, marks.bos_text));
+    throw Error(fmt::format("{} has no turn that starts with {}assistant, expected one", name, marks.bos_text));
   }
   append(texts, tokens);
   for (std::size_t i = 0; i < mask.size(); ++i) {
@@ -170,7 +169,7 @@ void add_line(ScoredTexts& texts, const std::string& line, const std::string& na
     add_pretrain_text(texts, text_of(json, "text", name), name, tokenizer, options.family);
   } else {
     throw Error(
-        fmt::format("{} is not a text for --jsonl, expected a JSON string, {{\"prompt\": a string, \"text\": a "
+        fmt::format("{} is not a text, expected a JSON string, {{\"prompt\": a string, \"text\": a "
                     "string}}, or MiniMind's {{\"text\": ...}}, {{\"conversations\": [...]}} or "
                     "{{\"chosen\": [...], \"rejected\": [...]}}",
                     name));

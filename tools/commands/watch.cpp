@@ -1,12 +1,16 @@
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <chrono>
 #include <ctime>
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <ranges>
+#include <optional>
+#include <system_error>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "runtime/chat/conversation_prompt.h"
 #include "runtime/generate/generate.h"
@@ -25,6 +29,7 @@
 #include "tools/terminal/standard_output.h"
 #include "weights/checkpoint/list_checkpoints.h"
 #include "weights/io/error.h"
+#include "weights/io/mistaken_file.h"
 #include "weights/io/text_file.h"
 
 namespace minimind {
@@ -46,7 +51,7 @@ struct WatchOptions : GenerationArguments {
   WatchOptions() { max_tokens = 128; }
 };
 
-// Checks the options before anything is loaded.
+// Checks the call before anything is loaded: what is wrong then is not a file that is still being written.
 void check_call(const WatchOptions& options) {
   const std::string& folder = options.checkpoint.model;
   if (folder.empty()) {
@@ -56,30 +61,43 @@ void check_call(const WatchOptions& options) {
     throw Error(fmt::format("{}: {}, expected the folder that the trainer saves to", folder,
                             fs::exists(folder) ? "is a file" : "does not exist"));
   }
+  std::error_code unreadable;
+  const fs::directory_iterator entries(folder, unreadable);
+  if (unreadable) throw Error(fmt::format("{}: {}", folder, unreadable.message()));
   if (options.prompt.empty()) throw UsageError("--prompt is empty, expected a text to answer");
+  if (!options.tokenizer.empty()) require_tokenizer(options.tokenizer, "");
+  if (!options.checkpoint.config.empty()) open_input(options.checkpoint.config);
+  for (const LoraFile& lora : options.checkpoint.open_options().loras) open_input(lora.path);
 }
 
 bool may_grow(const std::vector<WrittenFile>& files) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::ranges::any_of(
-      files, [&](const WrittenFile& file) { return now - std::chrono::nanoseconds(file.nanoseconds) < patience; });
+  return std::ranges::any_of(files, [&](const WrittenFile& file) {
+    const auto age = now - std::chrono::nanoseconds(file.nanoseconds);
+    return age >= age.zero() && age < patience;
+  });
 }
 
 // A checkpoint as it is now, with all that reads and writes its text.
 struct Loaded {
-  Loaded(const WatchOptions& options, const CheckpointOptions& checkpoint, const RunOptions& run)
-      : engine(load_engine(checkpoint, run)),
-        data(read_tokenizer(require_tokenizer_path(options.tokenizer, checkpoint.model))),
-        tokenizer(data),
-        chat_template(template_or_family("", data, engine.model.config.family, run.quiet)) {
-    if (!run.quiet) warn_of_misfit(tokenizer, engine.model.config);
-  }
-
-  Engine engine;
   TokenizerData data;
   Tokenizer tokenizer;
+  Engine engine;
   ChatTemplate chat_template;
 };
+
+Loaded load(const WatchOptions& options, const std::string& path, bool quiet) {
+  CheckpointOptions checkpoint = options.checkpoint;
+  checkpoint.model = path;
+  RunOptions run = options.run;
+  run.quiet = quiet;
+  TokenizerData data = read_tokenizer(require_tokenizer_path(options.tokenizer, path));
+  Tokenizer tokenizer(data);
+  Engine engine = load_engine(checkpoint, run);
+  if (!quiet) warn_of_misfit(tokenizer, engine.model.config);
+  ChatTemplate chat_template = template_or_family("", data, engine.model.config.family, quiet);
+  return {std::move(data), std::move(tokenizer), std::move(engine), std::move(chat_template)};
+}
 
 // As MiniMind's eval_llm.py tells a model that was only pretrained, which knows no conversations.
 bool continues_text(const std::string& path) {
@@ -108,64 +126,75 @@ class Watch {
     if (files == files_ && !waits_) return true;
     files_ = files;
     waits_ = false;
-    for (const ListedCheckpoint& found : std::views::reverse(list_checkpoints(options_.checkpoint.model))) {
-      if (!consider(found)) return false;
+    std::vector<std::pair<std::int64_t, ListedCheckpoint>> found;
+    for (ListedCheckpoint& one : list_checkpoints(options_.checkpoint.model)) {
+      std::int64_t written = 0;
+      for (const WrittenFile& file : written_files(one.path)) written = std::max(written, file.nanoseconds);
+      found.emplace_back(written, std::move(one));
     }
-    return true;
+    std::ranges::stable_sort(found, {}, &std::pair<std::int64_t, ListedCheckpoint>::first);
+    return std::ranges::all_of(found, [&](const auto& one) { return consider(one.second); });
   }
 
   std::size_t shown() const { return shown_; }
 
  private:
+  // Returns false after an interrupt.
   bool consider(const ListedCheckpoint& found) {
     const std::vector<WrittenFile> files = written_files(found.path);
     if (const auto seen = seen_.find(found.path); seen != seen_.end() && seen->second == files) return true;
+    if (found.is_lora) {
+      if (options_.checkpoint.loras.empty())
+        note("{}: is a LoRA; name it with --lora to watch models with it", found.path);
+      seen_[found.path] = files;
+      return true;
+    }
+    std::optional<Loaded> loaded;
     try {
-      if (found.is_lora) {
-        if (options_.checkpoint.loras.empty())
-          note("{}: is a LoRA; name it with --lora to watch models with it", found.path);
-      } else if (!found.problem.empty()) {
-        throw Error(found.problem);
-      } else if (!show(found)) {
-        return false;
-      }
+      if (!found.problem.empty()) throw Error(found.problem);
+      loaded.emplace(load(options_, found.path, options_.run.quiet || losses_.contains(found.path)));
     } catch (const Error& error) {
       if (!options_.once && may_grow(files)) {
         waits_ = true;
         return true;
       }
-      const std::string message = error.what();
-      note("{}", message.starts_with(found.path) ? message : found.path + ": " + message);
+      complain(found.path, error.what());
     }
     seen_[found.path] = files;
-    return true;
+    return !loaded || show(found, *loaded);
+  }
+
+  static void complain(const std::string& path, const std::string& message) {
+    note("{}", message.starts_with(path) ? message : path + ": " + message);
   }
 
   // Returns false after an interrupt.
-  bool show(const ListedCheckpoint& found) {
-    CheckpointOptions checkpoint = options_.checkpoint;
-    checkpoint.model = found.path;
-    RunOptions run = options_.run;
-    run.quiet = run.quiet || losses_.contains(found.path);
-    const Loaded loaded(options_, checkpoint, run);
+  bool show(const ListedCheckpoint& found, const Loaded& loaded) {
+    std::optional<double>& before = losses_[found.path];
     std::string line =
         fmt::format("{}  {}", local_time(found.written, "%H:%M:%S"), fs::path(found.path).filename().string());
-    std::optional<double>& before = losses_[found.path];
-    if (!options_.held_out.empty()) {
-      const std::optional<double> loss = loss_of(loaded);
-      if (!loss) return false;
-      line += fmt::format("  loss {:.4f}", *loss);
-      if (before) line += fmt::format(", was {:.4f}", *before);
-      before = loss;
+    try {
+      std::optional<double> loss;
+      if (!options_.held_out.empty()) {
+        loss = loss_of(loaded);
+        if (!loss) return false;
+        line += fmt::format("  loss {:.4f}", *loss);
+        if (before) line += fmt::format(", was {:.4f}", *before);
+      }
+      print_output("{}\n> {}\n", line, options_.prompt);
+      flush_output();
+      const bool complete = answer(loaded, continues_text(found.path));
+      if (complete) {
+        before = loss;
+        message_.set(interrupted_after(++shown_));
+      }
+      print_output("\n\n");
+      flush_output();
+      return complete;
+    } catch (const Error& error) {
+      complain(found.path, error.what());
     }
-    print_output("{}\n> {}\n", line, options_.prompt);
-    flush_output();
-    const bool complete = answer(loaded, continues_text(found.path));
-    shown_ += complete;
-    message_.set(interrupted_after(shown_));
-    print_output("\n\n");
-    flush_output();
-    return complete;
+    return true;
   }
 
   // Nats per token; std::nullopt after an interrupt.
@@ -205,7 +234,7 @@ class Watch {
     Forward forward = engine.forward(prompt.size(), context.capacity());
     const WatchedInterrupts interrupts;
     const Generated result = generate(forward, context, &tokenizer, prompt, generate_, write_output, interrupts.flag());
-    return result.finish_reason != FinishReason::interrupted;
+    return result.finish_reason != FinishReason::interrupted && !interrupts.flag();
   }
 
   const WatchOptions& options_;

@@ -222,7 +222,8 @@ class ArgumentCheck {
                                  name_of(*command_)));
   }
 
-  bool takes_text() const { return command_->get_option_no_throw("--file") != nullptr; }
+  // watch takes one, too, but a folder that is not there yet is more likely.
+  bool takes_text() const { return command_->get_option_no_throw("--file") && command_->get_name() != "watch"; }
 
   bool asks_for_help() const {
     return std::any_of(arguments_.begin(), arguments_.end(),

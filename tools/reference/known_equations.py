@@ -3,7 +3,7 @@
     python tools/reference/known_equations.py FOLDER_OF_A_CLONE > weights/model/known_equations.h
 
 The digest of a class or function is the start of the SHA-256 of its tokens, one space after each, without comments, docstrings and the
-default of a parameter theta, with F.silu for any activation, as spelling_of_equations in weights/model/python_config.cpp gives them.
+default of a parameter theta, as spelling_of_equations in weights/model/python_config.cpp gives them.
 """
 
 import hashlib

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t largest_python_file = 1 << 20;
+constexpr std::size_t largest_python_file = 256 << 10;  // MiniMind's own have less than a tenth
 
 // The contents of a file or folder, before they are checked against each other.
 struct Source {

@@ -264,12 +264,11 @@ std::vector<std::string> edited_equations(std::span<const Statement> statements,
   return edited;
 }
 
-// LMConfig has no hidden_act: the class FeedForward calls it.
+// LMConfig has no hidden_act that counts: the class FeedForward calls one.
 void add_activation(std::span<const Statement> model, const PythonFile& file, Settings& settings) {
   const auto network = python::find_definition(model, "FeedForward");
   const Token* const activation = network && is_known(*network) ? activation_of(*network) : nullptr;
-  if (!activation || settings.contains("hidden_act")) return;
-  settings["hidden_act"] = {Json(activation->text), place_in(file, activation->line)};
+  if (activation) settings["hidden_act"] = {Json(activation->text), place_in(file, activation->line)};
 }
 
 // Hugging Face's name of a setting.

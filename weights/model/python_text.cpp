@@ -151,6 +151,9 @@ class Reader {
   std::vector<Statement> statements_;
 };
 
+// Values are copied wherever they are named: those of settings are small.
+constexpr std::size_t most_entries = 16, longest_string = 64;
+
 // Thrown within this file for an expression that is not evaluated.
 struct NotEvaluated {};
 
@@ -324,7 +327,10 @@ class Evaluator {
     if (at_ == tokens_.size()) throw NotEvaluated();
     const Token& token = tokens_[at_];
     if (token.kind == Token::Kind::number) return ++at_, literal(token.text);
-    if (token.kind == Token::Kind::string) return ++at_, Json(token.text);
+    if (token.kind == Token::Kind::string) {
+      if (token.text.size() > longest_string) throw NotEvaluated();
+      return ++at_, Json(token.text);
+    }
     if (take("(")) {
       Json value = conditional();
       expect(")");
@@ -355,7 +361,9 @@ class Evaluator {
       const Json key = conditional();
       if (!key.is_string()) throw NotEvaluated();
       expect(":");
-      result[key.get<std::string>()] = conditional();
+      Json value = conditional();
+      if (value.is_object() || result.size() == most_entries) throw NotEvaluated();
+      result[key.get<std::string>()] = std::move(value);
       if (!is("}")) expect(",");
     }
     return result;

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -90,6 +91,29 @@ TEST_F(Watch, WaitsUntilAFileIsWholeAndShowsEachThatIsWrittenAnew) {
   const auto [status, latency] = running.interrupt(SIGINT);
   EXPECT_EQ(status, 128 + SIGINT);
   EXPECT_EQ(notes(), "minimind: interrupted; 2 checkpoints were shown\n");
+}
+
+// Files of one second are in the order in which they were written, and what is no matter of the file is said once.
+TEST_F(Watch, ShowsTheOldestFirstAndEachErrorOnce) {
+  auto written = fs::file_time_type::clock::now() - std::chrono::minutes(1);
+  for (const char* const name : {"b.pth", "a.pth", "c.pth"}) {
+    write(name);
+    fs::last_write_time(path("saved/") + name, written += std::chrono::milliseconds(1));
+  }
+  const Outcome outcome = run("watch --once" + folder() + options);
+  const std::string& out = outcome.out;
+  EXPECT_LT(out.find("b.pth"), out.find("a.pth")) << out;
+  EXPECT_LT(out.find("a.pth"), out.find("c.pth")) << out;
+
+  fs::remove(path("saved/a.pth"));
+  fs::remove(path("saved/b.pth"));
+  write("c.pth");
+  Running running = start(" -c 2");
+  ASSERT_TRUE(running.reach([&] { return !notes().empty(); }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+  EXPECT_EQ(std::ranges::count(notes(), '\n'), 1) << notes();
+  EXPECT_EQ(std::ranges::count(shown(), '>'), 1) << shown();
+  running.interrupt(SIGTERM);
 }
 
 TEST_F(Watch, SaysWhyAFileIsNotShownAndGoesOn) {

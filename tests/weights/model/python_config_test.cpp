@@ -1,5 +1,6 @@
 #include "weights/model/python_config.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -67,6 +68,19 @@ TEST(PythonExpression, AnythingElseHasNoValue) {
   }
   EXPECT_EQ(value_of(std::string(100000, '(')), std::nullopt);
   EXPECT_EQ(value_of(std::string(100000, '-') + "1"), std::nullopt);
+}
+
+// Values are copied wherever they are named: else twenty lines take gigabytes.
+TEST(PythonExpression, ValuesAreSmall) {
+  const python::Values values{{"d", nlohmann::json{{"a", 1}}}};
+  EXPECT_EQ(value_of("d", values), (nlohmann::json{{"a", 1}}));
+  EXPECT_EQ(value_of("{'x': d}", values), std::nullopt);
+  EXPECT_EQ(value_of("'" + std::string(64, 'a') + "'"), std::string(64, 'a'));
+  EXPECT_EQ(value_of("'" + std::string(65, 'a') + "'"), std::nullopt);
+  std::string entries;
+  for (int i = 0; i < 16; ++i) entries += fmt::format("'{}': 1,", i);
+  EXPECT_TRUE(value_of("{" + entries + "}"));
+  EXPECT_EQ(value_of("{" + entries + "'more': 1}"), std::nullopt);
 }
 
 TEST(PythonText, StatementsSpanBracketsAndContinuedLines) {
@@ -165,12 +179,13 @@ TEST(PythonConfig, ThetaOfTheFirstGenerationIsAFunctionsDefault) {
 
 // It is a literal of the class FeedForward, whose equations are known with any activation of torch.nn.functional.
 TEST(PythonConfig, TheActivationOfTheFirstGenerationsIsACall) {
-  const PythonFile config{"LMConfig.py",
-                          "class LMConfig:\n"
-                          "    def __init__(self, n_heads=16, n_kv_heads=8):\n"
-                          "        self.n_heads = n_heads\n"
-                          "        self.n_kv_heads = n_kv_heads\n"};
-  const auto read = [&](const std::string& call, const std::string& product = " * ") {
+  const auto read = [](const std::string& call, const std::string& product = " * ", const std::string& more = "") {
+    const PythonFile config{"LMConfig.py",
+                            "class LMConfig:\n"
+                            "    def __init__(self, n_heads=16, n_kv_heads=8):\n"
+                            "        self.n_heads = n_heads\n"
+                            "        self.n_kv_heads = n_kv_heads\n" +
+                                more};
     const std::string model =
         "class FeedForward(nn.Module):\n"
         "    def __init__(self, dim: int, hidden_dim: int, multiple_of: int, dropout: float):\n"
@@ -194,6 +209,8 @@ TEST(PythonConfig, TheActivationOfTheFirstGenerationsIsACall) {
   EXPECT_EQ(read("gelu")->stated.places.at("hidden_act"), "model.py:13");
   EXPECT_TRUE(read("gelu")->edited.empty());
   EXPECT_FALSE(read("tanh")->stated.hidden_act);
+  EXPECT_EQ(read("gelu", " * ", "        self.hidden_act = 'relu'\n")->stated.hidden_act, HiddenAct::gelu)
+      << "nothing reads the setting";
   EXPECT_EQ(read("tanh")->edited, std::vector<std::string>{"FeedForward (model.py:1)"});
   EXPECT_FALSE(read("gelu", " + ")->stated.hidden_act) << "other equations, which are not computed";
 }
