@@ -145,7 +145,8 @@ ScoredTexts read_texts(const PerplexityOptions& options, const std::optional<Tok
     }
     return *chat_template;
   };
-  texts = read_lines(options.text.read(), options.text.file, *tokenizer, {family, options.all_turns, its_template});
+  texts = read_lines(options.text.read(), options.text.file, *tokenizer,
+                     {family, options.all_turns, its_template, "; --all-turns scores all turns"});
   if (options.all_turns && !texts.conversations) {
     throw UsageError("--all-turns is for conversations, but the input has none; omit it");
   }

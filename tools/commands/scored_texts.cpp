@@ -127,7 +127,8 @@ void add_conversation(ScoredTexts& texts, const ChatJson& list, const std::strin
   const std::vector<bool> mask = assistant_mask(tokens, tokenizer.encode(marks.bos_text + "assistant\n"),
                                                 tokenizer.encode(marks.eos_text + "\n"), is_late ? 1 : 0);
   if (std::find(mask.begin(), mask.end(), true) == mask.end()) {
-    throw Error(fmt::format("{} has no turn that starts with {}assistant, expected one", name, marks.bos_text));
+    throw Error(fmt::format("{} has no turn that starts with {}assistant, expected one{}", name, marks.bos_text,
+                            options.advice));
   }
   append(texts, tokens);
   for (std::size_t i = 0; i < mask.size(); ++i) {

@@ -32,6 +32,7 @@ struct TrainingTextOptions {
   Family family;
   bool all_turns = false;                              // score all turns of a conversation, not only the assistant's
   std::function<const ChatTemplate&()> chat_template;  // called if there is a conversation
+  std::string advice{};                                // ends the message about a conversation without a turn to score
 };
 
 // Adds a text of which every token except the first is scored. Messages call it `name`. Throws Error if there is none
