@@ -8,6 +8,7 @@
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <variant>
 
@@ -150,12 +151,13 @@ WeightMatrix Packer::add(const StoredTensor& tensor, DType packed, Compute compu
 void Packer::finish(std::size_t threads) {
   std::atomic<std::size_t> next{0};
   std::exception_ptr failure;
+  std::mutex failure_mutex;
   run_team(threads, [&](Worker&) {
     try {
       std::vector<std::byte> buffer;
       for (std::size_t i = next++; i < jobs_.size(); i = next++) jobs_[i](buffer);
     } catch (...) {
-#pragma omp critical(minimind_pack_failure)
+      const std::lock_guard lock(failure_mutex);
       if (!failure) failure = std::current_exception();
       next = jobs_.size();
     }
