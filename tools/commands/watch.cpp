@@ -9,6 +9,7 @@
 #include <optional>
 #include <system_error>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -80,7 +81,6 @@ bool may_grow(const std::vector<WrittenFile>& files) {
 
 // A checkpoint as it is now, with all that reads and writes its text.
 struct Loaded {
-  TokenizerData data;
   Tokenizer tokenizer;
   Engine engine;
   ChatTemplate chat_template;
@@ -91,12 +91,12 @@ Loaded load(const WatchOptions& options, const std::string& path, bool quiet) {
   checkpoint.model = path;
   RunOptions run = options.run;
   run.quiet = quiet;
-  TokenizerData data = read_tokenizer(require_tokenizer_path(options.tokenizer, path));
+  const TokenizerData data = read_tokenizer(require_tokenizer_path(options.tokenizer, path));
   Tokenizer tokenizer(data);
   Engine engine = load_engine(checkpoint, run);
   if (!quiet) warn_of_misfit(tokenizer, engine.model.config);
   ChatTemplate chat_template = template_or_family("", data, engine.model.config.family, quiet);
-  return {std::move(data), std::move(tokenizer), std::move(engine), std::move(chat_template)};
+  return {std::move(tokenizer), std::move(engine), std::move(chat_template)};
 }
 
 // As MiniMind's eval_llm.py tells a model that was only pretrained, which knows no conversations.
@@ -126,14 +126,9 @@ class Watch {
     if (files == files_ && !waits_) return true;
     files_ = files;
     waits_ = false;
-    std::vector<std::pair<std::int64_t, ListedCheckpoint>> found;
-    for (ListedCheckpoint& one : list_checkpoints(options_.checkpoint.model)) {
-      std::int64_t written = 0;
-      for (const WrittenFile& file : written_files(one.path)) written = std::max(written, file.nanoseconds);
-      found.emplace_back(written, std::move(one));
-    }
-    std::ranges::stable_sort(found, {}, &std::pair<std::int64_t, ListedCheckpoint>::first);
-    return std::ranges::all_of(found, [&](const auto& one) { return consider(one.second); });
+    std::vector<ListedCheckpoint> found = list_checkpoints(options_.checkpoint.model);
+    std::ranges::sort(found, {}, [](const ListedCheckpoint& one) { return std::tie(one.written, one.path); });
+    return std::ranges::all_of(found, [&](const ListedCheckpoint& one) { return consider(one); });
   }
 
   std::size_t shown() const { return shown_; }
@@ -141,12 +136,11 @@ class Watch {
  private:
   // Returns false after an interrupt.
   bool consider(const ListedCheckpoint& found) {
-    const std::vector<WrittenFile> files = written_files(found.path);
-    if (const auto seen = seen_.find(found.path); seen != seen_.end() && seen->second == files) return true;
+    if (const auto seen = seen_.find(found.path); seen != seen_.end() && seen->second == found.files) return true;
     if (found.is_lora) {
       if (options_.checkpoint.loras.empty())
         note("{}: is a LoRA; name it with --lora to watch models with it", found.path);
-      seen_[found.path] = files;
+      seen_[found.path] = found.files;
       return true;
     }
     std::optional<Loaded> loaded;
@@ -154,13 +148,13 @@ class Watch {
       if (!found.problem.empty()) throw Error(found.problem);
       loaded.emplace(load(options_, found.path, options_.run.quiet || losses_.contains(found.path)));
     } catch (const Error& error) {
-      if (!options_.once && may_grow(files)) {
+      if (!options_.once && may_grow(found.files)) {
         waits_ = true;
         return true;
       }
       complain(found.path, error.what());
     }
-    seen_[found.path] = files;
+    seen_[found.path] = found.files;
     return !loaded || show(found, *loaded);
   }
 

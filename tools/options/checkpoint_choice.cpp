@@ -74,8 +74,8 @@ std::optional<std::size_t> parse_choice(const std::string& text, std::size_t cou
 
 }  // namespace
 
-std::string local_time(std::int64_t seconds, const char* format) {
-  const std::time_t time = seconds;
+std::string local_time(std::int64_t nanoseconds, const char* format) {
+  const std::time_t time = nanoseconds / 1'000'000'000;
   std::tm local{};
   std::array<char, 32> text{};
   localtime_r(&time, &local);

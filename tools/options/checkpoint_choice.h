@@ -23,9 +23,9 @@ class ManyCheckpoints : public UsageError {
   std::vector<std::string> lines_;
 };
 
-// Returns a time in the time zone of the machine, such as "2026-11-22 10:37" in the format "%Y-%m-%d %H:%M" of
-// strftime.
-std::string local_time(std::int64_t seconds, const char* format);
+// Returns a time, in nanoseconds since 1970, in the time zone of the machine, such as "2026-11-22 10:37" in the format
+// "%Y-%m-%d %H:%M" of strftime.
+std::string local_time(std::int64_t nanoseconds, const char* format);
 
 // Returns the checkpoint that `path` means: itself, or the only one in a folder that is not a Hugging Face folder.
 // Throws ManyCheckpoints if there are several, Error if there is none.

@@ -92,8 +92,8 @@ void ModelShelf::read_folder() {
     const std::filesystem::path path(checkpoint.path);
     const std::string stem = path.stem().string();
     const bool taken = std::ranges::any_of(files, [&](const File& file) { return file.name == stem; });
-    files.push_back({taken ? path.filename().string() : stem, checkpoint.path, checkpoint.written, checkpoint.bytes,
-                     checkpoint.problem, written_files(checkpoint.path)});
+    files.push_back({taken ? path.filename().string() : stem, checkpoint.path, checkpoint.written / 1'000'000'000,
+                     checkpoint.bytes, checkpoint.problem, checkpoint.files});
   };
   for (const ListedCheckpoint& checkpoint : list_checkpoints(folder_)) {
     // One that is being written stays a model if it is loaded.

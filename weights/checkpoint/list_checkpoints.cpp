@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <tuple>
+#include <utility>
 
 #include "weights/checkpoint/checkpoint.h"
 #include "weights/gguf/reader.h"
@@ -38,6 +40,15 @@ std::vector<fs::path> weight_files(const fs::path& path) {
     if (entry.is_regular_file(ignored) && has_suffix_of_a_model(entry.path())) files.push_back(entry.path());
   }
   return files;
+}
+
+// The file as it is now; std::nullopt if it is gone.
+std::optional<WrittenFile> written_file(const fs::path& file) {
+  struct stat status {};
+  if (::stat(file.c_str(), &status) != 0) return std::nullopt;
+  const auto seconds = static_cast<std::int64_t>(status.st_mtim.tv_sec);
+  return WrittenFile{file.string(), seconds * 1'000'000'000 + status.st_mtim.tv_nsec,
+                     static_cast<std::uintmax_t>(status.st_size), status.st_ino};
 }
 
 // Other programs have files of these suffixes, too.
@@ -78,12 +89,12 @@ void describe_model(ListedCheckpoint& found) {
 }
 
 ListedCheckpoint listed(const fs::path& path) {
-  ListedCheckpoint found{.path = path.string()};
+  ListedCheckpoint found{.path = path.string(), .files = written_files(path.string())};
   for (const fs::path& file : weight_files(path)) {
-    struct stat status {};
-    if (::stat(file.c_str(), &status) != 0) continue;
-    found.written = std::max<std::int64_t>(found.written, status.st_mtime);
-    found.bytes += static_cast<std::uintmax_t>(status.st_size);
+    const auto written = written_file(file);
+    if (!written) continue;
+    found.written = std::max(found.written, written->nanoseconds);
+    found.bytes += written->bytes;
   }
   std::error_code ignored;
   found.is_lora = !fs::is_directory(path, ignored) && is_lora(found.path);
@@ -120,11 +131,7 @@ std::vector<WrittenFile> written_files(const std::string& path) {
   }
   std::vector<WrittenFile> written;
   for (const fs::path& file : files) {
-    struct stat status {};
-    if (::stat(file.c_str(), &status) != 0) continue;
-    const auto seconds = static_cast<std::int64_t>(status.st_mtim.tv_sec);
-    written.push_back({file.string(), seconds * 1'000'000'000 + status.st_mtim.tv_nsec,
-                       static_cast<std::uintmax_t>(status.st_size), status.st_ino});
+    if (auto one = written_file(file)) written.push_back(std::move(*one));
   }
   std::ranges::sort(written, {}, &WrittenFile::path);
   return written;

@@ -6,21 +6,6 @@
 
 namespace minimind {
 
-// A file or Hugging Face folder whose name looks like a checkpoint's.
-struct ListedCheckpoint {
-  std::string path;
-  std::int64_t written = 0;   // the time of the last write, in seconds since 1970
-  std::uintmax_t bytes = 0;   // of the weights
-  bool is_lora = false;       // has only LoRA matrices
-  bool is_model = false;      // can be read as a model without further options
-  std::string description{};  // "v3, 63.91 M parameters", "LoRA", or that it cannot be read as a model
-  std::string problem{};      // why it cannot; empty for a model or a LoRA
-};
-
-// Returns the checkpoints directly in `folder`, newest first: .pth, .pt, .bin, .safetensors and .gguf files, and
-// Hugging Face folders. Opens each one to find what it is.
-std::vector<ListedCheckpoint> list_checkpoints(const std::string& folder);
-
 // A file of weights as it is on disk: another one if it was written since.
 struct WrittenFile {
   std::string path;
@@ -28,6 +13,23 @@ struct WrittenFile {
   std::uintmax_t bytes = 0, inode = 0;
   bool operator==(const WrittenFile&) const = default;
 };
+
+// A file or Hugging Face folder whose name looks like a checkpoint's.
+struct ListedCheckpoint {
+  std::string path;
+  std::int64_t written = 0;   // the time of the last write, in nanoseconds since 1970
+  std::uintmax_t bytes = 0;   // of the weights
+  bool is_lora = false;       // has only LoRA matrices
+  bool is_model = false;      // can be read as a model without further options
+  std::string description{};  // "v3, 63.91 M parameters", "LoRA", or that it cannot be read as a model
+  std::string problem{};      // why it cannot; empty for a model or a LoRA
+  // written_files(path) from before it was opened: what is written meanwhile is seen the next time.
+  std::vector<WrittenFile> files{};
+};
+
+// Returns the checkpoints directly in `folder`, newest first: .pth, .pt, .bin, .safetensors and .gguf files, and
+// Hugging Face folders. Opens each one to find what it is.
+std::vector<ListedCheckpoint> list_checkpoints(const std::string& folder);
 
 // Returns the files of a checkpoint, or those directly in a folder and in its folders that look like checkpoints,
 // sorted. Opens none. Equal results show that nothing was written, replaced, added or removed.
