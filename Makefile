@@ -335,7 +335,7 @@ run-on-core-%: $(BUILD)/minimind_tests $(BUILD)/minimind
 # of fences, which the sanitizer does not know: Boost.Asio has them in a queue that one thread uses. The C library frees the
 # variables that a thread has of a library that was loaded later in the next thread, which looks like a race: initial-exec puts
 # them next to those of the program.
-THREADED_ROOMS := runtime/engine runtime/generate runtime/calibrate runtime/api tools/http tools/serve tools/batch
+THREADED_ROOMS := runtime/engine runtime/generate runtime/llm runtime/calibrate runtime/api tools/http tools/serve tools/batch
 THREADS_VENV := build/threads-venv
 TSAN_RUN := setarch $(shell uname -m) -R env TSAN_OPTIONS=halt_on_error=1:allocator_may_return_null=1
 sanitize-threads: test-packages

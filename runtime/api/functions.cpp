@@ -3,9 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <ctime>
+#include <exception>
 #include <filesystem>
 #include <limits>
 #include <memory>
@@ -21,7 +23,6 @@
 #include "runtime/api/failures.h"
 #include "runtime/api/loaded_model.h"
 #include "runtime/api/structures.h"
-#include "runtime/api/text_queue.h"
 #include "runtime/chat/answer_parser.h"
 #include "runtime/chat/chat_json.h"
 #include "runtime/chat/chat_template.h"
@@ -36,6 +37,7 @@
 #include "runtime/generate/sampler.h"
 #include "runtime/grammar/gbnf.h"
 #include "runtime/json_schema/json_schema.h"
+#include "runtime/llm/text_queue.h"
 #include "runtime/text/utf8.h"
 #include "weights/checkpoint/checkpoint.h"
 #include "weights/io/error.h"
@@ -46,11 +48,37 @@ namespace minimind {
 struct ModelState {
   ModelState(const std::string& path, const minimind_model_options& options)
       : loaded(path, options),
-        queue(loaded, options.parallel, options.kv_memory > 0 ? options.kv_memory : KvCache::default_budget()) {}
+        queue(loaded.engine(), loaded.optional_tokenizer(),
+              {.parallel = options.parallel,
+               .kv_memory = options.kv_memory > 0 ? options.kv_memory : KvCache::default_budget(),
+               .positions = loaded.positions(),
+               .step_tokens = batch_tokens,
+               .longest_step = std::numeric_limits<double>::infinity()}) {}
+
+  // Calls replace(), which replaces the model's weights. Throws Failure while there are texts.
+  template <class Replace>
+  void replace_weights(Replace&& replace) {
+    if (const std::size_t texts = queue.texts(); texts > 0) {
+      throw Failure(MINIMIND_BUSY, fmt::format("{} texts are being written, expected none while the weights are "
+                                               "replaced; finish or release them first",
+                                               texts));
+    }
+    replace();
+    ++weights;
+    queue.pool().clear();
+  }
 
   std::mutex mutex;
   LoadedModel loaded;
   TextQueue queue;
+  std::size_t weights = 0;  // grows when they are replaced
+};
+
+// The keys and values of a session, of which one text at a time may make use.
+struct SessionContext {
+  Context context;
+  bool in_use = false;
+  std::size_t weights = 0;  // ModelState::weights when its tokens were computed
 };
 
 }  // namespace minimind
@@ -71,9 +99,17 @@ struct minimind_session {
 struct minimind_generation {
   Failures failures;
   std::shared_ptr<ModelState> state;
-  std::shared_ptr<QueuedText> text;
+  std::shared_ptr<SessionContext> session;  // that the text uses; null: none
+  std::shared_ptr<GenerationTask> task = std::make_shared<GenerationTask>();
+  std::atomic<bool> cancelled = false;
   std::string notes;
   std::size_t top_count = 0;
+  // What the queue has reported.
+  bool ended = false;
+  std::exception_ptr error;
+  Generated result;
+  std::string text;              // not taken yet
+  std::size_t taken_tokens = 0;  // of the generated ones
   // Of the last poll.
   std::string piece;
   std::vector<std::int32_t> ids, top_ids;
@@ -246,13 +282,16 @@ MarkedText chat_prompt(const LoadedModel& loaded, std::string_view messages, std
   return render_prompt(loaded.chat_template(), settings, conversation.messages, true);
 }
 
-std::shared_ptr<QueuedText> text_of(const minimind_request& request, const LoadedModel& loaded, std::string& notes) {
-  auto text = std::make_shared<QueuedText>();
-  text->prompt = prompt_of(request, loaded);
+void read_task(const minimind_request& request, const LoadedModel& loaded, GenerationTask& task, std::string& notes) {
+  task.prompt = prompt_of(request, loaded);
   const std::size_t positions = request.session ? request.session->session->context.capacity() : loaded.positions();
-  const std::size_t room = positions - std::min(positions, text->prompt.size());
-  text->capacity = text->prompt.size() + std::min(request.max_tokens, room);
-  GenerateOptions& options = text->options;
+  if (task.prompt.empty() || task.prompt.size() >= positions) {
+    throw Error(fmt::format("the prompt has {} tokens, expected 1 to {}, one fewer than the context holds",
+                            task.prompt.size(), positions - 1));
+  }
+  check_tokens(task.prompt, loaded.config().vocab_size);
+  task.capacity = std::min(positions, task.prompt.size() + std::min(request.max_tokens, positions));
+  GenerateOptions& options = task.options;
   options.max_tokens = request.max_tokens;
   if (!request.ignore_eos) options.end_tokens = loaded.end_tokens();
   options.stop = stop_strings(request);
@@ -265,8 +304,26 @@ std::shared_ptr<QueuedText> text_of(const minimind_request& request, const Loade
                                  loaded.config().vocab_size));
   }
   if (request.log_probabilities) options.scores = request.top_count;
-  if (request.session) text->session = request.session->session;
-  return text;
+}
+
+// Gives the text of a handle to the queue, which reports to the handle.
+void submit(minimind_generation& handle) {
+  const auto end = [&handle](Generated result, std::exception_ptr error) {
+    handle.ended = true;
+    handle.result = std::move(result);
+    handle.error = std::move(error);
+    if (handle.session) handle.session->in_use = false;
+  };
+  ModelState& state = *handle.state;
+  if (!handle.session) state.queue.check_fits(handle.task->capacity);
+  std::vector<TextJob> jobs;
+  jobs.push_back({.task = handle.task,
+                  .gone = &handle.cancelled,
+                  .on_text = [&handle](std::string_view piece, const Generation&) { handle.text += piece; },
+                  .on_end = end,
+                  .context = handle.session ? &handle.session->context : nullptr});
+  state.queue.submit(std::move(jobs));
+  if (handle.session) handle.session->in_use = true;
 }
 
 // ---- Sessions and logits ----
@@ -279,9 +336,9 @@ void check_unused(const SessionContext& session) {
 }
 
 // Throws Failure if a session cannot be used now.
-void check_session(const SessionContext& session, const TextQueue& queue) {
+void check_session(const SessionContext& session, const ModelState& state) {
   check_unused(session);
-  if (session.context.size() > 0 && session.weights != queue.weights()) {
+  if (session.context.size() > 0 && session.weights != state.weights) {
     throw Failure(MINIMIND_BUSY,
                   "the weights were replaced after the session's tokens were computed; rewind the session to 0");
   }
@@ -293,7 +350,7 @@ std::unique_ptr<minimind_session> open_session(minimind_model& model, std::size_
     throw UsageError(
         fmt::format("capacity is {}, expected at most the context length, {}", capacity, loaded.positions()));
   }
-  Context context(loaded.config(), capacity > 0 ? capacity : loaded.positions(), loaded.kv_type());
+  Context context = loaded.engine().context(capacity > 0 ? capacity : loaded.positions());
   auto session = std::make_unique<minimind_session>();
   session->state = model.state;
   session->session = std::make_shared<SessionContext>(SessionContext{.context = std::move(context)});
@@ -314,10 +371,10 @@ void run_ids(ModelState& state, Context& context, std::span<const std::int32_t> 
     const Matrix<float> logits{storage.data(), wanted, vocab_size};
     {
       const std::lock_guard lock(state.mutex);
-      if (weights.value_or(state.queue.weights()) != state.queue.weights()) {
+      if (weights.value_or(state.weights) != state.weights) {
         throw Failure(MINIMIND_BUSY, "the weights were replaced while these tokens were computed; call again");
       }
-      weights = state.queue.weights();
+      weights = state.weights;
       state.queue.forward().run(context, ids.subspan(done, count), logits);
     }
     use(done + count - wanted, as_const(logits));
@@ -350,7 +407,7 @@ void run_session(minimind_session& handle, std::span<const std::int32_t> ids, st
   std::size_t before = 0;
   {
     const std::lock_guard lock(state.mutex);
-    check_session(session, state.queue);
+    check_session(session, state);
     before = session.context.size();
     const std::size_t room = session.context.capacity() - before;
     if (ids.size() > room) {
@@ -359,7 +416,7 @@ void run_session(minimind_session& handle, std::span<const std::int32_t> ids, st
           fmt::format("there are {} ids, expected at most {}, the room that the session has left", ids.size(), room));
     }
     session.in_use = true;
-    session.weights = state.queue.weights();
+    session.weights = state.weights;
   }
   const std::size_t unseen = ids.size() - rows;
   try {
@@ -391,10 +448,10 @@ void take_scores(minimind_generation& handle, std::span<const TokenScore> scores
   }
 }
 
-minimind_finish finish_of(const QueuedText& text) {
-  if (!text.ended) return MINIMIND_RUNNING;
-  if (text.error) return MINIMIND_FAILED;
-  switch (text.result.finish_reason) {
+minimind_finish finish_of(const minimind_generation& handle) {
+  if (!handle.ended) return MINIMIND_RUNNING;
+  if (handle.error) return MINIMIND_FAILED;
+  switch (handle.result.finish_reason) {
     case FinishReason::stop:
       return MINIMIND_STOP;
     case FinishReason::length:
@@ -407,23 +464,22 @@ minimind_finish finish_of(const QueuedText& text) {
 
 void poll(minimind_generation& handle, minimind_output* given) {
   const std::lock_guard lock(handle.state->mutex);
-  QueuedText& text = *handle.text;
-  std::span<const std::int32_t> generated = text.result.tokens;
-  std::span<const TokenScore> scores = text.result.scores;
-  if (text.generation) {
-    generated = text.generation->generated();
-    scores = text.generation->scores();
+  std::span<const std::int32_t> generated = handle.result.tokens;
+  std::span<const TokenScore> scores = handle.result.scores;
+  if (const Generation* const running = handle.state->queue.running(*handle.task)) {
+    generated = running->generated();
+    scores = running->scores();
   }
-  const auto fresh = generated.subspan(text.taken_tokens);
+  const auto fresh = generated.subspan(handle.taken_tokens);
   handle.ids.assign(fresh.begin(), fresh.end());
-  const bool scored = text.options.scores.has_value();
+  const bool scored = handle.task->options.scores.has_value();
   // A token that made the text fail may have no score.
-  take_scores(handle, scored ? scores.subspan(std::min(text.taken_tokens, scores.size())) : scores.first(0));
+  take_scores(handle, scored ? scores.subspan(std::min(handle.taken_tokens, scores.size())) : scores.first(0));
   if (scored) handle.ids.resize(handle.log_probabilities.size());
-  handle.piece = std::exchange(text.text, {});
-  text.taken_tokens += handle.ids.size();
+  handle.piece = std::exchange(handle.text, {});
+  handle.taken_tokens += handle.ids.size();
   const bool has_news = !handle.piece.empty() || !handle.ids.empty();
-  const minimind_finish finish = finish_of(text);
+  const minimind_finish finish = finish_of(handle);
   minimind_output output{};
   output.text = handle.piece.data();
   output.text_size = handle.piece.size();
@@ -436,12 +492,12 @@ void poll(minimind_generation& handle, minimind_output* given) {
     output.top_count = handle.top_count;
   }
   output.finish = finish == MINIMIND_FAILED && has_news ? MINIMIND_RUNNING : finish;
-  output.conforms = text.result.conforms;
-  output.prompt_tokens = text.prompt.size();
-  output.prompt_tokens_reused = text.result.prompt_tokens_reused;
+  output.conforms = handle.result.conforms;
+  output.prompt_tokens = handle.task->prompt.size();
+  output.prompt_tokens_reused = handle.result.prompt_tokens_reused;
   output.notes = handle.notes.c_str();
   write_structure(output, given, "minimind_output");
-  if (output.finish == MINIMIND_FAILED) std::rethrow_exception(text.error);
+  if (output.finish == MINIMIND_FAILED) std::rethrow_exception(handle.error);
 }
 
 ChatJson delta_of(const AnswerEvent& event, std::size_t& calls) {
@@ -509,7 +565,7 @@ minimind_status minimind_get_facts(const minimind_model* model, minimind_facts* 
     facts.family = loaded.family().c_str();
     facts.path = loaded.path().c_str();
     facts.kv_type = loaded.kv_type_name().c_str();
-    facts.kernels = loaded.kernels().name;
+    facts.kernels = loaded.engine().kernels.name;
     facts.notes = loaded.notes().c_str();
     facts.vocab_size = config.vocab_size;
     facts.hidden_size = config.hidden_size;
@@ -520,7 +576,7 @@ minimind_status minimind_get_facts(const minimind_model* model, minimind_facts* 
     facts.experts = config.num_experts;
     facts.parameters = loaded.parameters();
     facts.context_length = loaded.positions();
-    facts.threads = loaded.threads();
+    facts.threads = loaded.engine().threads;
     facts.has_tokenizer = loaded.optional_tokenizer() != nullptr;
     write_structure(facts, given, "minimind_facts");
   });
@@ -530,7 +586,7 @@ minimind_status minimind_reload(minimind_model* model, const char* path) {
   return guarded(model, [&] {
     const std::string file = &required(path, "path");
     const std::lock_guard lock(model->state->mutex);
-    reading({file}, [&] { model->state->queue.replace_weights([&] { model->state->loaded.reload(file); }); });
+    reading({file}, [&] { model->state->replace_weights([&] { model->state->loaded.reload(file); }); });
   });
 }
 
@@ -542,7 +598,7 @@ minimind_status minimind_load_tensors(minimind_model* model, const minimind_tens
       input(static_cast<const char*>(tensor.data), tensor.bytes, "the data of a tensor");
     }
     const std::lock_guard lock(model->state->mutex);
-    model->state->queue.replace_weights([&] { model->state->loaded.load_tensors(given); });
+    model->state->replace_weights([&] { model->state->loaded.load_tensors(given); });
   });
 }
 
@@ -616,7 +672,7 @@ minimind_status minimind_logits(minimind_model* model, const int32_t* ids, size_
     const std::size_t vocab_size = loaded.config().vocab_size;
     check_room(capacity, count * vocab_size);
     required(logits, "logits");
-    Context context(loaded.config(), count, loaded.kv_type());
+    Context context = loaded.engine().context(count);
     run_ids(*model->state, context, given, count, [&](std::size_t first, Matrix<const float> batch) {
       std::copy_n(batch.data, batch.rows * vocab_size, logits + first * vocab_size);
       check_proceed(proceed, data, first + batch.rows);
@@ -633,7 +689,7 @@ minimind_status minimind_score(minimind_model* model, const int32_t* ids, size_t
     check_room(capacity, count - 1);
     if (count == 1) return;
     required(log_probabilities, "log_probabilities");
-    Context context(loaded.config(), count, loaded.kv_type());
+    Context context = loaded.engine().context(count);
     run_ids(*model->state, context, given.first(count - 1), count - 1,
             [&](std::size_t first, Matrix<const float> batch) {
               for (std::size_t row = 0; row < batch.rows; ++row) {
@@ -660,16 +716,16 @@ minimind_status minimind_submit(minimind_model* model, const minimind_request* r
     }
     auto handle = std::make_unique<minimind_generation>();
     handle->state = model->state;
-    handle->text = text_of(read, model->state->loaded, handle->notes);
+    read_task(read, model->state->loaded, *handle->task, handle->notes);
     handle->top_count = read.top_count;
+    if (read.session) handle->session = read.session->session;
     const std::lock_guard lock(model->state->mutex);
-    TextQueue& queue = model->state->queue;
-    if (handle->text->session) {
-      check_session(*handle->text->session, queue);
-      handle->text->session->weights = queue.weights();
+    if (handle->session) {
+      check_session(*handle->session, *model->state);
+      handle->session->weights = model->state->weights;
     }
-    if (handle->text->options.grammar) handle->text->options.token_trie = model->state->loaded.token_trie();
-    queue.submit(handle->text);
+    if (handle->task->options.grammar) handle->task->options.token_trie = model->state->loaded.token_trie();
+    submit(*handle);
     *generation = handle.release();
   });
 }
@@ -677,8 +733,8 @@ minimind_status minimind_submit(minimind_model* model, const minimind_request* r
 minimind_status minimind_step(minimind_model* model, size_t* texts) {
   return guarded(model, [&] {
     const std::lock_guard lock(model->state->mutex);
-    const std::size_t left = model->state->queue.step();
-    if (texts) *texts = left;
+    model->state->queue.step();
+    if (texts) *texts = model->state->queue.texts();
   });
 }
 
@@ -687,14 +743,16 @@ minimind_status minimind_poll(minimind_generation* generation, minimind_output* 
 }
 
 void minimind_cancel(minimind_generation* generation) {
-  if (generation) generation->text->cancelled = true;
+  if (generation) generation->cancelled = true;
 }
 
 void minimind_release(minimind_generation* generation) {
   if (!generation) return;
   generation->failures.guard([&] {
     const std::lock_guard lock(generation->state->mutex);
-    generation->state->queue.remove(*generation->text);
+    if (generation->ended) return;
+    generation->state->queue.remove(*generation->task);
+    if (generation->session) generation->session->in_use = false;
   });
   delete generation;
 }
@@ -730,7 +788,7 @@ minimind_status minimind_session_rewind(minimind_session* session, size_t count)
       throw UsageError(fmt::format("count is {}, expected at most the session's {} tokens", count, context.size()));
     }
     check_unused(*session->session);
-    if (count > 0) check_session(*session->session, session->state->queue);
+    if (count > 0) check_session(*session->session, *session->state);
     context.rewind(count);
   });
 }
@@ -739,7 +797,7 @@ minimind_status minimind_session_save(minimind_session* session, const char* pat
   return guarded(session, [&] {
     const std::string file = &required(path, "path");
     const std::lock_guard lock(session->state->mutex);
-    check_session(*session->session, session->state->queue);
+    check_session(*session->session, *session->state);
     Context& context = session->session->context;
     ConversationState conversation;
     conversation.tokens.assign(context.tokens().begin(), context.tokens().end());
@@ -754,7 +812,7 @@ minimind_status minimind_session_load(minimind_session* session, const char* pat
     SessionContext& own = *session->session;
     check_unused(own);
     reading({file}, [&] { load_session(file, session->state->loaded.identity(), own.context); });
-    own.weights = session->state->queue.weights();
+    own.weights = session->state->weights;
   });
 }
 

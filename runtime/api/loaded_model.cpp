@@ -119,22 +119,27 @@ LoadedModel::LoadedModel(const Checkpoint& checkpoint, OpenOptions open_options,
       type_(parse_type(options.type)),
       compute_(parse_compute(options.compute)),
       session_files_(options.session_files != 0),
-      kernels_(kernels_for(compute_)),
-      threads_(options.threads > 0 ? options.threads : suitable_threads(checkpoint)),
-      model_(load_model(checkpoint, type_, threads_, compute_, memory_)),
-      config_(model_.config) {
-  kv_type_ = options.kv_type ? parse_kv_type(options.kv_type) : suitable_kv_type(model_);
-  kv_type_name_ = name_of(kv_type_);
+      engine_(load(checkpoint, options)),
+      config_(engine_.model.config) {
+  kv_type_name_ = name_of(engine_.kv_type);
   family_ = name_of(config().family);
   parameters_ = count_parameters(checkpoint);
   positions_ = options.context_length > 0 ? options.context_length : config().max_position_embeddings;
   const auto found = options.tokenizer ? std::optional<std::string>(options.tokenizer) : find_tokenizer(path_);
   if (found) read_tokenizer_at(*found, options.chat_template);
-  const bool eos_was_assumed = checkpoint.sources.at("eos_token_id").kind == ConfigSource::Kind::assumed;
-  end_tokens_ = minimind::end_tokens(config(), eos_was_assumed, optional_tokenizer());
+  end_tokens_ = minimind::end_tokens(config(), engine_.eos_was_assumed, optional_tokenizer());
   end_team();  // of loading; another thread may run the model
   if (session_files_) identity_ = identify(checkpoint, type_, compute_);
   note_all(checkpoint);
+}
+
+Engine LoadedModel::load(const Checkpoint& checkpoint, const minimind_model_options& options) {
+  const kernels::Table& kernels = kernels_for(compute_);
+  const std::size_t threads = options.threads > 0 ? options.threads : suitable_threads(checkpoint);
+  Model model = load_model(checkpoint, type_, threads, compute_, memory_);
+  const KvType kv_type = options.kv_type ? parse_kv_type(options.kv_type) : suitable_kv_type(model);
+  const bool eos_was_assumed = checkpoint.sources.at("eos_token_id").kind == ConfigSource::Kind::assumed;
+  return {std::move(model), kernels, threads, kv_type, eos_was_assumed};
 }
 
 void LoadedModel::read_tokenizer_at(const std::string& path, const char* template_path) {
@@ -158,8 +163,8 @@ void LoadedModel::note_all(const Checkpoint& checkpoint) {
       add(fmt::format("{}: its matrices of experts were omitted, because the model is dense", lora.path));
     }
   }
-  for (const std::string& fallback : model_.type_fallbacks) add("kept " + fallback);
-  const std::size_t most_positions = model_.config.max_position_embeddings;
+  for (const std::string& fallback : engine_.model.type_fallbacks) add("kept " + fallback);
+  const std::size_t most_positions = engine_.model.config.max_position_embeddings;
   if (positions_ > most_positions) {
     add(fmt::format("a context of {} positions exceeds the model's {}", positions_, most_positions));
   }
@@ -205,7 +210,7 @@ void LoadedModel::load_tensors(std::span<const minimind_tensor> tensors) {
       throw UsageError(fmt::format("{}: is given twice, expected once", quote(text_or_empty(tensor.name))));
     }
   }
-  replace(checkpoint_of(std::move(stored), model_.config, "the tensors in memory"));
+  replace(checkpoint_of(std::move(stored), engine_.model.config, "the tensors in memory"));
 }
 
 void LoadedModel::replace(const Checkpoint& checkpoint) {
@@ -216,12 +221,12 @@ void LoadedModel::replace(const Checkpoint& checkpoint) {
   const bool in_memory =
       std::none_of(tensors.begin(), tensors.end(), [](const auto& t) { return t.second.data.file(); });
   HugePageArena memory = in_memory ? memory_.again() : HugePageArena();
-  model_ = load_replacement(model_, checkpoint, type_, threads_, compute_, memory);
+  engine_.model = load_replacement(engine_.model, checkpoint, type_, engine_.threads, compute_, memory);
   memory_ = std::move(memory);
   memory_.free_unused();
   identity_ = std::move(identity);
   path_ = checkpoint.path;
-  family_ = name_of(model_.config.family);
+  family_ = name_of(engine_.model.config.family);
   parameters_ = count_parameters(checkpoint);
   note_all(checkpoint);
 }

@@ -12,12 +12,10 @@
 #include "runtime/chat/chat_template.h"
 #include "runtime/chat/session_file.h"
 #include "runtime/engine/huge_page_arena.h"
-#include "runtime/engine/kv_cache.h"
 #include "runtime/engine/load_model.h"
-#include "runtime/engine/model.h"
 #include "runtime/engine/pack.h"
 #include "runtime/grammar/state.h"
-#include "runtime/kernels/kernels.h"
+#include "runtime/llm/engine.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "weights/checkpoint/checkpoint.h"
 
@@ -29,12 +27,9 @@ class LoadedModel {
   // Throws as open_checkpoint(), load_model() and read_tokenizer() do.
   LoadedModel(const std::string& path, const minimind_model_options& options);
 
-  const Model& model() const { return model_; }
+  const Engine& engine() const { return engine_; }
   // That of the first weights, whose shape all later ones have: threads may read it while weights are replaced.
   const Config& config() const { return config_; }
-  const kernels::Table& kernels() const { return kernels_; }
-  std::size_t threads() const { return threads_; }
-  KvType kv_type() const { return kv_type_; }
   std::size_t positions() const { return positions_; }
   std::size_t parameters() const { return parameters_; }
   const std::string& path() const { return path_; }
@@ -64,6 +59,7 @@ class LoadedModel {
 
  private:
   LoadedModel(const Checkpoint& checkpoint, OpenOptions open_options, const minimind_model_options& options);
+  Engine load(const Checkpoint& checkpoint, const minimind_model_options& options);
   void read_tokenizer_at(const std::string& path, const char* template_path);
   void replace(const Checkpoint& checkpoint);
   void note_all(const Checkpoint& checkpoint);
@@ -74,13 +70,10 @@ class LoadedModel {
   WeightType type_;
   Compute compute_;
   bool session_files_;
-  const kernels::Table& kernels_;
-  std::size_t threads_;
   HugePageArena memory_;  // of the model's matrices
-  Model model_;
+  Engine engine_;
   const Config config_;
   std::size_t parameters_ = 0;
-  KvType kv_type_ = KvType::f32;
   std::size_t positions_ = 0;
   std::string family_, kv_type_name_, notes_;
   std::optional<Tokenizer> tokenizer_;

@@ -19,10 +19,13 @@ class ContextPool {
   // `budget` in bytes of keys and values.
   ContextPool(const Config& config, KvType type, std::size_t budget);
 
+  // Throws Error if the budget is too small for a text of `capacity` tokens alone. Any thread may call it.
+  void check_fits(std::size_t capacity) const;
+
   // A context for a text of up to `capacity` tokens that starts with `prompt`. It holds the longest prefix of the
   // prompt that any context of the pool has, short of its last token. Null while contexts in use leave too little of
   // the budget, and while a text in use is about to compute much of the prompt, so that it is computed once: call again
-  // after the next step. Throws Error if the budget is too small for the text alone. Valid until it is released.
+  // after the next step. Throws Error as check_fits() does. Valid until it is released.
   Context* acquire(std::span<const std::int32_t> prompt, std::size_t capacity);
   void release(Context* context);
 

@@ -1,8 +1,7 @@
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <chrono>
-#include <deque>
+#include <exception>
 #include <limits>
 #include <map>
 #include <memory>
@@ -10,8 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/generate/context_pool.h"
-#include "runtime/generate/scheduler.h"
+#include "runtime/llm/text_queue.h"
 #include "tools/batch/request.h"
 #include "tools/batch/request_lines.h"
 #include "tools/batch/response.h"
@@ -48,16 +46,6 @@ struct OpenRequest {
   std::vector<TextAnswer> answers;  // [tasks]
   std::size_t ended = 0;            // texts
   bool failed = false;
-};
-
-// One of the texts of a request.
-struct Text {
-  std::shared_ptr<OpenRequest> open;
-  std::size_t index;  // of the text
-  Context* context = nullptr;
-  std::unique_ptr<Generation> generation{};
-
-  const TextTask& task() const { return open->tasks[index]; }
 };
 
 // A text whose request has no seed gets one that does not depend on the other requests. Throws RequestError.
@@ -116,9 +104,14 @@ class BatchRun {
       : model_(model),
         requests_(requests),
         defaults_(std::move(defaults)),
-        forward_(model.engine().forward(batch_tokens, model.positions())),
-        scheduler_(forward_, command.parallel.texts, std::numeric_limits<double>::infinity()),
-        pool_(model.engine().model.config, model.engine().kv_type, command.parallel.kv_memory(command.run.quiet)),
+        texts_(command.parallel.texts),
+        queue_(model.engine(), &model.tokenizer(),
+               {.parallel = texts_,
+                .kv_memory = command.parallel.kv_memory(command.run.quiet),
+                .positions = model.positions(),
+                .step_tokens = batch_tokens,
+                .longest_step = std::numeric_limits<double>::infinity(),
+                .in_order = true}),
         results_(files),
         files_(files),
         progress_(std::string(translated("batch")), requests.size(), ProgressUnit::texts) {}
@@ -131,7 +124,7 @@ class BatchRun {
     auto synced = Clock::now();
     while (files_.done() < requests_.size()) {
       fill();
-      for (const auto& [generation, error] : scheduler_.step()) finish(generation, error);
+      queue_.step();
       if (Clock::now() - synced > std::chrono::seconds(1)) {
         files_.sync();
         synced = Clock::now();
@@ -145,14 +138,9 @@ class BatchRun {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // Starts as many requests as there are places and memory for.
+  // Reads requests for the places that are free.
   void fill() {
-    while (!scheduler_.full() && results_.bytes() < most_waiting_bytes) {
-      if (waiting_.empty() && !read_request()) return;
-      if (waiting_.empty()) continue;
-      if (!start(*waiting_.front())) return;
-      if (waiting_.front()->generation) texts_.push_back(std::move(waiting_.front()));
-      waiting_.pop_front();
+    while (queue_.texts() < texts_ && results_.bytes() < most_waiting_bytes && read_request()) {
     }
   }
 
@@ -162,57 +150,33 @@ class BatchRun {
     if (!line) return false;
     try {
       const std::shared_ptr<OpenRequest> open = prepare(model_, *line, defaults_, now_);
+      std::vector<TextJob> jobs;
       for (std::size_t i = 0; i < open->tasks.size(); ++i) {
-        waiting_.push_back(std::make_unique<Text>(Text{.open = open, .index = i}));
+        jobs.push_back({.task = {open, &open->tasks[i]},
+                        .on_end = [this, open, i](Generated generated, const std::exception_ptr& error) {
+                          end(*open, i, std::move(generated), error);
+                        }});
       }
+      queue_.submit(std::move(jobs));
     } catch (const RequestError& error) {
       results_.add(line->index, error_line(line->id(), error), true);
     }
     return true;
   }
 
-  // False if there is no memory before another text ends, or another text computes its prefix. A request that can never
-  // run gets its error.
-  bool start(Text& text) {
-    try {
-      text.context = pool_.acquire(text.task().reusable(), text.task().capacity);
-      if (!text.context) return false;
-      text.generation = std::make_unique<Generation>(
-          model_.engine().model, *text.context, &model_.tokenizer(), text.task().prompt, text.task().options,
-          [](std::string_view) {}, never_interrupted_);
-      scheduler_.add(*text.generation);
-    } catch (const Error& error) {
-      fail(text, error.what());
-    }
-    return true;
-  }
-
-  void fail(Text& text, const std::string& message) {
-    OpenRequest& open = *text.open;
-    if (!std::exchange(open.failed, true)) {
-      results_.add(open.index, error_line(open.id, RequestError(message, "")), true);
-    }
-    if (text.context) pool_.release(text.context);
-    text.generation.reset();
-  }
-
-  void finish(Generation* generation, const std::exception_ptr& error) {
-    const auto found = std::ranges::find(texts_, generation, [](const auto& text) { return text->generation.get(); });
-    const std::unique_ptr<Text> text = std::move(*found);
-    texts_.erase(found);
+  void end(OpenRequest& open, std::size_t text, Generated generated, const std::exception_ptr& error) {
     if (error) {
       try {
         std::rethrow_exception(error);
       } catch (const Error& known) {
-        return fail(*text, known.what());
+        if (std::exchange(open.failed, true)) return;
+        return results_.add(open.index, error_line(open.id, RequestError(known.what(), "")), true);
       }
     }
-    OpenRequest& open = *text->open;
-    TextAnswer& answer = open.answers[text->index];
-    answer.generated = text->generation->finish();
+    TextAnswer& answer = open.answers[text];
+    answer.generated = std::move(generated);
     tokens_ += answer.generated.tokens.size();
-    read_message(answer, text->task(), tool_call_count(open.request.messages) + 1);
-    pool_.release(text->context);
+    read_message(answer, open.tasks[text], tool_call_count(open.request.messages) + 1);
     if (++open.ended < open.tasks.size() || open.failed) return;
     results_.add(open.index,
                  response_line(open.id, model_, open.request, open.tasks.front(), open.answers, std::time(nullptr)),
@@ -237,15 +201,11 @@ class BatchRun {
   const TextModel& model_;
   RequestLines& requests_;
   RequestDefaults defaults_;
-  const std::atomic<bool> never_interrupted_ = false;
   const std::time_t now_ = std::time(nullptr);  // that templates see
-  Forward forward_;
-  Scheduler scheduler_;
-  ContextPool pool_;
+  const std::size_t texts_;                     // at once
+  TextQueue queue_;
   OrderedResults results_;
   ResultFiles& files_;
-  std::deque<std::unique_ptr<Text>> waiting_;  // for memory: the texts of one request
-  std::vector<std::unique_ptr<Text>> texts_;
   std::size_t tokens_ = 0;
   const Clock::time_point start_ = Clock::now();
   Progress progress_;

@@ -6,7 +6,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,7 +13,7 @@
 #include "runtime/chat/answer_parser.h"
 #include "runtime/chat/chat_template.h"
 #include "runtime/chat/message.h"
-#include "runtime/generate/generate.h"
+#include "runtime/llm/text_queue.h"
 #include "runtime/tokenizer/files.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "tools/openai/request.h"
@@ -23,21 +22,13 @@
 
 namespace minimind {
 
-// A text to generate: what Generation takes, and how its text becomes an answer.
-struct TextTask {
-  std::vector<std::int32_t> prompt{};
-  GenerateOptions options{};
-  std::size_t capacity = 0;  // of its context
+// A text to generate, and how it becomes an answer.
+struct TextTask : GenerationTask {
   ThinkState thinks = ThinkState::none;
   std::string opening{};        // the start of the answer, which the prompt ends with
   bool plain = false;           // the answer has neither thinking nor calls
   bool forced = false;          // the answer is calls alone
   std::string only_function{};  // of a forced answer, that all calls are of; empty if there are several
-
-  // The part of the prompt that need not be computed again if another text had it: nothing if it is to be scored.
-  std::span<const std::int32_t> reusable() const {
-    return options.scores && options.score_prompt ? std::span<const std::int32_t>() : prompt;
-  }
 };
 
 // A model with everything that requests for its texts need. Any number of threads may use it.

@@ -64,11 +64,11 @@ Completion::Completion(const TextModel& model, Request request, std::shared_ptr<
 void Completion::start(const TextModel& model, EngineThread& engine, Request request, std::uint64_t seed,
                        std::shared_ptr<HttpAnswer> answer) {
   const auto completion = std::make_shared<Completion>(model, std::move(request), std::move(answer));
-  std::vector<std::unique_ptr<TextJob>> jobs;
+  std::vector<TextJob> jobs;
   for (TextTask& task : model.tasks(completion->request_, seed, completion->now_)) {
     const std::size_t index = jobs.size();
     completion->texts_.emplace_back(model, std::make_shared<const TextTask>(std::move(task)));
-    jobs.push_back(std::make_unique<TextJob>(TextJob{
+    jobs.push_back({
         .task = completion->texts_.back().task,
         .gone = &completion->answer_->gone(),
         .on_text = [completion, index](std::string_view piece,
@@ -76,7 +76,7 @@ void Completion::start(const TextModel& model, EngineThread& engine, Request req
         .on_end = [completion, index](
                       Generated generated,
                       const std::exception_ptr& error) { completion->on_end(index, std::move(generated), error); },
-    }));
+    });
   }
   engine.submit(std::move(jobs));
 }

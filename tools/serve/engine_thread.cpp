@@ -9,12 +9,10 @@
 #include "runtime/engine/thread_team.h"
 #include "tools/openai/request_error.h"
 #include "tools/serve/task_thread.h"
+#include "weights/io/error.h"
 
 namespace minimind {
 namespace {
-
-// A text that this many others have passed is next.
-constexpr std::size_t most_passed = 16;
 
 // Of requests with several: what waits takes memory.
 constexpr std::size_t most_texts = 65536;
@@ -28,7 +26,8 @@ std::size_t step_tokens(const EngineLimits& limits) {
 constexpr double longest_prompt_step = 0.032;
 constexpr std::size_t least_prompt_tokens = 8;
 
-const std::atomic<bool> never = false;
+// Steps with parts of long prompts take this much longer than others at most: Scheduler.
+constexpr double longest_step = 2;
 
 // An engine without texts for so long ends its threads but one, because another engine may run.
 constexpr std::chrono::seconds longest_rest{1};
@@ -59,22 +58,20 @@ std::exception_ptr shutting_down() {
   return std::make_exception_ptr(RequestError("the server is shutting down", "", "unavailable"));
 }
 
-bool is_gone(const TextJob& job) {
-  return job.gone && *job.gone;
-}
-
 }  // namespace
 
 EngineThread::EngineThread(const TextModel& model, const EngineLimits& limits, StepTurns& turns,
                            std::function<void()> on_idle)
-    : model_(model),
-      limits_(limits),
+    : limits_(limits),
       turns_(turns),
       on_idle_(std::move(on_idle)),
-      forward_(model.engine().forward(step_tokens(limits), model.positions())),
-      scheduler_(forward_, limits.parallel),
-      prompt_limit_(longest_prompt_step, least_prompt_tokens, forward_.max_tokens()),
-      pool_(model.engine().model.config, model.engine().kv_type, limits.kv_memory) {
+      queue_(model.engine(), &model.tokenizer(),
+             {.parallel = limits.parallel,
+              .kv_memory = limits.kv_memory,
+              .positions = model.positions(),
+              .step_tokens = step_tokens(limits),
+              .longest_step = longest_step}),
+      prompt_limit_(longest_prompt_step, least_prompt_tokens, queue_.forward().max_tokens()) {
   counts_.kv_budget = limits.kv_memory;
   thread_ = thread_without_signals([this] { run(); });
 }
@@ -89,17 +86,13 @@ EngineThread::~EngineThread() {
   thread_.join();
 }
 
-void EngineThread::submit(std::vector<std::unique_ptr<TextJob>> jobs) {
-  for (const auto& job : jobs) {
-    const std::size_t bytes =
-        job->task->capacity * KvCache::bytes_per_position(model_.engine().model.config, model_.engine().kv_type);
-    if (bytes <= limits_.kv_memory) continue;
-    throw RequestError(
-        fmt::format("prompt and answer of up to {} tokens need {:.1f} MB for keys and values, but all texts together "
-                    "may take {:.1f} MB; give a smaller max_tokens",
-                    job->task->capacity, 1e-6 * static_cast<double>(bytes),
-                    1e-6 * static_cast<double>(limits_.kv_memory)),
-        "max_tokens", "context_length_exceeded");
+void EngineThread::submit(std::vector<TextJob> jobs) {
+  for (const TextJob& job : jobs) {
+    try {
+      queue_.check_fits(job.task->capacity);
+    } catch (const Error& error) {
+      throw RequestError(error.what(), "max_tokens", "context_length_exceeded");
+    }
   }
   {
     const std::lock_guard lock(mutex_);
@@ -120,13 +113,39 @@ void EngineThread::submit(std::vector<std::unique_ptr<TextJob>> jobs) {
     texts_ += jobs.size();
     requests_ += jobs.empty() ? 0 : 1;
     const auto texts_of_request = std::make_shared<std::size_t>(jobs.size());
-    std::size_t turn = 0;
-    for (auto& job : jobs) {
-      submitted_.push_back(
-          {.job = std::move(job), .submitted = now, .turn = turn++, .texts_of_request = texts_of_request});
-    }
+    for (TextJob& job : jobs) count_end_of(job, texts_of_request);
+    submitted_.push_back(std::move(jobs));
   }
   wake_.notify_one();
+}
+
+// Adds to the functions of a text that which counts it. `texts_of_request`: those that have not ended.
+void EngineThread::count_end_of(TextJob& job, const std::shared_ptr<std::size_t>& texts_of_request) {
+  job.on_first_token = [this, submitted = Clock::now()] {
+    const std::lock_guard lock(mutex_);
+    counts_.first_token_seconds.add(std::chrono::duration<double>(Clock::now() - submitted).count());
+  };
+  job.on_end = [this, gone = job.gone, texts_of_request, on_end = std::move(job.on_end)](
+                   Generated generated, const std::exception_ptr& error) mutable {
+    {
+      const std::lock_guard lock(mutex_);
+      counts_.prompt_tokens += generated.prompt_tokens_done;
+      counts_.cached_tokens += generated.prompt_tokens_reused;
+      counts_.generated_tokens += generated.tokens.size();
+      ++counts_.texts;
+      if (gone && *gone) ++counts_.abandoned;
+      note_load();
+    }
+    if (on_end) on_end(std::move(generated), error);
+    on_end = nullptr;  // what it holds ends before the engine is idle
+    {
+      const std::lock_guard lock(mutex_);
+      if (--*texts_of_request == 0) --requests_;
+      if (--texts_ > 0) return;
+      idle_.notify_all();
+    }
+    on_idle_();
+  };
 }
 
 void EngineThread::drain() {
@@ -165,19 +184,25 @@ EngineThread::Clock::duration EngineThread::silent_for() const {
 EngineCounts EngineThread::counts() const {
   const std::lock_guard lock(mutex_);
   EngineCounts counts = counts_;
-  counts.waiting += submitted_.size();
+  for (const auto& request : submitted_) counts.waiting += request.size();
   return counts;
 }
 
 void EngineThread::run() {
   const std::vector<int> cores = allowed_cores();  // before this thread has one core
-  spread_threads(forward_.threads(), cores);
-  while (take_work([&] { spread_threads(forward_.threads(), cores); })) {
-    end_abandoned();
-    if (!run_action()) start_waiting();
+  const std::size_t threads = queue_.forward().threads();
+  spread_threads(threads, cores);
+  while (take_work([&] { spread_threads(threads, cores); })) {
+    queue_.end_gone();
+    if (!run_action()) queue_.start();
+    {
+      const std::lock_guard lock(mutex_);
+      note_load();
+    }
     step();
   }
-  for (Running& text : waiting_) end(text, shutting_down());
+  queue_.end_running(shutting_down());
+  queue_.end_waiting(shutting_down());
   const std::lock_guard lock(mutex_);
   if (action_) action_error_ = shutting_down();
   action_ = nullptr;
@@ -185,13 +210,10 @@ void EngineThread::run() {
 }
 
 // Sleeps until there is something to do; calls `after_rest` if the team has ended meanwhile. Returns false if the
-// engine stops and nothing runs.
+// engine stops.
 bool EngineThread::take_work(const std::function<void()>& after_rest) {
   std::unique_lock lock(mutex_);
-  note_load();
-  const auto has_work = [this] {
-    return stopping_ || action_ || !submitted_.empty() || !waiting_.empty() || !running_.empty();
-  };
+  const auto has_work = [this] { return stopping_ || action_ || !submitted_.empty() || queue_.texts() > 0; };
   if (!wake_.wait_for(lock, longest_rest, has_work)) {
     end_team();
     wake_.wait(lock, has_work);
@@ -200,148 +222,36 @@ bool EngineThread::take_work(const std::function<void()>& after_rest) {
     lock.lock();
   }
   progress_ = Clock::now();
-  add_submitted();
-  return !stopping_ || !running_.empty();
-}
-
-void EngineThread::add_submitted() {
-  const auto before = static_cast<std::ptrdiff_t>(waiting_.size());
-  for (Running& text : submitted_) {
-    text.turn += turn_;
-    waiting_.push_back(std::move(text));
-  }
-  submitted_.clear();
-  std::ranges::stable_sort(waiting_.begin() + before, waiting_.end(), {}, &Running::turn);
-  std::ranges::inplace_merge(waiting_, waiting_.begin() + before, {}, &Running::turn);
-}
-
-// Drops waiting texts that nobody waits for. Those that run end by themselves.
-void EngineThread::end_abandoned() {
-  for (std::size_t i = 0; i < waiting_.size();) {
-    if (!is_gone(*waiting_[i].job)) {
-      ++i;
-      continue;
-    }
-    Running text = std::move(waiting_[i]);
-    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
-    end(text, nullptr);
-  }
-}
-
-void EngineThread::start_waiting() {
-  std::size_t still_waiting = 0;
-  const std::size_t running = running_.size();
-  while (still_waiting < waiting_.size() && !scheduler_.full() && !stopping_) {
-    auto text = std::make_unique<Running>(std::move(waiting_[still_waiting]));
-    if (!start(*text)) {
-      waiting_[still_waiting] = std::move(*text);
-      if (waiting_[still_waiting].passed >= most_passed) break;
-      ++still_waiting;
-      continue;
-    }
-    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(still_waiting));
-    for (std::size_t i = 0; i < still_waiting; ++i) ++waiting_[i].passed;
-    turn_ = std::max(turn_, text->turn);
-    if (text->generation) running_.push_back(std::move(text));
-  }
-  if (running_.size() == running) return;
-  const std::lock_guard lock(mutex_);
-  note_load();
-}
-
-// Returns false if the text has to wait. One that can never run ends with its error.
-bool EngineThread::start(Running& text) {
-  const TextTask& task = *text.job->task;
-  try {
-    text.context = pool_.acquire(task.reusable(), task.capacity);
-    if (!text.context) return false;
-    const std::atomic<bool>& gone = text.job->gone ? *text.job->gone : never;
-    text.generation = std::make_unique<Generation>(
-        model_.engine().model, *text.context, &model_.tokenizer(), task.prompt, task.options,
-        [&job = *text.job, &text](std::string_view piece) {
-          if (job.on_text) job.on_text(piece, *text.generation);
-        },
-        gone);
-    scheduler_.add(*text.generation);
-  } catch (...) {
-    text.generation.reset();
-    end(text, std::current_exception());
-  }
-  return true;
+  for (std::vector<TextJob>& request : std::exchange(submitted_, {})) queue_.submit(std::move(request));
+  return !stopping_;
 }
 
 void EngineThread::step() {
-  if (running_.empty()) return;
+  if (queue_.running() == 0) return;
   const auto seconds_since = [](Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
   };
   const auto start = Clock::now();
-  std::vector<Scheduler::Ended> ended;
   try {
     const StepTurn turn(turns_);
     const auto turn_start = Clock::now();
-    if (!stopping_) ended = scheduler_.step(prompt_limit_.tokens());
-    prompt_limit_.learn(scheduler_.work().tokens, seconds_since(turn_start));
+    queue_.compute(prompt_limit_.tokens());
+    prompt_limit_.learn(queue_.work().tokens, seconds_since(turn_start));
   } catch (...) {
-    return end_all(std::current_exception());
+    return queue_.end_running(std::current_exception());
   }
   {
     const std::lock_guard lock(mutex_);
     counts_.step_seconds.add(seconds_since(start));
-    for (const auto& text : running_) note_first_token(*text);
   }
-  for (const auto& [generation, error] : ended) {
-    const auto found = std::ranges::find(running_, generation, [](const auto& text) { return text->generation.get(); });
-    const std::unique_ptr<Running> text = std::move(*found);
-    running_.erase(found);
-    end(*text, error);
-  }
-  if (stopping_) end_all(shutting_down());
+  queue_.report();
 }
 
-void EngineThread::end_all(const std::exception_ptr& error) {
-  for (const auto& text : std::exchange(running_, {})) {
-    scheduler_.remove(*text->generation);
-    end(*text, error);
-  }
-}
-
+// With mutex_ locked.
 void EngineThread::note_load() {
-  counts_.waiting = waiting_.size();
-  counts_.running = running_.size();
-  counts_.kv_bytes = pool_.bytes();
-}
-
-void EngineThread::note_first_token(Running& text) {
-  if (text.has_started || text.generation->in_prompt()) return;
-  text.has_started = true;
-  counts_.first_token_seconds.add(std::chrono::duration<double>(Clock::now() - text.submitted).count());
-}
-
-void EngineThread::end(Running& text, std::exception_ptr error) {
-  Generated generated;
-  generated.finish_reason = FinishReason::interrupted;
-  if (text.generation) generated = text.generation->finish();
-  if (text.context) pool_.release(text.context);
-  {
-    const std::lock_guard lock(mutex_);
-    counts_.prompt_tokens += generated.prompt_tokens_done;
-    counts_.cached_tokens += generated.prompt_tokens_reused;
-    counts_.generated_tokens += generated.tokens.size();
-    ++counts_.texts;
-    if (is_gone(*text.job)) ++counts_.abandoned;
-    note_load();
-  }
-  if (text.job->on_end) text.job->on_end(std::move(generated), std::move(error));
-  text.generation.reset();
-  text.job.reset();
-  {
-    const std::lock_guard lock(mutex_);
-    if (--*text.texts_of_request == 0) --requests_;
-    if (--texts_ > 0) return;
-    idle_.notify_all();
-  }
-  on_idle_();
+  counts_.waiting = queue_.waiting();
+  counts_.running = queue_.running();
+  counts_.kv_bytes = queue_.pool().bytes();
 }
 
 // Returns true if there is an action, run now or as soon as no text runs.
@@ -349,11 +259,11 @@ bool EngineThread::run_action() {
   std::unique_lock lock(mutex_);
   const Action* const action = action_;
   if (!action) return false;
-  if (action_is_alone_ && !running_.empty()) return true;
+  if (action_is_alone_ && queue_.running() > 0) return true;
   lock.unlock();
   std::exception_ptr error;
   try {
-    (*action)(pool_);
+    (*action)(queue_.pool());
   } catch (...) {
     error = std::current_exception();
   }

@@ -232,14 +232,14 @@ class OllamaAnswer {
     own->task_ = std::make_shared<const TextTask>(
         std::move(own->model_.tasks(own->request_.text, seed, std::time(nullptr)).front()));
     own->parser_.emplace(own->task_->thinks);
-    std::vector<std::unique_ptr<TextJob>> jobs;
-    jobs.push_back(std::make_unique<TextJob>(TextJob{
+    std::vector<TextJob> jobs;
+    jobs.push_back({
         .task = own->task_,
         .gone = &own->answer_->gone(),
         .on_text = [own](std::string_view piece, const Generation&) { own->on_text(piece); },
         .on_end = [own](Generated generated,
                         const std::exception_ptr& error) { own->on_end(std::move(generated), error); },
-    }));
+    });
     engine.submit(std::move(jobs));
   }
 

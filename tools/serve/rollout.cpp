@@ -117,20 +117,20 @@ class Rollout {
       : model_(model), request_(std::move(request)), answer_(std::move(answer)) {}
 
   static void start(const std::shared_ptr<Rollout>& rollout, EngineThread& engine, std::uint64_t seed) {
-    std::vector<std::unique_ptr<TextJob>> jobs;
+    std::vector<TextJob> jobs;
     for (TextTask& task : rollout->tasks(seed)) {
       std::vector<std::int32_t>& ends = task.options.end_tokens;
       ends.insert(ends.end(), rollout->request_.stop_tokens.begin(), rollout->request_.stop_tokens.end());
       const std::size_t index = jobs.size();
       rollout->prompt_tokens_.push_back(task.prompt.size());
-      jobs.push_back(std::make_unique<TextJob>(TextJob{
+      jobs.push_back({
           .task = std::make_shared<const TextTask>(std::move(task)),
           .gone = &rollout->answer_->gone(),
           .on_text = {},
           .on_end = [rollout, index](
                         Generated generated,
                         const std::exception_ptr& error) { rollout->on_end(index, std::move(generated), error); },
-      }));
+      });
     }
     rollout->results_.resize(jobs.size());
     engine.submit(std::move(jobs));

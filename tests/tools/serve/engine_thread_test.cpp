@@ -103,17 +103,16 @@ class EngineThreadTest : public testing::Test {
   }
 
   // A text that goes on to its limit. `change` may make it another.
-  std::unique_ptr<TextJob> job(
+  TextJob job(
       std::size_t number, std::size_t max_tokens, const std::function<void()>& on_text = {},
       const std::function<void(TextTask&)>& change = [](TextTask&) {}) {
     Request request{.prompts = {{.tokens = {7, static_cast<std::int32_t>(10 + number)}}}, .max_tokens = max_tokens};
     request.ignore_eos = true;
     TextTask task = small_model().tasks(request, number, 0).front();
     change(task);
-    auto job = std::make_unique<TextJob>();
-    job->task = std::make_shared<const TextTask>(std::move(task));
-    if (on_text) job->on_text = [on_text](std::string_view, const Generation&) { on_text(); };
-    job->on_end = [this, number](Generated generated, const std::exception_ptr& error) {
+    TextJob job{.task = std::make_shared<const TextTask>(std::move(task))};
+    if (on_text) job.on_text = [on_text](std::string_view, const Generation&) { on_text(); };
+    job.on_end = [this, number](Generated generated, const std::exception_ptr& error) {
       events_.add({number, std::move(generated), message_of(error)});
     };
     return job;
@@ -128,8 +127,8 @@ class EngineThreadTest : public testing::Test {
     return "";
   }
 
-  static std::vector<std::unique_ptr<TextJob>> one(std::unique_ptr<TextJob> job) {
-    std::vector<std::unique_ptr<TextJob>> jobs;
+  static std::vector<TextJob> one(TextJob job) {
+    std::vector<TextJob> jobs;
     jobs.push_back(std::move(job));
     return jobs;
   }
@@ -143,7 +142,7 @@ class EngineThreadTest : public testing::Test {
 TEST_F(EngineThreadTest, EndsARunningTextWhoseClientIsGone) {
   EngineThread& engine = start({.parallel = 2, .kv_memory = bytes_of(1000), .queue = 4});
   auto text = job(0, 1000, [this] { gone_ = true; });
-  text->gone = &gone_;
+  text.gone = &gone_;
   engine.submit(one(std::move(text)));
   const auto ends = events_.wait(1);
   ASSERT_EQ(ends.size(), 1u);
@@ -158,7 +157,7 @@ TEST_F(EngineThreadTest, EndsAWaitingTextWhoseClientIsGoneWhileAnotherRuns) {
   EngineThread& engine = start({.parallel = 1, .kv_memory = bytes_of(1000), .queue = 4});
   engine.submit(one(job(0, 50, [this] { events_.hold(); })));
   auto waiting = job(1, 50);
-  waiting->gone = &gone_;
+  waiting.gone = &gone_;
   engine.submit(one(std::move(waiting)));
   events_.wait_until_held();
   gone_ = true;
@@ -180,7 +179,7 @@ TEST_F(EngineThreadTest, ReleasesThePlaceOfEveryTextThatEnds) {
       if (leaves) gone_ = true;
       if (fails) throw Error("failed");
     });
-    text->gone = &gone_;
+    text.gone = &gone_;
     ASSERT_NO_THROW(engine.submit(one(std::move(text)))) << i;
     ASSERT_EQ(events_.wait(i + 1).size(), i + 1);
     ASSERT_TRUE(engine.wait_until_idle(20s)) << i;
@@ -207,7 +206,7 @@ TEST_F(EngineThreadTest, AcceptsTextsForItsPlacesAndItsQueueAndNoMore) {
 TEST_F(EngineThreadTest, ATextOfANewRequestIsNotBehindAllTextsOfALargeOne) {
   constexpr std::size_t large = 100;
   EngineThread& engine = start({.parallel = 1, .kv_memory = bytes_of(1000), .queue = 1});
-  std::vector<std::unique_ptr<TextJob>> jobs;
+  std::vector<TextJob> jobs;
   jobs.push_back(job(0, 20, [this] { events_.hold(); }));
   for (std::size_t i = 1; i < large; ++i) jobs.push_back(job(i, 2));
   engine.submit(std::move(jobs));
@@ -225,7 +224,7 @@ TEST_F(EngineThreadTest, TwoLargeRequestsTakeTurns) {
   engine.submit(one(job(0, 20, [this] { events_.hold(); })));
   events_.wait_until_held();
   for (std::size_t request = 0; request < 2; ++request) {
-    std::vector<std::unique_ptr<TextJob>> jobs;
+    std::vector<TextJob> jobs;
     for (std::size_t i = 0; i < large; ++i) jobs.push_back(job(1 + request * large + i, 2));
     engine.submit(std::move(jobs));
   }
@@ -242,12 +241,10 @@ TEST_F(EngineThreadTest, RefusesALargeRequestNextToAnotherButNotASmallOne) {
   engine.submit(one(job(0, 20, [this] { events_.hold(); })));
   events_.wait_until_held();
   gone_ = true;  // nobody waits for these
-  const auto many = [this, task = job(2, 2)->task](std::size_t count) {
-    std::vector<std::unique_ptr<TextJob>> jobs;
+  const auto many = [this, task = job(2, 2).task](std::size_t count) {
+    std::vector<TextJob> jobs;
     for (std::size_t i = 0; i < count; ++i) {
-      jobs.push_back(std::make_unique<TextJob>());
-      jobs.back()->task = task;
-      jobs.back()->gone = &gone_;
+      jobs.push_back({.task = task, .gone = &gone_});
     }
     return jobs;
   };
@@ -262,7 +259,7 @@ TEST_F(EngineThreadTest, RefusesALargeRequestNextToAnotherButNotASmallOne) {
 TEST_F(EngineThreadTest, ATextThatSixteenOthersHavePassedIsNext) {
   constexpr std::size_t small = 6, texts = 60, large_number = 1;
   EngineThread& engine = start({.parallel = 2, .kv_memory = bytes_of(500), .queue = texts});
-  std::vector<std::unique_ptr<TextJob>> jobs;
+  std::vector<TextJob> jobs;
   for (std::size_t i = 0; i < texts; ++i) {
     // The first is shorter, so that no two end in one step.
     const std::size_t length = i == 0 ? small / 2 : i == large_number ? 500 : small;
@@ -283,7 +280,7 @@ TEST_F(EngineThreadTest, ReportsTheErrorThatEndsAText) {
           {static_cast<std::int32_t>(id), -std::numeric_limits<double>::infinity()});
     }
   };
-  std::vector<std::unique_ptr<TextJob>> jobs;
+  std::vector<TextJob> jobs;
   jobs.push_back(job(0, 5, {}, nothing_allowed));                           // fails in a step
   jobs.push_back(job(1, 5, {}, [](TextTask& task) { task.prompt = {}; }));  // fails at its start
   jobs.push_back(job(2, 5));

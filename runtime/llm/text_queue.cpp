@@ -1,0 +1,163 @@
+#include "runtime/llm/text_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace minimind {
+namespace {
+
+// A text that this many others have passed is next.
+constexpr std::size_t most_passed = 16;
+
+const std::atomic<bool> never = false;
+
+bool is_gone(const TextJob& job) {
+  return job.gone && *job.gone;
+}
+
+}  // namespace
+
+TextQueue::TextQueue(const Engine& engine, const Tokenizer* tokenizer, const TextQueueLimits& limits)
+    : engine_(engine),
+      tokenizer_(tokenizer),
+      in_order_(limits.in_order),
+      forward_(engine.forward(limits.step_tokens, limits.positions)),
+      scheduler_(forward_, limits.parallel, limits.longest_step),
+      pool_(engine.model.config, engine.kv_type, limits.kv_memory) {}
+
+void TextQueue::submit(std::vector<TextJob> jobs) {
+  const auto before = static_cast<std::ptrdiff_t>(waiting_.size());
+  std::size_t turn = turn_;
+  for (TextJob& job : jobs) {
+    waiting_.push_back(std::make_unique<Text>(std::move(job), turn));
+    if (!in_order_) ++turn;
+  }
+  std::ranges::inplace_merge(waiting_, waiting_.begin() + before, {}, [](const auto& text) { return text->turn; });
+}
+
+void TextQueue::step() {
+  end_gone();
+  start();
+  compute();
+  report();
+}
+
+void TextQueue::end_gone() {
+  const auto gone =
+      std::stable_partition(waiting_.begin(), waiting_.end(), [](const auto& text) { return !is_gone(text->job); });
+  std::vector<std::unique_ptr<Text>> ended(std::make_move_iterator(gone), std::make_move_iterator(waiting_.end()));
+  waiting_.erase(gone, waiting_.end());
+  for (const auto& text : ended) end(*text);
+}
+
+void TextQueue::start() {
+  std::size_t still_waiting = 0;
+  while (still_waiting < waiting_.size() && !scheduler_.full()) {
+    const auto place = waiting_.begin() + static_cast<std::ptrdiff_t>(still_waiting);
+    if (!start(**place)) {
+      if (in_order_ || (*place)->passed >= most_passed) return;
+      ++still_waiting;
+      continue;
+    }
+    std::unique_ptr<Text> text = std::move(*place);
+    waiting_.erase(place);
+    for (std::size_t i = 0; i < still_waiting; ++i) ++waiting_[i]->passed;
+    turn_ = std::max(turn_, text->turn);
+    if (text->generation) {
+      running_.push_back(std::move(text));
+    } else {
+      end(*text);
+    }
+  }
+}
+
+// Returns false if the text has to wait. One that can never run has an error then.
+bool TextQueue::start(Text& text) {
+  const GenerationTask& task = *text.job.task;
+  try {
+    text.context = text.job.context ? text.job.context : pool_.acquire(task.reusable(), task.capacity);
+    if (!text.context) return false;
+    running_.reserve(running_.size() + 1);
+    text.generation.emplace(
+        engine_.model, *text.context, tokenizer_, task.prompt, task.options,
+        [&text](std::string_view piece) {
+          if (text.job.on_text) text.job.on_text(piece, *text.generation);
+        },
+        text.job.gone ? *text.job.gone : never);
+    scheduler_.add(*text.generation);
+  } catch (...) {
+    text.error = std::current_exception();
+    text.generation.reset();
+  }
+  return true;
+}
+
+void TextQueue::compute(std::size_t prompt_tokens) {
+  const std::vector<Scheduler::Ended> ended = scheduler_.step(prompt_tokens);
+  for (const auto& text : running_) {
+    if (text->has_begun || text->generation->in_prompt()) continue;
+    text->has_begun = true;
+    if (text->job.on_first_token) text->job.on_first_token();
+  }
+  for (const auto& [generation, error] : ended) {
+    const auto text = std::ranges::find(running_, generation, [](const auto& other) { return &*other->generation; });
+    (*text)->error = error;
+    ended_.push_back(std::move(*text));
+    running_.erase(text);
+  }
+}
+
+void TextQueue::report() {
+  for (const auto& text : std::exchange(ended_, {})) end(*text);
+}
+
+void TextQueue::end_running(const std::exception_ptr& error) {
+  report();
+  for (const auto& text : std::exchange(running_, {})) {
+    scheduler_.remove(*text->generation);
+    text->error = error;
+    end(*text);
+  }
+}
+
+void TextQueue::end_waiting(const std::exception_ptr& error) {
+  for (const auto& text : std::exchange(waiting_, {})) {
+    text->error = error;
+    end(*text);
+  }
+}
+
+void TextQueue::release(Text& text) {
+  text.generation.reset();
+  if (text.context && !text.job.context) pool_.release(text.context);
+}
+
+void TextQueue::end(Text& text) {
+  Generated generated;
+  generated.finish_reason = FinishReason::interrupted;
+  try {
+    if (text.generation) generated = text.generation->finish();
+  } catch (...) {
+    if (!text.error) text.error = std::current_exception();
+  }
+  release(text);
+  text.job.on_text = nullptr;  // what it holds ends before the text does
+  if (text.job.on_end) text.job.on_end(std::move(generated), text.error);
+}
+
+const Generation* TextQueue::running(const GenerationTask& task) const {
+  const auto text = std::ranges::find(running_, &task, [](const auto& other) { return other->job.task.get(); });
+  return text == running_.end() ? nullptr : &*(*text)->generation;
+}
+
+void TextQueue::remove(const GenerationTask& task) {
+  const auto is_it = [&](const auto& text) { return text->job.task.get() == &task; };
+  std::erase_if(waiting_, is_it);
+  const auto text = std::ranges::find_if(running_, is_it);
+  if (text == running_.end()) return;
+  scheduler_.remove(*(*text)->generation);
+  release(**text);
+  running_.erase(text);
+}
+
+}  // namespace minimind

@@ -1,0 +1,138 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/engine/context.h"
+#include "runtime/engine/forward.h"
+#include "runtime/generate/context_pool.h"
+#include "runtime/generate/generate.h"
+#include "runtime/generate/scheduler.h"
+#include "runtime/llm/engine.h"
+#include "runtime/tokenizer/tokenizer.h"
+
+namespace minimind {
+
+// A text to generate: what Generation takes.
+struct GenerationTask {
+  std::vector<std::int32_t> prompt{};
+  GenerateOptions options{};
+  std::size_t capacity = 0;  // of its context
+
+  // The part of the prompt that need not be computed again if another text had it: nothing if it is to be scored.
+  std::span<const std::int32_t> reusable() const {
+    return options.scores && options.score_prompt ? std::span<const std::int32_t>() : prompt;
+  }
+};
+
+// A task for the queue, with the functions that get what becomes of it. They are called while a step runs, on_text on
+// any of the engine's threads, but for each text one at a time.
+struct TextJob {
+  std::shared_ptr<const GenerationTask> task;
+  // Once true, nobody waits for the text any more. Must outlive the job; null: never.
+  const std::atomic<bool>* gone = nullptr;
+  // Gets each piece of text. The generation shows the scores of the tokens so far.
+  std::function<void(std::string_view, const Generation&)> on_text{};
+  // Called when the prompt has been computed.
+  std::function<void()> on_first_token{};
+  // Gets the end, once: the result, which is interrupted if nobody waits for it, or what Generation threw.
+  std::function<void(Generated, std::exception_ptr)> on_end{};
+  // The context that the text uses, and which must outlive it; null: one of the queue's.
+  Context* context = nullptr;
+};
+
+struct TextQueueLimits {
+  std::size_t parallel;     // texts at once, fewer than step_tokens
+  std::size_t kv_memory;    // bytes of keys and values
+  std::size_t positions;    // of a context
+  std::size_t step_tokens;  // that a step runs at most
+  double longest_step;      // as Scheduler has it
+  bool in_order = false;    // texts start in the order in which they came, whatever they have to wait for
+};
+
+// The texts that a model writes together. One thread at a time.
+//
+// Requests take turns: as many texts of a new request start as of one that came before it, from then on. Otherwise
+// texts start in the order in which they came, except that up to sixteen texts may pass one that waits for memory or
+// for a prefix which another text computes.
+class TextQueue {
+ public:
+  // `engine` and `tokenizer`, which may be null, must outlive this.
+  TextQueue(const Engine& engine, const Tokenizer* tokenizer, const TextQueueLimits& limits);
+  TextQueue(const TextQueue&) = delete;
+  TextQueue& operator=(const TextQueue&) = delete;
+
+  Forward& forward() { return forward_; }
+  ContextPool& pool() { return pool_; }
+  std::size_t waiting() const { return waiting_.size(); }
+  std::size_t running() const { return running_.size(); }
+  std::size_t texts() const { return waiting_.size() + running_.size() + ended_.size(); }
+
+  // Throws Error if all of the memory is too little for a context of `capacity` tokens. Any thread may call it.
+  void check_fits(std::size_t capacity) const { pool_.check_fits(capacity); }
+
+  // Adds the texts of a request.
+  void submit(std::vector<TextJob> jobs);
+
+  // Runs one step of all texts. What it consists of can also be called one by one, in this order:
+  void step();
+  // ends the texts that wait and that nobody waits for; those that run end by themselves;
+  void end_gone();
+  // starts the texts that there is a place and memory for; one that can never run ends with its error;
+  void start();
+  // computes a token of each text, or at most `prompt_tokens` of prompts;
+  void compute(std::size_t prompt_tokens = SIZE_MAX);
+  // calls on_end of the texts that have ended.
+  void report();
+
+  // The prompt tokens that compute() ran last, and its seconds.
+  const StepWork& work() const { return scheduler_.work(); }
+
+  // Ends the texts that run or wait with an error.
+  void end_running(const std::exception_ptr& error);
+  void end_waiting(const std::exception_ptr& error);
+
+  // The generation of a task, while it runs; null otherwise.
+  const Generation* running(const GenerationTask& task) const;
+
+  // Drops the text of a task, if it is here, and calls none of its functions.
+  void remove(const GenerationTask& task);
+
+ private:
+  struct Text {
+    Text(TextJob with, std::size_t at) : job(std::move(with)), turn(at) {}
+
+    TextJob job;
+    std::size_t turn;        // texts start in this order
+    std::size_t passed = 0;  // texts that came later and started earlier
+    Context* context = nullptr;
+    std::optional<Generation> generation{};
+    bool has_begun = false;  // its first token is there
+    std::exception_ptr error{};
+  };
+  bool start(Text& text);
+  void release(Text& text);
+  void end(Text& text);
+
+  const Engine& engine_;
+  const Tokenizer* tokenizer_;
+  const bool in_order_;
+  Forward forward_;
+  Scheduler scheduler_;
+  ContextPool pool_;
+  std::deque<std::unique_ptr<Text>> waiting_;  // by their turns
+  std::vector<std::unique_ptr<Text>> running_, ended_;
+  std::size_t turn_ = 0;  // the latest of those that started
+};
+
+}  // namespace minimind

@@ -1,0 +1,202 @@
+#include "runtime/llm/text_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/golden_engine.h"
+#include "weights/io/error.h"
+
+namespace minimind {
+namespace {
+
+// The tokens of a text's prompt, no two of which have a common prefix.
+constexpr std::size_t prompt_tokens = 2;
+
+class TextQueueTest : public testing::Test {
+ protected:
+  struct End {
+    std::size_t number;
+    Generated generated;
+    std::string error;
+  };
+
+  std::size_t bytes_of(std::size_t max_tokens) const {
+    return (prompt_tokens + max_tokens) * KvCache::bytes_per_position(engine_.model.config, engine_.kv_type);
+  }
+
+  TextQueueLimits limits(std::size_t parallel, std::size_t max_tokens) const {
+    return {.parallel = parallel,
+            .kv_memory = bytes_of(max_tokens),
+            .positions = 64,
+            .step_tokens = 8,
+            .longest_step = std::numeric_limits<double>::infinity()};
+  }
+
+  // A text of exactly `max_tokens`.
+  TextJob job(std::size_t number, std::size_t max_tokens) {
+    GenerationTask task{.prompt = {static_cast<std::int32_t>(number % 100), 7},
+                        .options = greedy(max_tokens),
+                        .capacity = prompt_tokens + max_tokens};
+    return {.task = std::make_shared<const GenerationTask>(std::move(task)),
+            .on_end = [this, number](Generated generated, const std::exception_ptr& error) {
+              ends_.push_back({number, std::move(generated), message_of(error)});
+            }};
+  }
+
+  static std::string message_of(const std::exception_ptr& error) {
+    try {
+      if (error) std::rethrow_exception(error);
+    } catch (const Error& known) {
+      return known.what();
+    }
+    return "";
+  }
+
+  static std::vector<TextJob> one(TextJob job) {
+    std::vector<TextJob> jobs;
+    jobs.push_back(std::move(job));
+    return jobs;
+  }
+
+  void run(TextQueue& queue) {
+    for (int steps = 0; queue.texts() > 0; ++steps) {
+      ASSERT_LT(steps, 1000);
+      queue.step();
+    }
+  }
+
+  std::vector<std::size_t> numbers() const {
+    std::vector<std::size_t> numbers;
+    for (const End& end : ends_) numbers.push_back(end.number);
+    return numbers;
+  }
+
+  GoldenEngine golden_{distinct_case, 8};
+  Engine engine_{.model = std::move(golden_.model),
+                 .kernels = kernels::choose(),
+                 .threads = 1,
+                 .kv_type = KvType::f32,
+                 .eos_was_assumed = false};
+  std::vector<End> ends_;
+};
+
+TEST_F(TextQueueTest, RequestsTakeTurns) {
+  TextQueue queue(engine_, nullptr, limits(1, 10));
+  std::vector<TextJob> first, second;
+  for (std::size_t i = 0; i < 3; ++i) {
+    first.push_back(job(i, 2));
+    second.push_back(job(10 + i, 2));
+  }
+  queue.submit(std::move(first));
+  queue.submit(std::move(second));
+  run(queue);
+  EXPECT_EQ(numbers(), (std::vector<std::size_t>{0, 10, 1, 11, 2, 12}));
+}
+
+TEST_F(TextQueueTest, InOrderNoTextOfALaterRequestStartsBeforeOneOfAnEarlier) {
+  TextQueueLimits in_order = limits(2, 10);
+  in_order.in_order = true;
+  TextQueue queue(engine_, nullptr, in_order);
+  std::vector<TextJob> first;
+  first.push_back(job(0, 6));
+  first.push_back(job(1, 10));  // waits until all of the memory is free
+  queue.submit(std::move(first));
+  queue.submit(one(job(2, 2)));
+  run(queue);
+  EXPECT_EQ(numbers(), (std::vector<std::size_t>{0, 1, 2}));
+}
+
+TEST_F(TextQueueTest, OtherwiseATextPassesOneThatWaitsForMemory) {
+  TextQueue queue(engine_, nullptr, limits(2, 10));
+  queue.submit(one(job(0, 6)));
+  queue.submit(one(job(1, 10)));
+  queue.submit(one(job(2, 2)));
+  run(queue);
+  EXPECT_EQ(numbers(), (std::vector<std::size_t>{2, 0, 1}));
+}
+
+TEST_F(TextQueueTest, ARemovedTextLeavesItsPlaceAndItsMemory) {
+  TextQueue queue(engine_, nullptr, limits(1, 10));
+  const TextJob removed = job(0, 10), waiting = job(1, 10);
+  queue.submit(one(removed));
+  queue.submit(one(waiting));
+  queue.step();
+  ASSERT_NE(queue.running(*removed.task), nullptr);
+  queue.remove(*removed.task);
+  queue.remove(*waiting.task);
+  EXPECT_EQ(queue.texts(), 0u);
+  EXPECT_EQ(queue.running(*removed.task), nullptr);
+  queue.submit(one(job(2, 10)));
+  run(queue);
+  EXPECT_EQ(numbers(), std::vector<std::size_t>{2});
+}
+
+TEST_F(TextQueueTest, ATextWithAContextOfItsOwnNeedsNoneOfTheMemory) {
+  TextQueue queue(engine_, nullptr, limits(2, 10));
+  Context own = engine_.context(40);
+  TextJob with_own = job(0, 30);
+  with_own.context = &own;
+  queue.submit(one(with_own));
+  queue.submit(one(job(1, 10)));
+  queue.step();
+  EXPECT_EQ(queue.running(), 2u);
+  run(queue);
+  EXPECT_GE(own.size(), prompt_tokens + 29);
+}
+
+TEST_F(TextQueueTest, SaysThatTheFirstTokenIsThereAndThenTheEnd) {
+  TextQueue queue(engine_, nullptr, limits(1, 10));
+  std::vector<std::string> calls;
+  TextJob text = job(0, 3);
+  text.on_first_token = [&] { calls.emplace_back("first token"); };
+  text.on_end = [&](const Generated& generated, const std::exception_ptr&) {
+    calls.push_back(std::to_string(generated.tokens.size()) + " tokens");
+  };
+  queue.submit(one(std::move(text)));
+  run(queue);
+  EXPECT_EQ(calls, (std::vector<std::string>{"first token", "3 tokens"}));
+}
+
+TEST_F(TextQueueTest, ATextThatNobodyWaitsForEndsBeforeItStarts) {
+  TextQueue queue(engine_, nullptr, limits(1, 10));
+  std::atomic<bool> gone = false;
+  TextJob text = job(1, 5);
+  text.gone = &gone;
+  queue.submit(one(job(0, 5)));
+  queue.submit(one(std::move(text)));
+  queue.step();
+  gone = true;
+  queue.step();
+  ASSERT_EQ(numbers(), std::vector<std::size_t>{1});
+  EXPECT_EQ(ends_[0].generated.finish_reason, FinishReason::interrupted);
+  EXPECT_TRUE(ends_[0].generated.tokens.empty());
+}
+
+TEST_F(TextQueueTest, ATextThatFailsLeavesTheOthersAlone) {
+  TextQueue queue(engine_, nullptr, limits(2, 20));
+  GenerationTask empty{.prompt = {}, .options = greedy(5), .capacity = 7};
+  TextJob failing = job(0, 5);
+  failing.task = std::make_shared<const GenerationTask>(std::move(empty));
+  queue.submit(one(failing));
+  queue.submit(one(job(1, 5)));
+  run(queue);
+  ASSERT_EQ(numbers(), (std::vector<std::size_t>{0, 1}));
+  EXPECT_NE(ends_[0].error.find("the prompt is empty"), std::string::npos) << ends_[0].error;
+  EXPECT_EQ(ends_[1].generated.tokens.size(), 5u);
+}
+
+TEST_F(TextQueueTest, SaysWhatAllOfTheMemoryIsTooLittleFor) {
+  const TextQueue queue(engine_, nullptr, limits(1, 10));
+  EXPECT_NO_THROW(queue.check_fits(prompt_tokens + 10));
+  EXPECT_THROW(queue.check_fits(prompt_tokens + 11), Error);
+}
+
+}  // namespace
+}  // namespace minimind
