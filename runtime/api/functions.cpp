@@ -48,12 +48,10 @@ namespace minimind {
 struct ModelState {
   ModelState(const std::string& path, const minimind_model_options& options)
       : loaded(path, options),
-        queue(loaded.engine(), loaded.optional_tokenizer(),
-              {.parallel = options.parallel,
-               .kv_memory = options.kv_memory > 0 ? options.kv_memory : KvCache::default_budget(),
-               .positions = loaded.positions(),
-               .step_tokens = batch_tokens,
-               .longest_step = std::numeric_limits<double>::infinity()}) {}
+        queue(loaded.llm(), {.parallel = options.parallel,
+                             .kv_memory = options.kv_memory > 0 ? options.kv_memory : KvCache::default_budget(),
+                             .step_tokens = batch_tokens,
+                             .longest_step = std::numeric_limits<double>::infinity()}) {}
 
   // Calls replace(), which replaces the model's weights. Throws Failure while there are texts.
   template <class Replace>
@@ -284,7 +282,7 @@ MarkedText chat_prompt(const LoadedModel& loaded, std::string_view messages, std
 
 void read_task(const minimind_request& request, const LoadedModel& loaded, GenerationTask& task, std::string& notes) {
   task.prompt = prompt_of(request, loaded);
-  const std::size_t positions = request.session ? request.session->session->context.capacity() : loaded.positions();
+  const std::size_t positions = request.session ? request.session->session->context.capacity() : loaded.llm().positions;
   if (task.prompt.empty() || task.prompt.size() >= positions) {
     throw Error(fmt::format("the prompt has {} tokens, expected 1 to {}, one fewer than the context holds",
                             task.prompt.size(), positions - 1));
@@ -346,11 +344,11 @@ void check_session(const SessionContext& session, const ModelState& state) {
 
 std::unique_ptr<minimind_session> open_session(minimind_model& model, std::size_t capacity) {
   const LoadedModel& loaded = model.state->loaded;
-  if (capacity > loaded.positions()) {
+  if (capacity > loaded.llm().positions) {
     throw UsageError(
-        fmt::format("capacity is {}, expected at most the context length, {}", capacity, loaded.positions()));
+        fmt::format("capacity is {}, expected at most the context length, {}", capacity, loaded.llm().positions));
   }
-  Context context = loaded.engine().context(capacity > 0 ? capacity : loaded.positions());
+  Context context = loaded.llm().context(capacity > 0 ? capacity : loaded.llm().positions);
   auto session = std::make_unique<minimind_session>();
   session->state = model.state;
   session->session = std::make_shared<SessionContext>(SessionContext{.context = std::move(context)});
@@ -383,9 +381,9 @@ void run_ids(ModelState& state, Context& context, std::span<const std::int32_t> 
 }
 
 void check_ids(const LoadedModel& loaded, std::span<const std::int32_t> ids) {
-  if (ids.empty() || ids.size() > loaded.positions()) {
+  if (ids.empty() || ids.size() > loaded.llm().positions) {
     throw Failure(MINIMIND_BAD_INPUT,
-                  fmt::format("there are {} ids, expected 1 to {}", ids.size(), loaded.positions()));
+                  fmt::format("there are {} ids, expected 1 to {}", ids.size(), loaded.llm().positions));
   }
   check_tokens(ids, loaded.config().vocab_size);
 }
@@ -565,7 +563,7 @@ minimind_status minimind_get_facts(const minimind_model* model, minimind_facts* 
     facts.family = loaded.family().c_str();
     facts.path = loaded.path().c_str();
     facts.kv_type = loaded.kv_type_name().c_str();
-    facts.kernels = loaded.engine().kernels.name;
+    facts.kernels = loaded.llm().kernels.name;
     facts.notes = loaded.notes().c_str();
     facts.vocab_size = config.vocab_size;
     facts.hidden_size = config.hidden_size;
@@ -575,9 +573,9 @@ minimind_status minimind_get_facts(const minimind_model* model, minimind_facts* 
     facts.head_dim = config.head_dim;
     facts.experts = config.num_experts;
     facts.parameters = loaded.parameters();
-    facts.context_length = loaded.positions();
-    facts.threads = loaded.engine().threads;
-    facts.has_tokenizer = loaded.optional_tokenizer() != nullptr;
+    facts.context_length = loaded.llm().positions;
+    facts.threads = loaded.llm().threads;
+    facts.has_tokenizer = loaded.llm().tokenizer.has_value();
     write_structure(facts, given, "minimind_facts");
   });
 }
@@ -672,7 +670,7 @@ minimind_status minimind_logits(minimind_model* model, const int32_t* ids, size_
     const std::size_t vocab_size = loaded.config().vocab_size;
     check_room(capacity, count * vocab_size);
     required(logits, "logits");
-    Context context = loaded.engine().context(count);
+    Context context = loaded.llm().context(count);
     run_ids(*model->state, context, given, count, [&](std::size_t first, Matrix<const float> batch) {
       std::copy_n(batch.data, batch.rows * vocab_size, logits + first * vocab_size);
       check_proceed(proceed, data, first + batch.rows);
@@ -689,7 +687,7 @@ minimind_status minimind_score(minimind_model* model, const int32_t* ids, size_t
     check_room(capacity, count - 1);
     if (count == 1) return;
     required(log_probabilities, "log_probabilities");
-    Context context = loaded.engine().context(count);
+    Context context = loaded.llm().context(count);
     run_ids(*model->state, context, given.first(count - 1), count - 1,
             [&](std::size_t first, Matrix<const float> batch) {
               for (std::size_t row = 0; row < batch.rows; ++row) {
@@ -724,7 +722,7 @@ minimind_status minimind_submit(minimind_model* model, const minimind_request* r
       check_session(*handle->session, *model->state);
       handle->session->weights = model->state->weights;
     }
-    if (handle->task->options.grammar) handle->task->options.token_trie = model->state->loaded.token_trie();
+    if (handle->task->options.grammar) handle->task->options.token_trie = model->state->loaded.llm().token_trie();
     submit(*handle);
     *generation = handle.release();
   });

@@ -4,21 +4,16 @@
 
 #include <algorithm>
 #include <cstring>
-#include <stdexcept>
 #include <string_view>
 #include <utility>
 
 #include "runtime/api/failures.h"
 #include "runtime/chat/conversation_prompt.h"
+#include "runtime/engine/load_model.h"
 #include "runtime/engine/thread_team.h"
-#include "runtime/generate/generate.h"
-#include "runtime/kernels/instruction_sets.h"
-#include "runtime/tokenizer/files.h"
-#include "runtime/tokenizer/tokenizer_data.h"
 #include "runtime/tokenizer/tokenizer_generation.h"
 #include "weights/io/error.h"
 #include "weights/io/quote.h"
-#include "weights/io/text_file.h"
 #include "weights/tensor/weight_types.h"
 
 namespace minimind {
@@ -62,15 +57,12 @@ OpenOptions open_options_of(const minimind_model_options& given) {
   return options;
 }
 
-const kernels::Table& kernels_for(Compute compute) {
-  try {
-    const kernels::Table& best = kernels::choose();
-    if (compute == Compute::f32) return best;
-    if (const kernels::Table* const products = kernels::with_bf16(best)) return *products;
-  } catch (const std::runtime_error& error) {
-    throw UsageError(error.what());
-  }
-  throw UsageError("compute is bf16, but the processor has no products of bf16 or MINIMIND_ISA excludes them; use f32");
+LLMOptions llm_options_of(const minimind_model_options& given) {
+  LLMOptions options{.type = parse_type(given.type), .compute = parse_compute(given.compute)};
+  if (given.kv_type) options.kv_type = parse_kv_type(given.kv_type);
+  if (given.threads > 0) options.threads = given.threads;
+  if (given.context_length > 0) options.positions = given.context_length;
+  return options;
 }
 
 std::size_t count_parameters(const Checkpoint& checkpoint) {
@@ -119,39 +111,20 @@ LoadedModel::LoadedModel(const Checkpoint& checkpoint, OpenOptions open_options,
       type_(parse_type(options.type)),
       compute_(parse_compute(options.compute)),
       session_files_(options.session_files != 0),
-      engine_(load(checkpoint, options)),
-      config_(engine_.model.config) {
-  kv_type_name_ = name_of(engine_.kv_type);
+      llm_(load_llm(checkpoint, llm_options_of(options), memory_)),
+      config_(llm_.model.config) {
+  kv_type_name_ = name_of(llm_.kv_type);
   family_ = name_of(config().family);
   parameters_ = count_parameters(checkpoint);
-  positions_ = options.context_length > 0 ? options.context_length : config().max_position_embeddings;
   const auto found = options.tokenizer ? std::optional<std::string>(options.tokenizer) : find_tokenizer(path_);
-  if (found) read_tokenizer_at(*found, options.chat_template);
-  end_tokens_ = minimind::end_tokens(config(), engine_.eos_was_assumed, optional_tokenizer());
+  if (found) {
+    llm_.read_text_parts(*found, text_or_empty(options.chat_template));
+    tag_tokens_ = answer_tag_tokens(*llm_.tokenizer);
+  }
+  end_tokens_ = llm_.end_tokens();
   end_team();  // of loading; another thread may run the model
   if (session_files_) identity_ = identify(checkpoint, type_, compute_);
   note_all(checkpoint);
-}
-
-Engine LoadedModel::load(const Checkpoint& checkpoint, const minimind_model_options& options) {
-  const kernels::Table& kernels = kernels_for(compute_);
-  const std::size_t threads = options.threads > 0 ? options.threads : suitable_threads(checkpoint);
-  Model model = load_model(checkpoint, type_, threads, compute_, memory_);
-  const KvType kv_type = options.kv_type ? parse_kv_type(options.kv_type) : suitable_kv_type(model);
-  const bool eos_was_assumed = checkpoint.sources.at("eos_token_id").kind == ConfigSource::Kind::assumed;
-  return {std::move(model), kernels, threads, kv_type, eos_was_assumed};
-}
-
-void LoadedModel::read_tokenizer_at(const std::string& path, const char* template_path) {
-  const TokenizerData data = read_tokenizer(path);
-  tokenizer_.emplace(data);
-  if (template_path) {
-    chat_template_.emplace(read_text_file(template_path), template_path, special_tokens_of(data));
-  } else {
-    chat_template_ = ChatTemplate::of_tokenizer(data);
-  }
-  if (!chat_template_) chat_template_ = ChatTemplate::of_family(config().family, special_tokens_of(data));
-  tag_tokens_ = answer_tag_tokens(*tokenizer_);
 }
 
 void LoadedModel::note_all(const Checkpoint& checkpoint) {
@@ -163,20 +136,21 @@ void LoadedModel::note_all(const Checkpoint& checkpoint) {
       add(fmt::format("{}: its matrices of experts were omitted, because the model is dense", lora.path));
     }
   }
-  for (const std::string& fallback : engine_.model.type_fallbacks) add("kept " + fallback);
-  const std::size_t most_positions = engine_.model.config.max_position_embeddings;
-  if (positions_ > most_positions) {
-    add(fmt::format("a context of {} positions exceeds the model's {}", positions_, most_positions));
+  for (const std::string& fallback : llm_.model.type_fallbacks) add("kept " + fallback);
+  const std::size_t most_positions = llm_.model.config.max_position_embeddings;
+  if (llm_.positions > most_positions) {
+    add(fmt::format("a context of {} positions exceeds the model's {}", llm_.positions, most_positions));
   }
-  if (!tokenizer_) {
+  if (!llm_.tokenizer) {
     add(fmt::format("{}: has no tokenizer", path_));
-  } else if (const auto misfit = tokenizer_misfit(*tokenizer_, config())) {
-    add(fmt::format("{}: {}; text will be nonsense, so name the model's own tokenizer", tokenizer_->source(), *misfit));
+  } else if (const auto misfit = tokenizer_misfit(*llm_.tokenizer, config())) {
+    add(fmt::format("{}: {}; text will be nonsense, so name the model's own tokenizer", llm_.tokenizer->source(),
+                    *misfit));
   }
 }
 
 const Tokenizer& LoadedModel::tokenizer() const {
-  if (tokenizer_) return *tokenizer_;
+  if (llm_.tokenizer) return *llm_.tokenizer;
   throw Failure(MINIMIND_NO_TOKENIZER,
                 fmt::format("{}: has no tokenizer, expected a tokenizer.json in its folder, or in model/ or "
                             "model/minimind_tokenizer/ there or one folder up; name one as the tokenizer",
@@ -185,12 +159,7 @@ const Tokenizer& LoadedModel::tokenizer() const {
 
 const ChatTemplate& LoadedModel::chat_template() const {
   tokenizer();
-  return *chat_template_;
-}
-
-std::shared_ptr<const TokenTrie> LoadedModel::token_trie() {
-  if (!token_trie_) token_trie_ = make_token_trie(tokenizer());
-  return token_trie_;
+  return *llm_.chat_template;
 }
 
 const ModelIdentity& LoadedModel::identity() const {
@@ -210,7 +179,7 @@ void LoadedModel::load_tensors(std::span<const minimind_tensor> tensors) {
       throw UsageError(fmt::format("{}: is given twice, expected once", quote(text_or_empty(tensor.name))));
     }
   }
-  replace(checkpoint_of(std::move(stored), engine_.model.config, "the tensors in memory"));
+  replace(checkpoint_of(std::move(stored), llm_.model.config, "the tensors in memory"));
 }
 
 void LoadedModel::replace(const Checkpoint& checkpoint) {
@@ -221,12 +190,12 @@ void LoadedModel::replace(const Checkpoint& checkpoint) {
   const bool in_memory =
       std::none_of(tensors.begin(), tensors.end(), [](const auto& t) { return t.second.data.file(); });
   HugePageArena memory = in_memory ? memory_.again() : HugePageArena();
-  engine_.model = load_replacement(engine_.model, checkpoint, type_, engine_.threads, compute_, memory);
+  llm_.model = load_replacement(llm_.model, checkpoint, type_, llm_.threads, compute_, memory);
   memory_ = std::move(memory);
   memory_.free_unused();
   identity_ = std::move(identity);
   path_ = checkpoint.path;
-  family_ = name_of(engine_.model.config.family);
+  family_ = name_of(llm_.model.config.family);
   parameters_ = count_parameters(checkpoint);
   note_all(checkpoint);
 }

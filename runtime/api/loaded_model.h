@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,10 +11,8 @@
 #include "runtime/chat/chat_template.h"
 #include "runtime/chat/session_file.h"
 #include "runtime/engine/huge_page_arena.h"
-#include "runtime/engine/load_model.h"
 #include "runtime/engine/pack.h"
-#include "runtime/grammar/state.h"
-#include "runtime/llm/engine.h"
+#include "runtime/llm/llm.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "weights/checkpoint/checkpoint.h"
 
@@ -27,27 +24,22 @@ class LoadedModel {
   // Throws as open_checkpoint(), load_model() and read_tokenizer() do.
   LoadedModel(const std::string& path, const minimind_model_options& options);
 
-  const Engine& engine() const { return engine_; }
+  const LLM& llm() const { return llm_; }
   // That of the first weights, whose shape all later ones have: threads may read it while weights are replaced.
   const Config& config() const { return config_; }
-  std::size_t positions() const { return positions_; }
   std::size_t parameters() const { return parameters_; }
   const std::string& path() const { return path_; }
   const std::string& family() const { return family_; }
   const std::string& kv_type_name() const { return kv_type_name_; }
   const std::string& notes() const { return notes_; }
 
-  // The tokenizer, which may be missing, and the chat template. tokenizer() and chat_template() throw Failure then.
-  const Tokenizer* optional_tokenizer() const { return tokenizer_ ? &*tokenizer_ : nullptr; }
+  // The tokenizer, which may be missing, and the chat template. They throw Failure then.
   const Tokenizer& tokenizer() const;
   const ChatTemplate& chat_template() const;
 
   // The tokens that end a text, and those of an answer's structure, which are part of its text.
   const std::vector<std::int32_t>& end_tokens() const { return end_tokens_; }
   const std::vector<std::int32_t>& tag_tokens() const { return tag_tokens_; }
-
-  // That of the tokenizer, for grammars.
-  std::shared_ptr<const TokenTrie> token_trie();
 
   // Identifies the weights for session files. Throws Failure unless opened with session_files.
   const ModelIdentity& identity() const;
@@ -59,8 +51,6 @@ class LoadedModel {
 
  private:
   LoadedModel(const Checkpoint& checkpoint, OpenOptions open_options, const minimind_model_options& options);
-  Engine load(const Checkpoint& checkpoint, const minimind_model_options& options);
-  void read_tokenizer_at(const std::string& path, const char* template_path);
   void replace(const Checkpoint& checkpoint);
   void note_all(const Checkpoint& checkpoint);
 
@@ -71,15 +61,11 @@ class LoadedModel {
   Compute compute_;
   bool session_files_;
   HugePageArena memory_;  // of the model's matrices
-  Engine engine_;
+  LLM llm_;
   const Config config_;
   std::size_t parameters_ = 0;
-  std::size_t positions_ = 0;
   std::string family_, kv_type_name_, notes_;
-  std::optional<Tokenizer> tokenizer_;
-  std::optional<ChatTemplate> chat_template_;
   std::vector<std::int32_t> end_tokens_, tag_tokens_;
-  std::shared_ptr<const TokenTrie> token_trie_;
   std::optional<ModelIdentity> identity_;
 };
 

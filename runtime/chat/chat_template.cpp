@@ -9,6 +9,8 @@
 #include "runtime/chat/chat_json.h"
 #include "runtime/chat/training_conversation.h"
 #include "weights/io/error.h"
+#include "weights/io/mistaken_file.h"
+#include "weights/io/text_file.h"
 
 namespace minimind {
 namespace {
@@ -178,6 +180,23 @@ MarkedText ChatTemplate::render(const ChatInput& input, std::time_t now) const {
   variables.set("add_generation_prompt", input.add_generation_prompt);
   const bool uses_tools = tool_use_template_ && !input.tools.is_none();
   return (uses_tools ? *tool_use_template_ : template_).render_marked(variables, now);
+}
+
+std::optional<FoundTemplate> find_template(const std::string& given, const TokenizerData* tokenizer) {
+  if (!given.empty()) {
+    SpecialTokens special = tokenizer ? special_tokens_of(*tokenizer) : SpecialTokens();
+    const std::string source = read_text_or_pipe(given);
+    check_not_mistaken(source, given);
+    return FoundTemplate{ChatTemplate(source, given, std::move(special)), given};
+  }
+  auto own = tokenizer ? ChatTemplate::of_tokenizer(*tokenizer) : std::nullopt;
+  if (!own) return std::nullopt;
+  return FoundTemplate{std::move(*own), tokenizer->chat_template_source};
+}
+
+FoundTemplate template_or_family(const std::string& given, const TokenizerData& tokenizer, Family family) {
+  if (auto found = find_template(given, &tokenizer)) return std::move(*found);
+  return {ChatTemplate::of_family(family, special_tokens_of(tokenizer)), ""};
 }
 
 }  // namespace minimind

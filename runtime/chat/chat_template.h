@@ -55,6 +55,18 @@ class ChatTemplate {
   SpecialTokens special_tokens_;
 };
 
+struct FoundTemplate {
+  ChatTemplate chat_template;
+  std::string source;  // its origin, for messages; empty: it is that of the model's family
+};
+
+// Returns the chat template in the file `given`, otherwise the tokenizer's; std::nullopt if there is neither. Throws
+// Error as ChatTemplate does, and if the file cannot be read.
+std::optional<FoundTemplate> find_template(const std::string& given, const TokenizerData* tokenizer);
+
+// The same, else the template of the model's family.
+FoundTemplate template_or_family(const std::string& given, const TokenizerData& tokenizer, Family family);
+
 // Returns the Jinja source that of_family() uses.
 std::string family_template(Family family);
 

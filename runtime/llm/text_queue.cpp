@@ -17,13 +17,12 @@ bool is_gone(const TextJob& job) {
 
 }  // namespace
 
-TextQueue::TextQueue(const Engine& engine, const Tokenizer* tokenizer, const TextQueueLimits& limits)
-    : engine_(engine),
-      tokenizer_(tokenizer),
+TextQueue::TextQueue(const LLM& llm, const TextQueueLimits& limits)
+    : llm_(llm),
       in_order_(limits.in_order),
-      forward_(engine.forward(limits.step_tokens, limits.positions)),
+      forward_(llm.forward(limits.step_tokens, llm.positions)),
       scheduler_(forward_, limits.parallel, limits.longest_step),
-      pool_(engine.model.config, engine.kv_type, limits.kv_memory) {}
+      pool_(llm.model.config, llm.kv_type, limits.kv_memory) {}
 
 void TextQueue::submit(std::vector<TextJob> jobs) {
   const auto before = static_cast<std::ptrdiff_t>(waiting_.size());
@@ -79,7 +78,7 @@ bool TextQueue::start(Text& text) {
     if (!text.context) return false;
     running_.reserve(running_.size() + 1);
     text.generation.emplace(
-        engine_.model, *text.context, tokenizer_, task.prompt, task.options,
+        llm_.model, *text.context, llm_.tokenizer_or_null(), task.prompt, task.options,
         [&text](std::string_view piece) {
           if (text.job.on_text) text.job.on_text(piece, *text.generation);
         },

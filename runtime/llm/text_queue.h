@@ -18,8 +18,7 @@
 #include "runtime/generate/context_pool.h"
 #include "runtime/generate/generate.h"
 #include "runtime/generate/scheduler.h"
-#include "runtime/llm/engine.h"
-#include "runtime/tokenizer/tokenizer.h"
+#include "runtime/llm/llm.h"
 
 namespace minimind {
 
@@ -54,7 +53,6 @@ struct TextJob {
 struct TextQueueLimits {
   std::size_t parallel;     // texts at once, fewer than step_tokens
   std::size_t kv_memory;    // bytes of keys and values
-  std::size_t positions;    // of a context
   std::size_t step_tokens;  // that a step runs at most
   double longest_step;      // as Scheduler has it
   bool in_order = false;    // texts start in the order in which they came, whatever they have to wait for
@@ -67,8 +65,8 @@ struct TextQueueLimits {
 // for a prefix which another text computes.
 class TextQueue {
  public:
-  // `engine` and `tokenizer`, which may be null, must outlive this.
-  TextQueue(const Engine& engine, const Tokenizer* tokenizer, const TextQueueLimits& limits);
+  // `llm` must outlive this.
+  TextQueue(const LLM& llm, const TextQueueLimits& limits);
   TextQueue(const TextQueue&) = delete;
   TextQueue& operator=(const TextQueue&) = delete;
 
@@ -124,8 +122,7 @@ class TextQueue {
   void release(Text& text);
   void end(Text& text);
 
-  const Engine& engine_;
-  const Tokenizer* tokenizer_;
+  const LLM& llm_;
   const bool in_order_;
   Forward forward_;
   Scheduler scheduler_;

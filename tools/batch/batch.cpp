@@ -18,8 +18,8 @@
 #include "tools/openai/request_error.h"
 #include "tools/openai/text_model.h"
 #include "tools/options/commands.h"
-#include "tools/options/find_template.h"
 #include "tools/options/generation_options.h"
+#include "tools/options/template_options.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/progress.h"
@@ -105,13 +105,11 @@ class BatchRun {
         requests_(requests),
         defaults_(std::move(defaults)),
         texts_(command.parallel.texts),
-        queue_(model.engine(), &model.tokenizer(),
-               {.parallel = texts_,
-                .kv_memory = command.parallel.kv_memory(command.run.quiet),
-                .positions = model.positions(),
-                .step_tokens = batch_tokens,
-                .longest_step = std::numeric_limits<double>::infinity(),
-                .in_order = true}),
+        queue_(model.llm(), {.parallel = texts_,
+                             .kv_memory = command.parallel.kv_memory(command.run.quiet),
+                             .step_tokens = batch_tokens,
+                             .longest_step = std::numeric_limits<double>::infinity(),
+                             .in_order = true}),
         results_(files),
         files_(files),
         progress_(std::string(translated("batch")), requests.size(), ProgressUnit::texts) {}

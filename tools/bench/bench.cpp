@@ -7,13 +7,14 @@
 #include <numeric>
 
 #include "runtime/engine/forward.h"
+#include "runtime/engine/load_model.h"
 #include "runtime/engine/thread_team.h"
 #include "tools/bench/report.h"
 #include "tools/bench/run.h"
 #include "tools/bench/statistics.h"
 #include "tools/options/commands.h"
 #include "tools/options/config_fields.h"
-#include "tools/options/load_engine.h"
+#include "tools/options/load_llm.h"
 #include "tools/options/profiling.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/note.h"

@@ -12,9 +12,10 @@
 
 #include "runtime/engine/context.h"
 #include "runtime/engine/forward.h"
+#include "runtime/engine/load_model.h"
 #include "tools/bench/limits.h"
 #include "tools/bench/work.h"
-#include "tools/options/load_engine.h"
+#include "tools/options/load_llm.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/progress.h"

@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include "tools/options/find_template.h"
+#include "tools/options/template_options.h"
 #include "weights/io/error.h"
 
 namespace minimind {

@@ -6,12 +6,9 @@
 #include <utility>
 
 #include "runtime/chat/message_json.h"
-#include "runtime/tokenizer/files.h"
 #include "tools/chat/actions.h"
 #include "tools/chat/conversation_file.h"
-#include "tools/options/choose_tokenizer.h"
-#include "tools/options/find_template.h"
-#include "tools/options/generation_limits.h"
+#include "tools/options/load_llm.h"
 #include "tools/terminal/note.h"
 #include "weights/io/error.h"
 #include "weights/io/output_file.h"
@@ -52,16 +49,11 @@ ChatSetup::ChatSetup(const ChatOptions& options)
       generate_(generate_options(options)),
       model_path_(model_path(options.checkpoint.model)),
       files_(written_files(model_path_)),
-      engine_(load_engine(options.checkpoint, options.run,
-                          [&](const Checkpoint& checkpoint) { note_identity(checkpoint); })),
-      tokenizer_data_(read_tokenizer(require_tokenizer_path(options.tokenizer, options.checkpoint.model))),
-      tokenizer_(tokenizer_data_),
-      chat_template_(
-          template_or_family(options.chat_template, tokenizer_data_, engine_.model.config.family, options.run.quiet)),
-      context_(engine_.context(context_size(options.context, engine_.model.config, options.run.quiet))),
-      speculation_(options.speculation, engine_, &tokenizer_, context_.capacity(), options.run),
-      forward_(engine_.forward(std::max(context_.capacity(), generate_.draft_tokens + 1), context_.capacity())),
-      conversation_(forward_, context_, tokenizer_, chat_template_, conversation_options()) {
+      llm_(load_llm(options, options.chat_template, [&](const Checkpoint& checkpoint) { note_identity(checkpoint); })),
+      context_(llm_.context(llm_.positions)),
+      speculation_(options.speculation, llm_, context_.capacity(), options.run),
+      forward_(llm_.forward(std::max(context_.capacity(), generate_.draft_tokens + 1), context_.capacity())),
+      conversation_(forward_, context_, *llm_.tokenizer, *llm_.chat_template, conversation_options()) {
   begin();
 }
 
@@ -73,14 +65,13 @@ ConversationOptions ChatSetup::conversation_options() const {
   options.plain_answers = !options_.sampling.constraint.json_schema_file.empty();
   options.plain_content = options_.plain_content;
   options.generate.drafter = speculation_.drafter();
-  if (!options_.end.ignore_eos) options.generate.end_tokens = end_tokens(engine_, &tokenizer_);
+  if (!options_.end.ignore_eos) options.generate.end_tokens = llm_.end_tokens();
   return options;
 }
 
 void ChatSetup::print_assumptions() const {
-  if (!options_.end.ignore_eos) print_assumed_end(engine_, &tokenizer_);
+  if (!options_.end.ignore_eos) print_assumed_end(llm_);
   if (!options_.sampling.seed && generate_.sampling.temperature > 0) note("seed {}", generate_.sampling.seed);
-  warn_of_misfit(tokenizer_, engine_.model.config);
 }
 
 // Loads the state of a file first; options then replace parts of it.
@@ -131,10 +122,10 @@ void ChatSetup::look_at_file(const ChatNotices& notices) {
 
 void ChatSetup::reload(const ChatNotices& notices) {
   std::vector<WrittenFile> files = written_files(model_path_);
-  Model model = load_new_weights(engine_, model_path_, options_.checkpoint, options_.run,
+  Model model = load_new_weights(llm_, model_path_, options_.checkpoint, options_.run,
                                  [&](const Checkpoint& checkpoint) { note_identity(checkpoint); });
   context_.rewind(0);
-  engine_.model = std::move(model);
+  llm_.model = std::move(model);
   files_ = std::move(files);
   notices.say("loaded {} again; the conversation continues with its weights", model_path_);
 }

@@ -9,7 +9,7 @@
 #include "runtime/chat/session_file.h"
 #include "tools/chat/chat_options.h"
 #include "tools/chat/notices.h"
-#include "tools/options/load_engine.h"
+#include "tools/options/load_llm.h"
 #include "weights/checkpoint/list_checkpoints.h"
 #include "weights/io/file_lock.h"
 
@@ -56,10 +56,7 @@ class ChatSetup {
   std::optional<ModelIdentity> identity_;  // of the model, if there is a session
   const std::string model_path_;
   std::vector<WrittenFile> files_;  // of the model when it was loaded, or since the user was told that they changed
-  Engine engine_;
-  TokenizerData tokenizer_data_;
-  Tokenizer tokenizer_;
-  ChatTemplate chat_template_;
+  LLM llm_;
   Context context_;
   Speculation speculation_;
   Forward forward_;

@@ -8,7 +8,7 @@
 #include "tools/commands/distribution.h"
 #include "tools/commands/npy.h"
 #include "tools/options/commands.h"
-#include "tools/options/load_engine.h"
+#include "tools/options/load_llm.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/standard_output.h"
@@ -89,10 +89,10 @@ void print_comparison(const Comparison& result, const CompareOptions& options) {
 int run_compare(const CompareOptions& options) {
   const std::vector<std::int32_t> tokens = options.tokens.read();
   const NpyReader reference(options.reference);
-  const Engine engine = load_engine(options.checkpoint, options.run);
-  if (reference.rows() != tokens.size() || reference.cols() != engine.model.config.vocab_size) {
+  const LLM llm = load_llm(options.checkpoint, options.run);
+  if (reference.rows() != tokens.size() || reference.cols() != llm.model.config.vocab_size) {
     throw Error(fmt::format("{}: has {} x {} logits, expected {} tokens x {} vocabulary entries", options.reference,
-                            reference.rows(), reference.cols(), tokens.size(), engine.model.config.vocab_size));
+                            reference.rows(), reference.cols(), tokens.size(), llm.model.config.vocab_size));
   }
   Comparer comparer(reference);
   const Comparison& result = comparer.result();
@@ -100,7 +100,7 @@ int run_compare(const CompareOptions& options) {
     return localized("interrupted after {} of {} tokens", result.tokens, tokens.size());
   };
   InterruptMessage message(interrupted_now());
-  for_each_logits(engine, tokens, "compare", [&](std::size_t first, Matrix<const float> logits) {
+  for_each_logits(llm, tokens, "compare", [&](std::size_t first, Matrix<const float> logits) {
     for (std::size_t t = 0; t < logits.rows; ++t) comparer.compare_row(first + t, {logits.row(t), logits.cols});
     message.set(interrupted_now());
   });

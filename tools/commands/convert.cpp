@@ -15,7 +15,7 @@
 #include "tools/options/choose_tokenizer.h"
 #include "tools/options/commands.h"
 #include "tools/options/config_fields.h"
-#include "tools/options/load_engine.h"
+#include "tools/options/load_llm.h"
 #include "tools/options/option_checks.h"
 #include "tools/options/options.h"
 #include "tools/terminal/interrupt.h"

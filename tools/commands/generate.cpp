@@ -10,10 +10,9 @@
 
 #include "tools/options/choose_tokenizer.h"
 #include "tools/options/commands.h"
-#include "tools/options/generation_limits.h"
 #include "tools/options/generation_options.h"
 #include "tools/options/generation_report.h"
-#include "tools/options/load_engine.h"
+#include "tools/options/load_llm.h"
 #include "tools/options/profiling.h"
 #include "tools/options/speculation_options.h"
 #include "tools/terminal/interrupt.h"
@@ -150,24 +149,23 @@ int run_generate(const GenerateCommand& options) {
   check_prompt_options(options);
   generate_options.grammar = options.sampling.grammar(options.run.quiet);
   const bool profiling = profile_requested();
-  const Engine engine = load_engine(options.checkpoint, options.run);
-  const Config& config = engine.model.config;
-  const auto tokenizer = options.tokens ? optional_tokenizer(options.tokenizer, options.checkpoint.model)
-                                        : std::optional(require_tokenizer(options.tokenizer, options.checkpoint.model));
-  const std::vector<std::int32_t> prompt = read_prompt(options, tokenizer ? &*tokenizer : nullptr);
-  if (tokenizer && !options.run.quiet) warn_of_misfit(*tokenizer, config);
+  LLM llm = load_llm(options.checkpoint, options.run);
+  const Config& config = llm.model.config;
+  llm.tokenizer = options.tokens ? optional_tokenizer(options.tokenizer, options.checkpoint.model)
+                                 : std::optional(require_tokenizer(options.tokenizer, options.checkpoint.model));
+  const std::vector<std::int32_t> prompt = read_prompt(options, llm.tokenizer_or_null());
+  if (llm.tokenizer && !options.run.quiet) warn_of_misfit(*llm.tokenizer, config);
   if (!options.end.ignore_eos) {
-    generate_options.end_tokens = end_tokens(engine, tokenizer ? &*tokenizer : nullptr);
-    if (!options.run.quiet) print_assumed_end(engine, tokenizer ? &*tokenizer : nullptr);
+    generate_options.end_tokens = llm.end_tokens();
+    if (!options.run.quiet) print_assumed_end(llm);
   }
   const std::size_t positions = context_size(options.context, config, options.run.quiet);
-  Context context = engine.context(std::min(positions, prompt.size() + options.max_tokens));
-  const Speculation speculation(options.speculation, engine, tokenizer ? &*tokenizer : nullptr, context.capacity(),
-                                options.run);
+  Context context = llm.context(std::min(positions, prompt.size() + options.max_tokens));
+  const Speculation speculation(options.speculation, llm, context.capacity(), options.run);
   generate_options.drafter = speculation.drafter();
-  Forward forward = engine.forward(std::max(prompt.size(), generate_options.draft_tokens + 1), context.capacity());
+  Forward forward = llm.forward(std::max(prompt.size(), generate_options.draft_tokens + 1), context.capacity());
   std::optional<Profile> profile;
-  if (profiling) forward.set_profile(&profile.emplace(engine.threads));
+  if (profiling) forward.set_profile(&profile.emplace(llm.threads));
   const std::chrono::duration<double> load_time = std::chrono::steady_clock::now() - start;
 
   if (!options.sampling.seed && generate_options.sampling.temperature > 0 && !options.run.quiet) {
@@ -180,8 +178,8 @@ int run_generate(const GenerateCommand& options) {
   };
   const WatchedInterrupts interrupts;
   const Generated result =
-      generate(forward, context, tokenizer ? &*tokenizer : nullptr, prompt, generate_options, show, interrupts.flag());
-  print_result(options, prompt, result, generate_options, tokenizer.has_value(), load_time.count());
+      generate(forward, context, llm.tokenizer_or_null(), prompt, generate_options, show, interrupts.flag());
+  print_result(options, prompt, result, generate_options, llm.tokenizer.has_value(), load_time.count());
   if (profile) print_profile(*profile);
   const bool interrupted = result.finish_reason == FinishReason::interrupted;
   if (!options.run.quiet && (isatty(STDERR_FILENO) || interrupted)) print_summary(result, generate_options);

@@ -2,7 +2,7 @@
 
 #include "tools/commands/npy.h"
 #include "tools/options/commands.h"
-#include "tools/options/load_engine.h"
+#include "tools/options/load_llm.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/language.h"
 
@@ -19,9 +19,9 @@ struct LogitsOptions {
 int run_logits(const LogitsOptions& options) {
   const InterruptMessage message(localized("interrupted; {} was not written", options.output));
   const std::vector<std::int32_t> tokens = options.tokens.read();
-  const Engine engine = load_engine(options.checkpoint, options.run);
-  NpyWriter writer(options.output, tokens.size(), engine.model.config.vocab_size);
-  for_each_logits(engine, tokens, "logits", [&](std::size_t, Matrix<const float> logits) { writer.write(logits); });
+  const LLM llm = load_llm(options.checkpoint, options.run);
+  NpyWriter writer(options.output, tokens.size(), llm.model.config.vocab_size);
+  for_each_logits(llm, tokens, "logits", [&](std::size_t, Matrix<const float> logits) { writer.write(logits); });
   writer.finish();
   return 0;
 }

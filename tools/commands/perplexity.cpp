@@ -16,8 +16,8 @@
 #include "tools/commands/scored_texts.h"
 #include "tools/options/choose_tokenizer.h"
 #include "tools/options/commands.h"
-#include "tools/options/find_template.h"
-#include "tools/options/load_engine.h"
+#include "tools/options/load_llm.h"
+#include "tools/options/template_options.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/standard_output.h"
@@ -87,7 +87,7 @@ void check_call(const PerplexityOptions& options) {
 }
 
 // The defaults depend on the model with the fewest positions.
-WindowSize choose_windows(const PerplexityOptions& options, const Engine& model, const Engine* against,
+WindowSize choose_windows(const PerplexityOptions& options, const LLM& model, const LLM* against,
                           const ScoredTexts& texts) {
   const std::size_t positions = std::min(model.model.config.max_position_embeddings,
                                          against ? against->model.config.max_position_embeddings : SIZE_MAX);
@@ -116,19 +116,19 @@ void check_same_tokens(const Tokenizer& model, const Tokenizer& against, const s
   }
 }
 
-Engine load_against(const PerplexityOptions& options, const Engine& model, const std::optional<Tokenizer>& tokenizer) {
+LLM load_against(const PerplexityOptions& options, const LLM& model, const std::optional<Tokenizer>& tokenizer) {
   CheckpointOptions checkpoint;
   checkpoint.model = *options.against;
-  Engine engine = load_engine(checkpoint, options.run.as_stored());
+  LLM llm = load_llm(checkpoint, options.run.as_stored());
   const std::size_t vocab_size = model.model.config.vocab_size;
-  if (engine.model.config.vocab_size != vocab_size) {
+  if (llm.model.config.vocab_size != vocab_size) {
     throw Error(fmt::format("--against {}: has a vocabulary of {} tokens, expected {} as in {}",
-                            model_path(*options.against), engine.model.config.vocab_size, vocab_size,
+                            model_path(*options.against), llm.model.config.vocab_size, vocab_size,
                             model_path(options.checkpoint.model)));
   }
   const auto its_tokenizer = optional_tokenizer("", *options.against);
   if (tokenizer && its_tokenizer) check_same_tokens(*tokenizer, *its_tokenizer, *options.against);
-  return engine;
+  return llm;
 }
 
 ScoredTexts read_texts(const PerplexityOptions& options, const std::optional<Tokenizer>& tokenizer, Family family) {
@@ -137,13 +137,14 @@ ScoredTexts read_texts(const PerplexityOptions& options, const std::optional<Tok
     add_text(texts, options.has_tokens ? options.tokens.read() : tokenizer->encode(options.text.read()), "the text");
     return texts;
   }
-  std::optional<ChatTemplate> chat_template;
+  std::optional<FoundTemplate> found;
   const auto its_template = [&]() -> const ChatTemplate& {
-    if (!chat_template) {
+    if (!found) {
       const auto data = read_tokenizer(require_tokenizer_path(options.tokenizer, options.checkpoint.model));
-      chat_template.emplace(template_or_family("", data, family, options.run.quiet));
+      found.emplace(template_or_family("", data, family));
+      if (!options.run.quiet) print_template_note(found->source, family);
     }
-    return *chat_template;
+    return found->chat_template;
   };
   texts = read_lines(options.text.read(), options.text.file, *tokenizer,
                      {family, options.all_turns, its_template, "; --all-turns scores all turns"});
@@ -278,14 +279,14 @@ void print_text(const Result& result) {
 
 int run_perplexity(const PerplexityOptions& options) {
   check_call(options);
-  const Engine model = load_engine(options.checkpoint, options.run);
+  const LLM model = load_llm(options.checkpoint, options.run);
   const auto tokenizer = options.has_tokens
                              ? optional_tokenizer(options.tokenizer, options.checkpoint.model)
                              : std::optional(require_tokenizer(options.tokenizer, options.checkpoint.model));
   if (tokenizer && !options.run.quiet) warn_of_misfit(*tokenizer, model.model.config);
-  std::optional<Engine> against;
+  std::optional<LLM> against;
   if (options.against) against.emplace(load_against(options, model, tokenizer));
-  const Engine* second = against ? &*against : nullptr;
+  const LLM* second = against ? &*against : nullptr;
   const ScoredTexts texts = read_texts(options, tokenizer, model.model.config.family);
   const WindowSize size = choose_windows(options, model, second, texts);
   const std::vector<Window> windows = windows_over(texts, size);

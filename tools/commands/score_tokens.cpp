@@ -20,17 +20,17 @@ namespace {
 // A model that runs one window after another.
 class Reader {
  public:
-  Reader(const Engine& engine, std::size_t positions)
-      : engine_(engine),
+  Reader(const LLM& llm, std::size_t positions)
+      : llm_(llm),
         positions_(positions),
-        forward_(engine.forward(positions, positions)),
-        logits_(forward_.max_tokens() * engine.model.config.vocab_size) {}
+        forward_(llm.forward(positions, positions)),
+        logits_(forward_.max_tokens() * llm.model.config.vocab_size) {}
 
-  void begin_window() { context_.emplace(engine_.context(positions_)); }
+  void begin_window() { context_.emplace(llm_.context(positions_)); }
 
   // Returns the logits of the last `rows` of the tokens, valid until the next call.
   Matrix<const float> read(std::span<const std::int32_t> tokens, std::size_t rows) {
-    const Matrix<float> logits{logits_.data(), rows, engine_.model.config.vocab_size};
+    const Matrix<float> logits{logits_.data(), rows, llm_.model.config.vocab_size};
     forward_.run(*context_, tokens, logits);
     return as_const(logits);
   }
@@ -38,7 +38,7 @@ class Reader {
   std::size_t max_tokens() const { return forward_.max_tokens(); }
 
  private:
-  const Engine& engine_;
+  const LLM& llm_;
   std::size_t positions_;
   Forward forward_;
   std::optional<Context> context_;
@@ -51,8 +51,8 @@ bool is_scored(const std::vector<bool>& scored, std::size_t token) {
 
 class Scorer {
  public:
-  Scorer(const Engine& model, const Engine* against, std::span<const std::int32_t> tokens,
-         const std::vector<bool>& scored, std::size_t positions)
+  Scorer(const LLM& model, const LLM* against, std::span<const std::int32_t> tokens, const std::vector<bool>& scored,
+         std::size_t positions)
       : tokens_(tokens), scored_(scored), model_(model, positions) {
     if (against) against_.emplace(*against, positions);
   }
@@ -137,7 +137,7 @@ std::size_t scored_tokens(std::span<const Window> windows, const std::vector<boo
   return tokens;
 }
 
-TokenScores score_tokens(const Engine& model, const Engine* against, std::span<const std::int32_t> tokens,
+TokenScores score_tokens(const LLM& model, const LLM* against, std::span<const std::int32_t> tokens,
                          std::span<const Window> windows, const std::vector<bool>& scored) {
   check_tokens(tokens, model.model.config.vocab_size);
   std::size_t positions = 1;

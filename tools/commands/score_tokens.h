@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "tools/options/load_engine.h"
+#include "tools/options/load_llm.h"
 
 namespace minimind {
 
@@ -37,7 +37,7 @@ struct TokenScores {
 // progress on a terminal. Ends early on Ctrl-C, with only the first tokens scored. Requires at least one window. Throws
 // Error for ids outside the vocabulary and for logits that are not finite. If `scored` is not empty, it must have an
 // element for each token: tokens with false are read, not scored.
-TokenScores score_tokens(const Engine& model, const Engine* against, std::span<const std::int32_t> tokens,
+TokenScores score_tokens(const LLM& model, const LLM* against, std::span<const std::int32_t> tokens,
                          std::span<const Window> windows, const std::vector<bool>& scored = {});
 
 // Returns how many tokens the windows score.

@@ -21,10 +21,9 @@
 #include "tools/options/checkpoint_choice.h"
 #include "tools/options/choose_tokenizer.h"
 #include "tools/options/commands.h"
-#include "tools/options/find_template.h"
-#include "tools/options/generation_limits.h"
 #include "tools/options/generation_options.h"
-#include "tools/options/load_engine.h"
+#include "tools/options/load_llm.h"
+#include "tools/options/template_options.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/standard_output.h"
@@ -79,24 +78,12 @@ bool may_grow(const std::vector<WrittenFile>& files) {
   });
 }
 
-// A checkpoint as it is now, with all that reads and writes its text.
-struct Loaded {
-  Tokenizer tokenizer;
-  Engine engine;
-  ChatTemplate chat_template;
-};
-
-Loaded load(const WatchOptions& options, const std::string& path, bool quiet) {
-  CheckpointOptions checkpoint = options.checkpoint;
-  checkpoint.model = path;
-  RunOptions run = options.run;
-  run.quiet = quiet;
-  const TokenizerData data = read_tokenizer(require_tokenizer_path(options.tokenizer, path));
-  Tokenizer tokenizer(data);
-  Engine engine = load_engine(checkpoint, run);
-  if (!quiet) warn_of_misfit(tokenizer, engine.model.config);
-  ChatTemplate chat_template = template_or_family("", data, engine.model.config.family, quiet);
-  return {std::move(tokenizer), std::move(engine), std::move(chat_template)};
+// A checkpoint as it is now.
+LLM load(const WatchOptions& options, const std::string& path, bool quiet) {
+  GenerationArguments arguments = options;
+  arguments.checkpoint.model = path;
+  arguments.run.quiet = quiet;
+  return load_llm(arguments, "");
 }
 
 // As MiniMind's eval_llm.py tells a model that was only pretrained, which knows no conversations.
@@ -143,7 +130,7 @@ class Watch {
       seen_[found.path] = found.files;
       return true;
     }
-    std::optional<Loaded> loaded;
+    std::optional<LLM> loaded;
     try {
       if (!found.problem.empty()) throw Error(found.problem);
       loaded.emplace(load(options_, found.path, options_.run.quiet || losses_.contains(found.path)));
@@ -163,21 +150,21 @@ class Watch {
   }
 
   // Returns false after an interrupt.
-  bool show(const ListedCheckpoint& found, const Loaded& loaded) {
+  bool show(const ListedCheckpoint& found, const LLM& llm) {
     std::optional<double>& before = losses_[found.path];
     std::string line =
         fmt::format("{}  {}", local_time(found.written, "%H:%M:%S"), fs::path(found.path).filename().string());
     try {
       std::optional<double> loss;
       if (!options_.held_out.empty()) {
-        loss = loss_of(loaded);
+        loss = loss_of(llm);
         if (!loss) return false;
         line += fmt::format("  loss {:.4f}", *loss);
         if (before) line += fmt::format(", was {:.4f}", *before);
       }
       print_output("{}\n> {}\n", line, options_.prompt);
       flush_output();
-      const bool complete = answer(loaded, continues_text(found.path));
+      const bool complete = answer(llm, continues_text(found.path));
       if (complete) {
         before = loss;
         message_.set(interrupted_after(++shown_));
@@ -192,40 +179,38 @@ class Watch {
   }
 
   // Nats per token; std::nullopt after an interrupt.
-  std::optional<double> loss_of(const Loaded& loaded) const {
+  std::optional<double> loss_of(const LLM& llm) const {
     ScoredTexts texts;
     if (options_.held_out.ends_with(".jsonl")) {
-      const Config& config = loaded.engine.model.config;
-      texts = read_lines(held_out_, options_.held_out, loaded.tokenizer,
-                         {config.family, false, [&]() -> const ChatTemplate& { return loaded.chat_template; }});
+      const Config& config = llm.model.config;
+      texts = read_lines(held_out_, options_.held_out, *llm.tokenizer,
+                         {config.family, false, [&]() -> const ChatTemplate& { return *llm.chat_template; }});
     } else {
-      add_text(texts, loaded.tokenizer.encode(held_out_), options_.held_out);
+      add_text(texts, llm.tokenizer->encode(held_out_), options_.held_out);
     }
-    const std::size_t positions = loaded.engine.model.config.max_position_embeddings;
+    const std::size_t positions = llm.model.config.max_position_embeddings;
     const std::vector<Window> windows = windows_over(texts, usual_windows(texts, positions));
     const std::vector<bool> scored = are_scored(texts);
-    const TokenScores scores = score_tokens(loaded.engine, nullptr, texts.tokens, windows, scored);
+    const TokenScores scores = score_tokens(llm, nullptr, texts.tokens, windows, scored);
     if (scores.tokens < scored_tokens(windows, scored)) return std::nullopt;
     return scores.nats / static_cast<double>(scores.tokens);
   }
 
   // Returns false after an interrupt.
-  bool answer(const Loaded& loaded, bool continues) {
-    const Engine& engine = loaded.engine;
-    const Tokenizer& tokenizer = loaded.tokenizer;
+  bool answer(const LLM& llm, bool continues) {
+    const Tokenizer& tokenizer = *llm.tokenizer;
     std::vector<std::int32_t> prompt;
     generate_.text_tokens.clear();
     if (continues) {
       prompt = tokenizer.encode_prompt(options_.prompt);
     } else {
       const std::vector<Message> messages{{.role = Role::user, .content = options_.prompt}};
-      prompt = tokenizer.encode(render_prompt(loaded.chat_template, {.now = std::time(nullptr)}, messages, true).bytes);
+      prompt = tokenizer.encode(render_prompt(*llm.chat_template, {.now = std::time(nullptr)}, messages, true).bytes);
       generate_.text_tokens = answer_tag_tokens(tokenizer);
     }
-    generate_.end_tokens = end_tokens(engine, &tokenizer);
-    const std::size_t positions = context_size(options_.context, engine.model.config, options_.run.quiet);
-    Context context = engine.context(std::min(positions, prompt.size() + options_.max_tokens));
-    Forward forward = engine.forward(prompt.size(), context.capacity());
+    generate_.end_tokens = llm.end_tokens();
+    Context context = llm.context(std::min(llm.positions, prompt.size() + options_.max_tokens));
+    Forward forward = llm.forward(prompt.size(), context.capacity());
     const WatchedInterrupts interrupts;
     const Generated result = generate(forward, context, &tokenizer, prompt, generate_, write_output, interrupts.flag());
     return result.finish_reason != FinishReason::interrupted && !interrupts.flag();

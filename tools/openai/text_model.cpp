@@ -9,10 +9,8 @@
 #include "runtime/chat/conversation_prompt.h"
 #include "runtime/engine/thread_team.h"
 #include "tools/openai/request_error.h"
-#include "tools/options/choose_tokenizer.h"
 #include "tools/options/config_fields.h"
-#include "tools/options/find_template.h"
-#include "tools/options/generation_limits.h"
+#include "tools/options/load_llm.h"
 
 namespace minimind {
 namespace {
@@ -84,41 +82,27 @@ std::size_t weight_bytes_of(const GenerationArguments& arguments) {
 TextModel::TextModel(const GenerationArguments& arguments, const std::string& chat_template, const std::string& name)
     : checkpoint_options_(arguments.checkpoint),
       run_options_(arguments.run),
-      engine_(load_engine(
-          arguments.checkpoint, arguments.run,
+      llm_(load_llm(
+          arguments, chat_template,
           [this](const Checkpoint& checkpoint) { weight_bytes_ = bytes_in_memory(checkpoint, run_options_.type); })),
-      tokenizer_data_(read_tokenizer(require_tokenizer_path(arguments.tokenizer, arguments.checkpoint.model))),
-      tokenizer_(tokenizer_data_),
-      chat_template_(
-          template_or_family(chat_template, tokenizer_data_, engine_.model.config.family, arguments.run.quiet)),
-      positions_(context_size(arguments.context, engine_.model.config, arguments.run.quiet)),
-      end_(end_tokens(engine_, &tokenizer_)),
-      tags_(answer_tag_tokens(tokenizer_)),
+      end_(llm_.end_tokens()),
+      tags_(answer_tag_tokens(*llm_.tokenizer)),
       names_(name.empty() ? names_of(arguments.checkpoint.model) : std::vector{name}) {
   end_team();  // of loading; another thread runs the model
-  if (!arguments.run.quiet) {
-    warn_of_misfit(tokenizer_, engine_.model.config);
-    print_assumed_end(engine_, &tokenizer_);
-  }
+  if (!arguments.run.quiet) print_assumed_end(llm_);
 }
 
 Model TextModel::load_weights_of(const std::string& path) const {
-  return load_new_weights(engine_, path, checkpoint_options_, run_options_);
-}
-
-std::shared_ptr<const TokenTrie> TextModel::token_trie() const {
-  const std::lock_guard lock(trie_mutex_);
-  if (!trie_) trie_ = make_token_trie(tokenizer_);
-  return trie_;
+  return load_new_weights(llm_, path, checkpoint_options_, run_options_);
 }
 
 MarkedText TextModel::chat_prompt(const Request& request, std::time_t now) const {
   PromptSettings settings{.tools = request.tools, .think = request.think, .now = now};
-  if (!request.continues) return render_prompt(chat_template_, settings, request.messages, true);
+  if (!request.continues) return render_prompt(*llm_.chat_template, settings, request.messages, true);
   const Message& answer = request.messages.back();
   settings.think = answer.reasoning.has_value();
   MarkedText prompt =
-      render_prompt(chat_template_, settings, {request.messages.begin(), request.messages.end() - 1}, true);
+      render_prompt(*llm_.chat_template, settings, {request.messages.begin(), request.messages.end() - 1}, true);
   if (answer.reasoning) {
     if (think_state(prompt.bytes) != ThinkState::open) {
       throw RequestError("the chat template has no thoughts, so that one cannot be continued",
@@ -133,7 +117,7 @@ MarkedText TextModel::chat_prompt(const Request& request, std::time_t now) const
 
 void TextModel::set_prompt(TextTask& task, const Request& request, const TextPrompt* prompt, std::time_t now) const {
   if (prompt) {
-    task.prompt = prompt->tokens.empty() ? tokenizer_.encode(prompt->text) : prompt->tokens;
+    task.prompt = prompt->tokens.empty() ? llm_.tokenizer->encode(prompt->text) : prompt->tokens;
     return;
   }
   MarkedText text = chat_prompt(request, now);
@@ -149,18 +133,19 @@ void TextModel::set_prompt(TextTask& task, const Request& request, const TextPro
   }
   if (is_forced(request.calls)) task.opening = call_opening;
   text.append(task.opening);
-  task.prompt = tokenizer_.encode_with_special(text.bytes, request.plain_content ? text.marks : TextMarks());
+  task.prompt = llm_.tokenizer->encode_with_special(text.bytes, request.plain_content ? text.marks : TextMarks());
 }
 
 // The tokens around a call. `is_free`: the model decides whether it makes one.
 GrammarMarks TextModel::call_marks(bool is_free) const {
-  GrammarMarks marks{.open = tokenizer_.encode_with_special(is_free ? call_opening : "\n" + std::string(call_opening)),
-                     .close = tokenizer_.encode_with_special("\n</tool_call>"),
-                     .anything_outside = is_free,
-                     .starts_open = !is_free};
-  check_tokens(marks.open, engine_.model.config.vocab_size);
-  check_tokens(marks.close, engine_.model.config.vocab_size);
-  const bool has_mark = tokenizer_.token_bytes(marks.open.front()) == answer_tags[2];
+  GrammarMarks marks{
+      .open = llm_.tokenizer->encode_with_special(is_free ? call_opening : "\n" + std::string(call_opening)),
+      .close = llm_.tokenizer->encode_with_special("\n</tool_call>"),
+      .anything_outside = is_free,
+      .starts_open = !is_free};
+  check_tokens(marks.open, llm_.model.config.vocab_size);
+  check_tokens(marks.close, llm_.model.config.vocab_size);
+  const bool has_mark = llm_.tokenizer->token_bytes(marks.open.front()) == answer_tags[2];
   if (is_free && !has_mark) {
     throw RequestError(
         "tools: strict requires a tokenizer with the token <tool_call>, which this model does not have; omit strict, "
@@ -175,16 +160,16 @@ TextTask TextModel::task_of(const Request& request, const TextPrompt* prompt, st
   TextTask task;
   try {
     set_prompt(task, request, prompt, now);
-    check_tokens(task.prompt, engine_.model.config.vocab_size);
+    check_tokens(task.prompt, llm_.model.config.vocab_size);
   } catch (const RequestError&) {
     throw;
   } catch (const Error& error) {
     throw RequestError(error.what(), param);
   }
-  const std::size_t positions = request.context.value_or(positions_);
-  if (positions > positions_) {
+  const std::size_t positions = request.context.value_or(llm_.positions);
+  if (positions > llm_.positions) {
     throw RequestError(fmt::format("options.num_ctx is {}, expected at most {}, the context of the server's --ctx-size",
-                                   positions, positions_),
+                                   positions, llm_.positions),
                        "options.num_ctx");
   }
   if (task.prompt.empty() || task.prompt.size() >= positions) {
@@ -200,7 +185,7 @@ TextTask TextModel::task_of(const Request& request, const TextPrompt* prompt, st
   if (request.chat) options.text_tokens = tags_;
   options.sampling = request.sampling;
   options.grammar = request.grammar ? request.grammar : request.call_grammar;
-  if (options.grammar) options.token_trie = token_trie();
+  if (options.grammar) options.token_trie = llm_.token_trie();
   if (request.calls == CallRule::forced || (!request.grammar && request.call_grammar)) {
     options.grammar_marks = call_marks(!is_forced(request.calls));
   }
@@ -215,7 +200,7 @@ TextTask TextModel::task_of(const Request& request, const TextPrompt* prompt, st
 }
 
 std::vector<TextTask> TextModel::tasks(const Request& request, std::uint64_t seed, std::time_t now) const {
-  check_sampling(request.sampling, engine_.model.config.vocab_size);
+  check_sampling(request.sampling, llm_.model.config.vocab_size);
   std::vector<TextTask> tasks;
   std::uint64_t next_seed = request.has_seed ? request.sampling.seed : seed;
   std::size_t bytes = 0;

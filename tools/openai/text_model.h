@@ -4,21 +4,18 @@
 #include <cstdint>
 #include <ctime>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/chat/answer_parser.h"
-#include "runtime/chat/chat_template.h"
 #include "runtime/chat/message.h"
 #include "runtime/llm/text_queue.h"
-#include "runtime/tokenizer/files.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "tools/openai/request.h"
 #include "tools/options/generation_options.h"
-#include "tools/options/load_engine.h"
+#include "tools/options/load_llm.h"
 
 namespace minimind {
 
@@ -37,10 +34,8 @@ class TextModel {
   // `name` is the only one of the model, if not empty. Prints notes to stderr unless the options say quiet.
   TextModel(const GenerationArguments& arguments, const std::string& chat_template, const std::string& name = "");
 
-  const Engine& engine() const { return engine_; }
-  const Tokenizer& tokenizer() const { return tokenizer_; }
-  const ChatTemplate& chat_template() const { return chat_template_; }
-  std::size_t positions() const { return positions_; }  // of a text
+  const LLM& llm() const { return llm_; }
+  const Tokenizer& tokenizer() const { return *llm_.tokenizer; }
 
   // The names that requests may use: its own, that of the file without and with its extension, its path,
   // "minimind".
@@ -57,7 +52,7 @@ class TextModel {
   // another shape.
   Model load_weights_of(const std::string& path) const;
   // Replaces the weights. No thread may use the model meanwhile, and no context may be used afterwards.
-  void replace_weights(Model model) { engine_.model = std::move(model); }
+  void replace_weights(Model model) { llm_.model = std::move(model); }
 
   // The prompt of a chat, marked as by ChatTemplate::render(). A continued answer is at its end.
   MarkedText chat_prompt(const Request& request, std::time_t now) const;
@@ -66,21 +61,14 @@ class TextModel {
   TextTask task_of(const Request& request, const TextPrompt* prompt, std::time_t now) const;
   void set_prompt(TextTask& task, const Request& request, const TextPrompt* prompt, std::time_t now) const;
   GrammarMarks call_marks(bool is_free) const;
-  std::shared_ptr<const TokenTrie> token_trie() const;
 
   CheckpointOptions checkpoint_options_;
   RunOptions run_options_;
   std::size_t weight_bytes_ = 0;
-  Engine engine_;
-  TokenizerData tokenizer_data_;
-  Tokenizer tokenizer_;
-  ChatTemplate chat_template_;
-  std::size_t positions_;
+  LLM llm_;
   std::vector<std::int32_t> end_;
   std::vector<std::int32_t> tags_;  // tokens of an answer's structure, which are part of its text
   std::vector<std::string> names_;
-  mutable std::mutex trie_mutex_;
-  mutable std::shared_ptr<const TokenTrie> trie_;  // null: not made yet, because few requests have a grammar
 };
 
 // Returns the memory that the weights of a model would take, about, without loading it. Throws Error if it cannot be

@@ -25,6 +25,8 @@ std::string_view options_of(Setting setting) {
       return "--rope-scaling";
     case Setting::arithmetic:
       return "--type bf16 or --compute f32";
+    case Setting::compute:
+      return "--compute";
     case Setting::context:
       return "--ctx-size";
     case Setting::kv_type:

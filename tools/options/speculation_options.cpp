@@ -32,18 +32,17 @@ void check_same_tokens(const Tokenizer& tokenizer, const Tokenizer& draft, std::
   }
 }
 
-void check_same_vocabulary(const Engine& engine, const Tokenizer* tokenizer, const Engine& draft,
-                           const std::string& draft_path) {
-  const std::size_t expected = engine.model.config.vocab_size, found = draft.model.config.vocab_size;
+void check_same_vocabulary(const LLM& llm, const LLM& draft, const std::string& draft_path) {
+  const std::size_t expected = llm.model.config.vocab_size, found = draft.model.config.vocab_size;
   if (found != expected) {
     throw Error(
         fmt::format("{}: has a vocabulary of {} tokens, expected {} as in the target model; --draft requires "
                     "a model with the same tokenizer",
                     draft_path, found, expected));
   }
-  if (!tokenizer) return;
+  if (!llm.tokenizer) return;
   const auto draft_tokenizer = optional_tokenizer("", draft_path);
-  if (draft_tokenizer) check_same_tokens(*tokenizer, *draft_tokenizer, expected, draft_path);
+  if (draft_tokenizer) check_same_tokens(*llm.tokenizer, *draft_tokenizer, expected, draft_path);
 }
 
 }  // namespace
@@ -67,8 +66,8 @@ std::size_t SpeculationArguments::draft_tokens() const {
   return speculate.value_or(default_draft_tokens);
 }
 
-Speculation::Speculation(const SpeculationArguments& arguments, const Engine& engine, const Tokenizer* tokenizer,
-                         std::size_t capacity, const RunOptions& run) {
+Speculation::Speculation(const SpeculationArguments& arguments, const LLM& llm, std::size_t capacity,
+                         const RunOptions& run) {
   if (arguments.draft_tokens() == 0) return;
   if (arguments.draft.empty()) {
     drafter_ = std::make_unique<PromptLookup>();
@@ -76,9 +75,9 @@ Speculation::Speculation(const SpeculationArguments& arguments, const Engine& en
   }
   CheckpointOptions checkpoint;
   checkpoint.model = arguments.draft;
-  draft_engine_ = std::make_unique<Engine>(load_engine(checkpoint, run.as_stored()));
-  check_same_vocabulary(engine, tokenizer, *draft_engine_, arguments.draft);
-  drafter_ = std::make_unique<DraftModel>(draft_engine_->forward(capacity, capacity), draft_engine_->context(capacity));
+  draft_llm_ = std::make_unique<LLM>(load_llm(checkpoint, run.as_stored()));
+  check_same_vocabulary(llm, *draft_llm_, arguments.draft);
+  drafter_ = std::make_unique<DraftModel>(draft_llm_->forward(capacity, capacity), draft_llm_->context(capacity));
 }
 
 std::string describe_drafts(const Generated& result) {

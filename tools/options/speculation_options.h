@@ -8,8 +8,7 @@
 
 #include "runtime/generate/generate.h"
 #include "runtime/generate/speculate.h"
-#include "runtime/tokenizer/tokenizer.h"
-#include "tools/options/load_engine.h"
+#include "tools/options/load_llm.h"
 #include "tools/options/options.h"
 
 namespace minimind {
@@ -26,20 +25,19 @@ struct SpeculationArguments {
   std::size_t draft_tokens() const;
 };
 
-// The drafter of an engine with everything it requires; empty if the arguments request none.
+// The drafter of a model with everything it requires; empty if the arguments request none.
 class Speculation {
  public:
   // Loads the draft model for contexts of `capacity` tokens, always as stored: --type, --lora and others do not apply.
-  // Throws Error if its vocabulary differs from the engine's or its tokenizer from `tokenizer`, which may be null, and
-  // as loading does.
-  Speculation(const SpeculationArguments& arguments, const Engine& engine, const Tokenizer* tokenizer,
-              std::size_t capacity, const RunOptions& run);
+  // Throws Error if its vocabulary differs from the model's or its tokenizer from the model's, if that has one, and as
+  // loading does.
+  Speculation(const SpeculationArguments& arguments, const LLM& llm, std::size_t capacity, const RunOptions& run);
 
   // Null if there is none.
   Drafter* drafter() const { return drafter_.get(); }
 
  private:
-  std::unique_ptr<const Engine> draft_engine_;
+  std::unique_ptr<const LLM> draft_llm_;
   std::unique_ptr<Drafter> drafter_;
 };
 

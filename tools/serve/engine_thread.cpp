@@ -65,12 +65,10 @@ EngineThread::EngineThread(const TextModel& model, const EngineLimits& limits, S
     : limits_(limits),
       turns_(turns),
       on_idle_(std::move(on_idle)),
-      queue_(model.engine(), &model.tokenizer(),
-             {.parallel = limits.parallel,
-              .kv_memory = limits.kv_memory,
-              .positions = model.positions(),
-              .step_tokens = step_tokens(limits),
-              .longest_step = longest_step}),
+      queue_(model.llm(), {.parallel = limits.parallel,
+                           .kv_memory = limits.kv_memory,
+                           .step_tokens = step_tokens(limits),
+                           .longest_step = longest_step}),
       prompt_limit_(longest_prompt_step, least_prompt_tokens, queue_.forward().max_tokens()) {
   counts_.kv_budget = limits.kv_memory;
   thread_ = thread_without_signals([this] { run(); });

@@ -287,7 +287,7 @@ std::vector<ModelShelf::Listed> ModelShelf::list() {
     return {{.name = model.names().front(),
              .created = 0,
              .loras = {},
-             .context = model.positions(),
+             .context = model.llm().positions,
              .bytes = model.weight_bytes()}};
   }
   look_at_folder();
@@ -299,7 +299,7 @@ std::vector<ModelShelf::Listed> ModelShelf::list() {
     models.push_back({.name = file.name,
                       .created = file.written,
                       .loras = loras,
-                      .context = loaded ? loaded->served->model.positions() : 0,
+                      .context = loaded ? loaded->served->model.llm().positions : 0,
                       .bytes = file.bytes});
   }
   return models;

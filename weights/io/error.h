@@ -18,6 +18,7 @@ enum class Setting {
   experts,
   rope_scaling,
   arithmetic,
+  compute,
   context,
   kv_type,
   tokenizer

@@ -28,13 +28,12 @@ class TextQueueTest : public testing::Test {
   };
 
   std::size_t bytes_of(std::size_t max_tokens) const {
-    return (prompt_tokens + max_tokens) * KvCache::bytes_per_position(engine_.model.config, engine_.kv_type);
+    return (prompt_tokens + max_tokens) * KvCache::bytes_per_position(llm_.model.config, llm_.kv_type);
   }
 
   TextQueueLimits limits(std::size_t parallel, std::size_t max_tokens) const {
     return {.parallel = parallel,
             .kv_memory = bytes_of(max_tokens),
-            .positions = 64,
             .step_tokens = 8,
             .longest_step = std::numeric_limits<double>::infinity()};
   }
@@ -79,16 +78,16 @@ class TextQueueTest : public testing::Test {
   }
 
   GoldenEngine golden_{distinct_case, 8};
-  Engine engine_{.model = std::move(golden_.model),
-                 .kernels = kernels::choose(),
-                 .threads = 1,
-                 .kv_type = KvType::f32,
-                 .eos_was_assumed = false};
+  LLM llm_{.model = std::move(golden_.model),
+           .kernels = kernels::choose(),
+           .threads = 1,
+           .kv_type = KvType::f32,
+           .positions = 64};
   std::vector<End> ends_;
 };
 
 TEST_F(TextQueueTest, RequestsTakeTurns) {
-  TextQueue queue(engine_, nullptr, limits(1, 10));
+  TextQueue queue(llm_, limits(1, 10));
   std::vector<TextJob> first, second;
   for (std::size_t i = 0; i < 3; ++i) {
     first.push_back(job(i, 2));
@@ -103,7 +102,7 @@ TEST_F(TextQueueTest, RequestsTakeTurns) {
 TEST_F(TextQueueTest, InOrderNoTextOfALaterRequestStartsBeforeOneOfAnEarlier) {
   TextQueueLimits in_order = limits(2, 10);
   in_order.in_order = true;
-  TextQueue queue(engine_, nullptr, in_order);
+  TextQueue queue(llm_, in_order);
   std::vector<TextJob> first;
   first.push_back(job(0, 6));
   first.push_back(job(1, 10));  // waits until all of the memory is free
@@ -114,7 +113,7 @@ TEST_F(TextQueueTest, InOrderNoTextOfALaterRequestStartsBeforeOneOfAnEarlier) {
 }
 
 TEST_F(TextQueueTest, OtherwiseATextPassesOneThatWaitsForMemory) {
-  TextQueue queue(engine_, nullptr, limits(2, 10));
+  TextQueue queue(llm_, limits(2, 10));
   queue.submit(one(job(0, 6)));
   queue.submit(one(job(1, 10)));
   queue.submit(one(job(2, 2)));
@@ -123,7 +122,7 @@ TEST_F(TextQueueTest, OtherwiseATextPassesOneThatWaitsForMemory) {
 }
 
 TEST_F(TextQueueTest, ARemovedTextLeavesItsPlaceAndItsMemory) {
-  TextQueue queue(engine_, nullptr, limits(1, 10));
+  TextQueue queue(llm_, limits(1, 10));
   const TextJob removed = job(0, 10), waiting = job(1, 10);
   queue.submit(one(removed));
   queue.submit(one(waiting));
@@ -139,8 +138,8 @@ TEST_F(TextQueueTest, ARemovedTextLeavesItsPlaceAndItsMemory) {
 }
 
 TEST_F(TextQueueTest, ATextWithAContextOfItsOwnNeedsNoneOfTheMemory) {
-  TextQueue queue(engine_, nullptr, limits(2, 10));
-  Context own = engine_.context(40);
+  TextQueue queue(llm_, limits(2, 10));
+  Context own = llm_.context(40);
   TextJob with_own = job(0, 30);
   with_own.context = &own;
   queue.submit(one(with_own));
@@ -152,7 +151,7 @@ TEST_F(TextQueueTest, ATextWithAContextOfItsOwnNeedsNoneOfTheMemory) {
 }
 
 TEST_F(TextQueueTest, SaysThatTheFirstTokenIsThereAndThenTheEnd) {
-  TextQueue queue(engine_, nullptr, limits(1, 10));
+  TextQueue queue(llm_, limits(1, 10));
   std::vector<std::string> calls;
   TextJob text = job(0, 3);
   text.on_first_token = [&] { calls.emplace_back("first token"); };
@@ -165,7 +164,7 @@ TEST_F(TextQueueTest, SaysThatTheFirstTokenIsThereAndThenTheEnd) {
 }
 
 TEST_F(TextQueueTest, ATextThatNobodyWaitsForEndsBeforeItStarts) {
-  TextQueue queue(engine_, nullptr, limits(1, 10));
+  TextQueue queue(llm_, limits(1, 10));
   std::atomic<bool> gone = false;
   TextJob text = job(1, 5);
   text.gone = &gone;
@@ -180,7 +179,7 @@ TEST_F(TextQueueTest, ATextThatNobodyWaitsForEndsBeforeItStarts) {
 }
 
 TEST_F(TextQueueTest, ATextThatFailsLeavesTheOthersAlone) {
-  TextQueue queue(engine_, nullptr, limits(2, 20));
+  TextQueue queue(llm_, limits(2, 20));
   GenerationTask empty{.prompt = {}, .options = greedy(5), .capacity = 7};
   TextJob failing = job(0, 5);
   failing.task = std::make_shared<const GenerationTask>(std::move(empty));
@@ -193,7 +192,7 @@ TEST_F(TextQueueTest, ATextThatFailsLeavesTheOthersAlone) {
 }
 
 TEST_F(TextQueueTest, SaysWhatAllOfTheMemoryIsTooLittleFor) {
-  const TextQueue queue(engine_, nullptr, limits(1, 10));
+  const TextQueue queue(llm_, limits(1, 10));
   EXPECT_NO_THROW(queue.check_fits(prompt_tokens + 10));
   EXPECT_THROW(queue.check_fits(prompt_tokens + 11), Error);
 }

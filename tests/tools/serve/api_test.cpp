@@ -123,8 +123,8 @@ std::string text_alone(const std::string& prompt, std::uint64_t seed, std::size_
   request.sampling.seed = seed;
   request.has_seed = true;
   const TextTask task = model.tasks(request, 0, 0).front();
-  Forward forward = model.engine().forward(64, model.positions());
-  Context context = model.engine().context(task.capacity);
+  Forward forward = model.llm().forward(64, model.llm().positions);
+  Context context = model.llm().context(task.capacity);
   const std::atomic<bool> never = false;
   return generate(
              forward, context, &model.tokenizer(), task.prompt, task.options, [](std::string_view) {}, never)
@@ -1220,10 +1220,10 @@ TEST(ModelShelfTest, MergesALoraOfTheFolder) {
   ModelShelf models(of_folder);
   EXPECT_EQ(models.list().at(0).loras, std::vector<std::string>{"style"});
   const auto logits = [](const TextModel& model) {
-    Forward forward = model.engine().forward(8, 16);
-    Context context = model.engine().context(16);
+    Forward forward = model.llm().forward(8, 16);
+    Context context = model.llm().context(16);
     const std::vector<std::int32_t> tokens{3, 1, 4, 1, 5};
-    std::vector<float> values(model.engine().model.config.vocab_size);
+    std::vector<float> values(model.llm().model.config.vocab_size);
     const Piece piece{&context, tokens, 1};
     forward.run(std::span(&piece, 1), {values.data(), 1, values.size()});
     return values;

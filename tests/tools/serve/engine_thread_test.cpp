@@ -94,8 +94,8 @@ class EngineThreadTest : public testing::Test {
 
   // Bytes of keys and values of one text of `max_tokens`.
   static std::size_t bytes_of(std::size_t max_tokens) {
-    const Engine& engine = small_model().engine();
-    return (prompt_tokens + max_tokens) * KvCache::bytes_per_position(engine.model.config, engine.kv_type);
+    const LLM& llm = small_model().llm();
+    return (prompt_tokens + max_tokens) * KvCache::bytes_per_position(llm.model.config, llm.kv_type);
   }
 
   EngineThread& start(const EngineLimits& limits) {
@@ -275,7 +275,7 @@ TEST_F(EngineThreadTest, ATextThatSixteenOthersHavePassedIsNext) {
 TEST_F(EngineThreadTest, ReportsTheErrorThatEndsAText) {
   EngineThread& engine = start({.parallel = 3, .kv_memory = bytes_of(1000), .queue = 4});
   const auto nothing_allowed = [](TextTask& task) {
-    for (std::size_t id = 0; id < small_model().engine().model.config.vocab_size; ++id) {
+    for (std::size_t id = 0; id < small_model().llm().model.config.vocab_size; ++id) {
       task.options.sampling.logit_bias.push_back(
           {static_cast<std::int32_t>(id), -std::numeric_limits<double>::infinity()});
     }

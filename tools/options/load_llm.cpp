@@ -1,41 +1,18 @@
-#include "tools/options/load_engine.h"
+#include "tools/options/load_llm.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <stdexcept>
 
-#include "runtime/kernels/instruction_sets.h"
+#include "runtime/engine/load_model.h"
+#include "tools/options/choose_tokenizer.h"
 #include "tools/options/config_fields.h"
+#include "tools/options/template_options.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/progress.h"
 #include "weights/io/error.h"
 
 namespace minimind {
-
-namespace {
-
-const kernels::Table& choose_f32_kernels() {
-  try {
-    return kernels::choose();
-  } catch (const std::runtime_error& error) {
-    throw UsageError(error.what());
-  }
-}
-
-}  // namespace
-
-const kernels::Table& choose_kernels(Compute compute) {
-  const kernels::Table& kernels = choose_f32_kernels();
-  if (compute == Compute::f32) return kernels;
-  if (const kernels::Table* const with_bf16 = kernels::with_bf16(kernels)) return *with_bf16;
-  if (kernels::runnable_bf16().count > 0) {
-    throw UsageError(fmt::format("--compute bf16: the kernels are {}, expected {}; unset MINIMIND_ISA", kernels.name,
-                                 kernels::runnable().tables[0]->name));
-  }
-  throw UsageError(
-      "--compute bf16: the processor has no products of bf16, expected AVX512_BF16 or AMX-BF16; use --compute f32");
-}
 
 void print_compute_note(const kernels::Table& kernels) {
   if (kernels.bf16) note("{} multiplies bf16: activations and f16 weights are rounded to bf16", kernels.bf16->name);
@@ -51,30 +28,39 @@ void print_notes(const Checkpoint& checkpoint, const std::string& given) {
   for (const std::string& line : checkpoint_notes(checkpoint)) note("{}", line);
 }
 
-Engine load_engine(const CheckpointOptions& checkpoint_options, const RunOptions& run,
-                   const std::function<void(const Checkpoint&)>& use) {
-  const kernels::Table& kernels = choose_kernels(run.compute);
+LLM load_llm(const CheckpointOptions& checkpoint_options, const RunOptions& run,
+             const std::function<void(const Checkpoint&)>& use) {
   const WeightType type = run.weight_type();
   const Checkpoint checkpoint =
       open_checkpoint(model_path(checkpoint_options.model), checkpoint_options.open_options());
-  const std::size_t threads = run.threads.value_or(suitable_threads(checkpoint));
-  const bool eos_was_assumed = checkpoint.sources.at("eos_token_id").kind == ConfigSource::Kind::assumed;
-  Model model = load_model(checkpoint, type, threads, run.compute);
+  HugePageArena memory;
+  LLM llm = load_llm(checkpoint, {.type = type, .compute = run.compute, .kv_type = run.kv_type, .threads = run.threads},
+                     memory);
   if (use) use(checkpoint);
-  const KvType kv_type = run.kv_type.value_or(suitable_kv_type(model));
-  Engine engine{std::move(model), kernels, threads, kv_type, eos_was_assumed};
   if (!run.quiet) {
     print_notes(checkpoint, checkpoint_options.model);
-    for (const std::string& tensor : engine.model.type_fallbacks) note("kept {}", translated_sentence(tensor));
-    print_compute_note(kernels);
-    if (!run.kv_type && kv_type != KvType::f32) {
-      note("the KV cache is {}; --kv-type f32 keeps it exact", name_of(kv_type));
+    for (const std::string& tensor : llm.model.type_fallbacks) note("kept {}", translated_sentence(tensor));
+    print_compute_note(llm.kernels);
+    if (!run.kv_type && llm.kv_type != KvType::f32) {
+      note("the KV cache is {}; --kv-type f32 keeps it exact", name_of(llm.kv_type));
     }
   }
-  return engine;
+  return llm;
 }
 
-Model load_new_weights(const Engine& running, const std::string& path, const CheckpointOptions& checkpoint_options,
+LLM load_llm(const GenerationArguments& arguments, const std::string& chat_template,
+             const std::function<void(const Checkpoint&)>& use) {
+  LLM llm = load_llm(arguments.checkpoint, arguments.run, use);
+  llm.read_text_parts(require_tokenizer_path(arguments.tokenizer, arguments.checkpoint.model), chat_template);
+  llm.positions = context_size(arguments.context, llm.model.config, arguments.run.quiet);
+  if (!arguments.run.quiet) {
+    print_template_note(llm.template_source, llm.model.config.family);
+    warn_of_misfit(*llm.tokenizer, llm.model.config);
+  }
+  return llm;
+}
+
+Model load_new_weights(const LLM& running, const std::string& path, const CheckpointOptions& checkpoint_options,
                        const RunOptions& run, const std::function<void(const Checkpoint&)>& use) {
   const Checkpoint checkpoint = open_checkpoint(model_path(path), checkpoint_options.open_options());
   HugePageArena memory;  // not that of the running model
@@ -83,12 +69,25 @@ Model load_new_weights(const Engine& running, const std::string& path, const Che
   return model;
 }
 
-void for_each_logits(const Engine& engine, std::span<const std::int32_t> tokens, const std::string& label,
+void print_assumed_end(const LLM& llm) {
+  if (!llm.eos_was_assumed || (llm.tokenizer && llm.tokenizer->eos_id())) return;
+  note("assumed that token {} ends the text; --ignore-eos continues past it", llm.model.config.eos_token_id.front());
+}
+
+std::size_t context_size(std::optional<std::size_t> given, const Config& config, bool quiet) {
+  if (!given) return config.max_position_embeddings;
+  if (*given > config.max_position_embeddings && !quiet) {
+    note("--ctx-size {} exceeds the model's context of {} positions", *given, config.max_position_embeddings);
+  }
+  return *given;
+}
+
+void for_each_logits(const LLM& llm, std::span<const std::int32_t> tokens, const std::string& label,
                      const std::function<void(std::size_t, Matrix<const float>)>& use) {
-  const Config& config = engine.model.config;
+  const Config& config = llm.model.config;
   check_tokens(tokens, config.vocab_size);
-  Context context = engine.context(tokens.size());
-  Forward forward = engine.forward(tokens.size(), tokens.size());
+  Context context = llm.context(tokens.size());
+  Forward forward = llm.forward(tokens.size(), tokens.size());
   std::vector<float> storage(forward.max_tokens() * config.vocab_size);
   Progress progress(std::string(translated(label)), tokens.size(), ProgressUnit::tokens);
   for (std::size_t done = 0; done < tokens.size();) {

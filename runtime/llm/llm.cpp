@@ -1,0 +1,74 @@
+#include "runtime/llm/llm.h"
+
+#include <fmt/core.h>
+
+#include <stdexcept>
+#include <utility>
+
+#include "runtime/engine/load_model.h"
+#include "runtime/generate/generate.h"
+#include "runtime/kernels/instruction_sets.h"
+#include "runtime/tokenizer/files.h"
+#include "weights/io/error.h"
+
+namespace minimind {
+namespace {
+
+const kernels::Table& choose_f32_kernels() {
+  try {
+    return kernels::choose();
+  } catch (const std::runtime_error& error) {
+    throw UsageError(error.what());
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const TokenTrie> SharedTokenTrie::of(const Tokenizer& tokenizer) {
+  const std::lock_guard lock(mutex_);
+  if (!trie_) trie_ = make_token_trie(tokenizer);
+  return trie_;
+}
+
+std::vector<std::int32_t> LLM::end_tokens() const {
+  return minimind::end_tokens(model.config, eos_was_assumed, tokenizer_or_null());
+}
+
+void LLM::read_text_parts(const std::string& tokenizer_path, const std::string& template_path) {
+  const TokenizerData data = read_tokenizer(tokenizer_path);
+  tokenizer.emplace(data);
+  FoundTemplate found = template_or_family(template_path, data, model.config.family);
+  chat_template = std::move(found.chat_template);
+  template_source = std::move(found.source);
+}
+
+const kernels::Table& choose_kernels(Compute compute) {
+  const kernels::Table& kernels = choose_f32_kernels();
+  if (compute == Compute::f32) return kernels;
+  if (const kernels::Table* const with_bf16 = kernels::with_bf16(kernels)) return *with_bf16;
+  if (kernels::runnable_bf16().count > 0) {
+    throw UsageError(fmt::format("compute is bf16, but the kernels are {}, expected {}; unset MINIMIND_ISA",
+                                 kernels.name, kernels::runnable().tables[0]->name),
+                     Setting::compute);
+  }
+  throw UsageError(
+      "compute is bf16, but the processor has no products of bf16, expected AVX512_BF16 or AMX-BF16; use f32",
+      Setting::compute);
+}
+
+LLM load_llm(const Checkpoint& checkpoint, const LLMOptions& options, HugePageArena& memory) {
+  const kernels::Table& kernels = choose_kernels(options.compute);
+  const std::size_t threads = options.threads.value_or(suitable_threads(checkpoint));
+  Model model = load_model(checkpoint, options.type, threads, options.compute, memory);
+  const KvType kv_type = options.kv_type.value_or(suitable_kv_type(model));
+  const std::size_t positions = options.positions.value_or(model.config.max_position_embeddings);
+  const bool eos_was_assumed = checkpoint.sources.at("eos_token_id").kind == ConfigSource::Kind::assumed;
+  return {.model = std::move(model),
+          .kernels = kernels,
+          .threads = threads,
+          .kv_type = kv_type,
+          .positions = positions,
+          .eos_was_assumed = eos_was_assumed};
+}
+
+}  // namespace minimind

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/chat/chat_template.h"
+#include "runtime/engine/context.h"
+#include "runtime/engine/forward.h"
+#include "runtime/engine/huge_page_arena.h"
+#include "runtime/engine/kv_cache.h"
+#include "runtime/engine/model.h"
+#include "runtime/engine/pack.h"
+#include "runtime/grammar/state.h"
+#include "runtime/kernels/kernels.h"
+#include "runtime/tokenizer/tokenizer.h"
+#include "weights/checkpoint/checkpoint.h"
+
+namespace minimind {
+
+// How a model is run.
+struct LLMOptions {
+  WeightType type{};  // of the matrices in memory
+  Compute compute = Compute::f32;
+  std::optional<KvType> kv_type{};         // std::nullopt: suitable_kv_type()
+  std::optional<std::size_t> threads{};    // std::nullopt: suitable_threads()
+  std::optional<std::size_t> positions{};  // of a text; std::nullopt: the model's
+};
+
+// The tokens of a tokenizer as a trie, for grammars: made when the first grammar needs it.
+class SharedTokenTrie {
+ public:
+  std::shared_ptr<const TokenTrie> of(const Tokenizer& tokenizer);
+
+ private:
+  std::mutex mutex_;
+  std::shared_ptr<const TokenTrie> trie_;
+};
+
+// A loaded model with all that it is run with. Any number of threads may use it while nobody changes it.
+struct LLM {
+  Model model;
+  const kernels::Table& kernels;
+  std::size_t threads;
+  KvType kv_type;
+  std::size_t positions;         // of a text
+  bool eos_was_assumed = false;  // the checkpoint names no end-of-text token
+  std::optional<Tokenizer> tokenizer{};
+  std::optional<ChatTemplate> chat_template{};  // there is one if read_text_parts() was called
+  std::string template_source{};                // where it is from; empty: it is that of the model's family
+  std::shared_ptr<SharedTokenTrie> trie = std::make_shared<SharedTokenTrie>();
+
+  const Tokenizer* tokenizer_or_null() const { return tokenizer ? &*tokenizer : nullptr; }
+
+  // Returns the tokens that end a text: see end_tokens() in generate.h.
+  std::vector<std::int32_t> end_tokens() const;
+
+  // For grammars. Requires a tokenizer.
+  std::shared_ptr<const TokenTrie> token_trie() const { return trie->of(*tokenizer); }
+
+  // Returns an empty context for up to `capacity` tokens. Throws Error if the memory is unavailable.
+  Context context(std::size_t capacity) const { return Context(model.config, capacity, kv_type); }
+
+  // Returns a Forward for batches of up to `tokens` tokens, but at most batch_tokens, in contexts of up to `positions`.
+  // This must outlive it.
+  Forward forward(std::size_t tokens, std::size_t with_positions) const {
+    return Forward(model, kernels, threads, std::min(tokens, batch_tokens), with_positions);
+  }
+
+  // Reads the tokenizer at a path, and the chat template of a file, or, if that is empty, the tokenizer's or the
+  // family's. Throws Error as read_tokenizer() and find_template() do.
+  void read_text_parts(const std::string& tokenizer_path, const std::string& template_path);
+};
+
+// Returns the best kernels for this machine, or those that MINIMIND_ISA names. Throws UsageError if these are
+// unavailable, or have no products of bf16 although `compute` requires them.
+const kernels::Table& choose_kernels(Compute compute);
+
+// Loads the weights of a checkpoint, with the matrices in `memory`. Throws as choose_kernels() and load_model() do.
+LLM load_llm(const Checkpoint& checkpoint, const LLMOptions& options, HugePageArena& memory);
+
+}  // namespace minimind

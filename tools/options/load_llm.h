@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "runtime/engine/matrix.h"
+#include "runtime/llm/llm.h"
+#include "tools/options/generation_options.h"
+#include "tools/options/options.h"
+#include "weights/checkpoint/checkpoint.h"
+
+namespace minimind {
+
+// Prints to stderr what these kernels round, if they have products of bf16.
+void print_compute_note(const kernels::Table& kernels);
+
+// Prints to stderr what a checkpoint is and which values were assumed. `given` is the model that the user named.
+void print_notes(const Checkpoint& checkpoint, const std::string& given);
+
+// Opens and loads the checkpoint of the options, without its tokenizer. Prints its notes to stderr unless the options
+// say quiet. Calls `use`, if given, with the open checkpoint.
+LLM load_llm(const CheckpointOptions& checkpoint, const RunOptions& run,
+             const std::function<void(const Checkpoint&)>& use = nullptr);
+
+// The same with its tokenizer and its chat template, and with the context of the options. `chat_template` is the path
+// of a template, or empty.
+LLM load_llm(const GenerationArguments& arguments, const std::string& chat_template,
+             const std::function<void(const Checkpoint&)>& use = nullptr);
+
+// Loads the checkpoint at `path` as load_llm() does, for weights that replace those of `running`, which may run
+// meanwhile. Throws Error if its model has another shape.
+Model load_new_weights(const LLM& running, const std::string& path, const CheckpointOptions& checkpoint,
+                       const RunOptions& run, const std::function<void(const Checkpoint&)>& use = nullptr);
+
+// Prints to stderr which token ends the text if that was assumed.
+void print_assumed_end(const LLM& llm);
+
+// Returns the positions of the context: `given`, otherwise the model's. Prints a notice unless `quiet` if `given` is
+// larger than the model's.
+std::size_t context_size(std::optional<std::size_t> given, const Config& config, bool quiet);
+
+// Runs all tokens in one context and calls use(first, logits) for each batch: the index of its first token, and logits
+// [batch, vocab_size]. Shows progress with `label` on a terminal. Throws Error for ids outside the vocabulary.
+void for_each_logits(const LLM& llm, std::span<const std::int32_t> tokens, const std::string& label,
+                     const std::function<void(std::size_t, Matrix<const float>)>& use);
+
+}  // namespace minimind

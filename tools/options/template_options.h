@@ -1,0 +1,19 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "weights/model/config.h"
+
+namespace minimind {
+
+// Adds --template.
+void add_template(CLI::App& command, std::string& path);
+
+// Adds --plain-content.
+void add_plain_content(CLI::App& command, bool& plain_content);
+
+// Prints to stderr where a template is from, as FoundTemplate has it.
+void print_template_note(const std::string& source, Family family);
+
+}  // namespace minimind
