@@ -5,52 +5,63 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "weights/io/error.h"
 
 namespace minimind {
 namespace {
 
-void require(bool fits, const char* option, double value, const char* wanted) {
-  if (!fits) throw UsageError(fmt::format("{} is {}, expected {}", option, value, wanted));
-}
-
-void check(const DryOptions& dry) {
-  require(dry.multiplier >= 0 && dry.multiplier <= 1e6, "dry-multiplier", dry.multiplier, "0 to 1e6");
-  require(dry.base >= 1 && dry.base <= 1e6, "dry-base", dry.base, "1 to 1e6");
-  const auto& breakers = dry.sequence_breakers;
-  if (std::find(breakers.begin(), breakers.end(), "") != breakers.end()) {
-    throw UsageError("dry-sequence-breaker is empty, expected a string");
-  }
-}
-
 void check(std::vector<LogitBias> biases) {
   for (const LogitBias& bias : biases) {
     const bool bans = bias.bias == -std::numeric_limits<double>::infinity();
-    require(bans || std::fabs(bias.bias) <= 1e6, "logit-bias", bias.bias, "-1e6 to 1e6, or -inf");
+    if (bans || std::fabs(bias.bias) <= largest_term) continue;
+    throw UsageError(
+        fmt::format("logit_bias is {}, expected {} to {}, or -inf", bias.bias, -largest_term, largest_term));
   }
   const auto before = [](const LogitBias& a, const LogitBias& b) { return a.token < b.token; };
   const auto same = [](const LogitBias& a, const LogitBias& b) { return a.token == b.token; };
   std::sort(biases.begin(), biases.end(), before);
   const auto twice = std::adjacent_find(biases.begin(), biases.end(), same);
-  if (twice != biases.end()) throw UsageError(fmt::format("logit-bias of token {} is repeated", twice->token));
+  if (twice != biases.end()) throw UsageError(fmt::format("logit_bias of token {} is repeated", twice->token));
 }
 
 }  // namespace
 
+double SamplingParameter::of(const SamplingOptions& options) const {
+  // The function only says where the value is.
+  return std::visit([&](auto member) { return static_cast<double>(*member(const_cast<SamplingOptions&>(options))); },
+                    value);
+}
+
+void SamplingParameter::set(SamplingOptions& options, double number) const {
+  const auto assign = [&](auto member) {
+    auto& target = *member(options);
+    target = static_cast<std::remove_reference_t<decltype(target)>>(number);
+  };
+  std::visit(assign, value);
+}
+
+std::string SamplingParameter::range() const {
+  return fmt::format("{}{} to {}", or_zero ? "0, or " : "", least, most);
+}
+
+SamplingOptions sampling_off() {
+  SamplingOptions options;
+  for (const SamplingParameter& parameter : sampling_parameters) parameter.set(options, parameter.off);
+  return options;
+}
+
 void check(const SamplingOptions& options) {
-  // With these limits no finite logit can overflow a double.
-  const auto factor = [](double value) { return value >= 1e-6 && value <= 1e6; };
-  const auto term = [](double value) { return std::fabs(value) <= 1e6; };
-  require(options.temperature == 0 || factor(options.temperature), "temperature", options.temperature,
-          "0, or 1e-6 to 1e6");
-  require(options.typical_p > 0 && options.typical_p <= 1, "typical-p", options.typical_p, "more than 0 and at most 1");
-  require(options.top_p > 0 && options.top_p <= 1, "top-p", options.top_p, "more than 0 and at most 1");
-  require(options.min_p >= 0 && options.min_p <= 1, "min-p", options.min_p, "0 to 1");
-  require(factor(options.repeat_penalty), "repeat-penalty", options.repeat_penalty, "1e-6 to 1e6");
-  require(term(options.presence_penalty), "presence-penalty", options.presence_penalty, "-1e6 to 1e6");
-  require(term(options.frequency_penalty), "frequency-penalty", options.frequency_penalty, "-1e6 to 1e6");
-  check(options.dry);
+  for (const SamplingParameter& parameter : sampling_parameters) {
+    const double value = parameter.of(options);
+    if (parameter.fits(value)) continue;
+    throw UsageError(fmt::format("{} is {}, expected {}", parameter.name, value, parameter.range()));
+  }
+  const auto& breakers = options.dry.sequence_breakers;
+  if (std::find(breakers.begin(), breakers.end(), "") != breakers.end()) {
+    throw UsageError("dry_sequence_breaker is empty, expected a string");
+  }
   check(options.logit_bias);
 }
 

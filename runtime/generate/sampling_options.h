@@ -1,8 +1,12 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 namespace minimind {
@@ -41,7 +45,57 @@ struct SamplingOptions {
   std::uint64_t seed = 0;
 };
 
-// Throws UsageError for a value out of its range. The message starts with its name, such as "top-p".
+// A number that says how to sample. The command line, every API and check() have its name, its range and its default
+// from here. On the command line the name has - in place of _.
+struct SamplingParameter {
+  std::string_view name;
+  std::string_view alias;  // in the APIs of vLLM and SGLang; empty: the same
+  std::variant<double* (*)(SamplingOptions&), std::size_t* (*)(SamplingOptions&)> value;
+  double least, most;
+  bool or_zero;  // 0 is allowed, too
+  double off;    // the value that changes nothing
+  std::string_view help;
+
+  double of(const SamplingOptions& options) const;
+  void set(SamplingOptions& options, double number) const;
+  bool fits(double number) const { return (number >= least && number <= most) || (or_zero && number == 0); }
+  std::string range() const;  // in words, such as "0 to 1"
+};
+
+// With these limits no finite logit can overflow a double.
+inline constexpr double largest_factor = 1e6, smallest_factor = 1e-6, largest_term = 1e6, largest_count = 1 << 30;
+
+inline constexpr std::array sampling_parameters{
+    SamplingParameter{"temperature", "", [](SamplingOptions& o) { return &o.temperature; }, smallest_factor,
+                      largest_factor, true, 1, "temperature of the samples; 0: always the top-1 token"},
+    SamplingParameter{"top_k", "", [](SamplingOptions& o) { return &o.top_k; }, 0, largest_count, false, 0,
+                      "sample from the k most likely tokens; 0: off"},
+    SamplingParameter{"typical_p", "", [](SamplingOptions& o) { return &o.typical_p; }, 0, 1, false, 1,
+                      "sample from the most typical tokens of total probability p; 1: off"},
+    SamplingParameter{"top_p", "", [](SamplingOptions& o) { return &o.top_p; }, 0, 1, false, 1,
+                      "sample from the most likely tokens of total probability p; 1: off"},
+    SamplingParameter{"min_p", "", [](SamplingOptions& o) { return &o.min_p; }, 0, 1, false, 0,
+                      "drop tokens below p times the top-1 probability; 0: off"},
+    SamplingParameter{"repeat_penalty", "repetition_penalty", [](SamplingOptions& o) { return &o.repeat_penalty; },
+                      smallest_factor, largest_factor, false, 1, "penalty for tokens in the text so far; 1: off"},
+    SamplingParameter{"presence_penalty", "", [](SamplingOptions& o) { return &o.presence_penalty; }, -largest_term,
+                      largest_term, false, 0, "penalty for tokens generated before; 0: off"},
+    SamplingParameter{"frequency_penalty", "", [](SamplingOptions& o) { return &o.frequency_penalty; }, -largest_term,
+                      largest_term, false, 0, "penalty per occurrence of a generated token; 0: off"},
+    SamplingParameter{"dry_multiplier", "", [](SamplingOptions& o) { return &o.dry.multiplier; }, 0, largest_factor,
+                      false, 0, "strength of DRY, which penalises repeated passages; 0: off"},
+    SamplingParameter{"dry_base", "", [](SamplingOptions& o) { return &o.dry.base; }, 1, largest_factor, false, 1.75,
+                      "growth of the DRY penalty per repeated token"},
+    SamplingParameter{"dry_allowed_length", "", [](SamplingOptions& o) { return &o.dry.allowed_length; }, 0,
+                      largest_count, false, 2, "no DRY penalty for repetitions of fewer tokens"},
+    SamplingParameter{"dry_penalty_last_n", "", [](SamplingOptions& o) { return &o.dry.penalty_last_n; }, 0,
+                      largest_count, false, 64, "DRY looks for repetitions in the last N tokens; 0: off"},
+};
+
+// Returns the options that change nothing: tokens are drawn with the probabilities of the model.
+SamplingOptions sampling_off();
+
+// Throws UsageError for a value out of its range. The message starts with its name, such as "top_p".
 void check(const SamplingOptions& options);
 
 }  // namespace minimind

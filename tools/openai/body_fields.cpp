@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <variant>
 
 #include "tools/openai/request_error.h"
 #include "weights/io/quote.h"
@@ -45,6 +46,26 @@ std::optional<std::uint64_t> BodyFields::whole(const std::string& name, std::uin
   const bool in_range = is_whole && value->get<std::uint64_t>() >= least && value->get<std::uint64_t>() <= most;
   if (!in_range) fail(name, fmt::format("a whole number from {} to {}", least, most));
   return value->get<std::uint64_t>();
+}
+
+void BodyFields::read(const SamplingParameter& parameter, const std::string& name, SamplingOptions& sampling) {
+  const ChatJson* const value = find(name);
+  if (!value) return;
+  const bool counts = std::holds_alternative<std::size_t* (*)(SamplingOptions&)>(parameter.value);
+  const bool is_off = name == "top_k" && *value == -1;
+  const bool is_number = counts ? value->is_number_integer() : value->is_number();
+  const double number = is_off ? 0 : is_number ? value->get<double>() : NAN;
+  if (!parameter.fits(number)) {
+    fail(name, fmt::format("{} {}", counts ? "a whole number," : "a number,", parameter.range()));
+  }
+  parameter.set(sampling, number);
+}
+
+void BodyFields::read_sampling(SamplingOptions& sampling) {
+  for (const SamplingParameter& parameter : sampling_parameters) {
+    read(parameter, std::string(parameter.name), sampling);
+    if (!parameter.alias.empty()) read(parameter, std::string(parameter.alias), sampling);
+  }
 }
 
 std::optional<bool> BodyFields::flag(const std::string& name) {

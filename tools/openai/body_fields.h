@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/chat/chat_json.h"
+#include "runtime/generate/sampling_options.h"
 
 namespace minimind {
 
@@ -23,6 +24,8 @@ class BodyFields {
 
   std::optional<double> number(const std::string& name, double least, double most);
   std::optional<std::uint64_t> whole(const std::string& name, std::uint64_t least, std::uint64_t most);
+  // All sampling_parameters that there are, by their names or aliases. top_k -1 is off, as in vLLM.
+  void read_sampling(SamplingOptions& sampling);
   std::optional<bool> flag(const std::string& name);
   std::optional<std::string> text(const std::string& name);
   // A string or a list of them, at most 64, none of them empty or over 1000 bytes: each token of a text is compared
@@ -40,6 +43,8 @@ class BodyFields {
   [[noreturn]] void fail(const std::string& name, const std::string& expected) const;
 
  private:
+  void read(const SamplingParameter& parameter, const std::string& name, SamplingOptions& sampling);
+
   const ChatJson& object_;
   std::string prefix_;
   std::set<std::string> known_;

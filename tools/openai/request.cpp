@@ -30,22 +30,13 @@ std::vector<LogitBias> read_logit_bias(BodyFields& body) {
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), token);
     const bool is_id = error == std::errc() && token >= 0 && name == std::to_string(token);
     const double value = bias.is_number() ? bias.get<double>() : NAN;
-    if (!is_id || !(std::abs(value) <= 100))
-      body.fail("logit_bias", "an object of token ids and numbers from -100 to 100");
+    if (!is_id || !(std::abs(value) <= largest_term)) {
+      body.fail("logit_bias",
+                fmt::format("an object of token ids and numbers from {} to {}", -largest_term, largest_term));
+    }
     result.push_back({token, value});
   }
   return result;
-}
-
-void read_dry(BodyFields& body, DryOptions& dry) {
-  dry.multiplier = body.number("dry_multiplier", 0, 1e6).value_or(dry.multiplier);
-  dry.base = body.number("dry_base", 1, 1e6).value_or(dry.base);
-  dry.allowed_length = body.whole("dry_allowed_length", 0, most_tokens).value_or(dry.allowed_length);
-  dry.penalty_last_n = body.whole("dry_penalty_last_n", 0, most_tokens).value_or(dry.penalty_last_n);
-  if (const ChatJson* const breakers = body.find("dry_sequence_breakers")) {
-    if (!breakers->is_array()) body.fail("dry_sequence_breakers", "a list of strings");
-    dry.sequence_breakers = body.short_texts("dry_sequence_breakers");
-  }
 }
 
 // OpenAI's seed is any integer of 64 bits.
@@ -60,16 +51,11 @@ void read_seed(BodyFields& body, Request& request) {
 
 void read_sampling(BodyFields& body, Request& request) {
   SamplingOptions& sampling = request.sampling;
-  sampling.temperature = body.number("temperature", 0, 2).value_or(sampling.temperature);
-  sampling.top_p = body.number("top_p", 0, 1).value_or(sampling.top_p);
-  if (sampling.top_p == 0) sampling.top_p = 1e-300;  // OpenAI's range includes 0, the most likely token alone
-  sampling.min_p = body.number("min_p", 0, 1).value_or(sampling.min_p);
-  sampling.typical_p = body.number("typical_p", 0, 1).value_or(sampling.typical_p);
-  sampling.top_k = body.whole("top_k", 0, most_tokens).value_or(sampling.top_k);
-  sampling.repeat_penalty = body.number("repeat_penalty", 0, 100).value_or(sampling.repeat_penalty);
-  sampling.presence_penalty = body.number("presence_penalty", -2, 2).value_or(sampling.presence_penalty);
-  sampling.frequency_penalty = body.number("frequency_penalty", -2, 2).value_or(sampling.frequency_penalty);
-  read_dry(body, sampling.dry);
+  body.read_sampling(sampling);
+  if (const ChatJson* const breakers = body.find("dry_sequence_breakers")) {
+    if (!breakers->is_array()) body.fail("dry_sequence_breakers", "a list of strings");
+    sampling.dry.sequence_breakers = body.short_texts("dry_sequence_breakers");
+  }
   read_seed(body, request);
   if (auto biases = read_logit_bias(body); !biases.empty()) sampling.logit_bias = std::move(biases);
 }

@@ -61,9 +61,7 @@ void check_sampling(const SamplingOptions& sampling, std::size_t vocab_size) {
     check(sampling);
   } catch (const Error& error) {
     const std::string message = error.what();
-    std::string field = message.substr(0, message.find(' '));
-    std::ranges::replace(field, '-', '_');
-    throw RequestError(message, field);
+    throw RequestError(message, message.substr(0, message.find(' ')));
   }
   for (const LogitBias& bias : sampling.logit_bias) {
     if (static_cast<std::size_t>(bias.token) < vocab_size) continue;

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cmath>
 #include <random>
+#include <string_view>
+#include <variant>
 
 #include "runtime/text/utf8.h"
 #include "tools/options/option_checks.h"
@@ -15,25 +17,19 @@
 namespace minimind {
 namespace {
 
-void add_dry_options(CLI::App& command, SamplingArguments& arguments) {
-  DryOptions& dry = arguments.options.dry;
-  command.add_option("--dry-multiplier", dry.multiplier, "strength of DRY, which penalises repeated passages; 0: off")
-      ->capture_default_str()
-      ->check(a_number);
-  command.add_option("--dry-base", dry.base, "growth of the DRY penalty per repeated token")
-      ->capture_default_str()
-      ->check(a_number);
-  command.add_option("--dry-allowed-length", dry.allowed_length, "no DRY penalty for repetitions of fewer tokens")
-      ->capture_default_str()
-      ->transform(whole_number(0, 1 << 30));
-  command
-      .add_option("--dry-penalty-last-n", dry.penalty_last_n, "DRY looks for repetitions in the last N tokens; 0: off")
-      ->capture_default_str()
-      ->transform(whole_number(0, 1 << 30));
-  command
-      .add_option("--dry-sequence-breaker", arguments.dry_sequence_breakers,
-                  "DRY repetitions end at this text; may be repeated; none: nowhere (default: newline : \" and *)")
-      ->allow_extra_args(false);
+std::string option_of(std::string_view parameter) {
+  std::string option = "--" + std::string(parameter);
+  std::ranges::replace(option, '_', '-');
+  return option;
+}
+
+CLI::Option* add_number(CLI::App& command, const std::string& option, double& number, const std::string& help) {
+  return command.add_option(option, number, help)->check(a_number);
+}
+
+CLI::Option* add_number(CLI::App& command, const std::string& option, std::size_t& number, const std::string& help) {
+  return command.add_option(option, number, help)
+      ->transform(whole_number(0, static_cast<std::uint64_t>(largest_count)));
 }
 
 // Returns the breakers of the command line instead of the default ones.
@@ -52,36 +48,16 @@ std::vector<std::string> breakers_of(const SamplingArguments& arguments) {
 }  // namespace
 
 void SamplingArguments::add_to(CLI::App& command) {
-  CLI::Option* const temperature =
-      command.add_option("--temperature", options.temperature, "temperature of the samples; 0: always the top-1 token")
-          ->capture_default_str()
-          ->check(a_number);
-  command.add_option("--top-k", options.top_k, "sample from the k most likely tokens; 0: off")
-      ->capture_default_str()
-      ->transform(whole_number(0, 1 << 30));
+  for (const SamplingParameter& parameter : sampling_parameters) {
+    const auto add = [&](auto value) {
+      return add_number(command, option_of(parameter.name), *value(options), std::string(parameter.help));
+    };
+    std::visit(add, parameter.value)->capture_default_str();
+  }
   command
-      .add_option("--typical-p", options.typical_p,
-                  "sample from the most typical tokens of total probability p; 1: off")
-      ->capture_default_str()
-      ->check(a_number);
-  command.add_option("--top-p", options.top_p, "sample from the most likely tokens of total probability p; 1: off")
-      ->capture_default_str()
-      ->check(a_number);
-  command.add_option("--min-p", options.min_p, "drop tokens below p times the top-1 probability; 0: off")
-      ->capture_default_str()
-      ->check(a_number);
-  command.add_option("--repeat-penalty", options.repeat_penalty, "penalty for tokens in the text so far; 1: off")
-      ->capture_default_str()
-      ->check(a_number);
-  command.add_option("--presence-penalty", options.presence_penalty, "penalty for tokens generated before; 0: off")
-      ->capture_default_str()
-      ->check(a_number);
-  command
-      .add_option("--frequency-penalty", options.frequency_penalty,
-                  "penalty per occurrence of a generated token; 0: off")
-      ->capture_default_str()
-      ->check(a_number);
-  add_dry_options(command, *this);
+      .add_option("--dry-sequence-breaker", dry_sequence_breakers,
+                  "DRY repetitions end at this text; may be repeated; none: nowhere (default: newline : \" and *)")
+      ->allow_extra_args(false);
   command
       .add_option("--logit-bias", logit_bias,
                   "ID+BIAS or ID-BIAS makes a token more or less likely; ID-inf bans it; may be repeated")
@@ -89,7 +65,7 @@ void SamplingArguments::add_to(CLI::App& command) {
   constraint.add_to(command, true);
   command.add_option("--seed", seed, "seed of the samples; makes a run repeatable (default: random, printed)")
       ->transform(whole_number(0, UINT64_MAX));
-  command.add_flag("--greedy", greedy, "always take the top-1 token")->excludes(temperature);
+  command.add_flag("--greedy", greedy, "always take the top-1 token")->excludes(command.get_option("--temperature"));
 }
 
 SamplingOptions SamplingArguments::sampling() const {
@@ -100,7 +76,9 @@ SamplingOptions SamplingArguments::sampling() const {
   try {
     check(sampling);
   } catch (const UsageError& error) {
-    throw UsageError(fmt::format("--{}", error.what()));
+    const std::string message = error.what();
+    const std::size_t name = message.find(' ');
+    throw UsageError(option_of(message.substr(0, name)) + message.substr(name));
   }
   sampling.seed = seed ? *seed : std::random_device{}();
   return sampling;

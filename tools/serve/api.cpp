@@ -77,17 +77,12 @@ class CountedAnswer : public HttpAnswer {
 
 // The values of fields that a request leaves out, for the page.
 ChatJson defaults_json(const RequestDefaults& defaults) {
-  const SamplingOptions& sampling = defaults.sampling;
-  return {{"temperature", sampling.temperature},
-          {"top_p", sampling.top_p},
-          {"top_k", sampling.top_k},
-          {"min_p", sampling.min_p},
-          {"typical_p", sampling.typical_p},
-          {"repeat_penalty", sampling.repeat_penalty},
-          {"presence_penalty", sampling.presence_penalty},
-          {"frequency_penalty", sampling.frequency_penalty},
-          {"dry_multiplier", sampling.dry.multiplier},
-          {"max_tokens", defaults.max_tokens}};
+  ChatJson values{{"max_tokens", defaults.max_tokens}};
+  SamplingOptions sampling = defaults.sampling;
+  for (const SamplingParameter& parameter : sampling_parameters) {
+    std::visit([&](auto member) { values[std::string(parameter.name)] = *member(sampling); }, parameter.value);
+  }
+  return values;
 }
 
 // Answers OPTIONS.

@@ -55,10 +55,8 @@ std::optional<std::int64_t> integer(BodyFields& fields, const char* name, std::i
   return value->get<std::int64_t>();
 }
 
-void read_penalties(BodyFields& fields, SamplingOptions& sampling) {
-  sampling.repeat_penalty = fields.number("repeat_penalty", 0, 100).value_or(sampling.repeat_penalty);
-  sampling.presence_penalty = fields.number("presence_penalty", -2, 2).value_or(sampling.presence_penalty);
-  sampling.frequency_penalty = fields.number("frequency_penalty", -2, 2).value_or(sampling.frequency_penalty);
+// Ollama penalises the last tokens only, unless it is told otherwise.
+void check_penalties(BodyFields& fields, const SamplingOptions& sampling) {
   const auto last = integer(fields, "repeat_last_n", -1);
   const bool penalizes =
       sampling.repeat_penalty != 1 || sampling.presence_penalty != 0 || sampling.frequency_penalty != 0;
@@ -70,12 +68,8 @@ void read_penalties(BodyFields& fields, SamplingOptions& sampling) {
 void read_options(const ChatJson& object, Request& request) {
   BodyFields fields(object, "options.");
   SamplingOptions& sampling = request.sampling;
-  sampling.temperature = fields.number("temperature", 0, 100).value_or(sampling.temperature);
-  if (const auto top_p = fields.number("top_p", 0, 1)) sampling.top_p = std::max(*top_p, 1e-300);
-  sampling.min_p = fields.number("min_p", 0, 1).value_or(sampling.min_p);
-  sampling.typical_p = fields.number("typical_p", 0, 1).value_or(sampling.typical_p);
-  sampling.top_k = fields.whole("top_k", 0, largest_count).value_or(sampling.top_k);
-  read_penalties(fields, sampling);
+  fields.read_sampling(sampling);
+  check_penalties(fields, sampling);
   if (const auto seed = integer(fields, "seed", -largest_count)) {
     sampling.seed = static_cast<std::uint64_t>(*seed);
     request.has_seed = true;

@@ -60,14 +60,8 @@ void read_prompts(BodyFields& body, RolloutRequest& request) {
 void read_sampling_params(const ChatJson& object, RolloutRequest& request) {
   BodyFields fields(object, "sampling_params.");
   SamplingOptions& sampling = request.texts.sampling;
-  sampling.temperature = fields.number("temperature", 0, 100).value_or(1);
-  sampling.top_p = std::max(fields.number("top_p", 0, 1).value_or(1), 1e-300);
-  sampling.min_p = fields.number("min_p", 0, 1).value_or(0);
-  const ChatJson* const top_k = fields.find("top_k");
-  sampling.top_k = top_k && *top_k == -1 ? 0 : fields.whole("top_k", 0, most_tokens).value_or(0);
-  sampling.repeat_penalty = fields.number("repetition_penalty", 0, 100).value_or(1);
-  sampling.presence_penalty = fields.number("presence_penalty", -2, 2).value_or(0);
-  sampling.frequency_penalty = fields.number("frequency_penalty", -2, 2).value_or(0);
+  sampling = sampling_off();
+  fields.read_sampling(sampling);
   if (const auto seed = fields.whole("sampling_seed", 0, ~std::uint64_t{0})) {
     sampling.seed = *seed;
     request.texts.has_seed = true;

@@ -199,6 +199,17 @@ TEST(Sampler, PenaltiesOfTheCallerAreAddedAfterItsOwnForOneTokenOnly) {
   EXPECT_EQ(sampler.sample(logits), 1) << "they hold for one token";
 }
 
+TEST(SamplingOptions, TheFirstTokenStaysIfTopPOrTypicalPIsZero) {
+  const Floats logits{1, 2, 3};
+  for (double SamplingOptions::*const p : {&SamplingOptions::top_p, &SamplingOptions::typical_p}) {
+    SamplingOptions options = sampling_off();
+    options.*p = 0;
+    Sampler sampler(options, logits.size());
+    const std::int32_t first = sampler.sample(logits);
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(sampler.sample(logits), first);
+  }
+}
+
 TEST(SamplingOptions, RejectsPenaltiesAndBiasesOutOfRangeNamingThem) {
   const auto refused = [](auto change, const std::string& name) {
     SamplingOptions options;
@@ -206,16 +217,16 @@ TEST(SamplingOptions, RejectsPenaltiesAndBiasesOutOfRangeNamingThem) {
     EXPECT_THROW(check(options), UsageError) << name;
     EXPECT_TRUE(error_of([&] { check(options); }).starts_with(name)) << error_of([&] { check(options); });
   };
-  for (const double bad : {0.0, 1.1, -1.0, std::nan("")}) {
-    refused([&](SamplingOptions& options) { options.typical_p = bad; }, "typical-p is ");
+  for (const double bad : {1.1, -1.0, std::nan("")}) {
+    refused([&](SamplingOptions& options) { options.typical_p = bad; }, "typical_p is ");
   }
   for (const double bad : {-1.0, HUGE_VAL, std::nan("")}) {
-    refused([&](SamplingOptions& options) { options.dry.multiplier = bad; }, "dry-multiplier is ");
+    refused([&](SamplingOptions& options) { options.dry.multiplier = bad; }, "dry_multiplier is ");
   }
   for (const double bad : {0.5, HUGE_VAL, std::nan("")}) {
-    refused([&](SamplingOptions& options) { options.dry.base = bad; }, "dry-base is ");
+    refused([&](SamplingOptions& options) { options.dry.base = bad; }, "dry_base is ");
   }
-  refused([](SamplingOptions& options) { options.dry.sequence_breakers = {"a", ""}; }, "dry-sequence-breaker is empty");
+  refused([](SamplingOptions& options) { options.dry.sequence_breakers = {"a", ""}; }, "dry_sequence_breaker is empty");
 }
 
 }  // namespace
