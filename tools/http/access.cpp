@@ -1,12 +1,11 @@
 #include "tools/http/access.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 
 #include "tools/http/target.h"
+#include "weights/io/file_lock.h"
 #include "weights/io/quote.h"
 #include "weights/io/suggestion.h"
 
@@ -30,11 +29,6 @@ std::string_view bearer_key(std::string_view authorization) {
   return start == std::string_view::npos ? std::string_view() : authorization.substr(start);
 }
 
-std::string machine_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? lower_case(name.data()) : "";
-}
-
 bool changes_something(const HttpRequest& request) {
   return request.method != "GET" && request.method != "OPTIONS";
 }
@@ -42,7 +36,7 @@ bool changes_something(const HttpRequest& request) {
 }  // namespace
 
 HttpAccess::HttpAccess(const HttpSettings& settings)
-    : settings_(settings), keys_(settings.keys), machine_(machine_name()) {}
+    : settings_(settings), keys_(settings.keys), machine_(lower_case(machine_name())) {}
 
 std::optional<HttpFailure> HttpAccess::reject(const HttpAccessRequest& access) const {
   if (auto failure = reject_host(access)) return failure;

@@ -72,13 +72,6 @@ Addresses resolve(const std::string& host, std::uint16_t port) {
                           std::strerror(error)));
 }
 
-sockaddr_storage local_address(int descriptor) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof(address);
-  getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &size);
-  return address;
-}
-
 std::uint16_t port_of(const sockaddr_storage& address) {
   if (address.ss_family == AF_INET) return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
   return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
@@ -134,6 +127,13 @@ void remove_stale_socket(const std::string& path, const sockaddr_un& address) {
 }
 
 }  // namespace
+
+sockaddr_storage local_address(int descriptor) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &size);
+  return address;
+}
 
 HttpListener::HttpListener(HttpListener&& other) noexcept
     : descriptor_(std::exchange(other.descriptor_, -1)),

@@ -45,6 +45,9 @@ class HttpListener {
   ino_t inode_ = 0;
 };
 
+// The own address of a socket.
+sockaddr_storage local_address(int descriptor);
+
 // Whether the address is of the loopback interface.
 bool is_loopback(const sockaddr_storage& address);
 

@@ -68,13 +68,6 @@ std::size_t possible_connections(std::size_t wanted) {
              : limit.rlim_cur / 2;
 }
 
-sockaddr_storage own_address(int descriptor) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof(address);
-  ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &size);
-  return address;
-}
-
 void set_options(int descriptor) {
   const int on = 1;
   ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -188,7 +181,7 @@ class HttpServer::Server {
     }
     const bool is_tcp = address.ss_family != AF_UNIX;
     if (is_tcp) set_options(descriptor);
-    const bool checks_host = is_tcp && is_loopback(own_address(descriptor)) && (is_local || settings_.keys.empty());
+    const bool checks_host = is_tcp && is_loopback(local_address(descriptor)) && (is_local || settings_.keys.empty());
     const auto connection = std::make_shared<HttpConnection>(shared_, descriptor, address_text(address), checks_host);
     const bool is_refused = connections_.size() >= most_connections_;
     connections_.emplace(connection.get(), connection);

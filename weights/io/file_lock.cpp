@@ -30,11 +30,6 @@ std::string lock_path_of(const fs::path& path) {
   return (path.parent_path() / fmt::format(".{}.lock", path.filename().string())).string();
 }
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
-
 bool is_file_at(int descriptor, const std::string& path) {
   struct stat open {
   }, named{};
@@ -62,7 +57,7 @@ std::string holder_in(const std::string& lock_path) {
     // It was removed or replaced meanwhile.
   }
   if (process.empty() || process.find_first_not_of("0123456789") != std::string::npos) return "another process";
-  if (host != host_name()) return fmt::format("process {} on {}", process, quote(host));
+  if (host != machine_name()) return fmt::format("process {} on {}", process, quote(host));
   if (process == std::to_string(::getpid())) return "this process";
   const std::string command = command_of(process);
   return command.empty() ? fmt::format("process {}", process) : fmt::format("process {} ({})", process, quote(command));
@@ -70,9 +65,14 @@ std::string holder_in(const std::string& lock_path) {
 
 }  // namespace
 
+std::string machine_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
 FileLock::FileLock(std::string path) : path_(std::move(path)), lock_path_(lock_path_of(output_target(path_))) {
   while (!take()) continue;
-  const std::string holder = fmt::format("{} {}\n", ::getpid(), host_name());
+  const std::string holder = fmt::format("{} {}\n", ::getpid(), machine_name());
   const bool said = ::ftruncate(descriptor_, 0) == 0 &&
                     ::pwrite(descriptor_, holder.data(), holder.size(), 0) == static_cast<ssize_t>(holder.size());
   if (said) {

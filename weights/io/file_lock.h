@@ -7,6 +7,9 @@
 
 namespace minimind {
 
+// The name of this machine in its network; empty if it has none.
+std::string machine_name();
+
 // A lock on a file against other processes, also on other machines that share the disk, for the lifetime of the object.
 // The file need not exist and may be replaced meanwhile. The locked file is ".NAME.lock" next to it, which is removed
 // with the lock. If the process is killed, its lock ends and ".NAME.lock" remains for the next process.
