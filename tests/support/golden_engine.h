@@ -10,7 +10,6 @@
 #include "runtime/generate/generate.h"
 #include "runtime/kernels/instruction_sets.h"
 #include "runtime/tokenizer/tokenizer.h"
-#include "runtime/tokenizer/vocabulary.h"
 #include "tests/support/golden.h"
 #include "weights/checkpoint/checkpoint.h"
 

@@ -13,7 +13,6 @@
 #include "runtime/grammar/gbnf.h"
 #include "runtime/kernels/instruction_sets.h"
 #include "runtime/tokenizer/tokenizer.h"
-#include "runtime/tokenizer/vocabulary.h"
 #include "tests/support/stored.h"
 #include "tests/support/temporary_folder.h"
 #include "weights/checkpoint/checkpoint.h"

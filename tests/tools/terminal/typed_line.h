@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "tests/support/screen_model.h"
+#include "tests/tools/terminal/screen_model.h"
 #include "tools/terminal/line_edit.h"
 #include "tools/terminal/line_keys.h"
 #include "tools/terminal/line_screen.h"
