@@ -370,7 +370,6 @@ FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := $(patsubst tests/fuzz/%_fuzz.cpp,%,$(wildcard tests/fuzz/*_fuzz.cpp))
 FUZZ := $(FUZZ_TARGETS)
 FUZZ_ISA := $(if $(filter neon,$(ISAS)),neon,sse2)
-SEEDS_api := tests/fuzz/api/*
 SEEDS_batch_resume := tests/fuzz/batch_resume/*
 SEEDS_config := tests/golden/*/config.json
 SEEDS_gbnf := tests/fuzz/gbnf/*

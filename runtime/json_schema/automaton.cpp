@@ -154,16 +154,6 @@ bool Automaton::accepts(std::u32string_view text) const {
   return accepting_[state];
 }
 
-bool Automaton::is_everything() const {
-  if (empty()) return false;
-  for (State state = 0; state < states(); ++state) {
-    if (!accepting_[state]) return false;
-    CodePoints covered;
-    for (auto [edge, end] = edges(state); edge != end; ++edge) covered.add(edge->first, edge->last);
-    if (!covered.complement().empty()) return false;
-  }
-  return true;
-}
 
 bool Automaton::is_finite() const {
   // All states are live, so that a language is infinite if and only if a state leads back to itself.

@@ -4,7 +4,7 @@ set -e
 minimind=$1
 out=$2
 rm -rf "$out"
-mkdir -p "$out/gguf" "$out/tokenizer" "$out/jinja" "$out/session" "$out/model" "$out/shard_index"
+mkdir -p "$out/gguf" "$out/tokenizer" "$out/jinja" "$out/session" "$out/model" "$out/shard_index" "$out/api"
 
 for name in v1-moe v2-yarn v3-moe; do
   "$minimind" convert -q tests/golden/$name/model.pth "$out/gguf/$name.gguf"
@@ -20,6 +20,12 @@ import json, pathlib, sys
 for number, line in enumerate(open("tests/golden_jinja/cases.jsonl", encoding="utf-8")):
     pathlib.Path(sys.argv[1], str(number)).write_text(json.loads(line)["template"], encoding="utf-8")
 END
+
+# A line of api.txt is the letter of a route, d for the first one of api_fuzz.cpp, and a body.
+split -l 1 -a 3 tests/fuzz/api.txt "$out/api/"
+for file in "$out"/api/*; do
+  printf '%s' "$(cat "$file")" > "$file.body" && mv "$file.body" "$file"
+done
 
 for type in f32 f16 q8_0; do
   "$minimind" chat -q --greedy -n 4 -p a --kv-type $type --session "$out/session/$type" \
