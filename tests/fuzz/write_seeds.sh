@@ -4,7 +4,8 @@ set -e
 minimind=$1
 out=$2
 rm -rf "$out"
-mkdir -p "$out/gguf" "$out/tokenizer" "$out/jinja" "$out/session" "$out/model" "$out/shard_index" "$out/api"
+mkdir -p "$out/gguf" "$out/tokenizer" "$out/jinja" "$out/session" "$out/model" "$out/shard_index" "$out/api" \
+  "$out/json_schema" "$out/json_pattern"
 
 for name in v1-moe v2-yarn v3-moe; do
   "$minimind" convert -q tests/golden/$name/model.pth "$out/gguf/$name.gguf"
@@ -19,6 +20,26 @@ python3 - "$out/jinja" << 'END'
 import json, pathlib, sys
 for number, line in enumerate(open("tests/golden_jinja/cases.jsonl", encoding="utf-8")):
     pathlib.Path(sys.argv[1], str(number)).write_text(json.loads(line)["template"], encoding="utf-8")
+END
+
+python3 - "$out" << 'END'
+import json, pathlib, sys
+out, patterns = pathlib.Path(sys.argv[1]), set()
+def collect(value):
+    if isinstance(value, dict):
+        patterns.update(name for name in value.get("patternProperties", {}) if isinstance(name, str))
+        patterns.update([value["pattern"]] if isinstance(value.get("pattern"), str) else [])
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        collect(inner)
+schemas = {}
+patterns.update(open("tests/fuzz/json_pattern.txt", encoding="utf-8").read().splitlines())
+for file in ("cases", "suite"):
+    for line in open(f"tests/golden_schemas/{file}.jsonl", encoding="utf-8"):
+        schema = json.loads(line)["schema"]
+        schemas[json.dumps(schema, ensure_ascii=False)] = collect(schema)
+for folder, texts in (("json_schema", schemas), ("json_pattern", sorted(patterns))):
+    for number, text in enumerate(texts):
+        out.joinpath(folder, str(number)).write_text(text, encoding="utf-8", errors="replace")
 END
 
 # A line of api.txt is the letter of a route, d for the first one of api_fuzz.cpp, and a body.
