@@ -144,7 +144,7 @@ TEST_F(Cli, ComputeBf16WithoutItsInstructionsIsAnError) {
   for (const char* command : {"generate -p a", "bench -p 4 -n 0 -r 1", "logits --tokens 1 -o unwritten.npy"}) {
     const Outcome outcome = run(std::string(command) + demo + " --compute bf16", oldest);
     EXPECT_EQ(outcome.status, 2) << command;
-    EXPECT_NE(outcome.err.find("--compute bf16: the "), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find("compute is bf16, but the "), std::string::npos) << outcome.err;
     EXPECT_NE(outcome.err.find(", expected "), std::string::npos) << outcome.err;
     EXPECT_EQ(outcome.out, "");
   }
