@@ -154,7 +154,6 @@ bool Automaton::accepts(std::u32string_view text) const {
   return accepting_[state];
 }
 
-
 bool Automaton::is_finite() const {
   // All states are live, so that a language is infinite if and only if a state leads back to itself.
   std::vector<std::uint32_t> entries(states());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -10,7 +11,25 @@ namespace minimind {
 
 // Returns the grammar of JSON with only the properties that the schema names, in their order, as OpenAI's structured
 // outputs have it; or, `open`, with others and in any order. Requests with the same schema share it. Throws Error,
-// whose message starts with `source`, and Cancelled.
+// whose message starts with `source`, Cancelled, and LongWork where there are BriefSchemas.
 std::shared_ptr<const Grammar> schema_grammar(const ChatJson& schema, const std::string& source, bool open = false);
+
+// Work on a schema that takes long. When it has been done, on any thread, schema_grammar() returns at once.
+struct LongWork {
+  std::function<void()> work;  // throws Cancelled alone
+};
+
+// While this lives, schema_grammar() on this thread throws LongWork in place of working for more than some
+// milliseconds.
+class BriefSchemas {
+ public:
+  BriefSchemas();
+  BriefSchemas(const BriefSchemas&) = delete;
+  BriefSchemas& operator=(const BriefSchemas&) = delete;
+  ~BriefSchemas();
+
+ private:
+  const bool before_;
+};
 
 }  // namespace minimind

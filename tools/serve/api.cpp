@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <random>
 
 #include "runtime/text/utf8.h"
 #include "tools/openai/body_fields.h"
 #include "tools/openai/request_error.h"
+#include "tools/openai/schema_grammar.h"
 #include "tools/serve/completion.h"
 #include "tools/serve/metrics.h"
 #include "tools/serve/page.h"
@@ -194,6 +196,7 @@ class Api::Work {
   const Answer answer;
   ApiRequest request{};
   bool is_read = false, has_run = false;
+  bool has_waited = false;  // for work on its schema
   std::atomic<bool> has_begun = false;
 
  private:
@@ -242,9 +245,7 @@ bool Api::post(const std::shared_ptr<Work>& work) {
   // One at a time, also because what is parsed takes several times the memory of its text.
   return parsing_.post([this, work] {
     read(work);
-    if (!work->is_read) return;
-    tasks_.post_and_wait([this, work] { run(work); });
-    if (!work->has_run) send_error(*work->answer, draining_ ? being_shut_down() : too_many_waiting());
+    if (work->is_read) guarded(*work->answer, [&] { run_in_turn(work); });
   });
 }
 
@@ -263,7 +264,35 @@ void Api::read(const std::shared_ptr<Work>& work) {
 void Api::run(const std::shared_ptr<Work>& work) {
   work->has_run = true;
   if (!work->is_read || work->answer->gone()) return;
-  guarded(*work->answer, [&] { (this->*work->route.handle)(work->request, work->answer); });
+  guarded(*work->answer, [&] {
+    try {
+      std::optional<BriefSchemas> brief;
+      if (!work->has_waited) brief.emplace();
+      (this->*work->route.handle)(work->request, work->answer);
+    } catch (const LongWork& schema) {
+      if (!postpone(work, schema.work)) throw too_many_waiting();
+    }
+  });
+}
+
+// Runs the request again when work on its schema is done, beside the requests that wait for none. Returns false if too
+// many wait.
+bool Api::postpone(const std::shared_ptr<Work>& work, const std::function<void()>& schema) {
+  work->has_waited = true;
+  return parsing_.post([this, work, schema] {
+    if (work->answer->gone()) return;
+    guarded(*work->answer, [&] {
+      schema();
+      run_in_turn(work);
+    });
+  });
+}
+
+// On the thread for parsing: runs the request when it is its turn.
+void Api::run_in_turn(const std::shared_ptr<Work>& work) {
+  work->has_run = false;
+  tasks_.post_and_wait([this, work] { run(work); });
+  if (!work->has_run) throw draining_ ? being_shut_down() : too_many_waiting();
 }
 
 void Api::guarded(HttpAnswer& answer, const std::function<void()>& action) {

@@ -86,6 +86,8 @@ class Api {
   void read(const std::shared_ptr<Work>& work);
   void run(const std::shared_ptr<Work>& work);
   bool post(const std::shared_ptr<Work>& work);
+  bool postpone(const std::shared_ptr<Work>& work, const std::function<void()>& schema);
+  void run_in_turn(const std::shared_ptr<Work>& work);
   std::vector<Answer> answers_of_work(bool with_begun);
   void guarded(HttpAnswer& answer, const std::function<void()>& action);
   void complete(const ApiRequest& request, const Answer& answer, bool chat);
@@ -130,7 +132,7 @@ class Api {
 
   std::atomic<bool> waits_for_engine_ = false;  // the task thread does, whose silence the engine then explains
   TaskThread tasks_;    // prepares requests in order, which may take longer than connections can wait
-  TaskThread parsing_;  // parses large bodies and passes them to tasks_ one by one; destroyed first
+  TaskThread parsing_;  // parses large bodies and works on schemas, and passes them to tasks_; destroyed first
 };
 
 }  // namespace minimind

@@ -419,8 +419,26 @@ TEST(JsonSchemaCache, KeepsSchemasByTheirContentAndOptions) {
   EXPECT_NE(cache.grammar(schema, "t", {}), grammar);
   EXPECT_NE(cache.grammar({{"type", "object"}}, "s", {}), grammar);
   EXPECT_EQ(cache.size(), 4u);
-  EXPECT_THROW(cache.grammar(false, "s", {}), Error);
-  EXPECT_EQ(cache.size(), 4u);
+}
+
+TEST(JsonSchemaCache, KnowsWhyASchemaIsRefused) {
+  JsonSchemaCache cache;
+  for (int i = 0; i < 2; ++i) EXPECT_THROW(cache.grammar(false, "s", {}), Error);
+  EXPECT_EQ(cache.size(), 1u);
+}
+
+TEST(JsonSchemaCache, WorksForSoManyStepsAndKeepsNothingOfLongerWork) {
+  JsonSchemaCache cache;
+  Json schema{{"enum", Json::array()}};
+  for (int i = 0; i < 500; ++i) schema["enum"].push_back(7 * i);
+  EXPECT_EQ(cache.grammar(schema, "s", {}, 100), nullptr);
+  EXPECT_EQ(cache.size(), 0u);
+  const auto grammar = cache.grammar(schema, "s", {});
+  EXPECT_EQ(cache.grammar(schema, "s", {}, 100), grammar) << "it is known, which takes no work";
+  const Json refused{{"type", "string"}, {"pattern", "^([a-z]{0,99}[0-9]{0,99}|[a-f0-9]{1,99}){1,32}$"}};
+  EXPECT_EQ(cache.grammar(refused, "s", {}, 100'000), nullptr);
+  EXPECT_THROW(cache.grammar(refused, "s", {}), Error);
+  EXPECT_THROW(cache.grammar(refused, "s", {}, 100'000), Error);
 }
 
 TEST(JsonSchemaCache, IsBounded) {

@@ -963,6 +963,25 @@ TEST_F(ApiTest, ParsesLargeBodiesNextToSmallRequests) {
   EXPECT_EQ(large->status(), 413);
 }
 
+TEST_F(ApiTest, WorksOnLongSchemasNextToOtherRequests) {
+  std::vector<std::shared_ptr<FakeAnswer>> slow;
+  for (int i = 0; i < 5; ++i) {
+    const std::string pattern = fmt::format("^([a-z]{{0,{0}}}[0-9]{{0,{0}}}|[a-f0-9]{{1,{0}}}){{1,32}}$", 150 + i);
+    const Json body{{"messages", {{{"role", "user"}, {"content", "a"}}}},
+                    {"response_format", format_of({{"type", "string"}, {"pattern", pattern}})}};
+    slow.push_back(post("/v1/chat/completions", body.dump()));
+  }
+  EXPECT_EQ(complete({{"max_tokens", 1}})->status(), 200);
+  EXPECT_FALSE(slow.back()->has_ended());
+  EXPECT_EQ(chat({{"max_tokens", 4}, {"response_format", format_of({{"type", "integer"}})}})->status(), 200);
+  EXPECT_FALSE(slow.back()->has_ended()) << "a short schema does not wait for long ones";
+  for (const auto& answer : slow) {
+    ASSERT_TRUE(answer->wait());
+    EXPECT_EQ(answer->status(), 400);
+    EXPECT_NE(answer->body().find("the pattern is too complex"), std::string::npos) << answer->body();
+  }
+}
+
 TEST_F(ApiTest, RejectsWhatIsNotPreparedWhenItShutsDown) {
   HeldEngine held(engine);
   const auto current = post("/flush_cache", "");  // waits for the engine, and the others for it
