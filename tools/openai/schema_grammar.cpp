@@ -12,8 +12,8 @@ namespace minimind {
 
 namespace {
 
-// About five milliseconds.
-constexpr std::size_t most_brief_steps = 500'000;
+// About a millisecond.
+constexpr std::size_t most_brief_steps = 100'000;
 
 thread_local bool are_brief = false;
 

@@ -135,7 +135,7 @@ Api::Api(ModelShelf& models, ApiOptions options)
       weights_folders_(options_.weights_folders),
       started_(std::time(nullptr)),
       tasks_(options_.requests),
-      parsing_(options_.requests) {}
+      parsing_(options_.requests, TaskThread::Priority::background) {}
 
 Api::~Api() {
   parsing_.stop();

@@ -1,5 +1,7 @@
 #include "tools/serve/task_thread.h"
 
+#include <sys/resource.h>
+
 #include <future>
 #include <memory>
 #include <utility>
@@ -13,8 +15,8 @@ std::thread thread_without_signals(const std::function<void()>& body) {
   return std::thread(body);
 }
 
-TaskThread::TaskThread(std::size_t most_waiting) : most_waiting_(most_waiting) {
-  thread_ = thread_without_signals([this] { run(); });
+TaskThread::TaskThread(std::size_t most_waiting, Priority priority) : most_waiting_(most_waiting) {
+  thread_ = thread_without_signals([this, priority] { run(priority); });
 }
 
 TaskThread::~TaskThread() {
@@ -57,7 +59,9 @@ TaskThread::Clock::duration TaskThread::busy_for() const {
   return is_busy_ ? Clock::now() - began_ : Clock::duration::zero();
 }
 
-void TaskThread::run() {
+void TaskThread::run(Priority priority) {
+  // On Linux, 0 is this thread alone.
+  if (priority == Priority::background) setpriority(PRIO_PROCESS, 0, 19);
   std::unique_lock lock(mutex_);
   while (true) {
     wake_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });

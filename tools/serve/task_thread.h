@@ -18,8 +18,11 @@ class TaskThread {
  public:
   using Clock = std::chrono::steady_clock;
 
+  // Whether other threads of the program come first, where a core is too few for all.
+  enum class Priority { normal, background };
+
   // Up to `most_waiting` tasks may wait.
-  explicit TaskThread(std::size_t most_waiting);
+  explicit TaskThread(std::size_t most_waiting, Priority priority = Priority::normal);
   TaskThread(const TaskThread&) = delete;
   TaskThread& operator=(const TaskThread&) = delete;
   // Waits for the task that runs; those that wait are not run.
@@ -37,7 +40,7 @@ class TaskThread {
   Clock::duration busy_for() const;
 
  private:
-  void run();
+  void run(Priority priority);
 
   const std::size_t most_waiting_;
   mutable std::mutex mutex_;  // guards all below
