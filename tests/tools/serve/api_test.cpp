@@ -646,7 +646,7 @@ TEST_F(ApiTest, NamesTheFieldThatIsWrong) {
        "messages"},
       {chat_path, with(R"("temperature": "1")"), "temperature"},
       {chat_path, with(R"("temperature": 1e-9)"), "temperature"},
-      {chat_path, with(R"("temperature": 2.1)"), "temperature"},
+      {chat_path, with(R"("temperature": -0.1)"), "temperature"},
       {chat_path, with(R"("top_p": 1.5)"), "top_p"},
       {chat_path, with(R"("repeat_penalty": 0)"), "repeat_penalty"},
       {chat_path, with(R"("n": 0)"), "n"},
@@ -961,6 +961,29 @@ TEST_F(ApiTest, ParsesLargeBodiesNextToSmallRequests) {
   EXPECT_FALSE(large->has_ended());
   ASSERT_TRUE(large->wait());
   EXPECT_EQ(large->status(), 413);
+}
+
+// What the command line takes, every route takes, by the same names.
+TEST_F(ApiTest, TakesTheSamplingParametersOfTheCommandLineOnEveryRoute) {
+  Json parameters{{"temperature", 3}, {"typical_p", 0}, {"top_p", 0}, {"top_k", -1}, {"dry_multiplier", 0.5}};
+  for (const char* const penalty : {"repeat_penalty", "repetition_penalty"}) {
+    parameters[penalty] = 5;
+    Json openai = parameters;
+    openai["max_tokens"] = 2;
+    EXPECT_EQ(complete(openai)->status(), 200) << penalty;
+    Json sglang = parameters;
+    sglang["max_new_tokens"] = 2;
+    EXPECT_EQ(post_and_wait("/generate", {{"text", "江"}, {"sampling_params", sglang}})->status(), 200) << penalty;
+    Json ollama = parameters;
+    ollama["num_predict"] = 2;
+    EXPECT_EQ(post_and_wait("/api/generate", {{"model", "minimind"}, {"prompt", "江"}, {"options", ollama}})->status(),
+              200)
+        << penalty;
+    parameters.erase(penalty);
+  }
+  EXPECT_EQ(
+      post_and_wait("/generate", {{"text", "江"}, {"sampling_params", {{"typical_p", 2}}}})->json()["error"]["message"],
+      "sampling_params.typical_p is 2, expected a number, 0 to 1");
 }
 
 TEST_F(ApiTest, WorksOnLongSchemasNextToOtherRequests) {
