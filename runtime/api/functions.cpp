@@ -48,8 +48,9 @@ namespace minimind {
 struct ModelState {
   ModelState(const std::string& path, const minimind_model_options& options)
       : loaded(path, options),
+        kv_memory(options.kv_memory > 0 ? options.kv_memory : KvCache::default_budget()),
         queue(loaded.llm(), {.parallel = options.parallel,
-                             .kv_memory = options.kv_memory > 0 ? options.kv_memory : KvCache::default_budget(),
+                             .kv_memory = kv_memory,
                              .step_tokens = batch_tokens,
                              .longest_step = std::numeric_limits<double>::infinity()}) {}
 
@@ -68,6 +69,7 @@ struct ModelState {
 
   std::mutex mutex;
   LoadedModel loaded;
+  const std::size_t kv_memory;
   TextQueue queue;
   std::size_t weights = 0;  // grows when they are replaced
 };
@@ -313,7 +315,10 @@ void submit(minimind_generation& handle) {
     if (handle.session) handle.session->in_use = false;
   };
   ModelState& state = *handle.state;
-  if (!handle.session) state.queue.check_fits(handle.task->capacity);
+  if (!handle.session) {
+    const LLM& llm = state.loaded.llm();
+    ContextPool::check_fits(llm.config, llm.kv_type, state.kv_memory, handle.task->capacity);
+  }
   std::vector<TextJob> jobs;
   jobs.push_back({.task = handle.task,
                   .gone = &handle.cancelled,

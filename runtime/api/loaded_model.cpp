@@ -111,8 +111,7 @@ LoadedModel::LoadedModel(const Checkpoint& checkpoint, OpenOptions open_options,
       type_(parse_type(options.type)),
       compute_(parse_compute(options.compute)),
       session_files_(options.session_files != 0),
-      llm_(load_llm(checkpoint, llm_options_of(options), memory_)),
-      config_(llm_.model.config) {
+      llm_(load_llm(checkpoint, llm_options_of(options), memory_)) {
   kv_type_name_ = name_of(llm_.kv_type);
   family_ = name_of(config().family);
   parameters_ = count_parameters(checkpoint);
@@ -136,8 +135,8 @@ void LoadedModel::note_all(const Checkpoint& checkpoint) {
       add(fmt::format("{}: its matrices of experts were omitted, because the model is dense", lora.path));
     }
   }
-  for (const std::string& fallback : llm_.model.type_fallbacks) add("kept " + fallback);
-  const std::size_t most_positions = llm_.model.config.max_position_embeddings;
+  for (const std::string& fallback : llm_.model->type_fallbacks) add("kept " + fallback);
+  const std::size_t most_positions = llm_.config.max_position_embeddings;
   if (llm_.positions > most_positions) {
     add(fmt::format("a context of {} positions exceeds the model's {}", llm_.positions, most_positions));
   }
@@ -179,7 +178,7 @@ void LoadedModel::load_tensors(std::span<const minimind_tensor> tensors) {
       throw UsageError(fmt::format("{}: is given twice, expected once", quote(text_or_empty(tensor.name))));
     }
   }
-  replace(checkpoint_of(std::move(stored), llm_.model.config, "the tensors in memory"));
+  replace(checkpoint_of(std::move(stored), llm_.config, "the tensors in memory"));
 }
 
 void LoadedModel::replace(const Checkpoint& checkpoint) {
@@ -190,12 +189,12 @@ void LoadedModel::replace(const Checkpoint& checkpoint) {
   const bool in_memory =
       std::none_of(tensors.begin(), tensors.end(), [](const auto& t) { return t.second.data.file(); });
   HugePageArena memory = in_memory ? memory_.again() : HugePageArena();
-  llm_.model = load_replacement(llm_.model, checkpoint, type_, llm_.threads, compute_, memory);
+  *llm_.model = load_replacement(config(), checkpoint, type_, llm_.threads, compute_, memory);
   memory_ = std::move(memory);
   memory_.free_unused();
   identity_ = std::move(identity);
   path_ = checkpoint.path;
-  family_ = name_of(llm_.model.config.family);
+  family_ = name_of(llm_.config.family);
   parameters_ = count_parameters(checkpoint);
   note_all(checkpoint);
 }

@@ -25,8 +25,7 @@ class LoadedModel {
   LoadedModel(const std::string& path, const minimind_model_options& options);
 
   const LLM& llm() const { return llm_; }
-  // That of the first weights, whose shape all later ones have: threads may read it while weights are replaced.
-  const Config& config() const { return config_; }
+  const Config& config() const { return llm_.config; }
   std::size_t parameters() const { return parameters_; }
   const std::string& path() const { return path_; }
   const std::string& family() const { return family_; }
@@ -62,7 +61,6 @@ class LoadedModel {
   bool session_files_;
   HugePageArena memory_;  // of the model's matrices
   LLM llm_;
-  const Config config_;
   std::size_t parameters_ = 0;
   std::string family_, kv_type_name_, notes_;
   std::vector<std::int32_t> end_tokens_, tag_tokens_;

@@ -201,9 +201,8 @@ Model load_model(const Checkpoint& checkpoint, WeightType type, std::size_t thre
   return Loader(checkpoint, type, threads, compute, memory).load();
 }
 
-Model load_replacement(const Model& running, const Checkpoint& checkpoint, WeightType type, std::size_t threads,
+Model load_replacement(const Config& now, const Checkpoint& checkpoint, WeightType type, std::size_t threads,
                        Compute compute, HugePageArena& memory) {
-  const Config& now = running.config;
   const Config& next = checkpoint.config;
   if (shape_of(now) != shape_of(next)) {
     throw Error(

@@ -24,16 +24,17 @@ constexpr std::size_t worth_sharing = 64;
 ContextPool::ContextPool(const Config& config, KvType type, std::size_t budget)
     : config_(config), type_(type), bytes_per_position_(KvCache::bytes_per_position(config, type)), budget_(budget) {}
 
-void ContextPool::check_fits(std::size_t capacity) const {
-  if (bytes_of(capacity) <= budget_) return;
+void ContextPool::check_fits(const Config& config, KvType type, std::size_t budget, std::size_t capacity) {
+  const std::size_t bytes = capacity * KvCache::bytes_per_position(config, type);
+  if (bytes <= budget) return;
   throw Error(
       fmt::format("prompt and answer of up to {} tokens need {:.1f} MB for keys and values, but all texts together may "
                   "take {:.1f} MB; give a smaller max_tokens or a larger kv_memory",
-                  capacity, 1e-6 * static_cast<double>(bytes_of(capacity)), 1e-6 * static_cast<double>(budget_)));
+                  capacity, 1e-6 * static_cast<double>(bytes), 1e-6 * static_cast<double>(budget)));
 }
 
 Context* ContextPool::acquire(std::span<const std::int32_t> prompt, std::size_t capacity) {
-  check_fits(capacity);
+  check_fits(config_, type_, budget_, capacity);
   if (is_being_computed(prompt)) return nullptr;
   Prefix prefix = best_prefix(prompt, capacity);
   if (prefix.in_place) {

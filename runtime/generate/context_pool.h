@@ -19,8 +19,8 @@ class ContextPool {
   // `budget` in bytes of keys and values.
   ContextPool(const Config& config, KvType type, std::size_t budget);
 
-  // Throws Error if the budget is too small for a text of `capacity` tokens alone. Any thread may call it.
-  void check_fits(std::size_t capacity) const;
+  // Throws Error if the budget is too small for a text of `capacity` tokens alone.
+  static void check_fits(const Config& config, KvType type, std::size_t budget, std::size_t capacity);
 
   // A context for a text of up to `capacity` tokens that starts with `prompt`. It holds the longest prefix of the
   // prompt that any context of the pool has, short of its last token. Null while contexts in use leave too little of

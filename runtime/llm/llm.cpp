@@ -31,13 +31,13 @@ std::shared_ptr<const TokenTrie> SharedTokenTrie::of(const Tokenizer& tokenizer)
 }
 
 std::vector<std::int32_t> LLM::end_tokens() const {
-  return minimind::end_tokens(model.config, eos_was_assumed, tokenizer_or_null());
+  return minimind::end_tokens(config, eos_was_assumed, tokenizer_or_null());
 }
 
 void LLM::read_text_parts(const std::string& tokenizer_path, const std::string& template_path) {
   const TokenizerData data = read_tokenizer(tokenizer_path);
   tokenizer.emplace(data);
-  FoundTemplate found = template_or_family(template_path, data, model.config.family);
+  FoundTemplate found = template_or_family(template_path, data, config.family);
   chat_template = std::move(found.chat_template);
   template_source = std::move(found.source);
 }
@@ -63,7 +63,9 @@ LLM load_llm(const Checkpoint& checkpoint, const LLMOptions& options, HugePageAr
   const KvType kv_type = options.kv_type.value_or(suitable_kv_type(model));
   const std::size_t positions = options.positions.value_or(model.config.max_position_embeddings);
   const bool eos_was_assumed = checkpoint.sources.at("eos_token_id").kind == ConfigSource::Kind::assumed;
-  return {.model = std::move(model),
+  const Config config = model.config;
+  return {.model = std::make_shared<Model>(std::move(model)),
+          .config = config,
           .kernels = kernels,
           .threads = threads,
           .kv_type = kv_type,

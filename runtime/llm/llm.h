@@ -42,9 +42,11 @@ class SharedTokenTrie {
   std::shared_ptr<const TokenTrie> trie_;
 };
 
-// A loaded model with all that it is run with. Any number of threads may use it while nobody changes it.
+// A loaded model with all that it is run with. Any number of threads may use it while nobody changes it; where the
+// weights are replaced by others of the same shape, only `model` changes.
 struct LLM {
-  Model model;
+  std::shared_ptr<Model> model;  // whoever runs the old weights shares them
+  Config config;                 // the model's
   const kernels::Table& kernels;
   std::size_t threads;
   KvType kv_type;
@@ -64,12 +66,12 @@ struct LLM {
   std::shared_ptr<const TokenTrie> token_trie() const { return trie->of(*tokenizer); }
 
   // Returns an empty context for up to `capacity` tokens. Throws Error if the memory is unavailable.
-  Context context(std::size_t capacity) const { return Context(model.config, capacity, kv_type); }
+  Context context(std::size_t capacity) const { return Context(config, capacity, kv_type); }
 
   // Returns a Forward for batches of up to `tokens` tokens, but at most batch_tokens, in contexts of up to `positions`.
   // This must outlive it.
   Forward forward(std::size_t tokens, std::size_t with_positions) const {
-    return Forward(model, kernels, threads, std::min(tokens, batch_tokens), with_positions);
+    return Forward(*model, kernels, threads, std::min(tokens, batch_tokens), with_positions);
   }
 
   // Reads the tokenizer at a path, and the chat template of a file, or, if that is empty, the tokenizer's or the

@@ -1,6 +1,7 @@
 #include "runtime/llm/text_queue.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace minimind {
@@ -19,10 +20,11 @@ bool is_gone(const TextJob& job) {
 
 TextQueue::TextQueue(const LLM& llm, const TextQueueLimits& limits)
     : llm_(llm),
+      model_(llm.model),
       in_order_(limits.in_order),
       forward_(llm.forward(limits.step_tokens, llm.positions)),
       scheduler_(forward_, limits.parallel, limits.longest_step),
-      pool_(llm.model.config, llm.kv_type, limits.kv_memory) {}
+      pool_(llm.config, llm.kv_type, limits.kv_memory) {}
 
 void TextQueue::submit(std::vector<TextJob> jobs) {
   const auto before = static_cast<std::ptrdiff_t>(waiting_.size());
@@ -78,7 +80,7 @@ bool TextQueue::start(Text& text) {
     if (!text.context) return false;
     running_.reserve(running_.size() + 1);
     text.generation.emplace(
-        llm_.model, *text.context, llm_.tokenizer_or_null(), task.prompt, task.options,
+        *model_, *text.context, llm_.tokenizer_or_null(), task.prompt, task.options,
         [&text](std::string_view piece) {
           if (text.job.on_text) text.job.on_text(piece, *text.generation);
         },
@@ -108,6 +110,13 @@ void TextQueue::compute(std::size_t prompt_tokens) {
 
 void TextQueue::report() {
   for (const auto& text : std::exchange(ended_, {})) end(*text);
+}
+
+void TextQueue::take_waiting(TextQueue& from) {
+  waiting_.insert(waiting_.end(), std::make_move_iterator(from.waiting_.begin()),
+                  std::make_move_iterator(from.waiting_.end()));
+  from.waiting_.clear();
+  turn_ = std::max(turn_, from.turn_);
 }
 
 void TextQueue::end_running(const std::exception_ptr& error) {

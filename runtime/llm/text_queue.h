@@ -76,9 +76,6 @@ class TextQueue {
   std::size_t running() const { return running_.size(); }
   std::size_t texts() const { return waiting_.size() + running_.size() + ended_.size(); }
 
-  // Throws Error if all of the memory is too little for a context of `capacity` tokens. Any thread may call it.
-  void check_fits(std::size_t capacity) const { pool_.check_fits(capacity); }
-
   // Adds the texts of a request.
   void submit(std::vector<TextJob> jobs);
 
@@ -95,6 +92,9 @@ class TextQueue {
 
   // The prompt tokens that compute() ran last, and its seconds.
   const StepWork& work() const { return scheduler_.work(); }
+
+  // Takes over the texts that wait in another queue.
+  void take_waiting(TextQueue& from);
 
   // Ends the texts that run or wait with an error.
   void end_running(const std::exception_ptr& error);
@@ -123,6 +123,7 @@ class TextQueue {
   void end(Text& text);
 
   const LLM& llm_;
+  const std::shared_ptr<const Model> model_;  // also after that of `llm_` was replaced
   const bool in_order_;
   Forward forward_;
   Scheduler scheduler_;

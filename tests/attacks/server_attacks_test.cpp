@@ -95,6 +95,7 @@ TEST_F(ServerAttack, NegativeAndHugeCounts) {
         "best_of", "logprobs", "n_probs", "id_slot", "repeat_last_n"}) {
     for (const Json& value :
          {Json(-1), Json(-2147483648ll), Json(INT64_MIN), Json(UINT64_MAX), Json(1e300), Json("9")}) {
+      if (std::string_view(name) == "top_k" && value == -1) continue;  // is off, as in vLLM
       expect_rejected("/v1/completions", Json{{"prompt", "a"}, {name, value}});
     }
   }

@@ -125,7 +125,7 @@ void ChatSetup::reload(const ChatNotices& notices) {
   Model model = load_new_weights(llm_, model_path_, options_.checkpoint, options_.run,
                                  [&](const Checkpoint& checkpoint) { note_identity(checkpoint); });
   context_.rewind(0);
-  llm_.model = std::move(model);
+  *llm_.model = std::move(model);
   files_ = std::move(files);
   notices.say("loaded {} again; the conversation continues with its weights", model_path_);
 }

@@ -90,9 +90,9 @@ int run_compare(const CompareOptions& options) {
   const std::vector<std::int32_t> tokens = options.tokens.read();
   const NpyReader reference(options.reference);
   const LLM llm = load_llm(options.checkpoint, options.run);
-  if (reference.rows() != tokens.size() || reference.cols() != llm.model.config.vocab_size) {
+  if (reference.rows() != tokens.size() || reference.cols() != llm.config.vocab_size) {
     throw Error(fmt::format("{}: has {} x {} logits, expected {} tokens x {} vocabulary entries", options.reference,
-                            reference.rows(), reference.cols(), tokens.size(), llm.model.config.vocab_size));
+                            reference.rows(), reference.cols(), tokens.size(), llm.config.vocab_size));
   }
   Comparer comparer(reference);
   const Comparison& result = comparer.result();

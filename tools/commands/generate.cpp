@@ -150,7 +150,7 @@ int run_generate(const GenerateCommand& options) {
   generate_options.grammar = options.sampling.grammar(options.run.quiet);
   const bool profiling = profile_requested();
   LLM llm = load_llm(options.checkpoint, options.run);
-  const Config& config = llm.model.config;
+  const Config& config = llm.config;
   llm.tokenizer = options.tokens ? optional_tokenizer(options.tokenizer, options.checkpoint.model)
                                  : std::optional(require_tokenizer(options.tokenizer, options.checkpoint.model));
   const std::vector<std::int32_t> prompt = read_prompt(options, llm.tokenizer_or_null());

@@ -20,7 +20,7 @@ int run_logits(const LogitsOptions& options) {
   const InterruptMessage message(localized("interrupted; {} was not written", options.output));
   const std::vector<std::int32_t> tokens = options.tokens.read();
   const LLM llm = load_llm(options.checkpoint, options.run);
-  NpyWriter writer(options.output, tokens.size(), llm.model.config.vocab_size);
+  NpyWriter writer(options.output, tokens.size(), llm.config.vocab_size);
   for_each_logits(llm, tokens, "logits", [&](std::size_t, Matrix<const float> logits) { writer.write(logits); });
   writer.finish();
   return 0;

@@ -89,8 +89,8 @@ void check_call(const PerplexityOptions& options) {
 // The defaults depend on the model with the fewest positions.
 WindowSize choose_windows(const PerplexityOptions& options, const LLM& model, const LLM* against,
                           const ScoredTexts& texts) {
-  const std::size_t positions = std::min(model.model.config.max_position_embeddings,
-                                         against ? against->model.config.max_position_embeddings : SIZE_MAX);
+  const std::size_t positions =
+      std::min(model.config.max_position_embeddings, against ? against->config.max_position_embeddings : SIZE_MAX);
   const WindowSize usual = usual_windows(texts, positions);
   const std::size_t size = options.window.value_or(usual.size);
   const std::size_t stride = options.stride.value_or(size / 2);
@@ -120,10 +120,10 @@ LLM load_against(const PerplexityOptions& options, const LLM& model, const std::
   CheckpointOptions checkpoint;
   checkpoint.model = *options.against;
   LLM llm = load_llm(checkpoint, options.run.as_stored());
-  const std::size_t vocab_size = model.model.config.vocab_size;
-  if (llm.model.config.vocab_size != vocab_size) {
+  const std::size_t vocab_size = model.config.vocab_size;
+  if (llm.config.vocab_size != vocab_size) {
     throw Error(fmt::format("--against {}: has a vocabulary of {} tokens, expected {} as in {}",
-                            model_path(*options.against), llm.model.config.vocab_size, vocab_size,
+                            model_path(*options.against), llm.config.vocab_size, vocab_size,
                             model_path(options.checkpoint.model)));
   }
   const auto its_tokenizer = optional_tokenizer("", *options.against);
@@ -283,11 +283,11 @@ int run_perplexity(const PerplexityOptions& options) {
   const auto tokenizer = options.has_tokens
                              ? optional_tokenizer(options.tokenizer, options.checkpoint.model)
                              : std::optional(require_tokenizer(options.tokenizer, options.checkpoint.model));
-  if (tokenizer && !options.run.quiet) warn_of_misfit(*tokenizer, model.model.config);
+  if (tokenizer && !options.run.quiet) warn_of_misfit(*tokenizer, model.config);
   std::optional<LLM> against;
   if (options.against) against.emplace(load_against(options, model, tokenizer));
   const LLM* second = against ? &*against : nullptr;
-  const ScoredTexts texts = read_texts(options, tokenizer, model.model.config.family);
+  const ScoredTexts texts = read_texts(options, tokenizer, model.config.family);
   const WindowSize size = choose_windows(options, model, second, texts);
   const std::vector<Window> windows = windows_over(texts, size);
   const std::vector<bool> scored = are_scored(texts);

@@ -24,13 +24,13 @@ class Reader {
       : llm_(llm),
         positions_(positions),
         forward_(llm.forward(positions, positions)),
-        logits_(forward_.max_tokens() * llm.model.config.vocab_size) {}
+        logits_(forward_.max_tokens() * llm.config.vocab_size) {}
 
   void begin_window() { context_.emplace(llm_.context(positions_)); }
 
   // Returns the logits of the last `rows` of the tokens, valid until the next call.
   Matrix<const float> read(std::span<const std::int32_t> tokens, std::size_t rows) {
-    const Matrix<float> logits{logits_.data(), rows, llm_.model.config.vocab_size};
+    const Matrix<float> logits{logits_.data(), rows, llm_.config.vocab_size};
     forward_.run(*context_, tokens, logits);
     return as_const(logits);
   }
@@ -139,7 +139,7 @@ std::size_t scored_tokens(std::span<const Window> windows, const std::vector<boo
 
 TokenScores score_tokens(const LLM& model, const LLM* against, std::span<const std::int32_t> tokens,
                          std::span<const Window> windows, const std::vector<bool>& scored) {
-  check_tokens(tokens, model.model.config.vocab_size);
+  check_tokens(tokens, model.config.vocab_size);
   std::size_t positions = 1;
   for (const Window& window : windows) positions = std::max(positions, window.end - 1 - window.begin);
   Scorer scorer(model, against, tokens, scored, positions);

@@ -182,13 +182,13 @@ class Watch {
   std::optional<double> loss_of(const LLM& llm) const {
     ScoredTexts texts;
     if (options_.held_out.ends_with(".jsonl")) {
-      const Config& config = llm.model.config;
+      const Config& config = llm.config;
       texts = read_lines(held_out_, options_.held_out, *llm.tokenizer,
                          {config.family, false, [&]() -> const ChatTemplate& { return *llm.chat_template; }});
     } else {
       add_text(texts, llm.tokenizer->encode(held_out_), options_.held_out);
     }
-    const std::size_t positions = llm.model.config.max_position_embeddings;
+    const std::size_t positions = llm.config.max_position_embeddings;
     const std::vector<Window> windows = windows_over(texts, usual_windows(texts, positions));
     const std::vector<bool> scored = are_scored(texts);
     const TokenScores scores = score_tokens(llm, nullptr, texts.tokens, windows, scored);

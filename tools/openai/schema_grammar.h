@@ -14,9 +14,11 @@ namespace minimind {
 // whose message starts with `source`, Cancelled, and LongWork where there are BriefSchemas.
 std::shared_ptr<const Grammar> schema_grammar(const ChatJson& schema, const std::string& source, bool open = false);
 
-// Work on a schema that takes long. When it has been done, on any thread, schema_grammar() returns at once.
+// Work of a request that takes long, for another thread. Then the request is read again: schema_grammar() returns at
+// once.
 struct LongWork {
-  std::function<void()> work;  // throws Cancelled alone
+  std::function<void()> work;
+  bool is_all = false;  // it also answers the request, which is not read again
 };
 
 // While this lives, schema_grammar() on this thread throws LongWork in place of working for more than some

@@ -141,8 +141,8 @@ GrammarMarks TextModel::call_marks(bool is_free) const {
       .close = llm_.tokenizer->encode_with_special("\n</tool_call>"),
       .anything_outside = is_free,
       .starts_open = !is_free};
-  check_tokens(marks.open, llm_.model.config.vocab_size);
-  check_tokens(marks.close, llm_.model.config.vocab_size);
+  check_tokens(marks.open, llm_.config.vocab_size);
+  check_tokens(marks.close, llm_.config.vocab_size);
   const bool has_mark = llm_.tokenizer->token_bytes(marks.open.front()) == answer_tags[2];
   if (is_free && !has_mark) {
     throw RequestError(
@@ -158,7 +158,7 @@ TextTask TextModel::task_of(const Request& request, const TextPrompt* prompt, st
   TextTask task;
   try {
     set_prompt(task, request, prompt, now);
-    check_tokens(task.prompt, llm_.model.config.vocab_size);
+    check_tokens(task.prompt, llm_.config.vocab_size);
   } catch (const RequestError&) {
     throw;
   } catch (const Error& error) {
@@ -198,7 +198,7 @@ TextTask TextModel::task_of(const Request& request, const TextPrompt* prompt, st
 }
 
 std::vector<TextTask> TextModel::tasks(const Request& request, std::uint64_t seed, std::time_t now) const {
-  check_sampling(request.sampling, llm_.model.config.vocab_size);
+  check_sampling(request.sampling, llm_.config.vocab_size);
   std::vector<TextTask> tasks;
   std::uint64_t next_seed = request.has_seed ? request.sampling.seed : seed;
   std::size_t bytes = 0;

@@ -51,8 +51,8 @@ class TextModel {
   // Loads the weights of another checkpoint with the options of this model. Throws Error if it cannot be read or has
   // another shape.
   Model load_weights_of(const std::string& path) const;
-  // Replaces the weights. No thread may use the model meanwhile, and no context may be used afterwards.
-  void replace_weights(Model model) { llm_.model = std::move(model); }
+  // Replaces the weights. No thread may start to run the model meanwhile; texts that run may go on with the old ones.
+  void replace_weights(std::shared_ptr<Model> model) { llm_.model = std::move(model); }
 
   // The prompt of a chat, marked as by ChatTemplate::render(). A continued answer is at its end.
   MarkedText chat_prompt(const Request& request, std::time_t now) const;

@@ -39,7 +39,7 @@ LLM load_llm(const CheckpointOptions& checkpoint_options, const RunOptions& run,
   if (use) use(checkpoint);
   if (!run.quiet) {
     print_notes(checkpoint, checkpoint_options.model);
-    for (const std::string& tensor : llm.model.type_fallbacks) note("kept {}", translated_sentence(tensor));
+    for (const std::string& tensor : llm.model->type_fallbacks) note("kept {}", translated_sentence(tensor));
     print_compute_note(llm.kernels);
     if (!run.kv_type && llm.kv_type != KvType::f32) {
       note("the KV cache is {}; --kv-type f32 keeps it exact", name_of(llm.kv_type));
@@ -52,10 +52,10 @@ LLM load_llm(const GenerationArguments& arguments, const std::string& chat_templ
              const std::function<void(const Checkpoint&)>& use) {
   LLM llm = load_llm(arguments.checkpoint, arguments.run, use);
   llm.read_text_parts(require_tokenizer_path(arguments.tokenizer, arguments.checkpoint.model), chat_template);
-  llm.positions = context_size(arguments.context, llm.model.config, arguments.run.quiet);
+  llm.positions = context_size(arguments.context, llm.config, arguments.run.quiet);
   if (!arguments.run.quiet) {
-    print_template_note(llm.template_source, llm.model.config.family);
-    warn_of_misfit(*llm.tokenizer, llm.model.config);
+    print_template_note(llm.template_source, llm.config.family);
+    warn_of_misfit(*llm.tokenizer, llm.config);
   }
   return llm;
 }
@@ -64,14 +64,14 @@ Model load_new_weights(const LLM& running, const std::string& path, const Checkp
                        const RunOptions& run, const std::function<void(const Checkpoint&)>& use) {
   const Checkpoint checkpoint = open_checkpoint(model_path(path), checkpoint_options.open_options());
   HugePageArena memory;  // not that of the running model
-  Model model = load_replacement(running.model, checkpoint, run.weight_type(), running.threads, run.compute, memory);
+  Model model = load_replacement(running.config, checkpoint, run.weight_type(), running.threads, run.compute, memory);
   if (use) use(checkpoint);
   return model;
 }
 
 void print_assumed_end(const LLM& llm) {
   if (!llm.eos_was_assumed || (llm.tokenizer && llm.tokenizer->eos_id())) return;
-  note("assumed that token {} ends the text; --ignore-eos continues past it", llm.model.config.eos_token_id.front());
+  note("assumed that token {} ends the text; --ignore-eos continues past it", llm.config.eos_token_id.front());
 }
 
 std::size_t context_size(std::optional<std::size_t> given, const Config& config, bool quiet) {
@@ -84,7 +84,7 @@ std::size_t context_size(std::optional<std::size_t> given, const Config& config,
 
 void for_each_logits(const LLM& llm, std::span<const std::int32_t> tokens, const std::string& label,
                      const std::function<void(std::size_t, Matrix<const float>)>& use) {
-  const Config& config = llm.model.config;
+  const Config& config = llm.config;
   check_tokens(tokens, config.vocab_size);
   Context context = llm.context(tokens.size());
   Forward forward = llm.forward(tokens.size(), tokens.size());

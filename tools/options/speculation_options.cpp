@@ -33,7 +33,7 @@ void check_same_tokens(const Tokenizer& tokenizer, const Tokenizer& draft, std::
 }
 
 void check_same_vocabulary(const LLM& llm, const LLM& draft, const std::string& draft_path) {
-  const std::size_t expected = llm.model.config.vocab_size, found = draft.model.config.vocab_size;
+  const std::size_t expected = llm.config.vocab_size, found = draft.config.vocab_size;
   if (found != expected) {
     throw Error(
         fmt::format("{}: has a vocabulary of {} tokens, expected {} as in the target model; --draft requires "

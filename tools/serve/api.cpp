@@ -269,21 +269,20 @@ void Api::run(const std::shared_ptr<Work>& work) {
       std::optional<BriefSchemas> brief;
       if (!work->has_waited) brief.emplace();
       (this->*work->route.handle)(work->request, work->answer);
-    } catch (const LongWork& schema) {
-      if (!postpone(work, schema.work)) throw too_many_waiting();
+    } catch (const LongWork& schema) {  // or a checkpoint
+      if (!postpone(work, schema)) throw too_many_waiting();
     }
   });
 }
 
-// Runs the request again when work on its schema is done, beside the requests that wait for none. Returns false if too
-// many wait.
-bool Api::postpone(const std::shared_ptr<Work>& work, const std::function<void()>& schema) {
+// Does long work beside the requests that need none, then runs its request again. Returns false if too many wait.
+bool Api::postpone(const std::shared_ptr<Work>& work, const LongWork& long_work) {
   work->has_waited = true;
-  return parsing_.post([this, work, schema] {
+  return parsing_.post([this, work, long_work] {
     if (work->answer->gone()) return;
     guarded(*work->answer, [&] {
-      schema();
-      run_in_turn(work);
+      long_work.work();
+      if (!long_work.is_all) run_in_turn(work);
     });
   });
 }
@@ -488,30 +487,37 @@ void Api::update_weights(const ApiRequest& request, const Answer& answer) {
   fields.reject_the_rest();
   const std::string checkpoint = checkpoint_of(*path);
   ServedModel& served = models_.only();
-  std::optional<Model> model;
+  throw LongWork{
+      .work = [this, &served, checkpoint, path = *path, answer] { load_weights(served, checkpoint, path, answer); },
+      .is_all = true};
+}
+
+// The model of only() stays.
+void Api::load_weights(ServedModel& served, const std::string& checkpoint, const std::string& path,
+                       const Answer& answer) const {
+  std::shared_ptr<Model> model;
   try {
-    model = served.model.load_weights_of(checkpoint);
+    model = std::make_shared<Model>(served.model.load_weights_of(checkpoint));
   } catch (const std::exception& error) {
     if (options_.log) options_.log(fmt::format("/update_weights_from_disk: {}", error.what()));
     // The reason may quote the file.
     throw RequestError(
-        fmt::format("model_path is {}, which cannot be loaded; the server's log has the reason", quote(*path)),
+        fmt::format("model_path is {}, which cannot be loaded; the server's log has the reason", quote(path)),
         "model_path");
   }
-  wait_for_engine(
-      served.engine,
-      [&](ContextPool& pool) {
-        served.model.replace_weights(std::move(*model));
-        pool.clear();
-      },
-      true);
-  send_json(*answer, {{"success", true}, {"message", "the weights are those of " + *path}, {"num_paused_requests", 0}});
+  served.engine.replace_weights(
+      [&served, model] { served.model.replace_weights(model); },
+      [answer, path](const std::exception_ptr& error) {
+        if (error) return send_error(*answer, request_error_of(error));
+        send_json(*answer,
+                  {{"success", true}, {"message", "the weights are those of " + path}, {"num_paused_requests", 0}});
+      });
 }
 
-void Api::wait_for_engine(EngineThread& engine, const EngineThread::Action& action, bool alone) {
+void Api::wait_for_engine(EngineThread& engine, const EngineThread::Action& action) {
   waits_for_engine_ = true;
   try {
-    engine.run_between_steps(action, alone);
+    engine.run_between_steps(action);
   } catch (...) {
     waits_for_engine_ = false;
     throw;
@@ -521,8 +527,7 @@ void Api::wait_for_engine(EngineThread& engine, const EngineThread::Action& acti
 
 void Api::flush_cache(const ApiRequest& request, const Answer& answer) {
   if (request.has_body) BodyFields(request.body).reject_the_rest();
-  wait_for_engine(
-      models_.only().engine, [](ContextPool& pool) { pool.clear(); }, false);
+  wait_for_engine(models_.only().engine, [](ContextPool& pool) { pool.clear(); });
   send_json(*answer, {{"success", true}, {"message", "the cache is empty"}});
 }
 

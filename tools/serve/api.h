@@ -19,6 +19,7 @@
 #include "runtime/chat/chat_json.h"
 #include "tools/http/http.h"
 #include "tools/openai/request.h"
+#include "tools/openai/schema_grammar.h"
 #include "tools/openai/text_model.h"
 #include "tools/serve/engine_thread.h"
 #include "tools/serve/model_shelf.h"
@@ -86,7 +87,7 @@ class Api {
   void read(const std::shared_ptr<Work>& work);
   void run(const std::shared_ptr<Work>& work);
   bool post(const std::shared_ptr<Work>& work);
-  bool postpone(const std::shared_ptr<Work>& work, const std::function<void()>& schema);
+  bool postpone(const std::shared_ptr<Work>& work, const LongWork& long_work);
   void run_in_turn(const std::shared_ptr<Work>& work);
   std::vector<Answer> answers_of_work(bool with_begun);
   void guarded(HttpAnswer& answer, const std::function<void()>& action);
@@ -112,7 +113,9 @@ class Api {
   void handle_route(const Route& route, HttpRequest request, Answer answer);
   ServedModel& model_of(const ChatJson& body, const Answer& answer);
   Request request_of(const ChatJson& body, bool chat) const;
-  void wait_for_engine(EngineThread& engine, const EngineThread::Action& action, bool alone);
+  void load_weights(ServedModel& served, const std::string& checkpoint, const std::string& path,
+                    const Answer& answer) const;
+  void wait_for_engine(EngineThread& engine, const EngineThread::Action& action);
   std::string stuck_reason() const;
   ChatJson model_json(const ModelShelf::Listed& model) const;
   std::uint64_t next_seed(std::size_t texts);
@@ -132,7 +135,7 @@ class Api {
 
   std::atomic<bool> waits_for_engine_ = false;  // the task thread does, whose silence the engine then explains
   TaskThread tasks_;    // prepares requests in order, which may take longer than connections can wait
-  TaskThread parsing_;  // parses large bodies and works on schemas, and passes them to tasks_; destroyed first
+  TaskThread parsing_;  // large bodies, schemas, checkpoints, after which their requests go to tasks_; destroyed first
 };
 
 }  // namespace minimind

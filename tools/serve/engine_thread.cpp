@@ -65,13 +65,19 @@ EngineThread::EngineThread(const TextModel& model, const EngineLimits& limits, S
     : limits_(limits),
       turns_(turns),
       on_idle_(std::move(on_idle)),
-      queue_(model.llm(), {.parallel = limits.parallel,
-                           .kv_memory = limits.kv_memory,
-                           .step_tokens = step_tokens(limits),
-                           .longest_step = longest_step}),
-      prompt_limit_(longest_prompt_step, least_prompt_tokens, queue_.forward().max_tokens()) {
+      model_(model),
+      threads_(model.llm().threads),
+      queue_(new_queue()),
+      prompt_limit_(longest_prompt_step, least_prompt_tokens, queue_->forward().max_tokens()) {
   counts_.kv_budget = limits.kv_memory;
   thread_ = thread_without_signals([this] { run(); });
+}
+
+std::unique_ptr<TextQueue> EngineThread::new_queue() const {
+  return std::make_unique<TextQueue>(model_.llm(), TextQueueLimits{.parallel = limits_.parallel,
+                                                                   .kv_memory = limits_.kv_memory,
+                                                                   .step_tokens = step_tokens(limits_),
+                                                                   .longest_step = longest_step});
 }
 
 EngineThread::~EngineThread() {
@@ -87,7 +93,7 @@ EngineThread::~EngineThread() {
 void EngineThread::submit(std::vector<TextJob> jobs) {
   for (const TextJob& job : jobs) {
     try {
-      queue_.check_fits(job.task->capacity);
+      ContextPool::check_fits(model_.llm().config, model_.llm().kv_type, limits_.kv_memory, job.task->capacity);
     } catch (const Error& error) {
       throw RequestError(error.what(), "max_tokens", "context_length_exceeded");
     }
@@ -161,17 +167,26 @@ bool EngineThread::wait_until_idle(std::chrono::duration<double> longest) {
   return idle_.wait_for(lock, longest, [this] { return texts_ == 0; });
 }
 
-void EngineThread::run_between_steps(const Action& action, bool alone) {
+void EngineThread::run_between_steps(const Action& action) {
   std::unique_lock lock(mutex_);
   idle_.wait(lock, [this] { return !action_; });  // that of another thread
   if (stopping_) std::rethrow_exception(shutting_down());
   if (!has_work()) progress_ = Clock::now();
   action_ = &action;
-  action_is_alone_ = alone;
   action_error_ = nullptr;
   wake_.notify_one();
   idle_.wait(lock, [&] { return action_ != &action; });
   if (action_error_) std::rethrow_exception(std::exchange(action_error_, nullptr));
+}
+
+void EngineThread::replace_weights(std::function<void()> replace, std::function<void(std::exception_ptr)> done) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return done(shutting_down());
+    if (!has_work()) progress_ = Clock::now();
+    replacements_.push_back({std::move(replace), std::move(done)});
+  }
+  wake_.notify_one();
 }
 
 EngineThread::Clock::duration EngineThread::silent_for() const {
@@ -188,30 +203,41 @@ EngineCounts EngineThread::counts() const {
 
 void EngineThread::run() {
   const std::vector<int> cores = allowed_cores();  // before this thread has one core
-  const std::size_t threads = queue_.forward().threads();
-  spread_threads(threads, cores);
-  while (take_work([&] { spread_threads(threads, cores); })) {
-    queue_.end_gone();
-    if (!run_action()) queue_.start();
+  spread_threads(threads_, cores);
+  while (take_work([&] { spread_threads(threads_, cores); })) {
+    queue_->end_gone();
+    replace_next();
+    run_action();
+    queue_->start();
     {
       const std::lock_guard lock(mutex_);
       note_load();
     }
-    step();
+    if (old_queue_) step(*old_queue_);
+    step(*queue_);
+    if (old_queue_ && old_queue_->texts() == 0) old_queue_.reset();
   }
-  queue_.end_running(shutting_down());
-  queue_.end_waiting(shutting_down());
-  const std::lock_guard lock(mutex_);
-  if (action_) action_error_ = shutting_down();
-  action_ = nullptr;
-  idle_.notify_all();
+  if (old_queue_) old_queue_->end_running(shutting_down());
+  queue_->end_running(shutting_down());
+  queue_->end_waiting(shutting_down());
+  std::deque<Replacement> replacements;
+  {
+    const std::lock_guard lock(mutex_);
+    if (action_) action_error_ = shutting_down();
+    action_ = nullptr;
+    replacements.swap(replacements_);
+    idle_.notify_all();
+  }
+  for (const Replacement& replacement : replacements) replacement.done(shutting_down());
 }
 
 // Sleeps until there is something to do; calls `after_rest` if the team has ended meanwhile. Returns false if the
 // engine stops.
 bool EngineThread::take_work(const std::function<void()>& after_rest) {
   std::unique_lock lock(mutex_);
-  const auto has_work = [this] { return stopping_ || action_ || !submitted_.empty() || queue_.texts() > 0; };
+  const auto has_work = [this] {
+    return stopping_ || action_ || !replacements_.empty() || !submitted_.empty() || queue_->texts() > 0 || old_queue_;
+  };
   if (!wake_.wait_for(lock, longest_rest, has_work)) {
     end_team();
     wake_.wait(lock, has_work);
@@ -220,12 +246,12 @@ bool EngineThread::take_work(const std::function<void()>& after_rest) {
     lock.lock();
   }
   progress_ = Clock::now();
-  for (std::vector<TextJob>& request : std::exchange(submitted_, {})) queue_.submit(std::move(request));
+  for (std::vector<TextJob>& request : std::exchange(submitted_, {})) queue_->submit(std::move(request));
   return !stopping_;
 }
 
-void EngineThread::step() {
-  if (queue_.running() == 0) return;
+void EngineThread::step(TextQueue& queue) {
+  if (queue.running() == 0) return;
   const auto seconds_since = [](Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
   };
@@ -233,35 +259,33 @@ void EngineThread::step() {
   try {
     const StepTurn turn(turns_);
     const auto turn_start = Clock::now();
-    queue_.compute(prompt_limit_.tokens());
-    prompt_limit_.learn(queue_.work().tokens, seconds_since(turn_start));
+    queue.compute(prompt_limit_.tokens());
+    prompt_limit_.learn(queue.work().tokens, seconds_since(turn_start));
   } catch (...) {
-    return queue_.end_running(std::current_exception());
+    return queue.end_running(std::current_exception());
   }
   {
     const std::lock_guard lock(mutex_);
     counts_.step_seconds.add(seconds_since(start));
   }
-  queue_.report();
+  queue.report();
 }
 
 // With mutex_ locked.
 void EngineThread::note_load() {
-  counts_.waiting = queue_.waiting();
-  counts_.running = queue_.running();
-  counts_.kv_bytes = queue_.pool().bytes();
+  counts_.waiting = queue_->waiting();
+  counts_.running = queue_->running() + (old_queue_ ? old_queue_->running() : 0);
+  counts_.kv_bytes = queue_->pool().bytes() + (old_queue_ ? old_queue_->pool().bytes() : 0);
 }
 
-// Returns true if there is an action, run now or as soon as no text runs.
-bool EngineThread::run_action() {
+void EngineThread::run_action() {
   std::unique_lock lock(mutex_);
   const Action* const action = action_;
-  if (!action) return false;
-  if (action_is_alone_ && queue_.running() > 0) return true;
+  if (!action) return;
   lock.unlock();
   std::exception_ptr error;
   try {
-    (*action)(queue_.pool());
+    (*action)(queue_->pool());
   } catch (...) {
     error = std::current_exception();
   }
@@ -269,7 +293,28 @@ bool EngineThread::run_action() {
   action_error_ = error;
   action_ = nullptr;
   idle_.notify_all();
-  return true;
+}
+
+// Replaces the weights, unless texts run with older ones than the current ones.
+void EngineThread::replace_next() {
+  Replacement next;
+  {
+    const std::lock_guard lock(mutex_);
+    if (replacements_.empty() || old_queue_) return;
+    next = std::move(replacements_.front());
+    replacements_.pop_front();
+  }
+  std::exception_ptr error;
+  try {
+    next.replace();
+    auto with_new_weights = new_queue();
+    with_new_weights->take_waiting(*queue_);
+    old_queue_ = std::exchange(queue_, std::move(with_new_weights));
+    if (old_queue_->texts() == 0) old_queue_.reset();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  next.done(error);
 }
 
 }  // namespace minimind

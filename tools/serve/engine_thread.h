@@ -3,6 +3,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -50,10 +51,15 @@ class EngineThread {
   // Waits until there are no texts, at most so long. Returns true if there are none.
   bool wait_until_idle(std::chrono::duration<double> longest);
 
-  // Runs `action` on the engine's thread between two steps: when no text runs if `alone`, before any text that waits.
-  // Returns when it has run; passes on what it threw.
+  // Runs `action` on the engine's thread between two steps. Returns when it has run; passes on what it threw.
   using Action = std::function<void(ContextPool&)>;
-  void run_between_steps(const Action& action, bool alone);
+  void run_between_steps(const Action& action);
+
+  // Calls replace() on the engine's thread between two steps: it replaces the weights of the model. Texts that run end
+  // with the old ones, which take their memory until then; texts that wait get the new ones. If some still run with
+  // weights that were replaced before, replace() waits for their ends. Then calls done(), with an error if the engine
+  // stops first. Returns at once.
+  void replace_weights(std::function<void()> replace, std::function<void(std::exception_ptr)> done);
 
   EngineCounts counts() const;
 
@@ -66,23 +72,33 @@ class EngineThread {
   void count_end_of(TextJob& job, const std::shared_ptr<std::size_t>& texts_of_request);
   void run();
   bool take_work(const std::function<void()>& after_rest);
-  void step();
-  bool run_action();
+  void step(TextQueue& queue);
+  void run_action();
+  void replace_next();
+  std::unique_ptr<TextQueue> new_queue() const;
   // With mutex_ locked:
-  bool has_work() const { return texts_ > 0 || action_; }
+  bool has_work() const { return texts_ > 0 || action_ || !replacements_.empty(); }
   void note_load();
 
   const EngineLimits limits_;
   StepTurns& turns_;
   const std::function<void()> on_idle_;
-  TextQueue queue_;  // of the engine's thread, but for what any thread may call
+  const TextModel& model_;
+  const std::size_t threads_;
+  // Of the engine's thread, but for what any thread may call of the first queue's.
+  std::unique_ptr<TextQueue> queue_;
+  std::unique_ptr<TextQueue> old_queue_;  // of texts with weights that were replaced
   PromptLimit prompt_limit_;
 
   mutable std::mutex mutex_;  // guards all below
   std::condition_variable wake_, idle_;
   std::vector<std::vector<TextJob>> submitted_;  // by requests
+  struct Replacement {
+    std::function<void()> replace;
+    std::function<void(std::exception_ptr)> done;
+  };
+  std::deque<Replacement> replacements_;
   const Action* action_ = nullptr;
-  bool action_is_alone_ = false;
   std::exception_ptr action_error_;
   std::size_t texts_ = 0, requests_ = 0;  // submitted and not ended
   bool draining_ = false, stopping_ = false;

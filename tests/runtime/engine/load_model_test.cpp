@@ -149,11 +149,11 @@ TEST(LoadReplacement, WritesToTheMemoryOfTheRunningModelOnlyIfItSucceeds) {
   Checkpoint incomplete = next;
   incomplete.tensors.erase("model.layers.1.mlp.down_proj.weight");
   HugePageArena again = memory.again();
-  EXPECT_THROW(load_replacement(running, incomplete, std::nullopt, 2, Compute::f32, again), Error);
+  EXPECT_THROW(load_replacement(running.config, incomplete, std::nullopt, 2, Compute::f32, again), Error);
   EXPECT_EQ(first_embedding(running), before);
 
   again = memory.again();
-  const Model replacement = load_replacement(running, next, std::nullopt, 2, Compute::f32, again);
+  const Model replacement = load_replacement(running.config, next, std::nullopt, 2, Compute::f32, again);
   EXPECT_EQ(first_embedding(replacement), std::vector<float>(256, 2.0f));
   EXPECT_EQ(std::get<PackedMatrix<float>>(replacement.embed_tokens).data(),
             std::get<PackedMatrix<float>>(running.embed_tokens).data());

@@ -154,7 +154,7 @@ TEST(Sampler, UnknownAndRepeatedBiasesAreUsageErrors) {
   options.logit_bias = {{3, 1}};
   EXPECT_THROW(Sampler(options, 3), UsageError);
   options.logit_bias = {{1, 1}, {2, 1}, {1, 2}};
-  EXPECT_NE(error_of([&] { check(options); }).find("logit-bias of token 1 is repeated"), std::string::npos);
+  EXPECT_NE(error_of([&] { check(options); }).find("logit_bias of token 1 is repeated"), std::string::npos);
   for (const double bad : {std::nan(""), HUGE_VAL, 1e7}) {
     options.logit_bias = {{1, bad}};
     EXPECT_THROW(check(options), UsageError) << bad;

@@ -344,11 +344,11 @@ TEST(SamplingOptions, RejectsValuesOutOfRangeNamingTheOption) {
   };
   const Case cases[] = {
       {&SamplingOptions::temperature, "temperature", {-0.1, nan, HUGE_VAL, -HUGE_VAL}, {0, 0.01, 2}},
-      {&SamplingOptions::top_p, "top-p", {0, -0.1, 1.01, nan, HUGE_VAL}, {0.01, 1}},
-      {&SamplingOptions::min_p, "min-p", {-0.1, 1.01, nan, HUGE_VAL}, {0, 0.5, 1}},
-      {&SamplingOptions::repeat_penalty, "repeat-penalty", {0, -1, nan, HUGE_VAL}, {0.5, 1, 2}},
-      {&SamplingOptions::presence_penalty, "presence-penalty", {nan, HUGE_VAL}, {-2, 0, 2}},
-      {&SamplingOptions::frequency_penalty, "frequency-penalty", {nan, -HUGE_VAL}, {-2, 0, 2}},
+      {&SamplingOptions::top_p, "top_p", {-0.1, 1.01, nan, HUGE_VAL}, {0, 0.01, 1}},
+      {&SamplingOptions::min_p, "min_p", {-0.1, 1.01, nan, HUGE_VAL}, {0, 0.5, 1}},
+      {&SamplingOptions::repeat_penalty, "repeat_penalty", {0, -1, nan, HUGE_VAL}, {0.5, 1, 2}},
+      {&SamplingOptions::presence_penalty, "presence_penalty", {nan, HUGE_VAL}, {-2, 0, 2}},
+      {&SamplingOptions::frequency_penalty, "frequency_penalty", {nan, -HUGE_VAL}, {-2, 0, 2}},
   };
   for (const Case& c : cases) {
     for (const double value : c.bad) {

@@ -28,7 +28,7 @@ class TextQueueTest : public testing::Test {
   };
 
   std::size_t bytes_of(std::size_t max_tokens) const {
-    return (prompt_tokens + max_tokens) * KvCache::bytes_per_position(llm_.model.config, llm_.kv_type);
+    return (prompt_tokens + max_tokens) * KvCache::bytes_per_position(llm_.config, llm_.kv_type);
   }
 
   TextQueueLimits limits(std::size_t parallel, std::size_t max_tokens) const {
@@ -78,7 +78,9 @@ class TextQueueTest : public testing::Test {
   }
 
   GoldenEngine golden_{distinct_case, 8};
-  LLM llm_{.model = std::move(golden_.model),
+  const Config config_ = golden_.model.config;
+  LLM llm_{.model = std::make_shared<Model>(std::move(golden_.model)),
+           .config = config_,
            .kernels = kernels::choose(),
            .threads = 1,
            .kv_type = KvType::f32,
@@ -191,10 +193,27 @@ TEST_F(TextQueueTest, ATextThatFailsLeavesTheOthersAlone) {
   EXPECT_EQ(ends_[1].generated.tokens.size(), 5u);
 }
 
-TEST_F(TextQueueTest, SaysWhatAllOfTheMemoryIsTooLittleFor) {
-  const TextQueue queue(llm_, limits(1, 10));
-  EXPECT_NO_THROW(queue.check_fits(prompt_tokens + 10));
-  EXPECT_THROW(queue.check_fits(prompt_tokens + 11), Error);
+TEST_F(TextQueueTest, ATextThatAllOfTheMemoryIsTooLittleForEndsWithAnError) {
+  TextQueue queue(llm_, limits(1, 10));
+  queue.submit(one(job(0, 11)));
+  queue.submit(one(job(1, 10)));
+  run(queue);
+  ASSERT_EQ(numbers(), (std::vector<std::size_t>{0, 1}));
+  EXPECT_NE(ends_[0].error.find("give a smaller max_tokens"), std::string::npos) << ends_[0].error;
+  EXPECT_EQ(ends_[1].error, "");
+}
+
+TEST_F(TextQueueTest, TextsThatWaitCanGoToAnotherQueueWhileTheOthersEnd) {
+  TextQueue old_queue(llm_, limits(1, 20)), new_queue(llm_, limits(1, 20));
+  old_queue.submit(one(job(0, 10)));
+  old_queue.submit(one(job(1, 5)));
+  old_queue.step();
+  new_queue.take_waiting(old_queue);
+  EXPECT_EQ(old_queue.texts(), 1u);
+  EXPECT_EQ(new_queue.waiting(), 1u);
+  run(new_queue);
+  run(old_queue);
+  EXPECT_EQ(numbers(), (std::vector<std::size_t>{1, 0}));
 }
 
 }  // namespace

@@ -338,7 +338,7 @@ TEST_F(Batch, ReadsAGrammarAfterRequestsWithoutOne) {
 TEST_F(Batch, NamesTheFieldThatIsWrong) {
   const std::vector<std::pair<std::string, std::string>> cases{
       {R"({"prompt": "a", "temperature": "hot"})", "temperature"},
-      {R"({"prompt": "a", "top_k": -1})", "top_k"},
+      {R"({"prompt": "a", "top_k": -2})", "top_k"},
       {R"({"prompt": "a", "seed": 1.5})", "seed"},
       {R"({"prompt": "a", "stop": [""]})", "stop"},
       {R"({"prompt": "a", "logit_bias": {"x": 1}})", "logit_bias"},

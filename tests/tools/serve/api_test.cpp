@@ -58,12 +58,10 @@ class HeldEngine {
  public:
   explicit HeldEngine(EngineThread& engine)
       : thread_([this, &engine] {
-          engine.run_between_steps(
-              [this](ContextPool&) {
-                begun_.set_value();
-                go_.get_future().wait();
-              },
-              false);
+          engine.run_between_steps([this](ContextPool&) {
+            begun_.set_value();
+            go_.get_future().wait();
+          });
         }) {
     begun_.get_future().wait();
   }
@@ -1265,7 +1263,7 @@ TEST(ModelShelfTest, MergesALoraOfTheFolder) {
     Forward forward = model.llm().forward(8, 16);
     Context context = model.llm().context(16);
     const std::vector<std::int32_t> tokens{3, 1, 4, 1, 5};
-    std::vector<float> values(model.llm().model.config.vocab_size);
+    std::vector<float> values(model.llm().config.vocab_size);
     const Piece piece{&context, tokens, 1};
     forward.run(std::span(&piece, 1), {values.data(), 1, values.size()});
     return values;

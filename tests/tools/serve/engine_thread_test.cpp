@@ -28,14 +28,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
+GenerationArguments small_arguments() {
+  GenerationArguments arguments;
+  arguments.checkpoint.model = MINIMIND_SOURCE_DIR "/weights/demo/model.pth";
+  arguments.run.quiet = true;
+  arguments.run.threads = 1;
+  return arguments;
+}
+
 const TextModel& small_model() {
-  static const TextModel model = [] {
-    GenerationArguments arguments;
-    arguments.checkpoint.model = MINIMIND_SOURCE_DIR "/weights/demo/model.pth";
-    arguments.run.quiet = true;
-    arguments.run.threads = 1;
-    return TextModel(arguments, "");
-  }();
+  static const TextModel model(small_arguments(), "");
   return model;
 }
 
@@ -95,7 +97,7 @@ class EngineThreadTest : public testing::Test {
   // Bytes of keys and values of one text of `max_tokens`.
   static std::size_t bytes_of(std::size_t max_tokens) {
     const LLM& llm = small_model().llm();
-    return (prompt_tokens + max_tokens) * KvCache::bytes_per_position(llm.model.config, llm.kv_type);
+    return (prompt_tokens + max_tokens) * KvCache::bytes_per_position(llm.config, llm.kv_type);
   }
 
   EngineThread& start(const EngineLimits& limits) {
@@ -275,7 +277,7 @@ TEST_F(EngineThreadTest, ATextThatSixteenOthersHavePassedIsNext) {
 TEST_F(EngineThreadTest, ReportsTheErrorThatEndsAText) {
   EngineThread& engine = start({.parallel = 3, .kv_memory = bytes_of(1000), .queue = 4});
   const auto nothing_allowed = [](TextTask& task) {
-    for (std::size_t id = 0; id < small_model().llm().model.config.vocab_size; ++id) {
+    for (std::size_t id = 0; id < small_model().llm().config.vocab_size; ++id) {
       task.options.sampling.logit_bias.push_back(
           {static_cast<std::int32_t>(id), -std::numeric_limits<double>::infinity()});
     }
@@ -292,6 +294,53 @@ TEST_F(EngineThreadTest, ReportsTheErrorThatEndsAText) {
   EXPECT_NE(ends[1].error.find("the prompt is empty"), std::string::npos) << ends[1].error;
   EXPECT_EQ(ends[2].error, "");
   EXPECT_EQ(ends[2].generated.tokens.size(), 5u);
+}
+
+// The one that runs goes on with its weights; one that comes later neither waits for it nor is the replacement delayed.
+TEST_F(EngineThreadTest, ReplacesTheWeightsWhileATextRuns) {
+  TextModel model(small_arguments(), "");
+  engine_.emplace(model, EngineLimits{.parallel = 1, .kv_memory = bytes_of(1000), .queue = 4}, turns_, [] {});
+  std::size_t pieces = 0;
+  engine_->submit(one(job(0, 800, [&] { pieces++ == 0 ? events_.hold() : void(); })));
+  events_.wait_until_held();
+  const std::shared_ptr<Model> old = model.llm().model;
+  std::vector<std::string> order;
+  for (const char* const name : {"first", "second"}) {
+    engine_->replace_weights(
+        [&model, old, &order, name] {
+          order.emplace_back(name);
+          model.replace_weights(std::make_shared<Model>(*old));
+        },
+        [this, &order, name](const std::exception_ptr& error) {
+          order.push_back(std::string(name) + " done");
+          events_.add({100 + order.size(), {}, message_of(error)});
+        });
+  }
+  engine_->submit(one(job(1, 2)));
+  events_.release();
+  const auto ends = events_.wait(4);
+  ASSERT_EQ(ends.size(), 4u);
+  EXPECT_EQ(ends[0].number, 102u) << "the first replacement";
+  EXPECT_EQ(ends[1].number, 1u) << "the text that came later";
+  EXPECT_EQ(ends[2].number, 0u) << "the text with the old weights";
+  EXPECT_EQ(ends[2].generated.tokens.size(), 800u);
+  EXPECT_EQ(ends[3].number, 104u) << "the second replacement, which waited for it";
+  for (const auto& end : ends) EXPECT_EQ(end.error, "") << end.number;
+  EXPECT_EQ(order, (std::vector<std::string>{"first", "first done", "second", "second done"}));
+  engine_.reset();
+}
+
+TEST_F(EngineThreadTest, AReplacementThatFailsLeavesTheWeightsAndSaysWhy) {
+  EngineThread& engine = start({.parallel = 1, .kv_memory = bytes_of(1000), .queue = 4});
+  engine.replace_weights([] { throw Error("failed"); },
+                         [this](const std::exception_ptr& error) {
+                           events_.add({7, {}, message_of(error)});
+                         });
+  engine.submit(one(job(1, 3)));
+  const auto ends = events_.wait(2);
+  ASSERT_EQ(ends.size(), 2u);
+  EXPECT_EQ(ends[0].error, "failed");
+  EXPECT_EQ(ends[1].generated.tokens.size(), 3u);
 }
 
 TEST_F(EngineThreadTest, ReportsItsEndToTextsThatRunAndThatWait) {
