@@ -43,10 +43,6 @@ RequestError being_shut_down() {
   return {"the server is shutting down", "", "unavailable"};
 }
 
-RequestError too_many_waiting() {
-  return {"too many requests are waiting; try again later", "", "queue_full"};
-}
-
 // Counts the answer that it passes on.
 class CountedAnswer : public HttpAnswer {
  public:
@@ -231,7 +227,13 @@ void Api::handle_route(const Route& route, HttpRequest request, Answer answer) {
   }
   if (draining_) return send_error(*answer, being_shut_down());
   const auto work = std::make_shared<Work>(*this, route, std::move(request), answer);
-  if (!post(work)) send_error(*answer, draining_ ? being_shut_down() : too_many_waiting());
+  if (!post(work)) send_error(*answer, cannot_wait());
+}
+
+// Why a request is not prepared.
+RequestError Api::cannot_wait() const {
+  if (draining_) return being_shut_down();
+  return {"too many requests are waiting; try again later", "", "queue_full"};
 }
 
 // Returns false if too many requests wait.
@@ -270,7 +272,7 @@ void Api::run(const std::shared_ptr<Work>& work) {
       if (!work->has_waited) brief.emplace();
       (this->*work->route.handle)(work->request, work->answer);
     } catch (const LongWork& schema) {  // or a checkpoint
-      if (!postpone(work, schema)) throw too_many_waiting();
+      if (!postpone(work, schema)) throw cannot_wait();
     }
   });
 }
@@ -278,7 +280,9 @@ void Api::run(const std::shared_ptr<Work>& work) {
 // Does long work beside the requests that need none, then runs its request again. Returns false if too many wait.
 bool Api::postpone(const std::shared_ptr<Work>& work, const LongWork& long_work) {
   work->has_waited = true;
+  work->has_begun = false;
   return parsing_.post([this, work, long_work] {
+    work->has_begun = true;
     if (work->answer->gone()) return;
     guarded(*work->answer, [&] {
       long_work.work();
@@ -291,7 +295,7 @@ bool Api::postpone(const std::shared_ptr<Work>& work, const LongWork& long_work)
 void Api::run_in_turn(const std::shared_ptr<Work>& work) {
   work->has_run = false;
   tasks_.post_and_wait([this, work] { run(work); });
-  if (!work->has_run) throw draining_ ? being_shut_down() : too_many_waiting();
+  if (!work->has_run) throw cannot_wait();
 }
 
 void Api::guarded(HttpAnswer& answer, const std::function<void()>& action) {

@@ -19,6 +19,7 @@
 #include "runtime/chat/chat_json.h"
 #include "tools/http/http.h"
 #include "tools/openai/request.h"
+#include "tools/openai/request_error.h"
 #include "tools/openai/schema_grammar.h"
 #include "tools/openai/text_model.h"
 #include "tools/serve/engine_thread.h"
@@ -87,6 +88,7 @@ class Api {
   void read(const std::shared_ptr<Work>& work);
   void run(const std::shared_ptr<Work>& work);
   bool post(const std::shared_ptr<Work>& work);
+  RequestError cannot_wait() const;
   bool postpone(const std::shared_ptr<Work>& work, const LongWork& long_work);
   void run_in_turn(const std::shared_ptr<Work>& work);
   std::vector<Answer> answers_of_work(bool with_begun);

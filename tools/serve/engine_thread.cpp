@@ -153,8 +153,20 @@ void EngineThread::count_end_of(TextJob& job, const std::shared_ptr<std::size_t>
 }
 
 void EngineThread::drain() {
-  const std::lock_guard lock(mutex_);
-  draining_ = true;
+  {
+    const std::lock_guard lock(mutex_);
+    draining_ = true;
+  }
+  refuse_replacements();
+}
+
+void EngineThread::refuse_replacements() {
+  std::deque<Replacement> replacements;
+  {
+    const std::lock_guard lock(mutex_);
+    replacements.swap(replacements_);
+  }
+  for (const Replacement& replacement : replacements) replacement.done(shutting_down());
 }
 
 bool EngineThread::is_idle() const {
@@ -180,12 +192,14 @@ void EngineThread::run_between_steps(const Action& action) {
 }
 
 void EngineThread::replace_weights(std::function<void()> replace, std::function<void(std::exception_ptr)> done) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (stopping_) return done(shutting_down());
-    if (!has_work()) progress_ = Clock::now();
-    replacements_.push_back({std::move(replace), std::move(done)});
+  std::unique_lock lock(mutex_);
+  if (draining_) {
+    lock.unlock();
+    return done(shutting_down());
   }
+  if (!has_work()) progress_ = Clock::now();
+  replacements_.push_back({std::move(replace), std::move(done)});
+  lock.unlock();
   wake_.notify_one();
 }
 
@@ -220,15 +234,11 @@ void EngineThread::run() {
   if (old_queue_) old_queue_->end_running(shutting_down());
   queue_->end_running(shutting_down());
   queue_->end_waiting(shutting_down());
-  std::deque<Replacement> replacements;
-  {
-    const std::lock_guard lock(mutex_);
-    if (action_) action_error_ = shutting_down();
-    action_ = nullptr;
-    replacements.swap(replacements_);
-    idle_.notify_all();
-  }
-  for (const Replacement& replacement : replacements) replacement.done(shutting_down());
+  refuse_replacements();
+  const std::lock_guard lock(mutex_);
+  if (action_) action_error_ = shutting_down();
+  action_ = nullptr;
+  idle_.notify_all();
 }
 
 // Sleeps until there is something to do; calls `after_rest` if the team has ended meanwhile. Returns false if the

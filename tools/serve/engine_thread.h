@@ -58,7 +58,7 @@ class EngineThread {
   // Calls replace() on the engine's thread between two steps: it replaces the weights of the model. Texts that run end
   // with the old ones, which take their memory until then; texts that wait get the new ones. If some still run with
   // weights that were replaced before, replace() waits for their ends. Then calls done(), with an error if the engine
-  // stops first. Returns at once.
+  // stops or drains first. Returns at once.
   void replace_weights(std::function<void()> replace, std::function<void(std::exception_ptr)> done);
 
   EngineCounts counts() const;
@@ -75,6 +75,7 @@ class EngineThread {
   void step(TextQueue& queue);
   void run_action();
   void replace_next();
+  void refuse_replacements();
   std::unique_ptr<TextQueue> new_queue() const;
   // With mutex_ locked:
   bool has_work() const { return texts_ > 0 || action_ || !replacements_.empty(); }

@@ -73,15 +73,21 @@ class EndingTest(unittest.TestCase):
         self.assertEqual(self.status(large[-1]), 503)
         self.assertEqual(self.status(waiting), 503)
 
-    def test_while_it_waits_for_texts_to_take_new_weights(self):
+    def test_while_new_weights_wait_for_texts_with_older_ones(self):
         server = self.start('--drain', '0')
         running = self.send(server, 'POST', '/v1/completions',
                             {'prompt': '江', 'max_tokens': 30000, 'ignore_eos': True, 'stream': True})
         running.recv(100)
-        update = self.send(server, 'POST', '/update_weights_from_disk', {'model_path': str(DEMO / 'model.pth')})
-        self.wait_until_busy(server)
+        weights = {'model_path': str(DEMO / 'model.pth')}
+        with server.connect() as update:
+            update.sendall(request('POST', '/update_weights_from_disk', weights, Connection='close'))
+            self.assertEqual(self.status(update), 200)  # the text goes on with the weights that it began with
+        waiting = self.send(server, 'POST', '/update_weights_from_disk', weights)
+        with server.connect() as other:
+            other.sendall(request('POST', '/v1/completions', {'prompt': '江', 'max_tokens': 1}, Connection='close'))
+            self.assertEqual(self.status(other), 200)
         self.ends(server)
-        self.assertEqual(self.status(update), 503)
+        self.assertEqual(self.status(waiting), 503)
 
     def test_at_the_second_signal_while_a_text_runs(self):
         server = self.start()
