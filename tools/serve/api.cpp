@@ -192,7 +192,7 @@ class Api::Work {
   const Answer answer;
   ApiRequest request{};
   bool is_read = false, has_run = false;
-  bool has_waited = false;  // for work on its schema
+  bool has_waited = false;  // for long work
   std::atomic<bool> has_begun = false;
 
  private:
@@ -499,6 +499,9 @@ void Api::update_weights(const ApiRequest& request, const Answer& answer) {
 // The model of only() stays.
 void Api::load_weights(ServedModel& served, const std::string& checkpoint, const std::string& path,
                        const Answer& answer) const {
+  if (served.engine.waits_to_replace()) {  // each update takes the memory of its weights
+    throw RequestError("another update waits for texts with older weights to end; try again later", "", "queue_full");
+  }
   std::shared_ptr<Model> model;
   try {
     model = std::make_shared<Model>(served.model.load_weights_of(checkpoint));

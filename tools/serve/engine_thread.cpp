@@ -203,6 +203,11 @@ void EngineThread::replace_weights(std::function<void()> replace, std::function<
   wake_.notify_one();
 }
 
+bool EngineThread::waits_to_replace() const {
+  const std::lock_guard lock(mutex_);
+  return !replacements_.empty();
+}
+
 EngineThread::Clock::duration EngineThread::silent_for() const {
   const std::lock_guard lock(mutex_);
   return has_work() ? Clock::now() - progress_ : Clock::duration::zero();

@@ -61,6 +61,9 @@ class EngineThread {
   // stops or drains first. Returns at once.
   void replace_weights(std::function<void()> replace, std::function<void(std::exception_ptr)> done);
 
+  // Returns true while new weights wait for the ends of texts.
+  bool waits_to_replace() const;
+
   EngineCounts counts() const;
 
   using Clock = std::chrono::steady_clock;
@@ -86,7 +89,7 @@ class EngineThread {
   const std::function<void()> on_idle_;
   const TextModel& model_;
   const std::size_t threads_;
-  // Of the engine's thread, but for what any thread may call of the first queue's.
+  // Of the engine's thread.
   std::unique_ptr<TextQueue> queue_;
   std::unique_ptr<TextQueue> old_queue_;  // of texts with weights that were replaced
   PromptLimit prompt_limit_;

@@ -83,6 +83,9 @@ class EndingTest(unittest.TestCase):
             update.sendall(request('POST', '/update_weights_from_disk', weights, Connection='close'))
             self.assertEqual(self.status(update), 200)  # the text goes on with the weights that it began with
         waiting = self.send(server, 'POST', '/update_weights_from_disk', weights)
+        with server.connect() as one_too_many:
+            one_too_many.sendall(request('POST', '/update_weights_from_disk', weights, Connection='close'))
+            self.assertEqual(self.status(one_too_many), 429)
         with server.connect() as other:
             other.sendall(request('POST', '/v1/completions', {'prompt': '江', 'max_tokens': 1}, Connection='close'))
             self.assertEqual(self.status(other), 200)
