@@ -61,7 +61,7 @@ TaskThread::Clock::duration TaskThread::busy_for() const {
 
 void TaskThread::run(Priority priority) {
   // On Linux, 0 is this thread alone.
-  if (priority == Priority::background) setpriority(PRIO_PROCESS, 0, 19);
+  if (priority == Priority::background) setpriority(PRIO_PROCESS, 0, 5);
   std::unique_lock lock(mutex_);
   while (true) {
     wake_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
