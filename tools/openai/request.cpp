@@ -111,22 +111,10 @@ void read_constraints(BodyFields& body, Request& request) {
     request.grammar = std::move(grammar);
     request.grammar_param = param;
   };
-  try {
-    if (request.chat) use(read_response_format(body), "response_format");
-  } catch (const RequestError&) {
-    throw;
-  } catch (const Error& error) {
-    throw RequestError(error.what(), "response_format");
-  }
+  if (request.chat) use(about("response_format", [&] { return read_response_format(body); }), "response_format");
   const auto grammar = body.text("grammar");
   if (!grammar) return;
-  try {
-    use(std::make_shared<Grammar>(parse_grammar(*grammar, "grammar")), "grammar");
-  } catch (const RequestError&) {
-    throw;
-  } catch (const Error& error) {
-    throw RequestError(error.what(), "grammar");
-  }
+  use(about("grammar", [&] { return std::make_shared<Grammar>(parse_grammar(*grammar, "grammar")); }), "grammar");
 }
 
 void read_thinking(BodyFields& body, Request& request) {
@@ -177,11 +165,7 @@ void read_chat(BodyFields& body, Request& request) {
     throw RequestError("messages is missing, expected a list of messages", "messages", "missing_required_parameter");
   if (!messages->is_array()) body.fail("messages", "a list of messages");
   if (messages->empty()) throw RequestError("messages is empty, expected at least one message", "messages");
-  try {
-    request.messages = parse_conversation(json_line(*messages), "messages").messages;
-  } catch (const Error& error) {
-    throw RequestError(error.what(), "messages");
-  }
+  request.messages = about("messages", [&] { return parse_conversation(json_line(*messages), "messages").messages; });
   read_continuation(body, request);
   ToolChoice choice = read_tools(body);
   request.tools = std::move(choice.tools);

@@ -25,6 +25,18 @@ class RequestError : public Error {
   std::string param_, code_;
 };
 
+// Returns what work() returns. An Error that it throws becomes a RequestError about the field `param`.
+template <class Work>
+auto about(const std::string& param, Work&& work) {
+  try {
+    return work();
+  } catch (const RequestError&) {
+    throw;
+  } catch (const Error& error) {
+    throw RequestError(error.what(), param);
+  }
+}
+
 // The body of an answer that is an error: {"error": {"message", "type", "param", "code"}}.
 ChatJson error_json(const RequestError& error);
 

@@ -156,14 +156,10 @@ GrammarMarks TextModel::call_marks(bool is_free) const {
 TextTask TextModel::task_of(const Request& request, const TextPrompt* prompt, std::time_t now) const {
   const std::string param = request.chat ? "messages" : "prompt";
   TextTask task;
-  try {
+  about(param, [&] {
     set_prompt(task, request, prompt, now);
     check_tokens(task.prompt, llm_.config.vocab_size);
-  } catch (const RequestError&) {
-    throw;
-  } catch (const Error& error) {
-    throw RequestError(error.what(), param);
-  }
+  });
   const std::size_t positions = request.context.value_or(llm_.positions);
   if (positions > llm_.positions) {
     throw RequestError(fmt::format("options.num_ctx is {}, expected at most {}, the context of the server's --ctx-size",
@@ -185,7 +181,7 @@ TextTask TextModel::task_of(const Request& request, const TextPrompt* prompt, st
   options.grammar = request.grammar ? request.grammar : request.call_grammar;
   if (options.grammar) options.token_trie = llm_.token_trie();
   if (request.calls == CallRule::forced || (!request.grammar && request.call_grammar)) {
-    options.grammar_marks = call_marks(!is_forced(request.calls));
+    options.grammar_marks = about("tools", [&] { return call_marks(!is_forced(request.calls)); });
   }
   options.scores = request.logprobs;
   if (request.best_of > request.n && !options.scores) options.scores = 0;

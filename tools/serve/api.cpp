@@ -452,13 +452,7 @@ void Api::detokenize(const ApiRequest& request, const Answer& answer) {
 void Api::apply_template(const ApiRequest& request, const Answer& answer) {
   const TextModel& model = model_of(request.body, answer).model;
   const Request chat = request_of(request.body, true);
-  try {
-    send_json(*answer, {{"prompt", model.chat_prompt(chat, std::time(nullptr)).bytes}});
-  } catch (const RequestError&) {
-    throw;
-  } catch (const Error& error) {
-    throw RequestError(error.what(), "messages");
-  }
+  about("messages", [&] { send_json(*answer, {{"prompt", model.chat_prompt(chat, std::time(nullptr)).bytes}}); });
 }
 
 void Api::generate(const ApiRequest& request, const Answer& answer) {

@@ -13,7 +13,6 @@
 
 #include "runtime/chat/answer_parser.h"
 #include "runtime/chat/message_json.h"
-#include "runtime/json_schema/json_schema.h"
 #include "tools/openai/body_fields.h"
 #include "tools/openai/schema_grammar.h"
 #include "tools/openai/tool_choice.h"
@@ -94,14 +93,10 @@ void read_format(BodyFields& body, Request& request) {
   const ChatJson* const format = body.find("format");
   if (!format || *format == "") return;
   if (*format != "json" && !format->is_object()) body.fail("format", R"("json" or a JSON Schema)");
-  try {
-    request.grammar =
-        format->is_object()
-            ? schema_grammar(*format, "format")
-            : std::make_shared<Grammar>(compile_json_schema(ChatJson{{"type", "object"}}, "format").grammar);
-  } catch (const Error& error) {
-    throw RequestError(error.what(), "format");
-  }
+  request.grammar = about("format", [&]() -> std::shared_ptr<const Grammar> {
+    if (format->is_object()) return schema_grammar(*format, "format");
+    return schema_grammar(ChatJson{{"type", "object"}}, "format", true);
+  });
   request.grammar_param = "format";
 }
 
@@ -160,11 +155,8 @@ void read_chat(BodyFields& body, OllamaRequest& request) {
   request.text.tools = std::move(choice.tools);
   request.text.call_grammar = std::move(choice.grammar);
   if (request.only_loads) return;
-  try {
-    request.text.messages = parse_conversation(json_line(messages), "messages").messages;
-  } catch (const Error& error) {
-    throw RequestError(error.what(), "messages");
-  }
+  request.text.messages =
+      about("messages", [&] { return parse_conversation(json_line(messages), "messages").messages; });
   const Message& last = request.text.messages.back();
   request.text.continues = last.role == Role::assistant;
   if (request.text.continues && !last.tool_calls.empty()) {

@@ -1273,6 +1273,28 @@ TEST(ModelShelfTest, MergesALoraOfTheFolder) {
   EXPECT_NE(with_lora, logits(models.get("base").model));
 }
 
+// The tokens around a call are those of the tokenizer.
+TEST(ModelShelfTest, ATokenizerOfAnotherModelIsNoFaultOfTheServer) {
+  ModelShelf::Settings other = settings();
+  other.arguments.checkpoint.model = MINIMIND_SOURCE_DIR "/tests/golden/v3-dense/model.pth";
+  other.arguments.tokenizer = MINIMIND_SOURCE_DIR "/tests/golden_tokenizer";
+  ModelShelf models(other);
+  Api api(models, options());
+  const auto answer = std::make_shared<FakeAnswer>();
+  const Json function{{"name", "f"}, {"parameters", {{"type", "object"}}}};
+  const Json body{{"messages", {{{"role", "user"}, {"content", "hi"}}}},
+                  {"tools", {{{"type", "function"}, {"function", function}}}},
+                  {"tool_choice", "required"}};
+  api.handle({.method = "POST",
+              .path = "/v1/chat/completions",
+              .query = "",
+              .headers = {{"content-type", "application/json"}},
+              .body = body.dump()},
+             answer);
+  ASSERT_TRUE(answer->wait());
+  EXPECT_EQ(answer->status(), 400) << answer->body();
+}
+
 TEST_F(ApiTest, TokenizesAndBack) {
   const Json tokens = post_and_wait("/tokenize", {{"content", "床前明月光，"}})->json()["tokens"];
   EXPECT_EQ(tokens, Json(demo_model().tokenizer().encode("床前明月光，")));
