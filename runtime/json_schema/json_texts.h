@@ -20,7 +20,6 @@ struct Decimal {
 
   bool operator==(const Decimal&) const = default;
   bool is_zero() const { return digits.empty(); }
-  bool is_integer() const { return exponent >= 0; }
 };
 
 // Reads a number as JSON spells it. std::nullopt if its exponent has over 6 digits.

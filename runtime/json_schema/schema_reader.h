@@ -54,7 +54,6 @@ class SchemaReader {
 
   void find_resources(const SchemaJson& document, std::size_t own);
   std::size_t start_resource(const SchemaJson& value, std::size_t outer);
-  const Resource& resource_of(const SchemaJson& schema, const Resource& otherwise) const;
 
   NodeId node_of(const SchemaJson& schema, const Place& place);
   void fill(NodeId id, const SchemaJson& schema, const Place& place);

@@ -328,10 +328,6 @@ bool HttpReader::keeps_alive() const {
   return parser_->keep_alive();
 }
 
-bool HttpReader::has_body() const {
-  return parser_->chunked() || parser_->content_length().value_or(0) > 0;
-}
-
 bool HttpReader::expects_continue() const {
   return parser_->expects_continue;
 }

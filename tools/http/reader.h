@@ -50,7 +50,6 @@ class HttpReader {
   bool is_http_1_1() const;
   bool is_head() const;
   bool keeps_alive() const;
-  bool has_body() const;
   bool expects_continue() const;
 
  private:
