@@ -376,7 +376,6 @@ SEEDS_config := tests/golden/*/config.json
 SEEDS_gbnf := tests/fuzz/gbnf/*
 SEEDS_gguf := tests/golden_gguf/*.gguf tests/fuzz/gguf/*
 SEEDS_http := tests/fuzz/http/*
-SEEDS_json_schema := tests/fuzz/json_schema/*
 SEEDS_line_editor := tests/fuzz/line_editor/*
 SEEDS_lora := tests/golden/*/lora.pth
 SEEDS_messages := tests/fuzz/messages/*

@@ -5,7 +5,7 @@ minimind=$1
 out=$2
 rm -rf "$out"
 mkdir -p "$out/gguf" "$out/tokenizer" "$out/jinja" "$out/session" "$out/model" "$out/shard_index" "$out/api" \
-  "$out/json_schema" "$out/json_pattern"
+  "$out/json_schema" "$out/json_pattern" "$out/config"
 
 for name in v1-moe v2-yarn v3-moe; do
   "$minimind" convert -q tests/golden/$name/model.pth "$out/gguf/$name.gguf"
@@ -31,13 +31,14 @@ def collect(value):
         patterns.update([value["pattern"]] if isinstance(value.get("pattern"), str) else [])
     for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         collect(inner)
-schemas = {}
+schemas = dict.fromkeys(open("tests/fuzz/json_schema.txt", encoding="utf-8").read().splitlines())
 patterns.update(open("tests/fuzz/json_pattern.txt", encoding="utf-8").read().splitlines())
 for file in ("cases", "suite"):
     for line in open(f"tests/golden_schemas/{file}.jsonl", encoding="utf-8"):
         schema = json.loads(line)["schema"]
         schemas[json.dumps(schema, ensure_ascii=False)] = collect(schema)
-for folder, texts in (("json_schema", schemas), ("json_pattern", sorted(patterns))):
+configs = open("tests/fuzz/config.txt", encoding="utf-8").read().splitlines()
+for folder, texts in (("json_schema", schemas), ("json_pattern", sorted(patterns)), ("config", configs)):
     for number, text in enumerate(texts):
         out.joinpath(folder, str(number)).write_text(text, encoding="utf-8", errors="replace")
 END
