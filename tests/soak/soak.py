@@ -182,7 +182,8 @@ def be_honest(index, phase, results, port, texts):
             outcome = f'status {status}' if status != 200 else 'right' if written == text.expected else 'wrong'
         except (OSError, http.client.HTTPException, ValueError, LookupError) as error:
             outcome = type(error).__name__
-        results.put((now, time.monotonic() - start, outcome))
+        # One that was still under way when the server was ended belongs to that.
+        results.put((ENDING if phase.value == ENDING else now, time.monotonic() - start, outcome))
         round_ += 1
         time.sleep(0.3 + 0.4 * ((index * 7 + round_ * 3) % 10) / 10)
 

@@ -59,13 +59,7 @@ std::optional<std::string> custom_id_of(std::string_view line) {
 
 ParsedLine parse_request(std::string_view line, const RequestDefaults& defaults) {
   const ChatJson object = parse_line(line);
-  try {
-    return {read_line(object, defaults), custom_id_in(object)};
-  } catch (const RequestError&) {
-    throw;
-  } catch (const Error& error) {
-    throw RequestError(error.what(), "");
-  }
+  return about("", [&]() -> ParsedLine { return {read_line(object, defaults), custom_id_in(object)}; });
 }
 
 }  // namespace minimind

@@ -514,6 +514,30 @@ TEST_F(ApiTest, EndsATextWhoseSchemaTakesTooMuchWorkOnItsTokens) {
   EXPECT_EQ(chat({{"response_format", format_of({{"const", 7}})}})->status(), 200);
 }
 
+TEST_F(ApiTest, SaysInOllamasWayWhyATextEnds) {
+  std::string set;
+  for (unsigned c = 0x20000; c < 0x2F000; c += 2) set += fmt::format("\\u{{{:X}}}", c);
+  for (const bool stream : {false, true}) {
+    const auto answer = post_and_wait(
+        "/api/generate",
+        {{"model", "minimind"},
+         {"prompt", "a"},
+         {"stream", stream},
+         {"format", {{"type", "array"}, {"items", {{"type", "string"}, {"pattern", "^[" + set + "]*$"}}}}},
+         {"options", {{"num_predict", 20}}}});
+    EXPECT_NE(answer->body().find("\"error\""), std::string::npos) << answer->body();
+    EXPECT_NE(answer->body().find("steps to work out"), std::string::npos) << answer->body();
+  }
+}
+
+TEST_F(ApiTest, ListsTheModelForOllama) {
+  const Json tags = get("/api/tags")->json()["models"];
+  ASSERT_EQ(tags.size(), 1u);
+  EXPECT_EQ(tags[0]["name"], "minimind-poet");
+  EXPECT_GT(tags[0]["size"], 1'000'000);
+  EXPECT_TRUE(get("/api/version")->json()["version"].is_string());
+}
+
 TEST_F(ApiTest, WorksOutNoSchemasOnceItShutsDown) {
   Json parts = Json::array();
   for (int i = 0; i < 4000; ++i) parts.push_back({{"anyOf", {{{"minimum", i}}, {{"maximum", i}}}}});

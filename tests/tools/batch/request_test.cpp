@@ -1,0 +1,56 @@
+#include "tools/batch/request.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+#include "tools/openai/request_error.h"
+
+namespace minimind {
+namespace {
+
+const std::string chat = R"("body": {"messages": [{"role": "user", "content": "a"}]})";
+
+TEST(BatchLine, IsOpenAIsLineOrABodyAlone) {
+  const ParsedLine whole =
+      parse_request(R"({"custom_id": "x", "method": "POST", "url": "/v1/chat/completions", )" + chat + "}", {});
+  EXPECT_EQ(whole.custom_id, "x");
+  EXPECT_TRUE(whole.request.chat);
+  RequestDefaults one_prompt;
+  one_prompt.one_prompt = true;
+  const ParsedLine text =
+      parse_request(R"({"method": "POST", "url": "/v1/completions", "body": {"prompt": "a"}})", one_prompt);
+  EXPECT_EQ(text.custom_id, std::nullopt);
+  EXPECT_FALSE(text.request.chat);
+  EXPECT_TRUE(parse_request(R"({"messages": [{"role": "user", "content": "a"}]})", {}).request.chat);
+}
+
+TEST(BatchLine, NamesWhatIsWrong) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"\xff", "the line is not UTF-8 at byte 0"},
+      {"[1]", "the line is not a JSON object"},
+      {"{", "the line"},
+      {R"({"method": "POST", "url": "/v1/chat/completions", "body": 1})", "body is not an object"},
+      {R"({"method": "GET", "url": "/v1/chat/completions", )" + chat + "}", "method is not \"POST\""},
+      {R"({"method": 1, )" + chat + "}", "method is not \"POST\""},
+      {"{" + chat + "}", "method is not \"POST\""},
+      {R"({"method": "POST", "url": "/v1/other", )" + chat + "}", "url is neither"},
+  };
+  for (const auto& [line, message] : cases) {
+    try {
+      parse_request(line, {});
+      ADD_FAILURE() << line;
+    } catch (const RequestError& error) {
+      EXPECT_TRUE(std::string(error.what()).starts_with(message)) << line << ": " << error.what();
+    }
+  }
+}
+
+TEST(BatchLine, HasACustomIdIfItIsAString) {
+  EXPECT_EQ(custom_id_of(R"({"custom_id": "x"})"), "x");
+  for (const char* const line : {R"({"custom_id": 1})", "{}", "[]", "{"}) EXPECT_EQ(custom_id_of(line), std::nullopt);
+}
+
+}  // namespace
+}  // namespace minimind
