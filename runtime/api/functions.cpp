@@ -293,9 +293,9 @@ void read_task(const minimind_request& request, const LoadedModel& loaded, Gener
   task.capacity = std::min(positions, task.prompt.size() + std::min(request.max_tokens, positions));
   GenerateOptions& options = task.options;
   options.max_tokens = request.max_tokens;
-  if (!request.ignore_eos) options.end_tokens = loaded.end_tokens();
+  if (!request.ignore_eos) options.end_tokens = loaded.llm().end_tokens();
   options.stop = stop_strings(request);
-  if (request.chat) options.text_tokens = loaded.tag_tokens();
+  if (request.chat) options.text_tokens = loaded.llm().tag_tokens;
   options.sampling = sampling_of(request, loaded.config().vocab_size);
   options.grammar = grammar_of(request, notes);
   if (options.grammar || !options.stop.empty() || options.sampling.dry.on()) loaded.tokenizer();

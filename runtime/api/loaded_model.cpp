@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "runtime/api/failures.h"
-#include "runtime/chat/conversation_prompt.h"
 #include "runtime/engine/load_model.h"
 #include "runtime/engine/thread_team.h"
 #include "runtime/tokenizer/tokenizer_generation.h"
@@ -118,9 +117,7 @@ LoadedModel::LoadedModel(const Checkpoint& checkpoint, OpenOptions open_options,
   const auto found = options.tokenizer ? std::optional<std::string>(options.tokenizer) : find_tokenizer(path_);
   if (found) {
     llm_.read_text_parts(*found, text_or_empty(options.chat_template));
-    tag_tokens_ = answer_tag_tokens(*llm_.tokenizer);
   }
-  end_tokens_ = llm_.end_tokens();
   end_team();  // of loading; another thread may run the model
   if (session_files_) identity_ = identify(checkpoint, type_, compute_);
   note_all(checkpoint);

@@ -37,8 +37,6 @@ class LoadedModel {
   const ChatTemplate& chat_template() const;
 
   // The tokens that end a text, and those of an answer's structure, which are part of its text.
-  const std::vector<std::int32_t>& end_tokens() const { return end_tokens_; }
-  const std::vector<std::int32_t>& tag_tokens() const { return tag_tokens_; }
 
   // Identifies the weights for session files. Throws Failure unless opened with session_files.
   const ModelIdentity& identity() const;
@@ -63,7 +61,6 @@ class LoadedModel {
   LLM llm_;
   std::size_t parameters_ = 0;
   std::string family_, kv_type_name_, notes_;
-  std::vector<std::int32_t> end_tokens_, tag_tokens_;
   std::optional<ModelIdentity> identity_;
 };
 

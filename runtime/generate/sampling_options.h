@@ -63,12 +63,13 @@ struct SamplingParameter {
 };
 
 // With these limits no finite logit can overflow a double.
-inline constexpr double largest_factor = 1e6, smallest_factor = 1e-6, largest_term = 1e6, largest_count = 1 << 30;
+inline constexpr double largest_factor = 1e6, smallest_factor = 1e-6, largest_term = 1e6;
+inline constexpr std::size_t largest_whole = 1 << 30;
 
 inline constexpr std::array sampling_parameters{
     SamplingParameter{"temperature", "", [](SamplingOptions& o) { return &o.temperature; }, smallest_factor,
                       largest_factor, true, 1, "temperature of the samples; 0: always the top-1 token"},
-    SamplingParameter{"top_k", "", [](SamplingOptions& o) { return &o.top_k; }, 0, largest_count, false, 0,
+    SamplingParameter{"top_k", "", [](SamplingOptions& o) { return &o.top_k; }, 0, largest_whole, false, 0,
                       "sample from the k most likely tokens; 0: off"},
     SamplingParameter{"typical_p", "", [](SamplingOptions& o) { return &o.typical_p; }, 0, 1, false, 1,
                       "sample from the most typical tokens of total probability p; 1: off"},
@@ -87,9 +88,9 @@ inline constexpr std::array sampling_parameters{
     SamplingParameter{"dry_base", "", [](SamplingOptions& o) { return &o.dry.base; }, 1, largest_factor, false, 1.75,
                       "growth of the DRY penalty per repeated token"},
     SamplingParameter{"dry_allowed_length", "", [](SamplingOptions& o) { return &o.dry.allowed_length; }, 0,
-                      largest_count, false, 2, "no DRY penalty for repetitions of fewer tokens"},
+                      largest_whole, false, 2, "no DRY penalty for repetitions of fewer tokens"},
     SamplingParameter{"dry_penalty_last_n", "", [](SamplingOptions& o) { return &o.dry.penalty_last_n; }, 0,
-                      largest_count, false, 64, "DRY looks for repetitions in the last N tokens; 0: off"},
+                      largest_whole, false, 64, "DRY looks for repetitions in the last N tokens; 0: off"},
 };
 
 // Returns the options that change nothing: tokens are drawn with the probabilities of the model.

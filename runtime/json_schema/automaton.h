@@ -52,6 +52,7 @@ class Automaton {
   }
   std::optional<State> next(State state, char32_t character) const;
   bool accepts(std::u32string_view text) const;
+
   // Returns true if the language is finite.
   bool is_finite() const;
   // Returns the strings if there are at most `most`.

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "runtime/chat/conversation_prompt.h"
 #include "runtime/engine/load_model.h"
 #include "runtime/generate/generate.h"
 #include "runtime/kernels/instruction_sets.h"
@@ -37,6 +38,7 @@ std::vector<std::int32_t> LLM::end_tokens() const {
 void LLM::read_text_parts(const std::string& tokenizer_path, const std::string& template_path) {
   const TokenizerData data = read_tokenizer(tokenizer_path);
   tokenizer.emplace(data);
+  tag_tokens = answer_tag_tokens(*tokenizer);
   FoundTemplate found = template_or_family(template_path, data, config.family);
   chat_template = std::move(found.chat_template);
   template_source = std::move(found.source);

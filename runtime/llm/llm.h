@@ -55,6 +55,7 @@ struct LLM {
   std::optional<Tokenizer> tokenizer{};
   std::optional<ChatTemplate> chat_template{};  // there is one if read_text_parts() was called
   std::string template_source{};                // where it is from; empty: it is that of the model's family
+  std::vector<std::int32_t> tag_tokens{};       // answer_tag_tokens(), if read_text_parts() was called
   std::shared_ptr<SharedTokenTrie> trie = std::make_shared<SharedTokenTrie>();
 
   const Tokenizer* tokenizer_or_null() const { return tokenizer ? &*tokenizer : nullptr; }

@@ -90,7 +90,7 @@ class TextQueue {
   // calls on_end of the texts that have ended.
   void report();
 
-  // The prompt tokens that compute() ran last, and its seconds.
+  // What compute() ran last.
   const StepWork& work() const { return scheduler_.work(); }
 
   // Takes over the texts that wait in another queue.

@@ -206,7 +206,7 @@ class Watch {
     } else {
       const std::vector<Message> messages{{.role = Role::user, .content = options_.prompt}};
       prompt = tokenizer.encode(render_prompt(*llm.chat_template, {.now = std::time(nullptr)}, messages, true).bytes);
-      generate_.text_tokens = answer_tag_tokens(tokenizer);
+      generate_.text_tokens = llm.tag_tokens;
     }
     generate_.end_tokens = llm.end_tokens();
     Context context = llm.context(std::min(llm.positions, prompt.size() + options_.max_tokens));

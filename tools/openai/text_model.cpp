@@ -83,8 +83,6 @@ TextModel::TextModel(const GenerationArguments& arguments, const std::string& ch
       llm_(load_llm(
           arguments, chat_template,
           [this](const Checkpoint& checkpoint) { weight_bytes_ = bytes_in_memory(checkpoint, run_options_.type); })),
-      end_(llm_.end_tokens()),
-      tags_(answer_tag_tokens(*llm_.tokenizer)),
       names_(name.empty() ? names_of(arguments.checkpoint.model) : std::vector{name}) {
   end_team();  // of loading; another thread runs the model
   if (!arguments.run.quiet) print_assumed_end(llm_);
@@ -173,10 +171,10 @@ TextTask TextModel::task_of(const Request& request, const TextPrompt* prompt, st
   }
   GenerateOptions& options = task.options;
   options.max_tokens = request.max_tokens;
-  if (!request.ignore_eos) options.end_tokens = end_;
+  if (!request.ignore_eos) options.end_tokens = llm_.end_tokens();
   options.stop = request.stop;
   if (request.calls == CallRule::single && !request.tools.empty()) options.stop.emplace_back(answer_tags.back());
-  if (request.chat) options.text_tokens = tags_;
+  if (request.chat) options.text_tokens = llm_.tag_tokens;
   options.sampling = request.sampling;
   options.grammar = request.grammar ? request.grammar : request.call_grammar;
   if (options.grammar) options.token_trie = llm_.token_trie();

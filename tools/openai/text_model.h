@@ -66,8 +66,6 @@ class TextModel {
   RunOptions run_options_;
   std::size_t weight_bytes_ = 0;
   LLM llm_;
-  std::vector<std::int32_t> end_;
-  std::vector<std::int32_t> tags_;  // tokens of an answer's structure, which are part of its text
   std::vector<std::string> names_;
 };
 

@@ -28,8 +28,7 @@ CLI::Option* add_number(CLI::App& command, const std::string& option, double& nu
 }
 
 CLI::Option* add_number(CLI::App& command, const std::string& option, std::size_t& number, const std::string& help) {
-  return command.add_option(option, number, help)
-      ->transform(whole_number(0, static_cast<std::uint64_t>(largest_count)));
+  return command.add_option(option, number, help)->transform(whole_number(0, largest_whole));
 }
 
 // Returns the breakers of the command line instead of the default ones.

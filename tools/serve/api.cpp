@@ -271,8 +271,8 @@ void Api::run(const std::shared_ptr<Work>& work) {
       std::optional<BriefSchemas> brief;
       if (!work->has_waited) brief.emplace();
       (this->*work->route.handle)(work->request, work->answer);
-    } catch (const LongWork& schema) {  // or a checkpoint
-      if (!postpone(work, schema)) throw cannot_wait();
+    } catch (const LongWork& long_work) {
+      if (!postpone(work, long_work)) throw cannot_wait();
     }
   });
 }

@@ -66,7 +66,6 @@ EngineThread::EngineThread(const TextModel& model, const EngineLimits& limits, S
       turns_(turns),
       on_idle_(std::move(on_idle)),
       model_(model),
-      threads_(model.llm().threads),
       queue_(new_queue()),
       prompt_limit_(longest_prompt_step, least_prompt_tokens, queue_->forward().max_tokens()) {
   counts_.kv_budget = limits.kv_memory;
@@ -123,7 +122,7 @@ void EngineThread::submit(std::vector<TextJob> jobs) {
   wake_.notify_one();
 }
 
-// Adds to the functions of a text that which counts it. `texts_of_request`: those that have not ended.
+// Lets the functions of a text also count it. `texts_of_request`: those that have not ended.
 void EngineThread::count_end_of(TextJob& job, const std::shared_ptr<std::size_t>& texts_of_request) {
   job.on_first_token = [this, submitted = Clock::now()] {
     const std::lock_guard lock(mutex_);
@@ -222,8 +221,9 @@ EngineCounts EngineThread::counts() const {
 
 void EngineThread::run() {
   const std::vector<int> cores = allowed_cores();  // before this thread has one core
-  spread_threads(threads_, cores);
-  while (take_work([&] { spread_threads(threads_, cores); })) {
+  const std::size_t threads = model_.llm().threads;
+  spread_threads(threads, cores);
+  while (take_work([&] { spread_threads(threads, cores); })) {
     queue_->end_gone();
     replace_next();
     run_action();
@@ -286,7 +286,6 @@ void EngineThread::step(TextQueue& queue) {
   queue.report();
 }
 
-// With mutex_ locked.
 void EngineThread::note_load() {
   counts_.waiting = queue_->waiting();
   counts_.running = queue_->running() + (old_queue_ ? old_queue_->running() : 0);

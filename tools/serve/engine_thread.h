@@ -88,7 +88,6 @@ class EngineThread {
   StepTurns& turns_;
   const std::function<void()> on_idle_;
   const TextModel& model_;
-  const std::size_t threads_;
   // Of the engine's thread.
   std::unique_ptr<TextQueue> queue_;
   std::unique_ptr<TextQueue> old_queue_;  // of texts with weights that were replaced

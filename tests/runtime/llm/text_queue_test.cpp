@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tests/support/golden_engine.h"
-#include "weights/io/error.h"
+#include "tests/support/text_jobs.h"
 
 namespace minimind {
 namespace {
@@ -47,21 +47,6 @@ class TextQueueTest : public testing::Test {
             .on_end = [this, number](Generated generated, const std::exception_ptr& error) {
               ends_.push_back({number, std::move(generated), message_of(error)});
             }};
-  }
-
-  static std::string message_of(const std::exception_ptr& error) {
-    try {
-      if (error) std::rethrow_exception(error);
-    } catch (const Error& known) {
-      return known.what();
-    }
-    return "";
-  }
-
-  static std::vector<TextJob> one(TextJob job) {
-    std::vector<TextJob> jobs;
-    jobs.push_back(std::move(job));
-    return jobs;
   }
 
   void run(TextQueue& queue) {

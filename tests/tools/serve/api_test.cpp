@@ -80,14 +80,19 @@ class HeldEngine {
   std::thread thread_;
 };
 
+std::shared_ptr<FakeAnswer> post_to(Api& api, const std::string& path, const std::string& body,
+                                    std::shared_ptr<FakeAnswer> answer = std::make_shared<FakeAnswer>()) {
+  api.handle(
+      {.method = "POST", .path = path, .query = "", .headers = {{"content-type", "application/json"}}, .body = body},
+      answer);
+  return answer;
+}
+
 class ApiTest : public testing::Test {
  protected:
   std::shared_ptr<FakeAnswer> post(const std::string& path, const std::string& body,
                                    std::shared_ptr<FakeAnswer> answer = std::make_shared<FakeAnswer>()) {
-    api.handle(
-        {.method = "POST", .path = path, .query = "", .headers = {{"content-type", "application/json"}}, .body = body},
-        answer);
-    return answer;
+    return post_to(api, path, body, std::move(answer));
   }
   std::shared_ptr<FakeAnswer> post_and_wait(const std::string& path, const Json& body) {
     auto answer = post(path, body.dump());
@@ -564,13 +569,7 @@ TEST_F(ApiTest, RejectsMoreThanTheQueueHolds) {
   ModelShelf small_models(settings(1, 1));
   Api small(small_models, options());
   const auto ask = [&](const std::shared_ptr<FakeAnswer>& answer) {
-    small.handle({.method = "POST",
-                  .path = "/v1/completions",
-                  .query = "",
-                  .headers = {{"content-type", "application/json"}},
-                  .body = R"({"prompt": "江", "max_tokens": 5, "stream": true})"},
-                 answer);
-    return answer;
+    return post_to(small, "/v1/completions", R"({"prompt": "江", "max_tokens": 5, "stream": true})", answer);
   };
   const auto running = std::make_shared<FakeAnswer>(), waiting = std::make_shared<FakeAnswer>();
   running->hold();
@@ -1058,14 +1057,7 @@ ModelShelf::Settings settings_of(const TemporaryFolder& folder, const std::vecto
 
 std::shared_ptr<FakeAnswer> complete_with(Api& api, Json body) {
   body["prompt"] = "江";
-  auto answer = std::make_shared<FakeAnswer>();
-  api.handle({.method = "POST",
-              .path = "/v1/completions",
-              .query = "",
-              .headers = {{"content-type", "application/json"}},
-              .body = body.dump()},
-             answer);
-  return answer;
+  return post_to(api, "/v1/completions", body.dump());
 }
 
 TEST(ModelShelfTest, LoadsTheModelsOfAFolderAsTheyAreAskedFor) {
@@ -1304,17 +1296,11 @@ TEST(ModelShelfTest, ATokenizerOfAnotherModelIsNoFaultOfTheServer) {
   other.arguments.tokenizer = MINIMIND_SOURCE_DIR "/tests/golden_tokenizer";
   ModelShelf models(other);
   Api api(models, options());
-  const auto answer = std::make_shared<FakeAnswer>();
   const Json function{{"name", "f"}, {"parameters", {{"type", "object"}}}};
   const Json body{{"messages", {{{"role", "user"}, {"content", "hi"}}}},
                   {"tools", {{{"type", "function"}, {"function", function}}}},
                   {"tool_choice", "required"}};
-  api.handle({.method = "POST",
-              .path = "/v1/chat/completions",
-              .query = "",
-              .headers = {{"content-type", "application/json"}},
-              .body = body.dump()},
-             answer);
+  const auto answer = post_to(api, "/v1/chat/completions", body.dump());
   ASSERT_TRUE(answer->wait());
   EXPECT_EQ(answer->status(), 400) << answer->body();
 }

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "runtime/engine/kv_cache.h"
+#include "tests/support/text_jobs.h"
 #include "tools/openai/request_error.h"
 #include "weights/io/error.h"
 
@@ -118,21 +119,6 @@ class EngineThreadTest : public testing::Test {
       events_.add({number, std::move(generated), message_of(error)});
     };
     return job;
-  }
-
-  static std::string message_of(const std::exception_ptr& error) {
-    try {
-      if (error) std::rethrow_exception(error);
-    } catch (const std::exception& known) {
-      return known.what();
-    }
-    return "";
-  }
-
-  static std::vector<TextJob> one(TextJob job) {
-    std::vector<TextJob> jobs;
-    jobs.push_back(std::move(job));
-    return jobs;
   }
 
   StepTurns turns_;
