@@ -12,6 +12,7 @@
 #include "runtime/engine/thread_team.h"
 #include "runtime/tokenizer/tokenizer_generation.h"
 #include "weights/io/error.h"
+#include "weights/io/mistaken_file.h"
 #include "weights/io/quote.h"
 #include "weights/tensor/weight_types.h"
 
@@ -116,6 +117,8 @@ LoadedModel::LoadedModel(const Checkpoint& checkpoint, OpenOptions open_options,
   parameters_ = count_parameters(checkpoint);
   const auto found = options.tokenizer ? std::optional<std::string>(options.tokenizer) : find_tokenizer(path_);
   if (found) {
+    // A library does not wait for a pipe, as a command does.
+    if (options.chat_template) open_input(options.chat_template);
     llm_.read_text_parts(*found, text_or_empty(options.chat_template));
   }
   end_team();  // of loading; another thread may run the model

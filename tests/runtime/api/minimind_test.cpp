@@ -1,6 +1,7 @@
 #include "runtime/api/minimind.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -455,6 +456,18 @@ TEST(CInterface, SaysWhyAModelCannotBeOpened) {
   minimind_model* model = nullptr;
   EXPECT_EQ(minimind_open(nullptr, nullptr, &model, nullptr), MINIMIND_BAD_ARGUMENT);
   EXPECT_EQ(minimind_open(demo_model.c_str(), nullptr, nullptr, nullptr), MINIMIND_BAD_ARGUMENT);
+}
+
+TEST(CInterface, ReadsAChatTemplateFromAFileAlone) {
+  const TemporaryFolder folder;
+  const std::string pipe = folder.path() + "/pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& path : {std::string(), pipe}) {
+    minimind_model_options given = options();
+    given.chat_template = path.c_str();
+    std::string message;
+    EXPECT_NE(open_status(demo_model, given, message), MINIMIND_OK) << path << ": only NULL is none";
+  }
 }
 
 // The status of a request after `change`.
