@@ -13,7 +13,7 @@
 #include "tools/terminal/note.h"
 #include "tools/terminal/standard_output.h"
 #include "tools/terminal/terminal_text.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace {
 

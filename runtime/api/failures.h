@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "runtime/api/minimind.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 

@@ -39,8 +39,8 @@
 #include "runtime/json_schema/json_schema.h"
 #include "runtime/llm/text_queue.h"
 #include "runtime/text/utf8.h"
+#include "weights/base/error.h"
 #include "weights/checkpoint/checkpoint.h"
-#include "weights/io/error.h"
 
 namespace minimind {
 

@@ -11,9 +11,9 @@
 #include "runtime/engine/load_model.h"
 #include "runtime/engine/thread_team.h"
 #include "runtime/tokenizer/tokenizer_generation.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 #include "weights/io/mistaken_file.h"
-#include "weights/io/quote.h"
 #include "weights/tensor/weight_types.h"
 
 namespace minimind {

@@ -10,7 +10,7 @@
 
 #include "runtime/calibrate/quantize_rows.h"
 #include "runtime/kernels/instruction_sets.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/tensor/block_codes.h"
 #include "weights/tensor/shape.h"
 #include "weights/tensor/stored_numbers.h"

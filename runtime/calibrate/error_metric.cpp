@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "weights/io/parallel.h"
+#include "weights/base/parallel.h"
 
 namespace minimind {
 namespace {

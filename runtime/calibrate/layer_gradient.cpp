@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/model/tensor_names.h"
 #include "weights/tensor/stored_numbers.h"
 

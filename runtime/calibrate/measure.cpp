@@ -10,8 +10,8 @@
 #include "runtime/calibrate/dense_matrix.h"
 #include "runtime/calibrate/layer_gradient.h"
 #include "runtime/engine/forward.h"
-#include "weights/io/error.h"
-#include "weights/io/parallel.h"
+#include "weights/base/error.h"
+#include "weights/base/parallel.h"
 #include "weights/tensor/stored_numbers.h"
 
 namespace minimind {

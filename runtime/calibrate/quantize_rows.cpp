@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "runtime/calibrate/part_search.h"
-#include "weights/io/parallel.h"
+#include "weights/base/parallel.h"
 #include "weights/tensor/block_codes.h"
 #include "weights/tensor/half.h"
 

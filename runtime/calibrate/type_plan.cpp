@@ -9,8 +9,8 @@
 #include <sstream>
 #include <utility>
 
-#include "weights/io/error.h"
-#include "weights/io/quote.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 
 namespace minimind {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/text/python_float.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/io/json_fields.h"
 
 namespace minimind {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "runtime/jinja/value.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 

@@ -8,7 +8,7 @@
 
 #include "runtime/chat/chat_json.h"
 #include "runtime/chat/training_conversation.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/io/mistaken_file.h"
 #include "weights/io/text_file.h"
 

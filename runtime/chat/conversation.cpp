@@ -8,8 +8,8 @@
 #include "runtime/chat/conversation_prompt.h"
 #include "runtime/chat/message_json.h"
 #include "runtime/text/utf8.h"
-#include "weights/io/cancel.h"
-#include "weights/io/error.h"
+#include "weights/base/cancel.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

@@ -7,7 +7,7 @@
 #include "runtime/chat/answer_parser.h"
 #include "runtime/chat/chat_json.h"
 #include "runtime/chat/message_json.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "runtime/chat/training_conversation.h"
-#include "weights/io/error.h"
-#include "weights/io/quote.h"
-#include "weights/io/suggestion.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
+#include "weights/base/suggestion.h"
 
 namespace minimind {
 namespace {

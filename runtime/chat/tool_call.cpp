@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/chat/chat_json.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

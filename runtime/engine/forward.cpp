@@ -7,8 +7,8 @@
 #include "runtime/engine/attention.h"
 #include "runtime/engine/feed_forward.h"
 #include "runtime/engine/ops.h"
-#include "weights/io/cancel.h"
-#include "weights/io/error.h"
+#include "weights/base/cancel.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

@@ -6,7 +6,7 @@
 #include <array>
 #include <cassert>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/tensor/shape.h"
 
 namespace minimind {

@@ -8,7 +8,7 @@
 
 #include "runtime/engine/huge_page_arena.h"
 #include "runtime/engine/thread_team.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/model/tensor_names.h"
 #include "weights/tensor/stored_numbers.h"
 

@@ -14,7 +14,7 @@
 
 #include "runtime/engine/put_block.h"
 #include "runtime/engine/thread_team.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/tensor/block_formats.h"
 #include "weights/tensor/output_tensor.h"
 #include "weights/tensor/shape.h"

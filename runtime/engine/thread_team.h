@@ -13,7 +13,7 @@
 
 #include "runtime/engine/matrix.h"
 #include "runtime/engine/profile.h"
-#include "weights/io/held_signals.h"
+#include "weights/base/held_signals.h"
 
 namespace minimind {
 

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 

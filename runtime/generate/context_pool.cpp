@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

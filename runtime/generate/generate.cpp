@@ -13,8 +13,8 @@
 #include "runtime/generate/constraint.h"
 #include "runtime/generate/sampler.h"
 #include "runtime/text/utf8.h"
-#include "weights/io/cancel.h"
-#include "weights/io/error.h"
+#include "weights/base/cancel.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

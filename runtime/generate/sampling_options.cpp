@@ -7,7 +7,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

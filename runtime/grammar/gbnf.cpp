@@ -16,9 +16,9 @@
 #include "runtime/grammar/work.h"
 #include "runtime/text/code_points.h"
 #include "runtime/text/utf8.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 #include "weights/io/mistaken_file.h"
-#include "weights/io/quote.h"
 
 namespace minimind {
 namespace {

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "runtime/grammar/work.h"
-#include "weights/io/error.h"
-#include "weights/io/quote.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 
 namespace minimind {
 namespace {

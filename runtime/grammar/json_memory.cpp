@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/io/json_fields.h"
 
 namespace minimind {

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "runtime/grammar/work.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "weights/io/cancel.h"
+#include "weights/base/cancel.h"
 
 namespace minimind {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 

@@ -8,7 +8,7 @@
 #include "runtime/jinja/builtins.h"
 #include "runtime/jinja/text.h"
 #include "runtime/text/utf8.h"
-#include "weights/io/quote.h"
+#include "weights/base/quote.h"
 
 namespace minimind::jinja {
 namespace {

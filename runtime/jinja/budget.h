@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "weights/io/cancel.h"
+#include "weights/base/cancel.h"
 
 namespace minimind::jinja {
 

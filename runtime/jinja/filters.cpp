@@ -10,7 +10,7 @@
 #include "runtime/jinja/access.h"
 #include "runtime/jinja/show.h"
 #include "runtime/jinja/text.h"
-#include "weights/io/quote.h"
+#include "weights/base/quote.h"
 
 namespace minimind::jinja {
 

@@ -11,7 +11,7 @@
 #include "runtime/jinja/access.h"
 #include "runtime/jinja/filters.h"
 #include "runtime/jinja/show.h"
-#include "weights/io/quote.h"
+#include "weights/base/quote.h"
 
 namespace minimind::jinja {
 namespace {

@@ -9,7 +9,7 @@
 #include "runtime/jinja/parser.h"
 #include "runtime/jinja/text.h"
 #include "runtime/text/utf8.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

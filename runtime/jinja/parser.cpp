@@ -10,7 +10,7 @@
 
 #include "runtime/jinja/filters.h"
 #include "runtime/jinja/lexer.h"
-#include "weights/io/quote.h"
+#include "weights/base/quote.h"
 
 namespace minimind::jinja {
 namespace {

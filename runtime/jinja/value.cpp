@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "runtime/jinja/text.h"
-#include "weights/io/quote.h"
+#include "weights/base/quote.h"
 
 namespace minimind::jinja {
 namespace {

@@ -9,7 +9,7 @@
 #include <unordered_map>
 
 #include "runtime/grammar/work.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

@@ -22,10 +22,10 @@
 #include "runtime/json_schema/schema_nodes.h"
 #include "runtime/json_schema/schema_reader.h"
 #include "runtime/json_schema/schema_shapes.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 #include "weights/io/json_fields.h"
 #include "weights/io/mistaken_file.h"
-#include "weights/io/quote.h"
 
 namespace minimind {
 namespace {

@@ -16,8 +16,8 @@
 
 #include "runtime/grammar/work.h"
 #include "runtime/text/utf8.h"
-#include "weights/io/error.h"
-#include "weights/io/quote.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 
 namespace minimind {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "runtime/grammar/work.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/io/json_fields.h"
 
 namespace minimind {

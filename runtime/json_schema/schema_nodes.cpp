@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "runtime/grammar/work.h"
-#include "weights/io/quote.h"
+#include "weights/base/quote.h"
 
 namespace minimind {
 namespace {

@@ -16,7 +16,7 @@
 #include "runtime/grammar/token_trie.h"
 #include "runtime/json_schema/automaton.h"
 #include "runtime/json_schema/json_texts.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 

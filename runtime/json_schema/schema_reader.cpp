@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "runtime/json_schema/pattern.h"
+#include "weights/base/quote.h"
 #include "weights/io/json_fields.h"
-#include "weights/io/quote.h"
 
 namespace minimind {
 namespace {

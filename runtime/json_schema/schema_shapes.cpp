@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "runtime/grammar/work.h"
-#include "weights/io/quote.h"
+#include "weights/base/quote.h"
 
 namespace minimind {
 namespace {

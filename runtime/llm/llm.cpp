@@ -10,7 +10,7 @@
 #include "runtime/generate/generate.h"
 #include "runtime/kernels/instruction_sets.h"
 #include "runtime/tokenizer/files.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "runtime/text/unicode.h"
 #include "runtime/text/utf8.h"
-#include "weights/io/cancel.h"
-#include "weights/io/error.h"
+#include "weights/base/cancel.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "runtime/tokenizer/tokenizer_json.h"
 #include "runtime/tokenizer/vocabulary.h"
-#include "weights/io/quote.h"
+#include "weights/base/quote.h"
 
 namespace minimind {
 namespace {

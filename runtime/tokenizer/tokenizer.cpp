@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "runtime/text/utf8.h"
-#include "weights/io/cancel.h"
-#include "weights/io/error.h"
-#include "weights/io/quote.h"
+#include "weights/base/cancel.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 
 namespace minimind {
 namespace {

@@ -16,8 +16,8 @@
 #include "runtime/tokenizer/llama_cpp_differences.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "runtime/tokenizer/tokenizer_json.h"
-#include "weights/io/error.h"
-#include "weights/io/quote.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 
 namespace minimind {
 // The keys that the reader and the writer share.

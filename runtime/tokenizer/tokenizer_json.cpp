@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "runtime/text/utf8.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/io/json_fields.h"
 #include "weights/io/mistaken_file.h"
 

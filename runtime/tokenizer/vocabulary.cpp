@@ -7,8 +7,8 @@
 #include <cstddef>
 
 #include "runtime/text/utf8.h"
-#include "weights/io/error.h"
-#include "weights/io/quote.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 
 namespace minimind {
 namespace {

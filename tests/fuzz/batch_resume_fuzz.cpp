@@ -8,7 +8,7 @@
 #include "tests/fuzz/scratch_folder.h"
 #include "tools/batch/request_lines.h"
 #include "tools/batch/result_files.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 // Continues a batch of three requests after the results and the errors that the input has, separated by a zero byte.
 // What is kept must be continued the same way again.

@@ -5,7 +5,7 @@
 
 #include "runtime/grammar/gbnf.h"
 #include "runtime/grammar/state.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 // Reads the input as a GBNF grammar, and follows a text through it.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -7,7 +7,7 @@
 
 #include "runtime/grammar/state.h"
 #include "runtime/json_schema/json_schema.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 // Reads the input as a regular expression of a string, with and without lengths, and of names, and follows texts
 // through its grammar.

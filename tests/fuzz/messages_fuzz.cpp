@@ -6,7 +6,7 @@
 #include "runtime/chat/chat_template.h"
 #include "runtime/chat/message_json.h"
 #include "tests/fuzz/mutate_json.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 // Reads the input as a conversation in the forms of `render`, `chat` and of tools, renders it, and reads it as the
 // answer of a model.

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <stdexcept>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/io/input_file.h"
 
 namespace minimind {

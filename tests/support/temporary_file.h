@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/io/input_file.h"
 #include "weights/tensor/stored_tensor.h"
 

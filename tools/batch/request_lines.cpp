@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "tools/options/lines.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/io/mistaken_file.h"
 #include "weights/io/text_file.h"
 

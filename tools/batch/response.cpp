@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/chat/chat_json.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/io/json_fields.h"
 
 namespace minimind {

@@ -13,9 +13,9 @@
 
 #include "tools/batch/response.h"
 #include "tools/options/lines.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 #include "weights/io/output_file.h"
-#include "weights/io/quote.h"
 
 namespace minimind {
 namespace {

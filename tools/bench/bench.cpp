@@ -19,9 +19,9 @@
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/standard_output.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 #include "weights/io/json_fields.h"
-#include "weights/io/quote.h"
 #include "weights/tensor/weight_types.h"
 
 namespace minimind {

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "runtime/engine/thread_team.h"
-#include "weights/io/cancel.h"
+#include "weights/base/cancel.h"
 
 namespace minimind {
 namespace {

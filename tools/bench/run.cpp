@@ -19,7 +19,7 @@
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/progress.h"
-#include "weights/io/cancel.h"
+#include "weights/base/cancel.h"
 
 namespace minimind {
 namespace {

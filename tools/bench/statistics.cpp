@@ -6,8 +6,8 @@
 #include <cassert>
 
 #include "tools/options/options.h"
-#include "weights/io/error.h"
-#include "weights/io/quote.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 
 namespace minimind {
 

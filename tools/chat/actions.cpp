@@ -8,11 +8,11 @@
 #include "tools/chat/conversation_file.h"
 #include "tools/chat/stats.h"
 #include "tools/terminal/language.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 #include "weights/io/file_lock.h"
 #include "weights/io/json_fields.h"
 #include "weights/io/output_file.h"
-#include "weights/io/quote.h"
 
 namespace minimind {
 namespace {

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "tools/options/template_options.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

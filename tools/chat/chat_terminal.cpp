@@ -10,8 +10,8 @@
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/line_editor.h"
 #include "tools/terminal/terminal.h"
-#include "weights/io/error.h"
-#include "weights/io/suggestion.h"
+#include "weights/base/error.h"
+#include "weights/base/suggestion.h"
 
 namespace minimind {
 namespace {

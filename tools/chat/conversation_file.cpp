@@ -7,7 +7,7 @@
 
 #include "runtime/chat/message_json.h"
 #include "runtime/chat/session_file.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/io/output_file.h"
 #include "weights/io/text_file.h"
 

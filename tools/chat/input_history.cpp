@@ -12,7 +12,7 @@
 
 #include "runtime/text/utf8.h"
 #include "tools/options/lines.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/io/output_file.h"
 #include "weights/io/text_file.h"
 

@@ -10,7 +10,7 @@
 #include "tools/chat/conversation_file.h"
 #include "tools/options/load_llm.h"
 #include "tools/terminal/note.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/io/output_file.h"
 #include "weights/io/text_file.h"
 

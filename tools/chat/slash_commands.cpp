@@ -9,9 +9,9 @@
 
 #include "tools/terminal/language.h"
 #include "tools/terminal/text_columns.h"
-#include "weights/io/error.h"
-#include "weights/io/quote.h"
-#include "weights/io/suggestion.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
+#include "weights/base/suggestion.h"
 
 namespace minimind {
 namespace {

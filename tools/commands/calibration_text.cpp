@@ -18,7 +18,7 @@
 #include "runtime/tokenizer/tokenizer.h"
 #include "tools/commands/scored_texts.h"
 #include "tools/options/lines.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/io/input_file.h"
 #include "weights/io/mistaken_file.h"
 #include "weights/io/text_file.h"

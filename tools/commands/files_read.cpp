@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <set>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/io/text_file.h"
 
 namespace minimind {

@@ -12,10 +12,10 @@
 #include "tools/options/options.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/standard_output.h"
+#include "weights/base/quote.h"
 #include "weights/checkpoint/weights_hash.h"
 #include "weights/gguf/metadata.h"
 #include "weights/io/json_fields.h"
-#include "weights/io/quote.h"
 #include "weights/tensor/shape.h"
 
 namespace minimind {

@@ -4,7 +4,7 @@
 
 #include "tools/options/config_fields.h"
 #include "tools/terminal/language.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/io/json_fields.h"
 #include "weights/model/infer_config.h"
 

@@ -11,11 +11,11 @@
 #include <optional>
 #include <utility>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 #include "weights/io/mistaken_file.h"
 #include "weights/io/output_file.h"
 #include "weights/io/part_files.h"
-#include "weights/io/quote.h"
 #include "weights/tensor/shape.h"
 
 namespace minimind {

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <span>
 
-#include "weights/io/error.h"
-#include "weights/io/held_signals.h"
+#include "weights/base/error.h"
+#include "weights/base/held_signals.h"
 #include "weights/io/mistaken_file.h"
 #include "weights/io/part_files.h"
 

@@ -15,8 +15,8 @@
 #include "tools/options/template_options.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/standard_output.h"
+#include "weights/base/error.h"
 #include "weights/checkpoint/checkpoint.h"
-#include "weights/io/error.h"
 #include "weights/io/json_fields.h"
 #include "weights/io/mistaken_file.h"
 

@@ -11,8 +11,8 @@
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/progress.h"
-#include "weights/io/cancel.h"
-#include "weights/io/error.h"
+#include "weights/base/cancel.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

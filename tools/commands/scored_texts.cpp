@@ -10,7 +10,7 @@
 #include "runtime/chat/chat_json.h"
 #include "runtime/chat/training_conversation.h"
 #include "tools/options/lines.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/io/mistaken_file.h"
 
 namespace minimind {

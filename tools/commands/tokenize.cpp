@@ -10,7 +10,7 @@
 #include "tools/options/options.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/standard_output.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/io/json_fields.h"
 
 namespace minimind {

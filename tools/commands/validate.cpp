@@ -15,9 +15,9 @@
 #include "tools/options/options.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/standard_output.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 #include "weights/io/json_fields.h"
-#include "weights/io/quote.h"
 #include "weights/io/text_file.h"
 
 namespace minimind {

@@ -27,8 +27,8 @@
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/standard_output.h"
+#include "weights/base/error.h"
 #include "weights/checkpoint/list_checkpoints.h"
-#include "weights/io/error.h"
 #include "weights/io/mistaken_file.h"
 #include "weights/io/text_file.h"
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "tools/http/target.h"
+#include "weights/base/quote.h"
+#include "weights/base/suggestion.h"
 #include "weights/io/file_lock.h"
-#include "weights/io/quote.h"
-#include "weights/io/suggestion.h"
 
 namespace minimind {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "tools/http/head.h"
-#include "weights/io/quote.h"
+#include "weights/base/quote.h"
 
 namespace minimind {
 namespace {

@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "tools/http/failure.h"
-#include "weights/io/suggestion.h"
+#include "weights/base/suggestion.h"
 
 namespace minimind {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <span>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/io/sha256.h"
 #include "weights/io/text_file.h"
 

@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "tools/http/target.h"
-#include "weights/io/error.h"
-#include "weights/io/quote.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 
 namespace minimind {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "tools/http/target.h"
-#include "weights/io/suggestion.h"
+#include "weights/base/suggestion.h"
 
 namespace minimind {
 namespace {

@@ -22,8 +22,8 @@
 #include "tools/http/connection.h"
 #include "tools/http/listener.h"
 #include "tools/http/loop.h"
-#include "weights/io/error.h"
-#include "weights/io/quote.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 
 namespace minimind {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "tools/http/failure.h"
-#include "weights/io/suggestion.h"
+#include "weights/base/suggestion.h"
 
 namespace minimind {
 namespace {

@@ -7,7 +7,7 @@
 #include <variant>
 
 #include "tools/openai/request_error.h"
-#include "weights/io/quote.h"
+#include "weights/base/quote.h"
 
 namespace minimind {
 namespace {

@@ -12,7 +12,7 @@
 #include "tools/openai/body_fields.h"
 #include "tools/openai/request_error.h"
 #include "tools/openai/schema_grammar.h"
-#include "weights/io/quote.h"
+#include "weights/base/quote.h"
 
 namespace minimind {
 namespace {

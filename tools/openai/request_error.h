@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "runtime/chat/chat_json.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "runtime/json_schema/schema_cache.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 

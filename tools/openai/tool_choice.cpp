@@ -9,7 +9,7 @@
 #include "runtime/chat/message_json.h"
 #include "tools/openai/request_error.h"
 #include "tools/openai/schema_grammar.h"
-#include "weights/io/quote.h"
+#include "weights/base/quote.h"
 
 namespace minimind {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 

@@ -7,8 +7,8 @@
 #include "tools/options/options.h"
 #include "tools/options/setting_options.h"
 #include "tools/terminal/note.h"
+#include "weights/base/error.h"
 #include "weights/checkpoint/checkpoint.h"
-#include "weights/io/error.h"
 
 namespace minimind {
 

@@ -11,8 +11,8 @@
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/standard_output.h"
-#include "weights/io/error.h"
-#include "weights/io/suggestion.h"
+#include "weights/base/error.h"
+#include "weights/base/suggestion.h"
 
 namespace minimind {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "runtime/text/utf8.h"
 #include "tools/options/choose_tokenizer.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 

@@ -5,8 +5,8 @@
 #include "runtime/grammar/gbnf.h"
 #include "runtime/json_schema/json_schema.h"
 #include "tools/terminal/note.h"
-#include "weights/io/error.h"
-#include "weights/io/quote.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 
 namespace minimind {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 

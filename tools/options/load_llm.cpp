@@ -10,7 +10,7 @@
 #include "tools/options/template_options.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/progress.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 

@@ -12,9 +12,9 @@
 #include <system_error>
 
 #include "runtime/engine/kv_cache.h"
-#include "weights/io/error.h"
-#include "weights/io/quote.h"
-#include "weights/io/suggestion.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
+#include "weights/base/suggestion.h"
 
 namespace minimind {
 namespace {

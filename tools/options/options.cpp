@@ -13,9 +13,9 @@
 #include "runtime/text/utf8.h"
 #include "tools/options/checkpoint_choice.h"
 #include "tools/terminal/note.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 #include "weights/io/mistaken_file.h"
-#include "weights/io/quote.h"
 #include "weights/io/text_file.h"
 #include "weights/tensor/weight_types.h"
 

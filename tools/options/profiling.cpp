@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "weights/io/error.h"
-#include "weights/io/quote.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 
 namespace minimind {
 namespace {

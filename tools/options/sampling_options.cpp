@@ -11,8 +11,8 @@
 
 #include "runtime/text/utf8.h"
 #include "tools/options/option_checks.h"
-#include "weights/io/error.h"
-#include "weights/io/quote.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 
 namespace minimind {
 namespace {

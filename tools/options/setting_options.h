@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/model/config.h"
 
 namespace minimind {

@@ -5,8 +5,8 @@
 #include "runtime/generate/speculate.h"
 #include "tools/options/choose_tokenizer.h"
 #include "tools/terminal/language.h"
-#include "weights/io/error.h"
-#include "weights/io/quote.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 
 namespace minimind {
 namespace {

@@ -17,8 +17,8 @@
 #include "tools/serve/page.h"
 #include "tools/serve/request_body.h"
 #include "tools/serve/rollout.h"
-#include "weights/io/cancel.h"
-#include "weights/io/quote.h"
+#include "weights/base/cancel.h"
+#include "weights/base/quote.h"
 
 namespace minimind {
 

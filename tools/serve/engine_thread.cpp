@@ -9,7 +9,7 @@
 #include "runtime/engine/thread_team.h"
 #include "tools/openai/request_error.h"
 #include "tools/serve/task_thread.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

@@ -6,8 +6,8 @@
 #include "tools/http/keys.h"
 #include "tools/http/target.h"
 #include "tools/options/option_checks.h"
-#include "weights/io/error.h"
-#include "weights/io/quote.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 
 namespace minimind {
 namespace {

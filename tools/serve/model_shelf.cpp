@@ -16,8 +16,8 @@
 #include "tools/options/checkpoint_choice.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/note.h"
+#include "weights/base/quote.h"
 #include "weights/checkpoint/list_checkpoints.h"
-#include "weights/io/quote.h"
 
 namespace minimind {
 namespace {

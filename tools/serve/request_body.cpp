@@ -8,9 +8,9 @@
 
 #include "runtime/text/utf8.h"
 #include "tools/openai/request_error.h"
-#include "weights/io/error.h"
-#include "weights/io/quote.h"
-#include "weights/io/suggestion.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
+#include "weights/base/suggestion.h"
 
 namespace minimind {
 namespace {

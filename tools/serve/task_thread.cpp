@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "weights/io/held_signals.h"
+#include "weights/base/held_signals.h"
 
 namespace minimind {
 

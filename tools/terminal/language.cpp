@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "weights/io/suggestion.h"
+#include "weights/base/suggestion.h"
 
 namespace minimind {
 namespace {

@@ -6,13 +6,13 @@
 #include <set>
 #include <utility>
 
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 #include "weights/gguf/gguf_model.h"
 #include "weights/gguf/reader.h"
 #include "weights/huggingface/folder.h"
 #include "weights/huggingface/safetensors.h"
-#include "weights/io/error.h"
 #include "weights/io/mistaken_file.h"
-#include "weights/io/quote.h"
 #include "weights/io/text_file.h"
 #include "weights/model/check_tensors.h"
 #include "weights/model/python_config.h"

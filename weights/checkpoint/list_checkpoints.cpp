@@ -9,13 +9,13 @@
 #include <tuple>
 #include <utility>
 
+#include "weights/base/error.h"
+#include "weights/base/suggestion.h"
 #include "weights/checkpoint/checkpoint.h"
 #include "weights/gguf/reader.h"
 #include "weights/huggingface/folder.h"
 #include "weights/huggingface/safetensors.h"
-#include "weights/io/error.h"
 #include "weights/io/mistaken_file.h"
-#include "weights/io/suggestion.h"
 #include "weights/torch/pth.h"
 
 namespace minimind {

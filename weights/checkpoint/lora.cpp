@@ -10,9 +10,9 @@
 #include <string_view>
 #include <utility>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 #include "weights/io/mistaken_file.h"
-#include "weights/io/quote.h"
 #include "weights/model/tensor_names.h"
 #include "weights/tensor/stored_numbers.h"
 #include "weights/torch/pth.h"

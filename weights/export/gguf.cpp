@@ -6,9 +6,9 @@
 #include <optional>
 #include <utility>
 
+#include "weights/base/error.h"
 #include "weights/gguf/format.h"
 #include "weights/gguf/settings.h"
-#include "weights/io/error.h"
 #include "weights/model/config_json.h"
 #include "weights/model/tensor_names.h"
 #include "weights/tensor/output_tensor.h"

@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/io/json_fields.h"
 #include "weights/model/config.h"
 #include "weights/model/config_json.h"

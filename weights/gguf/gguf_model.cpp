@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <charconv>
 
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 #include "weights/gguf/metadata.h"
 #include "weights/gguf/reader.h"
 #include "weights/gguf/settings.h"
-#include "weights/io/error.h"
-#include "weights/io/quote.h"
 #include "weights/model/tensor_names.h"
 #include "weights/tensor/tensor_rows.h"
 

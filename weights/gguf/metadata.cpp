@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "weights/io/quote.h"
+#include "weights/base/quote.h"
 
 namespace minimind {
 namespace {

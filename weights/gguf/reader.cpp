@@ -8,10 +8,10 @@
 #include <span>
 #include <utility>
 
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 #include "weights/gguf/format.h"
 #include "weights/io/byte_reader.h"
-#include "weights/io/error.h"
-#include "weights/io/quote.h"
 #include "weights/tensor/shape.h"
 
 namespace minimind {

@@ -10,9 +10,9 @@
 #include <set>
 #include <utility>
 
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 #include "weights/gguf/metadata.h"
-#include "weights/io/error.h"
-#include "weights/io/quote.h"
 
 namespace minimind {
 namespace {

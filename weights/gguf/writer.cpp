@@ -8,9 +8,9 @@
 #include <string_view>
 #include <type_traits>
 
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 #include "weights/gguf/format.h"
-#include "weights/io/error.h"
-#include "weights/io/quote.h"
 #include "weights/tensor/shape.h"
 
 namespace minimind {

@@ -10,11 +10,11 @@
 #include <set>
 #include <utility>
 
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 #include "weights/huggingface/safetensors.h"
-#include "weights/io/error.h"
 #include "weights/io/json_fields.h"
 #include "weights/io/mistaken_file.h"
-#include "weights/io/quote.h"
 #include "weights/io/text_file.h"
 #include "weights/torch/pth.h"
 

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 #include "weights/io/byte_reader.h"
-#include "weights/io/error.h"
 #include "weights/io/json_fields.h"
-#include "weights/io/quote.h"
 #include "weights/tensor/shape.h"
 
 namespace minimind {

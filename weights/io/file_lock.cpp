@@ -16,9 +16,9 @@
 #include <sstream>
 #include <utility>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 #include "weights/io/output_file.h"
-#include "weights/io/quote.h"
 #include "weights/io/text_file.h"
 
 namespace minimind {

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 #include "weights/io/json_builder.h"
 #include "weights/io/mistaken_file.h"
-#include "weights/io/quote.h"
 
 namespace minimind {
 namespace {

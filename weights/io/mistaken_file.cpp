@@ -10,9 +10,9 @@
 #include <filesystem>
 #include <system_error>
 
-#include "weights/io/error.h"
-#include "weights/io/quote.h"
-#include "weights/io/suggestion.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
+#include "weights/base/suggestion.h"
 
 namespace minimind {
 namespace {

@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/io/mistaken_file.h"
 #include "weights/io/part_files.h"
 

@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 #include <openssl/evp.h>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/io/mistaken_file.h"
 
 namespace minimind {

@@ -5,8 +5,8 @@
 #include <set>
 #include <vector>
 
-#include "weights/io/error.h"
-#include "weights/io/quote.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 #include "weights/model/tensor_names.h"
 
 namespace minimind {

@@ -9,10 +9,10 @@
 #include <numbers>
 #include <utility>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 #include "weights/io/json_fields.h"
 #include "weights/io/mistaken_file.h"
-#include "weights/io/quote.h"
 
 namespace minimind {
 namespace {

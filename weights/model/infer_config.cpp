@@ -6,8 +6,8 @@
 #include <set>
 #include <utility>
 
-#include "weights/io/error.h"
-#include "weights/io/quote.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 
 namespace minimind {
 namespace {

@@ -7,8 +7,8 @@
 #include <map>
 #include <utility>
 
-#include "weights/io/error.h"
-#include "weights/io/quote.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 #include "weights/tensor/tensor_rows.h"
 
 namespace minimind {

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cmath>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/tensor/block_codes.h"
 #include "weights/tensor/choose_codes.h"
 #include "weights/tensor/grid_blocks.h"

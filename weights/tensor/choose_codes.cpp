@@ -8,7 +8,7 @@
 #include <iterator>
 #include <utility>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/tensor/choose_k_codes.h"
 #include "weights/tensor/half.h"
 

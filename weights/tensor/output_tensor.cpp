@@ -13,9 +13,9 @@
 #include <optional>
 #include <type_traits>
 
-#include "weights/io/error.h"
-#include "weights/io/parallel.h"
-#include "weights/io/quote.h"
+#include "weights/base/error.h"
+#include "weights/base/parallel.h"
+#include "weights/base/quote.h"
 #include "weights/tensor/block_formats.h"
 #include "weights/tensor/choose_codes.h"
 #include "weights/tensor/half.h"

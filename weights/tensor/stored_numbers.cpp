@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/tensor/block_formats.h"
 #include "weights/tensor/shape.h"
 

@@ -2,9 +2,9 @@
 
 #include <fmt/core.h>
 
-#include "weights/io/error.h"
-#include "weights/io/quote.h"
-#include "weights/io/suggestion.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
+#include "weights/base/suggestion.h"
 #include "weights/tensor/block_formats.h"
 
 namespace minimind {

@@ -11,8 +11,8 @@
 #include <system_error>
 #include <utility>
 
+#include "weights/base/quote.h"
 #include "weights/io/byte_reader.h"
-#include "weights/io/quote.h"
 
 namespace minimind::pickle {
 namespace {

@@ -10,10 +10,10 @@
 #include <string_view>
 #include <utility>
 
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 #include "weights/io/byte_reader.h"
-#include "weights/io/error.h"
 #include "weights/io/mistaken_file.h"
-#include "weights/io/quote.h"
 #include "weights/tensor/shape.h"
 #include "weights/torch/pickle.h"
 #include "weights/torch/torch_tensor.h"

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "weights/io/error.h"
-#include "weights/io/quote.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 #include "weights/tensor/shape.h"
 
 namespace minimind {

@@ -9,9 +9,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
 #include "weights/io/byte_reader.h"
-#include "weights/io/error.h"
-#include "weights/io/quote.h"
 
 namespace minimind {
 namespace {

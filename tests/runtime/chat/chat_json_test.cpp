@@ -6,7 +6,7 @@
 #include <string>
 
 #include "runtime/jinja/jinja.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "runtime/chat/message_json.h"
 #include "tests/support/small_chat.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

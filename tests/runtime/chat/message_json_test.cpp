@@ -8,7 +8,7 @@
 
 #include "runtime/chat/tool_call.h"
 #include "runtime/jinja/jinja.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

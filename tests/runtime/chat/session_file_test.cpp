@@ -11,7 +11,7 @@
 #include "tests/support/little_endian.h"
 #include "tests/support/small_chat.h"
 #include "tests/support/temporary_folder.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

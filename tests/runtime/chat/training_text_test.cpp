@@ -9,7 +9,7 @@
 #include "runtime/chat/message_json.h"
 #include "tests/support/cases.h"
 #include "tests/support/cli.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

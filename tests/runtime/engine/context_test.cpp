@@ -8,8 +8,8 @@
 #include "runtime/engine/forward.h"
 #include "runtime/engine/load_model.h"
 #include "tests/support/golden.h"
+#include "weights/base/error.h"
 #include "weights/checkpoint/checkpoint.h"
-#include "weights/io/error.h"
 
 namespace minimind {
 namespace {

@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

@@ -10,7 +10,7 @@
 #include "runtime/engine/packed_matrix.h"
 #include "tests/support/stored.h"
 #include "tests/support/temporary_file.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

@@ -14,7 +14,7 @@
 #include "tests/support/random_blocks.h"
 #include "tests/support/stored.h"
 #include "tests/support/temporary_file.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/tensor/block_formats.h"
 #include "weights/tensor/stored_numbers.h"
 

@@ -12,7 +12,7 @@
 #include "tests/support/golden_model.h"
 #include "tests/support/tables.h"
 #include "tests/support/text_alone.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "runtime/tokenizer/files.h"
 #include "tests/support/golden_engine.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

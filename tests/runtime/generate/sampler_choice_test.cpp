@@ -17,7 +17,7 @@
 #include "runtime/generate/sampler.h"
 #include "tests/support/plain_sampling.h"
 #include "tests/support/temporary_file.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

@@ -17,7 +17,7 @@
 #include "runtime/generate/context_pool.h"
 #include "runtime/generate/speculate.h"
 #include "tests/support/golden_engine.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

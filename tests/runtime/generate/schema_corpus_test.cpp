@@ -16,7 +16,7 @@
 #include "runtime/grammar/state.h"
 #include "runtime/json_schema/json_schema.h"
 #include "runtime/tokenizer/files.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

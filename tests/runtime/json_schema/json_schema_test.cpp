@@ -10,7 +10,7 @@
 
 #include "runtime/grammar/state.h"
 #include "tests/support/temporary_file.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

@@ -12,7 +12,7 @@
 #include "runtime/grammar/state.h"
 #include "runtime/json_schema/json_schema.h"
 #include "tests/support/cases.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

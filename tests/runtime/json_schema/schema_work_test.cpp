@@ -16,7 +16,7 @@
 #include "runtime/grammar/work.h"
 #include "runtime/json_schema/json_schema.h"
 #include "runtime/json_schema/schema_cache.h"
-#include "weights/io/cancel.h"
+#include "weights/base/cancel.h"
 
 namespace minimind {
 namespace {

@@ -14,7 +14,7 @@
 #include "runtime/tokenizer/tokenizer.h"
 #include "tests/support/cases.h"
 #include "tests/support/golden_tokenizer.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

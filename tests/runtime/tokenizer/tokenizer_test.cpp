@@ -11,7 +11,7 @@
 #include "runtime/text/utf8.h"
 #include "runtime/tokenizer/vocabulary.h"
 #include "tests/support/golden_tokenizer.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <sstream>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

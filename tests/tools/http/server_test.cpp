@@ -19,7 +19,7 @@
 #include "tests/support/cases.h"
 #include "tests/support/http_client.h"
 #include "tests/support/temporary_folder.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

@@ -11,7 +11,7 @@
 #include "tests/support/cli.h"
 #include "tools/options/command_line.h"
 #include "tools/options/help.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/tensor/weight_types.h"
 
 namespace minimind {

@@ -22,7 +22,7 @@
 #include "runtime/engine/kv_cache.h"
 #include "tests/support/text_jobs.h"
 #include "tools/openai/request_error.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "tests/support/pseudo_terminal.h"
 #include "tools/terminal/signals.h"
-#include "weights/io/held_signals.h"
+#include "weights/base/held_signals.h"
 
 namespace minimind {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "tests/support/little_endian.h"
 #include "tests/support/temporary_file.h"
+#include "weights/base/error.h"
 #include "weights/gguf/reader.h"
 #include "weights/huggingface/safetensors.h"
-#include "weights/io/error.h"
 #include "weights/torch/pth.h"
 
 // Real checkpoints with a few bytes changed. Reading one must give tensors or an Error: any other exception fails the

@@ -10,9 +10,9 @@
 
 #include "tests/support/golden.h"
 #include "tests/support/temporary_folder.h"
+#include "weights/base/error.h"
 #include "weights/checkpoint/checkpoint.h"
 #include "weights/checkpoint/weights_hash.h"
-#include "weights/io/error.h"
 
 // Files of all formats that would take a reader for ever, or that change while they are read.
 namespace minimind {

@@ -12,7 +12,7 @@
 #include "tests/support/peak_memory.h"
 #include "tests/support/read_bytes.h"
 #include "tests/support/temporary_file.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 #include "weights/tensor/shape.h"
 
 namespace minimind {

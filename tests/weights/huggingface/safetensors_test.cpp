@@ -13,7 +13,7 @@
 #include "tests/support/stored.h"
 #include "tests/support/temporary_file.h"
 #include "tests/support/written_file.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

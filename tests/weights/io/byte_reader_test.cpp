@@ -7,7 +7,7 @@
 
 #include "tests/support/cases.h"
 #include "tests/support/temporary_file.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

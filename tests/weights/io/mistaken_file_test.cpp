@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "tests/support/cli.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "tests/support/temporary_file.h"
 #include "tests/support/temporary_folder.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

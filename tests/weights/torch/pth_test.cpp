@@ -12,7 +12,7 @@
 #include "tests/support/temporary_file.h"
 #include "tests/support/torch_archive.h"
 #include "tests/support/written_file.h"
-#include "weights/io/error.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

@@ -1,4 +1,4 @@
-#include "weights/io/quote.h"
+#include "weights/base/quote.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "weights/io/suggestion.h"
+#include "weights/base/suggestion.h"
 
 #include <fmt/core.h>
 
@@ -6,7 +6,7 @@
 #include <cctype>
 #include <vector>
 
-#include "weights/io/quote.h"
+#include "weights/base/quote.h"
 
 namespace minimind {
 namespace {

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "weights/io/held_signals.h"
+#include "weights/base/held_signals.h"
 
 namespace minimind {
 

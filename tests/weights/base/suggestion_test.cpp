@@ -1,4 +1,4 @@
-#include "weights/io/suggestion.h"
+#include "weights/base/suggestion.h"
 
 #include <gtest/gtest.h>
 
