@@ -244,7 +244,7 @@ endif
 	tests/runtime/api/library_checks.sh $(LIBRARY) ./minimind $(CXX)
 	tests/shared_checks.sh ./minimind
 	python3 tests/check_layers.py tests/layers.txt
-	python3 -m unittest discover -q -s tests
+	MINIMIND_LIBRARY=$(LIBRARY) python3 -m unittest discover -q -s tests
 	python3 -m unittest discover -q -s tests/soak
 	python3 -m unittest discover -q -s tools/bench_peers
 	python3 -m unittest discover -q -s tools/demo
