@@ -135,7 +135,7 @@ void LoadedModel::note_all(const Checkpoint& checkpoint) {
       add(fmt::format("{}: its matrices of experts were omitted, because the model is dense", lora.path));
     }
   }
-  for (const std::string& fallback : llm_.model->type_fallbacks) add("kept " + fallback);
+  for (const Fact& fallback : llm_.model->type_fallbacks) add(fmt::format("kept {}", fallback));
   const std::size_t most_positions = llm_.config.max_position_embeddings;
   if (llm_.positions > most_positions) {
     add(fmt::format("a context of {} positions exceeds the model's {}", llm_.positions, most_positions));

@@ -15,43 +15,43 @@
 namespace minimind {
 namespace {
 
-// The matrices that are kept as another type than requested: one line for each reason.
+// The matrices that are kept as another type than requested: one fact for each reason.
 class TypeFallbacks {
  public:
   void add(const std::string& name, const StoredTensor& tensor, WeightType type, DType packed) {
     if (!type) {
       if (packed == tensor.dtype) return;
-      count(packed, fmt::format("exact, but larger than {}; q8_0 or iq4_nl is smaller", name_of(tensor.dtype)), name);
+      count(packed, Fact("exact, but larger than {}; q8_0 or iq4_nl is smaller", name_of(tensor.dtype)), name);
     } else if (packed != *type) {
       const std::string_view requested = name_of(*type);
       const std::size_t block_size = block_shape(*type).elements;
       const bool whole_blocks = tensor.shape[1] % block_size == 0;
-      const std::string reason = whole_blocks
-                                     ? fmt::format("values too large for {}, or not finite", requested)
-                                     : fmt::format("{} requires a multiple of {} columns", requested, block_size);
+      const Fact reason = whole_blocks ? Fact("values too large for {}, or not finite", requested)
+                                       : Fact("{} requires a multiple of {} columns", requested, block_size);
       count(packed, reason, name);
     }
   }
 
-  std::vector<std::string> lines() const {
-    std::vector<std::string> lines;
+  std::vector<Fact> facts() const {
+    std::vector<Fact> facts;
     for (const Group& group : groups_) {
-      lines.push_back(group.count == 1 ? fmt::format("{} as {}: {}", group.first, name_of(group.packed), group.reason)
-                                       : fmt::format("{} tensors (first: {}) as {}: {}", group.count, group.first,
-                                                     name_of(group.packed), group.reason));
+      const std::string_view packed = name_of(group.packed);
+      facts.push_back(group.count == 1
+                          ? Fact("{} as {}: {}", group.first, packed, group.reason)
+                          : Fact("{} tensors (first: {}) as {}: {}", group.count, group.first, packed, group.reason));
     }
-    return lines;
+    return facts;
   }
 
  private:
   struct Group {
     DType packed;
-    std::string reason;
+    Fact reason;
     std::string first;  // the name of one of them
     std::size_t count;
   };
 
-  void count(DType packed, const std::string& reason, const std::string& name) {
+  void count(DType packed, const Fact& reason, const std::string& name) {
     const auto group = std::find_if(groups_.begin(), groups_.end(),
                                     [&](const Group& g) { return g.packed == packed && g.reason == reason; });
     if (group == groups_.end()) {
@@ -82,7 +82,7 @@ class Loader {
     for (std::size_t i = 0; i < config.num_hidden_layers; ++i) model.layers.push_back(layer(i));
     if (!config.tie_word_embeddings) model.lm_head = matrix("lm_head.weight");
     packer_.finish(threads_);
-    model.type_fallbacks = type_fallbacks_.lines();
+    model.type_fallbacks = type_fallbacks_.facts();
     return model;
   }
 

@@ -54,9 +54,9 @@ struct Model {
   Rope rope;
   WeightMatrix embed_tokens;  // [vocab_size, d]
   std::vector<Layer> layers;
-  std::vector<float> norm;                  // [d]
-  std::optional<WeightMatrix> lm_head;      // [vocab_size, d]; absent if tied to embed_tokens
-  std::vector<std::string> type_fallbacks;  // matrices not kept as requested: one line per reason, "NAME as f16: WHY"
+  std::vector<float> norm;              // [d]
+  std::optional<WeightMatrix> lm_head;  // [vocab_size, d]; absent if tied to embed_tokens
+  std::vector<Fact> type_fallbacks;     // matrices not kept as requested: one per reason, "NAME as f16: WHY"
 
   const WeightMatrix& output() const { return lm_head ? *lm_head : embed_tokens; }
 };

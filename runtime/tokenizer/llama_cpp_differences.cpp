@@ -88,13 +88,13 @@ bool is_in(const List& list, std::string_view text) {
 }
 
 // "'a', 'b', 'c' and 2 more"
-std::string listed(const std::vector<std::string>& texts) {
+Fact listed(const std::vector<std::string>& texts) {
   constexpr std::size_t shown = 3;
   std::string list;
   for (std::size_t i = 0; i < std::min(texts.size(), shown); ++i) {
     list += (i > 0 ? ", " : "") + quote(texts[i]);
   }
-  return texts.size() > shown ? fmt::format("{} and {} more", list, texts.size() - shown) : list;
+  return texts.size() > shown ? Fact("{} and {} more", list, texts.size() - shown) : Fact("{}", list);
 }
 
 template <typename Condition>
@@ -107,16 +107,16 @@ std::vector<std::string> added_tokens_where(const TokenizerData& data, Condition
 }
 
 // Reports added tokens around a text other than bos_token and eos_token.
-void tell_of_added_ids(const TokenizerData& data, std::vector<std::string>& sentences) {
+void tell_of_added_ids(const TokenizerData& data, std::vector<Fact>& facts) {
   const auto tell = [&](const std::vector<std::int32_t>& ids, const std::optional<std::string>& name,
-                        std::string_view where) {
+                        fmt::format_string<const Fact&> sentence) {
     if (ids.empty() || is_just(data, ids, name)) return;
     std::vector<std::string> texts;
     for (const std::int32_t id : ids) texts.push_back(token_text(data, id).value_or(std::to_string(id)));
-    sentences.push_back(fmt::format("llama.cpp does not put these tokens {} a text: {}", where, listed(texts)));
+    facts.push_back(Fact(sentence, listed(texts)));
   };
-  tell(data.before_text, data.bos_token, "before");
-  tell(data.after_text, data.eos_token, "after");
+  tell(data.before_text, data.bos_token, "llama.cpp does not put these tokens before a text: {}");
+  tell(data.after_text, data.eos_token, "llama.cpp does not put these tokens after a text: {}");
 }
 
 // Tokens that can overlap another token in a text: a suffix of one is a prefix of the other. Tokens over 256 bytes,
@@ -155,32 +155,33 @@ std::vector<std::string> tokens_holding_a_literal_one(const TokenizerData& data)
   });
 }
 
-void tell_of_added_tokens(const TokenizerData& data, std::vector<std::string>& sentences) {
-  const auto tell = [&](const std::vector<std::string>& texts, std::string_view what) {
-    if (!texts.empty()) sentences.push_back(fmt::format("llama.cpp {}: {}", what, listed(texts)));
+void tell_of_added_tokens(const TokenizerData& data, std::vector<Fact>& facts) {
+  const auto tell = [&](const std::vector<std::string>& texts, fmt::format_string<const Fact&> sentence) {
+    if (!texts.empty()) facts.push_back(Fact(sentence, listed(texts)));
   };
   tell(added_tokens_where(data, [](const AddedToken& token) { return token.lstrip; }),
-       "leaves the whitespace before these tokens in the text");
+       "llama.cpp leaves the whitespace before these tokens in the text: {}");
   tell(added_tokens_where(data, [](const AddedToken& token) { return token.rstrip; }),
-       "leaves the whitespace after these tokens in the text");
+       "llama.cpp leaves the whitespace after these tokens in the text: {}");
   tell(added_tokens_where(data, [](const AddedToken& token) { return token.single_word; }),
-       "finds these tokens inside words too");
-  tell(overlapping_tokens(data), "looks for the longest token first, if these overlap another");
-  tell(tokens_holding_a_literal_one(data), "looks for these tokens before the shorter tokens inside them");
+       "llama.cpp finds these tokens inside words too: {}");
+  tell(overlapping_tokens(data), "llama.cpp looks for the longest token first, if these overlap another: {}");
+  tell(tokens_holding_a_literal_one(data),
+       "llama.cpp looks for these tokens before the shorter tokens inside them: {}");
   tell(added_tokens_where(
            data, [](const AddedToken& token) { return !token.special && is_in(control_texts, token.content); }),
-       "treats these tokens as control tokens by their names, and does not print them");
+       "llama.cpp treats these tokens as control tokens by their names, and does not print them: {}");
   tell(added_tokens_where(data,
                           [](const AddedToken& token) { return token.special && is_in(plain_texts, token.content); }),
-       "treats these tokens as text by their names, and prints them");
+       "llama.cpp treats these tokens as text by their names, and prints them: {}");
   tell(added_tokens_where(data,
                           [](const AddedToken& token) {
                             return from_byte_level(token.content).value_or(token.content) != token.content;
                           }),
-       "prints the spelling of these tokens, not the bytes that they represent");
+       "llama.cpp prints the spelling of these tokens, not the bytes that they represent: {}");
 }
 
-void tell_of_vocabulary(const TokenizerData& data, std::vector<std::string>& sentences) {
+void tell_of_vocabulary(const TokenizerData& data, std::vector<Fact>& facts) {
   std::unordered_set<std::string_view> added;
   for (const AddedToken& token : data.added_tokens) added.insert(token.content);
   std::unordered_set<std::string_view> texts;
@@ -197,45 +198,46 @@ void tell_of_vocabulary(const TokenizerData& data, std::vector<std::string>& sen
     missing += texts.contains(to_byte_level(std::string(1, static_cast<char>(byte)))) ? 0 : 1;
   }
   if (!control.empty()) {
-    sentences.push_back(fmt::format(
-        "llama.cpp treats these words as control tokens: it removes them from texts and does not print them: {}",
-        listed(control)));
+    facts.push_back(
+        Fact("llama.cpp treats these words as control tokens: it removes them from texts and does not print them: {}",
+             listed(control)));
   }
   if (!no_bytes.empty()) {
-    sentences.push_back(fmt::format("llama.cpp prints these words, which represent no bytes, as '[UNK_BYTE_...]': {}",
-                                    listed(no_bytes)));
+    facts.push_back(
+        Fact("llama.cpp prints these words, which represent no bytes, as '[UNK_BYTE_...]': {}", listed(no_bytes)));
   }
   if (missing > 0) {
-    sentences.push_back(fmt::format("{} bytes have no token: llama.cpp omits them{}", missing,
-                                    data.unk_token ? fmt::format(", without a {}", quote(*data.unk_token))
-                                                   : ", and does not merge what is around them"));
+    facts.push_back(
+        data.unk_token
+            ? Fact("{} bytes have no token: llama.cpp omits them, without a {}", missing, quote(*data.unk_token))
+            : Fact("{} bytes have no token: llama.cpp omits them, and does not merge what is around them", missing));
   }
 }
 
 }  // namespace
 
-std::vector<std::string> llama_cpp_differences(const TokenizerData& data, const Tokenizer& tokenizer,
-                                               std::size_t vocab_size) {
-  std::vector<std::string> sentences;
-  if (!data.use_regex) sentences.push_back("llama.cpp splits texts into words, and this tokenizer does not");
-  if (data.ignore_merges) sentences.push_back("llama.cpp merges a word step by step even if the whole word is a token");
+std::vector<Fact> llama_cpp_differences(const TokenizerData& data, const Tokenizer& tokenizer, std::size_t vocab_size) {
+  std::vector<Fact> facts;
+  if (!data.use_regex) facts.push_back(Fact("llama.cpp splits texts into words, and this tokenizer does not"));
+  if (data.ignore_merges)
+    facts.push_back(Fact("llama.cpp merges a word step by step even if the whole word is a token"));
   if (data.add_prefix_space) {
-    sentences.push_back("llama.cpp puts no space before texts and after added tokens, but this tokenizer does");
+    facts.push_back(Fact("llama.cpp puts no space before texts and after added tokens, but this tokenizer does"));
   }
-  tell_of_added_ids(data, sentences);
-  tell_of_added_tokens(data, sentences);
-  tell_of_vocabulary(data, sentences);
-  constexpr std::int32_t llama_cpp_default = 11;
-  const bool default_exists = vocab_size > static_cast<std::size_t>(llama_cpp_default);
+  tell_of_added_ids(data, facts);
+  tell_of_added_tokens(data, facts);
+  tell_of_vocabulary(data, facts);
+  constexpr std::size_t llama_cpp_default = 11;
+  const bool default_exists = vocab_size > llama_cpp_default;
   if (default_exists && !data.eos_token) {
-    sentences.push_back(fmt::format("without an eos_token, llama.cpp ends texts at token {}, {}", llama_cpp_default,
-                                    quote(tokenizer.token_text(llama_cpp_default))));
+    facts.push_back(Fact("without an eos_token, llama.cpp ends texts at token {}, {}", llama_cpp_default,
+                         quote(tokenizer.token_text(std::int32_t{llama_cpp_default}))));
   }
   if (default_exists && !data.bos_token) {
-    sentences.push_back(fmt::format("without a bos_token, llama.cpp uses token {}, {}", llama_cpp_default,
-                                    quote(tokenizer.token_text(llama_cpp_default))));
+    facts.push_back(Fact("without a bos_token, llama.cpp uses token {}, {}", llama_cpp_default,
+                         quote(tokenizer.token_text(std::int32_t{llama_cpp_default}))));
   }
-  return sentences;
+  return facts;
 }
 
 }  // namespace minimind

@@ -91,26 +91,25 @@ bool may_be_of(Generation tokenizer, Family family) {
   return (tokenizer == Generation::v3) == (family != Family::llama);
 }
 
-std::string wrong_special_tokens(const std::array<std::string_view, 3>& found,
-                                 const std::array<std::string_view, 3>& expected, Generation generation) {
-  return fmt::format("the tokenizer's special tokens are {} {} {}, expected {} {} {} as in MiniMind {}", found[0],
-                     found[1], found[2], expected[0], expected[1], expected[2], name_of(generation));
+Fact wrong_special_tokens(const std::array<std::string_view, 3>& found, const std::array<std::string_view, 3>& expected,
+                          Generation generation) {
+  return Fact("the tokenizer's special tokens are {} {} {}, expected {} {} {} as in MiniMind {}", found[0], found[1],
+              found[2], expected[0], expected[1], expected[2], name_of(generation));
 }
 
 }  // namespace
 
-std::optional<std::string> tokenizer_misfit(const Tokenizer& tokenizer, const Config& config) {
+std::optional<Fact> tokenizer_misfit(const Tokenizer& tokenizer, const Config& config) {
   const auto expected = generation_of(config.family);
   const std::size_t found_size = tokenizer.vocab_size(), size = config.vocab_size;
   if (found_size > size || (expected && found_size != size)) {  // exports may round the vocabulary up
-    return fmt::format("the tokenizer has {} tokens, expected the {} of the model's vocabulary", found_size, size);
+    return Fact("the tokenizer has {} tokens, expected the {} of the model's vocabulary", found_size, size);
   }
   if (const auto known = known_tokenizer(tokenizer)) {
     if (may_be_of(*known, config.family)) return std::nullopt;
-    return fmt::format("the tokenizer is that of MiniMind {}, expected that of {} for a model of family {}",
-                       name_of(*known),
-                       name_of(expected.value_or(*known == Generation::v3 ? Generation::v2 : Generation::v3)),
-                       minimind::name_of(config.family));
+    return Fact("the tokenizer is that of MiniMind {}, expected that of {} for a model of family {}", name_of(*known),
+                name_of(expected.value_or(*known == Generation::v3 ? Generation::v2 : Generation::v3)),
+                minimind::name_of(config.family));
   }
   if (!expected) return std::nullopt;
   if (*expected == Generation::v1 && begins_with(tokenizer, later_special_tokens)) {

@@ -415,7 +415,7 @@ void set_own_keys(GgufMetadata& metadata, const TokenizerData& data) {
 
 }  // namespace
 
-std::vector<std::string> set_tokenizer(GgufMetadata& metadata, const TokenizerData& data, std::size_t vocab_size) {
+std::vector<Fact> set_tokenizer(GgufMetadata& metadata, const TokenizerData& data, std::size_t vocab_size) {
   const Tokenizer tokenizer(data);  // checks the data
   if (tokenizer.vocab_size() > vocab_size) {
     throw Error(

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/tokenizer/tokenizer_data.h"
+#include "weights/base/fact.h"
 #include "weights/gguf/reader.h"
 
 namespace minimind {
@@ -29,10 +30,10 @@ TokenizerData read_tokenizer_gguf(const GgufMetadata& metadata, const std::strin
 //   minimind.tokenizer.before_text, after_text                                ids put around texts, unless
 //                                                                             add_bos_token and add_eos_token suffice
 //
-// Returns llama.cpp's deviations from Hugging Face, a sentence each (llama_cpp_differences.h): none for MiniMind's
+// Returns llama.cpp's deviations from Hugging Face, a fact each (llama_cpp_differences.h): none for MiniMind's
 // tokenizers. Throws Error, naming data.source, as Tokenizer does, if an id is outside the rows of the embedding, and
 // for a merge that GGUF's "a b" cannot spell.
-[[nodiscard]] std::vector<std::string> set_tokenizer(GgufMetadata& metadata, const TokenizerData& data,
-                                                     std::size_t vocab_size);
+[[nodiscard]] std::vector<Fact> set_tokenizer(GgufMetadata& metadata, const TokenizerData& data,
+                                              std::size_t vocab_size);
 
 }  // namespace minimind

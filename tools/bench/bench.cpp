@@ -93,7 +93,7 @@ std::vector<BenchModel> load_models(const Checkpoint& checkpoint, const std::vec
   for (const NamedType& type : types) {
     models.push_back({type.name, load_model(checkpoint, type.type, default_threads(), compute)});
     if (quiet) continue;
-    for (const std::string& tensor : models.back().model.type_fallbacks) note("kept {}", translated_sentence(tensor));
+    for (const Fact& fallback : models.back().model.type_fallbacks) note("kept {}", localized(fallback));
   }
   return models;
 }

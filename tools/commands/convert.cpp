@@ -108,9 +108,9 @@ struct Conversion {
   std::vector<std::string> read;  // files that are never overwritten, even with --force
   std::size_t threads;
 
-  void say(std::string_view about, const std::vector<std::string>& facts) const {
+  void say(std::string_view about, const std::vector<Fact>& facts) const {
     if (options.quiet) return;
-    for (const std::string& fact : facts) note("{} {}", translated(about), translated_sentence(translated(fact)));
+    for (const Fact& fact : facts) note("{} {}", translated(about), localized(fact));
   }
 };
 
@@ -154,7 +154,7 @@ struct Written {
 
 // The file with these types, and in what other programs will read its tokenizer differently.
 GgufExport export_with_tokenizer(const Conversion& conversion, const Checkpoint& checkpoint, const WantedTypes& types,
-                                 std::vector<std::string>& differences) {
+                                 std::vector<Fact>& differences) {
   GgufExport model =
       export_gguf(checkpoint, types, fs::path(conversion.options.out).stem().string(), conversion.threads);
   if (conversion.tokenizer) {
@@ -177,7 +177,7 @@ ChosenTypes chosen_types(const Conversion& conversion) {
                           .quiet = options.quiet,
                           .exported =
                               [&](const Checkpoint& checkpoint, const WantedTypes& types) {
-                                std::vector<std::string> differences;
+                                std::vector<Fact> differences;
                                 return export_with_tokenizer(conversion, checkpoint, types, differences);
                               },
                           .progress =
@@ -192,15 +192,13 @@ Written write_gguf_file(const Conversion& conversion) {
   check_not_read(out, conversion.read);
   const ChosenTypes chosen =
       conversion.options.chooses() ? chosen_types(conversion) : ChosenTypes{conversion.checkpoint, conversion.types};
-  std::vector<std::string> differences;
+  std::vector<Fact> differences;
   const GgufExport model = export_with_tokenizer(conversion, chosen.checkpoint, chosen.types, differences);
   conversion.say("other programs will differ:", differences);
   if (!conversion.tokenizer) {
-    conversion.say("the model has no tokenizer, so the file has none;", {"name one with --tokenizer"});
+    conversion.say("the model has no tokenizer, so the file has none;", {Fact("name one with --tokenizer")});
   }
-  if (!model.only_ours_because.empty()) {
-    conversion.say("only minimind can read this file:", {model.only_ours_because});
-  }
+  if (model.only_ours_because) conversion.say("only minimind can read this file:", {*model.only_ours_because});
   conversion.say("written", model.exceptions);
   WatchedWriting writing(conversion, model.tensors);
   OutputFile file(out, writing.watch());
@@ -246,13 +244,13 @@ Written write_folder(const Conversion& conversion) {
   const Checkpoint& checkpoint = conversion.checkpoint;
   const StateDictExport state = export_hugging_face(checkpoint, conversion.types, conversion.threads);
   const HfModelType model_type = hf_model_type(checkpoint.config, checkpoint.tensors);
-  if (!model_type.why_not_transformers.empty()) {
-    conversion.say("only minimind and MiniMind's own code can read this folder:", {model_type.why_not_transformers});
+  if (model_type.why_not_transformers) {
+    conversion.say("only minimind and MiniMind's own code can read this folder:", {*model_type.why_not_transformers});
   }
   std::vector<std::pair<std::string, std::string>> texts;
   if (conversion.tokenizer) texts = tokenizer_files(*conversion.tokenizer);
   if (!conversion.tokenizer) {
-    conversion.say("the model has no tokenizer, so the folder has none;", {"name one with --tokenizer"});
+    conversion.say("the model has no tokenizer, so the folder has none;", {Fact("name one with --tokenizer")});
   }
   texts.emplace_back("config.json", hf_config_json(checkpoint.config, checkpoint.tensors, model_type.model_type,
                                                    most_common_type(state.tensors)));
@@ -340,9 +338,11 @@ int run_convert(const ConvertOptions& options) {
   const Written written = write_as(kind, conversion);
   message.set(localized("interrupted; {} is written", options.out));
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  conversion.say(localized("{}:", options.out),
-                 {localized("{}, {:.1f} MB, in {:.2f} s", written.description,
-                            1e-6 * static_cast<double>(total_size(written.files)), seconds.count())});
+  if (!options.quiet) {
+    note("{} {}", localized("{}:", options.out),
+         localized("{}, {:.1f} MB, in {:.2f} s", written.description,
+                   1e-6 * static_cast<double>(total_size(written.files)), seconds.count()));
+  }
   return 0;
 }
 

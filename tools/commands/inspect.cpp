@@ -39,7 +39,7 @@ OrderedJson to_json(const Tokenizer& tokenizer, const Config& model) {
           {"eos_token_id", id_or_null(tokenizer.eos_id())},
           {"pad_token_id", id_or_null(tokenizer.pad_id())},
           {"chat_template", tokenizer.chat_template().has_value()},
-          {"misfit", misfit ? OrderedJson(*misfit) : OrderedJson(nullptr)}};
+          {"misfit", misfit ? OrderedJson(misfit->english()) : OrderedJson(nullptr)}};
 }
 
 // Returns a text such as "6400 tokens, ends a text with 2 <|im_end|>, with a chat template".
@@ -98,7 +98,7 @@ void print_json(const Checkpoint& checkpoint, const std::optional<Tokenizer>& to
   OrderedJson config, sources, tensors = OrderedJson::array(), metadata = OrderedJson::object();
   for (const ConfigField& field : config_fields(checkpoint)) {
     config[field.name] = field.value;
-    sources[field.name] = field.source;
+    sources[field.name] = field.source.english();
   }
   for (const auto& [name, tensor] : checkpoint.tensors) {
     tensors.push_back({{"name", name},
@@ -170,13 +170,13 @@ void print_text(const Checkpoint& checkpoint, const std::optional<Tokenizer>& to
   print_output("{}\n\n", localized("sha256 of the weights as f32: {}", weights_sha256(checkpoint.tensors)));
   for (const ConfigField& field : config_fields(checkpoint)) {
     const std::string value = field.value.is_string() ? field.value.get<std::string>() : dump_json(field.value);
-    print_output("  {:<24}{:<12}  {}\n", field.name, value, translated_sentence(field.source));
+    print_output("  {:<24}{:<12}  {}\n", field.name, value, localized(field.source));
   }
   for (const std::string& line : checkpoint_notes(checkpoint)) print_output("\n{}\n", line);
   if (tokenizer) {
     print_output("\n{}\n", localized("tokenizer {}: {}", tokenizer->source(), described(*tokenizer)));
     const auto misfit = tokenizer_misfit(*tokenizer, checkpoint.config);
-    if (misfit) print_output("  {}\n", localized("but {}", translated_sentence(*misfit)));
+    if (misfit) print_output("  {}\n", localized("but {}", localized(*misfit)));
   } else {
     print_output("\n{}\n", translated("no tokenizer in the model, next to it, or in model/, ../model/ or "
                                       "minimind_tokenizer/ there"));

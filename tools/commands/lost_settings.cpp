@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include "tools/options/config_fields.h"
-#include "tools/terminal/language.h"
 #include "weights/base/error.h"
 #include "weights/io/json_fields.h"
 #include "weights/model/infer_config.h"
@@ -25,17 +24,17 @@ Checkpoint read_back(const Checkpoint& checkpoint) {
 
 }  // namespace
 
-std::vector<std::string> lost_settings(const Checkpoint& checkpoint) {
-  std::vector<std::string> lost;
+std::vector<Fact> lost_settings(const Checkpoint& checkpoint) {
+  std::vector<Fact> lost;
   try {
     const auto kept = config_fields(read_back(checkpoint));
     const auto meant = config_fields(checkpoint);
     for (std::size_t i = 0; i < meant.size(); ++i) {
       if (meant[i].name == "family" || meant[i].value == kept[i].value) continue;
-      lost.push_back(localized("{} is {}, not {}", meant[i].name, dump_json(meant[i].value), dump_json(kept[i].value)));
+      lost.push_back(Fact("{} is {}, not {}", meant[i].name, dump_json(meant[i].value), dump_json(kept[i].value)));
     }
   } catch (const Error& error) {
-    lost.emplace_back(error.what());
+    lost.push_back(Fact("{}", error.what()));
   }
   return lost;
 }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "weights/checkpoint/checkpoint.h"
@@ -8,8 +7,8 @@
 namespace minimind {
 
 // Returns the settings that a .pth, which has only tensors, loses: each hyper-parameter with another value when the
-// file is read without options, such as "num_experts_per_tok is 2, not 1". Returns one sentence with the reason if the
-// file could not be read at all. The end of text is omitted if a tokenizer defines it.
-std::vector<std::string> lost_settings(const Checkpoint& checkpoint);
+// file is read without options, such as "num_experts_per_tok is 2, not 1". Returns the reason alone if the file could
+// not be read at all. The end of text is omitted if a tokenizer defines it.
+std::vector<Fact> lost_settings(const Checkpoint& checkpoint);
 
 }  // namespace minimind

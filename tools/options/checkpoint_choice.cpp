@@ -23,8 +23,10 @@ bool is_model(const ListedCheckpoint& checkpoint) {
 }
 
 std::string line_of(const ListedCheckpoint& checkpoint) {
-  std::string kind = checkpoint.description;
-  if (checkpoint.is_lora) kind = localized("{}, to be added to a model with --lora", kind);
+  std::string kind(translated("cannot be read as a model"));
+  if (checkpoint.is_model)
+    kind = localized("{}, {:.2f} M parameters", name_of(checkpoint.family), 1e-6 * checkpoint.parameters);
+  if (checkpoint.is_lora) kind = translated("LoRA, to be added to a model with --lora");
   if (checkpoint.path.ends_with("_resume.pth")) kind = localized("{}, saved to resume training", kind);
   return fmt::format("{}  {:>9.1f} MB  {}  {}", local_time(checkpoint.written, "%Y-%m-%d %H:%M"),
                      1e-6 * static_cast<double>(checkpoint.bytes), checkpoint.path, kind);

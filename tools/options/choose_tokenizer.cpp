@@ -33,7 +33,7 @@ Tokenizer require_tokenizer(const std::string& given, const std::string& model) 
 void warn_of_misfit(const Tokenizer& tokenizer, const Config& config) {
   if (const auto misfit = tokenizer_misfit(tokenizer, config)) {
     note("{}: {}; text will be nonsense, so name the model's own with --tokenizer", tokenizer.source(),
-         translated_sentence(*misfit));
+         localized(*misfit));
   }
 }
 

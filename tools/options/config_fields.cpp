@@ -57,7 +57,7 @@ std::vector<ConfigField> config_fields(const Checkpoint& checkpoint) {
   const auto add = [&](std::string_view name, Json value) {
     const auto source = checkpoint.sources.find(std::string(name));
     fields.push_back({std::string(name), std::move(value),
-                      source == checkpoint.sources.end() ? "" : source_text(name, source->second)});
+                      source == checkpoint.sources.end() ? Fact() : source_of(name, source->second)});
   };
   const auto add_all = [&](bool of_experts) {
     for (const HyperParameter& parameter : hyper_parameters) {
@@ -81,13 +81,13 @@ std::string assumptions(const Checkpoint& checkpoint) {
     const auto source = checkpoint.sources.find(field.name);
     const bool assumed = source != checkpoint.sources.end() && source->second.kind == ConfigSource::Kind::assumed;
     if (!assumed || !changes_logits(field.name)) continue;
-    std::string& fields = by_reason[source->second.detail];
+    std::string& fields = by_reason[localized(source->second.detail)];
     fields += fmt::format("{}{} {}", fields.empty() ? "" : ", ", field.name,
                           field.value.is_string() ? field.value.get<std::string>() : dump_json(field.value));
   }
   std::string text;
   for (const auto& [reason, fields] : by_reason)
-    text += (text.empty() ? "" : "; ") + localized("{}: {}", translated_sentence(reason), fields);
+    text += (text.empty() ? "" : "; ") + localized("{}: {}", reason, fields);
   return text;
 }
 

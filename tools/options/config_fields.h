@@ -12,7 +12,7 @@ namespace minimind {
 struct ConfigField {
   std::string name;  // its Hugging Face name
   nlohmann::ordered_json value;
-  std::string source;  // the source of the value, in words
+  Fact source;  // see source_of()
 };
 
 // Returns all fields that apply to this checkpoint: those of experts only if it has some.

@@ -51,12 +51,12 @@ std::string message_of(const Error& error) {
   return options.empty() ? error.what() : fmt::format("{} ({})", error.what(), options);
 }
 
-std::string source_text(std::string_view field, const ConfigSource& source) {
+Fact source_of(std::string_view field, const ConfigSource& source) {
   switch (source.kind) {
     case ConfigSource::Kind::caller:
-      return fmt::format("{}{}", option_of_field(field), source.detail);
+      return Fact("{}", option_of_field(field));
     case ConfigSource::Kind::assumed:
-      return fmt::format("assumed: {}", source.detail);
+      return Fact("assumed: {}", source.detail);
     default:
       return source.detail;
   }

@@ -12,8 +12,8 @@ namespace minimind {
 // --kv-heads, or --config)".
 std::string message_of(const Error& error);
 
-// Returns the source of a Config field's value in words: "rows of embed_tokens", "config.json", "--heads", "assumed:
-// what v2 uses".
-std::string source_text(std::string_view field, const ConfigSource& source);
+// Returns the source of a Config field's value: "rows of embed_tokens", "config.json", "--heads", "assumed: what v2
+// uses".
+Fact source_of(std::string_view field, const ConfigSource& source);
 
 }  // namespace minimind

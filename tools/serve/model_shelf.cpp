@@ -71,7 +71,7 @@ ModelShelf::ModelShelf(Settings settings)
   read_folder();
   if (!settings_.arguments.run.quiet) {
     for (const File& file : unreadable_) {
-      note("not served: {}; replace the file or move it out of the folder", translated_sentence(file.problem));
+      note("not served: {}; replace the file or move it out of the folder", file.problem);
     }
   }
   if (files_.size() != 1) return;

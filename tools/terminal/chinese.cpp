@@ -507,7 +507,9 @@ constexpr Translation texts[] = {
     Translation{"load the model's file again, if it was written anew", "重新加载模型文件（例如训练保存之后）"},
     Translation{"number of the one to load (Enter: 1)>", "输入要加载的编号（回车：1）>"},
     Translation{"type a number from 1 to {}; Ctrl-D to exit", "请输入 1 到 {} 之间的编号；按 Ctrl-D 退出"},
-    Translation{"{}, to be added to a model with --lora", "{}，用 --lora 加到模型上"},
+    Translation{"LoRA, to be added to a model with --lora", "LoRA，用 --lora 加到模型上"},
+    Translation{"{}, {:.2f} M parameters", "{}，{:.2f} M 参数"},
+    Translation{"cannot be read as a model", "不能作为模型读取"},
     Translation{"{}, saved to resume training", "{}，用于恢复训练"},
     Translation{"chat template from {}", "对话模板：{}"},
     Translation{"chat template of family {}: the checkpoint has none", "检查点没有对话模板，使用 {} 系列的模板"},
@@ -605,15 +607,17 @@ constexpr Translation texts[] = {
     Translation{"changed by LoRA and kept as f32", "被 LoRA 改变，存为 f32"},
     Translation{"saved buffers, not read but computed", "保存的缓冲区，不读取而重新计算"},
     Translation{"settings that do not change what is computed", "不影响计算的设置"},
-};
 
-// More specific patterns come first.
-constexpr Translation sentences[] = {
+    // Facts of the code below tools
     Translation{"what every MiniMind tokenizer uses", "所有 MiniMind 分词器的惯用值"},
     Translation{"what {} uses", "{} 的惯用值"},
 
     // Where a setting comes from
     Translation{"assumed: {}", "取默认：{}"},
+    Translation{"model_type in {}", "{} 中的 model_type"},
+    Translation{"inference_rope_scaling in {}", "{} 中的 inference_rope_scaling"},
+    Translation{"{}, without effect: max_position_embeddings is only {}",
+                "{}，不起作用：max_position_embeddings 只有 {}"},
     Translation{"self_attn.q_norm is present", "有 self_attn.q_norm"},
     Translation{"tensor names, without self_attn.q_norm", "张量名称，没有 self_attn.q_norm"},
     Translation{"tensor names, rows of wq = {} x rows of wk", "张量名称，wq 的行数 = {} x wk 的行数"},
@@ -663,6 +667,44 @@ constexpr Translation sentences[] = {
     Translation{"its {} heads do not divide its hidden size {}", "其 {} 个头不能整除隐藏维度 {}"},
     Translation{"its YaRN ends at another frequency", "其 YaRN 的截止频率不同"},
 
+    // What llama.cpp does with a tokenizer
+    Translation{"{} and {} more", "{} 等，另有 {} 个"},
+    Translation{"llama.cpp does not put these tokens before a text: {}", "llama.cpp 不在文本前添加这些词元：{}"},
+    Translation{"llama.cpp does not put these tokens after a text: {}", "llama.cpp 不在文本后添加这些词元：{}"},
+    Translation{"llama.cpp leaves the whitespace before these tokens in the text: {}",
+                "llama.cpp 保留这些词元之前的空白：{}"},
+    Translation{"llama.cpp leaves the whitespace after these tokens in the text: {}",
+                "llama.cpp 保留这些词元之后的空白：{}"},
+    Translation{"llama.cpp finds these tokens inside words too: {}", "llama.cpp 在单词内部也会匹配这些词元：{}"},
+    Translation{"llama.cpp looks for the longest token first, if these overlap another: {}",
+                "这些词元与其他词元重叠时，llama.cpp 优先匹配最长的词元：{}"},
+    Translation{"llama.cpp looks for these tokens before the shorter tokens inside them: {}",
+                "llama.cpp 先匹配这些词元，再匹配其中较短的词元：{}"},
+    Translation{"llama.cpp treats these tokens as control tokens by their names, and does not print them: {}",
+                "llama.cpp 按名称把这些词元当作控制词元，不输出它们：{}"},
+    Translation{"llama.cpp treats these tokens as text by their names, and prints them: {}",
+                "llama.cpp 按名称把这些词元当作文本，会输出它们：{}"},
+    Translation{"llama.cpp prints the spelling of these tokens, not the bytes that they represent: {}",
+                "llama.cpp 输出这些词元的拼写，而不是它们表示的字节：{}"},
+    Translation{
+        "llama.cpp treats these words as control tokens: it removes them from texts and does not print them: {}",
+        "llama.cpp 把这些词当作控制词元，从文本中去掉，也不输出：{}"},
+    Translation{"llama.cpp prints these words, which represent no bytes, as '[UNK_BYTE_...]': {}",
+                "这些词不表示任何字节，llama.cpp 输出为 '[UNK_BYTE_...]'：{}"},
+    Translation{"{} bytes have no token: llama.cpp omits them, without a {}",
+                "{} 个字节没有词元：llama.cpp 略去它们，不用 {} 代替"},
+    Translation{"{} bytes have no token: llama.cpp omits them, and does not merge what is around them",
+                "{} 个字节没有词元：llama.cpp 略去它们，且不合并其前后的字节"},
+    Translation{"llama.cpp splits texts into words, and this tokenizer does not",
+                "llama.cpp 先把文本切分为单词，此分词器不切分"},
+    Translation{"llama.cpp merges a word step by step even if the whole word is a token",
+                "即使整个单词是一个词元，llama.cpp 也逐步合并"},
+    Translation{"llama.cpp puts no space before texts and after added tokens, but this tokenizer does",
+                "此分词器在文本前和添加的词元后加空格，llama.cpp 不加"},
+    Translation{"without an eos_token, llama.cpp ends texts at token {}, {}",
+                "没有 eos_token 时，llama.cpp 遇到词元 {}（{}）即结束文本"},
+    Translation{"without a bos_token, llama.cpp uses token {}, {}", "没有 bos_token 时，llama.cpp 使用词元 {}（{}）"},
+
     // Tokenizers of another model
     Translation{"the tokenizer has {} tokens, expected the {} of the model's vocabulary",
                 "分词器有 {} 个词元，模型的词表应有 {} 个"},
@@ -676,10 +718,6 @@ constexpr Translation sentences[] = {
 
 std::span<const Translation> translations() {
   return texts;
-}
-
-std::span<const Translation> sentence_translations() {
-  return sentences;
 }
 
 }  // namespace minimind

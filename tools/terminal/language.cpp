@@ -1,13 +1,11 @@
 #include "tools/terminal/language.h"
 
-#include <fmt/args.h>
 #include <langinfo.h>
 #include <locale.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <unordered_map>
-#include <vector>
 
 #include "weights/base/suggestion.h"
 
@@ -37,22 +35,6 @@ bool has_utf8_characters(const std::string& locale) {
   const bool utf8 = is_utf8_codeset(nl_langinfo_l(CODESET, found));
   freelocale(found);
   return utf8;
-}
-
-// Whether `text` can be a result of fmt::format with this pattern. `parts` receives what stands for each {}: at least
-// one character, as few as possible.
-bool matches(std::string_view text, std::string_view pattern, std::vector<std::string_view>& parts) {
-  const std::size_t gap = pattern.find("{}");
-  if (gap == std::string_view::npos) return text == pattern;
-  if (!text.starts_with(pattern.substr(0, gap))) return false;
-  text.remove_prefix(gap);
-  pattern.remove_prefix(gap + 2);
-  for (std::size_t length = 1; length <= text.size(); ++length) {
-    parts.push_back(text.substr(0, length));
-    if (matches(text.substr(length), pattern, parts)) return true;
-    parts.pop_back();
-  }
-  return false;
 }
 
 }  // namespace
@@ -90,19 +72,6 @@ std::string_view translated(std::string_view english) {
   }();
   const auto found = chinese_of.find(english);
   return found == chinese_of.end() ? english : found->second;
-}
-
-std::string translated_sentence(std::string_view english) {
-  std::string sentence(english);
-  if (in_force == Language::english) return sentence;
-  for (const Translation& translation : sentence_translations()) {
-    std::vector<std::string_view> parts;
-    if (!matches(sentence, translation.english, parts)) continue;
-    fmt::dynamic_format_arg_store<fmt::format_context> arguments;
-    for (const std::string_view part : parts) arguments.push_back(translated_sentence(part));
-    return fmt::vformat({translation.chinese.data(), translation.chinese.size()}, arguments);
-  }
-  return sentence;
 }
 
 std::string counted(std::size_t count, fmt::format_string<std::size_t&> one, fmt::format_string<std::size_t&> many) {

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "weights/base/fact.h"
+
 namespace minimind {
 
 // The language of help, notes and the chat's own texts. Errors are always English, so that they can be searched for,
@@ -33,15 +35,8 @@ struct Translation {
 // All texts in both languages. The Chinese text has the same {} as the English one, numbered if their order differs.
 std::span<const Translation> translations();
 
-// The texts of code below `tools` that notes show, in both languages.
-std::span<const Translation> sentence_translations();
-
 // Returns `english` in the current language; unchanged if there is no translation.
 std::string_view translated(std::string_view english);
-
-// Translates a sentence that code below `tools` has composed in English, by the first of sentence_translations() that
-// matches; the text in its {} is translated in the same way. Returns it unchanged if none matches.
-std::string translated_sentence(std::string_view english);
 
 // fmt::format in the current language.
 template <class... Args>
@@ -49,6 +44,11 @@ std::string localized(fmt::format_string<Args...> english, Args&&... args) {
   const fmt::string_view text = english;
   const std::string_view format = translated({text.data(), text.size()});
   return fmt::vformat({format.data(), format.size()}, fmt::make_format_args(args...));
+}
+
+// Returns the sentence of a fact in the current language.
+inline std::string localized(const Fact& fact) {
+  return fact.told(translated);
 }
 
 // Formats `one` if the count is 1, otherwise `many`, as in counted(turns, "{} turn", "{} turns").

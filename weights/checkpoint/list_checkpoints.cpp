@@ -74,16 +74,14 @@ bool is_lora(const std::string& path) {
 void describe_model(ListedCheckpoint& found) {
   try {
     const Checkpoint checkpoint = open_checkpoint(found.path, {});
-    double parameters = 0;
     for (const auto& [name, tensor] : checkpoint.tensors) {
       double elements = 1;
       for (const std::size_t size : tensor.shape) elements *= static_cast<double>(size);
-      parameters += elements;
+      found.parameters += elements;
     }
+    found.family = checkpoint.config.family;
     found.is_model = true;
-    found.description = fmt::format("{}, {:.2f} M parameters", name_of(checkpoint.config.family), 1e-6 * parameters);
   } catch (const Error& error) {
-    found.description = "cannot be read as a model";
     found.problem = error.what();
   }
 }
@@ -98,11 +96,7 @@ ListedCheckpoint listed(const fs::path& path) {
   }
   std::error_code ignored;
   found.is_lora = !fs::is_directory(path, ignored) && is_lora(found.path);
-  if (found.is_lora) {
-    found.description = "LoRA";
-  } else {
-    describe_model(found);
-  }
+  if (!found.is_lora) describe_model(found);
   return found;
 }
 

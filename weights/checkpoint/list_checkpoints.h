@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "weights/model/config.h"
+
 namespace minimind {
 
 // A file of weights as it is on disk: another one if it was written since.
@@ -17,12 +19,13 @@ struct WrittenFile {
 // A file or Hugging Face folder whose name looks like a checkpoint's.
 struct ListedCheckpoint {
   std::string path;
-  std::int64_t written = 0;   // the time of the last write, in nanoseconds since 1970
-  std::uintmax_t bytes = 0;   // of the weights
-  bool is_lora = false;       // has only LoRA matrices
-  bool is_model = false;      // can be read as a model without further options
-  std::string description{};  // "v3, 63.91 M parameters", "LoRA", or that it cannot be read as a model
-  std::string problem{};      // why it cannot; empty for a model or a LoRA
+  std::int64_t written = 0;  // the time of the last write, in nanoseconds since 1970
+  std::uintmax_t bytes = 0;  // of the weights
+  bool is_lora = false;      // has only LoRA matrices
+  bool is_model = false;     // can be read as a model without further options
+  Family family{};           // of a model
+  double parameters = 0;     // of a model
+  std::string problem{};     // why it cannot be read as a model; empty for a model or a LoRA
   // written_files(path) from before it was opened: what is written meanwhile is seen the next time.
   std::vector<WrittenFile> files{};
 };

@@ -18,8 +18,8 @@ namespace minimind {
 namespace {
 
 struct GgufArchitecture {
-  std::string_view name;          // an architecture in weights/gguf/settings.h
-  std::string only_ours_because;  // in words, if it is our own architecture
+  std::string_view name;                       // an architecture in weights/gguf/settings.h
+  std::optional<Fact> only_ours_because = {};  // if it is our own architecture
 };
 
 bool is_swiglu(const Config& config, const StoredTensors& tensors) {
@@ -38,41 +38,43 @@ std::size_t count_mixtures(const Config& config, const StoredTensors& tensors) {
 }
 
 // Returns why llama.cpp's YaRN computes other frequencies, if it does. Its betas are fixed for these architectures.
-std::optional<std::string> why_not_yarn(const Config& config) {
+std::optional<Fact> why_not_yarn(const Config& config) {
   if (!config.rope_scaling || config.rope_scaling->kind == RopeScaling::Kind::linear) return std::nullopt;
   const RopeScaling& yarn = *config.rope_scaling;
-  if (yarn.beta_fast != 32 || yarn.beta_slow != 1) return "its YaRN has other betas than llama.cpp's 32 and 1";
+  if (yarn.beta_fast != 32 || yarn.beta_slow != 1) return Fact("its YaRN has other betas than llama.cpp's 32 and 1");
   if (!has_usual_yarn_ramp(config)) {
-    return "MiniMind clamps the ramp of its YaRN, llama.cpp does not";
+    return Fact("MiniMind clamps the ramp of its YaRN, llama.cpp does not");
   }
   return std::nullopt;
 }
 
-constexpr auto unnormalised = "its router does not divide the weights of the chosen experts by their sum, {} does";
+Fact unnormalised(std::string_view architecture) {
+  return Fact("its router does not divide the weights of the chosen experts by their sum, {} does", architecture);
+}
 
 GgufArchitecture mixture_architecture(const Config& config) {
   const bool shared = config.n_shared_experts > 0;
   if (has_q_norm(config.family)) {
-    if (shared) return {gguf_minimind, "it has q_norm and shared experts"};
-    if (normalizes_router(config)) return {gguf_qwen3moe, ""};
-    return {gguf_minimind, fmt::format(unnormalised, gguf_qwen3moe)};
+    if (shared) return {gguf_minimind, Fact("it has q_norm and shared experts")};
+    if (normalizes_router(config)) return {gguf_qwen3moe};
+    return {gguf_minimind, unnormalised(gguf_qwen3moe)};
   }
-  if (shared) return {gguf_bailingmoe, ""};
-  if (normalizes_router(config)) return {gguf_llama, ""};
-  return {gguf_minimind, fmt::format(unnormalised, gguf_llama)};
+  if (shared) return {gguf_bailingmoe};
+  if (normalizes_router(config)) return {gguf_llama};
+  return {gguf_minimind, unnormalised(gguf_llama)};
 }
 
 // Returns the architecture of llama.cpp that computes exactly this model, or our own; see gguf.h.
 GgufArchitecture gguf_architecture(const Config& config, const StoredTensors& tensors) {
-  if (!is_swiglu(config, tensors)) return {gguf_minimind, "its FFNs are not SwiGLU"};
-  if (const auto why = why_not_yarn(config)) return {gguf_minimind, *why};
+  if (!is_swiglu(config, tensors)) return {gguf_minimind, Fact("its FFNs are not SwiGLU")};
+  if (const auto why = why_not_yarn(config)) return {gguf_minimind, why};
   const std::size_t mixtures = count_mixtures(config, tensors);
   const bool q_norm = has_q_norm(config.family);
   if (has_biases(tensors) && (q_norm || mixtures > 0)) {
-    return {gguf_minimind, "its FFNs have biases, which only the dense llama has"};
+    return {gguf_minimind, Fact("its FFNs have biases, which only the dense llama has")};
   }
-  if (mixtures == 0) return {q_norm ? gguf_qwen3 : gguf_llama, ""};
-  if (mixtures < config.num_hidden_layers) return {gguf_minimind, "it has both dense and MoE layers"};
+  if (mixtures == 0) return {q_norm ? gguf_qwen3 : gguf_llama};
+  if (mixtures < config.num_hidden_layers) return {gguf_minimind, Fact("it has both dense and MoE layers")};
   return mixture_architecture(config);
 }
 
@@ -97,7 +99,7 @@ class TensorList {
   }
 
   std::vector<OutputTensor> tensors;
-  std::vector<std::string> exceptions() const { return chooser_.exceptions(); }
+  std::vector<Fact> exceptions() const { return chooser_.exceptions(); }
 
  private:
   const StoredTensor* find(const std::string& canonical) const {

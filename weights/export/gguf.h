@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,11 +14,11 @@ namespace minimind {
 // A checkpoint as a GGUF file. Its tensors refer to the checkpoint's tensors.
 struct GgufExport {
   std::string architecture;
-  // Why no architecture of llama.cpp computes this model exactly, in words; empty if one does.
-  std::string only_ours_because;
+  // Why no architecture of llama.cpp computes this model exactly; std::nullopt if one does.
+  std::optional<Fact> only_ours_because;
   GgufMetadata metadata;  // all except the tokenizer's
   std::vector<OutputTensor> tensors;
-  std::vector<std::string> exceptions;  // tensors that cannot have the requested type
+  std::vector<Fact> exceptions;  // tensors that cannot have the requested type
 };
 
 // Chooses the architecture by what llama.cpp's graphs compute (src/models/ in version 0.3.36 of llama-cpp-python):

@@ -39,20 +39,20 @@ bool is_yarn(const Config& config) {
   return config.rope_scaling && config.rope_scaling->kind == RopeScaling::Kind::yarn;
 }
 
-// Returns why transformers cannot compute this model; empty if it can.
-std::string obstacle(const Config& config, const StoredTensors& tensors) {
+// Returns why transformers cannot compute this model, if it cannot.
+std::optional<Fact> obstacle(const Config& config, const StoredTensors& tensors) {
   const NetworkParts parts = network_parts(tensors);
   const bool q_norm = has_q_norm(tensors);
   const bool mixture = config.num_experts > 0;
-  if (!parts.gate) return "its FFNs have no gate";
-  if (mixture && config.n_shared_experts > 0) return "its MoE layers have shared experts";
-  if (mixture && !q_norm) return "it is an MoE model without q_norm";
-  if (parts.any_bias && (q_norm || !parts.all_biases)) return "its FFNs have biases";
+  if (!parts.gate) return Fact("its FFNs have no gate");
+  if (mixture && config.n_shared_experts > 0) return Fact("its MoE layers have shared experts");
+  if (mixture && !q_norm) return Fact("it is an MoE model without q_norm");
+  if (parts.any_bias && (q_norm || !parts.all_biases)) return Fact("its FFNs have biases");
   if (!q_norm && config.hidden_size % config.num_attention_heads != 0) {
-    return fmt::format("its {} heads do not divide its hidden size {}", config.num_attention_heads, config.hidden_size);
+    return Fact("its {} heads do not divide its hidden size {}", config.num_attention_heads, config.hidden_size);
   }
-  if (is_yarn(config) && !has_usual_yarn_ramp(config)) return "its YaRN ends at another frequency";
-  return "";
+  if (is_yarn(config) && !has_usual_yarn_ramp(config)) return Fact("its YaRN ends at another frequency");
+  return std::nullopt;
 }
 
 std::string_view architecture(std::string_view model_type) {
@@ -136,10 +136,10 @@ void put_qwen3_moe_fields(Json& json, const Config& config, const StoredTensors&
 }  // namespace
 
 HfModelType hf_model_type(const Config& config, const StoredTensors& tensors) {
-  const std::string reason = obstacle(config, tensors);
-  if (!reason.empty()) return {"minimind", reason};
-  if (config.num_experts > 0) return {"qwen3_moe", ""};
-  return {has_q_norm(tensors) ? "qwen3" : "llama", ""};
+  const std::optional<Fact> reason = obstacle(config, tensors);
+  if (reason) return {"minimind", reason};
+  if (config.num_experts > 0) return {"qwen3_moe", std::nullopt};
+  return {has_q_norm(tensors) ? "qwen3" : "llama", std::nullopt};
 }
 
 std::string hf_config_json(const Config& config, const StoredTensors& tensors, std::string_view model_type,

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "weights/base/fact.h"
 #include "weights/model/config.h"
 #include "weights/tensor/dtype.h"
 #include "weights/tensor/stored_tensor.h"
@@ -11,8 +13,8 @@ namespace minimind {
 
 // The identity of a model in a config.json.
 struct HfModelType {
-  std::string model_type;            // "llama", "qwen3", "qwen3_moe" or "minimind"
-  std::string why_not_transformers;  // the reason for "minimind", in words; empty for other types
+  std::string model_type;                    // "llama", "qwen3", "qwen3_moe" or "minimind"
+  std::optional<Fact> why_not_transformers;  // the reason for "minimind"
 };
 
 // Returns the class of transformers that computes exactly this model, or MiniMind's own if there is none. The rows of

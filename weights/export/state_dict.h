@@ -14,7 +14,7 @@ namespace minimind {
 struct StateDictExport {
   std::vector<OutputTensor> tensors;
   std::vector<std::pair<std::string, std::string>> tied;  // second name -> the name of the shared tensor
-  std::vector<std::string> exceptions;                    // tensors that cannot have the requested type
+  std::vector<Fact> exceptions;                           // tensors that cannot have the requested type
 };
 
 // For both functions, the requested types must be float types. Stored block types become f32, which represents them

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "weights/base/fact.h"
+
 namespace minimind {
 
 // The code that wrote the checkpoint: the four MiniMind generations, then the Hugging Face classes of its exports.
@@ -109,7 +111,7 @@ struct Config {
   std::vector<std::int32_t> eos_token_id;  // any of them ends generation
 };
 
-// The source of the value of a field of Config, with the place or reason in words.
+// The source of the value of a field of Config, with the place or reason.
 struct ConfigSource {
   enum class Kind {
     tensors,  // detail: "rows of embed_tokens"
@@ -119,7 +121,7 @@ struct ConfigSource {
     usual,    // not requested otherwise; detail: "off unless requested"
   };
   Kind kind = Kind::tensors;
-  std::string detail = {};
+  Fact detail = {};
 };
 
 // Sources by the field's name.

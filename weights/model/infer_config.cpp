@@ -52,7 +52,7 @@ struct Heads {
   ConfigSources sources;
 };
 
-ConfigSource from_tensors(std::string place) {
+ConfigSource from_tensors(Fact place) {
   return {ConfigSource::Kind::tensors, std::move(place)};
 }
 
@@ -62,18 +62,18 @@ const std::string& place_of(const StatedConfig& stated, std::string_view name) {
 }
 
 ConfigSource from_config(const StatedConfig& stated, std::string_view name) {
-  return {ConfigSource::Kind::config, place_of(stated, name)};
+  return {ConfigSource::Kind::config, Fact("{}", place_of(stated, name))};
 }
 
-ConfigSource assumed(std::string reason) {
+ConfigSource assumed(Fact reason) {
   return {ConfigSource::Kind::assumed, std::move(reason)};
 }
 
-const ConfigSource requested_by_caller{ConfigSource::Kind::caller, ""};
+const ConfigSource requested_by_caller{ConfigSource::Kind::caller};
 
 // The reason for an assumed value.
-std::string habit(Family family) {
-  return fmt::format("what {} uses", name_of(family));
+Fact habit(Family family) {
+  return Fact("what {} uses", name_of(family));
 }
 
 std::size_t exact_quotient(std::size_t rows, std::size_t parts, const char* tensor, const char* what,
@@ -82,14 +82,13 @@ std::size_t exact_quotient(std::size_t rows, std::size_t parts, const char* tens
   throw Error(fmt::format("{}: {} has {} rows, which {} {} do not divide", path, tensor, rows, parts, what));
 }
 
-Heads heads_of(const HeadEvidence& evidence, std::size_t head_dim, const std::string& seen_in,
-               const std::string& path) {
+Heads heads_of(const HeadEvidence& evidence, std::size_t head_dim, const Fact& seen_in, const std::string& path) {
   return {.num_attention_heads = exact_quotient(evidence.q_rows, head_dim, "q_proj", "values per head", path),
           .num_key_value_heads = exact_quotient(evidence.k_rows, head_dim, "k_proj", "values per head", path),
           .head_dim = head_dim,
           .sources = {{"head_dim", from_tensors(seen_in)},
-                      {"num_attention_heads", from_tensors("rows of q_proj / head_dim")},
-                      {"num_key_value_heads", from_tensors("rows of k_proj / head_dim")}}};
+                      {"num_attention_heads", from_tensors(Fact("rows of q_proj / head_dim"))},
+                      {"num_key_value_heads", from_tensors(Fact("rows of k_proj / head_dim"))}}};
 }
 
 Heads assumed_heads(const HeadEvidence& evidence, const std::string& path) {
@@ -101,7 +100,7 @@ Heads assumed_heads(const HeadEvidence& evidence, const std::string& path) {
                     path, evidence.q_rows, evidence.k_rows, usual.heads, usual.kv_heads, name_of(evidence.family)),
         Setting::heads);
   }
-  Heads heads = heads_of(evidence, evidence.q_rows / usual.heads, "rows of q_proj / heads", path);
+  Heads heads = heads_of(evidence, evidence.q_rows / usual.heads, Fact("rows of q_proj / heads"), path);
   heads.sources["num_attention_heads"] = heads.sources["num_key_value_heads"] = assumed(habit(evidence.family));
   return heads;
 }
@@ -145,13 +144,13 @@ Heads infer_heads(const HeadEvidence& evidence, const StatedConfig& stated, cons
   const auto kv_heads_given = overrides.kv_heads ? overrides.kv_heads : stated.num_key_value_heads;
   Heads heads;
   if (evidence.q_norm_length) {
-    heads = heads_of(evidence, *evidence.q_norm_length, "length of q_norm", path);
+    heads = heads_of(evidence, *evidence.q_norm_length, Fact("length of q_norm"), path);
   } else if (heads_given) {
     const std::size_t head_dim = exact_quotient(evidence.q_rows, *heads_given, "q_proj", "heads", path);
-    heads = heads_of(evidence, head_dim, "rows of q_proj / heads", path);
+    heads = heads_of(evidence, head_dim, Fact("rows of q_proj / heads"), path);
   } else if (kv_heads_given) {
     const std::size_t head_dim = exact_quotient(evidence.k_rows, *kv_heads_given, "k_proj", "kv heads", path);
-    heads = heads_of(evidence, head_dim, "rows of k_proj / kv heads", path);
+    heads = heads_of(evidence, head_dim, Fact("rows of k_proj / kv heads"), path);
   } else {
     heads = assumed_heads(evidence, path);
   }
@@ -205,7 +204,7 @@ class Inference {
   }
 
   // Sets a value that the tensors determine; a stated or requested value must agree.
-  void seen(std::size_t& field, const std::string& name, std::size_t value, const std::string& where,
+  void seen(std::size_t& field, const std::string& name, std::size_t value, const Fact& where,
             std::optional<std::size_t> stated) {
     if (stated && *stated != value) {
       throw Error(fmt::format("{}: {} is {} in {}, expected {} by the {}; use this checkpoint's own config", path_,
@@ -218,7 +217,7 @@ class Inference {
   // Sets a value that the tensors do not determine.
   template <class Value>
   void chosen(Value& field, const std::string& name, const std::optional<Value>& stated, Value fallback,
-              const std::string& why) {
+              const Fact& why) {
     field = stated.value_or(fallback);
     sources_[name] = stated ? from_config(stated_, name) : assumed(why);
   }
@@ -253,14 +252,15 @@ class Inference {
                       path_, tensors_.size(), first));
     }
     const std::vector<std::size_t>& shape = matrix(embed_tokens).shape;
-    seen(config_.vocab_size, "vocab_size", shape[0], "rows of embed_tokens", stated_.vocab_size);
-    seen(config_.hidden_size, "hidden_size", shape[1], "columns of embed_tokens", stated_.hidden_size);
+    seen(config_.vocab_size, "vocab_size", shape[0], Fact("rows of embed_tokens"), stated_.vocab_size);
+    seen(config_.hidden_size, "hidden_size", shape[1], Fact("columns of embed_tokens"), stated_.hidden_size);
   }
 
   void layers() {
     const std::size_t count = count_numbered("model.layers.");
     if (count == 0) throw Error(fmt::format("{}: has a token embedding but no layers", path_));
-    seen(config_.num_hidden_layers, "num_hidden_layers", count, "layers that have tensors", stated_.num_hidden_layers);
+    seen(config_.num_hidden_layers, "num_hidden_layers", count, Fact("layers that have tensors"),
+         stated_.num_hidden_layers);
   }
 
   void family() {
@@ -275,7 +275,7 @@ class Inference {
     }
     if (type == "llama" || type == "qwen3" || type == "qwen3_moe") {
       config_.family = type == "llama" ? Family::llama : type == "qwen3" ? Family::qwen3 : Family::qwen3_moe;
-      sources_["family"] = {ConfigSource::Kind::config, fmt::format("model_type in {}", stated_.source)};
+      sources_["family"] = {ConfigSource::Kind::config, Fact("model_type in {}", stated_.source)};
       if (q_norm == (config_.family == Family::llama) || style_ == NamingStyle::v1) {
         throw Error(fmt::format("{}: {} says model_type {}, but the tensors are not those of one", path_,
                                 stated_.source, type));
@@ -292,20 +292,20 @@ class Inference {
     if (style_ == NamingStyle::hugging_face) {
       config_.family = q_norm ? Family::v3 : Family::v2;
       sources_["family"] =
-          from_tensors(q_norm ? "self_attn.q_norm is present" : "tensor names, without self_attn.q_norm");
+          from_tensors(q_norm ? Fact("self_attn.q_norm is present") : Fact("tensor names, without self_attn.q_norm"));
       return;
     }
     const std::size_t q_rows = matrix(layer_tensor(0, "self_attn.q_proj.weight")).shape[0];
     const std::size_t k_rows = matrix(layer_tensor(0, "self_attn.k_proj.weight")).shape[0];
     if (q_rows == 2 * k_rows || q_rows == 4 * k_rows) {
       config_.family = q_rows == 2 * k_rows ? Family::v1 : Family::v2_early;
-      sources_["family"] = from_tensors(fmt::format("tensor names, rows of wq = {} x rows of wk", q_rows / k_rows));
+      sources_["family"] = from_tensors(Fact("tensor names, rows of wq = {} x rows of wk", q_rows / k_rows));
     } else if (stated_.rope_theta) {
       config_.family = Family::v2_early;
-      sources_["family"] = from_tensors(fmt::format("tensor names, rope_theta in {}", stated_.source));
+      sources_["family"] = from_tensors(Fact("tensor names, rope_theta in {}", stated_.source));
     } else if (stated_.num_attention_heads) {  // v1's LMConfig has no rope_theta yet
       config_.family = Family::v1;
-      sources_["family"] = from_tensors(fmt::format("tensor names, no rope_theta in {}", stated_.source));
+      sources_["family"] = from_tensors(Fact("tensor names, no rope_theta in {}", stated_.source));
     } else {
       throw Error(
           fmt::format("{}: wq has {} rows and wk {}, expected 2 to 1 (v1) or 4 to 1 (v2-early); give a config with "
@@ -340,7 +340,7 @@ class Inference {
       if (!up) continue;
       const bool gated = find(layer_tensor(layer, "mlp.gate_proj.weight")) != nullptr;
       const std::size_t rows = matrix(layer_tensor(layer, "mlp.up_proj.weight")).shape[0];
-      seen(config_.intermediate_size, "intermediate_size", rows, fmt::format("rows of layer {}'s up_proj", layer),
+      seen(config_.intermediate_size, "intermediate_size", rows, Fact("rows of layer {}'s up_proj", layer),
            expected_intermediate_size(gated));
       break;
     }
@@ -383,20 +383,20 @@ class Inference {
     }
     if (!has_experts) return;
     const std::string mlp = layer_tensor(mixture, "mlp.");
-    seen(config_.num_experts, "num_experts", matrix(mlp + "gate.weight").shape[0], "rows of the router mlp.gate",
+    seen(config_.num_experts, "num_experts", matrix(mlp + "gate.weight").shape[0], Fact("rows of the router mlp.gate"),
          stated_.num_experts);
     if (const std::size_t found = count_numbered(mlp + "experts."); found != config_.num_experts) {
       throw Error(fmt::format("{}: the router {}gate has {} rows, but there are {} experts", path_, mlp,
                               config_.num_experts, found));
     }
     seen(config_.n_shared_experts, "n_shared_experts", count_numbered(mlp + "shared_experts."),
-         "shared experts that have tensors", shared_experts_stated());
+         Fact("shared experts that have tensors"), shared_experts_stated());
     const std::size_t rows = matrix(mlp + "experts.0.up_proj.weight").shape[0];
-    seen(config_.moe_intermediate_size, "moe_intermediate_size", rows, "rows of expert 0's up_proj",
+    seen(config_.moe_intermediate_size, "moe_intermediate_size", rows, Fact("rows of expert 0's up_proj"),
          stated_.moe_intermediate_size ? stated_.moe_intermediate_size : expected_intermediate_size(true));
     if (config_.intermediate_size == 0) {
       config_.intermediate_size = rows;
-      sources_["intermediate_size"] = from_tensors("rows of expert 0's up_proj");
+      sources_["intermediate_size"] = from_tensors(Fact("rows of expert 0's up_proj"));
     }
     router();
   }
@@ -451,7 +451,7 @@ class Inference {
     sources_["eos_token_id"] = from_config(stated_, "eos_token_id");
     if (config_.eos_token_id.empty()) {
       config_.eos_token_id = {2};
-      sources_["eos_token_id"] = assumed("what every MiniMind tokenizer uses");
+      sources_["eos_token_id"] = assumed(Fact("what every MiniMind tokenizer uses"));
     }
   }
 
@@ -460,18 +460,19 @@ class Inference {
     const bool alone = !stated_.family && stated_.settings == 0;
     sources_["is_causal"] = stated_.is_causal ? from_config(stated_, "is_causal")
                             : alone           ? assumed(habit(config_.family))
-                                    : ConfigSource{ConfigSource::Kind::usual, "unless its code says otherwise"};
+                                    : ConfigSource{ConfigSource::Kind::usual, Fact("unless its code says otherwise")};
   }
 
   void rope_scaling() {
     config_.rope_scaling = stated_.rope_scaling;
-    sources_["rope_scaling"] = stated_.rope_scaling ? from_config(stated_, "rope_scaling")
-                                                    : ConfigSource{ConfigSource::Kind::usual, "off unless requested"};
+    sources_["rope_scaling"] = stated_.rope_scaling
+                                   ? from_config(stated_, "rope_scaling")
+                                   : ConfigSource{ConfigSource::Kind::usual, Fact("off unless requested")};
     if (stated_.inference_rope_scaling) {
       const bool on = *stated_.inference_rope_scaling;
       config_.rope_scaling = on ? stated_.rope_scaling.value_or(RopeScaling{}) : std::optional<RopeScaling>{};
-      sources_["rope_scaling"] = {ConfigSource::Kind::config, fmt::format("inference_rope_scaling in {}",
-                                                                          place_of(stated_, "inference_rope_scaling"))};
+      sources_["rope_scaling"] = {ConfigSource::Kind::config,
+                                  Fact("inference_rope_scaling in {}", place_of(stated_, "inference_rope_scaling"))};
     }
     if (overrides_.yarn) {
       const bool already = config_.rope_scaling && config_.rope_scaling->kind == RopeScaling::Kind::yarn;
@@ -503,8 +504,8 @@ class Inference {
             Setting::rope_scaling);
       }
       config_.rope_scaling.reset();
-      sources_["rope_scaling"].detail +=
-          fmt::format(", without effect: max_position_embeddings is only {}", config_.max_position_embeddings);
+      Fact& detail = sources_["rope_scaling"].detail;
+      detail = Fact("{}, without effect: max_position_embeddings is only {}", detail, config_.max_position_embeddings);
     }
   }
 
@@ -516,9 +517,9 @@ class Inference {
   void tied_embeddings() {
     const StoredTensor* head = find("lm_head.weight");
     const bool tied = !head || same_data(*head, matrix(embed_tokens));
-    sources_["tie_word_embeddings"] = from_tensors(!head  ? "lm_head is absent"
-                                                   : tied ? "lm_head equals embed_tokens"
-                                                          : "lm_head differs from embed_tokens");
+    sources_["tie_word_embeddings"] = from_tensors(!head  ? Fact("lm_head is absent")
+                                                   : tied ? Fact("lm_head equals embed_tokens")
+                                                          : Fact("lm_head differs from embed_tokens"));
     if (stated_.tie_word_embeddings.value_or(tied) && !tied) {
       throw Error(
           fmt::format("{}: tie_word_embeddings is true in {}, but lm_head.weight is not embed_tokens.weight; "

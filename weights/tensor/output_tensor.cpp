@@ -357,11 +357,11 @@ void TypeChooser::choose(OutputTensor& tensor, std::optional<DType> wanted) {
   tensor.dtype = wanted.value_or(stored);
   if (!wanted || fits(tensor, *wanted)) return;
   const std::size_t cols = tensor.sources.front()->shape.back(), block = block_shape(*wanted).elements;
-  const std::string why = cols % block != 0 ? fmt::format("its {} columns are not a multiple of {}", cols, block)
-                                            : fmt::format("it has values that {} cannot represent", name_of(*wanted));
+  const Fact why = cols % block != 0 ? Fact("its {} columns are not a multiple of {}", cols, block)
+                                     : Fact("it has values that {} cannot represent", name_of(*wanted));
   const DType lossless = is_float_type(stored) && fits(tensor, stored) ? stored : DType::f32;
   tensor.dtype = type_or_fallback(*wanted, lossless, cols, [&](DType type) { return fits(tensor, type); });
-  exceptions_.push_back(fmt::format("{} as {}: {}", tensor.name, name_of(tensor.dtype), why));
+  exceptions_.push_back(Fact("{} as {}: {}", tensor.name, name_of(tensor.dtype), why));
 }
 
 bool holds_exactly(const StoredTensor& tensor, DType type) {

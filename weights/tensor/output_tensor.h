@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weights/base/fact.h"
 #include "weights/tensor/dtype.h"
 #include "weights/tensor/stored_tensor.h"
 
@@ -76,7 +77,7 @@ class TypeChooser {
   void choose(OutputTensor& tensor, std::optional<DType> wanted);
 
   // Entries such as "blk.0.attn_q.weight as f16: its 80 columns are not a multiple of 32".
-  const std::vector<std::string>& exceptions() const { return exceptions_; }
+  const std::vector<Fact>& exceptions() const { return exceptions_; }
 
  private:
   bool fits(const OutputTensor& tensor, DType type) const;
@@ -84,7 +85,7 @@ class TypeChooser {
 
   bool block_types_;
   std::size_t threads_;
-  std::vector<std::string> exceptions_;
+  std::vector<Fact> exceptions_;
 };
 
 // Returns true if every value of `tensor` is unchanged in `type`, bit for bit.

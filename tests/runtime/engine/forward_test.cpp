@@ -189,7 +189,7 @@ TEST(Forward, PartsOfBlocksRoundActivationsTo8Bits) {
   for (const DType type : part_types) {
     const Checkpoint stored = checkpoint_of_blocks(type);
     const Model blocks = load_model(stored, std::nullopt, 1);
-    EXPECT_TRUE(blocks.type_fallbacks.empty()) << blocks.type_fallbacks.front();
+    EXPECT_TRUE(blocks.type_fallbacks.empty()) << blocks.type_fallbacks.front().english();
     const Model floats = load_model(stored, DType::f32, 1);
     const double bound = 3 * 0.006 * std::sqrt(7.0 * static_cast<double>(blocks.layers.size()) + 1);
     for (const kernels::Table* table : tables()) {

@@ -8,6 +8,7 @@
 #include "runtime/engine/huge_page_arena.h"
 #include "runtime/engine/model.h"
 #include "runtime/engine/packed_matrix.h"
+#include "tests/support/facts.h"
 #include "tests/support/stored.h"
 #include "tests/support/temporary_file.h"
 #include "weights/base/error.h"
@@ -38,13 +39,13 @@ TEST(TypeFallbacks, IsEmptyIfEveryMatrixHasTheRequestedType) {
   const Checkpoint checkpoint = small_checkpoint(64);
   for (const WeightType type :
        std::initializer_list<WeightType>{std::nullopt, DType::f32, DType::bf16, DType::iq4_nl}) {
-    EXPECT_EQ(load_model(checkpoint, type, 1).type_fallbacks, Lines{});
+    EXPECT_EQ(english(load_model(checkpoint, type, 1).type_fallbacks), Lines{});
   }
 }
 
 TEST(TypeFallbacks, HasOneLinePerReason) {
   const Model model = load_model(small_checkpoint(40), DType::iq4_nl, 2);
-  EXPECT_EQ(model.type_fallbacks,
+  EXPECT_EQ(english(model.type_fallbacks),
             Lines{"2 tensors (first: model.layers.0.mlp.down_proj.weight) as f16: iq4_nl requires "
                   "a multiple of 32 columns"});
   EXPECT_TRUE(std::holds_alternative<PackedMatrix<F16>>(std::get<FeedForward>(model.layers[1].mlp).down_proj));
@@ -54,8 +55,9 @@ TEST(TypeFallbacks, HasOneLinePerReason) {
 // As llama.cpp's quantiser: blocks of 32 values with about as many bits.
 TEST(TypeFallbacks, AreShorterBlocksIf256DoNotDivideTheColumns) {
   const Model model = load_model(small_checkpoint(64), DType::q4_k, 2);
-  EXPECT_EQ(model.type_fallbacks, Lines{"2 tensors (first: model.layers.0.mlp.down_proj.weight) as q5_0: q4_k requires "
-                                        "a multiple of 256 columns"});
+  EXPECT_EQ(english(model.type_fallbacks),
+            Lines{"2 tensors (first: model.layers.0.mlp.down_proj.weight) as q5_0: q4_k requires "
+                  "a multiple of 256 columns"});
   EXPECT_TRUE(
       std::holds_alternative<PackedMatrix<kernels::Q50Block>>(std::get<FeedForward>(model.layers[1].mlp).down_proj));
   EXPECT_TRUE(std::holds_alternative<PackedMatrix<kernels::Q4KBlock>>(model.layers[1].attention.o_proj));
@@ -67,8 +69,9 @@ TEST(TypeFallbacks, NamesTheMatrixWithTooLargeValues) {
   values[1234] = 65520;
   checkpoint.tensors.at("model.layers.1.self_attn.q_proj.weight") = f32_tensor({256, 256}, values);
   const Model model = load_model(checkpoint, DType::f16, 1);
-  EXPECT_EQ(model.type_fallbacks, Lines{"model.layers.1.self_attn.q_proj.weight as f32: values too large for f16, or "
-                                        "not finite"});
+  EXPECT_EQ(english(model.type_fallbacks),
+            Lines{"model.layers.1.self_attn.q_proj.weight as f32: values too large for f16, or "
+                  "not finite"});
   std::vector<float> row(256);
   read_row(model.layers[1].attention.q_proj, 4, row.data());
   EXPECT_EQ(row[1234 - 4 * 256], 65520.0f);
@@ -80,10 +83,10 @@ TEST(TypeFallbacks, NamesBlockTypesWithoutAKernel) {
     StoredTensor& tensor = checkpoint.tensors.at("model.layers." + layer + ".self_attn.o_proj.weight");
     tensor = make_tensor(DType::iq3_s, {256, 256}, std::string(256 * 110, '\1'));
   }
-  EXPECT_EQ(load_model(checkpoint, std::nullopt, 1).type_fallbacks,
+  EXPECT_EQ(english(load_model(checkpoint, std::nullopt, 1).type_fallbacks),
             Lines{"2 tensors (first: model.layers.0.self_attn.o_proj.weight) as f32: exact, but larger than iq3_s; "
                   "q8_0 or iq4_nl is smaller"});
-  EXPECT_EQ(load_model(checkpoint, DType::q8_0, 1).type_fallbacks, Lines{});
+  EXPECT_EQ(english(load_model(checkpoint, DType::q8_0, 1).type_fallbacks), Lines{});
 }
 
 std::string refusal_of_bf16(const Checkpoint& checkpoint, WeightType type) {

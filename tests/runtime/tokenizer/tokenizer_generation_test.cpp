@@ -36,7 +36,8 @@ std::string misfit(const Tokenizer& tokenizer, Family family, std::size_t vocab_
   Config config;
   config.family = family;
   config.vocab_size = vocab_size;
-  return tokenizer_misfit(tokenizer, config).value_or("");
+  const auto misfit = tokenizer_misfit(tokenizer, config);
+  return misfit ? misfit->english() : "";
 }
 
 TEST(TokenizerGeneration, AcceptsTheTokenizerOfEachModel) {

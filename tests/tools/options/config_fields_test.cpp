@@ -51,8 +51,8 @@ TEST(ConfigFields, OfEveryCaseHaveTheirSource) {
   for (const std::string& name : golden_names()) {
     const Checkpoint checkpoint = open_golden(name);
     for (const ConfigField& field : config_fields(checkpoint)) {
-      EXPECT_FALSE(field.source.empty()) << name << ": " << field.name;
-      EXPECT_EQ(field.source, source_text(field.name, checkpoint.sources.at(field.name))) << name << ": " << field.name;
+      EXPECT_NE(field.source.english(), "") << name << ": " << field.name;
+      EXPECT_EQ(field.source, source_of(field.name, checkpoint.sources.at(field.name))) << name << ": " << field.name;
     }
   }
 }

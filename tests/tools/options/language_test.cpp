@@ -192,10 +192,17 @@ TEST(Chinese, HasEveryTextOfNotes) {
   EXPECT_GT(found, 80u);
 }
 
-std::vector<Translation> all_translations() {
-  std::vector<Translation> all(translations().begin(), translations().end());
-  all.insert(all.end(), sentence_translations().begin(), sentence_translations().end());
-  return all;
+TEST(Chinese, HasEveryFactFoundBelowTheTools) {
+  std::size_t found = 0;
+  for (const char* folder : {"weights", "runtime", "tools"}) {
+    for (const Literal& literal : literals_of(folder)) {
+      const bool is_fact = literal.around == "Fact" || (literal.around == "tell" && literal.text.ends_with(": {}"));
+      if (!is_fact || !has_words(literal.text)) continue;
+      EXPECT_TRUE(is_translated(literal.text)) << "tools/terminal/chinese.cpp has no entry for: " << literal.text;
+      ++found;
+    }
+  }
+  EXPECT_GT(found, 60u);
 }
 
 TEST(Chinese, HasNoUnusedText) {
@@ -203,7 +210,7 @@ TEST(Chinese, HasNoUnusedText) {
   for (const char* folder : {"tools", "runtime", "weights"}) {
     for (const Literal& literal : literals_of(folder)) said.insert(literal.text);
   }
-  for (const Translation& translation : all_translations()) {
+  for (const Translation& translation : translations()) {
     EXPECT_TRUE(said.contains(std::string(translation.english)))
         << "tools/terminal/chinese.cpp has an unused entry: " << translation.english;
   }
@@ -211,7 +218,7 @@ TEST(Chinese, HasNoUnusedText) {
 
 TEST(Chinese, HasEachTextOnceWithTheSamePlaceholders) {
   std::set<std::string_view> seen;
-  for (const Translation& translation : all_translations()) {
+  for (const Translation& translation : translations()) {
     EXPECT_TRUE(seen.insert(translation.english).second) << translation.english;
     EXPECT_NE(translation.chinese, "") << translation.english;
     if (translation.english.find("{\"") != std::string_view::npos) continue;  // JSON, which is not formatted
@@ -219,17 +226,13 @@ TEST(Chinese, HasEachTextOnceWithTheSamePlaceholders) {
   }
 }
 
-TEST(Language, SentencesAreTranslatedPartByPart) {
-  EXPECT_EQ(translated_sentence("a.weight as f16: its 53 columns are not a multiple of 32"),
-            "a.weight as f16: its 53 columns are not a multiple of 32");
+TEST(Language, FactsAreTranslatedPartByPart) {
+  const Fact fact("{} as {}: {}", "a.weight", "f16", Fact("its {} columns are not a multiple of {}", 53u, 32u));
+  EXPECT_EQ(localized(fact), "a.weight as f16: its 53 columns are not a multiple of 32");
   set_language(Language::chinese);
-  EXPECT_EQ(translated_sentence("what v3 uses"), "v3 的惯用值");
-  EXPECT_EQ(translated_sentence("a.weight as f16: its 53 columns are not a multiple of 32"),
-            "a.weight 存为 f16：其 53 列不是 32 的倍数");
-  EXPECT_EQ(
-      translated_sentence("2 tensors (first: a.b) as f32: exact, but larger than iq3_s; q8_0 or iq4_nl is smaller"),
-      "2 个张量（首个：a.b）存为 f32：精确，但比 iq3_s 大；q8_0 或 iq4_nl 更小");
-  EXPECT_EQ(translated_sentence("no note has this"), "no note has this");
+  EXPECT_EQ(localized(fact), "a.weight 存为 f16：其 53 列不是 32 的倍数");
+  EXPECT_EQ(localized(Fact("what {} uses", "self_attn.q_norm is present")), "self_attn.q_norm is present 的惯用值");
+  EXPECT_EQ(fact.english(), "a.weight as f16: its 53 columns are not a multiple of 32");
   set_language(Language::english);
 }
 

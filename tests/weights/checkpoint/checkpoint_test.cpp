@@ -211,7 +211,7 @@ TEST(Checkpoint, AConfigThatIsGivenReplacesTheOneNextToIt) {
   options.config_path = folder.write("mine.json", R"({"rope_theta": 4e5})");
   const Checkpoint checkpoint = open_checkpoint(model, options);
   EXPECT_EQ(checkpoint.config.rope_theta, 4e5);
-  EXPECT_EQ(checkpoint.sources.at("rope_theta").detail, *options.config_path);
+  EXPECT_EQ(checkpoint.sources.at("rope_theta").detail.english(), *options.config_path);
   options.config_path = folder.path() + "/missing.json";
   expect_in(open_error(model, options), {"missing.json"});
 }
@@ -251,7 +251,7 @@ TEST(Checkpoint, SettingsOfItsTreesCodeAreItsOwn) {
   const Checkpoint checkpoint = open_checkpoint(tree.checkpoint, {});
   EXPECT_EQ(checkpoint.config.rope_theta, 1e4);
   EXPECT_EQ(checkpoint.config.rms_norm_eps, 1e-5);
-  EXPECT_EQ(checkpoint.sources.at("rope_theta").detail, tree.folder.path() + "/model/model_minimind.py:3");
+  EXPECT_EQ(checkpoint.sources.at("rope_theta").detail.english(), tree.folder.path() + "/model/model_minimind.py:3");
   EXPECT_EQ(checkpoint.sources.at("hidden_act").kind, ConfigSource::Kind::assumed);
   EXPECT_EQ(checkpoint.code_edited.size(), 1u);
 }
@@ -261,7 +261,7 @@ TEST(Checkpoint, AConfigNextToAPthComesBeforeTheTreesCode) {
   const std::string config = tree.folder.write("out/config.json", R"({"rope_theta": 5000})");
   const Checkpoint checkpoint = open_checkpoint(tree.checkpoint, {});
   EXPECT_EQ(checkpoint.config.rope_theta, 5000);
-  EXPECT_EQ(checkpoint.sources.at("rope_theta").detail, config);
+  EXPECT_EQ(checkpoint.sources.at("rope_theta").detail.english(), config);
   EXPECT_EQ(checkpoint.config.rms_norm_eps, 1e-5) << "from the code: the config does not say it";
   tree.folder.write("out/config.json", R"({"learning_rate": 1})");
   EXPECT_EQ(open_checkpoint(tree.checkpoint, {}).config.rope_theta, 1e4) << "a config of something else";
@@ -276,7 +276,7 @@ TEST(Checkpoint, ItsTrainersArgumentsComeBeforeTheDefaultsOfTheCode) {
       tree.folder.write("trainer/train_full_sft.py", "config = MiniMindConfig(rope_theta=5e3)\n");
   const Checkpoint checkpoint = open_checkpoint(tree.checkpoint, {});
   EXPECT_EQ(checkpoint.config.rope_theta, 5e3);
-  EXPECT_EQ(checkpoint.sources.at("rope_theta").detail, trainer + ":1");
+  EXPECT_EQ(checkpoint.sources.at("rope_theta").detail.english(), trainer + ":1");
 }
 
 TEST(Checkpoint, CodeThatDisagreesWithTheTensorsIsAnErrorThatNamesBoth) {

@@ -13,7 +13,7 @@ namespace {
 TEST(InferConfig, RecognisesV1ByItsNamesAndTwoToOne) {
   const auto [config, sources] = infer(small_v1().tensors());
   EXPECT_EQ(config.family, Family::v1);
-  EXPECT_EQ(sources.at("family").detail, "tensor names, rows of wq = 2 x rows of wk");
+  EXPECT_EQ(sources.at("family").detail.english(), "tensor names, rows of wq = 2 x rows of wk");
   EXPECT_EQ(config.num_attention_heads, 16u);
   EXPECT_EQ(config.num_key_value_heads, 8u);
   EXPECT_EQ(config.head_dim, 2u);
@@ -36,7 +36,7 @@ TEST(InferConfig, RecognisesV2EarlyByItsNamesAndFourToOne) {
 TEST(InferConfig, RecognisesV2ByModernNamesWithoutQNorm) {
   const auto [config, sources] = infer(v2_by_habit().tensors());
   EXPECT_EQ(config.family, Family::v2);
-  EXPECT_EQ(sources.at("family").detail, "tensor names, without self_attn.q_norm");
+  EXPECT_EQ(sources.at("family").detail.english(), "tensor names, without self_attn.q_norm");
   EXPECT_EQ(config.num_attention_heads, 8u);
   EXPECT_EQ(config.num_key_value_heads, 2u);
   EXPECT_EQ(config.head_dim, 4u);
@@ -48,9 +48,9 @@ TEST(InferConfig, RecognisesV2ByModernNamesWithoutQNorm) {
 TEST(InferConfig, RecognisesV3ByQNormWhoseLengthIsHeadDim) {
   const auto [config, sources] = infer(SmallModel{}.tensors());
   EXPECT_EQ(config.family, Family::v3);
-  EXPECT_EQ(sources.at("family").detail, "self_attn.q_norm is present");
+  EXPECT_EQ(sources.at("family").detail.english(), "self_attn.q_norm is present");
   EXPECT_EQ(config.head_dim, 4u);
-  EXPECT_EQ(sources.at("head_dim").detail, "length of q_norm");
+  EXPECT_EQ(sources.at("head_dim").detail.english(), "length of q_norm");
   EXPECT_EQ(config.num_attention_heads, 2u);
   EXPECT_EQ(config.num_key_value_heads, 1u);
   EXPECT_EQ(config.rope_theta, 1e6);
@@ -62,7 +62,7 @@ TEST(InferConfig, RecognisesHuggingFaceFamiliesByModelType) {
   EXPECT_EQ(infer(small_v2().tensors(), R"({"model_type": "llama", )" + heads).config.family, Family::llama);
   const auto [config, sources] = infer(SmallModel{}.tensors(), R"({"model_type": "qwen3", )" + heads);
   EXPECT_EQ(config.family, Family::qwen3);
-  EXPECT_EQ(sources.at("family").detail, "model_type in config.json");
+  EXPECT_EQ(sources.at("family").detail.english(), "model_type in config.json");
   EXPECT_EQ(
       infer(mixture({}, 3, 0).tensors(), R"({"model_type": "qwen3_moe", "num_experts_per_tok": 2})").config.family,
       Family::qwen3_moe);
@@ -93,10 +93,10 @@ TEST(InferConfig, ShapesSayWhatTheyCan) {
   EXPECT_EQ(config.hidden_size, 8u);
   EXPECT_EQ(config.num_hidden_layers, 2u);
   EXPECT_EQ(config.intermediate_size, 6u);
-  EXPECT_EQ(sources.at("vocab_size").detail, "rows of embed_tokens");
-  EXPECT_EQ(sources.at("hidden_size").detail, "columns of embed_tokens");
-  EXPECT_EQ(sources.at("num_hidden_layers").detail, "layers that have tensors");
-  EXPECT_EQ(sources.at("intermediate_size").detail, "rows of layer 0's up_proj");
+  EXPECT_EQ(sources.at("vocab_size").detail.english(), "rows of embed_tokens");
+  EXPECT_EQ(sources.at("hidden_size").detail.english(), "columns of embed_tokens");
+  EXPECT_EQ(sources.at("num_hidden_layers").detail.english(), "layers that have tensors");
+  EXPECT_EQ(sources.at("intermediate_size").detail.english(), "rows of layer 0's up_proj");
   EXPECT_EQ(config.num_experts, 0u);
   EXPECT_EQ(config.hidden_act, HiddenAct::silu);
   EXPECT_EQ(config.eos_token_id, std::vector<std::int32_t>{2});
@@ -106,10 +106,10 @@ TEST(InferConfig, NamesWhatItAssumed) {
   const ConfigSources sources = infer(v2_by_habit().tensors()).sources;
   for (const char* name : {"num_attention_heads", "num_key_value_heads", "rope_theta", "rms_norm_eps",
                            "max_position_embeddings", "hidden_act", "eos_token_id"}) {
-    EXPECT_EQ(sources.at(name).kind, ConfigSource::Kind::assumed) << name << ": " << sources.at(name).detail;
+    EXPECT_EQ(sources.at(name).kind, ConfigSource::Kind::assumed) << name << ": " << sources.at(name).detail.english();
   }
   EXPECT_EQ(sources.at("rope_theta").kind, ConfigSource::Kind::assumed);
-  EXPECT_EQ(sources.at("rope_theta").detail, "what v2 uses");
+  EXPECT_EQ(sources.at("rope_theta").detail.english(), "what v2 uses");
 }
 
 TEST(InferConfig, AConfigWinsOverHabit) {
@@ -121,7 +121,7 @@ TEST(InferConfig, AConfigWinsOverHabit) {
   EXPECT_EQ(config.hidden_act, HiddenAct::relu);
   EXPECT_EQ(config.eos_token_id, (std::vector<std::int32_t>{3, 4}));
   for (const char* name : {"rope_theta", "rms_norm_eps", "max_position_embeddings", "hidden_act", "eos_token_id"}) {
-    EXPECT_EQ(sources.at(name).detail, "config.json") << name;
+    EXPECT_EQ(sources.at(name).detail.english(), "config.json") << name;
   }
 }
 
@@ -162,7 +162,7 @@ TEST(InferConfig, HasASourceForEveryField) {
                            "moe_intermediate_size",
                            "norm_topk_prob",
                            "eos_token_id"}) {
-    EXPECT_TRUE(sources.contains(name) && !sources.at(name).detail.empty()) << name;
+    EXPECT_TRUE(sources.contains(name) && !sources.at(name).detail.english().empty()) << name;
   }
 }
 
@@ -183,7 +183,7 @@ TEST(InferConfig, HeadsCanBeGivenByConfigOrFlagAndTheFlagWins) {
   expect_error({"8 rows", "4", "8 heads", "2 kv heads"}, tensors);
   const auto by_config = infer(tensors, R"({"num_attention_heads": 2, "num_key_value_heads": 1})");
   EXPECT_EQ(by_config.config.head_dim, 4u);
-  EXPECT_EQ(by_config.sources.at("num_attention_heads").detail, "config.json");
+  EXPECT_EQ(by_config.sources.at("num_attention_heads").detail.english(), "config.json");
   const auto by_flag = infer(tensors, R"({"num_attention_heads": 2, "num_key_value_heads": 1})",
                              {.heads = 4, .kv_heads = 2, .experts_per_token = {}, .yarn = {}});
   EXPECT_EQ(by_flag.config.num_attention_heads, 4u);
@@ -276,12 +276,12 @@ TEST(InferConfig, TheMatricesItReadsMustBeMatrices) {
 TEST(InferConfig, EmbeddingsAreTiedIfLmHeadIsAbsentOrEqual) {
   StoredTensors tensors = SmallModel{}.tensors();
   EXPECT_TRUE(infer(tensors).config.tie_word_embeddings);
-  EXPECT_EQ(infer(tensors).sources.at("tie_word_embeddings").detail, "lm_head is absent");
+  EXPECT_EQ(infer(tensors).sources.at("tie_word_embeddings").detail.english(), "lm_head is absent");
   tensors["lm_head.weight"] = tensors.at("model.embed_tokens.weight");
   EXPECT_TRUE(infer(tensors).config.tie_word_embeddings);
   tensors["lm_head.weight"] = counting_tensor({12, 8});
   EXPECT_TRUE(infer(tensors).config.tie_word_embeddings) << "the same numbers, stored twice";
-  EXPECT_EQ(infer(tensors).sources.at("tie_word_embeddings").detail, "lm_head equals embed_tokens");
+  EXPECT_EQ(infer(tensors).sources.at("tie_word_embeddings").detail.english(), "lm_head equals embed_tokens");
 }
 
 TEST(InferConfig, EmbeddingsAreUntiedIfLmHeadDiffers) {

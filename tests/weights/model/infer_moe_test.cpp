@@ -30,7 +30,7 @@ TEST(InferMoe, ExpertsPerTokenAreTwoInV1AndV2AndOneInV3) {
   const auto [config, sources] = infer(mixture({}, 4, 0).tensors());
   EXPECT_EQ(config.num_experts_per_tok, 1u);
   EXPECT_EQ(sources.at("num_experts_per_tok").kind, ConfigSource::Kind::assumed);
-  EXPECT_EQ(sources.at("num_experts_per_tok").detail, "what v3 uses");
+  EXPECT_EQ(sources.at("num_experts_per_tok").detail.english(), "what v3 uses");
 }
 
 TEST(InferMoe, ExpertsPerTokenCanBeGivenByConfigOrFlagAndTheFlagWins) {

@@ -10,7 +10,7 @@ namespace {
 TEST(InferYarn, YarnIsOffUnlessRequested) {
   const auto [config, sources] = infer(SmallModel{}.tensors());
   EXPECT_FALSE(config.rope_scaling);
-  EXPECT_EQ(sources.at("rope_scaling").detail, "off unless requested");
+  EXPECT_EQ(sources.at("rope_scaling").detail.english(), "off unless requested");
   EXPECT_FALSE(infer(SmallModel{}.tensors(), R"({"inference_rope_scaling": false})").config.rope_scaling);
 }
 
@@ -48,7 +48,7 @@ TEST(InferYarn, MiniMindsYarnHasNoEffectOnAContextNoLongerThanTheOriginal) {
     const auto [config, sources] = infer(SmallModel{}.tensors(), R"({"inference_rope_scaling": true,
         "max_position_embeddings": )" + std::to_string(positions) + "}");
     EXPECT_EQ(config.rope_scaling.has_value(), on) << positions;
-    EXPECT_EQ(sources.at("rope_scaling").detail.find("without effect") != std::string::npos, !on);
+    EXPECT_EQ(sources.at("rope_scaling").detail.english().find("without effect") != std::string::npos, !on);
   }
 }
 
