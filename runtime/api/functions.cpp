@@ -30,6 +30,7 @@
 #include "runtime/chat/conversation_prompt.h"
 #include "runtime/chat/message_json.h"
 #include "runtime/chat/session_file.h"
+#include "runtime/constraint/grammar_constraint.h"
 #include "runtime/engine/context.h"
 #include "runtime/engine/forward.h"
 #include "runtime/engine/kv_cache.h"
@@ -297,8 +298,9 @@ void read_task(const minimind_request& request, const LoadedModel& loaded, Gener
   options.stop = stop_strings(request);
   if (request.chat) options.text_tokens = loaded.llm().tag_tokens;
   options.sampling = sampling_of(request, loaded.config().vocab_size);
-  options.grammar = grammar_of(request, notes);
-  if (options.grammar || !options.stop.empty() || options.sampling.dry.on()) loaded.tokenizer();
+  const std::shared_ptr<const Grammar> grammar = grammar_of(request, notes);
+  if (grammar || !options.stop.empty() || options.sampling.dry.on()) loaded.tokenizer();
+  if (grammar) options.constraint = constrain_to(grammar, loaded.llm().token_trie());
   if (request.top_count > loaded.config().vocab_size) {
     throw UsageError(fmt::format("top_count is {}, expected at most the vocabulary's {}", request.top_count,
                                  loaded.config().vocab_size));
@@ -727,7 +729,6 @@ minimind_status minimind_submit(minimind_model* model, const minimind_request* r
       check_session(*handle->session, *model->state);
       handle->session->weights = model->state->weights;
     }
-    if (handle->task->options.grammar) handle->task->options.token_trie = model->state->loaded.llm().token_trie();
     submit(*handle);
     *generation = handle.release();
   });

@@ -120,7 +120,6 @@ Conversation::Conversation(Forward& forward, Context& context, const Tokenizer& 
       options_(std::move(options)) {
   state_.now = std::time(nullptr);
   options_.generate.text_tokens = answer_tag_tokens(tokenizer);
-  if (options_.generate.grammar) options_.generate.token_trie = make_token_trie(tokenizer);
 }
 
 Answer Conversation::ask(const std::string& text, const AnswerListener& listener,
@@ -177,7 +176,7 @@ Answer Conversation::answer(std::vector<Message> messages, const AnswerListener&
     return none;
   }
   const ThinkState thinks = think_state(prompt.text.bytes);
-  if (options_.generate.grammar && thinks == ThinkState::open) {
+  if (options_.generate.constraint && thinks == ThinkState::open) {
     throw UsageError("a grammar or schema is for the answer, but the prompt starts a thought; turn thinking off");
   }
   Answer result;

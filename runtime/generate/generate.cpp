@@ -105,7 +105,7 @@ void check_options(const GenerateOptions& options, const Tokenizer* tokenizer) {
   if (tokenizer) return;
   if (!options.stop.empty())
     throw UsageError("a stop string requires a tokenizer, but the model has no tokenizer", Setting::tokenizer);
-  if (options.grammar)
+  if (options.constraint)
     throw UsageError("a grammar requires a tokenizer, but the model has no tokenizer", Setting::tokenizer);
 }
 
@@ -165,10 +165,7 @@ Generation::Generation(const Model& model, Context& context, const Tokenizer* to
     sampler_->accept_prompt(token);
     if (dry_) dry_->accept(token);
   }
-  if (options.grammar) {
-    constraint_.emplace(options.grammar, options.token_trie ? options.token_trie : make_token_trie(*tokenizer),
-                        *tokenizer, vocab_size, end_tokens_, room(), options.grammar_marks);
-  }
+  if (options.constraint) constraint_ = options.constraint({*tokenizer, vocab_size, end_tokens_, room()});
   context_.rewind(scores_prompt() ? 0 : context_.common_prefix(tokens_));
   result_.prompt_tokens_reused = context_.size();
 }

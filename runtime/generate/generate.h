@@ -18,7 +18,6 @@
 #include "runtime/generate/dry.h"
 #include "runtime/generate/sampler.h"
 #include "runtime/generate/speculate.h"
-#include "runtime/grammar/grammar.h"
 #include "runtime/text/utf8.h"
 #include "runtime/tokenizer/tokenizer.h"
 
@@ -72,10 +71,7 @@ struct GenerateOptions {
   std::vector<std::string> stop;          // any of them ends the text and is not part of it
   std::vector<std::int32_t> text_tokens;  // special tokens that are part of the text all the same
   SamplingOptions sampling;
-  std::shared_ptr<const Grammar> grammar;       // what the text has to conform to; null: nothing
-  std::optional<GrammarMarks> grammar_marks{};  // only what is between these conforms; std::nullopt: all of the text
-  // make_token_trie(tokenizer), to share it among the texts of a grammar; null: each text makes its own.
-  std::shared_ptr<const TokenTrie> token_trie;
+  MakeConstraint constraint;          // of the text; empty: any token may follow
   Drafter* drafter = nullptr;         // guesses tokens, which changes nothing but the speed; null: none
   std::size_t draft_tokens = 0;       // the most that are drafted at once; fewer than forward.max_tokens()
   std::optional<std::size_t> scores;  // score every token, with this many alternatives; std::nullopt: none
@@ -102,7 +98,7 @@ struct Generated {
   std::vector<TokenScore> scores{};         // [tokens], if requested
   std::vector<TokenScore> prompt_scores{};  // of the prompt's tokens but the first, if requested
   FinishReason finish_reason = FinishReason::length;
-  bool conforms = true;                  // whether the text is one of the grammar's: not when it was cut short
+  bool conforms = true;                  // to the constraint, if any: not when the text was cut short
   std::size_t prompt_tokens_reused = 0;  // were in the context
   std::size_t prompt_tokens_done = 0;    // were computed: all the others, unless it was interrupted
   double prompt_seconds = 0;             // until the first token could be sampled
@@ -206,7 +202,7 @@ class Generation {
   std::optional<TextStream> stream_;
   std::vector<std::int32_t> tokens_;  // prompt and generated
   std::size_t prompt_size_ = 0;
-  std::optional<MarkedConstraint> constraint_;
+  std::unique_ptr<Constraint> constraint_;
   std::span<const std::int32_t> drafts_;  // after the last token of the text
   std::vector<std::int32_t> batch_;       // the last token and the drafts
   bool ended_ = false;
@@ -222,14 +218,13 @@ std::vector<std::int32_t> end_tokens(const Config& config, bool eos_was_assumed,
 // `prompt` is all of it: what the context has in common with it is kept and not computed again, which changes nothing
 // in the result; the rest of the context is forgotten. Afterwards the context has the prompt and the generated tokens:
 // often all but the last, whose logits are not needed; less after an interrupt.
-// With a grammar, only tokens that some text of the grammar continues with are sampled, end tokens only where it may
-// end, and the text ends (`stop`) when nothing can follow: what is generated always begins a text of the grammar, and
-// is one where max_tokens and the capacity leave room for it, see GrammarConstraint. With a drafter, the last token and
-// what is drafted after it are run as one batch, and then sampled from its logits as ever, until a token is sampled
-// that is not the one drafted. A batch has bit for bit the logits of single tokens, so that all of the result but times
-// and counts is the same with any drafter and without one, for every seed and option. Throws UsageError when there are
-// stop strings or a grammar but no tokenizer, as Sampler does, and Error when the prompt is empty, holds ids that are
-// not in the vocabulary, or does not fit the context, which then stays as it is, and as GrammarConstraint does.
+// With a constraint, only tokens that it allows are sampled, and the text ends (`stop`) when nothing can follow. With a
+// drafter, the last token and what is drafted after it are run as one batch, and then sampled from its logits as ever,
+// until a token is sampled that is not the one drafted. A batch has bit for bit the logits of single tokens, so that
+// all of the result but times and counts is the same with any drafter and without one, for every seed and option.
+// Throws UsageError when there are stop strings or a constraint but no tokenizer, as Sampler does, and Error when the
+// prompt is empty, holds ids that are not in the vocabulary, or does not fit the context, which then stays as it is,
+// and as Constraint does.
 Generated generate(Forward& forward, Context& context, const Tokenizer* tokenizer, std::span<const std::int32_t> prompt,
                    const GenerateOptions& options, const TextCallback& on_text, const std::atomic<bool>& interrupted);
 

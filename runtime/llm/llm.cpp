@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/chat/conversation_prompt.h"
+#include "runtime/constraint/grammar_constraint.h"
 #include "runtime/engine/load_model.h"
 #include "runtime/generate/generate.h"
 #include "runtime/kernels/instruction_sets.h"

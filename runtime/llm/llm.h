@@ -16,7 +16,7 @@
 #include "runtime/engine/kv_cache.h"
 #include "runtime/engine/model.h"
 #include "runtime/engine/pack.h"
-#include "runtime/grammar/state.h"
+#include "runtime/grammar/token_trie.h"
 #include "runtime/kernels/kernels.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "weights/checkpoint/checkpoint.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/chat/conversation.h"
+#include "runtime/constraint/grammar_constraint.h"
 #include "runtime/engine/forward.h"
 #include "runtime/engine/load_model.h"
 #include "runtime/grammar/gbnf.h"
@@ -92,7 +93,8 @@ struct SmallChat {
 inline ConversationOptions answers_of(const std::string& grammar, std::size_t max_tokens = 400) {
   ConversationOptions options;
   options.generate.max_tokens = max_tokens;
-  options.generate.grammar = std::make_shared<const Grammar>(parse_grammar("root ::= " + grammar, "test"));
+  options.generate.constraint =
+      constrain_to(std::make_shared<const Grammar>(parse_grammar("root ::= " + grammar, "test")));
   return options;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/chat/message_json.h"
+#include "runtime/constraint/grammar_constraint.h"
 #include "tools/chat/actions.h"
 #include "tools/chat/conversation_file.h"
 #include "tools/options/load_llm.h"
@@ -36,7 +37,6 @@ GenerateOptions generate_options(const ChatOptions& options) {
   generate.max_tokens = options.max_tokens;
   generate.stop = options.end.stop;
   generate.draft_tokens = options.speculation.draft_tokens();
-  generate.grammar = options.sampling.grammar(options.run.quiet);
   return generate;
 }
 
@@ -47,6 +47,7 @@ ChatSetup::ChatSetup(const ChatOptions& options)
       session_lock_(locked_for_writing(options.session)),
       save_lock_(locked_for_writing(options.save)),
       generate_(generate_options(options)),
+      grammar_(options.sampling.grammar(options.run.quiet)),
       model_path_(model_path(options.checkpoint.model)),
       files_(written_files(model_path_)),
       llm_(load_llm(options, options.chat_template, [&](const Checkpoint& checkpoint) { note_identity(checkpoint); })),
@@ -65,6 +66,7 @@ ConversationOptions ChatSetup::conversation_options() const {
   options.plain_answers = !options_.sampling.constraint.json_schema_file.empty();
   options.plain_content = options_.plain_content;
   options.generate.drafter = speculation_.drafter();
+  if (grammar_) options.generate.constraint = constrain_to(grammar_, llm_.token_trie());
   if (!options_.end.ignore_eos) options.generate.end_tokens = llm_.end_tokens();
   return options;
 }

@@ -53,7 +53,8 @@ class ChatSetup {
   std::optional<FileLock> session_lock_;
   std::optional<FileLock> save_lock_;
   GenerateOptions generate_;
-  std::optional<ModelIdentity> identity_;  // of the model, if there is a session
+  const std::shared_ptr<const Grammar> grammar_;  // of the answers; null: none
+  std::optional<ModelIdentity> identity_;         // of the model, if there is a session
   const std::string model_path_;
   std::vector<WrittenFile> files_;  // of the model when it was loaded, or since the user was told that they changed
   LLM llm_;

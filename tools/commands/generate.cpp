@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "runtime/constraint/grammar_constraint.h"
 #include "tools/options/choose_tokenizer.h"
 #include "tools/options/commands.h"
 #include "tools/options/generation_options.h"
@@ -91,7 +92,7 @@ void print_json(const std::vector<std::int32_t>& prompt, const Generated& result
         {"prompt_tokens_per_second", per_second(result.prompt_tokens_done, result.prompt_seconds)},
         {"decode_seconds", result.decode_seconds},
         {"decode_tokens_per_second", per_second(result.decoded_tokens(), result.decode_seconds)}}}};
-  if (options.grammar) json["conforms"] = result.conforms;
+  if (options.constraint) json["conforms"] = result.conforms;
   if (options.drafter) {
     json["speculation"] = speculation_json(result.drafted, result.accepted);
   }
@@ -147,7 +148,7 @@ int run_generate(const GenerateCommand& options) {
   generate_options.stop = options.end.stop;
   generate_options.draft_tokens = options.speculation.draft_tokens();
   check_prompt_options(options);
-  generate_options.grammar = options.sampling.grammar(options.run.quiet);
+  generate_options.constraint = constrain_to(options.sampling.grammar(options.run.quiet));
   const bool profiling = profile_requested();
   LLM llm = load_llm(options.checkpoint, options.run);
   const Config& config = llm.config;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "runtime/chat/conversation_prompt.h"
+#include "runtime/constraint/grammar_constraint.h"
 #include "runtime/generate/generate.h"
 #include "runtime/tokenizer/files.h"
 #include "tools/commands/score_tokens.h"
@@ -100,7 +101,7 @@ class Watch {
   explicit Watch(const WatchOptions& options)
       : options_(options), held_out_(options.held_out.empty() ? "" : TextOptions{.file = options.held_out}.read()) {
     generate_.sampling = options.sampling.sampling();
-    generate_.grammar = options.sampling.grammar(options.run.quiet);
+    generate_.constraint = constrain_to(options.sampling.grammar(options.run.quiet));
     generate_.max_tokens = options.max_tokens;
     if (!options.sampling.seed && generate_.sampling.temperature > 0 && !options.run.quiet) {
       note("seed {}, the same for every checkpoint", generate_.sampling.seed);

@@ -151,6 +151,16 @@ GrammarMarks TextModel::call_marks(bool is_free) const {
   return marks;
 }
 
+MakeConstraint TextModel::constraint_of(const Request& request) const {
+  const std::shared_ptr<const Grammar> grammar = request.grammar ? request.grammar : request.call_grammar;
+  if (!grammar) return nullptr;
+  std::optional<GrammarMarks> marks;
+  if (request.calls == CallRule::forced || !request.grammar) {
+    marks = about("tools", [&] { return call_marks(!is_forced(request.calls)); });
+  }
+  return constrain_to(grammar, llm_.token_trie(), std::move(marks));
+}
+
 TextTask TextModel::task_of(const Request& request, const TextPrompt* prompt, std::time_t now) const {
   const std::string param = request.chat ? "messages" : "prompt";
   TextTask task;
@@ -176,11 +186,7 @@ TextTask TextModel::task_of(const Request& request, const TextPrompt* prompt, st
   if (request.calls == CallRule::single && !request.tools.empty()) options.stop.emplace_back(answer_tags.back());
   if (request.chat) options.text_tokens = llm_.tag_tokens;
   options.sampling = request.sampling;
-  options.grammar = request.grammar ? request.grammar : request.call_grammar;
-  if (options.grammar) options.token_trie = llm_.token_trie();
-  if (request.calls == CallRule::forced || (!request.grammar && request.call_grammar)) {
-    options.grammar_marks = about("tools", [&] { return call_marks(!is_forced(request.calls)); });
-  }
+  options.constraint = constraint_of(request);
   options.scores = request.logprobs;
   if (request.best_of > request.n && !options.scores) options.scores = 0;
   options.score_prompt = request.echo && request.logprobs;

@@ -11,6 +11,7 @@
 
 #include "runtime/chat/answer_parser.h"
 #include "runtime/chat/message.h"
+#include "runtime/constraint/grammar_constraint.h"
 #include "runtime/llm/text_queue.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "tools/openai/request.h"
@@ -61,6 +62,7 @@ class TextModel {
   TextTask task_of(const Request& request, const TextPrompt* prompt, std::time_t now) const;
   void set_prompt(TextTask& task, const Request& request, const TextPrompt* prompt, std::time_t now) const;
   GrammarMarks call_marks(bool is_free) const;
+  MakeConstraint constraint_of(const Request& request) const;
 
   CheckpointOptions checkpoint_options_;
   RunOptions run_options_;

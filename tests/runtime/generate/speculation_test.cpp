@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/constraint/grammar_constraint.h"
 #include "runtime/generate/speculate.h"
 #include "runtime/grammar/gbnf.h"
 #include "runtime/kernels/instruction_sets.h"
@@ -192,7 +193,7 @@ TEST_F(DemoSpeculation, AGrammarIsKeptTo) {
   for (const char* grammar : {"root ::= ([一-龥]{5} [，。]){6}", "root ::= .*", "root ::= \"空山\" [^人]*"}) {
     GenerateOptions options = at_most(cases(40, 2));
     options.end_tokens = {*tokenizer_.eos_id()};
-    options.grammar = std::make_shared<const Grammar>(parse_grammar(grammar, "g"));
+    options.constraint = constrain_to(std::make_shared<const Grammar>(parse_grammar(grammar, "g")));
     expect_the_same(options);
   }
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "runtime/constraint/grammar_constraint.h"
 #include "runtime/engine/load_model.h"
 #include "runtime/generate/generate.h"
 #include "runtime/grammar/gbnf.h"
@@ -12,7 +13,7 @@
 #include "runtime/kernels/instruction_sets.h"
 #include "runtime/tokenizer/files.h"
 #include "runtime/tokenizer/tokenizer.h"
-#include "tests/runtime/generate/random_schema.h"
+#include "tests/runtime/constraint/random_schema.h"
 #include "tests/support/cases.h"
 #include "tests/support/temporary_file.h"
 #include "weights/checkpoint/checkpoint.h"
@@ -33,7 +34,7 @@ class ConstrainedGenerate : public testing::Test {
   static GenerateOptions options(std::size_t max_tokens, Grammar grammar) {
     GenerateOptions options;
     options.max_tokens = max_tokens;
-    options.grammar = std::make_shared<const Grammar>(std::move(grammar));
+    options.constraint = constrain_to(std::make_shared<const Grammar>(std::move(grammar)));
     return options;
   }
 
@@ -114,7 +115,7 @@ TEST_F(ConstrainedGenerate, AGrammarThatAllowsWhatComesAnywayChangesNothing) {
   GenerateOptions with = options(60, parse_grammar("root ::= .*", "g"));
   with.sampling.temperature = 0;
   GenerateOptions without = with;
-  without.grammar = nullptr;
+  without.constraint = nullptr;
   EXPECT_EQ(run(with).tokens, run(without).tokens);
 }
 

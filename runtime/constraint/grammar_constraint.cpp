@@ -1,4 +1,4 @@
-#include "runtime/generate/constraint.h"
+#include "runtime/constraint/grammar_constraint.h"
 
 #include <algorithm>
 #include <stdexcept>
@@ -141,6 +141,16 @@ void MarkedConstraint::go_outside(std::size_t tokens_left) {
 void MarkedConstraint::allow_only(std::int32_t token) {
   std::ranges::fill(allowed_, 0);
   allowed_[static_cast<std::size_t>(token)] = 1;
+}
+
+MakeConstraint constrain_to(std::shared_ptr<const Grammar> grammar, std::shared_ptr<const TokenTrie> trie,
+                            std::optional<GrammarMarks> marks) {
+  if (!grammar) return nullptr;
+  return [grammar = std::move(grammar), trie = std::move(trie),
+          marks = std::move(marks)](const UnconstrainedText& text) {
+    return std::make_unique<MarkedConstraint>(grammar, trie ? trie : make_token_trie(text.tokenizer), text.tokenizer,
+                                              text.vocab_size, text.end_tokens, text.tokens_left, marks);
+  };
 }
 
 }  // namespace minimind

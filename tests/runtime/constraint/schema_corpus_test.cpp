@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/generate/constraint.h"
+#include "runtime/constraint/grammar_constraint.h"
 #include "runtime/grammar/state.h"
 #include "runtime/json_schema/json_schema.h"
 #include "runtime/tokenizer/files.h"

@@ -1,4 +1,4 @@
-#include "runtime/generate/constraint.h"
+#include "runtime/constraint/grammar_constraint.h"
 
 #include <gtest/gtest.h>
 
