@@ -41,7 +41,7 @@
 #include "runtime/llm/text_queue.h"
 #include "runtime/text/utf8.h"
 #include "weights/base/error.h"
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 
 namespace minimind {
 

@@ -14,7 +14,7 @@
 #include "runtime/engine/pack.h"
 #include "runtime/llm/llm.h"
 #include "runtime/tokenizer/tokenizer.h"
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 
 namespace minimind {
 

@@ -12,7 +12,7 @@
 #include "tests/support/torch_archive.h"
 #include "tests/support/zip_writer.h"
 #include "tools/commands/npy.h"
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 
 // Archives that unpack to more than they are, or to something else for each reader. README.md in this folder lists
 // them.

@@ -8,7 +8,7 @@
 #include "tests/support/attack.h"
 #include "tests/support/gguf_bytes.h"
 #include "tests/support/temporary_file.h"
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 
 // GGUF files that crashed llama.cpp or ollama. README.md in this folder lists them.
 namespace minimind {

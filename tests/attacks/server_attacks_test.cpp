@@ -13,7 +13,7 @@
 #include "tests/support/fake_answer.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/serve/api.h"
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 
 // Requests that crashed or stopped llama.cpp's server, ollama or vLLM. README.md in this folder lists them.
 namespace minimind {

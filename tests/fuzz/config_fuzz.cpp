@@ -5,7 +5,7 @@
 
 #include "tests/fuzz/mutate_json.h"
 #include "tests/support/read_bytes.h"
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 
 // Opens a small model with the input as its config.json.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "tests/support/read_bytes.h"
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 
 // Adds the input, as a LoRA's .pth, to a small model.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -16,7 +16,7 @@
 #include "tests/fuzz/mutate.h"
 #include "tests/support/little_endian.h"
 #include "tests/support/read_bytes.h"
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 
 // Opens the input without its first byte as a checkpoint and continues a text with it, through the kernels that are
 // compiled for every machine of the architecture. The first byte chooses how weights and keys are kept, and the

@@ -11,7 +11,7 @@
 #include "tests/fuzz/mutate_json.h"
 #include "tests/support/little_endian.h"
 #include "tests/support/read_bytes.h"
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 #include "weights/io/sha256.h"
 
 // Reads the input as a session with a small model. The last 32 bytes of the input are replaced by the checksum of those

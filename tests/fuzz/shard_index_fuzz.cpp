@@ -7,7 +7,7 @@
 #include "tests/fuzz/mutate_json.h"
 #include "tests/fuzz/scratch_folder.h"
 #include "weights/base/error.h"
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 
 // Opens a folder of two shards with the input as its index: that of .safetensors, or of .bin if the first byte is odd.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

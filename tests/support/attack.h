@@ -11,7 +11,7 @@
 
 #include "tests/support/cases.h"
 #include "tests/support/temporary_file.h"
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 
 namespace minimind {
 

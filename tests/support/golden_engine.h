@@ -11,7 +11,7 @@
 #include "runtime/kernels/instruction_sets.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "tests/support/golden.h"
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 
 namespace minimind {
 

@@ -16,7 +16,7 @@
 #include "runtime/tokenizer/tokenizer.h"
 #include "tests/support/stored.h"
 #include "tests/support/temporary_folder.h"
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 
 namespace minimind {
 

@@ -106,7 +106,9 @@ void print_json(const Checkpoint& checkpoint, const std::optional<Tokenizer>& to
                        {"bits_per_weight", bits_per_weight(tensor.dtype)},
                        {"shape", tensor.shape}});
   }
-  for (const auto& [key, value] : checkpoint.metadata.entries()) metadata[key] = to_json(value);
+  if (checkpoint.metadata) {
+    for (const auto& [key, value] : checkpoint.metadata->entries()) metadata[key] = to_json(value);
+  }
   const OrderedJson json{{"path", checkpoint.path},
                          {"format", checkpoint.format},
                          {"parameters", parameter_count(checkpoint)},
@@ -181,7 +183,7 @@ void print_text(const Checkpoint& checkpoint, const std::optional<Tokenizer>& to
     print_output("\n{}\n", translated("no tokenizer in the model, next to it, or in model/, ../model/ or "
                                       "minimind_tokenizer/ there"));
   }
-  print_metadata(checkpoint.metadata);
+  if (checkpoint.metadata) print_metadata(*checkpoint.metadata);
   print_tensors(checkpoint, every_tensor);
   print_list(translated("saved buffers, not read but computed"), checkpoint.skipped);
   print_list(translated("settings that do not change what is computed"), checkpoint.unused_settings);

@@ -16,7 +16,7 @@
 #include "tools/terminal/note.h"
 #include "tools/terminal/standard_output.h"
 #include "weights/base/error.h"
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 #include "weights/io/json_fields.h"
 #include "weights/io/mistaken_file.h"
 

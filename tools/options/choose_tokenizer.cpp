@@ -8,7 +8,7 @@
 #include "tools/options/setting_options.h"
 #include "tools/terminal/note.h"
 #include "weights/base/error.h"
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 
 namespace minimind {
 

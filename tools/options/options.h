@@ -9,7 +9,7 @@
 #include "runtime/engine/kv_cache.h"
 #include "runtime/engine/pack.h"
 #include "tools/options/option_checks.h"
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 
 namespace minimind {
 

@@ -1,22 +1,33 @@
 #pragma once
 
+#include <cstddef>
 #include <map>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "weights/checkpoint/lora.h"
-#include "weights/gguf/metadata.h"
+#include "weights/io/input_file.h"
 #include "weights/model/config.h"
+#include "weights/model/config_json.h"
 #include "weights/model/infer_config.h"
+#include "weights/model/tensor_names.h"
 #include "weights/tensor/stored_tensor.h"
 
 namespace minimind {
 
-struct OpenOptions {
-  ConfigOverrides overrides;
-  std::optional<std::string> config_path;  // used instead of a config.json next to the weights
-  std::vector<LoraFile> loras;             // added in this order
+class GgufMetadata;
+
+// The effect of one LoRA on a model.
+struct LoraMerge {
+  std::string path = {};
+  std::vector<std::string> changed = {};  // names of the changed weights, which are kept as f32
+  std::size_t smallest_rank = 0;
+  std::size_t largest_rank = 0;
+  std::vector<std::string> without_experts = {};  // modules of experts, omitted because the model is dense
+  std::size_t base_tensors = 0;                   // number of unused tensors, if the LoRA's file also has a whole model
 };
 
 // A checkpoint of any format: a complete config and exactly the tensors that the model reads, checked.
@@ -25,10 +36,10 @@ struct Checkpoint {
   std::string format;  // "torch.save", "safetensors, 2 shards", ...
   Config config;
   ConfigSources sources;
-  StoredTensors tensors;             // under Hugging Face's names; no lm_head.weight if embeddings are tied
-  std::optional<DType> vector_type;  // of norms and routers before a GGUF widened them, if not f32
-  GgufMetadata metadata;             // of a GGUF; empty for other formats
-  std::vector<std::string> skipped;  // saved buffers that are computed here instead
+  StoredTensors tensors;                         // under Hugging Face's names; no lm_head.weight if embeddings are tied
+  std::optional<DType> vector_type;              // of norms and routers before a GGUF widened them, if not f32
+  std::shared_ptr<const GgufMetadata> metadata;  // of a GGUF; null for other formats
+  std::vector<std::string> skipped;              // saved buffers that are computed here instead
   std::map<std::string, std::size_t> other_modalities;  // numbers of tensors of MiniMind-V and -O that are not read
   std::vector<std::string> unused_settings;             // keys of the config that do not change what is computed
   // Of MiniMind's code: settings that are not literals, and equations that no version of it has, each with its place,
@@ -39,23 +50,47 @@ struct Checkpoint {
   std::vector<LoraMerge> loras;           // one for each of OpenOptions::loras, in order
 };
 
-// Opens a checkpoint; other rooms read checkpoints only through this function. Detects .pth, .pt, .bin, .safetensors
-// and .gguf files by their content; a Hugging Face folder also works. Throws Error, naming the path, unless the
-// checkpoint is a complete MiniMind text model.
-Checkpoint open_checkpoint(const std::string& path, const OpenOptions& options);
+// The contents of a file or folder, before they are checked against each other.
+struct CheckpointContents {
+  std::string format;
+  CanonicalTensors canonical;
+  StoredTensors lora;                  // unmerged, under the file's names
+  std::optional<StatedConfig> stated;  // said in the file itself
+  std::optional<DType> vector_type;
+  std::shared_ptr<const GgufMetadata> metadata;
+};
 
-// Returns a checkpoint of weights in memory, under the names of any generation, with a config that is known already.
-// `source` is their origin in messages. An unmerged LoRA among them is merged. Throws Error unless they are exactly the
-// weights of such a model. The tensors' data must live until they are no longer read.
-Checkpoint checkpoint_of(StoredTensors stored, const Config& config, const std::string& source);
+// A format of files. Every program passes a list of those that it reads.
+struct CheckpointFormat {
+  std::string_view name;  // for messages
+  bool (*recognises)(std::span<const std::byte> start);
+  CheckpointContents (*read)(std::shared_ptr<const InputFile> file);
+};
 
-// Returns true if the file exists and starts with GGUF's magic.
-bool is_gguf(const std::string& path);
+// torch.save's files and safetensors, which MiniMind's own scripts write.
+extern const std::span<const CheckpointFormat> minimind_formats;
 
-// Returns the path of a checkpoint's tokenizer, std::nullopt if there is none. A GGUF with a tokenizer is its own.
-// Otherwise the tokenizer is a tokenizer.json next to the checkpoint, in model/ or in model/minimind_tokenizer/, there
-// or one folder up, as in MiniMind's trees. If the checkpoint is a link, its target's places are searched too. Throws
-// Error for a corrupt GGUF.
-std::optional<std::string> find_tokenizer(const std::string& checkpoint_path);
+// Reads a file in one of the formats, which its content tells, or a Hugging Face folder. Throws Error, naming the path,
+// for any other.
+CheckpointContents read_contents(const std::string& path, std::span<const CheckpointFormat> formats);
+
+// Returns the contents of a state dict, under the names of any generation. Throws Error if it is a LoRA without a
+// model.
+CheckpointContents contents_of(StoredTensors stored, std::string format, const std::string& path);
+
+// Returns the config.json next to a checkpoint's file, or in its folder; std::nullopt if there is none. The files of a
+// Hugging Face export belong to the config next to them; next to a .pth, a config.json of something else may be, which
+// does not count.
+std::optional<StatedConfig> config_beside(const std::string& path);
+
+// Returns the checkpoint of these contents, without the LoRA. Throws Error unless they are a complete MiniMind text
+// model and agree with `stated` and `overrides`.
+Checkpoint make_checkpoint(CheckpointContents contents, const std::optional<StatedConfig>& stated,
+                           const ConfigOverrides& overrides, const std::string& path);
+
+// Returns the path of the tokenizer.json that belongs to a checkpoint, std::nullopt if there is none: next to the
+// checkpoint, in model/ or in model/minimind_tokenizer/, there or one folder up, as in MiniMind's trees. If the
+// checkpoint is a link, its target's places are searched too.
+std::optional<std::string> find_tokenizer_json(const std::string& checkpoint_path);
 
 }  // namespace minimind

@@ -11,7 +11,7 @@
 
 #include "weights/base/error.h"
 #include "weights/base/suggestion.h"
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 #include "weights/gguf/reader.h"
 #include "weights/huggingface/folder.h"
 #include "weights/huggingface/safetensors.h"

@@ -29,10 +29,6 @@ bool is_float_matrix(const StoredTensor& tensor) {
   return is_float_type(tensor.dtype) && tensor.shape.size() == 2;
 }
 
-bool is_lora_name(std::string_view name) {
-  return name.ends_with(".lora.A.weight") || name.ends_with(".lora.B.weight");
-}
-
 // Canonical module name -> its two matrices.
 std::map<std::string, LoraPair> pairs_of(const StoredTensors& stored, const std::string& path) {
   std::map<std::string, LoraPair> pairs;
@@ -143,15 +139,6 @@ LoraFile parse_lora_argument(const std::string& argument) {
         Setting::lora);
   }
   return {argument.substr(0, colon), value};
-}
-
-StoredTensors take_lora(StoredTensors& stored) {
-  StoredTensors taken;
-  for (auto entry = stored.begin(); entry != stored.end();) {
-    const auto here = entry++;
-    if (is_lora_name(here->first)) taken.insert(stored.extract(here));
-  }
-  return taken;
 }
 
 LoraMerge merge_lora(StoredTensors& tensors, const StoredTensors& pairs, const LoraFile& lora) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "weights/checkpoint/checkpoint.h"
 #include "weights/tensor/stored_tensor.h"
 
 namespace minimind {
@@ -15,20 +16,6 @@ struct LoraFile {
 // Parses "a.pth" or "a.pth:0.5". The scale follows the last colon, unless a / follows that colon. Throws UsageError if
 // the scale is not a finite number. A file name with a colon needs an explicit scale, as in my:lora.pth:1.
 LoraFile parse_lora_argument(const std::string& argument);
-
-// The effect of one LoRA on a model.
-struct LoraMerge {
-  std::string path = {};
-  std::vector<std::string> changed = {};  // names of the changed weights, which are kept as f32
-  std::size_t smallest_rank = 0;
-  std::size_t largest_rank = 0;
-  std::vector<std::string> without_experts = {};  // modules of experts, omitted because the model is dense
-  std::size_t base_tensors = 0;                   // number of unused tensors, if the LoRA's file also has a whole model
-};
-
-// Moves every <module>.lora.A.weight and <module>.lora.B.weight out of `stored`. The checkpoints of train_lora.py store
-// them next to the weights that they belong to.
-StoredTensors take_lora(StoredTensors& stored);
 
 // Adds a MiniMind LoRA to the weights of its modules: `<module>.lora.A.weight` [r, in] and `<module>.lora.B.weight`
 // [out, r]. Module names are those of `tensors`. A changed weight is kept as f32, regardless of its stored type,

@@ -163,6 +163,17 @@ std::string canonical_name(std::string_view name) {
   return lacks_model_prefix(name) ? with_model_prefix(name) : std::string(name);
 }
 
+StoredTensors take_lora(StoredTensors& stored) {
+  StoredTensors taken;
+  for (auto entry = stored.begin(); entry != stored.end();) {
+    const auto here = entry++;
+    const std::string_view name = here->first;
+    const bool is_lora = name.ends_with(".lora.A.weight") || name.ends_with(".lora.B.weight");
+    if (is_lora) taken.insert(stored.extract(here));
+  }
+  return taken;
+}
+
 std::string layer_tensor(std::size_t layer, std::string_view rest) {
   return fmt::format("{}{}.{}", layers_prefix, layer, rest);
 }

@@ -38,6 +38,10 @@ CanonicalTensors to_canonical_names(StoredTensors stored, const std::string& pat
 // Returns `name` without wrapper prefixes and in Hugging Face's style; for LoRA files, whose names extend module names.
 std::string canonical_name(std::string_view name);
 
+// Moves every <module>.lora.A.weight and <module>.lora.B.weight out of `stored`. The checkpoints of train_lora.py store
+// them next to the weights that they belong to.
+StoredTensors take_lora(StoredTensors& stored);
+
 // Returns "model.layers.N." + rest.
 std::string layer_tensor(std::size_t layer, std::string_view rest);
 

@@ -23,7 +23,7 @@
 #include "tests/support/golden_engine.h"
 #include "tests/support/temporary_file.h"
 #include "tests/support/temporary_folder.h"
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 
 namespace minimind {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "runtime/kernels/instruction_sets.h"
 #include "tests/support/golden.h"
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 #include "weights/model/tensor_names.h"
 
 namespace minimind {

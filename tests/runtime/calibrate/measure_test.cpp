@@ -9,6 +9,7 @@
 #include "runtime/kernels/instruction_sets.h"
 #include "tests/support/golden.h"
 #include "tests/support/temporary_file.h"
+#include "weights/checkpoint/open_checkpoint.h"
 #include "weights/tensor/block_formats.h"
 #include "weights/tensor/stored_numbers.h"
 

@@ -9,6 +9,7 @@
 #include "tests/support/cases.h"
 #include "tests/support/golden_tokenizer.h"
 #include "tests/support/small_chat.h"
+#include "weights/checkpoint/open_checkpoint.h"
 
 namespace minimind {
 namespace {

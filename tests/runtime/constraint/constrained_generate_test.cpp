@@ -16,7 +16,7 @@
 #include "tests/runtime/constraint/random_schema.h"
 #include "tests/support/cases.h"
 #include "tests/support/temporary_file.h"
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 
 namespace minimind {
 namespace {

@@ -13,7 +13,7 @@
 #include "tests/support/stored.h"
 #include "tests/support/tables.h"
 #include "tests/support/temporary_file.h"
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 #include "weights/tensor/block_formats.h"
 #include "weights/tensor/shape.h"
 #include "weights/tensor/stored_numbers.h"

@@ -12,6 +12,7 @@
 #include "tests/support/stored.h"
 #include "tests/support/temporary_file.h"
 #include "weights/base/error.h"
+#include "weights/checkpoint/open_checkpoint.h"
 
 namespace minimind {
 namespace {

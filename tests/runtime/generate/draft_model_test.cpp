@@ -7,7 +7,7 @@
 
 #include "runtime/engine/load_model.h"
 #include "tests/support/golden.h"
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 
 namespace minimind {
 namespace {

@@ -19,7 +19,7 @@
 #include "tests/support/golden_tokenizer.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/options/choose_tokenizer.h"
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 #include "weights/gguf/writer.h"
 
 namespace minimind {

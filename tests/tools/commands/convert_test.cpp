@@ -14,7 +14,7 @@
 #include "tests/support/cli.h"
 #include "tests/support/golden_tokenizer.h"
 #include "tests/support/stored.h"
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 
 namespace minimind {
 namespace {

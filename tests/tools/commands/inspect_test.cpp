@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/cli.h"
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 #include "weights/checkpoint/weights_hash.h"
 
 namespace minimind {

@@ -1,4 +1,4 @@
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 #include "tests/support/golden.h"
 #include "tests/support/temporary_folder.h"
 #include "weights/base/error.h"
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 #include "weights/checkpoint/weights_hash.h"
 
 // Files of all formats that would take a reader for ever, or that change while they are read.

@@ -10,7 +10,7 @@
 #include "tests/support/golden.h"
 #include "tests/support/stored.h"
 #include "tests/support/temporary_folder.h"
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 #include "weights/model/tensor_names.h"
 #include "weights/tensor/half.h"
 

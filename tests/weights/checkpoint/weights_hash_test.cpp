@@ -4,7 +4,7 @@
 
 #include "tests/support/stored.h"
 #include "tests/support/temporary_file.h"
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 #include "weights/tensor/half.h"
 
 namespace minimind {

@@ -8,7 +8,7 @@
 #include "tests/support/golden.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/written_file.h"
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 #include "weights/export/gguf.h"
 #include "weights/export/state_dict.h"
 #include "weights/gguf/writer.h"

@@ -9,7 +9,7 @@
 #include "tests/support/golden.h"
 #include "tests/support/infer.h"
 #include "tests/support/stored.h"
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 
 namespace minimind {
 namespace {

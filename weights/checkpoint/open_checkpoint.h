@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/lora.h"
+
+namespace minimind {
+
+struct OpenOptions {
+  ConfigOverrides overrides;
+  std::optional<std::string> config_path;  // used instead of a config.json next to the weights
+  std::vector<LoraFile> loras;             // added in this order
+};
+
+// Opens a checkpoint; other rooms read checkpoints only through this function. Detects .pth, .pt, .bin, .safetensors
+// and .gguf files by their content; a Hugging Face folder also works. What neither the tensors nor a config state is
+// taken from MiniMind's own code, if the checkpoint is in its tree. Throws Error, naming the path, unless the
+// checkpoint is a complete MiniMind text model.
+Checkpoint open_checkpoint(const std::string& path, const OpenOptions& options);
+
+// Returns a checkpoint of weights in memory, under the names of any generation, with a config that is known already.
+// `source` is their origin in messages. An unmerged LoRA among them is merged. Throws Error unless they are exactly the
+// weights of such a model. The tensors' data must live until they are no longer read.
+Checkpoint checkpoint_of(StoredTensors stored, const Config& config, const std::string& source);
+
+// Returns true if the file exists and starts with GGUF's magic.
+bool is_gguf(const std::string& path);
+
+// Returns the path of a checkpoint's tokenizer, std::nullopt if there is none. A GGUF with a tokenizer is its own;
+// other checkpoints have that of find_tokenizer_json(). Throws Error for a corrupt GGUF.
+std::optional<std::string> find_tokenizer(const std::string& checkpoint_path);
+
+}  // namespace minimind
