@@ -29,10 +29,10 @@
 #include "weights/export/hugging_face.h"
 #include "weights/export/state_dict.h"
 #include "weights/gguf/writer.h"
-#include "weights/huggingface/safetensors.h"
+#include "weights/huggingface/safetensors_writer.h"
 #include "weights/io/text_file.h"
 #include "weights/tensor/weight_types.h"
-#include "weights/torch/pth.h"
+#include "weights/torch/pth_writer.h"
 
 namespace minimind {
 namespace {

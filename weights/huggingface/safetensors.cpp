@@ -107,36 +107,6 @@ void check_coverage(const StoredTensors& tensors, const StoredBytes& data, const
   }
 }
 
-constexpr std::size_t header_alignment = 8;
-
-std::string_view dtype_name(const OutputTensor& tensor) {
-  require_float_type(tensor, ".safetensors");
-  return std::ranges::find(dtypes, tensor.dtype, [](const auto& dtype) { return dtype.second; })->first;
-}
-
-// Wider types first, so that each tensor is aligned to its type.
-std::vector<const OutputTensor*> in_file_order(const std::vector<OutputTensor>& tensors) {
-  std::vector<const OutputTensor*> order;
-  for (const OutputTensor& tensor : tensors) order.push_back(&tensor);
-  std::stable_sort(order.begin(), order.end(),
-                   [](const OutputTensor* a, const OutputTensor* b) { return size_of(a->dtype) > size_of(b->dtype); });
-  return order;
-}
-
-std::string header_of(const std::vector<const OutputTensor*>& tensors) {
-  nlohmann::ordered_json header;
-  header["__metadata__"] = {{"format", "pt"}};
-  std::uint64_t begin = 0;
-  for (const OutputTensor* tensor : tensors) {
-    const std::uint64_t end = begin + byte_count(*tensor);
-    header[tensor->name] = {{"dtype", dtype_name(*tensor)}, {"shape", tensor->shape}, {"data_offsets", {begin, end}}};
-    begin = end;
-  }
-  std::string text = dump_json(header);
-  text.append((header_alignment - text.size() % header_alignment) % header_alignment, ' ');
-  return text;
-}
-
 }  // namespace
 
 bool looks_like_safetensors(std::span<const std::byte> bytes) {
@@ -178,17 +148,6 @@ StoredTensors read_safetensors(std::shared_ptr<const InputFile> file) {
   if (tensors.empty()) fail(path, "the safetensors file has no tensors");
   check_coverage(tensors, data, path);
   return tensors;
-}
-
-void write_safetensors(OutputFile& file, const std::vector<OutputTensor>& tensors, std::size_t threads) {
-  const auto order = in_file_order(tensors);
-  const std::string header = header_of(order);
-  const std::uint64_t header_size = header.size();
-  file.write({reinterpret_cast<const std::byte*>(&header_size), sizeof header_size});
-  file.write({reinterpret_cast<const std::byte*>(header.data()), header.size()});
-  for (const OutputTensor* tensor : order) {
-    encode(*tensor, threads, [&](std::span<const std::byte> bytes) { file.write(bytes); });
-  }
 }
 
 }  // namespace minimind

@@ -3,11 +3,8 @@
 #include <cstddef>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "weights/io/input_file.h"
-#include "weights/io/output_file.h"
-#include "weights/tensor/output_tensor.h"
 #include "weights/tensor/stored_tensor.h"
 
 namespace minimind {
@@ -22,9 +19,5 @@ bool looks_like_safetensors(std::span<const std::byte> bytes);
 // MB; MiniMind's are below 100 KB) or has more than 65536 tensors. An element type outside DType, and data_offsets that
 // do not fit the shape, also throw Error. All data_offsets together must cover the data exactly, without overlap.
 StoredTensors read_safetensors(std::shared_ptr<const InputFile> file);
-
-// Writes a .safetensors file with the metadata {"format": "pt"}, as transformers requires. Throws Error for a tensor
-// that is not f32, f16 or bf16. The caller must still commit the file.
-void write_safetensors(OutputFile& file, const std::vector<OutputTensor>& tensors, std::size_t threads);
 
 }  // namespace minimind

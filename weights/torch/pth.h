@@ -3,13 +3,8 @@
 #include <cstddef>
 #include <memory>
 #include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "weights/io/input_file.h"
-#include "weights/io/output_file.h"
-#include "weights/tensor/output_tensor.h"
 #include "weights/tensor/stored_tensor.h"
 
 namespace minimind {
@@ -29,11 +24,5 @@ bool looks_like_pth(std::span<const std::byte> bytes);
 // Executes nothing. Throws Error for a file that is corrupt, is TorchScript, was written on a big-endian machine, or is
 // not a state dict of plain strided tensors.
 StoredTensors read_pth(std::shared_ptr<const InputFile> file);
-
-// Writes a file like that of torch.save(state_dict): an OrderedDict from names to tensors, readable by
-// torch.load(weights_only=True), mapped too. `tied` are further names, each with the name of the tensor whose storage
-// it shares. Throws Error for a tensor that is not f32, f16 or bf16. The caller must still commit the file.
-void write_pth(OutputFile& file, const std::vector<OutputTensor>& tensors,
-               const std::vector<std::pair<std::string, std::string>>& tied, std::size_t threads);
 
 }  // namespace minimind

@@ -13,7 +13,7 @@
 #include "weights/export/state_dict.h"
 #include "weights/gguf/writer.h"
 #include "weights/tensor/tensor_rows.h"
-#include "weights/torch/pth.h"
+#include "weights/torch/pth_writer.h"
 
 namespace minimind {
 namespace {

@@ -1,4 +1,5 @@
 #include "weights/huggingface/safetensors.h"
+#include "weights/huggingface/safetensors_writer.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
 #include "weights/torch/pth.h"
+#include "weights/torch/pth_writer.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
 #include "weights/torch/zip.h"
+#include "weights/torch/zip_writer.h"
 
 #include <gtest/gtest.h>
 
