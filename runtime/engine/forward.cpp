@@ -96,7 +96,7 @@ void Forward::run(std::span<const Piece> pieces, Matrix<float> logits) {
 // Returns the same for all workers: whether the pass ends early. Between two calls all workers must meet at another
 // barrier, as they do within each block: the first would otherwise decide anew while a slow one still reads.
 bool Forward::cancelled_after_barrier(Worker& worker) {
-  if (worker.index() == 0) cancelled_ = Cancellation::current();
+  if (worker.index() == 0) cancelled_ = Cancellation::requested();
   worker.barrier();
   return cancelled_;
 }

@@ -10,8 +10,8 @@
 
 #include "runtime/text/utf8.h"
 #include "tools/openai/body_fields.h"
+#include "tools/openai/long_work.h"
 #include "tools/openai/request_error.h"
-#include "tools/openai/schema_grammar.h"
 #include "tools/serve/completion.h"
 #include "tools/serve/metrics.h"
 #include "tools/serve/page.h"
@@ -33,7 +33,8 @@ namespace {
 
 constexpr std::string_view model_path_prefix = "/v1/models/";
 
-// Requests with larger bodies wait for each other, so that a small one waits for at most one of them.
+// Requests with larger bodies wait for each other, and small ones do not wait for them. One at a time, also because
+// what is parsed takes several times the memory of its text.
 constexpr std::size_t small_body = std::size_t{32} << 10;
 
 // A request that is being prepared when the server stops has so long to become a running text.
@@ -130,12 +131,12 @@ Api::Api(ModelShelf& models, ApiOptions options)
       options_(std::move(options)),
       weights_folders_(options_.weights_folders),
       started_(std::time(nullptr)),
-      tasks_(options_.requests),
-      parsing_(options_.requests, TaskThread::Priority::background) {}
+      brief_tasks_(options_.requests),
+      long_tasks_(options_.requests, TaskThread::Priority::background) {}
 
 Api::~Api() {
-  parsing_.stop();
-  tasks_.stop();
+  long_tasks_.stop();
+  brief_tasks_.stop();
 }
 
 const std::map<std::string, Api::Route, std::less<>>& Api::routes() {
@@ -191,8 +192,7 @@ class Api::Work {
   HttpRequest http;  // until it is read
   const Answer answer;
   ApiRequest request{};
-  bool is_read = false, has_run = false;
-  bool has_waited = false;  // for long work
+  bool is_read = false;
   std::atomic<bool> has_begun = false;
 
  private:
@@ -227,7 +227,8 @@ void Api::handle_route(const Route& route, HttpRequest request, Answer answer) {
   }
   if (draining_) return send_error(*answer, being_shut_down());
   const auto work = std::make_shared<Work>(*this, route, std::move(request), answer);
-  if (!post(work)) send_error(*answer, cannot_wait());
+  const bool is_long = work->http.body.size() > small_body;
+  if (!work->fits() || !post(work, is_long)) send_error(*answer, cannot_wait());
 }
 
 // Why a request is not prepared.
@@ -237,75 +238,43 @@ RequestError Api::cannot_wait() const {
 }
 
 // Returns false if too many requests wait.
-bool Api::post(const std::shared_ptr<Work>& work) {
-  if (!work->fits()) return false;
-  const auto prepare = [this, work] {
-    read(work);
-    run(work);
-  };
-  if (work->http.body.size() <= small_body) return tasks_.post(prepare);
-  // One at a time, also because what is parsed takes several times the memory of its text.
-  return parsing_.post([this, work] {
-    read(work);
-    if (work->is_read) guarded(*work->answer, [&] { run_in_turn(work); });
-  });
+bool Api::post(const std::shared_ptr<Work>& work, bool is_long) {
+  work->has_begun = false;
+  return (is_long ? long_tasks_ : brief_tasks_).post([this, work, is_long] { prepare(work, is_long); });
 }
 
-void Api::read(const std::shared_ptr<Work>& work) {
+void Api::read(Work& work) {
+  work.request = {.path = work.http.path, .has_body = !work.http.body.empty(), .body = {}};
+  const bool expects_body = work.http.method == "POST" && (work.request.has_body || !work.route.may_be_empty);
+  if (expects_body) work.request.body = read_request_body(work.http, options_.text);
+  work.http = {};
+  work.is_read = true;
+}
+
+// Runs the handler of the request. What turns out to take long is begun again on the other thread.
+void Api::prepare(const std::shared_ptr<Work>& work, bool is_long) {
   work->has_begun = true;
-  if (work->answer->gone()) return;
   guarded(*work->answer, [&] {
-    work->request = {.path = work->http.path, .has_body = !work->http.body.empty(), .body = {}};
-    const bool expects_body = work->http.method == "POST" && (work->request.has_body || !work->route.may_be_empty);
-    if (expects_body) work->request.body = read_request_body(work->http, options_.text);
-    work->http = {};
-    work->is_read = true;
-  });
-}
-
-void Api::run(const std::shared_ptr<Work>& work) {
-  work->has_run = true;
-  if (!work->is_read || work->answer->gone()) return;
-  guarded(*work->answer, [&] {
+    check_cancelled();
+    if (!work->is_read) read(*work);
+    std::optional<BriefWork> brief;
+    if (!is_long) brief.emplace();
     try {
-      std::optional<BriefSchemas> brief;
-      if (!work->has_waited) brief.emplace();
       (this->*work->route.handle)(work->request, work->answer);
-    } catch (const LongWork& long_work) {
-      if (!postpone(work, long_work)) throw cannot_wait();
+    } catch (const LongWork&) {
+      if (!post(work, true)) throw cannot_wait();
     }
   });
 }
 
-// Does long work beside the requests that need none, then runs its request again. Returns false if too many wait.
-bool Api::postpone(const std::shared_ptr<Work>& work, const LongWork& long_work) {
-  work->has_waited = true;
-  work->has_begun = false;
-  return parsing_.post([this, work, long_work] {
-    work->has_begun = true;
-    if (work->answer->gone()) return;
-    guarded(*work->answer, [&] {
-      long_work.work();
-      if (!long_work.is_all) run_in_turn(work);
-    });
-  });
-}
-
-// On the thread for parsing: runs the request when it is its turn.
-void Api::run_in_turn(const std::shared_ptr<Work>& work) {
-  work->has_run = false;
-  tasks_.post_and_wait([this, work] { run(work); });
-  if (!work->has_run) throw cannot_wait();
-}
-
 void Api::guarded(HttpAnswer& answer, const std::function<void()>& action) {
-  const Cancellation cancellation(draining_);
+  const Cancellation by_server(draining_), by_client(answer.gone());
   try {
     action();
   } catch (const ClientGone&) {
     return;
   } catch (const Cancelled&) {
-    send_error(answer, being_shut_down());
+    if (!answer.gone()) send_error(answer, being_shut_down());
   } catch (...) {
     send_error(answer, request_error_of(std::current_exception()));
   }
@@ -315,8 +284,8 @@ void Api::drain() {
   draining_ = true;
   models_.drain();
   for (const Answer& answer : answers_of_work(false)) send_error(*answer, being_shut_down());
-  parsing_.stop();
-  tasks_.stop();
+  long_tasks_.stop();
+  brief_tasks_.stop();
   {
     std::unique_lock lock(mutex_);
     prepared_.wait_for(lock, longest_preparation, [this] { return preparing_.empty(); });
@@ -334,7 +303,7 @@ std::vector<Api::Answer> Api::answers_of_work(bool with_begun) {
 }
 
 // A model of another type than a string is the reader's to reject.
-ServedModel& Api::model_of(const ChatJson& body, const Answer& answer) {
+std::shared_ptr<ServedModel> Api::model_of(const ChatJson& body, const Answer& answer) {
   const auto name = body.find("model");
   if (name != body.end() && *name == "") {
     throw RequestError("model is \"\", expected one of those that /v1/models lists, or no model", "model",
@@ -351,18 +320,16 @@ Request Api::request_of(const ChatJson& body, bool chat) const {
 }
 
 void Api::complete(const ApiRequest& given, const Answer& answer, bool chat) {
-  ServedModel& served = model_of(given.body, answer);
+  const std::shared_ptr<ServedModel> served = model_of(given.body, answer);
   Request request = request_of(given.body, chat);
   const std::size_t texts = request.best_of * std::max<std::size_t>(request.prompts.size(), 1);
   const std::uint64_t seed = next_seed(texts);
-  Completion::start(served.model, served.engine, std::move(request), seed, answer);
+  Completion::start(served->model, served->engine, std::move(request), seed, answer);
 }
 
 std::uint64_t Api::next_seed(std::size_t texts) {
   if (!options_.seed) return std::random_device{}();
-  const std::uint64_t seed = *options_.seed + seeds_;
-  seeds_ += texts;
-  return seed;
+  return *options_.seed + seeds_.fetch_add(texts);
 }
 
 void Api::chat_completions(const ApiRequest& request, const Answer& answer) {
@@ -404,7 +371,8 @@ void Api::one_model(const ApiRequest& request, const Answer& answer) {
 
 // As llama.cpp's server has it.
 void Api::tokenize(const ApiRequest& request, const Answer& answer) {
-  const TextModel& model = model_of(request.body, answer).model;
+  const std::shared_ptr<ServedModel> served = model_of(request.body, answer);
+  const TextModel& model = served->model;
   BodyFields fields(request.body);
   fields.text("model");
   const auto content = fields.text("content");
@@ -426,7 +394,8 @@ void Api::tokenize(const ApiRequest& request, const Answer& answer) {
 }
 
 void Api::detokenize(const ApiRequest& request, const Answer& answer) {
-  const Tokenizer& tokenizer = model_of(request.body, answer).model.tokenizer();
+  const std::shared_ptr<ServedModel> served = model_of(request.body, answer);
+  const Tokenizer& tokenizer = served->model.tokenizer();
   BodyFields fields(request.body);
   fields.text("model");
   const ChatJson* const tokens = fields.find("tokens");
@@ -450,14 +419,15 @@ void Api::detokenize(const ApiRequest& request, const Answer& answer) {
 
 // Takes the body of a chat completion.
 void Api::apply_template(const ApiRequest& request, const Answer& answer) {
-  const TextModel& model = model_of(request.body, answer).model;
+  const std::shared_ptr<ServedModel> served = model_of(request.body, answer);
+  const TextModel& model = served->model;
   const Request chat = request_of(request.body, true);
   about("messages", [&] { send_json(*answer, {{"prompt", model.chat_prompt(chat, std::time(nullptr)).bytes}}); });
 }
 
 void Api::generate(const ApiRequest& request, const Answer& answer) {
-  ServedModel& served = models_.only();
-  start_rollout(served.model, served.engine, request.body, next_seed(1), answer);
+  const std::shared_ptr<ServedModel> served = models_.only();
+  start_rollout(served->model, served->engine, request.body, next_seed(1), answer);
 }
 
 // Returns the path of the checkpoint without links. Throws RequestError if the client may not name it.
@@ -484,13 +454,11 @@ void Api::update_weights(const ApiRequest& request, const Answer& answer) {
   for (const char* const name : {"flush_cache", "torch_empty_cache", "recapture_cuda_graph"}) fields.flag(name);
   fields.reject_the_rest();
   const std::string checkpoint = checkpoint_of(*path);
-  ServedModel& served = models_.only();
-  throw LongWork{
-      .work = [this, &served, checkpoint, path = *path, answer] { load_weights(served, checkpoint, path, answer); },
-      .is_all = true};
+  begin_long_work();
+  load_weights(*models_.only(), checkpoint, *path, answer);
 }
 
-// The model of only() stays.
+// The model is that of only(), which stays.
 void Api::load_weights(ServedModel& served, const std::string& checkpoint, const std::string& path,
                        const Answer& answer) const {
   if (served.engine.waits_to_replace()) {  // each update takes the memory of its weights
@@ -528,17 +496,15 @@ void Api::wait_for_engine(EngineThread& engine, const EngineThread::Action& acti
 
 void Api::flush_cache(const ApiRequest& request, const Answer& answer) {
   if (request.has_body) BodyFields(request.body).reject_the_rest();
-  wait_for_engine(models_.only().engine, [](ContextPool& pool) { pool.clear(); });
+  wait_for_engine(models_.only()->engine, [](ContextPool& pool) { pool.clear(); });
   send_json(*answer, {{"success", true}, {"message", "the cache is empty"}});
 }
 
 void Api::ollama(const ApiRequest& request, const Answer& answer, OllamaRoute route) {
   try {
-    ServedModel& served = models_.get(ollama_model_name(request.body), answer->gone());
-    start_ollama(route, served.model, served.engine, request.body, options_.defaults, next_seed(1), answer);
-  } catch (const ClientGone&) {
-    throw;
-  } catch (...) {
+    const std::shared_ptr<ServedModel> served = models_.get(ollama_model_name(request.body), answer->gone());
+    start_ollama(route, served->model, served->engine, request.body, options_.defaults, next_seed(1), answer);
+  } catch (const std::exception&) {
     const RequestError error = request_error_of(std::current_exception());
     answer->send(error.status(), json_type, ollama_error_body(error), {});
   }
@@ -567,8 +533,8 @@ std::string Api::stuck_reason() const {
   if (const Seconds silent = models_.silent_for(); silent > longest) {
     return fmt::format("the engine has made no step for {:.0f} s", silent.count());
   }
-  const Seconds busy = tasks_.busy_for();
-  if (busy <= longest || waits_for_engine_ || models_.waits_for_room()) return "";
+  const Seconds busy = brief_tasks_.busy_for();
+  if (busy <= longest || waits_for_engine_) return "";
   return fmt::format("a request has been read for {:.0f} s, and others wait for it", busy.count());
 }
 

@@ -20,7 +20,6 @@
 #include "tools/http/http.h"
 #include "tools/openai/request.h"
 #include "tools/openai/request_error.h"
-#include "tools/openai/schema_grammar.h"
 #include "tools/openai/text_model.h"
 #include "tools/serve/engine_thread.h"
 #include "tools/serve/model_shelf.h"
@@ -85,12 +84,10 @@ class Api {
 
   // A request from its arrival until it is prepared: until the engine has its texts, or it is answered.
   class Work;
-  void read(const std::shared_ptr<Work>& work);
-  void run(const std::shared_ptr<Work>& work);
-  bool post(const std::shared_ptr<Work>& work);
+  bool post(const std::shared_ptr<Work>& work, bool is_long);
+  void read(Work& work);
+  void prepare(const std::shared_ptr<Work>& work, bool is_long);
   RequestError cannot_wait() const;
-  bool postpone(const std::shared_ptr<Work>& work, const LongWork& long_work);
-  void run_in_turn(const std::shared_ptr<Work>& work);
   std::vector<Answer> answers_of_work(bool with_begun);
   void guarded(HttpAnswer& answer, const std::function<void()>& action);
   void complete(const ApiRequest& request, const Answer& answer, bool chat);
@@ -113,7 +110,7 @@ class Api {
   void flush_cache(const ApiRequest& request, const Answer& answer);
   void one_model(const ApiRequest& request, const Answer& answer);
   void handle_route(const Route& route, HttpRequest request, Answer answer);
-  ServedModel& model_of(const ChatJson& body, const Answer& answer);
+  std::shared_ptr<ServedModel> model_of(const ChatJson& body, const Answer& answer);
   Request request_of(const ChatJson& body, bool chat) const;
   void load_weights(ServedModel& served, const std::string& checkpoint, const std::string& path,
                     const Answer& answer) const;
@@ -128,16 +125,17 @@ class Api {
   const std::time_t started_;
   std::atomic<bool> draining_ = false;
   AnswerCounts answers_;
-  std::uint64_t seeds_ = 0;  // given to texts; of the task thread
+  std::atomic<std::uint64_t> seeds_ = 0;  // given to texts
 
   std::mutex mutex_;  // guards all below, up to the threads
   std::condition_variable prepared_;
   std::list<Work*> preparing_;
   std::size_t waiting_bytes_ = 0;  // of the bodies of all Work
 
-  std::atomic<bool> waits_for_engine_ = false;  // the task thread does, whose silence the engine then explains
-  TaskThread tasks_;    // prepares requests in order, which may take longer than connections can wait
-  TaskThread parsing_;  // large bodies, schemas, checkpoints, after which their requests go to tasks_; destroyed first
+  std::atomic<bool> waits_for_engine_ =
+      false;  // the thread of brief tasks does, whose silence the engine then explains
+  // Prepare requests: small ones in order, and those that take long beside them.
+  TaskThread brief_tasks_, long_tasks_;
 };
 
 }  // namespace minimind

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "tools/openai/long_work.h"
 #include "tools/openai/request_error.h"
 #include "tools/options/checkpoint_choice.h"
 #include "tools/terminal/language.h"
@@ -53,6 +54,11 @@ std::string folder_of(const std::string& path) {
 
 // A client that is gone is noticed within this time.
 constexpr std::chrono::milliseconds gone_check(20);
+
+// A model on the shelf without texts that no request holds: with the shelf's mutex locked, nobody comes to hold it.
+bool is_unused(const std::shared_ptr<ServedModel>& served) {
+  return served.use_count() == 1 && served->engine.is_idle();
+}
 
 std::string megabytes(std::size_t bytes) {
   return fmt::format("{:.1f} MB", 1e-6 * static_cast<double>(bytes));
@@ -97,8 +103,11 @@ void ModelShelf::read_folder() {
   };
   for (const ListedCheckpoint& checkpoint : list_checkpoints(folder_)) {
     // One that is being written stays a model if it is loaded.
-    const bool is_loaded = find_loaded(std::filesystem::path(checkpoint.path).stem().string()) != nullptr;
-    const bool is_model = checkpoint.is_model || (is_loaded && !checkpoint.is_lora);
+    const auto is_loaded = [&] {
+      const std::lock_guard lock(mutex_);
+      return find_loaded(std::filesystem::path(checkpoint.path).stem().string()) != nullptr;
+    };
+    const bool is_model = checkpoint.is_model || (!checkpoint.is_lora && is_loaded());
     add(is_model ? files_ : (checkpoint.is_lora ? loras_ : unreadable_), checkpoint);
   }
   for (const ListedCheckpoint& checkpoint : list_lora_folder(folder_)) {
@@ -110,26 +119,35 @@ void ModelShelf::look_at_folder() {
   if (written_files(folder_) != folder_files_) read_folder();
 }
 
-ServedModel& ModelShelf::only() {
-  if (folder_.empty()) return *loaded_.front().served;
-  if (only_.empty()) {
+std::shared_ptr<ServedModel> ModelShelf::only() {
+  if (!folder_.empty() && only_.empty()) {
     throw RequestError("the server has a folder of models, expected one model for this route", "", "not_found");
   }
-  if (!find_loaded(only_)) get(only_);
+  const std::shared_ptr<ServedModel> held = folder_.empty() ? nullptr : get(only_);
+  const std::lock_guard lock(mutex_);
   Loaded& loaded = *find_loaded(only_);
   loaded.has_given_weights = true;
-  return *loaded.served;
+  return use(loaded);
 }
 
-ServedModel& ModelShelf::get(const std::string& name, const std::atomic<bool>& gone) {
+std::shared_ptr<ServedModel> ModelShelf::get(const std::string& name, const std::atomic<bool>& gone) {
   if (folder_.empty()) {
-    ServedModel& model = only();
-    const std::vector<std::string>& names = model.model.names();
+    std::shared_ptr<ServedModel> model = only();
+    const std::vector<std::string>& names = model->model.names();
     if (!is_usual_name(name) && std::ranges::count(names, name) == 0) fail_unknown(name, quote(names.front()));
     return model;
   }
   drop_outdated();
-  look_at_folder();
+  Named named;
+  {
+    const std::lock_guard lock(folder_mutex_);
+    look_at_folder();
+    named = find(name);
+  }
+  return loaded_or_newer(named, gone);
+}
+
+ModelShelf::Named ModelShelf::find(const std::string& name) const {
   const bool is_usual = is_usual_name(name);
   const auto named = [](const std::vector<File>& files, const std::string& its) {
     return std::ranges::find(files, its, &File::name);
@@ -146,54 +164,64 @@ ServedModel& ModelShelf::get(const std::string& name, const std::atomic<bool>& g
     fail_unknown(name, files_.empty() ? "a checkpoint in " + quote(folder_) + ", which has none"
                                       : "one of those that /v1/models lists, such as " + quote(files_.front().name));
   }
-  File file = is_usual ? files_.front() : *named(files_, base);
-  std::string lora_path;
+  Named found{is_usual ? files_.front() : *named(files_, base), ""};
   if (!lora.empty()) {
     const File& its = *named(loras_, lora);
-    file.name += ":" + lora;
-    file.files.insert(file.files.end(), its.files.begin(), its.files.end());
-    lora_path = its.path;
+    found.file.name += ":" + lora;
+    found.file.files.insert(found.file.files.end(), its.files.begin(), its.files.end());
+    found.lora_path = its.path;
   }
-  ServedModel& model = loaded_or_newer(file, lora_path, gone);
-  model.last_use = ++uses_;
-  return model;
+  return found;
 }
 
-ServedModel& ModelShelf::loaded_or_newer(const File& file, const std::string& lora, const std::atomic<bool>& gone) {
-  const Loaded* const loaded = find_loaded(file.name);
-  if (!loaded) return load(file, lora, gone);
-  if (loaded->files == file.files || loaded->refused == file.files || loaded->has_given_weights) return *loaded->served;
+std::shared_ptr<ServedModel> ModelShelf::use(const Loaded& loaded) {
+  loaded.served->last_use = ++uses_;
+  return loaded.served;
+}
+
+std::shared_ptr<ServedModel> ModelShelf::loaded_or_newer(const Named& named, const std::atomic<bool>& gone) {
+  const File& file = named.file;
+  if (waits_for_room_) begin_long_work();  // later requests do not keep the memory from one that waits for it
+  {
+    const std::lock_guard lock(mutex_);
+    const Loaded* const loaded = find_loaded(file.name);
+    if (loaded && (loaded->files == file.files || loaded->refused == file.files || loaded->has_given_weights)) {
+      return use(*loaded);
+    }
+  }
+  begin_long_work();
   try {
-    return load(file, lora, gone);
+    return load(named, gone);
   } catch (const RequestError&) {  // it is not whole yet, or never will be
+    const std::lock_guard lock(mutex_);
     Loaded* const current = find_loaded(file.name);
     if (!current) throw;
     current->refused = file.files;
-    return *current->served;
+    return use(*current);
   }
 }
 
 // Models whose files were written anew, once their texts have ended.
 void ModelShelf::drop_outdated() {
-  std::vector<std::unique_ptr<ServedModel>> dropped;  // destroyed without the lock, which their engines take
+  std::vector<std::shared_ptr<ServedModel>> dropped;  // destroyed without the lock, which their engines take
   const std::lock_guard lock(mutex_);
   for (std::size_t i = loaded_.size(); i-- > 0;) {
-    if (loaded_[i].name.empty() && loaded_[i].served->engine.is_idle()) dropped.push_back(take(i));
+    if (loaded_[i].name.empty() && is_unused(loaded_[i].served)) dropped.push_back(take(i));
   }
 }
 
 ModelShelf::Loaded* ModelShelf::find_loaded(const std::string& name) {
-  const std::lock_guard lock(mutex_);
   const auto found = std::ranges::find(loaded_, name, &Loaded::name);
   return found == loaded_.end() ? nullptr : &*found;
 }
 
-ServedModel& ModelShelf::load(const File& file, const std::string& lora, const std::atomic<bool>& gone) {
+std::shared_ptr<ServedModel> ModelShelf::load(const Named& named, const std::atomic<bool>& gone) {
+  const File& file = named.file;
   const std::string& name = file.name;
   GenerationArguments arguments = settings_.arguments;
   arguments.checkpoint.model = file.path;
-  if (!lora.empty()) arguments.checkpoint.loras.push_back(lora);
-  std::unique_ptr<ServedModel> served;
+  if (!named.lora_path.empty()) arguments.checkpoint.loras.push_back(named.lora_path);
+  std::shared_ptr<ServedModel> served;
   try {
     const std::size_t bytes = weight_bytes_of(arguments);
     if (bytes > settings_.models_memory) {
@@ -214,7 +242,7 @@ ServedModel& ModelShelf::load(const File& file, const std::string& lora, const s
   const auto outdated = std::ranges::find(loaded_, name, &Loaded::name);
   if (outdated != loaded_.end()) outdated->name.clear();
   loaded_.push_back({name, std::move(served), file.files});
-  return *loaded_.back().served;
+  return use(loaded_.back());
 }
 
 // The reason may quote the file, so that only the operator gets it.
@@ -224,16 +252,15 @@ void ModelShelf::fail_to_read(const std::string& name, const std::string& reason
                      "model");
 }
 
-std::unique_ptr<ServedModel> ModelShelf::start(const GenerationArguments& arguments, const std::string& name) {
+std::shared_ptr<ServedModel> ModelShelf::start(const GenerationArguments& arguments, const std::string& name) {
   const auto on_idle = [this] {
     const std::lock_guard lock(mutex_);
     idle_.notify_all();
   };
-  return std::make_unique<ServedModel>(arguments, settings_.chat_template, name, settings_.limits, turns_, on_idle);
+  return std::make_shared<ServedModel>(arguments, settings_.chat_template, name, settings_.limits, turns_, on_idle);
 }
 
-// Drops models, the least recently used first, until `bytes` more fit. Waits for texts to end: no other request is read
-// meanwhile, so that they do.
+// Drops models, the least recently used first, until `bytes` more fit. Waits for texts to end.
 void ModelShelf::make_room(std::size_t bytes, const std::atomic<bool>& gone) {
   struct Waiting {
     explicit Waiting(std::atomic<bool>& flag) : flag_(flag) { flag_ = true; }
@@ -242,10 +269,10 @@ void ModelShelf::make_room(std::size_t bytes, const std::atomic<bool>& gone) {
   } const waiting(waits_for_room_);
   std::unique_lock lock(mutex_);
   while (!has_room(bytes)) {
-    std::unique_ptr<ServedModel> dropped = take_idle();
+    std::shared_ptr<ServedModel> dropped = take_idle();
     if (!dropped) {
       if (gone || draining_) throw ClientGone();
-      if (std::ranges::all_of(loaded_, [](const Loaded& model) { return model.served->engine.is_idle(); })) {
+      if (std::ranges::all_of(loaded_, [](const Loaded& model) { return is_unused(model.served); })) {
         throw RequestError("the model that /update_weights_from_disk changes leaves too little of --models-memory",
                            "model");
       }
@@ -263,19 +290,19 @@ bool ModelShelf::has_room(std::size_t bytes) const {
   return bytes <= settings_.models_memory;
 }
 
-// Takes the least recently used of the models without texts from the shelf; null if there is none.
-std::unique_ptr<ServedModel> ModelShelf::take_idle() {
+// Takes the least recently used of the models that nobody uses from the shelf; null if there is none.
+std::shared_ptr<ServedModel> ModelShelf::take_idle() {
   auto oldest = loaded_.end();
   for (auto model = loaded_.begin(); model != loaded_.end(); ++model) {
-    if (!model->served->engine.is_idle() || model->has_given_weights) continue;
+    if (!is_unused(model->served) || model->has_given_weights) continue;
     if (oldest == loaded_.end() || model->served->last_use < oldest->served->last_use) oldest = model;
   }
   return oldest == loaded_.end() ? nullptr : take(static_cast<std::size_t>(oldest - loaded_.begin()));
 }
 
 // Takes a model from the shelf, where its counts stay.
-std::unique_ptr<ServedModel> ModelShelf::take(std::size_t index) {
-  std::unique_ptr<ServedModel> taken = std::move(loaded_[index].served);
+std::shared_ptr<ServedModel> ModelShelf::take(std::size_t index) {
+  std::shared_ptr<ServedModel> taken = std::move(loaded_[index].served);
   loaded_.erase(loaded_.begin() + static_cast<std::ptrdiff_t>(index));
   dropped_ += taken->engine.counts();
   return taken;
@@ -283,14 +310,17 @@ std::unique_ptr<ServedModel> ModelShelf::take(std::size_t index) {
 
 std::vector<ModelShelf::Listed> ModelShelf::list() {
   if (folder_.empty()) {
-    const TextModel& model = only().model;
+    const std::shared_ptr<ServedModel> served = only();
+    const TextModel& model = served->model;
     return {{.name = model.names().front(),
              .created = 0,
              .loras = {},
              .context = model.llm().positions,
              .bytes = model.weight_bytes()}};
   }
+  const std::lock_guard folder_lock(folder_mutex_);
   look_at_folder();
+  const std::lock_guard lock(mutex_);
   std::vector<std::string> loras;
   for (const File& lora : loras_) loras.push_back(lora.name);
   std::vector<Listed> models;

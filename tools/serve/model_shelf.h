@@ -28,7 +28,7 @@ struct ServedModel {
 
   TextModel model;
   EngineThread engine;
-  std::uint64_t last_use = 0;
+  std::uint64_t last_use = 0;  // of the shelf
 };
 
 // Thrown to a request that waits for a model when its client is gone: nobody gets its answer.
@@ -53,14 +53,15 @@ class ModelShelf {
   explicit ModelShelf(Settings settings);
 
   // Returns the model that a request names; empty: the single model, or the newest of the folder. Loads it if it is not
-  // loaded. Valid while the engine has texts, and until the next call. One thread at a time may call it. Throws
-  // RequestError, and ClientGone if `gone` is set while it waits for memory.
-  ServedModel& get(const std::string& name, const std::atomic<bool>& gone = never_gone);
+  // loaded. The model stays on the shelf while it is held or its engine has texts. Any number of threads for brief work
+  // may call this, and one other. Throws RequestError, LongWork if this thread is for brief work and the model is to be
+  // loaded, or another waits for memory, and ClientGone if `gone` is set while it waits for memory.
+  std::shared_ptr<ServedModel> get(const std::string& name, const std::atomic<bool>& gone = never_gone);
 
   // Returns the single model, or that which was alone in the folder at the start. From then on its weights are those
-  // that the caller gives it: files that are written later do not change them. Throws RequestError if the folder had
-  // several.
-  ServedModel& only();
+  // that the caller gives it: files that are written later do not change them, and it stays on the shelf. Throws
+  // RequestError if the folder had several, and as get() does.
+  std::shared_ptr<ServedModel> only();
 
   struct Listed {
     std::string name;
@@ -69,16 +70,14 @@ class ModelShelf {
     std::size_t context = 0;         // positions; 0: not loaded yet
     std::uintmax_t bytes = 0;        // of the weights
   };
-  // Returns the models, the newest first, as they are in the folder now. One thread at a time may call it.
+  // Returns the models, the newest first, as they are in the folder now.
   std::vector<Listed> list();
 
-  // What all engines have done. Any thread may call these.
+  // What all engines have done.
   EngineCounts counts() const;
   void drain();
   // The longest time for which an engine has work and has made no progress; zero if none has.
   EngineThread::Clock::duration silent_for() const;
-  // Whether get() waits for texts to end.
-  bool waits_for_room() const { return waits_for_room_; }
 
  private:
   struct File {
@@ -90,40 +89,53 @@ class ModelShelf {
   };
   struct Loaded {
     std::string name;  // empty, of a folder: texts still run with weights of which newer ones are loaded
-    std::unique_ptr<ServedModel> served;
+    std::shared_ptr<ServedModel> served;
     std::vector<WrittenFile> files{};    // that it was read from, of a folder
     std::vector<WrittenFile> refused{};  // a later state of them that could not be read
     bool has_given_weights = false;      // or may get them: see only()
   };
 
+  // What a request names, in the folder.
+  struct Named {
+    File file;              // of a model with a LoRA: with its name and files, too
+    std::string lora_path;  // empty: without a LoRA
+  };
+
+  // With folder_mutex_ locked:
   void read_folder();
   void look_at_folder();
+  Named find(const std::string& name) const;
+
   void drop_outdated();
-  ServedModel& loaded_or_newer(const File& file, const std::string& lora, const std::atomic<bool>& gone);
-  Loaded* find_loaded(const std::string& name);
-  ServedModel& load(const File& file, const std::string& lora, const std::atomic<bool>& gone);
-  std::unique_ptr<ServedModel> start(const GenerationArguments& arguments, const std::string& name);
+  std::shared_ptr<ServedModel> loaded_or_newer(const Named& named, const std::atomic<bool>& gone);
+  std::shared_ptr<ServedModel> load(const Named& named, const std::atomic<bool>& gone);
+  std::shared_ptr<ServedModel> start(const GenerationArguments& arguments, const std::string& name);
   [[noreturn]] void fail_to_read(const std::string& name, const std::string& reason) const;
   void make_room(std::size_t bytes, const std::atomic<bool>& gone);
   // With mutex_ locked:
+  Loaded* find_loaded(const std::string& name);
+  std::shared_ptr<ServedModel> use(const Loaded& loaded);
   bool has_room(std::size_t bytes) const;
-  std::unique_ptr<ServedModel> take_idle();
-  std::unique_ptr<ServedModel> take(std::size_t index);
+  std::shared_ptr<ServedModel> take_idle();
+  std::shared_ptr<ServedModel> take(std::size_t index);
 
   static const std::atomic<bool> never_gone;
 
   const Settings settings_;
   const std::string folder_;  // empty: a single model
   StepTurns turns_;
-  std::string only_;  // the name of the model that was alone in the folder; empty if there were several
+  std::string only_;  // the name of the model that was alone in the folder at the start; empty if there were several
+
+  std::mutex folder_mutex_;  // guards these; locked before mutex_
   std::vector<File> files_, loras_, unreadable_;
   std::vector<WrittenFile> folder_files_;  // when they were listed
-  std::uint64_t uses_ = 0;
-  std::atomic<bool> waits_for_room_ = false;
+
+  std::atomic<bool> waits_for_room_ = false;  // make_room() does
 
   mutable std::mutex mutex_;      // guards all below
   std::condition_variable idle_;  // an engine has no texts any more
   std::vector<Loaded> loaded_;
+  std::uint64_t uses_ = 0;
   EngineCounts dropped_;  // of models that are not loaded any more
   bool draining_ = false;
 };

@@ -2,8 +2,6 @@
 
 #include <sys/resource.h>
 
-#include <future>
-#include <memory>
 #include <utility>
 
 #include "weights/base/held_signals.h"
@@ -42,16 +40,6 @@ bool TaskThread::post(std::function<void()> task) {
   }
   wake_.notify_one();
   return true;
-}
-
-void TaskThread::post_and_wait(std::function<void()> task) {
-  auto promise = std::make_shared<std::promise<void>>();
-  const std::future<void> ended = promise->get_future();
-  const bool posted = post([task = std::move(task), promise = std::move(promise)] {
-    task();
-    promise->set_value();
-  });
-  if (posted) ended.wait();  // also ends if the task is dropped
 }
 
 TaskThread::Clock::duration TaskThread::busy_for() const {

@@ -30,8 +30,6 @@ class TaskThread {
 
   // Returns false if too many tasks wait, or after stop(). A task must not throw.
   bool post(std::function<void()> task);
-  // Returns when the task has run, or will not be run.
-  void post_and_wait(std::function<void()> task);
 
   // Drops the tasks that wait.
   void stop();

@@ -21,6 +21,7 @@
 #include "tests/support/cases.h"
 #include "tests/support/fake_answer.h"
 #include "tests/support/temporary_folder.h"
+#include "tools/openai/long_work.h"
 #include "tools/openai/request_error.h"
 #include "tools/terminal/language.h"
 
@@ -115,7 +116,7 @@ class ApiTest : public testing::Test {
   }
 
   ModelShelf models{settings()};
-  EngineThread& engine = models.only().engine;
+  EngineThread& engine = models.only()->engine;
   Api api{models, options()};
 };
 
@@ -1026,16 +1027,61 @@ TEST_F(ApiTest, WorksOnLongSchemasNextToOtherRequests) {
   }
 }
 
+// Keeps the thread that sends its answer, until release().
+class HoldingAnswer : public FakeAnswer {
+ public:
+  void send(int status, std::string_view content_type, std::string body, const HttpHeaders& extra) override {
+    if (!is_first_.exchange(false)) return FakeAnswer::send(status, content_type, std::move(body), extra);
+    held_.set_value();
+    go_.get_future().wait();
+    FakeAnswer::send(status, content_type, std::move(body), extra);
+  }
+  void wait_until_held() { held_.get_future().wait(); }
+  void release() { go_.set_value(); }
+
+ private:
+  std::atomic<bool> is_first_ = true;
+  std::promise<void> held_, go_;
+};
+
+const std::string large_text = R"({"content": ")" + std::string(300'000, 'x') + R"("})";
+
+TEST_F(ApiTest, PreparesLargeRequestsNextToOthers) {
+  const auto holding = std::make_shared<HoldingAnswer>();
+  const auto large = post("/tokenize", large_text, holding);
+  EXPECT_EQ(complete({{"max_tokens", 1}})->status(), 200);
+  EXPECT_EQ(post_and_wait("/tokenize", {{"content", "a"}})->status(), 200);
+  EXPECT_FALSE(large->has_ended());
+  holding->release();
+  ASSERT_TRUE(large->wait());
+  EXPECT_EQ(large->status(), 200);
+}
+
+TEST_F(ApiTest, EndsTheWorkForAClientThatIsGone) {
+  const Json body{{"messages", {{{"role", "user"}, {"content", "a"}}}},
+                  {"response_format",
+                   format_of({{"type", "string"}, {"pattern", "^([a-z]{0,170}[0-9]{0,170}|[a-f0-9]{1,170}){1,32}$"}})}};
+  const auto slow = post("/v1/chat/completions", body.dump());
+  EXPECT_EQ(complete({{"max_tokens", 1}})->status(), 200);
+  slow->disconnect();
+  ASSERT_TRUE(post("/tokenize", large_text)->wait()) << "comes after it";
+  EXPECT_FALSE(slow->has_ended());
+}
+
 TEST_F(ApiTest, RejectsWhatIsNotPreparedWhenItShutsDown) {
   HeldEngine held(engine);
   const auto current = post("/flush_cache", "");  // waits for the engine, and the others for it
   const auto next = post("/v1/completions", R"({"prompt": "a"})");
-  const auto large = post("/tokenize", R"({"content": ")" + std::string(300'000, 'x') + R"("})");
+  const auto holding = std::make_shared<HoldingAnswer>();
+  post("/tokenize", large_text, holding);
+  const auto large = post("/tokenize", large_text);
+  holding->wait_until_held();
   api.drain();
   for (const auto& answer : {current, next, large}) {
     EXPECT_TRUE(answer->has_ended());
     EXPECT_EQ(answer->status(), 503);
   }
+  holding->release();
   held.release();
 }
 
@@ -1065,8 +1111,8 @@ TEST(ModelShelfTest, LoadsTheModelsOfAFolderAsTheyAreAskedFor) {
   ModelShelf models(settings_of(folder, {"a.pth", "b.pth"}, one_demo));
   ASSERT_EQ(models.list().size(), 2u);
   EXPECT_EQ(models.list()[0].context, 0u) << "none is loaded";
-  EXPECT_EQ(models.get("a").model.names(), std::vector<std::string>{"a"});
-  EXPECT_EQ(models.get("b").model.names(), std::vector<std::string>{"b"});
+  EXPECT_EQ(models.get("a")->model.names(), std::vector<std::string>{"a"});
+  EXPECT_EQ(models.get("b")->model.names(), std::vector<std::string>{"b"});
   std::size_t loaded = 0;
   for (const auto& model : models.list()) loaded += model.context > 0;
   EXPECT_EQ(loaded, 1u);
@@ -1090,30 +1136,30 @@ TEST(ModelShelfTest, SeesWhatATrainerSavesAfterTheStart) {
   ModelShelf models(settings_of(folder, {"a.pth"}, 3 * one_demo));
   EXPECT_EQ(models.list()[0].name, "a");
   EXPECT_GT(models.list()[0].context, 0u) << "the only one is loaded at once";
-  EXPECT_EQ(models.only().model.names(), std::vector<std::string>{"a"});
+  EXPECT_EQ(models.only()->model.names(), std::vector<std::string>{"a"});
   EXPECT_THROW(models.get("b"), RequestError);
   std::filesystem::last_write_time(folder.path() + "/a.pth",
                                    std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
   std::filesystem::copy_file(MINIMIND_SOURCE_DIR "/weights/demo/model.pth", folder.path() + "/b.pth");
-  EXPECT_EQ(models.get("").model.names(), std::vector<std::string>{"b"}) << "the newest";
+  EXPECT_EQ(models.get("")->model.names(), std::vector<std::string>{"b"}) << "the newest";
   EXPECT_EQ(models.list().size(), 2u);
-  EXPECT_EQ(models.only().model.names(), std::vector<std::string>{"a"}) << "a trainer's rollouts stay with theirs";
+  EXPECT_EQ(models.only()->model.names(), std::vector<std::string>{"a"}) << "a trainer's rollouts stay with theirs";
   std::filesystem::remove(folder.path() + "/b.pth");
-  EXPECT_EQ(models.get("").model.names(), std::vector<std::string>{"a"});
+  EXPECT_EQ(models.get("")->model.names(), std::vector<std::string>{"a"});
 }
 
 // A trainer whose rollouts give the model new weights may save to the same folder, under any name.
 TEST(ModelShelfTest, WeightsThatWereGivenStayAndAreNotDropped) {
   const TemporaryFolder folder;
   ModelShelf models(settings_of(folder, {"a.pth"}, one_demo));
-  const ServedModel* const served = &models.only();
+  const ServedModel* const served = models.only().get();
   const std::string demo = MINIMIND_SOURCE_DIR "/weights/demo/model.pth";
   std::filesystem::copy_file(demo, folder.path() + "/a.pth", std::filesystem::copy_options::overwrite_existing);
-  EXPECT_EQ(&models.get("a"), served);
-  EXPECT_EQ(&models.only(), served);
+  EXPECT_EQ(models.get("a").get(), served);
+  EXPECT_EQ(models.only().get(), served);
   std::filesystem::copy_file(demo, folder.path() + "/b.pth");
   EXPECT_THROW(models.get("b"), RequestError) << "there is memory for one";
-  EXPECT_EQ(&models.only(), served);
+  EXPECT_EQ(models.only().get(), served);
 }
 
 TEST(ModelShelfTest, TakesACheckpointThatIsWrittenAnewOnceItIsWhole) {
@@ -1169,6 +1215,26 @@ TEST(ModelShelfTest, WaitsForTextsThatUseTheMemory) {
   EXPECT_EQ(second->status(), 200) << second->body();
   EXPECT_TRUE(first->has_ended());
   EXPECT_EQ(first->events().back()["choices"][0]["finish_reason"], "length");
+}
+
+TEST(ModelShelfTest, KeepsAModelThatIsHeld) {
+  const TemporaryFolder folder;
+  ModelShelf models(settings_of(folder, {"a.pth", "b.pth"}, one_demo));
+  std::shared_ptr<ServedModel> held = models.get("a");
+  const std::atomic<bool> gone = true;
+  EXPECT_THROW(models.get("b", gone), ClientGone) << "waits for the memory of a";
+  EXPECT_EQ(models.get("a"), held);
+  held.reset();
+  EXPECT_EQ(models.get("b", gone)->model.names(), std::vector<std::string>{"b"});
+}
+
+TEST(ModelShelfTest, BriefWorkLoadsNoModel) {
+  const TemporaryFolder folder;
+  ModelShelf models(settings_of(folder, {"a.pth", "b.pth"}, 3 * one_demo));
+  const std::shared_ptr<ServedModel> a = models.get("a");
+  const BriefWork brief;
+  EXPECT_EQ(models.get("a"), a);
+  EXPECT_THROW(models.get("b"), LongWork);
 }
 
 TEST(ModelShelfTest, RejectsAModelThatIsLargerThanItsMemory) {
@@ -1250,9 +1316,13 @@ TEST(ModelShelfTest, ARequestThatWaitsForMemoryEndsWithItsClient) {
   const auto first = complete_with(api, long_text);
   ASSERT_TRUE(first->wait_for_pieces(2));
   const auto waiting = complete_with(api, {{"model", "b"}});
-  const auto next = complete_with(api, {{"model", "a"}, {"max_tokens", 1}});
-  std::this_thread::sleep_for(std::chrono::milliseconds(60));
-  EXPECT_FALSE(next->has_ended()) << "requests are read in order";
+  // From some time on, later requests wait for it.
+  std::shared_ptr<FakeAnswer> next;
+  for (int tries = 0; tries < 100 && (!next || next->has_ended()); ++tries) {
+    next = complete_with(api, {{"model", "a"}, {"max_tokens", 1}});
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  }
+  EXPECT_FALSE(next->has_ended()) << "later requests do not keep the memory from it";
   waiting->disconnect();
   ASSERT_TRUE(next->wait());
   EXPECT_EQ(next->status(), 200) << next->body();
@@ -1284,9 +1354,9 @@ TEST(ModelShelfTest, MergesALoraOfTheFolder) {
     forward.run(std::span(&piece, 1), {values.data(), 1, values.size()});
     return values;
   };
-  const std::vector<float> with_lora = logits(models.get("base:style").model);
+  const std::vector<float> with_lora = logits(models.get("base:style")->model);
   EXPECT_EQ(with_lora, logits(TextModel(merged, "")));
-  EXPECT_NE(with_lora, logits(models.get("base").model));
+  EXPECT_NE(with_lora, logits(models.get("base")->model));
 }
 
 // The tokens around a call are those of the tokenizer.
