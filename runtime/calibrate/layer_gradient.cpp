@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "runtime/engine/feed_forward.h"
 #include "weights/base/error.h"
 #include "weights/model/tensor_names.h"
 #include "weights/tensor/stored_numbers.h"
@@ -228,9 +229,9 @@ Values LayerGradient::normed(Matrix<const float> x, const Values& weight) const 
 }
 
 // Rotates `count` heads of each row by the angle of its position, or back.
-void LayerGradient::rotate(std::span<const std::size_t> lengths, Values& heads, std::size_t count, bool back) const {
+void LayerGradient::rotate_heads(std::span<const std::size_t> lengths, Values& heads, std::size_t count,
+                                 bool back) const {
   const std::size_t head_dim = config_.head_dim;
-  const bool halves = rope_layout(config_.family) == RopeLayout::halves;
   Values cos(head_dim / 2), sin(head_dim / 2);
   float* head = heads.data();
   for (const std::size_t length : lengths) {
@@ -238,34 +239,31 @@ void LayerGradient::rotate(std::span<const std::size_t> lengths, Values& heads, 
       rope_angles(rope_, position, cos.data(), sin.data());
       if (back) std::transform(sin.begin(), sin.end(), sin.begin(), std::negate<>());
       for (std::size_t h = 0; h < count; ++h, head += head_dim) {
-        (halves ? kernels_.rope_halves : kernels_.rope_adjacent_pairs)(head, cos.data(), sin.data(), head_dim);
+        rotate(kernels_, config_, cos.data(), sin.data(), head);
       }
     }
   }
 }
 
-// Softmax over all experts, then the best k of them, as in the engine. A dense layer has one FFN for every row.
-void LayerGradient::choose_experts(State& state) const {
+// A dense layer has one FFN for every row.
+void LayerGradient::route(State& state) const {
   state.experts.resize(experts_.size());
   const std::size_t routed = router_.rows();
-  const Values scores = routed > 0 ? product(router_, state.post_normed) : Values{};
+  Values scores = routed > 0 ? product(router_, state.post_normed) : Values{};
+  std::vector<std::int32_t> chosen(config_.num_experts_per_tok);
+  Values weights(config_.num_experts_per_tok);
   for (std::size_t t = 0; t < state.rows; ++t) {
     for (std::size_t e = routed; e < experts_.size(); ++e) {
       state.experts[e].rows.push_back(t);
       state.experts[e].weights.push_back(1);
     }
     if (routed == 0) continue;
-    Values p(scores.begin() + std::ptrdiff_t(t * routed), scores.begin() + std::ptrdiff_t((t + 1) * routed));
-    kernels_.softmax(p.data(), routed);
-    std::vector<std::size_t> order(routed);
-    for (std::size_t e = 0; e < routed; ++e) order[e] = e;
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return p[a] > p[b]; });
-    order.resize(config_.num_experts_per_tok);
-    float sum = 1e-20f;
-    for (const std::size_t e : order) sum += p[e];
-    for (const std::size_t e : order) {
-      state.experts[e].rows.push_back(t);
-      state.experts[e].weights.push_back(normalizes_router(config_) ? p[e] / sum : p[e]);
+    choose_experts(kernels_, scores.data() + t * routed, routed, chosen.size(), normalizes_router(config_),
+                   chosen.data(), weights.data());
+    for (std::size_t rank = 0; rank < chosen.size(); ++rank) {
+      ExpertState& expert = state.experts[static_cast<std::size_t>(chosen[rank])];
+      expert.rows.push_back(t);
+      expert.weights.push_back(weights[rank]);
     }
   }
 }
@@ -301,8 +299,8 @@ LayerGradient::State LayerGradient::run(std::span<const std::size_t> lengths, Ma
   };
   state.q = q_norm_.empty() ? state.q_raw : normed(per_head(state.q_raw), q_norm_);
   state.k = k_norm_.empty() ? state.k_raw : normed(per_head(state.k_raw), k_norm_);
-  rotate(lengths, state.q, heads, false);
-  rotate(lengths, state.k, kv_heads, false);
+  rotate_heads(lengths, state.q, heads, false);
+  rotate_heads(lengths, state.k, kv_heads, false);
   state.attended->resize(state.q.size());
   std::size_t first = 0;
   for (const std::size_t length : lengths) {
@@ -317,7 +315,7 @@ LayerGradient::State LayerGradient::run(std::span<const std::size_t> lengths, Ma
   state.x = product(o_.forward, *state.attended);
   kernels_.add(state.x.data(), x.data, state.x.size());
   state.post_normed = normed(as_matrix(state.x, x.rows), post_norm_);
-  choose_experts(state);
+  route(state);
   for (std::size_t e = 0; e < experts_.size(); ++e) {
     ExpertState& expert = state.experts[e];
     for (const std::size_t row : expert.rows) {
@@ -387,8 +385,8 @@ Values LayerGradient::attention_backward(std::span<const std::size_t> lengths, c
     }
     first += length;
   }
-  rotate(lengths, q, heads, true);
-  rotate(lengths, k, kv_heads, true);
+  rotate_heads(lengths, q, heads, true);
+  rotate_heads(lengths, k, kv_heads, true);
   const auto through_norm = [&](const Values& raw, const Values& norm, Values& of_heads) {
     if (norm.empty()) return;
     Values through(of_heads.size());

@@ -51,9 +51,9 @@ class LayerGradient {
 
   Values product(const DenseMatrix& matrix, const Values& x) const;
   Values normed(Matrix<const float> x, const Values& weight) const;
-  void rotate(std::span<const std::size_t> lengths, Values& heads, std::size_t count, bool back) const;
+  void rotate_heads(std::span<const std::size_t> lengths, Values& heads, std::size_t count, bool back) const;
   State run(std::span<const std::size_t> lengths, Matrix<const float> x) const;
-  void choose_experts(State& state) const;
+  void route(State& state) const;
   void run_expert(const TrainableFeedForward& expert, ExpertState& state) const;
   void expert_backward(const TrainableFeedForward& expert, const ExpertState& state, Matrix<const float> gradient,
                        Values& normed_gradient, std::vector<Observation>& observations) const;

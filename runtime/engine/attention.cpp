@@ -3,27 +3,26 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/engine/rope.h"
+
 namespace minimind {
 namespace {
 
-void rotate(const AttentionStep& step, const std::vector<float>& norm, std::size_t row, float* head) {
-  const std::size_t head_dim = step.config.head_dim;
+void norm_and_rotate(const AttentionStep& step, const std::vector<float>& norm, std::size_t row, float* head) {
   if (!norm.empty()) {
-    step.kernels.rms_norm(head, norm.data(), head_dim, static_cast<float>(step.config.rms_norm_eps), head);
+    step.kernels.rms_norm(head, norm.data(), step.config.head_dim, static_cast<float>(step.config.rms_norm_eps), head);
   }
-  const bool halves = rope_layout(step.config.family) == RopeLayout::halves;
-  const auto rope = halves ? step.kernels.rope_halves : step.kernels.rope_adjacent_pairs;
-  rope(head, step.cos.row(row), step.sin.row(row), head_dim);
+  rotate(step.kernels, step.config, step.cos.row(row), step.sin.row(row), head);
 }
 
 void rotate_query(const AttentionStep& step, std::size_t row, std::size_t head) {
-  rotate(step, step.weights.q_norm, row, step.q.row(row) + head * step.config.head_dim);
+  norm_and_rotate(step, step.weights.q_norm, row, step.q.row(row) + head * step.config.head_dim);
 }
 
 void rotate_and_cache_key(const AttentionStep& step, std::size_t row, std::size_t kv_head) {
   float* const k = step.k.row(row) + kv_head * step.config.head_dim;
   const float* const v = step.v.row(row) + kv_head * step.config.head_dim;
-  rotate(step, step.weights.k_norm, row, k);
+  norm_and_rotate(step, step.weights.k_norm, row, k);
   const auto [token, position, cache] = step.batch.rows()[row];
   cache->put(step.kernels, step.layer, kv_head, position, k, v);
 }

@@ -7,47 +7,11 @@
 namespace minimind {
 namespace {
 
-kernels::Activation to_activation(HiddenAct act) {
-  switch (act) {
-    case HiddenAct::silu:
-      return kernels::Activation::silu;
-    case HiddenAct::sigmoid:
-      return kernels::Activation::sigmoid;
-    case HiddenAct::relu:
-      return kernels::Activation::relu;
-    case HiddenAct::gelu:
-      return kernels::Activation::gelu;
-    case HiddenAct::gelu_tanh:
-      return kernels::Activation::gelu_tanh;
-    case HiddenAct::linear:
-      return kernels::Activation::linear;
-  }
-  return kernels::Activation::linear;
-}
-
 void add_bias(const kernels::Table& kernels, const std::vector<float>& bias, Range columns, Matrix<float> y) {
   if (bias.empty()) return;
   for (std::size_t t = 0; t < y.rows; ++t) {
     kernels.add(y.row(t) + columns.begin, bias.data() + columns.begin, columns.size());
   }
-}
-
-// Writes the k largest of scores to expert and weight, largest first; among equals the lower index comes first.
-void choose_experts(const float* scores, std::size_t experts, std::size_t k, bool normalize, std::int32_t* expert,
-                    float* weight) {
-  for (std::size_t rank = 0; rank < k; ++rank) {
-    std::size_t best = experts;
-    for (std::size_t e = 0; e < experts; ++e) {
-      const bool taken = std::find(expert, expert + rank, static_cast<std::int32_t>(e)) != expert + rank;
-      if (!taken && (best == experts || scores[e] > scores[best])) best = e;
-    }
-    expert[rank] = static_cast<std::int32_t>(best);
-    weight[rank] = scores[best];
-  }
-  if (!normalize) return;
-  float sum = 1e-20f;
-  for (std::size_t rank = 0; rank < k; ++rank) sum += weight[rank];
-  for (std::size_t rank = 0; rank < k; ++rank) weight[rank] /= sum;
 }
 
 }  // namespace
@@ -68,7 +32,7 @@ void gate_up(const kernels::Table& kernels, HiddenAct act, const FeedForward& ff
   for (std::size_t i = 0; i < slots.size(); ++i) {
     float* const activated = (ffn.gate_proj ? gate : up).row(i) + columns.begin;
     const float* const factor = ffn.gate_proj ? up.row(i) + columns.begin : nullptr;
-    kernels.activate(to_activation(act), activated, factor, columns.size());
+    kernels.activate(act, activated, factor, columns.size());
   }
 }
 
@@ -83,6 +47,24 @@ void down(const kernels::Table& kernels, const FeedForward& ffn, const Activatio
   add_bias(kernels, ffn.down_bias, own_columns(out.cols, worker), out);
 }
 
+void choose_experts(const kernels::Table& kernels, float* scores, std::size_t experts, std::size_t k, bool normalize,
+                    std::int32_t* expert, float* weight) {
+  kernels.softmax(scores, experts);
+  for (std::size_t rank = 0; rank < k; ++rank) {
+    std::size_t best = experts;
+    for (std::size_t e = 0; e < experts; ++e) {
+      const bool taken = std::find(expert, expert + rank, static_cast<std::int32_t>(e)) != expert + rank;
+      if (!taken && (best == experts || scores[e] > scores[best])) best = e;
+    }
+    expert[rank] = static_cast<std::int32_t>(best);
+    weight[rank] = scores[best];
+  }
+  if (!normalize) return;
+  float sum = 1e-20f;
+  for (std::size_t rank = 0; rank < k; ++rank) sum += weight[rank];
+  for (std::size_t rank = 0; rank < k; ++rank) weight[rank] /= sum;
+}
+
 void route(const kernels::Table& kernels, const MixtureOfExperts& moe, Matrix<const float> x, Matrix<float> scores,
            Routing& routing, const Worker& worker) {
   worker.begin(Operation::router);
@@ -93,10 +75,9 @@ void route(const kernels::Table& kernels, const MixtureOfExperts& moe, Matrix<co
   const Panels<float> router{moe.router.data(), moe.router.elements_per_panel(), moe.routed_experts, x.cols};
   matmul(kernels, router, router.all(), x.row_range(own), scores.row_range(own));
   for (std::size_t t = own.begin; t < own.end; ++t) {
-    kernels.softmax(scores.row(t), moe.routed_experts);
     std::int32_t* const expert = &routing.expert[t * per_token];
     float* const weight = &routing.weight[t * per_token];
-    choose_experts(scores.row(t), moe.routed_experts, moe.experts_per_token, moe.normalize, expert, weight);
+    choose_experts(kernels, scores.row(t), moe.routed_experts, moe.experts_per_token, moe.normalize, expert, weight);
     for (std::size_t i = 0; i < shared; ++i) {
       expert[moe.experts_per_token + i] = static_cast<std::int32_t>(moe.routed_experts + i);
       weight[moe.experts_per_token + i] = 1;

@@ -28,6 +28,11 @@ Matrix<float> hidden(const FeedForward& ffn, Range slots, const FeedForwardScrat
 void down(const kernels::Table& kernels, const FeedForward& ffn, const Activations& hidden, Range slots,
           const FeedForwardScratch& scratch, const Worker& worker);
 
+// Routes one token: turns its scores [experts] into their softmax, and writes the k largest of these to expert and
+// weight, largest first; among equals the lower index comes first. `normalize` divides the weights by their sum.
+void choose_experts(const kernels::Table& kernels, float* scores, std::size_t experts, std::size_t k, bool normalize,
+                    std::int32_t* expert, float* weight);
+
 // Routes the worker's rows of x [T, d]: fills routing.expert and routing.weight. `scores` [T, routed experts] is
 // scratch.
 void route(const kernels::Table& kernels, const MixtureOfExperts& moe, Matrix<const float> x, Matrix<float> scores,

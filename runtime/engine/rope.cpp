@@ -48,4 +48,9 @@ void rope_angles(const Rope& rope, std::size_t position, float* cos, float* sin)
   }
 }
 
+void rotate(const kernels::Table& kernels, const Config& config, const float* cos, const float* sin, float* head) {
+  const bool halves = rope_layout(config.family) == RopeLayout::halves;
+  (halves ? kernels.rope_halves : kernels.rope_adjacent_pairs)(head, cos, sin, config.head_dim);
+}
+
 }  // namespace minimind

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "runtime/kernels/kernels.h"
 #include "weights/model/config.h"
 
 namespace minimind {
@@ -19,5 +20,8 @@ Rope make_rope(const Config& config);
 
 // Computes the cosines and sines of one position, both [head_dim / 2].
 void rope_angles(const Rope& rope, std::size_t position, float* cos, float* sin);
+
+// Rotates one head [head_dim] of a query or key in place by the angles with these cosines and sines.
+void rotate(const kernels::Table& kernels, const Config& config, const float* cos, const float* sin, float* head);
 
 }  // namespace minimind

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "weights/model/hidden_act.h"
 #include "weights/tensor/dtype.h"
 
 namespace minimind {
@@ -247,7 +248,7 @@ struct Bf16Products {
   std::size_t multiply_adds_per_round;
 };
 
-enum class Activation { silu, sigmoid, relu, gelu, gelu_tanh, linear };
+using Activation = HiddenAct;
 
 // Products of block-quantised weights with 8-bit activations, which an instruction set may add to the table of another.
 struct Int8Products {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weights/base/fact.h"
+#include "weights/model/hidden_act.h"
 
 namespace minimind {
 
@@ -45,28 +46,6 @@ constexpr RopeLayout rope_layout(Family family) {
 // Returns true if queries and keys are normalised per head before RoPE.
 constexpr bool has_q_norm(Family family) {
   return family == Family::v3 || family == Family::qwen3 || family == Family::qwen3_moe;
-}
-
-// The nonlinearity of the FFN. With a gate: silu is SwiGLU, sigmoid GLU, relu ReGLU, gelu and
-// gelu_tanh GeGLU, linear Bilinear (Shazeer 2020, arXiv:2002.05202).
-enum class HiddenAct { silu, sigmoid, relu, gelu, gelu_tanh, linear };
-
-constexpr std::string_view name_of(HiddenAct act) {
-  switch (act) {
-    case HiddenAct::silu:
-      return "silu";
-    case HiddenAct::sigmoid:
-      return "sigmoid";
-    case HiddenAct::relu:
-      return "relu";
-    case HiddenAct::gelu:
-      return "gelu";
-    case HiddenAct::gelu_tanh:
-      return "gelu_pytorch_tanh";
-    case HiddenAct::linear:
-      return "linear";
-  }
-  return "unknown";
 }
 
 // How RoPE frequencies are stretched for contexts longer than those in training.

@@ -216,26 +216,10 @@ std::size_t default_intermediate_size_v3(std::size_t hidden_size) {
 }
 
 HiddenAct parse_hidden_act(const std::string& name, const std::string& source) {
-  static constexpr std::array<std::pair<std::string_view, HiddenAct>, 14> names{{
-      {"silu", HiddenAct::silu},
-      {"swish", HiddenAct::silu},
-      {"swiglu", HiddenAct::silu},
-      {"sigmoid", HiddenAct::sigmoid},
-      {"glu", HiddenAct::sigmoid},
-      {"relu", HiddenAct::relu},
-      {"reglu", HiddenAct::relu},
-      {"gelu", HiddenAct::gelu},
-      {"geglu", HiddenAct::gelu},
-      {"gelu_pytorch_tanh", HiddenAct::gelu_tanh},
-      {"gelu_new", HiddenAct::gelu_tanh},
-      {"gelu_tanh", HiddenAct::gelu_tanh},
-      {"linear", HiddenAct::linear},
-      {"bilinear", HiddenAct::linear},
-  }};
   std::string known;
-  for (const auto& [spelling, act] : names) {
-    if (name == spelling) return act;
-    known += (known.empty() ? "" : ", ") + std::string(spelling);
+  for (const HiddenActName& spelling : hidden_act_names) {
+    if (name == spelling.name) return spelling.act;
+    known += (known.empty() ? "" : ", ") + std::string(spelling.name);
   }
   throw Error(fmt::format("{}: hidden_act is {}, expected one of {}", source, quote(name), known));
 }
