@@ -59,19 +59,12 @@ ISA_FLAGS_amxbf16 := $(ISA_FLAGS_avx512bf16) -mamx-tile -mamx-bf16
 ISA_FLAGS_amxint8 := $(ISA_FLAGS_avx512vnni) -mamx-tile -mamx-int8
 
 # The rooms of the code, from tests/layers.txt: a new file needs no line here. Each room is compiled as one unit that includes
-# its .cpp files, because reading the headers takes longer than compiling the code. For the same reason a few rooms share the
-# unit of another one. Each file of kernels is a separate unit. The longest units come first, so that no core waits for them at
-# the end.
+# its .cpp files, because reading the headers takes longer than compiling the code; `make check-units` compiles each file by
+# itself. Each file of kernels is a separate unit. The longest units come first, so that no core waits for them at the end.
 ROOMS := $(shell sed -n 's/^\([a-z][a-z_/]*\):.*/\1/p' tests/layers.txt)
-WITH_tools/chat := tools/openai tools/batch tools/bench
-WITH_tools/options := tools/terminal
-WITH_weights/io := weights/base weights/model weights/torch
-WITH_weights/checkpoint := weights/gguf weights/huggingface weights/export
-WITH_runtime/json_schema := runtime/grammar
-SHARING := $(foreach room,tools/chat tools/options weights/io weights/checkpoint runtime/json_schema,$(WITH_$(room)))
-LONGEST := tools/commands tools/chat tools/serve tools/options weights/io weights/checkpoint runtime/json_schema runtime/tokenizer
+LONGEST := runtime/json_schema tools/serve tools/commands tools/options tools/openai runtime/chat runtime/grammar tools/chat
 KERNELS := $(ISAS:%=runtime/kernels/%)
-UNITS := $(KERNELS) $(LONGEST) runtime/kernels/instruction_sets $(filter-out runtime/kernels $(LONGEST) $(SHARING),$(ROOMS))
+UNITS := $(KERNELS) $(LONGEST) runtime/kernels/instruction_sets $(filter-out runtime/kernels $(LONGEST),$(ROOMS))
 TEST_UNITS := $(foreach room,$(ROOMS:%=tests/%) tests/attacks,$(if $(wildcard $(room)/*.cpp),$(room)))
 ROOM_UNITS := $(filter $(ROOMS),$(UNITS)) $(TEST_UNITS)
 FORMATTED := $(foreach folder,$(ROOMS) $(ROOMS:%=tests/%) tests/support tests/fuzz tests/attacks,$(wildcard $(folder)/*.h $(folder)/*.cpp))
@@ -86,7 +79,7 @@ ABI := $(shell sed -n 's/^\#define MINIMIND_ABI //p' runtime/api/minimind.h)
 LIBRARY := $(BUILD)/libminimind.so.$(ABI)
 TEST_OBJECTS := $(TEST_UNITS:%=$(BUILD)/%.o)
 
-.PHONY: all lib wheel test-python help demo poet test test-serve test-deploy check test-everything test-systems run-tests install clean format sanitize sanitize-threads run-threaded-tests soak fuzz reference bench-peers packages test-packages
+.PHONY: all lib wheel test-python help demo poet test test-serve test-deploy check test-everything test-systems run-tests install clean format sanitize sanitize-threads run-threaded-tests soak fuzz reference bench-peers packages test-packages check-format check-units tidy
 all: minimind
 
 help:
@@ -113,6 +106,9 @@ help:
 	@echo 'make fuzz-differential  compare templates, schemas and tokens with Python packages, for FUZZ_SECONDS=60 each'
 	@echo 'make coverage         which branches of the readers the tests and the inputs of make fuzz reach'
 	@echo 'make format           format the sources with clang-format'
+	@echo 'make check-format     install clang-format if it is missing, and check that they are formatted'
+	@echo 'make check-units      compile each file by itself: it must include what it uses; takes minutes at first'
+	@echo 'make tidy             install clang-tidy if it is missing, and check the rooms with it; takes minutes'
 	@echo 'make reference        set up PyTorch under build/, rewrite tests/golden and test the reference'
 	@echo 'make poet DATA=       set up PyTorch under build/, train the bundled model on the poems in DATA, write weights/demo'
 	@echo 'make bench-peers      set up llama.cpp, ik_llama.cpp and PyTorch under build/ and compare their speed with minimind (BENCH_PEERS=options)'
@@ -159,10 +155,10 @@ $(COMPILER): FORCE
 	@printf '%s\n' '$(COMPILED_WITH)' > $@.new
 	@cmp -s $@.new $@ || { OPENMP=$(filter -fopenmp,$(CXXFLAGS)) tools/packages.sh check $(CXX) $(BUILD_PACKAGES) && cp $@.new $@; }
 
-$(BUILD)/%.o: %.cpp Makefile $(COMPILER)
+$(BUILD)/%.o: %.cpp $(COMPILER)
 	$(compile)
 
-$(ROOM_UNITS:%=$(BUILD)/%.o): $(BUILD)/%.o: $(BUILD)/%.cpp Makefile $(COMPILER)
+$(ROOM_UNITS:%=$(BUILD)/%.o): $(BUILD)/%.o: $(BUILD)/%.cpp $(COMPILER)
 	$(compile)
 
 $(PAGE): tools/serve/page_bytes.S $(wildcard tools/serve/page/*) Makefile
@@ -173,7 +169,7 @@ $(PAGE): tools/serve/page_bytes.S $(wildcard tools/serve/page/*) Makefile
 # Rewritten only if a file was added or removed.
 $(ROOM_UNITS:%=$(BUILD)/%.cpp): $(BUILD)/%.cpp: FORCE
 	@mkdir -p $(@D)
-	@printf '#include "%s"\n' $(sort $(wildcard $(patsubst %,%/*.cpp,$* $(WITH_$*)))) > $@.new
+	@printf '#include "%s"\n' $(sort $(wildcard $*/*.cpp)) > $@.new
 	@cmp -s $@.new $@ || cp $@.new $@
 FORCE:
 
@@ -242,7 +238,6 @@ endif
 	$(BUILD)/minimind_tests --gtest_brief=1
 	tests/hardening.sh ./minimind $(LIBRARY)
 	tests/runtime/api/library_checks.sh $(LIBRARY) ./minimind $(CXX)
-	tests/shared_checks.sh ./minimind
 	python3 tests/check_layers.py tests/layers.txt
 	MINIMIND_LIBRARY=$(LIBRARY) python3 -m unittest discover -q -s tests
 	python3 -m unittest discover -q -s tests/soak
@@ -457,6 +452,31 @@ clean:
 
 format:
 	@clang-format -i $(FORMATTED)
+
+# Other versions of clang-format than 14, Debian 12's, may want other line breaks.
+check-format:
+	$(call install_packages,clang-format)
+	@clang-format --dry-run -Werror $(FORMATTED)
+
+# A file that takes an include from those before it in its room's unit is found here. Those of kernels are units by themselves.
+CHECKED := $(patsubst %.cpp,$(BUILD)/checked/%,$(filter-out runtime/kernels/%,$(filter %.cpp,$(FORMATTED))))
+check-units: $(CHECKED)
+$(CHECKED): $(BUILD)/checked/%: %.cpp $(COMPILER)
+	@mkdir -p $(@D)
+	@echo 'CHECK $<'
+	$(QUIET)$(CXX) $(CPPFLAGS) -MF $@.d -MT $@ $(CXXFLAGS) -Werror $(OPTIMIZE) -fsyntax-only $<
+	@touch $@
+-include $(wildcard $(CHECKED:%=%.d))
+
+# The units instead of their files, because reading the headers takes most of the time.
+TIDIED := $(patsubst %,$(BUILD)/%.cpp,$(filter $(ROOMS),$(ROOM_UNITS))) runtime/kernels/$(FUZZ_ISA).cpp runtime/kernels/instruction_sets.cpp
+tidy:
+	$(call install_packages,clang-tidy)
+	@$(MAKE) --no-print-directory $(TIDIED:%=tidy-%)
+.PHONY: $(TIDIED:%=tidy-%)
+$(TIDIED:%=tidy-%): tidy-%: %
+	@echo 'TIDY $<'
+	$(QUIET)clang-tidy --quiet $< -- $(filter-out -MMD -MP,$(CPPFLAGS)) -std=c++20 -fopenmp-simd
 
 reference:
 	$(call create_venv,build/reference-venv)

@@ -23,6 +23,8 @@ nlohmann-json3-dev nlohmann-json header nlohmann/json.hpp
 zlib1g-dev zlib header zlib.h
 chromium Chromium command chromium
 chromium-driver ChromeDriver command chromedriver
+clang-format clang-format command clang-format
+clang-tidy clang-tidy command clang-tidy
 golang-go Go command go
 nginx-light nginx command nginx
 python3 Python command python3

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <filesystem>
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -14,7 +14,14 @@
 namespace minimind {
 
 inline const std::string own_tokenizer = MINIMIND_SOURCE_DIR "/tests/golden_tokenizer";
-inline const std::string reference_tokenizers = MINIMIND_SOURCE_DIR "/../shared/reference/tokenizers";
+
+// The folder of MiniMind's own tokenizers, v1, v2 and v3, and of what Hugging Face tokenizers made of texts with them:
+// tokenizers/ in the folder that the environment's MINIMIND_REFERENCE names. Empty if it names none; the tests with
+// them are then skipped.
+inline const std::string reference_tokenizers = [] {
+  const char* const folder = std::getenv("MINIMIND_REFERENCE");
+  return folder ? std::string(folder) + "/tokenizers" : "";
+}();
 
 // Checks `tokenizer` against each line {text or null, ids, decoded, decoded_skip_special} of Hugging Face tokenizers.
 inline void expect_golden(const Tokenizer& tokenizer, const std::string& path) {

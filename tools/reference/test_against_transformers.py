@@ -1,10 +1,11 @@
 """Compares the twin with independent implementations: python -m unittest discover -s tools/reference
 
 transformers runs llama, qwen3 and qwen3_moe with the twin's random weights and from the golden folders. MiniMind's code of
-each generation wrote the reference checkpoints in ../shared, if they exist.
+each generation wrote the checkpoints in the folder checkpoints/ of the one that the environment's MINIMIND_REFERENCE names, if any.
 """
 
 import dataclasses
+import os
 import sys
 import unittest
 from pathlib import Path
@@ -20,7 +21,7 @@ from layouts import fuse_experts, hugging_face_config  # noqa: E402
 from model import Config, MiniMind  # noqa: E402
 from write_golden import randomize  # noqa: E402
 
-REFERENCE = ROOT.parent / "shared" / "reference" / "checkpoints"
+REFERENCE = Path(os.environ["MINIMIND_REFERENCE"], "checkpoints") if "MINIMIND_REFERENCE" in os.environ else None
 GOLDEN = ROOT / "tests" / "golden"
 ROUNDING = 1e-5  # relative to the largest logit: about eighty times the epsilon of float32, for sums in another order
 VISIBLE = 1e-3  # a wrong fact must move logits by more than the 2e-4 allowed to an implementation
@@ -87,7 +88,7 @@ class TwinAgainstTransformers(unittest.TestCase):
 
 
 class TwinAgainstMiniMind(unittest.TestCase):
-    @unittest.skipUnless(REFERENCE.exists(), f"no {REFERENCE}")
+    @unittest.skipUnless(REFERENCE, "MINIMIND_REFERENCE is not set")
     def test_reference_checkpoints(self):
         for folder in sorted(REFERENCE.iterdir()):
             with self.subTest(folder.name):

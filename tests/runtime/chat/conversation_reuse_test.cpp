@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <string>
 
 #include "runtime/chat/conversation.h"
@@ -34,7 +33,7 @@ void expect_no_prompt_computed_twice(const std::string& version, std::optional<b
 }
 
 TEST(ConversationReuse, WithMiniMindsTemplatesNoPromptIsComputedTwice) {
-  if (!std::filesystem::exists(reference_tokenizers)) GTEST_SKIP() << reference_tokenizers << " is not here";
+  if (reference_tokenizers.empty()) GTEST_SKIP() << "MINIMIND_REFERENCE is not set";
   for (const std::string version : {"v1", "v2", "v3"}) {
     for (const std::optional<bool> think : {std::optional<bool>(), std::optional(false), std::optional(true)}) {
       expect_no_prompt_computed_twice(version, think);

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <functional>
 #include <random>
 #include <string>
@@ -101,7 +100,7 @@ TEST(TokenizerGguf, EncodesAndDecodesAsHuggingFaceTokenizers) {
 }
 
 TEST(TokenizerGguf, MiniMindsTokenizersAreExactAndTheSameInLlamaCpp) {
-  if (!std::filesystem::exists(reference_tokenizers)) GTEST_SKIP() << reference_tokenizers << " is not here";
+  if (reference_tokenizers.empty()) GTEST_SKIP() << "MINIMIND_REFERENCE is not set";
   for (const std::string version : {"v1", "v2", "v3"}) {
     const std::string folder = reference_tokenizers + "/" + version;
     const TokenizerData data = read_tokenizer_json(folder);
