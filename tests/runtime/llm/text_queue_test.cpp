@@ -2,16 +2,21 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "tests/support/golden_engine.h"
 #include "tests/support/text_jobs.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {
@@ -199,6 +204,113 @@ TEST_F(TextQueueTest, TextsThatWaitCanGoToAnotherQueueWhileTheOthersEnd) {
   run(new_queue);
   run(old_queue);
   EXPECT_EQ(numbers(), (std::vector<std::size_t>{1, 0}));
+}
+
+TEST_F(TextQueueTest, TextsThatGoToAnotherQueueKeepTheirTurns) {
+  TextQueue old_queue(llm_, limits(1, 20)), new_queue(llm_, limits(1, 20));
+  std::vector<TextJob> first, second;
+  for (std::size_t i = 0; i < 6; ++i) first.push_back(job(i, 2));
+  for (std::size_t i = 0; i < 3; ++i) second.push_back(job(10 + i, 2));
+  old_queue.submit(std::move(first));
+  while (ends_.size() < 3) old_queue.step();
+  new_queue.take_waiting(old_queue);
+  run(old_queue);
+  new_queue.submit(std::move(second));
+  run(new_queue);
+  EXPECT_EQ(numbers(), (std::vector<std::size_t>{0, 1, 2, 10, 3, 11, 4, 12, 5}));
+}
+
+TEST_F(TextQueueTest, ATextThatRunsEndsWhenNobodyWaitsForItAnyMore) {
+  TextQueue queue(llm_, limits(2, 40));
+  std::atomic<bool> gone = false;
+  TextJob text = job(0, 10);
+  text.gone = &gone;
+  queue.submit(one(std::move(text)));
+  queue.submit(one(job(1, 10)));
+  queue.step();
+  queue.step();
+  gone = true;
+  run(queue);
+  ASSERT_EQ(numbers(), (std::vector<std::size_t>{0, 1}));
+  EXPECT_EQ(ends_[0].generated.finish_reason, FinishReason::interrupted);
+  EXPECT_LT(ends_[0].generated.tokens.size(), 4u);
+  EXPECT_EQ(ends_[1].generated.tokens.size(), 10u);
+}
+
+TEST_F(TextQueueTest, ATextThatSixteenOthersHavePassedIsNext) {
+  TextQueue queue(llm_, limits(2, 40));
+  queue.submit(one(job(0, 1)));
+  queue.submit(one(job(1, 40)));  // takes all of the memory
+  for (std::size_t i = 2; i < 30; ++i) queue.submit(one(job(i, 2)));
+  run(queue);
+  const std::vector<std::size_t> order = numbers();
+  ASSERT_EQ(order.size(), 30u);
+  EXPECT_EQ(std::ranges::find(order, 1u) - order.begin(), 17) << "the first, and the sixteen that passed it";
+}
+
+TEST_F(TextQueueTest, TextsThatHaveEndedKeepTheirResultsWhenTheOthersFail) {
+  TextQueue queue(llm_, limits(2, 40));
+  queue.submit(one(job(0, 1)));
+  queue.submit(one(job(1, 9)));
+  queue.start();
+  while (queue.running() == 2) queue.compute();
+  queue.submit(one(job(2, 9)));
+  const auto failed = std::make_exception_ptr(Error("failed"));
+  queue.end_running(failed);
+  ASSERT_EQ(numbers(), (std::vector<std::size_t>{0, 1}));
+  EXPECT_EQ(ends_[0].error, "");
+  EXPECT_EQ(ends_[0].generated.tokens.size(), 1u);
+  EXPECT_EQ(ends_[1].error, "failed");
+  queue.end_waiting(failed);
+  ASSERT_EQ(numbers(), (std::vector<std::size_t>{0, 1, 2}));
+  EXPECT_EQ(ends_[2].error, "failed");
+  EXPECT_EQ(queue.texts(), 0u);
+  queue.submit(one(job(3, 38)));
+  run(queue);
+  EXPECT_EQ(ends_.back().error, "") << "their memory is free";
+}
+
+TEST_F(TextQueueTest, WhatGetsThePiecesOfATextGoesBeforeItsEnd) {
+  TextQueue queue(llm_, limits(1, 10));
+  const auto held = std::make_shared<int>(0);
+  TextJob text = job(0, 2);
+  text.on_text = [held](std::string_view, const Generation&) {};
+  long holders = 0;
+  text.on_end = [&](const Generated&, const std::exception_ptr&) { holders = held.use_count(); };
+  queue.submit(one(std::move(text)));
+  run(queue);
+  EXPECT_EQ(holders, 1) << "this test";
+}
+
+// The one token of the text is the start of a character, which is only shown at the end.
+TEST_F(TextQueueTest, AnErrorAboutTheLastPieceOfATextEndsItWithThatError) {
+  llm_.tokenizer = tokenizer_of(texts_of(golden_.golden, {"\xE4"}));
+  TextQueue queue(llm_, limits(1, 60));
+  GenerationTask task{.prompt = golden_.prompt(), .options = greedy(1), .capacity = golden_.prompt().size() + 1};
+  TextJob text = job(0, 1);
+  text.task = std::make_shared<const GenerationTask>(std::move(task));
+  text.on_text = [](std::string_view, const Generation&) { throw Error("nobody takes it"); };
+  queue.submit(one(std::move(text)));
+  run(queue);
+  ASSERT_EQ(ends_.size(), 1u);
+  EXPECT_EQ(ends_[0].error, "nobody takes it");
+}
+
+TEST_F(TextQueueTest, ScoresAllOfAPromptThatAnotherTextHad) {
+  TextQueue queue(llm_, limits(1, 60));
+  GenerationTask task{.prompt = golden_.prompt(), .options = greedy(1), .capacity = golden_.prompt().size() + 1};
+  ASSERT_GT(task.prompt.size(), 2u);
+  for (const bool scored : {false, true}) {
+    task.options.scores = scored ? std::optional<std::size_t>(0) : std::nullopt;
+    task.options.score_prompt = scored;
+    TextJob text = job(scored, 1);
+    text.task = std::make_shared<const GenerationTask>(task);
+    queue.submit(one(std::move(text)));
+    run(queue);
+  }
+  ASSERT_EQ(ends_.size(), 2u);
+  EXPECT_EQ(ends_[1].generated.prompt_scores.size(), task.prompt.size() - 1);
+  EXPECT_EQ(ends_[1].generated.tokens, ends_[0].generated.tokens);
 }
 
 }  // namespace

@@ -329,6 +329,63 @@ TEST_F(EngineThreadTest, AReplacementThatFailsLeavesTheWeightsAndSaysWhy) {
   EXPECT_EQ(ends[1].generated.tokens.size(), 3u);
 }
 
+TEST_F(EngineThreadTest, RejectsTextsAfterDrainAndEndsTheOthers) {
+  EngineThread& engine = start({.parallel = 1, .kv_memory = bytes_of(1000), .queue = 4});
+  engine.submit(one(job(0, 20, [this] { events_.hold(); })));
+  engine.submit(one(job(1, 3)));
+  events_.wait_until_held();
+  engine.drain();
+  try {
+    engine.submit(one(job(2, 3)));
+    ADD_FAILURE() << "a text after drain()";
+  } catch (const RequestError& error) {
+    EXPECT_EQ(error.status(), 503) << error.what();
+  }
+  events_.release();
+  const auto ends = events_.wait(2);
+  ASSERT_EQ(ends.size(), 2u);
+  for (const auto& end : ends) EXPECT_EQ(end.error, "") << end.number;
+}
+
+// While a text runs with weights that were replaced, the next ones wait for its end.
+TEST_F(EngineThreadTest, WeightsThatWaitHearOfDrainAndOfTheEnd) {
+  for (const bool drains : {true, false}) {
+    TextModel model(small_arguments(), "");
+    Events first_piece, replaced;
+    bool is_first = true;
+    engine_.emplace(model, EngineLimits{.parallel = 1, .kv_memory = bytes_of(1000), .queue = 4}, turns_, [] {});
+    TextJob running = job(0, 800, [&] {
+      if (std::exchange(is_first, false)) {
+        first_piece.hold();
+      } else if (!replaced.now().empty()) {
+        replaced.hold();
+      }
+    });
+    running.on_end = nullptr;
+    engine_->submit(one(std::move(running)));
+    first_piece.wait_until_held();
+    for (const std::size_t number : {1u, 2u}) {
+      engine_->replace_weights([&] { model.replace_weights(std::make_shared<Model>(*model.llm().model)); },
+                               [&replaced, number](const std::exception_ptr& error) {
+                                 replaced.add({number, {}, message_of(error)});
+                               });
+    }
+    first_piece.release();
+    replaced.wait_until_held();
+    if (drains) {
+      engine_->drain();
+      EXPECT_EQ(replaced.now().size(), 2u) << "before the end of the text";
+    }
+    std::thread stopper([this] { engine_.reset(); });
+    replaced.release();
+    stopper.join();
+    const auto ends = replaced.now();
+    ASSERT_EQ(ends.size(), 2u) << drains;
+    EXPECT_EQ(ends[0].error, "") << drains;
+    EXPECT_EQ(ends[1].error, "the server is shutting down") << drains;
+  }
+}
+
 TEST_F(EngineThreadTest, ReportsItsEndToTextsThatRunAndThatWait) {
   EngineThread& engine = start({.parallel = 1, .kv_memory = bytes_of(1000), .queue = 4});
   engine.submit(one(job(0, 500, [this] { events_.hold(); })));
