@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -114,12 +115,16 @@ class HttpClient {
     char bytes[65536];
     const ssize_t count = ::recv(socket_, bytes, sizeof(bytes), 0);
     is_ended_ = count <= 0;
+    was_reset_ = count < 0 && errno == ECONNRESET;
     if (is_ended_) return false;
     received_.append(bytes, static_cast<std::size_t>(count));
     return true;
   }
 
   const std::string& received() const { return received_; }
+
+  // Whether the connection ended with a reset.
+  bool was_reset() const { return was_reset_; }
 
  private:
   template <class Address>
@@ -174,7 +179,7 @@ class HttpClient {
 
   int socket_;
   std::string received_;
-  bool is_ended_ = false;
+  bool is_ended_ = false, was_reset_ = false;
 };
 
 }  // namespace minimind

@@ -16,6 +16,8 @@
 #include <string>
 #include <string_view>
 
+#include "tests/support/end_child.h"
+
 namespace minimind {
 
 // A program on a terminal of 80 by 24 with escape sequences, where a test types and reads.
@@ -29,7 +31,7 @@ class PseudoTerminal {
     if (child_ == 0) {
       ::signal(SIGHUP, SIG_DFL);  // nohup ignores it
       setenv("TERM", "xterm", 1);
-      _exit(program());
+      end_child(program());
     }
   }
   PseudoTerminal(const PseudoTerminal&) = delete;

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
+#include <future>
 #include <mutex>
 #include <random>
 #include <string>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "tests/support/cases.h"
+#include "tests/support/end_child.h"
 #include "tests/support/http_client.h"
 #include "tests/support/temporary_folder.h"
 #include "weights/base/error.h"
@@ -62,6 +64,10 @@ class TestServer {
     return answer;
   }
 
+  // A request for /block keeps the thread of all connections from then on, until unblock().
+  void wait_until_blocked() { is_blocked_.get_future().wait(); }
+  void unblock() { unblocked_.set_value(); }
+
   // Waits for run() to return; returns what it returned.
   bool join() {
     thread_.join();
@@ -86,6 +92,12 @@ class TestServer {
       const std::lock_guard lock(mutex_);
       held_.push_back(answer);
       changed_.notify_all();
+    } else if (request.path == "/status") {
+      answer->send(std::stoi(request.query), "text/plain", "body");
+    } else if (request.path == "/block") {
+      is_blocked_.set_value();
+      unblocked_.get_future().wait();
+      answer->send(200, "text/plain", "");
     } else if (request.path == "/throw") {
       throw std::runtime_error("secret");
     } else if (request.path == "/bad-field") {
@@ -102,6 +114,7 @@ class TestServer {
   std::condition_variable changed_;
   std::vector<std::shared_ptr<HttpAnswer>> held_;
   std::vector<std::string> log_;
+  std::promise<void> is_blocked_, unblocked_;
 };
 
 std::string http_get(const std::string& target, const std::string& fields = "") {
@@ -335,10 +348,11 @@ TEST(HttpServer, BodiesShareALimit) {
   HttpClient first = server.connect();
   const std::string body(60'000, 'a');
   first.send(http_post("/echo", body).substr(0, 59'000));
-  ASSERT_TRUE(becomes_true([&] { return (*server).connections() == 1; }));
-  std::this_thread::sleep_for(50ms);
-  const HttpReply reply = server.ask(http_post("/echo", body));
-  EXPECT_EQ(reply.status, 503);
+  HttpReply reply;
+  ASSERT_TRUE(becomes_true([&] {
+    reply = server.ask(http_post("/echo", body));
+    return reply.status == 503;
+  }));
   EXPECT_EQ(reply.headers.at("Retry-After"), "1");
   HttpClient second = server.connect();
   second.send(http_post("/echo", body).substr(0, 41'000));
@@ -462,6 +476,125 @@ TEST(HttpServer, AnUnfinishedAnswerIsVisiblyIncomplete) {
   EXPECT_TRUE(client.is_closed());
 }
 
+// Only a reset tells it in HTTP/1.0, where the end of the connection is the end of an answer.
+TEST(HttpServer, AnUnfinishedAnswerOfHttp10EndsWithAReset) {
+  TestServer server;
+  HttpClient client = server.connect();
+  client.send("GET /hold HTTP/1.0\r\n\r\n");
+  auto answer = server.held();
+  answer->start("text/plain");
+  answer->write("half");
+  while (client.received().find("half") == std::string::npos) ASSERT_TRUE(client.receive(5s));
+  answer.reset();
+  EXPECT_TRUE(client.is_closed());
+  EXPECT_TRUE(client.was_reset());
+  ASSERT_TRUE(becomes_true([&] { return server.log().size() == 1; }));
+  EXPECT_TRUE(server.log()[0].ends_with(" incomplete")) << server.log()[0];
+}
+
+TEST(HttpServer, AnAnswerThatItsClientDidNotWaitForIsLoggedAsDisconnected) {
+  TestServer server;
+  HttpClient client = server.connect();
+  client.send(http_get("/hold"));
+  client.end_sending();
+  auto answer = server.held();
+  ASSERT_TRUE(becomes_true([&] { return answer->gone().load(); }));
+  answer.reset();
+  EXPECT_TRUE(client.is_closed());
+  ASSERT_TRUE(becomes_true([&] { return server.log().size() == 1; }));
+  EXPECT_TRUE(server.log()[0].ends_with(" disconnected")) << server.log()[0];
+}
+
+TEST(HttpServer, AnAnswerIsGivenOnce) {
+  TestServer server;
+  HttpClient client = server.connect();
+  client.send(http_get("/hold") + http_get("/hold"));
+  const auto whole = server.held();
+  whole->send(200, "text/plain", "first");
+  whole->send(500, "text/plain", "second");
+  whole->start("text/plain");
+  whole->write("third");
+  whole->finish();
+  EXPECT_EQ(client.read().body, "first");
+  const auto pieces = server.held();
+  pieces->write("too early");
+  pieces->finish();
+  pieces->start("text/plain");
+  pieces->start("text/html");
+  pieces->send(500, "text/plain", "not whole");
+  pieces->write("piece");
+  pieces->finish();
+  pieces->write("too late");
+  const HttpReply reply = client.read();
+  EXPECT_EQ(reply.body, "piece");
+  EXPECT_EQ(reply.headers.at("Content-Type"), "text/plain");
+  EXPECT_EQ(client.ask(http_get("/echo")).status, 200);
+}
+
+TEST(HttpServer, SomeStatusesHaveNoBody) {
+  TestServer server;
+  HttpClient client = server.connect();
+  for (const int status : {204, 304}) {
+    const HttpReply reply = client.ask(http_get("/status?" + std::to_string(status)));
+    EXPECT_EQ(reply.status, status);
+    EXPECT_FALSE(reply.headers.contains("Content-Length"));
+  }
+  EXPECT_EQ(client.ask(http_get("/status?202")).body, "body");
+}
+
+TEST(HttpServer, ARejectedHeadRequestHasNoBody) {
+  TestServer server;
+  HttpClient client = server.connect();
+  const HttpReply reply = client.ask("HEAD /echo HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+  EXPECT_EQ(reply.status, 403);
+  EXPECT_NE(reply.headers.at("Content-Length"), "0");
+  EXPECT_TRUE(client.is_closed());
+  EXPECT_EQ(client.received(), "");
+}
+
+// More than the system keeps between the two, which the client takes slowly.
+TEST(HttpServer, AStreamOfMuchTextArrivesWhole) {
+  HttpSettings settings;
+  settings.unsent = 8'000'000;
+  TestServer server(settings);
+  HttpClient client = server.connect(4096);
+  client.send(http_get("/hold"));
+  const auto answer = server.held();
+  answer->start("text/event-stream");
+  std::string expected;
+  for (int i = 0; i < 300; ++i) {
+    const std::string piece(20'000, static_cast<char>('a' + i % 26));
+    answer->write(piece);
+    expected += piece;
+    if (i % 3 == 0) client.receive(5s);
+  }
+  answer->finish();
+  const HttpReply reply = client.read();
+  EXPECT_TRUE(reply.is_complete);
+  EXPECT_EQ(reply.body.size(), expected.size());
+  EXPECT_TRUE(reply.body == expected);
+}
+
+// The client sends no more while it still takes the part of an answer that was given up.
+TEST(HttpServer, AHalfClosedClientGetsAllThatWasWritten) {
+  HttpSettings settings;
+  settings.unsent = 8'000'000;
+  TestServer server(settings);
+  HttpClient client = server.connect(4096);
+  client.send(http_get("/hold"));
+  auto answer = server.held();
+  answer->start("text/plain");
+  const std::string text(4'000'000, 'x');
+  answer->write(text);
+  answer.reset();
+  ASSERT_TRUE(becomes_true([&] { return server.log().size() == 1; }));
+  client.end_sending();
+  const HttpReply reply = client.read();
+  EXPECT_FALSE(reply.is_complete);
+  EXPECT_EQ(reply.body.size(), text.size());
+  EXPECT_TRUE(client.is_closed());
+}
+
 // Before, while and after pieces are written, with and without requests in the pipeline.
 TEST(HttpServer, ADisconnectIsNoticedWithin50Milliseconds) {
   TestServer server;
@@ -475,7 +608,7 @@ TEST(HttpServer, ADisconnectIsNoticedWithin50Milliseconds) {
       answer->start("text/plain");
       answer->write("piece");
     }
-    std::this_thread::sleep_for(30ms);
+    EXPECT_EQ(server.ask(http_get("/echo")).status, 200);  // after what was sent before
     EXPECT_FALSE(answer->gone());
     if (way % 2 == 0) {
       client.close();
@@ -592,7 +725,7 @@ TEST(HttpServer, StopLetsAnswersEnd) {
   const auto answer = server.held();
   EXPECT_EQ(idle.ask(http_get("/echo")).status, 200);
   partial.send("GET / HTTP/1.1\r\nHo");
-  std::this_thread::sleep_for(30ms);
+  ASSERT_TRUE(becomes_true([&] { return (*server).connections() == 3; }));
   const std::uint16_t port = (*server).port();
   (*server).stop();
   EXPECT_TRUE(idle.is_closed());
@@ -613,6 +746,50 @@ TEST(HttpServer, StopLetsAnswersEnd) {
   EXPECT_EQ(running.read().body, "end");
   EXPECT_EQ(running.read().status, 0);  // the request after it is not answered
   EXPECT_TRUE(server.join());
+}
+
+TEST(HttpServer, StopRejectsRequestsThatAreStillArriving) {
+  TestServer server;
+  HttpClient head = server.connect(), body = server.connect();
+  head.send("GET /echo HTTP/1.1\r\nHo");
+  body.send(http_post("/echo", "0123456789").substr(0, 60));
+  ASSERT_TRUE(becomes_true([&] { return (*server).connections() == 2; }));
+  (*server).stop();
+  for (HttpClient* const client : {&head, &body}) {
+    const HttpReply reply = client->read();
+    EXPECT_EQ(reply.status, 503);
+    EXPECT_NE(reply.body.find("server_stopping"), std::string::npos) << reply.body;
+    EXPECT_TRUE(client->is_closed());
+  }
+  EXPECT_TRUE(server.join());
+}
+
+// It has arrived, but has not been read when the server stops.
+TEST(HttpServer, StopRejectsARequestThatHasJustArrived) {
+  TestServer server;
+  HttpClient kept = server.connect(), blocking = server.connect();
+  EXPECT_EQ(kept.ask(http_get("/echo")).status, 200);
+  blocking.send(http_get("/block"));
+  server.wait_until_blocked();
+  kept.send(http_get("/echo"));
+  (*server).stop();
+  server.unblock();
+  const HttpReply reply = kept.read();
+  EXPECT_EQ(reply.status, 503);
+  EXPECT_EQ(reply.headers.at("Retry-After"), "1");
+  EXPECT_EQ(blocking.read().status, 200);
+  EXPECT_TRUE(server.join());
+}
+
+// A client that was rejected has two seconds to read why; a server that stops does not wait for it so long.
+TEST(HttpServer, StopDoesNotWaitForClientsThatLinger) {
+  TestServer server;
+  HttpClient client = server.connect();
+  EXPECT_EQ(client.ask("nonsense\r\n\r\n").status, 400);
+  const auto start = Clock::now();
+  (*server).stop();
+  EXPECT_TRUE(server.join());
+  EXPECT_LT(Clock::now() - start, 1500ms);
 }
 
 TEST(HttpServer, StopAsksTheHandlerToRejectWhatItHasNotBegun) {
@@ -786,7 +963,7 @@ int status_of_server(const std::string& socket, Act act) {
       std::thread([&ready, port] { [[maybe_unused]] const auto n = ::write(ready[1], &port, sizeof(port)); }).join();
       status = server.run() ? 0 : 1;
     }
-    ::_exit(status);
+    end_child(status);
   }
   ::close(ready[1]);
   std::uint16_t port = 0;
