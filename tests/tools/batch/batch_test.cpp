@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +11,7 @@
 
 #include "tests/support/cases.h"
 #include "tests/support/cli.h"
+#include "tests/support/running.h"
 
 namespace minimind {
 namespace {
@@ -106,6 +108,7 @@ TEST_F(Batch, GivesSeveralChoicesAndTheBest) {
   EXPECT_EQ(texts.count(text(1, 0)), 1u);
   EXPECT_EQ(body(1)["usage"]["completion_tokens"], 36);
   EXPECT_EQ(body(2)["choices"].size(), 2u);
+  EXPECT_NE(text(2, 0), text(3, 0)) << "two requests have one seed";
   EXPECT_NE(text(2, 1), text(3, 0)) << "a request has the seeds of the next one";
 }
 
@@ -131,10 +134,10 @@ TEST_F(Batch, GivesTheTextThatGenerateGives) {
 TEST_F(Batch, ContinuesAfterTheWholeLinesOfABatchThatWasKilled) {
   write_requests(40);
   ASSERT_EQ(run(call("whole")).status, 0);
-  for (const char* const seconds : {"0.1", "0.3", "0.3", "0.5"}) {
-    // The shell waits for the program's end, until which its files are locked.
-    [[maybe_unused]] const int shell = std::system(
-        (program() + " " + call("results") + " 2> /dev/null & sleep " + seconds + "; kill -KILL $!; wait $!").c_str());
+  for (const std::ptrdiff_t written : {0, 1, 8, 16}) {
+    Running running(call("results"), path("out"), path("err"));
+    ASSERT_TRUE(running.reach([&] { return std::ranges::count(read_whole_file(path("results")), '\n') >= written; }));
+    EXPECT_EQ(running.interrupt(SIGKILL).first, 1000 + SIGKILL);
     std::ofstream(path("results"), std::ios::app) << R"({"id": "batch_req_)";  // what a crash leaves
   }
   ASSERT_EQ(run(call("results")).status, 0);
@@ -194,6 +197,30 @@ TEST_F(Batch, WritesTheErrorOfATextThatFailsAndGivesItsMemoryToOthers) {
   }
 }
 
+// After "c" comes the token that is banned, after "b" nothing.
+TEST_F(Batch, WritesOneErrorForARequestOfWhichOnlySomeTextsFail) {
+  constexpr int requests = 3;
+  {
+    std::ofstream file(path("in.jsonl"));
+    for (int i = 0; i < requests; ++i) {
+      file << BatchJson{{"prompt", "床前明月光，"},
+                        {"max_tokens", 9},
+                        {"n", 16},
+                        {"temperature", 5},
+                        {"grammar", R"(root ::= "b" | "c" "a")"}}
+           << "\n";
+    }
+    file << BatchJson{{"prompt", "床前明月光，"}, {"max_tokens", 9}, {"n", 16}, {"grammar", R"(root ::= "b")"}} << "\n";
+  }
+  const std::string ids = run("tokenize -p a" + demo).out, banned = ids.substr(0, ids.find('\n'));
+  const Outcome outcome = run(call("results", "--logit-bias " + banned + "-inf"), "timeout 60");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const std::vector<BatchJson> results = lines("results"), errors = lines("results.errors");
+  ASSERT_EQ(errors.size(), requests) << "one for each request";
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_EQ(results[0]["response"]["body"]["choices"].size(), 16u);
+}
+
 TEST_F(Batch, CreatesTheFileOfErrorsWithTheFirstError) {
   std::ofstream(path("in.jsonl")) << R"({"prompt": "a", "max_tokens": 1})"
                                   << "\n";
@@ -242,10 +269,14 @@ TEST_F(Batch, KeepsNeitherInputNorResultsInMemory) {
        << "\n";
   for (std::size_t i = 0; i < 100; ++i) file << megabyte << "\n";
   for (std::size_t i = 0; i < 20; ++i) file << BatchJson{{"custom_id", megabyte}} << "\n";
+  for (std::size_t i = 0; i < 100; ++i) {
+    file << BatchJson{{"custom_id", megabyte}, {"prompt", {7}}, {"max_tokens", 1}} << "\n";
+  }
   file.close();
   for (const char* const expected : {"new", "complete"}) {
-    EXPECT_EQ(run(call("results", "-t 1"), "ulimit -d 100000;").status, 0) << expected;
-    EXPECT_EQ(lines("results.errors").size(), 120u) << expected;
+    EXPECT_EQ(run(call("results", "-t 1"), "ulimit -d 100000; timeout 120").status, 0) << expected;
+    EXPECT_EQ(std::ranges::count(read_whole_file(path("results.errors")), '\n'), 120) << expected;
+    EXPECT_EQ(std::ranges::count(read_whole_file(path("results")), '\n'), 101) << expected;
   }
 }
 

@@ -36,6 +36,13 @@ TEST(BatchLine, NamesWhatIsWrong) {
       {R"({"method": 1, )" + chat + "}", "method is not \"POST\""},
       {"{" + chat + "}", "method is not \"POST\""},
       {R"({"method": "POST", "url": "/v1/other", )" + chat + "}", "url is neither"},
+      {R"({"method": "POST", "url": ["/v1/completions"], )" + chat + "}", "url is neither"},
+      {R"({"method": "POST", )" + chat + "}", "url is neither"},
+      {R"({"method": "POST", "url": "/v1/completions", )" + chat + "}", "prompt is missing"},
+      {R"({"custom_id": "x"})", "prompt"},
+      {R"({"body": null})", "body is not an object"},
+      {R"({"prompt": 1e999})", "the line"},
+      {R"({"prompt": "a", "seed": 123456789012345678901234567890})", "the line"},
   };
   for (const auto& [line, message] : cases) {
     try {
@@ -49,7 +56,13 @@ TEST(BatchLine, NamesWhatIsWrong) {
 
 TEST(BatchLine, HasACustomIdIfItIsAString) {
   EXPECT_EQ(custom_id_of(R"({"custom_id": "x"})"), "x");
-  for (const char* const line : {R"({"custom_id": 1})", "{}", "[]", "{"}) EXPECT_EQ(custom_id_of(line), std::nullopt);
+  EXPECT_EQ(custom_id_of(R"({"custom_id": "x", "seed": 123456789012345678901234567890})"), "x");
+  for (const char* const line : {R"({"custom_id": 1})", "{}", "[]", "{", "", "\"custom_id\"", "\xff", "[[[["}) {
+    EXPECT_EQ(custom_id_of(line), std::nullopt) << line;
+  }
+  RequestDefaults one_prompt;
+  one_prompt.one_prompt = true;
+  EXPECT_EQ(parse_request(R"({"custom_id": "x", "prompt": "a"})", one_prompt).custom_id, "x");
 }
 
 }  // namespace

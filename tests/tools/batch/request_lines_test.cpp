@@ -1,0 +1,108 @@
+#include "tools/batch/request_lines.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "tests/support/temporary_folder.h"
+#include "weights/base/error.h"
+
+namespace minimind {
+namespace {
+
+// The names of all requests that are left.
+std::string rest_of(RequestLines& requests) {
+  std::string names;
+  while (const auto line = requests.next()) names += line->id().custom_id + " ";
+  return names;
+}
+
+TEST(RequestLines, SkipsEmptyLinesAndNumbersTheOthersByTheFile) {
+  const TemporaryFile file("\n{\"custom_id\": \"a\"}\r\n\r\n\n{}\n{\"custom_id\": 1}\nnonsense");
+  RequestLines requests(file.path());
+  EXPECT_EQ(requests.size(), 4u);
+  EXPECT_EQ(rest_of(requests), "a line-5 line-6 line-7 ");
+  EXPECT_EQ(requests.next(), std::nullopt);
+}
+
+TEST(RequestLines, GoToMakesAnyRequestTheNextOne) {
+  const TemporaryFile file("{}\n\n{}\n{}\n");
+  RequestLines requests(file.path());
+  for (const std::size_t index : {2u, 0u, 1u, 1u, 3u, 0u}) {
+    requests.go_to(index);
+    const auto next = requests.next();
+    ASSERT_EQ(next.has_value(), index < 3) << index;
+    if (!next) continue;
+    EXPECT_EQ(next->index, index);
+    EXPECT_EQ(next->number, index == 0 ? 1 : index + 2);
+  }
+}
+
+TEST(RequestLines, NamesAFileWithoutRequests) {
+  for (const char* const content : {"", "\n", "\r\n\n"}) {
+    const TemporaryFile file(content);
+    EXPECT_EQ(error_of([&] { RequestLines requests(file.path()); }),
+              file.path() + ": is empty, expected a request per line");
+  }
+  EXPECT_NE(error_of([] { RequestLines requests("/nonexistent/in.jsonl"); }).find("/nonexistent/in.jsonl: cannot be"),
+            std::string::npos);
+  EXPECT_NE(error_of([] { RequestLines requests(testing::TempDir()); }).find("Is a directory"), std::string::npos);
+}
+
+TEST(RequestLines, SaysThatAFileHasLostRequests) {
+  const TemporaryFile file("{}\n{}\n{}\n");
+  RequestLines requests(file.path());
+  ASSERT_TRUE(requests.next());
+  file.write("");
+  requests.go_to(0);
+  EXPECT_EQ(error_of([&] { requests.next(); }), file.path() + ": had 3 requests and lost some meanwhile");
+}
+
+// The folder for temporary files is that of TMPDIR.
+class InTemporaryFolder {
+ public:
+  explicit InTemporaryFolder(const std::string& folder) { ::setenv("TMPDIR", folder.c_str(), 1); }
+  InTemporaryFolder(const InTemporaryFolder&) = delete;
+  InTemporaryFolder& operator=(const InTemporaryFolder&) = delete;
+  ~InTemporaryFolder() {
+    if (had_) {
+      ::setenv("TMPDIR", before_.c_str(), 1);
+    } else {
+      ::unsetenv("TMPDIR");
+    }
+  }
+
+ private:
+  const bool had_ = std::getenv("TMPDIR") != nullptr;
+  const std::string before_ = had_ ? std::getenv("TMPDIR") : "";
+};
+
+TEST(RequestLines, AreReadAgainFromAPipeWhichLeavesNoFile) {
+  const TemporaryFolder folder;
+  const InTemporaryFolder in(folder.path());
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const std::string text = "{\"custom_id\": \"a\"}\n\n{\"custom_id\": \"b\"}\n";
+  ASSERT_EQ(::write(ends[1], text.data(), text.size()), std::ssize(text));
+  ::close(ends[1]);
+  RequestLines requests("/proc/self/fd/" + std::to_string(ends[0]));
+  ::close(ends[0]);
+  EXPECT_EQ(rest_of(requests), "a b ");
+  requests.go_to(0);
+  EXPECT_EQ(rest_of(requests), "a b ");
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  EXPECT_EQ(error_of([] { RequestLines none("/dev/null"); }), "/dev/null: is empty, expected a request per line");
+}
+
+TEST(RequestLines, SaysWhyAPipeCannotBeKept) {
+  const InTemporaryFolder in("/proc/self");
+  const std::string error = error_of([] { RequestLines requests("/dev/null"); });
+  EXPECT_NE(error.find("/proc/self/minimind-batch-"), std::string::npos) << error;
+  EXPECT_NE(error.find(": cannot be created: "), std::string::npos) << error;
+}
+
+}  // namespace
+}  // namespace minimind
