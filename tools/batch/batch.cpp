@@ -175,7 +175,7 @@ class BatchRun {
     answer.generated = std::move(generated);
     tokens_ += answer.generated.tokens.size();
     read_message(answer, open.tasks[text], tool_call_count(open.request.messages) + 1);
-    if (++open.ended < open.tasks.size() || open.failed) return;
+    if (++open.ended < open.tasks.size()) return;  // never all of a request of which one has failed
     results_.add(open.index,
                  response_line(open.id, model_, open.request, open.tasks.front(), open.answers, std::time(nullptr)),
                  false);
