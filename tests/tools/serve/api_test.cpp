@@ -730,6 +730,21 @@ TEST_F(ApiTest, NamesTheFieldThatIsWrong) {
       {"/update_weights_from_disk", R"({"model_path": ""})", "model_path"},
       {"/flush_cache", R"({"all": true})", "all"},
       {"/detokenize", R"({"tokens": [-1]})", "tokens"},
+      {"/detokenize", R"({"tokens": [1.5]})", "tokens"},
+      {"/detokenize", R"({"tokens": [99999999]})", "tokens"},
+      {"/detokenize", R"({"tokens": "a"})", "tokens"},
+      {"/detokenize", R"({"tokens": {"0": 1}})", "tokens"},
+      {"/detokenize", R"({"tokens": [1], "pieces": true})", "pieces"},
+      {"/detokenize", "{}", "tokens"},
+      {"/tokenize", "{}", "content"},
+      {"/tokenize", R"({"content": "a", "with_pieces": 1})", "with_pieces"},
+      {"/tokenize", R"({"content": "a", "model": "gpt-4"})", "model", 404},
+      {"/tokenize", "", ""},
+      {"/apply-template", "{}", "messages"},
+      {"/update_weights_from_disk", "{}", "model_path"},
+      {"/update_weights_from_disk", R"({"model_path": "a", "is_async": true})", "is_async"},
+      {"/update_weights_from_disk", R"({"model_path": "a", "flush_cache": 1})", "flush_cache"},
+      {"/update_weights_from_disk", R"({"model_path": "a", "load_format": 1})", "load_format"},
   };
   for (const Wrong& wrong : cases) {
     const auto answer = post(wrong.path, wrong.body);
@@ -1085,6 +1100,255 @@ TEST_F(ApiTest, RejectsWhatIsNotPreparedWhenItShutsDown) {
   held.release();
 }
 
+TEST_F(ApiTest, PreparesNothingForAClientThatHasGone) {
+  HeldEngine held(engine);
+  const auto current = post("/flush_cache", "");  // waits for the engine, and the next ones for it
+  const auto gone = post("/v1/completions", R"({"prompt": "a", "max_tokens": 2})");
+  gone->disconnect();
+  held.release();
+  EXPECT_EQ(complete({{"max_tokens", 2}})->status(), 200);
+  EXPECT_TRUE(engine.wait_until_idle(std::chrono::seconds(20)));
+  EXPECT_EQ(engine.counts().texts, 1u);
+  EXPECT_FALSE(gone->has_ended());
+}
+
+TEST_F(ApiTest, RejectsRequestsThatItHasNoRoomFor) {
+  ApiOptions small = options();
+  small.waiting_bytes = 1000;
+  small.requests = 3;
+  Api own(models, small);
+  const std::string body = R"({"content": ")" + std::string(700, 'x') + R"("})";
+  const auto larger = post_to(own, "/tokenize", R"({"content": ")" + std::string(1500, 'x') + R"("})");
+  ASSERT_TRUE(larger->wait());
+  EXPECT_EQ(larger->status(), 200) << "alone, a body may be larger than all that wait";
+  HeldEngine held(engine);
+  std::vector<std::shared_ptr<FakeAnswer>> waiting{post_to(own, "/flush_cache", "")};  // waits for the engine
+  waiting.push_back(post_to(own, "/tokenize", body));
+  const auto expect_rejected = [](const FakeAnswer& answer) {
+    ASSERT_TRUE(answer.has_ended());
+    EXPECT_EQ(answer.status(), 429);
+    EXPECT_EQ(answer.headers(), (HttpHeaders{{"Retry-After", "1"}}));
+    EXPECT_EQ(answer.json()["error"]["code"], "queue_full");
+  };
+  expect_rejected(*post_to(own, "/tokenize", body));
+  std::shared_ptr<FakeAnswer> rejected;
+  while (!rejected && waiting.size() < 10) {
+    const auto next = post_to(own, "/tokenize", R"({"content": "a"})");
+    if (next->has_ended()) {
+      rejected = next;
+    } else {
+      waiting.push_back(next);
+    }
+  }
+  ASSERT_TRUE(rejected) << "the number of requests is limited, too";
+  expect_rejected(*rejected);
+  held.release();
+  for (const auto& answer : waiting) {
+    ASSERT_TRUE(answer->wait());
+    EXPECT_EQ(answer->status(), 200);
+  }
+  const auto again = post_to(own, "/tokenize", body);
+  ASSERT_TRUE(again->wait());
+  EXPECT_EQ(again->status(), 200) << "there is room again";
+}
+
+TEST_F(ApiTest, HealthFailsWhileOneRequestIsReadForTooLong) {
+  ApiOptions impatient = options();
+  impatient.stuck_after = std::chrono::milliseconds(20);
+  Api own(models, impatient);
+  const auto health = [&] {
+    const auto answer = std::make_shared<FakeAnswer>();
+    own.handle({.method = "GET", .path = "/health", .query = "", .headers = {}, .body = ""}, answer);
+    return answer;
+  };
+  const auto holding = std::make_shared<HoldingAnswer>();
+  post_to(own, "/tokenize", R"({"content": "a"})", holding);
+  holding->wait_until_held();
+  while (health()->status() == 200) std::this_thread::yield();
+  const auto stuck = health();
+  holding->release();
+  EXPECT_EQ(stuck->status(), 503);
+  EXPECT_NE(stuck->body().find("a request has been read for"), std::string::npos) << stuck->body();
+  ASSERT_TRUE(holding->wait());
+  while (health()->status() == 503) std::this_thread::yield();
+}
+
+TEST_F(ApiTest, OneUpdateOfTheWeightsWaitsForOlderTexts) {
+  const std::string weights = Json{{"model_path", MINIMIND_SOURCE_DIR "/weights/demo/model.pth"}}.dump();
+  const auto running =
+      post("/v1/completions", R"({"prompt": "a", "max_tokens": 4000, "ignore_eos": true, "stream": true})");
+  ASSERT_TRUE(running->wait_for_pieces(2));
+  const auto first = post("/update_weights_from_disk", weights);
+  ASSERT_TRUE(first->wait());
+  EXPECT_EQ(first->status(), 200);
+  const auto waiting = post("/update_weights_from_disk", weights), more = post("/update_weights_from_disk", weights);
+  ASSERT_TRUE(more->wait());
+  EXPECT_EQ(more->status(), 429) << more->body();
+  EXPECT_FALSE(running->has_ended()) << "with the weights that it began with";
+  EXPECT_FALSE(waiting->has_ended());
+  api.drain();
+  ASSERT_TRUE(waiting->wait());
+  EXPECT_EQ(waiting->status(), 503) << waiting->body();
+  running->disconnect();
+}
+
+TEST_F(ApiTest, RequestsWithoutASeedDiffer) {
+  ApiOptions unseeded = options();
+  unseeded.seed = std::nullopt;
+  Api own(models, unseeded);
+  std::set<std::string> texts;
+  for (int i = 0; i < 4; ++i) {
+    const auto answer =
+        post_to(own, "/v1/completions", R"({"prompt": "a", "max_tokens": 30, "temperature": 2, "ignore_eos": true})");
+    ASSERT_TRUE(answer->wait());
+    texts.insert(answer->json()["choices"][0]["text"]);
+  }
+  EXPECT_EQ(texts.size(), 4u);
+}
+
+TEST_F(ApiTest, RefusesModelsThatOllamaDoesNotKnowInItsWay) {
+  for (const char* const path : {"/api/chat", "/api/generate"}) {
+    const auto answer = post_and_wait(path, {{"model", "llama3"}, {"prompt", "a"}});
+    EXPECT_EQ(answer->status(), 404) << answer->body();
+    EXPECT_TRUE(answer->json()["error"].is_string()) << answer->body();
+    EXPECT_EQ(post_and_wait(path, {{"prompt", "a"}})->status(), 400) << path;
+  }
+}
+
+TEST_F(ApiTest, ChecksFieldsOfOllamaByTheirNames) {
+  const auto error_of_body = [&](const std::string& path, Json body) {
+    body["model"] = "minimind";
+    const auto answer = post_and_wait(path, body);
+    EXPECT_EQ(answer->status(), 400) << body << answer->body();
+    EXPECT_TRUE(answer->json()["error"].is_string()) << body << answer->body();
+    return answer->body();
+  };
+  const Json message{{"role", "user"}, {"content", "a"}};
+  const std::vector<std::pair<Json, std::string>> chats{
+      {{{"messages", "a"}}, "messages"},
+      {{{"messages", {{{"role", "user"}, {"content", "a"}, {"images", {"iVBO"}}}}}}, "images"},
+      {{{"messages", {message}}, {"think", "much"}}, "think"},
+      {{{"messages", {message}}, {"format", "xml"}}, "format"},
+      {{{"messages", {message}}, {"format", 1}}, "format"},
+      {{{"messages", {message}}, {"tools", "f"}}, "tools"},
+      {{{"messages", {message}}, {"options", {1}}}, "options"},
+      {{{"messages", {message}}, {"options", {{"num_ctx", 1 << 30}}}}, "options.num_ctx"},
+      {{{"messages", {message}}, {"options", {{"num_predict", -3}}}}, "options.num_predict"},
+      {{{"messages", {message}}, {"options", {{"seed", 1LL << 31}}}}, "options.seed"},
+      {{{"messages", {message}}, {"options", {{"stop", 1}}}}, "options.stop"},
+      {{{"messages", {message}}, {"options", {{"mirostat", 1}}}}, "options.mirostat"},
+      {{{"messages", {message}}, {"options", {{"tempreature", 1}}}}, "tempreature"},
+      {{{"messages", {message}}, {"stream", 1}}, "stream"},
+      {{{"messages", {message}}, {"prompt", "a"}}, "prompt"}};
+  for (const auto& [body, field] : chats) {
+    EXPECT_NE(error_of_body("/api/chat", body).find(field), std::string::npos)
+        << body << error_of_body("/api/chat", body);
+  }
+  const std::vector<std::pair<Json, std::string>> texts{{{{"prompt", 1}}, "prompt"},
+                                                        {{{"prompt", "a"}, {"suffix", "b"}}, "suffix"},
+                                                        {{{"prompt", "a"}, {"images", {"iVBO"}}}, "images"},
+                                                        {{{"prompt", "a"}, {"raw", 1}}, "raw"},
+                                                        {{{"prompt", "a"}, {"context", {1}}}, "context"},
+                                                        {{{"prompt", "a"}, {"messages", {message}}}, "messages"}};
+  for (const auto& [body, field] : texts) {
+    EXPECT_NE(error_of_body("/api/generate", body).find(field), std::string::npos)
+        << body << error_of_body("/api/generate", body);
+  }
+}
+
+TEST_F(ApiTest, PenalizesTheWholeTextForOllama) {
+  const auto status = [&](const Json& options) {
+    return post_and_wait("/api/generate", {{"model", "minimind"}, {"prompt", "a"}, {"options", options}})->status();
+  };
+  const Json few{{"num_predict", 1}};
+  for (const char* const penalty : {"repeat_penalty", "presence_penalty", "frequency_penalty"}) {
+    for (const auto& [last, expected] : {std::pair{64, 400}, {0, 400}, {-1, 200}}) {
+      EXPECT_EQ(status(few | Json{{penalty, 1.5}, {"repeat_last_n", last}}), expected) << penalty << last;
+    }
+  }
+  EXPECT_EQ(status(few | Json{{"repeat_last_n", 64}, {"num_gpu", 99}, {"mirostat", 0}}), 200) << "changes nothing";
+  EXPECT_EQ(status(few | Json{{"repeat_last_n", -2}}), 400);
+}
+
+TEST_F(ApiTest, TakesEveryFormOfAnOllamaRequest) {
+  const Json user{{"role", "user"}, {"content", "a"}};
+  const auto ask = [&](const std::string& path, Json body) {
+    body.update({{"model", "minimind"}, {"stream", false}, {"options", {{"num_predict", 2}}}});
+    const auto answer = post_and_wait(path, body);
+    EXPECT_EQ(answer->status(), 200) << body << answer->body();
+    return answer->json();
+  };
+  for (const Json& think : {Json(true), Json(false), Json("low"), Json("medium"), Json("high"), Json(nullptr)}) {
+    EXPECT_TRUE(ask("/api/chat", {{"messages", {user}}, {"think", think}})["message"].is_object()) << think;
+  }
+  for (const Json& nothing : {Json(nullptr), Json::array()}) {
+    EXPECT_EQ(ask("/api/chat", {{"messages", nothing}})["done_reason"], "load");
+  }
+  const Json call{{"function", {{"name", "f"}, {"arguments", Json::object()}, {"index", 0}}}};
+  const Json called{{"role", "assistant"}, {"content", ""}, {"thinking", "t"}, {"tool_calls", {call}}};
+  const Json result{{"role", "tool"}, {"tool_name", "f"}, {"content", "1"}};
+  Json pictured = user;
+  pictured["images"] = nullptr;
+  Json thoughtless{{"role", "assistant"}, {"content", "b"}, {"thinking", ""}};
+  ask("/api/chat", {{"messages", {pictured, called, result, user}}});
+  EXPECT_EQ(ask("/api/chat", {{"messages", {user, thoughtless}}})["message"]["role"], "assistant") << "is continued";
+  for (const Json& format : {Json(""), Json("json"), Json{{"const", 7}}}) {
+    ask("/api/chat", {{"messages", {user}}, {"format", format}});
+  }
+  EXPECT_EQ(ask("/api/generate", {{"prompt", ""}})["done_reason"], "load");
+  EXPECT_EQ(ask("/api/generate", {{"prompt", ""}, {"raw", true}})["done_reason"], "load");
+  const auto tokens = [&](const Json& body) { return ask("/api/generate", body)["prompt_eval_count"].get<int>(); };
+  const int plain = tokens({{"prompt", "a"}});
+  EXPECT_EQ(tokens({{"prompt", "a"}, {"system", ""}}), plain);
+  EXPECT_LT(tokens({{"prompt", "a"}, {"raw", true}, {"system", ""}}), plain);
+}
+
+TEST_F(ApiTest, RejectsMessagesThatOllamaCannotMean) {
+  const auto error_about = [&](const Json& messages) {
+    const auto answer = post_and_wait("/api/chat", {{"model", "minimind"}, {"messages", messages}});
+    EXPECT_EQ(answer->status(), 400) << answer->body();
+    return answer->json()["error"].get<std::string>();
+  };
+  Json many{{"role", "user"}, {"content", "a"}};
+  for (int i = 0; i < 100; ++i) many["f" + std::to_string(i)] = 1;
+  EXPECT_NE(error_about(Json::array({many})).find("message 1 has 102 fields"), std::string::npos);
+  EXPECT_NE(error_about(Json::array({1})).find("message 1 is "), std::string::npos);
+  const Json user{{"role", "user"}, {"content", "a"}};
+  for (const char* const calls : {"1", "[1]", R"([{"function": 1}])", "[{}]"}) {
+    EXPECT_FALSE(
+        error_about({user, {{"role", "assistant"}, {"content", ""}, {"tool_calls", Json::parse(calls)}}}).empty())
+        << calls;
+  }
+  const Json call{{"function", {{"name", "f"}, {"arguments", Json::object()}}}};
+  EXPECT_NE(error_about({user, {{"role", "assistant"}, {"content", ""}, {"tool_calls", {call}}}}).find("expected its"),
+            std::string::npos);
+}
+
+// Those of a character that no token has as a whole are bytes.
+TEST_F(ApiTest, GivesThePiecesOfTokens) {
+  const std::string content = "床\xF0\xA0\xAE\xB7 a<|im_end|>";
+  const auto joined = [&](const Json& tokens) {
+    std::string text;
+    for (const Json& token : tokens) {
+      if (token["piece"].is_string()) {
+        text += token["piece"].get<std::string>();
+      } else {
+        for (const Json& byte : token["piece"]) text += static_cast<char>(byte.get<int>());
+      }
+    }
+    return text;
+  };
+  const Json pieces = post_and_wait("/tokenize", {{"content", content}, {"with_pieces", true}})->json()["tokens"];
+  EXPECT_EQ(joined(pieces), content);
+  EXPECT_TRUE(std::ranges::any_of(pieces, [](const Json& token) { return token["piece"].is_array(); })) << pieces;
+  const Json special = post_and_wait("/tokenize", {{"content", content}, {"with_pieces", true}, {"add_special", true}})
+                           ->json()["tokens"];
+  EXPECT_EQ(joined(special), content);
+  EXPECT_EQ(special.back()["piece"], "<|im_end|>");
+  EXPECT_EQ(post_and_wait("/tokenize", {{"content", ""}})->json()["tokens"], Json::array());
+  EXPECT_EQ(post_and_wait("/detokenize", {{"tokens", Json::array()}})->json()["content"], "");
+}
+
 constexpr std::size_t one_demo = 10'000'000;  // bytes: room for the demo model once
 
 // A server of copies of the demo model, which are written to the folder.
@@ -1318,9 +1582,9 @@ TEST(ModelShelfTest, ARequestThatWaitsForMemoryEndsWithItsClient) {
   const auto waiting = complete_with(api, {{"model", "b"}});
   // From some time on, later requests wait for it.
   std::shared_ptr<FakeAnswer> next;
-  for (int tries = 0; tries < 100 && (!next || next->has_ended()); ++tries) {
+  for (std::size_t steps = 20; steps < 2000 && (!next || next->has_ended()); steps += 20) {
     next = complete_with(api, {{"model", "a"}, {"max_tokens", 1}});
-    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    ASSERT_TRUE(first->wait_for_pieces(steps)) << "of which the next one needs one";
   }
   EXPECT_FALSE(next->has_ended()) << "later requests do not keep the memory from it";
   waiting->disconnect();
