@@ -183,6 +183,27 @@ TEST_F(TokenizerJson, NamesWhatOfAPostProcessorItCannotDo) {
   EXPECT_EQ(error_with("/post_processor", post_sequence({post_template({"$A", "<s>"}), post_template({"<s>", "$A"})})),
             "post_processor.processors[1].type is 'TemplateProcessing', expected ByteLevel after a processor that adds "
             "tokens");
+  EXPECT_TRUE(error_with("/post_processor", {{"type", "Sequence"}, {"processors", 1}})
+                  .starts_with("post_processor.processors is 1, expected an array of processors"));
+  Json without_pieces = post_template({"$A"});
+  without_pieces["single"] = "$A";
+  EXPECT_TRUE(error_with("/post_processor", without_pieces)
+                  .starts_with("post_processor.single is '$A', expected an array of tokens"));
+  for (const char* const ids : {"300", "[]", "[-1]", "[1.5]", "[\"<s>\"]", "[2147483648]"}) {
+    Json wrong_ids = post_template({"<s>", "$A"});
+    wrong_ids["special_tokens"]["<s>"]["ids"] = Json::parse(ids);
+    EXPECT_NE(error_with("/post_processor", wrong_ids).find(".ids is "), std::string::npos) << ids;
+  }
+  for (const char* const token :
+       {"\"</s>\"", "[\"</s>\"]", "[2, \"</s>\"]", "[\"</s>\", \"2\"]", "[\"</s>\", -2]", "null"}) {
+    const Json bert = {{"type", "BertProcessing"}, {"sep", Json::parse(token)}, {"cls", {"<s>", 300}}};
+    EXPECT_NE(error_with("/post_processor", bert).find("expected a token and its id, as"), std::string::npos) << token;
+  }
+  EXPECT_NE(error_with("/post_processor",
+                       post_sequence({{{"type", "BertProcessing"}, {"sep", {"</s>", 302}}, {"cls", {"<s>", 300}}},
+                                      post_template({"$A"})}))
+                .find("ByteLevel after a processor that adds tokens"),
+            std::string::npos);
   Json of_no_token = post_template({"<s>", "$A"});
   of_no_token["special_tokens"]["<s>"]["ids"] = {99999};
   EXPECT_EQ(error_with("/post_processor", of_no_token),
@@ -201,6 +222,11 @@ TEST_F(TokenizerJson, NamesMissingAndMistypedFields) {
   EXPECT_TRUE(error_with("/model/vocab/a", 1ull << 63).starts_with("model.vocab.a is 9223372036854775808,"));
   EXPECT_TRUE(error_with("/model/merges", "a b").starts_with("model.merges is 'a b', expected an array"));
   EXPECT_TRUE(error_with("/model/merges/3", "a b c").starts_with("model.merges[3] is 'a b c', expected two tokens"));
+  EXPECT_TRUE(error_with("/model/merges/3", "ab").starts_with("model.merges[3] is 'ab', expected two tokens"));
+  EXPECT_TRUE(error_with("/model/merges/3", nullptr).starts_with("model.merges[3] is null, expected two tokens"));
+  EXPECT_TRUE(error_with("/model/merges/0", {1, "a"}).starts_with("model.merges[0] is [1,\"a\"], expected two"));
+  EXPECT_NE(error_with("/pre_tokenizer", {{"lower", true}}).find("expected an object of type 'ByteLevel'"),
+            std::string::npos);
   EXPECT_TRUE(error_with("/model/merges/0", {"a"}).starts_with("model.merges[0] is [\"a\"], expected two"));
   EXPECT_TRUE(error_with("/model/merges/0", {"a", 1}).starts_with("model.merges[0] is [\"a\",1], expected two"));
   EXPECT_TRUE(error_with("/added_tokens", 5).starts_with("added_tokens is 5, expected an array"));
@@ -275,7 +301,30 @@ TEST_F(TokenizerJson, RejectsABrokenConfigNextToIt) {
   EXPECT_EQ(error_with_config(R"({"chat_template": 1})"), "chat_template is 1, expected a string or null");
   EXPECT_EQ(error_with_config(R"({"chat_template": [{"name": 1}, 2]})"),
             "chat_template is [{\"name\":1},2], expected a string, or an array with a template named \"default\"");
+  EXPECT_NE(error_with_config(R"({"chat_template": [{"name": "default"}, {"name": "default", "template": 1}]})")
+                .find("an array with a template named \"default\""),
+            std::string::npos);
   EXPECT_TRUE(error_with_config("{").starts_with("is not valid JSON"));
+}
+
+TEST_F(TokenizerJson, ReadsTheTemplatesNextToIt) {
+  write("tokenizer.json", json_.dump());
+  write("chat_template.jinja", "J");
+  fs::create_directories(folder_ / "additional_chat_templates");
+  write("additional_chat_templates/tool_use.jinja", "T");
+  EXPECT_EQ(read_tokenizer_json(folder_.string()).chat_template, "J");
+  EXPECT_EQ(read_tokenizer_json(folder_.string()).tool_use_template, "T");
+  for (const char* const name : {"chat_template.jinja", "additional_chat_templates/tool_use.jinja"}) {
+    write(name, "\xff");
+    EXPECT_EQ(error_of(json_.dump(), name), "is not UTF-8, expected a Jinja template");
+    write(name, "J");
+  }
+}
+
+TEST_F(TokenizerJson, HasAtMostAMillionMerges) {
+  const Json merges(std::vector<Json>(most_tokenizer_entries + 1, "a b"));
+  EXPECT_NE(error_with("/model/merges", merges).find("expected at most " + std::to_string(most_tokenizer_entries)),
+            std::string::npos);
 }
 
 TEST_F(TokenizerJson, SaysWhichFileIsMissing) {

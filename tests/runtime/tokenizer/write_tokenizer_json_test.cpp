@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/support/golden_tokenizer.h"
 #include "tests/support/temporary_folder.h"
@@ -63,6 +66,39 @@ TEST(WriteTokenizerJson, MergesThatOneStringCannotSpellAreWrittenAsPairs) {
   EXPECT_EQ(after_files(data).merges, data.merges);
   data.merges = {{"a", " "}};
   EXPECT_EQ(after_files(data).merges, data.merges);
+}
+
+TEST(WriteTokenizerJson, KeepsWhatIsPutAroundATextAndBothTemplates) {
+  TokenizerData data = read_tokenizer_json(own_tokenizer);
+  data.before_text = {1, 2};
+  data.after_text = {2};
+  data.chat_template = "C";
+  data.tool_use_template = "T";
+  expect_same(after_files(data), data);
+  data.before_text = {};
+  expect_same(after_files(data), data);
+  data.tool_use_template.reset();
+  data.after_text = {};
+  data.before_text = {1};
+  expect_same(after_files(data), data);
+}
+
+TEST(WriteTokenizerJson, SaysWhetherTheEndsOfATextAreTheUsualTokens) {
+  TokenizerData data;
+  data.vocab = {{"a", 5}};
+  data.added_tokens = {{.id = 0, .content = "<s>", .special = true}, {.id = 1, .content = "</s>", .special = true}};
+  data.bos_token = "<s>";
+  data.eos_token = "</s>";
+  const auto adds = [&](const std::vector<std::int32_t>& before, const std::vector<std::int32_t>& after) {
+    data.before_text = before;
+    data.after_text = after;
+    const Json config = Json::parse(tokenizer_config_json(data));
+    return std::pair(config["add_bos_token"].get<bool>(), config["add_eos_token"].get<bool>());
+  };
+  EXPECT_EQ(adds({0}, {1}), std::pair(true, true));
+  EXPECT_EQ(adds({1}, {0}), std::pair(false, false)) << "in the other order";
+  EXPECT_EQ(adds({0, 0}, {}), std::pair(false, false));
+  EXPECT_EQ(adds({5}, {77}), std::pair(false, false)) << "an id that no token has";
 }
 
 TEST(WriteTokenizerJson, NamesTheSpecialTokensThatHaveNoOtherName) {

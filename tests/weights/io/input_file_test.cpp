@@ -7,8 +7,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "tests/support/temporary_file.h"
 #include "tests/support/temporary_folder.h"
@@ -32,6 +34,17 @@ TEST(InputFile, HasTheBytesOfTheFileAndItsPath) {
   EXPECT_EQ(bytes_at(*file, 5, 5), "bytes");
   EXPECT_EQ(file->read_text(10), "some bytes");
   EXPECT_EQ(error_of([&] { file->read_text(9); }), written.path() + ": is 10 bytes long, expected at most 9");
+}
+
+TEST(InputFile, HasNoBytesAfterItsEnd) {
+  const TemporaryFile written("some bytes");
+  const auto file = written.open();
+  EXPECT_EQ(bytes_at(*file, 10, 0), "");
+  for (const auto& [offset, size] : {std::pair<std::size_t, std::size_t>{10, 1}, {11, 0}, {5, 6}, {SIZE_MAX, 2}}) {
+    EXPECT_NE(error_of([&, at = offset, count = size] { bytes_at(*file, at, count); }).find(written.path()),
+              std::string::npos)
+        << offset;
+  }
 }
 
 TEST(InputFile, StaysReadableWhenAnotherFileTakesItsName) {
