@@ -1,14 +1,11 @@
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <chrono>
+#include <csignal>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <thread>
 
 #include "tests/support/cli.h"
+#include "tests/support/running.h"
 
 namespace minimind {
 namespace {
@@ -123,22 +120,10 @@ TEST_F(Cli, BenchRejectsWrongValuesInOneLine) {
 }
 
 TEST_F(Cli, CtrlCEndsBenchWithTheResultsSoFar) {
-  const std::string out = path("out"), err = path("err"), model = MINIMIND_SOURCE_DIR "/weights/demo/model.pth";
-  const pid_t child = fork();
-  if (child == 0) {
-    (void)!freopen(out.c_str(), "w", stdout);
-    (void)!freopen(err.c_str(), "w", stderr);
-    execl(program().c_str(), "minimind", "bench", "-m", model.c_str(), "-p", "16", "-n", "4", "-r", "10000", "-t", "1",
-          "--json", nullptr);
-    _exit(127);
-  }
-  std::this_thread::sleep_for(std::chrono::milliseconds(3000));
-  kill(child, SIGINT);
-  int status = 0;
-  waitpid(child, &status, 0);
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 130) << read_whole_file(err);
-  const auto json = nlohmann::json::parse(read_whole_file(out));
+  Running running("bench -p 16 -n 4 -r 10000 -t 1 --json" + demo, path("out"), path("err"));
+  ASSERT_TRUE(running.reach(1));
+  EXPECT_EQ(running.interrupt(SIGINT).first, 130) << read_whole_file(path("err"));
+  const auto json = nlohmann::json::parse(read_whole_file(path("out")));
   EXPECT_FALSE(json["complete"]);
   EXPECT_EQ(json["results"].size(), 2u);
   EXPECT_LT(json["results"][0]["tokens_per_second"]["samples"].size(), 10000u);

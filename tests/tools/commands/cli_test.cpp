@@ -1,22 +1,20 @@
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "runtime/kernels/instruction_sets.h"
 #include "tests/support/cli.h"
+#include "tests/support/running.h"
 #include "tests/support/tables.h"
 
 namespace minimind {
@@ -328,19 +326,6 @@ TEST_F(Cli, AClosedStderrIsNotAnError) {
   EXPECT_EQ(status_of(" generate --tokens 3 -m /nowhere 2>&-"), 1);
 }
 
-// Waits until the process catches the signal, which it begins to do with its work.
-bool wait_until_caught(pid_t process, int signal) {
-  for (int attempt = 0; attempt < 3000; ++attempt) {
-    std::ifstream status("/proc/" + std::to_string(process) + "/status");
-    for (std::string line; std::getline(status, line);) {
-      if (!line.starts_with("SigCgt:")) continue;
-      if (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) return true;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return false;
-}
-
 // Commands that wait for input, and commands that would run longer than the test.
 TEST_F(Cli, ASignalEndsEveryCommandWithItsStatus) {
   const std::string endless = " -n 100000000 -c 1000000 --ignore-eos --kv-type q8_0";
@@ -348,27 +333,10 @@ TEST_F(Cli, ASignalEndsEveryCommandWithItsStatus) {
            "generate", "chat --turns", "chat", "perplexity", "tokenize", "tokenize --jsonl", "render", "render --jsonl",
            "generate -p 山" + endless, "chat -p 山" + endless, "bench -q -r 10000 -t 1", "bench -q -r 10000 -t 4"}) {
     for (const auto& [signal, expected] : {std::pair{SIGINT, 130}, {SIGTERM, 143}, {SIGHUP, 129}}) {
-      int input[2];
-      ASSERT_EQ(pipe(input), 0);
-      const pid_t child = fork();
-      if (child == 0) {
-        dup2(input[0], STDIN_FILENO);
-        close(input[1]);
-        (void)!freopen(path("out").c_str(), "w", stdout);
-        (void)!freopen(path("err").c_str(), "w", stderr);
-        std::signal(SIGHUP, SIG_DFL);
-        execl("/bin/sh", "sh", "-c", ("exec " + program() + " " + call).c_str(), nullptr);
-        _exit(127);
-      }
-      close(input[0]);
-      ASSERT_TRUE(wait_until_caught(child, signal)) << call;
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));  // so that it is at work
-      kill(child, signal);
-      int status = 0;
-      waitpid(child, &status, 0);
-      close(input[1]);
-      EXPECT_TRUE(WIFEXITED(status)) << call;
-      EXPECT_EQ(WEXITSTATUS(status), expected) << call << ": " << read_whole_file(path("err"));
+      Running running(call, path("out"), path("err"), Running::Input::silent);
+      ASSERT_TRUE(running.reach([&] { return running.catches(signal) && (running.waits() || running.used() > 0.1); }))
+          << call;
+      EXPECT_EQ(running.interrupt(signal).first, expected) << call << ": " << read_whole_file(path("err"));
     }
   }
 }
@@ -479,23 +447,12 @@ TEST_F(Cli, AMissingModelIsNamed) {
 }
 
 TEST_F(Cli, CtrlCEndsGenerationWithTheTextSoFar) {
-  const std::string out = path("out"), err = path("err");
-  const std::string model = load_golden("v3-dense").model_path;
-  const pid_t child = fork();
-  if (child == 0) {
-    (void)!freopen(out.c_str(), "w", stdout);
-    (void)!freopen(err.c_str(), "w", stderr);
-    execl(program().c_str(), "minimind", "generate", "-m", model.c_str(), "--tokens", "3,4", "-n", "1000000", "-c",
-          "1000000", "-t", "1", "--ignore-eos", "--json", nullptr);
-    _exit(127);
-  }
-  std::this_thread::sleep_for(std::chrono::milliseconds(700));
-  kill(child, SIGINT);
-  int status = 0;
-  waitpid(child, &status, 0);
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 130) << read_whole_file(err);
-  const auto json = nlohmann::json::parse(read_whole_file(out));
+  Running running(
+      "generate --tokens 3,4 -n 1000000 -c 1000000 -t 1 --ignore-eos --json -m " + load_golden("v3-dense").model_path,
+      path("out"), path("err"));
+  ASSERT_TRUE(running.reach(0.3));
+  EXPECT_EQ(running.interrupt(SIGINT).first, 130) << read_whole_file(path("err"));
+  const auto json = nlohmann::json::parse(read_whole_file(path("out")));
   EXPECT_EQ(json["finish_reason"], "interrupted");
   EXPECT_GT(json["tokens"].size(), 0u);
 }

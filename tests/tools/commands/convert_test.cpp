@@ -13,6 +13,7 @@
 
 #include "tests/support/cli.h"
 #include "tests/support/golden_tokenizer.h"
+#include "tests/support/running.h"
 #include "tests/support/stored.h"
 #include "weights/checkpoint/open_checkpoint.h"
 
@@ -205,15 +206,13 @@ TEST_F(Convert, RejectsAFolderWithPartsOfAnotherModel) {
   EXPECT_EQ(read_whole_file(path("folder/pytorch_model.bin")), "old");
 }
 
-// The shell ignores SIGINT in background processes, so this sends SIGTERM and SIGHUP, which have the same handler.
 TEST_F(Convert, LeavesNoPartialFileAfterASignal) {
-  for (const char* signal : {"TERM", "HUP"}) {
-    const std::string command = "cd " + path("") + "; " + program() + " convert " + demo_model +
-                                " model.gguf --type iq4_nl 2> err & sleep 0.003; kill -" + signal + " $!; wait $!";
-    const int status = std::system(command.c_str());
-    ASSERT_TRUE(WIFEXITED(status));
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    Running running("convert " + demo_model + " " + path("model.gguf") + " --type iq4_nl", path("out"), path("err"));
+    running.reach([&] { return !left_behind().empty(); });
+    const int status = running.interrupt(signal).first;
     const std::vector<std::string> left = left_behind();
-    if (WEXITSTATUS(status) == 0) {  // the program finished first
+    if (status == 0) {  // the program finished first
       EXPECT_EQ(left, std::vector<std::string>{"model.gguf"}) << signal;
       fs::remove(path("model.gguf"));
     } else {

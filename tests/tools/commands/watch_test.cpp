@@ -9,7 +9,6 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 
 #include "tests/support/cli.h"
 #include "tests/support/running.h"
@@ -76,21 +75,27 @@ TEST_F(Watch, APretrainedModelContinuesTheText) {
 
 TEST_F(Watch, WaitsUntilAFileIsWholeAndShowsEachThatIsWrittenAnew) {
   Running running = start(" -f " + path("valid.jsonl"));
+  const auto shows_more_than = [&](std::size_t bytes) {
+    return running.reach([&] { return shown().size() > bytes && shown().ends_with("\n\n"); });
+  };
   write("a.pth", weights_.size() / 2);
-  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
-  EXPECT_EQ(shown() + notes(), "");
+  write("b.pth");
+  ASSERT_TRUE(shows_more_than(0)) << notes();
+  EXPECT_EQ(shown().find("a.pth"), std::string::npos) << shown();
+  EXPECT_EQ(notes(), "");
+  const std::size_t other = shown().size();
   write("a.pth");
-  ASSERT_TRUE(running.reach([&] { return shown().ends_with("\n\n"); })) << notes();
+  ASSERT_TRUE(shows_more_than(other)) << notes();
   EXPECT_NE(shown().find("a.pth  loss "), std::string::npos) << shown();
   EXPECT_EQ(shown().find("was"), std::string::npos) << shown();
   const std::size_t first = shown().size();
   write("a.pth.tmp");
   fs::rename(path("saved/a.pth.tmp"), path("saved/a.pth"));
-  ASSERT_TRUE(running.reach([&] { return shown().size() > first && shown().ends_with("\n\n"); })) << notes();
+  ASSERT_TRUE(shows_more_than(first)) << notes();
   EXPECT_NE(shown().find(", was ", first), std::string::npos) << shown();
   const auto [status, latency] = running.interrupt(SIGINT);
   EXPECT_EQ(status, 128 + SIGINT);
-  EXPECT_EQ(notes(), "minimind: interrupted; 2 checkpoints were shown\n");
+  EXPECT_EQ(notes(), "minimind: interrupted; 3 checkpoints were shown\n");
 }
 
 // Files of one second are in the order in which they were written, and what is no matter of the file is said once.
@@ -109,10 +114,13 @@ TEST_F(Watch, ShowsTheOldestFirstAndEachErrorOnce) {
   fs::remove(path("saved/b.pth"));
   write("c.pth");
   Running running = start(" -c 2");
-  ASSERT_TRUE(running.reach([&] { return !notes().empty(); }));
-  std::this_thread::sleep_for(std::chrono::milliseconds(1200));
-  EXPECT_EQ(std::ranges::count(notes(), '\n'), 1) << notes();
-  EXPECT_EQ(std::ranges::count(shown(), '>'), 1) << shown();
+  ASSERT_TRUE(running.reach([&] { return notes().ends_with('\n'); }));
+  write("d.pth");  // so that it looks at all once more
+  ASSERT_TRUE(running.reach([&] { return std::ranges::count(notes(), '\n') > 1; }));
+  EXPECT_EQ(std::ranges::count(notes(), '\n'), 2) << notes();
+  EXPECT_EQ(std::ranges::count(shown(), '>'), 2) << shown();
+  EXPECT_NE(notes().find("c.pth"), std::string::npos) << notes();
+  EXPECT_NE(notes().find("d.pth"), std::string::npos) << notes();
   running.interrupt(SIGTERM);
 }
 

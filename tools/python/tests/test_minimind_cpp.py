@@ -361,8 +361,10 @@ class Lifetime(unittest.TestCase):
                 errors.append(str(error))
 
         thread = threading.Thread(target=write)
+        begun = time.process_time()
         thread.start()
-        time.sleep(0.2)
+        while time.process_time() < begun + 0.1:  # until it writes
+            time.sleep(0.01)
         model.close()
         thread.join()
         self.assertIn("closed", errors[0])
@@ -387,6 +389,11 @@ class Lifetime(unittest.TestCase):
         )
         self.assertEqual((done.stdout.split(), done.stderr), (["7", "True"], ""))
 
+    def used(self, process):
+        """The seconds of processors that a process has used: man 5 proc has the fields."""
+        fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def interrupted(self, call):
         # A shell that runs the tests in the background ignores SIGINT, and so would its children.
         script = (
@@ -400,7 +407,9 @@ class Lifetime(unittest.TestCase):
         )
         self.addCleanup(process.kill)
         self.assertEqual(process.stdout.readline(), "ready\n")
-        time.sleep(0.5)
+        begun = self.used(process)
+        while self.used(process) < begun + 0.2:  # until it is in the call
+            time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
         self.assertEqual((out, err), ("interrupted\nTrue\n", ""))
