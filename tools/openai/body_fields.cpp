@@ -63,8 +63,15 @@ void BodyFields::read(const SamplingParameter& parameter, const std::string& nam
 
 void BodyFields::read_sampling(SamplingOptions& sampling) {
   for (const SamplingParameter& parameter : sampling_parameters) {
-    read(parameter, std::string(parameter.name), sampling);
-    if (!parameter.alias.empty()) read(parameter, std::string(parameter.alias), sampling);
+    const std::string name(parameter.name), alias(parameter.alias);
+    read(parameter, name, sampling);
+    if (alias.empty()) continue;
+    const double named = parameter.of(sampling);
+    read(parameter, alias, sampling);
+    if (!find(name) || !find(alias) || parameter.of(sampling) == named) continue;
+    throw RequestError(fmt::format("{}{} is {}, but {}{} is {}, expected one of them", prefix_, name, named, prefix_,
+                                   alias, parameter.of(sampling)),
+                       prefix_ + name);
   }
 }
 

@@ -24,7 +24,8 @@ class BodyFields {
 
   std::optional<double> number(const std::string& name, double least, double most);
   std::optional<std::uint64_t> whole(const std::string& name, std::uint64_t least, std::uint64_t most);
-  // All sampling_parameters that there are, by their names or aliases. top_k -1 is off, as in vLLM.
+  // All sampling_parameters that there are, by their names or aliases, whose values must be equal if there are both.
+  // top_k -1 is off, as in vLLM.
   void read_sampling(SamplingOptions& sampling);
   std::optional<bool> flag(const std::string& name);
   std::optional<std::string> text(const std::string& name);

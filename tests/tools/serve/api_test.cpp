@@ -1023,6 +1023,15 @@ TEST_F(ApiTest, TakesTheSamplingParametersOfTheCommandLineOnEveryRoute) {
       "sampling_params.typical_p is 2, expected a number, 0 to 1");
 }
 
+TEST_F(ApiTest, TakesBothNamesOfAParameterOnlyWithOneValue) {
+  EXPECT_EQ(complete({{"repeat_penalty", 1.5}, {"repetition_penalty", 1.5}, {"max_tokens", 1}})->status(), 200);
+  const auto answer = complete({{"repeat_penalty", 1.5}, {"repetition_penalty", 2}, {"max_tokens", 1}});
+  EXPECT_EQ(answer->status(), 400);
+  EXPECT_EQ(answer->json()["error"]["message"],
+            "repeat_penalty is 1.5, but repetition_penalty is 2, expected one of them");
+  EXPECT_EQ(answer->json()["error"]["param"], "repeat_penalty");
+}
+
 TEST_F(ApiTest, WorksOnLongSchemasNextToOtherRequests) {
   std::vector<std::shared_ptr<FakeAnswer>> slow;
   for (int i = 0; i < 5; ++i) {
