@@ -49,12 +49,13 @@ struct SamplingOptions {
 // from here. On the command line the name has - in place of _.
 struct SamplingParameter {
   std::string_view name;
-  std::string_view alias;  // in the APIs of vLLM and SGLang; empty: the same
+  std::string_view alias;   // in the APIs of vLLM and SGLang; empty: the same
+  std::string_view symbol;  // of its value, in help
   std::variant<double* (*)(SamplingOptions&), std::size_t* (*)(SamplingOptions&)> value;
   double least, most;
   bool or_zero;  // 0 is allowed, too
   double off;    // the value that changes nothing
-  std::string_view help;
+  std::string_view help, chinese_help;
 
   double of(const SamplingOptions& options) const;
   void set(SamplingOptions& options, double number) const;
@@ -67,30 +68,40 @@ inline constexpr double largest_factor = 1e6, smallest_factor = 1e-6, largest_te
 inline constexpr std::size_t largest_whole = 1 << 30;
 
 inline constexpr std::array sampling_parameters{
-    SamplingParameter{"temperature", "", [](SamplingOptions& o) { return &o.temperature; }, smallest_factor,
-                      largest_factor, true, 1, "temperature of the samples; 0: always the top-1 token"},
-    SamplingParameter{"top_k", "", [](SamplingOptions& o) { return &o.top_k; }, 0, largest_whole, false, 0,
-                      "sample from the k most likely tokens; 0: off"},
-    SamplingParameter{"typical_p", "", [](SamplingOptions& o) { return &o.typical_p; }, 0, 1, false, 1,
-                      "sample from the most typical tokens of total probability p; 1: off"},
-    SamplingParameter{"top_p", "", [](SamplingOptions& o) { return &o.top_p; }, 0, 1, false, 1,
-                      "sample from the most likely tokens of total probability p; 1: off"},
-    SamplingParameter{"min_p", "", [](SamplingOptions& o) { return &o.min_p; }, 0, 1, false, 0,
-                      "drop tokens below p times the top-1 probability; 0: off"},
-    SamplingParameter{"repeat_penalty", "repetition_penalty", [](SamplingOptions& o) { return &o.repeat_penalty; },
-                      smallest_factor, largest_factor, false, 1, "penalty for tokens in the text so far; 1: off"},
-    SamplingParameter{"presence_penalty", "", [](SamplingOptions& o) { return &o.presence_penalty; }, -largest_term,
-                      largest_term, false, 0, "penalty for tokens generated before; 0: off"},
-    SamplingParameter{"frequency_penalty", "", [](SamplingOptions& o) { return &o.frequency_penalty; }, -largest_term,
-                      largest_term, false, 0, "penalty per occurrence of a generated token; 0: off"},
-    SamplingParameter{"dry_multiplier", "", [](SamplingOptions& o) { return &o.dry.multiplier; }, 0, largest_factor,
-                      false, 0, "strength of DRY, which penalises repeated passages; 0: off"},
-    SamplingParameter{"dry_base", "", [](SamplingOptions& o) { return &o.dry.base; }, 1, largest_factor, false, 1.75,
-                      "growth of the DRY penalty per repeated token"},
-    SamplingParameter{"dry_allowed_length", "", [](SamplingOptions& o) { return &o.dry.allowed_length; }, 0,
-                      largest_whole, false, 2, "no DRY penalty for repetitions of fewer tokens"},
-    SamplingParameter{"dry_penalty_last_n", "", [](SamplingOptions& o) { return &o.dry.penalty_last_n; }, 0,
-                      largest_whole, false, 64, "DRY looks for repetitions in the last N tokens; 0: off"},
+    SamplingParameter{"temperature", "", "X", [](SamplingOptions& o) { return &o.temperature; }, smallest_factor,
+                      largest_factor, true, 1, "temperature of the samples; 0: always the top-1 token",
+                      "采样温度；0：总取概率最高的词元"},
+    SamplingParameter{"top_k", "", "K", [](SamplingOptions& o) { return &o.top_k; }, 0, largest_whole, false, 0,
+                      "sample from the k most likely tokens; 0: off", "从概率最高的 k 个词元中采样；0：关闭"},
+    SamplingParameter{"typical_p", "", "P", [](SamplingOptions& o) { return &o.typical_p; }, 0, 1, false, 1,
+                      "sample from the most typical tokens of total probability p; 1: off",
+                      "从最典型、累计概率达 p 的词元中采样；1：关闭"},
+    SamplingParameter{"top_p", "", "P", [](SamplingOptions& o) { return &o.top_p; }, 0, 1, false, 1,
+                      "sample from the most likely tokens of total probability p; 1: off",
+                      "从概率最高、累计达 p 的词元中采样；1：关闭"},
+    SamplingParameter{"min_p", "", "P", [](SamplingOptions& o) { return &o.min_p; }, 0, 1, false, 0,
+                      "drop tokens below p times the top-1 probability; 0: off",
+                      "丢弃概率低于最高概率 p 倍的词元；0：关闭"},
+    SamplingParameter{"repeat_penalty", "repetition_penalty", "X", [](SamplingOptions& o) { return &o.repeat_penalty; },
+                      smallest_factor, largest_factor, false, 1, "penalty for tokens in the text so far; 1: off",
+                      "对已出现词元的惩罚；1：关闭"},
+    SamplingParameter{"presence_penalty", "", "X", [](SamplingOptions& o) { return &o.presence_penalty; },
+                      -largest_term, largest_term, false, 0, "penalty for tokens generated before; 0: off",
+                      "对已生成词元的惩罚；0：关闭"},
+    SamplingParameter{"frequency_penalty", "", "X", [](SamplingOptions& o) { return &o.frequency_penalty; },
+                      -largest_term, largest_term, false, 0, "penalty per occurrence of a generated token; 0: off",
+                      "按已生成词元的出现次数惩罚；0：关闭"},
+    SamplingParameter{"dry_multiplier", "", "X", [](SamplingOptions& o) { return &o.dry.multiplier; }, 0,
+                      largest_factor, false, 0, "strength of DRY, which penalises repeated passages; 0: off",
+                      "DRY 的强度，抑制重复片段；0：关闭"},
+    SamplingParameter{"dry_base", "", "X", [](SamplingOptions& o) { return &o.dry.base; }, 1, largest_factor, false,
+                      1.75, "growth of the DRY penalty per repeated token", "每多重复一个词元，DRY 惩罚增长的倍数"},
+    SamplingParameter{"dry_allowed_length", "", "N", [](SamplingOptions& o) { return &o.dry.allowed_length; }, 0,
+                      largest_whole, false, 2, "no DRY penalty for repetitions of fewer tokens",
+                      "短于此长度的重复不受 DRY 惩罚"},
+    SamplingParameter{"dry_penalty_last_n", "", "N", [](SamplingOptions& o) { return &o.dry.penalty_last_n; }, 0,
+                      largest_whole, false, 64, "DRY looks for repetitions in the last N tokens; 0: off",
+                      "DRY 在最近 N 个词元中查找重复；0：关闭"},
 };
 
 // Returns the options that change nothing: tokens are drawn with the probabilities of the model.

@@ -19,8 +19,10 @@
 #include "tools/openai/text_model.h"
 #include "tools/options/commands.h"
 #include "tools/options/generation_options.h"
+#include "tools/options/help.h"
 #include "tools/options/template_options.h"
 #include "tools/terminal/interrupt.h"
+#include "tools/terminal/language.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/progress.h"
 #include "weights/base/error.h"
@@ -254,21 +256,37 @@ int run_batch(const BatchCommand& command) {
 
 Command add_batch(CLI::App& command) {
   auto options = std::make_shared<BatchCommand>();
-  command.add_option("IN", options->input, "JSONL file of requests, one per line")->required()->check(not_empty);
-  command.add_option("-o,--output", options->output, "JSONL file for the results, in the order of the requests")
+  command
+      .add_option("IN", options->input,
+                  bilingual("JSONL file of requests, one per line", "请求的 JSONL 文件，每行一个"))
       ->required()
       ->check(not_empty);
-  command.add_option("--errors", options->errors, "JSONL file for the errors (default: the output's name and .errors)");
-  options->add_to(command, "at most N tokens per text, unless its request says");
+  command
+      .add_option("-o,--output", options->output,
+                  bilingual("JSONL file for the results, in the order of the requests",
+                            "写入结果的 JSONL 文件，顺序与请求一致"))
+      ->group(common_group)
+      ->type_name("FILE")
+      ->required()
+      ->check(not_empty);
+  command
+      .add_option("--errors", options->errors,
+                  bilingual("JSONL file for the errors (default: the output's name and .errors)",
+                            "写入错误的 JSONL 文件（默认：输出文件名加 .errors）"))
+      ->group(output_group)
+      ->type_name("FILE");
+  options->add_to(command, limit_of_requests());
   add_template(command, options->chat_template);
   add_plain_content(command, options->plain_content);
   options->parallel.add_to(command);
   command.footer(
-      "A request is a line of OpenAI's batch API, {\"custom_id\": ..., \"method\": \"POST\", \"url\": "
-      "\"/v1/chat/completions\", \"body\": {...}}, or a body alone: {\"messages\": [...]} or {\"prompt\": ...}, text "
-      "or "
-      "token ids. The sampling options are for requests that do not say. A batch that was stopped continues with the "
-      "same command.");
+      bilingual("A request is a line of OpenAI's batch API, {\"custom_id\": ..., \"method\": \"POST\", \"url\": "
+                "\"/v1/chat/completions\", \"body\": {...}}, or a body alone: {\"messages\": [...]} or {\"prompt\": "
+                "...}, text or token ids. The sampling options are for requests that do not say. A batch that was "
+                "stopped continues with the same command.",
+                "请求为 OpenAI 批处理格式的一行：{\"custom_id\": ..., \"method\": \"POST\", \"url\": "
+                "\"/v1/chat/completions\", \"body\": {...}}，或仅有 body：{\"messages\": [...]} 或 {\"prompt\": "
+                "...}（文本或词元 id）。采样选项用于未指定的请求。中断后用同一命令继续。"));
   return [options] { return run_batch(*options); };
 }
 

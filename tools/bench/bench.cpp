@@ -14,9 +14,11 @@
 #include "tools/bench/statistics.h"
 #include "tools/options/commands.h"
 #include "tools/options/config_fields.h"
+#include "tools/options/help.h"
 #include "tools/options/load_llm.h"
 #include "tools/options/profiling.h"
 #include "tools/terminal/interrupt.h"
+#include "tools/terminal/language.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/standard_output.h"
 #include "weights/base/error.h"
@@ -171,35 +173,60 @@ int run_bench_command(const BenchOptions& options) {
 Command add_bench(CLI::App& command) {
   auto options = std::make_shared<BenchOptions>();
   options->checkpoint.add_to(command);
-  command.add_option("-p,--prompt", options->prompts, "prompt lengths in tokens, e.g. 16,512; 0: none")
+  command
+      .add_option(
+          "-p,--prompt", options->prompts,
+          bilingual("prompt lengths in tokens, e.g. 16,512; 0: none", "提示词长度，以词元计，如 16,512；0：不测"))
+      ->group(common_group)
       ->type_name("N,...")
       ->capture_default_str();
-  command.add_option("-n,--decode", options->decoded, "number of tokens to decode; 0: none")
+  command
+      .add_option("-n,--decode", options->decoded,
+                  bilingual("number of tokens to decode; 0: none", "解码的词元数；0：不测"))
+      ->group(common_group)
+      ->type_name("N")
       ->capture_default_str()
       ->transform(whole_number(0, 1 << 20));
-  command.add_option("-d,--depth", options->depths, "tokens in the KV cache before decoding, e.g. 0,1024")
-      ->capture_default_str();
-  command.add_option("--parallel", options->texts, "numbers of texts to decode together, e.g. 1,2,4,8,16")
+  command
+      .add_option(
+          "-d,--depth", options->depths,
+          bilingual("tokens in the KV cache before decoding, e.g. 0,1024", "解码前 KV 缓存中的词元数，如 0,1024"))
+      ->group(prompt_group)
       ->type_name("N,...")
       ->capture_default_str();
-  command.add_flag("--shared-prompt", options->shared_prompt,
-                   "also decode texts that share the keys and values of --depth");
+  command
+      .add_option("--parallel", options->texts,
+                  bilingual("numbers of texts to decode together, e.g. 1,2,4,8,16", "同时解码的文本数，如 1,2,4,8,16"))
+      ->group(speed_group)
+      ->type_name("N,...")
+      ->capture_default_str();
+  command
+      .add_flag(
+          "--shared-prompt", options->shared_prompt,
+          bilingual("also decode texts that share the keys and values of --depth", "另测共享 --depth 部分键和值的文本"))
+      ->group(speed_group);
   command
       .add_option("-t,--threads", options->threads,
-                  "numbers of threads, e.g. 1,2 (default: the physical cores available to this process; fewer for a "
-                  "tiny model)")
+                  bilingual("numbers of threads, e.g. 1,2 (default: the physical cores available to this process; "
+                            "fewer for a tiny model)",
+                            "线程数，如 1,2（默认：本进程可用的物理核数；小模型更少）"))
+      ->group(speed_group)
       ->type_name("N,...");
   command
       .add_option("--type", options->types,
-                  "types of the weights in memory, e.g. f16,q8_0: {weight types} (default: as stored)")
+                  bilingual("types of the weights in memory, e.g. f16,q8_0: {weight types} (default: as stored)",
+                            "内存中权重的类型，如 f16,q8_0：{weight types}（默认：与文件相同）"))
+      ->group(speed_group)
       ->type_name("TYPE,...");
   add_compute(command, options->compute);
   add_kv_type(command, options->kv_type);
-  command.add_option("-r,--repetitions", options->repetitions, "number of repetitions")
+  command.add_option("-r,--repetitions", options->repetitions, bilingual("number of repetitions", "重复次数"))
+      ->group(speed_group)
+      ->type_name("N")
       ->capture_default_str()
       ->transform(whole_number(1, 10000));
-  command.add_flag("--json", options->json, "print one JSON object");
-  command.add_flag("-q,--quiet", options->quiet, "print only errors to stderr");
+  add_json(command, options->json);
+  add_quiet(command, options->quiet);
   return [options] { return run_bench_command(*options); };
 }
 

@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include "tools/options/help.h"
 #include "tools/options/template_options.h"
+#include "tools/terminal/language.h"
 #include "weights/base/error.h"
 
 namespace minimind {
@@ -15,58 +17,103 @@ std::size_t turns_of_messages(std::size_t messages) {
       "--historys is {}, expected an even number; a turn is two messages, a question and its answer", messages));
 }
 
-void add_conversation_options(CLI::App& command, ChatOptions& options) {
-  command.add_option("--system", options.system, "system message");
-  command
-      .add_option("--tools", options.tools, "JSON file of the functions that the model may call, in OpenAI's format")
-      ->check(not_empty);
-  auto* think = command.add_flag_callback(
-      "--think", [&options] { options.think = true; }, "let the model think before it answers");
-  command
-      .add_flag_callback(
-          "--no-think", [&options] { options.think = false; }, "disable thinking (default: the template decides)")
-      ->excludes(think);
-  command.add_flag("--show-thinking", options.show_thinking,
-                   "if the output is not a terminal, print all that the model writes, with its tags");
+void add_history_options(CLI::App& command, ChatOptions& options) {
   auto* history =
       command
-          .add_option("--history", options.history,
-                      "show the model N earlier turns, each a question and its answer (default: all that fit)")
+          .add_option(
+              "--history", options.history,
+              bilingual("show the model N earlier turns, each a question and its answer (default: all that fit)",
+                        "让模型看到之前的 N 轮对话，一问一答为一轮（默认：放得下的全部）"))
+          ->group(prompt_group)
           ->type_name("N")
-          ->transform(whole_number(0, 1 << 30));
+          ->transform(whole_number(0, largest_whole));
   command
       .add_option_function<std::size_t>(
           "--historys", [&options](std::size_t messages) { options.history = turns_of_messages(messages); },
-          "number of earlier messages, two per turn, as in eval_llm.py (default there: 0)")
+          bilingual("number of earlier messages, two per turn, as in eval_llm.py (default there: 0)",
+                    "让模型看到之前的 N 条消息，一轮两条，与 eval_llm.py 相同（其默认为 0）"))
+      ->group(prompt_group)
       ->type_name("N")
-      ->transform(whole_number(0, 1 << 30))
+      ->transform(whole_number(0, largest_whole))
       ->excludes(history);
-  command.add_flag("--no-shift", options.no_shift, "fail if the context is full, instead of dropping the oldest turns");
+  command
+      .add_flag("--no-shift", options.no_shift,
+                bilingual("fail if the context is full, instead of dropping the oldest turns",
+                          "上下文已满时报错，不丢弃最早的对话"))
+      ->group(prompt_group);
+}
+
+void add_conversation_options(CLI::App& command, ChatOptions& options) {
+  command.add_option("--system", options.system, bilingual("system message", "系统消息"))
+      ->group(prompt_group)
+      ->type_name("TEXT");
+  command
+      .add_option("--tools", options.tools,
+                  bilingual("JSON file of the functions that the model may call, in OpenAI's format",
+                            "模型可调用的函数，OpenAI 格式的 JSON 文件"))
+      ->group(prompt_group)
+      ->type_name("FILE")
+      ->check(not_empty);
+  auto* think = command
+                    .add_flag_callback(
+                        "--think", [&options] { options.think = true; },
+                        bilingual("let the model think before it answers", "先思考再回答"))
+                    ->group(prompt_group);
+  command
+      .add_flag_callback(
+          "--no-think", [&options] { options.think = false; },
+          bilingual("disable thinking (default: the template decides)", "不思考（默认：由对话模板决定）"))
+      ->group(prompt_group)
+      ->excludes(think);
+  command
+      .add_flag("--show-thinking", options.show_thinking,
+                bilingual("if the output is not a terminal, print all that the model writes, with its tags",
+                          "输出不是终端时，打印模型写出的全部内容，包括标签"))
+      ->group(output_group);
   auto* session = command
                       .add_option("--session", options.session,
-                                  "file that keeps the conversation and its KV cache, to continue later")
+                                  bilingual("file that keeps the conversation and its KV cache, to continue later",
+                                            "保存对话和 KV 缓存的文件，下次继续"))
+                      ->group(prompt_group)
+                      ->type_name("FILE")
                       ->check(not_empty);
-  command.add_option("--load", options.load, "continue a conversation saved as JSON")
+  command
+      .add_option("--load", options.load, bilingual("continue a conversation saved as JSON", "继续以 JSON 保存的对话"))
+      ->group(prompt_group)
+      ->type_name("FILE")
       ->check(not_empty)
       ->excludes(session);
-  command.add_option("--save", options.save, "save the conversation as JSON at the end")->check(not_empty);
+  command
+      .add_option("--save", options.save,
+                  bilingual("save the conversation as JSON at the end", "结束时将对话保存为 JSON"))
+      ->group(prompt_group)
+      ->type_name("FILE")
+      ->check(not_empty);
 }
 
 void add_input_options(CLI::App& command, ChatOptions& options) {
   options.text.add_to(command);
-  command.add_flag("--turns", options.turns, "each line of the text is a message or a /command");
-  command.add_flag("--tool-result", options.tool_result, "the text is the result of the called tool");
-  command.add_flag("--json", options.json, "print each answer as one line of JSON");
+  command
+      .add_flag("--turns", options.turns,
+                bilingual("each line of the text is a message or a /command", "文本的每一行是一条消息或 /命令"))
+      ->group(prompt_group);
+  command
+      .add_flag("--tool-result", options.tool_result,
+                bilingual("the text is the result of the called tool", "文本是所调用工具的返回结果"))
+      ->group(prompt_group);
+  command.add_flag("--json", options.json, bilingual("print each answer as one line of JSON", "每个回答输出一行 JSON"))
+      ->group(output_group);
 }
 
 }  // namespace
 
 void ChatOptions::add_to(CLI::App& command) {
-  GenerationArguments::add_to(command, "at most N tokens per answer");
+  GenerationArguments::add_to(command, bilingual("at most N tokens per answer", "每个回答最多 N 个词元"));
   add_template(command, chat_template);
   add_plain_content(command, plain_content);
   add_input_options(command, *this);
   add_conversation_options(command, *this);
+  add_history_options(command, *this);
   speculation.add_to(command);
   end.add_to(command);
 }

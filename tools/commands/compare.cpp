@@ -8,6 +8,7 @@
 #include "tools/commands/distribution.h"
 #include "tools/commands/npy.h"
 #include "tools/options/commands.h"
+#include "tools/options/help.h"
 #include "tools/options/load_llm.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/language.h"
@@ -114,12 +115,21 @@ Command add_compare(CLI::App& command) {
   auto options = std::make_shared<CompareOptions>();
   options->checkpoint.add_to(command);
   options->tokens.add_to(command);
-  command.add_option("--reference", options->reference, ".npy file with the reference: float32 [tokens, vocabulary]")
+  command
+      .add_option("--reference", options->reference,
+                  bilingual(".npy file with the reference: float32 [tokens, vocabulary]",
+                            "参考值的 .npy 文件：float32 [词元数, 词表大小]"))
+      ->group(common_group)
+      ->type_name("FILE")
       ->required();
-  command.add_option("--tolerance", options->tolerance, "exit with 1 if the max difference is larger")
+  command
+      .add_option("--tolerance", options->tolerance,
+                  bilingual("exit with 1 if the max difference is larger", "最大差值超过此值时退出码为 1"))
+      ->group(constraint_group)
+      ->type_name("X")
       ->capture_default_str()
       ->check(not_negative);
-  command.add_flag("--json", options->json, "print one JSON object");
+  add_json(command, options->json);
   options->run.add_to(command);
   return [options] { return run_compare(*options); };
 }

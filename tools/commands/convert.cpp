@@ -15,6 +15,7 @@
 #include "tools/options/choose_tokenizer.h"
 #include "tools/options/commands.h"
 #include "tools/options/config_fields.h"
+#include "tools/options/help.h"
 #include "tools/options/load_llm.h"
 #include "tools/options/option_checks.h"
 #include "tools/options/options.h"
@@ -346,44 +347,78 @@ int run_convert(const ConvertOptions& options) {
   return 0;
 }
 
+void add_choosing(CLI::App& command, TypeChoosing& choosing) {
+  command
+      .add_option(
+          "--calibrate", choosing.text,
+          bilingual("quantise with knowledge of the inputs on this text: MiniMind's data (.jsonl) or plain text",
+                    "按此文本上的输入校准量化：MiniMind 的数据（.jsonl）或纯文本"))
+      ->group(speed_group)
+      ->type_name("FILE");
+  command
+      .add_option_function<std::string>(
+          "--size", [&choosing](const std::string& size) { choosing.size = parse_size(size); },
+          bilingual(
+              "choose the types of matrices so that the file has at most this size, e.g. 3.2MB; needs --calibrate",
+              "选择各矩阵的类型，使文件不超过此大小，如 3.2MB；需要 --calibrate"))
+      ->group(speed_group)
+      ->type_name("SIZE");
+  command
+      .add_option(
+          "--bits", choosing.bits,
+          bilingual("choose the types of matrices so that they have this many bits per weight; needs --calibrate",
+                    "选择各矩阵的类型，使每个权重平均不超过此位数；需要 --calibrate"))
+      ->group(speed_group)
+      ->type_name("N")
+      ->check(a_number);
+  command
+      .add_option("--plan", choosing.plan,
+                  bilingual("take the types of matrices from this file, as --size and --bits print them",
+                            "从此文件读取各矩阵的类型，格式同 --size 和 --bits 的输出"))
+      ->group(speed_group)
+      ->type_name("FILE");
+}
+
 }  // namespace
 
 Command add_convert(CLI::App& command) {
   auto options = std::make_shared<ConvertOptions>();
-  command.add_option("IN", options->in, "a .pth, .pt, .bin, .safetensors or .gguf file, or a folder")->required();
+  command
+      .add_option("IN", options->in,
+                  bilingual("a .pth, .pt, .bin, .safetensors or .gguf file, or a folder",
+                            ".pth、.pt、.bin、.safetensors、.gguf 文件或文件夹"))
+      ->required();
   command
       .add_option("OUT", options->out,
-                  "output: a .gguf, a .pth in MiniMind's naming, or a folder, whose name ends with /")
+                  bilingual("output: a .gguf, a .pth in MiniMind's naming, or a folder, whose name ends with /",
+                            ".gguf、按 MiniMind 命名的 .pth，或文件夹（名称以 / 结尾）"))
       ->required();
   command
       .add_option("--type", options->type,
-                  "type of the matrices: {float types}; for a .gguf also {block types} (default: as stored)")
+                  bilingual("type of the matrices: {float types}; for a .gguf also {block types} (default: as stored)",
+                            "矩阵的类型：{float types}；.gguf 还可用 {block types}（默认：与文件相同）"))
+      ->group(speed_group)
+      ->type_name("TYPE")
       ->transform(type_name(weight_type_names()));
   command
       .add_option("--embedding-type", options->embedding_type,
-                  "type of the token embedding and the output matrix (default: as --type)")
+                  bilingual("type of the token embedding and the output matrix (default: as --type)",
+                            "词嵌入和输出矩阵的类型（默认：同 --type）"))
+      ->group(speed_group)
+      ->type_name("TYPE")
       ->transform(type_name(weight_type_names()));
-  command.add_option("--calibrate", options->choosing.text,
-                     "quantise with knowledge of the inputs on this text: MiniMind's data (.jsonl) or plain text");
-  command
-      .add_option_function<std::string>(
-          "--size", [options](const std::string& size) { options->choosing.size = parse_size(size); },
-          "choose the types of matrices so that the file has at most this size, e.g. 3.2MB; needs --calibrate")
-      ->type_name("SIZE");
-  command
-      .add_option("--bits", options->choosing.bits,
-                  "choose the types of matrices so that they have this many bits per weight; needs --calibrate")
-      ->check(a_number);
-  command.add_option("--plan", options->choosing.plan,
-                     "take the types of matrices from this file, as --size and --bits print them");
+  add_choosing(command, options->choosing);
   add_tokenizer(command, options->tokenizer);
-  command.add_flag("--force", options->force, "replace existing files");
+  command.add_flag("--force", options->force, bilingual("replace existing files", "覆盖已有文件"))->group(common_group);
   options->checkpoint.add_reading_options(command);
   command
       .add_option("-t,--threads", options->threads,
-                  "number of threads (default: the physical cores available to this process)")
+                  bilingual("number of threads (default: the physical cores available to this process)",
+                            "线程数（默认：本进程可用的物理核数）"))
+      ->group(speed_group)
+      ->type_name("N")
       ->transform(whole_number(1, 1024));
-  command.add_flag("-q,--quiet", options->quiet, "print only errors to stderr");
+  add_quiet(command, options->quiet);
   return [options] { return run_convert(*options); };
 }
 

@@ -13,10 +13,12 @@
 #include "tools/options/commands.h"
 #include "tools/options/generation_options.h"
 #include "tools/options/generation_report.h"
+#include "tools/options/help.h"
 #include "tools/options/load_llm.h"
 #include "tools/options/profiling.h"
 #include "tools/options/speculation_options.h"
 #include "tools/terminal/interrupt.h"
+#include "tools/terminal/language.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/standard_output.h"
 #include "weights/base/error.h"
@@ -191,16 +193,24 @@ int run_generate(const GenerateCommand& options) {
 
 Command add_generate(CLI::App& command) {
   auto options = std::make_shared<GenerateCommand>();
-  options->add_to(command, "generate at most N tokens", 0);
+  options->add_to(command, limit_of_a_text(), 0);
   options->text.add_to(command);
-  command.add_flag("--raw", options->raw,
-                   "continue the text alone (default: bos_token and the text, as MiniMind's eval_llm.py does)");
-  command.add_option_function<std::string>(
-      "--tokens", [options](const std::string& tokens) { options->tokens = parse_token_ids(tokens, "--tokens"); },
-      "prompt as token ids, e.g. 1,2,3; nothing is added");
+  command
+      .add_flag("--raw", options->raw,
+                bilingual("continue the text alone (default: bos_token and the text, as MiniMind's eval_llm.py does)",
+                          "只续写文本本身（默认：bos_token 加文本，与 MiniMind 的 eval_llm.py 相同）"))
+      ->group(prompt_group);
+  command
+      .add_option_function<std::string>(
+          "--tokens", [options](const std::string& tokens) { options->tokens = parse_token_ids(tokens, "--tokens"); },
+          bilingual("prompt as token ids, e.g. 1,2,3; nothing is added",
+                    "以词元 id 给出提示词，如 1,2,3；不添加任何词元"))
+      ->group(prompt_group)
+      ->type_name("IDS");
   options->speculation.add_to(command);
   options->end.add_to(command);
-  command.add_flag("--json", options->json, "print one JSON object at the end");
+  command.add_flag("--json", options->json, bilingual("print one JSON object at the end", "结束时输出一个 JSON 对象"))
+      ->group(output_group);
   return [options] { return run_generate(*options); };
 }
 

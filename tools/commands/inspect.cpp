@@ -9,6 +9,7 @@
 #include "tools/options/choose_tokenizer.h"
 #include "tools/options/commands.h"
 #include "tools/options/config_fields.h"
+#include "tools/options/help.h"
 #include "tools/options/options.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/standard_output.h"
@@ -204,8 +205,12 @@ Command add_inspect(CLI::App& command) {
   auto options = std::make_shared<InspectOptions>();
   options->checkpoint.add_to(command);
   add_tokenizer(command, options->tokenizer);
-  CLI::Option* const json = command.add_flag("--json", options->json, "print one JSON object");
-  command.add_flag("--tensors", options->tensors, "list every tensor, also those of equal layers")->excludes(json);
+  CLI::Option* const json = add_json(command, options->json);
+  command
+      .add_flag("--tensors", options->tensors,
+                bilingual("list every tensor, also those of equal layers", "列出所有张量，包括各层相同的"))
+      ->group(output_group)
+      ->excludes(json);
   return [options] { return run_inspect(*options); };
 }
 

@@ -2,6 +2,7 @@
 
 #include "tools/commands/npy.h"
 #include "tools/options/commands.h"
+#include "tools/options/help.h"
 #include "tools/options/load_llm.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/language.h"
@@ -32,7 +33,13 @@ Command add_logits(CLI::App& command) {
   auto options = std::make_shared<LogitsOptions>();
   options->checkpoint.add_to(command);
   options->tokens.add_to(command);
-  command.add_option("-o,--output", options->output, ".npy file to write: float32 [tokens, vocabulary]")->required();
+  command
+      .add_option("-o,--output", options->output,
+                  bilingual(".npy file to write: float32 [tokens, vocabulary]",
+                            "要写入的 .npy 文件：float32 [词元数, 词表大小]"))
+      ->group(common_group)
+      ->type_name("FILE")
+      ->required();
   options->run.add_to(command);
   return [options] { return run_logits(*options); };
 }

@@ -10,9 +10,11 @@
 #include "runtime/tokenizer/tokenizer.h"
 #include "tools/options/choose_tokenizer.h"
 #include "tools/options/commands.h"
+#include "tools/options/help.h"
 #include "tools/options/lines.h"
 #include "tools/options/options.h"
 #include "tools/options/template_options.h"
+#include "tools/terminal/language.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/standard_output.h"
 #include "weights/base/error.h"
@@ -114,19 +116,29 @@ int run_render(const RenderOptions& options) {
 
 Command add_render(CLI::App& command) {
   auto options = std::make_shared<RenderOptions>();
-  add_model(command, options->model, "checkpoint whose chat template is used (default: the demo)");
+  add_model(command, options->model,
+            bilingual("checkpoint whose chat template is used (default: the demo)",
+                      "使用此检查点的对话模板（默认：演示模型）"));
   add_tokenizer(command, options->tokenizer);
   add_template(command, options->chat_template);
   options->text.add_to(command);
-  command.add_flag("--jsonl", options->jsonl,
-                   "one conversation per line in, one prompt per line out, as a JSON string or array of ids");
-  command.add_flag("--ids", options->ids, "print the token ids of the prompt instead of its text");
+  command
+      .add_flag("--jsonl", options->jsonl,
+                bilingual("one conversation per line in, one prompt per line out, as a JSON string or array of ids",
+                          "每行输入一个对话，每行输出一个提示词（JSON 字符串或 id 数组）"))
+      ->group(prompt_group);
+  command
+      .add_flag("--ids", options->ids,
+                bilingual("print the token ids of the prompt instead of its text", "输出提示词的词元 id，而不是文本"))
+      ->group(output_group);
   add_plain_content(command, options->plain_content);
-  command.footer(
-      "A conversation is a JSON object: {\"messages\": [{\"role\": \"user\", \"content\": \"...\"}], \"tools\": "
-      "[...], \"add_generation_prompt\": true, \"open_thinking\": true}. Only messages is required; other names are "
-      "variables of the template. MiniMind's data, {\"conversations\": [...]} with the tools in a system message, is "
-      "read too.");
+  command.footer(bilingual(
+      "A conversation is a JSON object: {\"messages\": [{\"role\": \"user\", \"content\": \"...\"}], \"tools\": [...], "
+      "\"add_generation_prompt\": true, \"open_thinking\": true}. Only messages is required; other names are variables "
+      "of the template. MiniMind's data, {\"conversations\": [...]} with the tools in a system message, is read too.",
+      "对话是一个 JSON 对象：{\"messages\": [{\"role\": \"user\", \"content\": \"...\"}], \"tools\": [...], "
+      "\"add_generation_prompt\": true, \"open_thinking\": true}。只有 messages 必填；其他名称是模板的变量。也可读 "
+      "MiniMind 的数据：{\"conversations\": [...]}，工具写在系统消息中。"));
   return [options] { return run_render(*options); };
 }
 

@@ -11,8 +11,10 @@
 #include "runtime/grammar/state.h"
 #include "tools/options/commands.h"
 #include "tools/options/grammar_options.h"
+#include "tools/options/help.h"
 #include "tools/options/lines.h"
 #include "tools/options/options.h"
+#include "tools/terminal/language.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/standard_output.h"
 #include "weights/base/error.h"
@@ -209,10 +211,15 @@ int run_validate(const ValidateOptions& options) {
 Command add_validate(CLI::App& command) {
   auto options = std::make_shared<ValidateOptions>();
   options->grammar.add_to(command, false);
-  command.add_option("FILE", options->file, "file with the text (default: standard input)");
-  command.add_flag("--jsonl", options->jsonl, "each line is a text; print a JSON object for each");
-  command.add_flag("--json", options->json, "print a JSON object");
-  command.add_flag("-q,--quiet", options->quiet, "print only errors to stderr");
+  command.add_option("FILE", options->file,
+                     bilingual("file with the text (default: standard input)", "文本文件（默认：标准输入）"));
+  command
+      .add_flag("--jsonl", options->jsonl,
+                bilingual("each line is a text; print a JSON object for each", "每行一段文本，各打印一个 JSON 对象"))
+      ->group(prompt_group);
+  command.add_flag("--json", options->json, bilingual("print a JSON object", "打印一个 JSON 对象"))
+      ->group(output_group);
+  add_quiet(command, options->quiet);
   return [options] { return run_validate(*options); };
 }
 

@@ -23,9 +23,11 @@
 #include "tools/options/choose_tokenizer.h"
 #include "tools/options/commands.h"
 #include "tools/options/generation_options.h"
+#include "tools/options/help.h"
 #include "tools/options/load_llm.h"
 #include "tools/options/template_options.h"
 #include "tools/terminal/interrupt.h"
+#include "tools/terminal/language.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/standard_output.h"
 #include "weights/base/error.h"
@@ -248,15 +250,27 @@ int run_watch(const WatchOptions& options) {
 
 Command add_watch(CLI::App& command) {
   auto options = std::make_shared<WatchOptions>();
-  add_model(command, options->checkpoint.model, "the folder that a trainer saves to, such as out (required)");
-  options->add_reading_options(command, "generate at most N tokens");
+  add_model(command, options->checkpoint.model,
+            bilingual("the folder that a trainer saves to, such as out (required)",
+                      "训练器保存检查点的文件夹，如 out（必填）"));
+  options->add_reading_options(command, limit_of_a_text());
   command
       .add_option("-p,--prompt", options->prompt,
-                  "what each checkpoint answers, or continues if its name starts with pretrain")
+                  bilingual("what each checkpoint answers, or continues if its name starts with pretrain",
+                            "每个检查点要回答的问题；文件名以 pretrain 开头的则续写"))
+      ->group(common_group)
+      ->type_name("TEXT")
       ->capture_default_str();
-  command.add_option("-f,--file", options->held_out,
-                     "print the loss on this text, in nats per token; a .jsonl is read as by perplexity --jsonl");
-  command.add_flag("--once", options->once, "show what is in the folder, and end");
+  command
+      .add_option("-f,--file", options->held_out,
+                  bilingual("print the loss on this text, in nats per token; a .jsonl is read as by perplexity --jsonl",
+                            "计算在此文本上的损失（每个词元的 nats）；.jsonl 的读法同 perplexity --jsonl"))
+      ->group(common_group)
+      ->type_name("FILE");
+  command
+      .add_flag("--once", options->once,
+                bilingual("show what is in the folder, and end", "显示文件夹中已有的检查点后结束"))
+      ->group(output_group);
   return [options] { return run_watch(*options); };
 }
 

@@ -2,18 +2,25 @@
 
 #include "runtime/engine/forward.h"
 #include "runtime/engine/kv_cache.h"
+#include "tools/options/help.h"
 #include "tools/options/option_checks.h"
+#include "tools/terminal/language.h"
 #include "tools/terminal/note.h"
 
 namespace minimind {
 void ParallelArguments::add_to(CLI::App& command) {
-  command.add_option("--parallel", texts, "generate up to N texts at once")
+  command.add_option("--parallel", texts, bilingual("generate up to N texts at once", "最多同时生成 N 段文本"))
+      ->group(speed_group)
+      ->type_name("N")
       ->capture_default_str()
       ->transform(whole_number(1, batch_tokens - 1));
   command
       .add_option("--kv-memory", kv_memory_mb,
-                  "memory for the keys and values of all texts, in MB (default: half of what is free)")
-      ->transform(whole_number(1, 1 << 30));
+                  bilingual("memory for the keys and values of all texts, in MB (default: half of what is free)",
+                            "所有文本的 KV 缓存可用的内存，单位 MB（默认：空闲内存的一半）"))
+      ->group(speed_group)
+      ->type_name("MB")
+      ->transform(whole_number(1, largest_whole));
 }
 
 std::size_t ParallelArguments::kv_memory(bool quiet) const {

@@ -17,7 +17,6 @@
 namespace minimind {
 namespace {
 
-constexpr std::uint64_t most_tokens = 1 << 30;
 constexpr std::size_t most_texts_asked = 4096;
 
 std::vector<LogitBias> read_logit_bias(BodyFields& body) {
@@ -256,8 +255,8 @@ void read_counts(BodyFields& body, Request& request, const RequestDefaults& defa
 // max_completion_tokens is OpenAI's newer name.
 void read_max_tokens(BodyFields& body, Request& request) {
   const std::uint64_t least = request.chat ? 1 : 0;
-  const auto older = body.whole("max_tokens", least, most_tokens);
-  const auto newer = body.whole("max_completion_tokens", least, most_tokens);
+  const auto older = body.whole("max_tokens", least, largest_whole);
+  const auto newer = body.whole("max_completion_tokens", least, largest_whole);
   if (older && newer && *older != *newer) {
     throw RequestError(
         fmt::format("max_tokens is {}, but max_completion_tokens is {}, expected one of them", *older, *newer),

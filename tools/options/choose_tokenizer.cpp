@@ -4,8 +4,10 @@
 
 #include "runtime/tokenizer/files.h"
 #include "runtime/tokenizer/tokenizer_generation.h"
+#include "tools/options/help.h"
 #include "tools/options/options.h"
 #include "tools/options/setting_options.h"
+#include "tools/terminal/language.h"
 #include "tools/terminal/note.h"
 #include "weights/base/error.h"
 #include "weights/checkpoint/open_checkpoint.h"
@@ -13,7 +15,11 @@
 namespace minimind {
 
 void add_tokenizer(CLI::App& command, std::string& path) {
-  command.add_option("--tokenizer", path, "tokenizer.json, its folder, or a .gguf");
+  command
+      .add_option("--tokenizer", path,
+                  bilingual("tokenizer.json, its folder, or a .gguf", "tokenizer.json、其所在文件夹，或 .gguf"))
+      ->group(model_group)
+      ->type_name("PATH");
 }
 
 std::string require_tokenizer_path(const std::string& given, const std::string& model) {

@@ -18,25 +18,31 @@ namespace minimind {
 namespace {
 
 struct NamedCommand {
-  const char *name, *description;
+  const char *name, *english, *chinese;  // what the command does, in both languages
   Command (*add_options)(CLI::App& command);
 };
 
 constexpr NamedCommand all_commands[] = {
-    {"generate", "continue a text", add_generate},
-    {"chat", "talk with a model through its chat template", add_chat},
-    {"serve", "serve the OpenAI API, and a page to talk to the model", add_serve},
-    {"batch", "generate many texts at once, from a file of requests", add_batch},
-    {"inspect", "show what is in a checkpoint, and where each value comes from", add_inspect},
-    {"logits", "write the logits of given tokens to a .npy file", add_logits},
-    {"compare", "compare logits of given tokens with a reference", add_compare},
-    {"perplexity", "perplexity of a text, used verbatim, and divergence from another model", add_perplexity},
-    {"tokenize", "text to token ids, and back with --decode", add_tokenize},
-    {"render", "turn a conversation into the prompt, with the chat template", add_render},
-    {"validate", "whether a text conforms to a JSON Schema or grammar, and where not", add_validate},
-    {"convert", "write a checkpoint as GGUF, a Hugging Face folder or a .pth", add_convert},
-    {"watch", "show how the checkpoints of a folder grow while a trainer writes them", add_watch},
-    {"bench", "measure the speed of prompts and decoding", add_bench},
+    {"generate", "continue a text", "续写文本", add_generate},
+    {"chat", "talk with a model through its chat template", "通过对话模板与模型对话", add_chat},
+    {"serve", "serve the OpenAI API, and a page to talk to the model", "提供 OpenAI API 和对话网页", add_serve},
+    {"batch", "generate many texts at once, from a file of requests", "按请求文件同时生成多段文本", add_batch},
+    {"inspect", "show what is in a checkpoint, and where each value comes from", "查看检查点的内容及各项数值的来源",
+     add_inspect},
+    {"logits", "write the logits of given tokens to a .npy file", "将给定词元的 logits 写入 .npy 文件", add_logits},
+    {"compare", "compare logits of given tokens with a reference", "将给定词元的 logits 与参考值比较", add_compare},
+    {"perplexity", "perplexity of a text, used verbatim, and divergence from another model",
+     "计算文本（原样使用）的困惑度，以及与另一模型的差异", add_perplexity},
+    {"tokenize", "text to token ids, and back with --decode", "将文本转为词元 id；--decode 反向转换", add_tokenize},
+    {"render", "turn a conversation into the prompt, with the chat template", "用对话模板将对话渲染为提示词",
+     add_render},
+    {"validate", "whether a text conforms to a JSON Schema or grammar, and where not",
+     "检查文本是否符合 JSON Schema 或语法，并指出不符之处", add_validate},
+    {"convert", "write a checkpoint as GGUF, a Hugging Face folder or a .pth",
+     "将检查点转换为 GGUF、Hugging Face 文件夹或 .pth", add_convert},
+    {"watch", "show how the checkpoints of a folder grow while a trainer writes them",
+     "训练时查看文件夹中各检查点的进步", add_watch},
+    {"bench", "measure the speed of prompts and decoding", "测量预填充和解码的速度", add_bench},
 };
 
 // Returns the --help call to name in a usage error.
@@ -45,7 +51,8 @@ std::string call_for_help(const CLI::App& app) {
   return given.empty() ? "minimind --help" : fmt::format("minimind {} --help", given.front()->get_name());
 }
 
-void add_language(CLI::App& app) {
+// Adds --lang and --help, which every command has.
+void add_general(CLI::App& app) {
   const auto set = [](const std::string& name) {
     const auto language = parse_language(name);
     const std::vector<std::string> names{"zh", "en"};
@@ -54,24 +61,30 @@ void add_language(CLI::App& app) {
   };
   // At once: CLI11 2.6 prints the help before it calls the functions of options.
   app.add_option_function<std::string>("--lang", set,
-                                       "language of help and notes: zh or en (default: that of the locale)")
+                                       bilingual("language of help and notes: zh or en (default: that of the locale)",
+                                                 "帮助和提示的语言：zh 或 en（默认：取自系统区域设置）"))
+      ->group(common_group)
+      ->type_name("LANGUAGE")
       ->trigger_on_parse();
+  app.set_help_flag("-h,--help", bilingual("print this help", "显示此帮助"))->group(common_group);
 }
 
 }  // namespace
 
 CommandLine::CommandLine()
-    : app_(std::make_unique<CLI::App>("Run MiniMind language models on a CPU, straight from the checkpoint.",
+    : app_(std::make_unique<CLI::App>(bilingual("Run MiniMind language models on a CPU, straight from the checkpoint.",
+                                                "直接加载检查点，在 CPU 上运行 MiniMind 语言模型。"),
                                       "minimind")) {
   app_->formatter(help_formatter());
-  app_->set_help_flag("-h,--help", "print this help");
-  app_->set_version_flag("--version", MINIMIND_VERSION, "print the version");
-  app_->footer("minimind help COMMAND shows the options of a command.");
-  add_language(*app_);
+  app_->set_version_flag("--version", MINIMIND_VERSION, bilingual("print the version", "显示版本"))
+      ->group(common_group);
+  app_->footer(
+      bilingual("minimind help COMMAND shows the options of a command.", "minimind help 命令：查看该命令的选项。"));
+  add_general(*app_);
   for (const NamedCommand& named : all_commands) {
-    CLI::App* command = app_->add_subcommand(named.name, named.description);
+    CLI::App* command = app_->add_subcommand(named.name, bilingual(named.english, named.chinese));
     Command run = named.add_options(*command);
-    add_language(*command);
+    add_general(*command);
     commands_.emplace_back(command, std::move(run));
   }
 }

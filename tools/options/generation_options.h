@@ -20,11 +20,15 @@ struct GenerationArguments {
   std::size_t max_tokens = 512;
   SamplingArguments sampling;
 
-  // Adds them. `limit` is the help of --max-tokens, which is at least `least_tokens`.
+  // Adds them. `limit` is the text of --max-tokens, which is at least `least_tokens`.
   void add_to(CLI::App& command, const std::string& limit, std::size_t least_tokens = 1);
   // Adds all except --model, for a command that names its checkpoints in another way.
   void add_reading_options(CLI::App& command, const std::string& limit, std::size_t least_tokens = 1);
 };
+
+// Texts of --max-tokens for commands that generate one text at once, and for those that answer requests.
+std::string limit_of_a_text();
+std::string limit_of_requests();
 
 // Where a text ends: --stop and --ignore-eos.
 struct EndArguments {

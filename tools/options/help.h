@@ -1,33 +1,40 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace minimind {
 
-// An option in --help, which lists options by group in this order.
-struct HelpOption {
-  std::string_view name;
-  std::string_view value;  // the name of its value; empty for a flag
-};
-
-struct HelpGroup {
-  std::string_view title;
-  std::span<const HelpOption> options;
-};
-
-// Returns the groups of all commands. Options in no group are shown at the end, under "Other options".
-std::span<const HelpGroup> help_groups();
+// The groups of options, in the order in which --help and the pages list them. Each option is made with its group, the
+// name of its value and its text, which is bilingual(): see language.h.
+inline constexpr const char* common_group = "Common options";
+inline constexpr const char* model_group = "Model";
+inline constexpr const char* prompt_group = "Prompt";
+inline constexpr const char* sampling_group = "Sampling";
+inline constexpr const char* constraint_group = "Constraints";
+inline constexpr const char* speed_group = "Speed";
+inline constexpr const char* server_group = "Server";
+inline constexpr const char* output_group = "Output";
+inline constexpr std::array help_groups = {common_group,     model_group, prompt_group, sampling_group,
+                                           constraint_group, speed_group, server_group, output_group};
 
 struct HelpExample {
   std::string_view command;
   std::string_view call;
-  std::string_view does;
+  std::string_view english, chinese;  // what it does
 };
 
 std::span<const HelpExample> help_examples();
+
+// Returns the names of an option and of its value, such as "-n, --max-tokens N", in the current language.
+std::string label_of(const CLI::Option& option);
+
+// Returns what an option does, with its default, in the current language.
+std::string description_of(const CLI::Option& option);
 
 // Returns the formatter of --help: in the current language, as wide as the terminal.
 std::shared_ptr<CLI::FormatterBase> help_formatter();

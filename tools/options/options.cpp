@@ -12,6 +12,8 @@
 #include "runtime/engine/kv_cache.h"
 #include "runtime/text/utf8.h"
 #include "tools/options/checkpoint_choice.h"
+#include "tools/options/help.h"
+#include "tools/terminal/language.h"
 #include "tools/terminal/note.h"
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
@@ -29,17 +31,47 @@ void CheckpointOptions::add_to(CLI::App& command) {
 }
 
 void CheckpointOptions::add_reading_options(CLI::App& command) {
-  command.add_option("--config", config, "config.json to use instead of the one next to the weights");
-  command.add_option("--lora", loras, "MiniMind LoRA .pth to merge, with an optional scale; may be repeated")
+  command
+      .add_option("--config", config,
+                  bilingual("config.json to use instead of the one next to the weights",
+                            "指定 config.json，代替权重同目录下的文件"))
+      ->group(model_group)
+      ->type_name("FILE");
+  command
+      .add_option("--lora", loras,
+                  bilingual("MiniMind LoRA .pth to merge, with an optional scale; may be repeated",
+                            "合并 MiniMind 的 LoRA（.pth），可加系数；可多次指定"))
+      ->group(model_group)
+      ->type_name("PATH[:SCALE]")
       ->allow_extra_args(false);
-  command.add_option("--rope-scaling", rope_scaling, "none, or yarn for MiniMind's inference_rope_scaling")
+  command
+      .add_option("--rope-scaling", rope_scaling,
+                  bilingual("none, or yarn for MiniMind's inference_rope_scaling",
+                            "none 或 yarn（即 MiniMind 的 inference_rope_scaling）"))
+      ->group(model_group)
+      ->type_name("KIND")
       ->transform(one_of({"none", "yarn"}));
   const CLI::Validator count = whole_number(1, 1 << 24);
-  command.add_option("--heads", heads, "number of attention heads, if the checkpoint does not show it")
+  command
+      .add_option("--heads", heads,
+                  bilingual("number of attention heads, if the checkpoint does not show it",
+                            "注意力头数，无法从检查点推断时指定"))
+      ->group(model_group)
+      ->type_name("N")
       ->transform(count);
-  command.add_option("--kv-heads", kv_heads, "number of key-value heads, if the checkpoint does not show it")
+  command
+      .add_option(
+          "--kv-heads", kv_heads,
+          bilingual("number of key-value heads, if the checkpoint does not show it", "KV 头数，无法从检查点推断时指定"))
+      ->group(model_group)
+      ->type_name("N")
       ->transform(count);
-  command.add_option("--experts-per-token", experts_per_token, "number of experts per token")->transform(count);
+  command
+      .add_option("--experts-per-token", experts_per_token,
+                  bilingual("number of experts per token", "每个词元使用的专家数"))
+      ->group(model_group)
+      ->type_name("N")
+      ->transform(count);
 }
 
 OpenOptions CheckpointOptions::open_options() const {
@@ -59,12 +91,30 @@ void add_model(CLI::App& command, std::string& model, const std::string& descrip
     }
     model = given;
   };
-  command.add_option_function<std::string>("-m,--model", set, description)->check(not_empty);
-  command.add_option_function<std::string>("MODEL", set, "model file or folder, as with --model")->check(not_empty);
+  command.add_option_function<std::string>("-m,--model", set, description)
+      ->group(common_group)
+      ->type_name("MODEL")
+      ->check(not_empty);
+  command
+      .add_option_function<std::string>(
+          "MODEL", set, bilingual("model file or folder, as with --model", "模型文件或文件夹，同 --model"))
+      ->check(not_empty);
 }
 
 void add_checkpoint(CLI::App& command, std::string& model) {
-  add_model(command, model, "a .pth, .pt, .bin, .safetensors or .gguf file, or a folder (default: the demo)");
+  add_model(command, model,
+            bilingual("a .pth, .pt, .bin, .safetensors or .gguf file, or a folder (default: the demo)",
+                      ".pth、.pt、.bin、.safetensors、.gguf 文件或文件夹（默认：自带的演示模型）"));
+}
+
+CLI::Option* add_json(CLI::App& command, bool& json) {
+  return command.add_flag("--json", json, bilingual("print one JSON object", "输出一个 JSON 对象"))
+      ->group(output_group);
+}
+
+void add_quiet(CLI::App& command, bool& quiet) {
+  command.add_flag("-q,--quiet", quiet, bilingual("print only errors to stderr", "标准错误只输出错误"))
+      ->group(output_group);
 }
 
 void add_kv_type(CLI::App& command, std::optional<KvType>& type) {
@@ -74,7 +124,10 @@ void add_kv_type(CLI::App& command, std::optional<KvType>& type) {
           [&type](const std::string& name) {
             type = *std::ranges::find(kv_types, name, [](KvType one) { return name_of(one); });
           },
-          "type of the KV cache: f32, f16 or q8_0 (default: f16 if the weights are quantised, otherwise f32)")
+          bilingual("type of the KV cache: f32, f16 or q8_0 (default: f16 if the weights are quantised, otherwise f32)",
+                    "KV 缓存的类型：f32、f16 或 q8_0（默认：权重已量化则为 f16，否则为 f32）"))
+      ->group(speed_group)
+      ->type_name("TYPE")
       ->transform(type_name(kv_type_names()));
 }
 
@@ -82,21 +135,34 @@ void add_compute(CLI::App& command, Compute& compute) {
   command
       .add_option_function<std::string>(
           "--compute", [&compute](const std::string& name) { compute = name == "bf16" ? Compute::bf16 : Compute::f32; },
-          "arithmetic of f16 and bf16 weights: f32, or bf16, which rounds activations and f16 weights to bf16 for "
-          "faster prompts, if the processor has AVX512_BF16 or AMX-BF16 (default: f32)")
+          bilingual("arithmetic of f16 and bf16 weights: f32, or bf16, which rounds activations and f16 weights to "
+                    "bf16 for faster prompts, if the processor has AVX512_BF16 or AMX-BF16 (default: f32)",
+                    "f16 和 bf16 权重的运算：f32；或 bf16，即把激活值和 f16 权重舍入为 bf16，预填充更快，需处理器支持 "
+                    "AVX512_BF16 或 AMX-BF16（默认：f32）"))
+      ->group(speed_group)
+      ->type_name("TYPE")
       ->transform(type_name({"f32", "bf16"}));
 }
 
 void RunOptions::add_to(CLI::App& command) {
-  command.add_option("--type", type, "type of the weights in memory: {weight types} (default: as stored)")
+  command
+      .add_option("--type", type,
+                  bilingual("type of the weights in memory: {weight types} (default: as stored)",
+                            "内存中权重的类型：{weight types}（默认：与文件相同）"))
+      ->group(speed_group)
+      ->type_name("TYPE")
       ->transform(type_name(weight_type_names()));
   add_compute(command, compute);
   add_kv_type(command, kv_type);
   command
-      .add_option("-t,--threads", threads,
-                  "number of threads (default: the physical cores available to this process; fewer for a tiny model)")
+      .add_option(
+          "-t,--threads", threads,
+          bilingual("number of threads (default: the physical cores available to this process; fewer for a tiny model)",
+                    "线程数（默认：本进程可用的物理核数；小模型更少）"))
+      ->group(speed_group)
+      ->type_name("N")
       ->transform(whole_number(1, 1024));
-  command.add_flag("-q,--quiet", quiet, "print only errors to stderr");
+  add_quiet(command, quiet);
 }
 
 RunOptions RunOptions::as_stored() const {
@@ -111,8 +177,15 @@ WeightType RunOptions::weight_type() const {
 }
 
 void TokenOptions::add_to(CLI::App& command) {
-  command.add_option("--tokens", tokens, "token ids, e.g. 1,2,3");
-  command.add_option("--tokens-file", tokens_file, "file of token ids, separated by commas, spaces or newlines");
+  command.add_option("--tokens", tokens, bilingual("token ids, e.g. 1,2,3", "词元 id，如 1,2,3"))
+      ->group(prompt_group)
+      ->type_name("IDS");
+  command
+      .add_option("--tokens-file", tokens_file,
+                  bilingual("file of token ids, separated by commas, spaces or newlines",
+                            "词元 id 文件，以逗号、空格或换行分隔"))
+      ->group(prompt_group)
+      ->type_name("FILE");
 }
 
 std::vector<std::int32_t> TokenOptions::read() const {
@@ -127,14 +200,22 @@ std::vector<std::int32_t> TokenOptions::read() const {
 }
 
 void TextOptions::add_to(CLI::App& command) {
-  auto* prompt_option = command.add_option_function<std::string>(
-      "-p,--prompt",
-      [this](const std::string& text) {
-        prompt = text;
-        has_prompt = true;
-      },
-      "the text");
-  auto* file_option = command.add_option("-f,--file", file, "file with the text (default: standard input)");
+  auto* prompt_option = command
+                            .add_option_function<std::string>(
+                                "-p,--prompt",
+                                [this](const std::string& text) {
+                                  prompt = text;
+                                  has_prompt = true;
+                                },
+                                bilingual("the text", "文本"))
+                            ->group(common_group)
+                            ->type_name("TEXT");
+  auto* file_option =
+      command
+          .add_option("-f,--file", file,
+                      bilingual("file with the text (default: standard input)", "文本文件（默认：标准输入）"))
+          ->group(common_group)
+          ->type_name("FILE");
   prompt_option->excludes(file_option);
 }
 

@@ -34,6 +34,10 @@ void add_model(CLI::App& command, std::string& model, const std::string& descrip
 // The same for a checkpoint, without which the command takes the demo.
 void add_checkpoint(CLI::App& command, std::string& model);
 
+// Adds --json for a command that prints one object, and --quiet.
+CLI::Option* add_json(CLI::App& command, bool& json);
+void add_quiet(CLI::App& command, bool& quiet);
+
 // Adds --kv-type.
 void add_kv_type(CLI::App& command, std::optional<KvType>& type);
 

@@ -10,7 +10,9 @@
 #include <variant>
 
 #include "runtime/text/utf8.h"
+#include "tools/options/help.h"
 #include "tools/options/option_checks.h"
+#include "tools/terminal/language.h"
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
 
@@ -47,24 +49,43 @@ std::vector<std::string> breakers_of(const SamplingArguments& arguments) {
 }  // namespace
 
 void SamplingArguments::add_to(CLI::App& command) {
+  command
+      .add_option("--seed", seed,
+                  bilingual("seed of the samples; makes a run repeatable (default: random, printed)",
+                            "采样的随机种子，用于复现结果（默认：随机，并打印）"))
+      ->group(sampling_group)
+      ->type_name("N")
+      ->transform(whole_number(0, UINT64_MAX));
   for (const SamplingParameter& parameter : sampling_parameters) {
     const auto add = [&](auto value) {
-      return add_number(command, option_of(parameter.name), *value(options), std::string(parameter.help));
+      const std::string help = bilingual(parameter.help, parameter.chinese_help);
+      return add_number(command, option_of(parameter.name), *value(options), help);
     };
-    std::visit(add, parameter.value)->capture_default_str();
+    const bool is_common = parameter.name == "temperature";
+    std::visit(add, parameter.value)
+        ->group(is_common ? common_group : sampling_group)
+        ->type_name(std::string(parameter.symbol))
+        ->capture_default_str();
   }
   command
-      .add_option("--dry-sequence-breaker", dry_sequence_breakers,
-                  "DRY repetitions end at this text; may be repeated; none: nowhere (default: newline : \" and *)")
+      .add_option(
+          "--dry-sequence-breaker", dry_sequence_breakers,
+          bilingual("DRY repetitions end at this text; may be repeated; none: nowhere (default: newline : \" and *)",
+                    "DRY 的重复到此文本为止；可多次指定；none：不设（默认：换行、:、\" 和 *）"))
+      ->group(sampling_group)
+      ->type_name("TEXT")
       ->allow_extra_args(false);
   command
       .add_option("--logit-bias", logit_bias,
-                  "ID+BIAS or ID-BIAS makes a token more or less likely; ID-inf bans it; may be repeated")
+                  bilingual("ID+BIAS or ID-BIAS makes a token more or less likely; ID-inf bans it; may be repeated",
+                            "ID+BIAS 或 ID-BIAS 提高或降低词元的概率，ID-inf 禁用词元；可多次指定"))
+      ->group(constraint_group)
+      ->type_name("ID+BIAS")
       ->allow_extra_args(false);
   constraint.add_to(command, true);
-  command.add_option("--seed", seed, "seed of the samples; makes a run repeatable (default: random, printed)")
-      ->transform(whole_number(0, UINT64_MAX));
-  command.add_flag("--greedy", greedy, "always take the top-1 token")->excludes(command.get_option("--temperature"));
+  command.add_flag("--greedy", greedy, bilingual("always take the top-1 token", "总取概率最高的词元"))
+      ->group(sampling_group)
+      ->excludes(command.get_option("--temperature"));
 }
 
 SamplingOptions SamplingArguments::sampling() const {

@@ -5,7 +5,9 @@
 
 #include "tools/http/keys.h"
 #include "tools/http/target.h"
+#include "tools/options/help.h"
 #include "tools/options/option_checks.h"
+#include "tools/terminal/language.h"
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
 
@@ -40,9 +42,29 @@ std::string a_host_name(std::string& value) {
 void add_number(CLI::App& command, const std::string& name, std::size_t& value, const char* unit, std::uint64_t least,
                 std::uint64_t most, const std::string& description) {
   command.add_option(name, value, description)
+      ->group(server_group)
       ->type_name(unit)
       ->default_str(std::to_string(value))
       ->transform(whole_number(least, most));
+}
+
+void add_limits(CLI::App& command, HttpArguments& http) {
+  add_number(
+      command, "--drain", http.drain, "SECONDS", 0, most_seconds,
+      bilingual("time for running answers when the server is stopped", "停止服务器时，等待正在生成的回答的时间"));
+  add_number(command, "--header-timeout", http.head_timeout, "SECONDS", 1, most_seconds,
+             bilingual("time for a client to send the header of a request", "客户端发送请求头的时限"));
+  add_number(command, "--idle-timeout", http.idle_timeout, "SECONDS", 1, most_seconds,
+             bilingual("time until a connection without requests is closed", "空闲连接多久后关闭"));
+  add_number(command, "--max-connections", http.connections, "N", 1, 1'000'000,
+             bilingual("clients that may be connected at once", "同时连接的客户端数上限"));
+  add_number(command, "--max-header", http.header_kb, "KB", 1, 1024,
+             bilingual("largest header of a request, in KB", "请求头的大小上限，单位 KB"));
+  add_number(command, "--max-body", http.body_mb, "MB", 1, 4096,
+             bilingual("largest body of a request, in MB", "请求体的大小上限，单位 MB"));
+  add_number(command, "--max-unread", http.unsent_kb, "KB", 1, 1024 * 1024,
+             bilingual("streamed output kept for a slow client, in KB; the client is dropped if there is more",
+                       "为读取缓慢的客户端暂存的流式输出上限，单位 KB；超出则断开"));
 }
 
 }  // namespace
@@ -59,40 +81,54 @@ HttpArguments::HttpArguments() {
 }
 
 void HttpArguments::add_to(CLI::App& command) {
-  command.add_option("--host", host, "address to listen on; 0.0.0.0: all, which requires --api-key-file")
+  command
+      .add_option("--host", host,
+                  bilingual("address to listen on; 0.0.0.0: all, which requires --api-key-file",
+                            "监听地址；0.0.0.0：所有地址，须同时给出 --api-key-file"))
+      ->group(server_group)
       ->type_name("ADDRESS")
       ->default_str("127.0.0.1")
       ->check(not_empty);
-  command.add_option("--port", port, "port to listen on; 0: a free one, which is printed")
+  command
+      .add_option(
+          "--port", port,
+          bilingual("port to listen on; 0: a free one, which is printed", "监听端口；0：任选一个空闲端口并显示"))
+      ->group(server_group)
       ->type_name("N")
       ->default_str("8998")
       ->transform(whole_number(0, 65535));
   command
       .add_option("--socket", socket,
-                  "unix socket to listen on, instead of a port, or also if --host or --port is given")
+                  bilingual("unix socket to listen on, instead of a port, or also if --host or --port is given",
+                            "监听的 unix 套接字，代替端口；若给出 --host 或 --port 则同时监听"))
+      ->group(server_group)
       ->type_name("PATH")
       ->check(not_empty);
-  command.add_option("--api-key-file", key_file, "file of the keys that clients may use, one per line")
+  command
+      .add_option("--api-key-file", key_file,
+                  bilingual("file of the keys that clients may use, one per line", "客户端可用密钥的文件，每行一个"))
+      ->group(server_group)
       ->type_name("FILE")
       ->check(not_empty);
-  command.add_flag("--no-api-key", no_key, "let other machines use the server without a key");
-  command.add_option("--allow-host", allowed_hosts, "name of this server next to localhost, for a proxy; repeatable")
+  command
+      .add_flag("--no-api-key", no_key,
+                bilingual("let other machines use the server without a key", "允许其他机器不用密钥访问"))
+      ->group(server_group);
+  command
+      .add_option("--allow-host", allowed_hosts,
+                  bilingual("name of this server next to localhost, for a proxy; repeatable",
+                            "除 localhost 外本服务器的名称，供代理使用；可重复"))
+      ->group(server_group)
       ->type_name("NAME")
       ->transform(CLI::Validator(a_host_name, ""));
-  command.add_option("--cors", cors_origins, "origin whose web pages may use the server; repeatable")
+  command
+      .add_option(
+          "--cors", cors_origins,
+          bilingual("origin whose web pages may use the server; repeatable", "允许哪些来源的网页访问服务器；可重复"))
+      ->group(server_group)
       ->type_name("ORIGIN")
       ->check(an_origin);
-  add_number(command, "--drain", drain, "SECONDS", 0, most_seconds,
-             "time for running answers when the server is stopped");
-  add_number(command, "--header-timeout", head_timeout, "SECONDS", 1, most_seconds,
-             "time for a client to send the header of a request");
-  add_number(command, "--idle-timeout", idle_timeout, "SECONDS", 1, most_seconds,
-             "time until a connection without requests is closed");
-  add_number(command, "--max-connections", connections, "N", 1, 1'000'000, "clients that may be connected at once");
-  add_number(command, "--max-header", header_kb, "KB", 1, 1024, "largest header of a request, in KB");
-  add_number(command, "--max-body", body_mb, "MB", 1, 4096, "largest body of a request, in MB");
-  add_number(command, "--max-unread", unsent_kb, "KB", 1, 1024 * 1024,
-             "streamed output kept for a slow client, in KB; the client is dropped if there is more");
+  add_limits(command, *this);
 }
 
 bool HttpArguments::is_local() const {

@@ -23,7 +23,7 @@ namespace minimind {
 namespace {
 
 constexpr std::string_view lines_type = "application/x-ndjson";
-constexpr std::int64_t largest_count = 1 << 30;
+constexpr std::int64_t largest_count = largest_whole;
 constexpr std::size_t most_message_fields = 100;
 using Clock = std::chrono::steady_clock;
 

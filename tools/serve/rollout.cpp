@@ -17,7 +17,6 @@
 namespace minimind {
 namespace {
 
-constexpr std::uint64_t most_tokens = 1 << 30;
 constexpr std::size_t most_texts_of_rollout = 65536;
 constexpr std::size_t most_stop_tokens = 1000;  // with each of which every token is compared
 
@@ -66,7 +65,7 @@ void read_sampling_params(const ChatJson& object, RolloutRequest& request) {
     sampling.seed = *seed;
     request.texts.has_seed = true;
   }
-  request.texts.max_tokens = fields.whole("max_new_tokens", 0, most_tokens).value_or(128);
+  request.texts.max_tokens = fields.whole("max_new_tokens", 0, largest_whole).value_or(128);
   request.texts.n = request.texts.best_of = fields.whole("n", 1, 1024).value_or(1);
   request.texts.ignore_eos = fields.flag("ignore_eos").value_or(false);
   if (const ChatJson* const ids = fields.find("stop_token_ids")) {

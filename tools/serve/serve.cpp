@@ -10,6 +10,7 @@
 #include "tools/openai/parallel_options.h"
 #include "tools/options/commands.h"
 #include "tools/options/generation_options.h"
+#include "tools/options/help.h"
 #include "tools/options/option_checks.h"
 #include "tools/options/template_options.h"
 #include "tools/serve/api.h"
@@ -18,6 +19,7 @@
 #include "tools/serve/page.h"
 #include "tools/serve/sandbox.h"
 #include "tools/serve/task_thread.h"
+#include "tools/terminal/language.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/standard_output.h"
 #include "weights/io/text_file.h"
@@ -192,47 +194,72 @@ int run_serve(const ServeCommand& command) {
   return 0;
 }
 
-}  // namespace
-
-Command add_serve(CLI::App& command) {
-  auto options = std::make_shared<ServeCommand>();
-  options->add_to(command, "at most N tokens per text, unless its request says");
-  add_template(command, options->chat_template);
-  add_plain_content(command, options->plain_content);
-  options->parallel.add_to(command);
-  command.add_option("--queue", options->queue, "let up to N requests wait; further ones get status 429")
+void add_work_options(CLI::App& command, ServeCommand& options) {
+  command
+      .add_option(
+          "--queue", options.queue,
+          bilingual("let up to N requests wait; further ones get status 429", "最多 N 个请求排队；更多请求返回 429"))
+      ->group(server_group)
+      ->type_name("N")
       ->capture_default_str()
       ->transform(whole_number(0, 1 << 20));
   command
-      .add_option("--models-memory", options->models_memory_mb,
-                  "memory for the weights of a folder's models, in MB; those not in use make room")
+      .add_option("--models-memory", options.models_memory_mb,
+                  bilingual("memory for the weights of a folder's models, in MB; those not in use make room",
+                            "文件夹中各模型的权重可用的内存，单位 MB；不在使用的模型会让出内存"))
+      ->group(server_group)
+      ->type_name("MB")
       ->capture_default_str()
-      ->transform(whole_number(1, 1 << 30));
+      ->transform(whole_number(1, largest_whole));
   command
       .add_option(
-          "--weights-from", options->weights_folders,
-          "folder that /update_weights_from_disk may load from, next to the model's and the current one if only "
-          "this machine reaches the server; repeatable")
+          "--weights-from", options.weights_folders,
+          bilingual(
+              "folder that /update_weights_from_disk may load from, next to the model's and the current one if only "
+              "this machine reaches the server; repeatable",
+              "允许 /update_weights_from_disk 加载的文件夹；仅本机可访问时，还包括模型所在的和当前的文件夹；可重复"))
+      ->group(server_group)
       ->type_name("FOLDER")
       ->check(a_folder);
   command
-      .add_option("--max-text", options->text_kb,
-                  "largest text of a request, in KB: its prompts, messages, tools and schemas together")
+      .add_option("--max-text", options.text_kb,
+                  bilingual("largest text of a request, in KB: its prompts, messages, tools and schemas together",
+                            "单个请求的文本上限，单位 KB：提示词、消息、工具和 schema 合计"))
+      ->group(server_group)
       ->type_name("KB")
       ->capture_default_str()
       ->transform(whole_number(1, 4 * 1024 * 1024));
   command
-      .add_option("--stuck-after", options->stuck_seconds,
-                  "time without any progress after which /health says that the server is stuck")
+      .add_option("--stuck-after", options.stuck_seconds,
+                  bilingual("time without any progress after which /health says that the server is stuck",
+                            "多久没有任何进展后，/health 报告服务器卡住"))
+      ->group(server_group)
       ->type_name("SECONDS")
       ->capture_default_str()
       ->transform(whole_number(1, 86400));
-  command.add_flag("--no-sandbox", options->no_sandbox,
-                   "keep the rights to read and write files and to run programs, which are given up after the start");
+  command
+      .add_flag(
+          "--no-sandbox", options.no_sandbox,
+          bilingual("keep the rights to read and write files and to run programs, which are given up after the start",
+                    "保留读写文件和运行程序的权限；默认在启动后放弃"))
+      ->group(server_group);
+}
+
+}  // namespace
+
+Command add_serve(CLI::App& command) {
+  auto options = std::make_shared<ServeCommand>();
+  options->add_to(command, limit_of_requests());
+  add_template(command, options->chat_template);
+  add_plain_content(command, options->plain_content);
+  options->parallel.add_to(command);
+  add_work_options(command, *options);
   options->http.add_to(command);
   command.footer(
-      "Programs for OpenAI's API work with the base URL that is printed, followed by /v1. The sampling options are for "
-      "requests that do not say. SIGTERM and Ctrl-C let running answers end.");
+      bilingual("Programs for OpenAI's API work with the base URL that is printed, followed by /v1. The sampling "
+                "options are for requests that do not say. SIGTERM and Ctrl-C let running answers end.",
+                "使用 OpenAI API 的程序把 base URL 设为所显示的地址加 /v1 即可。采样选项用于未指定的请求。收到 SIGTERM "
+                "或 Ctrl-C 时，正在生成的回答会先完成。"));
   return [options] { return run_serve(*options); };
 }
 

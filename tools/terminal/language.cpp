@@ -63,6 +63,16 @@ Language language() {
   return in_force;
 }
 
+std::string bilingual(std::string_view english, std::string_view chinese) {
+  return fmt::format("{}\n{}", english, chinese);
+}
+
+std::string_view in_language(std::string_view both) {
+  const std::size_t end = both.find('\n');
+  if (end == std::string_view::npos) return both;
+  return in_force == Language::english ? both.substr(0, end) : both.substr(end + 1);
+}
+
 std::string_view translated(std::string_view english) {
   if (in_force == Language::english) return english;
   static const auto chinese_of = [] {

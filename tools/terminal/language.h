@@ -7,7 +7,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "weights/base/fact.h"
 
@@ -32,8 +31,16 @@ struct Translation {
   std::string_view english, chinese;
 };
 
-// All texts in both languages. The Chinese text has the same {} as the English one, numbered if their order differs.
+// The texts of notes in both languages; those of help stand where options and commands are made. The Chinese text has
+// the same {} as the English one, numbered if their order differs.
 std::span<const Translation> translations();
+
+// Returns one string with a text in both languages, for texts that are kept where CLI11 has a place for one: see
+// in_language(). Neither has a line's end.
+std::string bilingual(std::string_view english, std::string_view chinese);
+
+// Returns the part of a bilingual() string that is in the current language.
+std::string_view in_language(std::string_view both);
 
 // Returns `english` in the current language; unchanged if there is no translation.
 std::string_view translated(std::string_view english);
