@@ -4,20 +4,40 @@ import {byId, element, iconButton} from './elements.js';
 import {t} from './language.js';
 import {read, write} from './storage.js';
 
-// MiniMind's defaults are shown where the server does not report its own.
+// MiniMind's defaults are shown where the server does not report its own. tests/tools/options/pages_test.cpp writes the
+// lines between the marks.
+// <parameters of the page>
+const PARAMETERS = {
+  temperature: {value: 0.85, least: 0, most: 1000000, whole: false},
+  top_k: {value: 50, least: 0, most: 1073741824, whole: true},
+  typical_p: {value: 1, least: 0, most: 1, whole: false},
+  top_p: {value: 0.95, least: 0, most: 1, whole: false},
+  min_p: {value: 0, least: 0, most: 1, whole: false},
+  repeat_penalty: {value: 1, least: 1e-06, most: 1000000, whole: false},
+  presence_penalty: {value: 0, least: -1000000, most: 1000000, whole: false},
+  frequency_penalty: {value: 0, least: -1000000, most: 1000000, whole: false},
+  dry_multiplier: {value: 0, least: 0, most: 1000000, whole: false},
+  dry_base: {value: 1.75, least: 1, most: 1000000, whole: false},
+  dry_allowed_length: {value: 2, least: 0, most: 1073741824, whole: true},
+  dry_penalty_last_n: {value: 64, least: 0, most: 1073741824, whole: true},
+  max_tokens: {least: 1, most: 1073741824, whole: true},
+};
+// <end>
+
+// A slider goes from the least value to `slides`.
 const FIELDS = [
-  {name: 'temperature', value: 0.85, least: 0, most: 2, step: 0.05, slides: true},
-  {name: 'top_p', value: 0.95, least: 0, most: 1, step: 0.01, slides: true},
-  {name: 'top_k', value: 50, least: 0, most: 1000000, step: 1},
-  {name: 'max_tokens', hint: 'automatic', least: 1, most: 1000000, step: 1},
-  {name: 'min_p', value: 0, least: 0, most: 1, step: 0.01, more: true},
-  {name: 'typical_p', value: 1, least: 0, most: 1, step: 0.01, more: true},
-  {name: 'repeat_penalty', value: 1, least: 0, most: 100, step: 0.05, more: true},
-  {name: 'presence_penalty', value: 0, least: -2, most: 2, step: 0.1, more: true},
-  {name: 'frequency_penalty', value: 0, least: -2, most: 2, step: 0.1, more: true},
-  {name: 'dry_multiplier', value: 0, least: 0, most: 100, step: 0.1, more: true},
-  {name: 'seed', hint: 'randomSeed', least: 0, most: Number.MAX_SAFE_INTEGER, step: 1, more: true},
-];
+  {name: 'temperature', slides: 2, step: 0.05},
+  {name: 'top_p', slides: 1, step: 0.01},
+  {name: 'top_k'},
+  {name: 'max_tokens', hint: 'automatic'},
+  {name: 'min_p', more: true},
+  {name: 'typical_p', more: true},
+  {name: 'repeat_penalty', more: true},
+  {name: 'presence_penalty', more: true},
+  {name: 'frequency_penalty', more: true},
+  {name: 'dry_multiplier', more: true},
+  {name: 'seed', hint: 'randomSeed', least: 0, most: Number.MAX_SAFE_INTEGER, whole: true, more: true},
+].map((field) => ({...PARAMETERS[field.name], ...field}));
 
 let changed = read('sampling') ?? {};
 let defaults = {};
@@ -70,13 +90,13 @@ function fieldElement(field) {
   });
   number.value = changed[field.name] ?? '';
   const slider = field.slides && element('input', {
-    type: 'range', min: field.least, max: field.most, step: field.step, 'aria-label': t(field.name),
+    type: 'range', min: field.least, max: field.slides, step: field.step, 'aria-label': t(field.name),
   });
   const row = element('div', {class: 'field'});
   const reset = iconButton('reset', t('resetOne', t(field.name)), () => { number.value = ''; update(); number.focus(); });
   const update = () => {
     const value = number.value.trim() === '' ? undefined : Number(number.value);
-    const whole = field.step !== 1 || value === undefined || Number.isInteger(value);
+    const whole = !field.whole || value === undefined || Number.isInteger(value);
     const valid = !number.validity.badInput && whole && (value === undefined || (value >= field.least && value <= field.most));
     error.textContent = valid ? '' : t('outOfRange', field.least, field.most);
     number.setAttribute('aria-invalid', String(!valid));
