@@ -133,7 +133,9 @@ LLM load_against(const PerplexityOptions& options, const LLM& model, const std::
   return llm;
 }
 
-ScoredTexts read_texts(const PerplexityOptions& options, const std::optional<Tokenizer>& tokenizer, Family family) {
+// `data` is that of the tokenizer unless token ids are given.
+ScoredTexts read_texts(const PerplexityOptions& options, const std::optional<TokenizerData>& data,
+                       const std::optional<Tokenizer>& tokenizer, Family family) {
   ScoredTexts texts;
   if (!options.jsonl) {
     add_text(texts, options.has_tokens ? options.tokens.read() : tokenizer->encode(options.text.read()), "the text");
@@ -142,8 +144,7 @@ ScoredTexts read_texts(const PerplexityOptions& options, const std::optional<Tok
   std::optional<FoundTemplate> found;
   const auto its_template = [&]() -> const ChatTemplate& {
     if (!found) {
-      const auto data = read_tokenizer(require_tokenizer_path(options.tokenizer, options.checkpoint.model));
-      found.emplace(template_or_family("", data, family));
+      found.emplace(template_or_family("", *data, family));
       if (!options.run.quiet) print_template_note(found->source, family);
     }
     return found->chat_template;
@@ -282,14 +283,17 @@ void print_text(const Result& result) {
 int run_perplexity(const PerplexityOptions& options) {
   check_call(options);
   const LLM model = load_llm(options.checkpoint, options.run);
-  const auto tokenizer = options.has_tokens
-                             ? optional_tokenizer(options.tokenizer, options.checkpoint.model)
-                             : std::optional(require_tokenizer(options.tokenizer, options.checkpoint.model));
+  std::optional<TokenizerData> data;
+  if (!options.has_tokens) {
+    data = read_tokenizer(require_tokenizer_path(options.tokenizer, options.checkpoint.model));
+  }
+  const auto tokenizer =
+      data ? std::optional<Tokenizer>(*data) : optional_tokenizer(options.tokenizer, options.checkpoint.model);
   if (tokenizer && !options.run.quiet) warn_of_misfit(*tokenizer, model.config);
   std::optional<LLM> against;
   if (options.against) against.emplace(load_against(options, model, tokenizer));
   const LLM* second = against ? &*against : nullptr;
-  const ScoredTexts texts = read_texts(options, tokenizer, model.config.family);
+  const ScoredTexts texts = read_texts(options, data, tokenizer, model.config.family);
   const WindowSize size = choose_windows(options, model, second, texts);
   const std::vector<Window> windows = windows_over(texts, size);
   const std::vector<bool> scored = are_scored(texts);
