@@ -1,0 +1,38 @@
+"""Tests that every link of the pages leads to a file of the repository, and to a heading of it."""
+
+import pathlib
+import re
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md"] + [page for folder in (".github", "runtime", "tests", "tools", "weights")
+                                 for page in sorted((ROOT / folder).rglob("*.md"))]
+
+
+def anchors(page):
+    """The anchors of a page's headings, as GitHub spells them."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    headings = [re.sub(r"^#+ ", "", line) for line in lines if re.match(r"#+ ", line)]
+    found = []
+    for anchor in (re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings):
+        count = sum(re.fullmatch(re.escape(anchor) + r"(-\d+)?", other) is not None for other in found)
+        found.append(f"{anchor}-{count}" if count > 0 else anchor)
+    return found
+
+
+class PagesTest(unittest.TestCase):
+    def test_every_link_leads_somewhere(self):
+        for page in PAGES:
+            for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+                if re.match(r"[a-z]+:", target):
+                    continue
+                path, _, anchor = target.partition("#")
+                file = (page.parent / path).resolve() if path else page
+                with self.subTest(page=str(page.relative_to(ROOT)), target=target):
+                    self.assertTrue(file.exists(), "no such file")
+                    if anchor:
+                        self.assertIn(anchor, anchors(file))
+
+
+if __name__ == "__main__":
+    unittest.main()
