@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 
@@ -24,8 +25,7 @@ struct StepWork {
 // many tokens as fit in spite of that uncertainty, so little is risked while little is known. When the time without
 // prompts has become uncertain, one step runs without them.
 //
-// The model is a straight line, but times are not. A step has at most twice as many tokens as an earlier one that was
-// short enough: it then takes at most twice as long as that one.
+// The model is a straight line, but times are not: a step has at most twice as many tokens as an earlier one.
 class StepPace {
  public:
   // `hidden_size` is that of the model.
@@ -65,6 +65,31 @@ class StepPace {
   std::size_t long_steps_ = 0;  // in a row, longer than expected
   bool started_ = false;
   bool last_had_prompts_ = true;
+};
+
+// Limits the tokens of prompts in a step by the times of earlier steps, so that a step takes at most about `longest`
+// seconds, also a step of prompts alone, of which StepPace knows nothing: only between steps is a client noticed that
+// has disconnected, or one that waits.
+class PromptLimit {
+ public:
+  // Steps have `least` to `most` tokens.
+  PromptLimit(double longest, std::size_t least, std::size_t most)
+      : longest_(longest), least_(least), most_(most), tokens_(most) {}
+
+  std::size_t tokens() const { return tokens_; }
+
+  // Learns from a step that has run with `tokens` tokens of prompts. One that other programs have delayed halves the
+  // limit at most; only steps that use it up raise it.
+  void learn(std::size_t tokens, double seconds) {
+    if (tokens == 0 || (seconds <= longest_ && tokens < tokens_)) return;
+    const double change = std::clamp(longest_ / std::max(seconds, 1e-9), 0.5, 2.0);
+    const auto fitting = static_cast<std::size_t>(static_cast<double>(tokens) * change);
+    tokens_ = std::clamp(fitting, least_, most_);
+  }
+
+ private:
+  double longest_;
+  std::size_t least_, most_, tokens_;
 };
 
 }  // namespace minimind

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "runtime/generate/context_pool.h"
+#include "runtime/generate/step_pace.h"
 #include "runtime/llm/text_queue.h"
 #include "tools/openai/text_model.h"
 #include "tools/serve/engine_counts.h"
-#include "tools/serve/prompt_limit.h"
 #include "tools/serve/step_turns.h"
 
 namespace minimind {
