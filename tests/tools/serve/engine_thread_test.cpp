@@ -236,8 +236,8 @@ TEST_F(EngineThreadTest, RefusesALargeRequestNextToAnotherButNotASmallOne) {
     }
     return jobs;
   };
-  engine.submit(many(60'000));
-  EXPECT_THROW(engine.submit(many(6000)), RequestError);
+  engine.submit(many(65'535));  // with the one that runs, as many as there may be
+  EXPECT_THROW(engine.submit(many(2)), RequestError);
   EXPECT_NO_THROW(engine.submit(one(job(1, 2))));
   events_.release();
   EXPECT_EQ(events_.wait(2).size(), 2u);
