@@ -7,11 +7,10 @@
 
 #include "runtime/chat/chat_json.h"
 #include "weights/base/error.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {
-
-constexpr std::string_view json_spaces = " \t\r\n";
 
 // Returns the position after the string or other value that starts at `at` in valid JSON: the comma or bracket that
 // ends it.
@@ -34,11 +33,6 @@ std::size_t end_of_value(std::string_view json, std::size_t at) {
     }
   }
   return at;
-}
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = std::min(text.find_first_not_of(json_spaces), text.size());
-  return text.substr(first, text.find_last_not_of(json_spaces) + 1 - first);
 }
 
 // Returns the content of a JSON string; std::nullopt if the text is another value.
@@ -85,7 +79,7 @@ class ObjectStart {
     rest_.remove_prefix(end + 1);
     return text;
   }
-  void skip_spaces() { rest_.remove_prefix(std::min(rest_.find_first_not_of(json_spaces), rest_.size())); }
+  void skip_spaces() { rest_.remove_prefix(std::min(rest_.find_first_not_of(ascii_spaces), rest_.size())); }
 
  private:
   std::string_view rest_;

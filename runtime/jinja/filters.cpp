@@ -11,6 +11,7 @@
 #include "runtime/jinja/show.h"
 #include "runtime/jinja/text.h"
 #include "weights/base/quote.h"
+#include "weights/base/text.h"
 
 namespace minimind::jinja {
 
@@ -163,7 +164,7 @@ Value follow(Context& context, Value item, const Value& path) {
   if (path.integer()) return item_of(context, item, path);
   for (const std::string_view part : split(string_argument(path, "an attribute"), ".", -1, context.budget)) {
     std::int64_t index = 0;
-    const bool is_index = !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
+    const bool is_index = is_digits(part);
     if (is_index) std::from_chars(part.data(), part.data() + part.size(), index);
     item = item_of(context, item, is_index ? Value(index) : make_text(std::string(part), context.budget));
   }

@@ -12,6 +12,7 @@
 #include "tools/terminal/terminal.h"
 #include "weights/base/error.h"
 #include "weights/base/suggestion.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {
@@ -20,10 +21,6 @@ std::vector<std::string> command_names() {
   std::vector<std::string> names;
   for (const ChatCommandInfo& command : chat_commands()) names.emplace_back(command.name);
   return names;
-}
-
-bool is_blank(const std::string& text) {
-  return text.find_first_not_of(" \t\r\n") == std::string::npos;
 }
 
 // Reads entries line by line.
@@ -43,7 +40,7 @@ class EntryReader {
         return line;
       }
       const auto entry = lines_.push(line.text);
-      if (!entry || is_blank(*entry)) continue;
+      if (!entry || trimmed(*entry).empty()) continue;
       editor_.remember(*entry);
       history_.add(*entry);
       return {LineEnd::entered, *entry};

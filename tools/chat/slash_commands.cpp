@@ -12,6 +12,7 @@
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
 #include "weights/base/suggestion.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {
@@ -33,14 +34,6 @@ constexpr std::array commands = {
     ChatCommandInfo{"/quit", "", "", ChatAction::exit},
 };
 
-constexpr std::string_view whitespace = " \t\r\n";
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(whitespace);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(whitespace) + 1 - first);
-}
-
 }  // namespace
 
 std::span<const ChatCommandInfo> chat_commands() {
@@ -50,7 +43,7 @@ std::span<const ChatCommandInfo> chat_commands() {
 ChatEntry parse_chat_entry(std::string_view text) {
   if (!text.starts_with('/')) return ChatMessage{std::string(text)};
   if (text.starts_with("//")) return ChatMessage{std::string(text.substr(1))};
-  const std::size_t end = std::min(text.find_first_of(whitespace), text.size());
+  const std::size_t end = std::min(text.find_first_of(ascii_spaces), text.size());
   const std::string_view name = text.substr(0, end);
   const auto found = std::find_if(commands.begin(), commands.end(),
                                   [&](const ChatCommandInfo& command) { return command.name == name; });

@@ -25,7 +25,7 @@
 #include "tools/terminal/progress.h"
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
-#include "weights/base/suggestion.h"
+#include "weights/base/text.h"
 #include "weights/export/gguf.h"
 #include "weights/export/hugging_face.h"
 #include "weights/export/state_dict.h"

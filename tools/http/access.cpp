@@ -6,7 +6,7 @@
 
 #include "tools/http/target.h"
 #include "weights/base/quote.h"
-#include "weights/base/suggestion.h"
+#include "weights/base/text.h"
 #include "weights/io/file_lock.h"
 
 namespace minimind {

@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "tools/http/failure.h"
-#include "weights/base/suggestion.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {

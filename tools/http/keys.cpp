@@ -7,6 +7,7 @@
 #include <span>
 
 #include "weights/base/error.h"
+#include "weights/base/text.h"
 #include "weights/io/sha256.h"
 #include "weights/io/text_file.h"
 
@@ -17,13 +18,6 @@ std::array<std::byte, 32> hash_of(std::string_view text) {
   Sha256 sha;
   sha.update(std::as_bytes(std::span(text)));
   return sha.digest();
-}
-
-std::string_view trimmed(std::string_view line) {
-  constexpr std::string_view blanks = " \t\r";
-  const std::size_t start = line.find_first_not_of(blanks);
-  if (start == std::string_view::npos) return {};
-  return line.substr(start, line.find_last_not_of(blanks) + 1 - start);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "tools/http/target.h"
-#include "weights/base/suggestion.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {
@@ -39,16 +39,12 @@ bool is_control(char c) {
   return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f;
 }
 
-bool has_digits_only(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
 // Throws if the request line ends with a version other than 1.0 and 1.1.
 void check_version(std::string_view head) {
   const std::string_view line = head.substr(0, head.find('\r'));
   const std::string_view version = line.substr(line.rfind(' ') + 1);
   if (version.size() != 8 || !version.starts_with("HTTP/") || version[6] != '.') return;
-  if (!has_digits_only(version.substr(5, 1)) || !has_digits_only(version.substr(7, 1))) return;
+  if (!is_digits(version.substr(5, 1)) || !is_digits(version.substr(7, 1))) return;
   if (version == "HTTP/1.0" || version == "HTTP/1.1") return;
   throw HttpFailure{505, "unsupported_version",
                     fmt::format("request line: version is {}, expected HTTP/1.1 or HTTP/1.0", version)};
@@ -211,7 +207,7 @@ class HttpReader::Parser final : public http::basic_parser<true> {
   void check_fields() {
     if (!repeated_.empty()) reject(fmt::format("request: header field {} is repeated", repeated_));
     const std::string* length = field("content-length");
-    if (length && !has_digits_only(*length)) reject("request: Content-Length is not a number in decimal digits");
+    if (length && !is_digits(*length)) reject("request: Content-Length is not a number in decimal digits");
     if (const std::string* coding = field("transfer-encoding")) check_coding(*coding);
     if (const std::string* expectation = field("expect"); expectation && is_http_1_1) {
       if (lower_case(*expectation) != "100-continue") {

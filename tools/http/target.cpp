@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "tools/http/failure.h"
-#include "weights/base/suggestion.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {

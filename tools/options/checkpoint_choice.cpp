@@ -11,6 +11,7 @@
 
 #include "tools/terminal/language.h"
 #include "tools/terminal/terminal_text.h"
+#include "weights/base/text.h"
 #include "weights/checkpoint/list_checkpoints.h"
 #include "weights/huggingface/folder.h"
 #include "weights/io/text_file.h"
@@ -60,9 +61,7 @@ std::optional<std::string> read_line() {
     if (size <= 0) return std::nullopt;
     line.append(part.data(), static_cast<std::size_t>(size));
   }
-  const std::size_t begin = line.find_first_not_of(" \t\r\n");
-  if (begin == std::string::npos) return "";
-  return line.substr(begin, line.find_last_not_of(" \t\r\n") + 1 - begin);
+  return std::string(trimmed(line));
 }
 
 // Returns the index of the model whose number, counted from 1, was typed; the first for an empty line.

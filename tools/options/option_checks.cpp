@@ -15,6 +15,7 @@
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
 #include "weights/base/suggestion.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {
@@ -26,10 +27,6 @@ std::optional<Number> parse(const std::string& text) {
   const auto [rest, error] = std::from_chars(text.data(), end, number);
   if (error != std::errc() || rest != end) return std::nullopt;
   return number;
-}
-
-bool is_digits(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 // Returns why this is not a whole number in the range.

@@ -10,7 +10,7 @@
 #include "tools/openai/request_error.h"
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
-#include "weights/base/suggestion.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {

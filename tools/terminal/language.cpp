@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <unordered_map>
 
-#include "weights/base/suggestion.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {

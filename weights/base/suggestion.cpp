@@ -3,10 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cctype>
 #include <vector>
 
 #include "weights/base/quote.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {
@@ -34,12 +34,6 @@ std::size_t edit_distance(std::string_view from, std::string_view to) {
 }
 
 }  // namespace
-
-std::string lower_case(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return result;
-}
 
 std::string normalized(std::string_view word) {
   std::string result = lower_case(word);

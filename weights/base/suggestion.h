@@ -7,9 +7,6 @@
 
 namespace minimind {
 
-// Returns `text` with its ASCII letters in lower case.
-std::string lower_case(std::string_view text);
-
 // Returns `text` in lower case, with a dash for every underscore.
 std::string normalized(std::string_view word);
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "weights/base/error.h"
-#include "weights/base/suggestion.h"
+#include "weights/base/text.h"
 #include "weights/checkpoint/open_checkpoint.h"
 #include "weights/gguf/reader.h"
 #include "weights/huggingface/folder.h"

@@ -18,6 +18,7 @@
 
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
+#include "weights/base/text.h"
 #include "weights/io/output_file.h"
 #include "weights/io/text_file.h"
 
@@ -56,7 +57,7 @@ std::string holder_in(const std::string& lock_path) {
   } catch (const Error&) {
     // It was removed or replaced meanwhile.
   }
-  if (process.empty() || process.find_first_not_of("0123456789") != std::string::npos) return "another process";
+  if (!is_digits(process)) return "another process";
   if (host != machine_name()) return fmt::format("process {} on {}", process, quote(host));
   if (process == std::to_string(::getpid())) return "this process";
   const std::string command = command_of(process);

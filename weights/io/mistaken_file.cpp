@@ -12,7 +12,7 @@
 
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
-#include "weights/base/suggestion.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {
@@ -98,11 +98,10 @@ std::string_view archive_format(std::string_view content) {
 void check_not_mistaken(std::string_view start, std::size_t size, const std::string& path) {
   if (is_git_lfs_pointer(start)) {
     const std::string_view stated = line_of(start.substr(0, 1024), "\nsize ");
-    const bool known = !stated.empty() && stated.find_first_not_of("0123456789") == std::string_view::npos;
     throw Error(
         fmt::format("{}: is a Git LFS pointer of {} bytes, expected the file{} itself; run git lfs pull in "
                     "its folder, or download the file itself",
-                    path, size, known ? fmt::format(" of {} bytes", stated) : ""));
+                    path, size, is_digits(stated) ? fmt::format(" of {} bytes", stated) : ""));
   }
   if (is_web_page(start)) {
     throw Error(fmt::format(
