@@ -108,81 +108,64 @@ std::string describe_value(const GgufValue* value) {
   return fmt::format("an array of {} {}", size, name_of(value->type));
 }
 
-// The metadata of one file, read key by key. An unexpected value throws Error with the file, the key, the found and the
-// expected value.
-class Fields {
+// The keys of a tokenizer. Messages say what to do.
+class TokenizerFields : public GgufFields {
  public:
-  Fields(const GgufMetadata& metadata, const std::string& source) : metadata_(metadata), source_(source) {}
+  TokenizerFields(const GgufMetadata& metadata, const std::string& source) : GgufFields(metadata, source) {}
 
+  using GgufFields::fail;
   [[noreturn]] void fail(std::string_view key, std::string_view found, std::string_view wanted,
                          std::string_view advice = corrupt) const {
-    throw Error(fmt::format("{}: {}: found {}, expected {}; {}", source_, key, found, wanted, advice),
-                advice == way_out ? Setting::tokenizer : Setting::none);
+    throw Error(message(key, found, wanted, advice), advice == way_out ? Setting::tokenizer : Setting::none);
   }
 
-  const std::string* optional_text(std::string_view key) const {
-    const GgufValue* const value = metadata_.find(key);
-    if (!value) return nullptr;
-    const auto* const text = std::get_if<std::string>(&value->data);
-    if (!text || !is_utf8(*text)) fail(key, text ? "bytes that are not UTF-8" : describe_value(value), "a string");
-    return text;
-  }
-
-  bool flag(std::string_view key, bool if_absent) const {
-    const GgufValue* const value = metadata_.find(key);
-    if (!value) return if_absent;
-    const auto* const flag = std::get_if<bool>(&value->data);
-    if (!flag) fail(key, describe_value(value), "true or false");
-    return *flag;
+  std::optional<std::string> utf8_text(std::string_view key) const {
+    auto value = text(key);
+    if (value && !is_utf8(*value)) fail(key, "bytes that are not UTF-8", "a string");
+    return value;
   }
 
   const Texts& texts(std::string_view key) const {
-    const GgufValue* const value = metadata_.find(key);
-    const auto* const texts = value ? std::get_if<Texts>(&value->data) : nullptr;
-    if (!texts) fail(key, describe_value(value), "an array of strings", value ? corrupt : way_out);
+    const auto* const texts = get<Texts>(key, "an array of strings");
+    if (!texts) fail(key, "nothing", "an array of strings", way_out);
     return *texts;
   }
 
-  // Returns an array of integers of any type; empty if there is none. An integer that overflows 64 bits with a sign is
-  // -1, which every key rejects.
+  // Returns an array of integers of any type; empty if there is none.
   Integers integers(std::string_view key) const {
-    const GgufValue* const value = metadata_.find(key);
-    if (!value) return {};
-    if (const auto* const numbers = std::get_if<GgufNumbers<std::int64_t>>(&value->data)) return numbers->widened();
-    const auto* const numbers = std::get_if<GgufNumbers<std::uint64_t>>(&value->data);
-    if (!numbers) fail(key, describe_value(value), "an array of whole numbers");
-    Integers result;
-    result.reserve(numbers->size());
-    for (std::size_t i = 0; i < numbers->size(); ++i) {
-      const std::uint64_t number = (*numbers)[i];
-      result.push_back(number > INT64_MAX ? -1 : std::int64_t(number));
-    }
-    return result;
+    const GgufValue* const value = find(key);
+    if (value && !value->is_array()) fail(key, "an array of whole numbers");
+    return whole_numbers(key, "an array of whole numbers");
   }
 
   std::optional<std::uint64_t> optional_id(std::string_view key) const {
-    const GgufValue* const value = metadata_.find(key);
+    const GgufValue* const value = find(key);
     if (!value) return std::nullopt;
-    if (const auto* const number = std::get_if<std::uint64_t>(&value->data)) return *number;
-    const auto* const number = std::get_if<std::int64_t>(&value->data);
-    if (!number || *number < 0) fail(key, number ? std::to_string(*number) : describe_value(value), "a token id");
-    return static_cast<std::uint64_t>(*number);
+    if (value->is_array()) fail(key, "a token id");
+    const std::int64_t id = whole_numbers(key, "a token id").front();
+    if (id < 0) fail(key, shown(*value), "a token id");
+    return static_cast<std::uint64_t>(id);
   }
 
  private:
-  const GgufMetadata& metadata_;
-  const std::string& source_;
+  std::string message(std::string_view key, std::string_view wanted) const override {
+    return message(key, describe_value(find(key)), wanted, corrupt);
+  }
+  std::string message(std::string_view key, std::string_view found, std::string_view wanted,
+                      std::string_view advice) const {
+    return fmt::format("{}: {}: found {}, expected {}; {}", source(), key, found, wanted, advice);
+  }
 };
 
-void require_known_kind(const Fields& fields) {
-  const std::string* const model = fields.optional_text(gguf_keys::model);
+void require_known_kind(const TokenizerFields& fields) {
+  const auto model = fields.utf8_text(gguf_keys::model);
   if (!model || *model == "none" || *model == "no_vocab") {
     fields.fail(gguf_keys::model, model ? quote(*model) : "nothing", "a tokenizer", way_out);
   }
   if (*model != gguf_keys::byte_level_bpe) {
     fields.fail(gguf_keys::model, quote(*model), "'gpt2', which is byte-level BPE: no other is supported", way_out);
   }
-  const std::string* const pre = fields.optional_text(gguf_keys::pre);
+  const auto pre = fields.utf8_text(gguf_keys::pre);
   if (!pre || *pre != gguf_keys::gpt2_split) {
     fields.fail(gguf_keys::pre, pre ? quote(*pre) : "nothing",
                 "'gpt-2', as MiniMind's tokenizers split texts: another split gives other ids", way_out);
@@ -193,7 +176,7 @@ bool is_added(TokenType type) {
   return type == TokenType::control || type == TokenType::unknown || type == TokenType::user_defined;
 }
 
-std::vector<TokenType> read_types(const Fields& fields, std::size_t tokens) {
+std::vector<TokenType> read_types(const TokenizerFields& fields, std::size_t tokens) {
   const Integers numbers = fields.integers(gguf_keys::token_type);
   if (numbers.size() != tokens) {
     fields.fail(gguf_keys::token_type, fmt::format("{} types", numbers.size()),
@@ -212,7 +195,7 @@ std::vector<TokenType> read_types(const Fields& fields, std::size_t tokens) {
   return types;
 }
 
-void check_texts(const Fields& fields, const Texts& texts) {
+void check_texts(const TokenizerFields& fields, const Texts& texts) {
   if (texts.empty() || texts.size() > most_tokenizer_entries) {
     fields.fail(gguf_keys::tokens, fmt::format("{} tokens", texts.size()),
                 fmt::format("1 to {}", most_tokenizer_entries));
@@ -229,7 +212,8 @@ void check_texts(const Fields& fields, const Texts& texts) {
 }
 
 // Every token except unused ones belongs to the model, as in MiniMind's own files, unless our own keys state otherwise.
-void read_tokens(const Fields& fields, const Texts& texts, const std::vector<TokenType>& types, TokenizerData& data) {
+void read_tokens(const TokenizerFields& fields, const Texts& texts, const std::vector<TokenType>& types,
+                 TokenizerData& data) {
   std::vector<AddedToken*> added(texts.size(), nullptr);
   data.added_tokens.reserve(static_cast<std::size_t>(std::count_if(types.begin(), types.end(), is_added)));
   for (std::size_t id = 0; id < texts.size(); ++id) {
@@ -258,7 +242,7 @@ void read_tokens(const Fields& fields, const Texts& texts, const std::vector<Tok
   }
 }
 
-void read_merges(const Fields& fields, TokenizerData& data) {
+void read_merges(const TokenizerFields& fields, TokenizerData& data) {
   std::unordered_set<std::string_view> tokens;
   tokens.reserve(data.vocab.size());
   for (const auto& [text, id] : data.vocab) tokens.insert(text);
@@ -280,7 +264,7 @@ void read_merges(const Fields& fields, TokenizerData& data) {
   }
 }
 
-void read_named_tokens(const Fields& fields, const Texts& texts, const std::vector<TokenType>& types,
+void read_named_tokens(const TokenizerFields& fields, const Texts& texts, const std::vector<TokenType>& types,
                        TokenizerData& data) {
   for (const auto& named : gguf_keys::named_tokens) {
     const auto id = fields.optional_id(named.key);
@@ -294,7 +278,7 @@ void read_named_tokens(const Fields& fields, const Texts& texts, const std::vect
 }
 
 // The ids around a text. Tokenizer reports ids of our own keys that are not tokens.
-void read_added_ids(const Fields& fields, const Texts& texts, TokenizerData& data) {
+void read_added_ids(const TokenizerFields& fields, const Texts& texts, TokenizerData& data) {
   for (const auto& added : gguf_keys::added_ids) {
     std::vector<std::int32_t>& ids = data.*added.ids;
     for (const std::int64_t id : fields.integers(added.ids_key)) {
@@ -303,7 +287,7 @@ void read_added_ids(const Fields& fields, const Texts& texts, TokenizerData& dat
       }
       ids.push_back(static_cast<std::int32_t>(id));
     }
-    if (!fields.flag(added.key, false)) continue;
+    if (!fields.flag(added.key).value_or(false)) continue;
     const auto& name = data.*added.named;
     if (!name) fields.fail(added.key, "true", "false, because the file names no such token", way_out);
     const auto id = std::find(texts.begin(), texts.end(), *name) - texts.begin();
@@ -314,7 +298,7 @@ void read_added_ids(const Fields& fields, const Texts& texts, TokenizerData& dat
 }  // namespace
 
 TokenizerData read_tokenizer_gguf(const GgufMetadata& metadata, const std::string& source) {
-  const Fields fields(metadata, source);
+  const TokenizerFields fields(metadata, source);
   require_known_kind(fields);
   TokenizerData data;
   data.source = source;
@@ -325,11 +309,10 @@ TokenizerData read_tokenizer_gguf(const GgufMetadata& metadata, const std::strin
   read_merges(fields, data);
   read_named_tokens(fields, texts, types, data);
   read_added_ids(fields, texts, data);
-  for (const auto& flag : gguf_keys::flags) data.*flag.value = fields.flag(flag.key, flag.usual);
-  if (const std::string* const text = fields.optional_text(gguf_keys::unk_token)) data.unk_token = *text;
-  if (const std::string* const text = fields.optional_text(gguf_keys::chat_template)) data.chat_template = *text;
-  if (const std::string* const text = fields.optional_text(gguf_keys::tool_use_template))
-    data.tool_use_template = *text;
+  for (const auto& flag : gguf_keys::flags) data.*flag.value = fields.flag(flag.key).value_or(flag.usual);
+  data.unk_token = fields.utf8_text(gguf_keys::unk_token);
+  data.chat_template = fields.utf8_text(gguf_keys::chat_template);
+  data.tool_use_template = fields.utf8_text(gguf_keys::tool_use_template);
   data.chat_template_source = source + ": " + std::string(gguf_keys::chat_template);
   return data;
 }

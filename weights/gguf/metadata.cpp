@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "weights/base/error.h"
 #include "weights/base/quote.h"
 
 namespace minimind {
@@ -127,6 +128,51 @@ void GgufMetadata::set_strings(std::string key, std::vector<std::string> values)
 
 void GgufMetadata::set_i32s(std::string key, const std::vector<std::int32_t>& values) {
   set(std::move(key), {GgufType::i32, GgufNumbers<std::int64_t>(values)});
+}
+
+const GgufValue* GgufFields::find(std::string_view key) const {
+  used_.emplace(key);
+  return metadata_.find(key);
+}
+
+std::optional<bool> GgufFields::flag(std::string_view key) const {
+  const bool* const flag = get<bool>(key, "true or false");
+  return flag ? std::optional(*flag) : std::nullopt;
+}
+
+std::optional<std::string> GgufFields::text(std::string_view key) const {
+  const auto* const text = get<std::string>(key, "a string");
+  return text ? std::optional(*text) : std::nullopt;
+}
+
+std::vector<std::int64_t> GgufFields::whole_numbers(std::string_view key, std::string_view wanted) const {
+  const auto with_sign = [](std::uint64_t number) { return number > INT64_MAX ? -1 : std::int64_t(number); };
+  const GgufValue* const value = find(key);
+  if (!value) return {};
+  if (const auto* const number = std::get_if<std::int64_t>(&value->data)) return {*number};
+  if (const auto* const number = std::get_if<std::uint64_t>(&value->data)) return {with_sign(*number)};
+  if (const auto* const numbers = std::get_if<GgufNumbers<std::int64_t>>(&value->data)) return numbers->widened();
+  const auto* const numbers = get<GgufNumbers<std::uint64_t>>(key, wanted);
+  std::vector<std::int64_t> result(numbers->size());
+  for (std::size_t i = 0; i < result.size(); ++i) result[i] = with_sign((*numbers)[i]);
+  return result;
+}
+
+std::vector<std::string> GgufFields::unused() const {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : metadata_.entries()) {
+    if (!used_.contains(key)) keys.push_back(key);
+  }
+  return keys;
+}
+
+void GgufFields::fail(std::string_view key, std::string_view wanted) const {
+  throw Error(message(key, wanted));
+}
+
+std::string GgufFields::message(std::string_view key, std::string_view wanted) const {
+  const GgufValue* const value = metadata_.find(key);
+  return fmt::format("{}: {} is {}, expected {}", source_, key, value ? shown(*value) : "missing", wanted);
 }
 
 std::string shown(const GgufValue& value) {

@@ -2,6 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -81,6 +84,44 @@ class GgufMetadata {
 
  private:
   std::vector<std::pair<std::string, GgufValue>> entries_;
+};
+
+// The metadata of one file, read key by key. An unexpected value throws Error: "file: key is FOUND, expected WANTED".
+class GgufFields {
+ public:
+  // `metadata` must outlive the reader.
+  GgufFields(const GgufMetadata& metadata, std::string source) : metadata_(metadata), source_(std::move(source)) {}
+  virtual ~GgufFields() = default;
+
+  const std::string& source() const { return source_; }
+
+  // Returns the value of a key; nullptr if it is missing. One that is no Data throws Error.
+  const GgufValue* find(std::string_view key) const;
+  template <class Data>
+  const Data* get(std::string_view key, std::string_view wanted) const {
+    const GgufValue* const value = find(key);
+    const Data* const data = value ? std::get_if<Data>(&value->data) : nullptr;
+    if (value && !data) fail(key, wanted);
+    return data;
+  }
+  std::optional<bool> flag(std::string_view key) const;
+  std::optional<std::string> text(std::string_view key) const;
+  // The number, or the numbers of an array; empty if the key is missing. One that overflows 64 bits with a sign is -1.
+  std::vector<std::int64_t> whole_numbers(std::string_view key, std::string_view wanted) const;
+
+  // Returns the keys that no call has read.
+  std::vector<std::string> unused() const;
+
+  // Throws Error about the value of a key.
+  [[noreturn]] void fail(std::string_view key, std::string_view wanted) const;
+
+ protected:
+  virtual std::string message(std::string_view key, std::string_view wanted) const;
+
+ private:
+  const GgufMetadata& metadata_;
+  std::string source_;
+  mutable std::set<std::string, std::less<>> used_;
 };
 
 // Returns a readable form of a value: 768, 1e-06, true, "qwen3", [1, 2], "6400 strings". Long strings are truncated

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <initializer_list>
 #include <limits>
-#include <set>
 #include <utility>
+#include <vector>
 
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
@@ -18,49 +18,39 @@ namespace minimind {
 namespace {
 
 // As for config.json: enough for any model, and products of a few sizes cannot overflow 64 bits.
-constexpr std::uint64_t largest_size = std::uint64_t{1} << 24;
+constexpr std::int64_t largest_size = std::int64_t{1} << 24;
 
-// Looks up values under "<architecture>.", remembers the keys looked up, and reports errors with the file and the key.
-class Settings {
+// The settings of a model, most of them under "<architecture>.".
+class Settings : public GgufFields {
  public:
-  Settings(const GgufMetadata& metadata, std::string source) : metadata_(metadata), source_(std::move(source)) {
-    architecture_ = text("general.architecture").value_or("");
-  }
+  Settings(const GgufMetadata& metadata, std::string source)
+      : GgufFields(metadata, std::move(source)), architecture_(text("general.architecture").value_or("")) {}
 
   const std::string& architecture() const { return architecture_; }
-  const std::string& source() const { return source_; }
 
   std::string key(std::string_view name) const { return fmt::format("{}.{}", architecture_, name); }
 
-  const GgufValue* find(const std::string& full_key) {
-    used_.insert(full_key);
-    return metadata_.find(full_key);
-  }
-
   // A value per layer is accepted if all values are equal.
-  std::optional<std::size_t> size(std::string_view name) {
-    const GgufValue* value = find(key(name));
-    if (!value) return std::nullopt;
+  std::optional<std::size_t> size(std::string_view name) const {
+    if (!find(key(name))) return std::nullopt;
     constexpr const char* wanted = "a whole number from 0 to 16777216, the same for all layers";
-    std::optional<std::uint64_t> found;
-    for (const std::uint64_t number : whole_numbers(*value, key(name), wanted)) {
-      if (number > largest_size || (found && *found != number)) fail(key(name), *value, wanted);
-      found = number;
-    }
-    if (!found) fail(key(name), *value, wanted);
-    return static_cast<std::size_t>(*found);
+    const std::vector<std::int64_t> numbers = whole_numbers(key(name), wanted);
+    const auto fits = [&](std::int64_t number) {
+      return number == numbers.front() && number >= 0 && number <= largest_size;
+    };
+    if (numbers.empty() || !std::all_of(numbers.begin(), numbers.end(), fits)) fail(key(name), wanted);
+    return static_cast<std::size_t>(numbers.front());
   }
 
-  std::optional<double> positive(std::string_view name) {
-    const GgufValue* value = find(key(name));
-    if (!value) return std::nullopt;
-    const double* stored = std::get_if<double>(&value->data);
-    if (!stored || !(*stored > 0) || !(*stored < 1e30)) fail(key(name), *value, "a positive number");
-    return as_meant(*stored, value->type);
+  std::optional<double> positive(std::string_view name) const {
+    const auto* const stored = get<double>(key(name), "a positive number");
+    if (!stored) return std::nullopt;
+    if (!(*stored > 0) || !(*stored < 1e30)) fail(key(name), "a positive number");
+    return as_meant(*stored, find(key(name))->type);
   }
 
   // Requires a setting that is supported only with one of these values.
-  void reject_unless(std::string_view name, std::initializer_list<double> neutral) {
+  void reject_unless(std::string_view name, std::initializer_list<double> neutral) const {
     const GgufValue* value = find(key(name));
     if (!value) return;
     const auto* real = std::get_if<double>(&value->data);
@@ -68,75 +58,30 @@ class Settings {
     for (const double number : neutral) {
       if ((real && *real == number) || (whole && static_cast<double>(*whole) == number)) return;
     }
-    fail(key(name), *value, fmt::format("{:g} or nothing: it is not supported", *neutral.begin()));
+    fail(key(name), fmt::format("{:g} or nothing: it is not supported", *neutral.begin()));
   }
 
-  std::optional<bool> boolean(std::string_view name) { return boolean_of(key(name)); }
-
-  std::optional<bool> boolean_of(const std::string& full_key) {
-    const GgufValue* value = find(full_key);
-    if (!value) return std::nullopt;
-    const bool* stored = std::get_if<bool>(&value->data);
-    if (!stored) fail(full_key, *value, "true or false");
-    return *stored;
-  }
-
-  std::optional<std::string> text(const std::string& full_key) {
-    const GgufValue* value = find(full_key);
-    if (!value) return std::nullopt;
-    const std::string* stored = std::get_if<std::string>(&value->data);
-    if (!stored) fail(full_key, *value, "a string");
-    return *stored;
-  }
-
-  std::vector<std::int32_t> token_ids(const std::string& full_key) {
-    const GgufValue* value = find(full_key);
-    if (!value) return {};
+  std::vector<std::int32_t> token_ids(const std::string& full_key) const {
     std::vector<std::int32_t> ids;
-    for (const std::uint64_t id : whole_numbers(*value, full_key, "token ids")) {
-      if (id > largest_size) fail(full_key, *value, "token ids");
+    for (const std::int64_t id : whole_numbers(full_key, "token ids")) {
+      if (id < 0 || id > largest_size) fail(full_key, "token ids");
       ids.push_back(static_cast<std::int32_t>(id));
     }
     return ids;
   }
 
   // Returns the architecture's settings that were not read.
-  std::vector<std::string> unused() const {
-    std::vector<std::string> keys;
-    for (const auto& [name, value] : metadata_.entries()) {
+  std::vector<std::string> unused_settings() const {
+    std::vector<std::string> keys = unused();
+    std::erase_if(keys, [&](const std::string& name) {
       const bool elsewhere = name == gguf_vector_type || name.starts_with("minimind.tokenizer.");
-      if (name.starts_with(architecture_ + ".") && !elsewhere && !used_.contains(name)) keys.push_back(name);
-    }
+      return elsewhere || !name.starts_with(architecture_ + ".");
+    });
     return keys;
   }
 
-  [[noreturn]] void fail(const std::string& full_key, const GgufValue& found, std::string_view wanted) const {
-    throw Error(fmt::format("{}: {} is {}, expected {}", source_, full_key, shown(found), wanted));
-  }
-
  private:
-  std::vector<std::uint64_t> whole_numbers(const GgufValue& value, const std::string& full_key,
-                                           const char* wanted) const {
-    if (const auto* number = std::get_if<std::uint64_t>(&value.data)) return {*number};
-    if (const auto* numbers = std::get_if<GgufNumbers<std::uint64_t>>(&value.data)) return numbers->widened();
-    std::vector<std::int64_t> signed_numbers;
-    if (const auto* number = std::get_if<std::int64_t>(&value.data)) {
-      signed_numbers = {*number};
-    } else if (const auto* numbers = std::get_if<GgufNumbers<std::int64_t>>(&value.data)) {
-      signed_numbers = numbers->widened();
-    } else {
-      fail(full_key, value, wanted);
-    }
-    if (std::any_of(signed_numbers.begin(), signed_numbers.end(), [](std::int64_t n) { return n < 0; })) {
-      fail(full_key, value, wanted);
-    }
-    return {signed_numbers.begin(), signed_numbers.end()};
-  }
-
-  const GgufMetadata& metadata_;
-  std::string source_;
   std::string architecture_;
-  std::set<std::string> used_;
 };
 
 void check_architecture(const Settings& settings) {
@@ -153,14 +98,14 @@ bool fits(Family family, std::string_view architecture) {
   return has_q_norm(family) == (architecture == gguf_qwen3 || architecture == gguf_qwen3moe);
 }
 
-Family family_of(Settings& settings) {
+Family family_of(const Settings& settings) {
   const std::string key(gguf_family);
   if (const auto stated = settings.text(key)) {
     for (const Family family :
          {Family::v1, Family::v2_early, Family::v2, Family::v3, Family::llama, Family::qwen3, Family::qwen3_moe}) {
       if (*stated == name_of(family) && fits(family, settings.architecture())) return family;
     }
-    settings.fail(key, *settings.find(key), "a family that the architecture can be");
+    settings.fail(key, "a family that the architecture can be");
   }
   if (settings.architecture() == gguf_llama) return Family::llama;
   if (settings.architecture() == gguf_qwen3) return Family::qwen3;
@@ -172,7 +117,7 @@ Family family_of(Settings& settings) {
 }
 
 // Rejects llama.cpp's features beyond MiniMind's models if they are switched on.
-void reject_unsupported(Settings& settings) {
+void reject_unsupported(const Settings& settings) {
   for (const char* name :
        {"attention.sliding_window", "leading_dense_block_count", "expert_group_count",
         "rope.scaling.yarn_log_multiplier", "rope.scaling.alpha", "attention.scale", "attention.clamp_kqv",
@@ -184,12 +129,12 @@ void reject_unsupported(Settings& settings) {
   }
   constexpr double softmax = 1;
   settings.reject_unless("expert_gating_func", {softmax});
-  if (!settings.boolean("attention.causal").value_or(true)) {
-    settings.fail(settings.key("attention.causal"), *settings.find(settings.key("attention.causal")), "true");
+  if (!settings.flag(settings.key("attention.causal")).value_or(true)) {
+    settings.fail(settings.key("attention.causal"), "true");
   }
 }
 
-std::size_t required_size(Settings& settings, std::string_view name) {
+std::size_t required_size(const Settings& settings, std::string_view name) {
   const auto value = settings.size(name);
   if (!value || *value == 0) {
     throw Error(fmt::format("{}: {} is {}", settings.source(), settings.key(name), value ? "0" : "missing"));
@@ -197,7 +142,7 @@ std::size_t required_size(Settings& settings, std::string_view name) {
   return *value;
 }
 
-void read_hyper_parameter(Settings& settings, const HyperParameter& parameter, StatedConfig& stated) {
+void read_hyper_parameter(const Settings& settings, const HyperParameter& parameter, StatedConfig& stated) {
   if (parameter.gguf_key.empty()) return;
   if (const auto* size = std::get_if<HyperParameter::Members<std::size_t>>(&parameter.members)) {
     stated.*size->stated = settings.size(parameter.gguf_key);
@@ -209,7 +154,7 @@ void read_hyper_parameter(Settings& settings, const HyperParameter& parameter, S
 }
 
 // All except those of experts, with llama.cpp's values for missing keys.
-void read_dense_parameters(Settings& settings, StatedConfig& stated) {
+void read_dense_parameters(const Settings& settings, StatedConfig& stated) {
   for (const char* name : {"embedding_length", "block_count", "attention.head_count", "context_length"}) {
     required_size(settings, name);
   }
@@ -224,20 +169,19 @@ void read_dense_parameters(Settings& settings, StatedConfig& stated) {
   }
   for (const char* name : {"attention.value_length", "rope.dimension_count"}) {
     if (settings.size(name).value_or(*stated.head_dim) == *stated.head_dim) continue;
-    settings.fail(settings.key(name), *settings.find(settings.key(name)),
-                  fmt::format("{}, the size of a head's keys", *stated.head_dim));
+    settings.fail(settings.key(name), fmt::format("{}, the size of a head's keys", *stated.head_dim));
   }
 }
 
-RopeScaling::RampEnd ramp_end(Settings& settings) {
+RopeScaling::RampEnd ramp_end(const Settings& settings) {
   const std::string key(gguf_ramp_end);
   const std::string end = settings.text(key).value_or(std::string(gguf_head_dim));
   if (end == gguf_half_head_dim) return RopeScaling::RampEnd::half_head_dim;
   if (end == gguf_head_dim) return RopeScaling::RampEnd::head_dim;
-  settings.fail(key, *settings.find(key), fmt::format("{} or {}", gguf_half_head_dim, gguf_head_dim));
+  settings.fail(key, fmt::format("{} or {}", gguf_half_head_dim, gguf_head_dim));
 }
 
-RopeScaling read_yarn(Settings& settings, double factor) {
+RopeScaling read_yarn(const Settings& settings, double factor) {
   RopeScaling yarn;
   yarn.factor = factor;
   yarn.ramp_end = ramp_end(settings);
@@ -252,7 +196,7 @@ RopeScaling read_yarn(Settings& settings, double factor) {
 }
 
 // As in llama.cpp: a factor without a type means linear scaling, and one key is an old name.
-void read_rope(Settings& settings, StatedConfig& stated) {
+void read_rope(const Settings& settings, StatedConfig& stated) {
   const std::string type = settings.text(settings.key("rope.scaling.type")).value_or("linear");
   const auto old_factor = settings.positive("rope.scale_linear");
   const auto new_factor = settings.positive("rope.scaling.factor");
@@ -267,25 +211,23 @@ void read_rope(Settings& settings, StatedConfig& stated) {
     stated.rope_scaling->kind = RopeScaling::Kind::linear;
     stated.rope_scaling->factor = factor;
   } else if (type != "none" && type != "linear") {
-    settings.fail(settings.key("rope.scaling.type"), *settings.find(settings.key("rope.scaling.type")),
-                  "none, linear or yarn");
+    settings.fail(settings.key("rope.scaling.type"), "none, linear or yarn");
   }
 }
 
 // Whether the weights of the chosen experts are divided by their sum. llama.cpp fixes this to true for llama (Mixtral)
 // and qwen3moe, also with one expert. A file that states otherwise describes a computation that llama.cpp does not do.
-bool divides_by_sum(Settings& settings) {
+bool divides_by_sum(const Settings& settings) {
   const std::string& architecture = settings.architecture();
   const bool open = architecture == gguf_bailingmoe || architecture == gguf_minimind;
-  const bool stated = settings.boolean("expert_weights_norm").value_or(!open);
+  const bool stated = settings.flag(settings.key("expert_weights_norm")).value_or(!open);
   if (!stated && !open) {
-    settings.fail(settings.key("expert_weights_norm"), *settings.find(settings.key("expert_weights_norm")),
-                  fmt::format("true, as {} is computed", architecture));
+    settings.fail(settings.key("expert_weights_norm"), fmt::format("true, as {} is computed", architecture));
   }
   return stated;
 }
 
-void read_experts(Settings& settings, StatedConfig& stated) {
+void read_experts(const Settings& settings, StatedConfig& stated) {
   const std::string& architecture = settings.architecture();
   if (architecture != gguf_bailingmoe && architecture != gguf_minimind) {
     settings.reject_unless("expert_shared_count", {0});
@@ -297,7 +239,7 @@ void read_experts(Settings& settings, StatedConfig& stated) {
   }
   if (!stated.n_shared_experts) stated.n_shared_experts = 0;
   const bool divided = divides_by_sum(settings);
-  stated.norm_topk_prob = settings.boolean_of(std::string(gguf_norm_topk_prob)).value_or(divided);
+  stated.norm_topk_prob = settings.flag(gguf_norm_topk_prob).value_or(divided);
   if (architecture == gguf_llama && *stated.num_experts_per_tok == 1) {
     throw Error(
         fmt::format("{}: {} is 1: an MoE model of the architecture llama with one expert per token is not supported",
@@ -308,7 +250,7 @@ void read_experts(Settings& settings, StatedConfig& stated) {
 }  // namespace
 
 StatedConfig gguf_settings(const GgufMetadata& metadata, const std::string& source) {
-  Settings settings(metadata, source);
+  const Settings settings(metadata, source);
   check_architecture(settings);
   StatedConfig stated;
   stated.source = fmt::format("the metadata of {}", source);
@@ -317,11 +259,11 @@ StatedConfig gguf_settings(const GgufMetadata& metadata, const std::string& sour
   read_dense_parameters(settings, stated);
   read_rope(settings, stated);
   read_experts(settings, stated);
-  const auto act = settings.text(std::string(gguf_hidden_act));
+  const auto act = settings.text(gguf_hidden_act);
   stated.hidden_act = act ? parse_hidden_act(*act, source) : HiddenAct::silu;
   stated.eos_token_id = settings.token_ids(std::string(gguf_eos_token_ids));
   if (stated.eos_token_id.empty()) stated.eos_token_id = settings.token_ids("tokenizer.ggml.eos_token_id");
-  stated.unused = settings.unused();
+  stated.unused = settings.unused_settings();
   stated.settings = metadata.entries().size() - stated.unused.size();
   return stated;
 }
