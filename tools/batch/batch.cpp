@@ -254,7 +254,7 @@ int run_batch(const BatchCommand& command) {
 
 }  // namespace
 
-Command add_batch(CLI::App& command) {
+Command add_batch(CommandOptions& command) {
   auto options = std::make_shared<BatchCommand>();
   command
       .add_option("IN", options->input,

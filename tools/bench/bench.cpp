@@ -170,7 +170,7 @@ int run_bench_command(const BenchOptions& options) {
 
 }  // namespace
 
-Command add_bench(CLI::App& command) {
+Command add_bench(CommandOptions& command) {
   auto options = std::make_shared<BenchOptions>();
   options->checkpoint.add_to(command);
   command

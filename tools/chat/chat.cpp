@@ -112,7 +112,7 @@ int run_chat(ChatOptions options) {
 
 }  // namespace
 
-Command add_chat(CLI::App& command) {
+Command add_chat(CommandOptions& command) {
   auto options = std::make_shared<ChatOptions>();
   options->add_to(command);
   return [options] { return run_chat(*options); };

@@ -17,7 +17,7 @@ std::size_t turns_of_messages(std::size_t messages) {
       "--historys is {}, expected an even number; a turn is two messages, a question and its answer", messages));
 }
 
-void add_history_options(CLI::App& command, ChatOptions& options) {
+void add_history_options(CommandOptions& command, ChatOptions& options) {
   auto* history =
       command
           .add_option(
@@ -43,7 +43,7 @@ void add_history_options(CLI::App& command, ChatOptions& options) {
       ->group(prompt_group);
 }
 
-void add_conversation_options(CLI::App& command, ChatOptions& options) {
+void add_conversation_options(CommandOptions& command, ChatOptions& options) {
   command.add_option("--system", options.system, bilingual("system message", "系统消息"))
       ->group(prompt_group)
       ->type_name("TEXT");
@@ -91,7 +91,7 @@ void add_conversation_options(CLI::App& command, ChatOptions& options) {
       ->check(not_empty);
 }
 
-void add_input_options(CLI::App& command, ChatOptions& options) {
+void add_input_options(CommandOptions& command, ChatOptions& options) {
   options.text.add_to(command);
   command
       .add_flag("--turns", options.turns,
@@ -107,7 +107,7 @@ void add_input_options(CLI::App& command, ChatOptions& options) {
 
 }  // namespace
 
-void ChatOptions::add_to(CLI::App& command) {
+void ChatOptions::add_to(CommandOptions& command) {
   GenerationArguments::add_to(command, bilingual("at most N tokens per answer", "每个回答最多 N 个词元"));
   add_template(command, chat_template);
   add_plain_content(command, plain_content);

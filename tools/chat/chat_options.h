@@ -1,9 +1,9 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 
+#include "tools/options/command_options.h"
 #include "tools/options/generation_options.h"
 #include "tools/options/speculation_options.h"
 
@@ -31,7 +31,7 @@ struct ChatOptions : GenerationArguments {
   bool tool_result = false;
   bool json = false;
 
-  void add_to(CLI::App& command);
+  void add_to(CommandOptions& command);
 
   // Whether a user at a terminal, not a script, enters the messages.
   bool interactive() const;

@@ -111,7 +111,7 @@ int run_compare(const CompareOptions& options) {
 
 }  // namespace
 
-Command add_compare(CLI::App& command) {
+Command add_compare(CommandOptions& command) {
   auto options = std::make_shared<CompareOptions>();
   options->checkpoint.add_to(command);
   options->tokens.add_to(command);

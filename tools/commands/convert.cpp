@@ -347,7 +347,7 @@ int run_convert(const ConvertOptions& options) {
   return 0;
 }
 
-void add_choosing(CLI::App& command, TypeChoosing& choosing) {
+void add_choosing(CommandOptions& command, TypeChoosing& choosing) {
   command
       .add_option(
           "--calibrate", choosing.text,
@@ -381,7 +381,7 @@ void add_choosing(CLI::App& command, TypeChoosing& choosing) {
 
 }  // namespace
 
-Command add_convert(CLI::App& command) {
+Command add_convert(CommandOptions& command) {
   auto options = std::make_shared<ConvertOptions>();
   command
       .add_option("IN", options->in,

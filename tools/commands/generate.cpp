@@ -191,7 +191,7 @@ int run_generate(const GenerateCommand& options) {
 
 }  // namespace
 
-Command add_generate(CLI::App& command) {
+Command add_generate(CommandOptions& command) {
   auto options = std::make_shared<GenerateCommand>();
   options->add_to(command, limit_of_a_text(), 0);
   options->text.add_to(command);

@@ -201,11 +201,11 @@ int run_inspect(const InspectOptions& options) {
 
 }  // namespace
 
-Command add_inspect(CLI::App& command) {
+Command add_inspect(CommandOptions& command) {
   auto options = std::make_shared<InspectOptions>();
   options->checkpoint.add_to(command);
   add_tokenizer(command, options->tokenizer);
-  CLI::Option* const json = add_json(command, options->json);
+  Option* const json = add_json(command, options->json);
   command
       .add_flag("--tensors", options->tensors,
                 bilingual("list every tensor, also those of equal layers", "列出所有张量，包括各层相同的"))

@@ -29,7 +29,7 @@ int run_logits(const LogitsOptions& options) {
 
 }  // namespace
 
-Command add_logits(CLI::App& command) {
+Command add_logits(CommandOptions& command) {
   auto options = std::make_shared<LogitsOptions>();
   options->checkpoint.add_to(command);
   options->tokens.add_to(command);

@@ -37,7 +37,6 @@ struct PerplexityOptions {
   RunOptions run;
   TextOptions text;
   TokenOptions tokens;
-  bool has_tokens = false;  // --tokens or --tokens-file instead of a text
   bool jsonl = false;
   bool all_turns = false;
   std::string tokenizer;
@@ -83,7 +82,7 @@ struct Result {
 // Checks the options before anything is loaded.
 void check_call(const PerplexityOptions& options) {
   const bool has_text = options.text.has_prompt || !options.text.file.empty();
-  if (options.has_tokens && (has_text || options.jsonl))
+  if (options.tokens.given && (has_text || options.jsonl))
     throw UsageError("the input is given twice, as text and as token ids; give one of them");
   if (options.all_turns && !options.jsonl) throw UsageError("--all-turns is for --jsonl; omit it or give both");
 }
@@ -138,7 +137,7 @@ ScoredTexts read_texts(const PerplexityOptions& options, const std::optional<Tok
                        const std::optional<Tokenizer>& tokenizer, Family family) {
   ScoredTexts texts;
   if (!options.jsonl) {
-    add_text(texts, options.has_tokens ? options.tokens.read() : tokenizer->encode(options.text.read()), "the text");
+    add_text(texts, options.tokens.given ? options.tokens.read() : tokenizer->encode(options.text.read()), "the text");
     return texts;
   }
   std::optional<FoundTemplate> found;
@@ -284,7 +283,7 @@ int run_perplexity(const PerplexityOptions& options) {
   check_call(options);
   const LLM model = load_llm(options.checkpoint, options.run);
   std::optional<TokenizerData> data;
-  if (!options.has_tokens) {
+  if (!options.tokens.given) {
     data = read_tokenizer(require_tokenizer_path(options.tokenizer, options.checkpoint.model));
   }
   const auto tokenizer =
@@ -313,7 +312,7 @@ int run_perplexity(const PerplexityOptions& options) {
 
 }  // namespace
 
-Command add_perplexity(CLI::App& command) {
+Command add_perplexity(CommandOptions& command) {
   auto options = std::make_shared<PerplexityOptions>();
   options->checkpoint.add_to(command);
   add_tokenizer(command, options->tokenizer);
@@ -363,10 +362,7 @@ Command add_perplexity(CLI::App& command) {
       ->type_name("MODEL");
   add_json(command, options->json);
   options->run.add_to(command);
-  return [options, &command] {
-    options->has_tokens = command.count("--tokens") + command.count("--tokens-file") > 0;
-    return run_perplexity(*options);
-  };
+  return [options] { return run_perplexity(*options); };
 }
 
 }  // namespace minimind

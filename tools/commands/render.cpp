@@ -114,7 +114,7 @@ int run_render(const RenderOptions& options) {
 
 }  // namespace
 
-Command add_render(CLI::App& command) {
+Command add_render(CommandOptions& command) {
   auto options = std::make_shared<RenderOptions>();
   add_model(command, options->model,
             bilingual("checkpoint whose chat template is used (default: the demo)",

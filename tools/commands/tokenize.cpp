@@ -92,7 +92,7 @@ int run_tokenize(const TokenizeOptions& options) {
 
 }  // namespace
 
-Command add_tokenize(CLI::App& command) {
+Command add_tokenize(CommandOptions& command) {
   auto options = std::make_shared<TokenizeOptions>();
   add_model(
       command, options->model,

@@ -208,7 +208,7 @@ int run_validate(const ValidateOptions& options) {
 
 }  // namespace
 
-Command add_validate(CLI::App& command) {
+Command add_validate(CommandOptions& command) {
   auto options = std::make_shared<ValidateOptions>();
   options->grammar.add_to(command, false);
   command.add_option("FILE", options->file,

@@ -248,7 +248,7 @@ int run_watch(const WatchOptions& options) {
 
 }  // namespace
 
-Command add_watch(CLI::App& command) {
+Command add_watch(CommandOptions& command) {
   auto options = std::make_shared<WatchOptions>();
   add_model(command, options->checkpoint.model,
             bilingual("the folder that a trainer saves to, such as out (required)",

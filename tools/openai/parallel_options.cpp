@@ -8,7 +8,7 @@
 #include "tools/terminal/note.h"
 
 namespace minimind {
-void ParallelArguments::add_to(CLI::App& command) {
+void ParallelArguments::add_to(CommandOptions& command) {
   command.add_option("--parallel", texts, bilingual("generate up to N texts at once", "最多同时生成 N 段文本"))
       ->group(speed_group)
       ->type_name("N")

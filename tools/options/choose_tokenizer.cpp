@@ -14,7 +14,7 @@
 
 namespace minimind {
 
-void add_tokenizer(CLI::App& command, std::string& path) {
+void add_tokenizer(CommandOptions& command, std::string& path) {
   command
       .add_option("--tokenizer", path,
                   bilingual("tokenizer.json, its folder, or a .gguf", "tokenizer.json、其所在文件夹，或 .gguf"))

@@ -1,16 +1,16 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 
 #include "runtime/tokenizer/tokenizer.h"
+#include "tools/options/command_options.h"
 #include "weights/model/config.h"
 
 namespace minimind {
 
 // Adds --tokenizer.
-void add_tokenizer(CLI::App& command, std::string& path);
+void add_tokenizer(CommandOptions& command, std::string& path);
 
 // Returns the path `given`, otherwise that of the model's tokenizer (of the demo's if `model` is empty). Throws Error,
 // naming the places searched, if there is none.

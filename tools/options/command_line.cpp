@@ -19,7 +19,7 @@ namespace {
 
 struct NamedCommand {
   const char *name, *english, *chinese;  // what the command does, in both languages
-  Command (*add_options)(CLI::App& command);
+  Command (*add_options)(CommandOptions& command);
 };
 
 constexpr NamedCommand all_commands[] = {
@@ -83,7 +83,8 @@ CommandLine::CommandLine()
   add_general(*app_);
   for (const NamedCommand& named : all_commands) {
     CLI::App* command = app_->add_subcommand(named.name, bilingual(named.english, named.chinese));
-    Command run = named.add_options(*command);
+    CommandOptions options(*command);
+    Command run = named.add_options(options);
     add_general(*command);
     commands_.emplace_back(command, std::move(run));
   }

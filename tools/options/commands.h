@@ -2,9 +2,7 @@
 
 #include <functional>
 
-namespace CLI {
-class App;
-}
+#include "tools/options/command_options.h"
 
 namespace minimind {
 
@@ -12,19 +10,19 @@ namespace minimind {
 // function runs the command and returns the exit status; it throws Error and UsageError.
 using Command = std::function<int()>;
 
-Command add_generate(CLI::App& command);
-Command add_chat(CLI::App& command);
-Command add_inspect(CLI::App& command);
-Command add_logits(CLI::App& command);
-Command add_compare(CLI::App& command);
-Command add_perplexity(CLI::App& command);
-Command add_tokenize(CLI::App& command);
-Command add_render(CLI::App& command);
-Command add_validate(CLI::App& command);
-Command add_convert(CLI::App& command);
-Command add_batch(CLI::App& command);
-Command add_serve(CLI::App& command);
-Command add_watch(CLI::App& command);
-Command add_bench(CLI::App& command);
+Command add_generate(CommandOptions& command);
+Command add_chat(CommandOptions& command);
+Command add_inspect(CommandOptions& command);
+Command add_logits(CommandOptions& command);
+Command add_compare(CommandOptions& command);
+Command add_perplexity(CommandOptions& command);
+Command add_tokenize(CommandOptions& command);
+Command add_render(CommandOptions& command);
+Command add_validate(CommandOptions& command);
+Command add_convert(CommandOptions& command);
+Command add_batch(CommandOptions& command);
+Command add_serve(CommandOptions& command);
+Command add_watch(CommandOptions& command);
+Command add_bench(CommandOptions& command);
 
 }  // namespace minimind

@@ -8,12 +8,13 @@
 
 namespace minimind {
 
-void GenerationArguments::add_to(CLI::App& command, const std::string& limit, std::size_t least_tokens) {
+void GenerationArguments::add_to(CommandOptions& command, const std::string& limit, std::size_t least_tokens) {
   add_checkpoint(command, checkpoint.model);
   add_reading_options(command, limit, least_tokens);
 }
 
-void GenerationArguments::add_reading_options(CLI::App& command, const std::string& limit, std::size_t least_tokens) {
+void GenerationArguments::add_reading_options(CommandOptions& command, const std::string& limit,
+                                              std::size_t least_tokens) {
   checkpoint.add_reading_options(command);
   add_tokenizer(command, tokenizer);
   command.add_option("-n,--max-tokens", max_tokens, limit)
@@ -40,7 +41,7 @@ std::string limit_of_requests() {
   return bilingual("at most N tokens per text, unless its request says", "每段文本最多 N 个词元（请求中未指定时）");
 }
 
-void EndArguments::add_to(CLI::App& command) {
+void EndArguments::add_to(CommandOptions& command) {
   command
       .add_option("--stop", stop, bilingual("end before this text; may be repeated", "在此文本之前停止；可多次指定"))
       ->group(constraint_group)

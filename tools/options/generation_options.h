@@ -1,11 +1,11 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "tools/options/command_options.h"
 #include "tools/options/options.h"
 #include "tools/options/sampling_options.h"
 
@@ -21,9 +21,9 @@ struct GenerationArguments {
   SamplingArguments sampling;
 
   // Adds them. `limit` is the text of --max-tokens, which is at least `least_tokens`.
-  void add_to(CLI::App& command, const std::string& limit, std::size_t least_tokens = 1);
+  void add_to(CommandOptions& command, const std::string& limit, std::size_t least_tokens = 1);
   // Adds all except --model, for a command that names its checkpoints in another way.
-  void add_reading_options(CLI::App& command, const std::string& limit, std::size_t least_tokens = 1);
+  void add_reading_options(CommandOptions& command, const std::string& limit, std::size_t least_tokens = 1);
 };
 
 // Texts of --max-tokens for commands that generate one text at once, and for those that answer requests.
@@ -35,7 +35,7 @@ struct EndArguments {
   std::vector<std::string> stop;
   bool ignore_eos = false;
 
-  void add_to(CLI::App& command);
+  void add_to(CommandOptions& command);
 
   // Throws UsageError for a --stop that is empty or not UTF-8.
   void check() const;

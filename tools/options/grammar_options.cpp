@@ -30,7 +30,7 @@ JsonSchemaOptions schema_options(const GrammarArguments& arguments, bool generat
 
 }  // namespace
 
-void GrammarArguments::add_to(CLI::App& command, bool generated) {
+void GrammarArguments::add_to(CommandOptions& command, bool generated) {
   command
       .add_option("--grammar", grammar_file,
                   bilingual("GBNF file that the text must conform to", "GBNF 语法文件，输出必须符合它"))

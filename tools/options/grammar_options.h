@@ -1,11 +1,11 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "runtime/grammar/grammar.h"
+#include "tools/options/command_options.h"
 
 namespace minimind {
 
@@ -19,7 +19,7 @@ struct GrammarArguments {
 
   // Adds them for a text that is generated, which is closed unless open_schema is given, or for one that is checked,
   // which is open unless closed_schema is given.
-  void add_to(CLI::App& command, bool generated);
+  void add_to(CommandOptions& command, bool generated);
 
   // Loads the grammar of a text to generate or to check; null if no file is given. Notes what is ignored of a schema,
   // unless `quiet`. Throws UsageError if both files are given, and Error as load_grammar() and

@@ -1,11 +1,15 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+
+namespace CLI {
+class FormatterBase;
+class Option;
+}  // namespace CLI
 
 namespace minimind {
 

@@ -83,15 +83,13 @@ std::string not_negative(const std::string& value) {
   return *parse<double>(value) >= 0 ? "" : fmt::format("{} is negative, expected 0 or more", value);
 }
 
-CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
-  return CLI::Validator(
-      [least, most](std::string& value) {
-        const auto number = is_digits(value) ? parse<std::uint64_t>(value) : std::nullopt;
-        if (!number || *number < least || *number > most) return whole_number_error(value, least, most);
-        value = std::to_string(*number);
-        return std::string();
-      },
-      "");
+OptionCheck whole_number(std::uint64_t least, std::uint64_t most) {
+  return [least, most](std::string& value) {
+    const auto number = is_digits(value) ? parse<std::uint64_t>(value) : std::nullopt;
+    if (!number || *number < least || *number > most) return whole_number_error(value, least, most);
+    value = std::to_string(*number);
+    return std::string();
+  };
 }
 
 std::uint64_t parse_whole_number(const std::string& option, const std::string& text, std::uint64_t least,
@@ -102,24 +100,20 @@ std::uint64_t parse_whole_number(const std::string& option, const std::string& t
   return *parse<std::uint64_t>(value);
 }
 
-CLI::Validator one_of(std::vector<std::string> names) {
-  return CLI::Validator(
-      [names = std::move(names)](std::string& value) {
-        const bool known = std::find(names.begin(), names.end(), value) != names.end();
-        return known ? std::string() : unknown_choice(value, names);
-      },
-      "");
+OptionCheck one_of(std::vector<std::string> names) {
+  return [names = std::move(names)](std::string& value) {
+    const bool known = std::find(names.begin(), names.end(), value) != names.end();
+    return known ? std::string() : unknown_choice(value, names);
+  };
 }
 
-CLI::Validator type_name(std::vector<std::string> types) {
-  return CLI::Validator(
-      [types = std::move(types)](std::string& value) {
-        const std::string name = canonical_type(value);
-        if (std::find(types.begin(), types.end(), name) == types.end()) return unknown_choice(value, types);
-        value = name;
-        return std::string();
-      },
-      "");
+OptionCheck type_name(std::vector<std::string> types) {
+  return [types = std::move(types)](std::string& value) {
+    const std::string name = canonical_type(value);
+    if (std::find(types.begin(), types.end(), name) == types.end()) return unknown_choice(value, types);
+    value = name;
+    return std::string();
+  };
 }
 
 std::string parse_type_name(const std::string& option, const std::string& given,

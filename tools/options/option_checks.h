@@ -1,14 +1,15 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "tools/options/command_options.h"
+
 namespace minimind {
 
-// Validators for CLI11, whose own parsers read "" as no option, -1 as 2^64 - 1, 1e9 as 1 and 010 as 8. Their messages
-// name the value found and the one expected.
+// Checks of the values of options. CLI11's own parsers read "" as no option, -1 as 2^64 - 1, 1e9 as 1 and 010 as 8.
+// Their messages name the value found and the one expected.
 
 std::string not_empty(const std::string& value);
 
@@ -20,17 +21,17 @@ std::string a_number(const std::string& value);
 std::string not_negative(const std::string& value);
 
 // A whole number in decimal digits, for Option::transform().
-CLI::Validator whole_number(std::uint64_t least, std::uint64_t most);
+OptionCheck whole_number(std::uint64_t least, std::uint64_t most);
 
 // Parses such a number outside CLI11. Throws UsageError naming `option`.
 std::uint64_t parse_whole_number(const std::string& option, const std::string& text, std::uint64_t least,
                                  std::uint64_t most);
 
 // One of `names`, for Option::transform().
-CLI::Validator one_of(std::vector<std::string> names);
+OptionCheck one_of(std::vector<std::string> names);
 
 // One of `types`, by its name or a common alias (F16, fp16, half and float16 are f16), for Option::transform().
-CLI::Validator type_name(std::vector<std::string> types);
+OptionCheck type_name(std::vector<std::string> types);
 
 // Parses such a name outside CLI11. Throws UsageError naming `option`.
 std::string parse_type_name(const std::string& option, const std::string& given, const std::vector<std::string>& types);

@@ -25,12 +25,12 @@ namespace minimind {
 
 namespace fs = std::filesystem;
 
-void CheckpointOptions::add_to(CLI::App& command) {
+void CheckpointOptions::add_to(CommandOptions& command) {
   add_checkpoint(command, model);
   add_reading_options(command);
 }
 
-void CheckpointOptions::add_reading_options(CLI::App& command) {
+void CheckpointOptions::add_reading_options(CommandOptions& command) {
   command
       .add_option("--config", config,
                   bilingual("config.json to use instead of the one next to the weights",
@@ -51,7 +51,7 @@ void CheckpointOptions::add_reading_options(CLI::App& command) {
       ->group(model_group)
       ->type_name("KIND")
       ->transform(one_of({"none", "yarn"}));
-  const CLI::Validator count = whole_number(1, 1 << 24);
+  const OptionCheck count = whole_number(1, 1 << 24);
   command
       .add_option("--heads", heads,
                   bilingual("number of attention heads, if the checkpoint does not show it",
@@ -83,7 +83,7 @@ OpenOptions CheckpointOptions::open_options() const {
   return options;
 }
 
-void add_model(CLI::App& command, std::string& model, const std::string& description) {
+void add_model(CommandOptions& command, std::string& model, const std::string& description) {
   const auto set = [&model](const std::string& given) {
     if (!model.empty() && model != given) {
       throw UsageError(
@@ -101,23 +101,23 @@ void add_model(CLI::App& command, std::string& model, const std::string& descrip
       ->check(not_empty);
 }
 
-void add_checkpoint(CLI::App& command, std::string& model) {
+void add_checkpoint(CommandOptions& command, std::string& model) {
   add_model(command, model,
             bilingual("a .pth, .pt, .bin, .safetensors or .gguf file, or a folder (default: the demo)",
                       ".pth、.pt、.bin、.safetensors、.gguf 文件或文件夹（默认：自带的演示模型）"));
 }
 
-CLI::Option* add_json(CLI::App& command, bool& json) {
+Option* add_json(CommandOptions& command, bool& json) {
   return command.add_flag("--json", json, bilingual("print one JSON object", "输出一个 JSON 对象"))
       ->group(output_group);
 }
 
-void add_quiet(CLI::App& command, bool& quiet) {
+void add_quiet(CommandOptions& command, bool& quiet) {
   command.add_flag("-q,--quiet", quiet, bilingual("print only errors to stderr", "标准错误只输出错误"))
       ->group(output_group);
 }
 
-void add_kv_type(CLI::App& command, std::optional<KvType>& type) {
+void add_kv_type(CommandOptions& command, std::optional<KvType>& type) {
   command
       .add_option_function<std::string>(
           "--kv-type",
@@ -131,7 +131,7 @@ void add_kv_type(CLI::App& command, std::optional<KvType>& type) {
       ->transform(type_name(kv_type_names()));
 }
 
-void add_compute(CLI::App& command, Compute& compute) {
+void add_compute(CommandOptions& command, Compute& compute) {
   command
       .add_option_function<std::string>(
           "--compute", [&compute](const std::string& name) { compute = name == "bf16" ? Compute::bf16 : Compute::f32; },
@@ -144,7 +144,7 @@ void add_compute(CLI::App& command, Compute& compute) {
       ->transform(type_name({"f32", "bf16"}));
 }
 
-void RunOptions::add_to(CLI::App& command) {
+void RunOptions::add_to(CommandOptions& command) {
   command
       .add_option("--type", type,
                   bilingual("type of the weights in memory: {weight types} (default: as stored)",
@@ -176,14 +176,22 @@ WeightType RunOptions::weight_type() const {
   return type.empty() ? WeightType() : parse_weight_type(type);
 }
 
-void TokenOptions::add_to(CLI::App& command) {
-  command.add_option("--tokens", tokens, bilingual("token ids, e.g. 1,2,3", "词元 id，如 1,2,3"))
+void TokenOptions::add_to(CommandOptions& command) {
+  const auto set = [this](std::string& value) {
+    return [this, &value](const std::string& text) {
+      value = text;
+      given = true;
+    };
+  };
+  command
+      .add_option_function<std::string>("--tokens", set(tokens),
+                                        bilingual("token ids, e.g. 1,2,3", "词元 id，如 1,2,3"))
       ->group(prompt_group)
       ->type_name("IDS");
   command
-      .add_option("--tokens-file", tokens_file,
-                  bilingual("file of token ids, separated by commas, spaces or newlines",
-                            "词元 id 文件，以逗号、空格或换行分隔"))
+      .add_option_function<std::string>("--tokens-file", set(tokens_file),
+                                        bilingual("file of token ids, separated by commas, spaces or newlines",
+                                                  "词元 id 文件，以逗号、空格或换行分隔"))
       ->group(prompt_group)
       ->type_name("FILE");
 }
@@ -199,7 +207,7 @@ std::vector<std::int32_t> TokenOptions::read() const {
   return ids;
 }
 
-void TextOptions::add_to(CLI::App& command) {
+void TextOptions::add_to(CommandOptions& command) {
   auto* prompt_option = command
                             .add_option_function<std::string>(
                                 "-p,--prompt",

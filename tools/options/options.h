@@ -1,6 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -8,6 +7,7 @@
 
 #include "runtime/engine/kv_cache.h"
 #include "runtime/engine/pack.h"
+#include "tools/options/command_options.h"
 #include "tools/options/option_checks.h"
 #include "weights/checkpoint/open_checkpoint.h"
 
@@ -22,27 +22,27 @@ struct CheckpointOptions {
   std::optional<std::size_t> heads, kv_heads, experts_per_token;
 
   // Adds --model, also as a positional argument, and all others.
-  void add_to(CLI::App& command);
+  void add_to(CommandOptions& command);
   // Adds all except --model, for a command that names its checkpoint in another way.
-  void add_reading_options(CLI::App& command);
+  void add_reading_options(CommandOptions& command);
   OpenOptions open_options() const;
 };
 
 // Adds -m, --model and MODEL. Parsing throws UsageError if they contradict each other.
-void add_model(CLI::App& command, std::string& model, const std::string& description);
+void add_model(CommandOptions& command, std::string& model, const std::string& description);
 
 // The same for a checkpoint, without which the command takes the demo.
-void add_checkpoint(CLI::App& command, std::string& model);
+void add_checkpoint(CommandOptions& command, std::string& model);
 
 // Adds --json for a command that prints one object, and --quiet.
-CLI::Option* add_json(CLI::App& command, bool& json);
-void add_quiet(CLI::App& command, bool& quiet);
+Option* add_json(CommandOptions& command, bool& json);
+void add_quiet(CommandOptions& command, bool& quiet);
 
 // Adds --kv-type.
-void add_kv_type(CLI::App& command, std::optional<KvType>& type);
+void add_kv_type(CommandOptions& command, std::optional<KvType>& type);
 
 // Adds --compute.
-void add_compute(CLI::App& command, Compute& compute);
+void add_compute(CommandOptions& command, Compute& compute);
 
 // The options for running a model.
 struct RunOptions {
@@ -52,7 +52,7 @@ struct RunOptions {
   std::optional<std::size_t> threads;
   bool quiet = false;
 
-  void add_to(CLI::App& command);
+  void add_to(CommandOptions& command);
   WeightType weight_type() const;
   // The same for a second model, such as a draft, which runs as stored.
   RunOptions as_stored() const;
@@ -62,8 +62,9 @@ struct RunOptions {
 struct TokenOptions {
   std::string tokens;
   std::string tokens_file;
+  bool given = false;  // either, even if it is empty
 
-  void add_to(CLI::App& command);
+  void add_to(CommandOptions& command);
   // Throws UsageError if neither or both are given, Error if the file cannot be read.
   std::vector<std::int32_t> read() const;
 };
@@ -74,7 +75,7 @@ struct TextOptions {
   bool has_prompt = false;
   std::string file;
 
-  void add_to(CLI::App& command);
+  void add_to(CommandOptions& command);
   // Throws Error if the text cannot be read or is not UTF-8.
   std::string read() const;
 };

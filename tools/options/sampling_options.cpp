@@ -25,11 +25,11 @@ std::string option_of(std::string_view parameter) {
   return option;
 }
 
-CLI::Option* add_number(CLI::App& command, const std::string& option, double& number, const std::string& help) {
+Option* add_number(CommandOptions& command, const std::string& option, double& number, const std::string& help) {
   return command.add_option(option, number, help)->check(a_number);
 }
 
-CLI::Option* add_number(CLI::App& command, const std::string& option, std::size_t& number, const std::string& help) {
+Option* add_number(CommandOptions& command, const std::string& option, std::size_t& number, const std::string& help) {
   return command.add_option(option, number, help)->transform(whole_number(0, largest_whole));
 }
 
@@ -48,7 +48,7 @@ std::vector<std::string> breakers_of(const SamplingArguments& arguments) {
 
 }  // namespace
 
-void SamplingArguments::add_to(CLI::App& command) {
+void SamplingArguments::add_to(CommandOptions& command) {
   command
       .add_option("--seed", seed,
                   bilingual("seed of the samples; makes a run repeatable (default: random, printed)",

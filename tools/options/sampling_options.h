@@ -1,6 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "runtime/generate/sampling_options.h"
+#include "tools/options/command_options.h"
 #include "tools/options/grammar_options.h"
 
 namespace minimind {
@@ -21,7 +21,7 @@ struct SamplingArguments {
   std::vector<std::string> dry_sequence_breakers;
   GrammarArguments constraint;
 
-  void add_to(CLI::App& command);
+  void add_to(CommandOptions& command);
 
   // Checks the options and returns them, with a random seed if none is given. Throws UsageError.
   SamplingOptions sampling() const;

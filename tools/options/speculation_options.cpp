@@ -48,7 +48,7 @@ void check_same_vocabulary(const LLM& llm, const LLM& draft, const std::string& 
 
 }  // namespace
 
-void SpeculationArguments::add_to(CLI::App& command) {
+void SpeculationArguments::add_to(CommandOptions& command) {
   command
       .add_option("--speculate", speculate,
                   bilingual("speculative decoding: draft up to N tokens from the earlier text, or with --draft, and "

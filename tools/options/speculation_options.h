@@ -1,6 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -8,6 +7,7 @@
 
 #include "runtime/generate/generate.h"
 #include "runtime/generate/speculate.h"
+#include "tools/options/command_options.h"
 #include "tools/options/load_llm.h"
 #include "tools/options/options.h"
 
@@ -18,7 +18,7 @@ struct SpeculationArguments {
   std::optional<std::size_t> speculate;
   std::string draft;
 
-  void add_to(CLI::App& command);
+  void add_to(CommandOptions& command);
 
   // Returns how many tokens to draft at once at most, by a draft model or otherwise by prompt lookup; 0: none. Throws
   // UsageError for a draft model with --speculate 0.

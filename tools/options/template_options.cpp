@@ -6,7 +6,7 @@
 
 namespace minimind {
 
-void add_template(CLI::App& command, std::string& path) {
+void add_template(CommandOptions& command, std::string& path) {
   command
       .add_option("--template", path,
                   bilingual("Jinja file with the chat template (default: the checkpoint's)",
@@ -15,7 +15,7 @@ void add_template(CLI::App& command, std::string& path) {
       ->type_name("FILE");
 }
 
-void add_plain_content(CLI::App& command, bool& plain_content) {
+void add_plain_content(CommandOptions& command, bool& plain_content) {
   command
       .add_flag("--plain-content", plain_content,
                 bilingual("messages and tools are ordinary text, also where they spell control tokens",

@@ -39,8 +39,8 @@ std::string a_host_name(std::string& value) {
   return {};
 }
 
-void add_number(CLI::App& command, const std::string& name, std::size_t& value, const char* unit, std::uint64_t least,
-                std::uint64_t most, const std::string& description) {
+void add_number(CommandOptions& command, const std::string& name, std::size_t& value, const char* unit,
+                std::uint64_t least, std::uint64_t most, const std::string& description) {
   command.add_option(name, value, description)
       ->group(server_group)
       ->type_name(unit)
@@ -48,7 +48,7 @@ void add_number(CLI::App& command, const std::string& name, std::size_t& value, 
       ->transform(whole_number(least, most));
 }
 
-void add_limits(CLI::App& command, HttpArguments& http) {
+void add_limits(CommandOptions& command, HttpArguments& http) {
   add_number(
       command, "--drain", http.drain, "SECONDS", 0, most_seconds,
       bilingual("time for running answers when the server is stopped", "停止服务器时，等待正在生成的回答的时间"));
@@ -80,7 +80,7 @@ HttpArguments::HttpArguments() {
   connections = usual.connections;
 }
 
-void HttpArguments::add_to(CLI::App& command) {
+void HttpArguments::add_to(CommandOptions& command) {
   command
       .add_option("--host", host,
                   bilingual("address to listen on; 0.0.0.0: all, which requires --api-key-file",
@@ -120,7 +120,7 @@ void HttpArguments::add_to(CLI::App& command) {
                             "除 localhost 外本服务器的名称，供代理使用；可重复"))
       ->group(server_group)
       ->type_name("NAME")
-      ->transform(CLI::Validator(a_host_name, ""));
+      ->transform(a_host_name);
   command
       .add_option(
           "--cors", cors_origins,

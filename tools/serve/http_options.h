@@ -1,6 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "tools/http/settings.h"
+#include "tools/options/command_options.h"
 
 namespace minimind {
 
@@ -25,7 +25,7 @@ struct HttpArguments {
   // Sets the defaults, which are those of HttpSettings.
   HttpArguments();
 
-  void add_to(CLI::App& command);
+  void add_to(CommandOptions& command);
 
   // Returns the settings; the server handles signals and has no log. Only --socket: no port. Throws UsageError for a
   // key file together with --no-api-key, Error if the key file cannot be read.

@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -194,7 +193,7 @@ int run_serve(const ServeCommand& command) {
   return 0;
 }
 
-void add_work_options(CLI::App& command, ServeCommand& options) {
+void add_work_options(CommandOptions& command, ServeCommand& options) {
   command
       .add_option(
           "--queue", options.queue,
@@ -247,7 +246,7 @@ void add_work_options(CLI::App& command, ServeCommand& options) {
 
 }  // namespace
 
-Command add_serve(CLI::App& command) {
+Command add_serve(CommandOptions& command) {
   auto options = std::make_shared<ServeCommand>();
   options->add_to(command, limit_of_requests());
   add_template(command, options->chat_template);

@@ -11,7 +11,7 @@
 namespace minimind {
 namespace {
 
-std::string complaint_about(const CLI::Validator& check, std::string value) {
+std::string complaint_about(const OptionCheck& check, std::string value) {
   return check(value);
 }
 
@@ -22,7 +22,7 @@ TEST(OptionChecks, AFolderExists) {
 }
 
 TEST(OptionChecks, AWholeNumberIsDecimalDigits) {
-  const CLI::Validator check = whole_number(0, 1000);
+  const OptionCheck check = whole_number(0, 1000);
   for (std::string value : {"0", "010", "1000"}) {
     EXPECT_EQ(check(value), "") << value;
     EXPECT_TRUE(value == "0" || value == "10" || value == "1000") << value;
@@ -30,7 +30,7 @@ TEST(OptionChecks, AWholeNumberIsDecimalDigits) {
 }
 
 TEST(OptionChecks, ErrorsNameTheExpectedRange) {
-  const CLI::Validator check = whole_number(1, 2'000'000'000);
+  const OptionCheck check = whole_number(1, 2'000'000'000);
   for (const char* bad : {"1.5", "12abc", "abc", "0x10", "1,5", "+5", " 5", "5 ", "nan", "inf", "1e99", "五", "8k"}) {
     const std::string complaint = complaint_about(check, bad);
     EXPECT_NE(complaint.find("is not a whole number, expected one from 1 to 2000000000"), std::string::npos)

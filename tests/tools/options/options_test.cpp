@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 #include <sstream>
@@ -20,7 +21,8 @@ template <class Options>
 Options parse(std::vector<std::string> arguments) {
   Options options;
   CLI::App app;
-  options.add_to(app);
+  CommandOptions command(app);
+  options.add_to(command);
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 requires
   app.parse(arguments);
   return options;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <CLI/CLI.hpp>
 #include <string>
 
 #include "tests/support/temporary_file.h"
@@ -12,8 +13,9 @@ namespace {
 // Returns the settings of a command line; throws CLI::ParseError and Error.
 HttpSettings http_settings_of(const std::string& line) {
   CLI::App app;
+  CommandOptions command(app);
   HttpArguments arguments;
-  arguments.add_to(app);
+  arguments.add_to(command);
   app.parse(line);
   return arguments.settings();
 }
