@@ -16,7 +16,7 @@
 #include "runtime/engine/thread_team.h"
 #include "weights/base/error.h"
 #include "weights/tensor/block_formats.h"
-#include "weights/tensor/output_tensor.h"
+#include "weights/tensor/encode_values.h"
 #include "weights/tensor/shape.h"
 #include "weights/tensor/stored_numbers.h"
 

@@ -19,7 +19,7 @@ using WeightType = std::optional<DType>;
 enum class Compute { f32, bf16 };
 
 // Returns the type to keep a stored matrix [rows, cols] as if `type` is requested: that type, or what
-// type_or_fallback (output_tensor.h) returns if its blocks do not divide the columns; the stored type if values are too
+// type_or_fallback (encode_values.h) returns if its blocks do not divide the columns; the stored type if values are too
 // large for these types or not finite. Instead of a stored block type that the kernels do not have it returns f32,
 // which is exact. Reads every value, on `threads` threads, if that is necessary. Throws Error for a matrix of integers.
 DType packed_type(const StoredTensor& tensor, WeightType type, std::size_t threads);

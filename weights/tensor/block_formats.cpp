@@ -2,134 +2,78 @@
 
 #include <fmt/core.h>
 
-#include <bit>
-#include <cmath>
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
 
 #include "weights/base/error.h"
-#include "weights/tensor/block_codes.h"
-#include "weights/tensor/choose_codes.h"
-#include "weights/tensor/grid_blocks.h"
+#include "weights/tensor/extremes.h"
+#include "weights/tensor/half.h"
 
 namespace minimind {
 namespace {
 
-using Byte = std::uint8_t;
+// A block as it is in a file.
+struct Q8_0 {
+  F16 scale;
+  std::int8_t codes[quantized_values];
+};
+static_assert(sizeof(Q8_0) == block_shape(DType::q8_0).bytes);
 
-// Returns 32 quants from 16 bytes: value i is in the low half of byte i, value i + 16 in its high half.
-void read_nibbles(const Byte* at, Byte (&quants)[32]) {
-  for (std::size_t i = 0; i < 16; ++i) {
-    quants[i] = at[i] & 0x0F;
-    quants[i + 16] = static_cast<Byte>(at[i] >> 4);
-  }
+const BlockFormat* find_format(DType type) {
+  const auto format = std::ranges::find(block_formats, type, &BlockFormat::type);
+  return format == block_formats.end() ? nullptr : &*format;
 }
 
-// Digits of base 3, for -1, 0 and 1, are encoded as fractions in `count` bytes: multiplying by 3 moves the next digit
-// to the front.
-float* read_ternary(float scale, const Byte* at, std::size_t count, std::size_t digits, float* out) {
-  unsigned power = 1;
-  for (std::size_t digit = 0; digit < digits; ++digit, power *= 3) {
-    for (std::size_t i = 0; i < count; ++i) {
-      const unsigned fraction = (at[i] * power) & 0xFF;
-      *out++ = scale * static_cast<float>(static_cast<int>((fraction * 3) >> 8) - 1);
-    }
-  }
-  return out;
-}
-
-// tq1_0: 32 and 16 bytes of 5 digits each, 4 bytes of 4, scale.
-void read_tq1_0(const Byte* block, float* out) {
-  const float scale = scale_at(block + 52);
-  out = read_ternary(scale, block, 32, 5, out);
-  out = read_ternary(scale, block + 32, 16, 5, out);
-  read_ternary(scale, block + 48, 4, 4, out);
-}
-
-// Floats of 4 bits, E2M1, times 2.
-constexpr std::int8_t e2m1_codes[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-
-// mxfp4: scale as the exponent of a power of two, biased by 128 for the codes' factor of 2; nibbles.
-void read_mxfp4(const Byte* block, float* out) {
-  const std::uint32_t exponent = block[0];
-  const float scale = std::bit_cast<float>(exponent < 2 ? std::uint32_t{0x00200000} << exponent : (exponent - 1) << 23);
-  Byte quants[32];
-  read_nibbles(block + 1, quants);
-  for (std::size_t i = 0; i < 32; ++i) out[i] = scale * static_cast<float>(e2m1_codes[quants[i]]);
-}
-
-// A float of 8 bits without a sign, E4M3, over 2 for the codes' factor of 2. 0x7F, its NaN, counts as 0.
-float half_e4m3(Byte bits) {
-  if (bits == 0x7F) return 0;
-  const int exponent = (bits >> 3) & 0x0F;
-  const float mantissa = static_cast<float>(bits & 7);
-  if (exponent == 0) return mantissa * 0x1p-10f;
-  return std::ldexp(1 + mantissa / 8, exponent - 8);
-}
-
-// nvfp4: 4 scales of E4M3, 8 bytes of nibbles for each.
-void read_nvfp4(const Byte* block, float* out) {
-  for (std::size_t part = 0; part < 4; ++part, out += 16) {
-    const float scale = half_e4m3(block[part]);
-    for (std::size_t i = 0; i < 8; ++i) {
-      const Byte packed = block[4 + 8 * part + i];
-      out[i] = scale * static_cast<float>(e2m1_codes[packed & 0x0F]);
-      out[i + 8] = scale * static_cast<float>(e2m1_codes[packed >> 4]);
-    }
-  }
-}
-
-template <void (*read)(const Byte*, float*)>
-void read_blocks(DType type, const std::byte* blocks, std::size_t count, float* out) {
-  const BlockShape shape = block_shape(type);
-  const Byte* block = reinterpret_cast<const Byte*>(blocks);
-  for (std::size_t i = 0; i < count; i += shape.elements, block += shape.bytes) read(block, out + i);
-}
-
-void read_codes(DType type, const std::byte* blocks, std::size_t count, float* out) {
-  const BlockShape shape = block_shape(type);
-  BlockCodes codes{};
-  for (std::size_t i = 0; i < count; i += shape.elements, blocks += shape.bytes) {
-    unpack_block(type, blocks, codes);
-    values_of(type, codes, out + i);
-  }
+const BlockFormat& format_of(DType type) {
+  if (const BlockFormat* const format = find_format(type)) return *format;
+  throw Error(fmt::format("this program does not have blocks of {}", name_of(type)));
 }
 
 }  // namespace
 
-void quantize(DType type, const float* values, std::size_t count, std::byte* out) {
-  const BlockShape shape = block_shape(type);
-  BlockCodes codes;
-  for (std::size_t i = 0; i < count; i += shape.elements, out += shape.bytes) {
-    choose_codes(type, values + i, codes);
-    pack_block(type, codes, out);
+void read_q8_0(const std::byte* blocks, std::size_t count, float* out) {
+  for (std::size_t i = 0; i < count; i += quantized_values, blocks += sizeof(Q8_0)) {
+    Q8_0 block;
+    std::memcpy(&block, blocks, sizeof block);
+    const float scale = to_f32(block.scale);
+    for (std::size_t k = 0; k < quantized_values; ++k) out[i + k] = scale * static_cast<float>(block.codes[k]);
   }
 }
 
-void dequantize(DType type, const std::byte* blocks, std::size_t count, float* out) {
-  if (has_block_codes(type)) return read_codes(type, blocks, count, out);
-  switch (type) {
-    case DType::iq3_s:
-      return read_blocks<read_iq3_s>(type, blocks, count, out);
-    case DType::iq3_xxs:
-      return read_blocks<read_iq3_xxs>(type, blocks, count, out);
-    case DType::iq2_s:
-      return read_blocks<read_iq2_s>(type, blocks, count, out);
-    case DType::iq2_xs:
-      return read_blocks<read_iq2_xs>(type, blocks, count, out);
-    case DType::iq2_xxs:
-      return read_blocks<read_iq2_xxs>(type, blocks, count, out);
-    case DType::iq1_m:
-      return read_blocks<read_iq1_m>(type, blocks, count, out);
-    case DType::iq1_s:
-      return read_blocks<read_iq1_s>(type, blocks, count, out);
-    case DType::tq1_0:
-      return read_blocks<read_tq1_0>(type, blocks, count, out);
-    case DType::mxfp4:
-      return read_blocks<read_mxfp4>(type, blocks, count, out);
-    case DType::nvfp4:
-      return read_blocks<read_nvfp4>(type, blocks, count, out);
-    default:
-      throw Error(fmt::format("{} is not a block type", name_of(type)));
+void write_q8_0(const float* values, std::size_t count, std::byte* out) {
+  for (std::size_t i = 0; i < count; i += quantized_values, values += quantized_values, out += sizeof(Q8_0)) {
+    const float scale = std::fabs(extreme_of(values)) / 127.0f;
+    const float inverse = inverse_of(scale);
+    Q8_0 block;
+    block.scale = to_f16(scale);
+#pragma omp simd
+    for (std::size_t k = 0; k < quantized_values; ++k) {
+      // Truncates instead of std::round, which would be a call for each value: the remainder is exact.
+      const float scaled = std::clamp(values[k] * inverse, -127.0f, 127.0f);
+      const int whole = static_cast<int>(scaled);
+      const float rest = scaled - static_cast<float>(whole);
+      block.codes[k] = static_cast<std::int8_t>(whole + (rest >= 0.5f) - (rest <= -0.5f));
+    }
+    std::memcpy(out, &block, sizeof block);
   }
+}
+
+bool can_quantize(DType type) {
+  const BlockFormat* const format = find_format(type);
+  return format && format->quantize;
+}
+
+float scale_divisor(DType type) {
+  return format_of(type).scale_divisor;
+}
+
+void dequantize(DType type, const std::byte* blocks, std::size_t count, float* out) {
+  format_of(type).dequantize(blocks, count, out);
+}
+
+void quantize(DType type, const float* values, std::size_t count, std::byte* out) {
+  format_of(type).quantize(values, count, out);
 }
 
 }  // namespace minimind

@@ -1,40 +1,43 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
+#include <span>
 
 #include "weights/tensor/dtype.h"
 
 namespace minimind {
 
-// The block formats of GGUF: 32 or 256 consecutive values of a row share scales. Facts from ggml's ggml-common.h and
-// the `gguf` Python package. Where a block has its fields: block_codes.h; which integers a quantiser chooses:
-// choose_codes.h.
+// How blocks of a type are decoded and encoded: 32 or 256 consecutive values of a row share scales. Facts from ggml's
+// ggml-common.h and the `gguf` Python package.
+struct BlockFormat {
+  DType type;
+  void (*dequantize)(const std::byte* blocks, std::size_t count, float* out);
+  void (*quantize)(const float* values, std::size_t count, std::byte* out) = nullptr;  // null: cannot be written
+  // No binary16 of a block that quantize writes exceeds the largest magnitude divided by this bound.
+  float scale_divisor = 0;
+};
+
+// The formats of this program. Every program defines its list: all_block_formats.cpp has that of all of GGUF's.
+extern const std::span<const BlockFormat> block_formats;
+
+// q8_0, bit for bit as the `gguf` package writes it: a binary16 and 32 integers, of which it is the scale.
+void read_q8_0(const std::byte* blocks, std::size_t count, float* out);
+void write_q8_0(const float* values, std::size_t count, std::byte* out);
+inline constexpr BlockFormat q8_0_format{DType::q8_0, read_q8_0, write_q8_0, 127};
 
 // Returns true if quantize can write this type.
-constexpr bool can_quantize(DType type) {
-  switch (type) {
-    case DType::q8_0:
-    case DType::q4_0:
-    case DType::q4_1:
-    case DType::q5_0:
-    case DType::q5_1:
-    case DType::iq4_nl:
-    case DType::q4_k:
-    case DType::q5_k:
-    case DType::q6_k:
-      return true;
-    default:
-      return false;
-  }
-}
+bool can_quantize(DType type);
+
+// Returns BlockFormat::scale_divisor of a type that can_quantize.
+float scale_divisor(DType type);
 
 // Decodes `count` values, a multiple of block_shape(type).elements, from blocks as they are in a GGUF file. Accepts any
-// block type, bit for bit as the `gguf` package reads it. Any bytes are valid: they may represent infinities and NaN.
+// block type of this program, bit for bit as the `gguf` package reads it. Any bytes are valid: they may represent
+// infinities and NaN.
 void dequantize(DType type, const std::byte* blocks, std::size_t count, float* out);
 
-// Encodes values as blocks, for a type that can_quantize, as choose_codes chooses them. Values must be finite, and
-// their scales (see scale_divisor) must fit a binary16: see can_encode in output_tensor.h.
+// Encodes values as blocks, for a type that can_quantize. Values must be finite, and their scales (see scale_divisor)
+// must fit a binary16: see can_encode in encode_values.h.
 void quantize(DType type, const float* values, std::size_t count, std::byte* out);
 
 }  // namespace minimind

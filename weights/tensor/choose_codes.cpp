@@ -10,18 +10,13 @@
 
 #include "weights/base/error.h"
 #include "weights/tensor/choose_k_codes.h"
+#include "weights/tensor/extremes.h"
 #include "weights/tensor/half.h"
 
 namespace minimind {
 namespace {
 
-constexpr std::size_t block_size = 32;
-
-// A scale whose inverse overflows is 0 as a binary16, so the codes do not matter; 0 keeps them defined.
-float inverse_of(float scale) {
-  const float inverse = scale == 0 ? 0 : 1.0f / scale;
-  return std::isfinite(inverse) ? inverse : 0;
-}
+constexpr std::size_t block_size = quantized_values;
 
 // Fills in what a type without integer scales has.
 void set_scale(F16 scale, BlockCodes& out) {
@@ -29,43 +24,6 @@ void set_scale(F16 scale, BlockCodes& out) {
   out.minimum = {};
   out.part_scales[0] = 1;
   out.part_minima[0] = 0;
-}
-
-struct Bounds {
-  float lowest, highest;
-};
-
-// A bound of 0 has any sign: which of equal numbers is found depends on the machine.
-Bounds bounds_of(const float* values) {
-  float highest = values[0], lowest = values[0];
-#pragma omp simd reduction(max : highest) reduction(min : lowest)
-  for (std::size_t i = 0; i < block_size; ++i) {
-    highest = std::max(highest, values[i]);
-    lowest = std::min(lowest, values[i]);
-  }
-  return {lowest, highest};
-}
-
-// Returns the value of largest magnitude; of equals, the first.
-float extreme_of(const float* values) {
-  const auto [lowest, highest] = bounds_of(values);
-  if (highest != -lowest) return highest > -lowest ? highest : lowest;
-  return *std::find_if(values, values + block_size,
-                       [largest = highest](float value) { return std::fabs(value) == largest; });
-}
-
-void choose_q8_0(const float* values, BlockCodes& out) {
-  const float scale = std::fabs(extreme_of(values)) / 127.0f;
-  const float inverse = inverse_of(scale);
-  set_scale(to_f16(scale), out);
-#pragma omp simd
-  for (std::size_t i = 0; i < block_size; ++i) {
-    // Truncates instead of std::round, which would be a call for each value: the remainder is exact.
-    const float scaled = std::clamp(values[i] * inverse, -127.0f, 127.0f);
-    const int whole = static_cast<int>(scaled);
-    const float rest = scaled - static_cast<float>(whole);
-    out.codes[i] = static_cast<std::int8_t>(whole + (rest >= 0.5f) - (rest <= -0.5f));
-  }
 }
 
 // q4_0 and q5_0: the value of largest magnitude becomes exactly -centre, so its sign is that of the scale.
@@ -180,8 +138,6 @@ void choose_iq4_nl(const float* values, BlockCodes& out) {
 
 void choose_codes(DType type, const float* values, BlockCodes& out) {
   switch (type) {
-    case DType::q8_0:
-      return choose_q8_0(values, out);
     case DType::q4_0:
       return choose_centred<8>(values, out);
     case DType::q5_0:
@@ -200,31 +156,6 @@ void choose_codes(DType type, const float* values, BlockCodes& out) {
       return choose_q6_k(values, out);
     default:
       throw Error(fmt::format("{} cannot be written", name_of(type)));
-  }
-}
-
-float scale_divisor(DType type) {
-  switch (type) {
-    case DType::q8_0:
-      return 127;
-    case DType::q4_0:
-      return 8;
-    case DType::q5_0:
-      return 16;
-    case DType::q4_1:
-    case DType::q5_1:
-      return 1;  // the minimum is one of the values
-    case DType::iq4_nl:
-      return 64;  // its least squares cannot require a scale above largest / 77
-    case DType::q4_k:
-    case DType::q5_k:
-      // A minimum is 63 steps of the binary16. The fit's error is not above that of codes from the lowest value to the
-      // highest one, which keeps its minimum below four times the largest magnitude.
-      return 16;
-    default:
-      // q6_k: values are rounded to codes that are at least two thirds of them, by a scale that makes the largest one
-      // at least 31; the scale of its part becomes 128.
-      return 2048;
   }
 }
 

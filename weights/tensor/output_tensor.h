@@ -11,6 +11,7 @@
 
 #include "weights/base/fact.h"
 #include "weights/tensor/dtype.h"
+#include "weights/tensor/encode_values.h"
 #include "weights/tensor/stored_tensor.h"
 
 namespace minimind {
@@ -37,20 +38,6 @@ void require_float_type(const OutputTensor& tensor, std::string_view format);
 
 // Returns the type with the most bytes among the tensors, of which there must be at least one.
 DType most_common_type(const std::vector<OutputTensor>& tensors);
-
-// Returns true if `dtype`, a float type or a block type that quantize can write, can represent every value of `source`
-// after rounding. A block type requires rows that are whole blocks and finite values whose scales fit a binary16. For a
-// float type, no finite value may become infinite. Reads every value if necessary, those of block types on `threads`
-// threads.
-bool can_encode(const StoredTensor& source, DType dtype, std::size_t threads);
-
-// Returns the type for a matrix of `cols` columns that is requested as `wanted`: `wanted` if it fits. If the rows are
-// not whole blocks of `wanted`: as llama.cpp q5_0 for q4_k, q5_1 for q5_k and q8_0 for q6_k, if these fit; else f16 if
-// it fits. `lossless` if none does.
-DType type_or_fallback(DType wanted, DType lossless, std::size_t cols, const std::function<bool(DType)>& fits);
-
-// Writes `count` values as `dtype`, which must be able to represent them: see can_encode.
-void encode_values(DType dtype, const float* values, std::size_t count, std::byte* out);
 
 // Encodes the tensor, block types on `threads` threads, and calls use(bytes) with successive pieces. Copies rows that
 // are stored in the requested type bit for bit; rounds others from binary32.

@@ -1,0 +1,155 @@
+#include <bit>
+#include <cmath>
+
+#include "weights/tensor/block_codes.h"
+#include "weights/tensor/block_formats.h"
+#include "weights/tensor/choose_codes.h"
+#include "weights/tensor/grid_blocks.h"
+
+namespace minimind {
+namespace {
+
+using Byte = std::uint8_t;
+
+// Returns 32 quants from 16 bytes: value i is in the low half of byte i, value i + 16 in its high half.
+void read_nibbles(const Byte* at, Byte (&quants)[32]) {
+  for (std::size_t i = 0; i < 16; ++i) {
+    quants[i] = at[i] & 0x0F;
+    quants[i + 16] = static_cast<Byte>(at[i] >> 4);
+  }
+}
+
+// Digits of base 3, for -1, 0 and 1, are encoded as fractions in `count` bytes: multiplying by 3 moves the next digit
+// to the front.
+float* read_ternary(float scale, const Byte* at, std::size_t count, std::size_t digits, float* out) {
+  unsigned power = 1;
+  for (std::size_t digit = 0; digit < digits; ++digit, power *= 3) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const unsigned fraction = (at[i] * power) & 0xFF;
+      *out++ = scale * static_cast<float>(static_cast<int>((fraction * 3) >> 8) - 1);
+    }
+  }
+  return out;
+}
+
+// tq1_0: 32 and 16 bytes of 5 digits each, 4 bytes of 4, scale.
+void read_tq1_0(const Byte* block, float* out) {
+  const float scale = scale_at(block + 52);
+  out = read_ternary(scale, block, 32, 5, out);
+  out = read_ternary(scale, block + 32, 16, 5, out);
+  read_ternary(scale, block + 48, 4, 4, out);
+}
+
+// Floats of 4 bits, E2M1, times 2.
+constexpr std::int8_t e2m1_codes[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+// mxfp4: scale as the exponent of a power of two, biased by 128 for the codes' factor of 2; nibbles.
+void read_mxfp4(const Byte* block, float* out) {
+  const std::uint32_t exponent = block[0];
+  const float scale = std::bit_cast<float>(exponent < 2 ? std::uint32_t{0x00200000} << exponent : (exponent - 1) << 23);
+  Byte quants[32];
+  read_nibbles(block + 1, quants);
+  for (std::size_t i = 0; i < 32; ++i) out[i] = scale * static_cast<float>(e2m1_codes[quants[i]]);
+}
+
+// A float of 8 bits without a sign, E4M3, over 2 for the codes' factor of 2. 0x7F, its NaN, counts as 0.
+float half_e4m3(Byte bits) {
+  if (bits == 0x7F) return 0;
+  const int exponent = (bits >> 3) & 0x0F;
+  const float mantissa = static_cast<float>(bits & 7);
+  if (exponent == 0) return mantissa * 0x1p-10f;
+  return std::ldexp(1 + mantissa / 8, exponent - 8);
+}
+
+// nvfp4: 4 scales of E4M3, 8 bytes of nibbles for each.
+void read_nvfp4(const Byte* block, float* out) {
+  for (std::size_t part = 0; part < 4; ++part, out += 16) {
+    const float scale = half_e4m3(block[part]);
+    for (std::size_t i = 0; i < 8; ++i) {
+      const Byte packed = block[4 + 8 * part + i];
+      out[i] = scale * static_cast<float>(e2m1_codes[packed & 0x0F]);
+      out[i + 8] = scale * static_cast<float>(e2m1_codes[packed >> 4]);
+    }
+  }
+}
+
+template <DType type, void (*read)(const Byte*, float*)>
+void read_blocks(const std::byte* blocks, std::size_t count, float* out) {
+  constexpr BlockShape shape = block_shape(type);
+  const Byte* block = reinterpret_cast<const Byte*>(blocks);
+  for (std::size_t i = 0; i < count; i += shape.elements, block += shape.bytes) read(block, out + i);
+}
+
+template <DType type>
+void read_codes(const std::byte* blocks, std::size_t count, float* out) {
+  constexpr BlockShape shape = block_shape(type);
+  BlockCodes codes{};
+  for (std::size_t i = 0; i < count; i += shape.elements, blocks += shape.bytes) {
+    unpack_block(type, blocks, codes);
+    values_of(type, codes, out + i);
+  }
+}
+
+template <DType type>
+void write_codes(const float* values, std::size_t count, std::byte* out) {
+  constexpr BlockShape shape = block_shape(type);
+  BlockCodes codes;
+  for (std::size_t i = 0; i < count; i += shape.elements, out += shape.bytes) {
+    choose_codes(type, values + i, codes);
+    pack_block(type, codes, out);
+  }
+}
+
+// A type whose blocks are BlockCodes, of which choose_codes chooses those that are written.
+template <DType type>
+constexpr BlockFormat written(float scale_divisor) {
+  return {type, read_codes<type>, write_codes<type>, scale_divisor};
+}
+
+template <DType type>
+constexpr BlockFormat only_read(void (*read)(const std::byte*, std::size_t, float*) = read_codes<type>) {
+  return {type, read};
+}
+
+template <DType type, void (*read)(const Byte*, float*)>
+constexpr BlockFormat only_read() {
+  return only_read<type>(read_blocks<type, read>);
+}
+
+constexpr BlockFormat all_formats[] = {
+    q8_0_format,
+    written<DType::q4_0>(8),
+    written<DType::q5_0>(16),
+    // The minimum is one of the values.
+    written<DType::q4_1>(1),
+    written<DType::q5_1>(1),
+    // The least squares of iq4_nl cannot require a scale above largest / 77.
+    written<DType::iq4_nl>(64),
+    // A minimum is 63 steps of the binary16. The fit's error is not above that of codes from the lowest value to the
+    // highest one, which keeps its minimum below four times the largest magnitude.
+    written<DType::q4_k>(16),
+    written<DType::q5_k>(16),
+    // Values are rounded to codes that are at least two thirds of them, by a scale that makes the largest one at least
+    // 31; the scale of its part becomes 128.
+    written<DType::q6_k>(2048),
+    only_read<DType::q2_k>(),
+    only_read<DType::q3_k>(),
+    only_read<DType::iq4_xs>(),
+    only_read<DType::tq2_0>(),
+    only_read<DType::iq3_s, read_iq3_s>(),
+    only_read<DType::iq3_xxs, read_iq3_xxs>(),
+    only_read<DType::iq2_s, read_iq2_s>(),
+    only_read<DType::iq2_xs, read_iq2_xs>(),
+    only_read<DType::iq2_xxs, read_iq2_xxs>(),
+    only_read<DType::iq1_m, read_iq1_m>(),
+    only_read<DType::iq1_s, read_iq1_s>(),
+    only_read<DType::tq1_0, read_tq1_0>(),
+    only_read<DType::mxfp4, read_mxfp4>(),
+    only_read<DType::nvfp4, read_nvfp4>(),
+};
+
+}  // namespace
+
+constinit const std::span<const BlockFormat> block_formats = all_formats;
+
+}  // namespace minimind
